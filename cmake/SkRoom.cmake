@@ -1,0 +1,29 @@
+# sk_room(NAME SOURCES a.cpp ... LINKS sk_base ...): one folder of the house as one static target.
+# Rooms are linked only downwards (tools/check_layers.py says the same of includes).
+add_library(sk_flags INTERFACE)
+target_compile_options(sk_flags INTERFACE -Wall -Wextra -Werror
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> $<$<CONFIG:Debug>:-D_GLIBCXX_ASSERTIONS>)
+if(SK_SANITIZE)
+  target_compile_options(sk_flags INTERFACE -fsanitize=${SK_SANITIZE} -fno-omit-frame-pointer -g)
+  target_link_options(sk_flags INTERFACE -fsanitize=${SK_SANITIZE})
+  if(SK_SANITIZE MATCHES "address")
+    target_compile_options(sk_flags INTERFACE -fsanitize=undefined -fno-sanitize-recover=undefined)
+    target_link_options(sk_flags INTERFACE -fsanitize=undefined)
+  endif()
+endif()
+
+function(sk_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(${name} STATIC ${ROOM_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(${name} PUBLIC ${ROOM_LINKS} PRIVATE sk_flags)
+endfunction()
+
+# sk_test(NAME SOURCES a.cc ... LINKS sk_plan ...): one GoogleTest program, each case a ctest.
+function(sk_test name)
+  cmake_parse_arguments(TEST "" "" "SOURCES;LINKS;LABELS" ${ARGN})
+  add_executable(${name} ${TEST_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(${name} PRIVATE ${TEST_LINKS} GTest::gtest GTest::gmock GTest::gtest_main sk_flags)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS "${TEST_LABELS}")
+endfunction()

@@ -1,0 +1,12 @@
+/* libsk: one kernel, any number of ranks. This header includes the whole C ABI. */
+#ifndef SK_H_
+#define SK_H_
+
+#include "sk/base.h"
+#include "sk/comm.h"
+#include "sk/exec.h"
+#include "sk/op.h"
+#include "sk/topo.h"
+#include "sk/trace.h"
+
+#endif /* SK_H_ */

@@ -1,0 +1,108 @@
+/* Communicators: a fixed set of ranks that call the same things in the same order.
+ *
+ * A rank is a process or a thread. A communicator is used by one thread at a time; different
+ * communicators are independent. Every wait is bounded by the communicator's timeout and ends at
+ * once when a peer dies or a rank aborts. */
+#ifndef SK_COMM_H_
+#define SK_COMM_H_
+
+#include "sk/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Opaque. Created by sk_comm_create(), released by sk_comm_free(). */
+typedef struct sk_comm sk_comm;
+
+/** How the ranks find each other. */
+enum sk_bootstrap {
+  SK_BOOTSTRAP_AUTO = 0,    /**< ENV where RANK and WORLD_SIZE are set, else a world of one. */
+  SK_BOOTSTRAP_ENV = 1,     /**< RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT (see docs/env.md). */
+  SK_BOOTSTRAP_THREADS = 2, /**< Threads of this process that give the same `name`. */
+  SK_BOOTSTRAP_CALLBACK = 3 /**< The caller's own all-gather. */
+};
+
+/** Gathers `bytes` bytes of every rank, in rank order, into `out` (world_size * bytes).
+ *  @return 0, or anything else to make sk_comm_create() fail. */
+typedef int32_t (*sk_allgather_fn)(void* user, const void* in, size_t bytes, void* out);
+
+enum sk_comm_flags {
+  /** Plans use puts only, as if no peer's memory could be mapped. For tests and comparison. */
+  SK_COMM_PUT_ONLY = 1
+};
+
+/** Zero means default. Fields are only ever appended. All ranks must give the same values, but for
+ *  `rank`, `workers`, `bootstrap_user`. */
+typedef struct sk_comm_config {
+  uint32_t struct_size;         /**< sizeof(sk_comm_config) where the caller was compiled. */
+  int32_t bootstrap;            /**< enum sk_bootstrap. */
+  int32_t rank;                 /**< For THREADS and CALLBACK; ENV reads RANK. */
+  int32_t world_size;           /**< For THREADS and CALLBACK; ENV reads WORLD_SIZE. */
+  const char* name;             /**< THREADS: which group of this process; NULL is "". */
+  sk_allgather_fn allgather;    /**< For CALLBACK. */
+  void* bootstrap_user;         /**< Passed to `allgather`. */
+  int64_t timeout_ms;           /**< Longest wait for a peer in any call; 0 is 300,000. */
+  uint32_t flags;               /**< enum sk_comm_flags; unknown bits are refused. */
+  int32_t workers;              /**< Threads per rank that run tiles, the caller's included; 0 is
+                                     one for each core that falls to this rank, at least 1. */
+  uint64_t symmetric_bytes_max; /**< Address space for sk_alloc(); 0 is the machine's memory. No
+                                     memory is taken before it is allocated. */
+} sk_comm_config;
+
+/** Connects all ranks; returns when every rank has called it. `config` may be NULL.
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (also a missing RANK or WORLD_SIZE), SK_ERR_TIMEOUT
+ *          (naming the ranks that did not come), SK_ERR_NO_MEMORY, SK_ERR_TRANSPORT, SK_ERR_TRUST.
+ *  @threads Any. Waits. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
+                                             sk_comm** out_comm) SK_NOEXCEPT;
+
+/** Releases the communicator and all memory of sk_alloc() and sk_register() on it. Not collective:
+ *  peers that still wait for this rank end with SK_ERR_PEER_LOST.
+ *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_BUSY. @threads One at a time. @since 0.1 */
+SK_API sk_status sk_comm_free(sk_comm* comm) SK_NOEXCEPT;
+
+/** Ends every rank's current and later calls with SK_ERR_ABORTED, naming this rank. `reason` is
+ *  copied, up to 200 bytes; NULL is "". @threads Any, also while another is inside a call.
+ *  @since 0.1 */
+SK_API sk_status sk_comm_abort(sk_comm* comm, const char* reason) SK_NOEXCEPT;
+
+/** What this rank is. Zero `struct_size` first, as in every struct. */
+typedef struct sk_comm_info {
+  uint32_t struct_size;
+  int32_t rank;
+  int32_t world_size;
+  int32_t local_rank;       /**< Rank among those of this host. */
+  int32_t local_size;       /**< Ranks on this host. */
+  int32_t workers;          /**< Threads that run this rank's tiles. */
+  int32_t mapped;           /**< 1 when all peers' symmetric memory can be loaded and stored. */
+  uint64_t symmetric_bytes; /**< Bytes held by sk_alloc() now. */
+  uint64_t calls;           /**< Collective calls finished. */
+  uint64_t plans;           /**< Plans in the cache. */
+} sk_comm_info;
+
+/** @threads One at a time per communicator. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_comm_query(const sk_comm* comm, sk_comm_info* info) SK_NOEXCEPT;
+
+/** Symmetric memory: collective, the same `bytes` on every rank; peers can reach it without a copy.
+ *  64-byte aligned, zero-filled. Lives until sk_free() or sk_comm_free().
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (bytes is 0), SK_ERR_OUT_OF_RANGE (symmetric_bytes_max),
+ *          SK_ERR_NO_MEMORY (on every rank when one has none), SK_ERR_DESYNC, or a lost peer.
+ *  @threads One at a time per communicator. Waits. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_alloc(sk_comm* comm, uint64_t bytes, void** out) SK_NOEXCEPT;
+
+/** Collective: every rank gives back the memory of the same sk_alloc(). NULL is refused.
+ *  @threads One at a time per communicator. Waits. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_free(sk_comm* comm, void* memory) SK_NOEXCEPT;
+
+/** Collective: makes the caller's memory symmetric where the ranks can reach it: threads of one
+ *  process always; between processes SK_ERR_UNSUPPORTED (memory that was not shared when it was
+ *  made cannot be mapped later; use sk_alloc()). The memory must outlive sk_deregister().
+ *  @threads One at a time per communicator. Waits. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_register(sk_comm* comm, void* memory, uint64_t bytes) SK_NOEXCEPT;
+SK_NODISCARD SK_API sk_status sk_deregister(sk_comm* comm, void* memory) SK_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SK_COMM_H_ */

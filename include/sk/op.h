@@ -1,0 +1,167 @@
+/* Operations: collectives, GEMM fused with all-reduce, packed weights, plans.
+ *
+ * All are collective unless said otherwise: every rank of the communicator calls the same thing in
+ * the same order; ranks that do not get SK_ERR_DESYNC on every rank, which names both calls, and no
+ * byte is moved. Every call waits until the caller may reuse all its buffers. Memory from
+ * sk_alloc() is read and written in place by peers; any other memory is staged. `in == out` is
+ * in-place; any other overlap is SK_ERR_INVALID_ARGUMENT. Pointers need the alignment of one
+ * element. Integers wrap around. bf16 and f16 are reduced in f32, f32 in f32, in rank order,
+ * rounded once: the result is the same bits on every rank, in every transport.
+ *
+ * Errors of every call: SK_ERR_INVALID_ARGUMENT, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_FORKED,
+ * SK_ERR_DESYNC, SK_ERR_PEER_LOST, SK_ERR_ABORTED, SK_ERR_TIMEOUT, SK_ERR_NO_MEMORY. The first five
+ * change nothing and leave the communicator usable; after the next three it can only be freed.
+ * Threads: one at a time per communicator. Since 0.1. */
+#ifndef SK_OP_H_
+#define SK_OP_H_
+
+#include "sk/base.h"
+#include "sk/comm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum sk_dtype { SK_F32 = 1, SK_F64 = 2, SK_BF16 = 3, SK_F16 = 4, SK_I32 = 5, SK_I64 = 6 };
+
+/** SK_AVG (the sum over ranks divided by their number) is for floating types only. */
+enum sk_redop { SK_SUM = 1, SK_PROD = 2, SK_MIN = 3, SK_MAX = 4, SK_AVG = 5 };
+
+/** Where a call runs. NULL stands for all zero: the calling thread, the communicator's timeout. */
+typedef struct sk_run_options {
+  uint32_t struct_size;
+  int32_t device_type; /**< 0: CPU. Others are SK_ERR_UNSUPPORTED without their backend. */
+  int32_t device_id;   /**< 0. */
+  int32_t reserved;    /**< 0. */
+  void* stream;        /**< NULL. */
+  int64_t timeout_ms;  /**< 0: the communicator's. */
+} sk_run_options;
+
+/** out[i] = op over ranks of in[i], i < count. MIN and MAX return NaN where any rank has NaN. */
+SK_NODISCARD SK_API sk_status sk_allreduce(sk_comm* comm, const void* in, void* out, int64_t count,
+                                           int32_t dtype, int32_t op,
+                                           const sk_run_options* options) SK_NOEXCEPT;
+
+/** out[r * count + i] = in[i] of rank r. In-place: in == out + rank * count elements. */
+SK_NODISCARD SK_API sk_status sk_allgather(sk_comm* comm, const void* in, void* out, int64_t count,
+                                           int32_t dtype,
+                                           const sk_run_options* options) SK_NOEXCEPT;
+
+/** out[i] = op over ranks of in[rank * count + i]; `in` has world_size * count elements. In-place:
+ *  out == in + rank * count elements (the rest of `in` keeps its values). */
+SK_NODISCARD SK_API sk_status sk_reduce_scatter(sk_comm* comm, const void* in, void* out,
+                                                int64_t count, int32_t dtype, int32_t op,
+                                                const sk_run_options* options) SK_NOEXCEPT;
+
+/** out[i] = in[i] of rank `root`. `in` is read on the root only; in == out is fine. */
+SK_NODISCARD SK_API sk_status sk_broadcast(sk_comm* comm, const void* in, void* out, int64_t count,
+                                           int32_t dtype, int32_t root,
+                                           const sk_run_options* options) SK_NOEXCEPT;
+
+/** Returns once every rank has called it. */
+SK_NODISCARD SK_API sk_status sk_barrier(sk_comm* comm, const sk_run_options* options) SK_NOEXCEPT;
+
+/** Point to point: only the two ranks call, counts and types must match. Sends to one peer and
+ *  receives from it are matched in order, beside the collectives. `peer` is not this rank. */
+SK_NODISCARD SK_API sk_status sk_send(sk_comm* comm, const void* in, int64_t count, int32_t dtype,
+                                      int32_t peer, const sk_run_options* options) SK_NOEXCEPT;
+SK_NODISCARD SK_API sk_status sk_recv(sk_comm* comm, void* out, int64_t count, int32_t dtype,
+                                      int32_t peer, const sk_run_options* options) SK_NOEXCEPT;
+
+/** A matrix or vector, borrowed for the call. Strides in elements. */
+typedef struct sk_tensor {
+  uint32_t struct_size;
+  int32_t dtype; /**< enum sk_dtype. */
+  void* data;
+  int32_t ndim;        /**< 1 to 8. */
+  int32_t device_type; /**< 0: CPU. */
+  int32_t device_id;   /**< 0. */
+  int32_t reserved;    /**< 0. */
+  int64_t shape[8];
+  int64_t strides[8];
+} sk_tensor;
+
+/** Weights laid out for this CPU's tiles. Opaque, immutable, reference counted. */
+typedef struct sk_packed sk_packed;
+
+enum sk_gemm_flags {
+  SK_GEMM_TRANSPOSE_A = 1, /**< `a` holds the transpose: shape [K, M]. */
+  SK_GEMM_TRANSPOSE_B = 2  /**< `b` holds the transpose: shape [N, K]. */
+};
+
+/** Packs B of shape [K, N] ([N, K] with SK_GEMM_TRANSPOSE_B) once for many products. `b` may be
+ *  changed or freed after the return. Not collective.
+ *  @threads Any. */
+SK_NODISCARD SK_API sk_status sk_pack(sk_comm* comm, const sk_tensor* b, uint32_t flags,
+                                      sk_packed** out_packed) SK_NOEXCEPT;
+SK_API sk_status sk_packed_free(sk_packed* packed) SK_NOEXCEPT;
+
+/** C = sum over ranks of A_r * B_r, on every rank: a GEMM, then an all-reduce, overlapped.
+ *  A is [M, K], B is [K, N], C is [M, N] with the same M, N, K on every rank; rows contiguous
+ *  (innermost stride 1), leading strides free. A and B have one dtype of f32, bf16, f16, f64; C has
+ *  it too, or f32. Give B as `b`, or packed as `packed` and `b` NULL. Products are summed in f32
+ *  (f64 for f64), partial sums of the ranks in rank order, rounded once. */
+SK_NODISCARD SK_API sk_status sk_allreduce_gemm(sk_comm* comm, const sk_tensor* a,
+                                                const sk_tensor* b, const sk_packed* packed,
+                                                sk_tensor* c, uint32_t flags,
+                                                const sk_run_options* options) SK_NOEXCEPT;
+
+/** A plan: what every rank does, task by task, and which signals order it. Immutable. Every plan
+ *  that this header hands out has passed validation (docs/plan-format.md). */
+typedef struct sk_plan sk_plan;
+
+enum sk_op_kind {
+  SK_OP_BARRIER = 1,
+  SK_OP_ALLREDUCE = 2,
+  SK_OP_ALLGATHER = 3,
+  SK_OP_REDUCE_SCATTER = 4,
+  SK_OP_BROADCAST = 5,
+  SK_OP_SEND_RECV = 6,
+  SK_OP_ALLREDUCE_GEMM = 7
+};
+
+enum sk_plan_flags {
+  SK_PLAN_SYMMETRIC_IN = 1,  /**< `in` (A) will be memory of sk_alloc(). */
+  SK_PLAN_SYMMETRIC_OUT = 2, /**< `out` (C) will be memory of sk_alloc(). */
+  SK_PLAN_IN_PLACE = 4
+};
+
+/** What to plan. Fields are only ever appended. */
+typedef struct sk_plan_desc {
+  uint32_t struct_size;
+  int32_t kind;      /**< enum sk_op_kind. */
+  int32_t dtype;     /**< enum sk_dtype. */
+  int32_t out_dtype; /**< GEMM: type of C; 0 is `dtype`. */
+  int32_t op;        /**< Reductions: enum sk_redop. */
+  int32_t root;      /**< BROADCAST: the root; SEND_RECV: the sender. */
+  int32_t peer;      /**< SEND_RECV: the receiver. */
+  uint32_t flags;    /**< enum sk_plan_flags. */
+  int64_t count;     /**< As in the call. */
+  int64_t m, n, k;   /**< GEMM. */
+} sk_plan_desc;
+
+/** Plans and validates, without a peer. The caller owns `*out_plan`. */
+SK_NODISCARD SK_API sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* desc,
+                                             sk_plan** out_plan) SK_NOEXCEPT;
+
+/** Runs a plan of a collective. Collective. For GEMM, A and C are contiguous and `in` points at A,
+ *  `weights` is the packed B; else `weights` is NULL. */
+SK_NODISCARD SK_API sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights,
+                                          void* out, const sk_run_options* options) SK_NOEXCEPT;
+
+/** Writes all ranks' tasks as text, which sk_plan_check() reads back. `*out_size` gets the length
+ *  without the NUL, so a first call may pass capacity 0.
+ *  @return SK_OK, or SK_ERR_OUT_OF_RANGE when `capacity` was too small (the text is cut). */
+SK_NODISCARD SK_API sk_status sk_plan_dump(const sk_plan* plan, char* buffer, size_t capacity,
+                                           size_t* out_size) SK_NOEXCEPT;
+
+/** Parses and validates a plan text: SK_OK, or SK_ERR_INVALID_ARGUMENT with line or rule.
+ *  @threads Any. */
+SK_NODISCARD SK_API sk_status sk_plan_check(const char* text, size_t length) SK_NOEXCEPT;
+
+SK_API sk_status sk_plan_free(sk_plan* plan) SK_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SK_OP_H_ */

@@ -1,0 +1,28 @@
+/* Traces: when each task waited and ran, as Chrome/Perfetto JSON, rank as process, worker as
+ * thread. Off by default; on, a task costs two clock readings. */
+#ifndef SK_TRACE_H_
+#define SK_TRACE_H_
+
+#include "sk/base.h"
+#include "sk/comm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Starts recording this rank's tasks, at most `event_count_max` (0: 65,536; later ones are counted
+ *  and dropped). Not collective. Restarting forgets what was recorded.
+ *  @threads One at a time per communicator. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_trace_start(sk_comm* comm, uint64_t event_count_max) SK_NOEXCEPT;
+SK_NODISCARD SK_API sk_status sk_trace_stop(sk_comm* comm) SK_NOEXCEPT;
+
+/** Writes this rank's events as a JSON object {"traceEvents": [...]}; times in microseconds of
+ *  CLOCK_MONOTONIC, so that ranks of one host share an axis. Two-call pattern as sk_plan_dump().
+ *  @threads One at a time per communicator. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_trace_dump(const sk_comm* comm, char* buffer, size_t capacity,
+                                            size_t* out_size) SK_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SK_TRACE_H_ */
