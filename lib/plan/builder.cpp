@@ -1,0 +1,52 @@
+#include "lib/plan/builder.h"
+
+#include <algorithm>
+
+namespace sk {
+
+RankBuilder::RankBuilder(uint32_t rank, uint32_t queue_count) : queues_(queue_count) {
+  part_.rank = rank;
+}
+
+void RankBuilder::add(const TaskSpec& spec) {
+  Task task{};
+  task.op = spec.op;
+  task.flags = spec.after_all ? kAfterAll : 0;
+  task.region_count = uint8_t(spec.regions.size());
+  task.param_count = uint16_t(spec.params.size());
+  task.wait_count = uint16_t(spec.waits.size());
+  task.post_count = uint32_t(spec.posts.size());
+  task.first_region = uint32_t(part_.regions.size());
+  task.first_param = uint32_t(part_.params.size());
+  task.first_wait = uint32_t(part_.waits.size());
+  task.first_post = uint32_t(part_.posts.size());
+  part_.regions.insert(part_.regions.end(), spec.regions.begin(), spec.regions.end());
+  part_.params.insert(part_.params.end(), spec.params.begin(), spec.params.end());
+  part_.waits.insert(part_.waits.end(), spec.waits.begin(), spec.waits.end());
+  part_.posts.insert(part_.posts.end(), spec.posts.begin(), spec.posts.end());
+  queues_[spec.queue].push_back(task);
+}
+
+uint32_t RankBuilder::add_signal(uint32_t posts_per_run) {
+  part_.posts_per_run.push_back(posts_per_run);
+  return part_.signal_count++;
+}
+
+RankPlan RankBuilder::finish() {
+  for (const std::vector<Task>& queue : queues_) {
+    part_.queues.push_back({uint32_t(part_.tasks.size()), uint32_t(queue.size())});
+    part_.tasks.insert(part_.tasks.end(), queue.begin(), queue.end());
+  }
+  return std::move(part_);
+}
+
+uint64_t workspace_bytes(const Plan& plan, uint32_t rank) {
+  uint64_t end = 0;
+  for (const Buffer& buffer : plan.buffers) {
+    if (buffer.kind != BufferKind::kWorkspace || buffer.owner != rank) continue;
+    end = std::max(end, buffer.offset + buffer.generations * generation_stride(buffer));
+  }
+  return end;
+}
+
+}  // namespace sk

@@ -1,0 +1,114 @@
+// A plan: per rank, queues of tile tasks with their side tables. Plain data, immutable once built.
+//
+// Planners (lib/algo) make plans, validate() judges them, executors run them, text.h dumps and
+// parses them. A rank builds its own part only; tests and the validator build all parts.
+#ifndef SK_LIB_PLAN_PLAN_H_
+#define SK_LIB_PLAN_PLAN_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lib/op/op.h"
+#include "lib/plan/task.h"
+
+namespace sk {
+
+// What a plan is made for, agreed by all ranks at communicator creation.
+struct Target {
+  uint32_t world_size = 1;
+  bool mapped = true;  // Peers' memory can be loaded and stored (workspace; operands if symmetric).
+  uint32_t workers = 1;   // Queues per rank at most.
+  uint32_t cores = 0;     // Cores of the host that its ranks share; 0 is unknown.
+  uint32_t tile_m = 128;  // Rows and columns of one GEMM tile; the last ones are ragged.
+  uint32_t tile_n = 512;
+  uint64_t packed_bytes = 0;        // Size of the packed B of this GEMM.
+  uint64_t chunk_bytes = 64 << 10;  // Slot size of put pipelines.
+  uint32_t slot_count = 4;          // Slots in flight per pair of ranks.
+  uint64_t one_shot_bytes = 0;      // At most so many bytes per rank are copied whole, not sliced.
+  uint64_t stream_bytes = 2 << 20;  // Outputs of at least so many bytes bypass the caches.
+
+  bool operator==(const Target&) const = default;
+};
+
+enum class BufferKind : uint8_t {
+  kInput,      // The caller's; written by `begin`, only read by tasks.
+  kOutput,     // The caller's; read by `end`, which may also overwrite it.
+  kInOut,      // Both: an in-place operand.
+  kWorkspace,  // The communicator's, in the owner's segment; contents do not outlive their use.
+};
+
+enum class BufferAccess : uint8_t {
+  kLocal,    // Only the owner's tasks touch it.
+  kMapped,   // Peers' tasks load and store it.
+  kPutOnly,  // Peers reach it with kPut only.
+};
+
+struct Buffer {
+  BufferKind kind = BufferKind::kWorkspace;
+  BufferAccess access = BufferAccess::kLocal;
+  uint8_t operand = 0;      // Callers' buffers: which argument (0 in, 1 out, 2 packed weights).
+  uint8_t generations = 1;  // Workspace: run i uses copy i % generations.
+  uint32_t owner = 0;
+  uint64_t bytes = 0;   // Of one generation.
+  uint64_t offset = 0;  // Workspace: of generation 0 in the owner's workspace; the next follows
+                        // after `bytes` rounded up to kWorkspaceAlign.
+
+  bool operator==(const Buffer&) const = default;
+};
+inline constexpr uint64_t kWorkspaceAlign = 64;  // Bytes: a cache line, so generations share none.
+
+constexpr uint64_t align_up(uint64_t value, uint64_t align) {
+  return (value + align - 1) / align * align;
+}
+constexpr uint64_t generation_stride(const Buffer& buffer) {
+  return align_up(buffer.bytes, kWorkspaceAlign);
+}
+
+struct RankPlan {
+  uint32_t rank = 0;
+  uint32_t signal_count = 0;            // Signals that this rank owns.
+  std::vector<uint32_t> posts_per_run;  // Per own signal: what all ranks together add in one run.
+  std::vector<uint32_t> peers;  // Ranks in this rank's entry exchange, ascending, without it.
+  std::vector<Queue> queues;    // One per worker; begin precedes, end follows all of them.
+  std::vector<Task> tasks;
+  std::vector<Region> regions;
+  std::vector<int64_t> params;
+  std::vector<Wait> waits;
+  std::vector<Post> posts;
+
+  std::span<const Region> regions_of(const Task& task) const {
+    return std::span(regions).subspan(task.first_region, task.region_count);
+  }
+  std::span<const int64_t> params_of(const Task& task) const {
+    return std::span(params).subspan(task.first_param, task.param_count);
+  }
+  std::span<const Wait> waits_of(const Task& task) const {
+    return std::span(waits).subspan(task.first_wait, task.wait_count);
+  }
+  std::span<const Post> posts_of(const Task& task) const {
+    return std::span(posts).subspan(task.first_post, task.post_count);
+  }
+};
+
+struct Plan {
+  OpDesc op;
+  Target target;
+  std::vector<Buffer> buffers;  // The same table on every rank.
+  std::vector<RankPlan> ranks;  // One part, or all in rank order.
+
+  uint32_t world_size() const { return target.world_size; }
+  const RankPlan* part(uint32_t rank) const {
+    for (const RankPlan& part : ranks) {
+      if (part.rank == rank) return &part;
+    }
+    return nullptr;
+  }
+};
+
+// Bytes of workspace that `rank` must have ready before a run.
+uint64_t workspace_bytes(const Plan& plan, uint32_t rank);
+
+}  // namespace sk
+
+#endif  // SK_LIB_PLAN_PLAN_H_

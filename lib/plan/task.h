@@ -1,0 +1,120 @@
+// The task format: plain data that every executor reads, CPU threads and CUDA kernels alike.
+//
+// A task is one tile's work by one worker, from load to store. Three rules bind every executor:
+// (1) The tasks of a queue start in order. (2) A task starts only once its waits are met. (3) Its
+// posts are seen only after all its writes are. Queue order orders starts only: what a task's wait
+// has let it see, later tasks of its queue may rely on too; that an earlier task has finished, they
+// may rely on only behind kAfterAll. This file includes nothing but <cstdint>: it is level 0.
+#ifndef SK_LIB_PLAN_TASK_H_
+#define SK_LIB_PLAN_TASK_H_
+
+#include <cstdint>
+
+namespace sk {
+
+// Values are part of the text form and of uploaded plans: never renumbered.
+enum class TaskOp : uint16_t {
+  kNop = 0,     // Carries waits and posts only.
+  kEnter = 1,   // Tells the peers that this rank has entered the run: {seq, fingerprint, operands}.
+  kAwait = 2,   // Starts once every peer has entered this run with the same fingerprint.
+  kPut = 3,     // regions: src (local), dst (one peer's); posts[0] travels with the bytes.
+  kCopy = 4,    // regions: src, dst (one or several buffers).
+  kReduce = 5,  // regions: in (several), out (one or several).
+  kPackB = 6,   // regions: b, packed.
+  kGemm = 7,    // regions: a, packed b, then out | partial | partials and out: see GemmParam.
+};
+inline constexpr uint32_t kTaskOpCount = 8;
+
+enum TaskFlags : uint8_t {
+  kAfterAll = 1,  // Starts only once every earlier task of its queue has finished.
+};
+
+// A strided block of bytes, the same in `buffer_count` buffers with consecutive ids (the ranks'
+// copies of one operand, in rank order). rows >= 1; row i starts at offset + i * pitch.
+struct Region {
+  uint64_t offset;
+  uint64_t row_bytes;
+  uint64_t pitch;  // Bytes; equals row_bytes where rows is 1.
+  uint32_t rows;
+  uint32_t buffer;
+  uint32_t buffer_count;
+  uint32_t access;  // RegionAccess.
+};
+static_assert(sizeof(Region) == 40);
+
+enum RegionAccess : uint32_t { kRead = 1, kWrite = 2 };
+
+inline constexpr uint32_t kRegionCountMax = 6;
+
+// The signal `signal` of the own rank has grown by at least `target` since the run began.
+struct Wait {
+  uint32_t signal;
+  uint32_t target;
+};
+
+// Adds `add` to the signal `signal` of rank `rank`.
+struct Post {
+  uint32_t rank;
+  uint32_t signal;
+  uint32_t add;
+};
+
+// Slices of the side tables of the rank's plan: regions, parameters, waits, posts.
+struct Task {
+  TaskOp op;
+  uint8_t flags;  // TaskFlags.
+  uint8_t region_count;
+  uint16_t param_count;
+  uint16_t wait_count;
+  uint32_t post_count;
+  uint32_t first_region;
+  uint32_t first_param;
+  uint32_t first_wait;
+  uint32_t first_post;
+};
+static_assert(sizeof(Task) == 28);
+
+struct Queue {
+  uint32_t first_task;
+  uint32_t task_count;
+};
+
+// Parameters, all int64: one enum per operation that has any.
+enum CopyParam { kCopyHint, kCopyParamCount };  // StoreHint.
+enum ReduceParam { kReduceDtype, kReduceOutDtype, kReduceOp, kReduceHint, kReduceParamCount };
+enum PackParam {
+  kPackDtype,
+  kPackTransposeB,
+  kPackK,
+  kPackN,
+  kPackCol0,
+  kPackCol1,
+  kPackParamCount
+};
+
+// kGemm: rows [row0, row0 + rows) and columns [col0, col0 + cols) of C[m, n] = A[m, k] * B[k, n].
+// Regions by epilogue: kStore: a, b, c. kPartial: a, b, partial. kReduce: a, b, partials, c: sums
+// the ranks' partial tiles in rank order, where entry `self` is this product itself, and stores the
+// rounded sum into every c. `a` is the tile's rows of A (its columns where A is transposed).
+enum GemmParam {
+  kGemmDtype,
+  kGemmOutDtype,
+  kGemmTransposeA,
+  kGemmM,
+  kGemmN,
+  kGemmK,
+  kGemmRow0,
+  kGemmRows,
+  kGemmCol0,
+  kGemmCols,
+  kGemmEpilogue,
+  kGemmSelf,
+  kGemmHint,
+  kGemmParamCount
+};
+enum GemmEpilogue { kGemmStore = 0, kGemmPartial = 1, kGemmReduce = 2 };
+enum StoreHintParam { kStoreDefault = 0, kStoreNonTemporal = 1 };
+
+}  // namespace sk
+
+#endif  // SK_LIB_PLAN_TASK_H_

@@ -1,0 +1,154 @@
+// Sessions: the connection of two ranks over one transport, and its contract.
+//
+//   put(dst, src, bytes, post): when the peer's counter post.signal has grown by post.add, those
+//   bytes are at dst. Nothing is promised about the order of two puts.
+//
+// Shared memory, NVLink, TCP, RC and SRD can all keep that. Where caps().mapped, tasks may instead
+// load and store the peer's segment through mapped(), and publish with an own release store.
+//
+// An Endpoint is one rank's end of all its sessions: its own segment, the sessions to its peers,
+// and the abort word that every wait watches. One thread at a time drives an endpoint's sessions,
+// but for post() on mapped sessions, which any worker may call.
+#ifndef SK_TRANSPORT_SESSION_H_
+#define SK_TRANSPORT_SESSION_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "lib/base/status.h"
+
+namespace sk {
+
+// What planners read; executors do not.
+struct SessionCaps {
+  bool mapped = false;   // The peer's segment can be loaded and stored.
+  bool ordered = false;  // Puts of this session arrive in order.
+  uint64_t put_bytes_max = UINT64_MAX;
+};
+
+// A counter that only grows, alone on its cache line so that two producers never share one.
+struct alignas(64) SignalWord {
+  std::atomic<uint64_t> value;
+};
+static_assert(sizeof(SignalWord) == 64);
+
+// Entry slots: before any signal of a run, each rank writes one into every peer's segment. Two per
+// pair, by the parity of seq: a rank that has finished call seq may enter seq + 1, but not seq + 2,
+// before the peer has read its entry of seq.
+inline constexpr uint32_t kEntryOperandMax = 3;
+struct alignas(64) EntrySlot {
+  std::atomic<uint64_t> seq;           // Stored last, with release; counts calls from 1.
+  uint64_t fingerprint;                // Of the op descriptor.
+  uint64_t operand[kEntryOperandMax];  // Offsets of symmetric operands in the writer's segment.
+  uint64_t call[3];  // OpDesc packed small: so that a mismatch can name both calls.
+};
+static_assert(sizeof(EntrySlot) == 64);
+
+// How a rank's segment is laid out: [header | entry slots | signals | workspace | symmetric heap].
+// Address space is reserved for all of it at connection; memory is committed page by page by the
+// owner (commit()), before the first peer can be told of it.
+struct SegmentLayout {
+  uint32_t world_size = 1;
+  uint32_t signal_count_max = 4096;
+  uint64_t workspace_bytes_max = 0;
+  uint64_t heap_bytes_max = 0;
+
+  uint64_t entry_offset() const;   // EntrySlot[world_size][2]: of rank p, parity seq & 1.
+  uint64_t signal_offset() const;  // SignalWord[signal_count_max].
+  uint64_t workspace_offset() const;
+  uint64_t heap_offset() const;
+  uint64_t bytes() const;
+};
+
+// At the start of every segment; shared with the peers.
+struct alignas(64) SegmentHeader {
+  std::atomic<uint32_t> abort_word;  // 0, or AbortCause << 24 | (rank + 1): the first one wins.
+  std::atomic<uint32_t> sleeping;    // 1 while the owner sleeps on the doorbell.
+  std::atomic<uint32_t> doorbell;    // Futex word: rung by whoever posts to a sleeping owner.
+  char reason[200];                  // Of sk_comm_abort(); written before abort_word.
+};
+enum class AbortCause : uint32_t { kPeerLost = 1, kAborted = 2, kTimeout = 3 };
+
+struct PutTarget {
+  uint64_t offset;  // In the peer's segment.
+};
+
+class Session {
+ public:
+  virtual ~Session() = default;
+  virtual const SessionCaps& caps() const = 0;
+
+  // Where the peer's segment begins in this process, or null where not caps().mapped.
+  virtual std::byte* mapped() const = 0;
+
+  // The contract above. `src` may be reused on return. `signal` indexes the peer's signals.
+  virtual Status put(PutTarget dst, const void* src, size_t bytes, uint32_t signal,
+                     uint32_t add) = 0;
+
+  // Adds to the peer's signal, after all writes of this thread so far are visible to the peer.
+  virtual Status post(uint32_t signal, uint32_t add) = 0;
+
+  // Writes the own entry slot at the peer, `seq` last.
+  virtual Status enter(const EntrySlot& entry, uint64_t seq) = 0;
+};
+
+class Endpoint {
+ public:
+  virtual ~Endpoint() = default;
+
+  uint32_t rank() const { return rank_; }
+  uint32_t world_size() const { return layout_.world_size; }
+  const SegmentLayout& layout() const { return layout_; }
+
+  // The own segment, mapped.
+  std::byte* segment() const { return segment_; }
+  SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(segment_); }
+  SignalWord* signals() const {
+    return reinterpret_cast<SignalWord*>(segment_ + layout_.signal_offset());
+  }
+  const EntrySlot& entry(uint32_t peer, uint64_t seq) const {
+    return reinterpret_cast<const EntrySlot*>(segment_ +
+                                              layout_.entry_offset())[peer * 2 + (seq & 1)];
+  }
+
+  virtual Session& session(uint32_t peer) = 0;
+
+  // True where all sessions are mapped.
+  virtual bool mapped() const = 0;
+
+  // Takes memory for [offset, offset + bytes) of the own segment, zero-filled, or says
+  // SK_ERR_NO_MEMORY; release() gives it back. Offsets and sizes are multiples of 4096.
+  virtual Status commit(uint64_t offset, uint64_t bytes) = 0;
+  virtual void release(uint64_t offset, uint64_t bytes) = 0;
+
+  // Called by every wait that has lasted longer than about 50 us, then at most every few ms: looks
+  // after lost peers, and drives transports that need driving. On a lost peer or an abort it says
+  // which (SK_ERR_PEER_LOST, SK_ERR_ABORTED), having told every rank by their abort words.
+  virtual Status check() = 0;
+
+  // Ends all ranks' waits: writes every reachable abort word and rings the doorbells.
+  virtual void abort(AbortCause cause, uint32_t rank, const std::string& reason) = 0;
+
+  // The sentence for the own abort word's value (not 0).
+  virtual Status abort_status() const = 0;
+
+  // Sleeps on the own doorbell until it rings or `timeout_ns` has passed. The caller has set
+  // header().sleeping and looked once more at what it waits for.
+  virtual void sleep(uint32_t doorbell_seen, int64_t timeout_ns) = 0;
+
+  // Wakes `peer` if it sleeps: to be called after posting directly through mapped().
+  virtual void ring(uint32_t peer) = 0;
+
+ protected:
+  uint32_t rank_ = 0;
+  SegmentLayout layout_;
+  std::byte* segment_ = nullptr;
+};
+
+}  // namespace sk
+
+#endif  // SK_TRANSPORT_SESSION_H_
