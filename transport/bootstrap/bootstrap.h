@@ -1,0 +1,80 @@
+// The ranks before they are connected: who they are, and one collective to find each other.
+//
+// make_bootstrap() returns once every rank is known, so ranks of one host are counted by what the
+// hosts say of themselves, never by environment variables. A Bootstrap is used by one thread at a
+// time; every wait of it is bounded. After an error it stays in error: make a new one.
+#ifndef SK_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
+#define SK_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "sk/comm.h"
+
+namespace sk {
+
+class Bootstrap {
+ public:
+  virtual ~Bootstrap() = default;
+  Bootstrap(const Bootstrap&) = delete;
+  Bootstrap& operator=(const Bootstrap&) = delete;
+
+  int rank() const { return rank_; }
+  int world_size() const { return world_size_; }
+  int local_rank() const { return local_rank_; }  // Rank among those of this host, by rank order.
+  int local_size() const { return local_size_; }
+  // host_of()[r] is the least rank on rank r's host: equal numbers, same host.
+  const std::vector<int>& host_of() const { return host_of_; }
+  bool one_host() const { return local_size_ == world_size_; }
+
+  // Gathers equally sized blobs in rank order: world_size * mine.size() bytes. SK_ERR_TIMEOUT names
+  // the ranks that did not come, SK_ERR_DESYNC the rank whose blob has another size,
+  // SK_ERR_PEER_LOST the rank that is gone.
+  virtual Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
+                                                   int64_t timeout_ns) = 0;
+
+ protected:
+  Bootstrap(int rank, int world_size) : rank_(rank), world_size_(world_size) {}
+  // `host_ids` holds 16 bytes of every rank: equal bytes, same host.
+  void place(std::span<const std::byte> host_ids);
+
+ private:
+  int rank_;
+  int world_size_;
+  int local_rank_ = 0;
+  int local_size_ = 1;
+  std::vector<int> host_of_ = {0};
+};
+
+// A variable of the environment; nullopt when it is not set.
+using EnvLookup = std::function<std::optional<std::string>(const char* name)>;
+
+struct BootstrapConfig {
+  int32_t kind = SK_BOOTSTRAP_AUTO;      // enum sk_bootstrap.
+  int rank = 0;                          // THREADS and CALLBACK.
+  int world_size = 1;                    // THREADS and CALLBACK.
+  std::string name;                      // Ranks meet those who give the same name.
+  sk_allgather_fn allgather = nullptr;   // CALLBACK.
+  void* user = nullptr;                  // CALLBACK.
+  int64_t timeout_ns = 300'000'000'000;  // For finding each other, at most.
+  EnvLookup env;                         // Empty: the process's environment.
+};
+
+// Finds the other ranks. Communicators of one name made at the same time by several threads of a
+// process must be made in the same order on all ranks; with different names any order will do.
+Result<std::unique_ptr<Bootstrap>> make_bootstrap(const BootstrapConfig& config);
+
+// 16 bytes that two processes share exactly when memory and sockets of one can be reached by the
+// other: machine, boot, and the network, mount and process namespaces.
+Result<std::vector<std::byte>> host_id();
+
+}  // namespace sk
+
+#endif  // SK_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
