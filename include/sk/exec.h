@@ -1,7 +1,323 @@
-/* Cells on ranks. */
+/* Cells on ranks: run a piece of source text on many rank processes, read one merged stream back.
+ *
+ * Two halves. The session half is for whoever asks (a notebook front end, a C program): it starts
+ * a controller process, which starts the ranks, watches them and merges what they print. The
+ * worker half is for the rank program, in whatever language: it takes requests, runs them, and
+ * hands back text, displays and errors.
+ *
+ *   front end --session half--> controller process --> rank process: main thread (worker half)
+ *                                                                    + libsk I/O thread
+ *
+ * The I/O thread never runs code of the language: heartbeat, interrupt, capture and flush go on
+ * while a cell spins. Text is UTF-8; bytes that are not are replaced by U+FFFD on the way.
+ * No call here waits for ever, and none calls back into the language. */
 #ifndef SK_EXEC_H_
 #define SK_EXEC_H_
 
 #include "sk/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** One representation of a display: MIME type and bytes. Text types are UTF-8 without a NUL at the
+ *  end; binary types (image/png) are the raw bytes, not base64. Borrowed for the call. */
+typedef struct sk_mime {
+  const char* type;
+  const void* data;
+  uint64_t bytes;
+} sk_mime;
+
+enum sk_stream { SK_STREAM_STDOUT = 1, SK_STREAM_STDERR = 2 };
+
+enum sk_display_kind {
+  SK_DISPLAY_DATA = 1,      /**< A display. */
+  SK_DISPLAY_RESULT = 2,    /**< The value of the cell's last expression. */
+  SK_DISPLAY_UPDATE = 3,    /**< Replaces the displays that carry the same `display_id`. */
+  SK_DISPLAY_CLEAR = 4,     /**< Removes this cell's outputs so far; no MIME types. */
+  SK_DISPLAY_CLEAR_WAIT = 5 /**< As CLEAR, once the next output comes. */
+};
+
+/** How a cell, or one rank's part of it, ended. */
+enum sk_cell_status {
+  SK_CELL_OK = 1,
+  SK_CELL_ERROR = 2,  /**< An exception; also an interrupt or a rank's death. */
+  SK_CELL_ABORTED = 3 /**< Never started: an earlier cell failed, was interrupted, or the end. */
+};
+
+/** What the main thread of a rank is asked to do. */
+enum sk_request_kind {
+  SK_REQUEST_EXECUTE = 1,
+  SK_REQUEST_COMPLETE = 2,    /**< Names that continue `code` at `cursor`. */
+  SK_REQUEST_INSPECT = 3,     /**< What the name at `cursor` is. */
+  SK_REQUEST_IS_COMPLETE = 4, /**< Whether `code` can be run as it is. */
+  SK_REQUEST_SHUTDOWN = 5     /**< Leave the loop, call sk_worker_leave(), exit. */
+};
+
+enum sk_is_complete {
+  SK_COMPLETE_UNKNOWN = 0,
+  SK_COMPLETE_COMPLETE = 1,
+  SK_COMPLETE_INCOMPLETE = 2, /**< `strings[0]`, if given, is the indent of the next line. */
+  SK_COMPLETE_INVALID = 3
+};
+
+/* ---- the session half ------------------------------------------------------------------- */
+
+/** A controller with its ranks, seen from the one who asks. */
+typedef struct sk_session sk_session;
+
+enum sk_session_flags {
+  /** The ranks end with this session's last owner at once, without the lease. */
+  SK_SESSION_NO_LEASE = 1
+};
+
+/** Zero means default. Fields are only ever appended. Borrowed for the call. */
+typedef struct sk_session_config {
+  uint32_t struct_size;    /**< sizeof(sk_session_config) where the caller was compiled. */
+  int32_t ranks;           /**< How many rank processes, 1 to 4096. */
+  const char* const* argv; /**< The rank program and its arguments, NULL at the end; looked up in
+                                PATH. It calls sk_worker_join(). */
+  const char* const* env;  /**< "NAME=value" lines over this process's environment; NULL: none. */
+  const char* cwd;         /**< Where the ranks start; NULL: here. */
+  const char* sk_path;     /**< The `sk` program that becomes the controller; NULL: SK_PROGRAM, this
+                                program if it is `sk`, the one beside libsk, the one in PATH. */
+  int64_t start_timeout_ms; /**< Longest wait for a rank's sk_worker_join(); 0 is 60,000. */
+  int64_t lease_ms;  /**< How long controller and ranks outlive a lost session; 0: not at all. */
+  uint32_t flags;    /**< enum sk_session_flags; unknown bits are refused. */
+  uint32_t reserved; /**< 0. */
+} sk_session_config;
+
+/** Starts the controller, which starts the ranks. Returns when the controller answers; that ranks
+ *  are ready, or could not start, comes as events. The caller owns `*out_session`.
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT, SK_ERR_SYSTEM (no controller program, no process),
+ *          SK_ERR_NO_MEMORY, SK_ERR_TIMEOUT. @threads Any. Waits. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_session_open(const sk_session_config* config,
+                                              sk_session** out_session) SK_NOEXCEPT;
+
+/** Zero means default. Fields are only ever appended. */
+typedef struct sk_exec_options {
+  uint32_t struct_size;
+  int32_t silent;            /**< 1: no history, no result display. */
+  int32_t no_history;        /**< 1: do not store in the language's history. */
+  int32_t go_on_after_error; /**< 1: cells queued behind run even if this one fails. */
+  int64_t execution_count;   /**< The number that the language gives to this cell; 0: its own. */
+} sk_exec_options;
+
+/** Queues a cell and returns. One cell runs at a time, in order of the calls; its outputs and its
+ *  end come as events that carry `*out_cell`. `ranks` is "0-3,5" or NULL for all. A cell that
+ *  names a dead or quarantined rank is never run on fewer: it ends with an error that says which.
+ *  `code` is copied, at most 64 MiB. `out_cell` may be NULL; cells count 1, 2, 3.
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT, SK_ERR_OUT_OF_RANGE (a rank that the session does not
+ *          have, too much code), SK_ERR_PEER_LOST (no controller any more), SK_ERR_TIMEOUT (it
+ *          takes no input).
+ *  @threads Any. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_exec(sk_session* session, const char* ranks, const char* code,
+                                      uint64_t code_bytes, const sk_exec_options* options,
+                                      uint64_t* out_cell) SK_NOEXCEPT;
+
+/** Asks one rank (the lowest idle one) outside the queue of cells: `kind` is COMPLETE, INSPECT or
+ *  IS_COMPLETE. `cursor` and the positions in the answer count bytes of `code`. The answer is a
+ *  SK_EVENT_REPLY with `request` set to `*out_request`; with status SK_ERR_BUSY when no rank is
+ *  idle. `detail` is INSPECT's level, 0 or 1.
+ *  @return as sk_exec(). @threads Any. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_session_ask(sk_session* session, int32_t kind, const char* code,
+                                             uint64_t code_bytes, uint64_t cursor, int32_t detail,
+                                             uint64_t* out_request) SK_NOEXCEPT;
+
+/** Interrupts the running cell and drops the queued ones (they end as ABORTED). The language's
+ *  main thread of each busy rank gets SIGINT, again after 2 s; after 5 s the cell ends with an
+ *  error that names the ranks that are stuck. Without a running cell it does nothing.
+ *  @return SK_OK, SK_ERR_PEER_LOST, SK_ERR_TIMEOUT. @threads Any. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_session_interrupt(sk_session* session) SK_NOEXCEPT;
+
+enum sk_event_kind {
+  SK_EVENT_NONE = 0,       /**< The timeout ran out. */
+  SK_EVENT_STATUS = 1,     /**< `status`: enum sk_session_state; `text` says why. */
+  SK_EVENT_RANK = 2,       /**< `ranks` are now in `status`, enum sk_rank_state; `text` says why. */
+  SK_EVENT_CELL_START = 3, /**< The cell left the queue. */
+  SK_EVENT_STREAM = 4,     /**< `text` on `stream`. Append it as it is: tags are in it. */
+  SK_EVENT_DISPLAY = 5,    /**< `display` (enum sk_display_kind), `mimes`, `display_id`. */
+  SK_EVENT_ERROR = 6,      /**< At most one per cell: `ename`, `evalue`, `traceback`. */
+  SK_EVENT_CELL_DONE = 7,  /**< Last of its cell; `status`: enum sk_cell_status. */
+  SK_EVENT_REPLY = 8       /**< To sk_session_ask(): `status` is a sk_status, `answer`, ... */
+};
+
+enum sk_session_state {
+  SK_SESSION_STARTING = 1,
+  SK_SESSION_IDLE = 2,
+  SK_SESSION_BUSY = 3,
+  SK_SESSION_DEGRADED = 4, /**< Idle, but not all ranks can run cells. */
+  SK_SESSION_OVER = 5      /**< The controller is gone or ended; the last event. */
+};
+
+enum sk_rank_state {
+  SK_RANK_STARTING = 1,
+  SK_RANK_IDLE = 2,
+  SK_RANK_BUSY = 3,
+  SK_RANK_STUCK = 4, /**< Did not answer an interrupt; its cell was ended without it. */
+  SK_RANK_DEAD = 5
+};
+
+/** One event, already merged over ranks. Fields are only ever appended; those that a kind does not
+ *  use are zero. Pointers stay valid until the next sk_session_poll() or sk_session_close() of
+ *  this session. C strings are never NULL. */
+typedef struct sk_event {
+  uint32_t struct_size; /**< Set by the caller: sizeof(sk_event) where it was compiled. */
+  int32_t kind;         /**< enum sk_event_kind. */
+  uint64_t seq;         /**< 1, 2, 3 ... over the session's events. */
+  uint64_t cell;        /**< Of sk_exec(), or 0. */
+  uint64_t request;     /**< Of sk_session_ask(), or 0. */
+  const char* ranks;    /**< The ranks this came from, as "0-3,5". */
+  int32_t all_ranks;    /**< 1: `ranks` are all that the cell runs on. */
+  int32_t status;
+  int32_t stream;   /**< enum sk_stream. */
+  int32_t display;  /**< enum sk_display_kind. */
+  const char* text; /**< With a NUL behind `text_bytes`. */
+  uint64_t text_bytes;
+  const char* ename;
+  const char* evalue;
+  const char* const* traceback; /**< Lines as the front end shows them. */
+  uint64_t traceback_count;
+  const sk_mime* mimes;
+  uint64_t mime_count;
+  const char* display_id;
+  int32_t answer; /**< REPLY to IS_COMPLETE: enum sk_is_complete; to INSPECT: 1 when found. */
+  int32_t reserved;
+  uint64_t start; /**< REPLY to COMPLETE: the bytes [start, end) of `code` are replaced. */
+  uint64_t end;
+  const char* const* strings; /**< REPLY: matches; the indent. */
+  uint64_t string_count;
+} sk_event;
+
+/** The next event, waiting up to `timeout_ms` (0: not at all; at most 3,600,000). With SK_OK and
+ *  kind SK_EVENT_NONE there was none. After SK_SESSION_OVER every call is SK_ERR_PEER_LOST.
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT, SK_ERR_BUSY, SK_ERR_PEER_LOST.
+ *  @threads One at a time; others may call anything else meanwhile. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_session_poll(sk_session* session, int64_t timeout_ms,
+                                              sk_event* event) SK_NOEXCEPT;
+
+/** A descriptor that is readable while sk_session_poll() may have an event: for poll(2) loops.
+ *  Owned by the session. Call sk_session_poll(s, 0, &e) until NONE before waiting on it.
+ *  @threads Any. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_session_fd(sk_session* session, int32_t* out_fd) SK_NOEXCEPT;
+
+/** Ends ranks and controller (asks, then SIGTERM after 2 s, then SIGKILL; whole process groups)
+ *  and frees the session. Returns when they are gone, at most 10 s later. NULL is fine.
+ *  @return SK_OK, or SK_ERR_TIMEOUT when the controller had to be killed (the session is freed
+ *          all the same). @threads One, after the last other call. Waits. @since 0.1 */
+SK_API sk_status sk_session_close(sk_session* session) SK_NOEXCEPT;
+
+/* ---- the worker half -------------------------------------------------------------------- */
+
+/** This process as a rank. One per process. */
+typedef struct sk_worker sk_worker;
+
+enum sk_worker_flags {
+  /** Capture descriptors 1 and 2: C printf, os.write and children's output become streams of the
+   *  rank, in order with sk_worker_stream(). Text outside a cell goes to the last cell. */
+  SK_WORKER_CAPTURE = 1,
+  /** An interrupt sends SIGINT to this process's group (or main thread, if it leads no group).
+   *  Without it an interrupt only sets sk_worker_cancelled(). The program installs the handler. */
+  SK_WORKER_SIGINT = 2
+};
+
+/** Zero means default. Fields are only ever appended. */
+typedef struct sk_worker_config {
+  uint32_t struct_size;
+  uint32_t flags;       /**< enum sk_worker_flags; unknown bits are refused. */
+  const char* language; /**< "python 3.11.2", for status pages; NULL is "". */
+} sk_worker_config;
+
+/** Joins the controller over the descriptor that SK_WORKER_FD names and starts the I/O thread.
+ *  SK_WORKER_FD is removed from the environment, so that children do not take it for theirs. Call
+ *  it from the thread that will run cells: that one gets the interrupts. The caller owns
+ *  `*out_worker`. `config` may be NULL.
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (no or a bad SK_WORKER_FD, RANK or WORLD_SIZE),
+ *          SK_ERR_TRUST (the other end runs as another user), SK_ERR_BUSY (joined before),
+ *          SK_ERR_SYSTEM, SK_ERR_TRANSPORT. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_worker_join(const sk_worker_config* config,
+                                             sk_worker** out_worker) SK_NOEXCEPT;
+
+/** What to do next. Pointers stay valid until the next sk_worker_next(). */
+typedef struct sk_request {
+  uint32_t struct_size; /**< Set by the caller. */
+  int32_t kind;         /**< enum sk_request_kind; 0: the timeout ran out. */
+  uint64_t id;          /**< EXECUTE: the cell; else what sk_worker_reply() answers. */
+  const char* code;     /**< With a NUL behind `code_bytes`. */
+  uint64_t code_bytes;
+  uint64_t cursor;         /**< COMPLETE, INSPECT: byte position in `code`. */
+  int64_t execution_count; /**< EXECUTE: this cell's number; 0: the language's own. */
+  int32_t silent;          /**< EXECUTE: no history, no result display. */
+  int32_t store_history;   /**< EXECUTE. */
+  int32_t detail;          /**< INSPECT: 0 or 1. */
+  int32_t reserved;
+} sk_request;
+
+/** Waits up to `timeout_ms` (at most 3,600,000) for a request. Call it without the language's lock.
+ *  A signal that arrives meanwhile ends the wait early, with kind 0, so that its handler can run.
+ *  When the controller is gone the call is SK_ERR_PEER_LOST: exit.
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (an EXECUTE is still open: call sk_worker_done()),
+ *          SK_ERR_PEER_LOST. @threads The one that joined. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_worker_next(sk_worker* worker, int64_t timeout_ms,
+                                             sk_request* request) SK_NOEXCEPT;
+
+/** Text printed by the rank. Copied. Waits (at most until the cell is interrupted or 60 s) while
+ *  more than 4 MiB are on the way.
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT, SK_ERR_ABORTED (interrupted while waiting),
+ *          SK_ERR_TIMEOUT, SK_ERR_PEER_LOST. The same for the next three. @threads Any. @since 0.1
+ */
+SK_NODISCARD SK_API sk_status sk_worker_stream(sk_worker* worker, int32_t stream, const char* text,
+                                               uint64_t bytes) SK_NOEXCEPT;
+
+/** A display, result, update or clear: enum sk_display_kind. `display_id` may be NULL. At most
+ *  64 MiB together, else SK_ERR_OUT_OF_RANGE. */
+SK_NODISCARD SK_API sk_status sk_worker_display(sk_worker* worker, int32_t kind,
+                                                const sk_mime* mimes, uint64_t mime_count,
+                                                const char* display_id) SK_NOEXCEPT;
+
+enum sk_error_flags {
+  /** It failed only because a peer did (SK_ERR_PEER_LOST, SK_ERR_ABORTED of a collective). */
+  SK_ERROR_CONSEQUENCE = 1,
+  SK_ERROR_INTERRUPT = 2 /**< The language's answer to an interrupt (KeyboardInterrupt). */
+};
+
+/** The exception that ends the cell on this rank; sk_worker_done(SK_CELL_ERROR) follows. The
+ *  traceback is lines as the language shows them (ANSI colours allowed), oldest first, without
+ *  the rank program's own frames. */
+SK_NODISCARD SK_API sk_status sk_worker_error(sk_worker* worker, const char* ename,
+                                              const char* evalue, const char* const* traceback,
+                                              uint64_t traceback_count, uint32_t flags) SK_NOEXCEPT;
+
+/** Ends the open EXECUTE: enum sk_cell_status OK or ERROR. Flushes C's stdout and stderr and the
+ *  captured descriptors first. After the return no interrupt of this cell is sent any more (one
+ *  that was may still be pending in the language). */
+SK_NODISCARD SK_API sk_status sk_worker_done(sk_worker* worker, int32_t status) SK_NOEXCEPT;
+
+/** The answer to COMPLETE, INSPECT or IS_COMPLETE. Fields are only ever appended. */
+typedef struct sk_reply {
+  uint32_t struct_size;
+  int32_t answer; /**< IS_COMPLETE: enum sk_is_complete; INSPECT: 1 when found. */
+  uint64_t start; /**< COMPLETE: bytes [start, end) of `code` are replaced. */
+  uint64_t end;
+  const char* const* strings; /**< COMPLETE: matches; IS_COMPLETE: the indent. */
+  uint64_t string_count;
+  const sk_mime* mimes; /**< INSPECT. */
+  uint64_t mime_count;
+} sk_reply;
+
+/** @return as sk_worker_stream(). @threads The one that joined. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_worker_reply(sk_worker* worker, uint64_t id,
+                                              const sk_reply* reply) SK_NOEXCEPT;
+
+/** 1 once the open cell was interrupted, else 0 (also for NULL). Cheap: for loops in C.
+ *  @threads Any. @since 0.1 */
+SK_NODISCARD SK_API int32_t sk_worker_cancelled(const sk_worker* worker) SK_NOEXCEPT;
+
+/** Sends what is still queued (at most 2 s), gives descriptors 1 and 2 back, ends the I/O thread
+ *  and frees the worker. NULL is fine. @threads The one that joined. @since 0.1 */
+SK_API sk_status sk_worker_leave(sk_worker* worker) SK_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
 #endif /* SK_EXEC_H_ */
