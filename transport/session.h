@@ -37,8 +37,10 @@ struct alignas(64) SignalWord {
 static_assert(sizeof(SignalWord) == 64);
 
 // Entry slots: before any signal of a run, each rank writes one into every peer's segment. Two per
-// pair, by the parity of seq: a rank that has finished call seq may enter seq + 1, but not seq + 2,
-// before the peer has read its entry of seq.
+// pair and lane, by the parity of seq: a rank that has finished call seq may enter seq + 1, but not
+// seq + 2, before the peer has read its entry of seq. Collectives and calls between two ranks count
+// their calls apart, each in a lane of its own.
+enum EntryLane : uint32_t { kCollectiveLane = 0, kPairLane = 1, kEntryLaneCount = 2 };
 inline constexpr uint32_t kEntryOperandMax = 3;
 struct alignas(64) EntrySlot {
   std::atomic<uint64_t> seq;           // Stored last, with release; counts calls from 1.
@@ -53,11 +55,11 @@ static_assert(sizeof(EntrySlot) == 64);
 // owner (commit()), before the first peer can be told of it.
 struct SegmentLayout {
   uint32_t world_size = 1;
-  uint32_t signal_count_max = 4096;
+  uint32_t signal_count_max = 4096;  // Of all producers together: see signal_index() in lib/exec.
   uint64_t workspace_bytes_max = 0;
   uint64_t heap_bytes_max = 0;
 
-  uint64_t entry_offset() const;   // EntrySlot[world_size][2]: of rank p, parity seq & 1.
+  uint64_t entry_offset() const;   // EntrySlot[world_size][kEntryLaneCount][2].
   uint64_t signal_offset() const;  // SignalWord[signal_count_max].
   uint64_t workspace_offset() const;
   uint64_t heap_offset() const;
@@ -93,7 +95,7 @@ class Session {
   virtual Status post(uint32_t signal, uint32_t add) = 0;
 
   // Writes the own entry slot at the peer, `seq` last.
-  virtual Status enter(const EntrySlot& entry, uint64_t seq) = 0;
+  virtual Status enter(const EntrySlot& entry, EntryLane lane, uint64_t seq) = 0;
 };
 
 class Endpoint {
@@ -110,9 +112,9 @@ class Endpoint {
   SignalWord* signals() const {
     return reinterpret_cast<SignalWord*>(segment_ + layout_.signal_offset());
   }
-  const EntrySlot& entry(uint32_t peer, uint64_t seq) const {
-    return reinterpret_cast<const EntrySlot*>(segment_ +
-                                              layout_.entry_offset())[peer * 2 + (seq & 1)];
+  const EntrySlot& entry(uint32_t peer, EntryLane lane, uint64_t seq) const {
+    const auto* slots = reinterpret_cast<const EntrySlot*>(segment_ + layout_.entry_offset());
+    return slots[(peer * kEntryLaneCount + lane) * 2 + (seq & 1)];
   }
 
   virtual Session& session(uint32_t peer) = 0;

@@ -27,7 +27,8 @@ void RankBuilder::add(const TaskSpec& spec) {
   queues_[spec.queue].push_back(task);
 }
 
-uint32_t RankBuilder::add_signal(uint32_t posts_per_run) {
+uint32_t RankBuilder::add_signal(uint32_t producer, uint32_t posts_per_run) {
+  part_.signal_producers.push_back(producer);
   part_.posts_per_run.push_back(posts_per_run);
   return part_.signal_count++;
 }

@@ -67,8 +67,11 @@ constexpr uint64_t generation_stride(const Buffer& buffer) {
 
 struct RankPlan {
   uint32_t rank = 0;
-  uint32_t signal_count = 0;            // Signals that this rank owns.
-  std::vector<uint32_t> posts_per_run;  // Per own signal: what all ranks together add in one run.
+  uint32_t signal_count = 0;  // Signals that this rank owns.
+  // Per own signal: the one rank whose tasks post it, and what they add in one run. The run's end
+  // has seen all of it: some wait's target equals posts_per_run, so that no post is ever late.
+  std::vector<uint32_t> signal_producers;
+  std::vector<uint32_t> posts_per_run;
   std::vector<uint32_t> peers;  // Ranks in this rank's entry exchange, ascending, without it.
   std::vector<Queue> queues;    // One per worker; begin precedes, end follows all of them.
   std::vector<Task> tasks;
