@@ -1,0 +1,105 @@
+#include "lib/exec/cpu/tile/copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace sk::cpu {
+namespace {
+
+constexpr size_t kLineBytes = 64;
+// Of a source that several destinations read in turn: it stays in the nearest cache meanwhile.
+constexpr size_t kBlockBytes = 4096;
+
+void copy_block(void* const* dst, int dst_count, size_t offset, const char* src, size_t bytes) {
+  for (int j = 0; j < dst_count; ++j) {
+    char* to = static_cast<char*>(dst[j]) + offset;
+    if (to != src + offset) std::memcpy(to, src + offset, bytes);
+  }
+}
+
+void copy_normal(void* const* dst, int dst_count, const char* src, size_t begin, size_t end) {
+  const size_t step = dst_count > 1 ? kBlockBytes : end - begin;
+  for (size_t i = begin; i < end; i += step) {
+    copy_block(dst, dst_count, i, src, std::min(step, end - i));
+  }
+}
+
+#if defined(__SSE2__)
+// Whole lines of one destination, which is line-aligned.
+void stream_lines(char* dst, const char* src, size_t lines) {
+  for (size_t i = 0; i < lines; ++i, dst += kLineBytes, src += kLineBytes) {
+    const auto* from = reinterpret_cast<const __m128i*>(src);
+    auto* to = reinterpret_cast<__m128i*>(dst);
+    const __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
+    const __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
+    _mm_stream_si128(to, a);
+    _mm_stream_si128(to + 1, b);
+    _mm_stream_si128(to + 2, c);
+    _mm_stream_si128(to + 3, d);
+  }
+}
+
+void copy_streaming(void* const* dst, int dst_count, const char* src, size_t bytes) {
+  for (size_t block = 0; block < bytes; block += kBlockBytes) {
+    const size_t block_bytes = std::min(kBlockBytes, bytes - block);
+    for (int j = 0; j < dst_count; ++j) {
+      char* to = static_cast<char*>(dst[j]) + block;
+      const char* from = src + block;
+      if (to == from) continue;
+      const size_t misaligned = reinterpret_cast<uintptr_t>(to) % kLineBytes;
+      const size_t head = std::min(misaligned == 0 ? 0 : kLineBytes - misaligned, block_bytes);
+      const size_t lines = (block_bytes - head) / kLineBytes;
+      const size_t tail = head + lines * kLineBytes;
+      std::memcpy(to, from, head);
+      stream_lines(to + head, from + head, lines);
+      std::memcpy(to + tail, from + tail, block_bytes - tail);
+    }
+  }
+}
+#endif
+
+void copy_row(void* const* dst, int dst_count, const void* src, size_t bytes, StoreHint hint) {
+  const char* from = static_cast<const char*>(src);
+#if defined(__SSE2__)
+  if (hint == StoreHint::kNonTemporal) return copy_streaming(dst, dst_count, from, bytes);
+#else
+  static_cast<void>(hint);  // Other processors: the same bytes, by ordinary stores.
+#endif
+  copy_normal(dst, dst_count, from, 0, bytes);
+}
+
+void finish(StoreHint hint) {
+#if defined(__SSE2__)
+  if (hint == StoreHint::kNonTemporal) _mm_sfence();
+#else
+  static_cast<void>(hint);
+#endif
+}
+
+}  // namespace
+
+void copy(void* const* dst, int dst_count, const void* src, size_t bytes, StoreHint hint) {
+  if (bytes == 0) return;
+  copy_row(dst, dst_count, src, bytes, hint);
+  finish(hint);
+}
+
+void copy_2d(void* const* dst, const int64_t* dst_pitch, int dst_count, const void* src,
+             int64_t src_pitch, size_t rows, size_t row_bytes, StoreHint hint) {
+  if (rows == 0 || row_bytes == 0) return;
+  const char* from = static_cast<const char*>(src);
+  if (rows == 1) return copy(dst, dst_count, src, row_bytes, hint);
+  for (size_t row = 0; row < rows; ++row) {
+    for (int j = 0; j < dst_count; ++j) {
+      void* to = static_cast<char*>(dst[j]) + int64_t(row) * dst_pitch[j];
+      copy_row(&to, 1, from + int64_t(row) * src_pitch, row_bytes, hint);
+    }
+  }
+  finish(hint);
+}
+
+}  // namespace sk::cpu
