@@ -1,0 +1,20 @@
+"""./dev bench: builds the benchmarks in Release and runs bench/run.py against the peers."""
+
+from __future__ import annotations
+
+from builder import build
+from setup import setup
+from shell import BUILD, ROOT, DevError, run
+
+RUNNER = ROOT / "bench" / "run.py"
+
+
+def bench(options: list[str]) -> int:
+    """Everything measured is printed as it comes; bench/run.py writes the files."""
+    if not RUNNER.exists():
+        raise DevError("there is no benchmark yet (bench/run.py)")
+    setup("bench")
+    folder = build("bench")
+    python = BUILD / "venv" / "bin" / "python"
+    env = {"SK_BENCH_BUILD": str(folder)}
+    return run([python, RUNNER, *options], "benchmarks", env=env, stream=True, may_fail=True)

@@ -1,0 +1,38 @@
+"""Configuring and building a preset of CMakePresets.json."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from shell import BUILD, jobs, run
+
+
+def compiler_environment() -> dict[str, str]:
+    """The compiler cache; the caller's own settings of it win."""
+    if shutil.which("ccache") is None:
+        return {}
+    defaults = {
+        "CMAKE_C_COMPILER_LAUNCHER": "ccache",
+        "CMAKE_CXX_COMPILER_LAUNCHER": "ccache",
+        "CCACHE_DIR": str(BUILD / "ccache"),
+        "CCACHE_MAXSIZE": "3G",
+    }
+    return {name: os.environ.get(name, value) for name, value in defaults.items()}
+
+
+def configure(preset: str) -> Path:
+    """Configures `preset` and returns its folder; CMake itself does nothing that is done."""
+    env = compiler_environment()
+    run(["cmake", "--preset", preset], f"configuring {preset}", env=env, timeout_s=300)
+    return BUILD / preset
+
+
+def build(preset: str, *targets: str) -> Path:
+    """Configures and builds `preset`: the targets given, else all. Returns its folder."""
+    folder = configure(preset)
+    chosen = ["--target", *targets] if targets else []
+    command = ["cmake", "--build", folder, "--parallel", str(jobs()), *chosen]
+    run(command, f"building {preset}", env=compiler_environment())
+    return folder

@@ -1,0 +1,74 @@
+"""./dev check: what can be judged without running the product."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import lint
+from builder import configure
+from setup import VENV, setup
+from shell import ROOT, output_of, run
+
+CPP = (".c", ".cc", ".cpp", ".h")
+TOOLS = ROOT / "tools"
+
+
+def tracked(*suffixes: str) -> list[Path]:
+    """Files of the repository (also new ones that git does not ignore) with such an ending."""
+    names = output_of(["git", "ls-files", "--cached", "--others", "--exclude-standard"])
+    paths = [ROOT / name for name in names.splitlines() if name.endswith(suffixes)]
+    return [path for path in paths if path.is_file()]
+
+
+def check_cpp_format(fix: bool) -> int:
+    """clang-format, the style of .clang-format."""
+    options = ["-i"] if fix else ["--dry-run", "-Werror"]
+    return run(["clang-format", *options, *tracked(*CPP)], "C++ format", may_fail=True)
+
+
+def check_python(fix: bool) -> int:
+    """ruff's linter and formatter, set up in ruff.toml."""
+    ruff = VENV / "bin" / "ruff"
+    lint_status = run(
+        [ruff, "check", *(["--fix"] if fix else []), ROOT], "Python lint", may_fail=True
+    )
+    options = [] if fix else ["--diff"]
+    format_status = run([ruff, "format", *options, ROOT], "Python format", may_fail=True)
+    return lint_status or format_status
+
+
+def check_script(name: str, what: str) -> Callable[[bool], int]:
+    """One of the repository's own checkers under tools/."""
+    command = [sys.executable, "-B", TOOLS / name]
+    return lambda _fix: run(command, what, stream=True, may_fail=True)
+
+
+def check_cpp_lint(_fix: bool) -> int:
+    """clang-tidy; needs a configured build for its compile commands."""
+    return lint.lint(configure("release"), tracked(".c", ".cc", ".cpp"))
+
+
+CHECKS: tuple[tuple[str, Callable[[bool], int]], ...] = (
+    ("layers", check_script("check_layers.py", "layers")),
+    ("tidy", check_script("tidy.py", "tidy")),
+    ("documentation", check_script("check_docs.py", "documentation")),
+    ("C++ format", check_cpp_format),
+    ("Python", check_python),
+    ("C++ lint", check_cpp_lint),
+)
+
+
+def check(fix: bool) -> int:
+    """Runs every check, also after one failed, and closes with what was found."""
+    setup("check")
+    failed = []
+    for name, function in CHECKS:
+        if function(fix) != 0:
+            failed.append(name)
+    passed = len(CHECKS) - len(failed)
+    if failed:
+        print(f"failed: {', '.join(failed)} (their output is in build/log)", flush=True)
+    print(f"{passed} passed, {len(failed)} failed, 0 skipped", flush=True)
+    return 1 if failed else 0

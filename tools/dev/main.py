@@ -1,0 +1,79 @@
+"""./dev VERB: sets up, builds, tests, checks and shows libsk. Every verb may be repeated."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+
+from shell import BUILD, DevError, say
+
+VERBS = {
+    "demo": "install what is missing, build, run examples/quickstart.ipynb on four ranks",
+    "test": "build Release and run every test",
+    "check": "format, lint, layers, tidy, documentation",
+    "asan": "the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer",
+    "tsan": "the C++ tests under ThreadSanitizer",
+    "bench": "the benchmarks against their peers",
+    "clean": "remove build/",
+    "clean-room": "a command (the README's by default) in a bare Debian 12",
+}
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The verb and its options."""
+    parser = argparse.ArgumentParser(prog="./dev", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    added = {name: verbs.add_parser(name, help=text) for name, text in VERBS.items()}
+    added["test"].add_argument("--suite", help="one folder of tests/, or python, kernel, ...")
+    for name in ("test", "asan", "tsan"):
+        added[name].add_argument("-k", dest="pattern", help="only tests whose name matches")
+    added["check"].add_argument("--fix", action="store_true", help="format files in place")
+    added["bench"].add_argument("rest", nargs=argparse.REMAINDER, help="options of bench/run.py")
+    added["clean-room"].add_argument("rest", nargs=argparse.REMAINDER, help="the command")
+    return parser.parse_args(arguments)
+
+
+def act(options: argparse.Namespace) -> int:
+    """Runs the verb. Imports are here so that `./dev clean` needs nothing that others need."""
+    if options.verb == "clean":
+        say(f"removing {BUILD}")
+        shutil.rmtree(BUILD, ignore_errors=False) if BUILD.exists() else None
+        return 0
+    if options.verb in ("test", "asan", "tsan"):
+        import test
+
+        if options.verb == "test":
+            return test.test(options.suite, options.pattern)
+        return test.sanitize(options.verb, options.pattern)
+    if options.verb == "check":
+        import check
+
+        return check.check(fix=options.fix)
+    if options.verb == "demo":
+        import demo
+
+        return demo.demo()
+    if options.verb == "bench":
+        import bench
+
+        return bench.bench(options.rest)
+    import clean_room
+
+    return clean_room.clean_room(options.rest)
+
+
+def main() -> int:
+    """Exit status: 0 all well, 1 something was found wrong, 2 the verb could not do its work."""
+    try:
+        return act(parse(sys.argv[1:]))
+    except DevError as error:
+        print(f"dev: {error}", file=sys.stderr, flush=True)
+        return 2
+    except KeyboardInterrupt:
+        print("dev: interrupted", file=sys.stderr, flush=True)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The product as a user gets it: installed in build/install, its Python package in build/venv."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from builder import compiler_environment
+from setup import PYTHON, VENV
+from shell import BUILD, ROOT, DevError, run
+
+PREFIX = BUILD / "install"
+PACKAGE = ROOT / "bindings" / "python"
+
+
+def environment() -> dict[str, str]:
+    """What a program needs to find the installed product: tools, library, pkg-config file."""
+    path = f"{VENV / 'bin'}:{PREFIX / 'bin'}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+    return {"PATH": path, "SK_PREFIX": str(PREFIX)}
+
+
+def _sources_key(folder: Path) -> str:
+    """Changes when a file of the package, a header or the library does."""
+    skipped = {"__pycache__", "build", "dist", "tests"}
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = [path for path in files if not skipped & set(path.relative_to(folder).parts)]
+    digest = hashlib.sha256()
+    for path in [*files, *sorted((ROOT / "include").rglob("*.h")), *_libraries()]:
+        digest.update(str(path).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _libraries() -> list[Path]:
+    return sorted(path for path in PREFIX.rglob("libsk.so.*") if not path.is_symlink())
+
+
+def install_library() -> None:
+    """Puts the Release build under build/install, as `cmake --install` would for a user."""
+    run(["cmake", "--install", BUILD / "release", "--prefix", PREFIX], "installing into build/")
+    if not _libraries():
+        raise DevError("this build installs no libsk.so: lib/api has no sources yet")
+
+
+def install_package() -> None:
+    """Puts the Python package into build/venv, unless it is already what the sources say."""
+    if not (PACKAGE / "pyproject.toml").exists():
+        raise DevError("there is no Python package yet (bindings/python/pyproject.toml)")
+    stamp = VENV / "package-key"
+    key = _sources_key(PACKAGE)
+    if stamp.exists() and stamp.read_text() == key:
+        return
+    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install"]
+    options = ["--no-build-isolation", "--no-deps", "--force-reinstall"]
+    env = {**compiler_environment(), **environment(), "CMAKE_PREFIX_PATH": str(PREFIX)}
+    run([*pip, *options, PACKAGE], "installing the Python package", env=env)
+    stamp.write_text(key)
+
+
+def install() -> None:
+    """Library and package; each does nothing when nothing changed."""
+    install_library()
+    install_package()

@@ -1,0 +1,74 @@
+"""Executes a notebook as `jupyter execute` would, printing each cell's outputs as they come.
+
+usage: run_notebook.py NOTEBOOK RESULT   (in the environment of build/venv)
+Exit status 1 when a cell fails that is not tagged raises-exception; RESULT is written either way.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+CELL_TIMEOUT_S = 120
+
+
+class PrintingClient(NotebookClient):
+    """A NotebookClient that shows what the kernel sends while a cell runs."""
+
+    def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
+        show(msg["msg_type"], msg["content"])
+        return super().process_message(msg, cell, cell_index)
+
+
+def show(kind: str, content: dict[str, Any]) -> None:
+    """Prints one output message; pictures by their size, for a terminal shows none."""
+    if kind == "stream":
+        print(content["text"], end="", flush=True)
+    elif kind == "error":
+        print(f"{content['ename']}: {content['evalue']}", flush=True)
+    elif kind in ("display_data", "execute_result", "update_display_data"):
+        data = content["data"]
+        picture = next((mime for mime in data if mime.startswith("image/")), None)
+        if picture:
+            print(f"[{picture}, {len(data[picture]) * 3 // 4} bytes]", flush=True)
+        else:
+            print(data.get("text/plain", f"[{', '.join(data)}]"), flush=True)
+
+
+def start_of_cell(cell: Any, cell_index: int) -> None:
+    """The cell's source, marked, before its outputs."""
+    if cell.cell_type == "code":
+        lines = "\n".join(f"  | {line}" for line in cell.source.splitlines())
+        print(f"\nIn [{cell_index}]\n{lines}", flush=True)
+
+
+def main() -> int:
+    """Runs the notebook named on the command line."""
+    if len(sys.argv) != 3:
+        print(__doc__, file=sys.stderr)
+        return 2
+    source, result = Path(sys.argv[1]), Path(sys.argv[2])
+    notebook = nbformat.read(source, as_version=4)
+    client = PrintingClient(
+        notebook,
+        timeout=CELL_TIMEOUT_S,
+        resources={"metadata": {"path": str(result.parent)}},
+        on_cell_execute=start_of_cell,
+    )
+    failed = False
+    try:
+        client.execute()
+    except CellExecutionError as error:
+        print(f"run_notebook: {error}", file=sys.stderr, flush=True)
+        failed = True
+    nbformat.write(notebook, result)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""./dev test: every test of every runner, and one closing line over all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import product
+from builder import build
+from results import FAILED, SKIPPED, Outcome, Results, read_junit
+from setup import PYTHON, setup
+from shell import BUILD, LOGS, ROOT, DevError, jobs, run, say
+
+CASE_TIMEOUT_S = 300
+SUITE_TIMEOUT_S = 1800
+
+
+@dataclass(frozen=True)
+class PythonSuite:
+    """A folder of pytest files."""
+
+    name: str
+    folder: str
+    needs_product: bool  # Runs against the installed library and package.
+
+
+PYTHON_SUITES = (
+    PythonSuite("tools", "tests/tools", needs_product=False),
+    PythonSuite("abi", "tests/abi", needs_product=True),
+    PythonSuite("python", "bindings/python/tests", needs_product=True),
+    PythonSuite("kernel", "tests/kernel", needs_product=True),
+    PythonSuite("docs", "tests/docs", needs_product=True),
+)
+
+
+def run_ctest(preset: str, suite: str | None, pattern: str | None) -> list[Outcome]:
+    """Runs the C++ tests of a built preset; a suite is a ctest label (the folder under tests/)."""
+    junit = BUILD / preset / "ctest.xml"
+    junit.unlink(missing_ok=True)
+    command = ["ctest", "--test-dir", BUILD / preset, "--parallel", str(jobs())]
+    command += ["--output-junit", junit, "--output-on-failure", "--no-tests=ignore"]
+    command += ["--timeout", str(CASE_TIMEOUT_S), "--test-output-size-passed", "65536"]
+    command += ["--test-output-size-failed", "65536"]
+    command += ["-L", f"^{suite}$"] if suite else []
+    command += ["-R", pattern] if pattern else []
+    what = f"C++ tests ({preset})"
+    status = run(command, what, env=SANITIZER_OPTIONS, may_fail=True, timeout_s=SUITE_TIMEOUT_S)
+    if not junit.exists():
+        return [Outcome("ctest", FAILED, f"it wrote no results; see {LOGS}")] if status else []
+    outcomes = read_junit(junit)
+    if status != 0 and not any(outcome.state == FAILED for outcome in outcomes):
+        outcomes.append(Outcome("ctest", FAILED, f"exit status {status}; see {LOGS}"))
+    return outcomes
+
+
+# Leak checks stay on; a report ends the test. Threads of a test end before the test does.
+SANITIZER_OPTIONS = {
+    "ASAN_OPTIONS": "abort_on_error=0:detect_stack_use_after_return=1:strict_string_checks=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+}
+
+
+def run_pytest(suite: PythonSuite, pattern: str | None) -> list[Outcome]:
+    """Runs one folder of pytest files in the environment of build/venv."""
+    junit = BUILD / f"pytest-{suite.name}.xml"
+    junit.unlink(missing_ok=True)
+    command = [PYTHON, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no"]
+    command += ["--junit-xml", junit, *(["-k", pattern] if pattern else []), ROOT / suite.folder]
+    what = f"Python tests ({suite.name})"
+    env = product.environment() if suite.needs_product else {}
+    status = run(command, what, env=env, may_fail=True, timeout_s=SUITE_TIMEOUT_S)
+    if status == 5 and pattern:
+        return []  # pytest's word for "nothing matches".
+    outcomes = read_junit(junit) if junit.exists() else []
+    if status != 0 and not any(outcome.state == FAILED for outcome in outcomes):
+        log = f"pytest ended with exit status {status}; its output is in {LOGS}"
+        outcomes.append(Outcome(suite.name, FAILED, log))
+    return outcomes
+
+
+def close(results: Results, filtered: bool) -> int:
+    """Prints the report; the exit status says whether all is well."""
+    if not results.outcomes:
+        raise DevError("no test matches" if filtered else "there is no test")
+    print("\n".join(results.report()), flush=True)
+    only_skips = all(outcome.state == SKIPPED for outcome in results.outcomes)
+    return 1 if results.having(FAILED) or (only_skips and not filtered) else 0
+
+
+def present_suites(suite: str | None) -> list[PythonSuite]:
+    """The Python suites chosen, as far as their folder has tests."""
+    chosen = [each for each in PYTHON_SUITES if suite in (None, each.name)]
+    return [each for each in chosen if any(Path(ROOT / each.folder).glob("test_*.py"))]
+
+
+def test(suite: str | None, pattern: str | None) -> int:
+    """Builds Release, installs into build/, and runs everything (or one suite, or one name)."""
+    setup("test")
+    build("release")
+    results = Results()
+    results.add(run_ctest("release", suite, pattern))
+    suites = present_suites(suite)
+    if any(each.needs_product for each in suites):
+        product.install()
+    for each in suites:
+        results.add(run_pytest(each, pattern))
+    say("all runners are done")
+    return close(results, filtered=bool(suite or pattern))
+
+
+def sanitize(preset: str, pattern: str | None) -> int:
+    """Builds the C++ tests under a sanitizer and runs them."""
+    setup(preset)
+    build(preset)
+    results = Results()
+    results.add(run_ctest(preset, None, pattern))
+    return close(results, filtered=bool(pattern))
