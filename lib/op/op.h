@@ -36,7 +36,7 @@ struct OpDesc {
   int32_t peer = 0;          // kSendRecv: receiver.
   int64_t count = 0;         // Elements, as in the call.
   int64_t m = 0, n = 0, k = 0;
-  int64_t lda = 0, ldc = 0;
+  int64_t lda = 0, ldb = 0, ldc = 0;
 
   bool operator==(const OpDesc&) const = default;
 };

@@ -41,11 +41,11 @@ RankPlan RankBuilder::finish() {
   return std::move(part_);
 }
 
-uint64_t workspace_bytes(const Plan& plan, uint32_t rank) {
+uint64_t workspace_bytes(const Plan& plan, uint32_t rank, uint8_t generations) {
   uint64_t end = 0;
   for (const Buffer& buffer : plan.buffers) {
     if (buffer.kind != BufferKind::kWorkspace || buffer.owner != rank) continue;
-    end = std::max(end, buffer.offset + buffer.generations * generation_stride(buffer));
+    if (buffer.generations == generations) end = std::max(end, buffer.offset + buffer.bytes);
   }
   return end;
 }

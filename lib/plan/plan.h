@@ -47,24 +47,24 @@ enum class BufferAccess : uint8_t {
 struct Buffer {
   BufferKind kind = BufferKind::kWorkspace;
   BufferAccess access = BufferAccess::kLocal;
-  uint8_t operand = 0;      // Callers' buffers: which argument (0 in, 1 out, 2 packed weights).
-  uint8_t generations = 1;  // Workspace: run i uses copy i % generations.
+  uint8_t operand = 0;      // Callers' buffers: which argument (0 in or A, 1 out or C, 2 B).
+  uint8_t generations = 1;  // Workspace: 1, or 2 for a staging buffer.
   uint32_t owner = 0;
-  uint64_t bytes = 0;   // Of one generation.
-  uint64_t offset = 0;  // Workspace: of generation 0 in the owner's workspace; the next follows
-                        // after `bytes` rounded up to kWorkspaceAlign.
+  uint64_t bytes = 0;
+  uint64_t offset = 0;  // Workspace: in the owner's workspace area, or staging area.
 
   bool operator==(const Buffer&) const = default;
 };
-inline constexpr uint64_t kWorkspaceAlign = 64;  // Bytes: a cache line, so generations share none.
+
+// A rank's workspace area is touched only between await and end. Its two staging areas serve runs
+// of even and odd number, whichever plans they run: a task may write the area of its run before the
+// rank enters, because a peer that has entered the run before has ended the one that used the same
+// area last. A staging buffer has the same offset in both.
+inline constexpr uint64_t kWorkspaceAlign = 64;  // Bytes: a cache line, so that buffers share none.
 
 constexpr uint64_t align_up(uint64_t value, uint64_t align) {
   return (value + align - 1) / align * align;
 }
-constexpr uint64_t generation_stride(const Buffer& buffer) {
-  return align_up(buffer.bytes, kWorkspaceAlign);
-}
-
 struct RankPlan {
   uint32_t rank = 0;
   uint32_t signal_count = 0;  // Signals that this rank owns.
@@ -109,8 +109,9 @@ struct Plan {
   }
 };
 
-// Bytes of workspace that `rank` must have ready before a run.
-uint64_t workspace_bytes(const Plan& plan, uint32_t rank);
+// Bytes of its workspace area (generations 1) or of each staging area (2) that `rank` must have
+// ready before a run.
+uint64_t workspace_bytes(const Plan& plan, uint32_t rank, uint8_t generations);
 
 }  // namespace sk
 
