@@ -22,7 +22,7 @@ enum class OpKind : uint8_t {
 
 // Equal on all ranks: its fingerprint is what the entry exchange compares. Fields that a kind does
 // not use stay zero. A is [m, k] with leading stride `lda`, C is [m, n] with leading stride `ldc`,
-// all in elements; B is packed.
+// all in elements; B is packed, or a matrix [k, n] with leading stride `ldb`.
 struct OpDesc {
   OpKind kind = OpKind::kBarrier;
   DType dtype = DType::kF32;
@@ -32,6 +32,8 @@ struct OpDesc {
   bool symmetric_out = false;  // Peers can map the output (C), so that plans may write it.
   bool in_place = false;     // Input and output are the same bytes (see include/sk/op.h for which).
   bool transpose_a = false;  // A holds [k, m].
+  bool pack_b = false;       // B comes as a matrix, to be packed in the run; else packed already.
+  bool transpose_b = false;  // With pack_b: B holds [n, k].
   int32_t root = 0;          // kBroadcast: root; kSendRecv: sender.
   int32_t peer = 0;          // kSendRecv: receiver.
   int64_t count = 0;         // Elements, as in the call.
