@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import product
 from builder import build
-from setup import PYTHON, VENV, setup
+from setup import PYTHON, setup
 from shell import BUILD, ROOT, DevError, run, say
 
 NOTEBOOK = ROOT / "examples" / "quickstart.ipynb"
 OUTPUT = BUILD / "demo"
 RANKS = 4
-
-
-def install_kernel() -> None:
-    """The kernelspec goes into the environment, so that nothing outside build/ is touched."""
-    tool = product.PREFIX / "bin" / "sk"
-    if not tool.exists():
-        raise DevError("this build installs no `sk` tool yet")
-    command = [tool, "install", "--sys-prefix", VENV]
-    run(command, "installing the kernelspec", env=product.environment())
 
 
 def demo() -> int:
@@ -27,8 +18,7 @@ def demo() -> int:
         raise DevError(f"there is no notebook yet ({NOTEBOOK.relative_to(ROOT)})")
     setup("demo")
     build("release")
-    product.install()
-    install_kernel()
+    product.install(product.Part.KERNEL)
     OUTPUT.mkdir(parents=True, exist_ok=True)
     runner = ROOT / "tools" / "dev" / "run_notebook.py"
     env = {**product.environment(), "SK_NRANKS": str(RANKS)}

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import enum
 import hashlib
 from pathlib import Path
 
 from builder import compiler_environment
 from setup import PYTHON, VENV
 from shell import BUILD, ROOT, DevError, run
+
+
+class Part(enum.IntEnum):
+    """How much of the product a suite needs; each stands on those before."""
+
+    NOTHING = 0
+    LIBRARY = 1
+    PACKAGE = 2
+    KERNEL = 3
+
 
 PREFIX = BUILD / "install"
 PACKAGE = ROOT / "bindings" / "python"
@@ -57,7 +68,20 @@ def install_package() -> None:
     stamp.write_text(key)
 
 
-def install() -> None:
-    """Library and package; each does nothing when nothing changed."""
-    install_library()
-    install_package()
+def install_kernel() -> None:
+    """The kernelspec goes into the environment, so that nothing outside build/ is touched."""
+    tool = PREFIX / "bin" / "sk"
+    if not tool.exists():
+        raise DevError("this build installs no `sk` tool yet")
+    command = [tool, "install", "--prefix", VENV]
+    run(command, "installing the kernelspec", env=environment())
+
+
+def install(part: Part) -> None:
+    """Installs `part` and what it stands on; each does nothing when nothing changed."""
+    if part >= Part.LIBRARY:
+        install_library()
+    if part >= Part.PACKAGE:
+        install_package()
+    if part >= Part.KERNEL:
+        install_kernel()

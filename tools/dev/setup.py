@@ -9,11 +9,19 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from shell import BUILD, ROOT, DevError, run, say
+from shell import BUILD, ROOT, DevError, output_of, run, say
 
 VENV = BUILD / "venv"
 PYTHON = VENV / "bin" / "python"
 REQUIREMENTS = ROOT / "requirements"
+LISTS = {
+    "demo": ["demo"],
+    "test": ["demo", "test"],
+    "check": ["check"],
+    "asan": [],
+    "tsan": [],
+    "bench": ["demo"],
+}
 
 
 def read_packages(text: str, verb: str) -> list[str]:
@@ -64,37 +72,37 @@ def install_packages(verb: str) -> None:
         run(install, "apt-get install, second try", env=env)
 
 
-def environment_key(lists: list[Path]) -> str:
-    """Changes when a list, a pin or the interpreter does."""
+def list_key(path: Path) -> str:
+    """Changes when the list, a pin or the interpreter does."""
     digest = hashlib.sha256()
-    for path in [*lists, REQUIREMENTS / "pins.txt"]:
-        digest.update(path.read_bytes())
+    for part in (path, REQUIREMENTS / "pins.txt"):
+        digest.update(part.read_bytes())
     digest.update(os.path.realpath("/usr/bin/python3").encode())
     return digest.hexdigest()
 
 
-def install_environment() -> None:
-    """Makes build/venv from requirements/, or leaves it when they are what it was made from.
+def install_environment(verb: str) -> None:
+    """Puts the lists of requirements/ that `verb` needs into build/venv, those that changed.
 
-    One environment for demo, test and check: they share most of it. Whatever bench compares with
-    is large and has its own.
+    One environment for all verbs, for they share most of it. Whatever bench compares with is large
+    and is bench's own business.
     """
-    lists = [REQUIREMENTS / f"{name}.txt" for name in ("demo", "test", "check")]
-    stamp = VENV / "key"
-    key = environment_key(lists)
-    if stamp.exists() and stamp.read_text() == key:
-        return
     if not PYTHON.exists():
         run(["/usr/bin/python3", "-m", "venv", VENV], "making the Python environment")
+    keys = {name: list_key(REQUIREMENTS / f"{name}.txt") for name in LISTS[verb]}
+    stamps = {name: VENV / f"key-{name}" for name in keys}
+    stale = [n for n in keys if not stamps[n].exists() or stamps[n].read_text() != keys[n]]
+    if not stale:
+        return
     pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install"]
-    wanted = [part for path in lists for part in ("-r", path)]
+    wanted = [part for name in stale for part in ("-r", REQUIREMENTS / f"{name}.txt")]
     run([*pip, "-c", REQUIREMENTS / "pins.txt", *wanted], "installing Python packages")
     # A package that came without a pin would make this machine differ from the next.
-    frozen = {line.split("==")[0] for line in _freeze()}
-    unpinned = frozen - {_canonical(name) for name in _pinned()}
-    if unpinned - {"libsk"}:
+    unpinned = set(_installed()) - set(_pinned()) - {"libsk", "pip", "setuptools"}
+    if unpinned:
         raise DevError(f"requirements/pins.txt lacks {', '.join(sorted(unpinned))}")
-    stamp.write_text(key)
+    for name in stale:
+        stamps[name].write_text(keys[name])
 
 
 def _canonical(name: str) -> str:
@@ -103,21 +111,15 @@ def _canonical(name: str) -> str:
 
 def _pinned() -> list[str]:
     lines = (REQUIREMENTS / "pins.txt").read_text().splitlines()
-    return [line.split("==")[0] for line in lines if "==" in line]
+    return [_canonical(line.split("==")[0]) for line in lines if "==" in line]
 
 
-def _freeze() -> list[str]:
-    done = subprocess.run(
-        [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "freeze"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return [_canonical(line.split("==")[0].split(" @ ")[0]) for line in done.stdout.splitlines()]
+def _installed() -> list[str]:
+    listed = output_of([PYTHON, "-m", "pip", "list", "--format=freeze"])
+    return [_canonical(line.split("==")[0]) for line in listed.splitlines() if "==" in line]
 
 
 def setup(verb: str) -> None:
     """Packages first, for the environment needs python3-venv."""
     install_packages(verb)
-    install_environment()
+    install_environment(verb)

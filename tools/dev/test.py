@@ -21,15 +21,15 @@ class PythonSuite:
 
     name: str
     folder: str
-    needs_product: bool  # Runs against the installed library and package.
+    needs: product.Part  # What must be installed before it runs.
 
 
 PYTHON_SUITES = (
-    PythonSuite("tools", "tests/tools", needs_product=False),
-    PythonSuite("abi", "tests/abi", needs_product=True),
-    PythonSuite("python", "bindings/python/tests", needs_product=True),
-    PythonSuite("kernel", "tests/kernel", needs_product=True),
-    PythonSuite("docs", "tests/docs", needs_product=True),
+    PythonSuite("tools", "tests/tools", product.Part.NOTHING),
+    PythonSuite("abi", "tests/abi", product.Part.LIBRARY),
+    PythonSuite("python", "bindings/python/tests", product.Part.PACKAGE),
+    PythonSuite("kernel", "tests/kernel", product.Part.KERNEL),
+    PythonSuite("docs", "tests/docs", product.Part.KERNEL),
 )
 
 
@@ -68,7 +68,7 @@ def run_pytest(suite: PythonSuite, pattern: str | None) -> list[Outcome]:
     command = [PYTHON, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no"]
     command += ["--junit-xml", junit, *(["-k", pattern] if pattern else []), ROOT / suite.folder]
     what = f"Python tests ({suite.name})"
-    env = product.environment() if suite.needs_product else {}
+    env = product.environment() if suite.needs != product.Part.NOTHING else {}
     status = run(command, what, env=env, may_fail=True, timeout_s=SUITE_TIMEOUT_S)
     if status == 5 and pattern:
         return []  # pytest's word for "nothing matches".
@@ -101,8 +101,7 @@ def test(suite: str | None, pattern: str | None) -> int:
     results = Results()
     results.add(run_ctest("release", suite, pattern))
     suites = present_suites(suite)
-    if any(each.needs_product for each in suites):
-        product.install()
+    product.install(max((each.needs for each in suites), default=product.Part.NOTHING))
     for each in suites:
         results.add(run_pytest(each, pattern))
     say("all runners are done")
