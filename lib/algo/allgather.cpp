@@ -1,0 +1,135 @@
+// All-gather: direct (each rank stores its block into every output), one-shot through staging, or
+// a pipe of puts.
+#include <algorithm>
+
+#include "lib/algo/ops.h"
+#include "lib/algo/pipe.h"
+
+namespace sk::algo {
+namespace {
+
+class Allgather {
+ public:
+  Allgather(const OpDesc& op, const Target& target) : layout_(op, target) {
+    block_bytes_ = uint64_t(op.count) * layout_.element_bytes();
+  }
+
+  Result<Plan> plan(Ranks ranks) {
+    const Target& target = layout_.target();
+    if (target.mapped && block_bytes_ <= target.one_shot_bytes) return one_shot(ranks);
+    if (target.mapped && layout_.op().symmetric_out) return direct(ranks);
+    return stream(ranks);
+  }
+
+ private:
+  void add_operands(BufferAccess out_access) {
+    const uint64_t out_bytes = block_bytes_ * layout_.ranks();
+    if (layout_.op().in_place) {
+      out_ = layout_.add_operand(BufferKind::kInOut, out_access, 1, out_bytes);
+      return;
+    }
+    in_ = layout_.add_operand(BufferKind::kInput, BufferAccess::kLocal, 0, block_bytes_);
+    out_ = layout_.add_operand(BufferKind::kOutput, out_access, 1, out_bytes);
+  }
+  // `piece` of the own block, at its source.
+  Region source(uint32_t rank, Slice piece) const {
+    const uint64_t es = layout_.element_bytes();
+    const bool in_place = layout_.op().in_place;
+    return flat(in_place ? out_ + rank : in_ + rank,
+                piece.begin * es + (in_place ? rank * block_bytes_ : 0), piece.count * es, kRead);
+  }
+  // `piece` of the block of `from`, in the output of `rank`.
+  Region place(uint32_t from, uint32_t rank, Slice piece, uint32_t buffer_count = 1) const {
+    const uint64_t es = layout_.element_bytes();
+    return flat(out_ + rank, from * block_bytes_ + piece.begin * es, piece.count * es, kWrite,
+                buffer_count);
+  }
+  Slice whole() const { return {0, uint64_t(layout_.op().count)}; }
+
+  Plan finish(std::vector<RankPlan> parts) {
+    Plan plan = layout_.take();
+    plan.ranks = std::move(parts);
+    return plan;
+  }
+
+  Plan direct(Ranks ranks) {
+    add_operands(layout_.operand_access(true));
+    const bool stream = block_bytes_ * layout_.ranks() >= layout_.target().stream_bytes;
+    std::vector<RankPlan> parts;
+    for (const uint32_t rank : ranks) {
+      Part part(layout_, rank, 1, 1,
+                [&](uint32_t producer, uint32_t) { return producer != rank ? 1u : 0u; });
+      part.enter(false);
+      part.await(0);
+      const std::vector<Post> done = part.to_all_peers(0);
+      if (layout_.op().in_place) {  // The own block lies in place already.
+        std::vector<Post> last(1);
+        for (const uint32_t peer : part.peers()) {
+          last[0] = part.to(peer, 0);
+          part.copy(0, source(rank, whole()), place(rank, peer, whole()), false, {}, last, stream);
+        }
+      } else {
+        part.copy(0, source(rank, whole()), place(rank, 0, whole(), layout_.ranks()), false, {},
+                  done, stream);
+      }
+      parts.push_back(part.finish());
+    }
+    return finish(std::move(parts));
+  }
+
+  Plan one_shot(Ranks ranks) {
+    add_operands(BufferAccess::kLocal);
+    const uint32_t staging = layout_.add_workspace(BufferAccess::kMapped, block_bytes_, 2);
+    std::vector<RankPlan> parts;
+    for (const uint32_t rank : ranks) {
+      Part part(layout_, rank, 1, 0, [](uint32_t, uint32_t) { return 0u; });
+      part.copy(0, source(rank, whole()), flat(staging + rank, 0, block_bytes_, kWrite));
+      part.enter(/*after_all=*/true);
+      part.await(0);
+      for (uint32_t from = 0; from < layout_.ranks(); ++from) {
+        if (from == rank && layout_.op().in_place) continue;
+        part.copy(0, flat(staging + from, 0, block_bytes_, kRead), place(from, rank, whole()),
+                  /*after_all=*/from == rank);
+      }
+      parts.push_back(part.finish());
+    }
+    return finish(std::move(parts));
+  }
+
+  Plan stream(Ranks ranks) {
+    const bool direct_puts = layout_.op().symmetric_out;
+    add_operands(layout_.operand_access(direct_puts));
+    const Pipe pipe(layout_,
+                    {.block = [&](uint32_t) { return whole(); },
+                     .flows = [](uint32_t s, uint32_t r) { return s != r; },
+                     .from = [&](uint32_t s, Slice piece) { return source(s, piece); },
+                     .to = [&](uint32_t s, uint32_t r, Slice piece) { return place(s, r, piece); },
+                     .direct = direct_puts});
+    std::vector<RankPlan> parts;
+    for (const uint32_t rank : ranks) {
+      Part part(layout_, rank, 1, Pipe::kLaneCount,
+                [&](uint32_t producer, uint32_t lane) { return pipe.posts(rank, producer, lane); });
+      part.enter(false);
+      part.await(0);
+      if (!layout_.op().in_place) part.copy(0, source(rank, whole()), place(rank, rank, whole()));
+      pipe.write(part);
+      parts.push_back(part.finish());
+    }
+    return finish(std::move(parts));
+  }
+
+  Layout layout_;
+  uint64_t block_bytes_;
+  uint32_t in_ = 0, out_ = 0;
+};
+
+}  // namespace
+
+Result<Plan> plan_allgather(const OpDesc& op, const Target& target, Ranks ranks) {
+  if (op.count == 0 || (target.world_size == 1 && op.in_place)) {
+    return plan_barrier(op, target, ranks);
+  }
+  return Allgather(op, target).plan(ranks);
+}
+
+}  // namespace sk::algo

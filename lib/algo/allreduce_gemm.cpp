@@ -1,0 +1,324 @@
+// GEMM, then all-reduce, overlapped: every rank first computes the tiles that its peers own and
+// leaves them as partial tiles, then its own tiles, whose epilogue adds the peers' partials in rank
+// order and stores the rounded sum. By then the peers' partials have long arrived, so the reduction
+// hides behind the products, and no pass over C is added.
+//
+// direct   (C mapped)   the epilogue stores into every rank's C
+// staged   (else)       it stores into result tiles, which each rank copies to its C; where nothing
+//                       is mapped, partials and results travel as puts
+//
+// Source of the scheme: the fused two-process prototype behind the project's performance notes.
+#include <algorithm>
+
+#include "lib/algo/ops.h"
+#include "lib/algo/part.h"
+
+namespace sk::algo {
+namespace {
+
+struct Tile {
+  uint32_t index;  // In row-major order of tiles.
+  uint64_t row0, rows, col0, cols;
+};
+
+class AllreduceGemm {
+ public:
+  AllreduceGemm(const OpDesc& op, const Target& target) : layout_(op, target) {
+    // Puts are one thread's business, so plans of puts have one queue.
+    const uint32_t workers = target.mapped ? target.workers : 1;
+    queues_ = std::clamp<uint32_t>(workers, 1, std::max(1u, tile_count() / layout_.ranks()));
+    direct_ = target.mapped && (op.symmetric_out || target.world_size == 1);
+    add_buffers();
+  }
+
+  Plan plan(Ranks ranks) {
+    std::vector<RankPlan> parts;
+    for (const uint32_t rank : ranks) parts.push_back(part_of(rank));
+    Plan plan = layout_.take();
+    plan.ranks = std::move(parts);
+    return plan;
+  }
+
+ private:
+  // Per producing queue q: q: partial tiles for this rank; queues + q: finished tiles of the
+  // producer's; 2 * queues + q: B is packed (to the own rank).
+  uint32_t partial_lane(uint32_t queue) const { return queue; }
+  uint32_t done_lane(uint32_t queue) const { return queues_ + queue; }
+  uint32_t packed_lane(uint32_t queue) const { return 2 * queues_ + queue; }
+
+  const OpDesc& op() const { return layout_.op(); }
+  uint64_t out_element_bytes() const { return dtype_bytes(op().out_dtype); }
+  uint64_t sum_element_bytes() const { return op().dtype == DType::kF64 ? 8 : 4; }
+  uint64_t tile_columns() const {
+    return (uint64_t(op().n) + layout_.target().tile_n - 1) / layout_.target().tile_n;
+  }
+  uint32_t tile_count() const {
+    return uint32_t((uint64_t(op().m) + layout_.target().tile_m - 1) / layout_.target().tile_m *
+                    tile_columns());
+  }
+  // Slots are as large as a full tile, rounded up to whole blocks of the tile kernels (64 x 64).
+  uint64_t slot_elements() const {
+    return align_up(std::min<uint64_t>(layout_.target().tile_m, uint64_t(op().m)), 64) *
+           align_up(std::min<uint64_t>(layout_.target().tile_n, uint64_t(op().n)), 64);
+  }
+  Tile tile(uint32_t index) const {
+    const uint64_t tile_m = layout_.target().tile_m, tile_n = layout_.target().tile_n;
+    const uint64_t row0 = index / tile_columns() * tile_m, col0 = index % tile_columns() * tile_n;
+    return {index, row0, std::min(tile_m, uint64_t(op().m) - row0), col0,
+            std::min(tile_n, uint64_t(op().n) - col0)};
+  }
+  Slice tiles_of(uint32_t owner) const { return slice_of(tile_count(), layout_.ranks(), owner, 1); }
+  // Of the tiles of `owner`, those that queue `queue` of any rank computes: every queues-th.
+  uint32_t tiles_in_queue(uint32_t owner, uint32_t queue) const {
+    const uint64_t count = tiles_of(owner).count;
+    return uint32_t(count > queue ? (count - queue - 1) / queues_ + 1 : 0);
+  }
+
+  void add_buffers() {
+    const uint64_t es = layout_.element_bytes();
+    const uint64_t a_rows = op().transpose_a ? op().k : op().m;
+    const uint64_t a_cols = op().transpose_a ? op().m : op().k;
+    const uint64_t a_bytes = a_rows == 0 ? 0 : ((a_rows - 1) * op().lda + a_cols) * es;
+    a_ = layout_.add_operand(BufferKind::kInput, BufferAccess::kLocal, 0, a_bytes);
+    const uint64_t c_bytes =
+        ((uint64_t(op().m) - 1) * op().ldc + uint64_t(op().n)) * out_element_bytes();
+    c_ = layout_.add_operand(
+        BufferKind::kOutput,
+        direct_ ? layout_.operand_access(op().symmetric_out) : BufferAccess::kLocal, 1, c_bytes);
+    const uint64_t packed = layout_.target().packed_bytes;
+    if (op().pack_b) {
+      const uint64_t b_rows = op().transpose_b ? op().n : op().k;
+      const uint64_t b_cols = op().transpose_b ? op().k : op().n;
+      raw_b_ = layout_.add_operand(BufferKind::kInput, BufferAccess::kLocal, 2,
+                                   b_rows == 0 ? 0 : ((b_rows - 1) * op().ldb + b_cols) * es);
+      b_ = layout_.add_workspace(BufferAccess::kLocal, packed);
+    } else {
+      b_ = layout_.add_operand(BufferKind::kInput, BufferAccess::kLocal, 2, packed);
+    }
+    if (layout_.ranks() == 1) return;
+    const uint64_t partial_bytes = slot_elements() * sum_element_bytes();
+    if (layout_.target().mapped) {
+      partials_ = layout_.add_workspace(BufferAccess::kMapped, tile_count() * partial_bytes);
+    } else {
+      outgoing_ = layout_.add_workspace(BufferAccess::kLocal, tile_count() * partial_bytes);
+      inboxes_ = layout_.add_inboxes(BufferAccess::kPutOnly, tiles_of(0).count * partial_bytes);
+    }
+    if (!direct_) {
+      results_ = layout_.add_workspace(layout_.inbox_access(),
+                                       tile_count() * slot_elements() * out_element_bytes());
+    }
+  }
+
+  Region a_region(uint32_t rank, const Tile& tile) const {
+    const uint64_t es = layout_.element_bytes(), pitch = uint64_t(op().lda) * es;
+    if (op().transpose_a) {
+      return {tile.row0 * es, tile.rows * es,
+              pitch,          uint32_t(std::max<int64_t>(1, op().k)),
+              a_ + rank,      1,
+              kRead};
+    }
+    return {
+        tile.row0 * pitch, uint64_t(op().k) * es, pitch, uint32_t(tile.rows), a_ + rank, 1, kRead};
+  }
+  Region c_region(uint32_t rank, const Tile& tile, uint32_t buffer_count) const {
+    const uint64_t es = out_element_bytes(), pitch = uint64_t(op().ldc) * es;
+    return {tile.row0 * pitch + tile.col0 * es,
+            tile.cols * es,
+            pitch,
+            uint32_t(tile.rows),
+            c_ + rank,
+            buffer_count,
+            kWrite};
+  }
+  Region result_region(uint32_t rank, const Tile& tile, RegionAccess access,
+                       uint32_t buffer_count = 1) const {
+    const uint64_t es = out_element_bytes();
+    return {tile.index * slot_elements() * es,
+            tile.cols * es,
+            tile.cols * es,
+            uint32_t(tile.rows),
+            results_ + rank,
+            buffer_count,
+            access};
+  }
+  Region result_bytes(uint32_t rank, const Tile& tile, RegionAccess access) const {
+    const uint64_t es = out_element_bytes();
+    return flat(results_ + rank, tile.index * slot_elements() * es, tile.rows * tile.cols * es,
+                access);
+  }
+  Region partial(uint32_t buffer, uint64_t slot, RegionAccess access, uint32_t count = 1) const {
+    const uint64_t bytes = slot_elements() * sum_element_bytes();
+    return flat(buffer, slot * bytes, bytes, access, count);
+  }
+
+  RankPlan part_of(uint32_t rank) const {
+    Part part(layout_, rank, queues_, 3 * queues_,
+              [&](uint32_t producer, uint32_t lane) { return posts(rank, producer, lane); });
+    part.enter(false);
+    if (op().pack_b) pack(part);
+    for (uint32_t queue = 0; queue < queues_; ++queue) {
+      part.await(queue);
+      if (op().pack_b) {
+        const Wait packed = part.from(rank, packed_lane(0), 1);
+        part.nop(queue, {&packed, 1});
+      }
+    }
+    for (uint32_t i = 1; i < layout_.ranks(); ++i) {
+      const uint32_t owner = (rank + i) % layout_.ranks();
+      for (uint64_t t = 0; t < tiles_of(owner).count; ++t) compute_for_peer(part, owner, t);
+    }
+    for (uint64_t t = 0; t < tiles_of(rank).count; ++t) compute_own(part, t);
+    if (!direct_) {
+      for (uint32_t i = 0; i < layout_.ranks(); ++i)
+        take_results(part, (rank + i) % layout_.ranks());
+    }
+    return part.finish();
+  }
+
+  uint32_t posts(uint32_t rank, uint32_t producer, uint32_t lane) const {
+    const uint32_t queue = lane % queues_;
+    if (lane >= 2 * queues_) return producer == rank && op().pack_b && queue == 0 ? 1 : 0;
+    if (producer == rank) {
+      // The own finished tiles: who copies them out may be another queue.
+      return lane >= queues_ && !direct_ ? tiles_in_queue(rank, queue) : 0;
+    }
+    return lane < queues_ ? tiles_in_queue(rank, queue) : tiles_in_queue(producer, queue);
+  }
+
+  void pack(Part& part) const {
+    const uint32_t rank = part.rank();
+    const uint64_t es = layout_.element_bytes();
+    const uint64_t rows = std::max<int64_t>(1, op().transpose_b ? op().n : op().k);
+    const uint64_t cols = op().transpose_b ? op().k : op().n;
+    int64_t params[kPackParamCount] = {};
+    params[kPackDtype] = int64_t(op().dtype);
+    params[kPackTransposeB] = op().transpose_b;
+    params[kPackK] = op().k;
+    params[kPackN] = op().n;
+    params[kPackCol1] = op().n;
+    const Post packed = part.to(rank, packed_lane(0));
+    part.builder().add({.op = TaskOp::kPackB,
+                        .regions = {Region{0, cols * es, uint64_t(op().ldb) * es, uint32_t(rows),
+                                           raw_b_ + rank, 1, kRead},
+                                    flat(b_ + rank, 0, layout_.target().packed_bytes, kWrite)},
+                        .params = params,
+                        .posts = {&packed, 1}});
+  }
+
+  void gemm(Part& part, uint32_t queue, const Tile& tile, GemmEpilogue epilogue,
+            std::initializer_list<Region> outputs, std::span<const Wait> waits,
+            std::span<const Post> posts) const {
+    const uint32_t rank = part.rank();
+    int64_t params[kGemmParamCount] = {};
+    params[kGemmDtype] = int64_t(op().dtype);
+    params[kGemmOutDtype] = int64_t(op().out_dtype);
+    params[kGemmTransposeA] = op().transpose_a;
+    params[kGemmM] = op().m;
+    params[kGemmN] = op().n;
+    params[kGemmK] = op().k;
+    params[kGemmRow0] = int64_t(tile.row0);
+    params[kGemmRows] = int64_t(tile.rows);
+    params[kGemmCol0] = int64_t(tile.col0);
+    params[kGemmCols] = int64_t(tile.cols);
+    params[kGemmEpilogue] = epilogue;
+    params[kGemmSelf] = epilogue == kGemmReduce ? rank : 0;
+    const uint64_t c_bytes = uint64_t(op().m) * op().n * out_element_bytes();
+    params[kGemmHint] =
+        direct_ && c_bytes >= layout_.target().stream_bytes ? kStoreNonTemporal : kStoreDefault;
+    const Region a = a_region(rank, tile);
+    const Region b = flat(b_ + rank, 0, layout_.target().packed_bytes, kRead);
+    const auto add = [&](std::initializer_list<Region> regions) {
+      part.builder().add({.op = TaskOp::kGemm,
+                          .queue = queue,
+                          .regions = regions,
+                          .params = params,
+                          .waits = waits,
+                          .posts = posts});
+    };
+    const Region* out = outputs.begin();
+    if (outputs.size() == 1) {
+      add({a, b, out[0]});
+    } else {
+      add({a, b, out[0], out[1]});
+    }
+  }
+
+  void compute_for_peer(Part& part, uint32_t owner, uint64_t t) const {
+    const uint32_t rank = part.rank(), queue = uint32_t(t % queues_);
+    const Tile piece = tile(uint32_t(tiles_of(owner).begin + t));
+    const Post arrived = part.to(owner, partial_lane(queue));
+    if (layout_.target().mapped) {
+      return gemm(part, queue, piece, kGemmPartial,
+                  {partial(partials_ + rank, piece.index, kWrite)}, {}, {&arrived, 1});
+    }
+    gemm(part, queue, piece, kGemmPartial, {partial(outgoing_ + rank, piece.index, kWrite)}, {},
+         {});
+    put(part, queue, partial(outgoing_ + rank, piece.index, kRead),
+        partial(inboxes_ + owner * layout_.ranks() + rank, t, kWrite), arrived, true);
+  }
+
+  void compute_own(Part& part, uint64_t t) const {
+    const uint32_t rank = part.rank(), ranks = layout_.ranks(), queue = uint32_t(t % queues_);
+    const Tile piece = tile(uint32_t(tiles_of(rank).begin + t));
+    if (ranks == 1) return gemm(part, queue, piece, kGemmStore, {c_region(0, piece, 1)}, {}, {});
+    std::vector<Wait> waits;
+    for (const uint32_t peer : part.peers()) {
+      waits.push_back(part.from(peer, partial_lane(queue), uint32_t(t / queues_) + 1));
+    }
+    const bool mapped = layout_.target().mapped;
+    const Region partials = mapped ? partial(partials_, piece.index, kRead, ranks)
+                                   : partial(inboxes_ + rank * ranks, t, kRead, ranks);
+    std::vector<Post> done = part.to_all_peers(done_lane(queue));
+    if (direct_) {
+      return gemm(part, queue, piece, kGemmReduce, {partials, c_region(0, piece, ranks)}, waits,
+                  done);
+    }
+    const Post own = part.to(rank, done_lane(queue));
+    if (mapped) {
+      done.push_back(own);
+      return gemm(part, queue, piece, kGemmReduce,
+                  {partials, result_region(0, piece, kWrite, ranks)}, waits, done);
+    }
+    gemm(part, queue, piece, kGemmReduce, {partials, result_region(rank, piece, kWrite)}, waits,
+         {&own, 1});
+    bool first = true;
+    for (const uint32_t peer : part.peers()) {
+      put(part, queue, result_bytes(rank, piece, kRead), result_bytes(peer, piece, kWrite),
+          part.to(peer, done_lane(queue)), first);
+      first = false;
+    }
+  }
+
+  void put(Part& part, uint32_t queue, Region src, Region dst, Post post, bool after_all) const {
+    part.builder().add({.op = TaskOp::kPut,
+                        .queue = queue,
+                        .after_all = after_all,
+                        .regions = {src, dst},
+                        .posts = {&post, 1}});
+  }
+
+  void take_results(Part& part, uint32_t owner) const {
+    for (uint64_t t = 0; t < tiles_of(owner).count; ++t) {
+      const uint32_t queue = uint32_t(t % queues_);
+      const Tile piece = tile(uint32_t(tiles_of(owner).begin + t));
+      const Wait done = part.from(owner, done_lane(queue), uint32_t(t / queues_) + 1);
+      part.copy(queue, result_region(part.rank(), piece, kRead), c_region(part.rank(), piece, 1),
+                false, {&done, 1});
+    }
+  }
+
+  Layout layout_;
+  uint32_t queues_ = 1;
+  bool direct_ = false;
+  uint32_t a_ = 0, b_ = 0, raw_b_ = 0, c_ = 0;
+  uint32_t partials_ = 0, outgoing_ = 0, inboxes_ = 0, results_ = 0;
+};
+
+}  // namespace
+
+Result<Plan> plan_allreduce_gemm(const OpDesc& op, const Target& target, Ranks ranks) {
+  if (op.m == 0 || op.n == 0) return plan_barrier(op, target, ranks);
+  return AllreduceGemm(op, target).plan(ranks);
+}
+
+}  // namespace sk::algo

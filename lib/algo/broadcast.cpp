@@ -1,0 +1,153 @@
+// Broadcast and send/recv: one source rank. Broadcast is direct (the root fills its own output
+// before it enters, peers pull from it), one-shot through the root's staging, or a pipe of puts;
+// send/recv is a pipe between two ranks, which alone take part.
+#include "lib/algo/ops.h"
+#include "lib/algo/pipe.h"
+
+namespace sk::algo {
+namespace {
+
+class FromOne {
+ public:
+  FromOne(const OpDesc& op, const Target& target)
+      : layout_(op, target), bytes_(uint64_t(op.count) * layout_.element_bytes()) {}
+
+  Result<Plan> broadcast(Ranks ranks) {
+    const Target& target = layout_.target();
+    if (target.mapped && bytes_ <= target.one_shot_bytes) return one_shot(ranks);
+    if (target.mapped && layout_.op().symmetric_out) return direct(ranks);
+    return stream(ranks, [](uint32_t) { return true; });
+  }
+
+  Result<Plan> send_recv(Ranks ranks) {
+    const OpDesc& op = layout_.op();
+    return stream(
+        ranks, [&](uint32_t rank) { return int32_t(rank) == op.root || int32_t(rank) == op.peer; });
+  }
+
+ private:
+  bool is_root(uint32_t rank) const { return int32_t(rank) == layout_.op().root; }
+  bool receives(uint32_t rank) const {
+    return layout_.op().kind == OpKind::kBroadcast || int32_t(rank) == layout_.op().peer;
+  }
+
+  // The input is read on the root only; its output is the input itself where in place.
+  void add_operands(BufferAccess out_access) {
+    const OpDesc& op = layout_.op();
+    if (op.in_place) {
+      in_ = out_ = layout_.add_operand(BufferKind::kInOut, out_access, 1, bytes_);
+      return;
+    }
+    in_ = layout_.add_operand(BufferKind::kInput, BufferAccess::kLocal, 0, bytes_);
+    out_ = layout_.add_operand(BufferKind::kOutput, out_access, 1, bytes_);
+  }
+  Region in(uint32_t rank) const { return flat(in_ + rank, 0, bytes_, kRead); }
+  Region out(uint32_t rank, RegionAccess access) const {
+    return flat(out_ + rank, 0, bytes_, access);
+  }
+  Plan finish(std::vector<RankPlan> parts) {
+    Plan plan = layout_.take();
+    plan.ranks = std::move(parts);
+    return plan;
+  }
+
+  Plan direct(Ranks ranks) {
+    add_operands(layout_.operand_access(true));
+    const uint32_t root = uint32_t(layout_.op().root);
+    std::vector<RankPlan> parts;
+    for (const uint32_t rank : ranks) {
+      // Lane 0, at the root: the producer has read the root's output.
+      Part part(layout_, rank, 1, 1, [&](uint32_t producer, uint32_t) {
+        return is_root(rank) && producer != rank ? 1u : 0u;
+      });
+      if (is_root(rank)) {
+        if (!layout_.op().in_place) part.copy(0, in(rank), out(rank, kWrite));
+        part.enter(/*after_all=*/true);
+        part.await(0);
+      } else {
+        part.enter(false);
+        part.await(0);
+        const Post done = part.to(root, 0);
+        part.copy(0, out(root, kRead), out(rank, kWrite), false, {}, {&done, 1},
+                  bytes_ >= layout_.target().stream_bytes);
+      }
+      parts.push_back(part.finish());
+    }
+    return finish(std::move(parts));
+  }
+
+  Plan one_shot(Ranks ranks) {
+    add_operands(BufferAccess::kLocal);
+    const uint32_t root = uint32_t(layout_.op().root);
+    const uint32_t staging = layout_.add_workspace(BufferAccess::kMapped, bytes_, 2);
+    const Region source = flat(staging + root, 0, bytes_, kRead);
+    std::vector<RankPlan> parts;
+    for (const uint32_t rank : ranks) {
+      Part part(layout_, rank, 1, 0, [](uint32_t, uint32_t) { return 0u; });
+      if (is_root(rank)) {
+        part.copy(0, in(rank), flat(staging + root, 0, bytes_, kWrite));
+        if (!layout_.op().in_place) part.copy(0, in(rank), out(rank, kWrite));
+      }
+      part.enter(/*after_all=*/is_root(rank));
+      part.await(0);
+      if (!is_root(rank)) part.copy(0, source, out(rank, kWrite));
+      parts.push_back(part.finish());
+    }
+    return finish(std::move(parts));
+  }
+
+  template <typename TakesPart>
+  Plan stream(Ranks ranks, TakesPart takes_part) {
+    const bool direct_puts = layout_.op().symmetric_out && layout_.op().kind == OpKind::kBroadcast;
+    add_operands(layout_.operand_access(direct_puts));
+    const uint64_t es = layout_.element_bytes();
+    const Pipe pipe(
+        layout_,
+        {.block =
+             [&](uint32_t s) {
+               return is_root(s) ? Slice{0, uint64_t(layout_.op().count)} : Slice{};
+             },
+         .flows = [&](uint32_t s, uint32_t r) { return s != r && is_root(s) && receives(r); },
+         .from = [&](uint32_t s,
+                     Slice p) { return flat(in_ + s, p.begin * es, p.count * es, kRead); },
+         .to = [&](uint32_t, uint32_t r,
+                   Slice p) { return flat(out_ + r, p.begin * es, p.count * es, kWrite); },
+         .direct = direct_puts});
+    std::vector<RankPlan> parts;
+    for (const uint32_t rank : ranks) {
+      Part part(layout_, rank, 1, Pipe::kLaneCount,
+                [&](uint32_t producer, uint32_t lane) { return pipe.posts(rank, producer, lane); });
+      std::vector<uint32_t> peers;
+      for (const uint32_t peer : part.peers()) {
+        if (takes_part(rank) && takes_part(peer)) peers.push_back(peer);
+      }
+      part.set_peers(std::move(peers));
+      part.enter(false);
+      part.await(0);
+      const bool keeps = is_root(rank) && receives(rank) && !layout_.op().in_place;
+      if (keeps) part.copy(0, in(rank), out(rank, kWrite));
+      if (takes_part(rank)) pipe.write(part);
+      parts.push_back(part.finish());
+    }
+    return finish(std::move(parts));
+  }
+
+  Layout layout_;
+  uint64_t bytes_;
+  uint32_t in_ = 0, out_ = 0;
+};
+
+}  // namespace
+
+Result<Plan> plan_broadcast(const OpDesc& op, const Target& target, Ranks ranks) {
+  if (op.count == 0 || (target.world_size == 1 && op.in_place)) {
+    return plan_barrier(op, target, ranks);
+  }
+  return FromOne(op, target).broadcast(ranks);
+}
+
+Result<Plan> plan_send_recv(const OpDesc& op, const Target& target, Ranks ranks) {
+  return FromOne(op, target).send_recv(ranks);
+}
+
+}  // namespace sk::algo

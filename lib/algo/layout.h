@@ -1,0 +1,61 @@
+// What every planner starts from: the op, the target, and the growing buffer table.
+#ifndef SK_LIB_ALGO_LAYOUT_H_
+#define SK_LIB_ALGO_LAYOUT_H_
+
+#include <vector>
+
+#include "lib/plan/builder.h"
+#include "lib/plan/plan.h"
+
+namespace sk::algo {
+
+// A run of elements.
+struct Slice {
+  uint64_t begin = 0;
+  uint64_t count = 0;
+};
+
+// Part `index` of `parts` nearly equal parts of `count` elements, cut at multiples of `unit`
+// elements so that no two parts share a cache line of an aligned buffer.
+Slice slice_of(uint64_t count, uint32_t parts, uint32_t index, uint64_t unit);
+
+// Elements of 64 bytes.
+uint64_t line_elements(DType dtype);
+
+class Layout {
+ public:
+  Layout(const OpDesc& op, const Target& target);
+
+  const OpDesc& op() const { return plan_.op; }
+  const Target& target() const { return plan_.target; }
+  uint32_t ranks() const { return plan_.target.world_size; }
+  uint64_t element_bytes() const { return dtype_bytes(plan_.op.dtype); }
+
+  // One buffer per rank, ids consecutive in rank order; returns rank 0's.
+  uint32_t add_operand(BufferKind kind, BufferAccess access, uint8_t operand, uint64_t bytes);
+  // The same in every rank's workspace (generations 1) or staging (2) area.
+  uint32_t add_workspace(BufferAccess access, uint64_t bytes, uint8_t generations = 1);
+  // At every rank one inbox per source rank: buffer id = result + owner * ranks() + source. (The
+  // inbox from itself exists so that sources keep their places; nothing uses it.)
+  uint32_t add_inboxes(BufferAccess access, uint64_t bytes);
+
+  // How peers reach an operand: not at all unless it is symmetric.
+  BufferAccess operand_access(bool symmetric) const;
+  BufferAccess inbox_access() const;
+
+  Plan take() { return std::move(plan_); }
+  const std::vector<Buffer>& buffers() const { return plan_.buffers; }
+
+ private:
+  uint64_t reserve(uint64_t bytes, uint8_t generations);
+
+  Plan plan_;
+  uint64_t workspace_end_[2] = {0, 0};  // By generations - 1; the same on every rank.
+};
+
+// All ranks but `rank`, ascending.
+std::vector<uint32_t> peers_of(uint32_t rank, uint32_t ranks);
+
+}  // namespace sk::algo
+
+#endif  // SK_LIB_ALGO_LAYOUT_H_

@@ -1,0 +1,23 @@
+// The planners behind make_plan(): each lays out the buffers, then writes the parts of `ranks`.
+#ifndef SK_LIB_ALGO_OPS_H_
+#define SK_LIB_ALGO_OPS_H_
+
+#include <span>
+
+#include "lib/plan/plan.h"
+
+namespace sk::algo {
+
+using Ranks = std::span<const uint32_t>;
+
+Result<Plan> plan_barrier(const OpDesc& op, const Target& target, Ranks ranks);
+Result<Plan> plan_allreduce(const OpDesc& op, const Target& target, Ranks ranks);
+Result<Plan> plan_allgather(const OpDesc& op, const Target& target, Ranks ranks);
+Result<Plan> plan_reduce_scatter(const OpDesc& op, const Target& target, Ranks ranks);
+Result<Plan> plan_broadcast(const OpDesc& op, const Target& target, Ranks ranks);
+Result<Plan> plan_send_recv(const OpDesc& op, const Target& target, Ranks ranks);
+Result<Plan> plan_allreduce_gemm(const OpDesc& op, const Target& target, Ranks ranks);
+
+}  // namespace sk::algo
+
+#endif  // SK_LIB_ALGO_OPS_H_

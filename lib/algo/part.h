@@ -1,0 +1,64 @@
+// One rank's part in the vocabulary of planners: entry, fan-out posts, final waits.
+#ifndef SK_LIB_ALGO_PART_H_
+#define SK_LIB_ALGO_PART_H_
+
+#include <functional>
+#include <vector>
+
+#include "lib/algo/layout.h"
+
+namespace sk::algo {
+
+// Signals are numbered alike at every rank: producer * lanes + lane, so that a rank knows its
+// peers' numbers without their parts. A lane is one purpose ("data", "credit", "done") of one
+// producing queue.
+class Part {
+ public:
+  // Declares this rank's signals: posts(producer, lane) is what `producer` adds in one run; 0 where
+  // a signal has no use.
+  Part(const Layout& layout, uint32_t rank, uint32_t queues, uint32_t lanes,
+       const std::function<uint32_t(uint32_t producer, uint32_t lane)>& posts);
+
+  uint32_t rank() const { return rank_; }
+  uint32_t ranks() const { return ranks_; }
+  const std::vector<uint32_t>& peers() const { return peers_; }
+
+  // The entry exchange: with the ranks `peers_` of the whole world, or with one.
+  void set_peers(std::vector<uint32_t> peers);
+  void enter(bool after_all);
+  void await(uint32_t queue);
+
+  Wait from(uint32_t producer, uint32_t lane, uint32_t target) const {
+    return {producer * lanes_ + lane, target};
+  }
+  Post to(uint32_t peer, uint32_t lane, uint32_t add = 1) const {
+    return {peer, rank_ * lanes_ + lane, add};
+  }
+  std::vector<Post> to_all_peers(uint32_t lane) const;
+
+  void copy(uint32_t queue, Region src, Region dst, bool after_all = false,
+            std::span<const Wait> waits = {}, std::span<const Post> posts = {},
+            bool stream = false);
+  // One row on both sides; the first post travels with the bytes.
+  void put(Region src, Region dst, Post post, bool after_all, std::span<const Wait> waits);
+  // `regions`: up to five inputs in rank order, then the output.
+  void reduce(uint32_t queue, std::initializer_list<Region> regions, DType dtype, DType out_dtype,
+              RedOp op, bool after_all, std::span<const Wait> waits, std::span<const Post> posts,
+              bool stream);
+  void nop(uint32_t queue, std::span<const Wait> waits, std::span<const Post> posts = {},
+           bool after_all = false);
+  RankBuilder& builder() { return builder_; }
+
+  // Waits for the last post of every own signal: the run's end must have seen them all.
+  RankPlan finish();
+
+ private:
+  uint32_t rank_, ranks_, lanes_;
+  std::vector<uint32_t> peers_;
+  std::vector<uint32_t> posts_per_run_;
+  RankBuilder builder_;
+};
+
+}  // namespace sk::algo
+
+#endif  // SK_LIB_ALGO_PART_H_

@@ -1,0 +1,74 @@
+#include "lib/algo/pipe.h"
+
+#include <algorithm>
+
+namespace sk::algo {
+namespace {
+
+uint64_t longest_block(const Layout& layout, const PipeSpec& spec) {
+  uint64_t longest = 0;
+  for (uint32_t source = 0; source < layout.ranks(); ++source) {
+    longest = std::max(longest, spec.block(source).count);
+  }
+  return longest;
+}
+
+}  // namespace
+
+Pipe::Pipe(Layout& layout, PipeSpec spec)
+    : layout_(layout),
+      spec_(std::move(spec)),
+      ring_(layout, longest_block(layout, spec_), kData, kCredit) {}
+
+uint32_t Pipe::posts(uint32_t rank, uint32_t producer, uint32_t lane) const {
+  if (lane == kData) {
+    return spec_.flows(producer, rank) ? ring_.chunks(spec_.block(producer).count) : 0;
+  }
+  if (spec_.direct || !spec_.flows(rank, producer)) return 0;
+  return ring_.credit_posts(spec_.block(rank).count);
+}
+
+void Pipe::write(Part& part) const {
+  uint32_t steps = 0;
+  for (uint32_t source = 0; source < layout_.ranks(); ++source) {
+    steps = std::max(steps, ring_.chunks(spec_.block(source).count));
+  }
+  // One step of slack between putting a chunk and copying the peers' out hides the hand-off.
+  for (uint32_t step = 0; step < steps + 1; ++step) {
+    send(part, step);
+    if (step >= 1 && !spec_.direct) receive(part, step - 1);
+  }
+}
+
+void Pipe::send(Part& part, uint32_t chunk) const {
+  const uint32_t rank = part.rank();
+  const Slice block = spec_.block(rank);
+  if (chunk >= ring_.chunks(block.count)) return;
+  const Slice piece = ring_.chunk(block, chunk);
+  for (uint32_t i = 1; i < layout_.ranks(); ++i) {
+    const uint32_t receiver = (rank + i) % layout_.ranks();
+    if (!spec_.flows(rank, receiver)) continue;
+    if (spec_.direct) {
+      part.put(spec_.from(rank, piece), spec_.to(rank, receiver, piece), part.to(receiver, kData),
+               false, {});
+    } else {
+      ring_.put(part, receiver, chunk, spec_.from(rank, piece), false);
+    }
+  }
+}
+
+void Pipe::receive(Part& part, uint32_t chunk) const {
+  const uint32_t rank = part.rank();
+  for (uint32_t i = 1; i < layout_.ranks(); ++i) {
+    const uint32_t source = (rank + layout_.ranks() - i) % layout_.ranks();
+    const Slice block = spec_.block(source);
+    if (!spec_.flows(source, rank) || chunk >= ring_.chunks(block.count)) continue;
+    const Slice piece = ring_.chunk(block, chunk);
+    const Wait arrival = ring_.arrival(part, source, chunk);
+    const auto credit = ring_.credit(part, source, chunk, block.count);
+    part.copy(0, ring_.slot(rank, source, chunk, piece.count, kRead), spec_.to(source, rank, piece),
+              false, {&arrival, 1}, credit ? std::span(&*credit, 1) : std::span<const Post>());
+  }
+}
+
+}  // namespace sk::algo

@@ -1,0 +1,42 @@
+#include "lib/algo/planner.h"
+
+#include <numeric>
+
+#include "lib/algo/ops.h"
+
+namespace sk {
+namespace {
+
+Result<Plan> make(const OpDesc& op, const Target& target, algo::Ranks ranks) {
+  switch (op.kind) {
+    case OpKind::kBarrier:
+      return algo::plan_barrier(op, target, ranks);
+    case OpKind::kAllreduce:
+      return algo::plan_allreduce(op, target, ranks);
+    case OpKind::kAllgather:
+      return algo::plan_allgather(op, target, ranks);
+    case OpKind::kReduceScatter:
+      return algo::plan_reduce_scatter(op, target, ranks);
+    case OpKind::kBroadcast:
+      return algo::plan_broadcast(op, target, ranks);
+    case OpKind::kSendRecv:
+      return algo::plan_send_recv(op, target, ranks);
+    case OpKind::kAllreduceGemm:
+      return algo::plan_allreduce_gemm(op, target, ranks);
+  }
+  return error(SK_ERR_UNSUPPORTED, "no planner for operation {}", int(op.kind));
+}
+
+}  // namespace
+
+Result<Plan> make_plan(const OpDesc& op, const Target& target) {
+  std::vector<uint32_t> ranks(target.world_size);
+  std::iota(ranks.begin(), ranks.end(), 0u);
+  return make(op, target, ranks);
+}
+
+Result<Plan> make_plan_part(const OpDesc& op, const Target& target, uint32_t rank) {
+  return make(op, target, std::span(&rank, 1));
+}
+
+}  // namespace sk

@@ -1,0 +1,16 @@
+// Planners: pure functions from an op and a target to a plan. One file per operation.
+#ifndef SK_LIB_ALGO_PLANNER_H_
+#define SK_LIB_ALGO_PLANNER_H_
+
+#include "lib/plan/plan.h"
+
+namespace sk {
+
+// All ranks' parts; or that of `rank` alone, which costs 1 / world_size of it. Both say
+// SK_ERR_UNSUPPORTED where an op needs more than the target has (docs/plan-format.md: limits).
+Result<Plan> make_plan(const OpDesc& op, const Target& target);
+Result<Plan> make_plan_part(const OpDesc& op, const Target& target, uint32_t rank);
+
+}  // namespace sk
+
+#endif  // SK_LIB_ALGO_PLANNER_H_

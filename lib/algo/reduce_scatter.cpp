@@ -1,0 +1,159 @@
+// Reduce-scatter: direct (each rank reduces its block from all inputs), one-shot through staging,
+// or a ring of puts to each block's owner.
+#include <algorithm>
+
+#include "lib/algo/ops.h"
+#include "lib/algo/ring.h"
+
+namespace sk::algo {
+namespace {
+
+class ReduceScatter {
+ public:
+  enum Lane : uint32_t { kData, kCredit, kLaneCount };
+
+  ReduceScatter(const OpDesc& op, const Target& target)
+      : layout_(op, target), block_bytes_(uint64_t(op.count) * layout_.element_bytes()) {}
+
+  Result<Plan> plan(Ranks ranks) {
+    const Target& target = layout_.target();
+    if (target.mapped && block_bytes_ * layout_.ranks() <= target.one_shot_bytes) {
+      return one_shot(ranks);
+    }
+    if (target.mapped && layout_.op().symmetric_in) return direct(ranks);
+    return stream(ranks);
+  }
+
+ private:
+  // In place, the output is the rank's own block of its input.
+  void add_operands(BufferAccess in_access) {
+    const uint64_t in_bytes = block_bytes_ * layout_.ranks();
+    if (layout_.op().in_place) {
+      in_ = layout_.add_operand(BufferKind::kInOut, in_access, 0, in_bytes);
+      return;
+    }
+    in_ = layout_.add_operand(BufferKind::kInput, in_access, 0, in_bytes);
+    out_ = layout_.add_operand(BufferKind::kOutput, BufferAccess::kLocal, 1, block_bytes_);
+  }
+  Region out(uint32_t rank, Slice piece) const {
+    const uint64_t es = layout_.element_bytes();
+    const bool in_place = layout_.op().in_place;
+    return flat(in_place ? in_ + rank : out_ + rank,
+                piece.begin * es + (in_place ? rank * block_bytes_ : 0), piece.count * es, kWrite);
+  }
+  Region in(uint32_t rank, uint32_t block, Slice piece, uint32_t buffer_count = 1) const {
+    const uint64_t es = layout_.element_bytes();
+    return flat(in_ + rank, block * block_bytes_ + piece.begin * es, piece.count * es, kRead,
+                buffer_count);
+  }
+  Slice whole() const { return {0, uint64_t(layout_.op().count)}; }
+  void reduce(Part& part, std::initializer_list<Region> regions, bool after_all,
+              std::span<const Wait> waits, std::span<const Post> posts) const {
+    const OpDesc& op = layout_.op();
+    part.reduce(0, regions, op.dtype, op.dtype, op.redop, after_all, waits, posts, false);
+  }
+  Plan finish(std::vector<RankPlan> parts) {
+    Plan plan = layout_.take();
+    plan.ranks = std::move(parts);
+    return plan;
+  }
+
+  Plan direct(Ranks ranks) {
+    add_operands(layout_.operand_access(true));
+    std::vector<RankPlan> parts;
+    for (const uint32_t rank : ranks) {
+      // Lane 0: the producer has read this rank's input.
+      Part part(layout_, rank, 1, 1,
+                [&](uint32_t producer, uint32_t) { return producer != rank ? 1u : 0u; });
+      part.enter(false);
+      part.await(0);
+      reduce(part, {in(0, rank, whole(), layout_.ranks()), out(rank, whole())}, false, {},
+             part.to_all_peers(0));
+      parts.push_back(part.finish());
+    }
+    return finish(std::move(parts));
+  }
+
+  Plan one_shot(Ranks ranks) {
+    add_operands(BufferAccess::kLocal);
+    const uint64_t in_bytes = block_bytes_ * layout_.ranks();
+    const uint32_t staging = layout_.add_workspace(BufferAccess::kMapped, in_bytes, 2);
+    std::vector<RankPlan> parts;
+    for (const uint32_t rank : ranks) {
+      Part part(layout_, rank, 1, 0, [](uint32_t, uint32_t) { return 0u; });
+      part.copy(0, flat(in_ + rank, 0, in_bytes, kRead), flat(staging + rank, 0, in_bytes, kWrite));
+      part.enter(/*after_all=*/true);
+      part.await(0);
+      reduce(part,
+             {flat(staging, rank * block_bytes_, block_bytes_, kRead, layout_.ranks()),
+              out(rank, whole())},
+             /*after_all=*/true, {}, {});
+      parts.push_back(part.finish());
+    }
+    return finish(std::move(parts));
+  }
+
+  Plan stream(Ranks ranks) {
+    add_operands(BufferAccess::kLocal);
+    const Ring ring(layout_, uint64_t(layout_.op().count), kData, kCredit);
+    std::vector<RankPlan> parts;
+    for (const uint32_t rank : ranks) parts.push_back(stream_part(ring, rank));
+    return finish(std::move(parts));
+  }
+
+  RankPlan stream_part(const Ring& ring, uint32_t rank) const {
+    const uint32_t ranks = layout_.ranks();
+    const uint64_t count = whole().count;
+    Part part(layout_, rank, 1, kLaneCount, [&](uint32_t producer, uint32_t lane) {
+      if (producer == rank) return 0u;
+      return lane == kData ? ring.data_posts(count) : ring.credit_posts(count);
+    });
+    part.enter(false);
+    part.await(0);
+    const uint32_t chunks = ring.chunks(count);
+    for (uint32_t step = 0; step < chunks + 1; ++step) {
+      for (uint32_t i = 1; step < chunks && i < ranks; ++i) {
+        const uint32_t owner = (rank + i) % ranks;
+        ring.put(part, owner, step, in(rank, owner, ring.chunk(whole(), step)), false);
+      }
+      if (step >= 1) reduce_chunk(part, ring, step - 1);
+    }
+    return part.finish();
+  }
+
+  void reduce_chunk(Part& part, const Ring& ring, uint32_t chunk) const {
+    const uint32_t rank = part.rank(), ranks = layout_.ranks();
+    const Slice piece = ring.chunk(whole(), chunk);
+    std::vector<Wait> waits;
+    std::vector<Post> credits;
+    for (const uint32_t peer : part.peers()) {
+      waits.push_back(ring.arrival(part, peer, chunk));
+      if (const auto credit = ring.credit(part, peer, chunk, whole().count)) {
+        credits.push_back(*credit);
+      }
+    }
+    const Region mine = in(rank, rank, piece);
+    const Region low = ring.slot(rank, 0, chunk, piece.count, kRead, rank);
+    const Region high = ring.slot(rank, rank + 1, chunk, piece.count, kRead, ranks - rank - 1);
+    if (ranks == 1) return reduce(part, {mine, out(rank, piece)}, false, waits, credits);
+    if (rank == 0) return reduce(part, {mine, high, out(rank, piece)}, false, waits, credits);
+    if (rank == ranks - 1)
+      return reduce(part, {low, mine, out(rank, piece)}, false, waits, credits);
+    reduce(part, {low, mine, high, out(rank, piece)}, false, waits, credits);
+  }
+
+  Layout layout_;
+  uint64_t block_bytes_;
+  uint32_t in_ = 0, out_ = 0;
+};
+
+}  // namespace
+
+Result<Plan> plan_reduce_scatter(const OpDesc& op, const Target& target, Ranks ranks) {
+  if (op.count == 0 || (target.world_size == 1 && op.in_place)) {
+    return plan_barrier(op, target, ranks);
+  }
+  return ReduceScatter(op, target).plan(ranks);
+}
+
+}  // namespace sk::algo
