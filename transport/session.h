@@ -8,7 +8,7 @@
 //
 // An Endpoint is one rank's end of all its sessions: its own segment, the sessions to its peers,
 // and the abort word that every wait watches. One thread at a time drives an endpoint's sessions,
-// but for post() on mapped sessions, which any worker may call.
+// but for post() on mapped sessions, check() and abort(), which any thread may call.
 #ifndef SK_TRANSPORT_SESSION_H_
 #define SK_TRANSPORT_SESSION_H_
 
@@ -51,7 +51,8 @@ struct alignas(64) EntrySlot {
 static_assert(sizeof(EntrySlot) == 64);
 
 // How a rank's segment is laid out: [header | entry slots | signals | workspace | symmetric heap].
-// Address space is reserved for all of it at connection; memory is committed page by page by the
+// The same on every rank; workspace and heap begin at multiples of 2 MiB, for huge pages. Address
+// space is reserved for all of it at connection; memory is committed page by page by the
 // owner (commit()), before the first peer can be told of it.
 struct SegmentLayout {
   uint32_t world_size = 1;
@@ -64,16 +65,39 @@ struct SegmentLayout {
   uint64_t workspace_offset() const;
   uint64_t heap_offset() const;
   uint64_t bytes() const;
+
+  bool operator==(const SegmentLayout&) const = default;
 };
 
 // At the start of every segment; shared with the peers.
+//
+// Wake protocol. A thread that has waited long: reads `doorbell`, adds 1 to `sleeping` (seq_cst),
+// looks once more at what it waits for, calls Endpoint::sleep() with the doorbell it read and at
+// most kSleepNsMax, then subtracts 1 again. Whoever posts reads `sleeping` after its store and,
+// where it is not 0, adds 1 to `doorbell` and wakes the futex. The poster has no fence between
+// store and load, for that would cost every post more than sleeping saves; so a wake can be lost,
+// and then costs at most kSleepNsMax.
 struct alignas(64) SegmentHeader {
-  std::atomic<uint32_t> abort_word;  // 0, or AbortCause << 24 | (rank + 1): the first one wins.
-  std::atomic<uint32_t> sleeping;    // 1 while the owner sleeps on the doorbell.
-  std::atomic<uint32_t> doorbell;    // Futex word: rung by whoever posts to a sleeping owner.
-  char reason[200];                  // Of sk_comm_abort(); written before abort_word.
+  std::atomic<uint32_t> abort_word;  // 0, or abort_word(cause, rank): the first one wins.
+  std::atomic<uint32_t> sleeping;    // Threads of the owner that sleep, or are about to.
+  std::atomic<uint32_t> doorbell;    // Futex word.
+  std::atomic<uint32_t> left;        // 1 once the owner has freed its endpoint.
+  char reason[208];  // Why the owner has aborted; written once, by the owner, before abort words.
 };
-enum class AbortCause : uint32_t { kPeerLost = 1, kAborted = 2, kTimeout = 3 };
+inline constexpr int64_t kSleepNsMax = 1'000'000;
+
+// Values are shared between processes: never renumbered.
+enum class AbortCause : uint32_t {
+  kPeerLost = 1,  // `rank` died.
+  kAborted = 2,   // `rank` called abort, and gives the reason.
+  kTimeout = 3,   // A wait of `rank` ran out; the reason says which.
+  kPeerLeft = 4,  // `rank` freed its endpoint while others still waited for it.
+};
+constexpr uint32_t abort_word(AbortCause cause, uint32_t rank) {
+  return static_cast<uint32_t>(cause) << 24 | (rank + 1);
+}
+constexpr AbortCause abort_cause(uint32_t word) { return static_cast<AbortCause>(word >> 24); }
+constexpr uint32_t abort_rank(uint32_t word) { return (word & 0xffffff) - 1; }
 
 struct PutTarget {
   uint64_t offset;  // In the peer's segment.
@@ -117,6 +141,7 @@ class Endpoint {
     return slots[(peer * kEntryLaneCount + lane) * 2 + (seq & 1)];
   }
 
+  // Also of the own rank: puts and posts to itself.
   virtual Session& session(uint32_t peer) = 0;
 
   // True where all sessions are mapped.
@@ -125,21 +150,24 @@ class Endpoint {
   // Takes memory for [offset, offset + bytes) of the own segment, zero-filled, or says
   // SK_ERR_NO_MEMORY; release() gives it back. Offsets and sizes are multiples of 4096.
   virtual Status commit(uint64_t offset, uint64_t bytes) = 0;
-  virtual void release(uint64_t offset, uint64_t bytes) = 0;
+  virtual Status release(uint64_t offset, uint64_t bytes) = 0;
 
   // Called by every wait that has lasted longer than about 50 us, then at most every few ms: looks
   // after lost peers, and drives transports that need driving. On a lost peer or an abort it says
-  // which (SK_ERR_PEER_LOST, SK_ERR_ABORTED), having told every rank by their abort words.
+  // which (abort_status()), having told every rank by their abort words. A peer that has freed its
+  // endpoint is lost only to those whose current call it has not entered: what it posted before
+  // has arrived. Any thread.
   virtual Status check() = 0;
 
-  // Ends all ranks' waits: writes every reachable abort word and rings the doorbells.
+  // Ends all ranks' waits: writes every reachable abort word and rings the doorbells. `rank` and
+  // `reason` as AbortCause says; all ranks see the same cause, the first one. Any thread.
   virtual void abort(AbortCause cause, uint32_t rank, const std::string& reason) = 0;
 
   // The sentence for the own abort word's value (not 0).
   virtual Status abort_status() const = 0;
 
-  // Sleeps on the own doorbell until it rings or `timeout_ns` has passed. The caller has set
-  // header().sleeping and looked once more at what it waits for.
+  // Sleeps on the own doorbell until it rings or `timeout_ns` has passed, or for no reason: step
+  // three of the wake protocol above.
   virtual void sleep(uint32_t doorbell_seen, int64_t timeout_ns) = 0;
 
   // Wakes `peer` if it sleeps: to be called after posting directly through mapped().

@@ -1,0 +1,183 @@
+#include "transport/shm/endpoint.h"
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+namespace sk::shm {
+
+ShmSession::ShmSession(std::byte* peer, const SegmentLayout& layout, uint32_t own_rank, bool mapped)
+    : peer_(peer),
+      signals_(reinterpret_cast<SignalWord*>(peer + layout.signal_offset())),
+      entries_(reinterpret_cast<EntrySlot*>(peer + layout.entry_offset()) +
+               own_rank * kEntryLaneCount * 2),
+      segment_bytes_(layout.bytes()),
+      signal_count_max_(layout.signal_count_max) {
+  caps_.mapped = mapped;
+  caps_.ordered = true;
+}
+
+Status ShmSession::put(PutTarget dst, const void* src, size_t bytes, uint32_t signal,
+                       uint32_t add) {
+  if (bytes > segment_bytes_ || dst.offset > segment_bytes_ - bytes) [[unlikely]] {
+    return error(SK_ERR_INTERNAL, "put of {} bytes at {} into a segment of {}", bytes, dst.offset,
+                 segment_bytes_);
+  }
+  // A size beyond the caches makes memcpy() store past them, and it fences those stores itself.
+  if (bytes != 0) memcpy(peer_ + dst.offset, src, bytes);
+  return post(signal, add);
+}
+
+Status ShmSession::post(uint32_t signal, uint32_t add) {
+  if (signal >= signal_count_max_) [[unlikely]] {
+    return error(SK_ERR_INTERNAL, "post to signal {} of {}", signal, signal_count_max_);
+  }
+  signals_[signal].value.fetch_add(add, std::memory_order_release);
+  ring_sleeper();
+  return {};
+}
+
+Status ShmSession::enter(const EntrySlot& entry, EntryLane lane, uint64_t seq) {
+  EntrySlot& slot = entries_[lane * 2 + (seq & 1)];
+  slot.fingerprint = entry.fingerprint;
+  memcpy(slot.operand, entry.operand, sizeof(slot.operand));
+  memcpy(slot.call, entry.call, sizeof(slot.call));
+  slot.seq.store(seq, std::memory_order_release);
+  std::atomic_ref(entered_[lane]).store(seq, std::memory_order_relaxed);
+  ring_sleeper();
+  return {};
+}
+
+void ShmSession::ring() {
+  std::atomic<uint32_t>& doorbell = header().doorbell;
+  doorbell.fetch_add(1, std::memory_order_release);
+  syscall(SYS_futex, &doorbell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+ShmEndpoint::ShmEndpoint(uint32_t rank, const SegmentLayout& layout, std::vector<PeerWatch> peers,
+                         bool hide_mapped)
+    : mapped_(!hide_mapped), process_(getpid()), peers_(std::move(peers)) {
+  rank_ = rank;
+  layout_ = layout;
+  segment_ = peers_[rank].segment->base();
+  sessions_.reserve(peers_.size());
+  for (const PeerWatch& peer : peers_) {
+    sessions_.emplace_back(peer.segment->base(), layout_, rank_, mapped_);
+  }
+}
+
+ShmEndpoint::~ShmEndpoint() {
+  if (process_ != getpid()) return;  // A forked child's copy: the rank itself goes on.
+  header().left.store(1, std::memory_order_release);
+}
+
+Status ShmEndpoint::commit(uint64_t offset, uint64_t bytes) {
+  return peers_[rank_].segment->commit(offset, bytes);
+}
+
+Status ShmEndpoint::release(uint64_t offset, uint64_t bytes) {
+  return peers_[rank_].segment->release(offset, bytes);
+}
+
+Status ShmEndpoint::check() {
+  const std::unique_lock lock(check_mutex_, std::try_to_lock);
+  if (lock && header().abort_word.load(std::memory_order_acquire) == 0) {
+    find_dead_processes();
+    find_peers_that_left();
+  }
+  return header().abort_word.load(std::memory_order_acquire) == 0 ? Status() : abort_status();
+}
+
+bool ShmEndpoint::has_left(uint32_t peer) const {
+  return sessions_[peer].header().left.load(std::memory_order_acquire) != 0;
+}
+
+void ShmEndpoint::find_dead_processes() {
+  std::vector<pollfd> entries;
+  std::vector<uint32_t> ranks;
+  for (uint32_t rank = 0; rank < world_size(); ++rank) {
+    if (!peers_[rank].fd) continue;
+    entries.push_back({.fd = peers_[rank].fd.get(), .events = POLLIN, .revents = 0});
+    ranks.push_back(rank);
+  }
+  if (entries.empty() || poll(entries.data(), entries.size(), 0) <= 0) return;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].revents == 0) continue;
+    peers_[ranks[i]].fd.reset();
+    if (!has_left(ranks[i])) abort(AbortCause::kPeerLost, ranks[i], "");
+  }
+}
+
+// The peer's entry was stored before its `left`, so what is not there by now will never come.
+void ShmEndpoint::find_peers_that_left() {
+  for (uint32_t rank = 0; rank < world_size(); ++rank) {
+    if (rank == rank_ || !has_left(rank)) continue;
+    for (const EntryLane lane : {kCollectiveLane, kPairLane}) {
+      const uint64_t seq = sessions_[rank].entered(lane);
+      if (entry(rank, lane, seq).seq.load(std::memory_order_acquire) < seq) {
+        abort(AbortCause::kPeerLeft, rank, "");
+      }
+    }
+  }
+}
+
+void ShmEndpoint::abort(AbortCause cause, uint32_t rank, const std::string& reason) {
+  if (cause == AbortCause::kAborted || cause == AbortCause::kTimeout) {
+    const std::lock_guard lock(reason_mutex_);
+    SegmentHeader& own = header();
+    if (!std::exchange(reason_written_, true)) {
+      strncpy(own.reason, reason.c_str(), sizeof(own.reason) - 1);  // The last byte stays zero.
+    }
+  }
+  // Rank 0's word decides which of several causes is the first one; its memory outlives it.
+  uint32_t word = 0;
+  const uint32_t mine = abort_word(cause, rank);
+  if (sessions_[0].header().abort_word.compare_exchange_strong(word, mine,
+                                                               std::memory_order_acq_rel)) {
+    word = mine;
+  }
+  for (ShmSession& session : sessions_) {
+    uint32_t none = 0;
+    session.header().abort_word.compare_exchange_strong(none, word, std::memory_order_acq_rel);
+    session.ring();
+  }
+}
+
+Status ShmEndpoint::abort_status() const {
+  const uint32_t word = header().abort_word.load(std::memory_order_acquire);
+  const uint32_t rank = abort_rank(word);
+  if (rank >= world_size()) {
+    return error(SK_ERR_INTERNAL, "the abort word {:#x} names no rank", word);
+  }
+  switch (abort_cause(word)) {
+    case AbortCause::kPeerLost:
+      if (peers_[rank].process == 0) return error(SK_ERR_PEER_LOST, "rank {} died", rank);
+      return error(SK_ERR_PEER_LOST, "rank {} died (process {})", rank, peers_[rank].process);
+    case AbortCause::kPeerLeft:
+      return error(SK_ERR_PEER_LOST, "rank {} has freed the communicator", rank);
+    case AbortCause::kTimeout:
+      if (rank == rank_) return Status(SK_ERR_TIMEOUT, reason_of(rank));
+      return error(SK_ERR_TIMEOUT, "rank {} gave up: {}", rank, reason_of(rank));
+    case AbortCause::kAborted: {
+      const std::string reason = reason_of(rank);
+      return error(SK_ERR_ABORTED, "rank {} has aborted{}{}", rank, reason.empty() ? "" : ": ",
+                   reason);
+    }
+  }
+  return error(SK_ERR_INTERNAL, "the abort word {:#x} has no known cause", word);
+}
+
+void ShmEndpoint::sleep(uint32_t doorbell_seen, int64_t timeout_ns) {
+  const timespec timeout = {.tv_sec = timeout_ns / 1'000'000'000,
+                            .tv_nsec = timeout_ns % 1'000'000'000};
+  // Not FUTEX_PRIVATE: peers ring from other processes. Whatever ends the wait is a wake.
+  syscall(SYS_futex, &header().doorbell, FUTEX_WAIT, doorbell_seen, &timeout, nullptr, 0);
+}
+
+}  // namespace sk::shm

@@ -1,0 +1,180 @@
+#include "transport/shm/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace sk::shm {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kHugePage = 2 << 20;
+
+// fallocate() gives back all of its work when a signal interrupts it, so the pieces must be short
+// against the period of a profiler's timer.
+constexpr uint64_t kCommitPiece = 2 << 20;
+
+Status punch(int fd, uint64_t offset, uint64_t bytes) {
+  while (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                   static_cast<off_t>(bytes)) != 0) {
+    if (errno != EINTR) {
+      return system_error(fmt::format("cannot release {} bytes of shared memory", bytes));
+    }
+  }
+  return {};
+}
+
+// Address space that begins at a multiple of 2 MiB: huge pages need the file and the mapping to
+// agree in their low bits.
+void* reserve_aligned(uint64_t bytes) {
+  void* whole = mmap(nullptr, bytes + kHugePage, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (whole == MAP_FAILED) return MAP_FAILED;
+  const auto begin = reinterpret_cast<uintptr_t>(whole);
+  const uintptr_t aligned = (begin + kHugePage - 1) & ~(kHugePage - 1);
+  const uintptr_t end = begin + bytes + kHugePage;
+  if (aligned > begin) munmap(whole, aligned - begin);
+  if (end > aligned + bytes)
+    munmap(reinterpret_cast<void*>(aligned + bytes), end - aligned - bytes);
+  return reinterpret_cast<void*>(aligned);
+}
+
+}  // namespace
+
+Result<Secret> random_secret() {
+  Secret secret;
+  // Not interrupted and never short for up to 256 bytes, once the kernel's pool is ready.
+  if (getrandom(secret.data(), secret.size(), 0) != static_cast<ssize_t>(secret.size())) {
+    return system_error("cannot get random bytes");
+  }
+  return secret;
+}
+
+Result<std::shared_ptr<Segment>> Segment::create(const SegmentLayout& layout) {
+  Fd fd(memfd_create("sk-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) return system_error("cannot create a shared-memory file (memfd)");
+  if (ftruncate(fd.get(), static_cast<off_t>(layout.bytes())) != 0) {
+    return system_error(
+        fmt::format("cannot size the shared-memory file to {} bytes", layout.bytes()));
+  }
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return system_error("cannot seal the size of the shared-memory file");
+  }
+  SK_ASSIGN_OR_RETURN(std::shared_ptr<Segment> segment, map(std::move(fd), layout));
+  const uint64_t control = layout.signal_offset() + layout.signal_count_max * sizeof(SignalWord);
+  SK_RETURN_IF_ERROR(segment->commit(0, (control + kPage - 1) / kPage * kPage));
+  return segment;
+}
+
+Result<std::shared_ptr<Segment>> Segment::attach(Fd fd, const SegmentLayout& layout) {
+  struct stat info;
+  if (fstat(fd.get(), &info) != 0) return system_error("cannot look at a peer's shared memory");
+  const int seals = fcntl(fd.get(), F_GET_SEALS);
+  if (static_cast<uint64_t>(info.st_size) != layout.bytes() || seals < 0 ||
+      (seals & F_SEAL_SHRINK) == 0) {
+    return error(SK_ERR_TRUST,
+                 "a peer's shared memory has {} bytes and seals {:#x}; {} bytes, sealed, were due",
+                 info.st_size, seals, layout.bytes());
+  }
+  SK_ASSIGN_OR_RETURN(std::shared_ptr<Segment> segment, map(std::move(fd), layout));
+  segment->fd_.reset();  // The mapping holds the memory.
+  return segment;
+}
+
+Result<std::shared_ptr<Segment>> Segment::map(Fd fd, const SegmentLayout& layout) {
+  const uint64_t bytes = layout.bytes();
+  void* place = reserve_aligned(bytes);
+  if (place == MAP_FAILED) {
+    return system_error(fmt::format("cannot reserve {} bytes of address space", bytes));
+  }
+  void* base = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+                    fd.get(), 0);
+  if (base == MAP_FAILED) {
+    Status status = system_error(fmt::format("cannot map {} bytes of shared memory", bytes));
+    munmap(place, bytes);
+    return status;
+  }
+  // Advice only: kernels that give shared memory no huge pages refuse, and nothing is lost.
+  const uint64_t bulk = layout.workspace_offset();
+  if (bytes > bulk) madvise(static_cast<std::byte*>(base) + bulk, bytes - bulk, MADV_HUGEPAGE);
+  return std::shared_ptr<Segment>(new Segment(std::move(fd), static_cast<std::byte*>(base), bytes));
+}
+
+Segment::~Segment() { munmap(base_, bytes_); }
+
+Status Segment::check_range(const char* what, uint64_t offset, uint64_t bytes) const {
+  if (offset % kPage != 0 || bytes % kPage != 0 || bytes > bytes_ || offset > bytes_ - bytes) {
+    return error(SK_ERR_INTERNAL, "{} of [{}, +{}) in a segment of {} bytes; pages of 4096 only",
+                 what, offset, bytes, bytes_);
+  }
+  return {};
+}
+
+Status Segment::commit(uint64_t offset, uint64_t bytes) {
+  SK_RETURN_IF_ERROR(check_range("commit", offset, bytes));
+  uint64_t done = 0;
+  while (done < bytes) {
+    const uint64_t piece = std::min(bytes - done, kCommitPiece);
+    if (fallocate(fd_.get(), 0, static_cast<off_t>(offset + done), static_cast<off_t>(piece)) ==
+        0) {
+      done += piece;
+      continue;
+    }
+    if (errno == EINTR) continue;
+    Status status = system_error(
+        fmt::format("cannot take {} bytes of shared memory (after {} of them)", bytes, done));
+    if (done > 0) {
+      if (Status undo = punch(fd_.get(), offset, done); !undo.ok()) {
+        return std::move(status).with_context(undo.message());
+      }
+    }
+    return status;
+  }
+  return {};
+}
+
+Status Segment::release(uint64_t offset, uint64_t bytes) {
+  SK_RETURN_IF_ERROR(check_range("release", offset, bytes));
+  return bytes == 0 ? Status() : punch(fd_.get(), offset, bytes);
+}
+
+namespace {
+
+struct Entry {
+  std::weak_ptr<Segment> segment;
+  pid_t process;
+};
+std::mutex published_mutex;
+std::map<Secret, Entry>& published() {
+  static auto* entries = new std::map<Secret, Entry>;  // Outlives every thread.
+  return *entries;
+}
+
+}  // namespace
+
+Published::Published(const Secret& secret, std::shared_ptr<Segment> segment) : secret_(secret) {
+  const std::lock_guard lock(published_mutex);
+  published()[secret] = {segment, getpid()};
+}
+
+Published::~Published() {
+  const std::lock_guard lock(published_mutex);
+  published().erase(secret_);
+}
+
+std::shared_ptr<Segment> Published::find(const Secret& secret) {
+  const std::lock_guard lock(published_mutex);
+  const auto found = published().find(secret);
+  if (found == published().end() || found->second.process != getpid()) return nullptr;
+  return found->second.segment.lock();
+}
+
+}  // namespace sk::shm
