@@ -1,0 +1,191 @@
+// Ranks that do not come, come with something else, or leave: each is named, and nobody hangs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "tests/unit/transport/bootstrap/world.h"
+
+namespace sk {
+namespace {
+
+using namespace sk::testing_support;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+TEST(BootstrapEnv, AMissingRankIsNamedByAllOthers) {
+  const HeldPort port;
+  on_ranks(4, [&](int rank) {
+    if (rank == 2) return;
+    // Rank 0 runs out of time last, so the members must know the name from its reports.
+    const int64_t timeout_ns = (rank == 0 ? 1500 : 700) * kMs;
+    const auto made = make_bootstrap(env_config(job_variables(rank, 4, port.number()), timeout_ns));
+    EXPECT_EQ(made.status().code(), SK_ERR_TIMEOUT) << made.status().message();
+    if (rank != 0) {
+      EXPECT_THAT(made.status().message(),
+                  AnyOf(HasSubstr("rank 2 did not come"), HasSubstr("ranks 1-2 did not come"),
+                        HasSubstr("ranks 2-3 did not come")));
+    }
+    if (rank == 0) {
+      EXPECT_THAT(made.status().message(), HasSubstr("ranks 1-3 did not come"));
+    }
+  });
+}
+
+TEST(BootstrapEnv, RankZeroNamesTheMissingRankAndTellsTheOthers) {
+  const HeldPort port;
+  on_ranks(4, [&](int rank) {
+    if (rank == 2) return;
+    const int64_t timeout_ns = rank == 0 ? 500 * kMs : kLong;
+    const auto made = make_bootstrap(env_config(job_variables(rank, 4, port.number()), timeout_ns));
+    EXPECT_EQ(made.status().code(), SK_ERR_TIMEOUT);
+    EXPECT_THAT(made.status().message(), HasSubstr("rank 2 did not come"));
+  });
+}
+
+TEST(BootstrapEnv, AMissingRankZeroIsNamed) {
+  const HeldPort port;
+  const auto made = make_bootstrap(env_config(job_variables(1, 2, port.number()), 200 * kMs));
+  EXPECT_EQ(made.status().code(), SK_ERR_TIMEOUT);
+  EXPECT_THAT(made.status().message(), HasSubstr("rank 0 did not come"));
+  EXPECT_THAT(made.status().message(), HasSubstr(std::to_string(port.number())));
+}
+
+TEST(BootstrapEnv, ARankThatGaveUpMayComeAgain) {
+  const HeldPort port;
+  on_ranks(2, [&](int rank) {
+    if (rank == 1) {
+      const auto early = make_bootstrap(env_config(job_variables(1, 2, port.number()), 1));
+      EXPECT_EQ(early.status().code(), SK_ERR_TIMEOUT);
+    }
+    auto made = make_bootstrap(env_config(job_variables(rank, 2, port.number()), kLong));
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    expect_gathers(**made, 6, 5);
+  });
+}
+
+TEST(BootstrapEnv, ARankThatLeavesIsNamed) {
+  const HeldPort port;
+  on_ranks(3, [&](int rank) {
+    auto made = make_bootstrap(env_config(job_variables(rank, 3, port.number()), kLong));
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    if (rank == 1) return;
+    const auto whole = (*made)->allgather(blob(rank, 8, 1), kLong);
+    EXPECT_EQ(whole.status().code(), SK_ERR_PEER_LOST);
+    EXPECT_THAT(whole.status().message(), HasSubstr("rank 1"));
+    const auto after = (*made)->allgather(blob(rank, 8, 1), kLong);
+    EXPECT_EQ(after.status().code(), SK_ERR_PEER_LOST);
+  });
+}
+
+TEST(BootstrapEnv, ARankThatIsLateToAGatherIsNamedByAll) {
+  const HeldPort port;
+  std::atomic<int> over = 0;
+  on_ranks(3, [&](int rank) {
+    auto made = make_bootstrap(env_config(job_variables(rank, 3, port.number()), kLong));
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    if (rank == 2) {  // Alive, but elsewhere, until the others have given up.
+      while (over < 2) over.wait(over);
+      return;
+    }
+    const auto whole = (*made)->allgather(blob(rank, 8, 1), rank == 0 ? 300 * kMs : kLong);
+    EXPECT_EQ(whole.status().code(), SK_ERR_TIMEOUT);
+    EXPECT_THAT(whole.status().message(), HasSubstr("rank 2 did not come"));
+    ++over;
+    over.notify_all();
+  });
+}
+
+TEST(BootstrapEnv, SizesThatDifferAreNamed) {
+  const HeldPort port;
+  on_ranks(3, [&](int rank) {
+    auto made = make_bootstrap(env_config(job_variables(rank, 3, port.number()), kLong));
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    const auto whole = (*made)->allgather(blob(rank, rank == 2 ? 12 : 8, 1), kLong);
+    EXPECT_EQ(whole.status().code(), SK_ERR_DESYNC);
+    EXPECT_THAT(whole.status().message(),
+                HasSubstr("rank 2 gathers 12 bytes where rank 0 gathers 8"));
+  });
+}
+
+TEST(BootstrapEnv, WorldSizesThatDifferAreNamed) {
+  const HeldPort port;
+  on_ranks(2, [&](int rank) {
+    const auto made = make_bootstrap(
+        env_config(job_variables(rank, rank == 0 ? 2 : 3, port.number()), 500 * kMs));
+    if (rank == 0) {
+      EXPECT_EQ(made.status().code(), SK_ERR_TIMEOUT);
+    } else {
+      EXPECT_EQ(made.status().code(), SK_ERR_INVALID_ARGUMENT);
+      EXPECT_THAT(made.status().message(), HasSubstr("WORLD_SIZE is 3 on rank 1 and 2 on rank 0"));
+    }
+  });
+}
+
+TEST(BootstrapEnv, ARankGivenTwiceIsTold) {
+  const HeldPort port;
+  std::atomic<int> refused = 0;
+  on_ranks(3, [&](int thread) {  // Rank 2 is missing, rank 1 is there twice.
+    const int rank = thread == 0 ? 0 : 1;
+    const auto made =
+        make_bootstrap(env_config(job_variables(rank, 3, port.number()), 4'000 * kMs));
+    EXPECT_FALSE(made.ok());
+    if (made.status().code() == SK_ERR_INVALID_ARGUMENT) {
+      EXPECT_THAT(made.status().message(), HasSubstr("RANK is 1 in another process"));
+      ++refused;
+    }
+  });
+  EXPECT_EQ(refused, 1);
+}
+
+TEST(BootstrapThreads, MissingThreadsAreNamedAndTheNameIsFreeAgain) {
+  const auto early = make_bootstrap(threads_config(1, 4, "late", 50 * kMs));
+  EXPECT_EQ(early.status().code(), SK_ERR_TIMEOUT);
+  EXPECT_THAT(early.status().message(), HasSubstr("ranks 0, 2-3 of thread group \"late\""));
+  on_ranks(2, [&](int rank) {
+    auto made = make_bootstrap(threads_config(rank, 2, "late", kLong));
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    expect_gathers(**made, 8, 1);
+  });
+}
+
+TEST(BootstrapThreads, LateThreadsAreNamed) {
+  std::atomic<int> over = 0;
+  on_ranks(3, [&](int rank) {
+    auto made = make_bootstrap(threads_config(rank, 3, "slow", kLong));
+    ASSERT_TRUE(made.ok());
+    if (rank == 1) {
+      while (over < 2) over.wait(over);
+      return;
+    }
+    const auto whole = (*made)->allgather(blob(rank, 8, 1), rank == 0 ? 100 * kMs : kLong);
+    EXPECT_EQ(whole.status().code(), SK_ERR_TIMEOUT);
+    EXPECT_THAT(whole.status().message(), HasSubstr("rank 1"));
+    ++over;
+    over.notify_all();
+  });
+}
+
+TEST(BootstrapThreads, AThreadThatLeavesEndsTheOthers) {
+  on_ranks(3, [&](int rank) {
+    auto made = make_bootstrap(threads_config(rank, 3, "leaver", kLong));
+    ASSERT_TRUE(made.ok());
+    if (rank == 1) return;
+    const auto whole = (*made)->allgather(blob(rank, 8, 1), kLong);
+    EXPECT_EQ(whole.status().code(), SK_ERR_PEER_LOST);
+    EXPECT_THAT(whole.status().message(), HasSubstr("rank 1"));
+  });
+}
+
+TEST(BootstrapThreads, SizesThatDifferAreNamed) {
+  on_ranks(3, [&](int rank) {
+    auto made = make_bootstrap(threads_config(rank, 3, "sizes", kLong));
+    ASSERT_TRUE(made.ok());
+    const auto whole = (*made)->allgather(blob(rank, rank == 1 ? 3 : 4, 1), kLong);
+    EXPECT_EQ(whole.status().code(), SK_ERR_DESYNC);
+    EXPECT_THAT(whole.status().message(), HasSubstr("rank 1 gathers 3 bytes"));
+  });
+}
+
+}  // namespace
+}  // namespace sk

@@ -1,0 +1,54 @@
+// Ranks as threads of the test, each with an environment of its own.
+#ifndef SK_TESTS_UNIT_TRANSPORT_BOOTSTRAP_WORLD_H_
+#define SK_TESTS_UNIT_TRANSPORT_BOOTSTRAP_WORLD_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/bootstrap/bootstrap.h"
+
+namespace sk::testing_support {
+
+inline constexpr int64_t kMs = 1'000'000;
+inline constexpr int64_t kLong = 60'000 * kMs;  // A wait that must not be needed in full.
+
+// A loopback port that nobody else gets while this lives, as `sk run` holds it.
+class HeldPort {
+ public:
+  HeldPort();
+  ~HeldPort();
+  HeldPort(const HeldPort&) = delete;
+  HeldPort& operator=(const HeldPort&) = delete;
+  int number() const { return number_; }
+  int listen() const;  // A listening socket at the port, for the test to close.
+
+ private:
+  int fd_;
+  int number_ = 0;
+};
+
+using Variables = std::map<std::string, std::string>;
+
+// The environment of `rank` in a job of `world_size` that meets at `port`.
+Variables job_variables(int rank, int world_size, int port);
+BootstrapConfig env_config(const Variables& variables, int64_t timeout_ns);
+BootstrapConfig threads_config(int rank, int world_size, const std::string& name,
+                               int64_t timeout_ns);
+
+// Calls body(rank) on one thread per rank and waits for all.
+void on_ranks(int world_size, const std::function<void(int rank)>& body);
+
+std::vector<std::byte> blob(int rank, size_t bytes, uint64_t seed);
+
+// Gathers `bytes` of every rank and compares with what every rank must have given.
+void expect_gathers(Bootstrap& bootstrap, size_t bytes, uint64_t seed);
+
+// A connected socket to the held port once somebody listens there.
+int dial(int port);
+
+}  // namespace sk::testing_support
+
+#endif  // SK_TESTS_UNIT_TRANSPORT_BOOTSTRAP_WORLD_H_

@@ -1,0 +1,74 @@
+#include "transport/bootstrap/address.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace sk {
+namespace {
+
+Status check_exposed(const JobEnv& job, const std::vector<Address>& addresses) {
+  if (!job.secret.empty()) return {};
+  const bool all_loopback = std::all_of(addresses.begin(), addresses.end(),
+                                        [](const Address& a) { return a.loopback(); });
+  if (all_loopback && !job.any_address) return {};
+  return error(SK_ERR_TRUST,
+               "{} can be reached from other hosts and there is no job secret: set "
+               "SK_JOB_SECRET_FD, SK_JOB_SECRET_FILE or SK_JOB_SECRET to the same 16 bytes or more "
+               "on every rank, or MASTER_ADDR to a loopback address",
+               job.any_address ? "SK_LISTEN=any" : fmt::format("MASTER_ADDR \"{}\"", job.address));
+}
+
+}  // namespace
+
+bool Address::loopback() const {
+  if (family() == AF_INET) {
+    const auto* in = reinterpret_cast<const sockaddr_in*>(&storage);
+    return (ntohl(in->sin_addr.s_addr) >> 24) == 127;
+  }
+  const auto* in6 = reinterpret_cast<const sockaddr_in6*>(&storage);
+  return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
+std::string Address::text() const {
+  char host[NI_MAXHOST], service[NI_MAXSERV];
+  const int code = getnameinfo(get(), bytes, host, sizeof(host), service, sizeof(service),
+                               NI_NUMERICHOST | NI_NUMERICSERV);
+  if (code != 0) return fmt::format("an address of family {}", family());
+  return family() == AF_INET6 ? fmt::format("[{}]:{}", host, service)
+                              : fmt::format("{}:{}", host, service);
+}
+
+Result<std::vector<Address>> resolve(const JobEnv& job) {
+  addrinfo hints{};
+  // No AI_ADDRCONFIG: with it, a host that has only its loopback finds no address at all.
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  const int code =
+      getaddrinfo(job.address.c_str(), std::to_string(job.port).c_str(), &hints, &list);
+  if (code != 0) {
+    return error(SK_ERR_TRANSPORT, "MASTER_ADDR \"{}\" cannot be resolved: {}", job.address,
+                 code == EAI_SYSTEM ? std::generic_category().message(errno)
+                                    : std::string(gai_strerror(code)));
+  }
+  std::vector<Address> out;
+  for (const addrinfo* it = list; it != nullptr; it = it->ai_next) {
+    if (it->ai_family != AF_INET && it->ai_family != AF_INET6) continue;
+    Address address;
+    address.bytes = it->ai_addrlen;
+    std::memcpy(&address.storage, it->ai_addr, it->ai_addrlen);
+    out.push_back(address);
+  }
+  freeaddrinfo(list);
+  if (out.empty()) {
+    return error(SK_ERR_TRANSPORT, "MASTER_ADDR \"{}\" has no IPv4 or IPv6 address", job.address);
+  }
+  SK_RETURN_IF_ERROR(check_exposed(job, out));
+  return out;
+}
+
+}  // namespace sk

@@ -1,0 +1,34 @@
+// The launcher's contract: which variables say who this rank is, where rank 0 listens, and which
+// job it is. docs/env.md has the table.
+#ifndef SK_TRANSPORT_BOOTSTRAP_ENV_H_
+#define SK_TRANSPORT_BOOTSTRAP_ENV_H_
+
+#include <array>
+#include <string>
+
+#include "transport/bootstrap/bootstrap.h"
+
+namespace sk {
+
+struct JobEnv {
+  int rank = 0;
+  int world_size = 1;
+  std::string address;  // Where rank 0 listens.
+  int port = 0;
+  std::string port_variable;         // The one `port` came from, for sentences.
+  bool any_address = false;          // SK_LISTEN=any.
+  std::string secret;                // Empty: none was given.
+  std::array<std::byte, 16> job{};   // Equal for the ranks of one start of one job.
+  std::array<std::byte, 16> name{};  // Of the communicator.
+};
+
+// Reads and checks all of it; the sentence of an error names the variable and what is allowed.
+Result<JobEnv> read_job_env(const EnvLookup& env, const std::string& name);
+
+// The secret of SK_JOB_SECRET_FD, SK_JOB_SECRET_FILE or SK_JOB_SECRET, the first that is set;
+// empty when none is.
+Result<std::string> read_job_secret(const EnvLookup& env);
+
+}  // namespace sk
+
+#endif  // SK_TRANSPORT_BOOTSTRAP_ENV_H_

@@ -1,0 +1,366 @@
+// Rank 0 of a job that meets by environment: it listens until every member is there, then only
+// carries their all-gathers. All waiting is one poll() loop in the caller's thread.
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <list>
+
+#include "transport/bootstrap/kinds.h"
+#include "transport/bootstrap/port.h"
+#include "transport/bootstrap/wire.h"
+
+namespace sk {
+namespace {
+
+constexpr int64_t kTickNs = 100'000'000;         // Between progress reports.
+constexpr int64_t kHelloTimeNs = 5'000'000'000;  // A connection that says nothing is dropped.
+constexpr size_t kStrangersMax = 1024;
+constexpr size_t kHelloBytesMax = sizeof(MemberHello) + sizeof(MemberProof);
+constexpr int64_t kFarewellNs = 200'000'000;
+
+// A connection that has not shown who it is.
+struct Stranger {
+  Stranger(int fd, int64_t until_ns) : channel(fd), until_ns(until_ns) { channel.send_at_once(); }
+  Channel channel;
+  int64_t until_ns;
+  bool said_hello = false;
+  bool leaving = false;  // Refused: only its answer is still to be sent.
+  MemberHello hello;
+  SessionKeys keys{};
+};
+
+bool any(const std::vector<bool>& flags) {
+  return std::find(flags.begin(), flags.end(), true) != flags.end();
+}
+
+class HubBootstrap final : public Bootstrap {
+ public:
+  explicit HubBootstrap(const JobEnv& job)
+      : Bootstrap(0, job.world_size), job_(job), members_(size_t(job.world_size)) {}
+
+  Status meet(int64_t timeout_ns);
+  Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
+                                           int64_t timeout_ns) override;
+
+ private:
+  // Meeting.
+  Status wait_for_members(const Port& port, int64_t deadline_ns);
+  Status accept_all(int listener);
+  void drop_lost_members();
+  Status hear(Stranger& stranger);
+  Status answer_hello(Stranger& stranger);
+  Status judge_proof(Stranger& stranger, const MemberProof& proof);
+  Verdict verdict_on(const MemberHello& hello) const;
+  Status late(int64_t timeout_ns) const;
+
+  // Gathering.
+  Status collect(std::vector<std::string>& parts, std::vector<bool>& missing, int64_t deadline_ns);
+  Status take_part(int rank, std::vector<std::string>& parts, std::vector<bool>& missing);
+  Status send_whole(std::span<const std::byte> whole, int64_t deadline_ns);
+  Status end_with(Status status);
+
+  void report_progress(const std::vector<bool>& missing);
+  std::vector<bool> missing_members() const;
+  Status flush(int64_t deadline_ns);
+
+  JobEnv job_;
+  std::vector<std::optional<Channel>> members_;
+  std::vector<std::byte> host_ids_;
+  std::list<Stranger> strangers_;
+  int unproven_ = 0;  // Connections that could not show the job's secret.
+  std::string last_progress_;
+  int64_t next_progress_ns_ = 0;
+  Status failure_;
+};
+
+Status HubBootstrap::meet(int64_t timeout_ns) {
+  const int64_t deadline_ns = bootstrap_clock_ns() + timeout_ns;
+  SK_ASSIGN_OR_RETURN(host_ids_, host_id());
+  const size_t host_bytes = host_ids_.size();
+  host_ids_.resize(host_bytes * size_t(world_size()));
+  {
+    SK_ASSIGN_OR_RETURN(const std::unique_ptr<Port> port, Port::open(job_, deadline_ns));
+    Status met = wait_for_members(*port, deadline_ns);
+    if (met.ok() && any(missing_members())) met = late(timeout_ns);
+    strangers_.clear();
+    if (!met.ok()) return end_with(std::move(met));
+  }  // The port is free for the next communicator from here on.
+  SK_RETURN_IF_ERROR(send_whole(host_ids_, deadline_ns));
+  place(host_ids_);
+  return {};
+}
+
+// Returns when all are there or the time has run out.
+Status HubBootstrap::wait_for_members(const Port& port, int64_t deadline_ns) {
+  while (true) {
+    const std::vector<bool> missing = missing_members();
+    const int64_t now_ns = bootstrap_clock_ns();
+    if (!any(missing) || now_ns >= deadline_ns) return {};
+    report_progress(missing);
+    std::vector<pollfd> polls;
+    for (const int fd : port.fds()) polls.push_back({fd, POLLIN, 0});
+    for (const Stranger& s : strangers_) {
+      polls.push_back({s.channel.fd(), s.channel.wanted_events(), 0});
+    }
+    for (const auto& member : members_) {
+      if (member) polls.push_back({member->fd(), member->wanted_events(), 0});
+    }
+    const int64_t wait_ns = std::min(kTickNs, deadline_ns - now_ns);
+    if (poll(polls.data(), polls.size(), int(wait_ns / 1'000'000) + 1) < 0 && errno != EINTR) {
+      return system_error("poll");
+    }
+    drop_lost_members();
+    for (auto it = strangers_.begin(); it != strangers_.end();) {
+      const bool over = !hear(*it).ok() || bootstrap_clock_ns() > it->until_ns ||
+                        (it->leaving && !it->channel.has_output()) || it->channel.fd() < 0;
+      it = over ? strangers_.erase(it) : std::next(it);
+    }
+    for (const int fd : port.fds()) SK_RETURN_IF_ERROR(accept_all(fd));
+  }
+}
+
+Status HubBootstrap::accept_all(int listener) {
+  while (true) {
+    const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+      // The oldest goes first, so that a flood cannot keep the ranks of the job out.
+      if (strangers_.size() >= kStrangersMax) strangers_.pop_front();
+      strangers_.emplace_back(fd, bootstrap_clock_ns() + kHelloTimeNs);
+      continue;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
+    const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+    if (exhausted && !strangers_.empty()) {
+      strangers_.pop_front();
+    } else if (exhausted || errno == EBADF || errno == EINVAL) {
+      return system_error("accept");
+    }  // Any other error belongs to that one connection.
+  }
+}
+
+// A member that gave up may come again, so its place is free once its connection has ended.
+void HubBootstrap::drop_lost_members() {
+  for (auto& member : members_) {
+    if (member && (!member->pump().ok() || member->input_bytes() > kPartBytesMax)) member.reset();
+  }
+}
+
+// An error: this connection is of no more use.
+Status HubBootstrap::hear(Stranger& stranger) {
+  SK_RETURN_IF_ERROR(stranger.channel.pump());
+  if (stranger.leaving) return {};
+  if (stranger.channel.input_bytes() > kHelloBytesMax) {
+    return error(SK_ERR_TRANSPORT, "not a rank");
+  }
+  if (!stranger.said_hello && stranger.channel.take(stranger.hello)) {
+    SK_RETURN_IF_ERROR(answer_hello(stranger));
+  }
+  MemberProof proof;
+  if (stranger.said_hello && stranger.channel.take(proof)) return judge_proof(stranger, proof);
+  return {};
+}
+
+Verdict HubBootstrap::verdict_on(const MemberHello& hello) const {
+  if (hello.job != job_.job) return Verdict::kOtherJob;
+  if ((hello.has_secret != 0) == job_.secret.empty()) return Verdict::kSecret;
+  if (hello.world_size != uint32_t(world_size())) return Verdict::kWorldSize;
+  if (hello.name != job_.name) return Verdict::kLater;
+  return Verdict::kJoined;
+}
+
+Status HubBootstrap::answer_hello(Stranger& stranger) {
+  const MemberHello& hello = stranger.hello;
+  if (hello.magic != kMagic) return error(SK_ERR_TRANSPORT, "not a rank");
+  HubHello answer;
+  answer.verdict = verdict_on(hello);
+  answer.number = uint32_t(world_size());
+  SK_RETURN_IF_ERROR(fill_random(answer.nonce));
+  SK_ASSIGN_OR_RETURN(stranger.keys, derive_keys(job_.secret, hello, answer));
+  answer.proof = stranger.keys.hub_proof;
+  stranger.channel.put(answer);
+  stranger.said_hello = true;
+  if (answer.verdict == Verdict::kSecret) ++unproven_;
+  stranger.leaving = answer.verdict != Verdict::kJoined;
+  return stranger.channel.pump_output();
+}
+
+Status HubBootstrap::judge_proof(Stranger& stranger, const MemberProof& proof) {
+  const uint32_t rank = stranger.hello.rank;
+  HubVerdict verdict;
+  if (!equal_mac(proof, stranger.keys.member_proof)) {
+    ++unproven_;
+    verdict.verdict = Verdict::kSecret;
+  } else if (rank == 0 || rank >= members_.size() || members_[rank]) {
+    verdict.verdict = Verdict::kTaken;
+  }
+  stranger.channel.put(verdict);
+  SK_RETURN_IF_ERROR(stranger.channel.pump_output());
+  if (verdict.verdict != Verdict::kJoined) {
+    stranger.leaving = true;
+    return {};
+  }
+  stranger.channel.start_frames(stranger.keys.hub_frames, stranger.keys.member_frames);
+  std::copy(stranger.hello.host.begin(), stranger.hello.host.end(),
+            &host_ids_[rank * stranger.hello.host.size()]);
+  members_[rank].emplace(std::move(stranger.channel));
+  last_progress_.clear();  // The newcomer has not heard it.
+  return {};
+}
+
+Status HubBootstrap::late(int64_t timeout_ns) const {
+  std::string text = fmt::format("{} did not come to MASTER_ADDR \"{}\", {} {} within {} ms",
+                                 rank_list(missing_members()), job_.address, job_.port_variable,
+                                 job_.port, timeout_ns / 1'000'000);
+  if (unproven_ == 0) return Status(SK_ERR_TIMEOUT, std::move(text));
+  text += fmt::format("; {} connection{} could not show the job's secret", unproven_,
+                      unproven_ == 1 ? "" : "s");
+  return Status(SK_ERR_TRUST, std::move(text));
+}
+
+std::vector<bool> HubBootstrap::missing_members() const {
+  std::vector<bool> missing(members_.size());
+  for (size_t r = 1; r < members_.size(); ++r) missing[r] = !members_[r];
+  return missing;
+}
+
+// Members whose own time runs out can then name who was missing. Rarely: it is n messages each.
+void HubBootstrap::report_progress(const std::vector<bool>& missing) {
+  const int64_t now_ns = bootstrap_clock_ns();
+  if (now_ns < next_progress_ns_) return;
+  std::string text = rank_list(missing);
+  if (text == last_progress_) return;
+  next_progress_ns_ = now_ns + kTickNs;
+  for (auto& member : members_) {
+    // A failed send shows again when the member is read.
+    if (member && !member->put_frame(FrameKind::kProgress, 0, as_bytes(text)).ok()) continue;
+  }
+  last_progress_ = std::move(text);
+}
+
+Result<std::vector<std::byte>> HubBootstrap::allgather(std::span<const std::byte> mine,
+                                                       int64_t timeout_ns) {
+  if (!failure_.ok()) return failure_.clone();
+  if (mine.size() > kPartBytesMax) {
+    return error(SK_ERR_INVALID_ARGUMENT, "{} bytes to gather: at most {} are allowed", mine.size(),
+                 kPartBytesMax);
+  }
+  const int64_t deadline_ns = bootstrap_clock_ns() + timeout_ns;
+  std::vector<std::string> parts(members_.size());
+  parts[0].assign(reinterpret_cast<const char*>(mine.data()), mine.size());
+  std::vector<bool> missing(members_.size(), true);
+  missing[0] = false;
+  Status collected = collect(parts, missing, deadline_ns);
+  if (collected.ok() && any(missing)) {
+    collected = error(SK_ERR_TIMEOUT, "{} did not come to the all-gather within {} ms",
+                      rank_list(missing), timeout_ns / 1'000'000);
+  }
+  if (!collected.ok()) return end_with(std::move(collected));
+  std::vector<std::byte> whole;
+  for (const std::string& part : parts) {
+    const auto bytes = as_bytes(part);
+    whole.insert(whole.end(), bytes.begin(), bytes.end());
+  }
+  SK_RETURN_IF_ERROR(send_whole(whole, deadline_ns));
+  return whole;
+}
+
+// Returns when no part is missing or the time has run out.
+Status HubBootstrap::collect(std::vector<std::string>& parts, std::vector<bool>& missing,
+                             int64_t deadline_ns) {
+  while (true) {
+    std::vector<pollfd> polls;
+    for (size_t r = 1; r < members_.size(); ++r) {
+      SK_RETURN_IF_ERROR(take_part(int(r), parts, missing));
+      if (missing[r]) polls.push_back({members_[r]->fd(), members_[r]->wanted_events(), 0});
+    }
+    const int64_t now_ns = bootstrap_clock_ns();
+    if (polls.empty() || now_ns >= deadline_ns) return {};
+    const int64_t wait_ns = std::min(kTickNs, deadline_ns - now_ns);
+    const int ready = poll(polls.data(), polls.size(), int(wait_ns / 1'000'000) + 1);
+    if (ready < 0 && errno != EINTR) return system_error("poll");
+    if (ready == 0) report_progress(missing);  // Only where somebody is late.
+  }
+}
+
+Status HubBootstrap::take_part(int rank, std::vector<std::string>& parts,
+                               std::vector<bool>& missing) {
+  Channel& member = *members_[size_t(rank)];
+  if (!missing[size_t(rank)]) return {};
+  const Status pumped = member.pump();
+  SK_ASSIGN_OR_RETURN(std::optional<Frame> frame, member.take_frame(kPartBytesMax));
+  if (!frame) {
+    return pumped.ok() ? Status()
+                       : error(SK_ERR_PEER_LOST, "rank {} is gone: {}", rank, pumped.message());
+  }
+  if (frame->kind != FrameKind::kPart) {
+    return error(SK_ERR_TRANSPORT, "rank {} sent a frame of kind {}", rank, uint32_t(frame->kind));
+  }
+  if (frame->payload.size() != parts[0].size()) {
+    return error(SK_ERR_DESYNC, "rank {} gathers {} bytes where rank 0 gathers {}", rank,
+                 frame->payload.size(), parts[0].size());
+  }
+  parts[size_t(rank)] = std::move(frame->payload);
+  missing[size_t(rank)] = false;
+  return {};
+}
+
+Status HubBootstrap::send_whole(std::span<const std::byte> whole, int64_t deadline_ns) {
+  Status sent;
+  for (size_t r = 1; r < members_.size() && sent.ok(); ++r) {
+    sent = members_[r]->put_frame(FrameKind::kWhole, 0, whole);
+    if (!sent.ok()) sent = error(SK_ERR_PEER_LOST, "rank {} is gone: {}", r, sent.message());
+  }
+  if (sent.ok()) sent = flush(deadline_ns);
+  return sent.ok() ? Status() : end_with(std::move(sent));
+}
+
+// Sends what is left in buffers: nobody else does once the caller has gone on.
+Status HubBootstrap::flush(int64_t deadline_ns) {
+  while (true) {
+    std::vector<pollfd> polls;
+    std::vector<bool> waiting(members_.size());
+    for (size_t r = 1; r < members_.size(); ++r) {
+      if (!members_[r] || !members_[r]->has_output()) continue;
+      const Status sent = members_[r]->pump_output();
+      if (!sent.ok()) return error(SK_ERR_PEER_LOST, "rank {} is gone: {}", r, sent.message());
+      if (!members_[r]->has_output()) continue;
+      waiting[r] = true;
+      polls.push_back({members_[r]->fd(), POLLOUT, 0});
+    }
+    if (polls.empty()) return {};
+    const int64_t now_ns = bootstrap_clock_ns();
+    if (now_ns >= deadline_ns) {
+      return error(SK_ERR_TIMEOUT, "{} did not take what was gathered", rank_list(waiting));
+    }
+    const int64_t wait_ns = std::min(kTickNs, deadline_ns - now_ns);
+    if (poll(polls.data(), polls.size(), int(wait_ns / 1'000'000) + 1) < 0 && errno != EINTR) {
+      return system_error("poll");
+    }
+  }
+}
+
+// Every member hears the same sentence, as far as it can still be reached in a moment.
+Status HubBootstrap::end_with(Status status) {
+  for (auto& member : members_) {
+    if (!member) continue;
+    if (!member->put_frame(FrameKind::kError, status.code(), as_bytes(status.message())).ok()) {
+      member.reset();
+    }
+  }
+  const Status farewell = flush(bootstrap_clock_ns() + kFarewellNs);
+  failure_ = farewell.ok() || status.code() != SK_OK ? std::move(status) : farewell.clone();
+  return failure_.clone();
+}
+
+}  // namespace
+
+BootstrapResult make_hub_bootstrap(const JobEnv& job, int64_t timeout_ns) {
+  auto hub = std::make_unique<HubBootstrap>(job);
+  SK_RETURN_IF_ERROR(hub->meet(timeout_ns));
+  return std::unique_ptr<Bootstrap>(std::move(hub));
+}
+
+}  // namespace sk

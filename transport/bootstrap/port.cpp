@@ -1,0 +1,120 @@
+#include "transport/bootstrap/port.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+
+#include "transport/bootstrap/address.h"
+#include "transport/bootstrap/kinds.h"
+
+namespace sk {
+namespace {
+
+constexpr int64_t kPortWaitNs = 5'000'000'000;
+
+struct Turn {
+  std::mutex mutex;
+  std::condition_variable freed;
+  bool taken = false;
+};
+
+Turn& turn() {
+  static Turn* instance = new Turn;  // Never freed: threads may outlive static destruction.
+  return *instance;
+}
+
+std::vector<Address> any_addresses(int port) {
+  Address v4, v6;
+  auto* in4 = reinterpret_cast<sockaddr_in*>(&v4.storage);
+  in4->sin_family = AF_INET;
+  in4->sin_port = htons(uint16_t(port));
+  v4.bytes = sizeof(*in4);
+  auto* in6 = reinterpret_cast<sockaddr_in6*>(&v6.storage);
+  in6->sin6_family = AF_INET6;
+  in6->sin6_port = htons(uint16_t(port));
+  v6.bytes = sizeof(*in6);
+  return {v4, v6};
+}
+
+// A listening descriptor, or -1 with errno.
+int listen_once(const Address& address) {
+  const int fd = socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  // The launcher may hold the port with a bound socket that does not listen, so that nobody else
+  // gets it; with SO_REUSEADDR on both that is no conflict.
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (address.family() == AF_INET6) {
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+  }
+  if (bind(fd, address.get(), address.bytes) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
+  const int code = errno;
+  close(fd);
+  errno = code;
+  return -1;
+}
+
+// Listens at every address of `job` that is this host's own, at least one.
+Result<std::vector<int>> listen_at(const JobEnv& job, int64_t deadline_ns) {
+  SK_ASSIGN_OR_RETURN(std::vector<Address> addresses, resolve(job));
+  if (job.any_address) addresses = any_addresses(job.port);
+  const int64_t give_up_ns = std::min(deadline_ns, bootstrap_clock_ns() + kPortWaitNs);
+  while (true) {
+    std::vector<int> fds;
+    std::string tried;
+    bool in_use = false;
+    for (const Address& address : addresses) {
+      const int fd = listen_once(address);
+      if (fd >= 0) {
+        fds.push_back(fd);
+        continue;
+      }
+      in_use = in_use || errno == EADDRINUSE;
+      tried += fmt::format("{}{}: {}", tried.empty() ? "" : "; ", address.text(),
+                           std::generic_category().message(errno));
+    }
+    if (!fds.empty() && !in_use) return fds;
+    for (const int fd : fds) close(fd);
+    if (!in_use || bootstrap_clock_ns() >= give_up_ns) {
+      return error(SK_ERR_TRANSPORT, "rank 0 cannot listen at MASTER_ADDR \"{}\", {} {} ({}){}",
+                   job.address, job.port_variable, job.port, tried,
+                   in_use ? ": another program has the port; set SK_MASTER_PORT to a free one on "
+                            "every rank"
+                          : "");
+    }
+    poll(nullptr, 0, 20);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Port>> Port::open(const JobEnv& job, int64_t deadline_ns) {
+  {
+    std::unique_lock lock(turn().mutex);
+    const auto wait = std::chrono::nanoseconds(deadline_ns - bootstrap_clock_ns());
+    if (!turn().freed.wait_for(lock, wait, [] { return !turn().taken; })) {
+      return error(SK_ERR_TIMEOUT,
+                   "another communicator of this process went on meeting its ranks at {} {}",
+                   job.port_variable, job.port);
+    }
+    turn().taken = true;
+  }
+  std::unique_ptr<Port> port(new Port);
+  SK_ASSIGN_OR_RETURN(port->fds_, listen_at(job, deadline_ns));
+  return port;
+}
+
+Port::~Port() {
+  for (const int fd : fds_) close(fd);
+  const std::lock_guard lock(turn().mutex);
+  turn().taken = false;
+  turn().freed.notify_one();
+}
+
+}  // namespace sk

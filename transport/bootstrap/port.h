@@ -1,0 +1,31 @@
+// The port at which rank 0 waits for the others.
+#ifndef SK_TRANSPORT_BOOTSTRAP_PORT_H_
+#define SK_TRANSPORT_BOOTSTRAP_PORT_H_
+
+#include <memory>
+#include <vector>
+
+#include "transport/bootstrap/env.h"
+
+namespace sk {
+
+// Listening while it lives. Communicators of one process that are made at the same time take turns.
+class Port {
+ public:
+  // A port that another program holds is waited for, five seconds at most and not past
+  // `deadline_ns` on bootstrap_clock_ns(). The sockets do not block.
+  static Result<std::unique_ptr<Port>> open(const JobEnv& job, int64_t deadline_ns);
+  ~Port();
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  const std::vector<int>& fds() const { return fds_; }
+
+ private:
+  Port() = default;
+  std::vector<int> fds_;
+};
+
+}  // namespace sk
+
+#endif  // SK_TRANSPORT_BOOTSTRAP_PORT_H_
