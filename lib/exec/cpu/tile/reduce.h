@@ -32,8 +32,8 @@ void reduce(DType dtype, RedOp op, const void* const* in, int in_count, void* co
 constexpr int kReduceStridedPointersMax = 64;  // Inputs, and outputs.
 
 // Rows with a pitch in bytes per pointer (not read with rows <= 1). `in_dtype` equals `out_dtype`,
-// or is kF32 or kF64 (partial sums) with a floating `out_dtype`: reduced in `in_dtype`, rounded
-// once.
+// or they are partial sums and what they end as: kF32 to kBF16 or kF16, kF64 to kF32. Then they are
+// reduced in `in_dtype`, rounded once, and an output may be no input.
 struct ReduceStridedArgs {
   DType in_dtype = DType::kF32;
   DType out_dtype = DType::kF32;

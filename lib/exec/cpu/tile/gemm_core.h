@@ -1,0 +1,217 @@
+// One GEMM tile, as a template over a register kernel (see isa_types.h for the rules).
+//
+// Blocks: a block of A rows is packed into panels of kRows rows and stays in the second-level
+// cache; a panel of B (kColumns columns of one chunk of k) is read by all row panels in turn while
+// the next one is prefetched. Chunks of k carry their sums through scratch, so every element is one
+// chain of multiply-adds over k, whatever the tile.
+//
+// Along k both operands are sequences of items: one element, or a pair of bf16 in 32 bits.
+#ifndef SK_LIB_EXEC_CPU_TILE_GEMM_CORE_H_
+#define SK_LIB_EXEC_CPU_TILE_GEMM_CORE_H_
+
+#include "lib/exec/cpu/tile/gemm_finish.h"
+#include "lib/exec/cpu/tile/gemm_kernel.h"
+#include "lib/exec/cpu/tile/gemm_pack.h"
+
+namespace sk::cpu {
+
+// `K` has: Isa; Sum, the accumulator; In, the element type of A and B in memory (an isa_types.h
+// type); Item; kElementsPerItem; kRows, kVectors: the register tile; kItemsMax: of a chunk of k;
+// madd(sum, a, b).
+
+constexpr int64_t kSumStride = kGemmPanelColumns;
+
+// sums[kR][columns] = before + A panel * B panel. `before` (stride kSumStride) may be null. One
+// line of `ahead` is prefetched per four items.
+template <typename K, int kR, int kV>
+void register_tile(const typename K::Item* a, const typename K::Item* b, int64_t items,
+                   const typename K::Sum* before, typename K::Sum* out, int64_t out_stride,
+                   const char* ahead) {
+  using V = Vec<typename K::Sum, K::Isa::kBytes>;
+  using B = Vec<typename K::Item, K::Isa::kBytes>;
+  constexpr int kLanes = K::Isa::kBytes / sizeof(typename K::Sum);
+  constexpr int kBStride = K::kVectors * kLanes;
+  V sum[kR][kV];
+#pragma GCC unroll 16
+  for (int r = 0; r < kR; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kV; ++v) {
+      sum[r][v] = before != nullptr ? load_vec<V>(before + r * kSumStride + v * kLanes) : V{};
+    }
+  }
+  const auto step = [&](const typename K::Item* a_item, const typename K::Item* b_items) {
+    B column[kV];
+#pragma GCC unroll 4
+    for (int v = 0; v < kV; ++v) column[v] = load_vec<B>(b_items + v * kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < kR; ++r) {
+      const B row = a_item[r] - B{};  // Broadcast: x - 0 is x, for -0 too.
+#pragma GCC unroll 4
+      for (int v = 0; v < kV; ++v) sum[r][v] = K::madd(sum[r][v], row, column[v]);
+    }
+  };
+  int64_t i = 0;
+  for (; i + 4 <= items; i += 4) {
+    __builtin_prefetch(ahead, 0, 2);
+    ahead += 64;
+    step(a, b);
+    step(a + kR, b + kBStride);
+    step(a + 2 * kR, b + 2 * kBStride);
+    step(a + 3 * kR, b + 3 * kBStride);
+    a += 4 * kR;
+    b += 4 * kBStride;
+  }
+  for (; i < items; ++i) {
+    step(a, b);
+    a += kR;
+    b += kBStride;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kR; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kV; ++v) store_vec(out + r * out_stride + v * kLanes, sum[r][v]);
+  }
+}
+
+template <typename K>
+using RegisterTile = void (*)(const typename K::Item*, const typename K::Item*, int64_t,
+                              const typename K::Sum*, typename K::Sum*, int64_t, const char*);
+
+// By rows - 1, then by vectors - 1 (only one and kVectors are used).
+template <typename K>
+struct RegisterTiles {
+  RegisterTile<K> narrow[K::kRows];
+  RegisterTile<K> full[K::kRows];
+};
+
+template <typename K, int kR>
+constexpr void fill_register_tiles(RegisterTiles<K>& tiles) {
+  tiles.narrow[kR - 1] = &register_tile<K, kR, 1>;
+  tiles.full[kR - 1] = &register_tile<K, kR, K::kVectors>;
+  if constexpr (kR > 1) fill_register_tiles<K, kR - 1>(tiles);
+}
+
+template <typename K>
+constexpr RegisterTiles<K> make_register_tiles() {
+  RegisterTiles<K> tiles{};
+  fill_register_tiles<K, K::kRows>(tiles);
+  return tiles;
+}
+
+template <typename K>
+constexpr RegisterTiles<K> kRegisterTiles = make_register_tiles<K>();
+
+template <typename K>
+struct GemmCore {
+  using Sum = typename K::Sum;
+  using Item = typename K::Item;
+  using Pack = GemmPack<K>;
+  using Finish = GemmFinish<typename K::Isa, Sum>;
+  static constexpr int64_t kLanes = K::Isa::kBytes / sizeof(Sum);
+  static constexpr int64_t kColumns = K::kVectors * kLanes;
+  static constexpr int64_t kRowsMax = K::kRowsMax;
+  static constexpr int64_t kColumnsMax =
+      int64_t(kGemmScratchSumBytes / sizeof(Sum)) / kRowsMax / kSumStride * kSumStride;
+  static_assert(kSumStride % kColumns == 0);
+  static_assert(kRowsMax * K::kItemsMax * int64_t(sizeof(Item)) <= int64_t(kGemmScratchABytes));
+
+  struct Block {        // One block of the tile, for one chunk of k.
+    int64_t row, rows;  // In the tile.
+    int64_t col, cols;
+    int64_t item0, items;
+    bool first, last;
+  };
+
+  static void tile(const GemmTileArgs& g, char* scratch) {
+    for (int64_t col = 0; col < g.cols; col += kColumnsMax) {
+      const int64_t cols = min64(kColumnsMax, g.cols - col);
+      const int64_t row_blocks = ceil_div(g.rows, kRowsMax);
+      for (int64_t i = 0; i < row_blocks; ++i) {
+        const int64_t row = share(g.rows, row_blocks, i);
+        const int64_t rows = share(g.rows, row_blocks, i + 1) - row;
+        block_of_rows(g, scratch, row, rows, col, cols);
+      }
+    }
+    if (g.hint == StoreHint::kNonTemporal) K::Isa::stream_fence();
+  }
+
+  static void block_of_rows(const GemmTileArgs& g, char* scratch, int64_t row, int64_t rows,
+                            int64_t col, int64_t cols) {
+    const int64_t items = Pack::items_of(g.k);
+    const int64_t chunk = Pack::chunk_of(items);
+    int64_t item0 = 0;
+    do {  // k == 0 is one empty chunk: it stores zeros.
+      const int64_t count = min64(chunk, items - item0);
+      const Block block = {row, rows, col, cols, item0, count, item0 == 0, item0 + count == items};
+      run_chunk(g, scratch, block);
+      item0 += count;
+    } while (item0 < items);
+  }
+
+  static void run_chunk(const GemmTileArgs& g, char* scratch, const Block& block) {
+    Item* a = reinterpret_cast<Item*>(scratch);
+    Sum* sums = reinterpret_cast<Sum*>(scratch + kGemmScratchABytes);
+    void* stage = scratch + kGemmScratchABytes + kGemmScratchSumBytes;
+    const int64_t panels = ceil_div(block.rows, K::kRows);
+    for (int64_t i = 0; i < panels; ++i) {
+      const int64_t row = share(block.rows, panels, i);
+      Pack::pack_a(g, g.row0 + block.row + row, share(block.rows, panels, i + 1) - row, block.item0,
+                   block.items, a + row * block.items, stage);
+    }
+    const Item* b = static_cast<const Item*>(g.packed_b) + block.item0 * Pack::padded(g.n);
+    for (int64_t col = 0; col < block.cols; col += kColumns) {
+      const Item* panel = b + (g.col0 + block.col + col) * block.items;
+      const char* ahead = reinterpret_cast<const char*>(panel + kColumns * block.items);
+      for (int64_t i = 0; i < panels; ++i) {
+        const int64_t row = share(block.rows, panels, i);
+        const int64_t rows = share(block.rows, panels, i + 1) - row;
+        one_tile(g, block, row, rows, col, a + row * block.items, panel, sums,
+                 ahead + i * (block.items / 4) * 64);
+      }
+    }
+  }
+
+  // Rows [row, row + rows) of the block, kColumns columns from `col` of the block.
+  static void one_tile(const GemmTileArgs& g, const Block& block, int64_t row, int64_t rows,
+                       int64_t col, const Item* a, const Item* b, Sum* sums, const char* ahead) {
+    const int64_t cols = min64(kColumns, block.cols - col);
+    const RegisterTile<K> run =
+        cols <= kLanes ? kRegisterTiles<K>.narrow[rows - 1] : kRegisterTiles<K>.full[rows - 1];
+    Sum* kept = sums + (col / kSumStride * block.rows + row) * kSumStride + col % kSumStride;
+    const Sum* before = block.first ? nullptr : kept;
+    if (!block.last) return run(a, b, block.items, before, kept, kSumStride, ahead);
+
+    const int64_t tile_row = block.row + row, tile_col = block.col + col;
+    const int64_t partial_at =
+        (tile_col / kSumStride * g.rows + tile_row) * kSumStride + tile_col % kSumStride;
+    if (g.epilogue == GemmTileArgs::Epilogue::kPartial) {
+      return run(a, b, block.items, before, static_cast<Sum*>(g.partial) + partial_at, kSumStride,
+                 ahead);
+    }
+    if (g.epilogue == GemmTileArgs::Epilogue::kStore && g.c_count == 1 && cols == kColumns &&
+        Finish::is_plain(g)) {
+      Sum* c = static_cast<Sum*>(g.c[0]) + tile_row * g.ldc + tile_col;
+      for (int64_t r = 0; r < rows; ++r) __builtin_prefetch(c + r * g.ldc, 1);
+      return run(a, b, block.items, before, c, g.ldc, ahead);
+    }
+    alignas(64) Sum result[K::kRows * kColumns];
+    run(a, b, block.items, before, result, kColumns, ahead);
+    Finish::store(g, result, kColumns, rows, cols, tile_row, tile_col, partial_at);
+  }
+};
+
+template <typename K>
+constexpr GemmKernel make_gemm_kernel(const char* name, DType dtype) {
+  return {.name = name,
+          .dtype = dtype,
+          .sum_bytes = sizeof(typename K::Sum),
+          .rows_quantum = K::kRows,
+          .rows_max = K::kRowsMax,
+          .packed_bytes = &GemmPack<K>::packed_bytes,
+          .pack_b = &GemmPack<K>::pack_b,
+          .tile = &GemmCore<K>::tile};
+}
+
+}  // namespace sk::cpu
+
+#endif  // SK_LIB_EXEC_CPU_TILE_GEMM_CORE_H_

@@ -1,0 +1,413 @@
+// GEMM tiles against a triple loop in f64, on every instruction set of the machine.
+//
+// Whole numbers must come out exact, others within what k roundings allow; no byte outside the tile
+// may change; and the bits of an element may not depend on how the problem was cut.
+#include "lib/exec/cpu/tile/gemm.h"
+
+#include <cmath>
+#include <limits>
+
+#include "tests/unit/exec/cpu/tile/tile_testing.h"
+
+namespace sk::cpu {
+namespace {
+
+using namespace testing_support;
+using Epilogue = GemmTileArgs::Epilogue;
+
+DType sum_type(DType dtype) { return dtype == DType::kF64 ? DType::kF64 : DType::kF32; }
+
+// One rank's operands, with padding between rows that must not be read as data.
+struct Operands {
+  DType dtype;
+  int64_t m, n, k, lda, ldb;
+  bool transpose_a, transpose_b;
+  Guarded a, b;
+
+  Operands(Random& random, DType dtype, int64_t m, int64_t n, int64_t k, bool whole)
+      : dtype(dtype),
+        m(m),
+        n(n),
+        k(k),
+        lda(0),
+        ldb(0),
+        transpose_a(random.coin()),
+        transpose_b(random.coin()),
+        a(0),
+        b(0) {
+    lda = (transpose_a ? m : k) + random.between(0, 5);
+    ldb = (transpose_b ? k : n) + random.between(0, 5);
+    a = fill(random, transpose_a ? k : m, transpose_a ? m : k, lda, whole);
+    b = fill(random, transpose_b ? n : k, transpose_b ? k : n, ldb, whole);
+  }
+
+  Guarded fill(Random& random, int64_t rows, int64_t cols, int64_t ld, bool whole) const {
+    const size_t bytes = dtype_bytes(dtype);
+    Guarded memory(size_t(rows * ld) * bytes, size_t(random.between(0, 3)) * bytes);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < ld; ++c) {
+        const double value = whole ? double(random.between(-4, 4)) : random.real(-1, 1);
+        const double padding = std::numeric_limits<double>::quiet_NaN();
+        encode(dtype, c < cols ? value : padding, memory.data() + size_t(r * ld + c) * bytes);
+      }
+    }
+    return memory;
+  }
+  double a_at(int64_t i, int64_t l) const {
+    return decode(dtype,
+                  a.data() + size_t(transpose_a ? l * lda + i : i * lda + l) * dtype_bytes(dtype));
+  }
+  double b_at(int64_t l, int64_t j) const {
+    return decode(dtype,
+                  b.data() + size_t(transpose_b ? j * ldb + l : l * ldb + j) * dtype_bytes(dtype));
+  }
+};
+
+struct Packed {
+  Guarded memory;
+  Packed(const GemmKernel* kernel, const Operands& o, Random& random)
+      : memory(packed_bytes(kernel, o.k, o.n)) {
+    const int64_t unit = gemm_column_unit(kernel);
+    for (int64_t col = 0; col < o.n;) {  // In as many calls as chance has it.
+      const int64_t end = std::min(o.n, col + unit * random.between(1, 3));
+      pack_b(kernel, o.b.data(), o.ldb, o.transpose_b, o.k, o.n, memory.data(), col, end);
+      col = end;
+    }
+  }
+};
+
+struct Cut {
+  int64_t row, rows, col, cols;
+};
+
+std::vector<Cut> random_cuts(Random& random, const GemmKernel* kernel, int64_t m, int64_t n) {
+  const int64_t unit = gemm_column_unit(kernel);
+  std::vector<Cut> cuts;
+  for (int64_t col = 0; col < n;) {
+    const int64_t cols = std::min(n - col, unit * random.between(1, 3));
+    for (int64_t row = 0; row < m;) {
+      const int64_t rows = std::min(m - row, random.between(1, 40));
+      cuts.push_back({row, rows, col, cols});
+      row += rows;
+    }
+    col += cols;
+  }
+  return cuts;
+}
+
+GemmTileArgs tile_args(const Operands& o, const Packed& packed, const Cut& cut) {
+  GemmTileArgs g;
+  g.a = o.a.data();
+  g.lda = o.lda;
+  g.transpose_a = o.transpose_a;
+  g.packed_b = packed.memory.data();
+  g.m = o.m;
+  g.n = o.n;
+  g.k = o.k;
+  g.row0 = cut.row;
+  g.rows = cut.rows;
+  g.col0 = cut.col;
+  g.cols = cut.cols;
+  return g;
+}
+
+// Several C of one layout, poisoned; rows are `ldc` apart.
+struct Outputs {
+  DType dtype;
+  int64_t m, n, ldc;
+  std::vector<Guarded> c;
+
+  Outputs(Random& random, DType dtype, int64_t m, int64_t n, int count)
+      : dtype(dtype), m(m), n(n), ldc(n + random.between(0, 7)) {
+    const size_t bytes = dtype_bytes(dtype);
+    for (int j = 0; j < count; ++j) {
+      c.emplace_back(size_t(m * ldc) * bytes, size_t(random.between(0, 1)) * bytes);
+    }
+  }
+  std::vector<void*> pointers(const Cut& cut) {
+    std::vector<void*> at;
+    for (Guarded& g : c) {
+      at.push_back(g.data() + size_t(cut.row * ldc + cut.col) * dtype_bytes(dtype));
+    }
+    return at;
+  }
+  const uint8_t* at(size_t j, int64_t row, int64_t col) const {
+    return c[j].data() + size_t(row * ldc + col) * dtype_bytes(dtype);
+  }
+  void expect_only_tile_written() const {
+    for (const Guarded& g : c) {
+      EXPECT_TRUE(g.guards_intact());
+      const size_t bytes = dtype_bytes(dtype);
+      for (int64_t r = 0; r < m; ++r) {
+        for (size_t i = size_t(r * ldc + n) * bytes; i < size_t((r + 1) * ldc) * bytes; ++i) {
+          ASSERT_EQ(g.data()[i], Guarded::kPoison) << "between rows, after row " << r;
+        }
+      }
+    }
+  }
+};
+
+struct Shape {
+  int64_t m, n, k;
+};
+
+Shape random_shape(Random& random) {
+  const int64_t k_special[] = {0, 1, 31, 33, 257, 1000};
+  return {random.between(1, 70), random.between(1, 70),
+          random.coin() ? random.between(1, 70) : k_special[random.between(0, 5)]};
+}
+
+DType random_c_type(Random& random, DType dtype) {
+  if (dtype == DType::kF64) return random.coin() ? DType::kF64 : DType::kF32;
+  return random.coin() ? dtype : DType::kF32;
+}
+
+double epsilon(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return 0x1p-53;
+    case DType::kBF16:
+      return 0x1p-8;
+    case DType::kF16:
+      return 0x1p-11;
+    default:
+      return 0x1p-24;
+  }
+}
+
+// Sums of `ranks` products: exact for whole numbers, else within what the roundings allow.
+void expect_close(const std::vector<Operands>& ranks, const Outputs& out, bool whole) {
+  const Operands& o = ranks[0];
+  for (int64_t i = 0; i < o.m; ++i) {
+    for (int64_t j = 0; j < o.n; ++j) {
+      double sum = 0, magnitude = 0;
+      for (const Operands& r : ranks) {
+        for (int64_t l = 0; l < o.k; ++l) {
+          const double product = r.a_at(i, l) * r.b_at(l, j);
+          sum += product;
+          magnitude += std::fabs(product);
+        }
+      }
+      const double roundings = double(o.k + int64_t(ranks.size())) + 2;
+      const double tolerance = roundings * epsilon(sum_type(o.dtype)) * magnitude +
+                               (epsilon(out.dtype) * std::fabs(sum)) * 1.01 + 0x1p-24;
+      uint8_t rounded[8];
+      encode(out.dtype, sum, rounded);
+      for (size_t c = 0; c < out.c.size(); ++c) {
+        const double got = decode(out.dtype, out.at(c, i, j));
+        if (whole) {
+          ASSERT_EQ(got, decode(out.dtype, rounded)) << "row " << i << " col " << j << " C " << c;
+        } else {
+          ASSERT_NEAR(got, sum, tolerance) << "row " << i << " col " << j << " C " << c;
+        }
+      }
+    }
+  }
+}
+
+class GemmTile : public testing::TestWithParam<DType> {};
+
+std::string describe_case(const GemmKernel* kernel, const Shape& s, int round) {
+  return std::string(gemm_kernel_name(kernel)) + " " + std::to_string(s.m) + "x" +
+         std::to_string(s.n) + "x" + std::to_string(s.k) + " round " + std::to_string(round) + " " +
+         replay_line();
+}
+
+TEST_P(GemmTile, StoreEqualsTheTripleLoop) {
+  for (CpuIsa isa : isas()) {
+    const GemmKernel* kernel = select_gemm(GetParam(), isa);
+    for (int round = 0; round < 40; ++round) {
+      Random random(uint64_t(isa) * 1000 + uint64_t(round));
+      const Shape s = random_shape(random);
+      SCOPED_TRACE(describe_case(kernel, s, round));
+      const bool whole = random.coin();
+      std::vector<Operands> ranks;
+      ranks.emplace_back(random, GetParam(), s.m, s.n, s.k, whole);
+      const Packed packed(kernel, ranks[0], random);
+      ASSERT_TRUE(packed.memory.guards_intact());
+      Outputs out(random, random_c_type(random, GetParam()), s.m, s.n, int(random.between(1, 3)));
+      for (const Cut& cut : random_cuts(random, kernel, s.m, s.n)) {
+        GemmTileArgs g = tile_args(ranks[0], packed, cut);
+        const std::vector<void*> c = out.pointers(cut);
+        g.c = c.data();
+        g.c_count = int(c.size());
+        g.ldc = out.ldc;
+        g.c_dtype = out.dtype;
+        g.hint = random.coin() ? StoreHint::kNonTemporal : StoreHint::kNormal;
+        gemm_tile(kernel, g);
+      }
+      expect_close(ranks, out, whole);
+      out.expect_only_tile_written();
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Method: each rank's product is stored alone, in the accumulator type, and the products are added
+// here in rank order; the fused epilogue must give these very bits.
+TEST_P(GemmTile, ReduceIsTheSumInRankOrderRoundedOnce) {
+  const DType sum_dtype = sum_type(GetParam());
+  for (CpuIsa isa : isas()) {
+    const GemmKernel* kernel = select_gemm(GetParam(), isa);
+    for (int round = 0; round < 15; ++round) {
+      Random random(7000 + uint64_t(isa) * 1000 + uint64_t(round));
+      const Shape s = random_shape(random);
+      SCOPED_TRACE(describe_case(kernel, s, round));
+      const int rank_count = int(random.between(1, 4));
+      std::vector<Operands> ranks;
+      std::vector<Packed> packed;
+      std::vector<Outputs> alone;
+      for (int r = 0; r < rank_count; ++r) {
+        ranks.emplace_back(random, GetParam(), s.m, s.n, s.k, /*whole=*/false);
+        packed.emplace_back(kernel, ranks.back(), random);
+        alone.emplace_back(random, sum_dtype, s.m, s.n, 1);
+        const Cut all = {0, s.m, 0, s.n};
+        GemmTileArgs g = tile_args(ranks.back(), packed.back(), all);
+        const std::vector<void*> c = alone.back().pointers(all);
+        g.c = c.data();
+        g.c_count = 1;
+        g.ldc = alone.back().ldc;
+        g.c_dtype = sum_dtype;
+        gemm_tile(kernel, g);
+      }
+      Outputs out(random, random_c_type(random, GetParam()), s.m, s.n, rank_count);
+      for (const Cut& cut : random_cuts(random, kernel, s.m, s.n)) {
+        const int self = int(random.between(0, rank_count - 1));
+        std::vector<Guarded> partials;
+        std::vector<const void*> pointers;
+        for (int r = 0; r < rank_count; ++r) {
+          partials.emplace_back(partial_bytes(kernel, cut.rows, cut.cols));
+          pointers.push_back(r == self ? nullptr : partials.back().data());
+          if (r == self) continue;
+          GemmTileArgs g = tile_args(ranks[size_t(r)], packed[size_t(r)], cut);
+          g.epilogue = Epilogue::kPartial;
+          g.partial = partials.back().data();
+          gemm_tile(kernel, g);
+          ASSERT_TRUE(partials.back().guards_intact());
+        }
+        GemmTileArgs g = tile_args(ranks[size_t(self)], packed[size_t(self)], cut);
+        const std::vector<void*> c = out.pointers(cut);
+        g.epilogue = Epilogue::kReduce;
+        g.c = c.data();
+        g.c_count = int(c.size());
+        g.ldc = out.ldc;
+        g.c_dtype = out.dtype;
+        g.hint = random.coin() ? StoreHint::kNonTemporal : StoreHint::kNormal;
+        g.partials = pointers.data();
+        g.partial_count = rank_count;
+        g.self = self;
+        gemm_tile(kernel, g);
+      }
+      for (int64_t i = 0; i < s.m; ++i) {
+        for (int64_t j = 0; j < s.n; ++j) {
+          double sum = decode(sum_dtype, alone[0].at(0, i, j));
+          for (int r = 1; r < rank_count; ++r) {
+            sum += decode(sum_dtype, alone[size_t(r)].at(0, i, j));
+            if (sum_dtype == DType::kF32) sum = double(float(sum));  // As f32 adds.
+          }
+          uint8_t expected[8];
+          encode(out.dtype, sum, expected);
+          for (size_t c = 0; c < out.c.size(); ++c) {
+            ASSERT_EQ(decode(out.dtype, out.at(c, i, j)), decode(out.dtype, expected))
+                << "row " << i << " col " << j << " C " << c;
+          }
+        }
+      }
+      out.expect_only_tile_written();
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Beyond one block of rows, columns and k, where sums are carried between chunks.
+TEST_P(GemmTile, BitsDoNotDependOnTheTiling) {
+  for (CpuIsa isa : isas()) {
+    const GemmKernel* kernel = select_gemm(GetParam(), isa);
+    Random random(9000 + uint64_t(isa));
+    const Shape s = {random.between(300, 330), random.between(1030, 1100),
+                     random.between(1030, 1100)};
+    SCOPED_TRACE(describe_case(kernel, s, 0));
+    const Operands o(random, GetParam(), s.m, s.n, s.k, /*whole=*/false);
+    const Packed packed(kernel, o, random);
+    const DType c_dtype = sum_type(GetParam());
+    Outputs whole(random, c_dtype, s.m, s.n, 1), cut_up(random, c_dtype, s.m, s.n, 1);
+    const auto run = [&](Outputs& out, const Cut& cut) {
+      GemmTileArgs g = tile_args(o, packed, cut);
+      const std::vector<void*> c = out.pointers(cut);
+      g.c = c.data();
+      g.c_count = 1;
+      g.ldc = out.ldc;
+      g.c_dtype = c_dtype;
+      gemm_tile(kernel, g);
+    };
+    run(whole, {0, s.m, 0, s.n});
+    const int64_t unit = gemm_column_unit(kernel);
+    for (int64_t col = 0; col < s.n; col += 7 * unit) {
+      for (int64_t row = 0; row < s.m; row += 101) {
+        run(cut_up, {row, std::min<int64_t>(101, s.m - row), col, std::min(7 * unit, s.n - col)});
+      }
+    }
+    for (int64_t i = 0; i < s.m; ++i) {
+      ASSERT_EQ(
+          0, std::memcmp(whole.at(0, i, 0), cut_up.at(0, i, 0), size_t(s.n) * dtype_bytes(c_dtype)))
+          << "row " << i;
+    }
+    // The whole tile went through every inner block: some rows against the oracle.
+    for (int sample = 0; sample < 200; ++sample) {
+      const int64_t i = random.between(0, s.m - 1), j = random.between(0, s.n - 1);
+      double sum = 0, magnitude = 0;
+      for (int64_t l = 0; l < s.k; ++l) {
+        sum += o.a_at(i, l) * o.b_at(l, j);
+        magnitude += std::fabs(o.a_at(i, l) * o.b_at(l, j));
+      }
+      ASSERT_NEAR(decode(c_dtype, whole.at(0, i, j)), sum,
+                  double(s.k + 2) * epsilon(c_dtype) * magnitude)
+          << "row " << i << " col " << j;
+    }
+    whole.expect_only_tile_written();
+    cut_up.expect_only_tile_written();
+  }
+}
+
+TEST_P(GemmTile, TilingCoversTheProblemInWholeUnits) {
+  for (CpuIsa isa : isas()) {
+    const GemmKernel* kernel = select_gemm(GetParam(), isa);
+    const int64_t unit = gemm_column_unit(kernel);
+    for (int64_t m : {1, 13, 64, 512, 1000, 4096}) {
+      for (int64_t n : {1, 32, 333, 512, 2048}) {
+        for (int parts : {1, 2, 3, 16}) {
+          const GemmTiling t = gemm_tiling(kernel, m, n, 512, parts);
+          EXPECT_GE(t.m, 1);
+          EXPECT_LE(t.m, m);
+          EXPECT_EQ(t.n % unit, 0);
+          const int64_t tiles = ((m + t.m - 1) / t.m) * ((n + t.n - 1) / t.n);
+          if (m < 512 || n < 512) continue;
+          EXPECT_GE(tiles, parts) << m << " " << n << " " << t.m;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GemmTile,
+                         testing::Values(DType::kF32, DType::kF64, DType::kBF16, DType::kF16),
+                         [](const auto& param) { return std::string(dtype_name(param.param)); });
+
+TEST(GemmKernels, IntegersHaveNone) {
+  EXPECT_EQ(select_gemm(DType::kI32), nullptr);
+  EXPECT_EQ(select_gemm(DType::kI64), nullptr);
+}
+
+TEST(GemmKernels, ScratchCanBeReservedAhead) { EXPECT_TRUE(gemm_reserve_scratch().ok()); }
+
+TEST(GemmKernels, AmxRunsWhereTheMachineHasIt) {
+  if (cpu_isa() < CpuIsa::kAmx) {
+    GTEST_SKIP() << "the processor has no AMX, or SK_CPU_ISA rules it out: this machine's highest "
+                    "set is "
+                 << cpu_isa_name(cpu_isa());
+  }
+  EXPECT_STREQ(gemm_kernel_name(select_gemm(DType::kBF16)), "bf16 amx");
+}
+
+}  // namespace
+}  // namespace sk::cpu
