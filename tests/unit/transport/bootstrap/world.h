@@ -46,7 +46,7 @@ std::vector<std::byte> blob(int rank, size_t bytes, uint64_t seed);
 // Gathers `bytes` of every rank and compares with what every rank must have given.
 void expect_gathers(Bootstrap& bootstrap, size_t bytes, uint64_t seed);
 
-// A connected socket to the held port once somebody listens there.
+// A socket connected to the held port: as soon as somebody listens there, for at most 30 s.
 int dial(int port);
 
 }  // namespace sk::testing_support
