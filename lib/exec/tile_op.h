@@ -15,6 +15,7 @@ struct TileArgs {
   const Region* regions;
   std::byte* const* pointers[kRegionCountMax];
   const int64_t* params;
+  uint32_t region_count = 0;
 };
 using TileFn = void (*)(const TileArgs&);
 

@@ -1,0 +1,254 @@
+#include "lib/exec/cpu/program.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+#include "lib/exec/cpu/tile/copy.h"
+
+namespace sk::cpu {
+namespace {
+
+int64_t now_ns() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+}  // namespace
+
+Status CpuProgram::run(const RunArgs& args) {
+  args_ = &args;
+  now_ = &addresses_[args.seq & 1];
+  for (const Patch& patch : own_) {
+    now_->pointers[patch.buffer] = static_cast<std::byte*>(args.operands[patch.operand].data);
+  }
+  const uint32_t count = uint32_t(workers_.size());
+  for (Worker& worker : workers_) {
+    worker.heads.clear();
+    worker.events.clear();
+  }
+  for (uint32_t queue = 0; queue < part_->queues.size(); ++queue) {
+    const Queue& tasks = part_->queues[queue];
+    workers_[queue % count].heads.push_back(
+        {queue, tasks.first_task, tasks.first_task + tasks.task_count});
+  }
+  if (count == 1) {
+    run_worker(0);
+  } else {
+    shared_.workers.run(count, [this](uint32_t worker) { run_worker(worker); });
+    Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
+    // The others' own waits are bounded; this one only ends with them.
+    while (!shared_.workers.finished()) {
+      Status status = waiter.wait([this] { return shared_.workers.finished(); }, args.timeout_ns);
+      if (!status.ok()) fail(std::move(status));
+    }
+  }
+  if (shared_.trace != nullptr) record_trace();
+  if (failed_.load(std::memory_order_acquire)) [[unlikely]] {
+    failed_.store(false, std::memory_order_relaxed);
+    return std::move(failure_);
+  }
+  for (const auto& [base, posts] : growth_) *base += posts;
+  return {};
+}
+
+void CpuProgram::run_worker(uint32_t index) {
+  Worker& worker = workers_[index];
+  Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/index == 0);
+  size_t pick = 0;
+  while (!worker.heads.empty()) {
+    Status status = waiter.wait(
+        [&] { return find_ready(worker, pick) || failed_.load(std::memory_order_relaxed); },
+        args_->timeout_ns);
+    if (!status.ok()) [[unlikely]] return fail(explain(std::move(status), worker));
+    if (failed_.load(std::memory_order_relaxed)) [[unlikely]] return;
+    Head& head = worker.heads[pick];
+    status = execute(worker, head);
+    if (!status.ok()) [[unlikely]] return fail(std::move(status));
+    if (++head.next == head.end) worker.heads.erase(worker.heads.begin() + ptrdiff_t(pick));
+  }
+}
+
+bool CpuProgram::find_ready(Worker& worker, size_t& pick) {
+  for (size_t i = 0; i < worker.heads.size(); ++i) {
+    Head& head = worker.heads[i];
+    if (head.next == head.end) {  // An empty queue.
+      worker.heads.erase(worker.heads.begin() + ptrdiff_t(i--));
+      continue;
+    }
+    if (ready(head)) {
+      pick = i;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool CpuProgram::ready(Head& head) {
+  const LoweredTask& task = tasks_[head.next];
+  if (shared_.trace != nullptr && head.waiting_since == 0) head.waiting_since = now_ns();
+  if (task.op == TaskOp::kAwait) {
+    if (head.queue == 0) return entries_arrived(head);
+    return admitted_.load(std::memory_order_acquire) == args_->seq + 1;
+  }
+  for (; head.satisfied < task.wait_count; ++head.satisfied) {
+    const LoweredWait& wait = task.waits[head.satisfied];
+    if (wait.word->load(std::memory_order_acquire) < *wait.base + wait.target) return false;
+  }
+  return true;
+}
+
+bool CpuProgram::entries_arrived(Head& head) {
+  for (; head.satisfied < part_->peers.size(); ++head.satisfied) {
+    const EntrySlot& entry =
+        shared_.endpoint.entry(part_->peers[head.satisfied], args_->lane, args_->seq);
+    if (entry.seq.load(std::memory_order_acquire) != args_->seq) return false;
+  }
+  return true;
+}
+
+Status CpuProgram::execute(Worker& worker, Head& head) {
+  const LoweredTask& task = tasks_[head.next];
+  const int64_t start = shared_.trace != nullptr ? now_ns() : 0;
+  switch (task.op) {
+    case TaskOp::kNop: break;
+    case TaskOp::kEnter: SK_RETURN_IF_ERROR(enter()); break;
+    case TaskOp::kAwait:
+      if (head.queue == 0) SK_RETURN_IF_ERROR(admit());
+      break;
+    case TaskOp::kPut: SK_RETURN_IF_ERROR(run_put(task)); break;
+    default: call_tile(worker, task);
+  }
+  if (task.op != TaskOp::kPut) SK_RETURN_IF_ERROR(post(task));
+  if (shared_.trace != nullptr) {
+    worker.events.push_back({head.next, head.queue, task.op,
+                             head.waiting_since == 0 ? start : head.waiting_since, start,
+                             now_ns()});
+  }
+  head.satisfied = 0;
+  head.waiting_since = 0;
+  return {};
+}
+
+void CpuProgram::call_tile(Worker& worker, const LoweredTask& task) {
+  TileArgs args{.regions = task.regions, .pointers = {}, .params = task.params};
+  std::byte** next = worker.pointers.data();
+  for (uint32_t i = 0; i < task.region_count; ++i) {
+    const Region& region = task.regions[i];
+    args.pointers[i] = next;
+    for (uint32_t j = 0; j < region.buffer_count; ++j) {
+      *next++ = now_->pointers[region.buffer + j] + region.offset;
+    }
+  }
+  args.region_count = task.region_count;
+  task.fn(args);
+}
+
+Status CpuProgram::run_put(const LoweredTask& task) {
+  const Region &src = task.regions[0], &dst = task.regions[1];
+  const LoweredPost& post = task.posts[0];
+  const std::byte* from = now_->pointers[src.buffer] + src.offset;
+  if (std::byte* base = now_->pointers[dst.buffer]; base != nullptr) {
+    void* to = base + dst.offset;
+    copy(&to, 1, from, src.row_bytes, StoreHint::kNormal);
+    return this->post(task);
+  }
+  *post.posted += post.add;
+  return shared_.endpoint.session(post.rank)
+      .put({now_->offsets[dst.buffer] + dst.offset}, from, src.row_bytes, post.index, post.add);
+}
+
+Status CpuProgram::post(const LoweredTask& task) {
+  for (uint32_t i = 0; i < task.post_count; ++i) {
+    const LoweredPost& post = task.posts[i];
+    *post.posted += post.add;
+    if (post.word == nullptr) {
+      SK_RETURN_IF_ERROR(shared_.endpoint.session(post.rank).post(post.index, post.add));
+      continue;
+    }
+    // The word has one producer, so a store of its running count needs no read of the peer's line.
+    post.word->store(*post.posted, std::memory_order_release);
+    if (post.sleeping->load(std::memory_order_relaxed) != 0) [[unlikely]] {
+      shared_.endpoint.ring(post.rank);
+    }
+  }
+  return {};
+}
+
+Status CpuProgram::enter() {
+  EntrySlot slot{};
+  slot.fingerprint = fingerprint_;
+  for (uint32_t i = 0; i < kEntryOperandMax; ++i) {
+    slot.operand[i] = args_->operands[i].segment_offset;
+  }
+  std::copy(call_.begin(), call_.end(), slot.call);
+  for (const uint32_t peer : part_->peers) {
+    SK_RETURN_IF_ERROR(shared_.endpoint.session(peer).enter(slot, args_->lane, args_->seq));
+  }
+  return {};
+}
+
+Status CpuProgram::admit() {
+  Endpoint& endpoint = shared_.endpoint;
+  for (const uint32_t peer : part_->peers) {
+    const EntrySlot& entry = endpoint.entry(peer, args_->lane, args_->seq);
+    if (entry.fingerprint != fingerprint_) [[unlikely]] {
+      return error(SK_ERR_DESYNC, "rank {} called {} while rank {} called {}", endpoint.rank(),
+                   describe(plan_->op), peer, describe(unpack_call(entry.call)));
+    }
+  }
+  for (const Patch& patch : peers_) {
+    const uint64_t offset =
+        endpoint.entry(patch.rank, args_->lane, args_->seq).operand[patch.operand];
+    std::byte* segment = endpoint.session(patch.rank).mapped();
+    now_->offsets[patch.buffer] = offset;
+    now_->pointers[patch.buffer] = segment == nullptr ? nullptr : segment + offset;
+  }
+  admitted_.store(args_->seq + 1, std::memory_order_release);
+  return {};
+}
+
+// Names the rank that a timed-out wait was for.
+Status CpuProgram::explain(Status status, const Worker& worker) const {
+  if (status.code() != SK_ERR_TIMEOUT || worker.heads.empty()) return status;
+  const Head& head = worker.heads.front();
+  const LoweredTask& task = tasks_[head.next];
+  uint32_t peer = shared_.endpoint.rank();
+  if (task.op == TaskOp::kAwait && head.satisfied < part_->peers.size()) {
+    peer = part_->peers[head.satisfied];
+  } else if (head.satisfied < task.wait_count) {
+    peer = task.waits[head.satisfied].producer;
+  }
+  Status named = error(SK_ERR_TIMEOUT, "rank {} waited {:.1f} s for rank {} in {}",
+                       shared_.endpoint.rank(), double(args_->timeout_ns) * 1e-9, peer,
+                       describe(plan_->op));
+  shared_.endpoint.abort(AbortCause::kTimeout, peer, named.message());
+  return named;
+}
+
+void CpuProgram::fail(Status status) {
+  const std::lock_guard<std::mutex> lock(failure_mutex_);
+  if (failed_.load(std::memory_order_relaxed)) return;  // Later failures are no news.
+  failure_ = std::move(status);
+  failed_.store(true, std::memory_order_release);
+}
+
+void CpuProgram::record_trace() {
+  TraceBuffer& trace = *shared_.trace;
+  uint64_t held = 0;
+  for (const TraceBuffer::Run& run : trace.runs) held += run.events.size();
+  TraceBuffer::Run run{plan_->op, {}};
+  for (const Worker& worker : workers_) {
+    for (const TaskEvent& event : worker.events) {
+      if (held + run.events.size() < trace.event_count_max) {
+        run.events.push_back(event);
+      } else {
+        ++trace.dropped;
+      }
+    }
+  }
+  trace.runs.push_back(std::move(run));
+}
+
+}  // namespace sk::cpu

@@ -1,0 +1,46 @@
+#include "lib/exec/cpu/waiter.h"
+
+#include <sched.h>
+#include <time.h>
+
+namespace sk::cpu {
+namespace {
+
+constexpr int64_t kYieldNs = 100'000;      // Yields before it sleeps.
+constexpr int64_t kFirstCheckNs = 50'000;  // Looks after the peers from here on,
+constexpr int64_t kCheckNs = 5'000'000;    // so often.
+
+int64_t now_ns() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+}  // namespace
+
+Status Waiter::step(Patience& patience) {
+  if (endpoint_.header().abort_word.load(std::memory_order_acquire) != 0) {
+    return endpoint_.abort_status();
+  }
+  sched_yield();
+  if (++patience.yields % 8 != 1 && !patience.asleep) return {};  // The clock only now and then.
+  const int64_t now = now_ns();
+  if (patience.start_ns == 0) patience.start_ns = patience.checked_ns = now;
+  const int64_t waited = now - patience.start_ns;
+  if (waited > patience.timeout_ns) return Status(SK_ERR_TIMEOUT, "");
+  if (!drives_) {
+    if (waited > kYieldNs) {
+      const timespec nap = {0, 50'000};
+      nanosleep(&nap, nullptr);
+    }
+    return {};
+  }
+  if (waited > kFirstCheckNs && now - patience.checked_ns > (patience.asleep ? kCheckNs : kYieldNs)) {
+    patience.checked_ns = now;
+    SK_RETURN_IF_ERROR(endpoint_.check());
+  }
+  patience.asleep = waited > kYieldNs;
+  return {};
+}
+
+}  // namespace sk::cpu

@@ -1,0 +1,75 @@
+// How a CPU worker waits: spin, then yield, then sleep; bounded, and watching the abort word.
+//
+// A hand-off between two running ranks takes a few hundred ns, so waits spin first. Where ranks
+// share cores the peer may need this very core: spinning is short there, and the worker yields.
+// After about 100 us it sleeps on the rank's doorbell, which posters ring.
+#ifndef SK_LIB_EXEC_CPU_WAITER_H_
+#define SK_LIB_EXEC_CPU_WAITER_H_
+
+#include <cstdint>
+
+#include "lib/base/status.h"
+#include "transport/session.h"
+
+namespace sk::cpu {
+
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+class Waiter {
+ public:
+  // `spins`: how often to look before yielding. `drives`: this thread is the endpoint's one user:
+  // it looks after peers and sleeps on the doorbell; others only yield and watch the abort word.
+  Waiter(Endpoint& endpoint, uint32_t spins, bool drives)
+      : endpoint_(endpoint), spins_(spins), drives_(drives) {}
+
+  // Returns once ready() is true, or says why it never will be.
+  template <typename Ready>
+  Status wait(const Ready& ready, int64_t timeout_ns) {
+    for (uint32_t i = 0; i < spins_; ++i) {
+      if (ready()) [[likely]] return {};
+      pause();
+    }
+    Patience patience(timeout_ns);
+    while (!ready()) {
+      SK_RETURN_IF_ERROR(step(patience));
+      if (patience.asleep) {
+        // The flag goes up before the last look, so that a post between look and sleep rings.
+        SegmentHeader& header = endpoint_.header();
+        const uint32_t seen = header.doorbell.load(std::memory_order_acquire);
+        header.sleeping.store(1, std::memory_order_seq_cst);
+        if (!ready()) endpoint_.sleep(seen, kSleepNs);
+        header.sleeping.store(0, std::memory_order_relaxed);
+      }
+    }
+    return {};
+  }
+
+ private:
+  // A poster that misses the sleeping flag costs at most this.
+  static constexpr int64_t kSleepNs = 1'000'000;
+
+  struct Patience {
+    explicit Patience(int64_t timeout) : timeout_ns(timeout) {}
+    int64_t timeout_ns;
+    int64_t start_ns = 0, checked_ns = 0;
+    uint32_t yields = 0;
+    bool asleep = false;
+  };
+
+  // One turn of the slow path: yields, looks at the clock, the abort word, and the peers.
+  Status step(Patience& patience);
+
+  Endpoint& endpoint_;
+  uint32_t spins_;
+  bool drives_;
+};
+
+}  // namespace sk::cpu
+
+#endif  // SK_LIB_EXEC_CPU_WAITER_H_

@@ -1,0 +1,43 @@
+// The threads of one rank that run tiles beside its caller's.
+#ifndef SK_LIB_EXEC_CPU_WORKERS_H_
+#define SK_LIB_EXEC_CPU_WORKERS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace sk::cpu {
+
+// `count` workers, of which the caller of run() is number 0. Threads are started by the first run()
+// that needs them, and sleep between runs.
+class Workers {
+ public:
+  explicit Workers(uint32_t count) : count_(count) {}
+  ~Workers();
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  uint32_t count() const { return count_; }
+
+  // Runs body(1..active-1) on the threads and body(0) here. The caller's body(0) must wait for
+  // finished() itself, as it alone may look after the peers meanwhile.
+  void run(uint32_t active, const std::function<void(uint32_t)>& body);
+  bool finished() const { return running_.load(std::memory_order_acquire) == 0; }
+
+ private:
+  void loop(uint32_t worker);
+
+  uint32_t count_;
+  std::vector<std::thread> threads_;
+  const std::function<void(uint32_t)>* body_ = nullptr;
+  uint32_t active_ = 0;
+  std::atomic<uint32_t> round_{0};  // Grows by one per run; threads sleep on it.
+  std::atomic<uint32_t> running_{0};
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace sk::cpu
+
+#endif  // SK_LIB_EXEC_CPU_WORKERS_H_

@@ -1,0 +1,102 @@
+// Executors run plans; whatever runs a plan computes what the reference computes.
+//
+// prepare() once per plan (lowering, tables), run() many times. A Program belongs to one rank of one
+// communicator, whose Ledger and Endpoint it shares with all programs of that communicator; one of
+// them runs at a time.
+#ifndef SK_LIB_EXEC_EXECUTOR_H_
+#define SK_LIB_EXEC_EXECUTOR_H_
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "lib/plan/plan.h"
+#include "transport/session.h"
+
+namespace sk {
+
+// What the signals of a communicator have been posted so far. Signals only grow and are shared by
+// all its plans: a run waits for `base` plus its own target, and a producer stores its own running
+// count without reading the peer's line, because no other rank ever posts that word.
+class Ledger {
+ public:
+  Ledger(uint32_t world_size, uint32_t signals_per_producer);
+
+  uint32_t signals_per_producer() const { return per_producer_; }
+  // Where a rank keeps the signal `signal` that `producer` posts, in SignalWords.
+  uint32_t index(uint32_t producer, uint32_t signal) const {
+    return producer * per_producer_ + signal;
+  }
+  std::vector<uint64_t>& base() { return base_; }      // By index() at this rank.
+  std::vector<uint64_t>& posted() { return posted_; }  // By destination rank * per + signal.
+
+ private:
+  uint32_t per_producer_;
+  std::vector<uint64_t> base_, posted_;
+};
+
+// How many signals one producer may have at one rank, for worlds of this size.
+uint32_t signals_per_producer(uint32_t world_size);
+
+// One caller's memory for one run. For symmetric operands also where it lies in the own segment, as
+// the peers must know it.
+struct Operand {
+  void* data = nullptr;
+  uint64_t segment_offset = 0;
+};
+
+struct RunArgs {
+  std::array<Operand, kEntryOperandMax> operands;
+  EntryLane lane = kCollectiveLane;
+  uint64_t seq = 0;          // Of the lane, from 1.
+  int64_t timeout_ns = 0;    // Longest single wait.
+};
+
+struct TaskEvent {
+  uint32_t task;           // Index in the rank's part.
+  uint32_t queue;
+  TaskOp op;
+  int64_t wait_ns, start_ns, end_ns;  // CLOCK_MONOTONIC: began to wait, began to work, done.
+};
+
+// Where task events go while a trace is on; null events are not recorded.
+struct TraceBuffer {
+  uint64_t event_count_max = 0;
+  uint64_t dropped = 0;
+  struct Run {
+    OpDesc op;
+    std::vector<TaskEvent> events;
+  };
+  std::vector<Run> runs;
+};
+
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual const Plan& plan() const = 0;
+
+  // Returns when the caller may use all its buffers again. SK_ERR_DESYNC: ranks entered with
+  // different operations, nothing was moved. Other errors end the communicator.
+  virtual Status run(const RunArgs& args) = 0;
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual const char* name() const = 0;
+
+  // `plan` has this rank's part and has been validated. The workspace it needs must be committed.
+  virtual Result<std::unique_ptr<Program>> prepare(std::shared_ptr<const Plan> plan) = 0;
+
+  // Null turns the trace off.
+  virtual void set_trace(TraceBuffer* trace) = 0;
+};
+
+// A call in an entry slot, so that a mismatch can name both.
+std::array<uint64_t, 3> pack_call(const OpDesc& op);
+OpDesc unpack_call(const uint64_t (&call)[3]);
+
+}  // namespace sk
+
+#endif  // SK_LIB_EXEC_EXECUTOR_H_
