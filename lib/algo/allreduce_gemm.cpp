@@ -155,9 +155,9 @@ class AllreduceGemm {
     Part part(layout_, rank, queues_, 3 * queues_,
               [&](uint32_t producer, uint32_t lane) { return posts(rank, producer, lane); });
     part.enter(false);
-    if (op().pack_b) pack(part);
     for (uint32_t queue = 0; queue < queues_; ++queue) {
       part.await(queue);
+      if (op().pack_b && queue == 0) pack(part);  // Behind await: signals move only in agreed runs.
       if (op().pack_b) {
         const Wait packed = part.from(rank, packed_lane(0), 1);
         part.nop(queue, {&packed, 1});

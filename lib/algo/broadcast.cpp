@@ -1,5 +1,5 @@
-// Broadcast and send/recv: one source rank. Broadcast is direct (the root fills its own output
-// before it enters, peers pull from it), one-shot through the root's staging, or a pipe of puts;
+// Broadcast and send/recv: one source rank. Broadcast is direct (the root fills its own output,
+// peers pull from it), one-shot through the root's staging, or a pipe of puts;
 // send/recv is a pipe between two ranks, which alone take part.
 #include "lib/algo/ops.h"
 #include "lib/algo/pipe.h"
@@ -54,21 +54,23 @@ class FromOne {
   Plan direct(Ranks ranks) {
     add_operands(layout_.operand_access(true));
     const uint32_t root = uint32_t(layout_.op().root);
+    const bool in_place = layout_.op().in_place;
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) {
-      // Lane 0, at the root: the producer has read the root's output.
-      Part part(layout_, rank, 1, 1, [&](uint32_t producer, uint32_t) {
+      // Lane 0: the root has filled its own output. Lane 1: the producer has read it.
+      Part part(layout_, rank, 1, 2, [&](uint32_t producer, uint32_t lane) {
+        if (lane == 0) return is_root(producer) && producer != rank && !in_place ? 1u : 0u;
         return is_root(rank) && producer != rank ? 1u : 0u;
       });
+      part.enter(false);
+      part.await(0);
       if (is_root(rank)) {
-        if (!layout_.op().in_place) part.copy(0, in(rank), out(rank, kWrite));
-        part.enter(/*after_all=*/true);
-        part.await(0);
+        if (!in_place) part.copy(0, in(rank), out(rank, kWrite), false, {}, part.to_all_peers(0));
       } else {
-        part.enter(false);
-        part.await(0);
-        const Post done = part.to(root, 0);
-        part.copy(0, out(root, kRead), out(rank, kWrite), false, {}, {&done, 1},
+        const Wait filled = part.from(root, 0, 1);
+        const Post done = part.to(root, 1);
+        part.copy(0, out(root, kRead), out(rank, kWrite), false,
+                  in_place ? std::span<const Wait>() : std::span(&filled, 1), {&done, 1},
                   bytes_ >= layout_.target().stream_bytes);
       }
       parts.push_back(part.finish());
@@ -80,17 +82,17 @@ class FromOne {
     add_operands(BufferAccess::kLocal);
     const uint32_t root = uint32_t(layout_.op().root);
     const uint32_t staging = layout_.add_workspace(BufferAccess::kMapped, bytes_, 2);
-    const Region source = flat(staging + root, 0, bytes_, kRead);
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) {
       Part part(layout_, rank, 1, 0, [](uint32_t, uint32_t) { return 0u; });
-      if (is_root(rank)) {
-        part.copy(0, in(rank), flat(staging + root, 0, bytes_, kWrite));
-        if (!layout_.op().in_place) part.copy(0, in(rank), out(rank, kWrite));
-      }
+      if (is_root(rank)) part.copy(0, in(rank), flat(staging + root, 0, bytes_, kWrite));
       part.enter(/*after_all=*/is_root(rank));
       part.await(0);
-      if (!is_root(rank)) part.copy(0, source, out(rank, kWrite));
+      if (!is_root(rank)) {
+        part.copy(0, flat(staging + root, 0, bytes_, kRead), out(rank, kWrite));
+      } else if (!layout_.op().in_place) {
+        part.copy(0, in(rank), out(rank, kWrite));
+      }
       parts.push_back(part.finish());
     }
     return finish(std::move(parts));

@@ -1,8 +1,8 @@
 // Executors run plans; whatever runs a plan computes what the reference computes.
 //
-// prepare() once per plan (lowering, tables), run() many times. A Program belongs to one rank of one
-// communicator, whose Ledger and Endpoint it shares with all programs of that communicator; one of
-// them runs at a time.
+// prepare() once per plan (lowering, tables), run() many times. A Program belongs to one rank of
+// one communicator, whose Ledger and Endpoint it shares with all programs of that communicator; one
+// of them runs at a time.
 #ifndef SK_LIB_EXEC_EXECUTOR_H_
 #define SK_LIB_EXEC_EXECUTOR_H_
 
@@ -49,12 +49,12 @@ struct Operand {
 struct RunArgs {
   std::array<Operand, kEntryOperandMax> operands;
   EntryLane lane = kCollectiveLane;
-  uint64_t seq = 0;          // Of the lane, from 1.
-  int64_t timeout_ns = 0;    // Longest single wait.
+  uint64_t seq = 0;        // Of the lane, from 1.
+  int64_t timeout_ns = 0;  // Longest single wait.
 };
 
 struct TaskEvent {
-  uint32_t task;           // Index in the rank's part.
+  uint32_t task;  // Index in the rank's part.
   uint32_t queue;
   TaskOp op;
   int64_t wait_ns, start_ns, end_ns;  // CLOCK_MONOTONIC: began to wait, began to work, done.

@@ -54,9 +54,9 @@ Status CpuProgram::lower_signals() {
     std::byte* segment =
         post.rank == endpoint.rank() ? endpoint.segment() : endpoint.session(post.rank).mapped();
     if (segment != nullptr) {
-      lowered.word = &reinterpret_cast<SignalWord*>(
-                          segment + endpoint.layout().signal_offset())[lowered.index]
-                          .value;
+      lowered.word =
+          &reinterpret_cast<SignalWord*>(segment + endpoint.layout().signal_offset())[lowered.index]
+               .value;
       lowered.sleeping = &reinterpret_cast<SegmentHeader*>(segment)->sleeping;
     }
     posts_.push_back(lowered);
@@ -101,8 +101,8 @@ void CpuProgram::lower_addresses() {
     for (const Buffer& buffer : plan_->buffers) {
       const uint64_t area = buffer.generations == 2 ? workspace + parity * kStagingBytes
                                                     : workspace + 2 * kStagingBytes;
-      std::byte* segment = buffer.owner == rank ? endpoint.segment()
-                                                : endpoint.session(buffer.owner).mapped();
+      std::byte* segment =
+          buffer.owner == rank ? endpoint.segment() : endpoint.session(buffer.owner).mapped();
       const bool fixed = buffer.kind == BufferKind::kWorkspace;
       table.offsets.push_back(fixed ? area + buffer.offset : 0);
       table.pointers.push_back(fixed && segment != nullptr ? segment + area + buffer.offset

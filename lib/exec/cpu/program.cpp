@@ -61,11 +61,14 @@ void CpuProgram::run_worker(uint32_t index) {
     Status status = waiter.wait(
         [&] { return find_ready(worker, pick) || failed_.load(std::memory_order_relaxed); },
         args_->timeout_ns);
-    if (!status.ok()) [[unlikely]] return fail(explain(std::move(status), worker));
-    if (failed_.load(std::memory_order_relaxed)) [[unlikely]] return;
+    if (!status.ok()) [[unlikely]]
+      return fail(explain(std::move(status), worker));
+    if (failed_.load(std::memory_order_relaxed)) [[unlikely]]
+      return;
     Head& head = worker.heads[pick];
     status = execute(worker, head);
-    if (!status.ok()) [[unlikely]] return fail(std::move(status));
+    if (!status.ok()) [[unlikely]]
+      return fail(std::move(status));
     if (++head.next == head.end) worker.heads.erase(worker.heads.begin() + ptrdiff_t(pick));
   }
 }
@@ -112,13 +115,19 @@ Status CpuProgram::execute(Worker& worker, Head& head) {
   const LoweredTask& task = tasks_[head.next];
   const int64_t start = shared_.trace != nullptr ? now_ns() : 0;
   switch (task.op) {
-    case TaskOp::kNop: break;
-    case TaskOp::kEnter: SK_RETURN_IF_ERROR(enter()); break;
+    case TaskOp::kNop:
+      break;
+    case TaskOp::kEnter:
+      SK_RETURN_IF_ERROR(enter());
+      break;
     case TaskOp::kAwait:
       if (head.queue == 0) SK_RETURN_IF_ERROR(admit());
       break;
-    case TaskOp::kPut: SK_RETURN_IF_ERROR(run_put(task)); break;
-    default: call_tile(worker, task);
+    case TaskOp::kPut:
+      SK_RETURN_IF_ERROR(run_put(task));
+      break;
+    default:
+      call_tile(worker, task);
   }
   if (task.op != TaskOp::kPut) SK_RETURN_IF_ERROR(post(task));
   if (shared_.trace != nullptr) {
@@ -155,8 +164,8 @@ Status CpuProgram::run_put(const LoweredTask& task) {
     return this->post(task);
   }
   *post.posted += post.add;
-  return shared_.endpoint.session(post.rank)
-      .put({now_->offsets[dst.buffer] + dst.offset}, from, src.row_bytes, post.index, post.add);
+  return shared_.endpoint.session(post.rank).put({now_->offsets[dst.buffer] + dst.offset}, from,
+                                                 src.row_bytes, post.index, post.add);
 }
 
 Status CpuProgram::post(const LoweredTask& task) {
@@ -220,9 +229,9 @@ Status CpuProgram::explain(Status status, const Worker& worker) const {
   } else if (head.satisfied < task.wait_count) {
     peer = task.waits[head.satisfied].producer;
   }
-  Status named = error(SK_ERR_TIMEOUT, "rank {} waited {:.1f} s for rank {} in {}",
-                       shared_.endpoint.rank(), double(args_->timeout_ns) * 1e-9, peer,
-                       describe(plan_->op));
+  Status named =
+      error(SK_ERR_TIMEOUT, "rank {} waited {:.1f} s for rank {} in {}", shared_.endpoint.rank(),
+            double(args_->timeout_ns) * 1e-9, peer, describe(plan_->op));
   shared_.endpoint.abort(AbortCause::kTimeout, peer, named.message());
   return named;
 }

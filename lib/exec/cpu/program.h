@@ -39,9 +39,9 @@ class CpuProgram final : public Program {
     uint32_t producer;
   };
   struct LoweredPost {
-    std::atomic<uint64_t>* word;             // At the peer; null where it is not mapped.
-    const std::atomic<uint32_t>* sleeping;   // The peer's; null for the own rank.
-    uint64_t* posted;                        // The own running count of that word.
+    std::atomic<uint64_t>* word;            // At the peer; null where it is not mapped.
+    const std::atomic<uint32_t>* sleeping;  // The peer's; null for the own rank.
+    uint64_t* posted;                       // The own running count of that word.
     uint32_t rank, index, add;
   };
   struct LoweredTask {

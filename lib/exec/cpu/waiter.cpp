@@ -35,7 +35,8 @@ Status Waiter::step(Patience& patience) {
     }
     return {};
   }
-  if (waited > kFirstCheckNs && now - patience.checked_ns > (patience.asleep ? kCheckNs : kYieldNs)) {
+  if (waited > kFirstCheckNs &&
+      now - patience.checked_ns > (patience.asleep ? kCheckNs : kYieldNs)) {
     patience.checked_ns = now;
     SK_RETURN_IF_ERROR(endpoint_.check());
   }

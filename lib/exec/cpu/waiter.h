@@ -32,7 +32,8 @@ class Waiter {
   template <typename Ready>
   Status wait(const Ready& ready, int64_t timeout_ns) {
     for (uint32_t i = 0; i < spins_; ++i) {
-      if (ready()) [[likely]] return {};
+      if (ready()) [[likely]]
+        return {};
       pause();
     }
     Patience patience(timeout_ns);

@@ -1,0 +1,52 @@
+#include "lib/exec/cpu/executor.h"
+
+#include "lib/exec/cpu/program.h"
+#include "lib/exec/cpu/tile/gemm.h"
+
+namespace sk::cpu {
+namespace {
+
+class CpuExecutor final : public Executor {
+ public:
+  CpuExecutor(Endpoint& endpoint, Ledger& ledger, const CpuExecutorConfig& config)
+      : workers_(std::max(1u, config.workers)),
+        shared_{endpoint, ledger, workers_, config.shared_cores ? kSpinsShared : kSpinsAlone} {}
+
+  const char* name() const override { return "cpu"; }
+  Result<std::unique_ptr<Program>> prepare(std::shared_ptr<const Plan> plan) override {
+    return CpuProgram::lower(std::move(plan), shared_);
+  }
+  void set_trace(TraceBuffer* trace) override { shared_.trace = trace; }
+
+ private:
+  // A look and a pause take 15 to 60 ns. Alone: about 50 us, longer than most hand-offs. Shared:
+  // the peer may be waiting for this core, so no longer than a hand-off between running ranks.
+  static constexpr uint32_t kSpinsAlone = 2000;
+  static constexpr uint32_t kSpinsShared = 100;
+
+  Workers workers_;
+  Shared shared_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_cpu_executor(Endpoint& endpoint, Ledger& ledger,
+                                            const CpuExecutorConfig& config) {
+  return std::make_unique<CpuExecutor>(endpoint, ledger, config);
+}
+
+uint64_t staging_bytes() { return 2 * kStagingBytes; }
+
+GemmTarget gemm_target(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts) {
+  const GemmKernel* kernel = select_gemm(dtype);
+  const GemmTiling tiling = gemm_tiling(kernel, m, n, k, int(parts));
+  return {uint32_t(std::max<int64_t>(1, tiling.m)), uint32_t(std::max<int64_t>(1, tiling.n)),
+          packed_bytes(kernel, k, n)};
+}
+
+void pack_weights(DType dtype, const void* b, int64_t ldb, bool transpose_b, int64_t k, int64_t n,
+                  void* packed) {
+  pack_b(select_gemm(dtype), b, ldb, transpose_b, k, n, packed, 0, n);
+}
+
+}  // namespace sk::cpu

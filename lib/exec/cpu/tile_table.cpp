@@ -1,0 +1,122 @@
+#include "lib/exec/cpu/tile_table.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lib/exec/cpu/tile/copy.h"
+#include "lib/exec/cpu/tile/gemm.h"
+#include "lib/exec/cpu/tile/reduce.h"
+#include "lib/op/dtype.h"
+
+namespace sk::cpu {
+namespace {
+
+constexpr int kPointersMax = 1024;  // Buffers of one region: the ranks of one host.
+
+StoreHint hint(int64_t param) {
+  return param == kStoreNonTemporal ? StoreHint::kNonTemporal : StoreHint::kNormal;
+}
+
+void* const* writable(std::byte* const* pointers) {
+  return reinterpret_cast<void* const*>(pointers);
+}
+const void* const* readable(std::byte* const* pointers) {
+  return reinterpret_cast<const void* const*>(pointers);
+}
+
+void run_copy(const TileArgs& args) {
+  const Region &src = args.regions[0], &dst = args.regions[1];
+  const StoreHint store = hint(args.params[kCopyHint]);
+  const int count = int(dst.buffer_count);
+  if (src.rows == 1) {
+    return copy(writable(args.pointers[1]), count, args.pointers[0][0], src.row_bytes, store);
+  }
+  std::array<int64_t, kPointersMax> pitch;
+  std::fill_n(pitch.begin(), count, int64_t(dst.pitch));
+  copy_2d(writable(args.pointers[1]), pitch.data(), count, args.pointers[0][0], int64_t(src.pitch),
+          src.rows, src.row_bytes, store);
+}
+
+// The pointers of all input regions lie one after the other, in rank order; the last region is out.
+void run_reduce(const TileArgs& args) {
+  const uint32_t inputs = args.region_count - 1;
+  const Region& out = args.regions[inputs];
+  uint32_t in_count = 0;
+  for (uint32_t i = 0; i < inputs; ++i) in_count += args.regions[i].buffer_count;
+  const DType dtype = DType(args.params[kReduceDtype]);
+  reduce(dtype, RedOp(args.params[kReduceOp]), readable(args.pointers[0]), int(in_count),
+         writable(args.pointers[inputs]), int(out.buffer_count), out.row_bytes / dtype_bytes(dtype),
+         hint(args.params[kReduceHint]));
+}
+
+void run_pack_b(const TileArgs& args) {
+  const int64_t* p = args.params;
+  const DType dtype = DType(p[kPackDtype]);
+  pack_b(select_gemm(dtype), args.pointers[0][0],
+         int64_t(args.regions[0].pitch / dtype_bytes(dtype)), p[kPackTransposeB] != 0, p[kPackK],
+         p[kPackN], args.pointers[1][0], p[kPackCol0], p[kPackCol1]);
+}
+
+void run_gemm(const TileArgs& args) {
+  const int64_t* p = args.params;
+  const DType dtype = DType(p[kGemmDtype]);
+  const int64_t element = int64_t(dtype_bytes(dtype));
+  GemmTileArgs tile;
+  tile.lda = int64_t(args.regions[0].pitch) / element;
+  tile.transpose_a = p[kGemmTransposeA] != 0;
+  // The region starts at the tile's rows (columns where transposed); the kernel counts from (0, 0).
+  tile.a = args.pointers[0][0] - p[kGemmRow0] * element * (tile.transpose_a ? 1 : tile.lda);
+  tile.packed_b = args.pointers[1][0];
+  tile.m = p[kGemmM];
+  tile.n = p[kGemmN];
+  tile.k = p[kGemmK];
+  tile.row0 = p[kGemmRow0];
+  tile.rows = p[kGemmRows];
+  tile.col0 = p[kGemmCol0];
+  tile.cols = p[kGemmCols];
+  tile.c_dtype = DType(p[kGemmOutDtype]);
+  tile.hint = hint(p[kGemmHint]);
+  std::array<const void*, kPointersMax> partials;
+  if (p[kGemmEpilogue] == kGemmPartial) {
+    tile.epilogue = GemmTileArgs::Epilogue::kPartial;
+    tile.partial = args.pointers[2][0];
+  } else {
+    const uint32_t out = args.region_count - 1;
+    tile.epilogue = p[kGemmEpilogue] == kGemmReduce ? GemmTileArgs::Epilogue::kReduce
+                                                    : GemmTileArgs::Epilogue::kStore;
+    tile.c = writable(args.pointers[out]);
+    tile.c_count = int(args.regions[out].buffer_count);
+    tile.ldc = int64_t(args.regions[out].pitch / dtype_bytes(tile.c_dtype));
+    if (p[kGemmEpilogue] == kGemmReduce) {
+      tile.partial_count = int(args.regions[2].buffer_count);
+      tile.self = int(p[kGemmSelf]);
+      std::copy_n(args.pointers[2], tile.partial_count, partials.begin());
+      partials[size_t(tile.self)] = nullptr;
+      tile.partials = partials.data();
+    }
+  }
+  gemm_tile(select_gemm(dtype), tile);
+}
+
+}  // namespace
+
+TileFn tile_function(TaskOp op) {
+  switch (op) {
+    case TaskOp::kNop:
+    case TaskOp::kEnter:
+    case TaskOp::kAwait:
+    case TaskOp::kPut:
+      return nullptr;
+    case TaskOp::kCopy:
+      return run_copy;
+    case TaskOp::kReduce:
+      return run_reduce;
+    case TaskOp::kPackB:
+      return run_pack_b;
+    case TaskOp::kGemm:
+      return run_gemm;
+  }
+  return nullptr;
+}
+
+}  // namespace sk::cpu
