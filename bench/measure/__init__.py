@@ -1,0 +1,1 @@
+"""What every stage measures with: statistics, the machine, probes, launches, result files."""

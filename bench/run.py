@@ -1,0 +1,168 @@
+"""./dev bench: measures libsk against the strongest peers that run here.
+
+Stages write bench/results/<stage>-<date>-<cpu>.json and pictures beside them; the table at the end
+holds every goal with its measured ratio. A run that was cut off goes on where it stopped. README.md
+in this folder says how figures are taken and what they mean.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import fcntl
+import os
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import peers  # noqa: E402
+from measure import goals, machine  # noqa: E402
+from measure.goals import Row  # noqa: E402
+from measure.rounds import Bench  # noqa: E402
+from stages import allreduce, fused, gemm, misc  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+REPO = HERE.parent
+STAGES: dict[str, Callable[[Bench], list[Row]]] = {
+    "allreduce-2": lambda bench: allreduce.run(bench, 2),
+    "allreduce-4": lambda bench: allreduce.run(bench, 4),
+    "allreduce-16": lambda bench: allreduce.run(bench, 16),
+    "gemm": gemm.run,
+    "fused": fused.run,
+    "misc": misc.run,
+}
+PROGRAMS = ("bench_probe", "allreduce_bench", "gemm_bench", "gemm_ar_bench", "misc_bench")
+
+
+def say(line: str) -> None:
+    """One progress line, with the time of day."""
+    print(f"[{datetime.datetime.now():%H:%M:%S}] {line}", flush=True)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The options of ./dev bench."""
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few short rounds: does it run at all")
+    parser.add_argument("--stages", default=",".join(STAGES), help=f"of {', '.join(STAGES)}")
+    parser.add_argument("--mpis", default=",".join(peers.MPIS), help=f"of {', '.join(peers.MPIS)}")
+    parser.add_argument("--rounds", type=int, help="that must count (7; quick: 2)")
+    parser.add_argument("--fresh", action="store_true", help="forget the rounds of a cut-off run")
+    parser.add_argument("--no-install", action="store_true", help="only peers that are there")
+    parser.add_argument("--plots-only", action="store_true", help="draw the newest results anew")
+    options = parser.parse_args(arguments)
+    options.stages = [name for name in options.stages.split(",") if name]
+    options.mpis = [name for name in options.mpis.split(",") if name]
+    for chosen, known in ((options.stages, STAGES), (options.mpis, peers.MPIS)):
+        unknown = [name for name in chosen if name not in known]
+        if unknown:
+            parser.error(f"no such name: {', '.join(unknown)}; there are {', '.join(known)}")
+    if options.rounds is not None and options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    return options
+
+
+def build_programs() -> Path:
+    """Our programs: built by ./dev bench, which says where; else here, from the bench preset."""
+    given = os.environ.get("SK_BENCH_BUILD")
+    folder = Path(given) if given else REPO / "build" / "bench"
+    if not given:
+        say(f"building into {folder}")
+        subprocess.run(["cmake", "--preset", "bench"], cwd=REPO, check=True, capture_output=True)
+        subprocess.run(["cmake", "--build", str(folder), "-j2"], cwd=REPO, check=True)
+    programs = folder / "bench"
+    missing = [name for name in PROGRAMS if not (programs / name).exists()]
+    if missing:
+        raise RuntimeError(f"{programs} lacks {', '.join(missing)}")
+    return programs
+
+
+def install(options: argparse.Namespace) -> None:
+    """Peers that the chosen stages need; a missing one is said and left out."""
+    names = list(options.mpis)
+    if {"gemm", "fused"} & set(options.stages):
+        names.append("oneapi")
+    if not {"misc"} >= set(options.stages) and not options.no_install:
+        for name, why in peers.install_all(names, say).items():
+            say(f"without {name}: {why}")
+
+
+def run_stages(options: argparse.Namespace, bench: Bench) -> tuple[list[Row], list[str]]:
+    """All rows, and the stages that could not be measured, each with its reason."""
+    rows: list[Row] = []
+    broken: list[str] = []
+    for name in options.stages:
+        start = time.monotonic()
+        say(f"stage {name}")
+        try:
+            rows += STAGES[name](bench)
+        except Exception as error:  # noqa: BLE001  A stage must not take the others down.
+            traceback.print_exc()
+            broken.append(f"{name}: {type(error).__name__}: {error}")
+        say(f"stage {name} took {time.monotonic() - start:.0f} s")
+    return rows, broken
+
+
+def draw(results: Path) -> None:
+    """Pictures of the newest results; without matplotlib a sentence instead."""
+    try:
+        import plots
+    except ImportError as error:
+        say(f"no pictures: {error}; ./dev bench uses build/venv, which has matplotlib")
+        return
+    for path in plots.draw_all(results):
+        say(f"drew {path}")
+
+
+def main(arguments: list[str]) -> int:
+    """Exit status 0 when every stage ran, whatever its figures; 1 when one could not."""
+    options = parse(arguments)
+    scratch = REPO / "build" / "bench-scratch"
+    scratch.mkdir(parents=True, exist_ok=True)
+    results = scratch / "quick" if options.quick else HERE / "results"
+    if options.plots_only:
+        draw(results)
+        return 0
+    with open(scratch / ".lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # Two at once measure each other.
+        except BlockingIOError:
+            say("another benchmark runs in this checkout")
+            return 1
+        install(options)
+        programs = build_programs()
+        rounds = options.rounds or (2 if options.quick else 7)
+        bench = Bench(
+            build=programs,
+            scratch=scratch,
+            results=HERE / "results",
+            say=say,
+            quick=options.quick,
+            rounds=rounds,
+            rounds_max=rounds if options.quick else 2 * rounds,
+            mpis=options.mpis,
+            fresh=options.fresh,
+            options={
+                "quick": options.quick,
+                "commit": machine.commit(REPO),
+                "day": datetime.date.today().isoformat(),
+            },
+        )
+        about = machine.describe()
+        say(f"{about['cpu']}, {about['cores']} cores, {' '.join(about['flags'])}")
+        rows, broken = run_stages(options, bench)
+        draw(results)
+    print(goals.table(rows), flush=True)
+    met = sum(1 for row in rows if row.verdict == goals.MET)
+    print(f"{met} of {len(rows)} goals met", flush=True)
+    for line in broken:
+        print(f"not measured: {line}", flush=True)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

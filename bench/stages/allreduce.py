@@ -1,0 +1,144 @@
+"""All-reduce f32 of 2, 4 and 16 ranks against Intel MPI, Open MPI and MPICH, and the direct loop."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from measure import goals, results, stats
+from measure.goals import Row, size_name
+from measure.launch import json_lines
+from measure.rounds import Bench, Candidate, run_rounds, samples, usable
+
+from stages import mpi
+
+SIZES = (512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20)
+OURS = ("symmetric", "ordinary")
+DIRECT_GOAL = 1.15  # Times the direct loop's time, at most.
+BATCHES = 3
+
+
+def run(bench: Bench, ranks: int) -> list[Row]:
+    """One rank count: rounds, comparisons, result file, goals."""
+    label = f"allreduce-{ranks}"
+    budget_ms = 25 if bench.quick else 60
+    cores = os.cpu_count() or 1
+    # MPICH spins without yielding: with ranks beyond cores a call takes as long as time slices do.
+    names = [name for name in bench.mpis if not (name == "mpich" and ranks > 2 * cores)]
+    used = mpi.variants(bench, names)
+    sizes = ",".join(str(size) for size in SIZES)
+    own = [str(bench.build / "allreduce_bench"), str(ranks), sizes, str(budget_ms), str(BATCHES)]
+    arguments = [*own, ",".join((*OURS, "direct"))]
+    candidates = [Candidate("libsk", lambda: json_lines(arguments, timeout_s=300))]
+    for variant in used:
+        candidates.append(_peer(bench, variant, ranks, sizes, budget_ms))
+    settings: dict[str, Any] = {"sizes": SIZES, "budget_ms": budget_ms, **bench.options}
+    rounds = run_rounds(bench, label, candidates, settings)
+    counted = usable(rounds, bench)
+    rows = [row for size in SIZES for row in _rows(counted, ranks, size, used)]
+    figures = {
+        name: {
+            size_name(size): results.summary(visits)
+            for size in SIZES
+            if (visits := _visits(counted, name, size))
+        }
+        for name in (*OURS, "direct", "direct_nt", *(v.name for v in used))
+    }
+    protocol = {
+        "ranks": ranks,
+        "pinning": "rank r on core r % cores",
+        "inputs": "rewritten before every call",
+        "budget_ms_per_case_and_visit": budget_ms,
+        "figure": "per call, mean over ranks of the time inside the call, in microseconds",
+    }
+    document = results.head(label, bench, protocol, mpi.published(used))
+    document |= {"rounds": results.round_heads(rounds), "figures_us": figures}
+    results.write(bench, label, document, rows)
+    return rows
+
+
+def _peer(
+    bench: Bench, variant: mpi.Variant, ranks: int, sizes: str, budget_ms: int
+) -> Candidate:
+    program = mpi.build(bench, variant.peer, "allreduce_mpi.c")
+    oversubscribed = ranks > (os.cpu_count() or 1)
+    give_up_ms = 100 if variant.peer.name == "mpich" and oversubscribed else 3000
+    arguments = [sizes, str(budget_ms), str(BATCHES), str(give_up_ms)]
+    return Candidate(
+        variant.name, lambda: mpi.run(variant, ranks, program, arguments, timeout_s=300)
+    )
+
+
+def _visits(rounds: list[dict[str, Any]], name: str, size: int) -> list[stats.Visits]:
+    ours = name in (*OURS, "direct", "direct_nt")
+    case = name if ours else "mpi"
+    program = "libsk" if ours else name
+    return samples(
+        rounds, program, lambda line: line.get("case") == case and line["bytes"] == size, "us"
+    )
+
+
+def _rows(
+    rounds: list[dict[str, Any]], ranks: int, size: int, used: list[mpi.Variant]
+) -> list[Row]:
+    rows = []
+    for kind in OURS:
+        ours = _visits(rounds, kind, size)
+        goal = goals.allreduce_goal(ranks, kind, size)
+        if goal is not None:
+            rivals = [v for v in used if ranks < 16 or v.peer.name == "ompi"]
+            rows.append(_against_mpi(rounds, ranks, kind, size, goal, rivals))
+        if kind == "symmetric" and ranks == 2:
+            floor = _floor(rounds, size)
+            area, case = f"all-reduce f32, {ranks} ranks, {kind}", size_name(size)
+            row = Row(area, case, DIRECT_GOAL, "x direct loop", at_most=True)
+            if ours and floor:
+                c = stats.compare(floor, ours)
+                row = Row(**{**row.__dict__, "measured": c.ratio, "spread": _spread(c)})
+            else:
+                row = Row(**{**row.__dict__, "why": "no rounds of both"})
+            rows.append(row)
+    return rows
+
+
+def _floor(rounds: list[dict[str, Any]], size: int) -> list[stats.Visits]:
+    """The better of plain and non-temporal stores at this size."""
+    found = [_visits(rounds, name, size) for name in ("direct", "direct_nt")]
+    present = [visits for visits in found if visits]
+    return min(present, key=_time, default=[])
+
+
+def _time(visits: list[stats.Visits]) -> float:
+    return stats.median([stats.median([*first, *second]) for first, second in visits])
+
+
+def _against_mpi(
+    rounds: list[dict[str, Any]],
+    ranks: int,
+    kind: str,
+    size: int,
+    goal: float,
+    rivals: list[mpi.Variant],
+) -> Row:
+    area = f"all-reduce f32, {ranks} ranks, {kind}"
+    unit = "x Open MPI" if ranks == 16 else "x best MPI"
+    ours = _visits(rounds, kind, size)
+    present = {v: visits for v in rivals if (visits := _visits(rounds, v.name, size))}
+    defaults = {v: visits for v, visits in present.items() if not v.setting}
+    if not ours or not defaults:
+        missing = "libsk" if not ours else "a peer"
+        return Row(area, size_name(size), goal, unit, why=f"{missing} gave no figure")
+    best = min(defaults, key=lambda v: _time(defaults[v]))
+    c = stats.compare(ours, defaults[best])
+    strongest = min(present, key=lambda v: _time(present[v]))
+    tuned = stats.compare(ours, present[strongest]).ratio if strongest != best else None
+    against = best.name if strongest == best else f"{best.name}, tuned {strongest.name}"
+    return Row(
+        area, size_name(size), goal, unit,
+        measured=c.ratio, tuned=tuned, spread=_spread(c), against=against,
+    )  # fmt: skip
+
+
+def _spread(c: stats.Comparison) -> str:
+    noise = "" if c.proven else ", within the noise"
+    return f"{c.low:.2f}-{c.high:.2f}, A/A {c.aa:.1%}{noise}"
