@@ -1,7 +1,5 @@
 #include "lib/plan/builder.h"
 
-#include <algorithm>
-
 namespace sk {
 
 RankBuilder::RankBuilder(uint32_t rank, uint32_t queue_count) : queues_(queue_count) {
@@ -39,15 +37,6 @@ RankPlan RankBuilder::finish() {
     part_.tasks.insert(part_.tasks.end(), queue.begin(), queue.end());
   }
   return std::move(part_);
-}
-
-uint64_t workspace_bytes(const Plan& plan, uint32_t rank, uint8_t generations) {
-  uint64_t end = 0;
-  for (const Buffer& buffer : plan.buffers) {
-    if (buffer.kind != BufferKind::kWorkspace || buffer.owner != rank) continue;
-    if (buffer.generations == generations) end = std::max(end, buffer.offset + buffer.bytes);
-  }
-  return end;
 }
 
 }  // namespace sk

@@ -109,6 +109,9 @@ struct Plan {
   }
 };
 
+// Equal content, however the side tables are laid out. Slices must lie inside their tables.
+bool operator==(const Plan& a, const Plan& b);
+
 // Bytes of its workspace area (generations 1) or of each staging area (2) that `rank` must have
 // ready before a run.
 uint64_t workspace_bytes(const Plan& plan, uint32_t rank, uint8_t generations);

@@ -1,0 +1,64 @@
+#include "lib/plan/plan.h"
+
+#include <algorithm>
+
+namespace sk {
+namespace {
+
+bool operator==(const Region& a, const Region& b) {
+  return a.offset == b.offset && a.row_bytes == b.row_bytes && a.pitch == b.pitch &&
+         a.rows == b.rows && a.buffer == b.buffer && a.buffer_count == b.buffer_count &&
+         a.access == b.access;
+}
+bool operator==(const Wait& a, const Wait& b) {
+  return a.signal == b.signal && a.target == b.target;
+}
+bool operator==(const Post& a, const Post& b) {
+  return a.rank == b.rank && a.signal == b.signal && a.add == b.add;
+}
+
+template <typename T>
+bool same(std::span<const T> a, std::span<const T> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const T& x, const T& y) { return x == y; });
+}
+
+bool same_task(const RankPlan& a, const Task& x, const RankPlan& b, const Task& y) {
+  return x.op == y.op && x.flags == y.flags && same(a.params_of(x), b.params_of(y)) &&
+         same(a.regions_of(x), b.regions_of(y)) && same(a.waits_of(x), b.waits_of(y)) &&
+         same(a.posts_of(x), b.posts_of(y));
+}
+
+bool same_part(const RankPlan& a, const RankPlan& b) {
+  if (a.rank != b.rank || a.signal_count != b.signal_count || a.peers != b.peers ||
+      a.signal_producers != b.signal_producers || a.posts_per_run != b.posts_per_run ||
+      a.queues.size() != b.queues.size()) {
+    return false;
+  }
+  for (size_t q = 0; q < a.queues.size(); ++q) {
+    const Queue x = a.queues[q], y = b.queues[q];
+    if (x.task_count != y.task_count) return false;
+    for (uint32_t i = 0; i < x.task_count; ++i) {
+      if (!same_task(a, a.tasks[x.first_task + i], b, b.tasks[y.first_task + i])) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool operator==(const Plan& a, const Plan& b) {
+  return a.op == b.op && a.target == b.target && a.buffers == b.buffers &&
+         std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(), same_part);
+}
+
+uint64_t workspace_bytes(const Plan& plan, uint32_t rank, uint8_t generations) {
+  uint64_t end = 0;
+  for (const Buffer& buffer : plan.buffers) {
+    if (buffer.kind != BufferKind::kWorkspace || buffer.owner != rank) continue;
+    if (buffer.generations == generations) end = std::max(end, buffer.offset + buffer.bytes);
+  }
+  return end;
+}
+
+}  // namespace sk

@@ -1,0 +1,139 @@
+#include <iterator>
+#include <type_traits>
+
+#include "lib/plan/task_info.h"
+#include "lib/plan/text.h"
+#include "lib/plan/text_fields.h"
+
+namespace sk {
+namespace {
+
+using Out = std::back_insert_iterator<std::string>;
+
+struct FieldWriter {
+  std::string& text;
+
+  template <typename T>
+  void operator()(const char* name, const T& value) const {
+    if constexpr (std::is_enum_v<T>) {
+      if (const std::string_view known = text::value_name(value); !known.empty()) {
+        fmt::format_to(Out(text), " {}={}", name, known);
+        return;
+      }
+      fmt::format_to(Out(text), " {}={}", name, uint32_t(value));
+    } else if constexpr (std::is_same_v<T, bool>) {
+      fmt::format_to(Out(text), " {}={}", name, value ? 1 : 0);
+    } else {
+      fmt::format_to(Out(text), " {}={}", name, value);
+    }
+  }
+};
+
+void write_op(std::string& text, const Task& task) {
+  if (const TaskInfo* info = task_info(task.op)) {
+    text += info->name;
+  } else {
+    fmt::format_to(Out(text), "op{}", uint32_t(task.op));
+  }
+  if (task.flags == kAfterAll) {
+    text += " after_all";
+  } else if (task.flags != 0) {
+    fmt::format_to(Out(text), " flags{}", task.flags);
+  }
+}
+
+void write_params(std::string& text, const RankPlan& part, const Task& task) {
+  const TaskInfo* info = task_info(task.op);
+  const std::span<const int64_t> params = part.params_of(task);
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (info == nullptr || i >= info->params.size()) {
+      fmt::format_to(Out(text), " param{}={}", i, params[i]);
+      continue;
+    }
+    const std::string_view name = param_value_name(info->params[i].kind, params[i]);
+    if (name.empty()) {
+      fmt::format_to(Out(text), " {}={}", info->params[i].name, params[i]);
+    } else {
+      fmt::format_to(Out(text), " {}={}", info->params[i].name, name);
+    }
+  }
+}
+
+void write_region(std::string& text, const Region& region) {
+  if (region.access == kRead) {
+    text += " read=";
+  } else if (region.access == kWrite) {
+    text += " write=";
+  } else {
+    fmt::format_to(Out(text), " access{}=", region.access);
+  }
+  fmt::format_to(Out(text), "b{}", region.buffer);
+  // Ranges that have no last id in 32 bits are written by their count.
+  const uint64_t last = uint64_t(region.buffer) + region.buffer_count - 1;
+  if (region.buffer_count == 0 || last > UINT32_MAX) {
+    fmt::format_to(Out(text), "*{}", region.buffer_count);
+  } else if (region.buffer_count > 1) {
+    fmt::format_to(Out(text), "..b{}", last);
+  }
+  fmt::format_to(Out(text), "@{}:", region.offset);
+  if (region.rows == 1 && region.pitch == region.row_bytes) {
+    fmt::format_to(Out(text), "{}", region.row_bytes);
+  } else {
+    fmt::format_to(Out(text), "{}x{}/{}", region.rows, region.row_bytes, region.pitch);
+  }
+}
+
+void write_part(std::string& text, const RankPlan& part) {
+  fmt::format_to(Out(text), "rank {} peers=", part.rank);
+  if (part.peers.empty()) text += "-";
+  for (size_t i = 0; i < part.peers.size(); ++i) {
+    fmt::format_to(Out(text), "{}{}", i == 0 ? "" : ",", part.peers[i]);
+  }
+  text += '\n';
+  for (uint32_t signal = 0; signal < part.signal_count; ++signal) {
+    fmt::format_to(Out(text), "signal {} from={} posts={}\n", signal, part.signal_producers[signal],
+                   part.posts_per_run[signal]);
+  }
+  for (const Queue& queue : part.queues) {
+    text += "queue\n";
+    for (uint32_t i = 0; i < queue.task_count; ++i) {
+      text += "  ";
+      text += dump_task(part, part.tasks[queue.first_task + i]);
+      text += '\n';
+    }
+  }
+}
+
+}  // namespace
+
+std::string dump_task(const RankPlan& part, const Task& task) {
+  std::string text;
+  write_op(text, task);
+  write_params(text, part, task);
+  for (const Region& region : part.regions_of(task)) write_region(text, region);
+  for (const Wait& wait : part.waits_of(task)) {
+    fmt::format_to(Out(text), " wait=s{}>={}", wait.signal, wait.target);
+  }
+  for (const Post& post : part.posts_of(task)) {
+    fmt::format_to(Out(text), " post=r{}.s{}+{}", post.rank, post.signal, post.add);
+  }
+  return text;
+}
+
+std::string dump(const Plan& plan) {
+  std::string text(text::kMagic);
+  text += "\nop";
+  text::visit_op(plan.op, FieldWriter{text});
+  text += "\ntarget";
+  text::visit_target(plan.target, FieldWriter{text});
+  text += '\n';
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    fmt::format_to(Out(text), "buffer {}", i);
+    text::visit_buffer(plan.buffers[i], FieldWriter{text});
+    text += '\n';
+  }
+  for (const RankPlan& part : plan.ranks) write_part(text, part);
+  return text;
+}
+
+}  // namespace sk

@@ -1,0 +1,81 @@
+// The fields of the text form's header lines, in their order: dump() and parse() both walk these.
+#ifndef SK_LIB_PLAN_TEXT_FIELDS_H_
+#define SK_LIB_PLAN_TEXT_FIELDS_H_
+
+#include <string_view>
+
+#include "lib/plan/plan.h"
+
+namespace sk::text {
+
+inline constexpr std::string_view kMagic = "sk-plan 1";
+inline constexpr uint32_t kEnumMax = 16;  // Every enum of the header is smaller.
+
+inline std::string_view value_name(OpKind kind) {
+  return kind >= OpKind::kBarrier && kind <= OpKind::kAllreduceGemm ? op_kind_name(kind) : "";
+}
+inline std::string_view value_name(DType dtype) {
+  return is_dtype(int32_t(dtype)) ? dtype_name(dtype) : "";
+}
+inline std::string_view value_name(RedOp op) { return is_redop(int32_t(op)) ? redop_name(op) : ""; }
+inline std::string_view value_name(BufferKind kind) {
+  constexpr std::string_view kNames[] = {"input", "output", "inout", "workspace"};
+  return size_t(kind) < std::size(kNames) ? kNames[size_t(kind)] : "";
+}
+inline std::string_view value_name(BufferAccess access) {
+  constexpr std::string_view kNames[] = {"local", "mapped", "put"};
+  return size_t(access) < std::size(kNames) ? kNames[size_t(access)] : "";
+}
+
+template <typename Op, typename Visitor>
+void visit_op(Op& op, Visitor&& field) {
+  field("kind", op.kind);
+  field("dtype", op.dtype);
+  field("out_dtype", op.out_dtype);
+  field("redop", op.redop);
+  field("symmetric_in", op.symmetric_in);
+  field("symmetric_out", op.symmetric_out);
+  field("in_place", op.in_place);
+  field("transpose_a", op.transpose_a);
+  field("pack_b", op.pack_b);
+  field("transpose_b", op.transpose_b);
+  field("root", op.root);
+  field("peer", op.peer);
+  field("count", op.count);
+  field("m", op.m);
+  field("n", op.n);
+  field("k", op.k);
+  field("lda", op.lda);
+  field("ldb", op.ldb);
+  field("ldc", op.ldc);
+}
+
+template <typename T, typename Visitor>
+void visit_target(T& target, Visitor&& field) {
+  field("world_size", target.world_size);
+  field("mapped", target.mapped);
+  field("workers", target.workers);
+  field("cores", target.cores);
+  field("tile_m", target.tile_m);
+  field("tile_n", target.tile_n);
+  field("packed_bytes", target.packed_bytes);
+  field("chunk_bytes", target.chunk_bytes);
+  field("slot_count", target.slot_count);
+  field("one_shot_bytes", target.one_shot_bytes);
+  field("stream_bytes", target.stream_bytes);
+}
+
+template <typename B, typename Visitor>
+void visit_buffer(B& buffer, Visitor&& field) {
+  field("kind", buffer.kind);
+  field("access", buffer.access);
+  field("operand", buffer.operand);
+  field("generations", buffer.generations);
+  field("owner", buffer.owner);
+  field("bytes", buffer.bytes);
+  field("offset", buffer.offset);
+}
+
+}  // namespace sk::text
+
+#endif  // SK_LIB_PLAN_TEXT_FIELDS_H_

@@ -1,0 +1,23 @@
+// Small plans written by hand, so that the plan room's tests need no planner.
+#ifndef SK_TESTS_SUPPORT_PLANS_H_
+#define SK_TESTS_SUPPORT_PLANS_H_
+
+#include "lib/plan/plan.h"
+
+namespace sk::testing_support {
+
+// All-reduce of mapped operands: each rank reduces its slice of all inputs into all outputs, then
+// waits for the other ranks' word that theirs are done.
+Plan direct_allreduce(uint32_t ranks, int64_t count, DType dtype = DType::kF32,
+                      RedOp redop = RedOp::kSum);
+
+// All-reduce of ordinary memory: each rank copies its input into its staging area, then enters, and
+// reduces all staged inputs into its own output.
+Plan staged_allreduce(uint32_t ranks, int64_t count);
+
+// Rank 0 sends to rank 1 by puts through `slots` slots, each with its own data and credit signal.
+Plan put_pipeline(int64_t chunk_count, uint32_t slots, uint64_t chunk_elements = 16);
+
+}  // namespace sk::testing_support
+
+#endif  // SK_TESTS_SUPPORT_PLANS_H_
