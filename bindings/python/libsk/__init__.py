@@ -1,0 +1,101 @@
+"""libsk: one kernel, any number of ranks.
+
+::
+
+    import libsk as sk
+
+    with sk.Comm() as comm:  # The launcher's environment says who the ranks are: `sk run -n 4 ...`
+        total = comm.allreduce(numpy.ones(1000, numpy.float32))
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from libsk._errors import (
+    AbortedError,
+    BadHandleError,
+    BusyError,
+    DesyncError,
+    Error,
+    ForkedError,
+    InternalError,
+    InvalidArgumentError,
+    NoMemoryError,
+    OutOfRangeError,
+    PeerLostError,
+    SystemCallError,
+    TimeoutError,
+    TransportError,
+    TrustError,
+    UnsupportedError,
+)
+
+if TYPE_CHECKING:
+    from libsk._comm import Comm, comm
+    from libsk._context import Context
+    from libsk._gemm import Packed
+    from libsk._plan import Plan, check_plan
+    from libsk._trace import Trace
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AbortedError",
+    "BadHandleError",
+    "BusyError",
+    "Comm",
+    "Context",
+    "DesyncError",
+    "Error",
+    "ForkedError",
+    "InternalError",
+    "InvalidArgumentError",
+    "NoMemoryError",
+    "OutOfRangeError",
+    "Packed",
+    "PeerLostError",
+    "Plan",
+    "SystemCallError",
+    "TimeoutError",
+    "Trace",
+    "TransportError",
+    "TrustError",
+    "UnsupportedError",
+    "check_plan",
+    "comm",
+    "version",
+]
+
+# Loaded at first use, for they bring NumPy: a notebook's ranks are ready before they need it.
+_LAZY = {
+    "Comm": "libsk._comm",
+    "Context": "libsk._context",
+    "Packed": "libsk._gemm",
+    "Plan": "libsk._plan",
+    "Trace": "libsk._trace",
+    "check_plan": "libsk._plan",
+    "comm": "libsk._comm",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module 'libsk' has no attribute {name!r}")
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def version() -> tuple[int, int, int]:
+    """The version of the loaded libsk.so: major, minor, patch."""
+    from libsk import _core
+
+    number = _core.version()
+    return number // 1_000_000, number // 1000 % 1000, number % 1000

@@ -1,0 +1,123 @@
+"""What a call of libsk raises: one class for each status code, all of them :class:`Error`."""
+
+from __future__ import annotations
+
+import re
+
+_RANK = re.compile(r"\brank (\d+)\b")
+
+# Sentences of these codes name the rank that is to blame; others may mention ranks in passing.
+_NAMES_A_RANK = frozenset({16, 20, 21, 30})
+
+
+class Error(Exception):
+    """A call of libsk failed.
+
+    The text is the sentence of ``sk_last_error()``: which argument, what it was, what is allowed.
+    """
+
+    code: int
+    """The status, as in ``sk/base.h``: 10 for ``SK_ERR_INVALID_ARGUMENT``, and so on."""
+    name: str
+    """The status by name, ``"SK_ERR_INVALID_ARGUMENT"``."""
+    rank: int | None
+    """The rank that died, aborted, was waited for or called something else; None if none is."""
+
+    def __init__(self, sentence: str, code: int = 70, name: str = "SK_ERR_INTERNAL") -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.name = name
+        found = _RANK.search(sentence) if code in _NAMES_A_RANK else None
+        self.rank = int(found[1]) if found else None
+
+    def __reduce__(self) -> tuple[type[Error], tuple[str, int, str]]:
+        return type(self), (str(self), self.code, self.name)
+
+
+class InvalidArgumentError(Error, ValueError):
+    """An argument is outside what the call allows; nothing was changed."""
+
+
+class OutOfRangeError(Error, ValueError):
+    """A buffer or an index is too small or too large; nothing was changed."""
+
+
+class UnsupportedError(Error):
+    """Valid, but this build or machine cannot do it."""
+
+
+class BadHandleError(Error):
+    """The object was freed."""
+
+
+class BusyError(Error):
+    """Another thread is inside a call on this object."""
+
+
+class ForkedError(Error):
+    """Called in a forked child of the process that first used libsk."""
+
+
+class DesyncError(Error):
+    """The ranks called different things; every rank gets this, and no byte was moved."""
+
+
+class PeerLostError(Error):
+    """A rank died, ``.rank``; the communicator is over."""
+
+
+class AbortedError(Error):
+    """A rank, ``.rank``, called ``abort()``; the communicator is over."""
+
+
+class TimeoutError(Error, TimeoutError):
+    """A wait ran out; ``.rank`` is the rank waited for. The communicator is over."""
+
+
+class NoMemoryError(Error, MemoryError):
+    """Memory, shared memory or file descriptors ran out."""
+
+
+class TransportError(Error, ConnectionError):
+    """A connection failed."""
+
+
+class SystemCallError(Error):
+    """A system call failed; the sentence holds its errno."""
+
+
+class TrustError(Error):
+    """A peer could not show that it belongs to this job."""
+
+
+class InternalError(Error):
+    """A bug of libsk."""
+
+
+_CLASSES: dict[int, type[Error]] = {
+    10: InvalidArgumentError,
+    11: OutOfRangeError,
+    12: UnsupportedError,
+    13: BadHandleError,
+    14: BusyError,
+    15: ForkedError,
+    16: DesyncError,
+    20: PeerLostError,
+    21: AbortedError,
+    30: TimeoutError,
+    40: NoMemoryError,
+    50: TransportError,
+    51: SystemCallError,
+    60: TrustError,
+    70: InternalError,
+}
+
+
+def from_status(code: int, name: str, sentence: str) -> Error:
+    """The exception for a status; called by the extension module."""
+    return _CLASSES.get(code, Error)(sentence, code, name)
+
+
+def invalid(sentence: str) -> InvalidArgumentError:
+    """An argument that is refused before the C call."""
+    return InvalidArgumentError(sentence, 10, "SK_ERR_INVALID_ARGUMENT")

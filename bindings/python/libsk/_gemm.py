@@ -1,0 +1,111 @@
+"""``sk_allreduce_gemm`` and packed weights: matrices as the C ABI wants them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from libsk import _core, _dtypes
+from libsk._arrays import Operand, operand, output
+from libsk._errors import invalid
+
+_TRANSPOSE_A = 1
+_TRANSPOSE_B = 2
+
+Matrix = tuple[int, int, int, int, int]
+"""Address, dtype, rows, columns, elements from row to row."""
+
+
+class Packed:
+    """Weights laid out for this CPU: what ``comm.pack()`` returns. Immutable."""
+
+    __slots__ = ("_handle", "_code", "_shape")
+
+    def __init__(self, handle: _core.Packed, code: int, shape: tuple[int, int]) -> None:
+        self._handle = handle
+        self._code = code
+        self._shape = shape
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(K, N)."""
+        return self._shape
+
+    @property
+    def dtype(self) -> str:
+        """The element type, ``"f32"``."""
+        return _dtypes.NAMES[self._code]
+
+    def __repr__(self) -> str:
+        return f"<libsk.Packed: {self._shape[0]} x {self._shape[1]} {self.dtype}>"
+
+
+def _matrix(x: Any, what: str, transpose: bool, dtype: Any) -> tuple[Matrix, bool, Operand]:
+    """The matrix, whether it holds the transpose, and what must stay alive during the call."""
+    found = operand(x, what, dtype)
+    if len(found.shape) != 2:
+        raise invalid(f"{what} has shape {found.shape}; it must be a matrix, of two dimensions")
+    if found.strides is not None:
+        (rows, columns), (row_step, column_step) = found.shape, found.strides
+        if column_step == 1 and row_step >= max(1, columns):
+            return (found.address, found.code, rows, columns, row_step), transpose, found
+        if row_step == 1 and column_step >= max(1, rows):  # A transposed view.
+            return (found.address, found.code, columns, rows, column_step), not transpose, found
+        found = found.contiguous()
+    rows, columns = found.shape
+    return (found.address, found.code, rows, columns, max(1, columns)), transpose, found
+
+
+def _logical(matrix: Matrix, transpose: bool) -> tuple[int, int]:
+    return (matrix[3], matrix[2]) if transpose else (matrix[2], matrix[3])
+
+
+def pack(handle: _core.Comm, b: Any, transpose: bool, dtype: Any) -> Packed:
+    """``sk_pack()``."""
+    matrix, transposed, keep = _matrix(b, "b", transpose, dtype)
+    packed = _core.Packed(handle, matrix, _TRANSPOSE_B if transposed else 0)
+    return Packed(packed, keep.code, _logical(matrix, transposed))
+
+
+def allreduce_gemm(
+    handle: _core.Comm,
+    a: Any,
+    b: Any,
+    out: Any,
+    transpose_a: bool,
+    transpose_b: bool,
+    out_dtype: Any,
+    dtype: Any,
+    timeout_ms: int,
+) -> Any:
+    """``sk_allreduce_gemm()``."""
+    a_matrix, a_transposed, keep_a = _matrix(a, "a", transpose_a, dtype)
+    rows, inner = _logical(a_matrix, a_transposed)
+    flags = _TRANSPOSE_A if a_transposed else 0
+    b_matrix, packed, keep_b = None, None, None
+    if isinstance(b, Packed):
+        if transpose_b:
+            raise invalid("transpose_b belongs to pack(); packed weights know their layout")
+        packed, b_code, b_shape = b._handle, b._code, b._shape
+    else:
+        b_matrix, b_transposed, keep_b = _matrix(b, "b", transpose_b, dtype)
+        b_code, b_shape = keep_b.code, _logical(b_matrix, b_transposed)
+        flags |= _TRANSPOSE_B if b_transposed else 0
+    if b_shape[0] != inner:
+        raise invalid(
+            f"a is {rows} x {inner} and b is {b_shape[0]} x {b_shape[1]};"
+            f" a's columns and b's rows must be the same number"
+        )
+    if b_code != keep_a.code:
+        names = _dtypes.NAMES
+        raise invalid(f"a has dtype {names[keep_a.code]} and b {names[b_code]}; give one type")
+    code = keep_a.code if out_dtype is None else _dtypes.of_any(out_dtype, "out_dtype")
+    if out is not None and out_dtype is None:
+        bits = code == _dtypes.BF16 and str(getattr(out, "dtype", "")) == "uint16"
+        code = code if bits else operand(out, "out").code
+    result = output(out, a, code, (rows, b_shape[1]))
+    memory = result.operand
+    columns = b_shape[1]
+    c_matrix = (memory.address, code, rows, columns, max(1, columns))
+    _core.allreduce_gemm(handle, a_matrix, b_matrix, packed, c_matrix, flags, timeout_ms)
+    del keep_a, keep_b
+    return result.finish()

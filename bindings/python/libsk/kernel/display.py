@@ -1,0 +1,68 @@
+"""IPython's two ways out, onto the rank's worker: results and displays."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+
+from libsk import _core
+from libsk.kernel import mime
+
+
+def flush() -> None:
+    """Hands what Python holds back of stdout and stderr to the captured descriptors."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not stream.closed:
+            stream.flush()
+
+
+class RankDisplayHook(DisplayHook):
+    """Sends the value of a cell's last expression as its result."""
+
+    worker: _core.Worker
+    _bundle: dict[str, Any]
+
+    def start_displayhook(self) -> None:
+        self._bundle = {}
+
+    def write_output_prompt(self) -> None:
+        """The front end writes the prompt."""
+
+    def write_format_data(self, format_dict: dict[str, Any], md_dict: Any = None) -> None:
+        self._bundle = dict(format_dict)
+
+    def finish_displayhook(self) -> None:
+        flush()
+        if self._bundle:
+            self.worker.display(mime.DISPLAY_RESULT, mime.bundle_of(self._bundle), None)
+
+
+class RankDisplayPublisher(DisplayPublisher):
+    """Sends what ``display()`` is given."""
+
+    worker: _core.Worker
+
+    def publish(
+        self,
+        data: dict[str, Any],
+        metadata: dict[str, Any] | None = None,
+        source: Any = None,
+        *,
+        transient: dict[str, Any] | None = None,
+        update: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """One display, or a new value for the displays of the same ``display_id``."""
+        flush()
+        display_id = (transient or {}).get("display_id")
+        kind = mime.DISPLAY_UPDATE if update else mime.DISPLAY_DATA
+        self.worker.display(kind, mime.bundle_of(data), display_id)
+
+    def clear_output(self, wait: bool = False) -> None:
+        """Removes the cell's outputs so far, at once or with the next one."""
+        flush()
+        kind = mime.DISPLAY_CLEAR_WAIT if wait else mime.DISPLAY_CLEAR
+        self.worker.display(kind, [], None)

@@ -1,0 +1,139 @@
+"""The rank's main thread: takes requests one by one until it is told to leave."""
+
+from __future__ import annotations
+
+import builtins
+import faulthandler
+import os
+import platform
+import signal
+import sys
+from types import FrameType
+from typing import Any
+
+from libsk import _core
+from libsk._errors import AbortedError, Error, PeerLostError
+
+EXECUTE, SHUTDOWN = 1, 5
+"""``enum sk_request_kind``."""
+CELL_OK, CELL_ERROR = 1, 2
+"""``enum sk_cell_status``."""
+CAPTURE, SIGINT = 1, 2
+"""``enum sk_worker_flags``."""
+CONSEQUENCE, INTERRUPT = 1, 2
+"""``enum sk_error_flags``."""
+
+_WAIT_MS = 3_600_000
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """Between cells an interrupt means nothing: its cell has ended."""
+
+
+class Rank:
+    """One rank: its worker, its shell, and who gets an interrupt."""
+
+    def __init__(self, worker: _core.Worker) -> None:
+        from libsk.kernel.shell import RankShell, refuse_input
+
+        self._worker = worker
+        builtins.input = refuse_input
+        self._shell = RankShell.make(worker, self._names())
+        # A cell may install a handler; it holds for later cells, not between them.
+        self._cell_handler: Any = signal.default_int_handler
+
+    def _names(self) -> dict[str, Any]:
+        """What every cell finds in its namespace."""
+        import libsk
+        from libsk.kernel.comm import RankComm
+
+        comm = RankComm()
+        self._comm = comm
+        return {
+            "rank": comm.rank,
+            "local_rank": comm.local_rank,
+            "world_size": comm.world_size,
+            "comm": comm,
+            "sk": libsk,
+        }
+
+    def serve(self) -> None:
+        """Until the controller says so, or is gone."""
+        from libsk.kernel import answers
+
+        while True:
+            try:
+                request = self._worker.next(_WAIT_MS)
+            except PeerLostError:
+                return
+            if request is None:
+                continue
+            if request["kind"] == SHUTDOWN:
+                return
+            if request["kind"] == EXECUTE:
+                self._execute(request)
+            else:
+                answers.answer(self._worker, self._shell, request)
+
+    def _execute(self, request: dict[str, Any]) -> None:
+        error: BaseException | None
+        self._comm.renew()
+        try:
+            signal.signal(signal.SIGINT, self._cell_handler)
+            try:
+                error = self._shell.run(request)
+            finally:
+                self._cell_handler = signal.getsignal(signal.SIGINT)
+                signal.signal(signal.SIGINT, _ignore)
+        except KeyboardInterrupt as interrupt:  # In the lines around the cell.
+            signal.signal(signal.SIGINT, _ignore)
+            error = interrupt
+        self._finish(error)
+
+    def _finish(self, error: BaseException | None) -> None:
+        from libsk.kernel.display import flush
+
+        flush()
+        if error is not None:
+            traceback = self._shell.last_traceback
+            name, text = type(error).__name__, _text_of(error)
+            self._worker.error(name, text, traceback or [f"{name}: {text}"], _flags_of(error))
+        self._worker.done(CELL_OK if error is None else CELL_ERROR)
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:  # noqa: BLE001 - the user's __str__ may raise anything.
+        return f"<its __str__ raised {type(broken).__name__}>"
+
+
+def _flags_of(error: BaseException) -> int:
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPT
+    return CONSEQUENCE if isinstance(error, PeerLostError | AbortedError) else 0
+
+
+def main() -> int:
+    """Joins, serves, leaves."""
+    if "SK_WORKER_FD" not in os.environ:
+        print(
+            "python -m libsk.kernel is a rank of a notebook; `sk kernel` starts it.\n"
+            "SK_WORKER_FD is not set.",
+            file=sys.stderr,
+        )
+        return 2
+    signal.signal(signal.SIGINT, _ignore)
+    faulthandler.enable()
+    # Before pyplot is imported: figures are drawn without a window and shown after each cell.
+    os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    try:
+        worker = _core.Worker(f"python {platform.python_version()}", CAPTURE | SIGINT)
+    except Error as error:
+        print(f"libsk.kernel: {error}", file=sys.stderr)
+        return 1
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)
+    Rank(worker).serve()
+    worker.leave()
+    return 0

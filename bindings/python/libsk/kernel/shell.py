@@ -1,0 +1,114 @@
+"""IPython's shell as it runs in a rank: no terminal, no history file, output through the worker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets import Type
+from traitlets.config import Config
+
+from libsk import _core
+from libsk.kernel import tracebacks
+from libsk.kernel.display import RankDisplayHook, RankDisplayPublisher, flush
+
+_CHILD_GRACE_S = 2.0
+
+
+class RankShell(InteractiveShell):
+    """Runs cells; keeps the error of the last one for the worker to send."""
+
+    displayhook_class = Type(RankDisplayHook)
+    display_pub_class = Type(RankDisplayPublisher)
+
+    last_traceback: list[str]
+
+    @classmethod
+    def make(cls, worker: _core.Worker, names: dict[str, Any]) -> RankShell:
+        """The process's one shell, with ``names`` in its namespace."""
+        config = Config()
+        # N ranks and one SQLite file would lock each other; the front end keeps the history.
+        config.HistoryManager.enabled = False
+        # Answers within a keystroke: Jedi alone takes longer to import than a rank to start.
+        config.IPCompleter.use_jedi = False
+        config.InteractiveShell.banner1 = ""
+        shell = cls.instance(config=config)
+        shell.displayhook.worker = worker
+        shell.display_pub.worker = worker
+        shell.last_traceback = []
+        shell.user_ns.update(names)
+        shell.user_ns_hidden.update(names)
+        return shell
+
+    def run(self, request: dict[str, Any]) -> BaseException | None:
+        """Runs one cell; its exception, or None."""
+        if request["execution_count"]:
+            self.execution_count = request["execution_count"]
+        self.last_traceback = []
+        try:
+            result = self.run_cell(
+                request["code"], store_history=request["store_history"], silent=request["silent"]
+            )
+            error = result.error_before_exec or result.error_in_exec
+        except KeyboardInterrupt as interrupt:  # In IPython's own code, before or after the cell's.
+            error = interrupt
+        if error is not None and not self.last_traceback:
+            self.last_traceback = [f"{type(error).__name__}: {error}"]
+        return error
+
+    # ---- errors ----
+
+    def showtraceback(self, exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
+        """Formats the exception without frames of this package."""
+        kind, value, _ = self._get_exc_info(exc_tuple)
+        tracebacks.strip(value)
+        super().showtraceback((kind, value, value.__traceback__), *args, **kwargs)
+
+    def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
+        self.last_traceback = [line.rstrip("\n") for line in stb]
+
+    def show_usage_error(self, exc: BaseException) -> None:
+        """A magic called wrongly."""
+        self.last_traceback = [f"UsageError: {exc}"]
+
+    # ---- what a terminal would do ----
+
+    def system(self, cmd: str) -> None:
+        """``!cmd``: the child writes to the captured descriptors itself."""
+        flush()
+        command = self.var_expand(cmd, depth=1)
+        with subprocess.Popen(command, shell=True, stdin=subprocess.DEVNULL) as child:
+            try:
+                status = child.wait()
+            except KeyboardInterrupt:
+                # The interrupt went to the process group, so to the child too.
+                try:
+                    child.wait(_CHILD_GRACE_S)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                raise
+        self.user_ns["_exit_code"] = status
+
+    system_piped = system
+    system_raw = system
+
+    def enable_gui(self, gui: str | None = None) -> None:
+        """Ranks have no windows: matplotlib draws inline."""
+        if gui not in (None, "inline"):
+            raise ValueError(
+                f"ranks have no windows, so no {gui!r} event loop; use %matplotlib inline"
+            )
+
+    def ask_exit(self) -> None:
+        """``exit`` in a cell."""
+        print("The ranks end with the kernel: shut it down or restart it.", file=sys.stderr)
+
+    def init_virtualenv(self) -> None:
+        """The interpreter is the one that the kernelspec names."""
+
+
+def refuse_input(prompt: object = "") -> str:
+    """Stands for ``input()`` in ranks."""
+    raise EOFError("input() has nobody to ask: ranks of a notebook have no standard input")

@@ -1,0 +1,71 @@
+// The parts of the extension module; each adds its classes and functions.
+#ifndef LIBSK_PYTHON_BINDINGS_H_
+#define LIBSK_PYTHON_BINDINGS_H_
+
+#include <nanobind/nanobind.h>
+
+#include "sk/comm.h"
+
+namespace sk::python {
+
+void bind_comm(nanobind::module_& module);
+void bind_plan(nanobind::module_& module);
+void bind_dlpack(nanobind::module_& module);
+void bind_worker(nanobind::module_& module);
+
+// A communicator, with what keeps its release from racing with calls and with arrays that look
+// into its memory. All members are touched with the GIL held only.
+class CommHandle {
+ public:
+  explicit CommHandle(sk_comm* comm) : comm_(comm) {}
+  ~CommHandle() { release(); }
+  CommHandle(const CommHandle&) = delete;
+  CommHandle& operator=(const CommHandle&) = delete;
+
+  // NULL after free(): libsk then answers SK_ERR_BAD_HANDLE, with its sentence.
+  sk_comm* get() const { return freed_ ? nullptr : comm_; }
+
+  // Whether no later call can succeed: a rank died or aborted, or a wait ran out.
+  bool is_over() const;
+
+  // Ends the communicator for callers at once, and for good once no lease is left.
+  void free();
+
+  // One call that is inside libsk: free() refuses while there is one.
+  class Use {
+   public:
+    explicit Use(CommHandle& handle) : handle_(handle) { ++handle_.uses_; }
+    ~Use() { --handle_.uses_; }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    CommHandle& handle_;
+  };
+
+  // One symmetric allocation that Python can reach.
+  class Lease {
+   public:
+    explicit Lease(CommHandle& handle) : handle_(handle) { ++handle_.leases_; }
+    ~Lease() {
+      if (--handle_.leases_ == 0 && handle_.freed_) handle_.release();
+    }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+
+   private:
+    CommHandle& handle_;  // Kept by nb::keep_alive.
+  };
+
+ private:
+  void release();
+
+  sk_comm* comm_;
+  int uses_ = 0;
+  int leases_ = 0;
+  bool freed_ = false;
+};
+
+}  // namespace sk::python
+
+#endif  // LIBSK_PYTHON_BINDINGS_H_

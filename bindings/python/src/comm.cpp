@@ -1,0 +1,233 @@
+// Contexts, communicators and their collectives. Memory arrives as addresses: what kind of array
+// it is, and whether it fits, has been settled in libsk/_arrays.py.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "bindings.h"
+#include "blocking.h"
+#include "sk/op.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace sk::python {
+namespace {
+
+void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+// A rank's context. The log function is kept by the object, which outlives every use of it: the
+// communicators of a context hold it.
+class Context {
+ public:
+  Context(int32_t log_level, nb::object log) : log_(std::move(log)) {
+    sk_config config = {};
+    config.struct_size = sizeof config;
+    config.log_level = log_level;
+    if (!log_.is_none()) {
+      config.log = &Context::on_log;
+      config.log_user = this;
+    }
+    check(sk_init(&config, &context_));
+  }
+  ~Context() {
+    nb::gil_scoped_release released;  // The last lines of the log need it.
+    sk_finalize(context_);
+  }
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  sk_context* get() const { return context_; }
+
+ private:
+  static void on_log(void* user, int32_t level, const char* component, const char* message) {
+    if (!Py_IsInitialized()) return;
+    nb::gil_scoped_acquire gil;
+    try {
+      static_cast<Context*>(user)->log_(level, component, message);
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable("the log function of libsk.Context");
+    }
+  }
+
+  nb::object log_;
+  sk_context* context_ = nullptr;
+};
+
+std::unique_ptr<CommHandle> create(Context& context, int32_t bootstrap, int32_t rank,
+                                   int32_t world_size, const std::optional<std::string>& name,
+                                   int64_t timeout_ms, uint32_t flags, int32_t workers,
+                                   uint64_t symmetric_bytes_max) {
+  struct Request {
+    sk_comm_config config = {};
+    std::optional<std::string> name;
+    sk_comm* comm = nullptr;
+  };
+  // Shared with the thread that creates, which an interrupt may leave behind.
+  auto request = std::make_shared<Request>();
+  request->name = name;
+  sk_comm_config& config = request->config;
+  config.struct_size = sizeof config;
+  config.bootstrap = bootstrap;
+  config.rank = rank;
+  config.world_size = world_size;
+  config.name = request->name ? request->name->c_str() : nullptr;
+  config.timeout_ms = timeout_ms;
+  config.flags = flags;
+  config.workers = workers;
+  config.symmetric_bytes_max = symmetric_bytes_max;
+  sk_context* const handle = context.get();
+  wait_detached(
+      [request, handle] { return sk_comm_create(handle, &request->config, &request->comm); },
+      [request] { sk_comm_free(request->comm); });
+  return std::make_unique<CommHandle>(request->comm);
+}
+
+nb::dict query(const CommHandle& comm) {
+  sk_comm_info info = {};
+  info.struct_size = sizeof info;
+  check(sk_comm_query(comm.get(), &info));
+  nb::dict out;
+  out["rank"] = info.rank;
+  out["world_size"] = info.world_size;
+  out["local_rank"] = info.local_rank;
+  out["local_size"] = info.local_size;
+  out["workers"] = info.workers;
+  out["mapped"] = bool(info.mapped);
+  out["symmetric_bytes"] = info.symmetric_bytes;
+  out["calls"] = info.calls;
+  out["plans"] = info.plans;
+  return out;
+}
+
+// Runs `call(comm, options)` as a blocking call of this communicator.
+template <typename Call>
+void run(CommHandle& comm, int64_t timeout_ms, Call&& call) {
+  const CommHandle::Use use(comm);
+  sk_run_options options = {};
+  options.struct_size = sizeof options;
+  options.timeout_ms = timeout_ms;
+  wait(comm.get(), [&] { return call(comm.get(), &options); });
+}
+
+void allreduce(CommHandle& comm, uintptr_t in, uintptr_t out, int64_t count, int32_t dtype,
+               int32_t op, int64_t timeout_ms) {
+  run(comm, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+    return sk_allreduce(c, pointer(in), pointer(out), count, dtype, op, o);
+  });
+}
+
+void allgather(CommHandle& comm, uintptr_t in, uintptr_t out, int64_t count, int32_t dtype,
+               int64_t timeout_ms) {
+  run(comm, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+    return sk_allgather(c, pointer(in), pointer(out), count, dtype, o);
+  });
+}
+
+void reduce_scatter(CommHandle& comm, uintptr_t in, uintptr_t out, int64_t count, int32_t dtype,
+                    int32_t op, int64_t timeout_ms) {
+  run(comm, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+    return sk_reduce_scatter(c, pointer(in), pointer(out), count, dtype, op, o);
+  });
+}
+
+void broadcast(CommHandle& comm, uintptr_t in, uintptr_t out, int64_t count, int32_t dtype,
+               int32_t root, int64_t timeout_ms) {
+  run(comm, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+    return sk_broadcast(c, pointer(in), pointer(out), count, dtype, root, o);
+  });
+}
+
+void barrier(CommHandle& comm, int64_t timeout_ms) {
+  run(comm, timeout_ms, [](sk_comm* c, const sk_run_options* o) { return sk_barrier(c, o); });
+}
+
+void send(CommHandle& comm, uintptr_t in, int64_t count, int32_t dtype, int32_t peer,
+          int64_t timeout_ms) {
+  run(comm, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+    return sk_send(c, pointer(in), count, dtype, peer, o);
+  });
+}
+
+void recv(CommHandle& comm, uintptr_t out, int64_t count, int32_t dtype, int32_t peer,
+          int64_t timeout_ms) {
+  run(comm, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+    return sk_recv(c, pointer(out), count, dtype, peer, o);
+  });
+}
+
+uintptr_t alloc(CommHandle& comm, uint64_t bytes) {
+  const CommHandle::Use use(comm);
+  void* memory = nullptr;
+  wait(comm.get(), [&] { return sk_alloc(comm.get(), bytes, &memory); });
+  return reinterpret_cast<uintptr_t>(memory);
+}
+
+void free_memory(CommHandle& comm, uintptr_t memory) {
+  const CommHandle::Use use(comm);
+  wait(comm.get(), [&] { return sk_free(comm.get(), pointer(memory)); });
+}
+
+}  // namespace
+
+bool CommHandle::is_over() const {
+  sk_comm_info info = {};
+  info.struct_size = sizeof info;
+  const sk_status status = sk_comm_query(get(), &info);
+  return status == SK_ERR_PEER_LOST || status == SK_ERR_ABORTED || status == SK_ERR_TIMEOUT;
+}
+
+void CommHandle::free() {
+  if (uses_ > 0) {
+    check(SK_ERR_BUSY, "comm.free(): another thread is inside a call of this communicator");
+  }
+  freed_ = true;
+  if (leases_ == 0) release();
+}
+
+void CommHandle::release() {
+  sk_comm* const comm = std::exchange(comm_, nullptr);
+  if (comm == nullptr) return;
+  nb::gil_scoped_release released;  // The end may log, and the log function wants the GIL.
+  // Neither is freed twice nor while a call uses it, so there is no error to hand to anybody.
+  sk_comm_free(comm);
+}
+
+void bind_comm(nb::module_& module) {
+  nb::class_<Context>(module, "Context")
+      .def(nb::init<int32_t, nb::object>(), "log_level"_a, "log"_a.none());
+  nb::class_<CommHandle>(module, "Comm")
+      .def("query", &query)
+      .def("is_over", &CommHandle::is_over)
+      .def("free", &CommHandle::free)
+      .def("abort",
+           [](CommHandle& comm, const std::string& reason) {
+             const CommHandle::Use use(comm);
+             sk_status status;
+             std::string sentence;
+             {
+               nb::gil_scoped_release released;
+               status = sk_comm_abort(comm.get(), reason.c_str());
+               sentence = status == SK_OK ? "" : sk_last_error();
+             }
+             check(status, sentence);
+           })
+      .def("allreduce", &allreduce)
+      .def("allgather", &allgather)
+      .def("reduce_scatter", &reduce_scatter)
+      .def("broadcast", &broadcast)
+      .def("barrier", &barrier)
+      .def("send", &send)
+      .def("recv", &recv)
+      .def("alloc", &alloc)
+      .def("free_memory", &free_memory);
+  nb::class_<CommHandle::Lease>(module, "Lease")
+      .def(nb::init<CommHandle&>(), nb::keep_alive<1, 2>());
+  module.def("create", &create, nb::keep_alive<0, 1>());
+}
+
+}  // namespace sk::python

@@ -1,0 +1,22 @@
+#include "errors.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+namespace nb = nanobind;
+
+namespace sk::python {
+
+void check(sk_status status, const std::string& sentence) {
+  if (status == SK_OK) return;
+  nb::object make = nb::module_::import_("libsk._errors").attr("from_status");
+  nb::object error = make(int(status), sk_status_name(status), sentence);
+  PyErr_SetObject(error.type().ptr(), error.ptr());
+  throw nb::python_error();
+}
+
+void check(sk_status status) {
+  if (status != SK_OK) check(status, sk_last_error());
+}
+
+}  // namespace sk::python

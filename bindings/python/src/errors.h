@@ -1,0 +1,20 @@
+// A status of libsk as a Python exception.
+#ifndef LIBSK_PYTHON_ERRORS_H_
+#define LIBSK_PYTHON_ERRORS_H_
+
+#include <string>
+
+#include "sk/base.h"
+
+namespace sk::python {
+
+// Raises what libsk._errors makes of the status and this thread's last sentence; SK_OK returns.
+// The GIL is held.
+void check(sk_status status);
+
+// The same with a sentence of another thread.
+void check(sk_status status, const std::string& sentence);
+
+}  // namespace sk::python
+
+#endif  // LIBSK_PYTHON_ERRORS_H_

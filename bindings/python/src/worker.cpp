@@ -1,0 +1,153 @@
+// The rank program's side of cells: requests in, text, displays and errors out (sk/exec.h).
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings.h"
+#include "blocking.h"
+#include "sk/exec.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace sk::python {
+namespace {
+
+using Bundle = std::vector<std::pair<std::string, nb::bytes>>;
+
+std::vector<sk_mime> mimes_of(const Bundle& bundle) {
+  std::vector<sk_mime> mimes;
+  mimes.reserve(bundle.size());
+  for (const auto& [type, data] : bundle) {
+    mimes.push_back({type.c_str(), data.data(), uint64_t(data.size())});
+  }
+  return mimes;
+}
+
+std::vector<const char*> pointers_of(const std::vector<std::string>& strings) {
+  std::vector<const char*> pointers;
+  pointers.reserve(strings.size());
+  for (const std::string& string : strings) pointers.push_back(string.c_str());
+  return pointers;
+}
+
+// Calls into libsk that may wait for room, so without the GIL; not collective, so nothing to abort.
+template <typename Call>
+void out(Call&& call) {
+  sk_status status;
+  std::string sentence;
+  {
+    nb::gil_scoped_release released;
+    status = call();
+    sentence = status == SK_OK ? "" : sk_last_error();
+  }
+  check(status, sentence);
+}
+
+class Worker {
+ public:
+  Worker(const std::string& language, uint32_t flags) {
+    sk_worker_config config = {};
+    config.struct_size = sizeof config;
+    config.flags = flags;
+    config.language = language.c_str();
+    check(sk_worker_join(&config, &worker_));
+  }
+  ~Worker() {
+    if (worker_ != nullptr) sk_worker_leave(worker_);
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // None when nothing came in time, or a signal ended the wait.
+  nb::object next(int64_t timeout_ms) {
+    sk_request request = {};
+    request.struct_size = sizeof request;
+    out([&] { return sk_worker_next(worker_, timeout_ms, &request); });
+    if (request.kind == 0) return nb::none();
+    nb::dict fields;
+    fields["kind"] = request.kind;
+    fields["id"] = request.id;
+    fields["code"] = nb::str(request.code, size_t(request.code_bytes));
+    fields["cursor"] = request.cursor;
+    fields["execution_count"] = request.execution_count;
+    fields["silent"] = request.silent != 0;
+    fields["store_history"] = request.store_history != 0;
+    fields["detail"] = request.detail;
+    return fields;
+  }
+
+  void stream(int32_t which, const std::string& text) {
+    out([&] { return sk_worker_stream(worker_, which, text.data(), text.size()); });
+  }
+
+  void display(int32_t kind, const Bundle& bundle, const std::optional<std::string>& display_id) {
+    const std::vector<sk_mime> mimes = mimes_of(bundle);
+    out([&] {
+      return sk_worker_display(worker_, kind, mimes.data(), mimes.size(),
+                               display_id ? display_id->c_str() : nullptr);
+    });
+  }
+
+  void error(const std::string& ename, const std::string& evalue,
+             const std::vector<std::string>& traceback, uint32_t flags) {
+    const std::vector<const char*> lines = pointers_of(traceback);
+    out([&] {
+      return sk_worker_error(worker_, ename.c_str(), evalue.c_str(), lines.data(), lines.size(),
+                             flags);
+    });
+  }
+
+  void done(int32_t status) {
+    out([&] { return sk_worker_done(worker_, status); });
+  }
+
+  void reply(uint64_t id, int32_t answer, uint64_t start, uint64_t end,
+             const std::vector<std::string>& strings, const Bundle& bundle) {
+    const std::vector<const char*> lines = pointers_of(strings);
+    const std::vector<sk_mime> mimes = mimes_of(bundle);
+    sk_reply reply = {};
+    reply.struct_size = sizeof reply;
+    reply.answer = answer;
+    reply.start = start;
+    reply.end = end;
+    reply.strings = lines.data();
+    reply.string_count = lines.size();
+    reply.mimes = mimes.data();
+    reply.mime_count = mimes.size();
+    out([&] { return sk_worker_reply(worker_, id, &reply); });
+  }
+
+  bool cancelled() const { return sk_worker_cancelled(worker_) != 0; }
+
+  void leave() {
+    sk_worker* const worker = std::exchange(worker_, nullptr);
+    out([&] { return sk_worker_leave(worker); });
+  }
+
+ private:
+  sk_worker* worker_ = nullptr;
+};
+
+}  // namespace
+
+void bind_worker(nb::module_& module) {
+  nb::class_<Worker>(module, "Worker")
+      .def(nb::init<const std::string&, uint32_t>(), "language"_a, "flags"_a)
+      .def("next", &Worker::next)
+      .def("stream", &Worker::stream)
+      .def("display", &Worker::display, nb::arg(), nb::arg(), nb::arg().none())
+      .def("error", &Worker::error)
+      .def("done", &Worker::done)
+      .def("reply", &Worker::reply)
+      .def("cancelled", &Worker::cancelled)
+      .def("leave", &Worker::leave);
+}
+
+}  // namespace sk::python
