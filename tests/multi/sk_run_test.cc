@@ -1,0 +1,313 @@
+// `sk run` from outside: what ranks are told, how a job ends, and that nothing is left of it.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+constexpr auto kLong = std::chrono::seconds(60);
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) out.push_back(line);
+  return out;
+}
+
+// A running `sk run`, its output read as it comes.
+class Job {
+ public:
+  explicit Job(std::vector<std::string> arguments, int input = -1) {
+    arguments.insert(arguments.begin(), {SK_PROGRAM, "run"});
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    int out[2], err[2];
+    EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
+    EXPECT_EQ(pipe2(err, O_CLOEXEC), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      dup2(out[1], STDOUT_FILENO);
+      dup2(err[1], STDERR_FILENO);
+      if (input >= 0) dup2(input, STDIN_FILENO);
+      execv(SK_PROGRAM, argv.data());
+      _exit(99);
+    }
+    close(out[1]);
+    close(err[1]);
+    fds_[0] = out[0];
+    fds_[1] = err[0];
+  }
+  ~Job() {
+    if (pid_ > 0) kill(pid_, SIGKILL);
+    if (pid_ > 0) waitpid(pid_, nullptr, 0);
+    for (const int fd : fds_) close(fd);
+  }
+
+  // Reads until `lines` lines have come on stdout, or everything when it is 0.
+  void read_output(size_t lines = 0) {
+    const auto give_up = std::chrono::steady_clock::now() + kLong;
+    while ((lines == 0 || size_t(std::count(out.begin(), out.end(), '\n')) < lines) &&
+           std::chrono::steady_clock::now() < give_up) {
+      pollfd polls[2] = {{open_[0] ? fds_[0] : -1, POLLIN, 0},
+                         {open_[1] ? fds_[1] : -1, POLLIN, 0}};
+      if (!open_[0] && !open_[1]) return;
+      poll(polls, 2, 1000);
+      for (int i = 0; i < 2; ++i) {
+        if (polls[i].revents == 0) continue;
+        char chunk[4096];
+        const ssize_t got = read(fds_[i], chunk, sizeof(chunk));
+        if (got <= 0) open_[i] = false;
+        if (got > 0) (i == 0 ? out : err).append(chunk, size_t(got));
+      }
+    }
+    EXPECT_LT(std::chrono::steady_clock::now(), give_up) << "output so far: " << out << err;
+  }
+  // The exit status after all output; -N for signal N.
+  int finish() {
+    read_output();
+    int status = 0;
+    EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  pid_t pid() const { return pid_; }
+
+  std::string out, err;
+
+ private:
+  pid_t pid_ = -1;
+  int fds_[2] = {-1, -1};
+  bool open_[2] = {true, true};
+};
+
+std::vector<std::string> shell(const std::string& n, const std::string& script) {
+  return {"-n", n, "sh", "-c", script};
+}
+
+// A number for `sleep` that no other process has, by which what a job leaves behind is found.
+std::string unique_seconds() {
+  static std::mt19937_64 random{static_cast<uint64_t>(getpid())};
+  return std::to_string(100'000 + random() % 800'000) + "." + std::to_string(getpid());
+}
+
+bool runs(const std::string& word) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "cmdline");
+    std::string line((std::istreambuf_iterator<char>(file)), {});
+    std::replace(line.begin(), line.end(), '\0', ' ');
+    if (line.find("sleep " + word) == 0) return true;
+  }
+  return false;
+}
+
+bool ends_soon(const std::string& word) {
+  const auto give_up = std::chrono::steady_clock::now() + kLong;
+  while (runs(word)) {
+    if (std::chrono::steady_clock::now() > give_up) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+TEST(SkRun, GivesTheWholeEnvironmentContract) {
+  Job job(shell("3",
+                "echo $(env | grep -E '^(RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|"
+                "GROUP_RANK|ROLE_RANK|ROLE_WORLD_SIZE|MASTER_ADDR|TORCHELASTIC_RESTART_COUNT|"
+                "TORCHELASTIC_MAX_RESTARTS|JAX_PROCESS_ID|JAX_NUM_PROCESSES)=' | sort)"));
+  EXPECT_EQ(job.finish(), 0) << job.err;
+  const auto lines = lines_of(job.out);
+  std::set<std::string> expected;
+  for (const std::string r : {"0", "1", "2"}) {
+    expected.insert("GROUP_RANK=0 JAX_NUM_PROCESSES=3 JAX_PROCESS_ID=" + r + " LOCAL_RANK=" + r +
+                    " LOCAL_WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 RANK=" + r + " ROLE_RANK=" + r +
+                    " ROLE_WORLD_SIZE=3 TORCHELASTIC_MAX_RESTARTS=0 TORCHELASTIC_RESTART_COUNT=0" +
+                    " WORLD_SIZE=3");
+  }
+  EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()), expected);
+}
+
+TEST(SkRun, RanksShareTheirPortsJobAndSecret) {
+  Job job(shell("3",
+                "echo $MASTER_PORT $SK_MASTER_PORT $JAX_COORDINATOR_ADDRESS "
+                "$TORCHELASTIC_RUN_ID $SK_JOB_SECRET"));
+  EXPECT_EQ(job.finish(), 0) << job.err;
+  const auto lines = lines_of(job.out);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0], lines[1]);
+  EXPECT_EQ(lines[0], lines[2]);
+  EXPECT_THAT(lines[0],
+              ContainsRegex("^[0-9]+ [0-9]+ 127.0.0.1:[0-9]+ [0-9a-f]{16} [0-9a-f]{64}$"));
+  Job again(shell("1", "echo $TORCHELASTIC_RUN_ID $SK_JOB_SECRET"));
+  EXPECT_EQ(again.finish(), 0);
+  EXPECT_THAT(lines[0], testing::Not(HasSubstr(lines_of(again.out).at(0))));
+}
+
+TEST(SkRun, WorkersAndTheCallersOwnVariablesPass) {
+  setenv("SK_RUN_TEST_OWN", "kept", 1);
+  setenv("RANK", "17", 1);
+  Job job(
+      {"-n", "1", "--workers", "3", "--", "sh", "-c", "echo $SK_WORKERS $SK_RUN_TEST_OWN $RANK"});
+  EXPECT_EQ(job.finish(), 0) << job.err;
+  EXPECT_EQ(job.out, "3 kept 0\n");
+  unsetenv("SK_RUN_TEST_OWN");
+  unsetenv("RANK");
+}
+
+TEST(SkRun, RanksFindEachOtherAgainAndAgain) {
+  Job job({"-n", "4", "--timeout", "60", SK_RANK_PROBE, "5"});
+  EXPECT_EQ(job.finish(), 0) << job.err;
+  const auto lines = lines_of(job.out);
+  EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()),
+            (std::set<std::string>{"0/4 on 0/4: 0123", "1/4 on 1/4: 0123", "2/4 on 2/4: 0123",
+                                   "3/4 on 3/4: 0123"}));
+}
+
+TEST(SkRun, TheFirstFailureIsNamedAndEndsTheOthers) {
+  Job job(shell("3", "if [ $RANK = 1 ]; then exit 7; fi; exec sleep 3600"));
+  EXPECT_EQ(job.finish(), 7);
+  EXPECT_THAT(job.err, HasSubstr("rank 1 exited with status 7; the other ranks were ended"));
+}
+
+TEST(SkRun, ASignalIsNamed) {
+  Job job(shell("2", "if [ $RANK = 1 ]; then kill -SEGV $$; fi; exec sleep 3600"));
+  EXPECT_EQ(job.finish(), 128 + SIGSEGV);
+  EXPECT_THAT(job.err, HasSubstr("rank 1 was killed by signal 11 (SIGSEGV)"));
+}
+
+// Method: rank 1 fails only once rank 0 has said that it ignores SIGTERM.
+TEST(SkRun, ARankThatIgnoresSigtermIsKilled) {
+  const std::string mark = unique_seconds();
+  char fifo[] = "/tmp/sk_run_test_XXXXXX";
+  ASSERT_NE(mkdtemp(fifo), nullptr);
+  const std::string path = std::string(fifo) + "/ready";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  Job job(shell("2", "if [ $RANK = 1 ]; then read line < " + path + "; exit 3; fi; trap '' TERM; " +
+                         "echo ready > " + path + "; sleep " + mark));
+  EXPECT_EQ(job.finish(), 3);
+  EXPECT_FALSE(runs(mark));
+  std::filesystem::remove_all(fifo);
+}
+
+TEST(SkRun, NothingIsLeftOfAJobThatEnded) {
+  const std::string mark = unique_seconds();
+  Job job(shell("2", "setsid sleep " + mark + " & sleep " + mark + " & exit 0"));
+  EXPECT_EQ(job.finish(), 0) << job.err;
+  EXPECT_FALSE(runs(mark));
+}
+
+TEST(SkRun, NothingIsLeftWhenItIsKilledItself) {
+  const std::string mark = unique_seconds();
+  Job job(shell("3", "sleep " + mark + " & echo up; wait"));
+  job.read_output(3);
+  kill(job.pid(), SIGKILL);
+  EXPECT_EQ(job.finish(), -SIGKILL);
+  EXPECT_TRUE(ends_soon(mark));
+}
+
+TEST(SkRun, SignalsReachEveryRank) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    Job job(
+        shell("3", "trap 'echo got; exit 0' INT TERM HUP; echo up; while :; do sleep 0.02; done"));
+    job.read_output(3);
+    kill(job.pid(), signal);
+    EXPECT_EQ(job.finish(), 0) << job.err;
+    EXPECT_EQ(job.out, "up\nup\nup\ngot\ngot\ngot\n");
+  }
+}
+
+TEST(SkRun, ASecondSignalEndsRanksThatIgnoreTheFirst) {
+  Job job(shell("2", "trap 'echo got' INT; echo up; while :; do sleep 0.02; done"));
+  job.read_output(2);
+  kill(job.pid(), SIGINT);
+  job.read_output(4);
+  kill(job.pid(), SIGINT);
+  EXPECT_EQ(job.finish(), 128 + SIGTERM);
+}
+
+TEST(SkRun, TimeIsBounded) {
+  Job job({"-n", "2", "--timeout", "0.2", "sleep", "3600"});
+  EXPECT_EQ(job.finish(), 124);
+  EXPECT_THAT(job.err, HasSubstr("not done within 0.2 s"));
+}
+
+TEST(SkRun, TagsEveryLineAndKeepsLinesWhole) {
+  Job job({"-n", "4", "--tag", "sh", "-c",
+           "i=0; while [ $i -lt 500 ]; do echo $RANK-abcdefghijklmnopqrstuvwxyz; i=$((i+1)); done; "
+           "echo problem >&2; printf last"});
+  EXPECT_EQ(job.finish(), 0);
+  std::vector<int> count(4);
+  for (const std::string& line : lines_of(job.out)) {
+    ASSERT_THAT(line, ContainsRegex("^\\[rank [0-3]\\] (last|[0-3]-abcdefghijklmnopqrstuvwxyz)$"));
+    if (line.find("last") == std::string::npos) {
+      EXPECT_EQ(line[6], line[9]);
+    }
+    ++count[size_t(line[6] - '0')];
+  }
+  EXPECT_EQ(count, std::vector<int>(4, 501));
+  EXPECT_EQ(lines_of(job.err).size(), 4u);
+}
+
+TEST(SkRun, RankZeroReadsTheInput) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  ASSERT_EQ(write(ends[1], "hello\n", 6), 6);
+  close(ends[1]);
+  Job job(shell("2", "read line; echo \"$RANK:$line\""), ends[0]);
+  close(ends[0]);
+  job.finish();
+  const auto lines = lines_of(job.out);
+  EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()),
+            (std::set<std::string>{"0:hello", "1:"}));
+}
+
+TEST(SkRun, WrongCommandLinesGetASentence) {
+  struct {
+    std::vector<std::string> arguments;
+    int status;
+    const char* sentence;
+  } const table[] = {
+      {{}, 2, "give -n N"},
+      {{"-n"}, 2, "-n needs a value"},
+      {{"-n", "0", "true"}, 2, "-n is \"0\": it must be a number from 1 to 4096"},
+      {{"-n", "4097", "true"}, 2, "-n is \"4097\""},
+      {{"-n", "2x", "true"}, 2, "-n is \"2x\""},
+      {{"-n", "2"}, 2, "the program to run is missing"},
+      {{"-n", "2", "--"}, 2, "the program to run is missing"},
+      {{"-n", "2", "--what", "true"}, 2, "\"--what\" is no option"},
+      {{"-n", "2", "--workers", "-1", "true"}, 2, "--workers is \"-1\""},
+      {{"-n", "2", "--timeout", "nan", "true"}, 2, "--timeout is \"nan\""},
+      {{"-n", "2", "--timeout", "0", "true"}, 2, "--timeout is \"0\""},
+      {{"-n", "2", "/nonexistent/program"}, 127, "cannot run \"/nonexistent/program\""},
+      {{"-n", "2", "/etc/passwd"}, 126, "cannot run \"/etc/passwd\""},
+  };
+  for (const auto& row : table) {
+    Job job(row.arguments);
+    EXPECT_EQ(job.finish(), row.status) << row.sentence;
+    EXPECT_THAT(job.err, HasSubstr(row.sentence));
+    EXPECT_EQ(job.out, "");
+  }
+}
+
+}  // namespace

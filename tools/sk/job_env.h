@@ -1,0 +1,34 @@
+// What `sk run` tells a rank by its environment: torchrun's contract, JAX's, and libsk's own
+// (docs/env.md). Ports stay reserved for as long as the object lives.
+#ifndef SK_TOOLS_SK_JOB_ENV_H_
+#define SK_TOOLS_SK_JOB_ENV_H_
+
+#include <string>
+#include <vector>
+
+#include "lib/base/status.h"
+
+namespace sk::tools {
+
+class JobEnvironment {
+ public:
+  static Result<JobEnvironment> create(int world_size, int workers);
+  JobEnvironment(JobEnvironment&& other) noexcept;
+  JobEnvironment& operator=(JobEnvironment&&) = delete;
+  ~JobEnvironment();
+
+  // "NAME=value" lines for `rank`: this process's environment with the job's variables put over it.
+  std::vector<std::string> of_rank(int rank) const;
+
+ private:
+  JobEnvironment() = default;
+  Result<int> reserve_port();
+
+  int world_size_ = 1;
+  std::vector<int> held_;            // Bound sockets that do not listen.
+  std::vector<std::string> common_;  // Equal for all ranks.
+};
+
+}  // namespace sk::tools
+
+#endif  // SK_TOOLS_SK_JOB_ENV_H_

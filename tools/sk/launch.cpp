@@ -1,0 +1,308 @@
+#include "tools/sk/launch.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "tools/sk/guard.h"
+#include "tools/sk/relay.h"
+
+namespace sk::tools {
+namespace {
+
+constexpr int64_t kGraceNs = 2'000'000'000;  // From SIGTERM to SIGKILL.
+constexpr int kTimeoutStatus = 124;          // As timeout(1).
+
+int64_t now_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+struct Rank {
+  pid_t pid = -1;
+  bool alive = false;
+};
+
+struct Failure {
+  int rank;
+  int status;  // As waitpid() gives it.
+};
+
+std::string describe(int status) {
+  if (WIFEXITED(status)) return fmt::format("exited with status {}", WEXITSTATUS(status));
+  const char* name = sigabbrev_np(WTERMSIG(status));
+  return fmt::format("was killed by signal {} (SIG{})", WTERMSIG(status), name ? name : "?");
+}
+
+int exit_code(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void say(const std::string& sentence) {
+  const std::string line = "sk run: " + sentence + "\n";
+  (void)!write(STDERR_FILENO, line.data(), line.size());
+}
+
+class Job {
+ public:
+  Job(const LaunchConfig& config, const JobEnvironment& environment)
+      : config_(config), environment_(environment), ranks_(size_t(config.world_size)) {}
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  Result<int> run();
+
+ private:
+  Status take_signals();
+  Status spawn(int rank);
+  [[noreturn]] void become_rank(int rank, int out, int err, int failed) const;
+  Status watch();
+  void on_signals();
+  void reap();
+  void end_all();
+  void signal_all(int signal) const;
+  bool anyone_alive() const;
+  int poll_wait_ms() const;
+  void kill_leftovers();
+  void flush_output();
+
+  const LaunchConfig& config_;
+  const JobEnvironment& environment_;
+  std::vector<Rank> ranks_;
+  Guard guard_;
+  Relay relay_;
+  sigset_t old_mask_;
+  int signal_fd_ = -1;
+  int signals_passed_on_ = 0;
+  int64_t deadline_ns_ = 0;  // 0: none.
+  int64_t kill_at_ns_ = 0;   // 0: nobody has been told to end.
+  bool timed_out_ = false;
+  std::optional<Failure> failure_;
+};
+
+Job::~Job() {
+  signal_all(SIGKILL);
+  kill_leftovers();
+  if (signal_fd_ >= 0) {
+    close(signal_fd_);
+    sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
+  }
+}
+
+// Read through a descriptor, signals need no handler and cannot come between two system calls.
+Status Job::take_signals() {
+  // Where our caller ignores it, we would inherit that and never hear of a rank's end.
+  signal(SIGCHLD, SIG_DFL);
+  sigset_t mask;
+  sigemptyset(&mask);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&mask, signal);
+  if (sigprocmask(SIG_BLOCK, &mask, &old_mask_) != 0) return system_error("sigprocmask");
+  signal_fd_ = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
+  if (signal_fd_ < 0) return system_error("signalfd");
+  // What a rank leaves behind becomes our child, whatever group or session it went to.
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return system_error("prctl");
+  return {};
+}
+
+Result<int> Job::run() {
+  SK_RETURN_IF_ERROR(take_signals());
+  SK_RETURN_IF_ERROR(guard_.start());
+  if (config_.timeout_ns > 0) deadline_ns_ = now_ns() + config_.timeout_ns;
+  for (int rank = 0; rank < config_.world_size; ++rank) SK_RETURN_IF_ERROR(spawn(rank));
+  SK_RETURN_IF_ERROR(watch());
+  kill_leftovers();
+  flush_output();
+  if (timed_out_) return kTimeoutStatus;
+  return failure_ ? exit_code(failure_->status) : 0;
+}
+
+Status Job::spawn(int rank) {
+  int out[2] = {-1, -1}, err[2] = {-1, -1}, failed[2];
+  if (pipe2(failed, O_CLOEXEC) != 0) return system_error("pipe");
+  if (config_.tag && (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)) {
+    return system_error("pipe");
+  }
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) return system_error(fmt::format("cannot start rank {}: fork", rank));
+  if (pid == 0) {
+    // Ends with us, also when we are killed; and if we were before this line, at once.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(127);
+    become_rank(rank, out[1], err[1], failed[1]);
+  }
+  setpgid(pid, pid);  // Here too, so that the group exists before anyone signals it.
+  ranks_[size_t(rank)] = {pid, true};
+  guard_.watch(pid);
+  close(failed[1]);
+  if (config_.tag) {
+    close(out[1]);
+    close(err[1]);
+    relay_.add(out[0], STDOUT_FILENO, rank);
+    relay_.add(err[0], STDERR_FILENO, rank);
+  }
+  int code = 0;
+  const ssize_t got = read(failed[0], &code, sizeof(code));
+  close(failed[0]);
+  if (got != ssize_t(sizeof(code))) return {};  // The program runs: exec closed the pipe.
+  return Status(code == ENOENT ? SK_ERR_INVALID_ARGUMENT : SK_ERR_SYSTEM,
+                fmt::format("cannot run \"{}\": {}", config_.command[0],
+                            std::generic_category().message(code)));
+}
+
+void Job::become_rank(int rank, int out, int err, int failed) const {
+  setpgid(0, 0);
+  if (out >= 0) dup2(out, STDOUT_FILENO);
+  if (err >= 0) dup2(err, STDERR_FILENO);
+  // Rank 0 reads our input, but not a terminal: from another process group that would stop it.
+  if (rank != 0 || isatty(STDIN_FILENO)) {
+    const int null = open("/dev/null", O_RDONLY);
+    if (null >= 0) dup2(null, STDIN_FILENO);
+    if (null > STDERR_FILENO) close(null);
+  }
+  sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
+  std::vector<std::string> lines = environment_.of_rank(rank);
+  std::vector<char*> pointers;
+  for (std::string& line : lines) pointers.push_back(line.data());
+  pointers.push_back(nullptr);
+  execvpe(config_.command[0], config_.command, pointers.data());
+  const int code = errno;
+  (void)!write(failed, &code, sizeof(code));
+  _exit(127);
+}
+
+Status Job::watch() {
+  while (anyone_alive()) {
+    std::vector<pollfd> polls = {{signal_fd_, POLLIN, 0}};
+    relay_.append_polls(polls);
+    if (poll(polls.data(), polls.size(), poll_wait_ms()) < 0 && errno != EINTR) {
+      return system_error("poll");
+    }
+    on_signals();
+    relay_.pump();
+    const int64_t now = now_ns();
+    if (deadline_ns_ != 0 && now >= deadline_ns_ && !timed_out_) {
+      timed_out_ = true;
+      say(fmt::format("not done within {} s; the ranks were ended",
+                      double(config_.timeout_ns) / 1e9));
+      end_all();
+    }
+    if (kill_at_ns_ != 0 && now >= kill_at_ns_) {
+      signal_all(SIGKILL);
+      kill_at_ns_ = now + kGraceNs;
+    }
+  }
+  return {};
+}
+
+int Job::poll_wait_ms() const {
+  int64_t next_ns = INT64_MAX;
+  if (kill_at_ns_ != 0) next_ns = kill_at_ns_;
+  if (deadline_ns_ != 0 && !timed_out_) next_ns = std::min(next_ns, deadline_ns_);
+  if (next_ns == INT64_MAX) return -1;  // Every end of a rank is a signal, so nothing is missed.
+  return int(std::clamp<int64_t>((next_ns - now_ns()) / 1'000'000 + 1, 0, 60'000));
+}
+
+void Job::on_signals() {
+  signalfd_siginfo info;
+  while (read(signal_fd_, &info, sizeof(info)) == ssize_t(sizeof(info))) {
+    if (info.ssi_signo == SIGCHLD) continue;
+    if (signals_passed_on_++ > 0) {
+      end_all();
+    } else {
+      signal_all(int(info.ssi_signo));
+    }
+  }
+  reap();
+}
+
+// Ranks that fall because another did fail a moment later, so the first to be seen is the cause; of
+// several seen at once, one that was killed.
+void Job::reap() {
+  int status = 0;
+  std::optional<Failure> found;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    const auto it = std::find_if(ranks_.begin(), ranks_.end(),
+                                 [&](const Rank& rank) { return rank.pid == pid; });
+    if (it == ranks_.end()) continue;  // Left behind by a rank, or the guard.
+    it->alive = false;
+    if (status == 0) continue;
+    if (!found || (WIFSIGNALED(status) && !WIFSIGNALED(found->status))) {
+      found = Failure{int(it - ranks_.begin()), status};
+    }
+  }
+  if (!found || failure_ || timed_out_) return;
+  failure_ = found;
+  const bool others = anyone_alive();
+  say(fmt::format("rank {} {}{}", found->rank, describe(found->status),
+                  others ? "; the other ranks were ended" : ""));
+  if (others) end_all();
+}
+
+void Job::end_all() {
+  if (kill_at_ns_ != 0) return;
+  signal_all(SIGTERM);
+  signal_all(SIGCONT);  // A stopped process would never see it.
+  kill_at_ns_ = now_ns() + kGraceNs;
+}
+
+// To the groups of the ranks that live: a group whose leader is gone is left to kill_leftovers().
+void Job::signal_all(int signal) const {
+  for (const Rank& rank : ranks_) {
+    if (rank.alive) kill(-rank.pid, signal);
+  }
+}
+
+bool Job::anyone_alive() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.alive; });
+}
+
+// Ends every child we still have; theirs become ours as they end.
+void Job::kill_leftovers() {
+  guard_.stop();
+  const std::string path = fmt::format("/proc/self/task/{}/children", getpid());
+  while (true) {
+    std::ifstream children(path);
+    for (pid_t pid; children >> pid;) kill(pid, SIGKILL);
+    if (waitpid(-1, nullptr, 0) < 0 && errno == ECHILD) return;
+  }
+}
+
+// All who could write have ended, so the pipes have too. A signal gives up on a reader of our
+// output that does not read; a second without news gives up on a pipe that somebody else holds.
+void Job::flush_output() {
+  signalfd_siginfo info;
+  while (!relay_.done()) {
+    std::vector<pollfd> polls = {{signal_fd_, POLLIN, 0}};
+    relay_.append_polls(polls);
+    const int ready = poll(polls.data(), polls.size(), 1000);
+    if (ready == 0 && !relay_.has_pending()) relay_.finish();
+    relay_.pump();
+    while (read(signal_fd_, &info, sizeof(info)) == ssize_t(sizeof(info))) {
+      if (info.ssi_signo != SIGCHLD) return;
+    }
+  }
+}
+
+}  // namespace
+
+Result<int> launch(const LaunchConfig& config, const JobEnvironment& environment) {
+  return Job(config, environment).run();
+}
+
+}  // namespace sk::tools

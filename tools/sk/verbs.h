@@ -1,0 +1,9 @@
+// The verbs of the `sk` command: one function and one file each. main.cpp holds the table.
+#ifndef SK_TOOLS_SK_VERBS_H_
+#define SK_TOOLS_SK_VERBS_H_
+
+// argv[0] is the verb. The value is the exit status: 0, 2 for a wrong command line, else as the
+// verb's help says.
+int run_run(int argc, char** argv);
+
+#endif  // SK_TOOLS_SK_VERBS_H_
