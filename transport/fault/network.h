@@ -1,0 +1,74 @@
+// The messages under way, and who is dead.
+#ifndef SK_TRANSPORT_FAULT_NETWORK_H_
+#define SK_TRANSPORT_FAULT_NETWORK_H_
+
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "transport/fault/fault.h"
+
+namespace sk::fault {
+
+struct Message {
+  enum class Kind { kPut, kPost, kEnter };
+  Kind kind = Kind::kPost;
+  uint32_t from = 0;
+  uint32_t to = 0;
+  Session* session = nullptr;  // Of the inner endpoint: `from`'s session to `to`.
+  uint32_t passed_over = 0;
+
+  uint32_t signal = 0;
+  uint32_t add = 0;
+  struct Piece {
+    uint64_t offset;  // In the peer's segment.
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Piece> pieces;  // Of a put: what has not arrived yet, in order of arrival.
+
+  EntryLane lane = kCollectiveLane;
+  uint64_t seq = 0;
+  uint64_t fingerprint = 0;
+  uint64_t operand[kEntryOperandMax] = {};
+  uint64_t call[3] = {};
+};
+
+class Network final : public FaultNetwork, public std::enable_shared_from_this<Network> {
+ public:
+  explicit Network(const FaultConfig& config) : config_(config), random_(config.seed) {}
+
+  std::unique_ptr<Endpoint> wrap(std::unique_ptr<Endpoint> inner) override;
+  void kill(uint32_t rank) override;
+
+  // Takes the message over. The status is that of whatever was delivered by the way.
+  Status send(Message message);
+  // Cuts `bytes` into pieces in the order in which they will arrive.
+  std::vector<Message::Piece> cut(uint64_t offset, const void* src, size_t bytes, bool whole);
+  // Delivers some of what is held; at least one message where there is any.
+  Status drive();
+  // Delivers all that `rank` has sent: before its sessions go.
+  void flush(uint32_t rank);
+  // The first rank that was killed, or FaultConfig::kNobody.
+  uint32_t killed() const;
+
+ private:
+  bool chance(uint32_t percent) { return random_() % 100 < percent; }
+  bool dead(const Message& message) const {
+    return killed_.contains(message.from) || killed_.contains(message.to);
+  }
+  Status deliver(Message& message, bool& done);
+  Status deliver_some(uint32_t percent, bool at_least_one);
+
+  const FaultConfig config_;
+  mutable std::mutex mutex_;
+  std::mt19937_64 random_;
+  std::vector<Message> held_;
+  std::set<uint32_t> killed_;
+  uint64_t sent_by_victim_ = 0;
+};
+
+}  // namespace sk::fault
+
+#endif  // SK_TRANSPORT_FAULT_NETWORK_H_
