@@ -1,4 +1,4 @@
-// A bootstrap through memory that all ranks share: threads, or children forked with it mapped.
+// A bootstrap through memory that all ranks share: threads, or processes that map the same.
 //
 // For tests only: it waits by yielding, and a rank that never comes is simply never started.
 #ifndef SK_TESTS_SUPPORT_MEM_BOOTSTRAP_H_

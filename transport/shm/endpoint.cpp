@@ -29,17 +29,22 @@ Status ShmSession::put(PutTarget dst, const void* src, size_t bytes, uint32_t si
     return error(SK_ERR_INTERNAL, "put of {} bytes at {} into a segment of {}", bytes, dst.offset,
                  segment_bytes_);
   }
+  if (signal >= signal_count_max_) [[unlikely]]
+    return no_such_signal(signal);
   // A size beyond the caches makes memcpy() store past them, and it fences those stores itself.
   if (bytes != 0) memcpy(peer_ + dst.offset, src, bytes);
-  return post(signal, add);
+  add_to(signal, add);
+  return {};
+}
+
+Status ShmSession::no_such_signal(uint32_t signal) const {
+  return error(SK_ERR_INTERNAL, "signal {} of {}", signal, signal_count_max_);
 }
 
 Status ShmSession::post(uint32_t signal, uint32_t add) {
-  if (signal >= signal_count_max_) [[unlikely]] {
-    return error(SK_ERR_INTERNAL, "post to signal {} of {}", signal, signal_count_max_);
-  }
-  signals_[signal].value.fetch_add(add, std::memory_order_release);
-  ring_sleeper();
+  if (signal >= signal_count_max_) [[unlikely]]
+    return no_such_signal(signal);
+  add_to(signal, add);
   return {};
 }
 

@@ -31,6 +31,14 @@ class ShmSession final : public Session {
   void ring();
 
  private:
+  Status no_such_signal(uint32_t signal) const;
+  // Not load, then store: the load would fetch the line from the peer that polls it, and only then
+  // would the store fetch it again for itself; one read-modify-write takes it once. It also lets
+  // several workers of a rank post one signal.
+  void add_to(uint32_t signal, uint32_t add) {
+    signals_[signal].value.fetch_add(add, std::memory_order_release);
+    ring_sleeper();
+  }
   void ring_sleeper() {
     if (header().sleeping.load(std::memory_order_relaxed) != 0) [[unlikely]]
       ring();

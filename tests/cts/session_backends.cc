@@ -1,0 +1,115 @@
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tests/cts/registry.h"
+#include "transport/fault/fault.h"
+#include "transport/shm/shm.h"
+
+namespace sk::cts {
+namespace {
+
+using testing_support::Connect;
+using testing_support::StageSpec;
+
+constexpr int64_t kConnectTimeoutNs = 60'000'000'000;
+
+std::string always() { return ""; }
+
+std::string with_pidfd() {
+  const int fd = static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0));
+  if (fd < 0) return "this kernel has no pidfd_open()";
+  close(fd);
+  return "";
+}
+
+Connect shm(const ShmConfig& config) {
+  return [config](Bootstrap& bootstrap, const SegmentLayout& layout) {
+    return connect_shm(bootstrap, layout, config);
+  };
+}
+
+std::function<Connect(const StageSpec&)> open_shm(ShmConfig config) {
+  config.timeout_ns = kConnectTimeoutNs;
+  return [config](const StageSpec&) { return shm(config); };
+}
+
+// Ranks of one process share a network; the victim dies there, not by a signal.
+Connect open_fault(const StageSpec& spec) {
+  FaultConfig faults = {.seed = spec.seed};
+  if (spec.processes == 0 && spec.body == "traffic" && spec.numbers[kVictim] != kNoVictim) {
+    faults.kill_rank = static_cast<uint32_t>(spec.numbers[kVictim]);
+    faults.kill_message = spec.numbers[kVictimCount];
+  }
+  const Connect inner = shm({.timeout_ns = kConnectTimeoutNs});
+  return
+      [inner, network = make_fault_network(faults)](
+          Bootstrap& bootstrap, const SegmentLayout& layout) -> Result<std::unique_ptr<Endpoint>> {
+        SK_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> endpoint, inner(bootstrap, layout));
+        return network->wrap(std::move(endpoint));
+      };
+}
+
+constexpr uint32_t kOneEach = 64;  // Processes: more than ranks_max ranks.
+
+}  // namespace
+
+const std::vector<SessionBackend>& session_backends() {
+  const Exclusion threads_cannot_die = {"KilledRanksAreNamed",
+                                        "a thread cannot be killed without its process"};
+  static const std::vector<SessionBackend> backends = {
+      {.name = "shm_threads",
+       .processes_max = 0,
+       .skip_reason = always,
+       .open = open_shm({}),
+       .exclusions = {threads_cannot_die}},
+      {.name = "shm_threads_put_only",
+       .processes_max = 0,
+       .skip_reason = always,
+       .open = open_shm({.hide_mapped = true}),
+       .exclusions = {threads_cannot_die}},
+      {.name = "shm_processes",
+       .processes_max = kOneEach,
+       .skip_reason = with_pidfd,
+       .open = open_shm({}),
+       .exclusions = {}},
+      {.name = "shm_processes_put_only",
+       .processes_max = kOneEach,
+       .skip_reason = with_pidfd,
+       .open = open_shm({.hide_mapped = true}),
+       .exclusions = {}},
+      {.name = "shm_processes_no_pidfd",
+       .processes_max = kOneEach,
+       .skip_reason = always,
+       .open = open_shm({.hide_pidfd = true}),
+       .exclusions = {}},
+      {.name = "shm_threads_in_processes",
+       .processes_max = 2,
+       .skip_reason = with_pidfd,
+       .open = open_shm({}),
+       .exclusions = {}},
+      {.name = "fault_shm_threads",
+       .processes_max = 0,
+       .skip_reason = always,
+       .open = open_fault,
+       .exclusions = {}},
+      {.name = "fault_shm_processes",
+       .processes_max = kOneEach,
+       .skip_reason = with_pidfd,
+       .open = open_fault,
+       .exclusions = {}},
+  };
+  return backends;
+}
+
+}  // namespace sk::cts
+
+namespace sk::testing_support {
+
+Result<Connect> connect_of(const StageSpec& spec) {
+  for (const cts::SessionBackend& backend : cts::session_backends()) {
+    if (backend.name == spec.backend) return backend.open(spec);
+  }
+  return error(SK_ERR_INVALID_ARGUMENT, "no backend is named {}", spec.backend);
+}
+
+}  // namespace sk::testing_support
