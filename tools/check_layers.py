@@ -28,8 +28,8 @@ LEVELS = {
     "lib/op": 2,
     "lib/topo": 2,
     "transport": 2,  # The contracts: session, capabilities, memory.
+    "transport/bootstrap": 2,
     "lib/plan": 3,
-    "transport/bootstrap": 3,
     "transport/shm": 3,
     "transport/tcp": 3,
     "transport/fault": 3,
@@ -48,7 +48,8 @@ LEVELS = {
     "lib/api": 7,
     "cuda": 8,
     "tools": 8,
-    "tests": 9,
+    "tests/support": 9,
+    "tests": 10,
     "bench": 9,
 }
 C_ABI_ONLY = ("bindings", "examples")

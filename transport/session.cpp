@@ -1,5 +1,9 @@
 #include "transport/session.h"
 
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
 namespace sk {
 namespace {
 
@@ -14,10 +18,30 @@ static_assert(sizeof(SegmentHeader) <= kPage);
 
 }  // namespace
 
+void SegmentHeader::set_reason(const std::string& text) {
+  char bytes[kReasonBytesMax] = {};
+  memcpy(bytes, text.data(), std::min(text.size(), sizeof(bytes)));
+  for (size_t i = 0; i < std::size(reason_words); ++i) {
+    uint64_t word = 0;
+    memcpy(&word, bytes + 8 * i, sizeof(word));
+    reason_words[i].store(word, std::memory_order_relaxed);
+  }
+}
+
+std::string SegmentHeader::reason() const {
+  char bytes[kReasonBytesMax] = {};
+  for (size_t i = 0; i < std::size(reason_words); ++i) {
+    const uint64_t word = reason_words[i].load(std::memory_order_relaxed);
+    memcpy(bytes + 8 * i, &word, sizeof(word));
+  }
+  return std::string(bytes, strnlen(bytes, sizeof(bytes)));
+}
+
 uint64_t SegmentLayout::entry_offset() const { return kPage; }
 
 uint64_t SegmentLayout::signal_offset() const {
-  return entry_offset() + round_up(uint64_t{world_size} * kEntryLaneCount * 2 * sizeof(EntrySlot), kPage);
+  return entry_offset() +
+         round_up(uint64_t{world_size} * kEntryLaneCount * 2 * sizeof(EntrySlot), kPage);
 }
 
 uint64_t SegmentLayout::workspace_offset() const {

@@ -82,7 +82,13 @@ struct alignas(64) SegmentHeader {
   std::atomic<uint32_t> sleeping;    // Threads of the owner that sleep, or are about to.
   std::atomic<uint32_t> doorbell;    // Futex word.
   std::atomic<uint32_t> left;        // 1 once the owner has freed its endpoint.
-  char reason[208];  // Why the owner has aborted; written once, by the owner, before abort words.
+
+  // Why the owner has aborted: text in words, so that reading it is no race whoever announced it.
+  // Written once, by the owner, before the first abort word.
+  static constexpr size_t kReasonBytesMax = 208;
+  std::atomic<uint64_t> reason_words[kReasonBytesMax / 8];
+  void set_reason(const std::string& text);  // Cut to kReasonBytesMax.
+  std::string reason() const;
 };
 inline constexpr int64_t kSleepNsMax = 1'000'000;
 

@@ -47,13 +47,14 @@ class SessionCts : public testing::TestWithParam<SessionBackend> {
       if (test.substr(0, test.find('/')) == exclusion.test) GTEST_SKIP() << exclusion.reason;
     }
     if (const std::string why = GetParam().skip_reason(); !why.empty()) GTEST_SKIP() << why;
+    std::thread([] {}).join();  // Sanitizers start a thread of their own with the first one.
     descriptors_ = open_descriptors();
-    threads_ = threads();
+    threads_ = settled_threads();
   }
   void TearDown() override {
     if (IsSkipped()) return;
     EXPECT_EQ(open_descriptors(), descriptors_);
-    EXPECT_EQ(threads(), threads_);
+    EXPECT_EQ(settled_threads(), threads_);
     EXPECT_EQ(mapped_segments(), 0u);
   }
 
@@ -112,6 +113,16 @@ class SessionCts : public testing::TestWithParam<SessionBackend> {
   static uint64_t base_seed() {
     const char* given = getenv("SK_SEED");
     return given != nullptr ? std::stoull(given) : testing::UnitTest::GetInstance()->random_seed();
+  }
+
+  // A joined thread stays in /proc for a moment.
+  size_t settled_threads() const {
+    size_t count = threads();
+    for (int i = 0; i < 10'000 && count > std::max<size_t>(threads_, 1); ++i) {
+      std::this_thread::yield();
+      count = threads();
+    }
+    return count;
   }
 
   mutable uint64_t worlds_ = 0;

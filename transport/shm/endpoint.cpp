@@ -135,10 +135,7 @@ void ShmEndpoint::find_peers_that_left() {
 void ShmEndpoint::abort(AbortCause cause, uint32_t rank, const std::string& reason) {
   if (cause == AbortCause::kAborted || cause == AbortCause::kTimeout) {
     const std::lock_guard lock(reason_mutex_);
-    SegmentHeader& own = header();
-    if (!std::exchange(reason_written_, true)) {
-      strncpy(own.reason, reason.c_str(), sizeof(own.reason) - 1);  // The last byte stays zero.
-    }
+    if (!std::exchange(reason_written_, true)) header().set_reason(reason);
   }
   // Rank 0's word decides which of several causes is the first one; its memory outlives it.
   uint32_t word = 0;

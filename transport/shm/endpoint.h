@@ -80,7 +80,7 @@ class ShmEndpoint final : public Endpoint {
 
  private:
   bool has_left(uint32_t peer) const;
-  std::string reason_of(uint32_t rank) const { return peers_[rank].segment->header().reason; }
+  std::string reason_of(uint32_t rank) const { return peers_[rank].segment->header().reason(); }
   void find_dead_processes();
   void find_peers_that_left();
 

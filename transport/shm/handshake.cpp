@@ -124,7 +124,7 @@ Status Exchange::gave_up(const Peer& peer) {
   return error(SK_ERR_PEER_LOST, "rank {} gave up while connecting", peer.rank);
 }
 
-// Leaves peer.outgoing empty where the peer's queue is full for now.
+// Leaves peer.outgoing empty where the peer's queue is full.
 Status Exchange::send_to(Peer& peer) {
   SK_ASSIGN_OR_RETURN(Fd socket, open_socket());
   sockaddr_un address;
