@@ -66,11 +66,6 @@ enum sk_is_complete {
 /** A controller with its ranks, seen from the one who asks. */
 typedef struct sk_session sk_session;
 
-enum sk_session_flags {
-  /** The ranks end with this session's last owner at once, without the lease. */
-  SK_SESSION_NO_LEASE = 1
-};
-
 /** Zero means default. Fields are only ever appended. Borrowed for the call. */
 typedef struct sk_session_config {
   uint32_t struct_size;    /**< sizeof(sk_session_config) where the caller was compiled. */
@@ -83,7 +78,7 @@ typedef struct sk_session_config {
                                 program if it is `sk`, the one beside libsk, the one in PATH. */
   int64_t start_timeout_ms; /**< Longest wait for a rank's sk_worker_join(); 0 is 60,000. */
   int64_t lease_ms;  /**< How long controller and ranks outlive a lost session; 0: not at all. */
-  uint32_t flags;    /**< enum sk_session_flags; unknown bits are refused. */
+  uint32_t flags;    /**< 0; unknown bits are refused. */
   uint32_t reserved; /**< 0. */
 } sk_session_config;
 
@@ -143,19 +138,17 @@ enum sk_event_kind {
 };
 
 enum sk_session_state {
-  SK_SESSION_STARTING = 1,
-  SK_SESSION_IDLE = 2,
-  SK_SESSION_BUSY = 3,
-  SK_SESSION_DEGRADED = 4, /**< Idle, but not all ranks can run cells. */
-  SK_SESSION_OVER = 5      /**< The controller is gone or ended; the last event. */
+  SK_SESSION_STARTING = 1, /**< Ranks are coming up; cells wait. */
+  SK_SESSION_READY = 2,    /**< Every rank can run cells. */
+  SK_SESSION_DEGRADED =
+      3,              /**< Not every rank can; cells that name such a rank end with an error. */
+  SK_SESSION_OVER = 4 /**< The controller ended or is lost; the last event. */
 };
 
 enum sk_rank_state {
-  SK_RANK_STARTING = 1,
-  SK_RANK_IDLE = 2,
-  SK_RANK_BUSY = 3,
-  SK_RANK_STUCK = 4, /**< Did not answer an interrupt; its cell was ended without it. */
-  SK_RANK_DEAD = 5
+  SK_RANK_READY = 1, /**< Again, after it was stuck. */
+  SK_RANK_STUCK = 2, /**< Did not answer an interrupt; its cell was ended without it. */
+  SK_RANK_DEAD = 3   /**< `text` has the cause: exit code or signal, last lines on stderr. */
 };
 
 /** One event, already merged over ranks. Fields are only ever appended; those that a kind does not

@@ -1,0 +1,208 @@
+#include "lib/control/agent.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include <algorithm>
+
+namespace sk::control {
+namespace {
+
+constexpr size_t kTailBytesMax = 8192;
+constexpr size_t kTailLines = 20;
+
+// The last kTailLines lines of `text`.
+std::string last_lines(const std::string& text) {
+  size_t begin = text.size();
+  for (size_t lines = 0; begin > 0; --begin)
+    if (text[begin - 1] == '\n' && begin < text.size() && ++lines == kTailLines) break;
+  return text.substr(begin);
+}
+
+}  // namespace
+
+std::vector<std::string> rank_environment(uint32_t rank, uint32_t world_size,
+                                          const std::string& master_addr, uint16_t master_port,
+                                          const std::string& job) {
+  const std::string r = std::to_string(rank), n = std::to_string(world_size);
+  const std::string port = std::to_string(master_port);
+  return {"RANK=" + r,
+          "WORLD_SIZE=" + n,
+          "LOCAL_RANK=" + r,
+          "LOCAL_WORLD_SIZE=" + n,
+          "GROUP_RANK=0",
+          "GROUP_WORLD_SIZE=1",
+          "ROLE_NAME=default",
+          "ROLE_RANK=" + r,
+          "ROLE_WORLD_SIZE=" + n,
+          "MASTER_ADDR=" + master_addr,
+          "MASTER_PORT=" + port,
+          "TORCHELASTIC_RESTART_COUNT=0",
+          "TORCHELASTIC_MAX_RESTARTS=0",
+          "TORCHELASTIC_RUN_ID=" + job,
+          "JAX_COORDINATOR_ADDRESS=" + master_addr + ":" + port,
+          "JAX_PROCESS_ID=" + r,
+          "JAX_NUM_PROCESSES=" + n,
+          "SK_JOB_ID=" + job};
+}
+
+Agent::Agent(AgentPorts& ports, AgentEvents& events, AgentTimers timers)
+    : ports_(ports), events_(events), timers_(timers) {}
+
+void Agent::start(const Open& open, const std::string& job, uint16_t master_port, int64_t now_ns) {
+  ranks_.resize(open.ranks);
+  for (uint32_t rank = 0; rank < open.ranks; ++rank) {
+    std::vector<std::string> env = open.env;
+    for (std::string& line : rank_environment(rank, open.ranks, "127.0.0.1", master_port, job))
+      env.push_back(std::move(line));
+    ranks_[rank].heard_ns = now_ns;
+    ranks_[rank].state = State::kStarting;
+    const Status status = ports_.spawn(rank, open.argv, env, open.cwd);
+    if (status.ok()) continue;
+    ranks_[rank].state = State::kGone;
+    events_.rank_dead(rank, "could not be started: " + status.message(), now_ns);
+  }
+}
+
+void Agent::on_message(uint32_t rank, Message message, int64_t now_ns) {
+  Rank& r = ranks_[rank];
+  if (r.state != State::kStarting && r.state != State::kReady) return;
+  r.heard_ns = now_ns;
+  if (std::holds_alternative<Heartbeat>(message)) return;
+  if (const auto* hello = std::get_if<Hello>(&message)) {
+    if (r.state == State::kReady) return kill(rank, "said hello twice");
+    if (hello->rank != rank) return kill(rank, "joined as rank " + std::to_string(hello->rank));
+    r.state = State::kReady;
+    r.captures = hello->captures;
+    r.tail.clear();
+    if (hello->captures) ports_.hand_over_capture(rank);
+    ports_.send(rank, Welcome{});
+    return events_.rank_ready(rank, now_ns);
+  }
+  if (r.state != State::kReady) return kill(rank, "spoke before its hello");
+  events_.rank_message(rank, std::move(message), now_ns);
+}
+
+// Before the hello, and from what a dead rank left in its pipes, only the reason of a failure is
+// wanted. A rank that does not capture itself has its text passed on.
+void Agent::on_captured(uint32_t rank, uint32_t stream, std::string text, int64_t now_ns) {
+  Rank& r = ranks_[rank];
+  if (stream == SK_STREAM_STDERR) {
+    r.tail += text;
+    if (r.tail.size() > 2 * kTailBytesMax) r.tail.erase(0, r.tail.size() - kTailBytesMax);
+  }
+  if (r.state != State::kReady) return;
+  Output output;  // Sequence 0: numbered by no rank.
+  output.records.push_back({now_ns, StreamRecord{stream, std::move(text)}});
+  events_.rank_message(rank, std::move(output), now_ns);
+}
+
+void Agent::on_link_broken(uint32_t rank, const std::string& why, int64_t now_ns) {
+  Rank& r = ranks_[rank];
+  if (r.state == State::kGone || phase_ != Phase::kRunning) return;
+  // A rank without its link is of no use; its end is reported when the process is gone. A process
+  // that ends by itself closes the link first: give its own cause the time of a death.
+  if (r.cause.empty() && !why.empty()) return kill(rank, why);
+  r.heard_ns = std::min(r.heard_ns, now_ns - timers_.silence_dead_ns + timers_.term_ns);
+}
+
+std::string Agent::describe(const Rank& rank, ProcessEnd end) const {
+  std::string cause;
+  if (end.signaled) {
+    const char* name = sigabbrev_np(end.code);
+    cause = "killed by signal " + std::to_string(end.code) +
+            (name != nullptr ? " (SIG" + std::string(name) + ")" : "");
+  } else {
+    cause = "exited with code " + std::to_string(end.code);
+  }
+  if (!rank.cause.empty()) cause = rank.cause + " (" + cause + ")";
+  if (rank.state == State::kStarting) cause += " before it was ready";
+  const std::string tail = last_lines(rank.tail);
+  if (!tail.empty()) cause += "; its last words:\n" + tail;
+  while (!cause.empty() && cause.back() == '\n') cause.pop_back();
+  return cause;
+}
+
+void Agent::on_exit(uint32_t rank, ProcessEnd end, int64_t now_ns) {
+  Rank& r = ranks_[rank];
+  if (r.state == State::kGone || r.state == State::kAbsent) return;
+  const std::string cause = describe(r, end);
+  r.state = State::kGone;
+  events_.rank_dead(rank, cause, now_ns);
+}
+
+void Agent::send(uint32_t rank, const Message& message) {
+  if (ranks_[rank].state == State::kReady) ports_.send(rank, message);
+}
+
+void Agent::kill(uint32_t rank, const std::string& cause) {
+  Rank& r = ranks_[rank];
+  if (r.state == State::kGone) return;
+  if (r.cause.empty()) r.cause = cause;
+  ports_.signal(rank, SIGKILL);
+}
+
+void Agent::signal_all(int signal_number) {
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank)
+    if (ranks_[rank].state == State::kStarting || ranks_[rank].state == State::kReady)
+      ports_.signal(rank, signal_number);
+}
+
+void Agent::shut_down(int64_t now_ns) {
+  if (phase_ != Phase::kRunning) return;
+  phase_ = Phase::kAsked;
+  phase_until_ns_ = now_ns + timers_.term_ns;
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    send(rank, Shutdown{});
+    // One that has not joined cannot hear us, and has nothing to save.
+    if (ranks_[rank].state == State::kStarting) ports_.signal(rank, SIGKILL);
+  }
+}
+
+void Agent::excuse_silence(int64_t now_ns) {
+  for (Rank& r : ranks_)
+    if (r.state == State::kReady) r.heard_ns = now_ns;
+}
+
+void Agent::on_time(int64_t now_ns) {
+  if (phase_ != Phase::kRunning) {
+    if (now_ns < phase_until_ns_) return;
+    signal_all(phase_ == Phase::kAsked ? SIGTERM : SIGKILL);
+    phase_ = phase_ == Phase::kAsked ? Phase::kTermed : Phase::kKilled;
+    phase_until_ns_ = now_ns + timers_.kill_ns;
+    return;
+  }
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    Rank& r = ranks_[rank];
+    const int64_t silent_ns = now_ns - r.heard_ns;
+    if (r.state == State::kStarting && silent_ns >= timers_.start_timeout_ns) {
+      kill(rank,
+           "did not join within " + std::to_string(timers_.start_timeout_ns / 1'000'000) + " ms");
+      r.heard_ns = now_ns;
+    }
+    if (r.state == State::kReady && silent_ns >= timers_.silence_dead_ns) {
+      kill(rank, "sent no heartbeat for " + std::to_string(silent_ns / 1'000'000) + " ms");
+      r.heard_ns = now_ns;
+    }
+  }
+}
+
+int64_t Agent::deadline_ns() const {
+  if (phase_ != Phase::kRunning) return all_gone() ? INT64_MAX : phase_until_ns_;
+  int64_t deadline = INT64_MAX;
+  for (const Rank& r : ranks_) {
+    if (r.state == State::kStarting)
+      deadline = std::min(deadline, r.heard_ns + timers_.start_timeout_ns);
+    if (r.state == State::kReady)
+      deadline = std::min(deadline, r.heard_ns + timers_.silence_dead_ns);
+  }
+  return deadline;
+}
+
+bool Agent::all_gone() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) {
+    return r.state == State::kGone || r.state == State::kAbsent;
+  });
+}
+
+}  // namespace sk::control

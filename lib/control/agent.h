@@ -1,0 +1,108 @@
+// The agent: starts the ranks of one host, watches them, ends them.
+//
+// A state machine: messages, ends of processes and the time go in; what it wants done goes out
+// through AgentPorts. It touches no process, socket or clock itself, so a simulation can drive it.
+#ifndef SK_LIB_CONTROL_AGENT_H_
+#define SK_LIB_CONTROL_AGENT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "lib/control/message.h"
+#include "lib/control/rank_set.h"
+
+namespace sk::control {
+
+struct AgentTimers {
+  int64_t start_timeout_ns = 60'000'000'000;
+  int64_t silence_dead_ns = 5'000'000'000;  // Ranks send a heartbeat each 500 ms.
+  int64_t term_ns = 2'000'000'000;          // From asking to SIGTERM,
+  int64_t kill_ns = 1'000'000'000;          // and from there to SIGKILL.
+};
+
+// What the agent needs done. Calls do not call back.
+class AgentPorts {
+ public:
+  virtual ~AgentPorts() = default;
+  virtual Status spawn(uint32_t rank, const std::vector<std::string>& argv,
+                       const std::vector<std::string>& env, const std::string& cwd) = 0;
+  virtual void send(uint32_t rank, const Message& message) = 0;
+  // To the rank's whole process group.
+  virtual void signal(uint32_t rank, int signal_number) = 0;
+  // From now on the rank reads its captured descriptors itself.
+  virtual void hand_over_capture(uint32_t rank) = 0;
+};
+
+// What the agent reports.
+class AgentEvents {
+ public:
+  virtual ~AgentEvents() = default;
+  virtual void rank_ready(uint32_t rank, int64_t now_ns) = 0;
+  virtual void rank_message(uint32_t rank, Message message, int64_t now_ns) = 0;
+  virtual void rank_dead(uint32_t rank, const std::string& cause, int64_t now_ns) = 0;
+};
+
+// How a process ended: an exit code, or a signal.
+struct ProcessEnd {
+  bool signaled = false;
+  int code = 0;
+};
+
+// The variables that a rank finds (docs/env.md): torchrun's, JAX's, ours.
+std::vector<std::string> rank_environment(uint32_t rank, uint32_t world_size,
+                                          const std::string& master_addr, uint16_t master_port,
+                                          const std::string& job);
+
+class Agent {
+ public:
+  Agent(AgentPorts& ports, AgentEvents& events, AgentTimers timers);
+
+  void set_start_timeout(int64_t timeout_ns) { timers_.start_timeout_ns = timeout_ns; }
+
+  // Starts `open.ranks` ranks, once. `master_port` is held by the caller until a rank takes it.
+  void start(const Open& open, const std::string& job, uint16_t master_port, int64_t now_ns);
+
+  void on_message(uint32_t rank, Message message, int64_t now_ns);
+  // Text that the rank wrote to its descriptors while it did not read them itself.
+  void on_captured(uint32_t rank, uint32_t stream, std::string text, int64_t now_ns);
+  void on_link_broken(uint32_t rank, const std::string& why, int64_t now_ns);
+  void on_exit(uint32_t rank, ProcessEnd end, int64_t now_ns);
+
+  void send(uint32_t rank, const Message& message);
+  void kill(uint32_t rank, const std::string& cause);
+  void shut_down(int64_t now_ns);
+
+  // The ranks were not listened to until now: their silence was ours.
+  void excuse_silence(int64_t now_ns);
+
+  void on_time(int64_t now_ns);
+  int64_t deadline_ns() const;
+  bool all_gone() const;
+
+ private:
+  enum class State : uint8_t { kAbsent, kStarting, kReady, kGone };
+  struct Rank {
+    State state = State::kAbsent;
+    int64_t heard_ns = 0;  // Last sign of life; start time until the first.
+    std::string tail;      // The last lines on stderr that the agent saw.
+    std::string cause;     // Why we ended it, if we did.
+    bool captures = false;
+  };
+  enum class Phase : uint8_t { kRunning, kAsked, kTermed, kKilled };
+
+  std::string describe(const Rank& rank, ProcessEnd end) const;
+  void signal_all(int signal_number);
+
+  AgentPorts& ports_;
+  AgentEvents& events_;
+  AgentTimers timers_;
+  std::vector<Rank> ranks_;
+  Phase phase_ = Phase::kRunning;
+  int64_t phase_until_ns_ = INT64_MAX;
+};
+
+}  // namespace sk::control
+
+#endif  // SK_LIB_CONTROL_AGENT_H_

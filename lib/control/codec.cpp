@@ -1,0 +1,427 @@
+#include "lib/control/codec.h"
+
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+#include <kj/exception.h>
+
+#include <cstring>
+#include <type_traits>
+
+#include "lib/control/control.capnp.h"
+
+namespace sk::control {
+namespace {
+
+constexpr uint32_t kListMax = 65'536;        // Entries of any list.
+constexpr uint64_t kMillisMax = 1ull << 40;  // 34 years: no overflow when turned into ns.
+
+kj::ArrayPtr<const kj::byte> data(const std::string& text) {
+  return {reinterpret_cast<const kj::byte*>(text.data()), text.size()};
+}
+std::string text(capnp::Data::Reader reader) {
+  return {reinterpret_cast<const char*>(reader.begin()), reader.size()};
+}
+
+template <typename Builder>
+void put_strings(Builder list, const std::vector<std::string>& strings) {
+  for (uint32_t i = 0; i < strings.size(); ++i) list.set(i, data(strings[i]));
+}
+template <typename Builder>
+void put_mimes(Builder list, const std::vector<Mime>& mimes) {
+  for (uint32_t i = 0; i < mimes.size(); ++i) {
+    list[i].setType(data(mimes[i].type));
+    list[i].setData(data(mimes[i].data));
+  }
+}
+std::vector<std::string> get_strings(capnp::List<capnp::Data>::Reader list) {
+  std::vector<std::string> out;
+  out.reserve(list.size());
+  for (auto entry : list) out.push_back(text(entry));
+  return out;
+}
+std::vector<Mime> get_mimes(capnp::List<wire::Mime>::Reader list) {
+  std::vector<Mime> out;
+  out.reserve(list.size());
+  for (auto entry : list) out.push_back({text(entry.getType()), text(entry.getData())});
+  return out;
+}
+
+void put(wire::Hello::Builder b, const Hello& m) {
+  b.setVersion(m.version);
+  b.setRank(m.rank);
+  b.setPid(m.pid);
+  b.setCaptures(m.captures);
+  b.setLanguage(data(m.language));
+}
+void put(wire::Open::Builder b, const Open& m) {
+  b.setVersion(m.version);
+  b.setRanks(m.ranks);
+  put_strings(b.initArgv(m.argv.size()), m.argv);
+  put_strings(b.initEnv(m.env.size()), m.env);
+  b.setCwd(data(m.cwd));
+  b.setStartTimeoutMs(m.start_timeout_ms);
+  b.setLeaseMs(m.lease_ms);
+}
+void put(wire::Execute::Builder b, const Execute& m) {
+  b.setCell(m.cell);
+  b.setRanks(data(m.ranks));
+  b.setCode(data(m.code));
+  b.setSilent(m.silent);
+  b.setStoreHistory(m.store_history);
+  b.setGoOn(m.go_on);
+  b.setExecutionCount(m.execution_count);
+}
+void put(wire::Ask::Builder b, const Ask& m) {
+  b.setRequest(m.request);
+  b.setKind(m.kind);
+  b.setCode(data(m.code));
+  b.setCursor(m.cursor);
+  b.setDetail(m.detail);
+}
+void put(wire::Reply::Builder b, const Reply& m) {
+  b.setRequest(m.request);
+  b.setStatus(m.status);
+  b.setAnswer(m.answer);
+  b.setStart(m.start);
+  b.setEnd(m.end);
+  put_strings(b.initStrings(m.strings.size()), m.strings);
+  put_mimes(b.initMimes(m.mimes.size()), m.mimes);
+  b.setText(data(m.text));
+}
+void put(wire::Record::Builder b, const Record& m) {
+  b.setTimeNs(m.time_ns);
+  if (const auto* stream = std::get_if<StreamRecord>(&m.body)) {
+    auto s = b.initStream();
+    s.setStream(stream->stream);
+    s.setText(data(stream->text));
+  } else if (const auto* display = std::get_if<DisplayRecord>(&m.body)) {
+    auto d = b.initDisplay();
+    d.setKind(display->kind);
+    put_mimes(d.initMimes(display->mimes.size()), display->mimes);
+    d.setDisplayId(data(display->display_id));
+  } else if (const auto* error = std::get_if<ErrorRecord>(&m.body)) {
+    auto e = b.initError();
+    e.setEname(data(error->ename));
+    e.setEvalue(data(error->evalue));
+    put_strings(e.initTraceback(error->traceback.size()), error->traceback);
+    e.setFlags(error->flags);
+  }
+}
+void put(wire::Event::Builder b, const Event& m) {
+  b.setKind(m.kind);
+  b.setSeq(m.seq);
+  b.setCell(m.cell);
+  b.setRanks(data(m.ranks));
+  b.setAllRanks(m.all_ranks);
+  b.setStatus(m.status);
+  b.setStream(m.stream);
+  b.setDisplay(m.display);
+  b.setText(data(m.text));
+  b.setEname(data(m.ename));
+  b.setEvalue(data(m.evalue));
+  put_strings(b.initTraceback(m.traceback.size()), m.traceback);
+  put_mimes(b.initMimes(m.mimes.size()), m.mimes);
+  b.setDisplayId(data(m.display_id));
+  if (m.kind == SK_EVENT_REPLY) put(b.initReply(), m.reply);
+}
+
+struct Put {
+  wire::Message::Builder b;
+  void operator()(const Hello& m) { put(b.initHello(), m); }
+  void operator()(const Welcome& m) { b.initWelcome().setVersion(m.version); }
+  void operator()(const Heartbeat& m) { b.initHeartbeat().setCell(m.cell); }
+  void operator()(const Open& m) { put(b.initOpen(), m); }
+  void operator()(const Execute& m) { put(b.initExecute(), m); }
+  void operator()(const Interrupt& m) {
+    auto i = b.initInterrupt();
+    i.setCell(m.cell);
+    i.setLevel(m.level);
+  }
+  void operator()(const Ask& m) { put(b.initAsk(), m); }
+  void operator()(const Reply& m) { put(b.initReply(), m); }
+  void operator()(const Output& m) {
+    auto o = b.initOutput();
+    o.setCell(m.cell);
+    o.setSeq(m.seq);
+    auto records = o.initRecords(m.records.size());
+    for (uint32_t i = 0; i < m.records.size(); ++i) put(records[i], m.records[i]);
+  }
+  void operator()(const Done& m) {
+    auto d = b.initDone();
+    d.setCell(m.cell);
+    d.setStatus(m.status);
+    d.setSeqLast(m.seq_last);
+  }
+  void operator()(const Event& m) { put(b.initEvent(), m); }
+  void operator()(const Shutdown&) { b.setShutdown(); }
+  void operator()(const Fragment& m) {
+    auto f = b.initFragment();
+    f.setTotalBytes(m.total_bytes);
+    f.setOffset(m.offset);
+    f.setData(data(m.data));
+  }
+};
+
+// An upper bound of the encoded size, so that the message is built in one segment.
+struct Size {
+  uint64_t bytes = 512;
+  void add(const std::string& s) { bytes += s.size() + 24; }
+  void add(const std::vector<std::string>& v) {
+    for (const auto& s : v) add(s);
+  }
+  void add(const std::vector<Mime>& v) {
+    for (const auto& m : v) add(m.type), add(m.data), bytes += 24;
+  }
+  void add(const Reply& m) { add(m.strings), add(m.mimes), add(m.text); }
+  void operator()(const Hello& m) { add(m.language); }
+  void operator()(const Open& m) { add(m.argv), add(m.env), add(m.cwd); }
+  void operator()(const Execute& m) { add(m.code), add(m.ranks); }
+  void operator()(const Ask& m) { add(m.code); }
+  void operator()(const Reply& m) { add(m); }
+  void operator()(const Output& m) {
+    for (const Record& r : m.records) {
+      bytes += 64;
+      if (const auto* s = std::get_if<StreamRecord>(&r.body)) bytes += 40, add(s->text);
+      if (const auto* d = std::get_if<DisplayRecord>(&r.body))
+        bytes += 40, add(d->mimes), add(d->display_id);
+      if (const auto* e = std::get_if<ErrorRecord>(&r.body))
+        bytes += 40, add(e->ename), add(e->evalue), add(e->traceback);
+    }
+  }
+  void operator()(const Event& m) {
+    add(m.ranks), add(m.text), add(m.ename), add(m.evalue), add(m.traceback), add(m.mimes);
+    add(m.display_id), add(m.reply);
+  }
+  void operator()(const Fragment& m) { add(m.data); }
+  template <typename Other>
+  void operator()(const Other&) {}
+};
+
+Status bad(const char* field, uint64_t value) {
+  return error(SK_ERR_TRANSPORT, "control message: {} is {}", field, value);
+}
+
+// Checks shared by several messages. MIME types are short printable ASCII with a slash.
+Status check(const std::vector<Mime>& mimes) {
+  if (mimes.size() > 256) return bad("number of MIME types", mimes.size());
+  for (const Mime& mime : mimes) {
+    if (mime.type.empty() || mime.type.size() > 255) return bad("MIME type size", mime.type.size());
+    if (mime.type.find('/') == std::string::npos) return bad("MIME type slash count", 0);
+    for (unsigned char c : mime.type)
+      if (c <= 0x20 || c >= 0x7f) return bad("MIME type character", c);
+  }
+  return {};
+}
+
+Result<Message> get(wire::Hello::Reader r) {
+  Hello m{r.getVersion(), r.getRank(), r.getPid(), r.getCaptures(), text(r.getLanguage())};
+  if (m.version != kProtocolVersion)
+    return error(SK_ERR_TRANSPORT, "protocol version {} meets {}", m.version, kProtocolVersion);
+  if (m.rank >= kRankCountMax) return bad("rank", m.rank);
+  if (m.language.size() > 256) return bad("language size", m.language.size());
+  return Message(std::move(m));
+}
+Result<Message> get(wire::Welcome::Reader r) {
+  if (r.getVersion() != kProtocolVersion)
+    return error(SK_ERR_TRANSPORT, "protocol version {} meets {}", r.getVersion(),
+                 kProtocolVersion);
+  return Message(Welcome{r.getVersion()});
+}
+Result<Message> get(wire::Open::Reader r) {
+  Open m{r.getVersion(),          r.getRanks(),     get_strings(r.getArgv()),
+         get_strings(r.getEnv()), text(r.getCwd()), r.getStartTimeoutMs(),
+         r.getLeaseMs()};
+  if (m.version != kProtocolVersion)
+    return error(SK_ERR_TRANSPORT, "protocol version {} meets {}", m.version, kProtocolVersion);
+  if (m.ranks < 1 || m.ranks > kRankCountMax) return bad("ranks", m.ranks);
+  if (m.argv.empty() || m.argv[0].empty()) return bad("argv size", m.argv.size());
+  if (m.start_timeout_ms > kMillisMax) return bad("start timeout", m.start_timeout_ms);
+  if (m.lease_ms > kMillisMax) return bad("lease", m.lease_ms);
+  for (const auto* list : {&m.argv, &m.env})
+    for (const std::string& s : *list)
+      if (s.find('\0') != std::string::npos) return bad("NUL in argv or env at", s.find('\0'));
+  for (const std::string& s : m.env)
+    if (s.find('=') == std::string::npos || s[0] == '=') return bad("env entry's '=' position", 0);
+  if (m.cwd.find('\0') != std::string::npos) return bad("NUL in cwd at", m.cwd.find('\0'));
+  return Message(std::move(m));
+}
+Result<Message> get(wire::Execute::Reader r) {
+  Execute m{r.getCell(),         text(r.getRanks()), text(r.getCode()),    r.getSilent(),
+            r.getStoreHistory(), r.getGoOn(),        r.getExecutionCount()};
+  if (m.cell == 0) return bad("cell", m.cell);
+  if (m.execution_count < 0) return bad("execution count sign", 1);
+  if (m.ranks.size() > 65'536) return bad("rank set size", m.ranks.size());
+  return Message(std::move(m));
+}
+Result<Message> get(wire::Interrupt::Reader r) {
+  if (r.getLevel() > 3) return bad("interrupt level", r.getLevel());
+  return Message(Interrupt{r.getCell(), r.getLevel()});
+}
+Result<Message> get(wire::Ask::Reader r) {
+  Ask m{r.getRequest(), r.getKind(), text(r.getCode()), r.getCursor(), r.getDetail()};
+  if (m.kind < SK_REQUEST_COMPLETE || m.kind > SK_REQUEST_IS_COMPLETE)
+    return bad("kind of question", m.kind);
+  if (m.cursor > m.code.size()) return bad("cursor", m.cursor);
+  if (m.detail < 0 || m.detail > 1) return bad("detail", static_cast<uint32_t>(m.detail));
+  return Message(std::move(m));
+}
+Result<Reply> get_reply(wire::Reply::Reader r) {
+  Reply m{r.getRequest(),
+          r.getStatus(),
+          r.getAnswer(),
+          r.getStart(),
+          r.getEnd(),
+          get_strings(r.getStrings()),
+          get_mimes(r.getMimes()),
+          text(r.getText())};
+  if (m.start > m.end) return bad("start of the replaced text", m.start);
+  if (m.answer < 0 || m.answer > 3) return bad("answer", static_cast<uint32_t>(m.answer));
+  if (m.strings.size() > kListMax) return bad("number of matches", m.strings.size());
+  SK_RETURN_IF_ERROR(check(m.mimes));
+  return m;
+}
+Result<Message> get(wire::Reply::Reader r) {
+  SK_ASSIGN_OR_RETURN(Reply m, get_reply(r));
+  return Message(std::move(m));
+}
+Result<Record> get_record(wire::Record::Reader r) {
+  switch (r.which()) {
+    case wire::Record::STREAM: {
+      StreamRecord m{r.getStream().getStream(), text(r.getStream().getText())};
+      if (m.stream != SK_STREAM_STDOUT && m.stream != SK_STREAM_STDERR)
+        return bad("stream", m.stream);
+      return Record{r.getTimeNs(), std::move(m)};
+    }
+    case wire::Record::DISPLAY: {
+      auto d = r.getDisplay();
+      DisplayRecord m{d.getKind(), get_mimes(d.getMimes()), text(d.getDisplayId())};
+      if (m.kind < SK_DISPLAY_DATA || m.kind > SK_DISPLAY_CLEAR_WAIT)
+        return bad("kind of display", m.kind);
+      if (m.display_id.size() > 4096) return bad("display id size", m.display_id.size());
+      SK_RETURN_IF_ERROR(check(m.mimes));
+      return Record{r.getTimeNs(), std::move(m)};
+    }
+    case wire::Record::ERROR: {
+      auto e = r.getError();
+      ErrorRecord m{text(e.getEname()), text(e.getEvalue()), get_strings(e.getTraceback()),
+                    e.getFlags()};
+      if (m.flags > 3) return bad("error flags", m.flags);
+      return Record{r.getTimeNs(), std::move(m)};
+    }
+  }
+  return bad("kind of record", static_cast<uint32_t>(r.which()));
+}
+Result<Message> get(wire::Output::Reader r) {
+  Output m{r.getCell(), r.getSeq(), {}};
+  if (m.seq == 0) return bad("sequence number", 0);
+  if (r.getRecords().size() > kListMax) return bad("number of records", r.getRecords().size());
+  for (auto entry : r.getRecords()) {
+    SK_ASSIGN_OR_RETURN(Record record, get_record(entry));
+    m.records.push_back(std::move(record));
+  }
+  return Message(std::move(m));
+}
+Result<Message> get(wire::Done::Reader r) {
+  if (r.getStatus() < SK_CELL_OK || r.getStatus() > SK_CELL_ERROR)
+    return bad("status of a cell", r.getStatus());
+  return Message(Done{r.getCell(), r.getStatus(), r.getSeqLast()});
+}
+Result<Message> get(wire::Event::Reader r) {
+  Event m;
+  m.kind = r.getKind();
+  if (m.kind < SK_EVENT_STATUS || m.kind > SK_EVENT_REPLY) return bad("kind of event", m.kind);
+  m.seq = r.getSeq();
+  m.cell = r.getCell();
+  m.ranks = text(r.getRanks());
+  m.all_ranks = r.getAllRanks();
+  m.status = r.getStatus();
+  m.stream = r.getStream();
+  m.display = r.getDisplay();
+  m.text = text(r.getText());
+  m.ename = text(r.getEname());
+  m.evalue = text(r.getEvalue());
+  m.traceback = get_strings(r.getTraceback());
+  m.mimes = get_mimes(r.getMimes());
+  m.display_id = text(r.getDisplayId());
+  SK_RETURN_IF_ERROR(check(m.mimes));
+  if (m.stream > SK_STREAM_STDERR) return bad("stream", m.stream);
+  if (m.display > SK_DISPLAY_CLEAR_WAIT) return bad("kind of display", m.display);
+  if (m.kind == SK_EVENT_REPLY) {
+    SK_ASSIGN_OR_RETURN(m.reply, get_reply(r.getReply()));
+  }
+  return Message(std::move(m));
+}
+
+Result<Message> get(wire::Message::Reader r) {
+  switch (r.which()) {
+    case wire::Message::HELLO:
+      return get(r.getHello());
+    case wire::Message::WELCOME:
+      return get(r.getWelcome());
+    case wire::Message::HEARTBEAT:
+      return Message(Heartbeat{r.getHeartbeat().getCell()});
+    case wire::Message::OPEN:
+      return get(r.getOpen());
+    case wire::Message::EXECUTE:
+      return get(r.getExecute());
+    case wire::Message::INTERRUPT:
+      return get(r.getInterrupt());
+    case wire::Message::ASK:
+      return get(r.getAsk());
+    case wire::Message::REPLY:
+      return get(r.getReply());
+    case wire::Message::OUTPUT:
+      return get(r.getOutput());
+    case wire::Message::DONE:
+      return get(r.getDone());
+    case wire::Message::EVENT:
+      return get(r.getEvent());
+    case wire::Message::SHUTDOWN:
+      return Message(Shutdown{});
+    case wire::Message::FRAGMENT: {
+      auto f = r.getFragment();
+      return Message(Fragment{f.getTotalBytes(), f.getOffset(), text(f.getData())});
+    }
+  }
+  return bad("kind of message", static_cast<uint32_t>(r.which()));
+}
+
+}  // namespace
+
+std::string encode(const Message& message) {
+  Size size;
+  std::visit(size, message);
+  capnp::MallocMessageBuilder builder(static_cast<unsigned>(size.bytes / 8),
+                                      capnp::AllocationStrategy::FIXED_SIZE);
+  std::visit(Put{builder.initRoot<wire::Message>()}, message);
+  const kj::Array<capnp::word> words = capnp::messageToFlatArray(builder);
+  const auto bytes = words.asChars();
+  return {bytes.begin(), bytes.size()};
+}
+
+Result<Message> decode(std::span<const char> bytes) {
+  if (bytes.empty() || bytes.size() % sizeof(capnp::word) != 0)
+    return bad("size, not a multiple of 8:", bytes.size());
+  // Copied: the bytes may be unaligned, and the reader needs words.
+  kj::Array<capnp::word> words = kj::heapArray<capnp::word>(bytes.size() / sizeof(capnp::word));
+  std::memcpy(words.begin(), bytes.data(), bytes.size());
+  uint32_t segments_less_one = 0;
+  std::memcpy(&segments_less_one, bytes.data(), sizeof segments_less_one);
+  if (segments_less_one != 0) return bad("segments less one", segments_less_one);
+  capnp::ReaderOptions options;
+  options.traversalLimitInWords = 4 * words.size() + 64;
+  options.nestingLimit = 16;
+  Result<Message> result = error(SK_ERR_TRANSPORT, "control message: not decoded");
+  // Cap'n Proto reports malformed input by exception; it goes no further than this line.
+  const auto exception = kj::runCatchingExceptions([&] {
+    capnp::FlatArrayMessageReader reader(words, options);
+    result = get(reader.getRoot<wire::Message>());
+  });
+  KJ_IF_MAYBE (thrown, exception) {
+    return error(SK_ERR_TRANSPORT, "control message: malformed ({})",
+                 thrown->getDescription().cStr());
+  }
+  return result;
+}
+
+}  // namespace sk::control

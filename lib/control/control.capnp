@@ -1,0 +1,155 @@
+# Messages of the control plane: session <-> controller <-> rank. Serialisation only, no RPC.
+#
+# One Message per frame, or split over `fragment` frames when it is larger (framing.h). Bytes that
+# users produce are Data, never Text: they need not be UTF-8. Every field is checked in codec.cpp
+# before anything uses it. Fields and union members are only ever appended.
+@0xd1f6a1c58a0d1c27;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("sk::control::wire");
+
+struct Message {
+  union {
+    hello @0 :Hello;
+    welcome @1 :Welcome;
+    heartbeat @2 :Heartbeat;
+    open @3 :Open;
+    execute @4 :Execute;
+    interrupt @5 :Interrupt;
+    ask @6 :Ask;
+    reply @7 :Reply;
+    output @8 :Output;
+    done @9 :Done;
+    event @10 :Event;
+    shutdown @11 :Void;
+    fragment @12 :Fragment;
+  }
+}
+
+# First message of a rank, and of the controller towards a session.
+struct Hello {
+  version @0 :UInt32;
+  rank @1 :UInt32;
+  pid @2 :UInt32;
+  captures @3 :Bool;  # The rank reads its descriptors 1 and 2 itself from now on.
+  language @4 :Data;
+}
+
+struct Welcome { version @0 :UInt32; }
+
+struct Heartbeat { cell @0 :UInt64; }
+
+# Session to controller, once: what to start.
+struct Open {
+  version @0 :UInt32;
+  ranks @1 :UInt32;
+  argv @2 :List(Data);
+  env @3 :List(Data);
+  cwd @4 :Data;
+  startTimeoutMs @5 :UInt64;
+  leaseMs @6 :UInt64;
+}
+
+struct Execute {
+  cell @0 :UInt64;
+  ranks @1 :Data;  # "" is all.
+  code @2 :Data;
+  silent @3 :Bool;
+  storeHistory @4 :Bool;
+  goOn @5 :Bool;
+  executionCount @6 :Int64;
+}
+
+struct Interrupt {
+  cell @0 :UInt64;
+  level @1 :UInt32;
+}
+
+struct Ask {
+  request @0 :UInt64;
+  kind @1 :UInt32;
+  code @2 :Data;
+  cursor @3 :UInt64;
+  detail @4 :Int32;
+}
+
+struct Mime {
+  type @0 :Data;
+  data @1 :Data;
+}
+
+struct Reply {
+  request @0 :UInt64;
+  status @1 :Int32;
+  answer @2 :Int32;
+  start @3 :UInt64;
+  end @4 :UInt64;
+  strings @5 :List(Data);
+  mimes @6 :List(Mime);
+  text @7 :Data;
+}
+
+struct Stream {
+  stream @0 :UInt32;
+  text @1 :Data;
+}
+
+struct Display {
+  kind @0 :UInt32;
+  mimes @1 :List(Mime);
+  displayId @2 :Data;
+}
+
+struct Error {
+  ename @0 :Data;
+  evalue @1 :Data;
+  traceback @2 :List(Data);
+  flags @3 :UInt32;
+}
+
+struct Record {
+  timeNs @0 :Int64;  # CLOCK_MONOTONIC of the rank's host.
+  union {
+    stream @1 :Stream;
+    display @2 :Display;
+    error @3 :Error;
+  }
+}
+
+# `seq` numbers a rank's records 1, 2, 3 ... over its life; `seq` here is that of records[0].
+struct Output {
+  cell @0 :UInt64;
+  seq @1 :UInt64;
+  records @2 :List(Record);
+}
+
+struct Done {
+  cell @0 :UInt64;
+  status @1 :UInt32;
+  seqLast @2 :UInt64;  # The last record before the end, so that none can be missed.
+}
+
+# Controller to session: one sk_event.
+struct Event {
+  kind @0 :UInt32;
+  seq @1 :UInt64;
+  cell @2 :UInt64;
+  ranks @3 :Data;
+  allRanks @4 :Bool;
+  status @5 :Int32;
+  stream @6 :UInt32;
+  display @7 :UInt32;
+  text @8 :Data;
+  ename @9 :Data;
+  evalue @10 :Data;
+  traceback @11 :List(Data);
+  mimes @12 :List(Mime);
+  displayId @13 :Data;
+  reply @14 :Reply;
+}
+
+struct Fragment {
+  totalBytes @0 :UInt64;
+  offset @1 :UInt64;
+  data @2 :Data;
+}

@@ -1,0 +1,420 @@
+#include "lib/control/controller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/control/text.h"
+
+namespace sk::control {
+namespace {
+
+ErrorRecord failure(std::string ename, std::string evalue) {
+  ErrorRecord error{std::move(ename), std::move(evalue), {}, 0};
+  error.traceback.push_back(error.ename + ": " + error.evalue);
+  return error;
+}
+
+}  // namespace
+
+Controller::Controller(ControllerPorts& ports, ControllerTimers timers, std::string job,
+                       uint16_t master_port)
+    : ports_(ports),
+      timers_(timers),
+      job_(std::move(job)),
+      master_port_(master_port),
+      agent_(ports, *this, timers.agent) {}
+
+void Controller::emit(Event event) {
+  event.seq = ++event_seq_;
+  ports_.send_event(event);
+}
+
+void Controller::on_session_message(Message message, int64_t now_ns) {
+  if (const auto* open = std::get_if<Open>(&message)) return on_open(*open, now_ns);
+  if (!opened_ || ending_) return;
+  if (auto* execute = std::get_if<Execute>(&message))
+    return on_execute(std::move(*execute), now_ns);
+  if (std::holds_alternative<Interrupt>(message)) return on_interrupt(now_ns);
+  if (auto* ask = std::get_if<Ask>(&message)) return on_ask(std::move(*ask), now_ns);
+  if (std::holds_alternative<Shutdown>(message)) return end(now_ns);
+}
+
+void Controller::on_open(const Open& open, int64_t now_ns) {
+  if (opened_) return;
+  opened_ = true;
+  lease_ns_ = static_cast<int64_t>(open.lease_ms) * 1'000'000;
+  ranks_.resize(open.ranks);
+  report_state();
+  agent_.set_start_timeout(static_cast<int64_t>(open.start_timeout_ms) * 1'000'000);
+  agent_.start(open, job_, master_port_, now_ns);
+}
+
+void Controller::on_session_lost(int64_t now_ns) {
+  if (lease_ns_ == 0 || !opened_) return end(now_ns);
+  lease_until_ns_ = now_ns + lease_ns_;
+}
+
+void Controller::end(int64_t now_ns) {
+  if (ending_) return;
+  ending_ = true;
+  drop_queue();
+  agent_.shut_down(now_ns);
+  report_state();
+}
+
+bool Controller::starting() const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const Rank& r) { return r.state == RankState::kStarting; });
+}
+
+void Controller::report_state() {
+  int32_t state = SK_SESSION_READY;
+  RankSet missing;
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank)
+    if (ranks_[rank].state == RankState::kDead || ranks_[rank].state == RankState::kStuck)
+      missing.push_back(rank);
+  if (!missing.empty()) state = SK_SESSION_DEGRADED;
+  if (starting()) state = SK_SESSION_STARTING;
+  if (over()) state = SK_SESSION_OVER;
+  if (ending_ && !over()) return;
+  if (state == reported_state_) return;
+  reported_state_ = state;
+  Event event;
+  event.kind = SK_EVENT_STATUS;
+  event.status = state;
+  if (state == SK_SESSION_DEGRADED) event.text = why_not(all_ranks(ranks_.size()));
+  emit(std::move(event));
+}
+
+// ---- cells ------------------------------------------------------------------------------------
+
+void Controller::on_execute(Execute request, int64_t now_ns) {
+  queue_.push_back(std::move(request));
+  start_next(now_ns);
+}
+
+void Controller::start_next(int64_t now_ns) {
+  while (!running_ && !queue_.empty() && !starting() && !ending_) {
+    Execute request = std::move(queue_.front());
+    queue_.pop_front();
+    auto target = parse_ranks(request.ranks, static_cast<uint32_t>(ranks_.size()));
+    std::string why = target.ok() ? why_not(*target) : target.status().message();
+    if (why.empty())
+      start_cell(std::move(request), std::move(*target), now_ns);
+    else
+      refuse_cell(request, why);
+  }
+}
+
+// Why a cell cannot run on all of `target`; "" when it can. It is never run on fewer.
+std::string Controller::why_not(const RankSet& target) const {
+  std::string why;
+  RankSet stuck;
+  for (uint32_t rank : target) {
+    if (ranks_[rank].state == RankState::kDead)
+      why += fmt::format("{}rank {} is dead: {}", why.empty() ? "" : "; ", rank,
+                         ranks_[rank].dead_cause);
+    if (ranks_[rank].state == RankState::kStuck) stuck.push_back(rank);
+  }
+  if (!stuck.empty())
+    why += fmt::format("{}{} did not answer the interrupt of an earlier cell yet",
+                       why.empty() ? "" : "; ", name_ranks(stuck));
+  return why;
+}
+
+void Controller::start_cell(Execute request, RankSet target, int64_t now_ns) {
+  running_ = std::make_unique<Running>(Running{.request = std::move(request),
+                                               .target = target,
+                                               .pending = {target.begin(), target.end()},
+                                               .engine = MergeEngine(target, MergeOptions{}),
+                                               .failures = {}});
+  Event event;
+  event.kind = SK_EVENT_CELL_START;
+  event.cell = running_->request.cell;
+  event.ranks = format_ranks(target);
+  event.all_ranks = true;
+  emit(std::move(event));
+  const Message message = running_->request;
+  for (uint32_t rank : target) agent_.send(rank, message);
+  finish_cell_if_done(now_ns);
+}
+
+void Controller::refuse_cell(const Execute& request, const std::string& why) {
+  Event event;
+  event.kind = SK_EVENT_ERROR;
+  event.cell = request.cell;
+  ErrorRecord error = failure("RankUnavailable", "this cell was not run: " + why);
+  event.ename = error.ename;
+  event.evalue = error.evalue;
+  event.traceback = error.traceback;
+  emit(std::move(event));
+  Event done;
+  done.kind = SK_EVENT_CELL_DONE;
+  done.cell = request.cell;
+  done.status = SK_CELL_ERROR;
+  emit(std::move(done));
+  if (!request.go_on) drop_queue();
+}
+
+void Controller::drop_queue() {
+  for (const Execute& request : std::exchange(queue_, {})) {
+    Event done;
+    done.kind = SK_EVENT_CELL_DONE;
+    done.cell = request.cell;
+    done.status = SK_CELL_ABORTED;
+    emit(std::move(done));
+  }
+}
+
+void Controller::finish_cell_if_done(int64_t now_ns) {
+  if (!running_ || !running_->pending.empty()) return;
+  const std::unique_ptr<Running> cell = std::move(running_);
+  for (Event& event : cell->engine.finish(cell->failures, now_ns)) {
+    event.cell = cell->request.cell;
+    emit(std::move(event));
+  }
+  const bool failed = cell->failed || !cell->failures.empty() || cell->engine.has_error();
+  Event done;
+  done.kind = SK_EVENT_CELL_DONE;
+  done.cell = cell->request.cell;
+  done.ranks = format_ranks(cell->target);
+  done.all_ranks = true;
+  done.status = failed ? SK_CELL_ERROR : SK_CELL_OK;
+  emit(std::move(done));
+  report_state();
+  if (failed && !cell->request.go_on) drop_queue();
+  start_next(now_ns);
+}
+
+// ---- interrupts -------------------------------------------------------------------------------
+
+void Controller::on_interrupt(int64_t now_ns) {
+  drop_queue();
+  if (!running_) return;
+  interrupt_pending(now_ns);
+}
+
+void Controller::interrupt_pending(int64_t now_ns) {
+  if (running_->interrupts == 0) running_->interrupted_ns = now_ns;
+  const Interrupt interrupt{running_->request.cell, std::min(running_->interrupts, 1u)};
+  ++running_->interrupts;
+  for (uint32_t rank : running_->pending) agent_.send(rank, interrupt);
+}
+
+// When the cell ends without the ranks that do not answer.
+int64_t Controller::give_up_time() const {
+  return running_->interrupted_ns +
+         (running_->lost_a_rank ? timers_.death_grace_ns : timers_.give_up_ns);
+}
+
+void Controller::give_up_on_pending(const std::string& why, int64_t now_ns) {
+  const RankSet stuck(running_->pending.begin(), running_->pending.end());
+  for (uint32_t rank : stuck) {
+    ranks_[rank].state = RankState::kStuck;
+    ErrorRecord error = failure("KeyboardInterrupt", why);
+    error.flags = SK_ERROR_INTERRUPT | (running_->lost_a_rank ? SK_ERROR_CONSEQUENCE : 0);
+    running_->failures.push_back({rank, {now_ns, std::move(error)}});
+  }
+  Event event;
+  event.kind = SK_EVENT_RANK;
+  event.ranks = format_ranks(stuck);
+  event.status = SK_RANK_STUCK;
+  event.text = why;
+  emit(std::move(event));
+  running_->pending.clear();
+  finish_cell_if_done(now_ns);
+}
+
+void Controller::on_time(int64_t now_ns) {
+  agent_.on_time(now_ns);
+  if (now_ns >= lease_until_ns_) {
+    lease_until_ns_ = INT64_MAX;
+    end(now_ns);
+  }
+  for (auto it = questions_.begin(); it != questions_.end();) {
+    if (now_ns < it->second.until_ns) {
+      ++it;
+      continue;
+    }
+    refuse_question(it->first, SK_ERR_TIMEOUT,
+                    fmt::format("rank {} did not answer", it->second.rank));
+    it = questions_.erase(it);
+  }
+  if (running_ && running_->interrupts > 0 && now_ns >= give_up_time()) {
+    give_up_on_pending("did not stop when interrupted; it goes on in the background", now_ns);
+  } else if (running_ && running_->interrupts == 1 &&
+             now_ns >= running_->interrupted_ns + timers_.second_interrupt_ns) {
+    interrupt_pending(now_ns);
+  }
+  if (running_) {
+    for (Event& event : running_->engine.live(now_ns)) {
+      event.cell = running_->request.cell;
+      emit(std::move(event));
+    }
+  }
+}
+
+int64_t Controller::deadline_ns() const {
+  int64_t deadline = std::min(agent_.deadline_ns(), lease_until_ns_);
+  for (const auto& [request, question] : questions_)
+    deadline = std::min(deadline, question.until_ns);
+  if (!running_) return deadline;
+  deadline = std::min(deadline, running_->engine.deadline_ns());
+  if (running_->interrupts > 0) deadline = std::min(deadline, give_up_time());
+  if (running_->interrupts == 1)
+    deadline = std::min(deadline, running_->interrupted_ns + timers_.second_interrupt_ns);
+  return deadline;
+}
+
+// ---- what ranks say ---------------------------------------------------------------------------
+
+void Controller::rank_ready(uint32_t rank, int64_t now_ns) {
+  ranks_[rank].state = RankState::kReady;
+  report_state();
+  start_next(now_ns);
+}
+
+void Controller::rank_message(uint32_t rank, Message message, int64_t now_ns) {
+  if (auto* output = std::get_if<Output>(&message))
+    return on_output(rank, std::move(*output), now_ns);
+  if (const auto* done = std::get_if<Done>(&message)) return on_done(rank, *done, now_ns);
+  if (auto* reply = std::get_if<Reply>(&message)) return on_reply(rank, std::move(*reply));
+  agent_.kill(rank, "broke the protocol: sent a message that is not for ranks to send");
+}
+
+void Controller::on_output(uint32_t rank, Output output, int64_t now_ns) {
+  if (output.seq != 0) {  // 0: gathered by the agent, which does not number.
+    Rank& r = ranks_[rank];
+    if (output.seq != r.seq + 1)
+      return agent_.kill(rank, fmt::format("broke the protocol: record {} came after record {}",
+                                           output.seq, r.seq));
+    r.seq += output.records.size();
+  } else if (running_) {
+    output.cell = running_->request.cell;
+  }
+  const bool current = running_ && running_->request.cell == output.cell &&
+                       std::binary_search(running_->target.begin(), running_->target.end(), rank);
+  for (Record& record : output.records) {
+    if (current) {
+      // Survivors that were interrupted because a rank died did not fail by themselves.
+      auto* error = std::get_if<ErrorRecord>(&record.body);
+      if (error != nullptr && running_->lost_a_rank && (error->flags & SK_ERROR_INTERRUPT) != 0)
+        error->flags |= SK_ERROR_CONSEQUENCE;
+      running_->engine.add(rank, record, now_ns);
+    } else if (const auto* stream = std::get_if<StreamRecord>(&record.body)) {
+      show_late(rank, output.cell, *stream);
+    }
+  }
+}
+
+// Text of a thread or a child that outlived its cell: shown under that cell, line by line.
+void Controller::show_late(uint32_t rank, uint64_t cell, const StreamRecord& stream) {
+  Event event;
+  event.kind = SK_EVENT_STREAM;
+  event.cell = cell;
+  event.stream = stream.stream;
+  event.ranks = std::to_string(rank);
+  event.all_ranks = ranks_.size() == 1;
+  bool& mid_line = ranks_[rank].mid_line[stream.stream];
+  for (char c : utf8_clean(stream.text)) {
+    if (!mid_line && ranks_.size() > 1) event.text += "[" + event.ranks + "] ";
+    event.text += c;
+    mid_line = c != '\n';
+  }
+  emit(std::move(event));
+}
+
+void Controller::on_done(uint32_t rank, const Done& done, int64_t now_ns) {
+  Rank& r = ranks_[rank];
+  if (done.seq_last != r.seq)
+    return agent_.kill(rank,
+                       fmt::format("broke the protocol: ended a cell at record {}, but sent {}",
+                                   done.seq_last, r.seq));
+  if (r.state == RankState::kStuck) {
+    r.state = RankState::kReady;
+    Event event;
+    event.kind = SK_EVENT_RANK;
+    event.ranks = std::to_string(rank);
+    event.status = SK_RANK_READY;
+    emit(std::move(event));
+    report_state();
+    return start_next(now_ns);
+  }
+  if (!running_ || running_->request.cell != done.cell || running_->pending.erase(rank) == 0)
+    return agent_.kill(
+        rank, fmt::format("broke the protocol: ended cell {}, which it does not run", done.cell));
+  if (done.status == SK_CELL_ERROR) running_->failed = true;
+  running_->engine.end_rank(rank);
+  finish_cell_if_done(now_ns);
+}
+
+void Controller::rank_dead(uint32_t rank, const std::string& cause, int64_t now_ns) {
+  ranks_[rank].state = RankState::kDead;
+  ranks_[rank].dead_cause = cause;
+  if (!ending_) {
+    Event event;
+    event.kind = SK_EVENT_RANK;
+    event.ranks = std::to_string(rank);
+    event.status = SK_RANK_DEAD;
+    event.text = cause;
+    emit(std::move(event));
+  }
+  for (auto it = questions_.begin(); it != questions_.end();) {
+    if (it->second.rank != rank) {
+      ++it;
+      continue;
+    }
+    refuse_question(it->first, SK_ERR_PEER_LOST, fmt::format("rank {} died: {}", rank, cause));
+    it = questions_.erase(it);
+  }
+  if (running_ && running_->pending.erase(rank) != 0) {
+    running_->failures.push_back(
+        {rank, {now_ns, failure("RankDied", fmt::format("rank {}: {}", rank, cause))}});
+    running_->engine.end_rank(rank);
+    running_->lost_a_rank = true;
+    if (running_->interrupts == 0) interrupt_pending(now_ns);
+    finish_cell_if_done(now_ns);
+  }
+  report_state();
+  start_next(now_ns);
+}
+
+// ---- questions --------------------------------------------------------------------------------
+
+void Controller::on_ask(Ask ask, int64_t now_ns) {
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    const bool busy = running_ && running_->pending.contains(rank);
+    if (ranks_[rank].state != RankState::kReady || busy) continue;
+    questions_[ask.request] = {rank, now_ns + timers_.answer_ns};
+    return agent_.send(rank, std::move(ask));
+  }
+  refuse_question(ask.request, SK_ERR_BUSY, "no rank is idle");
+}
+
+void Controller::on_reply(uint32_t rank, Reply reply) {
+  const auto question = questions_.find(reply.request);
+  if (question == questions_.end() || question->second.rank != rank) return;  // Too late.
+  questions_.erase(question);
+  answer(std::move(reply));
+}
+
+void Controller::refuse_question(uint64_t request, int32_t status, std::string why) {
+  Reply reply;
+  reply.request = request;
+  reply.status = status;
+  reply.text = std::move(why);
+  answer(std::move(reply));
+}
+
+void Controller::answer(Reply reply) {
+  Event event;
+  event.kind = SK_EVENT_REPLY;
+  event.status = reply.status;
+  event.text = std::exchange(reply.text, {});
+  event.reply = std::move(reply);
+  emit(std::move(event));
+}
+
+}  // namespace sk::control

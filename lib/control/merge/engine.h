@@ -1,0 +1,77 @@
+// The merge engine: what the ranks of one cell put out, as one reader should see it.
+//
+// Pure: records and the time go in, events come out; no clock, no socket, no thread. Two phases.
+// While the cell runs, what all ranks have, or what has waited kHoldNs for its peers, is shown by
+// appending. At the end the canonical merge of everything decides: where the live view differs
+// from it, the view is cleared and shown anew, so that what stays never depends on arrival.
+#ifndef SK_LIB_CONTROL_MERGE_ENGINE_H_
+#define SK_LIB_CONTROL_MERGE_ENGINE_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "lib/control/merge/render.h"
+
+namespace sk::control {
+
+inline constexpr int64_t kHoldNs = 100'000'000;    // Longest wait of a line for its peers.
+inline constexpr int64_t kSettleNs = 10'000'000;   // A short cell is shown once, at its end.
+inline constexpr int64_t kLiveGapNs = 50'000'000;  // At most 20 live publications a second.
+inline constexpr int64_t kRedrawGapNs = 250'000'000;
+inline constexpr int64_t kNoDeadline = INT64_MAX;
+
+struct MergeOptions {
+  uint64_t rank_bytes_max = 64ull << 20;     // Kept of one rank's text.
+  uint64_t live_bytes_per_second = 500'000;  // Live publications beyond wait for the end.
+};
+
+class MergeEngine {
+ public:
+  // `target`: the ranks that the cell runs on, at least one.
+  MergeEngine(RankSet target, MergeOptions options);
+
+  // The next record of `rank`, which is in the target. Ranks may come in any order.
+  void add(uint32_t rank, const Record& record, int64_t now_ns);
+
+  // `rank` is done: from now on nobody's line waits for it. What it still puts out counts.
+  void end_rank(uint32_t rank);
+
+  // What to show now, while ranks still run. Call it at deadline_ns() or later.
+  std::vector<Event> live(int64_t now_ns);
+  int64_t deadline_ns() const;
+
+  // Ends the cell: what is missing of the canonical view, results, and the error if there is one.
+  // `extra`: failures that no rank could report itself (it died).
+  std::vector<Event> finish(const std::vector<RankFailure>& extra, int64_t now_ns);
+
+  bool has_error() const;
+
+ private:
+  struct Ready {
+    size_t rows = 0;                  // Items that every running rank has.
+    int64_t oldest_ns = kNoDeadline;  // When the first item that was not shown came.
+  };
+
+  Ready ready() const;
+  bool altered() const;
+  void show(std::vector<Event> events, std::vector<Event>& out);
+  void redraw(const std::vector<Event>& wanted, std::vector<Event>& out);
+  void append_batch(const Ready& ready, int64_t now_ns, std::vector<Event>& out);
+
+  const RankSet target_;
+  const MergeOptions options_;
+  std::map<uint32_t, RankLog> logs_;
+  std::set<uint32_t> ended_;
+  std::vector<Event> shown_;
+  uint32_t clears_shown_ = 0;
+  int64_t next_live_ns_ = 0;
+};
+
+// The canonical view of finished or growing logs; the heart of the engine, and free of its state.
+std::vector<Event> canonical_view(const std::map<uint32_t, RankLog>& logs, const RankSet& target);
+
+}  // namespace sk::control
+
+#endif  // SK_LIB_CONTROL_MERGE_ENGINE_H_

@@ -1,0 +1,159 @@
+// The messages of the control plane as plain values: what the core classes exchange.
+//
+// The wire form is control.capnp; codec.h translates and checks. Nothing here knows about sockets.
+#ifndef SK_LIB_CONTROL_MESSAGE_H_
+#define SK_LIB_CONTROL_MESSAGE_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sk/exec.h"
+
+namespace sk::control {
+
+inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kRankCountMax = 4096;
+
+struct Hello {
+  uint32_t version = kProtocolVersion;
+  uint32_t rank = 0;
+  uint32_t pid = 0;
+  bool captures = false;
+  std::string language;
+};
+
+struct Welcome {
+  uint32_t version = kProtocolVersion;
+};
+
+struct Heartbeat {
+  uint64_t cell = 0;  // The open cell, or 0.
+};
+
+struct Open {
+  uint32_t version = kProtocolVersion;
+  uint32_t ranks = 0;
+  std::vector<std::string> argv;
+  std::vector<std::string> env;  // "NAME=value", over the controller's own environment.
+  std::string cwd;
+  uint64_t start_timeout_ms = 60'000;
+  uint64_t lease_ms = 0;
+};
+
+struct Execute {
+  uint64_t cell = 0;
+  std::string ranks;  // "" is all.
+  std::string code;
+  bool silent = false;
+  bool store_history = true;
+  bool go_on = false;
+  int64_t execution_count = 0;
+};
+
+struct Interrupt {
+  uint64_t cell = 0;
+  uint32_t level = 0;
+};
+
+struct Ask {
+  uint64_t request = 0;
+  uint32_t kind = 0;  // sk_request_kind.
+  std::string code;
+  uint64_t cursor = 0;
+  int32_t detail = 0;
+};
+
+struct Mime {
+  std::string type;
+  std::string data;
+  bool operator==(const Mime&) const = default;
+};
+
+struct Reply {
+  uint64_t request = 0;
+  int32_t status = SK_OK;
+  int32_t answer = 0;
+  uint64_t start = 0;
+  uint64_t end = 0;
+  std::vector<std::string> strings;
+  std::vector<Mime> mimes;
+  std::string text;
+  bool operator==(const Reply&) const = default;
+};
+
+struct StreamRecord {
+  uint32_t stream = SK_STREAM_STDOUT;
+  std::string text;
+  bool operator==(const StreamRecord&) const = default;
+};
+
+struct DisplayRecord {
+  uint32_t kind = SK_DISPLAY_DATA;
+  std::vector<Mime> mimes;
+  std::string display_id;
+  bool operator==(const DisplayRecord&) const = default;
+};
+
+struct ErrorRecord {
+  std::string ename;
+  std::string evalue;
+  std::vector<std::string> traceback;
+  uint32_t flags = 0;
+  bool operator==(const ErrorRecord&) const = default;
+};
+
+// One thing that a rank put out.
+struct Record {
+  int64_t time_ns = 0;  // The rank's monotonic clock.
+  std::variant<StreamRecord, DisplayRecord, ErrorRecord> body;
+  bool operator==(const Record&) const = default;
+};
+
+struct Output {
+  uint64_t cell = 0;
+  uint64_t seq = 0;  // Of records[0]; the next ones follow without a gap.
+  std::vector<Record> records;
+};
+
+struct Done {
+  uint64_t cell = 0;
+  uint32_t status = SK_CELL_OK;
+  uint64_t seq_last = 0;
+};
+
+// One sk_event: what the session sees, merged over ranks.
+struct Event {
+  uint32_t kind = SK_EVENT_NONE;
+  uint64_t seq = 0;
+  uint64_t cell = 0;
+  std::string ranks;
+  bool all_ranks = false;
+  int32_t status = 0;
+  uint32_t stream = 0;
+  uint32_t display = 0;
+  std::string text;
+  std::string ename;
+  std::string evalue;
+  std::vector<std::string> traceback;
+  std::vector<Mime> mimes;
+  std::string display_id;
+  Reply reply;
+  bool operator==(const Event&) const = default;
+};
+
+struct Shutdown {};
+
+struct Fragment {
+  uint64_t total_bytes = 0;
+  uint64_t offset = 0;
+  std::string data;
+};
+
+using Message = std::variant<Hello, Welcome, Heartbeat, Open, Execute, Interrupt, Ask, Reply,
+                             Output, Done, Event, Shutdown, Fragment>;
+
+}  // namespace sk::control
+
+#endif  // SK_LIB_CONTROL_MESSAGE_H_
