@@ -306,8 +306,9 @@ SK_NODISCARD SK_API sk_status sk_worker_reply(sk_worker* worker, uint64_t id,
  *  @threads Any. @since 0.1 */
 SK_NODISCARD SK_API int32_t sk_worker_cancelled(const sk_worker* worker) SK_NOEXCEPT;
 
-/** Sends what is still queued (at most 2 s), gives descriptors 1 and 2 back, ends the I/O thread
- *  and frees the worker. NULL is fine. @threads The one that joined. @since 0.1 */
+/** Sends what is still queued (at most 2 s), ends the I/O thread and frees the worker. What is
+ *  written to descriptors 1 and 2 afterwards is still seen. NULL is fine. @threads The one that
+ * joined. @since 0.1 */
 SK_API sk_status sk_worker_leave(sk_worker* worker) SK_NOEXCEPT;
 
 #ifdef __cplusplus

@@ -37,8 +37,7 @@ std::vector<Poller::Ready> Poller::wait(int64_t timeout_ms) {
                            static_cast<int>(std::clamp<int64_t>(timeout_ms, 0, 1'000'000'000)));
   std::vector<Ready> ready;
   for (int i = 0; i < n; ++i)
-    ready.push_back({events[i].data.u64,
-                     (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0,
+    ready.push_back({events[i].data.u64, (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0,
                      (events[i].events & EPOLLOUT) != 0});
   return ready;
 }

@@ -116,8 +116,8 @@ Result<Process> Process::spawn(const SpawnSpec& spec) {
   while (n < 0 && errno == EINTR);
   if (n == sizeof why) {
     waitpid(pid, nullptr, 0);
-    return error(SK_ERR_SYSTEM, "{}{}: {}", spec.argv[0],
-                 spec.cwd.empty() ? "" : " in " + spec.cwd, strerror(why));
+    return error(SK_ERR_SYSTEM, "{}{}: {}", spec.argv[0], spec.cwd.empty() ? "" : " in " + spec.cwd,
+                 strerror(why));
   }
   if (!process.pidfd_.open()) {
     kill(pid, SIGKILL);

@@ -1,0 +1,313 @@
+#include "lib/control/host/controller_host.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "lib/control/controller.h"
+#include "lib/control/framing.h"
+#include "lib/control/host/clock.h"
+#include "transport/local/link.h"
+#include "transport/local/poller.h"
+#include "transport/local/process.h"
+
+namespace sk::control {
+namespace {
+
+// A front end that does not read holds its ranks back instead of filling memory.
+constexpr uint64_t kSessionQueueMax = 64ull << 20;
+constexpr int64_t kLastFlushNs = 2'000'000'000;
+constexpr int kWorkerFd = 3;  // In the rank: its link, and the read ends of what it captures.
+constexpr int kCaptureOut = 4;
+constexpr int kCaptureErr = 5;
+
+enum class Source : uint64_t { kSession, kLink, kExit, kStdout, kStderr };
+uint64_t token(Source source, uint32_t rank) { return rank * 8ull + static_cast<uint64_t>(source); }
+
+class ControllerHost : public ControllerPorts {
+ public:
+  ControllerHost(local::Poller poller, local::Link session, local::HeldPort port, std::string job)
+      : poller_(std::move(poller)),
+        session_(std::move(session)),
+        port_(std::move(port)),
+        controller_(*this, ControllerTimers{}, std::move(job), port_.port) {}
+
+  Status run();
+
+  // ControllerPorts.
+  Status spawn(uint32_t rank, const std::vector<std::string>& argv,
+               const std::vector<std::string>& env, const std::string& cwd) override;
+  void send(uint32_t rank, const Message& message) override;
+  void signal(uint32_t rank, int signal_number) override;
+  void hand_over_capture(uint32_t rank) override;
+  void send_event(const Event& event) override;
+
+ private:
+  struct RankProcess {
+    local::Process process;
+    local::Link link;
+    FrameReader reader;
+    local::Fd capture[2];       // Read ends of its descriptors 1 and 2.
+    bool capture_here = false;  // We read them, not the rank.
+    bool reading = false;       // In the poller.
+    bool writing = false;
+  };
+
+  void on_session_ready(const local::Poller::Ready& ready);
+  void on_link_ready(uint32_t rank, const local::Poller::Ready& ready);
+  void read_link(uint32_t rank);
+  void read_capture(uint32_t rank, int which);
+  void on_exit(uint32_t rank);
+  void close_link(uint32_t rank);
+  void lose_session();
+  void flush_session();
+  void flush_rank(uint32_t rank);
+  void pause_or_resume();
+
+  local::Poller poller_;
+  local::Link session_;
+  FrameReader session_reader_;
+  bool session_writing_ = false;
+  local::HeldPort port_;
+  std::vector<std::unique_ptr<RankProcess>> ranks_;
+  Controller controller_;
+  bool paused_ = false;
+};
+
+Status ControllerHost::run() {
+  SK_RETURN_IF_ERROR(poller_.add(session_.fd(), token(Source::kSession, 0)));
+  send(UINT32_MAX, Welcome{});
+  int64_t flush_until_ns = INT64_MAX;
+  while (true) {
+    const int64_t now = monotonic_ns();
+    if (controller_.over()) {
+      flush_until_ns = std::min(flush_until_ns, now + kLastFlushNs);
+      if (!session_.open() || session_.queued_bytes() == 0 || now >= flush_until_ns) return {};
+    }
+    const int64_t deadline = std::min(controller_.deadline_ns(), flush_until_ns);
+    const int64_t wait_ms = deadline == INT64_MAX
+                                ? 3'600'000
+                                : std::max<int64_t>(0, (deadline - now + 999'999) / 1'000'000);
+    for (const auto& ready : poller_.wait(wait_ms)) {
+      const auto source = static_cast<Source>(ready.token % 8);
+      const auto rank = static_cast<uint32_t>(ready.token / 8);
+      if (source == Source::kSession) on_session_ready(ready);
+      if (source == Source::kLink) on_link_ready(rank, ready);
+      if (source == Source::kStdout) read_capture(rank, 0);
+      if (source == Source::kStderr) read_capture(rank, 1);
+      if (source == Source::kExit) on_exit(rank);
+    }
+    controller_.on_time(monotonic_ns());
+    flush_session();
+    pause_or_resume();
+  }
+}
+
+// ---- the session ------------------------------------------------------------------------------
+
+void ControllerHost::on_session_ready(const local::Poller::Ready& ready) {
+  if (!session_.open() || !ready.readable) return;
+  std::string bytes;
+  const local::ReadResult result = session_.read(bytes);
+  session_reader_.feed(bytes);
+  while (session_.open()) {
+    auto message = session_reader_.next();
+    if (!message.ok()) return lose_session();
+    if (!message->has_value()) break;
+    controller_.on_session_message(std::move(**message), monotonic_ns());
+  }
+  if (result == local::ReadResult::kClosed) lose_session();
+}
+
+void ControllerHost::lose_session() {
+  if (!session_.open()) return;
+  poller_.remove(session_.fd());
+  session_.close();
+  controller_.on_session_lost(monotonic_ns());
+}
+
+void ControllerHost::send_event(const Event& event) {
+  if (!session_.open()) return;
+  // An event above the limit (64 MiB of one display) cannot happen: records have the same limit.
+  const Status status = append_frames(event, session_.outbox());
+  if (!status.ok()) lose_session();
+}
+
+void ControllerHost::flush_session() {
+  if (!session_.open()) return;
+  if (!session_.flush()) return lose_session();
+  const bool more = session_.queued_bytes() > 0;
+  if (more == session_writing_) return;
+  session_writing_ = more;
+  if (!poller_.watch(session_.fd(), token(Source::kSession, 0), true, more).ok()) lose_session();
+}
+
+void ControllerHost::pause_or_resume() {
+  const bool pause = session_.open() && session_.queued_bytes() > kSessionQueueMax;
+  if (pause == paused_) return;
+  paused_ = pause;
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) flush_rank(rank);
+  if (!paused_) controller_.agent().excuse_silence(monotonic_ns());
+}
+
+// ---- ranks ------------------------------------------------------------------------------------
+
+Status ControllerHost::spawn(uint32_t rank, const std::vector<std::string>& argv,
+                             const std::vector<std::string>& env, const std::string& cwd) {
+  if (ranks_.size() <= rank) ranks_.resize(rank + 1);
+  SK_ASSIGN_OR_RETURN(auto link, local::socket_pair());
+  SK_ASSIGN_OR_RETURN(auto out, local::pipe_pair());
+  SK_ASSIGN_OR_RETURN(auto err, local::pipe_pair());
+  auto child = std::make_unique<RankProcess>();
+  SK_ASSIGN_OR_RETURN(child->link, local::Link::adopt(std::move(link.first)));
+  child->capture[0] = std::move(out.first);
+  child->capture[1] = std::move(err.first);
+  for (const local::Fd& fd : child->capture)
+    SK_RETURN_IF_ERROR(local::set_nonblocking(fd.get(), true));
+  local::SpawnSpec spec;
+  spec.argv = argv;
+  spec.env = env;
+  spec.env.push_back(fmt::format("SK_WORKER_FD={}", kWorkerFd));
+  spec.env.push_back(fmt::format("SK_CAPTURE_FDS={},{}", kCaptureOut, kCaptureErr));
+  spec.cwd = cwd;
+  spec.fds = {{out.second.get(), 1},
+              {err.second.get(), 2},
+              {link.second.get(), kWorkerFd},
+              {child->capture[0].get(), kCaptureOut},
+              {child->capture[1].get(), kCaptureErr}};
+  spec.dies_with_parent = true;
+  SK_ASSIGN_OR_RETURN(child->process, local::Process::spawn(spec));
+  child->capture_here = child->reading = true;
+  SK_RETURN_IF_ERROR(poller_.add(child->link.fd(), token(Source::kLink, rank)));
+  SK_RETURN_IF_ERROR(poller_.add(child->process.pidfd(), token(Source::kExit, rank)));
+  SK_RETURN_IF_ERROR(poller_.add(child->capture[0].get(), token(Source::kStdout, rank)));
+  SK_RETURN_IF_ERROR(poller_.add(child->capture[1].get(), token(Source::kStderr, rank)));
+  ranks_[rank] = std::move(child);
+  return {};
+}
+
+void ControllerHost::send(uint32_t rank, const Message& message) {
+  if (rank == UINT32_MAX) {  // The session.
+    if (!append_frames(message, session_.outbox()).ok()) lose_session();
+    return;
+  }
+  RankProcess& r = *ranks_[rank];
+  if (!r.link.open()) return;
+  const Status status = append_frames(message, r.link.outbox());
+  if (!status.ok()) return controller_.agent().kill(rank, status.message());
+  flush_rank(rank);
+}
+
+void ControllerHost::flush_rank(uint32_t rank) {
+  if (!ranks_[rank] || !ranks_[rank]->link.open()) return;
+  RankProcess& r = *ranks_[rank];
+  // A broken link shows itself as closed to the reader too, which reports it.
+  const bool more = r.link.flush() && r.link.queued_bytes() > 0;
+  if (more == r.writing && r.reading == !paused_) return;
+  r.writing = more;
+  r.reading = !paused_;
+  if (!poller_.watch(r.link.fd(), token(Source::kLink, rank), r.reading, r.writing).ok())
+    close_link(rank);
+}
+
+void ControllerHost::on_link_ready(uint32_t rank, const local::Poller::Ready& ready) {
+  if (!ranks_[rank] || !ranks_[rank]->link.open()) return;
+  if (ready.writable) flush_rank(rank);
+  if (ready.readable) read_link(rank);
+}
+
+void ControllerHost::read_link(uint32_t rank) {
+  RankProcess& r = *ranks_[rank];
+  std::string bytes;
+  const local::ReadResult result = r.link.read(bytes);
+  r.reader.feed(bytes);
+  while (r.link.open()) {
+    auto message = r.reader.next();
+    if (!message.ok()) {
+      close_link(rank);
+      return controller_.agent().on_link_broken(
+          rank, "broke the protocol: " + message.status().message(), monotonic_ns());
+    }
+    if (!message->has_value()) break;
+    controller_.agent().on_message(rank, std::move(**message), monotonic_ns());
+  }
+  if (result == local::ReadResult::kClosed && r.link.open()) {
+    close_link(rank);
+    controller_.agent().on_link_broken(rank, "", monotonic_ns());
+  }
+}
+
+void ControllerHost::close_link(uint32_t rank) {
+  RankProcess& r = *ranks_[rank];
+  if (!r.link.open()) return;
+  poller_.remove(r.link.fd());
+  r.link.close();
+}
+
+void ControllerHost::hand_over_capture(uint32_t rank) {
+  RankProcess& r = *ranks_[rank];
+  if (!r.capture_here) return;
+  r.capture_here = false;
+  for (const local::Fd& fd : r.capture) poller_.remove(fd.get());
+}
+
+void ControllerHost::read_capture(uint32_t rank, int which) {
+  if (!ranks_[rank]) return;
+  RankProcess& r = *ranks_[rank];
+  if (!r.capture[which].open()) return;
+  std::string text;
+  if (local::read_some(r.capture[which].get(), text) == local::ReadResult::kClosed) {
+    if (r.capture_here) poller_.remove(r.capture[which].get());
+    r.capture[which].reset();
+    return;
+  }
+  const uint32_t stream = which == 0 ? SK_STREAM_STDOUT : SK_STREAM_STDERR;
+  if (!text.empty()) controller_.agent().on_captured(rank, stream, std::move(text), monotonic_ns());
+}
+
+void ControllerHost::signal(uint32_t rank, int signal_number) {
+  if (rank < ranks_.size() && ranks_[rank]) ranks_[rank]->process.signal_group(signal_number);
+}
+
+// What the rank sent and wrote before its end is taken first, so that nothing printed is lost.
+void ControllerHost::on_exit(uint32_t rank) {
+  if (!ranks_[rank] || ranks_[rank]->process.pid() <= 0) return;
+  RankProcess& r = *ranks_[rank];
+  const auto end = r.process.try_reap();
+  if (!end) return;
+  poller_.remove(r.process.pidfd());
+  while (r.link.open()) {
+    const int fd = r.link.fd();
+    read_link(rank);
+    if (r.link.open() && !local::wait_for(fd, false, 0)) close_link(rank);
+  }
+  for (int which : {0, 1}) {
+    while (r.capture[which].open() && local::wait_for(r.capture[which].get(), false, 0))
+      read_capture(rank, which);
+    if (r.capture_here && r.capture[which].open()) poller_.remove(r.capture[which].get());
+    r.capture[which].reset();
+  }
+  controller_.agent().on_exit(rank, {end->signaled, end->code}, monotonic_ns());
+}
+
+}  // namespace
+
+Status serve_session(int session_fd) {
+  local::Fd fd(session_fd);
+  ::signal(SIGPIPE, SIG_IGN);  // This process is ours; writes to a dead peer report EPIPE.
+  SK_RETURN_IF_ERROR(local::check_peer_is_same_user(fd.get()));
+  SK_ASSIGN_OR_RETURN(auto link, local::Link::adopt(std::move(fd)));
+  SK_ASSIGN_OR_RETURN(auto poller, local::Poller::create());
+  SK_ASSIGN_OR_RETURN(auto port, local::hold_port());
+  uint64_t random = 0;
+  if (getrandom(&random, sizeof random, 0) != sizeof random) return system_error("getrandom");
+  ControllerHost host(std::move(poller), std::move(link), std::move(port),
+                      fmt::format("sk-{:016x}", random));
+  return host.run();
+}
+
+}  // namespace sk::control

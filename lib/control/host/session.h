@@ -1,0 +1,59 @@
+// The session half of include/sk/exec.h: starts a controller process and speaks with it.
+#ifndef SK_LIB_CONTROL_HOST_SESSION_H_
+#define SK_LIB_CONTROL_HOST_SESSION_H_
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "lib/control/framing.h"
+#include "transport/local/link.h"
+#include "transport/local/process.h"
+
+namespace sk::control {
+
+class Session {
+ public:
+  // `sk_program`: "" searches as the header says.
+  static Result<std::unique_ptr<Session>> open(Open open, const std::string& sk_program);
+  ~Session();
+
+  Result<uint64_t> execute(Execute request);
+  Result<uint64_t> ask(Ask ask);
+  Status interrupt();
+  // Nothing: the timeout ran out. SK_ERR_BUSY: another thread polls.
+  Result<std::optional<Event>> poll(int64_t timeout_ms);
+  int fd() const { return link_.fd(); }
+  uint32_t rank_count() const { return rank_count_; }
+  // Ends everything; SK_ERR_TIMEOUT when it took force. Once.
+  Status close();
+
+ private:
+  Session() = default;
+  Status send(const Message& message);
+  Result<std::optional<Message>> receive(int64_t timeout_ms);
+  Status wait_for_welcome();
+
+  std::mutex send_mutex_;
+  std::mutex poll_mutex_;
+  local::Link link_;
+  FrameReader reader_;
+  local::Process controller_;
+  uint32_t rank_count_ = 0;
+  std::atomic<uint64_t> last_cell_{0};
+  std::atomic<uint64_t> last_request_{0};
+  uint64_t last_seq_ = 0;
+  bool over_ = false;    // SK_SESSION_OVER was handed out.
+  bool closed_ = false;  // The controller's end of the link is gone.
+};
+
+// Where the `sk` program is: SK_PROGRAM, this program, beside this library, PATH.
+std::string find_sk_program();
+
+}  // namespace sk::control
+
+#endif  // SK_LIB_CONTROL_HOST_SESSION_H_

@@ -1,0 +1,278 @@
+#include "lib/control/host/views.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lib/control/rank_set.h"
+
+namespace sk::control {
+namespace {
+
+constexpr uint64_t kCodeBytesMax = 64ull << 20;
+constexpr int64_t kTimeoutMsMax = 3'600'000;
+constexpr uint64_t kListMax = 65'536;
+
+std::vector<const char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<const char*> out;
+  for (const std::string& s : strings) out.push_back(s.c_str());
+  return out;
+}
+
+std::string or_empty(const char* text) { return text == nullptr ? "" : text; }
+
+Status check_code(const char* call, const char* code, uint64_t bytes) {
+  if (code == nullptr && bytes > 0)
+    return error(SK_ERR_INVALID_ARGUMENT, "{}: code is NULL but has {} bytes", call, bytes);
+  if (bytes > kCodeBytesMax)
+    return error(SK_ERR_OUT_OF_RANGE, "{}: {} bytes of code; the limit is {}", call, bytes,
+                 kCodeBytesMax);
+  return {};
+}
+
+// The caller's struct as ours: what an older caller does not have is zero.
+template <typename Struct>
+Result<Struct> read_struct(const char* call, const Struct* from) {
+  Struct out{};
+  if (from == nullptr) return out;
+  if (from->struct_size < sizeof(uint32_t) || from->struct_size > 4096)
+    return error(SK_ERR_INVALID_ARGUMENT, "{}: struct_size is {}; set it to sizeof of the struct",
+                 call, from->struct_size);
+  std::memcpy(&out, from, std::min<size_t>(sizeof out, from->struct_size));
+  return out;
+}
+
+}  // namespace
+
+void copy_struct(const void* from, size_t from_size, void* to, uint32_t size) {
+  std::memcpy(static_cast<char*>(to) + sizeof size, static_cast<const char*>(from) + sizeof size,
+              std::min<size_t>(from_size, size) - sizeof size);
+}
+
+void EventView::fill(Event event, sk_event* out) {
+  event_ = std::move(event);
+  traceback_ = pointers(event_.traceback);
+  strings_ = pointers(event_.reply.strings);
+  mimes_.clear();
+  const std::vector<Mime>& mimes =
+      event_.kind == SK_EVENT_REPLY ? event_.reply.mimes : event_.mimes;
+  for (const Mime& mime : mimes)
+    mimes_.push_back({mime.type.c_str(), mime.data.data(), mime.data.size()});
+  sk_event view{};
+  view.kind = static_cast<int32_t>(event_.kind);
+  view.seq = event_.seq;
+  view.cell = event_.cell;
+  view.request = event_.reply.request;
+  view.ranks = event_.ranks.c_str();
+  view.all_ranks = event_.all_ranks ? 1 : 0;
+  view.status = event_.status;
+  view.stream = static_cast<int32_t>(event_.stream);
+  view.display = static_cast<int32_t>(event_.display);
+  view.text = event_.text.c_str();
+  view.text_bytes = event_.text.size();
+  view.ename = event_.ename.c_str();
+  view.evalue = event_.evalue.c_str();
+  view.traceback = traceback_.data();
+  view.traceback_count = traceback_.size();
+  view.mimes = mimes_.data();
+  view.mime_count = mimes_.size();
+  view.display_id = event_.display_id.c_str();
+  view.answer = event_.reply.answer;
+  view.start = event_.reply.start;
+  view.end = event_.reply.end;
+  view.strings = strings_.data();
+  view.string_count = strings_.size();
+  copy_struct(&view, sizeof view, out, out->struct_size);
+}
+
+void RequestView::fill(Worker::Request request, sk_request* out) {
+  request_ = std::move(request);
+  sk_request view{};
+  view.code = "";
+  if (const auto* execute = std::get_if<Execute>(&request_)) {
+    view.kind = SK_REQUEST_EXECUTE;
+    view.id = execute->cell;
+    view.code = execute->code.c_str();
+    view.code_bytes = execute->code.size();
+    view.execution_count = execute->execution_count;
+    view.silent = execute->silent ? 1 : 0;
+    view.store_history = execute->store_history ? 1 : 0;
+  } else if (const auto* ask = std::get_if<Ask>(&request_)) {
+    view.kind = static_cast<int32_t>(ask->kind);
+    view.id = ask->request;
+    view.code = ask->code.c_str();
+    view.code_bytes = ask->code.size();
+    view.cursor = ask->cursor;
+    view.detail = ask->detail;
+  } else if (std::holds_alternative<Shutdown>(request_)) {
+    view.kind = SK_REQUEST_SHUTDOWN;
+  }
+  copy_struct(&view, sizeof view, out, out->struct_size);
+}
+
+Result<std::vector<Mime>> to_mimes(const char* call, const sk_mime* mimes, uint64_t count) {
+  if (count > 256 || (mimes == nullptr && count > 0))
+    return error(SK_ERR_INVALID_ARGUMENT, "{}: {} MIME types{}; 0 to 256 are allowed", call, count,
+                 mimes == nullptr ? " at NULL" : "");
+  std::vector<Mime> out;
+  for (uint64_t i = 0; i < count; ++i) {
+    const sk_mime& mime = mimes[i];
+    const std::string type = or_empty(mime.type);
+    const bool printable =
+        std::all_of(type.begin(), type.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; });
+    if (type.find('/') == std::string::npos || type.size() > 255 || !printable)
+      return error(SK_ERR_INVALID_ARGUMENT, "{}: mimes[{}].type is \"{}\", no MIME type", call, i,
+                   type.substr(0, 80));
+    if (mime.data == nullptr && mime.bytes > 0)
+      return error(SK_ERR_INVALID_ARGUMENT, "{}: mimes[{}].data is NULL but has {} bytes", call, i,
+                   mime.bytes);
+    out.push_back({type, std::string(static_cast<const char*>(mime.data), mime.bytes)});
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> to_strings(const char* call, const char* what,
+                                            const char* const* strings, uint64_t count) {
+  if (count > kListMax || (strings == nullptr && count > 0))
+    return error(SK_ERR_INVALID_ARGUMENT, "{}: {} {}{}; 0 to {} are allowed", call, count, what,
+                 strings == nullptr ? " at NULL" : "", kListMax);
+  std::vector<std::string> out;
+  for (uint64_t i = 0; i < count; ++i) {
+    if (strings[i] == nullptr)
+      return error(SK_ERR_INVALID_ARGUMENT, "{}: {}[{}] is NULL", call, what, i);
+    out.emplace_back(strings[i]);
+  }
+  return out;
+}
+
+std::vector<std::string> to_strings(const char* const* strings) {
+  std::vector<std::string> out;
+  for (; strings != nullptr && *strings != nullptr; ++strings) out.emplace_back(*strings);
+  return out;
+}
+
+Result<Open> to_open(const sk_session_config* config) {
+  if (config == nullptr) return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: config is NULL");
+  SK_ASSIGN_OR_RETURN(const sk_session_config c, read_struct("sk_session_open", config));
+  if (c.ranks < 1 || c.ranks > static_cast<int32_t>(kRankCountMax))
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: ranks is {}; 1 to {} are allowed",
+                 c.ranks, kRankCountMax);
+  if (c.flags != 0)
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: flags is {:#x}; it must be 0", c.flags);
+  if (c.start_timeout_ms < 0 || c.lease_ms < 0)
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "sk_session_open: start_timeout_ms is {} and lease_ms {}; "
+                 "neither may be negative",
+                 c.start_timeout_ms, c.lease_ms);
+  Open open;
+  open.ranks = static_cast<uint32_t>(c.ranks);
+  open.argv = to_strings(c.argv);
+  if (open.argv.empty() || open.argv[0].empty())
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: argv names no program");
+  open.env = to_strings(c.env);
+  for (const std::string& line : open.env)
+    if (line.find('=') == std::string::npos || line[0] == '=')
+      return error(SK_ERR_INVALID_ARGUMENT,
+                   "sk_session_open: env has \"{}\", which is not NAME=value", line);
+  open.cwd = or_empty(c.cwd);
+  if (c.start_timeout_ms > 0) open.start_timeout_ms = static_cast<uint64_t>(c.start_timeout_ms);
+  open.lease_ms = static_cast<uint64_t>(c.lease_ms);
+  return open;
+}
+
+Result<Execute> to_execute(const char* ranks, const char* code, uint64_t code_bytes,
+                           const sk_exec_options* options) {
+  SK_RETURN_IF_ERROR(check_code("sk_exec", code, code_bytes));
+  SK_ASSIGN_OR_RETURN(const sk_exec_options o, read_struct("sk_exec", options));
+  if (o.execution_count < 0)
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_exec: execution_count is {}; it may not be negative",
+                 o.execution_count);
+  if (ranks != nullptr && *ranks == '\0')
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_exec: the rank set is empty; NULL stands for all");
+  Execute request;
+  request.ranks = or_empty(ranks);
+  request.code.assign(code == nullptr ? "" : code, code_bytes);
+  request.silent = o.silent != 0;
+  request.store_history = o.no_history == 0 && o.silent == 0;
+  request.go_on = o.go_on_after_error != 0;
+  request.execution_count = o.execution_count;
+  return request;
+}
+
+Result<Ask> to_ask(int32_t kind, const char* code, uint64_t code_bytes, uint64_t cursor,
+                   int32_t detail) {
+  SK_RETURN_IF_ERROR(check_code("sk_session_ask", code, code_bytes));
+  if (kind < SK_REQUEST_COMPLETE || kind > SK_REQUEST_IS_COMPLETE)
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "sk_session_ask: kind is {}; COMPLETE, INSPECT and IS_COMPLETE are allowed", kind);
+  if (cursor > code_bytes)
+    return error(SK_ERR_OUT_OF_RANGE, "sk_session_ask: cursor is {} in {} bytes of code", cursor,
+                 code_bytes);
+  if (detail < 0 || detail > 1)
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_ask: detail is {}; 0 and 1 are allowed",
+                 detail);
+  Ask ask;
+  ask.kind = static_cast<uint32_t>(kind);
+  ask.code.assign(code == nullptr ? "" : code, code_bytes);
+  ask.cursor = cursor;
+  ask.detail = detail;
+  return ask;
+}
+
+Result<WorkerConfig> to_worker_config(const sk_worker_config* config) {
+  SK_ASSIGN_OR_RETURN(const sk_worker_config c, read_struct("sk_worker_join", config));
+  if ((c.flags & ~uint32_t(SK_WORKER_CAPTURE | SK_WORKER_SIGINT)) != 0)
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_join: flags is {:#x}; known are 0x1 and 0x2",
+                 c.flags);
+  return WorkerConfig{(c.flags & SK_WORKER_CAPTURE) != 0, (c.flags & SK_WORKER_SIGINT) != 0,
+                      or_empty(c.language).substr(0, 256)};
+}
+
+Result<DisplayRecord> to_display(int32_t kind, const sk_mime* mimes, uint64_t mime_count,
+                                 const char* display_id) {
+  if (kind < SK_DISPLAY_DATA || kind > SK_DISPLAY_CLEAR_WAIT)
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_display: kind is {}; 1 to 5 are allowed",
+                 kind);
+  DisplayRecord record{static_cast<uint32_t>(kind), {}, or_empty(display_id)};
+  if (record.display_id.size() > 4096)
+    return error(SK_ERR_OUT_OF_RANGE,
+                 "sk_worker_display: display_id of {} bytes; the limit is 4096",
+                 record.display_id.size());
+  SK_ASSIGN_OR_RETURN(record.mimes, to_mimes("sk_worker_display", mimes, mime_count));
+  return record;
+}
+
+Result<ErrorRecord> to_error(const char* ename, const char* evalue, const char* const* traceback,
+                             uint64_t traceback_count, uint32_t flags) {
+  if (flags > (SK_ERROR_CONSEQUENCE | SK_ERROR_INTERRUPT))
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_error: flags is {:#x}; known are 0x1 and 0x2",
+                 flags);
+  ErrorRecord record{or_empty(ename), or_empty(evalue), {}, flags};
+  SK_ASSIGN_OR_RETURN(record.traceback,
+                      to_strings("sk_worker_error", "traceback", traceback, traceback_count));
+  return record;
+}
+
+Result<Reply> to_reply(uint64_t id, const sk_reply* reply) {
+  SK_ASSIGN_OR_RETURN(const sk_reply r, read_struct("sk_worker_reply", reply));
+  if (r.start > r.end || r.answer < 0 || r.answer > SK_COMPLETE_INVALID)
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "sk_worker_reply: start is {}, end {}, answer {}; start <= end and answer 0 to 3",
+                 r.start, r.end, r.answer);
+  Reply out;
+  out.request = id;
+  out.answer = r.answer;
+  out.start = r.start;
+  out.end = r.end;
+  SK_ASSIGN_OR_RETURN(out.strings,
+                      to_strings("sk_worker_reply", "strings", r.strings, r.string_count));
+  SK_ASSIGN_OR_RETURN(out.mimes, to_mimes("sk_worker_reply", r.mimes, r.mime_count));
+  return out;
+}
+
+Status check_timeout(const char* call, int64_t timeout_ms) {
+  if (timeout_ms >= 0 && timeout_ms <= kTimeoutMsMax) return {};
+  return error(SK_ERR_INVALID_ARGUMENT, "{}: timeout_ms is {}; 0 to {} are allowed", call,
+               timeout_ms, kTimeoutMsMax);
+}
+
+}  // namespace sk::control

@@ -1,0 +1,61 @@
+// Messages as the C structs of include/sk/exec.h, and the memory that those point into.
+#ifndef SK_LIB_CONTROL_HOST_VIEWS_H_
+#define SK_LIB_CONTROL_HOST_VIEWS_H_
+
+#include <string>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "lib/control/host/worker.h"
+#include "lib/control/message.h"
+
+namespace sk::control {
+
+// Copies `from` into a caller's struct of `size` bytes, which may be of another release: what the
+// caller does not know is left out. Both start with struct_size, which keeps the caller's value.
+void copy_struct(const void* from, size_t from_size, void* to, uint32_t size);
+
+// The last event handed out.
+class EventView {
+ public:
+  void fill(Event event, sk_event* out);
+
+ private:
+  Event event_;
+  std::vector<const char*> traceback_;
+  std::vector<const char*> strings_;
+  std::vector<sk_mime> mimes_;
+};
+
+// The last request handed out.
+class RequestView {
+ public:
+  void fill(Worker::Request request, sk_request* out);
+
+ private:
+  Worker::Request request_;
+};
+
+// "x of N MIME types is null" and the like, or the copy.
+Result<std::vector<Mime>> to_mimes(const char* call, const sk_mime* mimes, uint64_t count);
+Result<std::vector<std::string>> to_strings(const char* call, const char* what,
+                                            const char* const* strings, uint64_t count);
+// A list that ends with NULL; NULL is empty.
+std::vector<std::string> to_strings(const char* const* strings);
+
+Result<Open> to_open(const sk_session_config* config);
+Result<Execute> to_execute(const char* ranks, const char* code, uint64_t code_bytes,
+                           const sk_exec_options* options);
+Result<Ask> to_ask(int32_t kind, const char* code, uint64_t code_bytes, uint64_t cursor,
+                   int32_t detail);
+Result<WorkerConfig> to_worker_config(const sk_worker_config* config);
+Result<DisplayRecord> to_display(int32_t kind, const sk_mime* mimes, uint64_t mime_count,
+                                 const char* display_id);
+Result<ErrorRecord> to_error(const char* ename, const char* evalue, const char* const* traceback,
+                             uint64_t traceback_count, uint32_t flags);
+Result<Reply> to_reply(uint64_t id, const sk_reply* reply);
+Status check_timeout(const char* call, int64_t timeout_ms);
+
+}  // namespace sk::control
+
+#endif  // SK_LIB_CONTROL_HOST_VIEWS_H_

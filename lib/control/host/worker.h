@@ -1,0 +1,97 @@
+// The worker half of include/sk/exec.h: a rank's link to its agent and the I/O thread behind it.
+//
+// One mutex guards all state that both threads touch; neither holds it while it waits. The I/O
+// thread runs no code of the language and blocks all signals, so an interrupt meets the main
+// thread.
+#ifndef SK_LIB_CONTROL_HOST_WORKER_H_
+#define SK_LIB_CONTROL_HOST_WORKER_H_
+
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "lib/control/framing.h"
+#include "transport/local/link.h"
+
+namespace sk::control {
+
+struct WorkerConfig {
+  bool capture = false;
+  bool sigint = false;
+  std::string language;
+};
+
+class Worker {
+ public:
+  static Result<std::unique_ptr<Worker>> join(const WorkerConfig& config);
+  ~Worker();
+
+  using Request = std::variant<std::monostate, Execute, Ask, Shutdown>;
+  // monostate: the timeout ran out, or a signal came.
+  Result<Request> next(int64_t timeout_ms);
+
+  Status stream(uint32_t stream, std::string_view text);
+  Status display(DisplayRecord display);
+  Status fail(ErrorRecord error);
+  Status done(uint32_t status);
+  Status reply(Reply reply);
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  // Sends what is queued, at most 2 s, and ends the I/O thread.
+  Status leave();
+
+ private:
+  explicit Worker(const WorkerConfig& config) : config_(config), main_(pthread_self()) {}
+
+  void run_io();
+  // How long the I/O thread may sleep.
+  int64_t next_wake_ns() const;
+  void wait_for_io();
+  void read_link();
+  void handle(Message message);
+  void interrupt(const Interrupt& interrupt);
+  void signal_main();
+  Status check_open() const;
+  Status emit(Record record, uint64_t bytes);
+  void append_stream(uint32_t stream, std::string_view text);
+  void drain_capture();
+  void flush_records();
+  void send(const Message& message);
+  void lose_link();
+  uint64_t queued() const { return pending_bytes_ + link_.queued_bytes(); }
+
+  const WorkerConfig config_;
+  const pthread_t main_;
+  std::mutex mutex_;
+  std::condition_variable space_;
+  local::Link link_;
+  FrameReader reader_;  // The I/O thread's alone.
+  local::Fd capture_[2];
+  local::Fd io_wakeup_;       // Wakes the I/O thread,
+  local::Fd request_wakeup_;  // and this one sk_worker_next().
+  std::deque<Request> requests_;
+  std::vector<Record> pending_;
+  uint64_t pending_bytes_ = 0;
+  int64_t flush_at_ns_ = INT64_MAX;
+  int64_t heartbeat_at_ns_ = 0;
+  uint64_t seq_ = 0;
+  uint64_t open_cell_ = 0;
+  uint64_t last_cell_ = 0;
+  bool welcome_ = false;
+  bool lost_ = false;
+  bool leaving_ = false;
+  std::atomic<bool> cancelled_{false};
+  std::thread io_;
+};
+
+}  // namespace sk::control
+
+#endif  // SK_LIB_CONTROL_HOST_WORKER_H_
