@@ -33,6 +33,7 @@ LEVELS = {
     "transport/shm": 3,
     "transport/tcp": 3,
     "transport/fault": 3,
+    "transport/local": 3,  # Byte links and processes of one host; no session of ranks.
     "transport/sim": 3,
     "transport/cudaipc": 3,
     "transport/nccl": 3,
@@ -42,6 +43,7 @@ LEVELS = {
     "lib/algo": 4,
     "lib/exec": 4,
     "lib/control": 4,
+    "lib/control/host": 5,  # Drives the core with real links, processes and time.
     "lib/exec/cpu/tile": 5,
     "lib/exec/cpu": 6,
     "lib/exec/sim": 6,
@@ -64,7 +66,7 @@ CLOCK_HEADER = re.compile(r"^(thread|chrono|ctime|time\.h|pthread\.h|random)$")
 VERBS_ROOMS = ("transport/rdma", "transport/verbs", "transport/efa")
 DETERMINISTIC = ("lib/op", "lib/topo", "lib/plan", "lib/algo")
 
-BACKENDS = re.compile(r"^(transport/(?!bootstrap/)\w+|lib/exec/(cpu|sim|cuda))/")
+BACKENDS = re.compile(r"^(transport/(?!bootstrap/|local/)\w+|lib/exec/(cpu|sim|cuda))/")
 BACKEND_USERS = ("lib/api/backends.cpp", "tests/", "tools/", "bench/", "cuda/")
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)

@@ -1,6 +1,4 @@
 // Cells on ranks: the thin C shell over lib/control/host.
-#include "sk/exec.h"
-
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +10,7 @@
 #include "lib/control/host/session.h"
 #include "lib/control/host/views.h"
 #include "lib/control/host/worker.h"
+#include "sk/exec.h"
 
 struct sk_session {
   std::unique_ptr<sk::control::Session> session;
@@ -211,8 +210,7 @@ sk_status sk_worker_display(sk_worker* worker, int32_t kind, const sk_mime* mime
                             uint64_t mime_count, const char* display_id) noexcept {
   return guard([&]() -> Status {
     SK_RETURN_IF_ERROR(check("sk_worker_display", worker));
-    SK_ASSIGN_OR_RETURN(auto display,
-                        sk::control::to_display(kind, mimes, mime_count, display_id));
+    SK_ASSIGN_OR_RETURN(auto display, sk::control::to_display(kind, mimes, mime_count, display_id));
     return worker->worker->display(std::move(display));
   });
 }
@@ -222,8 +220,8 @@ sk_status sk_worker_error(sk_worker* worker, const char* ename, const char* eval
                           uint32_t flags) noexcept {
   return guard([&]() -> Status {
     SK_RETURN_IF_ERROR(check("sk_worker_error", worker));
-    SK_ASSIGN_OR_RETURN(auto record, sk::control::to_error(ename, evalue, traceback,
-                                                           traceback_count, flags));
+    SK_ASSIGN_OR_RETURN(auto record,
+                        sk::control::to_error(ename, evalue, traceback, traceback_count, flags));
     return worker->worker->fail(std::move(record));
   });
 }
@@ -232,8 +230,8 @@ sk_status sk_worker_done(sk_worker* worker, int32_t status) noexcept {
   return guard([&]() -> Status {
     SK_RETURN_IF_ERROR(check("sk_worker_done", worker));
     if (status != SK_CELL_OK && status != SK_CELL_ERROR)
-      return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_done: status is {}; OK and ERROR are allowed",
-                   status);
+      return error(SK_ERR_INVALID_ARGUMENT,
+                   "sk_worker_done: status is {}; OK and ERROR are allowed", status);
     return worker->worker->done(static_cast<uint32_t>(status));
   });
 }

@@ -21,11 +21,9 @@ std::string last_lines(const std::string& text) {
 
 }  // namespace
 
-std::vector<std::string> rank_environment(uint32_t rank, uint32_t world_size,
-                                          const std::string& master_addr, uint16_t master_port,
-                                          const std::string& job) {
+std::vector<std::string> rank_environment(uint32_t rank, uint32_t world_size, const Job& job) {
   const std::string r = std::to_string(rank), n = std::to_string(world_size);
-  const std::string port = std::to_string(master_port);
+  const std::string host = "127.0.0.1";
   return {"RANK=" + r,
           "WORLD_SIZE=" + n,
           "LOCAL_RANK=" + r,
@@ -35,25 +33,27 @@ std::vector<std::string> rank_environment(uint32_t rank, uint32_t world_size,
           "ROLE_NAME=default",
           "ROLE_RANK=" + r,
           "ROLE_WORLD_SIZE=" + n,
-          "MASTER_ADDR=" + master_addr,
-          "MASTER_PORT=" + port,
+          "MASTER_ADDR=" + host,
+          "MASTER_PORT=" + std::to_string(job.torch_port),
           "TORCHELASTIC_RESTART_COUNT=0",
           "TORCHELASTIC_MAX_RESTARTS=0",
-          "TORCHELASTIC_RUN_ID=" + job,
-          "JAX_COORDINATOR_ADDRESS=" + master_addr + ":" + port,
+          "TORCHELASTIC_RUN_ID=" + job.id,
+          "TORCHELASTIC_USE_AGENT_STORE=False",
+          "JAX_COORDINATOR_ADDRESS=" + host + ":" + std::to_string(job.jax_port),
           "JAX_PROCESS_ID=" + r,
           "JAX_NUM_PROCESSES=" + n,
-          "SK_JOB_ID=" + job};
+          "SK_MASTER_PORT=" + std::to_string(job.sk_port),
+          "SK_JOB_SECRET=" + job.secret};
 }
 
 Agent::Agent(AgentPorts& ports, AgentEvents& events, AgentTimers timers)
     : ports_(ports), events_(events), timers_(timers) {}
 
-void Agent::start(const Open& open, const std::string& job, uint16_t master_port, int64_t now_ns) {
+void Agent::start(const Open& open, const Job& job, int64_t now_ns) {
   ranks_.resize(open.ranks);
   for (uint32_t rank = 0; rank < open.ranks; ++rank) {
     std::vector<std::string> env = open.env;
-    for (std::string& line : rank_environment(rank, open.ranks, "127.0.0.1", master_port, job))
+    for (std::string& line : rank_environment(rank, open.ranks, job))
       env.push_back(std::move(line));
     ranks_[rank].heard_ns = now_ns;
     ranks_[rank].state = State::kStarting;

@@ -50,10 +50,18 @@ struct ProcessEnd {
   int code = 0;
 };
 
+// What the ranks of one session share: the names and numbers that rank 0's servers will use. The
+// ports are held by the caller until a rank takes them.
+struct Job {
+  std::string id;
+  std::string secret;  // Hexadecimal; ranks show it to each other when they connect.
+  uint16_t torch_port = 0;
+  uint16_t jax_port = 0;
+  uint16_t sk_port = 0;
+};
+
 // The variables that a rank finds (docs/env.md): torchrun's, JAX's, ours.
-std::vector<std::string> rank_environment(uint32_t rank, uint32_t world_size,
-                                          const std::string& master_addr, uint16_t master_port,
-                                          const std::string& job);
+std::vector<std::string> rank_environment(uint32_t rank, uint32_t world_size, const Job& job);
 
 class Agent {
  public:
@@ -61,8 +69,8 @@ class Agent {
 
   void set_start_timeout(int64_t timeout_ns) { timers_.start_timeout_ns = timeout_ns; }
 
-  // Starts `open.ranks` ranks, once. `master_port` is held by the caller until a rank takes it.
-  void start(const Open& open, const std::string& job, uint16_t master_port, int64_t now_ns);
+  // Starts `open.ranks` ranks, once.
+  void start(const Open& open, const Job& job, int64_t now_ns);
 
   void on_message(uint32_t rank, Message message, int64_t now_ns);
   // Text that the rank wrote to its descriptors while it did not read them itself.

@@ -18,13 +18,8 @@ ErrorRecord failure(std::string ename, std::string evalue) {
 
 }  // namespace
 
-Controller::Controller(ControllerPorts& ports, ControllerTimers timers, std::string job,
-                       uint16_t master_port)
-    : ports_(ports),
-      timers_(timers),
-      job_(std::move(job)),
-      master_port_(master_port),
-      agent_(ports, *this, timers.agent) {}
+Controller::Controller(ControllerPorts& ports, ControllerTimers timers, Job job)
+    : ports_(ports), timers_(timers), job_(std::move(job)), agent_(ports, *this, timers.agent) {}
 
 void Controller::emit(Event event) {
   event.seq = ++event_seq_;
@@ -48,7 +43,7 @@ void Controller::on_open(const Open& open, int64_t now_ns) {
   ranks_.resize(open.ranks);
   report_state();
   agent_.set_start_timeout(static_cast<int64_t>(open.start_timeout_ms) * 1'000'000);
-  agent_.start(open, job_, master_port_, now_ns);
+  agent_.start(open, job_, now_ns);
 }
 
 void Controller::on_session_lost(int64_t now_ns) {

@@ -32,9 +32,7 @@ class ControllerPorts : public AgentPorts {
 
 class Controller : private AgentEvents {
  public:
-  // `job` names the session towards user code; `master_port` is held by the caller.
-  Controller(ControllerPorts& ports, ControllerTimers timers, std::string job,
-             uint16_t master_port);
+  Controller(ControllerPorts& ports, ControllerTimers timers, Job job);
 
   void on_session_message(Message message, int64_t now_ns);
   // The front end is gone: ranks live on for the lease that it asked for.
@@ -104,8 +102,7 @@ class Controller : private AgentEvents {
 
   ControllerPorts& ports_;
   const ControllerTimers timers_;
-  const std::string job_;
-  const uint16_t master_port_;
+  const Job job_;
   Agent agent_;
   std::vector<Rank> ranks_;
   std::deque<Execute> queue_;

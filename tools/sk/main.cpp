@@ -14,6 +14,7 @@ struct Verb {
 };
 
 constexpr Verb kVerbs[] = {
+    {"controller", "serve one session of ranks (started by libsk)", run_controller},
     {"run", "start a program as N ranks on this host", run_run},
 };
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kReadBytes = 64 * 1024;
 constexpr int kReadsAtOnce = 4;
+constexpr int kPipeBytes = 256 * 1024;
 
 int64_t now_ms() {
   timespec now{};
@@ -34,6 +35,8 @@ Result<std::pair<Fd, Fd>> socket_pair() {
 Result<std::pair<Fd, Fd>> pipe_pair() {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return system_error("pipe2");
+  // Room for what a rank prints between two batches. The kernel may refuse; then less fits.
+  (void)fcntl(fds[1], F_SETPIPE_SZ, kPipeBytes);
   return std::pair(Fd(fds[0]), Fd(fds[1]));
 }
 

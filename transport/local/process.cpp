@@ -5,8 +5,8 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -106,7 +106,7 @@ Result<Process> Process::spawn(const SpawnSpec& spec) {
   }
   Process process;
   process.pid_ = pid;
-  process.pidfd_.reset(pidfd_open(pid, 0));
+  process.pidfd_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   const int pidfd_errno = errno;
   report.second.reset();
   // Ends with the exec, which closes the pipe, or with the errno of what failed.

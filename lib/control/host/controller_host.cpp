@@ -30,11 +30,10 @@ uint64_t token(Source source, uint32_t rank) { return rank * 8ull + static_cast<
 
 class ControllerHost : public ControllerPorts {
  public:
-  ControllerHost(local::Poller poller, local::Link session, local::HeldPort port, std::string job)
+  ControllerHost(local::Poller poller, local::Link session, Job job)
       : poller_(std::move(poller)),
         session_(std::move(session)),
-        port_(std::move(port)),
-        controller_(*this, ControllerTimers{}, std::move(job), port_.port) {}
+        controller_(*this, ControllerTimers{}, std::move(job)) {}
 
   Status run();
 
@@ -72,7 +71,6 @@ class ControllerHost : public ControllerPorts {
   local::Link session_;
   FrameReader session_reader_;
   bool session_writing_ = false;
-  local::HeldPort port_;
   std::vector<std::unique_ptr<RankProcess>> ranks_;
   Controller controller_;
   bool paused_ = false;
@@ -294,6 +292,15 @@ void ControllerHost::on_exit(uint32_t rank) {
   controller_.agent().on_exit(rank, {end->signaled, end->code}, monotonic_ns());
 }
 
+Result<std::string> random_hex(size_t bytes) {
+  std::string raw(bytes, '\0');
+  if (getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(raw.size()))
+    return system_error("getrandom");
+  std::string text;
+  for (unsigned char c : raw) text += fmt::format("{:02x}", c);
+  return text;
+}
+
 }  // namespace
 
 Status serve_session(int session_fd) {
@@ -302,11 +309,17 @@ Status serve_session(int session_fd) {
   SK_RETURN_IF_ERROR(local::check_peer_is_same_user(fd.get()));
   SK_ASSIGN_OR_RETURN(auto link, local::Link::adopt(std::move(fd)));
   SK_ASSIGN_OR_RETURN(auto poller, local::Poller::create());
-  SK_ASSIGN_OR_RETURN(auto port, local::hold_port());
-  uint64_t random = 0;
-  if (getrandom(&random, sizeof random, 0) != sizeof random) return system_error("getrandom");
-  ControllerHost host(std::move(poller), std::move(link), std::move(port),
-                      fmt::format("sk-{:016x}", random));
+  // Three servers may live in rank 0 at once: PyTorch's store, JAX's coordinator, libsk's.
+  SK_ASSIGN_OR_RETURN(const local::HeldPort torch_port, local::hold_port());
+  SK_ASSIGN_OR_RETURN(const local::HeldPort jax_port, local::hold_port());
+  SK_ASSIGN_OR_RETURN(const local::HeldPort sk_port, local::hold_port());
+  Job job;
+  SK_ASSIGN_OR_RETURN(job.id, random_hex(8));
+  SK_ASSIGN_OR_RETURN(job.secret, random_hex(32));
+  job.torch_port = torch_port.port;
+  job.jax_port = jax_port.port;
+  job.sk_port = sk_port.port;
+  ControllerHost host(std::move(poller), std::move(link), std::move(job));
   return host.run();
 }
 

@@ -106,8 +106,8 @@ void Worker::run_io() {
     read_link();
     const std::lock_guard lock(mutex_);
     const int64_t now = monotonic_ns();
-    drain_capture();
-    if (now >= flush_at_ns_ || pending_bytes_ >= kBatchBytes) flush_records();
+    if (now >= gate_ns_) drain_capture();
+    if (!pending_.empty() && (now >= gate_ns_ || pending_bytes_ >= kBatchBytes)) flush_records();
     if (now >= heartbeat_at_ns_) {
       send(Heartbeat{open_cell_});
       heartbeat_at_ns_ = now + kHeartbeatNs;
@@ -118,8 +118,6 @@ void Worker::run_io() {
   }
 }
 
-int64_t Worker::next_wake_ns() const { return std::min(flush_at_ns_, heartbeat_at_ns_); }
-
 void Worker::wait_for_io() {
   pollfd fds[4] = {};
   nfds_t count = 0;
@@ -129,9 +127,12 @@ void Worker::wait_for_io() {
     fds[count++] = {io_wakeup_.get(), POLLIN, 0};
     const short out = link_.queued_bytes() > 0 ? POLLOUT : 0;
     fds[count++] = {link_.fd(), static_cast<short>(POLLIN | out), 0};
+    // Between batches what is captured stays in the kernel, where a killed rank does not lose it.
+    const bool batching = monotonic_ns() < gate_ns_;
+    wake_ns = batching ? gate_ns_ : heartbeat_at_ns_;
     for (const local::Fd& fd : capture_)
-      if (fd.open() && welcome_ && queued() < kQueueBytesMax) fds[count++] = {fd.get(), POLLIN, 0};
-    wake_ns = next_wake_ns();
+      if (fd.open() && welcome_ && !batching && queued() < kQueueBytesMax)
+        fds[count++] = {fd.get(), POLLIN, 0};
   }
   const int64_t left_ms = (wake_ns - monotonic_ns() + 999'999) / 1'000'000;
   ::poll(fds, count, static_cast<int>(std::clamp<int64_t>(left_ms, 0, 1000)));
@@ -208,8 +209,8 @@ void Worker::send(const Message& message) {
 }
 
 void Worker::flush_records() {
-  flush_at_ns_ = INT64_MAX;
   if (pending_.empty()) return;
+  gate_ns_ = monotonic_ns() + kFlushNs;
   Output output{last_cell_, seq_ + 1, std::exchange(pending_, {})};
   seq_ += output.records.size();
   pending_bytes_ = 0;
@@ -240,7 +241,6 @@ void Worker::drain_capture() {
       if (result != local::ReadResult::kData || queued() >= kQueueBytesMax) break;
     }
   }
-  if (!pending_.empty() && flush_at_ns_ == INT64_MAX) flush_at_ns_ = monotonic_ns() + kFlushNs;
 }
 
 Status Worker::check_open() const {
@@ -260,19 +260,17 @@ Status Worker::emit(Record record, uint64_t bytes) {
     return error(SK_ERR_ABORTED, "worker: interrupted while {} bytes of output were on the way",
                  queued());
   drain_capture();
-  const bool was_idle = flush_at_ns_ == INT64_MAX;
+  const bool first = pending_.empty();
   if (auto* stream = std::get_if<StreamRecord>(&record.body)) {
     append_stream(stream->stream, stream->text);
   } else {
     pending_bytes_ += bytes;
     pending_.push_back(std::move(record));
   }
-  if (pending_bytes_ >= kBatchBytes) {
+  if (pending_bytes_ >= kBatchBytes || monotonic_ns() >= gate_ns_)
     flush_records();
-  } else if (was_idle) {
-    flush_at_ns_ = monotonic_ns() + kFlushNs;
+  else if (first)
     local::wake(io_wakeup_.get());
-  }
   return check_open();
 }
 

@@ -52,8 +52,6 @@ class Worker {
   explicit Worker(const WorkerConfig& config) : config_(config), main_(pthread_self()) {}
 
   void run_io();
-  // How long the I/O thread may sleep.
-  int64_t next_wake_ns() const;
   void wait_for_io();
   void read_link();
   void handle(Message message);
@@ -80,7 +78,7 @@ class Worker {
   std::deque<Request> requests_;
   std::vector<Record> pending_;
   uint64_t pending_bytes_ = 0;
-  int64_t flush_at_ns_ = INT64_MAX;
+  int64_t gate_ns_ = 0;  // Until then records are gathered; then they go out at once.
   int64_t heartbeat_at_ns_ = 0;
   uint64_t seq_ = 0;
   uint64_t open_cell_ = 0;

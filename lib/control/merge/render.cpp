@@ -123,11 +123,17 @@ struct FailureGroup {
   RankSet ranks;
 };
 
+// Interrupts that only followed from a peer's death are one thing, wherever each rank stood.
+bool same_failure(const ErrorRecord& a, const ErrorRecord& b) {
+  constexpr uint32_t kFollowed = SK_ERROR_CONSEQUENCE | SK_ERROR_INTERRUPT;
+  return a == b || ((a.flags & b.flags & kFollowed) == kFollowed && a.ename == b.ename);
+}
+
 std::vector<FailureGroup> group_failures(const std::vector<RankFailure>& failures) {
   std::vector<FailureGroup> groups;
   for (const RankFailure& failure : failures) {
     auto same = std::find_if(groups.begin(), groups.end(), [&](const FailureGroup& group) {
-      return *group.error == failure.error.error;
+      return same_failure(*group.error, failure.error.error);
     });
     if (same == groups.end()) {
       groups.push_back({&failure.error.error, failure.error.time_ns, {failure.rank}});
@@ -245,8 +251,11 @@ Event render_errors(const std::vector<RankFailure>& failures, const RankSet& tar
     event.traceback.push_back(fmt::format(
         "──── {} ({}t+{:.3f} s) ────", name_ranks(group.ranks), role,
         static_cast<double>(std::max<int64_t>(0, group.time_ns - groups[0].time_ns)) / 1e9));
-    event.traceback.insert(event.traceback.end(), group.error->traceback.begin(),
-                           group.error->traceback.end());
+    const auto& lines = group.error->traceback;
+    if (follows && (group.error->flags & SK_ERROR_INTERRUPT) != 0)
+      event.traceback.push_back("interrupted");
+    else
+      event.traceback.insert(event.traceback.end(), lines.begin(), lines.end());
   }
   return event;
 }

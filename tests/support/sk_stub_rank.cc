@@ -1,0 +1,247 @@
+// sk-stub-rank: a rank program of a few hundred kilobytes that does what its cells say.
+//
+// A cell is a script, one command a line, so that tests of the control plane need no language:
+//   print TEXT          a line on stdout, with {rank} replaced
+//   write TEXT          the same without a newline; \r, \b, \n and \e are understood
+//   eprint TEXT         a line on stderr
+//   c TEXT              a line by C's printf       fd TEXT   a line by write(2) to descriptor 1
+//   sh COMMAND          by system(3)
+//   result TEXT         execute_result, text/plain
+//   display TYPE TEXT   display_data               update ID TEXT   update of display ID
+//   show ID TEXT        display_data with an id    clear     clearwait
+//   error NAME TEXT     ends the cell with that exception
+//   sleep MS            until interrupted          hang MS   with SIGINT blocked
+//   spin MS             busy, looks at sk_worker_cancelled()
+//   exit CODE           die SIGNAL                 flood LINES TEXT
+//   lie                 raw bytes into the link    on RANKS COMMAND   only on those ranks (0,2)
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sk/exec.h"
+
+namespace {
+
+volatile sig_atomic_t interrupted = 0;
+void on_sigint(int) { interrupted = 1; }
+
+std::string rank_text;
+int link_fd = -1;
+sk_worker* worker = nullptr;
+
+struct Failure {
+  std::string name;
+  std::string text;
+  uint32_t flags = 0;
+};
+
+[[noreturn]] void quit(const char* what) {
+  std::fprintf(stderr, "sk-stub-rank: %s: %s\n", what, sk_last_error());
+  std::_Exit(3);
+}
+
+std::string expand(std::string text) {
+  for (size_t at; (at = text.find("{rank}")) != std::string::npos;) text.replace(at, 6, rank_text);
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : '\0';
+    if (next == 'r' || next == 'b' || next == 'n' || next == 'e') {
+      out += next == 'r' ? '\r' : next == 'b' ? '\b' : next == 'n' ? '\n' : '\x1b';
+      ++i;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+void put(int32_t stream, const std::string& text) {
+  const sk_status status = sk_worker_stream(worker, stream, text.data(), text.size());
+  if (status != SK_OK && status != SK_ERR_ABORTED) quit("stream");
+}
+
+void put_display(int32_t kind, const std::string& type, const std::string& text,
+                 const std::string& id) {
+  const sk_mime mime = {type.c_str(), text.data(), text.size()};
+  const bool clears = kind == SK_DISPLAY_CLEAR || kind == SK_DISPLAY_CLEAR_WAIT;
+  if (sk_worker_display(worker, kind, &mime, clears ? 0 : 1, id.c_str()) != SK_OK) quit("display");
+}
+
+// False when it was interrupted.
+bool wait_ms(long ms, bool look_at_flag) {
+  using clock = std::chrono::steady_clock;
+  const auto until = clock::now() + std::chrono::milliseconds(ms);
+  while (clock::now() < until) {
+    if (look_at_flag ? sk_worker_cancelled(worker) != 0 : interrupted != 0) return false;
+    if (!look_at_flag) usleep(1000);
+  }
+  return true;
+}
+
+void hang(long ms) {
+  sigset_t block, old;
+  sigemptyset(&block);
+  sigaddset(&block, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &block, &old);
+  std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+  interrupted = 0;
+  signal(SIGINT, SIG_IGN);  // Drops what is pending.
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  signal(SIGINT, on_sigint);
+}
+
+std::string rest(std::istringstream& in) {
+  std::string text;
+  std::getline(in >> std::ws, text);
+  return expand(text);
+}
+
+void write_all(int fd, const std::string& bytes) {
+  if (write(fd, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) quit("write");
+}
+
+void run_shell(const std::string& command) {
+  if (std::system(command.c_str()) == -1) quit("system");
+}
+
+bool run_line(const std::string& line, Failure* failure);
+
+bool run_word(const std::string& word, std::istringstream& in, Failure* failure) {
+  std::string a;
+  if (word == "print")
+    put(SK_STREAM_STDOUT, rest(in) + "\n");
+  else if (word == "write")
+    put(SK_STREAM_STDOUT, rest(in));
+  else if (word == "eprint")
+    put(SK_STREAM_STDERR, rest(in) + "\n");
+  else if (word == "c")
+    std::printf("%s\n", rest(in).c_str());
+  else if (word == "fd")
+    write_all(1, rest(in) + "\n");
+  else if (word == "sh")
+    run_shell(rest(in));
+  else if (word == "result")
+    put_display(SK_DISPLAY_RESULT, "text/plain", rest(in), "");
+  else if (word == "display")
+    in >> a, put_display(SK_DISPLAY_DATA, a, rest(in), "");
+  else if (word == "show")
+    in >> a, put_display(SK_DISPLAY_DATA, "text/plain", rest(in), a);
+  else if (word == "update")
+    in >> a, put_display(SK_DISPLAY_UPDATE, "text/plain", rest(in), a);
+  else if (word == "clear")
+    put_display(SK_DISPLAY_CLEAR, "", "", "");
+  else if (word == "clearwait")
+    put_display(SK_DISPLAY_CLEAR_WAIT, "", "", "");
+  else if (word == "error")
+    in >> a, *failure = {a, rest(in), 0};
+  else if (word == "exit")
+    std::_Exit(std::atoi(rest(in).c_str()));
+  else if (word == "die")
+    raise(std::atoi(rest(in).c_str()));
+  else if (word == "hang")
+    hang(std::atol(rest(in).c_str()));
+  else if (word == "lie")
+    write_all(link_fd, "\xff\xff\xff\x7f lies");
+  else if (word == "sleep" || word == "spin") {
+    if (!wait_ms(std::atol(rest(in).c_str()), word == "spin"))
+      *failure = {"KeyboardInterrupt", "", SK_ERROR_INTERRUPT};
+  } else if (word == "flood") {
+    long lines = 0;
+    in >> lines;
+    const std::string text = rest(in);
+    for (long i = 0; i < lines && interrupted == 0; ++i)
+      put(SK_STREAM_STDOUT, text + " " + std::to_string(i) + "\n");
+  } else if (word == "on") {
+    in >> a;
+    if (("," + a + ",").find("," + rank_text + ",") != std::string::npos)
+      return run_line(rest(in), failure);
+  } else {
+    *failure = {"SyntaxError", "no such command: " + word, 0};
+  }
+  return failure->name.empty();
+}
+
+// False when the cell is over.
+bool run_line(const std::string& line, Failure* failure) {
+  std::istringstream in(line);
+  std::string word;
+  if (!(in >> word)) return true;
+  return run_word(word, in, failure);
+}
+
+void execute(const sk_request& request) {
+  interrupted = 0;
+  std::istringstream script(std::string(request.code, request.code_bytes));
+  Failure failure;
+  for (std::string line; std::getline(script, line);)
+    if (!run_line(line, &failure)) break;
+  if (!failure.name.empty()) {
+    const std::string last = failure.name + ": " + failure.text;
+    const char* traceback[] = {"script", last.c_str()};
+    if (sk_worker_error(worker, failure.name.c_str(), failure.text.c_str(), traceback, 2,
+                        failure.flags) != SK_OK)
+      quit("error");
+  }
+  if (sk_worker_done(worker, failure.name.empty() ? SK_CELL_OK : SK_CELL_ERROR) != SK_OK)
+    quit("done");
+}
+
+void answer(const sk_request& request) {
+  const char* matches[] = {"print", "printer"};
+  const sk_mime mime = {"text/plain", "a stub", 6};
+  sk_reply reply = {};
+  reply.struct_size = sizeof reply;
+  if (request.kind == SK_REQUEST_COMPLETE) {
+    reply.strings = matches;
+    reply.string_count = 2;
+    reply.end = request.cursor;
+  } else if (request.kind == SK_REQUEST_INSPECT) {
+    reply.answer = 1;
+    reply.mimes = &mime;
+    reply.mime_count = 1;
+  } else {
+    reply.answer = SK_COMPLETE_COMPLETE;
+  }
+  if (sk_worker_reply(worker, request.id, &reply) != SK_OK) quit("reply");
+}
+
+}  // namespace
+
+int main() {
+  const char* rank = std::getenv("RANK");
+  rank_text = rank == nullptr ? "?" : rank;
+  const char* fd = std::getenv("SK_WORKER_FD");
+  link_fd = fd == nullptr ? -1 : std::atoi(fd);
+  const char* fail = std::getenv("SK_STUB_FAIL");
+  if (fail != nullptr && rank_text == fail) {
+    std::fputs("sk-stub-rank: told to fail before it joins\n", stderr);
+    return 9;
+  }
+  struct sigaction action = {};
+  action.sa_handler = on_sigint;
+  sigaction(SIGINT, &action, nullptr);
+  sk_worker_config config = {};
+  config.struct_size = sizeof config;
+  config.flags = SK_WORKER_CAPTURE | SK_WORKER_SIGINT;
+  config.language = "stub";
+  if (sk_worker_join(&config, &worker) != SK_OK) quit("join");
+  while (true) {
+    sk_request request = {};
+    request.struct_size = sizeof request;
+    if (sk_worker_next(worker, 60'000, &request) != SK_OK) return 0;
+    if (request.kind == SK_REQUEST_SHUTDOWN) break;
+    if (request.kind == SK_REQUEST_EXECUTE)
+      execute(request);
+    else if (request.kind != 0)
+      answer(request);
+  }
+  return sk_worker_leave(worker) == SK_OK ? 0 : 1;
+}
