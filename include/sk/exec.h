@@ -255,7 +255,8 @@ SK_NODISCARD SK_API sk_status sk_worker_next(sk_worker* worker, int64_t timeout_
                                              sk_request* request) SK_NOEXCEPT;
 
 /** Text printed by the rank. Copied. Waits (at most until the cell is interrupted or 60 s) while
- *  more than 4 MiB are on the way.
+ *  more than 4 MiB are on the way. Goes out within 20 ms: a rank that is killed sooner loses it
+ * (what it wrote to captured descriptors is never lost).
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT, SK_ERR_ABORTED (interrupted while waiting),
  *          SK_ERR_TIMEOUT, SK_ERR_PEER_LOST. The same for the next three. @threads Any. @since 0.1
  */
