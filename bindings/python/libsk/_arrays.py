@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from libsk import _dtypes
-from libsk._core import Borrowed
+from libsk._core import Borrowed, describe
 from libsk._errors import invalid
 
 _CPU_DEVICES = (1, 3, 11)
@@ -24,7 +24,7 @@ _DEVICE_NAMES = {2: "CUDA", 8: "Metal", 10: "ROCm", 13: "CUDA managed", 14: "one
 class Operand:
     """Memory for one call: where it is, what it holds, and what keeps it alive."""
 
-    __slots__ = ("address", "shape", "strides", "code", "itemsize", "read_only", "owner")
+    __slots__ = ("address", "shape", "strides", "code", "read_only", "owner")
 
     def __init__(
         self,
@@ -40,9 +40,12 @@ class Operand:
         self.strides = strides
         """In elements; None where the memory is row-major without gaps."""
         self.code = code
-        self.itemsize = _dtypes.to_numpy(code).itemsize
         self.read_only = read_only
         self.owner = owner
+
+    @property
+    def itemsize(self) -> int:
+        return _dtypes.ITEMSIZES[self.code]
 
     @property
     def count(self) -> int:
@@ -83,6 +86,10 @@ def _address(array: np.ndarray) -> int:
 def operand(x: Any, what: str, dtype: Any = None) -> Operand:
     """What ``x`` is; ``what`` names it in sentences, ``dtype`` says what uint16 bits mean."""
     if isinstance(x, np.ndarray):
+        plain = describe(x) if dtype is None else None
+        if plain is not None:
+            address, shape, code, read_only = plain
+            return Operand(address, shape, None, code, read_only, x)
         return _of_numpy(x, what, dtype)
     if hasattr(x, "__dlpack__") and not isinstance(x, np.generic):
         return _of_dlpack(x, what)
@@ -221,6 +228,6 @@ def _new(like: Any, code: int, shape: tuple[int, ...]) -> Output:
         return Output(operand(tensor, "out"), None, tensor)
     is_bits = isinstance(like, np.ndarray) and like.dtype == np.uint16
     array = np.empty(shape, np.uint16 if is_bits else _dtypes.to_numpy(code))
-    memory = Operand(_address(array), shape, None, code, False, array)
+    memory = operand(array, "out", "bf16" if is_bits else None)
     is_number = shape == () and (isinstance(like, np.generic) or not hasattr(like, "shape"))
     return (_NumberOutput if is_number else Output)(memory, None, array)

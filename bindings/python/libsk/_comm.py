@@ -368,7 +368,7 @@ class Comm:
 
         At most ``event_count_max`` events (65,536 by default); later ones are dropped.
         """
-        return _trace.Trace(self._handle, event_count_max)
+        return _trace.Trace(self, event_count_max)
 
     # ---- symmetric memory ----
 

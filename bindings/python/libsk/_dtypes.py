@@ -14,6 +14,7 @@ F32, F64, BF16, F16, I32, I64 = range(1, 7)
 
 NAMES: dict[int, str] = {F32: "f32", F64: "f64", BF16: "bf16", F16: "f16", I32: "i32", I64: "i64"}
 
+ITEMSIZES: dict[int, int] = {F32: 4, F64: 8, BF16: 2, F16: 2, I32: 4, I64: 8}
 TORCH_NAMES: dict[int, str] = {
     F32: "float32",
     F64: "float64",

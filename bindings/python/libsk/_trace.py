@@ -6,9 +6,14 @@ import json
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from libsk import _core
+
+if TYPE_CHECKING:
+    from libsk._comm import Comm
 
 
 class Trace:
@@ -17,8 +22,9 @@ class Trace:
     Times are microseconds of the host's monotonic clock, so ranks of one host share an axis.
     """
 
-    def __init__(self, handle: _core.Comm, event_count_max: int) -> None:
-        self._handle = handle
+    def __init__(self, comm: Comm, event_count_max: int) -> None:
+        self._comm = comm
+        self._handle = comm._handle
         self._event_count_max = event_count_max
         self.json = '{"traceEvents": []}'
         """Chrome's and Perfetto's format: save it and open it there."""
@@ -28,6 +34,18 @@ class Trace:
         """One dict for each event: ``name``, ``ts`` and ``dur`` in microseconds, ``pid`` the rank,
         ``tid`` the worker, ``args``."""
         return json.loads(self.json)["traceEvents"]
+
+    def gather(self) -> list[dict[str, Any]]:
+        """The events of all ranks. Collective."""
+        text = self.json.encode()
+        sizes = self._comm.allgather(np.array([len(text)], np.int64)).ravel()
+        words = np.zeros(-(-int(sizes.max()) // 8), np.int64)
+        words.view(np.uint8)[: len(text)] = np.frombuffer(text, np.uint8)
+        rows = self._comm.allgather(words)
+        events: list[dict[str, Any]] = []
+        for row, size in zip(rows, sizes, strict=True):
+            events += json.loads(row.view(np.uint8)[:size].tobytes())["traceEvents"]
+        return events
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes ``json`` to a file."""

@@ -25,8 +25,9 @@ class CommHandle {
   // NULL after free(): libsk then answers SK_ERR_BAD_HANDLE, with its sentence.
   sk_comm* get() const { return freed_ ? nullptr : comm_; }
 
-  // Whether no later call can succeed: a rank died or aborted, or a wait ran out.
-  bool is_over() const;
+  // Remembers a status that ends the communicator: a rank died or aborted, or a wait ran out.
+  void note(sk_status status);
+  bool is_over() const { return over_; }
 
   // Ends the communicator for callers at once, and for good once no lease is left.
   void free();
@@ -64,6 +65,7 @@ class CommHandle {
   int uses_ = 0;
   int leases_ = 0;
   bool freed_ = false;
+  bool over_ = false;
 };
 
 }  // namespace sk::python

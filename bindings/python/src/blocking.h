@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "bindings.h"
 #include "errors.h"
 #include "sk/comm.h"
 
@@ -36,17 +37,19 @@ class InterruptScope {
 void check_signals();
 
 // Runs `call` without the GIL and raises what it returns. A signal goes before its consequence.
+// `comm` is what SIGINT aborts; NULL for calls that wait for nobody.
 template <typename Call>
-void wait(sk_comm* comm, Call&& call) {
+void wait(CommHandle* comm, Call&& call) {
   sk_status status;
   std::string sentence;
   {
-    InterruptScope scope(comm);
+    InterruptScope scope(comm != nullptr ? comm->get() : nullptr);
     nanobind::gil_scoped_release released;
     status = std::forward<Call>(call)();
     sentence = status == SK_OK ? "" : sk_last_error();
     scope.leave();
   }
+  if (comm != nullptr) comm->note(status);
   check_signals();
   check(status, sentence);
 }

@@ -111,7 +111,7 @@ void run(CommHandle& comm, int64_t timeout_ms, Call&& call) {
   sk_run_options options = {};
   options.struct_size = sizeof options;
   options.timeout_ms = timeout_ms;
-  wait(comm.get(), [&] { return call(comm.get(), &options); });
+  wait(&comm, [&] { return call(comm.get(), &options); });
 }
 
 void allreduce(CommHandle& comm, uintptr_t in, uintptr_t out, int64_t count, int32_t dtype,
@@ -163,22 +163,19 @@ void recv(CommHandle& comm, uintptr_t out, int64_t count, int32_t dtype, int32_t
 uintptr_t alloc(CommHandle& comm, uint64_t bytes) {
   const CommHandle::Use use(comm);
   void* memory = nullptr;
-  wait(comm.get(), [&] { return sk_alloc(comm.get(), bytes, &memory); });
+  wait(&comm, [&] { return sk_alloc(comm.get(), bytes, &memory); });
   return reinterpret_cast<uintptr_t>(memory);
 }
 
 void free_memory(CommHandle& comm, uintptr_t memory) {
   const CommHandle::Use use(comm);
-  wait(comm.get(), [&] { return sk_free(comm.get(), pointer(memory)); });
+  wait(&comm, [&] { return sk_free(comm.get(), pointer(memory)); });
 }
 
 }  // namespace
 
-bool CommHandle::is_over() const {
-  sk_comm_info info = {};
-  info.struct_size = sizeof info;
-  const sk_status status = sk_comm_query(get(), &info);
-  return status == SK_ERR_PEER_LOST || status == SK_ERR_ABORTED || status == SK_ERR_TIMEOUT;
+void CommHandle::note(sk_status status) {
+  over_ |= status == SK_ERR_PEER_LOST || status == SK_ERR_ABORTED || status == SK_ERR_TIMEOUT;
 }
 
 void CommHandle::free() {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "bindings.h"
+#include "sk/op.h"
 
 namespace nb = nanobind;
 
@@ -84,9 +85,52 @@ class Borrowed {
   ManagedTensor* plain_ = nullptr;
 };
 
+// The short way for what is common: address, shape, element type and read-only flag of a row-major
+// array of a plain type; None for everything else, which libsk/_arrays.py looks at in its own time.
+nb::object describe(nb::handle array) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_ND | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();  // Not row-major, or a type that the buffer protocol has no letter for.
+    return nb::none();
+  }
+  int code = 0;
+  if (view.format != nullptr && view.format[0] != '\0' && view.format[1] == '\0') {
+    switch (view.format[0]) {
+      case 'f':
+        code = SK_F32;
+        break;
+      case 'd':
+        code = SK_F64;
+        break;
+      case 'e':
+        code = SK_F16;
+        break;
+      case 'i':
+        code = SK_I32;
+        break;
+      case 'l':
+      case 'q':
+        code = view.itemsize == 8 ? SK_I64 : SK_I32;
+        break;
+      default:
+        break;
+    }
+  }
+  const auto address = reinterpret_cast<uintptr_t>(view.buf);
+  nb::object result = nb::none();
+  if (code != 0 && address % size_t(view.itemsize) == 0) {
+    nb::list shape;
+    for (int i = 0; i < view.ndim; ++i) shape.append(view.shape[i]);
+    result = nb::make_tuple(address, nb::tuple(shape), code, bool(view.readonly));
+  }
+  PyBuffer_Release(&view);  // The caller holds the array itself.
+  return result;
+}
+
 }  // namespace
 
 void bind_dlpack(nb::module_& module) {
+  module.def("describe", &describe);
   nb::class_<Borrowed>(module, "Borrowed")
       .def(nb::init<nb::handle>())
       .def_prop_ro("address", &Borrowed::address)

@@ -58,7 +58,7 @@ void allreduce_gemm(CommHandle& comm, const Matrix& a, const std::optional<Matri
   sk_run_options options = {};
   options.struct_size = sizeof options;
   options.timeout_ms = timeout_ms;
-  wait(comm.get(), [&] {
+  wait(&comm, [&] {
     return sk_allreduce_gemm(comm.get(), &a_tensor, b ? &b_tensor : nullptr,
                              packed != nullptr ? packed->get() : nullptr, &c_tensor, flags,
                              &options);
@@ -109,7 +109,7 @@ class Plan {
     sk_run_options options = {};
     options.struct_size = sizeof options;
     options.timeout_ms = timeout_ms;
-    wait(comm_.get(), [&] {
+    wait(&comm_, [&] {
       return sk_plan_run(plan_, reinterpret_cast<const void*>(in),
                          weights != nullptr ? weights->get() : nullptr,
                          reinterpret_cast<void*>(out), &options);

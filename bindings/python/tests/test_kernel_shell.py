@@ -1,0 +1,202 @@
+"""The shell of a rank, with a recording worker in the place of the C side."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import RecordingWorker
+
+pytest.importorskip("IPython", reason="the kernel needs IPython (pip install libsk[kernel])")
+
+from libsk.kernel import answers, mime
+from libsk.kernel.shell import RankShell
+
+
+class Cells:
+    """Runs cells the way the rank's loop does."""
+
+    def __init__(self, shell: RankShell, worker: RecordingWorker) -> None:
+        self.shell = shell
+        self.worker = worker
+
+    def run(self, code: str, **fields: Any) -> BaseException | None:
+        request = {"code": code, "execution_count": 0, "silent": False, "store_history": True}
+        return self.shell.run({**request, **fields})
+
+
+@pytest.fixture
+def cells(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cells]:
+    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    worker = RecordingWorker()
+    shell = RankShell.make(worker, {"rank": 3})  # type: ignore[arg-type]
+    yield Cells(shell, worker)
+    RankShell.clear_instance()
+
+
+def test_the_last_expression_is_the_result(cells: Cells) -> None:
+    assert cells.run("x = rank + 4\nx") is None
+    assert cells.worker.displays == [(mime.DISPLAY_RESULT, {"text/plain": b"7"}, None)]
+    assert cells.run("Out[1] + _") is None
+    assert cells.worker.displays[-1][1] == {"text/plain": b"14"}
+
+
+def test_a_silent_cell_shows_nothing_and_counts_nothing(cells: Cells) -> None:
+    before = cells.shell.execution_count
+    assert cells.run("6 * 7", silent=True, store_history=False) is None
+    assert cells.worker.displays == []
+    assert cells.shell.execution_count == before
+
+
+def test_the_front_end_gives_the_number(cells: Cells) -> None:
+    cells.run("41", execution_count=17)
+    assert cells.shell.user_ns["Out"] == {17: 41}
+
+
+def test_rich_results_keep_every_type(cells: Cells) -> None:
+    cells.run("class R:\n def _repr_html_(self): return '<b>é</b>'\nR()")
+    kind, bundle, _ = cells.worker.displays[-1]
+    assert kind == mime.DISPLAY_RESULT
+    assert bundle["text/html"] == "<b>é</b>".encode()
+    assert set(bundle) == {"text/plain", "text/html"}
+
+
+def test_display_update_and_clear(cells: Cells) -> None:
+    cells.run(
+        "from IPython.display import display, clear_output\n"
+        "h = display(1, display_id='d')\nh.update(2)\nclear_output(wait=True)\nclear_output()"
+    )
+    assert cells.worker.displays == [
+        (mime.DISPLAY_DATA, {"text/plain": b"1"}, "d"),
+        (mime.DISPLAY_UPDATE, {"text/plain": b"2"}, "d"),
+        (mime.DISPLAY_CLEAR_WAIT, {}, None),
+        (mime.DISPLAY_CLEAR, {}, None),
+    ]
+
+
+def test_an_exception_has_the_line_of_the_cell_and_no_frame_of_ours(cells: Cells) -> None:
+    error = cells.run(
+        "import libsk as sk\n"
+        "comm = sk.Comm(rank=0, world_size=1, bootstrap='threads', name='shell')\n"
+        "def reduce(x):\n"
+        "    return comm.allreduce(x)\n"
+        "reduce('not an array')"
+    )
+    assert type(error).__name__ == "InvalidArgumentError"
+    text = "\n".join(cells.shell.last_traceback)
+    assert "reduce" in text and "not an array" in text
+    assert "_comm.py" not in text and "_arrays.py" not in text and "shell.py" not in text
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("1 +", "SyntaxError"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("%nosuchmagic", "UsageError"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("raise SystemExit(3)", "SystemExit"),
+        ("exec('1/0')", "ZeroDivisionError"),
+    ],
+)
+def test_what_fails_is_reported_by_name(cells: Cells, code: str, name: str) -> None:
+    error = cells.run(code)
+    assert type(error).__name__ == name
+    assert name in "\n".join(cells.shell.last_traceback)
+
+
+def test_shell_commands_write_to_the_descriptors(
+    cells: Cells, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert cells.run("print('first')\n!echo second $rank {rank + 1}\nprint('third')") is None
+    cells.run("!exit 5\nassert _exit_code == 5")
+    assert capfd.readouterr().out.split("\n")[:3] == ["first", "second 3 4", "third"]
+
+
+def test_captured_command_output_is_a_list(cells: Cells) -> None:
+    assert cells.run("lines = !printf 'a\\nb\\n'\nassert lines == ['a', 'b']") is None
+
+
+def test_a_figure_is_one_png_after_the_cell(cells: Cells) -> None:
+    pytest.importorskip("matplotlib")
+    assert cells.run("import matplotlib.pyplot as plt\nplt.plot([1, 2, 3]);") is None
+    pictures = [bundle for _, bundle, _ in cells.worker.displays if "image/png" in bundle]
+    assert len(pictures) == 1
+    assert pictures[0]["image/png"].startswith(b"\x89PNG\r\n")
+
+
+def test_windows_are_refused_with_a_sentence(
+    cells: Cells, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert cells.run("%matplotlib inline") is None
+    assert not caplog.records
+    cells.run("%gui qt")
+    assert "ranks have no windows" in caplog.text
+
+
+def test_top_level_await(cells: Cells) -> None:
+    assert cells.run("import asyncio\nawait asyncio.sleep(0)\n5") is None
+    assert cells.worker.displays[-1][1] == {"text/plain": b"5"}
+
+
+def test_completion_counts_bytes(cells: Cells) -> None:
+    cells.run("grüße = 1\nlonely_name = 2")
+    code = "é = lonely_na"
+    request = {"kind": answers.COMPLETE, "id": 9, "code": code, "cursor": len(code.encode())}
+    answers.answer(cells.worker, cells.shell, {**request, "detail": 0})  # type: ignore[arg-type]
+    number, _, start, end, matches, bundle = cells.worker.replies[-1]
+    assert (number, matches, bundle) == (9, ["lonely_name"], [])
+    assert code.encode()[start:end] == b"lonely_na"
+
+
+def test_inspection(cells: Cells) -> None:
+    def ask(code: str) -> tuple[Any, ...]:
+        request = {"kind": answers.INSPECT, "id": 1, "code": code, "cursor": len(code)}
+        answers.answer(cells.worker, cells.shell, {**request, "detail": 0})  # type: ignore[arg-type]
+        return cells.worker.replies[-1]
+
+    found = ask("len")
+    assert found[1] == 1
+    assert b"Return the number of items" in dict(found[5])["text/plain"]
+    missing = ask("no_such_name")
+    assert missing[1] == 0 and missing[5] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "indent"),
+    [("1 + 1", 1, []), ("for i in x:", 2, ["    "]), ("a b", 3, [])],
+)
+def test_is_complete(cells: Cells, code: str, status: int, indent: list[str]) -> None:
+    request = {"kind": answers.IS_COMPLETE, "id": 1, "code": code, "cursor": 0, "detail": 0}
+    answers.answer(cells.worker, cells.shell, request)  # type: ignore[arg-type]
+    assert cells.worker.replies[-1][1] == status
+    assert cells.worker.replies[-1][4] == indent
+
+
+def test_bundles_are_bytes() -> None:
+    png = b"\x89PNG"
+    data = {"image/png": base64.b64encode(png).decode(), "image/svg+xml": "<svg/>", "a/json": [1]}
+    assert dict(mime.bundle_of(data)) == {
+        "image/png": png,
+        "image/svg+xml": b"<svg/>",
+        "a/json": b"[1]",
+    }
+
+
+def test_the_rank_program_says_how_it_is_started() -> None:
+    import subprocess
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-m", "libsk.kernel"],
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin"},
+        cwd=Path(__file__).parent,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "SK_WORKER_FD is not set" in done.stderr and "Traceback" not in done.stderr

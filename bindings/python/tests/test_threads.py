@@ -1,0 +1,210 @@
+"""What waiting calls do to Python: others run meanwhile, and Ctrl-C ends them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import libsk as sk
+import pytest
+from conftest import run_ranks
+
+
+def test_other_threads_run_while_a_rank_waits() -> None:
+    """Rank 0 waits in a barrier until this thread, which needs the GIL, has counted."""
+    counted = threading.Event()
+
+    def body(comm: sk.Comm) -> None:
+        if comm.rank == 1:
+            assert counted.wait(30)
+        comm.barrier()
+
+    def count() -> None:
+        for _ in range(100_000):
+            pass
+        counted.set()
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    assert run_ranks(2, body) == [None, None]
+    counter.join(30)
+
+
+def test_a_second_thread_is_refused() -> None:
+    waiting = threading.Event()
+
+    def body(comm: sk.Comm) -> list[BaseException] | None:
+        if comm.rank == 1:
+            assert waiting.wait(30)
+            comm.barrier()
+            return None
+        errors: list[BaseException] = []
+
+        def intrude() -> None:
+            deadline = time.monotonic() + 30
+            while not errors and time.monotonic() < deadline:
+                try:
+                    comm.free()
+                except sk.BusyError as error:
+                    errors.append(error)
+            waiting.set()
+
+        # Starts once the barrier below is inside libsk: free() before it would succeed.
+        inside = threading.Timer(0.2, intrude)
+        inside.start()
+        comm.barrier()
+        inside.join(30)
+        return errors
+
+    errors = run_ranks(2, body)[0]
+    assert [type(error) for error in errors] == [sk.BusyError]
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+import libsk as sk
+
+def peer():
+    with sk.Comm(bootstrap="threads", rank=1, world_size=2, name="x", timeout=60) as comm:
+        comm.barrier()
+        ready.set()
+        try:
+            comm.recv(peer=0, shape=1, dtype="f32")
+        except sk.AbortedError as error:
+            print("peer:", error.rank, error, flush=True)
+
+ready = threading.Event()
+thread = threading.Thread(target=peer)
+thread.start()
+comm = sk.Comm(bootstrap="threads", rank=0, world_size=2, name="x", timeout=60)
+comm.barrier()
+ready.wait()
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    comm.allreduce(1.0)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+thread.join()
+"""
+
+
+def run_script(code: str, limit_s: float = 60.0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=limit_s
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_ctrl_c_ends_a_waiting_call_and_its_peers() -> None:
+    lines = run_script(INTERRUPTED).splitlines()
+    assert "interrupted" in lines
+    assert any(line.startswith("peer: 0 ") and "KeyboardInterrupt" in line for line in lines)
+
+
+def test_ctrl_c_ends_the_search_for_ranks() -> None:
+    out = run_script(
+        "import os, signal, threading, time, libsk as sk\n"
+        "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "try:\n"
+        "    sk.Comm(bootstrap='threads', rank=0, world_size=2, name='n', timeout=50)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n",
+        limit_s=30,
+    )
+    assert out == "interrupted\n"
+
+
+def test_a_program_with_its_own_handler_decides_for_itself() -> None:
+    out = run_script(
+        "import os, signal, threading, libsk as sk\n"
+        "seen = []\n"
+        "signal.signal(signal.SIGINT, lambda *a: seen.append(1))\n"
+        "def peer():\n"
+        "    with sk.Comm(bootstrap='threads', rank=1, world_size=2, name='n') as c:\n"
+        "        interrupted.wait()\n"
+        "        c.barrier()\n"
+        "interrupted = threading.Event()\n"
+        "def interrupt():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    interrupted.set()\n"
+        "t = threading.Thread(target=peer); t.start()\n"
+        "comm = sk.Comm(bootstrap='threads', rank=0, world_size=2, name='n')\n"
+        "threading.Timer(0.2, interrupt).start()\n"
+        "comm.barrier()\n"
+        "t.join(); print('done', len(seen))\n"
+    )
+    assert out == "done 1\n"
+
+
+RANK_PROGRAM = """
+import os, signal, sys
+import numpy as np
+import libsk as sk
+
+comm = sk.Comm(timeout=60)
+total = comm.allreduce(np.full(1000, comm.rank + 1.0))
+assert np.all(total == sum(range(1, comm.world_size + 1)))
+print("rank", comm.rank, "of", comm.world_size, flush=True)
+if "die" in sys.argv and comm.rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+if "die" in sys.argv:
+    try:
+        comm.barrier()
+    except sk.PeerLostError as error:
+        print("lost", error.rank, flush=True)
+        sys.exit(0)
+    sys.exit(9)
+comm.barrier()
+comm.free()
+"""
+
+
+def start_ranks(world_size: int, tmp_path: Path, *arguments: str) -> list[subprocess.Popen[str]]:
+    """Processes with the launcher's environment, on a port of this test's own."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    program = tmp_path / "rank.py"
+    program.write_text(RANK_PROGRAM)
+    processes = []
+    for rank in range(world_size):
+        env = {
+            **os.environ,
+            "RANK": str(rank),
+            "WORLD_SIZE": str(world_size),
+            "LOCAL_RANK": str(rank),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
+        command = [sys.executable, str(program), *arguments]
+        processes.append(
+            subprocess.Popen(
+                command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+        )
+    return processes
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 4])
+def test_ranks_as_processes(world_size: int, tmp_path: Path) -> None:
+    for rank, process in enumerate(start_ranks(world_size, tmp_path)):
+        out, err = process.communicate(timeout=90)
+        assert process.returncode == 0, err
+        assert out == f"rank {rank} of {world_size}\n"
+
+
+def test_a_killed_process_is_named_to_the_others(tmp_path: Path) -> None:
+    processes = start_ranks(3, tmp_path, "die")
+    outputs = [process.communicate(timeout=90) for process in processes]
+    assert processes[1].returncode == -signal.SIGKILL
+    for rank in (0, 2):
+        assert processes[rank].returncode == 0, outputs[rank][1]
+        assert "lost 1" in outputs[rank][0]
