@@ -1,0 +1,182 @@
+#include "lib/plan/check/contents.h"
+
+#include <algorithm>
+
+#include "lib/plan/check/operands.h"
+
+namespace sk::check {
+
+Contents::Contents(const Plan& plan, const Footprint& footprint, Budget& budget)
+    : plan_(plan),
+      footprint_(footprint),
+      budget_(budget),
+      cells_(footprint.cell_count()),
+      written_(footprint.cell_count(), false) {
+  for (const Memory& memory : footprint.memories()) fill(memory);
+}
+
+void Contents::fill(const Memory& memory) {
+  for (uint32_t row = 0; row < memory.row_count(); ++row) {
+    for (uint32_t column = 0; column < memory.column_count(); ++column) {
+      Stream& content = cells_[memory.cell(row, column)];
+      const uint64_t first = memory.columns[column], bytes = memory.columns[column + 1] - first;
+      if (memory.kind == BufferKind::kWorkspace) {
+        append(content, {.rows = memory.rows[row + 1] - memory.rows[row], .bytes = bytes});
+        continue;
+      }
+      for (uint64_t y = memory.rows[row]; y < memory.rows[row + 1] && !budget_.exhausted(); ++y) {
+        append_all(content, initial(plan_, memory, y * memory.pitch + first, bytes, blobs_));
+        budget_.spend(16);
+      }
+    }
+  }
+}
+
+Stream Contents::read(const Memory& memory, std::span<const Rect> rects) const {
+  Stream out;
+  for (const Rect& rect : rects) {
+    for (uint32_t row = rect.row0; row < rect.row1; ++row) {
+      if (rect.column1 - rect.column0 == 1) {
+        const Stream& content = cells_[memory.cell(row, rect.column0)];
+        budget_.spend(1 + content.size());
+        append_all(out, content);
+        continue;
+      }
+      const uint64_t lines = memory.rows[row + 1] - memory.rows[row];
+      for (uint64_t line = 0; line < lines && !budget_.exhausted(); ++line) {
+        for (uint32_t column = rect.column0; column < rect.column1; ++column) {
+          const uint64_t bytes = memory.columns[column + 1] - memory.columns[column];
+          const Stream& content = cells_[memory.cell(row, column)];
+          budget_.spend(4 + content.size());
+          append_all(out, lines == 1 ? content : slice(content, line * bytes, bytes));
+        }
+      }
+    }
+  }
+  return out;
+}
+
+Status Contents::put_cell(uint32_t cell, Stream content, bool output, const Where& where) {
+  if (output && written_[cell])
+    return refuse('e', "{} writes bytes of an output a second time", where);
+  written_[cell] = true;
+  cells_[cell] = std::move(content);
+  return Status();
+}
+
+Status Contents::write(const Memory& memory, std::span<const Rect> rects, const Stream& stream,
+                       const Where& where) {
+  const bool output = memory.kind != BufferKind::kWorkspace;
+  uint64_t at = 0;
+  const auto take = [&](uint64_t bytes) {
+    budget_.spend(4 + stream.size());
+    const bool whole = at == 0 && bytes == bytes_of(stream);
+    at += bytes;
+    return whole ? stream : slice(stream, at - bytes, bytes);
+  };
+  for (const Rect& rect : rects) {
+    for (uint32_t row = rect.row0; row < rect.row1; ++row) {
+      const uint64_t lines = memory.rows[row + 1] - memory.rows[row];
+      std::vector<Stream> contents(rect.column1 - rect.column0);
+      for (uint64_t line = 0; line < lines && !budget_.exhausted(); ++line) {
+        if (contents.size() == 1) {
+          contents[0] = take(lines * (memory.columns[rect.column1] - memory.columns[rect.column0]));
+          break;
+        }
+        for (uint32_t column = rect.column0; column < rect.column1; ++column) {
+          append_all(contents[column - rect.column0],
+                     take(memory.columns[column + 1] - memory.columns[column]));
+        }
+      }
+      for (uint32_t column = rect.column0; column < rect.column1; ++column) {
+        SK_RETURN_IF_ERROR(put_cell(memory.cell(row, column),
+                                    std::move(contents[column - rect.column0]), output, where));
+      }
+    }
+  }
+  return Status();
+}
+
+void Contents::task(const Where& where) {
+  if (status_.ok() && where.task().region_count > 0) status_ = run_task(where);
+}
+
+void Contents::end(uint32_t rank) {
+  if (status_.ok()) status_ = check_output(rank);
+}
+
+Status Contents::run_task(const Where& where) {
+  const uint32_t index = where.part.queues[where.queue].first_task + where.index;
+  const std::span<const Access> accesses = footprint_.accesses(where.part.rank, index);
+  std::vector<TaskInput> inputs;
+  for (const Access& access : accesses) {
+    if (access.write) continue;
+    inputs.push_back(
+        {access.region, read(footprint_.memories()[access.memory], footprint_.rects(access))});
+  }
+  SK_ASSIGN_OR_RETURN(const Stream result, task_result(plan_, where, inputs, blobs_, budget_));
+  const uint64_t bytes = bytes_of(result);
+  for (const Access& access : accesses) {
+    if (!access.write) continue;
+    const Region& region = where.part.regions_of(where.task())[access.region];
+    if (bytes != region.rows * region.row_bytes) {
+      return refuse('e', "{} makes {} bytes for a region of {}", where, bytes,
+                    region.rows * region.row_bytes);
+    }
+    SK_RETURN_IF_ERROR(
+        write(footprint_.memories()[access.memory], footprint_.rects(access), result, where));
+    if (budget_.exhausted()) return budget_.status();
+  }
+  return Status();
+}
+
+Status Contents::check_piecewise(const Memory& memory, const Stream& wanted, uint32_t rank) const {
+  const Stream found = read(memory, footprint_.operand_rects(memory));
+  if (bytes_of(found) != bytes_of(wanted)) {
+    return refuse('e', "rank {} ends with {} bytes of output, not {}", rank, bytes_of(found),
+                  bytes_of(wanted));
+  }
+  Walk walk({&found, &wanted}, budget_);
+  uint64_t at = 0;
+  while (walk.next()) {
+    if (!walk.alike(0, 1)) {
+      const Piece &is = walk.piece(0), &must = walk.piece(1);
+      return refuse('e', "byte {} of rank {}'s output (buffer {}) ends as {}; it must be {}", at,
+                    rank, memory.buffer, describe(is), describe(must));
+    }
+    at += walk.rows() * walk.bytes();
+  }
+  return budget_.exhausted() ? budget_.status() : Status();
+}
+
+Status Contents::check_output(uint32_t rank) {
+  const Stream wanted = expected(plan_, rank);
+  const bool wants = std::any_of(wanted.begin(), wanted.end(),
+                                 [](const Piece& piece) { return piece.tag.space != kUndefined; });
+  bool found = false;
+  for (const Memory& memory : footprint_.memories()) {
+    if (memory.owner != rank || memory.kind == BufferKind::kWorkspace ||
+        memory.kind == BufferKind::kInput) {
+      continue;
+    }
+    found = true;
+    SK_RETURN_IF_ERROR(check_piecewise(memory, wanted, rank));
+    // What is left are bytes between the rows of a matrix, which are not ours.
+    for (const Rect& rect : footprint_.operand_rects(memory)) {
+      for (uint32_t row = rect.row0; row < rect.row1; ++row) {
+        for (uint32_t column = rect.column0; column < rect.column1; ++column) {
+          written_[memory.cell(row, column)] = false;
+        }
+      }
+    }
+    for (uint32_t i = 0; i < memory.cell_count(); ++i) {
+      if (!written_[memory.first_cell + i]) continue;
+      return refuse('e', "bytes of buffer {} that are no output of {} are written", memory.buffer,
+                    sk::describe(plan_.op));
+    }
+  }
+  if (wants && !found) return refuse('e', "the output of rank {} is in no buffer", rank);
+  return Status();
+}
+
+}  // namespace sk::check

@@ -1,0 +1,297 @@
+#include "lib/plan/check/replay.h"
+
+#include <algorithm>
+
+#include "lib/plan/check/signal_log.h"
+
+namespace sk::check {
+namespace {
+
+class Replay {
+ public:
+  Replay(const Plan& plan, const Events& events, const Footprint& footprint,
+         const Observer* observer, const std::vector<bool>& no_chain, int32_t runs, Budget& budget)
+      : plan_(plan),
+        events_(events),
+        observer_(observer),
+        budget_(budget),
+        runs_(runs),
+        clocks_(events.line_count(), budget),
+        cells_(plan, events, footprint, clocks_, budget),
+        logs_(make_logs(plan, events, no_chain)),
+        ranks_(plan.ranks.size()),
+        queues_(events.queues().size()) {}
+
+  Status run() {
+    for (uint32_t rank = 0; rank < ranks_.size() && !budget_.exhausted(); ++rank) {
+      uint32_t clock = clocks_.make();
+      SK_RETURN_IF_ERROR(begin(rank, clock));
+    }
+    while (!ready_.empty()) {
+      if (budget_.exhausted()) return budget_.status();
+      const uint32_t queue = ready_.back();
+      ready_.pop_back();
+      SK_RETURN_IF_ERROR(advance(queue));
+    }
+    for (const RankState& rank : ranks_) {
+      if (rank.run < runs_) return budget_.exhausted() ? budget_.status() : deadlock();
+    }
+    return Status();
+  }
+
+  // Signals of which waits wanted a part, and whose posts turned out not to follow one another.
+  const std::vector<uint32_t>& broken_chains() const { return broken_; }
+
+ private:
+  struct RankState {
+    int32_t run = 0;           // The run that it is in; `runs` when all are over.
+    uint32_t open_queues = 0;  // Not at their end in this run.
+    int32_t entered = 0;       // Enter tasks that it has started.
+    uint32_t enter_event = 0;  // The last one, and what it knew.
+    uint32_t enter_clock = Clocks::kNone;
+    std::vector<uint32_t> waiting;  // Queues that wait for it to enter.
+  };
+  struct QueueState {
+    uint32_t next = 0;
+    uint32_t clock = Clocks::kNone;
+  };
+
+  // Begins the rank's run with what `clock` knows, and takes the clock over. A rank with nothing to
+  // do ends its runs at once.
+  Status begin(uint32_t rank, uint32_t clock) {
+    RankState& state = ranks_[rank];
+    const uint32_t first = events_.first_queue(rank), last = events_.first_queue(rank + 1);
+    for (;;) {
+      SK_RETURN_IF_ERROR(cells_.touch_caller(rank, clock, state.run));
+      if (state.run == runs_) break;
+      clocks_.raise(clock, events_.begun_line(rank), state.run + 1);
+      state.open_queues = 0;
+      for (uint32_t q = first; q < last; ++q) {
+        if (events_.queues()[q].count == 0) continue;
+        ++state.open_queues;
+        queues_[q].next = 0;
+        queues_[q].clock = clocks_.share(clock);
+        ready_.push_back(q);
+      }
+      if (state.open_queues > 0) break;
+      if (state.run == 0 && observer_) observer_->end(rank);
+      ++state.run;
+    }
+    clocks_.drop(clock);
+    return Status();
+  }
+
+  Status advance(uint32_t queue) {
+    const WorldQueue& place = events_.queues()[queue];
+    QueueState& state = queues_[queue];
+    while (state.next < place.count) {
+      const uint32_t event = place.first_event + state.next;
+      const Where where = events_.where(plan_, event);
+      budget_.spend(4 + where.task().wait_count + where.task().post_count);
+      if (budget_.exhausted()) return budget_.status();
+      if (blocked(queue, where)) return Status();
+      SK_RETURN_IF_ERROR(start(queue, event, where));
+      ++state.next;
+    }
+    return --ranks_[place.rank].open_queues == 0 ? end(place.rank) : Status();
+  }
+
+  // Whether the task cannot start yet; then the queue is woken by what it waits for.
+  bool blocked(uint32_t queue, const Where& where) {
+    const uint32_t rank = where.part.rank;
+    const uint64_t run = uint64_t(ranks_[rank].run);
+    for (const Wait& wait : where.part.waits_of(where.task())) {
+      SignalLog& log = logs_.at(rank, wait.signal);
+      if (log.total >= run * log.per_run + wait.target) continue;
+      log.waiting.push_back(queue);
+      return true;
+    }
+    if (where.task().op != TaskOp::kAwait) return false;
+    for (const uint32_t peer : where.part.peers) {
+      if (ranks_[peer].entered > ranks_[rank].run) continue;
+      ranks_[peer].waiting.push_back(queue);
+      return true;
+    }
+    return false;
+  }
+
+  Status start(uint32_t queue, uint32_t event, const Where& where) {
+    const Task& task = where.task();
+    const uint32_t rank = where.part.rank;
+    const int32_t run = ranks_[rank].run;
+    uint32_t& clock = queues_[queue].clock;
+    if (task.flags & kAfterAll) {
+      const int32_t before = run * int32_t(events_.queues()[queue].count) + int32_t(where.index);
+      clocks_.raise(clock, events_.finished_line(queue), before);
+    }
+    for (const Wait& wait : where.part.waits_of(task)) {
+      SignalLog& log = logs_.at(rank, wait.signal);
+      log.told_by(wait.target, told_);
+      for (const uint32_t post : told_)
+        learn(clock, log.posts[post].event, log.posts[post].clock, run);
+    }
+    if (task.op == TaskOp::kAwait) {
+      for (const uint32_t peer : where.part.peers) {
+        learn(clock, ranks_[peer].enter_event, ranks_[peer].enter_clock, run);
+      }
+      clocks_.raise(clock, events_.awaited_line(rank), run + 1);
+    }
+    SK_RETURN_IF_ERROR(check_awaited(where, clock, run));
+    SK_RETURN_IF_ERROR(cells_.touch(event, clock, run));
+    if (run == 0 && observer_) observer_->task(where);
+    if (task.op == TaskOp::kEnter) enter(rank, event, clock);
+    for (const Post& post : where.part.posts_of(task)) record(post, event, clock, run);
+    return Status();
+  }
+
+  void learn(uint32_t& clock, uint32_t event, uint32_t its_clock, int32_t run) {
+    if (events_.knows_post(clocks_, clock, event, run)) return;  // And so all that it knew.
+    clocks_.merge(clock, its_clock);
+    events_.learn(clocks_, clock, event, run);
+  }
+
+  // Until the peers are known to have entered the same call, they may be in another one: nothing of
+  // theirs may be touched, nor workspace that they may still be using.
+  Status check_awaited(const Where& where, uint32_t clock, int32_t run) const {
+    const RankPlan& part = where.part;
+    if (part.peers.empty()) return Status();
+    if (clocks_.prefix(clock, events_.awaited_line(part.rank)) > run) return Status();
+    const Task& task = where.task();
+    for (const Post& post : part.posts_of(task)) {
+      return refuse('g', "{} posts to rank {} before it has awaited its peers", where, post.rank);
+    }
+    for (uint32_t i = 0; i < task.region_count; ++i) {
+      const Region& region = part.regions_of(task)[i];
+      for (uint32_t j = 0; j < region.buffer_count; ++j) {
+        const Buffer& buffer = plan_.buffers[region.buffer + j];
+        if (!touches(part, task, i, j)) continue;
+        if (buffer.owner == part.rank &&
+            (buffer.kind != BufferKind::kWorkspace || buffer.generations > 1)) {
+          continue;
+        }
+        return refuse('c', "{} touches buffer {} of rank {} before it has awaited its peers", where,
+                      region.buffer + j, buffer.owner);
+      }
+    }
+    return Status();
+  }
+
+  void enter(uint32_t rank, uint32_t event, uint32_t clock) {
+    RankState& state = ranks_[rank];
+    clocks_.drop(state.enter_clock);
+    state.enter_event = event;
+    state.enter_clock = clocks_.share(clock);
+    ++state.entered;
+    wake(state.waiting);
+  }
+
+  void record(const Post& post, uint32_t event, uint32_t clock, int32_t run) {
+    SignalLog& log = logs_.at(post.rank, post.signal);
+    if (!log.posts.empty() && log.chain && log.assume_chain) {
+      const uint32_t before = log.posts.back().event;
+      const bool put = events_.task(plan_, before).op == TaskOp::kPut;
+      const bool follows =
+          before == event || (put ? events_.knows_post(clocks_, clock, before, run)
+                                  : events_.knows_end(clocks_, clock, before, run));
+      if (!follows) {
+        log.chain = false;
+        if (log.partly_awaited) broken_.push_back(logs_.first[post.rank] + post.signal);
+      }
+    }
+    log.posts.push_back({event, clocks_.share(clock), post.add});
+    log.total += post.add;
+    wake(log.waiting);
+  }
+
+  void wake(std::vector<uint32_t>& waiting) {
+    ready_.insert(ready_.end(), waiting.begin(), waiting.end());
+    budget_.spend(waiting.size());
+    waiting.clear();
+  }
+
+  Status end(uint32_t rank) {
+    RankState& state = ranks_[rank];
+    uint32_t clock = clocks_.make();
+    for (uint32_t q = events_.first_queue(rank); q < events_.first_queue(rank + 1); ++q) {
+      if (queues_[q].clock == Clocks::kNone) continue;
+      clocks_.merge(clock, queues_[q].clock);
+      clocks_.drop(queues_[q].clock);
+      queues_[q].clock = Clocks::kNone;
+      clocks_.raise(clock, events_.finished_line(q),
+                    (state.run + 1) * int32_t(events_.queues()[q].count));
+    }
+    // All posts of the run have been waited for (rule g), and the next run's come after the next
+    // entry: what the signals hold now is of this run.
+    for (uint32_t signal = 0; signal < plan_.ranks[rank].signal_count; ++signal) {
+      SignalLog& log = logs_.at(rank, signal);
+      for (const PostRecord& post : log.posts) clocks_.drop(post.clock);
+      log.posts.clear();
+      log.chain = true;
+    }
+    budget_.spend(plan_.ranks[rank].signal_count);
+    if (state.run == 0 && observer_) observer_->end(rank);
+    ++state.run;
+    return begin(rank, clock);
+  }
+
+  Status deadlock() const {
+    for (uint32_t q = 0; q < queues_.size(); ++q) {
+      const WorldQueue& place = events_.queues()[q];
+      if (ranks_[place.rank].run >= runs_ || queues_[q].next >= place.count) continue;
+      const Where where = events_.where(plan_, place.first_event + queues_[q].next);
+      for (const Wait& wait : where.part.waits_of(where.task())) {
+        const SignalLog& log = logs_.logs[logs_.first[place.rank] + wait.signal];
+        const uint64_t before = uint64_t(ranks_[place.rank].run) * log.per_run;
+        if (log.total >= before + wait.target) continue;
+        return refuse('a', "{} waits for ever for {} of signal {}, which stops at {}", where,
+                      wait.target, wait.signal, log.total - std::min(log.total, before));
+      }
+      for (const uint32_t peer : where.part.peers) {
+        if (ranks_[peer].entered > ranks_[place.rank].run) continue;
+        return refuse('a', "{} waits for ever for rank {} to enter", where, peer);
+      }
+    }
+    return refuse('a', "the tasks do not finish");
+  }
+
+  const Plan& plan_;
+  const Events& events_;
+  const Observer* observer_;
+  Budget& budget_;
+  int32_t runs_;
+  Clocks clocks_;
+  Cells cells_;
+  SignalLogs logs_;
+  std::vector<RankState> ranks_;
+  std::vector<QueueState> queues_;
+  std::vector<uint32_t> ready_, told_, broken_;
+};
+
+}  // namespace
+
+Status replay(const Plan& plan, const Footprint& footprint, const Observer& observer,
+              Budget& budget) {
+  const Events events(plan);
+  SK_RETURN_IF_ERROR(check_aliases(plan, footprint, events, budget));
+  const bool staged = std::any_of(plan.buffers.begin(), plan.buffers.end(),
+                                  [](const Buffer& buffer) { return buffer.generations > 1; });
+  std::vector<bool> no_chain;
+  for (const Observer* watching = &observer;; watching = nullptr) {
+    Replay world(plan, events, footprint, watching, no_chain, staged ? 3 : 2, budget);
+    Status status = world.run();
+    if (!status.ok() && !no_chain.empty()) {
+      // The likeliest cause, where a pipeline counts with one signal what comes in any order.
+      return Status(status.code(), status.message() +
+                                       " (posts of some signals come in any order, so that waits "
+                                       "for a part of them tell nothing)");
+    }
+    SK_RETURN_IF_ERROR(std::move(status));
+    if (world.broken_chains().empty()) return Status();
+    size_t signals = 0;
+    for (const RankPlan& part : plan.ranks) signals += part.signal_count;
+    no_chain.resize(signals, false);
+    for (const uint32_t log : world.broken_chains()) no_chain[log] = true;
+  }
+}
+
+}  // namespace sk::check

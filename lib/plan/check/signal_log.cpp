@@ -1,0 +1,89 @@
+#include "lib/plan/check/signal_log.h"
+
+namespace sk::check {
+namespace {
+
+// The posts of one signal in the order of their queue, while all queues are walked.
+struct Order {
+  std::vector<uint32_t> events;
+  std::vector<uint64_t> adds;
+};
+
+std::vector<uint64_t> reach_without(const Plan& plan, const Events& events, const Order& order,
+                                    uint64_t per_run) {
+  std::vector<uint64_t> reach;
+  uint64_t through = 0;  // Posts of order[0, next).
+  size_t next = 0;
+  for (size_t i = 0; i < order.events.size(); ++i) {
+    const Event& event = events[order.events[i]];
+    while (next < order.events.size() &&
+           uint32_t(events[order.events[next]].index) < event.after_all_next) {
+      through += order.adds[next++];
+    }
+    const bool put = events.task(plan, order.events[i]).op == TaskOp::kPut;
+    reach.push_back(per_run - order.adds[i] - (put ? 0 : per_run - through));
+  }
+  return reach;
+}
+
+}  // namespace
+
+void SignalLog::told_by(uint64_t target, std::vector<uint32_t>& out) const {
+  out.clear();
+  const bool all = target == per_run;
+  if (!all && !assume_chain) {
+    for (uint32_t i = 0; i < posts.size(); ++i) {
+      if (reach_without[i] < target) out.push_back(i);
+    }
+  } else if (all && !(assume_chain && chain)) {
+    for (uint32_t i = 0; i < posts.size(); ++i) out.push_back(i);
+  } else {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < posts.size(); ++i) {
+      sum += posts[i].add;
+      if (sum >= target) return out.push_back(i);
+    }
+  }
+}
+
+SignalLogs make_logs(const Plan& plan, const Events& events, const std::vector<bool>& no_chain) {
+  SignalLogs made;
+  for (const RankPlan& part : plan.ranks) {
+    made.first.push_back(uint32_t(made.logs.size()));
+    for (const uint32_t posts : part.posts_per_run) {
+      SignalLog& log = made.logs.emplace_back();
+      log.per_run = posts;
+      log.assume_chain = no_chain.empty() || !no_chain[made.logs.size() - 1];
+    }
+  }
+  for (const RankPlan& part : plan.ranks) {
+    for (const Task& task : part.tasks) {
+      for (const Wait& wait : part.waits_of(task)) {
+        SignalLog& log = made.at(part.rank, wait.signal);
+        if (wait.target < log.per_run) log.partly_awaited = true;
+      }
+    }
+  }
+  if (no_chain.empty()) return made;
+  std::vector<Order> orders(made.logs.size());
+  for (const WorldQueue& queue : events.queues()) {
+    for (uint32_t i = 0; i < queue.count; ++i) {
+      const uint32_t event = queue.first_event + i;
+      const Where where = events.where(plan, event);
+      for (const Post& post : where.part.posts_of(where.task())) {
+        const uint32_t log = made.first[post.rank] + post.signal;
+        if (!no_chain[log]) continue;
+        orders[log].events.push_back(event);
+        orders[log].adds.push_back(post.add);
+      }
+    }
+  }
+  for (size_t i = 0; i < orders.size(); ++i) {
+    if (no_chain[i]) {
+      made.logs[i].reach_without = reach_without(plan, events, orders[i], made.logs[i].per_run);
+    }
+  }
+  return made;
+}
+
+}  // namespace sk::check

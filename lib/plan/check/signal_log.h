@@ -1,0 +1,53 @@
+// What a wait tells: the posts without which it could not have been met.
+//
+// All posts of a signal come from one queue, so they start in order; they need not end in order.
+// Where each post knows that the one before it is over, the posts are a chain: a wait for t tells
+// of the shortest beginning that adds up to t, and its last post knows the others. That each post
+// follows the one before may itself rest on what waits for this signal tell (credits do), so it is
+// assumed first and checked on the way. The check is sound: in any real execution, look at the
+// first wait that was met without a post it is said to tell of; a later post of the chain counted
+// instead, but that one started knowing the missing one to be over, and it started earlier. Signals
+// whose posts turn out to be no chain are replayed again with what after_all alone guarantees.
+#ifndef SK_LIB_PLAN_CHECK_SIGNAL_LOG_H_
+#define SK_LIB_PLAN_CHECK_SIGNAL_LOG_H_
+
+#include <vector>
+
+#include "lib/plan/check/events.h"
+
+namespace sk::check {
+
+struct PostRecord {
+  uint32_t event;
+  uint32_t clock;  // What the posting task knew.
+  uint32_t add;
+};
+
+struct SignalLog {
+  uint64_t total = 0;  // Of all runs.
+  uint64_t per_run = 0;
+  bool partly_awaited = false;  // Some wait is for less than a run's posts.
+  bool assume_chain = true;
+  bool chain = true;              // So far, in this run.
+  std::vector<PostRecord> posts;  // Of this run, in the order of their queue.
+  std::vector<uint32_t> waiting;  // Queues of the owner that wait for growth.
+  // Where no chain is assumed, per post: what the signal can reach in a run if that post does not
+  // come, by after_all alone.
+  std::vector<uint64_t> reach_without;
+
+  // Indices into `posts` of those that a wait for `target` tells of and that imply all others.
+  void told_by(uint64_t target, std::vector<uint32_t>& out) const;
+};
+
+// One per signal of the world; rank r's begin at first[r].
+struct SignalLogs {
+  std::vector<uint32_t> first;
+  std::vector<SignalLog> logs;
+  SignalLog& at(uint32_t rank, uint32_t signal) { return logs[first[rank] + signal]; }
+};
+// `no_chain` says by index which signals are known to be none; empty is none of them.
+SignalLogs make_logs(const Plan& plan, const Events& events, const std::vector<bool>& no_chain);
+
+}  // namespace sk::check
+
+#endif  // SK_LIB_PLAN_CHECK_SIGNAL_LOG_H_

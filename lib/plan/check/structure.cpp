@@ -1,0 +1,154 @@
+#include "lib/plan/check/structure.h"
+
+#include <algorithm>
+
+#include "lib/plan/check/refuse.h"
+
+namespace sk::check {
+namespace {
+
+bool inside(uint64_t first, uint64_t count, size_t size) { return first + count <= size; }
+
+Status check_params(const RankPlan& part, const Task& task, const TaskInfo& info,
+                    const Where& where) {
+  if (task.param_count != info.params.size()) {
+    return refuse('0', "{} has {} parameters, not {}", where, task.param_count, info.params.size());
+  }
+  const std::span<const int64_t> values = part.params_of(task);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const ParamInfo& param = info.params[i];
+    if (values[i] < param.min || values[i] > param.max) {
+      return refuse('0', "{}: {} is {}, allowed are {} to {}", where, param.name, values[i],
+                    param.min, param.max);
+    }
+  }
+  return Status();
+}
+
+Status check_roles(const Plan& plan, const RankPlan& part, const Task& task, const TaskInfo& info,
+                   const Where& where) {
+  if (task.region_count < info.region_count_min || task.region_count > info.region_count_max) {
+    return refuse('0', "{} has {} regions, allowed are {} to {}", where, task.region_count,
+                  info.region_count_min, info.region_count_max);
+  }
+  const int64_t epilogue =
+      task.op == TaskOp::kGemm ? part.params_of(task)[kGemmEpilogue] : int64_t(0);
+  for (uint32_t i = 0; i < task.region_count; ++i) {
+    const Region& region = part.regions_of(task)[i];
+    const RegionRole* role = region_role(task.op, epilogue, i, task.region_count);
+    if (role == nullptr) {
+      return refuse('0', "{} has {} regions, which its epilogue does not take", where,
+                    task.region_count);
+    }
+    if (region.access != role->access) {
+      return refuse('0', "{}: region {} ({}) must be {}", where, i, role->name,
+                    role->access == kRead ? "read" : "written");
+    }
+    if (region.buffer_count == 0 || (region.buffer_count > 1 && !role->many_buffers)) {
+      return refuse('0', "{}: region {} ({}) is in {} buffers", where, i, role->name,
+                    region.buffer_count);
+    }
+    if (!inside(region.buffer, region.buffer_count, plan.buffers.size())) {
+      return refuse('0', "{}: region {} names buffers {} to {}, there are {}", where, i,
+                    region.buffer, uint64_t(region.buffer) + region.buffer_count - 1,
+                    plan.buffers.size());
+    }
+  }
+  return Status();
+}
+
+Status check_task(const Plan& plan, const RankPlan& part, const Task& task, const Where& where) {
+  const TaskInfo* info = task_info(task.op);
+  if (info == nullptr) return refuse('0', "{}: there is no operation {}", where, int(task.op));
+  if ((task.flags & ~kAfterAll) != 0) {
+    return refuse('0', "{} has unknown flags {}", where, task.flags);
+  }
+  if (!inside(task.first_region, task.region_count, part.regions.size()) ||
+      !inside(task.first_param, task.param_count, part.params.size()) ||
+      !inside(task.first_wait, task.wait_count, part.waits.size()) ||
+      !inside(task.first_post, task.post_count, part.posts.size())) {
+    return refuse('0', "{} points outside the side tables", where);
+  }
+  SK_RETURN_IF_ERROR(check_params(part, task, *info, where));
+  return check_roles(plan, part, task, *info, where);
+}
+
+// One kEnter per rank with peers, and an await: or a run would go on before its peers agree.
+Status check_entry(const RankPlan& part) {
+  uint32_t enters = 0, awaits = 0;
+  for (const Task& task : part.tasks) {
+    enters += task.op == TaskOp::kEnter;
+    awaits += task.op == TaskOp::kAwait;
+  }
+  if (part.peers.empty() ? enters > 1 : enters != 1) {
+    return refuse('0', "rank {} has {} enter tasks and {} peers", part.rank, enters,
+                  part.peers.size());
+  }
+  if (!part.peers.empty() && awaits == 0) {
+    return refuse('0', "rank {} has peers but never awaits them", part.rank);
+  }
+  return Status();
+}
+
+Status check_peers(const Plan& plan, const RankPlan& part) {
+  for (size_t i = 0; i < part.peers.size(); ++i) {
+    const uint32_t peer = part.peers[i];
+    if (peer >= plan.target.world_size || peer == part.rank) {
+      return refuse('0', "rank {} cannot have peer {}", part.rank, peer);
+    }
+    if (i > 0 && part.peers[i - 1] >= peer) {
+      return refuse('0', "rank {}: peers are not ascending at {}", part.rank, peer);
+    }
+    const std::vector<uint32_t>& back = plan.ranks[peer].peers;
+    if (std::find(back.begin(), back.end(), part.rank) == back.end()) {
+      return refuse('0', "rank {} has peer {}, which does not have it", part.rank, peer);
+    }
+  }
+  return Status();
+}
+
+Status check_part(const Plan& plan, const RankPlan& part) {
+  SK_RETURN_IF_ERROR(check_peers(plan, part));
+  if (part.queues.size() > plan.target.workers) {
+    return refuse('b', "rank {} has {} queues, but {} workers", part.rank, part.queues.size(),
+                  plan.target.workers);
+  }
+  uint64_t next = 0;
+  for (uint32_t q = 0; q < part.queues.size(); ++q) {
+    const Queue queue = part.queues[q];
+    if (queue.first_task != next || !inside(next, queue.task_count, part.tasks.size())) {
+      return refuse('0', "rank {} queue {} does not follow the queue before it", part.rank, q);
+    }
+    next += queue.task_count;
+    for (uint32_t i = 0; i < queue.task_count; ++i) {
+      SK_RETURN_IF_ERROR(
+          check_task(plan, part, part.tasks[queue.first_task + i], Where{part, q, i}));
+    }
+  }
+  if (next != part.tasks.size()) {
+    return refuse('0', "rank {} has {} tasks in no queue", part.rank, part.tasks.size() - next);
+  }
+  return check_entry(part);
+}
+
+}  // namespace
+
+Status check_parts(const Plan& plan) {
+  if (plan.ranks.size() != plan.target.world_size) {
+    return refuse('0', "{} ranks' parts, world size {}", plan.ranks.size(), plan.target.world_size);
+  }
+  for (uint32_t rank = 0; rank < plan.ranks.size(); ++rank) {
+    if (plan.ranks[rank].rank != rank) {
+      return refuse('0', "part {} is that of rank {}", rank, plan.ranks[rank].rank);
+    }
+  }
+  uint64_t tasks = 0;
+  for (const RankPlan& part : plan.ranks) {
+    SK_RETURN_IF_ERROR(check_part(plan, part));
+    tasks += part.tasks.size();
+  }
+  if (tasks > (1u << 24)) return refuse('h', "{} tasks, at most {} can be judged", tasks, 1u << 24);
+  return Status();
+}
+
+}  // namespace sk::check

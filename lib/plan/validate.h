@@ -1,0 +1,17 @@
+// The judge of plans: what it lets pass cannot deadlock, race, or leave a wrong byte.
+#ifndef SK_LIB_PLAN_VALIDATE_H_
+#define SK_LIB_PLAN_VALIDATE_H_
+
+#include "lib/plan/plan.h"
+
+namespace sk {
+
+// `world` holds all ranks' parts. OK, or SK_ERR_INVALID_ARGUMENT with a sentence that names the
+// rule (docs/plan-format.md), rank, queue, task and bytes. Total: any plan that parses is judged,
+// in near-linear time; one that would need more than a fixed amount of work or memory is refused
+// under rule h.
+Status validate(const Plan& world);
+
+}  // namespace sk
+
+#endif  // SK_LIB_PLAN_VALIDATE_H_
