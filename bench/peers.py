@@ -77,10 +77,12 @@ class Peer:
 
 
 def folder() -> Path:
+    """Where the environments are."""
     return Path(os.environ.get("SK_BENCH_PEERS", REPO / "build" / "peers")).absolute()
 
 
 def ready(spec: Spec) -> bool:
+    """Whether this very list of requirements is installed and complete."""
     root = folder() / spec.name
     mark = root / ".ready"
     if not mark.is_file() or mark.read_text() != "\n".join(spec.requirements):
@@ -102,7 +104,7 @@ def install(spec: Spec, echo: Echo) -> str:
         [sys.executable, "-m", "venv", str(root)],
         [str(root / "bin" / "pip"), "install", "--no-input", *spec.requirements],
     )
-    with open(log_path, "w") as log:
+    with log_path.open("w") as log:
         for step in steps:
             done = subprocess.run(step, stdout=log, stderr=subprocess.STDOUT, check=False)
             if done.returncode != 0:
@@ -121,11 +123,14 @@ def install(spec: Spec, echo: Echo) -> str:
 
 
 def debian_wanted() -> list[str]:
+    """The names in packages.txt."""
     lines = (HERE / "packages.txt").read_text().splitlines()
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
 def debian_missing() -> list[str]:
+    """Those that dpkg does not know as installed."""
+
     def installed(name: str) -> bool:
         query = ["dpkg-query", "-W", "-f", "${Status}", name]
         done = subprocess.run(query, capture_output=True, text=True, check=False)
@@ -135,6 +140,7 @@ def debian_missing() -> list[str]:
 
 
 def install_debian(echo: Echo) -> str:
+    """Installs what is missing; returns "" or the sentence that says why it cannot be had."""
     missing = debian_missing()
     if not missing:
         return ""
@@ -145,7 +151,7 @@ def install_debian(echo: Echo) -> str:
     folder().mkdir(parents=True, exist_ok=True)
     log_path = folder() / "debian.log"
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    with open(log_path, "w") as log:
+    with log_path.open("w") as log:
         for step in (["update"], ["install", "-y", "--no-install-recommends", *missing]):
             command = [*prefix, "apt-get", *step]
             done = subprocess.run(
@@ -159,7 +165,7 @@ def install_debian(echo: Echo) -> str:
 def install_all(names: list[str], echo: Echo) -> dict[str, str]:
     """Installs the named environments and Debian packages; the reasons of those that failed."""
     folder().mkdir(parents=True, exist_ok=True)
-    with open(folder() / ".lock", "w") as lock:
+    with (folder() / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # Two runs in two checkouts may share the folder.
         reasons = {name: install(SPECS[name], echo) for name in names}
         reasons["debian"] = install_debian(echo)
@@ -169,6 +175,7 @@ def install_all(names: list[str], echo: Echo) -> dict[str, str]:
 
 
 def oneapi_libraries() -> Path:
+    """The search path for oneDNN 3.13 and MKL."""
     return folder() / "oneapi-lib"
 
 
@@ -209,6 +216,7 @@ def mpi(name: str) -> Peer:
 
 
 def main() -> int:
+    """Installs the named environments, all by default."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(SPECS), help=f"of {', '.join(SPECS)}")
     names = parser.parse_args().names

@@ -18,13 +18,11 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import peers  # noqa: E402
-from measure import goals, machine  # noqa: E402
-from measure.goals import Row  # noqa: E402
-from measure.rounds import Bench  # noqa: E402
-from stages import allreduce, fused, gemm, misc  # noqa: E402
+import peers
+from measure import goals, machine
+from measure.goals import Row
+from measure.rounds import Bench
+from stages import allreduce, fused, gemm, misc
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parent
@@ -127,7 +125,7 @@ def main(arguments: list[str]) -> int:
     if options.plots_only:
         draw(results)
         return 0
-    with open(scratch / ".lock", "w") as lock:
+    with (scratch / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # Two at once measure each other.
         except BlockingIOError:

@@ -46,7 +46,8 @@ typedef struct bench_world {
   uint32_t barriers;
   uint32_t gathers;
   double budget; /* Seconds of calls per candidate, size and launch. */
-  int batches;   /* Into which that budget is cut, candidates taking turns. */
+  int iters_min;
+  int batches; /* Into which that budget is cut, candidates taking turns. */
 } bench_world;
 
 static inline double bench_now(void) {
@@ -109,6 +110,7 @@ static inline void bench_world_init(bench_world* w, bench_area* area, int rank, 
   w->ranks = ranks;
   w->spins = ranks > (int)sysconf(_SC_NPROCESSORS_ONLN) ? 200 : 20000;
   w->budget = 0.1;
+  w->iters_min = 4;
   w->batches = 3;
   bench_pin(rank);
 }
@@ -181,24 +183,34 @@ static int bench_less(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-/* An untimed call, then three that tell how many fit the budget. Collective: all ranks get the
- * same number. Calls that take `give_up` seconds or more get 0: the case is left out. */
+static inline void bench_publish_iters(bench_world* w, int trial_count, double give_up,
+                                       uint32_t* iters) {
+  double t[3];
+  for (int i = 0; i < trial_count; ++i) t[i] = w->area->end[0][i] - w->area->start[0][i];
+  qsort(t, (size_t)trial_count, sizeof t[0], bench_less);
+  const double time = t[trial_count / 2] > 1e-7 ? t[trial_count / 2] : 1e-7;
+  const double fit = w->budget / w->batches / time;
+  const double cap = (double)BENCH_ITERS_MAX / 2, least = (double)w->iters_min;
+  *iters = (uint32_t)(fit < least ? least : fit > cap ? cap : fit);
+  if (time >= give_up) *iters = 0;
+}
+
+/* An untimed call, then one or three that tell how many fit the budget. Collective: all ranks get
+ * the same number. A case whose call takes `give_up` seconds or more gets 0: it is left out. */
 static inline void bench_calibrate(bench_world* w, bench_case* c, double give_up) {
   bench_run(w, c, 1, 0);
-  bench_run(w, c, 3, 1);
-  if (w->rank == 0) {
-    double t[3];
-    for (int i = 0; i < 3; ++i) t[i] = w->area->end[0][i] - w->area->start[0][i];
-    qsort(t, 3, sizeof t[0], bench_less);
-    const double fit = w->budget / w->batches / (t[1] > 1e-7 ? t[1] : 1e-7);
-    const double cap = (double)BENCH_ITERS_MAX / 2;
-    uint32_t iters = fit < 4.0 ? 4u : fit > cap ? (uint32_t)cap : (uint32_t)fit;
-    if (t[1] >= give_up) iters = 0;
-    __atomic_store_n(&w->area->iters, iters, __ATOMIC_RELEASE);
+  for (int trial_count = 1; trial_count <= 3; trial_count += 2) {
+    bench_run(w, c, trial_count, 1);
+    if (w->rank == 0) {
+      uint32_t iters;
+      bench_publish_iters(w, trial_count, give_up, &iters);
+      __atomic_store_n(&w->area->iters, iters, __ATOMIC_RELEASE);
+    }
+    bench_barrier(w);
+    c->iters = (int)__atomic_load_n(&w->area->iters, __ATOMIC_ACQUIRE);
+    bench_barrier(w); /* Nobody may overwrite `iters` before all have read it. */
+    if (c->iters <= w->iters_min) return; /* Slow calls are known after one. */
   }
-  bench_barrier(w);
-  c->iters = (int)__atomic_load_n(&w->area->iters, __ATOMIC_ACQUIRE);
-  bench_barrier(w); /* Nobody may overwrite `iters` before all have read it. */
 }
 
 /* Rank 0 writes one JSON line: per call, the mean over ranks of the time inside the call (the

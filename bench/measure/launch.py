@@ -67,7 +67,7 @@ class Area:
         self.path = folder / f"sk-bench-{os.getpid()}.area"
 
     def __enter__(self) -> str:
-        with open(self.path, "wb") as file:
+        with self.path.open("wb") as file:
             file.truncate(self.BYTES)
         return str(self.path)
 

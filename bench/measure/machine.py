@@ -48,6 +48,7 @@ def slug(machine: dict[str, Any]) -> str:
 
 def commit(repo: Path) -> str:
     """The commit measured, with "+" when tracked files differ from it."""
+
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(repo), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -110,6 +111,7 @@ class Probe:
 
 def probe(program: Path) -> Probe:
     """The probes of every core, one after the other."""
+
     def read(argument: str) -> dict[str, Any]:
         done = subprocess.run(
             [str(program), argument], capture_output=True, text=True, check=True, timeout=60

@@ -58,7 +58,7 @@ def head(stage: str, bench: Bench, protocol: dict[str, Any], peers: dict[str, An
 
 
 def write(bench: Bench, stage: str, document: dict[str, Any], rows: list[Row]) -> Path:
-    """Writes <stage>-<date>-<cpu>.json and returns its path; quick runs go to the scratch folder."""
+    """Writes <stage>-<date>-<cpu>.json, a quick run's into the scratch folder; returns its path."""
     document = {**document, "goals": [row.as_dict() for row in rows]}
     folder = bench.scratch / "quick" if bench.quick else bench.results
     folder.mkdir(parents=True, exist_ok=True)

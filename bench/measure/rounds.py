@@ -166,6 +166,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
     for line in path.read_text().splitlines():
         try:
             rounds.append(json.loads(line))
-        except json.JSONDecodeError:
-            break  # The run was cut off while it wrote this line.
+        except json.JSONDecodeError:  # The run was cut off while it wrote this line.
+            path.write_text("".join(json.dumps(entry) + "\n" for entry in rounds))
+            break
     return rounds

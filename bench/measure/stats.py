@@ -88,7 +88,9 @@ def moved_placement(handoffs: Sequence[tuple[float, float]]) -> list[str]:
     usual = median([value for pair in handoffs for value in pair]) if handoffs else 0.0
     reasons = []
     for before, after in handoffs:
-        off = [value for value in (before, after) if abs(value - usual) > PLACEMENT_MOVE_MAX * usual]
+        off = [
+            value for value in (before, after) if abs(value - usual) > PLACEMENT_MOVE_MAX * usual
+        ]
         reasons.append(f"hand-off {off[0]:.0f} ns, usually {usual:.0f} ns" if off else "")
     return reasons
 

@@ -1,4 +1,4 @@
-"""All-reduce f32 of 2, 4 and 16 ranks against Intel MPI, Open MPI and MPICH, and the direct loop."""
+"""All-reduce f32 of 2, 4 and 16 ranks against three MPIs and the direct loop."""
 
 from __future__ import annotations
 
@@ -57,9 +57,7 @@ def run(bench: Bench, ranks: int) -> list[Row]:
     return rows
 
 
-def _peer(
-    bench: Bench, variant: mpi.Variant, ranks: int, sizes: str, budget_ms: int
-) -> Candidate:
+def _peer(bench: Bench, variant: mpi.Variant, ranks: int, sizes: str, budget_ms: int) -> Candidate:
     program = mpi.build(bench, variant.peer, "allreduce_mpi.c")
     oversubscribed = ranks > (os.cpu_count() or 1)
     give_up_ms = 100 if variant.peer.name == "mpich" and oversubscribed else 3000

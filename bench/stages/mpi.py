@@ -68,8 +68,8 @@ def build(bench: Bench, peer: peers.Peer, source: str, libraries: Sequence[str] 
     program.parent.mkdir(parents=True, exist_ok=True)
     lib = peer.root / "lib"
     command = [
-        compiler, *standard, "-O3", f"-I{peer.root / 'include'}", f"-I{E2E}", str(E2E / source),
-        "-o", str(program), f"-L{lib}", "-lmpi", f"-Wl,-rpath,{lib}",
+        compiler, *standard, "-O3", f"-I{peer.root / 'include'}", f"-I{E2E.parent}",
+        str(E2E / source), "-o", str(program), f"-L{lib}", "-lmpi", f"-Wl,-rpath,{lib}",
         "-Wl,--allow-shlib-undefined", *libraries,
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -95,6 +95,7 @@ def run(
 
 def published(used: Sequence[Variant]) -> dict[str, Any]:
     """Title and forced variables of each, for the result file, free of this machine's paths."""
+
     def public(env: dict[str, str]) -> dict[str, str]:
         paths = ("LD_LIBRARY_PATH", "PATH", "I_MPI_ROOT", "OPAL_PREFIX")
         return {name: value for name, value in env.items() if name not in paths}

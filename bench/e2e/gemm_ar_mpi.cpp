@@ -1,0 +1,172 @@
+// The unfused pair beside libsk's fused call: a peer's GEMM with packed weights, then
+// MPI_Allreduce of its f32 result.
+//
+// Cases per shape, type and GEMM peer: `pair`, and with PARTS also `gemm` alone; per shape `comm`
+// alone (MPI_Allreduce of C's size, inputs rewritten). Three sets of A and C rotate; every element
+// of the pair's result is checked. The GEMM peer is named in the case: "f32 512x512x512 pair mkl".
+//
+// usage: mpirun -n R gemm_ar_mpi AREA_FILE SHAPES DTYPES BUDGET_MS BATCHES PARTS(0|1) SHIM.so ...
+#include "harness.h"
+
+// After harness.h, which asks for the GNU interfaces.
+#include <fcntl.h>
+#include <mpi.h>
+#include <sys/mman.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gemm_data.h"
+#include "gemm_peers.h"
+#include "gemm_shapes.h"
+
+namespace {
+
+using sk_bench::GemmPeer;
+using sk_bench::Shape;
+
+constexpr int kSets = 3;
+
+struct State {
+  bench_world* world;
+  const GemmPeer* peer;
+  void* gemm[kSets];
+  float* in;
+  float* out[kSets];
+  int64_t count;
+  int set;
+  int round;
+};
+
+void next_set(void* user, int round) { static_cast<State*>(user)->set = round % kSets; }
+
+int reduce(const float* in, float* out, int64_t count) {
+  return MPI_Allreduce(in, out, static_cast<int>(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) !=
+         MPI_SUCCESS;
+}
+
+int call_gemm(void* user) {
+  auto* s = static_cast<State*>(user);
+  return s->peer->run(s->gemm[s->set]);
+}
+
+int call_pair(void* user) {
+  auto* s = static_cast<State*>(user);
+  if (s->peer->run(s->gemm[s->set])) return 1;
+  return reduce(s->peer->out(s->gemm[s->set]), s->out[s->set], s->count);
+}
+
+void refill(void* user, int round) {
+  auto* s = static_cast<State*>(user);
+  s->round = round;
+  bench_fill(s->in, s->count, s->world->rank, round);
+}
+
+int call_comm(void* user) {
+  auto* s = static_cast<State*>(user);
+  return reduce(s->in, s->out[0], s->count);
+}
+
+float* allocate(bench_world* w, int64_t count) {
+  void* p = nullptr;
+  if (posix_memalign(&p, 4096, static_cast<size_t>(count) * sizeof(float)) != 0) {
+    bench_die(w, "out of memory");
+  }
+  bench_poison(static_cast<float*>(p), count);
+  return static_cast<float*>(p);
+}
+
+void measure(bench_world* w, const std::string& name, State* s, void (*prepare)(void*, int),
+             int (*call)(void*)) {
+  bench_case c = {name.c_str(), s->count * 4, prepare, call, s, 0};
+  bench_calibrate(w, &c, /*give_up=*/60.0);
+  for (int batch = 0; batch < w->batches; ++batch) {
+    bench_run(w, &c, c.iters, 5 + batch * c.iters);
+    bench_report(w, &c, c.iters);
+  }
+}
+
+void run_peer(bench_world* w, const GemmPeer& peer, const Shape& shape, bool bf16, bool parts,
+              const std::string& label, State* s) {
+  const auto b = sk_bench::gemm_matrix(w->rank, sk_bench::kWeights, shape.k * shape.n);
+  s->peer = &peer;
+  for (int set = 0; set < kSets; ++set) {
+    const auto a = sk_bench::gemm_matrix(w->rank, static_cast<uint32_t>(set), shape.m * shape.k);
+    s->gemm[set] = peer.create(shape.m, shape.n, shape.k, bf16, a.data(), b.data());
+    if (s->gemm[set] == nullptr) bench_die(w, peer.name.c_str());
+    bench_poison(s->out[set], s->count);
+  }
+  measure(w, label + " pair " + peer.name, s, next_set, call_pair);
+  for (int set = 0; set < kSets; ++set) {
+    const auto which = static_cast<uint32_t>(set);
+    if (sk_bench::gemm_wrong_row(shape, which, s->out[set], 0, w->ranks, which) >= 0) {
+      bench_die(w, (peer.name + ": wrong result of the pair").c_str());
+    }
+  }
+  if (parts) measure(w, label + " gemm " + peer.name, s, next_set, call_gemm);
+  for (void* gemm : s->gemm) peer.free(gemm);
+}
+
+bench_area* map_area(const char* path) {
+  const int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return nullptr;
+  void* p = mmap(nullptr, sizeof(bench_area), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  return p == MAP_FAILED ? nullptr : static_cast<bench_area*>(p);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  std::vector<Shape> shapes;
+  std::vector<std::string> dtypes;
+  if (argc < 7 || !sk_bench::parse_shapes(argv[2], &shapes) ||
+      !sk_bench::parse_dtypes(argv[3], &dtypes)) {
+    fprintf(stderr,
+            "usage: gemm_ar_mpi AREA_FILE SHAPES DTYPES BUDGET_MS BATCHES PARTS SHIM.so ...\n");
+    return 2;
+  }
+  bench_area* area = map_area(argv[1]);
+  if (area == nullptr) {
+    perror("bench: the area file");
+    return 2;
+  }
+  bench_world world;
+  bench_world* w = &world;
+  int rank = 0, ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  bench_world_init(w, area, rank, ranks);  // Pins: libraries loaded below see one core.
+  w->budget = atof(argv[4]) * 1e-3;
+  w->batches = atoi(argv[5]);
+  w->iters_min = kSets;
+  const bool parts = atoi(argv[6]) != 0;
+  std::vector<GemmPeer> peers(static_cast<size_t>(argc - 7));
+  for (size_t i = 0; i < peers.size(); ++i) {
+    if (!sk_bench::load_gemm_peer(argv[7 + i], &peers[i])) bench_die(w, argv[7 + i]);
+  }
+  for (const Shape& shape : shapes) {
+    State s = {};
+    s.world = w;
+    s.count = shape.m * shape.n;
+    s.in = allocate(w, s.count);
+    for (float*& out : s.out) out = allocate(w, s.count);
+    for (const std::string& dtype : dtypes) {
+      char label[64];
+      snprintf(label, sizeof label, "%s %lldx%lldx%lld", dtype.c_str(),
+               static_cast<long long>(shape.m), static_cast<long long>(shape.n),
+               static_cast<long long>(shape.k));
+      measure(w, std::string(label) + " comm", &s, refill, call_comm);
+      bench_check_sum(w, s.out[0], s.count, s.round, "MPI_Allreduce");
+      for (const GemmPeer& peer : peers) {
+        run_peer(w, peer, shape, dtype == "bf16", parts, label, &s);
+      }
+    }
+    free(s.in);
+    for (float* out : s.out) free(out);
+  }
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,175 @@
+"""Pictures of the newest result files, beside them: times by size, GEMM shares, fused ratios."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+Document = dict[str, Any]
+OURS_COLOUR, FLOOR_COLOUR = "#c1121f", "#555555"
+PEER_COLOURS = ("#1d4e89", "#2a9d8f", "#e9a23b", "#8e5ea2", "#6b8e23", "#a0522d", "#4682b4")
+
+
+def newest(results: Path) -> dict[str, Path]:
+    """The youngest file of each stage; names end in date and CPU."""
+    found: dict[str, Path] = {}
+    for path in sorted(results.glob("*.json"), key=lambda p: (_date(p), p.stat().st_mtime)):
+        found[json.loads(path.read_text())["stage"]] = path
+    return found
+
+
+def _date(path: Path) -> str:
+    return json.loads(path.read_text()).get("date", "")
+
+
+def draw_all(results: Path) -> list[Path]:
+    """Draws every stage that has a picture; returns the files written."""
+    drawn = []
+    for stage, path in newest(results).items():
+        document = json.loads(path.read_text())
+        draw = _drawing(stage)
+        if draw is None or not document.get(_figures_key(stage)):
+            continue
+        figure = draw(document)
+        figure.text(0.01, 0.005, _caption(document), fontsize=6, color="#666666")
+        target = path.with_suffix(".png")
+        figure.savefig(target, dpi=110)
+        plt.close(figure)
+        drawn.append(target)
+    return drawn
+
+
+def _drawing(stage: str) -> Callable[[Document], Any] | None:
+    if stage.startswith("allreduce"):
+        return allreduce
+    return {"gemm": gemm, "fused": fused}.get(stage)
+
+
+def _figures_key(stage: str) -> str:
+    return "figures" if stage == "gemm" else "figures_us"
+
+
+def _caption(document: Document) -> str:
+    machine = document["machine"]
+    counted = sum(1 for entry in document["rounds"] if entry["valid"])
+    quick = ", QUICK RUN: not a measurement" if document["quick"] else ""
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores, commit {document['commit']}, "
+        f"{document['date']}, {counted} of {len(document['rounds'])} rounds count{quick}"
+    )
+
+
+def _bytes(name: str) -> int:
+    number, unit = name.split()
+    return int(number) * {"B": 1, "KB": 1 << 10, "MB": 1 << 20}[unit]
+
+
+def allreduce(document: Document) -> Any:
+    """Left: time by size. Right: each MPI's time over ours, goals as short lines."""
+    figures = document["figures_us"]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.8))
+    ranks = document["protocol"]["ranks"]
+    colours = iter(PEER_COLOURS)
+    reference = figures.get("symmetric", {})
+    for name, by_size in figures.items():
+        if not by_size:
+            continue
+        sizes = sorted(by_size, key=_bytes)
+        x = [_bytes(size) for size in sizes]
+        y = [by_size[size]["median"] for size in sizes]
+        style: dict[str, Any] = {"marker": "o", "markersize": 3}
+        if name in ("symmetric", "ordinary"):
+            style |= {"color": OURS_COLOUR, "linewidth": 2}
+            style |= {"linestyle": "--"} if name == "ordinary" else {}
+        elif name.startswith("direct"):
+            style |= {"color": FLOOR_COLOUR, "linestyle": ":" if name == "direct" else "-."}
+        else:
+            style |= {"color": next(colours), "linewidth": 1}
+        label = f"libsk, {name}" if name in ("symmetric", "ordinary") else name
+        left.plot(x, y, label=label, **style)
+        if name not in ("symmetric", "direct", "direct_nt") and reference:
+            both = [size for size in sizes if size in reference]
+            ratio = [by_size[size]["median"] / reference[size]["median"] for size in both]
+            right.plot([_bytes(size) for size in both], ratio, label=label, **style)
+    for goal in document["goals"]:
+        if goal["area"].endswith("symmetric") and "MPI" in goal["unit"]:
+            at = _bytes(goal["case"])
+            right.plot([at / 1.7, at * 1.7], [goal["goal"]] * 2, color="black", linewidth=1.5)
+    right.axhline(1.0, color=OURS_COLOUR, linewidth=1)
+    left.set(xscale="log", yscale="log", xlabel="bytes", ylabel="microseconds, median")
+    right.set(xscale="log", yscale="log", xlabel="bytes")
+    right.set_ylabel("time over libsk symmetric; black: goal")
+    left.set_title(f"All-reduce f32, {ranks} ranks, inputs rewritten before each call")
+    right.set_title("Above 1: libsk is faster")
+    left.legend(fontsize=7)
+    for axes in (left, right):
+        axes.grid(True, which="major", alpha=0.3)
+    figure.tight_layout(rect=(0, 0.03, 1, 1))
+    return figure
+
+
+def gemm(document: Document) -> Any:
+    """Share of the peak read beside each sample, by size and library; quartiles as whiskers."""
+    figure, panels = plt.subplots(1, 2, figsize=(12, 4.4), sharey=True)
+    for axes, dtype in zip(panels, ("f32", "bf16"), strict=True):
+        cells = {k: v for k, v in document["figures"].items() if k.startswith(f"{dtype} ")}
+        names = sorted({name for cell in cells.values() for name in cell})
+        names.sort(key=lambda name: name != "libsk")
+        width = 0.8 / max(1, len(names))
+        colours = {"libsk": OURS_COLOUR}
+        colours |= dict(zip([n for n in names if n != "libsk"], PEER_COLOURS, strict=False))
+        for i, name in enumerate(names):
+            for j, cell in enumerate(cells.values()):
+                entry = cell.get(name, {})
+                if "percent_of_peak" not in entry:
+                    continue
+                height = entry["percent_of_peak"]
+                low, high = entry["percent_of_peak_quartiles"]
+                axes.bar(
+                    j + (i - len(names) / 2 + 0.5) * width, height, width, color=colours[name],
+                    yerr=[[max(0.0, height - low)], [max(0.0, high - height)]],
+                    error_kw={"linewidth": 0.7}, label=name if j == 0 else None,
+                )  # fmt: skip
+        axes.set_xticks(range(len(cells)), [key.split()[1] for key in cells])
+        axes.set(xlabel="n = m = k", title=f"GEMM {dtype}, one core, weights packed")
+        axes.grid(True, axis="y", alpha=0.3)
+        axes.legend(fontsize=7)
+    panels[0].set_ylabel("% of the peak read beside the sample")
+    figure.tight_layout(rect=(0, 0.03, 1, 1))
+    return figure
+
+
+def fused(document: Document) -> Any:
+    """Best unfused pair over libsk's fused call, and T_fused over its longer half."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.4))
+    goals = [goal for goal in document["goals"] if goal["measured"] is not None]
+    labels = [f"{goal['area'].split()[3].rstrip(',')}\n{goal['case']}" for goal in goals]
+    left.bar(range(len(goals)), [goal["measured"] for goal in goals], color=OURS_COLOUR)
+    for i, goal in enumerate(goals):
+        left.plot([i - 0.45, i + 0.45], [goal["goal"]] * 2, color="black", linewidth=1.5)
+    left.axhline(1.0, color=FLOOR_COLOUR, linewidth=0.8)
+    left.set_xticks(range(len(goals)), labels, fontsize=6, rotation=60)
+    left.set(ylabel="time of the best pair over libsk's; black: goal")
+    left.set_title("GEMM + all-reduce, 2 ranks")
+    cells = {k: v for k, v in document["figures_us"].items() if "fused_over_max" in v}
+    right.bar(range(len(cells)), [v["fused_over_max"] for v in cells.values()], color="#1d4e89")
+    right.axhline(1.0, color=FLOOR_COLOUR, linewidth=0.8)
+    names = [key.replace(" ", "\n") for key in cells]
+    right.set_xticks(range(len(cells)), names, fontsize=6, rotation=60)
+    right.set(ylabel="T_fused / max(T_gemm, T_comm)", title="Overlap: 1 hides the shorter half")
+    figure.tight_layout(rect=(0, 0.03, 1, 1))
+    return figure
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "results"
+    for written in draw_all(folder):
+        print(written)
