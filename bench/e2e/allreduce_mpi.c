@@ -6,7 +6,7 @@
 #include <mpi.h>
 #include <sys/mman.h>
 
-#include "harness.h" /* First: it asks for the GNU interfaces. */
+#include "harness.h"
 
 typedef struct {
   float* in;

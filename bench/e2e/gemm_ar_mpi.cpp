@@ -6,9 +6,6 @@
 // of the pair's result is checked. The GEMM peer is named in the case: "f32 512x512x512 pair mkl".
 //
 // usage: mpirun -n R gemm_ar_mpi AREA_FILE SHAPES DTYPES BUDGET_MS BATCHES PARTS(0|1) SHIM.so ...
-#include "harness.h"
-
-// After harness.h, which asks for the GNU interfaces.
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/mman.h>
@@ -20,6 +17,7 @@
 #include "gemm_data.h"
 #include "gemm_peers.h"
 #include "gemm_shapes.h"
+#include "harness.h"
 
 namespace {
 

@@ -7,9 +7,7 @@
 #ifndef SK_BENCH_E2E_HARNESS_H_
 #define SK_BENCH_E2E_HARNESS_H_
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
+/* Needs _GNU_SOURCE: a C file that includes it is compiled with -D_GNU_SOURCE. */
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -121,16 +121,16 @@ def _against_mpi(
     area = f"all-reduce f32, {ranks} ranks, {kind}"
     unit = "x Open MPI" if ranks == 16 else "x best MPI"
     ours = _visits(rounds, kind, size)
-    present = {v: visits for v in rivals if (visits := _visits(rounds, v.name, size))}
-    defaults = {v: visits for v, visits in present.items() if not v.setting}
+    present = {v.name: visits for v in rivals if (visits := _visits(rounds, v.name, size))}
+    defaults = [v.name for v in rivals if not v.setting and v.name in present]
     if not ours or not defaults:
         missing = "libsk" if not ours else "a peer"
         return Row(area, size_name(size), goal, unit, why=f"{missing} gave no figure")
-    best = min(defaults, key=lambda v: _time(defaults[v]))
-    c = stats.compare(ours, defaults[best])
-    strongest = min(present, key=lambda v: _time(present[v]))
+    best = min(defaults, key=lambda name: _time(present[name]))
+    c = stats.compare(ours, present[best])
+    strongest = min(present, key=lambda name: _time(present[name]))
     tuned = stats.compare(ours, present[strongest]).ratio if strongest != best else None
-    against = best.name if strongest == best else f"{best.name}, tuned {strongest.name}"
+    against = best if strongest == best else f"{best}, tuned {strongest}"
     return Row(
         area, size_name(size), goal, unit,
         measured=c.ratio, tuned=tuned, spread=_spread(c), against=against,

@@ -63,7 +63,7 @@ def variants(bench: Bench, names: Sequence[str]) -> list[Variant]:
 def build(bench: Bench, peer: peers.Peer, source: str, libraries: Sequence[str] = ()) -> Path:
     """Compiles e2e/`source` with the flags of our own programs. Raises CalledProcessError."""
     compiler = "gcc" if source.endswith(".c") else "g++"
-    standard = ["-std=gnu11"] if source.endswith(".c") else ["-std=c++20"]
+    standard = ["-std=gnu11", "-D_GNU_SOURCE"] if source.endswith(".c") else ["-std=c++20"]
     program = bench.scratch / "programs" / f"{Path(source).stem}-{peer.name}"
     program.parent.mkdir(parents=True, exist_ok=True)
     lib = peer.root / "lib"
