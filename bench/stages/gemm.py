@@ -12,6 +12,7 @@ from measure.rounds import Bench, Candidate, run_rounds, usable
 from stages import gemm_peers
 
 SIZES = (256, 512, 1024, 2048)
+QUICK_SIZES = (256, 512)
 OVERHEAD_SIZE = 16  # A product so small that its time is the cost of the call.
 PEAK_GOAL = 95.0  # Percent of the f32 peak read beside the sample, n = 512 to 2048.
 # Peaks read before and after a sample may differ by this much, or the sample is dropped; long f32
@@ -24,7 +25,8 @@ def run(bench: Bench) -> list[Row]:
     """Rounds, samples kept or dropped by their peaks, ratios and shares of the peak."""
     found = gemm_peers.build(bench)
     budget_ms = 60 if bench.quick else 400
-    shapes = ",".join(f"{n}x{n}x{n}" for n in (OVERHEAD_SIZE, *SIZES))
+    sizes = QUICK_SIZES if bench.quick else SIZES
+    shapes = ",".join(f"{n}x{n}x{n}" for n in (OVERHEAD_SIZE, *sizes))
     program = [str(bench.build / "gemm_bench"), shapes, "f32,bf16", str(budget_ms)]
     command = [*program, *(str(shim) for shim in found.shims)]
     visit = Candidate("gemm", lambda: json_lines(command, found.env, timeout_s=600))
@@ -34,7 +36,7 @@ def run(bench: Bench) -> list[Row]:
     amx = "amx_bf16" in machine.describe()["flags"]
     rows, figures = [], {}
     for dtype in ("f32", "bf16"):
-        for n in SIZES:
+        for n in sizes:
             cell = _cell(counted, dtype, n)
             figures[f"{dtype} {n}"] = cell
             rows += _rows(cell, dtype, n, amx)
