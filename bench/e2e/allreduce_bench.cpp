@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "direct_loop.h"
-#include "launch.h"
+#include "bench/e2e/direct_loop.h"
+#include "bench/e2e/launch.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <mpi.h>
 #include <sys/mman.h>
 
-#include "harness.h"
+#include "bench/e2e/harness.h"
 
 typedef struct {
   float* in;

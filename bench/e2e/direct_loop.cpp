@@ -1,4 +1,4 @@
-#include "direct_loop.h"
+#include "bench/e2e/direct_loop.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

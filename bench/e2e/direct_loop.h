@@ -6,7 +6,7 @@
 #ifndef SK_BENCH_E2E_DIRECT_LOOP_H_
 #define SK_BENCH_E2E_DIRECT_LOOP_H_
 
-#include "harness.h"
+#include "bench/e2e/harness.h"
 
 namespace sk_bench {
 

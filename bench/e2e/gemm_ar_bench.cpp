@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "gemm_libsk.h"
-#include "gemm_shapes.h"
+#include "bench/e2e/gemm_libsk.h"
+#include "bench/e2e/gemm_shapes.h"
 
 namespace {
 

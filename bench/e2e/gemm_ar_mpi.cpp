@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "gemm_data.h"
-#include "gemm_peers.h"
-#include "gemm_shapes.h"
-#include "harness.h"
+#include "bench/e2e/gemm_data.h"
+#include "bench/e2e/gemm_peers.h"
+#include "bench/e2e/gemm_shapes.h"
+#include "bench/e2e/harness.h"
 
 namespace {
 

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "gemm_libsk.h"
-#include "gemm_peers.h"
-#include "gemm_shapes.h"
-#include "probe.h"
+#include "bench/e2e/gemm_libsk.h"
+#include "bench/e2e/gemm_peers.h"
+#include "bench/e2e/gemm_shapes.h"
+#include "bench/e2e/probe.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "gemm_libsk.h"
+#include "bench/e2e/gemm_libsk.h"
 
 #include <cstdlib>
 #include <cstring>

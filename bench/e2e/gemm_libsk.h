@@ -4,8 +4,8 @@
 #ifndef SK_BENCH_E2E_GEMM_LIBSK_H_
 #define SK_BENCH_E2E_GEMM_LIBSK_H_
 
-#include "gemm_data.h"
-#include "launch.h"
+#include "bench/e2e/gemm_data.h"
+#include "bench/e2e/launch.h"
 
 namespace sk_bench {
 

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-#include "peers/gemm_peer.h"
+#include "bench/peers/gemm_peer.h"
 
 namespace sk_bench {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gemm_data.h"
+#include "bench/e2e/gemm_data.h"
 
 namespace sk_bench {
 

@@ -1,4 +1,4 @@
-#include "launch.h"
+#include "bench/e2e/launch.h"
 
 #include <signal.h>
 #include <sys/mman.h>

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "harness.h"
+#include "bench/e2e/harness.h"
 #include "sk.h"
 
 namespace sk_bench {

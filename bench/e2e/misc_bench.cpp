@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "direct_loop.h"
-#include "launch.h"
+#include "bench/e2e/direct_loop.h"
+#include "bench/e2e/launch.h"
 
 namespace {
 

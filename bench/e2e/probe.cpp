@@ -1,4 +1,4 @@
-#include "probe.h"
+#include "bench/e2e/probe.h"
 
 #include <cpuid.h>
 #include <immintrin.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <thread>
 
-#include "harness.h"
+#include "bench/e2e/harness.h"
 
 namespace sk_bench {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "harness.h"
-#include "probe.h"
+#include "bench/e2e/harness.h"
+#include "bench/e2e/probe.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {

@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <unordered_map>
 
-#include "gemm_peer.h"
-#include "oneapi/dnnl/dnnl.hpp"
+#include "bench/peers/gemm_peer.h"
 
 namespace {
 

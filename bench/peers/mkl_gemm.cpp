@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "gemm_peer.h"
+#include "bench/peers/gemm_peer.h"
 
 namespace {
 

@@ -68,7 +68,7 @@ def build(bench: Bench, peer: peers.Peer, source: str, libraries: Sequence[str] 
     program.parent.mkdir(parents=True, exist_ok=True)
     lib = peer.root / "lib"
     command = [
-        compiler, *standard, "-O3", f"-I{peer.root / 'include'}", f"-I{E2E.parent}",
+        compiler, *standard, "-O3", f"-I{peer.root / 'include'}", f"-I{E2E.parent.parent}",
         str(E2E / source), "-o", str(program), f"-L{lib}", "-lmpi", f"-Wl,-rpath,{lib}",
         "-Wl,--allow-shlib-undefined", *libraries,
     ]  # fmt: skip
