@@ -53,7 +53,8 @@ def build(bench: Bench) -> GemmPeers:
     for name, (source, libraries) in plans.items():
         shim = bench.scratch / "programs" / f"{name}.so"
         shim.parent.mkdir(parents=True, exist_ok=True)
-        command = ["g++", *FLAGS, f"-I{SHIMS.parent.parent}", str(SHIMS / source), "-o", str(shim), *libraries]
+        root = f"-I{SHIMS.parent.parent}"
+        command = ["g++", *FLAGS, root, str(SHIMS / source), "-o", str(shim), *libraries]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             found.shims.append(shim)
