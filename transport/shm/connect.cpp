@@ -13,6 +13,9 @@ namespace sk {
 namespace shm {
 namespace {
 
+// Ranks whose time is up tell each other so, which takes some more.
+constexpr int64_t kReportGraceNs = 1'000'000'000;
+
 // What a rank tells the others: how it fared, and first where it can be reached.
 struct Report {
   int32_t code = SK_OK;
@@ -69,7 +72,7 @@ class Connector {
     const auto left = std::chrono::nanoseconds(deadline_ - std::chrono::steady_clock::now());
     SK_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
                         bootstrap_.allgather(std::as_bytes(std::span(&mine, 1)),
-                                             std::max<int64_t>(left.count(), 0)));
+                                             std::max<int64_t>(left.count(), kReportGraceNs)));
     std::vector<T> all(layout_.world_size);
     if (bytes.size() != all.size() * sizeof(T)) {
       return error(SK_ERR_INTERNAL, "the bootstrap gathered {} bytes; {} were due", bytes.size(),
@@ -157,7 +160,7 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
   }
 
   // Every rank reports once more, also one that failed: the others are told why.
-  const Status met = meet(offers);
+  Status met = meet(offers);
   Report report = report_of(met);
   report.secondary = secondary_ ? 1 : 0;
   for (const Peer& peer : remote_) report.keep_sockets |= peer.pidfd ? 0 : 1;
@@ -165,9 +168,11 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
     listener_.reset();
     remote_.clear();  // Hangs up, so that nobody waits for this rank.
   }
-  SK_ASSIGN_OR_RETURN(reports, gather(report));
-  SK_RETURN_IF_ERROR(verdict(reports));
-  return finish(reports);
+  Result<std::vector<Report>> gathered = gather(report);
+  // Where not all can report, what this rank has seen of it says more.
+  if (!gathered.ok()) return std::move(met.ok() ? gathered.status() : met);
+  SK_RETURN_IF_ERROR(verdict(*gathered));
+  return finish(*gathered);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@
 #include <map>
 #include <mutex>
 #include <utility>
+
+#include "transport/shm/memory_limit.h"
 
 namespace sk::shm {
 namespace {
@@ -21,6 +24,9 @@ constexpr uint64_t kHugePage = 2 << 20;
 // fallocate() gives back all of its work when a signal interrupts it, so the pieces must be short
 // against the period of a profiler's timer.
 constexpr uint64_t kCommitPiece = 2 << 20;
+
+// What takes less is not worth asking about.
+constexpr uint64_t kLargeCommit = 16 << 20;
 
 Status punch(int fd, uint64_t offset, uint64_t bytes) {
   while (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
@@ -59,6 +65,12 @@ Result<Secret> random_secret() {
 }
 
 Result<std::shared_ptr<Segment>> Segment::create(const SegmentLayout& layout) {
+  // Beyond this limit ftruncate() would raise SIGXFSZ, which ends the process.
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && layout.bytes() > limit.rlim_cur) {
+    return error(SK_ERR_NO_MEMORY, "a segment of {} bytes exceeds the limit of file sizes, {}",
+                 layout.bytes(), limit.rlim_cur);
+  }
   Fd fd(memfd_create("sk-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return system_error("cannot create a shared-memory file (memfd)");
   if (ftruncate(fd.get(), static_cast<off_t>(layout.bytes())) != 0) {
@@ -120,6 +132,13 @@ Status Segment::check_range(const char* what, uint64_t offset, uint64_t bytes) c
 
 Status Segment::commit(uint64_t offset, uint64_t bytes) {
   SK_RETURN_IF_ERROR(check_range("commit", offset, bytes));
+  if (bytes >= kLargeCommit) {
+    const uint64_t available = memory_available("");
+    if (bytes > available) {
+      return error(SK_ERR_NO_MEMORY, "cannot take {} bytes of shared memory: {} are available",
+                   bytes, available);
+    }
+  }
   uint64_t done = 0;
   while (done < bytes) {
     const uint64_t piece = std::min(bytes - done, kCommitPiece);

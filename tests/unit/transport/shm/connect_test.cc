@@ -1,0 +1,247 @@
+// How shared-memory sessions come about, and how they do not: every failure is told to all ranks,
+// names its rank, and leaves nothing open. What connected sessions do is tests/cts/session_cts.cc.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/support/mem_bootstrap.h"
+#include "tests/support/stage.h"
+#include "transport/shm/fd.h"
+#include "transport/shm/shm.h"
+
+namespace sk {
+namespace {
+
+using namespace testing_support;
+
+constexpr int64_t kPlentyNs = 30'000'000'000;
+
+SegmentLayout layout_of(uint32_t ranks) {
+  return {.world_size = ranks, .signal_count_max = 64, .workspace_bytes_max = 1 << 20};
+}
+
+// Does something between the first gathering, when all ranks listen, and what follows.
+class Meddler final : public Bootstrap {
+ public:
+  Meddler(Bootstrap& inner, std::function<void()> meddle)
+      : Bootstrap(inner.rank(), inner.world_size()), inner_(inner), meddle_(std::move(meddle)) {}
+  Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
+                                           int64_t timeout_ns) override {
+    auto all = inner_.allgather(mine, timeout_ns);
+    if (auto meddle = std::exchange(meddle_, {})) meddle();
+    return all;
+  }
+
+ private:
+  Bootstrap& inner_;
+  std::function<void()> meddle_;
+};
+
+// Connects, and on failure checks that nothing is left open.
+Status attempt(RankContext& context, Bootstrap& bootstrap, const SegmentLayout& layout,
+               int64_t timeout_ns = kPlentyNs) {
+  const size_t before = open_descriptors();
+  auto endpoint = connect_shm(bootstrap, layout, {.timeout_ns = timeout_ns});
+  if (endpoint.ok()) return {};
+  if (context.spec.processes != 0 && (open_descriptors() != before || mapped_segments() != 0)) {
+    return error(SK_ERR_INTERNAL, "{} descriptors before, {} after; {} segments still mapped",
+                 before, open_descriptors(), mapped_segments());
+  }
+  return endpoint.status().clone();
+}
+
+Status few_descriptors(RankContext& context) {
+  if (context.rank == 1) {
+    // By the number given: too few for the socket, for the connections, for the watching.
+    const rlim_t more = context.spec.numbers[0];
+    const auto limit_at = static_cast<rlim_t>(dup(0));
+    close(static_cast<int>(limit_at));
+    const rlimit limit = {limit_at + more, limit_at + more};
+    setrlimit(RLIMIT_NOFILE, &limit);
+    auto endpoint =
+        connect_shm(context.bootstrap, layout_of(context.spec.ranks), {.timeout_ns = kPlentyNs});
+    return endpoint.status().clone();
+  }
+  return attempt(context, context.bootstrap, layout_of(context.spec.ranks));
+}
+
+Status other_layout(RankContext& context) {
+  SegmentLayout layout = layout_of(context.spec.ranks);
+  if (context.rank == 1) layout.workspace_bytes_max *= 2;
+  return attempt(context, context.bootstrap, layout);
+}
+
+Status other_user(RankContext& context) {
+  if (context.rank == 1 && setuid(65534) != 0) return system_error("cannot change the user");
+  return attempt(context, context.bootstrap, layout_of(context.spec.ranks));
+}
+
+Status stops_connecting(RankContext& context) {
+  Meddler meddler(context.bootstrap, [&] {
+    if (context.rank != 1) return;
+    while (context.memory.ranks[0].ended.load() == 0) sched_yield();
+  });
+  return attempt(context, meddler, layout_of(context.spec.ranks),
+                 context.rank == 0 ? 300'000'000 : kPlentyNs);
+}
+
+Status dies_connecting(RankContext& context) {
+  Meddler meddler(context.bootstrap, [&] {
+    if (context.rank == 1) kill(getpid(), SIGKILL);
+  });
+  return attempt(context, meddler, layout_of(context.spec.ranks), 2'000'000'000);
+}
+
+// Every abstract name that could be a rank's, and what to say there: nothing, noise, or a packet of
+// the right size with a wrong secret. The connections stay open.
+std::vector<shm::Fd> knock_everywhere() {
+  std::vector<shm::Fd> connections;
+  std::ifstream sockets("/proc/net/unix");
+  for (std::string line; std::getline(sockets, line);) {
+    const size_t at = line.find("@sk-");
+    if (at == std::string::npos) continue;
+    const std::string name = line.substr(at + 1);
+    for (const size_t bytes : {0, 1, 20, 1000}) {
+      shm::Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      sockaddr_un address = {};
+      address.sun_family = AF_UNIX;
+      memcpy(address.sun_path + 1, name.data(), name.size());
+      const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+      if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) continue;
+      const std::string noise(bytes, 'x');
+      if (bytes != 0 && send(fd.get(), noise.data(), bytes, MSG_NOSIGNAL) < 0) continue;
+      connections.push_back(std::move(fd));
+    }
+  }
+  return connections;
+}
+
+Status strangers_knock(RankContext& context) {
+  std::vector<shm::Fd> strangers;
+  Meddler meddler(context.bootstrap, [&] {
+    if (context.rank == 0) strangers = knock_everywhere();
+    context.own().flag.store(1, std::memory_order_release);
+    while (context.memory.ranks[0].flag.load(std::memory_order_acquire) == 0) sched_yield();
+  });
+  const Status status = attempt(context, meddler, layout_of(context.spec.ranks));
+  if (context.rank == 0 && strangers.empty()) {
+    return error(SK_ERR_INTERNAL, "the strangers found no rank");
+  }
+  return status.clone();
+}
+
+class ShmConnect : public testing::Test {
+ protected:
+  std::vector<RankEnd> run(const char* body, uint32_t ranks, uint64_t number = 0) {
+    StageSpec spec = {.backend = "", .body = body, .ranks = ranks, .processes = ranks};
+    spec.numbers[0] = number;
+    Stage stage(spec);
+    const Status started = stage.start();
+    EXPECT_TRUE(started.ok()) << started.message();
+    return stage.join();
+  }
+  static void expect_end(const RankEnd& end, int32_t code, const std::string& words) {
+    EXPECT_TRUE(end.ended);
+    EXPECT_EQ(end.code, code) << end.message;
+    EXPECT_NE(end.message.find(words), std::string::npos) << end.message;
+  }
+};
+
+TEST_F(ShmConnect, RunningOutOfDescriptorsIsToldToAll) {
+  bool connected = false;
+  for (uint64_t more = 0; more <= 16 && !connected; ++more) {
+    SCOPED_TRACE(fmt::format("{} descriptors", more));
+    const std::vector<RankEnd> ends = run("few_descriptors", 4, more);
+    connected = ends[1].code == SK_OK;
+    for (const RankEnd& end : ends) {
+      if (connected) {
+        expect_end(end, SK_OK, "");
+      } else {
+        expect_end(end, SK_ERR_NO_MEMORY, "shared memory, rank 1: ");
+      }
+    }
+  }
+  EXPECT_TRUE(connected) << "4 ranks need at most 16 descriptors";
+}
+
+TEST_F(ShmConnect, AnotherLayoutIsRefusedByAll) {
+  for (const RankEnd& end : run("other_layout", 3)) {
+    expect_end(end, SK_ERR_DESYNC, "rank 1 wants another segment layout than rank 0");
+  }
+}
+
+TEST_F(ShmConnect, AnotherUserIsNotTrusted) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can start a rank as another user";
+  for (const RankEnd& end : run("other_user", 3)) {
+    expect_end(end, SK_ERR_TRUST, "runs as user");
+  }
+}
+
+TEST_F(ShmConnect, ASilentRankIsNamedInTime) {
+  const std::vector<RankEnd> ends = run("stops_connecting", 2);
+  expect_end(ends[0], SK_ERR_TIMEOUT, "rank 0 was not connected to rank 1 in time");
+  EXPECT_TRUE(ends[1].ended);
+  EXPECT_NE(ends[1].code, SK_OK);
+}
+
+TEST_F(ShmConnect, ARankThatDiesConnectingIsNamed) {
+  const std::vector<RankEnd> ends = run("dies_connecting", 3);
+  EXPECT_FALSE(ends[1].ended);
+  expect_end(ends[0], SK_ERR_PEER_LOST, "rank 1 gave up while connecting");
+  expect_end(ends[2], SK_ERR_PEER_LOST, "rank 1 gave up while connecting");
+}
+
+TEST_F(ShmConnect, StrangersAreTurnedAway) {
+  for (const RankEnd& end : run("strangers_knock", 3)) expect_end(end, SK_OK, "");
+}
+
+TEST_F(ShmConnect, AWorldOfAnotherSizeIsRefused) {
+  const auto meeting = make_meeting();
+  ASSERT_NE(meeting, nullptr);
+  MemBootstrap bootstrap(*meeting, 0, 1);
+  const auto endpoint = connect_shm(bootstrap, layout_of(2), {});
+  EXPECT_EQ(endpoint.status().code(), SK_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(endpoint.status().message(), "a layout for 2 ranks in a world of 1");
+}
+
+}  // namespace
+
+namespace testing_support {
+
+Result<Connect> connect_of(const StageSpec&) {
+  return Connect([](Bootstrap& bootstrap, const SegmentLayout& layout) {
+    return connect_shm(bootstrap, layout, {.timeout_ns = kPlentyNs});
+  });
+}
+
+Result<RankBody> body_of(const std::string& name) {
+  static const std::map<std::string, Status (*)(RankContext&)> bodies = {
+      {"few_descriptors", few_descriptors}, {"other_layout", other_layout},
+      {"other_user", other_user},           {"stops_connecting", stops_connecting},
+      {"dies_connecting", dies_connecting}, {"strangers_knock", strangers_knock},
+  };
+  const auto found = bodies.find(name);
+  if (found == bodies.end()) return error(SK_ERR_INVALID_ARGUMENT, "no body is named {}", name);
+  return RankBody(found->second);
+}
+
+}  // namespace testing_support
+}  // namespace sk
+
+int main(int argc, char** argv) {
+  int exit_code = 0;
+  if (sk::testing_support::run_as_stage_process(argc, argv, exit_code)) return exit_code;
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,216 @@
+#include "transport/shm/segment.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "transport/shm/memory_limit.h"
+
+namespace sk::shm {
+namespace {
+
+constexpr SegmentLayout kLayout = {.world_size = 3,
+                                   .signal_count_max = 100,
+                                   .workspace_bytes_max = 5'000'000,
+                                   .heap_bytes_max = 1ull << 40};
+
+uint64_t taken(const Segment& segment) {
+  struct stat info = {};
+  EXPECT_EQ(fstat(segment.fd(), &info), 0);
+  return static_cast<uint64_t>(info.st_blocks) * 512;
+}
+
+TEST(SegmentLayout, PartsFollowEachOtherAligned) {
+  EXPECT_EQ(kLayout.entry_offset() % 64, 0u);
+  EXPECT_GE(kLayout.entry_offset(), sizeof(SegmentHeader));
+  EXPECT_GE(kLayout.signal_offset(),
+            kLayout.entry_offset() + 3 * kEntryLaneCount * 2 * sizeof(EntrySlot));
+  EXPECT_GE(kLayout.workspace_offset(), kLayout.signal_offset() + 100 * sizeof(SignalWord));
+  EXPECT_EQ(kLayout.workspace_offset() % (2 << 20), 0u);
+  EXPECT_GE(kLayout.heap_offset(), kLayout.workspace_offset() + 5'000'000);
+  EXPECT_EQ(kLayout.heap_offset() % (2 << 20), 0u);
+  EXPECT_EQ(kLayout.bytes(), kLayout.heap_offset() + (1ull << 40));
+}
+
+TEST(Segment, TakesNoMoreThanIsCommitted) {
+  const auto segment = Segment::create(kLayout);
+  ASSERT_TRUE(segment.ok()) << segment.status().message();
+  Segment& own = *segment.value();
+  EXPECT_EQ(taken(own), (kLayout.signal_offset() + 100 * 64 + 4095) / 4096 * 4096);
+  const uint64_t before = taken(own);
+  const uint64_t at = kLayout.heap_offset() + (1ull << 39);
+  constexpr uint64_t kBytes = 9 << 20;
+  ASSERT_TRUE(own.commit(at, kBytes).ok());
+  EXPECT_EQ(taken(own), before + kBytes);
+  memset(own.base() + at, 0x5a, kBytes);
+  ASSERT_TRUE(own.release(at, kBytes).ok());
+  EXPECT_EQ(taken(own), before);
+  ASSERT_TRUE(own.commit(at, kBytes).ok());
+  for (uint64_t i = 0; i < kBytes; ++i) ASSERT_EQ(own.base()[at + i], std::byte{0});
+}
+
+TEST(Segment, SaysWhenMemoryIsTooSmall) {
+  const auto segment = Segment::create(kLayout);
+  ASSERT_TRUE(segment.ok()) << segment.status().message();
+  const uint64_t before = taken(*segment.value());
+  const Status status = segment.value()->commit(kLayout.heap_offset(), 1ull << 40);
+  EXPECT_EQ(status.code(), SK_ERR_NO_MEMORY);
+  EXPECT_NE(status.message().find("1099511627776 bytes of shared memory"), std::string::npos)
+      << status.message();
+  EXPECT_EQ(taken(*segment.value()), before);
+}
+
+std::atomic<uint64_t> alarms;
+
+TEST(Segment, CommitsThoughSignalsInterrupt) {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { alarms.fetch_add(1, std::memory_order_relaxed); };
+  struct sigaction before = {};
+  ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
+  const itimerval every_ms = {.it_interval = {0, 1000}, .it_value = {0, 1000}};
+  ASSERT_EQ(setitimer(ITIMER_REAL, &every_ms, nullptr), 0);
+  const auto segment = Segment::create(kLayout);
+  ASSERT_TRUE(segment.ok()) << segment.status().message();
+  alarms = 0;
+  for (int i = 0; i < 100 && alarms < 20; ++i) {
+    const Status status = segment.value()->commit(kLayout.heap_offset(), 64 << 20);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_TRUE(segment.value()->release(kLayout.heap_offset(), 64 << 20).ok());
+  }
+  const itimerval never = {};
+  ASSERT_EQ(setitimer(ITIMER_REAL, &never, nullptr), 0);
+  ASSERT_EQ(sigaction(SIGALRM, &before, nullptr), 0);
+  EXPECT_GT(alarms.load(), 0u);
+}
+
+TEST(Segment, CannotBeCutShortByAPeer) {
+  const auto segment = Segment::create(kLayout);
+  ASSERT_TRUE(segment.ok()) << segment.status().message();
+  EXPECT_NE(ftruncate(segment.value()->fd(), 4096), 0);
+}
+
+TEST(Segment, RefusesAFileThatIsNotAsAgreed) {
+  Fd unsealed(memfd_create("sk-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(unsealed.get(), static_cast<off_t>(kLayout.bytes())), 0);
+  EXPECT_EQ(Segment::attach(std::move(unsealed), kLayout).status().code(), SK_ERR_TRUST);
+  SegmentLayout larger = kLayout;
+  larger.heap_bytes_max *= 2;
+  const auto segment = Segment::create(kLayout);
+  ASSERT_TRUE(segment.ok()) << segment.status().message();
+  EXPECT_EQ(Segment::attach(Fd(dup(segment.value()->fd())), larger).status().code(), SK_ERR_TRUST);
+}
+
+// In a child: the limits do not come back.
+template <typename Limit>
+void expect_refused_under(Limit set_limit, const char* words) {
+  int pipes[2];
+  ASSERT_EQ(pipe(pipes), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    set_limit();
+    const auto segment = Segment::create(kLayout);
+    const std::string text =
+        fmt::format("{} {}", segment.status().code(), segment.status().message());
+    _exit(write(pipes[1], text.data(), text.size()) > 0 ? 0 : 1);
+  }
+  close(pipes[1]);
+  char text[512] = {};
+  EXPECT_GT(read(pipes[0], text, sizeof(text) - 1), 0);
+  close(pipes[0]);
+  int state = 0;
+  ASSERT_EQ(waitpid(child, &state, 0), child);
+  EXPECT_TRUE(WIFEXITED(state) && WEXITSTATUS(state) == 0);
+  EXPECT_EQ(std::string(text).substr(0, 3), fmt::format("{} ", int{SK_ERR_NO_MEMORY})) << text;
+  EXPECT_NE(std::string(text).find(words), std::string::npos) << text;
+}
+
+TEST(Segment, SaysWhichLimitStopsIt) {
+  expect_refused_under(
+      [] {
+        const rlimit limit = {1 << 20, 1 << 20};
+        setrlimit(RLIMIT_FSIZE, &limit);
+      },
+      "exceeds the limit of file sizes, 1048576");
+  expect_refused_under(
+      [] {
+        const rlimit limit = {3, 3};
+        setrlimit(RLIMIT_NOFILE, &limit);
+      },
+      "cannot create a shared-memory file");
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // They need address space.
+  expect_refused_under(
+      [] {
+        const rlimit limit = {64ull << 30, 64ull << 30};
+        setrlimit(RLIMIT_AS, &limit);
+      },
+      "bytes of address space");
+#endif
+}
+
+TEST(Published, IsFoundByItsSecretWhileItLives) {
+  auto segment = Segment::create(kLayout);
+  ASSERT_TRUE(segment.ok()) << segment.status().message();
+  auto secret = random_secret();
+  auto other = random_secret();
+  ASSERT_TRUE(secret.ok() && other.ok());
+  {
+    const Published published(*secret, *segment);
+    EXPECT_EQ(Published::find(*secret), *segment);
+    EXPECT_EQ(Published::find(*other), nullptr);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) _exit(Published::find(*secret) == nullptr ? 0 : 1);
+    int state = 0;
+    ASSERT_EQ(waitpid(child, &state, 0), child);
+    EXPECT_TRUE(WIFEXITED(state) && WEXITSTATUS(state) == 0) << "a forked child found it";
+  }
+  EXPECT_EQ(Published::find(*secret), nullptr);
+}
+
+class MemoryLimit : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/sk-memory-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    root_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  void file(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ + path).substr(0, (root_ + path).rfind('/')));
+    std::ofstream(root_ + path) << text;
+  }
+  std::string root_;
+};
+
+TEST_F(MemoryLimit, IsTheTightestOfMachineAndGroups) {
+  EXPECT_EQ(memory_available(root_), UINT64_MAX);
+  file("/proc/meminfo", "MemTotal:  9000 kB\nMemFree: 10 kB\nMemAvailable:    4000 kB\n");
+  EXPECT_EQ(memory_available(root_), 4'096'000u);
+  file("/proc/self/cgroup", "0::/jobs/one\n");
+  file("/sys/fs/cgroup/jobs/one/memory.max", "max\n");
+  file("/sys/fs/cgroup/jobs/one/memory.current", "5000\n");
+  EXPECT_EQ(memory_available(root_), 4'096'000u);
+  file("/sys/fs/cgroup/jobs/memory.max", "100000\n");
+  file("/sys/fs/cgroup/jobs/memory.current", "70000\n");
+  file("/sys/fs/cgroup/jobs/memory.stat", "anon 60000\nactive_file 1000\ninactive_file 9000\n");
+  EXPECT_EQ(memory_available(root_), 40'000u);
+  file("/proc/self/cgroup", "9:name=systemd:/\n4:memory:/box\n1:cpu:/\n0::/jobs/one\n");
+  file("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "30000\n");
+  file("/sys/fs/cgroup/memory/box/memory.usage_in_bytes", "31000\n");
+  EXPECT_EQ(memory_available(root_), 0u);
+}
+
+}  // namespace
+}  // namespace sk::shm
