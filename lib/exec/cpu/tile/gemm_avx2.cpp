@@ -15,7 +15,7 @@ struct Avx2Kernel {
   static constexpr int kRows = 6;
   static constexpr int kVectors = 2;
   static constexpr int64_t kItemsMax = 2048 / sizeof(T);
-  static constexpr int64_t kRowsMax = 192;
+  static constexpr int64_t kRowsMax = 96;
   static Vec<float, 32> madd(Vec<float, 32> sum, Vec<float, 32> a, Vec<float, 32> b) {
     return _mm256_fmadd_ps(a, b, sum);
   }

@@ -14,8 +14,8 @@ struct Avx512Bf16Kernel {
   static constexpr int kElementsPerItem = 2;
   static constexpr int kRows = 14;
   static constexpr int kVectors = 2;
-  static constexpr int64_t kItemsMax = 512;
-  static constexpr int64_t kRowsMax = 252;
+  static constexpr int64_t kItemsMax = 1024;
+  static constexpr int64_t kRowsMax = 112;
   static Vec<float, 64> madd(Vec<float, 64> sum, Vec<uint32_t, 64> a, Vec<uint32_t, 64> b) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
   }

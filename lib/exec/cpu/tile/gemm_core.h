@@ -20,13 +20,13 @@ namespace sk::cpu {
 // madd(sum, a, b).
 
 constexpr int64_t kSumStride = kGemmPanelColumns;
+constexpr int64_t kLinesPerRow = 2;  // Of a register tile, at most.
 
-// sums[kR][columns] = before + A panel * B panel. `before` (stride kSumStride) may be null. One
-// line of `ahead` is prefetched per four items.
+// out[kR][columns] = before + A panel * B panel. `before` (stride kSumStride) may be null.
 template <typename K, int kR, int kV>
 void register_tile(const typename K::Item* a, const typename K::Item* b, int64_t items,
                    const typename K::Sum* before, typename K::Sum* out, int64_t out_stride,
-                   const char* ahead) {
+                   const Ahead& ahead) {
   using V = Vec<typename K::Sum, K::Isa::kBytes>;
   using B = Vec<typename K::Item, K::Isa::kBytes>;
   constexpr int kLanes = K::Isa::kBytes / sizeof(typename K::Sum);
@@ -50,10 +50,27 @@ void register_tile(const typename K::Item* a, const typename K::Item* b, int64_t
       for (int v = 0; v < kV; ++v) sum[r][v] = K::madd(sum[r][v], row, column[v]);
     }
   };
+  const char* panel_at = ahead.panel;
+  const char* at = ahead.rows;
+  const int64_t apart = ahead.apart, advance = ahead.step, wrap = ahead.wrap;
+  int64_t write_at = 0, read_at = 0;
   int64_t i = 0;
   for (; i + 4 <= items; i += 4) {
-    __builtin_prefetch(ahead, 0, 2);
-    ahead += 64;
+    __builtin_prefetch(panel_at, 0, 2);
+    panel_at += 64;
+    __builtin_prefetch(at, 0, 2);
+    __builtin_prefetch(at + apart, 0, 2);
+    __builtin_prefetch(at + 2 * apart, 0, 2);
+    __builtin_prefetch(at + 3 * apart, 0, 2);
+    at += (i & 12) == 12 ? wrap : advance;
+    if (i < 4 * kLinesPerRow * kR) {
+      __builtin_prefetch(ahead.write[0] + write_at, 1);
+      __builtin_prefetch(ahead.write[1] + write_at, 1);
+      __builtin_prefetch(ahead.read + read_at);
+      const bool second = (i & 4) != 0;
+      write_at += second ? ahead.write_pitch - 64 : 64;
+      read_at += second ? ahead.read_pitch - 64 : 64;
+    }
     step(a, b);
     step(a + kR, b + kBStride);
     step(a + 2 * kR, b + 2 * kBStride);
@@ -75,7 +92,7 @@ void register_tile(const typename K::Item* a, const typename K::Item* b, int64_t
 
 template <typename K>
 using RegisterTile = void (*)(const typename K::Item*, const typename K::Item*, int64_t,
-                              const typename K::Sum*, typename K::Sum*, int64_t, const char*);
+                              const typename K::Sum*, typename K::Sum*, int64_t, const Ahead&);
 
 // By rows - 1, then by vectors - 1 (only one and kVectors are used).
 template <typename K>
@@ -153,50 +170,79 @@ struct GemmCore {
     Sum* sums = reinterpret_cast<Sum*>(scratch + kGemmScratchABytes);
     void* stage = scratch + kGemmScratchABytes + kGemmScratchSumBytes;
     const int64_t panels = ceil_div(block.rows, K::kRows);
-    for (int64_t i = 0; i < panels; ++i) {
-      const int64_t row = share(block.rows, panels, i);
-      Pack::pack_a(g, g.row0 + block.row + row, share(block.rows, panels, i + 1) - row, block.item0,
-                   block.items, a + row * block.items, stage);
-    }
     const Item* b = static_cast<const Item*>(g.packed_b) + block.item0 * Pack::padded(g.n);
     for (int64_t col = 0; col < block.cols; col += kColumns) {
       const Item* panel = b + (g.col0 + block.col + col) * block.items;
-      const char* ahead = reinterpret_cast<const char*>(panel + kColumns * block.items);
+      const char* next_panel = reinterpret_cast<const char*>(panel + kColumns * block.items);
       for (int64_t i = 0; i < panels; ++i) {
         const int64_t row = share(block.rows, panels, i);
         const int64_t rows = share(block.rows, panels, i + 1) - row;
-        one_tile(g, block, row, rows, col, a + row * block.items, panel, sums,
-                 ahead + i * (block.items / 4) * 64);
+        Ahead ahead = {};
+        ahead.panel = next_panel + i * (block.items / 4) * 64;
+        ahead.rows = ahead.panel;
+        if (col == 0) {
+          Pack::pack_a(g, g.row0 + block.row + row, rows, block.item0, block.items,
+                       a + row * block.items, stage);
+          look_at_rows(g, block, row + rows, ahead);
+        } else if (col + kColumns >= block.cols && i + 1 == panels) {
+          look_at_rows(g, block, block.rows, ahead);
+        }
+        one_tile(g, block, row, rows, col, a + row * block.items, panel, sums, ahead);
       }
     }
   }
 
+  // The rows of A to be packed next, should there be any: a line of each per line's worth of items.
+  static void look_at_rows(const GemmTileArgs& g, const Block& block, int64_t row, Ahead& ahead) {
+    if (g.transpose_a || block.row + row >= g.rows) return;
+    constexpr int64_t kBytes = sizeof(typename K::In::Elem);
+    const int64_t pitch = g.lda * kBytes;
+    ahead.rows = static_cast<const char*>(g.a) + (g.row0 + block.row + row) * pitch +
+                 block.item0 * K::kElementsPerItem * kBytes;
+    ahead.apart = pitch;
+    ahead.step = 4 * pitch;
+    ahead.wrap = 16 * K::kElementsPerItem * kBytes - 12 * pitch;
+  }
+
   // Rows [row, row + rows) of the block, kColumns columns from `col` of the block.
   static void one_tile(const GemmTileArgs& g, const Block& block, int64_t row, int64_t rows,
-                       int64_t col, const Item* a, const Item* b, Sum* sums, const char* ahead) {
+                       int64_t col, const Item* a, const Item* b, Sum* sums, Ahead& ahead) {
     const int64_t cols = min64(kColumns, block.cols - col);
     const RegisterTile<K> run =
         cols <= kLanes ? kRegisterTiles<K>.narrow[rows - 1] : kRegisterTiles<K>.full[rows - 1];
     Sum* kept = sums + (col / kSumStride * block.rows + row) * kSumStride + col % kSumStride;
     const Sum* before = block.first ? nullptr : kept;
-    if (!block.last) return run(a, b, block.items, before, kept, kSumStride, ahead);
+    look_at(ahead, kept + rows * kSumStride);  // The next tile's, should there be any.
+    if (!block.last) return run_to(run, block, a, b, before, kept, kSumStride, ahead);
 
     const int64_t tile_row = block.row + row, tile_col = block.col + col;
     const int64_t partial_at =
         (tile_col / kSumStride * g.rows + tile_row) * kSumStride + tile_col % kSumStride;
     if (g.epilogue == GemmTileArgs::Epilogue::kPartial) {
-      return run(a, b, block.items, before, static_cast<Sum*>(g.partial) + partial_at, kSumStride,
-                 ahead);
+      Sum* partial = static_cast<Sum*>(g.partial) + partial_at;
+      return run_to(run, block, a, b, before, partial, kSumStride, ahead);
     }
     if (g.epilogue == GemmTileArgs::Epilogue::kStore && g.c_count == 1 && cols == kColumns &&
         Finish::is_plain(g)) {
       Sum* c = static_cast<Sum*>(g.c[0]) + tile_row * g.ldc + tile_col;
-      for (int64_t r = 0; r < rows; ++r) __builtin_prefetch(c + r * g.ldc, 1);
-      return run(a, b, block.items, before, c, g.ldc, ahead);
+      return run_to(run, block, a, b, before, c, g.ldc, ahead);
     }
+    Finish::look_at(g, tile_row, tile_col, partial_at, ahead);
     alignas(64) Sum result[K::kRows * kColumns];
     run(a, b, block.items, before, result, kColumns, ahead);
     Finish::store(g, result, kColumns, rows, cols, tile_row, tile_col, partial_at);
+  }
+
+  static void look_at(Ahead& ahead, const Sum* read) {
+    ahead.read = reinterpret_cast<const char*>(read);
+    ahead.read_pitch = kSumStride * sizeof(Sum);
+  }
+
+  static void run_to(RegisterTile<K> run, const Block& block, const Item* a, const Item* b,
+                     const Sum* before, Sum* out, int64_t stride, Ahead& ahead) {
+    ahead.write[0] = ahead.write[1] = reinterpret_cast<const char*>(out);
+    ahead.write_pitch = stride * int64_t(sizeof(Sum));
+    run(a, b, block.items, before, out, stride, ahead);
   }
 };
 

@@ -8,6 +8,23 @@
 
 namespace sk::cpu {
 
+// What a register tile prefetches while it computes. Requests are spread over its items: a burst at
+// its start would hold up the operands.
+struct Ahead {
+  // The next panel of B, into the second-level cache: a line per four items.
+  const char* panel;
+  // Rows of A that will be packed next, likewise: four lines, `apart` from each other, per four
+  // items; then `rows` moves by `step`, every fourth time by `wrap`.
+  const char* rows;
+  int64_t apart, step, wrap;
+  // Two lines of each row of the result in up to two places, to be written, and of what is read
+  // when it is.
+  const char* write[2];
+  int64_t write_pitch;
+  const char* read;
+  int64_t read_pitch;
+};
+
 template <typename Isa, typename Sum>
 struct GemmFinish {
   using V = Vec<Sum, Isa::kBytes>;
@@ -17,6 +34,32 @@ struct GemmFinish {
   // Whether sums can be stored to C as they are.
   static bool is_plain(const GemmTileArgs& g) {
     return g.c_dtype == kSumType && g.hint == StoreHint::kNormal;
+  }
+
+  // What store() will touch first of all.
+  static void look_at(const GemmTileArgs& g, int64_t row, int64_t col, int64_t partial_at,
+                      Ahead& ahead) {
+    const int64_t bytes = c_bytes(g);
+    const int64_t offset = (row * g.ldc + col) * bytes;
+    ahead.write[0] = static_cast<const char*>(g.c[0]) + offset;
+    ahead.write[1] = static_cast<const char*>(g.c[g.c_count > 1 ? 1 : 0]) + offset;
+    ahead.write_pitch = g.ldc * bytes;
+    if (g.hint == StoreHint::kNonTemporal) {  // Never to be in a cache.
+      ahead.write[0] = ahead.write[1] = reinterpret_cast<const char*>(&g);
+      ahead.write_pitch = 0;
+    }
+    if (g.epilogue != GemmTileArgs::Epilogue::kReduce) return;
+    for (int rank = 0; rank < g.partial_count; ++rank) {
+      if (rank == g.self) continue;
+      ahead.read =
+          reinterpret_cast<const char*>(static_cast<const Sum*>(g.partials[rank]) + partial_at);
+      ahead.read_pitch = kGemmPanelColumns * sizeof(Sum);
+      return;
+    }
+  }
+
+  static int64_t c_bytes(const GemmTileArgs& g) {
+    return g.c_dtype == DType::kF64 ? 8 : g.c_dtype == DType::kF32 ? 4 : 2;
   }
 
   // `result` holds rows x cols sums with stride `stride`, whole vectors of them; they belong at
