@@ -49,6 +49,7 @@ const GemmKernel* select_gemm(DType dtype, CpuIsa isa) {
     case DType::kF16:
       return avx512 ? &kGemmF16Avx512 : avx2 ? &kGemmF16Avx2 : &kGemmF16Portable;
     case DType::kBF16:
+      if (isa >= CpuIsa::kAmx) return &kGemmBf16Amx;
       if (isa >= CpuIsa::kAvx512Bf16) return &kGemmBf16Avx512Bf16;
       return avx512 ? &kGemmBf16Avx512 : avx2 ? &kGemmBf16Avx2 : &kGemmBf16Portable;
     case DType::kI32:

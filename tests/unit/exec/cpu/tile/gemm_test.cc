@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/unit/exec/cpu/tile/amx_emulation.h"
 #include "tests/unit/exec/cpu/tile/tile_testing.h"
 
 namespace sk::cpu {
@@ -205,6 +206,19 @@ void expect_close(const std::vector<Operands>& ranks, const Outputs& out, bool w
   }
 }
 
+// Those of every instruction set that may run here, and the AMX kernel emulated.
+std::vector<const GemmKernel*> kernels(DType dtype) {
+  std::vector<const GemmKernel*> all;
+  for (CpuIsa isa : isas()) {
+    const GemmKernel* kernel = select_gemm(dtype, isa);
+    if (all.empty() || all.back() != kernel) all.push_back(kernel);
+  }
+#if defined(__x86_64__)
+  if (dtype == DType::kBF16 && cpu_isa() >= CpuIsa::kAvx512) all.push_back(emulated_amx_kernel());
+#endif
+  return all;
+}
+
 class GemmTile : public testing::TestWithParam<DType> {};
 
 std::string describe_case(const GemmKernel* kernel, const Shape& s, int round) {
@@ -214,10 +228,11 @@ std::string describe_case(const GemmKernel* kernel, const Shape& s, int round) {
 }
 
 TEST_P(GemmTile, StoreEqualsTheTripleLoop) {
-  for (CpuIsa isa : isas()) {
-    const GemmKernel* kernel = select_gemm(GetParam(), isa);
+  uint64_t salt = 0;
+  for (const GemmKernel* kernel : kernels(GetParam())) {
+    ++salt;
     for (int round = 0; round < 40; ++round) {
-      Random random(uint64_t(isa) * 1000 + uint64_t(round));
+      Random random(salt * 1000 + uint64_t(round));
       const Shape s = random_shape(random);
       SCOPED_TRACE(describe_case(kernel, s, round));
       const bool whole = random.coin();
@@ -247,10 +262,11 @@ TEST_P(GemmTile, StoreEqualsTheTripleLoop) {
 // here in rank order; the fused epilogue must give these very bits.
 TEST_P(GemmTile, ReduceIsTheSumInRankOrderRoundedOnce) {
   const DType sum_dtype = sum_type(GetParam());
-  for (CpuIsa isa : isas()) {
-    const GemmKernel* kernel = select_gemm(GetParam(), isa);
+  uint64_t salt = 0;
+  for (const GemmKernel* kernel : kernels(GetParam())) {
+    ++salt;
     for (int round = 0; round < 15; ++round) {
-      Random random(7000 + uint64_t(isa) * 1000 + uint64_t(round));
+      Random random(7000 + salt * 1000 + uint64_t(round));
       const Shape s = random_shape(random);
       SCOPED_TRACE(describe_case(kernel, s, round));
       const int rank_count = int(random.between(1, 4));
@@ -321,9 +337,10 @@ TEST_P(GemmTile, ReduceIsTheSumInRankOrderRoundedOnce) {
 
 // Beyond one block of rows, columns and k, where sums are carried between chunks.
 TEST_P(GemmTile, BitsDoNotDependOnTheTiling) {
-  for (CpuIsa isa : isas()) {
-    const GemmKernel* kernel = select_gemm(GetParam(), isa);
-    Random random(9000 + uint64_t(isa));
+  uint64_t salt = 0;
+  for (const GemmKernel* kernel : kernels(GetParam())) {
+    ++salt;
+    Random random(9000 + salt);
     const Shape s = {random.between(300, 330), random.between(1030, 1100),
                      random.between(1030, 1100)};
     SCOPED_TRACE(describe_case(kernel, s, 0));
@@ -370,8 +387,7 @@ TEST_P(GemmTile, BitsDoNotDependOnTheTiling) {
 }
 
 TEST_P(GemmTile, TilingCoversTheProblemInWholeUnits) {
-  for (CpuIsa isa : isas()) {
-    const GemmKernel* kernel = select_gemm(GetParam(), isa);
+  for (const GemmKernel* kernel : kernels(GetParam())) {
     const int64_t unit = gemm_column_unit(kernel);
     for (int64_t m : {1, 13, 64, 512, 1000, 4096}) {
       for (int64_t n : {1, 32, 333, 512, 2048}) {
