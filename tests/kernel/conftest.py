@@ -1,0 +1,193 @@
+"""Kernels for the tests of `sk kernel`: started as Jupyter starts them, with ranks of a choice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import KernelManager
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("SK_BUILD_DIR", ROOT / "build" / "dev"))
+SK = BUILD / "tools" / "sk" / "sk"
+STUB = BUILD / "tests" / "support" / "sk-stub-rank"
+TIMEOUT = 60.0
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below `pid`, by the kernel's own lists."""
+    found: list[int] = []
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, children.read_text().split()):
+            found += [child, *descendants(child)]
+    return found
+
+
+def alive(pid: int) -> bool:
+    """Whether `pid` still runs (a zombie does not)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = TIMEOUT) -> bool:
+    """Polls `condition`; False when it did not come true in time."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return condition()
+
+
+class Cell:
+    """What a cell led to: its reply and its messages on iopub, busy and idle left out."""
+
+    def __init__(self, reply: dict[str, Any], messages: list[dict[str, Any]]) -> None:
+        self.reply = reply["content"]
+        self.messages = [m for m in messages if m["msg_type"] not in ("status", "execute_input")]
+
+    def text(self, name: str = "stdout") -> str:
+        """The stream `name` after the clears, as a notebook keeps it."""
+        kept: list[dict[str, Any]] = []
+        for message in self.messages:
+            if message["msg_type"] == "clear_output":
+                kept = []
+            else:
+                kept.append(message)
+        streams = [m["content"] for m in kept if m["msg_type"] == "stream"]
+        return "".join(s["text"] for s in streams if s["name"] == name)
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """The contents of all messages of one type."""
+        return [m["content"] for m in self.messages if m["msg_type"] == kind]
+
+
+class Kernel:
+    """A running kernel and a client of it."""
+
+    def __init__(self, manager: KernelManager) -> None:
+        self.manager = manager
+        self.client: BlockingKernelClient = manager.client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=TIMEOUT)
+
+    @property
+    def pid(self) -> int:
+        """The front end's process."""
+        return self.manager.provisioner.pid
+
+    def controller(self) -> int:
+        """The front end's child that outlives it."""
+        return int(Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()[0])
+
+    def ranks(self) -> list[int]:
+        """The rank processes, in order of their ranks."""
+        pid = self.controller()
+        return sorted(
+            map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()),
+            key=lambda each: int(environment(each)["RANK"]),
+        )
+
+    def start(self, code: str, **options: Any) -> str:
+        """Sends a cell and returns its message id."""
+        return self.client.execute(code, **options)
+
+    def finish(self, message_id: str) -> Cell:
+        """Waits for a cell's idle and its reply."""
+        messages = []
+        while True:
+            message = self.client.get_iopub_msg(timeout=TIMEOUT)
+            if message["parent_header"].get("msg_id") != message_id:
+                continue
+            messages.append(message)
+            if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
+                break
+        while True:
+            reply = self.client.get_shell_msg(timeout=TIMEOUT)
+            if reply["parent_header"].get("msg_id") == message_id:
+                return Cell(reply, messages)
+
+    def run(self, code: str, **options: Any) -> Cell:
+        """Runs a cell to its end."""
+        return self.finish(self.start(code, **options))
+
+    def wait_for_stream(self, message_id: str) -> str:
+        """The first text that a cell shows while it runs."""
+        while True:
+            message = self.client.get_iopub_msg(timeout=TIMEOUT)
+            if message["parent_header"].get("msg_id") != message_id:
+                continue
+            if message["msg_type"] == "stream":
+                return message["content"]["text"]
+
+    def stop(self) -> None:
+        """Shuts down, by force if it must."""
+        self.client.stop_channels()
+        if self.manager.is_alive():
+            self.manager.shutdown_kernel(now=False)
+        self.manager.cleanup_resources()
+
+
+def environment(pid: int) -> dict[str, str]:
+    """The variables that a process was started with."""
+    lines = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+StartKernel = Callable[..., Kernel]
+
+
+@pytest.fixture
+def start_kernel(tmp_path: Path) -> Iterator[StartKernel]:
+    """Starts kernels with `ranks` ranks of `program` (the stub rank); all are stopped at the end."""
+    kernels: list[Kernel] = []
+
+    def start(
+        ranks: int = 2,
+        program: list[str] | None = None,
+        env: dict[str, str] | None = None,
+    ) -> Kernel:
+        spec = tmp_path / "kernels" / "under-test"
+        spec.mkdir(parents=True, exist_ok=True)
+        argv = [str(SK), "kernel", "-f", "{connection_file}", "--ranks", str(ranks), "--"]
+        text = {
+            "argv": argv + (program or [str(STUB)]),
+            "display_name": "under test",
+            "language": "python",
+            "interrupt_mode": "message",
+            "env": env or {},
+        }
+        (spec / "kernel.json").write_text(json.dumps(text))
+        specs = KernelSpecManager(kernel_dirs=[str(tmp_path / "kernels")])
+        manager = KernelManager(kernel_name="under-test", kernel_spec_manager=specs)
+        manager.start_kernel(cwd=str(tmp_path))
+        kernel = Kernel(manager)
+        kernels.append(kernel)
+        return kernel
+
+    yield start
+    for kernel in kernels:
+        if kernel.manager.is_alive() and kernel.client.channels_running:
+            kernel.stop()
+
+
+@pytest.fixture
+def kernel(start_kernel: StartKernel) -> Kernel:
+    """A kernel of two stub ranks."""
+    return start_kernel(2)
+
+
+def kill(pid: int) -> None:
+    """SIGKILL to one process."""
+    os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,414 @@
+#include "tools/sk_kernel/front.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <utility>
+
+namespace sk::kernel {
+namespace {
+
+constexpr auto kTick = std::chrono::milliseconds(1000);  // How often the parent is looked at.
+constexpr int kEventsAtOnce = 256;                       // Then control is looked at again.
+constexpr size_t kParentsKept = 64;
+
+std::string text_of(const Json& content, const char* name) {
+  const auto found = content.find(name);
+  return found != content.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+bool flag_of(const Json& content, const char* name, bool otherwise) {
+  const auto found = content.find(name);
+  return found != content.end() && found->is_boolean() ? found->get<bool>() : otherwise;
+}
+
+Json error_content(const std::string& ename, const std::string& evalue, Json traceback) {
+  return {{"ename", ename}, {"evalue", evalue}, {"traceback", std::move(traceback)}};
+}
+
+}  // namespace
+
+Front::Front(Channels& channels, sk_session* session, Wire wire, Language language,
+             int32_t rank_count, int signal_fd)
+    : channels_(channels),
+      session_(session),
+      wire_(std::move(wire)),
+      language_(std::move(language)),
+      rank_count_(rank_count),
+      signal_fd_(signal_fd) {}
+
+int Front::run() {
+  if (sk_session_fd(session_, &session_fd_) != SK_OK) return 1;
+  publish_status("starting", Json::object());
+  bool alive = true;
+  while (!leaving_ && alive) {
+    zmq::pollitem_t items[] = {{channels_.control().handle(), 0, ZMQ_POLLIN, 0},
+                               {channels_.shell().handle(), 0, ZMQ_POLLIN, 0},
+                               {channels_.iopub().handle(), 0, ZMQ_POLLIN, 0},
+                               {nullptr, session_fd_, ZMQ_POLLIN, 0},
+                               {nullptr, signal_fd_, ZMQ_POLLIN, 0}};
+    try {
+      zmq::poll(items, std::size(items), kTick);
+    } catch (const zmq::error_t& thrown) {
+      if (thrown.num() != EINTR) return 1;
+    }
+    if (items[4].revents != 0) handle_signal();
+    handle_subscription();
+    serve_channel(channels_.control());
+    if (!leaving_) serve_channel(channels_.shell());
+    alive = drain_events();
+    if (parent_is_gone()) leaving_ = true;
+  }
+  return alive ? 0 : 1;
+}
+
+// ---- what comes in ----------------------------------------------------------------------------
+
+void Front::serve_channel(zmq::socket_t& socket) {
+  while (auto parts = receive(socket)) {
+    auto message = wire_.parse(std::move(*parts));
+    if (message.ok())
+      handle(socket, std::move(*message));
+    else
+      std::fprintf(stderr, "sk kernel: dropped: %s\n", message.status().message().c_str());
+    if (leaving_) return;
+  }
+}
+
+void Front::handle(zmq::socket_t& socket, Message message) {
+  const std::string type = message.type();
+  if (type == "execute_request") return on_execute(std::move(message));
+  publish_status("busy", message.header);
+  if (type == "complete_request") return on_question(std::move(message), SK_REQUEST_COMPLETE);
+  if (type == "inspect_request") return on_question(std::move(message), SK_REQUEST_INSPECT);
+  if (type == "is_complete_request") return on_question(std::move(message), SK_REQUEST_IS_COMPLETE);
+  if (type == "kernel_info_request") reply(socket, message, "kernel_info_reply", kernel_info());
+  if (type == "history_request")
+    reply(socket, message, "history_reply", history_.answer(message.content));
+  if (type == "comm_info_request")
+    reply(socket, message, "comm_info_reply", {{"status", "ok"}, {"comms", Json::object()}});
+  if (type == "comm_open") on_comm_open(message);
+  if (type == "interrupt_request") on_interrupt(socket, message);
+  if (type == "shutdown_request") on_shutdown(socket, message);
+  publish_status("idle", message.header);
+}
+
+void Front::handle_subscription() {
+  while (auto parts = receive(channels_.iopub())) {
+    if ((*parts)[0].empty() || (*parts)[0][0] != '\x01') continue;
+    const std::string topic = (*parts)[0].substr(1);
+    publish("iopub_welcome", Json::object(), {{"subscription", topic}});
+  }
+}
+
+void Front::handle_signal() {
+  signalfd_siginfo info{};
+  if (read(signal_fd_, &info, sizeof info) != sizeof info) return;
+  if (info.ssi_signo == SIGTERM)
+    leaving_ = true;
+  else if (sk_session_interrupt(session_) != SK_OK)
+    leaving_ = true;
+}
+
+// A notebook server that was killed cannot tell us to go.
+bool Front::parent_is_gone() const {
+  const char* parent = std::getenv("JPY_PARENT_PID");
+  return parent != nullptr && std::atol(parent) > 1 && getppid() == 1;
+}
+
+Json Front::kernel_info() const {
+  const bool python = language_.name == "python";
+  Json language = {{"name", language_.name},
+                   {"version", language_.version},
+                   {"mimetype", "text/x-" + language_.name},
+                   {"file_extension", python                      ? ".py"
+                                      : language_.name == "julia" ? ".jl"
+                                                                  : ".txt"},
+                   {"pygments_lexer", python ? "ipython3" : language_.name},
+                   {"nbconvert_exporter", python ? "python" : "script"}};
+  if (python)
+    language["codemirror_mode"] = {{"name", "ipython"}, {"version", 3}};
+  else
+    language["codemirror_mode"] = language_.name;
+  const std::string version =
+      fmt::format("{}.{}.{}", SK_VERSION_MAJOR, SK_VERSION_MINOR, SK_VERSION_PATCH);
+  return {{"status", "ok"},
+          {"protocol_version", kProtocol},
+          {"implementation", "superkernel"},
+          {"implementation_version", version},
+          {"language_info", std::move(language)},
+          {"banner", fmt::format("SuperKernel {}: {} {} on {} ranks", version, language_.name,
+                                 language_.version, rank_count_)},
+          {"help_links", Json::array()},
+          {"supported_features", Json::array()}};
+}
+
+void Front::on_comm_open(const Message& message) {  // No target is known: closed again.
+  publish("comm_close", message.header,
+          {{"comm_id", text_of(message.content, "comm_id")}, {"data", Json::object()}});
+}
+
+void Front::on_interrupt(zmq::socket_t& socket, const Message& message) {
+  Json content = {{"status", "ok"}};
+  if (sk_session_interrupt(session_) != SK_OK)
+    content = {{"status", "error"},
+               {"ename", "SessionError"},
+               {"evalue", sk_last_error()},
+               {"traceback", Json::array()}};
+  reply(socket, message, "interrupt_reply", std::move(content));
+}
+
+void Front::on_shutdown(zmq::socket_t& socket, const Message& message) {
+  const Json content = {{"status", "ok"}, {"restart", flag_of(message.content, "restart", false)}};
+  reply(socket, message, "shutdown_reply", content);
+  publish("shutdown_reply", message.header, content);
+  leaving_ = true;
+}
+
+void Front::on_question(Message message, int32_t kind) {
+  const std::string code = text_of(message.content, "code");
+  uint64_t cursor = code.size();
+  const auto position = message.content.find("cursor_pos");
+  if (position != message.content.end() && position->is_number_integer() &&
+      position->get<int64_t>() >= 0)
+    cursor = byte_of_code_point(code, position->get<uint64_t>());
+  const auto level = message.content.find("detail_level");
+  const bool detailed = level != message.content.end() && *level == 1;
+  uint64_t id = 0;
+  if (sk_session_ask(session_, kind, code.data(), code.size(), cursor, detailed ? 1 : 0, &id) !=
+      SK_OK) {
+    std::fprintf(stderr, "sk kernel: %s\n", sk_last_error());
+    return publish_status("idle", message.header);
+  }
+  questions_[id] = {std::move(message), code};
+}
+
+// ---- cells ------------------------------------------------------------------------------------
+
+void Front::on_execute(Message message) {
+  queue_.push_back(std::move(message));
+  start_next();
+}
+
+void Front::start_next() {
+  while (!current_ && !queue_.empty()) {
+    Cell cell;
+    cell.request = std::move(queue_.front());
+    queue_.pop_front();
+    publish_status("busy", cell.request.header);
+    const bool started = start_cell(cell);
+    if (started)
+      current_ = std::move(cell);
+    else
+      refuse_cell(cell, sk_last_error());
+  }
+}
+
+bool Front::start_cell(Cell& cell) {
+  const Json& content = cell.request.content;
+  const std::string code = text_of(content, "code");
+  const bool silent = flag_of(content, "silent", false);
+  cell.stores = !silent && flag_of(content, "store_history", true);
+  if (cell.stores) ++execution_count_;
+  cell.count = execution_count_;
+  if (!silent)
+    publish("execute_input", cell.request.header,
+            {{"code", code}, {"execution_count", cell.count}});
+  if (cell.stores) history_.add(cell.count, code);
+  sk_exec_options options = {};
+  options.struct_size = sizeof options;
+  options.silent = silent ? 1 : 0;
+  options.no_history = cell.stores ? 0 : 1;
+  options.go_on_after_error = 1;  // The queue is ours: it is aborted in finish_cell().
+  options.execution_count = cell.count;
+  // Tools read hidden cells' output as one process's plain stream.
+  const char* ranks = cell.stores ? nullptr : "0";
+  if (sk_exec(session_, ranks, code.data(), code.size(), &options, &current_id_) != SK_OK)
+    return false;
+  parents_[current_id_] = cell.request.header;
+  if (parents_.size() > kParentsKept) parents_.erase(parents_.begin());
+  return true;
+}
+
+void Front::refuse_cell(const Cell& cell, const std::string& why) {
+  Json content = error_content("SessionError", why, Json::array({"SessionError: " + why}));
+  publish("error", cell.request.header, content);
+  content["status"] = "error";
+  reply_to_cell(cell, std::move(content));
+}
+
+void Front::finish_cell(int32_t status) {
+  const Cell cell = std::move(*current_);
+  current_.reset();
+  Json content = {{"status", "ok"}};
+  if (status != SK_CELL_OK) {
+    content = cell.error.is_object()
+                  ? cell.error
+                  : error_content("CellAborted", "the session ended", Json::array());
+    content["status"] = "error";
+  }
+  reply_to_cell(cell, std::move(content));
+  const bool stops = flag_of(cell.request.content, "stop_on_error", true) &&
+                     !flag_of(cell.request.content, "silent", false);
+  if (status != SK_CELL_OK && stops) {
+    // Those that were sent before the failure was known: read them now, they belong to this run.
+    serve_channel(channels_.shell());
+    abort_queue();
+  }
+  start_next();
+}
+
+void Front::abort_queue() {
+  for (const Message& message : std::exchange(queue_, {})) {
+    publish_status("busy", message.header);
+    reply(channels_.shell(), message, "execute_reply",
+          {{"status", "aborted"}, {"execution_count", execution_count_}});
+    publish_status("idle", message.header);
+  }
+}
+
+void Front::reply_to_cell(const Cell& cell, Json content) {
+  content["execution_count"] = cell.count;
+  content["user_expressions"] = Json::object();
+  content["payload"] = Json::array();
+  const Json expressions = cell.request.content.value("user_expressions", Json::object());
+  if (expressions.is_object()) {
+    for (const auto& [name, expression] : expressions.items())
+      content["user_expressions"][name] = {
+          {"status", "error"},
+          {"ename", "NotSupported"},
+          {"evalue", "user expressions are not evaluated by this kernel"},
+          {"traceback", Json::array()}};
+  }
+  reply(channels_.shell(), cell.request, "execute_reply", std::move(content));
+  publish_status("idle", cell.request.header);
+}
+
+// ---- events of the session --------------------------------------------------------------------
+
+bool Front::drain_events() {
+  for (int i = 0; i < kEventsAtOnce; ++i) {
+    sk_event event = {};
+    event.struct_size = sizeof event;
+    if (sk_session_poll(session_, 0, &event) != SK_OK) return false;
+    if (event.kind == SK_EVENT_NONE) return true;
+    on_event(event);
+    if (event.kind == SK_EVENT_STATUS && event.status == SK_SESSION_OVER) {
+      std::fprintf(stderr, "sk kernel: %s\n", event.text);
+      if (current_) finish_cell(SK_CELL_ABORTED);
+      return false;
+    }
+  }
+  return true;
+}
+
+const Json& Front::parent_of(uint64_t cell) const {
+  static const Json none = Json::object();
+  const auto found = parents_.find(cell);
+  if (found != parents_.end()) return found->second;
+  return parents_.empty() ? none : parents_.rbegin()->second;
+}
+
+void Front::on_event(const sk_event& event) {
+  const Json& parent = parent_of(event.cell);
+  const Json metadata =
+      rank_count_ > 1 ? Json{{"superkernel", {{"ranks", event.ranks}}}} : Json::object();
+  if (event.kind == SK_EVENT_STREAM) {
+    publish("stream", parent,
+            {{"name", event.stream == SK_STREAM_STDERR ? "stderr" : "stdout"},
+             {"text", std::string(event.text, event.text_bytes)}},
+            metadata);
+  } else if (event.kind == SK_EVENT_DISPLAY) {
+    on_display(event, parent);
+  } else if (event.kind == SK_EVENT_ERROR) {
+    Json traceback = Json::array();
+    for (uint64_t i = 0; i < event.traceback_count; ++i) traceback.push_back(event.traceback[i]);
+    const Json content = error_content(event.ename, event.evalue, std::move(traceback));
+    publish("error", parent, content, metadata);
+    if (current_ && event.cell == current_id_) current_->error = content;
+  } else if (event.kind == SK_EVENT_CELL_DONE) {
+    if (current_ && event.cell == current_id_) finish_cell(event.status);
+  } else if (event.kind == SK_EVENT_REPLY) {
+    on_answer(event);
+  } else if (event.kind == SK_EVENT_RANK) {
+    on_rank(event);
+  }
+}
+
+void Front::on_display(const sk_event& event, const Json& parent) {
+  if (event.display == SK_DISPLAY_CLEAR || event.display == SK_DISPLAY_CLEAR_WAIT)
+    return publish("clear_output", parent, {{"wait", event.display == SK_DISPLAY_CLEAR_WAIT}});
+  Json content = {{"data", bundle(event.mimes, event.mime_count)}, {"metadata", Json::object()}};
+  if (rank_count_ > 1) content["metadata"]["superkernel"] = {{"ranks", event.ranks}};
+  content["transient"] = Json::object();
+  if (*event.display_id != '\0') content["transient"]["display_id"] = event.display_id;
+  if (event.display == SK_DISPLAY_UPDATE) return publish("update_display_data", parent, content);
+  if (event.display == SK_DISPLAY_DATA) return publish("display_data", parent, content);
+  const int64_t count = current_ && event.cell == current_id_ ? current_->count : execution_count_;
+  content["execution_count"] = count;
+  const Json& data = content["data"];
+  if (data.contains("text/plain") && data["text/plain"].is_string())
+    history_.set_output(count, data["text/plain"].get<std::string>());
+  publish("execute_result", parent, content);
+}
+
+// A rank that dies in a cell is in that cell's error; one that dies between cells is told here.
+void Front::on_rank(const sk_event& event) {
+  if (event.status != SK_RANK_DEAD || current_ || parents_.empty()) return;
+  publish(
+      "stream", parent_of(0),
+      {{"name", "stderr"}, {"text", fmt::format("rank {} died: {}\n", event.ranks, event.text)}});
+}
+
+void Front::on_answer(const sk_event& event) {
+  const auto found = questions_.find(event.request);
+  if (found == questions_.end()) return;
+  const Question question = std::move(found->second);
+  questions_.erase(found);
+  const std::string_view code = question.code;
+  const std::string type = question.request.type();
+  Json strings = Json::array();
+  for (uint64_t i = 0; i < event.string_count; ++i) strings.push_back(event.strings[i]);
+  Json content = {{"status", "ok"}};
+  if (type == "complete_request") {
+    const uint64_t end = std::min<uint64_t>(event.end, code.size());
+    const uint64_t start = std::min(event.start, end);
+    const bool known = event.status == SK_OK;
+    content["matches"] = known ? std::move(strings) : Json::array();
+    content["cursor_start"] = code_points_in(code.substr(0, known ? start : code.size()));
+    content["cursor_end"] = code_points_in(code.substr(0, known ? end : code.size()));
+    content["metadata"] = Json::object();
+  } else if (type == "inspect_request") {
+    content["found"] = event.status == SK_OK && event.answer == 1;
+    content["data"] = bundle(event.mimes, event.mime_count);
+    content["metadata"] = Json::object();
+  } else {
+    static constexpr const char* kAnswers[] = {"unknown", "complete", "incomplete", "invalid"};
+    content["status"] = kAnswers[event.status == SK_OK ? event.answer & 3 : 0];
+    if (event.status == SK_OK && event.answer == SK_COMPLETE_INCOMPLETE)
+      content["indent"] = strings.empty() ? Json("") : strings[0];
+  }
+  std::string reply_type = type;
+  reply_type.replace(reply_type.rfind("request"), std::string::npos, "reply");
+  reply(channels_.shell(), question.request, reply_type, std::move(content));
+  publish_status("idle", question.request.header);
+}
+
+// ---- what goes out ----------------------------------------------------------------------------
+
+void Front::reply(zmq::socket_t& socket, const Message& to, const std::string& type, Json content) {
+  send(socket, wire_.build(type, to.identities, to.header, content));
+}
+
+void Front::publish(const std::string& type, const Json& parent, const Json& content,
+                    const Json& metadata) {
+  send(channels_.iopub(), wire_.build(type, {"kernel." + type}, parent, content, metadata));
+}
+
+void Front::publish_status(const char* state, const Json& parent) {
+  publish("status", parent, {{"execution_state", state}});
+}
+
+}  // namespace sk::kernel

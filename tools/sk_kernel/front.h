@@ -1,0 +1,109 @@
+// The Jupyter front end: requests of a notebook in, cells on ranks out, events back as messages.
+//
+// One thread serves everything but the heartbeat. It never waits for a rank: cells run in the
+// session, so control, completion and history are answered while one does. The session is reached
+// through the C ABI alone.
+#ifndef SK_TOOLS_SK_KERNEL_FRONT_H_
+#define SK_TOOLS_SK_KERNEL_FRONT_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sk/exec.h"
+#include "tools/sk_kernel/channels.h"
+#include "tools/sk_kernel/history.h"
+#include "tools/sk_kernel/wire.h"
+
+namespace sk::kernel {
+
+// What the front end knows of its language; the kernelspec says it.
+struct Language {
+  std::string name = "python";
+  std::string version = "3";
+};
+
+class Front {
+ public:
+  // Both outlive the front end. `signal_fd` is a signalfd of SIGINT and SIGTERM.
+  Front(Channels& channels, sk_session* session, Wire wire, Language language, int32_t rank_count,
+        int signal_fd);
+
+  // Serves until it is told to shut down (0), or the ranks' controller is gone (1).
+  int run();
+
+ private:
+  struct Cell {
+    Message request;
+    int64_t count = 0;  // Its execution count.
+    bool stores = true;
+    Json error;  // The content of its error, once it came.
+  };
+  struct Question {
+    Message request;
+    std::string code;
+  };
+
+  void serve_channel(zmq::socket_t& socket);
+  void handle(zmq::socket_t& socket, Message message);
+  void handle_subscription();
+  void handle_signal();
+  bool parent_is_gone() const;
+
+  // Requests. Each publishes busy, replies, publishes idle, unless it goes on later.
+  void on_execute(Message message);
+  void on_question(Message message, int32_t kind);
+  void on_shutdown(zmq::socket_t& socket, const Message& message);
+  void on_interrupt(zmq::socket_t& socket, const Message& message);
+  void on_comm_open(const Message& message);
+  Json kernel_info() const;
+
+  void start_next();
+  bool start_cell(Cell& cell);
+  void finish_cell(int32_t status);
+  void refuse_cell(const Cell& cell, const std::string& why);
+  void abort_queue();
+  void reply_to_cell(const Cell& cell, Json content);
+
+  // Events of the session. False: it is over.
+  bool drain_events();
+  void on_event(const sk_event& event);
+  void on_display(const sk_event& event, const Json& parent);
+  void on_answer(const sk_event& event);
+  void on_rank(const sk_event& event);
+  const Json& parent_of(uint64_t cell) const;
+
+  void reply(zmq::socket_t& socket, const Message& to, const std::string& type, Json content);
+  void publish(const std::string& type, const Json& parent, const Json& content,
+               const Json& metadata = Json::object());
+  void publish_status(const char* state, const Json& parent);
+
+  Channels& channels_;
+  sk_session* const session_;
+  Wire wire_;
+  const Language language_;
+  const int32_t rank_count_;
+  const int signal_fd_;
+  int session_fd_ = -1;
+  std::deque<Message> queue_;  // Cells that wait for the one that runs.
+  std::optional<Cell> current_;
+  uint64_t current_id_ = 0;
+  std::map<uint64_t, Json> parents_;  // Of the newest cells: late output is shown under them.
+  std::map<uint64_t, Question> questions_;
+  History history_;
+  int64_t execution_count_ = 0;
+  bool leaving_ = false;
+};
+
+// Conversions between bytes of UTF-8 and code points, as the protocol counts.
+uint64_t code_points_in(std::string_view text);
+uint64_t byte_of_code_point(std::string_view text, uint64_t code_point);
+
+// A MIME bundle as notebooks keep it: text as text, JSON as JSON, everything else as base64.
+Json bundle(const sk_mime* mimes, uint64_t count);
+
+}  // namespace sk::kernel
+
+#endif  // SK_TOOLS_SK_KERNEL_FRONT_H_

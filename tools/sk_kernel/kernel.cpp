@@ -1,0 +1,107 @@
+// `sk kernel`: the program that a kernelspec names. Jupyter starts it with a connection file.
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tools/sk/verbs.h"
+#include "tools/sk_kernel/front.h"
+#include "tools/sk_kernel/rank_count.h"
+
+namespace {
+
+using namespace sk;
+using namespace sk::kernel;
+
+constexpr const char* kUsage =
+    "usage: sk kernel -f CONNECTION_FILE [--ranks N] [--language NAME] [--language-version V]\n"
+    "                 [-- PROGRAM ARGUMENT...]\n\n"
+    "Serves a notebook: every cell runs on every rank. The number of ranks is SK_NRANKS, else\n"
+    "--ranks, else one per GPU, else one per core. PROGRAM is what a rank runs; default\n"
+    "python3 -m libsk.kernel.\n";
+
+struct Options {
+  std::string connection_file;
+  std::string ranks;
+  Language language;
+  std::vector<const char*> program;  // Ends with a null pointer.
+};
+
+Result<Options> parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--") {
+      options.program.assign(argv + i + 1, argv + argc);
+      break;
+    }
+    std::string* const value = argument == "-f"                   ? &options.connection_file
+                               : argument == "--ranks"            ? &options.ranks
+                               : argument == "--language"         ? &options.language.name
+                               : argument == "--language-version" ? &options.language.version
+                                                                  : nullptr;
+    if (value == nullptr || i + 1 == argc)
+      return error(SK_ERR_INVALID_ARGUMENT, "{} {}", argument,
+                   value == nullptr ? "is no option of sk kernel" : "needs a value");
+    *value = argv[++i];
+  }
+  if (options.connection_file.empty())
+    return error(SK_ERR_INVALID_ARGUMENT, "no connection file given (-f FILE)");
+  if (options.program.empty()) options.program = {"python3", "-m", "libsk.kernel"};
+  options.program.push_back(nullptr);
+  return options;
+}
+
+// Interrupts and ends are read as data; every thread inherits the block.
+Result<int> block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return system_error("sigprocmask");
+  const int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+  if (fd < 0) return system_error("signalfd");
+  signal(SIGPIPE, SIG_IGN);
+  return fd;
+}
+
+Result<int> serve(const Options& options) {
+  SK_ASSIGN_OR_RETURN(const int32_t ranks, choose_rank_count(this_machine(), options.ranks));
+  SK_ASSIGN_OR_RETURN(const Connection connection, read_connection_file(options.connection_file));
+  SK_ASSIGN_OR_RETURN(const int signal_fd, block_signals());
+  SK_ASSIGN_OR_RETURN(const auto channels, Channels::bind(connection));
+  SK_ASSIGN_OR_RETURN(const std::string id, random_id());
+  sk_session_config config = {};
+  config.struct_size = sizeof config;
+  config.ranks = ranks;
+  config.argv = options.program.data();
+  sk_session* session = nullptr;
+  const sk_status opened = sk_session_open(&config, &session);
+  if (opened != SK_OK) return Status(opened, sk_last_error());
+  Front front(*channels, session, Wire(connection.key, id), options.language, ranks, signal_fd);
+  const int result = front.run();
+  if (sk_session_close(session) != SK_OK) return Status(SK_ERR_TIMEOUT, sk_last_error());
+  return result;
+}
+
+}  // namespace
+
+int run_kernel(int argc, char** argv) {
+  if (argc == 2 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0)) {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
+  const auto options = parse(argc, argv);
+  if (!options.ok()) {
+    std::fprintf(stderr, "sk kernel: %s\n\n%s", options.status().message().c_str(), kUsage);
+    return 2;
+  }
+  const auto result = serve(options.value());
+  if (result.ok()) return result.value();
+  std::fprintf(stderr, "sk kernel: %s\n", result.status().message().c_str());
+  return result.status().code() == SK_ERR_INVALID_ARGUMENT ? 2 : 1;
+}
