@@ -81,6 +81,7 @@ class Kernel:
         self.client: BlockingKernelClient = manager.client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=TIMEOUT)
+        self._early: list[dict[str, Any]] = []
 
     @property
     def pid(self) -> int:
@@ -105,7 +106,7 @@ class Kernel:
 
     def finish(self, message_id: str) -> Cell:
         """Waits for a cell's idle and its reply."""
-        messages = []
+        messages, self._early = self._early, []
         while True:
             message = self.client.get_iopub_msg(timeout=TIMEOUT)
             if message["parent_header"].get("msg_id") != message_id:
@@ -128,6 +129,7 @@ class Kernel:
             message = self.client.get_iopub_msg(timeout=TIMEOUT)
             if message["parent_header"].get("msg_id") != message_id:
                 continue
+            self._early.append(message)
             if message["msg_type"] == "stream":
                 return message["content"]["text"]
 
