@@ -16,9 +16,11 @@ constexpr std::array<const char*, 5> kNames = {"portable", "avx2", "avx512", "av
 
 #if defined(__x86_64__)
 
-constexpr uint64_t kStateAvx = 0x6;         // XCR0: SSE and AVX registers.
-constexpr uint64_t kStateAvx512 = 0xe6;     // and mask registers, upper halves, ZMM16-31.
-constexpr uint64_t kStateAmx = 0x600e6;     // and tile configuration and data.
+constexpr uint64_t kStateAvx = 0x6;      // XCR0: SSE and AVX registers.
+constexpr uint64_t kStateAvx512 = 0xe6;  // and mask registers, upper halves, ZMM16-31.
+constexpr uint64_t kStateAmx = 0x600e6;  // and tile configuration and data.
+// Leaf 7, EDX: AMX_BF16 and AMX_TILE, which compilers' <cpuid.h> name differently.
+constexpr uint32_t kAmxBits = 1u << 22 | 1u << 24;
 constexpr long kArchReqXcompPerm = 0x1023;  // arch_prctl: ask for a state component.
 constexpr long kXfeatureTileData = 18;
 
@@ -51,7 +53,7 @@ CpuIsa detect() {
     return CpuIsa::kAvx2;
   }
   if (!has(cpuid(7, 1).eax, bit_AVX512BF16)) return CpuIsa::kAvx512;
-  if ((state & kStateAmx) != kStateAmx || !has(extended.edx, bit_AMX_TILE | bit_AMX_BF16)) {
+  if ((state & kStateAmx) != kStateAmx || !has(extended.edx, kAmxBits)) {
     return CpuIsa::kAvx512Bf16;
   }
   if (syscall(SYS_arch_prctl, kArchReqXcompPerm, kXfeatureTileData) != 0) {
