@@ -30,7 +30,9 @@ struct SessionCaps {
   uint64_t put_bytes_max = UINT64_MAX;
 };
 
-// A counter that only grows, alone on its cache line so that two producers never share one.
+// A counter that only grows, alone on its cache line so that two producers never share one. Only
+// one rank ever adds to it. While one of its threads does, mapped posts may store a count kept by
+// the producer; put() and post() add, so they must not be mixed with such stores on one signal.
 struct alignas(64) SignalWord {
   std::atomic<uint64_t> value;
 };
@@ -95,8 +97,8 @@ inline constexpr int64_t kSleepNsMax = 1'000'000;
 // Values are shared between processes: never renumbered.
 enum class AbortCause : uint32_t {
   kPeerLost = 1,  // `rank` died.
-  kAborted = 2,   // `rank` called abort, and gives the reason.
-  kTimeout = 3,   // A wait of `rank` ran out; the reason says which.
+  kAborted = 2,   // `rank` has aborted, and gives the reason.
+  kTimeout = 3,   // A wait of `rank` ran out; its reason says which.
   kPeerLeft = 4,  // `rank` freed its endpoint while others still waited for it.
 };
 constexpr uint32_t abort_word(AbortCause cause, uint32_t rank) {
@@ -121,7 +123,8 @@ class Session {
   virtual Status put(PutTarget dst, const void* src, size_t bytes, uint32_t signal,
                      uint32_t add) = 0;
 
-  // Adds to the peer's signal, after all writes of this thread so far are visible to the peer.
+  // Adds to the peer's signal, after all of this thread's own stores so far are visible to the
+  // peer. Puts of before may still be under way.
   virtual Status post(uint32_t signal, uint32_t add) = 0;
 
   // Writes the own entry slot at the peer, `seq` last.
@@ -165,8 +168,9 @@ class Endpoint {
   // has arrived. Any thread.
   virtual Status check() = 0;
 
-  // Ends all ranks' waits: writes every reachable abort word and rings the doorbells. `rank` and
-  // `reason` as AbortCause says; all ranks see the same cause, the first one. Any thread.
+  // Ends all ranks' waits: writes every reachable abort word and rings the doorbells. All ranks see
+  // the same cause, the first one. `rank` is who is lost or has left; kAborted and kTimeout are
+  // always of the own rank, with its `reason`. Any thread.
   virtual void abort(AbortCause cause, uint32_t rank, const std::string& reason) = 0;
 
   // The sentence for the own abort word's value (not 0).

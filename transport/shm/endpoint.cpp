@@ -134,6 +134,7 @@ void ShmEndpoint::find_peers_that_left() {
 
 void ShmEndpoint::abort(AbortCause cause, uint32_t rank, const std::string& reason) {
   if (cause == AbortCause::kAborted || cause == AbortCause::kTimeout) {
+    rank = rank_;  // Whose reason it is.
     const std::lock_guard lock(reason_mutex_);
     if (!std::exchange(reason_written_, true)) header().set_reason(reason);
   }
