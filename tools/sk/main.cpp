@@ -15,6 +15,7 @@ struct Verb {
 
 constexpr Verb kVerbs[] = {
     {"controller", "serve one session of ranks (started by libsk)", run_controller},
+    {"install", "make the notebook kernel known to Jupyter", run_install},
     {"kernel", "serve a notebook (named by kernelspecs)", run_kernel},
     {"run", "start a program as N ranks on this host", run_run},
 };

@@ -1,0 +1,180 @@
+// `sk install`: makes the kernel known to Jupyter, as `ipykernel install` does for its own.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "tools/sk/verbs.h"
+#include "tools/sk_kernel/kernelspec.h"
+#include "tools/sk_kernel/rank_count.h"
+#include "transport/local/link.h"
+#include "transport/local/process.h"
+
+namespace {
+
+using namespace sk;
+using namespace sk::kernel;
+
+constexpr const char* kUsage =
+    "usage: sk install [--user | --sys-prefix | --prefix DIR] [--name NAME]\n"
+    "                  [--display-name TEXT] [--ranks N] [--env NAME VALUE]... [--python FILE]\n\n"
+    "Writes the kernelspec, by default superkernel-python for this user.\n"
+    "  --sys-prefix    into the environment of the Python interpreter\n"
+    "  --prefix DIR    into DIR/share/jupyter/kernels\n"
+    "  --ranks N       start N ranks (SK_NRANKS outranks it); else one per GPU, else per core\n"
+    "  --env NAME VALUE  set a variable for the kernel; may be repeated\n"
+    "  --python FILE   the interpreter that ranks run; default: that of DIR, of this program's\n"
+    "                  environment, or python3 in PATH\n";
+
+constexpr int64_t kPythonMs = 30'000;
+
+struct Options {
+  std::string where = "--user";
+  std::string prefix;
+  std::string name = "superkernel-python";
+  std::string python;
+  SpecValues values;
+};
+
+Result<Options> parse(int argc, char** argv) {
+  Options options;
+  bool placed = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const int values = argument == "--env"                                  ? 2
+                       : argument == "--user" || argument == "--sys-prefix" ? 0
+                                                                            : 1;
+    if (i + values >= argc)
+      return error(SK_ERR_INVALID_ARGUMENT, "{} needs {} after it", argument,
+                   values == 1 ? "a value" : "a name and a value");
+    const std::string value = values > 0 ? argv[i + 1] : "";
+    if (argument == "--user" || argument == "--sys-prefix" || argument == "--prefix") {
+      if (placed)
+        return error(SK_ERR_INVALID_ARGUMENT, "{} beside {}: give one place", argument,
+                     options.where);
+      placed = true;
+      options.where = argument;
+      options.prefix = value;
+    } else if (argument == "--name") {
+      options.name = value;
+    } else if (argument == "--display-name") {
+      options.values.display_name = value;
+    } else if (argument == "--ranks") {
+      SK_ASSIGN_OR_RETURN(const int32_t ranks, parse_rank_count("--ranks", value));
+      options.values.ranks = std::to_string(ranks);
+    } else if (argument == "--env") {
+      options.values.env[value] = argv[i + 2];
+    } else if (argument == "--python") {
+      options.python = value;
+    } else {
+      return error(SK_ERR_INVALID_ARGUMENT, "{} is no option of sk install", argument);
+    }
+    i += values;
+  }
+  const auto allowed = [](unsigned char c) { return std::isalnum(c) || std::strchr("._-", c); };
+  if (options.name.empty() || !std::all_of(options.name.begin(), options.name.end(), allowed))
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "--name is \"{}\"; letters, digits, '.', '_' and '-' are allowed", options.name);
+  return options;
+}
+
+bool is_program(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
+
+std::string this_program() {
+  char path[PATH_MAX + 1] = {};
+  const ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
+  return {path, n > 0 ? static_cast<size_t>(n) : 0};
+}
+
+// The interpreter that was meant: of the prefix, of the environment that this program is installed
+// in (ENV/lib/python3.x/site-packages/libsk/bin/sk), or of PATH.
+std::string choose_python(const Options& options) {
+  if (!options.python.empty()) return options.python;
+  if (options.where == "--prefix" && is_program(options.prefix + "/bin/python"))
+    return std::filesystem::absolute(options.prefix + "/bin/python").lexically_normal();
+  std::filesystem::path above = this_program();
+  for (int i = 0; i < 6; ++i) above = above.parent_path();
+  if (is_program(above / "bin" / "python")) return above / "bin" / "python";
+  return "python3";
+}
+
+// What the interpreter says of itself: its path, version and prefix, one a line.
+Result<std::vector<std::string>> ask_python(const std::string& python) {
+  SK_ASSIGN_OR_RETURN(auto out, local::pipe_pair());
+  local::SpawnSpec spec;
+  spec.argv = {python, "-c",
+               "import importlib.util, platform, sys\n"
+               "if importlib.util.find_spec('libsk') is None: sys.exit(3)\n"
+               "print(sys.executable, platform.python_version(), sys.prefix, sep='\\n')"};
+  spec.fds = {{out.second.get(), 1}};
+  SK_ASSIGN_OR_RETURN(local::Process process, local::Process::spawn(spec));
+  out.second.reset();
+  std::string text;
+  while (local::wait_for(out.first.get(), false, kPythonMs) &&
+         local::read_some(out.first.get(), text) == local::ReadResult::kData) {
+  }
+  local::wait_for(process.pidfd(), false, kPythonMs);
+  const auto end = process.try_reap();
+  if (!end) process.signal_group(SIGKILL);
+  if (end && !end->signaled && end->code == 3)
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "{} has no package libsk; install it there, or name another interpreter with "
+                 "--python",
+                 python);
+  std::vector<std::string> lines;
+  for (size_t begin = 0, at; (at = text.find('\n', begin)) != std::string::npos; begin = at + 1)
+    lines.push_back(text.substr(begin, at - begin));
+  if (!end || end->signaled || end->code != 0 || lines.size() != 3)
+    return error(SK_ERR_SYSTEM, "{} did not say its version", python);
+  return lines;
+}
+
+std::string kernels_folder(const Options& options, const std::string& sys_prefix) {
+  if (options.where == "--sys-prefix") return sys_prefix + "/share/jupyter/kernels";
+  if (options.where == "--prefix") return options.prefix + "/share/jupyter/kernels";
+  const char* data = std::getenv("JUPYTER_DATA_DIR");
+  if (data != nullptr && *data != '\0') return std::string(data) + "/kernels";
+  const char* share = std::getenv("XDG_DATA_HOME");
+  if (share != nullptr && *share != '\0') return std::string(share) + "/jupyter/kernels";
+  const char* home = std::getenv("HOME");
+  return std::string(home == nullptr ? "" : home) + "/.local/share/jupyter/kernels";
+}
+
+Result<std::string> install(Options options) {
+  SK_ASSIGN_OR_RETURN(const auto about, ask_python(choose_python(options)));
+  options.values.sk = this_program();
+  options.values.python = about[0];
+  options.values.language_version = about[1];
+  if (options.values.display_name.empty()) options.values.display_name = "SuperKernel (Python)";
+  // Jupyter compares kernel names in lower case.
+  std::transform(options.name.begin(), options.name.end(), options.name.begin(), ::tolower);
+  const std::string folder = kernels_folder(options, about[2]) + "/" + options.name;
+  SK_RETURN_IF_ERROR(write_spec(folder, options.values));
+  return folder;
+}
+
+}  // namespace
+
+int run_install(int argc, char** argv) {
+  if (argc == 2 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0)) {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
+  auto options = parse(argc, argv);
+  if (!options.ok()) {
+    std::fprintf(stderr, "sk install: %s\n\n%s", options.status().message().c_str(), kUsage);
+    return 2;
+  }
+  const auto folder = install(std::move(options).value());
+  if (!folder.ok()) {
+    std::fprintf(stderr, "sk install: %s\n", folder.status().message().c_str());
+    return 1;
+  }
+  std::printf("Installed the kernelspec in %s\n", folder.value().c_str());
+  return 0;
+}
