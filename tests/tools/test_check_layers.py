@@ -35,7 +35,8 @@ SOUND = {
     "lib/control/control.capnp": "",
     "lib/control/c.cpp": '#include "lib/control/control.capnp.h"\n',
     "lib/api/backends.cpp": '#include "transport/shm/s.h"\n#include "lib/exec/cpu/w.h"\n',
-    "bindings/python/m.cpp": "#include <sk.h>\n",
+    "bindings/python/m.cpp": '#include <sk.h>\n#include "own.h"\n',
+    "bindings/python/own.h": "",
     "include/sk.h": '#include "sk/base.h"\n',
 }
 
@@ -91,3 +92,8 @@ def test_a_link_upwards_is_named(plant: Plant, call: str) -> None:
         call = "sk_room(sk_base SOURCES a.cpp)\ntarget_link_libraries(sk_base PRIVATE sk_op)"
     found = check_layers.violations(plant({**SOUND, "lib/base/CMakeLists.txt": call}))
     assert any("target sk_base" in text and "must not link sk_op" in text for text in found)
+
+
+def test_a_target_outside_the_house_is_named(plant: Plant) -> None:
+    found = check_layers.violations(plant({**SOUND, "lib/new/CMakeLists.txt": "sk_room(sk_new)"}))
+    assert found == ["target sk_new: its folder is no room of check_layers.py"]
