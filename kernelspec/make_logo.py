@@ -45,7 +45,9 @@ def pixel(column: int, row: int, size: int) -> bytes:
     """One RGBA pixel, averaged over its samples."""
     steps = [(i + 0.5) / SAMPLES for i in range(SAMPLES)]
     colors = [
-        color_at((column + dx) * 100 / size, (row + dy) * 100 / size) for dy in steps for dx in steps
+        color_at((column + dx) * 100 / size, (row + dy) * 100 / size)
+        for dy in steps
+        for dx in steps
     ]
     seen = [c for c in colors if c is not None]
     if not seen:

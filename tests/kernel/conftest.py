@@ -152,7 +152,7 @@ StartKernel = Callable[..., Kernel]
 
 @pytest.fixture
 def start_kernel(tmp_path: Path) -> Iterator[StartKernel]:
-    """Starts kernels with `ranks` ranks of `program` (the stub rank); all are stopped at the end."""
+    """Starts kernels with `ranks` ranks of `program` (the stub rank); stopped at the end."""
     kernels: list[Kernel] = []
 
     def start(
