@@ -107,7 +107,7 @@ class Allgather {
                      .direct = direct_puts});
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) {
-      Part part(layout_, rank, 1, Pipe::kLaneCount,
+      Part part(layout_, rank, 1, pipe.lane_count(),
                 [&](uint32_t producer, uint32_t lane) { return pipe.posts(rank, producer, lane); });
       part.enter(false);
       part.await(0);

@@ -114,8 +114,6 @@ Plan local_copy(Layout layout, Ranks ranks) {
 // the own slice, and hands on chunk c - 2 of the sums: two steps of slack hide the hand-offs.
 class StreamPart {
  public:
-  enum Lane : uint32_t { kData, kCredit, kSumData, kSumCredit, kLaneCount };
-
   StreamPart(const Layout& layout, Operands operands, const Ring& in_ring, const Ring* sum_ring,
              uint32_t rank)
       : layout_(layout),
@@ -123,7 +121,7 @@ class StreamPart {
         operands_(operands),
         in_ring_(in_ring),
         sum_ring_(sum_ring),
-        part_(layout, rank, 1, kLaneCount,
+        part_(layout, rank, 1, in_ring.lane_count() + (sum_ring ? sum_ring->lane_count() : 1),
               [&](uint32_t producer, uint32_t lane) { return posts(rank, producer, lane); }) {}
 
   RankPlan build() {
@@ -148,17 +146,13 @@ class StreamPart {
 
   uint32_t posts(uint32_t rank, uint32_t producer, uint32_t lane) const {
     if (producer == rank) return 0;
-    switch (lane) {
-      case kData:
-        return in_ring_.data_posts(slice(rank).count);
-      case kCredit:
-        return in_ring_.credit_posts(slice(producer).count);
-      case kSumData:
-        return in_ring_.chunks(slice(producer).count);
-      default:
-        return sum_ring_ == nullptr ? 0 : sum_ring_->credit_posts(slice(rank).count);
-    }
+    const uint64_t to_rank = slice(rank).count, to_producer = slice(producer).count;
+    if (in_ring_.has(lane)) return in_ring_.posts(lane, to_rank, to_producer);
+    if (sum_ring_ == nullptr) return in_ring_.chunks(to_producer);
+    return sum_ring_->posts(lane, to_producer, to_rank);
   }
+  // Of sums that are put straight into the peers' outputs: waited for all together.
+  uint32_t sum_lane() const { return in_ring_.lane_count(); }
 
   Region own(uint32_t buffer, Slice piece, RegionAccess access) const {
     const uint64_t es = layout_.element_bytes();
@@ -209,7 +203,7 @@ class StreamPart {
       if (sum_ring_ != nullptr) {
         sum_ring_->put(part_, peer, chunk, sum, first);
       } else {
-        part_.put(sum, own(operands_.out + peer, piece, kWrite), part_.to(peer, kSumData), first,
+        part_.put(sum, own(operands_.out + peer, piece, kWrite), part_.to(peer, sum_lane()), first,
                   {});
       }
       first = false;
@@ -242,10 +236,10 @@ Plan stream(Layout layout, Ranks ranks) {
   const Operands operands =
       add_operands(layout, BufferAccess::kLocal, layout.operand_access(op.symmetric_out));
   const uint64_t longest = slice_of(op.count, layout.ranks(), 0, line_elements(op.dtype)).count;
-  const Ring in_ring(layout, longest, StreamPart::kData, StreamPart::kCredit);
+  const Ring in_ring(layout, longest, /*first_lane=*/0);
   std::optional<Ring> sum_ring;
   if (!op.symmetric_out) {
-    sum_ring.emplace(layout, longest, StreamPart::kSumData, StreamPart::kSumCredit);
+    sum_ring.emplace(layout, longest, in_ring.lane_count());
   }
   std::vector<RankPlan> parts;
   for (const uint32_t rank : ranks) {

@@ -27,7 +27,8 @@ class AllreduceGemm {
     // Puts are one thread's business, so plans of puts have one queue.
     const uint32_t workers = target.mapped ? target.workers : 1;
     queues_ = std::clamp<uint32_t>(workers, 1, std::max(1u, tile_count() / layout_.ranks()));
-    direct_ = target.mapped && (op.symmetric_out || target.world_size == 1);
+    direct_ = target.world_size == 1 || (target.mapped && op.symmetric_out);
+    blocks_ = target.mapped ? 1 : kPutBlocks;
     add_buffers();
   }
 
@@ -40,11 +41,29 @@ class AllreduceGemm {
   }
 
  private:
-  // Per producing queue q: q: partial tiles for this rank; queues + q: finished tiles of the
-  // producer's; 2 * queues + q: B is packed (to the own rank).
-  uint32_t partial_lane(uint32_t queue) const { return queue; }
-  uint32_t done_lane(uint32_t queue) const { return queues_ + queue; }
-  uint32_t packed_lane(uint32_t queue) const { return 2 * queues_ + queue; }
+  // Tiles that are stored are counted per producing queue, each one behind the ones before
+  // (after_all). Tiles that are put arrive in any order: they are counted in blocks, and a block is
+  // waited for as a whole. A group is a queue or a block. Lanes: partial tiles for this rank by
+  // group; finished tiles of the producer's by group; B is packed (to the own rank).
+  uint32_t groups() const { return queues_ * blocks_; }
+  uint32_t partial_lane(uint32_t group) const { return group; }
+  uint32_t done_lane(uint32_t group) const { return groups() + group; }
+  uint32_t packed_lane() const { return 2 * groups(); }
+
+  uint32_t group_of(uint32_t owner, uint64_t t) const {
+    return uint32_t(blocks_ == 1 ? t % queues_ : t * blocks_ / tiles_of(owner).count);
+  }
+  // Of the tiles of `owner`, those in `group`.
+  uint32_t tiles_in(uint32_t owner, uint32_t group) const {
+    const uint64_t count = tiles_of(owner).count;
+    if (blocks_ == 1) return uint32_t(count > group ? (count - group - 1) / queues_ + 1 : 0);
+    const auto first = [&](uint64_t block) { return (block * count + blocks_ - 1) / blocks_; };
+    return uint32_t(first(group + 1) - first(group));
+  }
+  // What a wait for tile `t` of `owner` needs of its group.
+  uint32_t tiles_until(uint32_t owner, uint64_t t) const {
+    return blocks_ == 1 ? uint32_t(t / queues_) + 1 : tiles_in(owner, group_of(owner, t));
+  }
 
   const OpDesc& op() const { return layout_.op(); }
   uint64_t out_element_bytes() const { return dtype_bytes(op().out_dtype); }
@@ -68,12 +87,6 @@ class AllreduceGemm {
             std::min(tile_n, uint64_t(op().n) - col0)};
   }
   Slice tiles_of(uint32_t owner) const { return slice_of(tile_count(), layout_.ranks(), owner, 1); }
-  // Of the tiles of `owner`, those that queue `queue` of any rank computes: every queues-th.
-  uint32_t tiles_in_queue(uint32_t owner, uint32_t queue) const {
-    const uint64_t count = tiles_of(owner).count;
-    return uint32_t(count > queue ? (count - queue - 1) / queues_ + 1 : 0);
-  }
-
   void add_buffers() {
     const uint64_t es = layout_.element_bytes();
     const uint64_t a_rows = op().transpose_a ? op().k : op().m;
@@ -152,14 +165,14 @@ class AllreduceGemm {
   }
 
   RankPlan part_of(uint32_t rank) const {
-    Part part(layout_, rank, queues_, 3 * queues_,
+    Part part(layout_, rank, queues_, 2 * groups() + 1,
               [&](uint32_t producer, uint32_t lane) { return posts(rank, producer, lane); });
     part.enter(false);
     for (uint32_t queue = 0; queue < queues_; ++queue) {
       part.await(queue);
       if (op().pack_b && queue == 0) pack(part);  // Behind await: signals move only in agreed runs.
       if (op().pack_b) {
-        const Wait packed = part.from(rank, packed_lane(0), 1);
+        const Wait packed = part.from(rank, packed_lane(), 1);
         part.nop(queue, {&packed, 1});
       }
     }
@@ -176,13 +189,13 @@ class AllreduceGemm {
   }
 
   uint32_t posts(uint32_t rank, uint32_t producer, uint32_t lane) const {
-    const uint32_t queue = lane % queues_;
-    if (lane >= 2 * queues_) return producer == rank && op().pack_b && queue == 0 ? 1 : 0;
+    if (lane == packed_lane()) return producer == rank && op().pack_b ? 1 : 0;
+    const uint32_t group = lane % groups();
     if (producer == rank) {
       // The own finished tiles: who copies them out may be another queue.
-      return lane >= queues_ && !direct_ ? tiles_in_queue(rank, queue) : 0;
+      return lane >= groups() && !direct_ ? tiles_in(rank, group) : 0;
     }
-    return lane < queues_ ? tiles_in_queue(rank, queue) : tiles_in_queue(producer, queue);
+    return lane < groups() ? tiles_in(rank, group) : tiles_in(producer, group);
   }
 
   void pack(Part& part) const {
@@ -196,7 +209,7 @@ class AllreduceGemm {
     params[kPackK] = op().k;
     params[kPackN] = op().n;
     params[kPackCol1] = op().n;
-    const Post packed = part.to(rank, packed_lane(0));
+    const Post packed = part.to(rank, packed_lane());
     part.builder().add({.op = TaskOp::kPackB,
                         .regions = {Region{0, cols * es, uint64_t(op().ldb) * es, uint32_t(rows),
                                            raw_b_ + rank, 1, kRead},
@@ -230,6 +243,7 @@ class AllreduceGemm {
     const auto add = [&](std::initializer_list<Region> regions) {
       part.builder().add({.op = TaskOp::kGemm,
                           .queue = queue,
+                          .after_all = !posts.empty(),  // A signal counts its tiles in order.
                           .regions = regions,
                           .params = params,
                           .waits = waits,
@@ -246,7 +260,7 @@ class AllreduceGemm {
   void compute_for_peer(Part& part, uint32_t owner, uint64_t t) const {
     const uint32_t rank = part.rank(), queue = uint32_t(t % queues_);
     const Tile piece = tile(uint32_t(tiles_of(owner).begin + t));
-    const Post arrived = part.to(owner, partial_lane(queue));
+    const Post arrived = part.to(owner, partial_lane(group_of(owner, t)));
     if (layout_.target().mapped) {
       return gemm(part, queue, piece, kGemmPartial,
                   {partial(partials_ + rank, piece.index, kWrite)}, {}, {&arrived, 1});
@@ -261,19 +275,20 @@ class AllreduceGemm {
     const uint32_t rank = part.rank(), ranks = layout_.ranks(), queue = uint32_t(t % queues_);
     const Tile piece = tile(uint32_t(tiles_of(rank).begin + t));
     if (ranks == 1) return gemm(part, queue, piece, kGemmStore, {c_region(0, piece, 1)}, {}, {});
+    const uint32_t group = group_of(rank, t);
     std::vector<Wait> waits;
     for (const uint32_t peer : part.peers()) {
-      waits.push_back(part.from(peer, partial_lane(queue), uint32_t(t / queues_) + 1));
+      waits.push_back(part.from(peer, partial_lane(group), tiles_until(rank, t)));
     }
     const bool mapped = layout_.target().mapped;
     const Region partials = mapped ? partial(partials_, piece.index, kRead, ranks)
                                    : partial(inboxes_ + rank * ranks, t, kRead, ranks);
-    std::vector<Post> done = part.to_all_peers(done_lane(queue));
+    std::vector<Post> done = part.to_all_peers(done_lane(group));
     if (direct_) {
       return gemm(part, queue, piece, kGemmReduce, {partials, c_region(0, piece, ranks)}, waits,
                   done);
     }
-    const Post own = part.to(rank, done_lane(queue));
+    const Post own = part.to(rank, done_lane(group));
     if (mapped) {
       done.push_back(own);
       return gemm(part, queue, piece, kGemmReduce,
@@ -284,7 +299,7 @@ class AllreduceGemm {
     bool first = true;
     for (const uint32_t peer : part.peers()) {
       put(part, queue, result_bytes(rank, piece, kRead), result_bytes(peer, piece, kWrite),
-          part.to(peer, done_lane(queue)), first);
+          part.to(peer, done_lane(group)), first);
       first = false;
     }
   }
@@ -301,14 +316,15 @@ class AllreduceGemm {
     for (uint64_t t = 0; t < tiles_of(owner).count; ++t) {
       const uint32_t queue = uint32_t(t % queues_);
       const Tile piece = tile(uint32_t(tiles_of(owner).begin + t));
-      const Wait done = part.from(owner, done_lane(queue), uint32_t(t / queues_) + 1);
+      const Wait done = part.from(owner, done_lane(group_of(owner, t)), tiles_until(owner, t));
       part.copy(queue, result_region(part.rank(), piece, kRead), c_region(part.rank(), piece, 1),
                 false, {&done, 1});
     }
   }
 
   Layout layout_;
-  uint32_t queues_ = 1;
+  static constexpr uint32_t kPutBlocks = 8;
+  uint32_t queues_ = 1, blocks_ = 1;
   bool direct_ = false;
   uint32_t a_ = 0, b_ = 0, raw_b_ = 0, c_ = 0;
   uint32_t partials_ = 0, outgoing_ = 0, inboxes_ = 0, results_ = 0;

@@ -18,14 +18,12 @@ uint64_t longest_block(const Layout& layout, const PipeSpec& spec) {
 Pipe::Pipe(Layout& layout, PipeSpec spec)
     : layout_(layout),
       spec_(std::move(spec)),
-      ring_(layout, longest_block(layout, spec_), kData, kCredit) {}
+      ring_(layout, longest_block(layout, spec_), /*first_lane=*/0) {}
 
 uint32_t Pipe::posts(uint32_t rank, uint32_t producer, uint32_t lane) const {
-  if (lane == kData) {
-    return spec_.flows(producer, rank) ? ring_.chunks(spec_.block(producer).count) : 0;
-  }
-  if (spec_.direct || !spec_.flows(rank, producer)) return 0;
-  return ring_.credit_posts(spec_.block(rank).count);
+  const uint64_t inbound = spec_.flows(producer, rank) ? spec_.block(producer).count : 0;
+  if (spec_.direct) return ring_.chunks(inbound);
+  return ring_.posts(lane, inbound, spec_.flows(rank, producer) ? spec_.block(rank).count : 0);
 }
 
 void Pipe::write(Part& part) const {
@@ -49,8 +47,8 @@ void Pipe::send(Part& part, uint32_t chunk) const {
     const uint32_t receiver = (rank + i) % layout_.ranks();
     if (!spec_.flows(rank, receiver)) continue;
     if (spec_.direct) {
-      part.put(spec_.from(rank, piece), spec_.to(rank, receiver, piece), part.to(receiver, kData),
-               false, {});
+      part.put(spec_.from(rank, piece), spec_.to(rank, receiver, piece),
+               part.to(receiver, /*lane=*/0), false, {});
     } else {
       ring_.put(part, receiver, chunk, spec_.from(rank, piece), false);
     }

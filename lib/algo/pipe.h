@@ -22,10 +22,9 @@ struct PipeSpec {
 
 class Pipe {
  public:
-  enum Lane : uint32_t { kData, kCredit, kLaneCount };
-
   Pipe(Layout& layout, PipeSpec spec);
 
+  uint32_t lane_count() const { return spec_.direct ? 1 : ring_.lane_count(); }
   // Posts of `producer` to `rank` in `lane`, for Part's signals.
   uint32_t posts(uint32_t rank, uint32_t producer, uint32_t lane) const;
 

@@ -10,8 +10,6 @@ namespace {
 
 class ReduceScatter {
  public:
-  enum Lane : uint32_t { kData, kCredit, kLaneCount };
-
   ReduceScatter(const OpDesc& op, const Target& target)
       : layout_(op, target), block_bytes_(uint64_t(op.count) * layout_.element_bytes()) {}
 
@@ -95,7 +93,7 @@ class ReduceScatter {
 
   Plan stream(Ranks ranks) {
     add_operands(BufferAccess::kLocal);
-    const Ring ring(layout_, uint64_t(layout_.op().count), kData, kCredit);
+    const Ring ring(layout_, uint64_t(layout_.op().count), /*first_lane=*/0);
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) parts.push_back(stream_part(ring, rank));
     return finish(std::move(parts));
@@ -104,9 +102,8 @@ class ReduceScatter {
   RankPlan stream_part(const Ring& ring, uint32_t rank) const {
     const uint32_t ranks = layout_.ranks();
     const uint64_t count = whole().count;
-    Part part(layout_, rank, 1, kLaneCount, [&](uint32_t producer, uint32_t lane) {
-      if (producer == rank) return 0u;
-      return lane == kData ? ring.data_posts(count) : ring.credit_posts(count);
+    Part part(layout_, rank, 1, ring.lane_count(), [&](uint32_t producer, uint32_t lane) {
+      return producer == rank ? 0 : ring.posts(lane, count, count);
     });
     part.enter(false);
     part.await(0);

@@ -4,11 +4,18 @@
 
 namespace sk::algo {
 
-Ring::Ring(Layout& layout, uint64_t longest, uint32_t data_lane, uint32_t credit_lane)
+namespace {
+
+// One slot would stop a rank that puts its next chunk before it consumes its peers'; more than this
+// many hide nothing more, and signals are few.
+constexpr uint32_t kSlotsMin = 2, kSlotsMax = 8;
+
+}  // namespace
+
+Ring::Ring(Layout& layout, uint64_t longest, uint32_t first_lane)
     : ranks_(layout.ranks()),
-      data_lane_(data_lane),
-      credit_lane_(credit_lane),
-      slots_(std::max(1u, layout.target().slot_count)),
+      first_lane_(first_lane),
+      slots_(std::clamp(layout.target().slot_count, kSlotsMin, kSlotsMax)),
       element_bytes_(layout.element_bytes()) {
   const uint64_t unit = line_elements(layout.op().dtype);
   const uint64_t wanted = std::max<uint64_t>(1, layout.target().chunk_bytes / 64) * unit;
@@ -21,9 +28,14 @@ Slice Ring::chunk(Slice whole, uint32_t index) const {
   return {whole.begin + begin, std::min(chunk_, whole.count - begin)};
 }
 
-uint32_t Ring::credit_posts(uint64_t elements) const {
-  const uint32_t count = chunks(elements);
-  return count > slots_ ? count - slots_ : 0;
+uint32_t Ring::posts(uint32_t lane, uint64_t inbound, uint64_t outbound) const {
+  const uint32_t slot = (lane - first_lane_) % slots_;
+  const auto uses = [&](uint64_t elements) {
+    const uint32_t count = chunks(elements);
+    return count > slot ? (count - slot - 1) / slots_ + 1 : 0;
+  };
+  if (lane - first_lane_ < slots_) return uses(inbound);
+  return uses(outbound) > 0 ? uses(outbound) - 1 : 0;
 }
 
 Region Ring::slot(uint32_t owner, uint32_t source, uint32_t index, uint64_t elements,
@@ -33,20 +45,20 @@ Region Ring::slot(uint32_t owner, uint32_t source, uint32_t index, uint64_t elem
 }
 
 void Ring::put(Part& part, uint32_t owner, uint32_t index, Region src, bool after_all) const {
-  const Wait credit = part.from(owner, credit_lane_, index - slots_ + 1);
+  const Wait credit = part.from(owner, credit_lane(index), index / slots_);
   part.put(src, slot(owner, part.rank(), index, src.row_bytes / element_bytes_, kWrite),
-           part.to(owner, data_lane_), after_all,
+           part.to(owner, data_lane(index)), after_all,
            index >= slots_ ? std::span(&credit, 1) : std::span<const Wait>());
 }
 
 Wait Ring::arrival(const Part& part, uint32_t source, uint32_t index) const {
-  return part.from(source, data_lane_, index + 1);
+  return part.from(source, data_lane(index), index / slots_ + 1);
 }
 
 std::optional<Post> Ring::credit(const Part& part, uint32_t source, uint32_t index,
                                  uint64_t elements) const {
   if (index + slots_ >= chunks(elements)) return std::nullopt;
-  return part.to(source, credit_lane_);
+  return part.to(source, credit_lane(index));
 }
 
 }  // namespace sk::algo

@@ -1,8 +1,9 @@
 // A ring of slots through which one rank's bytes flow to another by puts, chunk by chunk.
 //
 // The source puts chunk c into slot c % slots of its inbox at the owner, once the owner's credit
-// says that chunk c - slots has been consumed. The last `slots` chunks need no credit back: the
-// next run's entry gives it.
+// says that chunk c - slots has been consumed. Puts arrive in any order, so every slot has signals
+// of its own: one for what arrives in it, one for credit. The last chunk of a slot needs no credit
+// back: the next run's entry gives it.
 #ifndef SK_LIB_ALGO_RING_H_
 #define SK_LIB_ALGO_RING_H_
 
@@ -15,16 +16,18 @@ namespace sk::algo {
 class Ring {
  public:
   // `longest` is the most elements that any pair passes; it decides the size of chunks and inboxes.
-  // Data travels in `data_lane` of the source, credit in `credit_lane` of the owner.
-  Ring(Layout& layout, uint64_t longest, uint32_t data_lane, uint32_t credit_lane);
+  // Lanes first_lane to first_lane + lane_count() - 1 of source and owner are the ring's.
+  Ring(Layout& layout, uint64_t longest, uint32_t first_lane);
 
   uint64_t chunk_elements() const { return chunk_; }
   uint32_t chunks(uint64_t elements) const { return uint32_t((elements + chunk_ - 1) / chunk_); }
   Slice chunk(Slice whole, uint32_t index) const;
 
-  // What the source adds to its data signal, the owner to its credit signal, in one run.
-  uint32_t data_posts(uint64_t elements) const { return chunks(elements); }
-  uint32_t credit_posts(uint64_t elements) const;
+  uint32_t lane_count() const { return 2 * slots_; }
+  bool has(uint32_t lane) const { return lane - first_lane_ < lane_count(); }
+  // What a rank gets from `producer` in one of the ring's lanes in one run, where the producer
+  // sends it `inbound` elements and it sends the producer `outbound`.
+  uint32_t posts(uint32_t lane, uint64_t inbound, uint64_t outbound) const;
 
   Region slot(uint32_t owner, uint32_t source, uint32_t index, uint64_t elements,
               RegionAccess access, uint32_t source_count = 1) const;
@@ -34,7 +37,10 @@ class Ring {
                              uint64_t elements) const;
 
  private:
-  uint32_t ranks_, inboxes_ = 0, data_lane_, credit_lane_, slots_;
+  uint32_t data_lane(uint32_t index) const { return first_lane_ + index % slots_; }
+  uint32_t credit_lane(uint32_t index) const { return first_lane_ + slots_ + index % slots_; }
+
+  uint32_t ranks_, inboxes_ = 0, first_lane_, slots_;
   uint64_t element_bytes_, chunk_;
 };
 
