@@ -175,8 +175,9 @@ Status Contents::check_output(uint32_t rank) {
                     sk::describe(plan_.op));
     }
   }
-  if (wants && !found) return refuse('e', "the output of rank {} is in no buffer", rank);
-  return Status();
+  if (!wants || found) return Status();
+  if (plan_.op.in_place && same(initial_operand(plan_, rank), wanted, budget_)) return Status();
+  return refuse('e', "the output of rank {} is in no buffer", rank);
 }
 
 }  // namespace sk::check

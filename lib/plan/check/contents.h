@@ -42,6 +42,8 @@ class Contents {
 // What the caller has put into bytes [offset, offset + bytes) of a memory.
 Stream initial(const Plan& plan, const Memory& memory, uint64_t offset, uint64_t bytes,
                Blobs& blobs);
+// The same for the whole of an in-place vector.
+Stream initial_operand(const Plan& plan, uint32_t rank);
 // What must lie in rank `rank`'s output operand in the end.
 Stream expected(const Plan& plan, uint32_t rank);
 

@@ -69,6 +69,19 @@ Stream initial(const Plan& plan, const Memory& memory, uint64_t offset, uint64_t
   return {{.tag = contribution(op, memory.owner), .bytes = bytes, .column = offset - place}};
 }
 
+Stream initial_operand(const Plan& plan, uint32_t rank) {
+  const Window window = input_window(plan, rank);
+  const uint64_t bytes = operand_extent(plan, 1).bytes, behind = window.first + window.count;
+  const uint64_t place = plan.op.kind == OpKind::kAllgather ? window.first : 0;
+  Stream out;
+  append(out, {.bytes = window.first});
+  append(
+      out,
+      {.tag = contribution(plan.op, rank), .bytes = window.count, .column = window.first - place});
+  append(out, {.bytes = bytes - behind});
+  return out;
+}
+
 Stream expected(const Plan& plan, uint32_t rank) {
   const OpDesc& op = plan.op;
   const uint32_t ranks = plan.target.world_size;
