@@ -35,7 +35,14 @@ STAGES: dict[str, Callable[[Bench], list[Row]]] = {
     "fused": fused.run,
     "misc": misc.run,
 }
-PROGRAMS = ("bench_probe", "allreduce_bench", "gemm_bench", "gemm_ar_bench", "misc_bench")
+PROGRAMS = (
+    "bench_probe",
+    "allreduce_bench",
+    "gemm_bench",
+    "gemm_ar_bench",
+    "misc_bench",
+    "plan_bench",
+)
 
 
 def say(line: str) -> None:

@@ -32,19 +32,21 @@ bare = pss()
 import numpy
 with_numpy = pss()
 import libsk
-comm = libsk.init() if hasattr(libsk, 'init') else None
+comm = libsk.Comm()
+comm.allreduce(numpy.ones(16, numpy.float32))
 after = pss()
 usage = lambda: sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
 cpu, start = usage(), time.monotonic()
 time.sleep(float(sys.argv[1]))
 print(json.dumps({'case': 'python', 'libsk_mb': after - with_numpy, 'numpy_mb': with_numpy - bare,
-    'cpu_percent': 100 * (usage() - cpu) / (time.monotonic() - start), 'comm': comm is not None}))
+    'cpu_percent': 100 * (usage() - cpu) / (time.monotonic() - start)}))
 """
 
 
 def run(bench: Bench) -> list[Row]:
-    """Three small programs; plans and calls in rounds like everything else."""
+    """Small programs; plans and calls in rounds like everything else."""
     program = str(bench.build / "misc_bench")
+    parts = [str(bench.build / "plan_bench"), str(PLAN_RANKS)]
     plan_count = 5 if bench.quick else 20
     idle_seconds = 2 if bench.quick else 5
     candidates = [
@@ -53,6 +55,7 @@ def run(bench: Bench) -> list[Row]:
             lambda: json_lines([program, "plans", str(PLAN_RANKS), str(plan_count)], timeout_s=300),
         ),
         Candidate("calls", lambda: json_lines([program, "calls", "60", "3"], timeout_s=300)),
+        Candidate("parts", lambda: json_lines([*parts, str(plan_count)], timeout_s=300)),
     ]
     rounds = run_rounds(bench, "misc", candidates, {"plans": plan_count, **bench.options})
     counted = usable(rounds, bench)
@@ -61,7 +64,7 @@ def run(bench: Bench) -> list[Row]:
     idle_rows, idle_figures = _idle(bench, program, idle_seconds)
     protocol = {
         "plans": f"sk_plan_create() in a world of {PLAN_RANKS} threads, each of another size; "
-        "parse_and_validate is sk_plan_check() of its text",
+        "check_us is sk_plan_check() of its text, plan_us and validate_us the rooms by themselves",
         "calls": "2 ranks, one core each; raw is the same exchange of flags without libsk",
         "idle": f"{idle_seconds} s of a rank that calls nothing; PSS beyond the process before it",
     }
@@ -77,31 +80,46 @@ def run(bench: Bench) -> list[Row]:
     return rows
 
 
+def _plan_lines(rounds: list[dict[str, Any]], program: str) -> dict[str, dict[str, Any]]:
+    """By case, all samples of all visits under their names; `error` where a plan was refused."""
+    found: dict[str, dict[str, Any]] = {}
+    for entry in rounds:
+        for line in [line for visit in entry["visits"].get(program, []) for line in visit]:
+            case = found.setdefault(line["case"], {})
+            for name, values in line.items():
+                if isinstance(values, list):
+                    case.setdefault(name, []).extend(values)
+                elif name == "error":
+                    case["error"] = values
+    return found
+
+
 def _plans(rounds: list[dict[str, Any]]) -> tuple[list[Row], dict[str, Any]]:
-    lines = [
-        line for entry in rounds for visit in entry["visits"].get("plans", []) for line in visit
-    ]
+    calls, parts = _plan_lines(rounds, "plans"), _plan_lines(rounds, "parts")
+    area = f"plan creation, {PLAN_RANKS} ranks"
     rows, figures = [], {}
-    for case in dict.fromkeys(line["case"] for line in lines):
-        create, check = [], []
-        for line in lines:
-            if line["case"] == case:
-                create += line["create_us"]
-                check += line["parse_and_validate_us"]
-        typical = stats.median(create)
-        figures[case] = {
-            "create_median": round(typical, 2),
-            "create_min": round(min(create), 2),
-            "create_p90": round(stats.quantile(create, 0.9), 2),
-            "parse_and_validate_median": round(stats.median(check), 2),
-            "count": len(create),
-            "samples": stats.thin(create, 60),
-        }
-        note = f"sk_plan_check of its text {stats.median(check):.0f} us"
-        area = f"plan creation, {PLAN_RANKS} ranks"
-        rows.append(Row(area, case, PLAN_GOAL_US, "us", at_most=True, measured=typical, why=note))
+    for case in dict.fromkeys([*calls, *parts]):
+        figure: dict[str, Any] = {}
+        figures[case] = figure
+        both = {**parts.get(case, {}), **calls.get(case, {})}
+        error = both.pop("error", "")
+        for name, samples_us in both.items():
+            figure[name] = {
+                "median": round(stats.median(samples_us), 2),
+                "min": round(min(samples_us), 2),
+                "p90": round(stats.quantile(samples_us, 0.9), 2),
+                "count": len(samples_us),
+                "samples": stats.thin(samples_us, 5 * results.KEEP),
+            }
+        note = "; ".join(
+            f"{label} {figure[name]['median']:.0f} us"
+            for name, label in (("plan_us", "planner"), ("validate_us", "validation"))
+            if name in figure
+        )
+        note = f"refused: {error}" if error else note
+        measured = figure["create_us"]["median"] if "create_us" in figure else None
+        rows.append(Row(area, case, PLAN_GOAL_US, "us", at_most=True, measured=measured, why=note))
     if not rows:
-        area = f"plan creation, {PLAN_RANKS} ranks"
         rows.append(Row(area, "all", PLAN_GOAL_US, "us", at_most=True, why="no figure"))
     return rows, figures
 
