@@ -108,26 +108,37 @@ uint64_t fingerprint(const OpDesc& op) {
   return hash == 0 ? 1 : hash;
 }
 
-std::string describe(const OpDesc& op) {
-  const char* kind = op_kind_name(op.kind);
+namespace {
+
+std::string shape_of(const OpDesc& op) {
   const char* dtype = dtype_name(op.dtype);
   switch (op.kind) {
-    case OpKind::kBarrier:
-      return kind;
+    case OpKind::kBarrier: return "";
     case OpKind::kAllreduce:
     case OpKind::kReduceScatter:
-      return fmt::format("{}({}, {}, {})", kind, dtype, redop_name(op.redop), op.count);
-    case OpKind::kAllgather:
-      return fmt::format("{}({}, {})", kind, dtype, op.count);
-    case OpKind::kBroadcast:
-      return fmt::format("{}({}, {}, root {})", kind, dtype, op.count, op.root);
+      return fmt::format("{}, {}, {}", dtype, redop_name(op.redop), op.count);
+    case OpKind::kAllgather: return fmt::format("{}, {}", dtype, op.count);
+    case OpKind::kBroadcast: return fmt::format("{}, {}, root {}", dtype, op.count, op.root);
     case OpKind::kSendRecv:
-      return fmt::format("{}({}, {}, {} to {})", kind, dtype, op.count, op.root, op.peer);
+      return fmt::format("{}, {}, {} to {}", dtype, op.count, op.root, op.peer);
     case OpKind::kAllreduceGemm:
-      return fmt::format("{}({} to {}, {} x {} x {})", kind, dtype, dtype_name(op.out_dtype), op.m,
-                         op.n, op.k);
+      return fmt::format("{} to {}, {} x {} x {}", dtype, dtype_name(op.out_dtype), op.m, op.n,
+                         op.k);
+    case OpKind::kAlloc:
+    case OpKind::kFree:
+    case OpKind::kRegister:
+    case OpKind::kDeregister: return fmt::format("{} bytes", op.count);
   }
   return "?";
+}
+
+}  // namespace
+
+std::string describe(const OpDesc& op) {
+  const char* memory = op.symmetric_in ? (op.symmetric_out ? ", symmetric" : ", symmetric in")
+                                       : (op.symmetric_out ? ", symmetric out" : "");
+  return fmt::format("{}({}{}{})", op_kind_name(op.kind), shape_of(op), memory,
+                     op.in_place ? ", in place" : "");
 }
 
 }  // namespace sk

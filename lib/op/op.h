@@ -18,6 +18,11 @@ enum class OpKind : uint8_t {
   kBroadcast = SK_OP_BROADCAST,
   kSendRecv = SK_OP_SEND_RECV,
   kAllreduceGemm = SK_OP_ALLREDUCE_GEMM,
+  // Collective calls that move nothing: entry exchanges with a name, so that a mismatch can say it.
+  kAlloc = 100,
+  kFree = 101,
+  kRegister = 102,
+  kDeregister = 103,
 };
 
 // Equal on all ranks: its fingerprint is what the entry exchange compares. Fields that a kind does

@@ -187,7 +187,7 @@ Status CpuProgram::post(const LoweredTask& task) {
 
 Status CpuProgram::enter() {
   EntrySlot slot{};
-  slot.fingerprint = fingerprint_;
+  slot.fingerprint = args_->decline ? 0 : fingerprint_;
   for (uint32_t i = 0; i < kEntryOperandMax; ++i) {
     slot.operand[i] = args_->operands[i].segment_offset;
   }
@@ -202,6 +202,11 @@ Status CpuProgram::admit() {
   Endpoint& endpoint = shared_.endpoint;
   for (const uint32_t peer : part_->peers) {
     const EntrySlot& entry = endpoint.entry(peer, args_->lane, args_->seq);
+    if (args_->decline) continue;
+    if (entry.fingerprint == 0) [[unlikely]] {
+      return error(SK_ERR_NO_MEMORY, "rank {} has no memory to take part in {}", peer,
+                   describe(plan_->op));
+    }
     if (entry.fingerprint != fingerprint_) [[unlikely]] {
       return error(SK_ERR_DESYNC, "rank {} called {} while rank {} called {}", endpoint.rank(),
                    describe(plan_->op), peer, describe(unpack_call(entry.call)));

@@ -1,0 +1,271 @@
+#include "lib/comm/arguments.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lib/comm/checks.h"
+
+namespace sk {
+
+Status read_struct(const char* name, const void* in, uint32_t in_size, void* out,
+                   uint32_t out_size) {
+  if (in_size < sizeof(uint32_t) || in_size > 4096) {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "{}: struct_size is {}, it must be sizeof({}) where the caller was compiled", name,
+                 in_size, name);
+  }
+  std::memcpy(out, in, std::min(in_size, out_size));
+  const auto* bytes = static_cast<const unsigned char*>(in);
+  for (uint32_t i = out_size; i < in_size; ++i) {
+    if (bytes[i] != 0) {
+      return error(SK_ERR_UNSUPPORTED,
+                   "{}: a field at byte {} is set that this version of libsk does not know", name,
+                   i);
+    }
+  }
+  return {};
+}
+
+namespace check {
+
+Status count(int64_t value, DType dtype, uint64_t copies) {
+  const uint64_t limit = (uint64_t(1) << 46) / (dtype_bytes(dtype) * copies);
+  if (value < 0 || uint64_t(value) > limit) {
+    return error(SK_ERR_INVALID_ARGUMENT, "count is {}, it must be 0 to {}", value, limit);
+  }
+  return {};
+}
+
+Status pointer(const char* name, const void* data, uint64_t bytes, DType dtype) {
+  if (bytes == 0) return {};
+  if (data == nullptr) return error(SK_ERR_INVALID_ARGUMENT, "{} is null", name);
+  const size_t align = dtype_bytes(dtype);
+  if (reinterpret_cast<uintptr_t>(data) % align != 0) {
+    return error(SK_ERR_INVALID_ARGUMENT, "{} is {}, which is not aligned to one {} ({} bytes)",
+                 name, data, dtype_name(dtype), align);
+  }
+  return {};
+}
+
+Result<DType> dtype(const char* name, int32_t value) {
+  if (!is_dtype(value)) {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "{} is {}, it must be one of enum sk_dtype (SK_F32 1 to SK_I64 6)", name, value);
+  }
+  return DType(value);
+}
+
+Result<RedOp> redop(int32_t value, DType dtype) {
+  if (!is_redop(value)) {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "op is {}, it must be one of enum sk_redop (SK_SUM 1 to SK_AVG 5)", value);
+  }
+  if (RedOp(value) == RedOp::kAvg && !is_float(dtype)) {
+    return error(SK_ERR_INVALID_ARGUMENT, "op is SK_AVG with {}, it is for floating types only",
+                 dtype_name(dtype));
+  }
+  return RedOp(value);
+}
+
+Status rank(const char* name, int32_t value, int32_t world_size) {
+  if (value < 0 || value >= world_size) {
+    return error(SK_ERR_INVALID_ARGUMENT, "{} is {}, it must be 0 to {}", name, value,
+                 world_size - 1);
+  }
+  return {};
+}
+
+Status apart(const char* a_name, const void* a, uint64_t a_bytes, const char* b_name, const void* b,
+             uint64_t b_bytes) {
+  const auto a0 = reinterpret_cast<uintptr_t>(a), b0 = reinterpret_cast<uintptr_t>(b);
+  if (a_bytes == 0 || b_bytes == 0 || a0 + a_bytes <= b0 || b0 + b_bytes <= a0) return {};
+  return error(SK_ERR_INVALID_ARGUMENT,
+               "{} ({}, {} bytes) and {} ({}, {} bytes) overlap; they must be apart, or the same "
+               "where the call can work in place",
+               a_name, a, a_bytes, b_name, b, b_bytes);
+}
+
+Result<int64_t> timeout_ns(const sk_run_options* options) {
+  if (options == nullptr) return int64_t(0);
+  sk_run_options read{};
+  SK_RETURN_IF_ERROR(
+      read_struct("sk_run_options", options, options->struct_size, &read, sizeof read));
+  if (read.device_type != 0 || read.device_id != 0 || read.stream != nullptr) {
+    return error(SK_ERR_UNSUPPORTED,
+                 "options ask for device {}:{}; this build runs on the CPU (0:0, no stream) only",
+                 read.device_type, read.device_id);
+  }
+  if (read.reserved != 0) {
+    return error(SK_ERR_INVALID_ARGUMENT, "options.reserved is {}, it must be 0", read.reserved);
+  }
+  if (read.timeout_ms < 0 || read.timeout_ms > kTimeoutMsMax) {
+    return error(SK_ERR_INVALID_ARGUMENT, "options.timeout_ms is {}, it must be 0 to {}",
+                 read.timeout_ms, kTimeoutMsMax);
+  }
+  return read.timeout_ms * 1'000'000;
+}
+
+}  // namespace check
+
+namespace {
+
+// What all element-wise calls have in common. `in_blocks` and `out_blocks` count blocks of `count`.
+Result<Call> elements(OpKind kind, const void* in, uint64_t in_blocks, void* out,
+                      uint64_t out_blocks, int64_t count, int32_t dtype,
+                      const sk_run_options* options) {
+  Call call;
+  call.op.kind = kind;
+  SK_ASSIGN_OR_RETURN(call.op.dtype, check::dtype("dtype", dtype));
+  call.op.out_dtype = call.op.dtype;
+  SK_RETURN_IF_ERROR(
+      check::count(count, call.op.dtype, std::max<uint64_t>(1, std::max(in_blocks, out_blocks))));
+  call.op.count = count;
+  const uint64_t block = uint64_t(count) * dtype_bytes(call.op.dtype);
+  call.in = {in, block * in_blocks};
+  call.out = {out, block * out_blocks};
+  SK_RETURN_IF_ERROR(check::pointer("in", in, call.in.bytes, call.op.dtype));
+  SK_RETURN_IF_ERROR(check::pointer("out", out, call.out.bytes, call.op.dtype));
+  SK_ASSIGN_OR_RETURN(call.timeout_ns, check::timeout_ns(options));
+  return call;
+}
+
+// In place: the whole operand is passed once, as `whole`, and the other is part of it.
+Status settle_overlap(Call& call, const void* in_place_in, const void* in_place_out) {
+  if (call.op.count == 0) return {};
+  if (in_place_in == in_place_out) {
+    call.op.in_place = true;
+    return {};
+  }
+  return check::apart("in", call.in.data, call.in.bytes, "out", call.out.data, call.out.bytes);
+}
+
+const std::byte* at(const void* base, uint64_t bytes) {
+  return static_cast<const std::byte*>(base) + bytes;
+}
+
+}  // namespace
+
+Result<Call> allreduce_call(World, const void* in, void* out, int64_t count, int32_t dtype,
+                            int32_t op, const sk_run_options* options) {
+  SK_ASSIGN_OR_RETURN(Call call,
+                      elements(OpKind::kAllreduce, in, 1, out, 1, count, dtype, options));
+  SK_ASSIGN_OR_RETURN(call.op.redop, check::redop(op, call.op.dtype));
+  SK_RETURN_IF_ERROR(settle_overlap(call, in, out));
+  return call;
+}
+
+Result<Call> allgather_call(World world, const void* in, void* out, int64_t count, int32_t dtype,
+                            const sk_run_options* options) {
+  SK_ASSIGN_OR_RETURN(Call call, elements(OpKind::kAllgather, in, 1, out, uint64_t(world.size),
+                                          count, dtype, options));
+  if (call.in.bytes > 0) {
+    SK_RETURN_IF_ERROR(settle_overlap(call, in, at(out, call.in.bytes * uint64_t(world.rank))));
+  }
+  if (call.op.in_place) call.in = {};
+  return call;
+}
+
+Result<Call> reduce_scatter_call(World world, const void* in, void* out, int64_t count,
+                                 int32_t dtype, int32_t op, const sk_run_options* options) {
+  SK_ASSIGN_OR_RETURN(Call call, elements(OpKind::kReduceScatter, in, uint64_t(world.size), out, 1,
+                                          count, dtype, options));
+  SK_ASSIGN_OR_RETURN(call.op.redop, check::redop(op, call.op.dtype));
+  if (call.in.bytes > 0) {
+    SK_RETURN_IF_ERROR(settle_overlap(call, at(in, call.out.bytes * uint64_t(world.rank)), out));
+  }
+  if (call.op.in_place) call.out = {};
+  return call;
+}
+
+Result<Call> broadcast_call(World world, const void* in, void* out, int64_t count, int32_t dtype,
+                            int32_t root, const sk_run_options* options) {
+  SK_RETURN_IF_ERROR(check::rank("root", root, world.size));
+  const bool is_root = root == world.rank;
+  SK_ASSIGN_OR_RETURN(Call call, elements(OpKind::kBroadcast, is_root ? in : nullptr,
+                                          is_root ? 1 : 0, out, 1, count, dtype, options));
+  call.op.root = root;
+  // Whether the root works in place is the root's own business: its output is its input then, and
+  // the plan of all ranks is the same. The root's copy onto itself is a no-op of the copy kernel.
+  if (is_root && in != out) {
+    SK_RETURN_IF_ERROR(
+        check::apart("in", in, call.in.bytes, "out", out, call.out.bytes));
+  }
+  return call;
+}
+
+Result<Call> barrier_call(const sk_run_options* options) {
+  Call call;
+  SK_ASSIGN_OR_RETURN(call.timeout_ns, check::timeout_ns(options));
+  return call;
+}
+
+namespace {
+
+Result<Call> pair_call(World world, Call call, int32_t peer, bool sends) {
+  SK_RETURN_IF_ERROR(check::rank("peer", peer, world.size));
+  if (peer == world.rank) {
+    return error(SK_ERR_INVALID_ARGUMENT, "peer is {}, which is this rank itself", peer);
+  }
+  call.op.root = sends ? world.rank : peer;
+  call.op.peer = sends ? peer : world.rank;
+  return call;
+}
+
+}  // namespace
+
+Result<Call> send_call(World world, const void* in, int64_t count, int32_t dtype, int32_t peer,
+                       const sk_run_options* options) {
+  SK_ASSIGN_OR_RETURN(Call call,
+                      elements(OpKind::kSendRecv, in, 1, nullptr, 0, count, dtype, options));
+  return pair_call(world, std::move(call), peer, /*sends=*/true);
+}
+
+Result<Call> recv_call(World world, void* out, int64_t count, int32_t dtype, int32_t peer,
+                       const sk_run_options* options) {
+  SK_ASSIGN_OR_RETURN(Call call,
+                      elements(OpKind::kSendRecv, nullptr, 0, out, 1, count, dtype, options));
+  return pair_call(world, std::move(call), peer, /*sends=*/false);
+}
+
+Result<Communicator::Config> comm_config(const sk_comm_config* config) {
+  sk_comm_config read{};
+  if (config != nullptr) {
+    SK_RETURN_IF_ERROR(
+        read_struct("sk_comm_config", config, config->struct_size, &read, sizeof read));
+  }
+  if (read.bootstrap < SK_BOOTSTRAP_AUTO || read.bootstrap > SK_BOOTSTRAP_CALLBACK) {
+    return error(SK_ERR_INVALID_ARGUMENT, "config.bootstrap is {}, it must be 0 to 3",
+                 read.bootstrap);
+  }
+  if (read.timeout_ms < 0 || read.timeout_ms > check::kTimeoutMsMax) {
+    return error(SK_ERR_INVALID_ARGUMENT, "config.timeout_ms is {}, it must be 0 to {}",
+                 read.timeout_ms, check::kTimeoutMsMax);
+  }
+  if ((read.flags & ~uint32_t(SK_COMM_PUT_ONLY)) != 0) {
+    return error(SK_ERR_INVALID_ARGUMENT, "config.flags is {:#x}, known bits are {:#x}", read.flags,
+                 uint32_t(SK_COMM_PUT_ONLY));
+  }
+  if (read.workers < 0 || read.workers > 256) {
+    return error(SK_ERR_INVALID_ARGUMENT, "config.workers is {}, it must be 0 to 256",
+                 read.workers);
+  }
+  if (read.symmetric_bytes_max > (uint64_t(1) << 44)) {
+    return error(SK_ERR_INVALID_ARGUMENT, "config.symmetric_bytes_max is {}, it must be 0 to {}",
+                 read.symmetric_bytes_max, uint64_t(1) << 44);
+  }
+  Communicator::Config out;
+  out.timeout_ns = (read.timeout_ms == 0 ? 300'000 : read.timeout_ms) * 1'000'000;
+  out.put_only = (read.flags & SK_COMM_PUT_ONLY) != 0;
+  out.workers = uint32_t(read.workers);
+  out.heap_bytes_max = read.symmetric_bytes_max;
+  out.bootstrap.kind = read.bootstrap;
+  out.bootstrap.rank = read.rank;
+  out.bootstrap.world_size = read.world_size;
+  out.bootstrap.name = read.name == nullptr ? "" : read.name;
+  out.bootstrap.allgather = read.allgather;
+  out.bootstrap.user = read.bootstrap_user;
+  out.bootstrap.timeout_ns = out.timeout_ns;
+  return out;
+}
+
+}  // namespace sk

@@ -1,0 +1,53 @@
+// What callers may pass, checked: each function turns one C call into a Call, or into the sentence
+// that says which argument was wrong, what it was, and what is allowed.
+#ifndef SK_LIB_COMM_ARGUMENTS_H_
+#define SK_LIB_COMM_ARGUMENTS_H_
+
+#include "lib/comm/communicator.h"
+#include "sk/op.h"
+
+namespace sk {
+
+// Copies a caller's struct of `in_size` bytes over `out`: fields that an older caller lacks keep
+// their defaults; fields that this library lacks must be zero.
+Status read_struct(const char* name, const void* in, uint32_t in_size, void* out,
+                   uint32_t out_size);
+
+struct World {
+  int32_t rank = 0, size = 1;
+};
+
+Result<Call> allreduce_call(World world, const void* in, void* out, int64_t count, int32_t dtype,
+                            int32_t op, const sk_run_options* options);
+Result<Call> allgather_call(World world, const void* in, void* out, int64_t count, int32_t dtype,
+                            const sk_run_options* options);
+Result<Call> reduce_scatter_call(World world, const void* in, void* out, int64_t count,
+                                 int32_t dtype, int32_t op, const sk_run_options* options);
+Result<Call> broadcast_call(World world, const void* in, void* out, int64_t count, int32_t dtype,
+                            int32_t root, const sk_run_options* options);
+Result<Call> barrier_call(const sk_run_options* options);
+Result<Call> send_call(World world, const void* in, int64_t count, int32_t dtype, int32_t peer,
+                       const sk_run_options* options);
+Result<Call> recv_call(World world, void* out, int64_t count, int32_t dtype, int32_t peer,
+                       const sk_run_options* options);
+
+struct PackArgs {
+  DType dtype;
+  const void* b;
+  int64_t ldb, k, n;
+  bool transpose_b;
+};
+Result<PackArgs> pack_args(const sk_tensor* b, uint32_t flags);
+
+Result<Call> allreduce_gemm_call(const sk_tensor* a, const sk_tensor* b, const Packed* packed,
+                                 const sk_tensor* c, uint32_t flags, const sk_run_options* options);
+
+Result<OpDesc> plan_op(World world, const sk_plan_desc* desc);
+Result<Call> plan_call(World world, const OpDesc& op, const void* in, const Packed* weights,
+                       void* out, const sk_run_options* options);
+
+Result<Communicator::Config> comm_config(const sk_comm_config* config);
+
+}  // namespace sk
+
+#endif  // SK_LIB_COMM_ARGUMENTS_H_

@@ -1,0 +1,34 @@
+// What a communicator needs from below, so that only lib/api/backends.cpp names the concrete ones.
+#ifndef SK_LIB_COMM_BACKEND_H_
+#define SK_LIB_COMM_BACKEND_H_
+
+#include <functional>
+#include <memory>
+
+#include "lib/exec/executor.h"
+#include "transport/bootstrap/bootstrap.h"
+#include "transport/session.h"
+
+namespace sk {
+
+struct GemmTiles {
+  uint32_t tile_m = 0, tile_n = 0;
+  uint64_t packed_bytes = 0;
+};
+
+struct Backend {
+  std::function<Result<std::unique_ptr<Endpoint>>(Bootstrap&, const SegmentLayout&,
+                                                  int64_t timeout_ns, bool put_only)>
+      connect;
+  std::function<std::unique_ptr<Executor>(Endpoint&, Ledger&, uint32_t workers, bool shared_cores)>
+      make_executor;
+  uint64_t staging_bytes = 0;  // Of workspace, for the executor's own areas.
+  std::function<GemmTiles(DType, int64_t m, int64_t n, int64_t k, uint32_t parts)> gemm_tiles;
+  std::function<void(DType, const void* b, int64_t ldb, bool transpose_b, int64_t k, int64_t n,
+                     void* packed)>
+      pack;
+};
+
+}  // namespace sk
+
+#endif  // SK_LIB_COMM_BACKEND_H_

@@ -1,0 +1,262 @@
+#include "lib/comm/communicator.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "lib/algo/planner.h"
+#include "lib/comm/limits.h"
+#include "lib/plan/validate.h"
+
+namespace sk {
+namespace {
+
+constexpr size_t kCachedPlansMax = 512;
+constexpr uint64_t kPage = 4096;
+
+bool ends_communicator(int32_t code) {
+  return code != SK_OK && code != SK_ERR_DESYNC && code != SK_ERR_NO_MEMORY;
+}
+
+bool is_pair(const OpDesc& op) { return op.kind == OpKind::kSendRecv; }
+
+}  // namespace
+
+Result<std::unique_ptr<Communicator>> Communicator::create(const Config& config,
+                                                           const Backend& backend) {
+  SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> bootstrap, make_bootstrap(config.bootstrap));
+  const uint32_t world_size = uint32_t(bootstrap->world_size());
+  const uint32_t per_producer = signals_per_producer(world_size);
+  SegmentLayout layout;
+  layout.world_size = world_size;
+  layout.signal_count_max = world_size * per_producer;
+  layout.workspace_bytes_max = align_up(backend.staging_bytes + memory_bytes(), kPage);
+  layout.heap_bytes_max =
+      align_up(config.heap_bytes_max != 0 ? config.heap_bytes_max : memory_bytes(), kPage);
+
+  std::unique_ptr<Communicator> comm(new Communicator());
+  comm->backend_ = backend;
+  SK_ASSIGN_OR_RETURN(comm->endpoint_, backend.connect(*bootstrap, layout, config.timeout_ns,
+                                                       config.put_only));
+  SK_RETURN_IF_ERROR(comm->endpoint_->commit(layout.workspace_offset(), backend.staging_bytes));
+  comm->timeout_ns_ = config.timeout_ns;
+  comm->local_rank_ = bootstrap->local_rank();
+  comm->local_size_ = bootstrap->local_size();
+  comm->one_process_ = config.bootstrap.kind == SK_BOOTSTRAP_THREADS || world_size == 1;
+  comm->pair_seq_.resize(world_size);
+  comm->ledger_ = std::make_unique<Ledger>(world_size, per_producer);
+  comm->heap_ = std::make_unique<Heap>(*comm->endpoint_);
+
+  const uint32_t cores = usable_cores(), local = uint32_t(bootstrap->local_size());
+  Target& target = comm->target_;
+  target.world_size = world_size;
+  target.mapped = comm->endpoint_->mapped();
+  target.workers = config.workers != 0 ? config.workers : std::max(1u, cores / local);
+  target.cores = cores;
+  tune(target);
+  comm->executor_ = backend.make_executor(*comm->endpoint_, *comm->ledger_, target.workers,
+                                          /*shared_cores=*/local * target.workers > cores);
+  return comm;
+}
+
+sk_comm_info Communicator::info() const {
+  sk_comm_info info{};
+  info.struct_size = sizeof(info);
+  info.rank = int32_t(rank());
+  info.world_size = int32_t(world_size());
+  info.local_rank = local_rank_;
+  info.local_size = local_size_;
+  info.workers = int32_t(target_.workers);
+  info.mapped = target_.mapped ? 1 : 0;
+  info.symmetric_bytes = heap_->bytes_held();
+  info.calls = seq_;
+  info.plans = cache_.size();
+  return info;
+}
+
+Status Communicator::execute(const Call& call) {
+  OpDesc op = call.op;
+  RunArgs args;
+  args.timeout_ns = call.timeout_ns != 0 ? call.timeout_ns : timeout_ns_;
+  const auto place = [&](const CallOperand& operand, Operand& slot) {
+    slot.data = const_cast<void*>(operand.data);
+    if (operand.data == nullptr || operand.bytes == 0) return false;
+    const std::optional<Reach> reach = heap_->find(operand.data, operand.bytes);
+    if (reach) slot.segment_offset = reach->segment_offset;
+    return reach.has_value();
+  };
+  const bool symmetric_in = place(call.in, args.operands[0]);
+  op.symmetric_out = place(call.out, args.operands[1]);
+  // Broadcast and send/recv read the input of one rank only; a GEMM's A is never a peer's business.
+  const bool shares_input = op.kind == OpKind::kAllreduce || op.kind == OpKind::kReduceScatter;
+  op.symmetric_in = symmetric_in && shares_input;
+  if (is_pair(op)) op.symmetric_out = false;
+  place(call.weights, args.operands[2]);
+  Result<Program*> program = program_for(op);
+  if (!program.ok()) {
+    SK_RETURN_IF_ERROR(decline(op, args.timeout_ns));
+    return std::move(program.status());
+  }
+  return run(**program, op, std::move(args));
+}
+
+Status Communicator::run(Program& program, const OpDesc& op, RunArgs args) {
+  if (!broken_.ok()) [[unlikely]] return broken_.clone();
+  if (is_pair(op)) {
+    const int32_t me = int32_t(rank());
+    args.lane = kPairLane;
+    args.seq = ++pair_seq_[size_t(op.root == me ? op.peer : op.root)];
+  } else {
+    args.seq = ++seq_;
+  }
+  Status status = program.run(args);
+  if (ends_communicator(status.code())) [[unlikely]] broken_ = status.clone();
+  return status;
+}
+
+// Peers that have entered `op` learn that this rank cannot, instead of waiting for it.
+Status Communicator::decline(const OpDesc& op, int64_t timeout_ns) {
+  OpDesc nothing = op;
+  nothing.count = nothing.m = nothing.n = nothing.k = 0;
+  Result<Program*> program = program_for(nothing);
+  if (!program.ok()) return std::move(program.status());
+  RunArgs args;
+  args.timeout_ns = timeout_ns;
+  args.decline = true;
+  return run(**program, nothing, std::move(args));
+}
+
+Result<Program*> Communicator::program_for(const OpDesc& op) {
+  if (last_key_ != nullptr && last_key_->op == op) [[likely]] {
+    last_->last_use = seq_;
+    return last_->program.get();
+  }
+  auto found = cache_.find(Key{op});
+  if (found == cache_.end()) {
+    SK_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, plan_for(op));
+    SK_RETURN_IF_ERROR(ensure_workspace(*plan));
+    SK_ASSIGN_OR_RETURN(Plan part, make_plan_part(op, plan->target, rank()));
+    SK_ASSIGN_OR_RETURN(std::unique_ptr<Program> program,
+                        executor_->prepare(std::make_shared<const Plan>(std::move(part))));
+    if (cache_.size() >= kCachedPlansMax) evict_one();
+    found = cache_.emplace(Key{op}, Cached{std::move(program)}).first;
+  }
+  last_key_ = &found->first;
+  last_ = &found->second;
+  last_->last_use = seq_;
+  return last_->program.get();
+}
+
+void Communicator::evict_one() {
+  const auto oldest =
+      std::min_element(cache_.begin(), cache_.end(), [](const auto& a, const auto& b) {
+        return a.second.last_use < b.second.last_use;
+      });
+  if (last_ == &oldest->second) last_key_ = nullptr;
+  cache_.erase(oldest);
+}
+
+Target Communicator::target_for(const OpDesc& op) const {
+  Target target = target_;
+  if (op.kind == OpKind::kAllreduceGemm) {
+    const GemmTiles tiles = backend_.gemm_tiles(op.dtype, op.m, op.n, op.k,
+                                                target.world_size * target.workers);
+    target.tile_m = tiles.tile_m;
+    target.tile_n = tiles.tile_n;
+    target.packed_bytes = tiles.packed_bytes;
+  }
+  return target;
+}
+
+Result<std::shared_ptr<const Plan>> Communicator::plan_for(const OpDesc& op) const {
+  SK_ASSIGN_OR_RETURN(Plan plan, make_plan(op, target_for(op)));
+  SK_RETURN_IF_ERROR(validate(plan));
+  return std::make_shared<const Plan>(std::move(plan));
+}
+
+Status Communicator::ensure_workspace(const Plan& plan) {
+  const uint64_t needed = align_up(workspace_bytes(plan, rank(), 1), kPage);
+  if (needed <= workspace_committed_) return {};
+  const SegmentLayout& layout = endpoint_->layout();
+  const uint64_t room = layout.workspace_bytes_max - backend_.staging_bytes;
+  if (needed > room) {
+    return error(SK_ERR_NO_MEMORY, "{} needs {} bytes of workspace, the machine has {}",
+                 describe(plan.op), needed, room);
+  }
+  const uint64_t start = layout.workspace_offset() + backend_.staging_bytes;
+  SK_RETURN_IF_ERROR(
+      endpoint_->commit(start + workspace_committed_, needed - workspace_committed_));
+  workspace_committed_ = needed;
+  return {};
+}
+
+Status Communicator::agree(OpKind kind, uint64_t bytes, bool able) {
+  OpDesc op;
+  op.kind = kind;
+  op.count = int64_t(bytes);
+  SK_ASSIGN_OR_RETURN(Program * program, program_for(op));
+  RunArgs args;
+  args.timeout_ns = timeout_ns_;
+  args.decline = !able;
+  return run(*program, op, std::move(args));
+}
+
+Result<void*> Communicator::allocate(uint64_t bytes) {
+  Result<void*> memory = heap_->allocate(bytes);
+  Status agreed = agree(OpKind::kAlloc, bytes, memory.ok());
+  if (!memory.ok()) return std::move(memory.status());
+  if (!agreed.ok()) {
+    heap_->free(*memory);
+    return agreed;
+  }
+  return memory;
+}
+
+Status Communicator::free(void* memory) {
+  SK_ASSIGN_OR_RETURN(const uint64_t bytes, heap_->size_of(memory));
+  // Behind the exchange no peer is in a call that could still touch it.
+  SK_RETURN_IF_ERROR(agree(OpKind::kFree, bytes, true));
+  heap_->free(memory);
+  return {};
+}
+
+Status Communicator::register_memory(void* memory, uint64_t bytes) {
+  if (!one_process_) {
+    return error(SK_ERR_UNSUPPORTED,
+                 "memory of another process cannot be mapped afterwards; take it from sk_alloc(), "
+                 "or pass it as it is and it is staged");
+  }
+  SK_RETURN_IF_ERROR(heap_->add_registered(memory, bytes));
+  Status agreed = agree(OpKind::kRegister, bytes, true);
+  if (!agreed.ok()) heap_->remove_registered(memory);
+  return agreed;
+}
+
+Status Communicator::deregister_memory(void* memory) {
+  SK_ASSIGN_OR_RETURN(const uint64_t bytes, heap_->registered_size(memory));
+  SK_RETURN_IF_ERROR(agree(OpKind::kDeregister, bytes, true));
+  heap_->remove_registered(memory);
+  return {};
+}
+
+std::unique_ptr<Packed> Communicator::pack(DType dtype, const void* b, int64_t ldb,
+                                           bool transpose_b, int64_t k, int64_t n) const {
+  const uint64_t bytes =
+      align_up(std::max<uint64_t>(1, backend_.gemm_tiles(dtype, 1, n, k, 1).packed_bytes), 4096);
+  auto* data = static_cast<std::byte*>(std::aligned_alloc(4096, bytes));
+  if (data == nullptr) return nullptr;
+  advise_huge_pages(data, bytes);
+  backend_.pack(dtype, b, ldb, transpose_b, k, n, data);
+  return std::unique_ptr<Packed>(
+      new Packed{dtype, k, n, std::unique_ptr<std::byte, void (*)(void*)>(data, std::free)});
+}
+
+void Communicator::start_trace(uint64_t event_count_max) {
+  trace_ = TraceBuffer{.event_count_max = event_count_max, .dropped = 0, .runs = {}};
+  executor_->set_trace(&trace_);
+}
+
+void Communicator::abort(const std::string& reason) {
+  endpoint_->abort(AbortCause::kAborted, rank(), reason);
+}
+
+}  // namespace sk

@@ -1,0 +1,112 @@
+// A communicator: endpoint, executor, symmetric heap and plan cache of one rank.
+//
+// Every call becomes an op descriptor, the descriptor a plan (cached), the plan a run. One thread at
+// a time, but for abort().
+#ifndef SK_LIB_COMM_COMMUNICATOR_H_
+#define SK_LIB_COMM_COMMUNICATOR_H_
+
+#include <memory>
+#include <unordered_map>
+
+#include "lib/comm/backend.h"
+#include "lib/comm/heap.h"
+#include "sk/comm.h"
+
+namespace sk {
+
+// Weights packed for this CPU.
+struct Packed {
+  DType dtype;
+  int64_t k, n;
+  std::unique_ptr<std::byte, void (*)(void*)> data{nullptr, nullptr};
+};
+
+// The caller's memory of one call. `data` may be null where the op does not use it on this rank.
+struct CallOperand {
+  const void* data = nullptr;
+  uint64_t bytes = 0;
+};
+struct Call {
+  OpDesc op;  // Without the symmetric flags, which execute() finds out.
+  CallOperand in, out, weights;
+  int64_t timeout_ns = 0;  // 0: the communicator's.
+};
+
+class Communicator {
+ public:
+  struct Config {
+    BootstrapConfig bootstrap;
+    int64_t timeout_ns = 0;
+    bool put_only = false;
+    uint32_t workers = 0;  // 0: the cores that fall to this rank.
+    uint64_t heap_bytes_max = 0;
+  };
+  static Result<std::unique_ptr<Communicator>> create(const Config& config, const Backend& backend);
+
+  uint32_t rank() const { return endpoint_->rank(); }
+  uint32_t world_size() const { return endpoint_->world_size(); }
+  sk_comm_info info() const;
+
+  Status execute(const Call& call);
+
+  Result<void*> allocate(uint64_t bytes);
+  Status free(void* memory);
+  Status register_memory(void* memory, uint64_t bytes);
+  Status deregister_memory(void* memory);
+
+  // A plan made and validated for all ranks; nothing is entered.
+  Result<std::shared_ptr<const Plan>> plan_for(const OpDesc& op) const;
+  Target target_for(const OpDesc& op) const;
+  std::unique_ptr<Packed> pack(DType dtype, const void* b, int64_t ldb, bool transpose_b, int64_t k,
+                               int64_t n) const;
+
+  void start_trace(uint64_t event_count_max);
+  void stop_trace() { executor_->set_trace(nullptr); }
+  const TraceBuffer& trace() const { return trace_; }
+
+  void abort(const std::string& reason);
+
+ private:
+  Communicator() = default;
+  struct Cached {
+    std::unique_ptr<Program> program;
+    uint64_t last_use = 0;
+  };
+  struct Key {
+    OpDesc op;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const { return size_t(fingerprint(key.op)); }
+  };
+
+  Result<Program*> program_for(const OpDesc& op);
+  Status ensure_workspace(const Plan& plan);
+  void evict_one();
+  Status run(Program& program, const OpDesc& op, RunArgs args);
+  Status decline(const OpDesc& op, int64_t timeout_ns);
+  // An entry exchange that carries only its descriptor; `able` false tells the peers so.
+  Status agree(OpKind kind, uint64_t bytes, bool able);
+
+  Backend backend_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Heap> heap_;
+  Target target_;
+  int64_t timeout_ns_ = 0;
+  int local_rank_ = 0, local_size_ = 1;
+  bool one_process_ = false;  // All ranks are threads of this process.
+  uint64_t seq_ = 0;
+  std::vector<uint64_t> pair_seq_;  // By peer.
+  uint64_t workspace_committed_ = 0;
+  std::unordered_map<Key, Cached, KeyHash> cache_;
+  const Key* last_key_ = nullptr;
+  Cached* last_ = nullptr;
+  TraceBuffer trace_;
+  Status broken_;  // Set once by an error that ends the communicator.
+};
+
+}  // namespace sk
+
+#endif  // SK_LIB_COMM_COMMUNICATOR_H_

@@ -1,0 +1,91 @@
+#include "lib/comm/heap.h"
+
+#include "lib/plan/plan.h"
+
+namespace sk {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+}  // namespace
+
+Heap::Heap(Endpoint& endpoint) : endpoint_(endpoint) {}
+
+Result<void*> Heap::allocate(uint64_t bytes) {
+  const uint64_t room = endpoint_.layout().heap_bytes_max;
+  if (bytes > room) {
+    return error(SK_ERR_OUT_OF_RANGE, "{} bytes asked for, symmetric_bytes_max is {}", bytes, room);
+  }
+  const uint64_t taken = align_up(bytes, kPage);
+  uint64_t offset = 0;
+  for (const auto& [begin, block] : blocks_) {
+    if (begin - offset >= taken) break;
+    offset = begin + block.taken;
+  }
+  if (offset + taken > room) {
+    return error(SK_ERR_OUT_OF_RANGE,
+                 "{} bytes asked for, {} of symmetric_bytes_max {} are held already", bytes, held_,
+                 room);
+  }
+  SK_RETURN_IF_ERROR(endpoint_.commit(endpoint_.layout().heap_offset() + offset, taken));
+  blocks_[offset] = {bytes, taken};
+  held_ += bytes;
+  return static_cast<void*>(endpoint_.segment() + endpoint_.layout().heap_offset() + offset);
+}
+
+Result<uint64_t> Heap::size_of(const void* memory) const {
+  const uint64_t offset =
+      uint64_t(static_cast<const std::byte*>(memory) - base()) - endpoint_.layout().heap_offset();
+  const auto block = blocks_.find(offset);
+  if (block == blocks_.end()) {
+    return error(SK_ERR_INVALID_ARGUMENT, "memory {} was not returned by sk_alloc() here, or freed",
+                 memory);
+  }
+  return block->second.asked;
+}
+
+void Heap::free(void* memory) {
+  const uint64_t start = endpoint_.layout().heap_offset();
+  const auto block = blocks_.find(uint64_t(static_cast<std::byte*>(memory) - base()) - start);
+  endpoint_.release(start + block->first, block->second.taken);
+  held_ -= block->second.asked;
+  blocks_.erase(block);
+}
+
+Status Heap::add_registered(void* memory, uint64_t bytes) {
+  if (registered_.contains(static_cast<std::byte*>(memory))) {
+    return error(SK_ERR_INVALID_ARGUMENT, "memory {} is registered already", memory);
+  }
+  registered_[static_cast<std::byte*>(memory)] = bytes;
+  return {};
+}
+
+Result<uint64_t> Heap::registered_size(const void* memory) const {
+  const auto found = registered_.find(static_cast<const std::byte*>(memory));
+  if (found == registered_.end()) {
+    return error(SK_ERR_INVALID_ARGUMENT, "memory {} is not registered", memory);
+  }
+  return found->second;
+}
+
+void Heap::remove_registered(void* memory) { registered_.erase(static_cast<std::byte*>(memory)); }
+
+std::optional<Reach> Heap::find(const void* data, uint64_t bytes) const {
+  const auto* address = static_cast<const std::byte*>(data);
+  const uint64_t in_segment = uint64_t(address - base());
+  const uint64_t offset = in_segment - endpoint_.layout().heap_offset();
+  if (offset < endpoint_.layout().heap_bytes_max) {
+    auto block = blocks_.upper_bound(offset);
+    if (block == blocks_.begin()) return std::nullopt;
+    --block;
+    if (offset + bytes > block->first + block->second.asked) return std::nullopt;
+    return Reach{in_segment};
+  }
+  auto found = registered_.upper_bound(address);
+  if (found == registered_.begin()) return std::nullopt;
+  --found;
+  if (address + bytes > found->first + found->second) return std::nullopt;
+  return Reach{in_segment};  // Wraps around; so does the peer's addition.
+}
+
+}  // namespace sk

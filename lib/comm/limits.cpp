@@ -1,0 +1,34 @@
+#include "lib/comm/limits.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace sk {
+
+uint64_t memory_bytes() {
+  return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
+}
+
+uint32_t usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) {
+    return uint32_t(std::max(1l, sysconf(_SC_NPROCESSORS_ONLN)));  // More CPUs than the set holds.
+  }
+  return uint32_t(std::max(1, CPU_COUNT(&set)));
+}
+
+void tune(Target& target) {
+  // One-shot reads world_size inputs in every rank, direct 1 / world_size of each, but one-shot
+  // needs one hand-off less.
+  target.one_shot_bytes = std::max<uint64_t>(512, (16 << 10) / target.world_size);
+}
+
+void advise_huge_pages(std::byte* data, uint64_t bytes) {
+  if (bytes >= (2 << 20)) madvise(data, bytes, MADV_HUGEPAGE);
+}
+
+}  // namespace sk

@@ -1,0 +1,36 @@
+#include "lib/comm/trace.h"
+
+#include <iterator>
+
+#include "lib/plan/task_info.h"
+
+namespace sk {
+namespace {
+
+void append(std::string& out, const char* name, uint32_t rank, const TaskEvent& event,
+            int64_t begin_ns, int64_t end_ns, const std::string& call) {
+  fmt::format_to(std::back_inserter(out),
+                 R"({}{{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},)"
+                 R"("args":{{"task":{},"call":"{}"}}}})",
+                 out.back() == '[' ? "" : ",\n", name, rank, event.queue, double(begin_ns) * 1e-3,
+                 double(end_ns - begin_ns) * 1e-3, event.task, call);
+}
+
+}  // namespace
+
+std::string trace_json(const TraceBuffer& trace, uint32_t rank) {
+  std::string out = "{\"traceEvents\": [";
+  for (const TraceBuffer::Run& run : trace.runs) {
+    const std::string call = describe(run.op);
+    for (const TaskEvent& event : run.events) {
+      if (event.start_ns - event.wait_ns > 1000) {
+        append(out, "wait", rank, event, event.wait_ns, event.start_ns, call);
+      }
+      append(out, task_name(event.op), rank, event, event.start_ns, event.end_ns, call);
+    }
+  }
+  fmt::format_to(std::back_inserter(out), "],\n\"dropped\": {}}}", trace.dropped);
+  return out;
+}
+
+}  // namespace sk
