@@ -4,8 +4,9 @@
 # A rank's program or another language loads libsk.so.MAJOR; the ABI changes only with MAJOR.
 include(CMakePackageConfigHelpers)
 
-# The objects of sk_api whole, for nothing inside the library calls it; of the rooms, what it uses.
-add_library(sk SHARED $<TARGET_OBJECTS:sk_api>)
+# The shells' objects whole, for nothing inside the library calls them; of the rooms, what they use.
+add_library(sk SHARED $<TARGET_OBJECTS:sk_api> $<TARGET_OBJECTS:sk_api_exec>
+  $<TARGET_OBJECTS:sk_api_status>)
 add_library(sk::sk ALIAS sk)
 set_target_properties(sk PROPERTIES
   VERSION ${PROJECT_VERSION}

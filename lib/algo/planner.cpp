@@ -9,6 +9,10 @@ namespace {
 
 Result<Plan> make(const OpDesc& op, const Target& target, algo::Ranks ranks) {
   switch (op.kind) {
+    case OpKind::kAlloc:
+    case OpKind::kFree:
+    case OpKind::kRegister:
+    case OpKind::kDeregister:
     case OpKind::kBarrier:
       return algo::plan_barrier(op, target, ranks);
     case OpKind::kAllreduce:

@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "lib/base/status.h"
@@ -25,6 +26,30 @@ sk_status guard(Body&& body) noexcept {
     return report(Status(SK_ERR_INTERNAL, thrown.what()));
   }
 }
+
+// SK_ERR_FORKED in a child of a process that had called sk_init() before it forked.
+Status check_not_forked();
+// Lets later children be recognised. Called by sk_init().
+Status watch_forks();
+
+// guard(), for whatever does not survive a fork.
+template <typename Body>
+sk_status guarded(Body&& body) noexcept {
+  return guard([&]() -> Status {
+    SK_RETURN_IF_ERROR(check_not_forked());
+    return body();
+  });
+}
+
+template <typename T>
+Status require(const char* name, const T* pointer) {
+  if (pointer != nullptr) [[likely]]
+    return {};
+  return error(SK_ERR_INVALID_ARGUMENT, "{} is null", name);
+}
+
+// The two-call pattern: copies `text` and its NUL as far as it fits.
+Status copy_out(const std::string& text, char* buffer, size_t capacity, size_t* out_size);
 
 }  // namespace sk::api
 

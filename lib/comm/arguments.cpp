@@ -187,8 +187,7 @@ Result<Call> broadcast_call(World world, const void* in, void* out, int64_t coun
   // Whether the root works in place is the root's own business: its output is its input then, and
   // the plan of all ranks is the same. The root's copy onto itself is a no-op of the copy kernel.
   if (is_root && in != out) {
-    SK_RETURN_IF_ERROR(
-        check::apart("in", in, call.in.bytes, "out", out, call.out.bytes));
+    SK_RETURN_IF_ERROR(check::apart("in", in, call.in.bytes, "out", out, call.out.bytes));
   }
   return call;
 }

@@ -35,8 +35,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Config& config,
 
   std::unique_ptr<Communicator> comm(new Communicator());
   comm->backend_ = backend;
-  SK_ASSIGN_OR_RETURN(comm->endpoint_, backend.connect(*bootstrap, layout, config.timeout_ns,
-                                                       config.put_only));
+  SK_ASSIGN_OR_RETURN(comm->endpoint_,
+                      backend.connect(*bootstrap, layout, config.timeout_ns, config.put_only));
   SK_RETURN_IF_ERROR(comm->endpoint_->commit(layout.workspace_offset(), backend.staging_bytes));
   comm->timeout_ns_ = config.timeout_ns;
   comm->local_rank_ = bootstrap->local_rank();
@@ -100,7 +100,8 @@ Status Communicator::execute(const Call& call) {
 }
 
 Status Communicator::run(Program& program, const OpDesc& op, RunArgs args) {
-  if (!broken_.ok()) [[unlikely]] return broken_.clone();
+  if (!broken_.ok()) [[unlikely]]
+    return broken_.clone();
   if (is_pair(op)) {
     const int32_t me = int32_t(rank());
     args.lane = kPairLane;
@@ -109,7 +110,8 @@ Status Communicator::run(Program& program, const OpDesc& op, RunArgs args) {
     args.seq = ++seq_;
   }
   Status status = program.run(args);
-  if (ends_communicator(status.code())) [[unlikely]] broken_ = status.clone();
+  if (ends_communicator(status.code())) [[unlikely]]
+    broken_ = status.clone();
   return status;
 }
 
@@ -147,10 +149,9 @@ Result<Program*> Communicator::program_for(const OpDesc& op) {
 }
 
 void Communicator::evict_one() {
-  const auto oldest =
-      std::min_element(cache_.begin(), cache_.end(), [](const auto& a, const auto& b) {
-        return a.second.last_use < b.second.last_use;
-      });
+  const auto oldest = std::min_element(
+      cache_.begin(), cache_.end(),
+      [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
   if (last_ == &oldest->second) last_key_ = nullptr;
   cache_.erase(oldest);
 }
@@ -158,8 +159,8 @@ void Communicator::evict_one() {
 Target Communicator::target_for(const OpDesc& op) const {
   Target target = target_;
   if (op.kind == OpKind::kAllreduceGemm) {
-    const GemmTiles tiles = backend_.gemm_tiles(op.dtype, op.m, op.n, op.k,
-                                                target.world_size * target.workers);
+    const GemmTiles tiles =
+        backend_.gemm_tiles(op.dtype, op.m, op.n, op.k, target.world_size * target.workers);
     target.tile_m = tiles.tile_m;
     target.tile_n = tiles.tile_n;
     target.packed_bytes = tiles.packed_bytes;
@@ -205,7 +206,7 @@ Result<void*> Communicator::allocate(uint64_t bytes) {
   Status agreed = agree(OpKind::kAlloc, bytes, memory.ok());
   if (!memory.ok()) return std::move(memory.status());
   if (!agreed.ok()) {
-    heap_->free(*memory);
+    SK_RETURN_IF_ERROR(heap_->free(*memory));
     return agreed;
   }
   return memory;
@@ -215,8 +216,7 @@ Status Communicator::free(void* memory) {
   SK_ASSIGN_OR_RETURN(const uint64_t bytes, heap_->size_of(memory));
   // Behind the exchange no peer is in a call that could still touch it.
   SK_RETURN_IF_ERROR(agree(OpKind::kFree, bytes, true));
-  heap_->free(memory);
-  return {};
+  return heap_->free(memory);
 }
 
 Status Communicator::register_memory(void* memory, uint64_t bytes) {

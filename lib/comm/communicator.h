@@ -1,7 +1,7 @@
 // A communicator: endpoint, executor, symmetric heap and plan cache of one rank.
 //
-// Every call becomes an op descriptor, the descriptor a plan (cached), the plan a run. One thread at
-// a time, but for abort().
+// Every call becomes an op descriptor, the descriptor a plan (cached), the plan a run. One thread
+// at a time, but for abort().
 #ifndef SK_LIB_COMM_COMMUNICATOR_H_
 #define SK_LIB_COMM_COMMUNICATOR_H_
 

@@ -241,7 +241,8 @@ Result<Call> plan_call(World world, const OpDesc& op, const void* in, const Pack
       a.strides[1] = c.strides[1] = 1;
       return allreduce_gemm_call(&a, nullptr, weights, &c, 0, options);
     }
-    default: return barrier_call(options);
+    default:
+      return barrier_call(options);
   }
 }
 

@@ -44,12 +44,14 @@ Result<uint64_t> Heap::size_of(const void* memory) const {
   return block->second.asked;
 }
 
-void Heap::free(void* memory) {
+Status Heap::free(void* memory) {
   const uint64_t start = endpoint_.layout().heap_offset();
   const auto block = blocks_.find(uint64_t(static_cast<std::byte*>(memory) - base()) - start);
-  endpoint_.release(start + block->first, block->second.taken);
-  held_ -= block->second.asked;
+  const Block gone = block->second;
+  const uint64_t offset = start + block->first;
+  held_ -= gone.asked;
   blocks_.erase(block);
+  return endpoint_.release(offset, gone.taken);
 }
 
 Status Heap::add_registered(void* memory, uint64_t bytes) {

@@ -24,7 +24,7 @@ class Heap {
   Result<void*> allocate(uint64_t bytes);
   // The bytes asked for, or an error when `memory` is not the start of an allocation.
   Result<uint64_t> size_of(const void* memory) const;
-  void free(void* memory);
+  Status free(void* memory);
 
   // Memory of the caller's that peers reach through the same address space.
   Status add_registered(void* memory, uint64_t bytes);
@@ -43,7 +43,7 @@ class Heap {
   const std::byte* base() const { return endpoint_.segment(); }
 
   Endpoint& endpoint_;
-  std::map<uint64_t, Block> blocks_;            // By offset in the heap.
+  std::map<uint64_t, Block> blocks_;                 // By offset in the heap.
   std::map<const std::byte*, uint64_t> registered_;  // Bytes by address.
   uint64_t held_ = 0;
 };

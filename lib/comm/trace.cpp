@@ -1,13 +1,14 @@
 #include "lib/comm/trace.h"
 
 #include <iterator>
+#include <string_view>
 
 #include "lib/plan/task_info.h"
 
 namespace sk {
 namespace {
 
-void append(std::string& out, const char* name, uint32_t rank, const TaskEvent& event,
+void append(std::string& out, std::string_view name, uint32_t rank, const TaskEvent& event,
             int64_t begin_ns, int64_t end_ns, const std::string& call) {
   fmt::format_to(std::back_inserter(out),
                  R"({}{{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},)"
@@ -26,7 +27,7 @@ std::string trace_json(const TraceBuffer& trace, uint32_t rank) {
       if (event.start_ns - event.wait_ns > 1000) {
         append(out, "wait", rank, event, event.wait_ns, event.start_ns, call);
       }
-      append(out, task_name(event.op), rank, event, event.start_ns, event.end_ns, call);
+      append(out, task_op_name(event.op), rank, event, event.start_ns, event.end_ns, call);
     }
   }
   fmt::format_to(std::back_inserter(out), "],\n\"dropped\": {}}}", trace.dropped);

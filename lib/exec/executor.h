@@ -51,6 +51,7 @@ struct RunArgs {
   EntryLane lane = kCollectiveLane;
   uint64_t seq = 0;        // Of the lane, from 1.
   int64_t timeout_ns = 0;  // Longest single wait.
+  bool decline = false;    // Enters only to say that this rank cannot take part (no memory).
 };
 
 struct TaskEvent {

@@ -54,6 +54,14 @@ const char* op_kind_name(OpKind kind) {
       return "send_recv";
     case OpKind::kAllreduceGemm:
       return "allreduce_gemm";
+    case OpKind::kAlloc:
+      return "alloc";
+    case OpKind::kFree:
+      return "free";
+    case OpKind::kRegister:
+      return "register";
+    case OpKind::kDeregister:
+      return "deregister";
   }
   return "?";
 }
@@ -113,12 +121,15 @@ namespace {
 std::string shape_of(const OpDesc& op) {
   const char* dtype = dtype_name(op.dtype);
   switch (op.kind) {
-    case OpKind::kBarrier: return "";
+    case OpKind::kBarrier:
+      return "";
     case OpKind::kAllreduce:
     case OpKind::kReduceScatter:
       return fmt::format("{}, {}, {}", dtype, redop_name(op.redop), op.count);
-    case OpKind::kAllgather: return fmt::format("{}, {}", dtype, op.count);
-    case OpKind::kBroadcast: return fmt::format("{}, {}, root {}", dtype, op.count, op.root);
+    case OpKind::kAllgather:
+      return fmt::format("{}, {}", dtype, op.count);
+    case OpKind::kBroadcast:
+      return fmt::format("{}, {}, root {}", dtype, op.count, op.root);
     case OpKind::kSendRecv:
       return fmt::format("{}, {}, {} to {}", dtype, op.count, op.root, op.peer);
     case OpKind::kAllreduceGemm:
@@ -127,7 +138,8 @@ std::string shape_of(const OpDesc& op) {
     case OpKind::kAlloc:
     case OpKind::kFree:
     case OpKind::kRegister:
-    case OpKind::kDeregister: return fmt::format("{} bytes", op.count);
+    case OpKind::kDeregister:
+      return fmt::format("{} bytes", op.count);
   }
   return "?";
 }

@@ -36,7 +36,12 @@ Status CpuProgram::run(const RunArgs& args) {
   if (count == 1) {
     run_worker(0);
   } else {
-    shared_.workers.run(count, [this](uint32_t worker) { run_worker(worker); });
+    shared_.workers.run(
+        count,
+        [](void* program, uint32_t worker) {
+          static_cast<CpuProgram*>(program)->run_worker(worker);
+        },
+        this);
     Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
     // The others' own waits are bounded; this one only ends with them.
     while (!shared_.workers.finished()) {

@@ -16,17 +16,18 @@ Workers::~Workers() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Workers::run(uint32_t active, const std::function<void(uint32_t)>& body) {
+void Workers::run(uint32_t active, Body body, void* object) {
   while (threads_.size() + 1 < active) {
     const uint32_t worker = uint32_t(threads_.size()) + 1;
     threads_.emplace_back([this, worker] { loop(worker); });
   }
-  body_ = &body;
+  body_ = body;
+  object_ = object;
   active_ = active;
   running_.store(uint32_t(threads_.size()), std::memory_order_relaxed);
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();
-  body(0);
+  body(object, 0);
 }
 
 void Workers::loop(uint32_t worker) {
@@ -36,7 +37,7 @@ void Workers::loop(uint32_t worker) {
     round_.wait(seen, std::memory_order_acquire);
     seen = round_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
-    if (worker < active_) (*body_)(worker);
+    if (worker < active_) body_(object_, worker);
     running_.fetch_sub(1, std::memory_order_release);
   }
 }

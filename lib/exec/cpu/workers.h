@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <thread>
 #include <vector>
 
@@ -21,9 +20,11 @@ class Workers {
 
   uint32_t count() const { return count_; }
 
-  // Runs body(1..active-1) on the threads and body(0) here. The caller's body(0) must wait for
-  // finished() itself, as it alone may look after the peers meanwhile.
-  void run(uint32_t active, const std::function<void(uint32_t)>& body);
+  // Starts body(object, 1..active-1) on the threads and runs body(object, 0) here; returns when the
+  // latter does. The caller waits for finished() itself, as it alone may look after the peers
+  // meanwhile.
+  using Body = void (*)(void* object, uint32_t worker);
+  void run(uint32_t active, Body body, void* object);
   bool finished() const { return running_.load(std::memory_order_acquire) == 0; }
 
  private:
@@ -31,7 +32,8 @@ class Workers {
 
   uint32_t count_;
   std::vector<std::thread> threads_;
-  const std::function<void(uint32_t)>* body_ = nullptr;
+  Body body_ = nullptr;
+  void* object_ = nullptr;
   uint32_t active_ = 0;
   std::atomic<uint32_t> round_{0};  // Grows by one per run; threads sleep on it.
   std::atomic<uint32_t> running_{0};

@@ -1,0 +1,34 @@
+// The one file that names concrete transports and executors.
+#include "lib/api/objects.h"
+#include "lib/exec/cpu/executor.h"
+#include "transport/shm/shm.h"
+
+namespace sk::api {
+namespace {
+
+Backend make_cpu_backend() {
+  Backend backend;
+  backend.connect = [](Bootstrap& bootstrap, const SegmentLayout& layout, int64_t timeout_ns,
+                       bool put_only) {
+    return connect_shm(bootstrap, layout, {.timeout_ns = timeout_ns, .hide_mapped = put_only});
+  };
+  backend.make_executor = [](Endpoint& endpoint, Ledger& ledger, uint32_t workers, bool shared) {
+    return cpu::make_cpu_executor(endpoint, ledger, {.workers = workers, .shared_cores = shared});
+  };
+  backend.staging_bytes = cpu::staging_bytes();
+  backend.gemm_tiles = [](DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts) {
+    const cpu::GemmTarget target = cpu::gemm_target(dtype, m, n, k, parts);
+    return GemmTiles{target.tile_m, target.tile_n, target.packed_bytes};
+  };
+  backend.pack = cpu::pack_weights;
+  return backend;
+}
+
+}  // namespace
+
+const Backend& cpu_backend() {
+  static const Backend backend = make_cpu_backend();
+  return backend;
+}
+
+}  // namespace sk::api

@@ -1,0 +1,88 @@
+#include "lib/api/objects.h"
+#include "lib/comm/arguments.h"
+#include "lib/comm/trace.h"
+#include "sk/comm.h"
+#include "sk/trace.h"
+
+using namespace sk;       // NOLINT(google-build-using-namespace): the shell speaks of nothing else.
+using namespace sk::api;  // NOLINT(google-build-using-namespace)
+
+sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
+                         sk_comm** out_comm) noexcept {
+  return guarded([&]() -> Status {
+    SK_RETURN_IF_ERROR(require("out_comm", out_comm));
+    SK_ASSIGN_OR_RETURN(const auto owner, contexts().pin(context));
+    SK_ASSIGN_OR_RETURN(Communicator::Config checked, comm_config(config));
+    SK_ASSIGN_OR_RETURN(auto made, Communicator::create(checked, cpu_backend()));
+    SK_ASSIGN_OR_RETURN(void* handle, comms().add(std::make_unique<Comm>(*owner, std::move(made))));
+    *out_comm = static_cast<sk_comm*>(handle);
+    return {};
+  });
+}
+
+sk_status sk_comm_free(sk_comm* comm) noexcept {
+  return guarded([&]() -> Status { return std::move(comms().remove(comm).status()); });
+}
+
+sk_status sk_comm_abort(sk_comm* comm, const char* reason) noexcept {
+  return guarded([&]() -> Status {
+    SK_ASSIGN_OR_RETURN(const auto use, comms().pin(comm));
+    use->communicator->abort(reason == nullptr ? "" : std::string(reason).substr(0, 199));
+    return {};
+  });
+}
+
+sk_status sk_comm_query(const sk_comm* comm, sk_comm_info* info) noexcept {
+  return with_comm(comm, [&](Communicator& communicator) -> Status {
+    SK_RETURN_IF_ERROR(require("info", info));
+    return write_struct("sk_comm_info", communicator.info(), info);
+  });
+}
+
+sk_status sk_alloc(sk_comm* comm, uint64_t bytes, void** out) noexcept {
+  return with_comm(comm, [&](Communicator& communicator) -> Status {
+    SK_RETURN_IF_ERROR(require("out", out));
+    if (bytes == 0) return error(SK_ERR_INVALID_ARGUMENT, "bytes is 0, it must be at least 1");
+    SK_ASSIGN_OR_RETURN(*out, communicator.allocate(bytes));
+    return {};
+  });
+}
+
+sk_status sk_free(sk_comm* comm, void* memory) noexcept {
+  return with_comm(comm, [&](Communicator& communicator) { return communicator.free(memory); });
+}
+
+sk_status sk_register(sk_comm* comm, void* memory, uint64_t bytes) noexcept {
+  return with_comm(comm, [&](Communicator& communicator) -> Status {
+    SK_RETURN_IF_ERROR(require("memory", memory));
+    if (bytes == 0) return error(SK_ERR_INVALID_ARGUMENT, "bytes is 0, it must be at least 1");
+    return communicator.register_memory(memory, bytes);
+  });
+}
+
+sk_status sk_deregister(sk_comm* comm, void* memory) noexcept {
+  return with_comm(
+      comm, [&](Communicator& communicator) { return communicator.deregister_memory(memory); });
+}
+
+sk_status sk_trace_start(sk_comm* comm, uint64_t event_count_max) noexcept {
+  return with_comm(comm, [&](Communicator& communicator) -> Status {
+    communicator.start_trace(event_count_max == 0 ? 65'536 : event_count_max);
+    return {};
+  });
+}
+
+sk_status sk_trace_stop(sk_comm* comm) noexcept {
+  return with_comm(comm, [&](Communicator& communicator) -> Status {
+    communicator.stop_trace();
+    return {};
+  });
+}
+
+sk_status sk_trace_dump(const sk_comm* comm, char* buffer, size_t capacity,
+                        size_t* out_size) noexcept {
+  return with_comm(comm, [&](Communicator& communicator) {
+    return copy_out(trace_json(communicator.trace(), communicator.rank()), buffer, capacity,
+                    out_size);
+  });
+}

@@ -1,0 +1,100 @@
+#include "lib/api/objects.h"
+#include "lib/comm/arguments.h"
+#include "sk/op.h"
+
+using namespace sk;       // NOLINT(google-build-using-namespace): the shell speaks of nothing else.
+using namespace sk::api;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+World world_of(const Communicator& comm) {
+  return {int32_t(comm.rank()), int32_t(comm.world_size())};
+}
+
+// `make` turns the arguments into a Call.
+template <typename Make>
+sk_status execute(sk_comm* comm, const Make& make) noexcept {
+  return with_comm(comm, [&](Communicator& communicator) -> Status {
+    SK_ASSIGN_OR_RETURN(const Call call, make(world_of(communicator)));
+    return communicator.execute(call);
+  });
+}
+
+}  // namespace
+
+sk_status sk_allreduce(sk_comm* comm, const void* in, void* out, int64_t count, int32_t dtype,
+                       int32_t op, const sk_run_options* options) noexcept {
+  return execute(
+      comm, [&](World world) { return allreduce_call(world, in, out, count, dtype, op, options); });
+}
+
+sk_status sk_allgather(sk_comm* comm, const void* in, void* out, int64_t count, int32_t dtype,
+                       const sk_run_options* options) noexcept {
+  return execute(
+      comm, [&](World world) { return allgather_call(world, in, out, count, dtype, options); });
+}
+
+sk_status sk_reduce_scatter(sk_comm* comm, const void* in, void* out, int64_t count, int32_t dtype,
+                            int32_t op, const sk_run_options* options) noexcept {
+  return execute(comm, [&](World world) {
+    return reduce_scatter_call(world, in, out, count, dtype, op, options);
+  });
+}
+
+sk_status sk_broadcast(sk_comm* comm, const void* in, void* out, int64_t count, int32_t dtype,
+                       int32_t root, const sk_run_options* options) noexcept {
+  return execute(comm, [&](World world) {
+    return broadcast_call(world, in, out, count, dtype, root, options);
+  });
+}
+
+sk_status sk_barrier(sk_comm* comm, const sk_run_options* options) noexcept {
+  return execute(comm, [&](World) { return barrier_call(options); });
+}
+
+sk_status sk_send(sk_comm* comm, const void* in, int64_t count, int32_t dtype, int32_t peer,
+                  const sk_run_options* options) noexcept {
+  return execute(comm,
+                 [&](World world) { return send_call(world, in, count, dtype, peer, options); });
+}
+
+sk_status sk_recv(sk_comm* comm, void* out, int64_t count, int32_t dtype, int32_t peer,
+                  const sk_run_options* options) noexcept {
+  return execute(comm,
+                 [&](World world) { return recv_call(world, out, count, dtype, peer, options); });
+}
+
+sk_status sk_pack(sk_comm* comm, const sk_tensor* b, uint32_t flags,
+                  sk_packed** out_packed) noexcept {
+  return guarded([&]() -> Status {
+    SK_RETURN_IF_ERROR(require("out_packed", out_packed));
+    SK_ASSIGN_OR_RETURN(const auto use, comms().pin(comm));
+    SK_ASSIGN_OR_RETURN(const PackArgs args, pack_args(b, flags));
+    auto packed =
+        use->communicator->pack(args.dtype, args.b, args.ldb, args.transpose_b, args.k, args.n);
+    if (packed == nullptr) {
+      return error(SK_ERR_NO_MEMORY, "no memory to pack b of {} x {}", args.k, args.n);
+    }
+    SK_ASSIGN_OR_RETURN(void* handle, packed_weights().add(std::move(packed)));
+    *out_packed = static_cast<sk_packed*>(handle);
+    return {};
+  });
+}
+
+sk_status sk_packed_free(sk_packed* packed) noexcept {
+  return guarded([&]() -> Status { return std::move(packed_weights().remove(packed).status()); });
+}
+
+sk_status sk_allreduce_gemm(sk_comm* comm, const sk_tensor* a, const sk_tensor* b,
+                            const sk_packed* packed, sk_tensor* c, uint32_t flags,
+                            const sk_run_options* options) noexcept {
+  if (packed == nullptr) {
+    return execute(comm,
+                   [&](World) { return allreduce_gemm_call(a, b, nullptr, c, flags, options); });
+  }
+  return with_comm(comm, [&](Communicator& communicator) -> Status {
+    SK_ASSIGN_OR_RETURN(const auto weights, packed_weights().pin(packed));
+    SK_ASSIGN_OR_RETURN(const Call call, allreduce_gemm_call(a, b, &*weights, c, flags, options));
+    return communicator.execute(call);
+  });
+}

@@ -1,0 +1,209 @@
+#include "tests/multi/oracle.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace sk::testing_support {
+namespace {
+
+float widen_half(uint16_t bits) {
+  const int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
+  const float sign = bits & 0x8000 ? -1.0f : 1.0f;
+  if (exponent == 31) return mantissa ? NAN : sign * INFINITY;
+  return sign * (exponent == 0 ? std::ldexp(float(mantissa), -24)
+                               : std::ldexp(float(1024 + mantissa), exponent - 25));
+}
+
+// Only for values that f16 holds exactly.
+uint16_t narrow_half(double value) {
+  for (uint32_t bits = 0; value != 0 && bits < 0x7c00; ++bits) {
+    if (widen_half(uint16_t(bits)) == std::fabs(value)) {
+      return uint16_t(bits | (value < 0 ? 0x8000 : 0));
+    }
+  }
+  return 0;
+}
+
+template <typename T>
+T get(const void* data, int64_t index) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(data) + index * int64_t(sizeof(T)), sizeof(T));
+  return value;
+}
+template <typename T>
+void put(void* data, int64_t index, T value) {
+  std::memcpy(static_cast<char*>(data) + index * int64_t(sizeof(T)), &value, sizeof(T));
+}
+
+double reduce(int32_t op, const std::vector<double>& values) {
+  double result = values[0];
+  for (size_t i = 1; i < values.size(); ++i) {
+    switch (op) {
+      case SK_SUM:
+      case SK_AVG:
+        result += values[i];
+        break;
+      case SK_PROD:
+        result *= values[i];
+        break;
+      case SK_MIN:
+        result = std::min(result, values[i]);
+        break;
+      default:
+        result = std::max(result, values[i]);
+    }
+  }
+  return op == SK_AVG ? result / double(values.size()) : result;
+}
+
+}  // namespace
+
+size_t size_of(int32_t dtype) {
+  return dtype == SK_F32 || dtype == SK_I32 ? 4 : dtype == SK_BF16 || dtype == SK_F16 ? 2 : 8;
+}
+
+double load(const void* data, int64_t i, int32_t dtype) {
+  switch (dtype) {
+    case SK_F32:
+      return get<float>(data, i);
+    case SK_F64:
+      return get<double>(data, i);
+    case SK_BF16:
+      return std::bit_cast<float>(uint32_t(get<uint16_t>(data, i)) << 16);
+    case SK_F16:
+      return widen_half(get<uint16_t>(data, i));
+    case SK_I32:
+      return get<int32_t>(data, i);
+    default:
+      return double(get<int64_t>(data, i));
+  }
+}
+
+void store(void* data, int64_t i, int32_t dtype, double value) {
+  switch (dtype) {
+    case SK_F32:
+      return put(data, i, float(value));
+    case SK_F64:
+      return put(data, i, value);
+    case SK_BF16:
+      return put(data, i, uint16_t(std::bit_cast<uint32_t>(float(value)) >> 16));
+    case SK_F16:
+      return put(data, i, narrow_half(value));
+    case SK_I32:
+      return put(data, i, int32_t(value));
+    default:
+      return put(data, i, int64_t(value));
+  }
+}
+
+void fill(void* data, int64_t count, int32_t dtype, int32_t op, uint64_t seed) {
+  uint16_t table[7];
+  for (int v = -3; v <= 3; ++v) table[v + 3] = narrow_half(v);
+  for (int64_t i = 0; i < count; ++i) {
+    uint64_t z = seed * 0x9e3779b97f4a7c15u + uint64_t(i) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 29)) * 0x94d049bb133111ebu;
+    z ^= z >> 32;
+    // Products only of 1, -1 and few 2s: 2^16 is exact everywhere but in f16, so no 2s there.
+    const int value = op == SK_PROD ? (z % 8 == 0 && dtype != SK_F16 ? 2
+                                       : z % 2                       ? 1
+                                                                     : -1)
+                                    : int(z % 7) - 3;
+    if (dtype == SK_F16) {
+      put(data, i, table[value + 3]);
+    } else {
+      store(data, i, dtype, value);
+    }
+  }
+}
+
+int64_t in_count(const Case& c, int ranks) {
+  if (c.kind == SK_OP_ALLREDUCE_GEMM) return c.m * c.k;
+  return c.kind == SK_OP_REDUCE_SCATTER ? c.count * ranks : c.count;
+}
+
+int64_t out_count(const Case& c, int ranks) {
+  if (c.kind == SK_OP_ALLREDUCE_GEMM) return c.m * c.n;
+  return c.kind == SK_OP_ALLGATHER ? c.count * ranks : c.count;
+}
+
+std::vector<double> expected(const Case& c, int rank, const std::vector<std::vector<char>>& inputs,
+                             const std::vector<std::vector<char>>& weights) {
+  const int ranks = int(inputs.size());
+  std::vector<double> out(size_t(out_count(c, ranks)));
+  const auto in = [&](int r, int64_t i) { return load(inputs[size_t(r)].data(), i, c.dtype); };
+  for (int64_t i = 0; i < int64_t(out.size()); ++i) {
+    std::vector<double> values;
+    switch (c.kind) {
+      case SK_OP_ALLREDUCE:
+        for (int r = 0; r < ranks; ++r) values.push_back(in(r, i));
+        out[size_t(i)] = reduce(c.op, values);
+        break;
+      case SK_OP_REDUCE_SCATTER:
+        for (int r = 0; r < ranks; ++r) values.push_back(in(r, rank * c.count + i));
+        out[size_t(i)] = reduce(c.op, values);
+        break;
+      case SK_OP_ALLGATHER:
+        out[size_t(i)] = in(int(i / c.count), i % c.count);
+        break;
+      case SK_OP_BROADCAST:
+        out[size_t(i)] = in(c.root, i);
+        break;
+      case SK_OP_ALLREDUCE_GEMM: {
+        const int64_t row = i / c.n, col = i % c.n;
+        double sum = 0;
+        for (int r = 0; r < ranks; ++r) {
+          for (int64_t p = 0; p < c.k; ++p) {
+            sum += in(r, c.transpose_a ? p * c.m + row : row * c.k + p) *
+                   load(weights[size_t(r)].data(), c.transpose_b ? col * c.k + p : p * c.n + col,
+                        c.dtype);
+          }
+        }
+        out[size_t(i)] = sum;
+        break;
+      }
+      default:
+        break;
+    }
+  }
+  return out;
+}
+
+Case random_case(std::mt19937_64& random, int ranks) {
+  const auto upto = [&](int64_t n) { return int64_t(random() % uint64_t(n + 1)); };
+  Case c;
+  const int32_t kinds[] = {SK_OP_ALLREDUCE, SK_OP_ALLGATHER, SK_OP_REDUCE_SCATTER, SK_OP_BROADCAST,
+                           SK_OP_ALLREDUCE_GEMM};
+  c.kind = kinds[upto(4)];
+  c.seed = uint32_t(random());
+  c.symmetric = upto(1) == 1;
+  c.in_place = upto(2) == 0;
+  if (c.kind == SK_OP_ALLREDUCE_GEMM) {
+    const int32_t floats[] = {SK_F32, SK_F64, SK_BF16, SK_F16};
+    c.dtype = floats[upto(3)];
+    // |A * B| <= 9, so sums of 16 ranks over k stay exact in f32; in bf16 and f16 only f32 output
+    // is.
+    c.out_dtype = c.dtype == SK_BF16 || c.dtype == SK_F16 ? SK_F32 : c.dtype;
+    c.m = 1 + upto(90);
+    c.n = 1 + upto(150);
+    c.k = upto(70);
+    c.packed = upto(1) == 1;
+    c.transpose_a = upto(3) == 0;
+    c.transpose_b = upto(3) == 0;
+    c.in_place = false;
+    return c;
+  }
+  c.dtype = int32_t(SK_F32 + upto(5));
+  c.op = int32_t(SK_SUM + upto(3));
+  // An average is exact where the number of ranks is a power of two.
+  if (c.dtype <= SK_F16 && (ranks & (ranks - 1)) == 0 && upto(4) == 0) c.op = SK_AVG;
+  // The average of sums up to 48 by 16 needs 10 bits: bf16 has 8.
+  if (c.dtype == SK_BF16 && c.op == SK_AVG && ranks > 4) c.op = SK_SUM;
+  const int64_t scales[] = {3, 70, 1000, 20000, 150000};
+  c.count = upto(scales[upto(4)]) / ranks;
+  c.root = int32_t(upto(ranks - 1));
+  return c;
+}
+
+}  // namespace sk::testing_support

@@ -1,0 +1,42 @@
+// An oracle for the C ABI that shares no code with the library: every result in fp64 or 64-bit
+// integers from the inputs of all ranks.
+#ifndef SK_TESTS_MULTI_ORACLE_H_
+#define SK_TESTS_MULTI_ORACLE_H_
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "sk.h"
+
+namespace sk::testing_support {
+
+struct Case {
+  int32_t kind = SK_OP_ALLREDUCE;
+  int32_t dtype = SK_F32, out_dtype = SK_F32, op = SK_SUM;
+  int32_t root = 0;
+  int64_t count = 0, m = 0, n = 0, k = 0;
+  bool symmetric = false, in_place = false, packed = false, transpose_a = false,
+       transpose_b = false;
+  uint32_t seed = 0;
+};
+
+size_t size_of(int32_t dtype);
+double load(const void* data, int64_t index, int32_t dtype);
+void store(void* data, int64_t index, int32_t dtype, double value);
+
+// Small integers, exact in every type, and so few bits that sums and products of 16 ranks are too.
+void fill(void* data, int64_t count, int32_t dtype, int32_t op, uint64_t seed);
+
+// out[i] of rank `rank`, from inputs[r] of every rank r (inputs[0] is A for the GEMM, weights B).
+std::vector<double> expected(const Case& c, int rank, const std::vector<std::vector<char>>& inputs,
+                             const std::vector<std::vector<char>>& weights);
+
+int64_t in_count(const Case& c, int ranks);
+int64_t out_count(const Case& c, int ranks);
+
+Case random_case(std::mt19937_64& random, int ranks);
+
+}  // namespace sk::testing_support
+
+#endif  // SK_TESTS_MULTI_ORACLE_H_
