@@ -229,7 +229,10 @@ Result<Stream> task_result(const Plan& plan, const Where& where,
       return pack_result(job);
     case TaskOp::kGemm:
       return gemm_result(job);
-    default:  // Copies and puts.
+    default:  // Copies and puts: row by row.
+      if (!has_shape(job.regions()[1], job.regions()[0].rows, job.regions()[0].row_bytes)) {
+        return refuse('e', "{}: its regions have different shapes", where);
+      }
       return inputs.empty() ? Stream() : inputs[0].content;
   }
 }

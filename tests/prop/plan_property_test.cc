@@ -1,0 +1,81 @@
+// Every planner, on random operations: its plan is valid, comes back from its text, is made of the
+// parts that ranks plan alone, and computes exactly what the op says, in whatever order the
+// reference executor runs it. SK_SEED=N replays one seed; SK_CASES=N runs more.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "lib/algo/planner.h"
+#include "lib/plan/text.h"
+#include "lib/plan/validate.h"
+#include "tests/support/worlds.h"
+
+namespace sk {
+namespace {
+
+using namespace testing_support;
+
+uint64_t from_env(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+class Planners : public testing::Test {
+ protected:
+  template <typename Body>
+  void for_cases(uint64_t count, const Body& body) {
+    const uint64_t only = from_env("SK_SEED", 0);
+    const uint64_t first = only ? only : 1, last = only ? only : from_env("SK_CASES", count);
+    for (uint64_t seed = first; seed <= last && !HasFatalFailure(); ++seed) {
+      std::mt19937_64 random(seed);
+      const Case c = random_case(random);
+      SCOPED_TRACE(fmt::format("SK_SEED={}: {}", seed, describe(c)));
+      Result<Plan> plan = make_plan(c.op, c.target);
+      ASSERT_TRUE(plan.ok()) << plan.status().message();
+      body(plan.value(), random);
+    }
+  }
+};
+
+TEST_F(Planners, MakeValidPlans) {
+  for_cases(600, [](const Plan& plan, std::mt19937_64&) {
+    const Status status = validate(plan);
+    ASSERT_TRUE(status.ok()) << status.message();
+  });
+}
+
+TEST_F(Planners, MakePlansThatComeBackFromTheirText) {
+  for_cases(100, [](const Plan& plan, std::mt19937_64&) {
+    const Result<Plan> back = parse(dump(plan));
+    ASSERT_TRUE(back.ok()) << back.status().message();
+    ASSERT_TRUE(back.value() == plan);
+  });
+}
+
+TEST_F(Planners, MakeEachRanksPartAlikeAlone) {
+  for_cases(100, [](const Plan& plan, std::mt19937_64&) {
+    Plan joined = plan;
+    for (RankPlan& part : joined.ranks) {
+      Result<Plan> alone = make_plan_part(plan.op, plan.target, part.rank);
+      ASSERT_TRUE(alone.ok()) << alone.status().message();
+      ASSERT_EQ(alone->buffers, plan.buffers);
+      ASSERT_EQ(alone->ranks.size(), 1u);
+      part = alone->ranks[0];
+    }
+    ASSERT_TRUE(joined == plan);
+  });
+}
+
+TEST_F(Planners, ComputeWhatTheOpSaysInAnyOrder) {
+  for_cases(80, [](const Plan& plan, std::mt19937_64& random) {
+    World world = random_world(plan, /*runs=*/3, random);
+    for (int order = 0; order < 3; ++order) {
+      const Status status = run_reference(plan, world, random());
+      ASSERT_TRUE(status.ok()) << status.message();
+      ASSERT_EQ(first_difference(plan, world), "");
+    }
+  });
+}
+
+}  // namespace
+}  // namespace sk
