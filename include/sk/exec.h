@@ -31,11 +31,13 @@ typedef struct sk_mime {
 enum sk_stream { SK_STREAM_STDOUT = 1, SK_STREAM_STDERR = 2 };
 
 enum sk_display_kind {
-  SK_DISPLAY_DATA = 1,      /**< A display. */
-  SK_DISPLAY_RESULT = 2,    /**< The value of the cell's last expression. */
-  SK_DISPLAY_UPDATE = 3,    /**< Replaces the displays that carry the same `display_id`. */
-  SK_DISPLAY_CLEAR = 4,     /**< Removes this cell's outputs so far; no MIME types. */
-  SK_DISPLAY_CLEAR_WAIT = 5 /**< As CLEAR, once the next output comes. */
+  SK_DISPLAY_DATA = 1,       /**< A display. */
+  SK_DISPLAY_RESULT = 2,     /**< The value of the cell's last expression. */
+  SK_DISPLAY_UPDATE = 3,     /**< Replaces the displays that carry the same `display_id`. */
+  SK_DISPLAY_CLEAR = 4,      /**< Removes this cell's outputs so far; no MIME types. */
+  SK_DISPLAY_CLEAR_WAIT = 5, /**< As CLEAR, once the next output comes. */
+  SK_DISPLAY_PAGE =
+      6 /**< A text for the front end's pager (help); at most one is shown per cell. */
 };
 
 /** How a cell, or one rank's part of it, ended. */

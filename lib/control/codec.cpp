@@ -295,7 +295,7 @@ Result<Record> get_record(wire::Record::Reader r) {
     case wire::Record::DISPLAY: {
       auto d = r.getDisplay();
       DisplayRecord m{d.getKind(), get_mimes(d.getMimes()), text(d.getDisplayId())};
-      if (m.kind < SK_DISPLAY_DATA || m.kind > SK_DISPLAY_CLEAR_WAIT)
+      if (m.kind < SK_DISPLAY_DATA || m.kind > SK_DISPLAY_PAGE)
         return bad("kind of display", m.kind);
       if (m.display_id.size() > 4096) return bad("display id size", m.display_id.size());
       SK_RETURN_IF_ERROR(check(m.mimes));
@@ -345,7 +345,7 @@ Result<Message> get(wire::Event::Reader r) {
   m.display_id = text(r.getDisplayId());
   SK_RETURN_IF_ERROR(check(m.mimes));
   if (m.stream > SK_STREAM_STDERR) return bad("stream", m.stream);
-  if (m.display > SK_DISPLAY_CLEAR_WAIT) return bad("kind of display", m.display);
+  if (m.display > SK_DISPLAY_PAGE) return bad("kind of display", m.display);
   if (m.kind == SK_EVENT_REPLY) {
     SK_ASSIGN_OR_RETURN(m.reply, get_reply(r.getReply()));
   }

@@ -29,6 +29,14 @@ def test_results(kernel: Kernel) -> None:
     assert [r["data"]["text/plain"] for r in different] == ["[0] 0\n[1] 1"]
 
 
+def test_a_page_becomes_a_payload(kernel: Kernel) -> None:
+    cell = kernel.run("page help for {rank}")
+    assert cell.messages == []
+    page = cell.reply["payload"][0]
+    assert page["source"] == "page"
+    assert page["data"]["text/plain"] == "[0] help for 0\n[1] help for 1"
+
+
 def test_displays_and_updates(kernel: Kernel) -> None:
     cell = kernel.run("display text/html <b>same</b>\ndisplay image/png {rank}")
     data = [d["data"] for d in cell.of("display_data")]

@@ -7,6 +7,7 @@
 //   c TEXT              a line by C's printf       fd TEXT   a line by write(2) to descriptor 1
 //   sh COMMAND          by system(3)
 //   result TEXT         execute_result, text/plain
+//   page TEXT           text for the pager
 //   display TYPE TEXT   display_data               update ID TEXT   update of display ID
 //   show ID TEXT        display_data with an id    clear     clearwait
 //   error NAME TEXT     ends the cell with that exception
@@ -130,6 +131,8 @@ bool run_word(const std::string& word, std::istringstream& in, Failure* failure)
     run_shell(rest(in));
   else if (word == "result")
     put_display(SK_DISPLAY_RESULT, "text/plain", rest(in), "");
+  else if (word == "page")
+    put_display(SK_DISPLAY_PAGE, "text/plain", rest(in), "");
   else if (word == "display")
     in >> a, put_display(SK_DISPLAY_DATA, a, rest(in), "");
   else if (word == "show")

@@ -272,7 +272,7 @@ void Front::abort_queue() {
 void Front::reply_to_cell(const Cell& cell, Json content) {
   content["execution_count"] = cell.count;
   content["user_expressions"] = Json::object();
-  content["payload"] = Json::array();
+  content["payload"] = cell.payload;
   const Json expressions = cell.request.content.value("user_expressions", Json::object());
   if (expressions.is_object()) {
     for (const auto& [name, expression] : expressions.items())
@@ -340,6 +340,12 @@ void Front::on_event(const sk_event& event) {
 void Front::on_display(const sk_event& event, const Json& parent) {
   if (event.display == SK_DISPLAY_CLEAR || event.display == SK_DISPLAY_CLEAR_WAIT)
     return publish("clear_output", parent, {{"wait", event.display == SK_DISPLAY_CLEAR_WAIT}});
+  if (event.display == SK_DISPLAY_PAGE) {
+    if (current_ && event.cell == current_id_)
+      current_->payload = Json::array(
+          {{{"source", "page"}, {"data", bundle(event.mimes, event.mime_count)}, {"start", 0}}});
+    return;
+  }
   Json content = {{"data", bundle(event.mimes, event.mime_count)}, {"metadata", Json::object()}};
   if (rank_count_ > 1) content["metadata"]["superkernel"] = {{"ranks", event.ranks}};
   content["transient"] = Json::object();

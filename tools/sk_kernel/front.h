@@ -40,6 +40,7 @@ class Front {
     int64_t count = 0;  // Its execution count.
     bool stores = true;
     Json error;  // The content of its error, once it came.
+    Json payload = Json::array();
   };
   struct Question {
     Message request;

@@ -229,8 +229,8 @@ Result<WorkerConfig> to_worker_config(const sk_worker_config* config) {
 
 Result<DisplayRecord> to_display(int32_t kind, const sk_mime* mimes, uint64_t mime_count,
                                  const char* display_id) {
-  if (kind < SK_DISPLAY_DATA || kind > SK_DISPLAY_CLEAR_WAIT)
-    return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_display: kind is {}; 1 to 5 are allowed",
+  if (kind < SK_DISPLAY_DATA || kind > SK_DISPLAY_PAGE)
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_display: kind is {}; 1 to 6 are allowed",
                  kind);
   DisplayRecord record{static_cast<uint32_t>(kind), {}, or_empty(display_id)};
   if (record.display_id.size() > 4096)

@@ -150,6 +150,13 @@ std::vector<Event> MergeEngine::finish(const std::vector<RankFailure>& extra, in
     show(std::move(*rest), out);
   else
     redraw(wanted, out);
+  std::vector<RankResult> pages;
+  for (const auto& [rank, log] : logs_)
+    if (log.page()) pages.push_back({rank, &*log.page()});
+  if (!pages.empty()) {
+    out.push_back(render_result(pages, target_));
+    out.back().display = SK_DISPLAY_PAGE;
+  }
   std::vector<RankFailure> failures = extra;
   for (const auto& [rank, log] : logs_)
     if (log.error()) failures.push_back({rank, *log.error()});

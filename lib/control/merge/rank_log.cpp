@@ -193,6 +193,10 @@ void RankLog::add_display(const DisplayRecord& display, int64_t now_ns) {
     return;
   }
   if (display.kind == SK_DISPLAY_CLEAR) return clear();
+  if (display.kind == SK_DISPLAY_PAGE) {
+    page_ = display;
+    return;
+  }
   if (clear_pending_) clear();
   if (display.kind == SK_DISPLAY_RESULT) {
     results_.push_back(display);

@@ -51,6 +51,7 @@ class RankLog {
 
   const std::vector<Item>& items() const { return items_; }
   const std::vector<DisplayRecord>& results() const { return results_; }
+  const std::optional<DisplayRecord>& page() const { return page_; }
   const std::optional<RankError>& error() const { return error_; }
   uint32_t clears() const { return clears_; }
   bool finished() const { return finished_; }
@@ -92,6 +93,7 @@ class RankLog {
   uint64_t elided_lines_ = 0;
   std::vector<Item> items_;
   std::vector<DisplayRecord> results_;
+  std::optional<DisplayRecord> page_;  // The last one: a pager shows one text.
   std::optional<RankError> error_;
   Cursor cursors_[2];
   uint32_t clears_ = 0;

@@ -19,7 +19,7 @@ struct RankResult {
   uint32_t rank = 0;
   const DisplayRecord* result = nullptr;
 };
-// One execute_result: the common bundle, or a table of what each rank has.
+// One event for all: the common bundle, or a table of what each rank has. `results` is not empty.
 Event render_result(const std::vector<RankResult>& results, const RankSet& target);
 
 struct RankFailure {

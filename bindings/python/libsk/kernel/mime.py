@@ -7,7 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-DISPLAY_DATA, DISPLAY_RESULT, DISPLAY_UPDATE, DISPLAY_CLEAR, DISPLAY_CLEAR_WAIT = range(1, 6)
+DISPLAY_DATA, DISPLAY_RESULT, DISPLAY_UPDATE = 1, 2, 3
+DISPLAY_CLEAR, DISPLAY_CLEAR_WAIT, DISPLAY_PAGE = 4, 5, 6
 """``enum sk_display_kind``."""
 
 

@@ -11,7 +11,7 @@ from traitlets import Type
 from traitlets.config import Config
 
 from libsk import _core
-from libsk.kernel import tracebacks
+from libsk.kernel import mime, tracebacks
 from libsk.kernel.display import RankDisplayHook, RankDisplayPublisher, flush
 
 _CHILD_GRACE_S = 2.0
@@ -38,6 +38,7 @@ class RankShell(InteractiveShell):
         shell.displayhook.worker = worker
         shell.display_pub.worker = worker
         shell.last_traceback = []
+        shell.set_hook("show_in_pager", RankShell.show_in_pager)
         shell.user_ns.update(names)
         shell.user_ns_hidden.update(names)
         return shell
@@ -74,6 +75,11 @@ class RankShell(InteractiveShell):
         self.last_traceback = [f"UsageError: {exc}"]
 
     # ---- what a terminal would do ----
+
+    def show_in_pager(self, text: Any, start: int = 0, screen_lines: int = 0) -> None:
+        """Help texts go to the front end's pager."""
+        data = text.get("data", text) if isinstance(text, dict) else {"text/plain": str(text)}
+        self.display_pub.worker.display(mime.DISPLAY_PAGE, mime.bundle_of(data), None)
 
     def system(self, cmd: str) -> None:
         """``!cmd``: the child writes to the captured descriptors itself."""

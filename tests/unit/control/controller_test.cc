@@ -1,0 +1,341 @@
+// The controller's and agent's state machines, driven by hand: no process, no socket, no clock.
+#include "lib/control/controller.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+namespace sk::control {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kSecond = 1'000 * kMs;
+
+// Plays processes and session: keeps what is sent, obeys SIGKILL.
+class World : public ControllerPorts {
+ public:
+  explicit World(uint32_t ranks, uint64_t lease_ms = 0)
+      : controller(*this, ControllerTimers{}, Job{"job", "secret", 1, 2, 3}), seq(ranks, 0) {
+    Open open;
+    open.ranks = ranks;
+    open.argv = {"program"};
+    open.lease_ms = lease_ms;
+    controller.on_session_message(open, now);
+  }
+
+  Status spawn(uint32_t rank, const std::vector<std::string>&, const std::vector<std::string>& env,
+               const std::string&) override {
+    environment[rank] = env;
+    return rank == cannot_spawn ? error(SK_ERR_SYSTEM, "no such program") : Status();
+  }
+  void send(uint32_t rank, const Message& message) override { sent[rank].push_back(message); }
+  void signal(uint32_t rank, int number) override { signals.push_back({rank, number}); }
+  void hand_over_capture(uint32_t rank) override { handed_over.push_back(rank); }
+  void send_event(const Event& event) override {
+    EXPECT_EQ(event.seq, ++last_seq);
+    events.push_back(event);
+  }
+
+  void from(uint32_t rank, Message message) {
+    controller.agent().on_message(rank, std::move(message), now);
+  }
+  void join_all() {
+    for (uint32_t rank = 0; rank < seq.size(); ++rank)
+      from(rank, Hello{kProtocolVersion, rank, 100 + rank, true, "stub"});
+  }
+  uint64_t execute(const std::string& ranks = "", bool go_on = false) {
+    Execute request;
+    request.cell = ++cells;
+    request.ranks = ranks;
+    request.code = "x";
+    request.go_on = go_on;
+    controller.on_session_message(request, now);
+    return cells;
+  }
+  void print(uint32_t rank, uint64_t cell, const std::string& text) {
+    from(rank, Output{cell, ++seq[rank], {{now, StreamRecord{SK_STREAM_STDOUT, text}}}});
+  }
+  void done(uint32_t rank, uint64_t cell, uint32_t status = SK_CELL_OK) {
+    from(rank, Done{cell, status, seq[rank]});
+  }
+  void die(uint32_t rank) { controller.agent().on_exit(rank, {true, SIGKILL}, now); }
+  void advance(int64_t ns) {
+    for (const int64_t until = now + ns; now < until;) {
+      now = std::min(until, std::max(now + 1, controller.deadline_ns()));
+      controller.on_time(now);
+    }
+  }
+
+  // The status of the cell's end; 0 while it has none.
+  int32_t ended(uint64_t cell) const {
+    for (const Event& event : events)
+      if (event.kind == SK_EVENT_CELL_DONE && event.cell == cell) return event.status;
+    return 0;
+  }
+  const Event* find(uint32_t kind) const {
+    for (auto event = events.rbegin(); event != events.rend(); ++event)
+      if (event->kind == kind) return &*event;
+    return nullptr;
+  }
+  template <typename Kind>
+  size_t count_sent(uint32_t rank) {
+    return static_cast<size_t>(
+        std::count_if(sent[rank].begin(), sent[rank].end(),
+                      [](const Message& m) { return std::holds_alternative<Kind>(m); }));
+  }
+  bool was_killed(uint32_t rank) const {
+    return std::find(signals.begin(), signals.end(), std::pair(rank, SIGKILL)) != signals.end();
+  }
+
+  int64_t now = 5 * kSecond;
+  uint32_t cannot_spawn = UINT32_MAX;
+  std::map<uint32_t, std::vector<std::string>> environment;
+  std::map<uint32_t, std::vector<Message>> sent;
+  std::vector<std::pair<uint32_t, int>> signals;
+  std::vector<uint32_t> handed_over;
+  std::vector<Event> events;
+  uint64_t last_seq = 0;
+  uint64_t cells = 0;
+  Controller controller;
+  std::vector<uint64_t> seq;
+};
+
+TEST(Controller, RanksFindTheWholeContract) {
+  World world(3);
+  const auto& env = world.environment[2];
+  for (const char* line : {"RANK=2", "WORLD_SIZE=3", "LOCAL_RANK=2", "LOCAL_WORLD_SIZE=3",
+                           "GROUP_RANK=0", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1",
+                           "SK_MASTER_PORT=3", "SK_JOB_SECRET=secret", "JAX_NUM_PROCESSES=3"})
+    EXPECT_NE(std::find(env.begin(), env.end(), line), env.end()) << line;
+}
+
+TEST(Controller, ACellWaitsForAllRanksToJoinAndEndsWithTheLast) {
+  World world(2);
+  const uint64_t cell = world.execute();
+  EXPECT_EQ(world.count_sent<Execute>(0), 0u);
+  world.join_all();
+  EXPECT_EQ(world.handed_over, (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(world.count_sent<Execute>(0), 1u);
+  world.print(0, cell, "hi\n");
+  world.done(0, cell);
+  EXPECT_EQ(world.ended(cell), 0);
+  world.print(1, cell, "hi\n");
+  world.done(1, cell);
+  EXPECT_EQ(world.ended(cell), SK_CELL_OK);
+  EXPECT_EQ(world.find(SK_EVENT_STREAM)->text, "hi\n");
+  EXPECT_TRUE(world.find(SK_EVENT_STREAM)->all_ranks);
+}
+
+TEST(Controller, ASubsetRunsOnItsRanksOnly) {
+  World world(4);
+  world.join_all();
+  const uint64_t cell = world.execute("1,3");
+  EXPECT_EQ(world.count_sent<Execute>(0) + world.count_sent<Execute>(2), 0u);
+  world.done(1, cell);
+  world.done(3, cell);
+  EXPECT_EQ(world.ended(cell), SK_CELL_OK);
+}
+
+TEST(Controller, AFailureDropsTheQueueUnlessToldToGoOn) {
+  for (const bool go_on : {false, true}) {
+    World world(1);
+    world.join_all();
+    const uint64_t first = world.execute("", go_on), second = world.execute();
+    world.from(0, Output{first, ++world.seq[0], {{0, ErrorRecord{"E", "v", {}, 0}}}});
+    world.done(0, first, SK_CELL_ERROR);
+    EXPECT_EQ(world.ended(first), SK_CELL_ERROR);
+    EXPECT_EQ(world.ended(second), go_on ? 0 : SK_CELL_ABORTED);
+  }
+}
+
+TEST(Controller, ADeadRankEndsTheCellAndIsNeverSkippedSilently) {
+  World world(3);
+  world.join_all();
+  const uint64_t cell = world.execute();
+  world.print(1, cell, "last line\n");
+  world.die(1);
+  EXPECT_EQ(world.count_sent<Interrupt>(0), 1u);  // The survivors are asked to stop.
+  EXPECT_EQ(world.ended(cell), 0);
+  world.done(0, cell, SK_CELL_ERROR);
+  world.done(2, cell, SK_CELL_ERROR);
+  EXPECT_EQ(world.ended(cell), SK_CELL_ERROR);
+  EXPECT_EQ(world.find(SK_EVENT_ERROR)->ename, "RankDied");
+  EXPECT_EQ(world.find(SK_EVENT_STREAM)->text, "[1] last line\n");
+  const uint64_t refused = world.execute();
+  EXPECT_EQ(world.ended(refused), SK_CELL_ERROR);
+  EXPECT_EQ(world.find(SK_EVENT_ERROR)->ename, "RankUnavailable");
+  EXPECT_EQ(world.count_sent<Execute>(0), 1u);
+  const uint64_t on_survivors = world.execute("0,2");
+  world.done(0, on_survivors);
+  world.done(2, on_survivors);
+  EXPECT_EQ(world.ended(on_survivors), SK_CELL_OK);
+}
+
+TEST(Controller, ADeathEndsTheCellInTimeWhateverTheSurvivorsDo) {
+  World world(2);
+  world.join_all();
+  const uint64_t cell = world.execute();
+  world.die(0);
+  world.advance(200 * kMs);
+  EXPECT_EQ(world.ended(cell), SK_CELL_ERROR);
+  EXPECT_EQ(world.find(SK_EVENT_ERROR)->ename, "RankDied");
+}
+
+TEST(Controller, AnInterruptEscalatesAndNamesTheStuck) {
+  World world(2);
+  world.join_all();
+  const uint64_t cell = world.execute(), queued = world.execute();
+  world.controller.on_session_message(Interrupt{}, world.now);
+  EXPECT_EQ(world.ended(queued), SK_CELL_ABORTED);
+  world.done(0, cell, SK_CELL_ERROR);
+  for (int i = 0; i < 4; ++i) {
+    world.advance(kSecond);
+    world.from(0, Heartbeat{});
+    world.from(1, Heartbeat{});
+  }
+  EXPECT_EQ(world.count_sent<Interrupt>(1), 2u);
+  EXPECT_EQ(world.ended(cell), 0);
+  world.advance(kSecond);
+  EXPECT_EQ(world.ended(cell), SK_CELL_ERROR);
+  EXPECT_EQ(world.find(SK_EVENT_ERROR)->ename, "KeyboardInterrupt");
+  EXPECT_NE(world.find(SK_EVENT_ERROR)->evalue.find("rank 1"), std::string::npos);
+  EXPECT_EQ(world.ended(world.execute("1")), SK_CELL_ERROR);  // Not while it is stuck.
+  world.done(1, cell, SK_CELL_ERROR);                         // Now it answers,
+  const uint64_t next = world.execute();                      // and is whole again.
+  world.done(0, next);
+  world.done(1, next);
+  EXPECT_EQ(world.ended(next), SK_CELL_OK);
+}
+
+TEST(Controller, LiesEndTheLiar) {
+  const auto lies = std::vector<std::function<void(World&)>>{
+      [](World& w) {
+        w.from(0, Output{1, w.seq[0] + 2, {{0, StreamRecord{1, "gap"}}}});
+      },
+      [](World& w) {
+        w.print(0, 1, "twice");
+        w.from(0, Output{1, 1, {{0, StreamRecord{1, "twice"}}}});
+      },
+      [](World& w) {
+        w.from(0, Done{1, SK_CELL_OK, 7});
+      },
+      [](World& w) {
+        w.from(0, Done{9, SK_CELL_OK, 0});
+      },
+      [](World& w) { w.from(0, Shutdown{}); },
+      [](World& w) { w.from(0, Hello{}); }};
+  for (const auto& lie : lies) {
+    World world(2);
+    world.join_all();
+    world.execute();
+    lie(world);
+    EXPECT_TRUE(world.was_killed(0));
+    EXPECT_FALSE(world.was_killed(1));
+    world.die(0);
+    EXPECT_NE(world.find(SK_EVENT_RANK)->text.find("killed by signal 9"), std::string::npos);
+  }
+}
+
+TEST(Controller, AWrongRankOrAnEarlyMessageIsRefused) {
+  World world(2);
+  world.from(0, Hello{kProtocolVersion, 1, 5, true, ""});
+  EXPECT_TRUE(world.was_killed(0));
+  world.from(1, Done{1, SK_CELL_OK, 0});
+  EXPECT_TRUE(world.was_killed(1));
+}
+
+TEST(Controller, SilenceIsDeath) {
+  World world(2);
+  world.join_all();
+  for (int i = 0; i < 8; ++i) {
+    world.advance(kSecond);
+    world.from(1, Heartbeat{});
+  }
+  EXPECT_TRUE(world.was_killed(0));
+  EXPECT_FALSE(world.was_killed(1));
+}
+
+TEST(Controller, ARankThatDoesNotJoinIsGivenUp) {
+  World world(2);
+  world.from(1, Hello{kProtocolVersion, 1, 5, true, ""});
+  const uint64_t cell = world.execute();
+  for (int i = 0; i < 61; ++i) {
+    world.advance(kSecond);
+    world.from(1, Heartbeat{});
+  }
+  EXPECT_TRUE(world.was_killed(0));
+  world.die(0);
+  EXPECT_EQ(world.ended(cell), SK_CELL_ERROR);
+  EXPECT_NE(world.find(SK_EVENT_ERROR)->evalue.find("did not join"), std::string::npos);
+}
+
+TEST(Controller, LateTextGoesToItsCell) {
+  World world(2);
+  world.join_all();
+  const uint64_t cell = world.execute();
+  world.done(0, cell);
+  world.done(1, cell);
+  world.print(1, cell, "from a thr");
+  world.print(1, cell, "ead\n");
+  std::string late;
+  for (const Event& event : world.events)
+    if (event.kind == SK_EVENT_STREAM && event.cell == cell) late += event.text;
+  EXPECT_EQ(late, "[1] from a thread\n");
+}
+
+TEST(Controller, QuestionsGoToAnIdleRankAndAlwaysEnd) {
+  World world(2);
+  world.join_all();
+  const Ask ask{1, SK_REQUEST_COMPLETE, "x", 1, 0};
+  world.controller.on_session_message(ask, world.now);
+  ASSERT_EQ(world.count_sent<Ask>(0), 1u);
+  world.from(1, Reply{1, SK_OK, 0, 0, 1, {"forged"}, {}, ""});
+  EXPECT_EQ(world.find(SK_EVENT_REPLY), nullptr);  // Not from the one that was asked.
+  world.from(0, Reply{1, SK_OK, 0, 0, 1, {"xy"}, {}, ""});
+  EXPECT_EQ(world.find(SK_EVENT_REPLY)->reply.strings[0], "xy");
+  world.execute();
+  world.controller.on_session_message(Ask{2, SK_REQUEST_COMPLETE, "x", 1, 0}, world.now);
+  EXPECT_EQ(world.find(SK_EVENT_REPLY)->status, SK_ERR_BUSY);
+  world.done(0, 1);
+  world.controller.on_session_message(Ask{3, SK_REQUEST_COMPLETE, "x", 1, 0}, world.now);
+  world.die(0);
+  EXPECT_EQ(world.find(SK_EVENT_REPLY)->status, SK_ERR_PEER_LOST);
+}
+
+TEST(Controller, ShutdownAsksThenForces) {
+  World world(1);
+  world.join_all();
+  world.controller.on_session_message(Shutdown{}, world.now);
+  EXPECT_EQ(world.count_sent<Shutdown>(0), 1u);
+  EXPECT_TRUE(world.signals.empty());
+  world.advance(2 * kSecond);
+  EXPECT_EQ(world.signals.back(), std::pair(0u, SIGTERM));
+  world.advance(kSecond);
+  EXPECT_EQ(world.signals.back(), std::pair(0u, SIGKILL));
+  EXPECT_FALSE(world.controller.over());
+  world.die(0);
+  EXPECT_TRUE(world.controller.over());
+  EXPECT_EQ(world.find(SK_EVENT_STATUS)->status, SK_SESSION_OVER);
+}
+
+TEST(Controller, ALostSessionEndsTheRanksAfterItsLease) {
+  World at_once(1), later(1, /*lease_ms=*/10'000);
+  for (World* world : {&at_once, &later}) {
+    world->join_all();
+    world->controller.on_session_lost(world->now);
+  }
+  EXPECT_EQ(at_once.count_sent<Shutdown>(0), 1u);
+  for (int i = 0; i < 9; ++i) {
+    later.advance(kSecond);
+    later.from(0, Heartbeat{});
+  }
+  EXPECT_EQ(later.count_sent<Shutdown>(0), 0u);
+  later.advance(kSecond);
+  EXPECT_EQ(later.count_sent<Shutdown>(0), 1u);
+}
+
+}  // namespace
+}  // namespace sk::control
