@@ -91,7 +91,8 @@ class AllreduceGemm {
     const uint64_t es = layout_.element_bytes();
     const uint64_t a_rows = op().transpose_a ? op().k : op().m;
     const uint64_t a_cols = op().transpose_a ? op().m : op().k;
-    const uint64_t a_bytes = a_rows == 0 ? 0 : ((a_rows - 1) * op().lda + a_cols) * es;
+    const uint64_t a_bytes =
+        a_rows == 0 || a_cols == 0 ? 0 : ((a_rows - 1) * op().lda + a_cols) * es;
     a_ = layout_.add_operand(BufferKind::kInput, BufferAccess::kLocal, 0, a_bytes);
     const uint64_t c_bytes =
         ((uint64_t(op().m) - 1) * op().ldc + uint64_t(op().n)) * out_element_bytes();
@@ -102,8 +103,9 @@ class AllreduceGemm {
     if (op().pack_b) {
       const uint64_t b_rows = op().transpose_b ? op().n : op().k;
       const uint64_t b_cols = op().transpose_b ? op().k : op().n;
-      raw_b_ = layout_.add_operand(BufferKind::kInput, BufferAccess::kLocal, 2,
-                                   b_rows == 0 ? 0 : ((b_rows - 1) * op().ldb + b_cols) * es);
+      raw_b_ = layout_.add_operand(
+          BufferKind::kInput, BufferAccess::kLocal, 2,
+          b_rows == 0 || b_cols == 0 ? 0 : ((b_rows - 1) * op().ldb + b_cols) * es);
       b_ = layout_.add_workspace(BufferAccess::kLocal, packed);
     } else {
       b_ = layout_.add_operand(BufferKind::kInput, BufferAccess::kLocal, 2, packed);
@@ -124,11 +126,9 @@ class AllreduceGemm {
 
   Region a_region(uint32_t rank, const Tile& tile) const {
     const uint64_t es = layout_.element_bytes(), pitch = uint64_t(op().lda) * es;
+    if (op().k == 0) return {0, 0, pitch, 1, a_ + rank, 1, kRead};  // Nothing of A is read.
     if (op().transpose_a) {
-      return {tile.row0 * es, tile.rows * es,
-              pitch,          uint32_t(std::max<int64_t>(1, op().k)),
-              a_ + rank,      1,
-              kRead};
+      return {tile.row0 * es, tile.rows * es, pitch, uint32_t(op().k), a_ + rank, 1, kRead};
     }
     return {
         tile.row0 * pitch, uint64_t(op().k) * es, pitch, uint32_t(tile.rows), a_ + rank, 1, kRead};
@@ -201,8 +201,9 @@ class AllreduceGemm {
   void pack(Part& part) const {
     const uint32_t rank = part.rank();
     const uint64_t es = layout_.element_bytes();
-    const uint64_t rows = std::max<int64_t>(1, op().transpose_b ? op().n : op().k);
-    const uint64_t cols = op().transpose_b ? op().k : op().n;
+    // Without k there is nothing to read, but the packed B is written all the same.
+    const uint64_t rows = op().k == 0 ? 1 : op().transpose_b ? op().n : op().k;
+    const uint64_t cols = op().k == 0 ? 0 : op().transpose_b ? op().k : op().n;
     int64_t params[kPackParamCount] = {};
     params[kPackDtype] = int64_t(op().dtype);
     params[kPackTransposeB] = op().transpose_b;
