@@ -16,7 +16,19 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("SK_BUILD_DIR", ROOT / "build" / "dev"))
+
+
+def _build_folder() -> Path:
+    """SK_BUILD_DIR, or the first build of this tree that has the tests' programs."""
+    folders = [ROOT / "build" / preset for preset in ("release", "dev")]
+    folders = [Path(os.environ["SK_BUILD_DIR"])] if "SK_BUILD_DIR" in os.environ else folders
+    for folder in folders:
+        if (folder / "tests" / "support" / "sk-stub-rank").exists():
+            return folder
+    raise FileNotFoundError(f"no sk-stub-rank under {', '.join(map(str, folders))}: build first")
+
+
+BUILD = _build_folder()
 SK = BUILD / "tools" / "sk" / "sk"
 STUB = BUILD / "tests" / "support" / "sk-stub-rank"
 TIMEOUT = 60.0
@@ -57,20 +69,19 @@ class Cell:
         self.reply = reply["content"]
         self.messages = [m for m in messages if m["msg_type"] not in ("status", "execute_input")]
 
+    def kept(self) -> list[dict[str, Any]]:
+        """The messages after the last clear: what a notebook keeps."""
+        clears = [i for i, m in enumerate(self.messages) if m["msg_type"] == "clear_output"]
+        return self.messages[clears[-1] + 1 :] if clears else self.messages
+
     def text(self, name: str = "stdout") -> str:
-        """The stream `name` after the clears, as a notebook keeps it."""
-        kept: list[dict[str, Any]] = []
-        for message in self.messages:
-            if message["msg_type"] == "clear_output":
-                kept = []
-            else:
-                kept.append(message)
-        streams = [m["content"] for m in kept if m["msg_type"] == "stream"]
+        """The stream `name`."""
+        streams = self.of("stream")
         return "".join(s["text"] for s in streams if s["name"] == name)
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """The contents of all messages of one type."""
-        return [m["content"] for m in self.messages if m["msg_type"] == kind]
+        """The contents of all kept messages of one type."""
+        return [m["content"] for m in self.kept() if m["msg_type"] == kind]
 
 
 class Kernel:

@@ -246,7 +246,7 @@ def test_a_flood_is_thinned_and_complete(kernel: Kernel) -> None:
     seconds = time.monotonic() - started
     expected = "".join(f"line of some length to fill the pipes {i}\n" for i in range(20000))
     assert cell.text() == expected
-    assert len(cell.of("stream")) <= 20 * seconds + 20
+    assert len(cell.messages) <= 20 * seconds + 20
 
 
 def test_a_display_beyond_a_frame(kernel: Kernel, tmp_path: Path) -> None:

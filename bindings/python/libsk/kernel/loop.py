@@ -132,6 +132,8 @@ def main() -> int:
     except Error as error:
         print(f"libsk.kernel: {error}", file=sys.stderr)
         return 1
+    for name in ("SK_WORKER_FD", "SK_CAPTURE_FDS"):
+        os.environ.pop(name, None)  # The descriptors are ours; children must not take them.
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)
     Rank(worker).serve()

@@ -1,0 +1,166 @@
+"""`sk kernel` with Python ranks: what a user of a notebook does first."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from conftest import Kernel, StartKernel
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+if importlib.util.find_spec("libsk") is None:
+    pytest.skip("the package libsk is not installed in this Python", allow_module_level=True)
+
+PROGRAM = [sys.executable, "-m", "libsk.kernel"]
+
+
+@pytest.fixture(params=[1, 2, 4])
+def ranks(request: pytest.FixtureRequest) -> int:
+    """How many ranks the kernel has."""
+    return int(request.param)
+
+
+@pytest.fixture
+def python(start_kernel: StartKernel, ranks: int) -> Iterator[Kernel]:
+    """A kernel of Python ranks."""
+    yield start_kernel(ranks, PROGRAM)
+
+
+def test_print_reads_as_one(python: Kernel) -> None:
+    assert python.run("print('hello')").text() == "hello\n"
+
+
+def test_every_rank_knows_itself(python: Kernel, ranks: int) -> None:
+    text = python.run("print(rank, local_rank, world_size)").text()
+    lines = [f"{rank} {rank} {ranks}" for rank in range(ranks)]
+    tags = [""] if ranks == 1 else [f"[{rank}] " for rank in range(ranks)]
+    assert text == "".join(f"{tag}{line}\n" for tag, line in zip(tags, lines, strict=True))
+
+
+def test_the_environment_contract(python: Kernel, ranks: int) -> None:
+    code = "import os; [os.environ[n] for n in ('WORLD_SIZE', 'LOCAL_WORLD_SIZE', 'MASTER_ADDR')]"
+    result = python.run(code).of("execute_result")[0]["data"]["text/plain"]
+    assert result == f"['{ranks}', '{ranks}', '127.0.0.1']"
+    assert python.run("'SK_WORKER_FD' in os.environ").of("execute_result")[0]["data"] == {
+        "text/plain": "False"
+    }
+
+
+def test_every_way_to_print_is_seen_in_order(python: Kernel) -> None:
+    code = (
+        "import ctypes, os, subprocess, sys\n"
+        "print('python')\n"
+        "ctypes.CDLL(None).puts(b'C')\n"
+        "os.write(1, b'descriptor\\n')\n"
+        "subprocess.run(['echo', 'child'], check=True)\n"
+        "!echo shell\n"
+        "print('again'); print('error', file=sys.stderr)"
+    )
+    cell = python.run(code)
+    assert cell.text() == "python\nC\ndescriptor\nchild\nshell\nagain\n"
+    assert cell.text("stderr") == "error\n"
+
+
+def test_one_error_with_one_traceback(python: Kernel, ranks: int) -> None:
+    cell = python.run("def f():\n    raise ValueError('boom')\nf()")
+    assert len(cell.of("error")) == 1
+    assert cell.reply["ename"] == "ValueError"
+    tag = "" if ranks == 1 else " [ranks 0,1]" if ranks == 2 else f" [ranks 0-{ranks - 1}]"
+    assert cell.reply["evalue"] == "boom" + tag
+    traceback = "\n".join(cell.reply["traceback"])
+    assert "libsk" not in traceback
+    assert traceback.count("Traceback (most recent call last)") == 1
+
+
+def test_interrupt_of_a_sleep_twenty_times(python: Kernel) -> None:
+    python.run("kept = 1\nimport time")
+    for _ in range(20):
+        message_id = python.start("print('asleep')\ntime.sleep(60)")
+        python.wait_for_stream(message_id)
+        python.manager.interrupt_kernel()
+        assert python.finish(message_id).reply["ename"] == "KeyboardInterrupt"
+        assert python.run("print(kept)").text() == "1\n"
+
+
+def test_interrupt_of_a_loop_and_of_a_child(python: Kernel) -> None:
+    for code in (
+        "while True: pass",
+        "!sleep 60",
+        "import threading; threading.Lock().acquire() and threading.Event().wait()",
+    ):
+        message_id = python.start(f"print('on')\n{code}")
+        python.wait_for_stream(message_id)
+        python.manager.interrupt_kernel()
+        assert python.finish(message_id).reply["ename"] == "KeyboardInterrupt"
+    assert python.run("1 + 1").of("execute_result")[0]["data"] == {"text/plain": "2"}
+
+
+def test_a_segfault_is_told_with_its_words(python: Kernel, ranks: int) -> None:
+    cell = python.run(f"import ctypes\nif rank == {ranks - 1}: ctypes.string_at(8)\nelse: input")
+    assert cell.reply["ename"] == "RankDied"
+    assert f"rank {ranks - 1}: killed by signal 11 (SIGSEGV)" in cell.reply["evalue"]
+    assert "Fatal Python error: Segmentation fault" in cell.text("stderr")
+
+
+def test_input_is_refused_in_a_sentence(python: Kernel) -> None:
+    assert "standard input" in python.run("input()").reply["evalue"]
+
+
+def test_matplotlib_pictures(python: Kernel, ranks: int) -> None:
+    pytest.importorskip("matplotlib")
+    same = python.run("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()")
+    assert ["image/png" in d["data"] for d in same.of("display_data")] == [True]
+    different = python.run("plt.plot([rank, 2])\nplt.show()")
+    pictures = [d for d in different.of("display_data") if "image/png" in d["data"]]
+    assert len(pictures) == ranks
+
+
+def notebook(*cells: str) -> nbformat.NotebookNode:
+    """A notebook of code cells."""
+    book = nbformat.v4.new_notebook()
+    book.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
+    return book
+
+
+@pytest.fixture
+def client_options(tmp_path: Path, start_kernel: StartKernel, ranks: int) -> dict[str, object]:
+    """For nbclient: the kernelspec that start_kernel writes."""
+    start_kernel(ranks, PROGRAM).stop()
+    specs = KernelSpecManager(kernel_dirs=[str(tmp_path / "kernels")])
+    manager = AsyncKernelManager(kernel_name="under-test", kernel_spec_manager=specs)
+    return {"km": manager, "kernel_name": "under-test", "timeout": 120}
+
+
+def test_nbclient_runs_a_notebook(client_options: dict[str, object], ranks: int) -> None:
+    book = notebook("x = rank", "print(x)", "x + 1", "%%time\npass")
+    NotebookClient(book, **client_options).execute()
+    lines = "".join(f"[{r}] {r}\n" for r in range(ranks)) if ranks > 1 else "0\n"
+    assert book.cells[1].outputs[0].text == lines
+    assert book.cells[2].outputs[0].output_type == "execute_result"
+    assert book.cells[2].execution_count == 3
+    nbformat.validate(book)
+
+
+def test_nbclient_stops_at_an_error(client_options: dict[str, object]) -> None:
+    book = notebook("1 / 0", "print('not reached')")
+    with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
+        NotebookClient(book, **client_options).execute()
+    assert book.cells[1].outputs == []
+
+
+def test_collectives_in_cells(python: Kernel, ranks: int) -> None:
+    code = "import numpy as np\ncomm.allreduce(np.full(3, rank + 1.0))"
+    cell = python.run(code)
+    assert cell.reply["status"] == "ok", cell.reply
+    total = ranks * (ranks + 1) // 2
+    assert (
+        cell.of("execute_result")[0]["data"]["text/plain"]
+        == f"array([{total}., {total}., {total}.])"
+    )
