@@ -71,8 +71,8 @@ struct AmxPack {
     uint32_t* pairs = static_cast<uint32_t*>(stage);
     gather_pairs(from, g.lda, g.k - k, rows, pairs);
     for (int64_t h = 0; h < 2; ++h) {
-      AmxIsa::transpose_items(pairs + h * kTileRows, kSide, /*rows=*/16, /*count=*/16,
-                              reinterpret_cast<uint32_t*>(to + h * kTileBytes));
+      AmxIsa::turn_16(pairs + h * kTileRows, kSide, kTileRows,
+                      reinterpret_cast<uint32_t*>(to + h * kTileBytes), kTileRows);
     }
   }
 

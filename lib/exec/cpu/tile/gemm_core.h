@@ -45,7 +45,8 @@ void register_tile(const typename K::Item* a, const typename K::Item* b, int64_t
     for (int v = 0; v < kV; ++v) column[v] = load_vec<B>(b_items + v * kLanes);
 #pragma GCC unroll 16
     for (int r = 0; r < kR; ++r) {
-      const B row = a_item[r] - B{};  // Broadcast: x - 0 is x, for -0 too.
+      const B row =
+          a_item[r * GemmPack<K>::kRowStride] - B{};  // Broadcast: x - 0 is x, for -0 too.
 #pragma GCC unroll 4
       for (int v = 0; v < kV; ++v) sum[r][v] = K::madd(sum[r][v], row, column[v]);
     }
@@ -72,15 +73,15 @@ void register_tile(const typename K::Item* a, const typename K::Item* b, int64_t
       read_at += second ? ahead.read_pitch - 64 : 64;
     }
     step(a, b);
-    step(a + kR, b + kBStride);
-    step(a + 2 * kR, b + 2 * kBStride);
-    step(a + 3 * kR, b + 3 * kBStride);
-    a += 4 * kR;
+    step(a + 1, b + kBStride);
+    step(a + 2, b + 2 * kBStride);
+    step(a + 3, b + 3 * kBStride);
+    a += 4;
     b += 4 * kBStride;
   }
   for (; i < items; ++i) {
     step(a, b);
-    a += kR;
+    a += 1;
     b += kBStride;
   }
 #pragma GCC unroll 16
@@ -130,7 +131,7 @@ struct GemmCore {
   static constexpr int64_t kColumnsMax =
       int64_t(kGemmScratchSumBytes / sizeof(Sum)) / kRowsMax / kSumStride * kSumStride;
   static_assert(kSumStride % kColumns == 0);
-  static_assert(kRowsMax * K::kItemsMax * int64_t(sizeof(Item)) <= int64_t(kGemmScratchABytes));
+  static_assert(kRowsMax * Pack::kRowStride * sizeof(Item) <= kGemmScratchABytes);
 
   struct Block {        // One block of the tile, for one chunk of k.
     int64_t row, rows;  // In the tile.
@@ -168,7 +169,6 @@ struct GemmCore {
   static void run_chunk(const GemmTileArgs& g, char* scratch, const Block& block) {
     Item* a = reinterpret_cast<Item*>(scratch);
     Sum* sums = reinterpret_cast<Sum*>(scratch + kGemmScratchABytes);
-    void* stage = scratch + kGemmScratchABytes + kGemmScratchSumBytes;
     const int64_t panels = ceil_div(block.rows, K::kRows);
     const Item* b = static_cast<const Item*>(g.packed_b) + block.item0 * Pack::padded(g.n);
     for (int64_t col = 0; col < block.cols; col += kColumns) {
@@ -182,12 +182,12 @@ struct GemmCore {
         ahead.rows = ahead.panel;
         if (col == 0) {
           Pack::pack_a(g, g.row0 + block.row + row, rows, block.item0, block.items,
-                       a + row * block.items, stage);
+                       a + row * Pack::kRowStride);
           look_at_rows(g, block, row + rows, ahead);
         } else if (col + kColumns >= block.cols && i + 1 == panels) {
           look_at_rows(g, block, block.rows, ahead);
         }
-        one_tile(g, block, row, rows, col, a + row * block.items, panel, sums, ahead);
+        one_tile(g, block, row, rows, col, a + row * Pack::kRowStride, panel, sums, ahead);
       }
     }
   }

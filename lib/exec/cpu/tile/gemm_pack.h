@@ -1,7 +1,7 @@
 // Packing of A and B for the GEMM kernels (see isa_types.h for the rules).
 //
 // B: for each chunk of k, panels of kColumns columns; in a panel, for each item, its columns. The
-// last panel is filled with zeros. A: panels of rows; for each item, the rows.
+// last panel is filled with zeros. A: its rows, kRowStride items apart.
 #ifndef SK_LIB_EXEC_CPU_TILE_GEMM_PACK_H_
 #define SK_LIB_EXEC_CPU_TILE_GEMM_PACK_H_
 
@@ -25,7 +25,9 @@ struct GemmPack {
   using Item = typename K::Item;
   static constexpr int64_t kColumns = K::kVectors * int64_t(Isa::kBytes / sizeof(typename K::Sum));
   static constexpr bool kPairs = K::kElementsPerItem == 2;
-  static constexpr int64_t kStageItems = 128;  // Widened or gathered at a time.
+  static constexpr int64_t kStageItems = 128;  // Of a column of B, gathered at a time.
+  // Rows a line beyond a power of two apart: they fall into different sets of the caches.
+  static constexpr int64_t kRowStride = K::kItemsMax + 64 / int64_t(sizeof(Item));
 
   static int64_t items_of(int64_t k) { return ceil_div(k, K::kElementsPerItem); }
   static int64_t padded(int64_t n) { return ceil_div(n, kGemmColumnUnit) * kGemmColumnUnit; }
@@ -76,42 +78,39 @@ struct GemmPack {
     }
   }
 
-  // Rows [row, row + rows) of A, items [item0, item0 + items), to[item][row].
+  // Rows [row, row + rows) of A, items [item0, item0 + items), to[row * kRowStride + item].
   static void pack_a(const GemmTileArgs& g, int64_t row, int64_t rows, int64_t item0, int64_t items,
-                     Item* to, void* stage) {
+                     Item* to) {
     const Elem* a = static_cast<const Elem*>(g.a);
-    const int64_t k0 = item0 * K::kElementsPerItem;
-    if (g.transpose_a) {
-      for (int64_t i = 0; i < items; ++i) {
-        const int64_t k = k0 + i * K::kElementsPerItem;
-        const Elem* from = a + k * g.lda + row;
-        load_across(from, kPairs && k + 1 < g.k ? from + g.lda : nullptr, rows, to + i * rows);
-      }
-      return;
-    }
-    for (int64_t i = 0; i < items; i += kStageItems) {
-      const int64_t count = min64(kStageItems, items - i);
-      const int64_t k = k0 + i * K::kElementsPerItem;
-      const Elem* from = a + row * g.lda + k;
-      if constexpr (sizeof(Elem) == sizeof(Item)) {
-        transpose(from, g.lda, rows, count, to + i * rows);
-      } else {
-        Item* staged = static_cast<Item*>(stage);
-        for (int64_t r = 0; r < rows; ++r) {
-          load_items(from + r * g.lda, g.k - k, count, staged + r * kStageItems);
-        }
-        transpose(staged, kStageItems, rows, count, to + i * rows);
-      }
+    const int64_t k = item0 * K::kElementsPerItem;
+    if (g.transpose_a) return pack_a_transposed(g, a + k * g.lda + row, rows, g.k - k, items, to);
+    const Elem* from = a + row * g.lda + k;
+    for (int64_t r = 0; r < rows; ++r) {
+      load_items(from + r * g.lda, g.k - k, items, to + r * kRowStride);
     }
   }
 
-  static void transpose(const Item* from, int64_t stride, int64_t rows, int64_t count, Item* to) {
-    int64_t done = 0;
-    if constexpr (requires { Isa::transpose_items(from, stride, rows, count, to); }) {
-      done = Isa::transpose_items(from, stride, rows, count, to);
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t i = done; i < count; ++i) to[i * rows + r] = from[r * stride + i];
+  // The same from rows of A's transpose, which hold `elements` more elements along k.
+  static void pack_a_transposed(const GemmTileArgs& g, const Elem* from, int64_t rows,
+                                int64_t elements, int64_t items, Item* to) {
+    constexpr int64_t kBlock = 16;  // Items gathered at a time, then turned.
+    static_assert(K::kRows <= kBlock);
+    alignas(64) Item block[kBlock * kBlock];
+    for (int64_t i = 0; i < items; i += kBlock) {
+      const int64_t count = min64(kBlock, items - i);
+      for (int64_t s = 0; s < count; ++s) {
+        const int64_t k = (i + s) * K::kElementsPerItem;
+        const Elem* at = from + k * g.lda;
+        load_across(at, kPairs && k + 1 < elements ? at + g.lda : nullptr, rows,
+                    block + s * kBlock);
+      }
+      int64_t done = 0;
+      if constexpr (requires { Isa::turn_16(block, kBlock, rows, to, kRowStride); }) {
+        if (count == kBlock) done = Isa::turn_16(block, kBlock, rows, to + i, kRowStride);
+      }
+      for (int64_t r = done; r < rows; ++r) {
+        for (int64_t s = 0; s < count; ++s) to[r * kRowStride + i + s] = block[s * kBlock + r];
+      }
     }
   }
 

@@ -1,9 +1,10 @@
 // One core's matrix product: libsk's tiles beside peers' libraries, call by call in one process.
 //
-// usage: gemm_bench [--dtype f32|bf16] [--shapes MxNxK,...] [--rounds N] [--sample-ms T] [--sets N]
+// usage: tile_gemm_bench [--dtype f32|bf16] [--shapes MxNxK,...] [--rounds N] [--sample-ms T]
+// [--sets N]
 //                   [--core C] [--peer NAME=SHIM.so]...
 //
-// A shim is a shared object with the functions of peers/gemm_peer.h. Each round visits the
+// A shim is a shared object with the functions of bench/peers/gemm_peer.h. Each round visits the
 // candidates forth and back, so that a drifting clock favours none. Every sample stands between two
 // readings of the core's peak. Operands rotate through several sets; every element of every result
 // is checked. One JSON line per candidate and shape goes to stdout, a table to stderr.
@@ -20,8 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "e2e/harness.h"
-#include "e2e/probe.h"
+#include "bench/e2e/harness.h"
+#include "bench/e2e/probe.h"
 #include "lib/exec/cpu/tile/gemm.h"
 
 namespace {
@@ -45,7 +46,7 @@ struct Options {
 };
 
 [[noreturn]] void die(const std::string& what) {
-  fprintf(stderr, "gemm_bench: %s\n", what.c_str());
+  fprintf(stderr, "tile_gemm_bench: %s\n", what.c_str());
   exit(2);
 }
 
