@@ -42,6 +42,7 @@ struct Options {
   int sets = 3;
   int core = 1;
   double sample_ms = 3.0;
+  bool ends = false;  // Also the tiles of a fused all-reduce of two ranks.
   std::vector<std::pair<std::string, std::string>> peers;  // Name, path.
 };
 
@@ -70,15 +71,27 @@ class Product {
   virtual float* out() = 0;
 };
 
+using Epilogue = cpu::GemmTileArgs::Epilogue;
+
+// kReduce adds a partial of zeros, as the first of two ranks, and stores to two C.
 class OwnProduct : public Product {
  public:
-  OwnProduct(const Shape& s, DType dtype, const std::vector<float>& a, const std::vector<float>& b)
-      : shape_(s), kernel_(cpu::select_gemm(dtype)), c_(allocate(size_t(s.m * s.n) * 4)) {
+  OwnProduct(const Shape& s, DType dtype, Epilogue epilogue, const std::vector<float>& a,
+             const std::vector<float>& b)
+      : shape_(s),
+        kernel_(cpu::select_gemm(dtype)),
+        epilogue_(epilogue),
+        c_(allocate(size_t(s.m * s.n) * 4)),
+        other_c_(allocate(size_t(s.m * s.n) * 4)) {
     a_ = convert(dtype, a);
     const Memory plain_b = convert(dtype, b);
     packed_ = allocate(cpu::packed_bytes(kernel_, s.k, s.n) + 64);
     cpu::pack_b(kernel_, plain_b.get(), s.n, false, s.k, s.n, packed_.get(), 0, s.n);
     tiling_ = cpu::gemm_tiling(kernel_, s.m, s.n, s.k, 1);
+    tile_bytes_ = (cpu::partial_bytes(kernel_, tiling_.m, tiling_.n) + 63) / 64 * 64;
+    const int64_t tiles = ((s.m + tiling_.m - 1) / tiling_.m) * ((s.n + tiling_.n - 1) / tiling_.n);
+    partials_ = allocate(size_t(tiles) * tile_bytes_);
+    memset(partials_.get(), 0, size_t(tiles) * tile_bytes_);
   }
 
   bool run() override {
@@ -90,15 +103,23 @@ class OwnProduct : public Product {
     g.m = s.m;
     g.n = s.n;
     g.k = s.k;
-    g.c_count = 1;
+    g.epilogue = epilogue_;
+    g.c_count = epilogue_ == Epilogue::kReduce ? 2 : 1;
     g.ldc = s.n;
+    g.partial_count = 2;
+    char* partial = partials_.get();
     for (g.col0 = 0; g.col0 < s.n; g.col0 += tiling_.n) {
       g.cols = std::min(tiling_.n, s.n - g.col0);
       for (g.row0 = 0; g.row0 < s.m; g.row0 += tiling_.m) {
         g.rows = std::min(tiling_.m, s.m - g.row0);
-        void* c = out() + g.row0 * s.n + g.col0;
-        g.c = &c;
+        const int64_t at = g.row0 * s.n + g.col0;
+        void* c[] = {out() + at, reinterpret_cast<float*>(other_c_.get()) + at};
+        const void* partials[] = {nullptr, partial};
+        g.c = c;
+        g.partial = partial;
+        g.partials = partials;
         cpu::gemm_tile(kernel_, g);
+        partial += tile_bytes_;
       }
     }
     return true;
@@ -120,8 +141,10 @@ class OwnProduct : public Product {
 
   Shape shape_;
   const cpu::GemmKernel* kernel_;
+  Epilogue epilogue_;
   cpu::GemmTiling tiling_;
-  Memory a_, packed_, c_;
+  size_t tile_bytes_ = 0;
+  Memory a_, packed_, c_, other_c_, partials_;
 };
 
 struct Shim {
@@ -281,20 +304,31 @@ void run_shape(const Options& options, const std::vector<Shim>& shims, const Sha
   for (int i = 0; i < options.sets; ++i) {
     operands.push_back(random_operands(s, options.dtype, uint64_t(i) + 1));
   }
-  std::vector<Candidate> candidates(shims.size() + 1);
-  candidates[0].name = "libsk";
-  candidates[0].info = cpu::gemm_kernel_name(cpu::select_gemm(options.dtype));
-  for (size_t p = 0; p < shims.size(); ++p) candidates[p + 1].name = options.peers[p].first;
-  for (const Operands& o : operands) {
-    candidates[0].sets.push_back(std::make_unique<OwnProduct>(s, options.dtype, o.a, o.b));
-    for (size_t p = 0; p < shims.size(); ++p) {
-      auto product = std::make_unique<PeerProduct>(shims[p], s, options.dtype, o.a, o.b);
-      candidates[p + 1].info = product->info();
-      candidates[p + 1].sets.push_back(std::move(product));
+  std::vector<std::pair<const char*, Epilogue>> own = {{"libsk", Epilogue::kStore}};
+  if (options.ends) {
+    own.emplace_back("partial", Epilogue::kPartial);
+    own.emplace_back("reduce", Epilogue::kReduce);
+  }
+  std::vector<Candidate> candidates(own.size() + shims.size());
+  for (size_t c = 0; c < candidates.size(); ++c) {
+    Candidate& candidate = candidates[c];
+    for (const Operands& o : operands) {
+      if (c < own.size()) {
+        candidate.name = own[c].first;
+        candidate.info = cpu::gemm_kernel_name(cpu::select_gemm(options.dtype));
+        candidate.sets.push_back(
+            std::make_unique<OwnProduct>(s, options.dtype, own[c].second, o.a, o.b));
+      } else {
+        const size_t p = c - own.size();
+        auto product = std::make_unique<PeerProduct>(shims[p], s, options.dtype, o.a, o.b);
+        candidate.name = options.peers[p].first;
+        candidate.info = product->info();
+        candidate.sets.push_back(std::move(product));
+      }
     }
   }
   for (Candidate& c : candidates) {
-    for (size_t i = 0; i < c.sets.size(); ++i) {
+    for (size_t i = 0; i < c.sets.size() && c.name != "partial"; ++i) {  // Whose layout is its own.
       memset(c.sets[i]->out(), 0xFF, size_t(s.m * s.n) * sizeof(float));
       if (!c.sets[i]->run()) die(c.name + " failed");
       check(s, operands[i], c.sets[i]->out(), c.name);
@@ -348,6 +382,8 @@ Options parse(int argc, char** argv) {
       o.sets = atoi(value);
     } else if (name == "--sample-ms" && atof(value) > 0) {
       o.sample_ms = atof(value);
+    } else if (name == "--ends") {
+      o.ends = atoi(value) != 0;
     } else if (name == "--core") {
       o.core = atoi(value);
     } else if (name == "--peer" && strchr(value, '=') != nullptr) {

@@ -90,29 +90,28 @@ void pack_b(const GemmKernel* kernel, const void* b, int64_t ldb, bool transpose
   kernel->pack_b(b, ldb, transpose_b, k, n, packed, col0, col1);
 }
 
-// A task takes all columns it can: its rows of A are packed once per task. Rows are divided first,
-// down to a few register tiles; then columns.
+// A task takes as many columns as it can: its rows of A are copied once per task. Rows are divided
+// first, down to a few register tiles; then columns.
 GemmTiling gemm_tiling(const GemmKernel* kernel, int64_t m, int64_t n, int64_t k, int parts) {
   static_cast<void>(k);
   const int64_t unit = kGemmColumnUnit, quantum = kernel->rows_quantum;
-  const int64_t columns_max = 1024, rows_least = 4 * quantum, columns_least = 4 * unit;
-  GemmTiling tiling = {std::min(m, kernel->rows_max), std::min(round_up(n, unit), columns_max)};
   if (m <= 0 || n <= 0) return {std::max<int64_t>(m, 1), unit};
-  const auto tiles = [&] { return ceil_div(m, tiling.m) * ceil_div(n, tiling.n); };
-  while (tiles() < parts) {
-    const int64_t rows = round_up(ceil_div(tiling.m, 2), quantum);
-    const int64_t columns = round_up(ceil_div(tiling.n, 2), unit);
-    if (rows >= rows_least && rows < tiling.m) {
-      tiling.m = rows;
-    } else if (columns >= columns_least && columns < tiling.n) {
-      tiling.n = columns;
+  constexpr int64_t kRowsMost = 256, kColumnsMost = 1024;
+  const int64_t rows_least = 4 * quantum, columns_least = 4 * unit;
+  int64_t row_tiles = ceil_div(m, kRowsMost), column_tiles = ceil_div(n, kColumnsMost);
+  while (row_tiles * column_tiles < parts) {
+    if (m >= (row_tiles + 1) * rows_least) {
+      ++row_tiles;
+    } else if (n >= (column_tiles + 1) * columns_least) {
+      ++column_tiles;
     } else {
       break;
     }
   }
-  // Even tiles: no thin one at the end.
-  tiling.m = std::min(m, round_up(ceil_div(m, ceil_div(m, tiling.m)), quantum));
-  tiling.n = round_up(ceil_div(n, ceil_div(n, tiling.n)), unit);
+  // Even tiles. Whole register tiles where that leaves as many.
+  GemmTiling tiling = {ceil_div(m, row_tiles), round_up(ceil_div(n, column_tiles), unit)};
+  const int64_t whole = std::min(m, round_up(tiling.m, quantum));
+  if (ceil_div(m, whole) == row_tiles) tiling.m = whole;
   return tiling;
 }
 

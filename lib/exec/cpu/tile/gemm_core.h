@@ -20,7 +20,9 @@ namespace sk::cpu {
 // madd(sum, a, b).
 
 constexpr int64_t kSumStride = kGemmPanelColumns;
-constexpr int64_t kLinesPerRow = 2;  // Of a register tile, at most.
+// The result's lines are asked for a row per four items, late: B streams through the first-level
+// cache and would push them out. The last four-item steps leave time for the last lines to come.
+constexpr int64_t kLeadQuads = 6;
 
 // out[kR][columns] = before + A panel * B panel. `before` (stride kSumStride) may be null.
 template <typename K, int kR, int kV>
@@ -64,13 +66,16 @@ void register_tile(const typename K::Item* a, const typename K::Item* b, int64_t
     __builtin_prefetch(at + 2 * apart, 0, 2);
     __builtin_prefetch(at + 3 * apart, 0, 2);
     at += (i & 12) == 12 ? wrap : advance;
-    if (i < 4 * kLinesPerRow * kR) {
+    const int64_t left = items - i;
+    if (left <= 4 * (kR + kLeadQuads) && left > 4 * kLeadQuads) {
       __builtin_prefetch(ahead.write[0] + write_at, 1);
+      __builtin_prefetch(ahead.write[0] + write_at + 64, 1);
       __builtin_prefetch(ahead.write[1] + write_at, 1);
+      __builtin_prefetch(ahead.write[1] + write_at + 64, 1);
       __builtin_prefetch(ahead.read + read_at);
-      const bool second = (i & 4) != 0;
-      write_at += second ? ahead.write_pitch - 64 : 64;
-      read_at += second ? ahead.read_pitch - 64 : 64;
+      __builtin_prefetch(ahead.read + read_at + 64);
+      write_at += ahead.write_pitch;
+      read_at += ahead.read_pitch;
     }
     step(a, b);
     step(a + 1, b + kBStride);

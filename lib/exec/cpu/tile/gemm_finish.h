@@ -3,8 +3,7 @@
 #ifndef SK_LIB_EXEC_CPU_TILE_GEMM_FINISH_H_
 #define SK_LIB_EXEC_CPU_TILE_GEMM_FINISH_H_
 
-#include "lib/exec/cpu/tile/gemm_kernel.h"
-#include "lib/exec/cpu/tile/isa_types.h"
+#include "lib/exec/cpu/tile/gemm_pack.h"
 
 namespace sk::cpu {
 
@@ -84,33 +83,65 @@ struct GemmFinish {
   template <typename Out>
   static void store_as(const GemmTileArgs& g, const Sum* result, int64_t stride, int64_t rows,
                        int64_t cols, int64_t row, int64_t col, int64_t partial_at) {
+    const Rows at = {result, stride, rows, cols, row * g.ldc + col, partial_at};
+    if (g.hint == StoreHint::kNonTemporal) return store_ranks<Out, true>(g, at);
+    store_ranks<Out, false>(g, at);
+  }
+
+  struct Rows {
+    const Sum* result;
+    int64_t stride, rows, cols;
+    int64_t c_at;        // Elements from the start of each C,
+    int64_t partial_at;  // and of each partial.
+  };
+
+  template <typename Out, bool kStream>
+  static void store_ranks(const GemmTileArgs& g, const Rows& at) {
+    if (g.epilogue != GemmTileArgs::Epilogue::kReduce || g.partial_count == 1) {
+      return store_rows<Out, kStream, 1>(g, at);
+    }
+    if (g.partial_count == 2) return store_rows<Out, kStream, 2>(g, at);
+    store_rows<Out, kStream, 0>(g, at);
+  }
+
+  // kRanks: whose sums are added; 0 is any number of them.
+  template <typename Out, bool kStream, int kRanks>
+  static void store_rows(const GemmTileArgs& g, const Rows& at) {
     constexpr int64_t kBytes = sizeof(typename Out::Elem);
-    constexpr int64_t kVectorBytes = sizeof(typename Out::Mem);
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < cols; c += kLanes) {
-        V sum = load_vec<V>(result + r * stride + c);
-        if (g.epilogue == GemmTileArgs::Epilogue::kReduce) {
-          sum = add_ranks(g, sum, partial_at + r * kGemmPanelColumns + c);
-        }
+    const int64_t pitch = g.ldc * kBytes;
+    char* const first = static_cast<char*>(g.c[0]) + at.c_at * kBytes;
+    char* const second = g.c_count > 1 ? static_cast<char*>(g.c[1]) + at.c_at * kBytes : nullptr;
+    const Sum* other = nullptr;
+    if constexpr (kRanks == 2) {
+      other = static_cast<const Sum*>(g.partials[1 - g.self]) + at.partial_at;
+    }
+    for (int64_t r = 0; r < at.rows; ++r) {
+      for (int64_t c = 0; c < at.cols; c += kLanes) {
+        V sum = load_vec<V>(at.result + r * at.stride + c);
+        const int64_t in_partial = r * kGemmPanelColumns + c;
+        // Of two ranks both orders give the same bits.
+        if constexpr (kRanks == 2) sum += load_vec<V>(other + in_partial);
+        if constexpr (kRanks == 0) sum = add_ranks(g, sum, at.partial_at + in_partial);
         const typename Out::Mem out = Out::narrow(sum);
-        const int64_t offset = ((row + r) * g.ldc + col + c) * kBytes;
-        if (cols - c < kLanes) {
-          for (int j = 0; j < g.c_count; ++j) {
-            Isa::store_part(static_cast<char*>(g.c[j]) + offset, out, size_t((cols - c) * kBytes));
-          }
-        } else {
-          for (int j = 0; j < g.c_count; ++j) {
-            char* to = static_cast<char*>(g.c[j]) + offset;
-            if (g.hint == StoreHint::kNonTemporal &&
-                reinterpret_cast<uintptr_t>(to) % kVectorBytes == 0) {
-              Isa::stream(to, out);
-            } else {
-              store_vec(to, out);
-            }
-          }
+        const int64_t offset = r * pitch + c * kBytes;
+        const int64_t bytes = min64(kLanes, at.cols - c) * kBytes;
+        put<kStream>(first + offset, out, bytes);
+        if (second == nullptr) continue;
+        put<kStream>(second + offset, out, bytes);
+        for (int j = 2; j < g.c_count; ++j) {
+          put<kStream>(static_cast<char*>(g.c[j]) + at.c_at * kBytes + offset, out, bytes);
         }
       }
     }
+  }
+
+  template <bool kStream, typename Mem>
+  static inline __attribute__((always_inline)) void put(char* to, Mem out, int64_t bytes) {
+    if (bytes < int64_t(sizeof(Mem))) return Isa::store_part(to, out, size_t(bytes));
+    if constexpr (kStream) {
+      if (reinterpret_cast<uintptr_t>(to) % sizeof(Mem) == 0) return Isa::stream(to, out);
+    }
+    store_vec(to, out);
   }
 
   // Strictly in rank order: the same bits whichever rank does it.
