@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 
 # The shells' objects whole, for nothing inside the library calls them; of the rooms, what they use.
 add_library(sk SHARED $<TARGET_OBJECTS:sk_api> $<TARGET_OBJECTS:sk_api_exec>
-  $<TARGET_OBJECTS:sk_api_status>)
+  $<TARGET_OBJECTS:sk_api_status> $<TARGET_OBJECTS:sk_api_topo>)
 add_library(sk::sk ALIAS sk)
 set_target_properties(sk PROPERTIES
   VERSION ${PROJECT_VERSION}

@@ -8,5 +8,6 @@ int run_controller(int argc, char** argv);
 int run_install(int argc, char** argv);
 int run_kernel(int argc, char** argv);
 int run_run(int argc, char** argv);
+int run_topo(int argc, char** argv);
 
 #endif  // SK_TOOLS_SK_VERBS_H_
