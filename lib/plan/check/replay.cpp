@@ -47,8 +47,9 @@ class Replay {
     int32_t run = 0;           // The run that it is in; `runs` when all are over.
     uint32_t open_queues = 0;  // Not at their end in this run.
     int32_t entered = 0;       // Enter tasks that it has started.
-    uint32_t enter_event = 0;  // The last one, and what it knew.
-    uint32_t enter_clock = Clocks::kNone;
+    uint32_t enter_event = 0;
+    // What it knew in each run: a rank may enter the next one before its peers have awaited this.
+    std::vector<uint32_t> enter_clocks;
     std::vector<uint32_t> waiting;  // Queues that wait for it to enter.
   };
   struct QueueState {
@@ -132,7 +133,7 @@ class Replay {
     }
     if (task.op == TaskOp::kAwait) {
       for (const uint32_t peer : where.part.peers) {
-        learn(clock, ranks_[peer].enter_event, ranks_[peer].enter_clock, run);
+        learn(clock, ranks_[peer].enter_event, ranks_[peer].enter_clocks[uint32_t(run)], run);
       }
       clocks_.raise(clock, events_.awaited_line(rank), run + 1);
     }
@@ -178,9 +179,8 @@ class Replay {
 
   void enter(uint32_t rank, uint32_t event, uint32_t clock) {
     RankState& state = ranks_[rank];
-    clocks_.drop(state.enter_clock);
     state.enter_event = event;
-    state.enter_clock = clocks_.share(clock);
+    state.enter_clocks.push_back(clocks_.share(clock));
     ++state.entered;
     wake(state.waiting);
   }
