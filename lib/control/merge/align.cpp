@@ -25,6 +25,7 @@ class Interner {
     return candidates.back();
   }
   const Item* item(uint32_t id) const { return items_[id]; }
+  size_t count() const { return items_.size(); }
 
  private:
   static size_t hash(const Item& item) {
@@ -62,10 +63,14 @@ void join(Place& place, uint32_t id, const RankSet& ranks) {
 // The longest chain of matches that rises in both indices (Hunt and Szymanski).
 std::vector<Match> longest_chain(const std::vector<uint32_t>& list, size_t list_begin,
                                  size_t list_end, const std::vector<Place>& places,
-                                 size_t place_begin, size_t place_end) {
+                                 size_t place_begin, size_t place_end, size_t id_count) {
+  // Most of what is placed is other ranks' own: told apart by a bit, before any hashing.
+  std::vector<bool> wanted(id_count, false);
+  for (size_t i = list_begin; i < list_end; ++i) wanted[list[i]] = true;
   std::unordered_map<uint32_t, std::vector<size_t>> where;
   for (size_t p = place_begin; p < place_end; ++p)
-    for (const Cell& cell : places[p]) where[cell.id].push_back(p);
+    for (const Cell& cell : places[p])
+      if (wanted[cell.id]) where[cell.id].push_back(p);
   struct Link {
     Match match;
     ptrdiff_t before;
@@ -101,13 +106,14 @@ std::vector<Match> longest_chain(const std::vector<uint32_t>& list, size_t list_
 
 // Places `list` of `ranks` beside what is there.
 std::vector<Place> add_list(std::vector<Place> places, const std::vector<uint32_t>& list,
-                            const RankSet& ranks) {
+                            const RankSet& ranks, size_t id_count) {
   size_t begin = 0;
   while (begin < list.size() && begin < places.size() && holds(places[begin], list[begin])) ++begin;
   size_t list_end = list.size(), place_end = places.size();
   while (list_end > begin && place_end > begin && holds(places[place_end - 1], list[list_end - 1]))
     --list_end, --place_end;
-  std::vector<Match> chain = longest_chain(list, begin, list_end, places, begin, place_end);
+  std::vector<Match> chain =
+      longest_chain(list, begin, list_end, places, begin, place_end, id_count);
   chain.push_back({list_end, place_end});  // A sentinel closes the last gap.
   std::vector<Place> out;
   out.reserve(places.size() + list.size() / 2);
@@ -149,7 +155,8 @@ std::vector<Column> align(const std::vector<RankItems>& ranks) {
   for (const auto& [list, members] : by_list) classes.push_back({members, &list});
   std::sort(classes.begin(), classes.end());  // By lowest rank: sets are disjoint.
   std::vector<Place> places;
-  for (const auto& [members, list] : classes) places = add_list(std::move(places), *list, members);
+  for (const auto& [members, list] : classes)
+    places = add_list(std::move(places), *list, members, interner.count());
   std::vector<Column> columns;
   columns.reserve(places.size());
   for (Place& place : places) {
