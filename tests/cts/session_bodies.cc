@@ -29,10 +29,8 @@ uint64_t signal(Endpoint& endpoint, uint32_t index) {
 }
 
 bool all_bytes(const std::byte* at, uint64_t bytes, unsigned char value) {
-  for (uint64_t i = 0; i < bytes; ++i) {
-    if (at[i] != std::byte{value}) return false;
-  }
-  return true;
+  // Every byte equals the one before it.
+  return at[0] == std::byte{value} && memcmp(at, at + 1, bytes - 1) == 0;
 }
 
 // What `rank` writes for a call: 7 words.
@@ -94,7 +92,7 @@ Status memory(RankContext& context) {
   Dice dice(context.spec.seed, 7);  // The same on all ranks.
   for (int round = 0; round < 8; ++round) {
     const uint64_t offset = heap + dice.below(512) * kPage;
-    const uint64_t bytes = (1 + dice.below(512)) * kPage;
+    const uint64_t bytes = (1 + dice.below(dice.below(4) == 0 ? 512 : 32)) * kPage;
     SK_RETURN_IF_ERROR(endpoint->commit(offset, bytes));
     std::byte* at = endpoint->segment() + offset;
     if (!all_bytes(at, bytes, 0)) return broken("committed memory is not zero");
