@@ -1,0 +1,72 @@
+// Golden plans: what planners make of a few operations, as text. SK_UPDATE=1 rewrites the files;
+// the diff is for the reviewer's eyes.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "lib/algo/planner.h"
+#include "lib/plan/text.h"
+#include "lib/plan/validate.h"
+
+namespace sk {
+namespace {
+
+struct Golden {
+  const char* name;
+  OpDesc op;
+  Target target;
+};
+
+std::vector<Golden> goldens() {
+  std::vector<Golden> out;
+  Target two{.world_size = 2}, puts{.world_size = 3, .mapped = false, .chunk_bytes = 64};
+  puts.slot_count = 2;
+  out.push_back({"barrier-3-ranks", {}, {.world_size = 3}});
+  OpDesc op{.kind = OpKind::kAllreduce, .count = 100};
+  out.push_back({"allreduce-puts-3-ranks", op, puts});
+  Target small = two;
+  small.one_shot_bytes = 1024;
+  out.push_back({"allreduce-one-shot-2-ranks", op, small});
+  op.symmetric_in = op.symmetric_out = true;
+  out.push_back({"allreduce-direct-2-ranks", op, two});
+  OpDesc gather{.kind = OpKind::kAllgather, .count = 40};
+  out.push_back({"allgather-puts-3-ranks", gather, puts});
+  OpDesc scatter{.kind = OpKind::kReduceScatter, .in_place = true, .count = 40};
+  out.push_back({"reduce-scatter-in-place-puts-3-ranks", scatter, puts});
+  OpDesc send{.kind = OpKind::kSendRecv, .root = 2, .peer = 0, .count = 90};
+  out.push_back({"send-recv-puts-3-ranks", send, puts});
+  OpDesc gemm{.kind = OpKind::kAllreduceGemm, .symmetric_out = true, .m = 40, .n = 24, .k = 8};
+  gemm.lda = 8;
+  gemm.ldc = 24;
+  Target tiles{
+      .world_size = 2, .workers = 2, .tile_m = 16, .tile_n = 16, .packed_bytes = 24 * 8 * 4};
+  out.push_back({"allreduce-gemm-direct-2-ranks", gemm, tiles});
+  return out;
+}
+
+TEST(GoldenPlans, AreWhatPlannersMake) {
+  const bool update = std::getenv("SK_UPDATE") != nullptr;
+  for (const Golden& golden : goldens()) {
+    SCOPED_TRACE(golden.name);
+    const std::string path = fmt::format("{}/{}.plan", SK_GOLDEN_PLANS, golden.name);
+    Result<Plan> plan = make_plan(golden.op, golden.target);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    const std::string text = dump(plan.value());
+    if (update) {
+      std::ofstream(path) << text;
+      continue;
+    }
+    std::stringstream file;
+    file << std::ifstream(path).rdbuf();
+    EXPECT_EQ(text, file.str()) << "SK_UPDATE=1 rewrites " << path;
+    Result<Plan> back = parse(file.str());
+    ASSERT_TRUE(back.ok()) << back.status().message();
+    const Status status = validate(back.value());
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
+}  // namespace
+}  // namespace sk
