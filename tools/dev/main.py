@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
+from types import FrameType
 
 from shell import BUILD, DevError, say
 
@@ -29,16 +31,18 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     for name in ("test", "asan", "tsan"):
         added[name].add_argument("-k", dest="pattern", help="only tests whose name matches")
     added["check"].add_argument("--fix", action="store_true", help="format files in place")
-    added["bench"].add_argument("rest", nargs=argparse.REMAINDER, help="options of bench/run.py")
-    added["clean-room"].add_argument("rest", nargs=argparse.REMAINDER, help="the command")
+    # What follows these verbs is handed on as it is, options too.
+    if arguments and arguments[0] in ("bench", "clean-room"):
+        return argparse.Namespace(verb=arguments[0], rest=arguments[1:])
     return parser.parse_args(arguments)
 
 
 def act(options: argparse.Namespace) -> int:
     """Runs the verb. Imports are here so that `./dev clean` needs nothing that others need."""
     if options.verb == "clean":
-        say(f"removing {BUILD}")
-        shutil.rmtree(BUILD, ignore_errors=False) if BUILD.exists() else None
+        if BUILD.exists():
+            say(f"removing {BUILD}")
+            shutil.rmtree(BUILD)
         return 0
     if options.verb in ("test", "asan", "tsan"):
         import test
@@ -63,8 +67,14 @@ def act(options: argparse.Namespace) -> int:
     return clean_room.clean_room(options.rest)
 
 
+def stop(_signal: int, _frame: FrameType | None) -> None:
+    """Asked to end: unwind as Ctrl-C does, so that shell.run() ends what it started."""
+    raise KeyboardInterrupt
+
+
 def main() -> int:
     """Exit status: 0 all well, 1 something was found wrong, 2 the verb could not do its work."""
+    signal.signal(signal.SIGTERM, stop)
     try:
         return act(parse(sys.argv[1:]))
     except DevError as error:

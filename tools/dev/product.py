@@ -27,7 +27,7 @@ PACKAGE = ROOT / "bindings" / "python"
 def environment() -> dict[str, str]:
     """What a program needs to find the installed product: tools, library, pkg-config file."""
     path = f"{VENV / 'bin'}:{PREFIX / 'bin'}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-    return {"PATH": path, "SK_PREFIX": str(PREFIX)}
+    return {"PATH": path, "SK_PREFIX": str(PREFIX), "SK_BUILD_DIR": str(BUILD / "release")}
 
 
 def _sources_key(folder: Path) -> str:
@@ -50,13 +50,11 @@ def install_library() -> None:
     """Puts the Release build under build/install, as `cmake --install` would for a user."""
     run(["cmake", "--install", BUILD / "release", "--prefix", PREFIX], "installing into build/")
     if not _libraries():
-        raise DevError("this build installs no libsk.so: lib/api has no sources yet")
+        raise DevError(f"the installation under {PREFIX} holds no libsk.so")
 
 
 def install_package() -> None:
     """Puts the Python package into build/venv, unless it is already what the sources say."""
-    if not (PACKAGE / "pyproject.toml").exists():
-        raise DevError("there is no Python package yet (bindings/python/pyproject.toml)")
     stamp = VENV / "package-key"
     key = _sources_key(PACKAGE)
     if stamp.exists() and stamp.read_text() == key:
@@ -70,10 +68,7 @@ def install_package() -> None:
 
 def install_kernel() -> None:
     """The kernelspec goes into the environment, so that nothing outside build/ is touched."""
-    tool = PREFIX / "bin" / "sk"
-    if not tool.exists():
-        raise DevError("this build installs no `sk` tool yet")
-    command = [tool, "install", "--prefix", VENV]
+    command = [VENV / "bin" / "sk", "install", "--sys-prefix"]
     run(command, "installing the kernelspec", env=environment())
 
 

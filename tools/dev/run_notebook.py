@@ -1,11 +1,13 @@
 """Executes a notebook as `jupyter execute` would, printing each cell's outputs as they come.
 
 usage: run_notebook.py NOTEBOOK RESULT   (in the environment of build/venv)
-Exit status 1 when a cell fails that is not tagged raises-exception; RESULT is written either way.
+Exit status 1 when a cell fails that is not tagged raises-exception. RESULT is written either way,
+and its pictures beside it, as RESULT-1.png, RESULT-2.png and so on.
 """
 
 from __future__ import annotations
 
+import base64
 import sys
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,17 @@ def start_of_cell(cell: Any, cell_index: int) -> None:
         print(f"\nIn [{cell_index}]\n{lines}", flush=True)
 
 
+def write_pictures(notebook: Any, result: Path) -> None:
+    """The PNG outputs in the order of the cells."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    pictures = [
+        output.data["image/png"] for output in outputs if "image/png" in output.get("data", {})
+    ]
+    for number, text in enumerate(pictures, start=1):
+        path = result.with_name(f"{result.stem}-{number}.png")
+        path.write_bytes(base64.b64decode(text))
+
+
 def main() -> int:
     """Runs the notebook named on the command line."""
     if len(sys.argv) != 3:
@@ -67,6 +80,7 @@ def main() -> int:
         print(f"run_notebook: {error}", file=sys.stderr, flush=True)
         failed = True
     nbformat.write(notebook, result)
+    write_pictures(notebook, result)
     return 1 if failed else 0
 
 

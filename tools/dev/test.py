@@ -26,7 +26,7 @@ class PythonSuite:
 
 PYTHON_SUITES = (
     PythonSuite("tools", "tests/tools", product.Part.NOTHING),
-    PythonSuite("abi", "tests/abi", product.Part.NOTHING),
+    PythonSuite("abi", "tests/abi", product.Part.LIBRARY),
     PythonSuite("bench", "bench/tests", product.Part.NOTHING),
     PythonSuite("python", "bindings/python/tests", product.Part.PACKAGE),
     PythonSuite("kernel", "tests/kernel", product.Part.KERNEL),

@@ -1,0 +1,78 @@
+"""The installed library: what it exports, and that strangers can build against it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from headers import read_abi
+
+CLIENT = Path(__file__).resolve().parent / "client"
+TIMEOUT_S = 300
+
+
+def run(command: list[str], **more: object) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def exported(library: Path) -> list[str]:
+    lines = run(["nm", "-D", "--defined-only", str(library)]).splitlines()
+    return sorted(line.split()[-1] for line in lines)
+
+
+def test_the_symbols_are_the_golden_ones(
+    prefix: Path, golden: Callable[[str, list[str]], None]
+) -> None:
+    golden("symbols.txt", exported(prefix / "lib" / "libsk.so"))
+
+
+def test_what_the_headers_declare_is_there_and_nothing_else(prefix: Path) -> None:
+    symbols = exported(prefix / "lib" / "libsk.so")
+    functions = [symbol.split("@")[0] for symbol in symbols if "@" in symbol]
+    assert functions == sorted(read_abi().functions)
+    assert [symbol for symbol in symbols if "@" not in symbol] == ["SK_0"]
+
+
+def test_the_soname_is_the_major_version(prefix: Path) -> None:
+    dynamic = run(["readelf", "-d", str(prefix / "lib" / "libsk.so")])
+    assert "Library soname: [libsk.so.0]" in dynamic
+    assert "TEXTREL" not in dynamic
+
+
+def test_the_installation_holds_what_it_should(
+    prefix: Path, golden: Callable[[str, list[str]], None]
+) -> None:
+    files = sorted(path.relative_to(prefix).as_posix() for path in prefix.rglob("*.h"))
+    files += sorted(
+        path.relative_to(prefix).as_posix()
+        for path in (prefix / "lib").rglob("*")
+        if not path.is_dir()
+    )
+    golden("installed.txt", files)
+
+
+def check_client(program: Path, prefix: Path) -> None:
+    env = {**os.environ, "LD_LIBRARY_PATH": str(prefix / "lib")}
+    for name in ("RANK", "WORLD_SIZE"):
+        env.pop(name, None)
+    assert run([str(program)], env=env).splitlines()[-1] == "client: all as it should be"
+
+
+def test_a_c_program_by_pkg_config(prefix: Path, tmp_path: Path) -> None:
+    env = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig")}
+    flags = run(["pkg-config", "--cflags", "--libs", "sk"], env=env).split()
+    program = tmp_path / "client"
+    strict = ["-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror"]
+    run(["cc", *strict, str(CLIENT / "client.c"), *flags, "-o", str(program)])
+    check_client(program, prefix)
+
+
+def test_a_c_program_by_cmake(prefix: Path, tmp_path: Path) -> None:
+    where = [f"-Dsk_DIR={prefix / 'lib' / 'cmake' / 'sk'}", "-G", "Ninja"]
+    run(["cmake", "-S", str(CLIENT), "-B", str(tmp_path), *where])
+    run(["cmake", "--build", str(tmp_path)])
+    check_client(tmp_path / "client", prefix)
