@@ -29,31 +29,6 @@ int32_t sk_version(void) noexcept {
   return SK_VERSION_MAJOR * 1'000'000 + SK_VERSION_MINOR * 1'000 + SK_VERSION_PATCH;
 }
 
-const char* sk_status_name(sk_status status) noexcept {
-#define SK_NAME(code) \
-  case code:          \
-    return #code
-  switch (status) {
-    SK_NAME(SK_OK);
-    SK_NAME(SK_ERR_INVALID_ARGUMENT);
-    SK_NAME(SK_ERR_OUT_OF_RANGE);
-    SK_NAME(SK_ERR_UNSUPPORTED);
-    SK_NAME(SK_ERR_BAD_HANDLE);
-    SK_NAME(SK_ERR_BUSY);
-    SK_NAME(SK_ERR_FORKED);
-    SK_NAME(SK_ERR_DESYNC);
-    SK_NAME(SK_ERR_PEER_LOST);
-    SK_NAME(SK_ERR_ABORTED);
-    SK_NAME(SK_ERR_TIMEOUT);
-    SK_NAME(SK_ERR_NO_MEMORY);
-    SK_NAME(SK_ERR_TRANSPORT);
-    SK_NAME(SK_ERR_SYSTEM);
-    SK_NAME(SK_ERR_TRUST);
-    SK_NAME(SK_ERR_INTERNAL);
-    default:
-      return "SK_ERR_?";
-  }
-#undef SK_NAME
-}
+const char* sk_status_name(sk_status status) noexcept { return sk::status_name(status); }
 
 }  // extern "C"

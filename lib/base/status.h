@@ -46,6 +46,9 @@ Status error(int32_t code, fmt::format_string<Args...> format, Args&&... args) {
   return Status(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
+// "SK_ERR_TIMEOUT" for SK_ERR_TIMEOUT; "SK_ERR_?" for a number that is no code.
+const char* status_name(int32_t code);
+
 // A system call's failure: the sentence ends in errno's text. Call before anything changes errno.
 Status system_error(const std::string& what);
 

@@ -5,7 +5,8 @@
 namespace sk {
 
 uint32_t signals_per_producer(uint32_t world_size) {
-  // Planners number signals producer * lanes + lane with at most 17 lanes a queue (a fused GEMM): some 5 queues' worth.
+  // Planners number signals producer * lanes + lane with at most 17 lanes a queue (a fused GEMM):
+  // some 5 queues' worth.
   return std::max(512u, world_size * 96);
 }
 
