@@ -41,7 +41,8 @@ void register_tile(const typename K::Item* a, const typename K::Item* b, int64_t
       sum[r][v] = before != nullptr ? load_vec<V>(before + r * kSumStride + v * kLanes) : V{};
     }
   }
-  const auto step = [&](const typename K::Item* a_item, const typename K::Item* b_items) {
+  const auto step = [&](const typename K::Item* a_item, const typename K::Item* b_items)
+      __attribute__((always_inline)) {
     B column[kV];
 #pragma GCC unroll 4
     for (int v = 0; v < kV; ++v) column[v] = load_vec<B>(b_items + v * kLanes);
