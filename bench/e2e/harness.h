@@ -29,6 +29,7 @@ typedef struct bench_flag {
 typedef struct bench_area {
   bench_flag arrived[BENCH_RANKS_MAX];
   bench_flag gathered[BENCH_RANKS_MAX];
+  uint32_t slow;
   uint32_t iters; /* Chosen by rank 0, read by all after a barrier. */
   uint32_t failed;
   double start[BENCH_RANKS_MAX][BENCH_ITERS_MAX];
@@ -181,33 +182,33 @@ static int bench_less(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-static inline void bench_publish_iters(bench_world* w, int trial_count, double give_up,
-                                       uint32_t* iters) {
+/* Rank 0's choice from its times of the last `trial_count` calls; all ranks read it after a
+ * barrier, for a rank that looked at the times itself could see those of the next run already. */
+static inline void bench_choose_iters(bench_world* w, int trial_count, double give_up) {
   double t[3];
   for (int i = 0; i < trial_count; ++i) t[i] = w->area->end[0][i] - w->area->start[0][i];
   qsort(t, (size_t)trial_count, sizeof t[0], bench_less);
-  const double time = t[trial_count / 2] > 1e-7 ? t[trial_count / 2] : 1e-7;
+  const double time = t[0] > 1e-7 ? t[0] : 1e-7; /* The least: others may have had the core. */
   const double fit = w->budget / w->batches / time;
   const double cap = (double)BENCH_ITERS_MAX / 2, least = (double)w->iters_min;
-  *iters = (uint32_t)(fit < least ? least : fit > cap ? cap : fit);
-  if (time >= give_up) *iters = 0;
+  const double chosen = fit < least ? least : fit > cap ? cap : fit;
+  const uint32_t iters = time >= give_up ? 0u : (uint32_t)chosen;
+  __atomic_store_n(&w->area->iters, iters, __ATOMIC_RELEASE);
+  __atomic_store_n(&w->area->slow, time > 0.1 ? 1u : 0u, __ATOMIC_RELEASE);
 }
 
-/* An untimed call, then one or three that tell how many fit the budget. Collective: all ranks get
+/* An untimed call, then one or four that tell how many fit the budget. Collective: all ranks get
  * the same number. A case whose call takes `give_up` seconds or more gets 0: it is left out. */
 static inline void bench_calibrate(bench_world* w, bench_case* c, double give_up) {
   bench_run(w, c, 1, 0);
-  for (int trial_count = 1; trial_count <= 3; trial_count += 2) {
+  uint32_t slow = 0;
+  for (int trial_count = 1; trial_count <= 3 && !slow; trial_count += 2) {
     bench_run(w, c, trial_count, 1);
-    if (w->rank == 0) {
-      uint32_t iters;
-      bench_publish_iters(w, trial_count, give_up, &iters);
-      __atomic_store_n(&w->area->iters, iters, __ATOMIC_RELEASE);
-    }
+    if (w->rank == 0) bench_choose_iters(w, trial_count, give_up);
     bench_barrier(w);
     c->iters = (int)__atomic_load_n(&w->area->iters, __ATOMIC_ACQUIRE);
-    bench_barrier(w); /* Nobody may overwrite `iters` before all have read it. */
-    if (c->iters <= w->iters_min) return; /* Slow calls are known after one. */
+    slow = __atomic_load_n(&w->area->slow, __ATOMIC_ACQUIRE); /* Known after one call. */
+    bench_barrier(w); /* Nobody may choose anew before all have read. */
   }
 }
 
