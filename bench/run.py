@@ -29,6 +29,7 @@ HERE = Path(__file__).resolve().parent
 REPO = HERE.parent
 STAGES: dict[str, Callable[[Bench], list[Row]]] = {
     "allreduce-2": lambda bench: allreduce.run(bench, 2),
+    "allreduce-2-read": lambda bench: allreduce.run(bench, 2, read_outputs=True),
     "allreduce-4": lambda bench: allreduce.run(bench, 4),
     "allreduce-16": lambda bench: allreduce.run(bench, 16),
     "gemm": gemm.run,
@@ -177,7 +178,8 @@ def main(arguments: list[str]) -> int:
     if options.quick:
         say("a quick run shows that everything runs; its figures are no measurement")
     met = sum(1 for row in rows if row.verdict == goals.MET)
-    print(f"{met} of {len(rows)} goals met", flush=True)
+    set_ = sum(1 for row in rows if row.goal is not None)
+    print(f"{met} of {set_} goals met", flush=True)
     for line in broken:
         print(f"not measured: {line}", flush=True)
     return 1 if broken else 0

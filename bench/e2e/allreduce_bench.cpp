@@ -5,7 +5,7 @@
 // Inputs are rewritten before every call, outputs poisoned before and checked after every batch.
 // Prints JSON lines.
 //
-// usage: allreduce_bench RANKS SIZES BUDGET_MS BATCHES CANDIDATES
+// usage: allreduce_bench RANKS SIZES BUDGET_MS BATCHES CANDIDATES READ(0|1)
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +40,7 @@ struct State {
 void prepare(void* user, int round) {
   auto* s = static_cast<State*>(user);
   s->round = round;
+  if (s->world->read_outputs) s->world->sink = bench_read(s->buffers.out, s->count);
   bench_fill(s->buffers.in, s->count, s->world->rank, round);
 }
 
@@ -74,6 +75,7 @@ struct Plan {
   double budget = 0.0;
   int batches = 0;
   std::vector<std::string> candidates;
+  int read_outputs = 0;
   float* direct_memory = nullptr;  // Per rank: in, then out.
   bench_flag* direct_flags = nullptr;
 
@@ -124,6 +126,7 @@ void run_cases(bench_world* w, std::vector<bench_case>& cases) {
 int rank_main(const Plan& plan, bench_world* w) {
   w->budget = plan.budget;
   w->batches = plan.batches;
+  w->read_outputs = plan.read_outputs;
   DirectLoop loop = {};
   loop.world = w;
   loop.flags = plan.direct_flags;
@@ -172,16 +175,17 @@ int rank_main(const Plan& plan, bench_world* w) {
 int main(int argc, char** argv) {
   Plan plan;
   int64_t sizes[16];
-  const int size_count = argc == 6 ? bench_parse_list(argv[2], sizes, 16) : -1;
+  const int size_count = argc == 7 ? bench_parse_list(argv[2], sizes, 16) : -1;
   if (size_count > 0) {
     plan.ranks = atoi(argv[1]);
     plan.budget = atof(argv[3]) * 1e-3;
     plan.batches = atoi(argv[4]);
+    plan.read_outputs = atoi(argv[6]);
     std::istringstream names(argv[5]);
     for (std::string name; std::getline(names, name, ',');) plan.candidates.push_back(name);
   }
   if (plan.ranks < 1 || plan.ranks > BENCH_RANKS_MAX || plan.batches < 1) {
-    fprintf(stderr, "usage: allreduce_bench RANKS(1-%d) SIZES BUDGET_MS BATCHES CANDIDATES\n",
+    fprintf(stderr, "usage: allreduce_bench RANKS(1-%d) SIZES BUDGET_MS BATCHES CANDIDATES READ\n",
             BENCH_RANKS_MAX);
     return 2;
   }

@@ -1,7 +1,7 @@
 /* MPI_Allreduce beside libsk's all-reduce: f32 sum, inputs rewritten before every call, ranks
  * pinned and released by the harness's own barrier.
  *
- * usage: mpirun -n R allreduce_mpi AREA_FILE SIZES BUDGET_MS BATCHES GIVE_UP_MS */
+ * usage: mpirun -n R allreduce_mpi AREA_FILE SIZES BUDGET_MS BATCHES GIVE_UP_MS READ(0|1) */
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/mman.h>
@@ -9,6 +9,7 @@
 #include "bench/e2e/harness.h"
 
 typedef struct {
+  bench_world* world;
   float* in;
   float* out;
   int64_t count;
@@ -19,6 +20,7 @@ typedef struct {
 static void prepare(void* user, int round) {
   state* s = (state*)user;
   s->round = round;
+  if (s->world->read_outputs) s->world->sink = bench_read(s->out, s->count);
   bench_fill(s->in, s->count, s->rank, round);
 }
 
@@ -39,9 +41,10 @@ static bench_area* map_area(const char* path) {
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int64_t sizes[16];
-  const int size_count = argc == 6 ? bench_parse_list(argv[2], sizes, 16) : -1;
+  const int size_count = argc == 7 ? bench_parse_list(argv[2], sizes, 16) : -1;
   if (size_count <= 0) {
-    fprintf(stderr, "usage: allreduce_mpi AREA_FILE SIZES BUDGET_MS BATCHES GIVE_UP_MS\n");
+    fprintf(stderr,
+            "usage: allreduce_mpi AREA_FILE SIZES BUDGET_MS BATCHES GIVE_UP_MS READ(0|1)\n");
     return 2;
   }
   bench_area* area = map_area(argv[1]);
@@ -56,6 +59,7 @@ int main(int argc, char** argv) {
   bench_world_init(&w, area, rank, ranks);
   w.budget = atof(argv[3]) * 1e-3;
   w.batches = atoi(argv[4]);
+  w.read_outputs = atoi(argv[6]);
   if (rank == 0) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING];
     int length;
@@ -65,7 +69,7 @@ int main(int argc, char** argv) {
     }
     printf("{\"version\": \"%.80s\"}\n", version);
   }
-  state s = {NULL, NULL, 0, rank, 0};
+  state s = {&w, NULL, NULL, 0, rank, 0};
   if (posix_memalign((void**)&s.in, 4096, 16 << 20) ||
       posix_memalign((void**)&s.out, 4096, 16 << 20)) {
     bench_die(&w, "out of memory");

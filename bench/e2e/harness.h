@@ -44,7 +44,9 @@ typedef struct bench_world {
   int spins; /* Polls before the first sched_yield(). */
   uint32_t barriers;
   uint32_t gathers;
-  double budget; /* Seconds of calls per candidate, size and launch. */
+  int read_outputs; /* Callers read their result between two calls. */
+  float sink;       /* Keeps those reads alive. */
+  double budget;    /* Seconds of calls per candidate, size and launch. */
   int iters_min;
   int batches; /* Into which that budget is cut, candidates taking turns. */
 } bench_world;
@@ -129,6 +131,13 @@ __attribute__((noinline, unused)) static void bench_fill(float* x, int64_t count
                                                          int round) {
   for (int64_t i = 0; i < count; ++i)
     x[i] = bench_value((uint32_t)rank, (uint32_t)round, (uint32_t)i);
+}
+
+/* The real consumer: loads every element, so that the result's lines are where it is needed. */
+__attribute__((noinline, unused)) static float bench_read(const float* x, int64_t count) {
+  float sum = 0.0f;
+  for (int64_t i = 0; i < count; i += 16) sum += x[i]; /* One load brings its line. */
+  return sum;
 }
 
 static inline void bench_poison(float* x, int64_t count) {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MET, MET_DEFAULTS, MISSED, ABSENT = "met", "met (defaults)", "MISSED", "not measured"
+NO_GOAL = "no goal"
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,7 @@ class Row:
 
     area: str  # "all-reduce f32, 2 ranks, symmetric"
     case: str  # "32 KB"
-    goal: float
+    goal: float | None  # None: a figure beside the goals.
     unit: str  # "x best MPI", "x direct loop", "us", "% of a core", "MB".
     at_most: bool = False
     measured: float | None = None  # Against the peers as they come.
@@ -23,13 +24,20 @@ class Row:
     why: str = ""  # Why nothing was measured, or what else a reader must know.
 
     def _meets(self, value: float) -> bool:
+        assert self.goal is not None
         return value <= self.goal if self.at_most else value >= self.goal
+
+    def without_goal(self) -> Row:
+        """The same figure, measured in a way for which no goal is set."""
+        return replace(self, goal=None)
 
     @property
     def verdict(self) -> str:
         """Met means met against tuned peers too; the middle case says so."""
         if self.measured is None:
             return ABSENT
+        if self.goal is None:
+            return NO_GOAL
         if not self._meets(self.measured):
             return MISSED
         if self.tuned is not None and not self._meets(self.tuned):
@@ -92,7 +100,7 @@ def table(rows: list[Row]) -> str:
         value = "-" if row.measured is None else f"{row.measured:.2f}"
         tuned = "" if row.tuned is None else f"{row.tuned:.2f}"
         note = "; ".join(part for part in (row.against, row.spread, row.why) if part)
-        goal = f"{sign} {row.goal:g} {row.unit}"
+        goal = row.unit if row.goal is None else f"{sign} {row.goal:g} {row.unit}"
         lines.append((row.area, row.case, goal, value, tuned, row.verdict, note))
     widths = [max(len(line[i]) for line in lines) for i in range(len(head) - 1)]
     text = []

@@ -18,28 +18,47 @@ DIRECT_GOAL = 1.15  # Times the direct loop's time, at most.
 BATCHES = 3
 
 
-def run(bench: Bench, ranks: int) -> list[Row]:
-    """One rank count: rounds, comparisons, result file, goals."""
-    label = f"allreduce-{ranks}"
+def run(bench: Bench, ranks: int, *, read_outputs: bool = False) -> list[Row]:
+    """One rank count: rounds, comparisons, result file, goals.
+
+    With `read_outputs` every rank also loads its whole result between two calls, as a consumer
+    would: writers of mapped outputs then find the lines in the reader's cache. Beside the goals,
+    which are set for inputs rewritten only; its rows are figures without one.
+    """
+    label = f"allreduce-{ranks}" + ("-read" if read_outputs else "")
     budget_ms = 25 if bench.quick else 60
+    batches = 1 if ranks > 4 else BATCHES
+    sizes_used = SIZES[:-1] if ranks > 4 else SIZES
     cores = os.cpu_count() or 1
     # MPICH spins without yielding: with ranks beyond cores a call takes as long as time slices do.
     names = [name for name in bench.mpis if not (name == "mpich" and ranks > 2 * cores)]
     used = mpi.variants(bench, names)
-    sizes = ",".join(str(size) for size in SIZES)
-    own = [str(bench.build / "allreduce_bench"), str(ranks), sizes, str(budget_ms), str(BATCHES)]
-    arguments = [*own, ",".join((*OURS, "direct"))]
+    if ranks > 4:  # Where cores are shared eightfold settings do not matter, and rounds are long.
+        used = [v for v in used if not v.setting]
+    sizes = ",".join(str(size) for size in sizes_used)
+    reads = str(int(read_outputs))
+    own = [str(bench.build / "allreduce_bench"), str(ranks), sizes, str(budget_ms), str(batches)]
+    arguments = [*own, ",".join((*OURS, "direct")), reads]
     candidates = [Candidate("libsk", lambda: json_lines(arguments, timeout_s=300))]
     for variant in used:
-        candidates.append(_peer(bench, variant, ranks, sizes, budget_ms))
-    settings: dict[str, Any] = {"sizes": SIZES, "budget_ms": budget_ms, **bench.options}
+        candidates.append(
+            _peer(bench, variant, ranks, [sizes, str(budget_ms), str(batches)], reads)
+        )
+    settings: dict[str, Any] = {
+        "sizes": sizes,
+        "budget_ms": budget_ms,
+        "reads": reads,
+        **bench.options,
+    }
     rounds = run_rounds(bench, label, candidates, settings)
     counted = usable(rounds, bench)
-    rows = [row for size in SIZES for row in _rows(counted, ranks, size, used)]
+    rows = [row for size in sizes_used for row in _rows(counted, ranks, size, used)]
+    if read_outputs:
+        rows = [row.without_goal() for row in rows]
     figures = {
         name: {
             size_name(size): results.summary(visits)
-            for size in SIZES
+            for size in sizes_used
             if (visits := _visits(counted, name, size))
         }
         for name in (*OURS, "direct", "direct_nt", *(v.name for v in used))
@@ -48,6 +67,7 @@ def run(bench: Bench, ranks: int) -> list[Row]:
         "ranks": ranks,
         "pinning": "rank r on core r % cores",
         "inputs": "rewritten before every call",
+        "outputs": "read by their owner between calls" if read_outputs else "not read",
         "budget_ms_per_case_and_visit": budget_ms,
         "figure": "per call, mean over ranks of the time inside the call, in microseconds",
     }
@@ -57,11 +77,13 @@ def run(bench: Bench, ranks: int) -> list[Row]:
     return rows
 
 
-def _peer(bench: Bench, variant: mpi.Variant, ranks: int, sizes: str, budget_ms: int) -> Candidate:
+def _peer(
+    bench: Bench, variant: mpi.Variant, ranks: int, sizes: list[str], reads: str
+) -> Candidate:
     program = mpi.build(bench, variant.peer, "allreduce_mpi.c")
     oversubscribed = ranks > (os.cpu_count() or 1)
     give_up_ms = 100 if variant.peer.name == "mpich" and oversubscribed else 3000
-    arguments = [sizes, str(budget_ms), str(BATCHES), str(give_up_ms)]
+    arguments = [*sizes, str(give_up_ms), reads]
     return Candidate(
         variant.name, lambda: mpi.run(variant, ranks, program, arguments, timeout_s=300)
     )

@@ -64,3 +64,9 @@ def test_the_table_shows_every_row_and_its_verdict() -> None:
     assert goals.MET in text[1]
     assert goals.ABSENT in text[2]
     assert "no figure" in text[2]
+
+
+def test_a_row_without_a_goal_shows_its_figure_and_no_verdict() -> None:
+    row = Row("a", "c", 2.0, "x", measured=1.5).without_goal()
+    assert row.verdict == goals.NO_GOAL
+    assert "1.50" in goals.table([row]).splitlines()[1]
