@@ -247,6 +247,25 @@ TEST_P(SessionCts, KilledRanksAreNamed) {
   }
 }
 
+// An exclusion that outlives its test, or is misspelt, would go unnoticed.
+TEST(SessionRegistry, ExclusionsNameTestsAndReasons) {
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  std::string tests;
+  for (int i = 0; i < all.total_test_suite_count(); ++i) {
+    const testing::TestSuite& suite = *all.GetTestSuite(i);
+    for (int j = 0; j < suite.total_test_count(); ++j) {
+      tests += std::string(suite.GetTestInfo(j)->name()) + "\n";
+    }
+  }
+  for (const SessionBackend& backend : session_backends()) {
+    for (const Exclusion& exclusion : backend.exclusions) {
+      EXPECT_NE(tests.find(exclusion.test + "/" + backend.name + "\n"), std::string::npos)
+          << exclusion.test << " of " << backend.name;
+      EXPECT_FALSE(exclusion.reason.empty());
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, SessionCts, testing::ValuesIn(session_backends()),
                          [](const auto& info) { return info.param.name; });
 
