@@ -7,8 +7,8 @@ from pathlib import Path
 
 import check_layers
 import pytest
-from conftest import ROOT
 
+ROOT = Path(__file__).resolve().parents[2]
 Plant = Callable[[dict[str, str]], Path]
 
 SOUND = {
