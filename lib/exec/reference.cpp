@@ -12,6 +12,8 @@
 namespace sk {
 namespace {
 
+constexpr uint64_t kWorldBytesMax = 1 << 30;
+
 class Reference {
  public:
   Reference(const Plan& plan, World& world, uint64_t seed)
@@ -243,6 +245,12 @@ class Reference {
 }  // namespace
 
 Status run_reference(const Plan& plan, World& world, uint64_t seed) {
+  uint64_t bytes = 0;
+  for (const Buffer& buffer : plan.buffers) bytes += buffer.offset + buffer.bytes;
+  if (bytes > kWorldBytesMax) {
+    return error(SK_ERR_NO_MEMORY, "a world of {} bytes is more than the reference's {}", bytes,
+                 kWorldBytesMax);
+  }
   return Reference(plan, world, seed).run();
 }
 

@@ -27,8 +27,8 @@ struct World {
 
 // Runs `plan`, which has all ranks' parts and is valid, inputs.size() times back to back.
 // SK_ERR_TIMEOUT names the tasks that wait when none can go on; SK_ERR_INTERNAL: an output byte was
-// written twice or not at all, or a signal did not grow by its posts_per_run. Packed B is k
-// elements for each column in turn.
+// written twice or not at all, or a signal did not grow by its posts_per_run; SK_ERR_NO_MEMORY: the
+// buffers are more than 1 GiB. Packed B is k elements for each column in turn.
 Status run_reference(const Plan& plan, World& world, uint64_t seed);
 
 }  // namespace sk

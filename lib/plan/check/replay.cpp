@@ -198,7 +198,8 @@ class Replay {
         if (log.partly_awaited) broken_.push_back(logs_.first[post.rank] + post.signal);
       }
     }
-    log.posts.push_back({event, clocks_.share(clock), post.add});
+    const uint64_t reach = log.posts.empty() ? 0 : log.posts.back().reach;
+    log.posts.push_back({event, clocks_.share(clock), reach + post.add});
     log.total += post.add;
     wake(log.waiting);
   }

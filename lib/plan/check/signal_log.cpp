@@ -1,5 +1,7 @@
 #include "lib/plan/check/signal_log.h"
 
+#include <algorithm>
+
 namespace sk::check {
 namespace {
 
@@ -38,11 +40,10 @@ void SignalLog::told_by(uint64_t target, std::vector<uint32_t>& out) const {
   } else if (all && !(assume_chain && chain)) {
     for (uint32_t i = 0; i < posts.size(); ++i) out.push_back(i);
   } else {
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < posts.size(); ++i) {
-      sum += posts[i].add;
-      if (sum >= target) return out.push_back(i);
-    }
+    const auto last =
+        std::lower_bound(posts.begin(), posts.end(), target,
+                         [](const PostRecord& post, uint64_t reach) { return post.reach < reach; });
+    if (last != posts.end()) out.push_back(uint32_t(last - posts.begin()));
   }
 }
 

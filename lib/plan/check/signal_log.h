@@ -20,7 +20,7 @@ namespace sk::check {
 struct PostRecord {
   uint32_t event;
   uint32_t clock;  // What the posting task knew.
-  uint32_t add;
+  uint64_t reach;  // Of the signal in this run, with this post and those before it.
 };
 
 struct SignalLog {
