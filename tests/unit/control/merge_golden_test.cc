@@ -29,6 +29,11 @@ TEST(MergeGolden, ALineOfOneRankDoesNotPushTheOthersApart) {
   EXPECT_EQ(merged(2, {{0, out("x\ny\n")}, {1, out("x\nextra\ny\n")}}), "out<x\n[1] extra\ny\n>");
 }
 
+TEST(MergeGolden, ARepeatedLineMeetsItsEqualOnce) {
+  EXPECT_EQ(merged(2, {{0, out("a\nm\na\n")}, {1, out("b\na\nc\n")}}),
+            "out<[1] b\na\n[0] m\n[1] c\n[0] a\n>");
+}
+
 TEST(MergeGolden, OneRankIsShownAsItIs) {
   EXPECT_EQ(merged(1, {{0, out("no newline")}}), "out<no newline>");
   EXPECT_EQ(merged(1, {{0, out("a")}, {0, err("b\n")}, {0, out("c\n")}}), "out<ac\n>err<b\n>");
