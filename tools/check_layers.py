@@ -51,6 +51,7 @@ LEVELS = {
     "lib/api": 7,
     "cuda": 8,
     "tools": 8,
+    "tools/sk_kernel": 9,  # The notebook front end, a room of its own above the table of verbs.
     "tests/support": 9,
     "tests": 10,
     "bench": 9,

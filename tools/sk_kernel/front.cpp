@@ -246,7 +246,7 @@ void Front::finish_cell(int32_t status) {
   if (status != SK_CELL_OK) {
     content = cell.error.is_object()
                   ? cell.error
-                  : error_content("CellAborted", "the session ended", Json::array());
+                  : error_content("CellAborted", "interrupted before it started", Json::array());
     content["status"] = "error";
   }
   reply_to_cell(cell, std::move(content));
@@ -297,7 +297,10 @@ bool Front::drain_events() {
     on_event(event);
     if (event.kind == SK_EVENT_STATUS && event.status == SK_SESSION_OVER) {
       std::fprintf(stderr, "sk kernel: %s\n", event.text);
-      if (current_) finish_cell(SK_CELL_ABORTED);
+      if (current_) {
+        current_->error = error_content("SessionOver", event.text, Json::array({event.text}));
+        finish_cell(SK_CELL_ERROR);
+      }
       return false;
     }
   }

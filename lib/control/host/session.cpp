@@ -64,7 +64,12 @@ Result<std::unique_ptr<Session>> Session::open(Open open, const std::string& sk_
     char here[PATH_MAX];
     if (getcwd(here, sizeof here) != nullptr) open.cwd = here;
   }
-  SK_RETURN_IF_ERROR(session->send(open));
+  const Status sent = session->send(open);
+  // A program that ended at once may be met before or after the first message.
+  if (sent.code() == SK_ERR_PEER_LOST)
+    session->closed_ = true;
+  else
+    SK_RETURN_IF_ERROR(sent.clone());
   SK_RETURN_IF_ERROR(session->wait_for_welcome());
   return session;
 }
