@@ -58,7 +58,7 @@ struct GemmTileArgs {
   Epilogue epilogue = Epilogue::kStore;
 
   // kStore, kReduce: element (row0, col0) of each C. All have leading stride `ldc` (in elements)
-  // and `c_dtype`: a floating type.
+  // and `c_dtype`: A's type or kF32. c_count >= 1.
   void* const* c = nullptr;
   int c_count = 0;
   int64_t ldc = 0;
