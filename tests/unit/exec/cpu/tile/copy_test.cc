@@ -1,5 +1,7 @@
 #include "lib/exec/cpu/tile/copy.h"
 
+#include <algorithm>
+
 #include "tests/unit/exec/cpu/tile/tile_testing.h"
 
 namespace sk::cpu {
@@ -35,7 +37,8 @@ TEST(Copy, EveryDestinationHoldsTheSourceAndNothingElseChanges) {
          random.coin() ? StoreHint::kNonTemporal : StoreHint::kNormal);
     EXPECT_TRUE(source.guards_intact());
     for (void* d : dst) {
-      ASSERT_EQ(0, std::memcmp(d, before.data(), bytes)) << bytes << " " << replay_line();
+      ASSERT_TRUE(std::equal(before.begin(), before.end(), static_cast<const uint8_t*>(d)))
+          << bytes << " " << replay_line();
     }
     for (const Guarded& target : targets) ASSERT_TRUE(target.guards_intact()) << replay_line();
   }
