@@ -59,18 +59,16 @@ Status set_nonblocking(int fd, bool on) {
 
 ReadResult read_some(int fd, std::string& out) {
   ReadResult result = ReadResult::kEmpty;
+  char buffer[kReadBytes];  // Not the string itself: growing it would clear 64 KiB at each call.
   for (int i = 0; i < kReadsAtOnce; ++i) {
-    const size_t old = out.size();
-    out.resize(old + kReadBytes);
     ssize_t n = -1;
-    do n = ::read(fd, out.data() + old, kReadBytes);
+    do n = ::read(fd, buffer, sizeof buffer);
     while (n < 0 && errno == EINTR);
-    const int why = errno;
-    out.resize(old + static_cast<size_t>(std::max<ssize_t>(n, 0)));
-    if (n > 0) result = ReadResult::kData;
-    if (n < 0 && (why == EAGAIN || why == EWOULDBLOCK)) return result;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return result;
     // Bytes before the end are handed out first; the next call finds the end again.
     if (n <= 0) return result == ReadResult::kData ? result : ReadResult::kClosed;
+    out.append(buffer, static_cast<size_t>(n));
+    result = ReadResult::kData;
     if (static_cast<size_t>(n) < kReadBytes) return result;
   }
   return result;
