@@ -28,6 +28,11 @@ endfunction()
 # sk_test(NAME SOURCES a.cc ... LINKS sk_plan ...): one GoogleTest program, each case a ctest.
 function(sk_test name)
   cmake_parse_arguments(TEST "" "" "SOURCES;LINKS;LABELS" ${ARGN})
+  # ./dev test --suite NAME picks by the folder under tests/, which is a label of every test.
+  file(RELATIVE_PATH place ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REGEX MATCH "^[^/]+" suite "${place}")
+  list(APPEND TEST_LABELS ${suite})
+  list(REMOVE_DUPLICATES TEST_LABELS)
   add_executable(${name} ${TEST_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${name} PRIVATE ${TEST_LINKS} GTest::gtest GTest::gmock GTest::gtest_main sk_flags)
