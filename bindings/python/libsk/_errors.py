@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _RANK = re.compile(r"\brank (\d+)\b")
+_WAITED_FOR = re.compile(r"\bfor ranks? (\d+)\b")
 
 # Sentences of these codes name the rank that is to blame; others may mention ranks in passing.
 _NAMES_A_RANK = frozenset({16, 20, 21, 30})
@@ -27,11 +28,17 @@ class Error(Exception):
         super().__init__(sentence)
         self.code = code
         self.name = name
-        found = _RANK.search(sentence) if code in _NAMES_A_RANK else None
-        self.rank = int(found[1]) if found else None
+        self.rank = _rank_in(sentence, code)
 
     def __reduce__(self) -> tuple[type[Error], tuple[str, int, str]]:
         return type(self), (str(self), self.code, self.name)
+
+
+def _rank_in(sentence: str, code: int) -> int | None:
+    if code not in _NAMES_A_RANK:
+        return None
+    found = _WAITED_FOR.search(sentence) or _RANK.search(sentence)
+    return int(found[1]) if found else None
 
 
 class InvalidArgumentError(Error, ValueError):

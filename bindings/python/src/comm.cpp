@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,9 @@ class Context {
     check(sk_init(&config, &context_));
   }
   ~Context() {
+    // A creation that was interrupted may still be looking for its ranks. It keeps the context,
+    // which then stays until the process ends: waiting for it here would undo the interrupt.
+    if (creations_->load() > 0) return;
     nb::gil_scoped_release released;  // The last lines of the log need it.
     sk_finalize(context_);
   }
@@ -42,6 +46,7 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   sk_context* get() const { return context_; }
+  const std::shared_ptr<std::atomic<int>>& creations() const { return creations_; }
 
  private:
   static void on_log(void* user, int32_t level, const char* component, const char* message) {
@@ -56,6 +61,7 @@ class Context {
 
   nb::object log_;
   sk_context* context_ = nullptr;
+  std::shared_ptr<std::atomic<int>> creations_ = std::make_shared<std::atomic<int>>(0);
 };
 
 std::unique_ptr<CommHandle> create(Context& context, int32_t bootstrap, int32_t rank,
@@ -81,8 +87,11 @@ std::unique_ptr<CommHandle> create(Context& context, int32_t bootstrap, int32_t 
   config.workers = workers;
   config.symmetric_bytes_max = symmetric_bytes_max;
   sk_context* const handle = context.get();
+  context.creations()->fetch_add(1);
   wait_detached(
-      [request, handle] { return sk_comm_create(handle, &request->config, &request->comm); },
+      [request, handle, creations = context.creations()] {
+        return sk_comm_create(handle, &request->config, &request->comm);
+      },
       [request] { sk_comm_free(request->comm); });
   return std::make_unique<CommHandle>(request->comm);
 }

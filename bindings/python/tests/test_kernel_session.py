@@ -1,0 +1,115 @@
+"""Python ranks under a real controller: cells, merged output, errors, interrupts, the ``comm``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from session import Session
+
+pytest.importorskip("IPython", reason="the kernel needs IPython (pip install libsk[kernel])")
+
+OK, ERROR = 1, 2
+
+
+@pytest.fixture(scope="module", params=[2, 4])
+def session(request: pytest.FixtureRequest) -> Iterator[Session]:
+    with Session(request.param) as session:
+        session.world_size = request.param  # type: ignore[attr-defined]
+        yield session
+
+
+def ranks_of(session: Session) -> range:
+    return range(session.world_size)  # type: ignore[attr-defined]
+
+
+def test_the_names_that_every_rank_has(session: Session) -> None:
+    size = len(ranks_of(session))
+    cell = session.run("print(world_size, sk.__name__, type(comm).__mro__[1].__name__)\nrank")
+    assert cell.out == f"{size} libsk Comm\n"
+    lines = cell.displays[0][1]["text/plain"].decode().splitlines()
+    assert lines == [f"[{rank}] {rank}" for rank in ranks_of(session)]
+    assert session.run("assert (comm.rank, comm.world_size) == (rank, world_size)").status == OK
+
+
+def test_what_is_alike_is_shown_once(session: Session) -> None:
+    cell = session.run("print('same')\nprint('rank', rank)\n!echo from a shell\n'value'")
+    each = "".join(f"[{rank}] rank {rank}\n" for rank in ranks_of(session))
+    assert cell.out == f"same\n{each}from a shell\n"
+    assert [bundle for _, bundle in cell.displays] == [{"text/plain": b"'value'"}]
+
+
+def test_output_of_c_code_and_of_descriptors(session: Session) -> None:
+    cell = session.run(
+        "import ctypes, os, sys\n"
+        "print('python')\n"
+        "sys.stdout.flush()\n"
+        "ctypes.CDLL(None).puts(b'c library')\n"
+        "ctypes.CDLL(None).fflush(None)\n"
+        "os.write(2, b'descriptor\\n');"
+    )
+    assert (cell.out, cell.err) == ("python\nc library\n", "descriptor\n")
+
+
+def test_text_without_a_newline_arrives(session: Session) -> None:
+    assert session.run("print('no newline', end='')").out.rstrip("\n") == "no newline"
+
+
+def test_all_ranks_reduce(session: Session) -> None:
+    size = len(ranks_of(session))
+    cell = session.run("import numpy as np\nprint(comm.allreduce(np.arange(3) + rank))")
+    first = size * (size - 1) // 2
+    assert cell.out == f"[{' '.join(str(first + size * i) for i in range(3))}]\n", cell
+
+
+def test_one_error_that_names_its_rank(session: Session) -> None:
+    cell = session.run("if rank == 1:\n    raise ValueError('boom')")
+    assert cell.status == ERROR
+    assert (cell.ename, "boom" in cell.evalue, "rank" in cell.evalue) == ("ValueError", True, True)
+    assert "libsk/kernel" not in cell.traceback and "interactiveshell" not in cell.traceback
+    assert session.run("print('alive')").out == "alive\n"
+
+
+def test_a_figure_drawn_alike_is_one_picture(session: Session) -> None:
+    pytest.importorskip("matplotlib")
+    cell = session.run("import matplotlib.pyplot as plt\nplt.plot([1, 2, 1]);")
+    pictures = [bundle["image/png"] for _, bundle in cell.displays if "image/png" in bundle]
+    assert len(pictures) == 1 and pictures[0].startswith(b"\x89PNG"), cell
+
+
+@pytest.mark.parametrize("body", ["import time; time.sleep(60)", "while True: pass", "!sleep 60"])
+def test_an_interrupt_ends_the_cell(session: Session, body: str) -> None:
+    number = session.start(f"kept = rank\nprint('started')\n{body}")
+    session.wait_started(number)
+    session.interrupt()
+    cell = session.collect(number)
+    assert (cell.status, cell.ename) == (ERROR, "KeyboardInterrupt")
+    cell = session.run("print(kept == rank)")
+    assert (cell.out, cell.status) == ("True\n", OK)
+
+
+def test_an_interrupt_ends_a_collective_and_the_next_cell_has_a_comm(session: Session) -> None:
+    session.run("comm.barrier()")
+    number = session.start("print('started')\nif rank:\n    comm.barrier()\nelse:\n    input")
+    # Rank 0 is done; the others wait for it.
+    session.wait_started(number)
+    session.interrupt()
+    cell = session.collect(number)
+    assert (cell.status, cell.ename) == (ERROR, "KeyboardInterrupt")
+    # Rank 0 saw nothing of it and finds out now; then all agree again.
+    session.run("comm.barrier()")
+    size = len(ranks_of(session))
+    cell = session.run("print(int(comm.allreduce(1)))")
+    assert cell.out == f"{size}\n", cell
+
+
+def test_a_wrong_call_says_so_without_our_frames(session: Session) -> None:
+    cell = session.run("comm.allreduce('text')")
+    assert cell.ename == "InvalidArgumentError"
+    assert "x is a str" in cell.evalue
+    assert "_arrays.py" not in cell.traceback
+
+
+def test_input_is_refused_with_a_sentence(session: Session) -> None:
+    cell = session.run("input('name? ')")
+    assert cell.ename == "EOFError" and "no standard input" in cell.evalue
