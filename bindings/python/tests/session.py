@@ -1,4 +1,4 @@
-"""The session half of ``sk/exec.h`` through ctypes: asks ranks to run cells, as a front end does."""
+"""The session half of ``sk/exec.h`` through ctypes: asks ranks to run cells."""
 
 from __future__ import annotations
 
