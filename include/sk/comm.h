@@ -79,6 +79,8 @@ typedef struct sk_comm_info {
   uint64_t symmetric_bytes; /**< Bytes held by sk_alloc() now. */
   uint64_t calls;           /**< Collective calls finished. */
   uint64_t plans;           /**< Plans in the cache. */
+  int32_t over;     /**< SK_OK, or why no call can succeed any more: SK_ERR_PEER_LOST, ... */
+  int32_t reserved; /**< 0. */
 } sk_comm_info;
 
 /** @threads One at a time per communicator. @since 0.1 */

@@ -70,6 +70,7 @@ sk_comm_info Communicator::info() const {
   info.symmetric_bytes = heap_->bytes_held();
   info.calls = seq_;
   info.plans = cache_.size();
+  info.over = over().code();
   return info;
 }
 
@@ -99,9 +100,17 @@ Status Communicator::execute(const Call& call) {
   return run(**program, op, std::move(args));
 }
 
-Status Communicator::run(Program& program, const OpDesc& op, RunArgs args) {
+Status Communicator::over() const {
   if (!broken_.ok()) [[unlikely]]
     return broken_.clone();
+  // A run whose peers have all arrived never waits, so it would not see an abort by itself.
+  if (endpoint_->header().abort_word.load(std::memory_order_acquire) != 0) [[unlikely]]
+    return endpoint_->abort_status();
+  return {};
+}
+
+Status Communicator::run(Program& program, const OpDesc& op, RunArgs args) {
+  SK_RETURN_IF_ERROR(over());
   if (is_pair(op)) {
     const int32_t me = int32_t(rank());
     args.lane = kPairLane;

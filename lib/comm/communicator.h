@@ -80,6 +80,8 @@ class Communicator {
     size_t operator()(const Key& key) const { return size_t(fingerprint(key.op)); }
   };
 
+  // Why no call can succeed any more, or OK.
+  Status over() const;
   Result<Program*> program_for(const OpDesc& op);
   Status ensure_workspace(const Plan& plan);
   void evict_one();

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from libsk._context import Context
     from libsk._gemm import Packed
     from libsk._plan import Plan, check_plan
+    from libsk._topo import Topo, topo
     from libsk._trace import Trace
 
 __version__ = "0.1.0"
@@ -60,11 +61,13 @@ __all__ = [
     "SystemCallError",
     "TimeoutError",
     "Trace",
+    "Topo",
     "TransportError",
     "TrustError",
     "UnsupportedError",
     "check_plan",
     "comm",
+    "topo",
     "version",
 ]
 
@@ -74,9 +77,11 @@ _LAZY = {
     "Context": "libsk._context",
     "Packed": "libsk._gemm",
     "Plan": "libsk._plan",
+    "Topo": "libsk._topo",
     "Trace": "libsk._trace",
     "check_plan": "libsk._plan",
     "comm": "libsk._comm",
+    "topo": "libsk._topo",
 }
 
 

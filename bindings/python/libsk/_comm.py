@@ -129,7 +129,7 @@ class Comm:
 
     def info(self) -> dict[str, int]:
         """``sk_comm_query()``: rank, world_size, local_rank, local_size, workers, mapped,
-        symmetric_bytes, calls, plans."""
+        symmetric_bytes, calls, plans, over (the status that ended it, or 0)."""
         return self._handle.query()
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ namespace sk::python {
 void bind_comm(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);
 void bind_dlpack(nanobind::module_& module);
+void bind_topo(nanobind::module_& module);
 void bind_worker(nanobind::module_& module);
 
 // A communicator, with what keeps its release from racing with calls and with arrays that look
@@ -25,9 +26,8 @@ class CommHandle {
   // NULL after free(): libsk then answers SK_ERR_BAD_HANDLE, with its sentence.
   sk_comm* get() const { return freed_ ? nullptr : comm_; }
 
-  // Remembers a status that ends the communicator: a rank died or aborted, or a wait ran out.
-  void note(sk_status status);
-  bool is_over() const { return over_; }
+  // Whether no call can succeed any more: a rank died or aborted, or a wait ran out.
+  bool is_over() const;
 
   // Ends the communicator for callers at once, and for good once no lease is left.
   void free();
@@ -65,7 +65,6 @@ class CommHandle {
   int uses_ = 0;
   int leases_ = 0;
   bool freed_ = false;
-  bool over_ = false;
 };
 
 }  // namespace sk::python

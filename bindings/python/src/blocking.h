@@ -49,7 +49,6 @@ void wait(CommHandle* comm, Call&& call) {
     sentence = status == SK_OK ? "" : sk_last_error();
     scope.leave();
   }
-  if (comm != nullptr) comm->note(status);
   check_signals();
   check(status, sentence);
 }

@@ -110,6 +110,7 @@ nb::dict query(const CommHandle& comm) {
   out["symmetric_bytes"] = info.symmetric_bytes;
   out["calls"] = info.calls;
   out["plans"] = info.plans;
+  out["over"] = info.over;
   return out;
 }
 
@@ -183,8 +184,12 @@ void free_memory(CommHandle& comm, uintptr_t memory) {
 
 }  // namespace
 
-void CommHandle::note(sk_status status) {
-  over_ |= status == SK_ERR_PEER_LOST || status == SK_ERR_ABORTED || status == SK_ERR_TIMEOUT;
+bool CommHandle::is_over() const {
+  if (get() == nullptr) return false;
+  sk_comm_info info = {};
+  info.struct_size = sizeof info;
+  // Refused while another thread is inside a call: then it is in use, so not over.
+  return sk_comm_query(get(), &info) == SK_OK && info.over != SK_OK;
 }
 
 void CommHandle::free() {

@@ -15,5 +15,6 @@ NB_MODULE(_core, module) {
   sk::python::bind_comm(module);
   sk::python::bind_plan(module);
   sk::python::bind_dlpack(module);
+  sk::python::bind_topo(module);
   sk::python::bind_worker(module);
 }

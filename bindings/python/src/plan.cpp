@@ -11,6 +11,7 @@
 #include "blocking.h"
 #include "sk/op.h"
 #include "sk/trace.h"
+#include "text.h"
 
 namespace nb = nanobind;
 
@@ -63,17 +64,6 @@ void allreduce_gemm(CommHandle& comm, const Matrix& a, const std::optional<Matri
                              packed != nullptr ? packed->get() : nullptr, &c_tensor, flags,
                              &options);
   });
-}
-
-// The two-call pattern of everything in libsk that writes text.
-template <typename Dump>
-std::string text_of(Dump&& dump) {
-  size_t size = 0;
-  sk_status status = dump(nullptr, 0, &size);
-  if (status != SK_OK && status != SK_ERR_OUT_OF_RANGE) check(status);
-  std::string text(size, '\0');
-  check(dump(text.data(), size + 1, &size));
-  return text;
 }
 
 class Plan {

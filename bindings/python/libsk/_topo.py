@@ -1,0 +1,45 @@
+"""Topologies: cores, memory, GPUs and network adapters of the machines."""
+
+from __future__ import annotations
+
+from libsk import _core
+
+
+class Topo:
+    """What one or more machines look like. Immutable; :func:`topo` gives this machine's."""
+
+    def __init__(self, handle: _core.Topo) -> None:
+        self._handle = handle
+        summary = handle.summary()
+        self.hosts: int = summary["hosts"]
+        self.sockets: int = summary["sockets"]
+        self.numa_nodes: int = summary["numa_nodes"]
+        self.cores: int = summary["cores"]
+        self.threads: int = summary["threads"]
+        """Hardware threads."""
+        self.gpus: int = summary["gpus"]
+        self.nics: int = summary["nics"]
+        self.memory_bytes: int = summary["memory_bytes"]
+        """Of all NUMA nodes."""
+
+    @classmethod
+    def parse(cls, text: str) -> Topo:
+        """From :meth:`dump`'s text, hwloc's XML (lstopo) or NCCL's XML (NCCL_TOPO_DUMP_FILE)."""
+        return cls(_core.topo_parse(text))
+
+    @classmethod
+    def synthetic(cls, spec: str) -> Topo:
+        """A machine by its numbers: ``"hosts:2 numa:2 cores:8 gpus:4 nics:2"``, per host."""
+        return cls(_core.topo_synthetic(spec))
+
+    def dump(self) -> str:
+        """The graph as text, which :meth:`parse` reads back."""
+        return self._handle.dump()
+
+    def __repr__(self) -> str:
+        return f"<libsk.Topo: {self.hosts} host(s), {self.cores} cores, {self.gpus} GPUs>"
+
+
+def topo() -> Topo:
+    """This machine."""
+    return Topo(_core.topo_discover())
