@@ -122,6 +122,7 @@ def test_captured_command_output_is_a_list(cells: Cells) -> None:
 
 def test_a_figure_is_one_png_after_the_cell(cells: Cells) -> None:
     pytest.importorskip("matplotlib")
+    cells.run("%matplotlib inline")  # MPLBACKEND says so only before the first import.
     assert cells.run("import matplotlib.pyplot as plt\nplt.plot([1, 2, 3]);") is None
     pictures = [bundle for _, bundle, _ in cells.worker.displays if "image/png" in bundle]
     assert len(pictures) == 1
