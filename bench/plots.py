@@ -30,21 +30,26 @@ def _date(path: Path) -> str:
     return json.loads(path.read_text()).get("date", "")
 
 
-def draw_all(results: Path) -> list[Path]:
-    """Draws every stage that has a picture; returns the files written."""
-    drawn = []
+def draw_all(results: Path) -> tuple[list[Path], list[str]]:
+    """Draws every stage that has a picture; returns the files written, and what could not be."""
+    drawn, failed = [], []
     for stage, path in newest(results).items():
         document = json.loads(path.read_text())
         draw = _drawing(stage)
         if draw is None or not document.get(_figures_key(stage)):
             continue
-        figure = draw(document)
-        figure.text(0.01, 0.005, _caption(document), fontsize=6, color="#666666")
         target = path.with_suffix(".png")
-        figure.savefig(target, dpi=110)
-        plt.close(figure)
+        try:
+            figure = draw(document)
+            figure.text(0.01, 0.005, _caption(document), fontsize=6, color="#666666")
+            figure.savefig(target, dpi=110)
+        except (KeyError, ValueError) as error:  # A file of an older format, or half empty.
+            failed.append(f"{path.name}: {type(error).__name__}: {error}")
+            continue
+        finally:
+            plt.close("all")
         drawn.append(target)
-    return drawn
+    return drawn, failed
 
 
 def _drawing(stage: str) -> Callable[[Document], Any] | None:
@@ -175,5 +180,5 @@ def fused(document: Document) -> Any:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "results"
-    for written in draw_all(folder):
-        print(written)
+    written, problems = draw_all(folder)
+    print("\n".join([*map(str, written), *problems]))

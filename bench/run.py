@@ -131,8 +131,11 @@ def draw(results: Path) -> None:
     except ImportError as error:
         say(f"no pictures: {error}; ./dev bench uses build/venv, which has matplotlib")
         return
-    for path in plots.draw_all(results):
+    drawn, failed = plots.draw_all(results)
+    for path in drawn:
         say(f"drew {path}")
+    for line in failed:
+        say(f"no picture of {line}")
 
 
 def main(arguments: list[str]) -> int:
@@ -173,7 +176,6 @@ def main(arguments: list[str]) -> int:
         about = machine.describe()
         say(f"{about['cpu']}, {about['cores']} cores, {' '.join(about['flags'])}")
         rows, broken = run_stages(options, bench)
-        draw(results)
     print(goals.table(rows), flush=True)
     if options.quick:
         say("a quick run shows that everything runs; its figures are no measurement")
@@ -182,6 +184,7 @@ def main(arguments: list[str]) -> int:
     print(f"{met} of {set_} goals met", flush=True)
     for line in broken:
         print(f"not measured: {line}", flush=True)
+    draw(results)
     return 1 if broken else 0
 
 
