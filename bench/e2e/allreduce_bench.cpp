@@ -141,6 +141,8 @@ int rank_main(const Plan& plan, bench_world* w) {
   if (plan.wants_libsk()) {
     libsk = std::make_unique<sk_bench::Session>(w, 0);
     comm = libsk->comm;
+  } else {
+    bench_pin(w->rank);
   }
   if (plan.wants("symmetric")) symmetric = symmetric_buffers(w, comm, plan.size_max);
   if (plan.wants("ordinary")) ordinary = ordinary_buffers(w, plan.size_max);

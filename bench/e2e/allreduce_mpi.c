@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   bench_world_init(&w, area, rank, ranks);
+  bench_pin(rank);
   w.budget = atof(argv[3]) * 1e-3;
   w.batches = atoi(argv[4]);
   w.read_outputs = atoi(argv[6]);

@@ -136,7 +136,8 @@ int main(int argc, char** argv) {
   int rank = 0, ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  bench_world_init(w, area, rank, ranks);  // Pins: libraries loaded below see one core.
+  bench_world_init(w, area, rank, ranks);
+  bench_pin(rank);  // The libraries loaded below see one core.
   w->budget = atof(argv[4]) * 1e-3;
   w->batches = atoi(argv[5]);
   w->iters_min = kSets;

@@ -96,7 +96,8 @@ static inline void bench_barrier(bench_world* w) {
   }
 }
 
-/* rank r on core r % cores, for every side alike. */
+/* rank r on core r % cores, for every side alike: after MPI_Init() and sk_comm_create(), for a
+ * library may take a rank's mask at its start for all the cores there are. */
 static inline void bench_pin(int rank) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -113,7 +114,6 @@ static inline void bench_world_init(bench_world* w, bench_area* area, int rank, 
   w->budget = 0.1;
   w->iters_min = 4;
   w->batches = 3;
-  bench_pin(rank);
 }
 
 /* Element i of rank `rank` in round `round`: an integer in [-512, 511], so that sums of 16 ranks

@@ -37,6 +37,7 @@ int run_ranks(int ranks, const std::function<int(bench_world*)>& body) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);  // A killed launcher leaves no spinning ranks behind.
       bench_world world;
       bench_world_init(&world, area, rank, ranks);
+      if (ranks == 1) bench_pin(0);  // Peers' libraries that are loaded later see one core.
       const int code = body(&world);
       fflush(stdout);
       _exit(code);
@@ -101,6 +102,7 @@ Session::Session(bench_world* world, uint32_t flags) {
   config.flags = flags;
   config.workers = 1;  // The budget of every peer's rank: one core.
   must(world, sk_comm_create(context, &config, &comm), "sk_comm_create");
+  bench_pin(world->rank);
 }
 
 Session::~Session() {

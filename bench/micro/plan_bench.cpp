@@ -1,8 +1,8 @@
 // Where the time of sk_plan_create() goes: the planner and the validator by themselves.
 //
-// Validation runs once per cached plan in every build, so its cost is a figure of the product. The
-// planner builds all ranks' parts here, as a communicator does before it validates. Prints JSON
-// lines in the cases of misc_bench.
+// The target is made as the communicator makes it. Validation runs once per cached plan in every
+// build, so its cost is a figure of the product. The planner builds all ranks' parts here, as a
+// communicator does before it validates. Prints JSON lines in the cases of misc_bench.
 //
 // usage: plan_bench RANKS COUNT
 #include <cstdio>
@@ -11,6 +11,8 @@
 
 #include "bench/e2e/harness.h"
 #include "lib/algo/planner.h"
+#include "lib/comm/limits.h"
+#include "lib/exec/cpu/executor.h"
 #include "lib/plan/validate.h"
 
 namespace {
@@ -55,8 +57,14 @@ void measure(const Case& c, uint32_t ranks, int count) {
   std::vector<double> plan_us, validate_us;
   sk::Target target;
   target.world_size = ranks;
-  target.cores = static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN));
-  target.packed_bytes = 1024 * 1024 * sizeof(float);
+  target.cores = sk::usable_cores();
+  sk::tune(target);
+  if (c.op.kind == sk::OpKind::kAllreduceGemm) {
+    const auto tiles = sk::cpu::gemm_target(c.op.dtype, c.op.m, c.op.n, c.op.k, ranks);
+    target.tile_m = tiles.tile_m;
+    target.tile_n = tiles.tile_n;
+    target.packed_bytes = tiles.packed_bytes;
+  }
   for (int i = 0; i < count; ++i) {
     sk::OpDesc op = c.op;
     if (op.count > 0) op.count += i;
@@ -87,7 +95,6 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: plan_bench RANKS(1-%d) COUNT\n", BENCH_RANKS_MAX);
     return 2;
   }
-  bench_pin(0);
   for (const Case& c : cases()) measure(c, static_cast<uint32_t>(ranks), count);
   return 0;
 }
