@@ -54,7 +54,9 @@ class Allgather {
 
   Plan direct(Ranks ranks) {
     add_operands(layout_.operand_access(true));
-    const bool stream = block_bytes_ * layout_.ranks() >= layout_.target().stream_bytes;
+    const StoreHintParam hint = block_bytes_ * layout_.ranks() >= layout_.target().stream_bytes
+                                    ? kStoreNonTemporal
+                                    : kStoreDefault;
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) {
       Part part(layout_, rank, 1, 1,
@@ -66,11 +68,11 @@ class Allgather {
         std::vector<Post> last(1);
         for (const uint32_t peer : part.peers()) {
           last[0] = part.to(peer, 0);
-          part.copy(0, source(rank, whole()), place(rank, peer, whole()), false, {}, last, stream);
+          part.copy(0, source(rank, whole()), place(rank, peer, whole()), false, {}, last, hint);
         }
       } else {
         part.copy(0, source(rank, whole()), place(rank, 0, whole(), layout_.ranks()), false, {},
-                  done, stream);
+                  done, hint);
       }
       parts.push_back(part.finish());
     }

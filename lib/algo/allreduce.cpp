@@ -31,7 +31,9 @@ Operands add_operands(Layout& layout, BufferAccess in_access, BufferAccess out_a
   return {in, layout.add_operand(BufferKind::kOutput, out_access, 1, bytes)};
 }
 
-bool streams(const Layout& layout, uint64_t bytes) { return bytes >= layout.target().stream_bytes; }
+StoreHintParam store_hint(const Layout& layout, uint64_t bytes) {
+  return bytes >= layout.target().stream_bytes ? kStoreNonTemporal : kStoreDefault;
+}
 
 Plan direct(Layout layout, Ranks ranks) {
   const OpDesc op = layout.op();
@@ -41,7 +43,7 @@ Plan direct(Layout layout, Ranks ranks) {
   const uint64_t per_rank = uint64_t(op.count) * es / layout.ranks();
   const uint32_t queues = uint32_t(
       std::clamp<uint64_t>(per_rank / (128 << 10), 1, std::max(1u, layout.target().workers)));
-  const bool stream = streams(layout, uint64_t(op.count) * es);
+  const StoreHintParam hint = store_hint(layout, uint64_t(op.count) * es);
   std::vector<RankPlan> parts;
   for (const uint32_t rank : ranks) {
     const auto has_work = [&](uint32_t r, uint32_t queue) {
@@ -62,7 +64,7 @@ Plan direct(Layout layout, Ranks ranks) {
       const Region out =
           flat(operands.out, slice.begin * es, slice.count * es, kWrite, layout.ranks());
       part.reduce(queue, {in, out}, op.dtype, op.dtype, op.redop, false, {},
-                  part.to_all_peers(queue), stream);
+                  part.to_all_peers(queue), hint);
     }
     parts.push_back(part.finish());
   }
@@ -85,7 +87,8 @@ Plan one_shot(Layout layout, Ranks ranks) {
     part.reduce(0,
                 {flat(staging, 0, bytes, kRead, layout.ranks()),
                  flat(operands.out + rank, 0, bytes, kWrite)},
-                op.dtype, op.dtype, op.redop, /*after_all=*/true, {}, {}, false);
+                op.dtype, op.dtype, op.redop, /*after_all=*/true, {}, {},
+                layout.ranks() == 2 ? kTakeInputs : kStoreDefault);  // Two: one reader of each.
     parts.push_back(part.finish());
   }
   Plan plan = layout.take();
@@ -187,7 +190,7 @@ class StreamPart {
     const Region high = in_ring_.slot(rank, rank + 1, chunk, piece.count, kRead, ranks - rank - 1);
     const Region out = own(operands_.out + rank, piece, kWrite);
     const auto reduce = [&](std::initializer_list<Region> regions) {
-      part_.reduce(0, regions, op_.dtype, op_.dtype, op_.redop, false, waits, credits, false);
+      part_.reduce(0, regions, op_.dtype, op_.dtype, op_.redop, false, waits, credits, kTakeInputs);
     };
     if (rank == 0) {
       reduce({in, high, out});
@@ -219,7 +222,7 @@ class StreamPart {
       const auto credit = sum_ring_->credit(part_, owner, chunk, whole.count);
       part_.copy(0, sum_ring_->slot(part_.rank(), owner, chunk, piece.count, kRead),
                  own(operands_.out + part_.rank(), piece, kWrite), false, {&arrival, 1},
-                 credit ? std::span(&*credit, 1) : std::span<const Post>());
+                 credit ? std::span(&*credit, 1) : std::span<const Post>(), kTakeInputs);
     }
   }
 
@@ -258,8 +261,8 @@ Result<Plan> plan_allreduce(const OpDesc& op, const Target& target, Ranks ranks)
   Layout layout(op, target);
   if (bytes == 0 || (target.world_size == 1 && op.in_place)) return plan_barrier(op, target, ranks);
   if (target.world_size == 1) return local_copy(std::move(layout), ranks);
-  if (target.mapped && bytes <= target.one_shot_bytes) return one_shot(std::move(layout), ranks);
   if (target.mapped && op.symmetric_in && op.symmetric_out) return direct(std::move(layout), ranks);
+  if (target.mapped && bytes <= target.one_shot_bytes) return one_shot(std::move(layout), ranks);
   return stream(std::move(layout), ranks);
 }
 

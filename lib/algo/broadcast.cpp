@@ -71,7 +71,7 @@ class FromOne {
         const Post done = part.to(root, 1);
         part.copy(0, out(root, kRead), out(rank, kWrite), false,
                   in_place ? std::span<const Wait>() : std::span(&filled, 1), {&done, 1},
-                  bytes_ >= layout_.target().stream_bytes);
+                  bytes_ >= layout_.target().stream_bytes ? kStoreNonTemporal : kStoreDefault);
       }
       parts.push_back(part.finish());
     }

@@ -30,10 +30,10 @@ std::vector<Post> Part::to_all_peers(uint32_t lane) const {
 }
 
 void Part::copy(uint32_t queue, Region src, Region dst, bool after_all, std::span<const Wait> waits,
-                std::span<const Post> posts, bool stream) {
+                std::span<const Post> posts, StoreHintParam hint) {
   src.access = kRead;
   dst.access = kWrite;
-  const int64_t params[kCopyParamCount] = {stream ? kStoreNonTemporal : kStoreDefault};
+  const int64_t params[kCopyParamCount] = {hint};
   builder_.add({.op = TaskOp::kCopy,
                 .queue = queue,
                 .after_all = after_all,
@@ -55,12 +55,12 @@ void Part::put(Region src, Region dst, Post post, bool after_all, std::span<cons
 
 void Part::reduce(uint32_t queue, std::initializer_list<Region> regions, DType dtype,
                   DType out_dtype, RedOp op, bool after_all, std::span<const Wait> waits,
-                  std::span<const Post> posts, bool stream) {
+                  std::span<const Post> posts, StoreHintParam hint) {
   int64_t params[kReduceParamCount] = {};
   params[kReduceDtype] = int64_t(dtype);
   params[kReduceOutDtype] = int64_t(out_dtype);
   params[kReduceOp] = int64_t(op);
-  params[kReduceHint] = stream ? kStoreNonTemporal : kStoreDefault;
+  params[kReduceHint] = hint;
   builder_.add({.op = TaskOp::kReduce,
                 .queue = queue,
                 .after_all = after_all,

@@ -38,13 +38,13 @@ class Part {
 
   void copy(uint32_t queue, Region src, Region dst, bool after_all = false,
             std::span<const Wait> waits = {}, std::span<const Post> posts = {},
-            bool stream = false);
+            StoreHintParam hint = kStoreDefault);
   // One row on both sides; the first post travels with the bytes.
   void put(Region src, Region dst, Post post, bool after_all, std::span<const Wait> waits);
   // `regions`: up to five inputs in rank order, then the output.
   void reduce(uint32_t queue, std::initializer_list<Region> regions, DType dtype, DType out_dtype,
               RedOp op, bool after_all, std::span<const Wait> waits, std::span<const Post> posts,
-              bool stream);
+              StoreHintParam hint);
   void nop(uint32_t queue, std::span<const Wait> waits, std::span<const Post> posts = {},
            bool after_all = false);
   RankBuilder& builder() { return builder_; }

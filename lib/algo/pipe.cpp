@@ -65,7 +65,8 @@ void Pipe::receive(Part& part, uint32_t chunk) const {
     const Wait arrival = ring_.arrival(part, source, chunk);
     const auto credit = ring_.credit(part, source, chunk, block.count);
     part.copy(0, ring_.slot(rank, source, chunk, piece.count, kRead), spec_.to(source, rank, piece),
-              false, {&arrival, 1}, credit ? std::span(&*credit, 1) : std::span<const Post>());
+              false, {&arrival, 1}, credit ? std::span(&*credit, 1) : std::span<const Post>(),
+              kTakeInputs);
   }
 }
 

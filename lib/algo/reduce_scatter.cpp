@@ -46,9 +46,10 @@ class ReduceScatter {
   }
   Slice whole() const { return {0, uint64_t(layout_.op().count)}; }
   void reduce(Part& part, std::initializer_list<Region> regions, bool after_all,
-              std::span<const Wait> waits, std::span<const Post> posts) const {
+              std::span<const Wait> waits, std::span<const Post> posts,
+              StoreHintParam hint = kStoreDefault) const {
     const OpDesc& op = layout_.op();
-    part.reduce(0, regions, op.dtype, op.dtype, op.redop, after_all, waits, posts, false);
+    part.reduce(0, regions, op.dtype, op.dtype, op.redop, after_all, waits, posts, hint);
   }
   Plan finish(std::vector<RankPlan> parts) {
     Plan plan = layout_.take();
@@ -132,11 +133,13 @@ class ReduceScatter {
     const Region mine = in(rank, rank, piece);
     const Region low = ring.slot(rank, 0, chunk, piece.count, kRead, rank);
     const Region high = ring.slot(rank, rank + 1, chunk, piece.count, kRead, ranks - rank - 1);
-    if (ranks == 1) return reduce(part, {mine, out(rank, piece)}, false, waits, credits);
-    if (rank == 0) return reduce(part, {mine, high, out(rank, piece)}, false, waits, credits);
+    if (ranks == 1)
+      return reduce(part, {mine, out(rank, piece)}, false, waits, credits, kTakeInputs);
+    if (rank == 0)
+      return reduce(part, {mine, high, out(rank, piece)}, false, waits, credits, kTakeInputs);
     if (rank == ranks - 1)
-      return reduce(part, {low, mine, out(rank, piece)}, false, waits, credits);
-    reduce(part, {low, mine, high, out(rank, piece)}, false, waits, credits);
+      return reduce(part, {low, mine, out(rank, piece)}, false, waits, credits, kTakeInputs);
+    reduce(part, {low, mine, high, out(rank, piece)}, false, waits, credits, kTakeInputs);
   }
 
   Layout layout_;

@@ -25,6 +25,11 @@ void tune(Target& target) {
   // One-shot reads world_size inputs in every rank, direct 1 / world_size of each, but one-shot
   // needs one hand-off less.
   target.one_shot_bytes = std::max<uint64_t>(512, (16 << 10) / target.world_size);
+  // Stores past the caches pay once inputs and outputs of all ranks together overflow the last one:
+  // until then the reader finds them there.
+  const long level3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  const uint64_t cache = level3 > 0 ? uint64_t(level3) : uint64_t(32) << 20;
+  target.stream_bytes = std::max<uint64_t>(1 << 20, cache / (2 * target.world_size));
 }
 
 void advise_huge_pages(std::byte* data, uint64_t bytes) {

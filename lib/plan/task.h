@@ -113,7 +113,10 @@ enum GemmParam {
   kGemmParamCount
 };
 enum GemmEpilogue { kGemmStore = 0, kGemmPartial = 1, kGemmReduce = 2 };
-enum StoreHintParam { kStoreDefault = 0, kStoreNonTemporal = 1 };
+// How a tile treats the caches; never what it computes. kTakeInputs: nobody else reads the inputs
+// before their producer writes them again, so the reader takes the lines over. The producer's next
+// stores then find them in no state that must be given up line by line.
+enum StoreHintParam { kStoreDefault = 0, kStoreNonTemporal = 1, kTakeInputs = 2 };
 
 }  // namespace sk
 

@@ -13,7 +13,7 @@ constexpr ParamInfo dtype_param(const char* name) {
 constexpr ParamInfo extent(const char* name, int64_t min = 0) {
   return {name, ParamKind::kInteger, min, kExtentMax};
 }
-constexpr ParamInfo kHintInfo = {"hint", ParamKind::kHint, kStoreDefault, kStoreNonTemporal};
+constexpr ParamInfo kHintInfo = {"hint", ParamKind::kHint, kStoreDefault, kTakeInputs};
 
 constexpr ParamInfo kCopyParams[] = {kHintInfo};
 constexpr ParamInfo kReduceParams[] = {dtype_param("dtype"), dtype_param("out_dtype"),
@@ -112,7 +112,10 @@ std::string_view param_value_name(ParamKind kind, int64_t value) {
     case ParamKind::kRedop:
       return value >= SK_SUM && value <= SK_AVG ? redop_name(RedOp(value)) : "";
     case ParamKind::kHint:
-      return value == kStoreDefault ? "default" : value == kStoreNonTemporal ? "stream" : "";
+      return value == kStoreDefault       ? "default"
+             : value == kStoreNonTemporal ? "stream"
+             : value == kTakeInputs       ? "take"
+                                          : "";
     case ParamKind::kEpilogue:
       return value == kGemmStore     ? "store"
              : value == kGemmPartial ? "partial"

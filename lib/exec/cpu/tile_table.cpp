@@ -17,6 +17,16 @@ StoreHint hint(int64_t param) {
   return param == kStoreNonTemporal ? StoreHint::kNonTemporal : StoreHint::kNormal;
 }
 
+// Asks for the lines as if to write them, a block ahead of the tile that reads them. A prefetch is
+// a hint: lines that may not be written are left alone.
+void take(const std::byte* data, uint64_t bytes) {
+#if defined(__x86_64__)
+  for (uint64_t i = 0; i < bytes; i += 64) asm volatile("prefetchw %0" ::"m"(data[i]));
+#else
+  for (uint64_t i = 0; i < bytes; i += 64) __builtin_prefetch(data + i, 1, 3);
+#endif
+}
+
 void* const* writable(std::byte* const* pointers) {
   return reinterpret_cast<void* const*>(pointers);
 }
@@ -28,6 +38,7 @@ void run_copy(const TileArgs& args) {
   const Region &src = args.regions[0], &dst = args.regions[1];
   const StoreHint store = hint(args.params[kCopyHint]);
   const int count = int(dst.buffer_count);
+  if (args.params[kCopyHint] == kTakeInputs) take(args.pointers[0][0], src.row_bytes);
   if (src.rows == 1) {
     return copy(writable(args.pointers[1]), count, args.pointers[0][0], src.row_bytes, store);
   }
@@ -43,6 +54,9 @@ void run_reduce(const TileArgs& args) {
   const Region& out = args.regions[inputs];
   uint32_t in_count = 0;
   for (uint32_t i = 0; i < inputs; ++i) in_count += args.regions[i].buffer_count;
+  if (args.params[kReduceHint] == kTakeInputs) {
+    for (uint32_t i = 0; i < in_count; ++i) take(args.pointers[0][i], out.row_bytes);
+  }
   const DType dtype = DType(args.params[kReduceDtype]);
   reduce(dtype, RedOp(args.params[kReduceOp]), readable(args.pointers[0]), int(in_count),
          writable(args.pointers[inputs]), int(out.buffer_count), out.row_bytes / dtype_bytes(dtype),

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#if defined(__SSE2__)
+#include "lib/exec/cpu/tile/cpu_features.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__SSE2__)
 #include <emmintrin.h>
 #endif
 
@@ -14,10 +18,67 @@ constexpr size_t kLineBytes = 64;
 // Of a source that several destinations read in turn: it stays in the nearest cache meanwhile.
 constexpr size_t kBlockBytes = 4096;
 
+// A destination that another core has read is in its cache: every first store to a line waits until
+// that copy is given up, one line after the other. Asking for ownership some lines ahead overlaps
+// those waits. (REP MOVSB, which memcpy() takes from 2 KB on, does not either.)
+constexpr size_t kOwnAheadBytes = 2048;
+
+void copy_small(char* to, const char* from, size_t bytes) { std::memcpy(to, from, bytes); }
+
+#if defined(__x86_64__)
+__attribute__((target("prfchw"))) inline void own_lines(char* to, size_t begin, size_t end) {
+  for (size_t i = begin; i < end; i += kLineBytes) __builtin_prefetch(to + i, 1, 3);
+}
+
+__attribute__((target("avx512f,prfchw"))) void copy_avx512(char* to, const char* from,
+                                                           size_t bytes) {
+  own_lines(to, 0, std::min(bytes, kOwnAheadBytes));
+  size_t i = 0;
+  for (; i + 256 <= bytes; i += 256) {
+    own_lines(to, i + kOwnAheadBytes, std::min(i + kOwnAheadBytes + 256, bytes));
+    const __m512i a = _mm512_loadu_si512(from + i), b = _mm512_loadu_si512(from + i + 64);
+    const __m512i c = _mm512_loadu_si512(from + i + 128), d = _mm512_loadu_si512(from + i + 192);
+    _mm512_storeu_si512(to + i, a);
+    _mm512_storeu_si512(to + i + 64, b);
+    _mm512_storeu_si512(to + i + 128, c);
+    _mm512_storeu_si512(to + i + 192, d);
+  }
+  copy_small(to + i, from + i, bytes - i);
+}
+
+__attribute__((target("avx,prfchw"))) void copy_avx(char* to, const char* from, size_t bytes) {
+  own_lines(to, 0, std::min(bytes, kOwnAheadBytes));
+  size_t i = 0;
+  for (; i + 128 <= bytes; i += 128) {
+    own_lines(to, i + kOwnAheadBytes, std::min(i + kOwnAheadBytes + 128, bytes));
+    const auto* in = reinterpret_cast<const __m256i*>(from + i);
+    auto* out = reinterpret_cast<__m256i*>(to + i);
+    const __m256i a = _mm256_loadu_si256(in), b = _mm256_loadu_si256(in + 1);
+    const __m256i c = _mm256_loadu_si256(in + 2), d = _mm256_loadu_si256(in + 3);
+    _mm256_storeu_si256(out, a);
+    _mm256_storeu_si256(out + 1, b);
+    _mm256_storeu_si256(out + 2, c);
+    _mm256_storeu_si256(out + 3, d);
+  }
+  copy_small(to + i, from + i, bytes - i);
+}
+#endif
+
+using CopyFn = void (*)(char* to, const char* from, size_t bytes);
+
+CopyFn select_copy() {
+#if defined(__x86_64__)
+  if (cpu_isa() >= CpuIsa::kAvx512) return copy_avx512;
+  if (cpu_isa() >= CpuIsa::kAvx2) return copy_avx;
+#endif
+  return copy_small;
+}
+
 void copy_block(void* const* dst, int dst_count, size_t offset, const char* src, size_t bytes) {
+  static const CopyFn plain = select_copy();
   for (int j = 0; j < dst_count; ++j) {
     char* to = static_cast<char*>(dst[j]) + offset;
-    if (to != src + offset) std::memcpy(to, src + offset, bytes);
+    if (to != src + offset) plain(to, src + offset, bytes);
   }
 }
 
