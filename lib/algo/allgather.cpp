@@ -85,7 +85,8 @@ class Allgather {
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) {
       Part part(layout_, rank, 1, 0, [](uint32_t, uint32_t) { return 0u; });
-      part.copy(0, source(rank, whole()), flat(staging + rank, 0, block_bytes_, kWrite));
+      part.copy(0, source(rank, whole()), flat(staging + rank, 0, block_bytes_, kWrite), false, {},
+                {}, kHandOver);
       part.enter(/*after_all=*/true);
       part.await(0);
       for (uint32_t from = 0; from < layout_.ranks(); ++from) {

@@ -81,7 +81,8 @@ Plan one_shot(Layout layout, Ranks ranks) {
   std::vector<RankPlan> parts;
   for (const uint32_t rank : ranks) {
     Part part(layout, rank, /*queues=*/1, /*lanes=*/0, [](uint32_t, uint32_t) { return 0u; });
-    part.copy(0, flat(operands.in + rank, 0, bytes, kRead), flat(staging + rank, 0, bytes, kWrite));
+    part.copy(0, flat(operands.in + rank, 0, bytes, kRead), flat(staging + rank, 0, bytes, kWrite),
+              false, {}, {}, kHandOver);
     part.enter(/*after_all=*/true);
     part.await(0);
     part.reduce(0,

@@ -85,7 +85,8 @@ class FromOne {
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) {
       Part part(layout_, rank, 1, 0, [](uint32_t, uint32_t) { return 0u; });
-      if (is_root(rank)) part.copy(0, in(rank), flat(staging + root, 0, bytes_, kWrite));
+      if (is_root(rank))
+        part.copy(0, in(rank), flat(staging + root, 0, bytes_, kWrite), false, {}, {}, kHandOver);
       part.enter(/*after_all=*/is_root(rank));
       part.await(0);
       if (!is_root(rank)) {

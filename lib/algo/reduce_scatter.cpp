@@ -80,7 +80,8 @@ class ReduceScatter {
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) {
       Part part(layout_, rank, 1, 0, [](uint32_t, uint32_t) { return 0u; });
-      part.copy(0, flat(in_ + rank, 0, in_bytes, kRead), flat(staging + rank, 0, in_bytes, kWrite));
+      part.copy(0, flat(in_ + rank, 0, in_bytes, kRead), flat(staging + rank, 0, in_bytes, kWrite),
+                false, {}, {}, kHandOver);
       part.enter(/*after_all=*/true);
       part.await(0);
       reduce(part,

@@ -114,9 +114,9 @@ enum GemmParam {
 };
 enum GemmEpilogue { kGemmStore = 0, kGemmPartial = 1, kGemmReduce = 2 };
 // How a tile treats the caches; never what it computes. kTakeInputs: nobody else reads the inputs
-// before their producer writes them again, so the reader takes the lines over. The producer's next
-// stores then find them in no state that must be given up line by line.
-enum StoreHintParam { kStoreDefault = 0, kStoreNonTemporal = 1, kTakeInputs = 2 };
+// before their producer writes them again, so the reader takes the lines over. kHandOver: the next
+// to touch the output is another rank.
+enum StoreHintParam { kStoreDefault = 0, kStoreNonTemporal = 1, kTakeInputs = 2, kHandOver = 3 };
 
 }  // namespace sk
 

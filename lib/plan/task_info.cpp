@@ -13,7 +13,7 @@ constexpr ParamInfo dtype_param(const char* name) {
 constexpr ParamInfo extent(const char* name, int64_t min = 0) {
   return {name, ParamKind::kInteger, min, kExtentMax};
 }
-constexpr ParamInfo kHintInfo = {"hint", ParamKind::kHint, kStoreDefault, kTakeInputs};
+constexpr ParamInfo kHintInfo = {"hint", ParamKind::kHint, kStoreDefault, kHandOver};
 
 constexpr ParamInfo kCopyParams[] = {kHintInfo};
 constexpr ParamInfo kReduceParams[] = {dtype_param("dtype"), dtype_param("out_dtype"),
@@ -115,6 +115,7 @@ std::string_view param_value_name(ParamKind kind, int64_t value) {
       return value == kStoreDefault       ? "default"
              : value == kStoreNonTemporal ? "stream"
              : value == kTakeInputs       ? "take"
+             : value == kHandOver         ? "hand_over"
                                           : "";
     case ParamKind::kEpilogue:
       return value == kGemmStore     ? "store"

@@ -165,7 +165,7 @@ Status CpuProgram::run_put(const LoweredTask& task) {
   const std::byte* from = now_->pointers[src.buffer] + src.offset;
   if (std::byte* base = now_->pointers[dst.buffer]; base != nullptr) {
     void* to = base + dst.offset;
-    copy(&to, 1, from, src.row_bytes, StoreHint::kNormal);
+    copy(&to, 1, from, src.row_bytes, hand_over_hint());
     return this->post(task);
   }
   *post.posted += post.add;

@@ -14,6 +14,7 @@ namespace {
 constexpr int kPointersMax = 1024;  // Buffers of one region: the ranks of one host.
 
 StoreHint hint(int64_t param) {
+  if (param == kHandOver) return hand_over_hint();
   return param == kStoreNonTemporal ? StoreHint::kNonTemporal : StoreHint::kNormal;
 }
 

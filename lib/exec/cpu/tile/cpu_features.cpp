@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdlib>
 
+#include "lib/exec/cpu/tile/store_hint.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -106,5 +108,14 @@ CpuIsa machine_isa() {
 
 CpuIsa cpu_isa() { return choice().isa; }
 const Status& cpu_isa_status() { return choice().status; }
+
+StoreHint hand_over_hint() {
+#if defined(__x86_64__)
+  static const bool amd = __builtin_cpu_is("amd") != 0;
+  return amd ? StoreHint::kNonTemporal : StoreHint::kNormal;
+#else
+  return StoreHint::kNormal;
+#endif
+}
 
 }  // namespace sk::cpu

@@ -1,0 +1,137 @@
+// A rank is killed at a random point of a stream of collectives: every other rank's call ends with
+// an error that names it, within a second, and no process is left. The program runs itself as rank.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "sk.h"
+
+extern char** environ;
+
+namespace {
+
+constexpr int kRanks = 3;
+constexpr int kLostAsItShould = 33;  // Exit status of a rank whose call named the killed one.
+
+// A rank: collectives of all forms until one fails. Prints one byte once connected.
+int run_rank(int victim) {
+  sk_context* context = nullptr;
+  sk_comm* comm = nullptr;
+  if (sk_init(nullptr, &context) != SK_OK) return 2;
+  if (sk_comm_create(context, nullptr, &comm) != SK_OK) return 3;
+  if (write(STDOUT_FILENO, "+", 1) != 1) return 4;
+  std::vector<float> in(50'000, 1.0f), out(50'000);
+  void* shared = nullptr;
+  sk_status status = sk_alloc(comm, in.size() * 8, &shared);
+  auto* symmetric = static_cast<float*>(shared);
+  for (int i = 0; status == SK_OK; ++i) {
+    const int64_t count = i % 3 == 0 ? 100 : 50'000;
+    switch (i % 4) {
+      case 0:
+        status = sk_allreduce(comm, in.data(), out.data(), count, SK_F32, SK_SUM, nullptr);
+        break;
+      case 1:
+        status = sk_allreduce(comm, symmetric, symmetric + 50'000, count, SK_F32, SK_SUM, nullptr);
+        break;
+      case 2:
+        status = sk_broadcast(comm, in.data(), out.data(), count, SK_F32, i % kRanks, nullptr);
+        break;
+      default:
+        status = sk_barrier(comm, nullptr);
+    }
+  }
+  const bool named =
+      std::string(sk_last_error()).find("rank " + std::to_string(victim)) != std::string::npos;
+  if (status != SK_ERR_PEER_LOST || !named) {
+    dprintf(STDERR_FILENO, "rank ended with %s: %s\n", sk_status_name(status), sk_last_error());
+    return 5;
+  }
+  return sk_comm_free(comm) == SK_OK ? kLostAsItShould : 6;
+}
+
+struct Rank {
+  pid_t pid;
+  int pidfd, out;
+};
+
+Rank start_rank(int rank, int port, int victim) {
+  int pipe_ends[2];
+  EXPECT_EQ(pipe2(pipe_ends, O_CLOEXEC), 0);
+  std::vector<std::string> env = {"RANK=" + std::to_string(rank),
+                                  "WORLD_SIZE=" + std::to_string(kRanks), "MASTER_ADDR=127.0.0.1",
+                                  "MASTER_PORT=" + std::to_string(port),
+                                  "SK_TEST_VICTIM=" + std::to_string(victim)};
+  for (char** variable = environ; *variable != nullptr; ++variable) env.emplace_back(*variable);
+  std::vector<char*> pointers;
+  for (std::string& variable : env) pointers.push_back(variable.data());
+  pointers.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
+  char name[] = "/proc/self/exe";
+  char* arguments[] = {name, nullptr};
+  pid_t pid = -1;
+  EXPECT_EQ(posix_spawn(&pid, name, &actions, nullptr, arguments, pointers.data()), 0);
+  posix_spawn_file_actions_destroy(&actions);
+  close(pipe_ends[1]);
+  return {pid, int(syscall(SYS_pidfd_open, pid, 0)), pipe_ends[0]};
+}
+
+int free_port() {  // Asked of the system; taken again by rank 0 a moment later.
+  return 20'000 + int(std::random_device{}() % 10'000);
+}
+
+TEST(Kill, EveryOtherRankIsToldAtOnce) {
+  const char* wanted = std::getenv("SK_KILLS");
+  const int rounds = wanted != nullptr ? std::atoi(wanted) : 25;
+  std::mt19937 random(std::random_device{}());
+  int slow = 0;
+  for (int round = 0; round < rounds && !HasFailure(); ++round) {
+    const int victim = int(random() % kRanks), port = free_port();
+    std::vector<Rank> ranks;
+    for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(start_rank(rank, port, victim));
+    for (const Rank& rank : ranks) {  // All are connected.
+      char byte = 0;
+      ASSERT_EQ(read(rank.out, &byte, 1), 1) << "round " << round;
+    }
+    const timespec moment = {0, long(random() % 20'000'000)};
+    nanosleep(&moment, nullptr);  // The random point; nothing is waited for.
+    kill(ranks[size_t(victim)].pid, SIGKILL);
+    const auto killed = std::chrono::steady_clock::now();
+    for (int rank = 0; rank < kRanks; ++rank) {
+      pollfd ended = {ranks[size_t(rank)].pidfd, POLLIN, 0};
+      ASSERT_EQ(poll(&ended, 1, 30'000), 1) << "rank " << rank << " hangs in round " << round;
+      int status = 0;
+      waitpid(ranks[size_t(rank)].pid, &status, 0);
+      if (rank != victim) {
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kLostAsItShould)
+            << "rank " << rank << " status " << status << " in round " << round;
+      }
+      close(ranks[size_t(rank)].pidfd);
+      close(ranks[size_t(rank)].out);
+    }
+    slow += std::chrono::steady_clock::now() - killed > std::chrono::seconds(1);
+  }
+  // A machine that is busy with other things may take longer now and then; a rule may not.
+  EXPECT_LE(slow, rounds / 10);
+  RecordProperty("rounds", rounds);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (const char* victim = std::getenv("SK_TEST_VICTIM")) return run_rank(std::atoi(victim));
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
