@@ -10,6 +10,10 @@ namespace {
 // many hide nothing more, and signals are few.
 constexpr uint32_t kSlotsMin = 2, kSlotsMax = 8;
 
+// A world's plan has about 3 tasks per pair of ranks and chunk. Chunks grow with the message so
+// that plans stay in the thousands of tasks, which are made and validated in milliseconds.
+constexpr uint64_t kPairChunksMax = 4096, kChunksMin = 8;
+
 }  // namespace
 
 Ring::Ring(Layout& layout, uint64_t longest, uint32_t first_lane)
@@ -18,7 +22,9 @@ Ring::Ring(Layout& layout, uint64_t longest, uint32_t first_lane)
       slots_(std::clamp(layout.target().slot_count, kSlotsMin, kSlotsMax)),
       element_bytes_(layout.element_bytes()) {
   const uint64_t unit = line_elements(layout.op().dtype);
-  const uint64_t wanted = std::max<uint64_t>(1, layout.target().chunk_bytes / 64) * unit;
+  const uint64_t chunks_max = std::max(kChunksMin, kPairChunksMax / (uint64_t(ranks_) * ranks_));
+  const uint64_t wanted = std::max(std::max<uint64_t>(1, layout.target().chunk_bytes / 64) * unit,
+                                   align_up(longest / chunks_max + 1, unit));
   chunk_ = std::min(wanted, align_up(std::max<uint64_t>(longest, 1), unit));
   inboxes_ = layout.add_inboxes(layout.inbox_access(), slots_ * chunk_ * element_bytes_);
 }

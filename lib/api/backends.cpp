@@ -8,6 +8,7 @@ namespace {
 
 Backend make_cpu_backend() {
   Backend backend;
+  backend.check = cpu::check_environment;
   backend.connect = [](Bootstrap& bootstrap, const SegmentLayout& layout, int64_t timeout_ns,
                        bool put_only) {
     return connect_shm(bootstrap, layout, {.timeout_ns = timeout_ns, .hide_mapped = put_only});

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lib/comm/checks.h"
+#include "lib/comm/limits.h"
 
 namespace sk {
 
@@ -256,6 +257,9 @@ Result<Communicator::Config> comm_config(const sk_comm_config* config) {
   out.timeout_ns = (read.timeout_ms == 0 ? 300'000 : read.timeout_ms) * 1'000'000;
   out.put_only = (read.flags & SK_COMM_PUT_ONLY) != 0;
   out.workers = uint32_t(read.workers);
+  if (out.workers == 0) {
+    SK_ASSIGN_OR_RETURN(out.workers, workers_from_environment());
+  }
   out.heap_bytes_max = read.symmetric_bytes_max;
   out.bootstrap.kind = read.bootstrap;
   out.bootstrap.rank = read.rank;

@@ -17,6 +17,8 @@ struct GemmTiles {
 };
 
 struct Backend {
+  // Whether the environment asks for something that this machine cannot give.
+  std::function<Status()> check;
   std::function<Result<std::unique_ptr<Endpoint>>(Bootstrap&, const SegmentLayout&,
                                                   int64_t timeout_ns, bool put_only)>
       connect;

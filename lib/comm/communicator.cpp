@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <span>
 
 #include "lib/algo/planner.h"
 #include "lib/comm/limits.h"
@@ -17,12 +19,28 @@ bool ends_communicator(int32_t code) {
   return code != SK_OK && code != SK_ERR_DESYNC && code != SK_ERR_NO_MEMORY;
 }
 
+// How many cores this host's ranks have together: ranks may be pinned, each to its own.
+Result<uint32_t> shared_cores(Bootstrap& bootstrap, int64_t timeout_ns) {
+  const CpuMask mine = usable_cpus();
+  SK_ASSIGN_OR_RETURN(const std::vector<std::byte> all,
+                      bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), timeout_ns));
+  CpuMask together;
+  for (size_t rank = 0; rank < size_t(bootstrap.world_size()); ++rank) {
+    if (bootstrap.host_of()[rank] != bootstrap.host_of()[size_t(bootstrap.rank())]) continue;
+    CpuMask mask;
+    std::memcpy(&mask, all.data() + rank * sizeof mask, sizeof mask);
+    together |= mask;
+  }
+  return uint32_t(std::max<size_t>(1, together.count()));
+}
+
 bool is_pair(const OpDesc& op) { return op.kind == OpKind::kSendRecv; }
 
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const Config& config,
                                                            const Backend& backend) {
+  SK_RETURN_IF_ERROR(backend.check());
   SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> bootstrap, make_bootstrap(config.bootstrap));
   const uint32_t world_size = uint32_t(bootstrap->world_size());
   const uint32_t per_producer = signals_per_producer(world_size);
@@ -46,11 +64,13 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Config& config,
   comm->ledger_ = std::make_unique<Ledger>(world_size, per_producer);
   comm->heap_ = std::make_unique<Heap>(*comm->endpoint_);
 
-  const uint32_t cores = usable_cores(), local = uint32_t(bootstrap->local_size());
+  SK_ASSIGN_OR_RETURN(const uint32_t cores, shared_cores(*bootstrap, config.timeout_ns));
+  const uint32_t own_cores = uint32_t(std::max<size_t>(1, usable_cpus().count()));
+  const uint32_t local = uint32_t(bootstrap->local_size());
   Target& target = comm->target_;
   target.world_size = world_size;
   target.mapped = comm->endpoint_->mapped();
-  target.workers = config.workers != 0 ? config.workers : std::max(1u, cores / local);
+  target.workers = config.workers != 0 ? config.workers : std::clamp(cores / local, 1u, own_cores);
   target.cores = cores;
   tune(target);
   comm->executor_ = backend.make_executor(*comm->endpoint_, *comm->ledger_, target.workers,

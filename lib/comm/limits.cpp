@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
 
 namespace sk {
 
@@ -12,13 +15,29 @@ uint64_t memory_bytes() {
   return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
 }
 
-uint32_t usable_cores() {
+CpuMask usable_cpus() {
+  CpuMask mask;
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) {
-    return uint32_t(std::max(1l, sysconf(_SC_NPROCESSORS_ONLN)));  // More CPUs than the set holds.
+  if (sched_getaffinity(0, sizeof set, &set) != 0) {  // More CPUs than the set holds.
+    for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN) && cpu < 1024; ++cpu) mask.set(cpu);
+    return mask;
   }
-  return uint32_t(std::max(1, CPU_COUNT(&set)));
+  for (size_t cpu = 0; cpu < mask.size(); ++cpu) mask[cpu] = CPU_ISSET(cpu, &set);
+  return mask;
+}
+
+Result<uint32_t> workers_from_environment() {
+  const char* text = std::getenv("SK_WORKERS");
+  if (text == nullptr || *text == '\0') return uint32_t(0);
+  uint32_t value = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stop, problem] = std::from_chars(text, end, value);
+  if (problem != std::errc() || stop != end || value < 1 || value > 256) {
+    return error(SK_ERR_INVALID_ARGUMENT, "SK_WORKERS is '{}', it must be a number from 1 to 256",
+                 text);
+  }
+  return value;
 }
 
 void tune(Target& target) {

@@ -2,6 +2,7 @@
 #ifndef SK_LIB_COMM_LIMITS_H_
 #define SK_LIB_COMM_LIMITS_H_
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 
@@ -10,7 +11,13 @@
 namespace sk {
 
 uint64_t memory_bytes();  // Of the machine.
-uint32_t usable_cores();  // That this process may run on.
+
+// The CPUs that this process may run on, as bits; CPUs beyond the set are not known.
+using CpuMask = std::bitset<1024>;
+CpuMask usable_cpus();
+
+// What an environment variable asks for, where the caller's own number is 0: SK_WORKERS.
+Result<uint32_t> workers_from_environment();
 
 // Sets the sizes in `target` that depend on world size and cores.
 void tune(Target& target);

@@ -1,6 +1,7 @@
 #include "lib/exec/cpu/executor.h"
 
 #include "lib/exec/cpu/program.h"
+#include "lib/exec/cpu/tile/cpu_features.h"
 #include "lib/exec/cpu/tile/gemm.h"
 
 namespace sk::cpu {
@@ -34,6 +35,8 @@ std::unique_ptr<Executor> make_cpu_executor(Endpoint& endpoint, Ledger& ledger,
                                             const CpuExecutorConfig& config) {
   return std::make_unique<CpuExecutor>(endpoint, ledger, config);
 }
+
+Status check_environment() { return cpu_isa_status().clone(); }
 
 uint64_t staging_bytes() { return 2 * kStagingBytes; }
 

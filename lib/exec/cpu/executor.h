@@ -14,6 +14,9 @@ struct CpuExecutorConfig {
 std::unique_ptr<Executor> make_cpu_executor(Endpoint& endpoint, Ledger& ledger,
                                             const CpuExecutorConfig& config);
 
+// SK_ERR_INVALID_ARGUMENT where SK_CPU_ISA names nothing.
+Status check_environment();
+
 // Bytes of workspace that the segment must reserve beside what plans ask for.
 uint64_t staging_bytes();
 

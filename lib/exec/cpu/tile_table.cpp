@@ -59,9 +59,34 @@ void run_reduce(const TileArgs& args) {
     for (uint32_t i = 0; i < in_count; ++i) take(args.pointers[0][i], out.row_bytes);
   }
   const DType dtype = DType(args.params[kReduceDtype]);
-  reduce(dtype, RedOp(args.params[kReduceOp]), readable(args.pointers[0]), int(in_count),
-         writable(args.pointers[inputs]), int(out.buffer_count), out.row_bytes / dtype_bytes(dtype),
-         hint(args.params[kReduceHint]));
+  const DType out_dtype = DType(args.params[kReduceOutDtype]);
+  const RedOp op = RedOp(args.params[kReduceOp]);
+  const StoreHint store = hint(args.params[kReduceHint]);
+  if (out.rows == 1 && out_dtype == dtype) {
+    return reduce(dtype, op, readable(args.pointers[0]), int(in_count),
+                  writable(args.pointers[inputs]), int(out.buffer_count),
+                  out.row_bytes / dtype_bytes(dtype), store);
+  }
+  std::array<int64_t, kPointersMax> in_pitch, out_pitch;
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < inputs; ++i) {
+    for (uint32_t j = 0; j < args.regions[i].buffer_count; ++j) {
+      in_pitch[next++] = int64_t(args.regions[i].pitch);
+    }
+  }
+  std::fill_n(out_pitch.begin(), out.buffer_count, int64_t(out.pitch));
+  reduce_strided({.in_dtype = dtype,
+                  .out_dtype = out_dtype,
+                  .op = op,
+                  .in = readable(args.pointers[0]),
+                  .in_pitch = in_pitch.data(),
+                  .in_count = int(in_count),
+                  .out = writable(args.pointers[inputs]),
+                  .out_pitch = out_pitch.data(),
+                  .out_count = int(out.buffer_count),
+                  .rows = out.rows,
+                  .row_elements = out.row_bytes / dtype_bytes(out_dtype),
+                  .hint = store});
 }
 
 void run_pack_b(const TileArgs& args) {
