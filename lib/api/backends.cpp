@@ -6,6 +6,11 @@
 namespace sk::api {
 namespace {
 
+GemmTiles gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts) {
+  const cpu::GemmTarget target = cpu::gemm_target(dtype, m, n, k, parts);
+  return {target.tile_m, target.tile_n, target.packed_bytes};
+}
+
 Backend make_cpu_backend() {
   Backend backend;
   backend.check = cpu::check_environment;
@@ -17,10 +22,7 @@ Backend make_cpu_backend() {
     return cpu::make_cpu_executor(endpoint, ledger, {.workers = workers, .shared_cores = shared});
   };
   backend.staging_bytes = cpu::staging_bytes();
-  backend.gemm_tiles = [](DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts) {
-    const cpu::GemmTarget target = cpu::gemm_target(dtype, m, n, k, parts);
-    return GemmTiles{target.tile_m, target.tile_n, target.packed_bytes};
-  };
+  backend.gemm_tiles = gemm_tiles;
   backend.pack = cpu::pack_weights;
   return backend;
 }

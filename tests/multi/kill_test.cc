@@ -106,7 +106,7 @@ TEST(Kill, EveryOtherRankIsToldAtOnce) {
       ASSERT_EQ(read(rank.out, &byte, 1), 1) << "round " << round;
     }
     const timespec moment = {0, long(random() % 20'000'000)};
-    nanosleep(&moment, nullptr);  // The random point; nothing is waited for.
+    ppoll(nullptr, 0, &moment, nullptr);  // The random point; nothing is waited for.
     kill(ranks[size_t(victim)].pid, SIGKILL);
     const auto killed = std::chrono::steady_clock::now();
     for (int rank = 0; rank < kRanks; ++rank) {

@@ -14,6 +14,7 @@ VERBS = {
     "demo": "install what is missing, build, run examples/quickstart.ipynb on four ranks",
     "test": "build Release and run every test",
     "check": "format, lint, layers, tidy, documentation",
+    "tidy": "clang-tidy over every source that changed since it was last found clean",
     "asan": "the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer",
     "tsan": "the C++ tests under ThreadSanitizer",
     "bench": "the benchmarks against their peers",
@@ -54,6 +55,10 @@ def act(options: argparse.Namespace) -> int:
         import check
 
         return check.check(fix=options.fix)
+    if options.verb == "tidy":
+        import check
+
+        return check.lint_cpp()
     if options.verb == "demo":
         import demo
 
