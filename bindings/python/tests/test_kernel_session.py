@@ -77,7 +77,9 @@ def test_a_figure_drawn_alike_is_one_picture(session: Session) -> None:
     assert len(pictures) == 1 and pictures[0].startswith(b"\x89PNG"), cell
 
 
-@pytest.mark.parametrize("body", ["from time import sleep; sleep(60)", "while True: pass", "!sleep 60"])
+@pytest.mark.parametrize(
+    "body", ["from time import sleep; sleep(60)", "while True: pass", "!sleep 60"]
+)
 def test_an_interrupt_ends_the_cell(session: Session, body: str) -> None:
     number = session.start(f"kept = rank\nprint('started')\n{body}")
     session.wait_started(number)
