@@ -99,7 +99,8 @@ void Front::handle_subscription() {
   while (auto parts = receive(channels_.iopub())) {
     if ((*parts)[0].empty() || (*parts)[0][0] != '\x01') continue;
     const std::string topic = (*parts)[0].substr(1);
-    publish("iopub_welcome", Json::object(), {{"subscription", topic}});
+    send(channels_.iopub(), wire_.build("iopub_welcome", {"kernel.iopub_welcome"}, Json::object(),
+                                        {{"subscription", topic}}));
   }
 }
 
@@ -413,6 +414,7 @@ void Front::reply(zmq::socket_t& socket, const Message& to, const std::string& t
 
 void Front::publish(const std::string& type, const Json& parent, const Json& content,
                     const Json& metadata) {
+  handle_subscription();  // A subscriber is welcomed before it sees anything else.
   send(channels_.iopub(), wire_.build(type, {"kernel." + type}, parent, content, metadata));
 }
 
