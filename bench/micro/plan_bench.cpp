@@ -57,7 +57,7 @@ void measure(const Case& c, uint32_t ranks, int count) {
   std::vector<double> plan_us, validate_us;
   sk::Target target;
   target.world_size = ranks;
-  target.cores = sk::usable_cores();
+  target.cores = uint32_t(sk::usable_cpus().count());
   sk::tune(target);
   if (c.op.kind == sk::OpKind::kAllreduceGemm) {
     const auto tiles = sk::cpu::gemm_target(c.op.dtype, c.op.m, c.op.n, c.op.k, ranks);
