@@ -46,8 +46,11 @@ void tune(Target& target) {
   target.one_shot_bytes = std::max<uint64_t>(512, (16 << 10) / target.world_size);
   // Stores past the caches pay once inputs and outputs of all ranks together overflow the last one:
   // until then the reader finds them there.
+  // Virtual machines report the whole host's cache (320 MB seen), so no more than one core
+  // complex's.
+  constexpr uint64_t kSharedCacheMax = uint64_t(32) << 20;
   const long level3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  const uint64_t cache = level3 > 0 ? uint64_t(level3) : uint64_t(32) << 20;
+  const uint64_t cache = level3 > 0 ? std::min(uint64_t(level3), kSharedCacheMax) : kSharedCacheMax;
   target.stream_bytes = std::max<uint64_t>(1 << 20, cache / (2 * target.world_size));
 }
 
