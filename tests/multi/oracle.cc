@@ -124,6 +124,7 @@ int64_t in_count(const Case& c, int ranks) {
 }
 
 int64_t out_count(const Case& c, int ranks) {
+  if (c.kind == SK_OP_BARRIER) return 0;
   if (c.kind == SK_OP_ALLREDUCE_GEMM) return c.m * c.n;
   return c.kind == SK_OP_ALLGATHER ? c.count * ranks : c.count;
 }
@@ -131,6 +132,7 @@ int64_t out_count(const Case& c, int ranks) {
 std::vector<double> expected(const Case& c, int rank, const std::vector<std::vector<char>>& inputs,
                              const std::vector<std::vector<char>>& weights) {
   const int ranks = int(inputs.size());
+  if (c.kind == SK_OP_SEND_RECV && rank != c.peer) return {};  // Keeps what it has.
   std::vector<double> out(size_t(out_count(c, ranks)));
   const auto in = [&](int r, int64_t i) { return load(inputs[size_t(r)].data(), i, c.dtype); };
   for (int64_t i = 0; i < int64_t(out.size()); ++i) {
@@ -148,6 +150,7 @@ std::vector<double> expected(const Case& c, int rank, const std::vector<std::vec
         out[size_t(i)] = in(int(i / c.count), i % c.count);
         break;
       case SK_OP_BROADCAST:
+      case SK_OP_SEND_RECV:
         out[size_t(i)] = in(c.root, i);
         break;
       case SK_OP_ALLREDUCE_GEMM: {
@@ -173,9 +176,10 @@ std::vector<double> expected(const Case& c, int rank, const std::vector<std::vec
 Case random_case(std::mt19937_64& random, int ranks) {
   const auto upto = [&](int64_t n) { return int64_t(random() % uint64_t(n + 1)); };
   Case c;
-  const int32_t kinds[] = {SK_OP_ALLREDUCE, SK_OP_ALLGATHER, SK_OP_REDUCE_SCATTER, SK_OP_BROADCAST,
-                           SK_OP_ALLREDUCE_GEMM};
-  c.kind = kinds[upto(4)];
+  // Barriers are rare, for they hold the ranks together; a world of one cannot send.
+  const int32_t kinds[] = {SK_OP_ALLREDUCE, SK_OP_ALLGATHER,      SK_OP_REDUCE_SCATTER,
+                           SK_OP_BROADCAST, SK_OP_ALLREDUCE_GEMM, SK_OP_SEND_RECV};
+  c.kind = upto(19) == 0 ? int32_t(SK_OP_BARRIER) : kinds[upto(ranks > 1 ? 5 : 4)];
   c.seed = uint32_t(random());
   c.symmetric = upto(1) == 1;
   c.in_place = upto(2) == 0;
@@ -194,7 +198,11 @@ Case random_case(std::mt19937_64& random, int ranks) {
     c.in_place = false;
     return c;
   }
-  c.dtype = int32_t(SK_F32 + upto(5));
+  if (c.kind == SK_OP_BARRIER) {
+    c.symmetric = c.in_place = false;
+    return c;
+  }
+  c.dtype = c.out_dtype = int32_t(SK_F32 + upto(5));
   c.op = int32_t(SK_SUM + upto(3));
   // An average is exact where the number of ranks is a power of two.
   if (c.dtype <= SK_F16 && (ranks & (ranks - 1)) == 0 && upto(4) == 0) c.op = SK_AVG;
@@ -203,6 +211,10 @@ Case random_case(std::mt19937_64& random, int ranks) {
   const int64_t scales[] = {3, 70, 1000, 20000, 150000};
   c.count = upto(scales[upto(4)]) / ranks;
   c.root = int32_t(upto(ranks - 1));
+  if (c.kind == SK_OP_SEND_RECV) {
+    c.in_place = false;
+    c.peer = int32_t((c.root + 1 + upto(ranks - 2)) % ranks);
+  }
   return c;
 }
 

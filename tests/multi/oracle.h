@@ -14,7 +14,8 @@ namespace sk::testing_support {
 struct Case {
   int32_t kind = SK_OP_ALLREDUCE;
   int32_t dtype = SK_F32, out_dtype = SK_F32, op = SK_SUM;
-  int32_t root = 0;
+  int32_t root = 0;  // Of a broadcast; the sender of a pair.
+  int32_t peer = 0;  // The receiver of a pair.
   int64_t count = 0, m = 0, n = 0, k = 0;
   bool symmetric = false, in_place = false, packed = false, transpose_a = false,
        transpose_b = false;

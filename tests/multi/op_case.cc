@@ -1,0 +1,248 @@
+#include "tests/multi/op_case.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+namespace sk::testing_support {
+namespace {
+
+constexpr char kPoison = char(0xa5);
+
+// One rank's memory for one case: symmetric or not, poisoned.
+class Memory {
+ public:
+  Memory(sk_comm* comm, size_t bytes, bool symmetric)
+      : comm_(comm), bytes_(std::max<size_t>(bytes, 1)) {
+    void* data = nullptr;
+    if (!symmetric) {
+      own_.resize(bytes_);
+    } else if (sk_alloc(comm, bytes_, &data) != SK_OK) {
+      wrong_ = sk_last_error();
+      return;
+    }
+    symmetric_ = static_cast<char*>(data);
+    std::memset(this->data(), kPoison, bytes_);
+  }
+  ~Memory() { (void)release(); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  char* data() { return symmetric_ != nullptr ? symmetric_ : own_.data(); }
+  const std::string& wrong() const { return wrong_; }
+  std::string release() {
+    if (symmetric_ == nullptr) return "";
+    return sk_free(comm_, std::exchange(symmetric_, nullptr)) == SK_OK ? "" : sk_last_error();
+  }
+
+ private:
+  sk_comm* comm_;
+  size_t bytes_;
+  char* symmetric_ = nullptr;
+  std::vector<char> own_;
+  std::string wrong_;
+};
+
+sk_tensor tensor(void* data, int32_t dtype, int64_t rows, int64_t cols) {
+  sk_tensor t{};
+  t.struct_size = sizeof(t);
+  t.dtype = dtype;
+  t.data = data;
+  t.ndim = 2;
+  t.shape[0] = rows;
+  t.shape[1] = cols;
+  t.strides[0] = std::max<int64_t>(1, cols);
+  t.strides[1] = 1;
+  return t;
+}
+
+sk_status call_gemm(sk_comm* comm, const Case& c, void* in, void* weights, void* out) {
+  const uint32_t a_flag = c.transpose_a ? uint32_t(SK_GEMM_TRANSPOSE_A) : 0u;
+  const uint32_t b_flag = c.transpose_b ? uint32_t(SK_GEMM_TRANSPOSE_B) : 0u;
+  sk_tensor a = c.transpose_a ? tensor(in, c.dtype, c.k, c.m) : tensor(in, c.dtype, c.m, c.k);
+  sk_tensor b =
+      c.transpose_b ? tensor(weights, c.dtype, c.n, c.k) : tensor(weights, c.dtype, c.k, c.n);
+  sk_tensor out_c = tensor(out, c.out_dtype, c.m, c.n);
+  if (!c.packed) return sk_allreduce_gemm(comm, &a, &b, nullptr, &out_c, a_flag | b_flag, nullptr);
+  sk_packed* packed = nullptr;
+  sk_status status = sk_pack(comm, &b, b_flag, &packed);
+  if (status != SK_OK) return status;
+  status = sk_allreduce_gemm(comm, &a, nullptr, packed, &out_c, a_flag, nullptr);
+  const sk_status freed = sk_packed_free(packed);
+  return status != SK_OK ? status : freed;
+}
+
+sk_status call(sk_comm* comm, const Case& c, int rank, void* in, void* weights, void* out) {
+  switch (c.kind) {
+    case SK_OP_BARRIER:
+      return sk_barrier(comm, nullptr);
+    case SK_OP_ALLREDUCE:
+      return sk_allreduce(comm, in, out, c.count, c.dtype, c.op, nullptr);
+    case SK_OP_ALLGATHER:
+      return sk_allgather(comm, in, out, c.count, c.dtype, nullptr);
+    case SK_OP_REDUCE_SCATTER:
+      return sk_reduce_scatter(comm, in, out, c.count, c.dtype, c.op, nullptr);
+    case SK_OP_BROADCAST:
+      return sk_broadcast(comm, in, out, c.count, c.dtype, c.root, nullptr);
+    case SK_OP_SEND_RECV:
+      if (rank == c.root) return sk_send(comm, in, c.count, c.dtype, c.peer, nullptr);
+      if (rank == c.peer) return sk_recv(comm, out, c.count, c.dtype, c.root, nullptr);
+      return SK_OK;
+    default:
+      return call_gemm(comm, c, in, weights, out);
+  }
+}
+
+// Where the input lies in the output's memory, or the other way round, in an in-place call.
+void place_in_place(const Case& c, int rank, char*& from, char*& to) {
+  const int64_t block = c.count * int64_t(size_of(c.dtype));
+  if (c.kind == SK_OP_REDUCE_SCATTER) {
+    to = from + block * rank;
+  } else {
+    from = c.kind == SK_OP_ALLGATHER ? to + block * rank : to;
+  }
+}
+
+// A barrier is right if everybody had come to it when it let this rank go.
+std::string run_barrier(sk_comm* comm, const Row& row, int rank, Arrivals& arrivals) {
+  const uint64_t mine = arrivals.came[size_t(rank)].fetch_add(1) + 1;
+  if (sk_barrier(comm, nullptr) != SK_OK) return sk_last_error();
+  for (int peer = 0; peer < row.ranks; ++peer) {
+    if (arrivals.came[size_t(peer)].load() >= mine) continue;
+    return "the barrier let rank " + std::to_string(rank) + " go before rank " +
+           std::to_string(peer) + " had come";
+  }
+  return "";
+}
+
+std::string run_case(sk_comm* comm, const Case& c, const Row& row, int rank, Arrivals& arrivals) {
+  if (c.kind == SK_OP_BARRIER) return run_barrier(comm, row, rank, arrivals);
+  // Before memory is given back, which all ranks do together.
+  const auto fail = [&](std::string wrong) {
+    (void)sk_comm_abort(comm, "");
+    return wrong;
+  };
+  const auto inputs = make_inputs(c, row.ranks, false), weights = make_inputs(c, row.ranks, true);
+  const size_t in_bytes = inputs[0].size() - 1;
+  const size_t out_bytes = size_t(out_count(c, row.ranks)) * size_of(c.out_dtype);
+  Memory in(comm, in_bytes, c.symmetric), out(comm, out_bytes, c.symmetric);
+  if (!in.wrong().empty() || !out.wrong().empty()) return fail(in.wrong() + out.wrong());
+  char* from = in.data();
+  char* to = out.data();
+  if (c.in_place) place_in_place(c, rank, from, to);
+  std::memcpy(from, inputs[size_t(rank)].data(), in_bytes);
+  std::vector<char> b = weights[size_t(rank)];
+  if (call(comm, c, rank, from, b.data(), to) != SK_OK) return fail(sk_last_error());
+  // The call has returned: its inputs are ours.
+  std::memset(b.data(), kPoison, b.size());
+  if (!c.in_place) std::memset(from, kPoison, in_bytes);
+  std::string wrong = first_difference(c, to, expected(c, rank, inputs, weights));
+  if (!wrong.empty()) return fail(std::move(wrong));
+  std::memset(out.data(), kPoison, out_bytes);
+  wrong = in.release();
+  return wrong + out.release();
+}
+
+// Runs the row's cases; "" or the first thing wrong.
+std::string run_cases(sk_comm* comm, const Row& row, Arrivals& arrivals, const Beside& beside) {
+  sk_comm_info info{};
+  info.struct_size = sizeof(info);
+  if (sk_comm_query(comm, &info) != SK_OK) return sk_last_error();
+  std::mt19937_64 random(row.seed);  // The same cases on every rank.
+  std::mt19937 pace{uint32_t(row.seed * kRanksMax + uint64_t(info.rank))};
+  for (int i = 0; i < row.cases; ++i) {
+    const Case c = random_case(random, row.ranks);
+    for (uint32_t turns = pace() % 4 == 0 ? pace() % 200 : 0; turns > 0; --turns) sched_yield();
+    std::string wrong = run_case(comm, c, row, info.rank, arrivals);
+    if (wrong.empty() && info.rank == 0 && beside) wrong = beside(comm, c);
+    if (wrong.empty()) continue;
+    std::ostringstream where;
+    where << "rank " << info.rank << " of " << row.ranks << ", case " << i << ", " << describe(c);
+    return where.str() + ": " + wrong;
+  }
+  return "";
+}
+
+}  // namespace
+
+uint64_t base_seed() {
+  const char* given = std::getenv("SK_TEST_SEED");
+  return given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device{}();
+}
+
+std::string describe(const Case& c) {
+  std::ostringstream text;
+  text << "kind " << c.kind << " dtype " << c.dtype << " to " << c.out_dtype << " op " << c.op
+       << " root " << c.root << " peer " << c.peer << " count " << c.count << " mnk " << c.m << ","
+       << c.n << "," << c.k << " symmetric " << c.symmetric << " in_place " << c.in_place
+       << " packed " << c.packed << " ta " << c.transpose_a << " tb " << c.transpose_b;
+  return text.str();
+}
+
+std::vector<std::vector<char>> make_inputs(const Case& c, int ranks, bool weights) {
+  std::vector<std::vector<char>> all;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int64_t count = weights ? c.k * c.n : in_count(c, ranks);
+    all.emplace_back(size_t(count) * size_of(c.dtype) + 1);
+    fill(all.back().data(), count, c.dtype, c.op, c.seed * 64 + uint64_t(rank) * 2 + weights);
+  }
+  return all;
+}
+
+std::string first_difference(const Case& c, const char* out, const std::vector<double>& want) {
+  for (size_t i = 0; i < want.size(); ++i) {
+    const double found = load(out, int64_t(i), c.out_dtype);
+    // As bits: minus zero is another result. No case has a NaN, and every value here is exact.
+    if (std::bit_cast<uint64_t>(found) == std::bit_cast<uint64_t>(want[i])) continue;
+    std::ostringstream text;
+    text << "element " << i << " of " << want.size() << " is " << found << ", not " << want[i];
+    return text.str();
+  }
+  return "";
+}
+
+std::string run_row(sk_context* context, const Row& row, int rank, Arrivals& arrivals,
+                    const Beside& beside) {
+  sk_comm_config config{};
+  config.struct_size = sizeof(config);
+  config.bootstrap = rank == kFromEnvironment ? SK_BOOTSTRAP_ENV : SK_BOOTSTRAP_THREADS;
+  config.rank = std::max(rank, 0);
+  config.world_size = row.ranks;
+  config.flags = row.flags;
+  config.workers = row.workers;
+  config.timeout_ms = row.timeout_ms;
+  config.symmetric_bytes_max = 256 << 20;
+  sk_comm* comm = nullptr;
+  if (sk_comm_create(context, &config, &comm) != SK_OK) return sk_last_error();
+  std::string wrong = run_cases(comm, row, arrivals, beside);
+  if (!wrong.empty()) (void)sk_comm_abort(comm, "");
+  if (sk_comm_free(comm) != SK_OK && wrong.empty()) wrong = sk_last_error();
+  return wrong;
+}
+
+std::string run_threads(const Row& row, const Beside& beside) {
+  sk_context* context = nullptr;
+  if (sk_init(nullptr, &context) != SK_OK) return sk_last_error();
+  Arrivals arrivals;
+  std::mutex mutex;
+  std::string wrong, told;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < row.ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const std::string end = run_row(context, row, rank, arrivals, beside);
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (!end.empty()) (end.find("has aborted") != std::string::npos ? told : wrong) += end + "\n";
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (sk_finalize(context) != SK_OK) wrong += sk_last_error();
+  return wrong.empty() ? told : wrong;
+}
+
+}  // namespace sk::testing_support
