@@ -37,6 +37,8 @@ class FaultNetwork {
   virtual std::unique_ptr<Endpoint> wrap(std::unique_ptr<Endpoint> inner) = 0;
   // From now on nothing comes from `rank` or reaches it.
   virtual void kill(uint32_t rank) = 0;
+  // How many messages have arrived after one that the same rank sent the same peer later.
+  virtual uint64_t overtaken() const = 0;
 };
 
 std::shared_ptr<FaultNetwork> make_fault_network(const FaultConfig& config);

@@ -9,6 +9,7 @@ namespace sk::fault {
 Status Network::send(Message message) {
   const std::lock_guard lock(mutex_);
   if (dead(message)) return {};
+  message.number = ++sent_;
   bool done = false;
   if (message.from == config_.kill_rank && sent_by_victim_++ == config_.kill_message) {
     // It dies in the middle of this message, if it has pieces, or just before it.
@@ -42,14 +43,14 @@ std::vector<Message::Piece> Network::cut(uint64_t offset, const void* src, size_
 
 // One step of a message: a piece of a put, or all of it.
 Status Network::deliver(Message& message, bool& done) {
-  done = true;
+  done = message.pieces.size() <= 1;
+  if (done) note_arrival(message);
   switch (message.kind) {
     case Message::Kind::kPut: {
       if (message.pieces.empty())
         return message.session->put({0}, nullptr, 0, message.signal, message.add);
       const Message::Piece piece = std::move(message.pieces.front());
       message.pieces.erase(message.pieces.begin());
-      done = message.pieces.empty();
       return message.session->put({piece.offset}, piece.bytes.data(), piece.bytes.size(),
                                   message.signal, done ? message.add : 0);
     }
@@ -64,6 +65,12 @@ Status Network::deliver(Message& message, bool& done) {
     }
   }
   return error(SK_ERR_INTERNAL, "a held message of an unknown kind");
+}
+
+void Network::note_arrival(const Message& message) {
+  uint64_t& newest = newest_[{message.from, message.to}];
+  if (message.number < newest) ++overtaken_;
+  newest = std::max(newest, message.number);
 }
 
 Status Network::deliver_some(uint32_t percent, bool at_least_one) {
@@ -104,6 +111,11 @@ void Network::flush(uint32_t rank) {
 void Network::kill(uint32_t rank) {
   const std::lock_guard lock(mutex_);
   killed_.insert(rank);
+}
+
+uint64_t Network::overtaken() const {
+  const std::lock_guard lock(mutex_);
+  return overtaken_;
 }
 
 uint32_t Network::killed() const {

@@ -2,10 +2,12 @@
 #ifndef SK_TRANSPORT_FAULT_NETWORK_H_
 #define SK_TRANSPORT_FAULT_NETWORK_H_
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "transport/fault/fault.h"
@@ -19,6 +21,7 @@ struct Message {
   uint32_t to = 0;
   Session* session = nullptr;  // Of the inner endpoint: `from`'s session to `to`.
   uint32_t passed_over = 0;
+  uint64_t number = 0;  // In order of sending.
 
   uint32_t signal = 0;
   uint32_t add = 0;
@@ -41,6 +44,7 @@ class Network final : public FaultNetwork, public std::enable_shared_from_this<N
 
   std::unique_ptr<Endpoint> wrap(std::unique_ptr<Endpoint> inner) override;
   void kill(uint32_t rank) override;
+  uint64_t overtaken() const override;
 
   // Takes the message over. The status is that of whatever was delivered by the way.
   Status send(Message message);
@@ -59,6 +63,7 @@ class Network final : public FaultNetwork, public std::enable_shared_from_this<N
     return killed_.contains(message.from) || killed_.contains(message.to);
   }
   Status deliver(Message& message, bool& done);
+  void note_arrival(const Message& message);
   Status deliver_some(uint32_t percent, bool at_least_one);
 
   const FaultConfig config_;
@@ -67,6 +72,9 @@ class Network final : public FaultNetwork, public std::enable_shared_from_this<N
   std::vector<Message> held_;
   std::set<uint32_t> killed_;
   uint64_t sent_by_victim_ = 0;
+  uint64_t sent_ = 0;
+  uint64_t overtaken_ = 0;
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> newest_;  // Arrived, by sender and receiver.
 };
 
 }  // namespace sk::fault

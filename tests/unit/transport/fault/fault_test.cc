@@ -123,6 +123,12 @@ std::vector<Event> run_seed(uint64_t seed, bool ordered) {
   EXPECT_EQ(world.events.size(), 40u);
   // Pieces may only follow each other where the transport keeps their order.
   EXPECT_EQ(world.puts > 40, ordered);
+  uint64_t late = 0;
+  for (size_t i = 0, newest = 0; i < world.events.size(); ++i) {
+    late += world.events[i].signal < newest ? 1 : 0;
+    newest = std::max<size_t>(newest, world.events[i].signal);
+  }
+  EXPECT_EQ(network->overtaken(), late);
   return world.events;
 }
 

@@ -1,0 +1,66 @@
+#include "tests/multi/fault_backend.h"
+
+#include <utility>
+
+#include "lib/api/objects.h"
+#include "lib/exec/cpu/executor.h"
+#include "transport/shm/shm.h"
+
+namespace sk::testing_support {
+namespace {
+
+struct Chosen {
+  std::shared_ptr<FaultNetwork> network;
+  Decorate decorate;
+};
+
+Chosen& chosen() {
+  static Chosen one;
+  return one;
+}
+
+Result<std::unique_ptr<Endpoint>> connect(Bootstrap& bootstrap, const SegmentLayout& layout,
+                                          int64_t timeout_ns, bool put_only) {
+  const std::shared_ptr<FaultNetwork> network = chosen().network;
+  // Below the network the transport stays as it is: its sessions are in order, so puts are cut.
+  SK_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> endpoint,
+                      connect_shm(bootstrap, layout,
+                                  {.timeout_ns = timeout_ns, .hide_mapped = put_only && !network}));
+  if (network == nullptr) return endpoint;
+  return network->wrap(std::move(endpoint));
+}
+
+std::unique_ptr<Executor> make_executor(Endpoint& endpoint, Ledger& ledger, uint32_t workers,
+                                        bool shared_cores) {
+  std::unique_ptr<Executor> sound =
+      cpu::make_cpu_executor(endpoint, ledger, {.workers = workers, .shared_cores = shared_cores});
+  return chosen().decorate ? chosen().decorate(std::move(sound), ledger) : std::move(sound);
+}
+
+GemmTiles gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts) {
+  const cpu::GemmTarget target = cpu::gemm_target(dtype, m, n, k, parts);
+  return {target.tile_m, target.tile_n, target.packed_bytes};
+}
+
+}  // namespace
+
+void use_backend(std::shared_ptr<FaultNetwork> network, Decorate decorate) {
+  chosen() = {std::move(network), std::move(decorate)};
+}
+
+}  // namespace sk::testing_support
+
+namespace sk::api {
+
+// The linker takes this one, so lib/api/backends.cpp stays out of the program.
+const Backend& cpu_backend() {
+  static const Backend backend = {.check = cpu::check_environment,
+                                  .connect = testing_support::connect,
+                                  .make_executor = testing_support::make_executor,
+                                  .staging_bytes = cpu::staging_bytes(),
+                                  .gemm_tiles = testing_support::gemm_tiles,
+                                  .pack = cpu::pack_weights};
+  return backend;
+}
+
+}  // namespace sk::api

@@ -1,0 +1,53 @@
+// Every operation through communicator and executor while puts, posts and entries are held back,
+// cut into pieces and delivered in random order: results equal the oracle's, bit for bit.
+//
+// SK_TEST_SEED=N replays cases and faults; how threads interleave is the machine's.
+#include <gtest/gtest.h>
+
+#include "tests/multi/fault_backend.h"
+#include "tests/multi/op_case.h"
+
+namespace sk::testing_support {
+namespace {
+
+struct Unkind {
+  const char* name;
+  int ranks;
+  FaultConfig faults;
+};
+
+void PrintTo(const Unkind& unkind, std::ostream* out) { *out << unkind.name; }
+
+class FaultOps : public testing::TestWithParam<Unkind> {};
+
+TEST_P(FaultOps, EqualTheOracleInWhateverOrder) {
+  Row row;
+  row.ranks = GetParam().ranks;
+  row.cases = row.ranks <= 4 ? 120 : row.ranks <= 8 ? 60 : 20;
+  row.seed = base_seed();
+  row.workers = int(1 + row.seed % 2);
+  SCOPED_TRACE("replay with SK_TEST_SEED=" + std::to_string(row.seed));
+  FaultConfig faults = GetParam().faults;
+  faults.seed = row.seed + 1;
+  const std::shared_ptr<FaultNetwork> network = make_fault_network(faults);
+  use_backend(network);
+  const std::string wrong = run_threads(row);
+  use_backend(nullptr);
+  ASSERT_EQ(wrong, "");
+  // Else the network was kind, and nothing is shown.
+  EXPECT_GT(network->overtaken(), uint64_t(row.cases / 10));
+  RecordProperty("overtaken", std::to_string(network->overtaken()));
+}
+
+constexpr FaultConfig kMild = {};
+constexpr FaultConfig kHarsh = {.hold_percent = 100, .held_max = 256, .passed_over_max = 64};
+
+INSTANTIATE_TEST_SUITE_P(All, FaultOps,
+                         testing::Values(Unkind{"two", 2, kMild}, Unkind{"two_harsh", 2, kHarsh},
+                                         Unkind{"three", 3, kMild}, Unkind{"four_harsh", 4, kHarsh},
+                                         Unkind{"five", 5, kMild}, Unkind{"eight_harsh", 8, kHarsh},
+                                         Unkind{"sixteen", 16, kMild}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace sk::testing_support
