@@ -1,6 +1,9 @@
 // A rank is killed at a random point of a stream of collectives: every other rank's call ends with
-// an error that names it, within a second, and no process is left. The program runs itself as rank.
+// an error that names it, within a second. Then nothing is left: survivors hold no segment, no
+// process of any job lives, and the machine's shared memory is what it was. The program runs itself
+// as rank. SK_KILLS=N kills N times.
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,6 +14,9 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -22,7 +28,24 @@ extern char** environ;
 namespace {
 
 constexpr int kRanks = 3;
-constexpr int kLostAsItShould = 33;  // Exit status of a rank whose call named the killed one.
+constexpr int kRoundsToMeasure = 200;
+constexpr int64_t kJobKb = kRanks * 512;  // Each rank's staging areas alone.
+constexpr int kLostAsItShould = 33;       // Exit status of a rank whose call named the killed one.
+
+// Mappings and descriptors of shared-memory segments in this process.
+int segments_held() {
+  int held = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    held += line.find("memfd:sk-segment") != std::string::npos ? 1 : 0;
+  }
+  std::error_code gone;  // The iterator's own descriptor.
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    held += target.find("memfd:sk-segment") != std::string::npos ? 1 : 0;
+  }
+  return held;
+}
 
 // A rank: collectives of all forms until one fails. Prints one byte once connected.
 int run_rank(int victim) {
@@ -57,7 +80,31 @@ int run_rank(int victim) {
     dprintf(STDERR_FILENO, "rank ended with %s: %s\n", sk_status_name(status), sk_last_error());
     return 5;
   }
-  return sk_comm_free(comm) == SK_OK ? kLostAsItShould : 6;
+  if (segments_held() == 0) return 7;  // Else the count below would be 0 whatever happens.
+  if (sk_comm_free(comm) != SK_OK) return 6;
+  return segments_held() == 0 ? kLostAsItShould : 8;
+}
+
+// Processes that have `mark` in their environment.
+std::vector<std::string> processes_with(const std::string& mark) {
+  std::vector<std::string> found;
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
+    std::ifstream file(entry.path() / "environ", std::ios::binary);
+    const std::string variables{std::istreambuf_iterator<char>(file), {}};
+    if (variables.find(mark) != std::string::npos) found.push_back(entry.path().filename());
+  }
+  return found;
+}
+
+// Shared memory of the whole machine, so of others too.
+int64_t shared_kb() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string name; file >> name;) {
+    int64_t value = 0;
+    if (name == "Shmem:" && file >> value) return value;
+  }
+  return -1;
 }
 
 struct Rank {
@@ -65,13 +112,15 @@ struct Rank {
   int pidfd, out;
 };
 
-Rank start_rank(int rank, int port, int victim) {
+Rank start_rank(int rank, int port, int victim, const std::string& mark) {
   int pipe_ends[2];
   EXPECT_EQ(pipe2(pipe_ends, O_CLOEXEC), 0);
   std::vector<std::string> env = {"RANK=" + std::to_string(rank),
-                                  "WORLD_SIZE=" + std::to_string(kRanks), "MASTER_ADDR=127.0.0.1",
+                                  "WORLD_SIZE=" + std::to_string(kRanks),
+                                  "MASTER_ADDR=127.0.0.1",
                                   "MASTER_PORT=" + std::to_string(port),
-                                  "SK_TEST_VICTIM=" + std::to_string(victim)};
+                                  "SK_TEST_VICTIM=" + std::to_string(victim),
+                                  mark};
   for (char** variable = environ; *variable != nullptr; ++variable) env.emplace_back(*variable);
   std::vector<char*> pointers;
   for (std::string& variable : env) pointers.push_back(variable.data());
@@ -96,11 +145,17 @@ TEST(Kill, EveryOtherRankIsToldAtOnce) {
   const char* wanted = std::getenv("SK_KILLS");
   const int rounds = wanted != nullptr ? std::atoi(wanted) : 25;
   std::mt19937 random(std::random_device{}());
+  const std::string mark = "SK_TEST_JOB=" + std::to_string(getpid()) + "." +
+                           std::to_string(std::random_device{}()) + ".";
+  const int64_t before_kb = shared_kb();
   int slow = 0;
   for (int round = 0; round < rounds && !HasFailure(); ++round) {
     const int victim = int(random() % kRanks), port = free_port();
     std::vector<Rank> ranks;
-    for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(start_rank(rank, port, victim));
+    for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(start_rank(rank, port, victim, mark));
+    if (round == 0) {  // They can be seen.
+      EXPECT_EQ(processes_with(mark).size(), size_t(kRanks));
+    }
     for (const Rank& rank : ranks) {  // All are connected.
       char byte = 0;
       ASSERT_EQ(read(rank.out, &byte, 1), 1) << "round " << round;
@@ -125,7 +180,14 @@ TEST(Kill, EveryOtherRankIsToldAtOnce) {
   }
   // A machine that is busy with other things may take longer now and then; a rule may not.
   EXPECT_LE(slow, rounds / 10);
-  RecordProperty("rounds", rounds);
+  EXPECT_THAT(processes_with(mark), testing::IsEmpty());
+  const int64_t after_kb = shared_kb();
+  std::printf("%d kills: %d ends took over 1 s; shared memory %lld KB before, %lld KB after\n",
+              rounds, slow, (long long)before_kb, (long long)after_kb);
+  // Each job held more than kJobKb. Few jobs would drown in what else the machine does.
+  if (rounds >= kRoundsToMeasure) {
+    EXPECT_LT(after_kb - before_kb, rounds * kJobKb / 2);
+  }
 }
 
 }  // namespace
