@@ -201,6 +201,7 @@ std::string first_difference(const Case& c, const char* out, const std::vector<d
     // As bits: minus zero is another result. No case has a NaN, and every value here is exact.
     if (std::bit_cast<uint64_t>(found) == std::bit_cast<uint64_t>(want[i])) continue;
     std::ostringstream text;
+    text.precision(17);
     text << "element " << i << " of " << want.size() << " is " << found << ", not " << want[i];
     return text.str();
   }
