@@ -157,7 +157,7 @@ std::string run_cases(sk_comm* comm, const Row& row, Arrivals& arrivals, const B
   std::mt19937_64 random(row.seed);  // The same cases on every rank.
   std::mt19937 pace{uint32_t(row.seed * kRanksMax + uint64_t(info.rank))};
   for (int i = 0; i < row.cases; ++i) {
-    const Case c = random_case(random, row.ranks);
+    const Case c = random_case(random, row.ranks, row.large);
     for (uint32_t turns = pace() % 4 == 0 ? pace() % 200 : 0; turns > 0; --turns) sched_yield();
     std::string wrong = run_case(comm, c, row, info.rank, arrivals);
     if (wrong.empty() && info.rank == 0 && beside) wrong = beside(comm, c);

@@ -28,6 +28,7 @@ struct Row {
   uint64_t seed = 1;
   uint32_t flags = 0;  // enum sk_comm_flags.
   int workers = 1;
+  bool large = false;  // Cases that several workers of a rank share.
   int64_t timeout_ms = 60'000;
 };
 

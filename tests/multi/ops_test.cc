@@ -113,6 +113,14 @@ TEST_P(Ops, EqualTheOracleInEveryWay) {
   ASSERT_EQ(run_processes(row), "") << "processes, puts only";
 }
 
+TEST(OpsLarge, EqualTheOracleWithSeveralWorkers) {
+  for (int ranks = 1; ranks <= 4; ++ranks) {
+    const Row row = {
+        .ranks = ranks, .cases = 20 / kFewer, .seed = base_seed(), .workers = 3, .large = true};
+    ASSERT_EQ(run_threads(row), "") << "replay with SK_TEST_SEED=" << row.seed;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, Ops, testing::Range(1, kRanksMax + 1),
                          testing::PrintToStringParamName());
 

@@ -58,6 +58,26 @@ double reduce(int32_t op, const std::vector<double>& values) {
   return op == SK_AVG ? result / double(values.size()) : result;
 }
 
+std::vector<double> widen(const std::vector<char>& data, int64_t count, int32_t dtype) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(load(data.data(), i, dtype));
+  return values;
+}
+
+void add_product(const Case& c, const std::vector<double>& a, const std::vector<double>& b,
+                 std::vector<double>& out) {
+  for (int64_t row = 0; row < c.m; ++row) {
+    for (int64_t col = 0; col < c.n; ++col) {
+      double sum = 0;
+      for (int64_t p = 0; p < c.k; ++p) {
+        sum += a[size_t(c.transpose_a ? p * c.m + row : row * c.k + p)] *
+               b[size_t(c.transpose_b ? col * c.k + p : p * c.n + col)];
+      }
+      out[size_t(row * c.n + col)] += sum;
+    }
+  }
+}
+
 }  // namespace
 
 size_t size_of(int32_t dtype) {
@@ -135,15 +155,15 @@ std::vector<double> expected(const Case& c, int rank, const std::vector<std::vec
   if (c.kind == SK_OP_SEND_RECV && rank != c.peer) return {};  // Keeps what it has.
   std::vector<double> out(size_t(out_count(c, ranks)));
   const auto in = [&](int r, int64_t i) { return load(inputs[size_t(r)].data(), i, c.dtype); };
+  std::vector<double> values(static_cast<size_t>(ranks));
   for (int64_t i = 0; i < int64_t(out.size()); ++i) {
-    std::vector<double> values;
     switch (c.kind) {
       case SK_OP_ALLREDUCE:
-        for (int r = 0; r < ranks; ++r) values.push_back(in(r, i));
+        for (int r = 0; r < ranks; ++r) values[size_t(r)] = in(r, i);
         out[size_t(i)] = reduce(c.op, values);
         break;
       case SK_OP_REDUCE_SCATTER:
-        for (int r = 0; r < ranks; ++r) values.push_back(in(r, rank * c.count + i));
+        for (int r = 0; r < ranks; ++r) values[size_t(r)] = in(r, rank * c.count + i);
         out[size_t(i)] = reduce(c.op, values);
         break;
       case SK_OP_ALLGATHER:
@@ -153,33 +173,26 @@ std::vector<double> expected(const Case& c, int rank, const std::vector<std::vec
       case SK_OP_SEND_RECV:
         out[size_t(i)] = in(c.root, i);
         break;
-      case SK_OP_ALLREDUCE_GEMM: {
-        const int64_t row = i / c.n, col = i % c.n;
-        double sum = 0;
-        for (int r = 0; r < ranks; ++r) {
-          for (int64_t p = 0; p < c.k; ++p) {
-            sum += in(r, c.transpose_a ? p * c.m + row : row * c.k + p) *
-                   load(weights[size_t(r)].data(), c.transpose_b ? col * c.k + p : p * c.n + col,
-                        c.dtype);
-          }
-        }
-        out[size_t(i)] = sum;
-        break;
-      }
       default:
         break;
     }
   }
+  if (c.kind != SK_OP_ALLREDUCE_GEMM) return out;
+  for (size_t r = 0; r < inputs.size(); ++r) {
+    add_product(c, widen(inputs[r], c.m * c.k, c.dtype), widen(weights[r], c.k * c.n, c.dtype),
+                out);
+  }
   return out;
 }
 
-Case random_case(std::mt19937_64& random, int ranks) {
+Case random_case(std::mt19937_64& random, int ranks, bool large) {
   const auto upto = [&](int64_t n) { return int64_t(random() % uint64_t(n + 1)); };
   Case c;
   // Barriers are rare, for they hold the ranks together; a world of one cannot send.
   const int32_t kinds[] = {SK_OP_ALLREDUCE, SK_OP_ALLGATHER,      SK_OP_REDUCE_SCATTER,
                            SK_OP_BROADCAST, SK_OP_ALLREDUCE_GEMM, SK_OP_SEND_RECV};
   c.kind = upto(19) == 0 ? int32_t(SK_OP_BARRIER) : kinds[upto(ranks > 1 ? 5 : 4)];
+  if (large) c.kind = upto(1) == 0 ? SK_OP_ALLREDUCE : SK_OP_ALLREDUCE_GEMM;
   c.seed = uint32_t(random());
   c.symmetric = upto(1) == 1;
   c.in_place = upto(2) == 0;
@@ -189,9 +202,9 @@ Case random_case(std::mt19937_64& random, int ranks) {
     // |A * B| <= 9, so sums of 16 ranks over k stay exact in f32; in bf16 and f16 only f32 output
     // is.
     c.out_dtype = c.dtype == SK_BF16 || c.dtype == SK_F16 ? SK_F32 : c.dtype;
-    c.m = 1 + upto(90);
-    c.n = 1 + upto(150);
-    c.k = upto(70);
+    c.m = 1 + upto(large ? 500 : 90);
+    c.n = 1 + upto(large ? 1200 : 150);
+    c.k = upto(large ? 20 : 70);
     c.packed = upto(1) == 1;
     c.transpose_a = upto(3) == 0;
     c.transpose_b = upto(3) == 0;
@@ -209,7 +222,7 @@ Case random_case(std::mt19937_64& random, int ranks) {
   // The average of sums up to 48 by 16 needs 10 bits: bf16 has 8.
   if (c.dtype == SK_BF16 && c.op == SK_AVG && ranks > 4) c.op = SK_SUM;
   const int64_t scales[] = {3, 70, 1000, 20000, 150000};
-  c.count = upto(scales[upto(4)]) / ranks;
+  c.count = upto(large ? 600000 : scales[upto(4)]) / ranks;
   c.root = int32_t(upto(ranks - 1));
   if (c.kind == SK_OP_SEND_RECV) {
     c.in_place = false;

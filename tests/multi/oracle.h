@@ -36,7 +36,8 @@ std::vector<double> expected(const Case& c, int rank, const std::vector<std::vec
 int64_t in_count(const Case& c, int ranks);
 int64_t out_count(const Case& c, int ranks);
 
-Case random_case(std::mt19937_64& random, int ranks);
+// `large`: a reduction or a GEMM with so much to do that a rank's workers may share it.
+Case random_case(std::mt19937_64& random, int ranks, bool large);
 
 }  // namespace sk::testing_support
 
