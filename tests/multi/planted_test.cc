@@ -1,5 +1,5 @@
-// Would the tests see a bug in the executor? Each planted one must make an operation's result differ
-// from the oracle's: over kind shared memory, or over faulty sessions where a kind transport hides it.
+// Would the tests see a bug in the executor? Each planted one must make a result differ from the
+// oracle's: over kind shared memory, or over faulty sessions where a kind transport hides it.
 //
 // Bugs of lib/exec/cpu that cannot be planted from outside have been tried by hand; caught by
 // (O: multi_ops_test, F: multi_fault_test, B: multi_bad_input_test):
