@@ -117,7 +117,7 @@ Status Communicator::execute(const Call& call) {
     SK_RETURN_IF_ERROR(decline(op, args.timeout_ns));
     return std::move(program.status());
   }
-  return run(**program, op, std::move(args));
+  return run(**program, op, args);
 }
 
 Status Communicator::over() const {
@@ -153,7 +153,7 @@ Status Communicator::decline(const OpDesc& op, int64_t timeout_ns) {
   RunArgs args;
   args.timeout_ns = timeout_ns;
   args.decline = true;
-  return run(**program, nothing, std::move(args));
+  return run(**program, nothing, args);
 }
 
 Result<Program*> Communicator::program_for(const OpDesc& op) {
@@ -227,7 +227,7 @@ Status Communicator::agree(OpKind kind, uint64_t bytes, bool able) {
   RunArgs args;
   args.timeout_ns = timeout_ns_;
   args.decline = !able;
-  return run(*program, op, std::move(args));
+  return run(*program, op, args);
 }
 
 Result<void*> Communicator::allocate(uint64_t bytes) {

@@ -253,9 +253,10 @@ TEST(SkRun, TimeIsBounded) {
 }
 
 TEST(SkRun, TagsEveryLineAndKeepsLinesWhole) {
-  Job job({"-n", "4", "--tag", "sh", "-c",
-           "i=0; while [ $i -lt 500 ]; do echo $RANK-abcdefghijklmnopqrstuvwxyz; i=$((i+1)); done; "
-           "echo problem >&2; printf last"});
+  Job job(
+      {"-n", "4", "--tag", "sh", "-c",
+       ("i=0; while [ $i -lt 500 ]; do echo $RANK-abcdefghijklmnopqrstuvwxyz; i=$((i+1)); done; "
+        "echo problem >&2; printf last")});
   EXPECT_EQ(job.finish(), 0);
   std::vector<int> count(4);
   for (const std::string& line : lines_of(job.out)) {
