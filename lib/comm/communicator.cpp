@@ -34,6 +34,24 @@ Result<uint32_t> shared_cores(Bootstrap& bootstrap, int64_t timeout_ns) {
   return uint32_t(std::max<size_t>(1, together.count()));
 }
 
+// What every session of the world takes in one put: plans are alike on all ranks.
+Result<uint64_t> shared_put_bytes_max(Bootstrap& bootstrap, Endpoint& endpoint,
+                                      int64_t timeout_ns) {
+  uint64_t least = UINT64_MAX;
+  for (uint32_t peer = 0; peer < endpoint.world_size(); ++peer) {
+    if (peer == endpoint.rank()) continue;
+    least = std::min(least, endpoint.session(peer).caps().put_bytes_max);
+  }
+  SK_ASSIGN_OR_RETURN(const std::vector<std::byte> all,
+                      bootstrap.allgather(std::as_bytes(std::span(&least, 1)), timeout_ns));
+  for (size_t at = 0; at < all.size(); at += sizeof least) {
+    uint64_t value = 0;
+    std::memcpy(&value, all.data() + at, sizeof value);
+    least = std::min(least, value);
+  }
+  return least;
+}
+
 bool is_pair(const OpDesc& op) { return op.kind == OpKind::kSendRecv; }
 
 }  // namespace
@@ -70,6 +88,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Config& config,
   Target& target = comm->target_;
   target.world_size = world_size;
   target.mapped = comm->endpoint_->mapped();
+  SK_ASSIGN_OR_RETURN(target.put_bytes_max,
+                      shared_put_bytes_max(*bootstrap, *comm->endpoint_, config.timeout_ns));
   target.workers = config.workers != 0 ? config.workers : std::clamp(cores / local, 1u, own_cores);
   target.cores = cores;
   tune(target);
