@@ -77,6 +77,8 @@ class CpuProgram final : public Program {
   void lower_tasks();
   void lower_addresses();
 
+  Status reserve();
+  Status stay_out(const RunArgs& args, Status why);
   void run_worker(uint32_t worker);
   bool find_ready(Worker& worker, size_t& pick);
   bool ready(Head& head);
@@ -94,6 +96,7 @@ class CpuProgram final : public Program {
   Shared& shared_;
   std::shared_ptr<const Plan> plan_;
   const RankPlan* part_ = nullptr;
+  bool multiplies_ = false;  // Some task of it needs scratch for matrix products.
   uint64_t fingerprint_ = 0;
   std::array<uint64_t, 3> call_{};
   std::vector<LoweredWait> waits_;
