@@ -129,9 +129,14 @@ void Clocks::hear(uint32_t& handle, uint32_t other, uint32_t from, uint32_t to) 
 uint32_t Clocks::note(uint32_t handle, uint32_t from, uint32_t to) {
   if (whole(from, to)) return share(handle);
   const uint32_t first = uint32_t(notes_.size());
-  const std::vector<int32_t>& known = clocks_[handle].known;
-  for (const LineRange range : told(from, to)) {
-    notes_.insert(notes_.end(), known.begin() + range.first, known.begin() + range.last);
+  const std::array<LineRange, 4> ranges = told(from, to);
+  size_t size = first;
+  for (const LineRange range : ranges) size += range.last - range.first;
+  notes_.resize(size);
+  const int32_t* known = clocks_[handle].known.data();
+  int32_t* at = notes_.data() + first;
+  for (const LineRange range : ranges) {
+    for (uint32_t i = range.first; i < range.last; ++i) *at++ = known[i];
   }
   budget_.spend((notes_.size() - first) / 8 + 2);
   if (notes_.size() * sizeof(int32_t) > kClockBytesMax) budget_.spend(UINT64_MAX);
