@@ -185,9 +185,8 @@ Result<Program*> Communicator::program_for(const OpDesc& op) {
   if (found == cache_.end()) {
     SK_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, plan_for(op));
     SK_RETURN_IF_ERROR(ensure_workspace(*plan));
-    SK_ASSIGN_OR_RETURN(Plan part, make_plan_part(op, plan->target, rank()));
-    SK_ASSIGN_OR_RETURN(std::unique_ptr<Program> program,
-                        executor_->prepare(std::make_shared<const Plan>(std::move(part))));
+    auto part = std::make_shared<const Plan>(part_of(*plan, rank()));
+    SK_ASSIGN_OR_RETURN(std::unique_ptr<Program> program, executor_->prepare(std::move(part)));
     if (cache_.size() >= kCachedPlansMax) evict_one();
     found = cache_.emplace(Key{op}, Cached{std::move(program)}).first;
   }
@@ -217,10 +216,19 @@ Target Communicator::target_for(const OpDesc& op) const {
   return target;
 }
 
-Result<std::shared_ptr<const Plan>> Communicator::plan_for(const OpDesc& op) const {
-  SK_ASSIGN_OR_RETURN(Plan plan, make_plan(op, target_for(op)));
-  SK_RETURN_IF_ERROR(validate(plan));
-  return std::make_shared<const Plan>(std::move(plan));
+Result<std::shared_ptr<const Plan>> Communicator::plan_for(const OpDesc& op) {
+  const auto known = made_.find(Key{op});
+  if (known != made_.end()) {
+    if (std::shared_ptr<const Plan> plan = known->second.lock()) return plan;
+  }
+  SK_ASSIGN_OR_RETURN(Plan made, make_plan(op, target_for(op)));
+  SK_RETURN_IF_ERROR(validate(made));
+  auto plan = std::make_shared<const Plan>(std::move(made));
+  if (made_.size() >= kCachedPlansMax) {
+    std::erase_if(made_, [](const auto& entry) { return entry.second.expired(); });
+  }
+  made_[Key{op}] = plan;
+  return plan;
 }
 
 Status Communicator::ensure_workspace(const Plan& plan) {

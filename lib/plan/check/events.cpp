@@ -107,27 +107,9 @@ Events::Events(const Plan& plan, Telling telling) {
   }
 }
 
-Where Events::where(const Plan& plan, uint32_t event) const {
-  const Event& e = events_[event];
-  const WorldQueue& queue = queues_[e.queue];
-  return {plan.ranks[queue.rank], queue.queue, uint32_t(e.index)};
-}
-
 void Events::learn(Clocks& clocks, uint32_t& clock, uint32_t event, int32_t run) const {
   const Event& e = events_[event];
   clocks.learn(clock, e.line, run * per_run_[e.line] + e.line_index);
-}
-
-bool Events::knows_post(const Clocks& clocks, uint32_t clock, uint32_t event, int32_t run) const {
-  const Event& e = events_[event];
-  return e.line != kNoLine && clocks.knows(clock, e.line, run * per_run_[e.line] + e.line_index);
-}
-
-bool Events::knows_end(const Clocks& clocks, uint32_t clock, uint32_t event, int32_t run) const {
-  const Event& e = events_[event];
-  const int32_t finished = clocks.prefix(clock, finished_line(e.queue));
-  return run * int32_t(queues_[e.queue].count) + e.index < finished ||
-         knows_post(clocks, clock, event, run);
 }
 
 }  // namespace sk::check

@@ -38,7 +38,11 @@ class Events {
   const Event& operator[](uint32_t event) const { return events_[event]; }
   const std::vector<WorldQueue>& queues() const { return queues_; }
   uint32_t first_queue(uint32_t rank) const { return first_queue_[rank]; }
-  Where where(const Plan& plan, uint32_t event) const;
+  Where where(const Plan& plan, uint32_t event) const {
+    const Event& e = events_[event];
+    const WorldQueue& queue = queues_[e.queue];
+    return {plan.ranks[queue.rank], queue.queue, uint32_t(e.index)};
+  }
   const Task& task(const Plan& plan, uint32_t event) const { return where(plan, event).task(); }
 
   // Lines: per rank the runs begun and the runs awaited, per queue the tasks finished, and lines of
@@ -54,9 +58,17 @@ class Events {
 
   // The end of `event` in run `run` as learnt by its post.
   void learn(Clocks& clocks, uint32_t& clock, uint32_t event, int32_t run) const;
-  bool knows_post(const Clocks& clocks, uint32_t clock, uint32_t event, int32_t run) const;
+  bool knows_post(const Clocks& clocks, uint32_t clock, uint32_t event, int32_t run) const {
+    const Event& e = events_[event];
+    return e.line != kNoLine && clocks.knows(clock, e.line, run * per_run_[e.line] + e.line_index);
+  }
   // Its end at its own rank: for a put, that its source has been read.
-  bool knows_end(const Clocks& clocks, uint32_t clock, uint32_t event, int32_t run) const;
+  bool knows_end(const Clocks& clocks, uint32_t clock, uint32_t event, int32_t run) const {
+    const Event& e = events_[event];
+    const int32_t finished = clocks.prefix(clock, finished_line(e.queue));
+    return run * int32_t(queues_[e.queue].count) + e.index < finished ||
+           knows_post(clocks, clock, event, run);
+  }
 
  private:
   class LineNames;

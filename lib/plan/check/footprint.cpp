@@ -208,6 +208,13 @@ void Footprint::cut() {
 Status Footprint::build() {
   find_memories();
   find_pitches();
+  size_t accesses = 0;  // About: tables that would grow to it are made so large at once.
+  for (const RankPlan& part : plan_.ranks) {
+    for (const Region& region : part.regions) accesses += std::min(region.buffer_count, 64u);
+  }
+  accesses_.reserve(accesses);
+  byte_rects_.reserve(accesses);
+  rect_memory_.reserve(accesses);
   for (const RankPlan& part : plan_.ranks) {
     first_task_.push_back(uint32_t(first_access_.size()));
     for (uint32_t i = 0; i < part.tasks.size(); ++i) {

@@ -48,10 +48,7 @@ Clock& Clocks::own(uint32_t& handle) {
   return to;
 }
 
-bool Clocks::knows(uint32_t handle, uint32_t line, int32_t event) const {
-  const Clock& clock = clocks_[handle];
-  if (event < clock.known[line]) return true;
-  if (clock.beyond.empty()) return false;
+bool Clocks::beyond(const Clock& clock, uint32_t line, int32_t event) {
   auto next = std::upper_bound(clock.beyond.begin(), clock.beyond.end(), Beyond{line, event, event},
                                before);
   if (next == clock.beyond.begin()) return false;

@@ -56,7 +56,10 @@ class Clocks {
   uint32_t share(uint32_t handle) { return ++clocks_[handle].owners, handle; }
   void drop(uint32_t handle);
 
-  bool knows(uint32_t handle, uint32_t line, int32_t event) const;
+  bool knows(uint32_t handle, uint32_t line, int32_t event) const {
+    const Clock& clock = clocks_[handle];
+    return event < clock.known[line] || (!clock.beyond.empty() && beyond(clock, line, event));
+  }
   int32_t prefix(uint32_t handle, uint32_t line) const { return clocks_[handle].known[line]; }
 
   // These change `handle` in place, or replace it by a changed copy where it is shared.
@@ -78,6 +81,7 @@ class Clocks {
             blocks_.pairs[to * blocks_.ranks + from], blocks_.general[to]};
   }
   Clock& own(uint32_t& handle);
+  static bool beyond(const Clock& clock, uint32_t line, int32_t event);
   static void settle(Clock& clock);
 
   uint32_t line_count_;
