@@ -70,6 +70,22 @@ void Part::reduce(uint32_t queue, std::initializer_list<Region> regions, DType d
                 .posts = posts});
 }
 
+void Part::reduce_ranks(uint32_t queue, Region passed, Region own, Region out, DType dtype,
+                        RedOp op, bool after_all, std::span<const Wait> waits,
+                        std::span<const Post> posts, StoreHintParam hint) {
+  Region low = passed, high = passed;
+  low.buffer_count = rank_;
+  high.buffer += rank_ + 1;
+  high.buffer_count = ranks_ - rank_ - 1;
+  const auto add = [&](std::initializer_list<Region> regions) {
+    reduce(queue, regions, dtype, dtype, op, after_all, waits, posts, hint);
+  };
+  if (ranks_ == 1) return add({own, out});
+  if (rank_ == 0) return add({own, high, out});
+  if (rank_ == ranks_ - 1) return add({low, own, out});
+  add({low, own, high, out});
+}
+
 void Part::nop(uint32_t queue, std::span<const Wait> waits, std::span<const Post> posts,
                bool after_all) {
   builder_.add({.queue = queue, .after_all = after_all, .waits = waits, .posts = posts});

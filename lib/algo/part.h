@@ -45,6 +45,12 @@ class Part {
   void reduce(uint32_t queue, std::initializer_list<Region> regions, DType dtype, DType out_dtype,
               RedOp op, bool after_all, std::span<const Wait> waits, std::span<const Post> posts,
               StoreHintParam hint);
+  // Of what the other ranks passed on and this rank's own operand, in rank order. `passed` is rank
+  // 0's copy, the others' copies have the buffers after it. What the rank passed on itself is not
+  // read back: the operand is nearer.
+  void reduce_ranks(uint32_t queue, Region passed, Region own, Region out, DType dtype, RedOp op,
+                    bool after_all, std::span<const Wait> waits, std::span<const Post> posts,
+                    StoreHintParam hint);
   void nop(uint32_t queue, std::span<const Wait> waits, std::span<const Post> posts = {},
            bool after_all = false);
   RankBuilder& builder() { return builder_; }

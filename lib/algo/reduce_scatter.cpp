@@ -51,6 +51,11 @@ class ReduceScatter {
     const OpDesc& op = layout_.op();
     part.reduce(0, regions, op.dtype, op.dtype, op.redop, after_all, waits, posts, hint);
   }
+  Plan finish(std::vector<RankPlan> parts) {
+    Plan plan = layout_.take();
+    plan.ranks = std::move(parts);
+    return plan;
+  }
 
   Plan direct(Ranks ranks) {
     add_operands(layout_.operand_access(true));
@@ -65,7 +70,7 @@ class ReduceScatter {
              part.to_all_peers(0));
       parts.push_back(part.finish());
     }
-    return layout_.finish(std::move(parts));
+    return finish(std::move(parts));
   }
 
   Plan one_shot(Ranks ranks) {
@@ -79,13 +84,12 @@ class ReduceScatter {
                 false, {}, {}, kHandOver);
       part.enter(/*after_all=*/true);
       part.await(0);
-      reduce(part,
-             {flat(staging, rank * block_bytes_, block_bytes_, kRead, layout_.ranks()),
-              out(rank, whole())},
-             /*after_all=*/true, {}, {});
+      part.reduce_ranks(0, flat(staging, rank * block_bytes_, block_bytes_, kRead),
+                        in(rank, rank, whole()), out(rank, whole()), layout_.op().dtype,
+                        layout_.op().redop, /*after_all=*/true, {}, {}, kStoreDefault);
       parts.push_back(part.finish());
     }
-    return layout_.finish(std::move(parts));
+    return finish(std::move(parts));
   }
 
   Plan stream(Ranks ranks) {
@@ -93,7 +97,7 @@ class ReduceScatter {
     const Ring ring(layout_, uint64_t(layout_.op().count), /*first_lane=*/0);
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) parts.push_back(stream_part(ring, rank));
-    return layout_.finish(std::move(parts));
+    return finish(std::move(parts));
   }
 
   RankPlan stream_part(const Ring& ring, uint32_t rank) const {
@@ -116,7 +120,7 @@ class ReduceScatter {
   }
 
   void reduce_chunk(Part& part, const Ring& ring, uint32_t chunk) const {
-    const uint32_t rank = part.rank(), ranks = layout_.ranks();
+    const uint32_t rank = part.rank();
     const Slice piece = ring.chunk(whole(), chunk);
     std::vector<Wait> waits;
     std::vector<Post> credits;
@@ -126,16 +130,9 @@ class ReduceScatter {
         credits.push_back(*credit);
       }
     }
-    const Region mine = in(rank, rank, piece);
-    const Region low = ring.slot(rank, 0, chunk, piece.count, kRead, rank);
-    const Region high = ring.slot(rank, rank + 1, chunk, piece.count, kRead, ranks - rank - 1);
-    if (ranks == 1)
-      return reduce(part, {mine, out(rank, piece)}, false, waits, credits, kTakeInputs);
-    if (rank == 0)
-      return reduce(part, {mine, high, out(rank, piece)}, false, waits, credits, kTakeInputs);
-    if (rank == ranks - 1)
-      return reduce(part, {low, mine, out(rank, piece)}, false, waits, credits, kTakeInputs);
-    reduce(part, {low, mine, high, out(rank, piece)}, false, waits, credits, kTakeInputs);
+    part.reduce_ranks(0, ring.slot(rank, 0, chunk, piece.count, kRead), in(rank, rank, piece),
+                      out(rank, piece), layout_.op().dtype, layout_.op().redop, false, waits,
+                      credits, kTakeInputs);
   }
 
   Layout layout_;
@@ -146,6 +143,9 @@ class ReduceScatter {
 }  // namespace
 
 Result<Plan> plan_reduce_scatter(const OpDesc& op, const Target& target, Ranks ranks) {
+  if (op.count == 0 || (target.world_size == 1 && op.in_place)) {
+    return plan_barrier(op, target, ranks);
+  }
   return ReduceScatter(op, target).plan(ranks);
 }
 

@@ -67,8 +67,7 @@ Status check(const char* call, const Handle* handle) {
   return {};
 }
 
-template <typename T>
-Status check_out(const char* call, const char* name, const T* out) {
+Status check_out(const char* call, const char* name, const void* out) {
   if (out != nullptr) return {};
   return error(SK_ERR_INVALID_ARGUMENT, "{}: {} is NULL", call, name);
 }

@@ -11,13 +11,21 @@ World world_of(const Communicator& comm) {
   return {int32_t(comm.rank()), int32_t(comm.world_size())};
 }
 
-// `make` turns the arguments into a Call.
+// `make` turns the arguments into a Call; `key` are the arguments.
 template <typename Make>
-sk_status execute(sk_comm* comm, const Make& make) noexcept {
+sk_status execute(sk_comm* comm, const CallKey& key, const Make& make) noexcept {
   return with_comm(comm, [&](Communicator& communicator) -> Status {
+    if (KnownCall* known = communicator.known(key)) [[likely]]
+      return communicator.run(*known);
     SK_ASSIGN_OR_RETURN(const Call call, make(world_of(communicator)));
-    return communicator.execute(call);
+    return communicator.execute(call, key);
   });
+}
+
+CallKey key_of(OpKind kind, const void* in, const void* out, int64_t count, int32_t dtype,
+               int32_t variant, const sk_run_options* options, bool sends = false) {
+  const uint32_t function = options == nullptr ? uint32_t(kind) + 1 : 0;
+  return {function, dtype, variant, sends, in, out, count};
 }
 
 }  // namespace
@@ -25,42 +33,46 @@ sk_status execute(sk_comm* comm, const Make& make) noexcept {
 sk_status sk_allreduce(sk_comm* comm, const void* in, void* out, int64_t count, int32_t dtype,
                        int32_t op, const sk_run_options* options) noexcept {
   return execute(
-      comm, [&](World world) { return allreduce_call(world, in, out, count, dtype, op, options); });
+      comm, key_of(OpKind::kAllreduce, in, out, count, dtype, op, options),
+      [&](World world) { return allreduce_call(world, in, out, count, dtype, op, options); });
 }
 
 sk_status sk_allgather(sk_comm* comm, const void* in, void* out, int64_t count, int32_t dtype,
                        const sk_run_options* options) noexcept {
   return execute(
-      comm, [&](World world) { return allgather_call(world, in, out, count, dtype, options); });
+      comm, key_of(OpKind::kAllgather, in, out, count, dtype, 0, options),
+      [&](World world) { return allgather_call(world, in, out, count, dtype, options); });
 }
 
 sk_status sk_reduce_scatter(sk_comm* comm, const void* in, void* out, int64_t count, int32_t dtype,
                             int32_t op, const sk_run_options* options) noexcept {
-  return execute(comm, [&](World world) {
-    return reduce_scatter_call(world, in, out, count, dtype, op, options);
-  });
+  return execute(
+      comm, key_of(OpKind::kReduceScatter, in, out, count, dtype, op, options),
+      [&](World world) { return reduce_scatter_call(world, in, out, count, dtype, op, options); });
 }
 
 sk_status sk_broadcast(sk_comm* comm, const void* in, void* out, int64_t count, int32_t dtype,
                        int32_t root, const sk_run_options* options) noexcept {
-  return execute(comm, [&](World world) {
-    return broadcast_call(world, in, out, count, dtype, root, options);
-  });
+  return execute(
+      comm, key_of(OpKind::kBroadcast, in, out, count, dtype, root, options),
+      [&](World world) { return broadcast_call(world, in, out, count, dtype, root, options); });
 }
 
 sk_status sk_barrier(sk_comm* comm, const sk_run_options* options) noexcept {
-  return execute(comm, [&](World) { return barrier_call(options); });
+  return execute(comm, key_of(OpKind::kBarrier, nullptr, nullptr, 0, 0, 0, options),
+                 [&](World) { return barrier_call(options); });
 }
 
 sk_status sk_send(sk_comm* comm, const void* in, int64_t count, int32_t dtype, int32_t peer,
                   const sk_run_options* options) noexcept {
-  return execute(comm,
-                 [&](World world) { return send_call(world, in, count, dtype, peer, options); });
+  return execute(
+      comm, key_of(OpKind::kSendRecv, in, nullptr, count, dtype, peer, options, /*sends=*/true),
+      [&](World world) { return send_call(world, in, count, dtype, peer, options); });
 }
 
 sk_status sk_recv(sk_comm* comm, void* out, int64_t count, int32_t dtype, int32_t peer,
                   const sk_run_options* options) noexcept {
-  return execute(comm,
+  return execute(comm, key_of(OpKind::kSendRecv, nullptr, out, count, dtype, peer, options),
                  [&](World world) { return recv_call(world, out, count, dtype, peer, options); });
 }
 
@@ -89,7 +101,7 @@ sk_status sk_allreduce_gemm(sk_comm* comm, const sk_tensor* a, const sk_tensor* 
                             const sk_packed* packed, sk_tensor* c, uint32_t flags,
                             const sk_run_options* options) noexcept {
   if (packed == nullptr) {
-    return execute(comm,
+    return execute(comm, {},
                    [&](World) { return allreduce_gemm_call(a, b, nullptr, c, flags, options); });
   }
   return with_comm(comm, [&](Communicator& communicator) -> Status {

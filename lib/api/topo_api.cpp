@@ -58,8 +58,7 @@ Table& table() {
   return *instance;
 }
 
-template <typename T>
-Status require(const char* name, const T* pointer) {
+Status require(const char* name, const void* pointer) {
   if (pointer != nullptr) return {};
   return error(SK_ERR_INVALID_ARGUMENT, "{} is NULL", name);
 }

@@ -34,24 +34,6 @@ Result<uint32_t> shared_cores(Bootstrap& bootstrap, int64_t timeout_ns) {
   return uint32_t(std::max<size_t>(1, together.count()));
 }
 
-// What every session of the world takes in one put: plans are alike on all ranks.
-Result<uint64_t> shared_put_bytes_max(Bootstrap& bootstrap, Endpoint& endpoint,
-                                      int64_t timeout_ns) {
-  uint64_t least = UINT64_MAX;
-  for (uint32_t peer = 0; peer < endpoint.world_size(); ++peer) {
-    if (peer == endpoint.rank()) continue;
-    least = std::min(least, endpoint.session(peer).caps().put_bytes_max);
-  }
-  SK_ASSIGN_OR_RETURN(const std::vector<std::byte> all,
-                      bootstrap.allgather(std::as_bytes(std::span(&least, 1)), timeout_ns));
-  for (size_t at = 0; at < all.size(); at += sizeof least) {
-    uint64_t value = 0;
-    std::memcpy(&value, all.data() + at, sizeof value);
-    least = std::min(least, value);
-  }
-  return least;
-}
-
 bool is_pair(const OpDesc& op) { return op.kind == OpKind::kSendRecv; }
 
 }  // namespace
@@ -88,8 +70,6 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Config& config,
   Target& target = comm->target_;
   target.world_size = world_size;
   target.mapped = comm->endpoint_->mapped();
-  SK_ASSIGN_OR_RETURN(target.put_bytes_max,
-                      shared_put_bytes_max(*bootstrap, *comm->endpoint_, config.timeout_ns));
   target.workers = config.workers != 0 ? config.workers : std::clamp(cores / local, 1u, own_cores);
   target.cores = cores;
   tune(target);
@@ -114,7 +94,7 @@ sk_comm_info Communicator::info() const {
   return info;
 }
 
-Status Communicator::execute(const Call& call) {
+Status Communicator::execute(const Call& call, const CallKey& key) {
   OpDesc op = call.op;
   RunArgs args;
   args.timeout_ns = call.timeout_ns != 0 ? call.timeout_ns : timeout_ns_;
@@ -137,7 +117,13 @@ Status Communicator::execute(const Call& call) {
     SK_RETURN_IF_ERROR(decline(op, args.timeout_ns));
     return std::move(program.status());
   }
-  return run(**program, op, args);
+  calls_.remember({key, *program, &last_->last_use, args});
+  return run(**program, args);
+}
+
+Status Communicator::run(KnownCall& call) {
+  *call.last_use = seq_;
+  return run(*call.program, call.args);
 }
 
 Status Communicator::over() const {
@@ -149,8 +135,9 @@ Status Communicator::over() const {
   return {};
 }
 
-Status Communicator::run(Program& program, const OpDesc& op, RunArgs args) {
+Status Communicator::run(Program& program, RunArgs& args) {
   SK_RETURN_IF_ERROR(over());
+  const OpDesc& op = program.plan().op;
   if (is_pair(op)) {
     const int32_t me = int32_t(rank());
     args.lane = kPairLane;
@@ -173,7 +160,7 @@ Status Communicator::decline(const OpDesc& op, int64_t timeout_ns) {
   RunArgs args;
   args.timeout_ns = timeout_ns;
   args.decline = true;
-  return run(**program, nothing, args);
+  return run(**program, args);
 }
 
 Result<Program*> Communicator::program_for(const OpDesc& op) {
@@ -185,8 +172,9 @@ Result<Program*> Communicator::program_for(const OpDesc& op) {
   if (found == cache_.end()) {
     SK_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, plan_for(op));
     SK_RETURN_IF_ERROR(ensure_workspace(*plan));
-    auto part = std::make_shared<const Plan>(part_of(*plan, rank()));
-    SK_ASSIGN_OR_RETURN(std::unique_ptr<Program> program, executor_->prepare(std::move(part)));
+    SK_ASSIGN_OR_RETURN(Plan part, make_plan_part(op, plan->target, rank()));
+    SK_ASSIGN_OR_RETURN(std::unique_ptr<Program> program,
+                        executor_->prepare(std::make_shared<const Plan>(std::move(part))));
     if (cache_.size() >= kCachedPlansMax) evict_one();
     found = cache_.emplace(Key{op}, Cached{std::move(program)}).first;
   }
@@ -201,6 +189,7 @@ void Communicator::evict_one() {
       cache_.begin(), cache_.end(),
       [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
   if (last_ == &oldest->second) last_key_ = nullptr;
+  calls_.forget_all();
   cache_.erase(oldest);
 }
 
@@ -216,19 +205,10 @@ Target Communicator::target_for(const OpDesc& op) const {
   return target;
 }
 
-Result<std::shared_ptr<const Plan>> Communicator::plan_for(const OpDesc& op) {
-  const auto known = made_.find(Key{op});
-  if (known != made_.end()) {
-    if (std::shared_ptr<const Plan> plan = known->second.lock()) return plan;
-  }
-  SK_ASSIGN_OR_RETURN(Plan made, make_plan(op, target_for(op)));
-  SK_RETURN_IF_ERROR(validate(made));
-  auto plan = std::make_shared<const Plan>(std::move(made));
-  if (made_.size() >= kCachedPlansMax) {
-    std::erase_if(made_, [](const auto& entry) { return entry.second.expired(); });
-  }
-  made_[Key{op}] = plan;
-  return plan;
+Result<std::shared_ptr<const Plan>> Communicator::plan_for(const OpDesc& op) const {
+  SK_ASSIGN_OR_RETURN(Plan plan, make_plan(op, target_for(op)));
+  SK_RETURN_IF_ERROR(validate(plan));
+  return std::make_shared<const Plan>(std::move(plan));
 }
 
 Status Communicator::ensure_workspace(const Plan& plan) {
@@ -248,6 +228,7 @@ Status Communicator::ensure_workspace(const Plan& plan) {
 }
 
 Status Communicator::agree(OpKind kind, uint64_t bytes, bool able) {
+  calls_.forget_all();  // Where memory lies is about to change.
   OpDesc op;
   op.kind = kind;
   op.count = int64_t(bytes);
@@ -255,7 +236,7 @@ Status Communicator::agree(OpKind kind, uint64_t bytes, bool able) {
   RunArgs args;
   args.timeout_ns = timeout_ns_;
   args.decline = !able;
-  return run(*program, op, args);
+  return run(*program, args);
 }
 
 Result<void*> Communicator::allocate(uint64_t bytes) {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "lib/comm/backend.h"
+#include "lib/comm/call_memory.h"
 #include "lib/comm/heap.h"
 #include "sk/comm.h"
 
@@ -47,16 +48,18 @@ class Communicator {
   uint32_t world_size() const { return endpoint_->world_size(); }
   sk_comm_info info() const;
 
-  Status execute(const Call& call);
+  // `key`: the arguments as they came, so that known() can lead the next such call to run().
+  Status execute(const Call& call, const CallKey& key = {});
+  KnownCall* known(const CallKey& key) { return calls_.find(key); }
+  Status run(KnownCall& call);
 
   Result<void*> allocate(uint64_t bytes);
   Status free(void* memory);
   Status register_memory(void* memory, uint64_t bytes);
   Status deregister_memory(void* memory);
 
-  // A plan made and validated for all ranks; nothing is entered. While somebody holds it, it is
-  // not made again.
-  Result<std::shared_ptr<const Plan>> plan_for(const OpDesc& op);
+  // A plan made and validated for all ranks; nothing is entered.
+  Result<std::shared_ptr<const Plan>> plan_for(const OpDesc& op) const;
   Target target_for(const OpDesc& op) const;
   std::unique_ptr<Packed> pack(DType dtype, const void* b, int64_t ldb, bool transpose_b, int64_t k,
                                int64_t n) const;
@@ -86,7 +89,7 @@ class Communicator {
   Result<Program*> program_for(const OpDesc& op);
   Status ensure_workspace(const Plan& plan);
   void evict_one();
-  Status run(Program& program, const OpDesc& op, RunArgs args);
+  Status run(Program& program, RunArgs& args);
   Status decline(const OpDesc& op, int64_t timeout_ns);
   // An entry exchange that carries only its descriptor; `able` false tells the peers so.
   Status agree(OpKind kind, uint64_t bytes, bool able);
@@ -104,9 +107,9 @@ class Communicator {
   std::vector<uint64_t> pair_seq_;  // By peer.
   uint64_t workspace_committed_ = 0;
   std::unordered_map<Key, Cached, KeyHash> cache_;
-  std::unordered_map<Key, std::weak_ptr<const Plan>, KeyHash> made_;
   const Key* last_key_ = nullptr;
   Cached* last_ = nullptr;
+  CallMemory calls_;
   TraceBuffer trace_;
   Status broken_;  // Set once by an error that ends the communicator.
 };

@@ -41,9 +41,17 @@ Result<uint32_t> workers_from_environment() {
 }
 
 void tune(Target& target) {
-  // One-shot reads world_size inputs in every rank, direct 1 / world_size of each, but one-shot
-  // needs one hand-off less.
-  target.one_shot_bytes = std::max<uint64_t>(512, (16 << 10) / target.world_size);
+  // One-shot reads world_size inputs in every rank, the other forms 1 / world_size of each, but
+  // one-shot needs one hand-off less. With two ranks the bytes that cross are the same, and
+  // one-shot has the fewest tasks as long as staging holds the input.
+  const bool pair = target.world_size == 2;
+  target.one_shot_bytes =
+      pair ? 256 << 10 : std::max<uint64_t>(512, (16 << 10) / target.world_size);
+  target.one_shot_symmetric_bytes = 2048 / target.world_size;
+  if (pair) {  // Rings of 1 MB: large chunks, and a line's slot comes round after a cache's worth.
+    target.chunk_bytes = 128 << 10;
+    target.slot_count = 8;
+  }
   // Stores past the caches pay once inputs and outputs of all ranks together overflow the last one:
   // until then the reader finds them there.
   // Virtual machines report the whole host's cache (320 MB seen), so no more than one core

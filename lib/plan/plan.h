@@ -1,7 +1,7 @@
 // A plan: per rank, queues of tile tasks with their side tables. Plain data, immutable once built.
 //
 // Planners (lib/algo) make plans, validate() judges them, executors run them, text.h dumps and
-// parses them. A rank keeps its own part only; tests and the validator look at all parts.
+// parses them. A rank builds its own part only; tests and the validator build all parts.
 #ifndef SK_LIB_PLAN_PLAN_H_
 #define SK_LIB_PLAN_PLAN_H_
 
@@ -26,6 +26,7 @@ struct Target {
   uint64_t chunk_bytes = 64 << 10;  // Slot size of put pipelines.
   uint32_t slot_count = 4;          // Slots in flight per pair of ranks.
   uint64_t one_shot_bytes = 0;      // At most so many bytes per rank are copied whole, not sliced.
+  uint64_t one_shot_symmetric_bytes = 0;  // The same where peers could map the operands instead.
   uint64_t stream_bytes = 2 << 20;  // Outputs of at least so many bytes bypass the caches.
   uint64_t put_bytes_max = UINT64_MAX;  // Of one put: SessionCaps::put_bytes_max.
 
@@ -112,9 +113,6 @@ struct Plan {
 
 // Equal content, however the side tables are laid out. Slices must lie inside their tables.
 bool operator==(const Plan& a, const Plan& b);
-
-// The plan with the part of `rank` alone, which must be in it.
-Plan part_of(const Plan& plan, uint32_t rank);
 
 // Bytes of its workspace area (generations 1) or of each staging area (2) that `rank` must have
 // ready before a run.

@@ -62,6 +62,7 @@ void visit_target(T& target, Visitor&& field) {
   field("chunk_bytes", target.chunk_bytes);
   field("slot_count", target.slot_count);
   field("one_shot_bytes", target.one_shot_bytes);
+  field("one_shot_symmetric_bytes", target.one_shot_symmetric_bytes);
   field("stream_bytes", target.stream_bytes);
   field("put_bytes_max", target.put_bytes_max);
 }

@@ -76,8 +76,7 @@ class Front {
   void on_rank(const sk_event& event);
   const Json& parent_of(uint64_t cell) const;
 
-  void reply(zmq::socket_t& socket, const Message& to, const std::string& type,
-             const Json& content);
+  void reply(zmq::socket_t& socket, const Message& to, const std::string& type, Json content);
   void publish(const std::string& type, const Json& parent, const Json& content,
                const Json& metadata = Json::object());
   void publish_status(const char* state, const Json& parent);

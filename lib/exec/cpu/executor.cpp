@@ -38,7 +38,7 @@ std::unique_ptr<Executor> make_cpu_executor(Endpoint& endpoint, Ledger& ledger,
 
 Status check_environment() { return cpu_isa_status().clone(); }
 
-uint64_t staging_bytes() { return 2 * kStagingBytes; }
+uint64_t staging_bytes() { return kStagingAreas * kStagingBytes; }
 
 GemmTarget gemm_target(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts) {
   const GemmKernel* kernel = select_gemm(dtype);

@@ -5,6 +5,25 @@
 #include "lib/exec/cpu/tile_table.h"
 
 namespace sk::cpu {
+namespace {
+
+// Of the rank that stages most: all ranks must come to the same areas.
+uint64_t staged_bytes(const Plan& plan) {
+  uint64_t bytes = 0;
+  for (uint32_t rank = 0; rank < plan.world_size(); ++rank) {
+    bytes = std::max(bytes, workspace_bytes(plan, rank, 2));
+  }
+  return bytes;
+}
+
+// How many areas a plan that stages `bytes` takes in turn: an even number, or one if it has none.
+size_t staging_areas(uint64_t bytes) {
+  if (bytes == 0) return 1;
+  if (bytes < kStagingRotateMin) return 2;
+  return std::min<size_t>(kStagingAreas, 2 * (kStagingCycleBytes / (2 * bytes)));
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Program>> CpuProgram::lower(std::shared_ptr<const Plan> plan,
                                                    Shared& shared) {
@@ -14,15 +33,23 @@ Result<std::unique_ptr<Program>> CpuProgram::lower(std::shared_ptr<const Plan> p
   if (program->part_ == nullptr) {
     return error(SK_ERR_INTERNAL, "the plan has no part for rank {}", rank);
   }
-  if (workspace_bytes(*plan, rank, 2) > kStagingBytes) {
-    return error(SK_ERR_UNSUPPORTED, "the plan stages {} bytes, at most {} are there",
-                 workspace_bytes(*plan, rank, 2), kStagingBytes);
+  const uint64_t staged = staged_bytes(*plan);
+  if (staged > kStagingBytes) {
+    return error(SK_ERR_UNSUPPORTED, "the plan stages {} bytes, at most {} are there", staged,
+                 kStagingBytes);
+  }
+  if (staged > 0 && plan->op.kind == OpKind::kSendRecv) {
+    return error(SK_ERR_UNSUPPORTED,
+                 "a call between two ranks cannot stage: its seq is not shared");
   }
   program->plan_ = std::move(plan);
   program->fingerprint_ = fingerprint(program->plan_->op);
-  program->call_ = pack_call(program->plan_->op);
+  const std::array<uint64_t, 3> call = pack_call(program->plan_->op);
+  std::copy(call.begin(), call.end(), program->entry_.call);
   SK_RETURN_IF_ERROR(program->lower_signals());
   program->lower_tasks();
+  program->lower_queues();
+  program->lower_uses();
   program->lower_addresses();
   return std::unique_ptr<Program>(std::move(program));
 }
@@ -70,53 +97,88 @@ Status CpuProgram::lower_signals() {
 }
 
 void CpuProgram::lower_tasks() {
-  uint32_t pointers_max = 1;
   for (const Task& task : part_->tasks) {
     LoweredTask lowered{};
     lowered.op = task.op;
-    multiplies_ |= task.op == TaskOp::kGemm;
-    lowered.region_count = task.region_count;
     lowered.wait_count = task.wait_count;
     lowered.post_count = task.post_count;
     lowered.fn = tile_function(task.op);
-    lowered.regions = part_->regions.data() + task.first_region;
-    lowered.params = part_->params.data() + task.first_param;
     lowered.waits = waits_.data() + task.first_wait;
     lowered.posts = posts_.data() + task.first_post;
     tasks_.push_back(lowered);
-    uint32_t pointers = 0;
-    for (const Region& region : part_->regions_of(task)) pointers += region.buffer_count;
-    pointers_max = std::max(pointers_max, pointers);
   }
+}
+
+void CpuProgram::lower_queues() {
   const uint32_t queues = uint32_t(part_->queues.size());
-  workers_.resize(std::clamp(shared_.workers.count(), 1u, std::max(1u, queues)));
-  for (Worker& worker : workers_) worker.pointers.resize(pointers_max);
+  const uint32_t count = std::clamp(shared_.workers.count(), 1u, std::max(1u, queues));
+  workers_.resize(count);
+  for (uint32_t queue = 0; queue < queues; ++queue) {
+    const Queue& tasks = part_->queues[queue];
+    workers_[queue % count].heads.push_back(
+        {queue, tasks.first_task, tasks.first_task + tasks.task_count});
+  }
+}
+
+void CpuProgram::lower_uses() {
+  std::vector<std::vector<Use>> by_buffer(plan_->buffers.size());
+  uint32_t pointer = 0;
+  for (const Task& task : part_->tasks) {
+    for (const Region& region : part_->regions_of(task)) {
+      for (uint32_t j = 0; j < region.buffer_count; ++j) {
+        by_buffer[region.buffer + j].push_back({pointer++, region.offset});
+      }
+    }
+  }
+  for (const std::vector<Use>& uses : by_buffer) {
+    first_use_.push_back(uint32_t(uses_.size()));
+    uses_.insert(uses_.end(), uses.begin(), uses.end());
+  }
+  first_use_.push_back(uint32_t(uses_.size()));
 }
 
 void CpuProgram::lower_addresses() {
   Endpoint& endpoint = shared_.endpoint;
   const uint32_t rank = endpoint.rank();
+  const auto segment_of = [&](uint32_t owner) {
+    return owner == rank ? endpoint.segment() : endpoint.session(owner).mapped();
+  };
   const uint64_t workspace = endpoint.layout().workspace_offset();
-  for (int parity = 0; parity < 2; ++parity) {
-    Addresses& table = addresses_[parity];
-    for (const Buffer& buffer : plan_->buffers) {
-      const uint64_t area = buffer.generations == 2 ? workspace + parity * kStagingBytes
-                                                    : workspace + 2 * kStagingBytes;
-      std::byte* segment =
-          buffer.owner == rank ? endpoint.segment() : endpoint.session(buffer.owner).mapped();
-      const bool fixed = buffer.kind == BufferKind::kWorkspace;
-      table.offsets.push_back(fixed ? area + buffer.offset : 0);
-      table.pointers.push_back(fixed && segment != nullptr ? segment + area + buffer.offset
-                                                           : nullptr);
+  addresses_.resize(staging_areas(staged_bytes(*plan_)));
+  for (size_t area = 0; area < addresses_.size(); ++area) {
+    Addresses& table = addresses_[area];
+    table.buffers.resize(plan_->buffers.size());
+    table.offsets.resize(plan_->buffers.size());
+    table.pointers.resize(uses_.size());
+    std::byte* const* next = table.pointers.data();
+    for (const Task& task : part_->tasks) {
+      TileArgs tile{.regions = part_->regions.data() + task.first_region,
+                    .pointers = {},
+                    .params = part_->params.data() + task.first_param,
+                    .region_count = task.region_count};
+      for (uint32_t i = 0; i < task.region_count; ++i) {
+        tile.pointers[i] = next;
+        next += tile.regions[i].buffer_count;
+      }
+      table.tiles.push_back(tile);
+    }
+    for (uint32_t id = 0; id < plan_->buffers.size(); ++id) {
+      const Buffer& buffer = plan_->buffers[id];
+      if (buffer.kind != BufferKind::kWorkspace) continue;
+      table.offsets[id] = buffer.offset + workspace +
+                          (buffer.generations == 2 ? area : kStagingAreas) * kStagingBytes;
+      std::byte* segment = segment_of(buffer.owner);
+      if (segment != nullptr) resolve(table, id, segment + table.offsets[id]);
     }
   }
   for (uint32_t id = 0; id < plan_->buffers.size(); ++id) {
     const Buffer& buffer = plan_->buffers[id];
     if (buffer.kind == BufferKind::kWorkspace) continue;
+    const Patch patch{id, buffer.owner, buffer.operand, segment_of(buffer.owner)};
     if (buffer.owner == rank) {
-      own_.push_back({id, rank, buffer.operand});
+      own_.push_back(patch);
     } else if (buffer.access != BufferAccess::kLocal) {
-      peers_.push_back({id, buffer.owner, buffer.operand});
+      peers_.push_back(patch);
     }
   }
 }

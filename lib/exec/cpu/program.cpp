@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lib/exec/cpu/tile/copy.h"
+#include "lib/exec/cpu/tile/hand_over.h"
 
 namespace sk::cpu {
 namespace {
@@ -18,23 +18,19 @@ int64_t now_ns() {
 }  // namespace
 
 Status CpuProgram::run(const RunArgs& args) {
-  if (Status able = reserve(); !able.ok()) [[unlikely]]
-    return stay_out(args, std::move(able));
   args_ = &args;
-  now_ = &addresses_[args.seq & 1];
+  now_ = &addresses_[args.seq % addresses_.size()];
   for (const Patch& patch : own_) {
-    now_->pointers[patch.buffer] = static_cast<std::byte*>(args.operands[patch.operand].data);
+    resolve(*now_, patch.buffer, static_cast<std::byte*>(args.operands[patch.operand].data));
+  }
+  for (Worker& worker : workers_) {
+    worker.events.clear();
+    for (Head& head : worker.heads) {
+      head.next = head.begin;
+      head.satisfied = 0;
+    }
   }
   const uint32_t count = uint32_t(workers_.size());
-  for (Worker& worker : workers_) {
-    worker.heads.clear();
-    worker.events.clear();
-  }
-  for (uint32_t queue = 0; queue < part_->queues.size(); ++queue) {
-    const Queue& tasks = part_->queues[queue];
-    workers_[queue % count].heads.push_back(
-        {queue, tasks.first_task, tasks.first_task + tasks.task_count});
-  }
   if (count == 1) {
     run_worker(0);
   } else {
@@ -51,7 +47,8 @@ Status CpuProgram::run(const RunArgs& args) {
       if (!status.ok()) fail(std::move(status));
     }
   }
-  if (shared_.trace != nullptr) record_trace();
+  if (shared_.trace != nullptr) [[unlikely]]
+    record_trace();
   if (failed_.load(std::memory_order_acquire)) [[unlikely]] {
     failed_.store(false, std::memory_order_relaxed);
     return std::move(failure_);
@@ -60,37 +57,51 @@ Status CpuProgram::run(const RunArgs& args) {
   return {};
 }
 
+void CpuProgram::resolve(Addresses& table, uint32_t buffer, std::byte* address) const {
+  if (table.buffers[buffer] == address) return;
+  table.buffers[buffer] = address;
+  for (uint32_t i = first_use_[buffer]; i < first_use_[buffer + 1]; ++i) {
+    table.pointers[uses_[i].pointer] = address + uses_[i].offset;
+  }
+}
+
 void CpuProgram::run_worker(uint32_t index) {
   Worker& worker = workers_[index];
   Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/index == 0);
-  size_t pick = 0;
-  while (!worker.heads.empty()) {
-    Status status = waiter.wait(
-        [&] { return find_ready(worker, pick) || failed_.load(std::memory_order_relaxed); },
-        args_->timeout_ns);
+  for (;;) {
+    bool finished = false;
+    Status status = run_ready(worker, finished);
+    if (!status.ok()) [[unlikely]]
+      return fail(std::move(status));
+    if (finished) return;
+    status =
+        waiter.wait([&] { return any_ready(worker) || failed_.load(std::memory_order_relaxed); },
+                    args_->timeout_ns);
     if (!status.ok()) [[unlikely]]
       return fail(explain(std::move(status), worker));
     if (failed_.load(std::memory_order_relaxed)) [[unlikely]]
       return;
-    Head& head = worker.heads[pick];
-    status = execute(worker, head);
-    if (!status.ok()) [[unlikely]]
-      return fail(std::move(status));
-    if (++head.next == head.end) worker.heads.erase(worker.heads.begin() + ptrdiff_t(pick));
   }
 }
 
-bool CpuProgram::find_ready(Worker& worker, size_t& pick) {
-  for (size_t i = 0; i < worker.heads.size(); ++i) {
-    Head& head = worker.heads[i];
-    if (head.next == head.end) {  // An empty queue.
-      worker.heads.erase(worker.heads.begin() + ptrdiff_t(i--));
-      continue;
+// Runs every queue as far as its waits are met.
+Status CpuProgram::run_ready(Worker& worker, bool& finished) {
+  finished = true;
+  for (Head& head : worker.heads) {
+    for (; head.next != head.end; ++head.next) {
+      if (!ready(head)) {
+        finished = false;
+        break;
+      }
+      SK_RETURN_IF_ERROR(execute(worker, head));
     }
-    if (ready(head)) {
-      pick = i;
-      return true;
-    }
+  }
+  return {};
+}
+
+bool CpuProgram::any_ready(Worker& worker) {
+  for (Head& head : worker.heads) {
+    if (head.next != head.end && ready(head)) return true;
   }
   return false;
 }
@@ -131,10 +142,10 @@ Status CpuProgram::execute(Worker& worker, Head& head) {
       if (head.queue == 0) SK_RETURN_IF_ERROR(admit());
       break;
     case TaskOp::kPut:
-      SK_RETURN_IF_ERROR(run_put(task));
+      SK_RETURN_IF_ERROR(run_put(head.next, task));
       break;
     default:
-      call_tile(worker, task);
+      task.fn(now_->tiles[head.next]);
   }
   if (task.op != TaskOp::kPut) SK_RETURN_IF_ERROR(post(task));
   if (shared_.trace != nullptr) {
@@ -147,32 +158,19 @@ Status CpuProgram::execute(Worker& worker, Head& head) {
   return {};
 }
 
-void CpuProgram::call_tile(Worker& worker, const LoweredTask& task) {
-  TileArgs args{.regions = task.regions, .pointers = {}, .params = task.params};
-  std::byte** next = worker.pointers.data();
-  for (uint32_t i = 0; i < task.region_count; ++i) {
-    const Region& region = task.regions[i];
-    args.pointers[i] = next;
-    for (uint32_t j = 0; j < region.buffer_count; ++j) {
-      *next++ = now_->pointers[region.buffer + j] + region.offset;
-    }
-  }
-  args.region_count = task.region_count;
-  task.fn(args);
-}
-
-Status CpuProgram::run_put(const LoweredTask& task) {
-  const Region &src = task.regions[0], &dst = task.regions[1];
+Status CpuProgram::run_put(uint32_t index, const LoweredTask& task) {
+  const TileArgs& tile = now_->tiles[index];
+  const Region &src = tile.regions[0], &dst = tile.regions[1];
   const LoweredPost& post = task.posts[0];
-  const std::byte* from = now_->pointers[src.buffer] + src.offset;
-  if (std::byte* base = now_->pointers[dst.buffer]; base != nullptr) {
-    void* to = base + dst.offset;
-    copy(&to, 1, from, src.row_bytes, hand_over_hint());
+  if (now_->buffers[dst.buffer] != nullptr) {
+    void* to = *tile.pointers[1];
+    copy_handed_over(to, *tile.pointers[0], src.row_bytes);
     return this->post(task);
   }
   *post.posted += post.add;
-  return shared_.endpoint.session(post.rank).put({now_->offsets[dst.buffer] + dst.offset}, from,
-                                                 src.row_bytes, post.index, post.add);
+  return shared_.endpoint.session(post.rank).put({now_->offsets[dst.buffer] + dst.offset},
+                                                 *tile.pointers[0], src.row_bytes, post.index,
+                                                 post.add);
 }
 
 Status CpuProgram::post(const LoweredTask& task) {
@@ -193,14 +191,16 @@ Status CpuProgram::post(const LoweredTask& task) {
 }
 
 Status CpuProgram::enter() {
-  EntrySlot slot{};
-  slot.fingerprint = args_->decline ? 0 : fingerprint_;
+  // Bytes stored a moment ago and loaded with another width would wait here for all stores before
+  // them, staged lines that the peer still holds among them: so only what has changed is written.
+  const uint64_t known_as = args_->decline ? 0 : fingerprint_;
+  if (entry_.fingerprint != known_as) entry_.fingerprint = known_as;
   for (uint32_t i = 0; i < kEntryOperandMax; ++i) {
-    slot.operand[i] = args_->operands[i].segment_offset;
+    const uint64_t offset = args_->operands[i].segment_offset;
+    if (entry_.operand[i] != offset) entry_.operand[i] = offset;
   }
-  std::copy(call_.begin(), call_.end(), slot.call);
   for (const uint32_t peer : part_->peers) {
-    SK_RETURN_IF_ERROR(shared_.endpoint.session(peer).enter(slot, args_->lane, args_->seq));
+    SK_RETURN_IF_ERROR(shared_.endpoint.session(peer).enter(entry_, args_->lane, args_->seq));
   }
   return {};
 }
@@ -222,9 +222,8 @@ Status CpuProgram::admit() {
   for (const Patch& patch : peers_) {
     const uint64_t offset =
         endpoint.entry(patch.rank, args_->lane, args_->seq).operand[patch.operand];
-    std::byte* segment = endpoint.session(patch.rank).mapped();
     now_->offsets[patch.buffer] = offset;
-    now_->pointers[patch.buffer] = segment == nullptr ? nullptr : segment + offset;
+    if (patch.segment != nullptr) resolve(*now_, patch.buffer, patch.segment + offset);
   }
   admitted_.store(args_->seq + 1, std::memory_order_release);
   return {};
@@ -232,8 +231,11 @@ Status CpuProgram::admit() {
 
 // Names the rank that a timed-out wait was for.
 Status CpuProgram::explain(Status status, const Worker& worker) const {
-  if (status.code() != SK_ERR_TIMEOUT || worker.heads.empty()) return status;
-  const Head& head = worker.heads.front();
+  if (status.code() != SK_ERR_TIMEOUT) return status;
+  const auto waiting = std::find_if(worker.heads.begin(), worker.heads.end(),
+                                    [](const Head& head) { return head.next != head.end; });
+  if (waiting == worker.heads.end()) return status;
+  const Head& head = *waiting;
   const LoweredTask& task = tasks_[head.next];
   uint32_t peer = shared_.endpoint.rank();
   if (task.op == TaskOp::kAwait && head.satisfied < part_->peers.size()) {

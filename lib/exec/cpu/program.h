@@ -21,8 +21,16 @@ struct Shared {
   TraceBuffer* trace = nullptr;
 };
 
-// The workspace of a segment: two staging areas (runs of even and odd seq), then the general area.
+// The workspace of a segment: the staging areas, then the general area. A plan that stages takes
+// the area seq % n, where n is even: two runs in a row then never share one, whatever n their plans
+// have.
 inline constexpr uint64_t kStagingBytes = 256 << 10;
+inline constexpr uint32_t kStagingAreas = 8;
+// A line that the reader's caches still hold is stored to slowly (measured on Zen 4, 16 KB: 2.3 us
+// with two areas in turn, 0.8 us with many), so plans rotate through enough areas that it is gone;
+// small ones stay in the nearest cache with two.
+inline constexpr uint64_t kStagingCycleBytes = kStagingAreas * kStagingBytes;
+inline constexpr uint64_t kStagingRotateMin = 8 << 10;
 
 class CpuProgram final : public Program {
  public:
@@ -46,46 +54,54 @@ class CpuProgram final : public Program {
   };
   struct LoweredTask {
     TaskOp op;
-    uint8_t region_count;
     uint32_t wait_count, post_count;
     TileFn fn;
-    const Region* regions;
-    const int64_t* params;
     const LoweredWait* waits;
     const LoweredPost* posts;
   };
-  struct Patch {  // A caller's buffer: its address is known at run, a peer's at its entry.
+  // A caller's buffer: its address is known at run, a peer's at its entry.
+  struct Patch {
     uint32_t buffer, rank, operand;
+    std::byte* segment;  // The peer's, where mapped.
   };
+  // Where a region of some task points into a buffer.
+  struct Use {
+    uint32_t pointer;  // Index in Addresses::pointers.
+    uint64_t offset;
+  };
+  // Everything that has an address, resolved; one per staging area that the plan takes in turn.
   struct Addresses {
-    std::vector<std::byte*> pointers;  // By buffer; null where it cannot be loaded and stored.
+    std::vector<std::byte*> buffers;   // Null where it cannot be loaded and stored.
     std::vector<uint64_t> offsets;     // By buffer of a peer: in its segment, for puts.
+    std::vector<std::byte*> pointers;  // Of all tasks' regions, one after the other.
+    std::vector<TileArgs> tiles;       // By task.
   };
   struct Head {  // Where a queue stands.
-    uint32_t queue, next, end;
+    uint32_t queue, begin, end;
+    uint32_t next = 0;
     uint32_t satisfied = 0;  // Waits, or peers' entries, of the next task already met.
     int64_t waiting_since = 0;
   };
   struct Worker {
     std::vector<Head> heads;
-    std::vector<std::byte*> pointers;  // Of one task's regions.
     std::vector<TaskEvent> events;
   };
 
   explicit CpuProgram(Shared& shared) : shared_(shared) {}
   Status lower_signals();
   void lower_tasks();
+  void lower_queues();
+  void lower_uses();
   void lower_addresses();
+  void resolve(Addresses& table, uint32_t buffer, std::byte* address) const;
 
-  Status reserve();
-  Status stay_out(const RunArgs& args, Status why);
   void run_worker(uint32_t worker);
-  bool find_ready(Worker& worker, size_t& pick);
+  Status run_ready(Worker& worker, bool& finished);
+  bool any_ready(Worker& worker);
   bool ready(Head& head);
   bool entries_arrived(Head& head);
   Status execute(Worker& worker, Head& head);
-  void call_tile(Worker& worker, const LoweredTask& task);
-  Status run_put(const LoweredTask& task);
+  Status run_put(uint32_t index, const LoweredTask& task);
   Status post(const LoweredTask& task);
   Status enter();
   Status admit();  // All entries are here: compare them, learn the peers' operands.
@@ -96,14 +112,15 @@ class CpuProgram final : public Program {
   Shared& shared_;
   std::shared_ptr<const Plan> plan_;
   const RankPlan* part_ = nullptr;
-  bool multiplies_ = false;  // Some task of it needs scratch for matrix products.
   uint64_t fingerprint_ = 0;
-  std::array<uint64_t, 3> call_{};
+  EntrySlot entry_{};
   std::vector<LoweredWait> waits_;
   std::vector<LoweredPost> posts_;
   std::vector<LoweredTask> tasks_;
   std::vector<std::pair<uint64_t*, uint32_t>> growth_;  // Ledger bases and what a run adds.
-  Addresses addresses_[2];                              // By parity of seq.
+  std::vector<Use> uses_;                               // Grouped by buffer:
+  std::vector<uint32_t> first_use_;                     // where each buffer's begin, and the end.
+  std::vector<Addresses> addresses_;
   std::vector<Patch> own_, peers_;
   std::vector<Worker> workers_;
 

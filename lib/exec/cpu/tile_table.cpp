@@ -5,6 +5,7 @@
 
 #include "lib/exec/cpu/tile/copy.h"
 #include "lib/exec/cpu/tile/gemm.h"
+#include "lib/exec/cpu/tile/hand_over.h"
 #include "lib/exec/cpu/tile/reduce.h"
 #include "lib/op/dtype.h"
 
@@ -14,7 +15,6 @@ namespace {
 constexpr int kPointersMax = 1024;  // Buffers of one region: the ranks of one host.
 
 StoreHint hint(int64_t param) {
-  if (param == kHandOver) return hand_over_hint();
   return param == kStoreNonTemporal ? StoreHint::kNonTemporal : StoreHint::kNormal;
 }
 
@@ -35,18 +35,53 @@ const void* const* readable(std::byte* const* pointers) {
   return reinterpret_cast<const void* const*>(pointers);
 }
 
+[[gnu::noinline]] void copy_rows(const TileArgs& args, StoreHint store) {
+  const Region &src = args.regions[0], &dst = args.regions[1];
+  std::array<int64_t, kPointersMax> pitch;
+  std::fill_n(pitch.begin(), dst.buffer_count, int64_t(dst.pitch));
+  copy_2d(writable(args.pointers[1]), pitch.data(), int(dst.buffer_count), args.pointers[0][0],
+          int64_t(src.pitch), src.rows, src.row_bytes, store);
+}
+
 void run_copy(const TileArgs& args) {
   const Region &src = args.regions[0], &dst = args.regions[1];
   const StoreHint store = hint(args.params[kCopyHint]);
   const int count = int(dst.buffer_count);
   if (args.params[kCopyHint] == kTakeInputs) take(args.pointers[0][0], src.row_bytes);
   if (src.rows == 1) {
+    if (args.params[kCopyHint] == kHandOver && count == 1) {
+      return copy_handed_over(args.pointers[1][0], args.pointers[0][0], src.row_bytes);
+    }
     return copy(writable(args.pointers[1]), count, args.pointers[0][0], src.row_bytes, store);
   }
-  std::array<int64_t, kPointersMax> pitch;
-  std::fill_n(pitch.begin(), count, int64_t(dst.pitch));
-  copy_2d(writable(args.pointers[1]), pitch.data(), count, args.pointers[0][0], int64_t(src.pitch),
-          src.rows, src.row_bytes, store);
+  copy_rows(args, store);
+}
+
+// Rows, or another type out. Apart from run_reduce(), whose frame must not hold these arrays.
+[[gnu::noinline]] void reduce_rows(const TileArgs& args, uint32_t in_count) {
+  const uint32_t inputs = args.region_count - 1;
+  const Region& out = args.regions[inputs];
+  std::array<int64_t, kPointersMax> in_pitch, out_pitch;
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < inputs; ++i) {
+    for (uint32_t j = 0; j < args.regions[i].buffer_count; ++j) {
+      in_pitch[next++] = int64_t(args.regions[i].pitch);
+    }
+  }
+  std::fill_n(out_pitch.begin(), out.buffer_count, int64_t(out.pitch));
+  const DType out_dtype = DType(args.params[kReduceOutDtype]);
+  reduce_strided({.in_dtype = DType(args.params[kReduceDtype]),
+                  .out_dtype = out_dtype,
+                  .op = RedOp(args.params[kReduceOp]),
+                  .in = readable(args.pointers[0]),
+                  .in_pitch = in_pitch.data(),
+                  .in_count = int(in_count),
+                  .out = writable(args.pointers[inputs]),
+                  .out_pitch = out_pitch.data(),
+                  .out_count = int(out.buffer_count),
+                  .rows = out.rows,
+                  .row_elements = out.row_bytes / dtype_bytes(out_dtype),
+                  .hint = hint(args.params[kReduceHint])});
 }
 
 // The pointers of all input regions lie one after the other, in rank order; the last region is out.
@@ -59,34 +94,12 @@ void run_reduce(const TileArgs& args) {
     for (uint32_t i = 0; i < in_count; ++i) take(args.pointers[0][i], out.row_bytes);
   }
   const DType dtype = DType(args.params[kReduceDtype]);
-  const DType out_dtype = DType(args.params[kReduceOutDtype]);
-  const RedOp op = RedOp(args.params[kReduceOp]);
-  const StoreHint store = hint(args.params[kReduceHint]);
-  if (out.rows == 1 && out_dtype == dtype) {
-    return reduce(dtype, op, readable(args.pointers[0]), int(in_count),
-                  writable(args.pointers[inputs]), int(out.buffer_count),
-                  out.row_bytes / dtype_bytes(dtype), store);
+  if (out.rows != 1 || DType(args.params[kReduceOutDtype]) != dtype) {
+    return reduce_rows(args, in_count);
   }
-  std::array<int64_t, kPointersMax> in_pitch, out_pitch;
-  uint32_t next = 0;
-  for (uint32_t i = 0; i < inputs; ++i) {
-    for (uint32_t j = 0; j < args.regions[i].buffer_count; ++j) {
-      in_pitch[next++] = int64_t(args.regions[i].pitch);
-    }
-  }
-  std::fill_n(out_pitch.begin(), out.buffer_count, int64_t(out.pitch));
-  reduce_strided({.in_dtype = dtype,
-                  .out_dtype = out_dtype,
-                  .op = op,
-                  .in = readable(args.pointers[0]),
-                  .in_pitch = in_pitch.data(),
-                  .in_count = int(in_count),
-                  .out = writable(args.pointers[inputs]),
-                  .out_pitch = out_pitch.data(),
-                  .out_count = int(out.buffer_count),
-                  .rows = out.rows,
-                  .row_elements = out.row_bytes / dtype_bytes(out_dtype),
-                  .hint = store});
+  reduce(dtype, RedOp(args.params[kReduceOp]), readable(args.pointers[0]), int(in_count),
+         writable(args.pointers[inputs]), int(out.buffer_count), out.row_bytes / dtype_bytes(dtype),
+         hint(args.params[kReduceHint]));
 }
 
 void run_pack_b(const TileArgs& args) {

@@ -29,6 +29,8 @@ std::vector<Golden> goldens() {
   Target small = two;
   small.one_shot_bytes = 1024;
   out.push_back({"allreduce-one-shot-2-ranks", op, small});
+  Target pair{.world_size = 2, .chunk_bytes = 128, .slot_count = 2};
+  out.push_back({"allreduce-exchange-2-ranks", op, pair});
   op.symmetric_in = op.symmetric_out = true;
   out.push_back({"allreduce-direct-2-ranks", op, two});
   OpDesc gather{.kind = OpKind::kAllgather, .count = 40};

@@ -10,6 +10,7 @@
 namespace sk::topo {
 namespace {
 
+using testing::HasSubstr;
 using testing::StartsWith;
 using testing_support::random_graph;
 

@@ -90,8 +90,11 @@ void copy_normal(void* const* dst, int dst_count, const char* src, size_t begin,
 }
 
 #if defined(__SSE2__)
-// Whole lines of one destination, which is line-aligned.
-void stream_lines(char* dst, const char* src, size_t lines) {
+// Whole lines of one destination, which is line-aligned. Partial stores of a line may leave the
+// core apart, so the widest registers there are.
+using StreamFn = void (*)(char* dst, const char* src, size_t lines);
+
+void stream_sse2(char* dst, const char* src, size_t lines) {
   for (size_t i = 0; i < lines; ++i, dst += kLineBytes, src += kLineBytes) {
     const auto* from = reinterpret_cast<const __m128i*>(src);
     auto* to = reinterpret_cast<__m128i*>(dst);
@@ -104,7 +107,34 @@ void stream_lines(char* dst, const char* src, size_t lines) {
   }
 }
 
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) void stream_avx512(char* dst, const char* src, size_t lines) {
+  for (size_t i = 0; i < lines; ++i, dst += kLineBytes, src += kLineBytes) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(dst), _mm512_loadu_si512(src));
+  }
+}
+
+__attribute__((target("avx"))) void stream_avx(char* dst, const char* src, size_t lines) {
+  for (size_t i = 0; i < lines; ++i, dst += kLineBytes, src += kLineBytes) {
+    const auto* from = reinterpret_cast<const __m256i*>(src);
+    auto* to = reinterpret_cast<__m256i*>(dst);
+    const __m256i a = _mm256_loadu_si256(from), b = _mm256_loadu_si256(from + 1);
+    _mm256_stream_si256(to, a);
+    _mm256_stream_si256(to + 1, b);
+  }
+}
+#endif
+
+StreamFn select_stream() {
+#if defined(__x86_64__)
+  if (cpu_isa() >= CpuIsa::kAvx512) return stream_avx512;
+  if (cpu_isa() >= CpuIsa::kAvx2) return stream_avx;
+#endif
+  return stream_sse2;
+}
+
 void copy_streaming(void* const* dst, int dst_count, const char* src, size_t bytes) {
+  static const StreamFn stream_lines = select_stream();
   for (size_t block = 0; block < bytes; block += kBlockBytes) {
     const size_t block_bytes = std::min(kBlockBytes, bytes - block);
     for (int j = 0; j < dst_count; ++j) {

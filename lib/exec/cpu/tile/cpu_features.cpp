@@ -109,13 +109,4 @@ CpuIsa machine_isa() {
 CpuIsa cpu_isa() { return choice().isa; }
 const Status& cpu_isa_status() { return choice().status; }
 
-StoreHint hand_over_hint() {
-#if defined(__x86_64__)
-  static const bool amd = __builtin_cpu_is("amd") != 0;
-  return amd ? StoreHint::kNonTemporal : StoreHint::kNormal;
-#else
-  return StoreHint::kNormal;
-#endif
-}
-
 }  // namespace sk::cpu
