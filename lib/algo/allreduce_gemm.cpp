@@ -239,6 +239,9 @@ class AllreduceGemm {
     const uint64_t c_bytes = uint64_t(op().m) * op().n * out_element_bytes();
     params[kGemmHint] =
         direct_ && c_bytes >= layout_.target().stream_bytes ? kStoreNonTemporal : kStoreDefault;
+    if (epilogue == kGemmPartial) {
+      params[kGemmHint] = layout_.target().mapped ? kHandOver : kStoreDefault;
+    }
     const Region a = a_region(rank, tile);
     const Region b = flat(b_ + rank, 0, layout_.target().packed_bytes, kRead);
     const auto add = [&](std::initializer_list<Region> regions) {

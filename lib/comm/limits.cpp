@@ -44,10 +44,12 @@ void tune(Target& target) {
   // One-shot reads world_size inputs in every rank, the other forms 1 / world_size of each, but
   // one-shot needs one hand-off less. With two ranks the bytes that cross are the same, and
   // one-shot has the fewest tasks as long as staging holds the input.
-  const bool pair = target.world_size == 2;
-  target.one_shot_bytes =
-      pair ? 256 << 10 : std::max<uint64_t>(512, (16 << 10) / target.world_size);
-  target.one_shot_symmetric_bytes = 2048 / target.world_size;
+  const uint64_t ranks = target.world_size;
+  const bool pair = ranks == 2;
+  target.one_shot_bytes = pair ? 256 << 10 : std::max<uint64_t>(512, (128 << 10) / ranks);
+  // Where ranks share cores a hand-off is a change of process, worth many copies.
+  const bool shared = ranks * target.workers > target.cores;
+  target.one_shot_symmetric_bytes = (shared ? 64 << 10 : 2 << 10) / ranks;
   if (pair) {  // Rings of 1 MB: large chunks, and a line's slot comes round after a cache's worth.
     target.chunk_bytes = 128 << 10;
     target.slot_count = 8;

@@ -128,7 +128,9 @@ void run_gemm(const TileArgs& args) {
   tile.col0 = p[kGemmCol0];
   tile.cols = p[kGemmCols];
   tile.c_dtype = DType(p[kGemmOutDtype]);
-  tile.hint = hint(p[kGemmHint]);
+  // Lines that another rank reads next and the product does not need again: past the caches, which
+  // a tile's stores are few enough to hide behind its products.
+  tile.hint = p[kGemmHint] == kHandOver ? StoreHint::kNonTemporal : hint(p[kGemmHint]);
   std::array<const void*, kPointersMax> partials;
   if (p[kGemmEpilogue] == kGemmPartial) {
     tile.epilogue = GemmTileArgs::Epilogue::kPartial;

@@ -96,7 +96,7 @@ GemmTiling gemm_tiling(const GemmKernel* kernel, int64_t m, int64_t n, int64_t k
   static_cast<void>(k);
   const int64_t unit = kGemmColumnUnit, quantum = kernel->rows_quantum;
   if (m <= 0 || n <= 0) return {std::max<int64_t>(m, 1), unit};
-  constexpr int64_t kRowsMost = 256, kColumnsMost = 1024;
+  constexpr int64_t kRowsMost = 256, kColumnsMost = 1024, kUnevenPart = 64;
   const int64_t rows_least = 4 * quantum, columns_least = 4 * unit;
   int64_t row_tiles = ceil_div(m, kRowsMost), column_tiles = ceil_div(n, kColumnsMost);
   while (row_tiles * column_tiles < parts) {
@@ -108,10 +108,11 @@ GemmTiling gemm_tiling(const GemmKernel* kernel, int64_t m, int64_t n, int64_t k
       break;
     }
   }
-  // Even tiles. Whole register tiles where that leaves as many.
+  // Even tiles, for ranks and workers wait for each other. Whole register tiles where that leaves as
+  // many, the last one hardly smaller.
   GemmTiling tiling = {ceil_div(m, row_tiles), round_up(ceil_div(n, column_tiles), unit)};
   const int64_t whole = std::min(m, round_up(tiling.m, quantum));
-  if (ceil_div(m, whole) == row_tiles) tiling.m = whole;
+  if (row_tiles == 1 || whole * row_tiles - m <= whole / kUnevenPart) tiling.m = whole;
   return tiling;
 }
 

@@ -214,6 +214,11 @@ struct AmxGemm {
       store_vec(p.sums + r * kSide, x);
       store_vec(p.sums + r * kSide + 16, y);
     } else if constexpr (kEnd == AmxEnd::kStore || kEnd == AmxEnd::kStoreAdd) {
+      if (g.hint == StoreHint::kNonTemporal) {  // A partial: its rows are whole lines.
+        Isa::stream(p.to + r * p.pitch, x);
+        Isa::stream(p.to + r * p.pitch + 64, y);
+        return;
+      }
       store_vec(p.to + r * p.pitch, x);
       store_vec(p.to + r * p.pitch + 64, y);
     } else {

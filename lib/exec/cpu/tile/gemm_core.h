@@ -226,7 +226,12 @@ struct GemmCore {
         (tile_col / kSumStride * g.rows + tile_row) * kSumStride + tile_col % kSumStride;
     if (g.epilogue == GemmTileArgs::Epilogue::kPartial) {
       Sum* partial = static_cast<Sum*>(g.partial) + partial_at;
-      return run_to(run, block, a, b, before, partial, kSumStride, ahead);
+      if (g.hint == StoreHint::kNormal) {
+        return run_to(run, block, a, b, before, partial, kSumStride, ahead);
+      }
+      alignas(64) Sum kept_near[K::kRows * kColumns];
+      run_to(run, block, a, b, before, kept_near, kColumns, ahead);
+      return stream_rows(kept_near, rows, partial);
     }
     if (g.epilogue == GemmTileArgs::Epilogue::kStore && g.c_count == 1 && cols == kColumns &&
         Finish::is_plain(g)) {
@@ -237,6 +242,15 @@ struct GemmCore {
     alignas(64) Sum result[K::kRows * kColumns];
     run(a, b, block.items, before, result, kColumns, ahead);
     Finish::store(g, result, kColumns, rows, cols, tile_row, tile_col, partial_at);
+  }
+
+  static void stream_rows(const Sum* from, int64_t rows, Sum* to) {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < kColumns; c += kLanes) {
+        K::Isa::stream(to + r * kSumStride + c,
+                       load_vec<Vec<Sum, K::Isa::kBytes>>(from + r * kColumns + c));
+      }
+    }
   }
 
   static void look_at(Ahead& ahead, const Sum* read) {

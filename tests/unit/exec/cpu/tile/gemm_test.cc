@@ -248,6 +248,9 @@ TEST_P(GemmTile, TilingCoversTheProblemInWholeUnits) {
           EXPECT_GE(t.m, 1);
           EXPECT_LE(t.m, m);
           EXPECT_EQ(t.n % unit, 0);
+          // The ranks that own the tiles wait for each other.
+          const int64_t row_tiles = (m + t.m - 1) / t.m, last = m - (row_tiles - 1) * t.m;
+          EXPECT_GE(last + std::max(t.m / 64, row_tiles), t.m) << m << " in " << t.m;
           const int64_t tiles = ((m + t.m - 1) / t.m) * ((n + t.n - 1) / t.n);
           if (m < 512 || n < 512) continue;
           EXPECT_GE(tiles, parts) << m << " " << n << " " << t.m;
