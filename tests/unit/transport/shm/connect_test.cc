@@ -159,6 +159,10 @@ class ShmConnect : public testing::Test {
 };
 
 TEST_F(ShmConnect, RunningOutOfDescriptorsIsToldToAll) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "UndefinedBehaviorSanitizer looks at an object through a pipe of its own; a rank "
+                  "without descriptors has none for it";
+#endif
   bool connected = false;
   for (uint64_t more = 0; more <= 16 && !connected; ++more) {
     SCOPED_TRACE(fmt::format("{} descriptors", more));
