@@ -1,9 +1,10 @@
-// All-reduce, in one of four forms.
+// All-reduce, in one of five forms.
 //
 // direct    (operands mapped)    each rank reduces its slice from all inputs into all outputs
 // one-shot  (small, mapped)      each copies its input into its staging area; each reduces all of
 //                                them
 // exchange  (two ranks)          each passes all of its input to the other and reduces all: puts
+// staged    (mapped)             chunks are copied in, reduced slice by slice, copied out
 // stream    (anything else)      slices flow to their owner, are reduced there in rank order, and
 //                                the sums flow back: two rings of puts
 #include <algorithm>
@@ -124,6 +125,7 @@ Result<Plan> plan_allreduce(const OpDesc& op, const Target& target, Ranks ranks)
   if (target.world_size == 2 && !op.symmetric_out) {
     return allreduce_exchange(std::move(layout), ranks);
   }
+  if (target.mapped) return allreduce_staged(std::move(layout), ranks);
   return allreduce_stream(std::move(layout), ranks);
 }
 

@@ -14,6 +14,7 @@ struct Operands {
 Operands add_operands(Layout& layout, BufferAccess in_access, BufferAccess out_access);
 
 Plan allreduce_exchange(Layout layout, Ranks ranks);
+Plan allreduce_staged(Layout layout, Ranks ranks);
 Plan allreduce_stream(Layout layout, Ranks ranks);
 
 }  // namespace sk::algo

@@ -31,6 +31,7 @@ std::vector<Golden> goldens() {
   out.push_back({"allreduce-one-shot-2-ranks", op, small});
   Target pair{.world_size = 2, .chunk_bytes = 128, .slot_count = 2};
   out.push_back({"allreduce-exchange-2-ranks", op, pair});
+  out.push_back({"allreduce-staged-3-ranks", op, {.world_size = 3}});
   op.symmetric_in = op.symmetric_out = true;
   out.push_back({"allreduce-direct-2-ranks", op, two});
   OpDesc gather{.kind = OpKind::kAllgather, .count = 40};
