@@ -20,7 +20,7 @@ static_assert(sizeof(SegmentHeader) <= kPage);
 
 void SegmentHeader::set_reason(const std::string& text) {
   char bytes[kReasonBytesMax] = {};
-  memcpy(bytes, text.data(), std::min(text.size(), sizeof(bytes)));
+  std::copy_n(text.data(), std::min(text.size(), sizeof(bytes)), bytes);
   for (size_t i = 0; i < std::size(reason_words); ++i) {
     uint64_t word = 0;
     memcpy(&word, bytes + 8 * i, sizeof(word));

@@ -4,9 +4,13 @@
 // build, so its cost is a figure of the product. The planner builds all ranks' parts here, as a
 // communicator does before it validates. Prints JSON lines in the cases of misc_bench.
 //
-// usage: plan_bench RANKS COUNT
+// usage: plan_bench RANKS COUNT [PREFIX]
+// With a prefix ("" is one): every op, size and kind of memory whose name begins with it.
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/e2e/harness.h"
@@ -18,31 +22,75 @@
 namespace {
 
 struct Case {
-  const char* name;
+  std::string name;
   sk::OpDesc op;
+  bool mapped = true;
 };
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
-  const auto add = [&](const char* name, sk::OpKind kind, int64_t count, bool symmetric) {
-    sk::OpDesc op;
-    op.kind = kind;
-    op.count = count;
-    op.symmetric_in = op.symmetric_out = symmetric;
-    all.push_back({name, op});
-  };
-  add("allreduce 4 KB symmetric", sk::OpKind::kAllreduce, 1 << 10, true);
-  add("allreduce 16 MB symmetric", sk::OpKind::kAllreduce, 4 << 20, true);
-  add("allreduce 4 KB ordinary", sk::OpKind::kAllreduce, 1 << 10, false);
-  add("allreduce 16 MB ordinary", sk::OpKind::kAllreduce, 4 << 20, false);
-  add("allgather 1 MB symmetric", sk::OpKind::kAllgather, 1 << 18, true);
-  add("reduce_scatter 1 MB symmetric", sk::OpKind::kReduceScatter, 1 << 18, true);
-  add("barrier", sk::OpKind::kBarrier, 0, false);
-  sk::OpDesc gemm;
-  gemm.kind = sk::OpKind::kAllreduceGemm;
-  gemm.m = gemm.n = gemm.k = gemm.lda = gemm.ldc = 1024;
-  gemm.symmetric_out = true;
-  all.push_back({"allreduce_gemm 1024^3 symmetric C", gemm});
+// How peers reach the operands: by loads and stores, by puts, or not at all; workspace likewise.
+struct Memory {
+  const char* name;
+  bool mapped, symmetric;
+};
+constexpr Memory kMemories[] = {{"symmetric", true, true},
+                                {"symmetric, put only", false, true},
+                                {"ordinary", true, false},
+                                {"ordinary, put only", false, false}};
+
+Case vectors(const char* op_name, sk::OpKind kind, const char* size, int64_t bytes,
+             const Memory& memory) {
+  sk::OpDesc op;
+  op.kind = kind;
+  op.count = bytes / 4;
+  op.symmetric_in = op.symmetric_out = memory.symmetric;
+  op.peer = kind == sk::OpKind::kSendRecv ? 1 : 0;
+  if (kind == sk::OpKind::kSendRecv) op.symmetric_in = op.symmetric_out = false;
+  return {std::string(op_name) + " " + size + " " + memory.name, op, memory.mapped};
+}
+
+Case gemm(int64_t n, const Memory& memory) {
+  sk::OpDesc op;
+  op.kind = sk::OpKind::kAllreduceGemm;
+  op.m = op.n = op.k = op.lda = op.ldc = n;
+  op.symmetric_out = memory.symmetric;
+  const std::string name = "allreduce_gemm " + std::to_string(n) + "^3 " + memory.name;
+  return {name + (memory.symmetric ? " C" : ""), op, memory.mapped};
+}
+
+// The rows that misc_bench creates through the C ABI, too.
+std::vector<Case> product_cases() {
+  const Memory &symmetric = kMemories[0], &ordinary = kMemories[2];
+  return {vectors("allreduce", sk::OpKind::kAllreduce, "4 KB", 4 << 10, symmetric),
+          vectors("allreduce", sk::OpKind::kAllreduce, "16 MB", 16 << 20, symmetric),
+          vectors("allreduce", sk::OpKind::kAllreduce, "4 KB", 4 << 10, ordinary),
+          vectors("allreduce", sk::OpKind::kAllreduce, "16 MB", 16 << 20, ordinary),
+          vectors("allgather", sk::OpKind::kAllgather, "1 MB", 1 << 20, symmetric),
+          vectors("reduce_scatter", sk::OpKind::kReduceScatter, "1 MB", 1 << 20, symmetric),
+          {"barrier", {}},
+          gemm(1024, symmetric)};
+}
+
+std::vector<Case> all_cases() {
+  constexpr std::pair<const char*, sk::OpKind> kOps[] = {
+      {"allreduce", sk::OpKind::kAllreduce},
+      {"allgather", sk::OpKind::kAllgather},
+      {"reduce_scatter", sk::OpKind::kReduceScatter},
+      {"broadcast", sk::OpKind::kBroadcast},
+      {"send_recv", sk::OpKind::kSendRecv}};
+  constexpr std::pair<const char*, int64_t> kSizes[] = {
+      {"512 B", 512}, {"32 KB", 32 << 10}, {"1 MB", 1 << 20}, {"16 MB", 16 << 20}};
+  std::vector<Case> all = {{"barrier", {}}};
+  for (const auto& [name, kind] : kOps) {
+    for (const auto& [size, bytes] : kSizes) {
+      for (const Memory& memory : kMemories) {
+        if (kind == sk::OpKind::kSendRecv && memory.symmetric) continue;
+        all.push_back(vectors(name, kind, size, bytes, memory));
+      }
+    }
+  }
+  for (const int64_t n : {256, 1024, 2048}) {
+    for (const Memory& memory : kMemories) all.push_back(gemm(n, memory));
+  }
   return all;
 }
 
@@ -55,8 +103,10 @@ void print(const char* name, const std::vector<double>& values) {
 // A plan that is refused is a result too: its sentence, in the line's `error`.
 void measure(const Case& c, uint32_t ranks, int count) {
   std::vector<double> plan_us, validate_us;
+  size_t tasks = 0;
   sk::Target target;
   target.world_size = ranks;
+  target.mapped = c.mapped;
   target.cores = uint32_t(sk::usable_cpus().count());
   sk::tune(target);
   if (c.op.kind == sk::OpKind::kAllreduceGemm) {
@@ -75,13 +125,15 @@ void measure(const Case& c, uint32_t ranks, int count) {
     const double validated = bench_now();
     if (!plan.ok() || !status.ok()) {
       const auto& why = plan.ok() ? status.message() : plan.status().message();
-      printf("{\"case\": \"%s\", \"error\": \"%s\"}\n", c.name, why.c_str());
+      printf("{\"case\": \"%s\", \"error\": \"%s\"}\n", c.name.c_str(), why.c_str());
       return;
     }
+    tasks = 0;
+    for (const sk::RankPlan& part : plan.value().ranks) tasks += part.tasks.size();
     plan_us.push_back((planned - start) * 1e6);
     validate_us.push_back((validated - planned) * 1e6);
   }
-  printf("{\"case\": \"%s\", \"ranks\": %u", c.name, ranks);
+  printf("{\"case\": \"%s\", \"ranks\": %u, \"tasks\": %zu", c.name.c_str(), ranks, tasks);
   print("plan_us", plan_us);
   print("validate_us", validate_us);
   printf("}\n");
@@ -90,11 +142,15 @@ void measure(const Case& c, uint32_t ranks, int count) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int ranks = argc == 3 ? atoi(argv[1]) : 0, count = argc == 3 ? atoi(argv[2]) : 0;
+  const bool usable = argc == 3 || argc == 4;
+  const int ranks = usable ? atoi(argv[1]) : 0, count = usable ? atoi(argv[2]) : 0;
   if (ranks < 1 || ranks > BENCH_RANKS_MAX || count < 1) {
-    fprintf(stderr, "usage: plan_bench RANKS(1-%d) COUNT\n", BENCH_RANKS_MAX);
+    fprintf(stderr, "usage: plan_bench RANKS(1-%d) COUNT [PREFIX]\n", BENCH_RANKS_MAX);
     return 2;
   }
-  for (const Case& c : cases()) measure(c, static_cast<uint32_t>(ranks), count);
+  for (const Case& c : argc == 4 ? all_cases() : product_cases()) {
+    if (argc == 4 && c.name.rfind(argv[3], 0) != 0) continue;
+    measure(c, static_cast<uint32_t>(ranks), count);
+  }
   return 0;
 }

@@ -46,12 +46,6 @@ class Allgather {
   }
   Slice whole() const { return {0, uint64_t(layout_.op().count)}; }
 
-  Plan finish(std::vector<RankPlan> parts) {
-    Plan plan = layout_.take();
-    plan.ranks = std::move(parts);
-    return plan;
-  }
-
   Plan direct(Ranks ranks) {
     add_operands(layout_.operand_access(true));
     const StoreHintParam hint = block_bytes_ * layout_.ranks() >= layout_.target().stream_bytes
@@ -76,7 +70,7 @@ class Allgather {
       }
       parts.push_back(part.finish());
     }
-    return finish(std::move(parts));
+    return layout_.finish(std::move(parts));
   }
 
   Plan one_shot(Ranks ranks) {
@@ -96,7 +90,7 @@ class Allgather {
       }
       parts.push_back(part.finish());
     }
-    return finish(std::move(parts));
+    return layout_.finish(std::move(parts));
   }
 
   Plan stream(Ranks ranks) {
@@ -118,7 +112,7 @@ class Allgather {
       pipe.write(part);
       parts.push_back(part.finish());
     }
-    return finish(std::move(parts));
+    return layout_.finish(std::move(parts));
   }
 
   Layout layout_;
@@ -129,9 +123,6 @@ class Allgather {
 }  // namespace
 
 Result<Plan> plan_allgather(const OpDesc& op, const Target& target, Ranks ranks) {
-  if (op.count == 0 || (target.world_size == 1 && op.in_place)) {
-    return plan_barrier(op, target, ranks);
-  }
   return Allgather(op, target).plan(ranks);
 }
 

@@ -29,22 +29,28 @@ class AllreduceGemm {
     queues_ = std::clamp<uint32_t>(workers, 1, std::max(1u, tile_count() / layout_.ranks()));
     direct_ = target.world_size == 1 || (target.mapped && op.symmetric_out);
     blocks_ = target.mapped ? 1 : kPutBlocks;
+    if (!target.mapped) {
+      const uint64_t most = target.put_bytes_max;
+      put_bytes_ = most < kLine ? most : most / kLine * kLine;
+      const uint64_t widest = std::max(sum_element_bytes(), out_element_bytes());
+      tile_posts_ = uint32_t((slot_elements() * widest - 1) / put_bytes_ + 1);
+    }
     add_buffers();
   }
 
   Plan plan(Ranks ranks) {
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) parts.push_back(part_of(rank));
-    Plan plan = layout_.take();
-    plan.ranks = std::move(parts);
-    return plan;
+    return layout_.finish(std::move(parts));
   }
 
  private:
   // Tiles that are stored are counted per producing queue, each one behind the ones before
   // (after_all). Tiles that are put arrive in any order: they are counted in blocks, and a block is
-  // waited for as a whole. A group is a queue or a block. Lanes: partial tiles for this rank by
-  // group; finished tiles of the producer's by group; B is packed (to the own rank).
+  // waited for as a whole. A tile that is put counts as many as the puts that the largest one
+  // takes: a smaller one's last put makes up for those it lacks. A group is a queue or a block.
+  // Lanes: partial tiles for this rank by group; finished tiles of the producer's by group; B is
+  // packed (to the own rank).
   uint32_t groups() const { return queues_ * blocks_; }
   uint32_t partial_lane(uint32_t group) const { return group; }
   uint32_t done_lane(uint32_t group) const { return groups() + group; }
@@ -193,9 +199,9 @@ class AllreduceGemm {
     const uint32_t group = lane % groups();
     if (producer == rank) {
       // The own finished tiles: who copies them out may be another queue.
-      return lane >= groups() && !direct_ ? tiles_in(rank, group) : 0;
+      return lane >= groups() && !direct_ ? tile_posts_ * tiles_in(rank, group) : 0;
     }
-    return lane < groups() ? tiles_in(rank, group) : tiles_in(producer, group);
+    return tile_posts_ * (lane < groups() ? tiles_in(rank, group) : tiles_in(producer, group));
   }
 
   void pack(Part& part) const {
@@ -282,7 +288,7 @@ class AllreduceGemm {
     const uint32_t group = group_of(rank, t);
     std::vector<Wait> waits;
     for (const uint32_t peer : part.peers()) {
-      waits.push_back(part.from(peer, partial_lane(group), tiles_until(rank, t)));
+      waits.push_back(part.from(peer, partial_lane(group), tile_posts_ * tiles_until(rank, t)));
     }
     const bool mapped = layout_.target().mapped;
     const Region partials = mapped ? partial(partials_, piece.index, kRead, ranks)
@@ -292,7 +298,7 @@ class AllreduceGemm {
       return gemm(part, queue, piece, kGemmReduce, {partials, c_region(0, piece, ranks)}, waits,
                   done);
     }
-    const Post own = part.to(rank, done_lane(group));
+    const Post own = part.to(rank, done_lane(group), tile_posts_);
     if (mapped) {
       done.push_back(own);
       return gemm(part, queue, piece, kGemmReduce,
@@ -308,19 +314,29 @@ class AllreduceGemm {
     }
   }
 
+  // The posts of the puts add up to tile_posts_.
   void put(Part& part, uint32_t queue, Region src, Region dst, Post post, bool after_all) const {
-    part.builder().add({.op = TaskOp::kPut,
-                        .queue = queue,
-                        .after_all = after_all,
-                        .regions = {src, dst},
-                        .posts = {&post, 1}});
+    const uint64_t bytes = src.row_bytes;
+    uint32_t left = tile_posts_;
+    for (uint64_t at = 0; at < bytes; at += put_bytes_) {
+      const uint64_t size = std::min(put_bytes_, bytes - at);
+      post.add = at + size == bytes ? left : 1;
+      left -= post.add;
+      part.builder().add({.op = TaskOp::kPut,
+                          .queue = queue,
+                          .after_all = after_all && at == 0,
+                          .regions = {flat(src.buffer, src.offset + at, size, kRead),
+                                      flat(dst.buffer, dst.offset + at, size, kWrite)},
+                          .posts = {&post, 1}});
+    }
   }
 
   void take_results(Part& part, uint32_t owner) const {
     for (uint64_t t = 0; t < tiles_of(owner).count; ++t) {
       const uint32_t queue = uint32_t(t % queues_);
       const Tile piece = tile(uint32_t(tiles_of(owner).begin + t));
-      const Wait done = part.from(owner, done_lane(group_of(owner, t)), tiles_until(owner, t));
+      const Wait done =
+          part.from(owner, done_lane(group_of(owner, t)), tile_posts_ * tiles_until(owner, t));
       part.copy(queue, result_region(part.rank(), piece, kRead), c_region(part.rank(), piece, 1),
                 false, {&done, 1});
     }
@@ -328,7 +344,10 @@ class AllreduceGemm {
 
   Layout layout_;
   static constexpr uint32_t kPutBlocks = 8;
+  static constexpr uint64_t kLine = 64;
   uint32_t queues_ = 1, blocks_ = 1;
+  uint32_t tile_posts_ = 1;  // What the signals of one tile add up to.
+  uint64_t put_bytes_ = UINT64_MAX;
   bool direct_ = false;
   uint32_t a_ = 0, b_ = 0, raw_b_ = 0, c_ = 0;
   uint32_t partials_ = 0, outgoing_ = 0, inboxes_ = 0, results_ = 0;

@@ -45,11 +45,6 @@ class FromOne {
   Region out(uint32_t rank, RegionAccess access) const {
     return flat(out_ + rank, 0, bytes_, access);
   }
-  Plan finish(std::vector<RankPlan> parts) {
-    Plan plan = layout_.take();
-    plan.ranks = std::move(parts);
-    return plan;
-  }
 
   Plan direct(Ranks ranks) {
     add_operands(layout_.operand_access(true));
@@ -75,7 +70,7 @@ class FromOne {
       }
       parts.push_back(part.finish());
     }
-    return finish(std::move(parts));
+    return layout_.finish(std::move(parts));
   }
 
   Plan one_shot(Ranks ranks) {
@@ -96,7 +91,7 @@ class FromOne {
       }
       parts.push_back(part.finish());
     }
-    return finish(std::move(parts));
+    return layout_.finish(std::move(parts));
   }
 
   template <typename TakesPart>
@@ -132,7 +127,7 @@ class FromOne {
       if (takes_part(rank)) pipe.write(part);
       parts.push_back(part.finish());
     }
-    return finish(std::move(parts));
+    return layout_.finish(std::move(parts));
   }
 
   Layout layout_;
@@ -143,9 +138,6 @@ class FromOne {
 }  // namespace
 
 Result<Plan> plan_broadcast(const OpDesc& op, const Target& target, Ranks ranks) {
-  if (op.count == 0 || (target.world_size == 1 && op.in_place)) {
-    return plan_barrier(op, target, ranks);
-  }
   return FromOne(op, target).broadcast(ranks);
 }
 

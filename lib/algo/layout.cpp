@@ -72,6 +72,11 @@ BufferAccess Layout::inbox_access() const {
   return target().mapped ? BufferAccess::kMapped : BufferAccess::kPutOnly;
 }
 
+Plan Layout::finish(std::vector<RankPlan> parts) {
+  plan_.ranks = std::move(parts);
+  return take();
+}
+
 std::vector<uint32_t> peers_of(uint32_t rank, uint32_t ranks) {
   std::vector<uint32_t> peers;
   for (uint32_t peer = 0; peer < ranks; ++peer) {

@@ -44,6 +44,8 @@ class Layout {
   BufferAccess inbox_access() const;
 
   Plan take() { return std::move(plan_); }
+  // The plan with these parts.
+  Plan finish(std::vector<RankPlan> parts);
   const std::vector<Buffer>& buffers() const { return plan_.buffers; }
 
  private:

@@ -24,7 +24,7 @@ class Pipe {
  public:
   Pipe(Layout& layout, PipeSpec spec);
 
-  uint32_t lane_count() const { return spec_.direct ? 1 : ring_.lane_count(); }
+  uint32_t lane_count() const { return ring_ ? ring_->lane_count() : 1; }
   // Posts of `producer` to `rank` in `lane`, for Part's signals.
   uint32_t posts(uint32_t rank, uint32_t producer, uint32_t lane) const;
 
@@ -37,7 +37,8 @@ class Pipe {
 
   const Layout& layout_;
   PipeSpec spec_;
-  Ring ring_;
+  Chunks chunks_;
+  std::optional<Ring> ring_;  // None where puts are direct.
 };
 
 }  // namespace sk::algo

@@ -7,7 +7,27 @@
 namespace sk {
 namespace {
 
+constexpr uint64_t kPutBytesLeast = 8;  // The largest element.
+
+// Ranks meet, and that is all: there is nothing to move, or it lies where it belongs.
+bool moves_nothing(const OpDesc& op, const Target& target) {
+  switch (op.kind) {
+    case OpKind::kAllreduce:
+    case OpKind::kAllgather:
+    case OpKind::kReduceScatter:
+    case OpKind::kBroadcast:
+      return op.count == 0 || (target.world_size == 1 && op.in_place);
+    default:
+      return false;
+  }
+}
+
 Result<Plan> make(const OpDesc& op, const Target& target, algo::Ranks ranks) {
+  if (target.put_bytes_max < kPutBytesLeast) {
+    return error(SK_ERR_UNSUPPORTED, "a put of {} bytes at most cannot carry one element",
+                 target.put_bytes_max);
+  }
+  if (moves_nothing(op, target)) return algo::plan_barrier(op, target, ranks);
   switch (op.kind) {
     case OpKind::kAlloc:
     case OpKind::kFree:

@@ -51,11 +51,6 @@ class ReduceScatter {
     const OpDesc& op = layout_.op();
     part.reduce(0, regions, op.dtype, op.dtype, op.redop, after_all, waits, posts, hint);
   }
-  Plan finish(std::vector<RankPlan> parts) {
-    Plan plan = layout_.take();
-    plan.ranks = std::move(parts);
-    return plan;
-  }
 
   Plan direct(Ranks ranks) {
     add_operands(layout_.operand_access(true));
@@ -70,7 +65,7 @@ class ReduceScatter {
              part.to_all_peers(0));
       parts.push_back(part.finish());
     }
-    return finish(std::move(parts));
+    return layout_.finish(std::move(parts));
   }
 
   Plan one_shot(Ranks ranks) {
@@ -89,7 +84,7 @@ class ReduceScatter {
                         layout_.op().redop, /*after_all=*/true, {}, {}, kStoreDefault);
       parts.push_back(part.finish());
     }
-    return finish(std::move(parts));
+    return layout_.finish(std::move(parts));
   }
 
   Plan stream(Ranks ranks) {
@@ -97,7 +92,7 @@ class ReduceScatter {
     const Ring ring(layout_, uint64_t(layout_.op().count), /*first_lane=*/0);
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) parts.push_back(stream_part(ring, rank));
-    return finish(std::move(parts));
+    return layout_.finish(std::move(parts));
   }
 
   RankPlan stream_part(const Ring& ring, uint32_t rank) const {
@@ -143,9 +138,6 @@ class ReduceScatter {
 }  // namespace
 
 Result<Plan> plan_reduce_scatter(const OpDesc& op, const Target& target, Ranks ranks) {
-  if (op.count == 0 || (target.world_size == 1 && op.in_place)) {
-    return plan_barrier(op, target, ranks);
-  }
   return ReduceScatter(op, target).plan(ranks);
 }
 

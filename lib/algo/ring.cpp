@@ -10,28 +10,17 @@ namespace {
 // many hide nothing more, and signals are few.
 constexpr uint32_t kSlotsMin = 2, kSlotsMax = 8;
 
-// A world's plan has about 3 tasks per pair of ranks and chunk. Chunks grow with the message so
-// that plans stay in the thousands of tasks, which are made and validated in milliseconds.
-constexpr uint64_t kPairChunksMax = 4096, kChunksMin = 8;
-
 }  // namespace
 
 Ring::Ring(Layout& layout, uint64_t longest, uint32_t first_lane)
     : ranks_(layout.ranks()),
       first_lane_(first_lane),
       slots_(std::clamp(layout.target().slot_count, kSlotsMin, kSlotsMax)),
-      element_bytes_(layout.element_bytes()) {
-  const uint64_t unit = line_elements(layout.op().dtype);
-  const uint64_t chunks_max = std::max(kChunksMin, kPairChunksMax / (uint64_t(ranks_) * ranks_));
-  const uint64_t wanted = std::max(std::max<uint64_t>(1, layout.target().chunk_bytes / 64) * unit,
-                                   align_up(longest / chunks_max + 1, unit));
-  chunk_ = std::min(wanted, align_up(std::max<uint64_t>(longest, 1), unit));
-  inboxes_ = layout.add_inboxes(layout.inbox_access(), slots_ * chunk_ * element_bytes_);
-}
-
-Slice Ring::chunk(Slice whole, uint32_t index) const {
-  const uint64_t begin = index * chunk_;
-  return {whole.begin + begin, std::min(chunk_, whole.count - begin)};
+      element_bytes_(layout.element_bytes()),
+      chunks_(layout, longest) {
+  // Slots begin at lines, whatever a chunk has.
+  slot_bytes_ = align_up(chunks_.elements() * element_bytes_, kWorkspaceAlign);
+  inboxes_ = layout.add_inboxes(layout.inbox_access(), slots_ * slot_bytes_);
 }
 
 uint32_t Ring::posts(uint32_t lane, uint64_t inbound, uint64_t outbound) const {
@@ -46,7 +35,7 @@ uint32_t Ring::posts(uint32_t lane, uint64_t inbound, uint64_t outbound) const {
 
 Region Ring::slot(uint32_t owner, uint32_t source, uint32_t index, uint64_t elements,
                   RegionAccess access, uint32_t source_count) const {
-  return flat(inboxes_ + owner * ranks_ + source, (index % slots_) * chunk_ * element_bytes_,
+  return flat(inboxes_ + owner * ranks_ + source, (index % slots_) * slot_bytes_,
               elements * element_bytes_, access, source_count);
 }
 

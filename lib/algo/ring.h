@@ -9,6 +9,7 @@
 
 #include <optional>
 
+#include "lib/algo/chunks.h"
 #include "lib/algo/part.h"
 
 namespace sk::algo {
@@ -19,9 +20,8 @@ class Ring {
   // Lanes first_lane to first_lane + lane_count() - 1 of source and owner are the ring's.
   Ring(Layout& layout, uint64_t longest, uint32_t first_lane);
 
-  uint64_t chunk_elements() const { return chunk_; }
-  uint32_t chunks(uint64_t elements) const { return uint32_t((elements + chunk_ - 1) / chunk_); }
-  Slice chunk(Slice whole, uint32_t index) const;
+  uint32_t chunks(uint64_t elements) const { return chunks_.count(elements); }
+  Slice chunk(Slice whole, uint32_t index) const { return chunks_.of(whole, index); }
 
   uint32_t lane_count() const { return 2 * slots_; }
   bool has(uint32_t lane) const { return lane - first_lane_ < lane_count(); }
@@ -41,7 +41,8 @@ class Ring {
   uint32_t credit_lane(uint32_t index) const { return first_lane_ + slots_ + index % slots_; }
 
   uint32_t ranks_, inboxes_ = 0, first_lane_, slots_;
-  uint64_t element_bytes_, chunk_;
+  uint64_t element_bytes_, slot_bytes_ = 0;
+  Chunks chunks_;
 };
 
 }  // namespace sk::algo

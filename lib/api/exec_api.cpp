@@ -67,7 +67,8 @@ Status check(const char* call, const Handle* handle) {
   return {};
 }
 
-Status check_out(const char* call, const char* name, const void* out) {
+template <typename T>
+Status check_out(const char* call, const char* name, const T* out) {
   if (out != nullptr) return {};
   return error(SK_ERR_INVALID_ARGUMENT, "{}: {} is NULL", call, name);
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -70,7 +71,7 @@ class HandleTable {
     slots_[index].object = std::move(object);
     const uint64_t generation = ++generations_;
     slots_[index].generation.store(generation, std::memory_order_release);
-    return reinterpret_cast<void*>(generation << kIndexBits | index);
+    return std::bit_cast<void*>(uintptr_t(generation << kIndexBits | index));
   }
 
   Result<Use> use(const void* handle) {

@@ -58,7 +58,8 @@ Table& table() {
   return *instance;
 }
 
-Status require(const char* name, const void* pointer) {
+template <typename T>
+Status require(const char* name, const T* pointer) {
   if (pointer != nullptr) return {};
   return error(SK_ERR_INVALID_ARGUMENT, "{} is NULL", name);
 }

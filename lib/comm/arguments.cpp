@@ -217,14 +217,14 @@ Result<Call> send_call(World world, const void* in, int64_t count, int32_t dtype
                        const sk_run_options* options) {
   SK_ASSIGN_OR_RETURN(Call call,
                       elements(OpKind::kSendRecv, in, 1, nullptr, 0, count, dtype, options));
-  return pair_call(world, std::move(call), peer, /*sends=*/true);
+  return pair_call(world, call, peer, /*sends=*/true);
 }
 
 Result<Call> recv_call(World world, void* out, int64_t count, int32_t dtype, int32_t peer,
                        const sk_run_options* options) {
   SK_ASSIGN_OR_RETURN(Call call,
                       elements(OpKind::kSendRecv, nullptr, 0, out, 1, count, dtype, options));
-  return pair_call(world, std::move(call), peer, /*sends=*/false);
+  return pair_call(world, call, peer, /*sends=*/false);
 }
 
 Result<Communicator::Config> comm_config(const sk_comm_config* config) {

@@ -34,6 +34,24 @@ Result<uint32_t> shared_cores(Bootstrap& bootstrap, int64_t timeout_ns) {
   return uint32_t(std::max<size_t>(1, together.count()));
 }
 
+// What every session of the world takes in one put: plans are alike on all ranks.
+Result<uint64_t> shared_put_bytes_max(Bootstrap& bootstrap, Endpoint& endpoint,
+                                      int64_t timeout_ns) {
+  uint64_t least = UINT64_MAX;
+  for (uint32_t peer = 0; peer < endpoint.world_size(); ++peer) {
+    if (peer == endpoint.rank()) continue;
+    least = std::min(least, endpoint.session(peer).caps().put_bytes_max);
+  }
+  SK_ASSIGN_OR_RETURN(const std::vector<std::byte> all,
+                      bootstrap.allgather(std::as_bytes(std::span(&least, 1)), timeout_ns));
+  for (size_t at = 0; at < all.size(); at += sizeof least) {
+    uint64_t value = 0;
+    std::memcpy(&value, all.data() + at, sizeof value);
+    least = std::min(least, value);
+  }
+  return least;
+}
+
 bool is_pair(const OpDesc& op) { return op.kind == OpKind::kSendRecv; }
 
 }  // namespace
@@ -70,6 +88,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Config& config,
   Target& target = comm->target_;
   target.world_size = world_size;
   target.mapped = comm->endpoint_->mapped();
+  SK_ASSIGN_OR_RETURN(target.put_bytes_max,
+                      shared_put_bytes_max(*bootstrap, *comm->endpoint_, config.timeout_ns));
   target.workers = config.workers != 0 ? config.workers : std::clamp(cores / local, 1u, own_cores);
   target.cores = cores;
   tune(target);
@@ -172,9 +192,8 @@ Result<Program*> Communicator::program_for(const OpDesc& op) {
   if (found == cache_.end()) {
     SK_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, plan_for(op));
     SK_RETURN_IF_ERROR(ensure_workspace(*plan));
-    SK_ASSIGN_OR_RETURN(Plan part, make_plan_part(op, plan->target, rank()));
-    SK_ASSIGN_OR_RETURN(std::unique_ptr<Program> program,
-                        executor_->prepare(std::make_shared<const Plan>(std::move(part))));
+    auto part = std::make_shared<const Plan>(part_of(*plan, rank()));
+    SK_ASSIGN_OR_RETURN(std::unique_ptr<Program> program, executor_->prepare(std::move(part)));
     if (cache_.size() >= kCachedPlansMax) evict_one();
     found = cache_.emplace(Key{op}, Cached{std::move(program)}).first;
   }
@@ -205,10 +224,19 @@ Target Communicator::target_for(const OpDesc& op) const {
   return target;
 }
 
-Result<std::shared_ptr<const Plan>> Communicator::plan_for(const OpDesc& op) const {
-  SK_ASSIGN_OR_RETURN(Plan plan, make_plan(op, target_for(op)));
-  SK_RETURN_IF_ERROR(validate(plan));
-  return std::make_shared<const Plan>(std::move(plan));
+Result<std::shared_ptr<const Plan>> Communicator::plan_for(const OpDesc& op) {
+  const auto known = made_.find(Key{op});
+  if (known != made_.end()) {
+    if (std::shared_ptr<const Plan> plan = known->second.lock()) return plan;
+  }
+  SK_ASSIGN_OR_RETURN(Plan made, make_plan(op, target_for(op)));
+  SK_RETURN_IF_ERROR(validate(made));
+  auto plan = std::make_shared<const Plan>(std::move(made));
+  if (made_.size() >= kCachedPlansMax) {
+    std::erase_if(made_, [](const auto& entry) { return entry.second.expired(); });
+  }
+  made_[Key{op}] = plan;
+  return plan;
 }
 
 Status Communicator::ensure_workspace(const Plan& plan) {

@@ -58,8 +58,9 @@ class Communicator {
   Status register_memory(void* memory, uint64_t bytes);
   Status deregister_memory(void* memory);
 
-  // A plan made and validated for all ranks; nothing is entered.
-  Result<std::shared_ptr<const Plan>> plan_for(const OpDesc& op) const;
+  // A plan made and validated for all ranks; nothing is entered. While somebody holds it, it is
+  // not made again.
+  Result<std::shared_ptr<const Plan>> plan_for(const OpDesc& op);
   Target target_for(const OpDesc& op) const;
   std::unique_ptr<Packed> pack(DType dtype, const void* b, int64_t ldb, bool transpose_b, int64_t k,
                                int64_t n) const;
@@ -107,6 +108,7 @@ class Communicator {
   std::vector<uint64_t> pair_seq_;  // By peer.
   uint64_t workspace_committed_ = 0;
   std::unordered_map<Key, Cached, KeyHash> cache_;
+  std::unordered_map<Key, std::weak_ptr<const Plan>, KeyHash> made_;
   const Key* last_key_ = nullptr;
   Cached* last_ = nullptr;
   CallMemory calls_;

@@ -43,7 +43,7 @@ std::vector<std::string> rank_environment(uint32_t rank, uint32_t world_size, co
           "JAX_PROCESS_ID=" + r,
           "JAX_NUM_PROCESSES=" + n,
           "SK_MASTER_PORT=" + std::to_string(job.sk_port),
-          "SK_JOB_SECRET=" + job.secret};
+          "SK_JOB_SECRET_FD=" + std::to_string(job.secret_fd)};
 }
 
 Agent::Agent(AgentPorts& ports, AgentEvents& events, AgentTimers timers)

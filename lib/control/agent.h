@@ -54,7 +54,7 @@ struct ProcessEnd {
 // ports are held by the caller until a rank takes them.
 struct Job {
   std::string id;
-  std::string secret;  // Hexadecimal; ranks show it to each other when they connect.
+  int secret_fd = -1;  // Of a rank: there it reads what ranks show each other when they connect.
   uint16_t torch_port = 0;
   uint16_t jax_port = 0;
   uint16_t sk_port = 0;

@@ -97,6 +97,7 @@ class Controller : private AgentEvents {
   int64_t give_up_time() const;
   void answer(Reply reply);
   void refuse_question(uint64_t request, int32_t status, std::string why);
+  static ErrorRecord failure(std::string ename, std::string evalue);
   void emit(Event event);
   void end(int64_t now_ns);
 

@@ -52,6 +52,10 @@ bool operator==(const Plan& a, const Plan& b) {
          std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(), same_part);
 }
 
+Plan part_of(const Plan& plan, uint32_t rank) {
+  return {plan.op, plan.target, plan.buffers, {*plan.part(rank)}};
+}
+
 uint64_t workspace_bytes(const Plan& plan, uint32_t rank, uint8_t generations) {
   uint64_t end = 0;
   for (const Buffer& buffer : plan.buffers) {

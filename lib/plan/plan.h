@@ -1,7 +1,7 @@
 // A plan: per rank, queues of tile tasks with their side tables. Plain data, immutable once built.
 //
 // Planners (lib/algo) make plans, validate() judges them, executors run them, text.h dumps and
-// parses them. A rank builds its own part only; tests and the validator build all parts.
+// parses them. A rank keeps its own part only; tests and the validator look at all parts.
 #ifndef SK_LIB_PLAN_PLAN_H_
 #define SK_LIB_PLAN_PLAN_H_
 
@@ -113,6 +113,9 @@ struct Plan {
 
 // Equal content, however the side tables are laid out. Slices must lie inside their tables.
 bool operator==(const Plan& a, const Plan& b);
+
+// The plan with the part of `rank` alone, which must be in it.
+Plan part_of(const Plan& plan, uint32_t rank);
 
 // Bytes of its workspace area (generations 1) or of each staging area (2) that `rank` must have
 // ready before a run.

@@ -85,7 +85,7 @@ void write_region(std::string& text, const Region& region) {
 
 void write_part(std::string& text, const RankPlan& part) {
   fmt::format_to(Out(text), "rank {} peers=", part.rank);
-  if (part.peers.empty()) text += "-";
+  if (part.peers.empty()) text += '-';
   for (size_t i = 0; i < part.peers.size(); ++i) {
     fmt::format_to(Out(text), "{}{}", i == 0 ? "" : ",", part.peers[i]);
   }

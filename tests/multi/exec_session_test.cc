@@ -234,7 +234,7 @@ TEST(ExecSession, EveryBadConfigurationHasASentence) {
   const char* nothing[] = {nullptr};
   const char* bad_env[] = {"NOVALUE", nullptr};
   sk_session* s = nullptr;
-  const auto open_with = [&](std::function<void(sk_session_config&)> change) {
+  const auto open_with = [&](const std::function<void(sk_session_config&)>& change) {
     return [&s, &argv, change] {
       sk_session_config config = {};
       config.struct_size = sizeof config;

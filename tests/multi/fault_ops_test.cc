@@ -40,12 +40,15 @@ TEST_P(FaultOps, EqualTheOracleInWhateverOrder) {
 }
 
 constexpr FaultConfig kMild = {};
+constexpr FaultConfig kNarrow = {.put_bytes_max = 1000};  // Planners cut what they put.
 constexpr FaultConfig kHarsh = {.hold_percent = 100, .held_max = 256, .passed_over_max = 64};
 
 INSTANTIATE_TEST_SUITE_P(All, FaultOps,
                          testing::Values(Unkind{"two", 2, kMild}, Unkind{"two_harsh", 2, kHarsh},
-                                         Unkind{"three", 3, kMild}, Unkind{"four_harsh", 4, kHarsh},
-                                         Unkind{"five", 5, kMild}, Unkind{"eight_harsh", 8, kHarsh},
+                                         Unkind{"three", 3, kMild},
+                                         Unkind{"three_narrow", 3, kNarrow},
+                                         Unkind{"four_harsh", 4, kHarsh}, Unkind{"five", 5, kMild},
+                                         Unkind{"eight_harsh", 8, kHarsh},
                                          Unkind{"sixteen", 16, kMild}),
                          [](const auto& info) { return std::string(info.param.name); });
 

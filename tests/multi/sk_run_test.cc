@@ -151,7 +151,7 @@ TEST(SkRun, GivesTheWholeEnvironmentContract) {
 TEST(SkRun, RanksShareTheirPortsJobAndSecret) {
   Job job(shell("3",
                 "echo $MASTER_PORT $SK_MASTER_PORT $JAX_COORDINATOR_ADDRESS "
-                "$TORCHELASTIC_RUN_ID $SK_JOB_SECRET"));
+                "$TORCHELASTIC_RUN_ID $(cat /proc/self/fd/$SK_JOB_SECRET_FD)"));
   EXPECT_EQ(job.finish(), 0) << job.err;
   const auto lines = lines_of(job.out);
   ASSERT_EQ(lines.size(), 3u);
@@ -159,7 +159,7 @@ TEST(SkRun, RanksShareTheirPortsJobAndSecret) {
   EXPECT_EQ(lines[0], lines[2]);
   EXPECT_THAT(lines[0],
               ContainsRegex("^[0-9]+ [0-9]+ 127.0.0.1:[0-9]+ [0-9a-f]{16} [0-9a-f]{64}$"));
-  Job again(shell("1", "echo $TORCHELASTIC_RUN_ID $SK_JOB_SECRET"));
+  Job again(shell("1", "echo $TORCHELASTIC_RUN_ID $(cat /proc/self/fd/$SK_JOB_SECRET_FD)"));
   EXPECT_EQ(again.finish(), 0);
   EXPECT_THAT(lines[0], testing::Not(HasSubstr(lines_of(again.out).at(0))));
 }
@@ -253,9 +253,10 @@ TEST(SkRun, TimeIsBounded) {
 }
 
 TEST(SkRun, TagsEveryLineAndKeepsLinesWhole) {
-  Job job({"-n", "4", "--tag", "sh", "-c",
-           "i=0; while [ $i -lt 500 ]; do echo $RANK-abcdefghijklmnopqrstuvwxyz; i=$((i+1)); done; "
-           "echo problem >&2; printf last"});
+  Job job(
+      {"-n", "4", "--tag", "sh", "-c",
+       ("i=0; while [ $i -lt 500 ]; do echo $RANK-abcdefghijklmnopqrstuvwxyz; i=$((i+1)); done; "
+        "echo problem >&2; printf last")});
   EXPECT_EQ(job.finish(), 0);
   std::vector<int> count(4);
   for (const std::string& line : lines_of(job.out)) {

@@ -125,9 +125,11 @@ Stage::~Stage() {
 
 Status Stage::start() {
   fd_ = memfd_create("sk-stage", MFD_CLOEXEC);
-  if (fd_ < 0 || ftruncate(fd_, sizeof(StageMemory)) != 0 || !(memory_ = map_stage(fd_))) {
+  if (fd_ < 0 || ftruncate(fd_, sizeof(StageMemory)) != 0) {
     return system_error("cannot make a stage");
   }
+  memory_ = map_stage(fd_);
+  if (memory_ == nullptr) return system_error("cannot map a stage");
   if (spec_.processes != 0) {
     for (uint32_t index = 0; index < spec_.processes; ++index) SK_RETURN_IF_ERROR(spawn(index));
     return {};

@@ -217,6 +217,9 @@ Case random_case(std::mt19937_64& random, uint32_t ranks_max) {
   c.target.one_shot_symmetric_bytes = pick(random, {0u, 0u, 256u});
   c.target.stream_bytes = pick(random, {512u, 1u << 20});
   if (c.op.kind == OpKind::kBarrier) return c;
+  // A GEMM's tiles are put in slots of 16 KB or more: in thousands of puts at the narrowest.
+  const uint64_t narrow = c.op.kind == OpKind::kAllreduceGemm ? 1000 : 8;
+  c.target.put_bytes_max = pick<uint64_t>(random, {UINT64_MAX, narrow, 5 * narrow, 25 * narrow});
   if (c.op.kind == OpKind::kAllreduceGemm) return random_gemm(c, random), c;
   c.op.dtype = c.op.out_dtype = DType(SK_F32 + random() % 6);
   c.op.count = int64_t(random() % pick(random, {3u, 40u, 700u}));

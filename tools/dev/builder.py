@@ -6,7 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
-from shell import BUILD, jobs, run
+from setup import PYTHON
+from shell import BUILD, ROOT, jobs, run
 
 
 def compiler_environment() -> dict[str, str]:
@@ -27,6 +28,19 @@ def configure(preset: str) -> Path:
     env = compiler_environment()
     run(["cmake", "--preset", preset], f"configuring {preset}", env=env, timeout_s=300)
     return BUILD / preset
+
+
+def configure_binding(preset: str) -> Path:
+    """Configures the Python binding beside `preset`, as pip does it, and returns its folder."""
+    folder = BUILD / f"{preset}-python"
+    options = [
+        f"-DPython_EXECUTABLE={PYTHON}",
+        "-DSKBUILD_SCRIPTS_DIR=bin",
+        "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+    ]
+    command = ["cmake", "-G", "Ninja", "-S", ROOT / "bindings/python", "-B", folder, *options]
+    run(command, f"configuring the binding for {preset}", env=compiler_environment(), timeout_s=300)
+    return folder
 
 
 def build(preset: str, *targets: str) -> Path:

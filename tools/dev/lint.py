@@ -1,17 +1,18 @@
 """clang-tidy over every source that changed since it was last found clean.
 
-A source counts as changed when its preprocessed dependencies, its compile command or .clang-tidy
-do; what was clean is remembered in build/lint/clean.json by a hash of those.
+A source counts as changed when it, a header of ours that it includes, its compile command or the
+settings do; what was clean is remembered in build/lint/clean.json by a hash of those.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import shlex
+import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from setup import VENV
@@ -19,59 +20,85 @@ from shell import BUILD, ROOT, jobs, output_of, say
 
 STATE = BUILD / "lint" / "clean.json"
 TIDY = VENV / "bin" / "clang-tidy"
-# The compile commands are g++'s; a warning that clang does not know is none of its business.
-UNKNOWN = ("--extra-arg=-Wno-unknown-warning-option",)
+# The compile commands are g++'s: what it warns of it has said, and clang may not know.
+G_PLUS_PLUS = ("-Wno-unknown-warning-option", "-Wno-deprecated-declarations")
+CAPNP_PRELUDE = Path(__file__).with_name("lint_capnp.h")
 FILE_TIMEOUT_S = 300
+INCLUDE = re.compile(rb'^\s*#\s*include\s*[<"]([^">]+)[">]', re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Source:
-    """One entry of compile_commands.json."""
+    """One entry of a compile_commands.json, and the folder that this lies in."""
 
     path: Path
     command: str
-    folder: str
+    build: Path
 
 
-def read_commands(build: Path, wanted: set[Path]) -> list[Source]:
-    """The wanted sources that this build compiles, each once."""
-    entries = json.loads((build / "compile_commands.json").read_text())
+def read_commands(builds: list[Path], wanted: set[Path]) -> list[Source]:
+    """The wanted sources that these builds compile, each once."""
     by_path: dict[Path, Source] = {}
-    for entry in entries:
-        path = Path(entry["file"])
-        if path in wanted:
-            by_path.setdefault(path, Source(path, entry["command"], entry["directory"]))
+    for build in builds:
+        for entry in json.loads((build / "compile_commands.json").read_text()):
+            path = Path(entry["file"]).resolve()
+            if path in wanted:
+                by_path.setdefault(path, Source(path, entry["command"], build))
     return [by_path[path] for path in sorted(by_path)]
 
 
-def key_of(source: Source, settings: bytes) -> str:
-    """Hash of the command, the settings, and all of the repository's files that it includes."""
-    words = shlex.split(source.command)
-    if "ccache" in words[0]:
-        words = words[1:]
-    output = words.index("-o")
-    del words[output : output + 2]
-    listed = subprocess.run(
-        [*words, "-MM", "-MF", "-"],
-        cwd=source.folder,
-        capture_output=True,
-        text=True,
-        timeout=FILE_TIMEOUT_S,
-    )
-    digest = hashlib.sha256(settings + source.command.encode())
-    for word in listed.stdout.replace("\\\n", " ").split()[1:]:
-        path = Path(source.folder, word)
-        if path.is_file():
-            digest.update(path.read_bytes())
-    if listed.returncode != 0:
-        digest.update(listed.stderr.encode())
+@cache
+def includes_of(path: Path) -> tuple[Path, ...]:
+    """The files of this repository that `path` names in its #include lines.
+
+    A schema stands for the header that is generated from it.
+    """
+    found = []
+    for raw in INCLUDE.findall(path.read_bytes()):
+        name = raw.decode().removesuffix(".h") if raw.endswith(b".capnp.h") else raw.decode()
+        for folder in (path.parent, ROOT, ROOT / "include"):
+            file = (folder / name).resolve()
+            if file.is_file() and file.is_relative_to(ROOT):
+                found.append(file)
+                break
+    return tuple(found)
+
+
+def files_of(source: Path) -> list[Path]:
+    """`source` and all of this repository's files that its compilation reads."""
+    seen = {source}
+    waiting = [source]
+    while waiting:
+        for file in includes_of(waiting.pop()):
+            if file not in seen:
+                seen.add(file)
+                waiting.append(file)
+    return sorted(seen)
+
+
+def settings() -> bytes:
+    """All that decides what is found, beside the sources."""
+    listed = output_of(["git", "ls-files", "--cached", "--others", "*.clang-tidy"]).splitlines()
+    parts = [*(ROOT / name for name in sorted(listed)), CAPNP_PRELUDE, Path(__file__)]
+    return output_of([TIDY, "--version"]).encode() + b"".join(p.read_bytes() for p in parts)
+
+
+def key_of(source: Source, rules: bytes) -> str:
+    """Changes when anything does that could change the findings."""
+    digest = hashlib.sha256(rules + source.command.encode())
+    for file in files_of(source.path):
+        digest.update(str(file).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
 
 
-def lint_one(build: Path, source: Source) -> str:
+def lint_one(source: Source) -> str:
     """What clang-tidy says of one source; "" when it is clean."""
+    extra = list(G_PLUS_PLUS)
+    if b"#include <capnp/" in source.path.read_bytes():
+        extra += ["-include", str(CAPNP_PRELUDE)]
+    arguments = [f"--extra-arg={argument}" for argument in extra]
     done = subprocess.run(
-        [str(TIDY), "-p", str(build), "--quiet", *UNKNOWN, str(source.path)],
+        [str(TIDY), "-p", str(source.build), "--quiet", *arguments, str(source.path)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -82,17 +109,17 @@ def lint_one(build: Path, source: Source) -> str:
     return done.stdout.strip() or done.stderr.strip()
 
 
-def lint(build: Path, files: list[Path]) -> int:
+def lint(builds: list[Path], files: list[Path]) -> int:
     """Prints the findings of the changed sources; 0 when there are none."""
-    settings = (ROOT / ".clang-tidy").read_bytes() + output_of([TIDY, "--version"]).encode()
-    sources = read_commands(build, set(files))
+    rules = settings()
+    sources = read_commands(builds, set(files))
     clean: dict[str, str] = json.loads(STATE.read_text()) if STATE.exists() else {}
+    keys = {source: key_of(source, rules) for source in sources}
+    changed = [source for source in sources if clean.get(str(source.path)) != keys[source]]
+    say(f"C++ lint: {len(changed)} of {len(sources)} sources changed")
+    found = 0
     with ThreadPoolExecutor(jobs()) as pool:
-        keys = dict(zip(sources, pool.map(lambda s: key_of(s, settings), sources), strict=True))
-        changed = [source for source in sources if clean.get(str(source.path)) != keys[source]]
-        say(f"C++ lint: {len(changed)} of {len(sources)} sources changed")
-        found = 0
-        findings = pool.map(lambda s: lint_one(build, s), changed)
+        findings = pool.map(lint_one, changed)
         for source, text in zip(changed, findings, strict=True):
             say(f"  {'found something in' if text else 'clean:'} {source.path.relative_to(ROOT)}")
             if text:
@@ -102,4 +129,5 @@ def lint(build: Path, files: list[Path]) -> int:
                 clean[str(source.path)] = keys[source]
                 STATE.parent.mkdir(parents=True, exist_ok=True)
                 STATE.write_text(json.dumps(clean, indent=1))
+    say(f"C++ lint: {found} of {len(changed)} sources with findings")
     return 1 if found else 0

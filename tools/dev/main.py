@@ -13,8 +13,8 @@ from shell import BUILD, DevError, say
 VERBS = {
     "demo": "install what is missing, build, run examples/quickstart.ipynb on four ranks",
     "test": "build Release and run every test",
-    "check": "format, lint, layers, tidy, documentation",
-    "tidy": "clang-tidy over every source that changed since it was last found clean",
+    "check": "layers, lengths and words, documentation, format, lint (clang-tidy, ruff)",
+    "tidy": "of the checks, clang-tidy alone: every source that changed since it was clean",
     "asan": "the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer",
     "tsan": "the C++ tests under ThreadSanitizer",
     "bench": "the benchmarks against their peers",

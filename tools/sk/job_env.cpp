@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,16 +9,10 @@
 #include <cstdlib>
 #include <utility>
 
+#include "transport/local/secret.h"
+
 namespace sk::tools {
 namespace {
-
-Result<std::string> random_hex(size_t bytes) {
-  std::string raw(bytes, '\0');
-  if (getrandom(raw.data(), raw.size(), 0) != ssize_t(raw.size())) return system_error("getrandom");
-  std::string out;
-  for (const char c : raw) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return out;
-}
 
 bool has_secret() {
   return std::getenv("SK_JOB_SECRET_FD") != nullptr ||
@@ -33,6 +26,7 @@ std::string name_of(const std::string& line) { return line.substr(0, line.find('
 JobEnvironment::JobEnvironment(JobEnvironment&& other) noexcept
     : world_size_(other.world_size_),
       held_(std::exchange(other.held_, {})),
+      secret_(std::move(other.secret_)),
       common_(std::move(other.common_)) {}
 
 JobEnvironment::~JobEnvironment() {
@@ -66,7 +60,7 @@ Result<JobEnvironment> JobEnvironment::create(int world_size, int workers) {
   SK_ASSIGN_OR_RETURN(const int torch_port, job.reserve_port());
   SK_ASSIGN_OR_RETURN(const int jax_port, job.reserve_port());
   SK_ASSIGN_OR_RETURN(const int sk_port, job.reserve_port());
-  SK_ASSIGN_OR_RETURN(const std::string run_id, random_hex(8));
+  SK_ASSIGN_OR_RETURN(const std::string run_id, local::random_hex(8));
   job.common_ = {
       fmt::format("WORLD_SIZE={}", world_size),
       fmt::format("LOCAL_WORLD_SIZE={}", world_size),
@@ -86,8 +80,8 @@ Result<JobEnvironment> JobEnvironment::create(int world_size, int workers) {
   };
   if (workers > 0) job.common_.push_back(fmt::format("SK_WORKERS={}", workers));
   if (!has_secret()) {
-    SK_ASSIGN_OR_RETURN(const std::string secret, random_hex(32));
-    job.common_.push_back("SK_JOB_SECRET=" + secret);
+    SK_ASSIGN_OR_RETURN(job.secret_, local::make_job_secret());
+    job.common_.push_back(fmt::format("SK_JOB_SECRET_FD={}", job.secret_.get()));
   }
   return job;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/base/status.h"
+#include "transport/local/fd.h"
 
 namespace sk::tools {
 
@@ -19,13 +20,16 @@ class JobEnvironment {
 
   // "NAME=value" lines for `rank`: this process's environment with the job's variables put over it.
   std::vector<std::string> of_rank(int rank) const;
+  // The job's secret: ranks inherit it under the same number. -1: the caller gave its own.
+  int secret_fd() const { return secret_.get(); }
 
  private:
   JobEnvironment() = default;
   Result<int> reserve_port();
 
   int world_size_ = 1;
-  std::vector<int> held_;            // Bound sockets that do not listen.
+  std::vector<int> held_;  // Bound sockets that do not listen.
+  local::Fd secret_;
   std::vector<std::string> common_;  // Equal for all ranks.
 };
 

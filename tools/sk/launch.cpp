@@ -175,6 +175,7 @@ void Job::become_rank(int rank, int out, int err, int failed) const {
     if (null >= 0) dup2(null, STDIN_FILENO);
     if (null > STDERR_FILENO) close(null);
   }
+  if (environment_.secret_fd() >= 0) fcntl(environment_.secret_fd(), F_SETFD, 0);
   sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
   std::vector<std::string> lines = environment_.of_rank(rank);
   std::vector<char*> pointers;

@@ -7,26 +7,13 @@
 #include <cstdlib>
 #include <utility>
 
+#include "tools/sk_kernel/content.h"
+
 namespace sk::kernel {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(1000);  // How often the parent is looked at.
-constexpr int kEventsAtOnce = 256;                       // Then control is looked at again.
 constexpr size_t kParentsKept = 64;
-
-std::string text_of(const Json& content, const char* name) {
-  const auto found = content.find(name);
-  return found != content.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-bool flag_of(const Json& content, const char* name, bool otherwise) {
-  const auto found = content.find(name);
-  return found != content.end() && found->is_boolean() ? found->get<bool>() : otherwise;
-}
-
-Json error_content(const std::string& ename, const std::string& evalue, Json traceback) {
-  return {{"ename", ename}, {"evalue", evalue}, {"traceback", std::move(traceback)}};
-}
 
 }  // namespace
 
@@ -116,7 +103,8 @@ void Front::handle_signal() {
 // A notebook server that was killed cannot tell us to go.
 bool Front::parent_is_gone() const {
   const char* parent = std::getenv("JPY_PARENT_PID");
-  return parent != nullptr && std::atol(parent) > 1 && getppid() == 1;
+  const bool named = parent != nullptr && std::strtol(parent, nullptr, 10) > 1;
+  return named && getppid() == 1;
 }
 
 Json Front::kernel_info() const {
@@ -158,7 +146,7 @@ void Front::on_interrupt(zmq::socket_t& socket, const Message& message) {
                {"ename", "SessionError"},
                {"evalue", sk_last_error()},
                {"traceback", Json::array()}};
-  reply(socket, message, "interrupt_reply", std::move(content));
+  reply(socket, message, "interrupt_reply", content);
 }
 
 void Front::on_shutdown(zmq::socket_t& socket, const Message& message) {
@@ -283,132 +271,14 @@ void Front::reply_to_cell(const Cell& cell, Json content) {
           {"evalue", "user expressions are not evaluated by this kernel"},
           {"traceback", Json::array()}};
   }
-  reply(channels_.shell(), cell.request, "execute_reply", std::move(content));
+  reply(channels_.shell(), cell.request, "execute_reply", content);
   publish_status("idle", cell.request.header);
-}
-
-// ---- events of the session --------------------------------------------------------------------
-
-bool Front::drain_events() {
-  for (int i = 0; i < kEventsAtOnce; ++i) {
-    sk_event event = {};
-    event.struct_size = sizeof event;
-    if (sk_session_poll(session_, 0, &event) != SK_OK) return false;
-    if (event.kind == SK_EVENT_NONE) return true;
-    on_event(event);
-    if (event.kind == SK_EVENT_STATUS && event.status == SK_SESSION_OVER) {
-      std::fprintf(stderr, "sk kernel: %s\n", event.text);
-      if (current_) {
-        current_->error = error_content("SessionOver", event.text, Json::array({event.text}));
-        finish_cell(SK_CELL_ERROR);
-      }
-      return false;
-    }
-  }
-  return true;
-}
-
-const Json& Front::parent_of(uint64_t cell) const {
-  static const Json none = Json::object();
-  const auto found = parents_.find(cell);
-  if (found != parents_.end()) return found->second;
-  return parents_.empty() ? none : parents_.rbegin()->second;
-}
-
-void Front::on_event(const sk_event& event) {
-  const Json& parent = parent_of(event.cell);
-  const Json metadata =
-      rank_count_ > 1 ? Json{{"superkernel", {{"ranks", event.ranks}}}} : Json::object();
-  if (event.kind == SK_EVENT_STREAM) {
-    publish("stream", parent,
-            {{"name", event.stream == SK_STREAM_STDERR ? "stderr" : "stdout"},
-             {"text", std::string(event.text, event.text_bytes)}},
-            metadata);
-  } else if (event.kind == SK_EVENT_DISPLAY) {
-    on_display(event, parent);
-  } else if (event.kind == SK_EVENT_ERROR) {
-    Json traceback = Json::array();
-    for (uint64_t i = 0; i < event.traceback_count; ++i) traceback.push_back(event.traceback[i]);
-    const Json content = error_content(event.ename, event.evalue, std::move(traceback));
-    publish("error", parent, content, metadata);
-    if (current_ && event.cell == current_id_) current_->error = content;
-  } else if (event.kind == SK_EVENT_CELL_DONE) {
-    if (current_ && event.cell == current_id_) finish_cell(event.status);
-  } else if (event.kind == SK_EVENT_REPLY) {
-    on_answer(event);
-  } else if (event.kind == SK_EVENT_RANK) {
-    on_rank(event);
-  }
-}
-
-void Front::on_display(const sk_event& event, const Json& parent) {
-  if (event.display == SK_DISPLAY_CLEAR || event.display == SK_DISPLAY_CLEAR_WAIT)
-    return publish("clear_output", parent, {{"wait", event.display == SK_DISPLAY_CLEAR_WAIT}});
-  if (event.display == SK_DISPLAY_PAGE) {
-    if (current_ && event.cell == current_id_)
-      current_->payload = Json::array(
-          {{{"source", "page"}, {"data", bundle(event.mimes, event.mime_count)}, {"start", 0}}});
-    return;
-  }
-  Json content = {{"data", bundle(event.mimes, event.mime_count)}, {"metadata", Json::object()}};
-  if (rank_count_ > 1) content["metadata"]["superkernel"] = {{"ranks", event.ranks}};
-  content["transient"] = Json::object();
-  if (*event.display_id != '\0') content["transient"]["display_id"] = event.display_id;
-  if (event.display == SK_DISPLAY_UPDATE) return publish("update_display_data", parent, content);
-  if (event.display == SK_DISPLAY_DATA) return publish("display_data", parent, content);
-  const int64_t count = current_ && event.cell == current_id_ ? current_->count : execution_count_;
-  content["execution_count"] = count;
-  const Json& data = content["data"];
-  if (data.contains("text/plain") && data["text/plain"].is_string())
-    history_.set_output(count, data["text/plain"].get<std::string>());
-  publish("execute_result", parent, content);
-}
-
-// A rank that dies in a cell is in that cell's error; one that dies between cells is told here.
-void Front::on_rank(const sk_event& event) {
-  if (event.status != SK_RANK_DEAD || current_ || parents_.empty()) return;
-  publish(
-      "stream", parent_of(0),
-      {{"name", "stderr"}, {"text", fmt::format("rank {} died: {}\n", event.ranks, event.text)}});
-}
-
-void Front::on_answer(const sk_event& event) {
-  const auto found = questions_.find(event.request);
-  if (found == questions_.end()) return;
-  const Question question = std::move(found->second);
-  questions_.erase(found);
-  const std::string_view code = question.code;
-  const std::string type = question.request.type();
-  Json strings = Json::array();
-  for (uint64_t i = 0; i < event.string_count; ++i) strings.push_back(event.strings[i]);
-  Json content = {{"status", "ok"}};
-  if (type == "complete_request") {
-    const uint64_t end = std::min<uint64_t>(event.end, code.size());
-    const uint64_t start = std::min(event.start, end);
-    const bool known = event.status == SK_OK;
-    content["matches"] = known ? std::move(strings) : Json::array();
-    content["cursor_start"] = code_points_in(code.substr(0, known ? start : code.size()));
-    content["cursor_end"] = code_points_in(code.substr(0, known ? end : code.size()));
-    content["metadata"] = Json::object();
-  } else if (type == "inspect_request") {
-    content["found"] = event.status == SK_OK && event.answer == 1;
-    content["data"] = bundle(event.mimes, event.mime_count);
-    content["metadata"] = Json::object();
-  } else {
-    static constexpr const char* kAnswers[] = {"unknown", "complete", "incomplete", "invalid"};
-    content["status"] = kAnswers[event.status == SK_OK ? event.answer & 3 : 0];
-    if (event.status == SK_OK && event.answer == SK_COMPLETE_INCOMPLETE)
-      content["indent"] = strings.empty() ? Json("") : strings[0];
-  }
-  std::string reply_type = type;
-  reply_type.replace(reply_type.rfind("request"), std::string::npos, "reply");
-  reply(channels_.shell(), question.request, reply_type, std::move(content));
-  publish_status("idle", question.request.header);
 }
 
 // ---- what goes out ----------------------------------------------------------------------------
 
-void Front::reply(zmq::socket_t& socket, const Message& to, const std::string& type, Json content) {
+void Front::reply(zmq::socket_t& socket, const Message& to, const std::string& type,
+                  const Json& content) {
   send(socket, wire_.build(type, to.identities, to.header, content));
 }
 

@@ -76,7 +76,8 @@ class Front {
   void on_rank(const sk_event& event);
   const Json& parent_of(uint64_t cell) const;
 
-  void reply(zmq::socket_t& socket, const Message& to, const std::string& type, Json content);
+  void reply(zmq::socket_t& socket, const Message& to, const std::string& type,
+             const Json& content);
   void publish(const std::string& type, const Json& parent, const Json& content,
                const Json& metadata = Json::object());
   void publish_status(const char* state, const Json& parent);

@@ -15,10 +15,8 @@
 #include "transport/local/link.h"
 #include "transport/local/process.h"
 
+namespace sk::kernel {
 namespace {
-
-using namespace sk;
-using namespace sk::kernel;
 
 constexpr const char* kUsage =
     "usage: sk install [--user | --sys-prefix | --prefix DIR] [--name NAME]\n"
@@ -158,9 +156,7 @@ Result<std::string> install(Options options) {
   return folder;
 }
 
-}  // namespace
-
-int run_install(int argc, char** argv) {
+int run(int argc, char** argv) {
   if (argc == 2 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0)) {
     std::fputs(kUsage, stdout);
     return 0;
@@ -178,3 +174,8 @@ int run_install(int argc, char** argv) {
   std::printf("Installed the kernelspec in %s\n", folder.value().c_str());
   return 0;
 }
+
+}  // namespace
+}  // namespace sk::kernel
+
+int run_install(int argc, char** argv) { return sk::kernel::run(argc, argv); }

@@ -12,10 +12,8 @@
 #include "tools/sk_kernel/front.h"
 #include "tools/sk_kernel/rank_count.h"
 
+namespace sk::kernel {
 namespace {
-
-using namespace sk;
-using namespace sk::kernel;
 
 constexpr const char* kUsage =
     "usage: sk kernel -f CONNECTION_FILE [--ranks N] [--language NAME] [--language-version V]\n"
@@ -88,9 +86,7 @@ Result<int> serve(const Options& options) {
   return result;
 }
 
-}  // namespace
-
-int run_kernel(int argc, char** argv) {
+int run(int argc, char** argv) {
   if (argc == 2 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0)) {
     std::fputs(kUsage, stdout);
     return 0;
@@ -105,3 +101,8 @@ int run_kernel(int argc, char** argv) {
   std::fprintf(stderr, "sk kernel: %s\n", result.status().message().c_str());
   return result.status().code() == SK_ERR_INVALID_ARGUMENT ? 2 : 1;
 }
+
+}  // namespace
+}  // namespace sk::kernel
+
+int run_kernel(int argc, char** argv) { return sk::kernel::run(argc, argv); }

@@ -47,7 +47,8 @@ Result<std::string> read_all(int fd, const std::string& from) {
   return out;
 }
 
-// Later communicators of the process need the secret again, and a pipe has given it away by then.
+// Later communicators of the process need the secret again, so it is kept. The descriptor is closed
+// once it has given a secret: what this process starts has no use for it.
 Result<std::string> read_secret_fd(const std::string& text) {
   static std::mutex mutex;
   static std::map<int, std::string> read_before;
@@ -61,12 +62,18 @@ Result<std::string> read_secret_fd(const std::string& text) {
                  text.substr(0, 64));
   }
   const std::lock_guard lock(mutex);
+  if (const auto it = read_before.find(fd); it != read_before.end()) return it->second;
   struct stat info;
-  if (fstat(fd, &info) != 0) return system_error(fmt::format("SK_JOB_SECRET_FD {}", fd));
-  const bool once = S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode);
-  if (const auto it = read_before.find(fd); once && it != read_before.end()) return it->second;
+  if (fstat(fd, &info) != 0) {
+    return system_error(fmt::format(
+        "SK_JOB_SECRET_FD names descriptor {}, which whoever started this process did not leave "
+        "open",
+        fd));
+  }
   SK_ASSIGN_OR_RETURN(std::string secret, read_all(fd, "SK_JOB_SECRET_FD"));
-  if (once) read_before[fd] = secret;
+  SK_RETURN_IF_ERROR(check_secret(secret, "SK_JOB_SECRET_FD"));
+  close(fd);
+  read_before[fd] = secret;
   return secret;
 }
 

@@ -1,5 +1,6 @@
 #include "transport/fault/fault.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <utility>
@@ -18,6 +19,7 @@ class FaultSession final : public Session {
     caps_ = inner.caps();
     caps_.mapped = false;
     caps_.ordered = false;
+    caps_.put_bytes_max = std::min(caps_.put_bytes_max, network.config().put_bytes_max);
   }
 
   const SessionCaps& caps() const override { return caps_; }
@@ -28,6 +30,10 @@ class FaultSession final : public Session {
     if (bytes > layout_.bytes() || dst.offset > layout_.bytes() - bytes) {
       return error(SK_ERR_INTERNAL, "put of {} bytes at {} into a segment of {}", bytes, dst.offset,
                    layout_.bytes());
+    }
+    if (bytes > caps_.put_bytes_max) {
+      return error(SK_ERR_INTERNAL, "put of {} bytes, the session takes {}", bytes,
+                   caps_.put_bytes_max);
     }
     SK_RETURN_IF_ERROR(check_signal(signal));
     Message message = start(Message::Kind::kPut);

@@ -28,6 +28,7 @@ struct FaultConfig {
   static constexpr uint32_t kNobody = UINT32_MAX;
   uint32_t kill_rank = kNobody;  // Dies with its message number `kill_message`, counted from 0.
   uint64_t kill_message = 0;
+  uint64_t put_bytes_max = UINT64_MAX;  // Of its sessions, where the decorated ones allow more.
 };
 
 class FaultNetwork {

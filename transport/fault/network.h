@@ -42,6 +42,8 @@ class Network final : public FaultNetwork, public std::enable_shared_from_this<N
  public:
   explicit Network(const FaultConfig& config) : config_(config), random_(config.seed) {}
 
+  const FaultConfig& config() const { return config_; }
+
   std::unique_ptr<Endpoint> wrap(std::unique_ptr<Endpoint> inner) override;
   void kill(uint32_t rank) override;
   uint64_t overtaken() const override;

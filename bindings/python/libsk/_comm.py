@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from libsk import _core
+from libsk._checks import index_of, milliseconds, op_code, shape_of
 from libsk._context import Context, default_context
 from libsk._errors import invalid
 from libsk._lazy import Lazy
@@ -27,25 +28,6 @@ else:
 
 _BOOTSTRAPS = {"auto": 0, "env": 1, "threads": 2}
 _PUT_ONLY = 1
-OPS = {"sum": 1, "prod": 2, "min": 3, "max": 4, "avg": 5}
-"""``enum sk_redop``."""
-
-
-def op_code(op: str) -> int:
-    """``enum sk_redop`` of a name."""
-    code = OPS.get(op) if isinstance(op, str) else None
-    if code is None:
-        raise invalid(f'op is {op!r}; allowed is "sum", "prod", "min", "max" or "avg"')
-    return code
-
-
-def milliseconds(seconds: float | None, what: str = "timeout") -> int:
-    """A limit in seconds as the C ABI wants it; None is its default."""
-    if seconds is None:
-        return 0
-    if not isinstance(seconds, int | float) or not 0 < seconds < 2**40:
-        raise invalid(f"{what} is {seconds!r}; give seconds above 0, or None for the default")
-    return max(1, round(seconds * 1000))
 
 
 class Comm:
@@ -233,7 +215,7 @@ class Comm:
             result.operand.address,
             source.count,
             source.code,
-            _index(root, "root"),
+            index_of(root, "root"),
             milliseconds(timeout),
         )
         return result.finish()
@@ -248,7 +230,7 @@ class Comm:
             source.address,
             source.count,
             source.code,
-            _index(peer, "peer"),
+            index_of(peer, "peer"),
             milliseconds(timeout),
         )
 
@@ -270,7 +252,7 @@ class Comm:
         if out is None:
             if shape is None or dtype is None:
                 raise invalid("give recv() either out, or both shape and dtype")
-            result = _arrays.output(None, None, _dtypes.of_any(dtype), _shape(shape))
+            result = _arrays.output(None, None, _dtypes.of_any(dtype), shape_of(shape))
         elif shape is not None:
             raise invalid("give recv() either out or shape, not both")
         else:
@@ -281,7 +263,7 @@ class Comm:
             memory.address,
             memory.count,
             memory.code,
-            _index(peer, "peer"),
+            index_of(peer, "peer"),
             milliseconds(timeout),
         )
         return result.finish()
@@ -378,7 +360,7 @@ class Comm:
         Collective: the same size on every rank. It lives until :meth:`free` or the communicator's
         end; dropping the array alone gives nothing back, for that would not be collective.
         """
-        return self._memory.empty(_shape(shape), _dtypes.of_any(dtype))
+        return self._memory.empty(shape_of(shape), _dtypes.of_any(dtype))
 
     # ---- the end ----
 
@@ -415,20 +397,3 @@ class Comm:
 def comm(**config: Any) -> Comm:
     """Connects all ranks: :class:`Comm`, as a call."""
     return Comm(**config)
-
-
-def _index(value: Any, what: str) -> int:
-    try:
-        index = value.__index__()
-    except AttributeError:
-        raise invalid(f"{what} is {value!r}; give the number of a rank") from None
-    if not -(2**31) <= index < 2**31:
-        raise invalid(f"{what} is {index}; give the number of a rank")
-    return index
-
-
-def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    sizes = (shape,) if hasattr(shape, "__index__") else tuple(shape)  # type: ignore[arg-type]
-    if not all(hasattr(size, "__index__") and int(size) >= 0 for size in sizes):
-        raise invalid(f"shape is {shape!r}; give sizes that are 0 or more")
-    return tuple(int(size) for size in sizes)

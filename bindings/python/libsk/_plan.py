@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from libsk import _core, _dtypes
 from libsk._arrays import operand, output
+from libsk._checks import milliseconds
 from libsk._errors import invalid
 from libsk._gemm import Packed
 
@@ -66,8 +67,6 @@ class Plan:
         contiguous, and ``weights`` is the packed B. "barrier" takes no arrays; of "send_recv" the
         sender gives ``x`` and the receiver ``out``.
         """
-        from libsk._comm import milliseconds
-
         limit = milliseconds(timeout)
         if (weights is not None) != (self.kind == "allreduce_gemm"):
             raise invalid(

@@ -4,6 +4,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <bit>
+#include <cstdint>
+
 #include "sk/comm.h"
 
 namespace sk::python {
@@ -13,6 +16,9 @@ void bind_plan(nanobind::module_& module);
 void bind_dlpack(nanobind::module_& module);
 void bind_topo(nanobind::module_& module);
 void bind_worker(nanobind::module_& module);
+
+// Memory whose address came through Python.
+inline void* pointer(uintptr_t address) { return std::bit_cast<void*>(address); }
 
 // A communicator, with what keeps its release from racing with calls and with arrays that look
 // into its memory. All members are touched with the GIL held only.

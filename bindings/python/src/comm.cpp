@@ -14,12 +14,10 @@
 #include "sk/op.h"
 
 namespace nb = nanobind;
-using namespace nb::literals;
+using nb::literals::operator""_a;
 
 namespace sk::python {
 namespace {
-
-void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 // A rank's context. The log function is kept by the object, which outlives every use of it: the
 // communicators of a context hold it.

@@ -24,7 +24,7 @@ using Matrix = std::tuple<uintptr_t, int32_t, int64_t, int64_t, int64_t>;
 sk_tensor tensor_of(const Matrix& matrix) {
   sk_tensor tensor = {};
   tensor.struct_size = sizeof tensor;
-  tensor.data = reinterpret_cast<void*>(std::get<0>(matrix));
+  tensor.data = pointer(std::get<0>(matrix));
   tensor.dtype = std::get<1>(matrix);
   tensor.ndim = 2;
   tensor.shape[0] = std::get<2>(matrix);
@@ -100,9 +100,8 @@ class Plan {
     options.struct_size = sizeof options;
     options.timeout_ms = timeout_ms;
     wait(&comm_, [&] {
-      return sk_plan_run(plan_, reinterpret_cast<const void*>(in),
-                         weights != nullptr ? weights->get() : nullptr,
-                         reinterpret_cast<void*>(out), &options);
+      return sk_plan_run(plan_, pointer(in), weights != nullptr ? weights->get() : nullptr,
+                         pointer(out), &options);
     });
   }
 

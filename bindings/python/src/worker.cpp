@@ -14,7 +14,7 @@
 #include "sk/exec.h"
 
 namespace nb = nanobind;
-using namespace nb::literals;
+using nb::literals::operator""_a;
 
 namespace sk::python {
 namespace {

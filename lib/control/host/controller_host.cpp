@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "transport/local/link.h"
 #include "transport/local/poller.h"
 #include "transport/local/process.h"
+#include "transport/local/secret.h"
 
 namespace sk::control {
 namespace {
@@ -24,15 +24,17 @@ constexpr int64_t kLastFlushNs = 2'000'000'000;
 constexpr int kWorkerFd = 3;  // In the rank: its link, and the read ends of what it captures.
 constexpr int kCaptureOut = 4;
 constexpr int kCaptureErr = 5;
+constexpr int kSecretFd = 6;
 
 enum class Source : uint64_t { kSession, kLink, kExit, kStdout, kStderr };
 uint64_t token(Source source, uint32_t rank) { return rank * 8ull + static_cast<uint64_t>(source); }
 
 class ControllerHost : public ControllerPorts {
  public:
-  ControllerHost(local::Poller poller, local::Link session, Job job)
+  ControllerHost(local::Poller poller, local::Link session, Job job, local::Fd secret)
       : poller_(std::move(poller)),
         session_(std::move(session)),
+        secret_(std::move(secret)),
         controller_(*this, ControllerTimers{}, std::move(job)) {}
 
   Status run();
@@ -69,6 +71,7 @@ class ControllerHost : public ControllerPorts {
 
   local::Poller poller_;
   local::Link session_;
+  local::Fd secret_;
   FrameReader session_reader_;
   bool session_writing_ = false;
   std::vector<std::unique_ptr<RankProcess>> ranks_;
@@ -176,7 +179,8 @@ Status ControllerHost::spawn(uint32_t rank, const std::vector<std::string>& argv
               {err.second.get(), 2},
               {link.second.get(), kWorkerFd},
               {child->capture[0].get(), kCaptureOut},
-              {child->capture[1].get(), kCaptureErr}};
+              {child->capture[1].get(), kCaptureErr},
+              {secret_.get(), kSecretFd}};
   spec.dies_with_parent = true;
   SK_ASSIGN_OR_RETURN(child->process, local::Process::spawn(spec));
   child->capture_here = child->reading = true;
@@ -292,15 +296,6 @@ void ControllerHost::on_exit(uint32_t rank) {
   controller_.agent().on_exit(rank, {end->signaled, end->code}, monotonic_ns());
 }
 
-Result<std::string> random_hex(size_t bytes) {
-  std::string raw(bytes, '\0');
-  if (getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(raw.size()))
-    return system_error("getrandom");
-  std::string text;
-  for (unsigned char c : raw) text += fmt::format("{:02x}", c);
-  return text;
-}
-
 }  // namespace
 
 Status serve_session(int session_fd) {
@@ -314,12 +309,13 @@ Status serve_session(int session_fd) {
   SK_ASSIGN_OR_RETURN(const local::HeldPort jax_port, local::hold_port());
   SK_ASSIGN_OR_RETURN(const local::HeldPort sk_port, local::hold_port());
   Job job;
-  SK_ASSIGN_OR_RETURN(job.id, random_hex(8));
-  SK_ASSIGN_OR_RETURN(job.secret, random_hex(32));
+  SK_ASSIGN_OR_RETURN(job.id, local::random_hex(8));
+  SK_ASSIGN_OR_RETURN(local::Fd secret, local::make_job_secret());
+  job.secret_fd = kSecretFd;
   job.torch_port = torch_port.port;
   job.jax_port = jax_port.port;
   job.sk_port = sk_port.port;
-  ControllerHost host(std::move(poller), std::move(link), std::move(job));
+  ControllerHost host(std::move(poller), std::move(link), std::move(job), std::move(secret));
   return host.run();
 }
 

@@ -35,7 +35,7 @@ std::string find_sk_program() {
   if (named != nullptr && *named != '\0') return named;
   char self[PATH_MAX + 1] = {};
   const ssize_t n = readlink("/proc/self/exe", self, PATH_MAX);
-  const std::string program(self, n > 0 ? static_cast<size_t>(n) : 0);
+  std::string program(self, n > 0 ? static_cast<size_t>(n) : 0);
   if (program.ends_with("/sk")) return program;
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(&find_sk_program), &info) != 0 && info.dli_fname != nullptr) {

@@ -100,6 +100,7 @@ void CpuProgram::lower_tasks() {
   for (const Task& task : part_->tasks) {
     LoweredTask lowered{};
     lowered.op = task.op;
+    multiplies_ |= task.op == TaskOp::kGemm;
     lowered.wait_count = task.wait_count;
     lowered.post_count = task.post_count;
     lowered.fn = tile_function(task.op);

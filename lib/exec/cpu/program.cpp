@@ -18,6 +18,8 @@ int64_t now_ns() {
 }  // namespace
 
 Status CpuProgram::run(const RunArgs& args) {
+  if (Status able = reserve(); !able.ok()) [[unlikely]]
+    return stay_out(args, std::move(able));
   args_ = &args;
   now_ = &addresses_[args.seq % addresses_.size()];
   for (const Patch& patch : own_) {

@@ -95,6 +95,8 @@ class CpuProgram final : public Program {
   void lower_addresses();
   void resolve(Addresses& table, uint32_t buffer, std::byte* address) const;
 
+  Status reserve();
+  Status stay_out(const RunArgs& args, Status why);
   void run_worker(uint32_t worker);
   Status run_ready(Worker& worker, bool& finished);
   bool any_ready(Worker& worker);
@@ -112,6 +114,7 @@ class CpuProgram final : public Program {
   Shared& shared_;
   std::shared_ptr<const Plan> plan_;
   const RankPlan* part_ = nullptr;
+  bool multiplies_ = false;  // Some task of it needs scratch for matrix products.
   uint64_t fingerprint_ = 0;
   EntrySlot entry_{};
   std::vector<LoweredWait> waits_;

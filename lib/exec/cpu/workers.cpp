@@ -1,5 +1,9 @@
 #include "lib/exec/cpu/workers.h"
 
+#include <mutex>
+#include <system_error>
+
+#include "lib/exec/cpu/tile/gemm.h"
 #include "lib/exec/cpu/waiter.h"
 
 namespace sk::cpu {
@@ -16,11 +20,40 @@ Workers::~Workers() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Workers::run(uint32_t active, Body body, void* object) {
+Status Workers::start(uint32_t active) {
   while (threads_.size() + 1 < active) {
     const uint32_t worker = uint32_t(threads_.size()) + 1;
-    threads_.emplace_back([this, worker] { loop(worker); });
+    try {
+      threads_.emplace_back([this, worker] { loop(worker); });
+    } catch (const std::system_error& thrown) {
+      return error(SK_ERR_NO_MEMORY, "worker {} of {} could not be started: {}", worker, active,
+                   thrown.what());
+    }
   }
+  return {};
+}
+
+Status Workers::reserve_scratch(uint32_t active) {
+  if (active <= with_scratch_) return {};
+  struct Reservation {
+    std::mutex mutex;
+    Status status;
+  } reservation;
+  const Body reserve = [](void* object, uint32_t worker) {
+    if (worker == 0) return;
+    Status status = gemm_reserve_scratch();
+    if (status.ok()) return;
+    auto& shared = *static_cast<Reservation*>(object);
+    const std::lock_guard lock(shared.mutex);
+    shared.status = std::move(status);
+  };
+  run(active, reserve, &reservation);
+  while (!finished()) std::this_thread::yield();  // For one allocation each, which never waits.
+  if (reservation.status.ok()) with_scratch_ = active;
+  return std::move(reservation.status);
+}
+
+void Workers::run(uint32_t active, Body body, void* object) {
   body_ = body;
   object_ = object;
   active_ = active;

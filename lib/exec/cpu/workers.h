@@ -7,10 +7,12 @@
 #include <thread>
 #include <vector>
 
+#include "lib/base/status.h"
+
 namespace sk::cpu {
 
-// `count` workers, of which the caller of run() is number 0. Threads are started by the first run()
-// that needs them, and sleep between runs.
+// `count` workers, of which the caller of run() is number 0. Threads are started when a run first
+// needs them, and sleep between runs.
 class Workers {
  public:
   explicit Workers(uint32_t count) : count_(count) {}
@@ -19,6 +21,10 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
 
   uint32_t count() const { return count_; }
+
+  // Before run(): so many workers exist; so many but number 0 have scratch for matrix products.
+  Status start(uint32_t active);
+  Status reserve_scratch(uint32_t active);
 
   // Starts body(object, 1..active-1) on the threads and runs body(object, 0) here; returns when the
   // latter does. The caller waits for finished() itself, as it alone may look after the peers
@@ -35,6 +41,7 @@ class Workers {
   Body body_ = nullptr;
   void* object_ = nullptr;
   uint32_t active_ = 0;
+  uint32_t with_scratch_ = 1;
   std::atomic<uint32_t> round_{0};  // Grows by one per run; threads sleep on it.
   std::atomic<uint32_t> running_{0};
   std::atomic<bool> stop_{false};

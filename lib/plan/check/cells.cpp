@@ -63,21 +63,37 @@ Status Cells::race(const Toucher& first, bool first_writes, uint32_t event,
 }
 
 Status Cells::read(Cell& cell, const Toucher& self, uint32_t clock, const Access& access) {
-  budget_.spend(2 + cell.readers.size());
+  budget_.spend(3 + cell.more_readers.size());
   if (!over(cell.writer, clock)) return race(cell.writer, true, self.id, access);
-  std::erase_if(cell.readers, [&](const Toucher& reader) { return over(reader, clock); });
-  cell.readers.push_back(self);
+  std::vector<Toucher>& more = cell.more_readers;
+  if (!more.empty()) {
+    std::erase_if(more, [&](const Toucher& reader) { return over(reader, clock); });
+  }
+  if (!over(cell.reader, clock)) {
+    more.push_back(self);
+  } else if (more.empty()) {
+    cell.reader = self;
+  } else {
+    cell.reader = more.front();
+    more.erase(more.begin());
+    more.push_back(self);
+  }
   return Status();
 }
 
 Status Cells::write(Cell& cell, const Toucher& self, uint32_t clock, const Access& access) {
-  budget_.spend(2 + cell.readers.size());
+  budget_.spend(3 + cell.more_readers.size());
   if (!over(cell.writer, clock)) return race(cell.writer, true, self.id, access);
-  for (const Toucher& reader : cell.readers) {
+  const auto races = [&](const Toucher& reader) {
     const bool own = reader.id == self.id && reader.run == self.run;  // In place: check_aliases().
-    if (!own && !over(reader, clock)) return race(reader, false, self.id, access);
+    return !own && !over(reader, clock);
+  };
+  if (races(cell.reader)) return race(cell.reader, false, self.id, access);
+  for (const Toucher& reader : cell.more_readers) {
+    if (races(reader)) return race(reader, false, self.id, access);
   }
-  cell.readers.clear();
+  cell.reader = {};
+  cell.more_readers.clear();
   cell.writer = self;
   return Status();
 }
@@ -116,10 +132,12 @@ Status Cells::touch_caller(uint32_t rank, uint32_t clock, int32_t run) {
     for (uint32_t i = 0; i < memory.cell_count(); ++i) {
       Cell& cell = cells_[memory.first_cell + i];
       if (!over(cell.writer, clock)) return caller_race(cell.writer, rank, memory);
-      for (const Toucher& reader : cell.readers) {
+      if (!over(cell.reader, clock)) return caller_race(cell.reader, rank, memory);
+      for (const Toucher& reader : cell.more_readers) {
         if (!over(reader, clock)) return caller_race(reader, rank, memory);
       }
-      cell.readers.clear();
+      cell.reader = {};
+      cell.more_readers.clear();
       cell.writer = {Toucher::kCaller, run, rank};
     }
   }

@@ -30,7 +30,9 @@ class Cells {
  private:
   struct Cell {
     Toucher writer;
-    std::vector<Toucher> readers;  // Since the last write, but for those that a later one knew of.
+    // Since the last write, but for those that a later one knew of: the first, then the others.
+    Toucher reader;
+    std::vector<Toucher> more_readers;
   };
   bool over(const Toucher& toucher, uint32_t clock) const;
   Status race(const Toucher& first, bool first_writes, uint32_t event, const Access& access) const;

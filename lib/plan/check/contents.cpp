@@ -20,7 +20,7 @@ void Contents::fill(const Memory& memory) {
     for (uint32_t column = 0; column < memory.column_count(); ++column) {
       Stream& content = cells_[memory.cell(row, column)];
       const uint64_t first = memory.columns[column], bytes = memory.columns[column + 1] - first;
-      if (memory.kind == BufferKind::kWorkspace) {
+      if (memory.kind == BufferKind::kWorkspace || memory.kind == BufferKind::kOutput) {
         append(content, {.rows = memory.rows[row + 1] - memory.rows[row], .bytes = bytes});
         continue;
       }
@@ -77,12 +77,15 @@ Status Contents::write(const Memory& memory, std::span<const Rect> rects, const 
   for (const Rect& rect : rects) {
     for (uint32_t row = rect.row0; row < rect.row1; ++row) {
       const uint64_t lines = memory.rows[row + 1] - memory.rows[row];
+      if (lines == 1 || rect.column1 - rect.column0 == 1) {
+        for (uint32_t column = rect.column0; column < rect.column1; ++column) {
+          const uint64_t bytes = lines * (memory.columns[column + 1] - memory.columns[column]);
+          SK_RETURN_IF_ERROR(put_cell(memory.cell(row, column), take(bytes), output, where));
+        }
+        continue;
+      }
       std::vector<Stream> contents(rect.column1 - rect.column0);
       for (uint64_t line = 0; line < lines && !budget_.exhausted(); ++line) {
-        if (contents.size() == 1) {
-          contents[0] = take(lines * (memory.columns[rect.column1] - memory.columns[rect.column0]));
-          break;
-        }
         for (uint32_t column = rect.column0; column < rect.column1; ++column) {
           append_all(contents[column - rect.column0],
                      take(memory.columns[column + 1] - memory.columns[column]));
@@ -108,13 +111,13 @@ void Contents::end(uint32_t rank) {
 Status Contents::run_task(const Where& where) {
   const uint32_t index = where.part.queues[where.queue].first_task + where.index;
   const std::span<const Access> accesses = footprint_.accesses(where.part.rank, index);
-  std::vector<TaskInput> inputs;
+  inputs_.clear();
   for (const Access& access : accesses) {
     if (access.write) continue;
-    inputs.push_back(
+    inputs_.push_back(
         {access.region, read(footprint_.memories()[access.memory], footprint_.rects(access))});
   }
-  SK_ASSIGN_OR_RETURN(const Stream result, task_result(plan_, where, inputs, blobs_, budget_));
+  SK_ASSIGN_OR_RETURN(const Stream result, task_result(plan_, where, inputs_, blobs_, budget_));
   const uint64_t bytes = bytes_of(result);
   for (const Access& access : accesses) {
     if (!access.write) continue;
@@ -130,7 +133,34 @@ Status Contents::run_task(const Where& where) {
   return Status();
 }
 
+// Whether every cell of the operand holds its part of the one piece that is wanted.
+bool Contents::is_as_wanted(const Memory& memory, const Stream& wanted) const {
+  const std::span<const Rect> rects = footprint_.operand_rects(memory);
+  if (wanted.size() != 1 || wanted[0].tag.space == kUndefined || rects.size() != 1) return false;
+  const Rect& all = rects[0];
+  const uint64_t row0 = memory.rows[all.row0], column0 = memory.columns[all.column0];
+  if (memory.rows[all.row1] - row0 != wanted[0].rows ||
+      memory.columns[all.column1] - column0 != wanted[0].bytes) {
+    return false;
+  }
+  for (uint32_t row = all.row0; row < all.row1; ++row) {
+    for (uint32_t column = all.column0; column < all.column1; ++column) {
+      const Stream& content = cells_[memory.cell(row, column)];
+      const Piece& is = content[0];
+      if (content.size() != 1 || is.tag != wanted[0].tag ||
+          is.rows != memory.rows[row + 1] - memory.rows[row] ||
+          is.bytes != memory.columns[column + 1] - memory.columns[column] ||
+          is.row != wanted[0].row + memory.rows[row] - row0 ||
+          is.column != wanted[0].column + memory.columns[column] - column0) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 Status Contents::check_piecewise(const Memory& memory, const Stream& wanted, uint32_t rank) const {
+  if (is_as_wanted(memory, wanted)) return Status();
   const Stream found = read(memory, footprint_.operand_rects(memory));
   if (bytes_of(found) != bytes_of(wanted)) {
     return refuse('e', "rank {} ends with {} bytes of output, not {}", rank, bytes_of(found),

@@ -9,6 +9,12 @@
 
 namespace sk::check {
 
+// What a task reads through one of its regions.
+struct TaskInput {
+  uint32_t region;
+  Stream content;
+};
+
 // The contents of every cell.
 class Contents {
  public:
@@ -28,6 +34,7 @@ class Contents {
   void fill(const Memory& memory);
   Status run_task(const Where& where);
   Status check_output(uint32_t rank);
+  bool is_as_wanted(const Memory& memory, const Stream& expected) const;
   Status check_piecewise(const Memory& memory, const Stream& expected, uint32_t rank) const;
 
   const Plan& plan_;
@@ -36,6 +43,7 @@ class Contents {
   Blobs blobs_;
   std::vector<Stream> cells_;
   std::vector<bool> written_;
+  std::vector<TaskInput> inputs_;  // Of the task at hand.
   Status status_;
 };
 
@@ -48,10 +56,6 @@ Stream initial_operand(const Plan& plan, uint32_t rank);
 Stream expected(const Plan& plan, uint32_t rank);
 
 // What a task leaves in its outputs, given the contents of its inputs by access.
-struct TaskInput {
-  uint32_t region;
-  Stream content;
-};
 Result<Stream> task_result(const Plan& plan, const Where& where,
                            const std::vector<TaskInput>& inputs, Blobs& blobs, Budget& budget);
 

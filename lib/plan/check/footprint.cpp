@@ -1,7 +1,7 @@
 #include "lib/plan/check/footprint.h"
 
 #include <algorithm>
-#include <map>
+#include <tuple>
 
 #include "lib/plan/builder.h"
 #include "lib/plan/check/operands.h"
@@ -12,12 +12,21 @@ namespace {
 constexpr uint64_t kMixedPitch = UINT64_MAX;  // While pitches are sought: more than one.
 
 void sort_unique(std::vector<uint64_t>& cuts) {
-  std::sort(cuts.begin(), cuts.end());
+  if (!std::is_sorted(cuts.begin(), cuts.end())) std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
 }
 
-uint32_t index_of(const std::vector<uint64_t>& cuts, uint64_t at) {
+// The index of a cut that is there, which is often `likely`.
+uint32_t index_of(const std::vector<uint64_t>& cuts, uint64_t at, uint32_t likely = 0) {
+  if (likely < cuts.size() && cuts[likely] == at) return likely;
   return uint32_t(std::lower_bound(cuts.begin(), cuts.end(), at) - cuts.begin());
+}
+
+// Most regions go on where others have ended.
+void note_cuts(std::vector<uint64_t>& cuts, uint64_t first, uint64_t last) {
+  if (cuts.size() >= 2 && cuts.back() == last && cuts[cuts.size() - 2] == first) return;
+  if (cuts.empty() || cuts.back() != first) cuts.push_back(first);
+  cuts.push_back(last);
 }
 
 Region operand_region(const Extent& extent) {
@@ -33,24 +42,42 @@ bool touches(const RankPlan& part, const Task& task, uint32_t region, uint32_t e
 }
 
 void Footprint::find_memories() {
-  std::map<std::tuple<uint32_t, bool, uint32_t, uint64_t, uint64_t>, uint32_t> known;
-  for (uint32_t id = 0; id < plan_.buffers.size(); ++id) {
+  const auto key = [&](uint32_t id) {
     const Buffer& b = plan_.buffers[id];
     const bool workspace = b.kind == BufferKind::kWorkspace;
-    const auto key = std::tuple(b.owner, workspace, uint32_t(workspace ? b.generations : b.operand),
-                                workspace ? b.offset : 0, workspace ? b.bytes : 0);
-    const auto [entry, fresh] = known.emplace(key, uint32_t(memories_.size()));
-    if (fresh) {
-      Memory memory;
-      memory.owner = b.owner;
-      memory.buffer = id;
-      memory.kind = b.kind;
-      memory.operand = b.operand;
-      memory.generations = b.generations;
-      memory.bytes = b.bytes;
-      memories_.push_back(std::move(memory));
+    return std::tuple(b.owner, workspace, uint32_t(workspace ? b.generations : b.operand),
+                      workspace ? b.offset : 0, workspace ? b.bytes : 0, id);
+  };
+  std::vector<decltype(key(0))> keys;
+  keys.reserve(plan_.buffers.size());
+  for (uint32_t id = 0; id < plan_.buffers.size(); ++id) keys.push_back(key(id));
+  std::sort(keys.begin(), keys.end());
+  // By its first buffer: memories are numbered in the order of buffers.
+  std::vector<uint32_t> first_buffer(plan_.buffers.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto memory = [&](size_t at) {
+      const auto& [owner, workspace, part, offset, bytes, id] = keys[at];
+      return std::tie(owner, workspace, part, offset, bytes);
+    };
+    const bool known = i > 0 && memory(i - 1) == memory(i);
+    const uint32_t id = std::get<5>(keys[i]);
+    first_buffer[id] = known ? first_buffer[std::get<5>(keys[i - 1])] : id;
+  }
+  for (uint32_t id = 0; id < plan_.buffers.size(); ++id) {
+    if (first_buffer[id] != id) {
+      memory_of_.push_back(memory_of_[first_buffer[id]]);
+      continue;
     }
-    memory_of_.push_back(entry->second);
+    const Buffer& b = plan_.buffers[id];
+    Memory memory;
+    memory.owner = b.owner;
+    memory.buffer = id;
+    memory.kind = b.kind;
+    memory.operand = b.operand;
+    memory.generations = b.generations;
+    memory.bytes = b.bytes;
+    memory_of_.push_back(uint32_t(memories_.size()));
+    memories_.push_back(std::move(memory));
   }
 }
 
@@ -86,6 +113,9 @@ void Footprint::add_rect(uint32_t memory, const ByteRect& rect) {
 void Footprint::place(uint32_t id, const Region& region) {
   if (region.row_bytes == 0 || region.rows == 0) return;
   const uint64_t pitch = memories_[id].pitch;
+  if (region.rows == 1 && pitch == memories_[id].bytes) {
+    return add_rect(id, {0, 1, region.offset, region.offset + region.row_bytes});
+  }
   const uint64_t row = region.offset / pitch, column = region.offset % pitch;
   const bool flat = region.rows == 1 || region.pitch == region.row_bytes;
   if (!flat && region.pitch == pitch && column + region.row_bytes <= pitch) {
@@ -151,8 +181,8 @@ void Footprint::cut() {
   for (size_t i = 0; i < byte_rects_.size(); ++i) {
     const ByteRect& rect = byte_rects_[i];
     Memory& memory = memories_[rect_memory_[i]];
-    memory.rows.insert(memory.rows.end(), {rect.row0, rect.row1});
-    memory.columns.insert(memory.columns.end(), {rect.column0, rect.column1});
+    note_cuts(memory.rows, rect.row0, rect.row1);
+    note_cuts(memory.columns, rect.column0, rect.column1);
   }
   uint64_t cells = 0;
   for (Memory& memory : memories_) {
@@ -168,15 +198,23 @@ void Footprint::cut() {
   for (size_t i = 0; i < byte_rects_.size(); ++i) {
     const ByteRect& rect = byte_rects_[i];
     const Memory& memory = memories_[rect_memory_[i]];
-    rects_.push_back({index_of(memory.rows, rect.row0), index_of(memory.rows, rect.row1),
-                      index_of(memory.columns, rect.column0),
-                      index_of(memory.columns, rect.column1)});
+    const uint32_t row0 = index_of(memory.rows, rect.row0);
+    const uint32_t column0 = index_of(memory.columns, rect.column0);
+    rects_.push_back({row0, index_of(memory.rows, rect.row1, row0 + 1), column0,
+                      index_of(memory.columns, rect.column1, column0 + 1)});
   }
 }
 
 Status Footprint::build() {
   find_memories();
   find_pitches();
+  size_t accesses = 0;  // About: tables that would grow to it are made so large at once.
+  for (const RankPlan& part : plan_.ranks) {
+    for (const Region& region : part.regions) accesses += std::min(region.buffer_count, 64u);
+  }
+  accesses_.reserve(accesses);
+  byte_rects_.reserve(accesses);
+  rect_memory_.reserve(accesses);
   for (const RankPlan& part : plan_.ranks) {
     first_task_.push_back(uint32_t(first_access_.size()));
     for (uint32_t i = 0; i < part.tasks.size(); ++i) {

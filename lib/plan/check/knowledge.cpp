@@ -48,10 +48,7 @@ Clock& Clocks::own(uint32_t& handle) {
   return to;
 }
 
-bool Clocks::knows(uint32_t handle, uint32_t line, int32_t event) const {
-  const Clock& clock = clocks_[handle];
-  if (event < clock.known[line]) return true;
-  if (clock.beyond.empty()) return false;
+bool Clocks::beyond(const Clock& clock, uint32_t line, int32_t event) {
   auto next = std::upper_bound(clock.beyond.begin(), clock.beyond.end(), Beyond{line, event, event},
                                before);
   if (next == clock.beyond.begin()) return false;
@@ -88,7 +85,7 @@ void Clocks::learn(uint32_t& handle, uint32_t line, int32_t event) {
   Clock& clock = own(handle);
   if (clock.known[line] == event) {
     ++clock.known[line];
-  } else {
+  } else if (telling_ == Telling::kAll) {
     const Beyond range{line, event, event + 1};
     clock.beyond.insert(std::upper_bound(clock.beyond.begin(), clock.beyond.end(), range, before),
                         range);
@@ -112,6 +109,50 @@ void Clocks::merge(uint32_t& handle, uint32_t other) {
                        clock.beyond.end(), before);
   }
   if (!clock.beyond.empty()) settle(clock);
+}
+
+void Clocks::hear(uint32_t& handle, uint32_t other, uint32_t from, uint32_t to) {
+  if (whole(from, to)) return merge(handle, other);
+  int32_t* known = own(handle).known.data();
+  const int32_t* more = clocks_[other].known.data();
+  uint64_t steps = 2;
+  for (const LineRange range : told(from, to)) {
+    for (uint32_t i = range.first; i < range.last; ++i) known[i] = std::max(known[i], more[i]);
+    steps += (range.last - range.first) / 8;
+  }
+  budget_.spend(steps);
+}
+
+uint32_t Clocks::note(uint32_t handle, uint32_t from, uint32_t to) {
+  if (whole(from, to)) return share(handle);
+  const uint32_t first = uint32_t(notes_.size());
+  const std::array<LineRange, 4> ranges = told(from, to);
+  size_t size = first;
+  for (const LineRange range : ranges) size += range.last - range.first;
+  notes_.resize(size);
+  const int32_t* known = clocks_[handle].known.data();
+  int32_t* at = notes_.data() + first;
+  for (const LineRange range : ranges) {
+    for (uint32_t i = range.first; i < range.last; ++i) *at++ = known[i];
+  }
+  budget_.spend((notes_.size() - first) / 8 + 2);
+  if (notes_.size() * sizeof(int32_t) > kClockBytesMax) budget_.spend(UINT64_MAX);
+  return first;
+}
+
+void Clocks::hear_note(uint32_t& handle, uint32_t note, uint32_t from, uint32_t to) {
+  if (whole(from, to)) return merge(handle, note);
+  int32_t* known = own(handle).known.data();
+  const int32_t* more = notes_.data() + note;
+  for (const LineRange range : told(from, to)) {
+    for (uint32_t i = range.first; i < range.last; ++i, ++more)
+      known[i] = std::max(known[i], *more);
+  }
+  budget_.spend(4);
+}
+
+void Clocks::drop_note(uint32_t note, uint32_t from, uint32_t to) {
+  if (whole(from, to)) drop(note);
 }
 
 }  // namespace sk::check

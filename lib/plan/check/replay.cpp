@@ -1,6 +1,7 @@
 #include "lib/plan/check/replay.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/plan/check/signal_log.h"
 
@@ -10,13 +11,15 @@ namespace {
 class Replay {
  public:
   Replay(const Plan& plan, const Events& events, const Footprint& footprint,
-         const Observer* observer, const std::vector<bool>& no_chain, int32_t runs, Budget& budget)
+         const Observer* observer, const std::vector<bool>& no_chain, int32_t runs, Telling telling,
+         Budget& budget)
       : plan_(plan),
         events_(events),
         observer_(observer),
         budget_(budget),
         runs_(runs),
-        clocks_(events.line_count(), budget),
+        stops_behind_await_(touching_ranks_are_peers(plan)),
+        clocks_(events.line_count(), events.blocks(), telling, budget),
         cells_(plan, events, footprint, clocks_, budget),
         logs_(make_logs(plan, events, no_chain)),
         ranks_(plan.ranks.size()),
@@ -27,11 +30,12 @@ class Replay {
       uint32_t clock = clocks_.make();
       SK_RETURN_IF_ERROR(begin(rank, clock));
     }
-    while (!ready_.empty()) {
-      if (budget_.exhausted()) return budget_.status();
-      const uint32_t queue = ready_.back();
-      ready_.pop_back();
-      SK_RETURN_IF_ERROR(advance(queue));
+    SK_RETURN_IF_ERROR(advance_all());
+    if (!stopped_.empty()) {
+      if (all_stopped()) return Status();
+      stops_behind_await_ = false;
+      ready_.swap(stopped_);
+      SK_RETURN_IF_ERROR(advance_all());
     }
     for (const RankState& rank : ranks_) {
       if (rank.run < runs_) return budget_.exhausted() ? budget_.status() : deadlock();
@@ -50,12 +54,61 @@ class Replay {
     uint32_t enter_event = 0;
     // What it knew in each run: a rank may enter the next one before its peers have awaited this.
     std::vector<uint32_t> enter_clocks;
-    std::vector<uint32_t> waiting;  // Queues that wait for it to enter.
+    uint32_t waiting = SignalLog::kNobody;  // The last queue that waits for it to enter.
   };
   struct QueueState {
     uint32_t next = 0;
     uint32_t clock = Clocks::kNone;
+    uint32_t waits_behind = SignalLog::kNobody;  // A queue waits for one thing at a time.
   };
+
+  Status advance_all() {
+    while (!ready_.empty()) {
+      if (budget_.exhausted()) return budget_.status();
+      const uint32_t queue = ready_.back();
+      ready_.pop_back();
+      SK_RETURN_IF_ERROR(advance(queue));
+    }
+    return Status();
+  }
+
+  static bool touching_ranks_are_peers(const Plan& plan) {
+    std::vector<uint32_t> touching;
+    for (const RankPlan& part : plan.ranks) {
+      if (std::any_of(part.tasks.begin(), part.tasks.end(),
+                      [](const Task& task) { return task.region_count > 0; })) {
+        touching.push_back(part.rank);
+      }
+    }
+    return std::all_of(touching.begin(), touching.end(), [&](uint32_t rank) {
+      std::vector<uint32_t> company = plan.ranks[rank].peers;
+      company.insert(std::upper_bound(company.begin(), company.end(), rank), rank);
+      return std::includes(company.begin(), company.end(), touching.begin(), touching.end());
+    });
+  }
+
+  // Whether this queue, in a run behind the first, needs no look any more.
+  bool stops(const WorldQueue& place, const QueueState& state) const {
+    const int32_t run = ranks_[place.rank].run;
+    return stops_behind_await_ && run > 0 &&
+           clocks_.prefix(state.clock, events_.awaited_line(place.rank)) > run;
+  }
+
+  // Whether nothing is left but what lies behind an await of every rank's second run.
+  bool all_stopped() const {
+    std::vector<bool> seen(ranks_.size(), false), here(queues_.size(), false);
+    for (const uint32_t queue : stopped_) {
+      here[queue] = true;
+      seen[events_.queues()[queue].rank] = true;
+    }
+    for (uint32_t queue = 0; queue < queues_.size(); ++queue) {
+      const WorldQueue& place = events_.queues()[queue];
+      const bool over = ranks_[place.rank].run >= runs_ ||
+                        (seen[place.rank] && (here[queue] || queues_[queue].next == place.count));
+      if (!over) return false;
+    }
+    return true;
+  }
 
   // Begins the rank's run with what `clock` knows, and takes the clock over. A rank with nothing to
   // do ends its runs at once.
@@ -86,6 +139,10 @@ class Replay {
     const WorldQueue& place = events_.queues()[queue];
     QueueState& state = queues_[queue];
     while (state.next < place.count) {
+      if (stops(place, state)) {
+        stopped_.push_back(queue);
+        return Status();
+      }
       const uint32_t event = place.first_event + state.next;
       const Where where = events_.where(plan_, event);
       budget_.spend(4 + where.task().wait_count + where.task().post_count);
@@ -104,13 +161,13 @@ class Replay {
     for (const Wait& wait : where.part.waits_of(where.task())) {
       SignalLog& log = logs_.at(rank, wait.signal);
       if (log.total >= run * log.per_run + wait.target) continue;
-      log.waiting.push_back(queue);
+      queues_[queue].waits_behind = std::exchange(log.waiting, queue);
       return true;
     }
     if (where.task().op != TaskOp::kAwait) return false;
     for (const uint32_t peer : where.part.peers) {
       if (ranks_[peer].entered > ranks_[rank].run) continue;
-      ranks_[peer].waiting.push_back(queue);
+      queues_[queue].waits_behind = std::exchange(ranks_[peer].waiting, queue);
       return true;
     }
     return false;
@@ -127,13 +184,19 @@ class Replay {
     }
     for (const Wait& wait : where.part.waits_of(task)) {
       SignalLog& log = logs_.at(rank, wait.signal);
-      log.told_by(wait.target, told_);
-      for (const uint32_t post : told_)
-        learn(clock, log.posts[post].event, log.posts[post].clock, run);
+      logs_.told_by(log, wait.target, told_);
+      for (const PostRecord& post : told_) {
+        if (events_.knows_post(clocks_, clock, post.event, run)) continue;  // And all that it knew.
+        clocks_.hear_note(clock, post.note, rank_of(post.event), rank);
+        events_.learn(clocks_, clock, post.event, run);
+      }
     }
     if (task.op == TaskOp::kAwait) {
       for (const uint32_t peer : where.part.peers) {
-        learn(clock, ranks_[peer].enter_event, ranks_[peer].enter_clocks[uint32_t(run)], run);
+        const RankState& other = ranks_[peer];
+        if (events_.knows_post(clocks_, clock, other.enter_event, run)) continue;
+        clocks_.hear(clock, other.enter_clocks[uint32_t(run)], peer, rank);
+        events_.learn(clocks_, clock, other.enter_event, run);
       }
       clocks_.raise(clock, events_.awaited_line(rank), run + 1);
     }
@@ -145,11 +208,7 @@ class Replay {
     return Status();
   }
 
-  void learn(uint32_t& clock, uint32_t event, uint32_t its_clock, int32_t run) {
-    if (events_.knows_post(clocks_, clock, event, run)) return;  // And so all that it knew.
-    clocks_.merge(clock, its_clock);
-    events_.learn(clocks_, clock, event, run);
-  }
+  uint32_t rank_of(uint32_t event) const { return events_.queues()[events_[event].queue].rank; }
 
   // Until the peers are known to have entered the same call, they may be in another one: nothing of
   // theirs may be touched, nor workspace that they may still be using.
@@ -187,8 +246,9 @@ class Replay {
 
   void record(const Post& post, uint32_t event, uint32_t clock, int32_t run) {
     SignalLog& log = logs_.at(post.rank, post.signal);
-    if (!log.posts.empty() && log.chain && log.assume_chain) {
-      const uint32_t before = log.posts.back().event;
+    PostRecord* const here = logs_.records.data() + log.first_post + log.post_count;
+    if (log.post_count > 0 && log.chain && log.assume_chain) {
+      const uint32_t before = here[-1].event;
       const bool put = events_.task(plan_, before).op == TaskOp::kPut;
       const bool follows =
           before == event || (put ? events_.knows_post(clocks_, clock, before, run)
@@ -198,16 +258,21 @@ class Replay {
         if (log.partly_awaited) broken_.push_back(logs_.first[post.rank] + post.signal);
       }
     }
-    const uint64_t reach = log.posts.empty() ? 0 : log.posts.back().reach;
-    log.posts.push_back({event, clocks_.share(clock), reach + post.add});
+    const uint64_t reach = log.post_count == 0 ? 0 : here[-1].reach;
+    *here = {event, clocks_.note(clock, rank_of(event), post.rank), reach + post.add};
+    ++log.post_count;
     log.total += post.add;
     wake(log.waiting);
   }
 
-  void wake(std::vector<uint32_t>& waiting) {
-    ready_.insert(ready_.end(), waiting.begin(), waiting.end());
-    budget_.spend(waiting.size());
-    waiting.clear();
+  void wake(uint32_t& waiting) {
+    const ptrdiff_t first = ptrdiff_t(ready_.size());
+    while (waiting != SignalLog::kNobody) {
+      ready_.push_back(waiting);
+      waiting = queues_[waiting].waits_behind;
+      budget_.spend(1);
+    }
+    std::reverse(ready_.begin() + first, ready_.end());
   }
 
   Status end(uint32_t rank) {
@@ -225,8 +290,10 @@ class Replay {
     // entry: what the signals hold now is of this run.
     for (uint32_t signal = 0; signal < plan_.ranks[rank].signal_count; ++signal) {
       SignalLog& log = logs_.at(rank, signal);
-      for (const PostRecord& post : log.posts) clocks_.drop(post.clock);
-      log.posts.clear();
+      for (const PostRecord& post : logs_.posts(log)) {
+        clocks_.drop_note(post.note, rank_of(post.event), rank);
+      }
+      log.post_count = 0;
       log.chain = true;
     }
     budget_.spend(plan_.ranks[rank].signal_count);
@@ -260,25 +327,27 @@ class Replay {
   const Observer* observer_;
   Budget& budget_;
   int32_t runs_;
+  bool stops_behind_await_;
   Clocks clocks_;
   Cells cells_;
   SignalLogs logs_;
   std::vector<RankState> ranks_;
   std::vector<QueueState> queues_;
-  std::vector<uint32_t> ready_, told_, broken_;
+  std::vector<uint32_t> ready_, stopped_, broken_;
+  std::vector<PostRecord> told_;
 };
 
 }  // namespace
 
 Status replay(const Plan& plan, const Footprint& footprint, const Observer& observer,
-              Budget& budget) {
-  const Events events(plan);
+              Telling telling, Budget& budget) {
+  const Events events(plan, telling);
   SK_RETURN_IF_ERROR(check_aliases(plan, footprint, events, budget));
   const bool staged = std::any_of(plan.buffers.begin(), plan.buffers.end(),
                                   [](const Buffer& buffer) { return buffer.generations > 1; });
   std::vector<bool> no_chain;
   for (const Observer* watching = &observer;; watching = nullptr) {
-    Replay world(plan, events, footprint, watching, no_chain, staged ? 3 : 2, budget);
+    Replay world(plan, events, footprint, watching, no_chain, staged ? 3 : 2, telling, budget);
     Status status = world.run();
     if (!status.ok() && !no_chain.empty()) {
       // The likeliest cause, where a pipeline counts with one signal what comes in any order.
@@ -288,6 +357,7 @@ Status replay(const Plan& plan, const Footprint& footprint, const Observer& obse
     }
     SK_RETURN_IF_ERROR(std::move(status));
     if (world.broken_chains().empty()) return Status();
+    if (telling == Telling::kPair) return refuse('c', "posts of some signals come in any order");
     size_t signals = 0;
     for (const RankPlan& part : plan.ranks) signals += part.signal_count;
     no_chain.resize(signals, false);

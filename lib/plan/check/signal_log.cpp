@@ -1,6 +1,7 @@
 #include "lib/plan/check/signal_log.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sk::check {
 namespace {
@@ -30,25 +31,31 @@ std::vector<uint64_t> reach_without(const Plan& plan, const Events& events, cons
 
 }  // namespace
 
-void SignalLog::told_by(uint64_t target, std::vector<uint32_t>& out) const {
+void SignalLogs::told_by(const SignalLog& log, uint64_t target,
+                         std::vector<PostRecord>& out) const {
   out.clear();
-  const bool all = target == per_run;
-  if (!all && !assume_chain) {
-    for (uint32_t i = 0; i < posts.size(); ++i) {
-      if (reach_without[i] < target) out.push_back(i);
+  const std::span<const PostRecord> told = posts(log);
+  const bool all = target == log.per_run;
+  if (!all && !log.assume_chain) {
+    const std::vector<uint64_t>& without = reach_without[size_t(&log - logs.data())];
+    for (size_t i = 0; i < told.size(); ++i) {
+      if (without[i] < target) out.push_back(told[i]);
     }
-  } else if (all && !(assume_chain && chain)) {
-    for (uint32_t i = 0; i < posts.size(); ++i) out.push_back(i);
+  } else if (all && !(log.assume_chain && log.chain)) {
+    out.assign(told.begin(), told.end());
   } else {
     const auto last =
-        std::lower_bound(posts.begin(), posts.end(), target,
+        std::lower_bound(told.begin(), told.end(), target,
                          [](const PostRecord& post, uint64_t reach) { return post.reach < reach; });
-    if (last != posts.end()) out.push_back(uint32_t(last - posts.begin()));
+    if (last != told.end()) out.push_back(*last);
   }
 }
 
 SignalLogs make_logs(const Plan& plan, const Events& events, const std::vector<bool>& no_chain) {
   SignalLogs made;
+  size_t signals = 0;
+  for (const RankPlan& part : plan.ranks) signals += part.signal_count;
+  made.logs.reserve(signals);
   for (const RankPlan& part : plan.ranks) {
     made.first.push_back(uint32_t(made.logs.size()));
     for (const uint32_t posts : part.posts_per_run) {
@@ -63,8 +70,15 @@ SignalLogs make_logs(const Plan& plan, const Events& events, const std::vector<b
         SignalLog& log = made.at(part.rank, wait.signal);
         if (wait.target < log.per_run) log.partly_awaited = true;
       }
+      for (const Post& post : part.posts_of(task)) ++made.at(post.rank, post.signal).post_count;
     }
   }
+  uint32_t records = 0;
+  for (SignalLog& log : made.logs) {
+    log.first_post = records;
+    records += std::exchange(log.post_count, 0);
+  }
+  made.records.resize(records);
   if (no_chain.empty()) return made;
   std::vector<Order> orders(made.logs.size());
   for (const WorldQueue& queue : events.queues()) {
@@ -79,9 +93,10 @@ SignalLogs make_logs(const Plan& plan, const Events& events, const std::vector<b
       }
     }
   }
+  made.reach_without.resize(orders.size());
   for (size_t i = 0; i < orders.size(); ++i) {
     if (no_chain[i]) {
-      made.logs[i].reach_without = reach_without(plan, events, orders[i], made.logs[i].per_run);
+      made.reach_without[i] = reach_without(plan, events, orders[i], made.logs[i].per_run);
     }
   }
   return made;

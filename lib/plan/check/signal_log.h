@@ -11,6 +11,7 @@
 #ifndef SK_LIB_PLAN_CHECK_SIGNAL_LOG_H_
 #define SK_LIB_PLAN_CHECK_SIGNAL_LOG_H_
 
+#include <span>
 #include <vector>
 
 #include "lib/plan/check/events.h"
@@ -19,7 +20,7 @@ namespace sk::check {
 
 struct PostRecord {
   uint32_t event;
-  uint32_t clock;  // What the posting task knew.
+  uint32_t note;   // What the posting task knew.
   uint64_t reach;  // Of the signal in this run, with this post and those before it.
 };
 
@@ -28,22 +29,30 @@ struct SignalLog {
   uint64_t per_run = 0;
   bool partly_awaited = false;  // Some wait is for less than a run's posts.
   bool assume_chain = true;
-  bool chain = true;              // So far, in this run.
-  std::vector<PostRecord> posts;  // Of this run, in the order of their queue.
-  std::vector<uint32_t> waiting;  // Queues of the owner that wait for growth.
-  // Where no chain is assumed, per post: what the signal can reach in a run if that post does not
-  // come, by after_all alone.
-  std::vector<uint64_t> reach_without;
+  bool chain = true;  // So far, in this run.
+  // Of this run, in the order of their queue: records [first_post, first_post + post_count).
+  uint32_t first_post = 0, post_count = 0;
+  uint32_t waiting =
+      kNobody;  // The last queue that waits for growth; each names the one before it.
 
-  // Indices into `posts` of those that a wait for `target` tells of and that imply all others.
-  void told_by(uint64_t target, std::vector<uint32_t>& out) const;
+  static constexpr uint32_t kNobody = UINT32_MAX;
 };
 
 // One per signal of the world; rank r's begin at first[r].
 struct SignalLogs {
   std::vector<uint32_t> first;
   std::vector<SignalLog> logs;
+  std::vector<PostRecord> records;  // Room for a run of every signal's posts.
+  // Where no chain is assumed, per signal and post: what the signal can reach in a run if that post
+  // does not come, by after_all alone.
+  std::vector<std::vector<uint64_t>> reach_without;
+
   SignalLog& at(uint32_t rank, uint32_t signal) { return logs[first[rank] + signal]; }
+  std::span<const PostRecord> posts(const SignalLog& log) const {
+    return std::span(records).subspan(log.first_post, log.post_count);
+  }
+  // Those of its posts that a wait for `target` tells of and that imply all others.
+  void told_by(const SignalLog& log, uint64_t target, std::vector<PostRecord>& out) const;
 };
 // `no_chain` says by index which signals are known to be none; empty is none of them.
 SignalLogs make_logs(const Plan& plan, const Events& events, const std::vector<bool>& no_chain);

@@ -44,7 +44,33 @@ struct Piece {
   uint64_t column = 0;  // In bytes of the tag's dtype.
 };
 
-using Stream = std::vector<Piece>;
+// Pieces in order. Nearly all streams are one piece, which needs no memory of its own.
+class Stream {
+ public:
+  Stream() = default;
+  Stream(const Piece& piece) : one_(piece), size_(1) {}  // NOLINT(google-explicit-constructor)
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const Piece* begin() const { return size_ > 1 ? many_.data() : &one_; }
+  const Piece* end() const { return begin() + size_; }
+  const Piece& operator[](size_t i) const { return begin()[i]; }
+  Piece& back() { return size_ > 1 ? many_.back() : one_; }
+  void push_back(const Piece& piece) {
+    if (size_ == 0) {
+      one_ = piece;
+    } else {
+      if (size_ == 1) many_.assign(1, one_);
+      many_.push_back(piece);
+    }
+    ++size_;
+  }
+
+ private:
+  Piece one_;
+  size_t size_ = 0;
+  std::vector<Piece> many_;  // All of them, where there are several.
+};
 
 // What only the GEMM kernels can read: known as a whole, by what it holds.
 struct Blob {

@@ -19,8 +19,9 @@ inline Record clear(bool wait) {
   return {0, DisplayRecord{
                  wait ? uint32_t(SK_DISPLAY_CLEAR_WAIT) : uint32_t(SK_DISPLAY_CLEAR), {}, ""}};
 }
-inline Record failed(int64_t time_ns, std::string ename, std::string evalue, uint32_t flags = 0) {
-  return {time_ns, ErrorRecord{ename, evalue, {"at " + ename}, flags}};
+inline Record failed(int64_t time_ns, const std::string& ename, std::string evalue,
+                     uint32_t flags = 0) {
+  return {time_ns, ErrorRecord{ename, std::move(evalue), {"at " + ename}, flags}};
 }
 
 // What a notebook file holds after the events.

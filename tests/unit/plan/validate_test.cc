@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lib/plan/builder.h"
 #include "lib/plan/text.h"
 #include "tests/support/plans.h"
 
@@ -243,6 +244,96 @@ TEST(Validate, EachMutationIsRefusedUnderItsRule) {
     EXPECT_EQ(status.code(), SK_ERR_INVALID_ARGUMENT) << text;
     EXPECT_THAT(status.message(), HasSubstr(mutation.refusal)) << text;
   }
+}
+
+// Rank 2 is done with rank 0's operands, and only rank 1 says so to rank 0: clocks that tell no
+// more than what concerns the two ranks refuse it, the verdict must not.
+TEST(Validate, NewsOfAThirdRankCount) {
+  const auto relayed = [](const std::string& waits_of_rank_1) {
+    std::string text = dump(direct_allreduce(3, 30));
+    const std::pair<std::string, std::string> edits[] = {
+        {"signal 1 from=1 posts=1\nsignal 2 from=2 posts=1",
+         "signal 1 from=1 posts=2\nsignal 2 from=2 posts=0"},
+        {"nop wait=s1>=1 wait=s2>=1", "nop wait=s1>=2"},
+        {"nop wait=s0>=1 wait=s2>=1", waits_of_rank_1},
+        {"post=r0.s2+1 ", ""}};
+    for (const auto& [from, to] : edits) {
+      const size_t at = text.find(from);
+      EXPECT_NE(at, std::string::npos) << from << "\n" << text;
+      if (at != std::string::npos) text.replace(at, from.size(), to);
+    }
+    Result<Plan> plan = parse(text);
+    EXPECT_TRUE(plan.ok()) << plan.status().message() << "\n" << text;
+    return plan.ok() ? validate(plan.value()) : Status();
+  };
+  const Status told = relayed("nop wait=s0>=1 wait=s2>=1 post=r0.s1+1");
+  EXPECT_TRUE(told.ok()) << told.message();
+  const Status untold = relayed("nop wait=s0>=1 post=r0.s1+1\n  nop wait=s2>=1");
+  EXPECT_THAT(
+      untold.message(),
+      HasSubstr("rule c: rank 2 queue 0 task 2 (reduce) reads bytes 80 to 119 of buffer 0"));
+}
+
+// A broadcast through a buffer of rank 1, which ranks 0 and 2 touch without being peers. Rank 0's
+// await then tells it of rank 2's last run only what rank 1 knows of it.
+Plan broadcast_by_hub(bool hub_hears_of_reader) {
+  constexpr uint64_t kBytes = 64;
+  constexpr uint32_t kOut = 3, kHub = 6;  // Buffers: inputs by rank, outputs by rank, the hub's.
+  Plan plan;
+  plan.op = {.kind = OpKind::kBroadcast, .count = kBytes / 4};
+  plan.target.world_size = 3;
+  for (const BufferKind kind : {BufferKind::kInput, BufferKind::kOutput}) {
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      plan.buffers.push_back({.kind = kind,
+                              .operand = uint8_t(kind == BufferKind::kOutput),
+                              .owner = rank,
+                              .bytes = kBytes});
+    }
+  }
+  plan.buffers.push_back({.access = BufferAccess::kMapped, .owner = 1, .bytes = kBytes});
+  const int64_t hint[] = {kStoreDefault};
+  const auto copy = [&](RankBuilder& part, uint32_t from, uint32_t to, std::span<const Wait> waits,
+                        std::span<const Post> posts) {
+    part.add({.op = TaskOp::kCopy,
+              .regions = {flat(from, 0, kBytes, kRead), flat(to, 0, kBytes, kWrite)},
+              .params = hint,
+              .waits = waits,
+              .posts = posts});
+  };
+  const std::vector<uint32_t> peers[] = {{1}, {0, 2}, {1}};
+  const Wait first{0, 1}, second{1, 1};
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    RankBuilder part(rank, 1);
+    part.set_peers(peers[rank]);
+    part.add_signal(rank == 1 ? 0 : 1, 1);
+    if (rank == 1 && hub_hears_of_reader) part.add_signal(2, 1);
+    part.add({.op = TaskOp::kEnter});
+    part.add({.op = TaskOp::kAwait});
+    if (rank == 0) {
+      const Post filled{1, 0, 1};
+      copy(part, 0, kHub, {}, {&filled, 1});
+      copy(part, 0, kOut, {}, {});
+      part.add({.waits = {&first, 1}});
+    } else if (rank == 1) {
+      const Post read[] = {{0, 0, 1}, {2, 0, 1}};
+      copy(part, kHub, kOut + 1, {&first, 1}, read);
+      if (hub_hears_of_reader) part.add({.waits = {&second, 1}});
+    } else {
+      const Post done{1, 1, 1};
+      copy(part, kHub, kOut + 2, {&first, 1}, {&done, hub_hears_of_reader ? size_t(1) : 0});
+    }
+    plan.ranks.push_back(part.finish());
+  }
+  return plan;
+}
+
+TEST(Validate, TheNextRunOfRanksThatAreNoPeersIsJudgedToo) {
+  const Status heard = validate(broadcast_by_hub(true));
+  EXPECT_TRUE(heard.ok()) << heard.message();
+  EXPECT_THAT(
+      validate(broadcast_by_hub(false)).message(),
+      HasSubstr("rule c: rank 0 queue 0 task 2 (copy) writes bytes 0 to 63 of buffer 6, and "
+                "nothing says that rank 2 queue 0 task 2 (copy) of run 0 has read them"));
 }
 
 TEST(Validate, TooManySignalsAreRefusedUnderRuleH) {

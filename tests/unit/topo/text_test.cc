@@ -10,7 +10,6 @@
 namespace sk::topo {
 namespace {
 
-using testing::HasSubstr;
 using testing::StartsWith;
 using testing_support::random_graph;
 

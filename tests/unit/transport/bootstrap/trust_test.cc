@@ -185,8 +185,16 @@ TEST(BootstrapTrust, AnyAddressServesRanksWithASecret) {
   });
 }
 
-TEST(BootstrapSecret, ComesFromADescriptorAgainAndAgain) {
+// A number of its own for each descriptor: what one number gave is remembered.
+int memory_file(int number) {
   const int memory = memfd_create("secret", MFD_CLOEXEC);
+  const int moved = fcntl(memory, F_DUPFD_CLOEXEC, number);
+  close(memory);
+  return moved;
+}
+
+TEST(BootstrapSecret, ComesFromADescriptorThatIsReadOnceAndClosed) {
+  const int memory = memory_file(400);
   ASSERT_EQ(write(memory, kSecret, sizeof(kSecret) - 1), ssize_t(sizeof(kSecret) - 1));
   int pipe_ends[2];
   ASSERT_EQ(pipe2(pipe_ends, O_CLOEXEC), 0);
@@ -198,10 +206,17 @@ TEST(BootstrapSecret, ComesFromADescriptorAgainAndAgain) {
       const auto secret = read_job_secret(env);
       ASSERT_TRUE(secret.ok()) << secret.status().message();
       EXPECT_EQ(secret.value(), kSecret);
+      EXPECT_EQ(fcntl(fd, F_GETFD), -1) << "descriptor " << fd << " is still open";
     }
   }
-  close(memory);
-  close(pipe_ends[0]);
+}
+
+TEST(BootstrapSecret, ADescriptorThatGaveNoneIsLeftOpen) {
+  const int memory = memory_file(500);
+  ASSERT_EQ(write(memory, "short", 5), 5);
+  const auto env = env_config({{"SK_JOB_SECRET_FD", std::to_string(memory)}}, 1).env;
+  EXPECT_EQ(read_job_secret(env).status().code(), SK_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(close(memory), 0);
 }
 
 TEST(BootstrapSecret, AFileMustBelongToTheUserAlone) {

@@ -79,7 +79,7 @@ TEST(BootstrapVariables, TheLibrarysOwnPortComesFirst) {
 }
 
 TEST(BootstrapArguments, BadOnesAreNamed) {
-  const auto sentence = [](BootstrapConfig config) {
+  const auto sentence = [](const BootstrapConfig& config) {
     const auto made = make_bootstrap(config);
     EXPECT_EQ(made.status().code(), SK_ERR_INVALID_ARGUMENT);
     return made.status().message();
@@ -97,7 +97,7 @@ TEST(BootstrapArguments, BadOnesAreNamed) {
 }
 
 TEST(BootstrapArguments, RankListsAreReadable) {
-  const auto list = [](std::vector<bool> flags) { return rank_list(flags); };
+  const auto list = [](const std::vector<bool>& flags) { return rank_list(flags); };
   EXPECT_EQ(list({false, true}), "rank 1");
   EXPECT_EQ(list({true, true}), "ranks 0-1");
   EXPECT_EQ(list({true, false, true, true, true, false, true}), "ranks 0, 2-4, 6");

@@ -1,12 +1,11 @@
-#include "lib/control/codec.h"
-
+// Bytes to messages: every enum, count and text is checked before a Message comes out.
 #include <capnp/message.h>
 #include <capnp/serialize.h>
 #include <kj/exception.h>
 
 #include <cstring>
-#include <type_traits>
 
+#include "lib/control/codec.h"
 #include "lib/control/control.capnp.h"
 
 namespace sk::control {
@@ -15,23 +14,8 @@ namespace {
 constexpr uint32_t kListMax = 65'536;        // Entries of any list.
 constexpr uint64_t kMillisMax = 1ull << 40;  // 34 years: no overflow when turned into ns.
 
-kj::ArrayPtr<const kj::byte> data(const std::string& text) {
-  return {reinterpret_cast<const kj::byte*>(text.data()), text.size()};
-}
 std::string text(capnp::Data::Reader reader) {
   return {reinterpret_cast<const char*>(reader.begin()), reader.size()};
-}
-
-template <typename Builder>
-void put_strings(Builder list, const std::vector<std::string>& strings) {
-  for (uint32_t i = 0; i < strings.size(); ++i) list.set(i, data(strings[i]));
-}
-template <typename Builder>
-void put_mimes(Builder list, const std::vector<Mime>& mimes) {
-  for (uint32_t i = 0; i < mimes.size(); ++i) {
-    list[i].setType(data(mimes[i].type));
-    list[i].setData(data(mimes[i].data));
-  }
 }
 std::vector<std::string> get_strings(capnp::List<capnp::Data>::Reader list) {
   std::vector<std::string> out;
@@ -45,157 +29,6 @@ std::vector<Mime> get_mimes(capnp::List<wire::Mime>::Reader list) {
   for (auto entry : list) out.push_back({text(entry.getType()), text(entry.getData())});
   return out;
 }
-
-void put(wire::Hello::Builder b, const Hello& m) {
-  b.setVersion(m.version);
-  b.setRank(m.rank);
-  b.setPid(m.pid);
-  b.setCaptures(m.captures);
-  b.setLanguage(data(m.language));
-}
-void put(wire::Open::Builder b, const Open& m) {
-  b.setVersion(m.version);
-  b.setRanks(m.ranks);
-  put_strings(b.initArgv(m.argv.size()), m.argv);
-  put_strings(b.initEnv(m.env.size()), m.env);
-  b.setCwd(data(m.cwd));
-  b.setStartTimeoutMs(m.start_timeout_ms);
-  b.setLeaseMs(m.lease_ms);
-}
-void put(wire::Execute::Builder b, const Execute& m) {
-  b.setCell(m.cell);
-  b.setRanks(data(m.ranks));
-  b.setCode(data(m.code));
-  b.setSilent(m.silent);
-  b.setStoreHistory(m.store_history);
-  b.setGoOn(m.go_on);
-  b.setExecutionCount(m.execution_count);
-}
-void put(wire::Ask::Builder b, const Ask& m) {
-  b.setRequest(m.request);
-  b.setKind(m.kind);
-  b.setCode(data(m.code));
-  b.setCursor(m.cursor);
-  b.setDetail(m.detail);
-}
-void put(wire::Reply::Builder b, const Reply& m) {
-  b.setRequest(m.request);
-  b.setStatus(m.status);
-  b.setAnswer(m.answer);
-  b.setStart(m.start);
-  b.setEnd(m.end);
-  put_strings(b.initStrings(m.strings.size()), m.strings);
-  put_mimes(b.initMimes(m.mimes.size()), m.mimes);
-  b.setText(data(m.text));
-}
-void put(wire::Record::Builder b, const Record& m) {
-  b.setTimeNs(m.time_ns);
-  if (const auto* stream = std::get_if<StreamRecord>(&m.body)) {
-    auto s = b.initStream();
-    s.setStream(stream->stream);
-    s.setText(data(stream->text));
-  } else if (const auto* display = std::get_if<DisplayRecord>(&m.body)) {
-    auto d = b.initDisplay();
-    d.setKind(display->kind);
-    put_mimes(d.initMimes(display->mimes.size()), display->mimes);
-    d.setDisplayId(data(display->display_id));
-  } else if (const auto* error = std::get_if<ErrorRecord>(&m.body)) {
-    auto e = b.initError();
-    e.setEname(data(error->ename));
-    e.setEvalue(data(error->evalue));
-    put_strings(e.initTraceback(error->traceback.size()), error->traceback);
-    e.setFlags(error->flags);
-  }
-}
-void put(wire::Event::Builder b, const Event& m) {
-  b.setKind(m.kind);
-  b.setSeq(m.seq);
-  b.setCell(m.cell);
-  b.setRanks(data(m.ranks));
-  b.setAllRanks(m.all_ranks);
-  b.setStatus(m.status);
-  b.setStream(m.stream);
-  b.setDisplay(m.display);
-  b.setText(data(m.text));
-  b.setEname(data(m.ename));
-  b.setEvalue(data(m.evalue));
-  put_strings(b.initTraceback(m.traceback.size()), m.traceback);
-  put_mimes(b.initMimes(m.mimes.size()), m.mimes);
-  b.setDisplayId(data(m.display_id));
-  if (m.kind == SK_EVENT_REPLY) put(b.initReply(), m.reply);
-}
-
-struct Put {
-  wire::Message::Builder b;
-  void operator()(const Hello& m) { put(b.initHello(), m); }
-  void operator()(const Welcome& m) { b.initWelcome().setVersion(m.version); }
-  void operator()(const Heartbeat& m) { b.initHeartbeat().setCell(m.cell); }
-  void operator()(const Open& m) { put(b.initOpen(), m); }
-  void operator()(const Execute& m) { put(b.initExecute(), m); }
-  void operator()(const Interrupt& m) {
-    auto i = b.initInterrupt();
-    i.setCell(m.cell);
-    i.setLevel(m.level);
-  }
-  void operator()(const Ask& m) { put(b.initAsk(), m); }
-  void operator()(const Reply& m) { put(b.initReply(), m); }
-  void operator()(const Output& m) {
-    auto o = b.initOutput();
-    o.setCell(m.cell);
-    o.setSeq(m.seq);
-    auto records = o.initRecords(m.records.size());
-    for (uint32_t i = 0; i < m.records.size(); ++i) put(records[i], m.records[i]);
-  }
-  void operator()(const Done& m) {
-    auto d = b.initDone();
-    d.setCell(m.cell);
-    d.setStatus(m.status);
-    d.setSeqLast(m.seq_last);
-  }
-  void operator()(const Event& m) { put(b.initEvent(), m); }
-  void operator()(const Shutdown&) { b.setShutdown(); }
-  void operator()(const Fragment& m) {
-    auto f = b.initFragment();
-    f.setTotalBytes(m.total_bytes);
-    f.setOffset(m.offset);
-    f.setData(data(m.data));
-  }
-};
-
-// An upper bound of the encoded size, so that the message is built in one segment.
-struct Size {
-  uint64_t bytes = 512;
-  void add(const std::string& s) { bytes += s.size() + 24; }
-  void add(const std::vector<std::string>& v) {
-    for (const auto& s : v) add(s);
-  }
-  void add(const std::vector<Mime>& v) {
-    for (const auto& m : v) add(m.type), add(m.data), bytes += 24;
-  }
-  void add(const Reply& m) { add(m.strings), add(m.mimes), add(m.text); }
-  void operator()(const Hello& m) { add(m.language); }
-  void operator()(const Open& m) { add(m.argv), add(m.env), add(m.cwd); }
-  void operator()(const Execute& m) { add(m.code), add(m.ranks); }
-  void operator()(const Ask& m) { add(m.code); }
-  void operator()(const Reply& m) { add(m); }
-  void operator()(const Output& m) {
-    for (const Record& r : m.records) {
-      bytes += 64;
-      if (const auto* s = std::get_if<StreamRecord>(&r.body)) bytes += 40, add(s->text);
-      if (const auto* d = std::get_if<DisplayRecord>(&r.body))
-        bytes += 40, add(d->mimes), add(d->display_id);
-      if (const auto* e = std::get_if<ErrorRecord>(&r.body))
-        bytes += 40, add(e->ename), add(e->evalue), add(e->traceback);
-    }
-  }
-  void operator()(const Event& m) {
-    add(m.ranks), add(m.text), add(m.ename), add(m.evalue), add(m.traceback), add(m.mimes);
-    add(m.display_id), add(m.reply);
-  }
-  void operator()(const Fragment& m) { add(m.data); }
-  template <typename Other>
-  void operator()(const Other&) {}
-};
 
 Status bad(const char* field, uint64_t value) {
   return error(SK_ERR_TRANSPORT, "control message: {} is {}", field, value);
@@ -387,17 +220,6 @@ Result<Message> get(wire::Message::Reader r) {
 }
 
 }  // namespace
-
-std::string encode(const Message& message) {
-  Size size;
-  std::visit(size, message);
-  capnp::MallocMessageBuilder builder(static_cast<unsigned>(size.bytes / 8),
-                                      capnp::AllocationStrategy::FIXED_SIZE);
-  std::visit(Put{builder.initRoot<wire::Message>()}, message);
-  const kj::Array<capnp::word> words = capnp::messageToFlatArray(builder);
-  const auto bytes = words.asChars();
-  return {bytes.begin(), bytes.size()};
-}
 
 Result<Message> decode(std::span<const char> bytes) {
   if (bytes.empty() || bytes.size() % sizeof(capnp::word) != 0)

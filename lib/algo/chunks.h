@@ -1,0 +1,26 @@
+// How pipelines of puts cut what flows from one rank to another.
+#ifndef SK_LIB_ALGO_CHUNKS_H_
+#define SK_LIB_ALGO_CHUNKS_H_
+
+#include "lib/algo/layout.h"
+
+namespace sk::algo {
+
+class Chunks {
+ public:
+  // `longest` is the most elements that any pair passes. One put carries a chunk.
+  Chunks(const Layout& layout, uint64_t longest);
+
+  uint64_t elements() const { return elements_; }  // Of every chunk but the last.
+  uint32_t count(uint64_t elements) const {
+    return uint32_t((elements + elements_ - 1) / elements_);
+  }
+  Slice of(Slice whole, uint32_t index) const;
+
+ private:
+  uint64_t elements_;
+};
+
+}  // namespace sk::algo
+
+#endif  // SK_LIB_ALGO_CHUNKS_H_
