@@ -73,7 +73,7 @@ CASES: list[tuple[str, Callable[[sk.Comm], Any], str]] = [
     ("free other", lambda c: c.free(F32), "this communicator's empty"),
     ("plan kind", lambda c: c.plan("reduce"), "kind is 'reduce'; allowed is barrier"),
     ("plan count", lambda c: c.plan("allreduce", count=-1), "count"),
-    ("plan text", lambda c: sk.check_plan("no plan"), ""),
+    ("plan text", lambda c: sk.check_plan("no plan"), "line 1, column 1: expected"),
     ("plan type", lambda c: c.plan("allreduce", count=4).run(F32[:4].astype(float)), "plan is for"),
 ]
 
