@@ -93,6 +93,7 @@ class Connector {
   Fd listener_;
   std::vector<PeerWatch> watches_;  // In rank order.
   std::vector<Peer> remote_;        // The ranks in other processes.
+  std::vector<Fd> pending_;         // See exchange().
   bool secondary_ = false;
 };
 
@@ -128,7 +129,7 @@ Status Connector::meet(const std::vector<Offer>& offers) {
                                .listener = listener_,
                                .deadline = deadline_,
                                .use_pidfd = !config_.hide_pidfd};
-  return exchange(input, remote_, secondary_);
+  return exchange(input, remote_, pending_, secondary_);
 }
 
 std::unique_ptr<Endpoint> Connector::finish(const std::vector<Report>& reports) {
@@ -164,9 +165,13 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
   Report report = report_of(met);
   report.secondary = secondary_ ? 1 : 0;
   for (const Peer& peer : remote_) report.keep_sockets |= peer.pidfd ? 0 : 1;
-  if (!met.ok()) {
+  // Hangs up, so that nobody waits for this rank. Not where another rank's end was the cause: all
+  // are connected to that one and see it, and whoever saw this one hang up first would name it
+  // instead.
+  if (!met.ok() && !secondary_) {
     listener_.reset();
-    remote_.clear();  // Hangs up, so that nobody waits for this rank.
+    remote_.clear();
+    pending_.clear();
   }
   Result<std::vector<Report>> gathered = gather(report);
   // Where not all can report, what this rank has seen of it says more.

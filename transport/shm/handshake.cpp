@@ -82,8 +82,9 @@ Result<Fd> open_pidfd(const Fd& socket, pid_t process) {
 
 class Exchange {
  public:
-  Exchange(const ExchangeInput& input, std::vector<Peer>& peers, bool& secondary)
-      : in_(input), peers_(peers), secondary_(secondary) {}
+  Exchange(const ExchangeInput& input, std::vector<Peer>& peers, std::vector<Fd>& pending,
+           bool& secondary)
+      : in_(input), peers_(peers), pending_(pending), secondary_(secondary) {}
   Status run();
 
  private:
@@ -96,8 +97,8 @@ class Exchange {
 
   const ExchangeInput& in_;
   std::vector<Peer>& peers_;
+  std::vector<Fd>& pending_;  // Accepted, and silent so far.
   bool& secondary_;
-  std::vector<Fd> pending_;  // Accepted, and silent so far.
   bool unsent_ = true;
 };
 
@@ -253,8 +254,9 @@ Status Exchange::wait() {
     return system_error("cannot wait for peers' connections");
   }
   for (size_t i = 0; i < peers_.size(); ++i) {
+    // Whatever it has sent before: a rank that is done stays until all are.
     const bool closed = (entries[first_outgoing + i].revents & (POLLHUP | POLLERR)) != 0;
-    if (closed && !peers_[i].segment) return gave_up(peers_[i]);
+    if (closed) return gave_up(peers_[i]);
   }
   return {};
 }
@@ -274,8 +276,9 @@ Result<Fd> listen_at(const Secret& name, uint32_t world_size) {
   return listener;
 }
 
-Status exchange(const ExchangeInput& input, std::vector<Peer>& peers, bool& secondary) {
-  return Exchange(input, peers, secondary).run();
+Status exchange(const ExchangeInput& input, std::vector<Peer>& peers, std::vector<Fd>& pending,
+                bool& secondary) {
+  return Exchange(input, peers, pending, secondary).run();
 }
 
 }  // namespace sk::shm

@@ -46,8 +46,10 @@ struct ExchangeInput {
 };
 
 // Sends the own segment to all `peers`, which are other processes, and takes in theirs. Sets
-// `secondary` where it failed only because another rank gave up.
-Status exchange(const ExchangeInput& input, std::vector<Peer>& peers, bool& secondary);
+// `secondary` where it failed only because another rank gave up. `pending` are connections that
+// were accepted and not read: closing one tells the other end that this rank gave up.
+Status exchange(const ExchangeInput& input, std::vector<Peer>& peers, std::vector<Fd>& pending,
+                bool& secondary);
 
 }  // namespace sk::shm
 
