@@ -1,5 +1,7 @@
 #include "transport/shm/memory_limit.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <fstream>
 #include <optional>
@@ -64,7 +66,8 @@ uint64_t memory_available(const std::string& root) {
     if (path == "/") path.clear();
     // The limits of every ancestor hold too.
     for (;;) {
-      available = std::min(available, group_available(root + files.mount + path, files));
+      const std::string folder = fmt::format("{}{}{}", root, files.mount, path);
+      available = std::min(available, group_available(folder, files));
       if (path.empty()) break;
       path.resize(path.rfind('/'));
     }

@@ -44,13 +44,12 @@ void* reserve_aligned(uint64_t bytes) {
   void* whole = mmap(nullptr, bytes + kHugePage, PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (whole == MAP_FAILED) return MAP_FAILED;
-  const auto begin = reinterpret_cast<uintptr_t>(whole);
-  const uintptr_t aligned = (begin + kHugePage - 1) & ~(kHugePage - 1);
-  const uintptr_t end = begin + bytes + kHugePage;
-  if (aligned > begin) munmap(whole, aligned - begin);
-  if (end > aligned + bytes)
-    munmap(reinterpret_cast<void*>(aligned + bytes), end - aligned - bytes);
-  return reinterpret_cast<void*>(aligned);
+  auto* const begin = static_cast<std::byte*>(whole);
+  const uint64_t before = (kHugePage - reinterpret_cast<uintptr_t>(whole) % kHugePage) % kHugePage;
+  const uint64_t behind = kHugePage - before;
+  if (before > 0) munmap(begin, before);
+  if (behind > 0) munmap(begin + before + bytes, behind);
+  return begin + before;
 }
 
 }  // namespace
@@ -179,7 +178,8 @@ std::map<Secret, Entry>& published() {
 
 }  // namespace
 
-Published::Published(const Secret& secret, std::shared_ptr<Segment> segment) : secret_(secret) {
+Published::Published(const Secret& secret, const std::shared_ptr<Segment>& segment)
+    : secret_(secret) {
   const std::lock_guard lock(published_mutex);
   published()[secret] = {segment, getpid()};
 }

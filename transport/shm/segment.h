@@ -55,7 +55,7 @@ class Segment {
 // found here by its secret. A forked child finds none of its parent's.
 class Published {
  public:
-  Published(const Secret& secret, std::shared_ptr<Segment> segment);
+  Published(const Secret& secret, const std::shared_ptr<Segment>& segment);
   ~Published();
   Published(const Published&) = delete;
   Published& operator=(const Published&) = delete;

@@ -108,8 +108,8 @@ GemmTiling gemm_tiling(const GemmKernel* kernel, int64_t m, int64_t n, int64_t k
       break;
     }
   }
-  // Even tiles, for ranks and workers wait for each other. Whole register tiles where that leaves as
-  // many, the last one hardly smaller.
+  // Even tiles, for ranks and workers wait for each other. Whole register tiles where that leaves
+  // as many, the last one hardly smaller.
   GemmTiling tiling = {ceil_div(m, row_tiles), round_up(ceil_div(n, column_tiles), unit)};
   const int64_t whole = std::min(m, round_up(tiling.m, quantum));
   if (row_tiles == 1 || whole * row_tiles - m <= whole / kUnevenPart) tiling.m = whole;
