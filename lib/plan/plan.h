@@ -27,8 +27,8 @@ struct Target {
   uint32_t slot_count = 4;          // Slots in flight per pair of ranks.
   uint64_t one_shot_bytes = 0;      // At most so many bytes per rank are copied whole, not sliced.
   uint64_t one_shot_symmetric_bytes = 0;  // The same where peers could map the operands instead.
-  uint64_t stream_bytes = 2 << 20;  // Outputs of at least so many bytes bypass the caches.
-  uint64_t put_bytes_max = UINT64_MAX;  // Of one put: SessionCaps::put_bytes_max.
+  uint64_t stream_bytes = 2 << 20;        // Outputs of at least so many bytes bypass the caches.
+  uint64_t put_bytes_max = UINT64_MAX;    // Of one put: SessionCaps::put_bytes_max.
 
   bool operator==(const Target&) const = default;
 };
