@@ -136,9 +136,8 @@ sk_status sk_session_poll(sk_session* session, int64_t timeout_ms, sk_event* eve
     SK_RETURN_IF_ERROR(
         check_size("sk_session_poll", "event", event == nullptr ? nullptr : &event->struct_size));
     SK_RETURN_IF_ERROR(sk::control::check_timeout("sk_session_poll", timeout_ms));
-    SK_ASSIGN_OR_RETURN(auto next, session->session->poll(timeout_ms));
-    session->view.fill(next ? std::move(*next) : sk::control::Event{}, event);
-    return {};
+    return session->session->poll(
+        timeout_ms, [&](sk::control::Event next) { session->view.fill(std::move(next), event); });
   });
 }
 

@@ -131,11 +131,17 @@ Result<std::optional<Message>> Session::receive(int64_t timeout_ms) {
   }
 }
 
-Result<std::optional<Event>> Session::poll(int64_t timeout_ms) {
+Status Session::poll(int64_t timeout_ms, const std::function<void(Event)>& take) {
   const std::unique_lock lock(poll_mutex_, std::try_to_lock);
   if (!lock.owns_lock())
     return error(SK_ERR_BUSY, "sk_session_poll: another thread is polling this session");
   if (over_) return controller_lost();
+  SK_ASSIGN_OR_RETURN(std::optional<Event> event, next_event(timeout_ms));
+  take(event ? std::move(*event) : Event{});
+  return {};
+}
+
+Result<std::optional<Event>> Session::next_event(int64_t timeout_ms) {
   SK_ASSIGN_OR_RETURN(auto message, receive(timeout_ms));
   if (message && std::holds_alternative<Event>(*message)) {
     Event event = std::get<Event>(std::move(*message));

@@ -3,6 +3,7 @@
 #define SK_LIB_CONTROL_HOST_SESSION_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,8 +26,9 @@ class Session {
   Result<uint64_t> execute(Execute request);
   Result<uint64_t> ask(Ask ask);
   Status interrupt();
-  // Nothing: the timeout ran out. SK_ERR_BUSY: another thread polls.
-  Result<std::optional<Event>> poll(int64_t timeout_ms);
+  // Hands the next event to `take`, before any other thread can poll; one of no kind when the
+  // timeout ran out. SK_ERR_BUSY: another thread polls.
+  Status poll(int64_t timeout_ms, const std::function<void(Event)>& take);
   int fd() const { return link_.fd(); }
   uint32_t rank_count() const { return rank_count_; }
   // Ends everything; SK_ERR_TIMEOUT when it took force. Once.
@@ -36,6 +38,7 @@ class Session {
   Session() = default;
   Status send(const Message& message);
   Result<std::optional<Message>> receive(int64_t timeout_ms);
+  Result<std::optional<Event>> next_event(int64_t timeout_ms);
   Status wait_for_welcome();
 
   std::mutex send_mutex_;
