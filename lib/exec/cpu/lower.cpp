@@ -16,13 +16,6 @@ uint64_t staged_bytes(const Plan& plan) {
   return bytes;
 }
 
-// How many areas a plan that stages `bytes` takes in turn: an even number, or one if it has none.
-size_t staging_areas(uint64_t bytes) {
-  if (bytes == 0) return 1;
-  if (bytes < kStagingRotateMin) return 2;
-  return std::min<size_t>(kStagingAreas, 2 * (kStagingCycleBytes / (2 * bytes)));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Program>> CpuProgram::lower(std::shared_ptr<const Plan> plan,
@@ -113,6 +106,7 @@ void CpuProgram::lower_tasks() {
 void CpuProgram::lower_queues() {
   const uint32_t queues = uint32_t(part_->queues.size());
   const uint32_t count = std::clamp(shared_.workers.count(), 1u, std::max(1u, queues));
+  straight_ = queues == 1;
   workers_.resize(count);
   for (uint32_t queue = 0; queue < queues; ++queue) {
     const Queue& tasks = part_->queues[queue];
@@ -144,33 +138,37 @@ void CpuProgram::lower_addresses() {
   const auto segment_of = [&](uint32_t owner) {
     return owner == rank ? endpoint.segment() : endpoint.session(owner).mapped();
   };
-  const uint64_t workspace = endpoint.layout().workspace_offset();
-  addresses_.resize(staging_areas(staged_bytes(*plan_)));
-  for (size_t area = 0; area < addresses_.size(); ++area) {
-    Addresses& table = addresses_[area];
-    table.buffers.resize(plan_->buffers.size());
-    table.offsets.resize(plan_->buffers.size());
-    table.pointers.resize(uses_.size());
-    std::byte* const* next = table.pointers.data();
-    for (const Task& task : part_->tasks) {
-      TileArgs tile{.regions = part_->regions.data() + task.first_region,
-                    .pointers = {},
-                    .params = part_->params.data() + task.first_param,
-                    .region_count = task.region_count};
-      for (uint32_t i = 0; i < task.region_count; ++i) {
-        tile.pointers[i] = next;
-        next += tile.regions[i].buffer_count;
-      }
-      table.tiles.push_back(tile);
+  buffers_.resize(plan_->buffers.size());
+  offsets_.resize(plan_->buffers.size());
+  pointers_.resize(uses_.size());
+  std::byte* const* next = pointers_.data();
+  for (const Task& task : part_->tasks) {
+    TileArgs tile{.regions = part_->regions.data() + task.first_region,
+                  .pointers = {},
+                  .params = part_->params.data() + task.first_param,
+                  .region_count = task.region_count};
+    for (uint32_t i = 0; i < task.region_count; ++i) {
+      tile.pointers[i] = next;
+      next += tile.regions[i].buffer_count;
     }
-    for (uint32_t id = 0; id < plan_->buffers.size(); ++id) {
-      const Buffer& buffer = plan_->buffers[id];
-      if (buffer.kind != BufferKind::kWorkspace) continue;
-      table.offsets[id] = buffer.offset + workspace +
-                          (buffer.generations == 2 ? area : kStagingAreas) * kStagingBytes;
-      std::byte* segment = segment_of(buffer.owner);
-      if (segment != nullptr) resolve(table, id, segment + table.offsets[id]);
+    tiles_.push_back(tile);
+  }
+  const uint64_t general = endpoint.layout().workspace_offset() + kStagingAreas * kStagingBytes;
+  for (uint32_t id = 0; id < plan_->buffers.size(); ++id) {
+    const Buffer& buffer = plan_->buffers[id];
+    if (buffer.kind != BufferKind::kWorkspace) continue;
+    std::byte* segment = segment_of(buffer.owner);
+    if (buffer.generations == 2) {
+      staged_.push_back({id, segment});
+      continue;
     }
+    offsets_[id] = general + buffer.offset;
+    if (segment != nullptr) resolve(id, segment + offsets_[id]);
+  }
+  if (const uint64_t bytes = staged_bytes(*plan_); bytes >= kStagingRotateMin) {
+    staging_areas_ = kStagingAreas;
+    staging_stride_ = align_up(bytes, kWorkspaceAlign);
+    staging_places_ = uint32_t(std::max<uint64_t>(1, kStagingBytes / staging_stride_));
   }
   for (uint32_t id = 0; id < plan_->buffers.size(); ++id) {
     const Buffer& buffer = plan_->buffers[id];

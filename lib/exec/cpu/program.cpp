@@ -18,13 +18,25 @@ int64_t now_ns() {
 }  // namespace
 
 Status CpuProgram::run(const RunArgs& args) {
-  if (Status able = reserve(); !able.ok()) [[unlikely]]
-    return stay_out(args, std::move(able));
-  args_ = &args;
-  now_ = &addresses_[args.seq % addresses_.size()];
-  for (const Patch& patch : own_) {
-    resolve(*now_, patch.buffer, static_cast<std::byte*>(args.operands[patch.operand].data));
+  if (!straight_ || multiplies_) {
+    if (Status able = reserve(); !able.ok()) [[unlikely]]
+      return stay_out(args, std::move(able));
   }
+  args_ = &args;
+  if (!staged_.empty()) place_staging();
+  for (const Patch& patch : own_) {
+    resolve(patch.buffer, static_cast<std::byte*>(args.operands[patch.operand].data));
+  }
+  if (straight_ && shared_.trace == nullptr) [[likely]] {
+    SK_RETURN_IF_ERROR(run_straight());
+  } else {
+    SK_RETURN_IF_ERROR(run_queues());
+  }
+  for (const auto& [base, posts] : growth_) *base += posts;
+  return {};
+}
+
+Status CpuProgram::run_queues() {
   for (Worker& worker : workers_) {
     worker.events.clear();
     for (Head& head : worker.heads) {
@@ -45,7 +57,7 @@ Status CpuProgram::run(const RunArgs& args) {
     Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
     // The others' own waits are bounded; this one only ends with them.
     while (!shared_.workers.finished()) {
-      Status status = waiter.wait([this] { return shared_.workers.finished(); }, args.timeout_ns);
+      Status status = waiter.wait([this] { return shared_.workers.finished(); }, args_->timeout_ns);
       if (!status.ok()) fail(std::move(status));
     }
   }
@@ -55,15 +67,27 @@ Status CpuProgram::run(const RunArgs& args) {
     failed_.store(false, std::memory_order_relaxed);
     return std::move(failure_);
   }
-  for (const auto& [base, posts] : growth_) *base += posts;
   return {};
 }
 
-void CpuProgram::resolve(Addresses& table, uint32_t buffer, std::byte* address) const {
-  if (table.buffers[buffer] == address) return;
-  table.buffers[buffer] = address;
+void CpuProgram::resolve(uint32_t buffer, std::byte* address) {
+  if (buffers_[buffer] == address) return;
+  buffers_[buffer] = address;
   for (uint32_t i = first_use_[buffer]; i < first_use_[buffer + 1]; ++i) {
-    table.pointers[uses_[i].pointer] = address + uses_[i].offset;
+    pointers_[uses_[i].pointer] = address + uses_[i].offset;
+  }
+}
+
+void CpuProgram::place_staging() {
+  const uint64_t area = args_->seq % staging_areas_;
+  const uint64_t place = args_->seq / staging_areas_ % staging_places_;
+  const uint64_t start =
+      shared_.endpoint.layout().workspace_offset() + area * kStagingBytes + place * staging_stride_;
+  for (const Staged& staged : staged_) {
+    offsets_[staged.buffer] = start + plan_->buffers[staged.buffer].offset;
+    if (staged.segment != nullptr) {
+      resolve(staged.buffer, staged.segment + offsets_[staged.buffer]);
+    }
   }
 }
 
@@ -147,7 +171,7 @@ Status CpuProgram::execute(Worker& worker, Head& head) {
       SK_RETURN_IF_ERROR(run_put(head.next, task));
       break;
     default:
-      task.fn(now_->tiles[head.next]);
+      task.fn(tiles_[head.next]);
   }
   if (task.op != TaskOp::kPut) SK_RETURN_IF_ERROR(post(task));
   if (shared_.trace != nullptr) {
@@ -161,18 +185,17 @@ Status CpuProgram::execute(Worker& worker, Head& head) {
 }
 
 Status CpuProgram::run_put(uint32_t index, const LoweredTask& task) {
-  const TileArgs& tile = now_->tiles[index];
+  const TileArgs& tile = tiles_[index];
   const Region &src = tile.regions[0], &dst = tile.regions[1];
   const LoweredPost& post = task.posts[0];
-  if (now_->buffers[dst.buffer] != nullptr) {
+  if (buffers_[dst.buffer] != nullptr) {
     void* to = *tile.pointers[1];
     copy_handed_over(to, *tile.pointers[0], src.row_bytes);
     return this->post(task);
   }
   *post.posted += post.add;
-  return shared_.endpoint.session(post.rank).put({now_->offsets[dst.buffer] + dst.offset},
-                                                 *tile.pointers[0], src.row_bytes, post.index,
-                                                 post.add);
+  return shared_.endpoint.session(post.rank).put(
+      {offsets_[dst.buffer] + dst.offset}, *tile.pointers[0], src.row_bytes, post.index, post.add);
 }
 
 Status CpuProgram::post(const LoweredTask& task) {
@@ -224,8 +247,8 @@ Status CpuProgram::admit() {
   for (const Patch& patch : peers_) {
     const uint64_t offset =
         endpoint.entry(patch.rank, args_->lane, args_->seq).operand[patch.operand];
-    now_->offsets[patch.buffer] = offset;
-    if (patch.segment != nullptr) resolve(*now_, patch.buffer, patch.segment + offset);
+    offsets_[patch.buffer] = offset;
+    if (patch.segment != nullptr) resolve(patch.buffer, patch.segment + offset);
   }
   admitted_.store(args_->seq + 1, std::memory_order_release);
   return {};

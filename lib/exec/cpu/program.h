@@ -23,13 +23,12 @@ struct Shared {
 
 // The workspace of a segment: the staging areas, then the general area. A plan that stages takes
 // the area seq % n, where n is even: two runs in a row then never share one, whatever n their plans
-// have.
+// have. Inside its area it takes the places there are for it in turn.
 inline constexpr uint64_t kStagingBytes = 256 << 10;
 inline constexpr uint32_t kStagingAreas = 8;
 // A line that the reader's caches still hold is stored to slowly (measured on Zen 4, 16 KB: 2.3 us
-// with two areas in turn, 0.8 us with many), so plans rotate through enough areas that it is gone;
-// small ones stay in the nearest cache with two.
-inline constexpr uint64_t kStagingCycleBytes = kStagingAreas * kStagingBytes;
+// with two places in turn, 0.8 us with 2 MB of them), so plans rotate until it is gone; small ones
+// stay in the nearest cache with two.
 inline constexpr uint64_t kStagingRotateMin = 8 << 10;
 
 class CpuProgram final : public Program {
@@ -69,12 +68,9 @@ class CpuProgram final : public Program {
     uint32_t pointer;  // Index in Addresses::pointers.
     uint64_t offset;
   };
-  // Everything that has an address, resolved; one per staging area that the plan takes in turn.
-  struct Addresses {
-    std::vector<std::byte*> buffers;   // Null where it cannot be loaded and stored.
-    std::vector<uint64_t> offsets;     // By buffer of a peer: in its segment, for puts.
-    std::vector<std::byte*> pointers;  // Of all tasks' regions, one after the other.
-    std::vector<TileArgs> tiles;       // By task.
+  struct Staged {  // A staging buffer: its place in the segments differs from run to run.
+    uint32_t buffer;
+    std::byte* segment;  // The owner's, where mapped.
   };
   struct Head {  // Where a queue stands.
     uint32_t queue, begin, end;
@@ -93,10 +89,13 @@ class CpuProgram final : public Program {
   void lower_queues();
   void lower_uses();
   void lower_addresses();
-  void resolve(Addresses& table, uint32_t buffer, std::byte* address) const;
+  void resolve(uint32_t buffer, std::byte* address);
+  void place_staging();
 
   Status reserve();
   Status stay_out(const RunArgs& args, Status why);
+  Status run_straight();
+  Status run_queues();
   void run_worker(uint32_t worker);
   Status run_ready(Worker& worker, bool& finished);
   bool any_ready(Worker& worker);
@@ -115,6 +114,7 @@ class CpuProgram final : public Program {
   std::shared_ptr<const Plan> plan_;
   const RankPlan* part_ = nullptr;
   bool multiplies_ = false;  // Some task of it needs scratch for matrix products.
+  bool straight_ = false;    // One queue on the caller's thread.
   uint64_t fingerprint_ = 0;
   EntrySlot entry_{};
   std::vector<LoweredWait> waits_;
@@ -123,13 +123,19 @@ class CpuProgram final : public Program {
   std::vector<std::pair<uint64_t*, uint32_t>> growth_;  // Ledger bases and what a run adds.
   std::vector<Use> uses_;                               // Grouped by buffer:
   std::vector<uint32_t> first_use_;                     // where each buffer's begin, and the end.
-  std::vector<Addresses> addresses_;
+  // Everything that has an address, resolved.
+  std::vector<std::byte*> buffers_;   // Null where it cannot be loaded and stored.
+  std::vector<uint64_t> offsets_;     // By buffer of a peer: in its segment, for puts.
+  std::vector<std::byte*> pointers_;  // Of all tasks' regions, one after the other.
+  std::vector<TileArgs> tiles_;       // By task.
   std::vector<Patch> own_, peers_;
+  std::vector<Staged> staged_;
+  uint64_t staging_stride_ = 0;  // From one place to the next in an area.
+  uint32_t staging_areas_ = 2, staging_places_ = 1;
   std::vector<Worker> workers_;
 
   // Of the current run.
   const RunArgs* args_ = nullptr;
-  Addresses* now_ = nullptr;
   std::atomic<uint64_t> admitted_{0};  // seq + 1 of the last run whose entries have been compared.
   std::atomic<bool> failed_{false};
   std::mutex failure_mutex_;

@@ -1,0 +1,43 @@
+// The shortest way through a program: one queue, on the caller's thread, and no trace. What
+// run_queues() does for the general case, without heads to look after; small calls spend most of
+// their own time here.
+#include "lib/exec/cpu/program.h"
+
+namespace sk::cpu {
+
+Status CpuProgram::run_straight() {
+  Worker& worker = workers_[0];
+  Head& head = worker.heads[0];
+  Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
+  for (uint32_t next = head.begin; next != head.end; ++next) {
+    const LoweredTask& task = tasks_[next];
+    if (task.wait_count != 0 || task.op == TaskOp::kAwait) {
+      head.next = next;  // What ready() and explain() look at.
+      head.satisfied = 0;
+      if (!ready(head)) {
+        Status status = waiter.wait([&] { return ready(head); }, args_->timeout_ns);
+        if (!status.ok()) [[unlikely]]
+          return explain(std::move(status), worker);
+      }
+    }
+    switch (task.op) {
+      case TaskOp::kNop:
+        break;
+      case TaskOp::kEnter:
+        SK_RETURN_IF_ERROR(enter());
+        break;
+      case TaskOp::kAwait:
+        SK_RETURN_IF_ERROR(admit());
+        break;
+      case TaskOp::kPut:
+        SK_RETURN_IF_ERROR(run_put(next, task));
+        continue;  // Its post travels with the bytes.
+      default:
+        task.fn(tiles_[next]);
+    }
+    if (task.post_count != 0) SK_RETURN_IF_ERROR(post(task));
+  }
+  return {};
+}
+
+}  // namespace sk::cpu
