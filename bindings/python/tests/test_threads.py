@@ -78,6 +78,8 @@ def peer():
         except sk.AbortedError as error:
             sys.stdout.write(f"peer: {error.rank} {error}\\n")
 
+# Where the tests run in the background, shells let SIGINT be ignored, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 ready = threading.Event()
 thread = threading.Thread(target=peer)
 thread.start()
@@ -110,6 +112,7 @@ def test_ctrl_c_ends_a_waiting_call_and_its_peers() -> None:
 def test_ctrl_c_ends_the_search_for_ranks() -> None:
     out = run_script(
         "import os, signal, threading, time, libsk as sk\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "try:\n"
         "    sk.Comm(bootstrap='threads', rank=0, world_size=2, name='n', timeout=50)\n"
