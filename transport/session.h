@@ -129,6 +129,9 @@ class Session {
 
   // Writes the own entry slot at the peer, `seq` last.
   virtual Status enter(const EntrySlot& entry, EntryLane lane, uint64_t seq) = 0;
+
+  // The seq of the last enter() in `lane`, 0 before the first. Any thread.
+  virtual uint64_t entered(EntryLane lane) const = 0;
 };
 
 class Endpoint {

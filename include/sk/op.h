@@ -2,7 +2,9 @@
  *
  * All are collective unless said otherwise: every rank of the communicator calls the same thing in
  * the same order; ranks that do not get SK_ERR_DESYNC on every rank, which names both calls, and no
- * byte is moved. Every call waits until the caller may reuse all its buffers. Memory from
+ * byte is moved. (A collective on one rank and a send or receive on another that wait for each other
+ * end too: one of the two gets SK_ERR_DESYNC, all others SK_ERR_ABORTED with the same sentence, and
+ * the communicator can only be freed.) Every call waits until the caller may reuse all its buffers. Memory from
  * sk_alloc() is read and written in place by peers; any other memory is staged. `in == out` is
  * in-place; any other overlap is SK_ERR_INVALID_ARGUMENT. Pointers need the alignment of one
  * element. Integers wrap around. bf16 and f16 are reduced in f32, f32 in f32, in rank order,

@@ -248,6 +248,32 @@ TEST(BadInput, RanksThatCallDifferentThingsAllLearnBoth) {
   });
 }
 
+// They wait for each other in different lanes, so the communicator ends; but at once, and all learn
+// why.
+TEST(BadInput, ACollectiveAndASendThatWaitForEachOtherEnd) {
+  for (const bool send : {false, true}) {
+    in_two_ranks([send](sk_comm* comm, int rank) {
+      float in[8] = {}, out[8] = {7, 7, 7, 7, 7, 7, 7, 7};
+      expect_usable(comm);
+      sk_status status = SK_OK;
+      if (rank == 0) {
+        status = sk_allreduce(comm, in, out, 8, SK_F32, SK_SUM, nullptr);
+      } else {
+        status = send ? sk_send(comm, in, 4, SK_F32, 0, nullptr)
+                      : sk_recv(comm, out, 4, SK_F32, 0, nullptr);
+      }
+      EXPECT_TRUE(status == SK_ERR_DESYNC || status == SK_ERR_ABORTED) << sk_last_error();
+      const std::string sentence = sk_last_error();
+      EXPECT_NE(sentence.find("allreduce(f32, sum, 8)"), std::string::npos) << sentence;
+      EXPECT_NE(sentence.find(send ? "send_recv(f32, 4, 1 to 0)" : "send_recv(f32, 4, 0 to 1)"),
+                std::string::npos)
+          << sentence;
+      EXPECT_EQ(out[0], 7.0f);
+      EXPECT_NE(sk_barrier(comm, nullptr), SK_OK);
+    });
+  }
+}
+
 TEST(BadInput, FreedHandlesAndForkedChildrenAreSentences) {
   sk_comm* freed = nullptr;
   in_two_ranks([&](sk_comm* comm, int rank) {

@@ -58,7 +58,11 @@ class FaultSession final : public Session {
     message.fingerprint = entry.fingerprint;
     memcpy(message.operand, entry.operand, sizeof(message.operand));
     memcpy(message.call, entry.call, sizeof(message.call));
+    __atomic_store_n(&entered_[lane], seq, __ATOMIC_RELAXED);
     return network_.send(std::move(message));
+  }
+  uint64_t entered(EntryLane lane) const override {
+    return __atomic_load_n(&entered_[lane], __ATOMIC_RELAXED);
   }
 
  private:
@@ -81,6 +85,7 @@ class FaultSession final : public Session {
   SessionCaps caps_;
   uint32_t from_;
   uint32_t to_;
+  uint64_t entered_[kEntryLaneCount] = {};
 };
 
 class FaultEndpoint final : public Endpoint {

@@ -54,7 +54,7 @@ Status ShmSession::enter(const EntrySlot& entry, EntryLane lane, uint64_t seq) {
   memcpy(slot.operand, entry.operand, sizeof(slot.operand));
   memcpy(slot.call, entry.call, sizeof(slot.call));
   slot.seq.store(seq, std::memory_order_release);
-  std::atomic_ref(entered_[lane]).store(seq, std::memory_order_relaxed);
+  __atomic_store_n(&entered_[lane], seq, __ATOMIC_RELAXED);
   ring_sleeper();
   return {};
 }

@@ -22,12 +22,11 @@ class ShmSession final : public Session {
   Status put(PutTarget dst, const void* src, size_t bytes, uint32_t signal, uint32_t add) override;
   Status post(uint32_t signal, uint32_t add) override;
   Status enter(const EntrySlot& entry, EntryLane lane, uint64_t seq) override;
+  uint64_t entered(EntryLane lane) const override {
+    return __atomic_load_n(&entered_[lane], __ATOMIC_RELAXED);
+  }
 
   SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(peer_); }
-  // The last seq of enter(), as any thread may ask.
-  uint64_t entered(EntryLane lane) {
-    return std::atomic_ref(entered_[lane]).load(std::memory_order_relaxed);
-  }
   void ring();
 
  private:

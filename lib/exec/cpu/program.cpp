@@ -100,9 +100,8 @@ void CpuProgram::run_worker(uint32_t index) {
     if (!status.ok()) [[unlikely]]
       return fail(std::move(status));
     if (finished) return;
-    status =
-        waiter.wait([&] { return any_ready(worker) || failed_.load(std::memory_order_relaxed); },
-                    args_->timeout_ns);
+    status = wait_for(waiter,
+                      [&] { return any_ready(worker) || failed_.load(std::memory_order_relaxed); });
     if (!status.ok()) [[unlikely]]
       return fail(explain(std::move(status), worker));
     if (failed_.load(std::memory_order_relaxed)) [[unlikely]]
@@ -254,9 +253,29 @@ Status CpuProgram::admit() {
   return {};
 }
 
+// A peer that has entered a call of the other lane waits for this rank there, and this rank for the
+// peer here: neither will ever come.
+Status CpuProgram::find_mismatch() {
+  Endpoint& endpoint = shared_.endpoint;
+  const EntryLane other = args_->lane == kCollectiveLane ? kPairLane : kCollectiveLane;
+  for (const uint32_t peer : part_->peers) {
+    const uint64_t next = endpoint.session(peer).entered(other) + 1;
+    const EntrySlot& theirs = endpoint.entry(peer, other, next);
+    const EntrySlot& awaited = endpoint.entry(peer, args_->lane, args_->seq);
+    if (theirs.seq.load(std::memory_order_acquire) != next) continue;
+    if (awaited.seq.load(std::memory_order_acquire) == args_->seq) continue;
+    Status mismatch =
+        error(SK_ERR_DESYNC, "rank {} called {} while rank {} called {}", endpoint.rank(),
+              describe(plan_->op), peer, describe(unpack_call(theirs.call)));
+    endpoint.abort(AbortCause::kAborted, endpoint.rank(), mismatch.message());
+    return mismatch;
+  }
+  return {};
+}
+
 // Names the rank that a timed-out wait was for.
 Status CpuProgram::explain(Status status, const Worker& worker) const {
-  if (status.code() != SK_ERR_TIMEOUT) return status;
+  if (!ran_out(status)) return status;
   const auto waiting = std::find_if(worker.heads.begin(), worker.heads.end(),
                                     [](const Head& head) { return head.next != head.end; });
   if (waiting == worker.heads.end()) return status;

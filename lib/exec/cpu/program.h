@@ -2,6 +2,7 @@
 #ifndef SK_LIB_EXEC_CPU_PROGRAM_H_
 #define SK_LIB_EXEC_CPU_PROGRAM_H_
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -30,6 +31,9 @@ inline constexpr uint32_t kStagingAreas = 8;
 // with two places in turn, 0.8 us with 2 MB of them), so plans rotate until it is gone; small ones
 // stay in the nearest cache with two.
 inline constexpr uint64_t kStagingRotateMin = 8 << 10;
+
+// How often a rank that waits looks for peers that wait for it in another kind of call.
+inline constexpr int64_t kMismatchLookNs = 50'000'000;
 
 class CpuProgram final : public Program {
  public:
@@ -106,6 +110,19 @@ class CpuProgram final : public Program {
   Status post(const LoweredTask& task);
   Status enter();
   Status admit();  // All entries are here: compare them, learn the peers' operands.
+  // Waits for `ready`; now and then looks whether it ever will be.
+  template <typename Ready>
+  Status wait_for(Waiter& waiter, const Ready& ready) {
+    for (int64_t left = args_->timeout_ns;;) {
+      const int64_t slice = std::min(left, kMismatchLookNs);
+      Status status = waiter.wait(ready, slice);
+      left -= slice;
+      if (!ran_out(status)) return status;
+      SK_RETURN_IF_ERROR(find_mismatch());
+      if (left <= 0) return status;
+    }
+  }
+  Status find_mismatch();
   Status explain(Status status, const Worker& worker) const;
   void fail(Status status);
   void record_trace();

@@ -15,7 +15,7 @@ Status CpuProgram::run_straight() {
       head.next = next;  // What ready() and explain() look at.
       head.satisfied = 0;
       if (!ready(head)) {
-        Status status = waiter.wait([&] { return ready(head); }, args_->timeout_ns);
+        Status status = wait_for(waiter, [&] { return ready(head); });
         if (!status.ok()) [[unlikely]]
           return explain(std::move(status), worker);
       }

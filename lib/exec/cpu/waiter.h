@@ -21,6 +21,11 @@ inline void pause() {
 #endif
 }
 
+// A wait's own time ran out; a peer's ending has a sentence.
+inline bool ran_out(const Status& status) {
+  return status.code() == SK_ERR_TIMEOUT && status.message().empty();
+}
+
 class Waiter {
  public:
   // `spins`: how often to look before yielding. `drives`: this thread is the endpoint's one user:

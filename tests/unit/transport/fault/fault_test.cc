@@ -54,13 +54,16 @@ class PlainSession final : public Session {
   Status enter(const EntrySlot& entry, EntryLane lane, uint64_t seq) override {
     world_.events.push_back({to_, static_cast<uint32_t>(10'000 + lane * 1000 + seq),
                              static_cast<uint32_t>(entry.fingerprint)});
+    entered_[lane] = seq;
     return {};
   }
+  uint64_t entered(EntryLane lane) const override { return entered_[lane]; }
 
  private:
   World& world_;
   uint32_t to_;
   SessionCaps caps_;
+  uint64_t entered_[kEntryLaneCount] = {};
 };
 
 class PlainEndpoint final : public Endpoint {
