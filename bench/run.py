@@ -163,7 +163,7 @@ def main(arguments: list[str]) -> int:
             say=say,
             quick=options.quick,
             rounds=rounds,
-            rounds_max=rounds if options.quick else 2 * rounds,
+            rounds_max=rounds if options.quick else 3 * rounds,
             mpis=options.mpis,
             fresh=options.fresh,
             options={

@@ -109,15 +109,19 @@ class Probe:
         return {"cores": self.cores, "handoff_ns": self.handoff_ns}
 
 
+def _read(program: Path, argument: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [str(program), argument], capture_output=True, text=True, check=True, timeout=60
+    )
+    return json.loads(done.stdout)
+
+
+def handoff(program: Path) -> float:
+    """Nanoseconds for a line to change cores; 0 where there is one core."""
+    return _read(program, "handoff")["handoff_ns"] if (os.cpu_count() or 1) > 1 else 0.0
+
+
 def probe(program: Path) -> Probe:
     """The probes of every core, one after the other."""
-
-    def read(argument: str) -> dict[str, Any]:
-        done = subprocess.run(
-            [str(program), argument], capture_output=True, text=True, check=True, timeout=60
-        )
-        return json.loads(done.stdout)
-
-    count = os.cpu_count() or 1
-    cores = [read(str(core)) for core in range(count)]
-    return Probe(cores, read("handoff")["handoff_ns"] if count > 1 else 0.0)
+    cores = [_read(program, str(core)) for core in range(os.cpu_count() or 1)]
+    return Probe(cores, handoff(program))

@@ -99,6 +99,7 @@ def _round(bench: Bench, names: list[str], visits: dict[str, Visit]) -> dict[str
     lines: dict[str, list[list[dict[str, Any]]]] = {name: [] for name in names}
     failed: dict[str, str] = {}
     before, times = machine.probe(bench.probe), machine.cpu_times()
+    handoffs, moved = [before.handoff_ns], ""
     for name in stats.abba(names):
         if name in failed:
             continue
@@ -107,10 +108,14 @@ def _round(bench: Bench, names: list[str], visits: dict[str, Visit]) -> dict[str
         except LaunchError as error:
             failed[name] = str(error)
             del lines[name]
+        # A host that moves the cores does so within a round as well; the rest would be in vain.
+        handoffs.append(machine.handoff(bench.probe))
+        if moved := stats.moved_during(handoffs):
+            break
     after_times, after = machine.cpu_times(), machine.probe(bench.probe)
     foreign = machine.foreign_cores(times, after_times)
     stolen = machine.stolen_cores(times, after_times)
-    why = stats.discard_reason(before.clocks(), after.clocks(), foreign, stolen)
+    why = moved or stats.discard_reason(before.clocks(), after.clocks(), foreign, stolen)
     return {
         "valid": not why,
         "why": why,
@@ -120,6 +125,7 @@ def _round(bench: Bench, names: list[str], visits: dict[str, Visit]) -> dict[str
         "seconds": round(after_times.wall - times.wall, 2),
         "probe_before": before.as_dict(),
         "probe_after": after.as_dict(),
+        "handoffs_ns": handoffs,
         "failed": failed,
         "visits": lines,
     }

@@ -95,6 +95,14 @@ def moved_placement(handoffs: Sequence[tuple[float, float]]) -> list[str]:
     return reasons
 
 
+def moved_during(handoffs: Sequence[float]) -> str:
+    """Why hand-off times taken between the visits of one round are not of one placement, or ""."""
+    low, high = min(handoffs), max(handoffs)
+    if high - low <= 2 * PLACEMENT_MOVE_MAX * low:  # Each within that of the middle.
+        return ""
+    return f"the cores moved: hand-off {low:.0f} to {high:.0f} ns"
+
+
 @dataclass(frozen=True)
 class Comparison:
     """One candidate against another over all rounds that count."""

@@ -17,6 +17,7 @@ class Machine:
         self.probes = 0
         self.foreign = 0
         monkeypatch.setattr(machine, "probe", self.probe)
+        monkeypatch.setattr(machine, "handoff", self.handoff)
         monkeypatch.setattr(machine, "cpu_times", lambda: machine.CpuTimes(0.0, 0.0, 0.0, 0.0))
         monkeypatch.setattr(machine, "foreign_cores", self.foreign_cores)
         monkeypatch.setattr(machine, "stolen_cores", lambda before, after: 0.0)
@@ -27,6 +28,11 @@ class Machine:
         self.probes += 1
         clock = entry.get("clock_after", 1.0) if after else 1.0
         return machine.Probe([{"core": 0, "fma_ns": clock}], entry.get("handoff", 100.0))
+
+    def handoff(self, _program: Path) -> float:
+        """Between two visits: after the probe before the round, before the one after it."""
+        entry = self.script[min(self.probes // 2, len(self.script) - 1)]
+        return entry.get("handoff_within", entry.get("handoff", 100.0))
 
     def foreign_cores(self, _before: machine.CpuTimes, _after: machine.CpuTimes) -> float:
         entry = self.script[min(self.foreign, len(self.script) - 1)]
@@ -77,6 +83,17 @@ def test_discarded_rounds_are_kept_and_replaced(
     assert [entry["valid"] for entry in done] == [False, False, True, True]
     assert "clock" in done[0]["why"]
     assert "other processes" in done[1]["why"]
+
+
+def test_a_round_ends_where_the_cores_move(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    Machine(monkeypatch, [{"handoff_within": 250.0}, {}])
+    order: list[str] = []
+    bench = make_bench(tmp_path, wanted=1)
+    done = rounds.run_rounds(bench, "t", [candidate("a", order), candidate("b", order)], {})
+    assert [entry["valid"] for entry in done] == [False, True]
+    assert done[0]["why"] == "the cores moved: hand-off 100 to 250 ns"
+    assert order == ["a", "a", "b", "b", "a"]  # One visit, then a whole round.
+    assert rounds.samples([done[1]], "a", lambda line: True, "us") != []
 
 
 def test_a_machine_that_never_rests_ends_after_the_most_rounds(
