@@ -150,7 +150,8 @@ def gemm(document: Document) -> Any:
         axes.set_xticks(range(len(cells)), [key.split()[1] for key in cells])
         axes.set(xlabel="n = m = k", title=f"GEMM {dtype}, one core, weights packed")
         axes.grid(True, axis="y", alpha=0.3)
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, ncols=4, loc="upper center")
+        axes.set_ylim(0, 112)  # Room for the legend above the bars.
     panels[0].set_ylabel("% of the peak read beside the sample")
     figure.tight_layout(rect=(0, 0.03, 1, 1))
     return figure

@@ -45,9 +45,16 @@ class Candidate:
 
 
 def run_rounds(
-    bench: Bench, label: str, candidates: Sequence[Candidate], settings: dict[str, Any]
+    bench: Bench,
+    label: str,
+    candidates: Sequence[Candidate],
+    settings: dict[str, Any],
+    *,
+    one_core: bool = False,
 ) -> list[dict[str, Any]]:
     """Rounds in ABBA order. Each is {"valid", "why", "visits": {name: [lines, lines]}, ...}.
+
+    `one_core`: nothing passes between cores, so it does not matter where the host keeps them.
 
     A candidate whose program fails is reported and left out of all further rounds; its rounds so
     far lack it. Rounds are written to disk one by one under a key of everything that shapes them,
@@ -59,7 +66,7 @@ def run_rounds(
     if bench.fresh:
         path.unlink(missing_ok=True)
     done = _read(path)
-    judge_placement(done)
+    judge_placement(done, one_core=one_core)
     if done:
         bench.say(f"{label}: going on after {len(done)} rounds of an earlier run")
     visits = {c.name: c.visit for c in candidates}
@@ -68,14 +75,14 @@ def run_rounds(
         alive = [c.name for c in candidates if c.name not in dead]
         if not alive:
             break
-        entry = _round(bench, alive, visits)
+        entry = _round(bench, alive, visits, one_core=one_core)
         dead.update(entry["failed"])
         for name, why in entry["failed"].items():
             bench.say(f"{label}: without {name}: {why}")
         done.append(entry)
         with path.open("a") as file:
             file.write(json.dumps(entry) + "\n")
-        judge_placement(done)
+        judge_placement(done, one_core=one_core)
         state = "counts" if entry["valid"] else f"discarded: {entry['why']}"
         bench.say(f"{label}: round {len(done)}, {entry['seconds']:.0f} s, {state}")
     if _valid(done) < bench.rounds:
@@ -83,7 +90,7 @@ def run_rounds(
     return done
 
 
-def judge_placement(rounds: list[dict[str, Any]]) -> None:
+def judge_placement(rounds: list[dict[str, Any]], *, one_core: bool = False) -> None:
     """Discards rounds of another placement of the cores; anew after each round, as the usual
     one may change."""
     pairs = [
@@ -91,11 +98,13 @@ def judge_placement(rounds: list[dict[str, Any]]) -> None:
         for entry in rounds
     ]
     for entry, why in zip(rounds, stats.moved_placement(pairs), strict=True):
-        entry["why"] = entry["own_why"] or why
+        entry["why"] = entry["own_why"] or ("" if one_core else why)
         entry["valid"] = not entry["why"]
 
 
-def _round(bench: Bench, names: list[str], visits: dict[str, Visit]) -> dict[str, Any]:
+def _round(
+    bench: Bench, names: list[str], visits: dict[str, Visit], *, one_core: bool
+) -> dict[str, Any]:
     lines: dict[str, list[list[dict[str, Any]]]] = {name: [] for name in names}
     failed: dict[str, str] = {}
     before, times = machine.probe(bench.probe), machine.cpu_times()
@@ -110,7 +119,7 @@ def _round(bench: Bench, names: list[str], visits: dict[str, Visit]) -> dict[str
             del lines[name]
         # A host that moves the cores does so within a round as well; the rest would be in vain.
         handoffs.append(machine.handoff(bench.probe))
-        if moved := stats.moved_during(handoffs):
+        if not one_core and (moved := stats.moved_during(handoffs)):
             break
     after_times, after = machine.cpu_times(), machine.probe(bench.probe)
     foreign = machine.foreign_cores(times, after_times)

@@ -21,9 +21,10 @@ class CpuExecutor final : public Executor {
 
  private:
   // A look and a pause take 15 to 60 ns. Alone: about 50 us, longer than most hand-offs. Shared:
-  // the peer may be waiting for this core, so no longer than a hand-off between running ranks.
+  // the peer may be waiting for this core, so no longer than a hand-off between running ranks (ten
+  // instead of a hundred looks: 4 ranks on 2 cores at 512 B 5.6 instead of 6.9 us).
   static constexpr uint32_t kSpinsAlone = 2000;
-  static constexpr uint32_t kSpinsShared = 100;
+  static constexpr uint32_t kSpinsShared = 10;
 
   Workers workers_;
   Shared shared_;
