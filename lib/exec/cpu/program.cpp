@@ -157,22 +157,7 @@ bool CpuProgram::entries_arrived(Head& head) {
 Status CpuProgram::execute(Worker& worker, Head& head) {
   const LoweredTask& task = tasks_[head.next];
   const int64_t start = shared_.trace != nullptr ? now_ns() : 0;
-  switch (task.op) {
-    case TaskOp::kNop:
-      break;
-    case TaskOp::kEnter:
-      SK_RETURN_IF_ERROR(enter());
-      break;
-    case TaskOp::kAwait:
-      if (head.queue == 0) SK_RETURN_IF_ERROR(admit());
-      break;
-    case TaskOp::kPut:
-      SK_RETURN_IF_ERROR(run_put(head.next, task));
-      break;
-    default:
-      task.fn(tiles_[head.next]);
-  }
-  if (task.op != TaskOp::kPut) SK_RETURN_IF_ERROR(post(task));
+  SK_RETURN_IF_ERROR(perform(head.next, task, /*admits=*/head.queue == 0));
   if (shared_.trace != nullptr) {
     worker.events.push_back({head.next, head.queue, task.op,
                              head.waiting_since == 0 ? start : head.waiting_since, start,

@@ -106,6 +106,24 @@ class CpuProgram final : public Program {
   bool ready(Head& head);
   bool entries_arrived(Head& head);
   Status execute(Worker& worker, Head& head);
+  // One task whose waits are met. `admits`: it is the first queue's, which compares the entries.
+  Status perform(uint32_t index, const LoweredTask& task, bool admits) {
+    switch (task.op) {
+      case TaskOp::kNop:
+        break;
+      case TaskOp::kEnter:
+        SK_RETURN_IF_ERROR(enter());
+        break;
+      case TaskOp::kAwait:
+        if (admits) SK_RETURN_IF_ERROR(admit());
+        break;
+      case TaskOp::kPut:
+        return run_put(index, task);  // Its post travels with the bytes.
+      default:
+        task.fn(tiles_[index]);
+    }
+    return task.post_count == 0 ? Status() : post(task);
+  }
   Status run_put(uint32_t index, const LoweredTask& task);
   Status post(const LoweredTask& task);
   Status enter();

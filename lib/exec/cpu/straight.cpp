@@ -20,22 +20,7 @@ Status CpuProgram::run_straight() {
           return explain(std::move(status), worker);
       }
     }
-    switch (task.op) {
-      case TaskOp::kNop:
-        break;
-      case TaskOp::kEnter:
-        SK_RETURN_IF_ERROR(enter());
-        break;
-      case TaskOp::kAwait:
-        SK_RETURN_IF_ERROR(admit());
-        break;
-      case TaskOp::kPut:
-        SK_RETURN_IF_ERROR(run_put(next, task));
-        continue;  // Its post travels with the bytes.
-      default:
-        task.fn(tiles_[next]);
-    }
-    if (task.post_count != 0) SK_RETURN_IF_ERROR(post(task));
+    SK_RETURN_IF_ERROR(perform(next, task, /*admits=*/true));
   }
   return {};
 }
