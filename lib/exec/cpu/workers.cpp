@@ -24,7 +24,9 @@ Status Workers::start(uint32_t active) {
   while (threads_.size() + 1 < active) {
     const uint32_t worker = uint32_t(threads_.size()) + 1;
     try {
-      threads_.emplace_back([this, worker] { loop(worker); });
+      // Rounds of before it was there are not its own.
+      threads_.emplace_back(
+          [this, worker, seen = round_.load(std::memory_order_relaxed)] { loop(worker, seen); });
     } catch (const std::system_error& thrown) {
       return error(SK_ERR_NO_MEMORY, "worker {} of {} could not be started: {}", worker, active,
                    thrown.what());
@@ -63,8 +65,7 @@ void Workers::run(uint32_t active, Body body, void* object) {
   body(object, 0);
 }
 
-void Workers::loop(uint32_t worker) {
-  uint32_t seen = 0;
+void Workers::loop(uint32_t worker, uint32_t seen) {
   for (;;) {
     for (int i = 0; i < kSpins && round_.load(std::memory_order_acquire) == seen; ++i) pause();
     round_.wait(seen, std::memory_order_acquire);

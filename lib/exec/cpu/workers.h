@@ -34,7 +34,7 @@ class Workers {
   bool finished() const { return running_.load(std::memory_order_acquire) == 0; }
 
  private:
-  void loop(uint32_t worker);
+  void loop(uint32_t worker, uint32_t seen);
 
   uint32_t count_;
   std::vector<std::thread> threads_;
