@@ -69,29 +69,39 @@ INTERRUPTED = """
 import os, signal, sys, threading
 import libsk as sk
 
+def join(rank):
+    comm = sk.Comm(bootstrap="threads", rank=rank, world_size=3, name="x", timeout=60)
+    comm.allreduce(1.0)  # Loads NumPy too.
+    return comm
+
 def peer():
-    with sk.Comm(bootstrap="threads", rank=1, world_size=2, name="x", timeout=60) as comm:
-        comm.allreduce(1.0)  # Loads NumPy too.
+    with join(1) as comm:
         ready.set()
         try:
-            comm.recv(peer=0, shape=1, dtype="f32")
+            comm.recv(peer=2, shape=1, dtype="f32")
         except sk.AbortedError as error:
             sys.stdout.write(f"peer: {error.rank} {error}\\n")
 
+def idler():  # Whom the two others wait for, each in its own call.
+    with join(2):
+        over.wait()
+
 # Where the tests run in the background, shells let SIGINT be ignored, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-ready = threading.Event()
-thread = threading.Thread(target=peer)
-thread.start()
-comm = sk.Comm(bootstrap="threads", rank=0, world_size=2, name="x", timeout=60)
-comm.allreduce(1.0)
+ready, over = threading.Event(), threading.Event()
+threads = [threading.Thread(target=peer), threading.Thread(target=idler)]
+for thread in threads:
+    thread.start()
+comm = join(0)
 ready.wait()
 threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     comm.allreduce(1.0)
 except KeyboardInterrupt:
     sys.stdout.write("interrupted\\n")
-thread.join()
+over.set()
+for thread in threads:
+    thread.join()
 """
 
 
