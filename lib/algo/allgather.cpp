@@ -16,7 +16,7 @@ class Allgather {
 
   Result<Plan> plan(Ranks ranks) {
     const Target& target = layout_.target();
-    if (target.mapped && block_bytes_ <= target.one_shot_bytes) return one_shot(ranks);
+    if (layout_.one_shot(block_bytes_, layout_.op().symmetric_out)) return one_shot(ranks);
     if (target.mapped && layout_.op().symmetric_out) return direct(ranks);
     return stream(ranks);
   }

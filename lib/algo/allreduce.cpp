@@ -67,9 +67,7 @@ Plan direct(Layout layout, Ranks ranks) {
     }
     parts.push_back(part.finish());
   }
-  Plan plan = layout.take();
-  plan.ranks = std::move(parts);
-  return plan;
+  return layout.finish(std::move(parts));
 }
 
 Plan one_shot(Layout layout, Ranks ranks) {
@@ -89,9 +87,7 @@ Plan one_shot(Layout layout, Ranks ranks) {
                       /*after_all=*/true, {}, {}, kStoreDefault);
     parts.push_back(part.finish());
   }
-  Plan plan = layout.take();
-  plan.ranks = std::move(parts);
-  return plan;
+  return layout.finish(std::move(parts));
 }
 
 // A world of one: the input is the result, whatever the reduction.
@@ -106,9 +102,7 @@ Plan local_copy(Layout layout, Ranks ranks) {
     part.copy(0, flat(operands.in, 0, bytes, kRead), flat(operands.out, 0, bytes, kWrite));
     parts.push_back(part.finish());
   }
-  Plan plan = layout.take();
-  plan.ranks = std::move(parts);
-  return plan;
+  return layout.finish(std::move(parts));
 }
 
 }  // namespace
@@ -119,10 +113,9 @@ Result<Plan> plan_allreduce(const OpDesc& op, const Target& target, Ranks ranks)
   if (bytes == 0 || (target.world_size == 1 && op.in_place)) return plan_barrier(op, target, ranks);
   if (target.world_size == 1) return local_copy(std::move(layout), ranks);
   const bool symmetric = op.symmetric_in && op.symmetric_out;
-  const uint64_t one_shot_max = symmetric ? target.one_shot_symmetric_bytes : target.one_shot_bytes;
-  if (target.mapped && bytes <= one_shot_max) return one_shot(std::move(layout), ranks);
+  if (layout.one_shot(bytes, symmetric)) return one_shot(std::move(layout), ranks);
   if (target.mapped && symmetric) return direct(std::move(layout), ranks);
-  if (target.world_size == 2 && !op.symmetric_out) {
+  if (target.world_size == 2 && (target.mapped || !op.symmetric_out)) {
     return allreduce_exchange(std::move(layout), ranks);
   }
   if (target.mapped) return allreduce_staged(std::move(layout), ranks);

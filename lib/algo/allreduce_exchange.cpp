@@ -73,9 +73,7 @@ Plan allreduce_exchange(Layout layout, Ranks ranks) {
   for (const uint32_t rank : ranks) {
     parts.push_back(ExchangePart(layout, operands, ring, rank).build());
   }
-  Plan plan = layout.take();
-  plan.ranks = std::move(parts);
-  return plan;
+  return layout.finish(std::move(parts));
 }
 
 }  // namespace sk::algo

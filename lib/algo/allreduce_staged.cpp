@@ -126,9 +126,7 @@ Plan allreduce_staged(Layout layout, Ranks ranks) {
   for (const uint32_t rank : ranks) {
     parts.push_back(StagedPart(layout, operands, staging, rank).build());
   }
-  Plan plan = layout.take();
-  plan.ranks = std::move(parts);
-  return plan;
+  return layout.finish(std::move(parts));
 }
 
 }  // namespace sk::algo

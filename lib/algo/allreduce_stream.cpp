@@ -134,9 +134,7 @@ Plan allreduce_stream(Layout layout, Ranks ranks) {
     parts.push_back(
         StreamPart(layout, operands, in_ring, sum_ring ? &*sum_ring : nullptr, rank).build());
   }
-  Plan plan = layout.take();
-  plan.ranks = std::move(parts);
-  return plan;
+  return layout.finish(std::move(parts));
 }
 
 }  // namespace sk::algo

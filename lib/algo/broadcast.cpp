@@ -14,7 +14,7 @@ class FromOne {
 
   Result<Plan> broadcast(Ranks ranks) {
     const Target& target = layout_.target();
-    if (target.mapped && bytes_ <= target.one_shot_bytes) return one_shot(ranks);
+    if (layout_.one_shot(bytes_, layout_.op().symmetric_out)) return one_shot(ranks);
     if (target.mapped && layout_.op().symmetric_out) return direct(ranks);
     return stream(ranks, [](uint32_t) { return true; });
   }

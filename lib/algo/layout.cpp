@@ -72,6 +72,11 @@ BufferAccess Layout::inbox_access() const {
   return target().mapped ? BufferAccess::kMapped : BufferAccess::kPutOnly;
 }
 
+bool Layout::one_shot(uint64_t bytes, bool symmetric) const {
+  const uint64_t most = symmetric ? target().one_shot_symmetric_bytes : target().one_shot_bytes;
+  return target().mapped && bytes <= most;
+}
+
 Plan Layout::finish(std::vector<RankPlan> parts) {
   plan_.ranks = std::move(parts);
   return take();

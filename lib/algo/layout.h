@@ -39,6 +39,10 @@ class Layout {
   // inbox from itself exists so that sources keep their places; nothing uses it.)
   uint32_t add_inboxes(BufferAccess access, uint64_t bytes);
 
+  // Whether a plan that peers could run on mapped operands (`symmetric`), or on staged ones only,
+  // does best with `bytes` copied whole to every rank's staging area.
+  bool one_shot(uint64_t bytes, bool symmetric) const;
+
   // How peers reach an operand: not at all unless it is symmetric.
   BufferAccess operand_access(bool symmetric) const;
   BufferAccess inbox_access() const;

@@ -15,7 +15,7 @@ class ReduceScatter {
 
   Result<Plan> plan(Ranks ranks) {
     const Target& target = layout_.target();
-    if (target.mapped && block_bytes_ * layout_.ranks() <= target.one_shot_bytes) {
+    if (layout_.one_shot(block_bytes_ * layout_.ranks(), layout_.op().symmetric_in)) {
       return one_shot(ranks);
     }
     if (target.mapped && layout_.op().symmetric_in) return direct(ranks);
