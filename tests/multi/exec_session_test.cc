@@ -1,11 +1,14 @@
 // Cells on ranks through the C ABI alone, with a real controller and stub ranks; and every public
 // function of exec.h with every bad argument: a code, a sentence, and an object that still works.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
@@ -71,6 +74,26 @@ class Session {
   sk_session* handle_ = nullptr;
 };
 
+// Holds a cell of the stub back until open(): a FIFO that the cell reads to its end.
+class Gate {
+ public:
+  Gate() {
+    EXPECT_NE(mkdtemp(folder_), nullptr);
+    EXPECT_EQ(mkfifo(path().c_str(), 0600), 0);
+  }
+  ~Gate() { std::filesystem::remove_all(folder_); }
+  std::string wait() const { return "on 0 sh cat " + path() + "\n"; }
+  void open() const {
+    const int fd = ::open(path().c_str(), O_WRONLY | O_CLOEXEC);
+    EXPECT_GE(fd, 0);
+    ::close(fd);
+  }
+
+ private:
+  std::string path() const { return std::string(folder_) + "/gate"; }
+  char folder_[32] = "/tmp/sk-gate-XXXXXX";
+};
+
 TEST(ExecSession, ACProgramDoesWhatTheNotebookDoes) {
   Session session(3);
   EXPECT_EQ(session.run("print hello"), "hello\n");
@@ -79,9 +102,12 @@ TEST(ExecSession, ACProgramDoesWhatTheNotebookDoes) {
 }
 
 TEST(ExecSession, CellsRunInOrderAndAFailureDropsTheRest) {
+  const Gate gate;
   Session session(2);
-  const uint64_t good = session.start("print 1"), bad = session.start("error E x"),
+  // All three are queued before the first may end: only what waits already is dropped.
+  const uint64_t good = session.start(gate.wait() + "print 1"), bad = session.start("error E x"),
                  dropped = session.start("print never");
+  gate.open();
   int32_t status = 0;
   EXPECT_EQ(session.finish(good, &status), "1\n");
   session.finish(bad, &status);
