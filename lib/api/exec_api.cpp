@@ -1,85 +1,22 @@
 // Cells on ranks: the thin C shell over lib/control/host.
-#include <unistd.h>
-
 #include <atomic>
 #include <memory>
-#include <mutex>
-#include <set>
 
+#include "lib/api/exec_handles.h"
 #include "lib/api/guard.h"
-#include "lib/control/host/session.h"
-#include "lib/control/host/views.h"
-#include "lib/control/host/worker.h"
-#include "sk/exec.h"
-
-struct sk_session {
-  std::unique_ptr<sk::control::Session> session;
-  sk::control::EventView view;
-  pid_t owner = getpid();
-};
-
-struct sk_worker {
-  std::unique_ptr<sk::control::Worker> worker;
-  sk::control::RequestView view;
-  pid_t owner = getpid();
-};
 
 namespace {
 
 using sk::error;
 using sk::Status;
+using sk::api::add_handle;
+using sk::api::check_handle;
+using sk::api::check_out;
+using sk::api::check_size;
 using sk::api::guard;
-
-// The handles that are alive: a freed one is refused, not followed.
-class Handles {
- public:
-  void add(const void* handle) {
-    const std::lock_guard lock(mutex_);
-    alive_.insert(handle);
-  }
-  bool remove(const void* handle) {
-    const std::lock_guard lock(mutex_);
-    return alive_.erase(handle) != 0;
-  }
-  bool has(const void* handle) {
-    const std::lock_guard lock(mutex_);
-    return alive_.contains(handle);
-  }
-
- private:
-  std::mutex mutex_;
-  std::set<const void*> alive_;
-};
-Handles& handles() {
-  static Handles* const all = new Handles;  // Never destroyed: calls may come during exit.
-  return *all;
-}
+using sk::api::remove_handle;
 
 std::atomic<bool> worker_exists{false};
-
-template <typename Handle>
-Status check(const char* call, const Handle* handle) {
-  if (handle == nullptr || !handles().has(handle))
-    return error(SK_ERR_BAD_HANDLE, "{}: the handle is {}", call,
-                 handle == nullptr ? "NULL" : "not alive");
-  if (handle->owner != getpid())
-    return error(SK_ERR_FORKED, "{}: called in a forked child of process {}", call, handle->owner);
-  return {};
-}
-
-template <typename T>
-Status check_out(const char* call, const char* name, const T* out) {
-  if (out != nullptr) return {};
-  return error(SK_ERR_INVALID_ARGUMENT, "{}: {} is NULL", call, name);
-}
-
-// A struct that the library fills: its caller says how large it is there.
-Status check_size(const char* call, const char* name, const uint32_t* size) {
-  SK_RETURN_IF_ERROR(check_out(call, name, size));
-  if (*size >= 8 && *size <= 4096) return {};
-  return error(SK_ERR_INVALID_ARGUMENT, "{}: {}->struct_size is {}; set it to sizeof of the struct",
-               call, name, *size);
-}
 
 }  // namespace
 
@@ -95,7 +32,7 @@ sk_status sk_session_open(const sk_session_config* config, sk_session** out_sess
     auto handle = std::make_unique<sk_session>();
     const char* program = config->sk_path == nullptr ? "" : config->sk_path;
     SK_ASSIGN_OR_RETURN(handle->session, sk::control::Session::open(std::move(open), program));
-    handles().add(handle.get());
+    add_handle(handle.get());
     *out_session = handle.release();
     return {};
   });
@@ -104,7 +41,7 @@ sk_status sk_session_open(const sk_session_config* config, sk_session** out_sess
 sk_status sk_exec(sk_session* session, const char* ranks, const char* code, uint64_t code_bytes,
                   const sk_exec_options* options, uint64_t* out_cell) noexcept {
   return guard([&]() -> Status {
-    SK_RETURN_IF_ERROR(check("sk_exec", session));
+    SK_RETURN_IF_ERROR(check_handle("sk_exec", session));
     SK_ASSIGN_OR_RETURN(auto request, sk::control::to_execute(ranks, code, code_bytes, options));
     SK_ASSIGN_OR_RETURN(const uint64_t cell, session->session->execute(std::move(request)));
     if (out_cell != nullptr) *out_cell = cell;
@@ -115,7 +52,7 @@ sk_status sk_exec(sk_session* session, const char* ranks, const char* code, uint
 sk_status sk_session_ask(sk_session* session, int32_t kind, const char* code, uint64_t code_bytes,
                          uint64_t cursor, int32_t detail, uint64_t* out_request) noexcept {
   return guard([&]() -> Status {
-    SK_RETURN_IF_ERROR(check("sk_session_ask", session));
+    SK_RETURN_IF_ERROR(check_handle("sk_session_ask", session));
     SK_RETURN_IF_ERROR(check_out("sk_session_ask", "out_request", out_request));
     SK_ASSIGN_OR_RETURN(auto ask, sk::control::to_ask(kind, code, code_bytes, cursor, detail));
     SK_ASSIGN_OR_RETURN(*out_request, session->session->ask(std::move(ask)));
@@ -125,14 +62,14 @@ sk_status sk_session_ask(sk_session* session, int32_t kind, const char* code, ui
 
 sk_status sk_session_interrupt(sk_session* session) noexcept {
   return guard([&]() -> Status {
-    SK_RETURN_IF_ERROR(check("sk_session_interrupt", session));
+    SK_RETURN_IF_ERROR(check_handle("sk_session_interrupt", session));
     return session->session->interrupt();
   });
 }
 
 sk_status sk_session_poll(sk_session* session, int64_t timeout_ms, sk_event* event) noexcept {
   return guard([&]() -> Status {
-    SK_RETURN_IF_ERROR(check("sk_session_poll", session));
+    SK_RETURN_IF_ERROR(check_handle("sk_session_poll", session));
     SK_RETURN_IF_ERROR(
         check_size("sk_session_poll", "event", event == nullptr ? nullptr : &event->struct_size));
     SK_RETURN_IF_ERROR(sk::control::check_timeout("sk_session_poll", timeout_ms));
@@ -143,7 +80,7 @@ sk_status sk_session_poll(sk_session* session, int64_t timeout_ms, sk_event* eve
 
 sk_status sk_session_fd(sk_session* session, int32_t* out_fd) noexcept {
   return guard([&]() -> Status {
-    SK_RETURN_IF_ERROR(check("sk_session_fd", session));
+    SK_RETURN_IF_ERROR(check_handle("sk_session_fd", session));
     SK_RETURN_IF_ERROR(check_out("sk_session_fd", "out_fd", out_fd));
     *out_fd = session->session->fd();
     return {};
@@ -153,8 +90,8 @@ sk_status sk_session_fd(sk_session* session, int32_t* out_fd) noexcept {
 sk_status sk_session_close(sk_session* session) noexcept {
   return guard([&]() -> Status {
     if (session == nullptr) return {};
-    SK_RETURN_IF_ERROR(check("sk_session_close", session));
-    handles().remove(session);
+    SK_RETURN_IF_ERROR(check_handle("sk_session_close", session));
+    remove_handle(session);
     const std::unique_ptr<sk_session> owned(session);
     return owned->session->close();
   });
@@ -174,7 +111,7 @@ sk_status sk_worker_join(const sk_worker_config* config, sk_worker** out_worker)
     worker_exists = worker.ok();
     if (!worker.ok()) return std::move(worker.status());
     handle->worker = std::move(worker).value();
-    handles().add(handle.get());
+    add_handle(handle.get());
     *out_worker = handle.release();
     return {};
   });
@@ -182,7 +119,7 @@ sk_status sk_worker_join(const sk_worker_config* config, sk_worker** out_worker)
 
 sk_status sk_worker_next(sk_worker* worker, int64_t timeout_ms, sk_request* request) noexcept {
   return guard([&]() -> Status {
-    SK_RETURN_IF_ERROR(check("sk_worker_next", worker));
+    SK_RETURN_IF_ERROR(check_handle("sk_worker_next", worker));
     SK_RETURN_IF_ERROR(check_size("sk_worker_next", "request",
                                   request == nullptr ? nullptr : &request->struct_size));
     SK_RETURN_IF_ERROR(sk::control::check_timeout("sk_worker_next", timeout_ms));
@@ -195,7 +132,7 @@ sk_status sk_worker_next(sk_worker* worker, int64_t timeout_ms, sk_request* requ
 sk_status sk_worker_stream(sk_worker* worker, int32_t stream, const char* text,
                            uint64_t bytes) noexcept {
   return guard([&]() -> Status {
-    SK_RETURN_IF_ERROR(check("sk_worker_stream", worker));
+    SK_RETURN_IF_ERROR(check_handle("sk_worker_stream", worker));
     if (stream != SK_STREAM_STDOUT && stream != SK_STREAM_STDERR)
       return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_stream: stream is {}; 1 and 2 are allowed",
                    stream);
@@ -209,7 +146,7 @@ sk_status sk_worker_stream(sk_worker* worker, int32_t stream, const char* text,
 sk_status sk_worker_display(sk_worker* worker, int32_t kind, const sk_mime* mimes,
                             uint64_t mime_count, const char* display_id) noexcept {
   return guard([&]() -> Status {
-    SK_RETURN_IF_ERROR(check("sk_worker_display", worker));
+    SK_RETURN_IF_ERROR(check_handle("sk_worker_display", worker));
     SK_ASSIGN_OR_RETURN(auto display, sk::control::to_display(kind, mimes, mime_count, display_id));
     return worker->worker->display(std::move(display));
   });
@@ -219,7 +156,7 @@ sk_status sk_worker_error(sk_worker* worker, const char* ename, const char* eval
                           const char* const* traceback, uint64_t traceback_count,
                           uint32_t flags) noexcept {
   return guard([&]() -> Status {
-    SK_RETURN_IF_ERROR(check("sk_worker_error", worker));
+    SK_RETURN_IF_ERROR(check_handle("sk_worker_error", worker));
     SK_ASSIGN_OR_RETURN(auto record,
                         sk::control::to_error(ename, evalue, traceback, traceback_count, flags));
     return worker->worker->fail(std::move(record));
@@ -228,7 +165,7 @@ sk_status sk_worker_error(sk_worker* worker, const char* ename, const char* eval
 
 sk_status sk_worker_done(sk_worker* worker, int32_t status) noexcept {
   return guard([&]() -> Status {
-    SK_RETURN_IF_ERROR(check("sk_worker_done", worker));
+    SK_RETURN_IF_ERROR(check_handle("sk_worker_done", worker));
     if (status != SK_CELL_OK && status != SK_CELL_ERROR)
       return error(SK_ERR_INVALID_ARGUMENT,
                    "sk_worker_done: status is {}; OK and ERROR are allowed", status);
@@ -238,7 +175,7 @@ sk_status sk_worker_done(sk_worker* worker, int32_t status) noexcept {
 
 sk_status sk_worker_reply(sk_worker* worker, uint64_t id, const sk_reply* reply) noexcept {
   return guard([&]() -> Status {
-    SK_RETURN_IF_ERROR(check("sk_worker_reply", worker));
+    SK_RETURN_IF_ERROR(check_handle("sk_worker_reply", worker));
     SK_ASSIGN_OR_RETURN(auto answer, sk::control::to_reply(id, reply));
     return worker->worker->reply(std::move(answer));
   });
@@ -251,8 +188,8 @@ int32_t sk_worker_cancelled(const sk_worker* worker) noexcept {
 sk_status sk_worker_leave(sk_worker* worker) noexcept {
   return guard([&]() -> Status {
     if (worker == nullptr) return {};
-    SK_RETURN_IF_ERROR(check("sk_worker_leave", worker));
-    handles().remove(worker);
+    SK_RETURN_IF_ERROR(check_handle("sk_worker_leave", worker));
+    remove_handle(worker);
     const std::unique_ptr<sk_worker> owned(worker);
     const Status status = owned->worker->leave();
     worker_exists = false;
