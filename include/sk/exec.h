@@ -182,6 +182,7 @@ typedef struct sk_event {
   uint64_t end;
   const char* const* strings; /**< REPLY: matches; the indent. */
   uint64_t string_count;
+  const char* metadata; /**< DISPLAY: a JSON object as text, or "". */
 } sk_event;
 
 /** The next event, waiting up to `timeout_ms` (0: not at all; at most 3,600,000). With SK_OK and
@@ -265,11 +266,13 @@ SK_NODISCARD SK_API sk_status sk_worker_next(sk_worker* worker, int64_t timeout_
 SK_NODISCARD SK_API sk_status sk_worker_stream(sk_worker* worker, int32_t stream, const char* text,
                                                uint64_t bytes) SK_NOEXCEPT;
 
-/** A display, result, update or clear: enum sk_display_kind. `display_id` may be NULL. At most
- *  64 MiB together, else SK_ERR_OUT_OF_RANGE. */
+/** A display, result, update or clear: enum sk_display_kind. `display_id` may be NULL. `metadata`
+ * is the text of a JSON object as Jupyter's messages carry beside the data (the width of an image),
+ *  at most 1 MiB, or NULL. At most 64 MiB together, else SK_ERR_OUT_OF_RANGE. */
 SK_NODISCARD SK_API sk_status sk_worker_display(sk_worker* worker, int32_t kind,
                                                 const sk_mime* mimes, uint64_t mime_count,
-                                                const char* display_id) SK_NOEXCEPT;
+                                                const char* display_id,
+                                                const char* metadata) SK_NOEXCEPT;
 
 enum sk_error_flags {
   /** It failed only because a peer did (SK_ERR_PEER_LOST, SK_ERR_ABORTED of a collective). */

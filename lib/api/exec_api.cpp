@@ -144,10 +144,12 @@ sk_status sk_worker_stream(sk_worker* worker, int32_t stream, const char* text,
 }
 
 sk_status sk_worker_display(sk_worker* worker, int32_t kind, const sk_mime* mimes,
-                            uint64_t mime_count, const char* display_id) noexcept {
+                            uint64_t mime_count, const char* display_id,
+                            const char* metadata) noexcept {
   return guard([&]() -> Status {
     SK_RETURN_IF_ERROR(check_handle("sk_worker_display", worker));
-    SK_ASSIGN_OR_RETURN(auto display, sk::control::to_display(kind, mimes, mime_count, display_id));
+    SK_ASSIGN_OR_RETURN(auto display,
+                        sk::control::to_display(kind, mimes, mime_count, display_id, metadata));
     return worker->worker->display(std::move(display));
   });
 }

@@ -98,6 +98,7 @@ struct Display {
   kind @0 :UInt32;
   mimes @1 :List(Mime);
   displayId @2 :Data;
+  metadata @3 :Data;  # A JSON object, or empty.
 }
 
 struct Error {
@@ -146,6 +147,7 @@ struct Event {
   mimes @12 :List(Mime);
   displayId @13 :Data;
   reply @14 :Reply;
+  metadata @15 :Data;
 }
 
 struct Fragment {

@@ -127,10 +127,12 @@ Result<Record> get_record(wire::Record::Reader r) {
     }
     case wire::Record::DISPLAY: {
       auto d = r.getDisplay();
-      DisplayRecord m{d.getKind(), get_mimes(d.getMimes()), text(d.getDisplayId())};
+      DisplayRecord m{d.getKind(), get_mimes(d.getMimes()), text(d.getDisplayId()),
+                      text(d.getMetadata())};
       if (m.kind < SK_DISPLAY_DATA || m.kind > SK_DISPLAY_PAGE)
         return bad("kind of display", m.kind);
       if (m.display_id.size() > 4096) return bad("display id size", m.display_id.size());
+      if (m.metadata.size() > kMetadataBytesMax) return bad("metadata size", m.metadata.size());
       SK_RETURN_IF_ERROR(check(m.mimes));
       return Record{r.getTimeNs(), std::move(m)};
     }
@@ -176,6 +178,7 @@ Result<Message> get(wire::Event::Reader r) {
   m.traceback = get_strings(r.getTraceback());
   m.mimes = get_mimes(r.getMimes());
   m.display_id = text(r.getDisplayId());
+  m.metadata = text(r.getMetadata());
   SK_RETURN_IF_ERROR(check(m.mimes));
   if (m.stream > SK_STREAM_STDERR) return bad("stream", m.stream);
   if (m.display > SK_DISPLAY_PAGE) return bad("kind of display", m.display);

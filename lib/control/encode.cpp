@@ -77,6 +77,7 @@ void put(wire::Record::Builder b, const Record& m) {
     d.setKind(display->kind);
     put_mimes(d.initMimes(display->mimes.size()), display->mimes);
     d.setDisplayId(data(display->display_id));
+    d.setMetadata(data(display->metadata));
   } else if (const auto* error = std::get_if<ErrorRecord>(&m.body)) {
     auto e = b.initError();
     e.setEname(data(error->ename));
@@ -100,6 +101,7 @@ void put(wire::Event::Builder b, const Event& m) {
   put_strings(b.initTraceback(m.traceback.size()), m.traceback);
   put_mimes(b.initMimes(m.mimes.size()), m.mimes);
   b.setDisplayId(data(m.display_id));
+  b.setMetadata(data(m.metadata));
   if (m.kind == SK_EVENT_REPLY) put(b.initReply(), m.reply);
 }
 
@@ -161,14 +163,14 @@ struct Size {
       bytes += 64;
       if (const auto* s = std::get_if<StreamRecord>(&r.body)) bytes += 40, add(s->text);
       if (const auto* d = std::get_if<DisplayRecord>(&r.body))
-        bytes += 40, add(d->mimes), add(d->display_id);
+        bytes += 40, add(d->mimes), add(d->display_id), add(d->metadata);
       if (const auto* e = std::get_if<ErrorRecord>(&r.body))
         bytes += 40, add(e->ename), add(e->evalue), add(e->traceback);
     }
   }
   void operator()(const Event& m) {
     add(m.ranks), add(m.text), add(m.ename), add(m.evalue), add(m.traceback), add(m.mimes);
-    add(m.display_id), add(m.reply);
+    add(m.display_id), add(m.metadata), add(m.reply);
   }
   void operator()(const Fragment& m) { add(m.data); }
   template <typename Other>

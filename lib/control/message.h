@@ -15,6 +15,7 @@ namespace sk::control {
 
 inline constexpr uint32_t kProtocolVersion = 1;
 inline constexpr uint32_t kRankCountMax = 4096;
+inline constexpr uint64_t kMetadataBytesMax = 1u << 20;  // Of one display.
 
 struct Hello {
   uint32_t version = kProtocolVersion;
@@ -93,6 +94,7 @@ struct DisplayRecord {
   uint32_t kind = SK_DISPLAY_DATA;
   std::vector<Mime> mimes;
   std::string display_id;
+  std::string metadata;  // A JSON object as text, or "".
   bool operator==(const DisplayRecord&) const = default;
 };
 
@@ -139,6 +141,7 @@ struct Event {
   std::vector<std::string> traceback;
   std::vector<Mime> mimes;
   std::string display_id;
+  std::string metadata;
   Reply reply;
   bool operator==(const Event&) const = default;
 };

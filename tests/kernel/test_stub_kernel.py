@@ -48,6 +48,13 @@ def test_displays_and_updates(kernel: Kernel) -> None:
     assert shown[0]["transient"] == {"display_id": "one"}
 
 
+def test_metadata_of_a_display_reaches_the_notebook(kernel: Kernel) -> None:
+    cell = kernel.run('meta {"text/plain":{"width":5}} same\non 1 meta {"isolated":true} other')
+    same, _, other = cell.of("display_data")
+    assert same["metadata"] == {"text/plain": {"width": 5}, "superkernel": {"ranks": "0,1"}}
+    assert other["metadata"] == {"isolated": True, "superkernel": {"ranks": "1"}}
+
+
 def test_one_error_for_all_ranks(kernel: Kernel) -> None:
     cell = kernel.run("error ValueError boom")
     assert cell.reply["status"] == "error"

@@ -10,6 +10,7 @@
 //   page TEXT           text for the pager
 //   display TYPE TEXT   display_data               update ID TEXT   update of display ID
 //   show ID TEXT        display_data with an id    clear     clearwait
+//   meta JSON TEXT      display_data with metadata (no spaces in JSON)
 //   error NAME TEXT     ends the cell with that exception
 //   sleep MS            until interrupted          hang MS   with SIGINT blocked
 //   spin MS             busy, looks at sk_worker_cancelled()
@@ -70,10 +71,11 @@ void put(int32_t stream, const std::string& text) {
 }
 
 void put_display(int32_t kind, const std::string& type, const std::string& text,
-                 const std::string& id) {
+                 const std::string& id, const std::string& metadata = "") {
   const sk_mime mime = {type.c_str(), text.data(), text.size()};
   const bool clears = kind == SK_DISPLAY_CLEAR || kind == SK_DISPLAY_CLEAR_WAIT;
-  if (sk_worker_display(worker, kind, &mime, clears ? 0 : 1, id.c_str()) != SK_OK) quit("display");
+  if (sk_worker_display(worker, kind, &mime, clears ? 0 : 1, id.c_str(), metadata.c_str()) != SK_OK)
+    quit("display");
 }
 
 // False when it was interrupted.
@@ -139,6 +141,8 @@ bool run_word(const std::string& word, std::istringstream& in, Failure* failure)
     in >> a, put_display(SK_DISPLAY_DATA, "text/plain", rest(in), a);
   else if (word == "update")
     in >> a, put_display(SK_DISPLAY_UPDATE, "text/plain", rest(in), a);
+  else if (word == "meta")
+    in >> a, put_display(SK_DISPLAY_DATA, "text/plain", rest(in), "", a);
   else if (word == "clear")
     put_display(SK_DISPLAY_CLEAR, "", "", "");
   else if (word == "clearwait")

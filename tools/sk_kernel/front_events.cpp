@@ -9,6 +9,15 @@ namespace {
 
 constexpr int kEventsAtOnce = 256;  // Then control is looked at again.
 
+// A language that hands over what is no JSON is told on the kernel's stderr; the data is shown.
+Json metadata_of(const sk_event& event) {
+  if (*event.metadata == '\0') return Json::object();
+  Json metadata = Json::parse(event.metadata, nullptr, /*allow_exceptions=*/false);
+  if (metadata.is_object()) return metadata;
+  std::fprintf(stderr, "sk kernel: dropped the metadata of a display: it is no JSON object\n");
+  return Json::object();
+}
+
 }  // namespace
 
 bool Front::drain_events() {
@@ -72,7 +81,8 @@ void Front::on_display(const sk_event& event, const Json& parent) {
           {{{"source", "page"}, {"data", bundle(event.mimes, event.mime_count)}, {"start", 0}}});
     return;
   }
-  Json content = {{"data", bundle(event.mimes, event.mime_count)}, {"metadata", Json::object()}};
+  Json content = {{"data", bundle(event.mimes, event.mime_count)},
+                  {"metadata", metadata_of(event)}};
   if (rank_count_ > 1) content["metadata"]["superkernel"] = {{"ranks", event.ranks}};
   content["transient"] = Json::object();
   if (*event.display_id != '\0') content["transient"]["display_id"] = event.display_id;

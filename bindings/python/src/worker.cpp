@@ -87,11 +87,13 @@ class Worker {
     out([&] { return sk_worker_stream(worker_, which, text.data(), text.size()); });
   }
 
-  void display(int32_t kind, const Bundle& bundle, const std::optional<std::string>& display_id) {
+  void display(int32_t kind, const Bundle& bundle, const std::optional<std::string>& display_id,
+               const std::optional<std::string>& metadata) {
     const std::vector<sk_mime> mimes = mimes_of(bundle);
     out([&] {
       return sk_worker_display(worker_, kind, mimes.data(), mimes.size(),
-                               display_id ? display_id->c_str() : nullptr);
+                               display_id ? display_id->c_str() : nullptr,
+                               metadata ? metadata->c_str() : nullptr);
     });
   }
 
@@ -142,7 +144,8 @@ void bind_worker(nb::module_& module) {
       .def(nb::init<const std::string&, uint32_t>(), "language"_a, "flags"_a)
       .def("next", &Worker::next)
       .def("stream", &Worker::stream)
-      .def("display", &Worker::display, nb::arg(), nb::arg(), nb::arg().none())
+      .def("display", &Worker::display, nb::arg(), nb::arg(), nb::arg().none(),
+           nb::arg().none() = nb::none())
       .def("error", &Worker::error)
       .def("done", &Worker::done)
       .def("reply", &Worker::reply)

@@ -62,6 +62,7 @@ class _Event(ctypes.Structure):
         ("end", ctypes.c_uint64),
         ("strings", _STRINGS),
         ("string_count", ctypes.c_uint64),
+        ("metadata", ctypes.c_char_p),
     ]
 
 

@@ -81,6 +81,7 @@ void EventView::fill(Event event, sk_event* out) {
   view.end = event_.reply.end;
   view.strings = strings_.data();
   view.string_count = strings_.size();
+  view.metadata = event_.metadata.c_str();
   copy_struct(&view, sizeof view, out, out->struct_size);
 }
 
@@ -228,15 +229,24 @@ Result<WorkerConfig> to_worker_config(const sk_worker_config* config) {
 }
 
 Result<DisplayRecord> to_display(int32_t kind, const sk_mime* mimes, uint64_t mime_count,
-                                 const char* display_id) {
+                                 const char* display_id, const char* metadata) {
   if (kind < SK_DISPLAY_DATA || kind > SK_DISPLAY_PAGE)
     return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_display: kind is {}; 1 to 6 are allowed",
                  kind);
-  DisplayRecord record{static_cast<uint32_t>(kind), {}, or_empty(display_id)};
+  DisplayRecord record{static_cast<uint32_t>(kind), {}, or_empty(display_id), or_empty(metadata)};
   if (record.display_id.size() > 4096)
     return error(SK_ERR_OUT_OF_RANGE,
                  "sk_worker_display: display_id of {} bytes; the limit is 4096",
                  record.display_id.size());
+  if (record.metadata.size() > kMetadataBytesMax)
+    return error(SK_ERR_OUT_OF_RANGE, "sk_worker_display: metadata of {} bytes; the limit is {}",
+                 record.metadata.size(), kMetadataBytesMax);
+  // A whole JSON parser is the front end's; what is plainly no object is refused here.
+  const bool object = record.metadata.starts_with('{') && record.metadata.ends_with('}');
+  if (!record.metadata.empty() && !object)
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "sk_worker_display: metadata is \"{}\"; it must be a JSON object",
+                 record.metadata.substr(0, 80));
   SK_ASSIGN_OR_RETURN(record.mimes, to_mimes("sk_worker_display", mimes, mime_count));
   return record;
 }

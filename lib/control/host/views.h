@@ -50,7 +50,7 @@ Result<Ask> to_ask(int32_t kind, const char* code, uint64_t code_bytes, uint64_t
                    int32_t detail);
 Result<WorkerConfig> to_worker_config(const sk_worker_config* config);
 Result<DisplayRecord> to_display(int32_t kind, const sk_mime* mimes, uint64_t mime_count,
-                                 const char* display_id);
+                                 const char* display_id, const char* metadata);
 Result<ErrorRecord> to_error(const char* ename, const char* evalue, const char* const* traceback,
                              uint64_t traceback_count, uint32_t flags);
 Result<Reply> to_reply(uint64_t id, const sk_reply* reply);

@@ -45,7 +45,7 @@ Result<local::Fd> take_fd(const char* variable, std::string_view text) {
 }
 
 uint64_t size_of(const DisplayRecord& display) {
-  uint64_t bytes = display.display_id.size();
+  uint64_t bytes = display.display_id.size() + display.metadata.size();
   for (const Mime& mime : display.mimes) bytes += mime.type.size() + mime.data.size();
   return bytes;
 }

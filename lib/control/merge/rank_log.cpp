@@ -207,12 +207,14 @@ void RankLog::add_display(const DisplayRecord& display, int64_t now_ns) {
     if (items_[i].kind != Item::Kind::kDisplay || items_[i].display_id != display.display_id)
       continue;
     items_[i].mimes = display.mimes;
+    items_[i].metadata = display.metadata;
     touch(i);
     replaced = true;
   }
   for (DisplayRecord& result : results_) {
     if (display.kind != SK_DISPLAY_UPDATE || result.display_id != display.display_id) continue;
     result.mimes = display.mimes;
+    result.metadata = display.metadata;
     replaced = true;
   }
   if (replaced) return;
@@ -222,6 +224,7 @@ void RankLog::add_display(const DisplayRecord& display, int64_t now_ns) {
   item.came_ns = now_ns;
   item.mimes = display.mimes;
   item.display_id = display.display_id;
+  item.metadata = display.metadata;
   items_.push_back(std::move(item));
 }
 

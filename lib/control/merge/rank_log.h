@@ -26,10 +26,11 @@ struct Item {
   std::string text;
   std::vector<Mime> mimes;
   std::string display_id;
+  std::string metadata;
 
   bool same_content(const Item& other) const {
     return kind == other.kind && stream == other.stream && text == other.text &&
-           mimes == other.mimes && display_id == other.display_id;
+           mimes == other.mimes && display_id == other.display_id && metadata == other.metadata;
   }
 };
 

@@ -90,6 +90,7 @@ void render_display(const Group& group, const RankSet& target, std::vector<Event
   Event event = display_event(update ? SK_DISPLAY_UPDATE : SK_DISPLAY_DATA, group.item->mimes,
                               group.ranks, all);
   event.display_id = group.item->display_id;
+  event.metadata = group.item->metadata;
   // Two ranks' displays may carry the same id; an update of one must not change the other.
   if (!all && !event.display_id.empty()) event.display_id += "@" + event.ranks;
   out.push_back(std::move(event));
@@ -157,7 +158,7 @@ std::vector<FailureGroup> group_failures(const std::vector<RankFailure>& failure
 bool same_content(const Event& a, const Event& b) {
   return a.kind == b.kind && a.stream == b.stream && a.display == b.display && a.text == b.text &&
          a.mimes == b.mimes && a.display_id == b.display_id && a.ename == b.ename &&
-         a.evalue == b.evalue && a.traceback == b.traceback;
+         a.evalue == b.evalue && a.traceback == b.traceback && a.metadata == b.metadata;
 }
 
 }  // namespace
@@ -194,6 +195,7 @@ Event render_result(const std::vector<RankResult>& results, const RankSet& targe
   if (groups.size() == 1 && groups[0].second == target) {
     Event event = display_event(SK_DISPLAY_RESULT, groups[0].first->mimes, target, true);
     event.display_id = groups[0].first->display_id;
+    event.metadata = groups[0].first->metadata;
     return event;
   }
   std::string plain;
@@ -266,6 +268,7 @@ void append_event(std::vector<Event>& shown, Event event) {
     for (Event& old : shown) {
       if (old.display_id.empty() || old.display_id != event.display_id) continue;
       old.mimes = event.mimes;
+      old.metadata = event.metadata;
       replaced = true;
     }
     if (replaced) return;

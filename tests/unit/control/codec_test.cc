@@ -27,6 +27,7 @@ TEST(Codec, EventsComeBackWhole) {
   event.traceback = {"", "line"};
   event.mimes = {{"text/plain", "x"}, {"image/png", std::string(100, '\0')}};
   event.display_id = "id";
+  event.metadata = "{\"a\":1}";
   event.reply = {9, 1, 2, 3, 4, {"m"}, {{"text/html", "<b>"}}, "t"};
   const auto decoded = decode(encode(event));
   ASSERT_TRUE(decoded.ok()) << decoded.status().message();
@@ -37,7 +38,7 @@ TEST(Codec, RecordsComeBackWhole) {
   const Output output{4,
                       5,
                       {{1, StreamRecord{2, "text"}},
-                       {-2, DisplayRecord{3, {{"a/b", ""}}, "id"}},
+                       {-2, DisplayRecord{3, {{"a/b", ""}}, "id", "{}"}},
                        {3, ErrorRecord{"n", "v", {"l1", "l2"}, 3}}}};
   const auto decoded = decode(encode(output));
   ASSERT_TRUE(decoded.ok()) << decoded.status().message();
@@ -78,9 +79,9 @@ TEST(Codec, OneFieldOutOfBoundsIsNamed) {
       {Reply{1, 0, 0, 2, 1, {}, {}, ""}, "start"},
       {Output{1, 0, {}}, "sequence number"},
       {Output{1, 1, {{0, StreamRecord{3, ""}}}}, "stream is 3"},
-      {Output{1, 1, {{0, DisplayRecord{0, {}, ""}}}}, "kind of display"},
-      {Output{1, 1, {{0, DisplayRecord{1, {{"nosuch", ""}}, ""}}}}, "MIME type"},
-      {Output{1, 1, {{0, DisplayRecord{1, {{"a/\n", ""}}, ""}}}}, "MIME type"},
+      {Output{1, 1, {{0, DisplayRecord{0, {}, "", ""}}}}, "kind of display"},
+      {Output{1, 1, {{0, DisplayRecord{1, {{"nosuch", ""}}, "", ""}}}}, "MIME type"},
+      {Output{1, 1, {{0, DisplayRecord{1, {{"a/\n", ""}}, "", ""}}}}, "MIME type"},
       {Output{1, 1, {{0, ErrorRecord{"", "", {}, 4}}}}, "error flags"},
       {Done{1, SK_CELL_ABORTED, 0}, "status of a cell"},
       {Event{}, "kind of event"},

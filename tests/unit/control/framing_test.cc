@@ -116,7 +116,7 @@ TEST(Framing, SurvivesDamage) {
   for (int round = 0; round < 3000; ++round) {
     std::string bytes = frame(random_execute(random, 300));
     Output output{3, 1, {}};
-    output.records.push_back({5, DisplayRecord{1, {{"text/plain", "x"}}, "id"}});
+    output.records.push_back({5, DisplayRecord{1, {{"text/plain", "x"}}, "id", ""}});
     output.records.push_back({6, ErrorRecord{"E", "v", {"a", "b"}, 1}});
     bytes += frame(output);
     for (unsigned hits = 1 + random() % 4; hits > 0; --hits)

@@ -13,11 +13,11 @@ namespace sk::control::testing_support {
 inline Record out(std::string text) { return {0, StreamRecord{SK_STREAM_STDOUT, std::move(text)}}; }
 inline Record err(std::string text) { return {0, StreamRecord{SK_STREAM_STDERR, std::move(text)}}; }
 inline Record shown(uint32_t kind, std::string text, std::string id = "") {
-  return {0, DisplayRecord{kind, {{"text/plain", std::move(text)}}, std::move(id)}};
+  return {0, DisplayRecord{kind, {{"text/plain", std::move(text)}}, std::move(id), ""}};
 }
 inline Record clear(bool wait) {
   return {0, DisplayRecord{
-                 wait ? uint32_t(SK_DISPLAY_CLEAR_WAIT) : uint32_t(SK_DISPLAY_CLEAR), {}, ""}};
+                 wait ? uint32_t(SK_DISPLAY_CLEAR_WAIT) : uint32_t(SK_DISPLAY_CLEAR), {}, "", ""}};
 }
 inline Record failed(int64_t time_ns, const std::string& ename, std::string evalue,
                      uint32_t flags = 0) {

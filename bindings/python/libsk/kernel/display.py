@@ -24,20 +24,26 @@ class RankDisplayHook(DisplayHook):
 
     worker: _core.Worker
     _bundle: dict[str, Any]
+    _metadata: dict[str, Any]
 
     def start_displayhook(self) -> None:
         self._bundle = {}
+        self._metadata = {}
 
     def write_output_prompt(self) -> None:
         """The front end writes the prompt."""
 
     def write_format_data(self, format_dict: dict[str, Any], md_dict: Any = None) -> None:
         self._bundle = dict(format_dict)
+        self._metadata = dict(md_dict or {})
 
     def finish_displayhook(self) -> None:
         flush()
         if self._bundle:
-            self.worker.display(mime.DISPLAY_RESULT, mime.bundle_of(self._bundle), None)
+            metadata = mime.metadata_of(self._metadata)
+            self.worker.display(
+                mime.DISPLAY_RESULT, mime.bundle_of(self._bundle), None, metadata
+            )
 
 
 class RankDisplayPublisher(DisplayPublisher):
@@ -59,7 +65,7 @@ class RankDisplayPublisher(DisplayPublisher):
         flush()
         display_id = (transient or {}).get("display_id")
         kind = mime.DISPLAY_UPDATE if update else mime.DISPLAY_DATA
-        self.worker.display(kind, mime.bundle_of(data), display_id)
+        self.worker.display(kind, mime.bundle_of(data), display_id, mime.metadata_of(metadata))
 
     def clear_output(self, wait: bool = False) -> None:
         """Removes the cell's outputs so far, at once or with the next one."""

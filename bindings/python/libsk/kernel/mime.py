@@ -17,6 +17,11 @@ def bundle_of(data: Mapping[str, Any]) -> list[tuple[str, bytes]]:
     return [(kind, _bytes_of(kind, value)) for kind, value in data.items()]
 
 
+def metadata_of(metadata: Mapping[str, Any] | None) -> str | None:
+    """What Jupyter carries beside the data (the width of a picture), as JSON."""
+    return json.dumps(metadata) if metadata else None
+
+
 def _is_binary(kind: str) -> bool:
     is_picture = kind.startswith("image/") and not kind.endswith("+xml")
     return is_picture or kind == "application/pdf" or kind.startswith(("audio/", "video/"))
