@@ -101,8 +101,10 @@ typedef struct sk_exec_options {
 } sk_exec_options;
 
 /** Queues a cell and returns. One cell runs at a time, in order of the calls; its outputs and its
- *  end come as events that carry `*out_cell`. `ranks` is "0-3,5" or NULL for all. A cell that
- *  names a dead or quarantined rank is never run on fewer: it ends with an error that says which.
+ *  end come as events that carry `*out_cell`. `ranks` is a set like "0-3,5" or, as it is when the
+ *  cell's turn comes, "alive" (the ranks that can run cells), "one" (the lowest of those), "local"
+ *  (those on this host), "host:NAME", or "all", which NULL means too. A cell that names a dead or
+ *  quarantined rank is never run on fewer: it ends with an error that says which.
  *  `code` is copied, at most 64 MiB. `out_cell` may be NULL; cells count 1, 2, 3.
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT, SK_ERR_OUT_OF_RANGE (a rank that the session does not
  *          have, too much code), SK_ERR_PEER_LOST (no controller any more), SK_ERR_TIMEOUT (it

@@ -58,6 +58,7 @@ struct Job {
   uint16_t torch_port = 0;
   uint16_t jax_port = 0;
   uint16_t sk_port = 0;
+  std::string host = "";  // Where the ranks run.
 };
 
 // The variables that a rank finds (docs/env.md): torchrun's, JAX's, ours.

@@ -85,13 +85,20 @@ void Controller::start_next(int64_t now_ns) {
   while (!running_ && !queue_.empty() && !starting() && !ending_) {
     Execute request = std::move(queue_.front());
     queue_.pop_front();
-    auto target = parse_ranks(request.ranks, static_cast<uint32_t>(ranks_.size()));
+    auto target = choose_ranks(request.ranks, ranks_now());
     std::string why = target.ok() ? why_not(*target) : target.status().message();
     if (why.empty())
       start_cell(std::move(request), std::move(*target), now_ns);
     else
       refuse_cell(request, why);
   }
+}
+
+Ranks Controller::ranks_now() const {
+  Ranks now{static_cast<uint32_t>(ranks_.size()), {}, job_.host};
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank)
+    if (ranks_[rank].state == RankState::kReady) now.alive.push_back(rank);
+  return now;
 }
 
 // Why a cell cannot run on all of `target`; "" when it can. It is never run on fewer.

@@ -14,6 +14,7 @@
 
 #include "lib/control/agent.h"
 #include "lib/control/merge/engine.h"
+#include "lib/control/target.h"
 
 namespace sk::control {
 
@@ -91,6 +92,7 @@ class Controller : private AgentEvents {
   void finish_cell_if_done(int64_t now_ns);
   void drop_queue();
   void show_late(uint32_t rank, uint64_t cell, const StreamRecord& stream);
+  Ranks ranks_now() const;
   std::string why_not(const RankSet& target) const;
   bool starting() const;
   void report_state();

@@ -42,8 +42,11 @@ Result<RankSet> parse_ranks(std::string_view text, uint32_t world_size) {
     const auto first = number(item.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : number(item.substr(dash + 1));
     if (!first || !last || *first > *last)
-      return error(SK_ERR_INVALID_ARGUMENT,
-                   "rank set: \"{}\" is no rank and no range; write it like 0-3,5", item);
+      return error(
+          SK_ERR_INVALID_ARGUMENT,
+          "rank set: \"{}\" is no rank and no range; write it like 0-3,5, or alive, local, "
+          "host:NAME or all",
+          item);
     if (*last >= world_size)
       return error(SK_ERR_OUT_OF_RANGE, "rank set: rank {} asked for, but there are ranks 0 to {}",
                    *last, world_size - 1);

@@ -16,6 +16,7 @@
 //   spin MS             busy, looks at sk_worker_cancelled()
 //   exit CODE           die SIGNAL                 flood LINES TEXT
 //   lie                 raw bytes into the link    on RANKS COMMAND   only on those ranks (0,2)
+//   # TEXT              nothing
 #include <signal.h>
 #include <unistd.h>
 
@@ -180,7 +181,7 @@ bool run_word(const std::string& word, std::istringstream& in, Failure* failure)
 bool run_line(const std::string& line, Failure* failure) {
   std::istringstream in(line);
   std::string word;
-  if (!(in >> word)) return true;
+  if (!(in >> word) || word[0] == '#') return true;
   return run_word(word, in, failure);
 }
 

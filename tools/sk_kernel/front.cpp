@@ -165,13 +165,20 @@ void Front::on_question(Message message, int32_t kind) {
     cursor = byte_of_code_point(code, position->get<uint64_t>());
   const auto level = message.content.find("detail_level");
   const bool detailed = level != message.content.end() && *level == 1;
+  Question question{std::move(message), code, {}};
+  if (kind == SK_REQUEST_COMPLETE) question.magics = complete_magic(code, cursor);
+  if (question.magics.ours) {
+    answer_completion(question, nullptr);
+    return publish_status("idle", question.request.header);
+  }
+  const std::string asked = without_magics(code);
   uint64_t id = 0;
-  if (sk_session_ask(session_, kind, code.data(), code.size(), cursor, detailed ? 1 : 0, &id) !=
+  if (sk_session_ask(session_, kind, asked.data(), asked.size(), cursor, detailed ? 1 : 0, &id) !=
       SK_OK) {
     std::fprintf(stderr, "sk kernel: %s\n", sk_last_error());
-    return publish_status("idle", message.header);
+    return publish_status("idle", question.request.header);
   }
-  questions_[id] = {std::move(message), code};
+  questions_[id] = std::move(question);
 }
 
 // ---- cells ------------------------------------------------------------------------------------
@@ -183,54 +190,88 @@ void Front::on_execute(Message message) {
 
 void Front::start_next() {
   while (!current_ && !queue_.empty()) {
-    Cell cell;
-    cell.request = std::move(queue_.front());
+    Message request = std::move(queue_.front());
     queue_.pop_front();
-    publish_status("busy", cell.request.header);
-    const bool started = start_cell(cell);
-    if (started)
-      current_ = std::move(cell);
-    else
-      refuse_cell(cell, sk_last_error());
+    begin_cell(std::move(request));
+    advance_cell();
   }
 }
 
-bool Front::start_cell(Cell& cell) {
+void Front::begin_cell(Message request) {
+  Cell& cell = current_.emplace();
+  current_id_ = 0;
+  cell.request = std::move(request);
+  publish_status("busy", cell.request.header);
   const Json& content = cell.request.content;
   const std::string code = text_of(content, "code");
-  const bool silent = flag_of(content, "silent", false);
-  cell.stores = !silent && flag_of(content, "store_history", true);
+  cell.silent = flag_of(content, "silent", false);
+  cell.stores = !cell.silent && flag_of(content, "store_history", true);
   if (cell.stores) ++execution_count_;
   cell.count = execution_count_;
-  if (!silent)
+  if (!cell.silent)
     publish("execute_input", cell.request.header,
             {{"code", code}, {"execution_count", cell.count}});
   if (cell.stores) history_.add(cell.count, code);
+  cell.plan = plan_cell(code);
+}
+
+void Front::advance_cell() {
+  while (current_) {
+    Cell& cell = *current_;
+    if (!cell.plan.problem.empty()) return fail_cell("UsageError", cell.plan.problem);
+    if (cell.calls_begun < cell.plan.calls.size()) {
+      if (!do_magic(cell.plan.calls[cell.calls_begun++])) return;
+      continue;
+    }
+    const bool magics_alone = cell.plan.code.empty() && !cell.plan.calls.empty();
+    if (magics_alone || std::exchange(cell.code_begun, true)) return finish_cell(SK_CELL_OK);
+    return run_on_ranks(cell.plan.code);
+  }
+}
+
+void Front::run_on_ranks(const std::string& code) {
+  const Cell& cell = *current_;
   sk_exec_options options = {};
   options.struct_size = sizeof options;
-  options.silent = silent ? 1 : 0;
+  options.silent = cell.silent ? 1 : 0;
   options.no_history = cell.stores ? 0 : 1;
   options.go_on_after_error = 1;  // The queue is ours: it is aborted in finish_cell().
   options.execution_count = cell.count;
   // Tools read hidden cells' output as one process's plain stream.
-  const char* ranks = cell.stores ? nullptr : "0";
-  if (sk_exec(session_, ranks, code.data(), code.size(), &options, &current_id_) != SK_OK)
-    return false;
+  const std::string ranks = !cell.plan.ranks.empty() ? cell.plan.ranks
+                            : cell.stores            ? "all"
+                                                     : "one";
+  const sk_status sent =
+      sk_exec(session_, ranks.c_str(), code.data(), code.size(), &options, &current_id_);
+  if (sent != SK_OK) {
+    const bool caller = sent == SK_ERR_INVALID_ARGUMENT || sent == SK_ERR_OUT_OF_RANGE;
+    std::string why = sk_last_error();
+    constexpr std::string_view kSpec = "sk_exec: rank set: ";
+    if (why.starts_with(kSpec))
+      why = fmt::format("%%on {}: {}", cell.plan.ranks, why.substr(kSpec.size()));
+    return fail_cell(caller ? "UsageError" : "SessionError", why);
+  }
   parents_[current_id_] = cell.request.header;
   if (parents_.size() > kParentsKept) parents_.erase(parents_.begin());
-  return true;
 }
 
-void Front::refuse_cell(const Cell& cell, const std::string& why) {
-  Json content = error_content("SessionError", why, Json::array({"SessionError: " + why}));
-  publish("error", cell.request.header, content);
-  content["status"] = "error";
-  reply_to_cell(cell, std::move(content));
+void Front::step_done(int32_t status) {
+  current_id_ = 0;
+  if (status == SK_CELL_OK)
+    advance_cell();
+  else
+    finish_cell(status);
+  start_next();
+}
+
+void Front::fail_cell(const std::string& ename, const std::string& evalue) {
+  current_->error = error_content(ename, evalue, Json::array({ename + ": " + evalue}));
+  publish("error", current_->request.header, current_->error);
+  finish_cell(SK_CELL_ERROR);
 }
 
 void Front::finish_cell(int32_t status) {
-  const Cell cell = std::move(*current_);
-  current_.reset();
+  const Cell cell = std::move(*current_);  // There until the end, so that no other begins.
   Json content = {{"status", "ok"}};
   if (status != SK_CELL_OK) {
     content = cell.error.is_object()
@@ -238,15 +279,15 @@ void Front::finish_cell(int32_t status) {
                   : error_content("CellAborted", "interrupted before it started", Json::array());
     content["status"] = "error";
   }
+  const bool stops =
+      status != SK_CELL_OK && !cell.silent && flag_of(cell.request.content, "stop_on_error", true);
+  // What was sent before the failure can be known belongs to this run of cells: it is read before
+  // the reply, and dropped. What is sent after it is not.
+  if (stops) serve_channel(channels_.shell());
   reply_to_cell(cell, std::move(content));
-  const bool stops = flag_of(cell.request.content, "stop_on_error", true) &&
-                     !flag_of(cell.request.content, "silent", false);
-  if (status != SK_CELL_OK && stops) {
-    // Those that were sent before the failure was known: read them now, they belong to this run.
-    serve_channel(channels_.shell());
-    abort_queue();
-  }
-  start_next();
+  if (stops) abort_queue();
+  current_.reset();
+  current_id_ = 0;
 }
 
 void Front::abort_queue() {

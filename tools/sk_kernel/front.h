@@ -15,6 +15,7 @@
 #include "sk/exec.h"
 #include "tools/sk_kernel/channels.h"
 #include "tools/sk_kernel/history.h"
+#include "tools/sk_kernel/magics.h"
 #include "tools/sk_kernel/wire.h"
 
 namespace sk::kernel {
@@ -39,12 +40,17 @@ class Front {
     Message request;
     int64_t count = 0;  // Its execution count.
     bool stores = true;
+    bool silent = false;
     Json error;  // The content of its error, once it came.
     Json payload = Json::array();
+    CellPlan plan;
+    size_t calls_begun = 0;  // Of the plan's.
+    bool code_begun = false;
   };
   struct Question {
     Message request;
     std::string code;
+    MagicNames magics;  // Of a completion: ours.
   };
 
   void serve_channel(zmq::socket_t& socket);
@@ -61,18 +67,29 @@ class Front {
   void on_comm_open(const Message& message);
   Json kernel_info() const;
 
+  // A cell is its magics, one after the other, then its code: steps. A step either is done when
+  // its function returns, or ends with an event of the session.
   void start_next();
-  bool start_cell(Cell& cell);
+  void begin_cell(Message request);
+  void advance_cell();
+  void run_on_ranks(const std::string& code);
+  void step_done(int32_t status);
+  void fail_cell(const std::string& ename, const std::string& evalue);
   void finish_cell(int32_t status);
-  void refuse_cell(const Cell& cell, const std::string& why);
   void abort_queue();
   void reply_to_cell(const Cell& cell, Json content);
+
+  // Magics (front_magics.cpp). False: the step goes on.
+  bool do_magic(const MagicCall& call);
+  void show_text(const std::string& markdown, const std::string& plain);
+  void show(Json data);
 
   // Events of the session. False: it is over.
   bool drain_events();
   void on_event(const sk_event& event);
   void on_display(const sk_event& event, const Json& parent);
   void on_answer(const sk_event& event);
+  void answer_completion(const Question& question, const sk_event* event);
   void on_rank(const sk_event& event);
   const Json& parent_of(uint64_t cell) const;
 

@@ -64,7 +64,7 @@ void Front::on_event(const sk_event& event) {
     publish("error", parent, content, metadata);
     if (current_ && event.cell == current_id_) current_->error = content;
   } else if (event.kind == SK_EVENT_CELL_DONE) {
-    if (current_ && event.cell == current_id_) finish_cell(event.status);
+    if (current_ && event.cell == current_id_) step_done(event.status);
   } else if (event.kind == SK_EVENT_REPLY) {
     on_answer(event);
   } else if (event.kind == SK_EVENT_RANK) {
@@ -104,25 +104,46 @@ void Front::on_rank(const sk_event& event) {
       {{"name", "stderr"}, {"text", fmt::format("rank {} died: {}\n", event.ranks, event.text)}});
 }
 
+// Our names and those of the language, over one range. `event` is null where only ours can stand.
+void Front::answer_completion(const Question& question, const sk_event* event) {
+  const std::string_view code = question.code;
+  const bool ours = !question.magics.names.empty() || event == nullptr;
+  uint64_t start = ours ? question.magics.start : code.size();
+  uint64_t end = ours ? question.magics.end : code.size();
+  Json matches = Json::array();
+  for (const std::string& name : question.magics.names) matches.push_back(name);
+  // The language's own, as far as they continue the same word.
+  if (event != nullptr && event->status == SK_OK && (!ours || event->start >= start)) {
+    if (!ours) {
+      end = std::min<uint64_t>(event->end, code.size());
+      start = std::min(event->start, end);
+    }
+    const uint64_t theirs = std::min<uint64_t>(event->start, code.size());
+    for (uint64_t i = 0; i < event->string_count; ++i)
+      matches.push_back(std::string(code.substr(start, theirs - start)) + event->strings[i]);
+  }
+  reply(channels_.shell(), question.request, "complete_reply",
+        {{"status", "ok"},
+         {"matches", std::move(matches)},
+         {"cursor_start", code_points_in(code.substr(0, start))},
+         {"cursor_end", code_points_in(code.substr(0, end))},
+         {"metadata", Json::object()}});
+}
+
 void Front::on_answer(const sk_event& event) {
   const auto found = questions_.find(event.request);
   if (found == questions_.end()) return;
   const Question question = std::move(found->second);
   questions_.erase(found);
-  const std::string_view code = question.code;
   const std::string type = question.request.type();
+  if (type == "complete_request") {
+    answer_completion(question, &event);
+    return publish_status("idle", question.request.header);
+  }
   Json strings = Json::array();
   for (uint64_t i = 0; i < event.string_count; ++i) strings.push_back(event.strings[i]);
   Json content = {{"status", "ok"}};
-  if (type == "complete_request") {
-    const uint64_t end = std::min<uint64_t>(event.end, code.size());
-    const uint64_t start = std::min(event.start, end);
-    const bool known = event.status == SK_OK;
-    content["matches"] = known ? std::move(strings) : Json::array();
-    content["cursor_start"] = code_points_in(code.substr(0, known ? start : code.size()));
-    content["cursor_end"] = code_points_in(code.substr(0, known ? end : code.size()));
-    content["metadata"] = Json::object();
-  } else if (type == "inspect_request") {
+  if (type == "inspect_request") {
     content["found"] = event.status == SK_OK && event.answer == 1;
     content["data"] = bundle(event.mimes, event.mime_count);
     content["metadata"] = Json::object();

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <memory>
 #include <vector>
 
@@ -315,6 +317,8 @@ Status serve_session(int session_fd) {
   job.torch_port = torch_port.port;
   job.jax_port = jax_port.port;
   job.sk_port = sk_port.port;
+  char host_name[HOST_NAME_MAX + 1] = {};
+  if (gethostname(host_name, HOST_NAME_MAX) == 0) job.host = host_name;
   ControllerHost host(std::move(poller), std::move(link), std::move(job), std::move(secret));
   return host.run();
 }

@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "lib/control/host/clock.h"
-#include "lib/control/rank_set.h"
+#include "lib/control/target.h"
 
 namespace sk::control {
 namespace {
@@ -102,8 +102,7 @@ Status Session::send(const Message& message) {
 }
 
 Result<uint64_t> Session::execute(Execute request) {
-  auto target = parse_ranks(request.ranks, rank_count_);
-  if (!target.ok()) return std::move(target.status()).with_context("sk_exec");
+  SK_RETURN_IF_ERROR(check_ranks(request.ranks, rank_count_).with_context("sk_exec"));
   request.cell = ++last_cell_;
   SK_RETURN_IF_ERROR(send(request));
   return request.cell;

@@ -1,0 +1,128 @@
+"""Magics that the front end does itself: the same for every language, so with stub ranks."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import TIMEOUT, Kernel, StartKernel, kill
+
+
+@pytest.fixture
+def four(start_kernel: StartKernel) -> Kernel:
+    """A kernel of four stub ranks."""
+    return start_kernel(4)
+
+
+@pytest.mark.parametrize(
+    ("magic", "ranks"),
+    [
+        ("%%on 1", [1]),
+        ("%%on 0,2-3", [0, 2, 3]),
+        ("%%on  3 , 0-1 # three of them", [0, 1, 3]),
+        ("%%on alive", [0, 1, 2, 3]),
+        ("%%on all", [0, 1, 2, 3]),
+        ("%%on local", [0, 1, 2, 3]),
+        ("# a comment\n\n%%rank 2", [2]),
+        ("%%px", [0, 1, 2, 3]),
+        ("%%px --targets 1,2", [1, 2]),
+    ],
+)
+def test_a_cell_runs_on_the_ranks_it_names(four: Kernel, magic: str, ranks: list[int]) -> None:
+    cell = four.run(f"{magic}\nprint I am {{rank}}")
+    tag = len(ranks) > 1
+    assert cell.text() == "".join(f"[{r}] I am {r}\n" if tag else f"I am {r}\n" for r in ranks)
+    assert cell.reply["status"] == "ok"
+
+
+def test_the_notebooks_host_is_a_set_of_ranks(four: Kernel) -> None:
+    name = four.run("%%on 0\nsh hostname").text().strip()
+    assert four.run(f"%%on host:{name}\nprint here").text() == "here\n"
+    refused = four.run("%%on host:elsewhere\nprint here")
+    assert f'no rank runs on host "elsewhere"; all of them run on {name}' in refused.reply["evalue"]
+    assert refused.text() == ""
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ("%%on 4\nprint x", "%%on 4: rank 4 asked for, but there are ranks 0 to 3"),
+        ("%%on 0-99999999999\nprint x", "but there are ranks 0 to 3"),
+        ("%%on 3-1\nprint x", "write it like 0-3,5, or alive, local, host:NAME or all"),
+        ("%%on\nprint x", "%%on needs a set of ranks"),
+        ("%%on print x", "write it like 0-3,5"),
+        ("%%on -1\nprint x", '"-1" is no rank'),
+        ("%%rank 1-2\nprint x", "%%on takes a set"),
+        ("%%on 0\n%%on 1\nprint x", "a cell has one set of ranks"),
+        ("%%onn 0\nprint x", "did you mean %%on 0?"),
+        ("%sk hlep\nprint x", "%sk has no verb hlep"),
+        ("%wellcome\nprint x", "did you mean %welcome?"),
+    ],
+)
+def test_what_makes_no_sense_runs_nothing(four: Kernel, cell: str, words: str) -> None:
+    done = four.run(cell)
+    assert done.reply["ename"] == "UsageError"
+    assert words in done.reply["evalue"]
+    assert len(done.of("error")) == 1
+    assert done.text() == ""
+    assert four.run("print usable").text() == "usable\n"
+
+
+def test_a_magic_that_fails_stops_a_run_of_all_cells(four: Kernel) -> None:
+    first = four.start("sleep 100")
+    second = four.start("%%onn 0\nprint x")
+    third = four.start("print not run")
+    assert four.finish(first).reply["status"] == "ok"
+    assert four.finish(second).reply["status"] == "error"
+    assert four.finish(third).reply["status"] == "aborted"
+
+
+def test_a_dead_rank_is_left_out_only_when_asked(four: Kernel) -> None:
+    message_id = four.start("print up\nsleep 60000")
+    four.wait_for_stream(message_id)
+    kill(four.ranks()[0])
+    assert four.finish(message_id).reply["ename"] == "RankDied"
+    assert four.run("print x").reply["ename"] == "RankUnavailable"
+    cell = four.run("%%on alive\nprint I am {rank}")
+    assert cell.text() == "[1] I am 1\n[2] I am 2\n[3] I am 3\n"
+    # What tools run behind the scenes goes on as well, on one rank.
+    assert four.run("print {rank}", store_history=False).text() == "1\n"
+
+
+def test_help(four: Kernel) -> None:
+    cell = four.run("%sk")
+    data = cell.of("display_data")[0]["data"]
+    assert set(data) == {"text/plain", "text/markdown"}
+    for name in ("%%on RANKS", "%%rank N", "%welcome", "%sk"):
+        assert name in data["text/plain"]
+    assert cell.reply["status"] == "ok"
+    about = four.run("%sk help on").of("display_data")[0]["data"]["text/plain"]
+    assert about.startswith("%%on RANKS: runs the rest of the cell on these ranks.")
+    assert four.run("%%on?").of("display_data")[0]["data"]["text/plain"] == about
+
+
+def test_welcome_comes_before_the_rest_of_the_cell(four: Kernel) -> None:
+    cell = four.run("%welcome\n%%on 0\nprint after\nprint line")
+    kinds = [m["msg_type"] for m in cell.messages]
+    assert kinds[0] == "display_data"
+    assert cell.text() == "after\nline\n"
+    data = cell.of("display_data")[0]["data"]
+    assert "on 4 ranks" in data["text/markdown"]
+    assert "on 4 ranks" in data["text/plain"]
+
+
+def test_magics_alone_run_nothing(four: Kernel) -> None:
+    for rank in four.ranks():
+        kill(rank)
+    assert "SuperKernel" in four.run("%welcome").of("display_data")[0]["data"]["text/plain"]
+    assert four.run("%sk").reply["status"] == "ok"
+
+
+def test_silent_magics_show_nothing(four: Kernel) -> None:
+    assert four.run("%welcome", silent=True).messages == []
+
+
+def test_magics_are_completed(four: Kernel) -> None:
+    reply = four.client.complete("%%on 1\n%wel", reply=True, timeout=TIMEOUT)["content"]
+    assert "%welcome" in reply["matches"]
+    assert (reply["cursor_start"], reply["cursor_end"]) == (7, 11)
+    reply = four.client.complete("%sk zzz", reply=True, timeout=TIMEOUT)["content"]
+    assert reply["matches"] == []

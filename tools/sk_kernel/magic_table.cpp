@@ -1,0 +1,119 @@
+#include "tools/sk_kernel/magic_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+namespace sk::kernel {
+
+const std::vector<MagicEntry>& magic_table() {
+  static const std::vector<MagicEntry> table = {
+      {"%%on", "RANKS", "runs the rest of the cell on these ranks",
+       "RANKS is a set such as 0,2-5, or a word: alive (every rank that can run cells), local "
+       "(those on the notebook's host), host:NAME, all. It stands in the first line of the cell; "
+       "blank lines, comments and magics of this list may stand before it."},
+      {"%%rank", "N", "runs the rest of the cell on one rank", "The same as %%on N."},
+      {"%%px", "[--targets RANKS]", "runs the rest of the cell on all ranks, or on these",
+       "As ipyparallel spells it: %%px is %%on all, %%px --targets RANKS is %%on RANKS."},
+      {"%welcome", "", "shows the version, the ranks and how to begin",
+       "It runs nothing on the ranks, so it answers whatever state they are in."},
+      {"%sk", "[VERB]", "lists all magics, or does what the verb says",
+       "%sk VERB --help, %sk help VERB and %sk VERB? show the help of one."},
+  };
+  return table;
+}
+
+const MagicEntry* find_magic(std::string_view typed) {
+  const auto& table = magic_table();
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [&](const MagicEntry& entry) { return typed == entry.name; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+size_t slips(std::string_view a, std::string_view b) {
+  std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) cost[0][j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    for (size_t j = 1; j <= b.size(); ++j) {
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1,
+                             cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+// The part of a name that a slip can be in: without "%", "%%" or "%sk ".
+std::string_view core_of(std::string_view name) {
+  const size_t space = name.find(' ');
+  return space != std::string_view::npos ? name.substr(space + 1)
+                                         : name.substr(name.find_first_not_of('%'));
+}
+
+bool is_near(std::string_view typed, std::string_view known, bool of_ours) {
+  if (typed == known) return true;  // They differ in capital letters.
+  // Behind %sk stands nothing of the language, so there is no harm in a guess.
+  const size_t allowed = known.size() >= 6 || (of_ours && known.size() >= 4) ? 2 : 1;
+  if (typed.size() > 40 || slips(typed, known) > allowed) return false;
+  if (known.size() > 2 || of_ours) return true;
+  return typed.size() == known.size() + 1
+             ? typed.find(known[0]) != std::string_view::npos &&
+                   typed.find(known[1]) != std::string_view::npos
+             : typed.size() == 2 && typed[0] == known[1] && typed[1] == known[0];
+}
+
+}  // namespace
+
+std::string near_magic(std::string_view typed) {
+  const std::string small = lower(typed);
+  if (small.find_first_not_of("% ") == std::string::npos) return "";
+  const bool of_ours = small.starts_with("%sk ");
+  std::string best;
+  size_t best_slips = SIZE_MAX;
+  for (const MagicEntry& entry : magic_table()) {
+    const std::string_view name = entry.name;
+    if (name == "%sk" || name.starts_with("%%") != small.starts_with("%%") ||
+        name.starts_with("%sk ") != of_ours)
+      continue;
+    const size_t distance = slips(core_of(small), core_of(name));
+    if (!is_near(core_of(small), core_of(name), of_ours) || distance >= best_slips) continue;
+    best = name;
+    best_slips = distance;
+  }
+  return best;
+}
+
+HelpText magic_help(std::string_view typed) {
+  HelpText help;
+  if (const MagicEntry* entry = find_magic(typed)) {
+    const std::string usage =
+        fmt::format("{}{}{}", entry->name, *entry->arguments == '\0' ? "" : " ", entry->arguments);
+    help.markdown = fmt::format("`{}` {}.\n\n{}", usage, entry->summary, entry->help);
+    help.plain = fmt::format("{}: {}.\n{}", usage, entry->summary, entry->help);
+    return help;
+  }
+  help.markdown = "| magic | what it does |\n|---|---|\n";
+  for (const MagicEntry& entry : magic_table()) {
+    const std::string usage =
+        fmt::format("{}{}{}", entry.name, *entry.arguments == '\0' ? "" : " ", entry.arguments);
+    help.markdown += fmt::format("| `{}` | {} |\n", usage, entry.summary);
+    help.plain += fmt::format("{:<26} {}\n", usage, entry.summary);
+  }
+  help.markdown += "\n`%sk help NAME` tells more about one of them.";
+  help.plain += "\n%sk help NAME tells more about one of them.";
+  return help;
+}
+
+}  // namespace sk::kernel
