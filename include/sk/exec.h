@@ -53,7 +53,9 @@ enum sk_request_kind {
   SK_REQUEST_COMPLETE = 2,    /**< Names that continue `code` at `cursor`. */
   SK_REQUEST_INSPECT = 3,     /**< What the name at `cursor` is. */
   SK_REQUEST_IS_COMPLETE = 4, /**< Whether `code` can be run as it is. */
-  SK_REQUEST_SHUTDOWN = 5     /**< Leave the loop, call sk_worker_leave(), exit. */
+  SK_REQUEST_SHUTDOWN = 5,    /**< Leave the loop, call sk_worker_leave(), exit. */
+  SK_REQUEST_ACTION = 50      /**< As EXECUTE, but `code` is the name of an action, see
+                                   sk_exec_options.kind. */
 };
 
 enum sk_is_complete {
@@ -98,6 +100,13 @@ typedef struct sk_exec_options {
   int32_t no_history;        /**< 1: do not store in the language's history. */
   int32_t go_on_after_error; /**< 1: cells queued behind run even if this one fails. */
   int64_t execution_count;   /**< The number that the language gives to this cell; 0: its own. */
+  /** 0 or SK_REQUEST_EXECUTE: `code` is source text. SK_REQUEST_ACTION: it is the name of an action
+   *  that every language has: "hostname" prints the host's name; "reset" forgets the user's names;
+   *  "facts" displays application/vnd.superkernel.facts+json, one object {"host": ..., "cpu": ...,
+   *  "cores": ..., "memory": bytes, "gpus": [...], "versions": {name: version}, ...}. A language
+   *  that does not know an action fails with an error that says so. */
+  int32_t kind;
+  int32_t reserved; /**< 0. */
 } sk_exec_options;
 
 /** Queues a cell and returns. One cell runs at a time, in order of the calls; its outputs and its
@@ -155,6 +164,14 @@ enum sk_rank_state {
   SK_RANK_DEAD = 3   /**< `text` has the cause: exit code or signal, last lines on stderr. */
 };
 
+/** What a cell took on one rank, measured there between sk_worker_next() and sk_worker_done(). */
+typedef struct sk_rank_time {
+  int32_t rank;
+  int32_t reserved;
+  int64_t wall_ns;
+  int64_t cpu_ns; /**< Of all threads of the process, and of children that it waited for. */
+} sk_rank_time;
+
 /** One event, already merged over ranks. Fields are only ever appended; those that a kind does not
  *  use are zero. Pointers stay valid until the next sk_session_poll() or sk_session_close() of
  *  this session. C strings are never NULL. */
@@ -184,7 +201,9 @@ typedef struct sk_event {
   uint64_t end;
   const char* const* strings; /**< REPLY: matches; the indent. */
   uint64_t string_count;
-  const char* metadata; /**< DISPLAY: a JSON object as text, or "". */
+  const char* metadata;      /**< DISPLAY: a JSON object as text, or "". */
+  const sk_rank_time* times; /**< CELL_DONE: of the ranks that ended it themselves, in order. */
+  uint64_t time_count;
 } sk_event;
 
 /** The next event, waiting up to `timeout_ms` (0: not at all; at most 3,600,000). With SK_OK and

@@ -58,6 +58,15 @@ typedef struct sk_topo_info {
 /** @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_topo_summary(const sk_topo* topo, sk_topo_info* info) SK_NOEXCEPT;
 
+/** What a person asks of a machine first, as a JSON object: "host", "cpu", "cores" (hardware
+ * threads that this process may use), "memory_bytes", "gpus" (each with "name" and "memory_bytes"),
+ *  "driver" and "cuda" (versions of NVIDIA's driver and of the newest CUDA it runs). What is not
+ *  known is "" or 0. Starts no GPU runtime. `*out_size` as in sk_topo_dump().
+ *  @return SK_OK; SK_ERR_OUT_OF_RANGE when `capacity` was too small; SK_ERR_INVALID_ARGUMENT.
+ *  @threads Any. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_host_facts(char* buffer, size_t capacity,
+                                            size_t* out_size) SK_NOEXCEPT;
+
 /** @return SK_OK or SK_ERR_BAD_HANDLE. @threads Any; calls that use it in other threads end well.
  *  @since 0.1 */
 SK_API sk_status sk_topo_free(sk_topo* topo) SK_NOEXCEPT;

@@ -7,6 +7,7 @@
 
 #include "lib/api/guard.h"
 #include "lib/topo/graph.h"
+#include "lib/topo/host.h"
 #include "lib/topo/import.h"
 #include "lib/topo/synthetic.h"
 #include "lib/topo/text.h"
@@ -136,6 +137,13 @@ sk_status sk_topo_summary(const sk_topo* topo, sk_topo_info* info) noexcept {
     SK_ASSIGN_OR_RETURN(const GraphPointer graph, table().get(topo));
     SK_RETURN_IF_ERROR(require("info", info));
     return fill(*graph, info);
+  });
+}
+
+sk_status sk_host_facts(char* buffer, size_t capacity, size_t* out_size) noexcept {
+  return guard([&]() -> Status {
+    if (capacity > 0) SK_RETURN_IF_ERROR(require("buffer", buffer));
+    return copy_text(sk::topo::host_facts({}), buffer, capacity, out_size);
   });
 }
 

@@ -58,6 +58,7 @@ struct Execute {
   storeHistory @4 :Bool;
   goOn @5 :Bool;
   executionCount @6 :Int64;
+  kind @7 :UInt32;  # sk_request_kind.
 }
 
 struct Interrupt {
@@ -128,6 +129,14 @@ struct Done {
   cell @0 :UInt64;
   status @1 :UInt32;
   seqLast @2 :UInt64;  # The last record before the end, so that none can be missed.
+  wallNs @3 :Int64;
+  cpuNs @4 :Int64;
+}
+
+struct RankTime {
+  rank @0 :UInt32;
+  wallNs @1 :Int64;
+  cpuNs @2 :Int64;
 }
 
 # Controller to session: one sk_event.
@@ -148,6 +157,7 @@ struct Event {
   displayId @13 :Data;
   reply @14 :Reply;
   metadata @15 :Data;
+  times @16 :List(RankTime);
 }
 
 struct Fragment {

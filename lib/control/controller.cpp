@@ -122,7 +122,8 @@ void Controller::start_cell(Execute request, RankSet target, int64_t now_ns) {
                                                .target = target,
                                                .pending = {target.begin(), target.end()},
                                                .engine = MergeEngine(target, MergeOptions{}),
-                                               .failures = {}});
+                                               .failures = {},
+                                               .times = {}});
   Event event;
   event.kind = SK_EVENT_CELL_START;
   event.cell = running_->request.cell;
@@ -175,6 +176,9 @@ void Controller::finish_cell_if_done(int64_t now_ns) {
   done.ranks = format_ranks(cell->target);
   done.all_ranks = true;
   done.status = failed ? SK_CELL_ERROR : SK_CELL_OK;
+  done.times = std::move(cell->times);
+  std::sort(done.times.begin(), done.times.end(),
+            [](const RankTime& a, const RankTime& b) { return a.rank < b.rank; });
   emit(std::move(done));
   report_state();
   if (failed && !cell->request.go_on) drop_queue();

@@ -61,6 +61,7 @@ class Controller : private AgentEvents {
     std::set<uint32_t> pending;
     MergeEngine engine;
     std::vector<RankFailure> failures;  // Those that no rank could report.
+    std::vector<RankTime> times;        // Of the ranks that ended it, as they did.
     bool failed = false;
     bool lost_a_rank = false;
     uint32_t interrupts = 0;

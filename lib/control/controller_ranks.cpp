@@ -85,6 +85,7 @@ void Controller::on_done(uint32_t rank, const Done& done, int64_t now_ns) {
     return agent_.kill(
         rank, fmt::format("broke the protocol: ended cell {}, which it does not run", done.cell));
   if (done.status == SK_CELL_ERROR) running_->failed = true;
+  running_->times.push_back({rank, done.wall_ns, done.cpu_ns});
   running_->engine.end_rank(rank);
   finish_cell_if_done(now_ns);
 }

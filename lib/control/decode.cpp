@@ -79,10 +79,12 @@ Result<Message> get(wire::Open::Reader r) {
   return Message(std::move(m));
 }
 Result<Message> get(wire::Execute::Reader r) {
-  Execute m{r.getCell(),         text(r.getRanks()), text(r.getCode()),    r.getSilent(),
-            r.getStoreHistory(), r.getGoOn(),        r.getExecutionCount()};
+  Execute m{r.getCell(),         text(r.getRanks()), text(r.getCode()),     r.getSilent(),
+            r.getStoreHistory(), r.getGoOn(),        r.getExecutionCount(), r.getKind()};
   if (m.cell == 0) return bad("cell", m.cell);
   if (m.execution_count < 0) return bad("execution count sign", 1);
+  if (m.kind != SK_REQUEST_EXECUTE && m.kind != SK_REQUEST_ACTION)
+    return bad("kind of cell", m.kind);
   if (m.ranks.size() > 65'536) return bad("rank set size", m.ranks.size());
   return Message(std::move(m));
 }
@@ -159,7 +161,8 @@ Result<Message> get(wire::Output::Reader r) {
 Result<Message> get(wire::Done::Reader r) {
   if (r.getStatus() < SK_CELL_OK || r.getStatus() > SK_CELL_ERROR)
     return bad("status of a cell", r.getStatus());
-  return Message(Done{r.getCell(), r.getStatus(), r.getSeqLast()});
+  if (r.getWallNs() < 0 || r.getCpuNs() < 0) return bad("time sign", 1);
+  return Message(Done{r.getCell(), r.getStatus(), r.getSeqLast(), r.getWallNs(), r.getCpuNs()});
 }
 Result<Message> get(wire::Event::Reader r) {
   Event m;
@@ -179,6 +182,8 @@ Result<Message> get(wire::Event::Reader r) {
   m.mimes = get_mimes(r.getMimes());
   m.display_id = text(r.getDisplayId());
   m.metadata = text(r.getMetadata());
+  for (auto time : r.getTimes())
+    m.times.push_back({time.getRank(), time.getWallNs(), time.getCpuNs()});
   SK_RETURN_IF_ERROR(check(m.mimes));
   if (m.stream > SK_STREAM_STDERR) return bad("stream", m.stream);
   if (m.display > SK_DISPLAY_PAGE) return bad("kind of display", m.display);

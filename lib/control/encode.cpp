@@ -48,6 +48,7 @@ void put(wire::Execute::Builder b, const Execute& m) {
   b.setStoreHistory(m.store_history);
   b.setGoOn(m.go_on);
   b.setExecutionCount(m.execution_count);
+  b.setKind(m.kind);
 }
 void put(wire::Ask::Builder b, const Ask& m) {
   b.setRequest(m.request);
@@ -103,6 +104,12 @@ void put(wire::Event::Builder b, const Event& m) {
   b.setDisplayId(data(m.display_id));
   b.setMetadata(data(m.metadata));
   if (m.kind == SK_EVENT_REPLY) put(b.initReply(), m.reply);
+  auto times = b.initTimes(m.times.size());
+  for (uint32_t i = 0; i < m.times.size(); ++i) {
+    times[i].setRank(m.times[i].rank);
+    times[i].setWallNs(m.times[i].wall_ns);
+    times[i].setCpuNs(m.times[i].cpu_ns);
+  }
 }
 
 struct Put {
@@ -131,6 +138,8 @@ struct Put {
     d.setCell(m.cell);
     d.setStatus(m.status);
     d.setSeqLast(m.seq_last);
+    d.setWallNs(m.wall_ns);
+    d.setCpuNs(m.cpu_ns);
   }
   void operator()(const Event& m) { put(b.initEvent(), m); }
   void operator()(const Shutdown&) { b.setShutdown(); }
@@ -171,6 +180,7 @@ struct Size {
   void operator()(const Event& m) {
     add(m.ranks), add(m.text), add(m.ename), add(m.evalue), add(m.traceback), add(m.mimes);
     add(m.display_id), add(m.metadata), add(m.reply);
+    bytes += 32 * m.times.size();
   }
   void operator()(const Fragment& m) { add(m.data); }
   template <typename Other>

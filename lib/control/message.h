@@ -51,6 +51,7 @@ struct Execute {
   bool store_history = true;
   bool go_on = false;
   int64_t execution_count = 0;
+  uint32_t kind = SK_REQUEST_EXECUTE;  // Or SK_REQUEST_ACTION.
 };
 
 struct Interrupt {
@@ -123,6 +124,15 @@ struct Done {
   uint64_t cell = 0;
   uint32_t status = SK_CELL_OK;
   uint64_t seq_last = 0;
+  int64_t wall_ns = 0;
+  int64_t cpu_ns = 0;
+};
+
+struct RankTime {
+  uint32_t rank = 0;
+  int64_t wall_ns = 0;
+  int64_t cpu_ns = 0;
+  bool operator==(const RankTime&) const = default;
 };
 
 // One sk_event: what the session sees, merged over ranks.
@@ -143,6 +153,7 @@ struct Event {
   std::string display_id;
   std::string metadata;
   Reply reply;
+  std::vector<RankTime> times;
   bool operator==(const Event&) const = default;
 };
 

@@ -116,6 +116,70 @@ def test_magics_alone_run_nothing(four: Kernel) -> None:
     assert four.run("%sk").reply["status"] == "ok"
 
 
+def test_hostname_is_merged_as_any_output(four: Kernel) -> None:
+    cell = four.run("%hostname\nprint done")
+    host, rest = cell.text().split("\n", 1)
+    assert host and not host.startswith("[")
+    assert rest == "done\n"
+
+
+def test_info_has_a_column_for_each_group_of_ranks(four: Kernel) -> None:
+    cell = four.run("%info")
+    assert [m["msg_type"] for m in cell.messages] == ["display_data"]
+    data = cell.of("display_data")[0]["data"]
+    assert data["text/plain"].splitlines() == [
+        "ranks      0         1-3",
+        "host       first     other",
+        "processor  2 × core  2 × core",
+        "GPUs       none      none",
+        "stub       <1>       <1>",
+    ]
+    assert "<td>&lt;1&gt;</td>" in data["text/html"]
+    one = four.run("%%rank 2\n%info").of("display_data")[0]["data"]["text/plain"]
+    assert one.splitlines()[0] == "ranks      2 of 4"
+
+
+def test_time_tells_the_slowest_rank(four: Kernel) -> None:
+    assert "No cell has run" in four.run("%sk time").of("display_data")[0]["data"]["text/plain"]
+    cell = four.run("on 2 sleep 300")
+    data = four.run("%sk time").of("display_data")[0]["data"]
+    lines = data["text/plain"].splitlines()
+    assert lines[0].split() == ["rank", "wall", "cpu"]
+    assert [line.split()[0] for line in lines[1:5]] == ["0", "1", "2", "3"]
+    assert lines[5].startswith("cell 2: slowest rank 2, skew ")
+    assert set(data) == {"text/plain", "text/html"}
+    assert cell.reply["status"] == "ok"
+
+
+def test_times_are_in_the_replys_metadata(four: Kernel) -> None:
+    four.client.execute("on 1 sleep 200")
+    reply = four.client.get_shell_msg(timeout=TIMEOUT)
+    times = reply["metadata"]["superkernel"]
+    assert times["ranks"] == [0, 1, 2, 3]
+    assert times["slowest"] == 1
+    assert times["wall_s"][1] >= 0.2
+    assert times["skew_s"] == pytest.approx(times["wall_s"][1] - min(times["wall_s"]))
+    assert all(0 <= cpu < 60 for cpu in times["cpu_s"])
+
+
+def test_magics_that_fail_on_the_ranks_end_the_cell(four: Kernel) -> None:
+    message_id = four.start("print up\nsleep 60000")
+    four.wait_for_stream(message_id)
+    kill(four.ranks()[0])
+    four.finish(message_id)
+    cell = four.run("%hostname\nprint not run")
+    assert cell.reply["ename"] == "RankUnavailable"
+    assert cell.text() == ""
+    assert four.run("%%on alive\n%hostname").text().count("\n") == 1
+
+
+@pytest.mark.parametrize("magic", ["%info x", "%hostname -a", "%reset --hard", "%sk time 3"])
+def test_magics_refuse_arguments_that_they_do_not_have(four: Kernel, magic: str) -> None:
+    cell = four.run(magic)
+    assert cell.reply["ename"] == "UsageError"
+    assert magic.split()[-1] in cell.reply["evalue"]
+
+
 def test_silent_magics_show_nothing(four: Kernel) -> None:
     assert four.run("%welcome", silent=True).messages == []
 

@@ -202,6 +202,30 @@ void execute(const sk_request& request) {
     quit("done");
 }
 
+// What every language does for a front end; "facts" differ between the first rank and the others.
+void act(const sk_request& request) {
+  const std::string action = request.code;
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  std::string failure;
+  if (action == "hostname")
+    put(SK_STREAM_STDOUT, std::string(host) + "\n");
+  else if (action == "facts")
+    put_display(SK_DISPLAY_DATA, "application/vnd.superkernel.facts+json",
+                std::string("{\"host\": \"") + (rank_text == "0" ? "first" : "other") +
+                    "\", \"cores\": 2, \"gpus\": [], \"versions\": {\"stub\": \"<1>\"}}",
+                "");
+  else if (action == "reset")
+    put(SK_STREAM_STDOUT, "a stub has no names to forget\n");
+  else
+    failure = "no such action: " + action;
+  const char* traceback[] = {failure.c_str()};
+  const bool failed = !failure.empty();
+  if (failed && sk_worker_error(worker, "UsageError", failure.c_str(), traceback, 1, 0) != SK_OK)
+    quit("error");
+  if (sk_worker_done(worker, failed ? SK_CELL_ERROR : SK_CELL_OK) != SK_OK) quit("done");
+}
+
 void answer(const sk_request& request) {
   const char* matches[] = {"print", "printer"};
   const sk_mime mime = {"text/plain", "a stub", 6};
@@ -248,6 +272,8 @@ int main() {
     if (request.kind == SK_REQUEST_SHUTDOWN) break;
     if (request.kind == SK_REQUEST_EXECUTE)
       execute(request);
+    else if (request.kind == SK_REQUEST_ACTION)
+      act(request);
     else if (request.kind != 0)
       answer(request);
   }

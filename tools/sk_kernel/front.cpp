@@ -225,11 +225,11 @@ void Front::advance_cell() {
     }
     const bool magics_alone = cell.plan.code.empty() && !cell.plan.calls.empty();
     if (magics_alone || std::exchange(cell.code_begun, true)) return finish_cell(SK_CELL_OK);
-    return run_on_ranks(cell.plan.code);
+    return run_on_ranks(cell.plan.code, SK_REQUEST_EXECUTE);
   }
 }
 
-void Front::run_on_ranks(const std::string& code) {
+void Front::run_on_ranks(const std::string& code, int32_t kind) {
   const Cell& cell = *current_;
   sk_exec_options options = {};
   options.struct_size = sizeof options;
@@ -237,6 +237,7 @@ void Front::run_on_ranks(const std::string& code) {
   options.no_history = cell.stores ? 0 : 1;
   options.go_on_after_error = 1;  // The queue is ours: it is aborted in finish_cell().
   options.execution_count = cell.count;
+  options.kind = kind;
   // Tools read hidden cells' output as one process's plain stream.
   const std::string ranks = !cell.plan.ranks.empty() ? cell.plan.ranks
                             : cell.stores            ? "all"
@@ -255,12 +256,16 @@ void Front::run_on_ranks(const std::string& code) {
   if (parents_.size() > kParentsKept) parents_.erase(parents_.begin());
 }
 
-void Front::step_done(int32_t status) {
+void Front::step_done(const sk_event& event) {
   current_id_ = 0;
-  if (status == SK_CELL_OK)
+  if (current_->code_begun && current_->stores)
+    times_ = CellTimes(current_->count, event.times, event.time_count);
+  if (event.status != SK_CELL_OK) {
+    finish_cell(event.status);
+  } else {
+    if (current_->then) std::exchange(current_->then, nullptr)();
     advance_cell();
-  else
-    finish_cell(status);
+  }
   start_next();
 }
 
@@ -312,7 +317,11 @@ void Front::reply_to_cell(const Cell& cell, Json content) {
           {"evalue", "user expressions are not evaluated by this kernel"},
           {"traceback", Json::array()}};
   }
-  reply(channels_.shell(), cell.request, "execute_reply", content);
+  Json metadata = Json::object();
+  if (cell.code_begun && cell.stores && times_.cell() == cell.count)
+    metadata["superkernel"] = times_.as_json();
+  send(channels_.shell(), wire_.build("execute_reply", cell.request.identities, cell.request.header,
+                                      content, metadata));
   publish_status("idle", cell.request.header);
 }
 

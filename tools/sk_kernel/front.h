@@ -7,6 +7,7 @@
 #define SK_TOOLS_SK_KERNEL_FRONT_H_
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +16,8 @@
 #include "sk/exec.h"
 #include "tools/sk_kernel/channels.h"
 #include "tools/sk_kernel/history.h"
+#include "tools/sk_kernel/magic_facts.h"
+#include "tools/sk_kernel/magic_time.h"
 #include "tools/sk_kernel/magics.h"
 #include "tools/sk_kernel/wire.h"
 
@@ -46,6 +49,9 @@ class Front {
     CellPlan plan;
     size_t calls_begun = 0;  // Of the plan's.
     bool code_begun = false;
+    std::function<void()> then;  // Once the action that runs on the ranks is done.
+    bool collects_facts = false;
+    std::vector<RankFacts> facts;
   };
   struct Question {
     Message request;
@@ -72,8 +78,9 @@ class Front {
   void start_next();
   void begin_cell(Message request);
   void advance_cell();
-  void run_on_ranks(const std::string& code);
-  void step_done(int32_t status);
+  void run_on_ranks(const std::string& code, int32_t kind);
+  void act_on_ranks(const char* action, std::function<void()> then);
+  void step_done(const sk_event& event);
   void fail_cell(const std::string& ename, const std::string& evalue);
   void finish_cell(int32_t status);
   void abort_queue();
@@ -81,6 +88,7 @@ class Front {
 
   // Magics (front_magics.cpp). False: the step goes on.
   bool do_magic(const MagicCall& call);
+  void ask_facts();
   void show_text(const std::string& markdown, const std::string& plain);
   void show(Json data);
 
@@ -113,6 +121,7 @@ class Front {
   std::map<uint64_t, Question> questions_;
   History history_;
   int64_t execution_count_ = 0;
+  CellTimes times_;  // Of the last cell that ran code.
   bool leaving_ = false;
 };
 

@@ -64,7 +64,7 @@ void Front::on_event(const sk_event& event) {
     publish("error", parent, content, metadata);
     if (current_ && event.cell == current_id_) current_->error = content;
   } else if (event.kind == SK_EVENT_CELL_DONE) {
-    if (current_ && event.cell == current_id_) step_done(event.status);
+    if (current_ && event.cell == current_id_) step_done(event);
   } else if (event.kind == SK_EVENT_REPLY) {
     on_answer(event);
   } else if (event.kind == SK_EVENT_RANK) {
@@ -73,6 +73,8 @@ void Front::on_event(const sk_event& event) {
 }
 
 void Front::on_display(const sk_event& event, const Json& parent) {
+  if (current_ && event.cell == current_id_ && current_->collects_facts)
+    return collect(current_->facts, event);
   if (event.display == SK_DISPLAY_CLEAR || event.display == SK_DISPLAY_CLEAR_WAIT)
     return publish("clear_output", parent, {{"wait", event.display == SK_DISPLAY_CLEAR_WAIT}});
   if (event.display == SK_DISPLAY_PAGE) {

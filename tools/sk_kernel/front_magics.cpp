@@ -34,18 +34,40 @@ Words welcome(const Language& language, int32_t ranks) {
 }  // namespace
 
 bool Front::do_magic(const MagicCall& call) {
+  const auto& words = call.arguments;
+  const bool reset = call.name == "reset";  // IPython's -f says: do not ask. Nobody is asked here.
+  if (call.name != "sk help" && !words.empty() && !(reset && words[0] == "-f")) {
+    fail_cell("UsageError", fmt::format("%{} takes no \"{}\"", call.name, words[0]));
+    return false;
+  }
+  if (call.name == "info") return ask_facts(), false;
+  if (call.name == "hostname") return act_on_ranks("hostname", nullptr), false;
+  if (reset) return act_on_ranks("reset", nullptr), false;
   if (call.name == "sk help") {
-    const HelpText help = magic_help(call.arguments.at(0));
+    const HelpText help = magic_help(words.at(0));
     show_text(help.markdown, help.plain);
-    return true;
+  } else if (call.name == "welcome") {
+    const Words text = welcome(language_, rank_count_);
+    show_text(text.markdown, text.plain);
+  } else if (call.name == "sk time") {
+    show(times_.as_display());
   }
-  if (call.name == "welcome") {
-    const Words words = welcome(language_, rank_count_);
-    show_text(words.markdown, words.plain);
-    return true;
-  }
-  fail_cell("UsageError", fmt::format("%{} is not done by this kernel", call.name));
-  return false;
+  return true;
+}
+
+void Front::act_on_ranks(const char* action, std::function<void()> then) {
+  current_->then = std::move(then);
+  run_on_ranks(action, SK_REQUEST_ACTION);
+}
+
+void Front::ask_facts() {
+  current_->collects_facts = true;
+  current_->facts.clear();
+  act_on_ranks("facts", [this] {
+    current_->collects_facts = false;
+    const Table table = facts_table(current_->facts, rank_count_);
+    show({{"text/plain", table.plain()}, {"text/html", table.html()}});
+  });
 }
 
 void Front::show_text(const std::string& markdown, const std::string& plain) {

@@ -18,6 +18,19 @@ const std::vector<MagicEntry>& magic_table() {
        "As ipyparallel spells it: %%px is %%on all, %%px --targets RANKS is %%on RANKS."},
       {"%welcome", "", "shows the version, the ranks and how to begin",
        "It runs nothing on the ranks, so it answers whatever state they are in."},
+      {"%info", "", "shows the ranks' machines and the versions of libraries",
+       "One table of ranks, hosts, processors, memory, GPUs and versions; ranks that differ get a "
+       "column each. It starts no GPU runtime and imports nothing."},
+      {"%hostname", "", "prints the host's name on each rank", "Ranks of one host share a line."},
+      {"%reset", "", "forgets your names on every rank",
+       "It asks nothing. The names that every cell finds (rank, local_rank, world_size, comm, sk) "
+       "stay, and so do imported modules in memory, open files and other processes. -f, which asks "
+       "IPython not to ask, is accepted."},
+      {"%sk time", "", "shows what the last cell took on each rank",
+       "Wall-clock and processor time as measured on the ranks (processor time counts all threads, "
+       "and children that were waited for), the slowest rank, and the skew: how much longer it "
+       "took "
+       "than the fastest. The same numbers are in the metadata of the cell's reply."},
       {"%sk", "[VERB]", "lists all magics, or does what the verb says",
        "%sk VERB --help, %sk help VERB and %sk VERB? show the help of one."},
   };

@@ -66,11 +66,18 @@ std::unique_ptr<Topo> synthetic(const std::string& spec) {
   return std::make_unique<Topo>(topo);
 }
 
+std::string facts() {
+  return text_of([](char* buffer, size_t capacity, size_t* size) {
+    return sk_host_facts(buffer, capacity, size);
+  });
+}
+
 }  // namespace
 
 void bind_topo(nb::module_& module) {
   nb::class_<Topo>(module, "Topo").def("dump", &Topo::dump).def("summary", &Topo::summary);
   module.def("topo_discover", &discover);
+  module.def("host_facts", &facts);
   module.def("topo_parse", &parse);
   module.def("topo_synthetic", &synthetic);
 }

@@ -57,6 +57,9 @@ void EventView::fill(Event event, sk_event* out) {
       event_.kind == SK_EVENT_REPLY ? event_.reply.mimes : event_.mimes;
   for (const Mime& mime : mimes)
     mimes_.push_back({mime.type.c_str(), mime.data.data(), mime.data.size()});
+  times_.clear();
+  for (const RankTime& time : event_.times)
+    times_.push_back({static_cast<int32_t>(time.rank), 0, time.wall_ns, time.cpu_ns});
   sk_event view{};
   view.kind = static_cast<int32_t>(event_.kind);
   view.seq = event_.seq;
@@ -82,6 +85,8 @@ void EventView::fill(Event event, sk_event* out) {
   view.strings = strings_.data();
   view.string_count = strings_.size();
   view.metadata = event_.metadata.c_str();
+  view.times = times_.data();
+  view.time_count = times_.size();
   copy_struct(&view, sizeof view, out, out->struct_size);
 }
 
@@ -90,7 +95,7 @@ void RequestView::fill(Worker::Request request, sk_request* out) {
   sk_request view{};
   view.code = "";
   if (const auto* execute = std::get_if<Execute>(&request_)) {
-    view.kind = SK_REQUEST_EXECUTE;
+    view.kind = static_cast<int32_t>(execute->kind);
     view.id = execute->cell;
     view.code = execute->code.c_str();
     view.code_bytes = execute->code.size();
@@ -187,6 +192,9 @@ Result<Execute> to_execute(const char* ranks, const char* code, uint64_t code_by
   if (o.execution_count < 0)
     return error(SK_ERR_INVALID_ARGUMENT, "sk_exec: execution_count is {}; it may not be negative",
                  o.execution_count);
+  if (o.kind != 0 && o.kind != SK_REQUEST_EXECUTE && o.kind != SK_REQUEST_ACTION)
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_exec: kind is {}; EXECUTE and ACTION are allowed",
+                 o.kind);
   if (ranks != nullptr && *ranks == '\0')
     return error(SK_ERR_INVALID_ARGUMENT, "sk_exec: the rank set is empty; NULL stands for all");
   Execute request;
@@ -196,6 +204,7 @@ Result<Execute> to_execute(const char* ranks, const char* code, uint64_t code_by
   request.store_history = o.no_history == 0 && o.silent == 0;
   request.go_on = o.go_on_after_error != 0;
   request.execution_count = o.execution_count;
+  if (o.kind != 0) request.kind = static_cast<uint32_t>(o.kind);
   return request;
 }
 

@@ -25,6 +25,7 @@ class EventView {
   std::vector<const char*> traceback_;
   std::vector<const char*> strings_;
   std::vector<sk_mime> mimes_;
+  std::vector<sk_rank_time> times_;
 };
 
 // The last request handed out.

@@ -291,6 +291,8 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
         if (const auto* execute = std::get_if<Execute>(&request)) {
           flush_records();  // What came between the cells belongs to the last one.
           open_cell_ = last_cell_ = execute->cell;
+          began_ns_ = monotonic_ns();
+          cpu_ns_ = process_cpu_ns();
           cancelled_.store(false, std::memory_order_relaxed);
         }
         return request;
@@ -334,11 +336,12 @@ Status Worker::fail(ErrorRecord error) {
 Status Worker::done(uint32_t status) {
   fflush(stdout);
   fflush(stderr);
+  const int64_t now_ns = monotonic_ns(), cpu_ns = process_cpu_ns();
   const std::lock_guard lock(mutex_);
   if (open_cell_ == 0) return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_done: no cell is open");
   drain_capture();
   flush_records();
-  send(Done{std::exchange(open_cell_, 0), status, seq_});
+  send(Done{std::exchange(open_cell_, 0), status, seq_, now_ns - began_ns_, cpu_ns - cpu_ns_});
   return check_open();
 }
 

@@ -82,6 +82,8 @@ class Worker {
   int64_t heartbeat_at_ns_ = 0;
   uint64_t seq_ = 0;
   uint64_t open_cell_ = 0;
+  int64_t began_ns_ = 0;  // The open cell, by the clock,
+  int64_t cpu_ns_ = 0;    // and what this process had used by then.
   uint64_t last_cell_ = 0;
   bool welcome_ = false;
   bool lost_ = false;

@@ -29,6 +29,7 @@ TEST(Codec, EventsComeBackWhole) {
   event.display_id = "id";
   event.metadata = "{\"a\":1}";
   event.reply = {9, 1, 2, 3, 4, {"m"}, {{"text/html", "<b>"}}, "t"};
+  event.times = {{0, 5, 6}, {4095, INT64_MAX, 0}};
   const auto decoded = decode(encode(event));
   ASSERT_TRUE(decoded.ok()) << decoded.status().message();
   EXPECT_EQ(std::get<Event>(decoded.value()), event);
@@ -84,6 +85,8 @@ TEST(Codec, OneFieldOutOfBoundsIsNamed) {
       {Output{1, 1, {{0, DisplayRecord{1, {{"a/\n", ""}}, "", ""}}}}, "MIME type"},
       {Output{1, 1, {{0, ErrorRecord{"", "", {}, 4}}}}, "error flags"},
       {Done{1, SK_CELL_ABORTED, 0}, "status of a cell"},
+      {Done{1, SK_CELL_OK, 0, -1, 0}, "time sign"},
+      {Done{1, SK_CELL_OK, 0, 0, -1}, "time sign"},
       {Event{}, "kind of event"},
   };
   for (const Case& one : cases) {

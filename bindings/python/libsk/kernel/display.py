@@ -41,9 +41,7 @@ class RankDisplayHook(DisplayHook):
         flush()
         if self._bundle:
             metadata = mime.metadata_of(self._metadata)
-            self.worker.display(
-                mime.DISPLAY_RESULT, mime.bundle_of(self._bundle), None, metadata
-            )
+            self.worker.display(mime.DISPLAY_RESULT, mime.bundle_of(self._bundle), None, metadata)
 
 
 class RankDisplayPublisher(DisplayPublisher):

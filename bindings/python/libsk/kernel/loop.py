@@ -14,7 +14,7 @@ from typing import Any
 from libsk import _core
 from libsk._errors import AbortedError, Error, PeerLostError
 
-EXECUTE, SHUTDOWN = 1, 5
+EXECUTE, SHUTDOWN, ACTION = 1, 5, 50
 """``enum sk_request_kind``."""
 CELL_OK, CELL_ERROR = 1, 2
 """``enum sk_cell_status``."""
@@ -70,7 +70,7 @@ class Rank:
                 continue
             if request["kind"] == SHUTDOWN:
                 return
-            if request["kind"] == EXECUTE:
+            if request["kind"] in (EXECUTE, ACTION):
                 self._execute(request)
             else:
                 answers.answer(self._worker, self._shell, request)
@@ -81,7 +81,12 @@ class Rank:
         try:
             signal.signal(signal.SIGINT, self._cell_handler)
             try:
-                error = self._shell.run(request)
+                if request["kind"] == ACTION:
+                    from libsk.kernel import actions
+
+                    error = actions.run(self._worker, self._shell, request["code"])
+                else:
+                    error = self._shell.run(request)
             finally:
                 self._cell_handler = signal.getsignal(signal.SIGINT)
                 signal.signal(signal.SIGINT, _ignore)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -11,7 +12,7 @@ from traitlets import Type
 from traitlets.config import Config
 
 from libsk import _core
-from libsk.kernel import mime, tracebacks
+from libsk.kernel import magics, mime, tracebacks
 from libsk.kernel.display import RankDisplayHook, RankDisplayPublisher, flush
 
 _CHILD_GRACE_S = 2.0
@@ -24,6 +25,7 @@ class RankShell(InteractiveShell):
     display_pub_class = Type(RankDisplayPublisher)
 
     last_traceback: list[str]
+    own_names: dict[str, Any]
 
     @classmethod
     def make(cls, worker: _core.Worker, names: dict[str, Any]) -> RankShell:
@@ -39,9 +41,20 @@ class RankShell(InteractiveShell):
         shell.display_pub.worker = worker
         shell.last_traceback = []
         shell.set_hook("show_in_pager", RankShell.show_in_pager)
-        shell.user_ns.update(names)
-        shell.user_ns_hidden.update(names)
+        shell.own_names = names
+        shell.add_own_names()
+        magics.register(shell)
         return shell
+
+    def add_own_names(self) -> None:
+        """Puts what every cell finds into the namespace, as names that are not the user's."""
+        self.user_ns.update(self.own_names)
+        self.user_ns_hidden.update(self.own_names)
+
+    def reset(self, new_session: bool = True, aggressive: bool = False) -> None:
+        """Forgets the user's names; ``rank``, ``comm`` and the like are there again at once."""
+        super().reset(new_session=new_session, aggressive=aggressive)
+        self.add_own_names()
 
     def run(self, request: dict[str, Any]) -> BaseException | None:
         """Runs one cell; its exception, or None."""
@@ -96,6 +109,8 @@ class RankShell(InteractiveShell):
                     child.kill()
                 raise
         self.user_ns["_exit_code"] = status
+        if status != 0:
+            print(_how_it_ended(status), file=sys.stderr)
 
     system_piped = system
     system_raw = system
@@ -113,6 +128,15 @@ class RankShell(InteractiveShell):
 
     def init_virtualenv(self) -> None:
         """The interpreter is the one that the kernelspec names."""
+
+
+def _how_it_ended(status: int) -> str:
+    """A child's end in words; the shell tells of a signal by 128 and its number."""
+    number = -status if status < 0 else status - 128
+    try:
+        return f"killed by {signal.Signals(number).name}"
+    except ValueError:
+        return f"exit status {status}"
 
 
 def refuse_input(prompt: object = "") -> str:

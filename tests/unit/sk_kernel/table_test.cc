@@ -1,0 +1,111 @@
+#include "tools/sk_kernel/table.h"
+
+#include <gtest/gtest.h>
+
+#include "tools/sk_kernel/magic_facts.h"
+#include "tools/sk_kernel/magic_time.h"
+
+namespace sk::kernel {
+namespace {
+
+TEST(Table, LinesUpWhatPeopleSee) {
+  Table table{{"a", "bb"}, {{"é", "1"}, {"long", ""}}, "", false};
+  EXPECT_EQ(table.plain(), "a     bb\né     1\nlong");
+  table.numbers_to_right = true;
+  table.foot = "the end";
+  EXPECT_EQ(table.plain(), "a     bb\né      1\nlong\nthe end");
+}
+
+TEST(Table, NothingInItIsMarkup) {
+  const Table table{{}, {{"<b>", "a & \"b\""}}, "<i>", false};
+  EXPECT_EQ(table.html(),
+            "<table><tr><th>&lt;b&gt;</th><td>a &amp; &quot;b&quot;</td></tr></table>"
+            "<p>&lt;i&gt;</p>");
+}
+
+sk_event display(const sk_mime& mime, const char* ranks) {
+  sk_event event = {};
+  event.display = SK_DISPLAY_DATA;
+  event.ranks = ranks;
+  event.mimes = &mime;
+  event.mime_count = 1;
+  return event;
+}
+
+TEST(Facts, OneColumnWhereAllAreAlike) {
+  const std::string text =
+      R"({"host": "n1", "cpu": "Chip", "cores": 8, "memory_bytes": 2147483648, "driver": "550",
+          "gpus": [{"name": "H", "memory_bytes": 85899345920}, {"name": "H",
+          "memory_bytes": 85899345920}, {"name": "L"}], "cuda": "12.4",
+          "versions": {"zlib": "1", "libsk": "0.1.0"}})";
+  const sk_mime mime = {"application/vnd.superkernel.facts+json", text.data(), text.size()};
+  std::vector<RankFacts> facts;
+  collect(facts, display(mime, "0-3"));
+  EXPECT_EQ(facts_table(facts, 4).plain(),
+            "ranks      0-3 of 4\n"
+            "host       n1\n"
+            "processor  8 × Chip\n"
+            "memory     2.0 GiB\n"
+            "GPUs       2 × H (80.0 GiB), 1 × L\n"
+            "CUDA       12.4 (driver 550)\n"
+            "libsk      0.1.0\n"
+            "zlib       1");
+}
+
+TEST(Facts, OneColumnForEachGroup) {
+  const std::vector<RankFacts> facts = {{"0", Json{{"host", "a"}}}, {"1,2", Json{{"host", "b"}}}};
+  EXPECT_EQ(facts_table(facts, 3).plain(), "ranks  0     1,2\nhost   a     b\nGPUs   none  none");
+}
+
+TEST(Facts, OfAnyType) {
+  const Json odd = {{"host", 1},        {"cpu", Json::array()}, {"cores", "two"},
+                    {"gpus", {1, "x"}}, {"versions", 3},        {"memory_bytes", -5}};
+  EXPECT_EQ(facts_table({{"0", odd}}, 1).head.size(), 2u);
+  std::vector<RankFacts> facts;
+  const sk_mime broken = {"application/vnd.superkernel.facts+json", "{", 1};
+  collect(facts, display(broken, "0"));
+  const sk_mime other = {"text/plain", "x", 1};
+  collect(facts, display(other, "0"));
+  EXPECT_TRUE(facts.empty());
+}
+
+TEST(Facts, AClearTakesThemBack) {
+  std::vector<RankFacts> facts = {{"0", Json::object()}};
+  sk_event clear = {};
+  clear.display = SK_DISPLAY_CLEAR_WAIT;
+  collect(facts, clear);
+  EXPECT_TRUE(facts.empty());
+}
+
+TEST(Times, SlowestAndSkew) {
+  const sk_rank_time times[] = {{0, 0, 1'500'000, 900}, {2, 0, 4'000'000'000, 2'000'000}};
+  const CellTimes cell(7, times, 2);
+  EXPECT_EQ(cell.as_display()["text/plain"],
+            "rank    wall     cpu\n"
+            "0     1.5 ms    1 µs\n"
+            "2     4.00 s  2.0 ms\n"
+            "cell 7: slowest rank 2, skew 4.00 s");
+  const Json json = cell.as_json();
+  EXPECT_EQ(json["ranks"], (Json{0, 2}));
+  EXPECT_EQ(json["wall_s"], (Json{0.0015, 4.0}));
+  EXPECT_EQ(json["slowest"], 2);
+  EXPECT_DOUBLE_EQ(json["skew_s"], 3.9985);
+}
+
+TEST(Times, TheSlowestOfMany) {
+  std::vector<sk_rank_time> times;
+  for (int32_t rank = 0; rank < 100; ++rank) times.push_back({rank, 0, rank * 1'000'000, 0});
+  const std::string text = CellTimes(1, times.data(), times.size()).as_display()["text/plain"];
+  EXPECT_NE(text.find("\n99    99.0 ms"), std::string::npos) << text;
+  EXPECT_EQ(text.find("\n67 "), std::string::npos) << text;
+  EXPECT_NE(text.find("the 32 slowest of 100 ranks"), std::string::npos) << text;
+}
+
+TEST(Times, OfNothing) {
+  EXPECT_EQ(CellTimes().as_display()["text/plain"], "No cell has run yet.");
+  EXPECT_EQ(CellTimes().as_json(), Json::object());
+  EXPECT_NE(CellTimes(3, nullptr, 0).as_display()["text/plain"], "No cell has run yet.");
+}
+
+}  // namespace
+}  // namespace sk::kernel
