@@ -127,11 +127,11 @@ def test_an_interrupted_command_ends_everywhere(python: Kernel) -> None:
 
 def test_time_counts_threads_and_children(python: Kernel) -> None:
     code = (
-        "import time\n"
+        "import threading, time\n"
         "if rank == 1:\n"
         "    until = time.process_time() + 0.3\n"
         "    while time.process_time() < until: pass\n"
-        "if rank == 2: time.sleep(0.3)"
+        "if rank == 2: threading.Event().wait(0.3)"
     )
     python.client.execute(code)
     times = python.client.get_shell_msg(timeout=60)["metadata"]["superkernel"]

@@ -1,4 +1,4 @@
-"""What the front end asks every language to do: the host's name, the facts of ``%info``, a reset."""
+"""What the front end asks every language to do: host name, facts for ``%info``, a reset."""
 
 from __future__ import annotations
 
