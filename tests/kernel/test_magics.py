@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import TIMEOUT, Kernel, StartKernel, kill
+from conftest import TIMEOUT, Kernel, StartKernel, alive, descendants, kill, wait_until
 
 
 @pytest.fixture
@@ -178,6 +178,34 @@ def test_magics_refuse_arguments_that_they_do_not_have(four: Kernel, magic: str)
     cell = four.run(magic)
     assert cell.reply["ename"] == "UsageError"
     assert magic.split()[-1] in cell.reply["evalue"]
+
+
+def test_shutdown_ends_the_ranks_and_reconnect_starts_new_ones(four: Kernel) -> None:
+    below = descendants(four.pid)
+    assert len(below) == 5
+    assert "All ranks have ended" in four.run("%shutdown").text()
+    assert not any(map(alive, below))
+    refused = four.run("print x")
+    assert refused.reply["ename"] == "SessionError"
+    assert "%reconnect starts new ones" in refused.reply["evalue"]
+    assert "%reconnect" in four.run("%shutdown").text()
+    four.manager.interrupt_kernel()
+    reply = four.client.complete("pri", reply=True, timeout=TIMEOUT)["content"]
+    assert reply["matches"] == []
+    assert "SuperKernel" in four.run("%welcome").of("display_data")[0]["data"]["text/plain"]
+    cell = four.run("%reconnect\nprint back")
+    assert cell.text() == "Starting 4 ranks.\nback\n"
+    assert len(descendants(four.pid)) == 5
+    assert "nothing to do" in four.run("%reconnect").text()
+    four.stop()
+    assert wait_until(lambda: not any(map(alive, below)))
+
+
+def test_a_kernel_without_ranks_ends_as_any_other(four: Kernel) -> None:
+    four.run("%shutdown")
+    pid = four.pid
+    four.stop()
+    assert wait_until(lambda: not alive(pid))
 
 
 def test_silent_magics_show_nothing(four: Kernel) -> None:

@@ -17,10 +17,11 @@ constexpr size_t kParentsKept = 64;
 
 }  // namespace
 
-Front::Front(Channels& channels, sk_session* session, Wire wire, Language language,
-             int32_t rank_count, int signal_fd)
+Front::Front(Channels& channels, sk_session* session, OpenSession open, Wire wire,
+             Language language, int32_t rank_count, int signal_fd)
     : channels_(channels),
       session_(session),
+      open_(std::move(open)),
       wire_(std::move(wire)),
       language_(std::move(language)),
       rank_count_(rank_count),
@@ -96,7 +97,7 @@ void Front::handle_signal() {
   if (read(signal_fd_, &info, sizeof info) != sizeof info) return;
   if (info.ssi_signo == SIGTERM)
     leaving_ = true;
-  else if (sk_session_interrupt(session_) != SK_OK)
+  else if (session_ != nullptr && sk_session_interrupt(session_) != SK_OK)
     leaving_ = true;
 }
 
@@ -141,7 +142,7 @@ void Front::on_comm_open(const Message& message) {  // No target is known: close
 
 void Front::on_interrupt(zmq::socket_t& socket, const Message& message) {
   Json content = {{"status", "ok"}};
-  if (sk_session_interrupt(session_) != SK_OK)
+  if (session_ != nullptr && sk_session_interrupt(session_) != SK_OK)
     content = {{"status", "error"},
                {"ename", "SessionError"},
                {"evalue", sk_last_error()},
@@ -173,10 +174,11 @@ void Front::on_question(Message message, int32_t kind) {
   }
   const std::string asked = without_magics(code);
   uint64_t id = 0;
-  if (sk_session_ask(session_, kind, asked.data(), asked.size(), cursor, detailed ? 1 : 0, &id) !=
-      SK_OK) {
-    std::fprintf(stderr, "sk kernel: %s\n", sk_last_error());
-    return publish_status("idle", question.request.header);
+  if (session_ == nullptr || sk_session_ask(session_, kind, asked.data(), asked.size(), cursor,
+                                            detailed ? 1 : 0, &id) != SK_OK) {
+    sk_event nothing = {};
+    nothing.status = SK_ERR_PEER_LOST;
+    return answer(question, nothing);
   }
   questions_[id] = std::move(question);
 }
@@ -231,6 +233,8 @@ void Front::advance_cell() {
 
 void Front::run_on_ranks(const std::string& code, int32_t kind) {
   const Cell& cell = *current_;
+  if (session_ == nullptr)
+    return fail_cell("SessionError", "the ranks were shut down; %reconnect starts new ones");
   sk_exec_options options = {};
   options.struct_size = sizeof options;
   options.silent = cell.silent ? 1 : 0;

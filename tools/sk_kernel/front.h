@@ -29,14 +29,20 @@ struct Language {
   std::string version = "3";
 };
 
+// Starts ranks, for %reconnect; the caller owns the session.
+using OpenSession = std::function<Result<sk_session*>()>;
+
 class Front {
  public:
-  // Both outlive the front end. `signal_fd` is a signalfd of SIGINT and SIGTERM.
-  Front(Channels& channels, sk_session* session, Wire wire, Language language, int32_t rank_count,
-        int signal_fd);
+  // The channels outlive the front end. `signal_fd` is a signalfd of SIGINT and SIGTERM.
+  Front(Channels& channels, sk_session* session, OpenSession open, Wire wire, Language language,
+        int32_t rank_count, int signal_fd);
 
   // Serves until it is told to shut down (0), or the ranks' controller is gone (1).
   int run();
+
+  // The session it was given or has opened since, for the caller to close; null after %shutdown.
+  sk_session* session() const { return session_; }
 
  private:
   struct Cell {
@@ -89,14 +95,18 @@ class Front {
   // Magics (front_magics.cpp). False: the step goes on.
   bool do_magic(const MagicCall& call);
   void ask_facts();
+  void shut_ranks_down();
+  void reconnect();
   void show_text(const std::string& markdown, const std::string& plain);
   void show(Json data);
+  void say(const std::string& line);
 
   // Events of the session. False: it is over.
   bool drain_events();
   void on_event(const sk_event& event);
   void on_display(const sk_event& event, const Json& parent);
   void on_answer(const sk_event& event);
+  void answer(const Question& question, const sk_event& event);
   void answer_completion(const Question& question, const sk_event* event);
   void on_rank(const sk_event& event);
   const Json& parent_of(uint64_t cell) const;
@@ -108,7 +118,8 @@ class Front {
   void publish_status(const char* state, const Json& parent);
 
   Channels& channels_;
-  sk_session* const session_;
+  sk_session* session_;  // Null between %shutdown and %reconnect.
+  const OpenSession open_;
   Wire wire_;
   const Language language_;
   const int32_t rank_count_;

@@ -21,7 +21,7 @@ Json metadata_of(const sk_event& event) {
 }  // namespace
 
 bool Front::drain_events() {
-  for (int i = 0; i < kEventsAtOnce; ++i) {
+  for (int i = 0; i < kEventsAtOnce && session_ != nullptr; ++i) {
     sk_event event = {};
     event.struct_size = sizeof event;
     if (sk_session_poll(session_, 0, &event) != SK_OK) return false;
@@ -137,6 +137,10 @@ void Front::on_answer(const sk_event& event) {
   if (found == questions_.end()) return;
   const Question question = std::move(found->second);
   questions_.erase(found);
+  answer(question, event);
+}
+
+void Front::answer(const Question& question, const sk_event& event) {
   const std::string type = question.request.type();
   if (type == "complete_request") {
     answer_completion(question, &event);

@@ -1,6 +1,9 @@
 // What the front end does for its own magics.
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <utility>
+
 #include "tools/sk_kernel/content.h"
 #include "tools/sk_kernel/front.h"
 #include "tools/sk_kernel/magic_table.h"
@@ -51,8 +54,45 @@ bool Front::do_magic(const MagicCall& call) {
     show_text(text.markdown, text.plain);
   } else if (call.name == "sk time") {
     show(times_.as_display());
+  } else if (call.name == "shutdown") {
+    shut_ranks_down();
+  } else if (call.name == "reconnect") {
+    reconnect();
+    return current_.has_value();
   }
   return true;
+}
+
+// The front end stays: if it ended as well, a notebook server would start both again.
+void Front::shut_ranks_down() {
+  if (session_ == nullptr) return say("The ranks have ended already; %reconnect starts new ones.");
+  if (sk_session_close(std::exchange(session_, nullptr)) != SK_OK)
+    std::fprintf(stderr, "sk kernel: %s\n", sk_last_error());
+  session_fd_ = -1;
+  parents_.clear();  // Their numbers begin anew.
+  sk_event nothing = {};
+  nothing.status = SK_ERR_PEER_LOST;
+  for (const auto& [id, question] : std::exchange(questions_, {})) answer(question, nothing);
+  say(fmt::format("{} ended, and what {} held with {}. %reconnect starts new ones.",
+                  rank_count_ == 1 ? "The rank has" : "All ranks have",
+                  rank_count_ == 1 ? "it" : "they", rank_count_ == 1 ? "it" : "them"));
+}
+
+void Front::reconnect() {
+  const std::string ranks = rank_count_ == 1 ? "1 rank" : fmt::format("{} ranks", rank_count_);
+  if (session_ != nullptr)
+    return say(fmt::format("Connected to {}; there is nothing to do.", ranks));
+  auto opened = open_();
+  if (!opened.ok()) return fail_cell("SessionError", opened.status().message());
+  session_ = *opened;
+  if (sk_session_fd(session_, &session_fd_) != SK_OK)
+    return fail_cell("SessionError", sk_last_error());
+  say(fmt::format("Starting {}.", ranks));
+}
+
+void Front::say(const std::string& line) {
+  if (current_->silent) return;
+  publish("stream", current_->request.header, {{"name", "stdout"}, {"text", line + "\n"}});
 }
 
 void Front::act_on_ranks(const char* action, std::function<void()> then) {

@@ -73,16 +73,21 @@ Result<int> serve(const Options& options) {
   SK_ASSIGN_OR_RETURN(const int signal_fd, block_signals());
   SK_ASSIGN_OR_RETURN(const auto channels, Channels::bind(connection));
   SK_ASSIGN_OR_RETURN(const std::string id, random_id());
-  sk_session_config config = {};
-  config.struct_size = sizeof config;
-  config.ranks = ranks;
-  config.argv = options.program.data();
-  sk_session* session = nullptr;
-  const sk_status opened = sk_session_open(&config, &session);
-  if (opened != SK_OK) return Status(opened, sk_last_error());
-  Front front(*channels, session, Wire(connection.key, id), options.language, ranks, signal_fd);
+  const OpenSession open = [&]() -> Result<sk_session*> {
+    sk_session_config config = {};
+    config.struct_size = sizeof config;
+    config.ranks = ranks;
+    config.argv = options.program.data();
+    sk_session* session = nullptr;
+    const sk_status opened = sk_session_open(&config, &session);
+    if (opened != SK_OK) return Status(opened, sk_last_error());
+    return session;
+  };
+  SK_ASSIGN_OR_RETURN(sk_session* const session, open());
+  Front front(*channels, session, open, Wire(connection.key, id), options.language, ranks,
+              signal_fd);
   const int result = front.run();
-  if (sk_session_close(session) != SK_OK) return Status(SK_ERR_TIMEOUT, sk_last_error());
+  if (sk_session_close(front.session()) != SK_OK) return Status(SK_ERR_TIMEOUT, sk_last_error());
   return result;
 }
 

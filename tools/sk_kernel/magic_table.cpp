@@ -26,6 +26,12 @@ const std::vector<MagicEntry>& magic_table() {
        "It asks nothing. The names that every cell finds (rank, local_rank, world_size, comm, sk) "
        "stay, and so do imported modules in memory, open files and other processes. -f, which asks "
        "IPython not to ask, is accepted."},
+      {"%shutdown", "", "ends the ranks, and frees what they hold",
+       "The notebook stays open and its outputs stay; what the ranks had in memory, on GPUs too, "
+       "is "
+       "gone. %reconnect starts new ranks. To end the kernel itself, use the notebook's menu."},
+      {"%reconnect", "", "starts new ranks after %shutdown",
+       "They begin as those of a fresh kernel do. With ranks there it does nothing."},
       {"%sk time", "", "shows what the last cell took on each rank",
        "Wall-clock and processor time as measured on the ranks (processor time counts all threads, "
        "and children that were waited for), the slowest rank, and the skew: how much longer it "
@@ -90,6 +96,7 @@ bool is_near(std::string_view typed, std::string_view known, bool of_ours) {
 }  // namespace
 
 std::string near_magic(std::string_view typed) {
+  if (typed == "%pinfo") return "";  // IPython's, and a letter away from ours.
   const std::string small = lower(typed);
   if (small.find_first_not_of("% ") == std::string::npos) return "";
   const bool of_ours = small.starts_with("%sk ");

@@ -3,19 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "tools/sk_kernel/magic_table.h"
 
 namespace sk::kernel {
 namespace {
-
-// Cell magics of IPython that look like a slip of ours.
-constexpr std::array<std::string_view, 4> kLanguageMagics = {"sx", "sh", "py", "perl"};
-
-bool is_languages(std::string_view name) {
-  return std::find(kLanguageMagics.begin(), kLanguageMagics.end(), name) != kLanguageMagics.end();
-}
 
 bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -100,8 +92,7 @@ class Reader {
   bool take_cell_magic(const MagicLine& magic) {
     const std::string typed = fmt::format("%%{}", magic.name);
     if (magic.ends_in_name) return false;
-    if (find_magic(typed) == nullptr)
-      return !is_languages(magic.name) && take_slip(typed, magic.rest);
+    if (find_magic(typed) == nullptr) return take_slip(typed, magic.rest);
     if (magic.asks) return take_help(typed);
     if (!chosen_by_.empty()) {
       plan.problem = fmt::format("{} behind {}: a cell has one set of ranks", typed, chosen_by_);

@@ -76,7 +76,13 @@ class RecordingWorker:
         self.statuses: list[int] = []
         self.replies: list[tuple[Any, ...]] = []
 
-    def display(self, kind: int, bundle: list[tuple[str, bytes]], display_id: str | None) -> None:
+    def display(
+        self,
+        kind: int,
+        bundle: list[tuple[str, bytes]],
+        display_id: str | None,
+        metadata: str | None = None,
+    ) -> None:
         self.displays.append((kind, dict(bundle), display_id))
 
     def error(self, ename: str, evalue: str, traceback: list[str], flags: int) -> None:

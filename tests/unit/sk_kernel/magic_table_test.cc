@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <sstream>
 
 namespace sk::kernel {
 namespace {
@@ -41,12 +42,24 @@ TEST(MagicTable, NearNames) {
 }
 
 TEST(MagicTable, TheLanguagesMagicsAreNotNear) {
-  for (const char* name :
-       {"%%time",    "%%timeit",    "%%bash", "%%writefile", "%%html", "%%script", "%%prun",
-        "%%in",      "%%js",        "%%o",    "%%x",         "%%ruby", "%%svg",    "%%perl",
-        "%%capture", "%%file",      "%time",  "%run",        "%who",   "%cd",      "%ls",
-        "%pip",      "%matplotlib", "%load",  "%env",        "%debug", "%history", "%"})
-    EXPECT_EQ(near_magic(name), "") << name;
+  // All of IPython's.
+  std::istringstream line_magics(
+      "alias alias_magic autoawait autocall automagic bookmark cat cd code_wrap colors "
+      "conda config cp debug dhist dirs doctest_mode ed edit env gui hist history "
+      "killbgscripts ldir lf lk ll load load_ext loadpy logoff logon logstart logstate "
+      "logstop ls lsmagic lx macro magic mamba matplotlib micromamba mkdir mv notebook "
+      "page pastebin pdb pdef pdoc pfile pinfo pinfo2 pip popd pprint precision prun "
+      "psearch psource pushd pwd pycat pylab quickref recall rehashx reload_ext rep rerun "
+      "reset_selective rm rmdir run save sc set_env sx system tb time timeit unalias "
+      "unload_ext uv who who_ls whos xdel xmode ");
+  std::istringstream cell_magics(
+      "HTML SVG bash capture code_wrap debug file html javascript js latex markdown perl "
+      "prun pypy python python2 python3 ruby script sh svg sx system time timeit writefile "
+      "in o x py ");
+  for (std::string name; line_magics >> name;) EXPECT_EQ(near_magic("%" + name), "") << name;
+  for (std::string name; cell_magics >> name;) EXPECT_EQ(near_magic("%%" + name), "") << name;
+  EXPECT_EQ(near_magic("%"), "");
+  EXPECT_EQ(near_magic("%%"), "");
 }
 
 }  // namespace
