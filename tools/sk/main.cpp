@@ -17,6 +17,8 @@ constexpr Verb kVerbs[] = {
     {"controller", "serve one session of ranks (started by libsk)", run_controller},
     {"install", "make the notebook kernel known to Jupyter", run_install},
     {"kernel", "serve a notebook (named by kernelspecs)", run_kernel},
+    {"list", "list the notebook kernels that were installed", run_list},
+    {"remove", "remove notebook kernels that were installed", run_remove},
     {"run", "start a program as N ranks on this host", run_run},
     {"topo", "show what this or another machine looks like", run_topo},
 };

@@ -17,10 +17,9 @@ constexpr size_t kParentsKept = 64;
 
 }  // namespace
 
-Front::Front(Channels& channels, sk_session* session, OpenSession open, Wire wire,
-             Language language, int32_t rank_count, int signal_fd)
+Front::Front(Channels& channels, OpenSession open, Wire wire, Language language, int32_t rank_count,
+             int signal_fd)
     : channels_(channels),
-      session_(session),
       open_(std::move(open)),
       wire_(std::move(wire)),
       language_(std::move(language)),
@@ -28,7 +27,9 @@ Front::Front(Channels& channels, sk_session* session, OpenSession open, Wire wir
       signal_fd_(signal_fd) {}
 
 int Front::run() {
-  if (sk_session_fd(session_, &session_fd_) != SK_OK) return 1;
+  // Without ranks it stays and says so in each cell: if it ended, a notebook server would start it
+  // again and again, and nobody would see the reason.
+  if (!open_session()) std::fprintf(stderr, "sk kernel: %s\n", why_no_session_.c_str());
   publish_status("starting", Json::object());
   bool alive = true;
   while (!leaving_ && alive) {
@@ -233,8 +234,7 @@ void Front::advance_cell() {
 
 void Front::run_on_ranks(const std::string& code, int32_t kind) {
   const Cell& cell = *current_;
-  if (session_ == nullptr)
-    return fail_cell("SessionError", "the ranks were shut down; %reconnect starts new ones");
+  if (session_ == nullptr) return fail_cell("SessionError", why_no_session_);
   sk_exec_options options = {};
   options.struct_size = sizeof options;
   options.silent = cell.silent ? 1 : 0;

@@ -29,19 +29,19 @@ struct Language {
   std::string version = "3";
 };
 
-// Starts ranks, for %reconnect; the caller owns the session.
+// Starts ranks; the caller owns the session.
 using OpenSession = std::function<Result<sk_session*>()>;
 
 class Front {
  public:
   // The channels outlive the front end. `signal_fd` is a signalfd of SIGINT and SIGTERM.
-  Front(Channels& channels, sk_session* session, OpenSession open, Wire wire, Language language,
-        int32_t rank_count, int signal_fd);
+  Front(Channels& channels, OpenSession open, Wire wire, Language language, int32_t rank_count,
+        int signal_fd);
 
   // Serves until it is told to shut down (0), or the ranks' controller is gone (1).
   int run();
 
-  // The session it was given or has opened since, for the caller to close; null after %shutdown.
+  // The session that it has open, for the caller to close; or null.
   sk_session* session() const { return session_; }
 
  private:
@@ -97,6 +97,7 @@ class Front {
   void ask_facts();
   void shut_ranks_down();
   void reconnect();
+  bool open_session();
   void show_text(const std::string& markdown, const std::string& plain);
   void show(Json data);
   void say(const std::string& line);
@@ -118,8 +119,9 @@ class Front {
   void publish_status(const char* state, const Json& parent);
 
   Channels& channels_;
-  sk_session* session_;  // Null between %shutdown and %reconnect.
   const OpenSession open_;
+  sk_session* session_ = nullptr;  // Null where ranks could not be started, or after %shutdown.
+  std::string why_no_session_;
   Wire wire_;
   const Language language_;
   const int32_t rank_count_;

@@ -65,10 +65,11 @@ bool Front::do_magic(const MagicCall& call) {
 
 // The front end stays: if it ended as well, a notebook server would start both again.
 void Front::shut_ranks_down() {
-  if (session_ == nullptr) return say("The ranks have ended already; %reconnect starts new ones.");
+  if (session_ == nullptr) return say("There are no ranks; %reconnect starts new ones.");
   if (sk_session_close(std::exchange(session_, nullptr)) != SK_OK)
     std::fprintf(stderr, "sk kernel: %s\n", sk_last_error());
   session_fd_ = -1;
+  why_no_session_ = "the ranks were shut down; %reconnect starts new ones";
   parents_.clear();  // Their numbers begin anew.
   sk_event nothing = {};
   nothing.status = SK_ERR_PEER_LOST;
@@ -82,12 +83,21 @@ void Front::reconnect() {
   const std::string ranks = rank_count_ == 1 ? "1 rank" : fmt::format("{} ranks", rank_count_);
   if (session_ != nullptr)
     return say(fmt::format("Connected to {}; there is nothing to do.", ranks));
-  auto opened = open_();
-  if (!opened.ok()) return fail_cell("SessionError", opened.status().message());
-  session_ = *opened;
-  if (sk_session_fd(session_, &session_fd_) != SK_OK)
-    return fail_cell("SessionError", sk_last_error());
+  if (!open_session()) return fail_cell("SessionError", why_no_session_);
   say(fmt::format("Starting {}.", ranks));
+}
+
+bool Front::open_session() {
+  auto opened = open_();
+  if (!opened.ok()) {
+    why_no_session_ = opened.status().message() + "; %reconnect tries again";
+    return false;
+  }
+  session_ = *opened;
+  if (sk_session_fd(session_, &session_fd_) == SK_OK) return true;
+  why_no_session_ = sk_last_error();
+  sk_session_close(std::exchange(session_, nullptr));
+  return false;
 }
 
 void Front::say(const std::string& line) {

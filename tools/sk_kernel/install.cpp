@@ -12,6 +12,7 @@
 #include "tools/sk/verbs.h"
 #include "tools/sk_kernel/kernelspec.h"
 #include "tools/sk_kernel/rank_count.h"
+#include "tools/sk_kernel/spec_places.h"
 #include "transport/local/link.h"
 #include "transport/local/process.h"
 
@@ -32,8 +33,7 @@ constexpr const char* kUsage =
 constexpr int64_t kPythonMs = 30'000;
 
 struct Options {
-  std::string where = "--user";
-  std::string prefix;
+  PlaceOption place;
   std::string name = "superkernel-python";
   std::string python;
   SpecValues values;
@@ -41,24 +41,19 @@ struct Options {
 
 Result<Options> parse(int argc, char** argv) {
   Options options;
-  bool placed = false;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    const int values = argument == "--env"                                  ? 2
-                       : argument == "--user" || argument == "--sys-prefix" ? 0
-                                                                            : 1;
+    SK_ASSIGN_OR_RETURN(const int taken, take_place(options.place, i, argc, argv));
+    if (taken > 0) {
+      i += taken - 1;
+      continue;
+    }
+    const int values = argument == "--env" ? 2 : 1;
     if (i + values >= argc)
       return error(SK_ERR_INVALID_ARGUMENT, "{} needs {} after it", argument,
                    values == 1 ? "a value" : "a name and a value");
     const std::string value = values > 0 ? argv[i + 1] : "";
-    if (argument == "--user" || argument == "--sys-prefix" || argument == "--prefix") {
-      if (placed)
-        return error(SK_ERR_INVALID_ARGUMENT, "{} beside {}: give one place", argument,
-                     options.where);
-      placed = true;
-      options.where = argument;
-      options.prefix = value;
-    } else if (argument == "--name") {
+    if (argument == "--name") {
       options.name = value;
     } else if (argument == "--display-name") {
       options.values.display_name = value;
@@ -81,23 +76,15 @@ Result<Options> parse(int argc, char** argv) {
   return options;
 }
 
-bool is_program(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
-
-std::string this_program() {
-  char path[PATH_MAX + 1] = {};
-  const ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
-  return {path, n > 0 ? static_cast<size_t>(n) : 0};
-}
-
 // The interpreter that was meant: of the prefix, of the environment that this program is installed
 // in (ENV/lib/python3.x/site-packages/libsk/bin/sk), or of PATH.
 std::string choose_python(const Options& options) {
   if (!options.python.empty()) return options.python;
-  if (options.where == "--prefix" && is_program(options.prefix + "/bin/python"))
-    return std::filesystem::absolute(options.prefix + "/bin/python").lexically_normal();
-  std::filesystem::path above = this_program();
-  for (int i = 0; i < 6; ++i) above = above.parent_path();
-  if (is_program(above / "bin" / "python")) return above / "bin" / "python";
+  for (const std::string& prefix : {options.place.prefix, environment_prefix()}) {
+    const std::string own = prefix + "/bin/python";
+    if (!prefix.empty() && why_not_startable(own).empty())
+      return std::filesystem::absolute(own).lexically_normal();
+  }
   return "python3";
 }
 
@@ -133,14 +120,9 @@ Result<std::vector<std::string>> ask_python(const std::string& python) {
 }
 
 std::string kernels_folder(const Options& options, const std::string& sys_prefix) {
-  if (options.where == "--sys-prefix") return sys_prefix + "/share/jupyter/kernels";
-  if (options.where == "--prefix") return options.prefix + "/share/jupyter/kernels";
-  const char* data = std::getenv("JUPYTER_DATA_DIR");
-  if (data != nullptr && *data != '\0') return std::string(data) + "/kernels";
-  const char* share = std::getenv("XDG_DATA_HOME");
-  if (share != nullptr && *share != '\0') return std::string(share) + "/jupyter/kernels";
-  const char* home = std::getenv("HOME");
-  return std::string(home == nullptr ? "" : home) + "/.local/share/jupyter/kernels";
+  if (options.place.where == "--sys-prefix") return prefix_kernels(sys_prefix);
+  if (options.place.where == "--prefix") return prefix_kernels(options.place.prefix);
+  return user_kernels();
 }
 
 Result<std::string> install(Options options) {
@@ -152,6 +134,10 @@ Result<std::string> install(Options options) {
   // Jupyter compares kernel names in lower case.
   std::transform(options.name.begin(), options.name.end(), options.name.begin(), ::tolower);
   const std::string folder = kernels_folder(options, about[2]) + "/" + options.name;
+  if (std::filesystem::exists(folder + "/kernel.json") && !read_spec(folder))
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "{} is a kernel of another program; take another --name, or remove it first",
+                 folder);
   SK_RETURN_IF_ERROR(write_spec(folder, options.values));
   return folder;
 }

@@ -11,6 +11,7 @@
 #include "tools/sk/verbs.h"
 #include "tools/sk_kernel/front.h"
 #include "tools/sk_kernel/rank_count.h"
+#include "tools/sk_kernel/spec_places.h"
 
 namespace sk::kernel {
 namespace {
@@ -74,6 +75,13 @@ Result<int> serve(const Options& options) {
   SK_ASSIGN_OR_RETURN(const auto channels, Channels::bind(connection));
   SK_ASSIGN_OR_RETURN(const std::string id, random_id());
   const OpenSession open = [&]() -> Result<sk_session*> {
+    const std::string program = options.program[0];
+    if (const std::string why = why_not_startable(program); !why.empty())
+      return error(SK_ERR_INVALID_ARGUMENT,
+                   "the program that this kernel was installed for cannot be started: {}: {}. "
+                   "Run `sk install` in the environment that the ranks should use; `sk list` shows "
+                   "the kernels, `sk remove NAME` takes one away",
+                   program, why);
     sk_session_config config = {};
     config.struct_size = sizeof config;
     config.ranks = ranks;
@@ -83,9 +91,7 @@ Result<int> serve(const Options& options) {
     if (opened != SK_OK) return Status(opened, sk_last_error());
     return session;
   };
-  SK_ASSIGN_OR_RETURN(sk_session* const session, open());
-  Front front(*channels, session, open, Wire(connection.key, id), options.language, ranks,
-              signal_fd);
+  Front front(*channels, open, Wire(connection.key, id), options.language, ranks, signal_fd);
   const int result = front.run();
   if (sk_session_close(front.session()) != SK_OK) return Status(SK_ERR_TIMEOUT, sk_last_error());
   return result;
