@@ -24,32 +24,39 @@ std::string last_lines(const std::string& text) {
 std::vector<std::string> rank_environment(uint32_t rank, uint32_t world_size, const Job& job) {
   const std::string r = std::to_string(rank), n = std::to_string(world_size);
   const std::string host = "127.0.0.1";
-  return {"RANK=" + r,
-          "WORLD_SIZE=" + n,
-          "LOCAL_RANK=" + r,
-          "LOCAL_WORLD_SIZE=" + n,
-          "GROUP_RANK=0",
-          "GROUP_WORLD_SIZE=1",
-          "ROLE_NAME=default",
-          "ROLE_RANK=" + r,
-          "ROLE_WORLD_SIZE=" + n,
-          "MASTER_ADDR=" + host,
-          "MASTER_PORT=" + std::to_string(job.torch_port),
-          "TORCHELASTIC_RESTART_COUNT=0",
-          "TORCHELASTIC_MAX_RESTARTS=0",
-          "TORCHELASTIC_RUN_ID=" + job.id,
-          "TORCHELASTIC_USE_AGENT_STORE=False",
-          "JAX_COORDINATOR_ADDRESS=" + host + ":" + std::to_string(job.jax_port),
-          "JAX_PROCESS_ID=" + r,
-          "JAX_NUM_PROCESSES=" + n,
-          "SK_MASTER_PORT=" + std::to_string(job.sk_port),
-          "SK_JOB_SECRET_FD=" + std::to_string(job.secret_fd)};
+  std::vector<std::string> env = {
+      "RANK=" + r,
+      "WORLD_SIZE=" + n,
+      "LOCAL_RANK=" + r,
+      "LOCAL_WORLD_SIZE=" + n,
+      "GROUP_RANK=0",
+      "GROUP_WORLD_SIZE=1",
+      "ROLE_NAME=default",
+      "ROLE_RANK=" + r,
+      "ROLE_WORLD_SIZE=" + n,
+      "MASTER_ADDR=" + host,
+      "MASTER_PORT=" + std::to_string(job.torch_port),
+      "TORCHELASTIC_RESTART_COUNT=0",
+      "TORCHELASTIC_MAX_RESTARTS=0",
+      "TORCHELASTIC_RUN_ID=" + job.id,
+      "TORCHELASTIC_USE_AGENT_STORE=False",
+      "JAX_COORDINATOR_ADDRESS=" + host + ":" + std::to_string(job.jax_port),
+      "JAX_PROCESS_ID=" + r,
+      "JAX_NUM_PROCESSES=" + n,
+      "SK_MASTER_PORT=" + std::to_string(job.sk_port),
+      "SK_JOB_SECRET_FD=" + std::to_string(job.secret_fd)};
+  // Else each rank's NumPy and PyTorch would start as many threads as there are cores.
+  if (job.cores > 0)
+    env.push_back("OMP_NUM_THREADS=" + std::to_string(std::max(1u, job.cores / world_size)));
+  return env;
 }
 
 Agent::Agent(AgentPorts& ports, AgentEvents& events, AgentTimers timers)
     : ports_(ports), events_(events), timers_(timers) {}
 
-void Agent::start(const Open& open, const Job& job, int64_t now_ns) {
+void Agent::start(const Open& open, Job job, int64_t now_ns) {
+  for (const std::string& line : open.env)
+    if (line.starts_with("OMP_NUM_THREADS=")) job.cores = 0;
   ranks_.resize(open.ranks);
   for (uint32_t rank = 0; rank < open.ranks; ++rank) {
     std::vector<std::string> env = open.env;

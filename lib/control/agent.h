@@ -58,6 +58,7 @@ struct Job {
   uint16_t torch_port = 0;
   uint16_t jax_port = 0;
   uint16_t sk_port = 0;
+  uint32_t cores = 0;  // That the ranks share; 0: OMP_NUM_THREADS says already what each may use.
   std::string host = "";  // Where the ranks run.
 };
 
@@ -71,7 +72,7 @@ class Agent {
   void set_start_timeout(int64_t timeout_ns) { timers_.start_timeout_ns = timeout_ns; }
 
   // Starts `open.ranks` ranks, once.
-  void start(const Open& open, const Job& job, int64_t now_ns);
+  void start(const Open& open, Job job, int64_t now_ns);
 
   void on_message(uint32_t rank, Message message, int64_t now_ns);
   // Text that the rank wrote to its descriptors while it did not read them itself.

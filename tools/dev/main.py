@@ -29,6 +29,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     added = {name: verbs.add_parser(name, help=text) for name, text in VERBS.items()}
     added["test"].add_argument("--suite", help="one folder of tests/, or python, kernel, ...")
+    added["test"].add_argument(
+        "--install", action="store_true", help="also what --suite torch needs: 3 GB from PyPI"
+    )
     for name in ("test", "asan", "tsan"):
         added[name].add_argument("-k", dest="pattern", help="only tests whose name matches")
     added["check"].add_argument("--fix", action="store_true", help="format files in place")
@@ -49,7 +52,7 @@ def act(options: argparse.Namespace) -> int:
         import test
 
         if options.verb == "test":
-            return test.test(options.suite, options.pattern)
+            return test.test(options.suite, options.pattern, may_install=options.install)
         return test.sanitize(options.verb, options.pattern)
     if options.verb == "check":
         import check

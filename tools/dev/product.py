@@ -24,9 +24,13 @@ PREFIX = BUILD / "install"
 PACKAGE = ROOT / "bindings" / "python"
 
 
-def environment() -> dict[str, str]:
-    """What a program needs to find the installed product: tools, library, pkg-config file."""
-    path = f"{VENV / 'bin'}:{PREFIX / 'bin'}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+def environment(over: Path | None = None) -> dict[str, str]:
+    """What a program needs to find the installed product: tools, library, pkg-config file.
+
+    `over` is an environment on top of build/venv, made by setup.install_layer().
+    """
+    first = f"{over / 'bin'}:" if over else ""
+    path = f"{first}{VENV / 'bin'}:{PREFIX / 'bin'}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
     return {"PATH": path, "SK_PREFIX": str(PREFIX), "SK_BUILD_DIR": str(BUILD / "release")}
 
 
@@ -66,9 +70,9 @@ def install_package() -> None:
     stamp.write_text(key)
 
 
-def install_kernel() -> None:
+def install_kernel(venv: Path = VENV) -> None:
     """The kernelspec goes into the environment, so that nothing outside build/ is touched."""
-    command = [VENV / "bin" / "sk", "install", "--sys-prefix"]
+    command = [VENV / "bin" / "sk", "install", "--sys-prefix", "--python", venv / "bin" / "python"]
     run(command, "installing the kernelspec", env=environment())
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from shell import BUILD, ROOT, DevError, output_of, run, say
@@ -87,22 +88,63 @@ def install_environment(verb: str) -> None:
     One environment for all verbs, for they share most of it. Whatever bench compares with is large
     and is bench's own business.
     """
-    if not PYTHON.exists():
-        run(["/usr/bin/python3", "-m", "venv", VENV], "making the Python environment")
-    keys = {name: list_key(REQUIREMENTS / f"{name}.txt") for name in LISTS[verb]}
-    stamps = {name: VENV / f"key-{name}" for name in keys}
-    stale = [n for n in keys if not stamps[n].exists() or stamps[n].read_text() != keys[n]]
+    install_lists(VENV, LISTS[verb])
+
+
+def layer(name: str) -> Path:
+    """Where the environment of the suite `name` lies, if it has one of its own."""
+    return BUILD / f"venv-{name}"
+
+
+def has_layer(name: str) -> bool:
+    """Whether that environment was ever made; install_layer() brings it up to date."""
+    return (layer(name) / f"key-{name}").exists()
+
+
+def install_layer(name: str) -> None:
+    """Puts requirements/NAME.txt into an environment of its own that sees build/venv beneath it.
+
+    So what is large, or of use to one suite only, is neither in build/venv nor is build/venv there
+    twice.
+    """
+    venv = layer(name)
+    make_environment(venv)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = Path("lib") / version / "site-packages"
+    (venv / packages / "beneath.pth").write_text(f"{VENV / packages}\n")
+    install_lists(venv, [name])
+
+
+def make_environment(venv: Path) -> None:
+    """An empty one, unless it is there."""
+    if not (venv / "bin" / "python").exists():
+        run(["/usr/bin/python3", "-m", "venv", venv], f"making the Python environment {venv.name}")
+
+
+def _stale_lists(venv: Path, names: list[str]) -> list[str]:
+    stamps = {name: venv / f"key-{name}" for name in names}
+    return [
+        name
+        for name, stamp in stamps.items()
+        if not stamp.exists() or stamp.read_text() != list_key(REQUIREMENTS / f"{name}.txt")
+    ]
+
+
+def install_lists(venv: Path, names: list[str]) -> None:
+    """Installs those of the lists that `venv` has not, or not as they are now."""
+    make_environment(venv)
+    stale = _stale_lists(venv, names)
     if not stale:
         return
-    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install"]
+    pip = [venv / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install"]
     wanted = [part for name in stale for part in ("-r", REQUIREMENTS / f"{name}.txt")]
-    run([*pip, "-c", REQUIREMENTS / "pins.txt", *wanted], "installing Python packages")
+    run([*pip, "-c", REQUIREMENTS / "pins.txt", *wanted], f"installing {', '.join(stale)} packages")
     # A package that came without a pin would make this machine differ from the next.
-    unpinned = set(_installed()) - set(_pinned()) - {"libsk", "pip", "setuptools"}
+    unpinned = set(_installed(venv)) - set(_pinned()) - {"libsk", "pip", "setuptools"}
     if unpinned:
         raise DevError(f"requirements/pins.txt lacks {', '.join(sorted(unpinned))}")
     for name in stale:
-        stamps[name].write_text(keys[name])
+        (venv / f"key-{name}").write_text(list_key(REQUIREMENTS / f"{name}.txt"))
 
 
 def _canonical(name: str) -> str:
@@ -114,8 +156,8 @@ def _pinned() -> list[str]:
     return [_canonical(line.split("==")[0]) for line in lines if "==" in line]
 
 
-def _installed() -> list[str]:
-    listed = output_of([PYTHON, "-m", "pip", "list", "--format=freeze"])
+def _installed(venv: Path) -> list[str]:
+    listed = output_of([venv / "bin" / "python", "-m", "pip", "list", "--format=freeze"])
     return [_canonical(line.split("==")[0]) for line in listed.splitlines() if "==" in line]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import product
 from builder import build
 from results import FAILED, SKIPPED, Outcome, Results, read_junit
-from setup import PYTHON, setup
+from setup import PYTHON, has_layer, install_layer, install_packages, layer, setup
 from shell import BUILD, LOGS, ROOT, DevError, jobs, run, say
 
 CASE_TIMEOUT_S = 300
@@ -17,20 +17,42 @@ SUITE_TIMEOUT_S = 1800
 
 @dataclass(frozen=True)
 class PythonSuite:
-    """A folder of pytest files."""
+    """pytest files, and what they need."""
 
     name: str
-    folder: str
+    paths: tuple[str, ...]  # Folders or files; each a run of pytest, for their conftest.py.
     needs: product.Part  # What must be installed before it runs.
+    # What its own environment (requirements/NAME.txt) costs. Such a suite is part of a whole run
+    # where that environment is there already.
+    costs: str = ""
+    asks: bool = False  # Makes it only for --install.
+
+    def is_here(self) -> bool:
+        """Whether it has tests."""
+        paths = [ROOT / path for path in self.paths]
+        return any(path.is_file() or any(path.glob("test_*.py")) for path in paths)
 
 
 PYTHON_SUITES = (
-    PythonSuite("tools", "tests/tools", product.Part.NOTHING),
-    PythonSuite("abi", "tests/abi", product.Part.LIBRARY),
-    PythonSuite("bench", "bench/tests", product.Part.NOTHING),
-    PythonSuite("python", "bindings/python/tests", product.Part.PACKAGE),
-    PythonSuite("kernel", "tests/kernel", product.Part.KERNEL),
-    PythonSuite("docs", "tests/docs", product.Part.KERNEL),
+    PythonSuite("tools", ("tests/tools",), product.Part.NOTHING),
+    PythonSuite("abi", ("tests/abi",), product.Part.LIBRARY),
+    PythonSuite("bench", ("bench/tests",), product.Part.NOTHING),
+    PythonSuite("python", ("bindings/python/tests",), product.Part.PACKAGE),
+    PythonSuite("kernel", ("tests/kernel",), product.Part.KERNEL),
+    PythonSuite("docs", ("tests/docs",), product.Part.KERNEL),
+    PythonSuite(
+        "torch",
+        ("tests/kernel/test_torch.py", "bindings/python/tests/test_dlpack.py"),
+        product.Part.KERNEL,
+        costs="PyTorch from PyPI: on x86-64 with CUDA, 3 GB to load and 5.4 GB on disk",
+        asks=True,
+    ),
+    PythonSuite(
+        "lab",
+        ("tests/lab",),
+        product.Part.KERNEL,
+        costs="JupyterLab and Playwright from PyPI, Debian's Chromium: 200 MB to load",
+    ),
 )
 
 
@@ -62,21 +84,25 @@ SANITIZER_OPTIONS = {
 }
 
 
-def run_pytest(suite: PythonSuite, pattern: str | None) -> list[Outcome]:
-    """Runs one folder of pytest files in the environment of build/venv."""
-    junit = BUILD / f"pytest-{suite.name}.xml"
+def run_pytest(suite: PythonSuite, path: str, pattern: str | None) -> list[Outcome]:
+    """Runs a folder or file of one suite in its environment."""
+    name = f"{suite.name}, {Path(path).stem}" if len(suite.paths) > 1 else suite.name
+    junit = BUILD / f"pytest-{name.replace(', ', '-')}.xml"
     junit.unlink(missing_ok=True)
-    command = [PYTHON, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no"]
-    command += ["--junit-xml", junit, *(["-k", pattern] if pattern else []), ROOT / suite.folder]
-    what = f"Python tests ({suite.name})"
-    env = product.environment() if suite.needs != product.Part.NOTHING else {}
+    over = layer(suite.name) if suite.costs else None
+    python = over / "bin" / "python" if over else PYTHON
+    command = [python, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no"]
+    command += ["--junit-xml", junit, *(["-k", pattern] if pattern else [])]
+    command += [ROOT / path]
+    what = f"Python tests ({name})"
+    env = product.environment(over) if suite.needs != product.Part.NOTHING else {}
     status = run(command, what, env=env, may_fail=True, timeout_s=SUITE_TIMEOUT_S)
     if status == 5 and pattern:
         return []  # pytest's word for "nothing matches".
     outcomes = read_junit(junit) if junit.exists() else []
     if status != 0 and not any(outcome.state == FAILED for outcome in outcomes):
         log = f"pytest ended with exit status {status}; its output is in {LOGS}"
-        outcomes.append(Outcome(suite.name, FAILED, log))
+        outcomes.append(Outcome(name, FAILED, log))
     return outcomes
 
 
@@ -89,22 +115,43 @@ def close(results: Results, filtered: bool) -> int:
     return 1 if results.having(FAILED) or (only_skips and not filtered) else 0
 
 
-def present_suites(suite: str | None) -> list[PythonSuite]:
-    """The Python suites chosen, as far as their folder has tests."""
-    chosen = [each for each in PYTHON_SUITES if suite in (None, each.name)]
-    return [each for each in chosen if any(Path(ROOT / each.folder).glob("test_*.py"))]
+def present_suites(suite: str | None, *, may_install: bool) -> list[PythonSuite]:
+    """The Python suites chosen, as far as they have tests and may have what they need."""
+    chosen = [each for each in PYTHON_SUITES if suite in (None, each.name) and each.is_here()]
+    absent = [each for each in chosen if each.costs and not has_layer(each.name)]
+    for each in absent:
+        if suite is None:
+            say(f"left out: {each.name}, which needs more; ./dev test --suite {each.name}")
+            chosen.remove(each)
+        elif each.asks and not may_install:
+            raise DevError(f"--suite {each.name} needs {each.costs}; allow that with --install")
+    return chosen
 
 
-def test(suite: str | None, pattern: str | None) -> int:
+def prepare(suites: list[PythonSuite]) -> None:
+    """Installs the product as far as they need it, and their own environments."""
+    product.install(max((each.needs for each in suites), default=product.Part.NOTHING))
+    for each in suites:
+        if not each.costs:
+            continue
+        if not has_layer(each.name):
+            say(f"{each.name} needs {each.costs}; all of it but Debian packages goes into build/")
+        install_packages(each.name)
+        install_layer(each.name)
+        product.install_kernel(layer(each.name))
+
+
+def test(suite: str | None, pattern: str | None, *, may_install: bool = False) -> int:
     """Builds Release, installs into build/, and runs everything (or one suite, or one name)."""
+    suites = present_suites(suite, may_install=may_install)
     setup("test")
     build("release")
     results = Results()
     results.add(run_ctest("release", suite, pattern))
-    suites = present_suites(suite)
-    product.install(max((each.needs for each in suites), default=product.Part.NOTHING))
+    prepare(suites)
     for each in suites:
-        results.add(run_pytest(each, pattern))
+        for path in each.paths:
+            results.add(run_pytest(each, path, pattern))
     say("all runners are done")
     return close(results, filtered=bool(suite or pattern))
 

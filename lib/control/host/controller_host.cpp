@@ -1,11 +1,13 @@
 #include "lib/control/host/controller_host.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -298,6 +300,13 @@ void ControllerHost::on_exit(uint32_t rank) {
   controller_.agent().on_exit(rank, {end->signaled, end->code}, monotonic_ns());
 }
 
+// 0 where the kernel does not say.
+uint32_t usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<uint32_t>(CPU_COUNT(&set)) : 0;
+}
+
 }  // namespace
 
 Status serve_session(int session_fd) {
@@ -317,6 +326,7 @@ Status serve_session(int session_fd) {
   job.torch_port = torch_port.port;
   job.jax_port = jax_port.port;
   job.sk_port = sk_port.port;
+  if (std::getenv("OMP_NUM_THREADS") == nullptr) job.cores = usable_cores();
   char host_name[HOST_NAME_MAX + 1] = {};
   if (gethostname(host_name, HOST_NAME_MAX) == 0) job.host = host_name;
   ControllerHost host(std::move(poller), std::move(link), std::move(job), std::move(secret));

@@ -112,6 +112,20 @@ TEST(Controller, RanksFindTheWholeContract) {
     EXPECT_NE(std::find(env.begin(), env.end(), line), env.end()) << line;
 }
 
+TEST(Controller, RanksShareTheCoresUnlessToldOtherwise) {
+  Job job;
+  const auto threads = [&](uint32_t world_size) -> std::string {
+    for (const std::string& line : rank_environment(0, world_size, job))
+      if (line.starts_with("OMP_NUM_THREADS=")) return line.substr(line.find('=') + 1);
+    return "";
+  };
+  EXPECT_EQ(threads(2), "");
+  job.cores = 8;
+  EXPECT_EQ(threads(2), "4");
+  EXPECT_EQ(threads(3), "2");
+  EXPECT_EQ(threads(9), "1");
+}
+
 TEST(Controller, ACellWaitsForAllRanksToJoinAndEndsWithTheLast) {
   World world(2);
   const uint64_t cell = world.execute();

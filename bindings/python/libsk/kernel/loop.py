@@ -34,10 +34,12 @@ class Rank:
     """One rank: its worker, its shell, and who gets an interrupt."""
 
     def __init__(self, worker: _core.Worker) -> None:
+        from libsk.kernel import imports
         from libsk.kernel.shell import RankShell, refuse_input
 
         self._worker = worker
         builtins.input = refuse_input
+        imports.install()
         self._shell = RankShell.make(worker, self._names())
         # A cell may install a handler; it holds for later cells, not between them.
         self._cell_handler: Any = signal.default_int_handler

@@ -1,0 +1,158 @@
+"""PyTorch in ranks: process groups without an argument, and what becomes of them in trouble."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from conftest import Cell, Kernel, StartKernel, alive, descendants
+from nbclient import NotebookClient
+
+if importlib.util.find_spec("torch") is None:
+    pytest.skip("torch is not installed; ./dev test --suite torch", allow_module_level=True)
+
+PROGRAM = [sys.executable, "-m", "libsk.kernel"]
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOK = ROOT / "examples" / "torch.ipynb"
+NOTEBOOK_S = 300
+RANKS = 4
+SUM = "x = torch.tensor([rank + 1.0]); dist.all_reduce(x); x.item()"
+
+
+@pytest.fixture
+def kernel(start_kernel: StartKernel) -> Iterator[Kernel]:
+    """Four ranks with torch imported and something to lose."""
+    kernel = start_kernel(RANKS, PROGRAM)
+    kernel.run("import torch, torch.distributed as dist; kept = 7 * rank")
+    yield kernel
+
+
+def value(cell: Cell) -> str:
+    """What the cell's last line is on all ranks alike."""
+    assert cell.reply["status"] == "ok", cell.reply
+    return str(cell.of("execute_result")[0]["data"]["text/plain"])
+
+
+def interrupted(kernel: Kernel, code: str) -> Cell:
+    """The cell, interrupted once it is under way."""
+    number = kernel.start("print('under way', flush=True)\n" + code)
+    kernel.wait_for_stream(number)
+    kernel.manager.interrupt_kernel()
+    return kernel.finish(number)
+
+
+def keeps_state(kernel: Kernel) -> bool:
+    """Whether all ranks answer with what they had."""
+    lines = "".join(f"[{rank}] {7 * rank}\n" for rank in range(RANKS))
+    return kernel.run("print(kept)").text() == lines
+
+
+def test_a_group_without_an_argument(kernel: Kernel) -> None:
+    assert value(kernel.run("dist.init_process_group()\n" + SUM)) == "10.0"
+    code = "(dist.get_rank(), dist.get_world_size()) == (rank, world_size)"
+    assert value(kernel.run(code)) == "True"
+
+
+def test_a_group_anew(kernel: Kernel) -> None:
+    """Whoever is first must not find the store of the group before."""
+    kernel.run("dist.init_process_group()")
+    for late in range(RANKS):
+        code = f"""
+        if rank == {late}: sum(range(10_000_000))
+        dist.destroy_process_group()
+        dist.init_process_group()
+        """
+        cell = kernel.run(textwrap.dedent(code) + SUM)
+        assert value(cell) == "10.0"
+        assert cell.text("stderr") == ""
+
+
+def test_a_group_of_some_ranks(kernel: Kernel) -> None:
+    code = """
+    if rank in (1, 3):
+        dist.init_process_group("gloo", rank=rank // 2, world_size=2)
+        x = torch.tensor([rank]); dist.all_reduce(x)
+        assert x.item() == 4
+    """
+    # Rank 1 is the group's rank 0, so it serves.
+    assert kernel.run(textwrap.dedent(code)).reply["status"] == "ok"
+
+
+@pytest.mark.parametrize("absent", [0, 2])
+def test_a_start_that_is_interrupted(kernel: Kernel, absent: int) -> None:
+    cell = interrupted(kernel, f"if rank != {absent}: dist.init_process_group()")
+    assert cell.reply["ename"] == "KeyboardInterrupt"
+    assert "did not stop" not in cell.reply["evalue"]
+    assert keeps_state(kernel)
+    assert value(kernel.run("dist.init_process_group()\n" + SUM)) == "10.0"
+
+
+@pytest.mark.parametrize("absent", [0, 2])
+def test_a_start_without_one_rank(kernel: Kernel, absent: int) -> None:
+    code = f"""
+    from datetime import timedelta
+    if rank != {absent}: dist.init_process_group(timeout=timedelta(seconds=1))
+    """
+    cell = kernel.run(textwrap.dedent(code))
+    assert cell.reply["ename"] == "TimeoutError"
+    assert f"after 1 s rank {absent} has not called it" in cell.reply["evalue"]
+    assert value(kernel.run("dist.init_process_group()\n" + SUM)) == "10.0"
+
+
+@pytest.mark.parametrize("wait", ["dist.barrier()", "dist.recv(torch.zeros(1), src=2)"])
+def test_a_wait_that_is_interrupted(kernel: Kernel, wait: str) -> None:
+    kernel.run("dist.init_process_group()")
+    cell = interrupted(kernel, f"if rank != 2: {wait}")
+    assert cell.reply["ename"] == "KeyboardInterrupt"
+    assert "[ranks 0,1,3]" in cell.reply["evalue"]
+    assert "did not stop" not in cell.reply["evalue"]
+    assert keeps_state(kernel)
+    # The group is out of step: no wrong sums from it.
+    refused = kernel.run("if rank != 2: dist.all_reduce(torch.ones(1))")
+    assert refused.reply["ename"] == "RuntimeError"
+    assert "out of step" in refused.reply["evalue"]
+    again = "dist.destroy_process_group(); dist.init_process_group()\n"
+    assert value(kernel.run(again + SUM)) == "10.0"
+
+
+def test_a_wait_that_its_thread_may_take(kernel: Kernel) -> None:
+    code = """
+    import threading
+    dist.init_process_group()
+    work = dist.all_reduce(x := torch.ones(1), async_op=True)
+    thread = threading.Thread(target=work.wait); thread.start(); thread.join()
+    x.item(), work.is_completed()
+    """
+    assert value(kernel.run(textwrap.dedent(code).strip())) == "(4.0, True)"
+
+
+def test_a_rank_that_dies(kernel: Kernel) -> None:
+    kernel.run("dist.init_process_group()")
+    ranks = descendants(kernel.pid)
+    code = "import os, signal\nif rank == 2: os.kill(os.getpid(), signal.SIGKILL)\ndist.barrier()"
+    cell = kernel.run(code)
+    assert "RankDied: rank 2: killed by signal 9" in cell.reply["evalue"]
+    kernel.stop()
+    assert not [pid for pid in ranks if alive(pid)]
+
+
+def test_the_notebook(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel.stop()
+    monkeypatch.setenv("SK_NRANKS", str(RANKS))
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells)
+    NotebookClient(notebook, timeout=NOTEBOOK_S).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    text = "".join(output.get("text", "") for output in outputs)
+    assert text.count("after:  10.0\n") == 1
+    assert "True True 10.0\n" in text
+    assert "4 ranks are together again" in text
+    right = float(text.split("% of the points")[0].rsplit("\n", 1)[1])
+    assert right > 90
+    pictures = [output for output in outputs if "image/png" in output.get("data", {})]
+    assert len(pictures) == RANKS + 4  # A part of the rose for each rank; the others are alike.
