@@ -170,10 +170,12 @@ def start_kernel(tmp_path: Path) -> Iterator[StartKernel]:
         ranks: int = 2,
         program: list[str] | None = None,
         env: dict[str, str] | None = None,
+        wrapper: list[str] | None = None,
     ) -> Kernel:
         spec = tmp_path / "kernels" / "under-test"
         spec.mkdir(parents=True, exist_ok=True)
-        argv = [str(SK), "kernel", "-f", "{connection_file}", "--ranks", str(ranks), "--"]
+        argv = [*(wrapper or []), str(SK), "kernel", "-f", "{connection_file}"]
+        argv += ["--ranks", str(ranks), "--"]
         text = {
             "argv": argv + (program or [str(STUB)]),
             "display_name": "under test",

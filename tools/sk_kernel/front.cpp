@@ -68,6 +68,7 @@ void Front::serve_channel(zmq::socket_t& socket) {
 
 void Front::handle(zmq::socket_t& socket, Message message) {
   const std::string type = message.type();
+  if (!message.flaw.empty()) return refuse(socket, message);
   if (type == "execute_request") return on_execute(std::move(message));
   publish_status("busy", message.header);
   if (type == "complete_request") return on_question(std::move(message), SK_REQUEST_COMPLETE);
@@ -81,6 +82,23 @@ void Front::handle(zmq::socket_t& socket, Message message) {
   if (type == "comm_open") on_comm_open(message);
   if (type == "interrupt_request") on_interrupt(socket, message);
   if (type == "shutdown_request") on_shutdown(socket, message);
+  publish_status("idle", message.header);
+}
+
+// A request that cannot be read is answered all the same: its sender waits.
+void Front::refuse(zmq::socket_t& socket, const Message& message) {
+  std::fprintf(stderr, "sk kernel: %s: %s\n", message.type().c_str(), message.flaw.c_str());
+  if (!message.type().ends_with("_request")) return;
+  publish_status("busy", message.header);
+  Json content =
+      error_content("MessageError", message.flaw, Json::array({"MessageError: " + message.flaw}));
+  if (message.type() == "execute_request") {
+    publish("error", message.header, content);
+    content["execution_count"] = execution_count_;
+  }
+  content["status"] = "error";
+  std::string type = message.type();
+  reply(socket, message, type.replace(type.rfind("request"), std::string::npos, "reply"), content);
   publish_status("idle", message.header);
 }
 

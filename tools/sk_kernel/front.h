@@ -67,6 +67,7 @@ class Front {
 
   void serve_channel(zmq::socket_t& socket);
   void handle(zmq::socket_t& socket, Message message);
+  void refuse(zmq::socket_t& socket, const Message& message);
   void handle_subscription();
   void handle_signal();
   bool parent_is_gone() const;

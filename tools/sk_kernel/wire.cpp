@@ -35,6 +35,22 @@ std::string hex(const unsigned char* bytes, size_t count) {
   return text;
 }
 
+// `flaw` says what keeps the text from being a JSON object, which is empty then.
+Json parse_object(const std::string& text, std::string& flaw) {
+  try {
+    Json json = Json::parse(text);
+    if (json.is_object()) return json;
+    flaw = "is no JSON object";
+  } catch (const Json::exception& thrown) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 9: ...; last read: '...'"
+    const std::string_view what = thrown.what();
+    const size_t begin = what.find("] ") == std::string_view::npos ? 0 : what.find("] ") + 2;
+    flaw = fmt::format("is no JSON text of UTF-8: {}",
+                       what.substr(begin, what.find("; last read", begin) - begin));
+  }
+  return Json::object();
+}
+
 }  // namespace
 
 std::string dump(const Json& json) {
@@ -91,9 +107,11 @@ Result<Message> Wire::parse(std::vector<std::string> parts) {
   Message message;
   Json* const targets[] = {&message.header, &message.parent, &message.metadata, &message.content};
   for (size_t i = 0; i < 4; ++i) {
-    *targets[i] = Json::parse(parts[at + 2 + i], nullptr, /*allow_exceptions=*/false);
-    if (!targets[i]->is_object())
-      return error(SK_ERR_TRANSPORT, "part {} of a message is no JSON object", i);
+    std::string flaw;
+    *targets[i] = parse_object(parts[at + 2 + i], flaw);
+    if (flaw.empty()) continue;
+    if (i < 3) return error(SK_ERR_TRANSPORT, "part {} of a message {}", i, flaw);
+    message.flaw = "the message's content " + flaw;
   }
   if (!message.header.contains("msg_type") || !message.header["msg_type"].is_string())
     return error(SK_ERR_TRANSPORT, "a message without msg_type");

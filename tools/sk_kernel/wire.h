@@ -22,6 +22,7 @@ struct Message {
   Json metadata = Json::object();
   Json content = Json::object();
   std::vector<std::string> buffers;
+  std::string flaw;  // Not "": why the content could not be read; it is empty then.
 
   std::string type() const { return header.value("msg_type", ""); }
 };
@@ -32,6 +33,7 @@ class Wire {
   Wire(std::string key, std::string session) : key_(std::move(key)), session_(std::move(session)) {}
 
   // SK_ERR_TRUST for a wrong or repeated signature, SK_ERR_TRANSPORT for parts that are no message.
+  // A message whose content alone cannot be read comes with a flaw, so that it can be answered.
   Result<Message> parse(std::vector<std::string> parts);
 
   // A message of ours with a fresh header, as parts.

@@ -59,7 +59,8 @@ int become(const Child& child) {
   if (count > 16) return EINVAL;
   for (size_t i = 0; i < count; ++i) {
     scratch[i] = fcntl(child.spec->fds[i].first, F_DUPFD_CLOEXEC, kFirstScratchFd);
-    if (scratch[i] < 0) return errno;
+    // EINVAL: this process may not have as many descriptors as that.
+    if (scratch[i] < 0) return errno == EINVAL ? EMFILE : errno;
   }
   const int report = fcntl(child.report_fd, F_DUPFD_CLOEXEC, kFirstScratchFd);
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
