@@ -70,6 +70,12 @@ enum sk_is_complete {
 /** A controller with its ranks, seen from the one who asks. */
 typedef struct sk_session sk_session;
 
+enum sk_session_flags {
+  /** The rank program calls sk_worker_template() before sk_worker_join(): it is started once, and
+   *  ranks are forked from it once it is warm. */
+  SK_SESSION_TEMPLATE = 1
+};
+
 /** Zero means default. Fields are only ever appended. Borrowed for the call. */
 typedef struct sk_session_config {
   uint32_t struct_size;    /**< sizeof(sk_session_config) where the caller was compiled. */
@@ -82,7 +88,7 @@ typedef struct sk_session_config {
                                 program if it is `sk`, the one beside libsk, the one in PATH. */
   int64_t start_timeout_ms; /**< Longest wait for a rank's sk_worker_join(); 0 is 60,000. */
   int64_t lease_ms;  /**< How long controller and ranks outlive a lost session; 0: not at all. */
-  uint32_t flags;    /**< 0; unknown bits are refused. */
+  uint32_t flags;    /**< enum sk_session_flags; unknown bits are refused. */
   uint32_t reserved; /**< 0. */
 } sk_session_config;
 
@@ -244,6 +250,20 @@ typedef struct sk_worker_config {
   uint32_t flags;       /**< enum sk_worker_flags; unknown bits are refused. */
   const char* language; /**< "python 3.11.2", for status pages; NULL is "". */
 } sk_worker_config;
+
+/** Where the controller started this process as a template (SK_SESSION_TEMPLATE): says that it is
+ *  warm, waits, and returns in every process that is forked from it with `*out_forked` 1; elsewhere
+ *  it returns at once with 0. A forked process leads a session of its own and has the environment,
+ *  directory and descriptors 1 and 2 of its rank, as if the controller had started the program;
+ *  what the program has opened, installed and loaded before is there, too. Call it when all that
+ *  every rank needs is loaded, before the first thread and before sk_worker_join(), which follows.
+ *  A language does before and after it what it does around fork(2): in a forked process it renews
+ *  random seeds, and what it keeps of the environment and of the process's number. SK_TEMPLATE_FD
+ *  is removed from the environment. What is buffered for C's streams is flushed before.
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (a bad SK_TEMPLATE_FD; more than one thread),
+ *          SK_ERR_TRUST, SK_ERR_SYSTEM, SK_ERR_PEER_LOST (this is the template, and the controller
+ *          is gone: exit). @threads The only one. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_worker_template(int32_t* out_forked) SK_NOEXCEPT;
 
 /** Joins the controller over the descriptor that SK_WORKER_FD names and starts the I/O thread.
  *  SK_WORKER_FD is removed from the environment, so that children do not take it for theirs. Call

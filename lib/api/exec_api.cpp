@@ -99,6 +99,16 @@ sk_status sk_session_close(sk_session* session) noexcept {
 
 // ---- the worker half --------------------------------------------------------------------------
 
+sk_status sk_worker_template(int32_t* out_forked) noexcept {
+  return guard([&]() -> Status {
+    SK_RETURN_IF_ERROR(check_out("sk_worker_template", "out_forked", out_forked));
+    *out_forked = 0;
+    SK_ASSIGN_OR_RETURN(const bool forked, sk::control::Worker::serve_template());
+    *out_forked = forked ? 1 : 0;
+    return {};
+  });
+}
+
 sk_status sk_worker_join(const sk_worker_config* config, sk_worker** out_worker) noexcept {
   return guard([&]() -> Status {
     SK_RETURN_IF_ERROR(check_out("sk_worker_join", "out_worker", out_worker));

@@ -21,6 +21,22 @@ std::string last_lines(const std::string& text) {
 
 }  // namespace
 
+std::string describe_end(ProcessEnd end, const std::string& when, const std::string& said) {
+  std::string text;
+  if (end.signaled) {
+    const char* name = sigabbrev_np(end.code);
+    text = "killed by signal " + std::to_string(end.code) +
+           (name != nullptr ? " (SIG" + std::string(name) + ")" : "");
+  } else {
+    text = "exited with code " + std::to_string(end.code);
+  }
+  text += when;
+  const std::string tail = last_lines(said);
+  if (!tail.empty()) text += "; its last words:\n" + tail;
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
 std::vector<std::string> rank_environment(uint32_t rank, uint32_t world_size, const Job& job) {
   const std::string r = std::to_string(rank), n = std::to_string(world_size);
   const std::string host = "127.0.0.1";
@@ -65,9 +81,7 @@ void Agent::start(const Open& open, Job job, int64_t now_ns) {
     ranks_[rank].heard_ns = now_ns;
     ranks_[rank].state = State::kStarting;
     const Status status = ports_.spawn(rank, open.argv, env, open.cwd);
-    if (status.ok()) continue;
-    ranks_[rank].state = State::kGone;
-    events_.rank_dead(rank, "could not be started: " + status.message(), now_ns);
+    if (!status.ok()) on_not_started(rank, status.message(), now_ns);
   }
 }
 
@@ -113,21 +127,10 @@ void Agent::on_link_broken(uint32_t rank, const std::string& why, int64_t now_ns
   r.heard_ns = std::min(r.heard_ns, now_ns - timers_.silence_dead_ns + timers_.term_ns);
 }
 
-std::string Agent::describe(const Rank& rank, ProcessEnd end) const {
-  std::string cause;
-  if (end.signaled) {
-    const char* name = sigabbrev_np(end.code);
-    cause = "killed by signal " + std::to_string(end.code) +
-            (name != nullptr ? " (SIG" + std::string(name) + ")" : "");
-  } else {
-    cause = "exited with code " + std::to_string(end.code);
-  }
-  if (!rank.cause.empty()) cause = rank.cause + " (" + cause + ")";
-  if (rank.state == State::kStarting) cause += " before it was ready";
-  const std::string tail = last_lines(rank.tail);
-  if (!tail.empty()) cause += "; its last words:\n" + tail;
-  while (!cause.empty() && cause.back() == '\n') cause.pop_back();
-  return cause;
+std::string Agent::describe(const Rank& rank, ProcessEnd end) {
+  const char* when = rank.state == State::kStarting ? " before it was ready" : "";
+  if (rank.cause.empty()) return describe_end(end, when, rank.tail);
+  return describe_end(end, std::string(")") + when, rank.tail).insert(0, rank.cause + " (");
 }
 
 void Agent::on_exit(uint32_t rank, ProcessEnd end, int64_t now_ns) {
@@ -136,6 +139,14 @@ void Agent::on_exit(uint32_t rank, ProcessEnd end, int64_t now_ns) {
   const std::string cause = describe(r, end);
   r.state = State::kGone;
   events_.rank_dead(rank, cause, now_ns);
+}
+
+void Agent::on_not_started(uint32_t rank, const std::string& why, int64_t now_ns) {
+  Rank& r = ranks_[rank];
+  if (r.state == State::kGone || r.state == State::kAbsent) return;
+  r.state = State::kGone;
+  const std::string reason = r.cause.empty() ? why : r.cause + " (" + why + ")";
+  events_.rank_dead(rank, "could not be started: " + reason, now_ns);
 }
 
 void Agent::send(uint32_t rank, const Message& message) {

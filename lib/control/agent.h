@@ -26,6 +26,7 @@ struct AgentTimers {
 class AgentPorts {
  public:
   virtual ~AgentPorts() = default;
+  // May end before the process exists; Agent::on_not_started() tells when it will not.
   virtual Status spawn(uint32_t rank, const std::vector<std::string>& argv,
                        const std::vector<std::string>& env, const std::string& cwd) = 0;
   virtual void send(uint32_t rank, const Message& message) = 0;
@@ -49,6 +50,10 @@ struct ProcessEnd {
   bool signaled = false;
   int code = 0;
 };
+
+// "exited with code 1 before it was ready; its last words: ..." in the words of causes of death.
+// `when` follows the end, `said` is what it wrote on stderr.
+std::string describe_end(ProcessEnd end, const std::string& when, const std::string& said);
 
 // What the ranks of one session share: the names and numbers that rank 0's servers will use. The
 // ports are held by the caller until a rank takes them.
@@ -79,6 +84,8 @@ class Agent {
   void on_captured(uint32_t rank, uint32_t stream, std::string text, int64_t now_ns);
   void on_link_broken(uint32_t rank, const std::string& why, int64_t now_ns);
   void on_exit(uint32_t rank, ProcessEnd end, int64_t now_ns);
+  // A process that spawn() promised did not come to be.
+  void on_not_started(uint32_t rank, const std::string& why, int64_t now_ns);
 
   void send(uint32_t rank, const Message& message);
   void kill(uint32_t rank, const std::string& cause);
@@ -102,7 +109,7 @@ class Agent {
   };
   enum class Phase : uint8_t { kRunning, kAsked, kTermed, kKilled };
 
-  std::string describe(const Rank& rank, ProcessEnd end) const;
+  static std::string describe(const Rank& rank, ProcessEnd end);
   void signal_all(int signal_number);
 
   AgentPorts& ports_;

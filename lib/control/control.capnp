@@ -48,6 +48,7 @@ struct Open {
   cwd @4 :Data;
   startTimeoutMs @5 :UInt64;
   leaseMs @6 :UInt64;
+  forks @7 :Bool;  # Ranks are forked from a template of argv (sk_worker_template).
 }
 
 struct Execute {

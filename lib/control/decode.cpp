@@ -61,9 +61,8 @@ Result<Message> get(wire::Welcome::Reader r) {
   return Message(Welcome{r.getVersion()});
 }
 Result<Message> get(wire::Open::Reader r) {
-  Open m{r.getVersion(),          r.getRanks(),     get_strings(r.getArgv()),
-         get_strings(r.getEnv()), text(r.getCwd()), r.getStartTimeoutMs(),
-         r.getLeaseMs()};
+  Open m{r.getVersion(),   r.getRanks(),          get_strings(r.getArgv()), get_strings(r.getEnv()),
+         text(r.getCwd()), r.getStartTimeoutMs(), r.getLeaseMs(),           r.getForks()};
   if (m.version != kProtocolVersion)
     return error(SK_ERR_TRANSPORT, "protocol version {} meets {}", m.version, kProtocolVersion);
   if (m.ranks < 1 || m.ranks > kRankCountMax) return bad("ranks", m.ranks);

@@ -39,6 +39,7 @@ void put(wire::Open::Builder b, const Open& m) {
   b.setCwd(data(m.cwd));
   b.setStartTimeoutMs(m.start_timeout_ms);
   b.setLeaseMs(m.lease_ms);
+  b.setForks(m.forks);
 }
 void put(wire::Execute::Builder b, const Execute& m) {
   b.setCell(m.cell);

@@ -41,6 +41,7 @@ struct Open {
   std::string cwd;
   uint64_t start_timeout_ms = 60'000;
   uint64_t lease_ms = 0;
+  bool forks = false;  // Ranks are forked from a template of argv.
 };
 
 struct Execute {

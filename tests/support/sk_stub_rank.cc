@@ -245,9 +245,27 @@ void answer(const sk_request& request) {
   if (sk_worker_reply(worker, request.id, &reply) != SK_OK) quit("reply");
 }
 
+// SK_STUB_TEMPLATE: how the template behaves. "": well; fail, hang, thread.
+void become_rank() {
+  const char* said = std::getenv("SK_STUB_TEMPLATE");
+  const std::string how = std::getenv("SK_TEMPLATE_FD") == nullptr || said == nullptr ? "" : said;
+  if (how == "fail") {
+    std::fputs("sk-stub-rank: told to fail as a template\n", stderr);
+    std::_Exit(9);
+  }
+  if (how == "hang") std::this_thread::sleep_for(std::chrono::hours(1));
+  if (how == "thread")
+    std::thread([] { std::this_thread::sleep_for(std::chrono::hours(1)); }).detach();
+  int32_t forked = 0;
+  const sk_status status = sk_worker_template(&forked);
+  if (status == SK_ERR_PEER_LOST) std::_Exit(0);
+  if (status != SK_OK) quit("template");
+}
+
 }  // namespace
 
 int main() {
+  become_rank();
   const char* rank = std::getenv("RANK");
   rank_text = rank == nullptr ? "?" : rank;
   const char* fd = std::getenv("SK_WORKER_FD");

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/sk/verbs.h"
@@ -55,6 +57,18 @@ Result<Options> parse(int argc, char** argv) {
   return options;
 }
 
+// Python's ranks are forked from one warmed process. SK_TEMPLATE=0 starts each by itself: for a
+// package that cannot live through a fork.
+Result<bool> forks_ranks(const std::vector<const char*>& program) {
+  const char* value = std::getenv("SK_TEMPLATE");
+  const std::string text = value == nullptr ? "1" : value;
+  if (text != "0" && text != "1")
+    return error(SK_ERR_INVALID_ARGUMENT, "SK_TEMPLATE is \"{}\"; 0 and 1 are allowed", text);
+  const size_t count = program.size() - 1;  // The last is a null pointer.
+  return text == "1" && count >= 3 && std::string_view(program[count - 2]) == "-m" &&
+         std::string_view(program[count - 1]) == "libsk.kernel";
+}
+
 // Interrupts and ends are read as data; every thread inherits the block.
 Result<int> block_signals() {
   sigset_t set;
@@ -74,6 +88,7 @@ Result<int> serve(const Options& options) {
   SK_ASSIGN_OR_RETURN(const int signal_fd, block_signals());
   SK_ASSIGN_OR_RETURN(const auto channels, Channels::bind(connection));
   SK_ASSIGN_OR_RETURN(const std::string id, random_id());
+  SK_ASSIGN_OR_RETURN(const bool forks, forks_ranks(options.program));
   const OpenSession open = [&]() -> Result<sk_session*> {
     const std::string program = options.program[0];
     if (const std::string why = why_not_startable(program); !why.empty())
@@ -86,6 +101,7 @@ Result<int> serve(const Options& options) {
     config.struct_size = sizeof config;
     config.ranks = ranks;
     config.argv = options.program.data();
+    config.flags = forks ? SK_SESSION_TEMPLATE : 0;
     sk_session* session = nullptr;
     const sk_status opened = sk_session_open(&config, &session);
     if (opened != SK_OK) return Status(opened, sk_last_error());

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,6 +53,12 @@ int become(const Child& child) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (child.spec->descriptors > 0) {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno;
+    limit.rlim_cur = child.spec->descriptors;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return errno;
+  }
   if (child.cwd != nullptr && chdir(child.cwd) != 0) return errno;
   // Out of the way first, so that no target overwrites a source that is still needed.
   int scratch[16];
@@ -129,8 +136,18 @@ Result<Process> Process::spawn(const SpawnSpec& spec) {
   return process;
 }
 
+Result<Process> Process::adopt(pid_t pid) {
+  Process process;
+  process.pidfd_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!process.pidfd_.open()) return system_error("pidfd_open");
+  process.pid_ = pid;
+  return process;
+}
+
 void Process::signal_group(int signal_number) const {
-  if (pid_ > 0) kill(-pid_, signal_number);
+  if (pid_ <= 0) return;
+  // A process that was adopted may not lead its group yet.
+  if (kill(-pid_, signal_number) != 0 && errno == ESRCH) kill(pid_, signal_number);
 }
 
 std::optional<ExitStatus> Process::try_reap() {

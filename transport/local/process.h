@@ -21,6 +21,7 @@ struct SpawnSpec {
   // Descriptor here -> descriptor there. 0, 1 and 2 not named: /dev/null, inherited, inherited.
   std::vector<std::pair<int, int>> fds;
   bool dies_with_parent = false;  // SIGKILL when the spawning thread ends.
+  uint64_t descriptors = 0;       // Soft limit of how many it may open; 0: as here.
 };
 
 // How a process ended.
@@ -36,6 +37,9 @@ class Process {
   // Default signal handlers and an empty mask in the child; every descriptor that is not named
   // stays behind. Safe in a process with threads.
   static Result<Process> spawn(const SpawnSpec& spec);
+
+  // A child that something else started: it leads a session, too, and only this reaps it.
+  static Result<Process> adopt(pid_t pid);
 
   pid_t pid() const { return pid_; }
   // Readable once the process has ended.

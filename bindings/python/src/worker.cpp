@@ -3,7 +3,10 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,6 +51,24 @@ void out(Call&& call) {
     sentence = status == SK_OK ? "" : sk_last_error();
   }
   check(status, sentence);
+}
+
+// None where this process is no template. In a forked process: its environment, line by line.
+nb::object worker_template() {
+  if (std::getenv("SK_TEMPLATE_FD") == nullptr) return nb::none();
+  int32_t forked = 0;
+  // What os.fork() does around fork(2): hooks run, locks are made anew.
+  PyOS_BeforeFork();
+  const sk_status status = sk_worker_template(&forked);
+  if (forked != 0)
+    PyOS_AfterFork_Child();
+  else
+    PyOS_AfterFork_Parent();
+  check(status);
+  nb::list lines;
+  for (char** line = environ; *line != nullptr; ++line)
+    lines.append(nb::bytes(*line, std::strlen(*line)));
+  return lines;
 }
 
 class Worker {
@@ -140,6 +161,7 @@ class Worker {
 }  // namespace
 
 void bind_worker(nb::module_& module) {
+  module.def("worker_template", &worker_template);
   nb::class_<Worker>(module, "Worker")
       .def(nb::init<const std::string&, uint32_t>(), "language"_a, "flags"_a)
       .def("next", &Worker::next)

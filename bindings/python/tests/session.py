@@ -90,7 +90,9 @@ def _strings(values: list[str]) -> ctypes.Array[ctypes.c_char_p]:
 class Session:
     """Ranks of this interpreter's kernel, until the end of ``with``."""
 
-    def __init__(self, ranks: int, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, ranks: int, environment: Mapping[str, str] | None = None, *, forked: bool = True
+    ) -> None:
         package = Path(libsk.__file__).parent
         self._lib = ctypes.CDLL(str(package / "libsk.so.0"))
         self._lib.sk_last_error.restype = ctypes.c_char_p
@@ -101,6 +103,7 @@ class Session:
         ]
         config = _Config(ctypes.sizeof(_Config), ranks, self._keep[0], self._keep[1])
         config.sk_path = program.encode()
+        config.flags = int(forked)  # SK_SESSION_TEMPLATE, as `sk kernel` sets it.
         self._session = ctypes.c_void_p()
         self._check(self._lib.sk_session_open(ctypes.byref(config), ctypes.byref(self._session)))
 

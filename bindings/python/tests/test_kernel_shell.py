@@ -32,7 +32,8 @@ class Cells:
 def cells(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cells]:
     monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     worker = RecordingWorker()
-    shell = RankShell.make(worker, {"rank": 3})  # type: ignore[arg-type]
+    shell = RankShell.make()
+    shell.attach(worker, {"rank": 3})  # type: ignore[arg-type]
     yield Cells(shell, worker)
     RankShell.clear_instance()
 

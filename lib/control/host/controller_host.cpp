@@ -3,17 +3,20 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "lib/control/controller.h"
 #include "lib/control/framing.h"
 #include "lib/control/host/clock.h"
+#include "lib/control/host/rank_template.h"
 #include "transport/local/link.h"
 #include "transport/local/poller.h"
 #include "transport/local/process.h"
@@ -30,8 +33,19 @@ constexpr int kCaptureOut = 4;
 constexpr int kCaptureErr = 5;
 constexpr int kSecretFd = 6;
 
-enum class Source : uint64_t { kSession, kLink, kExit, kStdout, kStderr };
-uint64_t token(Source source, uint32_t rank) { return rank * 8ull + static_cast<uint64_t>(source); }
+enum class Source : uint64_t { kSession, kLink, kExit, kStdout, kStderr, kTemplate };
+constexpr uint64_t kTokenStep = 8;
+uint64_t token(Source source, uint32_t rank) {
+  return rank * kTokenStep + static_cast<uint64_t>(source);
+}
+
+// Four descriptors for each rank here. What they were limited to before; children get that back.
+uint64_t raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const uint64_t before = std::exchange(limit.rlim_cur, limit.rlim_max);
+  return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? before : 0;
+}
 
 class ControllerHost : public ControllerPorts {
  public:
@@ -39,6 +53,7 @@ class ControllerHost : public ControllerPorts {
       : poller_(std::move(poller)),
         session_(std::move(session)),
         secret_(std::move(secret)),
+        template_(poller_, token(Source::kTemplate, 0), kTokenStep),
         controller_(*this, ControllerTimers{}, std::move(job)) {}
 
   Status run();
@@ -58,6 +73,7 @@ class ControllerHost : public ControllerPorts {
     FrameReader reader;
     local::Fd capture[2];       // Read ends of its descriptors 1 and 2.
     bool capture_here = false;  // We read them, not the rank.
+    bool forking = false;       // The template has not answered yet.
     bool reading = false;       // In the poller.
     bool writing = false;
   };
@@ -67,6 +83,9 @@ class ControllerHost : public ControllerPorts {
   void read_link(uint32_t rank);
   void read_capture(uint32_t rank, int which);
   void on_exit(uint32_t rank);
+  Status watch(uint32_t rank);
+  void pump_template();
+  void drop(uint32_t rank);
   void close_link(uint32_t rank);
   void lose_session();
   void flush_session();
@@ -79,6 +98,9 @@ class ControllerHost : public ControllerPorts {
   FrameReader session_reader_;
   bool session_writing_ = false;
   std::vector<std::unique_ptr<RankProcess>> ranks_;
+  RankTemplate template_;
+  bool forks_ = false;  // Ranks come out of the template.
+  const uint64_t descriptors_ = raise_descriptor_limit();
   Controller controller_;
   bool paused_ = false;
 };
@@ -98,14 +120,16 @@ Status ControllerHost::run() {
                                 ? 3'600'000
                                 : std::max<int64_t>(0, (deadline - now + 999'999) / 1'000'000);
     for (const auto& ready : poller_.wait(wait_ms)) {
-      const auto source = static_cast<Source>(ready.token % 8);
-      const auto rank = static_cast<uint32_t>(ready.token / 8);
+      const auto source = static_cast<Source>(ready.token % kTokenStep);
+      const auto rank = static_cast<uint32_t>(ready.token / kTokenStep);
       if (source == Source::kSession) on_session_ready(ready);
       if (source == Source::kLink) on_link_ready(rank, ready);
       if (source == Source::kStdout) read_capture(rank, 0);
       if (source == Source::kStderr) read_capture(rank, 1);
       if (source == Source::kExit) on_exit(rank);
+      if (source == Source::kTemplate) pump_template();
     }
+    if (!template_.idle()) pump_template();
     controller_.on_time(monotonic_ns());
     flush_session();
     pause_or_resume();
@@ -123,6 +147,7 @@ void ControllerHost::on_session_ready(const local::Poller::Ready& ready) {
     auto message = session_reader_.next();
     if (!message.ok()) return lose_session();
     if (!message->has_value()) break;
+    if (const auto* open = std::get_if<Open>(&**message)) forks_ = open->forks;
     controller_.on_session_message(std::move(**message), monotonic_ns());
   }
   if (result == local::ReadResult::kClosed) lose_session();
@@ -186,14 +211,47 @@ Status ControllerHost::spawn(uint32_t rank, const std::vector<std::string>& argv
               {child->capture[1].get(), kCaptureErr},
               {secret_.get(), kSecretFd}};
   spec.dies_with_parent = true;
-  SK_ASSIGN_OR_RETURN(child->process, local::Process::spawn(spec));
+  spec.descriptors = descriptors_;
+  if (forks_) {
+    SK_RETURN_IF_ERROR(template_.request(rank, spec));
+    child->forking = true;
+  } else {
+    SK_ASSIGN_OR_RETURN(child->process, local::Process::spawn(spec));
+  }
   child->capture_here = child->reading = true;
-  SK_RETURN_IF_ERROR(poller_.add(child->link.fd(), token(Source::kLink, rank)));
-  SK_RETURN_IF_ERROR(poller_.add(child->process.pidfd(), token(Source::kExit, rank)));
-  SK_RETURN_IF_ERROR(poller_.add(child->capture[0].get(), token(Source::kStdout, rank)));
-  SK_RETURN_IF_ERROR(poller_.add(child->capture[1].get(), token(Source::kStderr, rank)));
   ranks_[rank] = std::move(child);
-  return {};
+  return watch(rank);
+}
+
+Status ControllerHost::watch(uint32_t rank) {
+  const RankProcess& r = *ranks_[rank];
+  SK_RETURN_IF_ERROR(poller_.add(r.link.fd(), token(Source::kLink, rank)));
+  SK_RETURN_IF_ERROR(poller_.add(r.capture[0].get(), token(Source::kStdout, rank)));
+  SK_RETURN_IF_ERROR(poller_.add(r.capture[1].get(), token(Source::kStderr, rank)));
+  if (r.process.pid() <= 0) return {};
+  return poller_.add(r.process.pidfd(), token(Source::kExit, rank));
+}
+
+// Processes that the template has forked meanwhile, and those that it never will.
+void ControllerHost::pump_template() {
+  for (RankTemplate::Outcome& outcome : template_.pump()) {
+    RankProcess& r = *ranks_[outcome.rank];
+    r.forking = false;
+    r.process = std::move(outcome.process);
+    if (r.process.pid() > 0 &&
+        poller_.add(r.process.pidfd(), token(Source::kExit, outcome.rank)).ok())
+      continue;
+    drop(outcome.rank);
+    controller_.agent().on_not_started(outcome.rank, outcome.why, monotonic_ns());
+  }
+}
+
+// A rank that has no process.
+void ControllerHost::drop(uint32_t rank) {
+  RankProcess& r = *ranks_[rank];
+  close_link(rank);
+  hand_over_capture(rank);
+  for (local::Fd& fd : r.capture) fd.reset();
 }
 
 void ControllerHost::send(uint32_t rank, const Message& message) {
@@ -228,6 +286,8 @@ void ControllerHost::on_link_ready(uint32_t rank, const local::Poller::Ready& re
 
 void ControllerHost::read_link(uint32_t rank) {
   RankProcess& r = *ranks_[rank];
+  // Its process is known before it speaks: the template said so earlier.
+  if (r.forking) pump_template();
   std::string bytes;
   const local::ReadResult result = r.link.read(bytes);
   r.reader.feed(bytes);
@@ -276,7 +336,10 @@ void ControllerHost::read_capture(uint32_t rank, int which) {
 }
 
 void ControllerHost::signal(uint32_t rank, int signal_number) {
-  if (rank < ranks_.size() && ranks_[rank]) ranks_[rank]->process.signal_group(signal_number);
+  if (rank >= ranks_.size() || !ranks_[rank]) return;
+  ranks_[rank]->process.signal_group(signal_number);
+  // Not forked yet: it ends with the template that cannot do it in time.
+  if (ranks_[rank]->forking) template_.kill();
 }
 
 // What the rank sent and wrote before its end is taken first, so that nothing printed is lost.

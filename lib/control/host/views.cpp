@@ -162,8 +162,8 @@ Result<Open> to_open(const sk_session_config* config) {
   if (c.ranks < 1 || c.ranks > static_cast<int32_t>(kRankCountMax))
     return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: ranks is {}; 1 to {} are allowed",
                  c.ranks, kRankCountMax);
-  if (c.flags != 0)
-    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: flags is {:#x}; it must be 0", c.flags);
+  if ((c.flags & ~uint32_t(SK_SESSION_TEMPLATE)) != 0)
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: flags is {:#x}; known is 0x1", c.flags);
   if (c.start_timeout_ms < 0 || c.lease_ms < 0)
     return error(SK_ERR_INVALID_ARGUMENT,
                  "sk_session_open: start_timeout_ms is {} and lease_ms {}; "
@@ -182,6 +182,7 @@ Result<Open> to_open(const sk_session_config* config) {
   open.cwd = or_empty(c.cwd);
   if (c.start_timeout_ms > 0) open.start_timeout_ms = static_cast<uint64_t>(c.start_timeout_ms);
   open.lease_ms = static_cast<uint64_t>(c.lease_ms);
+  open.forks = (c.flags & SK_SESSION_TEMPLATE) != 0;
   return open;
 }
 

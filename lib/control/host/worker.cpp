@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "lib/control/host/clock.h"
+#include "transport/local/fork_server.h"
 
 namespace sk::control {
 namespace {
@@ -36,11 +37,11 @@ std::optional<int> number(std::string_view text) {
 }
 
 // A variable that holds an open descriptor; taken out of children's sight.
-Result<local::Fd> take_fd(const char* variable, std::string_view text) {
+Result<local::Fd> take_fd(const char* call, const char* variable, std::string_view text) {
   const auto fd = number(text);
   if (!fd || fcntl(*fd, F_SETFD, FD_CLOEXEC) != 0)
-    return error(SK_ERR_INVALID_ARGUMENT,
-                 "sk_worker_join: {} is \"{}\", which is no open descriptor", variable, text);
+    return error(SK_ERR_INVALID_ARGUMENT, "{}: {} is \"{}\", which is no open descriptor", call,
+                 variable, text);
   return local::Fd(*fd);
 }
 
@@ -63,16 +64,17 @@ Result<std::unique_ptr<Worker>> Worker::join(const WorkerConfig& config) {
     return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_join: RANK is \"{}\", which is no rank",
                  rank_text == nullptr ? "" : rank_text);
   std::unique_ptr<Worker> worker(new Worker(config));
-  SK_ASSIGN_OR_RETURN(local::Fd link, take_fd("SK_WORKER_FD", link_text));
+  SK_ASSIGN_OR_RETURN(local::Fd link, take_fd("sk_worker_join", "SK_WORKER_FD", link_text));
   SK_RETURN_IF_ERROR(local::check_peer_is_same_user(link.get()).with_context("sk_worker_join"));
   const char* capture_text = std::getenv("SK_CAPTURE_FDS");
   const std::string_view captures = capture_text == nullptr ? "" : capture_text;
   if (config.capture) {
     const size_t comma = std::min(captures.find(','), captures.size());
-    SK_ASSIGN_OR_RETURN(worker->capture_[0], take_fd("SK_CAPTURE_FDS", captures.substr(0, comma)));
-    SK_ASSIGN_OR_RETURN(
-        worker->capture_[1],
-        take_fd("SK_CAPTURE_FDS", captures.substr(std::min(comma + 1, captures.size()))));
+    SK_ASSIGN_OR_RETURN(worker->capture_[0],
+                        take_fd("sk_worker_join", "SK_CAPTURE_FDS", captures.substr(0, comma)));
+    SK_ASSIGN_OR_RETURN(worker->capture_[1],
+                        take_fd("sk_worker_join", "SK_CAPTURE_FDS",
+                                captures.substr(std::min(comma + 1, captures.size()))));
     // A pipe would make C's stdout wait for 4 KiB; a line is what a reader wants to see.
     setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   }
@@ -90,6 +92,19 @@ Result<std::unique_ptr<Worker>> Worker::join(const WorkerConfig& config) {
   worker->io_ = std::thread([raw = worker.get()] { raw->run_io(); });
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
   return worker;
+}
+
+Result<bool> Worker::serve_template() {
+  const char* text = std::getenv("SK_TEMPLATE_FD");
+  if (text == nullptr) return false;
+  SK_ASSIGN_OR_RETURN(local::Fd socket, take_fd("sk_worker_template", "SK_TEMPLATE_FD", text));
+  SK_RETURN_IF_ERROR(
+      local::check_peer_is_same_user(socket.get()).with_context("sk_worker_template"));
+  unsetenv("SK_TEMPLATE_FD");
+  auto forked = local::serve_forks(std::move(socket), getppid());
+  if (!forked.ok()) return std::move(forked.status()).with_context("sk_worker_template");
+  if (*forked == local::Forked::kNewProcess) return true;
+  return error(SK_ERR_PEER_LOST, "sk_worker_template: the controller is gone");
 }
 
 Worker::~Worker() {

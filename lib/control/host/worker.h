@@ -33,6 +33,8 @@ struct WorkerConfig {
 class Worker {
  public:
   static Result<std::unique_ptr<Worker>> join(const WorkerConfig& config);
+  // True in a process forked from this one, false where this is no template.
+  static Result<bool> serve_template();
   ~Worker();
 
   using Request = std::variant<std::monostate, Execute, Ask, Shutdown>;

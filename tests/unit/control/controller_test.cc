@@ -351,5 +351,32 @@ TEST(Controller, ALostSessionEndsTheRanksAfterItsLease) {
   EXPECT_EQ(later.count_sent<Shutdown>(0), 1u);
 }
 
+// spawn() may promise a process that another one forks later, or never.
+TEST(Controller, ARankThatIsNotForkedAfterAllIsDeadWithTheCause) {
+  World world(2);
+  const uint64_t cell = world.execute();
+  world.from(0, Hello{kProtocolVersion, 0, 100, true, "stub"});
+  world.controller.agent().on_not_started(1, "the template exited with code 1", world.now);
+  EXPECT_EQ(world.ended(cell), SK_CELL_ERROR);
+  const Event* dead = world.find(SK_EVENT_RANK);
+  ASSERT_NE(dead, nullptr);
+  EXPECT_EQ(dead->text, "could not be started: the template exited with code 1");
+  const size_t events = world.events.size();
+  world.controller.agent().on_not_started(1, "again", world.now);  // Told once.
+  EXPECT_EQ(world.events.size(), events);
+}
+
+TEST(Controller, ARankThatIsNotForkedInTimeSaysWhatItWaitedFor) {
+  World world(1);
+  world.advance(61 * kSecond);
+  ASSERT_FALSE(world.signals.empty());
+  EXPECT_EQ(world.signals[0], (std::pair<uint32_t, int>{0, SIGKILL}));
+  world.controller.agent().on_not_started(0, "the template was killed", world.now);
+  const Event* dead = world.find(SK_EVENT_RANK);
+  ASSERT_NE(dead, nullptr);
+  EXPECT_EQ(dead->text,
+            "could not be started: did not join within 60000 ms (the template was killed)");
+}
+
 }  // namespace
 }  // namespace sk::control

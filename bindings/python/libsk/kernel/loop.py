@@ -9,10 +9,14 @@ import platform
 import signal
 import sys
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from libsk import _core
 from libsk._errors import AbortedError, Error, PeerLostError
+from libsk.kernel import template
+
+if TYPE_CHECKING:
+    from libsk.kernel.shell import RankShell
 
 EXECUTE, SHUTDOWN, ACTION = 1, 5, 50
 """``enum sk_request_kind``."""
@@ -33,14 +37,15 @@ def _ignore(number: int, frame: FrameType | None) -> None:
 class Rank:
     """One rank: its worker, its shell, and who gets an interrupt."""
 
-    def __init__(self, worker: _core.Worker) -> None:
+    def __init__(self, worker: _core.Worker, shell: RankShell) -> None:
         from libsk.kernel import imports
-        from libsk.kernel.shell import RankShell, refuse_input
+        from libsk.kernel.shell import refuse_input
 
         self._worker = worker
+        self._shell = shell
         builtins.input = refuse_input
         imports.install()
-        self._shell = RankShell.make(worker, self._names())
+        shell.attach(worker, self._names())
         # A cell may install a handler; it holds for later cells, not between them.
         self._cell_handler: Any = signal.default_int_handler
 
@@ -123,7 +128,7 @@ def _flags_of(error: BaseException) -> int:
 
 def main() -> int:
     """Joins, serves, leaves."""
-    if "SK_WORKER_FD" not in os.environ:
+    if not {"SK_WORKER_FD", "SK_TEMPLATE_FD"} & os.environ.keys():
         print(
             "python -m libsk.kernel is a rank of a notebook; `sk kernel` starts it.\n"
             "SK_WORKER_FD is not set.",
@@ -134,8 +139,12 @@ def main() -> int:
     faulthandler.enable()
     # Before pyplot is imported: figures are drawn without a window and shown after each cell.
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    shell = template.make_shell()
     try:
+        template.become_rank(shell)
         worker = _core.Worker(f"python {platform.python_version()}", CAPTURE | SIGINT)
+    except PeerLostError:
+        return 0  # A template whose session is over.
     except Error as error:
         print(f"libsk.kernel: {error}", file=sys.stderr)
         return 1
@@ -143,6 +152,6 @@ def main() -> int:
         os.environ.pop(name, None)  # The descriptors are ours; children must not take them.
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)
-    Rank(worker).serve()
+    Rank(worker, shell).serve()
     worker.leave()
     return 0

@@ -28,8 +28,8 @@ class RankShell(InteractiveShell):
     own_names: dict[str, Any]
 
     @classmethod
-    def make(cls, worker: _core.Worker, names: dict[str, Any]) -> RankShell:
-        """The process's one shell, with ``names`` in its namespace."""
+    def make(cls) -> RankShell:
+        """The process's one shell, which attach() makes a rank's."""
         config = Config()
         # N ranks and one SQLite file would lock each other; the front end keeps the history.
         config.HistoryManager.enabled = False
@@ -37,14 +37,18 @@ class RankShell(InteractiveShell):
         config.IPCompleter.use_jedi = False
         config.InteractiveShell.banner1 = ""
         shell = cls.instance(config=config)
-        shell.displayhook.worker = worker
-        shell.display_pub.worker = worker
         shell.last_traceback = []
+        shell.own_names = {}
         shell.set_hook("show_in_pager", RankShell.show_in_pager)
-        shell.own_names = names
-        shell.add_own_names()
         magics.register(shell)
         return shell
+
+    def attach(self, worker: _core.Worker, names: dict[str, Any]) -> None:
+        """From now on it is this rank's: outputs go to ``worker``, cells find ``names``."""
+        self.displayhook.worker = worker
+        self.display_pub.worker = worker
+        self.own_names = names
+        self.add_own_names()
 
     def add_own_names(self) -> None:
         """Puts what every cell finds into the namespace, as names that are not the user's."""
