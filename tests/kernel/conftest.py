@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,12 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+from processes import alive as alive
+from processes import descendants as descendants
+from processes import wait_until as wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,34 +38,6 @@ BUILD = _build_folder()
 SK = BUILD / "tools" / "sk" / "sk"
 STUB = BUILD / "tests" / "support" / "sk-stub-rank"
 TIMEOUT = 60.0
-
-
-def descendants(pid: int) -> list[int]:
-    """All processes below `pid`, by the kernel's own lists."""
-    found: list[int] = []
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, children.read_text().split()):
-            found += [child, *descendants(child)]
-    return found
-
-
-def alive(pid: int) -> bool:
-    """Whether `pid` still runs (a zombie does not)."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return stat.rsplit(")", 1)[1].split()[0] != "Z"
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = TIMEOUT) -> bool:
-    """Polls `condition`; False when it did not come true in time."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if condition():
-            return True
-        time.sleep(0.01)
-    return condition()
 
 
 class Cell:

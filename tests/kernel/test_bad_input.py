@@ -1,4 +1,4 @@
-"""What nobody should send, and machines that have too little: a sentence, and the kernel goes on."""
+"""What nobody should send, and machines that have too little: a sentence, the kernel goes on."""
 
 from __future__ import annotations
 

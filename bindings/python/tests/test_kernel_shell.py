@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,28 @@ def test_what_fails_is_reported_by_name(cells: Cells, code: str, name: str) -> N
     error = cells.run(code)
     assert type(error).__name__ == name
     assert name in "\n".join(cells.shell.last_traceback)
+
+
+def test_an_interrupt_while_an_error_is_written(
+    cells: Cells, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = """
+import os, signal
+class Told(Exception):
+    interrupts = {interrupts}
+    def __str__(self):
+        if Told.interrupts:
+            Told.interrupts -= 1
+            os.kill(os.getpid(), signal.SIGINT)
+        return "told"
+raise Told
+"""
+    assert type(cells.run(code.format(interrupts=1))).__name__ == "Told"
+    assert "told" in cells.shell.last_traceback[-1]
+    assert capfd.readouterr().err == ""
+    before = signal.getsignal(signal.SIGINT)
+    cells.run(code.format(interrupts=100))  # Not for ever.
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_shell_commands_write_to_the_descriptors(

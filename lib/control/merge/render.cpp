@@ -104,7 +104,9 @@ std::string plain_text(const DisplayRecord& result) {
 std::string html_text(const DisplayRecord& result) {
   const Mime* html = find_mime(result.mimes, "text/html");
   if (html != nullptr) return html->data;
-  return "<pre>" + html_escape(strip_ansi(plain_text(result))) + "</pre>";
+  // Themes give text its own ground and margins, which would cut holes into a table's stripes.
+  return "<pre style=\"margin:0;background:none\">" + html_escape(strip_ansi(plain_text(result))) +
+         "</pre>";
 }
 
 // The tag before the first line, the other lines below its text.
@@ -199,7 +201,9 @@ Event render_result(const std::vector<RankResult>& results, const RankSet& targe
     return event;
   }
   std::string plain;
-  std::string html = "<table><thead><tr><th>ranks</th><th>value</th></tr></thead><tbody>";
+  std::string html =
+      "<table><thead><tr><th>ranks</th><th "
+      "style=\"text-align:left\">value</th></tr></thead><tbody>";
   for (const auto& [result, ranks] : groups) {
     if (!plain.empty()) plain += '\n';
     plain += tagged_block(tag(ranks), plain_text(*result));

@@ -5,6 +5,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -82,7 +85,8 @@ class RankShell(InteractiveShell):
         """Formats the exception without frames of this package."""
         kind, value, _ = self._get_exc_info(exc_tuple)
         tracebacks.strip(value)
-        super().showtraceback((kind, value, value.__traceback__), *args, **kwargs)
+        with _first_interrupt_ignored():
+            super().showtraceback((kind, value, value.__traceback__), *args, **kwargs)
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
         self.last_traceback = [line.rstrip("\n") for line in stb]
@@ -141,6 +145,21 @@ def _how_it_ended(status: int) -> str:
         return f"killed by {signal.Signals(number).name}"
     except ValueError:
         return f"exit status {status}"
+
+
+@contextmanager
+def _first_interrupt_ignored() -> Iterator[None]:
+    """While an error is written out: its cell has ended already, and the peer's abort that it tells
+    of often comes with an interrupt right behind. A second one ends a ``__str__`` that hangs."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *_: signal.signal(signal.SIGINT, handler))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def refuse_input(prompt: object = "") -> str:

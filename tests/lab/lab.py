@@ -1,0 +1,67 @@
+"""A notebook in JupyterLab's page, by what a person sees and clicks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Locator, Page, expect
+
+TIMEOUT_MS = 60_000
+KERNEL = "SuperKernel (Python)"
+
+
+class Notebook:
+    """Cells are counted from 0, as they stand on the page."""
+
+    def __init__(self, page: Page, pictures: Path, name: str) -> None:
+        self.page = page
+        self._pictures = pictures
+        self._name = name
+        page.set_default_timeout(TIMEOUT_MS)
+        page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
+        self.page.keyboard.press("Control+B")  # The file browser away: room for the notebook.
+        self.wait_idle()
+
+    def cell(self, index: int) -> Locator:
+        return self.page.locator(".jp-Notebook .jp-CodeCell").nth(index)
+
+    def wait_idle(self) -> None:
+        """By the status bar: the notebook's own sign is there before the kernel is."""
+        self.page.get_by_text(f"{KERNEL} | Idle").wait_for()
+
+    def start(self, index: int) -> None:
+        """Shift+Enter in the cell."""
+        self.cell(index).locator(".cm-content").click()
+        self.page.keyboard.press("Shift+Enter")
+
+    def finish(self, index: int) -> None:
+        """Until the cell has its number."""
+        prompt = self.cell(index).locator(".jp-InputPrompt").first
+        expect(prompt).not_to_have_text("[*]:", timeout=TIMEOUT_MS)
+        expect(prompt).not_to_have_text("[ ]:", timeout=TIMEOUT_MS)
+
+    def run(self, index: int) -> None:
+        self.start(index)
+        self.finish(index)
+
+    def outputs(self, index: int) -> Locator:
+        """The cell's outputs, one element each."""
+        return self.cell(index).locator(".jp-OutputArea-child")
+
+    def wait_for(self, index: int, text: str) -> None:
+        """Until the cell has said so."""
+        area = self.cell(index).locator(".jp-OutputArea")
+        expect(area).to_contain_text(text, timeout=TIMEOUT_MS)
+
+    def text(self, index: int) -> str:
+        """What the cell's outputs say."""
+        return "\n".join(self.outputs(index).all_inner_texts())
+
+    def toolbar(self, command: str) -> None:
+        """Presses a button of the notebook's toolbar."""
+        self.page.locator(f'.jp-NotebookPanel-toolbar [data-command="{command}"]').click()
+
+    def picture(self, what: str = "") -> None:
+        """Takes a screenshot, into build/lab."""
+        name = f"{self._name}-{what}" if what else self._name
+        self.page.screenshot(path=self._pictures / f"{name}.png")

@@ -1,0 +1,111 @@
+"""What a person does first in JupyterLab, on four ranks; each leaves a picture in build/lab."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from lab import Notebook
+from playwright.sync_api import expect
+
+Open = Callable[..., Notebook]
+
+
+def test_a_cell_reads_as_one(open_notebook: Open) -> None:
+    notebook = open_notebook(
+        "print('hello')\nprint('I am rank', rank)\nrank, world_size", "!hostname"
+    )
+    notebook.run(0)
+    notebook.run(1)
+    text = notebook.text(0)
+    assert text.count("hello") == 1
+    for rank in range(4):
+        assert f"[{rank}] I am rank {rank}" in text
+        assert f"({rank}, 4)" in text
+    notebook.picture()
+
+
+def test_an_error_on_one_rank(open_notebook: Open) -> None:
+    notebook = open_notebook(
+        "def share(amounts):\n    return amounts[rank] / (rank - 2)\n\n"
+        "print('before')\nshare([0.4, 0.3, 0.2, 0.1])",
+        "print('rank', rank, 'is still here')",
+    )
+    notebook.run(0)
+    assert notebook.outputs(0).first.inner_text().strip() == "before"
+    assert notebook.text(0).count("Traceback (most recent call last)") == 1
+    assert "ZeroDivisionError: float division by zero" in notebook.text(0)
+    assert "rank 2" in notebook.text(0)
+    notebook.run(1)
+    assert "[2] rank 2 is still here" in notebook.text(1)
+    notebook.picture()
+
+
+def test_an_interrupt(open_notebook: Open) -> None:
+    notebook = open_notebook(
+        "import time\nkept = 7 * rank\nprint('asleep', flush=True)\ntime.sleep(600)", "kept"
+    )
+    notebook.start(0)
+    notebook.wait_for(0, "asleep")
+    notebook.toolbar("notebook:interrupt-kernel")
+    notebook.finish(0)
+    assert "KeyboardInterrupt" in notebook.text(0)
+    assert "did not stop" not in notebook.text(0)
+    notebook.run(1)
+    assert "21" in notebook.text(1)
+    notebook.picture()
+
+
+def test_an_interrupt_of_a_barrier(open_notebook: Open) -> None:
+    notebook = open_notebook(
+        "kept = 7 * rank\nprint('waiting', flush=True)\nif rank != 2:\n    comm.barrier()",
+        "print(kept, comm.allreduce(1))",
+    )
+    notebook.start(0)
+    notebook.wait_for(0, "waiting")
+    notebook.toolbar("notebook:interrupt-kernel")
+    notebook.finish(0)
+    assert "KeyboardInterrupt" in notebook.text(0)
+    notebook.run(1)
+    assert "[3] 21 4" in notebook.text(1)
+    notebook.picture()
+
+
+def test_a_dead_rank(open_notebook: Open) -> None:
+    notebook = open_notebook(
+        "import os\nkept = 7 * rank\nif rank == 1:\n    os.kill(os.getpid(), 9)",
+        "print(kept)",
+        "%%on 0,2,3\nprint(kept)",
+    )
+    for index in range(3):
+        notebook.run(index)
+    assert "RankDied: rank 1: killed by signal 9 (SIGKILL)" in notebook.text(0)
+    assert "rank 1 is dead" in notebook.text(1)
+    assert "[3] 21" in notebook.text(2)
+    notebook.picture()
+
+
+def test_figures(open_notebook: Open) -> None:
+    draw = "figure = plt.figure(figsize=(2, 1.2))\nplt.plot(range(5), [x ** {} for x in range(5)]);"
+    notebook = open_notebook(
+        "import matplotlib.pyplot as plt\n" + draw.format("2"), draw.format("rank")
+    )
+    notebook.run(0)
+    assert notebook.cell(0).locator("img").count() == 1
+    notebook.run(1)
+    assert notebook.cell(1).locator("img").count() == 4
+    for rank in range(4):
+        assert re.search(rf"\brank {rank}\b", notebook.text(1))
+    notebook.picture()
+
+
+def test_a_restart(open_notebook: Open) -> None:
+    notebook = open_notebook("x = rank; 'set'", "'x' in globals()")
+    notebook.run(0)
+    notebook.toolbar("notebook:restart-kernel")
+    notebook.page.locator(".jp-Dialog .jp-mod-accept").click()
+    expect(notebook.page.locator(".jp-Dialog")).to_have_count(0)
+    notebook.wait_idle()
+    notebook.run(1)
+    assert "False" in notebook.text(1)
+    notebook.picture()
