@@ -34,6 +34,7 @@ install(FILES
   ${PROJECT_SOURCE_DIR}/include/sk/exec.h
   ${PROJECT_SOURCE_DIR}/include/sk/op.h
   ${PROJECT_SOURCE_DIR}/include/sk/topo.h
+  ${PROJECT_SOURCE_DIR}/include/sk/talk.h
   ${PROJECT_SOURCE_DIR}/include/sk/trace.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sk COMPONENT development)
 

@@ -54,6 +54,7 @@ enum sk_request_kind {
   SK_REQUEST_INSPECT = 3,     /**< What the name at `cursor` is. */
   SK_REQUEST_IS_COMPLETE = 4, /**< Whether `code` can be run as it is. */
   SK_REQUEST_SHUTDOWN = 5,    /**< Leave the loop, call sk_worker_leave(), exit. */
+  SK_REQUEST_COMM = 20,       /**< A message of a comm; sk/talk.h. Ends with sk_worker_done(). */
   SK_REQUEST_ACTION = 50      /**< As EXECUTE, but `code` is the name of an action, see
                                    sk_exec_options.kind. */
 };
@@ -112,7 +113,9 @@ typedef struct sk_exec_options {
    *  "cores": ..., "memory": bytes, "gpus": [...], "versions": {name: version}, ...}. A language
    *  that does not know an action fails with an error that says so. */
   int32_t kind;
-  int32_t reserved; /**< 0. */
+  int32_t allow_input;     /**< 1: ranks may ask for input (sk/talk.h); 0: they are refused. */
+  const char* expressions; /**< A JSON object of name to expression, which the cell's lowest rank
+                                evaluates after the cell; its answer is in CELL_DONE. NULL: none. */
 } sk_exec_options;
 
 /** Queues a cell and returns. One cell runs at a time, in order of the calls; its outputs and its
@@ -131,8 +134,9 @@ SK_NODISCARD SK_API sk_status sk_exec(sk_session* session, const char* ranks, co
 
 /** Asks one rank (the lowest idle one) outside the queue of cells: `kind` is COMPLETE, INSPECT or
  *  IS_COMPLETE. `cursor` and the positions in the answer count bytes of `code`. The answer is a
- *  SK_EVENT_REPLY with `request` set to `*out_request`; with status SK_ERR_BUSY when no rank is
- *  idle. `detail` is INSPECT's level, 0 or 1.
+ *  SK_EVENT_REPLY with `request` set to `*out_request`. Where no rank is idle the lowest one's I/O
+ *  thread answers, from sk_worker_snapshot(); with status SK_ERR_BUSY when no rank is there.
+ *  `detail` is INSPECT's level, 0 or 1.
  *  @return as sk_exec(). @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_session_ask(sk_session* session, int32_t kind, const char* code,
                                              uint64_t code_bytes, uint64_t cursor, int32_t detail,
@@ -152,8 +156,14 @@ enum sk_event_kind {
   SK_EVENT_STREAM = 4,     /**< `text` on `stream`. Append it as it is: tags are in it. */
   SK_EVENT_DISPLAY = 5,    /**< `display` (enum sk_display_kind), `mimes`, `display_id`. */
   SK_EVENT_ERROR = 6,      /**< At most one per cell: `ename`, `evalue`, `traceback`. */
-  SK_EVENT_CELL_DONE = 7,  /**< Last of its cell; `status`: enum sk_cell_status. */
-  SK_EVENT_REPLY = 8       /**< To sk_session_ask(): `status` is a sk_status, `answer`, ... */
+  SK_EVENT_CELL_DONE = 7,  /**< Last of its cell; `status`: enum sk_cell_status; `text`: what the
+                                lowest rank gave to sk_worker_cell_reply(). */
+  SK_EVENT_REPLY = 8,      /**< To sk_session_ask(): `status` is a sk_status, `answer`, ... */
+  SK_EVENT_INPUT = 20, /**< `ranks` of `cell` wait for sk_session_answer() with `request`; `text`
+                            is the prompt, `answer` 1 for a password. One is open at a time. */
+  SK_EVENT_INPUT_END = 21, /**< `request` needs no answer any more. */
+  SK_EVENT_COMM = 22 /**< A comm's message from `ranks`: `answer` is enum sk_comm_kind, `comm`,
+                          `target`, `text` (JSON data), `metadata` (JSON), `mimes` (buffers). */
 };
 
 enum sk_session_state {
@@ -207,9 +217,11 @@ typedef struct sk_event {
   uint64_t end;
   const char* const* strings; /**< REPLY: matches; the indent. */
   uint64_t string_count;
-  const char* metadata;      /**< DISPLAY: a JSON object as text, or "". */
+  const char* metadata;      /**< DISPLAY: a JSON object as text, or ""; COMM too. */
   const sk_rank_time* times; /**< CELL_DONE: of the ranks that ended it themselves, in order. */
   uint64_t time_count;
+  const char* comm;   /**< COMM: its id. */
+  const char* target; /**< COMM: the target's name, for SK_COMM_OPEN. */
 } sk_event;
 
 /** The next event, waiting up to `timeout_ms` (0: not at all; at most 3,600,000). With SK_OK and
@@ -288,6 +300,14 @@ typedef struct sk_request {
   int32_t store_history;   /**< EXECUTE. */
   int32_t detail;          /**< INSPECT: 0 or 1. */
   int32_t reserved;
+  const char* expressions; /**< EXECUTE: JSON, "" on all ranks but the cell's lowest. */
+  int32_t comm_kind;       /**< COMM: enum sk_comm_kind; `code` is its data (JSON). */
+  int32_t reserved2;
+  const char* comm;     /**< COMM: its id. */
+  const char* target;   /**< COMM: the target's name, for SK_COMM_OPEN. */
+  const char* metadata; /**< COMM: JSON. */
+  const sk_mime* buffers;
+  uint64_t buffer_count;
 } sk_request;
 
 /** Waits up to `timeout_ms` (at most 3,600,000) for a request. Call it without the language's lock.

@@ -8,6 +8,7 @@
 
 #include "lib/base/status.h"
 #include "lib/control/host/session.h"
+#include "lib/control/host/talk_views.h"
 #include "lib/control/host/views.h"
 #include "lib/control/host/worker.h"
 #include "sk/exec.h"
@@ -21,6 +22,7 @@ struct sk_session {
 struct sk_worker {
   std::unique_ptr<sk::control::Worker> worker;
   sk::control::RequestView view;
+  sk::control::InputView input;
   pid_t owner = getpid();
 };
 

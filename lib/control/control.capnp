@@ -23,6 +23,9 @@ struct Message {
     event @10 :Event;
     shutdown @11 :Void;
     fragment @12 :Fragment;
+    inputRequest @13 :InputRequest;
+    inputReply @14 :InputReply;
+    comm @15 :Comm;
   }
 }
 
@@ -60,6 +63,8 @@ struct Execute {
   goOn @5 :Bool;
   executionCount @6 :Int64;
   kind @7 :UInt32;  # sk_request_kind.
+  allowInput @8 :Bool;
+  expressions @9 :Data;  # JSON; evaluated by the cell's lowest rank.
 }
 
 struct Interrupt {
@@ -73,6 +78,7 @@ struct Ask {
   code @2 :Data;
   cursor @3 :UInt64;
   detail @4 :Int32;
+  snapshot @5 :Bool;  # To be answered by the I/O thread: the main thread is busy.
 }
 
 struct Mime {
@@ -132,6 +138,7 @@ struct Done {
   seqLast @2 :UInt64;  # The last record before the end, so that none can be missed.
   wallNs @3 :Int64;
   cpuNs @4 :Int64;
+  reply @5 :Data;  # JSON: user expressions, payloads.
 }
 
 struct RankTime {
@@ -159,6 +166,34 @@ struct Event {
   reply @14 :Reply;
   metadata @15 :Data;
   times @16 :List(RankTime);
+  comm @17 :Comm;
+}
+
+# A rank waits for a line of text. `request` counts the rank's own.
+struct InputRequest {
+  cell @0 :UInt64;
+  request @1 :UInt64;
+  prompt @2 :Data;
+  password @3 :Bool;
+  withdrawn @4 :Bool;  # It waits no longer; nothing else counts then.
+}
+
+# From the session with the number of its event, to the rank with the rank's own.
+struct InputReply {
+  request @0 :UInt64;
+  state @1 :UInt32;
+  text @2 :Data;  # The line, or the sentence of a refusal.
+}
+
+# A message of a comm, in any direction. `cell` collects what its handler prints.
+struct Comm {
+  cell @0 :UInt64;
+  kind @1 :UInt32;
+  id @2 :Data;
+  target @3 :Data;
+  data @4 :Data;  # JSON.
+  metadata @5 :Data;  # JSON.
+  buffers @6 :List(Data);
 }
 
 struct Fragment {

@@ -24,6 +24,8 @@ void Controller::on_session_message(Message message, int64_t now_ns) {
     return on_execute(std::move(*execute), now_ns);
   if (std::holds_alternative<Interrupt>(message)) return on_interrupt(now_ns);
   if (auto* ask = std::get_if<Ask>(&message)) return on_ask(std::move(*ask), now_ns);
+  if (const auto* reply = std::get_if<InputReply>(&message)) return on_input_reply(*reply, now_ns);
+  if (const auto* comm = std::get_if<Comm>(&message)) return on_session_comm(*comm);
   if (std::holds_alternative<Shutdown>(message)) return end(now_ns);
 }
 
@@ -123,15 +125,19 @@ void Controller::start_cell(Execute request, RankSet target, int64_t now_ns) {
                                                .pending = {target.begin(), target.end()},
                                                .engine = MergeEngine(target, MergeOptions{}),
                                                .failures = {},
-                                               .times = {}});
+                                               .times = {},
+                                               .reply = {}});
   Event event;
   event.kind = SK_EVENT_CELL_START;
   event.cell = running_->request.cell;
   event.ranks = format_ranks(target);
   event.all_ranks = true;
   emit(std::move(event));
-  const Message message = running_->request;
-  for (uint32_t rank : target) agent_.send(rank, message);
+  Execute request_of_rank = running_->request;
+  for (uint32_t rank : target) {
+    agent_.send(rank, request_of_rank);
+    request_of_rank.expressions.clear();  // The lowest rank alone evaluates them.
+  }
   finish_cell_if_done(now_ns);
 }
 
@@ -165,6 +171,8 @@ void Controller::drop_queue() {
 void Controller::finish_cell_if_done(int64_t now_ns) {
   if (!running_ || !running_->pending.empty()) return;
   const std::unique_ptr<Running> cell = std::move(running_);
+  prompts_.withdraw_all();
+  settle_prompts(now_ns);
   for (Event& event : cell->engine.finish(cell->failures, now_ns)) {
     event.cell = cell->request.cell;
     emit(std::move(event));
@@ -179,6 +187,7 @@ void Controller::finish_cell_if_done(int64_t now_ns) {
   done.times = std::move(cell->times);
   std::sort(done.times.begin(), done.times.end(),
             [](const RankTime& a, const RankTime& b) { return a.rank < b.rank; });
+  done.text = cell->reply;
   emit(std::move(done));
   report_state();
   if (failed && !cell->request.go_on) drop_queue();
@@ -189,8 +198,8 @@ void Controller::finish_cell_if_done(int64_t now_ns) {
 
 void Controller::on_interrupt(int64_t now_ns) {
   drop_queue();
-  if (!running_) return;
-  interrupt_pending(now_ns);
+  interrupt_comm_cells();
+  if (running_) interrupt_pending(now_ns);
 }
 
 void Controller::interrupt_pending(int64_t now_ns) {
@@ -198,6 +207,8 @@ void Controller::interrupt_pending(int64_t now_ns) {
   const Interrupt interrupt{running_->request.cell, std::min(running_->interrupts, 1u)};
   ++running_->interrupts;
   for (uint32_t rank : running_->pending) agent_.send(rank, interrupt);
+  prompts_.withdraw_all();
+  settle_prompts(now_ns);
 }
 
 // When the cell ends without the ranks that do not answer.
@@ -230,15 +241,8 @@ void Controller::on_time(int64_t now_ns) {
     lease_until_ns_ = INT64_MAX;
     end(now_ns);
   }
-  for (auto it = questions_.begin(); it != questions_.end();) {
-    if (now_ns < it->second.until_ns) {
-      ++it;
-      continue;
-    }
-    refuse_question(it->first, SK_ERR_TIMEOUT,
-                    fmt::format("rank {} did not answer", it->second.rank));
-    it = questions_.erase(it);
-  }
+  look_after_questions(now_ns);
+  settle_prompts(now_ns);
   if (running_ && running_->interrupts > 0 && now_ns >= give_up_time()) {
     give_up_on_pending("did not stop when interrupted; it goes on in the background", now_ns);
   } else if (running_ && running_->interrupts == 1 &&
@@ -256,7 +260,8 @@ void Controller::on_time(int64_t now_ns) {
 int64_t Controller::deadline_ns() const {
   int64_t deadline = std::min(agent_.deadline_ns(), lease_until_ns_);
   for (const auto& [request, question] : questions_)
-    deadline = std::min(deadline, question.until_ns);
+    deadline = std::min({deadline, question.until_ns, question.snapshot_at_ns});
+  deadline = std::min(deadline, prompts_.deadline_ns());
   if (!running_) return deadline;
   deadline = std::min(deadline, running_->engine.deadline_ns());
   if (running_->interrupts > 0) deadline = std::min(deadline, give_up_time());

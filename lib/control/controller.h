@@ -14,6 +14,8 @@
 
 #include "lib/control/agent.h"
 #include "lib/control/merge/engine.h"
+#include "lib/control/talk/comm_table.h"
+#include "lib/control/talk/prompts.h"
 #include "lib/control/target.h"
 
 namespace sk::control {
@@ -24,6 +26,7 @@ struct ControllerTimers {
   int64_t give_up_ns = 5'000'000'000;           // After the first; the cell ends without the rest.
   int64_t death_grace_ns = 150'000'000;  // Survivors' time to answer, once a rank died in a cell.
   int64_t answer_ns = 10'000'000'000;    // Longest wait for completion and the like.
+  int64_t snapshot_ns = 250'000'000;     // Then a rank's I/O thread is asked too.
 };
 
 class ControllerPorts : public AgentPorts {
@@ -66,10 +69,13 @@ class Controller : private AgentEvents {
     bool lost_a_rank = false;
     uint32_t interrupts = 0;
     int64_t interrupted_ns = 0;
+    std::string reply;  // JSON of the lowest rank.
   };
   struct Question {
-    uint32_t rank;
-    int64_t until_ns;
+    uint32_t rank = 0;
+    int64_t until_ns = 0;
+    int64_t snapshot_at_ns = 0;
+    Ask ask;
   };
 
   // AgentEvents.
@@ -84,6 +90,10 @@ class Controller : private AgentEvents {
   void on_output(uint32_t rank, Output output, int64_t now_ns);
   void on_done(uint32_t rank, const Done& done, int64_t now_ns);
   void on_reply(uint32_t rank, Reply reply);
+  void on_input_request(uint32_t rank, InputRequest request, int64_t now_ns);
+  void on_input_reply(const InputReply& reply, int64_t now_ns);
+  void on_session_comm(const Comm& message);
+  void on_rank_comm(uint32_t rank, Comm message);
 
   void start_next(int64_t now_ns);
   void start_cell(Execute request, RankSet target, int64_t now_ns);
@@ -92,8 +102,16 @@ class Controller : private AgentEvents {
   void give_up_on_pending(const std::string& why, int64_t now_ns);
   void finish_cell_if_done(int64_t now_ns);
   void drop_queue();
-  void show_late(uint32_t rank, uint64_t cell, const StreamRecord& stream);
   Ranks ranks_now() const;
+  void show_beside(uint32_t rank, uint64_t cell, const Record& record);
+  void settle_prompts(int64_t now_ns);
+  void emit_comm(std::string ranks, Comm message, uint64_t cell);
+  void finish_comm_cell(uint64_t cell);
+  bool end_in_comm_cell(uint32_t rank, uint64_t cell);
+  bool in_comm_cell(uint32_t rank) const;
+  void interrupt_comm_cells();
+  void forget_talk_of(uint32_t rank, int64_t now_ns);
+  void look_after_questions(int64_t now_ns);
   std::string why_not(const RankSet& target) const;
   bool starting() const;
   void report_state();
@@ -112,6 +130,9 @@ class Controller : private AgentEvents {
   std::deque<Execute> queue_;
   std::unique_ptr<Running> running_;
   std::map<uint64_t, Question> questions_;
+  Prompts prompts_;
+  CommTable comms_;
+  std::map<uint64_t, std::set<uint32_t>> comm_cells_;  // Ranks that handle a comm's message.
   uint64_t event_seq_ = 0;
   int32_t reported_state_ = 0;
   int64_t lease_ns_ = 0;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "lib/control/controller.h"
-#include "lib/control/text.h"
 
 namespace sk::control {
 
@@ -20,6 +19,9 @@ void Controller::rank_message(uint32_t rank, Message message, int64_t now_ns) {
     return on_output(rank, std::move(*output), now_ns);
   if (const auto* done = std::get_if<Done>(&message)) return on_done(rank, *done, now_ns);
   if (auto* reply = std::get_if<Reply>(&message)) return on_reply(rank, std::move(*reply));
+  if (auto* input = std::get_if<InputRequest>(&message))
+    return on_input_request(rank, std::move(*input), now_ns);
+  if (auto* comm = std::get_if<Comm>(&message)) return on_rank_comm(rank, std::move(*comm));
   agent_.kill(rank, "broke the protocol: sent a message that is not for ranks to send");
 }
 
@@ -42,27 +44,10 @@ void Controller::on_output(uint32_t rank, Output output, int64_t now_ns) {
       if (error != nullptr && running_->lost_a_rank && (error->flags & SK_ERROR_INTERRUPT) != 0)
         error->flags |= SK_ERROR_CONSEQUENCE;
       running_->engine.add(rank, record, now_ns);
-    } else if (const auto* stream = std::get_if<StreamRecord>(&record.body)) {
-      show_late(rank, output.cell, *stream);
+    } else {
+      show_beside(rank, output.cell, record);
     }
   }
-}
-
-// Text of a thread or a child that outlived its cell: shown under that cell, line by line.
-void Controller::show_late(uint32_t rank, uint64_t cell, const StreamRecord& stream) {
-  Event event;
-  event.kind = SK_EVENT_STREAM;
-  event.cell = cell;
-  event.stream = stream.stream;
-  event.ranks = std::to_string(rank);
-  event.all_ranks = ranks_.size() == 1;
-  bool& mid_line = ranks_[rank].mid_line[stream.stream];
-  for (char c : utf8_clean(stream.text)) {
-    if (!mid_line && ranks_.size() > 1) event.text += "[" + event.ranks + "] ";
-    event.text += c;
-    mid_line = c != '\n';
-  }
-  emit(std::move(event));
 }
 
 void Controller::on_done(uint32_t rank, const Done& done, int64_t now_ns) {
@@ -71,6 +56,7 @@ void Controller::on_done(uint32_t rank, const Done& done, int64_t now_ns) {
     return agent_.kill(rank,
                        fmt::format("broke the protocol: ended a cell at record {}, but sent {}",
                                    done.seq_last, r.seq));
+  if (end_in_comm_cell(rank, done.cell)) return;
   if (r.state == RankState::kStuck) {
     r.state = RankState::kReady;
     Event event;
@@ -86,7 +72,10 @@ void Controller::on_done(uint32_t rank, const Done& done, int64_t now_ns) {
         rank, fmt::format("broke the protocol: ended cell {}, which it does not run", done.cell));
   if (done.status == SK_CELL_ERROR) running_->failed = true;
   running_->times.push_back({rank, done.wall_ns, done.cpu_ns});
+  if (rank == running_->target.front()) running_->reply = done.reply;
   running_->engine.end_rank(rank);
+  prompts_.withdraw(rank);
+  settle_prompts(now_ns);
   finish_cell_if_done(now_ns);
 }
 
@@ -109,7 +98,9 @@ void Controller::rank_dead(uint32_t rank, const std::string& cause, int64_t now_
     refuse_question(it->first, SK_ERR_PEER_LOST, fmt::format("rank {} died: {}", rank, cause));
     it = questions_.erase(it);
   }
-  if (running_ && running_->pending.erase(rank) != 0) {
+  const bool in_cell = running_ && running_->pending.erase(rank) != 0;
+  forget_talk_of(rank, now_ns);
+  if (in_cell) {
     running_->failures.push_back(
         {rank, {now_ns, failure("RankDied", fmt::format("rank {}: {}", rank, cause))}});
     running_->engine.end_rank(rank);
@@ -119,42 +110,6 @@ void Controller::rank_dead(uint32_t rank, const std::string& cause, int64_t now_
   }
   report_state();
   start_next(now_ns);
-}
-
-// ---- questions --------------------------------------------------------------------------------
-
-void Controller::on_ask(Ask ask, int64_t now_ns) {
-  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    const bool busy = running_ && running_->pending.contains(rank);
-    if (ranks_[rank].state != RankState::kReady || busy) continue;
-    questions_[ask.request] = {rank, now_ns + timers_.answer_ns};
-    return agent_.send(rank, std::move(ask));
-  }
-  refuse_question(ask.request, SK_ERR_BUSY, "no rank is idle");
-}
-
-void Controller::on_reply(uint32_t rank, Reply reply) {
-  const auto question = questions_.find(reply.request);
-  if (question == questions_.end() || question->second.rank != rank) return;  // Too late.
-  questions_.erase(question);
-  answer(std::move(reply));
-}
-
-void Controller::refuse_question(uint64_t request, int32_t status, std::string why) {
-  Reply reply;
-  reply.request = request;
-  reply.status = status;
-  reply.text = std::move(why);
-  answer(std::move(reply));
-}
-
-void Controller::answer(Reply reply) {
-  Event event;
-  event.kind = SK_EVENT_REPLY;
-  event.status = reply.status;
-  event.text = std::exchange(reply.text, {});
-  event.reply = std::move(reply);
-  emit(std::move(event));
 }
 
 }  // namespace sk::control

@@ -78,8 +78,11 @@ Result<Message> get(wire::Open::Reader r) {
   return Message(std::move(m));
 }
 Result<Message> get(wire::Execute::Reader r) {
-  Execute m{r.getCell(),         text(r.getRanks()), text(r.getCode()),     r.getSilent(),
-            r.getStoreHistory(), r.getGoOn(),        r.getExecutionCount(), r.getKind()};
+  Execute m{r.getCell(),           text(r.getRanks()),
+            text(r.getCode()),     r.getSilent(),
+            r.getStoreHistory(),   r.getGoOn(),
+            r.getExecutionCount(), r.getKind(),
+            r.getAllowInput(),     text(r.getExpressions())};
   if (m.cell == 0) return bad("cell", m.cell);
   if (m.execution_count < 0) return bad("execution count sign", 1);
   if (m.kind != SK_REQUEST_EXECUTE && m.kind != SK_REQUEST_ACTION)
@@ -92,7 +95,8 @@ Result<Message> get(wire::Interrupt::Reader r) {
   return Message(Interrupt{r.getCell(), r.getLevel()});
 }
 Result<Message> get(wire::Ask::Reader r) {
-  Ask m{r.getRequest(), r.getKind(), text(r.getCode()), r.getCursor(), r.getDetail()};
+  Ask m{r.getRequest(), r.getKind(),   text(r.getCode()),
+        r.getCursor(),  r.getDetail(), r.getSnapshot()};
   if (m.kind < SK_REQUEST_COMPLETE || m.kind > SK_REQUEST_IS_COMPLETE)
     return bad("kind of question", m.kind);
   if (m.cursor > m.code.size()) return bad("cursor", m.cursor);
@@ -161,12 +165,47 @@ Result<Message> get(wire::Done::Reader r) {
   if (r.getStatus() < SK_CELL_OK || r.getStatus() > SK_CELL_ERROR)
     return bad("status of a cell", r.getStatus());
   if (r.getWallNs() < 0 || r.getCpuNs() < 0) return bad("time sign", 1);
-  return Message(Done{r.getCell(), r.getStatus(), r.getSeqLast(), r.getWallNs(), r.getCpuNs()});
+  return Message(Done{r.getCell(), r.getStatus(), r.getSeqLast(), r.getWallNs(), r.getCpuNs(),
+                      text(r.getReply())});
+}
+Result<Message> get(wire::InputRequest::Reader r) {
+  InputRequest m{r.getCell(), r.getRequest(), text(r.getPrompt()), r.getPassword(),
+                 r.getWithdrawn()};
+  if (m.request == 0) return bad("number of a prompt", 0);
+  if (m.prompt.size() > kPromptBytesMax) return bad("prompt size", m.prompt.size());
+  return Message(std::move(m));
+}
+Result<Message> get(wire::InputReply::Reader r) {
+  if (r.getState() < SK_INPUT_TEXT || r.getState() > SK_INPUT_REFUSED)
+    return bad("state of an answer", r.getState());
+  return Message(InputReply{r.getRequest(), r.getState(), text(r.getText())});
+}
+Result<Comm> get_comm(wire::Comm::Reader r) {
+  Comm m{r.getCell(),
+         r.getKind(),
+         text(r.getId()),
+         text(r.getTarget()),
+         text(r.getData()),
+         text(r.getMetadata()),
+         get_strings(r.getBuffers())};
+  if (m.kind < SK_COMM_OPEN || m.kind > SK_COMM_CLOSE) return bad("kind of comm message", m.kind);
+  if (m.id.empty() || m.id.size() > kCommNameMax) return bad("comm id size", m.id.size());
+  if (m.target.size() > kCommNameMax) return bad("comm target size", m.target.size());
+  if (m.buffers.size() > kListMax) return bad("number of buffers", m.buffers.size());
+  return m;
+}
+Result<Message> get(wire::Comm::Reader r) {
+  SK_ASSIGN_OR_RETURN(Comm m, get_comm(r));
+  return Message(std::move(m));
+}
+bool known_event(uint32_t kind) {
+  return (kind >= SK_EVENT_STATUS && kind <= SK_EVENT_REPLY) ||
+         (kind >= SK_EVENT_INPUT && kind <= SK_EVENT_COMM);
 }
 Result<Message> get(wire::Event::Reader r) {
   Event m;
   m.kind = r.getKind();
-  if (m.kind < SK_EVENT_STATUS || m.kind > SK_EVENT_REPLY) return bad("kind of event", m.kind);
+  if (!known_event(m.kind)) return bad("kind of event", m.kind);
   m.seq = r.getSeq();
   m.cell = r.getCell();
   m.ranks = text(r.getRanks());
@@ -186,8 +225,11 @@ Result<Message> get(wire::Event::Reader r) {
   SK_RETURN_IF_ERROR(check(m.mimes));
   if (m.stream > SK_STREAM_STDERR) return bad("stream", m.stream);
   if (m.display > SK_DISPLAY_PAGE) return bad("kind of display", m.display);
-  if (m.kind == SK_EVENT_REPLY) {
+  if (r.hasReply()) {
     SK_ASSIGN_OR_RETURN(m.reply, get_reply(r.getReply()));
+  }
+  if (r.hasComm()) {
+    SK_ASSIGN_OR_RETURN(m.comm, get_comm(r.getComm()));
   }
   return Message(std::move(m));
 }
@@ -218,6 +260,12 @@ Result<Message> get(wire::Message::Reader r) {
       return get(r.getEvent());
     case wire::Message::SHUTDOWN:
       return Message(Shutdown{});
+    case wire::Message::INPUT_REQUEST:
+      return get(r.getInputRequest());
+    case wire::Message::INPUT_REPLY:
+      return get(r.getInputReply());
+    case wire::Message::COMM:
+      return get(r.getComm());
     case wire::Message::FRAGMENT: {
       auto f = r.getFragment();
       return Message(Fragment{f.getTotalBytes(), f.getOffset(), text(f.getData())});

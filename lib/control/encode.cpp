@@ -50,6 +50,8 @@ void put(wire::Execute::Builder b, const Execute& m) {
   b.setGoOn(m.go_on);
   b.setExecutionCount(m.execution_count);
   b.setKind(m.kind);
+  b.setAllowInput(m.allow_input);
+  b.setExpressions(data(m.expressions));
 }
 void put(wire::Ask::Builder b, const Ask& m) {
   b.setRequest(m.request);
@@ -57,6 +59,7 @@ void put(wire::Ask::Builder b, const Ask& m) {
   b.setCode(data(m.code));
   b.setCursor(m.cursor);
   b.setDetail(m.detail);
+  b.setSnapshot(m.snapshot);
 }
 void put(wire::Reply::Builder b, const Reply& m) {
   b.setRequest(m.request);
@@ -67,6 +70,22 @@ void put(wire::Reply::Builder b, const Reply& m) {
   put_strings(b.initStrings(m.strings.size()), m.strings);
   put_mimes(b.initMimes(m.mimes.size()), m.mimes);
   b.setText(data(m.text));
+}
+void put(wire::InputRequest::Builder b, const InputRequest& m) {
+  b.setCell(m.cell);
+  b.setRequest(m.request);
+  b.setPrompt(data(m.prompt));
+  b.setPassword(m.password);
+  b.setWithdrawn(m.withdrawn);
+}
+void put(wire::Comm::Builder b, const Comm& m) {
+  b.setCell(m.cell);
+  b.setKind(m.kind);
+  b.setId(data(m.id));
+  b.setTarget(data(m.target));
+  b.setData(data(m.data));
+  b.setMetadata(data(m.metadata));
+  put_strings(b.initBuffers(m.buffers.size()), m.buffers);
 }
 void put(wire::Record::Builder b, const Record& m) {
   b.setTimeNs(m.time_ns);
@@ -104,7 +123,9 @@ void put(wire::Event::Builder b, const Event& m) {
   put_mimes(b.initMimes(m.mimes.size()), m.mimes);
   b.setDisplayId(data(m.display_id));
   b.setMetadata(data(m.metadata));
-  if (m.kind == SK_EVENT_REPLY) put(b.initReply(), m.reply);
+  const bool asked = m.kind == SK_EVENT_INPUT || m.kind == SK_EVENT_INPUT_END;
+  if (m.kind == SK_EVENT_REPLY || asked) put(b.initReply(), m.reply);
+  if (m.kind == SK_EVENT_COMM) put(b.initComm(), m.comm);
   auto times = b.initTimes(m.times.size());
   for (uint32_t i = 0; i < m.times.size(); ++i) {
     times[i].setRank(m.times[i].rank);
@@ -141,9 +162,18 @@ struct Put {
     d.setSeqLast(m.seq_last);
     d.setWallNs(m.wall_ns);
     d.setCpuNs(m.cpu_ns);
+    d.setReply(data(m.reply));
   }
   void operator()(const Event& m) { put(b.initEvent(), m); }
   void operator()(const Shutdown&) { b.setShutdown(); }
+  void operator()(const InputRequest& m) { put(b.initInputRequest(), m); }
+  void operator()(const InputReply& m) {
+    auto i = b.initInputReply();
+    i.setRequest(m.request);
+    i.setState(m.state);
+    i.setText(data(m.text));
+  }
+  void operator()(const Comm& m) { put(b.initComm(), m); }
   void operator()(const Fragment& m) {
     auto f = b.initFragment();
     f.setTotalBytes(m.total_bytes);
@@ -165,7 +195,14 @@ struct Size {
   void add(const Reply& m) { add(m.strings), add(m.mimes), add(m.text); }
   void operator()(const Hello& m) { add(m.language); }
   void operator()(const Open& m) { add(m.argv), add(m.env), add(m.cwd); }
-  void operator()(const Execute& m) { add(m.code), add(m.ranks); }
+  void add(const Comm& m) {
+    add(m.id), add(m.target), add(m.data), add(m.metadata), add(m.buffers), bytes += 64;
+  }
+  void operator()(const Execute& m) { add(m.code), add(m.ranks), add(m.expressions); }
+  void operator()(const Done& m) { add(m.reply); }
+  void operator()(const InputRequest& m) { add(m.prompt); }
+  void operator()(const InputReply& m) { add(m.text); }
+  void operator()(const Comm& m) { add(m); }
   void operator()(const Ask& m) { add(m.code); }
   void operator()(const Reply& m) { add(m); }
   void operator()(const Output& m) {
@@ -180,7 +217,7 @@ struct Size {
   }
   void operator()(const Event& m) {
     add(m.ranks), add(m.text), add(m.ename), add(m.evalue), add(m.traceback), add(m.mimes);
-    add(m.display_id), add(m.metadata), add(m.reply);
+    add(m.display_id), add(m.metadata), add(m.reply), add(m.comm);
     bytes += 32 * m.times.size();
   }
   void operator()(const Fragment& m) { add(m.data); }

@@ -6,16 +6,20 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "sk/exec.h"
+#include "sk/talk.h"
 
 namespace sk::control {
 
 inline constexpr uint32_t kProtocolVersion = 1;
 inline constexpr uint32_t kRankCountMax = 4096;
 inline constexpr uint64_t kMetadataBytesMax = 1u << 20;  // Of one display.
+inline constexpr uint64_t kPromptBytesMax = 64 * 1024;
+inline constexpr uint64_t kCommNameMax = 1024;
 
 struct Hello {
   uint32_t version = kProtocolVersion;
@@ -53,6 +57,8 @@ struct Execute {
   bool go_on = false;
   int64_t execution_count = 0;
   uint32_t kind = SK_REQUEST_EXECUTE;  // Or SK_REQUEST_ACTION.
+  bool allow_input = false;
+  std::string expressions;  // JSON, or "".
 };
 
 struct Interrupt {
@@ -66,6 +72,7 @@ struct Ask {
   std::string code;
   uint64_t cursor = 0;
   int32_t detail = 0;
+  bool snapshot = false;  // The I/O thread answers: the main thread is busy.
 };
 
 struct Mime {
@@ -122,11 +129,21 @@ struct Output {
 };
 
 struct Done {
+  Done() = default;
+  Done(uint64_t of_cell, uint32_t how, uint64_t last, int64_t wall = 0, int64_t cpu = 0,
+       std::string answer = {})
+      : cell(of_cell),
+        status(how),
+        seq_last(last),
+        wall_ns(wall),
+        cpu_ns(cpu),
+        reply(std::move(answer)) {}
   uint64_t cell = 0;
   uint32_t status = SK_CELL_OK;
   uint64_t seq_last = 0;
   int64_t wall_ns = 0;
   int64_t cpu_ns = 0;
+  std::string reply;  // JSON of sk_worker_cell_reply(), or "".
 };
 
 struct RankTime {
@@ -134,6 +151,32 @@ struct RankTime {
   int64_t wall_ns = 0;
   int64_t cpu_ns = 0;
   bool operator==(const RankTime&) const = default;
+};
+
+// A rank waits for a line of text.
+struct InputRequest {
+  uint64_t cell = 0;
+  uint64_t request = 0;  // The rank's own count.
+  std::string prompt;
+  bool password = false;
+  bool withdrawn = false;
+};
+
+struct InputReply {
+  uint64_t request = 0;
+  uint32_t state = SK_INPUT_NONE;
+  std::string text;  // The line, or why it is refused.
+};
+
+struct Comm {
+  uint64_t cell = 0;  // Collects what the handler puts out; 0 from a rank.
+  uint32_t kind = SK_COMM_MSG;
+  std::string id;
+  std::string target;
+  std::string data;      // JSON.
+  std::string metadata;  // JSON.
+  std::vector<std::string> buffers;
+  bool operator==(const Comm&) const = default;
 };
 
 // One sk_event: what the session sees, merged over ranks.
@@ -155,6 +198,7 @@ struct Event {
   std::string metadata;
   Reply reply;
   std::vector<RankTime> times;
+  Comm comm;
   bool operator==(const Event&) const = default;
 };
 
@@ -166,8 +210,9 @@ struct Fragment {
   std::string data;
 };
 
-using Message = std::variant<Hello, Welcome, Heartbeat, Open, Execute, Interrupt, Ask, Reply,
-                             Output, Done, Event, Shutdown, Fragment>;
+using Message =
+    std::variant<Hello, Welcome, Heartbeat, Open, Execute, Interrupt, Ask, Reply, Output, Done,
+                 Event, Shutdown, Fragment, InputRequest, InputReply, Comm>;
 
 }  // namespace sk::control
 

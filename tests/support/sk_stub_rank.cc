@@ -14,6 +14,10 @@
 //   error NAME TEXT     ends the cell with that exception
 //   sleep MS            until interrupted          hang MS   with SIGINT blocked
 //   spin MS             busy, looks at sk_worker_cancelled()
+//   input PROMPT        asks and prints "got TEXT"; password PROMPT   the same, hidden
+//   comm OPEN|MSG|CLOSE ID DATA   (OPEN: of the target "stub")
+//   name ROOT HELP      what is known of ROOT while the rank is busy
+//   reply JSON          what the cell's answer carries
 //   exit CODE           die SIGNAL                 flood LINES TEXT
 //   lie                 raw bytes into the link    on RANKS COMMAND   only on those ranks (0,2)
 //   # TEXT              nothing
@@ -30,6 +34,7 @@
 #include <vector>
 
 #include "sk/exec.h"
+#include "sk/talk.h"
 
 namespace {
 
@@ -102,6 +107,53 @@ void hang(long ms) {
   signal(SIGINT, on_sigint);
 }
 
+void ask_for_input(const std::string& prompt, int32_t password, Failure* failure) {
+  sk_input input = {};
+  input.struct_size = sizeof input;
+  while (input.state == SK_INPUT_NONE) {
+    const sk_status status = sk_worker_input(worker, prompt.c_str(), password, 60'000, &input);
+    if (status == SK_ERR_ABORTED || interrupted != 0) {
+      *failure = {"KeyboardInterrupt", "", SK_ERROR_INTERRUPT};
+      return;
+    }
+    if (status != SK_OK) quit("input");
+  }
+  const std::string text(input.text, input.bytes);
+  if (input.state == SK_INPUT_TEXT) put(SK_STREAM_STDOUT, "got " + text + "\n");
+  if (input.state == SK_INPUT_EOF) *failure = {"EOFError", "end of input", 0};
+  if (input.state == SK_INPUT_REFUSED) *failure = {"EOFError", text, 0};
+}
+
+void send_comm(int32_t kind, const std::string& id, const std::string& data, const sk_mime* buffers,
+               uint64_t count) {
+  sk_comm_message message = {};
+  message.struct_size = sizeof message;
+  message.kind = kind;
+  message.comm = id.c_str();
+  message.target = "stub";
+  message.data = data.c_str();
+  message.data_bytes = data.size();
+  message.buffers = buffers;
+  message.buffer_count = count;
+  if (sk_worker_comm(worker, &message) != SK_OK) quit("comm");
+}
+
+// A comm's message to us: told on stdout and sent back. Only the target "stub" is known.
+void handle_comm(const sk_request& request) {
+  interrupted = 0;
+  const std::string data(request.code, request.code_bytes), id(request.comm);
+  if (request.comm_kind == SK_COMM_OPEN && std::strcmp(request.target, "stub") != 0)
+    send_comm(SK_COMM_CLOSE, id, R"({"error":"no such target"})", nullptr, 0);
+  else
+    put(SK_STREAM_STDOUT, "comm " + id + " got " + data + "\n");
+  if (request.comm_kind == SK_COMM_MSG && data.find("sleep") != std::string::npos)
+    wait_ms(60'000, false);
+  if (request.comm_kind == SK_COMM_MSG && data.find("die") != std::string::npos) raise(SIGKILL);
+  if (request.comm_kind == SK_COMM_MSG)
+    send_comm(SK_COMM_MSG, id, data, request.buffers, request.buffer_count);
+  if (sk_worker_done(worker, SK_CELL_OK) != SK_OK) quit("done");
+}
+
 std::string rest(std::istringstream& in) {
   std::string text;
   std::getline(in >> std::ws, text);
@@ -150,7 +202,22 @@ bool run_word(const std::string& word, std::istringstream& in, Failure* failure)
     put_display(SK_DISPLAY_CLEAR_WAIT, "", "", "");
   else if (word == "error")
     in >> a, *failure = {a, rest(in), 0};
-  else if (word == "exit")
+  else if (word == "input" || word == "password")
+    ask_for_input(rest(in), word == "password" ? 1 : 0, failure);
+  else if (word == "comm") {
+    std::string id;
+    in >> a >> id;
+    const int32_t kind = a == "OPEN" ? SK_COMM_OPEN : a == "MSG" ? SK_COMM_MSG : SK_COMM_CLOSE;
+    send_comm(kind, expand(id), rest(in), nullptr, 0);
+  } else if (word == "name") {
+    in >> a;
+    const std::string help = rest(in);
+    const sk_name name = {a.c_str(), help.c_str()};
+    if (sk_worker_snapshot(worker, a.c_str(), &name, 1) != SK_OK) quit("snapshot");
+  } else if (word == "reply") {
+    a = rest(in);
+    if (sk_worker_cell_reply(worker, a.c_str(), a.size()) != SK_OK) quit("cell_reply");
+  } else if (word == "exit")
     std::_Exit(std::atoi(rest(in).c_str()));
   else if (word == "die")
     raise(std::atoi(rest(in).c_str()));
@@ -292,6 +359,8 @@ int main() {
       execute(request);
     else if (request.kind == SK_REQUEST_ACTION)
       act(request);
+    else if (request.kind == SK_REQUEST_COMM)
+      handle_comm(request);
     else if (request.kind != 0)
       answer(request);
   }

@@ -114,6 +114,14 @@ Result<uint64_t> Session::ask(Ask ask) {
   return ask.request;
 }
 
+Status Session::answer(InputReply reply) { return send(reply); }
+
+Result<uint64_t> Session::comm(Comm message) {
+  message.cell = ++last_cell_;
+  SK_RETURN_IF_ERROR(send(message));
+  return message.cell;
+}
+
 Status Session::interrupt() { return send(Interrupt{}); }
 
 // The next message, or nothing when the time ran out or the link closed (closed_ tells).

@@ -26,6 +26,8 @@ class Session {
   Result<uint64_t> execute(Execute request);
   Result<uint64_t> ask(Ask ask);
   Status interrupt();
+  Status answer(InputReply reply);
+  Result<uint64_t> comm(Comm message);
   // Hands the next event to `take`, before any other thread can poll; one of no kind when the
   // timeout ran out. SK_ERR_BUSY: another thread polls.
   Status poll(int64_t timeout_ms, const std::function<void(Event)>& take);

@@ -18,6 +18,12 @@ std::vector<const char*> pointers(const std::vector<std::string>& strings) {
   return out;
 }
 
+void view_buffers(const std::vector<std::string>& buffers, std::vector<sk_mime>& out) {
+  out.clear();
+  for (const std::string& bytes : buffers)
+    out.push_back({"application/octet-stream", bytes.data(), bytes.size()});
+}
+
 std::string or_empty(const char* text) { return text == nullptr ? "" : text; }
 
 Status check_code(const char* call, const char* code, uint64_t bytes) {
@@ -27,18 +33,6 @@ Status check_code(const char* call, const char* code, uint64_t bytes) {
     return error(SK_ERR_OUT_OF_RANGE, "{}: {} bytes of code; the limit is {}", call, bytes,
                  kCodeBytesMax);
   return {};
-}
-
-// The caller's struct as ours: what an older caller does not have is zero.
-template <typename Struct>
-Result<Struct> read_struct(const char* call, const Struct* from) {
-  Struct out{};
-  if (from == nullptr) return out;
-  if (from->struct_size < sizeof(uint32_t) || from->struct_size > 4096)
-    return error(SK_ERR_INVALID_ARGUMENT, "{}: struct_size is {}; set it to sizeof of the struct",
-                 call, from->struct_size);
-  std::memcpy(&out, from, std::min<size_t>(sizeof out, from->struct_size));
-  return out;
 }
 
 }  // namespace
@@ -52,7 +46,7 @@ void EventView::fill(Event event, sk_event* out) {
   event_ = std::move(event);
   traceback_ = pointers(event_.traceback);
   strings_ = pointers(event_.reply.strings);
-  mimes_.clear();
+  view_buffers(event_.comm.buffers, mimes_);
   const std::vector<Mime>& mimes =
       event_.kind == SK_EVENT_REPLY ? event_.reply.mimes : event_.mimes;
   for (const Mime& mime : mimes)
@@ -87,13 +81,21 @@ void EventView::fill(Event event, sk_event* out) {
   view.metadata = event_.metadata.c_str();
   view.times = times_.data();
   view.time_count = times_.size();
+  view.comm = event_.comm.id.c_str();
+  view.target = event_.comm.target.c_str();
+  if (event_.kind == SK_EVENT_COMM) {
+    view.answer = static_cast<int32_t>(event_.comm.kind);
+    view.text = event_.comm.data.c_str();
+    view.text_bytes = event_.comm.data.size();
+    view.metadata = event_.comm.metadata.c_str();
+  }
   copy_struct(&view, sizeof view, out, out->struct_size);
 }
 
 void RequestView::fill(Worker::Request request, sk_request* out) {
   request_ = std::move(request);
   sk_request view{};
-  view.code = "";
+  view.code = view.expressions = view.comm = view.target = view.metadata = "";
   if (const auto* execute = std::get_if<Execute>(&request_)) {
     view.kind = static_cast<int32_t>(execute->kind);
     view.id = execute->cell;
@@ -102,6 +104,7 @@ void RequestView::fill(Worker::Request request, sk_request* out) {
     view.execution_count = execute->execution_count;
     view.silent = execute->silent ? 1 : 0;
     view.store_history = execute->store_history ? 1 : 0;
+    view.expressions = execute->expressions.c_str();
   } else if (const auto* ask = std::get_if<Ask>(&request_)) {
     view.kind = static_cast<int32_t>(ask->kind);
     view.id = ask->request;
@@ -109,6 +112,18 @@ void RequestView::fill(Worker::Request request, sk_request* out) {
     view.code_bytes = ask->code.size();
     view.cursor = ask->cursor;
     view.detail = ask->detail;
+  } else if (const auto* comm = std::get_if<Comm>(&request_)) {
+    view.kind = SK_REQUEST_COMM;
+    view.id = comm->cell;
+    view.code = comm->data.c_str();
+    view.code_bytes = comm->data.size();
+    view.comm_kind = static_cast<int32_t>(comm->kind);
+    view.comm = comm->id.c_str();
+    view.target = comm->target.c_str();
+    view.metadata = comm->metadata.c_str();
+    view_buffers(comm->buffers, buffers_);
+    view.buffers = buffers_.data();
+    view.buffer_count = buffers_.size();
   } else if (std::holds_alternative<Shutdown>(request_)) {
     view.kind = SK_REQUEST_SHUTDOWN;
   }
@@ -206,6 +221,12 @@ Result<Execute> to_execute(const char* ranks, const char* code, uint64_t code_by
   request.go_on = o.go_on_after_error != 0;
   request.execution_count = o.execution_count;
   if (o.kind != 0) request.kind = static_cast<uint32_t>(o.kind);
+  request.allow_input = o.allow_input != 0;
+  request.expressions = or_empty(o.expressions);
+  if (!request.expressions.empty() && !request.expressions.starts_with('{'))
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "sk_exec: expressions is \"{}\"; it must be a JSON object",
+                 request.expressions.substr(0, 80));
   return request;
 }
 

@@ -2,6 +2,8 @@
 #ifndef SK_LIB_CONTROL_HOST_VIEWS_H_
 #define SK_LIB_CONTROL_HOST_VIEWS_H_
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,18 @@ namespace sk::control {
 // Copies `from` into a caller's struct of `size` bytes, which may be of another release: what the
 // caller does not know is left out. Both start with struct_size, which keeps the caller's value.
 void copy_struct(const void* from, size_t from_size, void* to, uint32_t size);
+
+// The caller's struct as ours: what an older caller does not have is zero.
+template <typename Struct>
+Result<Struct> read_struct(const char* call, const Struct* from) {
+  Struct out{};
+  if (from == nullptr) return out;
+  if (from->struct_size < sizeof(uint32_t) || from->struct_size > 4096)
+    return error(SK_ERR_INVALID_ARGUMENT, "{}: struct_size is {}; set it to sizeof of the struct",
+                 call, from->struct_size);
+  std::memcpy(&out, from, std::min<size_t>(sizeof out, from->struct_size));
+  return out;
+}
 
 // The last event handed out.
 class EventView {
@@ -35,6 +49,7 @@ class RequestView {
 
  private:
   Worker::Request request_;
+  std::vector<sk_mime> buffers_;
 };
 
 // "x of N MIME types is null" and the like, or the copy.

@@ -20,14 +20,8 @@
 namespace sk::control {
 namespace {
 
-constexpr uint64_t kBatchBytes = 32 * 1024;
-constexpr uint64_t kQueueBytesMax = 4ull << 20;
 constexpr uint64_t kDisplayBytesMax = 64ull << 20;
-constexpr int64_t kFlushNs = 20'000'000;
-constexpr int64_t kHeartbeatNs = 500'000'000;
 constexpr int64_t kLeaveMs = 2'000;
-constexpr int kDrainRoundsMax = 16;  // Of one pipe at once, so that a flood starves nobody.
-constexpr std::chrono::seconds kSpaceWait{60};
 
 std::optional<int> number(std::string_view text) {
   int value = 0;
@@ -83,6 +77,7 @@ Result<std::unique_ptr<Worker>> Worker::join(const WorkerConfig& config) {
   SK_ASSIGN_OR_RETURN(worker->link_, local::Link::adopt(std::move(link)));
   SK_ASSIGN_OR_RETURN(worker->io_wakeup_, local::make_wakeup());
   SK_ASSIGN_OR_RETURN(worker->request_wakeup_, local::make_wakeup());
+  SK_ASSIGN_OR_RETURN(worker->input_wakeup_, local::make_wakeup());
   worker->send(Hello{kProtocolVersion, static_cast<uint32_t>(*rank),
                      static_cast<uint32_t>(getpid()), config.capture, config.language});
   worker->heartbeat_at_ns_ = monotonic_ns() + kHeartbeatNs;
@@ -112,183 +107,6 @@ Worker::~Worker() {
   (void)ignored;
 }
 
-// ---- the I/O thread ---------------------------------------------------------------------------
-
-void Worker::run_io() {
-  pthread_setname_np(pthread_self(), "sk-worker-io");
-  while (true) {
-    wait_for_io();
-    read_link();
-    const std::lock_guard lock(mutex_);
-    const int64_t now = monotonic_ns();
-    if (now >= gate_ns_) drain_capture();
-    if (!pending_.empty() && (now >= gate_ns_ || pending_bytes_ >= kBatchBytes)) flush_records();
-    if (now >= heartbeat_at_ns_) {
-      send(Heartbeat{open_cell_});
-      heartbeat_at_ns_ = now + kHeartbeatNs;
-    }
-    if (link_.open() && !link_.flush()) lose_link();
-    if (queued() < kQueueBytesMax) space_.notify_all();
-    if (leaving_ || lost_) return;
-  }
-}
-
-void Worker::wait_for_io() {
-  pollfd fds[4] = {};
-  nfds_t count = 0;
-  int64_t wake_ns = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    fds[count++] = {io_wakeup_.get(), POLLIN, 0};
-    const short out = link_.queued_bytes() > 0 ? POLLOUT : 0;
-    fds[count++] = {link_.fd(), static_cast<short>(POLLIN | out), 0};
-    // Between batches what is captured stays in the kernel, where a killed rank does not lose it.
-    const bool batching = monotonic_ns() < gate_ns_;
-    wake_ns = batching ? gate_ns_ : heartbeat_at_ns_;
-    for (const local::Fd& fd : capture_)
-      if (fd.open() && welcome_ && !batching && queued() < kQueueBytesMax)
-        fds[count++] = {fd.get(), POLLIN, 0};
-  }
-  const int64_t left_ms = (wake_ns - monotonic_ns() + 999'999) / 1'000'000;
-  ::poll(fds, count, static_cast<int>(std::clamp<int64_t>(left_ms, 0, 1000)));
-  if (fds[0].revents != 0) local::clear_wakeup(io_wakeup_.get());
-}
-
-void Worker::read_link() {
-  std::string bytes;
-  const local::ReadResult result = link_.read(bytes);  // Only this thread reads.
-  reader_.feed(bytes);
-  while (true) {
-    auto message = reader_.next();
-    if (!message.ok() || (!message->has_value() && result == local::ReadResult::kClosed)) {
-      const std::lock_guard lock(mutex_);
-      return lose_link();
-    }
-    if (!message->has_value()) return;
-    handle(std::move(**message));
-  }
-}
-
-void Worker::handle(Message message) {
-  const std::lock_guard lock(mutex_);
-  if (std::holds_alternative<Welcome>(message)) welcome_ = true;
-  if (const auto* request = std::get_if<Interrupt>(&message)) interrupt(*request);
-  if (auto* execute = std::get_if<Execute>(&message)) requests_.push_back(std::move(*execute));
-  if (auto* ask = std::get_if<Ask>(&message)) requests_.push_back(std::move(*ask));
-  if (std::holds_alternative<Shutdown>(message)) requests_.push_back(Shutdown{});
-  if (!requests_.empty()) local::wake(request_wakeup_.get());
-}
-
-// Under the mutex, which done() takes too: after it no signal of this cell is sent.
-void Worker::interrupt(const Interrupt& interrupt) {
-  const auto queued = std::find_if(requests_.begin(), requests_.end(), [&](const Request& request) {
-    const auto* execute = std::get_if<Execute>(&request);
-    return execute != nullptr && execute->cell == interrupt.cell;
-  });
-  if (queued != requests_.end()) {  // The main thread has not even begun.
-    requests_.erase(queued);
-    last_cell_ = interrupt.cell;
-    ErrorRecord error{"KeyboardInterrupt", "", {"KeyboardInterrupt"}, SK_ERROR_INTERRUPT};
-    pending_.push_back({monotonic_ns(), std::move(error)});
-    flush_records();
-    return send(Done{interrupt.cell, SK_CELL_ERROR, seq_});
-  }
-  if (open_cell_ == 0 || open_cell_ != interrupt.cell) return;
-  cancelled_.store(true, std::memory_order_relaxed);
-  space_.notify_all();
-  if (config_.sigint) signal_main();
-}
-
-// The group, as a terminal does, so that children that the cell waits for end too; the kernel
-// gives a process's signal to its main thread unless that blocks it.
-void Worker::signal_main() {
-  if (getpgrp() == getpid())
-    ::kill(0, SIGINT);
-  else
-    pthread_kill(main_, SIGINT);
-}
-
-void Worker::lose_link() {
-  lost_ = true;
-  space_.notify_all();
-  local::wake(request_wakeup_.get());
-}
-
-// ---- what both threads do, under the mutex ----------------------------------------------------
-
-void Worker::send(const Message& message) {
-  if (lost_ || !link_.open()) return;
-  // Records are held under the limit where they come in; see kDisplayBytesMax.
-  if (!append_frames(message, link_.outbox()).ok() || !link_.flush()) lose_link();
-  if (link_.queued_bytes() > 0) local::wake(io_wakeup_.get());
-}
-
-void Worker::flush_records() {
-  if (pending_.empty()) return;
-  gate_ns_ = monotonic_ns() + kFlushNs;
-  Output output{last_cell_, seq_ + 1, std::exchange(pending_, {})};
-  seq_ += output.records.size();
-  pending_bytes_ = 0;
-  send(output);
-}
-
-void Worker::append_stream(uint32_t stream, std::string_view text) {
-  pending_bytes_ += text.size();
-  if (!pending_.empty()) {
-    auto* last = std::get_if<StreamRecord>(&pending_.back().body);
-    if (last != nullptr && last->stream == stream && last->text.size() < kBatchBytes) {
-      last->text += text;
-      return;
-    }
-  }
-  pending_.push_back({monotonic_ns(), StreamRecord{stream, std::string(text)}});
-}
-
-// What C code and children wrote comes before what is appended next.
-void Worker::drain_capture() {
-  if (!welcome_) return;
-  for (uint32_t i = 0; i < 2; ++i) {
-    for (int round = 0; capture_[i].open() && round < kDrainRoundsMax; ++round) {
-      std::string text;
-      const local::ReadResult result = local::read_some(capture_[i].get(), text);
-      if (!text.empty()) append_stream(i == 0 ? SK_STREAM_STDOUT : SK_STREAM_STDERR, text);
-      if (result == local::ReadResult::kClosed) capture_[i].reset();
-      if (result != local::ReadResult::kData || queued() >= kQueueBytesMax) break;
-    }
-  }
-}
-
-Status Worker::check_open() const {
-  if (lost_) return error(SK_ERR_PEER_LOST, "worker: the controller is gone");
-  return {};
-}
-
-Status Worker::emit(Record record, uint64_t bytes) {
-  std::unique_lock lock(mutex_);
-  // An error is let in over the limit: after an interrupt it is what the cell ends with.
-  const bool must = std::holds_alternative<ErrorRecord>(record.body);
-  const auto room = [&] { return must || lost_ || cancelled() || queued() < kQueueBytesMax; };
-  if (!space_.wait_for(lock, kSpaceWait, room))
-    return error(SK_ERR_TIMEOUT, "worker: the controller took no output for 60 s");
-  SK_RETURN_IF_ERROR(check_open());
-  if (!must && queued() >= kQueueBytesMax)
-    return error(SK_ERR_ABORTED, "worker: interrupted while {} bytes of output were on the way",
-                 queued());
-  drain_capture();
-  const bool first = pending_.empty();
-  if (auto* stream = std::get_if<StreamRecord>(&record.body)) {
-    append_stream(stream->stream, stream->text);
-  } else {
-    pending_bytes_ += bytes;
-    pending_.push_back(std::move(record));
-  }
-  if (pending_bytes_ >= kBatchBytes || monotonic_ns() >= gate_ns_)
-    flush_records();
-  else if (first)
-    local::wake(io_wakeup_.get());
-  return check_open();
-}
-
 // ---- the main thread --------------------------------------------------------------------------
 
 Result<Worker::Request> Worker::next(int64_t timeout_ms) {
@@ -303,9 +121,11 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
       if (!requests_.empty()) {
         Request request = std::move(requests_.front());
         requests_.pop_front();
-        if (const auto* execute = std::get_if<Execute>(&request)) {
+        const auto* execute = std::get_if<Execute>(&request);
+        const auto* comm = std::get_if<Comm>(&request);
+        if (execute != nullptr || comm != nullptr) {
           flush_records();  // What came between the cells belongs to the last one.
-          open_cell_ = last_cell_ = execute->cell;
+          open_cell_ = last_cell_ = execute != nullptr ? execute->cell : comm->cell;
           began_ns_ = monotonic_ns();
           cpu_ns_ = process_cpu_ns();
           cancelled_.store(false, std::memory_order_relaxed);
@@ -356,7 +176,10 @@ Status Worker::done(uint32_t status) {
   if (open_cell_ == 0) return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_done: no cell is open");
   drain_capture();
   flush_records();
-  send(Done{std::exchange(open_cell_, 0), status, seq_, now_ns - began_ns_, cpu_ns - cpu_ns_});
+  send(Done{std::exchange(open_cell_, 0), status, seq_, now_ns - began_ns_, cpu_ns - cpu_ns_,
+            std::exchange(cell_reply_, {})});
+  if (input_open_)  // A thread of the language still waits.
+    take_input_reply({input_open_->request, SK_INPUT_REFUSED, "the cell that asked has ended"});
   return check_open();
 }
 

@@ -13,6 +13,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <variant>
@@ -20,9 +21,13 @@
 
 #include "lib/base/status.h"
 #include "lib/control/framing.h"
+#include "lib/control/talk/snapshot.h"
 #include "transport/local/link.h"
 
 namespace sk::control {
+
+inline constexpr uint64_t kBatchBytes = 32 * 1024;  // Of records; then they go out at once.
+inline constexpr int64_t kHeartbeatNs = 500'000'000;
 
 struct WorkerConfig {
   bool capture = false;
@@ -37,7 +42,7 @@ class Worker {
   static Result<bool> serve_template();
   ~Worker();
 
-  using Request = std::variant<std::monostate, Execute, Ask, Shutdown>;
+  using Request = std::variant<std::monostate, Execute, Ask, Shutdown, Comm>;
   // monostate: the timeout ran out, or a signal came.
   Result<Request> next(int64_t timeout_ms);
 
@@ -46,6 +51,12 @@ class Worker {
   Status fail(ErrorRecord error);
   Status done(uint32_t status);
   Status reply(Reply reply);
+  Status cell_reply(std::string json);
+  Status comm(Comm message);
+  // As sk_worker_input(); nullopt: the timeout ran out or a signal came. No prompt: withdraws.
+  Result<std::optional<InputReply>> input(std::optional<std::string> prompt, bool password,
+                                          int64_t timeout_ms);
+  Status snapshot(const std::string& root, std::vector<Snapshot::Name> names);
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   // Sends what is queued, at most 2 s, and ends the I/O thread.
   Status leave();
@@ -66,6 +77,9 @@ class Worker {
   void flush_records();
   void send(const Message& message);
   void lose_link();
+  Status wait_for_room(std::unique_lock<std::mutex>& lock);
+  Status ask_for_input(std::optional<std::string> prompt, bool password);
+  void take_input_reply(InputReply reply);
   uint64_t queued() const { return pending_bytes_ + link_.queued_bytes(); }
 
   const WorkerConfig config_;
@@ -87,6 +101,13 @@ class Worker {
   int64_t began_ns_ = 0;  // The open cell, by the clock,
   int64_t cpu_ns_ = 0;    // and what this process had used by then.
   uint64_t last_cell_ = 0;
+  std::string cell_reply_;
+  local::Fd input_wakeup_;  // Wakes input().
+  std::mutex input_mutex_;  // Held by the thread that is in input().
+  uint64_t input_count_ = 0;
+  std::optional<InputRequest> input_open_;
+  std::optional<InputReply> input_reply_;
+  Snapshot snapshot_;
   bool welcome_ = false;
   bool lost_ = false;
   bool leaving_ = false;

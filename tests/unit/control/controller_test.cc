@@ -312,9 +312,13 @@ TEST(Controller, QuestionsGoToAnIdleRankAndAlwaysEnd) {
   EXPECT_EQ(world.find(SK_EVENT_REPLY)->reply.strings[0], "xy");
   world.execute();
   world.controller.on_session_message(Ask{2, SK_REQUEST_COMPLETE, "x", 1, 0}, world.now);
-  EXPECT_EQ(world.find(SK_EVENT_REPLY)->status, SK_ERR_BUSY);
+  EXPECT_TRUE(std::get<Ask>(world.sent[0].back()).snapshot);  // All are busy: rank 0's I/O thread.
+  world.from(0, Reply{2, SK_OK, 0, 0, 1, {"xz"}, {}, ""});
+  EXPECT_EQ(world.find(SK_EVENT_REPLY)->reply.strings[0], "xz");
   world.done(0, 1);
   world.controller.on_session_message(Ask{3, SK_REQUEST_COMPLETE, "x", 1, 0}, world.now);
+  world.advance(kSecond);
+  EXPECT_TRUE(std::get<Ask>(world.sent[0].back()).snapshot);  // Idle, but slow.
   world.die(0);
   EXPECT_EQ(world.find(SK_EVENT_REPLY)->status, SK_ERR_PEER_LOST);
 }
