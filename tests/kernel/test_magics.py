@@ -109,6 +109,14 @@ def test_welcome_comes_before_the_rest_of_the_cell(four: Kernel) -> None:
     assert "on 4 ranks" in data["text/plain"]
 
 
+def test_a_clear_by_the_code_leaves_what_magics_showed(four: Kernel) -> None:
+    cell = four.run("%hostname\n%welcome\nprint before\nsleep 300\nclear\nprint after {rank}")
+    kept = cell.kept()
+    assert [m["msg_type"] for m in kept][:2] == ["stream", "display_data"]
+    host = four.run("%hostname").text()
+    assert cell.text() == host + "".join(f"[{r}] after {r}\n" for r in range(4))
+
+
 def test_magics_alone_run_nothing(four: Kernel) -> None:
     for rank in four.ranks():
         kill(rank)

@@ -121,7 +121,7 @@ def test_an_interrupted_command_ends_everywhere(python: Kernel) -> None:
     python.manager.interrupt_kernel()
     cell = python.finish(message_id)
     assert cell.reply["ename"] == "KeyboardInterrupt"
-    assert cell.text() == "on\n"
+    assert "not reached" not in cell.text()
     assert python.run("!echo next").text() == "next\n"
 
 

@@ -251,7 +251,8 @@ void Front::advance_cell() {
 }
 
 void Front::run_on_ranks(const std::string& code, int32_t kind) {
-  const Cell& cell = *current_;
+  Cell& cell = *current_;
+  cell.shown_before = cell.shown.size();
   if (session_ == nullptr) return fail_cell("SessionError", why_no_session_);
   sk_exec_options options = {};
   options.struct_size = sizeof options;
@@ -358,6 +359,21 @@ void Front::publish(const std::string& type, const Json& parent, const Json& con
                     const Json& metadata) {
   handle_subscription();  // A subscriber is welcomed before it sees anything else.
   send(channels_.iopub(), wire_.build(type, {"kernel." + type}, parent, content, metadata));
+  if (current_ && !current_->plan.calls.empty() && parent == current_->request.header)
+    keep_what_magics_show(type, content, metadata);
+}
+
+void Front::keep_what_magics_show(const std::string& type, const Json& content,
+                                  const Json& metadata) {
+  Cell& cell = *current_;
+  if (type == "clear_output") {
+    cell.shown.resize(cell.shown_before);
+    for (const Cell::Output& output : cell.shown)
+      send(channels_.iopub(), wire_.build(output.type, {"kernel." + output.type},
+                                          cell.request.header, output.content, output.metadata));
+  } else if (!cell.code_begun && (type == "stream" || type == "display_data")) {
+    cell.shown.push_back({type, content, metadata});
+  }
 }
 
 void Front::publish_status(const char* state, const Json& parent) {

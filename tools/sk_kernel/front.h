@@ -56,6 +56,14 @@ class Front {
     size_t calls_begun = 0;  // Of the plan's.
     bool code_begun = false;
     std::function<void()> then;  // Once the action that runs on the ranks is done.
+    // What magics before the code have shown: a clear by the step that runs is not meant for it.
+    struct Output {
+      std::string type;
+      Json content;
+      Json metadata;
+    };
+    std::vector<Output> shown;
+    size_t shown_before = 0;  // How many of them are of earlier steps.
     bool collects_facts = false;
     std::vector<RankFacts> facts;
   };
@@ -117,6 +125,7 @@ class Front {
              const Json& content);
   void publish(const std::string& type, const Json& parent, const Json& content,
                const Json& metadata = Json::object());
+  void keep_what_magics_show(const std::string& type, const Json& content, const Json& metadata);
   void publish_status(const char* state, const Json& parent);
 
   Channels& channels_;

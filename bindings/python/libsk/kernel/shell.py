@@ -106,16 +106,19 @@ class RankShell(InteractiveShell):
         """``!cmd``: the child writes to the captured descriptors itself."""
         flush()
         command = self.var_expand(cmd, depth=1)
+        interrupted = False
         with subprocess.Popen(command, shell=True, stdin=subprocess.DEVNULL) as child:
             try:
                 status = child.wait()
             except KeyboardInterrupt:
+                interrupted = True
                 # The interrupt went to the process group, so to the child too.
                 try:
                     child.wait(_CHILD_GRACE_S)
                 except subprocess.TimeoutExpired:
                     child.kill()
-                raise
+        if interrupted:  # From here, so that the traceback is the cell's and not subprocess's.
+            raise KeyboardInterrupt
         self.user_ns["_exit_code"] = status
         if status != 0:
             print(_how_it_ended(status), file=sys.stderr)
