@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <new>
 
 #include "lib/exec/executor.h"
 
@@ -12,8 +13,15 @@ uint32_t signals_per_producer(uint32_t world_size) {
 
 Ledger::Ledger(uint32_t world_size, uint32_t signals_per_producer)
     : per_producer_(signals_per_producer),
-      base_(size_t(world_size) * signals_per_producer),
-      posted_(size_t(world_size) * signals_per_producer) {}
+      size_(size_t(world_size) * signals_per_producer),
+      base_(zeros(size_)),
+      posted_(zeros(size_)) {}
+
+Ledger::Words Ledger::zeros(size_t count) {
+  Words words(static_cast<uint64_t*>(std::calloc(count, sizeof(uint64_t))));
+  if (words == nullptr) throw std::bad_alloc();
+  return words;
+}
 
 std::array<uint64_t, 3> pack_call(const OpDesc& op) {
   const bool gemm = op.kind == OpKind::kAllreduceGemm;

@@ -7,7 +7,9 @@
 #define SK_LIB_EXEC_EXECUTOR_H_
 
 #include <array>
+#include <cstdlib>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "lib/base/status.h"
@@ -28,12 +30,20 @@ class Ledger {
   uint32_t index(uint32_t producer, uint32_t signal) const {
     return producer * per_producer_ + signal;
   }
-  std::vector<uint64_t>& base() { return base_; }      // By index() at this rank.
-  std::vector<uint64_t>& posted() { return posted_; }  // By destination rank * per + signal.
+  std::span<uint64_t> base() { return {base_.get(), size_}; }      // By index() at this rank.
+  std::span<uint64_t> posted() { return {posted_.get(), size_}; }  // By destination * per + signal.
 
  private:
+  // Zero without being written: most are never used, and large worlds have megabytes of them.
+  struct Free {
+    void operator()(uint64_t* words) const { std::free(words); }
+  };
+  using Words = std::unique_ptr<uint64_t[], Free>;
+  static Words zeros(size_t count);
+
   uint32_t per_producer_;
-  std::vector<uint64_t> base_, posted_;
+  size_t size_;
+  Words base_, posted_;
 };
 
 // How many signals one producer may have at one rank, for worlds of this size.
