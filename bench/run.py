@@ -23,7 +23,7 @@ import peers
 from measure import goals, machine
 from measure.goals import Row
 from measure.rounds import Bench
-from stages import allreduce, fused, gemm, misc
+from stages import allreduce, fused, gemm, misc, notebook
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parent
@@ -35,7 +35,10 @@ STAGES: dict[str, Callable[[Bench], list[Row]]] = {
     "gemm": gemm.run,
     "fused": fused.run,
     "misc": misc.run,
+    "notebook": notebook.run,
 }
+WITHOUT_MPI = {"misc", "notebook"}
+WITHOUT_PROGRAMS = {"notebook"}  # Kernels are started as a user's are.
 PROGRAMS = (
     "bench_probe",
     "allreduce_bench",
@@ -73,8 +76,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
-def build_programs() -> Path:
+def build_programs(stages: list[str]) -> Path:
     """Our programs: built by ./dev bench, which says where; else here, from the bench preset."""
+    if set(stages) <= WITHOUT_PROGRAMS:
+        return REPO / "build"
     given = os.environ.get("SK_BENCH_BUILD")
     folder = Path(given) if given else REPO / "build" / "bench"
     if not given:
@@ -90,7 +95,7 @@ def build_programs() -> Path:
 
 def digest(programs: Path) -> str:
     """Changes when a program or the library does: rounds of another build are not gone on with."""
-    files = [programs / name for name in PROGRAMS]
+    files = [programs / name for name in PROGRAMS if (programs / name).exists()]
     files += [path for path in sorted(programs.parent.glob("libsk.so*")) if not path.is_symlink()]
     total = hashlib.sha256()
     for path in files:
@@ -100,10 +105,12 @@ def digest(programs: Path) -> str:
 
 def install(options: argparse.Namespace) -> None:
     """Peers that the chosen stages need; a missing one is said and left out."""
-    names = list(options.mpis)
+    names = list(options.mpis) if set(options.stages) - WITHOUT_MPI else []
     if {"gemm", "fused"} & set(options.stages):
         names.append("oneapi")
-    if not {"misc"} >= set(options.stages) and not options.no_install:
+    if "notebook" in options.stages:
+        names.append("notebook")
+    if names and not options.no_install:
         for name, why in peers.install_all(names, say).items():
             say(f"without {name}: {why}")
 
@@ -154,7 +161,7 @@ def main(arguments: list[str]) -> int:
             say("another benchmark runs in this checkout")
             return 1
         install(options)
-        programs = build_programs()
+        programs = build_programs(options.stages)
         rounds = options.rounds or (2 if options.quick else 7)
         bench = Bench(
             build=programs,

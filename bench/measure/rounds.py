@@ -51,10 +51,13 @@ def run_rounds(
     settings: dict[str, Any],
     *,
     one_core: bool = False,
+    judged: bool = True,
 ) -> list[dict[str, Any]]:
     """Rounds in ABBA order. Each is {"valid", "why", "visits": {name: [lines, lines]}, ...}.
 
     `one_core`: nothing passes between cores, so it does not matter where the host keeps them.
+    Not `judged`: no probes, and every round counts; for what takes so long, and so many processes,
+    that only ratios within a round mean anything.
 
     A candidate whose program fails is reported and left out of all further rounds; its rounds so
     far lack it. Rounds are written to disk one by one under a key of everything that shapes them,
@@ -75,7 +78,7 @@ def run_rounds(
         alive = [c.name for c in candidates if c.name not in dead]
         if not alive:
             break
-        entry = _round(bench, alive, visits, one_core=one_core)
+        entry = _round(bench, alive, visits, one_core=one_core, judged=judged)
         dead.update(entry["failed"])
         for name, why in entry["failed"].items():
             bench.say(f"{label}: without {name}: {why}")
@@ -103,11 +106,12 @@ def judge_placement(rounds: list[dict[str, Any]], *, one_core: bool = False) -> 
 
 
 def _round(
-    bench: Bench, names: list[str], visits: dict[str, Visit], *, one_core: bool
+    bench: Bench, names: list[str], visits: dict[str, Visit], *, one_core: bool, judged: bool
 ) -> dict[str, Any]:
     lines: dict[str, list[list[dict[str, Any]]]] = {name: [] for name in names}
     failed: dict[str, str] = {}
-    before, times = machine.probe(bench.probe), machine.cpu_times()
+    nothing = machine.Probe([], 0.0)
+    before, times = machine.probe(bench.probe) if judged else nothing, machine.cpu_times()
     handoffs, moved = [before.handoff_ns], ""
     for name in stats.abba(names):
         if name in failed:
@@ -117,14 +121,18 @@ def _round(
         except LaunchError as error:
             failed[name] = str(error)
             del lines[name]
+        if not judged:
+            continue
         # A host that moves the cores does so within a round as well; the rest would be in vain.
         handoffs.append(machine.handoff(bench.probe))
         if not one_core and (moved := stats.moved_during(handoffs)):
             break
-    after_times, after = machine.cpu_times(), machine.probe(bench.probe)
+    after_times, after = machine.cpu_times(), machine.probe(bench.probe) if judged else nothing
     foreign = machine.foreign_cores(times, after_times)
     stolen = machine.stolen_cores(times, after_times)
-    why = moved or stats.discard_reason(before.clocks(), after.clocks(), foreign, stolen)
+    why = moved
+    if judged:
+        why = why or stats.discard_reason(before.clocks(), after.clocks(), foreign, stolen)
     return {
         "valid": not why,
         "why": why,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from builder import build
+from product import Part, install
 from setup import setup
 from shell import BUILD, ROOT, DevError, run
 
@@ -14,7 +15,11 @@ def bench(options: list[str]) -> int:
     if not RUNNER.exists():
         raise DevError("there is no benchmark yet (bench/run.py)")
     setup("bench")
-    folder = build("bench")
+    notebook_only = options[:2] == ["--stages", "notebook"]
+    folder = BUILD if notebook_only else build("bench")
+    if notebook_only or not any(option.startswith("--stages") for option in options):
+        build("release")  # The kernel as a user has it, and the stub ranks.
+        install(Part.PACKAGE)
     python = BUILD / "venv" / "bin" / "python"
     env = {"SK_BENCH_BUILD": str(folder)}
     return run([python, RUNNER, *options], "benchmarks", env=env, stream=True, may_fail=True)

@@ -18,12 +18,14 @@ RANKS = 3
 @pytest.fixture(scope="module")
 def forked() -> Iterator[Session]:
     with Session(RANKS) as session:
+        session.run("comm.barrier()")  # Connected: threads and descriptors of that are settled.
         yield session
 
 
 @pytest.fixture(scope="module")
 def started() -> Iterator[Session]:
     with Session(RANKS, forked=False) as session:
+        session.run("comm.barrier()")
         yield session
 
 
@@ -55,6 +57,9 @@ PROBES = [
     "sorted(name for name in globals() if name != '__builtins__')",
     "(len(In), Out, get_ipython().execution_count)",
     "sorted(n.split('-')[0] for n in __import__('linecache').cache if 'ipython-input' in n)",
+    "[hasattr(__import__('sys'), f'last_{n}') for n in ('type', 'value', 'traceback')]",
+    "__import__('sys').exc_info()",
+    "get_ipython().user_ns_hidden.keys() == set(globals()) - {'_'}",
     "str(__import__('warnings').filters)",
     "__import__('logging').getLogger().handlers",
     "__import__('atexit')._ncallbacks()",
@@ -83,7 +88,6 @@ def test_no_descriptor_is_left_of_the_template(forked: Session, started: Session
     )
     seen = []
     for session in (forked, started):
-        session.run("comm.barrier()")  # Connected: what it opens is there.
         seen.append(session.run(kinds, "1").out)
     assert seen[0] == seen[1] != ""
 

@@ -40,12 +40,19 @@ def _warm(shell: RankShell) -> None:
     import libsk.kernel.comm
     import libsk.kernel.imports
 
-    shell.run_cell("None", store_history=False, silent=True)
+    # The second for what formats a traceback: an interrupt ends a cell in time at the first, too.
+    for code in ("None", "raise ValueError"):
+        shell.run_cell(code, store_history=False, silent=True)
     libsk.kernel.answers.complete(shell, "rank.", 5)
     # The template's own cell is nobody's.
     for table in (shell.compile._filename_map, linecache.cache):
         for name in [name for name in table if "ipython-input" in name]:
             del table[name]
+    for name in ("last_type", "last_value", "last_traceback"):
+        delattr(sys, name)
+    shell.last_traceback = []
+    shell.last_execution_succeeded = True
+    shell.last_execution_result = None
 
 
 def become_rank(shell: RankShell) -> None:

@@ -1,0 +1,1 @@
+"""What a notebook on many ranks costs: start, cells, memory, output, interrupts, deaths."""
