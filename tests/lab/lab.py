@@ -62,6 +62,13 @@ class Notebook:
         self.page.locator(f'.jp-NotebookPanel-toolbar [data-command="{command}"]').click()
 
     def picture(self, what: str = "") -> None:
-        """Takes a screenshot, into build/lab."""
+        """Takes a screenshot, down to the last cell, into build/lab."""
         name = f"{self._name}-{what}" if what else self._name
-        self.page.screenshot(path=self._pictures / f"{name}.png")
+        size = self.page.viewport_size
+        last = self.page.locator(".jp-Notebook .jp-Cell").last.bounding_box()
+        assert size is not None
+        height = size["height"]
+        if last is not None:
+            height = min(height, int(last["y"] + last["height"]) + 12)
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": height}
+        self.page.screenshot(path=self._pictures / f"{name}.png", clip=clip)

@@ -109,3 +109,19 @@ def test_a_restart(open_notebook: Open) -> None:
     notebook.run(1)
     assert "False" in notebook.text(1)
     notebook.picture()
+
+
+def test_a_progress_bar(open_notebook: Open) -> None:
+    notebook = open_notebook(
+        "import threading\nfrom tqdm import tqdm\ngate = threading.Event()\n"
+        "for step in tqdm(range(40), desc='training'):\n"
+        "    gate.wait(0.05 * (1 + rank / 8))\n    if step == 25 and rank == 0: print('most of it')",
+    )
+    notebook.start(0)
+    notebook.wait_for(0, "most of it")
+    notebook.picture("live")
+    notebook.finish(0)
+    text = notebook.text(0)
+    assert text.count("100%") in (1, 4)  # Alike on all ranks, or a row for each.
+    assert "40/40" in text
+    notebook.picture()

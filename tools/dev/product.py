@@ -35,12 +35,13 @@ def environment(over: Path | None = None) -> dict[str, str]:
 
 
 def _sources_key(folder: Path) -> str:
-    """Changes when a file of the package, a header or the library does."""
+    """Changes when a file of the package, a header, the library or the program does."""
     skipped = {"__pycache__", "build", "dist", "tests"}
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     files = [path for path in files if not skipped & set(path.relative_to(folder).parts)]
     digest = hashlib.sha256()
-    for path in [*files, *sorted((ROOT / "include").rglob("*.h")), *_libraries()]:
+    installed = [*_libraries(), PREFIX / "bin" / "sk"]
+    for path in [*files, *sorted((ROOT / "include").rglob("*.h")), *installed]:
         digest.update(str(path).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
