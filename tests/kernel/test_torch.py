@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import Cell, Kernel, StartKernel, alive, descendants
+from conftest import SK, Cell, Kernel, StartKernel, alive, descendants
 from nbclient import NotebookClient
 
 if importlib.util.find_spec("torch") is None:
@@ -139,6 +140,27 @@ def test_a_rank_that_dies(kernel: Kernel) -> None:
     assert "RankDied: rank 2: killed by signal 9" in cell.reply["evalue"]
     kernel.stop()
     assert not [pid for pid in ranks if alive(pid)]
+
+
+SCRIPT = """
+import torch, torch.distributed as dist
+for turn in range(2):
+    dist.init_process_group()
+    x = torch.ones(1)
+    dist.all_reduce(x)
+    print(x.item())
+    dist.barrier()
+    dist.destroy_process_group()
+"""
+
+
+def test_a_script_under_sk_run(tmp_path: Path) -> None:
+    """There PyTorch's own store takes the port that was held for it."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [str(SK), "run", "-n", "3", sys.executable, str(tmp_path / "script.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=NOTEBOOK_S)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n").count("3.0") == 6
 
 
 def test_the_notebook(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:

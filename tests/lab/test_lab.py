@@ -115,7 +115,8 @@ def test_a_progress_bar(open_notebook: Open) -> None:
     notebook = open_notebook(
         "import threading\nfrom tqdm import tqdm\ngate = threading.Event()\n"
         "for step in tqdm(range(40), desc='training'):\n"
-        "    gate.wait(0.05 * (1 + rank / 8))\n    if step == 25 and rank == 0: print('most of it')",
+        "    gate.wait(0.05 * (1 + rank / 8))\n"
+        "    if step == 25 and rank == 0: print('most of it')",
     )
     notebook.start(0)
     notebook.wait_for(0, "most of it")
