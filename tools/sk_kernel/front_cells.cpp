@@ -1,0 +1,160 @@
+// Cells of the notebook: their queue, their steps, their ends.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "tools/sk_kernel/content.h"
+#include "tools/sk_kernel/front.h"
+
+namespace sk::kernel {
+namespace {
+
+constexpr size_t kParentsKept = 64;
+
+}  // namespace
+
+void Front::on_execute(Message message) {
+  queue_.push_back(std::move(message));
+  start_next();
+}
+
+void Front::start_next() {
+  while (!current_ && !queue_.empty()) {
+    Message request = std::move(queue_.front());
+    queue_.pop_front();
+    begin_cell(std::move(request));
+    advance_cell();
+  }
+}
+
+void Front::begin_cell(Message request) {
+  Cell& cell = current_.emplace();
+  current_id_ = 0;
+  cell.request = std::move(request);
+  publish_status("busy", cell.request.header);
+  const Json& content = cell.request.content;
+  const std::string code = text_of(content, "code");
+  cell.silent = flag_of(content, "silent", false);
+  cell.stores = !cell.silent && flag_of(content, "store_history", true);
+  if (cell.stores) ++execution_count_;
+  cell.count = execution_count_;
+  if (!cell.silent)
+    publish("execute_input", cell.request.header,
+            {{"code", code}, {"execution_count", cell.count}});
+  if (cell.stores) history_.add(cell.count, code);
+  cell.plan = plan_cell(code);
+}
+
+void Front::advance_cell() {
+  while (current_) {
+    Cell& cell = *current_;
+    if (!cell.plan.problem.empty()) return fail_cell("UsageError", cell.plan.problem);
+    if (cell.calls_begun < cell.plan.calls.size()) {
+      if (!do_magic(cell.plan.calls[cell.calls_begun++])) return;
+      continue;
+    }
+    const bool magics_alone = cell.plan.code.empty() && !cell.plan.calls.empty();
+    if (magics_alone || std::exchange(cell.code_begun, true)) return finish_cell(SK_CELL_OK);
+    return run_on_ranks(cell.plan.code, SK_REQUEST_EXECUTE);
+  }
+}
+
+void Front::run_on_ranks(const std::string& code, int32_t kind) {
+  Cell& cell = *current_;
+  cell.shown_before = cell.shown.size();
+  if (session_ == nullptr) return fail_cell("SessionError", why_no_session_);
+  sk_exec_options options = {};
+  options.struct_size = sizeof options;
+  options.silent = cell.silent ? 1 : 0;
+  options.no_history = cell.stores ? 0 : 1;
+  options.go_on_after_error = 1;  // The queue is ours: it is aborted in finish_cell().
+  options.execution_count = cell.count;
+  options.kind = kind;
+  // Tools read hidden cells' output as one process's plain stream.
+  const std::string ranks = !cell.plan.ranks.empty() ? cell.plan.ranks
+                            : cell.stores            ? "all"
+                                                     : "one";
+  const sk_status sent =
+      sk_exec(session_, ranks.c_str(), code.data(), code.size(), &options, &current_id_);
+  if (sent != SK_OK) {
+    const bool caller = sent == SK_ERR_INVALID_ARGUMENT || sent == SK_ERR_OUT_OF_RANGE;
+    std::string why = sk_last_error();
+    constexpr std::string_view kSpec = "sk_exec: rank set: ";
+    if (why.starts_with(kSpec))
+      why = fmt::format("%%on {}: {}", cell.plan.ranks, why.substr(kSpec.size()));
+    return fail_cell(caller ? "UsageError" : "SessionError", why);
+  }
+  parents_[current_id_] = cell.request.header;
+  if (parents_.size() > kParentsKept) parents_.erase(parents_.begin());
+}
+
+void Front::step_done(const sk_event& event) {
+  current_id_ = 0;
+  if (current_->code_begun && current_->stores)
+    times_ = CellTimes(current_->count, event.times, event.time_count);
+  if (event.status != SK_CELL_OK) {
+    finish_cell(event.status);
+  } else {
+    if (current_->then) std::exchange(current_->then, nullptr)();
+    advance_cell();
+  }
+  start_next();
+}
+
+void Front::fail_cell(const std::string& ename, const std::string& evalue) {
+  current_->error = error_content(ename, evalue, Json::array({ename + ": " + evalue}));
+  publish("error", current_->request.header, current_->error);
+  finish_cell(SK_CELL_ERROR);
+}
+
+void Front::finish_cell(int32_t status) {
+  const Cell cell = std::move(*current_);  // There until the end, so that no other begins.
+  Json content = {{"status", "ok"}};
+  if (status != SK_CELL_OK) {
+    content = cell.error.is_object()
+                  ? cell.error
+                  : error_content("CellAborted", "interrupted before it started", Json::array());
+    content["status"] = "error";
+  }
+  const bool stops =
+      status != SK_CELL_OK && !cell.silent && flag_of(cell.request.content, "stop_on_error", true);
+  // What was sent before the failure can be known belongs to this run of cells: it is read before
+  // the reply, and dropped. What is sent after it is not.
+  if (stops) serve_channel(channels_.shell());
+  reply_to_cell(cell, std::move(content));
+  if (stops) abort_queue();
+  current_.reset();
+  current_id_ = 0;
+}
+
+void Front::abort_queue() {
+  for (const Message& message : std::exchange(queue_, {})) {
+    publish_status("busy", message.header);
+    reply(channels_.shell(), message, "execute_reply",
+          {{"status", "aborted"}, {"execution_count", execution_count_}});
+    publish_status("idle", message.header);
+  }
+}
+
+void Front::reply_to_cell(const Cell& cell, Json content) {
+  content["execution_count"] = cell.count;
+  content["user_expressions"] = Json::object();
+  content["payload"] = cell.payload;
+  const Json expressions = cell.request.content.value("user_expressions", Json::object());
+  if (expressions.is_object()) {
+    for (const auto& [name, expression] : expressions.items())
+      content["user_expressions"][name] = {
+          {"status", "error"},
+          {"ename", "NotSupported"},
+          {"evalue", "user expressions are not evaluated by this kernel"},
+          {"traceback", Json::array()}};
+  }
+  Json metadata = Json::object();
+  if (cell.code_begun && cell.stores && times_.cell() == cell.count)
+    metadata["superkernel"] = times_.as_json();
+  send(channels_.shell(), wire_.build("execute_reply", cell.request.identities, cell.request.header,
+                                      content, metadata));
+  publish_status("idle", cell.request.header);
+}
+
+}  // namespace sk::kernel
