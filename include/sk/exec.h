@@ -88,9 +88,11 @@ typedef struct sk_session_config {
   const char* sk_path;     /**< The `sk` program that becomes the controller; NULL: SK_PROGRAM, this
                                 program if it is `sk`, the one beside libsk, the one in PATH. */
   int64_t start_timeout_ms; /**< Longest wait for a rank's sk_worker_join(); 0 is 60,000. */
-  int64_t lease_ms;  /**< How long controller and ranks outlive a lost session; 0: not at all. */
-  uint32_t flags;    /**< enum sk_session_flags; unknown bits are refused. */
-  uint32_t reserved; /**< 0. */
+  int64_t lease_ms;     /**< How long controller and ranks outlive a lost session; 0: not at all. */
+  uint32_t flags;       /**< enum sk_session_flags; unknown bits are refused. */
+  uint32_t reserved;    /**< 0. */
+  int64_t interrupt_ms; /**< From an interrupt to the end of its cell without the ranks that do
+                             not stop; 0 is 1,500. */
 } sk_session_config;
 
 /** Starts the controller, which starts the ranks. Returns when the controller answers; that ranks
@@ -122,7 +124,7 @@ typedef struct sk_exec_options {
  *  end come as events that carry `*out_cell`. `ranks` is a set like "0-3,5" or, as it is when the
  *  cell's turn comes, "alive" (the ranks that can run cells), "one" (the lowest of those), "local"
  *  (those on this host), "host:NAME", or "all", which NULL means too. A cell that names a dead or
- *  quarantined rank is never run on fewer: it ends with an error that says which.
+ *  stuck rank is never run on fewer: it ends with an error that says which and what can be done.
  *  `code` is copied, at most 64 MiB. `out_cell` may be NULL; cells count 1, 2, 3.
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT, SK_ERR_OUT_OF_RANGE (a rank that the session does not
  *          have, too much code), SK_ERR_PEER_LOST (no controller any more), SK_ERR_TIMEOUT (it
@@ -142,9 +144,11 @@ SK_NODISCARD SK_API sk_status sk_session_ask(sk_session* session, int32_t kind, 
                                              uint64_t code_bytes, uint64_t cursor, int32_t detail,
                                              uint64_t* out_request) SK_NOEXCEPT;
 
-/** Interrupts the running cell and drops the queued ones (they end as ABORTED). The language's
- *  main thread of each busy rank gets SIGINT, again after 2 s; after 5 s the cell ends with an
- *  error that names the ranks that are stuck. Without a running cell it does nothing.
+/** Interrupts the running cell and drops the queued ones (they end as ABORTED). On each busy rank
+ *  libsk's collectives end with SK_ERR_ABORTED and the language's main thread gets SIGINT; again
+ *  after a third of `interrupt_ms`. After all of it, or at the third call, the cell ends with an
+ *  error that names the ranks that are stuck, and where; those run no cells until they answer or
+ *  are revived, the others go on. Without a running cell, stuck ranks get SIGINT again.
  *  @return SK_OK, SK_ERR_PEER_LOST, SK_ERR_TIMEOUT. @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_session_interrupt(sk_session* session) SK_NOEXCEPT;
 
@@ -158,7 +162,8 @@ enum sk_event_kind {
   SK_EVENT_ERROR = 6,      /**< At most one per cell: `ename`, `evalue`, `traceback`. */
   SK_EVENT_CELL_DONE = 7,  /**< Last of its cell; `status`: enum sk_cell_status; `text`: what the
                                 lowest rank gave to sk_worker_cell_reply(). */
-  SK_EVENT_REPLY = 8,      /**< To sk_session_ask(): `status` is a sk_status, `answer`, ... */
+  SK_EVENT_REPLY = 8,  /**< To sk_session_ask() and its kin: `status` is a sk_status; `answer`, ...;
+                            `text` is why not, or what was asked for. */
   SK_EVENT_INPUT = 20, /**< `ranks` of `cell` wait for sk_session_answer() with `request`; `text`
                             is the prompt, `answer` 1 for a password. One is open at a time. */
   SK_EVENT_INPUT_END = 21, /**< `request` needs no answer any more. */
@@ -175,9 +180,10 @@ enum sk_session_state {
 };
 
 enum sk_rank_state {
-  SK_RANK_READY = 1, /**< Again, after it was stuck. */
-  SK_RANK_STUCK = 2, /**< Did not answer an interrupt; its cell was ended without it. */
-  SK_RANK_DEAD = 3   /**< `text` has the cause: exit code or signal, last lines on stderr. */
+  SK_RANK_READY = 1,   /**< Again, after it was stuck or revived. */
+  SK_RANK_STUCK = 2,   /**< Did not answer an interrupt; its cell was ended without it. */
+  SK_RANK_DEAD = 3,    /**< `text` has the cause: exit code or signal, last lines on stderr. */
+  SK_RANK_STARTING = 4 /**< It is revived; READY follows, or DEAD. */
 };
 
 /** What a cell took on one rank, measured there between sk_worker_next() and sk_worker_done(). */
@@ -261,6 +267,13 @@ typedef struct sk_worker_config {
   uint32_t struct_size;
   uint32_t flags;       /**< enum sk_worker_flags; unknown bits are refused. */
   const char* language; /**< "python 3.11.2", for status pages; NULL is "". */
+  int32_t stack_signal; /**< A real-time signal whose handler libsk installs, to see where the main
+                             thread is (sk_session_stack()); 0: native stacks are not taken. */
+  int32_t language_stack_signal; /**< On it, the language's own handler writes its stack, innermost
+                                      frame first, */
+  int32_t language_stack_fd; /**< to this descriptor of a file (memfd_create()), which libsk empties
+                                  and reads. Both 0: it cannot. */
+  int32_t reserved;          /**< 0. */
 } sk_worker_config;
 
 /** Where the controller started this process as a template (SK_SESSION_TEMPLATE): says that it is
@@ -311,12 +324,27 @@ typedef struct sk_request {
 } sk_request;
 
 /** Waits up to `timeout_ms` (at most 3,600,000) for a request. Call it without the language's lock.
- *  A signal that arrives meanwhile ends the wait early, with kind 0, so that its handler can run.
+ *  A signal that arrives meanwhile ends the wait early, with kind 0, so that its handler can run;
+ *  so does a change of sk_worker_group().
  *  When the controller is gone the call is SK_ERR_PEER_LOST: exit.
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (an EXECUTE is still open: call sk_worker_done()),
  *          SK_ERR_PEER_LOST. @threads The one that joined. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_worker_next(sk_worker* worker, int64_t timeout_ms,
                                              sk_request* request) SK_NOEXCEPT;
+
+/** Which ranks are there. Communicators over all ranks last within one epoch: make new ones, under
+ *  a name that has the epoch in it, when it changes and nobody is missing. */
+typedef struct sk_group {
+  uint32_t struct_size;  /**< Set by the caller. */
+  int32_t missing_count; /**< Ranks that are dead or coming up. */
+  int32_t first_missing; /**< The least of them, or -1. */
+  int32_t reserved;
+  uint64_t epoch; /**< 0 until all ranks have joined; counted at each loss and each whole group. */
+} sk_group;
+
+/** The group as the controller told it last; a rank's death is told at once.
+ *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_INVALID_ARGUMENT. @threads Any. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_worker_group(const sk_worker* worker, sk_group* group) SK_NOEXCEPT;
 
 /** Text printed by the rank. Copied. Waits (at most until the cell is interrupted or 60 s) while
  *  more than 4 MiB are on the way. Goes out within 20 ms: a rank that is killed sooner loses it

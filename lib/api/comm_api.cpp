@@ -1,3 +1,4 @@
+#include "lib/api/exec_handles.h"
 #include "lib/api/objects.h"
 #include "lib/comm/arguments.h"
 #include "lib/comm/trace.h"
@@ -6,6 +7,15 @@
 
 using namespace sk;       // NOLINT(google-build-using-namespace): the shell speaks of nothing else.
 using namespace sk::api;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+// One rank may have skipped the barrier in which this one waits.
+void abort_calls() {
+  comms().for_each_in_use([](Comm& comm) { comm.communicator->abort("interrupted"); });
+}
+
+}  // namespace
 
 sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
                          sk_comm** out_comm) noexcept {
@@ -16,6 +26,7 @@ sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
     SK_ASSIGN_OR_RETURN(auto made, Communicator::create(checked, cpu_backend()));
     SK_ASSIGN_OR_RETURN(void* handle, comms().add(std::make_unique<Comm>(*owner, std::move(made))));
     *out_comm = static_cast<sk_comm*>(handle);
+    end_collectives().store(abort_calls);
     return {};
   });
 }

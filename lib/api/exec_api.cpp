@@ -13,6 +13,7 @@ using sk::api::add_handle;
 using sk::api::check_handle;
 using sk::api::check_out;
 using sk::api::check_size;
+using sk::api::end_collectives;
 using sk::api::guard;
 using sk::api::remove_handle;
 
@@ -116,6 +117,9 @@ sk_status sk_worker_join(const sk_worker_config* config, sk_worker** out_worker)
     SK_ASSIGN_OR_RETURN(auto settings, sk::control::to_worker_config(config));
     if (worker_exists.exchange(true))
       return error(SK_ERR_BUSY, "sk_worker_join: this process has joined already");
+    settings.end_collectives = [] {
+      if (auto* const end = end_collectives().load()) end();
+    };
     auto handle = std::make_unique<sk_worker>();
     auto worker = sk::control::Worker::join(settings);
     worker_exists = worker.ok();
@@ -135,6 +139,21 @@ sk_status sk_worker_next(sk_worker* worker, int64_t timeout_ms, sk_request* requ
     SK_RETURN_IF_ERROR(sk::control::check_timeout("sk_worker_next", timeout_ms));
     SK_ASSIGN_OR_RETURN(auto next, worker->worker->next(timeout_ms));
     worker->view.fill(std::move(next), request);
+    return {};
+  });
+}
+
+sk_status sk_worker_group(const sk_worker* worker, sk_group* group) noexcept {
+  return guard([&]() -> Status {
+    SK_RETURN_IF_ERROR(check_handle("sk_worker_group", worker));
+    SK_RETURN_IF_ERROR(
+        check_size("sk_worker_group", "group", group == nullptr ? nullptr : &group->struct_size));
+    const sk::control::RankGroup now = worker->worker->group();
+    sk_group view{};
+    view.missing_count = static_cast<int32_t>(now.missing.size());
+    view.first_missing = now.missing.empty() ? -1 : static_cast<int32_t>(now.missing[0]);
+    view.epoch = now.epoch;
+    sk::control::copy_struct(&view, sizeof view, group, group->struct_size);
     return {};
   });
 }

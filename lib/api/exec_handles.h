@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
 
 #include "lib/base/status.h"
@@ -32,6 +33,13 @@ namespace sk::api {
 void add_handle(const void* handle);
 bool remove_handle(const void* handle);
 bool has_handle(const void* handle);
+
+// What ends the collectives that this process is inside of, once it has communicators; cells are
+// there without them too.
+inline std::atomic<void (*)()>& end_collectives() {
+  static std::atomic<void (*)()> function{nullptr};
+  return function;
+}
 
 template <typename Handle>
 Status check_handle(const char* call, const Handle* handle) {

@@ -94,6 +94,17 @@ class HandleTable {
     return use;
   }
 
+  // Runs `body(T&)` on every object that a call is inside of, as pin() would.
+  template <typename Body>
+  void for_each_in_use(const Body& body) {
+    for (Slot& slot : slots_) {
+      if (!slot.in_use.load(std::memory_order_acquire)) continue;
+      slot.pins.fetch_add(1, std::memory_order_seq_cst);
+      if (slot.generation.load(std::memory_order_seq_cst) != 0) body(*slot.object);
+      slot.pins.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
   // Takes the object out; the handle is dead from here on.
   Result<std::unique_ptr<T>> remove(const void* handle) {
     SK_ASSIGN_OR_RETURN(const Use use, this->use(handle));

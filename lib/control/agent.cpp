@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace sk::control {
 namespace {
@@ -27,6 +28,7 @@ std::string describe_end(ProcessEnd end, const std::string& when, const std::str
     const char* name = sigabbrev_np(end.code);
     text = "killed by signal " + std::to_string(end.code) +
            (name != nullptr ? " (SIG" + std::string(name) + ")" : "");
+    if (end.out_of_memory) text += " by the kernel, because its control group is out of memory";
   } else {
     text = "exited with code " + std::to_string(end.code);
   }
@@ -73,21 +75,33 @@ Agent::Agent(AgentPorts& ports, AgentEvents& events, AgentTimers timers)
 void Agent::start(const Open& open, Job job, int64_t now_ns) {
   for (const std::string& line : open.env)
     if (line.starts_with("OMP_NUM_THREADS=")) job.cores = 0;
+  open_ = open;
+  job_ = std::move(job);
   ranks_.resize(open.ranks);
-  for (uint32_t rank = 0; rank < open.ranks; ++rank) {
-    std::vector<std::string> env = open.env;
-    for (std::string& line : rank_environment(rank, open.ranks, job))
-      env.push_back(std::move(line));
-    ranks_[rank].heard_ns = now_ns;
-    ranks_[rank].state = State::kStarting;
-    const Status status = ports_.spawn(rank, open.argv, env, open.cwd);
-    if (!status.ok()) on_not_started(rank, status.message(), now_ns);
-  }
+  for (uint32_t rank = 0; rank < open.ranks; ++rank) spawn(rank, now_ns);
+}
+
+void Agent::spawn(uint32_t rank, int64_t now_ns) {
+  std::vector<std::string> env = open_.env;
+  for (std::string& line : rank_environment(rank, open_.ranks, job_))
+    env.push_back(std::move(line));
+  ranks_[rank] = Rank{};
+  ranks_[rank].heard_ns = now_ns;
+  ranks_[rank].state = State::kStarting;
+  const Status status = ports_.spawn(rank, open_.argv, env, open_.cwd);
+  if (!status.ok()) on_not_started(rank, status.message(), now_ns);
+}
+
+void Agent::respawn(uint32_t rank, int64_t now_ns) {
+  if (phase_ != Phase::kRunning) return;
+  if (ranks_[rank].state == State::kGone) return spawn(rank, now_ns);
+  ranks_[rank].respawns = true;
+  ports_.signal(rank, SIGKILL);
 }
 
 void Agent::on_message(uint32_t rank, Message message, int64_t now_ns) {
   Rank& r = ranks_[rank];
-  if (r.state != State::kStarting && r.state != State::kReady) return;
+  if (r.respawns || (r.state != State::kStarting && r.state != State::kReady)) return;
   r.heard_ns = now_ns;
   if (std::holds_alternative<Heartbeat>(message)) return;
   if (const auto* hello = std::get_if<Hello>(&message)) {
@@ -98,20 +112,27 @@ void Agent::on_message(uint32_t rank, Message message, int64_t now_ns) {
     r.tail.clear();
     if (hello->captures) ports_.hand_over_capture(rank);
     ports_.send(rank, Welcome{});
-    return events_.rank_ready(rank, now_ns);
+    return events_.rank_ready(rank, *hello, now_ns);
   }
   if (r.state != State::kReady) return kill(rank, "spoke before its hello");
+  if (const auto* output = std::get_if<Output>(&message))
+    for (const Record& record : output->records)
+      if (const auto* stream = std::get_if<StreamRecord>(&record.body))
+        if (stream->stream == SK_STREAM_STDERR) keep_tail(r, stream->text);
   events_.rank_message(rank, std::move(message), now_ns);
+}
+
+void Agent::keep_tail(Rank& rank, const std::string& text) {
+  rank.tail += text;
+  if (rank.tail.size() > 2 * kTailBytesMax) rank.tail.erase(0, rank.tail.size() - kTailBytesMax);
 }
 
 // Before the hello, and from what a dead rank left in its pipes, only the reason of a failure is
 // wanted. A rank that does not capture itself has its text passed on.
 void Agent::on_captured(uint32_t rank, uint32_t stream, std::string text, int64_t now_ns) {
   Rank& r = ranks_[rank];
-  if (stream == SK_STREAM_STDERR) {
-    r.tail += text;
-    if (r.tail.size() > 2 * kTailBytesMax) r.tail.erase(0, r.tail.size() - kTailBytesMax);
-  }
+  if (r.respawns) return;
+  if (stream == SK_STREAM_STDERR) keep_tail(r, text);
   if (r.state != State::kReady) return;
   Output output;  // Sequence 0: numbered by no rank.
   output.records.push_back({now_ns, StreamRecord{stream, std::move(text)}});
@@ -120,7 +141,7 @@ void Agent::on_captured(uint32_t rank, uint32_t stream, std::string text, int64_
 
 void Agent::on_link_broken(uint32_t rank, const std::string& why, int64_t now_ns) {
   Rank& r = ranks_[rank];
-  if (r.state == State::kGone || phase_ != Phase::kRunning) return;
+  if (r.state == State::kGone || r.respawns || phase_ != Phase::kRunning) return;
   // A rank without its link is of no use; its end is reported when the process is gone. A process
   // that ends by itself closes the link first: give its own cause the time of a death.
   if (r.cause.empty() && !why.empty()) return kill(rank, why);
@@ -136,6 +157,7 @@ std::string Agent::describe(const Rank& rank, ProcessEnd end) {
 void Agent::on_exit(uint32_t rank, ProcessEnd end, int64_t now_ns) {
   Rank& r = ranks_[rank];
   if (r.state == State::kGone || r.state == State::kAbsent) return;
+  if (r.respawns && phase_ == Phase::kRunning) return spawn(rank, now_ns);
   const std::string cause = describe(r, end);
   r.state = State::kGone;
   events_.rank_dead(rank, cause, now_ns);
@@ -150,7 +172,10 @@ void Agent::on_not_started(uint32_t rank, const std::string& why, int64_t now_ns
 }
 
 void Agent::send(uint32_t rank, const Message& message) {
-  if (ranks_[rank].state == State::kReady) ports_.send(rank, message);
+  Rank& r = ranks_[rank];
+  if (r.state != State::kReady || r.respawns) return;
+  if (std::holds_alternative<Execute>(message)) r.tail.clear();
+  ports_.send(rank, message);
 }
 
 void Agent::kill(uint32_t rank, const std::string& cause) {

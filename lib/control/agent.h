@@ -40,7 +40,7 @@ class AgentPorts {
 class AgentEvents {
  public:
   virtual ~AgentEvents() = default;
-  virtual void rank_ready(uint32_t rank, int64_t now_ns) = 0;
+  virtual void rank_ready(uint32_t rank, const Hello& hello, int64_t now_ns) = 0;
   virtual void rank_message(uint32_t rank, Message message, int64_t now_ns) = 0;
   virtual void rank_dead(uint32_t rank, const std::string& cause, int64_t now_ns) = 0;
 };
@@ -49,6 +49,7 @@ class AgentEvents {
 struct ProcessEnd {
   bool signaled = false;
   int code = 0;
+  bool out_of_memory = false;  // The kernel killed it for its control group's memory.
 };
 
 // "exited with code 1 before it was ready; its last words: ..." in the words of causes of death.
@@ -89,6 +90,9 @@ class Agent {
 
   void send(uint32_t rank, const Message& message);
   void kill(uint32_t rank, const std::string& cause);
+  // A new process in the place of this rank's, which is ended first if it still lives. Only what
+  // becomes of the new one is reported. Nothing once the agent shuts down.
+  void respawn(uint32_t rank, int64_t now_ns);
   void shut_down(int64_t now_ns);
 
   // The ranks were not listened to until now: their silence was ours.
@@ -103,18 +107,23 @@ class Agent {
   struct Rank {
     State state = State::kAbsent;
     int64_t heard_ns = 0;  // Last sign of life; start time until the first.
-    std::string tail;      // The last lines on stderr that the agent saw.
+    std::string tail;      // The last lines on stderr, of the open or the last cell.
     std::string cause;     // Why we ended it, if we did.
     bool captures = false;
+    bool respawns = false;  // Ended to make room for its next process.
   };
   enum class Phase : uint8_t { kRunning, kAsked, kTermed, kKilled };
 
+  void spawn(uint32_t rank, int64_t now_ns);
+  void keep_tail(Rank& rank, const std::string& text);
   static std::string describe(const Rank& rank, ProcessEnd end);
   void signal_all(int signal_number);
 
   AgentPorts& ports_;
   AgentEvents& events_;
   AgentTimers timers_;
+  Open open_;  // What to start,
+  Job job_;    // and what its ranks share.
   std::vector<Rank> ranks_;
   Phase phase_ = Phase::kRunning;
   int64_t phase_until_ns_ = INT64_MAX;

@@ -26,6 +26,9 @@ struct Message {
     inputRequest @13 :InputRequest;
     inputReply @14 :InputReply;
     comm @15 :Comm;
+    attach @16 :Attach;
+    ack @17 :Ack;
+    group @18 :Group;
   }
 }
 
@@ -38,7 +41,12 @@ struct Hello {
   language @4 :Data;
 }
 
-struct Welcome { version @0 :UInt32; }
+struct Welcome {
+  version @0 :UInt32;
+  ranks @1 :UInt32;     # To a session that attached: what it finds.
+  lastCell @2 :UInt64;
+  lastTag @3 :Data;
+}
 
 struct Heartbeat { cell @0 :UInt64; }
 
@@ -52,6 +60,9 @@ struct Open {
   startTimeoutMs @5 :UInt64;
   leaseMs @6 :UInt64;
   forks @7 :Bool;  # Ranks are forked from a template of argv (sk_worker_template).
+  interruptMs @8 :UInt64;
+  name @9 :Data;  # "": nobody can attach.
+  token @10 :Data;
 }
 
 struct Execute {
@@ -65,6 +76,7 @@ struct Execute {
   kind @7 :UInt32;  # sk_request_kind.
   allowInput @8 :Bool;
   expressions @9 :Data;  # JSON; evaluated by the cell's lowest rank.
+  tag @10 :Data;
 }
 
 struct Interrupt {
@@ -167,6 +179,7 @@ struct Event {
   metadata @15 :Data;
   times @16 :List(RankTime);
   comm @17 :Comm;
+  tag @18 :Data;
 }
 
 # A rank waits for a line of text. `request` counts the rank's own.
@@ -194,6 +207,21 @@ struct Comm {
   data @4 :Data;  # JSON.
   metadata @5 :Data;  # JSON.
   buffers @6 :List(Data);
+}
+
+# Session to controller, instead of `open`: goes on where another front end was lost.
+struct Attach {
+  version @0 :UInt32;
+  token @1 :Data;
+}
+
+# Session to controller: the cell's end and all before it are kept elsewhere now.
+struct Ack { cell @0 :UInt64; }
+
+# Controller to rank, whenever a rank died or all are there again.
+struct Group {
+  epoch @0 :UInt64;
+  missing @1 :List(UInt32);
 }
 
 struct Fragment {

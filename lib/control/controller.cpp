@@ -33,6 +33,8 @@ void Controller::on_open(const Open& open, int64_t now_ns) {
   if (opened_) return;
   opened_ = true;
   lease_ns_ = static_cast<int64_t>(open.lease_ms) * 1'000'000;
+  if (open.interrupt_ms > 0)
+    timers_.give_up_ns = static_cast<int64_t>(open.interrupt_ms) * 1'000'000;
   ranks_.resize(open.ranks);
   report_state();
   agent_.set_start_timeout(static_cast<int64_t>(open.start_timeout_ms) * 1'000'000);
@@ -52,19 +54,17 @@ void Controller::end(int64_t now_ns) {
   report_state();
 }
 
-bool Controller::starting() const {
-  return std::any_of(ranks_.begin(), ranks_.end(),
-                     [](const Rank& r) { return r.state == RankState::kStarting; });
-}
-
 void Controller::report_state() {
   int32_t state = SK_SESSION_READY;
   RankSet missing;
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank)
-    if (ranks_[rank].state == RankState::kDead || ranks_[rank].state == RankState::kStuck)
+    if (ranks_[rank].state == RankState::kDead ||
+        (ranks_[rank].state == RankState::kStuck && ranks_[rank].settles_until_ns == 0))
       missing.push_back(rank);
   if (!missing.empty()) state = SK_SESSION_DEGRADED;
-  if (starting()) state = SK_SESSION_STARTING;
+  if (std::any_of(ranks_.begin(), ranks_.end(),
+                  [](const Rank& r) { return r.state == RankState::kStarting; }))
+    state = SK_SESSION_STARTING;
   if (over()) state = SK_SESSION_OVER;
   if (ending_ && !over()) return;
   if (state == reported_state_) return;
@@ -84,15 +84,19 @@ void Controller::on_execute(Execute request, int64_t now_ns) {
 }
 
 void Controller::start_next(int64_t now_ns) {
-  while (!running_ && !queue_.empty() && !starting() && !ending_) {
+  while (!running_ && !queue_.empty() && !ending_) {
+    auto target = choose_ranks(queue_.front().ranks, ranks_now());
+    if (must_wait(target)) return;
     Execute request = std::move(queue_.front());
     queue_.pop_front();
-    auto target = choose_ranks(request.ranks, ranks_now());
-    std::string why = target.ok() ? why_not(*target) : target.status().message();
-    if (why.empty())
+    if (!target.ok()) {
+      refuse_cell(request, target.status().message());
+    } else if (const std::string why = why_not(*target); !why.empty()) {
+      refuse_cell(request, why + way_out());
+      for (uint32_t rank : *target) ranks_[rank].told = true;
+    } else {
       start_cell(std::move(request), std::move(*target), now_ns);
-    else
-      refuse_cell(request, why);
+    }
   }
 }
 
@@ -101,22 +105,6 @@ Ranks Controller::ranks_now() const {
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank)
     if (ranks_[rank].state == RankState::kReady) now.alive.push_back(rank);
   return now;
-}
-
-// Why a cell cannot run on all of `target`; "" when it can. It is never run on fewer.
-std::string Controller::why_not(const RankSet& target) const {
-  std::string why;
-  RankSet stuck;
-  for (uint32_t rank : target) {
-    if (ranks_[rank].state == RankState::kDead)
-      why += fmt::format("{}rank {} is dead: {}", why.empty() ? "" : "; ", rank,
-                         ranks_[rank].dead_cause);
-    if (ranks_[rank].state == RankState::kStuck) stuck.push_back(rank);
-  }
-  if (!stuck.empty())
-    why += fmt::format("{}{} did not answer the interrupt of an earlier cell yet",
-                       why.empty() ? "" : "; ", name_ranks(stuck));
-  return why;
 }
 
 void Controller::start_cell(Execute request, RankSet target, int64_t now_ns) {
@@ -130,11 +118,14 @@ void Controller::start_cell(Execute request, RankSet target, int64_t now_ns) {
   Event event;
   event.kind = SK_EVENT_CELL_START;
   event.cell = running_->request.cell;
+  event.tag = running_->request.tag;
   event.ranks = format_ranks(target);
   event.all_ranks = true;
   emit(std::move(event));
   Execute request_of_rank = running_->request;
   for (uint32_t rank : target) {
+    ranks_[rank].cell = running_->request.cell;
+    ranks_[rank].cell_start_ns = ranks_[rank].cell_end_ns = now_ns;
     agent_.send(rank, request_of_rank);
     request_of_rank.expressions.clear();  // The lowest rank alone evaluates them.
   }
@@ -171,6 +162,7 @@ void Controller::drop_queue() {
 void Controller::finish_cell_if_done(int64_t now_ns) {
   if (!running_ || !running_->pending.empty()) return;
   const std::unique_ptr<Running> cell = std::move(running_);
+  stack_questions_.erase(kOwnQuestion);
   prompts_.withdraw_all();
   settle_prompts(now_ns);
   for (Event& event : cell->engine.finish(cell->failures, now_ns)) {
@@ -194,46 +186,7 @@ void Controller::finish_cell_if_done(int64_t now_ns) {
   start_next(now_ns);
 }
 
-// ---- interrupts -------------------------------------------------------------------------------
-
-void Controller::on_interrupt(int64_t now_ns) {
-  drop_queue();
-  interrupt_comm_cells();
-  if (running_) interrupt_pending(now_ns);
-}
-
-void Controller::interrupt_pending(int64_t now_ns) {
-  if (running_->interrupts == 0) running_->interrupted_ns = now_ns;
-  const Interrupt interrupt{running_->request.cell, std::min(running_->interrupts, 1u)};
-  ++running_->interrupts;
-  for (uint32_t rank : running_->pending) agent_.send(rank, interrupt);
-  prompts_.withdraw_all();
-  settle_prompts(now_ns);
-}
-
-// When the cell ends without the ranks that do not answer.
-int64_t Controller::give_up_time() const {
-  return running_->interrupted_ns +
-         (running_->lost_a_rank ? timers_.death_grace_ns : timers_.give_up_ns);
-}
-
-void Controller::give_up_on_pending(const std::string& why, int64_t now_ns) {
-  const RankSet stuck(running_->pending.begin(), running_->pending.end());
-  for (uint32_t rank : stuck) {
-    ranks_[rank].state = RankState::kStuck;
-    ErrorRecord error = failure("KeyboardInterrupt", why);
-    error.flags = SK_ERROR_INTERRUPT | (running_->lost_a_rank ? SK_ERROR_CONSEQUENCE : 0);
-    running_->failures.push_back({rank, {now_ns, std::move(error)}});
-  }
-  Event event;
-  event.kind = SK_EVENT_RANK;
-  event.ranks = format_ranks(stuck);
-  event.status = SK_RANK_STUCK;
-  event.text = why;
-  emit(std::move(event));
-  running_->pending.clear();
-  finish_cell_if_done(now_ns);
-}
+// ---- time --------------------------------------------------------------------------------------
 
 void Controller::on_time(int64_t now_ns) {
   agent_.on_time(now_ns);
@@ -243,12 +196,12 @@ void Controller::on_time(int64_t now_ns) {
   }
   look_after_questions(now_ns);
   settle_prompts(now_ns);
-  if (running_ && running_->interrupts > 0 && now_ns >= give_up_time()) {
-    give_up_on_pending("did not stop when interrupted; it goes on in the background", now_ns);
-  } else if (running_ && running_->interrupts == 1 &&
-             now_ns >= running_->interrupted_ns + timers_.second_interrupt_ns) {
-    interrupt_pending(now_ns);
-  }
+  std::vector<uint64_t> late;
+  for (const auto& [request, question] : stack_questions_)
+    if (now_ns >= question.until_ns) late.push_back(request);
+  for (const uint64_t request : late) end_stack_question(request);
+  watch_interrupt(now_ns);
+  watch_settling(now_ns);
   if (running_) {
     for (Event& event : running_->engine.live(now_ns)) {
       event.cell = running_->request.cell;
@@ -258,15 +211,15 @@ void Controller::on_time(int64_t now_ns) {
 }
 
 int64_t Controller::deadline_ns() const {
-  int64_t deadline = std::min(agent_.deadline_ns(), lease_until_ns_);
+  int64_t deadline = std::min({agent_.deadline_ns(), lease_until_ns_, settle_deadline()});
   for (const auto& [request, question] : questions_)
     deadline = std::min({deadline, question.until_ns, question.snapshot_at_ns});
   deadline = std::min(deadline, prompts_.deadline_ns());
+  for (const auto& [request, question] : stack_questions_)
+    deadline = std::min(deadline, question.until_ns);
   if (!running_) return deadline;
   deadline = std::min(deadline, running_->engine.deadline_ns());
-  if (running_->interrupts > 0) deadline = std::min(deadline, give_up_time());
-  if (running_->interrupts == 1)
-    deadline = std::min(deadline, running_->interrupted_ns + timers_.second_interrupt_ns);
+  deadline = std::min(deadline, interrupt_deadline());
   return deadline;
 }
 

@@ -14,6 +14,7 @@
 
 #include "lib/control/agent.h"
 #include "lib/control/merge/engine.h"
+#include "lib/control/stack_text.h"
 #include "lib/control/talk/comm_table.h"
 #include "lib/control/talk/prompts.h"
 #include "lib/control/target.h"
@@ -22,16 +23,35 @@ namespace sk::control {
 
 struct ControllerTimers {
   AgentTimers agent;
-  int64_t second_interrupt_ns = 2'000'000'000;  // After the first; ranks get SIGINT again.
-  int64_t give_up_ns = 5'000'000'000;           // After the first; the cell ends without the rest.
+  // From the first interrupt to the cell's end without the ranks that do not stop; a session may
+  // say another. At a third of it ranks get SIGINT again, at two thirds they are asked where they
+  // are. A rank that only cleans up for longer comes back by itself, so a short time costs little,
+  // and one who interrupts wants an answer within two seconds.
+  int64_t give_up_ns = 1'500'000'000;
   int64_t death_grace_ns = 150'000'000;  // Survivors' time to answer, once a rank died in a cell.
   int64_t answer_ns = 10'000'000'000;    // Longest wait for completion and the like.
   int64_t snapshot_ns = 250'000'000;     // Then a rank's I/O thread is asked too.
+  int64_t stack_ns = 400'000'000;        // Longest wait for stacks, which I/O threads give.
+};
+
+// What the system says of a rank's process, and of this host.
+struct RankFacts {
+  int64_t pid = 0;  // 0: there is none.
+  uint64_t resident_bytes = 0;
+};
+struct HostFacts {
+  std::string name;
+  int64_t controller_pid = 0;
+  uint32_t cpus = 0;
+  uint64_t memory_bytes = 0;
+  uint64_t memory_available_bytes = 0;
 };
 
 class ControllerPorts : public AgentPorts {
  public:
   virtual void send_event(const Event& event) = 0;
+  virtual RankFacts rank_facts(uint32_t rank) = 0;
+  virtual HostFacts host_facts() = 0;
 };
 
 class Controller : private AgentEvents {
@@ -54,9 +74,18 @@ class Controller : private AgentEvents {
   enum class RankState : uint8_t { kStarting, kReady, kStuck, kDead };
   struct Rank {
     RankState state = RankState::kStarting;
-    uint64_t seq = 0;  // Of its last record.
-    std::string dead_cause;
-    bool mid_line[3] = {};  // Late text of stream i ended without a newline.
+    uint32_t incarnation = 0;  // How often it was revived.
+    uint64_t seq = 0;          // Of its last record.
+    uint64_t cell = 0;         // That it was given last; it runs while it is pending or stuck.
+    int64_t cell_start_ns = 0;
+    int64_t cell_end_ns = 0;
+    std::string language;
+    // Interrupted because another died, and not heard of yet: no cell starts before that is clear.
+    int64_t settles_until_ns = 0;
+    bool asked_twice = false;
+    std::string dead_cause;  // Or how it was stuck,
+    bool told = false;       // which a cell has shown in full.
+    bool mid_line[3] = {};   // Late text of stream i ended without a newline.
   };
   struct Running {
     Execute request;
@@ -68,8 +97,11 @@ class Controller : private AgentEvents {
     bool failed = false;
     bool lost_a_rank = false;
     uint32_t interrupts = 0;
+    uint32_t presses = 0;  // Those of the interrupts that the user sent.
+    bool asked_where = false;
     int64_t interrupted_ns = 0;
-    std::string reply;  // JSON of the lowest rank.
+    std::map<uint32_t, RankStack> stacks = {};  // Of those that do not stop.
+    std::string reply;                          // JSON of the lowest rank.
   };
   struct Question {
     uint32_t rank = 0;
@@ -77,9 +109,14 @@ class Controller : private AgentEvents {
     int64_t snapshot_at_ns = 0;
     Ask ask;
   };
+  struct StackQuestion {
+    std::set<uint32_t> waiting;
+    std::map<uint32_t, RankStack> stacks;
+    int64_t until_ns;
+  };
 
   // AgentEvents.
-  void rank_ready(uint32_t rank, int64_t now_ns) override;
+  void rank_ready(uint32_t rank, const Hello& hello, int64_t now_ns) override;
   void rank_message(uint32_t rank, Message message, int64_t now_ns) override;
   void rank_dead(uint32_t rank, const std::string& cause, int64_t now_ns) override;
 
@@ -90,6 +127,12 @@ class Controller : private AgentEvents {
   void on_output(uint32_t rank, Output output, int64_t now_ns);
   void on_done(uint32_t rank, const Done& done, int64_t now_ns);
   void on_reply(uint32_t rank, Reply reply);
+  void on_ask_stack(const Ask& ask, int64_t now_ns);
+  void on_stack(uint32_t rank, const Reply& reply);
+  void end_stack_question(uint64_t request);
+  void forget_stacks_of(uint32_t rank);
+  void on_revive(const Ask& ask, int64_t now_ns);
+  void on_status(const Ask& ask);
   void on_input_request(uint32_t rank, InputRequest request, int64_t now_ns);
   void on_input_reply(const InputReply& reply, int64_t now_ns);
   void on_session_comm(const Comm& message);
@@ -99,7 +142,14 @@ class Controller : private AgentEvents {
   void start_cell(Execute request, RankSet target, int64_t now_ns);
   void refuse_cell(const Execute& request, const std::string& why);
   void interrupt_pending(int64_t now_ns);
-  void give_up_on_pending(const std::string& why, int64_t now_ns);
+  void ask_where(int64_t now_ns);
+  std::string stuck_sentence(uint32_t rank) const;
+  void give_up_on_pending(int64_t now_ns);
+  void watch_interrupt(int64_t now_ns);
+  void let_settle(const RankSet& ranks, int64_t now_ns);
+  void watch_settling(int64_t now_ns);
+  int64_t settle_deadline() const;
+  int64_t interrupt_deadline() const;
   void finish_cell_if_done(int64_t now_ns);
   void drop_queue();
   Ranks ranks_now() const;
@@ -113,7 +163,13 @@ class Controller : private AgentEvents {
   void forget_talk_of(uint32_t rank, int64_t now_ns);
   void look_after_questions(int64_t now_ns);
   std::string why_not(const RankSet& target) const;
+  std::string way_out() const;
   bool starting() const;
+  bool must_wait(const Result<RankSet>& target) const;
+  void update_group();
+  const char* state_name(uint32_t rank) const;
+  void tell_ranks(const RankSet& ranks, int32_t status, std::string text);
+  void begin_again(uint32_t rank, int64_t now_ns);
   void report_state();
   int64_t give_up_time() const;
   void answer(Reply reply);
@@ -122,8 +178,10 @@ class Controller : private AgentEvents {
   void emit(Event event);
   void end(int64_t now_ns);
 
+  static constexpr uint64_t kOwnQuestion = 0;  // Sessions count theirs from 1.
+
   ControllerPorts& ports_;
-  const ControllerTimers timers_;
+  ControllerTimers timers_;
   const Job job_;
   Agent agent_;
   std::vector<Rank> ranks_;
@@ -133,6 +191,10 @@ class Controller : private AgentEvents {
   Prompts prompts_;
   CommTable comms_;
   std::map<uint64_t, std::set<uint32_t>> comm_cells_;  // Ranks that handle a comm's message.
+  std::map<uint64_t, StackQuestion> stack_questions_;
+  // Of the group of ranks: counted when a rank is lost and when all are there.
+  uint64_t epoch_ = 0;
+  RankSet group_missing_;  // As the ranks were told last.
   uint64_t event_seq_ = 0;
   int32_t reported_state_ = 0;
   int64_t lease_ns_ = 0;

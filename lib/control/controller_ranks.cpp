@@ -8,8 +8,13 @@
 
 namespace sk::control {
 
-void Controller::rank_ready(uint32_t rank, int64_t now_ns) {
+void Controller::rank_ready(uint32_t rank, const Hello& hello, int64_t now_ns) {
   ranks_[rank].state = RankState::kReady;
+  ranks_[rank].language = hello.language;
+  if (ranks_[rank].incarnation > 0) tell_ranks({rank}, SK_RANK_READY, "");
+  update_group();
+  // One that comes while others are missing has heard of no group yet.
+  if (!group_missing_.empty() && epoch_ > 0) agent_.send(rank, RankGroup{epoch_, group_missing_});
   report_state();
   start_next(now_ns);
 }
@@ -32,11 +37,13 @@ void Controller::on_output(uint32_t rank, Output output, int64_t now_ns) {
       return agent_.kill(rank, fmt::format("broke the protocol: record {} came after record {}",
                                            output.seq, r.seq));
     r.seq += output.records.size();
-  } else if (running_) {
-    output.cell = running_->request.cell;
+  } else {
+    output.cell = ranks_[rank].cell;
   }
-  const bool current = running_ && running_->request.cell == output.cell &&
-                       std::binary_search(running_->target.begin(), running_->target.end(), rank);
+  // Also after its end in the cell: a child's text may come a little late. A revived rank has not
+  // been given the cell.
+  const bool current =
+      running_ && running_->request.cell == output.cell && ranks_[rank].cell == output.cell;
   for (Record& record : output.records) {
     if (current) {
       // Survivors that were interrupted because a rank died did not fail by themselves.
@@ -44,7 +51,9 @@ void Controller::on_output(uint32_t rank, Output output, int64_t now_ns) {
       if (error != nullptr && running_->lost_a_rank && (error->flags & SK_ERROR_INTERRUPT) != 0)
         error->flags |= SK_ERROR_CONSEQUENCE;
       running_->engine.add(rank, record, now_ns);
-    } else {
+    } else if (comm_cells_.contains(output.cell) ||
+               !std::holds_alternative<ErrorRecord>(record.body)) {
+      // The error of a cell that went on without this rank is told already.
       show_beside(rank, output.cell, record);
     }
   }
@@ -57,19 +66,17 @@ void Controller::on_done(uint32_t rank, const Done& done, int64_t now_ns) {
                        fmt::format("broke the protocol: ended a cell at record {}, but sent {}",
                                    done.seq_last, r.seq));
   if (end_in_comm_cell(rank, done.cell)) return;
-  if (r.state == RankState::kStuck) {
+  if (r.state == RankState::kStuck && done.cell == r.cell) {
     r.state = RankState::kReady;
-    Event event;
-    event.kind = SK_EVENT_RANK;
-    event.ranks = std::to_string(rank);
-    event.status = SK_RANK_READY;
-    emit(std::move(event));
+    r.cell_end_ns = now_ns;
+    if (std::exchange(r.settles_until_ns, 0) == 0) tell_ranks({rank}, SK_RANK_READY, "");
     report_state();
     return start_next(now_ns);
   }
   if (!running_ || running_->request.cell != done.cell || running_->pending.erase(rank) == 0)
     return agent_.kill(
         rank, fmt::format("broke the protocol: ended cell {}, which it does not run", done.cell));
+  r.cell_end_ns = now_ns;
   if (done.status == SK_CELL_ERROR) running_->failed = true;
   running_->times.push_back({rank, done.wall_ns, done.cpu_ns});
   if (rank == running_->target.front()) running_->reply = done.reply;
@@ -82,14 +89,11 @@ void Controller::on_done(uint32_t rank, const Done& done, int64_t now_ns) {
 void Controller::rank_dead(uint32_t rank, const std::string& cause, int64_t now_ns) {
   ranks_[rank].state = RankState::kDead;
   ranks_[rank].dead_cause = cause;
-  if (!ending_) {
-    Event event;
-    event.kind = SK_EVENT_RANK;
-    event.ranks = std::to_string(rank);
-    event.status = SK_RANK_DEAD;
-    event.text = cause;
-    emit(std::move(event));
-  }
+  ranks_[rank].cell_end_ns = now_ns;
+  ranks_[rank].settles_until_ns = 0;
+  if (!ending_) tell_ranks({rank}, SK_RANK_DEAD, cause);
+  update_group();
+  forget_stacks_of(rank);
   for (auto it = questions_.begin(); it != questions_.end();) {
     if (it->second.rank != rank) {
       ++it;
@@ -101,6 +105,7 @@ void Controller::rank_dead(uint32_t rank, const std::string& cause, int64_t now_
   const bool in_cell = running_ && running_->pending.erase(rank) != 0;
   forget_talk_of(rank, now_ns);
   if (in_cell) {
+    ranks_[rank].told = true;
     running_->failures.push_back(
         {rank, {now_ns, failure("RankDied", fmt::format("rank {}: {}", rank, cause))}});
     running_->engine.end_rank(rank);

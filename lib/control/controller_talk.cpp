@@ -160,6 +160,9 @@ void Controller::show_beside(uint32_t rank, uint64_t cell, const Record& record)
 // The lowest idle rank answers; if all are busy, the I/O thread of the lowest, from the names that
 // its language had after the last cell.
 void Controller::on_ask(Ask ask, int64_t now_ns) {
+  if (ask.kind == kAskStatus) return on_status(ask);
+  if (ask.kind == kAskRevive) return on_revive(ask, now_ns);
+  if (ask.kind == kAskStack) return on_ask_stack(ask, now_ns);
   std::optional<uint32_t> idle, busy;
   for (uint32_t rank = 0; rank < ranks_.size() && !idle; ++rank) {
     const RankState state = ranks_[rank].state;
@@ -179,6 +182,7 @@ void Controller::on_ask(Ask ask, int64_t now_ns) {
 }
 
 void Controller::on_reply(uint32_t rank, Reply reply) {
+  if (stack_questions_.contains(reply.request)) return on_stack(rank, reply);
   const auto question = questions_.find(reply.request);
   if (question == questions_.end() || question->second.rank != rank) return;  // Too late.
   questions_.erase(question);

@@ -11,7 +11,9 @@
 namespace sk::control {
 namespace {
 
-constexpr uint32_t kListMax = 65'536;        // Entries of any list.
+constexpr uint32_t kListMax = 65'536;  // Entries of any list.
+constexpr uint64_t kTokenBytesMax = 256;
+constexpr const char* kNameCharacters = "0123456789abcdefghijklmnopqrstuvwxyz-";
 constexpr uint64_t kMillisMax = 1ull << 40;  // 34 years: no overflow when turned into ns.
 
 std::string text(capnp::Data::Reader reader) {
@@ -58,17 +60,23 @@ Result<Message> get(wire::Welcome::Reader r) {
   if (r.getVersion() != kProtocolVersion)
     return error(SK_ERR_TRANSPORT, "protocol version {} meets {}", r.getVersion(),
                  kProtocolVersion);
-  return Message(Welcome{r.getVersion()});
+  return Message(Welcome{r.getVersion(), r.getRanks(), r.getLastCell(), text(r.getLastTag())});
 }
 Result<Message> get(wire::Open::Reader r) {
-  Open m{r.getVersion(),   r.getRanks(),          get_strings(r.getArgv()), get_strings(r.getEnv()),
-         text(r.getCwd()), r.getStartTimeoutMs(), r.getLeaseMs(),           r.getForks()};
+  Open m{r.getVersion(),          r.getRanks(),      get_strings(r.getArgv()),
+         get_strings(r.getEnv()), text(r.getCwd()),  r.getStartTimeoutMs(),
+         r.getLeaseMs(),          r.getForks(),      r.getInterruptMs(),
+         text(r.getName()),       text(r.getToken())};
   if (m.version != kProtocolVersion)
     return error(SK_ERR_TRANSPORT, "protocol version {} meets {}", m.version, kProtocolVersion);
   if (m.ranks < 1 || m.ranks > kRankCountMax) return bad("ranks", m.ranks);
   if (m.argv.empty() || m.argv[0].empty()) return bad("argv size", m.argv.size());
   if (m.start_timeout_ms > kMillisMax) return bad("start timeout", m.start_timeout_ms);
   if (m.lease_ms > kMillisMax) return bad("lease", m.lease_ms);
+  if (m.interrupt_ms > kMillisMax) return bad("interrupt time", m.interrupt_ms);
+  if (m.token.size() > kTokenBytesMax) return bad("token size", m.token.size());
+  if (m.name.find_first_not_of(kNameCharacters) != std::string::npos || m.name.size() > 64)
+    return bad("session name size, or a character of it:", m.name.size());
   for (const auto* list : {&m.argv, &m.env})
     for (const std::string& s : *list)
       if (s.find('\0') != std::string::npos) return bad("NUL in argv or env at", s.find('\0'));
@@ -82,7 +90,8 @@ Result<Message> get(wire::Execute::Reader r) {
             text(r.getCode()),     r.getSilent(),
             r.getStoreHistory(),   r.getGoOn(),
             r.getExecutionCount(), r.getKind(),
-            r.getAllowInput(),     text(r.getExpressions())};
+            r.getAllowInput(),     text(r.getExpressions()),
+            text(r.getTag())};
   if (m.cell == 0) return bad("cell", m.cell);
   if (m.execution_count < 0) return bad("execution count sign", 1);
   if (m.kind != SK_REQUEST_EXECUTE && m.kind != SK_REQUEST_ACTION)
@@ -97,8 +106,9 @@ Result<Message> get(wire::Interrupt::Reader r) {
 Result<Message> get(wire::Ask::Reader r) {
   Ask m{r.getRequest(), r.getKind(),   text(r.getCode()),
         r.getCursor(),  r.getDetail(), r.getSnapshot()};
-  if (m.kind < SK_REQUEST_COMPLETE || m.kind > SK_REQUEST_IS_COMPLETE)
-    return bad("kind of question", m.kind);
+  const bool of_main_thread = m.kind >= SK_REQUEST_COMPLETE && m.kind <= SK_REQUEST_IS_COMPLETE;
+  const bool of_others = m.kind >= kAskStatus && m.kind <= kAskStack;
+  if (!of_main_thread && !of_others) return bad("kind of question", m.kind);
   if (m.cursor > m.code.size()) return bad("cursor", m.cursor);
   if (m.detail < 0 || m.detail > 1) return bad("detail", static_cast<uint32_t>(m.detail));
   return Message(std::move(m));
@@ -222,6 +232,7 @@ Result<Message> get(wire::Event::Reader r) {
   m.metadata = text(r.getMetadata());
   for (auto time : r.getTimes())
     m.times.push_back({time.getRank(), time.getWallNs(), time.getCpuNs()});
+  m.tag = text(r.getTag());
   SK_RETURN_IF_ERROR(check(m.mimes));
   if (m.stream > SK_STREAM_STDERR) return bad("stream", m.stream);
   if (m.display > SK_DISPLAY_PAGE) return bad("kind of display", m.display);
@@ -230,6 +241,24 @@ Result<Message> get(wire::Event::Reader r) {
   }
   if (r.hasComm()) {
     SK_ASSIGN_OR_RETURN(m.comm, get_comm(r.getComm()));
+  }
+  return Message(std::move(m));
+}
+
+Result<Message> get(wire::Attach::Reader r) {
+  Attach m{r.getVersion(), text(r.getToken())};
+  if (m.version != kProtocolVersion)
+    return error(SK_ERR_TRANSPORT, "protocol version {} meets {}", m.version, kProtocolVersion);
+  if (m.token.size() > kTokenBytesMax) return bad("token size", m.token.size());
+  return Message(std::move(m));
+}
+Result<Message> get(wire::Group::Reader r) {
+  RankGroup m{r.getEpoch(), {}};
+  if (r.getMissing().size() > kRankCountMax)
+    return bad("number of missing ranks", r.getMissing().size());
+  for (const uint32_t rank : r.getMissing()) {
+    if (rank >= kRankCountMax) return bad("missing rank", rank);
+    m.missing.push_back(rank);
   }
   return Message(std::move(m));
 }
@@ -270,6 +299,12 @@ Result<Message> get(wire::Message::Reader r) {
       auto f = r.getFragment();
       return Message(Fragment{f.getTotalBytes(), f.getOffset(), text(f.getData())});
     }
+    case wire::Message::ATTACH:
+      return get(r.getAttach());
+    case wire::Message::ACK:
+      return Message(Ack{r.getAck().getCell()});
+    case wire::Message::GROUP:
+      return get(r.getGroup());
   }
   return bad("kind of message", static_cast<uint32_t>(r.which()));
 }

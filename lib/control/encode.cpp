@@ -40,6 +40,9 @@ void put(wire::Open::Builder b, const Open& m) {
   b.setStartTimeoutMs(m.start_timeout_ms);
   b.setLeaseMs(m.lease_ms);
   b.setForks(m.forks);
+  b.setInterruptMs(m.interrupt_ms);
+  b.setName(data(m.name));
+  b.setToken(data(m.token));
 }
 void put(wire::Execute::Builder b, const Execute& m) {
   b.setCell(m.cell);
@@ -52,6 +55,7 @@ void put(wire::Execute::Builder b, const Execute& m) {
   b.setKind(m.kind);
   b.setAllowInput(m.allow_input);
   b.setExpressions(data(m.expressions));
+  b.setTag(data(m.tag));
 }
 void put(wire::Ask::Builder b, const Ask& m) {
   b.setRequest(m.request);
@@ -132,12 +136,19 @@ void put(wire::Event::Builder b, const Event& m) {
     times[i].setWallNs(m.times[i].wall_ns);
     times[i].setCpuNs(m.times[i].cpu_ns);
   }
+  b.setTag(data(m.tag));
 }
 
 struct Put {
   wire::Message::Builder b;
   void operator()(const Hello& m) { put(b.initHello(), m); }
-  void operator()(const Welcome& m) { b.initWelcome().setVersion(m.version); }
+  void operator()(const Welcome& m) {
+    auto w = b.initWelcome();
+    w.setVersion(m.version);
+    w.setRanks(m.ranks);
+    w.setLastCell(m.last_cell);
+    w.setLastTag(data(m.last_tag));
+  }
   void operator()(const Heartbeat& m) { b.initHeartbeat().setCell(m.cell); }
   void operator()(const Open& m) { put(b.initOpen(), m); }
   void operator()(const Execute& m) { put(b.initExecute(), m); }
@@ -180,6 +191,18 @@ struct Put {
     f.setOffset(m.offset);
     f.setData(data(m.data));
   }
+  void operator()(const Attach& m) {
+    auto a = b.initAttach();
+    a.setVersion(m.version);
+    a.setToken(data(m.token));
+  }
+  void operator()(const Ack& m) { b.initAck().setCell(m.cell); }
+  void operator()(const RankGroup& m) {
+    auto g = b.initGroup();
+    g.setEpoch(m.epoch);
+    auto missing = g.initMissing(static_cast<uint32_t>(m.missing.size()));
+    for (uint32_t i = 0; i < m.missing.size(); ++i) missing.set(i, m.missing[i]);
+  }
 };
 
 // An upper bound of the encoded size, so that the message is built in one segment.
@@ -194,15 +217,18 @@ struct Size {
   }
   void add(const Reply& m) { add(m.strings), add(m.mimes), add(m.text); }
   void operator()(const Hello& m) { add(m.language); }
-  void operator()(const Open& m) { add(m.argv), add(m.env), add(m.cwd); }
   void add(const Comm& m) {
     add(m.id), add(m.target), add(m.data), add(m.metadata), add(m.buffers), bytes += 64;
   }
-  void operator()(const Execute& m) { add(m.code), add(m.ranks), add(m.expressions); }
   void operator()(const Done& m) { add(m.reply); }
   void operator()(const InputRequest& m) { add(m.prompt); }
   void operator()(const InputReply& m) { add(m.text); }
   void operator()(const Comm& m) { add(m); }
+  void operator()(const Welcome& m) { add(m.last_tag); }
+  void operator()(const Open& m) { add(m.argv), add(m.env), add(m.cwd), add(m.name), add(m.token); }
+  void operator()(const Execute& m) { add(m.code), add(m.ranks), add(m.expressions), add(m.tag); }
+  void operator()(const Attach& m) { add(m.token); }
+  void operator()(const RankGroup& m) { bytes += 4 * m.missing.size(); }
   void operator()(const Ask& m) { add(m.code); }
   void operator()(const Reply& m) { add(m); }
   void operator()(const Output& m) {
@@ -217,7 +243,7 @@ struct Size {
   }
   void operator()(const Event& m) {
     add(m.ranks), add(m.text), add(m.ename), add(m.evalue), add(m.traceback), add(m.mimes);
-    add(m.display_id), add(m.metadata), add(m.reply), add(m.comm);
+    add(m.display_id), add(m.metadata), add(m.reply), add(m.comm), add(m.tag);
     bytes += 32 * m.times.size();
   }
   void operator()(const Fragment& m) { add(m.data); }

@@ -31,6 +31,9 @@ struct Hello {
 
 struct Welcome {
   uint32_t version = kProtocolVersion;
+  uint32_t ranks = 0;  // These three: to a session that attached.
+  uint64_t last_cell = 0;
+  std::string last_tag;
 };
 
 struct Heartbeat {
@@ -45,7 +48,27 @@ struct Open {
   std::string cwd;
   uint64_t start_timeout_ms = 60'000;
   uint64_t lease_ms = 0;
-  bool forks = false;  // Ranks are forked from a template of argv.
+  bool forks = false;         // Ranks are forked from a template of argv.
+  uint64_t interrupt_ms = 0;  // From the first interrupt to the cell's end without the stuck ranks.
+  std::string name;           // Under which a later front end finds the session; "": it cannot.
+  std::string token;          // What that one must show.
+};
+
+// Goes on with a session whose front end was lost.
+struct Attach {
+  uint32_t version = kProtocolVersion;
+  std::string token;
+};
+
+struct Ack {
+  uint64_t cell = 0;
+};
+
+// Which ranks are there: to every rank, whenever that changed. Communicators of an earlier epoch
+// are over.
+struct RankGroup {
+  uint64_t epoch = 0;
+  std::vector<uint32_t> missing;
 };
 
 struct Execute {
@@ -59,6 +82,7 @@ struct Execute {
   uint32_t kind = SK_REQUEST_EXECUTE;  // Or SK_REQUEST_ACTION.
   bool allow_input = false;
   std::string expressions;  // JSON, or "".
+  std::string tag;          // The front end's own, handed back with the cell's first event.
 };
 
 struct Interrupt {
@@ -66,9 +90,13 @@ struct Interrupt {
   uint32_t level = 0;
 };
 
+// Kinds of Ask beside those of sk_request_kind that the main thread of a rank answers: the first
+// two are the controller's own (`code` is a rank set), the third goes to I/O threads of ranks too.
+enum AskKind : uint32_t { kAskStatus = 30, kAskRevive = 31, kAskStack = 32 };
+
 struct Ask {
   uint64_t request = 0;
-  uint32_t kind = 0;  // sk_request_kind.
+  uint32_t kind = 0;  // sk_request_kind or AskKind.
   std::string code;
   uint64_t cursor = 0;
   int32_t detail = 0;
@@ -199,6 +227,7 @@ struct Event {
   Reply reply;
   std::vector<RankTime> times;
   Comm comm;
+  std::string tag;
   bool operator==(const Event&) const = default;
 };
 
@@ -212,7 +241,7 @@ struct Fragment {
 
 using Message =
     std::variant<Hello, Welcome, Heartbeat, Open, Execute, Interrupt, Ask, Reply, Output, Done,
-                 Event, Shutdown, Fragment, InputRequest, InputReply, Comm>;
+                 Event, Shutdown, Fragment, InputRequest, InputReply, Comm, Attach, Ack, RankGroup>;
 
 }  // namespace sk::control
 

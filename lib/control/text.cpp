@@ -1,5 +1,7 @@
 #include "lib/control/text.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 
 namespace sk::control {
@@ -83,6 +85,19 @@ std::string html_escape(std::string_view text) {
       out += c;
   }
   return out;
+}
+
+std::string json_string(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : utf8_clean(text)) {
+    if (c == '"' || c == '\\')
+      out += {'\\', c};
+    else if (static_cast<unsigned char>(c) < 0x20)
+      out += fmt::format("\\u{:04x}", c);
+    else
+      out += c;
+  }
+  return out + '"';
 }
 
 size_t escape_length(std::string_view text) {

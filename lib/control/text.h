@@ -16,6 +16,9 @@ size_t utf8_open_tail(std::string_view text);
 
 std::string html_escape(std::string_view text);
 
+// `text` as a JSON string with its quotes; what is not UTF-8 becomes U+FFFD.
+std::string json_string(std::string_view text);
+
 // Without ANSI escape sequences.
 std::string strip_ansi(std::string_view text);
 

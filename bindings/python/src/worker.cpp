@@ -2,6 +2,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -73,11 +75,15 @@ nb::object worker_template() {
 
 class Worker {
  public:
-  Worker(const std::string& language, uint32_t flags) {
+  Worker(const std::string& language, uint32_t flags, int32_t stack_signal, int32_t language_signal,
+         int32_t language_fd) {
     sk_worker_config config = {};
     config.struct_size = sizeof config;
     config.flags = flags;
     config.language = language.c_str();
+    config.stack_signal = stack_signal;
+    config.language_stack_signal = language_signal;
+    config.language_stack_fd = language_fd;
     check(sk_worker_join(&config, &worker_));
   }
   ~Worker() {
@@ -147,6 +153,14 @@ class Worker {
     out([&] { return sk_worker_reply(worker_, id, &reply); });
   }
 
+  // Epoch, how many ranks are missing, the least of them.
+  std::tuple<uint64_t, int32_t, int32_t> group() const {
+    sk_group group = {};
+    group.struct_size = sizeof group;
+    check(sk_worker_group(worker_, &group));
+    return {group.epoch, group.missing_count, group.first_missing};
+  }
+
   bool cancelled() const { return sk_worker_cancelled(worker_) != 0; }
 
   void leave() {
@@ -163,7 +177,8 @@ class Worker {
 void bind_worker(nb::module_& module) {
   module.def("worker_template", &worker_template);
   nb::class_<Worker>(module, "Worker")
-      .def(nb::init<const std::string&, uint32_t>(), "language"_a, "flags"_a)
+      .def(nb::init<const std::string&, uint32_t, int32_t, int32_t, int32_t>(), "language"_a,
+           "flags"_a, "stack_signal"_a = 0, "language_signal"_a = 0, "language_fd"_a = 0)
       .def("next", &Worker::next)
       .def("stream", &Worker::stream)
       .def("display", &Worker::display, nb::arg(), nb::arg(), nb::arg().none(),
@@ -171,6 +186,7 @@ void bind_worker(nb::module_& module) {
       .def("error", &Worker::error)
       .def("done", &Worker::done)
       .def("reply", &Worker::reply)
+      .def("group", &Worker::group)
       .def("cancelled", &Worker::cancelled)
       .def("leave", &Worker::leave);
 }

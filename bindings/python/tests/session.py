@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import sys
 import time
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import libsk
 
@@ -139,6 +141,24 @@ class Session:
 
     def interrupt(self) -> None:
         self._check(self._lib.sk_session_interrupt(self._session))
+
+    def ask(self, what: str, ranks: str | None = None, limit_s: float = 60.0) -> tuple[int, str]:
+        """``sk_session_status()`` and its kin: the answer's status and text."""
+        request = ctypes.c_uint64()
+        arguments = [ranks.encode() if ranks else None] if what != "status" else []
+        call = getattr(self._lib, f"sk_session_{what}")
+        self._check(call(self._session, *arguments, ctypes.byref(request)))
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            event = self._poll(100)
+            if event.kind == _REPLY and event.request == request.value:
+                return event.status, ctypes.string_at(event.text, event.text_bytes).decode()
+        raise AssertionError(f"no answer to {what}")
+
+    def states(self) -> list[dict[str, Any]]:
+        """What ``sk_session_status()`` says of the ranks."""
+        ranks: list[dict[str, Any]] = json.loads(self.ask("status")[1])["ranks"]
+        return ranks
 
     def _poll(self, timeout_ms: int) -> _Event:
         event = _Event(ctypes.sizeof(_Event))

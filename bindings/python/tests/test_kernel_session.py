@@ -81,13 +81,14 @@ def test_a_figure_drawn_alike_is_one_picture(session: Session) -> None:
     "body", ["from time import sleep; sleep(60)", "while True: pass", "!sleep 60"]
 )
 def test_an_interrupt_ends_the_cell(session: Session, body: str) -> None:
-    number = session.start(f"kept = rank\nprint('started')\n{body}")
+    session.run("kept = rank")
+    number = session.start(f"print('started')\n{body}")
     session.wait_started(number)
     session.interrupt()
     cell = session.collect(number)
     assert (cell.status, cell.ename) == (ERROR, "KeyboardInterrupt")
     cell = session.run("print(kept == rank)")
-    assert (cell.out, cell.status) == ("True\n", OK)
+    assert (cell.out, cell.status) == ("True\n", OK), cell
 
 
 def test_an_interrupt_ends_a_collective_and_the_next_cell_has_a_comm(session: Session) -> None:

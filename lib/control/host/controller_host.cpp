@@ -16,6 +16,7 @@
 #include "lib/control/controller.h"
 #include "lib/control/framing.h"
 #include "lib/control/host/clock.h"
+#include "lib/control/host/facts.h"
 #include "lib/control/host/rank_template.h"
 #include "transport/local/link.h"
 #include "transport/local/poller.h"
@@ -65,6 +66,8 @@ class ControllerHost : public ControllerPorts {
   void signal(uint32_t rank, int signal_number) override;
   void hand_over_capture(uint32_t rank) override;
   void send_event(const Event& event) override;
+  RankFacts rank_facts(uint32_t rank) override;
+  HostFacts host_facts() override { return control::host_facts(); }
 
  private:
   struct RankProcess {
@@ -103,6 +106,7 @@ class ControllerHost : public ControllerPorts {
   const uint64_t descriptors_ = raise_descriptor_limit();
   Controller controller_;
   bool paused_ = false;
+  uint64_t oom_kills_ = oom_kills();  // Known so far.
 };
 
 Status ControllerHost::run() {
@@ -360,7 +364,15 @@ void ControllerHost::on_exit(uint32_t rank) {
     if (r.capture_here && r.capture[which].open()) poller_.remove(r.capture[which].get());
     r.capture[which].reset();
   }
-  controller_.agent().on_exit(rank, {end->signaled, end->code}, monotonic_ns());
+  const uint64_t oom_before = std::exchange(oom_kills_, oom_kills());
+  const bool out_of_memory = end->signaled && end->code == SIGKILL && oom_kills_ > oom_before;
+  controller_.agent().on_exit(rank, {end->signaled, end->code, out_of_memory}, monotonic_ns());
+}
+
+RankFacts ControllerHost::rank_facts(uint32_t rank) {
+  if (rank >= ranks_.size() || !ranks_[rank] || ranks_[rank]->process.pid() <= 0) return {};
+  const pid_t pid = ranks_[rank]->process.pid();
+  return {pid, resident_bytes(pid)};
 }
 
 // 0 where the kernel does not say.

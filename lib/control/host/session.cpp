@@ -109,6 +109,7 @@ Result<uint64_t> Session::execute(Execute request) {
 }
 
 Result<uint64_t> Session::ask(Ask ask) {
+  if (ask.kind >= kAskStatus) SK_RETURN_IF_ERROR(check_ranks(ask.code, rank_count_));
   ask.request = ++last_request_;
   SK_RETURN_IF_ERROR(send(ask));
   return ask.request;

@@ -1,5 +1,8 @@
 #include "lib/control/host/views.h"
 
+#include <fcntl.h>
+#include <signal.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -179,11 +182,11 @@ Result<Open> to_open(const sk_session_config* config) {
                  c.ranks, kRankCountMax);
   if ((c.flags & ~uint32_t(SK_SESSION_TEMPLATE)) != 0)
     return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: flags is {:#x}; known is 0x1", c.flags);
-  if (c.start_timeout_ms < 0 || c.lease_ms < 0)
+  if (c.start_timeout_ms < 0 || c.lease_ms < 0 || c.interrupt_ms < 0)
     return error(SK_ERR_INVALID_ARGUMENT,
-                 "sk_session_open: start_timeout_ms is {} and lease_ms {}; "
-                 "neither may be negative",
-                 c.start_timeout_ms, c.lease_ms);
+                 "sk_session_open: start_timeout_ms is {}, lease_ms {} and interrupt_ms {}; "
+                 "none may be negative",
+                 c.start_timeout_ms, c.lease_ms, c.interrupt_ms);
   Open open;
   open.ranks = static_cast<uint32_t>(c.ranks);
   open.argv = to_strings(c.argv);
@@ -198,6 +201,7 @@ Result<Open> to_open(const sk_session_config* config) {
   if (c.start_timeout_ms > 0) open.start_timeout_ms = static_cast<uint64_t>(c.start_timeout_ms);
   open.lease_ms = static_cast<uint64_t>(c.lease_ms);
   open.forks = (c.flags & SK_SESSION_TEMPLATE) != 0;
+  open.interrupt_ms = static_cast<uint64_t>(c.interrupt_ms);
   return open;
 }
 
@@ -255,8 +259,23 @@ Result<WorkerConfig> to_worker_config(const sk_worker_config* config) {
   if ((c.flags & ~uint32_t(SK_WORKER_CAPTURE | SK_WORKER_SIGINT)) != 0)
     return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_join: flags is {:#x}; known are 0x1 and 0x2",
                  c.flags);
-  return WorkerConfig{(c.flags & SK_WORKER_CAPTURE) != 0, (c.flags & SK_WORKER_SIGINT) != 0,
-                      or_empty(c.language).substr(0, 256)};
+  if (c.stack_signal != 0 && (c.stack_signal < SIGRTMIN || c.stack_signal > SIGRTMAX))
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "sk_worker_join: stack_signal is {}; 0 or a real-time signal, {} to {}",
+                 c.stack_signal, SIGRTMIN, SIGRTMAX);
+  const bool asks = c.language_stack_signal != 0;
+  if (c.language_stack_signal < 0 || c.language_stack_signal > SIGRTMAX ||
+      (asks && c.language_stack_signal == c.stack_signal) ||
+      (asks && fcntl(c.language_stack_fd, F_GETFD) < 0))
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "sk_worker_join: language_stack_signal is {} and language_stack_fd {}; both 0, or "
+                 "a signal other than stack_signal and an open descriptor",
+                 c.language_stack_signal, c.language_stack_fd);
+  return WorkerConfig{(c.flags & SK_WORKER_CAPTURE) != 0,
+                      (c.flags & SK_WORKER_SIGINT) != 0,
+                      or_empty(c.language).substr(0, 256),
+                      {c.stack_signal, c.language_stack_signal, asks ? c.language_stack_fd : -1},
+                      {}};
 }
 
 Result<DisplayRecord> to_display(int32_t kind, const sk_mime* mimes, uint64_t mime_count,
@@ -308,6 +327,15 @@ Result<Reply> to_reply(uint64_t id, const sk_reply* reply) {
                       to_strings("sk_worker_reply", "strings", r.strings, r.string_count));
   SK_ASSIGN_OR_RETURN(out.mimes, to_mimes("sk_worker_reply", r.mimes, r.mime_count));
   return out;
+}
+
+Result<Ask> to_rank_ask(const char* call, uint32_t kind, const char* ranks) {
+  if (ranks != nullptr && *ranks == '\0')
+    return error(SK_ERR_INVALID_ARGUMENT, "{}: the rank set is empty; NULL stands for all", call);
+  Ask ask;
+  ask.kind = kind;
+  ask.code = or_empty(ranks);
+  return ask;
 }
 
 Status check_timeout(const char* call, int64_t timeout_ms) {

@@ -64,6 +64,8 @@ Result<Execute> to_execute(const char* ranks, const char* code, uint64_t code_by
                            const sk_exec_options* options);
 Result<Ask> to_ask(int32_t kind, const char* code, uint64_t code_bytes, uint64_t cursor,
                    int32_t detail);
+// A question of AskKind about `ranks`, NULL for all.
+Result<Ask> to_rank_ask(const char* call, uint32_t kind, const char* ranks);
 Result<WorkerConfig> to_worker_config(const sk_worker_config* config);
 Result<DisplayRecord> to_display(int32_t kind, const sk_mime* mimes, uint64_t mime_count,
                                  const char* display_id, const char* metadata);

@@ -81,6 +81,7 @@ Result<std::unique_ptr<Worker>> Worker::join(const WorkerConfig& config) {
   worker->send(Hello{kProtocolVersion, static_cast<uint32_t>(*rank),
                      static_cast<uint32_t>(getpid()), config.capture, config.language});
   worker->heartbeat_at_ns_ = monotonic_ns() + kHeartbeatNs;
+  SK_RETURN_IF_ERROR(worker->probe_.install(config.stacks));
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);  // Inherited by the thread, then taken back.
@@ -133,6 +134,7 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
         return request;
       }
       SK_RETURN_IF_ERROR(check_open());
+      if (std::exchange(group_changed_, false)) return Request();
     }
     const int64_t left_ms = (until_ns - monotonic_ns() + 999'999) / 1'000'000;
     if (left_ms <= 0) return Request();
@@ -187,6 +189,11 @@ Status Worker::reply(Reply reply) {
   const std::lock_guard lock(mutex_);
   send(reply);
   return check_open();
+}
+
+RankGroup Worker::group() const {
+  const std::lock_guard lock(mutex_);
+  return group_;
 }
 
 Status Worker::leave() {

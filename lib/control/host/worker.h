@@ -11,6 +11,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,6 +22,7 @@
 
 #include "lib/base/status.h"
 #include "lib/control/framing.h"
+#include "lib/control/host/stack_probe.h"
 #include "lib/control/talk/snapshot.h"
 #include "transport/local/link.h"
 
@@ -33,6 +35,8 @@ struct WorkerConfig {
   bool capture = false;
   bool sigint = false;
   std::string language;
+  StackProbeConfig stacks;
+  std::function<void()> end_collectives;  // Called on the I/O thread; must not wait.
 };
 
 class Worker {
@@ -57,6 +61,7 @@ class Worker {
   Result<std::optional<InputReply>> input(std::optional<std::string> prompt, bool password,
                                           int64_t timeout_ms);
   Status snapshot(const std::string& root, std::vector<Snapshot::Name> names);
+  RankGroup group() const;
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   // Sends what is queued, at most 2 s, and ends the I/O thread.
   Status leave();
@@ -70,6 +75,7 @@ class Worker {
   void handle(Message message);
   void interrupt(const Interrupt& interrupt);
   void signal_main();
+  void show_stack(uint64_t request);
   Status check_open() const;
   Status emit(Record record, uint64_t bytes);
   void append_stream(uint32_t stream, std::string_view text);
@@ -84,7 +90,7 @@ class Worker {
 
   const WorkerConfig config_;
   const pthread_t main_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable space_;
   local::Link link_;
   FrameReader reader_;  // The I/O thread's alone.
@@ -96,6 +102,7 @@ class Worker {
   uint64_t pending_bytes_ = 0;
   int64_t gate_ns_ = 0;  // Until then records are gathered; then they go out at once.
   int64_t heartbeat_at_ns_ = 0;
+  int64_t end_collectives_at_ns_ = INT64_MAX;
   uint64_t seq_ = 0;
   uint64_t open_cell_ = 0;
   int64_t began_ns_ = 0;  // The open cell, by the clock,
@@ -108,10 +115,13 @@ class Worker {
   std::optional<InputRequest> input_open_;
   std::optional<InputReply> input_reply_;
   Snapshot snapshot_;
+  RankGroup group_;
+  bool group_changed_ = false;
   bool welcome_ = false;
   bool lost_ = false;
   bool leaving_ = false;
   std::atomic<bool> cancelled_{false};
+  StackProbe probe_;  // The I/O thread's alone, once it runs.
   std::thread io_;
 };
 

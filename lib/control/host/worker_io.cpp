@@ -16,6 +16,8 @@ namespace {
 
 constexpr uint64_t kQueueBytesMax = 4ull << 20;
 constexpr int64_t kFlushNs = 20'000'000;
+// A language that ends its collective itself, on the signal, tells an interrupt from a lost peer.
+constexpr int64_t kSignalFirstNs = 50'000'000;
 constexpr int kDrainRoundsMax = 16;  // Of one pipe at once, so that a flood starves nobody.
 constexpr std::chrono::seconds kSpaceWait{60};
 
@@ -32,6 +34,10 @@ void Worker::run_io() {
     const int64_t now = monotonic_ns();
     if (now >= gate_ns_) drain_capture();
     if (!pending_.empty() && (now >= gate_ns_ || pending_bytes_ >= kBatchBytes)) flush_records();
+    if (now >= end_collectives_at_ns_) {
+      end_collectives_at_ns_ = INT64_MAX;
+      if (open_cell_ != 0 && cancelled() && config_.end_collectives) config_.end_collectives();
+    }
     if (now >= heartbeat_at_ns_) {
       send(Heartbeat{open_cell_});
       heartbeat_at_ns_ = now + kHeartbeatNs;
@@ -53,7 +59,7 @@ void Worker::wait_for_io() {
     fds[count++] = {link_.fd(), static_cast<short>(POLLIN | out), 0};
     // Between batches what is captured stays in the kernel, where a killed rank does not lose it.
     const bool batching = monotonic_ns() < gate_ns_;
-    wake_ns = batching ? gate_ns_ : heartbeat_at_ns_;
+    wake_ns = std::min(batching ? gate_ns_ : heartbeat_at_ns_, end_collectives_at_ns_);
     for (const local::Fd& fd : capture_)
       if (fd.open() && welcome_ && !batching && queued() < kQueueBytesMax)
         fds[count++] = {fd.get(), POLLIN, 0};
@@ -79,8 +85,16 @@ void Worker::read_link() {
 }
 
 void Worker::handle(Message message) {
+  // Without the mutex: the main thread may hold it, or wait for it, while it is looked at.
+  if (const auto* ask = std::get_if<Ask>(&message); ask != nullptr && ask->kind == kAskStack)
+    return show_stack(ask->request);
   const std::lock_guard lock(mutex_);
   if (std::holds_alternative<Welcome>(message)) welcome_ = true;
+  if (auto* group = std::get_if<RankGroup>(&message)) {
+    group_ = std::move(*group);
+    group_changed_ = true;
+    local::wake(request_wakeup_.get());
+  }
   if (const auto* request = std::get_if<Interrupt>(&message)) interrupt(*request);
   if (auto* execute = std::get_if<Execute>(&message)) requests_.push_back(std::move(*execute));
   if (auto* ask = std::get_if<Ask>(&message)) {
@@ -112,6 +126,7 @@ void Worker::interrupt(const Interrupt& interrupt) {
   space_.notify_all();
   local::wake(input_wakeup_.get());
   if (config_.sigint) signal_main();
+  end_collectives_at_ns_ = monotonic_ns() + kSignalFirstNs;
 }
 
 // The group, as a terminal does, so that children that the cell waits for end too; the kernel
@@ -121,6 +136,20 @@ void Worker::signal_main() {
     ::kill(0, SIGINT);
   else
     pthread_kill(main_, SIGINT);
+}
+
+void Worker::show_stack(uint64_t request) {
+  bool idle = false;
+  {
+    const std::lock_guard lock(mutex_);
+    idle = open_cell_ == 0;
+  }
+  Reply reply;
+  reply.request = request;
+  reply.answer = idle ? 1 : 0;
+  if (!idle) reply.strings = {probe_.native(), probe_.language()};
+  const std::lock_guard lock(mutex_);
+  send(reply);
 }
 
 void Worker::lose_link() {

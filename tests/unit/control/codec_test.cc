@@ -28,6 +28,7 @@ TEST(Codec, EventsComeBackWhole) {
   event.mimes = {{"text/plain", "x"}, {"image/png", std::string(100, '\0')}};
   event.display_id = "id";
   event.metadata = "{\"a\":1}";
+  event.tag = "{}";
   event.reply = {9, 1, 2, 3, 4, {"m"}, {{"text/html", "<b>"}}, "t"};
   event.times = {{0, 5, 6}, {4095, INT64_MAX, 0}};
   const auto decoded = decode(encode(event));
@@ -64,13 +65,19 @@ TEST(Codec, OneFieldOutOfBoundsIsNamed) {
   const Case cases[] = {
       {Hello{9, 0, 1, false, ""}, "version 9"},
       {Hello{kProtocolVersion, kRankCountMax, 1, false, ""}, "rank is 4096"},
-      {Welcome{2}, "version 2"},
+      {Welcome{2, 0, 0, ""}, "version 2"},
       {with([](Open& o) { o.ranks = 0; }), "ranks is 0"},
       {with([](Open& o) { o.ranks = 5000; }), "ranks is 5000"},
       {with([](Open& o) { o.argv.clear(); }), "argv"},
       {with([](Open& o) { o.argv = {std::string("a\0b", 3)}; }), "NUL in argv"},
       {with([](Open& o) { o.env = {"NOVALUE"}; }), "env entry"},
       {with([](Open& o) { o.lease_ms = UINT64_MAX; }), "lease"},
+      {with([](Open& o) { o.interrupt_ms = UINT64_MAX; }), "interrupt time"},
+      {with([](Open& o) { o.name = "../up"; }), "session name"},
+      {with([](Open& o) { o.token.assign(300, 'x'); }), "token size"},
+      {Attach{9, ""}, "version 9"},
+      {Attach{kProtocolVersion, std::string(300, 'x')}, "token size"},
+      {RankGroup{1, {kRankCountMax}}, "missing rank is 4096"},
       {Execute{}, "cell is 0"},
       {Interrupt{1, 4}, "interrupt level"},
       {Ask{1, SK_REQUEST_EXECUTE, "", 0, 0}, "kind of question"},

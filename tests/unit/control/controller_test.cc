@@ -1,107 +1,8 @@
 // The controller's and agent's state machines, driven by hand: no process, no socket, no clock.
-#include "lib/control/controller.h"
-
-#include <gtest/gtest.h>
-#include <signal.h>
-
-#include <algorithm>
-#include <functional>
-#include <map>
+#include "tests/unit/control/controller_world.h"
 
 namespace sk::control {
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
-constexpr int64_t kSecond = 1'000 * kMs;
-
-// Plays processes and session: keeps what is sent, obeys SIGKILL.
-class World : public ControllerPorts {
- public:
-  explicit World(uint32_t ranks, uint64_t lease_ms = 0)
-      : controller(*this, ControllerTimers{}, Job{"job", 6, 1, 2, 3}), seq(ranks, 0) {
-    Open open;
-    open.ranks = ranks;
-    open.argv = {"program"};
-    open.lease_ms = lease_ms;
-    controller.on_session_message(open, now);
-  }
-
-  Status spawn(uint32_t rank, const std::vector<std::string>&, const std::vector<std::string>& env,
-               const std::string&) override {
-    environment[rank] = env;
-    return rank == cannot_spawn ? error(SK_ERR_SYSTEM, "no such program") : Status();
-  }
-  void send(uint32_t rank, const Message& message) override { sent[rank].push_back(message); }
-  void signal(uint32_t rank, int number) override { signals.push_back({rank, number}); }
-  void hand_over_capture(uint32_t rank) override { handed_over.push_back(rank); }
-  void send_event(const Event& event) override {
-    EXPECT_EQ(event.seq, ++last_seq);
-    events.push_back(event);
-  }
-
-  void from(uint32_t rank, Message message) {
-    controller.agent().on_message(rank, std::move(message), now);
-  }
-  void join_all() {
-    for (uint32_t rank = 0; rank < seq.size(); ++rank)
-      from(rank, Hello{kProtocolVersion, rank, 100 + rank, true, "stub"});
-  }
-  uint64_t execute(const std::string& ranks = "", bool go_on = false) {
-    Execute request;
-    request.cell = ++cells;
-    request.ranks = ranks;
-    request.code = "x";
-    request.go_on = go_on;
-    controller.on_session_message(request, now);
-    return cells;
-  }
-  void print(uint32_t rank, uint64_t cell, const std::string& text) {
-    from(rank, Output{cell, ++seq[rank], {{now, StreamRecord{SK_STREAM_STDOUT, text}}}});
-  }
-  void done(uint32_t rank, uint64_t cell, uint32_t status = SK_CELL_OK) {
-    from(rank, Done{cell, status, seq[rank]});
-  }
-  void die(uint32_t rank) { controller.agent().on_exit(rank, {true, SIGKILL}, now); }
-  void advance(int64_t ns) {
-    for (const int64_t until = now + ns; now < until;) {
-      now = std::min(until, std::max(now + 1, controller.deadline_ns()));
-      controller.on_time(now);
-    }
-  }
-
-  // The status of the cell's end; 0 while it has none.
-  int32_t ended(uint64_t cell) const {
-    for (const Event& event : events)
-      if (event.kind == SK_EVENT_CELL_DONE && event.cell == cell) return event.status;
-    return 0;
-  }
-  const Event* find(uint32_t kind) const {
-    for (auto event = events.rbegin(); event != events.rend(); ++event)
-      if (event->kind == kind) return &*event;
-    return nullptr;
-  }
-  template <typename Kind>
-  size_t count_sent(uint32_t rank) {
-    return static_cast<size_t>(
-        std::count_if(sent[rank].begin(), sent[rank].end(),
-                      [](const Message& m) { return std::holds_alternative<Kind>(m); }));
-  }
-  bool was_killed(uint32_t rank) const {
-    return std::find(signals.begin(), signals.end(), std::pair(rank, SIGKILL)) != signals.end();
-  }
-
-  int64_t now = 5 * kSecond;
-  uint32_t cannot_spawn = UINT32_MAX;
-  std::map<uint32_t, std::vector<std::string>> environment;
-  std::map<uint32_t, std::vector<Message>> sent;
-  std::vector<std::pair<uint32_t, int>> signals;
-  std::vector<uint32_t> handed_over;
-  std::vector<Event> events;
-  uint64_t last_seq = 0;
-  uint64_t cells = 0;
-  Controller controller;
-  std::vector<uint64_t> seq;
-};
 
 TEST(Controller, RanksFindTheWholeContract) {
   World world(3);
@@ -205,14 +106,11 @@ TEST(Controller, AnInterruptEscalatesAndNamesTheStuck) {
   world.controller.on_session_message(Interrupt{}, world.now);
   EXPECT_EQ(world.ended(queued), SK_CELL_ABORTED);
   world.done(0, cell, SK_CELL_ERROR);
-  for (int i = 0; i < 4; ++i) {
-    world.advance(kSecond);
-    world.from(0, Heartbeat{});
-    world.from(1, Heartbeat{});
-  }
+  world.advance(600 * kMs);
   EXPECT_EQ(world.count_sent<Interrupt>(1), 2u);
+  world.advance(600 * kMs);
   EXPECT_EQ(world.ended(cell), 0);
-  world.advance(kSecond);
+  world.advance(400 * kMs);
   EXPECT_EQ(world.ended(cell), SK_CELL_ERROR);
   EXPECT_EQ(world.find(SK_EVENT_ERROR)->ename, "KeyboardInterrupt");
   EXPECT_NE(world.find(SK_EVENT_ERROR)->evalue.find("rank 1"), std::string::npos);

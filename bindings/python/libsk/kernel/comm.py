@@ -1,9 +1,9 @@
 """The notebook's ``comm``: there before the ranks are connected, and there again after an abort.
 
-Connecting is collective, and a cell need not be: so the ranks connect in the background, right when
-they start, and the first use waits for it. A rank that died before cannot keep others from
-starting; what they get is the error of that first use. An interrupt in a collective ends the
-communicator on all ranks; the next cell finds a new one.
+Connecting is collective, and a cell need not be: so the ranks connect in the background, as soon as
+all are there, and the first use waits for it. An interrupt in a collective ends the communicator on
+all ranks; the next cell finds a new one. A rank's death ends it too: until all ranks are there
+again each use is an error that names who is missing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from libsk._symmetric import Memory
 
 from libsk._comm import Comm
+from libsk._errors import PeerLostError
 
 _CONNECT_TIMEOUT_S = 60.0
 
@@ -59,30 +60,53 @@ class RankComm(Comm):
         self._rank = int(os.environ["RANK"])
         self._world_size = int(os.environ["WORLD_SIZE"])
         self._local_rank = int(os.environ.get("LOCAL_RANK", self._rank))
+        self._epoch = 0
         self._generation = 0
+        self._missing = ""
         self._freed = False
-        self._connection = _Connection("notebook-0")
+        self._connection: _Connection | None = None
+
+    def _connected(self) -> Comm:
+        why = self._missing or ("" if self._connection else "not all have joined yet")
+        if why:
+            sentence = f"comm spans all ranks, but {why}: `%sk revive` brings them back"
+            raise PeerLostError(sentence, 20, "SK_ERR_PEER_LOST")
+        assert self._connection is not None
+        return self._connection.wait()
 
     @property
     def _handle(self) -> _core.Comm:  # type: ignore[override]
-        return self._connection.wait()._handle
+        return self._connected()._handle
 
     @property
     def _memory(self) -> Memory:  # type: ignore[override]
-        return self._connection.wait()._memory
+        return self._connected()._memory
 
-    def renew(self) -> None:
-        """Before each cell: connects anew if what there was is over.
+    def renew(self, epoch: int, missing: int, first_missing: int) -> None:
+        """Before each cell, and when ranks come or go: connects anew if what there was is over.
 
-        Ranks agree on the name of the new communicator because every rank counts those that it saw
-        connected.
+        Ranks agree on the name of the new communicator: the controller counts the epochs, and
+        within one every rank counts those that it saw connected.
         """
-        if self._freed or not self._connection.is_over():
+        lost = f"{missing} ranks are" if missing > 1 else f"rank {first_missing} is"
+        self._missing = f"{lost} not there" if missing else ""
+        if self._freed or missing or epoch == 0:
             return
-        if self._connection.comm is not None:
-            self._connection.comm.free()
-            self._generation += 1
-        self._connection = _Connection(f"notebook-{self._generation}")
+        if epoch != self._epoch:
+            self._drop()
+            self._epoch, self._generation = epoch, 0
+        elif self._connection is not None and self._connection.is_over():
+            self._generation += self._drop()
+        if self._connection is None:
+            self._connection = _Connection(f"notebook-{self._epoch}-{self._generation}")
+
+    def _drop(self) -> int:
+        """Forgets the connection; 1 if it had come about."""
+        connection, self._connection = self._connection, None
+        if connection is None or connection.comm is None:
+            return 0
+        connection.comm.free()
+        return 1
 
     def free(self, array: Any = None) -> None:
         """As :meth:`libsk.Comm.free`; without an argument no later cell gets a new one."""

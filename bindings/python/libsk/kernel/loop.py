@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from libsk import _core
 from libsk._errors import AbortedError, Error, PeerLostError
-from libsk.kernel import template
+from libsk.kernel import stacks, template
 
 if TYPE_CHECKING:
     from libsk.kernel.shell import RankShell
@@ -74,6 +74,7 @@ class Rank:
             except PeerLostError:
                 return
             if request is None:
+                self._comm.renew(*self._worker.group())
                 continue
             if request["kind"] == SHUTDOWN:
                 return
@@ -84,7 +85,7 @@ class Rank:
 
     def _execute(self, request: dict[str, Any]) -> None:
         error: BaseException | None
-        self._comm.renew()
+        self._comm.renew(*self._worker.group())
         try:
             signal.signal(signal.SIGINT, self._cell_handler)
             try:
@@ -142,7 +143,13 @@ def main() -> int:
     shell = template.make_shell()
     try:
         template.become_rank(shell)
-        worker = _core.Worker(f"python {platform.python_version()}", CAPTURE | SIGINT)
+        worker = _core.Worker(
+            f"python {platform.python_version()}",
+            CAPTURE | SIGINT,
+            stacks.NATIVE_SIGNAL,
+            stacks.PYTHON_SIGNAL,
+            stacks.register(),
+        )
     except PeerLostError:
         return 0  # A template whose session is over.
     except Error as error:

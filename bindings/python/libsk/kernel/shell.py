@@ -18,7 +18,8 @@ from libsk import _core
 from libsk.kernel import magics, mime, tracebacks
 from libsk.kernel.display import RankDisplayHook, RankDisplayPublisher, flush
 
-_CHILD_GRACE_S = 2.0
+_CHILD_GRACE_S = 0.8
+"""Less than an interrupt waits for the rank (sk_session_config.interrupt_ms)."""
 
 
 class RankShell(InteractiveShell):

@@ -1,0 +1,153 @@
+#include "lib/control/host/stack_probe.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "lib/control/host/clock.h"
+
+namespace sk::control {
+namespace {
+
+constexpr int kFramesMax = 64;
+constexpr int kOwnFrames = 2;  // The handler, and the trampoline that the kernel returns to.
+constexpr int64_t kAnswerNs = 100'000'000;
+constexpr size_t kTextMax = 256 * 1024;
+
+// Written by the handler on the main thread, read by the I/O thread once `answered` says so.
+struct Answer {
+  std::array<void*, kFramesMax> frames;
+  int count = 0;
+  std::atomic<uint64_t> answered{0};
+};
+Answer answer;
+std::atomic<uint64_t> asked{0};
+
+// Async-signal-safe once backtrace() has loaded what it needs, which install() sees to.
+void on_signal(int) {
+  const int saved = errno;
+  const uint64_t question = asked.load(std::memory_order_acquire);
+  answer.count = backtrace(answer.frames.data(), kFramesMax);
+  answer.answered.store(question, std::memory_order_release);
+  errno = saved;
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string describe(void* address) {
+  Dl_info info{};
+  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return fmt::format("{}", address);
+  const std::string file = base_name(info.dli_fname);
+  if (info.dli_sname == nullptr) {
+    // The distance to the file's start is the same on every rank, the address is not.
+    const auto offset = static_cast<char*>(address) - static_cast<char*>(info.dli_fbase);
+    return fmt::format("+{:#x} ({})", offset, file);
+  }
+  int failure = 0;
+  const std::unique_ptr<char, void (*)(void*)> plain(
+      abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &failure), std::free);
+  return fmt::format("{} ({})", plain ? plain.get() : info.dli_sname, file);
+}
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+void pause_ms(int ms) { ::poll(nullptr, 0, ms); }
+
+}  // namespace
+
+Status StackProbe::install(const StackProbeConfig& config) {
+  config_ = config;
+  main_ = pthread_self();
+  main_tid_ = static_cast<pid_t>(syscall(SYS_gettid));
+  if (config.native_signal == 0) return {};
+  void* frame = nullptr;
+  backtrace(&frame, 1);  // Loads libgcc_s now: in the handler it could not.
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
+  sigfillset(&action.sa_mask);
+  if (sigaction(config.native_signal, &action, nullptr) != 0)
+    return system_error("sk_worker_join: stack_signal");
+  return {};
+}
+
+// False when the main thread blocks the signal.
+bool StackProbe::ask(int signal_number) const {
+  const std::string name = fmt::format("/proc/self/task/{}/status", main_tid_);
+  std::ifstream status(name);
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("SigBlk:")) continue;
+    const uint64_t blocked = std::strtoull(line.c_str() + 7, nullptr, 16);
+    if ((blocked >> (signal_number - 1) & 1) != 0) return false;
+  }
+  return pthread_kill(main_, signal_number) == 0;
+}
+
+std::string StackProbe::native() {
+  if (config_.native_signal == 0) return "";
+  const uint64_t question = asked.fetch_add(1, std::memory_order_acq_rel) + 1;
+  if (!ask(config_.native_signal)) return from_proc();
+  const int64_t until_ns = monotonic_ns() + kAnswerNs;
+  while (answer.answered.load(std::memory_order_acquire) < question) {
+    if (monotonic_ns() >= until_ns) return from_proc();
+    pause_ms(1);
+  }
+  std::string text;
+  for (int i = kOwnFrames; i < answer.count; ++i)
+    text += describe(answer.frames[static_cast<size_t>(i)]) + "\n";
+  return text;
+}
+
+// What the kernel says of a thread that takes no signal.
+std::string StackProbe::from_proc() const {
+  const std::string folder = fmt::format("/proc/self/task/{}/", main_tid_);
+  const std::string waits = first_line(folder + "wchan");
+  const std::string call = first_line(folder + "syscall");
+  const std::string number = call.substr(0, call.find(' '));
+  if (number == "running" || waits.empty() || waits == "0")
+    return "computing (it blocks signals)\n";
+  return fmt::format("{} (the kernel, system call {}; it blocks signals)\n", waits, number);
+}
+
+std::string StackProbe::language() {
+  if (config_.language_signal == 0) return "";
+  if (ftruncate(config_.language_fd, 0) != 0 || lseek(config_.language_fd, 0, SEEK_SET) != 0)
+    return "";
+  if (!ask(config_.language_signal)) return "";
+  // The handler writes piece by piece: what no longer grows is whole.
+  const int64_t until_ns = monotonic_ns() + kAnswerNs;
+  struct stat seen {};
+  int quiet_ms = 0;
+  while (monotonic_ns() < until_ns && quiet_ms < 5) {
+    pause_ms(1);
+    struct stat now {};
+    if (fstat(config_.language_fd, &now) != 0) return "";
+    quiet_ms = now.st_size > 0 && now.st_size == seen.st_size ? quiet_ms + 1 : 0;
+    seen = now;
+  }
+  std::string text(std::min(static_cast<size_t>(seen.st_size), kTextMax), '\0');
+  const ssize_t got = pread(config_.language_fd, text.data(), text.size(), 0);
+  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return text;
+}
+
+}  // namespace sk::control

@@ -1,0 +1,93 @@
+#include "lib/control/stack_text.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "lib/control/text.h"
+
+namespace sk::control {
+namespace {
+
+constexpr std::string_view kCellFile = "File \"<ipython-input-";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// `File "<ipython-input-4-1a2b>", line 2 in f` -> `cell 4, line 2 in f`; others as they are.
+std::string name_cell(const std::string& line) {
+  const size_t at = line.find(kCellFile);
+  if (at == std::string::npos) return line;
+  const size_t number = at + kCellFile.size();
+  const size_t dash = line.find('-', number);
+  const size_t quote = line.find('"', number);
+  if (dash == std::string::npos || quote == std::string::npos || dash > quote) return line;
+  return line.substr(0, at) + "cell " + line.substr(number, dash - number) + line.substr(quote + 1);
+}
+
+std::string indented(const std::string& text) {
+  std::string out;
+  for (const std::string& line : lines_of(text)) out += "    " + line + "\n";
+  return out;
+}
+
+}  // namespace
+
+std::string clean_language_stack(const std::string& text) {
+  std::vector<std::string> kept;
+  size_t through_cell = 0;
+  for (const std::string& line : lines_of(utf8_clean(text))) {
+    if (!line.starts_with("  ")) continue;  // The heading names a thread by its number.
+    kept.push_back(name_cell(line.substr(2)));
+    if (line.find(kCellFile) != std::string::npos) through_cell = kept.size();
+  }
+  if (through_cell > 0) kept.resize(through_cell);
+  std::string out;
+  for (const std::string& line : kept) out += line + "\n";
+  return out;
+}
+
+std::string innermost(const RankStack& stack) {
+  // The first that has a name: below it are a library's inner steps.
+  std::string native;
+  for (const std::string& frame : lines_of(stack.native))
+    if (native.empty() || native.starts_with('+')) native = frame;
+  const std::string language = stack.language.substr(0, stack.language.find('\n'));
+  std::string out;
+  if (!native.empty()) {
+    const size_t space = native.find(" (");
+    out = space == std::string::npos ? native
+                                     : "`" + native.substr(0, space) + "`" + native.substr(space);
+  }
+  if (!language.empty()) out += (out.empty() ? "" : ", ") + ("at " + language);
+  return out;
+}
+
+std::string merge_stacks(const std::map<uint32_t, RankStack>& stacks, const RankSet& silent) {
+  std::vector<std::pair<RankSet, RankStack>> groups;
+  for (const auto& [rank, stack] : stacks) {
+    auto group = groups.begin();
+    while (group != groups.end() && !(group->second == stack)) ++group;
+    if (group == groups.end()) group = groups.insert(groups.end(), {RankSet(), stack});
+    group->first.push_back(rank);
+  }
+  std::string out;
+  for (const auto& [ranks, stack] : groups) {
+    out += fmt::format("[{}]{}\n", name_ranks(ranks), stack.idle ? " waits for a cell" : "");
+    if (!stack.language.empty()) out += indented(stack.language);
+    if (!stack.native.empty()) out += "  native:\n" + indented(stack.native);
+  }
+  if (!silent.empty())
+    out +=
+        fmt::format("[{}] gave no stack in time: the process does not run (stopped, or no CPU)\n",
+                    name_ranks(silent));
+  return out;
+}
+
+}  // namespace sk::control
