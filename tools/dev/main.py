@@ -12,6 +12,7 @@ from shell import BUILD, DevError, say
 
 VERBS = {
     "demo": "install what is missing, build, run examples/quickstart.ipynb on four ranks",
+    "lab": "install what is missing, build, open JupyterLab with the kernel on copies of examples/",
     "test": "build Release and run every test",
     "check": "layers, lengths and words, documentation, format, lint (clang-tidy, ruff)",
     "tidy": "of the checks, clang-tidy alone: every source that changed since it was clean",
@@ -36,7 +37,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         added[name].add_argument("-k", dest="pattern", help="only tests whose name matches")
     added["check"].add_argument("--fix", action="store_true", help="format files in place")
     # What follows these verbs is handed on as it is, options too.
-    if arguments and arguments[0] in ("bench", "clean-room"):
+    if arguments and arguments[0] in ("bench", "clean-room", "lab"):
         return argparse.Namespace(verb=arguments[0], rest=arguments[1:])
     return parser.parse_args(arguments)
 
@@ -66,6 +67,10 @@ def act(options: argparse.Namespace) -> int:
         import demo
 
         return demo.demo()
+    if options.verb == "lab":
+        import lab
+
+        return lab.lab(options.rest)
     if options.verb == "bench":
         import bench
 

@@ -207,11 +207,33 @@ std::string commented(std::string_view text, const std::vector<size_t>& percent_
   return out;
 }
 
+// Whether a cell does nothing but install packages: into the environment that all ranks share, so
+// that several at once would get in each other's way.
+bool only_installs(std::string_view text) {
+  bool any = false;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trim(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty() || line.front() == '#') continue;
+    const MagicLine magic = read_line(line);
+    const auto installers = {"pip", "conda", "mamba", "micromamba"};
+    if (magic.percents != 1 || magic.asks || magic.ends_in_name ||
+        std::find(installers.begin(), installers.end(), magic.name) == installers.end())
+      return false;
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace
 
 CellPlan plan_cell(std::string_view text) {
   Reader reader(text);
   reader.read();
+  if (reader.plan.ranks.empty() && reader.plan.problem.empty() &&
+      only_installs(text.substr(reader.rest())))
+    reader.plan.ranks = "0";
   const std::string_view rest = text.substr(reader.rest());
   const bool empty =
       std::all_of(rest.begin(), rest.end(), [](char c) { return is_space(c) || c == '\n'; });

@@ -34,6 +34,17 @@ TEST(Magics, ChooseRanks) {
   EXPECT_EQ(plan_cell("%%px -t 1, 3\nx").ranks, "1,3");
 }
 
+TEST(Magics, PackagesAreInstalledOnce) {
+  for (const char* text : {"%pip install tqdm", "# first\n\n%conda install -y numpy\n%pip list\n",
+                           "%info\n%pip install tqdm", " %pip install tqdm  # so"})
+    EXPECT_EQ(plan_cell(text).ranks, "0") << text;
+  for (const char* text : {"%pip install tqdm\nimport tqdm", "%pip?", "%pipe", "!pip install tqdm",
+                           "x = 1", "", "# %pip install tqdm", "%%on\n%pip install tqdm"})
+    EXPECT_EQ(plan_cell(text).ranks, "") << text;
+  EXPECT_EQ(plan_cell("%%px\n%pip install tqdm").ranks, "all");
+  EXPECT_EQ(plan_cell("%pip install tqdm").code, "%pip install tqdm");
+}
+
 TEST(Magics, LineNumbersStay) {
   EXPECT_EQ(plan_cell("# a\n%%on 0\n\n%welcome\nx\ny").code, "# a\n#%on 0\n\n#welcome\nx\ny");
   EXPECT_EQ(plan_cell("%%on 0\nx\n%welcome\n").code, "#%on 0\nx\n%welcome\n");
