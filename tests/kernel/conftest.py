@@ -11,6 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acceptance import (
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_runtest_logreport,
+    pytest_terminal_summary,
+)
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
@@ -20,6 +26,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from processes import alive as alive
 from processes import descendants as descendants
 from processes import wait_until as wait_until
+
+__all__ = [  # Hooks of pytest, which it finds here.
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_runtest_logreport",
+    "pytest_terminal_summary",
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -79,18 +79,21 @@ class Samples(jupyter_kernel_test.KernelTests):
         super().setUpClass()
 
 
+@pytest.mark.acceptance(1)
 class TestOneRank(Samples):
     """Plain native messages."""
 
     ranks = 1
 
 
+@pytest.mark.acceptance(1)
 class TestFourRanks(Samples):
     """Identical on all ranks: still plain native messages."""
 
     ranks = 4
 
 
+@pytest.mark.acceptance(1)
 class TestSixteenRanks(Samples):
     """The same."""
 

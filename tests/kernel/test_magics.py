@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import TIMEOUT, Kernel, StartKernel, alive, descendants, kill, wait_until
+from conftest import TIMEOUT, Cell, Kernel, StartKernel, alive, descendants, kill, wait_until
 
 
 @pytest.fixture
@@ -186,6 +186,67 @@ def test_magics_refuse_arguments_that_they_do_not_have(four: Kernel, magic: str)
     cell = four.run(magic)
     assert cell.reply["ename"] == "UsageError"
     assert magic.split()[-1] in cell.reply["evalue"]
+
+
+def plain(cell: Cell) -> str:
+    """The text of a cell's one display."""
+    assert cell.reply["status"] == "ok", cell.reply
+    assert len(cell.of("display_data")) == 1
+    return cell.of("display_data")[0]["data"]["text/plain"]
+
+
+def test_a_dead_rank_comes_back(four: Kernel) -> None:
+    kill(four.ranks()[2])
+    assert wait_until(lambda: "dead" in plain(four.run("%sk status")))
+    refused = four.run("print x")
+    assert "%sk revive" in refused.reply["evalue"] and "%%on alive" in refused.reply["evalue"]
+    assert plain(four.run("%sk revive 2")).startswith("Starting again: 2.")
+    assert four.run("print {rank}").text() == "".join(f"[{r}] {r}\n" for r in range(4))
+    rows = plain(four.run("%sk status")).splitlines()
+    assert rows[0].split() == ["ranks", "state", "host", "memory", "revived", "why"]
+    assert rows[1].split()[:2] == ["0,1,3", "idle"] and rows[2].split()[:2] == ["2", "idle"]
+    nothing = four.run("%sk revive")
+    assert nothing.reply["ename"] == "SessionError"
+    assert four.run("%sk revive 9").reply["status"] == "error"
+    assert four.run("%sk revive x").reply["ename"] == "UsageError"
+
+
+def test_revive_and_go_on_in_one_cell(four: Kernel) -> None:
+    kill(four.ranks()[0])
+    assert wait_until(lambda: "dead" in plain(four.run("%sk status")))
+    assert four.run("%sk revive\nprint all").text() == "all\n"
+
+
+def test_looking_does_not_wait_for_the_cell_that_runs(four: Kernel) -> None:
+    running = four.start("print on\non 1 spin 60000\non 0,2,3 sleep 60000")
+    four.wait_for_stream(running)
+    for magic, word in (("%sk status", "busy"), ("%sk stack", "ranks"), ("%sk stack 1", "rank")):
+        aside = four.start(magic)
+        reply = four.client.get_shell_msg(timeout=TIMEOUT)
+        assert reply["parent_header"]["msg_id"] == aside
+        assert reply["content"]["status"] == "ok"
+        assert word in shown_aside(four, aside)
+    waiting = four.start("%sk stack\nprint later")  # With code it takes its turn.
+    bad = four.start("%sk stack 9")
+    reply = four.client.get_shell_msg(timeout=TIMEOUT)
+    assert reply["parent_header"]["msg_id"] == bad
+    assert reply["content"]["status"] == "error"
+    four.manager.interrupt_kernel()
+    assert four.finish(running).reply["ename"] == "KeyboardInterrupt"
+    assert four.finish(waiting).reply["status"] == "aborted"
+
+
+def shown_aside(kernel: Kernel, message_id: str) -> str:
+    """What is shown for a cell while another runs; the last state says that one does."""
+    text = ""
+    states = []
+    while states[-1:] != ["busy"] or "idle" not in states:
+        message = kernel.client.get_iopub_msg(timeout=TIMEOUT)
+        if message["msg_type"] == "status":
+            states.append(message["content"]["execution_state"])
+        elif message["parent_header"]["msg_id"] == message_id and "data" in message["content"]:
+            text += message["content"]["data"]["text/plain"]
+    return text
 
 
 def test_shutdown_ends_the_ranks_and_reconnect_starts_new_ones(four: Kernel) -> None:

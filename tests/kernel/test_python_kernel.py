@@ -53,6 +53,7 @@ def test_the_environment_contract(python: Kernel, ranks: int) -> None:
     }
 
 
+@pytest.mark.acceptance(18)
 def test_every_way_to_print_is_seen_in_order(python: Kernel) -> None:
     code = (
         "import ctypes, os, subprocess, sys\n"
@@ -79,6 +80,7 @@ def test_one_error_with_one_traceback(python: Kernel, ranks: int) -> None:
     assert traceback.count("Traceback (most recent call last)") == 1
 
 
+@pytest.mark.acceptance(6)
 def test_interrupt_of_a_sleep_twenty_times(python: Kernel) -> None:
     python.run("kept = 1\nimport time")
     for _ in range(20):

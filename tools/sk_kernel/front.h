@@ -104,6 +104,14 @@ class Front {
   // Magics (front_magics.cpp). False: the step goes on.
   bool do_magic(const MagicCall& call);
   void ask_facts();
+  // Verbs that ask the session (front_verbs.cpp).
+  static bool looks_only(const CellPlan& plan);
+  bool ask_session(const MagicCall& call);
+  void ask_aside(const Message& message, const CellPlan& plan);
+  sk_status send_verb(const MagicCall& call, uint64_t* request);
+  Json answer_of(const std::string& name, const sk_event& event) const;
+  void give_up_asked();
+
   void shut_ranks_down();
   void reconnect();
   bool open_session();
@@ -142,6 +150,7 @@ class Front {
   uint64_t current_id_ = 0;
   std::map<uint64_t, Json> parents_;  // Of the newest cells: late output is shown under them.
   std::map<uint64_t, Question> questions_;
+  std::map<uint64_t, std::function<void(const sk_event&)>> asked_;  // What is done with the answer.
   History history_;
   int64_t execution_count_ = 0;
   CellTimes times_;  // Of the last cell that ran code.

@@ -14,6 +14,11 @@ constexpr size_t kParentsKept = 64;
 }  // namespace
 
 void Front::on_execute(Message message) {
+  if (current_ && session_ != nullptr && flag_of(message.content, "store_history", true) &&
+      !flag_of(message.content, "silent", false)) {
+    const CellPlan plan = plan_cell(text_of(message.content, "code"));
+    if (looks_only(plan)) return ask_aside(message, plan);
+  }
   queue_.push_back(std::move(message));
   start_next();
 }

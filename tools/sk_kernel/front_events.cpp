@@ -133,6 +133,7 @@ void Front::answer_completion(const Question& question, const sk_event* event) {
 }
 
 void Front::on_answer(const sk_event& event) {
+  if (auto waiting = asked_.extract(event.request)) return waiting.mapped()(event);
   const auto found = questions_.find(event.request);
   if (found == questions_.end()) return;
   const Question question = std::move(found->second);

@@ -38,6 +38,8 @@ Words welcome(const Language& language, int32_t ranks) {
 
 bool Front::do_magic(const MagicCall& call) {
   const auto& words = call.arguments;
+  if (call.name == "sk revive" || call.name == "sk stack" || call.name == "sk status")
+    return ask_session(call);
   const bool reset = call.name == "reset";  // IPython's -f says: do not ask. Nobody is asked here.
   if (call.name != "sk help" && !words.empty() && !(reset && words[0] == "-f")) {
     fail_cell("UsageError", fmt::format("%{} takes no \"{}\"", call.name, words[0]));
@@ -74,6 +76,7 @@ void Front::shut_ranks_down() {
   sk_event nothing = {};
   nothing.status = SK_ERR_PEER_LOST;
   for (const auto& [id, question] : std::exchange(questions_, {})) answer(question, nothing);
+  give_up_asked();
   say(fmt::format("{} ended, and what {} held with {}. %reconnect starts new ones.",
                   rank_count_ == 1 ? "The rank has" : "All ranks have",
                   rank_count_ == 1 ? "it" : "they", rank_count_ == 1 ? "it" : "them"));

@@ -32,6 +32,16 @@ const std::vector<MagicEntry>& magic_table() {
        "gone. %reconnect starts new ranks. To end the kernel itself, use the notebook's menu."},
       {"%reconnect", "", "starts new ranks after %shutdown",
        "They begin as those of a fresh kernel do. With ranks there it does nothing."},
+      {"%sk status", "", "shows in which state the ranks are, and why",
+       "Alone in a cell it is answered at once, also while another cell runs."},
+      {"%sk stack", "[RANKS]", "shows where ranks are in their code",
+       "Ranks at the same place are put together. Alone in a cell it is answered at once, also "
+       "while "
+       "another cell runs: so it tells where a cell hangs."},
+      {"%sk revive", "[RANKS]", "starts dead and stuck ranks again",
+       "Without RANKS all of them. A rank that comes back has nothing in its memory but what a "
+       "fresh "
+       "kernel has; the others keep what they have."},
       {"%sk time", "", "shows what the last cell took on each rank",
        "Wall-clock and processor time as measured on the ranks (processor time counts all threads, "
        "and children that were waited for), the slowest rank, and the skew: how much longer it "

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "tools/sk_kernel/magic_facts.h"
+#include "tools/sk_kernel/magic_log.h"
+#include "tools/sk_kernel/magic_status.h"
 #include "tools/sk_kernel/magic_time.h"
 
 namespace sk::kernel {
@@ -105,6 +107,41 @@ TEST(Times, OfNothing) {
   EXPECT_EQ(CellTimes().as_display()["text/plain"], "No cell has run yet.");
   EXPECT_EQ(CellTimes().as_json(), Json::object());
   EXPECT_NE(CellTimes(3, nullptr, 0).as_display()["text/plain"], "No cell has run yet.");
+}
+
+TEST(Status, RanksInTheSameStateShareARow) {
+  const Table table = status_table(
+      R"({"ranks": [{"rank": 0, "state": "idle", "host": "a", "rss_bytes": 1048576},
+                    {"rank": 1, "state": "dead", "host": "a", "cause": "exit", "incarnation": 2},
+                    {"rank": 2, "state": "idle", "host": "a", "rss_bytes": 2097152},
+                    {"rank": 3, "state": "idle", "host": "a", "rss_bytes": 0}]})");
+  EXPECT_EQ(table.plain(),
+            "ranks  state  host  memory  revived  why\n"
+            "0,2,3  idle   a     3 MiB\n"
+            "1      dead   a     0 MiB   2 times  exit");
+}
+
+TEST(Status, OfAnyText) {
+  for (const char* text :
+       {"", "{", "[]", "3", R"({"ranks": 1})", R"({"ranks": [1, {"rank": "x"}]})"})
+    EXPECT_LE(status_table(text).rows.size(), 1u) << text;
+}
+
+TEST(Log, Arguments) {
+  const auto log = [](const std::vector<std::string>& words) { return parse_log(words).value(); };
+  EXPECT_EQ(log({}).cell, 0);
+  EXPECT_EQ(log({"3"}).cell, 3);
+  EXPECT_EQ(log({"3", "0-2,", "5"}).ranks, "0-2,5");
+  EXPECT_EQ(log({"3", ">", "a b", "c"}).file, "a b c");
+  EXPECT_EQ(log({">out.txt"}).file, "out.txt");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"x"}, {"0"}, {"-1"}, {"3x"}, {"99999999999999999999"}, {"3", ">"}})
+    EXPECT_EQ(parse_log(words).status().code(), SK_ERR_INVALID_ARGUMENT) << words[0];
+  EXPECT_EQ(parse_show({"3"}).value().ranks, "3");
+  EXPECT_EQ(parse_show({"3", "12"}).value().cell, 12);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{}, {"a"}, {"0-3"}, {"1", "x"}, {"1", "2", "3"}})
+    EXPECT_EQ(parse_show(words).status().code(), SK_ERR_INVALID_ARGUMENT);
 }
 
 }  // namespace
