@@ -90,9 +90,9 @@ void Controller::start_next(int64_t now_ns) {
     Execute request = std::move(queue_.front());
     queue_.pop_front();
     if (!target.ok()) {
-      refuse_cell(request, target.status().message());
+      refuse_cell(request, "RankUnavailable", target.status().message());
     } else if (const std::string why = why_not(*target); !why.empty()) {
-      refuse_cell(request, why + way_out());
+      refuse_cell(request, "RankUnavailable", why + way_out());
       for (uint32_t rank : *target) ranks_[rank].told = true;
     } else {
       start_cell(std::move(request), std::move(*target), now_ns);
@@ -132,11 +132,11 @@ void Controller::start_cell(Execute request, RankSet target, int64_t now_ns) {
   finish_cell_if_done(now_ns);
 }
 
-void Controller::refuse_cell(const Execute& request, const std::string& why) {
+void Controller::refuse_cell(const Execute& request, const char* ename, const std::string& why) {
   Event event;
   event.kind = SK_EVENT_ERROR;
   event.cell = request.cell;
-  ErrorRecord error = failure("RankUnavailable", "this cell was not run: " + why);
+  ErrorRecord error = failure(ename, "this cell was not run: " + why);
   event.ename = error.ename;
   event.evalue = error.evalue;
   event.traceback = error.traceback;

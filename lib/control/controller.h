@@ -140,7 +140,7 @@ class Controller : private AgentEvents {
 
   void start_next(int64_t now_ns);
   void start_cell(Execute request, RankSet target, int64_t now_ns);
-  void refuse_cell(const Execute& request, const std::string& why);
+  void refuse_cell(const Execute& request, const char* ename, const std::string& why);
   void interrupt_pending(int64_t now_ns);
   void ask_where(int64_t now_ns);
   std::string stuck_sentence(uint32_t rank) const;

@@ -14,6 +14,12 @@ constexpr uint32_t kPressesToGiveUp = 3;
 }  // namespace
 
 void Controller::on_interrupt(int64_t now_ns) {
+  // The first that waits for the ranks is the one that its reader takes to be running.
+  if (!running_ && !queue_.empty()) {
+    const Execute first = std::move(queue_.front());
+    queue_.pop_front();
+    refuse_cell(first, "KeyboardInterrupt", "interrupted before the ranks were ready");
+  }
   drop_queue();
   interrupt_comm_cells();
   if (!running_) {

@@ -13,6 +13,21 @@ void lose_rank_one(World& world) {
   world.die(1);
 }
 
+TEST(Controller, AnInterruptBeforeTheRanksAreReadyIsSeen) {
+  World world(2);
+  const uint64_t first = world.execute(), second = world.execute();
+  world.controller.on_session_message(Interrupt{}, world.now);
+  EXPECT_EQ(world.find(SK_EVENT_ERROR)->cell, first);
+  EXPECT_EQ(world.find(SK_EVENT_ERROR)->ename, "KeyboardInterrupt");
+  std::map<uint64_t, int32_t> ended;
+  for (const Event& event : world.events)
+    if (event.kind == SK_EVENT_CELL_DONE) ended[event.cell] = event.status;
+  EXPECT_EQ(ended,
+            (std::map<uint64_t, int32_t>{{first, SK_CELL_ERROR}, {second, SK_CELL_ABORTED}}));
+  world.join_all();
+  EXPECT_EQ(world.count_sent<Execute>(0), 0u);
+}
+
 TEST(ControllerFaults, ARefusalOffersWhatCanBeDone) {
   World world(3);
   lose_rank_one(world);
