@@ -38,13 +38,16 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """Both streams, after the last clear_output."""
+        """Both streams, and displays as text (ipyparallel's), after the last clear_output."""
         text = ""
         for message in self.messages:
+            content = message["content"]
             if message["msg_type"] == "clear_output":
                 text = ""
             if message["msg_type"] == "stream":
-                text += message["content"]["text"]
+                text += content["text"]
+            if message["msg_type"] == "display_data":
+                text += content["data"].get("text/plain", "")
         return text
 
 

@@ -225,3 +225,10 @@ def test_the_rank_program_says_how_it_is_started() -> None:
     )
     assert done.returncode == 2
     assert "SK_WORKER_FD is not set" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_what_was_printed_is_not_kept_in_memory(cells: Cells) -> None:
+    cells.run("for i in range(100): print('a line')")
+    kept = getattr(cells.shell.history_manager, "outputs", {})
+    kinds = {output.output_type for outputs in kept.values() for output in outputs}
+    assert "out_stream" not in kinds

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -17,6 +17,7 @@ from traitlets.config import Config
 from libsk import _core
 from libsk.kernel import magics, mime, tracebacks
 from libsk.kernel.display import RankDisplayHook, RankDisplayPublisher, flush
+from libsk.kernel.plain import PlainTransformer, may_await
 
 _CHILD_GRACE_S = 0.8
 """Less than an interrupt waits for the rank (sk_session_config.interrupt_ms)."""
@@ -41,6 +42,7 @@ class RankShell(InteractiveShell):
         config.IPCompleter.use_jedi = False
         config.InteractiveShell.banner1 = ""
         shell = cls.instance(config=config)
+        shell.input_transformer_manager = PlainTransformer()
         shell.last_traceback = []
         shell.own_names = {}
         shell.set_hook("show_in_pager", RankShell.show_in_pager)
@@ -79,6 +81,15 @@ class RankShell(InteractiveShell):
         if error is not None and not self.last_traceback:
             self.last_traceback = [f"{type(error).__name__}: {error}"]
         return error
+
+    def should_run_async(self, raw_cell: str, **about: Any) -> bool:
+        """As IPython's, which compiles the cell to find out."""
+        code = about.get("transformed_cell") or raw_cell
+        return may_await(code) and super().should_run_async(raw_cell, **about)
+
+    def _tee(self, channel: str) -> AbstractContextManager[None]:
+        """IPython would keep all that is ever printed in memory; the notebook does that already."""
+        return nullcontext()
 
     # ---- errors ----
 
