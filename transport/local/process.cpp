@@ -94,6 +94,13 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 
 }  // namespace
 
+uint64_t raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const uint64_t before = std::exchange(limit.rlim_cur, limit.rlim_max);
+  return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? before : 0;
+}
+
 Result<Process> Process::spawn(const SpawnSpec& spec) {
   std::vector<std::string> argv = spec.argv;
   Child child;

@@ -24,6 +24,10 @@ struct SpawnSpec {
   uint64_t descriptors = 0;       // Soft limit of how many it may open; 0: as here.
 };
 
+// Raises this process's limit of open descriptors as far as it may go. What it was before, for
+// SpawnSpec::descriptors; 0 when nothing was changed.
+uint64_t raise_descriptor_limit();
+
 // How a process ended.
 struct ExitStatus {
   bool signaled = false;

@@ -1,9 +1,7 @@
 #include "lib/control/host/controller_host.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,14 +36,6 @@ enum class Source : uint64_t { kSession, kLink, kExit, kStdout, kStderr, kTempla
 constexpr uint64_t kTokenStep = 8;
 uint64_t token(Source source, uint32_t rank) {
   return rank * kTokenStep + static_cast<uint64_t>(source);
-}
-
-// Four descriptors for each rank here. What they were limited to before; children get that back.
-uint64_t raise_descriptor_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  const uint64_t before = std::exchange(limit.rlim_cur, limit.rlim_max);
-  return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? before : 0;
 }
 
 class ControllerHost : public ControllerPorts {
@@ -102,8 +92,8 @@ class ControllerHost : public ControllerPorts {
   bool session_writing_ = false;
   std::vector<std::unique_ptr<RankProcess>> ranks_;
   RankTemplate template_;
-  bool forks_ = false;  // Ranks come out of the template.
-  const uint64_t descriptors_ = raise_descriptor_limit();
+  bool forks_ = false;                                            // Ranks come out of the template.
+  const uint64_t descriptors_ = local::raise_descriptor_limit();  // Four for each rank here.
   Controller controller_;
   bool paused_ = false;
   uint64_t oom_kills_ = oom_kills();  // Known so far.
@@ -373,13 +363,6 @@ RankFacts ControllerHost::rank_facts(uint32_t rank) {
   if (rank >= ranks_.size() || !ranks_[rank] || ranks_[rank]->process.pid() <= 0) return {};
   const pid_t pid = ranks_[rank]->process.pid();
   return {pid, resident_bytes(pid)};
-}
-
-// 0 where the kernel does not say.
-uint32_t usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<uint32_t>(CPU_COUNT(&set)) : 0;
 }
 
 }  // namespace

@@ -96,7 +96,11 @@ void Worker::handle(Message message) {
     local::wake(request_wakeup_.get());
   }
   if (const auto* request = std::get_if<Interrupt>(&message)) interrupt(*request);
-  if (auto* execute = std::get_if<Execute>(&message)) requests_.push_back(std::move(*execute));
+  if (auto* execute = std::get_if<Execute>(&message)) {
+    // A short cell's end takes its output along: this thread is not woken for the first line.
+    gate_ns_ = std::max(gate_ns_, monotonic_ns() + kFlushNs);
+    requests_.push_back(std::move(*execute));
+  }
   if (auto* ask = std::get_if<Ask>(&message)) {
     if (ask->snapshot) return send(snapshot_.answer(*ask));
     requests_.push_back(std::move(*ask));
