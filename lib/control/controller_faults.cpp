@@ -45,8 +45,8 @@ std::string Controller::why_not(const RankSet& target) const {
 // What one can do about it.
 std::string Controller::way_out() const {
   const RankSet others = ranks_now().alive;
-  std::string way = ". `%sk revive` starts what is missing again";
-  if (!others.empty()) way += fmt::format(", `%%on alive` runs on {} only", name_ranks(others));
+  std::string way = ". `%sk revive` starts again what is lost";
+  if (!others.empty()) way += fmt::format(", `%%on alive` runs a cell on {}", name_ranks(others));
   return way;
 }
 

@@ -200,7 +200,7 @@ def test_a_dead_rank_comes_back(four: Kernel) -> None:
     assert wait_until(lambda: "dead" in plain(four.run("%sk status")))
     refused = four.run("print x")
     assert "%sk revive" in refused.reply["evalue"] and "%%on alive" in refused.reply["evalue"]
-    assert plain(four.run("%sk revive 2")).startswith("Starting again: 2.")
+    assert plain(four.run("%sk revive 2")).startswith("Starting rank 2 again")
     assert four.run("print {rank}").text() == "".join(f"[{r}] {r}\n" for r in range(4))
     rows = plain(four.run("%sk status")).splitlines()
     assert rows[0].split() == ["ranks", "state", "host", "memory", "revived", "why"]

@@ -75,13 +75,18 @@ def test_a_dead_rank(open_notebook: Open) -> None:
     notebook = open_notebook(
         "import os\nkept = 7 * rank\nif rank == 1:\n    os.kill(os.getpid(), 9)",
         "print(kept)",
-        "%%on 0,2,3\nprint(kept)",
+        "%%on alive\nprint(kept)",
+        "%sk revive",
+        "print('kept' in globals(), comm.allreduce(1))",
     )
-    for index in range(3):
+    for index in range(5):
         notebook.run(index)
     assert "RankDied: rank 1: killed by signal 9 (SIGKILL)" in notebook.text(0)
     assert "rank 1 is dead" in notebook.text(1)
+    assert "%sk revive" in notebook.text(1)
     assert "[3] 21" in notebook.text(2)
+    assert "[0,2,3] True 4" in notebook.text(4)
+    assert "[1] False 4" in notebook.text(4)
     notebook.picture()
 
 

@@ -108,8 +108,12 @@ Json Front::answer_of(const std::string& name, const sk_event& event) const {
     const Table table = status_table(event.text);
     return {{"text/plain", table.plain()}, {"text/html", table.html()}};
   }
-  if (name == "sk revive" && event.string_count > 0)
-    return as_text(fmt::format("Starting again: {}. Cells wait for them.", event.strings[0]));
+  if (name == "sk revive" && event.string_count > 0) {
+    const std::string_view ranks = event.strings[0];
+    const bool one = ranks.find_first_of(",-") == std::string_view::npos;
+    return as_text(fmt::format("Starting {} {} again; cells wait for {}.", one ? "rank" : "ranks",
+                               ranks, one ? "it" : "them"));
+  }
   return as_text(event.text);
 }
 

@@ -36,7 +36,7 @@ TEST(ControllerFaults, ARefusalOffersWhatCanBeDone) {
   ASSERT_NE(error, nullptr);
   EXPECT_TRUE(has(error->evalue, "rank 1 is dead: killed by signal 9 (SIGKILL)")) << error->evalue;
   EXPECT_TRUE(has(error->evalue, "`%sk revive`"));
-  EXPECT_TRUE(has(error->evalue, "`%%on alive` runs on ranks 0,2 only"));
+  EXPECT_TRUE(has(error->evalue, "`%%on alive` runs a cell on ranks 0,2"));
 }
 
 TEST(ControllerFaults, SurvivorsThatTakeAMomentToEndAreNotStuck) {
