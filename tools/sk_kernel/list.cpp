@@ -57,7 +57,7 @@ std::string joined(const std::vector<std::string>& words) {
 Result<std::string> remove(const std::string& name, const std::vector<std::string>& folders) {
   std::vector<std::string> ours, others;
   for (const std::string& folder : folders) {
-    const std::string path = folder + "/" + name;
+    const std::string path = fmt::format("{}/{}", folder, name);
     std::error_code none;
     if (name.find('/') != std::string::npos || !std::filesystem::is_directory(path, none)) continue;
     (read_spec(path) ? ours : others).push_back(path);
@@ -77,11 +77,7 @@ Result<std::string> remove(const std::string& name, const std::vector<std::strin
   return ours[0];
 }
 
-}  // namespace
-}  // namespace sk::kernel
-
-int run_list(int argc, char** argv) {
-  using namespace sk::kernel;
+int list(int argc, char** argv) {
   if (asks_for_help(argc, argv)) return std::fputs(kListUsage, stdout), 0;
   const auto request = parse(argc, argv);
   if (!request.ok()) return usage_error("list", request.status().message(), kListUsage);
@@ -103,8 +99,7 @@ int run_list(int argc, char** argv) {
   return 0;
 }
 
-int run_remove(int argc, char** argv) {
-  using namespace sk::kernel;
+int remove_all(int argc, char** argv) {
   if (asks_for_help(argc, argv)) return std::fputs(kRemoveUsage, stdout), 0;
   const auto request = parse(argc, argv);
   if (!request.ok()) return usage_error("remove", request.status().message(), kRemoveUsage);
@@ -122,3 +117,9 @@ int run_remove(int argc, char** argv) {
   }
   return status;
 }
+
+}  // namespace
+}  // namespace sk::kernel
+
+int run_list(int argc, char** argv) { return sk::kernel::list(argc, argv); }
+int run_remove(int argc, char** argv) { return sk::kernel::remove_all(argc, argv); }
