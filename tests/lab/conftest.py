@@ -119,7 +119,7 @@ def open_notebook(
     """Opens a notebook of the given cells, its kernel idle; closed at the end."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     name = request.node.name.removeprefix("test_")
-    context = browser.new_context(viewport={"width": 1100, "height": 760}, device_scale_factor=1)
+    context = browser.new_context(viewport={"width": 1100, "height": 1100}, device_scale_factor=1)
 
     def start(*cells: str) -> Notebook:
         written = nbformat.v4.new_notebook(
