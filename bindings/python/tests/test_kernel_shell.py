@@ -110,6 +110,21 @@ def test_what_fails_is_reported_by_name(cells: Cells, code: str, name: str) -> N
     assert name in "\n".join(cells.shell.last_traceback)
 
 
+def test_an_error_that_ends_no_cell_is_seen(
+    cells: Cells, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = "class Bad:\n    def __repr__(self): raise ValueError('no repr')\n"
+    assert cells.run(code + "Bad()") is None
+    told = capfd.readouterr().err
+    assert told.count("Traceback (most recent call last)") == 1 and "no repr" in told
+    error = cells.run(code + "from IPython.display import display\ndisplay(Bad())\n1 / 0")
+    assert type(error) is ZeroDivisionError
+    assert "no repr" in capfd.readouterr().err
+    assert "division by zero" in cells.shell.last_traceback[-1]
+    assert cells.run("%tb") is None
+    assert "division by zero" in capfd.readouterr().err
+
+
 def test_an_interrupt_while_an_error_is_written(
     cells: Cells, capfd: pytest.CaptureFixture[str]
 ) -> None:

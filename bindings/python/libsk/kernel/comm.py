@@ -112,3 +112,7 @@ class RankComm(Comm):
         """As :meth:`libsk.Comm.free`; without an argument no later cell gets a new one."""
         super().free(array)
         self._freed = self._freed or array is None
+
+
+# What messages call it; the difference is nobody's business.
+RankComm.__name__ = RankComm.__qualname__ = "Comm"

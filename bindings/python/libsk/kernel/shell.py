@@ -78,9 +78,17 @@ class RankShell(InteractiveShell):
             error = result.error_before_exec or result.error_in_exec
         except KeyboardInterrupt as interrupt:  # In IPython's own code, before or after the cell's.
             error = interrupt
-        if error is not None and not self.last_traceback:
+        if error is None:
+            self._print_traceback()
+        elif not self.last_traceback:
             self.last_traceback = [f"{type(error).__name__}: {error}"]
         return error
+
+    def _print_traceback(self) -> None:
+        """What was shown and did not end the cell: a ``__repr__`` that raises, ``%tb``."""
+        if self.last_traceback:
+            print("\n".join(self.last_traceback), file=sys.stderr)
+        self.last_traceback = []
 
     def should_run_async(self, raw_cell: str, **about: Any) -> bool:
         """As IPython's, which compiles the cell to find out."""
@@ -101,6 +109,7 @@ class RankShell(InteractiveShell):
             super().showtraceback((kind, value, value.__traceback__), *args, **kwargs)
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
+        self._print_traceback()
         self.last_traceback = [line.rstrip("\n") for line in stb]
 
     def show_usage_error(self, exc: BaseException) -> None:
