@@ -80,6 +80,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Config& config,
   comm->one_process_ = config.bootstrap.kind == SK_BOOTSTRAP_THREADS || world_size == 1;
   comm->pair_seq_.resize(world_size);
   comm->ledger_ = std::make_unique<Ledger>(world_size, per_producer);
+  if (!comm->ledger_->has_memory())
+    return error(SK_ERR_NO_MEMORY, "no memory for the signals of {} ranks", world_size);
   comm->heap_ = std::make_unique<Heap>(*comm->endpoint_);
 
   SK_ASSIGN_OR_RETURN(const uint32_t cores, shared_cores(*bootstrap, config.timeout_ns));

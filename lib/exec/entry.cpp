@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <new>
 
 #include "lib/exec/executor.h"
 
@@ -18,9 +17,7 @@ Ledger::Ledger(uint32_t world_size, uint32_t signals_per_producer)
       posted_(zeros(size_)) {}
 
 Ledger::Words Ledger::zeros(size_t count) {
-  Words words(static_cast<uint64_t*>(std::calloc(count, sizeof(uint64_t))));
-  if (words == nullptr) throw std::bad_alloc();
-  return words;
+  return Words(static_cast<uint64_t*>(std::calloc(count, sizeof(uint64_t))));
 }
 
 std::array<uint64_t, 3> pack_call(const OpDesc& op) {

@@ -24,6 +24,8 @@ namespace sk {
 class Ledger {
  public:
   Ledger(uint32_t world_size, uint32_t signals_per_producer);
+  // Without memory it is of no use.
+  bool has_memory() const { return base_ != nullptr && posted_ != nullptr; }
 
   uint32_t signals_per_producer() const { return per_producer_; }
   // Where a rank keeps the signal `signal` that `producer` posts, in SignalWords.

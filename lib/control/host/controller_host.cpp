@@ -384,7 +384,7 @@ Status serve_session(int session_fd) {
   job.torch_port = torch_port.port;
   job.jax_port = jax_port.port;
   job.sk_port = sk_port.port;
-  if (std::getenv("OMP_NUM_THREADS") == nullptr) job.cores = usable_cores();
+  if (std::getenv("OMP_NUM_THREADS") == nullptr) job.cores = host_facts().cpus;
   char host_name[HOST_NAME_MAX + 1] = {};
   if (gethostname(host_name, HOST_NAME_MAX) == 0) job.host = host_name;
   ControllerHost host(std::move(poller), std::move(link), std::move(job), std::move(secret));

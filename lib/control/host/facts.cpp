@@ -78,10 +78,4 @@ uint64_t oom_kills() {
   return path.empty() ? 0 : oom_kills_in(read_file(path));
 }
 
-uint32_t usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<uint32_t>(CPU_COUNT(&set)) : 0;
-}
-
 }  // namespace sk::control

@@ -22,9 +22,6 @@ uint64_t oom_kills_in(const std::string& events);
 // The same for this process's group. Ranks are in it too unless somebody moved them.
 uint64_t oom_kills();
 
-// Cores that this process may use; 0 where the kernel does not say.
-uint32_t usable_cores();
-
 }  // namespace sk::control
 
 #endif  // SK_LIB_CONTROL_HOST_FACTS_H_
