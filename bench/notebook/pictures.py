@@ -38,6 +38,7 @@ def notebook(document: dict[str, Any]) -> Any:
         axes.set_xticks(range(len(names)), names, rotation=60, fontsize=8)
         if field != "pss_mb_per_rank":
             axes.set_yscale("log")
+            axes.set_ylim(bottom=min(medians) / 2)  # Room for the figure in the lowest bar.
         axes.grid(True, axis="y", alpha=0.3)
     figure.tight_layout(rect=(0, 0.03, 1, 1))
     return figure
