@@ -111,10 +111,6 @@ def test_a_segfault_is_told_with_its_words(python: Kernel, ranks: int) -> None:
     assert "Fatal Python error: Segmentation fault" in cell.text("stderr")
 
 
-def test_input_is_refused_in_a_sentence(python: Kernel) -> None:
-    assert "standard input" in python.run("input()").reply["evalue"]
-
-
 def test_matplotlib_pictures(python: Kernel, ranks: int) -> None:
     pytest.importorskip("matplotlib")
     same = python.run("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()")

@@ -35,6 +35,7 @@ int Front::run() {
     zmq::pollitem_t items[] = {{channels_.control().handle(), 0, ZMQ_POLLIN, 0},
                                {channels_.shell().handle(), 0, ZMQ_POLLIN, 0},
                                {channels_.iopub().handle(), 0, ZMQ_POLLIN, 0},
+                               {channels_.input().handle(), 0, ZMQ_POLLIN, 0},
                                {nullptr, session_fd_, ZMQ_POLLIN, 0},
                                {nullptr, signal_fd_, ZMQ_POLLIN, 0}};
     try {
@@ -42,10 +43,11 @@ int Front::run() {
     } catch (const zmq::error_t& thrown) {
       if (thrown.num() != EINTR) return 1;
     }
-    if (items[4].revents != 0) handle_signal();
+    if (items[5].revents != 0) handle_signal();
     handle_subscription();
     serve_channel(channels_.control());
     if (!leaving_) serve_channel(channels_.shell());
+    if (!leaving_) serve_channel(channels_.input());
     alive = drain_events();
     if (parent_is_gone()) leaving_ = true;
   }
@@ -63,42 +65,6 @@ void Front::serve_channel(zmq::socket_t& socket) {
       std::fprintf(stderr, "sk kernel: dropped: %s\n", message.status().message().c_str());
     if (leaving_) return;
   }
-}
-
-void Front::handle(zmq::socket_t& socket, Message message) {
-  const std::string type = message.type();
-  if (!message.flaw.empty()) return refuse(socket, message);
-  if (type == "execute_request") return on_execute(std::move(message));
-  publish_status("busy", message.header);
-  if (type == "complete_request") return on_question(std::move(message), SK_REQUEST_COMPLETE);
-  if (type == "inspect_request") return on_question(std::move(message), SK_REQUEST_INSPECT);
-  if (type == "is_complete_request") return on_question(std::move(message), SK_REQUEST_IS_COMPLETE);
-  if (type == "kernel_info_request") reply(socket, message, "kernel_info_reply", kernel_info());
-  if (type == "history_request")
-    reply(socket, message, "history_reply", history_.answer(message.content));
-  if (type == "comm_info_request")
-    reply(socket, message, "comm_info_reply", {{"status", "ok"}, {"comms", Json::object()}});
-  if (type == "comm_open") on_comm_open(message);
-  if (type == "interrupt_request") on_interrupt(socket, message);
-  if (type == "shutdown_request") on_shutdown(socket, message);
-  publish_status("idle", message.header);
-}
-
-// A request that cannot be read is answered all the same: its sender waits.
-void Front::refuse(zmq::socket_t& socket, const Message& message) {
-  std::fprintf(stderr, "sk kernel: %s: %s\n", message.type().c_str(), message.flaw.c_str());
-  if (!message.type().ends_with("_request")) return;
-  publish_status("busy", message.header);
-  Json content =
-      error_content("MessageError", message.flaw, Json::array({"MessageError: " + message.flaw}));
-  if (message.type() == "execute_request") {
-    publish("error", message.header, content);
-    content["execution_count"] = execution_count_;
-  }
-  content["status"] = "error";
-  std::string type = message.type();
-  reply(socket, message, type.replace(type.rfind("request"), std::string::npos, "reply"), content);
-  publish_status("idle", message.header);
 }
 
 void Front::handle_subscription() {
@@ -126,81 +92,6 @@ bool Front::parent_is_gone() const {
   return named && getppid() == 1;
 }
 
-Json Front::kernel_info() const {
-  const bool python = language_.name == "python";
-  Json language = {{"name", language_.name},
-                   {"version", language_.version},
-                   {"mimetype", "text/x-" + language_.name},
-                   {"file_extension", python                      ? ".py"
-                                      : language_.name == "julia" ? ".jl"
-                                                                  : ".txt"},
-                   {"pygments_lexer", python ? "ipython3" : language_.name},
-                   {"nbconvert_exporter", python ? "python" : "script"}};
-  if (python)
-    language["codemirror_mode"] = {{"name", "ipython"}, {"version", 3}};
-  else
-    language["codemirror_mode"] = language_.name;
-  const std::string version =
-      fmt::format("{}.{}.{}", SK_VERSION_MAJOR, SK_VERSION_MINOR, SK_VERSION_PATCH);
-  return {{"status", "ok"},
-          {"protocol_version", kProtocol},
-          {"implementation", "superkernel"},
-          {"implementation_version", version},
-          {"language_info", std::move(language)},
-          {"banner", fmt::format("SuperKernel {}: {} {} on {} ranks", version, language_.name,
-                                 language_.version, rank_count_)},
-          {"help_links", Json::array()},
-          {"supported_features", Json::array()}};
-}
-
-void Front::on_comm_open(const Message& message) {  // No target is known: closed again.
-  publish("comm_close", message.header,
-          {{"comm_id", text_of(message.content, "comm_id")}, {"data", Json::object()}});
-}
-
-void Front::on_interrupt(zmq::socket_t& socket, const Message& message) {
-  Json content = {{"status", "ok"}};
-  if (session_ != nullptr && sk_session_interrupt(session_) != SK_OK)
-    content = {{"status", "error"},
-               {"ename", "SessionError"},
-               {"evalue", sk_last_error()},
-               {"traceback", Json::array()}};
-  reply(socket, message, "interrupt_reply", content);
-}
-
-void Front::on_shutdown(zmq::socket_t& socket, const Message& message) {
-  const Json content = {{"status", "ok"}, {"restart", flag_of(message.content, "restart", false)}};
-  reply(socket, message, "shutdown_reply", content);
-  publish("shutdown_reply", message.header, content);
-  leaving_ = true;
-}
-
-void Front::on_question(Message message, int32_t kind) {
-  const std::string code = text_of(message.content, "code");
-  uint64_t cursor = code.size();
-  const auto position = message.content.find("cursor_pos");
-  if (position != message.content.end() && position->is_number_integer() &&
-      position->get<int64_t>() >= 0)
-    cursor = byte_of_code_point(code, position->get<uint64_t>());
-  const auto level = message.content.find("detail_level");
-  const bool detailed = level != message.content.end() && *level == 1;
-  Question question{std::move(message), code, {}};
-  if (kind == SK_REQUEST_COMPLETE) question.magics = complete_magic(code, cursor);
-  if (question.magics.ours) {
-    answer_completion(question, nullptr);
-    return publish_status("idle", question.request.header);
-  }
-  const std::string asked = without_magics(code);
-  uint64_t id = 0;
-  if (session_ == nullptr || sk_session_ask(session_, kind, asked.data(), asked.size(), cursor,
-                                            detailed ? 1 : 0, &id) != SK_OK) {
-    sk_event nothing = {};
-    nothing.status = SK_ERR_PEER_LOST;
-    return answer(question, nothing);
-  }
-  questions_[id] = std::move(question);
-}
-
 // ---- what goes out ----------------------------------------------------------------------------
 
 void Front::reply(zmq::socket_t& socket, const Message& to, const std::string& type,
@@ -209,9 +100,11 @@ void Front::reply(zmq::socket_t& socket, const Message& to, const std::string& t
 }
 
 void Front::publish(const std::string& type, const Json& parent, const Json& content,
-                    const Json& metadata) {
+                    const Json& metadata, const std::vector<std::string>& buffers) {
   handle_subscription();  // A subscriber is welcomed before it sees anything else.
-  send(channels_.iopub(), wire_.build(type, {"kernel." + type}, parent, content, metadata));
+  auto parts = wire_.build(type, {"kernel." + type}, parent, content, metadata);
+  parts.insert(parts.end(), buffers.begin(), buffers.end());  // Not signed, as the protocol has it.
+  send(channels_.iopub(), parts);
   if (current_ && !current_->plan.calls.empty() && parent == current_->request.header)
     keep_what_magics_show(type, content, metadata);
 }

@@ -15,6 +15,7 @@
 
 #include "sk/exec.h"
 #include "tools/sk_kernel/channels.h"
+#include "tools/sk_kernel/comms.h"
 #include "tools/sk_kernel/history.h"
 #include "tools/sk_kernel/magic_facts.h"
 #include "tools/sk_kernel/magic_time.h"
@@ -55,7 +56,8 @@ class Front {
     CellPlan plan;
     size_t calls_begun = 0;  // Of the plan's.
     bool code_begun = false;
-    std::function<void()> then;  // Once the action that runs on the ranks is done.
+    std::function<void()> then;    // Once the action that runs on the ranks is done.
+    Json answer = Json::object();  // Of the reply rank: user_expressions, payload.
     // What magics before the code have shown: a clear by the step that runs is not meant for it.
     struct Output {
       std::string type;
@@ -85,7 +87,8 @@ class Front {
   void on_question(Message message, int32_t kind);
   void on_shutdown(zmq::socket_t& socket, const Message& message);
   void on_interrupt(zmq::socket_t& socket, const Message& message);
-  void on_comm_open(const Message& message);
+  void on_debug(zmq::socket_t& socket, const Message& message);
+  void on_unknown(zmq::socket_t& socket, const Message& message);
   Json kernel_info() const;
 
   // A cell is its magics, one after the other, then its code: steps. A step either is done when
@@ -119,6 +122,14 @@ class Front {
   void show(Json data);
   void say(const std::string& line);
 
+  // Input and comms (front_talk.cpp).
+  void on_prompt(const sk_event& event);
+  void on_input_reply(const Message& message);
+  bool on_comm(const Message& message);
+  void on_rank_comm(const sk_event& event);
+  void end_comm_cell(uint64_t cell);
+  void remember_parent(uint64_t cell, const Json& header);
+
   // Events of the session. False: it is over.
   bool drain_events();
   void on_event(const sk_event& event);
@@ -132,7 +143,7 @@ class Front {
   void reply(zmq::socket_t& socket, const Message& to, const std::string& type,
              const Json& content);
   void publish(const std::string& type, const Json& parent, const Json& content,
-               const Json& metadata = Json::object());
+               const Json& metadata = Json::object(), const std::vector<std::string>& buffers = {});
   void keep_what_magics_show(const std::string& type, const Json& content, const Json& metadata);
   void publish_status(const char* state, const Json& parent);
 
@@ -151,6 +162,9 @@ class Front {
   std::map<uint64_t, Json> parents_;  // Of the newest cells: late output is shown under them.
   std::map<uint64_t, Question> questions_;
   std::map<uint64_t, std::function<void(const sk_event&)>> asked_;  // What is done with the answer.
+  Comms comms_;
+  uint64_t prompt_ = 0;         // The open one, or 0,
+  std::string prompt_message_;  // and the id of its input_request.
   History history_;
   int64_t execution_count_ = 0;
   CellTimes times_;  // Of the last cell that ran code.

@@ -75,6 +75,13 @@ void Front::run_on_ranks(const std::string& code, int32_t kind) {
   options.go_on_after_error = 1;  // The queue is ours: it is aborted in finish_cell().
   options.execution_count = cell.count;
   options.kind = kind;
+  options.allow_input = flag_of(cell.request.content, "allow_stdin", false) ? 1 : 0;
+  const auto wanted = cell.request.content.find("user_expressions");
+  std::string expressions;
+  if (kind == SK_REQUEST_EXECUTE && wanted != cell.request.content.end() && wanted->is_object() &&
+      !wanted->empty())
+    expressions = dump(*wanted);
+  options.expressions = expressions.c_str();
   // Tools read hidden cells' output as one process's plain stream.
   const std::string ranks = !cell.plan.ranks.empty() ? cell.plan.ranks
                             : cell.stores            ? "all"
@@ -89,7 +96,11 @@ void Front::run_on_ranks(const std::string& code, int32_t kind) {
       why = fmt::format("%%on {}: {}", cell.plan.ranks, why.substr(kSpec.size()));
     return fail_cell(caller ? "UsageError" : "SessionError", why);
   }
-  parents_[current_id_] = cell.request.header;
+  remember_parent(current_id_, cell.request.header);
+}
+
+void Front::remember_parent(uint64_t cell, const Json& header) {
+  parents_[cell] = header;
   if (parents_.size() > kParentsKept) parents_.erase(parents_.begin());
 }
 
@@ -97,6 +108,9 @@ void Front::step_done(const sk_event& event) {
   current_id_ = 0;
   if (current_->code_begun && current_->stores)
     times_ = CellTimes(current_->count, event.times, event.time_count);
+  const Json answer = Json::parse(event.text, event.text + event.text_bytes, nullptr,
+                                  /*allow_exceptions=*/false);
+  if (answer.is_object()) current_->answer.update(answer);
   if (event.status != SK_CELL_OK) {
     finish_cell(event.status);
   } else {
@@ -143,17 +157,10 @@ void Front::abort_queue() {
 
 void Front::reply_to_cell(const Cell& cell, Json content) {
   content["execution_count"] = cell.count;
-  content["user_expressions"] = Json::object();
+  content["user_expressions"] = cell.answer.value("user_expressions", Json::object());
   content["payload"] = cell.payload;
-  const Json expressions = cell.request.content.value("user_expressions", Json::object());
-  if (expressions.is_object()) {
-    for (const auto& [name, expression] : expressions.items())
-      content["user_expressions"][name] = {
-          {"status", "error"},
-          {"ename", "NotSupported"},
-          {"evalue", "user expressions are not evaluated by this kernel"},
-          {"traceback", Json::array()}};
-  }
+  for (const Json& each : cell.answer.value("payload", Json::array()))
+    content["payload"].push_back(each);
   Json metadata = Json::object();
   if (cell.code_begun && cell.stores && times_.cell() == cell.count)
     metadata["superkernel"] = times_.as_json();

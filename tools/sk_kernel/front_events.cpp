@@ -64,7 +64,14 @@ void Front::on_event(const sk_event& event) {
     publish("error", parent, content, metadata);
     if (current_ && event.cell == current_id_) current_->error = content;
   } else if (event.kind == SK_EVENT_CELL_DONE) {
+    end_comm_cell(event.cell);
     if (current_ && event.cell == current_id_) step_done(event);
+  } else if (event.kind == SK_EVENT_INPUT) {
+    on_prompt(event);
+  } else if (event.kind == SK_EVENT_INPUT_END) {
+    if (event.request == prompt_) prompt_ = 0;
+  } else if (event.kind == SK_EVENT_COMM) {
+    on_rank_comm(event);
   } else if (event.kind == SK_EVENT_REPLY) {
     on_answer(event);
   } else if (event.kind == SK_EVENT_RANK) {

@@ -73,6 +73,8 @@ void Front::shut_ranks_down() {
   session_fd_ = -1;
   why_no_session_ = "the ranks were shut down; %reconnect starts new ones";
   parents_.clear();  // Their numbers begin anew.
+  for (const Json& header : comms_.clear()) publish_status("idle", header);
+  prompt_ = 0;
   sk_event nothing = {};
   nothing.status = SK_ERR_PEER_LOST;
   for (const auto& [id, question] : std::exchange(questions_, {})) answer(question, nothing);

@@ -123,12 +123,9 @@ Result<Message> Wire::parse(std::vector<std::string> parts) {
 std::vector<std::string> Wire::build(const std::string& type,
                                      const std::vector<std::string>& identities, const Json& parent,
                                      const Json& content, const Json& metadata) {
-  const Json header = {{"msg_id", fmt::format("{}_{}", session_, ++count_)},
-                       {"session", session_},
-                       {"username", "kernel"},
-                       {"date", utc_now()},
-                       {"msg_type", type},
-                       {"version", kProtocol}};
+  ++count_;
+  const Json header = {{"msg_id", last_id()}, {"session", session_}, {"username", "kernel"},
+                       {"date", utc_now()},   {"msg_type", type},    {"version", kProtocol}};
   std::vector<std::string> parts = identities;
   parts.emplace_back(kDelimiter);
   parts.emplace_back();

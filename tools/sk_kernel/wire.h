@@ -41,6 +41,9 @@ class Wire {
                                  const std::vector<std::string>& identities, const Json& parent,
                                  const Json& content, const Json& metadata = Json::object());
 
+  // Of the newest message of ours.
+  std::string last_id() const { return session_ + "_" + std::to_string(count_); }
+
  private:
   std::string sign(const std::vector<std::string>& parts, size_t first) const;
   bool seen_before(const std::string& signature);

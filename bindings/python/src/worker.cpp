@@ -17,6 +17,7 @@
 #include "bindings.h"
 #include "blocking.h"
 #include "sk/exec.h"
+#include "sk/talk.h"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
@@ -73,6 +74,17 @@ nb::object worker_template() {
   return lines;
 }
 
+void add_comm(nb::dict& fields, const sk_request& request) {
+  fields["comm_kind"] = request.comm_kind;
+  fields["comm"] = request.comm;
+  fields["target"] = request.target;
+  fields["metadata"] = request.metadata;
+  nb::list buffers;
+  for (uint64_t i = 0; i < request.buffer_count; ++i)
+    buffers.append(nb::bytes(request.buffers[i].data, size_t(request.buffers[i].bytes)));
+  fields["buffers"] = buffers;
+}
+
 class Worker {
  public:
   Worker(const std::string& language, uint32_t flags, int32_t stack_signal, int32_t language_signal,
@@ -107,6 +119,8 @@ class Worker {
     fields["silent"] = request.silent != 0;
     fields["store_history"] = request.store_history != 0;
     fields["detail"] = request.detail;
+    fields["expressions"] = request.expressions;
+    if (request.kind == SK_REQUEST_COMM) add_comm(fields, request);
     return fields;
   }
 
@@ -161,6 +175,63 @@ class Worker {
     return {group.epoch, group.missing_count, group.first_missing};
   }
 
+  void cell_reply(const std::string& json) {
+    out([&] { return sk_worker_cell_reply(worker_, json.data(), json.size()); });
+  }
+
+  // The state and the text. A signal's exception goes before, and takes the question back.
+  nb::tuple input(const std::string& prompt, bool password) {
+    sk_input answer = {};
+    answer.struct_size = sizeof answer;
+    while (answer.state == SK_INPUT_NONE) {
+      sk_status status;
+      std::string sentence;
+      {
+        nb::gil_scoped_release released;
+        status = sk_worker_input(worker_, prompt.c_str(), password ? 1 : 0, 3'600'000, &answer);
+        sentence = status == SK_OK ? "" : sk_last_error();
+      }
+      try {
+        check_signals();
+      } catch (...) {
+        const sk_status withdrawn = sk_worker_input(worker_, nullptr, 0, 0, &answer);
+        (void)withdrawn;  // Also where another thread waits: then it is not ours to take back.
+        throw;
+      }
+      check(status, sentence);
+    }
+    PyObject* const text =
+        PyUnicode_DecodeUTF8(answer.text, static_cast<Py_ssize_t>(answer.bytes), "replace");
+    return nb::make_tuple(answer.state, nb::steal<nb::str>(text));
+  }
+
+  void comm(int32_t kind, const std::string& comm, const std::string& target,
+            const std::string& data, const std::string& metadata,
+            const std::vector<nb::bytes>& buffers) {
+    std::vector<sk_mime> parts;
+    for (const nb::bytes& buffer : buffers)
+      parts.push_back({nullptr, buffer.data(), uint64_t(buffer.size())});
+    sk_comm_message message = {};
+    message.struct_size = sizeof message;
+    message.kind = kind;
+    message.comm = comm.c_str();
+    message.target = target.c_str();
+    message.data = data.data();
+    message.data_bytes = data.size();
+    message.metadata = metadata.c_str();
+    message.buffers = parts.data();
+    message.buffer_count = parts.size();
+    out([&] { return sk_worker_comm(worker_, &message); });
+  }
+
+  void snapshot(const std::string& root,
+                const std::vector<std::pair<std::string, std::string>>& names) {
+    std::vector<sk_name> entries;
+    entries.reserve(names.size());
+    for (const auto& [name, help] : names) entries.push_back({name.c_str(), help.c_str()});
+    out([&] { return sk_worker_snapshot(worker_, root.c_str(), entries.data(), entries.size()); });
+  }
+
   bool cancelled() const { return sk_worker_cancelled(worker_) != 0; }
 
   void leave() {
@@ -187,6 +258,10 @@ void bind_worker(nb::module_& module) {
       .def("done", &Worker::done)
       .def("reply", &Worker::reply)
       .def("group", &Worker::group)
+      .def("cell_reply", &Worker::cell_reply)
+      .def("input", &Worker::input)
+      .def("comm", &Worker::comm)
+      .def("snapshot", &Worker::snapshot)
       .def("cancelled", &Worker::cancelled)
       .def("leave", &Worker::leave);
 }

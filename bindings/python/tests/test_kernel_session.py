@@ -113,4 +113,4 @@ def test_a_wrong_call_says_so_without_our_frames(session: Session) -> None:
 
 def test_input_is_refused_with_a_sentence(session: Session) -> None:
     cell = session.run("input('name? ')")
-    assert cell.ename == "EOFError" and "no standard input" in cell.evalue
+    assert cell.ename == "StdinNotImplementedError" and "nobody to ask" in cell.evalue

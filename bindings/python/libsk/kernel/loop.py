@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import faulthandler
 import os
 import platform
@@ -18,7 +17,7 @@ from libsk.kernel import stacks, template
 if TYPE_CHECKING:
     from libsk.kernel.shell import RankShell
 
-EXECUTE, SHUTDOWN, ACTION = 1, 5, 50
+EXECUTE, SHUTDOWN, COMM, ACTION = 1, 5, 20, 50
 """``enum sk_request_kind``."""
 CELL_OK, CELL_ERROR = 1, 2
 """``enum sk_cell_status``."""
@@ -38,12 +37,13 @@ class Rank:
     """One rank: its worker, its shell, and who gets an interrupt."""
 
     def __init__(self, worker: _core.Worker, shell: RankShell) -> None:
-        from libsk.kernel import imports
-        from libsk.kernel.shell import refuse_input
+        from libsk.kernel import asking, comms, imports, names
 
         self._worker = worker
         self._shell = shell
-        builtins.input = refuse_input
+        asking.install(worker)
+        self._comms = comms.install(worker)
+        self._book = names.NameBook(worker, shell)
         imports.install()
         shell.attach(worker, self._names())
         # A cell may install a handler; it holds for later cells, not between them.
@@ -80,11 +80,15 @@ class Rank:
                 return
             if request["kind"] in (EXECUTE, ACTION):
                 self._execute(request)
+                self._book.tell()
+            elif request["kind"] == COMM:
+                self._handle_comm(request)
             else:
                 answers.answer(self._worker, self._shell, request)
 
     def _execute(self, request: dict[str, Any]) -> None:
         error: BaseException | None
+        answer = ""
         self._comm.renew(*self._worker.group())
         try:
             signal.signal(signal.SIGINT, self._cell_handler)
@@ -95,18 +99,41 @@ class Rank:
                     error = actions.run(self._worker, self._shell, request["code"])
                 else:
                     error = self._shell.run(request)
+                    answer = self._shell.answer_cell(request, error)
             finally:
                 self._cell_handler = signal.getsignal(signal.SIGINT)
                 signal.signal(signal.SIGINT, _ignore)
         except KeyboardInterrupt as interrupt:  # In the lines around the cell.
             signal.signal(signal.SIGINT, _ignore)
             error = interrupt
+        self._finish(error, answer)
+
+    def _handle_comm(self, request: dict[str, Any]) -> None:
+        """A widget's message. What its handler raises is shown; it ends no cell."""
+        error: BaseException | None = None
+        self._shell.last_traceback = []
+        try:
+            signal.signal(signal.SIGINT, self._cell_handler)
+            try:
+                self._comms.handle(request)
+            except (Exception, KeyboardInterrupt) as raised:  # noqa: BLE001 - the handler's own.
+                error = raised
+                self._shell.showtraceback()
+            finally:
+                signal.signal(signal.SIGINT, _ignore)
+        except KeyboardInterrupt as interrupt:  # In the lines around the handler.
+            signal.signal(signal.SIGINT, _ignore)
+            error = interrupt
+        if error is None and self._shell.last_traceback:  # ipywidgets showed it itself.
+            error = sys.last_value if hasattr(sys, "last_value") else None
         self._finish(error)
 
-    def _finish(self, error: BaseException | None) -> None:
+    def _finish(self, error: BaseException | None, answer: str = "") -> None:
         from libsk.kernel.display import flush
 
         flush()
+        if answer:
+            self._worker.cell_reply(answer)
         if error is not None:
             traceback = self._shell.last_traceback
             name, text = type(error).__name__, _text_of(error)

@@ -22,6 +22,13 @@ def metadata_of(metadata: Mapping[str, Any] | None) -> str | None:
     return json.dumps(metadata) if metadata else None
 
 
+def as_json(value: Any) -> Any:
+    """What ``json.dumps`` cannot write by itself: bytes, as base64."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return repr(value)
+
+
 def _is_binary(kind: str) -> bool:
     is_picture = kind.startswith("image/") and not kind.endswith("+xml")
     return is_picture or kind == "application/pdf" or kind.startswith(("audio/", "video/"))

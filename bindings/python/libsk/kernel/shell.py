@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -116,6 +117,25 @@ class RankShell(InteractiveShell):
         """A magic called wrongly."""
         self.last_traceback = [f"UsageError: {exc}"]
 
+    # ---- what the answer to a cell carries beside its outputs ----
+
+    def answer_cell(self, request: dict[str, Any], error: BaseException | None) -> str:
+        """The values of the expressions that came with the cell, and the payload, as JSON."""
+        answer: dict[str, Any] = {}
+        payload = self.payload_manager.read_payload()
+        self.payload_manager.clear_payload()
+        if payload:
+            answer["payload"] = payload
+        if request.get("expressions") and error is None:
+            answer["user_expressions"] = self.user_expressions(json.loads(request["expressions"]))
+        return json.dumps(answer, default=mime.as_json) if answer else ""
+
+    def set_next_input(self, s: str, replace: bool = False) -> None:
+        """``%load`` and the like: the text of the notebook's next cell."""
+        self.payload_manager.write_payload(
+            {"source": "set_next_input", "text": s, "replace": replace}
+        )
+
     # ---- what a terminal would do ----
 
     def show_in_pager(self, text: Any, start: int = 0, screen_lines: int = 0) -> None:
@@ -184,8 +204,3 @@ def _first_interrupt_ignored() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-
-
-def refuse_input(prompt: object = "") -> str:
-    """Stands for ``input()`` in ranks."""
-    raise EOFError("input() has nobody to ask: ranks of a notebook have no standard input")

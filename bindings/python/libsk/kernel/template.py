@@ -37,8 +37,11 @@ def make_shell() -> RankShell:
 def _warm(shell: RankShell) -> None:
     """Loads what the loop, the first cell and the first completion need."""
     import libsk.kernel.answers
+    import libsk.kernel.asking
     import libsk.kernel.comm
+    import libsk.kernel.comms
     import libsk.kernel.imports
+    import libsk.kernel.names
 
     # The second for what formats a traceback: an interrupt ends a cell in time at the first, too.
     for code in ("None", "raise ValueError"):
