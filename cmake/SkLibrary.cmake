@@ -32,6 +32,7 @@ install(FILES
   ${PROJECT_SOURCE_DIR}/include/sk/base.h
   ${PROJECT_SOURCE_DIR}/include/sk/comm.h
   ${PROJECT_SOURCE_DIR}/include/sk/exec.h
+  ${PROJECT_SOURCE_DIR}/include/sk/output.h
   ${PROJECT_SOURCE_DIR}/include/sk/op.h
   ${PROJECT_SOURCE_DIR}/include/sk/session.h
   ${PROJECT_SOURCE_DIR}/include/sk/topo.h

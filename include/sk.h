@@ -6,6 +6,7 @@
 #include "sk/comm.h"
 #include "sk/exec.h"
 #include "sk/op.h"
+#include "sk/output.h"
 #include "sk/session.h"
 #include "sk/talk.h"
 #include "sk/topo.h"

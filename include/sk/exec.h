@@ -228,6 +228,7 @@ typedef struct sk_event {
   uint64_t time_count;
   const char* comm;   /**< COMM: its id. */
   const char* target; /**< COMM: the target's name, for SK_COMM_OPEN. */
+  uint64_t total; /**< REPLY to sk_session_log(). */
 } sk_event;
 
 /** The next event, waiting up to `timeout_ms` (0: not at all; at most 3,600,000). With SK_OK and

@@ -4,6 +4,7 @@
 
 #include "lib/api/exec_handles.h"
 #include "lib/api/guard.h"
+#include "sk/output.h"
 
 namespace {
 
@@ -57,6 +58,25 @@ sk_status sk_session_ask(sk_session* session, int32_t kind, const char* code, ui
     SK_RETURN_IF_ERROR(check_out("sk_session_ask", "out_request", out_request));
     SK_ASSIGN_OR_RETURN(auto ask, sk::control::to_ask(kind, code, code_bytes, cursor, detail));
     SK_ASSIGN_OR_RETURN(*out_request, session->session->ask(std::move(ask)));
+    return {};
+  });
+}
+
+sk_status sk_session_configure(sk_session* session, const sk_session_settings* settings) noexcept {
+  return guard([&]() -> Status {
+    SK_RETURN_IF_ERROR(check_handle("sk_session_configure", session));
+    SK_ASSIGN_OR_RETURN(const auto configure, sk::control::to_configure(settings));
+    return session->session->configure(configure);
+  });
+}
+
+sk_status sk_session_log(sk_session* session, const sk_log_query* query,
+                         uint64_t* out_request) noexcept {
+  return guard([&]() -> Status {
+    SK_RETURN_IF_ERROR(check_handle("sk_session_log", session));
+    SK_RETURN_IF_ERROR(check_out("sk_session_log", "out_request", out_request));
+    SK_ASSIGN_OR_RETURN(auto request, sk::control::to_log_request(query));
+    SK_ASSIGN_OR_RETURN(*out_request, session->session->log(std::move(request)));
     return {};
   });
 }

@@ -29,6 +29,8 @@ struct Message {
     attach @16 :Attach;
     ack @17 :Ack;
     group @18 :Group;
+    configure @19 :Configure;
+    logRequest @20 :LogRequest;
   }
 }
 
@@ -107,6 +109,8 @@ struct Reply {
   strings @5 :List(Data);
   mimes @6 :List(Mime);
   text @7 :Data;
+  total @8 :UInt64;
+  metadata @9 :Data;
 }
 
 struct Stream {
@@ -228,4 +232,23 @@ struct Fragment {
   totalBytes @0 :UInt64;
   offset @1 :UInt64;
   data @2 :Data;
+}
+
+# Session to controller: how output is shown from the next cell on; 0 leaves as it is.
+struct Configure {
+  tag @0 :UInt32;
+  shownLines @1 :UInt64;
+  shownBytes @2 :UInt64;
+  keptBytes @3 :UInt64;
+}
+
+# Session to controller; answered by a reply event.
+struct LogRequest {
+  request @0 :UInt64;
+  what @1 :UInt32;
+  cell @2 :UInt64;
+  executionCount @3 :Int64;
+  ranks @4 :Data;
+  offset @5 :UInt64;
+  limit @6 :UInt64;
 }

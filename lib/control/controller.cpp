@@ -10,7 +10,11 @@
 namespace sk::control {
 
 Controller::Controller(ControllerPorts& ports, ControllerTimers timers, Job job)
-    : ports_(ports), timers_(timers), job_(std::move(job)), agent_(ports, *this, timers.agent) {}
+    : ports_(ports),
+      timers_(timers),
+      job_(std::move(job)),
+      agent_(ports, *this, timers.agent),
+      logs_(ports.log_chunks(), LogLimits{}) {}
 
 void Controller::emit(Event event) {
   event.seq = ++event_seq_;
@@ -26,6 +30,8 @@ void Controller::on_session_message(Message message, int64_t now_ns) {
   if (auto* ask = std::get_if<Ask>(&message)) return on_ask(std::move(*ask), now_ns);
   if (const auto* reply = std::get_if<InputReply>(&message)) return on_input_reply(*reply, now_ns);
   if (const auto* comm = std::get_if<Comm>(&message)) return on_session_comm(*comm);
+  if (const auto* settings = std::get_if<Configure>(&message)) return on_configure(*settings);
+  if (const auto* request = std::get_if<LogRequest>(&message)) return on_log_request(*request);
   if (std::holds_alternative<Shutdown>(message)) return end(now_ns);
 }
 
@@ -108,10 +114,13 @@ Ranks Controller::ranks_now() const {
 }
 
 void Controller::start_cell(Execute request, RankSet target, int64_t now_ns) {
+  flush_late();  // It belongs above.
+  start_log(request, target);
+  const MergeOptions options{.style = style_of(request)};
   running_ = std::make_unique<Running>(Running{.request = std::move(request),
                                                .target = target,
                                                .pending = {target.begin(), target.end()},
-                                               .engine = MergeEngine(target, MergeOptions{}),
+                                               .engine = MergeEngine(target, options),
                                                .failures = {},
                                                .times = {},
                                                .reply = {}});
@@ -169,6 +178,7 @@ void Controller::finish_cell_if_done(int64_t now_ns) {
     event.cell = cell->request.cell;
     emit(std::move(event));
   }
+  display_ids_.learn(cell->engine.shown(), style_of(cell->request).live_id);
   const bool failed = cell->failed || !cell->failures.empty() || cell->engine.has_error();
   Event done;
   done.kind = SK_EVENT_CELL_DONE;
@@ -202,6 +212,7 @@ void Controller::on_time(int64_t now_ns) {
   for (const uint64_t request : late) end_stack_question(request);
   watch_interrupt(now_ns);
   watch_settling(now_ns);
+  emit_late(now_ns);
   if (running_) {
     for (Event& event : running_->engine.live(now_ns)) {
       event.cell = running_->request.cell;
@@ -211,7 +222,8 @@ void Controller::on_time(int64_t now_ns) {
 }
 
 int64_t Controller::deadline_ns() const {
-  int64_t deadline = std::min({agent_.deadline_ns(), lease_until_ns_, settle_deadline()});
+  int64_t deadline =
+      std::min({agent_.deadline_ns(), lease_until_ns_, settle_deadline(), late_.deadline_ns()});
   for (const auto& [request, question] : questions_)
     deadline = std::min({deadline, question.until_ns, question.snapshot_at_ns});
   deadline = std::min(deadline, prompts_.deadline_ns());

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "lib/control/agent.h"
+#include "lib/control/late.h"
+#include "lib/control/log/cell_logs.h"
 #include "lib/control/merge/engine.h"
 #include "lib/control/stack_text.h"
 #include "lib/control/talk/comm_table.h"
@@ -52,6 +54,11 @@ class ControllerPorts : public AgentPorts {
   virtual void send_event(const Event& event) = 0;
   virtual RankFacts rank_facts(uint32_t rank) = 0;
   virtual HostFacts host_facts() = 0;
+  // Where the logs of cells are put; a little memory unless the host has something larger.
+  virtual Chunks& log_chunks() { return memory_chunks_; }
+
+ private:
+  MemoryChunks memory_chunks_{1024};
 };
 
 class Controller : private AgentEvents {
@@ -85,7 +92,6 @@ class Controller : private AgentEvents {
     bool asked_twice = false;
     std::string dead_cause;  // Or how it was stuck,
     bool told = false;       // which a cell has shown in full.
-    bool mid_line[3] = {};   // Late text of stream i ended without a newline.
   };
   struct Running {
     Execute request;
@@ -152,8 +158,14 @@ class Controller : private AgentEvents {
   int64_t interrupt_deadline() const;
   void finish_cell_if_done(int64_t now_ns);
   void drop_queue();
+  void on_configure(const Configure& settings);
+  void on_log_request(const LogRequest& request);
+  ViewStyle style_of(const Execute& request) const;
+  void start_log(const Execute& request, const RankSet& target);
+  void show_late(uint32_t rank, uint64_t cell, const Record& record, int64_t now_ns);
+  void emit_late(int64_t now_ns);
+  void flush_late();
   Ranks ranks_now() const;
-  void show_beside(uint32_t rank, uint64_t cell, const Record& record);
   void settle_prompts(int64_t now_ns);
   void emit_comm(std::string ranks, Comm message, uint64_t cell);
   void finish_comm_cell(uint64_t cell);
@@ -195,6 +207,10 @@ class Controller : private AgentEvents {
   // Of the group of ranks: counted when a rank is lost and when all are there.
   uint64_t epoch_ = 0;
   RankSet group_missing_;  // As the ranks were told last.
+  Configure settings_;     // 0: the default.
+  CellLogs logs_;
+  LateOutput late_;
+  DisplayIds display_ids_;
   uint64_t event_seq_ = 0;
   int32_t reported_state_ = 0;
   int64_t lease_ns_ = 0;

@@ -45,6 +45,7 @@ void Controller::on_output(uint32_t rank, Output output, int64_t now_ns) {
   const bool current =
       running_ && running_->request.cell == output.cell && ranks_[rank].cell == output.cell;
   for (Record& record : output.records) {
+    logs_.add(output.cell, rank, record);
     if (current) {
       // Survivors that were interrupted because a rank died did not fail by themselves.
       auto* error = std::get_if<ErrorRecord>(&record.body);
@@ -54,7 +55,7 @@ void Controller::on_output(uint32_t rank, Output output, int64_t now_ns) {
     } else if (comm_cells_.contains(output.cell) ||
                !std::holds_alternative<ErrorRecord>(record.body)) {
       // The error of a cell that went on without this rank is told already.
-      show_beside(rank, output.cell, record);
+      show_late(rank, output.cell, record, now_ns);
     }
   }
 }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "lib/control/controller.h"
-#include "lib/control/text.h"
 
 namespace sk::control {
 
@@ -83,6 +82,7 @@ void Controller::finish_comm_cell(uint64_t cell) {
   const auto found = comm_cells_.find(cell);
   if (found == comm_cells_.end() || !found->second.empty()) return;
   comm_cells_.erase(found);
+  flush_late();  // What the handlers put out.
   Event done;
   done.kind = SK_EVENT_CELL_DONE;
   done.cell = cell;
@@ -119,40 +119,6 @@ void Controller::forget_talk_of(uint32_t rank, int64_t now_ns) {
   for (const auto& [cell, pending] : comm_cells_)
     if (pending.contains(rank)) cells.push_back(cell);
   for (uint64_t cell : cells) end_in_comm_cell(rank, cell);
-}
-
-// ---- what no running cell collects ------------------------------------------------------------
-
-// A thread or a child that outlived its cell, or a comm's handler: shown as it comes, with the
-// rank.
-void Controller::show_beside(uint32_t rank, uint64_t cell, const Record& record) {
-  const std::string tag = ranks_.size() > 1 ? "[" + std::to_string(rank) + "] " : "";
-  Event event;
-  event.cell = cell;
-  event.ranks = std::to_string(rank);
-  event.all_ranks = ranks_.size() == 1;
-  if (const auto* stream = std::get_if<StreamRecord>(&record.body)) {
-    event.kind = SK_EVENT_STREAM;
-    event.stream = stream->stream;
-    bool& mid_line = ranks_[rank].mid_line[stream->stream];
-    for (char c : utf8_clean(stream->text)) {
-      if (!mid_line) event.text += tag;
-      event.text += c;
-      mid_line = c != '\n';
-    }
-  } else if (const auto* display = std::get_if<DisplayRecord>(&record.body)) {
-    event.kind = SK_EVENT_DISPLAY;
-    event.display = display->kind;
-    event.mimes = display->mimes;
-    event.display_id = display->display_id;
-  } else if (const auto* error = std::get_if<ErrorRecord>(&record.body)) {
-    event.kind = SK_EVENT_ERROR;
-    event.ename = error->ename;
-    event.evalue = error->evalue;
-    if (!tag.empty()) event.evalue += fmt::format(" [rank {}]", rank);
-    event.traceback = error->traceback;
-  }
-  emit(std::move(event));
 }
 
 // ---- questions --------------------------------------------------------------------------------

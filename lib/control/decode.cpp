@@ -11,7 +11,8 @@
 namespace sk::control {
 namespace {
 
-constexpr uint32_t kListMax = 65'536;  // Entries of any list.
+constexpr uint32_t kListMax = 65'536;        // Entries of any list.
+constexpr uint64_t kOffsetMax = 1ull << 48;  // Into a log.
 constexpr uint64_t kTokenBytesMax = 256;
 constexpr const char* kNameCharacters = "0123456789abcdefghijklmnopqrstuvwxyz-";
 constexpr uint64_t kMillisMax = 1ull << 40;  // 34 years: no overflow when turned into ns.
@@ -121,7 +122,9 @@ Result<Reply> get_reply(wire::Reply::Reader r) {
           r.getEnd(),
           get_strings(r.getStrings()),
           get_mimes(r.getMimes()),
-          text(r.getText())};
+          text(r.getText()),
+          r.getTotal(),
+          text(r.getMetadata())};
   if (m.start > m.end) return bad("start of the replaced text", m.start);
   if (m.answer < 0 || m.answer > 3) return bad("answer", static_cast<uint32_t>(m.answer));
   if (m.strings.size() > kListMax) return bad("number of matches", m.strings.size());
@@ -169,6 +172,22 @@ Result<Message> get(wire::Output::Reader r) {
     SK_ASSIGN_OR_RETURN(Record record, get_record(entry));
     m.records.push_back(std::move(record));
   }
+  return Message(std::move(m));
+}
+Result<Message> get(wire::Configure::Reader r) {
+  const Configure m{r.getTag(), r.getShownLines(), r.getShownBytes(), r.getKeptBytes()};
+  if (m.tag > SK_TAG_HOST) return bad("tag mode", m.tag);
+  if (m.shown_lines > kShownLinesMax) return bad("shown lines", m.shown_lines);
+  if (m.shown_bytes > kShownBytesMax) return bad("shown bytes", m.shown_bytes);
+  if (m.kept_bytes > kKeptBytesMax) return bad("kept bytes", m.kept_bytes);
+  return Message(m);
+}
+Result<Message> get(wire::LogRequest::Reader r) {
+  LogRequest m{r.getRequest(),     r.getWhat(),   r.getCell(), r.getExecutionCount(),
+               text(r.getRanks()), r.getOffset(), r.getLimit()};
+  if (m.what < SK_LOG_TEXT || m.what > SK_LOG_DISPLAY) return bad("kind of log", m.what);
+  if (m.ranks.size() > 65'536) return bad("rank set size", m.ranks.size());
+  if (m.offset > kOffsetMax) return bad("log offset", m.offset);
   return Message(std::move(m));
 }
 Result<Message> get(wire::Done::Reader r) {
@@ -287,6 +306,10 @@ Result<Message> get(wire::Message::Reader r) {
       return get(r.getDone());
     case wire::Message::EVENT:
       return get(r.getEvent());
+    case wire::Message::CONFIGURE:
+      return get(r.getConfigure());
+    case wire::Message::LOG_REQUEST:
+      return get(r.getLogRequest());
     case wire::Message::SHUTDOWN:
       return Message(Shutdown{});
     case wire::Message::INPUT_REQUEST:

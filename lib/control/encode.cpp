@@ -74,6 +74,23 @@ void put(wire::Reply::Builder b, const Reply& m) {
   put_strings(b.initStrings(m.strings.size()), m.strings);
   put_mimes(b.initMimes(m.mimes.size()), m.mimes);
   b.setText(data(m.text));
+  b.setTotal(m.total);
+  b.setMetadata(data(m.metadata));
+}
+void put(wire::Configure::Builder b, const Configure& m) {
+  b.setTag(m.tag);
+  b.setShownLines(m.shown_lines);
+  b.setShownBytes(m.shown_bytes);
+  b.setKeptBytes(m.kept_bytes);
+}
+void put(wire::LogRequest::Builder b, const LogRequest& m) {
+  b.setRequest(m.request);
+  b.setWhat(m.what);
+  b.setCell(m.cell);
+  b.setExecutionCount(m.execution_count);
+  b.setRanks(data(m.ranks));
+  b.setOffset(m.offset);
+  b.setLimit(m.limit);
 }
 void put(wire::InputRequest::Builder b, const InputRequest& m) {
   b.setCell(m.cell);
@@ -176,6 +193,8 @@ struct Put {
     d.setReply(data(m.reply));
   }
   void operator()(const Event& m) { put(b.initEvent(), m); }
+  void operator()(const Configure& m) { put(b.initConfigure(), m); }
+  void operator()(const LogRequest& m) { put(b.initLogRequest(), m); }
   void operator()(const Shutdown&) { b.setShutdown(); }
   void operator()(const InputRequest& m) { put(b.initInputRequest(), m); }
   void operator()(const InputReply& m) {
@@ -215,7 +234,7 @@ struct Size {
   void add(const std::vector<Mime>& v) {
     for (const auto& m : v) add(m.type), add(m.data), bytes += 24;
   }
-  void add(const Reply& m) { add(m.strings), add(m.mimes), add(m.text); }
+  void add(const Reply& m) { add(m.strings), add(m.mimes), add(m.text), add(m.metadata); }
   void operator()(const Hello& m) { add(m.language); }
   void add(const Comm& m) {
     add(m.id), add(m.target), add(m.data), add(m.metadata), add(m.buffers), bytes += 64;
@@ -230,6 +249,7 @@ struct Size {
   void operator()(const Attach& m) { add(m.token); }
   void operator()(const RankGroup& m) { bytes += 4 * m.missing.size(); }
   void operator()(const Ask& m) { add(m.code); }
+  void operator()(const LogRequest& m) { add(m.ranks); }
   void operator()(const Reply& m) { add(m); }
   void operator()(const Output& m) {
     for (const Record& r : m.records) {

@@ -11,12 +11,16 @@
 #include <vector>
 
 #include "sk/exec.h"
+#include "sk/output.h"
 #include "sk/talk.h"
 
 namespace sk::control {
 
 inline constexpr uint32_t kProtocolVersion = 1;
 inline constexpr uint32_t kRankCountMax = 4096;
+inline constexpr uint64_t kShownLinesMax = 1'000'000;  // Of Configure.
+inline constexpr uint64_t kShownBytesMax = 64ull << 20;
+inline constexpr uint64_t kKeptBytesMax = 1ull << 30;
 inline constexpr uint64_t kMetadataBytesMax = 1u << 20;  // Of one display.
 inline constexpr uint64_t kPromptBytesMax = 64 * 1024;
 inline constexpr uint64_t kCommNameMax = 1024;
@@ -118,6 +122,8 @@ struct Reply {
   std::vector<std::string> strings;
   std::vector<Mime> mimes;
   std::string text;
+  uint64_t total = 0;  // To LogRequest: all bytes of the text, or all displays.
+  std::string metadata{};
   bool operator==(const Reply&) const = default;
 };
 
@@ -131,7 +137,7 @@ struct DisplayRecord {
   uint32_t kind = SK_DISPLAY_DATA;
   std::vector<Mime> mimes;
   std::string display_id;
-  std::string metadata;  // A JSON object as text, or "".
+  std::string metadata{};  // A JSON object as text, or "".
   bool operator==(const DisplayRecord&) const = default;
 };
 
@@ -223,7 +229,7 @@ struct Event {
   std::vector<std::string> traceback;
   std::vector<Mime> mimes;
   std::string display_id;
-  std::string metadata;
+  std::string metadata{};
   Reply reply;
   std::vector<RankTime> times;
   Comm comm;
@@ -239,9 +245,27 @@ struct Fragment {
   std::string data;
 };
 
-using Message =
-    std::variant<Hello, Welcome, Heartbeat, Open, Execute, Interrupt, Ask, Reply, Output, Done,
-                 Event, Shutdown, Fragment, InputRequest, InputReply, Comm, Attach, Ack, RankGroup>;
+// How output is shown from the next cell on; 0 leaves as it is.
+struct Configure {
+  uint32_t tag = 0;  // enum sk_tag_mode.
+  uint64_t shown_lines = 0;
+  uint64_t shown_bytes = 0;
+  uint64_t kept_bytes = 0;
+};
+
+struct LogRequest {
+  uint64_t request = 0;
+  uint32_t what = SK_LOG_TEXT;
+  uint64_t cell = 0;
+  int64_t execution_count = 0;
+  std::string ranks;  // "" is all that the cell ran on.
+  uint64_t offset = 0;
+  uint64_t limit = 0;
+};
+
+using Message = std::variant<Hello, Welcome, Heartbeat, Open, Execute, Interrupt, Ask, Reply,
+                             Output, Done, Event, Shutdown, Fragment, InputRequest, InputReply,
+                             Comm, Attach, Ack, RankGroup, Configure, LogRequest>;
 
 }  // namespace sk::control
 

@@ -100,6 +100,12 @@ std::string json_string(std::string_view text) {
   return out + '"';
 }
 
+std::string grouped(uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
+  return digits;
+}
+
 size_t escape_length(std::string_view text) {
   if (text.size() < 2) return 0;
   if (text[1] != '[') return 2;

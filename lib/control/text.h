@@ -2,6 +2,7 @@
 #ifndef SK_LIB_CONTROL_TEXT_H_
 #define SK_LIB_CONTROL_TEXT_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,8 @@ std::string html_escape(std::string_view text);
 
 // `text` as a JSON string with its quotes; what is not UTF-8 becomes U+FFFD.
 std::string json_string(std::string_view text);
+// 48210 as "48,210".
+std::string grouped(uint64_t number);
 
 // Without ANSI escape sequences.
 std::string strip_ansi(std::string_view text);

@@ -250,9 +250,9 @@ def test_sigint_is_an_interrupt_too(kernel: Kernel) -> None:
 
 def test_a_flood_is_thinned_and_complete(kernel: Kernel) -> None:
     started = time.monotonic()
-    cell = kernel.run("flood 20000 line of some length to fill the pipes")
+    cell = kernel.run("flood 9000 line of some length to fill the pipes")
     seconds = time.monotonic() - started
-    expected = "".join(f"line of some length to fill the pipes {i}\n" for i in range(20000))
+    expected = "".join(f"line of some length to fill the pipes {i}\n" for i in range(9000))
     assert cell.text() == expected
     assert len(cell.messages) <= 20 * seconds + 20
 

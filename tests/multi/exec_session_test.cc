@@ -1,5 +1,7 @@
 // Cells on ranks through the C ABI alone, with a real controller and stub ranks; and every public
 // function of exec.h with every bad argument: a code, a sentence, and an object that still works.
+#include "tests/multi/exec_session.h"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,64 +17,11 @@
 #include <vector>
 
 #include "sk/exec.h"
+#include "sk/output.h"
 
 namespace {
 
-constexpr int64_t kWaitMs = 60'000;
-
-class Session {
- public:
-  explicit Session(int32_t ranks) {
-    const char* argv[] = {SK_STUB_RANK, nullptr};
-    sk_session_config config = {};
-    config.struct_size = sizeof config;
-    config.ranks = ranks;
-    config.argv = argv;
-    config.sk_path = SK_TOOL;
-    EXPECT_EQ(sk_session_open(&config, &handle_), SK_OK) << sk_last_error();
-  }
-  ~Session() {
-    if (handle_ != nullptr) close();
-  }
-  void close() { EXPECT_EQ(sk_session_close(std::exchange(handle_, nullptr)), SK_OK); }
-  sk_session* get() const { return handle_; }
-
-  uint64_t start(const std::string& code, const char* ranks = nullptr) {
-    uint64_t cell = 0;
-    EXPECT_EQ(sk_exec(handle_, ranks, code.data(), code.size(), nullptr, &cell), SK_OK)
-        << sk_last_error();
-    return cell;
-  }
-  // The text of all streams up to the cell's end; `*status` is how it ended.
-  std::string finish(uint64_t cell, int32_t* status) {
-    std::string text;
-    while (true) {
-      sk_event event = {};
-      event.struct_size = sizeof event;
-      if (sk_session_poll(handle_, kWaitMs, &event) != SK_OK || event.kind == SK_EVENT_NONE) {
-        ADD_FAILURE() << "cell " << cell << " has no end: " << sk_last_error();
-        return text;
-      }
-      if (event.kind == SK_EVENT_STREAM && event.cell == cell)
-        text.append(event.text, event.text_bytes);
-      // The live view may be replaced by the canonical one: then only that stays.
-      if (event.kind == SK_EVENT_DISPLAY && event.display == SK_DISPLAY_CLEAR_WAIT) text.clear();
-      if (event.kind == SK_EVENT_CELL_DONE && event.cell == cell) {
-        *status = event.status;
-        return text;
-      }
-    }
-  }
-  std::string run(const std::string& code, const char* ranks = nullptr) {
-    int32_t status = 0;
-    const std::string text = finish(start(code, ranks), &status);
-    EXPECT_EQ(status, SK_CELL_OK);
-    return text;
-  }
-
- private:
-  sk_session* handle_ = nullptr;
-};
+using sk::testing_support::Session;
 
 // Holds a cell of the stub back until open(): a FIFO that the cell reads to its end.
 class Gate {
@@ -140,7 +89,20 @@ TEST(ExecSession, SessionsAreIndependent) {
 TEST(ExecSession, CodeAndOutputBeyondAFrame) {
   Session session(2);
   const std::string text(3'000'000, 'y');
-  EXPECT_TRUE(session.run("print " + text) == text + "\n");  // Not printed: it is long.
+  // One line of all of it is shown in part; the display and the log have the whole.
+  const std::string shown = session.run("print " + text);
+  EXPECT_LT(shown.size(), 300'000u);
+  EXPECT_NE(shown.find("more bytes of this line, `%sk log 1`"), std::string::npos);
+  sk_log_query query = {};
+  query.struct_size = sizeof query;
+  query.ranks = "1";
+  query.limit = 4'000'000;
+  uint64_t request = 0;
+  ASSERT_EQ(sk_session_log(session.get(), &query, &request), SK_OK) << sk_last_error();
+  session.answer(request, [&](const sk_event& event) {
+    EXPECT_EQ(event.total, text.size() + 1);
+    EXPECT_TRUE(std::string(event.text, event.text_bytes) == text + "\n");
+  });
 }
 
 TEST(ExecSession, APollFromASecondThreadIsRefused) {

@@ -1,3 +1,4 @@
+#include "lib/base/base64.h"
 #include "tools/sk_kernel/front.h"
 
 namespace sk::kernel {

@@ -63,15 +63,6 @@ Result<std::string> random_id() {
   return hex(bytes, sizeof bytes);
 }
 
-std::string base64(std::string_view bytes) {
-  std::string out(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-  const int n = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
-                                reinterpret_cast<const unsigned char*>(bytes.data()),
-                                static_cast<int>(bytes.size()));
-  out.resize(static_cast<size_t>(n));
-  return out;
-}
-
 std::string Wire::sign(const std::vector<std::string>& parts, size_t first) const {
   if (key_.empty()) return "";
   std::string signed_bytes;

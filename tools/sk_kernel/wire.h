@@ -61,8 +61,6 @@ std::string dump(const Json& json);
 // 32 hexadecimal digits from the kernel's random numbers.
 Result<std::string> random_id();
 
-std::string base64(std::string_view bytes);
-
 }  // namespace sk::kernel
 
 #endif  // SK_TOOLS_SK_KERNEL_WIRE_H_

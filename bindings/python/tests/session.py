@@ -65,6 +65,11 @@ class _Event(ctypes.Structure):
         ("strings", _STRINGS),
         ("string_count", ctypes.c_uint64),
         ("metadata", ctypes.c_char_p),
+        ("times", ctypes.c_void_p),
+        ("time_count", ctypes.c_uint64),
+        ("comm", ctypes.c_char_p),
+        ("target", ctypes.c_char_p),
+        ("total", ctypes.c_uint64),
     ]
 
 

@@ -13,6 +13,7 @@
 
 #include "lib/control/controller.h"
 #include "lib/control/framing.h"
+#include "lib/control/host/chunk_file.h"
 #include "lib/control/host/clock.h"
 #include "lib/control/host/facts.h"
 #include "lib/control/host/rank_template.h"
@@ -28,8 +29,7 @@ namespace {
 constexpr uint64_t kSessionQueueMax = 64ull << 20;
 constexpr int64_t kLastFlushNs = 2'000'000'000;
 constexpr int kWorkerFd = 3;  // In the rank: its link, and the read ends of what it captures.
-constexpr int kCaptureOut = 4;
-constexpr int kCaptureErr = 5;
+constexpr int kCaptureOut = 4, kCaptureErr = 5;
 constexpr int kSecretFd = 6;
 
 enum class Source : uint64_t { kSession, kLink, kExit, kStdout, kStderr, kTemplate };
@@ -58,6 +58,7 @@ class ControllerHost : public ControllerPorts {
   void send_event(const Event& event) override;
   RankFacts rank_facts(uint32_t rank) override;
   HostFacts host_facts() override { return control::host_facts(); }
+  Chunks& log_chunks() override { return log_; }
 
  private:
   struct RankProcess {
@@ -94,6 +95,7 @@ class ControllerHost : public ControllerPorts {
   RankTemplate template_;
   bool forks_ = false;                                            // Ranks come out of the template.
   const uint64_t descriptors_ = local::raise_descriptor_limit();  // Four for each rank here.
+  ChunkFile log_;
   Controller controller_;
   bool paused_ = false;
   uint64_t oom_kills_ = oom_kills();  // Known so far.
@@ -157,8 +159,7 @@ void ControllerHost::lose_session() {
 void ControllerHost::send_event(const Event& event) {
   if (!session_.open()) return;
   // An event above the limit (64 MiB of one display) cannot happen: records have the same limit.
-  const Status status = append_frames(event, session_.outbox());
-  if (!status.ok()) lose_session();
+  if (!append_frames(event, session_.outbox()).ok()) lose_session();
 }
 
 void ControllerHost::flush_session() {

@@ -123,6 +123,14 @@ Result<uint64_t> Session::comm(Comm message) {
   return message.cell;
 }
 
+Result<uint64_t> Session::log(LogRequest request) {
+  auto ranks = parse_ranks(request.ranks, rank_count_);
+  if (!ranks.ok()) return std::move(ranks.status()).with_context("sk_session_log");
+  request.request = ++last_request_;
+  SK_RETURN_IF_ERROR(send(request));
+  return request.request;
+}
+
 Status Session::interrupt() { return send(Interrupt{}); }
 
 // The next message, or nothing when the time ran out or the link closed (closed_ tells).

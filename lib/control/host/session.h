@@ -25,6 +25,8 @@ class Session {
 
   Result<uint64_t> execute(Execute request);
   Result<uint64_t> ask(Ask ask);
+  Status configure(const Configure& settings) { return send(settings); }
+  Result<uint64_t> log(LogRequest request);
   Status interrupt();
   Status answer(InputReply reply);
   Result<uint64_t> comm(Comm message);

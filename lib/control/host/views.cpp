@@ -50,9 +50,8 @@ void EventView::fill(Event event, sk_event* out) {
   traceback_ = pointers(event_.traceback);
   strings_ = pointers(event_.reply.strings);
   view_buffers(event_.comm.buffers, mimes_);
-  const std::vector<Mime>& mimes =
-      event_.kind == SK_EVENT_REPLY ? event_.reply.mimes : event_.mimes;
-  for (const Mime& mime : mimes)
+  const bool reply = event_.kind == SK_EVENT_REPLY;
+  for (const Mime& mime : reply ? event_.reply.mimes : event_.mimes)
     mimes_.push_back({mime.type.c_str(), mime.data.data(), mime.data.size()});
   times_.clear();
   for (const RankTime& time : event_.times)
@@ -81,7 +80,7 @@ void EventView::fill(Event event, sk_event* out) {
   view.end = event_.reply.end;
   view.strings = strings_.data();
   view.string_count = strings_.size();
-  view.metadata = event_.metadata.c_str();
+  view.metadata = (reply ? event_.reply.metadata : event_.metadata).c_str();
   view.times = times_.data();
   view.time_count = times_.size();
   view.comm = event_.comm.id.c_str();
@@ -92,6 +91,7 @@ void EventView::fill(Event event, sk_event* out) {
     view.text_bytes = event_.comm.data.size();
     view.metadata = event_.comm.metadata.c_str();
   }
+  view.total = event_.reply.total;
   copy_struct(&view, sizeof view, out, out->struct_size);
 }
 
@@ -252,6 +252,46 @@ Result<Ask> to_ask(int32_t kind, const char* code, uint64_t code_bytes, uint64_t
   ask.cursor = cursor;
   ask.detail = detail;
   return ask;
+}
+
+Result<Configure> to_configure(const sk_session_settings* settings) {
+  if (settings == nullptr)
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_configure: settings is NULL");
+  SK_ASSIGN_OR_RETURN(const sk_session_settings s, read_struct("sk_session_configure", settings));
+  if (s.tag < 0 || s.tag > SK_TAG_HOST)
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "sk_session_configure: tag is {}; SET, NONE, SPEC and HOST (1 to 4) are allowed",
+                 s.tag);
+  const auto check = [](const char* name, uint64_t value, uint64_t least, uint64_t most) -> Status {
+    if (value == 0 || (value >= least && value <= most)) return {};
+    return error(SK_ERR_OUT_OF_RANGE, "sk_session_configure: {} is {}; {} to {} are allowed", name,
+                 value, least, most);
+  };
+  SK_RETURN_IF_ERROR(check("shown_lines", s.shown_lines, 16, kShownLinesMax));
+  SK_RETURN_IF_ERROR(check("shown_bytes", s.shown_bytes, 4096, kShownBytesMax));
+  SK_RETURN_IF_ERROR(check("kept_bytes", s.kept_bytes, 65'536, kKeptBytesMax));
+  return Configure{static_cast<uint32_t>(s.tag), s.shown_lines, s.shown_bytes, s.kept_bytes};
+}
+
+Result<LogRequest> to_log_request(const sk_log_query* query) {
+  if (query == nullptr) return error(SK_ERR_INVALID_ARGUMENT, "sk_session_log: query is NULL");
+  SK_ASSIGN_OR_RETURN(const sk_log_query q, read_struct("sk_session_log", query));
+  if (q.what < 0 || q.what > SK_LOG_DISPLAY)
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "sk_session_log: what is {}; TEXT and DISPLAY (1 and 2) are allowed", q.what);
+  if (q.execution_count < 0 || q.offset > 1ull << 48)
+    return error(
+        SK_ERR_OUT_OF_RANGE,
+        "sk_session_log: execution_count is {} and offset {}; no cell and no log has those",
+        q.execution_count, q.offset);
+  LogRequest request;
+  request.what = q.what == 0 ? uint32_t(SK_LOG_TEXT) : static_cast<uint32_t>(q.what);
+  request.cell = q.cell;
+  request.execution_count = q.execution_count;
+  request.ranks = or_empty(q.ranks);
+  request.offset = q.offset;
+  request.limit = q.limit;
+  return request;
 }
 
 Result<WorkerConfig> to_worker_config(const sk_worker_config* config) {

@@ -10,6 +10,7 @@
 #include "lib/base/status.h"
 #include "lib/control/host/worker.h"
 #include "lib/control/message.h"
+#include "sk/output.h"
 
 namespace sk::control {
 
@@ -66,6 +67,8 @@ Result<Ask> to_ask(int32_t kind, const char* code, uint64_t code_bytes, uint64_t
                    int32_t detail);
 // A question of AskKind about `ranks`, NULL for all.
 Result<Ask> to_rank_ask(const char* call, uint32_t kind, const char* ranks);
+Result<Configure> to_configure(const sk_session_settings* settings);
+Result<LogRequest> to_log_request(const sk_log_query* query);
 Result<WorkerConfig> to_worker_config(const sk_worker_config* config);
 Result<DisplayRecord> to_display(int32_t kind, const sk_mime* mimes, uint64_t mime_count,
                                  const char* display_id, const char* metadata);

@@ -30,9 +30,10 @@ class Interner {
  private:
   static size_t hash(const Item& item) {
     const std::hash<std::string_view> of;
-    size_t h = of(item.text) * 31 + of(item.display_id) * 17 + item.stream +
-               static_cast<size_t>(item.kind) * 7;
-    for (const Mime& mime : item.mimes) h = h * 1'000'003 + of(mime.data) + of(mime.type);
+    size_t h = of(item.text) * 31 + item.stream + static_cast<size_t>(item.kind) * 7 + item.lines;
+    if (item.display == nullptr) return h;
+    h += of(item.display->display_id) * 17;
+    for (const Mime& mime : item.display->mimes) h = h * 1'000'003 + of(mime.data) + of(mime.type);
     return h;
   }
   std::unordered_map<size_t, std::vector<uint32_t>> by_hash_;
@@ -148,7 +149,7 @@ std::vector<Column> align(const std::vector<RankItems>& ranks) {
   for (const RankItems& rank : ranks) {
     std::vector<uint32_t> list;
     list.reserve(rank.items.size());
-    for (const Item& item : rank.items) list.push_back(interner.id(item));
+    for (const Item* item : rank.items) list.push_back(interner.id(*item));
     by_list[std::move(list)].push_back(rank.rank);
   }
   std::vector<std::pair<RankSet, const std::vector<uint32_t>*>> classes;

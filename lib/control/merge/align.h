@@ -3,10 +3,9 @@
 #define SK_LIB_CONTROL_MERGE_ALIGN_H_
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "lib/control/merge/rank_log.h"
+#include "lib/control/merge/item.h"
 #include "lib/control/rank_set.h"
 
 namespace sk::control {
@@ -23,7 +22,7 @@ using Column = std::vector<Group>;
 // One rank's items, in order.
 struct RankItems {
   uint32_t rank = 0;
-  std::span<const Item> items;
+  std::vector<const Item*> items;
 };
 
 // Equal items become one group where the order of every rank allows it (longest common

@@ -1,7 +1,6 @@
 #include "lib/control/merge/rank_log.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "lib/control/text.h"
@@ -9,40 +8,16 @@
 namespace sk::control {
 namespace {
 
-constexpr size_t kRowsKept = 64;        // How far up a cursor-up can go.
-constexpr size_t kEscapeBytesMax = 64;  // A longer one is text.
+constexpr size_t kResultsMax = 64;  // A cell has one; some shells show several.
+constexpr size_t kDisplayIdsMax = 1024;
 
-// A line as what a terminal's cells hold: one character each, with the escape sequences before it
-// (a last cell may hold sequences only).
-std::vector<std::string> cells_of(std::string_view text) {
-  std::vector<std::string> cells;
-  std::string cell;
-  for (size_t i = 0; i < text.size();) {
-    size_t n = text[i] == '\x1b' ? escape_length(text.substr(i)) : 0;
-    const bool is_escape = n != 0;
-    if (!is_escape) {
-      n = 1;
-      while (i + n < text.size() && (static_cast<unsigned char>(text[i + n]) & 0xc0) == 0x80) ++n;
-    }
-    cell += text.substr(i, n);
-    i += n;
-    if (!is_escape) cells.push_back(std::exchange(cell, {}));
-  }
-  if (!cell.empty()) cells.push_back(std::move(cell));
-  return cells;
+uint64_t size_of(const DisplayRecord& display) {
+  uint64_t bytes = display.display_id.size() + display.metadata.size();
+  for (const Mime& mime : display.mimes) bytes += mime.type.size() + mime.data.size();
+  return bytes;
 }
 
-std::string join(const std::vector<std::string>& cells) {
-  std::string text;
-  for (const std::string& cell : cells) text += cell;
-  return text;
-}
-
-std::string_view without_newline(const std::string& text) {
-  std::string_view view = text;
-  if (!view.empty() && view.back() == '\n') view.remove_suffix(1);
-  return view;
-}
+size_t which(uint32_t stream) { return stream == SK_STREAM_STDERR ? 1 : 0; }
 
 }  // namespace
 
@@ -53,138 +28,47 @@ void RankLog::add(const Record& record, int64_t now_ns) {
     if (!error_) error_ = RankError{record.time_ns, *failure};
 }
 
+// An item that was shown and changes alters the view; a bar that changes is only drawn again.
+void RankLog::take(const Changes& changes) {
+  altered_ = altered_ || changes.lowest < published_;
+  bars_changed_ = bars_changed_ || changes.bars || changes.lowest < published_;
+}
+
 void RankLog::add_stream(const StreamRecord& stream, int64_t now_ns) {
   if (stream.text.empty()) return;
   if (clear_pending_) clear();
-  if (bytes_ + stream.text.size() > bytes_max_) {
-    elided_bytes_ += stream.text.size();
-    elided_lines_ +=
-        static_cast<uint64_t>(std::count(stream.text.begin(), stream.text.end(), '\n'));
-    return;
+  // A character that the rank's pipe cut in two is put together before anything looks at it.
+  std::string& pending = pending_[which(stream.stream)];
+  const std::string text = std::exchange(pending, {}) + stream.text;
+  const size_t open = utf8_open_tail(text);
+  pending = text.substr(text.size() - open);
+  Changes changes;
+  editors_[which(stream.stream)].feed(
+      utf8_clean(std::string_view(text).substr(0, text.size() - open)), items_, now_ns, changes);
+  take(changes);
+}
+
+bool RankLog::update(const DisplayRecord& display) {
+  bool replaced = false;
+  const auto [begin, end] = by_display_id_.equal_range(display.display_id);
+  for (auto it = begin; it != end; ++it) {
+    Item* const item = items_.find(it->second);
+    if (item == nullptr) continue;
+    auto content = std::make_shared<DisplayRecord>(display);
+    content->kind = item->display->kind;
+    items_.change_bytes(it->second,
+                        static_cast<int64_t>(size_of(display)) - static_cast<int64_t>(item->bytes));
+    item->display = std::move(content);
+    altered_ = altered_ || it->second < published_;
+    replaced = true;
   }
-  bytes_ += stream.text.size();
-  Cursor& cursor = cursors_[stream.stream == SK_STREAM_STDERR ? 1 : 0];
-  if (cursor.pending.empty()) return feed(cursor, stream.stream, stream.text, now_ns);
-  feed(cursor, stream.stream, std::exchange(cursor.pending, {}) + stream.text, now_ns);
-}
-
-void RankLog::feed(Cursor& cursor, uint32_t stream, std::string_view text, int64_t now_ns) {
-  while (!text.empty()) {
-    const size_t special = std::min(text.find_first_of("\n\r\b\x1b"), text.size());
-    if (special > 0) write(cursor, stream, text.substr(0, special), now_ns);
-    text.remove_prefix(special);
-    if (text.empty()) return;
-    size_t taken = 1;
-    if (text[0] == '\n') {
-      new_line(cursor, stream, now_ns);
-    } else if (text[0] == '\r') {
-      cursor.column = 0;
-      cursor.at_end = cursor.row >= cursor.rows.size() ||
-                      without_newline(items_[cursor.rows[cursor.row]].text).empty();
-    } else if (text[0] == '\b') {
-      backspace(cursor);
-    } else {
-      taken = escape_length(text);
-      if (taken == 0 && text.size() < kEscapeBytesMax) {
-        cursor.pending = text;
-        return;
-      }
-      taken = std::max<size_t>(taken, 1);
-      const bool moves = taken > 2 && (text[taken - 1] == 'A' || text[taken - 1] == 'K');
-      if (moves) control(cursor, text.substr(0, taken));
-      if (!moves) write(cursor, stream, text.substr(0, taken), now_ns);
-    }
-    text.remove_prefix(taken);
+  for (DisplayRecord& result : results_) {
+    if (result.display_id != display.display_id) continue;
+    result.mimes = display.mimes;
+    result.metadata = display.metadata;
+    replaced = true;
   }
-}
-
-// The item of the row where the cursor is; made when the cursor is below the last row.
-size_t RankLog::line_of(Cursor& cursor, uint32_t stream, int64_t now_ns) {
-  if (cursor.row < cursor.rows.size()) return cursor.rows[cursor.row];
-  Item line;
-  line.stream = stream;
-  line.open = true;
-  line.came_ns = now_ns;
-  items_.push_back(std::move(line));
-  cursor.rows.push_back(items_.size() - 1);
-  if (cursor.rows.size() > kRowsKept) cursor.rows.erase(cursor.rows.begin());
-  cursor.row = cursor.rows.size() - 1;
-  cursor.at_end = true;
-  return items_.size() - 1;
-}
-
-void RankLog::write(Cursor& cursor, uint32_t stream, std::string_view run, int64_t now_ns) {
-  const size_t index = line_of(cursor, stream, now_ns);
-  Item& line = items_[index];
-  touch(index);
-  if (!cursor.at_end) return overwrite(cursor, line, run);
-  if (!line.text.empty() && line.text.back() == '\n') {
-    line.text.insert(line.text.size() - 1, run);
-  } else {
-    line.text += run;
-  }
-}
-
-void RankLog::overwrite(Cursor& cursor, Item& line, std::string_view run) {
-  const bool newline = !line.text.empty() && line.text.back() == '\n';
-  std::vector<std::string> cells = cells_of(without_newline(line.text));
-  for (std::string& cell : cells_of(run)) {
-    if (cursor.column >= cells.size()) cells.resize(cursor.column + 1, " ");
-    cells[cursor.column++] = std::move(cell);
-  }
-  cursor.at_end = cursor.column >= cells.size();
-  line.text = join(cells);
-  if (newline) line.text += '\n';
-}
-
-void RankLog::new_line(Cursor& cursor, uint32_t stream, int64_t now_ns) {
-  const size_t index = line_of(cursor, stream, now_ns);
-  Item& line = items_[index];
-  if (line.text.empty() || line.text.back() != '\n') {
-    line.text += '\n';
-    line.open = false;
-    touch(index);
-  }
-  ++cursor.row;
-  cursor.column = 0;
-  cursor.at_end = cursor.row >= cursor.rows.size() ||
-                  without_newline(items_[cursor.rows[cursor.row]].text).empty();
-}
-
-void RankLog::backspace(Cursor& cursor) {
-  if (cursor.row >= cursor.rows.size()) return;
-  if (cursor.at_end)
-    cursor.column = cells_of(without_newline(items_[cursor.rows[cursor.row]].text)).size();
-  if (cursor.column == 0) return;
-  --cursor.column;
-  cursor.at_end = false;
-}
-
-// CSI n A (up) and CSI n K (erase in line).
-void RankLog::control(Cursor& cursor, std::string_view sequence) {
-  unsigned n = 0;
-  std::from_chars(sequence.data() + 2, sequence.data() + sequence.size() - 1, n);
-  if (sequence.back() == 'A') {
-    const size_t up = std::max(1u, n);
-    if (cursor.at_end && cursor.row < cursor.rows.size())
-      cursor.column = cells_of(without_newline(items_[cursor.rows[cursor.row]].text)).size();
-    cursor.row -= std::min<size_t>(up, cursor.row);
-    cursor.at_end = cursor.rows.empty();
-    return;
-  }
-  if (cursor.row >= cursor.rows.size()) return;
-  const size_t index = cursor.rows[cursor.row];
-  Item& line = items_[index];
-  const bool newline = !line.text.empty() && line.text.back() == '\n';
-  std::vector<std::string> cells = cells_of(without_newline(line.text));
-  if (n == 2) std::fill(cells.begin(), cells.end(), " ");
-  if (n == 1)
-    std::fill_n(cells.begin(), std::min(cells.size(), cursor.column + 1), std::string(" "));
-  if (n == 0 && !cursor.at_end) cells.resize(std::min(cells.size(), cursor.column));
-  while (n == 2 && !cells.empty()) cells.pop_back();
-  line.text = join(cells) + (newline ? "\n" : "");
-  if (!cursor.at_end) cursor.at_end = cursor.column == cells.size();
-  touch(index);
+  return replaced || begin != end;
 }
 
 void RankLog::add_display(const DisplayRecord& display, int64_t now_ns) {
@@ -199,75 +83,102 @@ void RankLog::add_display(const DisplayRecord& display, int64_t now_ns) {
   }
   if (clear_pending_) clear();
   if (display.kind == SK_DISPLAY_RESULT) {
+    if (results_.size() == kResultsMax) results_.pop_back();
     results_.push_back(display);
     return;
   }
-  bool replaced = false;
-  for (size_t i = 0; display.kind == SK_DISPLAY_UPDATE && i < items_.size(); ++i) {
-    if (items_[i].kind != Item::Kind::kDisplay || items_[i].display_id != display.display_id)
-      continue;
-    items_[i].mimes = display.mimes;
-    items_[i].metadata = display.metadata;
-    touch(i);
-    replaced = true;
-  }
-  for (DisplayRecord& result : results_) {
-    if (display.kind != SK_DISPLAY_UPDATE || result.display_id != display.display_id) continue;
-    result.mimes = display.mimes;
-    result.metadata = display.metadata;
-    replaced = true;
-  }
-  if (replaced) return;
-  close_lines();  // Text after a display is below it.
+  const bool is_update = display.kind == SK_DISPLAY_UPDATE;
+  if (is_update && update(display)) return;
+  close_lines(now_ns);  // Text after a display is below it.
   Item item;
-  item.kind = display.kind == SK_DISPLAY_UPDATE ? Item::Kind::kUpdate : Item::Kind::kDisplay;
+  item.kind = is_update ? Item::Kind::kUpdate : Item::Kind::kDisplay;
   item.came_ns = now_ns;
-  item.mimes = display.mimes;
-  item.display_id = display.display_id;
-  item.metadata = display.metadata;
-  items_.push_back(std::move(item));
+  item.bytes = size_of(display);
+  item.display = std::make_shared<DisplayRecord>(display);
+  const size_t index = items_.push(std::move(item));
+  if (!display.display_id.empty() && by_display_id_.size() < kDisplayIdsMax)
+    by_display_id_.emplace(display.display_id, index);
 }
 
-void RankLog::close_lines() {
-  for (Cursor& cursor : cursors_) {
-    for (size_t row : cursor.rows) items_[row].open = false;
-    cursor = Cursor{};
+void RankLog::close_lines(int64_t now_ns) {
+  Changes changes;
+  for (size_t i = 0; i < 2; ++i) {
+    if (!pending_[i].empty())
+      editors_[i].feed(utf8_clean(std::exchange(pending_[i], {})), items_, now_ns, changes);
+    editors_[i].close(items_, now_ns, changes);
   }
+  take(changes);
 }
 
 void RankLog::clear() {
   clear_pending_ = false;
   ++clears_;
-  touch(items_.empty() ? published_ : 0);
-  items_.clear();
+  altered_ = altered_ || published_ > 0;
+  bars_changed_ = true;
+  items_ = ItemList(limits_);
+  by_display_id_.clear();
   published_ = 0;
-  bytes_ = 0;
-  for (Cursor& cursor : cursors_) cursor = Cursor{};
+  for (std::string& pending : pending_) pending.clear();
+  editors_[0] = LineEditor(SK_STREAM_STDOUT);
+  editors_[1] = LineEditor(SK_STREAM_STDERR);
 }
 
 void RankLog::finish(int64_t now_ns) {
   if (finished_) return;
   finished_ = true;
-  for (uint32_t i = 0; i < 2; ++i)
-    if (!cursors_[i].pending.empty())
-      write(cursors_[i], i == 0 ? SK_STREAM_STDOUT : SK_STREAM_STDERR,
-            std::exchange(cursors_[i].pending, {}), now_ns);
-  close_lines();
-  // A line that was erased to nothing is nothing.
-  for (size_t i = items_.size(); i-- > 0;) {
-    if (items_[i].kind != Item::Kind::kLine || !items_[i].text.empty()) continue;
-    touch(i);
-    if (i < published_) --published_;
-    items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(i));
+  close_lines(now_ns);
+}
+
+void RankLog::settle() {
+  for (LineEditor& editor : editors_) editor.settle(items_);
+}
+
+std::vector<const Item*> RankLog::items(size_t begin, size_t end, bool with_bars,
+                                        std::vector<size_t>* indices) const {
+  std::vector<const Item*> out;
+  const auto take_item = [&](const Item* item, size_t index) {
+    out.push_back(item);
+    if (indices != nullptr) indices->push_back(index);
+  };
+  const size_t gap = items_.head_size(), gap_end = gap + items_.elided();
+  for (size_t i = begin; i < std::min(end, items_.size()); ++i) {
+    if (i >= gap && i < gap_end) {  // One note for all of them.
+      take_item(&items_.note(), gap_end - 1);
+      i = gap_end - 1;
+      continue;
+    }
+    const Item* const item = items_.find(i);
+    if (!item->is_nothing() && (with_bars || !item->bar)) take_item(item, i);
   }
-  if (elided_bytes_ == 0) return;
-  Item note;
-  note.stream = SK_STREAM_STDERR;
-  note.came_ns = now_ns;
-  note.text = "… " + std::to_string(elided_lines_) + " lines (" + std::to_string(elided_bytes_) +
-              " bytes) elided: over the limit of " + std::to_string(bytes_max_) +
-              " bytes for one rank and cell\n";
-  items_.push_back(std::move(note));
+  return out;
+}
+
+std::vector<const Item*> RankLog::bars(size_t count) const {
+  std::vector<const Item*> out;
+  const size_t end = items_.size();
+  // Bars are drawn at the end of a rank's output; far behind it none is live.
+  const size_t begin = end - std::min(end, 4 * ItemList::kEditable);
+  for (size_t i = end; i-- > begin && out.size() < count;) {
+    const Item* const item = items_.find(i);
+    if (item != nullptr && item->bar && !item->text.empty()) out.push_back(item);
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+int64_t RankLog::oldest_unpublished_ns() const {
+  if (published_ >= items_.size()) return INT64_MAX;
+  const Item* const item = items_.find(published_);
+  return item == nullptr ? 0 : item->came_ns;
+}
+
+size_t RankLog::closed_unpublished(bool with_bars) const {
+  size_t end = items_.size();
+  for (const LineEditor& editor : editors_) {
+    const Item* const open = editor.open_item() < end ? items_.find(editor.open_item()) : nullptr;
+    if (open != nullptr && (with_bars || !open->bar)) end = editor.open_item();
+  }
+  return end - std::min(end, published_);
 }
 
 }  // namespace sk::control

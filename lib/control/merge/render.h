@@ -1,42 +1,42 @@
-// From aligned items, results and errors to the events that a front end shows.
+// From aligned items and results to the events that a front end shows.
 //
 // What all ranks of the cell share is shown as it is; all else carries its rank set. Text is never
 // altered to make it equal.
 #ifndef SK_LIB_CONTROL_MERGE_RENDER_H_
 #define SK_LIB_CONTROL_MERGE_RENDER_H_
 
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "lib/control/merge/align.h"
+#include "lib/control/merge/style.h"
 
 namespace sk::control {
 
-// Streams and displays, in order. Neighbouring lines of one stream are one event.
-std::vector<Event> render_columns(const std::vector<Column>& columns, const RankSet& target);
+// Streams and displays, in order. Neighbouring lines of one stream are one event; where the two
+// streams take turns more than kTurnsMax times, each is gathered up to the next display.
+inline constexpr size_t kTurnsMax = 200;
+std::vector<Event> render_columns(const std::vector<Column>& columns, const RankSet& target,
+                                  const ViewStyle& style);
 
 struct RankResult {
   uint32_t rank = 0;
   const DisplayRecord* result = nullptr;
 };
 // One event for all: the common bundle, or a table of what each rank has. `results` is not empty.
-Event render_result(const std::vector<RankResult>& results, const RankSet& target);
+Event render_result(const std::vector<RankResult>& results, const RankSet& target,
+                    const ViewStyle& style);
 
-struct RankFailure {
-  uint32_t rank = 0;
-  RankError error;
-};
-// The cell's one error: equal ones grouped, the earliest first, consequences last.
-Event render_errors(const std::vector<RankFailure>& failures, const RankSet& target);
+// More groups of pictures than this at one place become one sheet.
+inline constexpr size_t kPicturesMax = 6;
+bool is_sheet(const Column& column);
+Event contact_sheet(const Column& column, const RankSet& target, const ViewStyle& style);
 
-// What a reader who sees `shown` sees after `event`: joined to the last one if both are text of one
-// stream; an update replaces the display that it names.
-void append_event(std::vector<Event>& shown, Event event);
+// A display event of `ranks`, `all` of the target or not.
+Event display_event(uint32_t kind, std::vector<Mime> mimes, const RankSet& ranks, bool all);
 
-// What makes a reader who sees `shown` see `wanted`, by appending only; nothing if that is
-// impossible.
-std::optional<std::vector<Event>> difference(const std::vector<Event>& shown,
-                                             const std::vector<Event>& wanted);
+const Mime* find_mime(const std::vector<Mime>& mimes, std::string_view type);
+RankSet merge_sets(const RankSet& a, const RankSet& b);
 
 }  // namespace sk::control
 

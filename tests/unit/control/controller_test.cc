@@ -192,6 +192,7 @@ TEST(Controller, LateTextGoesToItsCell) {
   world.done(1, cell);
   world.print(1, cell, "from a thr");
   world.print(1, cell, "ead\n");
+  world.advance(kSecond);
   std::string late;
   for (const Event& event : world.events)
     if (event.kind == SK_EVENT_STREAM && event.cell == cell) late += event.text;

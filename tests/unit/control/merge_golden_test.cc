@@ -114,14 +114,17 @@ TEST(MergeGolden, WhatFollowedFromAnErrorIsNotTheCause) {
 }
 
 TEST(MergeGolden, TextBeyondTheLimitIsCounted) {
-  MergeEngine engine({0}, MergeOptions{.rank_bytes_max = 10, .live_bytes_per_second = 1});
-  engine.add(0, out("12345\n"), 0);
-  engine.add(0, out("678\n901\n"), 0);
+  MergeOptions options;
+  options.style.limits.lines = 32;
+  options.style.log = "%sk log 3";
+  MergeEngine engine({0}, options);
+  for (int i = 0; i < 1000; ++i) engine.add(0, out(std::to_string(i) + "\n"), 0);
   Reader reader;
   reader.read(engine.finish({}, 0));
+  std::string head;
+  for (int i = 0; i < 30; ++i) head += std::to_string(i) + "\n";
   EXPECT_EQ(reader.text(),
-            "out<12345\n>err<… 2 lines (8 bytes) elided: over the limit of 10 bytes for one rank "
-            "and cell\n>");
+            "out<" + head + ">display<… 968 lines elided, `%sk log 3`>out<998\n999\n>");
 }
 
 // ---- the live phase ---------------------------------------------------------------------------

@@ -142,7 +142,7 @@ TEST(MergeProperty, ManyRanksThatAllDifferKeepEverything) {
   Script script;
   for (uint32_t rank = 0; rank < 64; ++rank) {
     std::string text;
-    for (int i = 0; i < 500; ++i) text += std::to_string(rank) + ":" + std::to_string(i) + "\n\n";
+    for (int i = 0; i < 70; ++i) text += std::to_string(rank) + ":" + std::to_string(i) + "\n\n";
     script.push_back({rank, out(text)});
   }
   const std::string all = merged(64, script);

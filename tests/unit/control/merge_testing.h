@@ -2,6 +2,7 @@
 #ifndef SK_TESTS_UNIT_CONTROL_MERGE_TESTING_H_
 #define SK_TESTS_UNIT_CONTROL_MERGE_TESTING_H_
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,24 @@ inline Record clear(bool wait) {
 inline Record failed(int64_t time_ns, const std::string& ename, std::string evalue,
                      uint32_t flags = 0) {
   return {time_ns, ErrorRecord{ename, std::move(evalue), {"at " + ename}, flags}};
+}
+
+// Text as a terminal shows it: \r writes over the line.
+inline std::string seen(const std::string& text) {
+  std::string all, line;
+  size_t column = 0;
+  for (char c : text) {
+    if (c == '\r') column = 0;
+    if (c == '\n') {
+      all += line + c;
+      line.clear();
+      column = 0;
+    }
+    if (c == '\r' || c == '\n') continue;
+    line.resize(std::max(line.size(), column + 1));
+    line[column++] = c;
+  }
+  return all + line;
 }
 
 // What a notebook file holds after the events.
@@ -49,7 +68,7 @@ class Reader {
     std::string all;
     for (const Event& event : kept_) {
       if (event.kind == SK_EVENT_STREAM)
-        all += (event.stream == SK_STREAM_STDERR ? "err<" : "out<") + event.text + ">";
+        all += (event.stream == SK_STREAM_STDERR ? "err<" : "out<") + seen(event.text) + ">";
       if (event.kind == SK_EVENT_DISPLAY)
         all += (event.display == SK_DISPLAY_RESULT ? "result<" : "display<") +
                (event.mimes.empty() ? "" : event.mimes[0].data) + ">";

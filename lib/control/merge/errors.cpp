@@ -1,0 +1,132 @@
+#include "lib/control/merge/errors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "lib/control/merge/render.h"
+#include "lib/control/text.h"
+
+namespace sk::control {
+namespace {
+
+constexpr size_t kGroupsMax = 8;  // Shown with their tracebacks; the others are counted.
+
+bool is_hex(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+// A frame without what differs between processes that fail alike: colours and addresses.
+std::string normalised(const std::string& line) {
+  const std::string plain = strip_ansi(line);
+  std::string out;
+  for (size_t i = 0; i < plain.size();) {
+    if (plain.compare(i, 2, "0x") != 0) {
+      out += plain[i++];
+      continue;
+    }
+    out += "0x";
+    for (i += 2; i < plain.size() && is_hex(plain[i]);) ++i;
+  }
+  return out;
+}
+
+constexpr uint32_t kFollowed = SK_ERROR_CONSEQUENCE | SK_ERROR_INTERRUPT;
+
+bool follows(const ErrorRecord& error) { return (error.flags & SK_ERROR_CONSEQUENCE) != 0; }
+
+// Interrupts that only followed from a peer's death are one thing, wherever each rank stood.
+bool is_mere_interrupt(const ErrorRecord& error) { return (error.flags & kFollowed) == kFollowed; }
+
+// Failures with the same name, value and frames.
+struct FailureGroup {
+  const ErrorRecord* error;
+  int64_t time_ns;
+  RankSet ranks;
+};
+
+std::vector<FailureGroup> group_failures(const std::vector<RankFailure>& failures) {
+  using Key = std::tuple<uint32_t, std::string, std::string, std::vector<std::string>>;
+  std::map<Key, FailureGroup> by_key;
+  for (const RankFailure& failure : failures) {
+    const ErrorRecord& error = failure.error.error;
+    Key key{error.flags, error.ename, "", {}};
+    if (!is_mere_interrupt(error)) {
+      std::get<2>(key) = error.evalue;
+      for (const std::string& line : error.traceback) std::get<3>(key).push_back(normalised(line));
+    }
+    const auto [it, is_new] = by_key.try_emplace(
+        std::move(key), FailureGroup{&error, failure.error.time_ns, {failure.rank}});
+    if (is_new) continue;
+    FailureGroup& group = it->second;
+    // The words are those of the lowest rank, whoever's came first.
+    if (failure.rank < group.ranks.front()) group.error = &error;
+    group.time_ns = std::min(group.time_ns, failure.error.time_ns);
+    group.ranks.insert(std::upper_bound(group.ranks.begin(), group.ranks.end(), failure.rank),
+                       failure.rank);
+  }
+  std::vector<FailureGroup> groups;
+  for (auto& [key, group] : by_key) groups.push_back(std::move(group));
+  // The root cause is told by time; what only followed from a peer's failure comes after.
+  std::sort(groups.begin(), groups.end(), [](const FailureGroup& a, const FailureGroup& b) {
+    return std::tuple(follows(*a.error), a.time_ns, a.ranks) <
+           std::tuple(follows(*b.error), b.time_ns, b.ranks);
+  });
+  return groups;
+}
+
+std::string value_of(const ErrorRecord& error) {
+  return error.evalue.empty() ? error.ename : error.ename + ": " + error.evalue;
+}
+
+void add_group(const FailureGroup& group, bool first, int64_t start_ns, Event& event) {
+  event.evalue +=
+      fmt::format("{}{} [{}]", first ? "" : "; ", value_of(*group.error), name_ranks(group.ranks));
+  const char* role = first ? "root cause, " : follows(*group.error) ? "as a consequence, " : "";
+  event.traceback.push_back(
+      fmt::format("──── {} ({}t+{:.3f} s) ────", name_ranks(group.ranks), role,
+                  static_cast<double>(std::max<int64_t>(0, group.time_ns - start_ns)) / 1e9));
+  const auto& lines = group.error->traceback;
+  if (is_mere_interrupt(*group.error))
+    event.traceback.push_back("interrupted");
+  else
+    event.traceback.insert(event.traceback.end(), lines.begin(), lines.end());
+}
+
+}  // namespace
+
+Event render_errors(const std::vector<RankFailure>& failures, const RankSet& target) {
+  const std::vector<FailureGroup> groups = group_failures(failures);
+  Event event;
+  event.kind = SK_EVENT_ERROR;
+  RankSet everyone;
+  for (const FailureGroup& group : groups) everyone = merge_sets(everyone, group.ranks);
+  event.ranks = format_ranks(everyone);
+  event.all_ranks = groups.size() == 1 && groups[0].ranks == target;
+  event.ename = groups[0].error->ename;
+  for (const FailureGroup& group : groups)  // What only followed does not change the name.
+    if (!follows(*group.error) && group.error->ename != event.ename) event.ename = "MultiRankError";
+  if (groups.size() == 1) {
+    event.evalue = groups[0].error->evalue;
+    event.traceback = groups[0].error->traceback;
+    if (target.size() == 1) return event;
+    const std::string where = "[" + name_ranks(groups[0].ranks) + "]";
+    event.evalue += event.evalue.empty() ? where : " " + where;
+    event.traceback.push_back(where);
+    return event;
+  }
+  for (size_t i = 0; i < std::min(groups.size(), kGroupsMax); ++i)
+    add_group(groups[i], i == 0, groups[0].time_ns, event);
+  if (groups.size() <= kGroupsMax) return event;
+  RankSet others;
+  for (size_t j = kGroupsMax; j < groups.size(); ++j) others = merge_sets(others, groups[j].ranks);
+  const std::string more =
+      fmt::format("{} more errors, on {}", groups.size() - kGroupsMax, name_ranks(others));
+  event.evalue += "; " + more;
+  event.traceback.push_back("… " + more);
+  return event;
+}
+
+}  // namespace sk::control

@@ -1,0 +1,124 @@
+// Results of a cell's last expression, and pictures of many ranks at one place.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/base64.h"
+#include "lib/control/merge/render.h"
+#include "lib/control/text.h"
+
+namespace sk::control {
+namespace {
+
+constexpr uint64_t kSheetBytesMax = 16ull << 20;  // Of the pictures in one sheet.
+
+std::string plain_text(const std::vector<Mime>& mimes) {
+  const Mime* plain = find_mime(mimes, "text/plain");
+  return plain != nullptr ? plain->data : "<no text>";
+}
+
+std::string html_text(const std::vector<Mime>& mimes) {
+  const Mime* html = find_mime(mimes, "text/html");
+  if (html != nullptr) return html->data;
+  // Themes give text its own ground and margins, which would cut holes into a table's stripes.
+  return "<pre style=\"margin:0;background:none\">" + html_escape(strip_ansi(plain_text(mimes))) +
+         "</pre>";
+}
+
+// The tag before the first line, the other lines below its text.
+std::string tagged_block(const std::string& head, const std::string& text) {
+  std::string out = head;
+  for (char c : text) {
+    out += c;
+    if (c == '\n') out.append(head.size(), ' ');
+  }
+  return out;
+}
+
+const Mime* picture_of(const Group& group) {
+  if (group.item->kind != Item::Kind::kDisplay) return nullptr;
+  for (const Mime& mime : group.item->display->mimes)
+    if (mime.type.starts_with("image/")) return &mime;
+  return nullptr;
+}
+
+}  // namespace
+
+Event render_result(const std::vector<RankResult>& results, const RankSet& target,
+                    const ViewStyle& style) {
+  std::vector<std::pair<const DisplayRecord*, RankSet>> groups;
+  RankSet everyone;
+  for (const RankResult& result : results) {
+    everyone.push_back(result.rank);
+    auto same = std::find_if(groups.begin(), groups.end(),
+                             [&](const auto& group) { return *group.first == *result.result; });
+    if (same == groups.end())
+      groups.push_back({result.result, {result.rank}});
+    else
+      same->second.push_back(result.rank);
+  }
+  if (groups.size() == 1 && groups[0].second == target) {
+    Event event = display_event(SK_DISPLAY_RESULT, groups[0].first->mimes, target, true);
+    event.display_id = groups[0].first->display_id;
+    event.metadata = groups[0].first->metadata;
+    return event;
+  }
+  std::string plain;
+  std::string html =
+      "<table><thead><tr><th>ranks</th><th "
+      "style=\"text-align:left\">value</th></tr></thead><tbody>";
+  for (const auto& [result, ranks] : groups) {
+    if (!plain.empty()) plain += '\n';
+    plain += tagged_block(tag_of(style, ranks), plain_text(result->mimes));
+    html += "<tr><th>" + format_ranks(ranks) + "</th><td style=\"text-align:left\">" +
+            html_text(result->mimes) + "</td></tr>";
+  }
+  html += "</tbody></table>";
+  return display_event(SK_DISPLAY_RESULT, {{"text/plain", plain}, {"text/html", html}}, everyone,
+                       false);
+}
+
+bool is_sheet(const Column& column) {
+  if (column.size() <= kPicturesMax) return false;
+  const auto pictures = std::count_if(column.begin(), column.end(), [](const Group& group) {
+    return picture_of(group) != nullptr;
+  });
+  const auto displays = std::count_if(column.begin(), column.end(), [](const Group& group) {
+    return group.item->kind == Item::Kind::kDisplay;
+  });
+  return pictures == displays && static_cast<size_t>(pictures) > kPicturesMax;
+}
+
+// Readable without JavaScript: the first picture is open, the others open at a click.
+Event contact_sheet(const Column& column, const RankSet& target, const ViewStyle& style) {
+  std::string plain, html;
+  RankSet everyone;
+  uint64_t bytes = 0;
+  for (const Group& group : column) {
+    const Mime* const picture = picture_of(group);
+    if (picture == nullptr) continue;
+    everyone = merge_sets(everyone, group.ranks);
+    const std::string name = name_ranks(group.ranks);
+    const std::string size = grouped(picture->data.size()) + " bytes";
+    plain += fmt::format("{}{}: {}, {}", plain.empty() ? "" : "\n", name, picture->type, size);
+    bytes += picture->data.size();
+    html += fmt::format("<details{}><summary>{}</summary>", html.empty() ? " open" : "", name);
+    if (bytes <= kSheetBytesMax)
+      html += "<img style=\"max-width:100%\" alt=\"" + name +
+              "\" src=\"data:" + html_escape(picture->type) + ";base64," + base64(picture->data) +
+              "\">";
+    else
+      html += fmt::format("{}, {}: too much for one sheet", picture->type, size);
+    html += "</details>";
+  }
+  std::string how = style.log;
+  if (how.starts_with("%sk log")) how = fmt::format("%sk show {}", everyone.front());
+  const std::string hint = "one rank's own picture: `" + how + "`";
+  plain += "\n" + hint;
+  html += "<p>" + hint + "</p>";
+  return display_event(SK_DISPLAY_DATA, {{"text/plain", plain}, {"text/html", html}}, everyone,
+                       everyone == target);
+}
+
+}  // namespace sk::control

@@ -1,0 +1,33 @@
+// How a cell's merged output looks.
+#ifndef SK_LIB_CONTROL_MERGE_STYLE_H_
+#define SK_LIB_CONTROL_MERGE_STYLE_H_
+
+#include <string>
+
+#include "lib/control/merge/display_ids.h"
+#include "lib/control/merge/item_list.h"
+#include "lib/control/rank_set.h"
+
+namespace sk::control {
+
+struct ViewStyle {
+  uint32_t tag = SK_TAG_SET;        // enum sk_tag_mode.
+  std::string host;                 // Of the ranks, for SK_TAG_HOST.
+  std::string log = "%sk log";      // What a reader asks for what was left out.
+  std::string live_id = "sk-live";  // The display that shows what changes while the cell runs.
+  ViewLimits limits;
+  const DisplayIds* past = nullptr;  // Displays of earlier cells; outlives the style.
+};
+
+// Whether what `ranks` of `target` put out carries a tag.
+bool is_tagged(const ViewStyle& style, const RankSet& ranks, const RankSet& target);
+
+// "[0-3,5] ", "[rank    3] ", "[name 0-3] " or "".
+std::string tag_of(const ViewStyle& style, const RankSet& ranks);
+
+// "… 48,210 lines and 3 displays elided, `%sk log 3`".
+std::string elision(const ViewStyle& style, uint64_t lines, uint64_t displays);
+
+}  // namespace sk::control
+
+#endif  // SK_LIB_CONTROL_MERGE_STYLE_H_
