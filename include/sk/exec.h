@@ -93,6 +93,10 @@ typedef struct sk_session_config {
   uint32_t reserved;    /**< 0. */
   int64_t interrupt_ms; /**< From an interrupt to the end of its cell without the ranks that do
                              not stop; 0 is 1,500. */
+  const char* name;     /**< Under which sk_session_attach() finds the session while its lease runs
+                             (sk/session.h): 1 to 64 lower-case letters, digits, dashes; NULL: it
+                             cannot be found. */
+  const char* token;    /**< What that call must show, 16 to 256 bytes that others cannot guess. */
 } sk_session_config;
 
 /** Starts the controller, which starts the ranks. Returns when the controller answers; that ranks
@@ -118,6 +122,8 @@ typedef struct sk_exec_options {
   int32_t allow_input;     /**< 1: ranks may ask for input (sk/talk.h); 0: they are refused. */
   const char* expressions; /**< A JSON object of name to expression, which the cell's lowest rank
                                 evaluates after the cell; its answer is in CELL_DONE. NULL: none. */
+  const char* tag; /**< The caller's own, at most 1 MiB; comes back with CELL_START, also to a
+                        session that attaches later. NULL: none. */
 } sk_exec_options;
 
 /** Queues a cell and returns. One cell runs at a time, in order of the calls; its outputs and its
@@ -229,6 +235,8 @@ typedef struct sk_event {
   const char* comm;   /**< COMM: its id. */
   const char* target; /**< COMM: the target's name, for SK_COMM_OPEN. */
   uint64_t total; /**< REPLY to sk_session_log(). */
+  const char* tag;    /**< CELL_START: of sk_exec_options; first STATUS of a session that attached:
+                           the last tag that there was. */
 } sk_event;
 
 /** The next event, waiting up to `timeout_ms` (0: not at all; at most 3,600,000). With SK_OK and
@@ -332,20 +340,6 @@ typedef struct sk_request {
  *          SK_ERR_PEER_LOST. @threads The one that joined. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_worker_next(sk_worker* worker, int64_t timeout_ms,
                                              sk_request* request) SK_NOEXCEPT;
-
-/** Which ranks are there. Communicators over all ranks last within one epoch: make new ones, under
- *  a name that has the epoch in it, when it changes and nobody is missing. */
-typedef struct sk_group {
-  uint32_t struct_size;  /**< Set by the caller. */
-  int32_t missing_count; /**< Ranks that are dead or coming up. */
-  int32_t first_missing; /**< The least of them, or -1. */
-  int32_t reserved;
-  uint64_t epoch; /**< 0 until all ranks have joined; counted at each loss and each whole group. */
-} sk_group;
-
-/** The group as the controller told it last; a rank's death is told at once.
- *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_INVALID_ARGUMENT. @threads Any. @since 0.1 */
-SK_NODISCARD SK_API sk_status sk_worker_group(const sk_worker* worker, sk_group* group) SK_NOEXCEPT;
 
 /** Text printed by the rank. Copied. Waits (at most until the cell is interrupted or 60 s) while
  *  more than 4 MiB are on the way. Goes out within 20 ms: a rank that is killed sooner loses it

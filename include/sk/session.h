@@ -38,6 +38,41 @@ SK_NODISCARD SK_API sk_status sk_session_revive(sk_session* session, const char*
 SK_NODISCARD SK_API sk_status sk_session_stack(sk_session* session, const char* ranks,
                                                uint64_t* out_request) SK_NOEXCEPT;
 
+/** Goes on with a session that was opened with `name` and a lease, and whose front end is gone.
+ *  `*out_ranks` gets the number of its ranks; it may be NULL. First come the session's STATUS and
+ *  its lost ranks. Then every cell that was not acknowledged is told anew: CELL_START with its tag,
+ *  a clear, what it has shown so far, and its CELL_DONE if it has ended; a cell that runs goes on
+ *  behind that. Cells count on. What was asked and not answered is not answered any more. Of one
+ *  stream's text at least the first and the last MiB are kept, with the count of what is missing.
+ *  The caller owns `*out_session`.
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT, SK_ERR_PEER_LOST (there is no such session),
+ *          SK_ERR_BUSY (it has a front end, or the token is wrong), SK_ERR_TRUST, SK_ERR_SYSTEM.
+ *  @threads Any. Waits, at most 3 s. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_session_attach(const char* name, const char* token,
+                                                sk_session** out_session,
+                                                int32_t* out_ranks) SK_NOEXCEPT;
+
+/** Says that this cell's outputs and end are kept elsewhere, so that they need not be told again.
+ *  Only sessions with a name keep what was not acknowledged. Unknown cells are ignored.
+ *  @return as sk_exec(). @threads Any. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_session_ack(sk_session* session, uint64_t cell) SK_NOEXCEPT;
+
+/* ---- the worker's half -------------------------------------------------------------------- */
+
+/** Which ranks are there. Communicators over all ranks last within one epoch: make new ones, under
+ *  a name that has the epoch in it, when it changes and nobody is missing. */
+typedef struct sk_group {
+  uint32_t struct_size;  /**< Set by the caller. */
+  int32_t missing_count; /**< Ranks that are dead or coming up. */
+  int32_t first_missing; /**< The least of them, or -1. */
+  int32_t reserved;
+  uint64_t epoch; /**< 0 until all ranks have joined; counted at each loss and each whole group. */
+} sk_group;
+
+/** The group as the controller told it last; a rank's death is told at once.
+ *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_INVALID_ARGUMENT. @threads Any. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_worker_group(const sk_worker* worker, sk_group* group) SK_NOEXCEPT;
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,6 +5,7 @@
 #include "lib/api/exec_handles.h"
 #include "lib/api/guard.h"
 #include "sk/output.h"
+#include "sk/session.h"
 
 namespace {
 

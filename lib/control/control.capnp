@@ -48,6 +48,7 @@ struct Welcome {
   ranks @1 :UInt32;     # To a session that attached: what it finds.
   lastCell @2 :UInt64;
   lastTag @3 :Data;
+  pid @4 :UInt32;
 }
 
 struct Heartbeat { cell @0 :UInt64; }

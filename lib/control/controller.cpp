@@ -17,6 +17,13 @@ Controller::Controller(ControllerPorts& ports, ControllerTimers timers, Job job)
       logs_(ports.log_chunks(), LogLimits{}) {}
 
 void Controller::emit(Event event) {
+  if (attachable_) journal_.add(event, attached_);
+  if (event.kind == SK_EVENT_INPUT) open_input_ = event;
+  if (event.kind == SK_EVENT_INPUT_END) open_input_ = Event{};
+  send_now(std::move(event));
+}
+
+void Controller::send_now(Event event) {
   event.seq = ++event_seq_;
   ports_.send_event(event);
 }
@@ -32,6 +39,7 @@ void Controller::on_session_message(Message message, int64_t now_ns) {
   if (const auto* comm = std::get_if<Comm>(&message)) return on_session_comm(*comm);
   if (const auto* settings = std::get_if<Configure>(&message)) return on_configure(*settings);
   if (const auto* request = std::get_if<LogRequest>(&message)) return on_log_request(*request);
+  if (const auto* ack = std::get_if<Ack>(&message)) return journal_.acknowledge(ack->cell);
   if (std::holds_alternative<Shutdown>(message)) return end(now_ns);
 }
 
@@ -39,6 +47,7 @@ void Controller::on_open(const Open& open, int64_t now_ns) {
   if (opened_) return;
   opened_ = true;
   lease_ns_ = static_cast<int64_t>(open.lease_ms) * 1'000'000;
+  attachable_ = !open.name.empty() && lease_ns_ > 0;
   if (open.interrupt_ms > 0)
     timers_.give_up_ns = static_cast<int64_t>(open.interrupt_ms) * 1'000'000;
   ranks_.resize(open.ranks);
@@ -50,6 +59,33 @@ void Controller::on_open(const Open& open, int64_t now_ns) {
 void Controller::on_session_lost(int64_t now_ns) {
   if (lease_ns_ == 0 || !opened_) return end(now_ns);
   lease_until_ns_ = now_ns + lease_ns_;
+  attached_ = false;
+}
+
+void Controller::on_nobody_left(int64_t now_ns) {
+  if (!attached_) end(now_ns);
+}
+
+void Controller::on_session_attached() {
+  lease_until_ns_ = INT64_MAX;
+  attached_ = true;
+  Event state;
+  state.kind = SK_EVENT_STATUS;
+  state.status = reported_state_;
+  state.tag = last_tag_;
+  send_now(std::move(state));
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    const Rank& r = ranks_[rank];
+    if (r.state != RankState::kDead && r.state != RankState::kStuck) continue;
+    Event event;
+    event.kind = SK_EVENT_RANK;
+    event.ranks = std::to_string(rank);
+    event.status = r.state == RankState::kDead ? SK_RANK_DEAD : SK_RANK_STUCK;
+    event.text = r.dead_cause;
+    send_now(std::move(event));
+  }
+  for (Event& event : journal_.replay()) send_now(std::move(event));
+  if (open_input_.kind == SK_EVENT_INPUT) send_now(open_input_);
 }
 
 void Controller::end(int64_t now_ns) {
@@ -85,6 +121,9 @@ void Controller::report_state() {
 // ---- cells ------------------------------------------------------------------------------------
 
 void Controller::on_execute(Execute request, int64_t now_ns) {
+  if (attachable_) journal_.begin(request.cell, request.tag);
+  last_cell_ = std::max(last_cell_, request.cell);
+  if (!request.tag.empty()) last_tag_ = request.tag;
   queue_.push_back(std::move(request));
   start_next(now_ns);
 }
@@ -132,6 +171,7 @@ void Controller::start_cell(Execute request, RankSet target, int64_t now_ns) {
   event.all_ranks = true;
   emit(std::move(event));
   Execute request_of_rank = running_->request;
+  request_of_rank.tag.clear();
   for (uint32_t rank : target) {
     ranks_[rank].cell = running_->request.cell;
     ranks_[rank].cell_start_ns = ranks_[rank].cell_end_ns = now_ns;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lib/control/agent.h"
+#include "lib/control/journal.h"
 #include "lib/control/late.h"
 #include "lib/control/log/cell_logs.h"
 #include "lib/control/merge/engine.h"
@@ -68,8 +69,14 @@ class Controller : private AgentEvents {
   void on_session_message(Message message, int64_t now_ns);
   // The front end is gone: ranks live on for the lease that it asked for.
   void on_session_lost(int64_t now_ns);
+  // Another took its place: it is welcomed and told what it missed.
+  void on_session_attached();
+  // Nobody will: what would have started one is gone.
+  void on_nobody_left(int64_t now_ns);
 
   Agent& agent() { return agent_; }
+  uint64_t last_cell() const { return last_cell_; }
+  uint32_t rank_count() const { return static_cast<uint32_t>(ranks_.size()); }
 
   void on_time(int64_t now_ns);
   int64_t deadline_ns() const;
@@ -188,6 +195,7 @@ class Controller : private AgentEvents {
   void refuse_question(uint64_t request, int32_t status, std::string why);
   static ErrorRecord failure(std::string ename, std::string evalue);
   void emit(Event event);
+  void send_now(Event event);
   void end(int64_t now_ns);
 
   static constexpr uint64_t kOwnQuestion = 0;  // Sessions count theirs from 1.
@@ -216,6 +224,12 @@ class Controller : private AgentEvents {
   int64_t lease_ns_ = 0;
   int64_t lease_until_ns_ = INT64_MAX;
   bool opened_ = false;
+  bool attachable_ = false;
+  bool attached_ = true;
+  Journal journal_;
+  Event open_input_;  // The prompt that waits for an answer; kind NONE: none does.
+  uint64_t last_cell_ = 0;
+  std::string last_tag_;
   bool ending_ = false;
 };
 

@@ -60,6 +60,7 @@ void Controller::on_session_comm(const Comm& message) {
     pending.insert(rank);
     agent_.send(rank, inside);
   }
+  last_cell_ = std::max(last_cell_, message.cell);
   finish_comm_cell(message.cell);
 }
 

@@ -61,7 +61,8 @@ Result<Message> get(wire::Welcome::Reader r) {
   if (r.getVersion() != kProtocolVersion)
     return error(SK_ERR_TRANSPORT, "protocol version {} meets {}", r.getVersion(),
                  kProtocolVersion);
-  return Message(Welcome{r.getVersion(), r.getRanks(), r.getLastCell(), text(r.getLastTag())});
+  return Message(
+      Welcome{r.getVersion(), r.getRanks(), r.getLastCell(), text(r.getLastTag()), r.getPid()});
 }
 Result<Message> get(wire::Open::Reader r) {
   Open m{r.getVersion(),          r.getRanks(),      get_strings(r.getArgv()),

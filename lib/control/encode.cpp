@@ -165,6 +165,7 @@ struct Put {
     w.setRanks(m.ranks);
     w.setLastCell(m.last_cell);
     w.setLastTag(data(m.last_tag));
+    w.setPid(m.pid);
   }
   void operator()(const Heartbeat& m) { b.initHeartbeat().setCell(m.cell); }
   void operator()(const Open& m) { put(b.initOpen(), m); }

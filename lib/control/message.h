@@ -35,9 +35,10 @@ struct Hello {
 
 struct Welcome {
   uint32_t version = kProtocolVersion;
-  uint32_t ranks = 0;  // These three: to a session that attached.
+  uint32_t ranks = 0;  // These four: to a session that attached.
   uint64_t last_cell = 0;
   std::string last_tag;
+  uint32_t pid = 0;
 };
 
 struct Heartbeat {

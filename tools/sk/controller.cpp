@@ -23,15 +23,19 @@ int socket_of(const char* text) {
 }  // namespace
 
 int run_controller(int argc, char** argv) {
-  const int fd = argc == 3 && std::strcmp(argv[1], "--fd") == 0 ? socket_of(argv[2]) : -1;
-  if (fd < 0) {
+  const bool has_fd = (argc == 3 || argc == 5) && std::strcmp(argv[1], "--fd") == 0;
+  const bool has_door = argc == 5 && std::strcmp(argv[3], "--door") == 0;
+  const int fd = has_fd ? socket_of(argv[2]) : -1;
+  const int door = has_door ? socket_of(argv[4]) : -1;
+  if (fd < 0 || (argc == 5 && door < 0)) {
     std::fputs(
-        "usage: sk controller --fd N\n\nServes one session over the open socket N. libsk starts "
+        "usage: sk controller --fd N [--door M]\n\nServes one session over the open socket N. "
+        "libsk starts "
         "this program in\nsk_session_open(); it is of no use by hand.\n",
         stderr);
     return 2;
   }
-  const sk::Status status = sk::control::serve_session(fd);
+  const sk::Status status = sk::control::serve_session(fd, door);
   if (status.ok()) return 0;
   std::fprintf(stderr, "sk controller: %s\n", status.message().c_str());
   return 1;

@@ -161,8 +161,12 @@ std::optional<ExitStatus> Process::try_reap() {
   if (pid_ <= 0) return std::nullopt;
   siginfo_t info{};
   const auto id = static_cast<id_t>(pid_);
-  if (waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
-    return std::nullopt;
+  if (waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    if (errno != ECHILD || !wait_for(pidfd_.get(), false, 0)) return std::nullopt;
+    pid_ = -1;
+    return ExitStatus{};
+  }
+  if (info.si_pid == 0) return std::nullopt;
   signal_group(SIGKILL);  // Before the reaping, while the group's number is surely still its own.
   waitid(P_PID, id, &info, WEXITED | WNOHANG);
   pid_ = -1;

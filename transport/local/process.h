@@ -42,7 +42,8 @@ class Process {
   // stays behind. Safe in a process with threads.
   static Result<Process> spawn(const SpawnSpec& spec);
 
-  // A child that something else started: it leads a session, too, and only this reaps it.
+  // A process that something else started and that leads a session, too: a child, which only this
+  // reaps, or one of others, whose end is seen but not how it was.
   static Result<Process> adopt(pid_t pid);
 
   pid_t pid() const { return pid_; }

@@ -17,6 +17,7 @@
 #include "bindings.h"
 #include "blocking.h"
 #include "sk/exec.h"
+#include "sk/session.h"
 #include "sk/talk.h"
 
 namespace nb = nanobind;

@@ -1,108 +1,29 @@
+// The loop itself, and the ranks' processes, links and pipes.
 #include "lib/control/host/controller_host.h"
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <climits>
-#include <cstdlib>
-#include <memory>
 #include <utility>
-#include <vector>
 
-#include "lib/control/controller.h"
-#include "lib/control/framing.h"
-#include "lib/control/host/chunk_file.h"
 #include "lib/control/host/clock.h"
-#include "lib/control/host/facts.h"
-#include "lib/control/host/rank_template.h"
-#include "transport/local/link.h"
-#include "transport/local/poller.h"
-#include "transport/local/process.h"
-#include "transport/local/secret.h"
+#include "lib/control/host/controller_loop.h"
 
 namespace sk::control {
 namespace {
 
-// A front end that does not read holds its ranks back instead of filling memory.
-constexpr uint64_t kSessionQueueMax = 64ull << 20;
 constexpr int64_t kLastFlushNs = 2'000'000'000;
 constexpr int kWorkerFd = 3;  // In the rank: its link, and the read ends of what it captures.
-constexpr int kCaptureOut = 4, kCaptureErr = 5;
-constexpr int kSecretFd = 6;
+constexpr int kCaptureOut = 4;
+constexpr int kCaptureErr = 5;
+constexpr int kSecretFd = kRankSecretFd;
 
-enum class Source : uint64_t { kSession, kLink, kExit, kStdout, kStderr, kTemplate };
-constexpr uint64_t kTokenStep = 8;
-uint64_t token(Source source, uint32_t rank) {
-  return rank * kTokenStep + static_cast<uint64_t>(source);
-}
-
-class ControllerHost : public ControllerPorts {
- public:
-  ControllerHost(local::Poller poller, local::Link session, Job job, local::Fd secret)
-      : poller_(std::move(poller)),
-        session_(std::move(session)),
-        secret_(std::move(secret)),
-        template_(poller_, token(Source::kTemplate, 0), kTokenStep),
-        controller_(*this, ControllerTimers{}, std::move(job)) {}
-
-  Status run();
-
-  // ControllerPorts.
-  Status spawn(uint32_t rank, const std::vector<std::string>& argv,
-               const std::vector<std::string>& env, const std::string& cwd) override;
-  void send(uint32_t rank, const Message& message) override;
-  void signal(uint32_t rank, int signal_number) override;
-  void hand_over_capture(uint32_t rank) override;
-  void send_event(const Event& event) override;
-  RankFacts rank_facts(uint32_t rank) override;
-  HostFacts host_facts() override { return control::host_facts(); }
-  Chunks& log_chunks() override { return log_; }
-
- private:
-  struct RankProcess {
-    local::Process process;
-    local::Link link;
-    FrameReader reader;
-    local::Fd capture[2];       // Read ends of its descriptors 1 and 2.
-    bool capture_here = false;  // We read them, not the rank.
-    bool forking = false;       // The template has not answered yet.
-    bool reading = false;       // In the poller.
-    bool writing = false;
-  };
-
-  void on_session_ready(const local::Poller::Ready& ready);
-  void on_link_ready(uint32_t rank, const local::Poller::Ready& ready);
-  void read_link(uint32_t rank);
-  void read_capture(uint32_t rank, int which);
-  void on_exit(uint32_t rank);
-  Status watch(uint32_t rank);
-  void pump_template();
-  void drop(uint32_t rank);
-  void close_link(uint32_t rank);
-  void lose_session();
-  void flush_session();
-  void flush_rank(uint32_t rank);
-  void pause_or_resume();
-
-  local::Poller poller_;
-  local::Link session_;
-  local::Fd secret_;
-  FrameReader session_reader_;
-  bool session_writing_ = false;
-  std::vector<std::unique_ptr<RankProcess>> ranks_;
-  RankTemplate template_;
-  bool forks_ = false;                                            // Ranks come out of the template.
-  const uint64_t descriptors_ = local::raise_descriptor_limit();  // Four for each rank here.
-  ChunkFile log_;
-  Controller controller_;
-  bool paused_ = false;
-  uint64_t oom_kills_ = oom_kills();  // Known so far.
-};
+}  // namespace
 
 Status ControllerHost::run() {
   SK_RETURN_IF_ERROR(poller_.add(session_.fd(), token(Source::kSession, 0)));
+  if (door_.fd() >= 0) SK_RETURN_IF_ERROR(poller_.add(door_.fd(), token(Source::kDoor, 0)));
   send(UINT32_MAX, Welcome{});
   int64_t flush_until_ns = INT64_MAX;
   while (true) {
@@ -124,59 +45,16 @@ Status ControllerHost::run() {
       if (source == Source::kStderr) read_capture(rank, 1);
       if (source == Source::kExit) on_exit(rank);
       if (source == Source::kTemplate) pump_template();
+      if (source == Source::kDoor) door_.admit();
+      if (source == Source::kStranger)
+        if (auto link = door_.hear(rank, !session_.open())) take_in(std::move(*link));
+      if (source == Source::kNotebookServer) controller_.on_nobody_left(monotonic_ns());
     }
     if (!template_.idle()) pump_template();
     controller_.on_time(monotonic_ns());
     flush_session();
     pause_or_resume();
   }
-}
-
-// ---- the session ------------------------------------------------------------------------------
-
-void ControllerHost::on_session_ready(const local::Poller::Ready& ready) {
-  if (!session_.open() || !ready.readable) return;
-  std::string bytes;
-  const local::ReadResult result = session_.read(bytes);
-  session_reader_.feed(bytes);
-  while (session_.open()) {
-    auto message = session_reader_.next();
-    if (!message.ok()) return lose_session();
-    if (!message->has_value()) break;
-    if (const auto* open = std::get_if<Open>(&**message)) forks_ = open->forks;
-    controller_.on_session_message(std::move(**message), monotonic_ns());
-  }
-  if (result == local::ReadResult::kClosed) lose_session();
-}
-
-void ControllerHost::lose_session() {
-  if (!session_.open()) return;
-  poller_.remove(session_.fd());
-  session_.close();
-  controller_.on_session_lost(monotonic_ns());
-}
-
-void ControllerHost::send_event(const Event& event) {
-  if (!session_.open()) return;
-  // An event above the limit (64 MiB of one display) cannot happen: records have the same limit.
-  if (!append_frames(event, session_.outbox()).ok()) lose_session();
-}
-
-void ControllerHost::flush_session() {
-  if (!session_.open()) return;
-  if (!session_.flush()) return lose_session();
-  const bool more = session_.queued_bytes() > 0;
-  if (more == session_writing_) return;
-  session_writing_ = more;
-  if (!poller_.watch(session_.fd(), token(Source::kSession, 0), true, more).ok()) lose_session();
-}
-
-void ControllerHost::pause_or_resume() {
-  const bool pause = session_.open() && session_.queued_bytes() > kSessionQueueMax;
-  if (pause == paused_) return;
-  paused_ = pause;
-  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) flush_rank(rank);
-  if (!paused_) controller_.agent().excuse_silence(monotonic_ns());
 }
 
 // ---- ranks ------------------------------------------------------------------------------------
@@ -366,29 +244,10 @@ RankFacts ControllerHost::rank_facts(uint32_t rank) {
   return {pid, resident_bytes(pid)};
 }
 
-}  // namespace
-
-Status serve_session(int session_fd) {
-  local::Fd fd(session_fd);
-  ::signal(SIGPIPE, SIG_IGN);  // This process is ours; writes to a dead peer report EPIPE.
-  SK_RETURN_IF_ERROR(local::check_peer_is_same_user(fd.get()));
-  SK_ASSIGN_OR_RETURN(auto link, local::Link::adopt(std::move(fd)));
-  SK_ASSIGN_OR_RETURN(auto poller, local::Poller::create());
-  // Three servers may live in rank 0 at once: PyTorch's store, JAX's coordinator, libsk's.
-  SK_ASSIGN_OR_RETURN(const local::HeldPort torch_port, local::hold_port());
-  SK_ASSIGN_OR_RETURN(const local::HeldPort jax_port, local::hold_port());
-  SK_ASSIGN_OR_RETURN(const local::HeldPort sk_port, local::hold_port());
-  Job job;
-  SK_ASSIGN_OR_RETURN(job.id, local::random_hex(8));
-  SK_ASSIGN_OR_RETURN(local::Fd secret, local::make_job_secret());
-  job.secret_fd = kSecretFd;
-  job.torch_port = torch_port.port;
-  job.jax_port = jax_port.port;
-  job.sk_port = sk_port.port;
-  if (std::getenv("OMP_NUM_THREADS") == nullptr) job.cores = host_facts().cpus;
-  char host_name[HOST_NAME_MAX + 1] = {};
-  if (gethostname(host_name, HOST_NAME_MAX) == 0) job.host = host_name;
-  ControllerHost host(std::move(poller), std::move(link), std::move(job), std::move(secret));
+Status run_controller(local::Poller poller, local::Link session, local::Fd listener, Job job,
+                      local::Fd secret) {
+  ControllerHost host(std::move(poller), std::move(session), std::move(listener), std::move(job),
+                      std::move(secret));
   return host.run();
 }
 

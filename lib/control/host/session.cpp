@@ -10,6 +10,7 @@
 
 #include "lib/control/host/clock.h"
 #include "lib/control/target.h"
+#include "transport/local/named_socket.h"
 
 namespace sk::control {
 namespace {
@@ -52,6 +53,13 @@ Result<std::unique_ptr<Session>> Session::open(Open open, const std::string& sk_
   local::SpawnSpec spec;
   spec.argv = {sk_program.empty() ? find_sk_program() : sk_program, "controller", "--fd", "3"};
   spec.fds = {{link.second.get(), 3}};
+  local::Fd door;
+  if (!open.name.empty()) {
+    SK_ASSIGN_OR_RETURN(door, local::listen_by_name(open.name));
+    session->name_ = open.name;
+    spec.fds.emplace_back(door.get(), 4);
+    spec.argv.insert(spec.argv.end(), {"--door", "4"});
+  }
   auto controller = local::Process::spawn(spec);
   if (!controller.ok())
     return std::move(controller.status())
@@ -168,6 +176,7 @@ Result<std::optional<Event>> Session::next_event(int64_t timeout_ms) {
   if (message) return error(SK_ERR_TRANSPORT, "session: the controller sent what is no event");
   if (!closed_) return std::optional<Event>();
   over_ = true;
+  forget_name();
   Event event;
   event.kind = SK_EVENT_STATUS;
   event.seq = last_seq_ + 1;
@@ -193,6 +202,7 @@ Status Session::close() {
   }
   link_.close();
   if (controller_.try_reap() || controller_.pid() <= 0) return {};
+  forget_name();
   controller_.signal_group(SIGKILL);  // Its ranks die with it.
   local::wait_for(controller_.pidfd(), false, kKillMs);
   controller_.try_reap();

@@ -21,6 +21,8 @@ class Session {
  public:
   // `sk_program`: "" searches as the header says.
   static Result<std::unique_ptr<Session>> open(Open open, const std::string& sk_program);
+  // With the controller that listens under `name`; `token` is what it was opened with.
+  static Result<std::unique_ptr<Session>> attach(const std::string& name, const std::string& token);
   ~Session();
 
   Result<uint64_t> execute(Execute request);
@@ -28,6 +30,7 @@ class Session {
   Status configure(const Configure& settings) { return send(settings); }
   Result<uint64_t> log(LogRequest request);
   Status interrupt();
+  Status acknowledge(uint64_t cell);
   Status answer(InputReply reply);
   Result<uint64_t> comm(Comm message);
   // Hands the next event to `take`, before any other thread can poll; one of no kind when the
@@ -44,12 +47,15 @@ class Session {
   Result<std::optional<Message>> receive(int64_t timeout_ms);
   Result<std::optional<Event>> next_event(int64_t timeout_ms);
   Status wait_for_welcome();
+  Status go_on(const Welcome& welcome, const std::string& name);
+  void forget_name();
 
   std::mutex send_mutex_;
   std::mutex poll_mutex_;
   local::Link link_;
   FrameReader reader_;
   local::Process controller_;
+  std::string name_;  // Under which the controller listens; "": it does not.
   uint32_t rank_count_ = 0;
   std::atomic<uint64_t> last_cell_{0};
   std::atomic<uint64_t> last_request_{0};

@@ -14,6 +14,7 @@ namespace {
 constexpr uint64_t kCodeBytesMax = 64ull << 20;
 constexpr int64_t kTimeoutMsMax = 3'600'000;
 constexpr uint64_t kListMax = 65'536;
+constexpr uint64_t kTagBytesMax = 1 << 20;
 
 std::vector<const char*> pointers(const std::vector<std::string>& strings) {
   std::vector<const char*> out;
@@ -82,6 +83,7 @@ void EventView::fill(Event event, sk_event* out) {
   view.string_count = strings_.size();
   view.metadata = (reply ? event_.reply.metadata : event_.metadata).c_str();
   view.times = times_.data();
+  view.tag = event_.tag.c_str();
   view.time_count = times_.size();
   view.comm = event_.comm.id.c_str();
   view.target = event_.comm.target.c_str();
@@ -202,6 +204,10 @@ Result<Open> to_open(const sk_session_config* config) {
   open.lease_ms = static_cast<uint64_t>(c.lease_ms);
   open.forks = (c.flags & SK_SESSION_TEMPLATE) != 0;
   open.interrupt_ms = static_cast<uint64_t>(c.interrupt_ms);
+  open.name = or_empty(c.name);
+  open.token = or_empty(c.token);
+  if (!open.name.empty() || !open.token.empty())
+    SK_RETURN_IF_ERROR(check_name("sk_session_open", open.name, open.token));
   return open;
 }
 
@@ -226,6 +232,10 @@ Result<Execute> to_execute(const char* ranks, const char* code, uint64_t code_by
   request.execution_count = o.execution_count;
   if (o.kind != 0) request.kind = static_cast<uint32_t>(o.kind);
   request.allow_input = o.allow_input != 0;
+  request.tag = or_empty(o.tag);
+  if (request.tag.size() > kTagBytesMax)
+    return error(SK_ERR_OUT_OF_RANGE, "sk_exec: a tag of {} bytes; the limit is {}",
+                 request.tag.size(), kTagBytesMax);
   request.expressions = or_empty(o.expressions);
   if (!request.expressions.empty() && !request.expressions.starts_with('{'))
     return error(SK_ERR_INVALID_ARGUMENT,
@@ -376,6 +386,17 @@ Result<Ask> to_rank_ask(const char* call, uint32_t kind, const char* ranks) {
   ask.kind = kind;
   ask.code = or_empty(ranks);
   return ask;
+}
+
+Status check_name(const char* call, const std::string& name, const std::string& token) {
+  constexpr const char* kCharacters = "0123456789abcdefghijklmnopqrstuvwxyz-";
+  if (name.empty() || name.size() > 64 || name.find_first_not_of(kCharacters) != std::string::npos)
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "{}: name is \"{}\"; 1 to 64 lower-case letters, digits and dashes are allowed",
+                 call, name.substr(0, 80));
+  if (token.size() >= 16 && token.size() <= 256) return {};
+  return error(SK_ERR_INVALID_ARGUMENT, "{}: a token of {} bytes; 16 to 256 are allowed", call,
+               token.size());
 }
 
 Status check_timeout(const char* call, int64_t timeout_ms) {

@@ -65,7 +65,7 @@ TEST(Codec, OneFieldOutOfBoundsIsNamed) {
   const Case cases[] = {
       {Hello{9, 0, 1, false, ""}, "version 9"},
       {Hello{kProtocolVersion, kRankCountMax, 1, false, ""}, "rank is 4096"},
-      {Welcome{2, 0, 0, ""}, "version 2"},
+      {Welcome{2, 0, 0, "", 0}, "version 2"},
       {with([](Open& o) { o.ranks = 0; }), "ranks is 0"},
       {with([](Open& o) { o.ranks = 5000; }), "ranks is 5000"},
       {with([](Open& o) { o.argv.clear(); }), "argv"},

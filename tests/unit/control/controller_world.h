@@ -25,6 +25,7 @@ class World : public ControllerPorts {
     open.ranks = ranks;
     open.argv = {"program"};
     open.lease_ms = lease_ms;
+    if (lease_ms > 0) open.name = "test";
     controller.on_session_message(open, now);
   }
 
@@ -57,12 +58,13 @@ class World : public ControllerPorts {
     controller.on_session_message(Ask{++requests, kind, ranks, 0, 0}, now);
     return requests;
   }
-  uint64_t execute(const std::string& ranks = "", bool go_on = false) {
+  uint64_t execute(const std::string& ranks = "", bool go_on = false, const std::string& tag = "") {
     Execute request;
     request.cell = ++cells;
     request.ranks = ranks;
     request.code = "x";
     request.go_on = go_on;
+    request.tag = tag;
     controller.on_session_message(request, now);
     return cells;
   }

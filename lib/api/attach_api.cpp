@@ -1,0 +1,34 @@
+// Sessions that outlive their front end: include/sk/session.h.
+#include "lib/api/exec_handles.h"
+#include "lib/api/guard.h"
+#include "sk/session.h"
+
+using namespace sk::api;  // NOLINT(google-build-using-namespace): the shell speaks of nothing else.
+
+extern "C" {
+
+sk_status sk_session_attach(const char* name, const char* token, sk_session** out_session,
+                            int32_t* out_ranks) noexcept {
+  return guard([&]() -> sk::Status {
+    SK_RETURN_IF_ERROR(check_out("sk_session_attach", "out_session", out_session));
+    *out_session = nullptr;
+    SK_RETURN_IF_ERROR(check_out("sk_session_attach", "name", name));
+    SK_RETURN_IF_ERROR(check_out("sk_session_attach", "token", token));
+    SK_RETURN_IF_ERROR(sk::control::check_name("sk_session_attach", name, token));
+    auto handle = std::make_unique<sk_session>();
+    SK_ASSIGN_OR_RETURN(handle->session, sk::control::Session::attach(name, token));
+    if (out_ranks != nullptr) *out_ranks = static_cast<int32_t>(handle->session->rank_count());
+    add_handle(handle.get());
+    *out_session = handle.release();
+    return {};
+  });
+}
+
+sk_status sk_session_ack(sk_session* session, uint64_t cell) noexcept {
+  return guard([&]() -> sk::Status {
+    SK_RETURN_IF_ERROR(check_handle("sk_session_ack", session));
+    return session->session->acknowledge(cell);
+  });
+}
+
+}  // extern "C"
