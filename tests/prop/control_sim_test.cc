@@ -10,9 +10,9 @@
 //   - no deadline of the controller lies in the past once it was told the time, and a cell that
 //     nobody can end ends within its bounds (no hang);
 //   - at the end everything is gone.
-// Planted, and seen to be found here: start_cell() leaving out the last rank; on_done() not looking
-// at seq_last; Journal::add() forgetting the text of a cell whose front end is lost; give_up_time()
-// without a bound; Agent::respawn() reporting the death that it caused.
+// Planted, and seen to be found here: start_cell() leaving out the last rank; Journal::add() not
+// keeping what nobody heard; watch_interrupt() that never gives up; acknowledge() that forgets
+// nothing.
 #include <gtest/gtest.h>
 #include <signal.h>
 

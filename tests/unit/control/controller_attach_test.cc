@@ -78,7 +78,10 @@ TEST(ControllerAttach, LateTextThatNobodyHeardIsToldOnce) {
   const uint64_t cell = world.execute();
   world.done(0, cell);
   world.controller.on_session_message(Ack{cell}, world.now);
-  size_t from = lose_and_attach(world, [&] { world.print(0, cell, "late\n"); });
+  size_t from = lose_and_attach(world, [&] {
+    world.print(0, cell, "late\n");
+    world.advance(kSecond);
+  });
   EXPECT_EQ(page(world, cell, from), "late\n");
   EXPECT_EQ(count(world, SK_EVENT_CELL_START, cell, from), 0u);
   from = lose_and_attach(world, [] {});
