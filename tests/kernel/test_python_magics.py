@@ -62,7 +62,7 @@ def test_reset_forgets_what_is_the_users(python: Kernel, magic: str) -> None:
     text = python.run(
         "print(rank, local_rank, world_size, type(comm).__name__, sk.__name__)"
     ).text()
-    assert text == "".join(f"[{r}] {r} {r} 3 RankComm libsk\n" for r in range(3))
+    assert text == "".join(f"[{r}] {r} {r} 3 Comm libsk\n" for r in range(3))
     again = python.run("import numpy as np\nint(comm.allreduce(np.ones(1))[0])")
     assert again.of("execute_result")[0]["data"] == {"text/plain": "3"}
 
