@@ -131,3 +131,55 @@ def test_a_progress_bar(open_notebook: Open) -> None:
     assert text.count("100%") in (1, 4)  # Alike on all ranks, or a row for each.
     assert "40/40" in text
     notebook.picture()
+
+
+def test_completion_while_a_cell_runs(open_notebook: Open) -> None:
+    notebook = open_notebook(
+        "globals()['far_' + 'away'] = 1",  # A word of the page would be offered without a kernel.
+        "import threading\nprint('busy', flush=True)\nthreading.Event().wait(600)",
+        "far_a",
+    )
+    notebook.run(0)
+    notebook.start(1)
+    notebook.wait_for(1, "busy")
+    notebook.cell(2).locator(".cm-content").click()
+    notebook.page.keyboard.press("End")
+    notebook.page.keyboard.press("Tab")
+    expect(notebook.page.locator(".jp-Completer-item")).to_contain_text("far_away")
+    notebook.picture()
+    notebook.page.keyboard.press("Enter")
+    expect(notebook.cell(2).locator(".cm-content")).to_have_text("far_away")
+    notebook.toolbar("notebook:interrupt-kernel")
+    notebook.finish(1)
+
+
+def test_a_question(open_notebook: Open) -> None:
+    notebook = open_notebook("name = input('Who is there? ')\nprint(f'rank {rank} greets {name}')")
+    notebook.start(0)
+    question = notebook.cell(0).locator(".jp-Stdin-input")
+    question.fill("Ada")
+    notebook.picture("asked")
+    question.press("Enter")
+    notebook.finish(0)
+    for rank in range(4):
+        assert f"[{rank}] rank {rank} greets Ada" in notebook.text(0)
+    notebook.picture()
+
+
+def test_a_slider_of_one_rank(open_notebook: Open) -> None:
+    notebook = open_notebook(
+        "from ipywidgets import IntSlider\n"
+        "slider = IntSlider(value=10 * rank, description=f'rank {rank}')\ndisplay(slider)",
+        "slider.value",
+    )
+    notebook.run(0)
+    sliders = notebook.cell(0).locator(".widget-slider")
+    expect(sliders).to_have_count(4)
+    notebook.picture()
+    reading = sliders.nth(1).locator(".widget-readout")
+    reading.fill("42")
+    reading.press("Enter")
+    notebook.run(1)
+    for value in (0, 42, 20, 30):
+        assert str(value) in notebook.text(1).split()
+    notebook.picture("moved")
