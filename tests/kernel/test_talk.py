@@ -284,7 +284,6 @@ def test_what_is_unknown_is_answered_at_once(kernel: Kernel) -> None:
     client = kernel.client
     for kind, content in (
         ("debug_request", {"type": "request", "command": "debugInfo", "seq": 7}),
-        ("create_subshell_request", {}),
         ("usage_request", {}),
     ):
         message = client.session.msg(kind, content)
@@ -303,5 +302,5 @@ def test_what_is_unknown_is_answered_at_once(kernel: Kernel) -> None:
 def test_kernel_info_names_a_recent_protocol(kernel: Kernel) -> None:
     info = kernel.client.kernel_info(reply=True, timeout=TIMEOUT)["content"]
     assert tuple(map(int, info["protocol_version"].split("."))) >= (5, 4)
-    assert info["supported_features"] == []
+    assert info["supported_features"] == ["kernel subshells"]
     assert all({"text", "url"} == set(link) for link in info["help_links"])

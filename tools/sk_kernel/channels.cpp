@@ -6,7 +6,8 @@
 namespace sk::kernel {
 namespace {
 
-constexpr int kLingerMs = 1000;  // For the last messages before the exit.
+constexpr size_t kCurveKeyBytes = 40;  // 32 bytes in Z85.
+constexpr int kLingerMs = 1000;        // For the last messages before the exit.
 
 }  // namespace
 
@@ -38,6 +39,16 @@ Result<Connection> read_connection_file(const std::string& path) {
         std::pair("curve_secretkey", &c.curve_secret)}) {
     if (json.contains(name) && json[name].is_string()) *text = json[name].get<std::string>();
   }
+  if (c.curve_public.empty() != c.curve_secret.empty())
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "the connection file {} has one of curve_publickey and curve_secretkey; "
+                 "encryption needs both",
+                 path);
+  for (const std::string* key : {&c.curve_public, &c.curve_secret})
+    if (!key->empty() && key->size() != kCurveKeyBytes)
+      return error(SK_ERR_INVALID_ARGUMENT,
+                   "the connection file {} has a CURVE key of {} characters; Z85 keys have {}",
+                   path, key->size(), kCurveKeyBytes);
   const std::string scheme = json.value("signature_scheme", "hmac-sha256");
   if (scheme != "hmac-sha256")
     return error(SK_ERR_UNSUPPORTED, "the connection file {}: signature_scheme is {}; known is {}",
@@ -82,6 +93,7 @@ Result<std::unique_ptr<Channels>> Channels::bind(const Connection& c) {
   SK_RETURN_IF_ERROR(channels->bind_one(channels->iopub_, c, c.iopub_port, "iopub"));
   SK_RETURN_IF_ERROR(channels->bind_one(channels->input_, c, c.stdin_port, "stdin"));
   SK_RETURN_IF_ERROR(channels->bind_one(channels->heartbeat_, c, c.hb_port, "heartbeat"));
+  channels->ports_ = {c.shell_port, c.iopub_port, c.stdin_port, c.control_port, c.hb_port};
   channels->echo_thread_ = std::thread([raw = channels.get()] { raw->echo(); });
   return channels;
 }

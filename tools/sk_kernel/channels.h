@@ -28,6 +28,15 @@ struct Connection {
   std::string address(int port) const;
 };
 
+// The ports, as a connect_reply tells them.
+struct Ports {
+  int shell = 0;
+  int iopub = 0;
+  int input = 0;
+  int control = 0;
+  int heartbeat = 0;
+};
+
 Result<Connection> read_connection_file(const std::string& path);
 
 // One thread uses all but the heartbeat, which has its own: it must answer while we are busy.
@@ -40,12 +49,14 @@ class Channels {
   zmq::socket_t& control() { return control_; }
   zmq::socket_t& iopub() { return iopub_; }
   zmq::socket_t& input() { return input_; }
+  const Ports& ports() const { return ports_; }
 
  private:
   Channels();
   Status bind_one(zmq::socket_t& socket, const Connection& connection, int port, const char* name);
   void echo();
 
+  Ports ports_;
   zmq::context_t context_;
   zmq::socket_t shell_;
   zmq::socket_t control_;

@@ -12,6 +12,7 @@
 namespace sk::kernel {
 namespace {
 
+constexpr auto kHeldTick = std::chrono::milliseconds(20);
 constexpr auto kTick = std::chrono::milliseconds(1000);  // How often the parent is looked at.
 
 }  // namespace
@@ -39,7 +40,7 @@ int Front::run() {
                                {nullptr, session_fd_, ZMQ_POLLIN, 0},
                                {nullptr, signal_fd_, ZMQ_POLLIN, 0}};
     try {
-      zmq::poll(items, std::size(items), kTick);
+      zmq::poll(items, std::size(items), held_.empty() ? kTick : kHeldTick);
     } catch (const zmq::error_t& thrown) {
       if (thrown.num() != EINTR) return 1;
     }
@@ -49,6 +50,7 @@ int Front::run() {
     if (!leaving_) serve_channel(channels_.shell());
     if (!leaving_) serve_channel(channels_.input());
     alive = drain_events();
+    handle_held();
     if (parent_is_gone()) leaving_ = true;
   }
   return alive ? 0 : 1;

@@ -6,11 +6,13 @@
 #ifndef SK_TOOLS_SK_KERNEL_FRONT_H_
 #define SK_TOOLS_SK_KERNEL_FRONT_H_
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "sk/exec.h"
@@ -88,7 +90,11 @@ class Front {
   void on_shutdown(zmq::socket_t& socket, const Message& message);
   void on_interrupt(zmq::socket_t& socket, const Message& message);
   void on_debug(zmq::socket_t& socket, const Message& message);
+  void on_connect(zmq::socket_t& socket, const Message& message);
+  void on_subshell(zmq::socket_t& socket, const Message& message);
   void on_unknown(zmq::socket_t& socket, const Message& message);
+  bool holds(zmq::socket_t& socket, const Message& message) const;
+  void handle_held();
   Json kernel_info() const;
 
   // A cell is its magics, one after the other, then its code: steps. A step either is done when
@@ -162,6 +168,12 @@ class Front {
   std::map<uint64_t, Json> parents_;  // Of the newest cells: late output is shown under them.
   std::map<uint64_t, Question> questions_;
   std::map<uint64_t, std::function<void(const sk_event&)>> asked_;  // What is done with the answer.
+  // Questions that were sent along with a cell: answered after it, as their order has it.
+  std::deque<Message> held_;
+  std::chrono::steady_clock::time_point cell_began_;
+  uint64_t cells_begun_ = 0;
+  uint64_t held_behind_ = 0;  // The cell among them.
+  std::set<std::string> subshells_;
   Comms comms_;
   uint64_t prompt_ = 0;         // The open one, or 0,
   std::string prompt_message_;  // and the id of its input_request.

@@ -34,6 +34,8 @@ void Front::start_next() {
 
 void Front::begin_cell(Message request) {
   Cell& cell = current_.emplace();
+  cell_began_ = std::chrono::steady_clock::now();
+  ++cells_begun_;
   current_id_ = 0;
   cell.request = std::move(request);
   publish_status("busy", cell.request.header);

@@ -11,11 +11,17 @@ namespace {
 
 bool is_known(std::string_view type) {
   static constexpr std::string_view kKnown[] = {
-      "complete_request",    "inspect_request",  "is_complete_request",
-      "kernel_info_request", "history_request",  "comm_info_request",
-      "interrupt_request",   "shutdown_request", "debug_request"};
+      "complete_request",       "inspect_request",         "is_complete_request",
+      "kernel_info_request",    "history_request",         "comm_info_request",
+      "interrupt_request",      "shutdown_request",        "debug_request",
+      "connect_request",        "create_subshell_request", "list_subshell_request",
+      "delete_subshell_request"};
   return std::find(std::begin(kKnown), std::end(kKnown), type) != std::end(kKnown);
 }
+
+// What a program sends in one go with a cell is in order with it; a person is slower than this.
+constexpr auto kBurst = std::chrono::milliseconds(50);
+constexpr auto kHoldMax = std::chrono::milliseconds(900);  // Notebooks drop what comes after 1 s.
 
 std::string reply_type_of(std::string type) {
   return type.replace(type.rfind("request"), std::string::npos, "reply");
@@ -35,6 +41,11 @@ void Front::handle(zmq::socket_t& socket, Message message) {
   if (!message.flaw.empty()) return refuse(socket, message);
   if (type == "execute_request") return on_execute(std::move(message));
   if (type == "input_reply") return on_input_reply(message);
+  if (holds(socket, message)) {
+    held_behind_ = cells_begun_;
+    held_.push_back(std::move(message));
+    return;
+  }
   publish_status("busy", message.header);
   if (type == "complete_request") return on_question(std::move(message), SK_REQUEST_COMPLETE);
   if (type == "inspect_request") return on_question(std::move(message), SK_REQUEST_INSPECT);
@@ -48,6 +59,8 @@ void Front::handle(zmq::socket_t& socket, Message message) {
   if (type == "interrupt_request") on_interrupt(socket, message);
   if (type == "shutdown_request") on_shutdown(socket, message);
   if (type == "debug_request") on_debug(socket, message);
+  if (type == "connect_request") on_connect(socket, message);
+  if (type.ends_with("_subshell_request")) on_subshell(socket, message);
   if (type.ends_with("_request") && !is_known(type)) on_unknown(socket, message);
   publish_status("idle", message.header);
 }
@@ -92,7 +105,7 @@ Json Front::kernel_info() const {
           {"banner", fmt::format("SuperKernel {}: {} {} on {} ranks", version, language_.name,
                                  language_.version, rank_count_)},
           {"help_links", help_links(python)},
-          {"supported_features", Json::array()}};
+          {"supported_features", Json::array({"kernel subshells"})}};
 }
 
 void Front::on_interrupt(zmq::socket_t& socket, const Message& message) {
@@ -148,6 +161,51 @@ void Front::on_debug(zmq::socket_t& socket, const Message& message) {
          {"command", text_of(message.content, "command")},
          {"message", "this kernel has no debugger"},
          {"body", Json::object()}});
+}
+
+void Front::on_connect(zmq::socket_t& socket, const Message& message) {
+  const Ports& ports = channels_.ports();
+  reply(socket, message, "connect_reply",
+        {{"status", "ok"},
+         {"shell_port", ports.shell},
+         {"iopub_port", ports.iopub},
+         {"stdin_port", ports.input},
+         {"control_port", ports.control},
+         {"hb_port", ports.heartbeat}});
+}
+
+// A subshell is a name here: questions never wait for a cell, and cells and widgets take turns on
+// the ranks' main threads, whichever subshell they come from.
+void Front::on_subshell(zmq::socket_t& socket, const Message& message) {
+  const std::string type = message.type(), id = text_of(message.content, "subshell_id");
+  Json content = {{"status", "ok"}};
+  if (type == "create_subshell_request") {
+    auto fresh = random_id();
+    if (fresh.ok()) content["subshell_id"] = *subshells_.insert(*fresh).first;
+    if (!fresh.ok())
+      content = error_content("SystemError", fresh.status().message(), Json::array());
+  } else if (type == "list_subshell_request") {
+    content["subshell_id"] = subshells_;
+  } else if (subshells_.erase(id) == 0) {
+    const std::string why = fmt::format("there is no subshell \"{}\"", id);
+    content = error_content("UnknownSubshell", why, Json::array({"UnknownSubshell: " + why}));
+  }
+  if (content.contains("ename")) content["status"] = "error";
+  reply(socket, message, reply_type_of(type), content);
+}
+
+bool Front::holds(zmq::socket_t& socket, const Message& message) const {
+  if (&socket != &channels_.shell() || !message.type().ends_with("_request")) return false;
+  if (!held_.empty() && held_behind_ == cells_begun_ && current_) return true;  // Keeps the order.
+  return current_ && std::chrono::steady_clock::now() - cell_began_ < kBurst;
+}
+
+void Front::handle_held() {
+  const bool over = !current_ || held_behind_ != cells_begun_ ||
+                    std::chrono::steady_clock::now() - cell_began_ > kHoldMax;
+  if (held_.empty() || !over) return;
+  cell_began_ -= kHoldMax;  // Not held again.
+  for (Message& message : std::exchange(held_, {})) handle(channels_.shell(), std::move(message));
 }
 
 void Front::on_unknown(zmq::socket_t& socket, const Message& message) {
