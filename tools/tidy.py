@@ -73,7 +73,7 @@ BANS = (
     _ban(r"file\( *GLOB", r"(CMakeLists\.txt|\.cmake)$", "sources are listed, never globbed"),
     # Registries and mirrors are the machine's own business; documents link to sources of record.
     _ban(
-        r"https?://(?!(www\.)?(apache\.org|w3\.org|keepachangelog\.com|semver\.org|localhost|127\.))",
+        r"https?://(?!(www\.)?(apache\.org|w3\.org|keepachangelog\.com|semver\.org|localhost|127\.|docs\.python\.org|ipython\.readthedocs\.io|numpy\.org))",
         r".",
         "a URL outside the list in tools/tidy.py",
     ),

@@ -114,9 +114,9 @@ def test_expressions_and_the_payload_are_the_lowest_ranks(python: Kernel) -> Non
 # ---- answers while all ranks are busy ----
 
 _BUSY = {
-    "a sleep": "import time; time.sleep(60)",
+    "a wait": "import threading; threading.Event().wait(60)",
     "a loop": "while True: pass",
-    "C that holds the lock": "import ctypes; ctypes.PyDLL(None).usleep(8_000_000)",
+    "C that holds the lock": "import ctypes; ctypes.PyDLL(None).poll(None, 0, 8000)",
 }
 
 
