@@ -78,8 +78,8 @@ def test_the_end_of_input_is_eof(python: Kernel) -> None:
 
 
 def test_a_rank_that_dies_does_not_leave_the_others_waiting(python: Kernel) -> None:
-    pids = python.run("import os, time\nprint(os.getpid())").text()
-    sent = python.start("input('x') if rank else time.sleep(60)")
+    pids = python.run("import os, threading\nprint(os.getpid())").text()
+    sent = python.start("input('x') if rank else threading.Event().wait(60)")
     assert prompt(python)["prompt"] == "[1-3] x"
     kill(int(pids.split("[2] ")[1].split()[0]))
     assert python.finish(sent).reply["ename"] == "RankDied"
