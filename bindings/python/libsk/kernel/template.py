@@ -51,8 +51,9 @@ def _warm(shell: RankShell) -> None:
     for table in (shell.compile._filename_map, linecache.cache):
         for name in [name for name in table if "ipython-input" in name]:
             del table[name]
-    for name in ("last_type", "last_value", "last_traceback"):
-        delattr(sys, name)
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+        if hasattr(sys, name):
+            delattr(sys, name)
     shell.last_traceback = []
     shell.last_execution_succeeded = True
     shell.last_execution_result = None
