@@ -32,7 +32,7 @@ def test_a_cell_beyond_the_limit_is_refused(kernel: Kernel) -> None:
 def test_python_takes_a_cell_of_fifty_megabytes(start_kernel: StartKernel) -> None:
     if importlib.util.find_spec("libsk") is None:
         pytest.skip("the package libsk is not installed in this Python")
-    python = start_kernel(2, [sys.executable, "-m", "libsk.kernel"])
+    python = start_kernel(1, [sys.executable, "-m", "libsk.kernel"])
     cell = python.run(f"text = '{'é' * (25 * MIB)}'\nlen(text)")
     assert cell.of("execute_result")[0]["data"] == {"text/plain": str(25 * MIB)}
 

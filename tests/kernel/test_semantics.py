@@ -52,3 +52,24 @@ def test_nbclient_stops_at_the_error(start_kernel: StartKernel, tmp_path: Path) 
     assert [output.output_type for output in first] == ["stream"]
     assert [output.output_type for output in second] == ["error"]
     assert third == []
+
+
+@pytest.mark.acceptance(3)
+def test_delays_change_nothing_in_what_is_kept(eight: Kernel) -> None:
+    code = (
+        "import random, threading\n"
+        "def pause(): threading.Event().wait(random.random() * 0.03)\n"
+        "for i in range(4):\n"
+        "    pause(); print('line', i)\n"
+        "    pause(); print('of rank', rank if i % 2 else rank // 4)\n"
+        "rank % 3"
+    )
+    kept = set()
+    for _ in range(50):
+        cell = eight.run(code)
+        outputs = [
+            {k: v for k, v in m["content"].items() if k != "execution_count"} for m in cell.kept()
+        ]
+        # How a stream is cut into messages is no part of it.
+        kept.add((cell.text(), cell.text("stderr"), repr([o for o in outputs if "data" in o])))
+    assert len(kept) == 1

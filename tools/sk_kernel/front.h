@@ -16,6 +16,7 @@
 #include <string>
 
 #include "sk/exec.h"
+#include "sk/output.h"
 #include "tools/sk_kernel/channels.h"
 #include "tools/sk_kernel/comms.h"
 #include "tools/sk_kernel/history.h"
@@ -121,12 +122,21 @@ class Front {
   Json answer_of(const std::string& name, const sk_event& event) const;
   void give_up_asked();
 
+  // How output is tagged, and output of before (front_log.cpp).
+  struct LogRead;
+  bool set_tag(const std::vector<std::string>& words);
+  bool configure_session();
+  bool read_log(const MagicCall& call);
+  void ask_log(const std::shared_ptr<LogRead>& read);
+  void take_log(const std::shared_ptr<LogRead>& read, const sk_event& event);
+  void take_display(const std::shared_ptr<LogRead>& read, const sk_event& event);
+
   void shut_ranks_down();
   void reconnect();
   bool open_session();
   void show_text(const std::string& markdown, const std::string& plain);
-  void show(Json data);
-  void say(const std::string& line);
+  void show(Json data, Json metadata = Json::object());
+  void say(const std::string& line, const char* end = "\n");
 
   // Input and comms (front_talk.cpp).
   void on_prompt(const sk_event& event);
@@ -179,7 +189,8 @@ class Front {
   std::string prompt_message_;  // and the id of its input_request.
   History history_;
   int64_t execution_count_ = 0;
-  CellTimes times_;  // Of the last cell that ran code.
+  CellTimes times_;           // Of the last cell that ran code.
+  int32_t tag_ = SK_TAG_SET;  // Of this session and those after it.
   bool leaving_ = false;
 };
 

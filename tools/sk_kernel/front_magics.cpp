@@ -40,6 +40,8 @@ bool Front::do_magic(const MagicCall& call) {
   const auto& words = call.arguments;
   if (call.name == "sk revive" || call.name == "sk stack" || call.name == "sk status")
     return ask_session(call);
+  if (call.name == "sk tag") return set_tag(words);
+  if (call.name == "sk log" || call.name == "sk show") return read_log(call);
   const bool reset = call.name == "reset";  // IPython's -f says: do not ask. Nobody is asked here.
   if (call.name != "sk help" && !words.empty() && !(reset && words[0] == "-f")) {
     fail_cell("UsageError", fmt::format("%{} takes no \"{}\"", call.name, words[0]));
@@ -99,15 +101,16 @@ bool Front::open_session() {
     return false;
   }
   session_ = *opened;
-  if (sk_session_fd(session_, &session_fd_) == SK_OK) return true;
+  if (sk_session_fd(session_, &session_fd_) == SK_OK && (tag_ == SK_TAG_SET || configure_session()))
+    return true;
   why_no_session_ = sk_last_error();
   sk_session_close(std::exchange(session_, nullptr));
   return false;
 }
 
-void Front::say(const std::string& line) {
+void Front::say(const std::string& line, const char* end) {
   if (current_->silent) return;
-  publish("stream", current_->request.header, {{"name", "stdout"}, {"text", line + "\n"}});
+  publish("stream", current_->request.header, {{"name", "stdout"}, {"text", line + end}});
 }
 
 void Front::act_on_ranks(const char* action, std::function<void()> then) {
@@ -129,10 +132,12 @@ void Front::show_text(const std::string& markdown, const std::string& plain) {
   show({{"text/markdown", markdown}, {"text/plain", plain}});
 }
 
-void Front::show(Json data) {
+void Front::show(Json data, Json metadata) {
   if (current_->silent) return;
   publish("display_data", current_->request.header,
-          {{"data", std::move(data)}, {"metadata", Json::object()}, {"transient", Json::object()}});
+          {{"data", std::move(data)},
+           {"metadata", std::move(metadata)},
+           {"transient", Json::object()}});
 }
 
 }  // namespace sk::kernel

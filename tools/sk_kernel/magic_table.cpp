@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "tools/sk_kernel/table.h"
+
 namespace sk::kernel {
 
 const std::vector<MagicEntry>& magic_table() {
@@ -42,6 +44,18 @@ const std::vector<MagicEntry>& magic_table() {
        "Without RANKS all of them. A rank that comes back has nothing in its memory but what a "
        "fresh "
        "kernel has; the others keep what they have."},
+      {"%sk tag", "set|none|spec|host", "chooses how lines of some ranks are marked",
+       "set: [0-3,5] and the text, alike lines once; the default. none: no mark. spec: [rank    3] "
+       "before each line of each rank, rank by rank, nothing put together. host: as set, with the "
+       "host's name. Alone it tells what is chosen. It holds from the next code on."},
+      {"%sk log", "[CELL [RANKS]] [> FILE]",
+       "shows all that a cell printed, or writes it to a file",
+       "CELL is the number in In[ ]; without it, the last cell that ran code. Of one rank the text "
+       "comes as the rank printed it, of several merged, but nothing is left out. The notebook "
+       "gets "
+       "the first MiB, a file all of it."},
+      {"%sk show", "RANK [CELL]", "shows the displays of one rank, as the rank made them",
+       "For pictures that are small in a sheet of many ranks. CELL as in %sk log."},
       {"%sk time", "", "shows what the last cell took on each rank",
        "Wall-clock and processor time as measured on the ranks (processor time counts all threads, "
        "and children that were waited for), the slowest rank, and the skew: how much longer it "
@@ -103,6 +117,13 @@ bool is_near(std::string_view typed, std::string_view known, bool of_ours) {
              : typed.size() == 2 && typed[0] == known[1] && typed[1] == known[0];
 }
 
+// A bar would end a cell of a Markdown table, also within code.
+std::string in_a_table(std::string text) {
+  for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
+    text.insert(at, 1, '\\');
+  return text;
+}
+
 }  // namespace
 
 std::string near_magic(std::string_view typed) {
@@ -135,14 +156,15 @@ HelpText magic_help(std::string_view typed) {
     return help;
   }
   help.markdown = "| magic | what it does |\n|---|---|\n";
+  Table table;
   for (const MagicEntry& entry : magic_table()) {
     const std::string usage =
         fmt::format("{}{}{}", entry.name, *entry.arguments == '\0' ? "" : " ", entry.arguments);
-    help.markdown += fmt::format("| `{}` | {} |\n", usage, entry.summary);
-    help.plain += fmt::format("{:<26} {}\n", usage, entry.summary);
+    help.markdown += fmt::format("| `{}` | {} |\n", in_a_table(usage), entry.summary);
+    table.rows.push_back({usage, entry.summary});
   }
   help.markdown += "\n`%sk help NAME` tells more about one of them.";
-  help.plain += "\n%sk help NAME tells more about one of them.";
+  help.plain = table.plain() + "\n\n%sk help NAME tells more about one of them.";
   return help;
 }
 
