@@ -187,9 +187,10 @@ def test_tqdm_on_one_rank_looks_as_usual(start_kernel: StartKernel) -> None:
 
 
 @needs_libsk
+@pytest.mark.parametrize("how", ["plt.show()", "figure = plt.gcf(); plt.close(); figure"])
 @pytest.mark.parametrize("same", [False, True])
 def test_pictures_in_the_file_and_in_html(
-    tmp_path: Path, start_kernel: StartKernel, same: bool
+    tmp_path: Path, start_kernel: StartKernel, same: bool, how: str
 ) -> None:
     pytest.importorskip("matplotlib")
     exporter = pytest.importorskip("nbconvert").HTMLExporter()
@@ -198,7 +199,7 @@ def test_pictures_in_the_file_and_in_html(
     manager = AsyncKernelManager(kernel_name="under-test", kernel_spec_manager=specs)
     book = nbformat.v4.new_notebook()
     what = "[1, 2]" if same else "[rank, 2]"
-    code = f"import matplotlib.pyplot as plt\nplt.plot({what})\nplt.show()"
+    code = f"import matplotlib.pyplot as plt\nplt.plot({what})\n{how}"
     book.cells = [nbformat.v4.new_code_cell(code)]
     NotebookClient(book, km=manager, kernel_name="under-test", timeout=120).execute()
     nbformat.validate(book)
@@ -209,6 +210,31 @@ def test_pictures_in_the_file_and_in_html(
     assert len(re.findall(r'src="data:image/png;base64', html)) == count
     if not same:
         assert all(f"<b>rank {rank}</b>" in html for rank in range(4))
+
+
+@needs_libsk
+def test_results_keep_their_native_form(start_kernel: StartKernel) -> None:
+    kernel = start_kernel(3, PROGRAM)
+    cell = kernel.run(
+        "class Slider:\n"
+        "    def _repr_mimebundle_(self, include=None, exclude=None):\n"
+        "        view = {'model_id': f'model {rank}', 'version_major': 2, 'version_minor': 0}\n"
+        "        return {'text/plain': f'Slider {rank}', 'text/html': '<i>not here</i>',\n"
+        "                'application/vnd.jupyter.widget-view+json': view}\n"
+        "7 if rank == 1 else Slider()"
+    )
+    (result,) = cell.of("execute_result")
+    assert result["data"]["text/plain"] == "[0] Slider 0\n[1] 7\n[2] Slider 2"
+    assert "not here" not in result["data"]["text/html"]
+    displays = [content["data"] for content in cell.of("display_data")]
+    headings, shown = displays[::2], displays[1::2]
+    assert [heading["text/plain"] for heading in headings] == ["rank 0", "rank 2"]
+    views = [bundle["application/vnd.jupyter.widget-view+json"] for bundle in shown]
+    assert [view["model_id"] for view in views] == ["model 0", "model 2"]
+    (table,) = kernel.run(
+        "from IPython.display import HTML\nHTML(f'<i>{rank}</i>')"
+    ).of("execute_result")
+    assert "<i>2</i>" in table["data"]["text/html"]
 
 
 @needs_libsk

@@ -26,6 +26,10 @@ struct RankResult {
 // One event for all: the common bundle, or a table of what each rank has. `results` is not empty.
 Event render_result(const std::vector<RankResult>& results, const RankSet& target,
                     const ViewStyle& style);
+// What such a table cannot hold (pictures, widgets), as displays that follow it: under the names of
+// their ranks, or one sheet. Nothing where there is no table.
+std::vector<Event> render_native_results(const std::vector<RankResult>& results,
+                                         const RankSet& target, const ViewStyle& style);
 
 // More groups of pictures than this at one place become one sheet.
 inline constexpr size_t kPicturesMax = 6;

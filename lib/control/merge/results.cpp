@@ -18,9 +18,17 @@ std::string plain_text(const std::vector<Mime>& mimes) {
   return plain != nullptr ? plain->data : "<no text>";
 }
 
+// A form that a cell of a table cannot hold: a picture, a widget, a formula.
+bool has_native_form(const std::vector<Mime>& mimes) {
+  return std::any_of(mimes.begin(), mimes.end(), [](const Mime& mime) {
+    return mime.type != "text/plain" && mime.type != "text/html";
+  });
+}
+
+// What is shown below the table as it is needs no second place in it.
 std::string html_text(const std::vector<Mime>& mimes) {
   const Mime* html = find_mime(mimes, "text/html");
-  if (html != nullptr) return html->data;
+  if (html != nullptr && !has_native_form(mimes)) return html->data;
   // Themes give text its own ground and margins, which would cut holes into a table's stripes.
   return "<pre style=\"margin:0;background:none\">" + html_escape(strip_ansi(plain_text(mimes))) +
          "</pre>";
@@ -43,14 +51,12 @@ const Mime* picture_of(const Group& group) {
   return nullptr;
 }
 
-}  // namespace
+// Ranks with equal results, the lowest rank first.
+using ResultGroups = std::vector<std::pair<const DisplayRecord*, RankSet>>;
 
-Event render_result(const std::vector<RankResult>& results, const RankSet& target,
-                    const ViewStyle& style) {
-  std::vector<std::pair<const DisplayRecord*, RankSet>> groups;
-  RankSet everyone;
+ResultGroups group_results(const std::vector<RankResult>& results) {
+  ResultGroups groups;
   for (const RankResult& result : results) {
-    everyone.push_back(result.rank);
     auto same = std::find_if(groups.begin(), groups.end(),
                              [&](const auto& group) { return *group.first == *result.result; });
     if (same == groups.end())
@@ -58,6 +64,16 @@ Event render_result(const std::vector<RankResult>& results, const RankSet& targe
     else
       same->second.push_back(result.rank);
   }
+  return groups;
+}
+
+}  // namespace
+
+Event render_result(const std::vector<RankResult>& results, const RankSet& target,
+                    const ViewStyle& style) {
+  const ResultGroups groups = group_results(results);
+  RankSet everyone;
+  for (const RankResult& result : results) everyone.push_back(result.rank);
   if (groups.size() == 1 && groups[0].second == target) {
     Event event = display_event(SK_DISPLAY_RESULT, groups[0].first->mimes, target, true);
     event.display_id = groups[0].first->display_id;
@@ -77,6 +93,39 @@ Event render_result(const std::vector<RankResult>& results, const RankSet& targe
   html += "</tbody></table>";
   return display_event(SK_DISPLAY_RESULT, {{"text/plain", plain}, {"text/html", html}}, everyone,
                        false);
+}
+
+std::vector<Event> render_native_results(const std::vector<RankResult>& results,
+                                         const RankSet& target, const ViewStyle& style) {
+  const ResultGroups groups = group_results(results);
+  if (groups.size() == 1 && groups[0].second == target) return {};  // The result itself is.
+  std::vector<Item> items;
+  items.reserve(groups.size());  // Groups of a column point to them.
+  Column column;
+  for (const auto& [result, ranks] : groups) {
+    if (!has_native_form(result->mimes)) continue;
+    Item& item = items.emplace_back();
+    item.kind = Item::Kind::kDisplay;
+    for (const Mime& mime : result->mimes) item.bytes += mime.data.size();
+    item.display = std::shared_ptr<const DisplayRecord>(std::shared_ptr<void>(), result);  // Lent.
+    column.push_back({&item, ranks});
+  }
+  size_t left_out = 0;
+  if (!is_sheet(column)) {
+    Weight weight;
+    size_t kept = 0;
+    for (; kept < column.size(); ++kept) {
+      weight.add(*column[kept].item);
+      if (!weight.within(style.limits)) break;
+    }
+    left_out = column.size() - kept;
+    column.resize(kept);
+  }
+  std::vector<Event> out = render_columns({column}, target, style);
+  if (left_out > 0)
+    out.push_back(display_event(SK_DISPLAY_DATA, {{"text/plain", elision(style, 0, left_out)}},
+                                target, true));
+  return out;
 }
 
 bool is_sheet(const Column& column) {

@@ -139,6 +139,8 @@ std::vector<Event> canonical_view(const RankLogs& logs, const RankSet& target,
     for (const auto& [rank, log] : logs)
       if (i < log.results().size()) row.push_back({rank, &log.results()[i]});
     append_event(view, render_result(row, target, style));
+    for (Event& event : render_native_results(row, target, style))
+      append_event(view, std::move(event));
   }
   return view;
 }

@@ -139,6 +139,8 @@ class Player {
       in >> name, add(shown(3, rest(in), name));
     else if (verb == "image")
       add({0, DisplayRecord{1, {{"image/png", text}, {"text/plain", "<Figure>"}}, "", "{}"}});
+    else if (verb == "figure")
+      add({0, DisplayRecord{2, {{"image/png", text}, {"text/plain", "<Figure>"}}, "", "{}"}});
     else if (verb == "clear" || verb == "clearwait")
       add(clear(verb == "clearwait"));
     else if (verb == "error" || verb == "follows")

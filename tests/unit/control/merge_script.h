@@ -5,6 +5,7 @@
 //   RANKS out|err TEXT      RANKS is "*" or a rank set; \n \r \b \e are understood, {rank} replaced
 //   RANKS show|result|page TEXT        text/plain            RANKS id ID TEXT     with an id
 //   RANKS update ID TEXT    RANKS image TEXT                 RANKS clear|clearwait
+//   RANKS figure TEXT       a picture as result
 //   RANKS error MS NAME TEXT           RANKS follows MS NAME TEXT    RANKS end
 //   RANKS many N TEXT       N lines of stdout, {i} replaced
 //   at MS                   the time; what is due is shown
