@@ -73,7 +73,7 @@ void Controller::on_session_attached() {
   state.kind = SK_EVENT_STATUS;
   state.status = reported_state_;
   state.tag = last_tag_;
-  send_now(std::move(state));
+  send_now(state);
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     const Rank& r = ranks_[rank];
     if (r.state != RankState::kDead && r.state != RankState::kStuck) continue;
@@ -86,6 +86,8 @@ void Controller::on_session_attached() {
   }
   for (Event& event : journal_.replay()) send_now(std::move(event));
   if (open_input_.kind == SK_EVENT_INPUT) send_now(open_input_);
+  state.tag.clear();
+  send_now(std::move(state));  // So that it knows where the past ends.
 }
 
 void Controller::end(int64_t now_ns) {

@@ -224,7 +224,8 @@ def test_a_restart_starts_fresh_ranks(kernel: Kernel) -> None:
     assert wait_until(lambda: not any(map(alive, before)))
 
 
-def test_a_killed_front_end_leaves_nothing(kernel: Kernel) -> None:
+def test_a_killed_front_end_without_a_lease_leaves_nothing(start_kernel: StartKernel) -> None:
+    kernel = start_kernel(2, env={"SK_LEASE_S": "0"})
     kernel.start("sleep 60000")
     below = descendants(kernel.pid)
     kill(kernel.pid)

@@ -33,14 +33,16 @@ int Front::run() {
   publish_status("starting", Json::object());
   bool alive = true;
   while (!leaving_ && alive) {
+    const bool hears = may_hear_session();
     zmq::pollitem_t items[] = {{channels_.control().handle(), 0, ZMQ_POLLIN, 0},
                                {channels_.shell().handle(), 0, ZMQ_POLLIN, 0},
                                {channels_.iopub().handle(), 0, ZMQ_POLLIN, 0},
                                {channels_.input().handle(), 0, ZMQ_POLLIN, 0},
-                               {nullptr, session_fd_, ZMQ_POLLIN, 0},
+                               {nullptr, session_fd_, hears ? short{ZMQ_POLLIN} : short{0}, 0},
                                {nullptr, signal_fd_, ZMQ_POLLIN, 0}};
     try {
-      zmq::poll(items, std::size(items), held_.empty() ? kTick : kHeldTick);
+      zmq::poll(items, std::size(items),
+                held_.empty() && unsent_.empty() && hears ? kTick : kHeldTick);
     } catch (const zmq::error_t& thrown) {
       if (thrown.num() != EINTR) return 1;
     }
@@ -50,6 +52,8 @@ int Front::run() {
     if (!leaving_) serve_channel(channels_.shell());
     if (!leaving_) serve_channel(channels_.input());
     alive = drain_events();
+    send_unsent();
+    start_next();
     handle_held();
     if (parent_is_gone()) leaving_ = true;
   }
@@ -72,6 +76,7 @@ void Front::serve_channel(zmq::socket_t& socket) {
 void Front::handle_subscription() {
   while (auto parts = receive(channels_.iopub())) {
     if ((*parts)[0].empty() || (*parts)[0][0] != '\x01') continue;
+    if (!subscribed_at_) subscribed_at_ = std::chrono::steady_clock::now();
     const std::string topic = (*parts)[0].substr(1);
     send(channels_.iopub(), wire_.build("iopub_welcome", {"kernel.iopub_welcome"}, Json::object(),
                                         {{"subscription", topic}}));

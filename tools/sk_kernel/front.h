@@ -33,8 +33,13 @@ struct Language {
   std::string version = "3";
 };
 
-// Starts ranks; the caller owns the session.
-using OpenSession = std::function<Result<sk_session*>()>;
+// Starts ranks, or finds those of a front end that was lost; the caller owns the session.
+struct OpenedSession {
+  sk_session* session = nullptr;
+  int32_t ranks = 0;
+  bool attached = false;  // It was there before: another front end had it.
+};
+using OpenSession = std::function<Result<OpenedSession>()>;
 
 class Front {
  public:
@@ -146,6 +151,15 @@ class Front {
   void end_comm_cell(uint64_t cell);
   void remember_parent(uint64_t cell, const Json& header);
 
+  // A session that another front end had before (front_attach.cpp).
+  std::string tag_of(const Cell& cell) const;
+  void adopt_cell(const sk_event& event);
+  void on_attached(const sk_event& event);
+  bool may_hear_session() const;
+  bool catches_up() const { return attached_ && !caught_up_; }
+  void send_reply(std::vector<std::string> parts);
+  void send_unsent();
+
   // Events of the session. False: it is over.
   bool drain_events();
   void on_event(const sk_event& event);
@@ -169,7 +183,7 @@ class Front {
   std::string why_no_session_;
   Wire wire_;
   const Language language_;
-  const int32_t rank_count_;
+  int32_t rank_count_;
   const int signal_fd_;
   int session_fd_ = -1;
   std::deque<Message> queue_;  // Cells that wait for the one that runs.
@@ -192,6 +206,15 @@ class Front {
   CellTimes times_;           // Of the last cell that ran code.
   int32_t tag_ = SK_TAG_SET;  // Of this session and those after it.
   bool leaving_ = false;
+  bool attached_ = false;    // To a session that was there before,
+  bool told_state_ = false;  // and how far it has told what we missed.
+  bool caught_up_ = false;
+  std::optional<std::chrono::steady_clock::time_point> subscribed_at_;
+  struct Unsent {
+    std::vector<std::string> parts;
+    std::chrono::steady_clock::time_point until;
+  };
+  std::vector<Unsent> unsent_;  // Replies to clients that have not connected again yet.
 };
 
 // Conversions between bytes of UTF-8 and code points, as the protocol counts.

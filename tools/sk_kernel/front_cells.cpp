@@ -10,6 +10,8 @@ namespace sk::kernel {
 namespace {
 
 constexpr size_t kParentsKept = 64;
+constexpr size_t kTagMax =
+    1 << 20;  // Larger ones are refused; such a cell ends with its front end.
 
 }  // namespace
 
@@ -24,7 +26,7 @@ void Front::on_execute(Message message) {
 }
 
 void Front::start_next() {
-  while (!current_ && !queue_.empty()) {
+  while (!current_ && !queue_.empty() && !catches_up()) {
     Message request = std::move(queue_.front());
     queue_.pop_front();
     begin_cell(std::move(request));
@@ -84,6 +86,8 @@ void Front::run_on_ranks(const std::string& code, int32_t kind) {
       !wanted->empty())
     expressions = dump(*wanted);
   options.expressions = expressions.c_str();
+  const std::string tag = tag_of(cell);
+  options.tag = tag.size() < kTagMax ? tag.c_str() : nullptr;
   // Tools read hidden cells' output as one process's plain stream.
   const std::string ranks = !cell.plan.ranks.empty() ? cell.plan.ranks
                             : cell.stores            ? "all"
@@ -166,8 +170,8 @@ void Front::reply_to_cell(const Cell& cell, Json content) {
   Json metadata = Json::object();
   if (cell.code_begun && cell.stores && times_.cell() == cell.count)
     metadata["superkernel"] = times_.as_json();
-  send(channels_.shell(), wire_.build("execute_reply", cell.request.identities, cell.request.header,
-                                      content, metadata));
+  send_reply(wire_.build("execute_reply", cell.request.identities, cell.request.header, content,
+                         metadata));
   publish_status("idle", cell.request.header);
 }
 

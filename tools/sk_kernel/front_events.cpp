@@ -1,6 +1,7 @@
 // Events of the session, as messages to the notebook.
 #include <cstdio>
 
+#include "sk/session.h"
 #include "tools/sk_kernel/content.h"
 #include "tools/sk_kernel/front.h"
 
@@ -21,7 +22,7 @@ Json metadata_of(const sk_event& event) {
 }  // namespace
 
 bool Front::drain_events() {
-  for (int i = 0; i < kEventsAtOnce && session_ != nullptr; ++i) {
+  for (int i = 0; i < kEventsAtOnce && session_ != nullptr && may_hear_session(); ++i) {
     sk_event event = {};
     event.struct_size = sizeof event;
     if (sk_session_poll(session_, 0, &event) != SK_OK) return false;
@@ -65,7 +66,14 @@ void Front::on_event(const sk_event& event) {
     if (current_ && event.cell == current_id_) current_->error = content;
   } else if (event.kind == SK_EVENT_CELL_DONE) {
     end_comm_cell(event.cell);
-    if (current_ && event.cell == current_id_) step_done(event);
+    const uint64_t cell = event.cell;
+    if (current_ && cell == current_id_) step_done(event);
+    // From here on the notebook has it. Where this fails, the next event says why.
+    if (session_ != nullptr && sk_session_ack(session_, cell) != SK_OK) return;
+  } else if (event.kind == SK_EVENT_CELL_START) {
+    if (!current_ && *event.tag != '\0') adopt_cell(event);
+  } else if (event.kind == SK_EVENT_STATUS) {
+    if (catches_up()) on_attached(event);
   } else if (event.kind == SK_EVENT_INPUT) {
     on_prompt(event);
   } else if (event.kind == SK_EVENT_INPUT_END) {

@@ -100,7 +100,11 @@ bool Front::open_session() {
     why_no_session_ = opened.status().message() + "; %reconnect tries again";
     return false;
   }
-  session_ = *opened;
+  session_ = opened->session;
+  rank_count_ = opened->ranks;
+  attached_ = opened->attached;
+  // A reply to a client that is not connected again yet is kept, not dropped.
+  if (attached_) channels_.shell().set(zmq::sockopt::router_mandatory, true);
   if (sk_session_fd(session_, &session_fd_) == SK_OK && (tag_ == SK_TAG_SET || configure_session()))
     return true;
   why_no_session_ = sk_last_error();

@@ -12,6 +12,7 @@
 
 #include "tools/sk/verbs.h"
 #include "tools/sk_kernel/front.h"
+#include "tools/sk_kernel/lease.h"
 #include "tools/sk_kernel/rank_count.h"
 #include "tools/sk_kernel/spec_places.h"
 
@@ -89,7 +90,8 @@ Result<int> serve(const Options& options) {
   SK_ASSIGN_OR_RETURN(const auto channels, Channels::bind(connection));
   SK_ASSIGN_OR_RETURN(const std::string id, random_id());
   SK_ASSIGN_OR_RETURN(const bool forks, forks_ranks(options.program));
-  const OpenSession open = [&]() -> Result<sk_session*> {
+  SK_ASSIGN_OR_RETURN(const Lease lease, choose_lease(connection.key));
+  const OpenSession open = [&]() -> Result<OpenedSession> {
     const std::string program = options.program[0];
     if (const std::string why = why_not_startable(program); !why.empty())
       return error(SK_ERR_INVALID_ARGUMENT,
@@ -102,10 +104,7 @@ Result<int> serve(const Options& options) {
     config.ranks = ranks;
     config.argv = options.program.data();
     config.flags = forks ? SK_SESSION_TEMPLATE : 0;
-    sk_session* session = nullptr;
-    const sk_status opened = sk_session_open(&config, &session);
-    if (opened != SK_OK) return Status(opened, sk_last_error());
-    return session;
+    return attach_or_open(lease, config);
   };
   Front front(*channels, open, Wire(connection.key, id), options.language, ranks, signal_fd);
   const int result = front.run();

@@ -67,11 +67,14 @@ std::string Wire::sign(const std::vector<std::string>& parts, size_t first) cons
   if (key_.empty()) return "";
   std::string signed_bytes;
   for (size_t i = first; i < first + 4; ++i) signed_bytes += parts[i];
+  return keyed_hash(key_, signed_bytes);
+}
+
+std::string keyed_hash(const std::string& key, const std::string& text) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned size = 0;
-  HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()),
-       reinterpret_cast<const unsigned char*>(signed_bytes.data()), signed_bytes.size(), digest,
-       &size);
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest, &size);
   return hex(digest, size);
 }
 

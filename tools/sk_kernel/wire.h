@@ -58,6 +58,9 @@ class Wire {
 // JSON text; what is not UTF-8 is replaced.
 std::string dump(const Json& json);
 
+// HMAC-SHA256 of `text` as hexadecimal digits.
+std::string keyed_hash(const std::string& key, const std::string& text);
+
 // 32 hexadecimal digits from the kernel's random numbers.
 Result<std::string> random_id();
 

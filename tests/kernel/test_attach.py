@@ -1,0 +1,158 @@
+"""A front end that is killed in the middle of a cell, and the next one on the same connection file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Empty
+
+import pytest
+from conftest import SK, STUB, Kernel, StartKernel, alive, descendants, kill, wait_until
+
+
+class Successor:
+    """Front ends started by hand, as a notebook server's restarter would."""
+
+    def __init__(self) -> None:
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, kernel: Kernel) -> None:
+        """One more on the kernel's connection file; the client goes on as it is."""
+        argv = [str(SK), "kernel", "-f", kernel.manager.connection_file, "--ranks", "2"]
+        env = {**os.environ, "JPY_PARENT_PID": str(os.getpid())}
+        self.processes.append(subprocess.Popen([*argv, "--", str(STUB)], env=env))
+
+
+@pytest.fixture
+def successor() -> Iterator[Successor]:
+    made = Successor()
+    yield made
+    for process in made.processes:
+        process.terminate()
+        process.wait(30)
+
+
+def kill_front_end(kernel: Kernel) -> None:
+    """Until its ports are free."""
+    kill(kernel.pid)
+    assert wait_until(lambda: not alive(kernel.pid))
+
+
+def meet_again(kernel: Kernel) -> None:
+    """Until the client has found the new process: what it sends to a dead one gets lost."""
+
+    def answered() -> bool:
+        kernel.client.kernel_info()
+        try:
+            kernel.client.get_shell_msg(timeout=1)
+            kernel.client.get_iopub_msg(timeout=1)
+        except Empty:
+            return False
+        return True
+
+    assert wait_until(answered)
+
+
+def sockets() -> set[str]:
+    """The names under which sessions listen."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(runtime) / "superkernel" if runtime else Path(f"/tmp/superkernel-{os.getuid()}")
+    return {path.name for path in folder.glob("*.sock")}
+
+
+def test_a_cell_outlives_its_front_end(start_kernel: StartKernel, successor: Successor) -> None:
+    kernel = start_kernel(2)
+    kernel.run("print first")
+    ranks = kernel.ranks()
+    message_id = kernel.start("print before\nsleep 1500\nprint rank {rank}\nresult 42")
+    assert kernel.wait_for_stream(message_id) == "before\n"
+    kill_front_end(kernel)
+    successor.start(kernel)
+    cell = kernel.finish(message_id)
+    assert cell.reply["status"] == "ok"
+    assert cell.reply["execution_count"] == 2
+    assert cell.text() == "before\n[0] rank 0\n[1] rank 1\n"
+    assert [r["data"]["text/plain"] for r in cell.of("execute_result")] == ["42"]
+    assert all(map(alive, ranks))
+    after = kernel.run("print after\nresult {rank}")
+    assert after.text() == "after\n"
+    assert after.reply["execution_count"] == 3
+
+
+def test_what_ended_while_nobody_listened_is_told(
+    start_kernel: StartKernel, successor: Successor, tmp_path: Path
+) -> None:
+    kernel = start_kernel(2)
+    kernel.run("print first")
+    done = tmp_path / "done"
+    script = f"print before\nsleep 300\nprint alone\nsh echo >> {done}\nerror ValueError boom"
+    message_id = kernel.start(script)
+    kernel.wait_for_stream(message_id)
+    kill_front_end(kernel)
+    assert wait_until(lambda: done.exists() and done.stat().st_size == 2)
+    successor.start(kernel)
+    cell = kernel.finish(message_id)
+    assert cell.reply["ename"] == "ValueError"
+    assert cell.text() == "before\nalone\n"
+    assert len(cell.of("error")) == 1
+    for _ in range(2):  # Also a successor can be killed; what was told is not told again.
+        kill(successor.processes[-1].pid)
+        successor.processes[-1].wait(30)
+        successor.start(kernel)
+        meet_again(kernel)
+        assert kernel.run("print again").text() == "again\n"
+
+
+def test_a_shutdown_ends_what_a_successor_took_over(
+    start_kernel: StartKernel, successor: Successor
+) -> None:
+    before = sockets()
+    kernel = start_kernel(2)
+    kernel.run("print first")
+    below = descendants(kernel.pid)
+    assert len(sockets() - before) == 1
+    kill_front_end(kernel)
+    successor.start(kernel)
+    meet_again(kernel)
+    assert kernel.run("print second").text() == "second\n"
+    kernel.client.shutdown()
+    successor.processes[0].wait(30)
+    assert wait_until(lambda: not any(map(alive, below)))
+    assert sockets() == before
+
+
+def test_a_killed_controller_leaves_no_name(start_kernel: StartKernel) -> None:
+    before = sockets()
+    kernel = start_kernel(2)
+    kernel.run("print first")
+    below = descendants(kernel.pid)
+    kill(kernel.controller())
+    assert wait_until(lambda: not any(map(alive, below)))
+    assert wait_until(lambda: sockets() == before)
+
+
+def test_ranks_end_with_the_notebook_server(tmp_path: Path) -> None:
+    server = subprocess.Popen(["sleep", "600"])
+    try:
+        connection = tmp_path / "connection.json"
+        ports = '"shell_port":0,"iopub_port":0,"stdin_port":0,"control_port":0,"hb_port":0'
+        connection.write_text(
+            f'{{"transport":"tcp","ip":"127.0.0.1",{ports},"key":"{os.urandom(8).hex()}",'
+            '"signature_scheme":"hmac-sha256"}'
+        )
+        argv = [str(SK), "kernel", "-f", str(connection), "--ranks", "2", "--", str(STUB)]
+        env = {**os.environ, "JPY_PARENT_PID": str(server.pid)}
+        with subprocess.Popen(argv, env=env) as front:
+            assert wait_until(lambda: len(descendants(front.pid)) == 3)
+            below = descendants(front.pid)
+            front.kill()
+            front.wait(30)
+        assert all(map(alive, below))
+        server.kill()
+        server.wait(30)
+        assert wait_until(lambda: not any(map(alive, below)))
+    finally:
+        server.kill()
+        server.wait(30)
