@@ -62,6 +62,7 @@ def sockets() -> set[str]:
     return {path.name for path in folder.glob("*.sock")}
 
 
+@pytest.mark.acceptance(9)
 def test_a_cell_outlives_its_front_end(start_kernel: StartKernel, successor: Successor) -> None:
     kernel = start_kernel(2)
     kernel.run("print first")
@@ -81,6 +82,7 @@ def test_a_cell_outlives_its_front_end(start_kernel: StartKernel, successor: Suc
     assert after.reply["execution_count"] == 3
 
 
+@pytest.mark.acceptance(9)
 def test_what_ended_while_nobody_listened_is_told(
     start_kernel: StartKernel, successor: Successor, tmp_path: Path
 ) -> None:

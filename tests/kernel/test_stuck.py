@@ -1,0 +1,61 @@
+"""Interrupts that a rank cannot hear: a barrier that one rank skips, and a rank stuck in C."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+from conftest import Kernel, StartKernel, alive, descendants, wait_until
+
+pytest.importorskip("IPython", reason="the kernel needs IPython (pip install libsk[kernel])")
+
+PYTHON = [sys.executable, "-m", "libsk.kernel"]
+STUCK_IN_C = """
+import ctypes, signal
+if rank == 3:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    print('up', flush=True)
+    mutex = ctypes.create_string_buffer(64)
+    for _ in range(2):  # No signal ends the second wait.
+        ctypes.CDLL(None).pthread_mutex_lock(mutex)
+"""
+
+
+@pytest.fixture
+def four(start_kernel: StartKernel) -> Kernel:
+    """A kernel of four Python ranks that know their number."""
+    kernel = start_kernel(4, PYTHON)
+    assert kernel.run("x = rank; comm.barrier()").reply["status"] == "ok"
+    return kernel
+
+
+def interrupt(kernel: Kernel, code: str) -> tuple[str, float]:
+    """The error of a cell that is interrupted once it shows something, and how long that took."""
+    message_id = kernel.start(code)
+    kernel.wait_for_stream(message_id)
+    pressed = time.monotonic()
+    kernel.manager.interrupt_kernel()
+    reply = kernel.finish(message_id).reply
+    assert reply["ename"] == "KeyboardInterrupt"
+    return reply["evalue"], time.monotonic() - pressed
+
+
+@pytest.mark.acceptance(7)
+def test_a_barrier_that_one_rank_skips(four: Kernel) -> None:
+    _, seconds = interrupt(four, "print('up', flush=True)\nif rank != 2:\n    comm.barrier()")
+    assert seconds < 10  # It is to be 2; the machine may be busy.
+    assert four.run("comm.barrier()\nprint(x == rank)").text() == "True\n"
+
+
+@pytest.mark.acceptance(7)
+def test_a_rank_stuck_in_c_and_a_shutdown_with_it(four: Kernel) -> None:
+    processes = descendants(four.pid)
+    evalue, seconds = interrupt(four, STUCK_IN_C)
+    assert seconds < 10
+    assert "[rank 3]" in evalue
+    assert "`pthread_mutex_lock` (libc.so.6), at cell 2, line 7" in evalue
+    assert "ranks 0-2 finished" in evalue
+    assert four.run("%%on alive\nprint(x == rank)").text() == "True\n"
+    four.manager.restart_kernel(now=False)
+    assert wait_until(lambda: not any(map(alive, processes)))
