@@ -73,10 +73,19 @@ def install_packages(verb: str) -> None:
         run(install, "apt-get install, second try", env=env)
 
 
-def list_key(path: Path) -> str:
+def stands_alone(name: str) -> bool:
+    """Whether the suite `name` has pins of its own, that is: packages of another age."""
+    return (REQUIREMENTS / f"pins-{name}.txt").exists()
+
+
+def _pins(name: str) -> Path:
+    return REQUIREMENTS / (f"pins-{name}.txt" if stands_alone(name) else "pins.txt")
+
+
+def list_key(name: str) -> str:
     """Changes when the list, a pin or the interpreter does."""
     digest = hashlib.sha256()
-    for part in (path, REQUIREMENTS / "pins.txt"):
+    for part in (REQUIREMENTS / f"{name}.txt", _pins(name)):
         digest.update(part.read_bytes())
     digest.update(os.path.realpath("/usr/bin/python3").encode())
     return digest.hexdigest()
@@ -105,13 +114,14 @@ def install_layer(name: str) -> None:
     """Puts requirements/NAME.txt into an environment of its own that sees build/venv beneath it.
 
     So what is large, or of use to one suite only, is neither in build/venv nor is build/venv there
-    twice.
+    twice. What stands alone sees nothing beneath it.
     """
     venv = layer(name)
     make_environment(venv)
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    packages = Path("lib") / version / "site-packages"
-    (venv / packages / "beneath.pth").write_text(f"{VENV / packages}\n")
+    if not stands_alone(name):
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        packages = Path("lib") / version / "site-packages"
+        (venv / packages / "beneath.pth").write_text(f"{VENV / packages}\n")
     install_lists(venv, [name])
 
 
@@ -126,33 +136,34 @@ def _stale_lists(venv: Path, names: list[str]) -> list[str]:
     return [
         name
         for name, stamp in stamps.items()
-        if not stamp.exists() or stamp.read_text() != list_key(REQUIREMENTS / f"{name}.txt")
+        if not stamp.exists() or stamp.read_text() != list_key(name)
     ]
 
 
 def install_lists(venv: Path, names: list[str]) -> None:
-    """Installs those of the lists that `venv` has not, or not as they are now."""
+    """Installs those of the lists that `venv` has not, or not as they are now; all of one age."""
     make_environment(venv)
     stale = _stale_lists(venv, names)
     if not stale:
         return
     pip = [venv / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install"]
     wanted = [part for name in stale for part in ("-r", REQUIREMENTS / f"{name}.txt")]
-    run([*pip, "-c", REQUIREMENTS / "pins.txt", *wanted], f"installing {', '.join(stale)} packages")
+    pins = _pins(stale[0])
+    run([*pip, "-c", pins, *wanted], f"installing {', '.join(stale)} packages")
     # A package that came without a pin would make this machine differ from the next.
-    unpinned = set(_installed(venv)) - set(_pinned()) - {"libsk", "pip", "setuptools"}
+    unpinned = set(_installed(venv)) - set(_pinned(pins)) - {"libsk", "pip", "setuptools"}
     if unpinned:
-        raise DevError(f"requirements/pins.txt lacks {', '.join(sorted(unpinned))}")
+        raise DevError(f"{pins.relative_to(ROOT)} lacks {', '.join(sorted(unpinned))}")
     for name in stale:
-        (venv / f"key-{name}").write_text(list_key(REQUIREMENTS / f"{name}.txt"))
+        (venv / f"key-{name}").write_text(list_key(name))
 
 
 def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _pinned() -> list[str]:
-    lines = (REQUIREMENTS / "pins.txt").read_text().splitlines()
+def _pinned(pins: Path) -> list[str]:
+    lines = pins.read_text().splitlines()
     return [_canonical(line.split("==")[0]) for line in lines if "==" in line]
 
 

@@ -8,7 +8,15 @@ from pathlib import Path
 import product
 from builder import build
 from results import FAILED, SKIPPED, Outcome, Results, read_junit
-from setup import PYTHON, has_layer, install_layer, install_packages, layer, setup
+from setup import (
+    PYTHON,
+    has_layer,
+    install_layer,
+    install_packages,
+    layer,
+    setup,
+    stands_alone,
+)
 from shell import BUILD, LOGS, ROOT, DevError, jobs, run, say
 
 CASE_TIMEOUT_S = 300
@@ -52,6 +60,18 @@ PYTHON_SUITES = (
         ("tests/lab",),
         product.Part.KERNEL,
         costs="JupyterLab and Playwright from PyPI, Debian's Chromium: 200 MB to load",
+    ),
+    PythonSuite(
+        "clients",
+        ("tests/clients",),
+        product.Part.KERNEL,
+        costs="papermill and the Jupyter console from PyPI: 2 MB to load",
+    ),
+    PythonSuite(
+        "conformance-old",
+        ("tests/conformance_old",),
+        product.Part.KERNEL,
+        costs="ipykernel, jupyter_client and pyzmq as Debian 12 has them, from PyPI: 20 MB to load",
     ),
 )
 
@@ -138,7 +158,8 @@ def prepare(suites: list[PythonSuite]) -> None:
             say(f"{each.name} needs {each.costs}; all of it but Debian packages goes into build/")
         install_packages(each.name)
         install_layer(each.name)
-        product.install_kernel(layer(each.name))
+        if not stands_alone(each.name):
+            product.install_kernel(layer(each.name))
 
 
 def test(suite: str | None, pattern: str | None, *, may_install: bool = False) -> int:
