@@ -1,4 +1,4 @@
-"""Others' test suites against our kernel: their source packages, and one run of a file of theirs."""
+"""Suites of others against our kernel: their source packages, and a run of a file of theirs."""
 
 from __future__ import annotations
 
