@@ -36,6 +36,7 @@ def stored(cell: object) -> list[tuple[str, object]]:
     return outputs
 
 
+@pytest.mark.acceptance(3)
 def test_stored_outputs_never_depend_on_arrival(start_kernel: StartKernel) -> None:
     kernel = start_kernel(8)
     dice = random.Random(1)
@@ -56,6 +57,7 @@ def test_stored_outputs_never_depend_on_arrival(start_kernel: StartKernel) -> No
     assert "".join(str(text) for kind, text in seen[0] if kind == "stdout") == expected
 
 
+@pytest.mark.acceptance(8)
 def test_a_flood_of_equal_lines_is_shown_once(start_kernel: StartKernel) -> None:
     kernel = start_kernel(64)
     kernel.run("print up")
@@ -67,6 +69,7 @@ def test_a_flood_of_equal_lines_is_shown_once(start_kernel: StartKernel) -> None
     assert len(cell.messages) <= MESSAGES_PER_SECOND * seconds + 4
 
 
+@pytest.mark.acceptance(8)
 def test_a_flood_of_different_lines_loses_nothing_silently(start_kernel: StartKernel) -> None:
     kernel = start_kernel(64)
     kernel.run("print up")
@@ -83,6 +86,7 @@ def test_a_flood_of_different_lines_loses_nothing_silently(start_kernel: StartKe
     assert int(found[1].replace(",", "")) + shown == 64 * 2000
 
 
+@pytest.mark.acceptance(8)
 def test_the_front_end_gets_little_more_than_there_is(start_kernel: StartKernel) -> None:
     kernel = start_kernel(4)
     for code in ("flood 9000 ranks that say the same, at length", "flood 2000 what {rank} says"):
@@ -94,6 +98,7 @@ def test_the_front_end_gets_little_more_than_there_is(start_kernel: StartKernel)
         assert sent <= 1.5 * shown
 
 
+@pytest.mark.acceptance(8)
 @needs_libsk
 def test_flushed_lines_are_gathered(start_kernel: StartKernel) -> None:
     kernel = start_kernel(2, PROGRAM)
@@ -109,6 +114,7 @@ def test_flushed_lines_are_gathered(start_kernel: StartKernel) -> None:
     assert len(cell.messages) <= MESSAGES_PER_SECOND * seconds + 4
 
 
+@pytest.mark.acceptance(18)
 @needs_libsk
 def test_every_way_to_print_is_tagged_and_in_order(start_kernel: StartKernel) -> None:
     kernel = start_kernel(3, PROGRAM)
@@ -131,6 +137,7 @@ def test_every_way_to_print_is_tagged_and_in_order(start_kernel: StartKernel) ->
         assert cell.text(name).splitlines() == expected
 
 
+@pytest.mark.acceptance(18)
 @needs_libsk
 def test_a_loop_that_yields_to_nobody_is_heard(start_kernel: StartKernel) -> None:
     kernel = start_kernel(2, PROGRAM)
@@ -154,6 +161,7 @@ TQDM = (
 )
 
 
+@pytest.mark.acceptance(19)
 @needs_libsk
 def test_tqdm_on_eight_ranks_is_one_live_row(start_kernel: StartKernel) -> None:
     pytest.importorskip("tqdm")
@@ -186,6 +194,7 @@ def test_tqdm_on_one_rank_looks_as_usual(start_kernel: StartKernel) -> None:
     assert lines[0].startswith("train: 100%|####")
 
 
+@pytest.mark.acceptance(12)
 @needs_libsk
 @pytest.mark.parametrize("how", ["plt.show()", "figure = plt.gcf(); plt.close(); figure"])
 @pytest.mark.parametrize("same", [False, True])

@@ -30,6 +30,7 @@ def prompt(kernel: Kernel) -> dict[str, Any]:
 # ---- input ----
 
 
+@pytest.mark.acceptance(11)
 def test_one_prompt_for_all_and_one_each(python: Kernel) -> None:
     sent = python.start("name = input('name? ')\nprint('hello', name)")
     assert prompt(python) == {"prompt": "name? ", "password": False}
@@ -52,6 +53,7 @@ def test_a_password_is_asked_as_one(python: Kernel) -> None:
     assert python.run("len(secret)").of("execute_result")[0]["data"] == {"text/plain": "6"}
 
 
+@pytest.mark.acceptance(11)
 def test_an_interrupt_ends_a_prompt_and_the_next_one_works(python: Kernel) -> None:
     for _ in range(3):
         sent = python.start("input('wait ')")
@@ -120,6 +122,7 @@ _BUSY = {
 }
 
 
+@pytest.mark.acceptance(10)
 @pytest.mark.parametrize("how", _BUSY)
 def test_busy_ranks_answer_within_the_second_that_a_notebook_waits(
     python: Kernel, how: str
@@ -194,6 +197,7 @@ display(slider)
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 
+@pytest.mark.acceptance(19)
 def test_a_slider_on_one_rank_changes_that_rank_alone(python: Kernel) -> None:
     pytest.importorskip("ipywidgets")
     cell = python.run(SLIDER)
