@@ -2,7 +2,8 @@
 
 A test that shows a check, or a part of one, carries its number: ``@pytest.mark.acceptance(4)``. The
 table stands at the end of a run of these tests; a check counts when at least one test of it ran and
-none failed. ``pytest tests/kernel -m acceptance`` runs these alone.
+none failed. ``pytest tests/kernel -m acceptance`` runs these alone. Times, and so check 14, are
+judged by ``./dev bench --stages notebook``, not here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A front end that is killed in the middle of a cell, and the next one on the same connection file."""
+"""A front end killed in the middle of a cell, and the next one on the same connection file."""
 
 from __future__ import annotations
 

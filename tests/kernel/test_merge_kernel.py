@@ -240,9 +240,9 @@ def test_results_keep_their_native_form(start_kernel: StartKernel) -> None:
     assert [heading["text/plain"] for heading in headings] == ["rank 0", "rank 2"]
     views = [bundle["application/vnd.jupyter.widget-view+json"] for bundle in shown]
     assert [view["model_id"] for view in views] == ["model 0", "model 2"]
-    (table,) = kernel.run(
-        "from IPython.display import HTML\nHTML(f'<i>{rank}</i>')"
-    ).of("execute_result")
+    (table,) = kernel.run("from IPython.display import HTML\nHTML(f'<i>{rank}</i>')").of(
+        "execute_result"
+    )
     assert "<i>2</i>" in table["data"]["text/html"]
 
 
