@@ -234,7 +234,7 @@ typedef struct sk_event {
   uint64_t time_count;
   const char* comm;   /**< COMM: its id. */
   const char* target; /**< COMM: the target's name, for SK_COMM_OPEN. */
-  uint64_t total; /**< REPLY to sk_session_log(). */
+  uint64_t total;     /**< REPLY to sk_session_log(). */
   const char* tag;    /**< CELL_START: of sk_exec_options; first STATUS of a session that attached:
                            the last tag that there was. */
 } sk_event;
@@ -343,7 +343,9 @@ SK_NODISCARD SK_API sk_status sk_worker_next(sk_worker* worker, int64_t timeout_
 
 /** Text printed by the rank. Copied. Waits (at most until the cell is interrupted or 60 s) while
  *  more than 4 MiB are on the way. Goes out within 20 ms: a rank that is killed sooner loses it
- * (what it wrote to captured descriptors is never lost).
+ * (what it wrote to captured descriptors is never lost). No bytes: nothing is printed; what was
+ *  written to captured descriptors so far goes out, before all that is written to either later. A
+ *  language that prints through both calls it where it goes from one to the other.
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT, SK_ERR_ABORTED (interrupted while waiting),
  *          SK_ERR_TIMEOUT, SK_ERR_PEER_LOST. The same for the next three. @threads Any. @since 0.1
  */

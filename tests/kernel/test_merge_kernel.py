@@ -57,6 +57,45 @@ def test_stored_outputs_never_depend_on_arrival(start_kernel: StartKernel) -> No
     assert "".join(str(text) for kind, text in seen[0] if kind == "stdout") == expected
 
 
+BOTH_STREAMS = (
+    "import random, sys, threading\n"
+    "dice = random.Random()\n"
+    "for step in range(6):\n"
+    "    for stream in (sys.stdout, sys.stderr):\n"
+    "        _ = threading.Event().wait(dice.choice((0, 0, 0.001, 0.01, 0.03)))\n"
+    "        print('step', step, file=stream)\n"
+    "        print('rank', rank, step, file=stream)\n"
+)
+
+
+@needs_libsk
+def test_two_streams_are_in_the_order_of_printing(start_kernel: StartKernel) -> None:
+    kernel = start_kernel(8, PROGRAM)
+    seen = [stored(kernel.run(BOTH_STREAMS)) for _ in range(20)]
+    expected = [
+        (name, f"step {step}\n" + "".join(f"[{rank}] rank {rank} {step}\n" for rank in range(8)))
+        for step in range(6)
+        for name in ("stdout", "stderr")
+    ]
+    assert all(each == expected for each in seen)
+
+
+@needs_libsk
+def test_a_killed_rank_loses_neither_stream(start_kernel: StartKernel) -> None:
+    kernel = start_kernel(2, PROGRAM)
+    cell = kernel.run(
+        "import os, sys\n"
+        "if rank == 1:\n"
+        "    for i in range(500):\n"
+        "        print('out', i)\n"
+        "        print('err', i, file=sys.stderr)\n"
+        "    os.kill(os.getpid(), 9)"
+    )
+    assert cell.reply["status"] == "error"
+    for name, word in (("stdout", "out"), ("stderr", "err")):
+        assert cell.text(name) == "".join(f"[1] {word} {i}\n" for i in range(500))
+
+
 @pytest.mark.acceptance(8)
 def test_a_flood_of_equal_lines_is_shown_once(start_kernel: StartKernel) -> None:
     kernel = start_kernel(64)

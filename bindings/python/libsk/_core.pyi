@@ -1,6 +1,7 @@
 """The extension module: the C ABI on addresses. Private; use the package's classes."""
 
 from collections.abc import Callable, Sequence
+from io import FileIO
 from typing import Any
 
 Matrix = tuple[int, int, int, int, int]
@@ -111,6 +112,7 @@ class Borrowed:
     @property
     def read_only(self) -> bool: ...
 
+def write_in_order(file: FileIO, data: memoryview) -> int: ...
 def worker_template() -> list[bytes] | None: ...
 
 class Worker:

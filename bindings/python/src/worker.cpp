@@ -6,10 +6,12 @@
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -75,6 +77,38 @@ nb::object worker_template() {
   return lines;
 }
 
+// The process's rank, for output of any thread. With the GIL held only.
+struct Joined {
+  sk_worker* worker = nullptr;
+  pid_t pid = 0;    // Children of fork() have no rank.
+  int writing = 0;  // Threads that are in `worker` without the GIL.
+} joined;
+
+// `file.write(data)` of one of two raw files on the captured descriptors. Each has a pipe of its
+// own: what went to the other one is sent before, or nobody could tell which came first.
+// Native, so that no signal's handler runs, and raises, between the write and its return: the
+// buffer above would write the same bytes again.
+nb::object write_in_order(nb::handle file, nb::handle data) {
+  static PyObject* last = nullptr;
+  if (std::exchange(last, file.ptr()) != file.ptr() && joined.worker != nullptr &&
+      joined.pid == getpid()) {
+    sk_worker* const worker = joined.worker;
+    ++joined.writing;
+    {
+      nb::gil_scoped_release released;
+      // If there is no room, or no controller, it is written all the same, and order is all it
+      // loses.
+      (void)!sk_worker_stream(worker, SK_STREAM_STDOUT, nullptr, 0);
+    }
+    --joined.writing;
+  }
+  static PyObject* const write =
+      nb::object(nb::module_::import_("io").attr("FileIO").attr("write")).release().ptr();
+  PyObject* const written = PyObject_CallFunctionObjArgs(write, file.ptr(), data.ptr(), nullptr);
+  if (written == nullptr) throw nb::python_error();
+  return nb::steal(written);
+}
+
 void add_comm(nb::dict& fields, const sk_request& request) {
   fields["comm_kind"] = request.comm_kind;
   fields["comm"] = request.comm;
@@ -98,9 +132,13 @@ class Worker {
     config.language_stack_signal = language_signal;
     config.language_stack_fd = language_fd;
     check(sk_worker_join(&config, &worker_));
+    joined.worker = worker_;
+    joined.pid = getpid();
   }
   ~Worker() {
-    if (worker_ != nullptr) sk_worker_leave(worker_);
+    if (worker_ == nullptr) return;
+    retire();
+    sk_worker_leave(worker_);
   }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -236,11 +274,21 @@ class Worker {
   bool cancelled() const { return sk_worker_cancelled(worker_) != 0; }
 
   void leave() {
+    retire();
     sk_worker* const worker = std::exchange(worker_, nullptr);
     out([&] { return sk_worker_leave(worker); });
   }
 
  private:
+  // Other threads may print on; those that are within are waited for, each at most 60 s.
+  void retire() {
+    joined.worker = nullptr;
+    while (joined.writing > 0 && joined.pid == getpid()) {
+      nb::gil_scoped_release released;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
   sk_worker* worker_ = nullptr;
 };
 
@@ -248,6 +296,7 @@ class Worker {
 
 void bind_worker(nb::module_& module) {
   module.def("worker_template", &worker_template);
+  module.def("write_in_order", &write_in_order);
   nb::class_<Worker>(module, "Worker")
       .def(nb::init<const std::string&, uint32_t, int32_t, int32_t, int32_t>(), "language"_a,
            "flags"_a, "stack_signal"_a = 0, "language_signal"_a = 0, "language_fd"_a = 0)

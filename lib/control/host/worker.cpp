@@ -146,6 +146,7 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
 }
 
 Status Worker::stream(uint32_t stream, std::string_view text) {
+  if (text.empty()) return send_captured();
   // In pieces, so that one giant print is bounded by the queue as many small ones are.
   while (!text.empty()) {
     const std::string_view piece = text.substr(0, 256 * 1024);

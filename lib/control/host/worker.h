@@ -80,6 +80,7 @@ class Worker {
   Status emit(Record record, uint64_t bytes);
   void append_stream(uint32_t stream, std::string_view text);
   void drain_capture();
+  Status send_captured();
   void flush_records();
   void send(const Message& message);
   void lose_link();

@@ -207,6 +207,15 @@ void Worker::drain_capture() {
   }
 }
 
+// Sent, not gathered: what has left the pipe must not be lost with this process.
+Status Worker::send_captured() {
+  std::unique_lock lock(mutex_);
+  SK_RETURN_IF_ERROR(wait_for_room(lock));
+  drain_capture();
+  flush_records();
+  return check_open();
+}
+
 Status Worker::check_open() const {
   if (lost_) return error(SK_ERR_PEER_LOST, "worker: the controller is gone");
   return {};

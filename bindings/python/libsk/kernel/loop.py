@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from libsk import _core
 from libsk._errors import AbortedError, Error, PeerLostError
-from libsk.kernel import stacks, template
+from libsk.kernel import stacks, streams, template
 
 if TYPE_CHECKING:
     from libsk.kernel.shell import RankShell
@@ -164,6 +164,7 @@ def main() -> int:
         )
         return 2
     signal.signal(signal.SIGINT, _ignore)
+    streams.install()
     faulthandler.enable()
     # Before pyplot is imported: figures are drawn without a window and shown after each cell.
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
@@ -184,8 +185,6 @@ def main() -> int:
         return 1
     for name in ("SK_WORKER_FD", "SK_CAPTURE_FDS"):
         os.environ.pop(name, None)  # The descriptors are ours; children must not take them.
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)
     Rank(worker, shell).serve()
     worker.leave()
     return 0
