@@ -21,6 +21,14 @@ using sk::api::remove_handle;
 
 std::atomic<bool> worker_exists{false};
 
+sk::Result<sk::control::WorkerConfig> join_settings(const sk_worker_config* config) {
+  SK_ASSIGN_OR_RETURN(auto settings, sk::control::to_worker_config(config));
+  settings.end_collectives = [] {
+    if (auto* const end = end_collectives().load()) end();
+  };
+  return settings;
+}
+
 }  // namespace
 
 extern "C" {
@@ -135,12 +143,9 @@ sk_status sk_worker_join(const sk_worker_config* config, sk_worker** out_worker)
   return guard([&]() -> Status {
     SK_RETURN_IF_ERROR(check_out("sk_worker_join", "out_worker", out_worker));
     *out_worker = nullptr;
-    SK_ASSIGN_OR_RETURN(auto settings, sk::control::to_worker_config(config));
+    SK_ASSIGN_OR_RETURN(const auto settings, join_settings(config));
     if (worker_exists.exchange(true))
       return error(SK_ERR_BUSY, "sk_worker_join: this process has joined already");
-    settings.end_collectives = [] {
-      if (auto* const end = end_collectives().load()) end();
-    };
     auto handle = std::make_unique<sk_worker>();
     auto worker = sk::control::Worker::join(settings);
     worker_exists = worker.ok();

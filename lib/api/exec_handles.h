@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "lib/base/status.h"
+#include "lib/control/host/arguments.h"
 #include "lib/control/host/session.h"
 #include "lib/control/host/talk_views.h"
 #include "lib/control/host/views.h"

@@ -40,7 +40,7 @@ def kill_rank(session: Session, rank: int) -> None:
 def test_a_killed_rank_is_named_and_the_others_keep_their_state(session: Session) -> None:
     session.run("x = rank * 10; import sys; print('words', file=sys.stderr)")
     pids = [each["pid"] for each in session.states()]
-    number = session.start("print('up', flush=True); import time; time.sleep(60)")
+    number = session.start("print('up', flush=True); from time import sleep; sleep(60)")
     session.wait_started(number)
     killed = time.monotonic()
     os.kill(pids[2], signal.SIGKILL)
@@ -118,7 +118,7 @@ def test_stacks_of_busy_ranks(session: Session) -> None:
     idle = session.ask("stack")[1]
     assert idle == "[ranks 0-3] waits for a cell\n"
     code = "print('up', flush=True)\ndef f():\n    while True: pass\n"
-    number = session.start(code + "import time\nf() if rank else time.sleep(60)")
+    number = session.start(code + "from time import sleep\nf() if rank else sleep(60)")
     session.wait_started(number)
     status, text = session.ask("stack")
     assert status == 0

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lib/control/host/arguments.h"
 #include "lib/control/host/views.h"
 
 namespace sk::control {
