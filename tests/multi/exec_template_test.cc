@@ -23,6 +23,10 @@ namespace {
 
 constexpr int64_t kWaitMs = 60'000;
 
+// The rank leads its process group and its session.
+constexpr const char* kLeads =
+    "p=$PPID; set -- $(cut -d')' -f2 /proc/$p/stat); test $3 = $p && test $4 = $p && echo ok";
+
 struct Outcome {
   std::string text;
   std::string error;
@@ -154,8 +158,7 @@ TEST(ExecTemplate, AForkedRankIsAsOneStartedByItself) {
            "ulimit -n",
            "umask",
            "grep -e Threads -e SigIgn -e SigCgt -e Name /proc/$PPID/status",
-           "p=$PPID; set -- $(cut -d')' -f2 /proc/$p/stat); test $3 = $p && test $4 = $p && echo "
-           "leads",
+           kLeads,
        }) {
     for (const int rank : {0, 2}) {
       const std::string expected = started.shell(probe, rank);

@@ -109,7 +109,7 @@ class Sim : public ControllerPorts {
   void at(int64_t when_ns, std::function<void()> what) {
     pending_.emplace(when_ns, std::move(what));
   }
-  void to_controller(uint32_t rank, int64_t when_ns, Message message) {
+  void to_controller(uint32_t rank, int64_t when_ns, const Message& message) {
     Rank& r = ranks_[rank];
     at(in_order(r.outbox_ns, when_ns), [this, rank, n = r.incarnation, message] {
       const Rank& now = ranks_[rank];

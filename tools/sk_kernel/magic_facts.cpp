@@ -23,7 +23,7 @@ std::string gigabytes(double bytes) {
 }
 
 std::string processor_of(const Json& facts) {
-  const std::string name = text_of(facts, "cpu");
+  std::string name = text_of(facts, "cpu");
   const auto cores = static_cast<int64_t>(number_of(facts, "cores"));
   if (cores == 0) return name;
   return fmt::format("{} × {}", cores, name.empty() ? "core" : name);

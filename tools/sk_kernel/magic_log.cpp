@@ -47,8 +47,8 @@ Result<LogArguments> parse_show(const std::vector<std::string>& words) {
   arguments.ranks = words[0];
   if (words[0].find_first_not_of("0123456789") != std::string::npos)
     return error(SK_ERR_INVALID_ARGUMENT, "%sk show: \"{}\" is no rank", words[0]);
-  if (words.size() == 2 && (arguments.cell = cell_of(words[1])) < 1)
-    return no_cell("%sk show", words[1]);
+  if (words.size() == 2) arguments.cell = cell_of(words[1]);
+  if (words.size() == 2 && arguments.cell < 1) return no_cell("%sk show", words[1]);
   return arguments;
 }
 

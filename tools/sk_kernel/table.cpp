@@ -57,7 +57,7 @@ std::string Table::html() const {
     out += "<tr>";
     for (size_t i = 0; i < line.size(); ++i) {
       const std::string cell = i == 0 ? "th" : tag;
-      out += "<" + cell + (i == 0 ? "" : align) + ">" + escaped(line[i]) + "</" + cell + ">";
+      out += fmt::format("<{0}{1}>{2}</{0}>", cell, i == 0 ? "" : align, escaped(line[i]));
     }
     out += "</tr>";
   };

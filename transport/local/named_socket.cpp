@@ -71,7 +71,7 @@ void sweep() {
   std::vector<std::string> names;
   while (const dirent* entry = readdir(open)) {
     const std::string name = entry->d_name;
-    if (name.ends_with(kSuffix)) names.push_back(path + "/" + name);
+    if (name.ends_with(kSuffix)) names.push_back(fmt::format("{}/{}", path, name));
   }
   closedir(open);
   for (const std::string& name : names)

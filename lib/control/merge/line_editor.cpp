@@ -30,8 +30,10 @@ std::vector<std::string> cells_of(std::string_view text) {
     i += n;
     if (!is_escape) cells.push_back(std::exchange(cell, {}));
   }
-  if (!cell.empty() && cells.empty()) cells.push_back(std::move(cell));
-  if (!cell.empty()) cells.back() += cell;
+  if (cells.empty() && !cell.empty())
+    cells.push_back(std::move(cell));
+  else if (!cell.empty())
+    cells.back() += cell;
   return cells;
 }
 

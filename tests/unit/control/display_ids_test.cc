@@ -8,7 +8,6 @@
 namespace sk::control {
 namespace {
 
-using testing_support::Reader;
 using testing_support::shown;
 
 // What a cell shows on `ranks` ranks whose records these are, and what is known afterwards.

@@ -126,7 +126,7 @@ class Player {
     std::istringstream in(text);
     std::string name;
     int64_t number = 0;
-    const auto add = [&](Record record) { engine().add(rank, record, now_); };
+    const auto add = [&](const Record& record) { engine().add(rank, record, now_); };
     if (verb == "end")
       engine().end_rank(rank);
     else if (verb == "out" || verb == "err")
