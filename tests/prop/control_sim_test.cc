@@ -1,8 +1,9 @@
 // A session of 64 ranks, simulated: the real Controller and Agent, everything around them played.
 //
 // Links delay what they carry, each on its own, so messages of different ranks overtake each other;
-// they break. Ranks die, freeze, ignore interrupts and come back late; the session presses, revives,
-// is lost and attaches again. Clock and randomness come from outside, so a seed replays a run:
+// they break. Ranks die, freeze, ignore interrupts and come back late; the session presses,
+// revives, is lost and attaches again. Clock and randomness come from outside, so a seed replays a
+// run:
 // --gtest_filter and SK_SIM_SEED=N. What must hold, whatever happens:
 //   - every cell ends exactly once, and none is given to fewer ranks than it names;
 //   - what ranks printed in a cell is on the reader's page exactly once when the cell has ended,
@@ -56,8 +57,7 @@ class Sim : public ControllerPorts {
     r = Rank{};
     r.lives = true;
     r.incarnation = incarnation;
-    to_controller(rank, delay(5),
-                  Hello{kProtocolVersion, rank, 1000 + rank, true, "sim"});
+    to_controller(rank, delay(5), Hello{kProtocolVersion, rank, 1000 + rank, true, "sim"});
     return {};
   }
   void send(uint32_t rank, const Message& message) override {
@@ -94,12 +94,14 @@ class Sim : public ControllerPorts {
   };
   struct CellSeen {
     int ends = 0;
-    std::string page;                            // As a reader sees it.
-    std::map<uint32_t, std::string> printed;     // By rank: what arrived at the controller.
-    uint32_t target = 0;                         // How many ranks it named.
+    std::string page;                         // As a reader sees it.
+    std::map<uint32_t, std::string> printed;  // By rank: what arrived at the controller.
+    uint32_t target = 0;                      // How many ranks it named.
   };
 
-  int64_t pick(int64_t bound) { return std::uniform_int_distribution<int64_t>(0, bound - 1)(random_); }
+  int64_t pick(int64_t bound) {
+    return std::uniform_int_distribution<int64_t>(0, bound - 1)(random_);
+  }
   int64_t delay(int64_t most_ms) { return now_ + pick(most_ms * kMs) + 1; }
   // A link keeps its own order.
   static int64_t in_order(int64_t& last_ns, int64_t wanted_ns) {
@@ -184,7 +186,8 @@ void Sim::on_rank_message(uint32_t rank, const Message& message) {
   }
 }
 
-// Prints `steps` lines, some of them the same on every rank, then ends; some never do by themselves.
+// Prints `steps` lines, some of them the same on every rank, then ends; some never do by
+// themselves.
 void Sim::work(uint32_t rank, uint64_t cell, int steps) {
   at(delay(30), [this, rank, cell, steps, n = ranks_[rank].incarnation] {
     Rank& r = ranks_[rank];

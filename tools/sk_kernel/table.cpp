@@ -1,5 +1,7 @@
 #include "tools/sk_kernel/table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tools/sk_kernel/front.h"

@@ -14,7 +14,8 @@ constexpr uint64_t kTailShare = 16;  // One part in so many is kept for the end.
 uint64_t digest(const Item& item) {
   const std::hash<std::string_view> of;
   // Not the text of an edited line: how old it is depends on when the view was shown.
-  uint64_t value = (item.edited ? item.bytes : of(item.text)) * 31 + item.stream + static_cast<uint64_t>(item.kind) * 7;
+  uint64_t value = (item.edited ? item.bytes : of(item.text)) * 31 + item.stream +
+                   static_cast<uint64_t>(item.kind) * 7;
   if (item.display == nullptr) return value;
   for (const Mime& mime : item.display->mimes) value = value * 31 + of(mime.data);
   return value;
