@@ -69,24 +69,6 @@ size_t utf8_open_tail(std::string_view text) {
   return 0;
 }
 
-std::string html_escape(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 std::string json_string(std::string_view text) {
   std::string out = "\"";
   for (const char c : utf8_clean(text)) {

@@ -15,8 +15,6 @@ std::string utf8_clean(std::string_view text);
 // Bytes at the end of `text` that begin a character whose rest has not come yet: 0 to 3.
 size_t utf8_open_tail(std::string_view text);
 
-std::string html_escape(std::string_view text);
-
 // `text` as a JSON string with its quotes; what is not UTF-8 becomes U+FFFD.
 std::string json_string(std::string_view text);
 // 48210 as "48,210".

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "sk/talk.h"
+#include "tests/multi/exec_session.h"
 
 namespace {
 
-constexpr int64_t kWaitMs = 60'000;
+using sk::testing_support::kWaitMs;
 
 // An event that outlives the next poll.
 struct Seen {
@@ -21,19 +22,9 @@ struct Seen {
   std::vector<std::string> buffers, strings;
 };
 
-class Session {
+class Session : public sk::testing_support::Session {
  public:
-  explicit Session(int32_t ranks) {
-    const char* argv[] = {SK_STUB_RANK, nullptr};
-    sk_session_config config = {};
-    config.struct_size = sizeof config;
-    config.ranks = ranks;
-    config.argv = argv;
-    config.sk_path = SK_TOOL;
-    EXPECT_EQ(sk_session_open(&config, &handle_), SK_OK) << sk_last_error();
-  }
-  ~Session() { EXPECT_EQ(sk_session_close(handle_), SK_OK); }
-  sk_session* get() const { return handle_; }
+  using sk::testing_support::Session::Session;
 
   uint64_t start(const std::string& code, bool input = true, const char* expressions = nullptr) {
     sk_exec_options options = {};
@@ -41,7 +32,7 @@ class Session {
     options.allow_input = input ? 1 : 0;
     options.expressions = expressions;
     uint64_t cell = 0;
-    EXPECT_EQ(sk_exec(handle_, nullptr, code.data(), code.size(), &options, &cell), SK_OK)
+    EXPECT_EQ(sk_exec(get(), nullptr, code.data(), code.size(), &options, &cell), SK_OK)
         << sk_last_error();
     return cell;
   }
@@ -51,7 +42,7 @@ class Session {
     while (true) {
       sk_event event = {};
       event.struct_size = sizeof event;
-      if (sk_session_poll(handle_, kWaitMs, &event) != SK_OK || event.kind == SK_EVENT_NONE) {
+      if (sk_session_poll(get(), kWaitMs, &event) != SK_OK || event.kind == SK_EVENT_NONE) {
         ADD_FAILURE() << "the event does not come: " << sk_last_error();
         return {};
       }
@@ -95,7 +86,7 @@ class Session {
     return false;
   }
   void answer(const Seen& prompt, const std::string& text) {
-    EXPECT_EQ(sk_session_answer(handle_, prompt.request, text.data(), text.size()), SK_OK);
+    EXPECT_EQ(sk_session_answer(get(), prompt.request, text.data(), text.size()), SK_OK);
   }
   uint64_t comm(int32_t kind, const char* id, const std::string& data,
                 const std::vector<sk_mime>& buffers = {}, const char* target = "stub") {
@@ -109,14 +100,11 @@ class Session {
     message.buffers = buffers.data();
     message.buffer_count = buffers.size();
     uint64_t cell = 0;
-    EXPECT_EQ(sk_session_comm(handle_, &message, &cell), SK_OK) << sk_last_error();
+    EXPECT_EQ(sk_session_comm(get(), &message, &cell), SK_OK) << sk_last_error();
     return cell;
   }
 
   std::vector<Seen> passed;
-
- private:
-  sk_session* handle_ = nullptr;
 };
 
 // ---- input ------------------------------------------------------------------------------------

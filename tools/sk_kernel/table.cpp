@@ -4,29 +4,10 @@
 
 #include <algorithm>
 
+#include "lib/base/html.h"
 #include "tools/sk_kernel/front.h"
 
 namespace sk::kernel {
-namespace {
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
-}  // namespace
 
 std::string Table::plain() const {
   std::vector<std::vector<std::string>> lines = rows;
@@ -59,14 +40,14 @@ std::string Table::html() const {
     out += "<tr>";
     for (size_t i = 0; i < line.size(); ++i) {
       const std::string cell = i == 0 ? "th" : tag;
-      out += fmt::format("<{0}{1}>{2}</{0}>", cell, i == 0 ? "" : align, escaped(line[i]));
+      out += fmt::format("<{0}{1}>{2}</{0}>", cell, i == 0 ? "" : align, html_escape(line[i]));
     }
     out += "</tr>";
   };
   if (!head.empty()) add(head, "th");
   for (const auto& row : rows) add(row, "td");
   out += "</table>";
-  if (!foot.empty()) out += "<p>" + escaped(foot) + "</p>";
+  if (!foot.empty()) out += "<p>" + html_escape(foot) + "</p>";
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/base/html.h"
 #include "lib/control/text.h"
 
 namespace sk::control {

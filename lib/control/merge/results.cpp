@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/base/base64.h"
+#include "lib/base/html.h"
 #include "lib/control/merge/render.h"
 #include "lib/control/text.h"
 

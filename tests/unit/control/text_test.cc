@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/base/html.h"
+
 namespace sk::control {
 namespace {
 
