@@ -32,7 +32,7 @@ void Worker::run_io() {
     read_link();
     const std::lock_guard lock(mutex_);
     const int64_t now = monotonic_ns();
-    if (now >= gate_ns_) drain_capture();
+    if (now >= gate_ns_ && link_.queued_bytes() == 0) drain_capture();
     if (!pending_.empty() && (now >= gate_ns_ || pending_bytes_ >= kBatchBytes)) flush_records();
     if (now >= end_collectives_at_ns_) {
       end_collectives_at_ns_ = INT64_MAX;
@@ -57,11 +57,13 @@ void Worker::wait_for_io() {
     fds[count++] = {io_wakeup_.get(), POLLIN, 0};
     const short out = link_.queued_bytes() > 0 ? POLLOUT : 0;
     fds[count++] = {link_.fd(), static_cast<short>(POLLIN | out), 0};
-    // Between batches what is captured stays in the kernel, where a killed rank does not lose it.
+    // Between batches, and while the controller is behind, what is captured stays in the kernel,
+    // where a killed rank does not lose it.
     const bool batching = monotonic_ns() < gate_ns_;
+    const bool stays = batching || link_.queued_bytes() > 0;
     wake_ns = std::min(batching ? gate_ns_ : heartbeat_at_ns_, end_collectives_at_ns_);
     for (const local::Fd& fd : capture_)
-      if (fd.open() && welcome_ && !batching && queued() < kQueueBytesMax)
+      if (fd.open() && welcome_ && !stays)
         fds[count++] = {fd.get(), POLLIN, 0};
   }
   const int64_t left_ms = (wake_ns - monotonic_ns() + 999'999) / 1'000'000;
@@ -213,6 +215,10 @@ Status Worker::send_captured() {
   SK_RETURN_IF_ERROR(wait_for_room(lock));
   drain_capture();
   flush_records();
+  // What does not fit into the socket is still ours: the I/O thread sends on and tells.
+  const auto sent = [&] { return lost_ || cancelled() || link_.queued_bytes() == 0; };
+  if (!space_.wait_for(lock, kSpaceWait, sent))
+    return error(SK_ERR_TIMEOUT, "worker: the controller took no output for 60 s");
   return check_open();
 }
 
