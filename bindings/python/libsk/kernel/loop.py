@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from libsk import _core
 from libsk._errors import AbortedError, Error, PeerLostError
-from libsk.kernel import stacks, streams, template
+from libsk.kernel import stacks, streams, template, tracebacks
 
 if TYPE_CHECKING:
     from libsk.kernel.shell import RankShell
@@ -136,16 +136,9 @@ class Rank:
             self._worker.cell_reply(answer)
         if error is not None:
             traceback = self._shell.last_traceback
-            name, text = type(error).__name__, _text_of(error)
+            name, text = type(error).__name__, tracebacks.text_of(error)
             self._worker.error(name, text, traceback or [f"{name}: {text}"], _flags_of(error))
         self._worker.done(CELL_OK if error is None else CELL_ERROR)
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as broken:  # noqa: BLE001 - the user's __str__ may raise anything.
-        return f"<its __str__ raised {type(broken).__name__}>"
 
 
 def _flags_of(error: BaseException) -> int:

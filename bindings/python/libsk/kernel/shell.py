@@ -16,7 +16,7 @@ from traitlets import Type
 from traitlets.config import Config
 
 from libsk import _core
-from libsk.kernel import magics, mime, tracebacks
+from libsk.kernel import magics, memos, mime, tracebacks
 from libsk.kernel.display import RankDisplayHook, RankDisplayPublisher, flush
 from libsk.kernel.plain import PlainTransformer, may_await
 
@@ -106,12 +106,20 @@ class RankShell(InteractiveShell):
         """Formats the exception without frames of this package."""
         kind, value, _ = self._get_exc_info(exc_tuple)
         tracebacks.strip(value)
+        memos.install()
         with _first_interrupt_ignored():
             super().showtraceback((kind, value, value.__traceback__), *args, **kwargs)
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
         self._print_traceback()
         self.last_traceback = [line.rstrip("\n") for line in stb]
+
+    def _format_exception_for_storage(
+        self, exception: BaseException, *args: Any, **kwargs: Any
+    ) -> dict[str, Any]:
+        """IPython keeps it beside the input. It has been formatted once, to be shown."""
+        name, text = type(exception).__name__, tracebacks.text_of(exception)
+        return {"ename": name, "evalue": text, "traceback": self.last_traceback}
 
     def show_usage_error(self, exc: BaseException) -> None:
         """A magic called wrongly."""

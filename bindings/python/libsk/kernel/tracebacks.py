@@ -32,3 +32,11 @@ def strip(error: BaseException | None) -> None:
         seen.add(id(each))
         each.__traceback__ = without_own_frames(each.__traceback__)
         pending += [each.__cause__, each.__context__]
+
+
+def text_of(error: BaseException) -> str:
+    """``str(error)``, or a sentence where that fails."""
+    try:
+        return str(error)
+    except Exception as broken:  # noqa: BLE001 - the user's __str__ may raise anything.
+        return f"<its __str__ raised {type(broken).__name__}>"
