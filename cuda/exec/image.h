@@ -1,0 +1,42 @@
+// From a plan to its image in device memory: layout, sizes and the bytes to be uploaded.
+//
+// Pure: addresses come from outside, so the same code serves a GPU, and the CPU in its place.
+#ifndef SK_CUDA_EXEC_IMAGE_H_
+#define SK_CUDA_EXEC_IMAGE_H_
+
+#include <span>
+#include <vector>
+
+#include "cuda/kernel/image.h"
+#include "lib/base/status.h"
+#include "lib/plan/plan.h"
+
+namespace sk::cuda {
+
+// What a rank keeps in device memory for one plan, all of it zero at first, in one allocation that
+// its peers map. Offsets but that of the signals' end depend on the plan's shared part alone, so a
+// rank knows its peers'.
+struct RankMemory {
+  uint64_t state = 0;
+  uint64_t entries = 0;
+  uint64_t workspace = 0;   // Of generations 1.
+  uint64_t staging[2] = {};  // Of generations 2, by the run's parity.
+  uint64_t signals = 0;
+  uint64_t bytes = 0;
+};
+RankMemory rank_memory(const Plan& plan, uint32_t rank);
+
+// Says why the kernels cannot run the part: an operation or a type, too many addresses.
+Status check_part(const Plan& plan, const RankPlan& part);
+
+// Whether the part multiplies matrices, which takes the larger kernel.
+bool needs_gemm(const RankPlan& part);
+
+// The image of rank `part.rank` for the address `at`, followed by its tables. `ranks`: where each
+// rank's memory begins as this GPU reaches it; `times`: see Image.
+std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64_t at,
+                                  std::span<const uint64_t> ranks, TaskTimes* times);
+
+}  // namespace sk::cuda
+
+#endif  // SK_CUDA_EXEC_IMAGE_H_

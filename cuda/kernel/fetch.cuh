@@ -1,0 +1,141 @@
+// The fetching warp: walks one queue, waits until a task may start, and puts it into the ring with
+// all addresses resolved, up to kRingSlots tasks ahead of the warps that do them.
+//
+// A task may start once its waits are met, whatever the tasks before it do (rule 2 of task.h), so
+// waiting for the next task goes on beside the work on this one.
+#ifndef SK_CUDA_KERNEL_FETCH_CUH_
+#define SK_CUDA_KERNEL_FETCH_CUH_
+
+#include "cuda/kernel/ring.cuh"
+#include "cuda/kernel/wait.cuh"
+
+namespace sk::cuda {
+
+struct Worker {
+  const LaunchArgs& args;
+  const Image& image;
+  uint32_t image_index, queue;
+};
+
+// Copies whole 4-byte words, a lane at a time.
+template <typename T>
+SK_DEVICE void copy_words(T* to, const T* from, uint32_t count) {
+  const uint32_t words = count * uint32_t(sizeof(T) / 4);
+  auto* out = reinterpret_cast<uint32_t*>(to);
+  const auto* in = reinterpret_cast<const uint32_t*>(from);
+  for (uint32_t l = 0; l < ptx::kLanesHere; ++l)
+    for (uint32_t i = ptx::lane(l); i < words; i += ptx::kLanes) out[i] = ptx::load_constant(in + i);
+}
+
+// Whether the waits of `task` have been met; each lane takes some of them.
+SK_DEVICE bool meet_waits(const Worker& worker, uint32_t index, const Task& task, uint64_t run) {
+  const Image& image = worker.image;
+  bool lost = false;
+  for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
+    const uint32_t lane = ptx::lane(l);
+    for (uint32_t i = lane; i < task.wait_count && !lost; i += ptx::kLanes) {
+      const Wait wait = image.waits[task.first_wait + i];
+      const uint64_t wanted = run * image.posts_per_run[wait.signal] + wait.target;
+      const Control what{0, image.rank, worker.queue, index, image.rank, wait.signal, 0, 0};
+      lost = !wait_until(&image.signals[wait.signal], wanted, worker.args, what);
+    }
+  }
+  return !ptx::any(lost);
+}
+
+// Every peer has entered this run, with the same operation.
+SK_DEVICE bool meet_entries(const Worker& worker, uint32_t index, uint64_t run) {
+  const Image& image = worker.image;
+  bool lost = false;
+  for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
+    const uint32_t lane = ptx::lane(l);
+    for (uint32_t i = lane; i < image.peer_count && !lost; i += ptx::kLanes) {
+      const uint32_t peer = image.peers[i];
+      const Entry& entry = image.entries[run % 2 * image.world_size + peer];
+      Control what{0, image.rank, worker.queue, index, peer, UINT32_MAX, 0, 0};
+      lost = !wait_until(&entry.seq, run + 1, worker.args, what);
+      if (lost || ptx::load_relaxed_sys(&entry.fingerprint) == image.fingerprint) continue;
+      what.wanted = image.fingerprint;
+      what.seen = ptx::load_relaxed_sys(&entry.fingerprint);
+      fail(worker.args, Verdict::kDesync, what);
+      lost = true;
+    }
+  }
+  return !ptx::any(lost);
+}
+
+// Where `buffer` begins in this run. A peer's operand is in its entry, which some wait of this task
+// or one before it has made visible.
+SK_DEVICE std::byte* address_of(const Worker& worker, uint32_t buffer, uint64_t run) {
+  const Image& image = worker.image;
+  const BufferPlace& place = image.buffers[buffer];
+  if (place.operand < 0) return reinterpret_cast<std::byte*>(place.address[run % 2]);
+  if (place.owner == image.rank)
+    return static_cast<std::byte*>(worker.args.operands[worker.image_index][place.operand]);
+  const Entry& entry = image.entries[run % 2 * image.world_size + place.owner];
+  return reinterpret_cast<std::byte*>(ptx::load_relaxed_sys(&entry.operand[place.operand]));
+}
+
+SK_DEVICE void resolve(const Worker& worker, FetchedTask& out, const Region* regions,
+                       uint64_t run) {
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < out.task.region_count; ++i) {
+    const Region region = regions[i];
+    if (ptx::one_lane()) out.first_pointer[i] = uint16_t(next);
+    for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
+      const uint32_t lane = ptx::lane(l);
+      for (uint32_t j = lane; j < region.buffer_count; j += ptx::kLanes) {
+        std::byte* base = address_of(worker, region.buffer + j, run);
+        out.pointers[next + j] = base == nullptr ? nullptr : base + region.offset;
+      }
+    }
+    next += region.buffer_count;
+  }
+  if (ptx::one_lane()) out.first_pointer[out.task.region_count] = uint16_t(next);
+}
+
+SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
+  const Image& image = worker.image;
+  const Queue queue = image.queues[worker.queue];
+  const uint64_t run = ptx::load_relaxed_sys(&image.state->run);
+  const bool traced = image.times != nullptr;
+  uint32_t n = 0;
+  bool going = true;
+  for (; n < queue.task_count && going; ++n) {
+    FetchedTask& slot = ring.slots[slot_of(n)];
+    ptx::wait(ring.empty[slot_of(n)], phase_of(n) ^ 1);
+    const uint32_t index = queue.first_task + n;
+    const Task task = image.tasks[index];
+    if ((task.flags & kAfterAll) && n > 0)
+      ptx::wait(ring.empty[slot_of(n - 1)], phase_of(n - 1));
+    const uint64_t wait_ns = traced ? ptx::timer_ns() : 0;
+    going = meet_waits(worker, index, task, run) &&
+            (task.op != TaskOp::kAwait || meet_entries(worker, index, run));
+    if (ptx::one_lane()) {
+      slot.task = task;
+      slot.index = index;
+      slot.stop = !going;
+      slot.wait_ns = wait_ns;
+      slot.ready_ns = traced ? ptx::timer_ns() : 0;
+      slot.run = run;
+    }
+    ptx::sync_warp();
+    if (going) {
+      copy_words(slot.regions, image.regions + task.first_region, task.region_count);
+      copy_words(slot.params, image.params + task.first_param, task.param_count);
+      resolve(worker, slot, image.regions + task.first_region, run);
+    }
+    ptx::sync_warp();
+    if (ptx::one_lane()) ptx::arrive(ring.full[slot_of(n)]);
+  }
+  if (!going) return;
+  ptx::wait(ring.empty[slot_of(n)], phase_of(n) ^ 1);
+  if (ptx::one_lane()) {
+    ring.slots[slot_of(n)].stop = true;
+    ptx::arrive(ring.full[slot_of(n)]);
+  }
+}
+
+}  // namespace sk::cuda
+
+#endif  // SK_CUDA_KERNEL_FETCH_CUH_

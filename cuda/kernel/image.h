@@ -1,0 +1,108 @@
+// A plan as it lies in device memory: what host code builds and the interpreter kernel reads.
+//
+// One Image per rank. It holds the rank's part of the plan as it is, and where everything lies that
+// the tasks touch. What changes from run to run and must survive a graph's replays, the run index
+// above all, lies in the rank's own state and is advanced by the kernel itself.
+#ifndef SK_CUDA_KERNEL_IMAGE_H_
+#define SK_CUDA_KERNEL_IMAGE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lib/plan/task.h"
+
+namespace sk::cuda {
+
+inline constexpr uint32_t kOperandMax = 3;
+inline constexpr uint32_t kLaunchRanksMax = 16;  // Ranks of one GPU in one launch.
+inline constexpr uint32_t kPointersMax = 64;     // Addresses of one task: buffers of all regions.
+
+// What a rank says to a peer when it enters a run, in the peer's memory.
+struct Entry {
+  uint64_t seq;  // Written last, with release: runs entered so far, this one with it.
+  uint64_t fingerprint;
+  uint64_t operand[kOperandMax];  // Addresses as this GPU knows them.
+  uint64_t unused[3];
+};
+static_assert(sizeof(Entry) == 64);
+
+// A rank's own words, changed by kernels only.
+struct RankState {
+  uint64_t run;    // Runs that have ended.
+  uint32_t ended;  // Blocks of this run whose queue has ended.
+  uint32_t unused;
+};
+
+// Where a buffer of the plan begins.
+struct BufferPlace {
+  uint64_t address[2];  // Workspace: in runs of even and odd number.
+  uint32_t owner;
+  int32_t operand;  // Of the owner, in its entry; -1: workspace.
+};
+
+// A peer, as this rank reaches it.
+struct Peer {
+  uint64_t* signals;
+  Entry* entries;  // The peer's [2][world_size], by the run's parity and the sender.
+};
+
+struct TaskTimes {
+  uint64_t wait_ns, start_ns, end_ns;  // Of the GPU's clock; zero: not run.
+};
+
+struct Image {
+  uint32_t rank, world_size;
+  uint32_t queue_count, peer_count;
+  uint64_t fingerprint;
+  const Queue* queues;
+  const Task* tasks;
+  const Region* regions;
+  const int64_t* params;
+  const Wait* waits;
+  const Post* posts;
+  const uint32_t* posts_per_run;  // By own signal.
+  const uint32_t* peers;          // Ranks in the entry exchange.
+  const BufferPlace* buffers;
+  const Peer* all;  // By rank, this one too.
+  RankState* state;
+  uint64_t* signals;
+  Entry* entries;    // [2][world_size].
+  TaskTimes* times;  // By task, of the last run; null: no trace.
+};
+
+// Which queue of which rank a block serves.
+struct BlockRole {
+  uint32_t image, queue;
+};
+
+enum class Verdict : uint32_t {
+  kRunning = 0,
+  kAborted = 1,
+  kTimeout = 2,
+  kDesync = 3,   // A peer entered with another operation: `seen` is its fingerprint.
+  kBadTask = 4,  // An operation that this kernel has not.
+};
+
+// What the first worker that failed says. The host zeroes it; it is read once `verdict` is set and
+// the launch is over.
+struct Control {
+  uint32_t verdict;
+  uint32_t rank, queue, task;
+  uint32_t peer;    // For whom it waited.
+  uint32_t signal;  // UINT32_MAX: for its entry.
+  uint64_t wanted, seen;
+};
+
+// Launch parameters; a replayed graph repeats them.
+struct LaunchArgs {
+  const Image* images;
+  const BlockRole* blocks;
+  Control* control;
+  const uint32_t* abort;  // Anything but zero ends the launch. May be host memory.
+  uint64_t timeout_ns;    // Longest single wait.
+  void* operands[kLaunchRanksMax][kOperandMax];  // By image.
+};
+
+}  // namespace sk::cuda
+
+#endif  // SK_CUDA_KERNEL_IMAGE_H_

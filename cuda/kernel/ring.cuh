@@ -1,0 +1,39 @@
+// Tasks on their way from the warp that fetches them to the warps that do them.
+#ifndef SK_CUDA_KERNEL_RING_CUH_
+#define SK_CUDA_KERNEL_RING_CUH_
+
+#include "cuda/kernel/image.h"
+#include "cuda/ptx/mbarrier.cuh"
+
+namespace sk::cuda {
+
+inline constexpr uint32_t kRingSlots = 4;
+
+// A task whose waits are met, with all that it needs at hand.
+struct FetchedTask {
+  Task task;
+  uint32_t index;  // In the rank's part.
+  bool stop;       // No task: the queue has ended, or the run has failed.
+  uint64_t wait_ns, ready_ns;
+  uint64_t run;
+  uint16_t first_pointer[kRegionCountMax + 1];
+  Region regions[kRegionCountMax];
+  int64_t params[kGemmParamCount];
+  std::byte* pointers[kPointersMax];  // Of all regions, one after the other; offsets added.
+};
+static_assert(int(kGemmParamCount) >= int(kReduceParamCount) &&
+              int(kGemmParamCount) >= int(kPackParamCount));
+
+struct Ring {
+  FetchedTask slots[kRingSlots];
+  ptx::MBarrier full[kRingSlots];   // One arrival: the fetching warp's.
+  ptx::MBarrier empty[kRingSlots];  // One arrival per working warp: task done and posted.
+};
+
+// Slot and phase of the n-th task of a queue.
+SK_DEVICE uint32_t slot_of(uint32_t n) { return n % kRingSlots; }
+SK_DEVICE uint32_t phase_of(uint32_t n) { return n / kRingSlots % 2; }
+
+}  // namespace sk::cuda
+
+#endif  // SK_CUDA_KERNEL_RING_CUH_

@@ -1,0 +1,57 @@
+// Waiting for words that others write: bounded by the clock and by the abort word, always.
+#ifndef SK_CUDA_KERNEL_WAIT_CUH_
+#define SK_CUDA_KERNEL_WAIT_CUH_
+
+#include "cuda/kernel/image.h"
+#include "cuda/ptx/memory.cuh"
+
+namespace sk::cuda {
+
+// The first verdict wins: later workers fail because the first did, and that is no news.
+SK_DEVICE void fail(const LaunchArgs& args, Verdict verdict, const Control& what) {
+  if (!ptx::replace_relaxed_sys(&args.control->verdict, uint32_t(Verdict::kRunning),
+                                uint32_t(verdict)))
+    return;
+  Control& control = *args.control;
+  control.rank = what.rank;
+  control.queue = what.queue;
+  control.task = what.task;
+  control.peer = what.peer;
+  control.signal = what.signal;
+  control.wanted = what.wanted;
+  control.seen = what.seen;
+}
+
+// Looks at the abort word and the clock only now and then: both cost more than a look at a signal.
+inline constexpr uint32_t kLooksPerPoll = 64;
+
+// Until *word >= wanted; false: the launch is over without it. `what` says who waits for whom.
+SK_DEVICE bool wait_until(const uint64_t* word, uint64_t wanted, const LaunchArgs& args,
+                          Control what) {
+  uint64_t began_ns = 0;
+  for (uint32_t looks = 0;; ++looks) {
+    const uint64_t seen = ptx::load_acquire_sys(word);
+    if (seen >= wanted) return true;
+    if (looks % kLooksPerPoll != kLooksPerPoll - 1) {
+      ptx::pause();
+      continue;
+    }
+    if (ptx::load_relaxed_sys(&args.control->verdict) != uint32_t(Verdict::kRunning)) return false;
+    what.wanted = wanted;
+    what.seen = seen;
+    if (ptx::load_relaxed_sys(args.abort) != 0) {
+      fail(args, Verdict::kAborted, what);
+      return false;
+    }
+    const uint64_t now_ns = ptx::timer_ns();
+    if (began_ns == 0) began_ns = now_ns;
+    if (now_ns - began_ns > args.timeout_ns) {
+      fail(args, Verdict::kTimeout, what);
+      return false;
+    }
+  }
+}
+
+}  // namespace sk::cuda
+
+#endif  // SK_CUDA_KERNEL_WAIT_CUH_

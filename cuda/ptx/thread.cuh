@@ -1,0 +1,51 @@
+// Where this thread is: block, warp, lanes, shared memory, and the barriers among its warps.
+//
+// cuda/ptx is all that device code knows of the hardware; tests/devhost has a second set of these
+// headers, in which a warp is one host thread. So nothing above this folder may ask for "my lane":
+// it walks kLanesHere lanes, which is one on a GPU and all 32 of a warp on a host.
+#ifndef SK_CUDA_PTX_THREAD_CUH_
+#define SK_CUDA_PTX_THREAD_CUH_
+
+#include <cstddef>
+#include <cstdint>
+
+#define SK_DEVICE __device__ __forceinline__
+// The kernel `name`, whose blocks have `threads` threads, one of them on each multiprocessor.
+#define SK_KERNEL(name, threads, Args) \
+  extern "C" __global__ void __launch_bounds__(threads, 1) name(const __grid_constant__ Args args)
+
+namespace sk::cuda::ptx {
+
+inline constexpr uint32_t kLanes = 32;
+inline constexpr uint32_t kLanesHere = 1;  // Of a warp, those that one call of this code stands for.
+
+SK_DEVICE uint32_t block() { return blockIdx.x; }
+SK_DEVICE uint32_t warp() {
+  return __shfl_sync(0xffffffffu, threadIdx.x / kLanes, 0);  // Uniform to the compiler too.
+}
+// The l-th lane that this call stands for; l < kLanesHere.
+SK_DEVICE uint32_t lane(uint32_t l) { return threadIdx.x % kLanes + l; }
+// True once per warp.
+SK_DEVICE bool one_lane() { return threadIdx.x % kLanes == 0; }
+
+// True on all lanes if it was on any.
+SK_DEVICE bool any(bool mine) { return __any_sync(0xffffffffu, mine); }
+
+SK_DEVICE void sync_warp() { __syncwarp(); }
+SK_DEVICE void sync_block() { __syncthreads(); }
+
+// Barrier `id` (1 to 15) among `threads` threads, whole warps: their earlier accesses to memory
+// come before the later ones of all of them.
+SK_DEVICE void sync_warps(uint32_t id, uint32_t threads) {
+  asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// The block's dynamic shared memory.
+SK_DEVICE std::byte* shared_memory() {
+  extern __shared__ __align__(1024) std::byte sk_shared_memory[];
+  return sk_shared_memory;
+}
+
+}  // namespace sk::cuda::ptx
+
+#endif  // SK_CUDA_PTX_THREAD_CUH_

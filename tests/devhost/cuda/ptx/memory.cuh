@@ -1,0 +1,73 @@
+// cuda/ptx/memory.cuh on the CPU: the same orders, as C++ atomics.
+#ifndef SK_CUDA_PTX_MEMORY_CUH_
+#define SK_CUDA_PTX_MEMORY_CUH_
+
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+#include "cuda/ptx/thread.cuh"
+
+namespace sk::cuda::ptx {
+
+template <typename T>
+std::atomic_ref<T> atomic(const T* at) {
+  return std::atomic_ref<T>(*const_cast<T*>(at));
+}
+
+inline uint64_t load_acquire_sys(const uint64_t* at) {
+  return atomic(at).load(std::memory_order_acquire);
+}
+inline uint32_t load_relaxed_sys(const uint32_t* at) {
+  return atomic(at).load(std::memory_order_relaxed);
+}
+inline uint64_t load_relaxed_sys(const uint64_t* at) {
+  return atomic(at).load(std::memory_order_relaxed);
+}
+inline void store_relaxed_sys(uint64_t* at, uint64_t value) {
+  atomic(at).store(value, std::memory_order_relaxed);
+}
+inline void store_release_sys(uint64_t* at, uint64_t value) {
+  atomic(at).store(value, std::memory_order_release);
+}
+inline void store_release_sys(uint32_t* at, uint32_t value) {
+  atomic(at).store(value, std::memory_order_release);
+}
+inline void add_release_sys(uint64_t* at, uint64_t value) {
+  atomic(at).fetch_add(value, std::memory_order_release);
+}
+inline uint32_t add_acq_rel_gpu(uint32_t* at, uint32_t value) {
+  return atomic(at).fetch_add(value, std::memory_order_acq_rel);
+}
+inline bool replace_relaxed_sys(uint32_t* at, uint32_t from, uint32_t to) {
+  return atomic(at).compare_exchange_strong(from, to, std::memory_order_relaxed);
+}
+
+template <typename T>
+T load_constant(const T* at) {
+  return *at;
+}
+
+struct alignas(16) Bytes16 {
+  uint32_t word[4];
+};
+inline Bytes16 load16(const std::byte* at) {
+  Bytes16 v;
+  std::memcpy(&v, std::assume_aligned<16>(at), sizeof v);
+  return v;
+}
+inline void store16(std::byte* at, const Bytes16& v) {
+  std::memcpy(std::assume_aligned<16>(at), &v, sizeof v);
+}
+
+inline uint64_t timer_ns() {
+  return uint64_t(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+inline void pause() { sched_yield(); }
+
+}  // namespace sk::cuda::ptx
+
+#endif  // SK_CUDA_PTX_MEMORY_CUH_

@@ -1,0 +1,32 @@
+// cuda/ptx/thread.cuh on the CPU: a warp is one thread, which stands for all of its lanes.
+#ifndef SK_CUDA_PTX_THREAD_CUH_
+#define SK_CUDA_PTX_THREAD_CUH_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/devhost/machine.h"
+
+#define SK_DEVICE inline
+#define SK_KERNEL(name, threads, Args) void name(const Args args)
+
+namespace sk::cuda::ptx {
+
+inline constexpr uint32_t kLanes = devhost::kLanes;
+inline constexpr uint32_t kLanesHere = kLanes;
+
+inline uint32_t block() { return devhost::this_warp().block->index; }
+inline uint32_t warp() { return devhost::this_warp().index; }
+inline uint32_t lane(uint32_t l) { return l; }
+inline bool one_lane() { return true; }
+inline bool any(bool mine) { return mine; }
+inline void sync_warp() {}
+inline void sync_warps(uint32_t id, uint32_t threads) {
+  devhost::this_warp().block->barriers[id].meet(threads / kLanes);
+}
+inline void sync_block() { sync_warps(0, devhost::this_warp().block->warps * kLanes); }
+inline std::byte* shared_memory() { return devhost::this_warp().block->shared; }
+
+}  // namespace sk::cuda::ptx
+
+#endif  // SK_CUDA_PTX_THREAD_CUH_

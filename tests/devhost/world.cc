@@ -1,0 +1,163 @@
+#include "tests/devhost/world.h"
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "cuda/exec/image.h"
+#include "tests/devhost/machine.h"
+
+namespace sk::devhost {
+namespace {
+
+constexpr std::byte kPoison{0xab};
+constexpr uint32_t kThreads = 384;
+constexpr size_t kSharedBytes = 100 << 10;
+
+// Memory at an address that the widest accesses take.
+struct Aligned {
+  explicit Aligned(size_t bytes, std::byte fill = std::byte{0})
+      : size(bytes), all(bytes + 256, fill) {}
+  std::byte* data() {
+    return reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(all.data()) + 255) / 256 *
+                                        256);
+  }
+  size_t size;
+  std::vector<std::byte> all;
+};
+
+std::string sentence(const cuda::Control& control) {
+  const char* what[] = {"is running", "was aborted", "ran out of time", "met another operation",
+                        "met a task it cannot do"};
+  return fmt::format("rank {} queue {} task {} {}: rank {}, signal {}, wanted {}, saw {}",
+                     control.rank, control.queue, control.task, what[control.verdict],
+                     control.peer, int32_t(control.signal), control.wanted, control.seen);
+}
+
+}  // namespace
+
+struct DeviceWorld::Rank {
+  const RankPlan* part;
+  std::unique_ptr<Aligned> memory;
+  std::unique_ptr<Aligned> operands[3];
+  bool is_input[3] = {};
+  std::vector<cuda::TaskTimes> times;
+};
+
+struct DeviceWorld::Launch {
+  std::vector<uint32_t> ranks;
+  std::vector<std::vector<std::byte>> tables;
+  std::vector<cuda::Image> images;
+  std::vector<cuda::BlockRole> blocks;
+  cuda::Control control{};
+  bool gemm = false;
+};
+
+DeviceWorld::DeviceWorld(const Plan& plan, Kernel kernel, const Options& options)
+    : plan_(plan), kernel_(kernel), options_(options) {
+  std::vector<uint64_t> bases;
+  for (const RankPlan& part : plan.ranks) {
+    auto rank = std::make_unique<Rank>();
+    rank->part = &part;
+    const cuda::RankMemory layout = cuda::rank_memory(plan, part.rank);
+    rank->memory = std::make_unique<Aligned>(layout.bytes);
+    std::memset(rank->memory->data() + layout.workspace, int(kPoison),
+                layout.signals - layout.workspace);
+    bases.push_back(reinterpret_cast<uint64_t>(rank->memory->data()));
+    for (const Buffer& buffer : plan.buffers) {
+      if (buffer.kind == BufferKind::kWorkspace || buffer.owner != part.rank) continue;
+      rank->operands[buffer.operand] = std::make_unique<Aligned>(buffer.bytes, kPoison);
+      rank->is_input[buffer.operand] = buffer.kind != BufferKind::kOutput;
+    }
+    rank->times.resize(part.tasks.size());
+    ranks_.push_back(std::move(rank));
+  }
+  for (uint32_t i = 0; i < ranks_.size(); ++i) {
+    if (launches_.empty() || !options.one_launch) launches_.push_back(std::make_unique<Launch>());
+    Launch& launch = *launches_.back();
+    const RankPlan& part = *ranks_[i]->part;
+    // Built twice: for the size, then for the address.
+    cuda::TaskTimes* times = options.trace ? ranks_[i]->times.data() : nullptr;
+    std::vector<std::byte>& table = launch.tables.emplace_back();
+    table.resize(cuda::make_image(plan, part, 0, bases, times).size());
+    const auto at = reinterpret_cast<uint64_t>(table.data());
+    const std::vector<std::byte> made = cuda::make_image(plan, part, at, bases, times);
+    std::memcpy(table.data(), made.data(), made.size());
+    for (uint32_t queue = 0; queue < part.queues.size(); ++queue)
+      launch.blocks.push_back({uint32_t(launch.ranks.size()), queue});
+    launch.ranks.push_back(i);
+    launch.gemm |= cuda::needs_gemm(part);
+  }
+  for (const std::unique_ptr<Launch>& launch : launches_) {
+    for (const std::vector<std::byte>& table : launch->tables) {
+      launch->images.emplace_back();
+      std::memcpy(&launch->images.back(), table.data(), sizeof(cuda::Image));
+    }
+  }
+}
+
+DeviceWorld::~DeviceWorld() = default;
+
+void DeviceWorld::begin(Rank& rank, const OperandBytes& inputs) {
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (rank.operands[i] == nullptr) continue;
+    std::memset(rank.operands[i]->data(), int(kPoison), rank.operands[i]->size);
+    if (rank.is_input[i] && !inputs[i].empty())
+      std::memcpy(rank.operands[i]->data(), inputs[i].data(), inputs[i].size());
+  }
+}
+
+void DeviceWorld::end(Rank& rank, OperandBytes& outputs) {
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (rank.operands[i] == nullptr) continue;
+    outputs[i].assign(rank.operands[i]->data(), rank.operands[i]->data() + rank.operands[i]->size);
+    std::memset(rank.operands[i]->data(), 0x5a, rank.operands[i]->size);
+  }
+}
+
+Status DeviceWorld::run_once(Launch& launch, World& world, uint32_t run) {
+  cuda::LaunchArgs args{};
+  args.images = launch.images.data();
+  args.blocks = launch.blocks.data();
+  args.control = &launch.control;
+  args.abort = &abort_;
+  args.timeout_ns = options_.timeout_ns;
+  for (uint32_t i = 0; i < launch.ranks.size(); ++i) {
+    Rank& rank = *ranks_[launch.ranks[i]];
+    begin(rank, world.inputs[run][launch.ranks[i]]);
+    for (uint32_t o = 0; o < 3; ++o)
+      args.operands[i][o] = rank.operands[o] != nullptr ? rank.operands[o]->data() : nullptr;
+  }
+  devhost::launch(uint32_t(launch.blocks.size()), kThreads, kSharedBytes,
+                  [&] { kernel_(launch.gemm, args); });
+  if (launch.control.verdict != 0) return error(SK_ERR_TIMEOUT, "{}", sentence(launch.control));
+  for (const uint32_t i : launch.ranks) end(*ranks_[i], world.outputs[run][i]);
+  return {};
+}
+
+Status DeviceWorld::run(World& world) {
+  const auto runs = uint32_t(world.inputs.size());
+  world.outputs.assign(runs, std::vector<OperandBytes>(ranks_.size()));
+  std::vector<Status> statuses(launches_.size());
+  std::vector<std::thread> streams;
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    streams.emplace_back([&, i] {
+      for (uint32_t run = 0; run < runs && statuses[i].ok(); ++run)
+        statuses[i] = run_once(*launches_[i], world, run);
+    });
+  }
+  for (std::thread& stream : streams) stream.join();
+  for (Status& status : statuses)
+    if (!status.ok()) return std::move(status);
+  return {};
+}
+
+void DeviceWorld::abort() {
+  std::atomic_ref<uint32_t>(abort_).store(1, std::memory_order_relaxed);
+}
+
+const cuda::TaskTimes* DeviceWorld::times(uint32_t rank) const {
+  return ranks_[rank]->times.data();
+}
+
+}  // namespace sk::devhost

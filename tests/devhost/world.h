@@ -1,0 +1,52 @@
+// A world of ranks whose plans run as device code on the CPU.
+#ifndef SK_TESTS_DEVHOST_WORLD_H_
+#define SK_TESTS_DEVHOST_WORLD_H_
+
+#include <memory>
+#include <string>
+
+#include "cuda/kernel/image.h"
+#include "lib/exec/reference.h"
+
+namespace sk::devhost {
+
+struct Options {
+  bool one_launch = true;  // All ranks in one; else each in its own, and they drift apart.
+  uint64_t timeout_ns = 60'000'000'000;
+  bool trace = false;
+};
+
+// A kernel of cuda/kernel, by whether the plan multiplies.
+using Kernel = void (*)(bool gemm, const cuda::LaunchArgs& args);
+
+class DeviceWorld {
+ public:
+  // `plan` has all ranks' parts.
+  DeviceWorld(const Plan& plan, Kernel kernel, const Options& options);
+  ~DeviceWorld();
+
+  // As run_reference(). May be called again: the next runs go on from there.
+  Status run(World& world);
+  // Launches of a world that is abandoned end as kAborted.
+  void abort();
+
+  const cuda::TaskTimes* times(uint32_t rank) const;
+
+ private:
+  struct Rank;
+  struct Launch;
+  Status run_once(Launch& launch, World& world, uint32_t run);
+  void begin(Rank& rank, const OperandBytes& inputs);
+  void end(Rank& rank, OperandBytes& outputs);
+
+  const Plan& plan_;
+  const Kernel kernel_;
+  const Options options_;
+  uint32_t abort_ = 0;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::vector<std::unique_ptr<Launch>> launches_;
+};
+
+}  // namespace sk::devhost
+
+#endif  // SK_TESTS_DEVHOST_WORLD_H_
