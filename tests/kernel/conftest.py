@@ -82,8 +82,8 @@ class Kernel:
         self.manager = manager
         self.client: BlockingKernelClient = manager.client()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=TIMEOUT)
         self._early: list[dict[str, Any]] = []
+        self.wait_for_ready()
 
     @property
     def pid(self) -> int:
@@ -97,10 +97,47 @@ class Kernel:
     def ranks(self) -> list[int]:
         """The rank processes, in order of their ranks."""
         pid = self.controller()
-        return sorted(
-            map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()),
-            key=lambda each: int(environment(each)["RANK"]),
-        )
+        found: dict[int, int] = {}
+
+        def are_known() -> bool:  # A process that is only just started has no variables yet.
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            variables = {int(child): environment(int(child)) for child in children}
+            found.clear()
+            found.update({int(v["RANK"]): child for child, v in variables.items() if "RANK" in v})
+            return len(found) == len(children)
+
+        assert wait_until(are_known)
+        return [found[rank] for rank in sorted(found)]
+
+    def aside(self, magic: str) -> str:
+        """What a magic shows that does not wait for the cell that runs."""
+        sent = self.start(magic)
+        reply = self.client.get_shell_msg(timeout=TIMEOUT)
+        assert reply["parent_header"]["msg_id"] == sent
+        assert reply["content"]["status"] == "ok"
+        text = ""
+        states: list[str] = []
+        while states[-1:] != ["busy"] or "idle" not in states:  # The last says that a cell runs.
+            message = self.client.get_iopub_msg(timeout=TIMEOUT)
+            if message["msg_type"] == "status":
+                states.append(message["content"]["execution_state"])
+            elif message["parent_header"]["msg_id"] == sent and "data" in message["content"]:
+                text += message["content"]["data"]["text/plain"]
+        return text
+
+    def wait_for_ready(self) -> None:
+        """Until the kernel answers. The client asks every second: later answers are dropped."""
+        self.client.wait_for_ready(timeout=TIMEOUT)
+        asked = self.heard()
+        while not is_idle(self.client.get_iopub_msg(timeout=TIMEOUT), asked):
+            pass
+
+    def heard(self) -> str:
+        """Until the kernel has what was sent before: it answers requests in their order."""
+        sent = self.client.kernel_info()
+        while self.client.get_shell_msg(timeout=TIMEOUT)["parent_header"].get("msg_id") != sent:
+            pass
+        return sent
 
     def start(self, code: str, **options: Any) -> str:
         """Sends a cell and returns its message id."""
@@ -114,7 +151,7 @@ class Kernel:
             if message["parent_header"].get("msg_id") != message_id:
                 continue
             messages.append(message)
-            if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
+            if is_idle(message, message_id):
                 break
         while True:
             reply = self.client.get_shell_msg(timeout=TIMEOUT)
@@ -143,10 +180,43 @@ class Kernel:
         self.manager.cleanup_resources()
 
 
+def is_idle(message: dict[str, Any], message_id: str) -> bool:
+    """Whether it says that the kernel is done with that request."""
+    ours = message["parent_header"].get("msg_id") == message_id
+    return ours and message["content"].get("execution_state") == "idle"
+
+
 def environment(pid: int) -> dict[str, str]:
     """The variables that a process was started with."""
-    lines = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+    try:
+        lines = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return {}  # It has ended.
     return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+class Gate:
+    """Holds a cell of stub ranks back until open()."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def wait(self) -> str:
+        """The line of the cell that waits."""
+        return f"sh until test -e {self._path}; do sleep 0.01; done"
+
+    def open(self) -> None:
+        """Lets the ranks go on."""
+        self._path.touch()
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    """A gate that is open at the end, whatever the test did."""
+    made = Gate(tmp_path / "gate")
+    yield made
+    made.open()
 
 
 StartKernel = Callable[..., Kernel]

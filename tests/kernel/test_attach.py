@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from queue import Empty
@@ -55,11 +56,17 @@ def meet_again(kernel: Kernel) -> None:
     assert wait_until(answered)
 
 
-def sockets() -> set[str]:
+@pytest.fixture(autouse=True)
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A place for the names of this test's sessions alone; short, as names of sockets must be."""
+    with tempfile.TemporaryDirectory(prefix="sk-test-") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield Path(folder) / "superkernel"
+
+
+def sockets(runtime: Path) -> set[str]:
     """The names under which sessions listen."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    folder = Path(runtime) / "superkernel" if runtime else Path(f"/tmp/superkernel-{os.getuid()}")
-    return {path.name for path in folder.glob("*.sock")}
+    return {path.name for path in runtime.glob("*.sock")}
 
 
 @pytest.mark.acceptance(9)
@@ -108,13 +115,12 @@ def test_what_ended_while_nobody_listened_is_told(
 
 
 def test_a_shutdown_ends_what_a_successor_took_over(
-    start_kernel: StartKernel, successor: Successor
+    start_kernel: StartKernel, successor: Successor, runtime: Path
 ) -> None:
-    before = sockets()
     kernel = start_kernel(2)
     kernel.run("print first")
     below = descendants(kernel.pid)
-    assert len(sockets() - before) == 1
+    assert len(sockets(runtime)) == 1
     kill_front_end(kernel)
     successor.start(kernel)
     meet_again(kernel)
@@ -122,17 +128,17 @@ def test_a_shutdown_ends_what_a_successor_took_over(
     kernel.client.shutdown()
     successor.processes[0].wait(30)
     assert wait_until(lambda: not any(map(alive, below)))
-    assert sockets() == before
+    assert sockets(runtime) == set()
 
 
-def test_a_killed_controller_leaves_no_name(start_kernel: StartKernel) -> None:
-    before = sockets()
+def test_a_killed_controller_leaves_no_name(start_kernel: StartKernel, runtime: Path) -> None:
     kernel = start_kernel(2)
     kernel.run("print first")
+    assert len(sockets(runtime)) == 1
     below = descendants(kernel.pid)
     kill(kernel.controller())
     assert wait_until(lambda: not any(map(alive, below)))
-    assert wait_until(lambda: sockets() == before)
+    assert wait_until(lambda: sockets(runtime) == set())
 
 
 def test_ranks_end_with_the_notebook_server(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import zmq
-from conftest import SK, STUB, TIMEOUT
+from conftest import SK, STUB, TIMEOUT, wait_until
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 
@@ -42,7 +42,8 @@ def test_an_encrypted_cell(connection: Path) -> None:
         client.wait_for_ready(timeout=TIMEOUT)
         reply = client.execute("print x", reply=True, timeout=TIMEOUT)
         assert reply["content"]["status"] == "ok"
-        assert client.hb_channel.is_beating()
+        # It may have missed the first beat, when the kernel was still coming up.
+        assert wait_until(client.hb_channel.is_beating)
     finally:
         client.stop_channels()
 

@@ -6,7 +6,7 @@ import signal
 import time
 from pathlib import Path
 
-from conftest import TIMEOUT, Kernel, StartKernel, alive, descendants, kill, wait_until
+from conftest import TIMEOUT, Gate, Kernel, StartKernel, alive, descendants, kill, wait_until
 
 
 def test_a_cell_on_all_ranks_reads_as_one(kernel: Kernel) -> None:
@@ -70,9 +70,11 @@ def test_one_error_on_one_rank(kernel: Kernel) -> None:
     assert cell.text() == "[0] went on\n"
 
 
-def test_an_error_aborts_the_queued_cells(kernel: Kernel) -> None:
-    first = kernel.start("sleep 200\nerror ValueError boom")
+def test_an_error_aborts_the_queued_cells(kernel: Kernel, gate: Gate) -> None:
+    first = kernel.start(f"{gate.wait}\nerror ValueError boom")
     second = kernel.start("print not run")
+    kernel.heard()  # Only what waits when the error comes is aborted.
+    gate.open()
     assert kernel.finish(first).reply["status"] == "error"
     cell = kernel.finish(second)
     assert cell.reply["status"] == "aborted"
@@ -221,23 +223,25 @@ def test_shutdown_leaves_no_process(start_kernel: StartKernel) -> None:
 def test_a_restart_starts_fresh_ranks(kernel: Kernel) -> None:
     before = descendants(kernel.pid)
     kernel.manager.restart_kernel(now=False)
-    kernel.client.wait_for_ready(timeout=TIMEOUT)
+    kernel.wait_for_ready()
     assert kernel.run("result 1").of("execute_result")[0]["execution_count"] == 1
     assert wait_until(lambda: not any(map(alive, before)))
 
 
 def test_a_killed_front_end_without_a_lease_leaves_nothing(start_kernel: StartKernel) -> None:
     kernel = start_kernel(2, env={"SK_LEASE_S": "0"})
-    kernel.start("sleep 60000")
+    kernel.wait_for_stream(kernel.start("print on\nsleep 60000"))
     below = descendants(kernel.pid)
+    assert len(below) == 3
     kill(kernel.pid)
     assert wait_until(lambda: not any(map(alive, below)))
 
 
 def test_a_killed_controller_ends_ranks_and_kernel(kernel: Kernel) -> None:
-    below = descendants(kernel.pid)
     message_id = kernel.start("print on\nsleep 60000")
     kernel.wait_for_stream(message_id)
+    below = descendants(kernel.pid)
+    assert len(below) == 3
     kill(kernel.controller())
     assert kernel.finish(message_id).reply["status"] == "error"
     assert wait_until(lambda: not any(map(alive, below)))

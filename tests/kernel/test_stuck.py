@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 
@@ -30,10 +31,15 @@ def four(start_kernel: StartKernel) -> Kernel:
     return kernel
 
 
-def interrupt(kernel: Kernel, code: str) -> tuple[str, float]:
-    """The error of a cell that is interrupted once it shows something, and how long that took."""
+def interrupt(kernel: Kernel, code: str, done: str) -> tuple[str, float]:
+    """The error of a cell that is interrupted, and how long that took.
+
+    Interrupted once it has shown something and the ranks `done` are through with it.
+    """
     message_id = kernel.start(code)
     kernel.wait_for_stream(message_id)
+    idle = re.compile(rf"^{done} +idle", re.MULTILINE)
+    assert wait_until(lambda: idle.search(kernel.aside("%sk status")) is not None)
     pressed = time.monotonic()
     kernel.manager.interrupt_kernel()
     reply = kernel.finish(message_id).reply
@@ -43,7 +49,7 @@ def interrupt(kernel: Kernel, code: str) -> tuple[str, float]:
 
 @pytest.mark.acceptance(7)
 def test_a_barrier_that_one_rank_skips(four: Kernel) -> None:
-    _, seconds = interrupt(four, "print('up', flush=True)\nif rank != 2:\n    comm.barrier()")
+    _, seconds = interrupt(four, "print('up', flush=True)\nif rank != 2:\n    comm.barrier()", "2")
     assert seconds < 10  # It is to be 2; the machine may be busy.
     assert four.run("comm.barrier()\nprint(x == rank)").text() == "True\n"
 
@@ -51,7 +57,7 @@ def test_a_barrier_that_one_rank_skips(four: Kernel) -> None:
 @pytest.mark.acceptance(7)
 def test_a_rank_stuck_in_c_and_a_shutdown_with_it(four: Kernel) -> None:
     processes = descendants(four.pid)
-    evalue, seconds = interrupt(four, STUCK_IN_C)
+    evalue, seconds = interrupt(four, STUCK_IN_C, "0-2")
     assert seconds < 10
     assert "[rank 3]" in evalue
     assert "`pthread_mutex_lock` (libc.so.6), at cell 2, line 7" in evalue

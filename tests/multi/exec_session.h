@@ -2,8 +2,12 @@
 #ifndef SK_TESTS_MULTI_EXEC_SESSION_H_
 #define SK_TESTS_MULTI_EXEC_SESSION_H_
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -12,6 +16,28 @@
 namespace sk::testing_support {
 
 inline constexpr int64_t kWaitMs = 60'000;
+
+// Holds a cell of the stub back until open(): a FIFO that one rank reads to its end.
+class Gate {
+ public:
+  Gate() {
+    EXPECT_NE(mkdtemp(folder_), nullptr);
+    EXPECT_EQ(mkfifo(path().c_str(), 0600), 0);
+  }
+  ~Gate() { std::filesystem::remove_all(folder_); }
+  std::string wait(int rank = 0) const {
+    return "on " + std::to_string(rank) + " sh cat " + path() + "\n";
+  }
+  void open() const {
+    const int fd = ::open(path().c_str(), O_WRONLY | O_CLOEXEC);
+    EXPECT_GE(fd, 0);
+    ::close(fd);
+  }
+
+ private:
+  std::string path() const { return std::string(folder_) + "/gate"; }
+  char folder_[32] = "/tmp/sk-gate-XXXXXX";
+};
 
 class Session {
  public:

@@ -2,15 +2,12 @@
 // function of exec.h with every bad argument: a code, a sentence, and an object that still works.
 #include "tests/multi/exec_session.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
@@ -21,27 +18,8 @@
 
 namespace {
 
+using sk::testing_support::Gate;
 using sk::testing_support::Session;
-
-// Holds a cell of the stub back until open(): a FIFO that the cell reads to its end.
-class Gate {
- public:
-  Gate() {
-    EXPECT_NE(mkdtemp(folder_), nullptr);
-    EXPECT_EQ(mkfifo(path().c_str(), 0600), 0);
-  }
-  ~Gate() { std::filesystem::remove_all(folder_); }
-  std::string wait() const { return "on 0 sh cat " + path() + "\n"; }
-  void open() const {
-    const int fd = ::open(path().c_str(), O_WRONLY | O_CLOEXEC);
-    EXPECT_GE(fd, 0);
-    ::close(fd);
-  }
-
- private:
-  std::string path() const { return std::string(folder_) + "/gate"; }
-  char folder_[32] = "/tmp/sk-gate-XXXXXX";
-};
 
 TEST(ExecSession, ACProgramDoesWhatTheNotebookDoes) {
   Session session(3);

@@ -202,6 +202,7 @@ struct NoStart {
   const char* how;
   const char* program;
   const char* cwd;
+  int64_t start_timeout_ms;
   std::vector<const char*> words;
 };
 
@@ -211,23 +212,37 @@ TEST(ExecTemplate, ATemplateThatCannotServeIsTheCauseOfDeath) {
        "SK_STUB_TEMPLATE=fail",
        SK_STUB_RANK,
        nullptr,
+       kWaitMs,
        {"template", "exited with code 9 before it was ready", "told to fail as a template"}},
       {"hangs",
        "SK_STUB_TEMPLATE=hang",
        SK_STUB_RANK,
        nullptr,
+       500,
        {"did not join within 500 ms", "template", "killed by signal 9"}},
       {"has threads",
        "SK_STUB_TEMPLATE=thread",
        SK_STUB_RANK,
        nullptr,
+       kWaitMs,
        {"2 threads", "single thread"}},
-      {"speaks otherwise", "X=", "/bin/true", nullptr, {"exited with code 0 before it was ready"}},
-      {"is no program", "X=", "/no/such/program", nullptr, {"could not be started", "/no/such"}},
-      {"has no directory", "X=", SK_STUB_RANK, "/no/such/place", {"/no/such/place"}},
+      {"speaks otherwise",
+       "X=",
+       "/bin/true",
+       nullptr,
+       kWaitMs,
+       {"exited with code 0 before it was ready"}},
+      {"is no program",
+       "X=",
+       "/no/such/program",
+       nullptr,
+       kWaitMs,
+       {"could not be started", "/no/such"}},
+      {"has no directory", "X=", SK_STUB_RANK, "/no/such/place", kWaitMs, {"/no/such/place"}},
   };
   for (const NoStart& each : cases) {
-    Session session(2, SK_SESSION_TEMPLATE, {each.how}, each.cwd, 500, each.program);
+    Session session(2, SK_SESSION_TEMPLATE, {each.how}, each.cwd, each.start_timeout_ms,
+                    each.program);
     const Outcome outcome = session.run("print never");
     EXPECT_EQ(outcome.status, SK_CELL_ERROR) << each.name;
     EXPECT_EQ(outcome.text, "") << each.name;

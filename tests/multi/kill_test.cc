@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "sk.h"
+#include "transport/local/link.h"
 
 extern char** environ;
 
@@ -137,10 +138,6 @@ Rank start_rank(int rank, int port, int victim, const std::string& mark) {
   return {pid, int(syscall(SYS_pidfd_open, pid, 0)), pipe_ends[0]};
 }
 
-int free_port() {  // Asked of the system; taken again by rank 0 a moment later.
-  return 20'000 + int(std::random_device{}() % 10'000);
-}
-
 TEST(Kill, EveryOtherRankIsToldAtOnce) {
   const char* wanted = std::getenv("SK_KILLS");
   const int rounds = wanted != nullptr ? std::atoi(wanted) : 25;
@@ -150,15 +147,19 @@ TEST(Kill, EveryOtherRankIsToldAtOnce) {
   const int64_t before_kb = shared_kb();
   int slow = 0;
   for (int round = 0; round < rounds && !HasFailure(); ++round) {
-    const int victim = int(random() % kRanks), port = free_port();
+    const int victim = int(random() % kRanks);
+    const auto port = sk::local::hold_port();
+    ASSERT_TRUE(port.ok()) << port.status().message();
     std::vector<Rank> ranks;
-    for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(start_rank(rank, port, victim, mark));
-    if (round == 0) {  // They can be seen.
-      EXPECT_EQ(processes_with(mark).size(), size_t(kRanks));
-    }
+    for (int rank = 0; rank < kRanks; ++rank)
+      ranks.push_back(start_rank(rank, port.value().port, victim, mark));
     for (const Rank& rank : ranks) {  // All are connected.
       char byte = 0;
       ASSERT_EQ(read(rank.out, &byte, 1), 1) << "round " << round;
+    }
+    if (round ==
+        0) {  // They can be seen: not before, for exec() shows no environment for a moment.
+      EXPECT_EQ(processes_with(mark).size(), size_t(kRanks));
     }
     const timespec moment = {0, long(random() % 20'000'000)};
     ppoll(nullptr, 0, &moment, nullptr);  // The random point; nothing is waited for.

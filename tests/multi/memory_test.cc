@@ -7,11 +7,11 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "sk.h"
+#include "transport/local/link.h"
 
 namespace {
 
@@ -89,8 +89,9 @@ TEST_P(Memory, ARankWithoutScratchIsRefusedAndItsPeersAreTold) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizer's allocator has taken its address space beforehand";
 #endif
-  const int port = 20'000 + int(std::random_device{}() % 10'000);
   for (const int poor_rank : {0, 1}) {
+    const auto port = sk::local::hold_port();
+    ASSERT_TRUE(port.ok()) << port.status().message();
     std::vector<pid_t> ranks;
     for (int rank = 0; rank < 2; ++rank) {
       const pid_t pid = fork();
@@ -99,7 +100,7 @@ TEST_P(Memory, ARankWithoutScratchIsRefusedAndItsPeersAreTold) {
         setenv("RANK", std::to_string(rank).c_str(), 1);
         setenv("WORLD_SIZE", "2", 1);
         setenv("MASTER_ADDR", "127.0.0.1", 1);
-        setenv("MASTER_PORT", std::to_string(port + poor_rank).c_str(), 1);
+        setenv("MASTER_PORT", std::to_string(port.value().port).c_str(), 1);
         setenv("SK_WORKERS", std::to_string(GetParam()).c_str(), 1);
         _exit(run_rank(rank, poor_rank));
       }

@@ -11,6 +11,7 @@
 
 namespace {
 
+using sk::testing_support::Gate;
 using sk::testing_support::kWaitMs;
 
 // An event that outlives the next poll.
@@ -181,10 +182,12 @@ TEST(TalkInput, AnInterruptEndsTheWaitAndLateAnswersDoNothing) {
 }
 
 TEST(TalkInput, ADeathWhileOthersWaitEndsTheCell) {
+  const Gate gate;
   Session session(3);
-  const uint64_t cell = session.start("on 1 sleep 1500\non 1 die 9\ninput x");
+  const uint64_t cell = session.start(gate.wait(1) + "on 1 die 9\ninput x");
   const Seen prompt = session.next(SK_EVENT_INPUT);
   EXPECT_EQ(prompt.text, "[0,2] x");
+  gate.open();
   EXPECT_EQ(session.end(cell).status, SK_CELL_ERROR);
   EXPECT_TRUE(session.passed_a(SK_EVENT_INPUT_END));
 }

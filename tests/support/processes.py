@@ -13,18 +13,23 @@ def descendants(pid: int) -> list[int]:
     """All processes below `pid`, by the kernel's own lists."""
     found: list[int] = []
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, children.read_text().split()):
+        for child in map(int, _read(children).split()):
             found += [child, *descendants(child)]
     return found
 
 
+def _read(path: Path) -> str:
+    """A file of a process or thread; empty when that has ended meanwhile."""
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):  # The latter: between open() and read().
+        return ""
+
+
 def alive(pid: int) -> bool:
     """Whether `pid` still runs (a zombie does not)."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return stat.rsplit(")", 1)[1].split()[0] != "Z"
+    stat = _read(Path(f"/proc/{pid}/stat"))
+    return stat != "" and stat.rsplit(")", 1)[1].split()[0] not in "ZX"
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = TIMEOUT) -> bool:

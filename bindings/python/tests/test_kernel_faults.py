@@ -37,6 +37,13 @@ def kill_rank(session: Session, rank: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
+def wait_until_idle(session: Session, *ranks: int) -> None:
+    """Until these ranks are through with the cell that others still run."""
+    until = time.monotonic() + 60
+    while {session.states()[rank]["state"] for rank in ranks} != {"idle"}:
+        assert time.monotonic() < until, "they do not end"
+
+
 def test_a_killed_rank_is_named_and_the_others_keep_their_state(session: Session) -> None:
     session.run("x = rank * 10; import sys; print('words', file=sys.stderr)")
     pids = [each["pid"] for each in session.states()]
@@ -98,6 +105,7 @@ def test_a_rank_stuck_in_c_is_named_with_its_frame_and_comes_back(session: Sessi
     session.run("x = rank")
     number = session.start(HANGS_IN_C.format(rank=3))
     session.wait_started(number)
+    wait_until_idle(session, 0, 1, 2)
     pressed = time.monotonic()
     session.interrupt()
     cell = session.collect(number)
@@ -120,10 +128,13 @@ def test_stacks_of_busy_ranks(session: Session) -> None:
     code = "print('up', flush=True)\ndef f():\n    while True: pass\n"
     number = session.start(code + "from time import sleep\nf() if rank else sleep(60)")
     session.wait_started(number)
-    status, text = session.ask("stack")
-    assert status == 0
+    until = time.monotonic() + 60
+    text = ""
+    while "[ranks 1-3]" not in text or "nanosleep" not in text:  # All are where they stay.
+        assert time.monotonic() < until, text
+        status, text = session.ask("stack")
+        assert status == 0
     assert text.startswith("[rank 0]\n"), text
-    assert "[ranks 1-3]" in text
     assert ", line 3 in f" in text
     assert "nanosleep (libc.so.6)" in text
     session.interrupt()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import libsk as sk
@@ -36,33 +37,35 @@ def test_other_threads_run_while_a_rank_waits() -> None:
 
 
 def test_a_second_thread_is_refused() -> None:
-    waiting = threading.Event()
+    """Of two threads of rank 0, one waits in a barrier, and the other is refused."""
+    refused = threading.Event()
 
     def body(comm: sk.Comm) -> list[BaseException] | None:
         if comm.rank == 1:
-            assert waiting.wait(30)
+            assert refused.wait(30)
             comm.barrier()
             return None
         errors: list[BaseException] = []
 
-        def intrude() -> None:
-            deadline = time.monotonic() + 30
-            while not errors and time.monotonic() < deadline:
+        def meet() -> None:
+            try:
+                comm.barrier()
+            except sk.BusyError as error:
+                errors.append(error)
                 try:
                     comm.free()
-                except sk.BusyError as error:
-                    errors.append(error)
-            waiting.set()
+                except sk.BusyError as too:
+                    errors.append(too)
+                refused.set()
 
-        # Starts once the barrier below is inside libsk: free() before it would succeed.
-        inside = threading.Timer(0.2, intrude)
-        inside.start()
-        comm.barrier()
-        inside.join(30)
+        other = threading.Thread(target=meet)
+        other.start()
+        meet()
+        other.join(30)
         return errors
 
     errors = run_ranks(2, body)[0]
-    assert [type(error) for error in errors] == [sk.BusyError]
+    assert [type(error) for error in errors] == [sk.BusyError] * 2
 
 
 INTERRUPTED = """
@@ -123,8 +126,8 @@ def test_ctrl_c_ends_the_search_for_ranks() -> None:
     out = run_script(
         "import os, signal, threading, time, libsk as sk\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "try:\n"
+        "    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "    sk.Comm(bootstrap='threads', rank=0, world_size=2, name='n', timeout=50)\n"
         "except KeyboardInterrupt:\n"
         "    print('interrupted')\n",
@@ -178,13 +181,19 @@ comm.free()
 """
 
 
-def start_ranks(world_size: int, tmp_path: Path, *arguments: str) -> list[subprocess.Popen[str]]:
-    """Processes with the launcher's environment, on a port of this test's own."""
-    import socket
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Held as a launcher holds it, so that nobody else gets it: bound, and not listening."""
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+
+def start_ranks(
+    world_size: int, port: int, tmp_path: Path, *arguments: str
+) -> list[subprocess.Popen[str]]:
+    """Processes with the launcher's environment."""
     program = tmp_path / "rank.py"
     program.write_text(RANK_PROGRAM)
     processes = []
@@ -207,15 +216,15 @@ def start_ranks(world_size: int, tmp_path: Path, *arguments: str) -> list[subpro
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 4])
-def test_ranks_as_processes(world_size: int, tmp_path: Path) -> None:
-    for rank, process in enumerate(start_ranks(world_size, tmp_path)):
+def test_ranks_as_processes(world_size: int, port: int, tmp_path: Path) -> None:
+    for rank, process in enumerate(start_ranks(world_size, port, tmp_path)):
         out, err = process.communicate(timeout=90)
         assert process.returncode == 0, err
         assert out == f"rank {rank} of {world_size}\n"
 
 
-def test_a_killed_process_is_named_to_the_others(tmp_path: Path) -> None:
-    processes = start_ranks(3, tmp_path, "die")
+def test_a_killed_process_is_named_to_the_others(port: int, tmp_path: Path) -> None:
+    processes = start_ranks(3, port, tmp_path, "die")
     outputs = [process.communicate(timeout=90) for process in processes]
     assert processes[1].returncode == -signal.SIGKILL
     for rank in (0, 2):

@@ -18,7 +18,7 @@ TEST(BootstrapEnv, AMissingRankIsNamedByAllOthers) {
   on_ranks(4, [&](int rank) {
     if (rank == 2) return;
     // Rank 0 runs out of time last, so the members must know the name from its reports.
-    const int64_t timeout_ns = (rank == 0 ? 1500 : 700) * kMs;
+    const int64_t timeout_ns = rank == 0 ? 2 * kEnough : kEnough;
     const auto made = make_bootstrap(env_config(job_variables(rank, 4, port.number()), timeout_ns));
     EXPECT_EQ(made.status().code(), SK_ERR_TIMEOUT) << made.status().message();
     if (rank != 0) {
@@ -36,7 +36,7 @@ TEST(BootstrapEnv, RankZeroNamesTheMissingRankAndTellsTheOthers) {
   const HeldPort port;
   on_ranks(4, [&](int rank) {
     if (rank == 2) return;
-    const int64_t timeout_ns = rank == 0 ? 500 * kMs : kLong;
+    const int64_t timeout_ns = rank == 0 ? kEnough : kLong;
     const auto made = make_bootstrap(env_config(job_variables(rank, 4, port.number()), timeout_ns));
     EXPECT_EQ(made.status().code(), SK_ERR_TIMEOUT);
     EXPECT_THAT(made.status().message(), HasSubstr("rank 2 did not come"));
@@ -88,7 +88,7 @@ TEST(BootstrapEnv, ARankThatIsLateToAGatherIsNamedByAll) {
       while (over < 2) over.wait(over);
       return;
     }
-    const auto whole = (*made)->allgather(blob(rank, 8, 1), rank == 0 ? 300 * kMs : kLong);
+    const auto whole = (*made)->allgather(blob(rank, 8, 1), rank == 0 ? kEnough : kLong);
     EXPECT_EQ(whole.status().code(), SK_ERR_TIMEOUT);
     EXPECT_THAT(whole.status().message(), HasSubstr("rank 2 did not come"));
     ++over;
@@ -111,8 +111,8 @@ TEST(BootstrapEnv, SizesThatDifferAreNamed) {
 TEST(BootstrapEnv, WorldSizesThatDifferAreNamed) {
   const HeldPort port;
   on_ranks(2, [&](int rank) {
-    const auto made = make_bootstrap(
-        env_config(job_variables(rank, rank == 0 ? 2 : 3, port.number()), 500 * kMs));
+    const auto made = make_bootstrap(env_config(
+        job_variables(rank, rank == 0 ? 2 : 3, port.number()), rank == 0 ? kEnough : kLong));
     if (rank == 0) {
       EXPECT_EQ(made.status().code(), SK_ERR_TIMEOUT);
     } else {
@@ -128,7 +128,7 @@ TEST(BootstrapEnv, ARankGivenTwiceIsTold) {
   on_ranks(3, [&](int thread) {  // Rank 2 is missing, rank 1 is there twice.
     const int rank = thread == 0 ? 0 : 1;
     const auto made =
-        make_bootstrap(env_config(job_variables(rank, 3, port.number()), 4'000 * kMs));
+        make_bootstrap(env_config(job_variables(rank, 3, port.number()), 2 * kEnough));
     EXPECT_FALSE(made.ok());
     if (made.status().code() == SK_ERR_INVALID_ARGUMENT) {
       EXPECT_THAT(made.status().message(), HasSubstr("RANK is 1 in another process"));
@@ -158,7 +158,7 @@ TEST(BootstrapThreads, LateThreadsAreNamed) {
       while (over < 2) over.wait(over);
       return;
     }
-    const auto whole = (*made)->allgather(blob(rank, 8, 1), rank == 0 ? 100 * kMs : kLong);
+    const auto whole = (*made)->allgather(blob(rank, 8, 1), rank == 0 ? kEnough : kLong);
     EXPECT_EQ(whole.status().code(), SK_ERR_TIMEOUT);
     EXPECT_THAT(whole.status().message(), HasSubstr("rank 1"));
     ++over;

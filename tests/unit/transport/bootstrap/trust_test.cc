@@ -43,7 +43,7 @@ TEST(BootstrapTrust, AWrongSecretIsRefusedOnBothSides) {
   on_ranks(2, [&](int rank) {
     const std::string secret = rank == 0 ? kSecret : "correct horse battery stable";
     const auto made = make_bootstrap(
-        env_config(with_secret(job_variables(rank, 2, port.number()), secret), 1'000 * kMs));
+        env_config(with_secret(job_variables(rank, 2, port.number()), secret), kEnough));
     EXPECT_EQ(made.status().code(), SK_ERR_TRUST) << made.status().message();
     EXPECT_THAT(made.status().message(), HasSubstr("rank 1"));
     EXPECT_THAT(made.status().message(), testing::Not(HasSubstr("horse")));
@@ -56,7 +56,7 @@ TEST(BootstrapTrust, ASecretOnOneSideOnlyIsRefused) {
     on_ranks(2, [&](int rank) {
       Variables variables = job_variables(rank, 2, port.number());
       if (rank == holder) variables = with_secret(variables, kSecret);
-      const auto made = make_bootstrap(env_config(variables, 1'000 * kMs));
+      const auto made = make_bootstrap(env_config(variables, kEnough));
       EXPECT_EQ(made.status().code(), SK_ERR_TRUST) << made.status().message();
     });
   }
@@ -152,7 +152,7 @@ TEST(BootstrapTrust, ARankOfAnotherJobIsRefused) {
   on_ranks(2, [&](int rank) {
     Variables variables = job_variables(rank, 2, port.number());
     variables["TORCHELASTIC_RUN_ID"] = rank == 0 ? "today" : "yesterday";
-    const auto made = make_bootstrap(env_config(variables, rank == 0 ? 900 * kMs : 400 * kMs));
+    const auto made = make_bootstrap(env_config(variables, rank == 0 ? 2 * kEnough : kEnough));
     EXPECT_EQ(made.status().code(), rank == 0 ? SK_ERR_TIMEOUT : SK_ERR_TRUST)
         << made.status().message();
     if (rank == 1) {

@@ -14,6 +14,9 @@ namespace sk::testing_support {
 
 inline constexpr int64_t kMs = 1'000'000;
 inline constexpr int64_t kLong = 60'000 * kMs;  // A wait that must not be needed in full.
+// How long one waits that waits in vain. Until then the others must have come, on a busy machine
+// too, a member's longest pause between two attempts (250 ms) included.
+inline constexpr int64_t kEnough = 2'000 * kMs;
 
 // A loopback port that nobody else gets while this lives, as `sk run` holds it.
 class HeldPort {

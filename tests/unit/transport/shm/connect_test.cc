@@ -93,7 +93,7 @@ Status stops_connecting(RankContext& context) {
     while (context.memory.ranks[0].ended.load() == 0) sched_yield();
   });
   return attempt(context, meddler, layout_of(context.spec.ranks),
-                 context.rank == 0 ? 300'000'000 : kPlentyNs);
+                 context.rank == 0 ? 2'000'000'000 : kPlentyNs);
 }
 
 Status dies_connecting(RankContext& context) {
