@@ -85,6 +85,7 @@ def test_a_file_gets_every_byte(three: Kernel, tmp_path: Path) -> None:
         ("%sk log one", '"one" is no number of a cell'),
         ("%sk log 1 >", "> needs a file"),
         ("%sk log 1 > no/such/folder", "cannot write no/such/folder"),
+        ("%sk log 1 > /dev/full", "cannot write /dev/full"),
         ("%sk show", "needs a rank"),
         ("%sk show 0-2", '"0-2" is no rank'),
         ("%sk show 0 x", "no number of a cell"),

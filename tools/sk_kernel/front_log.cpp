@@ -107,6 +107,8 @@ void Front::take_log(const std::shared_ptr<LogRead>& read, const sk_event& event
     read->query.offset = event.end;
     return ask_log(read);
   }
+  read->file.close();  // The code below the magic may read it at once.
+  if (!read->file) return fail_cell("SessionError", fmt::format("cannot write {}", file));
   say(fmt::format("{} bytes are in {}", event.total, file));
   advance_cell();
 }
