@@ -51,4 +51,20 @@ OpDesc unpack_call(const uint64_t (&call)[3]) {
   return op;
 }
 
+namespace {
+
+constexpr uint32_t kProgressShift = 35;  // Above what pack_call() fills.
+constexpr uint64_t kProgressMask = (uint64_t{1} << (64 - kProgressShift)) - 1;
+
+}  // namespace
+
+uint64_t with_progress(uint64_t first_word, uint64_t seq) {
+  return (first_word & ((uint64_t{1} << kProgressShift) - 1)) | seq << kProgressShift;
+}
+
+bool had_entered(const uint64_t (&call)[3], uint64_t seq) {
+  const uint64_t ahead = ((call[0] >> kProgressShift) - seq) & kProgressMask;
+  return ahead <= kProgressMask / 2;
+}
+
 }  // namespace sk

@@ -110,6 +110,12 @@ class Executor {
 std::array<uint64_t, 3> pack_call(const OpDesc& op);
 OpDesc unpack_call(const uint64_t (&call)[3]);
 
+// Its first word also tells how far its writer had come in the other lane, towards the same peer:
+// sessions keep no order, so an entry there may arrive later than this one. `seq` is the last that
+// the writer had entered; whether it had entered `seq` is answered for the last 2^28 calls.
+uint64_t with_progress(uint64_t first_word, uint64_t seq);
+bool had_entered(const uint64_t (&call)[3], uint64_t seq);
+
 }  // namespace sk
 
 #endif  // SK_LIB_EXEC_EXECUTOR_H_

@@ -25,6 +25,7 @@ struct FaultConfig {
   uint32_t hold_percent = 70;     // Of messages; the others are delivered at once.
   uint32_t held_max = 64;         // Messages held by the network; more push older ones out.
   uint32_t passed_over_max = 16;  // How often a held message may be left lying, at most.
+  uint32_t drives_in_vain = 0;    // Calls of check() or sleep() that deliver nothing, before one.
   static constexpr uint32_t kNobody = UINT32_MAX;
   uint32_t kill_rank = kNobody;  // Dies with its message number `kill_message`, counted from 0.
   uint64_t kill_message = 0;

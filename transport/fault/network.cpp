@@ -95,6 +95,8 @@ Status Network::deliver_some(uint32_t percent, bool at_least_one) {
 
 Status Network::drive() {
   const std::lock_guard lock(mutex_);
+  if (drives_in_vain_++ < config_.drives_in_vain) return {};
+  drives_in_vain_ = 0;
   return deliver_some(/*percent=*/50, /*at_least_one=*/true);
 }
 

@@ -52,7 +52,7 @@ class Network final : public FaultNetwork, public std::enable_shared_from_this<N
   Status send(Message message);
   // Cuts `bytes` into pieces in the order in which they will arrive.
   std::vector<Message::Piece> cut(uint64_t offset, const void* src, size_t bytes, bool whole);
-  // Delivers some of what is held; at least one message where there is any.
+  // Delivers some of what is held; at least one message where there is any and the config lets it.
   Status drive();
   // Delivers all that `rank` has sent: before its sessions go.
   void flush(uint32_t rank);
@@ -74,6 +74,7 @@ class Network final : public FaultNetwork, public std::enable_shared_from_this<N
   std::vector<Message> held_;
   std::set<uint32_t> killed_;
   uint64_t sent_by_victim_ = 0;
+  uint32_t drives_in_vain_ = 0;
   uint64_t sent_ = 0;
   uint64_t overtaken_ = 0;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> newest_;  // Arrived, by sender and receiver.

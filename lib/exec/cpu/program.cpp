@@ -209,7 +209,10 @@ Status CpuProgram::enter() {
     if (entry_.operand[i] != offset) entry_.operand[i] = offset;
   }
   for (const uint32_t peer : part_->peers) {
-    SK_RETURN_IF_ERROR(shared_.endpoint.session(peer).enter(entry_, args_->lane, args_->seq));
+    Session& session = shared_.endpoint.session(peer);
+    const uint64_t word = with_progress(entry_.call[0], session.entered(other_lane()));
+    if (entry_.call[0] != word) entry_.call[0] = word;
+    SK_RETURN_IF_ERROR(session.enter(entry_, args_->lane, args_->seq));
   }
   return {};
 }
@@ -238,17 +241,19 @@ Status CpuProgram::admit() {
   return {};
 }
 
-// A peer that has entered a call of the other lane waits for this rank there, and this rank for the
-// peer here: neither will ever come.
+// A peer that has entered a call of the other lane, and not this one before, waits for this rank
+// there, and this rank for the peer here: neither will ever come. That the entry awaited is not
+// here says nothing by itself: it may still be under way while a later one has arrived.
 Status CpuProgram::find_mismatch() {
   Endpoint& endpoint = shared_.endpoint;
-  const EntryLane other = args_->lane == kCollectiveLane ? kPairLane : kCollectiveLane;
+  const EntryLane other = other_lane();
   for (const uint32_t peer : part_->peers) {
     const uint64_t next = endpoint.session(peer).entered(other) + 1;
     const EntrySlot& theirs = endpoint.entry(peer, other, next);
     const EntrySlot& awaited = endpoint.entry(peer, args_->lane, args_->seq);
     if (theirs.seq.load(std::memory_order_acquire) != next) continue;
     if (awaited.seq.load(std::memory_order_acquire) == args_->seq) continue;
+    if (had_entered(theirs.call, args_->seq)) continue;
     Status mismatch =
         error(SK_ERR_DESYNC, "rank {} called {} while rank {} called {}", endpoint.rank(),
               describe(plan_->op), peer, describe(unpack_call(theirs.call)));

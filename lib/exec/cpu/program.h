@@ -140,6 +140,9 @@ class CpuProgram final : public Program {
       if (left <= 0) return status;
     }
   }
+  EntryLane other_lane() const {
+    return args_->lane == kCollectiveLane ? kPairLane : kCollectiveLane;
+  }
   Status find_mismatch();
   Status explain(Status status, const Worker& worker) const;
   void fail(Status status);
