@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from setup import PYTHON
@@ -23,10 +24,13 @@ def compiler_environment() -> dict[str, str]:
     return {name: os.environ.get(name, value) for name, value in defaults.items()}
 
 
-def configure(preset: str) -> Path:
-    """Configures `preset` and returns its folder; CMake itself does nothing that is done."""
+def configure(preset: str, options: Sequence[str] = ()) -> Path:
+    """Configures `preset` and returns its folder; CMake itself does nothing that is done.
+
+    The options stay in force for whoever configures it later.
+    """
     env = compiler_environment()
-    run(["cmake", "--preset", preset], f"configuring {preset}", env=env, timeout_s=300)
+    run(["cmake", "--preset", preset, *options], f"configuring {preset}", env=env, timeout_s=300)
     return BUILD / preset
 
 
@@ -43,9 +47,9 @@ def configure_binding(preset: str) -> Path:
     return folder
 
 
-def build(preset: str, *targets: str) -> Path:
+def build(preset: str, *targets: str, options: Sequence[str] = ()) -> Path:
     """Configures and builds `preset`: the targets given, else all. Returns its folder."""
-    folder = configure(preset)
+    folder = configure(preset, options)
     chosen = ["--target", *targets] if targets else []
     command = ["cmake", "--build", folder, "--parallel", str(jobs()), *chosen]
     run(command, f"building {preset}", env=compiler_environment())

@@ -18,6 +18,7 @@ VERBS = {
     "tidy": "of the checks, clang-tidy alone: every source that changed since it was clean",
     "asan": "the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer",
     "tsan": "the C++ tests under ThreadSanitizer",
+    "cuda": "compile the kernels for every GPU target and read what came out; gets nvcc if absent",
     "bench": "the benchmarks against their peers",
     "clean": "remove build/",
     "clean-room": "a command (the README's by default) in a bare Debian 12",
@@ -63,6 +64,10 @@ def act(options: argparse.Namespace) -> int:
         import check
 
         return check.lint_cpp()
+    if options.verb == "cuda":
+        import kernels
+
+        return kernels.cuda()
     if options.verb == "demo":
         import demo
 

@@ -22,6 +22,7 @@ LISTS = {
     "asan": [],
     "tsan": [],
     "bench": ["demo"],
+    "cuda": ["sass"],
 }
 
 

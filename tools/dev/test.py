@@ -76,6 +76,10 @@ PYTHON_SUITES = (
 )
 
 
+# Suites of C++ tests that show half of what they can without ThreadSanitizer.
+ALSO_UNDER_TSAN = ("cuda",)
+
+
 def run_ctest(preset: str, suite: str | None, pattern: str | None) -> list[Outcome]:
     """Runs the C++ tests of a built preset; a suite is a ctest label (the folder under tests/)."""
     junit = BUILD / preset / "ctest.xml"
@@ -169,6 +173,9 @@ def test(suite: str | None, pattern: str | None, *, may_install: bool = False) -
     build("release")
     results = Results()
     results.add(run_ctest("release", suite, pattern))
+    if suite in ALSO_UNDER_TSAN:
+        build("tsan", f"suite_{suite}")
+        results.add(run_ctest("tsan", suite, pattern))
     prepare(suites)
     for each in suites:
         for path in each.paths:

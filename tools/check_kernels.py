@@ -1,0 +1,129 @@
+"""Looks at compiled kernels: what they take of a multiprocessor, and which instructions they hold.
+
+usage: check_kernels.py FOLDER NVDISASM   (exit status 1 where something is not as it must be)
+
+FOLDER holds a NAME.TARGET.cubin and ptxas' report NAME.TARGET.cubin.txt for each target, as
+cmake/SkCompileKernels.cmake leaves them. That compiler step refuses spills and frames already; here
+the machine code itself is read, for what a report does not say: whether the matrix instructions and
+asynchronous copies that the source asks for are there, and whether signals keep order and scope.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+THREADS = 384  # Of a block; a multiprocessor has 65536 registers.
+REGISTERS_MAX = 65536 // THREADS
+
+# No kernel of ours: local memory, by whatever name.
+FORBIDDEN = re.compile(r"^(LDL|STL)\b")
+# Every interpreter: an acquire, a release and its add, at the scope of the whole machine.
+SIGNALS = (r"^LDG\.E\.64\.STRONG\.SYS$", r"^REDG?\.E\.ADD\.64\.STRONG\.SYS$", r"^MEMBAR\..*SYS$")
+# By target and kernel, patterns of which each must match an instruction.
+REQUIRED = {
+    ("sm_80", "sk_run_gemms"): (*SIGNALS, r"^HMMA\.16816\.F32\.BF16$", r"^LDGSTS\.", r"^LDSM\."),
+    ("sm_90a", "sk_run_gemms"): (*SIGNALS, r"^HMMA\.16816\.F32\.BF16$", r"^LDGSTS\.", r"^LDSM\."),
+    ("sm_100f", "sk_run_gemms"): (*SIGNALS, r"^HMMA\.16816\.F32\.BF16$", r"^LDGSTS\.", r"^LDSM\."),
+    ("sm_80", "sk_run_moves"): SIGNALS,
+    ("sm_90a", "sk_run_moves"): SIGNALS,
+    ("sm_100f", "sk_run_moves"): SIGNALS,
+}
+
+COMPILED = re.compile(r"Compiling entry function '(\w+)'")
+USED = re.compile(r"Used (\d+) registers")
+LABEL = re.compile(r"^\.text\.(\w+):")
+INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
+
+
+@dataclass
+class Kernel:
+    """One kernel of one target."""
+
+    target: str
+    name: str
+    registers: int
+    instructions: Counter[str]
+
+    def findings(self) -> Iterator[str]:
+        """Sentences on what is wrong with it."""
+        if self.registers > REGISTERS_MAX:
+            yield f"{self}: {self.registers} registers; {THREADS} threads leave {REGISTERS_MAX}"
+        for instruction in self.instructions:
+            if FORBIDDEN.match(instruction):
+                yield f"{self}: {instruction}: no local memory in kernels of ours"
+        for pattern in REQUIRED.get((self.target, self.name), ()):
+            if not any(re.match(pattern, each) for each in self.instructions):
+                yield f"{self}: no instruction like {pattern}"
+
+    def __str__(self) -> str:
+        return f"{self.name} for {self.target}"
+
+    def line(self) -> str:
+        """What a table says of it."""
+        count = sum(self.instructions.values())
+        return f"{self.target:8} {self.name:16} {self.registers:4} registers {count:6} instructions"
+
+
+def read_report(text: str) -> dict[str, int]:
+    """Registers by kernel."""
+    registers = {}
+    name = ""
+    for line in text.splitlines():
+        if found := COMPILED.search(line):
+            name = found[1]
+        elif found := USED.search(line):
+            registers[name] = int(found[1])
+    return registers
+
+
+def read_sass(text: str) -> dict[str, Counter[str]]:
+    """How often each instruction occurs, by kernel."""
+    kernels: dict[str, Counter[str]] = {}
+    current: Counter[str] = Counter()
+    for line in text.splitlines():
+        if found := LABEL.match(line):
+            current = kernels.setdefault(found[1], Counter())
+        elif found := INSTRUCTION.match(line):
+            current[found[1]] += 1
+    return kernels
+
+
+def read_kernels(folder: Path, nvdisasm: str) -> list[Kernel]:
+    """All kernels that were compiled into `folder`."""
+    kernels = []
+    for cubin in sorted(folder.glob("*.cubin")):
+        target = cubin.name.split(".")[1]
+        registers = read_report(Path(f"{cubin}.txt").read_text())
+        done = subprocess.run(
+            [nvdisasm, "-c", cubin], capture_output=True, text=True, check=True, timeout=300
+        )
+        for name, instructions in read_sass(done.stdout).items():
+            kernels.append(Kernel(target, name, registers.get(name, 0), instructions))
+    return kernels
+
+
+def findings(kernels: list[Kernel]) -> list[str]:
+    """Everything that is wrong, also with kernels that are not there."""
+    found = [sentence for kernel in kernels for sentence in kernel.findings()]
+    there = {(kernel.target, kernel.name) for kernel in kernels}
+    found += [f"{name} for {target}: not there" for target, name in REQUIRED.keys() - there]
+    return sorted(found)
+
+
+def main() -> int:
+    """Prints the table and the findings."""
+    kernels = read_kernels(Path(sys.argv[1]), sys.argv[2])
+    print("\n".join(kernel.line() for kernel in kernels))
+    found = findings(kernels)
+    print("\n".join(found) if found else "kernels: no spill, no frame, every instruction there")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
