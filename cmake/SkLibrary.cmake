@@ -38,6 +38,7 @@ install(FILES
   ${PROJECT_SOURCE_DIR}/include/sk/topo.h
   ${PROJECT_SOURCE_DIR}/include/sk/talk.h
   ${PROJECT_SOURCE_DIR}/include/sk/trace.h
+  ${PROJECT_SOURCE_DIR}/include/sk/worker.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sk COMPONENT development)
 
 # find_package(sk), target sk::sk.

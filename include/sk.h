@@ -11,5 +11,6 @@
 #include "sk/talk.h"
 #include "sk/topo.h"
 #include "sk/trace.h"
+#include "sk/worker.h"
 
 #endif /* SK_H_ */

@@ -57,22 +57,6 @@ SK_NODISCARD SK_API sk_status sk_session_attach(const char* name, const char* to
  *  @return as sk_exec(). @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_session_ack(sk_session* session, uint64_t cell) SK_NOEXCEPT;
 
-/* ---- the worker's half -------------------------------------------------------------------- */
-
-/** Which ranks are there. Communicators over all ranks last within one epoch: make new ones, under
- *  a name that has the epoch in it, when it changes and nobody is missing. */
-typedef struct sk_group {
-  uint32_t struct_size;  /**< Set by the caller. */
-  int32_t missing_count; /**< Ranks that are dead or coming up. */
-  int32_t first_missing; /**< The least of them, or -1. */
-  int32_t reserved;
-  uint64_t epoch; /**< 0 until all ranks have joined; counted at each loss and each whole group. */
-} sk_group;
-
-/** The group as the controller told it last; a rank's death is told at once.
- *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_INVALID_ARGUMENT. @threads Any. @since 0.1 */
-SK_NODISCARD SK_API sk_status sk_worker_group(const sk_worker* worker, sk_group* group) SK_NOEXCEPT;
-
 #ifdef __cplusplus
 }
 #endif

@@ -11,6 +11,7 @@
 #define SK_TALK_H_
 
 #include "sk/exec.h"
+#include "sk/worker.h"
 
 #ifdef __cplusplus
 extern "C" {

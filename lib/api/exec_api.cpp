@@ -220,6 +220,13 @@ sk_status sk_worker_error(sk_worker* worker, const char* ename, const char* eval
   });
 }
 
+sk_status sk_worker_output_cell(sk_worker* worker, uint64_t cell) noexcept {
+  return guard([&]() -> Status {
+    SK_RETURN_IF_ERROR(check_handle("sk_worker_output_cell", worker));
+    return worker->worker->output_cell(cell);
+  });
+}
+
 sk_status sk_worker_done(sk_worker* worker, int32_t status) noexcept {
   return guard([&]() -> Status {
     SK_RETURN_IF_ERROR(check_handle("sk_worker_done", worker));

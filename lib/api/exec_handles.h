@@ -1,4 +1,4 @@
-// The handles of include/sk/exec.h and what every call on them checks first.
+// The handles of include/sk/exec.h and sk/worker.h, and what every call on them checks first.
 #ifndef SK_LIB_API_EXEC_HANDLES_H_
 #define SK_LIB_API_EXEC_HANDLES_H_
 
@@ -14,6 +14,7 @@
 #include "lib/control/host/views.h"
 #include "lib/control/host/worker.h"
 #include "sk/exec.h"
+#include "sk/worker.h"
 
 struct sk_session {
   std::unique_ptr<sk::control::Session> session;

@@ -13,6 +13,7 @@
 #include "sk/exec.h"
 #include "sk/output.h"
 #include "sk/talk.h"
+#include "sk/worker.h"
 
 namespace sk::control {
 

@@ -1,5 +1,6 @@
 // Cells on ranks through the C ABI alone, with a real controller and stub ranks; and every public
-// function of exec.h with every bad argument: a code, a sentence, and an object that still works.
+// function of exec.h and worker.h with every bad argument: a code, a sentence, and an object that
+// still works.
 #include "tests/multi/exec_session.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <string>
@@ -15,10 +17,12 @@
 
 #include "sk/exec.h"
 #include "sk/output.h"
+#include "sk/worker.h"
 
 namespace {
 
 using sk::testing_support::Gate;
+using sk::testing_support::kWaitMs;
 using sk::testing_support::Session;
 
 TEST(ExecSession, ACProgramDoesWhatTheNotebookDoes) {
@@ -53,6 +57,29 @@ TEST(ExecSession, InterruptComesFromAnyThread) {
   session.finish(cell, &status);
   EXPECT_EQ(status, SK_CELL_ERROR);
   EXPECT_EQ(session.run("print on"), "on\n");
+}
+
+// A thread says which cell it is of, and its text comes under that one while another runs.
+TEST(ExecSession, AThreadKeepsItsCell) {
+  Session session(2);
+  const uint64_t first = session.start("thread 200 late from {rank}\nprint begun");
+  const uint64_t second = session.start("print on\nsleep 60000");
+  std::string text;
+  while (std::count(text.begin(), text.end(), '\n') < 3) {
+    sk_event event = {};
+    event.struct_size = sizeof event;
+    ASSERT_EQ(sk_session_poll(session.get(), kWaitMs, &event), SK_OK) << sk_last_error();
+    ASSERT_NE(event.kind, SK_EVENT_NONE);
+    if (event.kind == SK_EVENT_STREAM && event.cell == first)
+      text.append(event.text, event.text_bytes);
+  }
+  EXPECT_EQ(text.substr(0, 6), "begun\n");
+  EXPECT_NE(text.find("[0] late from 0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("[1] late from 1\n"), std::string::npos) << text;
+  ASSERT_EQ(sk_session_interrupt(session.get()), SK_OK) << sk_last_error();
+  int32_t status = 0;
+  // What it printed before was polled already, or comes now; of the thread there is nothing.
+  EXPECT_EQ(session.finish(second, &status).find("late"), std::string::npos);
 }
 
 TEST(ExecSession, SessionsAreIndependent) {
@@ -248,6 +275,7 @@ TEST(ExecWorker, OutsideAControllerItSaysSo) {
        "out_worker"},
       {"null next", [&] { return sk_worker_next(nullptr, 0, nullptr); }, SK_ERR_BAD_HANDLE, "NULL"},
       {"null done", [&] { return sk_worker_done(nullptr, 1); }, SK_ERR_BAD_HANDLE, "NULL"},
+      {"null cell", [&] { return sk_worker_output_cell(nullptr, 1); }, SK_ERR_BAD_HANDLE, "NULL"},
   });
   config.flags = 0x80;
   EXPECT_EQ(sk_worker_join(&config, &worker), SK_ERR_INVALID_ARGUMENT);

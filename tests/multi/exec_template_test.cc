@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "sk/exec.h"
+#include "sk/worker.h"
 
 namespace {
 

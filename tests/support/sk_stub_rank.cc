@@ -16,6 +16,7 @@
 //   spin MS             busy, looks at sk_worker_cancelled()
 //   input PROMPT        asks and prints "got TEXT"; password PROMPT   the same, hidden
 //   comm OPEN|MSG|CLOSE ID DATA   (OPEN: of the target "stub")
+//   thread MS TEXT      a line by a thread of this cell, that much later
 //   name ROOT HELP      what is known of ROOT while the rank is busy
 //   reply JSON          what the cell's answer carries
 //   exit CODE           die SIGNAL                 flood LINES TEXT
@@ -33,8 +34,8 @@
 #include <thread>
 #include <vector>
 
-#include "sk/exec.h"
 #include "sk/talk.h"
+#include "sk/worker.h"
 
 namespace {
 
@@ -44,6 +45,7 @@ void on_sigint(int) { interrupted = 1; }
 std::string rank_text;
 int link_fd = -1;
 sk_worker* worker = nullptr;
+uint64_t open_cell = 0;
 
 struct Failure {
   std::string name;
@@ -168,6 +170,15 @@ void run_shell(const std::string& command) {
   if (std::system(command.c_str()) == -1) quit("system");
 }
 
+// It is there when the next cell is, and this one over.
+void print_later(long ms, const std::string& text) {
+  std::thread([ms, text, cell = open_cell] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    if (sk_worker_output_cell(worker, cell) != SK_OK) quit("output_cell");
+    put(SK_STREAM_STDOUT, text + "\n");
+  }).detach();
+}
+
 bool run_line(const std::string& line, Failure* failure);
 
 bool run_word(const std::string& word, std::istringstream& in, Failure* failure) {
@@ -200,6 +211,8 @@ bool run_word(const std::string& word, std::istringstream& in, Failure* failure)
     put_display(SK_DISPLAY_CLEAR, "", "", "");
   else if (word == "clearwait")
     put_display(SK_DISPLAY_CLEAR_WAIT, "", "", "");
+  else if (word == "thread")
+    in >> a, print_later(std::atol(a.c_str()), rest(in));
   else if (word == "error")
     in >> a, *failure = {a, rest(in), 0};
   else if (word == "input" || word == "password")
@@ -254,6 +267,7 @@ bool run_line(const std::string& line, Failure* failure) {
 
 void execute(const sk_request& request) {
   interrupted = 0;
+  open_cell = request.id;
   std::istringstream script(std::string(request.code, request.code_bytes));
   Failure failure;
   for (std::string line; std::getline(script, line);)

@@ -1,4 +1,6 @@
-// The rank program's side of cells: requests in, text, displays and errors out (sk/exec.h).
+// The rank program's side of cells: requests in, text, displays and errors out (sk/worker.h).
+#include "sk/worker.h"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -18,7 +20,6 @@
 
 #include "bindings.h"
 #include "blocking.h"
-#include "sk/exec.h"
 #include "sk/session.h"
 #include "sk/talk.h"
 
@@ -186,6 +187,10 @@ class Worker {
     });
   }
 
+  void output_cell(uint64_t cell) {
+    out([&] { return sk_worker_output_cell(worker_, cell); });
+  }
+
   void done(int32_t status) {
     out([&] { return sk_worker_done(worker_, status); });
   }
@@ -305,6 +310,7 @@ void bind_worker(nb::module_& module) {
       .def("display", &Worker::display, nb::arg(), nb::arg(), nb::arg().none(),
            nb::arg().none() = nb::none())
       .def("error", &Worker::error)
+      .def("output_cell", &Worker::output_cell)
       .def("done", &Worker::done)
       .def("reply", &Worker::reply)
       .def("group", &Worker::group)

@@ -125,7 +125,8 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
         const auto* execute = std::get_if<Execute>(&request);
         const auto* comm = std::get_if<Comm>(&request);
         if (execute != nullptr || comm != nullptr) {
-          flush_records();  // What came between the cells belongs to the last one.
+          drain_capture();  // What came between the cells belongs to the last one.
+          flush_records();
           open_cell_ = last_cell_ = execute != nullptr ? execute->cell : comm->cell;
           began_ns_ = monotonic_ns();
           cpu_ns_ = process_cpu_ns();

@@ -1,4 +1,4 @@
-// The worker half of include/sk/exec.h: a rank's link to its agent and the I/O thread behind it.
+// The worker half, include/sk/worker.h: a rank's link to its agent and the I/O thread behind it.
 //
 // One mutex guards all state that both threads touch; neither holds it while it waits. The I/O
 // thread runs no code of the language and blocks all signals, so an interrupt meets the main
@@ -53,6 +53,8 @@ class Worker {
   Status stream(uint32_t stream, std::string_view text);
   Status display(DisplayRecord display);
   Status fail(ErrorRecord error);
+  // Of the calling thread; see sk_worker_output_cell().
+  Status output_cell(uint64_t cell);
   Status done(uint32_t status);
   Status reply(Reply reply);
   Status cell_reply(std::string json);
@@ -78,6 +80,8 @@ class Worker {
   void show_stack(uint64_t request);
   Status check_open() const;
   Status emit(Record record, uint64_t bytes);
+  uint64_t cell_of_output() const;
+  void send_alone(Record record);
   void append_stream(uint32_t stream, std::string_view text);
   void drain_capture();
   Status send_captured();

@@ -21,6 +21,8 @@ constexpr int64_t kSignalFirstNs = 50'000'000;
 constexpr int kDrainRoundsMax = 16;  // Of one pipe at once, so that a flood starves nobody.
 constexpr std::chrono::seconds kSpaceWait{60};
 
+thread_local uint64_t cell_of_this_thread = 0;  // As it said; 0: whichever is open.
+
 }  // namespace
 
 // ---- the I/O thread ---------------------------------------------------------------------------
@@ -63,8 +65,7 @@ void Worker::wait_for_io() {
     const bool stays = batching || link_.queued_bytes() > 0;
     wake_ns = std::min(batching ? gate_ns_ : heartbeat_at_ns_, end_collectives_at_ns_);
     for (const local::Fd& fd : capture_)
-      if (fd.open() && welcome_ && !stays)
-        fds[count++] = {fd.get(), POLLIN, 0};
+      if (fd.open() && welcome_ && !stays) fds[count++] = {fd.get(), POLLIN, 0};
   }
   const int64_t left_ms = (wake_ns - monotonic_ns() + 999'999) / 1'000'000;
   ::poll(fds, count, static_cast<int>(std::clamp<int64_t>(left_ms, 0, 1000)));
@@ -238,6 +239,27 @@ Status Worker::wait_for_room(std::unique_lock<std::mutex>& lock) {
                queued());
 }
 
+Status Worker::output_cell(uint64_t cell) {
+  const std::lock_guard lock(mutex_);
+  if (cell > last_cell_)
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "sk_worker_output_cell: cell {} is none that this rank was given; the last is {}",
+                 cell, last_cell_);
+  cell_of_this_thread = cell;
+  return {};
+}
+
+// The cell that the calling thread's output is of.
+uint64_t Worker::cell_of_output() const {
+  return cell_of_this_thread != 0 ? cell_of_this_thread : last_cell_;
+}
+
+// Records are gathered for the open cell, and this may be of another: it goes behind them, at once.
+void Worker::send_alone(Record record) {
+  flush_records();
+  send(Output{cell_of_output(), ++seq_, {std::move(record)}});
+}
+
 Status Worker::emit(Record record, uint64_t bytes) {
   std::unique_lock lock(mutex_);
   // An error is let in over the limit: after an interrupt it is what the cell ends with.
@@ -246,6 +268,10 @@ Status Worker::emit(Record record, uint64_t bytes) {
   else
     SK_RETURN_IF_ERROR(wait_for_room(lock));
   drain_capture();
+  if (cell_of_this_thread != 0) {
+    send_alone(std::move(record));
+    return check_open();
+  }
   const bool first = pending_.empty();
   if (auto* stream = std::get_if<StreamRecord>(&record.body)) {
     append_stream(stream->stream, stream->text);

@@ -82,7 +82,7 @@ Status Worker::comm(Comm message) {
   SK_RETURN_IF_ERROR(wait_for_room(lock));
   drain_capture();
   flush_records();
-  message.cell = last_cell_;
+  message.cell = cell_of_output();
   send(message);
   return check_open();
 }

@@ -14,6 +14,7 @@ import comm
 from comm.base_comm import BaseComm, CommManager
 
 from libsk import _core
+from libsk.kernel import places
 from libsk.kernel.display import flush
 
 COMM = 20
@@ -37,6 +38,7 @@ class RankComm(BaseComm):
     ) -> None:
         """Sends one message to the notebook."""
         flush()
+        places.claim()
         parts = [memoryview(buffer).tobytes() for buffer in buffers or []]
         target = keys.get("target_name") or self.target_name
         self.worker.comm(

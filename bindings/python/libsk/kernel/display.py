@@ -9,7 +9,7 @@ from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 
 from libsk import _core
-from libsk.kernel import mime
+from libsk.kernel import mime, places
 
 
 def flush() -> None:
@@ -61,12 +61,20 @@ class RankDisplayPublisher(DisplayPublisher):
     ) -> None:
         """One display, or a new value for the displays of the same ``display_id``."""
         flush()
+        places.claim()
         display_id = (transient or {}).get("display_id")
+        widget = places.here().widget
+        if widget is not None and widget.display(data, metadata, display_id, update):
+            return
         kind = mime.DISPLAY_UPDATE if update else mime.DISPLAY_DATA
         self.worker.display(kind, mime.bundle_of(data), display_id, mime.metadata_of(metadata))
 
     def clear_output(self, wait: bool = False) -> None:
         """Removes the cell's outputs so far, at once or with the next one."""
         flush()
+        places.claim()
+        widget = places.here().widget
+        if widget is not None:
+            return widget.clear(wait)
         kind = mime.DISPLAY_CLEAR_WAIT if wait else mime.DISPLAY_CLEAR
         self.worker.display(kind, [], None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from libsk import _core
 from libsk._errors import AbortedError, Error, PeerLostError
-from libsk.kernel import stacks, streams, template, tracebacks
+from libsk.kernel import places, stacks, streams, template, tracebacks
 
 if TYPE_CHECKING:
     from libsk.kernel.shell import RankShell
@@ -42,6 +42,7 @@ class Rank:
         self._worker = worker
         self._shell = shell
         asking.install(worker)
+        places.install(worker)
         self._comms = comms.install(worker)
         self._book = names.NameBook(worker, shell)
         imports.install()
@@ -89,6 +90,7 @@ class Rank:
     def _execute(self, request: dict[str, Any]) -> None:
         error: BaseException | None
         answer = ""
+        places.enter(request["id"])
         self._comm.renew(*self._worker.group())
         try:
             signal.signal(signal.SIGINT, self._cell_handler)
@@ -111,6 +113,7 @@ class Rank:
     def _handle_comm(self, request: dict[str, Any]) -> None:
         """A widget's message. What its handler raises is shown; it ends no cell."""
         error: BaseException | None = None
+        places.enter(request["id"])
         self._shell.last_traceback = []
         try:
             signal.signal(signal.SIGINT, self._cell_handler)

@@ -1,4 +1,4 @@
-"""Displays as MIME bundles of bytes, as ``sk/exec.h`` takes them."""
+"""Displays as MIME bundles of bytes, as ``sk/worker.h`` takes them."""
 
 from __future__ import annotations
 
