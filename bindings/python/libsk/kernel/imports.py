@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.util
 import sys
@@ -9,7 +10,11 @@ from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-_MODULE = "torch.distributed.distributed_c10d"
+_PATCHES = {
+    "torch.distributed.distributed_c10d": "libsk.kernel.torch_distributed",
+    "ipywidgets.widgets.widget_output": "libsk.kernel.output_widget",
+}
+"""Whose ``patch()`` a module is given to when it has just been imported."""
 
 
 def install() -> None:
@@ -18,25 +23,28 @@ def install() -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds one module as all others would, and patches it after it ran."""
+    """Finds these modules as all others would, and patches each after it ran."""
+
+    def __init__(self) -> None:
+        self._awaited = dict(_PATCHES)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != _MODULE:
+        patch = self._awaited.pop(name, None)
+        if patch is None:
             return None
-        sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
-            spec.loader.exec_module = _then(spec.loader.exec_module)  # type: ignore[method-assign]
+            spec.loader.exec_module = _then(  # type: ignore[method-assign]
+                spec.loader.exec_module, patch
+            )
         return spec
 
 
-def _then(execute: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
+def _then(execute: Callable[[ModuleType], None], patch: str) -> Callable[[ModuleType], None]:
     def exec_module(module: ModuleType) -> None:
         execute(module)
-        from libsk.kernel import torch_distributed
-
-        torch_distributed.patch(module)
+        importlib.import_module(patch).patch(module)
 
     return exec_module

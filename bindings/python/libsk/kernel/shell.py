@@ -16,7 +16,7 @@ from traitlets import Type
 from traitlets.config import Config
 
 from libsk import _core
-from libsk.kernel import magics, memos, mime, tracebacks
+from libsk.kernel import magics, memos, mime, places, tracebacks
 from libsk.kernel.display import RankDisplayHook, RankDisplayPublisher, flush
 from libsk.kernel.plain import PlainTransformer, may_await
 
@@ -111,6 +111,8 @@ class RankShell(InteractiveShell):
             super().showtraceback((kind, value, value.__traceback__), *args, **kwargs)
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
+        if _in_widget(evalue, [line.rstrip("\n") for line in stb]):
+            return
         self._print_traceback()
         self.last_traceback = [line.rstrip("\n") for line in stb]
 
@@ -123,7 +125,9 @@ class RankShell(InteractiveShell):
 
     def show_usage_error(self, exc: BaseException) -> None:
         """A magic called wrongly."""
-        self.last_traceback = [f"UsageError: {exc}"]
+        lines = [f"UsageError: {exc}"]
+        if not _in_widget(exc, lines):
+            self.last_traceback = lines
 
     # ---- what the answer to a cell carries beside its outputs ----
 
@@ -188,6 +192,13 @@ class RankShell(InteractiveShell):
 
     def init_virtualenv(self) -> None:
         """The interpreter is the one that the kernelspec names."""
+
+
+def _in_widget(error: BaseException, lines: list[str]) -> bool:
+    """Shown in the Output widget that the error is leaving, which ends it there."""
+    widget = places.here().widget
+    name, text = type(error).__name__, tracebacks.text_of(error)
+    return widget is not None and widget.error(name, text, lines)
 
 
 def _how_it_ended(status: int) -> str:
