@@ -151,7 +151,7 @@ def test_info_has_a_column_for_each_group_of_ranks(four: Kernel) -> None:
 
 def test_time_tells_the_slowest_rank(four: Kernel) -> None:
     assert "No cell has run" in four.run("%sk time").of("display_data")[0]["data"]["text/plain"]
-    cell = four.run("on 2 sleep 300")
+    cell = four.run("on 2 sleep 1000")
     data = four.run("%sk time").of("display_data")[0]["data"]
     lines = data["text/plain"].splitlines()
     assert lines[0].split() == ["rank", "wall", "cpu"]
@@ -162,12 +162,12 @@ def test_time_tells_the_slowest_rank(four: Kernel) -> None:
 
 
 def test_times_are_in_the_replys_metadata(four: Kernel) -> None:
-    four.client.execute("on 1 sleep 200")
+    four.client.execute("on 1 sleep 1000")
     reply = four.client.get_shell_msg(timeout=TIMEOUT)
     times = reply["metadata"]["superkernel"]
     assert times["ranks"] == [0, 1, 2, 3]
     assert times["slowest"] == 1
-    assert times["wall_s"][1] >= 0.2
+    assert times["wall_s"][1] >= 1.0
     assert times["skew_s"] == pytest.approx(times["wall_s"][1] - min(times["wall_s"]))
     assert all(0 <= cpu < 60 for cpu in times["cpu_s"])
 

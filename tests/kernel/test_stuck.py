@@ -50,7 +50,7 @@ def interrupt(kernel: Kernel, code: str, done: str) -> tuple[str, float]:
 @pytest.mark.acceptance(7)
 def test_a_barrier_that_one_rank_skips(four: Kernel) -> None:
     _, seconds = interrupt(four, "print('up', flush=True)\nif rank != 2:\n    comm.barrier()", "2")
-    assert seconds < 10  # It is to be 2; the machine may be busy.
+    assert seconds < 20  # It is to be 2; the machine may be busy.
     assert four.run("comm.barrier()\nprint(x == rank)").text() == "True\n"
 
 
@@ -58,7 +58,7 @@ def test_a_barrier_that_one_rank_skips(four: Kernel) -> None:
 def test_a_rank_stuck_in_c_and_a_shutdown_with_it(four: Kernel) -> None:
     processes = descendants(four.pid)
     evalue, seconds = interrupt(four, STUCK_IN_C, "0-2")
-    assert seconds < 10
+    assert seconds < 20
     assert "[rank 3]" in evalue
     assert "`pthread_mutex_lock` (libc.so.6), at cell 2, line 7" in evalue
     assert "ranks 0-2 finished" in evalue

@@ -13,6 +13,7 @@ from session import Session
 pytest.importorskip("IPython", reason="the kernel needs IPython (pip install libsk[kernel])")
 
 OK, ERROR = 1, 2
+ENDED_S = 20  # To tell a hang, which lasts a minute here.
 HANGS_IN_C = """
 import ctypes, signal
 if rank == {rank}:
@@ -52,7 +53,7 @@ def test_a_killed_rank_is_named_and_the_others_keep_their_state(session: Session
     killed = time.monotonic()
     os.kill(pids[2], signal.SIGKILL)
     cell = session.collect(number)
-    assert time.monotonic() - killed < 5
+    assert time.monotonic() - killed < ENDED_S
     assert (cell.status, cell.ename) == (ERROR, "RankDied")
     assert "rank 2: killed by signal 9 (SIGKILL)" in cell.evalue
     refused = session.run("print('on fewer')")
@@ -96,7 +97,7 @@ def test_a_barrier_that_one_rank_skips_ends(session: Session) -> None:
     pressed = time.monotonic()
     session.interrupt()
     cell = session.collect(number)
-    assert time.monotonic() - pressed < 5
+    assert time.monotonic() - pressed < ENDED_S
     assert (cell.status, cell.ename) == (ERROR, "KeyboardInterrupt")
     assert session.run("comm.barrier()\nprint(x == rank)").out == "True\n"
 
@@ -109,7 +110,7 @@ def test_a_rank_stuck_in_c_is_named_with_its_frame_and_comes_back(session: Sessi
     pressed = time.monotonic()
     session.interrupt()
     cell = session.collect(number)
-    assert time.monotonic() - pressed < 5
+    assert time.monotonic() - pressed < ENDED_S
     assert (cell.status, cell.ename) == (ERROR, "KeyboardInterrupt")
     assert "[rank 3]" in cell.evalue
     assert "`pthread_mutex_lock` (libc.so.6)" in cell.evalue
