@@ -101,6 +101,33 @@ bool needs_gemm(const RankPlan& part) {
   });
 }
 
+std::optional<std::array<BoxView, 2>> box_views(const Plan& plan, uint32_t rank, uint64_t memory,
+                                                void* const (&operands)[kOperandMax]) {
+  const OpDesc& op = plan.op;
+  const bool is_gemm = op.kind == OpKind::kAllreduceGemm;
+  if (!is_gemm || op.transpose_a || op.m == 0 || op.n == 0 || op.k == 0) return {};
+  if (op.dtype != DType::kBF16 && op.dtype != DType::kF16) return {};
+  uint64_t packed = reinterpret_cast<uint64_t>(operands[2]);
+  if (op.pack_b) {
+    // The one workspace buffer of the rank that a packing task writes.
+    const RankPlan& part = *plan.part(rank);
+    for (const Task& task : part.tasks) {
+      if (task.op != TaskOp::kPackB) continue;
+      const Region& region = part.regions_of(task)[1];
+      packed = memory + rank_memory(plan, rank).workspace + plan.buffers[region.buffer].offset +
+               region.offset;
+    }
+  }
+  const uint64_t k = uint64_t(op.k), n = uint64_t(op.n);
+  const BoxView a{reinterpret_cast<uint64_t>(operands[0]), uint64_t(op.m), k,
+                  uint64_t(op.lda) * dtype_bytes(op.dtype)};
+  const BoxView b{packed, n, k,
+                  packed_pitch(k, n, dtype_bytes(op.dtype), plan.target.packed_bytes)};
+  constexpr uint64_t kUnit = 16;
+  if ((a.address | a.pitch | b.address | b.pitch) % kUnit != 0) return {};
+  return std::array{a, b};
+}
+
 std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64_t at,
                                   std::span<const uint64_t> ranks, TaskTimes* times) {
   Blob blob(at);

@@ -4,6 +4,8 @@
 #ifndef SK_CUDA_EXEC_IMAGE_H_
 #define SK_CUDA_EXEC_IMAGE_H_
 
+#include <array>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,7 +21,7 @@ namespace sk::cuda {
 struct RankMemory {
   uint64_t state = 0;
   uint64_t entries = 0;
-  uint64_t workspace = 0;   // Of generations 1.
+  uint64_t workspace = 0;    // Of generations 1.
   uint64_t staging[2] = {};  // Of generations 2, by the run's parity.
   uint64_t signals = 0;
   uint64_t bytes = 0;
@@ -29,8 +31,20 @@ RankMemory rank_memory(const Plan& plan, uint32_t rank);
 // Says why the kernels cannot run the part: an operation or a type, too many addresses.
 Status check_part(const Plan& plan, const RankPlan& part);
 
-// Whether the part multiplies matrices, which takes the larger kernel.
+// Whether the part multiplies matrices.
 bool needs_gemm(const RankPlan& part);
+
+// A matrix of 16-bit elements as the copy engine is to read it.
+struct BoxView {
+  uint64_t address = 0;
+  uint64_t rows = 0, columns = 0;  // Columns are neighbours in memory.
+  uint64_t pitch = 0;              // Bytes.
+};
+// A, and packed B turned (n rows of k), of the rank whose memory is at `memory`. Nothing: the copy
+// engine cannot read them (types, an A that is turned, addresses or strides that are no multiples
+// of 16), or there is nothing to multiply; kernels that load by themselves can.
+std::optional<std::array<BoxView, 2>> box_views(const Plan& plan, uint32_t rank, uint64_t memory,
+                                                void* const (&operands)[kOperandMax]);
 
 // The image of rank `part.rank` for the address `at`, followed by its tables. `ranks`: where each
 // rank's memory begins as this GPU reaches it; `times`: see Image.

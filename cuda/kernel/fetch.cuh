@@ -1,5 +1,5 @@
 // The fetching warp: walks one queue, waits until a task may start, and puts it into the ring with
-// all addresses resolved, up to kRingSlots tasks ahead of the warps that do them.
+// all addresses resolved, up to kRingSlots tasks ahead of those that do them.
 //
 // A task may start once its waits are met, whatever the tasks before it do (rule 2 of task.h), so
 // waiting for the next task goes on beside the work on this one.
@@ -24,7 +24,8 @@ SK_DEVICE void copy_words(T* to, const T* from, uint32_t count) {
   auto* out = reinterpret_cast<uint32_t*>(to);
   const auto* in = reinterpret_cast<const uint32_t*>(from);
   for (uint32_t l = 0; l < ptx::kLanesHere; ++l)
-    for (uint32_t i = ptx::lane(l); i < words; i += ptx::kLanes) out[i] = ptx::load_constant(in + i);
+    for (uint32_t i = ptx::lane(l); i < words; i += ptx::kLanes)
+      out[i] = ptx::load_constant(in + i);
 }
 
 // Whether the waits of `task` have been met; each lane takes some of them.
@@ -106,8 +107,7 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
     ptx::wait(ring.empty[slot_of(n)], phase_of(n) ^ 1);
     const uint32_t index = queue.first_task + n;
     const Task task = image.tasks[index];
-    if ((task.flags & kAfterAll) && n > 0)
-      ptx::wait(ring.empty[slot_of(n - 1)], phase_of(n - 1));
+    if ((task.flags & kAfterAll) && n > 0) ptx::wait(ring.empty[slot_of(n - 1)], phase_of(n - 1));
     const uint64_t wait_ns = traced ? ptx::timer_ns() : 0;
     going = meet_waits(worker, index, task, run) &&
             (task.op != TaskOp::kAwait || meet_entries(worker, index, run));
@@ -116,7 +116,6 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
       slot.index = index;
       slot.stop = !going;
       slot.wait_ns = wait_ns;
-      slot.ready_ns = traced ? ptx::timer_ns() : 0;
       slot.run = run;
     }
     ptx::sync_warp();

@@ -83,6 +83,25 @@ enum class Verdict : uint32_t {
   kBadTask = 4,  // An operation that this kernel has not.
 };
 
+// A matrix as the copy engine reads it, in boxes: as the driver encodes it.
+struct alignas(64) TensorMap {
+  uint64_t opaque[16];
+};
+
+// A and packed B of one rank, in boxes of kBoxDepth elements of k.
+struct MatrixMaps {
+  TensorMap a, b;
+};
+inline constexpr uint32_t kBoxDepth = 64, kBoxRowsA = 128, kBoxRowsB = 256;
+
+// Packed B is column after column, each of k elements, this many bytes apart: whole units of 16
+// bytes where the packed buffer of `packed_bytes` has room for that.
+constexpr uint64_t packed_pitch(uint64_t k, uint64_t n, uint64_t element_bytes,
+                                uint64_t packed_bytes) {
+  const uint64_t whole = (k * element_bytes + 15) / 16 * 16;
+  return n * whole <= packed_bytes ? whole : k * element_bytes;
+}
+
 // What the first worker that failed says. The host zeroes it; it is read once `verdict` is set and
 // the launch is over.
 struct Control {
@@ -101,7 +120,9 @@ struct LaunchArgs {
   const uint32_t* abort;  // Anything but zero ends the launch. May be host memory.
   uint64_t timeout_ns;    // Longest single wait.
   void* operands[kLaunchRanksMax][kOperandMax];  // By image.
+  MatrixMaps maps[kLaunchRanksMax];              // By image; for kernels that multiply boxes.
 };
+static_assert(sizeof(LaunchArgs) <= 32764, "what a launch may carry");
 
 }  // namespace sk::cuda
 

@@ -1,112 +1,81 @@
-// The interpreter: one block walks one queue of a plan to its end.
+// The interpreter: one block walks one queue of a plan to its end. Its warps have parts to play,
+// and hand each task on through the ring:
 //
-// Warp 0 fetches (fetch.cuh); warps 4 to 11 do the tasks, all eight on one task at a time, and post
-// what they have done. Operations that are not in `Ops` are not in the code of the kernel.
+//   warp 0        fetches tasks ahead, waits until they may start (fetch.cuh)
+//   warp 1        loads boxes of matrices ahead, where the kernel has wgmma (tile/gemm_boxes.cuh)
+//   warp 2        stores what is staged, waits until all writes of a task are there, posts
+//   warps 4 - 11  do the tasks, all eight on one at a time
+//
+// Operations that are not in `Ops` are not in the code of the kernel.
 #ifndef SK_CUDA_KERNEL_INTERPRETER_CUH_
 #define SK_CUDA_KERNEL_INTERPRETER_CUH_
 
+#include "cuda/kernel/ops.cuh"
 #include "cuda/kernel/post.cuh"
-#include "cuda/tile/gemm_f32.cuh"
-#include "cuda/tile/gemm_mma.cuh"
-#include "cuda/tile/reduce.cuh"
 
 namespace sk::cuda {
 
-inline constexpr uint32_t kFetchWarp = 0;
-inline constexpr uint32_t kFirstWorkWarp = 4, kWorkWarps = 8;
+inline constexpr uint32_t kFetchWarp = 0, kLoadWarp = 1, kStoreWarp = 2;
+inline constexpr uint32_t kFirstWorkWarp = 4;
 inline constexpr uint32_t kBlockThreads = (kFirstWorkWarp + kWorkWarps) * ptx::kLanes;
 inline constexpr uint32_t kWorkBarrier = 1;
-static_assert(kWorkWarps == kMmaWarps);
-static_assert(kWorkWarps * ptx::kLanes == kF32Block / kF32Side * (kF32Block / kF32Side));
 
-// Which operations a kernel can do beside the control tasks.
-struct MoveOps {
-  static constexpr bool kGemm = false;
-};
-struct GemmOps {
-  static constexpr bool kGemm = true;
-};
+// The n-th task of the queue, once it is in the ring; null: the queue has ended.
+SK_DEVICE FetchedTask* next_task(Ring& ring, uint32_t n) {
+  FetchedTask& slot = ring.slots[slot_of(n)];
+  ptx::wait(ring.full[slot_of(n)], phase_of(n));
+  return slot.stop ? nullptr : &slot;
+}
+
+SK_DEVICE TileArgs tile_of(const FetchedTask& task) {
+  return {task.regions, task.params, task.pointers, task.first_pointer, task.task.region_count};
+}
 
 template <typename Ops>
-struct BlockShared {
-  Ring ring;
-};
-template <>
-struct BlockShared<GemmOps> {
-  Ring ring;
-  union {
-    GemmF32Shared f32;
-    GemmMmaShared mma;
-  };
-};
-
-// False: this kernel cannot do it.
-template <typename Ops>
-SK_DEVICE bool perform(const Team& team, const FetchedTask& slot, BlockShared<Ops>& shared) {
-  const TileArgs tile{slot.regions, slot.params, slot.pointers, slot.first_pointer,
-                      slot.task.region_count};
-  switch (slot.task.op) {
-    case TaskOp::kNop:
-    case TaskOp::kEnter:
-    case TaskOp::kAwait:
-      return true;
-    case TaskOp::kPut:  // All peers' memory is mapped here.
-    case TaskOp::kCopy:
-      copy_tile(team, tile);
-      return true;
-    case TaskOp::kReduce:
-      reduce_tile(team, tile);
-      return true;
-    case TaskOp::kPackB:
-      if constexpr (Ops::kGemm) pack_tile(team, tile);
-      return Ops::kGemm;
-    case TaskOp::kGemm:
-      if constexpr (Ops::kGemm) {
-        const GemmTask gemm(tile);
-        if (gemm.dtype == DType::kF32) {
-          gemm_f32(team, gemm, shared.f32);
-          return true;
-        }
-        if (gemm.dtype == DType::kBF16 || gemm.dtype == DType::kF16) {
-          gemm_mma(team, gemm, shared.mma);
-          return true;
-        }
-      }
-      return false;
+SK_DEVICE void load_queue(const Worker& worker, BlockShared<Ops>& shared) {
+  typename Ops::Loader loader(worker.args, worker.image_index);
+  for (uint32_t n = 0; const FetchedTask* task = next_task(shared.ring, n); ++n) {
+    if (Ops::can(*task)) loader.load(task->task.op, tile_of(*task), shared);
   }
-  return false;
 }
 
 template <typename Ops>
 SK_DEVICE void work_queue(const Worker& worker, BlockShared<Ops>& shared) {
   const Team team{kFirstWorkWarp, kWorkWarps, kWorkBarrier};
+  const bool traced = worker.image.times != nullptr;
+  typename Ops::Workman workman;
+  for (uint32_t n = 0; FetchedTask* task = next_task(shared.ring, n); ++n) {
+    if (traced && team.warp() == 0 && ptx::one_lane()) task->start_ns = ptx::timer_ns();
+    if (Ops::can(*task)) workman.perform(team, task->task.op, tile_of(*task), shared);
+    ptx::sync_warp();
+    if (ptx::one_lane()) ptx::arrive(shared.ring.done[slot_of(n)]);
+  }
+}
+
+template <typename Ops>
+SK_DEVICE void store_queue(const Worker& worker, BlockShared<Ops>& shared) {
   const Image& image = worker.image;
   Ring& ring = shared.ring;
-  for (uint32_t n = 0;; ++n) {
-    FetchedTask& slot = ring.slots[slot_of(n)];
-    ptx::wait(ring.full[slot_of(n)], phase_of(n));
-    if (slot.stop) break;
-    const uint64_t start_ns = image.times != nullptr ? ptx::timer_ns() : 0;
-    const bool able = perform<Ops>(team, slot, shared);
-    team.sync();  // All writes of the task are done; see post_all().
-    if (team.warp() == 0) {
-      if (able) {
-        if (slot.task.op == TaskOp::kEnter) enter(worker, slot.run);
-        post_all(image, slot.task);
-      } else if (ptx::one_lane()) {
-        fail(worker.args, Verdict::kBadTask,
-             {0, image.rank, worker.queue, slot.index, image.rank, 0, 0, uint64_t(slot.task.op)});
-      }
-      if (image.times != nullptr && ptx::one_lane())
-        image.times[slot.index] = {slot.wait_ns, start_ns, ptx::timer_ns()};
+  typename Ops::Storer storer;
+  for (uint32_t n = 0; const FetchedTask* task = next_task(ring, n); ++n) {
+    const bool able = Ops::can(*task);
+    if (able) storer.store(task->task.op, tile_of(*task), shared);
+    ptx::wait(ring.done[slot_of(n)], phase_of(n));
+    storer.finish();
+    if (able) {
+      if (task->task.op == TaskOp::kEnter) enter(worker, task->run);
+      post_all(image, task->task);
+    } else if (ptx::one_lane()) {
+      fail(worker.args, Verdict::kBadTask,
+           {0, image.rank, worker.queue, task->index, image.rank, 0, 0, uint64_t(task->task.op)});
     }
+    if (image.times != nullptr && ptx::one_lane())
+      image.times[task->index] = {task->wait_ns, task->start_ns, ptx::timer_ns()};
     ptx::sync_warp();
     if (ptx::one_lane()) ptx::arrive(ring.empty[slot_of(n)]);
   }
-  team.sync();
-  const bool complete = ptx::load_relaxed_sys(&worker.args.control->verdict) ==
-                    uint32_t(Verdict::kRunning);
-  if (team.warp() == 0 && ptx::one_lane() && complete)
+  const uint32_t verdict = ptx::load_relaxed_sys(&worker.args.control->verdict);
+  if (ptx::one_lane() && verdict == uint32_t(Verdict::kRunning))
     end_queue(image, ptx::load_relaxed_sys(&image.state->run));
 }
 
@@ -116,15 +85,21 @@ SK_DEVICE void run_block(const LaunchArgs& args) {
   if (ptx::warp() == 0 && ptx::one_lane()) {
     for (uint32_t i = 0; i < kRingSlots; ++i) {
       ptx::init(shared.ring.full[i], 1);
-      ptx::init(shared.ring.empty[i], kWorkWarps);
+      ptx::init(shared.ring.done[i], kWorkWarps);
+      ptx::init(shared.ring.empty[i], 1);
     }
+    Ops::init(shared);
   }
   ptx::sync_block();
   const BlockRole role = args.blocks[ptx::block()];
   const Worker worker{args, args.images[role.image], role.image, role.queue};
-  if (ptx::warp() == kFetchWarp) {
-    fetch_queue(worker, shared.ring);
-  } else if (ptx::warp() >= kFirstWorkWarp) {
+  if (ptx::warp() < kFirstWorkWarp) {
+    Ops::begin_helper();
+    if (ptx::warp() == kFetchWarp) fetch_queue(worker, shared.ring);
+    if (ptx::warp() == kLoadWarp && Ops::kLoads) load_queue<Ops>(worker, shared);
+    if (ptx::warp() == kStoreWarp) store_queue<Ops>(worker, shared);
+  } else {
+    Ops::begin_worker();
     work_queue<Ops>(worker, shared);
   }
 }

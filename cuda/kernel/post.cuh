@@ -6,8 +6,8 @@
 
 namespace sk::cuda {
 
-// By one warp, behind a barrier of all that worked on the task: their writes come before the adds,
-// for a release covers what the releasing thread has seen through a barrier.
+// By the store warp, which has waited for all that worked on the task: their writes come before the
+// adds, for a release covers what the releasing thread has seen through a barrier.
 SK_DEVICE void post_all(const Image& image, const Task& task) {
   for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
     const uint32_t lane = ptx::lane(l);
@@ -25,8 +25,7 @@ SK_DEVICE void enter(const Worker& worker, uint64_t run) {
   for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
     const uint32_t lane = ptx::lane(l);
     for (uint32_t i = lane; i < image.peer_count; i += ptx::kLanes) {
-      Entry& entry =
-          image.all[image.peers[i]].entries[run % 2 * image.world_size + image.rank];
+      Entry& entry = image.all[image.peers[i]].entries[run % 2 * image.world_size + image.rank];
       ptx::store_relaxed_sys(&entry.fingerprint, image.fingerprint);
       for (uint32_t o = 0; o < kOperandMax; ++o) {
         const auto address =

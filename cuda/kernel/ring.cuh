@@ -12,9 +12,9 @@ inline constexpr uint32_t kRingSlots = 4;
 // A task whose waits are met, with all that it needs at hand.
 struct FetchedTask {
   Task task;
-  uint32_t index;  // In the rank's part.
-  bool stop;       // No task: the queue has ended, or the run has failed.
-  uint64_t wait_ns, ready_ns;
+  uint32_t index;              // In the rank's part.
+  bool stop;                   // No task: the queue has ended, or the run has failed.
+  uint64_t wait_ns, start_ns;  // Only with a trace.
   uint64_t run;
   uint16_t first_pointer[kRegionCountMax + 1];
   Region regions[kRegionCountMax];
@@ -26,8 +26,9 @@ static_assert(int(kGemmParamCount) >= int(kReduceParamCount) &&
 
 struct Ring {
   FetchedTask slots[kRingSlots];
-  ptx::MBarrier full[kRingSlots];   // One arrival: the fetching warp's.
-  ptx::MBarrier empty[kRingSlots];  // One arrival per working warp: task done and posted.
+  ptx::MBarrier full[kRingSlots];   // By the fetch warp.
+  ptx::MBarrier done[kRingSlots];   // By each work warp: its part of the task is done.
+  ptx::MBarrier empty[kRingSlots];  // By the store warp: all writes are there, and posted.
 };
 
 // Slot and phase of the n-th task of a queue.

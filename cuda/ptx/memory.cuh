@@ -79,8 +79,8 @@ SK_DEVICE Bytes16 load16(const std::byte* at) {
   return v;
 }
 SK_DEVICE void store16(std::byte* at, const Bytes16& v) {
-  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(v.word[0]),
-               "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3])
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(v.word[0]), "r"(v.word[1]),
+               "r"(v.word[2]), "r"(v.word[3])
                : "memory");
 }
 

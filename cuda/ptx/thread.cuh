@@ -17,7 +17,8 @@
 namespace sk::cuda::ptx {
 
 inline constexpr uint32_t kLanes = 32;
-inline constexpr uint32_t kLanesHere = 1;  // Of a warp, those that one call of this code stands for.
+inline constexpr uint32_t kLanesHere =
+    1;  // Of a warp, those that one call of this code stands for.
 
 SK_DEVICE uint32_t block() { return blockIdx.x; }
 SK_DEVICE uint32_t warp() {
@@ -45,6 +46,8 @@ SK_DEVICE std::byte* shared_memory() {
   extern __shared__ __align__(1024) std::byte sk_shared_memory[];
   return sk_shared_memory;
 }
+
+SK_DEVICE uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 }  // namespace sk::cuda::ptx
 

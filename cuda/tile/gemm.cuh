@@ -55,8 +55,8 @@ struct GemmTask {
     const uint32_t last = args.region_count - 1;
     const Region& c = args.regions[last];
     for (uint32_t j = 0; j < c.buffer_count; ++j)
-      store_element(out_dtype,
-                    args.pointer(last, j) + row * c.pitch + col * dtype_bytes(out_dtype), sum);
+      store_element(out_dtype, args.pointer(last, j) + row * c.pitch + col * dtype_bytes(out_dtype),
+                    sum);
   }
 };
 

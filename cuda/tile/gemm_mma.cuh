@@ -106,9 +106,8 @@ class GemmMma {
     for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
       const uint32_t lane = ptx::lane(l);
       const uint32_t matrix = lane / 8, below = matrix % 2 * 8, right = matrix / 2 * 8;
-      const uint32_t unit = task_.transpose_a
-                                ? turned_unit(k + right + lane % 8, (m + below) / 8)
-                                : row_unit(m + below + lane % 8, (k + right) / 8);
+      const uint32_t unit = task_.transpose_a ? turned_unit(k + right + lane % 8, (m + below) / 8)
+                                              : row_unit(m + below + lane % 8, (k + right) / 8);
       row[l] = bytes(shared_.a[stage][unit]);
     }
     if (task_.transpose_a) {

@@ -1,22 +1,13 @@
-// kPackB: B as the matrix kernels read it: column after column, each of k elements.
-//
-// Columns are packed_pitch() apart, whole 16 bytes where the packed buffer has room for that, so
-// that a column may be read in units of 16 bytes.
+// kPackB: B as the matrix kernels read it; see packed_pitch().
 #ifndef SK_CUDA_TILE_PACK_CUH_
 #define SK_CUDA_TILE_PACK_CUH_
 
+#include "cuda/kernel/image.h"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/tile/team.cuh"
 #include "lib/op/dtype.h"
 
 namespace sk::cuda {
-
-// Bytes from one packed column to the next. `packed_bytes`: of the whole packed B.
-SK_DEVICE uint64_t packed_pitch(uint64_t k, uint64_t n, uint64_t element_bytes,
-                                uint64_t packed_bytes) {
-  const uint64_t whole = (k * element_bytes + 15) / 16 * 16;
-  return n * whole <= packed_bytes ? whole : k * element_bytes;
-}
 
 template <typename Unit>
 SK_DEVICE void pack_elements(const Team& team, const TileArgs& args, uint64_t pitch) {

@@ -51,10 +51,9 @@ SK_DEVICE void reduce_elements(const Team& team, const ReduceInputs& in, uint64_
     const uint64_t column = first + i - row * columns;
     const Sum sum = reduce_element<Sum>(in, row, column);
     for (uint32_t j = 0; j < out.buffer_count; ++j)
-      store_element(out_dtype,
-                    in.args.pointer(in.regions, j) + row * out.pitch +
-                        column * dtype_bytes(out_dtype),
-                    sum);
+      store_element(
+          out_dtype,
+          in.args.pointer(in.regions, j) + row * out.pitch + column * dtype_bytes(out_dtype), sum);
   });
 }
 
@@ -79,7 +78,8 @@ SK_DEVICE uint64_t reduce_packed(const Team& team, const ReduceInputs& in) {
         ptx::Bytes16 loaded[kLoadsInFlight];
 #pragma unroll
         for (uint32_t u = 0; u < kLoadsInFlight; ++u)
-          if (j + u < region.buffer_count) loaded[u] = ptx::load16(in.args.pointer(r, j + u) + place);
+          if (j + u < region.buffer_count)
+            loaded[u] = ptx::load16(in.args.pointer(r, j + u) + place);
 #pragma unroll
         for (uint32_t u = 0; u < kLoadsInFlight; ++u) {
           if (j + u >= region.buffer_count) break;
@@ -95,8 +95,8 @@ SK_DEVICE uint64_t reduce_packed(const Team& team, const ReduceInputs& in) {
     ptx::Bytes16 result{};
 #pragma unroll
     for (uint32_t e = 0; e < kCount; ++e)
-      result.word[e / kPerWord] |= Packed<dtype>::put(
-          op == RedOp::kAvg ? sum[e] / float(in.count) : sum[e], e % kPerWord);
+      result.word[e / kPerWord] |=
+          Packed<dtype>::put(op == RedOp::kAvg ? sum[e] / float(in.count) : sum[e], e % kPerWord);
     for (uint32_t j = 0; j < out.buffer_count; ++j)
       ptx::store16(in.args.pointer(in.regions, j) + row * out.pitch + at, result);
   });

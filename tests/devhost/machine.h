@@ -13,6 +13,8 @@
 #include <memory>
 #include <vector>
 
+#include "tests/devhost/engine.h"
+
 namespace sk::devhost {
 
 inline constexpr uint32_t kLanes = 32;
@@ -26,16 +28,11 @@ class Rendezvous {
   std::atomic<uint32_t> arrived_{0}, generation_{0};
 };
 
-// Copies that a warp has begun and not yet waited for.
+// A copy into shared memory that a warp has begun (cp.async).
 struct Copy {
   std::byte* to;
   const std::byte* from;
   uint32_t bytes, size;  // Read, and written: the rest is zero.
-};
-struct CopyGroup {
-  std::vector<Copy> copies;
-  std::atomic<bool> done{false};
-  std::atomic<bool> wanted{false};
 };
 
 struct Block {
@@ -49,13 +46,17 @@ struct Block {
 struct Warp {
   Block* block;
   uint32_t index;
-  std::vector<Copy> begun;
-  std::vector<std::shared_ptr<CopyGroup>> groups;  // Oldest first.
+  // Work of the engine, begun and committed, oldest first: copies, products, stores.
+  std::vector<Copy> copies;
+  std::vector<std::shared_ptr<Job>> copy_groups;
+  std::vector<std::function<void()>> products;
+  std::vector<std::shared_ptr<Job>> product_groups;
+  std::vector<std::shared_ptr<Job>> store_reads, store_writes;
 };
 Warp& this_warp();
 
-void commit_copies();
-void wait_copies(uint32_t pending);
+// Until at most `pending` of `groups` are not done.
+void wait_groups(std::vector<std::shared_ptr<Job>>& groups, size_t pending);
 
 // Runs `kernel` on `blocks` blocks of `threads` threads with so much shared memory, poisoned;
 // returns when all have ended. Several launches may run at once.

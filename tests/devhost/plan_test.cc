@@ -2,8 +2,8 @@
 // comes out as the op says, in one launch of all ranks and in one launch each.
 #include <gtest/gtest.h>
 
-#include "cuda/kernel/kernels.cu"
 #include "cuda/exec/image.h"
+#include "cuda/kernel/kernels.cu"
 #include "lib/algo/planner.h"
 #include "lib/plan/validate.h"
 #include "tests/devhost/world.h"
@@ -15,13 +15,23 @@ namespace {
 
 using namespace testing_support;
 
-void run_kernel(bool gemm, const cuda::LaunchArgs& args) {
-  static_assert(sizeof(cuda::BlockShared<cuda::GemmOps>) <= 100 << 10);
-  gemm ? sk_run_gemms(args) : sk_run_moves(args);
+static_assert(sizeof(cuda::BlockShared<cuda::BoxOps<true>>) <= 227 << 10);
+
+// The kernel that a launch of `plan` takes on sm_90.
+devhost::Kernel kernel_for(const Plan& plan) {
+  return [&plan](const cuda::LaunchArgs& args, bool boxes) {
+    const DType dtype = plan.op.dtype;
+    if (!cuda::needs_gemm(plan.ranks[0]))
+      sk_run_moves(args);
+    else if (!boxes)
+      sk_run_gemms(args);
+    else
+      dtype == DType::kBF16 ? sk_run_boxes_bf16(args) : sk_run_boxes_f16(args);
+  };
 }
 
 std::string run(const Plan& plan, World& world, const devhost::Options& options) {
-  devhost::DeviceWorld device(plan, run_kernel, options);
+  devhost::DeviceWorld device(plan, kernel_for(plan), options);
   const Status status = device.run(world);
   return status.ok() ? first_difference(plan, world) : status.message();
 }

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cuda/exec/image.h"
+#include "cuda/ptx/bulk.cuh"
 #include "tests/devhost/machine.h"
 
 namespace sk::devhost {
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::byte kPoison{0xab};
 constexpr uint32_t kThreads = 384;
-constexpr size_t kSharedBytes = 100 << 10;
+constexpr size_t kSharedBytes = 227 << 10;
 
 // Memory at an address that the widest accesses take.
 struct Aligned {
@@ -26,12 +27,24 @@ struct Aligned {
   std::vector<std::byte> all;
 };
 
+cuda::TensorMap map_of(const cuda::BoxView& view, uint64_t box_rows) {
+  const cuda::ptx::HostMap host{reinterpret_cast<const std::byte*>(view.address),
+                                view.rows,
+                                view.columns,
+                                view.pitch,
+                                box_rows,
+                                cuda::kBoxDepth};
+  cuda::TensorMap map{};
+  std::memcpy(&map, &host, sizeof host);
+  return map;
+}
+
 std::string sentence(const cuda::Control& control) {
   const char* what[] = {"is running", "was aborted", "ran out of time", "met another operation",
                         "met a task it cannot do"};
   return fmt::format("rank {} queue {} task {} {}: rank {}, signal {}, wanted {}, saw {}",
-                     control.rank, control.queue, control.task, what[control.verdict],
-                     control.peer, int32_t(control.signal), control.wanted, control.seen);
+                     control.rank, control.queue, control.task, what[control.verdict], control.peer,
+                     int32_t(control.signal), control.wanted, control.seen);
 }
 
 }  // namespace
@@ -50,7 +63,6 @@ struct DeviceWorld::Launch {
   std::vector<cuda::Image> images;
   std::vector<cuda::BlockRole> blocks;
   cuda::Control control{};
-  bool gemm = false;
 };
 
 DeviceWorld::DeviceWorld(const Plan& plan, Kernel kernel, const Options& options)
@@ -86,7 +98,6 @@ DeviceWorld::DeviceWorld(const Plan& plan, Kernel kernel, const Options& options
     for (uint32_t queue = 0; queue < part.queues.size(); ++queue)
       launch.blocks.push_back({uint32_t(launch.ranks.size()), queue});
     launch.ranks.push_back(i);
-    launch.gemm |= cuda::needs_gemm(part);
   }
   for (const std::unique_ptr<Launch>& launch : launches_) {
     for (const std::vector<std::byte>& table : launch->tables) {
@@ -122,14 +133,20 @@ Status DeviceWorld::run_once(Launch& launch, World& world, uint32_t run) {
   args.control = &launch.control;
   args.abort = &abort_;
   args.timeout_ns = options_.timeout_ns;
+  bool boxes = true;
   for (uint32_t i = 0; i < launch.ranks.size(); ++i) {
     Rank& rank = *ranks_[launch.ranks[i]];
     begin(rank, world.inputs[run][launch.ranks[i]]);
     for (uint32_t o = 0; o < 3; ++o)
       args.operands[i][o] = rank.operands[o] != nullptr ? rank.operands[o]->data() : nullptr;
+    const auto views = cuda::box_views(
+        plan_, launch.ranks[i], reinterpret_cast<uint64_t>(rank.memory->data()), args.operands[i]);
+    boxes = boxes && views.has_value();
+    if (views.has_value())
+      args.maps[i] = {map_of((*views)[0], cuda::kBoxRowsA), map_of((*views)[1], cuda::kBoxRowsB)};
   }
   devhost::launch(uint32_t(launch.blocks.size()), kThreads, kSharedBytes,
-                  [&] { kernel_(launch.gemm, args); });
+                  [&] { kernel_(args, boxes); });
   if (launch.control.verdict != 0) return error(SK_ERR_TIMEOUT, "{}", sentence(launch.control));
   for (const uint32_t i : launch.ranks) end(*ranks_[i], world.outputs[run][i]);
   return {};
@@ -152,9 +169,7 @@ Status DeviceWorld::run(World& world) {
   return {};
 }
 
-void DeviceWorld::abort() {
-  std::atomic_ref<uint32_t>(abort_).store(1, std::memory_order_relaxed);
-}
+void DeviceWorld::abort() { std::atomic_ref<uint32_t>(abort_).store(1, std::memory_order_relaxed); }
 
 const cuda::TaskTimes* DeviceWorld::times(uint32_t rank) const {
   return ranks_[rank]->times.data();

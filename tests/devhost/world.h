@@ -2,6 +2,7 @@
 #ifndef SK_TESTS_DEVHOST_WORLD_H_
 #define SK_TESTS_DEVHOST_WORLD_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,8 +17,8 @@ struct Options {
   bool trace = false;
 };
 
-// A kernel of cuda/kernel, by whether the plan multiplies.
-using Kernel = void (*)(bool gemm, const cuda::LaunchArgs& args);
+// What runs on every block. `boxes`: every rank has maps of its matrices.
+using Kernel = std::function<void(const cuda::LaunchArgs& args, bool boxes)>;
 
 class DeviceWorld {
  public:

@@ -11,19 +11,27 @@ namespace sk::cuda::ptx {
 
 struct MBarrier {
   std::atomic<uint32_t> phase;
-  std::atomic<uint32_t> missing;  // Arrivals of this phase still to come.
+  std::atomic<int64_t> missing;  // Of this phase: arrivals, and bytes in the upper half.
   uint32_t count;
 };
 
 inline void init(MBarrier& barrier, uint32_t count) {
-  new (&barrier) MBarrier{{0}, {count}, count};
+  new (&barrier) MBarrier{{0}, {int64_t(count)}, count};
 }
 
-inline void arrive(MBarrier& barrier) {
-  if (barrier.missing.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+// `change` of what is missing; ends the phase when nothing is.
+inline void change(MBarrier& barrier, int64_t by) {
+  if (barrier.missing.fetch_add(by, std::memory_order_acq_rel) + by != 0) return;
   barrier.missing.store(barrier.count, std::memory_order_relaxed);
   barrier.phase.fetch_add(1, std::memory_order_release);
   barrier.phase.notify_all();
+}
+inline void arrive(MBarrier& barrier) { change(barrier, -1); }
+inline void expect_bytes(MBarrier& barrier, uint32_t bytes) {
+  barrier.missing.fetch_add(int64_t(bytes) << 32, std::memory_order_acq_rel);
+}
+inline void complete_bytes(MBarrier& barrier, uint32_t bytes) {
+  change(barrier, -(int64_t(bytes) << 32));
 }
 
 // The phase under way is not `parity`, so the one before it, which was, has ended.

@@ -63,12 +63,25 @@ void multiply_add(FragmentC (&c)[kLanesHere], const FragmentA (&a)[kLanesHere],
 }
 
 inline void copy16_async(std::byte* to, const std::byte* from, uint32_t bytes) {
-  devhost::this_warp().begun.push_back({to, from, bytes, 16});
+  devhost::this_warp().copies.push_back({to, from, bytes, 16});
 }
-inline void commit_copies() { devhost::commit_copies(); }
+
+inline void commit_copies() {
+  devhost::Warp& warp = devhost::this_warp();
+  // What is read before it has been waited for shall be seen.
+  for (const devhost::Copy& copy : warp.copies) std::memset(copy.to, 0xa5, copy.size);
+  warp.copy_groups.push_back(devhost::Engine::get().begin([copies = std::move(warp.copies)] {
+    for (const devhost::Copy& copy : copies) {
+      if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
+      std::memset(copy.to + copy.bytes, 0, copy.size - copy.bytes);
+    }
+  }));
+  warp.copies.clear();
+}
+
 template <int pending>
 void wait_copies() {
-  devhost::wait_copies(pending);
+  devhost::wait_groups(devhost::this_warp().copy_groups, pending);
 }
 
 }  // namespace sk::cuda::ptx

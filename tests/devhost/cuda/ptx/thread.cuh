@@ -27,6 +27,8 @@ inline void sync_warps(uint32_t id, uint32_t threads) {
 inline void sync_block() { sync_warps(0, devhost::this_warp().block->warps * kLanes); }
 inline std::byte* shared_memory() { return devhost::this_warp().block->shared; }
 
+inline uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
 }  // namespace sk::cuda::ptx
 
 #endif  // SK_CUDA_PTX_THREAD_CUH_

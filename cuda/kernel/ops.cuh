@@ -1,0 +1,171 @@
+// Sets of operations, each of which makes one kernel: what its work warps can do, and what its load
+// and store warps do for them. A set's parties live as long as a queue is walked.
+#ifndef SK_CUDA_KERNEL_OPS_CUH_
+#define SK_CUDA_KERNEL_OPS_CUH_
+
+#include "cuda/kernel/ring.cuh"
+#include "cuda/ptx/target.cuh"
+#include "cuda/tile/gemm_f32.cuh"
+#include "cuda/tile/gemm_mma.cuh"
+#include "cuda/tile/reduce.cuh"
+#if SK_HAS_WGMMA
+#include "cuda/tile/gemm_boxes.cuh"
+#endif
+
+namespace sk::cuda {
+
+inline constexpr uint32_t kWorkWarps = 8;
+static_assert(kWorkWarps == kMmaWarps);
+static_assert(kWorkWarps * ptx::kLanes == kF32Block / kF32Side * (kF32Block / kF32Side));
+
+template <typename Ops>
+struct BlockShared {
+  typename Ops::Shared tile;
+  Ring ring;
+};
+
+// Operations that every set has. Control tasks have nothing to do here.
+SK_DEVICE void move(const Team& team, TaskOp op, const TileArgs& tile) {
+  if (op == TaskOp::kReduce) reduce_tile(team, tile);
+  if (op == TaskOp::kCopy || op == TaskOp::kPut) copy_tile(team, tile);  // All peers are mapped.
+}
+
+// Copies and reductions.
+struct MoveOps {
+  struct Shared {};
+  static constexpr bool kLoads = false;
+
+  SK_DEVICE static bool can(const FetchedTask& task) { return task.task.op < TaskOp::kPackB; }
+  SK_DEVICE static void init(BlockShared<MoveOps>&) {}
+  SK_DEVICE static void begin_helper() {}
+  SK_DEVICE static void begin_worker() {}
+
+  struct Loader {
+    SK_DEVICE Loader(const LaunchArgs&, uint32_t) {}
+    SK_DEVICE void load(TaskOp, const TileArgs&, BlockShared<MoveOps>&) {}
+  };
+  struct Workman {
+    SK_DEVICE void perform(const Team& team, TaskOp op, const TileArgs& tile,
+                           BlockShared<MoveOps>&) {
+      move(team, op, tile);
+    }
+  };
+  struct Storer {
+    SK_DEVICE void store(TaskOp, const TileArgs&, BlockShared<MoveOps>&) {}
+    SK_DEVICE void finish() {}
+  };
+};
+
+SK_DEVICE bool is_gemm_type(int64_t param) {
+  const DType dtype = DType(param);
+  return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16;
+}
+
+// And packing and products, by the work warps alone.
+union GemmOpsShared {
+  GemmF32Shared f32;
+  GemmMmaShared mma;
+};
+
+SK_DEVICE void multiply_alone(const Team& team, const GemmTask& task, GemmOpsShared& shared) {
+  if (task.dtype == DType::kF32) {
+    gemm_f32(team, task, shared.f32);
+  } else {
+    gemm_mma(team, task, shared.mma);
+  }
+}
+
+struct GemmOps {
+  using Shared = GemmOpsShared;
+  static constexpr bool kLoads = false;
+
+  SK_DEVICE static bool can(const FetchedTask& task) {
+    return task.task.op < TaskOp::kGemm ||
+           (task.task.op == TaskOp::kGemm && is_gemm_type(task.params[kGemmDtype]));
+  }
+  SK_DEVICE static void init(BlockShared<GemmOps>&) {}
+  SK_DEVICE static void begin_helper() {}
+  SK_DEVICE static void begin_worker() {}
+
+  struct Loader {
+    SK_DEVICE Loader(const LaunchArgs&, uint32_t) {}
+    SK_DEVICE void load(TaskOp, const TileArgs&, BlockShared<GemmOps>&) {}
+  };
+  struct Workman {
+    SK_DEVICE void perform(const Team& team, TaskOp op, const TileArgs& tile,
+                           BlockShared<GemmOps>& shared) {
+      move(team, op, tile);
+      if (op == TaskOp::kPackB) pack_tile(team, tile);
+      if (op == TaskOp::kGemm) multiply_alone(team, GemmTask(tile), shared.tile);
+    }
+  };
+  struct Storer {
+    SK_DEVICE void store(TaskOp, const TileArgs&, BlockShared<GemmOps>&) {}
+    SK_DEVICE void finish() {}
+  };
+};
+
+#if SK_HAS_WGMMA
+// The same, of one type of 16-bit floats, with products by warpgroups from boxes that the load warp
+// brings. One type per kernel: with both in one, or with other products beside them, sums that may
+// have come from either are kept twice, which takes registers that are not there.
+template <bool bf16>
+struct BoxOps {
+  using Shared = GemmBoxShared;
+  using Block = BlockShared<BoxOps>;
+  static constexpr bool kLoads = true;
+  static constexpr DType kDtype = bf16 ? DType::kBF16 : DType::kF16;
+  static constexpr uint32_t kHelperRegisters = 56, kWorkerRegisters = 224;
+
+  SK_DEVICE static bool can(const FetchedTask& task) {
+    return task.task.op < TaskOp::kGemm ||
+           (task.task.op == TaskOp::kGemm && DType(task.params[kGemmDtype]) == kDtype);
+  }
+  SK_DEVICE static void init(Block& shared) {
+    sk::cuda::init(shared.tile);
+    ptx::fence_barrier_init();
+  }
+  SK_DEVICE static void begin_helper() { ptx::give_registers<kHelperRegisters>(); }
+  SK_DEVICE static void begin_worker() { ptx::take_registers<kWorkerRegisters>(); }
+
+  struct Loader {
+    const MatrixMaps& maps;
+    uint32_t slice = 0;
+
+    SK_DEVICE Loader(const LaunchArgs& args, uint32_t image) : maps(args.maps[image]) {}
+    SK_DEVICE void load(TaskOp op, const TileArgs& tile, Block& shared) {
+      if (op == TaskOp::kGemm) load_boxes(GemmTask(tile), maps, shared.tile, slice);
+    }
+  };
+  struct Workman {
+    uint32_t slice = 0, round = 0;
+
+    SK_DEVICE void perform(const Team& team, TaskOp op, const TileArgs& tile, Block& shared) {
+      move(team, op, tile);
+      if (op == TaskOp::kPackB) {
+        pack_tile(team, tile);
+        ptx::fence_async_proxy();  // The copy engine reads it.
+      }
+      if (op == TaskOp::kGemm)
+        GemmBoxes<bf16>(team, GemmTask(tile), shared.tile, slice, round).run();
+    }
+  };
+  struct Storer {
+    uint32_t round = 0;
+
+    SK_DEVICE void store(TaskOp op, const TileArgs& tile, Block& shared) {
+      if (op == TaskOp::kGemm) store_staged(GemmTask(tile), shared.tile, round);
+    }
+    // What the copy engine has stored is there, and comes before what this warp posts.
+    SK_DEVICE void finish() {
+      ptx::wait_stores();
+      ptx::fence_async_proxy();
+      ptx::sync_warp();
+    }
+  };
+};
+#endif
+
+}  // namespace sk::cuda
+
+#endif  // SK_CUDA_KERNEL_OPS_CUH_

@@ -1,0 +1,317 @@
+// kGemm of bf16 and f16 on sm_90a: 128 x 256 blocks of the tile in turn. Three parties share the
+// work and meet at barriers only, so that each is ahead of the next, across tasks too:
+//
+//   load warp     boxes of A and B by the copy engine into kBoxStages stages, k in slices of 64
+//   work warps    two warpgroups, 64 rows each: products; then sums to peers, from peers, or
+//   rounded
+//                 into the staging area, 128 bytes of each row at a time
+//   store warp    rows of the staging area to their places by the copy engine, while the work warps
+//                 multiply the next tile
+//
+// Partial sums go straight from registers to memory and back, in the order in which the registers
+// have them: the same kernel writes and reads them.
+#ifndef SK_CUDA_TILE_GEMM_BOXES_CUH_
+#define SK_CUDA_TILE_GEMM_BOXES_CUH_
+
+#include "cuda/ptx/bulk.cuh"
+#include "cuda/ptx/wgmma.cuh"
+#include "cuda/tile/gemm.cuh"
+
+namespace sk::cuda {
+
+inline constexpr uint32_t kBlockRows = kBoxRowsA, kBlockCols = kBoxRowsB;
+inline constexpr uint32_t kBoxStages = 4, kBoxWarps = 8;
+inline constexpr uint32_t kGroupRows = 64;  // Of a block, those of one warpgroup.
+inline constexpr uint32_t kBoxBytesA = kBlockRows * kBoxDepth * 2,
+                          kBoxBytesB = kBlockCols * kBoxDepth * 2;
+inline constexpr uint32_t kStagedBytes = 128;                // Of a row.
+inline constexpr uint32_t kStagedPitch = kStagedBytes + 16;  // Rows begin in other banks.
+
+struct GemmBoxShared {
+  alignas(1024) std::byte a[kBoxStages][kBoxBytesA];
+  alignas(1024) std::byte b[kBoxStages][kBoxBytesB];
+  alignas(16) std::byte staged[kBlockRows * kStagedPitch];
+  ptx::MBarrier full[kBoxStages];   // By the copy engine.
+  ptx::MBarrier empty[kBoxStages];  // By each work warp.
+  ptx::MBarrier staged_full;        // By each work warp.
+  ptx::MBarrier staged_empty;       // By the store warp.
+};
+
+// By one thread, before anything else.
+SK_DEVICE void init(GemmBoxShared& shared) {
+  for (uint32_t i = 0; i < kBoxStages; ++i) {
+    ptx::init(shared.full[i], 1);
+    ptx::init(shared.empty[i], kBoxWarps);
+  }
+  ptx::init(shared.staged_full, kBoxWarps);
+  ptx::init(shared.staged_empty, 1);
+}
+
+// Blocks of a task in the order in which all parties take them.
+template <typename Fn>
+SK_DEVICE void each_block(const GemmTask& task, const Fn& fn) {
+  for (uint32_t row0 = 0; row0 < task.rows; row0 += kBlockRows)
+    for (uint32_t col0 = 0; col0 < task.cols; col0 += kBlockCols) fn(row0, col0);
+}
+
+SK_DEVICE uint32_t slices_of(const GemmTask& task) { return (task.k + kBoxDepth - 1) / kBoxDepth; }
+
+// Rows of C that the copy engine can store: whole units of 16 bytes.
+SK_DEVICE bool is_staged(const GemmTask& task) {
+  if (task.epilogue == kGemmPartial) return false;
+  const uint32_t last = task.args.region_count - 1;
+  const uint64_t row_bytes = uint64_t(task.cols) * dtype_bytes(task.out_dtype);
+  return ((alignment_bits(task.args, last) | task.args.regions[last].pitch | row_bytes) % 16) == 0;
+}
+
+// Columns that one round of the staging area takes.
+SK_DEVICE uint32_t round_cols(const GemmTask& task) {
+  return kStagedBytes / uint32_t(dtype_bytes(task.out_dtype));
+}
+
+// The load warp's part; `slice` counts slices of all tasks.
+SK_DEVICE void load_boxes(const GemmTask& task, const MatrixMaps& maps, GemmBoxShared& shared,
+                          uint32_t& slice) {
+  const auto first_row = uint32_t(task.args.params[kGemmRow0]);
+  const auto first_col = uint32_t(task.args.params[kGemmCol0]);
+  ptx::fence_async_proxy();  // What another block has packed and this warp has acquired.
+  each_block(task, [&](uint32_t row0, uint32_t col0) {
+    for (uint32_t s = 0; s < slices_of(task); ++s, ++slice) {
+      const uint32_t stage = slice % kBoxStages;
+      ptx::wait(shared.empty[stage], slice / kBoxStages % 2 ^ 1);
+      if (ptx::one_lane()) {
+        ptx::arrive_expecting(shared.full[stage], kBoxBytesA + kBoxBytesB);
+        ptx::load_box(shared.a[stage], maps.a, s * kBoxDepth, first_row + row0, shared.full[stage]);
+        ptx::load_box(shared.b[stage], maps.b, s * kBoxDepth, first_col + col0, shared.full[stage]);
+      }
+      ptx::sync_warp();
+    }
+  });
+}
+
+// The store warp's part; `round` counts rounds of all tasks.
+SK_DEVICE void store_staged(const GemmTask& task, GemmBoxShared& shared, uint32_t& round) {
+  if (!is_staged(task)) return;
+  const uint32_t last = task.args.region_count - 1;
+  const Region& c = task.args.regions[last];
+  const uint32_t element = uint32_t(dtype_bytes(task.out_dtype)), width = round_cols(task);
+  each_block(task, [&](uint32_t row0, uint32_t col0) {
+    const uint32_t rows = ptx::least(task.rows - row0, kBlockRows),
+                   cols = ptx::least(task.cols - col0, kBlockCols);
+    for (uint32_t at = 0; at < cols; at += width, ++round) {
+      const uint32_t bytes = ptx::least(cols - at, width) * element;
+      ptx::wait(shared.staged_full, round % 2);
+      for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
+        for (uint32_t row = ptx::lane(l); row < rows; row += ptx::kLanes) {
+          const uint64_t place = (row0 + row) * c.pitch + uint64_t(col0 + at) * element;
+          for (uint32_t j = 0; j < c.buffer_count; ++j)
+            ptx::store_row(task.args.pointer(last, j) + place, shared.staged + row * kStagedPitch,
+                           bytes);
+        }
+      }
+      ptx::commit_stores();
+      ptx::wait_stores_read();
+      ptx::sync_warp();
+      if (ptx::one_lane()) ptx::arrive(shared.staged_empty);
+    }
+  });
+}
+
+// A work warp's part.
+template <bool bf16>
+class GemmBoxes {
+ public:
+  SK_DEVICE GemmBoxes(const Team& team, const GemmTask& task, GemmBoxShared& shared,
+                      uint32_t& slice, uint32_t& round)
+      : task_(task), shared_(shared), slice_(slice), round_(round), warp_(team.warp()) {}
+
+  SK_DEVICE void run() {
+    each_block(task_, [&](uint32_t row0, uint32_t col0) {
+      ptx::ProductSums sums[ptx::kLanesHere];
+      multiply(sums);
+      if (task_.epilogue == kGemmPartial) {
+        store_partial(sums, row0, col0);
+        return;
+      }
+      if (dtype_bytes(task_.out_dtype) == 2) {
+        stage<2>(sums, row0, col0);
+      } else {
+        stage<4>(sums, row0, col0);
+      }
+    });
+  }
+
+ private:
+  static constexpr uint32_t kColGroups = kBlockCols / 8;  // Columns come in groups of 8.
+
+  // One slice's products stay under way while the next slice is waited for. There is a first slice:
+  // sums that begin here either with it or with zeros would be kept twice, which takes registers
+  // that are not there (measured with nvcc 13.0), so products with k = 0 get no maps.
+  SK_DEVICE void multiply(ptx::ProductSums (&sums)[ptx::kLanesHere]) {
+    const uint32_t slices = slices_of(task_);
+    for (uint32_t s = 0; s < slices; ++s, ++slice_) {
+      const uint32_t stage = slice_ % kBoxStages;
+      ptx::wait(shared_.full[stage], slice_ / kBoxStages % 2);
+      const std::byte* a = shared_.a[stage] + warp_ / 4 * (kGroupRows * kBoxDepth * 2);
+      const std::byte* b = shared_.b[stage];
+      ptx::begin_products();
+#pragma unroll
+      for (uint32_t k = 0; k < kBoxDepth / 16; ++k)
+        ptx::multiply_async<bf16>(sums, ptx::operand(a + k * 32), ptx::operand(b + k * 32),
+                                  s != 0 || k != 0);
+      ptx::commit_products();
+      ptx::wait_products<1>();
+      if (s > 0) release(slice_ - 1);
+    }
+    ptx::wait_products<0>();
+    ptx::pin(sums);
+    release(slice_ - 1);
+  }
+
+  SK_DEVICE void release(uint32_t slice) {
+    ptx::sync_warp();
+    if (ptx::one_lane()) ptx::arrive(shared_.empty[slice % kBoxStages]);
+  }
+
+  // Groups of 64 rows by groups of 8 columns, 16 bytes for each thread of a warpgroup.
+  SK_DEVICE uint64_t partial_place(uint32_t row0, uint32_t col0, uint32_t lane) const {
+    const uint32_t row_group = row0 / kGroupRows + warp_ / 4;
+    const uint64_t group = uint64_t(row_group) * ((task_.cols + 7) / 8) + col0 / 8;
+    return (group * 128 + warp_ % 4 * ptx::kLanes + lane) * 16;
+  }
+  static constexpr uint64_t kNextColGroup = 128 * 16;  // Bytes.
+
+  SK_DEVICE uint32_t col_groups(uint32_t col0) const { return (task_.cols - col0 + 7) / 8; }
+  // Whether this warpgroup has rows at all.
+  SK_DEVICE bool has_rows(uint32_t row0) const {
+    return row0 + warp_ / 4 * kGroupRows < task_.rows;
+  }
+
+  SK_DEVICE void store_partial(const ptx::ProductSums (&sums)[ptx::kLanesHere], uint32_t row0,
+                               uint32_t col0) {
+    if (!has_rows(row0)) return;
+    const uint32_t groups = col_groups(col0);
+#pragma unroll
+    for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
+      std::byte* to = task_.args.pointer(2) + partial_place(row0, col0, ptx::lane(l));
+#pragma unroll
+      for (uint32_t j = 0; j < kColGroups; ++j) {
+        if (j >= groups) continue;
+        ptx::Bytes16 four;
+#pragma unroll
+        for (uint32_t v = 0; v < 4; ++v)
+          four.word[v] = std::bit_cast<uint32_t>(sums[l].value[4 * j + v]);
+        ptx::store16(to + j * kNextColGroup, four);
+      }
+    }
+  }
+
+  // Four sums with those of all ranks, in rank order, this rank's own product in its place. Where
+  // the group has no row or column in the tile, what comes out is stored nowhere.
+  SK_DEVICE void add_partials(float (&four)[4], uint64_t place) {
+    const uint32_t ranks = task_.args.regions[2].buffer_count;
+    float sum[4];
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      ptx::Bytes16 loaded;
+      if (rank != task_.self) loaded = ptx::load16(task_.args.pointer(2, rank) + place);
+#pragma unroll
+      for (uint32_t v = 0; v < 4; ++v) {
+        const float value = rank == task_.self ? four[v] : std::bit_cast<float>(loaded.word[v]);
+        sum[v] = rank == 0 ? value : sum[v] + value;
+      }
+    }
+#pragma unroll
+    for (uint32_t v = 0; v < 4; ++v) four[v] = sum[v];
+  }
+
+  // Rounds the block into the staging area, round after round, and sees to it that it is stored.
+  template <uint32_t element>
+  SK_DEVICE void stage(const ptx::ProductSums (&sums)[ptx::kLanesHere], uint32_t row0,
+                       uint32_t col0) {
+    constexpr uint32_t kWidth = kStagedBytes / element, kRoundGroups = kWidth / 8;
+    const bool staged = is_staged(task_);
+    const bool adds = task_.epilogue == kGemmReduce && has_rows(row0);
+    const uint32_t groups = col_groups(col0);
+#pragma unroll
+    for (uint32_t first = 0; first < kColGroups; first += kRoundGroups) {
+      if (col0 + first * 8 >= task_.cols) continue;
+      // The store warp is done with the round before.
+      ptx::wait(shared_.staged_empty, round_ % 2 ^ 1);
+#pragma unroll
+      for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
+        const uint64_t place = partial_place(row0, col0, ptx::lane(l));
+#pragma unroll
+        for (uint32_t j = 0; j < kRoundGroups; ++j) {
+          float four[4];
+#pragma unroll
+          for (uint32_t v = 0; v < 4; ++v) four[v] = sums[l].value[4 * (first + j) + v];
+          if (adds && first + j < groups) add_partials(four, place + (first + j) * kNextColGroup);
+          stage_group<element>(four, j, ptx::lane(l));
+        }
+      }
+      if (staged) {
+        ptx::fence_async_proxy();
+        ptx::sync_warp();
+        if (ptx::one_lane()) ptx::arrive(shared_.staged_full);
+        ++round_;
+      } else {
+        ptx::sync_warp();
+        copy_out(row0, col0 + first * 8, kWidth, element);
+        ptx::sync_warp();
+      }
+    }
+  }
+
+  // Four sums: two neighbours in a row, and the two of the row eight below.
+  template <uint32_t element>
+  SK_DEVICE void stage_group(const float (&four)[4], uint32_t group, uint32_t lane) {
+    std::byte* at = shared_.staged + (warp_ * 16 + lane / 4) * kStagedPitch +
+                    (group * 8 + lane % 4 * 2) * element;
+#pragma unroll
+    for (uint32_t half = 0; half < 2; ++half, at += 8 * kStagedPitch) {
+      const float left = four[2 * half], right = four[2 * half + 1];
+      if constexpr (element == 4) {
+        reinterpret_cast<float*>(at)[0] = left;
+        reinterpret_cast<float*>(at)[1] = right;
+      } else if (task_.out_dtype == DType::kBF16) {
+        *reinterpret_cast<uint32_t*>(at) =
+            Packed<DType::kBF16>::put(left, 0) | Packed<DType::kBF16>::put(right, 1);
+      } else {
+        *reinterpret_cast<uint32_t*>(at) =
+            Packed<DType::kF16>::put(left, 0) | Packed<DType::kF16>::put(right, 1);
+      }
+    }
+  }
+
+  // This warp's 16 rows, element by element: where C is no place for the copy engine.
+  SK_DEVICE void copy_out(uint32_t row0, uint32_t col0, uint32_t width, uint32_t element) {
+    const uint32_t last = task_.args.region_count - 1;
+    const Region& c = task_.args.regions[last];
+    const uint32_t cols = ptx::least(width, task_.cols - col0), first = row0 + warp_ * 16;
+    for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
+      for (uint32_t i = ptx::lane(l); i < 16 * cols; i += ptx::kLanes) {
+        const uint32_t row = i / cols, col = i % cols;
+        if (first + row >= task_.rows) continue;
+        const std::byte* from = shared_.staged + (warp_ * 16 + row) * kStagedPitch + col * element;
+        for (uint32_t j = 0; j < c.buffer_count; ++j) {
+          std::byte* to = task_.args.pointer(last, j) + (first + row) * c.pitch +
+                          uint64_t(col0 + col) * element;
+          if (element == 4) {
+            *reinterpret_cast<float*>(to) = *reinterpret_cast<const float*>(from);
+          } else {
+            *reinterpret_cast<uint16_t*>(to) = *reinterpret_cast<const uint16_t*>(from);
+          }
+        }
+      }
+    }
+  }
+
+  const GemmTask& task_;
+  GemmBoxShared& shared_;
+  uint32_t &slice_, &round_;
+  const uint32_t warp_;
+};
+
+}  // namespace sk::cuda
+
+#endif  // SK_CUDA_TILE_GEMM_BOXES_CUH_
