@@ -85,14 +85,14 @@ std::shared_ptr<Job> Engine::begin_in_async_proxy(std::function<void()> work, co
 }
 
 void Engine::wait(Job& job) {
-  if (!job.done.load(std::memory_order_acquire)) {
+  if (job.done.load(std::memory_order_acquire) == 0) {
     {
       const Unseen unseen;
       const std::lock_guard lock(mutex_);
       job.wanted.store(true, std::memory_order_relaxed);
       some_.notify_one();
     }
-    job.done.wait(false, std::memory_order_acquire);
+    job.done.wait(0, std::memory_order_acquire);
   }
 }
 
@@ -125,17 +125,19 @@ void Engine::run() {
       std::unique_lock lock(mutex_);
       some_.wait(lock, [&] { return over_ || !jobs_.empty(); });
       if (jobs_.empty()) return;
-      // Late: unless somebody wants something, others may get ahead first.
-      some_.wait_for(lock, std::chrono::microseconds(random_() % 200), [&] {
-        return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& each) {
-          return each->wanted.load(std::memory_order_relaxed);
+      if (random_() % 8 == 0) {
+        // Late: unless somebody wants something, others may get ahead first.
+        some_.wait_for(lock, std::chrono::microseconds(random_() % 200), [&] {
+          return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& each) {
+            return each->wanted.load(std::memory_order_relaxed);
+          });
         });
-      });
+      }
       job = pick();
       work = std::move(job->work);
     }
     work();
-    job->done.store(true, std::memory_order_release);
+    job->done.store(1, std::memory_order_release);
     job->done.notify_all();
     {
       const Unseen unseen;

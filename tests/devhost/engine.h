@@ -19,7 +19,7 @@ struct Job {
   std::function<void()> work;
   const void*
       chain;  // Jobs of one chain are done in the order in which they were begun; null: any.
-  std::atomic<bool> done{false};
+  std::atomic<uint32_t> done{0};  // A word that the kernel can wait for: no lost wake-ups.
   std::atomic<bool> wanted{false};
 };
 

@@ -46,7 +46,9 @@ void launch(uint32_t blocks, uint32_t threads, size_t shared_bytes,
   for (const std::unique_ptr<Block>& block : all) {
     for (uint32_t index = 0; index < block->warps; ++index) {
       warps.emplace_back([&kernel, block = block.get(), index] {
-        Warp warp{block, index, {}, {}, {}, {}, {}, {}};
+        Warp warp;
+        warp.block = block;
+        warp.index = index;
         t_warp = &warp;
         kernel();
         wait_groups(warp.copy_groups, 0);

@@ -28,7 +28,7 @@ class Rendezvous {
   std::atomic<uint32_t> arrived_{0}, generation_{0};
 };
 
-// A copy into shared memory that a warp has begun (cp.async).
+// A copy that a warp has begun.
 struct Copy {
   std::byte* to;
   const std::byte* from;
@@ -51,6 +51,7 @@ struct Warp {
   std::vector<std::shared_ptr<Job>> copy_groups;
   std::vector<std::function<void()>> products;
   std::vector<std::shared_ptr<Job>> product_groups;
+  std::vector<Copy> rows;
   std::vector<std::shared_ptr<Job>> store_reads, store_writes;
 };
 Warp& this_warp();

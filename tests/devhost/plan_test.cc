@@ -1,12 +1,14 @@
-// The interpreter kernel and its tiles, as device code on the CPU: every operation of random plans
-// comes out as the op says, in one launch of all ranks and in one launch each.
+// The interpreter kernel as device code on the CPU: every operation of random plans, and of plans
+// from their texts, comes out as the op says, in one launch of all ranks and in one launch each.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
 #include "cuda/exec/image.h"
-#include "cuda/kernel/kernels.cu"
-#include "lib/algo/planner.h"
-#include "lib/plan/validate.h"
-#include "tests/devhost/world.h"
+#include "lib/plan/text.h"
+#include "tests/devhost/kernels.h"
 #include "tests/support/plans.h"
 #include "tests/support/worlds.h"
 
@@ -15,27 +17,6 @@ namespace {
 
 using namespace testing_support;
 
-static_assert(sizeof(cuda::BlockShared<cuda::BoxOps<true>>) <= 227 << 10);
-
-// The kernel that a launch of `plan` takes on sm_90.
-devhost::Kernel kernel_for(const Plan& plan) {
-  return [&plan](const cuda::LaunchArgs& args, bool boxes) {
-    const DType dtype = plan.op.dtype;
-    if (!cuda::needs_gemm(plan.ranks[0]))
-      sk_run_moves(args);
-    else if (!boxes)
-      sk_run_gemms(args);
-    else
-      dtype == DType::kBF16 ? sk_run_boxes_bf16(args) : sk_run_boxes_f16(args);
-  };
-}
-
-std::string run(const Plan& plan, World& world, const devhost::Options& options) {
-  devhost::DeviceWorld device(plan, kernel_for(plan), options);
-  const Status status = device.run(world);
-  return status.ok() ? first_difference(plan, world) : status.message();
-}
-
 TEST(DeviceCode, HandMadePlans) {
   std::mt19937_64 random(7);
   for (const Plan& plan :
@@ -43,9 +24,15 @@ TEST(DeviceCode, HandMadePlans) {
         staged_allreduce(3, 17), put_pipeline(9, 3)}) {
     for (const bool one_launch : {true, false}) {
       World world = random_world(plan, /*runs=*/4, random);
-      ASSERT_EQ(run(plan, world, {.one_launch = one_launch}), "");
+      ASSERT_EQ(devhost::run(plan, world, {.one_launch = one_launch}), "");
     }
   }
+}
+
+bool is_supported(const Plan& plan) {
+  for (const RankPlan& part : plan.ranks)
+    if (!cuda::check_part(plan, part).ok()) return false;
+  return true;
 }
 
 class RandomPlans : public testing::TestWithParam<uint64_t> {};
@@ -56,16 +43,107 @@ TEST_P(RandomPlans, ComputeWhatTheOpSays) {
     const Case c = random_case(random, /*ranks_max=*/4);
     Result<Plan> plan = make_plan(c.op, c.target);
     ASSERT_TRUE(plan.ok()) << plan.status().message();
-    bool able = true;
-    for (const RankPlan& part : plan->ranks) able &= cuda::check_part(plan.value(), part).ok();
-    if (!able) continue;
+    if (!is_supported(plan.value())) continue;
     ++made;
     SCOPED_TRACE(describe(c));
     World world = random_world(plan.value(), /*runs=*/3, random);
-    ASSERT_EQ(run(plan.value(), world, {.one_launch = random() % 2 == 0}), "");
+    ASSERT_EQ(devhost::run(plan.value(), world, {.one_launch = random() % 2 == 0}), "");
   }
 }
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomPlans, testing::Range<uint64_t>(1, 9));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomPlans, testing::Range<uint64_t>(1, 13));
+
+std::vector<Plan> golden_plans() {
+  std::vector<Plan> plans;
+  for (const auto& file :
+       std::filesystem::directory_iterator(SK_SOURCE_DIR "/tests/golden/plans")) {
+    std::ifstream in(file.path());
+    Result<Plan> plan = parse(std::string(std::istreambuf_iterator<char>(in), {}));
+    EXPECT_TRUE(plan.ok()) << file.path() << plan.status().message();
+    plans.push_back(std::move(plan.value()));
+  }
+  return plans;
+}
+
+TEST(DeviceCode, PlansFromTheirTexts) {
+  std::mt19937_64 random(3);
+  const std::vector<Plan> plans = golden_plans();
+  ASSERT_GE(plans.size(), 10u);
+  for (const Plan& plan : plans) {
+    SCOPED_TRACE(dump(plan).substr(0, 300));
+    World world = random_world(plan, /*runs=*/3, random);
+    ASSERT_EQ(devhost::run(plan, world, {.one_launch = false}), "");
+  }
+}
+
+// Fractions, whose sums are rounded: in rank order, as the reference does it, to the last bit.
+TEST(DeviceCode, ReductionsAreTheReferencesToTheLastBit) {
+  std::mt19937_64 random(19);
+  for (const DType dtype : {DType::kF32, DType::kF64, DType::kBF16, DType::kF16}) {
+    for (const RedOp redop : {RedOp::kSum, RedOp::kProd, RedOp::kAvg, RedOp::kMax}) {
+      const Plan plan = direct_allreduce(3, 250, dtype, redop);
+      World world = random_world(plan, /*runs=*/1, random);
+      for (OperandBytes& rank : world.inputs[0]) {
+        for (size_t i = 0; i < rank[0].size() / dtype_bytes(dtype); ++i) {
+          const double value = std::ldexp(double(random() % 8191) - 4095, int(random() % 12) - 15);
+          std::byte* at = rank[0].data() + i * dtype_bytes(dtype);
+          const auto put = [&](auto bits) { std::memcpy(at, &bits, sizeof bits); };
+          if (dtype == DType::kF32) put(float(value));
+          if (dtype == DType::kF64) put(value);
+          if (dtype == DType::kBF16) put(f32_to_bf16(float(value)));
+          if (dtype == DType::kF16) put(f32_to_f16(float(value)));
+        }
+      }
+      World reference = world;
+      ASSERT_TRUE(run_reference(plan, reference, 1).ok());
+      devhost::DeviceWorld device(plan, devhost::kernel_for(plan), {});
+      const Status status = device.run(world);
+      ASSERT_TRUE(status.ok()) << status.message();
+      for (size_t rank = 0; rank < 3; ++rank)
+        ASSERT_EQ(world.outputs[0][rank][1], reference.outputs[0][rank][1]) << dtype_name(dtype);
+    }
+  }
+}
+
+// ---- what ends a run --------------------------------------------------------------------------
+
+// Rank 1 never comes.
+Plan without_rank_1(Plan plan) {
+  for (Queue& queue : plan.ranks[1].queues) queue.task_count = 0;
+  return plan;
+}
+
+TEST(DeviceCode, ALostPeerEndsInTime) {
+  const Plan plan = without_rank_1(direct_allreduce(2, 33));
+  std::mt19937_64 random(1);
+  World world = random_world(plan, 1, random);
+  EXPECT_EQ(devhost::run(plan, world, {.timeout_ns = 50'000'000}),
+            "rank 0 queue 0 task 1 ran out of time: rank 1, signal -1, wanted 1, saw 0");
+}
+
+TEST(DeviceCode, AnAbortEndsARun) {
+  const Plan plan = without_rank_1(direct_allreduce(2, 33));
+  std::mt19937_64 random(1);
+  World world = random_world(plan, 1, random);
+  devhost::DeviceWorld device(plan, devhost::kernel_for(plan), {});
+  std::thread other([&] { device.abort(); });
+  EXPECT_EQ(device.run(world).message(),
+            "rank 0 queue 0 task 1 was aborted: rank 1, signal -1, wanted 1, saw 0");
+  other.join();
+}
+
+TEST(DeviceCode, TimesOfTasks) {
+  const Plan plan = direct_allreduce(2, 33);
+  std::mt19937_64 random(1);
+  World world = random_world(plan, 1, random);
+  devhost::DeviceWorld device(plan, devhost::kernel_for(plan), {.trace = true});
+  ASSERT_TRUE(device.run(world).ok());
+  for (size_t task = 0; task < plan.ranks[1].tasks.size(); ++task) {
+    const cuda::TaskTimes& times = device.times(1)[task];
+    EXPECT_GT(times.wait_ns, 0u);
+    EXPECT_LE(times.wait_ns, times.start_ns);
+    EXPECT_LE(times.start_ns, times.end_ns);
+  }
+}
 
 }  // namespace
 }  // namespace sk

@@ -50,18 +50,32 @@ inline void load_box(std::byte* to, const TensorMap& map, uint32_t x, uint32_t y
 }
 inline void prefetch_map(const TensorMap&) {}
 
-// Reads first and writes later, both late.
 inline void store_row(std::byte* to, const std::byte* from, uint32_t bytes) {
+  devhost::this_warp().rows.push_back({to, from, bytes, bytes});
+}
+// Reads first and writes later, both late.
+inline void commit_stores() {
   devhost::Engine& engine = devhost::Engine::get();
   devhost::Warp& warp = devhost::this_warp();
-  auto held = std::make_shared<std::vector<std::byte>>(bytes);
-  const void* chain = held.get();
-  warp.store_reads.push_back(
-      engine.begin_in_async_proxy([=] { std::memcpy(held->data(), from, held->size()); }, chain));
-  warp.store_writes.push_back(
-      engine.begin_in_async_proxy([=] { std::memcpy(to, held->data(), held->size()); }, chain));
+  const auto rows = std::make_shared<std::vector<devhost::Copy>>(std::move(warp.rows));
+  const auto held = std::make_shared<std::vector<std::byte>>();
+  warp.rows.clear();
+  warp.store_reads.push_back(engine.begin_in_async_proxy(
+      [=] {
+        for (const devhost::Copy& row : *rows)
+          held->insert(held->end(), row.from, row.from + row.bytes);
+      },
+      rows.get()));
+  warp.store_writes.push_back(engine.begin_in_async_proxy(
+      [=] {
+        const std::byte* from = held->data();
+        for (const devhost::Copy& row : *rows) {
+          std::memcpy(row.to, from, row.bytes);
+          from += row.bytes;
+        }
+      },
+      rows.get()));
 }
-inline void commit_stores() {}
 inline void wait_stores_read() { devhost::wait_groups(devhost::this_warp().store_reads, 0); }
 inline void wait_stores() { devhost::wait_groups(devhost::this_warp().store_writes, 0); }
 

@@ -1,0 +1,82 @@
+// Matrix products as device code on the CPU, by all kernels: ragged edges, several blocks per tile,
+// every epilogue, every type. Whole numbers, so that equality is exact.
+#include <gtest/gtest.h>
+
+#include "tests/devhost/kernels.h"
+#include "tests/support/worlds.h"
+
+namespace sk {
+namespace {
+
+using namespace devhost;
+
+void check(const GemmCase& c, std::initializer_list<bool> kernels) {
+  SCOPED_TRACE(describe(c));
+  const Plan plan = plan_gemm(c);
+  ASSERT_FALSE(plan.ranks.empty());
+  std::mt19937_64 random(uint64_t(c.m * 31 + c.n));
+  for (const bool boxes : kernels) {
+    World world = testing_support::random_world(plan, /*runs=*/2, random);
+    ASSERT_EQ(run(plan, world, {.one_launch = c.m % 2 == 0}, boxes), "") << "boxes " << boxes;
+  }
+}
+
+TEST(DeviceGemm, BlocksOfEveryRaggedness) {
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    check({.m = 128, .n = 256, .k = 64, .dtype = dtype, .out_dtype = dtype}, {true, false});
+    check({.m = 131, .n = 264, .k = 72, .dtype = dtype, .out_dtype = dtype}, {true, false});
+    check({.m = 1, .n = 8, .k = 200, .dtype = dtype, .out_dtype = dtype}, {true, false});
+    check({.m = 65, .n = 257, .k = 8, .dtype = dtype, .out_dtype = dtype}, {true, false});
+    // No multiples of 16 bytes: the copy engine cannot have them.
+    check({.m = 70, .n = 33, .k = 67, .dtype = dtype, .out_dtype = dtype}, {true, false});
+  }
+}
+
+TEST(DeviceGemm, EveryEpilogue) {
+  for (const uint32_t ranks : {1u, 2u, 3u}) {
+    for (const bool symmetric : {true, false}) {
+      for (const DType out : {DType::kBF16, DType::kF32}) {
+        check({.m = 150,
+               .n = 280,
+               .k = 40,
+               .out_dtype = out,
+               .ranks = ranks,
+               .symmetric = symmetric,
+               .pad_c = 8},
+              {true, false});
+      }
+    }
+  }
+  check({.m = 150, .n = 280, .k = 40, .symmetric = false, .mapped = false}, {true, false});
+  check({.m = 40, .n = 281, .k = 40, .pad_c = 1}, {true});
+}
+
+TEST(DeviceGemm, ManyTilesAndManySlices) {
+  check({.m = 300, .n = 300, .k = 328, .ranks = 2, .workers = 2, .tile_n = 64}, {true});
+  check({.m = 300, .n = 520, .k = 16, .ranks = 1, .workers = 1, .tile_m = 256, .tile_n = 512},
+        {true, false});
+}
+
+TEST(DeviceGemm, TurnedOperands) {
+  for (const bool turned_b : {true, false}) {
+    check({.m = 136, .n = 72, .k = 50, .transpose_a = true, .transpose_b = turned_b, .pad_a = 3},
+          {false});
+    check({.m = 136, .n = 72, .k = 48, .transpose_b = turned_b, .pad_a = 8}, {true, false});
+  }
+}
+
+TEST(DeviceGemm, SinglePrecision) {
+  check({.m = 130, .n = 70, .k = 33, .dtype = DType::kF32, .out_dtype = DType::kF32}, {false});
+  check({.m = 66,
+         .n = 70,
+         .k = 33,
+         .dtype = DType::kF32,
+         .out_dtype = DType::kF32,
+         .ranks = 3,
+         .transpose_a = true,
+         .transpose_b = true},
+        {false});
+}
+
+}  // namespace
+}  // namespace sk

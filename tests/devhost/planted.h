@@ -1,0 +1,19 @@
+// Bugs that the machine can be made to have, so that tests can show that they would be noticed.
+#ifndef SK_TESTS_DEVHOST_PLANTED_H_
+#define SK_TESTS_DEVHOST_PLANTED_H_
+
+namespace sk::devhost {
+
+struct Planted {
+  bool relaxed_post = false;    // A post orders nothing before it.
+  bool no_proxy_fence = false;  // The copy engine need not see what was stored before.
+  bool early_post = false;      // Stores by the copy engine are not waited for.
+  bool early_stage = false;     // Operands are given back while products still read them.
+  bool frozen_run = false;      // The run index stays, as a launch argument does in a graph.
+  bool no_abort_poll = false;   // Nobody looks at the abort word.
+};
+inline Planted planted;  // Set before threads are.
+
+}  // namespace sk::devhost
+
+#endif  // SK_TESTS_DEVHOST_PLANTED_H_
