@@ -36,6 +36,8 @@ SK_DEVICE void load_queue(const Worker& worker, BlockShared<Ops>& shared) {
   typename Ops::Loader loader(worker.args, worker.image_index);
   for (uint32_t n = 0; const FetchedTask* task = next_task(shared.ring, n); ++n) {
     if (Ops::can(*task)) loader.load(task->task.op, tile_of(*task), shared);
+    ptx::sync_warp();
+    if (ptx::one_lane()) ptx::arrive(shared.ring.done[slot_of(n)]);  // It reads the slot no more.
   }
 }
 
@@ -85,7 +87,7 @@ SK_DEVICE void run_block(const LaunchArgs& args) {
   if (ptx::warp() == 0 && ptx::one_lane()) {
     for (uint32_t i = 0; i < kRingSlots; ++i) {
       ptx::init(shared.ring.full[i], 1);
-      ptx::init(shared.ring.done[i], kWorkWarps);
+      ptx::init(shared.ring.done[i], kWorkWarps + Ops::kLoads);
       ptx::init(shared.ring.empty[i], 1);
     }
     Ops::init(shared);

@@ -27,7 +27,7 @@ static_assert(int(kGemmParamCount) >= int(kReduceParamCount) &&
 struct Ring {
   FetchedTask slots[kRingSlots];
   ptx::MBarrier full[kRingSlots];   // By the fetch warp.
-  ptx::MBarrier done[kRingSlots];   // By each work warp: its part of the task is done.
+  ptx::MBarrier done[kRingSlots];   // By each work warp and the load warp: their part is done.
   ptx::MBarrier empty[kRingSlots];  // By the store warp: all writes are there, and posted.
 };
 

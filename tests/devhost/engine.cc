@@ -74,6 +74,7 @@ std::shared_ptr<Job> Engine::begin(std::function<void()> work, const void* chain
 }
 
 std::shared_ptr<Job> Engine::begin_in_async_proxy(std::function<void()> work, const void* chain) {
+  const Unseen unseen;  // Also that this thread has allocated it.
   auto job = std::make_shared<Job>();
   job->work = [this, work = std::move(work)] {
     fences_.load(std::memory_order_acquire);
@@ -134,7 +135,7 @@ void Engine::run() {
         });
       }
       job = pick();
-      work = std::move(job->work);
+      work = job->work;  // A copy is this thread's own, whoever made the original.
     }
     work();
     job->done.store(1, std::memory_order_release);

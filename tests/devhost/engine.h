@@ -28,7 +28,8 @@ class Engine {
   static Engine& get();
 
   // As of another proxy: what the caller wrote before is not ordered before `work`, as
-  // ThreadSanitizer sees it, unless it has called fence_async_proxy().
+  // ThreadSanitizer sees it, unless it has called fence_async_proxy(). So `work` holds by value all
+  // that it needs beside the machine's memory.
   std::shared_ptr<Job> begin_in_async_proxy(std::function<void()> work,
                                             const void* chain = nullptr);
   // What the caller has seen, `work` sees too.

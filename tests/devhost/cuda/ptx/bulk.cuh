@@ -3,6 +3,7 @@
 #define SK_CUDA_PTX_BULK_CUH_
 
 #include <cstring>
+#include <map>
 
 #include "cuda/kernel/image.h"
 #include "cuda/ptx/mbarrier.cuh"
@@ -53,28 +54,34 @@ inline void prefetch_map(const TensorMap&) {}
 inline void store_row(std::byte* to, const std::byte* from, uint32_t bytes) {
   devhost::this_warp().rows.push_back({to, from, bytes, bytes});
 }
+// Rows that the engine has read and not yet written; its alone.
+inline std::map<uint64_t, std::vector<std::byte>> held_rows;
+
 // Reads first and writes later, both late.
 inline void commit_stores() {
+  static std::atomic<uint64_t> count{0};
   devhost::Engine& engine = devhost::Engine::get();
   devhost::Warp& warp = devhost::this_warp();
-  const auto rows = std::make_shared<std::vector<devhost::Copy>>(std::move(warp.rows));
-  const auto held = std::make_shared<std::vector<std::byte>>();
-  warp.rows.clear();
+  const uint64_t number = count.fetch_add(1, std::memory_order_relaxed);
+  const void* chain = reinterpret_cast<const void*>(number * 2 + 1);  // No warp's address.
   warp.store_reads.push_back(engine.begin_in_async_proxy(
-      [=] {
-        for (const devhost::Copy& row : *rows)
-          held->insert(held->end(), row.from, row.from + row.bytes);
+      [number, rows = warp.rows] {
+        std::vector<std::byte>& held = held_rows[number];
+        for (const devhost::Copy& row : rows)
+          held.insert(held.end(), row.from, row.from + row.bytes);
       },
-      rows.get()));
+      chain));
   warp.store_writes.push_back(engine.begin_in_async_proxy(
-      [=] {
-        const std::byte* from = held->data();
-        for (const devhost::Copy& row : *rows) {
+      [number, rows = warp.rows] {
+        const std::byte* from = held_rows[number].data();
+        for (const devhost::Copy& row : rows) {
           std::memcpy(row.to, from, row.bytes);
           from += row.bytes;
         }
+        held_rows.erase(number);
       },
-      rows.get()));
+      chain));
+  warp.rows.clear();
 }
 inline void wait_stores_read() { devhost::wait_groups(devhost::this_warp().store_reads, 0); }
 inline void wait_stores() { devhost::wait_groups(devhost::this_warp().store_writes, 0); }
