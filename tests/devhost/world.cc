@@ -7,6 +7,7 @@
 #include "cuda/exec/image.h"
 #include "cuda/ptx/bulk.cuh"
 #include "tests/devhost/machine.h"
+#include "tests/devhost/planted.h"
 
 namespace sk::devhost {
 namespace {
@@ -131,7 +132,8 @@ Status DeviceWorld::run_once(Launch& launch, World& world, uint32_t run) {
   args.images = launch.images.data();
   args.blocks = launch.blocks.data();
   args.control = &launch.control;
-  args.abort = &abort_;
+  static const uint32_t kNobody = 0;
+  args.abort = planted.no_abort_poll ? &kNobody : &abort_;
   args.timeout_ns = options_.timeout_ns;
   bool boxes = true;
   for (uint32_t i = 0; i < launch.ranks.size(); ++i) {
@@ -147,6 +149,9 @@ Status DeviceWorld::run_once(Launch& launch, World& world, uint32_t run) {
   }
   devhost::launch(uint32_t(launch.blocks.size()), kThreads, kSharedBytes,
                   [&] { kernel_(args, boxes); });
+  for (const uint32_t i : launch.ranks) {
+    if (planted.frozen_run) reinterpret_cast<cuda::RankState*>(ranks_[i]->memory->data())->run = 0;
+  }
   if (launch.control.verdict != 0) return error(SK_ERR_TIMEOUT, "{}", sentence(launch.control));
   for (const uint32_t i : launch.ranks) end(*ranks_[i], world.outputs[run][i]);
   return {};

@@ -7,6 +7,7 @@
 
 #include "cuda/kernel/image.h"
 #include "cuda/ptx/mbarrier.cuh"
+#include "tests/devhost/planted.h"
 
 namespace sk::cuda::ptx {
 
@@ -19,7 +20,9 @@ struct HostMap {
 };
 static_assert(sizeof(HostMap) <= sizeof(TensorMap));
 
-inline void fence_async_proxy() { devhost::Engine::get().fence_async_proxy(); }
+inline void fence_async_proxy() {
+  if (!devhost::planted.no_proxy_fence) devhost::Engine::get().fence_async_proxy();
+}
 inline void fence_barrier_init() {}
 
 inline void arrive_expecting(MBarrier& barrier, uint32_t bytes) {
@@ -84,7 +87,9 @@ inline void commit_stores() {
   warp.rows.clear();
 }
 inline void wait_stores_read() { devhost::wait_groups(devhost::this_warp().store_reads, 0); }
-inline void wait_stores() { devhost::wait_groups(devhost::this_warp().store_writes, 0); }
+inline void wait_stores() {
+  if (!devhost::planted.early_post) devhost::wait_groups(devhost::this_warp().store_writes, 0);
+}
 
 }  // namespace sk::cuda::ptx
 

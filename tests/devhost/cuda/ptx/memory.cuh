@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "cuda/ptx/thread.cuh"
+#include "tests/devhost/planted.h"
 
 namespace sk::cuda::ptx {
 
@@ -37,7 +38,8 @@ inline void store_release_sys(uint32_t* at, uint32_t value) {
   atomic(at).store(value, std::memory_order_release);
 }
 inline void add_release_sys(uint64_t* at, uint64_t value) {
-  atomic(at).fetch_add(value, std::memory_order_release);
+  atomic(at).fetch_add(
+      value, devhost::planted.relaxed_post ? std::memory_order_relaxed : std::memory_order_release);
 }
 inline uint32_t add_acq_rel_gpu(uint32_t* at, uint32_t value) {
   return atomic(at).fetch_add(value, std::memory_order_acq_rel);

@@ -6,6 +6,7 @@
 
 #include "cuda/ptx/convert.cuh"
 #include "cuda/ptx/mbarrier.cuh"
+#include "tests/devhost/planted.h"
 
 namespace sk::cuda::ptx {
 
@@ -64,6 +65,7 @@ inline void commit_products() {
 }
 template <int pending>
 void wait_products() {
+  if (pending > 0 && devhost::planted.early_stage) return;
   devhost::wait_groups(devhost::this_warp().product_groups, pending);
 }
 inline void pin(ProductSums (&)[kLanesHere]) {}

@@ -1,0 +1,112 @@
+// Bugs planted in device code, or in how it is run, are noticed: by what comes out, or by
+// ThreadSanitizer, whose build of these tests sees those that a CPU's strong memory hides.
+#include "tests/devhost/planted.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "lib/plan/text.h"
+#include "lib/plan/validate.h"
+#include "tests/devhost/kernels.h"
+#include "tests/support/plans.h"
+#include "tests/support/worlds.h"
+
+namespace sk {
+namespace {
+
+using namespace devhost;
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+class PlantedBugs : public testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+// Runs again and again until something is noticed, and says it on the way out.
+[[noreturn]] void run_until_noticed(const Plan& plan, const Planted& bugs, Options options = {}) {
+  planted = bugs;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    std::mt19937_64 random(seed);
+    World world = testing_support::random_world(plan, /*runs=*/3, random);
+    const std::string found = run(plan, world, options);
+    if (found.empty()) continue;
+    std::fprintf(stderr, "noticed: %s\n", found.c_str());
+    std::_Exit(1);
+  }
+  std::_Exit(0);
+}
+
+bool failed(int status) { return status != 0; }
+
+constexpr char kNoticed[] = "noticed: run .* differs|data race";
+
+// Ranks copy each other's rounded tiles out of the workspace, where the copy engine has put them.
+Plan staged_product() {
+  return plan_gemm({.m = 8, .n = 64, .k = 16, .symmetric = false, .tile_m = 8, .tile_n = 16});
+}
+
+TEST_F(PlantedBugs, APostBeforeTheCopyEngineHasStored) {
+  EXPECT_EXIT(run_until_noticed(staged_product(), {.early_post = true}), failed, kNoticed);
+}
+
+TEST_F(PlantedBugs, AStageGivenBackEarly) {
+  const Plan plan = plan_gemm({.m = 8, .n = 8, .k = 1024, .ranks = 1, .workers = 1});
+  EXPECT_EXIT(run_until_noticed(plan, {.early_stage = true}), failed, kNoticed);
+}
+
+TEST_F(PlantedBugs, ARunIndexThatStays) {
+  EXPECT_EXIT(run_until_noticed(testing_support::staged_allreduce(3, 17), {.frozen_run = true},
+                                {.one_launch = false}),
+              failed, kNoticed);
+}
+
+TEST_F(PlantedBugs, NobodyLooksAtTheAbortWord) {
+  Plan plan = testing_support::direct_allreduce(2, 33);
+  for (Queue& queue : plan.ranks[1].queues) queue.task_count = 0;  // Rank 1 never comes.
+  std::mt19937_64 random(1);
+  World world = testing_support::random_world(plan, 1, random);
+  planted = {.no_abort_poll = true};
+  DeviceWorld device(plan, kernel_for(plan), {.timeout_ns = 50'000'000});
+  device.abort();
+  const std::string found = device.run(world).message();
+  planted = {};
+  EXPECT_NE(found.find("ran out of time"), std::string::npos) << found;
+}
+
+TEST_F(PlantedBugs, APostThatOrdersNothing) {
+  if (!kSanitized) GTEST_SKIP() << "a CPU orders the stores all the same: ThreadSanitizer's to see";
+  EXPECT_EXIT(run_until_noticed(testing_support::put_pipeline(9, 3), {.relaxed_post = true}),
+              failed, "data race");
+}
+
+TEST_F(PlantedBugs, NoFenceBeforeTheCopyEngine) {
+  if (!kSanitized) GTEST_SKIP() << "a CPU has no second proxy: ThreadSanitizer's to see";
+  EXPECT_EXIT(run_until_noticed(staged_product(), {.no_proxy_fence = true}), failed, "data race");
+}
+
+// Ranks 0 and 1 post one signal of rank 2, which waits for both: as soon as one of them is a run
+// ahead, its two posts stand for the other's, so the validator refuses it.
+TEST_F(PlantedBugs, TwoProducersOfOneSignal) {
+  std::string text = dump(testing_support::direct_allreduce(3, 64));
+  Result<Plan> plan = parse(text);
+  ASSERT_TRUE(plan.ok());
+  RankPlan& waiter = plan->ranks[2];
+  // Signals 0 and 1 of rank 2 become one: both are posted to 0, and one wait wants two posts.
+  for (RankPlan& part : plan->ranks)
+    for (Post& post : part.posts)
+      if (post.rank == 2) post.signal = 0;
+  waiter.posts_per_run.assign(waiter.posts_per_run.size(), 0);
+  waiter.posts_per_run[0] = 2;
+  for (Wait& wait : waiter.waits) wait = {0, 2};
+  EXPECT_FALSE(validate(plan.value()).ok());
+}
+
+}  // namespace
+}  // namespace sk
