@@ -39,18 +39,27 @@ SK_NODISCARD SK_API sk_status sk_session_stack(sk_session* session, const char* 
                                                uint64_t* out_request) SK_NOEXCEPT;
 
 /** Goes on with a session that was opened with `name` and a lease, and whose front end is gone.
- *  `*out_ranks` gets the number of its ranks; it may be NULL. First come the session's STATUS and
- *  its lost ranks. Then every cell that was not acknowledged is told anew: CELL_START with its tag,
- *  a clear, what it has shown so far, and its CELL_DONE if it has ended. STATUS once more ends
- * that, and a cell that runs goes on behind it. Cells count on. What was asked and not answered is
- * not answered any more. Of one stream's text at least the first and the last MiB are kept, with
- * the count of what is missing. The caller owns `*out_session`.
+ *  `*out_ranks` gets the number of its ranks; it may be NULL. First come the session's STATUS, its
+ *  lost ranks, and its notes (sk_session_keep()). Then every cell that was not acknowledged is told
+ *  anew: CELL_START with its tag, a clear, what it has shown so far, and its CELL_DONE if it has
+ *  ended. STATUS once more ends that, and a cell that runs goes on behind it. Cells count on. What
+ *  was asked and not answered is not answered any more. Of one stream's text at least the first and
+ *  the last MiB are kept, with the count of what is missing. The caller owns `*out_session`.
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT, SK_ERR_PEER_LOST (there is no such session),
  *          SK_ERR_BUSY (it has a front end, or the token is wrong), SK_ERR_TRUST, SK_ERR_SYSTEM.
  *  @threads Any. Waits, at most 3 s. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_session_attach(const char* name, const char* token,
                                                 sk_session** out_session,
                                                 int32_t* out_ranks) SK_NOEXCEPT;
+
+/** Leaves a text for the front end that comes after this one, which gets it as SK_EVENT_NOTE: for
+ *  what is lost with a front end, as cells that it has not handed over. `name` has 1 to 256 bytes;
+ *  the text replaces what was there under it, and NULL takes that away. All texts have at most
+ *  64 MiB: of one that does not fit the name alone is kept, and its event has no text. Only
+ *  sessions with a name keep any. `text` is copied.
+ *  @return as sk_exec(). @threads Any. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_session_keep(sk_session* session, const char* name,
+                                              const char* text, uint64_t bytes) SK_NOEXCEPT;
 
 /** Says that this cell's outputs and end are kept elsewhere, so that they need not be told again.
  *  Only sessions with a name keep what was not acknowledged. Unknown cells are ignored.

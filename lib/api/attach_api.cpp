@@ -24,6 +24,16 @@ sk_status sk_session_attach(const char* name, const char* token, sk_session** ou
   });
 }
 
+sk_status sk_session_keep(sk_session* session, const char* name, const char* text,
+                          uint64_t bytes) noexcept {
+  return guard([&]() -> sk::Status {
+    SK_RETURN_IF_ERROR(check_handle("sk_session_keep", session));
+    SK_RETURN_IF_ERROR(check_out("sk_session_keep", "name", name));
+    SK_ASSIGN_OR_RETURN(auto note, sk::control::to_note(name, text, bytes));
+    return session->session->keep(note);
+  });
+}
+
 sk_status sk_session_ack(sk_session* session, uint64_t cell) noexcept {
   return guard([&]() -> sk::Status {
     SK_RETURN_IF_ERROR(check_handle("sk_session_ack", session));

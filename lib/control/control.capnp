@@ -31,6 +31,7 @@ struct Message {
     group @18 :Group;
     configure @19 :Configure;
     logRequest @20 :LogRequest;
+    note @21 :Note;
   }
 }
 
@@ -222,6 +223,13 @@ struct Attach {
 
 # Session to controller: the cell's end and all before it are kept elsewhere now.
 struct Ack { cell @0 :UInt64; }
+
+# Session to controller: a text for the front end that comes after this one.
+struct Note {
+  name @0 :Data;
+  text @1 :Data;
+  kept @2 :Bool;  # False: it is needed no longer.
+}
 
 # Controller to rank, whenever a rank died or all are there again.
 struct Group {

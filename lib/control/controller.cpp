@@ -40,6 +40,8 @@ void Controller::on_session_message(Message message, int64_t now_ns) {
   if (const auto* settings = std::get_if<Configure>(&message)) return on_configure(*settings);
   if (const auto* request = std::get_if<LogRequest>(&message)) return on_log_request(*request);
   if (const auto* ack = std::get_if<Ack>(&message)) return journal_.acknowledge(ack->cell);
+  if (auto* note = std::get_if<Note>(&message))
+    return attachable_ ? notes_.take(std::move(*note)) : void();
   if (std::holds_alternative<Shutdown>(message)) return end(now_ns);
 }
 
@@ -84,6 +86,7 @@ void Controller::on_session_attached() {
     event.text = r.dead_cause;
     send_now(std::move(event));
   }
+  for (Event& event : notes_.replay()) send_now(std::move(event));
   for (Event& event : journal_.replay()) send_now(std::move(event));
   if (open_input_.kind == SK_EVENT_INPUT) send_now(open_input_);
   state.tag.clear();

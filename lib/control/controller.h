@@ -17,6 +17,7 @@
 #include "lib/control/late.h"
 #include "lib/control/log/cell_logs.h"
 #include "lib/control/merge/engine.h"
+#include "lib/control/notes.h"
 #include "lib/control/stack_text.h"
 #include "lib/control/talk/comm_table.h"
 #include "lib/control/talk/prompts.h"
@@ -227,6 +228,7 @@ class Controller : private AgentEvents {
   bool attachable_ = false;
   bool attached_ = true;
   Journal journal_;
+  Notes notes_;
   Event open_input_;  // The prompt that waits for an answer; kind NONE: none does.
   uint64_t last_cell_ = 0;
   std::string last_tag_;

@@ -183,6 +183,11 @@ Result<Message> get(wire::Configure::Reader r) {
   if (m.kept_bytes > kKeptBytesMax) return bad("kept bytes", m.kept_bytes);
   return Message(m);
 }
+Result<Message> get(wire::Note::Reader r) {
+  Note m{text(r.getName()), text(r.getText()), r.getKept()};
+  if (m.name.empty() || m.name.size() > kNoteNameMax) return bad("note name size", m.name.size());
+  return Message(std::move(m));
+}
 Result<Message> get(wire::LogRequest::Reader r) {
   LogRequest m{r.getRequest(),     r.getWhat(),   r.getCell(), r.getExecutionCount(),
                text(r.getRanks()), r.getOffset(), r.getLimit()};
@@ -229,7 +234,7 @@ Result<Message> get(wire::Comm::Reader r) {
   return Message(std::move(m));
 }
 bool known_event(uint32_t kind) {
-  return (kind >= SK_EVENT_STATUS && kind <= SK_EVENT_REPLY) ||
+  return (kind >= SK_EVENT_STATUS && kind <= SK_EVENT_NOTE) ||
          (kind >= SK_EVENT_INPUT && kind <= SK_EVENT_COMM);
 }
 Result<Message> get(wire::Event::Reader r) {
@@ -327,6 +332,8 @@ Result<Message> get(wire::Message::Reader r) {
       return get(r.getAttach());
     case wire::Message::ACK:
       return Message(Ack{r.getAck().getCell()});
+    case wire::Message::NOTE:
+      return get(r.getNote());
     case wire::Message::GROUP:
       return get(r.getGroup());
   }

@@ -217,6 +217,12 @@ struct Put {
     a.setToken(data(m.token));
   }
   void operator()(const Ack& m) { b.initAck().setCell(m.cell); }
+  void operator()(const Note& m) {
+    auto n = b.initNote();
+    n.setName(data(m.name));
+    n.setText(data(m.text));
+    n.setKept(m.kept);
+  }
   void operator()(const RankGroup& m) {
     auto g = b.initGroup();
     g.setEpoch(m.epoch);
@@ -248,6 +254,7 @@ struct Size {
   void operator()(const Open& m) { add(m.argv), add(m.env), add(m.cwd), add(m.name), add(m.token); }
   void operator()(const Execute& m) { add(m.code), add(m.ranks), add(m.expressions), add(m.tag); }
   void operator()(const Attach& m) { add(m.token); }
+  void operator()(const Note& m) { add(m.name), add(m.text); }
   void operator()(const RankGroup& m) { bytes += 4 * m.missing.size(); }
   void operator()(const Ask& m) { add(m.code); }
   void operator()(const LogRequest& m) { add(m.ranks); }

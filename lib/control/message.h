@@ -25,6 +25,7 @@ inline constexpr uint64_t kKeptBytesMax = 1ull << 30;
 inline constexpr uint64_t kMetadataBytesMax = 1u << 20;  // Of one display.
 inline constexpr uint64_t kPromptBytesMax = 64 * 1024;
 inline constexpr uint64_t kCommNameMax = 1024;
+inline constexpr uint64_t kNoteNameMax = 256;
 
 struct Hello {
   uint32_t version = kProtocolVersion;
@@ -68,6 +69,13 @@ struct Attach {
 
 struct Ack {
   uint64_t cell = 0;
+};
+
+// For the front end that comes after this one.
+struct Note {
+  std::string name;
+  std::string text;
+  bool kept = true;  // False: forgotten.
 };
 
 // Which ranks are there: to every rank, whenever that changed. Communicators of an earlier epoch
@@ -267,7 +275,7 @@ struct LogRequest {
 
 using Message = std::variant<Hello, Welcome, Heartbeat, Open, Execute, Interrupt, Ask, Reply,
                              Output, Done, Event, Shutdown, Fragment, InputRequest, InputReply,
-                             Comm, Attach, Ack, RankGroup, Configure, LogRequest>;
+                             Comm, Attach, Ack, RankGroup, Configure, LogRequest, Note>;
 
 }  // namespace sk::control
 

@@ -93,6 +93,7 @@ std::vector<std::string> seeds() {
   all.emplace_back(Shutdown{});
   all.emplace_back(Configure{SK_TAG_SPEC, 100, 4096, 65'536});
   all.emplace_back(LogRequest{1, SK_LOG_TEXT, 1, 0, "0-3", 5, 6});
+  all.emplace_back(Note{"queue/1", "a cell", true});
   std::vector<std::string> out;
   for (const Message& message : all) out.push_back(frames_of(std::vector<Message>(1, message)));
   out.push_back(frames_of(all));

@@ -10,7 +10,7 @@ from pathlib import Path
 from queue import Empty
 
 import pytest
-from conftest import SK, STUB, Kernel, StartKernel, alive, descendants, kill, wait_until
+from conftest import SK, STUB, TIMEOUT, Kernel, StartKernel, alive, descendants, kill, wait_until
 
 
 class Successor:
@@ -112,6 +112,67 @@ def test_what_ended_while_nobody_listened_is_told(
         successor.start(kernel)
         meet_again(kernel)
         assert kernel.run("print again").text() == "again\n"
+
+
+def test_cells_that_wait_run_after_it_and_history_stays(
+    start_kernel: StartKernel, successor: Successor, tmp_path: Path
+) -> None:
+    kernel = start_kernel(2)
+    kernel.run("print first\nresult 7")
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    running = kernel.start(f"print before\non 0 sh cat {gate}\nprint ran")
+    kernel.wait_for_stream(running)
+    waiting = [kernel.start("print waited 1"), kernel.start("print waited 2\nresult {rank}")]
+    kernel.client.kernel_info()  # Once it is answered the cells before it are the kernel's.
+    assert wait_until(lambda: kernel.client.get_shell_msg(timeout=TIMEOUT) is not None)
+    kill_front_end(kernel)
+    successor.start(kernel)
+    meet_again(kernel)
+    late = kernel.start("print came later")
+    gate.write_text("")
+    assert kernel.finish(running).text() == "before\nran\n"
+    cells = [kernel.finish(message_id) for message_id in waiting]
+    assert [cell.text() for cell in cells] == ["waited 1\n", "waited 2\n"]
+    assert [cell.reply["execution_count"] for cell in cells] == [3, 4]
+    assert kernel.finish(late).reply["execution_count"] == 5
+    kernel.client.history(hist_access_type="range", session=0, start=1, stop=9, output=True)
+    history = kernel.client.get_shell_msg(timeout=TIMEOUT)["content"]["history"]
+    codes = [(line, code.splitlines()[0]) for _, line, (code, _) in history]
+    assert codes == [
+        (1, "print first"),
+        (2, "print before"),
+        (3, "print waited 1"),
+        (4, "print waited 2"),
+        (5, "print came later"),
+    ]
+    assert [output for _, _, (_, output) in history][0] == "7"
+
+
+def test_cells_that_wait_behind_a_failure_are_aborted(
+    start_kernel: StartKernel, successor: Successor, tmp_path: Path
+) -> None:
+    kernel = start_kernel(2)
+    kernel.run("print first")
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    running = kernel.start(f"print before\non 0 sh cat {gate}\nerror ValueError boom")
+    kernel.wait_for_stream(running)
+    waiting = kernel.start("print never")
+    kernel.client.kernel_info()
+    kernel.client.get_shell_msg(timeout=TIMEOUT)
+    kill_front_end(kernel)
+    gate.write_text("")
+    successor.start(kernel)
+    assert kernel.finish(running).reply["ename"] == "ValueError"
+    cell = kernel.finish(waiting)
+    assert cell.reply["status"] == "aborted" and cell.text() == ""
+    # It is not tried again by a third one.
+    kill(successor.processes[-1].pid)
+    successor.processes[-1].wait(30)
+    successor.start(kernel)
+    meet_again(kernel)
+    assert kernel.run("print on").text() == "on\n"
 
 
 def test_a_shutdown_ends_what_a_successor_took_over(

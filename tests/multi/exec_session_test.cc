@@ -17,6 +17,7 @@
 
 #include "sk/exec.h"
 #include "sk/output.h"
+#include "sk/session.h"
 #include "sk/worker.h"
 
 namespace {
@@ -216,6 +217,10 @@ TEST(ExecSession, EveryBadArgumentHasASentence) {
        "timeout_ms is -1"},
       {"endless timeout", [&] { return sk_session_poll(s, INT64_MAX, &fine); },
        SK_ERR_INVALID_ARGUMENT, "timeout_ms"},
+      {"note without a name", [&] { return sk_session_keep(s, "", "x", 1); },
+       SK_ERR_INVALID_ARGUMENT, "1 to 256"},
+      {"note of nothing", [&] { return sk_session_keep(s, "n", nullptr, 1); },
+       SK_ERR_INVALID_ARGUMENT, "text is NULL"},
       {"fd into nothing", [&] { return sk_session_fd(s, nullptr); }, SK_ERR_INVALID_ARGUMENT,
        "out_fd"},
   });

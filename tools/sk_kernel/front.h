@@ -54,8 +54,14 @@ class Front {
   sk_session* session() const { return session_; }
 
  private:
+  // A cell that was sent while another one ran.
+  struct Waiting {
+    Message request;
+    std::string note;  // Under which the session keeps it for the next front end; "": it does not.
+  };
   struct Cell {
     Message request;
+    std::string note;
     int64_t count = 0;  // Its execution count.
     bool stores = true;
     bool silent = false;
@@ -106,7 +112,7 @@ class Front {
   // A cell is its magics, one after the other, then its code: steps. A step either is done when
   // its function returns, or ends with an event of the session.
   void start_next();
-  void begin_cell(Message request);
+  void begin_cell(Waiting waiting);
   void advance_cell();
   void run_on_ranks(const std::string& code, int32_t kind);
   void act_on_ranks(const char* action, std::function<void()> then);
@@ -157,6 +163,13 @@ class Front {
   void on_attached(const sk_event& event);
   bool may_hear_session() const;
   bool catches_up() const { return attached_ && !caught_up_; }
+  // What the next front end would lack: cells that wait, and the history.
+  void keep(const std::string& name, const Json& note);
+  void forget(std::string* note);
+  void keep_waiting(Waiting* waiting);
+  void keep_line(int64_t line, const std::string& code, const std::string& output);
+  void on_note(const sk_event& event);
+  void take_waiting(const std::string& name, const Json& note);
   void send_reply(std::vector<std::string> parts);
   void send_unsent();
 
@@ -186,7 +199,7 @@ class Front {
   int32_t rank_count_;
   const int signal_fd_;
   int session_fd_ = -1;
-  std::deque<Message> queue_;  // Cells that wait for the one that runs.
+  std::deque<Waiting> queue_;  // Cells that wait for the one that runs.
   std::optional<Cell> current_;
   uint64_t current_id_ = 0;
   std::map<uint64_t, Json> parents_;  // Of the newest cells: late output is shown under them.
@@ -210,6 +223,9 @@ class Front {
   bool told_state_ = false;  // and how far it has told what we missed.
   bool caught_up_ = false;
   std::optional<std::chrono::steady_clock::time_point> subscribed_at_;
+  uint64_t waited_ = 0;    // Cells that had to wait: counts their notes.
+  size_t taken_over_ = 0;  // Of queue_: cells that a lost front end had accepted.
+  uint64_t not_kept_ = 0;  // Those that were too long for a note.
   struct Unsent {
     std::vector<std::string> parts;
     std::chrono::steady_clock::time_point until;

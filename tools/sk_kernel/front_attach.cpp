@@ -1,8 +1,13 @@
 // A front end that takes the place of one that was killed: the session's cells go on under it.
 //
 // What a cell needs to end well travels with it as its tag: whom to answer and how it was counted.
+// What the session has not been given yet, cells that wait, and the history are left with it as
+// notes.
+#include <fmt/format.h>
+
 #include <cstdio>
 
+#include "sk/session.h"
 #include "tools/sk_kernel/content.h"
 #include "tools/sk_kernel/front.h"
 
@@ -13,6 +18,15 @@ namespace {
 constexpr auto kSettle = std::chrono::milliseconds(300);
 // A client connects again within a second. One that does not is gone, and so is its interest.
 constexpr auto kReplyPatience = std::chrono::seconds(20);
+
+constexpr std::string_view kQueueNotes = "queue/";  // Numbered, so that they sort as they came.
+constexpr std::string_view kHistoryNotes = "history/";
+constexpr int64_t kHistoryLines = 1000;         // The newest are kept,
+constexpr size_t kHistoryBytesMax = 16 * 1024;  // if they are no longer.
+
+std::string note_name(std::string_view kind, uint64_t number) {
+  return fmt::format("{}{:020}", kind, number);
+}
 
 std::string hex(const std::string& bytes) {
   std::string out;
@@ -27,16 +41,42 @@ std::string unhex(const std::string& text) {
   return out;
 }
 
+Json identities_of(const Message& request) {
+  Json identities = Json::array();
+  for (const std::string& identity : request.identities) identities.push_back(hex(identity));
+  return identities;
+}
+
+std::string sentence_of_lost_cells(uint64_t count) {
+  constexpr const char* kWhen = "that waited for their turn when the kernel was killed";
+  if (count == 1)
+    return fmt::format(
+        "Of the cells {} one was too long to be kept. It has not been run: send it again.\n",
+        kWhen);
+  return fmt::format(
+      "Of the cells {} {} were too long to be kept. They have not been run: send them again.\n",
+      kWhen, count);
+}
+
+// Of a tag or a note: whom to answer.
+bool read_sender(const Json& from, Message* request) {
+  if (!from.is_object() || !from.contains("header") || !from.contains("identities") ||
+      !from["header"].is_object() || !from["identities"].is_array())
+    return false;
+  request->header = from["header"];
+  for (const Json& identity : from["identities"])
+    if (identity.is_string()) request->identities.push_back(unhex(identity));
+  return true;
+}
+
 }  // namespace
 
 std::string Front::tag_of(const Cell& cell) const {
-  Json identities = Json::array();
-  for (const std::string& identity : cell.request.identities) identities.push_back(hex(identity));
   Json shown = Json::array();
   for (const Cell::Output& output : cell.shown)
     shown.push_back({output.type, output.content, output.metadata});
   Json tag = {{"header", cell.request.header},
-              {"identities", identities},
+              {"identities", identities_of(cell.request)},
               {"stop_on_error", flag_of(cell.request.content, "stop_on_error", true)},
               {"count", cell.count},
               {"stores", cell.stores},
@@ -49,11 +89,10 @@ std::string Front::tag_of(const Cell& cell) const {
 // A cell that the lost front end had begun.
 void Front::adopt_cell(const sk_event& event) {
   const Json tag = Json::parse(event.tag, nullptr, /*allow_exceptions=*/false);
-  if (!tag.is_object() || !tag.contains("header") || !tag["identities"].is_array()) return;
+  Message request;
+  if (!read_sender(tag, &request)) return;
   Cell& cell = current_.emplace();
-  cell.request.header = tag["header"];
-  for (const Json& identity : tag["identities"])
-    if (identity.is_string()) cell.request.identities.push_back(unhex(identity));
+  cell.request = std::move(request);
   cell.request.content = {{"stop_on_error", tag.value("stop_on_error", true)}};
   cell.count = tag.value("count", int64_t{0});
   cell.stores = tag.value("stores", true);
@@ -73,10 +112,74 @@ void Front::adopt_cell(const sk_event& event) {
 
 // The session's state is told twice: before what it missed, with the last tag, and after it.
 void Front::on_attached(const sk_event& event) {
-  if (std::exchange(told_state_, true)) caught_up_ = true;
+  if (std::exchange(told_state_, true)) {
+    caught_up_ = true;
+    for (Waiting& waiting : queue_) keep_waiting(&waiting);
+    if (not_kept_ > 0)
+      publish("stream", parent_of(0),
+              {{"name", "stderr"}, {"text", sentence_of_lost_cells(not_kept_)}});
+  }
   const Json tag = Json::parse(event.tag, nullptr, /*allow_exceptions=*/false);
   if (tag.is_object())
     execution_count_ = std::max(execution_count_, tag.value("count", int64_t{0}));
+}
+
+// ---- what is left for the next one --------------------------------------------------------------
+
+void Front::keep(const std::string& name, const Json& note) {
+  if (session_ == nullptr) return;
+  const std::string text = dump(note);
+  // Where this fails the session is over, and its next event says why.
+  (void)!sk_session_keep(session_, name.c_str(), text.data(), text.size());
+}
+
+void Front::forget(std::string* note) {
+  if (session_ != nullptr && !note->empty())
+    (void)!sk_session_keep(session_, note->c_str(), nullptr, 0);
+  note->clear();
+}
+
+void Front::keep_waiting(Waiting* waiting) {
+  if (!waiting->note.empty() || catches_up()) return;  // Not over a note that is still to be told.
+  waiting->note = note_name(kQueueNotes, ++waited_);
+  const Message& request = waiting->request;
+  keep(waiting->note, {{"header", request.header},
+                       {"identities", identities_of(request)},
+                       {"content", request.content}});
+}
+
+void Front::keep_line(int64_t line, const std::string& code, const std::string& output) {
+  if (code.size() + output.size() > kHistoryBytesMax) return;
+  const auto number = static_cast<uint64_t>(line);
+  keep(note_name(kHistoryNotes, number), {{"line", line}, {"code", code}, {"output", output}});
+  if (line <= kHistoryLines) return;
+  std::string oldest = note_name(kHistoryNotes, number - kHistoryLines);
+  forget(&oldest);
+}
+
+void Front::on_note(const sk_event& event) {
+  const std::string name = event.tag;
+  const Json note = Json::parse(event.text, event.text + event.text_bytes, nullptr,
+                                /*allow_exceptions=*/false);
+  if (name.starts_with(kQueueNotes)) return take_waiting(name, note);
+  if (!name.starts_with(kHistoryNotes) || !note.is_object()) return;
+  const int64_t line = note.value("line", int64_t{0});
+  execution_count_ = std::max(execution_count_, line);
+  history_.add(line, text_of(note, "code"));
+  if (const std::string output = text_of(note, "output"); !output.empty())
+    history_.set_output(line, output);
+}
+
+// It runs when the cells before it have ended, ahead of those that came to this front end.
+void Front::take_waiting(const std::string& name, const Json& note) {
+  Waiting waiting{{}, name};
+  waited_ = std::max<uint64_t>(waited_, std::strtoull(&name[kQueueNotes.size()], nullptr, 10));
+  if (!read_sender(note, &waiting.request) || !note.contains("content")) {
+    ++not_kept_;
+    return forget(&waiting.note);
+  }
+  waiting.request.content = note["content"];
+  queue_.insert(queue_.begin() + static_cast<std::ptrdiff_t>(taken_over_++), std::move(waiting));
 }
 
 // What is published before somebody listens is lost for good, so the session is not heard before.

@@ -21,25 +21,28 @@ void Front::on_execute(Message message) {
     const CellPlan plan = plan_cell(text_of(message.content, "code"));
     if (looks_only(plan)) return ask_aside(message, plan);
   }
-  queue_.push_back(std::move(message));
+  queue_.push_back({std::move(message), ""});
   start_next();
+  if (!queue_.empty()) keep_waiting(&queue_.back());
 }
 
 void Front::start_next() {
   while (!current_ && !queue_.empty() && !catches_up()) {
-    Message request = std::move(queue_.front());
+    Waiting waiting = std::move(queue_.front());
     queue_.pop_front();
-    begin_cell(std::move(request));
+    if (taken_over_ > 0) --taken_over_;
+    begin_cell(std::move(waiting));
     advance_cell();
   }
 }
 
-void Front::begin_cell(Message request) {
+void Front::begin_cell(Waiting waiting) {
   Cell& cell = current_.emplace();
   cell_began_ = std::chrono::steady_clock::now();
   ++cells_begun_;
   current_id_ = 0;
-  cell.request = std::move(request);
+  cell.request = std::move(waiting.request);
+  cell.note = std::move(waiting.note);
   publish_status("busy", cell.request.header);
   const Json& content = cell.request.content;
   const std::string code = text_of(content, "code");
@@ -50,7 +53,10 @@ void Front::begin_cell(Message request) {
   if (!cell.silent)
     publish("execute_input", cell.request.header,
             {{"code", code}, {"execution_count", cell.count}});
-  if (cell.stores) history_.add(cell.count, code);
+  if (cell.stores) {
+    history_.add(cell.count, code);
+    keep_line(cell.count, code, "");
+  }
   cell.plan = plan_cell(code);
 }
 
@@ -103,6 +109,7 @@ void Front::run_on_ranks(const std::string& code, int32_t kind) {
     return fail_cell(caller ? "UsageError" : "SessionError", why);
   }
   remember_parent(current_id_, cell.request.header);
+  forget(&cell.note);  // From here on the session tells of it.
 }
 
 void Front::remember_parent(uint64_t cell, const Json& header) {
@@ -133,7 +140,8 @@ void Front::fail_cell(const std::string& ename, const std::string& evalue) {
 }
 
 void Front::finish_cell(int32_t status) {
-  const Cell cell = std::move(*current_);  // There until the end, so that no other begins.
+  Cell cell = std::move(*current_);  // There until the end, so that no other begins.
+  forget(&cell.note);
   Json content = {{"status", "ok"}};
   if (status != SK_CELL_OK) {
     content = cell.error.is_object()
@@ -153,10 +161,13 @@ void Front::finish_cell(int32_t status) {
 }
 
 void Front::abort_queue() {
-  for (const Message& message : std::exchange(queue_, {})) {
+  taken_over_ = 0;
+  for (Waiting& waiting : std::exchange(queue_, {})) {
+    const Message& message = waiting.request;
+    forget(&waiting.note);
     publish_status("busy", message.header);
-    reply(channels_.shell(), message, "execute_reply",
-          {{"status", "aborted"}, {"execution_count", execution_count_}});
+    send_reply(wire_.build("execute_reply", message.identities, message.header,
+                           {{"status", "aborted"}, {"execution_count", execution_count_}}));
     publish_status("idle", message.header);
   }
 }

@@ -74,6 +74,8 @@ void Front::on_event(const sk_event& event) {
     if (!current_ && *event.tag != '\0') adopt_cell(event);
   } else if (event.kind == SK_EVENT_STATUS) {
     if (catches_up()) on_attached(event);
+  } else if (event.kind == SK_EVENT_NOTE) {
+    on_note(event);
   } else if (event.kind == SK_EVENT_INPUT) {
     on_prompt(event);
   } else if (event.kind == SK_EVENT_INPUT_END) {
@@ -108,8 +110,10 @@ void Front::on_display(const sk_event& event, const Json& parent) {
   const int64_t count = current_ && event.cell == current_id_ ? current_->count : execution_count_;
   content["execution_count"] = count;
   const Json& data = content["data"];
-  if (data.contains("text/plain") && data["text/plain"].is_string())
-    history_.set_output(count, data["text/plain"].get<std::string>());
+  if (data.contains("text/plain") && data["text/plain"].is_string()) {
+    const std::string text = data["text/plain"].get<std::string>();
+    if (const std::string* code = history_.set_output(count, text)) keep_line(count, *code, text);
+  }
   publish("execute_result", parent, content);
 }
 

@@ -20,8 +20,10 @@ bool flag(const Json& request, const char* name) {
 
 }  // namespace
 
-void History::set_output(int64_t line, std::string text) {
-  if (!lines_.empty() && lines_.back().line == line) lines_.back().output = std::move(text);
+const std::string* History::set_output(int64_t line, std::string text) {
+  if (lines_.empty() || lines_.back().line != line) return nullptr;
+  lines_.back().output = std::move(text);
+  return &lines_.back().code;
 }
 
 std::vector<const History::Line*> History::choose(const Json& request) const {

@@ -12,8 +12,8 @@ namespace sk::kernel {
 class History {
  public:
   void add(int64_t line, std::string code) { lines_.push_back({line, std::move(code), ""}); }
-  // The result's text of the newest line.
-  void set_output(int64_t line, std::string text);
+  // The result's text of the newest line; the code of that, or null if it is another one.
+  const std::string* set_output(int64_t line, std::string text);
 
   // The content of a history_reply: tail, range or search.
   Json answer(const Json& request) const;

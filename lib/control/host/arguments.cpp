@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lib/control/notes.h"
 #include "lib/control/rank_set.h"
 
 namespace sk::control {
@@ -279,6 +280,18 @@ Result<Ask> to_rank_ask(const char* call, uint32_t kind, const char* ranks) {
   ask.kind = kind;
   ask.code = or_empty(ranks);
   return ask;
+}
+
+Result<Note> to_note(const std::string& name, const char* text, uint64_t bytes) {
+  if (name.empty() || name.size() > kNoteNameMax)
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "sk_session_keep: the name has {} bytes; 1 to {} are allowed", name.size(),
+                 kNoteNameMax);
+  if (text == nullptr && bytes > 0)
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_keep: text is NULL but has {} bytes", bytes);
+  // The name alone says as much as one that does not fit beside others.
+  if (bytes > Notes::kBytesMax) bytes = 0;
+  return Note{name, std::string(text == nullptr ? "" : text, bytes), text != nullptr};
 }
 
 Status check_name(const char* call, const std::string& name, const std::string& token) {

@@ -49,6 +49,7 @@ Result<DisplayRecord> to_display(int32_t kind, const sk_mime* mimes, uint64_t mi
 Result<ErrorRecord> to_error(const char* ename, const char* evalue, const char* const* traceback,
                              uint64_t traceback_count, uint32_t flags);
 Result<Reply> to_reply(uint64_t id, const sk_reply* reply);
+Result<Note> to_note(const std::string& name, const char* text, uint64_t bytes);
 // A name and a token that a session can have; the name may be "" where it need not have one.
 Status check_name(const char* call, const std::string& name, const std::string& token);
 Status check_timeout(const char* call, int64_t timeout_ms);

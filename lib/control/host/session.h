@@ -31,6 +31,7 @@ class Session {
   Result<uint64_t> log(LogRequest request);
   Status interrupt();
   Status acknowledge(uint64_t cell);
+  Status keep(const Note& note);
   Status answer(InputReply reply);
   Result<uint64_t> comm(Comm message);
   // Hands the next event to `take`, before any other thread can poll; one of no kind when the

@@ -52,6 +52,8 @@ Status Session::go_on(const Welcome& welcome, const std::string& name) {
 
 Status Session::acknowledge(uint64_t cell) { return send(Ack{cell}); }
 
+Status Session::keep(const Note& note) { return send(note); }
+
 // A controller that was killed could not do it itself.
 void Session::forget_name() {
   if (!name_.empty()) local::remove_name(name_);

@@ -137,5 +137,38 @@ TEST(ControllerAttach, OfALongStreamBothEndsAreKept) {
   EXPECT_EQ(text.size() - (end - begin) + elided, sent);
 }
 
+TEST(ControllerAttach, NotesAreToldInOrderBetweenTheLostRanksAndTheCells) {
+  World world(1, 10'000);
+  world.join_all();
+  const uint64_t cell = world.execute("", false, "tag");
+  const auto note = [&](const char* name, std::string text, bool kept = true) {
+    world.controller.on_session_message(Note{name, std::move(text), kept}, world.now);
+  };
+  note("b", "first");
+  note("b", "second");
+  note("a", "one");
+  note("c", "gone");
+  note("c", "", false);
+  note("d", "never there", false);
+  note("e", std::string(Notes::kBytesMax, 'x'));  // Beside the others it does not fit.
+  std::vector<std::pair<std::string, std::string>> told;
+  size_t before_cells = 0;
+  const size_t from = lose_and_attach(world, [] {});
+  for (size_t i = from; i < world.events.size(); ++i) {
+    const Event& event = world.events[i];
+    if (event.kind == SK_EVENT_NOTE) told.emplace_back(event.tag, event.text);
+    if (event.kind == SK_EVENT_CELL_START && event.cell == cell) before_cells = told.size();
+  }
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"a", "one"}, {"b", "second"}, {"e", ""}};
+  EXPECT_EQ(told, expected);
+  EXPECT_EQ(before_cells, 3u);
+  note("b", "", false);
+  note("e", std::string(Notes::kBytesMax - 3, 'x'));  // What was taken away leaves room.
+  const size_t again = lose_and_attach(world, [] {});
+  EXPECT_EQ(count(world, SK_EVENT_NOTE, 0, again), 2u);
+  EXPECT_EQ(world.find(SK_EVENT_NOTE)->text.size(), Notes::kBytesMax - 3);
+}
+
 }  // namespace
 }  // namespace sk::control
