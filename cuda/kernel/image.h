@@ -124,6 +124,18 @@ struct LaunchArgs {
 };
 static_assert(sizeof(LaunchArgs) <= 32764, "what a launch may carry");
 
+// Parameters of the bare product C = A B, without a plan: row-major A [m, k] and C [m, n], packed
+// B.
+struct BareGemm {
+  const std::byte* a;
+  const std::byte* b;
+  std::byte* c;
+  uint64_t a_pitch, packed_bytes, c_pitch;
+  uint32_t m, n, k;
+  uint32_t dtype, out_dtype;  // DType.
+  MatrixMaps maps;
+};
+
 }  // namespace sk::cuda
 
 #endif  // SK_CUDA_KERNEL_IMAGE_H_

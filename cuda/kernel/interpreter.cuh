@@ -3,7 +3,7 @@
 //
 //   warp 0        fetches tasks ahead, waits until they may start (fetch.cuh)
 //   warp 1        loads boxes of matrices ahead, where the kernel has wgmma (tile/gemm_boxes.cuh)
-//   warp 2        stores what is staged, waits until all writes of a task are there, posts
+//   warp 2        stores what is staged, waits until all writes of a task are there, finishes it
 //   warps 4 - 11  do the tasks, all eight on one at a time
 //
 // Operations that are not in `Ops` are not in the code of the kernel.
@@ -11,7 +11,6 @@
 #define SK_CUDA_KERNEL_INTERPRETER_CUH_
 
 #include "cuda/kernel/ops.cuh"
-#include "cuda/kernel/post.cuh"
 
 namespace sk::cuda {
 
@@ -32,8 +31,8 @@ SK_DEVICE TileArgs tile_of(const FetchedTask& task) {
 }
 
 template <typename Ops>
-SK_DEVICE void load_queue(const Worker& worker, BlockShared<Ops>& shared) {
-  typename Ops::Loader loader(worker.args, worker.image_index);
+SK_DEVICE void load_queue(const MatrixMaps& maps, BlockShared<Ops>& shared) {
+  typename Ops::Loader loader(maps);
   for (uint32_t n = 0; const FetchedTask* task = next_task(shared.ring, n); ++n) {
     if (Ops::can(*task)) loader.load(task->task.op, tile_of(*task), shared);
     ptx::sync_warp();
@@ -42,9 +41,8 @@ SK_DEVICE void load_queue(const Worker& worker, BlockShared<Ops>& shared) {
 }
 
 template <typename Ops>
-SK_DEVICE void work_queue(const Worker& worker, BlockShared<Ops>& shared) {
+SK_DEVICE void work_queue(bool traced, BlockShared<Ops>& shared) {
   const Team team{kFirstWorkWarp, kWorkWarps, kWorkBarrier};
-  const bool traced = worker.image.times != nullptr;
   typename Ops::Workman workman;
   for (uint32_t n = 0; FetchedTask* task = next_task(shared.ring, n); ++n) {
     if (traced && team.warp() == 0 && ptx::one_lane()) task->start_ns = ptx::timer_ns();
@@ -54,9 +52,8 @@ SK_DEVICE void work_queue(const Worker& worker, BlockShared<Ops>& shared) {
   }
 }
 
-template <typename Ops>
-SK_DEVICE void store_queue(const Worker& worker, BlockShared<Ops>& shared) {
-  const Image& image = worker.image;
+template <typename Ops, typename Source>
+SK_DEVICE void store_queue(const Source& source, BlockShared<Ops>& shared) {
   Ring& ring = shared.ring;
   typename Ops::Storer storer;
   for (uint32_t n = 0; const FetchedTask* task = next_task(ring, n); ++n) {
@@ -64,25 +61,16 @@ SK_DEVICE void store_queue(const Worker& worker, BlockShared<Ops>& shared) {
     if (able) storer.store(task->task.op, tile_of(*task), shared);
     ptx::wait(ring.done[slot_of(n)], phase_of(n));
     storer.finish();
-    if (able) {
-      if (task->task.op == TaskOp::kEnter) enter(worker, task->run);
-      post_all(image, task->task);
-    } else if (ptx::one_lane()) {
-      fail(worker.args, Verdict::kBadTask,
-           {0, image.rank, worker.queue, task->index, image.rank, 0, 0, uint64_t(task->task.op)});
-    }
-    if (image.times != nullptr && ptx::one_lane())
-      image.times[task->index] = {task->wait_ns, task->start_ns, ptx::timer_ns()};
+    source.finish(*task, able);
     ptx::sync_warp();
     if (ptx::one_lane()) ptx::arrive(ring.empty[slot_of(n)]);
   }
-  const uint32_t verdict = ptx::load_relaxed_sys(&worker.args.control->verdict);
-  if (ptx::one_lane() && verdict == uint32_t(Verdict::kRunning))
-    end_queue(image, ptx::load_relaxed_sys(&image.state->run));
+  source.end();
 }
 
-template <typename Ops>
-SK_DEVICE void run_block(const LaunchArgs& args) {
+// A Source has fetch(ring), traced(), finish(task, able) and end().
+template <typename Ops, typename Source>
+SK_DEVICE void run_block(const Source& source, const MatrixMaps& maps) {
   auto& shared = *reinterpret_cast<BlockShared<Ops>*>(ptx::shared_memory());
   if (ptx::warp() == 0 && ptx::one_lane()) {
     for (uint32_t i = 0; i < kRingSlots; ++i) {
@@ -93,16 +81,14 @@ SK_DEVICE void run_block(const LaunchArgs& args) {
     Ops::init(shared);
   }
   ptx::sync_block();
-  const BlockRole role = args.blocks[ptx::block()];
-  const Worker worker{args, args.images[role.image], role.image, role.queue};
   if (ptx::warp() < kFirstWorkWarp) {
     Ops::begin_helper();
-    if (ptx::warp() == kFetchWarp) fetch_queue(worker, shared.ring);
-    if (ptx::warp() == kLoadWarp && Ops::kLoads) load_queue<Ops>(worker, shared);
-    if (ptx::warp() == kStoreWarp) store_queue<Ops>(worker, shared);
+    if (ptx::warp() == kFetchWarp) source.fetch(shared.ring);
+    if (ptx::warp() == kLoadWarp && Ops::kLoads) load_queue<Ops>(maps, shared);
+    if (ptx::warp() == kStoreWarp) store_queue<Ops>(source, shared);
   } else {
     Ops::begin_worker();
-    work_queue<Ops>(worker, shared);
+    work_queue<Ops>(source.traced(), shared);
   }
 }
 

@@ -41,7 +41,7 @@ struct MoveOps {
   SK_DEVICE static void begin_worker() {}
 
   struct Loader {
-    SK_DEVICE Loader(const LaunchArgs&, uint32_t) {}
+    SK_DEVICE explicit Loader(const MatrixMaps&) {}
     SK_DEVICE void load(TaskOp, const TileArgs&, BlockShared<MoveOps>&) {}
   };
   struct Workman {
@@ -88,7 +88,7 @@ struct GemmOps {
   SK_DEVICE static void begin_worker() {}
 
   struct Loader {
-    SK_DEVICE Loader(const LaunchArgs&, uint32_t) {}
+    SK_DEVICE explicit Loader(const MatrixMaps&) {}
     SK_DEVICE void load(TaskOp, const TileArgs&, BlockShared<GemmOps>&) {}
   };
   struct Workman {
@@ -132,7 +132,7 @@ struct BoxOps {
     const MatrixMaps& maps;
     uint32_t slice = 0;
 
-    SK_DEVICE Loader(const LaunchArgs& args, uint32_t image) : maps(args.maps[image]) {}
+    SK_DEVICE explicit Loader(const MatrixMaps& both) : maps(both) {}
     SK_DEVICE void load(TaskOp op, const TileArgs& tile, Block& shared) {
       if (op == TaskOp::kGemm) load_boxes(GemmTask(tile), maps, shared.tile, slice);
     }

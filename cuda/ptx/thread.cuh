@@ -20,6 +20,7 @@ inline constexpr uint32_t kLanes = 32;
 inline constexpr uint32_t kLanesHere =
     1;  // Of a warp, those that one call of this code stands for.
 
+SK_DEVICE uint32_t blocks() { return gridDim.x; }
 SK_DEVICE uint32_t block() { return blockIdx.x; }
 SK_DEVICE uint32_t warp() {
   return __shfl_sync(0xffffffffu, threadIdx.x / kLanes, 0);  // Uniform to the compiler too.

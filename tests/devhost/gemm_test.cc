@@ -68,6 +68,11 @@ TEST(DeviceGemm, ManyTilesAndManySlices) {
         {true, false});
 }
 
+TEST(DeviceGemm, WithoutAPlan) {
+  EXPECT_EQ(run_bare(128, 256, 64, 1, 1), "");
+  EXPECT_EQ(run_bare(300, kSlow ? 80 : 520, 72, 3, 2), "");
+}
+
 TEST(DeviceGemm, TurnedOperands) {
   for (const bool turned_b : {true, false}) {
     check({.m = 136, .n = 72, .k = 50, .transpose_a = true, .transpose_b = turned_b, .pad_a = 3},

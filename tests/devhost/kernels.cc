@@ -2,6 +2,7 @@
 
 #include "cuda/exec/image.h"
 #include "cuda/kernel/kernels.cu"
+#include "tests/devhost/machine.h"
 #include "tests/support/worlds.h"
 
 namespace sk::devhost {
@@ -52,6 +53,52 @@ Plan plan_gemm(const GemmCase& c) {
   target.packed_bytes = uint64_t(c.n) * align_up(column, 16);
   Result<Plan> plan = make_plan(op, target);
   return plan.ok() ? std::move(plan.value()) : Plan();
+}
+
+std::string run_bare(int64_t m, int64_t n, int64_t k, uint32_t blocks, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto fill = [&](Aligned& matrix) {
+    for (size_t i = 0; i < matrix.size / 2; ++i) {
+      const uint16_t bits = f32_to_bf16(float(int(random() % 9) - 4));
+      std::memcpy(matrix.data() + 2 * i, &bits, 2);
+    }
+  };
+  const auto at = [](Aligned& matrix, int64_t i) {
+    uint16_t bits;
+    std::memcpy(&bits, matrix.data() + 2 * i, 2);
+    return bf16_to_f32(bits);
+  };
+  Aligned a(size_t(m * k) * 2), b(size_t(n * k) * 2), c(size_t(m * n) * 2, std::byte{0xab});
+  fill(a);
+  fill(b);
+  cuda::BareGemm gemm{};
+  gemm.a = a.data();
+  gemm.b = b.data();
+  gemm.c = c.data();
+  gemm.a_pitch = uint64_t(k) * 2;
+  gemm.packed_bytes = uint64_t(n * k) * 2;
+  gemm.c_pitch = uint64_t(n) * 2;
+  gemm.m = uint32_t(m);
+  gemm.n = uint32_t(n);
+  gemm.k = uint32_t(k);
+  gemm.dtype = gemm.out_dtype = uint32_t(DType::kBF16);
+  gemm.maps.a =
+      map_of({reinterpret_cast<uint64_t>(a.data()), uint64_t(m), uint64_t(k), gemm.a_pitch},
+             cuda::kBoxRowsA);
+  gemm.maps.b =
+      map_of({reinterpret_cast<uint64_t>(b.data()), uint64_t(n), uint64_t(k), gemm.a_pitch},
+             cuda::kBoxRowsB);
+  launch(blocks, cuda::kBlockThreads, sizeof(cuda::BlockShared<cuda::BoxOps<true>>),
+         [&] { sk_bare_boxes_bf16(gemm); });
+  for (int64_t row = 0; row < m; ++row) {
+    for (int64_t column = 0; column < n; ++column) {
+      float sum = 0;
+      for (int64_t i = 0; i < k; ++i) sum += at(a, row * k + i) * at(b, column * k + i);
+      if (at(c, row * n + column) != bf16_to_f32(f32_to_bf16(sum)))
+        return fmt::format("row {}, column {} differs", row, column);
+    }
+  }
+  return "";
 }
 
 std::string describe(const GemmCase& c) {

@@ -28,6 +28,9 @@ struct GemmCase {
   int64_t pad_a = 0, pad_c = 0;  // Elements between rows.
 };
 Plan plan_gemm(const GemmCase& c);
+
+// The bare bf16 kernel on `blocks` blocks: C [m, n] of whole numbers, compared with their product.
+std::string run_bare(int64_t m, int64_t n, int64_t k, uint32_t blocks, uint64_t seed);
 std::string describe(const GemmCase& c);
 
 }  // namespace sk::devhost

@@ -40,6 +40,7 @@ void launch(uint32_t blocks, uint32_t threads, size_t shared_bytes,
     const auto begin = reinterpret_cast<uintptr_t>(shared.back().data());
     all.push_back(std::make_unique<Block>());
     all.back()->index = index;
+    all.back()->blocks = blocks;
     all.back()->shared = reinterpret_cast<std::byte*>((begin + kAlign - 1) / kAlign * kAlign);
     all.back()->warps = threads / kLanes;
   }

@@ -36,7 +36,7 @@ struct Copy {
 };
 
 struct Block {
-  uint32_t index;
+  uint32_t index, blocks;
   std::byte* shared;
   Rendezvous barriers[16];
   uint32_t warps;

@@ -16,17 +16,15 @@ constexpr std::byte kPoison{0xab};
 constexpr uint32_t kThreads = 384;
 constexpr size_t kSharedBytes = 227 << 10;
 
-// Memory at an address that the widest accesses take.
-struct Aligned {
-  explicit Aligned(size_t bytes, std::byte fill = std::byte{0})
-      : size(bytes), all(bytes + 256, fill) {}
-  std::byte* data() {
-    return reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(all.data()) + 255) / 256 *
-                                        256);
-  }
-  size_t size;
-  std::vector<std::byte> all;
-};
+std::string sentence(const cuda::Control& control) {
+  const char* what[] = {"is running", "was aborted", "ran out of time", "met another operation",
+                        "met a task it cannot do"};
+  return fmt::format("rank {} queue {} task {} {}: rank {}, signal {}, wanted {}, saw {}",
+                     control.rank, control.queue, control.task, what[control.verdict], control.peer,
+                     int32_t(control.signal), control.wanted, control.seen);
+}
+
+}  // namespace
 
 cuda::TensorMap map_of(const cuda::BoxView& view, uint64_t box_rows) {
   const cuda::ptx::HostMap host{reinterpret_cast<const std::byte*>(view.address),
@@ -39,16 +37,6 @@ cuda::TensorMap map_of(const cuda::BoxView& view, uint64_t box_rows) {
   std::memcpy(&map, &host, sizeof host);
   return map;
 }
-
-std::string sentence(const cuda::Control& control) {
-  const char* what[] = {"is running", "was aborted", "ran out of time", "met another operation",
-                        "met a task it cannot do"};
-  return fmt::format("rank {} queue {} task {} {}: rank {}, signal {}, wanted {}, saw {}",
-                     control.rank, control.queue, control.task, what[control.verdict], control.peer,
-                     int32_t(control.signal), control.wanted, control.seen);
-}
-
-}  // namespace
 
 struct DeviceWorld::Rank {
   const RankPlan* part;

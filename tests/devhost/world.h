@@ -5,11 +5,27 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "cuda/kernel/image.h"
+#include "cuda/exec/image.h"
 #include "lib/exec/reference.h"
 
 namespace sk::devhost {
+
+// Memory at an address that the widest accesses take.
+struct Aligned {
+  explicit Aligned(size_t bytes, std::byte fill = std::byte{0})
+      : size(bytes), all(bytes + 256, fill) {}
+  std::byte* data() {
+    return reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(all.data()) + 255) / 256 *
+                                        256);
+  }
+  size_t size;
+  std::vector<std::byte> all;
+};
+
+// The map of boxes with so many rows.
+cuda::TensorMap map_of(const cuda::BoxView& view, uint64_t box_rows);
 
 struct Options {
   bool one_launch = true;  // All ranks in one; else each in its own, and they drift apart.

@@ -15,6 +15,7 @@ namespace sk::cuda::ptx {
 inline constexpr uint32_t kLanes = devhost::kLanes;
 inline constexpr uint32_t kLanesHere = kLanes;
 
+inline uint32_t blocks() { return devhost::this_warp().block->blocks; }
 inline uint32_t block() { return devhost::this_warp().block->index; }
 inline uint32_t warp() { return devhost::this_warp().index; }
 inline uint32_t lane(uint32_t l) { return l; }

@@ -1,0 +1,50 @@
+// Tasks from a plan: one queue of one rank's image.
+#ifndef SK_CUDA_KERNEL_PLAN_SOURCE_CUH_
+#define SK_CUDA_KERNEL_PLAN_SOURCE_CUH_
+
+#include "cuda/kernel/interpreter.cuh"
+#include "cuda/kernel/post.cuh"
+
+namespace sk::cuda {
+
+class PlanSource {
+ public:
+  SK_DEVICE PlanSource(const LaunchArgs& args, const BlockRole& role)
+      : worker_{args, args.images[role.image], role.image, role.queue} {}
+
+  SK_DEVICE void fetch(Ring& ring) const { fetch_queue(worker_, ring); }
+  SK_DEVICE bool traced() const { return worker_.image.times != nullptr; }
+
+  // Behind all writes of the task. By the store warp, as end() is.
+  SK_DEVICE void finish(const FetchedTask& task, bool able) const {
+    const Image& image = worker_.image;
+    if (able) {
+      if (task.task.op == TaskOp::kEnter) enter(worker_, task.run);
+      post_all(image, task.task);
+    } else if (ptx::one_lane()) {
+      fail(worker_.args, Verdict::kBadTask,
+           {0, image.rank, worker_.queue, task.index, image.rank, 0, 0, uint64_t(task.task.op)});
+    }
+    if (traced() && ptx::one_lane())
+      image.times[task.index] = {task.wait_ns, task.start_ns, ptx::timer_ns()};
+  }
+
+  SK_DEVICE void end() const {
+    const uint32_t verdict = ptx::load_relaxed_sys(&worker_.args.control->verdict);
+    if (ptx::one_lane() && verdict == uint32_t(Verdict::kRunning))
+      end_queue(worker_.image, ptx::load_relaxed_sys(&worker_.image.state->run));
+  }
+
+ private:
+  const Worker worker_;
+};
+
+template <typename Ops>
+SK_DEVICE void run_plan(const LaunchArgs& args) {
+  const BlockRole role = args.blocks[ptx::block()];
+  run_block<Ops>(PlanSource(args, role), args.maps[role.image]);
+}
+
+}  // namespace sk::cuda
+
+#endif  // SK_CUDA_KERNEL_PLAN_SOURCE_CUH_
