@@ -77,6 +77,26 @@ TEST_F(Planners, ComputeWhatTheOpSaysInAnyOrder) {
   });
 }
 
+// With as many workers as a GPU has, tiles come in another order; ragged bands among them.
+TEST(GemmPlanner, TilesInBandsAreEveryTileOnce) {
+  std::mt19937_64 random(5);
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{75, 70}, {8, 90}, {130, 9}, {64, 64}}) {
+    OpDesc op{.kind = OpKind::kAllreduceGemm, .symmetric_out = true};
+    op.m = m;
+    op.n = n;
+    op.k = op.lda = 3;
+    op.ldc = n;
+    Target target{.world_size = 2, .workers = 40, .tile_m = 8, .tile_n = 8};
+    target.packed_bytes = uint64_t(n) * 3 * sizeof(float);
+    const Result<Plan> plan = make_plan(op, target);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    ASSERT_TRUE(validate(plan.value()).ok()) << validate(plan.value()).message();
+    World world = random_world(plan.value(), /*runs=*/2, random);
+    ASSERT_TRUE(run_reference(plan.value(), world, 1).ok());
+    ASSERT_EQ(first_difference(plan.value(), world), "");
+  }
+}
+
 // A bug planted in the executor: it takes queue order for an order of ends, too. The comparison
 // above must be one that sees it.
 TEST_F(Planners, NeedAnExecutorThatHeedsAfterAll) {
