@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/devhost/kernels.h"
+#include "tests/support/gemm_cases.h"
 #include "tests/support/worlds.h"
 
 namespace sk {
 namespace {
 
 using namespace devhost;
+using namespace testing_support;
 
 void check(const GemmCase& c, std::initializer_list<bool> kernels) {
   SCOPED_TRACE(describe(c));

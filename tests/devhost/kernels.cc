@@ -28,33 +28,6 @@ std::string run(const Plan& plan, World& world, const Options& options, bool box
   return status.ok() ? testing_support::first_difference(plan, world) : status.message();
 }
 
-Plan plan_gemm(const GemmCase& c) {
-  OpDesc op;
-  op.kind = OpKind::kAllreduceGemm;
-  op.dtype = c.dtype;
-  op.out_dtype = c.out_dtype;
-  op.m = c.m;
-  op.n = c.n;
-  op.k = c.k;
-  op.transpose_a = c.transpose_a;
-  op.pack_b = true;
-  op.transpose_b = c.transpose_b;
-  op.symmetric_in = op.symmetric_out = c.symmetric;
-  op.lda = (c.transpose_a ? c.m : c.k) + c.pad_a;
-  op.ldb = c.transpose_b ? c.k : c.n;
-  op.ldc = c.n + c.pad_c;
-  Target target;
-  target.world_size = c.ranks;
-  target.mapped = c.mapped;
-  target.workers = c.workers;
-  target.tile_m = c.tile_m;
-  target.tile_n = c.tile_n;
-  const uint64_t column = uint64_t(c.k) * dtype_bytes(c.dtype);
-  target.packed_bytes = uint64_t(c.n) * align_up(column, 16);
-  Result<Plan> plan = make_plan(op, target);
-  return plan.ok() ? std::move(plan.value()) : Plan();
-}
-
 std::string run_bare(int64_t m, int64_t n, int64_t k, uint32_t blocks, uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto fill = [&](Aligned& matrix) {
@@ -99,12 +72,6 @@ std::string run_bare(int64_t m, int64_t n, int64_t k, uint32_t blocks, uint64_t 
     }
   }
   return "";
-}
-
-std::string describe(const GemmCase& c) {
-  return fmt::format("{} x {} x {} of {} to {}, {} ranks, symmetric {}, mapped {}, turned {} {}",
-                     c.m, c.n, c.k, dtype_name(c.dtype), dtype_name(c.out_dtype), c.ranks,
-                     c.symmetric, c.mapped, c.transpose_a, c.transpose_b);
 }
 
 }  // namespace sk::devhost

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cuda/exec/image.h"
+#include "lib/algo/planner.h"
 #include "lib/plan/text.h"
 #include "tests/devhost/kernels.h"
 #include "tests/support/plans.h"

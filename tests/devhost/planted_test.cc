@@ -10,6 +10,7 @@
 #include "lib/plan/text.h"
 #include "lib/plan/validate.h"
 #include "tests/devhost/kernels.h"
+#include "tests/support/gemm_cases.h"
 #include "tests/support/plans.h"
 #include "tests/support/worlds.h"
 
@@ -17,6 +18,7 @@ namespace sk {
 namespace {
 
 using namespace devhost;
+using namespace testing_support;
 
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
