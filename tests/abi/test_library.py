@@ -52,7 +52,10 @@ def test_the_installation_holds_what_it_should(
         for path in (prefix / "lib").rglob("*")
         if not path.is_dir()
     )
-    golden("installed.txt", files)
+    # The kernels for GPUs are there where the machine that built them had what they need.
+    kernels = [file for file in files if file.startswith("lib/libsk_cuda.so")]
+    assert kernels in ([], ["lib/libsk_cuda.so.0", "lib/libsk_cuda.so.0.1.0"])
+    golden("installed.txt", [file for file in files if file not in kernels])
 
 
 def check_client(program: Path, prefix: Path) -> None:
