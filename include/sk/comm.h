@@ -33,7 +33,7 @@ enum sk_comm_flags {
 };
 
 /** Zero means default. Fields are only ever appended. All ranks must give the same values, but for
- *  `rank`, `workers`, `bootstrap_user`. */
+ *  `rank`, `workers`, `bootstrap_user`, `cancel_fd`. */
 typedef struct sk_comm_config {
   uint32_t struct_size;         /**< sizeof(sk_comm_config) where the caller was compiled. */
   int32_t bootstrap;            /**< enum sk_bootstrap. */
@@ -48,11 +48,18 @@ typedef struct sk_comm_config {
                                      one for each core that falls to this rank, at least 1. */
   uint64_t symmetric_bytes_max; /**< Address space for sk_alloc(); 0 is the machine's memory. No
                                      memory is taken before it is allocated. */
+  int32_t cancel_fd; /**< A descriptor that ends sk_comm_create() with SK_ERR_ABORTED once it can be
+                          read, as an eventfd or a pipe. It stays the caller's, is not read, and
+                          must stay open meanwhile. 0: none. CALLBACK's own waits do not see it. */
+  int32_t reserved;  /**< 0. */
 } sk_comm_config;
 
-/** Connects all ranks; returns when every rank has called it. `config` may be NULL.
+/** Connects all ranks; returns when every rank has called it. `config` may be NULL. In a rank that
+ *  has joined a session (sk_worker_join()) it ends early, too, when its cell is interrupted or when
+ *  a rank of the session dies.
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (also a missing RANK or WORLD_SIZE), SK_ERR_TIMEOUT
- *          (naming the ranks that did not come), SK_ERR_NO_MEMORY, SK_ERR_TRANSPORT, SK_ERR_TRUST.
+ *          (naming the ranks that did not come), SK_ERR_ABORTED (cancelled or interrupted, here or
+ *          at rank 0), SK_ERR_PEER_LOST, SK_ERR_NO_MEMORY, SK_ERR_TRANSPORT, SK_ERR_TRUST.
  *  @threads Any. Waits. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
                                              sk_comm** out_comm) SK_NOEXCEPT;

@@ -157,18 +157,33 @@ SK_NODISCARD SK_API sk_status sk_worker_reply(sk_worker* worker, uint64_t id,
 SK_NODISCARD SK_API int32_t sk_worker_cancelled(const sk_worker* worker) SK_NOEXCEPT;
 
 /** Which ranks are there. Communicators over all ranks last within one epoch: make new ones, under
- *  a name that has the epoch in it, when it changes and nobody is missing. */
+ *  a name that has the epoch in it, when it changes and nobody is missing; end creations of an
+ *  earlier one (sk_comm_config.cancel_fd). */
 typedef struct sk_group {
   uint32_t struct_size;  /**< Set by the caller. */
   int32_t missing_count; /**< Ranks that are dead or coming up. */
   int32_t first_missing; /**< The least of them, or -1. */
   int32_t reserved;
-  uint64_t epoch; /**< 0 until all ranks have joined; counted at each loss and each whole group. */
+  uint64_t epoch; /**< 0 until all ranks have joined; counted at each loss, each whole group, and
+                       each sk_worker_regroup(). */
+  /** MASTER_PORT from now on, and the port of JAX_COORDINATOR_ADDRESS: new ones where ranks were
+   *  revived, as a survivor's server may still have the old ones. 0: as they were. */
+  int32_t master_port;
+  int32_t coordinator_port;
 } sk_group;
 
 /** The group as the controller told it last; a rank's death is told at once.
  *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_INVALID_ARGUMENT. @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_worker_group(const sk_worker* worker, sk_group* group) SK_NOEXCEPT;
+
+/** Says that communicators of `epoch` are over here (sk_comm_info.over) or did not come about.
+ * Every rank then hears of a new epoch, also one that has not noticed. Waits for that, `timeout_ms`
+ * at most (0: not at all; at most 3,600,000). Does nothing where the epoch is another by now, or
+ *  where ranks are missing.
+ *  @return SK_OK (look at sk_worker_group()), SK_ERR_BAD_HANDLE, SK_ERR_INVALID_ARGUMENT,
+ *          SK_ERR_PEER_LOST. @threads Any. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_worker_regroup(sk_worker* worker, uint64_t epoch,
+                                                int64_t timeout_ms) SK_NOEXCEPT;
 
 /** Sends what is still queued (at most 2 s), ends the I/O thread and frees the worker. What is
  *  written to descriptors 1 and 2 afterwards is still seen. NULL is fine. @threads The one that

@@ -1,3 +1,4 @@
+#include "lib/api/creations.h"
 #include "lib/api/exec_handles.h"
 #include "lib/api/objects.h"
 #include "lib/comm/arguments.h"
@@ -10,9 +11,24 @@ using namespace sk::api;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-// One rank may have skipped the barrier in which this one waits.
-void abort_calls() {
-  comms().for_each_in_use([](Comm& comm) { comm.communicator->abort("interrupted"); });
+class ProcessCollectives final : public control::Collectives {
+ public:
+  // One rank may have skipped the barrier in which this one waits.
+  void interrupt() override {
+    comms().for_each_in_use([](Comm& comm) { comm.communicator->abort("interrupted"); });
+    end_creations(error(SK_ERR_ABORTED, "interrupted while the ranks were connecting"), false);
+  }
+  void lose_ranks(const Status& why) override { end_creations(why, true); }
+};
+
+Result<std::unique_ptr<Communicator>> create(Communicator::Config config) {
+  static auto* const all = new ProcessCollectives;  // Never destroyed, as threads may outlive it.
+  collectives().store(all);
+  SK_ASSIGN_OR_RETURN(auto cancel, Cancel::make(config.cancel_fd));
+  const int32_t kind = config.bootstrap.kind;
+  const Creation creation(cancel, kind == SK_BOOTSTRAP_AUTO || kind == SK_BOOTSTRAP_ENV);
+  config.bootstrap.cancel = std::move(cancel);
+  return Communicator::create(config, cpu_backend());
 }
 
 }  // namespace
@@ -23,10 +39,9 @@ sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
     SK_RETURN_IF_ERROR(require("out_comm", out_comm));
     SK_ASSIGN_OR_RETURN(const auto owner, contexts().pin(context));
     SK_ASSIGN_OR_RETURN(Communicator::Config checked, comm_config(config));
-    SK_ASSIGN_OR_RETURN(auto made, Communicator::create(checked, cpu_backend()));
+    SK_ASSIGN_OR_RETURN(auto made, create(std::move(checked)));
     SK_ASSIGN_OR_RETURN(void* handle, comms().add(std::make_unique<Comm>(*owner, std::move(made))));
     *out_comm = static_cast<sk_comm*>(handle);
-    end_collectives().store(abort_calls);
     return {};
   });
 }

@@ -15,7 +15,7 @@ using sk::api::add_handle;
 using sk::api::check_handle;
 using sk::api::check_out;
 using sk::api::check_size;
-using sk::api::end_collectives;
+using sk::api::collectives;
 using sk::api::guard;
 using sk::api::remove_handle;
 
@@ -23,9 +23,7 @@ std::atomic<bool> worker_exists{false};
 
 sk::Result<sk::control::WorkerConfig> join_settings(const sk_worker_config* config) {
   SK_ASSIGN_OR_RETURN(auto settings, sk::control::to_worker_config(config));
-  settings.end_collectives = [] {
-    if (auto* const end = end_collectives().load()) end();
-  };
+  settings.collectives = [] { return collectives().load(); };
   return settings;
 }
 
@@ -179,8 +177,18 @@ sk_status sk_worker_group(const sk_worker* worker, sk_group* group) noexcept {
     view.missing_count = static_cast<int32_t>(now.missing.size());
     view.first_missing = now.missing.empty() ? -1 : static_cast<int32_t>(now.missing[0]);
     view.epoch = now.epoch;
+    view.master_port = now.torch_port;
+    view.coordinator_port = now.jax_port;
     sk::control::copy_struct(&view, sizeof view, group, group->struct_size);
     return {};
+  });
+}
+
+sk_status sk_worker_regroup(sk_worker* worker, uint64_t epoch, int64_t timeout_ms) noexcept {
+  return guard([&]() -> Status {
+    SK_RETURN_IF_ERROR(check_handle("sk_worker_regroup", worker));
+    SK_RETURN_IF_ERROR(sk::control::check_timeout("sk_worker_regroup", timeout_ms));
+    return worker->worker->regroup(epoch, timeout_ms);
   });
 }
 

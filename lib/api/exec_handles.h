@@ -9,6 +9,7 @@
 
 #include "lib/base/status.h"
 #include "lib/control/host/arguments.h"
+#include "lib/control/host/collectives.h"
 #include "lib/control/host/session.h"
 #include "lib/control/host/talk_views.h"
 #include "lib/control/host/views.h"
@@ -36,11 +37,10 @@ void add_handle(const void* handle);
 bool remove_handle(const void* handle);
 bool has_handle(const void* handle);
 
-// What ends the collectives that this process is inside of, once it has communicators; cells are
-// there without them too.
-inline std::atomic<void (*)()>& end_collectives() {
-  static std::atomic<void (*)()> function{nullptr};
-  return function;
+// The communicators of this process, once it has any; cells are there without them too.
+inline std::atomic<control::Collectives*>& collectives() {
+  static std::atomic<control::Collectives*> all{nullptr};
+  return all;
 }
 
 template <typename Handle>

@@ -1,5 +1,7 @@
 #include "lib/comm/arguments.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -253,7 +255,12 @@ Result<Communicator::Config> comm_config(const sk_comm_config* config) {
     return error(SK_ERR_INVALID_ARGUMENT, "config.symmetric_bytes_max is {}, it must be 0 to {}",
                  read.symmetric_bytes_max, uint64_t(1) << 44);
   }
+  if (read.cancel_fd != 0 && fcntl(read.cancel_fd, F_GETFD) < 0) {
+    return error(SK_ERR_INVALID_ARGUMENT, "config.cancel_fd is {}, which is no open descriptor",
+                 read.cancel_fd);
+  }
   Communicator::Config out;
+  if (read.cancel_fd != 0) out.cancel_fd = read.cancel_fd;
   out.timeout_ns = (read.timeout_ms == 0 ? 300'000 : read.timeout_ms) * 1'000'000;
   out.put_only = (read.flags & SK_COMM_PUT_ONLY) != 0;
   out.workers = uint32_t(read.workers);

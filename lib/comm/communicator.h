@@ -37,6 +37,7 @@ class Communicator {
  public:
   struct Config {
     BootstrapConfig bootstrap;
+    int cancel_fd = -1;  // The caller's way to end the creation; -1: none.
     int64_t timeout_ns = 0;
     bool put_only = false;
     uint32_t workers = 0;  // 0: the cores that fall to this rank.

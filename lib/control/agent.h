@@ -56,13 +56,17 @@ struct ProcessEnd {
 // `when` follows the end, `said` is what it wrote on stderr.
 std::string describe_end(ProcessEnd end, const std::string& when, const std::string& said);
 
-// What the ranks of one session share: the names and numbers that rank 0's servers will use. The
-// ports are held by the caller until a rank takes them.
+// Where PyTorch's and JAX's servers in rank 0 listen. Held by the caller until a rank takes them.
+struct ServerPorts {
+  uint16_t torch = 0;
+  uint16_t jax = 0;
+};
+
+// What the ranks of one session share: the names and numbers that rank 0's servers will use.
 struct Job {
   std::string id;
   int secret_fd = -1;  // Of a rank: there it reads what ranks show each other when they connect.
-  uint16_t torch_port = 0;
-  uint16_t jax_port = 0;
+  ServerPorts ports;
   uint16_t sk_port = 0;
   uint32_t cores = 0;  // That the ranks share; 0: OMP_NUM_THREADS says already what each may use.
   std::string host = "";  // Where the ranks run.
@@ -76,6 +80,9 @@ class Agent {
   Agent(AgentPorts& ports, AgentEvents& events, AgentTimers timers);
 
   void set_start_timeout(int64_t timeout_ns) { timers_.start_timeout_ns = timeout_ns; }
+  // Of processes that are started from now on.
+  void set_ports(ServerPorts ports) { job_.ports = ports; }
+  ServerPorts ports() const { return job_.ports; }
 
   // Starts `open.ranks` ranks, once.
   void start(const Open& open, Job job, int64_t now_ns);

@@ -32,6 +32,7 @@ struct Message {
     configure @19 :Configure;
     logRequest @20 :LogRequest;
     note @21 :Note;
+    regroup @22 :Regroup;
   }
 }
 
@@ -231,11 +232,16 @@ struct Note {
   kept @2 :Bool;  # False: it is needed no longer.
 }
 
-# Controller to rank, whenever a rank died or all are there again.
+# Controller to rank, whenever a rank died, all are there again, or one asked for a new epoch.
 struct Group {
   epoch @0 :UInt64;
   missing @1 :List(UInt32);
+  torchPort @2 :UInt16;  # Of rank 0's servers from now on; 0: as before.
+  jaxPort @3 :UInt16;
 }
+
+# Rank to controller: the communicators of this epoch are over.
+struct Regroup { epoch @0 :UInt64; }
 
 struct Fragment {
   totalBytes @0 :UInt64;

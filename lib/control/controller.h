@@ -54,6 +54,8 @@ struct HostFacts {
 class ControllerPorts : public AgentPorts {
  public:
   virtual void send_event(const Event& event) = 0;
+  // Ports that nobody has used; those of before may be let go. SK_ERR_SYSTEM: there are none.
+  virtual Result<ServerPorts> hold_ports() = 0;
   virtual RankFacts rank_facts(uint32_t rank) = 0;
   virtual HostFacts host_facts() = 0;
   // Where the logs of cells are put; a little memory unless the host has something larger.
@@ -141,6 +143,7 @@ class Controller : private AgentEvents {
   void on_output(uint32_t rank, Output output, int64_t now_ns);
   void on_done(uint32_t rank, const Done& done, int64_t now_ns);
   void on_reply(uint32_t rank, Reply reply);
+  void on_regroup(const Regroup& request);
   void on_ask_stack(const Ask& ask, int64_t now_ns);
   void on_stack(uint32_t rank, const Reply& reply);
   void end_stack_question(uint64_t request);
@@ -187,6 +190,8 @@ class Controller : private AgentEvents {
   bool starting() const;
   bool must_wait(const Result<RankSet>& target) const;
   void update_group();
+  void begin_epoch();
+  RankGroup group_now() const;
   const char* state_name(uint32_t rank) const;
   void tell_ranks(const RankSet& ranks, int32_t status, std::string text);
   void begin_again(uint32_t rank, int64_t now_ns);
@@ -213,7 +218,8 @@ class Controller : private AgentEvents {
   CommTable comms_;
   std::map<uint64_t, std::set<uint32_t>> comm_cells_;  // Ranks that handle a comm's message.
   std::map<uint64_t, StackQuestion> stack_questions_;
-  // Of the group of ranks: counted when a rank is lost and when all are there.
+  // Of the group of ranks: counted when a rank is lost, when all are there, and when a rank says
+  // that its communicators are over.
   uint64_t epoch_ = 0;
   RankSet group_missing_;  // As the ranks were told last.
   Configure settings_;     // 0: the default.

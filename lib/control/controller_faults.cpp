@@ -68,10 +68,25 @@ void Controller::update_group() {
     if (ranks_[rank].state == RankState::kDead || ranks_[rank].state == RankState::kStarting)
       missing.push_back(rank);
   if (epoch_ > 0 && missing == group_missing_) return;
-  ++epoch_;
   group_missing_ = std::move(missing);
-  const Message group = RankGroup{epoch_, group_missing_};
+  begin_epoch();
+}
+
+void Controller::begin_epoch() {
+  ++epoch_;
+  const Message group = group_now();
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) agent_.send(rank, group);
+}
+
+RankGroup Controller::group_now() const {
+  return {epoch_, group_missing_, agent_.ports().torch, agent_.ports().jax};
+}
+
+// Its communicators are over: by an interrupt, by a wait that ran out, because not all came. Every
+// rank connects anew, also those that have not noticed; and what they meet under is one name. While
+// ranks are missing the next epoch begins by itself.
+void Controller::on_regroup(const Regroup& request) {
+  if (request.epoch == epoch_ && group_missing_.empty()) begin_epoch();
 }
 
 // ---- revive -----------------------------------------------------------------------------------
@@ -104,6 +119,9 @@ void Controller::on_revive(const Ask& ask, int64_t now_ns) {
   reply.text = fmt::format("reviving {}: new processes, without the variables of the old ones",
                            name_ranks(lost));
   answer(std::move(reply));
+  // A survivor's server may still listen where the ranks met last. Without new ports, the old ones
+  // are as good as ever.
+  if (Result<ServerPorts> fresh = ports_.hold_ports(); fresh.ok()) agent_.set_ports(*fresh);
   for (uint32_t rank : lost) begin_again(rank, now_ns);
   report_state();
   start_next(now_ns);

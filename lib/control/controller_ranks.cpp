@@ -14,7 +14,7 @@ void Controller::rank_ready(uint32_t rank, const Hello& hello, int64_t now_ns) {
   if (ranks_[rank].incarnation > 0) tell_ranks({rank}, SK_RANK_READY, "");
   update_group();
   // One that comes while others are missing has heard of no group yet.
-  if (!group_missing_.empty() && epoch_ > 0) agent_.send(rank, RankGroup{epoch_, group_missing_});
+  if (!group_missing_.empty() && epoch_ > 0) agent_.send(rank, group_now());
   report_state();
   start_next(now_ns);
 }
@@ -27,6 +27,7 @@ void Controller::rank_message(uint32_t rank, Message message, int64_t now_ns) {
   if (auto* input = std::get_if<InputRequest>(&message))
     return on_input_request(rank, std::move(*input), now_ns);
   if (auto* comm = std::get_if<Comm>(&message)) return on_rank_comm(rank, std::move(*comm));
+  if (const auto* request = std::get_if<Regroup>(&message)) return on_regroup(*request);
   agent_.kill(rank, "broke the protocol: sent a message that is not for ranks to send");
 }
 

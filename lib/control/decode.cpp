@@ -278,7 +278,7 @@ Result<Message> get(wire::Attach::Reader r) {
   return Message(std::move(m));
 }
 Result<Message> get(wire::Group::Reader r) {
-  RankGroup m{r.getEpoch(), {}};
+  RankGroup m{r.getEpoch(), {}, r.getTorchPort(), r.getJaxPort()};
   if (r.getMissing().size() > kRankCountMax)
     return bad("number of missing ranks", r.getMissing().size());
   for (const uint32_t rank : r.getMissing()) {
@@ -336,6 +336,8 @@ Result<Message> get(wire::Message::Reader r) {
       return get(r.getNote());
     case wire::Message::GROUP:
       return get(r.getGroup());
+    case wire::Message::REGROUP:
+      return Message(Regroup{r.getRegroup().getEpoch()});
   }
   return bad("kind of message", static_cast<uint32_t>(r.which()));
 }

@@ -228,7 +228,10 @@ struct Put {
     g.setEpoch(m.epoch);
     auto missing = g.initMissing(static_cast<uint32_t>(m.missing.size()));
     for (uint32_t i = 0; i < m.missing.size(); ++i) missing.set(i, m.missing[i]);
+    g.setTorchPort(m.torch_port);
+    g.setJaxPort(m.jax_port);
   }
+  void operator()(const Regroup& m) { b.initRegroup().setEpoch(m.epoch); }
 };
 
 // An upper bound of the encoded size, so that the message is built in one segment.

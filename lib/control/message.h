@@ -83,6 +83,13 @@ struct Note {
 struct RankGroup {
   uint64_t epoch = 0;
   std::vector<uint32_t> missing;
+  uint16_t torch_port = 0;  // Where rank 0's servers of this epoch listen; 0: as before.
+  uint16_t jax_port = 0;
+};
+
+// A rank's: its communicators of `epoch` are over, so that all ranks need a new one.
+struct Regroup {
+  uint64_t epoch = 0;
 };
 
 struct Execute {
@@ -275,7 +282,7 @@ struct LogRequest {
 
 using Message = std::variant<Hello, Welcome, Heartbeat, Open, Execute, Interrupt, Ask, Reply,
                              Output, Done, Event, Shutdown, Fragment, InputRequest, InputReply,
-                             Comm, Attach, Ack, RankGroup, Configure, LogRequest, Note>;
+                             Comm, Attach, Ack, RankGroup, Configure, LogRequest, Note, Regroup>;
 
 }  // namespace sk::control
 

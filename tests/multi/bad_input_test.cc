@@ -1,5 +1,6 @@
 // Bad input to every function of comm.h, op.h and trace.h: each gives its code and a sentence that
 // names the argument, moves no byte, and leaves the communicator usable.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -324,6 +325,32 @@ TEST(BadInput, AMissingPeerEndsAsATimeoutThatNamesIt) {
       expect_refused(sk_barrier(comm, nullptr), SK_ERR_TIMEOUT, "rank");
     }
   });
+}
+
+TEST(BadInput, ACreationEndsByItsDescriptor) {
+  sk_context* context = nullptr;
+  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+  sk_comm_config config{};
+  config.struct_size = sizeof(config);
+  config.bootstrap = SK_BOOTSTRAP_THREADS;
+  config.name = "nobody else";
+  config.world_size = 2;
+  sk_comm* comm = nullptr;
+  for (const int32_t fd : {-3, 99'999}) {
+    config.cancel_fd = fd;
+    expect_refused(sk_comm_create(context, &config, &comm), SK_ERR_INVALID_ARGUMENT, "cancel_fd");
+  }
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  config.cancel_fd = ends[0];
+  std::thread canceller([&] { EXPECT_EQ(write(ends[1], "x", 1), 1); });
+  expect_refused(sk_comm_create(context, &config, &comm), SK_ERR_ABORTED, "cancelled");
+  canceller.join();
+  char unread = 0;
+  EXPECT_EQ(read(ends[0], &unread, 1), 1);  // It was only looked at.
+  close(ends[0]);
+  close(ends[1]);
+  EXPECT_EQ(sk_finalize(context), SK_OK);
 }
 
 TEST(BadInput, AnAbortEndsEveryRanksCall) {

@@ -77,6 +77,7 @@ class Sim : public ControllerPorts {
   void send_event(const Event& event) override {
     if (attached_) on_event(event);
   }
+  Result<ServerPorts> hold_ports() override { return ServerPorts{1, 2}; }
   RankFacts rank_facts(uint32_t rank) override { return {1000 + rank, 1}; }
   HostFacts host_facts() override { return {"sim", 1, 1, 1, 1}; }
 

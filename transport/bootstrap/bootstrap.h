@@ -2,7 +2,8 @@
 //
 // make_bootstrap() returns once every rank is known, so ranks of one host are counted by what the
 // hosts say of themselves, never by environment variables. A Bootstrap is used by one thread at a
-// time; every wait of it is bounded. After an error it stays in error: make a new one.
+// time; every wait of it is bounded, and ends when the creation is cancelled. After an error it
+// stays in error: make a new one.
 #ifndef SK_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
 #define SK_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
 
@@ -17,6 +18,7 @@
 
 #include "lib/base/status.h"
 #include "sk/comm.h"
+#include "transport/bootstrap/cancel.h"
 
 namespace sk {
 
@@ -33,6 +35,8 @@ class Bootstrap {
   // host_of()[r] is the least rank on rank r's host: equal numbers, same host.
   const std::vector<int>& host_of() const { return host_of_; }
   bool one_host() const { return local_size_ == world_size_; }
+  // Watched by every wait until the communicator stands, also by those of others.
+  const Cancel& cancel() const { return cancel_ != nullptr ? *cancel_ : Cancel::never(); }
 
   // Gathers equally sized blobs in rank order: world_size * mine.size() bytes. SK_ERR_TIMEOUT names
   // the ranks that did not come, SK_ERR_DESYNC the rank whose blob has another size,
@@ -41,7 +45,9 @@ class Bootstrap {
                                                    int64_t timeout_ns) = 0;
 
  protected:
-  Bootstrap(int rank, int world_size) : rank_(rank), world_size_(world_size) {}
+  using CancelPtr = std::shared_ptr<const Cancel>;
+  Bootstrap(int rank, int world_size, CancelPtr cancel = nullptr)
+      : rank_(rank), world_size_(world_size), cancel_(std::move(cancel)) {}
   // `host_ids` holds 16 bytes of every rank: equal bytes, same host.
   void place(std::span<const std::byte> host_ids);
 
@@ -51,6 +57,7 @@ class Bootstrap {
   int local_rank_ = 0;
   int local_size_ = 1;
   std::vector<int> host_of_ = {0};
+  CancelPtr cancel_;
 };
 
 // A variable of the environment; nullopt when it is not set.
@@ -65,6 +72,7 @@ struct BootstrapConfig {
   void* user = nullptr;                  // CALLBACK.
   int64_t timeout_ns = 300'000'000'000;  // For finding each other, at most.
   EnvLookup env;                         // Empty: the process's environment.
+  std::shared_ptr<const Cancel> cancel;  // Null: nobody ends it early. CALLBACK cannot be ended.
 };
 
 // Finds the other ranks. Communicators of one name made at the same time by several threads of a

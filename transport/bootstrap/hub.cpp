@@ -38,8 +38,10 @@ bool any(const std::vector<bool>& flags) {
 
 class HubBootstrap final : public Bootstrap {
  public:
-  explicit HubBootstrap(const JobEnv& job)
-      : Bootstrap(0, job.world_size), job_(job), members_(size_t(job.world_size)) {}
+  HubBootstrap(const JobEnv& job, CancelPtr cancel)
+      : Bootstrap(0, job.world_size, std::move(cancel)),
+        job_(job),
+        members_(size_t(job.world_size)) {}
 
   Status meet(int64_t timeout_ns);
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
@@ -64,7 +66,7 @@ class HubBootstrap final : public Bootstrap {
 
   void report_progress(const std::vector<bool>& missing);
   std::vector<bool> missing_members() const;
-  Status flush(int64_t deadline_ns);
+  Status flush(int64_t deadline_ns, const Cancel& cancel);
 
   JobEnv job_;
   std::vector<std::optional<Channel>> members_;
@@ -82,7 +84,7 @@ Status HubBootstrap::meet(int64_t timeout_ns) {
   const size_t host_bytes = host_ids_.size();
   host_ids_.resize(host_bytes * size_t(world_size()));
   {
-    SK_ASSIGN_OR_RETURN(const std::unique_ptr<Port> port, Port::open(job_, deadline_ns));
+    SK_ASSIGN_OR_RETURN(const std::unique_ptr<Port> port, Port::open(job_, deadline_ns, cancel()));
     Status met = wait_for_members(*port, deadline_ns);
     if (met.ok() && any(missing_members())) met = late(timeout_ns);
     strangers_.clear();
@@ -108,10 +110,8 @@ Status HubBootstrap::wait_for_members(const Port& port, int64_t deadline_ns) {
     for (const auto& member : members_) {
       if (member) polls.push_back({member->fd(), member->wanted_events(), 0});
     }
-    const int64_t wait_ns = std::min(kTickNs, deadline_ns - now_ns);
-    if (poll(polls.data(), polls.size(), int(wait_ns / 1'000'000) + 1) < 0 && errno != EINTR) {
-      return system_error("poll");
-    }
+    SK_ASSIGN_OR_RETURN([[maybe_unused]] const int ready,
+                        cancel().poll(polls, std::min(kTickNs, deadline_ns - now_ns)));
     drop_lost_members();
     for (auto it = strangers_.begin(); it != strangers_.end();) {
       const bool over = !hear(*it).ok() || bootstrap_clock_ns() > it->until_ns ||
@@ -278,9 +278,8 @@ Status HubBootstrap::collect(std::vector<std::string>& parts, std::vector<bool>&
     }
     const int64_t now_ns = bootstrap_clock_ns();
     if (polls.empty() || now_ns >= deadline_ns) return {};
-    const int64_t wait_ns = std::min(kTickNs, deadline_ns - now_ns);
-    const int ready = poll(polls.data(), polls.size(), int(wait_ns / 1'000'000) + 1);
-    if (ready < 0 && errno != EINTR) return system_error("poll");
+    SK_ASSIGN_OR_RETURN(const int ready,
+                        cancel().poll(polls, std::min(kTickNs, deadline_ns - now_ns)));
     if (ready == 0) report_progress(missing);  // Only where somebody is late.
   }
 }
@@ -313,12 +312,12 @@ Status HubBootstrap::send_whole(std::span<const std::byte> whole, int64_t deadli
     sent = members_[r]->put_frame(FrameKind::kWhole, 0, whole);
     if (!sent.ok()) sent = error(SK_ERR_PEER_LOST, "rank {} is gone: {}", r, sent.message());
   }
-  if (sent.ok()) sent = flush(deadline_ns);
+  if (sent.ok()) sent = flush(deadline_ns, cancel());
   return sent.ok() ? Status() : end_with(std::move(sent));
 }
 
 // Sends what is left in buffers: nobody else does once the caller has gone on.
-Status HubBootstrap::flush(int64_t deadline_ns) {
+Status HubBootstrap::flush(int64_t deadline_ns, const Cancel& cancel) {
   while (true) {
     std::vector<pollfd> polls;
     std::vector<bool> waiting(members_.size());
@@ -335,14 +334,13 @@ Status HubBootstrap::flush(int64_t deadline_ns) {
     if (now_ns >= deadline_ns) {
       return error(SK_ERR_TIMEOUT, "{} did not take what was gathered", rank_list(waiting));
     }
-    const int64_t wait_ns = std::min(kTickNs, deadline_ns - now_ns);
-    if (poll(polls.data(), polls.size(), int(wait_ns / 1'000'000) + 1) < 0 && errno != EINTR) {
-      return system_error("poll");
-    }
+    SK_ASSIGN_OR_RETURN([[maybe_unused]] const int ready,
+                        cancel.poll(polls, std::min(kTickNs, deadline_ns - now_ns)));
   }
 }
 
-// Every member hears the same sentence, as far as it can still be reached in a moment.
+// Every member hears the same sentence, as far as it can still be reached in a moment; also that
+// of a creation that was cancelled.
 Status HubBootstrap::end_with(Status status) {
   for (auto& member : members_) {
     if (!member) continue;
@@ -350,16 +348,16 @@ Status HubBootstrap::end_with(Status status) {
       member.reset();
     }
   }
-  const Status farewell = flush(bootstrap_clock_ns() + kFarewellNs);
+  const Status farewell = flush(bootstrap_clock_ns() + kFarewellNs, Cancel::never());
   failure_ = farewell.ok() || status.code() != SK_OK ? std::move(status) : farewell.clone();
   return failure_.clone();
 }
 
 }  // namespace
 
-BootstrapResult make_hub_bootstrap(const JobEnv& job, int64_t timeout_ns) {
-  auto hub = std::make_unique<HubBootstrap>(job);
-  SK_RETURN_IF_ERROR(hub->meet(timeout_ns));
+BootstrapResult make_hub_bootstrap(const JobEnv& job, const BootstrapConfig& config) {
+  auto hub = std::make_unique<HubBootstrap>(job, config.cancel);
+  SK_RETURN_IF_ERROR(hub->meet(config.timeout_ns));
   return std::unique_ptr<Bootstrap>(std::move(hub));
 }
 

@@ -12,8 +12,9 @@ using BootstrapResult = Result<std::unique_ptr<Bootstrap>>;
 BootstrapResult make_single_bootstrap();
 BootstrapResult make_threads_bootstrap(const BootstrapConfig& config);
 BootstrapResult make_callback_bootstrap(const BootstrapConfig& config);
-BootstrapResult make_hub_bootstrap(const JobEnv& job, int64_t timeout_ns);     // Rank 0.
-BootstrapResult make_member_bootstrap(const JobEnv& job, int64_t timeout_ns);  // The others.
+// Rank 0, and the others.
+BootstrapResult make_hub_bootstrap(const JobEnv& job, const BootstrapConfig& config);
+BootstrapResult make_member_bootstrap(const JobEnv& job, const BootstrapConfig& config);
 
 // "ranks 1-3 and 7": how every error here names ranks. `missing[r]` says whether r is meant.
 std::string rank_list(const std::vector<bool>& missing);

@@ -25,7 +25,9 @@ class SingleBootstrap final : public Bootstrap {
 class CallbackBootstrap final : public Bootstrap {
  public:
   explicit CallbackBootstrap(const BootstrapConfig& config)
-      : Bootstrap(config.rank, config.world_size), fn_(config.allgather), user_(config.user) {}
+      : Bootstrap(config.rank, config.world_size, config.cancel),
+        fn_(config.allgather),
+        user_(config.user) {}
 
   // How long the caller's function waits is the caller's: no bound of ours can end it.
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine, int64_t) override {
@@ -99,7 +101,7 @@ std::chrono::steady_clock::time_point deadline_after(int64_t timeout_ns) {
 class ThreadsBootstrap final : public Bootstrap {
  public:
   ThreadsBootstrap(const BootstrapConfig& config, std::shared_ptr<Group> group)
-      : Bootstrap(config.rank, config.world_size), group_(std::move(group)) {
+      : Bootstrap(config.rank, config.world_size, config.cancel), group_(std::move(group)) {
     place(std::vector<std::byte>(kHostIdBytes * size_t(config.world_size)));
   }
 
@@ -126,11 +128,12 @@ class ThreadsBootstrap final : public Bootstrap {
     group.here[size_t(rank())] = true;
     if (std::count(group.here.begin(), group.here.end(), true) == world_size()) {
       finish_round();
-    } else if (!group.changed.wait_until(lock, deadline_after(timeout_ns), [&] {
-                 return group.round != round || !group.failure.ok();
-               })) {
-      fail(error(SK_ERR_TIMEOUT, "{} did not come to the all-gather within {} ms",
-                 rank_list(inverse(group.here)), timeout_ns / 1'000'000));
+    } else if (!cancel().wait_until(group.changed, lock, deadline_after(timeout_ns),
+                                    [&] { return group.round != round || !group.failure.ok(); })) {
+      Status cancelled = cancel().status();
+      fail(!cancelled.ok() ? std::move(cancelled)
+                           : error(SK_ERR_TIMEOUT, "{} did not come to the all-gather within {} ms",
+                                   rank_list(inverse(group.here)), timeout_ns / 1'000'000));
     }
     // A round that was finished counts, also when a rank has left or failed since.
     if (group.round == round) return group.failure.clone();
@@ -221,9 +224,10 @@ BootstrapResult make_threads_bootstrap(const BootstrapConfig& config) {
   SK_RETURN_IF_ERROR(check_place(config));
   SK_ASSIGN_OR_RETURN(const std::shared_ptr<Group> group, enter(config));
   const auto deadline = deadline_after(config.timeout_ns);
+  const Cancel& cancel = config.cancel != nullptr ? *config.cancel : Cancel::never();
   {
     std::unique_lock lock(group->mutex);
-    group->changed.wait_until(lock, deadline, [&] { return group->started; });
+    cancel.wait_until(group->changed, lock, deadline, [&] { return group->started; });
   }
   // Once more with the table held: the last thread may have come as the time ran out.
   const std::lock_guard table_lock(table().mutex);
@@ -236,6 +240,7 @@ BootstrapResult make_threads_bootstrap(const BootstrapConfig& config) {
   if (std::count(group->joined.begin(), group->joined.end(), true) == 0) {
     table().filling.erase(config.name);
   }
+  SK_RETURN_IF_ERROR(cancel.status());
   return error(SK_ERR_TIMEOUT, "{} of thread group \"{}\" did not come within {} ms", missing,
                config.name, config.timeout_ns / 1'000'000);
 }

@@ -14,8 +14,7 @@ std::optional<std::string> process_env(const char* name) {
 BootstrapResult make_env_bootstrap(const BootstrapConfig& config, const EnvLookup& env) {
   SK_ASSIGN_OR_RETURN(const JobEnv job, read_job_env(env, config.name));
   if (job.world_size == 1) return make_single_bootstrap();
-  return job.rank == 0 ? make_hub_bootstrap(job, config.timeout_ns)
-                       : make_member_bootstrap(job, config.timeout_ns);
+  return job.rank == 0 ? make_hub_bootstrap(job, config) : make_member_bootstrap(job, config);
 }
 
 }  // namespace

@@ -20,20 +20,10 @@ constexpr int64_t kConnectNs = 2'000'000'000;
 constexpr int64_t kAnswerNs = 10'000'000'000;  // Of a hub that has accepted; it may be loaded.
 constexpr int64_t kTakenNs = 2'000'000'000;    // How long an ended connection may hold its place.
 
-// Waits for `events`; false when the time has run out.
-bool wait_ready(int fd, short events, int64_t deadline_ns) {
-  while (true) {
-    const int64_t left_ns = deadline_ns - bootstrap_clock_ns();
-    if (left_ns <= 0) return false;
-    pollfd one = {fd, events, 0};
-    const int64_t wait_ms = std::min<int64_t>(left_ns / 1'000'000 + 1, 1000);
-    if (poll(&one, 1, int(wait_ms)) > 0) return true;
-  }
-}
-
 class MemberBootstrap final : public Bootstrap {
  public:
-  explicit MemberBootstrap(const JobEnv& job) : Bootstrap(job.rank, job.world_size), job_(job) {}
+  MemberBootstrap(const JobEnv& job, CancelPtr cancel)
+      : Bootstrap(job.rank, job.world_size, std::move(cancel)), job_(job) {}
 
   Status meet(int64_t timeout_ns);
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
@@ -45,6 +35,8 @@ class MemberBootstrap final : public Bootstrap {
     Status why;
     bool again = false;
   };
+  // Waits for `events`; false when the time has run out or the creation is cancelled.
+  bool wait_ready(int fd, short events, int64_t deadline_ns) const;
   Status join(int64_t timeout_ns, int64_t deadline_ns);
   Attempt try_join(const Address& address, int64_t deadline_ns);
   Result<Channel> dial(const Address& address, int64_t deadline_ns) const;
@@ -75,6 +67,17 @@ Status MemberBootstrap::meet(int64_t timeout_ns) {
   return {};
 }
 
+bool MemberBootstrap::wait_ready(int fd, short events, int64_t deadline_ns) const {
+  while (true) {
+    const int64_t left_ns = deadline_ns - bootstrap_clock_ns();
+    if (left_ns <= 0) return false;
+    std::vector<pollfd> one = {{fd, events, 0}};
+    const Result<int> ready = cancel().poll(one, left_ns);
+    if (!ready.ok()) return false;
+    if (ready.value() > 0) return true;
+  }
+}
+
 Status MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns) {
   int64_t backoff_ns = kBackoffLeastNs;
   Attempt last;
@@ -88,6 +91,7 @@ Status MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns) {
     for (size_t i = 0; addresses.ok() && i < addresses->size(); ++i) {
       Attempt attempt = try_join((*addresses)[i], deadline_ns);
       if (attempt.why.ok() || !attempt.again) return std::move(attempt.why);
+      SK_RETURN_IF_ERROR(cancel().status());
       // One that the deadline cut short has nothing to tell, if there was one before.
       if (last.why.ok() || bootstrap_clock_ns() < deadline_ns) last = std::move(attempt);
     }
@@ -100,8 +104,8 @@ Status MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns) {
                    job_.address, job_.port_variable, job_.port, timeout_ns / 1'000'000,
                    last.why.message());
     }
-    const int64_t wait_ns = std::min(backoff_ns, left_ns);
-    poll(nullptr, 0, int(wait_ns / 1'000'000) + 1);
+    std::vector<pollfd> none;
+    SK_RETURN_IF_ERROR(std::move(cancel().poll(none, std::min(backoff_ns, left_ns)).status()));
     backoff_ns = std::min(backoff_ns * 2, kBackoffMostNs);
   }
 }
@@ -266,6 +270,7 @@ Result<std::vector<std::byte>> MemberBootstrap::receive_whole(size_t bytes, int6
     } else if (!pumped.ok()) {
       return error(SK_ERR_PEER_LOST, "rank 0 is gone: {}", pumped.message());
     } else if (!wait_ready(hub_->fd(), hub_->wanted_events(), deadline_ns)) {
+      SK_RETURN_IF_ERROR(cancel().status());
       return error(SK_ERR_TIMEOUT, "{} did not come within {} ms", missing_,
                    timeout_ns / 1'000'000);
     }
@@ -274,9 +279,9 @@ Result<std::vector<std::byte>> MemberBootstrap::receive_whole(size_t bytes, int6
 
 }  // namespace
 
-BootstrapResult make_member_bootstrap(const JobEnv& job, int64_t timeout_ns) {
-  auto member = std::make_unique<MemberBootstrap>(job);
-  SK_RETURN_IF_ERROR(member->meet(timeout_ns));
+BootstrapResult make_member_bootstrap(const JobEnv& job, const BootstrapConfig& config) {
+  auto member = std::make_unique<MemberBootstrap>(job, config.cancel);
+  SK_RETURN_IF_ERROR(member->meet(config.timeout_ns));
   return std::unique_ptr<Bootstrap>(std::move(member));
 }
 

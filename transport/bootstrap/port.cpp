@@ -17,6 +17,7 @@ namespace sk {
 namespace {
 
 constexpr int64_t kPortWaitNs = 5'000'000'000;
+constexpr int64_t kPortLookNs = 20'000'000;
 
 struct Turn {
   std::mutex mutex;
@@ -61,7 +62,7 @@ int listen_once(const Address& address) {
 }
 
 // Listens at every address of `job` that is this host's own, at least one.
-Result<std::vector<int>> listen_at(const JobEnv& job, int64_t deadline_ns) {
+Result<std::vector<int>> listen_at(const JobEnv& job, int64_t deadline_ns, const Cancel& cancel) {
   SK_ASSIGN_OR_RETURN(std::vector<Address> addresses, resolve(job));
   if (job.any_address) addresses = any_addresses(job.port);
   const int64_t give_up_ns = std::min(deadline_ns, bootstrap_clock_ns() + kPortWaitNs);
@@ -88,17 +89,21 @@ Result<std::vector<int>> listen_at(const JobEnv& job, int64_t deadline_ns) {
                             "every rank"
                           : "");
     }
-    poll(nullptr, 0, 20);
+    std::vector<pollfd> none;
+    SK_RETURN_IF_ERROR(std::move(cancel.poll(none, kPortLookNs).status()));
   }
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Port>> Port::open(const JobEnv& job, int64_t deadline_ns) {
+Result<std::unique_ptr<Port>> Port::open(const JobEnv& job, int64_t deadline_ns,
+                                         const Cancel& cancel) {
   {
     std::unique_lock lock(turn().mutex);
-    const auto wait = std::chrono::nanoseconds(deadline_ns - bootstrap_clock_ns());
-    if (!turn().freed.wait_for(lock, wait, [] { return !turn().taken; })) {
+    const auto until = std::chrono::steady_clock::now() +
+                       std::chrono::nanoseconds(deadline_ns - bootstrap_clock_ns());
+    if (!cancel.wait_until(turn().freed, lock, until, [] { return !turn().taken; })) {
+      SK_RETURN_IF_ERROR(cancel.status());
       return error(SK_ERR_TIMEOUT,
                    "another communicator of this process went on meeting its ranks at {} {}",
                    job.port_variable, job.port);
@@ -106,7 +111,7 @@ Result<std::unique_ptr<Port>> Port::open(const JobEnv& job, int64_t deadline_ns)
     turn().taken = true;
   }
   std::unique_ptr<Port> port(new Port);
-  SK_ASSIGN_OR_RETURN(port->fds_, listen_at(job, deadline_ns));
+  SK_ASSIGN_OR_RETURN(port->fds_, listen_at(job, deadline_ns, cancel));
   return port;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "transport/bootstrap/cancel.h"
 #include "transport/bootstrap/env.h"
 
 namespace sk {
@@ -14,7 +15,8 @@ class Port {
  public:
   // A port that another program holds is waited for, five seconds at most and not past
   // `deadline_ns` on bootstrap_clock_ns(). The sockets do not block.
-  static Result<std::unique_ptr<Port>> open(const JobEnv& job, int64_t deadline_ns);
+  static Result<std::unique_ptr<Port>> open(const JobEnv& job, int64_t deadline_ns,
+                                            const Cancel& cancel);
   ~Port();
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;

@@ -128,7 +128,8 @@ Status Connector::meet(const std::vector<Offer>& offers) {
                                .layout = layout_,
                                .listener = listener_,
                                .deadline = deadline_,
-                               .use_pidfd = !config_.hide_pidfd};
+                               .use_pidfd = !config_.hide_pidfd,
+                               .cancel = bootstrap_.cancel()};
   return exchange(input, remote_, pending_, secondary_);
 }
 

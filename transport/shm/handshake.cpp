@@ -249,10 +249,9 @@ Status Exchange::wait() {
   }
   // What could not be sent is tried again soon: no event tells that a peer's queue has room.
   const milliseconds longest = unsent_ ? milliseconds(1) : milliseconds(1000);
-  const auto timeout = static_cast<int>(std::min(left, longest).count());
-  if (poll(entries.data(), entries.size(), timeout) < 0 && errno != EINTR) {
-    return system_error("cannot wait for peers' connections");
-  }
+  SK_ASSIGN_OR_RETURN(
+      [[maybe_unused]] const int ready,
+      in_.cancel.poll(entries, std::chrono::nanoseconds(std::min(left, longest)).count()));
   for (size_t i = 0; i < peers_.size(); ++i) {
     // Whatever it has sent before: a rank that is done stays until all are.
     const bool closed = (entries[first_outgoing + i].revents & (POLLHUP | POLLERR)) != 0;

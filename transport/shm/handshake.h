@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/base/status.h"
+#include "transport/bootstrap/cancel.h"
 #include "transport/session.h"
 #include "transport/shm/fd.h"
 #include "transport/shm/segment.h"
@@ -43,6 +44,7 @@ struct ExchangeInput {
   const Fd& listener;
   Deadline deadline;
   bool use_pidfd;
+  const Cancel& cancel;
 };
 
 // Sends the own segment to all `peers`, which are other processes, and takes in theirs. Sets

@@ -60,6 +60,7 @@ class Comm:
         put_only: bool = False,
         symmetric_bytes_max: int = 0,
         context: Context | None = None,
+        _cancel: _core.Cancel | None = None,
     ) -> None:
         if bootstrap not in _BOOTSTRAPS:
             raise invalid(f'bootstrap is {bootstrap!r}; allowed is "auto", "env" or "threads"')
@@ -82,6 +83,7 @@ class Comm:
             _PUT_ONLY if put_only else 0,
             workers,
             symmetric_bytes_max,
+            _cancel,
         )
         info = self._handle.query()
         self._rank: int = info["rank"]

@@ -112,7 +112,8 @@ void check_signals() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
-void wait_detached(const std::function<sk_status()>& call, const std::function<void()>& late) {
+void wait_detached(const std::function<sk_status()>& call, const std::function<void()>& cancel,
+                   const std::function<void()>& late) {
   if (!is_main_thread()) {
     sk_status status;
     std::string sentence;
@@ -159,6 +160,7 @@ void wait_detached(const std::function<sk_status()>& call, const std::function<v
       const bool made = shared->done && shared->status == SK_OK;
       shared->abandoned = true;
       lock.unlock();
+      cancel();
       if (made) late();
       throw nb::python_error();
     }

@@ -53,9 +53,11 @@ void wait(CommHandle* comm, Call&& call) {
   check(status, sentence);
 }
 
-// For calls that nothing can abort: from Python's main thread, `call` runs in a thread of its own,
-// so that a signal raises at once; `late` then releases what the call still makes.
-void wait_detached(const std::function<sk_status()>& call, const std::function<void()>& late);
+// For calls on no communicator: from Python's main thread, `call` runs in a thread of its own, so
+// that a signal raises at once; `cancel` then ends the call, and `late` releases what it still
+// made.
+void wait_detached(const std::function<sk_status()>& call, const std::function<void()>& cancel,
+                   const std::function<void()>& late);
 
 }  // namespace sk::python
 

@@ -3,8 +3,12 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,8 +38,8 @@ class Context {
     check(sk_init(&config, &context_));
   }
   ~Context() {
-    // A creation that was interrupted may still be looking for its ranks. It keeps the context,
-    // which then stays until the process ends: waiting for it here would undo the interrupt.
+    // A creation that was interrupted may need a moment for its end. It keeps the context, which
+    // then stays until the process ends: waiting for it here would undo the interrupt.
     if (creations_->load() > 0) return;
     nb::gil_scoped_release released;  // The last lines of the log need it.
     sk_finalize(context_);
@@ -62,18 +66,47 @@ class Context {
   std::shared_ptr<std::atomic<int>> creations_ = std::make_shared<std::atomic<int>>(0);
 };
 
+// Ends a creation, from any thread. Copies are one; a creation that is left behind holds one.
+class Cancel {
+ public:
+  Cancel() : event_(std::make_shared<Event>()) {}
+  int fd() const { return event_->fd; }
+  void request() const {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(event_->fd, &one, sizeof one);
+  }
+
+ private:
+  struct Event {
+    Event() : fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      if (fd < 0) check(SK_ERR_SYSTEM, std::string("eventfd: ") + std::strerror(errno));
+    }
+    ~Event() { close(fd); }
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
+    const int fd;
+  };
+  std::shared_ptr<Event> event_;
+};
+
 std::unique_ptr<CommHandle> create(Context& context, int32_t bootstrap, int32_t rank,
                                    int32_t world_size, const std::optional<std::string>& name,
                                    int64_t timeout_ms, uint32_t flags, int32_t workers,
-                                   uint64_t symmetric_bytes_max) {
+                                   uint64_t symmetric_bytes_max, const Cancel* cancel) {
   struct Request {
     sk_comm_config config = {};
     std::optional<std::string> name;
+    Cancel cancel;
     sk_comm* comm = nullptr;
+    std::shared_ptr<std::atomic<int>> creations;
+    ~Request() { creations->fetch_sub(1); }
   };
   // Shared with the thread that creates, which an interrupt may leave behind.
   auto request = std::make_shared<Request>();
+  request->creations = context.creations();
+  request->creations->fetch_add(1);
   request->name = name;
+  if (cancel != nullptr) request->cancel = *cancel;
   sk_comm_config& config = request->config;
   config.struct_size = sizeof config;
   config.bootstrap = bootstrap;
@@ -84,13 +117,11 @@ std::unique_ptr<CommHandle> create(Context& context, int32_t bootstrap, int32_t 
   config.flags = flags;
   config.workers = workers;
   config.symmetric_bytes_max = symmetric_bytes_max;
+  config.cancel_fd = request->cancel.fd();
   sk_context* const handle = context.get();
-  context.creations()->fetch_add(1);
   wait_detached(
-      [request, handle, creations = context.creations()] {
-        return sk_comm_create(handle, &request->config, &request->comm);
-      },
-      [request] { sk_comm_free(request->comm); });
+      [request, handle] { return sk_comm_create(handle, &request->config, &request->comm); },
+      [request] { request->cancel.request(); }, [request] { sk_comm_free(request->comm); });
   return std::make_unique<CommHandle>(request->comm);
 }
 
@@ -236,7 +267,9 @@ void bind_comm(nb::module_& module) {
       .def("free_memory", &free_memory);
   nb::class_<CommHandle::Lease>(module, "Lease")
       .def(nb::init<CommHandle&>(), nb::keep_alive<1, 2>());
-  module.def("create", &create, nb::keep_alive<0, 1>());
+  nb::class_<Cancel>(module, "Cancel").def(nb::init<>()).def("request", &Cancel::request);
+  module.def("create", &create, nb::keep_alive<0, 1>(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("cancel").none());
 }
 
 }  // namespace sk::python

@@ -211,12 +211,17 @@ class Worker {
     out([&] { return sk_worker_reply(worker_, id, &reply); });
   }
 
-  // Epoch, how many ranks are missing, the least of them.
-  std::tuple<uint64_t, int32_t, int32_t> group() const {
+  // Epoch, how many ranks are missing, the least of them, the ports of rank 0's servers.
+  std::tuple<uint64_t, int32_t, int32_t, int32_t, int32_t> group() const {
     sk_group group = {};
     group.struct_size = sizeof group;
     check(sk_worker_group(worker_, &group));
-    return {group.epoch, group.missing_count, group.first_missing};
+    return {group.epoch, group.missing_count, group.first_missing, group.master_port,
+            group.coordinator_port};
+  }
+
+  void regroup(uint64_t epoch, int64_t timeout_ms) {
+    out([&] { return sk_worker_regroup(worker_, epoch, timeout_ms); });
   }
 
   void cell_reply(const std::string& json) {
@@ -314,6 +319,7 @@ void bind_worker(nb::module_& module) {
       .def("done", &Worker::done)
       .def("reply", &Worker::reply)
       .def("group", &Worker::group)
+      .def("regroup", &Worker::regroup)
       .def("cell_reply", &Worker::cell_reply)
       .def("input", &Worker::input)
       .def("comm", &Worker::comm)

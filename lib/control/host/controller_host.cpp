@@ -238,6 +238,13 @@ void ControllerHost::on_exit(uint32_t rank) {
   controller_.agent().on_exit(rank, {end->signaled, end->code, out_of_memory}, monotonic_ns());
 }
 
+Result<ServerPorts> ControllerHost::hold_ports() {
+  SK_ASSIGN_OR_RETURN(local::HeldPort torch, local::hold_port());
+  SK_ASSIGN_OR_RETURN(jax_port_, local::hold_port());
+  torch_port_ = std::move(torch);
+  return ServerPorts{torch_port_.port, jax_port_.port};
+}
+
 RankFacts ControllerHost::rank_facts(uint32_t rank) {
   if (rank >= ranks_.size() || !ranks_[rank] || ranks_[rank]->process.pid() <= 0) return {};
   const pid_t pid = ranks_[rank]->process.pid();

@@ -38,6 +38,7 @@ class ControllerHost : public ControllerPorts {
   void send(uint32_t rank, const Message& message) override;
   void signal(uint32_t rank, int signal_number) override;
   void hand_over_capture(uint32_t rank) override;
+  Result<ServerPorts> hold_ports() override;
   void send_event(const Event& event) override;
   RankFacts rank_facts(uint32_t rank) override;
   HostFacts host_facts() override { return control::host_facts(); }
@@ -99,6 +100,7 @@ class ControllerHost : public ControllerPorts {
   local::Fd notebook_server_;  // Its end ends the lease: nobody would attach.
   bool forks_ = false;         // Ranks come out of the template.
   const uint64_t descriptors_ = local::raise_descriptor_limit();  // Four for each rank here.
+  local::HeldPort torch_port_, jax_port_;                         // Since ranks were revived.
   ChunkFile log_;
   Controller controller_;
   bool paused_ = false;

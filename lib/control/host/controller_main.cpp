@@ -25,8 +25,7 @@ Status serve_session(int session_fd, int door_fd) {
   SK_ASSIGN_OR_RETURN(job.id, local::random_hex(8));
   SK_ASSIGN_OR_RETURN(local::Fd secret, local::make_job_secret());
   job.secret_fd = kRankSecretFd;
-  job.torch_port = torch_port.port;
-  job.jax_port = jax_port.port;
+  job.ports = {torch_port.port, jax_port.port};
   job.sk_port = sk_port.port;
   if (std::getenv("OMP_NUM_THREADS") == nullptr) job.cores = host_facts().cpus;
   char host_name[HOST_NAME_MAX + 1] = {};

@@ -198,6 +198,15 @@ RankGroup Worker::group() const {
   return group_;
 }
 
+Status Worker::regroup(uint64_t epoch, int64_t timeout_ms) {
+  std::unique_lock lock(mutex_);
+  if (group_.epoch != epoch) return check_open();  // The news is on its way, or was told already.
+  send(Regroup{epoch});
+  group_news_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
+                       [&] { return lost_ || group_.epoch != epoch; });
+  return check_open();
+}
+
 Status Worker::leave() {
   if (!io_.joinable()) return {};
   fflush(stdout);

@@ -22,6 +22,7 @@
 
 #include "lib/base/status.h"
 #include "lib/control/framing.h"
+#include "lib/control/host/collectives.h"
 #include "lib/control/host/stack_probe.h"
 #include "lib/control/talk/snapshot.h"
 #include "transport/local/link.h"
@@ -36,7 +37,7 @@ struct WorkerConfig {
   bool sigint = false;
   std::string language;
   StackProbeConfig stacks;
-  std::function<void()> end_collectives;  // Called on the I/O thread; must not wait.
+  std::function<Collectives*()> collectives;  // Null while the process has none.
 };
 
 class Worker {
@@ -64,6 +65,8 @@ class Worker {
                                           int64_t timeout_ms);
   Status snapshot(const std::string& root, std::vector<Snapshot::Name> names);
   RankGroup group() const;
+  // As sk_worker_regroup().
+  Status regroup(uint64_t epoch, int64_t timeout_ms);
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   // Sends what is queued, at most 2 s, and ends the I/O thread.
   Status leave();
@@ -77,6 +80,8 @@ class Worker {
   void handle(Message message);
   void interrupt(const Interrupt& interrupt);
   void signal_main();
+  void take_group(RankGroup group);
+  Collectives* collectives() const { return config_.collectives ? config_.collectives() : nullptr; }
   void show_stack(uint64_t request);
   Status check_open() const;
   Status emit(Record record, uint64_t bytes);
@@ -121,7 +126,8 @@ class Worker {
   std::optional<InputReply> input_reply_;
   Snapshot snapshot_;
   RankGroup group_;
-  bool group_changed_ = false;
+  bool group_changed_ = false;          // Which next() has not told yet.
+  std::condition_variable group_news_;  // For regroup().
   bool welcome_ = false;
   bool lost_ = false;
   bool leaving_ = false;

@@ -10,6 +10,7 @@
 
 #include "lib/control/host/clock.h"
 #include "lib/control/host/worker.h"
+#include "lib/control/rank_set.h"
 
 namespace sk::control {
 namespace {
@@ -38,7 +39,7 @@ void Worker::run_io() {
     if (!pending_.empty() && (now >= gate_ns_ || pending_bytes_ >= kBatchBytes)) flush_records();
     if (now >= end_collectives_at_ns_) {
       end_collectives_at_ns_ = INT64_MAX;
-      if (open_cell_ != 0 && cancelled() && config_.end_collectives) config_.end_collectives();
+      if (open_cell_ != 0 && cancelled() && collectives() != nullptr) collectives()->interrupt();
     }
     if (now >= heartbeat_at_ns_) {
       send(Heartbeat{open_cell_});
@@ -93,11 +94,7 @@ void Worker::handle(Message message) {
     return show_stack(ask->request);
   const std::lock_guard lock(mutex_);
   if (std::holds_alternative<Welcome>(message)) welcome_ = true;
-  if (auto* group = std::get_if<RankGroup>(&message)) {
-    group_ = std::move(*group);
-    group_changed_ = true;
-    local::wake(request_wakeup_.get());
-  }
+  if (auto* group = std::get_if<RankGroup>(&message)) take_group(std::move(*group));
   if (const auto* request = std::get_if<Interrupt>(&message)) interrupt(*request);
   if (auto* execute = std::get_if<Execute>(&message)) {
     // A short cell's end takes its output along: this thread is not woken for the first line.
@@ -112,6 +109,18 @@ void Worker::handle(Message message) {
   if (auto* input = std::get_if<InputReply>(&message)) take_input_reply(std::move(*input));
   if (std::holds_alternative<Shutdown>(message)) requests_.push_back(Shutdown{});
   if (!requests_.empty()) local::wake(request_wakeup_.get());
+}
+
+// Nobody waits any longer for a rank that is gone: a creation that waits for it ends.
+void Worker::take_group(RankGroup group) {
+  group_ = std::move(group);
+  group_changed_ = true;
+  local::wake(request_wakeup_.get());
+  group_news_.notify_all();
+  if (group_.missing.empty() || collectives() == nullptr) return;
+  collectives()->lose_ranks(
+      error(SK_ERR_PEER_LOST, "{} not there any more",
+            name_ranks(group_.missing) + (group_.missing.size() == 1 ? " is" : " are")));
 }
 
 // Under the mutex, which done() takes too: after it no signal of this cell is sent.
@@ -162,6 +171,7 @@ void Worker::show_stack(uint64_t request) {
 void Worker::lose_link() {
   lost_ = true;
   space_.notify_all();
+  group_news_.notify_all();
   local::wake(input_wakeup_.get());
   local::wake(request_wakeup_.get());
 }

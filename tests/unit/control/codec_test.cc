@@ -48,6 +48,19 @@ TEST(Codec, RecordsComeBackWhole) {
   EXPECT_EQ(std::get<Output>(decoded.value()).seq, 5u);
 }
 
+TEST(Codec, GroupsComeBackWhole) {
+  const auto group = decode(encode(RankGroup{7, {1, 4095}, 65535, 1024}));
+  ASSERT_TRUE(group.ok()) << group.status().message();
+  const auto& back = std::get<RankGroup>(group.value());
+  EXPECT_EQ(back.epoch, 7u);
+  EXPECT_EQ(back.missing, (std::vector<uint32_t>{1, 4095}));
+  EXPECT_EQ(back.torch_port, 65535);
+  EXPECT_EQ(back.jax_port, 1024);
+  const auto regroup = decode(encode(Regroup{7}));
+  ASSERT_TRUE(regroup.ok()) << regroup.status().message();
+  EXPECT_EQ(std::get<Regroup>(regroup.value()).epoch, 7u);
+}
+
 TEST(Codec, OneFieldOutOfBoundsIsNamed) {
   struct Case {
     Message message;

@@ -188,6 +188,48 @@ TEST(ControllerFaults, EveryRankHearsOfTheGroup) {
   }
 }
 
+TEST(ControllerFaults, ARankWhoseCommunicatorsAreOverBeginsAnEpochForAll) {
+  World world(3);
+  world.join_all();
+  world.from(1, Regroup{1});
+  world.from(2, Regroup{1});  // It saw the same end.
+  for (uint32_t rank : {0, 1, 2}) {
+    EXPECT_EQ(world.last_sent<RankGroup>(rank)->epoch, 2u);
+    EXPECT_EQ(world.count_sent<RankGroup>(rank), 2u);
+  }
+  world.from(0, Regroup{7});  // There has been no such epoch.
+  world.die(1);
+  world.from(0, Regroup{3});  // Nobody can connect before all are there again.
+  EXPECT_EQ(world.last_sent<RankGroup>(0)->epoch, 3u);
+  EXPECT_EQ(world.last_sent<RankGroup>(0)->missing, std::vector<uint32_t>{1});
+}
+
+TEST(ControllerFaults, RevivedRanksAndSurvivorsGetTheSameNewPorts) {
+  World world(3);
+  const auto has_port = [&](uint32_t rank, const char* line) {
+    const auto& env = world.environment[rank];
+    return std::find(env.begin(), env.end(), line) != env.end();
+  };
+  world.join_all();
+  EXPECT_TRUE(has_port(1, "MASTER_PORT=1"));
+  EXPECT_EQ(world.last_sent<RankGroup>(0)->torch_port, 1);
+  world.from(1, Regroup{1});
+  EXPECT_EQ(world.last_sent<RankGroup>(0)->torch_port, 1);  // All servers are still wanted.
+  world.die(1);
+  world.ask(kAskRevive);
+  EXPECT_TRUE(has_port(1, "MASTER_PORT=11"));
+  EXPECT_TRUE(has_port(1, "JAX_COORDINATOR_ADDRESS=127.0.0.1:12"));
+  world.join(1);
+  for (uint32_t rank : {0, 1, 2}) {
+    EXPECT_EQ(world.last_sent<RankGroup>(rank)->torch_port, 11);
+    EXPECT_EQ(world.last_sent<RankGroup>(rank)->jax_port, 12);
+  }
+  world.no_ports = true;  // Then the old ones must do.
+  world.die(2);
+  world.ask(kAskRevive);
+  EXPECT_TRUE(has_port(2, "MASTER_PORT=11"));
+}
+
 TEST(ControllerFaults, AnInterruptNamesTheFrameInWhichRanksAreStuck) {
   World world(4);
   world.join_all();

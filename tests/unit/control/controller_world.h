@@ -20,7 +20,7 @@ constexpr int64_t kSecond = 1'000 * kMs;
 class World : public ControllerPorts {
  public:
   explicit World(uint32_t ranks, uint64_t lease_ms = 0)
-      : seq(ranks, 0), controller(*this, ControllerTimers{}, Job{"job", 6, 1, 2, 3}) {
+      : seq(ranks, 0), controller(*this, ControllerTimers{}, Job{"job", 6, {1, 2}, 3}) {
     Open open;
     open.ranks = ranks;
     open.argv = {"program"};
@@ -39,6 +39,11 @@ class World : public ControllerPorts {
   void send(uint32_t rank, const Message& message) override { sent[rank].push_back(message); }
   void signal(uint32_t rank, int number) override { signals.push_back({rank, number}); }
   void hand_over_capture(uint32_t rank) override { handed_over.push_back(rank); }
+  Result<ServerPorts> hold_ports() override {
+    if (no_ports) return error(SK_ERR_SYSTEM, "no ports");
+    ports_held += 10;
+    return ServerPorts{uint16_t(ports_held + 1), uint16_t(ports_held + 2)};
+  }
   RankFacts rank_facts(uint32_t rank) override { return {1000 + rank, 4096}; }
   HostFacts host_facts() override { return {"here \"quoted\"", 7, 2, 1 << 20, 1 << 10}; }
   void send_event(const Event& event) override {
@@ -116,6 +121,8 @@ class World : public ControllerPorts {
 
   int64_t now = 5 * kSecond;
   uint32_t cannot_spawn = UINT32_MAX;
+  bool no_ports = false;
+  int ports_held = 0;
   std::map<uint32_t, std::vector<std::string>> environment;
   std::map<uint32_t, std::vector<Message>> sent;
   std::vector<std::pair<uint32_t, int>> signals;

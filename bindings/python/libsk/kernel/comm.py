@@ -1,25 +1,32 @@
 """The notebook's ``comm``: there before the ranks are connected, and there again after an abort.
 
 Connecting is collective, and a cell need not be: so the ranks connect in the background, as soon as
-all are there, and the first use waits for it. An interrupt in a collective ends the communicator on
-all ranks; the next cell finds a new one. A rank's death ends it too: until all ranks are there
-again each use is an error that names who is missing.
+all are there, and the first use waits for it. The controller counts the epochs in which they do:
+one ends with a rank's death, and when a rank finds its communicator over, by an interrupt in a
+collective or because not all could connect. All hear of the next one and connect anew under its
+name; an attempt of an earlier one is given up at once. While ranks are missing each use is an error
+that names who.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from libsk import _core
+from libsk._comm import Comm
+from libsk._errors import BusyError, PeerLostError
+
 if TYPE_CHECKING:
-    from libsk import _core
     from libsk._symmetric import Memory
 
-from libsk._comm import Comm
-from libsk._errors import PeerLostError
-
 _CONNECT_TIMEOUT_S = 60.0
+_LOOK_S = 0.1
+_REGROUP_MS = 2_000
+"""How long a cell waits for the controller's word; the controller answers at once."""
 
 
 class _Connection:
@@ -29,50 +36,96 @@ class _Connection:
         self.comm: Comm | None = None
         self.failure: BaseException | None = None
         self._name = name
+        self._cancel: _core.Cancel | None = _core.Cancel()
+        self._cancelled = False
         self._thread = threading.Thread(target=self._connect, name="libsk-connect", daemon=True)
         self._thread.start()
 
     def _connect(self) -> None:
         try:
-            self.comm = Comm(bootstrap="env", name=self._name, timeout=_CONNECT_TIMEOUT_S)
+            self.comm = Comm(
+                bootstrap="env",
+                name=self._name,
+                timeout=_CONNECT_TIMEOUT_S,
+                _cancel=self._cancel,
+            )
         except BaseException as failure:  # noqa: BLE001 - raised again by whoever needs the comm.
-            self.failure = failure
+            self.failure = failure.with_traceback(None)
+        finally:
+            # For its descriptor: an error that is shown keeps this object, as frames keep theirs.
+            self._cancel = None
 
-    def wait(self) -> Comm:
-        """The communicator; Ctrl-C ends the wait."""
-        self._thread.join()
+    def cancel(self) -> None:
+        """Gives the attempt up, if it has not come to its end."""
+        cancel = self._cancel
+        if cancel is not None:
+            self._cancelled = True
+            cancel.request()
+
+    def wait(self, is_wanted: Callable[[], bool]) -> Comm | None:
+        """The communicator; Ctrl-C gives it up. None when it is not wanted any more."""
+        try:
+            while self._thread.is_alive():
+                self._thread.join(_LOOK_S)
+                if not is_wanted():
+                    self.cancel()
+                    return None
+        except KeyboardInterrupt:
+            self.cancel()
+            raise
         if self.comm is None:
             assert self.failure is not None
-            raise self.failure.with_traceback(None)
+            raise self.failure.with_traceback(None)  # Without where it was raised before.
         return self.comm
 
     def is_over(self) -> bool:
         """Whether it can never be used again."""
+        if self._cancelled:
+            return True
         if self._thread.is_alive():
             return False
         return self.comm is None or self.comm._handle.is_over()
 
 
+def _who(missing: int, first_missing: int) -> str:
+    if not missing:
+        return ""
+    return f"{missing} ranks are not there" if missing > 1 else f"rank {first_missing} is not there"
+
+
+def _not_whole(why: str) -> PeerLostError:
+    way_out = ": `%sk revive` brings them back" if "not there" in why else ""
+    sentence = f"comm spans all ranks, but {why}{way_out}"
+    return PeerLostError(sentence, 20, "SK_ERR_PEER_LOST")
+
+
 class RankComm(Comm):
     """The communicator over all ranks of a notebook. Not made by users."""
 
-    def __init__(self) -> None:  # Comm's __init__ connects; here a _Connection does.
+    def __init__(self, worker: _core.Worker) -> None:
+        # Comm's __init__ connects; here a _Connection does.
         self._rank = int(os.environ["RANK"])
         self._world_size = int(os.environ["WORLD_SIZE"])
         self._local_rank = int(os.environ.get("LOCAL_RANK", self._rank))
+        self._worker = worker
         self._epoch = 0
-        self._generation = 0
         self._missing = ""
         self._freed = False
+        self._ports = (0, 0)
         self._connection: _Connection | None = None
 
     def _connected(self) -> Comm:
         why = self._missing or ("" if self._connection else "not all have joined yet")
         if why:
-            sentence = f"comm spans all ranks, but {why}: `%sk revive` brings them back"
-            raise PeerLostError(sentence, 20, "SK_ERR_PEER_LOST")
+            raise _not_whole(why)
         assert self._connection is not None
-        return self._connection.wait()
+        comm = self._connection.wait(lambda: self._worker.group()[0] == self._epoch)
+        if comm is not None:
+            return comm
+        _, missing, first_missing, *_ = self._worker.group()
+        raise _not_whole(
+            _who(missing, first_missing) or "the ranks connect anew, for the next cell"
+        )
 
     @property
     def _handle(self) -> _core.Comm:  # type: ignore[override]
@@ -82,31 +135,45 @@ class RankComm(Comm):
     def _memory(self) -> Memory:  # type: ignore[override]
         return self._connected()._memory
 
-    def renew(self, epoch: int, missing: int, first_missing: int) -> None:
-        """Before each cell, and when ranks come or go: connects anew if what there was is over.
+    def ask_for_another(self, wait_ms: int = 0) -> None:
+        """After each cell: where this one is over, says so, and all ranks begin a new epoch."""
+        if self._connection is not None and self._connection.is_over():
+            self._worker.regroup(self._epoch, wait_ms)
 
-        Ranks agree on the name of the new communicator: the controller counts the epochs, and
-        within one every rank counts those that it saw connected.
-        """
-        lost = f"{missing} ranks are" if missing > 1 else f"rank {first_missing} is"
-        self._missing = f"{lost} not there" if missing else ""
-        if self._freed or missing or epoch == 0:
+    def renew(self) -> None:
+        """Before each cell, and when the group of ranks has changed: connects anew if it must."""
+        self.ask_for_another(_REGROUP_MS)
+        epoch, missing, first_missing, master_port, coordinator_port = self._worker.group()
+        if epoch == self._epoch:
             return
-        if epoch != self._epoch:
-            self._drop()
-            self._epoch, self._generation = epoch, 0
-        elif self._connection is not None and self._connection.is_over():
-            self._generation += self._drop()
-        if self._connection is None:
-            self._connection = _Connection(f"notebook-{self._epoch}-{self._generation}")
+        self._drop()
+        self._epoch = epoch
+        self._missing = _who(missing, first_missing)
+        if missing:
+            return
+        self._tell_ports(master_port, coordinator_port)
+        if not self._freed:
+            self._connection = _Connection(f"notebook-{epoch}")
 
-    def _drop(self) -> int:
-        """Forgets the connection; 1 if it had come about."""
+    def _tell_ports(self, master_port: int, coordinator_port: int) -> None:
+        """Where the servers of PyTorch and JAX are to listen: at the old ports one of before the
+        revival may listen still. A cell may have chosen others; those hold until then."""
+        if self._ports == (master_port, coordinator_port):
+            return
+        self._ports = (master_port, coordinator_port)
+        os.environ["MASTER_PORT"] = str(master_port)
+        os.environ["JAX_COORDINATOR_ADDRESS"] = f"{os.environ['MASTER_ADDR']}:{coordinator_port}"
+
+    def _drop(self) -> None:
+        """Gives the connection up, whatever has become of it."""
         connection, self._connection = self._connection, None
-        if connection is None or connection.comm is None:
-            return 0
-        connection.comm.free()
-        return 1
+        if connection is None:
+            return
+        connection.cancel()
+        if connection.comm is not None:
+            # A thread of the user's may be inside a call; then it goes with the last of them.
+            with contextlib.suppress(BusyError):
+                connection.comm.free()
 
     def free(self, array: Any = None) -> None:
         """As :meth:`libsk.Comm.free`; without an argument no later cell gets a new one."""

@@ -55,7 +55,7 @@ class Rank:
         import libsk
         from libsk.kernel.comm import RankComm
 
-        comm = RankComm()
+        comm = RankComm(self._worker)
         self._comm = comm
         return {
             "rank": comm.rank,
@@ -75,7 +75,7 @@ class Rank:
             except PeerLostError:
                 return
             if request is None:
-                self._comm.renew(*self._worker.group())
+                self._comm.renew()
                 continue
             if request["kind"] == SHUTDOWN:
                 return
@@ -91,7 +91,7 @@ class Rank:
         error: BaseException | None
         answer = ""
         places.enter(request["id"])
-        self._comm.renew(*self._worker.group())
+        self._comm.renew()
         try:
             signal.signal(signal.SIGINT, self._cell_handler)
             try:
@@ -141,6 +141,7 @@ class Rank:
             traceback = self._shell.last_traceback
             name, text = type(error).__name__, tracebacks.text_of(error)
             self._worker.error(name, text, traceback or [f"{name}: {text}"], _flags_of(error))
+        self._comm.ask_for_another()  # Before the end: so no cell comes between.
         self._worker.done(CELL_OK if error is None else CELL_ERROR)
 
 

@@ -34,8 +34,10 @@ SegmentLayout layout_of(uint32_t ranks) {
 // Does something between the first gathering, when all ranks listen, and what follows.
 class Meddler final : public Bootstrap {
  public:
-  Meddler(Bootstrap& inner, std::function<void()> meddle)
-      : Bootstrap(inner.rank(), inner.world_size()), inner_(inner), meddle_(std::move(meddle)) {}
+  Meddler(Bootstrap& inner, std::function<void()> meddle, CancelPtr cancel = nullptr)
+      : Bootstrap(inner.rank(), inner.world_size(), std::move(cancel)),
+        inner_(inner),
+        meddle_(std::move(meddle)) {}
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                            int64_t timeout_ns) override {
     auto all = inner_.allgather(mine, timeout_ns);
@@ -94,6 +96,20 @@ Status stops_connecting(RankContext& context) {
   });
   return attempt(context, meddler, layout_of(context.spec.ranks),
                  context.rank == 0 ? 2'000'000'000 : kPlentyNs);
+}
+
+// Rank 1 never connects, and rank 0 no longer wants to be connected.
+Status cancels_connecting(RankContext& context) {
+  SK_ASSIGN_OR_RETURN(const auto cancel, Cancel::make(-1));
+  Meddler meddler(
+      context.bootstrap,
+      [&] {
+        if (context.rank == 0) cancel->request(error(SK_ERR_ABORTED, "nobody wants it"));
+        if (context.rank != 1) return;
+        while (context.memory.ranks[0].ended.load() == 0) sched_yield();
+      },
+      cancel);
+  return attempt(context, meddler, layout_of(context.spec.ranks), 2'000'000'000);
 }
 
 Status dies_connecting(RankContext& context) {
@@ -199,6 +215,13 @@ TEST_F(ShmConnect, ASilentRankIsNamedInTime) {
   EXPECT_NE(ends[1].code, SK_OK);
 }
 
+TEST_F(ShmConnect, ARankThatGivesUpSaysWhy) {
+  const std::vector<RankEnd> ends = run("cancels_connecting", 2);
+  expect_end(ends[0], SK_ERR_ABORTED, "nobody wants it");
+  EXPECT_TRUE(ends[1].ended);
+  EXPECT_NE(ends[1].code, SK_OK);
+}
+
 TEST_F(ShmConnect, ARankThatDiesConnectingIsNamed) {
   const std::vector<RankEnd> ends = run("dies_connecting", 3);
   EXPECT_FALSE(ends[1].ended);
@@ -231,9 +254,13 @@ Result<Connect> connect_of(const StageSpec&) {
 
 Result<RankBody> body_of(const std::string& name) {
   static const std::map<std::string, Status (*)(RankContext&)> bodies = {
-      {"few_descriptors", few_descriptors}, {"other_layout", other_layout},
-      {"other_user", other_user},           {"stops_connecting", stops_connecting},
-      {"dies_connecting", dies_connecting}, {"strangers_knock", strangers_knock},
+      {"few_descriptors", few_descriptors},
+      {"other_layout", other_layout},
+      {"other_user", other_user},
+      {"stops_connecting", stops_connecting},
+      {"dies_connecting", dies_connecting},
+      {"strangers_knock", strangers_knock},
+      {"cancels_connecting", cancels_connecting},
   };
   const auto found = bodies.find(name);
   if (found == bodies.end()) return error(SK_ERR_INVALID_ARGUMENT, "no body is named {}", name);

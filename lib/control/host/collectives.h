@@ -1,0 +1,24 @@
+// What a rank's I/O thread does to the collectives that its process is inside of.
+//
+// Communicators are nobody's in this room: whoever has them hands over this. None of it waits, and
+// all of it may come from any thread.
+#ifndef SK_LIB_CONTROL_HOST_COLLECTIVES_H_
+#define SK_LIB_CONTROL_HOST_COLLECTIVES_H_
+
+#include "lib/base/status.h"
+
+namespace sk::control {
+
+class Collectives {
+ public:
+  virtual ~Collectives() = default;
+
+  // The cell was interrupted: calls and creations that are under way end.
+  virtual void interrupt() = 0;
+  // A rank is gone: what is being created over all ranks ends with `why`.
+  virtual void lose_ranks(const Status& why) = 0;
+};
+
+}  // namespace sk::control
+
+#endif  // SK_LIB_CONTROL_HOST_COLLECTIVES_H_
