@@ -60,7 +60,7 @@ void Engine::add(std::shared_ptr<Job> job) {
   some_.notify_one();
 }
 
-std::shared_ptr<Job> Engine::begin(std::function<void()> work, const void* chain) {
+std::shared_ptr<Job> Engine::begin(std::function<void()> work, uint64_t chain) {
   auto seen = std::make_shared<std::atomic<bool>>(false);
   auto job = std::make_shared<Job>();
   job->work = [seen, work = std::move(work)] {
@@ -73,7 +73,7 @@ std::shared_ptr<Job> Engine::begin(std::function<void()> work, const void* chain
   return job;
 }
 
-std::shared_ptr<Job> Engine::begin_in_async_proxy(std::function<void()> work, const void* chain) {
+std::shared_ptr<Job> Engine::begin_in_async_proxy(std::function<void()> work, uint64_t chain) {
   const Unseen unseen;  // Also that this thread has allocated it.
   auto job = std::make_shared<Job>();
   job->work = [this, work = std::move(work)] {
@@ -101,8 +101,8 @@ void Engine::wait(Job& job) {
 std::shared_ptr<Job> Engine::pick() {
   std::vector<size_t> able, wanted;
   for (size_t i = 0; i < jobs_.size(); ++i) {
-    const void* chain = jobs_[i]->chain;
-    const auto same = [&](const auto& job) { return chain != nullptr && job->chain == chain; };
+    uint64_t chain = jobs_[i]->chain;
+    const auto same = [&](const auto& job) { return chain != 0 && job->chain == chain; };
     if (std::any_of(jobs_.begin(), jobs_.begin() + int64_t(i), same)) continue;
     able.push_back(i);
     const bool is_wanted = std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& job) {

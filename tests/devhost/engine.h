@@ -17,8 +17,7 @@ namespace sk::devhost {
 
 struct Job {
   std::function<void()> work;
-  const void*
-      chain;  // Jobs of one chain are done in the order in which they were begun; null: any.
+  uint64_t chain;  // Jobs of one chain are done in the order in which they were begun; 0: any.
   std::atomic<uint32_t> done{0};  // A word that the kernel can wait for: no lost wake-ups.
   std::atomic<bool> wanted{false};
 };
@@ -30,10 +29,9 @@ class Engine {
   // As of another proxy: what the caller wrote before is not ordered before `work`, as
   // ThreadSanitizer sees it, unless it has called fence_async_proxy(). So `work` holds by value all
   // that it needs beside the machine's memory.
-  std::shared_ptr<Job> begin_in_async_proxy(std::function<void()> work,
-                                            const void* chain = nullptr);
+  std::shared_ptr<Job> begin_in_async_proxy(std::function<void()> work, uint64_t chain = 0);
   // What the caller has seen, `work` sees too.
-  std::shared_ptr<Job> begin(std::function<void()> work, const void* chain = nullptr);
+  std::shared_ptr<Job> begin(std::function<void()> work, uint64_t chain = 0);
 
   void wait(Job& job);
   void fence_async_proxy() { fences_.fetch_add(1, std::memory_order_release); }

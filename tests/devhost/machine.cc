@@ -37,11 +37,11 @@ void launch(uint32_t blocks, uint32_t threads, size_t shared_bytes,
   std::vector<std::thread> warps;
   for (uint32_t index = 0; index < blocks; ++index) {
     shared.emplace_back(shared_bytes + kAlign, std::byte{0xcd});
-    const auto begin = reinterpret_cast<uintptr_t>(shared.back().data());
+    const size_t beyond = reinterpret_cast<uintptr_t>(shared.back().data()) % kAlign;
     all.push_back(std::make_unique<Block>());
     all.back()->index = index;
     all.back()->blocks = blocks;
-    all.back()->shared = reinterpret_cast<std::byte*>((begin + kAlign - 1) / kAlign * kAlign);
+    all.back()->shared = shared.back().data() + (kAlign - beyond) % kAlign;
     all.back()->warps = threads / kLanes;
   }
   for (const std::unique_ptr<Block>& block : all) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "cuda/exec/image.h"
 #include "cuda/ptx/bulk.cuh"
@@ -27,6 +28,7 @@ std::string sentence(const cuda::Control& control) {
 }  // namespace
 
 cuda::TensorMap map_of(const cuda::BoxView& view, uint64_t box_rows) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a driver gets an address too.
   const cuda::ptx::HostMap host{reinterpret_cast<const std::byte*>(view.address),
                                 view.rows,
                                 view.columns,
@@ -55,7 +57,7 @@ struct DeviceWorld::Launch {
 };
 
 DeviceWorld::DeviceWorld(const Plan& plan, Kernel kernel, const Options& options)
-    : plan_(plan), kernel_(kernel), options_(options) {
+    : plan_(plan), kernel_(std::move(kernel)), options_(options) {
   std::vector<uint64_t> bases;
   for (const RankPlan& part : plan.ranks) {
     auto rank = std::make_unique<Rank>();

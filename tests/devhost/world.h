@@ -17,8 +17,7 @@ struct Aligned {
   explicit Aligned(size_t bytes, std::byte fill = std::byte{0})
       : size(bytes), all(bytes + 256, fill) {}
   std::byte* data() {
-    return reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(all.data()) + 255) / 256 *
-                                        256);
+    return all.data() + (256 - reinterpret_cast<uintptr_t>(all.data()) % 256) % 256;
   }
   size_t size;
   std::vector<std::byte> all;

@@ -66,7 +66,7 @@ inline void commit_stores() {
   devhost::Engine& engine = devhost::Engine::get();
   devhost::Warp& warp = devhost::this_warp();
   const uint64_t number = count.fetch_add(1, std::memory_order_relaxed);
-  const void* chain = reinterpret_cast<const void*>(number * 2 + 1);  // No warp's address.
+  const uint64_t chain = number * 2 + 1;  // No warp's address.
   warp.store_reads.push_back(engine.begin_in_async_proxy(
       [number, rows = warp.rows] {
         std::vector<std::byte>& held = held_rows[number];

@@ -25,7 +25,9 @@ template <bool bf16>
 float operand_element(uint64_t operand, uint32_t row, uint32_t k) {
   const uint64_t address = operand + row * 128 + k * 2;
   uint16_t bits;
-  std::memcpy(&bits, reinterpret_cast<const void*>(address ^ (address >> 7 & 7) << 4), 2);
+  const uint64_t swizzled = address ^ (address >> 7 & 7) << 4;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the hardware's operands are addresses too.
+  std::memcpy(&bits, reinterpret_cast<const void*>(swizzled), 2);
   return bf16 ? bf16_to_f32(bits) : f16_to_f32(bits);
 }
 
@@ -60,7 +62,7 @@ inline void commit_products() {
       [products = std::move(warp.products)] {
         for (const auto& product : products) product();
       },
-      &warp));
+      reinterpret_cast<uint64_t>(&warp)));
   warp.products.clear();
 }
 template <int pending>
