@@ -261,10 +261,12 @@ Result<Message> get(wire::Event::Reader r) {
   SK_RETURN_IF_ERROR(check(m.mimes));
   if (m.stream > SK_STREAM_STDERR) return bad("stream", m.stream);
   if (m.display > SK_DISPLAY_PAGE) return bad("kind of display", m.display);
-  if (r.hasReply()) {
+  // By its kind, as it was written: a comm's event without the comm is none.
+  const bool asked = m.kind == SK_EVENT_INPUT || m.kind == SK_EVENT_INPUT_END;
+  if (m.kind == SK_EVENT_REPLY || asked) {
     SK_ASSIGN_OR_RETURN(m.reply, get_reply(r.getReply()));
   }
-  if (r.hasComm()) {
+  if (m.kind == SK_EVENT_COMM) {
     SK_ASSIGN_OR_RETURN(m.comm, get_comm(r.getComm()));
   }
   return Message(std::move(m));

@@ -90,6 +90,12 @@ std::vector<std::string> seeds() {
   all.emplace_back(output);
   all.emplace_back(Done{1, SK_CELL_OK, 3});
   all.emplace_back(event);
+  event.kind = SK_EVENT_COMM;
+  event.comm = comm;
+  all.emplace_back(event);
+  event.kind = SK_EVENT_REPLY;
+  event.reply = reply;
+  all.emplace_back(event);
   all.emplace_back(Shutdown{});
   all.emplace_back(Configure{SK_TAG_SPEC, 100, 4096, 65'536});
   all.emplace_back(LogRequest{1, SK_LOG_TEXT, 1, 0, "0-3", 5, 6});
