@@ -25,14 +25,16 @@ REGISTERS_MAX = 65536 // THREADS
 FORBIDDEN = re.compile(r"^(LDL|STL)\b")
 # Every interpreter: an acquire, a release and its add, at the scope of the whole machine.
 SIGNALS = (r"^LDG\.E\.64\.STRONG\.SYS$", r"^REDG?\.E\.ADD\.64\.STRONG\.SYS$", r"^MEMBAR\..*SYS$")
+MMA = (r"^HMMA\.16816\.F32\.BF16$", r"^HMMA\.16816\.F32$", r"^LDGSTS\.", r"^LDSM\.")
+# Products by warpgroups, boxes in and rows out by the copy engine, registers handed over.
+BOXES = (r"^HGMMA\.64x256x16\.F32", r"^UTMALDG\.2D$", r"^UBLKCP\.G\.S$", r"^USETMAXREG\.TRY_ALLOC")
 # By target and kernel, patterns of which each must match an instruction.
 REQUIRED = {
-    ("sm_80", "sk_run_gemms"): (*SIGNALS, r"^HMMA\.16816\.F32\.BF16$", r"^LDGSTS\.", r"^LDSM\."),
-    ("sm_90a", "sk_run_gemms"): (*SIGNALS, r"^HMMA\.16816\.F32\.BF16$", r"^LDGSTS\.", r"^LDSM\."),
-    ("sm_100f", "sk_run_gemms"): (*SIGNALS, r"^HMMA\.16816\.F32\.BF16$", r"^LDGSTS\.", r"^LDSM\."),
-    ("sm_80", "sk_run_moves"): SIGNALS,
-    ("sm_90a", "sk_run_moves"): SIGNALS,
-    ("sm_100f", "sk_run_moves"): SIGNALS,
+    **{(target, "sk_run_moves"): SIGNALS for target in ("sm_80", "sm_90a", "sm_100f")},
+    **{(target, "sk_run_gemms"): SIGNALS + MMA for target in ("sm_80", "sm_90a", "sm_100f")},
+    ("sm_90a", "sk_run_boxes_bf16"): SIGNALS + BOXES,
+    ("sm_90a", "sk_run_boxes_f16"): SIGNALS + BOXES,
+    ("sm_90a", "sk_bare_boxes_bf16"): BOXES,
 }
 
 COMPILED = re.compile(r"Compiling entry function '(\w+)'")
@@ -67,7 +69,7 @@ class Kernel:
     def line(self) -> str:
         """What a table says of it."""
         count = sum(self.instructions.values())
-        return f"{self.target:8} {self.name:16} {self.registers:4} registers {count:6} instructions"
+        return f"{self.target:8} {self.name:18} {self.registers:4} registers {count:6} instructions"
 
 
 def read_report(text: str) -> dict[str, int]:

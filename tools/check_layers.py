@@ -50,6 +50,8 @@ LEVELS = {
     "lib/comm": 5,
     "lib/api": 7,
     "cuda": 8,
+    "cuda/driver": 2,
+    "cuda/mem": 3,
     "tools": 8,
     "tools/sk_kernel": 9,  # The notebook front end, a room of its own above the table of verbs.
     "tests/support": 9,

@@ -14,6 +14,11 @@ bool is_gemm_type(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16;
 }
 
+template <typename T>
+T* pointer(uint64_t address) {
+  return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr): a GPU's.
+}
+
 // Appends tables and knows where each will lie.
 class Blob {
  public:
@@ -24,7 +29,7 @@ class Blob {
     const uint64_t offset = align_up(bytes_.size(), kAlign);
     bytes_.resize(offset + table.size_bytes());
     if (!table.empty()) std::memcpy(bytes_.data() + offset, table.data(), table.size_bytes());
-    return reinterpret_cast<const T*>(at_ + offset);
+    return pointer<const T>(at_ + offset);
   }
   template <typename T>
   const T* add(const std::vector<T>& table) {
@@ -39,11 +44,6 @@ class Blob {
   const uint64_t at_;
   std::vector<std::byte> bytes_ = std::vector<std::byte>(sizeof(Image));
 };
-
-template <typename T>
-T* pointer(uint64_t address) {
-  return reinterpret_cast<T*>(address);
-}
 
 std::vector<BufferPlace> place_buffers(const Plan& plan, std::span<const uint64_t> ranks) {
   std::vector<BufferPlace> places;

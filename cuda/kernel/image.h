@@ -84,7 +84,7 @@ enum class Verdict : uint32_t {
 };
 
 // A matrix as the copy engine reads it, in boxes: as the driver encodes it.
-struct alignas(64) TensorMap {
+struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
 
@@ -117,8 +117,8 @@ struct LaunchArgs {
   const Image* images;
   const BlockRole* blocks;
   Control* control;
-  const uint32_t* abort;  // Anything but zero ends the launch. May be host memory.
-  uint64_t timeout_ns;    // Longest single wait.
+  uint32_t* abort;      // Anything but zero ends the launch; one that fails sets it. Host memory.
+  uint64_t timeout_ns;  // Longest single wait.
   void* operands[kLaunchRanksMax][kOperandMax];  // By image.
   MatrixMaps maps[kLaunchRanksMax];              // By image; for kernels that multiply boxes.
 };
@@ -134,6 +134,19 @@ struct BareGemm {
   uint32_t m, n, k;
   uint32_t dtype, out_dtype;  // DType.
   MatrixMaps maps;
+};
+
+// The kernels that run plans, by the set of operations that a plan has.
+enum KernelId : uint32_t { kRunMoves, kRunGemms, kRunBoxesBf16, kRunBoxesF16, kKernelCount };
+
+// What a kernel asks of its launch; it may differ from target to target, so the device says it
+// (sk_tell_needs).
+struct KernelNeeds {
+  uint32_t block_threads;
+  uint32_t shared_bytes;
+};
+struct NeedsArgs {
+  KernelNeeds* out;  // By KernelId; what the target has not stays zero.
 };
 
 }  // namespace sk::cuda

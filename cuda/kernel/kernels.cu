@@ -23,3 +23,14 @@ SK_KERNEL(sk_bare_boxes_bf16, sk::cuda::kBlockThreads, sk::cuda::BareGemm) {
   sk::cuda::run_block<sk::cuda::BoxOps<true>>(sk::cuda::BareSource(args), args.maps);
 }
 #endif
+
+SK_KERNEL(sk_tell_needs, sk::cuda::ptx::kLanes, sk::cuda::NeedsArgs) {
+  using namespace sk::cuda;
+  if (!ptx::one_lane()) return;
+  args.out[kRunMoves] = {kBlockThreads, sizeof(BlockShared<MoveOps>)};
+  args.out[kRunGemms] = {kBlockThreads, sizeof(BlockShared<GemmOps>)};
+#if SK_HAS_WGMMA
+  args.out[kRunBoxesBf16] = {kBlockThreads, sizeof(BlockShared<BoxOps<true>>)};
+  args.out[kRunBoxesF16] = {kBlockThreads, sizeof(BlockShared<BoxOps<false>>)};
+#endif
+}

@@ -20,6 +20,7 @@ SK_DEVICE void fail(const LaunchArgs& args, Verdict verdict, const Control& what
   control.signal = what.signal;
   control.wanted = what.wanted;
   control.seen = what.seen;
+  ptx::store_release_sys(args.abort, 1);  // Who sees this on the host finds the rest complete.
 }
 
 // Looks at the abort word and the clock only now and then: both cost more than a look at a signal.

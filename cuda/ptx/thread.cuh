@@ -13,7 +13,6 @@
 // The kernel `name`, whose blocks have `threads` threads, one of them on each multiprocessor.
 #define SK_KERNEL(name, threads, Args) \
   extern "C" __global__ void __launch_bounds__(threads, 1) name(const __grid_constant__ Args args)
-
 namespace sk::cuda::ptx {
 
 inline constexpr uint32_t kLanes = 32;

@@ -47,6 +47,7 @@ enum sk_status_code {
   /* Class 5, the machine below. */
   SK_ERR_TRANSPORT = 50, /**< A connection failed. */
   SK_ERR_SYSTEM = 51,    /**< A system call failed; the sentence holds its errno. */
+  SK_ERR_DEVICE = 52,    /**< A GPU or its driver failed; the sentence holds its error. */
   /* Class 6, trust. */
   SK_ERR_TRUST = 60, /**< A peer could not show that it belongs to this job. */
   /* Class 7, our bug. */

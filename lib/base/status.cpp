@@ -30,6 +30,7 @@ const char* status_name(int32_t code) {
     SK_NAME(SK_ERR_NO_MEMORY);
     SK_NAME(SK_ERR_TRANSPORT);
     SK_NAME(SK_ERR_SYSTEM);
+    SK_NAME(SK_ERR_DEVICE);
     SK_NAME(SK_ERR_TRUST);
     SK_NAME(SK_ERR_INTERNAL);
     default:

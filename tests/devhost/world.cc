@@ -122,8 +122,7 @@ Status DeviceWorld::run_once(Launch& launch, World& world, uint32_t run) {
   args.images = launch.images.data();
   args.blocks = launch.blocks.data();
   args.control = &launch.control;
-  static const uint32_t kNobody = 0;
-  args.abort = planted.no_abort_poll ? &kNobody : &abort_;
+  args.abort = planted.no_abort_poll ? &nobody_ : &abort_;
   args.timeout_ns = options_.timeout_ns;
   bool boxes = true;
   for (uint32_t i = 0; i < launch.ranks.size(); ++i) {

@@ -58,7 +58,7 @@ class DeviceWorld {
   const Plan& plan_;
   const Kernel kernel_;
   const Options options_;
-  uint32_t abort_ = 0;
+  uint32_t abort_ = 0, nobody_ = 0;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::vector<std::unique_ptr<Launch>> launches_;
 };

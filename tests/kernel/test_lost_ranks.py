@@ -7,8 +7,7 @@ import sys
 import time
 
 import pytest
-from conftest import Kernel, StartKernel, alive, descendants, kill, wait_until
-from memory_group import NoGroupError, memory_group
+from conftest import Kernel, StartKernel, kill
 
 if importlib.util.find_spec("libsk") is None:
     pytest.skip("the package libsk is not installed in this Python", allow_module_level=True)
@@ -67,49 +66,5 @@ def test_a_killed_rank_costs_only_what_was_its_own(four: Kernel) -> None:
     assert [rank for rank in range(RANKS) if after[rank] != before[rank]] == [VICTIM]
     assert four.run("%%on 0,1,3\nprint(kept)").text() == lines
     assert "NameError" in four.run(f"%%on {VICTIM}\nkept").reply["ename"]
-    total = RANKS * (RANKS + 1) // 2
-    assert four.run("print(comm.allreduce(rank + 1))").text() == f"{total}\n"
-
-
-def test_the_kernels_own_kill_for_memory_is_told_as_such(start_kernel: StartKernel) -> None:
-    try:
-        with memory_group(600 << 20) as wrapper:
-            four = start_kernel(RANKS, [sys.executable, "-m", "libsk.kernel"], wrapper=wrapper)
-            four.run("kept = 7 * rank")
-            cell = four.run(f"if rank == {VICTIM}: hog = b'x' * (2 << 30)")
-            assert cell.reply["ename"] == "RankDied"
-            assert f"rank {VICTIM}: killed by signal 9 (SIGKILL)" in cell.reply["evalue"]
-            assert "its control group is out of memory" in cell.reply["evalue"]
-            assert four.run("%sk revive").reply["status"] == "ok"
-            assert four.run("print(world_size)").text() == f"{RANKS}\n"
-            below = [four.pid, *descendants(four.pid)]
-            four.stop()
-            assert wait_until(lambda: not any(map(alive, below)))
-    except NoGroupError as reason:
-        pytest.skip(str(reason))
-
-
-def template_of(kernel: Kernel, ranks: dict[int, int]) -> int:
-    """The controller's child that is no rank."""
-    (template,) = set(descendants(kernel.controller())) - set(ranks.values())
-    return template
-
-
-def test_a_killed_template_is_replaced_when_it_is_needed(four: Kernel) -> None:
-    tell = "import os; print('pid', os.getpid())"
-    four.run("kept = 7 * rank")
-    before = pids(four, tell)
-    template = template_of(four, before)
-    kill(template)
-    assert wait_until(lambda: not alive(template))
-    # Its ranks live on, and nobody hears of it.
-    lines = "".join(f"[{rank}] {7 * rank}\n" for rank in range(RANKS))
-    assert four.run("print(kept)").text() == lines
-    kill(before[VICTIM])
-    assert wait_until(lambda: four.run("print(kept)").reply["status"] == "error")
-    assert four.run("%sk revive").reply["status"] == "ok"
-    after = pids(four, tell)
-    assert [rank for rank in range(RANKS) if after[rank] != before[rank]] == [VICTIM]
-    assert template_of(four, after) != template
     total = RANKS * (RANKS + 1) // 2
     assert four.run("print(comm.allreduce(rank + 1))").text() == f"{total}\n"

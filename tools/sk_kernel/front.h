@@ -57,13 +57,10 @@ class Front {
   // A cell that was sent while another one ran.
   struct Waiting {
     Message request;
-    std::chrono::steady_clock::time_point came_at = std::chrono::steady_clock::now();
-    // Under which the session keeps it for the next front end; "": it does not.
-    std::string note{};
+    std::string note;  // Under which the session keeps it for the next front end; "": it does not.
   };
   struct Cell {
     Message request;
-    std::chrono::steady_clock::time_point came_at;
     std::string note;
     int64_t count = 0;  // Its execution count.
     bool stores = true;

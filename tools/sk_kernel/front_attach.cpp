@@ -172,8 +172,7 @@ void Front::on_note(const sk_event& event) {
 
 // It runs when the cells before it have ended, ahead of those that came to this front end.
 void Front::take_waiting(const std::string& name, const Json& note) {
-  Waiting waiting;
-  waiting.note = name;
+  Waiting waiting{{}, name};
   waited_ = std::max<uint64_t>(waited_, std::strtoull(&name[kQueueNotes.size()], nullptr, 10));
   if (!read_sender(note, &waiting.request) || !note.contains("content")) {
     ++not_kept_;

@@ -21,7 +21,7 @@ void Front::on_execute(Message message) {
     const CellPlan plan = plan_cell(text_of(message.content, "code"));
     if (looks_only(plan)) return ask_aside(message, plan);
   }
-  queue_.push_back({std::move(message)});
+  queue_.push_back({std::move(message), ""});
   start_next();
   if (!queue_.empty()) keep_waiting(&queue_.back());
 }
@@ -42,7 +42,6 @@ void Front::begin_cell(Waiting waiting) {
   ++cells_begun_;
   current_id_ = 0;
   cell.request = std::move(waiting.request);
-  cell.came_at = waiting.came_at;
   cell.note = std::move(waiting.note);
   publish_status("busy", cell.request.header);
   const Json& content = cell.request.content;

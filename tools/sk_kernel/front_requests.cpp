@@ -19,9 +19,7 @@ bool is_known(std::string_view type) {
   return std::find(std::begin(kKnown), std::end(kKnown), type) != std::end(kKnown);
 }
 
-// What a program sends in one go with a cell is in order with it, as on kernels that do one thing
-// after the other; a person is slower than this. It counts from the cell's request: a cell that had
-// to wait for its turn begins at a moment that says nothing of who asks then.
+// What a program sends in one go with a cell is in order with it; a person is slower than this.
 constexpr auto kBurst = std::chrono::milliseconds(50);
 constexpr auto kHoldMax = std::chrono::milliseconds(900);  // Notebooks drop what comes after 1 s.
 
@@ -199,15 +197,14 @@ void Front::on_subshell(zmq::socket_t& socket, const Message& message) {
 bool Front::holds(zmq::socket_t& socket, const Message& message) const {
   if (&socket != &channels_.shell() || !message.type().ends_with("_request")) return false;
   if (!held_.empty() && held_behind_ == cells_begun_ && current_) return true;  // Keeps the order.
-  return current_ && std::chrono::steady_clock::now() - current_->came_at < kBurst &&
-         text_of(current_->request.header, "session") == text_of(message.header, "session");
+  return current_ && std::chrono::steady_clock::now() - cell_began_ < kBurst;
 }
 
 void Front::handle_held() {
   const bool over = !current_ || held_behind_ != cells_begun_ ||
                     std::chrono::steady_clock::now() - cell_began_ > kHoldMax;
   if (held_.empty() || !over) return;
-  if (current_) current_->came_at -= kHoldMax;  // Not held again.
+  cell_began_ -= kHoldMax;  // Not held again.
   for (Message& message : std::exchange(held_, {})) handle(channels_.shell(), std::move(message));
 }
 

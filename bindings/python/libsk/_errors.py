@@ -93,6 +93,10 @@ class SystemCallError(Error):
     """A system call failed; the sentence holds its errno."""
 
 
+class DeviceError(Error):
+    """A GPU or its driver failed; the sentence holds its error."""
+
+
 class TrustError(Error):
     """A peer could not show that it belongs to this job."""
 
@@ -115,6 +119,7 @@ _CLASSES: dict[int, type[Error]] = {
     40: NoMemoryError,
     50: TransportError,
     51: SystemCallError,
+    52: DeviceError,
     60: TrustError,
     70: InternalError,
 }

@@ -39,12 +39,11 @@ def install(worker: _core.Worker) -> None:
     """Once in a rank, on its main thread."""
     global _worker, main_thread
     _worker, main_thread = worker, threading.get_ident()
-    patch_threads()
+    _patch_threads()
 
 
 @functools.cache
-def patch_threads() -> None:
-    """Once in a process; where it is a template, before ranks are forked from it."""
+def _patch_threads() -> None:
     from concurrent.futures.thread import ThreadPoolExecutor
 
     threading.Thread.start = _inheriting(threading.Thread.start)  # type: ignore[method-assign]

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from libsk import _core
 from libsk._errors import InvalidArgumentError
-from libsk.kernel import places
 
 if TYPE_CHECKING:
     from libsk.kernel.shell import RankShell
@@ -44,7 +43,6 @@ def _warm(shell: RankShell) -> None:
     import libsk.kernel.imports
     import libsk.kernel.names
 
-    places.patch_threads()
     # The second for what formats a traceback: an interrupt ends a cell in time at the first, too.
     for code in ("None", "raise ValueError"):
         shell.run_cell(code, store_history=False, silent=True)

@@ -9,7 +9,6 @@
 
 #define SK_DEVICE inline
 #define SK_KERNEL(name, threads, Args) void name(const Args args)
-
 namespace sk::cuda::ptx {
 
 inline constexpr uint32_t kLanes = devhost::kLanes;

@@ -1,0 +1,153 @@
+#include "cuda/exec/device.h"
+
+namespace sk::cuda {
+namespace {
+
+constexpr int kOldestCapability = 8;  // Of the targets in cmake/SkCuda.cmake.
+constexpr unsigned kWarpThreads = 32;
+constexpr const char* kNames[kKernelCount] = {"sk_run_moves", "sk_run_gemms", "sk_run_boxes_bf16",
+                                              "sk_run_boxes_f16"};
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> Device::open(const Runtime& runtime, int ordinal) {
+  if (runtime.kernels.interface != kKernelInterface)
+    return error(SK_ERR_UNSUPPORTED, "the kernels are of another version than this library");
+  SK_RETURN_IF_ERROR(start_driver(runtime.driver, runtime.kernels.toolkit, runtime.release));
+  std::unique_ptr<Device> device(new Device(runtime));
+  SK_RETURN_IF_ERROR(device->start(ordinal));
+  const Current current(runtime.driver, device->context_);
+  SK_RETURN_IF_ERROR(current.status());
+  const OutsideCaptures outside(runtime.driver);
+  SK_DEVICE_TRY(*device, cuStreamCreate, &device->copies_, abi::kStreamNonBlocking);
+  SK_RETURN_IF_ERROR(device->load_kernels());
+  return device;
+}
+
+Device::~Device() {
+  if (!retained_) return;
+  {
+    const Current current(driver(), context_);
+    if (module_ != nullptr) driver().cuModuleUnload(module_);
+    if (copies_ != nullptr) driver().cuStreamDestroy(copies_);
+  }
+  driver().cuDevicePrimaryCtxRelease(handle_);
+}
+
+Status Device::start(int ordinal) {
+  int count = 0;
+  SK_DEVICE_TRY(*this, cuDeviceGetCount, &count);
+  if (ordinal < 0 || ordinal >= count)
+    return error(SK_ERR_INVALID_ARGUMENT, "GPU {}: the driver has {} here", ordinal, count);
+  ordinal_ = ordinal;
+  SK_DEVICE_TRY(*this, cuDeviceGet, &handle_, ordinal);
+  char name[128] = "";
+  SK_DEVICE_TRY(*this, cuDeviceGetName, name, sizeof name - 1, handle_);
+  name_ = name;
+  int multiprocessors = 0, shared_bytes = 0, cooperative = 0;
+  const std::pair<abi::DeviceAttribute, int*> wanted[] = {
+      {abi::kMultiprocessorCount, &multiprocessors},
+      {abi::kMaxSharedMemoryPerBlockOptin, &shared_bytes},
+      {abi::kCooperativeLaunch, &cooperative},
+      {abi::kComputeCapabilityMajor, &capability_[0]},
+      {abi::kComputeCapabilityMinor, &capability_[1]},
+  };
+  for (const auto& [attribute, value] : wanted)
+    SK_DEVICE_TRY(*this, cuDeviceGetAttribute, value, attribute, handle_);
+  if (capability_[0] < kOldestCapability) {
+    return error(SK_ERR_UNSUPPORTED,
+                 "{} has compute capability {}.{}; there are kernels for {}.0 on", name_,
+                 capability_[0], capability_[1], kOldestCapability);
+  }
+  if (cooperative == 0)
+    return error(SK_ERR_UNSUPPORTED, "{} cannot keep all blocks of a launch resident", name_);
+  multiprocessors_ = uint32_t(multiprocessors);
+  shared_bytes_max_ = uint32_t(shared_bytes);
+  SK_DEVICE_TRY(*this, cuDevicePrimaryCtxRetain, &context_, handle_);
+  retained_ = true;
+  return {};
+}
+
+Status Device::load_kernels() {
+  const abi::Result loaded = driver().cuModuleLoadData(&module_, runtime_.kernels.image);
+  if (loaded == abi::kNoBinaryForGpu || loaded == abi::kUnsupportedPtxVersion ||
+      loaded == abi::kInvalidImage || loaded == abi::kJitCompilationDisabled) {
+    int version = 0;
+    SK_DEVICE_TRY(*this, cuDriverGetVersion, &version);
+    return error(SK_ERR_UNSUPPORTED,
+                 "{} (compute capability {}.{}) cannot take the kernels: they are of CUDA {}, the "
+                 "driver is for CUDA {}: {}",
+                 name_, capability_[0], capability_[1], version_text(runtime_.kernels.toolkit),
+                 version_text(uint32_t(version)), check(loaded, "cuModuleLoadData").message());
+  }
+  SK_RETURN_IF_ERROR(check(loaded, "cuModuleLoadData"));
+  SK_RETURN_IF_ERROR(ask_needs());
+  for (uint32_t id = 0; id < kKernelCount; ++id) {
+    Kernel& kernel = kernels_[id];
+    const auto [threads, shared_bytes] = kernel.needs;
+    if (threads == 0) continue;
+    SK_DEVICE_TRY(*this, cuModuleGetFunction, &kernel.function, module_, kNames[id]);
+    if (shared_bytes > shared_bytes_max_) {
+      return error(SK_ERR_UNSUPPORTED, "{} takes {} bytes of shared memory, a block of {} has {}",
+                   kNames[id], shared_bytes, name_, shared_bytes_max_);
+    }
+    SK_DEVICE_TRY(*this, cuFuncSetAttribute, kernel.function, abi::kMaxDynamicSharedSizeBytes,
+                  int(shared_bytes));
+    int resident = 0;
+    SK_DEVICE_TRY(*this, cuOccupancyMaxActiveBlocksPerMultiprocessor, &resident, kernel.function,
+                  int(threads), shared_bytes);
+    kernel.blocks_max = uint32_t(resident) * multiprocessors_;
+  }
+  return {};
+}
+
+// Asks the code that this GPU runs, for other targets' needs may differ. It also shows that the
+// code runs at all.
+Status Device::ask_needs() {
+  abi::Function tell = nullptr;
+  SK_DEVICE_TRY(*this, cuModuleGetFunction, &tell, module_, "sk_tell_needs");
+  KernelNeeds needs[kKernelCount];
+  SK_ASSIGN_OR_RETURN(const DeviceMemory out,
+                      DeviceMemory::allocate(owner(), sizeof needs, "opening it"));
+  SK_RETURN_IF_ERROR(clear(out.address(), sizeof needs));
+  NeedsArgs args{pointer<KernelNeeds>(out.address())};
+  void* parameters[] = {&args};
+  const abi::LaunchConfig config{1, 1, 1, kWarpThreads, 1, 1, 0, copies_, nullptr, 0};
+  SK_DEVICE_TRY(*this, cuLaunchKernelEx, &config, tell, parameters, nullptr);
+  SK_RETURN_IF_ERROR(download(needs, out.address(), sizeof needs));
+  for (uint32_t id = 0; id < kKernelCount; ++id) kernels_[id].needs = needs[id];
+  return {};
+}
+
+Status Device::check(abi::Result result, const char* call) const {
+  if (is_sticky(result)) [[unlikely]]
+    sticky_.store(result, std::memory_order_relaxed);
+  return driver_status(driver(), result, call);
+}
+
+Status Device::usable() const {
+  return driver_status(driver(), sticky_.load(std::memory_order_relaxed), "an earlier call");
+}
+
+// Waits for what was begun on the own stream.
+Status Device::settle(abi::Result begun, const char* call) const {
+  SK_RETURN_IF_ERROR(check(begun, call));
+  return check(driver().cuStreamSynchronize(copies_), "cuStreamSynchronize");
+}
+
+Status Device::upload(abi::DevicePtr to, const void* from, uint64_t bytes) const {
+  const OutsideCaptures outside(driver());
+  return settle(driver().cuMemcpyHtoDAsync(to, from, bytes, copies_), "cuMemcpyHtoDAsync");
+}
+
+Status Device::download(void* to, abi::DevicePtr from, uint64_t bytes) const {
+  const OutsideCaptures outside(driver());
+  return settle(driver().cuMemcpyDtoHAsync(to, from, bytes, copies_), "cuMemcpyDtoHAsync");
+}
+
+Status Device::clear(abi::DevicePtr at, uint64_t bytes) const {
+  const OutsideCaptures outside(driver());
+  return settle(driver().cuMemsetD8Async(at, 0, bytes, copies_), "cuMemsetD8Async");
+}
+
+}  // namespace sk::cuda

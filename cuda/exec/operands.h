@@ -1,0 +1,31 @@
+// What callers hand over, looked at before anything is launched.
+#ifndef SK_CUDA_EXEC_OPERANDS_H_
+#define SK_CUDA_EXEC_OPERANDS_H_
+
+#include <array>
+#include <span>
+
+#include "cuda/exec/device.h"
+#include "cuda/exec/image.h"
+#include "lib/plan/plan.h"
+
+namespace sk::cuda {
+
+// One rank's memory for one run, by operand; null where the plan has none.
+using RankOperands = std::array<void*, kOperandMax>;
+
+// Every operand of every rank lies on `device`, at an address that fits its type. This thread's
+// context is the device's.
+Status check_operands(const Device& device, const Plan& plan, std::span<const RankOperands> ranks);
+
+// `view` as the copy engine reads it in boxes of `box_rows` rows: 128 bytes of a row each, its
+// units of 16 bytes swizzled as load_box() says.
+Status encode_boxes(const Device& device, DType dtype, const BoxView& view, uint32_t box_rows,
+                    TensorMap& map);
+
+// Whether work on `stream` becomes part of a graph; an error if nothing can be launched on it.
+Result<bool> is_captured(const Device& device, abi::Stream stream);
+
+}  // namespace sk::cuda
+
+#endif  // SK_CUDA_EXEC_OPERANDS_H_

@@ -1,0 +1,278 @@
+#include "cuda/exec/program.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "cuda/exec/image.h"
+#include "cuda/exec/verdict.h"
+
+namespace sk::cuda {
+namespace {
+
+constexpr uint64_t kAlign = 256;
+
+bool needs_gemm(const Plan& plan) {
+  return std::any_of(plan.ranks.begin(), plan.ranks.end(),
+                     [](const RankPlan& part) { return cuda::needs_gemm(part); });
+}
+
+// Null: this GPU has none for the type.
+const Kernel* box_kernel(const Device& device, DType dtype) {
+  if (dtype != DType::kBF16 && dtype != DType::kF16) return nullptr;
+  const Kernel& kernel = device.kernel(dtype == DType::kBF16 ? kRunBoxesBf16 : kRunBoxesF16);
+  return kernel.blocks_max != 0 ? &kernel : nullptr;
+}
+
+uint32_t queue_count(const Plan& plan) {
+  uint64_t count = 0;
+  for (const RankPlan& part : plan.ranks) count += part.queues.size();
+  return uint32_t(count);
+}
+
+}  // namespace
+
+// One allocation: [ranks' memory] [control] [tables] [images] [roles] [times]. The tables, images
+// and roles are uploaded, the rest begins as zeros.
+struct GpuProgram::Layout {
+  uint64_t bytes = 0;
+  std::vector<uint64_t> ranks, tables, times;  // Offsets, by rank.
+  uint64_t control = 0, images = 0, roles = 0;
+
+  uint64_t take(uint64_t size) { return std::exchange(bytes, align_up(bytes + size, kAlign)); }
+
+  Layout(const Plan& plan, bool trace) {
+    for (const RankPlan& part : plan.ranks)
+      ranks.push_back(take(rank_memory(plan, part.rank).bytes));
+    control = take(sizeof(Control));
+    const std::vector<uint64_t> nowhere(plan.world_size(), 0);
+    for (const RankPlan& part : plan.ranks)
+      tables.push_back(take(make_image(plan, part, 0, nowhere, nullptr).size()));
+    images = take(plan.ranks.size() * sizeof(Image));
+    roles = take(queue_count(plan) * sizeof(BlockRole));
+    for (const RankPlan& part : plan.ranks)
+      times.push_back(trace ? take(part.tasks.size() * sizeof(TaskTimes)) : 0);
+  }
+};
+
+Result<std::unique_ptr<GpuProgram>> GpuProgram::prepare(const Device& device, Epoch& epoch,
+                                                        std::shared_ptr<const Plan> plan,
+                                                        const ProgramOptions& options) {
+  SK_RETURN_IF_ERROR(device.usable());
+  std::unique_ptr<GpuProgram> program(new GpuProgram(device, epoch, std::move(plan)));
+  const bool multiplies = needs_gemm(program->plan());
+  program->kernel_ = &device.kernel(multiplies ? kRunGemms : kRunMoves);
+  if (multiplies) program->box_kernel_ = box_kernel(device, program->plan().op.dtype);
+  program->blocks_ = queue_count(program->plan());
+  SK_RETURN_IF_ERROR(program->check_plan());
+  const Current current(device.driver(), device.context());
+  SK_RETURN_IF_ERROR(current.status());
+  SK_RETURN_IF_ERROR(program->build(options));
+  return program;
+}
+
+GpuProgram::~GpuProgram() {
+  if (last_run_ == nullptr) return;
+  const Current current(device_.driver(), device_.context());
+  device_.driver().cuEventDestroy(last_run_);
+}
+
+Status GpuProgram::check_plan() const {
+  const Plan& plan = *plan_;
+  if (plan.ranks.size() != plan.world_size())
+    return error(SK_ERR_INTERNAL, "a plan of {} ranks, with {} parts", plan.world_size(),
+                 plan.ranks.size());
+  if (plan.world_size() > kLaunchRanksMax) {
+    return error(SK_ERR_UNSUPPORTED, "{} ranks on one GPU; at most {} can share it",
+                 plan.world_size(), kLaunchRanksMax);
+  }
+  for (const RankPlan& part : plan.ranks) SK_RETURN_IF_ERROR(check_part(plan, part));
+  uint32_t blocks_max = kernel_->blocks_max;
+  if (box_kernel_ != nullptr) blocks_max = std::min(blocks_max, box_kernel_->blocks_max);
+  if (blocks_ > blocks_max) {
+    return error(
+        SK_ERR_UNSUPPORTED,
+        "the plan's {} ranks have {} queues, but only {} blocks can be resident at once on {} "
+        "({} multiprocessors): at most {} workers for each rank",
+        plan.world_size(), blocks_, blocks_max, device_.name(), device_.multiprocessors(),
+        blocks_max / plan.world_size());
+  }
+  return {};
+}
+
+Status GpuProgram::build(const ProgramOptions& options) {
+  const Plan& plan = *plan_;
+  const Layout layout(plan, options.trace);
+  SK_ASSIGN_OR_RETURN(memory_, DeviceMemory::allocate(device_.owner(), layout.bytes, "the plan"));
+  const abi::DevicePtr base = memory_.address();
+  for (const uint64_t offset : layout.ranks) ranks_.push_back(base + offset);
+
+  std::vector<std::byte> upload(layout.bytes - layout.tables.front());
+  const auto put = [&](uint64_t offset, const void* from, size_t bytes) {
+    std::memcpy(upload.data() + (offset - layout.tables.front()), from, bytes);
+  };
+  uint64_t role = layout.roles;
+  for (uint32_t i = 0; i < plan.ranks.size(); ++i) {
+    const RankPlan& part = plan.ranks[i];
+    TaskTimes* times = nullptr;
+    if (options.trace) {
+      times_.push_back(base + layout.times[i]);
+      times = pointer<TaskTimes>(times_.back());
+    }
+    const std::vector<std::byte> image =
+        make_image(plan, part, base + layout.tables[i], ranks_, times);
+    put(layout.tables[i], image.data(), image.size());
+    put(layout.images + i * sizeof(Image), image.data(), sizeof(Image));
+    for (uint32_t queue = 0; queue < part.queues.size(); ++queue, role += sizeof(BlockRole)) {
+      const BlockRole block{i, queue};
+      put(role, &block, sizeof block);
+    }
+  }
+  SK_RETURN_IF_ERROR(device_.clear(base, layout.tables.front()));
+  SK_RETURN_IF_ERROR(device_.upload(base + layout.tables.front(), upload.data(), upload.size()));
+
+  args_.images = pointer<const Image>(base + layout.images);
+  args_.blocks = pointer<const BlockRole>(base + layout.roles);
+  args_.control = pointer<Control>(base + layout.control);
+  args_.abort = epoch_.word();
+  const OutsideCaptures outside(device_.driver());
+  SK_DEVICE_TRY(device_, cuEventCreate, &last_run_, abi::kEventDisableTiming);
+  return {};
+}
+
+Status GpuProgram::run(abi::Stream stream, std::span<const RankOperands> operands,
+                       int64_t timeout_ns) {
+  SK_RETURN_IF_ERROR(status());
+  SK_RETURN_IF_ERROR(device_.usable());
+  const Current current(device_.driver(), device_.context());
+  SK_RETURN_IF_ERROR(current.status());
+  SK_RETURN_IF_ERROR(check_operands(device_, *plan_, operands));
+  SK_ASSIGN_OR_RETURN(const bool captured, is_captured(device_, stream));
+  if (blocks_ == 0) return {};
+
+  const std::lock_guard lock(mutex_);
+  SK_RETURN_IF_ERROR(bind(operands));
+  args_.timeout_ns = uint64_t(timeout_ns);
+  if (captured) return launch(stream);
+  SK_RETURN_IF_ERROR(follow_last(stream));
+  SK_RETURN_IF_ERROR(launch(stream));
+  SK_DEVICE_TRY(device_, cuEventRecord, last_run_, stream);
+  ran_ = true;
+  last_stream_ = stream;
+  return {};
+}
+
+// Two runs at once would have one index.
+Status GpuProgram::follow_last(abi::Stream stream) {
+  if (!ran_ || last_stream_ == stream) return {};
+  return device_.check(device_.driver().cuStreamWaitEvent(stream, last_run_, 0),
+                       "cuStreamWaitEvent");
+}
+
+// Calls mostly repeat their operands.
+Status GpuProgram::bind(std::span<const RankOperands> operands) {
+  if (std::equal(operands.begin(), operands.end(), bound_.begin(), bound_.end())) return {};
+  bound_.clear();
+  boxes_ = box_kernel_ != nullptr;
+  for (uint32_t rank = 0; rank < operands.size(); ++rank) {
+    std::copy(operands[rank].begin(), operands[rank].end(), args_.operands[rank]);
+    if (!boxes_) continue;
+    const auto views = box_views(*plan_, rank, ranks_[rank], args_.operands[rank]);
+    boxes_ = views.has_value();
+    if (!boxes_) continue;
+    const DType dtype = plan_->op.dtype;
+    MatrixMaps& maps = args_.maps[rank];
+    SK_RETURN_IF_ERROR(encode_boxes(device_, dtype, (*views)[0], kBoxRowsA, maps.a));
+    SK_RETURN_IF_ERROR(encode_boxes(device_, dtype, (*views)[1], kBoxRowsB, maps.b));
+  }
+  bound_.assign(operands.begin(), operands.end());
+  return {};
+}
+
+Status GpuProgram::launch(abi::Stream stream) {
+  const Kernel& kernel = boxes_ ? *box_kernel_ : *kernel_;
+  // Cooperative: all blocks become resident, or none, also where other launches hold some of the
+  // multiprocessors. Two plans in flight that each got half of their blocks would wait for ever.
+  abi::LaunchAttribute cooperative{abi::kLaunchCooperative, {}};
+  cooperative.value.cooperative = 1;
+  const abi::LaunchConfig config{
+      blocks_,      1, 1, kernel.needs.block_threads, 1, 1, kernel.needs.shared_bytes, stream,
+      &cooperative, 1};
+  void* parameters[] = {&args_};
+  SK_DEVICE_TRY(device_, cuLaunchKernelEx, &config, kernel.function, parameters, nullptr);
+  return {};
+}
+
+Status GpuProgram::wait(abi::Stream stream) {
+  {
+    const Current current(device_.driver(), device_.context());
+    SK_RETURN_IF_ERROR(current.status());
+    SK_ASSIGN_OR_RETURN(const bool captured, is_captured(device_, stream));
+    if (captured) return error(SK_ERR_INVALID_ARGUMENT, "a stream that is captured runs nothing");
+    const OutsideCaptures outside(device_.driver());  // Of other threads, on other streams.
+    SK_DEVICE_TRY(device_, cuStreamSynchronize, stream);
+    if (!times_.empty()) SK_RETURN_IF_ERROR(set_clock());
+  }
+  return status();
+}
+
+Status GpuProgram::status() {
+  if (!epoch_.over()) [[likely]]
+    return {};
+  const std::lock_guard lock(mutex_);
+  if (failure_.ok()) SK_RETURN_IF_ERROR(read_failure());
+  return failure_.clone();
+}
+
+Status GpuProgram::read_failure() {
+  const Current current(device_.driver(), device_.context());
+  SK_RETURN_IF_ERROR(current.status());
+  Control control{};
+  SK_RETURN_IF_ERROR(
+      device_.download(&control, reinterpret_cast<abi::DevicePtr>(args_.control), sizeof control));
+  failure_ = verdict_status(*plan_, control, int64_t(args_.timeout_ns));
+  if (!failure_.ok()) return {};
+  // The launch that ended the epoch was not of this plan, or none ran.
+  failure_ = epoch_.aborted()
+                 ? error(SK_ERR_ABORTED, "the communicator was aborted")
+                 : error(SK_ERR_ABORTED, "another operation of the communicator has failed on {}",
+                         device_.name());
+  return {};
+}
+
+Status GpuProgram::set_clock() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  uint64_t latest = 0;
+  for (uint32_t i = 0; i < times_.size(); ++i) {
+    std::vector<TaskTimes> times(plan_->ranks[i].tasks.size());
+    SK_RETURN_IF_ERROR(device_.download(times.data(), times_[i], times.size() * sizeof(TaskTimes)));
+    for (const TaskTimes& each : times) latest = std::max(latest, each.end_ns);
+  }
+  const std::lock_guard lock(mutex_);
+  clock_offset_ns_ =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() - int64_t(latest);
+  return {};
+}
+
+Result<std::vector<TaskEvent>> GpuProgram::events(uint32_t rank) {
+  if (times_.empty()) return error(SK_ERR_UNSUPPORTED, "the program was prepared without a trace");
+  const RankPlan& part = plan_->ranks[rank];
+  const Current current(device_.driver(), device_.context());
+  SK_RETURN_IF_ERROR(current.status());
+  std::vector<TaskTimes> times(part.tasks.size());
+  SK_RETURN_IF_ERROR(
+      device_.download(times.data(), times_[rank], times.size() * sizeof(TaskTimes)));
+  const std::lock_guard lock(mutex_);
+  std::vector<TaskEvent> events;
+  for (uint32_t queue = 0; queue < part.queues.size(); ++queue) {
+    const Queue& tasks = part.queues[queue];
+    for (uint32_t task = tasks.first_task; task < tasks.first_task + tasks.task_count; ++task) {
+      const auto host = [&](uint64_t ns) { return int64_t(ns) + clock_offset_ns_; };
+      events.push_back({task, queue, part.tasks[task].op, host(times[task].wait_ns),
+                        host(times[task].start_ns), host(times[task].end_ns)});
+    }
+  }
+  return events;
+}
+
+}  // namespace sk::cuda

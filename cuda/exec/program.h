@@ -1,0 +1,90 @@
+// A plan made ready for one GPU: all its ranks in one launch, run after run.
+//
+// Everything that a run needs lies in the GPU's memory from prepare() on, the run index too. So a
+// run is a launch and nothing else: it may be captured into a graph, and replays and plain runs may
+// follow each other in any order, as long as one ends before the next begins. On one stream they
+// do.
+#ifndef SK_CUDA_EXEC_PROGRAM_H_
+#define SK_CUDA_EXEC_PROGRAM_H_
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cuda/exec/epoch.h"
+#include "cuda/exec/operands.h"
+#include "lib/exec/executor.h"
+#include "lib/plan/plan.h"
+
+namespace sk::cuda {
+
+struct ProgramOptions {
+  bool trace = false;  // Keeps the times of the last run's tasks.
+};
+
+class GpuProgram {
+ public:
+  // `plan` has all ranks' parts and has been validated; device and epoch outlive the program.
+  // Refuses what cannot be resident at once: a worker that waits for one not yet there would wait
+  // for ever.
+  static Result<std::unique_ptr<GpuProgram>> prepare(const Device& device, Epoch& epoch,
+                                                     std::shared_ptr<const Plan> plan,
+                                                     const ProgramOptions& options);
+  ~GpuProgram();
+  GpuProgram(const GpuProgram&) = delete;
+  GpuProgram& operator=(const GpuProgram&) = delete;
+
+  const Plan& plan() const { return *plan_; }
+  uint64_t device_bytes() const { return memory_.bytes(); }
+
+  // Enqueues one run on `stream` (null: the default stream), by rank's operands, and returns.
+  // Nothing is launched where it fails. A later run on another stream waits for it, unless one is
+  // captured: then the caller sees to the order. `timeout_ns`: longest single wait of a task.
+  Status run(abi::Stream stream, std::span<const RankOperands> operands, int64_t timeout_ns);
+
+  // Waits for all work on `stream`, then says what became of the runs there.
+  Status wait(abi::Stream stream);
+
+  // OK while no run has failed; never waits for one. What failed is said the same ever after.
+  Status status();
+
+  // Of the last run, with clocks set side by side at the end of the wait() after it: within some
+  // tens of microseconds. SK_ERR_UNSUPPORTED without ProgramOptions::trace.
+  Result<std::vector<TaskEvent>> events(uint32_t rank);
+
+ private:
+  struct Layout;
+  GpuProgram(const Device& device, Epoch& epoch, std::shared_ptr<const Plan> plan)
+      : device_(device), epoch_(epoch), plan_(std::move(plan)) {}
+  Status check_plan() const;
+  Status build(const ProgramOptions& options);
+  Status bind(std::span<const RankOperands> operands);
+  Status launch(abi::Stream stream);
+  Status follow_last(abi::Stream stream);
+  Status read_failure();
+  Status set_clock();
+
+  const Device& device_;
+  Epoch& epoch_;
+  const std::shared_ptr<const Plan> plan_;
+  const Kernel* kernel_ = nullptr;
+  const Kernel* box_kernel_ = nullptr;  // Where the copy engine can read all operands; may be null.
+  uint32_t blocks_ = 0;
+  DeviceMemory memory_;
+  std::vector<uint64_t> ranks_;        // Where each rank's memory begins.
+  std::vector<abi::DevicePtr> times_;  // By rank; empty without a trace.
+
+  std::mutex mutex_;  // All below.
+  LaunchArgs args_{};
+  std::vector<RankOperands> bound_;  // What args_ has.
+  bool boxes_ = false;               // args_ has their maps.
+  abi::Event last_run_ = nullptr;
+  bool ran_ = false;  // The event was recorded, on last_stream_.
+  abi::Stream last_stream_ = nullptr;
+  int64_t clock_offset_ns_ = 0;  // CLOCK_MONOTONIC less the GPU's clock.
+  Status failure_;
+};
+
+}  // namespace sk::cuda
+
+#endif  // SK_CUDA_EXEC_PROGRAM_H_

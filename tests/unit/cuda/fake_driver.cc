@@ -1,0 +1,458 @@
+#include "tests/unit/cuda/fake_driver.h"
+
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+#include <future>
+
+#include "tests/devhost/machine.h"
+#include "tests/devhost/world.h"
+#include "tests/unit/cuda/host_kernels.h"
+
+namespace sk::cuda {
+
+namespace abi {
+struct ContextOpaque {
+  int gpu = 0;
+  int retained = 0;
+};
+struct FunctionOpaque {
+  const HostKernel* kernel = nullptr;
+  int shared_bytes_max = 48 << 10;  // Without cuFuncSetAttribute().
+};
+struct ModuleOpaque {
+  FunctionOpaque functions[5];
+};
+struct EventOpaque {
+  std::shared_future<void> done;
+};
+struct StreamOpaque {
+  Context context = nullptr;
+  std::shared_future<void> last;
+  CaptureStatus status = kNotCapturing;
+  std::shared_ptr<FakeDriver::Graph> graph;
+};
+}  // namespace abi
+
+using abi::Result;
+
+namespace {
+
+constexpr abi::Result kInvalidValue = 1, kFound = abi::kSuccess;
+FakeDriver* g_fake = nullptr;
+thread_local std::vector<abi::Context> t_contexts;
+thread_local abi::CaptureMode t_mode = abi::kCaptureGlobal;
+
+void* memory_at(abi::DevicePtr at) {
+  return reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr)
+}
+
+struct Allocation {
+  uint64_t bytes;
+  int gpu;  // -1: of the host.
+  bool managed;
+};
+
+}  // namespace
+
+struct FakeDriver::State {
+  mutable std::mutex mutex;
+  std::map<Call, int> counts;
+  std::map<Call, std::pair<int, Result>> faults;
+  Result sticky = abi::kSuccess, crash = abi::kSuccess;
+  bool initialised = false;
+  std::vector<std::unique_ptr<abi::ContextOpaque>> contexts;  // By GPU.
+  std::vector<std::unique_ptr<abi::StreamOpaque>> streams;
+  abi::StreamOpaque default_stream;
+  std::map<uint64_t, Allocation> allocations;
+  int loads = 0;
+  std::string last_kernel;
+
+  abi::StreamOpaque& stream(abi::Stream handle) {
+    return handle != nullptr ? *handle : default_stream;
+  }
+  bool capturing() const {
+    for (const auto& stream : streams)
+      if (stream->status == abi::kCapturing) return true;
+    return false;
+  }
+  // What a capture must not see: it fails, and so does the call.
+  bool disturbs_capture() {
+    if (!capturing() || t_mode == abi::kCaptureRelaxed) return false;
+    for (const auto& stream : streams)
+      if (stream->status == abi::kCapturing) stream->status = abi::kCaptureInvalidated;
+    return true;
+  }
+  void enqueue(abi::StreamOpaque& stream, std::function<void()> work) {
+    std::shared_future<void> before = stream.last;
+    stream.last = std::async(std::launch::async, [before, work = std::move(work)] {
+                    if (before.valid()) before.wait();
+                    work();
+                  }).share();
+  }
+  uint64_t used(int gpu) const {
+    uint64_t bytes = 0;
+    for (const auto& [at, each] : allocations) bytes += each.gpu == gpu ? each.bytes : 0;
+    return bytes;
+  }
+  void* allocate(int gpu, size_t bytes, bool managed) {
+    void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+    std::memset(memory, 0xab, bytes);
+    allocations[reinterpret_cast<uint64_t>(memory)] = {bytes, gpu, managed};
+    return memory;
+  }
+};
+
+// The functions themselves; FakeDriver's lock is held.
+struct FakeCalls {
+  static FakeDriver::State& state() { return *g_fake->state_; }
+  static int gpu() { return t_contexts.empty() ? -1 : t_contexts.back()->gpu; }
+
+  static Result cuInit(unsigned) {
+    if (g_fake->gpus.empty()) return abi::kNoDevice;
+    state().initialised = true;
+    return kFound;
+  }
+  static Result cuDriverGetVersion(int* version) { return *version = g_fake->version, kFound; }
+  static Result cuGetErrorName(Result result, const char** name) {
+    static const std::map<Result, const char*> names = {
+        {abi::kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+        {abi::kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+        {abi::kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"},
+        {abi::kNoBinaryForGpu, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+        {abi::kStreamCaptureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+        {abi::kUnknown, "CUDA_ERROR_UNKNOWN"},
+    };
+    const auto found = names.find(result);
+    return found == names.end() ? kInvalidValue : (*name = found->second, kFound);
+  }
+  static Result cuGetErrorString(Result, const char** text) { return *text = "a fault", kFound; }
+  static Result cuDeviceGetCount(int* count) { return *count = int(g_fake->gpus.size()), kFound; }
+  static Result cuDeviceGet(abi::Device* device, int ordinal) { return *device = ordinal, kFound; }
+  static Result cuDeviceGetName(char* name, int bytes, abi::Device device) {
+    std::strncpy(name, g_fake->gpus[size_t(device)].name.c_str(), size_t(bytes));
+    return kFound;
+  }
+  static Result cuDeviceGetAttribute(int* value, abi::DeviceAttribute wanted, abi::Device device) {
+    const FakeDriver::Gpu& gpu = g_fake->gpus[size_t(device)];
+    switch (wanted) {
+      case abi::kMultiprocessorCount:
+        return *value = gpu.multiprocessors, kFound;
+      case abi::kComputeCapabilityMajor:
+        return *value = gpu.capability[0], kFound;
+      case abi::kComputeCapabilityMinor:
+        return *value = gpu.capability[1], kFound;
+      case abi::kCooperativeLaunch:
+        return *value = gpu.cooperative ? 1 : 0, kFound;
+      case abi::kMaxSharedMemoryPerBlockOptin:
+        return *value = gpu.shared_bytes_max, kFound;
+    }
+    return kInvalidValue;
+  }
+  static Result cuDevicePrimaryCtxRetain(abi::Context* context, abi::Device device) {
+    while (state().contexts.size() <= size_t(device))
+      state().contexts.push_back(std::make_unique<abi::ContextOpaque>(
+          abi::ContextOpaque{int(state().contexts.size()), 0}));
+    *context = state().contexts[size_t(device)].get();
+    ++(*context)->retained;
+    return kFound;
+  }
+  static Result cuDevicePrimaryCtxRelease(abi::Device device) {
+    return --state().contexts[size_t(device)]->retained, kFound;
+  }
+  static Result cuCtxPushCurrent(abi::Context context) {
+    return t_contexts.push_back(context), kFound;
+  }
+  static Result cuCtxPopCurrent(abi::Context* context) {
+    *context = t_contexts.back();
+    return t_contexts.pop_back(), kFound;
+  }
+  static Result cuModuleLoadData(abi::Module* module, const void*) {
+    if (gpu() < 0) return abi::kInvalidContext;
+    if (state().disturbs_capture()) return abi::kStreamCaptureUnsupported;
+    ++state().loads;
+    return *module = new abi::ModuleOpaque, kFound;
+  }
+  static Result cuModuleUnload(abi::Module module) {
+    --state().loads;
+    return delete module, kFound;
+  }
+  static Result cuModuleGetFunction(abi::Function* function, abi::Module module, const char* name) {
+    for (abi::FunctionOpaque& each : module->functions) {
+      if (each.kernel != nullptr) continue;
+      each.kernel = find_host_kernel(name);
+      return each.kernel == nullptr ? 500 : (*function = &each, kFound);
+    }
+    return 500;
+  }
+  static Result cuFuncSetAttribute(abi::Function function, abi::FunctionAttribute, int value) {
+    if (value > g_fake->gpus[size_t(gpu())].shared_bytes_max) return kInvalidValue;
+    return function->shared_bytes_max = value, kFound;
+  }
+  static Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, abi::Function, int,
+                                                            size_t) {
+    return *blocks = g_fake->gpus[size_t(gpu())].blocks_per_multiprocessor, kFound;
+  }
+  static Result cuMemGetInfo(size_t* free, size_t* total) {
+    *total = g_fake->gpus[size_t(gpu())].memory_bytes;
+    return *free = *total - state().used(gpu()), kFound;
+  }
+  static Result cuMemAlloc(abi::DevicePtr* at, size_t bytes) {
+    if (gpu() < 0) return abi::kInvalidContext;
+    if (state().disturbs_capture()) return abi::kStreamCaptureUnsupported;
+    if (state().used(gpu()) + bytes > g_fake->gpus[size_t(gpu())].memory_bytes)
+      return abi::kOutOfMemory;
+    return *at = reinterpret_cast<uint64_t>(state().allocate(gpu(), bytes, false)), kFound;
+  }
+  static Result cuMemFree(abi::DevicePtr at) {
+    if (state().disturbs_capture()) return abi::kStreamCaptureUnsupported;
+    for (const auto& stream : state().streams) settle(*stream);
+    settle(state().default_stream);
+    if (state().allocations.erase(at) == 0) return kInvalidValue;
+    return std::free(memory_at(at)), kFound;
+  }
+  static Result cuMemHostAlloc(void** at, size_t bytes, unsigned) {
+    if (state().disturbs_capture()) return abi::kStreamCaptureUnsupported;
+    return *at = state().allocate(-1, bytes, false), kFound;
+  }
+  static Result cuMemFreeHost(void* at) { return cuMemFree(reinterpret_cast<uint64_t>(at)); }
+  static Result cuMemsetD8Async(abi::DevicePtr at, unsigned char value, size_t bytes,
+                                abi::Stream handle) {
+    return begin(handle, [=] { std::memset(memory_at(at), value, bytes); });
+  }
+  // From and to memory that is not pinned: what is read has been read when the call returns, and
+  // what is written is there.
+  static Result cuMemcpyHtoDAsync(abi::DevicePtr to, const void* from, size_t bytes,
+                                  abi::Stream handle) {
+    const auto* first = static_cast<const std::byte*>(from);
+    return begin(handle, [to, staged = std::vector<std::byte>(first, first + bytes)] {
+      std::memcpy(memory_at(to), staged.data(), staged.size());
+    });
+  }
+  static Result cuMemcpyDtoHAsync(void* to, abi::DevicePtr from, size_t bytes, abi::Stream handle) {
+    const Result begun = begin(handle, [=] { std::memcpy(to, memory_at(from), bytes); });
+    settle(state().stream(handle));
+    return begun;
+  }
+  // Waits for the stream; others may call meanwhile.
+  static void settle(abi::StreamOpaque& stream) {
+    const std::shared_future<void> last = stream.last;
+    state().mutex.unlock();
+    if (last.valid()) last.wait();
+    state().mutex.lock();
+  }
+  static Result begin(abi::Stream handle, std::function<void()> work) {
+    abi::StreamOpaque& stream = state().stream(handle);
+    if (stream.status == abi::kCaptureInvalidated) return abi::kStreamCaptureInvalidated;
+    if (stream.status == abi::kCapturing)
+      stream.graph->nodes.push_back(std::move(work));
+    else
+      state().enqueue(stream, std::move(work));
+    return kFound;
+  }
+  static Result cuPointerGetAttributes(unsigned count, abi::PointerAttribute* wanted, void** values,
+                                       abi::DevicePtr at) {
+    const auto& all = state().allocations;
+    auto found = all.upper_bound(at);
+    if (found != all.begin()) --found;
+    const bool known =
+        found != all.end() && at >= found->first && at < found->first + found->second.bytes;
+    for (unsigned i = 0; i < count; ++i) {
+      uint32_t value = 0;  // What is not known is zero; the ordinal: -2.
+      if (wanted[i] == abi::kMemoryType && known) value = found->second.gpu < 0 ? 1 : 2;
+      if (wanted[i] == abi::kIsManaged) value = known && found->second.managed ? 1 : 0;
+      if (wanted[i] == abi::kDeviceOrdinal)
+        value = known ? uint32_t(found->second.gpu) : uint32_t(-2);
+      std::memcpy(values[i], &value, sizeof value);
+    }
+    return kFound;
+  }
+  // What cuda.h asks of a map with this swizzle.
+  static Result cuTensorMapEncodeTiled(abi::TensorMap* map, abi::TensorType, uint32_t rank,
+                                       void* address, const uint64_t* sizes,
+                                       const uint64_t* pitches, const uint32_t* box,
+                                       const uint32_t* steps, abi::TensorInterleave interleave,
+                                       abi::TensorSwizzle swizzle, abi::TensorPromotion,
+                                       abi::TensorFill) {
+    const auto at = reinterpret_cast<uint64_t>(address);
+    const bool sound = rank == 2 && at % 16 == 0 && pitches[0] % 16 == 0 && sizes[0] > 0 &&
+                       sizes[1] > 0 && box[0] * 2 == 128 && box[1] <= 256 && steps[0] == 1 &&
+                       steps[1] == 1 && interleave == abi::kInterleaveNone &&
+                       swizzle == abi::kSwizzle128;
+    if (!sound) return kInvalidValue;
+    const TensorMap made = devhost::map_of({at, sizes[1], sizes[0], pitches[0]}, box[1]);
+    std::memcpy(map, &made, sizeof *map);
+    return kFound;
+  }
+  static Result cuLaunchKernelEx(const abi::LaunchConfig* config, abi::Function function,
+                                 void** parameters, void**) {
+    if (gpu() < 0) return abi::kInvalidContext;
+    const FakeDriver::Gpu& on = g_fake->gpus[size_t(gpu())];
+    if (int(config->shared_bytes) > function->shared_bytes_max) return kInvalidValue;
+    const bool cooperative = config->attribute_count == 1 &&
+                             config->attributes->id == abi::kLaunchCooperative &&
+                             config->attributes->value.cooperative == 1;
+    if (cooperative != function->kernel->cooperative) return kInvalidValue;
+    if (int(config->grid_x) > on.multiprocessors * on.blocks_per_multiprocessor)
+      return abi::kCooperativeLaunchTooLarge;
+    if (state().crash != abi::kSuccess) {
+      state().sticky = state().crash;  // Seen by the next call.
+      return kFound;
+    }
+    state().last_kernel = function->kernel->name;
+    const auto* first = static_cast<const std::byte*>(parameters[0]);
+    std::vector<std::byte> args(first, first + function->kernel->args_bytes);
+    return begin(config->stream, [args, kernel = function->kernel, blocks = config->grid_x,
+                                  threads = config->block_x, shared = config->shared_bytes] {
+      devhost::launch(blocks, threads, shared, [&] { kernel->run(args.data()); });
+    });
+  }
+  static Result cuStreamCreate(abi::Stream* stream, unsigned) {
+    state().streams.push_back(std::make_unique<abi::StreamOpaque>());
+    *stream = state().streams.back().get();
+    return (*stream)->context = t_contexts.back(), kFound;
+  }
+  static Result cuStreamDestroy(abi::Stream handle) {
+    std::erase_if(state().streams, [&](const auto& each) { return each.get() == handle; });
+    return kFound;
+  }
+  static Result cuStreamSynchronize(abi::Stream handle) {
+    abi::StreamOpaque& stream = state().stream(handle);
+    if (stream.status != abi::kNotCapturing) {
+      stream.status = abi::kCaptureInvalidated;
+      return abi::kStreamCaptureUnsupported;
+    }
+    if (state().disturbs_capture()) return abi::kStreamCaptureUnsupported;
+    settle(stream);
+    return state().sticky;
+  }
+  static Result cuStreamGetCtx(abi::Stream handle, abi::Context* context) {
+    return *context = handle != nullptr ? handle->context : t_contexts.back(), kFound;
+  }
+  static Result cuStreamIsCapturing(abi::Stream handle, abi::CaptureStatus* status) {
+    if (handle == nullptr && state().capturing()) return abi::kStreamCaptureImplicit;
+    return *status = state().stream(handle).status, kFound;
+  }
+  static Result cuStreamWaitEvent(abi::Stream handle, abi::Event event, unsigned) {
+    const std::shared_future<void> done = event->done;
+    return begin(handle, [done] {
+      if (done.valid()) done.wait();
+    });
+  }
+  static Result cuThreadExchangeStreamCaptureMode(abi::CaptureMode* mode) {
+    return std::swap(*mode, t_mode), kFound;
+  }
+  static Result cuEventCreate(abi::Event* event, unsigned) {
+    return *event = new abi::EventOpaque, kFound;
+  }
+  static Result cuEventRecord(abi::Event event, abi::Stream handle) {
+    if (state().stream(handle).status != abi::kNotCapturing) return abi::kStreamCaptureUnsupported;
+    return event->done = state().stream(handle).last, kFound;
+  }
+  static Result cuEventDestroy(abi::Event event) { return delete event, kFound; }
+
+  // Around every one of them.
+  template <Call call, auto function, typename... Args>
+  static Result entry(Args... args) {
+    const std::lock_guard lock(state().mutex);
+    ++state().counts[call];
+    const auto fault = state().faults.find(call);
+    if (fault != state().faults.end() && fault->second.first-- == 0) {
+      const Result result = fault->second.second;
+      state().faults.erase(fault);
+      return result;
+    }
+    const bool tells_why = call == Call::cuGetErrorName || call == Call::cuGetErrorString;
+    if (state().sticky != abi::kSuccess && !tells_why) return state().sticky;
+    return function(args...);
+  }
+  template <Call call, auto function, typename... Args>
+  static void fill(Result (*&slot)(Args...)) {
+    slot = &entry<call, function, Args...>;
+  }
+};
+
+FakeDriver::FakeDriver() : state_(std::make_unique<State>()) {
+  assert(g_fake == nullptr);
+  g_fake = this;
+#define SK_ENTRY(name, symbol, ...) \
+  FakeCalls::fill<Call::name, &FakeCalls::name>(runtime_.driver.name);
+  SK_CUDA_DRIVER_FUNCTIONS(SK_ENTRY)
+#undef SK_ENTRY
+  static const char image[] = "kernels";
+  runtime_.kernels = {kKernelInterface, 13000, image, sizeof image};
+}
+
+FakeDriver::~FakeDriver() {
+  for (const auto& stream : state_->streams)
+    if (stream->last.valid()) stream->last.wait();
+  for (const auto& [at, each] : state_->allocations) std::free(memory_at(at));
+  g_fake = nullptr;
+}
+
+void FakeDriver::fail(Call call, Result result, int skip) { state_->faults[call] = {skip, result}; }
+void FakeDriver::crash_next_launch(Result result) { state_->crash = result; }
+
+int FakeDriver::count(Call call) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto found = state_->counts.find(call);
+  return found == state_->counts.end() ? 0 : found->second;
+}
+
+std::string FakeDriver::last_kernel() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->last_kernel;
+}
+
+void* FakeDriver::allocate(int gpu, size_t bytes, bool managed) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->allocate(gpu, bytes, managed);
+}
+void FakeDriver::free(void* memory) {
+  const std::lock_guard lock(state_->mutex);
+  state_->allocations.erase(reinterpret_cast<uint64_t>(memory));
+  std::free(memory);
+}
+abi::Stream FakeDriver::make_stream(int gpu) {
+  const std::lock_guard lock(state_->mutex);
+  while (state_->contexts.size() <= size_t(gpu))
+    state_->contexts.push_back(
+        std::make_unique<abi::ContextOpaque>(abi::ContextOpaque{int(state_->contexts.size()), 0}));
+  state_->streams.push_back(std::make_unique<abi::StreamOpaque>());
+  state_->streams.back()->context = state_->contexts[size_t(gpu)].get();
+  return state_->streams.back().get();
+}
+void FakeDriver::begin_capture(abi::Stream stream) {
+  const std::lock_guard lock(state_->mutex);
+  stream->status = abi::kCapturing;
+  stream->graph = std::make_shared<Graph>();
+}
+std::shared_ptr<FakeDriver::Graph> FakeDriver::end_capture(abi::Stream stream) {
+  const std::lock_guard lock(state_->mutex);
+  const bool sound = std::exchange(stream->status, abi::kNotCapturing) == abi::kCapturing;
+  return sound ? std::move(stream->graph) : nullptr;
+}
+void FakeDriver::replay(const Graph& graph, abi::Stream stream) {
+  const std::lock_guard lock(state_->mutex);
+  for (const auto& launch : graph.nodes) state_->enqueue(*stream, launch);
+}
+void FakeDriver::invalidate_capture(abi::Stream stream) {
+  const std::lock_guard lock(state_->mutex);
+  stream->status = abi::kCaptureInvalidated;
+}
+void FakeDriver::synchronize(abi::Stream stream) {
+  std::shared_future<void> last;
+  {
+    const std::lock_guard lock(state_->mutex);
+    last = state_->stream(stream).last;
+  }
+  if (last.valid()) last.wait();
+}
+uint64_t FakeDriver::allocated_bytes() const {
+  const std::lock_guard lock(state_->mutex);
+  uint64_t bytes = 0;
+  for (const auto& [at, each] : state_->allocations) bytes += each.bytes;
+  return bytes;
+}
+
+}  // namespace sk::cuda

@@ -1,0 +1,40 @@
+#include "tests/unit/cuda/host_kernels.h"
+
+#include <cstring>
+
+// Defined by tests/devhost/kernels.cc.
+void sk_run_moves(sk::cuda::LaunchArgs args);
+void sk_run_gemms(sk::cuda::LaunchArgs args);
+void sk_run_boxes_bf16(sk::cuda::LaunchArgs args);
+void sk_run_boxes_f16(sk::cuda::LaunchArgs args);
+void sk_tell_needs(sk::cuda::NeedsArgs args);
+
+namespace sk::cuda {
+namespace {
+
+template <typename Args, void (*kernel)(Args)>
+HostKernel host_kernel(const char* name, bool cooperative) {
+  const auto run = [](const std::byte* bytes) {
+    Args args;
+    std::memcpy(&args, bytes, sizeof args);
+    kernel(args);
+  };
+  return {name, run, sizeof(Args), cooperative};
+}
+
+}  // namespace
+
+const HostKernel* find_host_kernel(const std::string& name) {
+  static const HostKernel kernels[] = {
+      host_kernel<LaunchArgs, sk_run_moves>("sk_run_moves", true),
+      host_kernel<LaunchArgs, sk_run_gemms>("sk_run_gemms", true),
+      host_kernel<LaunchArgs, sk_run_boxes_bf16>("sk_run_boxes_bf16", true),
+      host_kernel<LaunchArgs, sk_run_boxes_f16>("sk_run_boxes_f16", true),
+      host_kernel<NeedsArgs, sk_tell_needs>("sk_tell_needs", false),
+  };
+  for (const HostKernel& kernel : kernels)
+    if (kernel.name == name) return &kernel;
+  return nullptr;
+}
+
+}  // namespace sk::cuda
