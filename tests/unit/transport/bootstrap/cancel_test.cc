@@ -16,7 +16,6 @@ namespace sk {
 namespace {
 
 using namespace sk::testing_support;
-using testing::AnyOf;
 using testing::HasSubstr;
 
 constexpr int64_t kAtOnce = 20'000 * kMs;  // Far below kLong, for a machine under load.
