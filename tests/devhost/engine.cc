@@ -143,8 +143,8 @@ void Engine::run() {
     {
       const Unseen unseen;
       work = nullptr;
-      job.reset();
     }
+    job.reset();  // Seen: whoever lets go of it last frees it after all that this thread did to it.
   }
 }
 
