@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +162,11 @@ def test_memory_and_children_are_read() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         assert child.pid in processes.descendants(os.getpid())
-        assert "input()" in processes.command(child.pid)
+        for _ in range(1000):  # The system gives the new program its arguments a moment later.
+            if command := processes.command(child.pid):
+                break
+            time.sleep(0.01)
+        assert "input()" in command
         assert 0 < processes.pss_mb(child.pid) <= processes.rss_mb(child.pid)
     finally:
         child.communicate(b"\n")

@@ -9,6 +9,8 @@ namespace sk::control {
 namespace {
 
 constexpr int64_t kGatherNs = 10'000'000;      // Text of several writes goes out together.
+constexpr int64_t kLineNs = 100'000'000;       // So long a line waits for its end,
+constexpr size_t kLineBytesMax = 4096;         // if it is not longer.
 constexpr int64_t kMessageGapNs = 50'000'000;  // At most 20 messages a second,
 constexpr uint64_t kBytesPerSecond = 500'000;  // and so many bytes.
 constexpr uint64_t kPendingBytesMax = 64 * 1024;
@@ -27,10 +29,13 @@ void LateOutput::add(uint64_t cell, uint32_t rank, const Record& record, const R
                      const ViewStyle& style, int64_t now_ns) {
   now_ns_ = now_ns;
   if (pending_.empty()) next_ns_ = std::max(next_ns_, now_ns + kGatherNs);
-  if (const auto* stream = std::get_if<StreamRecord>(&record.body))
-    return add_text({cell, stream->stream}, rank, stream->text, world, style);
-  if (pending_.size() >= kEntriesMax) return;  // The log has it.
   const bool all = world.size() == 1;
+  if (const auto* stream = std::get_if<StreamRecord>(&record.body)) {
+    const bool tagged = is_tagged(style, {rank}, world);
+    return add_text({cell, stream->stream}, rank, {stream->text, now_ns, style, tagged, all});
+  }
+  put_open_of(cell, rank);
+  if (pending_.size() >= kEntriesMax) return;  // The log has it.
   Event event;
   if (const auto* display = std::get_if<DisplayRecord>(&record.body)) {
     event = display_event(display->kind, display->mimes, {rank}, all);
@@ -70,30 +75,71 @@ LateOutput::Entry* LateOutput::text_entry(Place place) {
   return &pending_.back();
 }
 
-void LateOutput::add_text(Place place, uint32_t rank, const std::string& text, const RankSet& world,
-                          const ViewStyle& style) {
+void LateOutput::add_text(Place place, uint32_t rank, OpenLine line) {
   if (open_.size() > kPlacesMax) open_.clear();
   if (mid_line_.size() > kPlacesMax) mid_line_.clear();
-  std::string& open = open_[{rank, place.second}];
-  std::string whole = std::exchange(open, {}) + text;
-  open = whole.substr(whole.size() - utf8_open_tail(whole));
-  whole.resize(whole.size() - open.size());
-  Entry* const entry = whole.empty() ? nullptr : text_entry(place);
+  if (cut_short_.size() > kPlacesMax) cut_short_.clear();
+  const auto before = open_.find({place, rank});
+  if (before != open_.end()) {
+    line.text.insert(0, before->second.text);
+    line.since_ns = std::min(line.since_ns, before->second.since_ns);
+    open_.erase(before);
+  }
+  OpenLine rest = line;
+  const size_t whole = line.text.rfind('\n') + 1;  // 0 where there is none.
+  if (whole > 0) {
+    line.text.resize(whole);
+    rest.text.erase(0, whole);
+    rest.since_ns = now_ns_;
+    put_text(place, rank, line);
+  }
+  if (rest.text.empty()) return;
+  const auto open = open_.emplace(std::pair(place, rank), std::move(rest)).first;
+  if (open->second.text.size() > kLineBytesMax) put_open(open);
+}
+
+// All of it but the beginning of a character.
+void LateOutput::put_open(OpenLines::iterator line) {
+  const auto [place, rank] = line->first;
+  OpenLine put = line->second;
+  const size_t size = put.text.size() - utf8_open_tail(put.text);
+  line->second.text.erase(0, size);
+  line->second.since_ns = INT64_MAX - kLineNs;  // Nothing to show before more comes.
+  if (line->second.text.empty()) open_.erase(line);
+  put.text.resize(size);
+  if (size > 0) put_text(place, rank, put);
+}
+
+void LateOutput::put_open_of(uint64_t cell, uint32_t rank) {
+  for (auto line = open_.begin(); line != open_.end();) {
+    const auto& [place, whose] = line->first;
+    const auto each = line++;
+    if (place.first == cell && whose == rank) put_open(each);
+  }
+}
+
+void LateOutput::put_text(Place place, uint32_t rank, const OpenLine& line) {
+  Entry* const entry = text_entry(place);
   if (entry == nullptr) return;
   entry->ranks = merge_sets(entry->ranks, {rank});
-  entry->event.all_ranks = world.size() == 1;
-  if (pending_bytes_ + whole.size() > kPendingBytesMax) {
-    entry->cut_lines += static_cast<uint64_t>(std::count(whole.begin(), whole.end(), '\n'));
-    entry->note = elision(style, entry->cut_lines, 0);
+  entry->event.all_ranks = line.all_ranks;
+  if (pending_bytes_ + line.text.size() > kPendingBytesMax) {
+    entry->cut_lines += static_cast<uint64_t>(std::count(line.text.begin(), line.text.end(), '\n'));
+    entry->note = elision(line.style, entry->cut_lines, 0);
     return;
   }
-  pending_bytes_ += whole.size();
+  pending_bytes_ += line.text.size();
   std::string& out = entry->event.text;
-  const std::string tag = is_tagged(style, {rank}, world) ? tag_of(style, {rank}) : "";
   const auto mid = mid_line_.find(place);
   bool in_line = mid != mid_line_.end() && mid->second == rank;
-  if (mid != mid_line_.end() && !in_line) out += '\n';
-  for (char c : utf8_clean(whole)) {
+  if (mid != mid_line_.end() && !in_line) {
+    out += '\n';
+    cut_short_.insert({place, mid->second});
+  }
+  const std::string tag = line.tagged ? tag_of(line.style, {rank}) : "";
+  std::string text = utf8_clean(line.text);
+  if (cut_short_.erase({place, rank}) > 0 && text.front() == '\n') text.erase(0, 1);
+  for (char c : text) {
     if (!in_line) out += tag;
     out += c;
     in_line = c != '\n';
@@ -104,12 +150,33 @@ void LateOutput::add_text(Place place, uint32_t rank, const std::string& text, c
     mid_line_.erase(place);
 }
 
+int64_t LateOutput::deadline_ns() const {
+  if (!pending_.empty()) return next_ns_;
+  int64_t deadline = INT64_MAX;
+  for (const auto& [whose, line] : open_) deadline = std::min(deadline, line.since_ns + kLineNs);
+  return deadline == INT64_MAX ? deadline : std::max(deadline, next_ns_);
+}
+
 std::vector<Event> LateOutput::due(int64_t now_ns) {
   now_ns_ = now_ns;
-  return now_ns < deadline_ns() ? std::vector<Event>() : flush();
+  if (now_ns < deadline_ns()) return {};
+  put_open_since(now_ns - kLineNs);
+  return take_pending();
 }
 
 std::vector<Event> LateOutput::flush() {
+  put_open_since(INT64_MAX);
+  return take_pending();
+}
+
+void LateOutput::put_open_since(int64_t latest_ns) {
+  for (auto line = open_.begin(); line != open_.end();) {
+    const auto each = line++;
+    if (each->second.since_ns <= latest_ns) put_open(each);
+  }
+}
+
+std::vector<Event> LateOutput::take_pending() {
   std::vector<Event> out;
   uint64_t bytes = 0;
   pending_bytes_ = 0;

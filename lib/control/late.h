@@ -1,13 +1,15 @@
 // Output beside the running cell: of threads and children that outlived theirs, and of handlers of
 // comm messages. Shown under its own cell, in order, at a pace.
 //
-// Pure as the merge engine is. Text is put out line by line with the rank's tag; what comes faster
-// than a notebook can take is counted.
+// Pure as the merge engine is. Text is put out line by line with the rank's tag: ranks write the
+// parts of a line at the same time, so a line waits a moment for its end. What comes faster than a
+// notebook can take is counted.
 #ifndef SK_LIB_CONTROL_LATE_H_
 #define SK_LIB_CONTROL_LATE_H_
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +27,7 @@ class LateOutput {
 
   // What is due. Call it at deadline_ns() or later.
   std::vector<Event> due(int64_t now_ns);
-  int64_t deadline_ns() const { return pending_.empty() ? INT64_MAX : next_ns_; }
+  int64_t deadline_ns() const;
   // All at once: something is about to be shown that belongs below it.
   std::vector<Event> flush();
 
@@ -37,16 +39,29 @@ class LateOutput {
     std::string note{};  // Says so.
   };
   using Place = std::pair<uint64_t, uint32_t>;  // Cell and stream.
+  // What a rank has written of a line, or of a character, whose end is not there yet.
+  struct OpenLine {
+    std::string text{};
+    int64_t since_ns = 0;
+    ViewStyle style{};  // That of the line's end.
+    bool tagged = false;
+    bool all_ranks = false;
+  };
+  using OpenLines = std::map<std::pair<Place, uint32_t>, OpenLine>;
   Entry* text_entry(Place place);
-  void add_text(Place place, uint32_t rank, const std::string& text, const RankSet& world,
-                const ViewStyle& style);
+  void add_text(Place place, uint32_t rank, OpenLine line);
+  void put_text(Place place, uint32_t rank, const OpenLine& line);
+  void put_open(OpenLines::iterator line);
+  void put_open_of(uint64_t cell, uint32_t rank);
+  void put_open_since(int64_t latest_ns);
+  std::vector<Event> take_pending();
 
   std::vector<Entry> pending_;
   uint64_t pending_bytes_ = 0;
-  std::map<Place, uint32_t> mid_line_;  // Whose text ended without a newline.
-  std::map<std::pair<uint32_t, uint32_t>, std::string> open_;  // By rank and stream: bytes of a
-                                                               // character without its end.
-  int64_t now_ns_ = 0;                                         // When it was told the time last.
+  OpenLines open_;
+  std::map<Place, uint32_t> mid_line_;              // Whose text ended without a newline.
+  std::set<std::pair<Place, uint32_t>> cut_short_;  // Whose line another rank's text has ended.
+  int64_t now_ns_ = 0;                              // When it was told the time last.
   int64_t next_ns_ = 0;
 };
 

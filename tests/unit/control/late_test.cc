@@ -23,9 +23,54 @@ TEST(LateOutput, LinesCarryTheirRank) {
   EXPECT_TRUE(late.due(0).empty());
   const auto events = late.due(late.deadline_ns());
   ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].text, "[0] a\n[0] b\n[1] c\n[0] d\n");
+  EXPECT_EQ(events[0].text, "[0] a\n[1] c\n[0] bd\n");
   EXPECT_EQ(events[0].cell, 3u);
   EXPECT_EQ(events[0].ranks, "0,1");
+}
+
+std::string text_of(const std::vector<Event>& events) {
+  std::string text;
+  for (const Event& event : events) text += event.text;
+  return text;
+}
+
+// A print writes the parts of its line one by one, on every rank at the same time.
+TEST(LateOutput, PartsOfALineStayTogether) {
+  LateOutput late;
+  const RankSet world = all_ranks(2);
+  for (const char* part : {"from", " ", "a", " ", "thread", "\n"})
+    for (uint32_t rank : world) late.add(3, rank, out(part), world, {}, 0);
+  EXPECT_EQ(text_of(late.due(late.deadline_ns())), "[0] from a thread\n[1] from a thread\n");
+  EXPECT_EQ(late.deadline_ns(), INT64_MAX);
+}
+
+TEST(LateOutput, ALineThatDoesNotEndIsShownInTime) {
+  LateOutput late;
+  const RankSet world = all_ranks(2);
+  late.add(3, 0, out("working …"), world, {}, 0);
+  EXPECT_TRUE(late.due(50 * kMs).empty());
+  EXPECT_EQ(text_of(late.due(100 * kMs)), "[0] working …");
+  EXPECT_EQ(late.deadline_ns(), INT64_MAX);
+  late.add(3, 1, out("here\n"), world, {}, 110 * kMs);
+  late.add(3, 0, out("\n"), world, {}, 120 * kMs);  // Of the line that the other one has ended.
+  late.add(3, 0, out("done\n\n"), world, {}, 130 * kMs);
+  EXPECT_EQ(text_of(late.due(late.deadline_ns())), "\n[1] here\n[0] done\n[0] \n");
+}
+
+TEST(LateOutput, BytesOfACharacterWaitForTheRest) {
+  LateOutput late;
+  late.add(3, 0, out("a\xe2\x80"), {0}, {}, 0);
+  EXPECT_EQ(text_of(late.flush()), "a");
+  EXPECT_EQ(late.deadline_ns(), INT64_MAX);
+  late.add(3, 0, out("\xa6\n"), {0}, {}, 500 * kMs);
+  EXPECT_EQ(text_of(late.due(late.deadline_ns())), "…\n");
+}
+
+TEST(LateOutput, ALineWithoutEndIsBounded) {
+  LateOutput late;
+  const RankSet world = all_ranks(2);
+  late.add(3, 0, out(std::string(5000, 'x')), world, {}, 0);
+  EXPECT_EQ(text_of(late.due(10 * kMs)), "[0] " + std::string(5000, 'x'));
 }
 
 TEST(LateOutput, OneRankAloneIsPlainAndDisplaysCome) {
