@@ -23,11 +23,12 @@ import peers
 from measure import goals, machine
 from measure.goals import Row
 from measure.rounds import Bench
+from options import STAGES, parse
 from stages import allreduce, fused, gemm, misc, notebook
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parent
-STAGES: dict[str, Callable[[Bench], list[Row]]] = {
+MEASURES: dict[str, Callable[[Bench], list[Row]]] = {
     "allreduce-2": lambda bench: allreduce.run(bench, 2),
     "allreduce-2-read": lambda bench: allreduce.run(bench, 2, read_outputs=True),
     "allreduce-4": lambda bench: allreduce.run(bench, 4),
@@ -37,6 +38,7 @@ STAGES: dict[str, Callable[[Bench], list[Row]]] = {
     "misc": misc.run,
     "notebook": notebook.run,
 }
+assert tuple(MEASURES) == STAGES
 WITHOUT_MPI = {"misc", "notebook"}
 WITHOUT_PROGRAMS = {"notebook"}  # Kernels are started as a user's are.
 PROGRAMS = (
@@ -52,28 +54,6 @@ PROGRAMS = (
 def say(line: str) -> None:
     """One progress line, with the time of day."""
     print(f"[{datetime.datetime.now():%H:%M:%S}] {line}", flush=True)
-
-
-def parse(arguments: list[str]) -> argparse.Namespace:
-    """The options of ./dev bench."""
-    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few short rounds: does it run at all")
-    parser.add_argument("--stages", default=",".join(STAGES), help=f"of {', '.join(STAGES)}")
-    parser.add_argument("--mpis", default=",".join(peers.MPIS), help=f"of {', '.join(peers.MPIS)}")
-    parser.add_argument("--rounds", type=int, help="that must count (7; quick: 2)")
-    parser.add_argument("--fresh", action="store_true", help="forget the rounds of a cut-off run")
-    parser.add_argument("--no-install", action="store_true", help="only peers that are there")
-    parser.add_argument("--plots-only", action="store_true", help="draw the newest results anew")
-    options = parser.parse_args(arguments)
-    options.stages = [name for name in options.stages.split(",") if name]
-    options.mpis = [name for name in options.mpis.split(",") if name]
-    for chosen, known in ((options.stages, STAGES), (options.mpis, peers.MPIS)):
-        unknown = [name for name in chosen if name not in known]
-        if unknown:
-            parser.error(f"no such name: {', '.join(unknown)}; there are {', '.join(known)}")
-    if options.rounds is not None and options.rounds < 1:
-        parser.error("--rounds must be at least 1")
-    return options
 
 
 def build_programs(stages: list[str]) -> Path:
@@ -123,7 +103,7 @@ def run_stages(options: argparse.Namespace, bench: Bench) -> tuple[list[Row], li
         start = time.monotonic()
         say(f"stage {name}")
         try:
-            rows += STAGES[name](bench)
+            rows += MEASURES[name](bench)
         except Exception as error:  # noqa: BLE001  A stage must not take the others down.
             traceback.print_exc()
             broken.append(f"{name}: {type(error).__name__}: {error}")

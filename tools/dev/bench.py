@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 from builder import build
 from product import Part, install
 from setup import setup
 from shell import BUILD, ROOT, DevError, run
 
 RUNNER = ROOT / "bench" / "run.py"
+OPTIONS = ROOT / "bench" / "options.py"
 
 
 def bench(options: list[str]) -> int:
     """Everything measured is printed as it comes; bench/run.py writes the files."""
     if not RUNNER.exists():
         raise DevError("there is no benchmark yet (bench/run.py)")
+    # Wrong options and questions about them are answered before anything is built.
+    checked = subprocess.run([sys.executable, "-B", OPTIONS, *options], check=False)
+    if checked.returncode != 0 or {"-h", "--help"} & set(options):
+        return checked.returncode
     setup("bench")
     notebook_only = options[:2] == ["--stages", "notebook"]
     folder = BUILD if notebook_only else build("bench")

@@ -37,8 +37,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     for name in ("test", "asan", "tsan"):
         added[name].add_argument("-k", dest="pattern", help="only tests whose name matches")
     added["check"].add_argument("--fix", action="store_true", help="format files in place")
+    for name, what in (
+        ("lab", "for JupyterLab, as --port=8889"),
+        ("clean-room", "the command and its words; without: ./dev demo && ./dev test"),
+    ):
+        added[name].add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help=what)
     # What follows these verbs is handed on as it is, options too.
-    if arguments and arguments[0] in ("bench", "clean-room", "lab"):
+    helped = arguments[1:2] in (["-h"], ["--help"]) and arguments[0] != "bench"
+    if arguments and arguments[0] in ("bench", "clean-room", "lab") and not helped:
         return argparse.Namespace(verb=arguments[0], rest=arguments[1:])
     return parser.parse_args(arguments)
 
