@@ -23,6 +23,8 @@
 
 namespace sk {
 
+class Absence;
+
 // What planners read; executors do not.
 struct SessionCaps {
   bool mapped = false;   // The peer's segment can be loaded and stored.
@@ -100,6 +102,7 @@ enum class AbortCause : uint32_t {
   kAborted = 2,   // `rank` has aborted, and gives the reason.
   kTimeout = 3,   // A wait of `rank` ran out; its reason says which.
   kPeerLeft = 4,  // `rank` freed its endpoint while others still waited for it.
+  kAbsent = 5,    // `rank` waited for one that will not come; its reason says for whom, and why.
 };
 constexpr uint32_t abort_word(AbortCause cause, uint32_t rank) {
   return static_cast<uint32_t>(cause) << 24 | (rank + 1);
@@ -159,6 +162,10 @@ class Endpoint {
   // True where all sessions are mapped.
   virtual bool mapped() const = 0;
 
+  // Who will not come; null: nobody knows. Set once, before the first call; outlives the endpoint.
+  void set_absence(const Absence* absence) { absence_ = absence; }
+  const Absence* absence() const { return absence_; }
+
   // Takes memory for [offset, offset + bytes) of the own segment, zero-filled, or says
   // SK_ERR_NO_MEMORY; release() gives it back. Offsets and sizes are multiples of 4096.
   virtual Status commit(uint64_t offset, uint64_t bytes) = 0;
@@ -172,8 +179,8 @@ class Endpoint {
   virtual Status check() = 0;
 
   // Ends all ranks' waits: writes every reachable abort word and rings the doorbells. All ranks see
-  // the same cause, the first one. `rank` is who is lost or has left; kAborted and kTimeout are
-  // always of the own rank, with its `reason`. Any thread.
+  // the same cause, the first one. `rank` is who is lost or has left; kAborted, kTimeout and
+  // kAbsent are always of the own rank, with its `reason`. Any thread.
   virtual void abort(AbortCause cause, uint32_t rank, const std::string& reason) = 0;
 
   // The sentence for the own abort word's value (not 0).
@@ -190,6 +197,9 @@ class Endpoint {
   uint32_t rank_ = 0;
   SegmentLayout layout_;
   std::byte* segment_ = nullptr;
+
+ private:
+  const Absence* absence_ = nullptr;
 };
 
 }  // namespace sk

@@ -38,7 +38,7 @@ enum sk_status_code {
   SK_ERR_FORKED = 15,           /**< Called in a forked child of the process that called sk_init. */
   SK_ERR_DESYNC = 16,           /**< Ranks called different things; every rank gets this. */
   /* Class 2, a peer is gone: the communicator is over. */
-  SK_ERR_PEER_LOST = 20, /**< A rank died; the sentence names it. */
+  SK_ERR_PEER_LOST = 20, /**< A rank died, or will not come; the sentence names it. */
   SK_ERR_ABORTED = 21,   /**< A rank called sk_comm_abort(). */
   /* Class 3, time. */
   SK_ERR_TIMEOUT = 30, /**< A bounded wait ran out; the sentence names the rank waited for. */

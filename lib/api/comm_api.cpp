@@ -13,20 +13,33 @@ namespace {
 
 class ProcessCollectives final : public control::Collectives {
  public:
+  static ProcessCollectives& instance() {
+    static auto* const all = new ProcessCollectives;  // Never destroyed: threads may outlive it.
+    return *all;
+  }
+  Absence& absence() { return absence_; }
+
   // One rank may have skipped the barrier in which this one waits.
   void interrupt() override {
     comms().for_each_in_use([](Comm& comm) { comm.communicator->abort("interrupted"); });
     end_creations(error(SK_ERR_ABORTED, "interrupted while the ranks were connecting"), false);
   }
   void lose_ranks(const Status& why) override { end_creations(why, true); }
+  void set_absent(std::vector<AbsentPeers> groups) override { absence_.set(std::move(groups)); }
+  bool used_beside_cells() const override { return absence_.used_elsewhere(); }
+
+ private:
+  Absence absence_{home_thread().load()};
 };
 
 Result<std::unique_ptr<Communicator>> create(Communicator::Config config) {
-  static auto* const all = new ProcessCollectives;  // Never destroyed, as threads may outlive it.
-  collectives().store(all);
+  ProcessCollectives& all = ProcessCollectives::instance();
+  collectives().store(&all);
   SK_ASSIGN_OR_RETURN(auto cancel, Cancel::make(config.cancel_fd));
   const int32_t kind = config.bootstrap.kind;
-  const Creation creation(cancel, kind == SK_BOOTSTRAP_AUTO || kind == SK_BOOTSTRAP_ENV);
+  const bool spans_job = kind == SK_BOOTSTRAP_AUTO || kind == SK_BOOTSTRAP_ENV;
+  const Creation creation(cancel, spans_job);
+  if (spans_job) config.absence = &all.absence();
   config.bootstrap.cancel = std::move(cancel);
   return Communicator::create(config, cpu_backend());
 }

@@ -24,6 +24,7 @@ std::atomic<bool> worker_exists{false};
 sk::Result<sk::control::WorkerConfig> join_settings(const sk_worker_config* config) {
   SK_ASSIGN_OR_RETURN(auto settings, sk::control::to_worker_config(config));
   settings.collectives = [] { return collectives().load(); };
+  sk::api::home_thread() = std::this_thread::get_id();  // It will run the cells.
   return settings;
 }
 

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <thread>
 
 #include "lib/base/status.h"
 #include "lib/control/host/arguments.h"
@@ -41,6 +42,12 @@ bool has_handle(const void* handle);
 inline std::atomic<control::Collectives*>& collectives() {
   static std::atomic<control::Collectives*> all{nullptr};
   return all;
+}
+
+// The thread that runs cells: the one that joined last.
+inline std::atomic<std::thread::id>& home_thread() {
+  static std::atomic<std::thread::id> home{};
+  return home;
 }
 
 template <typename Handle>

@@ -8,6 +8,7 @@
 #include "lib/algo/planner.h"
 #include "lib/comm/limits.h"
 #include "lib/plan/validate.h"
+#include "transport/absence.h"
 
 namespace sk {
 namespace {
@@ -69,10 +70,11 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Config& config,
   layout.heap_bytes_max =
       align_up(config.heap_bytes_max != 0 ? config.heap_bytes_max : memory_bytes(), kPage);
 
-  std::unique_ptr<Communicator> comm(new Communicator());
+  std::unique_ptr<Communicator> comm(new Communicator(config.absence));
   comm->backend_ = backend;
   SK_ASSIGN_OR_RETURN(comm->endpoint_,
                       backend.connect(*bootstrap, layout, config.timeout_ns, config.put_only));
+  comm->endpoint_->set_absence(config.absence);
   SK_RETURN_IF_ERROR(comm->endpoint_->commit(layout.workspace_offset(), backend.staging_bytes));
   comm->timeout_ns_ = config.timeout_ns;
   comm->local_rank_ = bootstrap->local_rank();
@@ -157,8 +159,22 @@ Status Communicator::over() const {
   return {};
 }
 
+// A thread beside that of the cells may call at any time, whatever cell runs where.
+void Communicator::note_caller(std::thread::id caller) {
+  caller_ = caller;
+  if (absence_ == nullptr || used_elsewhere_ || caller == absence_->home()) return;
+  used_elsewhere_ = true;
+  absence_->begin_use_elsewhere();
+}
+
+Communicator::~Communicator() {
+  if (used_elsewhere_) absence_->end_use_elsewhere();
+}
+
 Status Communicator::run(Program& program, RunArgs& args) {
   SK_RETURN_IF_ERROR(over());
+  if (const auto caller = std::this_thread::get_id(); caller != caller_) [[unlikely]]
+    note_caller(caller);
   const OpDesc& op = program.plan().op;
   if (is_pair(op)) {
     const int32_t me = int32_t(rank());

@@ -6,6 +6,7 @@
 #define SK_LIB_COMM_COMMUNICATOR_H_
 
 #include <memory>
+#include <thread>
 #include <unordered_map>
 
 #include "lib/comm/backend.h"
@@ -37,13 +38,15 @@ class Communicator {
  public:
   struct Config {
     BootstrapConfig bootstrap;
-    int cancel_fd = -1;  // The caller's way to end the creation; -1: none.
+    int cancel_fd = -1;          // The caller's way to end the creation; -1: none.
+    Absence* absence = nullptr;  // Who will not come; null where nobody knows.
     int64_t timeout_ns = 0;
     bool put_only = false;
     uint32_t workers = 0;  // 0: the cores that fall to this rank.
     uint64_t heap_bytes_max = 0;
   };
   static Result<std::unique_ptr<Communicator>> create(const Config& config, const Backend& backend);
+  ~Communicator();
 
   uint32_t rank() const { return endpoint_->rank(); }
   uint32_t world_size() const { return endpoint_->world_size(); }
@@ -73,7 +76,8 @@ class Communicator {
   void abort(const std::string& reason);
 
  private:
-  Communicator() = default;
+  explicit Communicator(Absence* absence) : absence_(absence) {}
+  void note_caller(std::thread::id caller);
   struct Cached {
     std::unique_ptr<Program> program;
     uint64_t last_use = 0;
@@ -115,6 +119,9 @@ class Communicator {
   CallMemory calls_;
   TraceBuffer trace_;
   Status broken_;  // Set once by an error that ends the communicator.
+  Absence* absence_;
+  std::thread::id caller_;  // Of the last call.
+  bool used_elsewhere_ = false;
 };
 
 }  // namespace sk

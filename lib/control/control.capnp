@@ -33,6 +33,7 @@ struct Message {
     logRequest @20 :LogRequest;
     note @21 :Note;
     regroup @22 :Regroup;
+    absent @23 :Absent;
   }
 }
 
@@ -158,6 +159,7 @@ struct Done {
   wallNs @3 :Int64;
   cpuNs @4 :Int64;
   reply @5 :Data;  # JSON: user expressions, payloads.
+  lingers @6 :Bool;  # Other threads of the rank use communicators.
 }
 
 struct RankTime {
@@ -238,6 +240,16 @@ struct Group {
   missing @1 :List(UInt32);
   torchPort @2 :UInt16;  # Of rank 0's servers from now on; 0: as before.
   jaxPort @3 :UInt16;
+}
+
+# Controller to rank: who will enter no collective of this cell any more.
+struct Absent {
+  cell @0 :UInt64;
+  groups @1 :List(Group);
+  struct Group {
+    ranks @0 :Data;  # "0-3,5".
+    why @1 :Data;
+  }
 }
 
 # Rank to controller: the communicators of this epoch are over.

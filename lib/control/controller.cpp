@@ -183,6 +183,7 @@ void Controller::start_cell(Execute request, RankSet target, int64_t now_ns) {
     agent_.send(rank, request_of_rank);
     request_of_rank.expressions.clear();  // The lowest rank alone evaluates them.
   }
+  if (target.size() < ranks_.size()) tell_absent_soon(now_ns);
   finish_cell_if_done(now_ns);
 }
 
@@ -257,6 +258,7 @@ void Controller::on_time(int64_t now_ns) {
   for (const uint64_t request : late) end_stack_question(request);
   watch_interrupt(now_ns);
   watch_settling(now_ns);
+  watch_absent(now_ns);
   emit_late(now_ns);
   if (running_) {
     for (Event& event : running_->engine.live(now_ns)) {
@@ -276,7 +278,7 @@ int64_t Controller::deadline_ns() const {
     deadline = std::min(deadline, question.until_ns);
   if (!running_) return deadline;
   deadline = std::min(deadline, running_->engine.deadline_ns());
-  deadline = std::min(deadline, interrupt_deadline());
+  deadline = std::min({deadline, interrupt_deadline(), running_->tell_absent_ns});
   return deadline;
 }
 

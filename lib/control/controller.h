@@ -33,6 +33,7 @@ struct ControllerTimers {
   // and one who interrupts wants an answer within two seconds.
   int64_t give_up_ns = 1'500'000'000;
   int64_t death_grace_ns = 150'000'000;  // Survivors' time to answer, once a rank died in a cell.
+  int64_t absent_ns = 300'000'000;       // From a rank's end of a cell until the others are told.
   int64_t answer_ns = 10'000'000'000;    // Longest wait for completion and the like.
   int64_t snapshot_ns = 250'000'000;     // Then a rank's I/O thread is asked too.
   int64_t stack_ns = 400'000'000;        // Longest wait for stacks, which I/O threads give.
@@ -100,6 +101,7 @@ class Controller : private AgentEvents {
     // Interrupted because another died, and not heard of yet: no cell starts before that is clear.
     int64_t settles_until_ns = 0;
     bool asked_twice = false;
+    bool lingers = false;    // Other threads of it use communicators, whatever cell runs.
     std::string dead_cause;  // Or how it was stuck,
     bool told = false;       // which a cell has shown in full.
   };
@@ -116,8 +118,10 @@ class Controller : private AgentEvents {
     uint32_t presses = 0;  // Those of the interrupts that the user sent.
     bool asked_where = false;
     int64_t interrupted_ns = 0;
-    std::map<uint32_t, RankStack> stacks = {};  // Of those that do not stop.
-    std::string reply;                          // JSON of the lowest rank.
+    std::map<uint32_t, RankStack> stacks = {};    // Of those that do not stop.
+    std::map<uint32_t, std::string> causes = {};  // Of those that failed.
+    int64_t tell_absent_ns = INT64_MAX;           // When ranks hear who will not come.
+    std::string reply;                            // JSON of the lowest rank.
   };
   struct Question {
     uint32_t rank = 0;
@@ -167,6 +171,10 @@ class Controller : private AgentEvents {
   void watch_settling(int64_t now_ns);
   int64_t settle_deadline() const;
   int64_t interrupt_deadline() const;
+  void note_failure(uint32_t rank, const ErrorRecord& error);
+  void tell_absent_soon(int64_t now_ns);
+  void watch_absent(int64_t now_ns);
+  std::vector<Absent::Group> absent_now() const;
   void finish_cell_if_done(int64_t now_ns);
   void drop_queue();
   void on_configure(const Configure& settings);

@@ -52,6 +52,7 @@ void Controller::on_output(uint32_t rank, Output output, int64_t now_ns) {
       auto* error = std::get_if<ErrorRecord>(&record.body);
       if (error != nullptr && running_->lost_a_rank && (error->flags & SK_ERROR_INTERRUPT) != 0)
         error->flags |= SK_ERROR_CONSEQUENCE;
+      if (error != nullptr) note_failure(rank, *error);
       running_->engine.add(rank, record, now_ns);
     } else if (comm_cells_.contains(output.cell) ||
                !std::holds_alternative<ErrorRecord>(record.body)) {
@@ -79,6 +80,8 @@ void Controller::on_done(uint32_t rank, const Done& done, int64_t now_ns) {
     return agent_.kill(
         rank, fmt::format("broke the protocol: ended cell {}, which it does not run", done.cell));
   r.cell_end_ns = now_ns;
+  r.lingers = done.lingers;
+  tell_absent_soon(now_ns);
   if (done.status == SK_CELL_ERROR) running_->failed = true;
   running_->times.push_back({rank, done.wall_ns, done.cpu_ns});
   if (rank == running_->target.front()) running_->reply = done.reply;

@@ -7,6 +7,7 @@
 
 #include "lib/control/codec.h"
 #include "lib/control/control.capnp.h"
+#include "lib/control/rank_set.h"
 
 namespace sk::control {
 namespace {
@@ -200,8 +201,10 @@ Result<Message> get(wire::Done::Reader r) {
   if (r.getStatus() < SK_CELL_OK || r.getStatus() > SK_CELL_ERROR)
     return bad("status of a cell", r.getStatus());
   if (r.getWallNs() < 0 || r.getCpuNs() < 0) return bad("time sign", 1);
-  return Message(Done{r.getCell(), r.getStatus(), r.getSeqLast(), r.getWallNs(), r.getCpuNs(),
-                      text(r.getReply())});
+  Done m{r.getCell(),   r.getStatus(), r.getSeqLast(),
+         r.getWallNs(), r.getCpuNs(),  text(r.getReply())};
+  m.lingers = r.getLingers();
+  return Message(std::move(m));
 }
 Result<Message> get(wire::InputRequest::Reader r) {
   InputRequest m{r.getCell(), r.getRequest(), text(r.getPrompt()), r.getPassword(),
@@ -290,6 +293,20 @@ Result<Message> get(wire::Group::Reader r) {
   return Message(std::move(m));
 }
 
+Result<Message> get(wire::Absent::Reader r) {
+  Absent m{r.getCell(), {}};
+  if (m.cell == 0) return bad("cell", 0);
+  if (r.getGroups().size() > kAbsentGroupsMax) return bad("groups", r.getGroups().size());
+  for (const auto group : r.getGroups()) {
+    if (group.getWhy().size() > kAbsentWhyMax) return bad("reason size", group.getWhy().size());
+    const std::string ranks = text(group.getRanks());
+    auto set = parse_ranks(ranks, kRankCountMax);
+    if (!set.ok() || ranks.empty()) return bad("absent ranks", 0);
+    m.groups.push_back({std::move(*set), text(group.getWhy())});
+  }
+  return Message(std::move(m));
+}
+
 Result<Message> get(wire::Message::Reader r) {
   switch (r.which()) {
     case wire::Message::HELLO:
@@ -338,6 +355,8 @@ Result<Message> get(wire::Message::Reader r) {
       return get(r.getNote());
     case wire::Message::GROUP:
       return get(r.getGroup());
+    case wire::Message::ABSENT:
+      return get(r.getAbsent());
     case wire::Message::REGROUP:
       return Message(Regroup{r.getRegroup().getEpoch()});
   }

@@ -4,6 +4,7 @@
 
 #include "lib/control/codec.h"
 #include "lib/control/control.capnp.h"
+#include "lib/control/rank_set.h"
 
 namespace sk::control {
 namespace {
@@ -192,6 +193,7 @@ struct Put {
     d.setWallNs(m.wall_ns);
     d.setCpuNs(m.cpu_ns);
     d.setReply(data(m.reply));
+    d.setLingers(m.lingers);
   }
   void operator()(const Event& m) { put(b.initEvent(), m); }
   void operator()(const Configure& m) { put(b.initConfigure(), m); }
@@ -232,6 +234,15 @@ struct Put {
     g.setJaxPort(m.jax_port);
   }
   void operator()(const Regroup& m) { b.initRegroup().setEpoch(m.epoch); }
+  void operator()(const Absent& m) {
+    auto a = b.initAbsent();
+    a.setCell(m.cell);
+    auto groups = a.initGroups(static_cast<uint32_t>(m.groups.size()));
+    for (uint32_t i = 0; i < m.groups.size(); ++i) {
+      groups[i].setRanks(data(format_ranks(m.groups[i].ranks)));
+      groups[i].setWhy(data(m.groups[i].why));
+    }
+  }
 };
 
 // An upper bound of the encoded size, so that the message is built in one segment.
@@ -259,6 +270,10 @@ struct Size {
   void operator()(const Attach& m) { add(m.token); }
   void operator()(const Note& m) { add(m.name), add(m.text); }
   void operator()(const RankGroup& m) { bytes += 4 * m.missing.size(); }
+  void operator()(const Absent& m) {
+    for (const Absent::Group& group : m.groups)
+      add(group.why), bytes += 64 + 6 * group.ranks.size();  // "4095," at most.
+  }
   void operator()(const Ask& m) { add(m.code); }
   void operator()(const LogRequest& m) { add(m.ranks); }
   void operator()(const Reply& m) { add(m); }

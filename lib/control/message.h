@@ -25,6 +25,8 @@ inline constexpr uint64_t kKeptBytesMax = 1ull << 30;
 inline constexpr uint64_t kMetadataBytesMax = 1u << 20;  // Of one display.
 inline constexpr uint64_t kPromptBytesMax = 64 * 1024;
 inline constexpr uint64_t kCommNameMax = 1024;
+inline constexpr uint32_t kAbsentGroupsMax = 16;  // Of Absent.
+inline constexpr uint64_t kAbsentWhyMax = 1024;
 inline constexpr uint64_t kNoteNameMax = 256;
 
 struct Hello {
@@ -90,6 +92,17 @@ struct RankGroup {
 // A rank's: its communicators of `epoch` are over, so that all ranks need a new one.
 struct Regroup {
   uint64_t epoch = 0;
+};
+
+// To a rank in a cell: which others will enter no collective of it any more, and why.
+struct Absent {
+  struct Group {
+    std::vector<uint32_t> ranks;  // Sorted.
+    std::string why;
+    bool operator==(const Group&) const = default;
+  };
+  uint64_t cell = 0;
+  std::vector<Group> groups;
 };
 
 struct Execute {
@@ -194,7 +207,8 @@ struct Done {
   uint64_t seq_last = 0;
   int64_t wall_ns = 0;
   int64_t cpu_ns = 0;
-  std::string reply;  // JSON of sk_worker_cell_reply(), or "".
+  std::string reply;     // JSON of sk_worker_cell_reply(), or "".
+  bool lingers = false;  // Other threads of the rank use communicators, whatever cell runs.
 };
 
 struct RankTime {
@@ -280,9 +294,10 @@ struct LogRequest {
   uint64_t limit = 0;
 };
 
-using Message = std::variant<Hello, Welcome, Heartbeat, Open, Execute, Interrupt, Ask, Reply,
-                             Output, Done, Event, Shutdown, Fragment, InputRequest, InputReply,
-                             Comm, Attach, Ack, RankGroup, Configure, LogRequest, Note, Regroup>;
+using Message =
+    std::variant<Hello, Welcome, Heartbeat, Open, Execute, Interrupt, Ask, Reply, Output, Done,
+                 Event, Shutdown, Fragment, InputRequest, InputReply, Comm, Attach, Ack, RankGroup,
+                 Configure, LogRequest, Note, Regroup, Absent>;
 
 }  // namespace sk::control
 

@@ -1,4 +1,4 @@
-"""Interrupts that a rank cannot hear: a barrier that one rank skips, and a rank stuck in C."""
+"""Cells that cannot end by themselves: a barrier that one rank skips, and a rank stuck in C."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ def four(start_kernel: StartKernel) -> Kernel:
     return kernel
 
 
-def interrupt(kernel: Kernel, code: str, done: str) -> tuple[str, float]:
+def interrupt(kernel: Kernel, code: str, done: str = "") -> tuple[str, float]:
     """The error of a cell that is interrupted, and how long that took.
 
     Interrupted once it has shown something and the ranks `done` are through with it.
     """
     message_id = kernel.start(code)
     kernel.wait_for_stream(message_id)
-    idle = re.compile(rf"^{done} +idle", re.MULTILINE)
-    assert wait_until(lambda: idle.search(kernel.aside("%sk status")) is not None)
+    if done:
+        idle = re.compile(rf"^{done} +idle", re.MULTILINE)
+        assert wait_until(lambda: idle.search(kernel.aside("%sk status")) is not None)
     pressed = time.monotonic()
     kernel.manager.interrupt_kernel()
     reply = kernel.finish(message_id).reply
@@ -49,8 +50,21 @@ def interrupt(kernel: Kernel, code: str, done: str) -> tuple[str, float]:
 
 @pytest.mark.acceptance(7)
 def test_a_barrier_that_one_rank_skips(four: Kernel) -> None:
-    _, seconds = interrupt(four, "print('up', flush=True)\nif rank != 2:\n    comm.barrier()", "2")
-    assert seconds < 20  # It is to be 2; the machine may be busy.
+    began = time.monotonic()
+    cell = four.run("print('up')\nif rank != 2:\n    comm.barrier()")  # Nobody interrupts it.
+    assert time.monotonic() - began < 20  # It is to be 2; the machine may be busy.
+    assert cell.reply["ename"] == "PeerLostError"
+    why = "rank 2 will not come to barrier(): the cell has ended there"
+    assert cell.reply["evalue"] == f"{why} [ranks 0,1,3]"
+    assert cell.text() == "up\n"
+    assert four.run("comm.barrier()\nprint(x == rank)").text() == "True\n"
+
+
+@pytest.mark.acceptance(7)
+def test_a_barrier_that_one_rank_does_not_reach(four: Kernel) -> None:
+    elsewhere = "if rank == 2:\n    from time import sleep\n    sleep(600)\n"
+    _, seconds = interrupt(four, f"print('up', flush=True)\n{elsewhere}comm.barrier()")
+    assert seconds < 20
     assert four.run("comm.barrier()\nprint(x == rank)").text() == "True\n"
 
 

@@ -58,7 +58,8 @@ def test_an_interrupt(open_notebook: Open) -> None:
 
 def test_an_interrupt_of_a_barrier(open_notebook: Open) -> None:
     notebook = open_notebook(
-        "kept = 7 * rank\nprint('waiting', flush=True)\nif rank != 2:\n    comm.barrier()",
+        "from time import sleep\nkept = 7 * rank\nprint('waiting', flush=True)\n"
+        "rank == 2 and sleep(600)\ncomm.barrier()",
         "print(kept, comm.allreduce(1))",
     )
     notebook.start(0)
@@ -183,3 +184,40 @@ def test_a_slider_of_one_rank(open_notebook: Open) -> None:
     for value in (0, 42, 20, 30):
         assert str(value) in notebook.text(1).split()
     notebook.picture("moved")
+
+
+def test_an_output_widget_of_each_rank(open_notebook: Open) -> None:
+    notebook = open_notebook(
+        "from ipywidgets import Button, Output, VBox\n"
+        "out, button = Output(), Button(description=f'on rank {rank}')\n"
+        "@out.capture()\n"
+        "def pressed(_):\n    print('pressed on', rank)\n"
+        "button.on_click(pressed)\n"
+        "with out:\n    print('first line of', rank)\n"
+        "display(VBox([button, out]))",
+        "out.outputs[-1]['text'].split('\\n')[-2]",
+    )
+    notebook.run(0)
+    widgets = notebook.cell(0).locator(".jupyter-widgets-output-area")
+    expect(widgets).to_have_count(4)
+    for rank in range(4):
+        expect(widgets.nth(rank)).to_have_text(re.compile(f"^\\s*first line of {rank}\\s*$"))
+    notebook.cell(0).get_by_role("button", name="on rank 2").click()
+    expect(widgets.nth(2)).to_have_text(re.compile(r"first line of 2\s*pressed on 2"))
+    expect(widgets.nth(1)).to_have_text(re.compile(r"^\s*first line of 1\s*$"))
+    notebook.run(1)
+    assert "pressed on 2" in notebook.text(1)
+    notebook.picture()
+
+
+def test_a_collective_that_one_rank_leaves_out(open_notebook: Open) -> None:
+    notebook = open_notebook(
+        "if rank == 2:\n    raise ValueError('no data')\ntotal = comm.allreduce(rank)",
+        "comm.allreduce(rank)",
+    )
+    notebook.run(0)
+    assert "ValueError: no data" in notebook.text(0)
+    assert "rank 2 will not come to allreduce" in notebook.text(0)
+    notebook.run(1)
+    assert "6" in notebook.text(1)
+    notebook.picture()

@@ -86,7 +86,8 @@ class Sim : public ControllerPorts {
     bool lives = false;
     bool link_broken = false;
     bool frozen = false;
-    bool deaf = false;  // To interrupts, in this cell.
+    bool deaf = false;   // To interrupts, in this cell.
+    bool waits = false;  // In a collective, for ranks that have ended the cell.
     uint32_t incarnation = 0;
     uint64_t seq = 0;
     uint64_t cell = 0;  // Open.
@@ -171,6 +172,7 @@ void Sim::on_rank_message(uint32_t rank, const Message& message) {
   if (const auto* execute = std::get_if<Execute>(&message)) {
     r.cell = execute->cell;
     r.deaf = pick(40) == 0;
+    r.waits = false;
     work(rank, r.cell, static_cast<int>(pick(4)));
   } else if (const auto* interrupt = std::get_if<Interrupt>(&message)) {
     if (r.cell == interrupt->cell && r.cell != 0 && !r.frozen && (!r.deaf || pick(4) == 0)) {
@@ -178,6 +180,11 @@ void Sim::on_rank_message(uint32_t rank, const Message& message) {
       to_controller(rank, delay(2), Output{r.cell, ++r.seq, {error}});
       finish(rank, SK_CELL_ERROR);
     }
+  } else if (const auto* absent = std::get_if<Absent>(&message)) {
+    for (const Absent::Group& group : absent->groups)
+      for (const uint32_t other : group.ranks)
+        EXPECT_NE(ranks_[other].cell, absent->cell) << "rank " << other << " may yet come";
+    if (r.cell == absent->cell && r.waits && !r.frozen) finish(rank, SK_CELL_ERROR);
   } else if (const auto* ask = std::get_if<Ask>(&message)) {
     Reply reply;
     reply.request = ask->request;
@@ -200,7 +207,8 @@ void Sim::work(uint32_t rank, uint64_t cell, int steps) {
                  : "r" + std::to_string(rank) + "s" + std::to_string(steps) + "\n");
       return work(rank, cell, steps - 1);
     }
-    if (cell % 5 != 0 || rank % 7 != 0) finish(rank, SK_CELL_OK);
+    if (cell % 5 != 0 || rank % 7 != 0) return finish(rank, SK_CELL_OK);
+    r.waits = cell % 2 == 0;
   });
 }
 

@@ -133,7 +133,7 @@ void ShmEndpoint::find_peers_that_left() {
 }
 
 void ShmEndpoint::abort(AbortCause cause, uint32_t rank, const std::string& reason) {
-  if (cause == AbortCause::kAborted || cause == AbortCause::kTimeout) {
+  if (cause != AbortCause::kPeerLost && cause != AbortCause::kPeerLeft) {
     rank = rank_;  // Whose reason it is.
     const std::lock_guard lock(reason_mutex_);
     if (!std::exchange(reason_written_, true)) header().set_reason(reason);
@@ -167,6 +167,8 @@ Status ShmEndpoint::abort_status() const {
     case AbortCause::kTimeout:
       if (rank == rank_) return Status(SK_ERR_TIMEOUT, reason_of(rank));
       return error(SK_ERR_TIMEOUT, "rank {} gave up: {}", rank, reason_of(rank));
+    case AbortCause::kAbsent:
+      return Status(SK_ERR_PEER_LOST, reason_of(rank));
     case AbortCause::kAborted: {
       const std::string reason = reason_of(rank);
       return error(SK_ERR_ABORTED, "rank {} has aborted{}{}", rank, reason.empty() ? "" : ": ",

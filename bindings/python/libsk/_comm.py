@@ -27,7 +27,6 @@ else:
     _trace = Lazy("libsk._trace")
 
 _BOOTSTRAPS = {"auto": 0, "env": 1, "threads": 2}
-_PUT_ONLY = 1
 
 
 class Comm:
@@ -80,7 +79,7 @@ class Comm:
             world_size or 0,
             name,
             milliseconds(timeout),
-            _PUT_ONLY if put_only else 0,
+            int(put_only),  # enum sk_comm_flag
             workers,
             symmetric_bytes_max,
             _cancel,

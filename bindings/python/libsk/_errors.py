@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_RANK = re.compile(r"\brank (\d+)\b")
+_RANK = re.compile(r"\branks? (\d+)\b")
 _WAITED_FOR = re.compile(r"\bfor ranks? (\d+)\b")
 
 # Sentences of these codes name the rank that is to blame; others may mention ranks in passing.
@@ -70,7 +70,7 @@ class DesyncError(Error):
 
 
 class PeerLostError(Error):
-    """A rank died, ``.rank``; the communicator is over."""
+    """A rank died, or will not come, ``.rank``; the communicator is over."""
 
 
 class AbortedError(Error):

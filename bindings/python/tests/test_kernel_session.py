@@ -92,9 +92,8 @@ def test_an_interrupt_ends_the_cell(session: Session, body: str) -> None:
 
 
 def test_an_interrupt_ends_a_collective_and_the_next_cell_has_a_comm(session: Session) -> None:
-    session.run("comm.barrier()")
-    number = session.start("print('started')\nif rank:\n    comm.barrier()")
-    # Rank 0 is done; the others wait for it.
+    session.run("comm.barrier(); from time import sleep")
+    number = session.start("print('started')\nrank or sleep(60)\ncomm.barrier()")
     session.wait_started(number)
     session.interrupt()
     cell = session.collect(number)

@@ -5,7 +5,10 @@
 #ifndef SK_LIB_CONTROL_HOST_COLLECTIVES_H_
 #define SK_LIB_CONTROL_HOST_COLLECTIVES_H_
 
+#include <vector>
+
 #include "lib/base/status.h"
+#include "transport/absence.h"
 
 namespace sk::control {
 
@@ -17,6 +20,10 @@ class Collectives {
   virtual void interrupt() = 0;
   // A rank is gone: what is being created over all ranks ends with `why`.
   virtual void lose_ranks(const Status& why) = 0;
+  // These will not come to a call of the cell that runs; none: nothing is known of any.
+  virtual void set_absent(std::vector<AbsentPeers> groups) = 0;
+  // Whether threads beside that of the cells call, too.
+  virtual bool used_beside_cells() const = 0;
 };
 
 }  // namespace sk::control

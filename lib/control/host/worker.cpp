@@ -131,6 +131,7 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
           began_ns_ = monotonic_ns();
           cpu_ns_ = process_cpu_ns();
           cancelled_.store(false, std::memory_order_relaxed);
+          if (absent_.cell == open_cell_) apply_absent();
         }
         return request;
       }
@@ -180,9 +181,12 @@ Status Worker::done(uint32_t status) {
   if (open_cell_ == 0) return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_done: no cell is open");
   drain_capture();
   flush_records();
-  send(Done{std::exchange(open_cell_, 0), status, seq_, now_ns - began_ns_, cpu_ns - cpu_ns_,
-            std::exchange(cell_reply_, {})});
-  if (input_open_)  // A thread of the language still waits.
+  Done end{std::exchange(open_cell_, 0), status,           seq_,
+           now_ns - began_ns_,           cpu_ns - cpu_ns_, std::exchange(cell_reply_, {})};
+  end.lingers = collectives() != nullptr && collectives()->used_beside_cells();
+  send(end);
+  if (absent_.cell == end.cell) apply_absent();  // Nothing holds between cells.
+  if (input_open_)                               // A thread of the language still waits.
     take_input_reply({input_open_->request, SK_INPUT_REFUSED, "the cell that asked has ended"});
   return check_open();
 }

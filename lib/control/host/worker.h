@@ -81,6 +81,7 @@ class Worker {
   void interrupt(const Interrupt& interrupt);
   void signal_main();
   void take_group(RankGroup group);
+  void apply_absent();
   Collectives* collectives() const { return config_.collectives ? config_.collectives() : nullptr; }
   void show_stack(uint64_t request);
   Status check_open() const;
@@ -128,6 +129,7 @@ class Worker {
   RankGroup group_;
   bool group_changed_ = false;          // Which next() has not told yet.
   std::condition_variable group_news_;  // For regroup().
+  Absent absent_;                       // Of the cell that it names.
   bool welcome_ = false;
   bool lost_ = false;
   bool leaving_ = false;

@@ -95,6 +95,10 @@ void Worker::handle(Message message) {
   const std::lock_guard lock(mutex_);
   if (std::holds_alternative<Welcome>(message)) welcome_ = true;
   if (auto* group = std::get_if<RankGroup>(&message)) take_group(std::move(*group));
+  if (auto* absent = std::get_if<Absent>(&message)) {
+    absent_ = std::move(*absent);
+    apply_absent();
+  }
   if (const auto* request = std::get_if<Interrupt>(&message)) interrupt(*request);
   if (auto* execute = std::get_if<Execute>(&message)) {
     // A short cell's end takes its output along: this thread is not woken for the first line.
@@ -121,6 +125,15 @@ void Worker::take_group(RankGroup group) {
   collectives()->lose_ranks(
       error(SK_ERR_PEER_LOST, "{} not there any more",
             name_ranks(group_.missing) + (group_.missing.size() == 1 ? " is" : " are")));
+}
+
+// What the open cell's calls wait for in vain; when none is open, nobody does.
+void Worker::apply_absent() {
+  if (collectives() == nullptr) return;
+  std::vector<AbsentPeers> groups;
+  if (open_cell_ != 0 && open_cell_ == absent_.cell)
+    for (const Absent::Group& group : absent_.groups) groups.push_back({group.ranks, group.why});
+  collectives()->set_absent(std::move(groups));
 }
 
 // Under the mutex, which done() takes too: after it no signal of this cell is sent.

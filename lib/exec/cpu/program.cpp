@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/exec/cpu/tile/hand_over.h"
+#include "transport/absence.h"
 
 namespace sk::cpu {
 namespace {
@@ -13,6 +14,15 @@ int64_t now_ns() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+std::string name_ranks(const std::vector<uint32_t>& ranks) {
+  constexpr size_t kNamed = 8;
+  std::string text = ranks.size() == 1 ? "rank" : "ranks";
+  for (size_t i = 0; i < std::min(ranks.size(), kNamed); ++i)
+    text += fmt::format("{} {}", i > 0 ? "," : "", ranks[i]);
+  if (ranks.size() > kNamed) text += fmt::format(" and {} more", ranks.size() - kNamed);
+  return text;
 }
 
 }  // namespace
@@ -261,6 +271,24 @@ Status CpuProgram::find_mismatch() {
     return mismatch;
   }
   return {};
+}
+
+// A peer that somebody knows to be elsewhere, and that has not entered this call, never will.
+Status CpuProgram::find_absent() {
+  Endpoint& endpoint = shared_.endpoint;
+  if (endpoint.absence() == nullptr) return {};
+  std::vector<uint32_t> lacking;
+  for (const uint32_t peer : part_->peers) {
+    const EntrySlot& awaited = endpoint.entry(peer, args_->lane, args_->seq);
+    if (awaited.seq.load(std::memory_order_acquire) != args_->seq) lacking.push_back(peer);
+  }
+  std::sort(lacking.begin(), lacking.end());
+  const auto absent = endpoint.absence()->among(lacking);
+  if (!absent) return {};
+  Status status = error(SK_ERR_PEER_LOST, "{} will not come to {}: {}", name_ranks(absent->ranks),
+                        describe(plan_->op), absent->why);
+  endpoint.abort(AbortCause::kAbsent, endpoint.rank(), status.message());
+  return status;
 }
 
 // Names the rank that a timed-out wait was for.

@@ -32,7 +32,8 @@ inline constexpr uint32_t kStagingAreas = 8;
 // stay in the nearest cache with two.
 inline constexpr uint64_t kStagingRotateMin = 8 << 10;
 
-// How often a rank that waits looks for peers that wait for it in another kind of call.
+// How often a rank that waits looks for peers that will never come: that wait for it in another
+// kind of call, or are known to be elsewhere.
 inline constexpr int64_t kMismatchLookNs = 50'000'000;
 
 class CpuProgram final : public Program {
@@ -137,6 +138,7 @@ class CpuProgram final : public Program {
       left -= slice;
       if (!ran_out(status)) return status;
       SK_RETURN_IF_ERROR(find_mismatch());
+      SK_RETURN_IF_ERROR(find_absent());
       if (left <= 0) return status;
     }
   }
@@ -144,6 +146,7 @@ class CpuProgram final : public Program {
     return args_->lane == kCollectiveLane ? kPairLane : kCollectiveLane;
   }
   Status find_mismatch();
+  Status find_absent();
   Status explain(Status status, const Worker& worker) const;
   void fail(Status status);
   void record_trace();

@@ -61,6 +61,19 @@ TEST(Codec, GroupsComeBackWhole) {
   EXPECT_EQ(std::get<Regroup>(regroup.value()).epoch, 7u);
 }
 
+TEST(Codec, WhoIsAbsentComesBackWhole) {
+  const Absent absent{7, {{{0, 1, 2, 9, 4095}, "the cell has ended there"}, {{3}, "\xff"}}};
+  const auto back = decode(encode(absent));
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(std::get<Absent>(back.value()).cell, 7u);
+  EXPECT_EQ(std::get<Absent>(back.value()).groups, absent.groups);
+  Done done{7, SK_CELL_OK, 3};
+  done.lingers = true;
+  const auto end = decode(encode(done));
+  ASSERT_TRUE(end.ok()) << end.status().message();
+  EXPECT_TRUE(std::get<Done>(end.value()).lingers);
+}
+
 TEST(Codec, OneFieldOutOfBoundsIsNamed) {
   struct Case {
     Message message;
@@ -91,6 +104,11 @@ TEST(Codec, OneFieldOutOfBoundsIsNamed) {
       {Attach{9, ""}, "version 9"},
       {Attach{kProtocolVersion, std::string(300, 'x')}, "token size"},
       {RankGroup{1, {kRankCountMax}}, "missing rank is 4096"},
+      {Absent{}, "cell is 0"},
+      {Absent{1, {{{}, "why"}}}, "absent ranks"},
+      {Absent{1, {{{kRankCountMax}, "why"}}}, "absent ranks"},
+      {Absent{1, {{{1}, std::string(2000, 'x')}}}, "reason size"},
+      {Absent{1, std::vector<Absent::Group>(17)}, "groups"},
       {Execute{}, "cell is 0"},
       {Interrupt{1, 4}, "interrupt level"},
       {Ask{1, SK_REQUEST_EXECUTE, "", 0, 0}, "kind of question"},

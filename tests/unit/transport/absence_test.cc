@@ -1,0 +1,47 @@
+// Who will not come: the thread of the cells is told, in the order of the causes.
+#include "transport/absence.h"
+
+#include <gtest/gtest.h>
+
+namespace sk {
+namespace {
+
+TEST(Absence, TheFirstGroupThatIsLackingIsNamed) {
+  Absence absence(std::this_thread::get_id());
+  EXPECT_FALSE(absence.among({0, 1, 2}));
+  absence.set({{{2, 5}, "failed"}, {{0, 1, 3}, "ended"}});
+  EXPECT_FALSE(absence.among({}));
+  EXPECT_FALSE(absence.among({4, 6}));  // Late, that is all.
+  const auto failed = absence.among({0, 1, 4, 5});
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->ranks, std::vector<uint32_t>{5});
+  EXPECT_EQ(failed->why, "failed");
+  const auto ended = absence.among({1, 3, 4});
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->ranks, (std::vector<uint32_t>{1, 3}));
+  absence.set({});
+  EXPECT_FALSE(absence.among({1, 3, 4}));
+}
+
+TEST(Absence, IsNoBusinessOfOtherThreads) {
+  Absence absence(std::this_thread::get_id());
+  absence.set({{{2}, "failed"}});
+  bool told = true;
+  std::thread other([&] { told = absence.among({2}).has_value(); });
+  other.join();
+  EXPECT_FALSE(told);
+}
+
+TEST(Absence, UseElsewhereIsCounted) {
+  Absence absence(std::this_thread::get_id());
+  EXPECT_FALSE(absence.used_elsewhere());
+  absence.begin_use_elsewhere();
+  absence.begin_use_elsewhere();
+  absence.end_use_elsewhere();
+  EXPECT_TRUE(absence.used_elsewhere());
+  absence.end_use_elsewhere();
+  EXPECT_FALSE(absence.used_elsewhere());
+}
+
+}  // namespace
+}  // namespace sk

@@ -1,0 +1,53 @@
+// Peers that will not enter any call meanwhile, as somebody outside the communicator knows: the
+// cell of a notebook has ended there, or does not run there. A call that waits for their entry can
+// never complete, and ends. What they have entered before counts.
+#ifndef SK_TRANSPORT_ABSENCE_H_
+#define SK_TRANSPORT_ABSENCE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sk {
+
+struct AbsentPeers {
+  std::vector<uint32_t> ranks;  // Sorted.
+  std::string why;              // One clause: "the cell has ended there".
+};
+
+class Absence {
+ public:
+  // `home`: the thread that runs the cells. Only its waits end; another thread's calls are part of
+  // no cell, here as at the peers.
+  explicit Absence(std::thread::id home) : home_(home) {}
+  Absence(const Absence&) = delete;
+  Absence& operator=(const Absence&) = delete;
+
+  // Any thread. The first groups are named first; none: nobody is absent.
+  void set(std::vector<AbsentPeers> groups);
+
+  // Called by a thread that waits for the entries of `lacking`: the first group that has any of
+  // them, and which; nullopt where the wait may yet end well.
+  std::optional<AbsentPeers> among(const std::vector<uint32_t>& lacking) const;
+
+  // A communicator that other threads than `home` use says so while it lives: then nobody can say
+  // when this rank will come.
+  void begin_use_elsewhere() { elsewhere_.fetch_add(1, std::memory_order_relaxed); }
+  void end_use_elsewhere() { elsewhere_.fetch_sub(1, std::memory_order_relaxed); }
+  bool used_elsewhere() const { return elsewhere_.load(std::memory_order_relaxed) > 0; }
+  std::thread::id home() const { return home_; }
+
+ private:
+  const std::thread::id home_;
+  mutable std::mutex mutex_;
+  std::vector<AbsentPeers> groups_;
+  std::atomic<int> elsewhere_{0};
+};
+
+}  // namespace sk
+
+#endif  // SK_TRANSPORT_ABSENCE_H_
