@@ -50,8 +50,10 @@ LEVELS = {
     "lib/comm": 5,
     "lib/api": 7,
     "cuda": 8,
+    "cuda/kernel/image.h": 2,  # Plain data that host and device share.
     "cuda/driver": 2,
     "cuda/mem": 3,
+    "cuda/exec": 6,  # The host's side of GPUs; libsk has it, the kernels (level 8) it loads.
     "tools": 8,
     "tools/sk_kernel": 9,  # The notebook front end, a room of its own above the table of verbs.
     "tests/support": 9,
@@ -70,7 +72,7 @@ CLOCK_HEADER = re.compile(r"^(thread|chrono|ctime|time\.h|pthread\.h|random)$")
 VERBS_ROOMS = ("transport/rdma", "transport/verbs", "transport/efa")
 DETERMINISTIC = ("lib/op", "lib/topo", "lib/plan", "lib/algo")
 
-BACKENDS = re.compile(r"^(transport/(?!bootstrap/|local/)\w+|lib/exec/(cpu|sim|cuda))/")
+BACKENDS = re.compile(r"^(transport/(?!bootstrap/|local/)\w+|lib/exec/(cpu|sim)|cuda/exec)/")
 BACKEND_USERS = ("lib/api/backends.cpp", "tests/", "tools/", "bench/", "cuda/")
 
 UNKNOWN = "?"

@@ -2,6 +2,7 @@
 #include "lib/api/exec_handles.h"
 #include "lib/api/objects.h"
 #include "lib/comm/arguments.h"
+#include "lib/comm/cpu_communicator.h"
 #include "lib/comm/trace.h"
 #include "sk/comm.h"
 #include "sk/trace.h"
@@ -41,7 +42,7 @@ Result<std::unique_ptr<Communicator>> create(Communicator::Config config) {
   const Creation creation(cancel, spans_job);
   if (spans_job) config.absence = &all.absence();
   config.bootstrap.cancel = std::move(cancel);
-  return Communicator::create(config, cpu_backend());
+  return CpuCommunicator::create(config, cpu_backend());
 }
 
 }  // namespace
@@ -106,8 +107,7 @@ sk_status sk_deregister(sk_comm* comm, void* memory) noexcept {
 
 sk_status sk_trace_start(sk_comm* comm, uint64_t event_count_max) noexcept {
   return with_comm(comm, [&](Communicator& communicator) -> Status {
-    communicator.start_trace(event_count_max == 0 ? 65'536 : event_count_max);
-    return {};
+    return communicator.start_trace(event_count_max == 0 ? 65'536 : event_count_max);
   });
 }
 

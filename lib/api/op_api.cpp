@@ -82,11 +82,7 @@ sk_status sk_pack(sk_comm* comm, const sk_tensor* b, uint32_t flags,
     SK_RETURN_IF_ERROR(require("out_packed", out_packed));
     SK_ASSIGN_OR_RETURN(const auto use, comms().pin(comm));
     SK_ASSIGN_OR_RETURN(const PackArgs args, pack_args(b, flags));
-    auto packed =
-        use->communicator->pack(args.dtype, args.b, args.ldb, args.transpose_b, args.k, args.n);
-    if (packed == nullptr) {
-      return error(SK_ERR_NO_MEMORY, "no memory to pack b of {} x {}", args.k, args.n);
-    }
+    SK_ASSIGN_OR_RETURN(auto packed, use->communicator->pack(args));
     SK_ASSIGN_OR_RETURN(void* handle, packed_weights().add(std::move(packed)));
     *out_packed = static_cast<sk_packed*>(handle);
     return {};
@@ -107,6 +103,6 @@ sk_status sk_allreduce_gemm(sk_comm* comm, const sk_tensor* a, const sk_tensor* 
   return with_comm(comm, [&](Communicator& communicator) -> Status {
     SK_ASSIGN_OR_RETURN(const auto weights, packed_weights().pin(packed));
     SK_ASSIGN_OR_RETURN(const Call call, allreduce_gemm_call(a, b, &*weights, c, flags, options));
-    return communicator.execute(call);
+    return communicator.execute(call, {});
   });
 }

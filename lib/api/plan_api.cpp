@@ -32,7 +32,7 @@ sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights, v
     }
     SK_ASSIGN_OR_RETURN(const Call call, plan_call({use->rank, use->world_size}, use->plan->op, in,
                                                    packed ? &**packed : nullptr, out, options));
-    return comm->communicator->execute(call);
+    return comm->communicator->execute(call, {});
   });
 }
 

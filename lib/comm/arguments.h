@@ -48,12 +48,6 @@ Result<Call> send_call(World world, const void* in, int64_t count, int32_t dtype
 Result<Call> recv_call(World world, void* out, int64_t count, int32_t dtype, int32_t peer,
                        const sk_run_options* options);
 
-struct PackArgs {
-  DType dtype;
-  const void* b;
-  int64_t ldb, k, n;
-  bool transpose_b;
-};
 Result<PackArgs> pack_args(const sk_tensor* b, uint32_t flags);
 
 Result<Call> allreduce_gemm_call(const sk_tensor* a, const sk_tensor* b, const Packed* packed,

@@ -30,6 +30,7 @@ SOUND = {
     "transport/shm/s.h": '#include "transport/session.h"\n',
     "transport/tcp/s.cpp": "#include <sys/socket.h>\n",
     "transport/verbs/v.cpp": "#include <infiniband/verbs.h>\n",
+    "cuda/exec/e.h": "",
     "cuda/k.cu": "#include <cuda_runtime.h>\n",
     "lib/control/CMakeLists.txt": "sk_room(sk_control SOURCES c.cpp LINKS sk_base)",
     "lib/control/control.capnp": "",
@@ -69,6 +70,11 @@ BREACHES = {
     "a thread in a plan": ("lib/plan/x.cpp", "  #include <thread>", "takes clock"),
     "a backend by name": ("lib/api/comm.cpp", '#include "transport/shm/s.h"', "names a concrete"),
     "an executor by name": ("lib/api/comm.cpp", '#include "lib/exec/cpu/w.h"', "names a concrete"),
+    "a GPU's executor by name": (
+        "lib/api/comm.cpp",
+        '#include "cuda/exec/e.h"',
+        "names a concrete",
+    ),
     "a binding looking inside": ("bindings/python/x.cpp", '#include "lib/base/a.h"', "C ABI"),
     "an include that is not linked": (
         "lib/control/x.cpp",

@@ -1,19 +1,16 @@
-#include "lib/comm/communicator.h"
+#include "lib/comm/cpu_communicator.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <span>
 
-#include "lib/algo/planner.h"
 #include "lib/comm/limits.h"
-#include "lib/plan/validate.h"
 #include "transport/absence.h"
 
 namespace sk {
 namespace {
 
-constexpr size_t kCachedPlansMax = 512;
 constexpr uint64_t kPage = 4096;
 
 bool ends_communicator(int32_t code) {
@@ -57,8 +54,8 @@ bool is_pair(const OpDesc& op) { return op.kind == OpKind::kSendRecv; }
 
 }  // namespace
 
-Result<std::unique_ptr<Communicator>> Communicator::create(const Config& config,
-                                                           const Backend& backend) {
+Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& config,
+                                                              const Backend& backend) {
   SK_RETURN_IF_ERROR(backend.check());
   SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> bootstrap, make_bootstrap(config.bootstrap));
   const uint32_t world_size = uint32_t(bootstrap->world_size());
@@ -70,7 +67,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Config& config,
   layout.heap_bytes_max =
       align_up(config.heap_bytes_max != 0 ? config.heap_bytes_max : memory_bytes(), kPage);
 
-  std::unique_ptr<Communicator> comm(new Communicator(config.absence));
+  std::unique_ptr<CpuCommunicator> comm(new CpuCommunicator(config.absence));
   comm->backend_ = backend;
   SK_ASSIGN_OR_RETURN(comm->endpoint_,
                       backend.connect(*bootstrap, layout, config.timeout_ns, config.put_only));
@@ -99,10 +96,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const Config& config,
   tune(target);
   comm->executor_ = backend.make_executor(*comm->endpoint_, *comm->ledger_, target.workers,
                                           /*shared_cores=*/local * target.workers > cores);
-  return comm;
+  return std::unique_ptr<Communicator>(std::move(comm));
 }
 
-sk_comm_info Communicator::info() const {
+sk_comm_info CpuCommunicator::info() const {
   sk_comm_info info{};
   info.struct_size = sizeof(info);
   info.rank = int32_t(rank());
@@ -118,8 +115,7 @@ sk_comm_info Communicator::info() const {
   return info;
 }
 
-Status Communicator::execute(const Call& call, const CallKey& key) {
-  OpDesc op = call.op;
+Status CpuCommunicator::execute(const Call& call, const CallKey& key) {
   RunArgs args;
   args.timeout_ns = call.timeout_ns != 0 ? call.timeout_ns : timeout_ns_;
   const auto place = [&](const CallOperand& operand, Operand& slot) {
@@ -130,11 +126,8 @@ Status Communicator::execute(const Call& call, const CallKey& key) {
     return reach.has_value();
   };
   const bool symmetric_in = place(call.in, args.operands[0]);
-  op.symmetric_out = place(call.out, args.operands[1]);
-  // Broadcast and send/recv read the input of one rank only; a GEMM's A is never a peer's business.
-  const bool shares_input = op.kind == OpKind::kAllreduce || op.kind == OpKind::kReduceScatter;
-  op.symmetric_in = symmetric_in && shares_input;
-  if (is_pair(op)) op.symmetric_out = false;
+  const bool symmetric_out = place(call.out, args.operands[1]);
+  const OpDesc op = with_symmetry(call.op, symmetric_in, symmetric_out);
   place(call.weights, args.operands[2]);
   Result<Program*> program = program_for(op);
   if (!program.ok()) {
@@ -145,12 +138,12 @@ Status Communicator::execute(const Call& call, const CallKey& key) {
   return run(**program, args);
 }
 
-Status Communicator::run(KnownCall& call) {
+Status CpuCommunicator::run(KnownCall& call) {
   *call.last_use = seq_;
   return run(*call.program, call.args);
 }
 
-Status Communicator::over() const {
+Status CpuCommunicator::over() const {
   if (!broken_.ok()) [[unlikely]]
     return broken_.clone();
   // A run whose peers have all arrived never waits, so it would not see an abort by itself.
@@ -160,18 +153,18 @@ Status Communicator::over() const {
 }
 
 // A thread beside that of the cells may call at any time, whatever cell runs where.
-void Communicator::note_caller(std::thread::id caller) {
+void CpuCommunicator::note_caller(std::thread::id caller) {
   caller_ = caller;
   if (absence_ == nullptr || used_elsewhere_ || caller == absence_->home()) return;
   used_elsewhere_ = true;
   absence_->begin_use_elsewhere();
 }
 
-Communicator::~Communicator() {
+CpuCommunicator::~CpuCommunicator() {
   if (used_elsewhere_) absence_->end_use_elsewhere();
 }
 
-Status Communicator::run(Program& program, RunArgs& args) {
+Status CpuCommunicator::run(Program& program, RunArgs& args) {
   SK_RETURN_IF_ERROR(over());
   if (const auto caller = std::this_thread::get_id(); caller != caller_) [[unlikely]]
     note_caller(caller);
@@ -190,7 +183,7 @@ Status Communicator::run(Program& program, RunArgs& args) {
 }
 
 // Peers that have entered `op` learn that this rank cannot, instead of waiting for it.
-Status Communicator::decline(const OpDesc& op, int64_t timeout_ns) {
+Status CpuCommunicator::decline(const OpDesc& op, int64_t timeout_ns) {
   OpDesc nothing = op;
   nothing.count = nothing.m = nothing.n = nothing.k = 0;
   Result<Program*> program = program_for(nothing);
@@ -201,36 +194,36 @@ Status Communicator::decline(const OpDesc& op, int64_t timeout_ns) {
   return run(**program, args);
 }
 
-Result<Program*> Communicator::program_for(const OpDesc& op) {
-  if (last_key_ != nullptr && last_key_->op == op) [[likely]] {
+Result<Program*> CpuCommunicator::program_for(const OpDesc& op) {
+  if (last_op_ != nullptr && *last_op_ == op) [[likely]] {
     last_->last_use = seq_;
     return last_->program.get();
   }
-  auto found = cache_.find(Key{op});
+  auto found = cache_.find(op);
   if (found == cache_.end()) {
     SK_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, plan_for(op));
     SK_RETURN_IF_ERROR(ensure_workspace(*plan));
     auto part = std::make_shared<const Plan>(part_of(*plan, rank()));
     SK_ASSIGN_OR_RETURN(std::unique_ptr<Program> program, executor_->prepare(std::move(part)));
     if (cache_.size() >= kCachedPlansMax) evict_one();
-    found = cache_.emplace(Key{op}, Cached{std::move(program)}).first;
+    found = cache_.emplace(op, Cached{std::move(program)}).first;
   }
-  last_key_ = &found->first;
+  last_op_ = &found->first;
   last_ = &found->second;
   last_->last_use = seq_;
   return last_->program.get();
 }
 
-void Communicator::evict_one() {
+void CpuCommunicator::evict_one() {
   const auto oldest = std::min_element(
       cache_.begin(), cache_.end(),
       [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
-  if (last_ == &oldest->second) last_key_ = nullptr;
+  if (last_ == &oldest->second) last_op_ = nullptr;
   calls_.forget_all();
   cache_.erase(oldest);
 }
 
-Target Communicator::target_for(const OpDesc& op) const {
+Target CpuCommunicator::target_for(const OpDesc& op) const {
   Target target = target_;
   if (op.kind == OpKind::kAllreduceGemm) {
     const GemmTiles tiles =
@@ -242,22 +235,11 @@ Target Communicator::target_for(const OpDesc& op) const {
   return target;
 }
 
-Result<std::shared_ptr<const Plan>> Communicator::plan_for(const OpDesc& op) {
-  const auto known = made_.find(Key{op});
-  if (known != made_.end()) {
-    if (std::shared_ptr<const Plan> plan = known->second.lock()) return plan;
-  }
-  SK_ASSIGN_OR_RETURN(Plan made, make_plan(op, target_for(op)));
-  SK_RETURN_IF_ERROR(validate(made));
-  auto plan = std::make_shared<const Plan>(std::move(made));
-  if (made_.size() >= kCachedPlansMax) {
-    std::erase_if(made_, [](const auto& entry) { return entry.second.expired(); });
-  }
-  made_[Key{op}] = plan;
-  return plan;
+Result<std::shared_ptr<const Plan>> CpuCommunicator::plan_for(const OpDesc& op) {
+  return made_.get(op, target_for(op));
 }
 
-Status Communicator::ensure_workspace(const Plan& plan) {
+Status CpuCommunicator::ensure_workspace(const Plan& plan) {
   const uint64_t needed = align_up(workspace_bytes(plan, rank(), 1), kPage);
   if (needed <= workspace_committed_) return {};
   const SegmentLayout& layout = endpoint_->layout();
@@ -273,7 +255,7 @@ Status Communicator::ensure_workspace(const Plan& plan) {
   return {};
 }
 
-Status Communicator::agree(OpKind kind, uint64_t bytes, bool able) {
+Status CpuCommunicator::agree(OpKind kind, uint64_t bytes, bool able) {
   calls_.forget_all();  // Where memory lies is about to change.
   OpDesc op;
   op.kind = kind;
@@ -285,7 +267,7 @@ Status Communicator::agree(OpKind kind, uint64_t bytes, bool able) {
   return run(*program, args);
 }
 
-Result<void*> Communicator::allocate(uint64_t bytes) {
+Result<void*> CpuCommunicator::allocate(uint64_t bytes) {
   Result<void*> memory = heap_->allocate(bytes);
   Status agreed = agree(OpKind::kAlloc, bytes, memory.ok());
   if (!memory.ok()) return std::move(memory.status());
@@ -296,14 +278,14 @@ Result<void*> Communicator::allocate(uint64_t bytes) {
   return memory;
 }
 
-Status Communicator::free(void* memory) {
+Status CpuCommunicator::free(void* memory) {
   SK_ASSIGN_OR_RETURN(const uint64_t bytes, heap_->size_of(memory));
   // Behind the exchange no peer is in a call that could still touch it.
   SK_RETURN_IF_ERROR(agree(OpKind::kFree, bytes, true));
   return heap_->free(memory);
 }
 
-Status Communicator::register_memory(void* memory, uint64_t bytes) {
+Status CpuCommunicator::register_memory(void* memory, uint64_t bytes) {
   if (!one_process_) {
     return error(SK_ERR_UNSUPPORTED,
                  "memory of another process cannot be mapped afterwards; take it from sk_alloc(), "
@@ -315,31 +297,32 @@ Status Communicator::register_memory(void* memory, uint64_t bytes) {
   return agreed;
 }
 
-Status Communicator::deregister_memory(void* memory) {
+Status CpuCommunicator::deregister_memory(void* memory) {
   SK_ASSIGN_OR_RETURN(const uint64_t bytes, heap_->registered_size(memory));
   SK_RETURN_IF_ERROR(agree(OpKind::kDeregister, bytes, true));
   heap_->remove_registered(memory);
   return {};
 }
 
-std::unique_ptr<Packed> Communicator::pack(DType dtype, const void* b, int64_t ldb,
-                                           bool transpose_b, int64_t k, int64_t n) const {
+Result<std::unique_ptr<Packed>> CpuCommunicator::pack(const PackArgs& args) const {
+  const auto [dtype, b, ldb, k, n, transpose_b] = args;
   const uint64_t bytes =
       align_up(std::max<uint64_t>(1, backend_.gemm_tiles(dtype, 1, n, k, 1).packed_bytes), 4096);
   auto* data = static_cast<std::byte*>(std::aligned_alloc(4096, bytes));
-  if (data == nullptr) return nullptr;
+  if (data == nullptr) return error(SK_ERR_NO_MEMORY, "no memory to pack b of {} x {}", k, n);
   advise_huge_pages(data, bytes);
   backend_.pack(dtype, b, ldb, transpose_b, k, n, data);
   return std::unique_ptr<Packed>(
       new Packed{dtype, k, n, std::unique_ptr<std::byte, void (*)(void*)>(data, std::free)});
 }
 
-void Communicator::start_trace(uint64_t event_count_max) {
+Status CpuCommunicator::start_trace(uint64_t event_count_max) {
   trace_ = TraceBuffer{.event_count_max = event_count_max, .dropped = 0, .runs = {}};
   executor_->set_trace(&trace_);
+  return {};
 }
 
-void Communicator::abort(const std::string& reason) {
+void CpuCommunicator::abort(const std::string& reason) {
   endpoint_->abort(AbortCause::kAborted, rank(), reason);
 }
 

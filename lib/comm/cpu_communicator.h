@@ -1,0 +1,84 @@
+// A rank on the CPU: endpoint, executor, symmetric heap and plan cache.
+#ifndef SK_LIB_COMM_CPU_COMMUNICATOR_H_
+#define SK_LIB_COMM_CPU_COMMUNICATOR_H_
+
+#include <memory>
+#include <thread>
+#include <unordered_map>
+
+#include "lib/comm/communicator.h"
+#include "lib/comm/heap.h"
+#include "lib/comm/plan_cache.h"
+
+namespace sk {
+
+class CpuCommunicator final : public Communicator {
+ public:
+  static Result<std::unique_ptr<Communicator>> create(const Config& config, const Backend& backend);
+  ~CpuCommunicator() override;
+
+  uint32_t rank() const override { return endpoint_->rank(); }
+  uint32_t world_size() const override { return endpoint_->world_size(); }
+  sk_comm_info info() const override;
+
+  Status execute(const Call& call, const CallKey& key) override;
+  Status run(KnownCall& call) override;
+
+  Result<void*> allocate(uint64_t bytes) override;
+  Status free(void* memory) override;
+  Status register_memory(void* memory, uint64_t bytes) override;
+  Status deregister_memory(void* memory) override;
+
+  Result<std::shared_ptr<const Plan>> plan_for(const OpDesc& op) override;
+  Result<std::unique_ptr<Packed>> pack(const PackArgs& args) const override;
+
+  Status start_trace(uint64_t event_count_max) override;
+  void stop_trace() override { executor_->set_trace(nullptr); }
+  const TraceBuffer& trace() const override { return trace_; }
+
+  void abort(const std::string& reason) override;
+
+ private:
+  explicit CpuCommunicator(Absence* absence) : absence_(absence) {}
+  void note_caller(std::thread::id caller);
+  struct Cached {
+    std::unique_ptr<Program> program;
+    uint64_t last_use = 0;
+  };
+  // Why no call can succeed any more, or OK.
+  Status over() const;
+  Target target_for(const OpDesc& op) const;
+  Result<Program*> program_for(const OpDesc& op);
+  Status ensure_workspace(const Plan& plan);
+  void evict_one();
+  Status run(Program& program, RunArgs& args);
+  Status decline(const OpDesc& op, int64_t timeout_ns);
+  // An entry exchange that carries only its descriptor; `able` false tells the peers so.
+  Status agree(OpKind kind, uint64_t bytes, bool able);
+
+  Backend backend_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Heap> heap_;
+  Target target_;
+  int64_t timeout_ns_ = 0;
+  int local_rank_ = 0, local_size_ = 1;
+  bool one_process_ = false;  // All ranks are threads of this process.
+  uint64_t seq_ = 0;
+  std::vector<uint64_t> pair_seq_;  // By peer.
+  uint64_t workspace_committed_ = 0;
+  std::unordered_map<OpDesc, Cached, OpHash> cache_;
+  PlanCache made_;
+  const OpDesc* last_op_ = nullptr;
+  Cached* last_ = nullptr;
+  TraceBuffer trace_;
+  Status broken_;  // Set once by an error that ends the communicator.
+  Absence* absence_;
+  std::thread::id caller_;  // Of the last call.
+  bool used_elsewhere_ = false;
+};
+
+}  // namespace sk
+
+#endif  // SK_LIB_COMM_CPU_COMMUNICATOR_H_

@@ -1,0 +1,34 @@
+// Plans of one communicator by what is asked: made and validated once, while somebody holds them.
+#ifndef SK_LIB_COMM_PLAN_CACHE_H_
+#define SK_LIB_COMM_PLAN_CACHE_H_
+
+#include <memory>
+#include <unordered_map>
+
+#include "lib/plan/plan.h"
+
+namespace sk {
+
+// How many plans a communicator keeps ready at most.
+inline constexpr size_t kCachedPlansMax = 512;
+
+struct OpHash {
+  size_t operator()(const OpDesc& op) const { return size_t(fingerprint(op)); }
+};
+
+// `op` as plans have it, where the caller's memory can be reached by peers. Broadcast and send/recv
+// read the input of one rank only; a GEMM's A is never a peer's business.
+OpDesc with_symmetry(OpDesc op, bool in, bool out);
+
+class PlanCache {
+ public:
+  // All ranks' parts. `target` is always the same for the same `op`.
+  Result<std::shared_ptr<const Plan>> get(const OpDesc& op, const Target& target);
+
+ private:
+  std::unordered_map<OpDesc, std::weak_ptr<const Plan>, OpHash> made_;
+};
+
+}  // namespace sk
+
+#endif  // SK_LIB_COMM_PLAN_CACHE_H_
