@@ -29,10 +29,10 @@ typedef struct sk_worker_config {
   const char* language; /**< "python 3.11.2", for status pages; NULL is "". */
   int32_t stack_signal; /**< A real-time signal whose handler libsk installs, to see where the main
                              thread is (sk_session_stack()); 0: native stacks are not taken. */
-  int32_t language_stack_signal; /**< On it, the language's own handler writes its stack, innermost
-                                      frame first, */
+  int32_t language_stack_signal; /**< On it, the language's own handler, installed before the call,
+                                      writes its stack, innermost frame first, and returns; */
   int32_t language_stack_fd; /**< to this descriptor of a file (memfd_create()), which libsk empties
-                                  and reads. Both 0: it cannot. */
+                                  before and reads after. Both 0: it cannot. */
   int32_t reserved;          /**< 0. */
 } sk_worker_config;
 

@@ -25,7 +25,6 @@ namespace {
 
 constexpr int kFramesMax = 64;
 constexpr int kOwnFrames = 2;  // The handler, and the trampoline that the kernel returns to.
-constexpr int64_t kAnswerNs = 100'000'000;
 constexpr size_t kTextMax = 256 * 1024;
 
 // Written by the handler on the main thread, read by the I/O thread once `answered` says so.
@@ -36,6 +35,8 @@ struct Answer {
 };
 Answer answer;
 std::atomic<uint64_t> asked{0};
+std::atomic<uint64_t> language_asked{0}, language_answered{0};
+struct sigaction language_handler = {};  // The language's own.
 
 // Async-signal-safe once backtrace() has loaded what it needs, which install() sees to.
 void on_signal(int) {
@@ -44,6 +45,38 @@ void on_signal(int) {
   answer.count = backtrace(answer.frames.data(), kFramesMax);
   answer.answered.store(question, std::memory_order_release);
   errno = saved;
+}
+
+// Around the language's handler, whose return is the end of what it writes.
+void on_language_signal(int number, siginfo_t* info, void* context) {
+  const int saved = errno;
+  const uint64_t question = language_asked.load(std::memory_order_acquire);
+  if ((language_handler.sa_flags & SA_SIGINFO) != 0)
+    language_handler.sa_sigaction(number, info, context);
+  else
+    language_handler.sa_handler(number);
+  language_answered.store(question, std::memory_order_release);
+  errno = saved;
+}
+
+Status install_around_language(int number) {
+  struct sigaction action = {};
+  if (sigaction(number, nullptr, &action) != 0)
+    return system_error("sk_worker_join: language_stack_signal");
+  const bool with_info = (action.sa_flags & SA_SIGINFO) != 0;
+  if (with_info && action.sa_sigaction == on_language_signal) return {};
+  if (!with_info && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN))
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "sk_worker_join: language_stack_signal is {}, which has no handler; install the "
+                 "language's own first",
+                 number);
+  language_handler = action;
+  action.sa_sigaction = on_language_signal;
+  // Not blocked while it returns: that would read as a thread that takes no signal.
+  action.sa_flags |= SA_SIGINFO | SA_NODEFER;
+  if (sigaction(number, &action, nullptr) != 0)
+    return system_error("sk_worker_join: language_stack_signal");
+  return {};
 }
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -78,6 +111,8 @@ Status StackProbe::install(const StackProbeConfig& config) {
   config_ = config;
   main_ = pthread_self();
   main_tid_ = static_cast<pid_t>(syscall(SYS_gettid));
+  if (config.language_signal != 0)
+    SK_RETURN_IF_ERROR(install_around_language(config.language_signal));
   if (config.native_signal == 0) return {};
   void* frame = nullptr;
   backtrace(&frame, 1);  // Loads libgcc_s now: in the handler it could not.
@@ -106,7 +141,7 @@ std::string StackProbe::native() {
   if (config_.native_signal == 0) return "";
   const uint64_t question = asked.fetch_add(1, std::memory_order_acq_rel) + 1;
   if (!ask(config_.native_signal)) return from_proc();
-  const int64_t until_ns = monotonic_ns() + kAnswerNs;
+  const int64_t until_ns = monotonic_ns() + config_.answer_ns;
   while (answer.answered.load(std::memory_order_acquire) < question) {
     if (monotonic_ns() >= until_ns) return from_proc();
     pause_ms(1);
@@ -132,19 +167,15 @@ std::string StackProbe::language() {
   if (config_.language_signal == 0) return "";
   if (ftruncate(config_.language_fd, 0) != 0 || lseek(config_.language_fd, 0, SEEK_SET) != 0)
     return "";
+  const uint64_t question = language_asked.fetch_add(1, std::memory_order_acq_rel) + 1;
   if (!ask(config_.language_signal)) return "";
-  // The handler writes piece by piece: what no longer grows is whole.
-  const int64_t until_ns = monotonic_ns() + kAnswerNs;
-  struct stat seen {};
-  int quiet_ms = 0;
-  while (monotonic_ns() < until_ns && quiet_ms < 5) {
+  // Another handler may have taken the place of ours: then what is there in time is all.
+  const int64_t until_ns = monotonic_ns() + config_.answer_ns;
+  while (language_answered.load(std::memory_order_acquire) < question && monotonic_ns() < until_ns)
     pause_ms(1);
-    struct stat now {};
-    if (fstat(config_.language_fd, &now) != 0) return "";
-    quiet_ms = now.st_size > 0 && now.st_size == seen.st_size ? quiet_ms + 1 : 0;
-    seen = now;
-  }
-  std::string text(std::min(static_cast<size_t>(seen.st_size), kTextMax), '\0');
+  struct stat written {};
+  if (fstat(config_.language_fd, &written) != 0) return "";
+  std::string text(std::min(static_cast<size_t>(written.st_size), kTextMax), '\0');
   const ssize_t got = pread(config_.language_fd, text.data(), text.size(), 0);
   text.resize(got > 0 ? static_cast<size_t>(got) : 0);
   return text;

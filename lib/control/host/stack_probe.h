@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 
 #include "lib/base/status.h"
@@ -18,16 +19,18 @@ struct StackProbeConfig {
   int native_signal = 0;    // 0: native stacks are not taken.
   int language_signal = 0;  // 0: the language cannot be asked.
   int language_fd = -1;
+  int64_t answer_ns = 100'000'000;  // The longest wait for the main thread.
 };
 
 class StackProbe {
  public:
-  // Installs the handler. One probe per process; call it from the main thread.
+  // Installs the native signal's handler, and one around the language's, which must be there. One
+  // probe per process; call it from the main thread.
   Status install(const StackProbeConfig& config);
 
-  // One frame a line, innermost first. Waits up to 100 ms for the main thread.
+  // One frame a line, innermost first. Waits for the main thread, but not long.
   std::string native();
-  // What the language wrote; "" when it wrote nothing within 100 ms.
+  // What the language's handler wrote until it returned, or in time.
   std::string language();
 
  private:
