@@ -13,32 +13,11 @@
 #include <vector>
 
 #include "sk.h"
+#include "tests/multi/thread_ranks.h"
 
 namespace {
 
-// Two ranks as threads; body(comm, rank) runs in each.
-void in_two_ranks(const std::function<void(sk_comm*, int)>& body) {
-  sk_context* context = nullptr;
-  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      sk_comm_config config{};
-      config.struct_size = sizeof(config);
-      config.bootstrap = SK_BOOTSTRAP_THREADS;
-      config.rank = rank;
-      config.world_size = 2;
-      config.timeout_ms = 20'000;
-      config.symmetric_bytes_max = 1 << 20;
-      sk_comm* comm = nullptr;
-      ASSERT_EQ(sk_comm_create(context, &config, &comm), SK_OK) << sk_last_error();
-      body(comm, rank);
-      EXPECT_EQ(sk_comm_free(comm), SK_OK);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(sk_finalize(context), SK_OK) << sk_last_error();
-}
+using sk::testing_support::in_thread_ranks;
 
 void expect_refused(sk_status status, int32_t code, const std::string& word) {
   EXPECT_STREQ(sk_status_name(status), sk_status_name(code)) << sk_last_error();
@@ -214,7 +193,7 @@ const std::vector<BadCall>& bad_calls() {
 }
 
 TEST(BadInput, IsRefusedWithASentenceAndNothingMoves) {
-  in_two_ranks([](sk_comm* comm, int) {
+  in_thread_ranks(2, [](sk_comm* comm, int) {
     alignas(64) float in[64], out[64];
     for (const BadCall& bad : bad_calls()) {
       SCOPED_TRACE(bad.name);
@@ -232,7 +211,7 @@ TEST(BadInput, IsRefusedWithASentenceAndNothingMoves) {
 }
 
 TEST(BadInput, RanksThatCallDifferentThingsAllLearnBoth) {
-  in_two_ranks([](sk_comm* comm, int rank) {
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
     float in[8] = {}, out[8] = {7, 7, 7, 7, 7, 7, 7, 7};
     for (int i = 0; i < 50; ++i) {
       const sk_status status = rank == 0 ? sk_allreduce(comm, in, out, 8, SK_F32, SK_SUM, nullptr)
@@ -253,7 +232,7 @@ TEST(BadInput, RanksThatCallDifferentThingsAllLearnBoth) {
 // why.
 TEST(BadInput, ACollectiveAndASendThatWaitForEachOtherEnd) {
   for (const bool send : {false, true}) {
-    in_two_ranks([send](sk_comm* comm, int rank) {
+    in_thread_ranks(2, [send](sk_comm* comm, int rank) {
       float in[8] = {}, out[8] = {7, 7, 7, 7, 7, 7, 7, 7};
       expect_usable(comm);
       sk_status status = SK_OK;
@@ -277,7 +256,7 @@ TEST(BadInput, ACollectiveAndASendThatWaitForEachOtherEnd) {
 
 TEST(BadInput, FreedHandlesAndForkedChildrenAreSentences) {
   sk_comm* freed = nullptr;
-  in_two_ranks([&](sk_comm* comm, int rank) {
+  in_thread_ranks(2, [&](sk_comm* comm, int rank) {
     if (rank == 0) freed = comm;
     expect_usable(comm);
   });
@@ -304,13 +283,13 @@ TEST(BadInput, FreedHandlesAndForkedChildrenAreSentences) {
 }
 
 TEST(BadInput, AMissingPeerEndsAsATimeoutThatNamesIt) {
-  in_two_ranks([](sk_comm* comm, int rank) {
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
     if (rank == 1) return;  // Frees its communicator instead of calling.
     const sk_status status = sk_barrier(comm, nullptr);
     expect_refused(status, SK_ERR_PEER_LOST, "rank 1");
     expect_refused(sk_barrier(comm, nullptr), SK_ERR_PEER_LOST, "rank 1");  // It stays over.
   });
-  in_two_ranks([](sk_comm* comm, int rank) {
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
     static std::atomic<bool> done;
     if (rank == 0) {
       done = false;
@@ -354,7 +333,7 @@ TEST(BadInput, ACreationEndsByItsDescriptor) {
 }
 
 TEST(BadInput, AnAbortEndsEveryRanksCall) {
-  in_two_ranks([](sk_comm* comm, int rank) {
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
     if (rank == 1) {
       EXPECT_EQ(sk_comm_abort(comm, "the user pressed stop"), SK_OK);
     }
@@ -363,7 +342,7 @@ TEST(BadInput, AnAbortEndsEveryRanksCall) {
 }
 
 TEST(BadInput, SendAndReceiveMatchInOrder) {
-  in_two_ranks([](sk_comm* comm, int rank) {
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
     for (int i = 0; i < 200; ++i) {
       std::vector<int64_t> data(size_t(i * 37), rank == 0 ? i : -1);
       const int64_t count = int64_t(data.size());

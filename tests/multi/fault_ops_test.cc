@@ -4,11 +4,11 @@
 // SK_TEST_SEED=N replays cases and faults; how threads interleave is the machine's.
 #include <gtest/gtest.h>
 
-#include <thread>
 #include <vector>
 
 #include "tests/multi/fault_backend.h"
 #include "tests/multi/op_case.h"
+#include "tests/multi/thread_ranks.h"
 
 namespace sk::testing_support {
 namespace {
@@ -47,32 +47,17 @@ TEST_P(FaultOps, EqualTheOracleInWhateverOrder) {
 TEST(FaultEntry, AnEntryThatIsOvertakenIsNoMismatch) {
   use_backend(make_fault_network(
       {.seed = base_seed(), .hold_percent = 100, .passed_over_max = 1000, .drives_in_vain = 100}));
-  sk_context* context = nullptr;
-  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      sk_comm_config config{};
-      config.struct_size = sizeof(config);
-      config.bootstrap = SK_BOOTSTRAP_THREADS;
-      config.rank = rank;
-      config.world_size = 2;
-      sk_comm* comm = nullptr;
-      ASSERT_EQ(sk_comm_create(context, &config, &comm), SK_OK) << sk_last_error();
-      for (int64_t i = 0; i < 12; ++i) {
-        int64_t value = rank == 1 ? i : -1;
-        ASSERT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
-        ASSERT_EQ(rank == 1 ? sk_send(comm, &value, 1, SK_I64, 0, nullptr)
-                            : sk_recv(comm, &value, 1, SK_I64, 1, nullptr),
-                  SK_OK)
-            << sk_last_error();
-        EXPECT_EQ(value, i);
-      }
-      EXPECT_EQ(sk_comm_free(comm), SK_OK);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(sk_finalize(context), SK_OK);
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
+    for (int64_t i = 0; i < 12; ++i) {
+      int64_t value = rank == 1 ? i : -1;
+      ASSERT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
+      ASSERT_EQ(rank == 1 ? sk_send(comm, &value, 1, SK_I64, 0, nullptr)
+                          : sk_recv(comm, &value, 1, SK_I64, 1, nullptr),
+                SK_OK)
+          << sk_last_error();
+      EXPECT_EQ(value, i);
+    }
+  });
   use_backend(nullptr);
 }
 

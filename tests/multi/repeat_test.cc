@@ -10,31 +10,11 @@
 #include <vector>
 
 #include "sk.h"
+#include "tests/multi/thread_ranks.h"
 
 namespace {
 
-void in_ranks(int ranks, const std::function<void(sk_comm*, int)>& body) {
-  sk_context* context = nullptr;
-  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      sk_comm_config config{};
-      config.struct_size = sizeof(config);
-      config.bootstrap = SK_BOOTSTRAP_THREADS;
-      config.rank = rank;
-      config.world_size = ranks;
-      config.timeout_ms = 60'000;
-      config.symmetric_bytes_max = 16 << 20;
-      sk_comm* comm = nullptr;
-      ASSERT_EQ(sk_comm_create(context, &config, &comm), SK_OK) << sk_last_error();
-      body(comm, rank);
-      EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(sk_finalize(context), SK_OK) << sk_last_error();
-}
+using sk::testing_support::in_thread_ranks;
 
 uint64_t plans_of(const sk_comm* comm) {
   sk_comm_info info{};
@@ -71,7 +51,7 @@ TEST_P(Repeated, BuffersInTurnAndSizesBetweenEachOther) {
       given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
   SCOPED_TRACE(testing::Message() << "replay with SK_TEST_SEED=" << seed);
   const int ranks = GetParam();
-  in_ranks(ranks, [&](sk_comm* comm, int rank) {
+  in_thread_ranks(ranks, [&](sk_comm* comm, int rank) {
     std::mt19937_64 random(seed);  // The same on all ranks.
     // Around the sizes at which forms and staging areas change; the last ones use two chunks.
     const std::vector<int64_t> counts = {1, 100, 256, 300, 2047, 2048, 5000, 16384, 65536, 70000};
@@ -96,7 +76,7 @@ TEST_P(Repeated, BuffersInTurnAndSizesBetweenEachOther) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Repeated, testing::Values(1, 2, 3, 4));
 
 TEST(RepeatedCall, SeesThatMemoryIsNoLongerRegistered) {
-  in_ranks(2, [](sk_comm* comm, int rank) {
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
     constexpr int64_t kCount = 4096;
     constexpr uint64_t kBytes = kCount * sizeof(float);
     std::vector<float> in(kCount), out(kCount);
@@ -118,7 +98,7 @@ TEST(RepeatedCall, SeesThatMemoryIsNoLongerRegistered) {
 }
 
 TEST(RepeatedCall, SeesMemoryThatWasFreedAndTakenAnew) {
-  in_ranks(2, [](sk_comm* comm, int rank) {
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
     constexpr int64_t kCount = 3000;
     for (int round = 0; round < 20; ++round) {
       // The same addresses come back, as one allocation or two, in this order or the other.
