@@ -74,20 +74,21 @@ def test_an_interrupt_of_a_barrier(open_notebook: Open) -> None:
 
 def test_a_dead_rank(open_notebook: Open) -> None:
     notebook = open_notebook(
-        "import os\nkept = 7 * rank\nif rank == 1:\n    os.kill(os.getpid(), 9)",
+        "kept = 7 * rank",
+        "import os\nif rank == 1:\n    os.kill(os.getpid(), 9)",
         "print(kept)",
         "%%on alive\nprint(kept)",
         "%sk revive",
         "print('kept' in globals(), comm.allreduce(1))",
     )
-    for index in range(5):
+    for index in range(6):
         notebook.run(index)
-    assert "RankDied: rank 1: killed by signal 9 (SIGKILL)" in notebook.text(0)
-    assert "rank 1 is dead" in notebook.text(1)
-    assert "%sk revive" in notebook.text(1)
-    assert "[3] 21" in notebook.text(2)
-    assert "[0,2,3] True 4" in notebook.text(4)
-    assert "[1] False 4" in notebook.text(4)
+    assert "RankDied: rank 1: killed by signal 9 (SIGKILL)" in notebook.text(1)
+    assert "rank 1 is dead" in notebook.text(2)
+    assert "%sk revive" in notebook.text(2)
+    assert "[3] 21" in notebook.text(3)
+    assert "[0,2,3] True 4" in notebook.text(5)
+    assert "[1] False 4" in notebook.text(5)
     notebook.picture()
 
 
@@ -198,7 +199,7 @@ def test_an_output_widget_of_each_rank(open_notebook: Open) -> None:
         "out.outputs[-1]['text'].split('\\n')[-2]",
     )
     notebook.run(0)
-    widgets = notebook.cell(0).locator(".jupyter-widgets-output-area")
+    widgets = notebook.cell(0).locator(".widget-output")
     expect(widgets).to_have_count(4)
     for rank in range(4):
         expect(widgets.nth(rank)).to_have_text(re.compile(f"^\\s*first line of {rank}\\s*$"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -123,7 +124,17 @@ def install_layer(name: str) -> None:
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         packages = Path("lib") / version / "site-packages"
         (venv / packages / "beneath.pth").write_text(f"{VENV / packages}\n")
+        _show_labextensions(venv)
     install_lists(venv, [name])
+
+
+def _show_labextensions(venv: Path) -> None:
+    """JupyterLab looks for a package's part of the page in its own environment only."""
+    folder = venv / "etc" / "jupyter"
+    folder.mkdir(parents=True, exist_ok=True)
+    below = str(VENV / "share" / "jupyter" / "labextensions")
+    config = {"LabApp": {"extra_labextensions_path": [below]}}
+    (folder / "jupyter_lab_config.json").write_text(json.dumps(config))
 
 
 def make_environment(venv: Path) -> None:
