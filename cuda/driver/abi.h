@@ -19,6 +19,8 @@ using Module = struct ModuleOpaque*;
 using Function = struct FunctionOpaque*;
 using Stream = struct StreamOpaque*;
 using Event = struct EventOpaque*;
+using Graph = struct GraphOpaque*;
+using GraphExec = struct GraphExecOpaque*;
 
 enum : Result {
   kSuccess = 0,
@@ -145,6 +147,17 @@ struct LaunchConfig {
   X(cuEventCreate, "cuEventCreate", Event*, unsigned)                                           \
   X(cuEventRecord, "cuEventRecord", Event, Stream)                                              \
   X(cuEventDestroy, "cuEventDestroy_v2", Event)
+
+// What callers of the library do by themselves: for tests and benchmarks, never for the library.
+#define SK_CUDA_CALLERS_FUNCTIONS(X)                                                          \
+  X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", Stream, CaptureMode)                     \
+  X(cuStreamEndCapture, "cuStreamEndCapture", Stream, Graph*)                                 \
+  X(cuGraphInstantiate, "cuGraphInstantiateWithFlags", GraphExec*, Graph, unsigned long long) \
+  X(cuGraphLaunch, "cuGraphLaunch", GraphExec, Stream)                                        \
+  X(cuGraphExecDestroy, "cuGraphExecDestroy", GraphExec)                                      \
+  X(cuGraphDestroy, "cuGraphDestroy", Graph)                                                  \
+  X(cuEventElapsedTime, "cuEventElapsedTime_v2", float*, Event, Event)                        \
+  X(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", DevicePtr, DevicePtr, size_t, Stream)
 
 }  // namespace sk::cuda::abi
 

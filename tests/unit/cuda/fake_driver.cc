@@ -1,6 +1,7 @@
 #include "tests/unit/cuda/fake_driver.h"
 
 #include <cassert>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <future>
@@ -21,10 +22,11 @@ struct FunctionOpaque {
   int shared_bytes_max = 48 << 10;  // Without cuFuncSetAttribute().
 };
 struct ModuleOpaque {
-  FunctionOpaque functions[5];
+  FunctionOpaque functions[6];
 };
 struct EventOpaque {
   std::shared_future<void> done;
+  std::shared_ptr<std::chrono::steady_clock::time_point> at;  // Once it is done.
 };
 struct StreamOpaque {
   Context context = nullptr;
@@ -347,7 +349,10 @@ struct FakeCalls {
   }
   static Result cuEventRecord(abi::Event event, abi::Stream handle) {
     if (state().stream(handle).status != abi::kNotCapturing) return abi::kStreamCaptureUnsupported;
-    return event->done = state().stream(handle).last, kFound;
+    abi::StreamOpaque& stream = state().stream(handle);
+    event->at = std::make_shared<std::chrono::steady_clock::time_point>();
+    state().enqueue(stream, [at = event->at] { *at = std::chrono::steady_clock::now(); });
+    return event->done = stream.last, kFound;
   }
   static Result cuEventDestroy(abi::Event event) { return delete event, kFound; }
 
@@ -447,6 +452,15 @@ void FakeDriver::synchronize(abi::Stream stream) {
     last = state_->stream(stream).last;
   }
   if (last.valid()) last.wait();
+}
+void FakeDriver::copy(abi::DevicePtr to, abi::DevicePtr from, size_t bytes, abi::Stream stream) {
+  const std::lock_guard lock(state_->mutex);
+  FakeCalls::begin(stream, [=] { std::memcpy(memory_at(to), memory_at(from), bytes); });
+}
+double FakeDriver::elapsed_ms(abi::Event from, abi::Event to) {
+  from->done.wait();
+  to->done.wait();
+  return std::chrono::duration<double, std::milli>(*to->at - *from->at).count();
 }
 uint64_t FakeDriver::allocated_bytes() const {
   const std::lock_guard lock(state_->mutex);

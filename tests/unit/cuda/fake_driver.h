@@ -68,6 +68,8 @@ class FakeDriver {
   void replay(const Graph& graph, abi::Stream stream);
   void invalidate_capture(abi::Stream stream);
   void synchronize(abi::Stream stream);
+  void copy(abi::DevicePtr to, abi::DevicePtr from, size_t bytes, abi::Stream stream);
+  static double elapsed_ms(abi::Event from, abi::Event to);  // Waits for both.
   // Bytes of GPUs' and pinned memory in use.
   uint64_t allocated_bytes() const;
 

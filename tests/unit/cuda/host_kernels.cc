@@ -7,6 +7,7 @@ void sk_run_moves(sk::cuda::LaunchArgs args);
 void sk_run_gemms(sk::cuda::LaunchArgs args);
 void sk_run_boxes_bf16(sk::cuda::LaunchArgs args);
 void sk_run_boxes_f16(sk::cuda::LaunchArgs args);
+void sk_bare_boxes_bf16(sk::cuda::BareGemm gemm);
 void sk_tell_needs(sk::cuda::NeedsArgs args);
 
 namespace sk::cuda {
@@ -30,6 +31,7 @@ const HostKernel* find_host_kernel(const std::string& name) {
       host_kernel<LaunchArgs, sk_run_gemms>("sk_run_gemms", true),
       host_kernel<LaunchArgs, sk_run_boxes_bf16>("sk_run_boxes_bf16", true),
       host_kernel<LaunchArgs, sk_run_boxes_f16>("sk_run_boxes_f16", true),
+      host_kernel<BareGemm, sk_bare_boxes_bf16>("sk_bare_boxes_bf16", false),
       host_kernel<NeedsArgs, sk_tell_needs>("sk_tell_needs", false),
   };
   for (const HostKernel& kernel : kernels)

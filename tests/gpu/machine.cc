@@ -1,0 +1,105 @@
+#include "tests/gpu/machine.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "tests/gpu/fake_calls.h"
+
+namespace sk::cuda {
+namespace {
+
+constexpr int kFakeMultiprocessors = 8;
+constexpr uint64_t kFakeMemoryBytes = 1 << 30;
+
+Calls real_calls() {
+  void* handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);  // Loaded before, by the library.
+  Calls calls;
+#define SK_LOAD(name, symbol, ...)                                            \
+  calls.name = reinterpret_cast<decltype(calls.name)>(dlsym(handle, symbol)); \
+  if (calls.name == nullptr) throw std::runtime_error("the driver has no " symbol);
+  SK_CUDA_CALLERS_FUNCTIONS(SK_LOAD)
+#undef SK_LOAD
+  return calls;
+}
+
+}  // namespace
+
+void must(const Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.message());
+}
+
+Machine& Machine::get() {
+  static Machine& machine = *new Machine;  // Never destroyed: a driver does not outlive main().
+  return machine;
+}
+
+Machine::Machine() {
+  const char* wish = std::getenv("SK_GPU");
+  const std::string wanted = wish != nullptr ? wish : "";
+  if (wanted == "fake") {
+    reason_ = "a fake GPU was asked for";
+  } else {
+    Result<Runtime> real = load_runtime();
+    is_real_ = real.ok();
+    if (is_real_)
+      runtime_ = std::make_unique<Runtime>(std::move(real).value());
+    else
+      reason_ = real.status().message();
+    if (!is_real_ && wanted == "real") throw std::runtime_error(reason_);
+  }
+  if (!is_real_) take_fake();
+  device_ = must(Device::open(*runtime_, 0));
+  current_ = std::make_unique<Current>(device_->driver(), device_->context());
+  if (is_real_) calls_ = real_calls();
+  check(device_->driver().cuStreamCreate(&stream_, abi::kStreamNonBlocking), "cuStreamCreate");
+}
+
+void Machine::take_fake() {
+  auto fake = std::make_shared<FakeDriver>();
+  fake->gpus[0].multiprocessors = kFakeMultiprocessors;
+  fake->gpus[0].memory_bytes = kFakeMemoryBytes;
+  runtime_ = std::make_unique<Runtime>(fake->runtime());
+  calls_ = fake_calls(*fake);
+  fake_ = fake;
+}
+
+uint32_t Machine::workers(uint32_t ranks) const {
+  return std::max(1u, device_->multiprocessors() / ranks);
+}
+
+uint64_t Machine::free_bytes() const {
+  size_t free = 0, total = 0;
+  check(device_->driver().cuMemGetInfo(&free, &total), "cuMemGetInfo");
+  return free;
+}
+
+void Machine::synchronize() const {
+  check(device_->driver().cuStreamSynchronize(stream_), "cuStreamSynchronize");
+}
+
+void Machine::check(abi::Result result, const char* call) const {
+  must(device_->check(result, call));
+}
+
+Replay::Replay(const Machine& machine, const std::function<void()>& enqueue) : machine_(machine) {
+  const Calls& calls = machine.calls();
+  machine.check(calls.cuStreamBeginCapture(machine.stream(), abi::kCaptureRelaxed),
+                "cuStreamBeginCapture");
+  enqueue();
+  machine.check(calls.cuStreamEndCapture(machine.stream(), &graph_), "cuStreamEndCapture");
+  machine.check(calls.cuGraphInstantiate(&exec_, graph_, 0), "cuGraphInstantiate");
+}
+
+Replay::~Replay() {
+  if (exec_ != nullptr) machine_.calls().cuGraphExecDestroy(exec_);
+  if (graph_ != nullptr) machine_.calls().cuGraphDestroy(graph_);
+}
+
+void Replay::launch() const {
+  machine_.check(machine_.calls().cuGraphLaunch(exec_, machine_.stream()), "cuGraphLaunch");
+}
+
+}  // namespace sk::cuda

@@ -1,0 +1,156 @@
+// What a GPU must compute: plans made on the CPU run unchanged and come out as their operations
+// say, by 1 to 8 ranks in one launch, on whole numbers, so that every equality is exact. Without a
+// GPU the same on the fake one, less of it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "cuda/exec/image.h"
+#include "lib/algo/planner.h"
+#include "lib/plan/text.h"
+#include "tests/gpu/running.h"
+#include "tests/support/gemm_cases.h"
+#include "tests/support/worlds.h"
+
+namespace sk::cuda {
+namespace {
+
+using namespace testing_support;
+
+class Silicon : public testing::Test {
+ protected:
+  Silicon() {
+    RecordProperty("seed", std::to_string(seed_));
+    RecordProperty("device", Machine::get().device().name());
+  }
+  bool real() const { return Machine::get().is_real(); }
+  void check(const Plan& plan, uint32_t runs) {
+    Running running(plan);
+    ASSERT_EQ(running.run_random(random_, runs), "") << "seed " << seed_;
+  }
+  // Of every order of magnitude alike.
+  int64_t random_count() { return 1 + int64_t(random_() % (uint64_t(2) << random_() % 17)); }
+
+  const uint64_t seed_ = std::random_device()();
+  std::mt19937_64 random_{seed_};
+};
+
+TEST_F(Silicon, CollectivesOfEverySizeAndRankCount) {
+  std::vector<int64_t> counts = {1, 127, 4097};
+  for (int i = 0; real() && i < 30; ++i) counts.push_back(random_count());
+  const std::vector<uint32_t> rank_counts =
+      real() ? std::vector<uint32_t>{1, 2, 4, 8} : std::vector<uint32_t>{1, 4};
+  for (const OpKind kind : {OpKind::kAllreduce, OpKind::kAllgather, OpKind::kReduceScatter,
+                            OpKind::kBroadcast, OpKind::kBarrier}) {
+    for (const uint32_t ranks : rank_counts) {
+      for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+        if (kind == OpKind::kBarrier && dtype != DType::kF32) continue;
+        for (const int64_t count : counts) {
+          if (!real() && (count == 127) != (dtype == DType::kBF16)) continue;
+          OpDesc op{.kind = kind, .dtype = dtype, .out_dtype = dtype, .count = count};
+          op.symmetric_out = random_() % 2;
+          op.symmetric_in =
+              op.symmetric_out && (kind == OpKind::kAllreduce || kind == OpKind::kReduceScatter);
+          if (kind == OpKind::kBarrier) op = {.kind = kind};
+          Target target{.world_size = ranks, .workers = Machine::get().workers(ranks)};
+          if (!real()) target.workers = 1;
+          target.one_shot_bytes = random_() % 2 ? 4096 : 0;
+          SCOPED_TRACE(describe({op, target}));
+          Result<Plan> plan = make_plan(op, target);
+          ASSERT_TRUE(plan.ok()) << plan.status().message();
+          check(*plan, real() ? 2 : 1);
+          if (HasFatalFailure()) return;
+          if (kind == OpKind::kBarrier) break;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Silicon, RandomPlans) {
+  const uint32_t blocks = Machine::get().workers(1);
+  for (int made = 0; made < (real() ? 200 : 4);) {
+    const Case c = random_case(random_, /*ranks_max=*/8);
+    Result<Plan> plan = make_plan(c.op, c.target);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    bool able = c.target.workers * c.target.world_size <= blocks;
+    for (const RankPlan& part : plan->ranks) able = able && check_part(*plan, part).ok();
+    if (!able) continue;
+    ++made;
+    SCOPED_TRACE(describe(c));
+    check(*plan, 2);
+    if (HasFatalFailure()) return;
+  }
+}
+
+std::filesystem::path golden_plans() {
+  const char* folder = std::getenv("SK_GOLDEN_PLANS");
+  return folder != nullptr ? folder : SK_SOURCE_DIR "/tests/golden/plans";
+}
+
+TEST_F(Silicon, PlansFromTheirTexts) {
+  int count = 0;
+  for (const auto& file : std::filesystem::directory_iterator(golden_plans())) {
+    SCOPED_TRACE(file.path());
+    std::ifstream in(file.path());
+    Result<Plan> plan = parse(std::string(std::istreambuf_iterator<char>(in), {}));
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    check(*plan, 3);
+    if (HasFatalFailure()) return;
+    ++count;
+  }
+  EXPECT_GE(count, 10);
+}
+
+class Products : public Silicon {
+ protected:
+  void check_case(GemmCase c, DType dtype, uint32_t ranks) {
+    c.dtype = dtype;
+    c.out_dtype = random_() % 2 ? dtype : DType::kF32;
+    c.ranks = ranks;
+    c.workers = real() ? Machine::get().workers(ranks) : 1;
+    SCOPED_TRACE(describe(c));
+    check(plan_gemm(c), real() ? 2 : 1);
+  }
+};
+
+// Shapes that the copy engine can read and shapes that it cannot, which take the other kernel.
+TEST_F(Products, OfEveryKernelAndType) {
+  const GemmCase cases[] = {
+      {.m = 128, .n = 256, .k = 64},
+      {.m = 131, .n = 264, .k = 72},
+      {.m = 70, .n = 33, .k = 67},
+      {.m = 150, .n = 280, .k = 40, .symmetric = false},
+      {.m = 136, .n = 72, .k = 50, .transpose_a = true, .transpose_b = true},
+  };
+  for (const GemmCase& c : cases) {
+    if (!real() && c.m > 131) continue;
+    for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF32}) {
+      if (!real() && c.m > 100 && dtype != DType::kBF16) continue;
+      for (const uint32_t ranks : {1u, 2u, 4u, 8u}) {
+        if (!real() && ranks != 2) continue;
+        check_case(c, dtype, ranks);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_F(Products, OfRandomShapes) {
+  constexpr DType kTypes[] = {DType::kBF16, DType::kF16, DType::kF32};
+  for (int i = 0; i < (real() ? 30 : 1); ++i) {
+    const uint64_t most = real() ? 400 : 80;
+    GemmCase c{.m = 1 + int64_t(random_() % most),
+               .n = 1 + int64_t(random_() % most),
+               .k = 1 + int64_t(random_() % (most / 2))};
+    c.symmetric = random_() % 2;
+    c.transpose_b = random_() % 2;
+    check_case(c, kTypes[random_() % 3], 1u << random_() % (real() ? 4 : 2));
+    if (HasFatalFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace sk::cuda
