@@ -34,6 +34,8 @@ function(sk_test name)
   string(REGEX MATCH "^[^/]+" suite "${place}")
   if(place MATCHES "^(devhost|unit/cuda)")
     set(suite cuda)  # All that can be shown of GPUs without one.
+  elseif(place STREQUAL "../bench/gpu")
+    set(suite gpu)
   endif()
   list(APPEND TEST_LABELS ${suite})
   list(REMOVE_DUPLICATES TEST_LABELS)

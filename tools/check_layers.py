@@ -59,6 +59,7 @@ LEVELS = {
     "tests/support": 9,
     "tests": 10,
     "bench": 9,
+    "bench/gpu": 11,  # Stands on what takes a GPU's place in tests.
 }
 C_ABI_ONLY = ("bindings", "examples")
 SOURCES = {".c", ".cc", ".cpp", ".h", ".hpp", ".cu", ".cuh"}

@@ -1,0 +1,56 @@
+#include "bench/gpu/bare.h"
+
+namespace sk::cuda {
+
+BareProduct::BareProduct(const Machine& machine) : machine_(machine) {
+  const Device& device = machine.device();
+  const KernelNeeds needs = device.kernel(kRunBoxesBf16).needs;
+  if (needs.block_threads == 0) return;
+  machine.check(device.driver().cuModuleLoadData(&module_, machine.runtime().kernels.image),
+                "cuModuleLoadData");
+  machine.check(device.driver().cuModuleGetFunction(&function_, module_, "sk_bare_boxes_bf16"),
+                "cuModuleGetFunction");
+  machine.check(device.driver().cuFuncSetAttribute(function_, abi::kMaxDynamicSharedSizeBytes,
+                                                   int(needs.shared_bytes)),
+                "cuFuncSetAttribute");
+}
+
+BareProduct::~BareProduct() {
+  if (module_ != nullptr) machine_.device().driver().cuModuleUnload(module_);
+}
+
+std::string BareProduct::absent(const Shape& shape) const {
+  if (function_ == nullptr) return "this GPU has no kernel that multiplies boxes";
+  if (shape.a_pitch() % 16 != 0) return "rows of A are no multiple of 16 bytes apart";
+  return "";
+}
+
+void BareProduct::enqueue(const Shape& shape, const Matrix& a, const Matrix& b,
+                          const Matrix& c) const {
+  const Device& device = machine_.device();
+  BareGemm gemm{};
+  gemm.a = static_cast<const std::byte*>(a.data());
+  gemm.b = static_cast<const std::byte*>(b.data());
+  gemm.c = static_cast<std::byte*>(c.data());
+  gemm.a_pitch = shape.a_pitch();
+  gemm.packed_bytes = shape.b_bytes();
+  gemm.c_pitch = uint64_t(shape.n) * 2;
+  gemm.m = uint32_t(shape.m);
+  gemm.n = uint32_t(shape.n);
+  gemm.k = uint32_t(shape.k);
+  gemm.dtype = gemm.out_dtype = uint32_t(DType::kBF16);
+  const uint64_t m = uint64_t(shape.m), n = uint64_t(shape.n), k = uint64_t(shape.k);
+  must(encode_boxes(device, DType::kBF16, {a.address(), m, k, gemm.a_pitch}, kBoxRowsA,
+                    gemm.maps.a));
+  must(encode_boxes(device, DType::kBF16, {b.address(), n, k, shape.b_pitch()}, kBoxRowsB,
+                    gemm.maps.b));
+  const KernelNeeds needs = device.kernel(kRunBoxesBf16).needs;
+  const abi::LaunchConfig config{
+      device.multiprocessors(), 1,       1, needs.block_threads, 1, 1, needs.shared_bytes,
+      machine_.stream(),        nullptr, 0};
+  void* parameters[] = {&gemm};
+  machine_.check(device.driver().cuLaunchKernelEx(&config, function_, parameters, nullptr),
+                 "cuLaunchKernelEx");
+}
+
+}  // namespace sk::cuda

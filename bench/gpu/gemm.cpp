@@ -1,0 +1,107 @@
+// One product three ways: as a plan of one rank, by the bare kernel of the same tile, by cuBLASLt.
+#include <fmt/format.h>
+
+#include "bench/gpu/bare.h"
+#include "bench/gpu/cublaslt.h"
+#include "bench/gpu/parts.h"
+#include "bench/gpu/product_plan.h"
+#include "bench/gpu/rounds.h"
+
+namespace sk::cuda {
+namespace {
+
+constexpr int kSets = 3;  // So that small matrices do not stay in the cache.
+
+struct Set {
+  Matrix a, b, c;
+  Set(const Machine& machine, const Shape& shape)
+      : a(machine, shape.a_bytes()), b(machine, shape.b_bytes()), c(machine, shape.c_bytes()) {}
+};
+
+// The fastest of those that the library names, by three runs of each.
+int best_algorithm(const Machine& machine, const CublasLt& peer, int count,
+                   const std::vector<Set>& sets) {
+  int best = 0;
+  double best_us = 0;
+  for (int i = 0; i < count; ++i) {
+    const Replay replay(machine, [&] {
+      for (const Set& set : sets) peer.enqueue(i, set.a, set.b, set.c);
+    });
+    time_us(machine, replay);
+    const double us = time_us(machine, replay);
+    if (i > 0 && us >= best_us) continue;
+    best = i;
+    best_us = us;
+  }
+  return best;
+}
+
+void check_candidate(const Machine& machine, const Shape& shape, const Candidate& candidate,
+                     Set& set) {
+  set.a.fill(Fill::kWhole, 1);
+  set.b.fill(Fill::kWhole, 2);
+  set.c.poison();
+  candidate.enqueue(0);
+  machine.synchronize();
+  const std::string wrong = compare_product(shape, {set.a.read()}, {set.b.read()}, set.c.read());
+  if (!wrong.empty())
+    throw std::runtime_error(fmt::format("{}, {}: {}", shape.name(), candidate.name, wrong));
+}
+
+void measure_shape(const Machine& machine, const BareProduct& bare, CublasLt& peer,
+                   const Shape& shape) {
+  std::vector<Set> sets;
+  for (int i = 0; i < kSets; ++i) sets.emplace_back(machine, shape);
+  ProductPlan plan(machine, shape, /*ranks=*/1, machine.workers(1));
+  std::vector<Candidate> candidates;
+  candidates.push_back({"plan",
+                        [&](int run) {
+                          const Set& set = sets[size_t(run) % kSets];
+                          plan.enqueue({{set.a.data(), set.c.data(), set.b.data()}});
+                        },
+                        plan.note()});
+  if (const std::string why = bare.absent(shape); why.empty()) {
+    candidates.push_back({"bare",
+                          [&](int run) {
+                            const Set& set = sets[size_t(run) % kSets];
+                            bare.enqueue(shape, set.a, set.b, set.c);
+                          },
+                          ""});
+  } else {
+    print_absent("gemm", shape.name(), "bare", why);
+  }
+  if (peer.absent().empty()) {
+    const int count = peer.prepare(shape);
+    const int best = best_algorithm(machine, peer, count, sets);
+    candidates.push_back(
+        {"cublaslt",
+         [&peer, &sets, best](int run) {
+           const Set& set = sets[size_t(run) % kSets];
+           peer.enqueue(best, set.a, set.b, set.c);
+         },
+         fmt::format("version {}, algorithm {} of {}", peer.version(), best, count)});
+  } else {
+    print_absent("gemm", shape.name(), "cublaslt", peer.absent());
+  }
+  for (const Candidate& candidate : candidates) check_candidate(machine, shape, candidate, sets[0]);
+  for (Set& set : sets) {
+    set.a.fill(Fill::kRandom, 1);
+    set.b.fill(Fill::kRandom, 2);
+  }
+  measure(machine, "gemm", shape.name(), candidates, kSets);
+}
+
+}  // namespace
+
+void measure_gemm(const Machine& machine) {
+  const std::vector<Shape> real = {{8192, 8192, 8192}, {4096, 4096, 4096}, {8192, 28672, 8192},
+                                   {1000, 777, 3333},  {16, 8192, 8192},   {128, 8192, 8192},
+                                   {4096, 4096, 512},  {300, 5000, 4100}};
+  const std::vector<Shape> fake = {{130, 72, 64}, {20, 33, 35}};
+  const BareProduct bare(machine);
+  CublasLt peer(machine);
+  for (const Shape& shape : machine.is_real() ? real : fake)
+    measure_shape(machine, bare, peer, shape);
+}
+
+}  // namespace sk::cuda

@@ -1,0 +1,70 @@
+#include "bench/gpu/matrices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "lib/op/dtype.h"
+
+namespace sk::cuda {
+namespace {
+
+constexpr uint16_t kPoison = 0x7fc1;  // Not a number.
+
+}  // namespace
+
+std::string Shape::name() const { return fmt::format("{}x{}x{}", m, n, k); }
+
+Matrix::Matrix(const Machine& machine, uint64_t bytes)
+    : machine_(machine),
+      bytes_((bytes + 1) / 2 * 2),
+      memory_(must(DeviceMemory::allocate(machine.device().owner(), bytes_, "a matrix"))) {}
+
+void Matrix::fill(Fill fill, uint64_t seed) {
+  std::vector<uint16_t> values(bytes_ / 2);
+  uint64_t state = seed * 2 + 1;
+  for (uint16_t& value : values) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const auto bits = uint32_t(state >> 40);
+    value = f32_to_bf16(fill == Fill::kRandom ? float(bits) / float(1 << 23) - 1
+                                              : float(int(bits % 5) - 2));
+  }
+  must(machine_.device().upload(memory_.address(), values.data(), bytes_));
+}
+
+void Matrix::poison() {
+  const std::vector<uint16_t> values(bytes_ / 2, kPoison);
+  must(machine_.device().upload(memory_.address(), values.data(), bytes_));
+}
+
+std::vector<uint16_t> Matrix::read() const {
+  std::vector<uint16_t> values(bytes_ / 2);
+  must(machine_.device().download(values.data(), memory_.address(), bytes_));
+  return values;
+}
+
+std::string compare_product(const Shape& shape, const std::vector<std::vector<uint16_t>>& a,
+                            const std::vector<std::vector<uint16_t>>& b,
+                            const std::vector<uint16_t>& c) {
+  if (std::find(c.begin(), c.end(), kPoison) != c.end()) return "an element was not written";
+  std::mt19937_64 random(c.size());
+  for (int i = 0; i < 300; ++i) {
+    // The corners first.
+    const int64_t row = i < 4 ? (i / 2) * (shape.m - 1) : int64_t(random() % uint64_t(shape.m));
+    const int64_t column = i < 4 ? (i % 2) * (shape.n - 1) : int64_t(random() % uint64_t(shape.n));
+    float sum = 0;
+    for (size_t rank = 0; rank < a.size(); ++rank) {
+      const uint16_t* left = a[rank].data() + row * shape.k;
+      const uint16_t* right = b[rank].data() + column * int64_t(shape.b_pitch() / 2);
+      for (int64_t j = 0; j < shape.k; ++j) sum += bf16_to_f32(left[j]) * bf16_to_f32(right[j]);
+    }
+    const float seen = bf16_to_f32(c[size_t(row * shape.n + column)]);
+    if (seen != bf16_to_f32(f32_to_bf16(sum))) {
+      return fmt::format("row {}, column {} is {}, not {}", row, column, seen, sum);
+    }
+  }
+  return "";
+}
+
+}  // namespace sk::cuda

@@ -1,0 +1,141 @@
+#include "bench/gpu/rounds.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace sk::cuda {
+namespace {
+
+class Event {
+ public:
+  explicit Event(const Machine& machine) : machine_(machine) {
+    machine.check(machine.device().driver().cuEventCreate(&event_, 0), "cuEventCreate");
+  }
+  ~Event() { machine_.device().driver().cuEventDestroy(event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  void record() {
+    machine_.check(machine_.device().driver().cuEventRecord(event_, machine_.stream()),
+                   "cuEventRecord");
+  }
+  double us_since(const Event& earlier) const {
+    float ms = 0;
+    machine_.check(machine_.calls().cuEventElapsedTime(&ms, earlier.event_, event_),
+                   "cuEventElapsedTime");
+    return double(ms) * 1000;
+  }
+
+ private:
+  const Machine& machine_;
+  abi::Event event_ = nullptr;
+};
+
+// The candidates in their order, then backwards.
+std::vector<size_t> there_and_back(size_t count) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < count; ++i) order.push_back(i);
+  for (size_t i = count; i-- > 0;) order.push_back(i);
+  return order;
+}
+
+std::string list(const std::vector<double>& samples) {
+  std::vector<std::string> texts;
+  for (const double us : samples) texts.push_back(fmt::format("{:.3f}", us));
+  return fmt::format("[{}]", fmt::join(texts, ","));
+}
+
+struct Prepared {
+  int runs = 0;
+  std::unique_ptr<Replay> replay;
+  std::vector<std::vector<std::string>> rounds;  // By round, then visit: a list of samples.
+};
+
+Prepared prepare(const Machine& machine, const Candidate& candidate, int period,
+                 const Effort& effort) {
+  const auto of = [&](int runs) {
+    return std::make_unique<Replay>(machine, [&] {
+      for (int i = 0; i < runs; ++i) candidate.enqueue(i);
+    });
+  };
+  Prepared prepared{period, of(period), {}};
+  time_us(machine, *prepared.replay);  // What the first one alone has to do.
+  const double us = time_us(machine, *prepared.replay);
+  const int times = int(std::clamp(effort.sample_us / std::max(us, 0.1), 1.0,
+                                   double(std::max(1, effort.runs_max / period))));
+  if (times == 1) return prepared;
+  prepared.runs = period * times;
+  prepared.replay = of(prepared.runs);
+  time_us(machine, *prepared.replay);
+  return prepared;
+}
+
+}  // namespace
+
+Effort effort(const Machine& machine) {
+  return machine.is_real() ? Effort{7, 5, 1000, 256} : Effort{2, 2, 0, 1};
+}
+
+double time_us(const Machine& machine, const Replay& replay) {
+  Event begin(machine), end(machine);
+  begin.record();
+  replay.launch();
+  end.record();
+  machine.synchronize();
+  return end.us_since(begin);
+}
+
+void measure(const Machine& machine, const std::string& part, const std::string& name,
+             const std::vector<Candidate>& candidates, int period) {
+  const Effort wanted = effort(machine);
+  std::vector<Prepared> all;
+  for (const Candidate& candidate : candidates)
+    all.push_back(prepare(machine, candidate, period, wanted));
+  for (int round = 0; round < wanted.rounds; ++round) {
+    for (Prepared& each : all) each.rounds.emplace_back();
+    for (const size_t i : there_and_back(all.size())) {
+      std::vector<double> samples;
+      time_us(machine, *all[i].replay);  // Takes the caches over from the candidate before.
+      for (int sample = 0; sample < wanted.samples; ++sample)
+        samples.push_back(time_us(machine, *all[i].replay) / all[i].runs);
+      all[i].rounds.back().push_back(list(samples));
+    }
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::vector<std::string> rounds;
+    for (const auto& visits : all[i].rounds)
+      rounds.push_back(fmt::format("[{}]", fmt::join(visits, ",")));
+    fmt::print(
+        "{{\"part\":{},\"case\":{},\"candidate\":{},\"note\":{},\"runs\":{},\"rounds\":[{}]}}\n",
+        quoted(part), quoted(name), quoted(candidates[i].name), quoted(candidates[i].note),
+        all[i].runs, fmt::join(rounds, ","));
+  }
+  std::fflush(stdout);
+}
+
+void print_absent(const std::string& part, const std::string& name, const std::string& candidate,
+                  const std::string& why) {
+  fmt::print("{{\"part\":{},\"case\":{},\"candidate\":{},\"absent\":{}}}\n", quoted(part),
+             quoted(name), quoted(candidate), quoted(why));
+}
+
+void print_samples(const std::string& part, const std::string& name, const std::string& candidate,
+                   const std::string& unit, const std::vector<double>& samples) {
+  fmt::print("{{\"part\":{},\"case\":{},\"candidate\":{},{}:{}}}\n", quoted(part), quoted(name),
+             quoted(candidate), quoted(unit), list(samples));
+  std::fflush(stdout);
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) >= 0x20) out += c;
+  }
+  return out + '"';
+}
+
+}  // namespace sk::cuda
