@@ -15,16 +15,17 @@ struct Collective {
   // element is read once, each output element written once.
   uint64_t (*in)(uint64_t count, uint64_t ranks, bool root);
   uint64_t (*out)(uint64_t count, uint64_t ranks);
+  bool parts = false;  // `count` is of one rank's part of the whole.
 };
 
 constexpr Collective kCollectives[] = {
     {OpKind::kAllreduce, "allreduce", [](uint64_t n, uint64_t, bool) { return n; },
      [](uint64_t n, uint64_t) { return n; }},
     {OpKind::kAllgather, "allgather", [](uint64_t n, uint64_t, bool) { return n; },
-     [](uint64_t n, uint64_t ranks) { return n * ranks; }},
+     [](uint64_t n, uint64_t ranks) { return n * ranks; }, true},
     {OpKind::kReduceScatter, "reduce_scatter",
      [](uint64_t n, uint64_t ranks, bool) { return n * ranks; },
-     [](uint64_t n, uint64_t) { return n; }},
+     [](uint64_t n, uint64_t) { return n; }, true},
     {OpKind::kBroadcast, "broadcast", [](uint64_t n, uint64_t, bool root) { return root ? n : 0; },
      [](uint64_t n, uint64_t) { return n; }},
 };
@@ -68,15 +69,15 @@ void measure_one(const Machine& machine, const Collective& collective, uint32_t 
 }  // namespace
 
 void measure_collectives(const Machine& machine) {
-  const std::vector<uint64_t> counts =
+  const std::vector<uint64_t> sizes =  // Elements of the whole.
       machine.is_real() ? std::vector<uint64_t>{1 << 14, 1 << 18, 1 << 22, 1 << 25}
                         : std::vector<uint64_t>{1000};
   const std::vector<uint32_t> rank_counts =
       machine.is_real() ? std::vector<uint32_t>{2, 4, 8} : std::vector<uint32_t>{2};
   for (const Collective& collective : kCollectives)
     for (const uint32_t ranks : rank_counts)
-      for (const uint64_t count : counts)
-        measure_one(machine, collective, ranks, count / ranks * ranks);
+      for (const uint64_t size : sizes)
+        measure_one(machine, collective, ranks, collective.parts ? size / ranks : size);
 }
 
 }  // namespace sk::cuda
