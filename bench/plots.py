@@ -12,6 +12,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from gpu import pictures as gpu
 from notebook.pictures import notebook
 
 Document = dict[str, Any]
@@ -42,7 +43,7 @@ def draw_all(results: Path) -> tuple[list[Path], list[str]]:
         target = path.with_suffix(".png")
         try:
             figure = draw(document)
-            figure.text(0.01, 0.005, _caption(document), fontsize=6, color="#666666")
+            figure.text(0.01, 0.005, _caption_of(stage)(document), fontsize=6, color="#666666")
             figure.savefig(target, dpi=110)
         except (KeyError, ValueError) as error:  # A file of an older format, or half empty.
             failed.append(f"{path.name}: {type(error).__name__}: {error}")
@@ -56,11 +57,17 @@ def draw_all(results: Path) -> tuple[list[Path], list[str]]:
 def _drawing(stage: str) -> Callable[[Document], Any] | None:
     if stage.startswith("allreduce"):
         return allreduce
-    return {"gemm": gemm, "fused": fused, "notebook": notebook}.get(stage)
+    own = {"gemm": gemm, "fused": fused, "notebook": notebook}
+    return own.get(stage) or gpu.DRAWINGS.get(stage)
+
+
+def _caption_of(stage: str) -> Callable[[Document], str]:
+    return gpu.caption if stage in gpu.DRAWINGS else _caption
 
 
 def _figures_key(stage: str) -> str:
-    return "figures" if stage in ("gemm", "notebook") else "figures_us"
+    in_microseconds = stage.startswith("allreduce") or stage == "fused"
+    return "figures_us" if in_microseconds else "figures"
 
 
 def _caption(document: Document) -> str:

@@ -20,6 +20,7 @@ VERBS = {
     "tsan": "the C++ tests under ThreadSanitizer",
     "cuda": "compile the kernels for every GPU target and read what came out; gets nvcc if absent",
     "bench": "the benchmarks against their peers",
+    "gpu": "checks, then benchmarks, on this machine's GPU, by what --bundle made",
     "clean": "remove build/",
     "clean-room": "a command (the README's by default) in a bare Debian 12",
 }
@@ -36,6 +37,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     for name in ("test", "asan", "tsan"):
         added[name].add_argument("-k", dest="pattern", help="only tests whose name matches")
+    added["gpu"].add_argument(
+        "--bundle", action="store_true", help="make the folder for a machine with a GPU; needs none"
+    )
+    added["gpu"].add_argument("--again", action="store_true", help="also what is done already")
     added["check"].add_argument("--fix", action="store_true", help="format files in place")
     for name, what in (
         ("lab", "for JupyterLab, as --port=8889"),
@@ -74,6 +79,13 @@ def act(options: argparse.Namespace) -> int:
         import kernels
 
         return kernels.cuda()
+    if options.verb == "gpu":
+        import gpu
+
+        if not options.bundle:
+            return gpu.gpu(again=options.again)
+        gpu.bundle()
+        return 0
     if options.verb == "demo":
         import demo
 

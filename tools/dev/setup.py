@@ -24,6 +24,7 @@ LISTS = {
     "tsan": [],
     "bench": ["demo"],
     "cuda": ["sass"],
+    "gpu": [],
 }
 
 

@@ -1,0 +1,169 @@
+"""./dev gpu: checks and benchmarks on a GPU, from a folder that needs nothing but glibc."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from builder import build
+from kernels import find_nvcc
+from setup import PYTHON, setup
+from shell import BUILD, ROOT, DevError, output_of, run, say
+
+BUNDLE = BUILD / "gpu-bundle"
+STATE = BUILD / "gpu-state.json"
+RESULTS = ROOT / "bench" / "results"
+BYTES_MAX = 60 * 10**6
+TARGETS = ("sk_cuda", "gpu_silicon_test", "gpu_endurance_test", "gpu_bench")
+PROGRAMS = ("tests/gpu/gpu_silicon_test", "tests/gpu/gpu_endurance_test", "bench/gpu/gpu_bench")
+PYTHON_FILES = (
+    "gpu/__init__.py", "gpu/parts.py", "gpu/summary.py",
+    "measure/__init__.py", "measure/goals.py", "measure/stats.py",
+)  # fmt: skip
+# Of glibc, which every machine has, of this version or a later one.
+GLIBC = re.compile(r"(linux-vdso|libc|libm|libdl|librt|libpthread|ld-linux[-\w]*)\.so(\.\d+)?")
+LDD_LINE = re.compile(r"^\s*(\S+)(?: => (.*?))?(?: \(0x[0-9a-f]+\))?$")
+ELF = b"\x7fELF"
+RUN = """#!/usr/bin/env python3
+\"\"\"Checks and benchmarks on this machine's GPU, which needs a driver; --help says more.\"\"\"
+
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from gpu.parts import main
+
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def elves(folder: Path) -> list[Path]:
+    """Programs and libraries."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
+    return [path for path in files if path.open("rb").read(4) == ELF]
+
+
+def foreign(ldd: str, folder: Path) -> list[str]:
+    """Of `ldd`'s output, what is neither glibc's nor under `folder`; what was not found, too."""
+    found = []
+    for line in ldd.splitlines():
+        match = LDD_LINE.match(line)
+        if match is None or line.strip() == "statically linked":
+            continue
+        name, path = Path(match[1]).name, match[2]
+        if path == "not found":
+            found.append(f"{name} is not found")
+        elif GLIBC.fullmatch(name) is None and not Path(path or match[1]).is_relative_to(folder):
+            found.append(f"{name} is the system's: {path or match[1]}")
+    return found
+
+
+def glibc_needed(data: bytes) -> tuple[int, ...]:
+    """The newest version of glibc's symbols that a program or library names."""
+    found = re.findall(rb"\x00GLIBC_([0-9]+(?:\.[0-9]+)+)(?=\x00)", data)
+    return max((tuple(int(part) for part in text.split(b".")) for text in found), default=(0,))
+
+
+def prove(folder: Path) -> str:
+    """The glibc that `folder` needs; DevError where it needs more, or is too large."""
+    problems = []
+    newest: tuple[int, ...] = (0,)
+    files = elves(folder)
+    if not files:
+        raise DevError(f"{folder} holds no program")
+    for path in files:
+        done = subprocess.run(
+            ["ldd", str(path)], capture_output=True, text=True, timeout=60, env={"PATH": "/usr/bin"}
+        )
+        why = foreign(done.stdout, folder) if done.returncode == 0 else [done.stderr.strip()]
+        problems += [f"{path.relative_to(folder)}: {each}" for each in why]
+        newest = max(newest, glibc_needed(path.read_bytes()))
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    if size > BYTES_MAX:
+        problems.append(f"it has {size / 1e6:.1f} MB, at most {BYTES_MAX / 1e6:.0f} may be carried")
+    if problems:
+        raise DevError("the bundle would not run elsewhere:\n  " + "\n  ".join(problems))
+    version = ".".join(map(str, newest))
+    say(f"{len(files)} programs and libraries need glibc {version} and nothing else")
+    say(f"{folder}: {size / 1e6:.1f} MB")
+    return version
+
+
+def try_elsewhere(folder: Path) -> None:
+    """Moves a copy away and runs it there with the CPU in the GPU's place."""
+    away = BUILD / "gpu-bundle-elsewhere"
+    shutil.rmtree(away, ignore_errors=True)
+    shutil.copytree(folder, away, symlinks=True)
+    hidden = folder.with_name("gpu-bundle-hidden")
+    folder.rename(hidden)  # So that nothing is found where it was made.
+    try:
+        run([away / "run", "--fake"], "the bundle, moved, on a fake GPU", cwd=away, timeout_s=300)
+    finally:
+        hidden.rename(folder)
+        shutil.rmtree(away, ignore_errors=True)
+
+
+def commit() -> str:
+    """What the bundle is made of; "+" when tracked files differ from it."""
+    dirty = output_of(["git", "status", "--porcelain", "--untracked-files=no"]).strip()
+    return output_of(["git", "rev-parse", "--short=12", "HEAD"]).strip() + ("+" if dirty else "")
+
+
+def bundle() -> None:
+    """Builds for all targets and puts together what a machine with a GPU needs."""
+    setup("gpu")
+    made = build("gpu", *TARGETS, options=[f"-DSK_NVCC={find_nvcc()}"])
+    fresh = BUILD / "gpu-bundle-new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    (fresh / "bin").mkdir(parents=True)
+    for program in PROGRAMS:
+        shutil.copy2(made / program, fresh / "bin")
+    for library in (made / "cuda").glob("libsk_cuda.so.0"):  # Under the name it is loaded by.
+        shutil.copy2(library.resolve(), fresh / "bin" / library.name)
+    shutil.copytree(ROOT / "tests/golden/plans", fresh / "plans")
+    for name in PYTHON_FILES:
+        (fresh / name).parent.mkdir(exist_ok=True)
+        shutil.copy2(ROOT / "bench" / name, fresh / name)
+    (fresh / "run").write_text(RUN)
+    (fresh / "run").chmod(0o755)
+    head = {"commit": commit(), "glibc": prove(fresh)}
+    (fresh / "bundle.json").write_text(json.dumps(head) + "\n")
+    shutil.rmtree(BUNDLE, ignore_errors=True)
+    fresh.rename(BUNDLE)
+    try_elsewhere(BUNDLE)
+    say(f"{BUNDLE}/run needs a GPU, its driver and Python; so does ./dev gpu beside it")
+
+
+def absent_driver() -> str:
+    """Why there can be no GPU here, or ""."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError as problem:
+        return f"no NVIDIA driver on this machine: {problem}"
+    return ""
+
+
+def gpu(*, again: bool) -> int:
+    """Exit status as that of the bundle's run; what is done is not done again."""
+    why = absent_driver()
+    if why:
+        raise DevError(why)
+    if not (BUNDLE / "run").exists():
+        bundle()
+    command = [sys.executable, "-B", BUNDLE / "run", "--results", RESULTS, "--state", STATE]
+    command += ["--again"] if again else []
+    status = run(command, "the GPU", stream=True, may_fail=True, timeout_s=600)
+    python = PYTHON if PYTHON.exists() else sys.executable
+    has_plots = subprocess.run([python, "-c", "import matplotlib"], capture_output=True)
+    if has_plots.returncode == 0:
+        run([python, "-B", ROOT / "bench/plots.py"], "pictures", may_fail=True)
+    else:
+        say("no pictures: this Python has no matplotlib; bench/plots.py makes them elsewhere")
+    return status
