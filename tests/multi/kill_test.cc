@@ -157,8 +157,8 @@ TEST(Kill, EveryOtherRankIsToldAtOnce) {
       char byte = 0;
       ASSERT_EQ(read(rank.out, &byte, 1), 1) << "round " << round;
     }
-    if (round ==
-        0) {  // They can be seen: not before, for exec() shows no environment for a moment.
+    // They can be seen: not before, for exec() shows no environment for a moment.
+    if (round == 0) {
       EXPECT_EQ(processes_with(mark).size(), size_t(kRanks));
     }
     const timespec moment = {0, long(random() % 20'000'000)};
