@@ -107,7 +107,7 @@ class RankShell(InteractiveShell):
         kind, value, _ = self._get_exc_info(exc_tuple)
         tracebacks.strip(value)
         memos.install()
-        with _first_interrupt_ignored():
+        with _first_interrupt_ignored(), tracebacks.quick(kind):
             super().showtraceback((kind, value, value.__traceback__), *args, **kwargs)
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
