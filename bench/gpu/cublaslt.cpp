@@ -97,8 +97,12 @@ CublasLt::CublasLt(const Machine& machine) : machine_(machine) {
   SK_CUBLASLT_FUNCTIONS(SK_LOAD)
 #undef SK_LOAD
   library->version = reinterpret_cast<size_t (*)()>(dlsym(handle, "cublasLtGetVersion"));
-  if (!absent_.empty() || library->version == nullptr) return;
-  check(library->cublasLtCreate(&library->handle), "cublasLtCreate");
+  if (library->version == nullptr) absent_ = "it does not say its version";
+  if (!absent_.empty()) return;
+  if (const int status = library->cublasLtCreate(&library->handle); status != 0) {
+    absent_ = fmt::format("cublasLtCreate: status {}", status);
+    return;
+  }
   library_ = std::move(library);
   workspace_ = std::make_unique<Matrix>(machine, kWorkspaceBytes);
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "lib/algo/planner.h"
+#include "tests/gpu/delays.h"
 #include "tests/gpu/running.h"
 #include "tests/support/gemm_cases.h"
 #include "tests/support/plans.h"
@@ -31,25 +32,45 @@ Plan allreduce_of_ordinary_memory(uint32_t ranks, int64_t count) {
   return must(make_plan(op, {.world_size = ranks, .workers = 1}));
 }
 
-// Staged data and entries alternate from run to run, so a lost or doubled run index shows.
-TEST_F(Endurance, GraphReplaysAndPlainRunsMix) {
+// Staged data and entries alternate from run to run, so a lost or doubled run index shows. In each
+// program other ranks are late.
+TEST_F(Endurance, GraphReplaysAndPlainRunsOfLateRanksMix) {
   std::vector<Plan> plans = {staged_allreduce(3, 17)};
   for (const uint32_t ranks : {2u, 8u}) plans.push_back(allreduce_of_ordinary_memory(ranks, 1000));
   plans.push_back(plan_gemm({.m = 130, .n = 70, .k = 72, .ranks = 2, .workers = 1}));
-  for (const Plan& plan : plans) {
+  int replays = 0;
+  for (const int wanted = times(1000, 8); replays < wanted;) {
+    const Plan plan = with_delays(plans[random_() % plans.size()], 1 << 18, random_);
     Running running(plan);
     const Replay replay(machine(), [&] { must(running.start(machine().stream())); });
-    int replays = 0;
-    for (const int wanted = times(250, 3); replays < wanted;) {
-      World world = random_world(plan, /*runs=*/8, random_);
-      const std::string difference = running.run(world, [&](uint32_t) {
-        if (random_() % 2 == 0) return running.start(machine().stream());
-        ++replays;
-        replay.launch();
-        return Status();
-      });
-      ASSERT_EQ(difference, "") << "seed " << seed_;
-    }
+    World world = random_world(plan, /*runs=*/uint32_t(times(40, 6)), random_);
+    const std::string difference = running.run(world, [&](uint32_t) {
+      if (random_() % 2 == 0) return running.start(machine().stream());
+      ++replays;
+      replay.launch();
+      return Status();
+    });
+    ASSERT_EQ(difference, "") << "seed " << seed_;
+  }
+}
+
+// The delays are there, and what comes out is what came out without them.
+TEST_F(Endurance, LateRanksComputeTheSame) {
+  const Plan plan = plan_gemm({.m = 130, .n = 70, .k = 72, .ranks = 2, .workers = 2});
+  std::mt19937_64 fixed(1);
+  size_t delays = 0;
+  for (int i = 0; i < 20; ++i)
+    delays += with_delays(plan, 16, fixed).ranks[0].tasks.size() - plan.ranks[0].tasks.size();
+  EXPECT_GT(delays, 0u);
+  for (int i = 0; i < times(50, 4); ++i) {
+    const Plan slow = with_delays(plan, 1 << 16, random_);
+    World world = random_world(plan, /*runs=*/1, random_);
+    Running plain(plan), delayed(slow);
+    ASSERT_EQ(plain.run(world), "") << "seed " << seed_;
+    const std::vector<OperandBytes> outputs = world.outputs[0];
+    ASSERT_EQ(delayed.run(world), "") << "seed " << seed_;
+    for (uint32_t rank = 0; rank < 2; ++rank)
+      EXPECT_EQ(world.outputs[0][rank][1], outputs[rank][1]);
   }
 }
 
