@@ -43,13 +43,14 @@ class Part:
     command: tuple[str, ...]
     limit_s: float
     is_check: bool = False
+    env: tuple[tuple[str, str], ...] = ()
 
 
 SANITIZER = "compute-sanitizer"
-# Slow under it, so a part of the tests; and last, so that it takes no time from the rest.
+SOME = "Silicon.PlansFromTheirTexts:Products.OfEveryKernelAndType"
+# Slow under it, so a part of the tests; and last, so that it takes no time from the benchmarks.
 SANITIZED = (
-    "--error-exitcode=9", "gpu_silicon_test", "--gtest_brief=1",
-    "--gtest_filter=Silicon.PlansFromTheirTexts:Products.OfEveryKernelAndType",
+    "--error-exitcode=9", "gpu_silicon_test", "--gtest_brief=1", f"--gtest_filter={SOME}",
 )  # fmt: skip
 TOOLKIT = Path("/usr/local/cuda/bin")
 PARTS = (
@@ -59,6 +60,13 @@ PARTS = (
     Part("fused", ("gpu_bench", "fused"), 90),
     Part("collectives", ("gpu_bench", "collectives"), 90),
     Part("latency", ("gpu_bench", "latency"), 60),
+    Part(  # What later GPUs will run: the PTX, compiled by the driver.
+        "ptx",
+        ("gpu_silicon_test", "--gtest_brief=1", f"--gtest_filter={SOME}"),
+        60,
+        is_check=True,
+        env=(("CUDA_FORCE_PTX_JIT", "1"),),
+    ),
     Part("memcheck", (SANITIZER, "--tool", "memcheck", *SANITIZED), 90, is_check=True),
     Part("synccheck", (SANITIZER, "--tool", "synccheck", *SANITIZED), 60, is_check=True),
 )
@@ -170,7 +178,8 @@ class Runner:
             self.say(f"{part.name}: left out: there is no {SANITIZER} for a GPU here")
             return ""
         try:
-            text = call(command, environment(fake=self.fake, home=self.home), limit_s)
+            env = {**environment(fake=self.fake, home=self.home), **dict(part.env)}
+            text = call(command, env, limit_s)
             seconds = round(self.clock() - begin, 1)
             entry: dict[str, Any] = {"seconds": seconds}
             if part.is_check:

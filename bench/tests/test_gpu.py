@@ -251,6 +251,13 @@ def test_a_fake_gpus_figures_meet_no_goal_and_say_so(bed: Bed) -> None:
     assert {row["verdict"] for row in document["goals"]} <= {goals.NO_GOAL, goals.ABSENT}
 
 
+def test_a_part_may_set_the_environment(bed: Bed) -> None:
+    bed.program("gpu_third", f'[ "$JIT" = 1 ] && {PASSES}')
+    third = Part("third", ("gpu_third",), 10, is_check=True, env=(("JIT", "1"),))
+    assert bed.run(extra=(third,)) == 0
+    assert bed.ran()[-1] == "gpu_third"
+
+
 @pytest.mark.parametrize(("status", "wanted"), [(0, 0), (9, 1)])
 def test_nvidias_checker_is_given_our_program(
     bed: Bed, monkeypatch: pytest.MonkeyPatch, status: int, wanted: int
