@@ -107,3 +107,16 @@ def test_what_is_missing_or_too_much_is_said(sass: str, registers: int, said: st
 
 def test_a_kernel_that_is_not_there_is_said() -> None:
     assert "sk_run_gemms for sm_100f: not there" in check_kernels.findings([kernel(SASS)])
+
+
+def test_an_install_without_the_kernels(tmp_path: Path) -> None:
+    """Who builds single targets, as ./dev demo does, has none, though nvcc was found."""
+    script = ROOT / "build" / "release" / "cuda" / "cmake_install.cmake"
+    if not script.exists() or "libsk_cuda.so" not in script.read_text():
+        pytest.skip("the Release build is without kernels: no nvcc, or not built")
+    elsewhere = tmp_path / "cmake_install.cmake"
+    elsewhere.write_text(script.read_text().replace(f'"{script.parent}/libsk', f'"{tmp_path}/libsk'))
+    into = [f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'prefix'}", "-DCMAKE_INSTALL_LOCAL_ONLY=1"]
+    done = subprocess.run(["cmake", *into, "-P", elsewhere], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "prefix" / "lib" / "libsk_cuda.so.0").exists()
