@@ -14,9 +14,21 @@ namespace {
 
 constexpr uint64_t kSheetBytesMax = 16ull << 20;  // Of the pictures in one sheet.
 
-std::string plain_text(const std::vector<Mime>& mimes) {
+// Servers of notebooks drop messages of some megabytes. The value itself is there to be looked at.
+constexpr uint64_t kResultBytesMax = 512 * 1024;  // Of the text of all values together,
+constexpr uint64_t kResultBytesMin = 2 * 1024;    // but so much of each.
+
+std::string cut_to(std::string text, uint64_t bytes) {
+  if (text.size() <= bytes) return text;
+  const size_t whole = text.size();
+  text.resize(bytes);
+  text.resize(bytes - utf8_open_tail(text));
+  return text + fmt::format("… {} more bytes of this value", grouped(whole - text.size()));
+}
+
+std::string plain_text(const std::vector<Mime>& mimes, uint64_t bytes_max) {
   const Mime* plain = find_mime(mimes, "text/plain");
-  return plain != nullptr ? plain->data : "<no text>";
+  return plain != nullptr ? cut_to(plain->data, bytes_max) : "<no text>";
 }
 
 // A form that a cell of a table cannot hold: a picture, a widget, a formula.
@@ -27,12 +39,12 @@ bool has_native_form(const std::vector<Mime>& mimes) {
 }
 
 // What is shown below the table as it is needs no second place in it.
-std::string html_text(const std::vector<Mime>& mimes) {
+std::string html_text(const std::vector<Mime>& mimes, uint64_t bytes_max) {
   const Mime* html = find_mime(mimes, "text/html");
   if (html != nullptr && !has_native_form(mimes)) return html->data;
   // Themes give text its own ground and margins, which would cut holes into a table's stripes.
-  return "<pre style=\"margin:0;background:none\">" + html_escape(strip_ansi(plain_text(mimes))) +
-         "</pre>";
+  return "<pre style=\"margin:0;background:none\">" +
+         html_escape(strip_ansi(plain_text(mimes, bytes_max))) + "</pre>";
 }
 
 // The tag before the first line, the other lines below its text.
@@ -76,20 +88,24 @@ Event render_result(const std::vector<RankResult>& results, const RankSet& targe
   RankSet everyone;
   for (const RankResult& result : results) everyone.push_back(result.rank);
   if (groups.size() == 1 && groups[0].second == target) {
-    Event event = display_event(SK_DISPLAY_RESULT, groups[0].first->mimes, target, true);
+    std::vector<Mime> mimes = groups[0].first->mimes;
+    for (Mime& mime : mimes)
+      if (mime.type == "text/plain") mime.data = cut_to(std::move(mime.data), kResultBytesMax);
+    Event event = display_event(SK_DISPLAY_RESULT, std::move(mimes), target, true);
     event.display_id = groups[0].first->display_id;
     event.metadata = groups[0].first->metadata;
     return event;
   }
+  const uint64_t each = std::max(kResultBytesMin, kResultBytesMax / groups.size());
   std::string plain;
   std::string html =
       "<table><thead><tr><th>ranks</th><th "
       "style=\"text-align:left\">value</th></tr></thead><tbody>";
   for (const auto& [result, ranks] : groups) {
     if (!plain.empty()) plain += '\n';
-    plain += tagged_block(tag_of(style, ranks), plain_text(result->mimes));
+    plain += tagged_block(tag_of(style, ranks), plain_text(result->mimes, each));
     html += "<tr><th>" + format_ranks(ranks) + "</th><td style=\"text-align:left\">" +
-            html_text(result->mimes) + "</td></tr>";
+            html_text(result->mimes, each) + "</td></tr>";
   }
   html += "</tbody></table>";
   return display_event(SK_DISPLAY_RESULT, {{"text/plain", plain}, {"text/html", html}}, everyone,

@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "lib/control/log/cell_logs.h"
+#include "lib/control/merge/render.h"
 #include "lib/control/text.h"
 #include "tests/unit/control/merge_testing.h"
 
@@ -184,6 +185,26 @@ TEST(MergeLimits, TimeIsLinearInTheBytesWhateverTheyAre) {
         << small << " s, then " << large << " s for "
         << ::testing::PrintToString(piece.substr(0, 20));
   }
+}
+
+// Servers drop messages of some megabytes, so a value's text is cut, and says by how much.
+TEST(MergeLimits, ResultsAreCut) {
+  const auto of = [](char c) {
+    return DisplayRecord{SK_DISPLAY_RESULT, {{"text/plain", std::string(3'000'000, c)}}, "", ""};
+  };
+  const std::vector<DisplayRecord> values = {of('a'), of('b'), of('c')};
+  std::vector<RankResult> results;
+  for (uint32_t rank = 0; rank < 3; ++rank) results.push_back({rank, &values[rank]});
+  const Event table = render_result(results, all_ranks(3), {});
+  ASSERT_EQ(table.mimes.size(), 2u);
+  for (const Mime& mime : table.mimes) {
+    EXPECT_LT(mime.data.size(), 600'000u) << mime.type;
+    for (char c : {'a', 'b', 'c'})
+      EXPECT_NE(mime.data.find(std::string(100'000, c)), std::string::npos) << mime.type << c;
+    EXPECT_NE(mime.data.find(" more bytes of this value"), std::string::npos) << mime.type;
+  }
+  const Event one = render_result({{0, &values[0]}}, {0}, {});
+  EXPECT_EQ(one.mimes[0].data, std::string(524'288, 'a') + "… 2,475,712 more bytes of this value");
 }
 
 }  // namespace
