@@ -27,13 +27,17 @@ FORBIDDEN = re.compile(r"^(LDL|STL)\b")
 SIGNALS = (r"^LDG\.E\.64\.STRONG\.SYS$", r"^REDG?\.E\.ADD\.64\.STRONG\.SYS$", r"^MEMBAR\..*SYS$")
 MMA = (r"^HMMA\.16816\.F32\.BF16$", r"^HMMA\.16816\.F32$", r"^LDGSTS\.", r"^LDSM\.")
 # Products by warpgroups, boxes in and rows out by the copy engine, registers handed over.
-BOXES = (r"^HGMMA\.64x256x16\.F32", r"^UTMALDG\.2D$", r"^UBLKCP\.G\.S$", r"^USETMAXREG\.TRY_ALLOC")
+ENGINE = (r"^UTMALDG\.2D$", r"^UBLKCP\.G\.S$", r"^USETMAXREG\.TRY_ALLOC")
+BOXES = (r"^HGMMA\.64x256x16\.F32", *ENGINE)
+NARROW = (r"^HGMMA\.64x128x16\.F32", *ENGINE)
 # By target and kernel, patterns of which each must match an instruction.
 REQUIRED = {
     **{(target, "sk_run_moves"): SIGNALS for target in ("sm_80", "sm_90a", "sm_100f")},
     **{(target, "sk_run_gemms"): SIGNALS + MMA for target in ("sm_80", "sm_90a", "sm_100f")},
     ("sm_90a", "sk_run_boxes_bf16"): SIGNALS + BOXES,
     ("sm_90a", "sk_run_boxes_f16"): SIGNALS + BOXES,
+    ("sm_90a", "sk_run_narrow_bf16"): SIGNALS + NARROW,
+    ("sm_90a", "sk_run_narrow_f16"): SIGNALS + NARROW,
     ("sm_90a", "sk_bare_boxes_bf16"): BOXES,
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cuda/exec/image.h"
 #include "lib/algo/planner.h"
 
 namespace sk::cuda {
@@ -25,7 +26,9 @@ OpDesc product_op(const Shape& shape) {
 Target product_target(const Shape& shape, uint32_t ranks, uint32_t workers) {
   Target target{.world_size = ranks, .workers = workers};
   target.tile_m = kBoxRowsA;
-  target.tile_n = kBoxRowsB;
+  const int64_t wide =
+      (shape.m + kBoxRowsA - 1) / kBoxRowsA * ((shape.n + kBoxRowsB - 1) / kBoxRowsB);
+  target.tile_n = wide < int64_t(ranks) * workers ? kNarrowBoxRowsB : kBoxRowsB;
   target.packed_bytes = shape.b_bytes();
   return target;
 }
@@ -46,6 +49,9 @@ void PlanRun::enqueue(const std::vector<RankOperands>& operands) {
 ProductPlan::ProductPlan(const Machine& machine, const Shape& shape, uint32_t ranks,
                          uint32_t workers, bool trace)
     : PlanRun(machine, product_op(shape), product_target(shape, ranks, workers), trace),
-      note_(fmt::format("{} ranks of up to {} workers", ranks, workers)) {}
+      note_(fmt::format("{} ranks of up to {} workers, tiles of {} columns", ranks, workers,
+                        program().plan().target.tile_n)) {}
+
+bool ProductPlan::is_narrow() const { return box_rows_b(program().plan()) != kBoxRowsB; }
 
 }  // namespace sk::cuda

@@ -13,6 +13,7 @@ class PlanRun {
 
   void enqueue(const std::vector<RankOperands>& operands);
   GpuProgram& program() { return *program_; }
+  const GpuProgram& program() const { return *program_; }
   Epoch& epoch() { return *epoch_; }
 
  private:
@@ -28,6 +29,8 @@ class ProductPlan : public PlanRun {
               bool trace = false);
 
   const std::string& note() const { return note_; }
+  // Narrower than the bare kernel's blocks.
+  bool is_narrow() const;
 
  private:
   std::string note_;

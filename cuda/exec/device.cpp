@@ -5,8 +5,9 @@ namespace {
 
 constexpr int kOldestCapability = 8;  // Of the targets in cmake/SkCuda.cmake.
 constexpr unsigned kWarpThreads = 32;
-constexpr const char* kNames[kKernelCount] = {"sk_run_moves", "sk_run_gemms", "sk_run_boxes_bf16",
-                                              "sk_run_boxes_f16"};
+constexpr const char* kNames[kKernelCount] = {"sk_run_moves",       "sk_run_gemms",
+                                              "sk_run_boxes_bf16",  "sk_run_boxes_f16",
+                                              "sk_run_narrow_bf16", "sk_run_narrow_f16"};
 
 }  // namespace
 

@@ -128,6 +128,10 @@ std::optional<std::array<BoxView, 2>> box_views(const Plan& plan, uint32_t rank,
   return std::array{a, b};
 }
 
+uint32_t box_rows_b(const Plan& plan) {
+  return plan.target.tile_n <= kNarrowBoxRowsB ? kNarrowBoxRowsB : kBoxRowsB;
+}
+
 std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64_t at,
                                   std::span<const uint64_t> ranks, TaskTimes* times) {
   Blob blob(at);

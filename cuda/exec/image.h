@@ -46,6 +46,10 @@ struct BoxView {
 std::optional<std::array<BoxView, 2>> box_views(const Plan& plan, uint32_t rank, uint64_t memory,
                                                 void* const (&operands)[kOperandMax]);
 
+// Rows of such a B that a box has, which are columns of a block of C: few where the plan's tiles
+// are narrow, for they are so where there would else be fewer tiles than workers.
+uint32_t box_rows_b(const Plan& plan);
+
 // The image of rank `part.rank` for the address `at`, followed by its tables. `ranks`: where each
 // rank's memory begins as this GPU reaches it; `times`: see Image.
 std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64_t at,

@@ -18,9 +18,12 @@ bool needs_gemm(const Plan& plan) {
 }
 
 // Null: this GPU has none for the type.
-const Kernel* box_kernel(const Device& device, DType dtype) {
+const Kernel* box_kernel(const Device& device, const Plan& plan) {
+  const DType dtype = plan.op.dtype;
   if (dtype != DType::kBF16 && dtype != DType::kF16) return nullptr;
-  const Kernel& kernel = device.kernel(dtype == DType::kBF16 ? kRunBoxesBf16 : kRunBoxesF16);
+  const bool narrow = box_rows_b(plan) == kNarrowBoxRowsB, bf16 = dtype == DType::kBF16;
+  const Kernel& kernel = device.kernel(narrow ? (bf16 ? kRunNarrowBf16 : kRunNarrowF16)
+                                              : (bf16 ? kRunBoxesBf16 : kRunBoxesF16));
   return kernel.blocks_max != 0 ? &kernel : nullptr;
 }
 
@@ -62,7 +65,7 @@ Result<std::unique_ptr<GpuProgram>> GpuProgram::prepare(const Device& device, Ep
   std::unique_ptr<GpuProgram> program(new GpuProgram(device, epoch, std::move(plan)));
   const bool multiplies = needs_gemm(program->plan());
   program->kernel_ = &device.kernel(multiplies ? kRunGemms : kRunMoves);
-  if (multiplies) program->box_kernel_ = box_kernel(device, program->plan().op.dtype);
+  if (multiplies) program->box_kernel_ = box_kernel(device, program->plan());
   program->blocks_ = queue_count(program->plan());
   SK_RETURN_IF_ERROR(program->check_plan());
   const Current current(device.driver(), device.context());
@@ -183,7 +186,7 @@ Status GpuProgram::bind(std::span<const RankOperands> operands) {
     const DType dtype = plan_->op.dtype;
     MatrixMaps& maps = args_.maps[rank];
     SK_RETURN_IF_ERROR(encode_boxes(device_, dtype, (*views)[0], kBoxRowsA, maps.a));
-    SK_RETURN_IF_ERROR(encode_boxes(device_, dtype, (*views)[1], kBoxRowsB, maps.b));
+    SK_RETURN_IF_ERROR(encode_boxes(device_, dtype, (*views)[1], box_rows_b(*plan_), maps.b));
   }
   bound_.assign(operands.begin(), operands.end());
   return {};

@@ -92,7 +92,7 @@ struct alignas(128) TensorMap {
 struct MatrixMaps {
   TensorMap a, b;
 };
-inline constexpr uint32_t kBoxDepth = 64, kBoxRowsA = 128, kBoxRowsB = 256;
+inline constexpr uint32_t kBoxDepth = 64, kBoxRowsA = 128, kBoxRowsB = 256, kNarrowBoxRowsB = 128;
 
 // Packed B is column after column, each of k elements, this many bytes apart: whole units of 16
 // bytes where the packed buffer of `packed_bytes` has room for that.
@@ -137,7 +137,15 @@ struct BareGemm {
 };
 
 // The kernels that run plans, by the set of operations that a plan has.
-enum KernelId : uint32_t { kRunMoves, kRunGemms, kRunBoxesBf16, kRunBoxesF16, kKernelCount };
+enum KernelId : uint32_t {
+  kRunMoves,
+  kRunGemms,
+  kRunBoxesBf16,
+  kRunBoxesF16,
+  kRunNarrowBf16,
+  kRunNarrowF16,
+  kKernelCount
+};
 
 // What a kernel asks of its launch; it may differ from target to target, so the device says it
 // (sk_tell_needs).

@@ -12,15 +12,24 @@ SK_KERNEL(sk_run_gemms, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
 
 #if SK_HAS_WGMMA
 SK_KERNEL(sk_run_boxes_bf16, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
-  sk::cuda::run_plan<sk::cuda::BoxOps<true>>(args);
+  sk::cuda::run_plan<sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB>>(args);
 }
 
 SK_KERNEL(sk_run_boxes_f16, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
-  sk::cuda::run_plan<sk::cuda::BoxOps<false>>(args);
+  sk::cuda::run_plan<sk::cuda::BoxOps<false, sk::cuda::kBoxRowsB>>(args);
+}
+
+SK_KERNEL(sk_run_narrow_bf16, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
+  sk::cuda::run_plan<sk::cuda::BoxOps<true, sk::cuda::kNarrowBoxRowsB>>(args);
+}
+
+SK_KERNEL(sk_run_narrow_f16, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
+  sk::cuda::run_plan<sk::cuda::BoxOps<false, sk::cuda::kNarrowBoxRowsB>>(args);
 }
 
 SK_KERNEL(sk_bare_boxes_bf16, sk::cuda::kBlockThreads, sk::cuda::BareGemm) {
-  sk::cuda::run_block<sk::cuda::BoxOps<true>>(sk::cuda::BareSource(args), args.maps);
+  sk::cuda::run_block<sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB>>(sk::cuda::BareSource(args),
+                                                                   args.maps);
 }
 #endif
 
@@ -30,7 +39,9 @@ SK_KERNEL(sk_tell_needs, sk::cuda::ptx::kLanes, sk::cuda::NeedsArgs) {
   args.out[kRunMoves] = {kBlockThreads, sizeof(BlockShared<MoveOps>)};
   args.out[kRunGemms] = {kBlockThreads, sizeof(BlockShared<GemmOps>)};
 #if SK_HAS_WGMMA
-  args.out[kRunBoxesBf16] = {kBlockThreads, sizeof(BlockShared<BoxOps<true>>)};
-  args.out[kRunBoxesF16] = {kBlockThreads, sizeof(BlockShared<BoxOps<false>>)};
+  args.out[kRunBoxesBf16] = {kBlockThreads, sizeof(BlockShared<BoxOps<true, kBoxRowsB>>)};
+  args.out[kRunBoxesF16] = {kBlockThreads, sizeof(BlockShared<BoxOps<false, kBoxRowsB>>)};
+  args.out[kRunNarrowBf16] = {kBlockThreads, sizeof(BlockShared<BoxOps<true, kNarrowBoxRowsB>>)};
+  args.out[kRunNarrowF16] = {kBlockThreads, sizeof(BlockShared<BoxOps<false, kNarrowBoxRowsB>>)};
 #endif
 }

@@ -109,9 +109,9 @@ struct GemmOps {
 // The same, of one type of 16-bit floats, with products by warpgroups from boxes that the load warp
 // brings. One type per kernel: with both in one, or with other products beside them, sums that may
 // have come from either are kept twice, which takes registers that are not there.
-template <bool bf16>
+template <bool bf16, uint32_t cols>
 struct BoxOps {
-  using Shared = GemmBoxShared;
+  using Shared = GemmBoxShared<cols>;
   using Block = BlockShared<BoxOps>;
   static constexpr bool kLoads = true;
   static constexpr DType kDtype = bf16 ? DType::kBF16 : DType::kF16;
@@ -147,7 +147,7 @@ struct BoxOps {
         ptx::fence_async_proxy();  // The copy engine reads it.
       }
       if (op == TaskOp::kGemm)
-        GemmBoxes<bf16>(team, GemmTask(tile), shared.tile, slice, round).run();
+        GemmBoxes<bf16, cols>(team, GemmTask(tile), shared.tile, slice, round).run();
     }
   };
   struct Storer {

@@ -1,10 +1,10 @@
-// kGemm of bf16 and f16 on sm_90a: 128 x 256 blocks of the tile in turn. Three parties share the
-// work and meet at barriers only, so that each is ahead of the next, across tasks too:
+// kGemm of bf16 and f16 on sm_90a: 128 x 256 or 128 x 128 blocks of the tile in turn (narrow ones
+// where there would else be fewer blocks than multiprocessors). Three parties share the work and
+// meet at barriers only, so that each is ahead of the next, across tasks too:
 //
 //   load warp     boxes of A and B by the copy engine into kBoxStages stages, k in slices of 64
 //   work warps    two warpgroups, 64 rows each: products; then sums to peers, from peers, or
-//   rounded
-//                 into the staging area, 128 bytes of each row at a time
+//                 rounded into the staging area, 128 bytes of each row at a time
 //   store warp    rows of the staging area to their places by the copy engine, while the work warps
 //                 multiply the next tile
 //
@@ -19,15 +19,19 @@
 
 namespace sk::cuda {
 
-inline constexpr uint32_t kBlockRows = kBoxRowsA, kBlockCols = kBoxRowsB;
-inline constexpr uint32_t kBoxStages = 4, kBoxWarps = 8;
+inline constexpr uint32_t kBlockRows = kBoxRowsA;
+inline constexpr uint32_t kBoxWarps = 8;
 inline constexpr uint32_t kGroupRows = 64;  // Of a block, those of one warpgroup.
-inline constexpr uint32_t kBoxBytesA = kBlockRows * kBoxDepth * 2,
-                          kBoxBytesB = kBlockCols * kBoxDepth * 2;
+inline constexpr uint32_t kBoxBytesA = kBlockRows * kBoxDepth * 2;
 inline constexpr uint32_t kStagedBytes = 128;                // Of a row.
 inline constexpr uint32_t kStagedPitch = kStagedBytes + 16;  // Rows begin in other banks.
 
+// For blocks of `cols` columns.
+template <uint32_t cols>
 struct GemmBoxShared {
+  static constexpr uint32_t kBoxBytesB = cols * kBoxDepth * 2;
+  static constexpr uint32_t kBoxStages = (192 << 10) / (kBoxBytesA + kBoxBytesB);  // 4, or 6.
+
   alignas(1024) std::byte a[kBoxStages][kBoxBytesA];
   alignas(1024) std::byte b[kBoxStages][kBoxBytesB];
   alignas(16) std::byte staged[kBlockRows * kStagedPitch];
@@ -38,8 +42,9 @@ struct GemmBoxShared {
 };
 
 // By one thread, before anything else.
-SK_DEVICE void init(GemmBoxShared& shared) {
-  for (uint32_t i = 0; i < kBoxStages; ++i) {
+template <uint32_t cols>
+SK_DEVICE void init(GemmBoxShared<cols>& shared) {
+  for (uint32_t i = 0; i < shared.kBoxStages; ++i) {
     ptx::init(shared.full[i], 1);
     ptx::init(shared.empty[i], kBoxWarps);
   }
@@ -48,10 +53,10 @@ SK_DEVICE void init(GemmBoxShared& shared) {
 }
 
 // Blocks of a task in the order in which all parties take them.
-template <typename Fn>
+template <uint32_t cols, typename Fn>
 SK_DEVICE void each_block(const GemmTask& task, const Fn& fn) {
   for (uint32_t row0 = 0; row0 < task.rows; row0 += kBlockRows)
-    for (uint32_t col0 = 0; col0 < task.cols; col0 += kBlockCols) fn(row0, col0);
+    for (uint32_t col0 = 0; col0 < task.cols; col0 += cols) fn(row0, col0);
 }
 
 SK_DEVICE uint32_t slices_of(const GemmTask& task) { return (task.k + kBoxDepth - 1) / kBoxDepth; }
@@ -70,17 +75,19 @@ SK_DEVICE uint32_t round_cols(const GemmTask& task) {
 }
 
 // The load warp's part; `slice` counts slices of all tasks.
-SK_DEVICE void load_boxes(const GemmTask& task, const MatrixMaps& maps, GemmBoxShared& shared,
+template <uint32_t cols>
+SK_DEVICE void load_boxes(const GemmTask& task, const MatrixMaps& maps, GemmBoxShared<cols>& shared,
                           uint32_t& slice) {
+  constexpr uint32_t kBoxStages = GemmBoxShared<cols>::kBoxStages;
   const auto first_row = uint32_t(task.args.params[kGemmRow0]);
   const auto first_col = uint32_t(task.args.params[kGemmCol0]);
   ptx::fence_async_proxy();  // What another block has packed and this warp has acquired.
-  each_block(task, [&](uint32_t row0, uint32_t col0) {
+  each_block<cols>(task, [&](uint32_t row0, uint32_t col0) {
     for (uint32_t s = 0; s < slices_of(task); ++s, ++slice) {
       const uint32_t stage = slice % kBoxStages;
       ptx::wait(shared.empty[stage], slice / kBoxStages % 2 ^ 1);
       if (ptx::one_lane()) {
-        ptx::arrive_expecting(shared.full[stage], kBoxBytesA + kBoxBytesB);
+        ptx::arrive_expecting(shared.full[stage], kBoxBytesA + shared.kBoxBytesB);
         ptx::load_box(shared.a[stage], maps.a, s * kBoxDepth, first_row + row0, shared.full[stage]);
         ptx::load_box(shared.b[stage], maps.b, s * kBoxDepth, first_col + col0, shared.full[stage]);
       }
@@ -90,14 +97,16 @@ SK_DEVICE void load_boxes(const GemmTask& task, const MatrixMaps& maps, GemmBoxS
 }
 
 // The store warp's part; `round` counts rounds of all tasks.
-SK_DEVICE void store_staged(const GemmTask& task, GemmBoxShared& shared, uint32_t& round) {
+template <uint32_t block_cols>
+SK_DEVICE void store_staged(const GemmTask& task, GemmBoxShared<block_cols>& shared,
+                            uint32_t& round) {
   if (!is_staged(task)) return;
   const uint32_t last = task.args.region_count - 1;
   const Region& c = task.args.regions[last];
   const uint32_t element = uint32_t(dtype_bytes(task.out_dtype)), width = round_cols(task);
-  each_block(task, [&](uint32_t row0, uint32_t col0) {
+  each_block<block_cols>(task, [&](uint32_t row0, uint32_t col0) {
     const uint32_t rows = ptx::least(task.rows - row0, kBlockRows),
-                   cols = ptx::least(task.cols - col0, kBlockCols);
+                   cols = ptx::least(task.cols - col0, block_cols);
     for (uint32_t at = 0; at < cols; at += width, ++round) {
       const uint32_t bytes = ptx::least(cols - at, width) * element;
       ptx::wait(shared.staged_full, round % 2);
@@ -118,16 +127,19 @@ SK_DEVICE void store_staged(const GemmTask& task, GemmBoxShared& shared, uint32_
 }
 
 // A work warp's part.
-template <bool bf16>
+template <bool bf16, uint32_t block_cols>
 class GemmBoxes {
+  using Shared = GemmBoxShared<block_cols>;
+  using Sums = ptx::ProductSums<block_cols>;
+
  public:
-  SK_DEVICE GemmBoxes(const Team& team, const GemmTask& task, GemmBoxShared& shared,
-                      uint32_t& slice, uint32_t& round)
+  SK_DEVICE GemmBoxes(const Team& team, const GemmTask& task, Shared& shared, uint32_t& slice,
+                      uint32_t& round)
       : task_(task), shared_(shared), slice_(slice), round_(round), warp_(team.warp()) {}
 
   SK_DEVICE void run() {
-    each_block(task_, [&](uint32_t row0, uint32_t col0) {
-      ptx::ProductSums sums[ptx::kLanesHere];
+    each_block<block_cols>(task_, [&](uint32_t row0, uint32_t col0) {
+      Sums sums[ptx::kLanesHere];
       multiply(sums);
       if (task_.epilogue == kGemmPartial) {
         store_partial(sums, row0, col0);
@@ -142,23 +154,23 @@ class GemmBoxes {
   }
 
  private:
-  static constexpr uint32_t kColGroups = kBlockCols / 8;  // Columns come in groups of 8.
+  static constexpr uint32_t kColGroups = block_cols / 8;  // Columns come in groups of 8.
 
   // One slice's products stay under way while the next slice is waited for. There is a first slice:
   // sums that begin here either with it or with zeros would be kept twice, which takes registers
   // that are not there (measured with nvcc 13.0), so products with k = 0 get no maps.
-  SK_DEVICE void multiply(ptx::ProductSums (&sums)[ptx::kLanesHere]) {
+  SK_DEVICE void multiply(Sums (&sums)[ptx::kLanesHere]) {
     const uint32_t slices = slices_of(task_);
     for (uint32_t s = 0; s < slices; ++s, ++slice_) {
-      const uint32_t stage = slice_ % kBoxStages;
-      ptx::wait(shared_.full[stage], slice_ / kBoxStages % 2);
+      const uint32_t stage = slice_ % Shared::kBoxStages;
+      ptx::wait(shared_.full[stage], slice_ / Shared::kBoxStages % 2);
       const std::byte* a = shared_.a[stage] + warp_ / 4 * (kGroupRows * kBoxDepth * 2);
       const std::byte* b = shared_.b[stage];
       ptx::begin_products();
 #pragma unroll
       for (uint32_t k = 0; k < kBoxDepth / 16; ++k)
-        ptx::multiply_async<bf16>(sums, ptx::operand(a + k * 32), ptx::operand(b + k * 32),
-                                  s != 0 || k != 0);
+        ptx::multiply_async<bf16, block_cols>(sums, ptx::operand(a + k * 32),
+                                              ptx::operand(b + k * 32), s != 0 || k != 0);
       ptx::commit_products();
       ptx::wait_products<1>();
       if (s > 0) release(slice_ - 1);
@@ -170,7 +182,7 @@ class GemmBoxes {
 
   SK_DEVICE void release(uint32_t slice) {
     ptx::sync_warp();
-    if (ptx::one_lane()) ptx::arrive(shared_.empty[slice % kBoxStages]);
+    if (ptx::one_lane()) ptx::arrive(shared_.empty[slice % Shared::kBoxStages]);
   }
 
   // Groups of 64 rows by groups of 8 columns, 16 bytes for each thread of a warpgroup.
@@ -187,8 +199,7 @@ class GemmBoxes {
     return row0 + warp_ / 4 * kGroupRows < task_.rows;
   }
 
-  SK_DEVICE void store_partial(const ptx::ProductSums (&sums)[ptx::kLanesHere], uint32_t row0,
-                               uint32_t col0) {
+  SK_DEVICE void store_partial(const Sums (&sums)[ptx::kLanesHere], uint32_t row0, uint32_t col0) {
     if (!has_rows(row0)) return;
     const uint32_t groups = col_groups(col0);
 #pragma unroll
@@ -226,8 +237,7 @@ class GemmBoxes {
 
   // Rounds the block into the staging area, round after round, and sees to it that it is stored.
   template <uint32_t element>
-  SK_DEVICE void stage(const ptx::ProductSums (&sums)[ptx::kLanesHere], uint32_t row0,
-                       uint32_t col0) {
+  SK_DEVICE void stage(const Sums (&sums)[ptx::kLanesHere], uint32_t row0, uint32_t col0) {
     constexpr uint32_t kWidth = kStagedBytes / element, kRoundGroups = kWidth / 8;
     const bool staged = is_staged(task_);
     const bool adds = task_.epilogue == kGemmReduce && has_rows(row0);
@@ -307,7 +317,7 @@ class GemmBoxes {
   }
 
   const GemmTask& task_;
-  GemmBoxShared& shared_;
+  Shared& shared_;
   uint32_t &slice_, &round_;
   const uint32_t warp_;
 };

@@ -70,6 +70,23 @@ TEST(DeviceGemm, ManyTilesAndManySlices) {
         {true, false});
 }
 
+// Plans of narrow tiles take kernels of narrow blocks, whatever the tiles are by the time.
+TEST(DeviceGemm, NarrowBlocks) {
+  const auto narrow = [](GemmCase c) {
+    c.tile_n = 128;
+    check(c, {true});
+  };
+  narrow({.m = 131, .n = 264, .k = 72});
+  narrow({.m = 65, .n = 129, .k = 328, .dtype = DType::kF16, .out_dtype = DType::kF16});
+  narrow({.m = 150, .n = 280, .k = 40, .out_dtype = DType::kF32, .ranks = 3, .pad_c = 8});
+  if (kSlow) return;
+  narrow({.m = 1, .n = 8, .k = 200});
+  narrow({.m = 40, .n = 281, .k = 40, .pad_c = 1});
+  narrow({.m = 300, .n = 520, .k = 456, .ranks = 1, .workers = 2, .tile_m = 256});
+  narrow({.m = 150, .n = 280, .k = 40, .symmetric = false});
+  narrow({.m = 150, .n = 280, .k = 40, .symmetric = false, .mapped = false});
+}
+
 TEST(DeviceGemm, WithoutAPlan) {
   EXPECT_EQ(run_bare(128, 256, 64, 1, 1), "");
   EXPECT_EQ(run_bare(300, kSlow ? 80 : 520, 72, 3, 2), "");

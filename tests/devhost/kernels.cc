@@ -7,16 +7,22 @@
 
 namespace sk::devhost {
 
-static_assert(sizeof(cuda::BlockShared<cuda::BoxOps<true>>) <= 227 << 10, "of an SM of sm_90");
+using WideOps = cuda::BoxOps<true, cuda::kBoxRowsB>;
+using NarrowOps = cuda::BoxOps<true, cuda::kNarrowBoxRowsB>;
+static_assert(sizeof(cuda::BlockShared<WideOps>) <= 227 << 10, "of an SM of sm_90");
+static_assert(sizeof(cuda::BlockShared<NarrowOps>) <= 227 << 10, "of an SM of sm_90");
 static_assert(sizeof(cuda::BlockShared<cuda::GemmOps>) <= 163 << 10, "of an SM of sm_80");
 
 Kernel kernel_for(const Plan& plan, bool boxes) {
   const bool is_gemm = cuda::needs_gemm(plan.ranks[0]), is_bf16 = plan.op.dtype == DType::kBF16;
+  const bool is_narrow = cuda::box_rows_b(plan) == cuda::kNarrowBoxRowsB;
   return [=](const cuda::LaunchArgs& args, bool have_boxes) {
     if (!is_gemm)
       sk_run_moves(args);
     else if (!boxes || !have_boxes)
       sk_run_gemms(args);
+    else if (is_narrow)
+      is_bf16 ? sk_run_narrow_bf16(args) : sk_run_narrow_f16(args);
     else
       is_bf16 ? sk_run_boxes_bf16(args) : sk_run_boxes_f16(args);
   };
@@ -61,7 +67,7 @@ std::string run_bare(int64_t m, int64_t n, int64_t k, uint32_t blocks, uint64_t 
   gemm.maps.b =
       map_of({reinterpret_cast<uint64_t>(b.data()), uint64_t(n), uint64_t(k), gemm.a_pitch},
              cuda::kBoxRowsB);
-  launch(blocks, cuda::kBlockThreads, sizeof(cuda::BlockShared<cuda::BoxOps<true>>),
+  launch(blocks, cuda::kBlockThreads, sizeof(cuda::BlockShared<WideOps>),
          [&] { sk_bare_boxes_bf16(gemm); });
   for (int64_t row = 0; row < m; ++row) {
     for (int64_t column = 0; column < n; ++column) {

@@ -50,17 +50,22 @@ bool failed(int status) { return status != 0; }
 constexpr char kNoticed[] = "noticed: run .* differs|data race";
 
 // Ranks copy each other's rounded tiles out of the workspace, where the copy engine has put them.
-Plan staged_product() {
-  return plan_gemm({.m = 8, .n = 64, .k = 16, .symmetric = false, .tile_m = 8, .tile_n = 16});
+Plan staged_product(uint32_t tile_n = 16) {
+  return plan_gemm({.m = 8, .n = 64, .k = 16, .symmetric = false, .tile_m = 8, .tile_n = tile_n});
 }
 
 TEST_F(PlantedBugs, APostBeforeTheCopyEngineHasStored) {
-  EXPECT_EXIT(run_until_noticed(staged_product(), {.early_post = true}), failed, kNoticed);
+  for (const uint32_t tile_n : {256u, 16u}) {
+    EXPECT_EXIT(run_until_noticed(staged_product(tile_n), {.early_post = true}), failed, kNoticed);
+  }
 }
 
 TEST_F(PlantedBugs, AStageGivenBackEarly) {
-  const Plan plan = plan_gemm({.m = 8, .n = 8, .k = 1024, .ranks = 1, .workers = 1});
-  EXPECT_EXIT(run_until_noticed(plan, {.early_stage = true}), failed, kNoticed);
+  for (const uint32_t tile_n : {256u, 128u}) {  // Wide blocks, and narrow ones.
+    const Plan plan =
+        plan_gemm({.m = 8, .n = 8, .k = 1024, .ranks = 1, .workers = 1, .tile_n = tile_n});
+    EXPECT_EXIT(run_until_noticed(plan, {.early_stage = true}), failed, kNoticed);
+  }
 }
 
 TEST_F(PlantedBugs, ARunIndexThatStays) {

@@ -134,7 +134,8 @@ Status DeviceWorld::run_once(Launch& launch, World& world, uint32_t run) {
         plan_, launch.ranks[i], reinterpret_cast<uint64_t>(rank.memory->data()), args.operands[i]);
     boxes = boxes && views.has_value();
     if (views.has_value())
-      args.maps[i] = {map_of((*views)[0], cuda::kBoxRowsA), map_of((*views)[1], cuda::kBoxRowsB)};
+      args.maps[i] = {map_of((*views)[0], cuda::kBoxRowsA),
+                      map_of((*views)[1], cuda::box_rows_b(plan_))};
   }
   devhost::launch(uint32_t(launch.blocks.size()), kThreads, kSharedBytes,
                   [&] { kernel_(args, boxes); });

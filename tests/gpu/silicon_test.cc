@@ -121,6 +121,7 @@ TEST_F(Products, OfEveryKernelAndType) {
   const GemmCase cases[] = {
       {.m = 128, .n = 256, .k = 64},
       {.m = 131, .n = 264, .k = 72},
+      {.m = 131, .n = 264, .k = 72, .tile_n = 128},
       {.m = 70, .n = 33, .k = 67},
       {.m = 150, .n = 280, .k = 40, .symmetric = false},
       {.m = 136, .n = 72, .k = 50, .transpose_a = true, .transpose_b = true},
@@ -147,6 +148,7 @@ TEST_F(Products, OfRandomShapes) {
                .k = 1 + int64_t(random_() % (most / 2))};
     c.symmetric = random_() % 2;
     c.transpose_b = random_() % 2;
+    c.tile_n = random_() % 2 ? 128 : 256;
     check_case(c, kTypes[random_() % 3], 1u << random_() % (real() ? 4 : 2));
     if (HasFatalFailure()) return;
   }

@@ -22,7 +22,7 @@ struct FunctionOpaque {
   int shared_bytes_max = 48 << 10;  // Without cuFuncSetAttribute().
 };
 struct ModuleOpaque {
-  FunctionOpaque functions[6];
+  FunctionOpaque functions[8];
 };
 struct EventOpaque {
   std::shared_future<void> done;

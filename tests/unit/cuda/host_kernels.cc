@@ -7,6 +7,8 @@ void sk_run_moves(sk::cuda::LaunchArgs args);
 void sk_run_gemms(sk::cuda::LaunchArgs args);
 void sk_run_boxes_bf16(sk::cuda::LaunchArgs args);
 void sk_run_boxes_f16(sk::cuda::LaunchArgs args);
+void sk_run_narrow_bf16(sk::cuda::LaunchArgs args);
+void sk_run_narrow_f16(sk::cuda::LaunchArgs args);
 void sk_bare_boxes_bf16(sk::cuda::BareGemm gemm);
 void sk_tell_needs(sk::cuda::NeedsArgs args);
 
@@ -31,6 +33,8 @@ const HostKernel* find_host_kernel(const std::string& name) {
       host_kernel<LaunchArgs, sk_run_gemms>("sk_run_gemms", true),
       host_kernel<LaunchArgs, sk_run_boxes_bf16>("sk_run_boxes_bf16", true),
       host_kernel<LaunchArgs, sk_run_boxes_f16>("sk_run_boxes_f16", true),
+      host_kernel<LaunchArgs, sk_run_narrow_bf16>("sk_run_narrow_bf16", true),
+      host_kernel<LaunchArgs, sk_run_narrow_f16>("sk_run_narrow_f16", true),
       host_kernel<BareGemm, sk_bare_boxes_bf16>("sk_bare_boxes_bf16", false),
       host_kernel<NeedsArgs, sk_tell_needs>("sk_tell_needs", false),
   };

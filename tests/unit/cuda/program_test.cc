@@ -82,6 +82,22 @@ TEST(GpuProgram, TakesTheKernelThatItsOperandsAllow) {
   }
 }
 
+TEST(GpuProgram, TakesNarrowBlocksForNarrowTiles) {
+  std::mt19937_64 random(28);
+  FakeDriver fake;
+  const auto device = open_device(fake);
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    const auto epoch = begin_epoch(*device);
+    const Plan plan =
+        plan_gemm({.m = 130, .n = 140, .k = 72, .dtype = dtype, .out_dtype = dtype, .tile_n = 128});
+    const auto program = prepare(*device, *epoch, plan);
+    World world = random_world(plan, /*runs=*/2, random);
+    EXPECT_EQ(run_all(fake, *program, world, nullptr), "");
+    EXPECT_EQ(fake.last_kernel(),
+              dtype == DType::kBF16 ? "sk_run_narrow_bf16" : "sk_run_narrow_f16");
+  }
+}
+
 TEST(GpuProgram, GraphReplaysAndPlainRunsMix) {
   std::mt19937_64 random(21);
   FakeDriver fake;

@@ -12,8 +12,9 @@ namespace sk::cuda::ptx {
 
 inline constexpr uint32_t kGroupWarps = 4;
 
+template <uint32_t cols>
 struct ProductSums {
-  float value[128];
+  float value[cols / 2];
 };
 
 // As the hardware's descriptor, but with a whole address: 18 bits do not name a host's memory.
@@ -31,12 +32,12 @@ float operand_element(uint64_t operand, uint32_t row, uint32_t k) {
   return bf16 ? bf16_to_f32(bits) : f16_to_f32(bits);
 }
 
-template <bool bf16>
-void multiply_rows(ProductSums* sums, uint64_t a, uint64_t b, bool add, uint32_t first_row) {
+template <bool bf16, uint32_t cols>
+void multiply_rows(ProductSums<cols>* sums, uint64_t a, uint64_t b, bool add, uint32_t first_row) {
   float left[16][16];
   for (uint32_t row = 0; row < 16; ++row)
     for (uint32_t k = 0; k < 16; ++k) left[row][k] = operand_element<bf16>(a, first_row + row, k);
-  for (uint32_t column = 0; column < 256; ++column) {
+  for (uint32_t column = 0; column < cols; ++column) {
     float right[16];
     for (uint32_t k = 0; k < 16; ++k) right[k] = operand_element<bf16>(b, column, k);
     for (uint32_t row = 0; row < 16; ++row) {
@@ -50,10 +51,10 @@ void multiply_rows(ProductSums* sums, uint64_t a, uint64_t b, bool add, uint32_t
 
 inline void begin_products() {}
 
-template <bool bf16>
-void multiply_async(ProductSums (&sums)[kLanesHere], uint64_t a, uint64_t b, bool add) {
+template <bool bf16, uint32_t cols>
+void multiply_async(ProductSums<cols> (&sums)[kLanesHere], uint64_t a, uint64_t b, bool add) {
   const uint32_t first_row = warp() % kGroupWarps * 16;
-  ProductSums* const to = sums;
+  ProductSums<cols>* const to = sums;
   devhost::this_warp().products.push_back([=] { multiply_rows<bf16>(to, a, b, add, first_row); });
 }
 inline void commit_products() {
@@ -70,7 +71,8 @@ void wait_products() {
   if (pending > 0 && devhost::planted.early_stage) return;
   devhost::wait_groups(devhost::this_warp().product_groups, pending);
 }
-inline void pin(ProductSums (&)[kLanesHere]) {}
+template <uint32_t cols>
+void pin(ProductSums<cols> (&)[kLanesHere]) {}
 
 template <uint32_t count>
 void give_registers() {}
