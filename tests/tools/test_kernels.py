@@ -115,7 +115,8 @@ def test_an_install_without_the_kernels(tmp_path: Path) -> None:
     if not script.exists() or "libsk_cuda.so" not in script.read_text():
         pytest.skip("the Release build is without kernels: no nvcc, or not built")
     elsewhere = tmp_path / "cmake_install.cmake"
-    elsewhere.write_text(script.read_text().replace(f'"{script.parent}/libsk', f'"{tmp_path}/libsk'))
+    text = script.read_text()
+    elsewhere.write_text(text.replace(f'"{script.parent}/libsk', f'"{tmp_path}/libsk'))
     into = [f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'prefix'}", "-DCMAKE_INSTALL_LOCAL_ONLY=1"]
     done = subprocess.run(["cmake", *into, "-P", elsewhere], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -12,6 +12,7 @@ from shell import BUILD, DevError, say
 
 VERBS = {
     "demo": "install what is missing, build, run examples/quickstart.ipynb on four ranks",
+    "env": 'print the lines with which a shell finds the installed product: eval "$(./dev env)"',
     "lab": "install what is missing, build, open JupyterLab with the kernel on copies of examples/",
     "test": "build Release and run every test",
     "check": "layers, lengths and words, documentation, format, lint (clang-tidy, ruff)",
@@ -67,6 +68,11 @@ def act(options: argparse.Namespace) -> int:
         if options.verb == "test":
             return test.test(options.suite, options.pattern, may_install=options.install)
         return test.sanitize(options.verb, options.pattern)
+    if options.verb == "env":
+        import product
+
+        print(product.shell_lines())
+        return 0
     if options.verb == "check":
         import check
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import shlex
 from pathlib import Path
 
 from builder import compiler_environment
@@ -32,6 +33,22 @@ def environment(over: Path | None = None) -> dict[str, str]:
     first = f"{over / 'bin'}:" if over else ""
     path = f"{first}{VENV / 'bin'}:{PREFIX / 'bin'}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
     return {"PATH": path, "SK_PREFIX": str(PREFIX), "SK_BUILD_DIR": str(BUILD / "release")}
+
+
+def shell_lines() -> str:
+    """For a POSIX shell: programs, compilers and Python find what lies below build/."""
+    if not (PREFIX / "bin" / "sk").exists():
+        raise DevError("nothing is installed below build/ yet; ./dev demo does that")
+    places = {
+        "PATH": [VENV / "bin", PREFIX / "bin"],
+        "PKG_CONFIG_PATH": [PREFIX / "lib" / "pkgconfig"],
+        "LD_LIBRARY_PATH": [PREFIX / "lib"],
+        "CMAKE_PREFIX_PATH": [PREFIX],
+    }
+    return "\n".join(
+        f"export {name}={shlex.quote(':'.join(map(str, paths)))}${{{name}:+:${name}}}"
+        for name, paths in places.items()
+    )
 
 
 def _sources_key(folder: Path) -> str:

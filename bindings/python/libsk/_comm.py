@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from libsk import _core
@@ -135,7 +134,8 @@ class Comm:
     ) -> Any:
         """``op`` over all ranks' ``x``, element by element; the same bits on every rank.
 
-        ``x`` may have any shape, the same on every rank; the result has it too. ``op`` is "sum",
+        ``x`` may have any shape, the same on every rank; the result has it too. Ranks compare
+        counts and types, not shapes: (2, 3) and (3, 2) are added in memory order. ``op`` is "sum",
         "prod", "min", "max" or "avg" (floating types only).
         """
         source = _arrays.operand(x, "x", dtype).contiguous()
@@ -224,7 +224,9 @@ class Comm:
     def send(self, x: Any, peer: int, *, dtype: Any = None, timeout: float | None = None) -> None:
         """Sends ``x`` to ``peer``, which calls :meth:`recv`; only these two ranks call.
 
-        Returns once ``x`` may be overwritten. Count and type must match on both sides.
+        Waits until ``peer`` receives, for nothing is buffered: two ranks that send to each other
+        first wait for ever, so in a ring let even ranks send first and odd ranks receive first.
+        Count and type must match on both sides.
         """
         source = _arrays.operand(x, "x", dtype).contiguous()
         self._handle.send(
@@ -386,12 +388,7 @@ class Comm:
     def __enter__(self) -> Comm:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.free()
 
 

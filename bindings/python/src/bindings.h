@@ -32,7 +32,7 @@ class CommHandle {
   // NULL after free(): libsk then answers SK_ERR_BAD_HANDLE, with its sentence.
   sk_comm* get() const { return freed_ ? nullptr : comm_; }
 
-  // Whether no call can succeed any more: a rank died or aborted, or a wait ran out.
+  // Whether no call can succeed any more: a rank died or aborted, a wait ran out, it was freed.
   bool is_over() const;
 
   // Ends the communicator for callers at once, and for good once no lease is left.
@@ -41,7 +41,10 @@ class CommHandle {
   // One call that is inside libsk: free() refuses while there is one.
   class Use {
    public:
-    explicit Use(CommHandle& handle) : handle_(handle) { ++handle_.uses_; }
+    explicit Use(CommHandle& handle) : handle_(handle) {
+      handle_.check_not_freed();
+      ++handle_.uses_;
+    }
     ~Use() { --handle_.uses_; }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
@@ -65,6 +68,7 @@ class CommHandle {
   };
 
  private:
+  void check_not_freed() const;
   void release();
 
   sk_comm* comm_;

@@ -214,7 +214,7 @@ void free_memory(CommHandle& comm, uintptr_t memory) {
 }  // namespace
 
 bool CommHandle::is_over() const {
-  if (get() == nullptr) return false;
+  if (get() == nullptr) return true;
   sk_comm_info info = {};
   info.struct_size = sizeof info;
   // Refused while another thread is inside a call: then it is in use, so not over.
@@ -227,6 +227,13 @@ void CommHandle::free() {
   }
   freed_ = true;
   if (leases_ == 0) release();
+}
+
+void CommHandle::check_not_freed() const {
+  if (freed_)
+    check(SK_ERR_BAD_HANDLE,
+          "this communicator was freed; libsk.Comm() makes another, and a notebook has a new one in "
+          "the next cell");
 }
 
 void CommHandle::release() {

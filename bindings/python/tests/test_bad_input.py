@@ -167,7 +167,7 @@ def test_ranks_that_never_come_are_named() -> None:
 def test_after_free(call: Callable[[sk.Comm], Any]) -> None:
     comm = sk.Comm(bootstrap="threads", rank=0, world_size=1, name="freed")
     comm.free()
-    with pytest.raises(sk.BadHandleError):
+    with pytest.raises(sk.BadHandleError, match="this communicator was freed"):
         call(comm)
     comm.free()  # Again is fine, as for files.
 

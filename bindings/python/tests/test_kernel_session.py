@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -91,6 +92,33 @@ def test_an_interrupt_ends_the_cell(session: Session, body: str) -> None:
     assert (cell.out, cell.status) == ("True\n", OK), cell
 
 
+def test_an_interrupted_await_shows_the_line_of_the_cell(session: Session) -> None:
+    number = session.start("import asyncio\nprint('started')\nawait asyncio.sleep(600)")
+    session.wait_started(number)
+    session.interrupt()
+    cell = session.collect(number)
+    assert cell.ename == "KeyboardInterrupt"
+    assert "await asyncio.sleep(600)" in re.sub(r"\x1b\[[0-9;]*m", "", cell.traceback)
+    assert session.run("await asyncio.sleep(0)\nprint('on')").out == "on\n"
+
+
+def test_tasks_go_on_between_cells(session: Session) -> None:
+    code = (
+        "import asyncio, threading\n"
+        "over = threading.Event()\n"
+        "async def count():\n"
+        "    for _ in range(3): await asyncio.sleep(0.01)\n"
+        "    over.set()\n"
+        "task = asyncio.create_task(count())\n"
+        "await asyncio.sleep(0)"
+    )
+    assert session.run(code).status == OK
+    for _ in range(200):  # Each cell ends at once; only between them can the tasks go on.
+        if "False" not in session.run("print(over.is_set())").out:
+            break
+    assert session.run("print(task.done())").out == "True\n"
+
+
 def test_an_interrupt_ends_a_collective_and_the_next_cell_has_a_comm(session: Session) -> None:
     session.run("comm.barrier(); from time import sleep")
     number = session.start("print('started')\nrank or sleep(60)\ncomm.barrier()")
@@ -101,6 +129,13 @@ def test_an_interrupt_ends_a_collective_and_the_next_cell_has_a_comm(session: Se
     size = len(ranks_of(session))
     cell = session.run("print(int(comm.allreduce(1)))")
     assert cell.out == f"{size}\n", cell
+
+
+def test_a_freed_comm_is_there_again_in_the_next_cell(session: Session) -> None:
+    cell = session.run("comm.free()\ncomm.barrier()")
+    assert cell.status == ERROR
+    assert "this communicator was freed" in cell.evalue
+    assert session.run("print(comm.allreduce(1))").out == f"{len(ranks_of(session))}\n"
 
 
 def test_a_wrong_call_says_so_without_our_frames(session: Session) -> None:

@@ -23,7 +23,7 @@ def _text(kind: type[BaseException], path: Path) -> str:
     formatter = ultratb.VerboseTB(theme_name="nocolor", include_vars=False)
     try:
         module.wait(kind)
-    except BaseException:
+    except (KeyboardInterrupt, ValueError):
         with tracebacks.quick(kind):
             return "\n".join(formatter.structured_traceback(*sys.exc_info()))
     raise AssertionError("nothing was raised")

@@ -3,9 +3,9 @@
 Connecting is collective, and a cell need not be: so the ranks connect in the background, as soon as
 all are there, and the first use waits for it. The controller counts the epochs in which they do:
 one ends with a rank's death, and when a rank finds its communicator over, by an interrupt in a
-collective or because not all could connect. All hear of the next one and connect anew under its
-name; an attempt of an earlier one is given up at once. While ranks are missing each use is an error
-that names who.
+collective, by ``comm.free()`` or because not all could connect. All hear of the next one and
+connect anew under its name; an attempt of an earlier one is given up at once. While ranks are
+missing each use is an error that names who.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from libsk import _core
 from libsk._comm import Comm
@@ -110,7 +110,6 @@ class RankComm(Comm):
         self._worker = worker
         self._epoch = 0
         self._missing = ""
-        self._freed = False
         self._ports = (0, 0)
         self._connection: _Connection | None = None
 
@@ -152,8 +151,7 @@ class RankComm(Comm):
         if missing:
             return
         self._tell_ports(master_port, coordinator_port)
-        if not self._freed:
-            self._connection = _Connection(f"notebook-{epoch}")
+        self._connection = _Connection(f"notebook-{epoch}")
 
     def _tell_ports(self, master_port: int, coordinator_port: int) -> None:
         """Where the servers of PyTorch and JAX are to listen: at the old ports one of before the
@@ -174,11 +172,6 @@ class RankComm(Comm):
             # A thread of the user's may be inside a call; then it goes with the last of them.
             with contextlib.suppress(BusyError):
                 connection.comm.free()
-
-    def free(self, array: Any = None) -> None:
-        """As :meth:`libsk.Comm.free`; without an argument no later cell gets a new one."""
-        super().free(array)
-        self._freed = self._freed or array is None
 
 
 # What messages call it; the difference is nobody's business.

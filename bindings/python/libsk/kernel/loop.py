@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from libsk import _core
 from libsk._errors import AbortedError, Error, PeerLostError
-from libsk.kernel import places, stacks, streams, template, tracebacks
+from libsk.kernel import asynchrony, places, stacks, streams, template, tracebacks
 
 if TYPE_CHECKING:
     from libsk.kernel.shell import RankShell
@@ -70,12 +70,14 @@ class Rank:
         from libsk.kernel import answers
 
         while True:
+            works = self._let_tasks_work()
             try:
-                request = self._worker.next(_WAIT_MS)
+                request = self._worker.next(0 if works else _WAIT_MS)
             except PeerLostError:
                 return
             if request is None:
-                self._comm.renew()
+                if not works:
+                    self._comm.renew()
                 continue
             if request["kind"] == SHUTDOWN:
                 return
@@ -86,6 +88,13 @@ class Rank:
                 self._handle_comm(request)
             else:
                 answers.answer(self._worker, self._shell, request)
+
+    def _let_tasks_work(self) -> bool:
+        """Those of asyncio that cells have left behind; False where there are none."""
+        try:
+            return asynchrony.turn()
+        except Exception:  # noqa: BLE001 - the user's callbacks may stop the loop, or worse.
+            return False
 
     def _execute(self, request: dict[str, Any]) -> None:
         error: BaseException | None

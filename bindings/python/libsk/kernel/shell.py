@@ -16,7 +16,7 @@ from traitlets import Type
 from traitlets.config import Config
 
 from libsk import _core
-from libsk.kernel import magics, memos, mime, places, tracebacks
+from libsk.kernel import asynchrony, magics, memos, mime, places, tracebacks
 from libsk.kernel.display import RankDisplayHook, RankDisplayPublisher, flush
 from libsk.kernel.plain import PlainTransformer, may_await
 
@@ -44,6 +44,7 @@ class RankShell(InteractiveShell):
         config.InteractiveShell.banner1 = ""
         shell = cls.instance(config=config)
         shell.input_transformer_manager = PlainTransformer()
+        shell.loop_runner = asynchrony.run
         shell.last_traceback = []
         shell.own_names = {}
         shell.set_hook("show_in_pager", RankShell.show_in_pager)
