@@ -140,6 +140,7 @@ struct LaunchConfig {
   X(cuStreamCreate, "cuStreamCreate", Stream*, unsigned)                                        \
   X(cuStreamDestroy, "cuStreamDestroy_v2", Stream)                                              \
   X(cuStreamSynchronize, "cuStreamSynchronize", Stream)                                         \
+  X(cuStreamQuery, "cuStreamQuery", Stream)                                                     \
   X(cuStreamGetCtx, "cuStreamGetCtx", Stream, Context*)                                         \
   X(cuStreamIsCapturing, "cuStreamIsCapturing", Stream, CaptureStatus*)                         \
   X(cuStreamWaitEvent, "cuStreamWaitEvent", Stream, Event, unsigned)                            \

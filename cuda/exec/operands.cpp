@@ -5,11 +5,6 @@
 namespace sk::cuda {
 namespace {
 
-const char* operand_name(const OpDesc& op, uint8_t operand) {
-  if (op.kind != OpKind::kAllreduceGemm) return operand == 0 ? "in" : "out";
-  return operand == 0 ? "a" : operand == 1 ? "c" : "b";
-}
-
 struct Place {
   uint32_t memory = abi::kUnknownMemory;
   uint32_t managed = 0;
@@ -42,22 +37,34 @@ Status check_operand(const Device& device, const OpDesc& op, const Buffer& buffe
                  "rank {}: {} at {:#x} is no address for {}, which takes {} bytes", buffer.owner,
                  name, address, dtype_name(dtype), dtype_bytes(dtype));
   }
+  return check_place(device, fmt::format("rank {}: {}", buffer.owner, name), pointer);
+}
+
+// Broadcasts and pairs read the input of one rank, and pairs write the output of one.
+bool is_used(const OpDesc& op, const Buffer& buffer) {
+  const bool one_input = op.kind == OpKind::kBroadcast || op.kind == OpKind::kSendRecv;
+  if (one_input && buffer.operand == 0) return buffer.owner == uint32_t(op.root);
+  return op.kind != OpKind::kSendRecv || buffer.owner == uint32_t(op.peer);
+}
+
+}  // namespace
+
+Status check_place(const Device& device, const std::string& what, const void* pointer) {
+  const auto address = reinterpret_cast<uint64_t>(pointer);
   SK_ASSIGN_OR_RETURN(const Place place, place_of(device, pointer));
   if (place.managed != 0) return {};  // Reached from everywhere.
   if (place.memory != abi::kDeviceMemory) {
     return error(SK_ERR_INVALID_ARGUMENT,
-                 "rank {}: {} at {:#x} is memory of the host; memory of GPU {} is due",
-                 buffer.owner, name, address, device.ordinal());
+                 "{} at {:#x} is memory of the host; memory of GPU {} is due", what, address,
+                 device.ordinal());
   }
   if (place.ordinal != device.ordinal()) {
     return error(SK_ERR_INVALID_ARGUMENT,
-                 "rank {}: {} at {:#x} is memory of GPU {}; memory of GPU {} is due", buffer.owner,
-                 name, address, place.ordinal, device.ordinal());
+                 "{} at {:#x} is memory of GPU {}; memory of GPU {} is due", what, address,
+                 place.ordinal, device.ordinal());
   }
   return {};
 }
-
-}  // namespace
 
 Status check_operands(const Device& device, const Plan& plan, std::span<const RankOperands> ranks) {
   if (ranks.size() != plan.world_size()) {
@@ -66,6 +73,7 @@ Status check_operands(const Device& device, const Plan& plan, std::span<const Ra
   }
   for (const Buffer& buffer : plan.buffers) {
     if (buffer.kind == BufferKind::kWorkspace || buffer.bytes == 0) continue;
+    if (!is_used(plan.op, buffer)) continue;
     SK_RETURN_IF_ERROR(check_operand(device, plan.op, buffer, ranks[buffer.owner][buffer.operand]));
   }
   return {};

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <span>
+#include <string>
 
 #include "cuda/exec/device.h"
 #include "cuda/exec/image.h"
@@ -13,6 +14,9 @@ namespace sk::cuda {
 
 // One rank's memory for one run, by operand; null where the plan has none.
 using RankOperands = std::array<void*, kOperandMax>;
+
+// Whether `device` reaches what lies at `pointer`. `what`: how sentences name it.
+Status check_place(const Device& device, const std::string& what, const void* pointer);
 
 // Every operand of every rank lies on `device`, at an address that fits its type. This thread's
 // context is the device's.

@@ -156,7 +156,10 @@ Status GpuProgram::run(abi::Stream stream, std::span<const RankOperands> operand
   const std::lock_guard lock(mutex_);
   SK_RETURN_IF_ERROR(bind(operands));
   args_.timeout_ns = uint64_t(timeout_ns);
-  if (captured) return launch(stream);
+  if (captured) {
+    captured_.store(true, std::memory_order_relaxed);
+    return launch(stream);
+  }
   SK_RETURN_IF_ERROR(follow_last(stream));
   SK_RETURN_IF_ERROR(launch(stream));
   SK_DEVICE_TRY(device_, cuEventRecord, last_run_, stream);

@@ -7,6 +7,7 @@
 #ifndef SK_CUDA_EXEC_PROGRAM_H_
 #define SK_CUDA_EXEC_PROGRAM_H_
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -42,6 +43,9 @@ class GpuProgram {
   // captured: then the caller sees to the order. `timeout_ns`: longest single wait of a task.
   Status run(abi::Stream stream, std::span<const RankOperands> operands, int64_t timeout_ns);
 
+  // A graph has a launch, and may repeat it.
+  bool captured() const { return captured_.load(std::memory_order_relaxed); }
+
   // Waits for all work on `stream`, then says what became of the runs there.
   Status wait(abi::Stream stream);
 
@@ -73,6 +77,7 @@ class GpuProgram {
   DeviceMemory memory_;
   std::vector<uint64_t> ranks_;        // Where each rank's memory begins.
   std::vector<abi::DevicePtr> times_;  // By rank; empty without a trace.
+  std::atomic<bool> captured_{false};
 
   std::mutex mutex_;  // All below.
   LaunchArgs args_{};

@@ -27,6 +27,15 @@ enum sk_bootstrap {
  *  @return 0, or anything else to make sk_comm_create() fail. */
 typedef int32_t (*sk_allgather_fn)(void* user, const void* in, size_t bytes, void* out);
 
+/** Where a communicator's memory is and its calls run; as DLPack counts, but for the CPU. */
+enum sk_device_type {
+  SK_DEVICE_CPU = 0,
+  /** One GPU of this machine, which all ranks share as threads of one process: THREADS, or a world
+   *  of one. Calls take memory of that GPU (sk_alloc() gives it; managed memory is fine, too),
+   *  wherever it comes from. They enqueue and return, see sk_run_options.stream. */
+  SK_DEVICE_CUDA = 2
+};
+
 enum sk_comm_flags {
   /** Plans use puts only, as if no peer's memory could be mapped. For tests and comparison. */
   SK_COMM_PUT_ONLY = 1
@@ -45,13 +54,17 @@ typedef struct sk_comm_config {
   int64_t timeout_ms;           /**< Longest wait for a peer in any call; 0 is 300,000. */
   uint32_t flags;               /**< enum sk_comm_flags; unknown bits are refused. */
   int32_t workers;              /**< Threads per rank that run tiles, the caller's included; 0 is
-                                     one for each core that falls to this rank, at least 1. */
-  uint64_t symmetric_bytes_max; /**< Address space for sk_alloc(); 0 is the machine's memory. No
-                                     memory is taken before it is allocated. */
+                                     one for each core that falls to this rank, at least 1. On a
+                                     GPU: blocks that stay resident, rank 0's number; 0 is all that
+                                     fall to a rank. */
+  uint64_t symmetric_bytes_max; /**< Address space for sk_alloc(); 0 is the machine's memory, or the
+                                     GPU's. No memory is taken before it is allocated. */
   int32_t cancel_fd; /**< A descriptor that ends sk_comm_create() with SK_ERR_ABORTED once it can be
                           read, as an eventfd or a pipe. It stays the caller's, is not read, and
                           must stay open meanwhile. 0: none. CALLBACK's own waits do not see it. */
   int32_t reserved;  /**< 0. */
+  int32_t device_type; /**< enum sk_device_type. */
+  int32_t device_id;   /**< Which GPU, as the driver counts, from 0; of the CPU 0. */
 } sk_comm_config;
 
 /** Connects all ranks; returns when every rank has called it. `config` may be NULL. In a rank that
@@ -59,7 +72,9 @@ typedef struct sk_comm_config {
  *  a rank of the session dies.
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (also a missing RANK or WORLD_SIZE), SK_ERR_TIMEOUT
  *          (naming the ranks that did not come), SK_ERR_ABORTED (cancelled or interrupted, here or
- *          at rank 0), SK_ERR_PEER_LOST, SK_ERR_NO_MEMORY, SK_ERR_TRANSPORT, SK_ERR_TRUST.
+ *          at rank 0), SK_ERR_PEER_LOST, SK_ERR_NO_MEMORY, SK_ERR_TRANSPORT, SK_ERR_TRUST;
+ *          SK_ERR_UNSUPPORTED (no driver, no kernels for this GPU, too many ranks for it, ranks on
+ *          it that are processes), SK_ERR_DEVICE.
  *  @threads Any. Waits. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
                                              sk_comm** out_comm) SK_NOEXCEPT;
@@ -81,12 +96,13 @@ typedef struct sk_comm_info {
   int32_t world_size;
   int32_t local_rank;       /**< Rank among those of this host. */
   int32_t local_size;       /**< Ranks on this host. */
-  int32_t workers;          /**< Threads that run this rank's tiles. */
+  int32_t workers;          /**< Threads, or a GPU's blocks, that run this rank's tiles. */
   int32_t mapped;           /**< 1 when all peers' symmetric memory can be loaded and stored. */
   uint64_t symmetric_bytes; /**< Bytes held by sk_alloc() now. */
-  uint64_t calls;           /**< Collective calls finished. */
+  uint64_t calls;           /**< Collective calls finished; on a GPU: enqueued. */
   uint64_t plans;           /**< Plans in the cache. */
-  int32_t over;     /**< SK_OK, or why no call can succeed any more: SK_ERR_PEER_LOST, ... */
+  int32_t over;     /**< SK_OK, or why no call can succeed any more: SK_ERR_PEER_LOST, ... On a GPU
+                         also what has become of the calls enqueued so far, as far as is known. */
   int32_t reserved; /**< 0. */
 } sk_comm_info;
 
@@ -94,7 +110,8 @@ typedef struct sk_comm_info {
 SK_NODISCARD SK_API sk_status sk_comm_query(const sk_comm* comm, sk_comm_info* info) SK_NOEXCEPT;
 
 /** Symmetric memory: collective, the same `bytes` on every rank; peers can reach it without a copy.
- *  64-byte aligned, zero-filled. Lives until sk_free() or sk_comm_free().
+ *  64-byte aligned, zero-filled. Lives until sk_free() or sk_comm_free(). On a GPU it is the GPU's
+ *  memory, and both wait for the work there to end before they give it back.
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (bytes is 0), SK_ERR_OUT_OF_RANGE (symmetric_bytes_max),
  *          SK_ERR_NO_MEMORY (on every rank when one has none), SK_ERR_DESYNC, or a lost peer.
  *  @threads One at a time per communicator. Waits. @since 0.1 */

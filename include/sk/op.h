@@ -5,14 +5,19 @@
  * byte is moved. (A collective on one rank and a send or receive on another that wait for each
  * other end too: one of the two gets SK_ERR_DESYNC, all others SK_ERR_ABORTED with the same
  * sentence, and the communicator can only be freed.) Every call waits until the caller may reuse
- * all its buffers. Memory from sk_alloc() is read and written in place by peers; any other memory
- * is staged. `in == out` is in-place; any other overlap is SK_ERR_INVALID_ARGUMENT. Pointers need
- * the alignment of one element. Integers wrap around. bf16 and f16 are reduced in f32, f32 in f32,
- * in rank order, rounded once: the result is the same bits on every rank, in every transport.
+ * all its buffers. On a GPU it waits only until every rank has called it, enqueues one launch for
+ * all ranks, and returns; what goes wrong later, later calls say (and sk_comm_synchronize(),
+ * sk_comm_query()), and the communicator can only be freed then. Memory from sk_alloc() is read and
+ * written in place by peers; any other memory is staged. `in == out` is in-place; any other overlap
+ * is SK_ERR_INVALID_ARGUMENT. Pointers need the alignment of one element. Integers wrap around.
+ * bf16 and f16 are reduced in f32, f32 in f32, in rank order, rounded once: the result is the same
+ * bits on every rank, in every transport.
  *
  * Errors of every call: SK_ERR_INVALID_ARGUMENT, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_FORKED,
  * SK_ERR_DESYNC, SK_ERR_PEER_LOST, SK_ERR_ABORTED, SK_ERR_TIMEOUT, SK_ERR_NO_MEMORY. The first five
- * change nothing and leave the communicator usable; after the next three it can only be freed.
+ * change nothing and leave the communicator usable; after the next three it can only be freed. On a
+ * GPU also SK_ERR_UNSUPPORTED (what is not there yet: send and receive, packed weights, traces),
+ * which changes nothing, and SK_ERR_DEVICE, after which the process must restart where it says so.
  * Threads: one at a time per communicator. Since 0.1. */
 #ifndef SK_OP_H_
 #define SK_OP_H_
@@ -29,14 +34,17 @@ enum sk_dtype { SK_F32 = 1, SK_F64 = 2, SK_BF16 = 3, SK_F16 = 4, SK_I32 = 5, SK_
 /** SK_AVG (the sum over ranks divided by their number) is for floating types only. */
 enum sk_redop { SK_SUM = 1, SK_PROD = 2, SK_MIN = 3, SK_MAX = 4, SK_AVG = 5 };
 
-/** Where a call runs. NULL stands for all zero: the calling thread, the communicator's timeout. */
+/** Where a call runs. NULL stands for all zero: the calling thread, or the default stream of the
+ *  communicator's GPU; the communicator's timeout. */
 typedef struct sk_run_options {
   uint32_t struct_size;
-  int32_t device_type; /**< 0: CPU. Others are SK_ERR_UNSUPPORTED without their backend. */
-  int32_t device_id;   /**< 0. */
-  int32_t reserved;    /**< 0. */
-  void* stream;        /**< NULL. */
-  int64_t timeout_ms;  /**< 0: the communicator's. */
+  int32_t device_type; /**< With device_id: the communicator's; both 0: that too. */
+  int32_t device_id;
+  int32_t reserved; /**< 0. */
+  void* stream; /**< On a GPU a CUstream (cudaStream_t) of its primary context, NULL: the default
+                     stream; the launch waits for what is on it, and what comes on it later for
+                     the launch. While one is captured all ranks pass that one. On the CPU NULL. */
+  int64_t timeout_ms; /**< 0: the communicator's. */
 } sk_run_options;
 
 /** out[i] = op over ranks of in[i], i < count. MIN and MAX return NaN where any rank has NaN. */
@@ -60,8 +68,16 @@ SK_NODISCARD SK_API sk_status sk_broadcast(sk_comm* comm, const void* in, void* 
                                            int32_t dtype, int32_t root,
                                            const sk_run_options* options) SK_NOEXCEPT;
 
-/** Returns once every rank has called it. */
+/** Returns once every rank has called it. On a GPU what the ranks enqueue behind it waits, too, for
+ *  all that they had enqueued before it. */
 SK_NODISCARD SK_API sk_status sk_barrier(sk_comm* comm, const sk_run_options* options) SK_NOEXCEPT;
+
+/** Waits until all work on `options->stream` is done, at most the timeout, and says what became of
+ *  this communicator's calls so far. Not collective. On the CPU calls are done when they return.
+ *  @return as the calls themselves. SK_ERR_TIMEOUT leaves work and communicator as they are where
+ *          sk_comm_info.over is SK_OK. */
+SK_NODISCARD SK_API sk_status sk_comm_synchronize(sk_comm* comm,
+                                                  const sk_run_options* options) SK_NOEXCEPT;
 
 /** Point to point: only the two ranks call, counts and types must match. Sends to one peer and
  *  receives from it are matched in order, beside the collectives. `peer` is not this rank. */
@@ -76,9 +92,9 @@ typedef struct sk_tensor {
   int32_t dtype; /**< enum sk_dtype. */
   void* data;
   int32_t ndim;        /**< 1 to 8. */
-  int32_t device_type; /**< 0: CPU. */
-  int32_t device_id;   /**< 0. */
-  int32_t reserved;    /**< 0. */
+  int32_t device_type; /**< Where it lies: the communicator's. */
+  int32_t device_id;
+  int32_t reserved; /**< 0. */
   int64_t shape[8];
   int64_t strides[8];
 } sk_tensor;

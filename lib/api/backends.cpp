@@ -1,4 +1,5 @@
 // The one file that names concrete transports and executors.
+#include "cuda/exec/executor.h"
 #include "lib/api/objects.h"
 #include "lib/exec/cpu/executor.h"
 #include "transport/shm/shm.h"
@@ -11,7 +12,7 @@ GemmTiles gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t part
   return {target.tile_m, target.tile_n, target.packed_bytes};
 }
 
-Backend make_cpu_backend() {
+Backend make_backend() {
   Backend backend;
   backend.check = cpu::check_environment;
   backend.connect = [](Bootstrap& bootstrap, const SegmentLayout& layout, int64_t timeout_ns,
@@ -24,14 +25,15 @@ Backend make_cpu_backend() {
   backend.staging_bytes = cpu::staging_bytes();
   backend.gemm_tiles = gemm_tiles;
   backend.pack = cpu::pack_weights;
+  backend.open_gpu = cuda::open_gpu;
   return backend;
 }
 
 }  // namespace
 
-const Backend& cpu_backend() {
-  static const Backend backend = make_cpu_backend();
-  return backend;
+const Backend& backend() {
+  static const Backend all = make_backend();
+  return all;
 }
 
 }  // namespace sk::api

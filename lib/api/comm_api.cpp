@@ -2,7 +2,9 @@
 #include "lib/api/exec_handles.h"
 #include "lib/api/objects.h"
 #include "lib/comm/arguments.h"
+#include "lib/comm/checks.h"
 #include "lib/comm/cpu_communicator.h"
+#include "lib/comm/gpu_communicator.h"
 #include "lib/comm/trace.h"
 #include "sk/comm.h"
 #include "sk/trace.h"
@@ -42,7 +44,8 @@ Result<std::unique_ptr<Communicator>> create(Communicator::Config config) {
   const Creation creation(cancel, spans_job);
   if (spans_job) config.absence = &all.absence();
   config.bootstrap.cancel = std::move(cancel);
-  return CpuCommunicator::create(config, cpu_backend());
+  if (config.device.type == SK_DEVICE_CUDA) return GpuCommunicator::create(config, backend());
+  return CpuCommunicator::create(config, backend());
 }
 
 }  // namespace
@@ -76,6 +79,14 @@ sk_status sk_comm_query(const sk_comm* comm, sk_comm_info* info) noexcept {
   return with_comm(comm, [&](Communicator& communicator) -> Status {
     SK_RETURN_IF_ERROR(require("info", info));
     return write_struct("sk_comm_info", communicator.info(), info);
+  });
+}
+
+sk_status sk_comm_synchronize(sk_comm* comm, const sk_run_options* options) noexcept {
+  return with_comm(comm, [&](Communicator& communicator) -> Status {
+    SK_ASSIGN_OR_RETURN(const check::RunOptions read,
+                        check::run_options(communicator.device(), options));
+    return communicator.synchronize(read.stream, read.timeout_ns);
   });
 }
 

@@ -8,6 +8,7 @@
 #include "lib/api/guard.h"
 #include "lib/api/handles.h"
 #include "lib/base/log.h"
+#include "lib/comm/arguments.h"
 #include "lib/comm/communicator.h"
 
 namespace sk::api {
@@ -31,8 +32,8 @@ struct Comm {
 };
 
 struct PlanHandle {
-  void* comm;  // Handle of its communicator, which may be freed meanwhile.
-  int32_t rank, world_size;
+  void* comm;   // Handle of its communicator, which may be freed meanwhile.
+  World world;  // As its communicator has it.
   std::shared_ptr<const Plan> plan;
 };
 
@@ -41,8 +42,12 @@ HandleTable<Comm>& comms();
 HandleTable<Packed>& packed_weights();
 HandleTable<PlanHandle>& plans();
 
-// The CPU backend over shared memory.
-const Backend& cpu_backend();
+// Shared memory and the CPU; GPUs.
+const Backend& backend();
+
+inline World world_of(const Communicator& comm) {
+  return {int32_t(comm.rank()), int32_t(comm.world_size()), comm.device()};
+}
 
 // Runs body(Communicator&) as the one user of `comm`.
 template <typename Body>

@@ -7,10 +7,6 @@ using namespace sk::api;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-World world_of(const Communicator& comm) {
-  return {int32_t(comm.rank()), int32_t(comm.world_size())};
-}
-
 // `make` turns the arguments into a Call; `key` are the arguments.
 template <typename Make>
 sk_status execute(sk_comm* comm, const CallKey& key, const Make& make) noexcept {
@@ -60,7 +56,7 @@ sk_status sk_broadcast(sk_comm* comm, const void* in, void* out, int64_t count, 
 
 sk_status sk_barrier(sk_comm* comm, const sk_run_options* options) noexcept {
   return execute(comm, key_of(OpKind::kBarrier, nullptr, nullptr, 0, 0, 0, options),
-                 [&](World) { return barrier_call(options); });
+                 [&](World world) { return barrier_call(world, options); });
 }
 
 sk_status sk_send(sk_comm* comm, const void* in, int64_t count, int32_t dtype, int32_t peer,
@@ -81,7 +77,7 @@ sk_status sk_pack(sk_comm* comm, const sk_tensor* b, uint32_t flags,
   return guarded([&]() -> Status {
     SK_RETURN_IF_ERROR(require("out_packed", out_packed));
     SK_ASSIGN_OR_RETURN(const auto use, comms().pin(comm));
-    SK_ASSIGN_OR_RETURN(const PackArgs args, pack_args(b, flags));
+    SK_ASSIGN_OR_RETURN(const PackArgs args, pack_args(world_of(*use->communicator), b, flags));
     SK_ASSIGN_OR_RETURN(auto packed, use->communicator->pack(args));
     SK_ASSIGN_OR_RETURN(void* handle, packed_weights().add(std::move(packed)));
     *out_packed = static_cast<sk_packed*>(handle);
@@ -97,12 +93,14 @@ sk_status sk_allreduce_gemm(sk_comm* comm, const sk_tensor* a, const sk_tensor* 
                             const sk_packed* packed, sk_tensor* c, uint32_t flags,
                             const sk_run_options* options) noexcept {
   if (packed == nullptr) {
-    return execute(comm, {},
-                   [&](World) { return allreduce_gemm_call(a, b, nullptr, c, flags, options); });
+    return execute(comm, {}, [&](World world) {
+      return allreduce_gemm_call(world, a, b, nullptr, c, flags, options);
+    });
   }
   return with_comm(comm, [&](Communicator& communicator) -> Status {
     SK_ASSIGN_OR_RETURN(const auto weights, packed_weights().pin(packed));
-    SK_ASSIGN_OR_RETURN(const Call call, allreduce_gemm_call(a, b, &*weights, c, flags, options));
+    SK_ASSIGN_OR_RETURN(const Call call, allreduce_gemm_call(world_of(communicator), a, b,
+                                                             &*weights, c, flags, options));
     return communicator.execute(call, {});
   });
 }

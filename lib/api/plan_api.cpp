@@ -10,11 +10,12 @@ using namespace sk::api;  // NOLINT(google-build-using-namespace)
 sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* desc, sk_plan** out_plan) noexcept {
   return with_comm(comm, [&](Communicator& communicator) -> Status {
     SK_RETURN_IF_ERROR(require("out_plan", out_plan));
-    const World world = {int32_t(communicator.rank()), int32_t(communicator.world_size())};
+    const World world = world_of(communicator);
     SK_ASSIGN_OR_RETURN(const OpDesc op, plan_op(world, desc));
     SK_ASSIGN_OR_RETURN(auto plan, communicator.plan_for(op));
-    SK_ASSIGN_OR_RETURN(void* handle, plans().add(std::make_unique<PlanHandle>(PlanHandle{
-                                          comm, world.rank, world.size, std::move(plan)})));
+    SK_ASSIGN_OR_RETURN(
+        void* handle,
+        plans().add(std::make_unique<PlanHandle>(PlanHandle{comm, world, std::move(plan)})));
     *out_plan = static_cast<sk_plan*>(handle);
     return {};
   });
@@ -30,7 +31,7 @@ sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights, v
       SK_ASSIGN_OR_RETURN(auto pinned, packed_weights().pin(weights));
       packed.emplace(std::move(pinned));
     }
-    SK_ASSIGN_OR_RETURN(const Call call, plan_call({use->rank, use->world_size}, use->plan->op, in,
+    SK_ASSIGN_OR_RETURN(const Call call, plan_call(use->world, use->plan->op, in,
                                                    packed ? &**packed : nullptr, out, options));
     return comm->communicator->execute(call, {});
   });

@@ -88,15 +88,24 @@ Status apart(const char* a_name, const void* a, uint64_t a_bytes, const char* b_
                a_name, a, a_bytes, b_name, b, b_bytes);
 }
 
-Result<int64_t> timeout_ns(const sk_run_options* options) {
-  if (options == nullptr) return int64_t(0);
+std::string device_text(const DeviceId& device) {
+  return device.type == SK_DEVICE_CPU
+             ? "the CPU (0:0)"
+             : fmt::format("GPU {} ({}:{})", device.id, device.type, device.id);
+}
+
+Result<RunOptions> run_options(const DeviceId& device, const sk_run_options* options) {
+  if (options == nullptr) return RunOptions();
   sk_run_options read{};
   SK_RETURN_IF_ERROR(
       read_struct("sk_run_options", options, options->struct_size, &read, sizeof read));
-  if (read.device_type != 0 || read.device_id != 0 || read.stream != nullptr) {
-    return error(SK_ERR_UNSUPPORTED,
-                 "options ask for device {}:{}; this build runs on the CPU (0:0, no stream) only",
-                 read.device_type, read.device_id);
+  const DeviceId asked = {read.device_type, read.device_id};
+  const bool on_cpu = device.type == SK_DEVICE_CPU;
+  if ((asked != DeviceId() && asked != device) || (on_cpu && read.stream != nullptr)) {
+    return error(on_cpu ? SK_ERR_UNSUPPORTED : SK_ERR_INVALID_ARGUMENT,
+                 "options ask for device {}:{}{}; the communicator is on {}", read.device_type,
+                 read.device_id, read.stream != nullptr ? " with a stream" : "",
+                 device_text(device));
   }
   if (read.reserved != 0) {
     return error(SK_ERR_INVALID_ARGUMENT, "options.reserved is {}, it must be 0", read.reserved);
@@ -105,15 +114,22 @@ Result<int64_t> timeout_ns(const sk_run_options* options) {
     return error(SK_ERR_INVALID_ARGUMENT, "options.timeout_ms is {}, it must be 0 to {}",
                  read.timeout_ms, kTimeoutMsMax);
   }
-  return read.timeout_ms * 1'000'000;
+  return RunOptions{read.timeout_ms * 1'000'000, read.stream};
 }
 
 }  // namespace check
 
 namespace {
 
+Status apply(World world, const sk_run_options* options, Call& call) {
+  SK_ASSIGN_OR_RETURN(const check::RunOptions read, check::run_options(world.device, options));
+  call.timeout_ns = read.timeout_ns;
+  call.stream = read.stream;
+  return {};
+}
+
 // What all element-wise calls have in common. `in_blocks` and `out_blocks` count blocks of `count`.
-Result<Call> elements(OpKind kind, const void* in, uint64_t in_blocks, void* out,
+Result<Call> elements(World world, OpKind kind, const void* in, uint64_t in_blocks, void* out,
                       uint64_t out_blocks, int64_t count, int32_t dtype,
                       const sk_run_options* options) {
   Call call;
@@ -128,7 +144,7 @@ Result<Call> elements(OpKind kind, const void* in, uint64_t in_blocks, void* out
   call.out = {out, block * out_blocks};
   SK_RETURN_IF_ERROR(check::pointer("in", in, call.in.bytes, call.op.dtype));
   SK_RETURN_IF_ERROR(check::pointer("out", out, call.out.bytes, call.op.dtype));
-  SK_ASSIGN_OR_RETURN(call.timeout_ns, check::timeout_ns(options));
+  SK_RETURN_IF_ERROR(apply(world, options, call));
   return call;
 }
 
@@ -148,10 +164,10 @@ const std::byte* at(const void* base, uint64_t bytes) {
 
 }  // namespace
 
-Result<Call> allreduce_call(World, const void* in, void* out, int64_t count, int32_t dtype,
+Result<Call> allreduce_call(World world, const void* in, void* out, int64_t count, int32_t dtype,
                             int32_t op, const sk_run_options* options) {
   SK_ASSIGN_OR_RETURN(Call call,
-                      elements(OpKind::kAllreduce, in, 1, out, 1, count, dtype, options));
+                      elements(world, OpKind::kAllreduce, in, 1, out, 1, count, dtype, options));
   SK_ASSIGN_OR_RETURN(call.op.redop, check::redop(op, call.op.dtype));
   SK_RETURN_IF_ERROR(settle_overlap(call, in, out));
   return call;
@@ -159,8 +175,8 @@ Result<Call> allreduce_call(World, const void* in, void* out, int64_t count, int
 
 Result<Call> allgather_call(World world, const void* in, void* out, int64_t count, int32_t dtype,
                             const sk_run_options* options) {
-  SK_ASSIGN_OR_RETURN(Call call, elements(OpKind::kAllgather, in, 1, out, uint64_t(world.size),
-                                          count, dtype, options));
+  SK_ASSIGN_OR_RETURN(Call call, elements(world, OpKind::kAllgather, in, 1, out,
+                                          uint64_t(world.size), count, dtype, options));
   if (call.in.bytes > 0) {
     SK_RETURN_IF_ERROR(settle_overlap(call, in, at(out, call.in.bytes * uint64_t(world.rank))));
   }
@@ -170,8 +186,8 @@ Result<Call> allgather_call(World world, const void* in, void* out, int64_t coun
 
 Result<Call> reduce_scatter_call(World world, const void* in, void* out, int64_t count,
                                  int32_t dtype, int32_t op, const sk_run_options* options) {
-  SK_ASSIGN_OR_RETURN(Call call, elements(OpKind::kReduceScatter, in, uint64_t(world.size), out, 1,
-                                          count, dtype, options));
+  SK_ASSIGN_OR_RETURN(Call call, elements(world, OpKind::kReduceScatter, in, uint64_t(world.size),
+                                          out, 1, count, dtype, options));
   SK_ASSIGN_OR_RETURN(call.op.redop, check::redop(op, call.op.dtype));
   if (call.in.bytes > 0) {
     SK_RETURN_IF_ERROR(settle_overlap(call, at(in, call.out.bytes * uint64_t(world.rank)), out));
@@ -184,7 +200,7 @@ Result<Call> broadcast_call(World world, const void* in, void* out, int64_t coun
                             int32_t root, const sk_run_options* options) {
   SK_RETURN_IF_ERROR(check::rank("root", root, world.size));
   const bool is_root = root == world.rank;
-  SK_ASSIGN_OR_RETURN(Call call, elements(OpKind::kBroadcast, is_root ? in : nullptr,
+  SK_ASSIGN_OR_RETURN(Call call, elements(world, OpKind::kBroadcast, is_root ? in : nullptr,
                                           is_root ? 1 : 0, out, 1, count, dtype, options));
   call.op.root = root;
   // Whether the root works in place is the root's own business: its output is its input then, and
@@ -195,9 +211,9 @@ Result<Call> broadcast_call(World world, const void* in, void* out, int64_t coun
   return call;
 }
 
-Result<Call> barrier_call(const sk_run_options* options) {
+Result<Call> barrier_call(World world, const sk_run_options* options) {
   Call call;
-  SK_ASSIGN_OR_RETURN(call.timeout_ns, check::timeout_ns(options));
+  SK_RETURN_IF_ERROR(apply(world, options, call));
   return call;
 }
 
@@ -218,14 +234,14 @@ Result<Call> pair_call(World world, Call call, int32_t peer, bool sends) {
 Result<Call> send_call(World world, const void* in, int64_t count, int32_t dtype, int32_t peer,
                        const sk_run_options* options) {
   SK_ASSIGN_OR_RETURN(Call call,
-                      elements(OpKind::kSendRecv, in, 1, nullptr, 0, count, dtype, options));
+                      elements(world, OpKind::kSendRecv, in, 1, nullptr, 0, count, dtype, options));
   return pair_call(world, call, peer, /*sends=*/true);
 }
 
 Result<Call> recv_call(World world, void* out, int64_t count, int32_t dtype, int32_t peer,
                        const sk_run_options* options) {
-  SK_ASSIGN_OR_RETURN(Call call,
-                      elements(OpKind::kSendRecv, nullptr, 0, out, 1, count, dtype, options));
+  SK_ASSIGN_OR_RETURN(
+      Call call, elements(world, OpKind::kSendRecv, nullptr, 0, out, 1, count, dtype, options));
   return pair_call(world, call, peer, /*sends=*/false);
 }
 
@@ -255,6 +271,15 @@ Result<Communicator::Config> comm_config(const sk_comm_config* config) {
     return error(SK_ERR_INVALID_ARGUMENT, "config.symmetric_bytes_max is {}, it must be 0 to {}",
                  read.symmetric_bytes_max, uint64_t(1) << 44);
   }
+  if (read.device_type != SK_DEVICE_CPU && read.device_type != SK_DEVICE_CUDA) {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "config.device_type is {}, it must be {} (CPU) or {} (GPU)", read.device_type,
+                 int(SK_DEVICE_CPU), int(SK_DEVICE_CUDA));
+  }
+  if (read.device_id < 0 || (read.device_type == SK_DEVICE_CPU && read.device_id != 0)) {
+    return error(SK_ERR_INVALID_ARGUMENT, "config.device_id is {}, it must be {}", read.device_id,
+                 read.device_type == SK_DEVICE_CPU ? "0 on the CPU" : "a GPU's number, from 0");
+  }
   if (read.cancel_fd != 0 && fcntl(read.cancel_fd, F_GETFD) < 0) {
     return error(SK_ERR_INVALID_ARGUMENT, "config.cancel_fd is {}, which is no open descriptor",
                  read.cancel_fd);
@@ -264,7 +289,8 @@ Result<Communicator::Config> comm_config(const sk_comm_config* config) {
   out.timeout_ns = (read.timeout_ms == 0 ? 300'000 : read.timeout_ms) * 1'000'000;
   out.put_only = (read.flags & SK_COMM_PUT_ONLY) != 0;
   out.workers = uint32_t(read.workers);
-  if (out.workers == 0) {
+  out.device = {read.device_type, read.device_id};
+  if (out.workers == 0 && out.device.type == SK_DEVICE_CPU) {
     SK_ASSIGN_OR_RETURN(out.workers, workers_from_environment());
   }
   out.heap_bytes_max = read.symmetric_bytes_max;

@@ -32,6 +32,7 @@ Status write_struct(const char* name, T value, T* out) {
 
 struct World {
   int32_t rank = 0, size = 1;
+  DeviceId device;
 };
 
 Result<Call> allreduce_call(World world, const void* in, void* out, int64_t count, int32_t dtype,
@@ -42,16 +43,17 @@ Result<Call> reduce_scatter_call(World world, const void* in, void* out, int64_t
                                  int32_t dtype, int32_t op, const sk_run_options* options);
 Result<Call> broadcast_call(World world, const void* in, void* out, int64_t count, int32_t dtype,
                             int32_t root, const sk_run_options* options);
-Result<Call> barrier_call(const sk_run_options* options);
+Result<Call> barrier_call(World world, const sk_run_options* options);
 Result<Call> send_call(World world, const void* in, int64_t count, int32_t dtype, int32_t peer,
                        const sk_run_options* options);
 Result<Call> recv_call(World world, void* out, int64_t count, int32_t dtype, int32_t peer,
                        const sk_run_options* options);
 
-Result<PackArgs> pack_args(const sk_tensor* b, uint32_t flags);
+Result<PackArgs> pack_args(World world, const sk_tensor* b, uint32_t flags);
 
-Result<Call> allreduce_gemm_call(const sk_tensor* a, const sk_tensor* b, const Packed* packed,
-                                 const sk_tensor* c, uint32_t flags, const sk_run_options* options);
+Result<Call> allreduce_gemm_call(World world, const sk_tensor* a, const sk_tensor* b,
+                                 const Packed* packed, const sk_tensor* c, uint32_t flags,
+                                 const sk_run_options* options);
 
 Result<OpDesc> plan_op(World world, const sk_plan_desc* desc);
 Result<Call> plan_call(World world, const OpDesc& op, const void* in, const Packed* weights,

@@ -5,15 +5,19 @@
 #include <functional>
 #include <memory>
 
+#include "lib/comm/gemm_tiles.h"
+#include "lib/comm/gpu_backend.h"
 #include "lib/exec/executor.h"
 #include "transport/bootstrap/bootstrap.h"
 #include "transport/session.h"
 
 namespace sk {
 
-struct GemmTiles {
-  uint32_t tile_m = 0, tile_n = 0;
-  uint64_t packed_bytes = 0;
+// Where a communicator's memory is.
+struct DeviceId {
+  int32_t type = 0;  // enum sk_device_type.
+  int32_t id = 0;
+  bool operator==(const DeviceId&) const = default;
 };
 
 struct Backend {
@@ -29,6 +33,8 @@ struct Backend {
   std::function<void(DType, const void* b, int64_t ldb, bool transpose_b, int64_t k, int64_t n,
                      void* packed)>
       pack;
+  // A GPU of this machine, as the driver counts; SK_ERR_UNSUPPORTED says what is absent.
+  std::function<Result<std::shared_ptr<GpuExecutor>>(int32_t ordinal)> open_gpu;
 };
 
 }  // namespace sk

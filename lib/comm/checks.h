@@ -3,6 +3,7 @@
 #define SK_LIB_COMM_CHECKS_H_
 
 #include "lib/base/status.h"
+#include "lib/comm/backend.h"
 #include "lib/op/dtype.h"
 #include "sk/op.h"
 
@@ -18,7 +19,15 @@ Result<RedOp> redop(int32_t value, DType dtype);
 Status rank(const char* name, int32_t value, int32_t world_size);
 Status apart(const char* a_name, const void* a, uint64_t a_bytes, const char* b_name, const void* b,
              uint64_t b_bytes);
-Result<int64_t> timeout_ns(const sk_run_options* options);
+
+struct RunOptions {
+  int64_t timeout_ns = 0;  // 0: the communicator's.
+  void* stream = nullptr;
+};
+// For a communicator on `device`.
+Result<RunOptions> run_options(const DeviceId& device, const sk_run_options* options);
+// "the CPU (0:0)", "GPU 1 (2:1)".
+std::string device_text(const DeviceId& device);
 
 }  // namespace sk::check
 

@@ -37,18 +37,20 @@ struct Call {
   OpDesc op;  // Without the symmetric flags, which execute() finds out.
   CallOperand in, out, weights;
   int64_t timeout_ns = 0;  // 0: the communicator's.
+  void* stream = nullptr;  // Of a GPU; null: its default stream.
 };
 
 class Communicator {
  public:
   struct Config {
     BootstrapConfig bootstrap;
+    DeviceId device;
     int cancel_fd = -1;          // The caller's way to end the creation; -1: none.
     Absence* absence = nullptr;  // Who will not come; null where nobody knows.
     int64_t timeout_ns = 0;
     bool put_only = false;
-    uint32_t workers = 0;  // 0: the cores that fall to this rank.
-    uint64_t heap_bytes_max = 0;
+    uint32_t workers = 0;         // 0: what falls to this rank of the cores, or of the GPU.
+    uint64_t heap_bytes_max = 0;  // 0: what the machine, or the GPU, has.
   };
   virtual ~Communicator() = default;
   Communicator(const Communicator&) = delete;
@@ -56,12 +58,15 @@ class Communicator {
 
   virtual uint32_t rank() const = 0;
   virtual uint32_t world_size() const = 0;
+  virtual DeviceId device() const = 0;
   virtual sk_comm_info info() const = 0;
 
   // `key`: the arguments as they came, so that known() can lead the next such call to run().
   virtual Status execute(const Call& call, const CallKey& key) = 0;
   KnownCall* known(const CallKey& key) { return calls_.find(key); }
   virtual Status run(KnownCall& call) = 0;
+  // Waits for what this rank has begun on `stream`, and says what became of it.
+  virtual Status synchronize(void* stream, int64_t timeout_ns) = 0;
 
   virtual Result<void*> allocate(uint64_t bytes) = 0;
   virtual Status free(void* memory) = 0;

@@ -226,11 +226,8 @@ void CpuCommunicator::evict_one() {
 Target CpuCommunicator::target_for(const OpDesc& op) const {
   Target target = target_;
   if (op.kind == OpKind::kAllreduceGemm) {
-    const GemmTiles tiles =
-        backend_.gemm_tiles(op.dtype, op.m, op.n, op.k, target.world_size * target.workers);
-    target.tile_m = tiles.tile_m;
-    target.tile_n = tiles.tile_n;
-    target.packed_bytes = tiles.packed_bytes;
+    backend_.gemm_tiles(op.dtype, op.m, op.n, op.k, target.world_size * target.workers)
+        .apply(target);
   }
   return target;
 }

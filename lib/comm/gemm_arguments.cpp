@@ -16,13 +16,15 @@ struct Matrix {
   uint64_t bytes = 0;                      // From the first to the last element.
 };
 
-Result<Matrix> matrix(const char* name, const sk_tensor* tensor) {
+Result<Matrix> matrix(World world, const char* name, const sk_tensor* tensor) {
   if (tensor == nullptr) return error(SK_ERR_INVALID_ARGUMENT, "{} is null", name);
   sk_tensor read{};
   SK_RETURN_IF_ERROR(read_struct("sk_tensor", tensor, tensor->struct_size, &read, sizeof read));
-  if (read.device_type != 0 || read.device_id != 0) {
-    return error(SK_ERR_UNSUPPORTED, "{} is on device {}:{}; this build runs on the CPU (0:0) only",
-                 name, read.device_type, read.device_id);
+  const DeviceId on = {read.device_type, read.device_id};
+  if (on != world.device) {
+    return error(world.device.type == SK_DEVICE_CPU ? SK_ERR_UNSUPPORTED : SK_ERR_INVALID_ARGUMENT,
+                 "{} is on device {}:{}; the communicator is on {}", name, on.type, on.id,
+                 check::device_text(world.device));
   }
   if (read.ndim != 2) {
     return error(SK_ERR_INVALID_ARGUMENT, "{} has {} dimensions, it must have 2", name, read.ndim);
@@ -69,9 +71,9 @@ Status gemm_flags(uint32_t flags, uint32_t known) {
 
 }  // namespace
 
-Result<PackArgs> pack_args(const sk_tensor* b, uint32_t flags) {
+Result<PackArgs> pack_args(World world, const sk_tensor* b, uint32_t flags) {
   SK_RETURN_IF_ERROR(gemm_flags(flags, SK_GEMM_TRANSPOSE_B));
-  SK_ASSIGN_OR_RETURN(const Matrix matrix_b, matrix("b", b));
+  SK_ASSIGN_OR_RETURN(const Matrix matrix_b, matrix(world, "b", b));
   const bool transpose = (flags & SK_GEMM_TRANSPOSE_B) != 0;
   return PackArgs{matrix_b.dtype,
                   matrix_b.data,
@@ -81,16 +83,16 @@ Result<PackArgs> pack_args(const sk_tensor* b, uint32_t flags) {
                   transpose};
 }
 
-Result<Call> allreduce_gemm_call(const sk_tensor* a, const sk_tensor* b, const Packed* packed,
-                                 const sk_tensor* c, uint32_t flags,
+Result<Call> allreduce_gemm_call(World world, const sk_tensor* a, const sk_tensor* b,
+                                 const Packed* packed, const sk_tensor* c, uint32_t flags,
                                  const sk_run_options* options) {
   SK_RETURN_IF_ERROR(gemm_flags(flags, kGemmFlags));
   if ((b == nullptr) == (packed == nullptr)) {
     return error(SK_ERR_INVALID_ARGUMENT, "give B either as b or as packed; {} given",
                  b == nullptr ? "none was" : "both were");
   }
-  SK_ASSIGN_OR_RETURN(const Matrix ma, matrix("a", a));
-  SK_ASSIGN_OR_RETURN(const Matrix mc, matrix("c", c));
+  SK_ASSIGN_OR_RETURN(const Matrix ma, matrix(world, "a", a));
+  SK_ASSIGN_OR_RETURN(const Matrix mc, matrix(world, "c", c));
   Call call;
   OpDesc& op = call.op;
   op.kind = OpKind::kAllreduceGemm;
@@ -103,13 +105,18 @@ Result<Call> allreduce_gemm_call(const sk_tensor* a, const sk_tensor* b, const P
   op.ldc = mc.stride;
   int64_t b_k = 0;
   DType b_dtype = op.dtype;
+  if (packed != nullptr && world.device.type != SK_DEVICE_CPU) {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "packed holds weights for the CPU; the communicator is on {}",
+                 check::device_text(world.device));
+  }
   if (packed != nullptr) {
     b_k = packed->k;
     op.n = packed->n;
     b_dtype = packed->dtype;
     call.weights = {packed->data.get(), 0};
   } else {
-    SK_ASSIGN_OR_RETURN(const Matrix mb, matrix("b", b));
+    SK_ASSIGN_OR_RETURN(const Matrix mb, matrix(world, "b", b));
     op.pack_b = true;
     op.transpose_b = (flags & SK_GEMM_TRANSPOSE_B) != 0;
     b_k = op.transpose_b ? mb.cols : mb.rows;
@@ -138,7 +145,9 @@ Result<Call> allreduce_gemm_call(const sk_tensor* a, const sk_tensor* b, const P
   SK_RETURN_IF_ERROR(check::apart("a", ma.data, ma.bytes, "c", mc.data, mc.bytes));
   call.in = {ma.data, ma.bytes};
   call.out = {mc.data, mc.bytes};
-  SK_ASSIGN_OR_RETURN(call.timeout_ns, check::timeout_ns(options));
+  SK_ASSIGN_OR_RETURN(const check::RunOptions read, check::run_options(world.device, options));
+  call.timeout_ns = read.timeout_ns;
+  call.stream = read.stream;
   return call;
 }
 
@@ -231,6 +240,8 @@ Result<Call> plan_call(World world, const OpDesc& op, const void* in, const Pack
       sk_tensor a{}, c{};
       a.struct_size = c.struct_size = sizeof(sk_tensor);
       a.ndim = c.ndim = 2;
+      a.device_type = c.device_type = world.device.type;
+      a.device_id = c.device_id = world.device.id;
       a.dtype = int32_t(op.dtype);
       c.dtype = int32_t(op.out_dtype);
       a.data = const_cast<void*>(in);
@@ -239,10 +250,10 @@ Result<Call> plan_call(World world, const OpDesc& op, const void* in, const Pack
       a.shape[1] = a.strides[0] = op.k;
       c.shape[1] = c.strides[0] = op.n;
       a.strides[1] = c.strides[1] = 1;
-      return allreduce_gemm_call(&a, nullptr, weights, &c, 0, options);
+      return allreduce_gemm_call(world, &a, nullptr, weights, &c, 0, options);
     }
     default:
-      return barrier_call(options);
+      return barrier_call(world, options);
   }
 }
 

@@ -66,6 +66,11 @@ const char* op_kind_name(OpKind kind) {
   return "?";
 }
 
+const char* operand_name(const OpDesc& op, uint32_t operand) {
+  if (op.kind != OpKind::kAllreduceGemm) return operand == 0 ? "in" : "out";
+  return operand == 0 ? "a" : operand == 1 ? "c" : "b";
+}
+
 float f16_to_f32(uint16_t bits) {
   const uint32_t sign = uint32_t(bits & 0x8000u) << 16;
   const uint32_t exponent = (bits >> 10) & 0x1fu;

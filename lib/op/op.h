@@ -54,6 +54,8 @@ uint64_t fingerprint(const OpDesc& op);
 // "allreduce(f32, sum, 1000)": for error sentences.
 std::string describe(const OpDesc& op);
 const char* op_kind_name(OpKind kind);
+// As callers know operand 0, 1 or 2: "in", "out"; of a GEMM "a", "c", "b".
+const char* operand_name(const OpDesc& op, uint32_t operand);
 
 }  // namespace sk
 

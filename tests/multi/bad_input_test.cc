@@ -17,7 +17,7 @@
 
 namespace {
 
-using sk::testing_support::in_thread_ranks;
+using sk::testing_ops::in_thread_ranks;
 
 void expect_refused(sk_status status, int32_t code, const std::string& word) {
   EXPECT_STREQ(sk_status_name(status), sk_status_name(code)) << sk_last_error();

@@ -6,7 +6,7 @@
 #include "lib/exec/cpu/executor.h"
 #include "transport/shm/shm.h"
 
-namespace sk::testing_support {
+namespace sk::testing_ops {
 namespace {
 
 struct Chosen {
@@ -48,20 +48,21 @@ void use_backend(std::shared_ptr<FaultNetwork> network, Decorate decorate) {
   chosen() = {std::move(network), std::move(decorate)};
 }
 
-}  // namespace sk::testing_support
+}  // namespace sk::testing_ops
 
 namespace sk::api {
 
 // The linker takes this one, so lib/api/backends.cpp stays out of the program.
-const Backend& cpu_backend() {
-  static const Backend backend = {.check = cpu::check_environment,
-                                  .connect = testing_support::connect,
-                                  .make_executor = testing_support::make_executor,
-                                  // Half as much again: room for a planted bug (planted.cc).
-                                  .staging_bytes = cpu::staging_bytes() * 3 / 2,
-                                  .gemm_tiles = testing_support::gemm_tiles,
-                                  .pack = cpu::pack_weights};
-  return backend;
+const Backend& backend() {
+  static const Backend all = {.check = cpu::check_environment,
+                              .connect = testing_ops::connect,
+                              .make_executor = testing_ops::make_executor,
+                              // Half as much again: room for a planted bug (planted.cc).
+                              .staging_bytes = cpu::staging_bytes() * 3 / 2,
+                              .gemm_tiles = testing_ops::gemm_tiles,
+                              .pack = cpu::pack_weights,
+                              .open_gpu = nullptr};
+  return all;
 }
 
 }  // namespace sk::api

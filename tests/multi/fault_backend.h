@@ -10,7 +10,7 @@
 #include "lib/exec/executor.h"
 #include "transport/fault/fault.h"
 
-namespace sk::testing_support {
+namespace sk::testing_ops {
 
 using Decorate =
     std::function<std::unique_ptr<Executor>(std::unique_ptr<Executor> sound, Ledger& ledger)>;
@@ -19,6 +19,6 @@ using Decorate =
 // executor as it is.
 void use_backend(std::shared_ptr<FaultNetwork> network, Decorate decorate = nullptr);
 
-}  // namespace sk::testing_support
+}  // namespace sk::testing_ops
 
 #endif  // SK_TESTS_MULTI_FAULT_BACKEND_H_

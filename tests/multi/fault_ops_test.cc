@@ -10,7 +10,7 @@
 #include "tests/multi/op_case.h"
 #include "tests/multi/thread_ranks.h"
 
-namespace sk::testing_support {
+namespace sk::testing_ops {
 namespace {
 
 struct Unkind {
@@ -75,4 +75,4 @@ INSTANTIATE_TEST_SUITE_P(All, FaultOps,
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace sk::testing_support
+}  // namespace sk::testing_ops

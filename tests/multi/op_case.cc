@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-namespace sk::testing_support {
+namespace sk::testing_ops {
 namespace {
 
 constexpr char kPoison = char(0xa5);
@@ -19,10 +19,12 @@ constexpr char kPoison = char(0xa5);
 // One rank's memory for one case: symmetric or not, poisoned.
 class Memory {
  public:
-  Memory(sk_comm* comm, size_t bytes, bool symmetric)
-      : comm_(comm), bytes_(std::max<size_t>(bytes, 1)) {
+  Memory(sk_comm* comm, const Gpu* gpu, size_t bytes, bool symmetric)
+      : comm_(comm), gpu_(gpu), bytes_(std::max<size_t>(bytes, 1)) {
     void* data = nullptr;
-    if (!symmetric) {
+    if (!symmetric && gpu != nullptr) {
+      taken_ = static_cast<char*>(gpu->take(bytes_));
+    } else if (!symmetric) {
       own_.resize(bytes_);
     } else if (sk_alloc(comm, bytes_, &data) != SK_OK) {
       wrong_ = sk_last_error();
@@ -31,10 +33,16 @@ class Memory {
     symmetric_ = static_cast<char*>(data);
     std::memset(this->data(), kPoison, bytes_);
   }
-  ~Memory() { (void)release(); }
+  ~Memory() {
+    (void)release();
+    if (taken_ != nullptr) gpu_->give_back(taken_);
+  }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
-  char* data() { return symmetric_ != nullptr ? symmetric_ : own_.data(); }
+  char* data() {
+    if (taken_ != nullptr) return taken_;
+    return symmetric_ != nullptr ? symmetric_ : own_.data();
+  }
   const std::string& wrong() const { return wrong_; }
   std::string release() {
     if (symmetric_ == nullptr) return "";
@@ -43,14 +51,26 @@ class Memory {
 
  private:
   sk_comm* comm_;
+  const Gpu* gpu_;
   size_t bytes_;
   char* symmetric_ = nullptr;
+  char* taken_ = nullptr;
   std::vector<char> own_;
   std::string wrong_;
 };
 
-sk_tensor tensor(void* data, int32_t dtype, int64_t rows, int64_t cols) {
+// How a rank calls: where, and as whom.
+struct Caller {
+  sk_comm* comm;
+  int rank;
+  sk_run_options options;
+  const sk_run_options* given;  // Null on the CPU, where the library then remembers calls.
+};
+
+sk_tensor tensor(const Caller& caller, void* data, int32_t dtype, int64_t rows, int64_t cols) {
   sk_tensor t{};
+  t.device_type = caller.options.device_type;
+  t.device_id = caller.options.device_id;
   t.struct_size = sizeof(t);
   t.dtype = dtype;
   t.data = data;
@@ -62,40 +82,43 @@ sk_tensor tensor(void* data, int32_t dtype, int64_t rows, int64_t cols) {
   return t;
 }
 
-sk_status call_gemm(sk_comm* comm, const Case& c, void* in, void* weights, void* out) {
+sk_status call_gemm(const Caller& caller, const Case& c, void* in, void* weights, void* out) {
   const uint32_t a_flag = c.transpose_a ? uint32_t(SK_GEMM_TRANSPOSE_A) : 0u;
   const uint32_t b_flag = c.transpose_b ? uint32_t(SK_GEMM_TRANSPOSE_B) : 0u;
-  sk_tensor a = c.transpose_a ? tensor(in, c.dtype, c.k, c.m) : tensor(in, c.dtype, c.m, c.k);
-  sk_tensor b =
-      c.transpose_b ? tensor(weights, c.dtype, c.n, c.k) : tensor(weights, c.dtype, c.k, c.n);
-  sk_tensor out_c = tensor(out, c.out_dtype, c.m, c.n);
-  if (!c.packed) return sk_allreduce_gemm(comm, &a, &b, nullptr, &out_c, a_flag | b_flag, nullptr);
+  sk_tensor a =
+      c.transpose_a ? tensor(caller, in, c.dtype, c.k, c.m) : tensor(caller, in, c.dtype, c.m, c.k);
+  sk_tensor b = c.transpose_b ? tensor(caller, weights, c.dtype, c.n, c.k)
+                              : tensor(caller, weights, c.dtype, c.k, c.n);
+  sk_tensor out_c = tensor(caller, out, c.out_dtype, c.m, c.n);
+  if (!c.packed)
+    return sk_allreduce_gemm(caller.comm, &a, &b, nullptr, &out_c, a_flag | b_flag, caller.given);
   sk_packed* packed = nullptr;
-  sk_status status = sk_pack(comm, &b, b_flag, &packed);
+  sk_status status = sk_pack(caller.comm, &b, b_flag, &packed);
   if (status != SK_OK) return status;
-  status = sk_allreduce_gemm(comm, &a, nullptr, packed, &out_c, a_flag, nullptr);
+  status = sk_allreduce_gemm(caller.comm, &a, nullptr, packed, &out_c, a_flag, caller.given);
   const sk_status freed = sk_packed_free(packed);
   return status != SK_OK ? status : freed;
 }
 
-sk_status call(sk_comm* comm, const Case& c, int rank, void* in, void* weights, void* out) {
+sk_status call(const Caller& caller, const Case& c, void* in, void* weights, void* out) {
+  sk_comm* const comm = caller.comm;
   switch (c.kind) {
     case SK_OP_BARRIER:
-      return sk_barrier(comm, nullptr);
+      return sk_barrier(comm, caller.given);
     case SK_OP_ALLREDUCE:
-      return sk_allreduce(comm, in, out, c.count, c.dtype, c.op, nullptr);
+      return sk_allreduce(comm, in, out, c.count, c.dtype, c.op, caller.given);
     case SK_OP_ALLGATHER:
-      return sk_allgather(comm, in, out, c.count, c.dtype, nullptr);
+      return sk_allgather(comm, in, out, c.count, c.dtype, caller.given);
     case SK_OP_REDUCE_SCATTER:
-      return sk_reduce_scatter(comm, in, out, c.count, c.dtype, c.op, nullptr);
+      return sk_reduce_scatter(comm, in, out, c.count, c.dtype, c.op, caller.given);
     case SK_OP_BROADCAST:
-      return sk_broadcast(comm, in, out, c.count, c.dtype, c.root, nullptr);
+      return sk_broadcast(comm, in, out, c.count, c.dtype, c.root, caller.given);
     case SK_OP_SEND_RECV:
-      if (rank == c.root) return sk_send(comm, in, c.count, c.dtype, c.peer, nullptr);
-      if (rank == c.peer) return sk_recv(comm, out, c.count, c.dtype, c.root, nullptr);
+      if (caller.rank == c.root) return sk_send(comm, in, c.count, c.dtype, c.peer, caller.given);
+      if (caller.rank == c.peer) return sk_recv(comm, out, c.count, c.dtype, c.root, caller.given);
       return SK_OK;
     default:
-      return call_gemm(comm, c, in, weights, out);
+      return call_gemm(caller, c, in, weights, out);
   }
 }
 
@@ -110,9 +133,10 @@ void place_in_place(const Case& c, int rank, char*& from, char*& to) {
 }
 
 // A barrier is right if everybody had come to it when it let this rank go.
-std::string run_barrier(sk_comm* comm, const Row& row, int rank, Arrivals& arrivals) {
+std::string run_barrier(const Caller& caller, const Row& row, Arrivals& arrivals) {
+  const int rank = caller.rank;
   const uint64_t mine = arrivals.came[size_t(rank)].fetch_add(1) + 1;
-  if (sk_barrier(comm, nullptr) != SK_OK) return sk_last_error();
+  if (sk_barrier(caller.comm, caller.given) != SK_OK) return sk_last_error();
   for (int peer = 0; peer < row.ranks; ++peer) {
     if (arrivals.came[size_t(peer)].load() >= mine) continue;
     return "the barrier let rank " + std::to_string(rank) + " go before rank " +
@@ -121,8 +145,10 @@ std::string run_barrier(sk_comm* comm, const Row& row, int rank, Arrivals& arriv
   return "";
 }
 
-std::string run_case(sk_comm* comm, const Case& c, const Row& row, int rank, Arrivals& arrivals) {
-  if (c.kind == SK_OP_BARRIER) return run_barrier(comm, row, rank, arrivals);
+std::string run_case(const Caller& caller, const Case& c, const Row& row, Arrivals& arrivals) {
+  sk_comm* const comm = caller.comm;
+  const int rank = caller.rank;
+  if (c.kind == SK_OP_BARRIER) return run_barrier(caller, row, arrivals);
   // Before memory is given back, which all ranks do together.
   const auto fail = [&](std::string wrong) {
     (void)sk_comm_abort(comm, "");
@@ -131,16 +157,18 @@ std::string run_case(sk_comm* comm, const Case& c, const Row& row, int rank, Arr
   const auto inputs = make_inputs(c, row.ranks, false), weights = make_inputs(c, row.ranks, true);
   const size_t in_bytes = inputs[0].size() - 1;
   const size_t out_bytes = size_t(out_count(c, row.ranks)) * size_of(c.out_dtype);
-  Memory in(comm, in_bytes, c.symmetric), out(comm, out_bytes, c.symmetric);
+  Memory in(comm, row.gpu, in_bytes, c.symmetric), out(comm, row.gpu, out_bytes, c.symmetric);
+  Memory b(comm, row.gpu, weights[size_t(rank)].size(), /*symmetric=*/false);
   if (!in.wrong().empty() || !out.wrong().empty()) return fail(in.wrong() + out.wrong());
   char* from = in.data();
   char* to = out.data();
   if (c.in_place) place_in_place(c, rank, from, to);
   std::memcpy(from, inputs[size_t(rank)].data(), in_bytes);
-  std::vector<char> b = weights[size_t(rank)];
-  if (call(comm, c, rank, from, b.data(), to) != SK_OK) return fail(sk_last_error());
-  // The call has returned: its inputs are ours.
-  std::memset(b.data(), kPoison, b.size());
+  std::memcpy(b.data(), weights[size_t(rank)].data(), weights[size_t(rank)].size());
+  if (call(caller, c, from, b.data(), to) != SK_OK) return fail(sk_last_error());
+  if (sk_comm_synchronize(comm, caller.given) != SK_OK) return fail(sk_last_error());
+  // The call is over: its inputs are ours.
+  std::memset(b.data(), kPoison, weights[size_t(rank)].size());
   if (!c.in_place) std::memset(from, kPoison, in_bytes);
   std::string wrong = first_difference(c, to, expected(c, rank, inputs, weights));
   if (!wrong.empty()) return fail(std::move(wrong));
@@ -149,17 +177,35 @@ std::string run_case(sk_comm* comm, const Case& c, const Row& row, int rank, Arr
   return wrong + out.release();
 }
 
+// What a GPU has not is left out.
+Case case_for(const Row& row, std::mt19937_64& random) {
+  Case c = random_case(random, row.ranks, row.large);
+  if (row.gpu == nullptr) return c;
+  while (c.kind == SK_OP_SEND_RECV || (c.kind == SK_OP_ALLREDUCE_GEMM && c.dtype == SK_F64))
+    c = random_case(random, row.ranks, row.large);
+  c.packed = false;
+  return c;
+}
+
 // Runs the row's cases; "" or the first thing wrong.
 std::string run_cases(sk_comm* comm, const Row& row, Arrivals& arrivals, const Beside& beside) {
   sk_comm_info info{};
   info.struct_size = sizeof(info);
   if (sk_comm_query(comm, &info) != SK_OK) return sk_last_error();
+  Caller caller{comm, info.rank, {}, nullptr};
+  if (row.gpu != nullptr) {
+    caller.options.struct_size = sizeof caller.options;
+    caller.options.device_type = SK_DEVICE_CUDA;
+    caller.options.device_id = row.gpu->id;
+    caller.options.stream = row.gpu->stream(info.rank);
+    caller.given = &caller.options;
+  }
   std::mt19937_64 random(row.seed);  // The same cases on every rank.
   std::mt19937 pace{uint32_t(row.seed * kRanksMax + uint64_t(info.rank))};
   for (int i = 0; i < row.cases; ++i) {
-    const Case c = random_case(random, row.ranks, row.large);
+    const Case c = case_for(row, random);
     for (uint32_t turns = pace() % 4 == 0 ? pace() % 200 : 0; turns > 0; --turns) sched_yield();
-    std::string wrong = run_case(comm, c, row, info.rank, arrivals);
+    std::string wrong = run_case(caller, c, row, arrivals);
     if (wrong.empty() && info.rank == 0 && beside) wrong = beside(comm, c);
     if (wrong.empty()) continue;
     std::ostringstream where;
@@ -219,6 +265,8 @@ std::string run_row(sk_context* context, const Row& row, int rank, Arrivals& arr
   config.workers = row.workers;
   config.timeout_ms = row.timeout_ms;
   config.symmetric_bytes_max = 256 << 20;
+  config.device_type = row.gpu != nullptr ? SK_DEVICE_CUDA : SK_DEVICE_CPU;
+  config.device_id = row.gpu != nullptr ? row.gpu->id : 0;
   sk_comm* comm = nullptr;
   if (sk_comm_create(context, &config, &comm) != SK_OK) return sk_last_error();
   std::string wrong = run_cases(comm, row, arrivals, beside);
@@ -246,4 +294,4 @@ std::string run_threads(const Row& row, const Beside& beside) {
   return wrong.empty() ? told : wrong;
 }
 
-}  // namespace sk::testing_support
+}  // namespace sk::testing_ops

@@ -13,13 +13,21 @@
 
 #include "tests/multi/oracle.h"
 
-namespace sk::testing_support {
+namespace sk::testing_ops {
 
 inline constexpr int kRanksMax = 16;
 
 // Memory that all ranks share, beside the library: who has come to how many barriers.
 struct Arrivals {
   std::array<std::atomic<uint64_t>, kRanksMax> came{};
+};
+
+// A GPU that all ranks share, and memory on it that is not of sk_alloc().
+struct Gpu {
+  int32_t id = 0;
+  std::function<void*(size_t bytes)> take;
+  std::function<void(void*)> give_back;
+  std::function<void*(int rank)> stream;
 };
 
 struct Row {
@@ -30,6 +38,7 @@ struct Row {
   int workers = 1;
   bool large = false;  // Cases that several workers of a rank share.
   int64_t timeout_ms = 60'000;
+  const Gpu* gpu = nullptr;  // Null: the ranks are on the CPU.
 };
 
 // What rank 0 does beside each case, once its call has returned.
@@ -58,6 +67,6 @@ std::string first_difference(const Case& c, const char* out, const std::vector<d
 // SK_TEST_SEED, or a fresh seed.
 uint64_t base_seed();
 
-}  // namespace sk::testing_support
+}  // namespace sk::testing_ops
 
 #endif  // SK_TESTS_MULTI_OP_CASE_H_

@@ -10,7 +10,7 @@
 #include "lib/plan/validate.h"
 #include "tests/multi/op_case.h"
 
-namespace sk::testing_support {
+namespace sk::testing_ops {
 namespace {
 
 constexpr uint32_t kRuns = 2;
@@ -129,4 +129,4 @@ std::string differs_in_reference(sk_comm* comm, const Case& c, int ranks) {
   return "";
 }
 
-}  // namespace sk::testing_support
+}  // namespace sk::testing_ops

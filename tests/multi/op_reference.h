@@ -7,11 +7,11 @@
 
 #include "tests/multi/oracle.h"
 
-namespace sk::testing_support {
+namespace sk::testing_ops {
 
 // "" if both runs end with what the oracle says, bit for bit; any one rank may ask.
 std::string differs_in_reference(sk_comm* comm, const Case& c, int ranks);
 
-}  // namespace sk::testing_support
+}  // namespace sk::testing_ops
 
 #endif  // SK_TESTS_MULTI_OP_REFERENCE_H_

@@ -14,7 +14,7 @@
 #include "tests/multi/op_case.h"
 #include "tests/multi/op_reference.h"
 
-namespace sk::testing_support {
+namespace sk::testing_ops {
 namespace {
 
 // A sanitized build is some ten times slower and looks for other things.
@@ -125,13 +125,13 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Ops, testing::Range(1, kRanksMax + 1),
                          testing::PrintToStringParamName());
 
 }  // namespace
-}  // namespace sk::testing_support
+}  // namespace sk::testing_ops
 
 int main(int argc, char** argv) {
   const char* row = std::getenv("SK_TEST_ROW");
   const char* arrivals = std::getenv("SK_TEST_ARRIVALS");
   if (row != nullptr && arrivals != nullptr) {
-    return sk::testing_support::rank_main(row, arrivals);
+    return sk::testing_ops::rank_main(row, arrivals);
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

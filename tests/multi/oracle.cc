@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace sk::testing_support {
+namespace sk::testing_ops {
 namespace {
 
 float widen_half(uint16_t bits) {
@@ -231,4 +231,4 @@ Case random_case(std::mt19937_64& random, int ranks, bool large) {
   return c;
 }
 
-}  // namespace sk::testing_support
+}  // namespace sk::testing_ops

@@ -9,7 +9,7 @@
 
 #include "sk.h"
 
-namespace sk::testing_support {
+namespace sk::testing_ops {
 
 struct Case {
   int32_t kind = SK_OP_ALLREDUCE;
@@ -39,6 +39,6 @@ int64_t out_count(const Case& c, int ranks);
 // `large`: a reduction or a GEMM with so much to do that a rank's workers may share it.
 Case random_case(std::mt19937_64& random, int ranks, bool large);
 
-}  // namespace sk::testing_support
+}  // namespace sk::testing_ops
 
 #endif  // SK_TESTS_MULTI_ORACLE_H_

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace sk::testing_support {
+namespace sk::testing_ops {
 namespace {
 
 bool works(const Task& task) {
@@ -111,4 +111,4 @@ std::unique_ptr<Executor> plant(Bug bug, std::unique_ptr<Executor> sound, Ledger
   return std::make_unique<PlantedExecutor>(bug, std::move(sound), ledger);
 }
 
-}  // namespace sk::testing_support
+}  // namespace sk::testing_ops

@@ -7,7 +7,7 @@
 
 #include "lib/exec/executor.h"
 
-namespace sk::testing_support {
+namespace sk::testing_ops {
 
 enum class Bug {
   kNone,
@@ -21,6 +21,6 @@ enum class Bug {
 
 std::unique_ptr<Executor> plant(Bug bug, std::unique_ptr<Executor> sound, Ledger& ledger);
 
-}  // namespace sk::testing_support
+}  // namespace sk::testing_ops
 
 #endif  // SK_TESTS_MULTI_PLANTED_H_

@@ -26,7 +26,7 @@
 #include "tests/multi/fault_backend.h"
 #include "tests/multi/op_case.h"
 
-namespace sk::testing_support {
+namespace sk::testing_ops {
 namespace {
 
 // Threads interleave as they like, so a bug may need more than one row to show.
@@ -96,4 +96,4 @@ TEST(Planting, IsNoBugByItself) {
 }
 
 }  // namespace
-}  // namespace sk::testing_support
+}  // namespace sk::testing_ops

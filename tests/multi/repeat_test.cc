@@ -14,7 +14,7 @@
 
 namespace {
 
-using sk::testing_support::in_thread_ranks;
+using sk::testing_ops::in_thread_ranks;
 
 uint64_t plans_of(const sk_comm* comm) {
   sk_comm_info info{};

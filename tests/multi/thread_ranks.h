@@ -10,10 +10,12 @@
 
 #include "sk.h"
 
-namespace sk::testing_support {
+namespace sk::testing_ops {
 
-// body(comm, rank) runs on each of `ranks` threads; the communicators are freed behind it.
-inline void in_thread_ranks(int ranks, const std::function<void(sk_comm*, int)>& body) {
+// body(comm, rank) runs on each of `ranks` threads; the communicators are freed behind it. `change`
+// may alter what they are made of.
+inline void in_thread_ranks(int ranks, const std::function<void(sk_comm*, int)>& body,
+                            const std::function<void(sk_comm_config&)>& change = nullptr) {
   sk_context* context = nullptr;
   ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
   std::vector<std::thread> threads;
@@ -26,6 +28,7 @@ inline void in_thread_ranks(int ranks, const std::function<void(sk_comm*, int)>&
       config.world_size = ranks;
       config.timeout_ms = 60'000;
       config.symmetric_bytes_max = 16 << 20;
+      if (change) change(config);
       sk_comm* comm = nullptr;
       ASSERT_EQ(sk_comm_create(context, &config, &comm), SK_OK) << sk_last_error();
       body(comm, rank);
@@ -36,6 +39,6 @@ inline void in_thread_ranks(int ranks, const std::function<void(sk_comm*, int)>&
   EXPECT_EQ(sk_finalize(context), SK_OK) << sk_last_error();
 }
 
-}  // namespace sk::testing_support
+}  // namespace sk::testing_ops
 
 #endif  // SK_TESTS_MULTI_THREAD_RANKS_H_

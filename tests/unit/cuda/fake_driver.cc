@@ -208,8 +208,7 @@ struct FakeCalls {
   }
   static Result cuMemFree(abi::DevicePtr at) {
     if (state().disturbs_capture()) return abi::kStreamCaptureUnsupported;
-    for (const auto& stream : state().streams) settle(*stream);
-    settle(state().default_stream);
+    settle_all();
     if (state().allocations.erase(at) == 0) return kInvalidValue;
     return std::free(memory_at(at)), kFound;
   }
@@ -241,6 +240,14 @@ struct FakeCalls {
     const std::shared_future<void> last = stream.last;
     state().mutex.unlock();
     if (last.valid()) last.wait();
+    state().mutex.lock();
+  }
+  static void settle_all() {
+    std::vector<std::shared_future<void>> last{state().default_stream.last};
+    for (const auto& stream : state().streams) last.push_back(stream->last);
+    state().mutex.unlock();
+    for (const std::shared_future<void>& each : last)
+      if (each.valid()) each.wait();
     state().mutex.lock();
   }
   static Result begin(abi::Stream handle, std::function<void()> work) {
@@ -327,6 +334,17 @@ struct FakeCalls {
     if (state().disturbs_capture()) return abi::kStreamCaptureUnsupported;
     settle(stream);
     return state().sticky;
+  }
+  static Result cuStreamQuery(abi::Stream handle) {
+    abi::StreamOpaque& stream = state().stream(handle);
+    if (stream.status != abi::kNotCapturing) {
+      stream.status = abi::kCaptureInvalidated;
+      return abi::kStreamCaptureUnsupported;
+    }
+    if (state().disturbs_capture()) return abi::kStreamCaptureUnsupported;
+    const bool done = !stream.last.valid() ||
+                      stream.last.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    return done ? kFound : abi::kNotReady;
   }
   static Result cuStreamGetCtx(abi::Stream handle, abi::Context* context) {
     return *context = handle != nullptr ? handle->context : t_contexts.back(), kFound;

@@ -1,0 +1,257 @@
+#include "cuda/exec/executor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "cuda/exec/program.h"
+
+namespace sk::cuda {
+namespace {
+
+struct OpenDevice {
+  Runtime runtime;
+  std::unique_ptr<Device> device;
+};
+
+// Communicators of one GPU share its context and the loaded kernels.
+Result<std::shared_ptr<OpenDevice>> shared_device(int32_t ordinal) {
+  struct Table {
+    std::mutex mutex;
+    std::map<int32_t, std::weak_ptr<OpenDevice>> open;
+  };
+  static auto* const table = new Table;  // Calls may come during exit.
+  const std::lock_guard lock(table->mutex);
+  std::weak_ptr<OpenDevice>& known = table->open[ordinal];
+  if (auto open = known.lock()) return open;
+  auto open = std::make_shared<OpenDevice>();
+  SK_ASSIGN_OR_RETURN(open->runtime, load_runtime());
+  SK_ASSIGN_OR_RETURN(open->device, Device::open(open->runtime, ordinal));
+  known = open;
+  return open;
+}
+
+abi::Stream stream_of(const GpuEntry& entry) { return static_cast<abi::Stream>(entry.stream); }
+
+class Executor final : public GpuExecutor {
+ public:
+  static Result<std::shared_ptr<GpuExecutor>> open(int32_t ordinal);
+  ~Executor() override;
+
+  const GpuFacts& facts() const override { return facts_; }
+  GemmTiles gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts) const override;
+  Result<std::unique_ptr<GpuPlan>> prepare(std::shared_ptr<const Plan> plan) override;
+  Status check_memory(const char* name, const void* memory) const override;
+  Status check_stream(void* stream) const override;
+  Result<std::shared_ptr<void>> allocate(uint64_t bytes) override;
+  Status wait(void* stream, int64_t timeout_ns) override;
+  Status failure() override;
+  void abort() override { epoch_->abort(); }
+
+ private:
+  // One prepared plan; known to its executor while it lives.
+  class Ready final : public GpuPlan {
+   public:
+    Ready(Executor& executor, std::unique_ptr<GpuProgram> program);
+    ~Ready() override;
+    Status launch(std::span<const GpuEntry> ranks, int64_t timeout_ns) override;
+    bool captured() const override { return program_->captured(); }
+    Status status() { return program_->status(); }
+
+   private:
+    Executor& executor_;
+    const std::unique_ptr<GpuProgram> program_;
+  };
+
+  explicit Executor(std::shared_ptr<OpenDevice> open) : open_(std::move(open)) {}
+  const Device& device() const { return *open_->device; }
+  const Driver& driver() const { return device().driver(); }
+  Status start();
+  Status check_captures(std::span<const GpuEntry> ranks) const;
+  Status find_failure();
+
+  const std::shared_ptr<OpenDevice> open_;
+  GpuFacts facts_;
+  std::unique_ptr<Epoch> epoch_;
+  abi::Event before_ = nullptr, after_ = nullptr;  // Of the launch under way.
+  std::mutex mutex_;                               // Of the next two.
+  std::vector<Ready*> ready_;
+  Status failure_;
+};
+
+uint32_t least_of(const Device& device, std::initializer_list<KernelId> kernels) {
+  uint32_t least = UINT32_MAX;
+  for (const KernelId id : kernels) {
+    // A GPU that has no kernel of an id runs such plans with another one.
+    if (const uint32_t blocks = device.kernel(id).blocks_max; blocks != 0)
+      least = std::min(least, blocks);
+  }
+  return least == UINT32_MAX ? 0 : least;
+}
+
+Result<std::shared_ptr<GpuExecutor>> Executor::open(int32_t ordinal) {
+  SK_ASSIGN_OR_RETURN(std::shared_ptr<OpenDevice> device, shared_device(ordinal));
+  std::shared_ptr<Executor> executor(new Executor(std::move(device)));
+  SK_RETURN_IF_ERROR(executor->start());
+  return std::shared_ptr<GpuExecutor>(std::move(executor));
+}
+
+Status Executor::start() {
+  SK_RETURN_IF_ERROR(device().usable());
+  facts_ = {
+      device().ordinal(), device().name(), kLaunchRanksMax, least_of(device(), {kRunMoves}),
+      least_of(device(), {kRunGemms, kRunBoxesBf16, kRunBoxesF16, kRunNarrowBf16, kRunNarrowF16})};
+  SK_ASSIGN_OR_RETURN(epoch_, Epoch::begin(device()));
+  const Current current(driver(), device().context());
+  SK_RETURN_IF_ERROR(current.status());
+  const OutsideCaptures outside(driver());
+  SK_DEVICE_TRY(device(), cuEventCreate, &before_, abi::kEventDisableTiming);
+  SK_DEVICE_TRY(device(), cuEventCreate, &after_, abi::kEventDisableTiming);
+  return {};
+}
+
+Executor::~Executor() {
+  const Current current(driver(), device().context());
+  for (const abi::Event event : {before_, after_})
+    if (event != nullptr) driver().cuEventDestroy(event);
+}
+
+// Narrow ones where there would else be fewer tiles than workers.
+GemmTiles Executor::gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts) const {
+  constexpr uint64_t kUnit = 16;  // Bytes: what the copy engine reads whole; see packed_pitch().
+  const uint64_t wide =
+      align_up(uint64_t(m), kBoxRowsA) / kBoxRowsA * (align_up(uint64_t(n), kBoxRowsB) / kBoxRowsB);
+  return {kBoxRowsA, wide < parts ? kNarrowBoxRowsB : kBoxRowsB,
+          uint64_t(n) * align_up(uint64_t(k) * dtype_bytes(dtype), kUnit)};
+}
+
+Result<std::unique_ptr<GpuPlan>> Executor::prepare(std::shared_ptr<const Plan> plan) {
+  SK_ASSIGN_OR_RETURN(std::unique_ptr<GpuProgram> program,
+                      GpuProgram::prepare(device(), *epoch_, std::move(plan), {}));
+  return std::unique_ptr<GpuPlan>(std::make_unique<Ready>(*this, std::move(program)));
+}
+
+Status Executor::check_memory(const char* name, const void* memory) const {
+  const Current current(driver(), device().context());
+  SK_RETURN_IF_ERROR(current.status());
+  return check_place(device(), name, memory);
+}
+
+Status Executor::check_stream(void* stream) const {
+  const Current current(driver(), device().context());
+  SK_RETURN_IF_ERROR(current.status());
+  return std::move(is_captured(device(), static_cast<abi::Stream>(stream)).status());
+}
+
+Result<std::shared_ptr<void>> Executor::allocate(uint64_t bytes) {
+  SK_RETURN_IF_ERROR(device().usable());
+  SK_ASSIGN_OR_RETURN(DeviceMemory memory,
+                      DeviceMemory::allocate(device().owner(), bytes, "sk_alloc()"));
+  const Current current(driver(), device().context());
+  SK_RETURN_IF_ERROR(current.status());
+  SK_RETURN_IF_ERROR(device().clear(memory.address(), bytes));
+  const auto held = std::make_shared<DeviceMemory>(std::move(memory));
+  return std::shared_ptr<void>(held, pointer<void>(held->address()));
+}
+
+Status Executor::wait(void* stream, int64_t timeout_ns) {
+  using Clock = std::chrono::steady_clock;
+  const Current current(driver(), device().context());
+  SK_RETURN_IF_ERROR(current.status());
+  SK_ASSIGN_OR_RETURN(const bool captured, is_captured(device(), static_cast<abi::Stream>(stream)));
+  if (captured) return error(SK_ERR_INVALID_ARGUMENT, "a stream that is captured runs nothing");
+  const OutsideCaptures outside(driver());  // Of other threads, on other streams.
+  const Clock::time_point end = Clock::now() + std::chrono::nanoseconds(timeout_ns);
+  std::chrono::microseconds nap{10};
+  abi::Result found = driver().cuStreamQuery(static_cast<abi::Stream>(stream));
+  for (; found == abi::kNotReady; nap = std::min(nap * 2, std::chrono::microseconds(1000))) {
+    if (Clock::now() >= end) {
+      return error(SK_ERR_TIMEOUT, "the stream still had work to do after {:.1f} s",
+                   double(timeout_ns) / 1e9);
+    }
+    std::this_thread::sleep_for(nap);
+    found = driver().cuStreamQuery(static_cast<abi::Stream>(stream));
+  }
+  return device().check(found, "cuStreamQuery");
+}
+
+Status Executor::failure() {
+  SK_RETURN_IF_ERROR(device().usable());
+  if (!epoch_->over()) [[likely]]
+    return {};
+  const std::lock_guard lock(mutex_);
+  if (failure_.ok()) failure_ = find_failure();
+  return failure_.clone();
+}
+
+// The plan whose launch has failed says why; others only know that one has.
+Status Executor::find_failure() {
+  Status found = error(SK_ERR_ABORTED, "an operation on {} was aborted", device().name());
+  for (Ready* each : ready_) {
+    Status status = each->status();
+    if (!status.ok() && status.code() != SK_ERR_ABORTED) found = std::move(status);
+  }
+  return found;
+}
+
+// A capture has no end that others could wait for, so it must be the only stream.
+Status Executor::check_captures(std::span<const GpuEntry> ranks) const {
+  const auto other = std::find_if(ranks.begin(), ranks.end(), [&](const GpuEntry& each) {
+    return each.stream != ranks.front().stream;
+  });
+  if (other == ranks.end()) return {};
+  for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
+    SK_ASSIGN_OR_RETURN(const bool captured, is_captured(device(), stream_of(ranks[rank])));
+    if (!captured) continue;
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "the stream of rank {} is captured, but the ranks pass several streams; in a "
+                 "capture all pass the one that is captured",
+                 rank);
+  }
+  return {};
+}
+
+Executor::Ready::Ready(Executor& executor, std::unique_ptr<GpuProgram> program)
+    : executor_(executor), program_(std::move(program)) {
+  const std::lock_guard lock(executor_.mutex_);
+  executor_.ready_.push_back(this);
+}
+
+Executor::Ready::~Ready() {
+  const std::lock_guard lock(executor_.mutex_);
+  std::erase(executor_.ready_, this);
+}
+
+// The launch is rank 0's stream's; ranks that pass one stream cost no event.
+Status Executor::Ready::launch(std::span<const GpuEntry> ranks, int64_t timeout_ns) {
+  const Device& device = executor_.device();
+  const Current current(device.driver(), device.context());
+  SK_RETURN_IF_ERROR(current.status());
+  SK_RETURN_IF_ERROR(executor_.check_captures(ranks));
+  std::vector<RankOperands> operands;
+  std::vector<abi::Stream> others;
+  const abi::Stream lead = stream_of(ranks.front());
+  for (const GpuEntry& entry : ranks) {
+    operands.push_back(entry.operands);
+    const abi::Stream stream = stream_of(entry);
+    if (stream != lead && std::find(others.begin(), others.end(), stream) == others.end())
+      others.push_back(stream);
+  }
+  for (const abi::Stream stream : others) {
+    SK_DEVICE_TRY(device, cuEventRecord, executor_.before_, stream);
+    SK_DEVICE_TRY(device, cuStreamWaitEvent, lead, executor_.before_, 0);
+  }
+  SK_RETURN_IF_ERROR(program_->run(lead, operands, timeout_ns));
+  if (others.empty()) return {};
+  SK_DEVICE_TRY(device, cuEventRecord, executor_.after_, lead);
+  for (const abi::Stream stream : others)
+    SK_DEVICE_TRY(device, cuStreamWaitEvent, stream, executor_.after_, 0);
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<GpuExecutor>> open_gpu(int32_t ordinal) { return Executor::open(ordinal); }
+
+}  // namespace sk::cuda

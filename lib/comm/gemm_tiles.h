@@ -1,0 +1,22 @@
+// How a product is cut on the machine that runs it.
+#ifndef SK_LIB_COMM_GEMM_TILES_H_
+#define SK_LIB_COMM_GEMM_TILES_H_
+
+#include "lib/plan/plan.h"
+
+namespace sk {
+
+struct GemmTiles {
+  uint32_t tile_m = 0, tile_n = 0;
+  uint64_t packed_bytes = 0;
+
+  void apply(Target& target) const {
+    target.tile_m = tile_m;
+    target.tile_n = tile_n;
+    target.packed_bytes = packed_bytes;
+  }
+};
+
+}  // namespace sk
+
+#endif  // SK_LIB_COMM_GEMM_TILES_H_

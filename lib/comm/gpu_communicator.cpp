@@ -1,0 +1,173 @@
+#include "lib/comm/gpu_communicator.h"
+
+#include "lib/comm/gpu_meeting.h"
+
+namespace sk {
+namespace {
+
+constexpr const char* kProcesses =
+    "ranks that share a GPU are threads of one process (SK_BOOTSTRAP_THREADS); kernels of several "
+    "processes would wait for each other's turn";
+
+}  // namespace
+
+Result<std::unique_ptr<Communicator>> GpuCommunicator::create(const Config& config,
+                                                              const Backend& backend) {
+  if (!backend.open_gpu) return error(SK_ERR_UNSUPPORTED, "this library knows no GPUs");
+  const BootstrapConfig& meeting = config.bootstrap;
+  if (meeting.kind == SK_BOOTSTRAP_CALLBACK && meeting.world_size > 1)
+    return Status(SK_ERR_UNSUPPORTED, kProcesses);
+  // Before the others are waited for: what lacks here lacks there.
+  SK_ASSIGN_OR_RETURN(std::shared_ptr<GpuExecutor> executor, backend.open_gpu(config.device.id));
+  SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> bootstrap, make_bootstrap(meeting));
+  if (meeting.kind != SK_BOOTSTRAP_THREADS && bootstrap->world_size() > 1)
+    return Status(SK_ERR_UNSUPPORTED, kProcesses);
+  SK_ASSIGN_OR_RETURN(std::shared_ptr<GpuGroup> group,
+                      meet_group(*bootstrap, config, std::move(executor)));
+  return std::unique_ptr<Communicator>(
+      new GpuCommunicator(std::move(group), config, uint32_t(bootstrap->rank())));
+}
+
+GpuCommunicator::~GpuCommunicator() { group_->leave(rank_); }
+
+sk_comm_info GpuCommunicator::info() const {
+  OpDesc product;
+  product.kind = OpKind::kAllreduceGemm;
+  sk_comm_info info{};
+  info.struct_size = sizeof(info);
+  info.rank = int32_t(rank_);
+  info.world_size = int32_t(world_size());
+  info.local_rank = info.rank;
+  info.local_size = info.world_size;
+  info.workers = int32_t(group_->target_for(product).workers);
+  info.mapped = group_->mapped() ? 1 : 0;
+  info.symmetric_bytes = held_bytes_;
+  info.calls = calls_done_;
+  info.plans = group_->plan_count();
+  info.over = group_->over(rank_).code();
+  return info;
+}
+
+// Every rank's memory on the GPU is every other's.
+OpDesc GpuCommunicator::with_reach(const OpDesc& op) const {
+  const bool has_operands = op.kind != OpKind::kBarrier;
+  return with_symmetry(op, has_operands, has_operands);
+}
+
+Status GpuCommunicator::check_memory(const Call& call) const {
+  const CallOperand* operands[] = {&call.in, &call.out, &call.weights};
+  for (uint32_t i = 0; i < kEntryOperandMax; ++i) {
+    if (operands[i]->bytes == 0) continue;
+    SK_RETURN_IF_ERROR(
+        group_->executor().check_memory(operand_name(call.op, i), operands[i]->data));
+  }
+  return {};
+}
+
+Status GpuCommunicator::execute(const Call& call, const CallKey&) {
+  SK_RETURN_IF_ERROR(group_->over(rank_));
+  if (call.op.kind == OpKind::kSendRecv) {
+    return error(SK_ERR_UNSUPPORTED,
+                 "send and receive are not there yet on GPUs, where a launch has all ranks");
+  }
+  SK_RETURN_IF_ERROR(check_memory(call));
+  SK_RETURN_IF_ERROR(group_->executor().check_stream(call.stream));
+  GpuGroup::Arrival arrival;
+  arrival.op = with_reach(call.op);
+  const CallOperand* operands[] = {&call.in, &call.out, &call.weights};
+  for (uint32_t i = 0; i < kEntryOperandMax; ++i)
+    arrival.entry.operands[i] = const_cast<void*>(operands[i]->data);
+  arrival.entry.stream = call.stream;
+  arrival.timeout_ns = call.timeout_ns != 0 ? call.timeout_ns : timeout_ns_;
+  SK_RETURN_IF_ERROR(group_->meet(rank_, arrival));
+  ++calls_done_;
+  return {};
+}
+
+// execute() remembers no call: the pointers of each are looked at anew.
+Status GpuCommunicator::run(KnownCall&) {
+  return error(SK_ERR_INTERNAL, "a call was remembered on a GPU");
+}
+
+Status GpuCommunicator::synchronize(void* stream, int64_t timeout_ns) {
+  SK_RETURN_IF_ERROR(group_->executor().wait(stream, timeout_ns != 0 ? timeout_ns : timeout_ns_));
+  return group_->over(rank_);
+}
+
+Status GpuCommunicator::agree(OpKind kind, uint64_t bytes, bool able) {
+  GpuGroup::Arrival arrival;
+  arrival.op.kind = kind;
+  arrival.op.count = int64_t(bytes);
+  arrival.able = able;
+  arrival.timeout_ns = timeout_ns_;
+  return group_->meet(rank_, arrival);
+}
+
+Result<std::shared_ptr<void>> GpuCommunicator::take(uint64_t bytes) const {
+  if (heap_bytes_max_ != 0 && bytes > heap_bytes_max_ - held_bytes_) {
+    return error(SK_ERR_OUT_OF_RANGE,
+                 "{} bytes asked for, {} of symmetric_bytes_max {} are held already", bytes,
+                 held_bytes_, heap_bytes_max_);
+  }
+  return group_->executor().allocate(bytes);
+}
+
+Result<void*> GpuCommunicator::allocate(uint64_t bytes) {
+  SK_RETURN_IF_ERROR(group_->over(rank_));
+  Result<std::shared_ptr<void>> memory = take(bytes);
+  const Status agreed = agree(OpKind::kAlloc, bytes, memory.ok());
+  if (!memory.ok()) return std::move(memory.status());
+  if (!agreed.ok()) return agreed.clone();
+  void* const at = memory->get();
+  blocks_[at] = {std::move(memory).value(), bytes};
+  held_bytes_ += bytes;
+  return at;
+}
+
+Status GpuCommunicator::free(void* memory) {
+  const auto block = blocks_.find(memory);
+  if (block == blocks_.end()) {
+    return error(SK_ERR_INVALID_ARGUMENT, "memory {} was not returned by sk_alloc() here, or freed",
+                 memory);
+  }
+  // Behind the meeting no peer is about to launch what could touch it.
+  SK_RETURN_IF_ERROR(agree(OpKind::kFree, block->second.bytes, true));
+  held_bytes_ -= block->second.bytes;
+  blocks_.erase(block);
+  return {};
+}
+
+// Peers reach it as it is; only who may be asked to forget it is noted.
+Status GpuCommunicator::register_memory(void* memory, uint64_t bytes) {
+  if (registered_.contains(memory))
+    return error(SK_ERR_INVALID_ARGUMENT, "memory {} is registered already", memory);
+  SK_RETURN_IF_ERROR(group_->executor().check_memory("memory", memory));
+  SK_RETURN_IF_ERROR(agree(OpKind::kRegister, bytes, true));
+  registered_[memory] = bytes;
+  return {};
+}
+
+Status GpuCommunicator::deregister_memory(void* memory) {
+  const auto found = registered_.find(memory);
+  if (found == registered_.end())
+    return error(SK_ERR_INVALID_ARGUMENT, "memory {} is not registered", memory);
+  SK_RETURN_IF_ERROR(agree(OpKind::kDeregister, found->second, true));
+  registered_.erase(found);
+  return {};
+}
+
+Result<std::shared_ptr<const Plan>> GpuCommunicator::plan_for(const OpDesc& op) {
+  const OpDesc reached = with_reach(op);
+  return plans_.get(reached, group_->target_for(reached));
+}
+
+Result<std::unique_ptr<Packed>> GpuCommunicator::pack(const PackArgs&) const {
+  return error(SK_ERR_UNSUPPORTED,
+               "packed weights are not there yet on GPUs; give b, which each run packs");
+}
+
+Status GpuCommunicator::start_trace(uint64_t) {
+  return error(SK_ERR_UNSUPPORTED, "traces of runs on a GPU are not there yet");
+}
+
+}  // namespace sk
