@@ -20,7 +20,7 @@ inline constexpr uint64_t kKernelInterface = [] {
        {sizeof(Image), sizeof(LaunchArgs), sizeof(Control), sizeof(Entry), sizeof(RankState),
         sizeof(Task), sizeof(Region), sizeof(BufferPlace), sizeof(TaskTimes),
         offsetof(Image, state), offsetof(LaunchArgs, operands), size_t(kGemmParamCount),
-        size_t(kPointersMax)})
+        size_t(kPointersMax), size_t(kKernelCount)})
     hash = (hash ^ size) * 1099511628211u;
   return hash;
 }();
