@@ -194,6 +194,14 @@ def test_behind_a_check_that_failed_no_benchmark_is_run(bed: Bed) -> None:
     assert bed.ran() == ["gpu_first", "gpu_bench"]
 
 
+def test_behind_a_benchmark_that_failed_the_others_are_run(bed: Bed) -> None:
+    bed.program("gpu_bench", "echo 'too little memory' >&2; exit 1")
+    bed.program("gpu_other", f"cat {bed.home / 'lines'}")
+    assert bed.run(extra=(Part("collectives", ("gpu_other",), 10),)) == 1
+    assert bed.ran() == ["gpu_first", "gpu_second", "gpu_bench", "gpu_other"]
+    assert "gemm: FAILED: too little memory" in bed.said
+
+
 @pytest.mark.parametrize("output", ["[  PASSED  ] 0 tests.", "", "[  SKIPPED ] 2 tests."])
 def test_a_check_in_which_nothing_ran_has_failed(bed: Bed, output: str) -> None:
     bed.program("gpu_first", f"echo '{output}'")
