@@ -125,7 +125,8 @@ std::unique_ptr<CommHandle> create(Context& context, int32_t bootstrap, int32_t 
   return std::make_unique<CommHandle>(request->comm);
 }
 
-nb::dict query(const CommHandle& comm) {
+nb::dict query(CommHandle& comm) {
+  const CommHandle::Use use(comm);
   sk_comm_info info = {};
   info.struct_size = sizeof info;
   check(sk_comm_query(comm.get(), &info));

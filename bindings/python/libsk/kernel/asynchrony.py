@@ -10,26 +10,40 @@ _TURN_S = 0.02
 """How long tasks run before the rank looks for the next cell."""
 
 
+_interrupt: KeyboardInterrupt | None = None
+"""Why the cell is being cancelled."""
+
+
 def run(cell: Coroutine[Any, Any, Any]) -> Any:
     """IPython's ``loop_runner``. An interrupt of the loop would show where the loop waits; a cell
     that is cancelled shows its own line."""
-    import asyncio
-
+    global _interrupt
     from IPython.core.async_helpers import get_asyncio_loop
 
     loop = get_asyncio_loop()
     task = loop.create_task(cell)
     try:
         return loop.run_until_complete(task)
-    except KeyboardInterrupt as interrupt:
+    except KeyboardInterrupt:
         if task.done():  # It came while the cell's own lines ran.
             raise
+        _interrupt = shown = KeyboardInterrupt()
         task.cancel()
         try:
-            loop.run_until_complete(task)
-        except asyncio.CancelledError as cancelled:
-            raise interrupt.with_traceback(cancelled.__traceback__) from None
-        raise
+            result = loop.run_until_complete(task)
+        finally:
+            _interrupt = None
+        if shown.__traceback__ is None:  # The cell would not be cancelled.
+            raise
+        result.error_in_exec = shown
+        return result
+
+
+def as_shown(error: BaseException) -> BaseException:
+    """The interrupt, at the line where it cancelled the cell."""
+    if _interrupt is None or type(error).__name__ != "CancelledError":
+        return error
+    return _interrupt.with_traceback(error.__traceback__)
 
 
 def turn() -> bool:

@@ -105,7 +105,8 @@ class RankShell(InteractiveShell):
 
     def showtraceback(self, exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
         """Formats the exception without frames of this package."""
-        kind, value, _ = self._get_exc_info(exc_tuple)
+        value = asynchrony.as_shown(self._get_exc_info(exc_tuple)[1])
+        kind = type(value)
         tracebacks.strip(value)
         memos.install()
         with _first_interrupt_ignored(), tracebacks.quick(kind):
