@@ -25,6 +25,7 @@ namespace {
 
 constexpr int kFramesMax = 64;
 constexpr int kOwnFrames = 2;  // The handler, and the trampoline that the kernel returns to.
+constexpr int kBlockedTries = 10;
 constexpr size_t kTextMax = 256 * 1024;
 
 // Written by the handler on the main thread, read by the I/O thread once `answered` says so.
@@ -125,14 +126,23 @@ Status StackProbe::install(const StackProbeConfig& config) {
   return {};
 }
 
-// False when the main thread blocks the signal.
-bool StackProbe::ask(int signal_number) const {
+bool StackProbe::is_blocked(int signal_number) const {
   const std::string name = fmt::format("/proc/self/task/{}/status", main_tid_);
   std::ifstream status(name);
   for (std::string line; std::getline(status, line);) {
     if (!line.starts_with("SigBlk:")) continue;
     const uint64_t blocked = std::strtoull(line.c_str() + 7, nullptr, 16);
-    if ((blocked >> (signal_number - 1) & 1) != 0) return false;
+    return (blocked >> (signal_number - 1) & 1) != 0;
+  }
+  return false;
+}
+
+// False when the main thread blocks the signal, and not only for a moment, as it does while it
+// starts a thread.
+bool StackProbe::ask(int signal_number) const {
+  for (int tries = 0; is_blocked(signal_number); ++tries) {
+    if (tries == kBlockedTries) return false;
+    pause_ms(1);
   }
   return pthread_kill(main_, signal_number) == 0;
 }

@@ -34,6 +34,7 @@ class StackProbe {
   std::string language();
 
  private:
+  bool is_blocked(int signal_number) const;
   bool ask(int signal_number) const;
   std::string from_proc() const;
 

@@ -43,12 +43,15 @@ TEST(StackProbe, WaitsUntilTheLanguageHasWrittenAll) {
   ASSERT_TRUE(probe.install(config()).ok());  // Again, in a process that is forked from it.
   for (int round = 0; round < 3; ++round) {
     std::string text;
-    std::atomic<uint32_t> over{0};
+    std::atomic<uint32_t> begun{0}, over{0};
     std::thread asker([&] {
+      begun.wait(0);  // Who starts a thread blocks all signals meanwhile.
       text = probe.language();
       over.store(1);
       over.notify_one();
     });
+    begun.store(1);
+    begun.notify_one();
     over.wait(0);
     asker.join();
     EXPECT_EQ(text, "abc");
