@@ -27,9 +27,13 @@ struct RankResult {
 Event render_result(const std::vector<RankResult>& results, const RankSet& target,
                     const ViewStyle& style);
 // What such a table cannot hold (pictures, widgets), as displays that follow it: under the names of
-// their ranks, or one sheet. Nothing where there is no table.
+// their ranks, or one sheet. Nothing where the result is one for all.
 std::vector<Event> render_native_results(const std::vector<RankResult>& results,
                                          const RankSet& target, const ViewStyle& style);
+
+// Whether these displays are all there is to see: each rank's result is one of them, and a table
+// would add nothing but their `repr`.
+bool shows_itself(const std::vector<RankResult>& results, const RankSet& target);
 
 // More groups of pictures than this at one place become one sheet.
 inline constexpr size_t kPicturesMax = 6;

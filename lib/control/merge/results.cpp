@@ -82,6 +82,13 @@ ResultGroups group_results(const std::vector<RankResult>& results) {
 
 }  // namespace
 
+bool shows_itself(const std::vector<RankResult>& results, const RankSet& target) {
+  const ResultGroups groups = group_results(results);
+  if (groups.size() == 1 && groups[0].second == target) return false;
+  return std::all_of(groups.begin(), groups.end(),
+                     [](const auto& group) { return has_native_form(group.first->mimes); });
+}
+
 Event render_result(const std::vector<RankResult>& results, const RankSet& target,
                     const ViewStyle& style) {
   const ResultGroups groups = group_results(results);

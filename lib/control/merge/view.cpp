@@ -138,7 +138,7 @@ std::vector<Event> canonical_view(const RankLogs& logs, const RankSet& target,
     std::vector<RankResult> row;
     for (const auto& [rank, log] : logs)
       if (i < log.results().size()) row.push_back({rank, &log.results()[i]});
-    append_event(view, render_result(row, target, style));
+    if (!shows_itself(row, target)) append_event(view, render_result(row, target, style));
     for (Event& event : render_native_results(row, target, style))
       append_event(view, std::move(event));
   }
