@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
+
+#include "lib/control/stack_text.h"
 
 namespace sk::control {
 namespace {
@@ -20,7 +23,41 @@ std::string last_lines(const std::string& text) {
   return text.substr(begin);
 }
 
+constexpr std::string_view kItsLastWords = "; its last words:\n";
+constexpr std::string_view kCrash = "Fatal Python error: ";
+
+// What Python says when it is hit by a signal: the error, and the stack of the thread that was hit,
+// without what stands below the cell; other threads and lists of modules left out.
+std::string crash_of(const std::string& said) {
+  std::string text = said.substr(0, said.find('\n')) + "\n";
+  const size_t thread = said.find("\nCurrent thread ");
+  if (thread == std::string::npos) return text;
+  for (size_t line = said.find('\n', thread + 1); line != std::string::npos;
+       line = said.find('\n', line + 1))
+    if (said.compare(line + 1, 2, "  ") != 0) {
+      text += clean_language_stack(said.substr(thread, line + 1 - thread));
+      return text;
+    }
+  return text + clean_language_stack(said.substr(thread));
+}
+
+std::string words_of(const std::string& said) {
+  const size_t crash = said.rfind(kCrash);
+  return crash == std::string::npos ? last_lines(said) : crash_of(said.substr(crash));
+}
+
 }  // namespace
+
+CauseOfDeath split_cause(const std::string& cause) {
+  CauseOfDeath split{cause.substr(0, cause.find(kItsLastWords)), {}};
+  size_t at = cause.find(kCrash);
+  if (at != split.sentence.size() + kItsLastWords.size()) return split;
+  for (size_t end = 0; at < cause.size(); at = end + 1) {
+    end = std::min(cause.find('\n', at), cause.size());
+    split.crash.push_back(cause.substr(at, end - at));
+  }
+  return split;
+}
 
 std::string describe_end(ProcessEnd end, const std::string& when, const std::string& said) {
   std::string text;
@@ -33,8 +70,8 @@ std::string describe_end(ProcessEnd end, const std::string& when, const std::str
     text = "exited with code " + std::to_string(end.code);
   }
   text += when;
-  const std::string tail = last_lines(said);
-  if (!tail.empty()) text += "; its last words:\n" + tail;
+  const std::string words = words_of(said);
+  if (!words.empty()) text.append(kItsLastWords) += words;
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
 }

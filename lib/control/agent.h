@@ -56,6 +56,14 @@ struct ProcessEnd {
 // `when` follows the end, `said` is what it wrote on stderr.
 std::string describe_end(ProcessEnd end, const std::string& when, const std::string& said);
 
+// Such a cause without the last words, which a reader of the cell has seen on stderr; of those only
+// how the language crashed: "Fatal Python error: Segmentation fault" and the frames of the cell.
+struct CauseOfDeath {
+  std::string sentence;
+  std::vector<std::string> crash;  // Lines; most often none.
+};
+CauseOfDeath split_cause(const std::string& cause);
+
 // Where PyTorch's and JAX's servers in rank 0 listen. Held by the caller until a rank takes them.
 struct ServerPorts {
   uint16_t torch = 0;

@@ -111,8 +111,11 @@ void Controller::rank_dead(uint32_t rank, const std::string& cause, int64_t now_
   forget_talk_of(rank, now_ns);
   if (in_cell) {
     ranks_[rank].told = true;
-    running_->failures.push_back(
-        {rank, {now_ns, failure("RankDied", fmt::format("rank {}: {}", rank, cause))}});
+    const CauseOfDeath why = split_cause(cause);
+    ErrorRecord died = failure("RankDied", fmt::format("rank {}: {}", rank, why.sentence));
+    died.traceback.insert(died.traceback.end(), why.crash.begin(), why.crash.end());
+    if (!why.crash.empty()) running_->engine.drop_stderr_from(rank, why.crash.front(), now_ns);
+    running_->failures.push_back({rank, {now_ns, std::move(died)}});
     running_->engine.end_rank(rank);
     running_->lost_a_rank = true;
     if (running_->interrupts == 0) interrupt_pending(now_ns);

@@ -13,8 +13,9 @@ namespace {
 constexpr uint64_t kUnsureBytesMax = 64 * 1024;
 constexpr size_t kBatchEventsMax = 16;
 constexpr uint64_t kBatchBytesMax = 24 * 1024;  // A twentieth of a second's.
-constexpr uint64_t kRedrawItemsMax = 20'000;    // More are not merged again while the cell runs.
-constexpr uint64_t kItemsMax = 1'000'000;       // Of all ranks together, about.
+constexpr uint64_t kCountedItemsMax = 512;
+constexpr uint64_t kRedrawItemsMax = 20'000;  // More are not merged again while the cell runs.
+constexpr uint64_t kItemsMax = 1'000'000;     // Of all ranks together, about.
 constexpr uint64_t kBytesMax = 64ull << 20;
 constexpr uint64_t kDisplayBytesMax = 512ull << 20;
 
@@ -76,6 +77,11 @@ void MergeEngine::add(uint32_t rank, const Record& record, int64_t now_ns) {
 }
 
 void MergeEngine::end_rank(uint32_t rank) { ended_.insert(rank); }
+
+void MergeEngine::drop_stderr_from(uint32_t rank, std::string_view first, int64_t now_ns) {
+  if (const auto log = logs_.find(rank); log != logs_.end())
+    log->second.drop_stderr_from(first, now_ns);
+}
 
 bool MergeEngine::has_error() const {
   return std::any_of(logs_.begin(), logs_.end(),
@@ -254,16 +260,37 @@ void MergeEngine::append_batch(const Ready& ready, int64_t now_ns, std::vector<E
   }
 }
 
+// How many lines the end would show, as far as they have ended. Of many, ranks that print alike by
+// turns are counted each.
+uint64_t MergeEngine::count_lines() const {
+  uint64_t lines = 0;
+  if (identical_ || item_count() > kCountedItemsMax) {
+    for (const auto& [rank, log] : logs_) {
+      const uint64_t ended = log.size() - (log.ends_in_open_line() ? 1 : 0);
+      lines = identical_ ? std::max(lines, ended) : lines + ended;
+    }
+    return lines;
+  }
+  std::vector<RankItems> items;
+  for (const auto& [rank, log] : logs_)
+    items.push_back({rank, log.items(0, log.size(), /*with_bars=*/true)});
+  for (const Column& column : arrange(items, options_.style))
+    for (const Group& group : column)
+      lines += group.item->kind == Item::Kind::kElided ? group.item->lines : group.item->newline;
+  return lines;
+}
+
 void MergeEngine::show_row(std::vector<Event>& out) {
   row_stale_ = false;
   for (auto& [rank, log] : logs_) log.forget_changes();
   std::string text = bars_in_row_ ? describe_bars(logs_, target_, options_.style) : "";
   if (full_) {
-    uint64_t lines = 0;
-    for (const auto& [rank, log] : logs_)
-      lines = identical_ ? std::max<uint64_t>(lines, log.size()) : lines + log.size();
-    lines -= std::min(lines, appended_.lines);
-    text += (text.empty() ? "" : "\n") + elision(options_.style, lines, 0) + "\n" +
+    const uint64_t all = count_lines(), lines = all - std::min(all, appended_.lines);
+    const bool none_ended =
+        lines == 0 && std::any_of(logs_.begin(), logs_.end(),
+                                  [](const auto& log) { return log.second.ends_in_open_line(); });
+    text += (text.empty() ? "" : "\n") +
+            (none_ended ? growing_line(options_.style) : elision(options_.style, lines, 0)) + "\n" +
             describe_tail(logs_, target_, options_.style);
   }
   if (text.empty() && !row_shown_) return;

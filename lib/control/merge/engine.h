@@ -41,6 +41,10 @@ class MergeEngine {
   // `rank` is done: from now on nobody's line waits for it. What it still puts out counts.
   void end_rank(uint32_t rank);
 
+  // `rank` died, and the cell's error tells what it last said on stderr, from the line on that
+  // begins with `first`.
+  void drop_stderr_from(uint32_t rank, std::string_view first, int64_t now_ns);
+
   // What to show now, while ranks still run. Call it at deadline_ns() or later.
   std::vector<Event> live(int64_t now_ns);
   int64_t deadline_ns() const;
@@ -64,6 +68,7 @@ class MergeEngine {
   bool altered() const;
   bool row_is_stale() const;
   uint64_t item_count() const;
+  uint64_t count_lines() const;
   void settle();
   void show(std::vector<Event> events, std::vector<Event>& out);
   void redraw(std::vector<Event> wanted, std::vector<Event>& out);

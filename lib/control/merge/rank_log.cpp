@@ -129,6 +129,30 @@ void RankLog::finish(int64_t now_ns) {
   close_lines(now_ns);
 }
 
+void RankLog::drop_stderr_from(std::string_view first, int64_t now_ns) {
+  close_lines(now_ns);
+  settle();
+  const auto is_error_text = [](const Item* item) {
+    return item != nullptr && item->kind == Item::Kind::kLine && item->stream == SK_STREAM_STDERR;
+  };
+  size_t begin = items_.size();
+  while (begin > 0) {
+    const Item* const item = items_.find(--begin);
+    if (item == nullptr) return;  // Left out anyway.
+    if (is_error_text(item) && item->text.starts_with(first)) break;
+    if (begin == 0) return;
+  }
+  for (size_t i = begin; i < items_.size(); ++i) {
+    Item* const item = items_.find(i);
+    if (!is_error_text(item)) continue;
+    items_.change_bytes(i, -static_cast<int64_t>(item->text.size()));
+    item->text.clear();
+    item->newline = false;
+    item->cut = 0;
+    altered_ = altered_ || i < published_;
+  }
+}
+
 void RankLog::settle() {
   for (LineEditor& editor : editors_) editor.settle(items_);
 }
@@ -151,6 +175,11 @@ std::vector<const Item*> RankLog::items(size_t begin, size_t end, bool with_bars
     if (!item->is_nothing() && (with_bars || !item->bar)) take_item(item, i);
   }
   return out;
+}
+
+bool RankLog::ends_in_open_line() const {
+  const Item* const last = items_.size() > 0 ? items_.find(items_.size() - 1) : nullptr;
+  return last != nullptr && last->kind == Item::Kind::kLine && !last->newline;
 }
 
 std::vector<const Item*> RankLog::bars(size_t count) const {

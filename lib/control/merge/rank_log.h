@@ -32,6 +32,10 @@ class RankLog {
   // No record follows: open lines are closed.
   void finish(int64_t now_ns);
 
+  // Leaves out the last text on stderr from the line on that begins with `first`: it is told
+  // elsewhere.
+  void drop_stderr_from(std::string_view first, int64_t now_ns);
+
   // Writes what was edited into the items; call it before items are read.
   void settle();
   // Items [begin, end), as far as they are there; the note about those that are not stands in
@@ -39,6 +43,7 @@ class RankLog {
   std::vector<const Item*> items(size_t begin, size_t end, bool with_bars,
                                  std::vector<size_t>* indices = nullptr) const;
   size_t size() const { return items_.size(); }
+  bool ends_in_open_line() const;
   // The last `count` of those that are bars.
   std::vector<const Item*> bars(size_t count) const;
 

@@ -28,4 +28,8 @@ std::string elision(const ViewStyle& style, uint64_t lines, uint64_t displays) {
   return "… " + what + " elided, `" + style.log + "`";
 }
 
+std::string growing_line(const ViewStyle& style) {
+  return "… a long line that has not ended, `" + style.log + "`";
+}
+
 }  // namespace sk::control

@@ -27,6 +27,8 @@ std::string tag_of(const ViewStyle& style, const RankSet& ranks);
 
 // "… 48,210 lines and 3 displays elided, `%sk log 3`".
 std::string elision(const ViewStyle& style, uint64_t lines, uint64_t displays);
+// The same of a line that grows and is too long to show.
+std::string growing_line(const ViewStyle& style);
 
 }  // namespace sk::control
 

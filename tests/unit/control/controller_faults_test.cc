@@ -306,7 +306,7 @@ TEST(ControllerFaults, StatusNamesEveryRanksState) {
   world.done(0, cell);
 }
 
-TEST(ControllerFaults, ADeathNamesTheKernelsReasonAndTheLastWords) {
+TEST(ControllerFaults, ADeathNamesTheKernelsReasonInOneSentence) {
   World world(2);
   world.join_all();
   const uint64_t cell = world.execute();
@@ -315,7 +315,9 @@ TEST(ControllerFaults, ADeathNamesTheKernelsReasonAndTheLastWords) {
   world.done(1, cell, SK_CELL_ERROR);
   const std::string& why = world.find(SK_EVENT_ERROR)->evalue;
   EXPECT_TRUE(has(why, "control group is out of memory")) << why;
-  EXPECT_TRUE(has(why, "I need more")) << why;
+  EXPECT_FALSE(has(why, "I need more")) << why;  // It stands on stderr, right above.
+  EXPECT_EQ(world.find(SK_EVENT_STREAM)->text, "[0] I need more\n");
+  EXPECT_TRUE(has(world.find(SK_EVENT_RANK)->text, "its last words:\nI need more"));
 }
 
 }  // namespace

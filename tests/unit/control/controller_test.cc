@@ -89,6 +89,35 @@ TEST(Controller, ADeadRankEndsTheCellAndIsNeverSkippedSilently) {
   EXPECT_EQ(world.ended(on_survivors), SK_CELL_OK);
 }
 
+TEST(Controller, ACrashIsToldOnceWithTheFramesOfTheCell) {
+  World world(2);
+  world.join_all();
+  const uint64_t cell = world.execute();
+  const auto complain = [&](const std::string& text) {
+    world.from(1,
+               Output{cell, ++world.seq[1], {{world.now, StreamRecord{SK_STREAM_STDERR, text}}}});
+  };
+  complain("a warning\n");
+  complain("Fatal Python error: Segmentation fault\n\nThread 0x7f01 (most recent call first):\n");
+  complain(
+      "  File \"/lib/threading.py\", line 7 in wait\n\nCurrent thread 0x7f02 (most recent call");
+  complain(
+      " first):\n  File \"/lib/ctypes/__init__.py\", line 519 in string_at\n"
+      "  File \"<ipython-input-4-1a2b>\", line 2 in <module>\n"
+      "  File \"/lib/IPython/core/interactiveshell.py\", line 3699 in run_code\n\n"
+      "Extension modules: numpy (total: 1)\n");
+  world.die(1);
+  world.done(0, cell, SK_CELL_ERROR);
+  const Event& error = *world.find(SK_EVENT_ERROR);
+  EXPECT_EQ(error.evalue, "rank 1: killed by signal 9 (SIGKILL) [rank 1]");
+  const std::vector<std::string> told = {"RankDied: rank 1: killed by signal 9 (SIGKILL)",
+                                         "Fatal Python error: Segmentation fault",
+                                         "File \"/lib/ctypes/__init__.py\", line 519 in string_at",
+                                         "cell 4, line 2 in <module>", "[rank 1]"};
+  EXPECT_EQ(error.traceback, told);
+  EXPECT_EQ(world.find(SK_EVENT_STREAM)->text, "[1] a warning\n");
+}
+
 TEST(Controller, ADeathEndsTheCellInTimeWhateverTheSurvivorsDo) {
   World world(2);
   world.join_all();

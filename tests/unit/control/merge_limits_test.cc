@@ -207,5 +207,28 @@ TEST(MergeLimits, ResultsAreCut) {
   EXPECT_EQ(one.mimes[0].data, std::string(524'288, 'a') + "… 2,475,712 more bytes of this value");
 }
 
+// What one line comes to while it grows, on ranks that are not equally far.
+TEST(MergeLimits, ALongLineIsOneLineWhileItRuns) {
+  MergeEngine engine({0, 1}, {});
+  Reader reader;
+  int64_t now = 0;
+  for (size_t piece = 0; piece < 40; ++piece)
+    for (const uint32_t rank : {0u, 1u}) {
+      engine.add(rank, out(std::string(100'000 + 100 * rank, 'A')), now);
+      reader.read(engine.live(now += kHoldNs));
+    }
+  const auto row_has = [&](const std::string& words) {
+    return std::any_of(reader.kept().begin(), reader.kept().end(), [&](const Event& event) {
+      return event.kind == SK_EVENT_DISPLAY && event.mimes[0].data.find(words) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(row_has("… a long line that has not ended"));
+  EXPECT_FALSE(row_has("lines elided"));
+  engine.add(0, out(std::string(4000, 'A') + "\n"), now);
+  engine.add(1, out("\n"), now);
+  for (int i = 0; i < 3; ++i) reader.read(engine.live(now += kHoldNs));
+  EXPECT_TRUE(row_has("… 1 line elided"));
+}
+
 }  // namespace
 }  // namespace sk::control
