@@ -24,6 +24,20 @@ std::optional<uint32_t> number(std::string_view text) {
   return value;
 }
 
+// Why `item`, a part of `text`, is nothing.
+Status refusal(std::string_view item, std::string_view text) {
+  if (item.empty())
+    return error(SK_ERR_INVALID_ARGUMENT, "rank set: \"{}\" has a stray comma", trim(text));
+  if (item.find(' ') != std::string_view::npos &&
+      item.find_first_not_of("0123456789- ") == std::string_view::npos)
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "rank set: \"{}\" needs commas between its ranks, as in 0,2", item);
+  return error(SK_ERR_INVALID_ARGUMENT,
+               "rank set: \"{}\" is no rank and no range; write it like 0-3,5, or alive, local, "
+               "host:NAME or all",
+               item);
+}
+
 }  // namespace
 
 RankSet all_ranks(uint32_t world_size) {
@@ -41,12 +55,7 @@ Result<RankSet> parse_ranks(std::string_view text, uint32_t world_size) {
     const size_t dash = item.find('-');
     const auto first = number(item.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : number(item.substr(dash + 1));
-    if (!first || !last || *first > *last)
-      return error(
-          SK_ERR_INVALID_ARGUMENT,
-          "rank set: \"{}\" is no rank and no range; write it like 0-3,5, or alive, local, "
-          "host:NAME or all",
-          item);
+    if (!first || !last || *first > *last) return refusal(item, text);
     if (*last >= world_size)
       return error(SK_ERR_OUT_OF_RANGE, "rank set: rank {} asked for, but there are ranks 0 to {}",
                    *last, world_size - 1);

@@ -97,6 +97,22 @@ void CellLogs::add_display(Cell& cell, RankPart& part, const DisplayRecord& disp
   memory_ += bytes;
 }
 
+// As the reader knows it: by its number in the notebook, where it has one.
+uint64_t CellLogs::number_of(const std::pair<uint64_t, Cell*>& cell) {
+  const int64_t shown = cell.second->execution_count;
+  return shown > 0 ? static_cast<uint64_t>(shown) : cell.first;
+}
+
+std::string CellLogs::no_display(uint64_t asked, uint32_t rank, const RankPart& part) {
+  const size_t kept = part.displays.size();
+  if (kept == 0 && part.displays_dropped == 0)
+    return fmt::format("rank {} displayed nothing in that cell", rank);
+  const std::string dropped =
+      part.displays_dropped == 0 ? "" : fmt::format(", {} were too much", part.displays_dropped);
+  return fmt::format("there is no display {} of rank {} in that cell: {} {} kept{}", asked, rank,
+                     kept, kept == 1 ? "is" : "are", dropped);
+}
+
 Result<std::pair<uint64_t, CellLogs::Cell*>> CellLogs::find(const LogRequest& request) {
   if (cells_.empty()) return error(SK_ERR_OUT_OF_RANGE, "sk_session_log: no cell has run yet");
   if (request.cell == 0 && request.execution_count == 0)
@@ -124,7 +140,7 @@ Reply CellLogs::answer(const LogRequest& request) {
       for (uint32_t rank : ranks)
         if (!std::binary_search(cell.second->ranks.begin(), cell.second->ranks.end(), rank))
           return error(SK_ERR_OUT_OF_RANGE, "sk_session_log: rank {} did not run cell {}, {} did",
-                       rank, cell.first, name_ranks(cell.second->ranks));
+                       rank, number_of(cell), name_ranks(cell.second->ranks));
     }
     if (request.what == SK_LOG_DISPLAY) return read_display(request, *cell.second, ranks, reply);
     return read_text(request, cell.first, *cell.second, ranks, reply);
@@ -170,9 +186,8 @@ Status CellLogs::read_display(const LogRequest& request, Cell& cell, const RankS
   const RankPart& part = part_of(cell, ranks[0]);
   reply.total = part.displays.size();
   if (request.offset >= part.displays.size())
-    return error(SK_ERR_OUT_OF_RANGE,
-                 "sk_session_log: display {} of rank {}: {} are kept, {} were too much",
-                 request.offset, ranks[0], part.displays.size(), part.displays_dropped);
+    return error(SK_ERR_OUT_OF_RANGE, "sk_session_log: {}",
+                 no_display(request.offset, ranks[0], part));
   const DisplayRecord& display = part.displays[request.offset];
   reply.mimes = display.mimes;
   reply.metadata = display.metadata;

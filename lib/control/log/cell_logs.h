@@ -69,6 +69,8 @@ class CellLogs {
   Status read_text(const LogRequest& request, uint64_t number, Cell& cell, const RankSet& ranks,
                    Reply& reply);
   Status read_display(const LogRequest& request, Cell& cell, const RankSet& ranks, Reply& reply);
+  static uint64_t number_of(const std::pair<uint64_t, Cell*>& cell);
+  static std::string no_display(uint64_t asked, uint32_t rank, const RankPart& part);
   Result<std::string> merge(const Cell& cell, const RankSet& ranks) const;
 
   Room room_;  // Before cells_, whose logs free their chunks in it.

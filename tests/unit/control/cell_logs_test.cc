@@ -146,10 +146,19 @@ TEST(CellLogs, DisplaysAreReadOneByOne) {
   EXPECT_EQ(second.mimes[0].data, "second");
   request.offset = 2;
   EXPECT_NE(logs.answer(request).text.find("2 are kept, 1 were too much"), std::string::npos);
+  request.ranks = "0";
+  EXPECT_NE(logs.answer(request).text.find("rank 0 displayed nothing"), std::string::npos);
   request.ranks = "";
   EXPECT_EQ(logs.answer(request).status, SK_ERR_INVALID_ARGUMENT);
   request.ranks = "5";
   EXPECT_NE(logs.answer(request).text.find("rank 5 did not run cell 1"), std::string::npos);
+}
+
+TEST(CellLogs, CellsAreCalledByTheNotebooksNumber) {
+  MemoryChunks chunks(1);
+  CellLogs logs(chunks, LogLimits{});
+  logs.start(1, 17, {0}, 1 << 20);
+  EXPECT_NE(logs.answer(text_of(1, "5")).text.find("did not run cell 17,"), std::string::npos);
 }
 
 TEST(CellLogs, NothingHasRun) {

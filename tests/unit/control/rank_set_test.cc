@@ -28,6 +28,13 @@ TEST(RankSet, RefusesTheRestWithASentence) {
   }
 }
 
+TEST(RankSet, SaysWhatIsWrongWithCommas) {
+  for (const char* text : {"1,2,", ",1", "1,,2"})
+    EXPECT_NE(parse_ranks(text, 8).status().message().find("stray comma"), std::string::npos);
+  const std::string words = parse_ranks("0 2", 8).status().message();
+  EXPECT_NE(words.find("\"0 2\" needs commas"), std::string::npos) << words;
+}
+
 TEST(RankSet, TextAndBack) {
   std::mt19937 random(7);
   for (int round = 0; round < 500; ++round) {
