@@ -45,6 +45,11 @@ def test_the_notebooks_host_is_a_set_of_ranks(four: Kernel) -> None:
     ("cell", "words"),
     [
         ("%%on 4\nprint x", "%%on 4: rank 4 asked for, but there are ranks 0 to 3"),
+        ("%%rank 9\nprint x", "%%rank 9: rank 9 asked for, but there are ranks 0 to 3"),
+        ("%%on 0 2\nprint x", '%%on 0 2: "0 2" needs commas between its ranks, as in 0,2'),
+        ("%%on 1,2,\nprint x", '%%on 1,2,: "1,2," has a stray comma'),
+        ("%sk stack 0 2", '%sk stack: "0 2" needs commas'),
+        ("%sk status x", '%sk status takes no "x"'),
         ("%%on 0-99999999999\nprint x", "but there are ranks 0 to 3"),
         ("%%on 3-1\nprint x", "write it like 0-3,5, or alive, local, host:NAME or all"),
         ("%%on\nprint x", "%%on needs a set of ranks"),
@@ -267,9 +272,21 @@ def test_silent_magics_show_nothing(four: Kernel) -> None:
     assert four.run("%welcome", silent=True).messages == []
 
 
+def test_magics_are_inspected(four: Kernel) -> None:
+    for code, words in (
+        ("%sk", "%sk revive"),
+        ("%sk log 1", "%sk log [CELL"),
+        ("%%on 1\nprint x", "runs the rest of the cell on these ranks"),
+    ):
+        reply = four.client.inspect(code, 3, reply=True, timeout=TIMEOUT)["content"]
+        assert reply["found"] and words in reply["data"]["text/plain"], code
+
+
 def test_magics_are_completed(four: Kernel) -> None:
     reply = four.client.complete("%%on 1\n%wel", reply=True, timeout=TIMEOUT)["content"]
     assert "%welcome" in reply["matches"]
     assert (reply["cursor_start"], reply["cursor_end"]) == (7, 11)
+    reply = four.client.complete("%%o", reply=True, timeout=TIMEOUT)["content"]
+    assert reply["matches"].count("%%on") == 1
     reply = four.client.complete("%sk zzz", reply=True, timeout=TIMEOUT)["content"]
     assert reply["matches"] == []

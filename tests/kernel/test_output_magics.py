@@ -89,6 +89,11 @@ def test_a_file_gets_every_byte(three: Kernel, tmp_path: Path) -> None:
         ("%sk show", "needs a rank"),
         ("%sk show 0-2", '"0-2" is no rank'),
         ("%sk show 0 x", "no number of a cell"),
+        ("%sk show 2", "%sk show: rank 2 displayed nothing in that cell"),
+        ("%sk show 9", "%sk show: rank 9 asked for, but there are ranks 0 to 2"),
+        ("%sk log 999", "%sk log: no cell that is kept has the number 999"),
+        ("%sk log 1 9", "%sk log: rank 9 asked for, but there are ranks 0 to 2"),
+        ("%sk log 1 0 1", '%sk log: "0 1" needs commas'),
     ],
 )
 def test_what_is_not_there_gets_a_sentence(three: Kernel, magic: str, words: str) -> None:

@@ -3,6 +3,7 @@
 #define SK_TOOLS_SK_KERNEL_CONTENT_H_
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "tools/sk_kernel/wire.h"
@@ -21,6 +22,15 @@ inline bool flag_of(const Json& content, const char* name, bool otherwise) {
 
 inline Json error_content(const std::string& ename, const std::string& evalue, Json traceback) {
   return {{"ename", ename}, {"evalue", evalue}, {"traceback", std::move(traceback)}};
+}
+
+// What libsk says of a call, as said of the verb of %sk that was typed: callers of C functions are
+// told the function's name first.
+inline std::string said_of(const std::string& verb, std::string why) {
+  if (why.starts_with("sk_")) why.erase(0, why.find(": ") + 2);
+  for (const std::string_view part : {std::string_view("rank set: "), std::string_view("revive: ")})
+    if (why.starts_with(part)) why.erase(0, part.size());
+  return "%" + verb + ": " + why;
 }
 
 }  // namespace sk::kernel

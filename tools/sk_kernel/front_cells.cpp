@@ -105,7 +105,7 @@ void Front::run_on_ranks(const std::string& code, int32_t kind) {
     std::string why = sk_last_error();
     constexpr std::string_view kSpec = "sk_exec: rank set: ";
     if (why.starts_with(kSpec))
-      why = fmt::format("%%on {}: {}", cell.plan.ranks, why.substr(kSpec.size()));
+      why = fmt::format("{}: {}", cell.plan.chosen_by, why.substr(kSpec.size()));
     return fail_cell(caller ? "UsageError" : "SessionError", why);
   }
   remember_parent(current_id_, cell.request.header);

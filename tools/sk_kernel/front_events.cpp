@@ -140,8 +140,11 @@ void Front::answer_completion(const Question& question, const sk_event* event) {
       start = std::min(event->start, end);
     }
     const uint64_t theirs = std::min<uint64_t>(event->start, code.size());
-    for (uint64_t i = 0; i < event->string_count; ++i)
-      matches.push_back(std::string(code.substr(start, theirs - start)) + event->strings[i]);
+    for (uint64_t i = 0; i < event->string_count; ++i) {
+      const std::string match = std::string(code.substr(start, theirs - start)) + event->strings[i];
+      if (std::find(matches.begin(), matches.end(), match) == matches.end())
+        matches.push_back(match);
+    }
   }
   reply(channels_.shell(), question.request, "complete_reply",
         {{"status", "ok"},

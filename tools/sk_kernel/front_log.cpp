@@ -76,13 +76,14 @@ bool Front::read_log(const MagicCall& call) {
 }
 
 void Front::ask_log(const std::shared_ptr<LogRead>& read) {
+  const char* const name = read->query.what == SK_LOG_TEXT ? "sk log" : "sk show";
   uint64_t request = 0;
   if (sk_session_log(session_, &read->query, &request) != SK_OK)
-    return fail_cell("UsageError", sk_last_error());
-  asked_[request] = [this, read](const sk_event& event) {
+    return fail_cell("UsageError", said_of(name, sk_last_error()));
+  asked_[request] = [this, read, name](const sk_event& event) {
     if (!current_) return;
     if (event.status != SK_OK)
-      fail_cell("UsageError", event.text);
+      fail_cell("UsageError", said_of(name, event.text));
     else if (read->query.what == SK_LOG_TEXT)
       take_log(read, event);
     else

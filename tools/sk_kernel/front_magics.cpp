@@ -38,6 +38,8 @@ Words welcome(const Language& language, int32_t ranks) {
 
 bool Front::do_magic(const MagicCall& call) {
   const auto& words = call.arguments;
+  if (call.name == "sk status" && !words.empty())
+    return fail_cell("UsageError", fmt::format("%sk status takes no \"{}\"", words[0])), false;
   if (call.name == "sk revive" || call.name == "sk stack" || call.name == "sk status")
     return ask_session(call);
   if (call.name == "sk tag") return set_tag(words);

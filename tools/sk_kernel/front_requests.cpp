@@ -5,6 +5,7 @@
 
 #include "tools/sk_kernel/content.h"
 #include "tools/sk_kernel/front.h"
+#include "tools/sk_kernel/magic_table.h"
 
 namespace sk::kernel {
 namespace {
@@ -140,6 +141,16 @@ void Front::on_question(Message message, int32_t kind) {
     answer_completion(question, nullptr);
     return publish_status("idle", question.request.header);
   }
+  if (kind == SK_REQUEST_INSPECT)
+    if (const std::string magic = magic_at(code, cursor); !magic.empty()) {
+      const HelpText help = magic_help(magic == "%sk" ? "" : magic);
+      reply(channels_.shell(), question.request, "inspect_reply",
+            {{"status", "ok"},
+             {"found", true},
+             {"data", {{"text/plain", help.plain}, {"text/markdown", help.markdown}}},
+             {"metadata", Json::object()}});
+      return publish_status("idle", question.request.header);
+    }
   const std::string asked = without_magics(code);
   uint64_t id = 0;
   if (session_ == nullptr || sk_session_ask(session_, kind, asked.data(), asked.size(), cursor,

@@ -13,7 +13,7 @@ namespace {
 
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
-  for (const std::string& word : words) out += word;
+  for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
   return out;
 }
 
@@ -24,7 +24,7 @@ Json as_text(const std::string& text) { return {{"text/plain", text}}; }
 // Whether it only looks at what the ranks do, so that it need not wait for them.
 bool Front::looks_only(const CellPlan& plan) {
   const auto looks = [](const MagicCall& call) {
-    return call.name == "sk stack" || call.name == "sk status";
+    return call.name == "sk stack" || (call.name == "sk status" && call.arguments.empty());
   };
   return plan.problem.empty() && plan.ranks.empty() && plan.code.empty() &&
          plan.calls.size() == 1 && looks(plan.calls[0]);
@@ -42,11 +42,12 @@ sk_status Front::send_verb(const MagicCall& call, uint64_t* request) {
 bool Front::ask_session(const MagicCall& call) {
   if (session_ == nullptr) return fail_cell("SessionError", why_no_session_), false;
   uint64_t request = 0;
-  if (send_verb(call, &request) != SK_OK) return fail_cell("UsageError", sk_last_error()), false;
+  if (send_verb(call, &request) != SK_OK)
+    return fail_cell("UsageError", said_of(call.name, sk_last_error())), false;
   asked_[request] = [this, name = call.name](const sk_event& event) {
     if (!current_) return;
     if (event.status != SK_OK) {
-      fail_cell("SessionError", event.text);
+      fail_cell("SessionError", said_of(name, event.text));
     } else {
       show(answer_of(name, event));
       advance_cell();
@@ -71,7 +72,7 @@ void Front::ask_aside(const Message& message, const CellPlan& plan) {
                {"metadata", Json::object()},
                {"transient", Json::object()}});
     } else {
-      const std::string why = event.text;
+      const std::string why = said_of(name, event.text);
       content = error_content("SessionError", why, Json::array({"SessionError: " + why}));
       publish("error", message.header, content);
       content["status"] = "error";

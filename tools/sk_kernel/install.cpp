@@ -149,7 +149,8 @@ int run(int argc, char** argv) {
   }
   auto options = parse(argc, argv);
   if (!options.ok()) {
-    std::fprintf(stderr, "sk install: %s\n\n%s", options.status().message().c_str(), kUsage);
+    std::fprintf(stderr, "sk install: %s\nsk install --help says more\n",
+                 options.status().message().c_str());
     return 2;
   }
   const auto folder = install(std::move(options).value());

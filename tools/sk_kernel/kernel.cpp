@@ -119,7 +119,8 @@ int run(int argc, char** argv) {
   }
   const auto options = parse(argc, argv);
   if (!options.ok()) {
-    std::fprintf(stderr, "sk kernel: %s\n\n%s", options.status().message().c_str(), kUsage);
+    std::fprintf(stderr, "sk kernel: %s\nsk kernel --help says more\n",
+                 options.status().message().c_str());
     return 2;
   }
   const auto result = serve(options.value());

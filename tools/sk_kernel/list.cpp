@@ -42,8 +42,8 @@ bool asks_for_help(int argc, char** argv) {
   return argc == 2 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0);
 }
 
-int usage_error(const char* verb, const std::string& why, const char* usage) {
-  std::fprintf(stderr, "sk %s: %s\n\n%s", verb, why.c_str(), usage);
+int usage_error(const char* verb, const std::string& why) {
+  std::fprintf(stderr, "sk %s: %s\nsk %s --help says more\n", verb, why.c_str(), verb);
   return 2;
 }
 
@@ -80,8 +80,8 @@ Result<std::string> remove(const std::string& name, const std::vector<std::strin
 int list(int argc, char** argv) {
   if (asks_for_help(argc, argv)) return std::fputs(kListUsage, stdout), 0;
   const auto request = parse(argc, argv);
-  if (!request.ok()) return usage_error("list", request.status().message(), kListUsage);
-  if (!request.value().names.empty()) return usage_error("list", "it takes no name", kListUsage);
+  if (!request.ok()) return usage_error("list", request.status().message());
+  if (!request.value().names.empty()) return usage_error("list", "it takes no name");
   const std::vector<std::string> folders = kernel_folders(request.value().place);
   Table table;
   table.head = {"name", "ranks", "program", "kernelspec"};
@@ -102,9 +102,9 @@ int list(int argc, char** argv) {
 int remove_all(int argc, char** argv) {
   if (asks_for_help(argc, argv)) return std::fputs(kRemoveUsage, stdout), 0;
   const auto request = parse(argc, argv);
-  if (!request.ok()) return usage_error("remove", request.status().message(), kRemoveUsage);
+  if (!request.ok()) return usage_error("remove", request.status().message());
   if (request.value().names.empty())
-    return usage_error("remove", "it needs a name; sk list shows them", kRemoveUsage);
+    return usage_error("remove", "it needs a name; sk list shows them");
   int status = 0;
   for (const std::string& name : request.value().names) {
     const auto removed = remove(name, kernel_folders(request.value().place));

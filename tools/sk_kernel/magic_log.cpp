@@ -35,7 +35,8 @@ Result<LogArguments> parse_log(const std::vector<std::string>& words) {
   if (!before.empty()) {
     arguments.cell = cell_of(before[0]);
     if (arguments.cell < 1) return no_cell("%sk log", before[0]);
-    for (size_t i = 1; i < before.size(); ++i) arguments.ranks += before[i];
+    for (size_t i = 1; i < before.size(); ++i)
+      arguments.ranks += (arguments.ranks.empty() ? "" : " ") + before[i];
   }
   return arguments;
 }

@@ -39,6 +39,15 @@ std::string set_of(const std::vector<int64_t>& ranks) {
   return text;
 }
 
+// A cause of death may go on with last words; a table has room for the cause.
+std::string first_line(const std::string& cause) {
+  return cause.substr(0, cause.find("; its last words:\n"));
+}
+
+std::string times(int64_t count) {
+  return count == 0 ? "" : count == 1 ? "once" : fmt::format("{} times", count);
+}
+
 }  // namespace
 
 Table status_table(std::string_view json) {
@@ -48,7 +57,7 @@ Table status_table(std::string_view json) {
   for (const Json& rank : ranks != status.end() ? *ranks : Json::array()) {
     if (!rank.is_object()) continue;
     Row row{{integer_of(rank, "rank")},    text_of(rank, "state"),
-            text_of(rank, "host"),         text_of(rank, "cause"),
+            text_of(rank, "host"),         first_line(text_of(rank, "cause")),
             integer_of(rank, "rss_bytes"), integer_of(rank, "incarnation")};
     const auto same = std::find_if(rows.begin(), rows.end(), [&](const Row& other) {
       return other.state == row.state && other.host == row.host && other.cause == row.cause &&
@@ -65,7 +74,7 @@ Table status_table(std::string_view json) {
   table.head = {"ranks", "state", "host", "memory", "revived", "why"};
   for (const Row& row : rows)
     table.rows.push_back({set_of(row.ranks), row.state, row.host, megabytes(row.bytes),
-                          row.revived == 0 ? "" : fmt::format("{} times", row.revived), row.cause});
+                          times(row.revived), row.cause});
   return table;
 }
 

@@ -94,11 +94,12 @@ class Reader {
     if (magic.ends_in_name) return false;
     if (find_magic(typed) == nullptr) return take_slip(typed, magic.rest);
     if (magic.asks) return take_help(typed);
-    if (!chosen_by_.empty()) {
-      plan.problem = fmt::format("{} behind {}: a cell has one set of ranks", typed, chosen_by_);
+    if (!magic_.empty()) {
+      plan.problem = fmt::format("{} behind {}: a cell has one set of ranks", typed, magic_);
       return true;
     }
-    chosen_by_ = typed;
+    magic_ = typed;
+    plan.chosen_by = trim(fmt::format("{} {}", typed, magic.rest));
     if (magic.name == "on")
       take_on(magic.rest);
     else if (magic.name == "rank")
@@ -134,7 +135,7 @@ class Reader {
       plan.problem = fmt::format("%%px has the option --targets RANKS alone, and no {}", first);
       return;
     }
-    for (size_t i = 1; i < words.size(); ++i) spec += words[i];
+    for (size_t i = 1; i < words.size(); ++i) spec += (spec.empty() ? "" : " ") + words[i];
     plan.ranks = spec;
     if (spec.empty()) plan.problem = "%%px --targets needs a set of ranks, as in --targets 0,2-5";
   }
@@ -198,12 +199,13 @@ class Reader {
   const std::string_view text_;
   size_t begin_ = 0;
   size_t end_ = 0;
-  std::string chosen_by_;
+  std::string magic_;  // That chose the ranks.
 };
 
+// A comment in which a traceback shows what was typed.
 std::string commented(std::string_view text, const std::vector<size_t>& percent_signs) {
   std::string out(text);
-  for (const size_t at : percent_signs) out[at] = '#';
+  for (auto at = percent_signs.rbegin(); at != percent_signs.rend(); ++at) out.insert(*at, 1, '#');
   return out;
 }
 
@@ -249,7 +251,25 @@ CellPlan plan_cell(std::string_view text) {
 std::string without_magics(std::string_view text) {
   Reader reader(text);
   reader.read();
-  return commented(text, reader.percent_signs);
+  std::string out(text);
+  for (const size_t at : reader.percent_signs) out[at] = '#';
+  return out;
+}
+
+std::string magic_at(std::string_view text, size_t cursor) {
+  cursor = std::min(cursor, text.size());
+  const size_t newline = text.substr(0, cursor).rfind('\n');
+  const size_t begin = newline == std::string_view::npos ? 0 : newline + 1;
+  Reader reader(text.substr(0, begin));
+  reader.read();
+  if (reader.rest() < begin) return "";  // Behind code.
+  const MagicLine magic = read_line(text.substr(begin, text.find('\n', begin) - begin));
+  const std::string typed = std::string(magic.percents, '%') + std::string(magic.name);
+  if (magic.ends_in_name || find_magic(typed) == nullptr) return "";
+  const std::vector<std::string> words = words_of(magic.rest);
+  if (typed == "%sk" && !words.empty() && find_magic("%sk " + words[0]) != nullptr)
+    return "%sk " + words[0];
+  return typed;
 }
 
 MagicNames complete_magic(std::string_view text, size_t cursor) {

@@ -21,6 +21,7 @@ struct MagicCall {
 
 struct CellPlan {
   std::string ranks;             // As sk_exec() takes them; "" when the cell does not say.
+  std::string chosen_by;         // What was typed to choose them: "%%rank 9".
   std::vector<MagicCall> calls;  // Before the code, in this order.
   std::string code;              // For the ranks; "" when there is none.
   std::string problem;           // Not "": why nothing of this cell can be done.
@@ -31,6 +32,10 @@ CellPlan plan_cell(std::string_view text);
 // The same text with each of our lines made a comment of the same length, so that positions in it
 // stay: what the language is asked about while the cell is typed.
 std::string without_magics(std::string_view text);
+
+// The magic of ours in whose line the cursor is, as magic_help() knows it: "%%on", "%sk log"; "" if
+// there is none.
+std::string magic_at(std::string_view text, size_t cursor);
 
 // Names that continue the word before `cursor`, if that is the name of a magic of ours or an
 // argument of one; they replace the bytes [start, end).

@@ -31,7 +31,9 @@ TEST(Magics, ChooseRanks) {
   EXPECT_EQ(plan_cell("%%px\nx").ranks, "all");
   EXPECT_EQ(plan_cell("%%px --targets 0-2\nx").ranks, "0-2");
   EXPECT_EQ(plan_cell("%%px --targets=1,3\nx").ranks, "1,3");
-  EXPECT_EQ(plan_cell("%%px -t 1, 3\nx").ranks, "1,3");
+  EXPECT_EQ(plan_cell("%%px -t 1, 3\nx").ranks, "1, 3");
+  EXPECT_EQ(plan_cell("%%px -t 1 3\nx").ranks, "1 3");  // Not 13.
+  EXPECT_EQ(plan_cell("# a\n%%rank 9 # b\nx").chosen_by, "%%rank 9");
 }
 
 TEST(Magics, PackagesAreInstalledOnce) {
@@ -46,8 +48,8 @@ TEST(Magics, PackagesAreInstalledOnce) {
 }
 
 TEST(Magics, LineNumbersStay) {
-  EXPECT_EQ(plan_cell("# a\n%%on 0\n\n%welcome\nx\ny").code, "# a\n#%on 0\n\n#welcome\nx\ny");
-  EXPECT_EQ(plan_cell("%%on 0\nx\n%welcome\n").code, "#%on 0\nx\n%welcome\n");
+  EXPECT_EQ(plan_cell("# a\n%%on 0\n\n%welcome\nx\ny").code, "# a\n#%%on 0\n\n#%welcome\nx\ny");
+  EXPECT_EQ(plan_cell("%%on 0\nx\n%welcome\n").code, "#%%on 0\nx\n%welcome\n");
 }
 
 TEST(Magics, CellMagicsOfTheLanguageComeFirst) {
@@ -62,7 +64,7 @@ TEST(Magics, LineMagicsInOrder) {
   const std::vector<MagicCall> calls = {
       {"welcome", {}}, {"sk help", {""}}, {"welcome", {"a", "b"}}};
   EXPECT_EQ(plan.calls, calls);
-  EXPECT_EQ(plan.code, "#welcome\n#sk\n#%on 1\n#welcome  a b\n\n%time x\n%welcome");
+  EXPECT_EQ(plan.code, "#%welcome\n#%sk\n#%%on 1\n#%welcome  a b\n\n%time x\n%welcome");
 }
 
 TEST(Magics, AloneTheyLeaveNothingToRun) {
@@ -116,6 +118,15 @@ TEST(Magics, Completion) {
   EXPECT_FALSE(complete_magic("%we", 3).ours);
 }
 
+TEST(Magics, WhoseLineItIs) {
+  EXPECT_EQ(magic_at("%sk", 3), "%sk");
+  EXPECT_EQ(magic_at("%sk log 1", 2), "%sk log");
+  EXPECT_EQ(magic_at("%sk frob", 5), "%sk");
+  EXPECT_EQ(magic_at("%%on 1\n  %info\nx", 12), "%info");
+  for (const char* text : {"x", "%time x", "%", "%%", "", "x\n%info", "%%%on 1", "%info.x"})
+    EXPECT_EQ(magic_at(text, 99), "") << text;
+}
+
 // Whatever the bytes: no crash, the same length for questions, and what is not ours is kept.
 TEST(Magics, AnyBytes) {
   std::mt19937 random(20);
@@ -132,6 +143,7 @@ TEST(Magics, AnyBytes) {
       ASSERT_EQ(plan.code, text);
     }
     complete_magic(text, random() % (text.size() + 1));
+    magic_at(text, random() % (text.size() + 1));
   }
 }
 

@@ -131,7 +131,7 @@ TEST(Log, Arguments) {
   const auto log = [](const std::vector<std::string>& words) { return parse_log(words).value(); };
   EXPECT_EQ(log({}).cell, 0);
   EXPECT_EQ(log({"3"}).cell, 3);
-  EXPECT_EQ(log({"3", "0-2,", "5"}).ranks, "0-2,5");
+  EXPECT_EQ(log({"3", "0-2,", "5"}).ranks, "0-2, 5");
   EXPECT_EQ(log({"3", ">", "a b", "c"}).file, "a b c");
   EXPECT_EQ(log({">out.txt"}).file, "out.txt");
   for (const std::vector<std::string>& words :
@@ -142,6 +142,17 @@ TEST(Log, Arguments) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{}, {"a"}, {"0-3"}, {"1", "x"}, {"1", "2", "3"}})
     EXPECT_EQ(parse_show(words).status().code(), SK_ERR_INVALID_ARGUMENT);
+}
+
+TEST(Status, SaysWhatAPersonWould) {
+  const std::string text =
+      R"({"ranks": [{"rank": 0, "state": "idle", "incarnation": 1},
+                    {"rank": 1, "state": "dead", "incarnation": 2,
+                     "cause": "exited with code 3; its last words:\nand\nmore"}]})";
+  const std::string plain = status_table(text).plain();
+  EXPECT_NE(plain.find(" once"), std::string::npos) << plain;
+  EXPECT_NE(plain.find("2 times  exited with code 3"), std::string::npos) << plain;
+  EXPECT_EQ(plain.find("words"), std::string::npos) << plain;
 }
 
 }  // namespace
