@@ -13,7 +13,7 @@ RANKS = 4
 
 
 def demo() -> int:
-    """Prints the cells' merged outputs as they come; leaves notebook and page in build/demo."""
+    """Prints the merged outputs cell by cell; leaves notebook and page in build/demo."""
     setup("demo")
     build("release", "sk", "sk_tool")  # The tests are not needed here.
     product.install(product.Part.KERNEL)

@@ -52,7 +52,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     helped = arguments[1:2] in (["-h"], ["--help"]) and arguments[0] != "bench"
     if arguments and arguments[0] in ("bench", "clean-room", "lab") and not helped:
         return argparse.Namespace(verb=arguments[0], rest=arguments[1:])
-    return parser.parse_args(arguments)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:  # In the words of the verb: of its options there is one to mean.
+        added[options.verb].error(f"unrecognized arguments: {' '.join(unknown)}")
+    return options
 
 
 def act(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Executes a notebook as `jupyter execute` would, printing each cell's outputs as they come.
+"""Executes a notebook as `jupyter execute` would, printing each cell's outputs at its end.
 
 usage: run_notebook.py NOTEBOOK RESULT   (in the environment of build/venv)
 Exit status 1 when a cell fails that is not tagged raises-exception. RESULT is written either way,
@@ -19,21 +19,13 @@ from nbclient.exceptions import CellExecutionError
 CELL_TIMEOUT_S = 120
 
 
-class PrintingClient(NotebookClient):
-    """A NotebookClient that shows what the kernel sends while a cell runs."""
-
-    def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
-        show(msg["msg_type"], msg["content"])
-        return super().process_message(msg, cell, cell_index)
-
-
 def show(kind: str, content: dict[str, Any]) -> None:
-    """Prints one output message; pictures by their size, for a terminal shows none."""
+    """Prints one output; pictures by their size, for a terminal shows none."""
     if kind == "stream":
         print(content["text"], end="", flush=True)
     elif kind == "error":
         print(f"{content['ename']}: {content['evalue']}", flush=True)
-    elif kind in ("display_data", "execute_result", "update_display_data"):
+    elif kind in ("display_data", "execute_result"):
         data = content["data"]
         picture = next((mime for mime in data if mime.startswith("image/")), None)
         if picture:
@@ -47,6 +39,12 @@ def start_of_cell(cell: Any, cell_index: int) -> None:
     if cell.cell_type == "code":
         lines = "\n".join(f"  | {line}" for line in cell.source.splitlines())
         print(f"\nIn [{cell_index}]\n{lines}", flush=True)
+
+
+def end_of_cell(cell: Any, cell_index: int, execute_reply: Any) -> None:
+    """Its outputs as the notebook keeps them: what was replaced while it ran is not among them."""
+    for output in cell.get("outputs", []):
+        show(output["output_type"], output)
 
 
 def write_pictures(notebook: Any, result: Path) -> None:
@@ -67,11 +65,12 @@ def main() -> int:
         return 2
     source, result = Path(sys.argv[1]), Path(sys.argv[2])
     notebook = nbformat.read(source, as_version=4)
-    client = PrintingClient(
+    client = NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT_S,
         resources={"metadata": {"path": str(result.parent)}},
         on_cell_execute=start_of_cell,
+        on_cell_executed=end_of_cell,
     )
     failed = False
     try:
