@@ -108,7 +108,43 @@ def test_a_segfault_is_told_with_its_words(python: Kernel, ranks: int) -> None:
     cell = python.run(f"import ctypes\nif rank == {ranks - 1}: ctypes.string_at(8)\nelse: input")
     assert cell.reply["ename"] == "RankDied"
     assert f"rank {ranks - 1}: killed by signal 11 (SIGSEGV)" in cell.reply["evalue"]
-    assert "Fatal Python error: Segmentation fault" in cell.text("stderr")
+    assert "\n" not in cell.reply["evalue"] and "Fatal" not in cell.reply["evalue"]
+    told = "\n".join(cell.reply["traceback"])
+    assert told.count("Fatal Python error: Segmentation fault") == 1
+    assert "in string_at\ncell 1, line 2 in <module>" in told
+    assert "interactiveshell" not in told and "runpy" not in told
+    kept = [message["content"] for message in cell.kept()]
+    assert [text for text in kept if "Fatal" in str(text.get("text"))] == []
+
+
+def test_a_result_with_its_own_form_needs_no_table(python: Kernel, ranks: int) -> None:
+    code = (
+        "class Dial:\n"
+        "    def __repr__(self): return 'Dial()'\n"
+        "    def _repr_mimebundle_(self, **how):\n"
+        "        return {'text/plain': 'Dial()', 'application/x-dial+json': {'rank': rank}}\n"
+        "Dial()"
+    )
+    cell = python.run(code)
+    if ranks == 1:
+        assert len(cell.of("execute_result")) == 1
+        return
+    assert cell.of("execute_result") == []
+    dials = [
+        d["data"]["application/x-dial+json"]
+        for d in cell.of("display_data")
+        if "application/x-dial+json" in d["data"]
+    ]
+    assert dials == [{"rank": rank} for rank in range(ranks)]
+    mixed = python.run("Dial() if rank == 0 else rank")
+    assert "[0] Dial()" in mixed.of("execute_result")[0]["data"]["text/plain"]
+
+
+def test_svg_figures_that_are_alike_are_one(python: Kernel) -> None:
+    pytest.importorskip("matplotlib")
+    code = "%config InlineBackend.figure_formats = ['svg']\nimport matplotlib.pyplot as plt\n"
+    cell = python.run(code + "plt.plot([1, 2]);")
+    assert ["image/svg+xml" in d["data"] for d in cell.of("display_data")] == [True]
 
 
 def test_matplotlib_pictures(python: Kernel, ranks: int) -> None:

@@ -247,3 +247,60 @@ def test_what_was_printed_is_not_kept_in_memory(cells: Cells) -> None:
     kept = getattr(cells.shell.history_manager, "outputs", {})
     kinds = {output.output_type for outputs in kept.values() for output in outputs}
     assert "out_stream" not in kinds
+
+
+def test_history_counts_as_the_notebook_does(
+    cells: Cells, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cells.run("a = 1", execution_count=1)
+    cells.run("b = 2", execution_count=4)  # Cells 2 and 3 ran on other ranks.
+    cells.run("%history -n 1-4", execution_count=5)
+    lines = [line.split() for line in capfd.readouterr().out.splitlines()]
+    assert lines == [["1:", "a", "=", "1"], ["2:"], ["3:"], ["4:", "b", "=", "2"]]
+    cells.run("assert In[4] == 'b = 2' and In[3] == ''", execution_count=6)
+    assert cells.shell.last_traceback == []
+    cells.run("%recall 4", execution_count=7)
+    payload = cells.shell.payload_manager.read_payload()
+    assert [each["text"] for each in payload] == ["b = 2"]
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("%on 1", "there is no magic %on; did you mean %%on?"),
+        ("%revive", "there is no magic %revive; did you mean %sk revive?"),
+        ("%status", "there is no magic %status; did you mean %sk status?"),
+        ("%timeti 1", "there is no magic %timeti; did you mean %timeit?"),
+        ("%%tmie\n1", "there is no magic %%tmie; did you mean %%time?"),
+        ("%nosuchthing", "there is no magic %nosuchthing; %sk and %lsmagic list them all"),
+        ("x = 1\n%%on 1", "%%on is for the first lines of a cell, before any code"),
+        ("x = 1\n%%time", "%%time is for the first line of a cell"),
+        ("%%cd\nx", "there is no magic %%cd; did you mean %cd?"),
+        ("%edit", "%edit opens an editor in a terminal, which ranks do not have; edit in a cell"),
+    ],
+)
+def test_a_magic_that_cannot_be_gets_a_sentence(cells: Cells, code: str, told: str) -> None:
+    error = cells.run(code)
+    assert type(error).__name__ == "UsageError"
+    assert cells.shell.last_traceback == [f"UsageError: {told}"]
+
+
+def test_every_way_out_says_the_same(
+    recwarn: pytest.WarningsRecorder, cells: Cells, capfd: pytest.CaptureFixture[str]
+) -> None:
+    sentence = "A cell does not end its rank."
+    assert cells.run("exit()") is None
+    assert sentence in capfd.readouterr().err
+    for code in ("raise SystemExit(3)", "import sys; sys.exit()"):
+        assert type(cells.run(code)) is SystemExit
+        assert sentence in cells.shell.last_traceback[-1]
+    assert [str(each.message) for each in recwarn if "Ctrl-D" in str(each.message)] == []
+
+
+def test_comm_shows_what_is_for_users() -> None:
+    from libsk import Comm
+    from libsk.kernel.comm import RankComm
+
+    assert {name for name in dir(RankComm) if name[0] != "_"} == {
+        name for name in dir(Comm) if name[0] != "_"
+    }

@@ -134,14 +134,14 @@ class RankComm(Comm):
     def _memory(self) -> Memory:  # type: ignore[override]
         return self._connected()._memory
 
-    def ask_for_another(self, wait_ms: int = 0) -> None:
+    def _ask_for_another(self, wait_ms: int = 0) -> None:
         """After each cell: where this one is over, says so, and all ranks begin a new epoch."""
         if self._connection is not None and self._connection.is_over():
             self._worker.regroup(self._epoch, wait_ms)
 
-    def renew(self) -> None:
+    def _renew(self) -> None:
         """Before each cell, and when the group of ranks has changed: connects anew if it must."""
-        self.ask_for_another(_REGROUP_MS)
+        self._ask_for_another(_REGROUP_MS)
         epoch, missing, first_missing, master_port, coordinator_port = self._worker.group()
         if epoch == self._epoch:
             return

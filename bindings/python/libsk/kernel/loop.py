@@ -77,7 +77,7 @@ class Rank:
                 return
             if request is None:
                 if not works:
-                    self._comm.renew()
+                    self._comm._renew()
                 continue
             if request["kind"] == SHUTDOWN:
                 return
@@ -100,7 +100,7 @@ class Rank:
         error: BaseException | None
         answer = ""
         places.enter(request["id"])
-        self._comm.renew()
+        self._comm._renew()
         try:
             signal.signal(signal.SIGINT, self._cell_handler)
             try:
@@ -150,7 +150,7 @@ class Rank:
             traceback = self._shell.last_traceback
             name, text = type(error).__name__, tracebacks.text_of(error)
             self._worker.error(name, text, traceback or [f"{name}: {text}"], _flags_of(error))
-        self._comm.ask_for_another()  # Before the end: so no cell comes between.
+        self._comm._ask_for_another()  # Before the end: so no cell comes between.
         self._worker.done(CELL_OK if error is None else CELL_ERROR)
 
 

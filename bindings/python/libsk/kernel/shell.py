@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -22,6 +23,10 @@ from libsk.kernel.plain import PlainTransformer, may_await
 
 _CHILD_GRACE_S = 0.8
 """Less than an interrupt waits for the rank (sk_session_config.interrupt_ms)."""
+
+_NO_EXIT = (
+    "A cell does not end its rank. The ranks end with the kernel: shut it down or restart it."
+)
 
 
 class RankShell(InteractiveShell):
@@ -48,6 +53,8 @@ class RankShell(InteractiveShell):
         shell.last_traceback = []
         shell.own_names = {}
         shell.set_hook("show_in_pager", RankShell.show_in_pager)
+        # On SystemExit IPython tells how a terminal is left; showtraceback() says what holds here.
+        warnings.filterwarnings("ignore", "To exit: use 'exit', 'quit'")
         magics.register(shell)
         return shell
 
@@ -72,6 +79,7 @@ class RankShell(InteractiveShell):
         """Runs one cell; its exception, or None."""
         if request["execution_count"]:
             self.execution_count = request["execution_count"]
+            self._pad_history()
         self.last_traceback = []
         try:
             result = self.run_cell(
@@ -85,6 +93,24 @@ class RankShell(InteractiveShell):
         elif not self.last_traceback:
             self.last_traceback = [f"{type(error).__name__}: {error}"]
         return error
+
+    def _pad_history(self) -> None:
+        """``In[n]``, ``%history`` and ``%recall`` count as the notebook does: a cell that this rank
+        did not run is an empty entry."""
+        for entries in (
+            self.history_manager.input_hist_parsed,
+            self.history_manager.input_hist_raw,
+        ):
+            entries += [""] * (self.execution_count - len(entries))
+
+    def _find_with_lazy_load(self, type_: Any, magic_name: str) -> Any:
+        """As IPython's, which looks here before it runs a magic; what there is not gets a sentence
+        that helps."""
+        found = super()._find_with_lazy_load(type_, magic_name)
+        if found is None:
+            none = {"line": magics.no_line_magic, "cell": magics.no_cell_magic}[str(type_)]
+            raise none(self, magic_name)
+        return found
 
     def _print_traceback(self) -> None:
         """What was shown and did not end the cell: a ``__repr__`` that raises, ``%tb``."""
@@ -111,6 +137,8 @@ class RankShell(InteractiveShell):
         memos.install()
         with _first_interrupt_ignored(), tracebacks.quick(kind):
             super().showtraceback((kind, value, value.__traceback__), *args, **kwargs)
+        if isinstance(value, SystemExit) and self.last_traceback:
+            self.last_traceback.append(_NO_EXIT)
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
         if _in_widget(evalue, [line.rstrip("\n") for line in stb]):
@@ -190,7 +218,7 @@ class RankShell(InteractiveShell):
 
     def ask_exit(self) -> None:
         """``exit`` in a cell."""
-        print("The ranks end with the kernel: shut it down or restart it.", file=sys.stderr)
+        print(_NO_EXIT, file=sys.stderr)
 
     def init_virtualenv(self) -> None:
         """The interpreter is the one that the kernelspec names."""
