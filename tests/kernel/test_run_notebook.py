@@ -17,7 +17,8 @@ CELL = "display text/plain interim\nclear\ndisplay text/plain final\nprint {rank
 
 def test_interim_outputs_are_not_printed(start_kernel: StartKernel, tmp_path: Path) -> None:
     start_kernel(2).stop()  # For the kernelspec that it writes.
-    book = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "under-test"}})
+    kernel = {"name": "under-test", "display_name": "Under test"}
+    book = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
     book.cells = [nbformat.v4.new_code_cell(CELL)]
     nbformat.write(book, tmp_path / "in.ipynb")
     done = subprocess.run(
