@@ -264,7 +264,7 @@ std::string magic_at(std::string_view text, size_t cursor) {
   reader.read();
   if (reader.rest() < begin) return "";  // Behind code.
   const MagicLine magic = read_line(text.substr(begin, text.find('\n', begin) - begin));
-  const std::string typed = std::string(magic.percents, '%') + std::string(magic.name);
+  std::string typed = std::string(magic.percents, '%') + std::string(magic.name);
   if (magic.ends_in_name || find_magic(typed) == nullptr) return "";
   const std::vector<std::string> words = words_of(magic.rest);
   if (typed == "%sk" && !words.empty() && find_magic("%sk " + words[0]) != nullptr)
