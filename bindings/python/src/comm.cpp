@@ -232,9 +232,10 @@ void CommHandle::free() {
 
 void CommHandle::check_not_freed() const {
   if (freed_)
-    check(SK_ERR_BAD_HANDLE,
-          "this communicator was freed; libsk.Comm() makes another, and a notebook has a new one in "
-          "the next cell");
+    check(
+        SK_ERR_BAD_HANDLE,
+        "this communicator was freed; libsk.Comm() makes another, and a notebook has a new one in "
+        "the next cell");
 }
 
 void CommHandle::release() {
