@@ -290,17 +290,17 @@ TEST(BadInput, AMissingPeerEndsAsATimeoutThatNamesIt) {
     expect_refused(sk_barrier(comm, nullptr), SK_ERR_PEER_LOST, "rank 1");  // It stays over.
   });
   in_thread_ranks(2, [](sk_comm* comm, int rank) {
-    static std::atomic<bool> done;
+    static std::atomic<uint32_t> done;
     if (rank == 0) {
-      done = false;
+      done = 0;
       sk_run_options options{};
       options.struct_size = sizeof(options);
       options.timeout_ms = 50;
       expect_refused(sk_barrier(comm, &options), SK_ERR_TIMEOUT, "rank 1");
-      done = true;
+      done = 1;
       done.notify_one();
     } else {
-      done.wait(false);
+      done.wait(0);
       expect_refused(sk_barrier(comm, nullptr), SK_ERR_TIMEOUT, "rank");
     }
   });

@@ -98,6 +98,7 @@ Status HubBootstrap::meet(int64_t timeout_ns) {
 // Returns when all are there or the time has run out.
 Status HubBootstrap::wait_for_members(const Port& port, int64_t deadline_ns) {
   while (true) {
+    drop_lost_members();  // At last when all seem to be there: one may have left meanwhile.
     const std::vector<bool> missing = missing_members();
     const int64_t now_ns = bootstrap_clock_ns();
     if (!any(missing) || now_ns >= deadline_ns) return {};
@@ -112,7 +113,6 @@ Status HubBootstrap::wait_for_members(const Port& port, int64_t deadline_ns) {
     }
     SK_ASSIGN_OR_RETURN([[maybe_unused]] const int ready,
                         cancel().poll(polls, std::min(kTickNs, deadline_ns - now_ns)));
-    drop_lost_members();
     for (auto it = strangers_.begin(); it != strangers_.end();) {
       const bool over = !hear(*it).ok() || bootstrap_clock_ns() > it->until_ns ||
                         (it->leaving && !it->channel.has_output()) || it->channel.fd() < 0;
