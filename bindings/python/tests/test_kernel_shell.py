@@ -249,6 +249,29 @@ def test_what_was_printed_is_not_kept_in_memory(cells: Cells) -> None:
     assert "out_stream" not in kinds
 
 
+def test_the_last_inputs_have_names(cells: Cells) -> None:
+    for number, code in enumerate(["a = 1", "b = %who_ls int\n", "c = 3"], 1):
+        cells.run(code, execution_count=number)
+    names = cells.shell.user_ns
+    assert [names[name] for name in ("_i", "_ii", "_iii")] == ["b = %who_ls int", "a = 1", ""]
+    assert names["_i3"] == "c = 3"
+    assert names["In"][3] == "c = 3"
+    assert "run_line_magic" in names["In"][2]
+    assert "_i2" in cells.shell.user_ns_hidden  # So %who does not list it.
+    cells.run("exit()", execution_count=4)  # No input to run again.
+    assert names["_i"] == "b = %who_ls int"
+    assert cells.shell.history_manager.db_input_cache == []  # What nothing ever empties.
+
+
+def test_the_last_execution_is_known(cells: Cells) -> None:
+    cells.run("41 + 1")
+    assert cells.shell.last_execution_succeeded
+    assert cells.shell.last_execution_result.result == 42
+    cells.run("1 / 0")
+    assert not cells.shell.last_execution_succeeded
+    assert isinstance(cells.shell.last_execution_result.error_in_exec, ZeroDivisionError)
+
+
 def test_history_counts_as_the_notebook_does(
     cells: Cells, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ class RankDisplayHook(DisplayHook):
     """Sends the value of a cell's last expression as its result."""
 
     worker: _core.Worker
+    exec_result: Any = None  # IPython checks what it is given, twice a cell.
     _bundle: dict[str, Any]
     _metadata: dict[str, Any]
 

@@ -14,6 +14,13 @@ from libsk import _core
 from libsk._errors import AbortedError, Error, PeerLostError
 from libsk.kernel import asynchrony, places, stacks, streams, template, tracebacks
 
+try:  # In C; the public ones look their arguments up in enumerations, a tenth of a short cell.
+    from _signal import getsignal
+    from _signal import signal as set_handler
+except ImportError:
+    from signal import getsignal
+    from signal import signal as set_handler
+
 if TYPE_CHECKING:
     from libsk.kernel.shell import RankShell
 
@@ -102,7 +109,7 @@ class Rank:
         places.enter(request["id"])
         self._comm._renew()
         try:
-            signal.signal(signal.SIGINT, self._cell_handler)
+            set_handler(signal.SIGINT, self._cell_handler)
             try:
                 if request["kind"] == ACTION:
                     from libsk.kernel import actions
@@ -112,10 +119,10 @@ class Rank:
                     error = self._shell.run(request)
                     answer = self._shell.answer_cell(request, error)
             finally:
-                self._cell_handler = signal.getsignal(signal.SIGINT)
-                signal.signal(signal.SIGINT, _ignore)
+                self._cell_handler = getsignal(signal.SIGINT)
+                set_handler(signal.SIGINT, _ignore)
         except KeyboardInterrupt as interrupt:  # In the lines around the cell.
-            signal.signal(signal.SIGINT, _ignore)
+            set_handler(signal.SIGINT, _ignore)
             error = interrupt
         self._finish(error, answer)
 
@@ -125,16 +132,16 @@ class Rank:
         places.enter(request["id"])
         self._shell.last_traceback = []
         try:
-            signal.signal(signal.SIGINT, self._cell_handler)
+            set_handler(signal.SIGINT, self._cell_handler)
             try:
                 self._comms.handle(request)
             except (Exception, KeyboardInterrupt) as raised:  # noqa: BLE001 - the handler's own.
                 error = raised
                 self._shell.showtraceback()
             finally:
-                signal.signal(signal.SIGINT, _ignore)
+                set_handler(signal.SIGINT, _ignore)
         except KeyboardInterrupt as interrupt:  # In the lines around the handler.
-            signal.signal(signal.SIGINT, _ignore)
+            set_handler(signal.SIGINT, _ignore)
             error = interrupt
         if error is None and self._shell.last_traceback:  # ipywidgets showed it itself.
             error = sys.last_value if hasattr(sys, "last_value") else None
@@ -169,7 +176,7 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    signal.signal(signal.SIGINT, _ignore)
+    set_handler(signal.SIGINT, _ignore)
     streams.install()
     faulthandler.enable()
     # Before pyplot is imported: figures are drawn without a window and shown after each cell.

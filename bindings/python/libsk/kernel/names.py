@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _NAMES_MAX = 2000
 _MEMBERS_MAX = 1000
 _HELP_MAX = 2000
+_GROWING = (types.ModuleType, type)
+"""What may get another attribute and stay the same object."""
 
 
 class NameBook:
@@ -37,19 +39,24 @@ class NameBook:
         if not self._has_language:
             self._has_language = True
             self._set("", _language_names(self._shell))
-        space = self._shell.user_ns
-        seen = set()
-        for name, value in list(space.items())[:_NAMES_MAX]:
-            if name[:1] == "_" and name not in self._told:
+        space, told = self._shell.user_ns, self._told
+        count = 0
+        for name, value in list(space.items()):
+            if name[:1] == "_":
                 continue
-            seen.add(name)
-            mark = (id(value), type(value), _size(value))
-            if self._told.get(name) != mark:
-                self._told[name] = mark
+            count += 1
+            if count > _NAMES_MAX:
+                break
+            mark: tuple[int, type, int] = (id(value), type(value), 0)
+            if isinstance(value, _GROWING):
+                mark = (id(value), type(value), len(vars(value)))
+            if told.get(name) != mark:
+                told[name] = mark
                 self._set(name, _entries_of(name, value))
-        for name in self._told.keys() - seen:
-            del self._told[name]
-            self._set(name, [])
+        if len(told) != count:
+            for name in [name for name in told if name not in space]:
+                del told[name]
+                self._set(name, [])
 
     def _set(self, root: str, entries: list[tuple[str, str]]) -> None:
         try:
@@ -59,11 +66,6 @@ class NameBook:
                 self._worker.snapshot(root, entries[:1])
             except OutOfRangeError:
                 return
-
-
-def _size(value: Any) -> int:
-    """Grows when a module or an object of the user's gets another attribute."""
-    return len(vars(value)) if isinstance(value, types.ModuleType | type) else 0
 
 
 def _language_names(shell: RankShell) -> list[tuple[str, str]]:

@@ -19,7 +19,8 @@ from traitlets.config import Config
 from libsk import _core
 from libsk.kernel import asynchrony, magics, memos, mime, places, tracebacks
 from libsk.kernel.display import RankDisplayHook, RankDisplayPublisher, flush
-from libsk.kernel.plain import PlainTransformer, may_await
+from libsk.kernel.history import RankHistory
+from libsk.kernel.plain import PlainPrefilter, PlainTransformer, may_await
 
 _CHILD_GRACE_S = 0.8
 """Less than an interrupt waits for the rank (sk_session_config.interrupt_ms)."""
@@ -37,6 +38,9 @@ class RankShell(InteractiveShell):
 
     last_traceback: list[str]
     own_names: dict[str, Any]
+    # IPython checks each value that these are given, at every cell; here they are plain.
+    last_execution_succeeded = True
+    last_execution_result = None
 
     @classmethod
     def make(cls) -> RankShell:
@@ -49,6 +53,7 @@ class RankShell(InteractiveShell):
         config.InteractiveShell.banner1 = ""
         shell = cls.instance(config=config)
         shell.input_transformer_manager = PlainTransformer()
+        shell.prefilter = PlainPrefilter(shell)
         shell.loop_runner = asynchrony.run
         shell.last_traceback = []
         shell.own_names = {}
@@ -64,6 +69,20 @@ class RankShell(InteractiveShell):
         self.display_pub.worker = worker
         self.own_names = names
         self.add_own_names()
+        # For good: nothing but cells and their callbacks runs here, and each change costs them.
+        self.builtin_trap.__enter__()
+
+    def init_history(self) -> None:
+        """Called by IPython's own ``__init__``."""
+        self.history_manager = RankHistory(shell=self, parent=self)
+        self.configurables.append(self.history_manager)
+
+    def transform_cell(self, raw_cell: str) -> str:
+        """As IPython's, which takes a cell of one line apart for the names of magics."""
+        transformer = self.input_transformer_manager
+        if not transformer.leaves(raw_cell) or not self.prefilter.leaves(raw_cell):
+            return super().transform_cell(raw_cell)
+        return raw_cell if raw_cell.endswith("\n") else raw_cell + "\n"
 
     def add_own_names(self) -> None:
         """Puts what every cell finds into the namespace, as names that are not the user's."""
@@ -77,9 +96,11 @@ class RankShell(InteractiveShell):
 
     def run(self, request: dict[str, Any]) -> BaseException | None:
         """Runs one cell; its exception, or None."""
-        if request["execution_count"]:
-            self.execution_count = request["execution_count"]
-            self._pad_history()
+        count = request["execution_count"]
+        if count:
+            if self.execution_count != count:
+                self.execution_count = count
+            self._pad_history(count)
         self.last_traceback = []
         try:
             result = self.run_cell(
@@ -94,14 +115,15 @@ class RankShell(InteractiveShell):
             self.last_traceback = [f"{type(error).__name__}: {error}"]
         return error
 
-    def _pad_history(self) -> None:
+    def _pad_history(self, count: int) -> None:
         """``In[n]``, ``%history`` and ``%recall`` count as the notebook does: a cell that this rank
         did not run is an empty entry."""
         for entries in (
             self.history_manager.input_hist_parsed,
             self.history_manager.input_hist_raw,
         ):
-            entries += [""] * (self.execution_count - len(entries))
+            if len(entries) < count:
+                entries += [""] * (count - len(entries))
 
     def _find_with_lazy_load(self, type_: Any, magic_name: str) -> Any:
         """As IPython's, which looks here before it runs a magic; what there is not gets a sentence
@@ -165,8 +187,8 @@ class RankShell(InteractiveShell):
         """The values of the expressions that came with the cell, and the payload, as JSON."""
         answer: dict[str, Any] = {}
         payload = self.payload_manager.read_payload()
-        self.payload_manager.clear_payload()
         if payload:
+            self.payload_manager.clear_payload()
             answer["payload"] = payload
         if request.get("expressions") and error is None:
             answer["user_expressions"] = self.user_expressions(json.loads(request["expressions"]))
