@@ -56,8 +56,7 @@ double overlap(const Machine& machine, ProductPlan& traced, const std::vector<Ra
   for (uint32_t rank = 0; rank < plan.world_size(); ++rank) {
     const RankPlan& part = plan.ranks[rank];
     for (const TaskEvent& event : must(traced.program().events(rank))) {
-      if (event.op != TaskOp::kGemm) continue;
-      const int64_t epilogue = part.params_of(part.tasks[event.task])[kGemmEpilogue];
+      const int64_t epilogue = epilogue_of(part, event.task);
       if (epilogue == kGemmPartial) last_partial_ns = std::max(last_partial_ns, event.end_ns);
       if (epilogue == kGemmReduce) reduced_ns.push_back(event.end_ns);
     }

@@ -147,6 +147,7 @@ struct LaunchConfig {
   X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", CaptureMode*)       \
   X(cuEventCreate, "cuEventCreate", Event*, unsigned)                                           \
   X(cuEventRecord, "cuEventRecord", Event, Stream)                                              \
+  X(cuEventQuery, "cuEventQuery", Event)                                                        \
   X(cuEventDestroy, "cuEventDestroy_v2", Event)
 
 // What callers of the library do by themselves: for tests and benchmarks, never for the library.

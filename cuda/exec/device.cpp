@@ -83,6 +83,7 @@ Status Device::load_kernels() {
   }
   SK_RETURN_IF_ERROR(check(loaded, "cuModuleLoadData"));
   SK_RETURN_IF_ERROR(ask_needs());
+  SK_DEVICE_TRY(*this, cuModuleGetFunction, &tell_time_, module_, "sk_tell_time");
   for (uint32_t id = 0; id < kKernelCount; ++id) {
     Kernel& kernel = kernels_[id];
     const auto [threads, shared_bytes] = kernel.needs;
@@ -144,6 +145,15 @@ Status Device::upload(abi::DevicePtr to, const void* from, uint64_t bytes) const
 Status Device::download(void* to, abi::DevicePtr from, uint64_t bytes) const {
   const OutsideCaptures outside(driver());
   return settle(driver().cuMemcpyDtoHAsync(to, from, bytes, copies_), "cuMemcpyDtoHAsync");
+}
+
+Status Device::tell_time(abi::DevicePtr out) const {
+  const OutsideCaptures outside(driver());
+  ClockArgs args{pointer<ClockReading>(out)};
+  void* parameters[] = {&args};
+  const abi::LaunchConfig config{1, 1, 1, kWarpThreads, 1, 1, 0, copies_, nullptr, 0};
+  return settle(driver().cuLaunchKernelEx(&config, tell_time_, parameters, nullptr),
+                "cuLaunchKernelEx");
 }
 
 Status Device::clear(abi::DevicePtr at, uint64_t bytes) const {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "cuda/exec/program.h"
+#include "cuda/exec/trace.h"
 
 namespace sk::cuda {
 namespace {
@@ -16,6 +17,19 @@ struct OpenDevice {
 };
 
 // Communicators of one GPU share its context and the loaded kernels.
+// Asks `done`, less and less often, until it says so; false: not within `timeout_ns`.
+template <typename Done>
+Result<bool> ask_until(Done done, int64_t timeout_ns) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + std::chrono::nanoseconds(timeout_ns);
+  std::chrono::microseconds nap{10};
+  for (;; nap = std::min(nap * 2, std::chrono::microseconds(1000))) {
+    SK_ASSIGN_OR_RETURN(const bool is_done, done());
+    if (is_done || Clock::now() >= end) return is_done;
+    std::this_thread::sleep_for(nap);
+  }
+}
+
 Result<std::shared_ptr<OpenDevice>> shared_device(int32_t ordinal) {
   struct Table {
     std::mutex mutex;
@@ -32,6 +46,7 @@ Result<std::shared_ptr<OpenDevice>> shared_device(int32_t ordinal) {
   return open;
 }
 
+RankTrace* trace_of(const GpuEntry& entry) { return static_cast<RankTrace*>(entry.trace.get()); }
 abi::Stream stream_of(const GpuEntry& entry) { return static_cast<abi::Stream>(entry.stream); }
 
 class Executor final : public GpuExecutor {
@@ -45,6 +60,9 @@ class Executor final : public GpuExecutor {
   Status check_memory(const char* name, const void* memory) const override;
   Status check_stream(void* stream) const override;
   Result<std::shared_ptr<void>> allocate(uint64_t bytes) override;
+  Result<std::shared_ptr<GpuTrace>> start_trace(uint32_t rank, uint64_t event_count_max,
+                                                int64_t timeout_ns) override;
+  Status drain(int64_t timeout_ns) override;
   Status wait(void* stream, int64_t timeout_ns) override;
   Status failure() override;
   void abort() override { epoch_->abort(); }
@@ -58,8 +76,11 @@ class Executor final : public GpuExecutor {
     Status launch(std::span<const GpuEntry> ranks, int64_t timeout_ns) override;
     bool captured() const override { return program_->captured(); }
     Status status() { return program_->status(); }
+    Result<bool> idle() { return program_->idle(); }
 
    private:
+    Result<std::vector<TimesPlace>> places_of_times(std::span<const GpuEntry> ranks) const;
+
     Executor& executor_;
     const std::unique_ptr<GpuProgram> program_;
   };
@@ -70,6 +91,7 @@ class Executor final : public GpuExecutor {
   Status start();
   Status check_captures(std::span<const GpuEntry> ranks) const;
   Status find_failure();
+  Result<bool> idle();
 
   const std::shared_ptr<OpenDevice> open_;
   GpuFacts facts_;
@@ -155,25 +177,52 @@ Result<std::shared_ptr<void>> Executor::allocate(uint64_t bytes) {
   return std::shared_ptr<void>(held, pointer<void>(held->address()));
 }
 
-Status Executor::wait(void* stream, int64_t timeout_ns) {
-  using Clock = std::chrono::steady_clock;
+Status Executor::wait(void* handle, int64_t timeout_ns) {
+  auto* const stream = static_cast<abi::Stream>(handle);
   const Current current(driver(), device().context());
   SK_RETURN_IF_ERROR(current.status());
-  SK_ASSIGN_OR_RETURN(const bool captured, is_captured(device(), static_cast<abi::Stream>(stream)));
+  SK_ASSIGN_OR_RETURN(const bool captured, is_captured(device(), stream));
   if (captured) return error(SK_ERR_INVALID_ARGUMENT, "a stream that is captured runs nothing");
   const OutsideCaptures outside(driver());  // Of other threads, on other streams.
-  const Clock::time_point end = Clock::now() + std::chrono::nanoseconds(timeout_ns);
-  std::chrono::microseconds nap{10};
-  abi::Result found = driver().cuStreamQuery(static_cast<abi::Stream>(stream));
-  for (; found == abi::kNotReady; nap = std::min(nap * 2, std::chrono::microseconds(1000))) {
-    if (Clock::now() >= end) {
-      return error(SK_ERR_TIMEOUT, "the stream still had work to do after {:.1f} s",
-                   double(timeout_ns) / 1e9);
-    }
-    std::this_thread::sleep_for(nap);
-    found = driver().cuStreamQuery(static_cast<abi::Stream>(stream));
+  const auto ended = [&]() -> Result<bool> {
+    const abi::Result found = driver().cuStreamQuery(stream);
+    if (found == abi::kNotReady) return false;
+    SK_RETURN_IF_ERROR(device().check(found, "cuStreamQuery"));
+    return true;
+  };
+  SK_ASSIGN_OR_RETURN(const bool done, ask_until(ended, timeout_ns));
+  if (done) return {};
+  return error(SK_ERR_TIMEOUT, "the stream still had work to do after {:.1f} s",
+               double(timeout_ns) / 1e9);
+}
+
+Result<bool> Executor::idle() {
+  const std::lock_guard lock(mutex_);
+  for (Ready* each : ready_) {
+    SK_ASSIGN_OR_RETURN(const bool done, each->idle());
+    if (!done) return false;
   }
-  return device().check(found, "cuStreamQuery");
+  return true;
+}
+
+Status Executor::drain(int64_t timeout_ns) {
+  const Current current(driver(), device().context());
+  SK_RETURN_IF_ERROR(current.status());
+  SK_ASSIGN_OR_RETURN(const bool done, ask_until([this] { return idle(); }, timeout_ns));
+  if (done) return {};
+  return error(SK_ERR_TIMEOUT, "a launch on {} had not ended after {:.1f} s", device().name(),
+               double(timeout_ns) / 1e9);
+}
+
+Result<std::shared_ptr<GpuTrace>> Executor::start_trace(uint32_t rank, uint64_t event_count_max,
+                                                        int64_t timeout_ns) {
+  SK_RETURN_IF_ERROR(device().usable());
+  // What reads the clock would wait without a limit for blocks that are resident.
+  SK_RETURN_IF_ERROR(drain(timeout_ns));
+  SK_ASSIGN_OR_RETURN(std::shared_ptr<RankTrace> trace,
+                      RankTrace::start(device(), rank, event_count_max,
+                                       [this](int64_t limit_ns) { return drain(limit_ns); }));
+  return std::shared_ptr<GpuTrace>(std::move(trace));
 }
 
 Status Executor::failure() {
@@ -238,16 +287,36 @@ Status Executor::Ready::launch(std::span<const GpuEntry> ranks, int64_t timeout_
     if (stream != lead && std::find(others.begin(), others.end(), stream) == others.end())
       others.push_back(stream);
   }
+  SK_ASSIGN_OR_RETURN(const std::vector<TimesPlace> times, places_of_times(ranks));
   for (const abi::Stream stream : others) {
     SK_DEVICE_TRY(device, cuEventRecord, executor_.before_, stream);
     SK_DEVICE_TRY(device, cuStreamWaitEvent, lead, executor_.before_, 0);
   }
-  SK_RETURN_IF_ERROR(program_->run(lead, operands, timeout_ns));
+  SK_RETURN_IF_ERROR(program_->run(lead, operands, timeout_ns, times));
+  for (uint32_t rank = 0; rank < times.size(); ++rank) {
+    if (times[rank].first != nullptr) trace_of(ranks[rank])->launched(program_->shared_plan());
+  }
   if (others.empty()) return {};
   SK_DEVICE_TRY(device, cuEventRecord, executor_.after_, lead);
   for (const abi::Stream stream : others)
     SK_DEVICE_TRY(device, cuStreamWaitEvent, stream, executor_.after_, 0);
   return {};
+}
+
+// By rank; none where no rank has a trace. A graph would write over them, and outlive them.
+Result<std::vector<TimesPlace>> Executor::Ready::places_of_times(
+    std::span<const GpuEntry> ranks) const {
+  const bool traced = std::any_of(ranks.begin(), ranks.end(),
+                                  [](const GpuEntry& entry) { return entry.trace != nullptr; });
+  if (!traced) return std::vector<TimesPlace>();
+  SK_ASSIGN_OR_RETURN(const bool captured,
+                      is_captured(executor_.device(), stream_of(ranks.front())));
+  if (captured) return std::vector<TimesPlace>();
+  std::vector<TimesPlace> places;
+  for (const GpuEntry& entry : ranks)
+    places.push_back(entry.trace != nullptr ? trace_of(entry)->place(program_->plan())
+                                            : TimesPlace{});
+  return places;
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ uint32_t box_rows_b(const Plan& plan) {
 }
 
 std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64_t at,
-                                  std::span<const uint64_t> ranks, TaskTimes* times) {
+                                  std::span<const uint64_t> ranks) {
   Blob blob(at);
   std::vector<Peer> all;
   for (uint32_t rank = 0; rank < plan.world_size(); ++rank) {
@@ -161,7 +161,6 @@ std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64
   image.state = pointer<RankState>(own + rank_memory(plan, part.rank).state);
   image.signals = all[part.rank].signals;
   image.entries = all[part.rank].entries;
-  image.times = times;
   return blob.finish(image);
 }
 

@@ -1,10 +1,10 @@
 #include "cuda/exec/program.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "cuda/exec/image.h"
+#include "cuda/exec/trace.h"
 #include "cuda/exec/verdict.h"
 
 namespace sk::cuda {
@@ -35,12 +35,12 @@ uint32_t queue_count(const Plan& plan) {
 
 }  // namespace
 
-// One allocation: [ranks' memory] [control] [tables] [images] [roles] [times]. The tables, images
-// and roles are uploaded, the rest begins as zeros.
+// One allocation: [ranks' memory] [control] [tables] [images] [roles] [times] [clock]. The tables,
+// images and roles are uploaded, the rest begins as zeros.
 struct GpuProgram::Layout {
   uint64_t bytes = 0;
   std::vector<uint64_t> ranks, tables, times;  // Offsets, by rank.
-  uint64_t control = 0, images = 0, roles = 0;
+  uint64_t control = 0, images = 0, roles = 0, clock = 0;
 
   uint64_t take(uint64_t size) { return std::exchange(bytes, align_up(bytes + size, kAlign)); }
 
@@ -50,11 +50,12 @@ struct GpuProgram::Layout {
     control = take(sizeof(Control));
     const std::vector<uint64_t> nowhere(plan.world_size(), 0);
     for (const RankPlan& part : plan.ranks)
-      tables.push_back(take(make_image(plan, part, 0, nowhere, nullptr).size()));
+      tables.push_back(take(make_image(plan, part, 0, nowhere).size()));
     images = take(plan.ranks.size() * sizeof(Image));
     roles = take(queue_count(plan) * sizeof(BlockRole));
     for (const RankPlan& part : plan.ranks)
       times.push_back(trace ? take(part.tasks.size() * sizeof(TaskTimes)) : 0);
+    if (trace) clock = take(sizeof(ClockReading));
   }
 };
 
@@ -117,13 +118,9 @@ Status GpuProgram::build(const ProgramOptions& options) {
   uint64_t role = layout.roles;
   for (uint32_t i = 0; i < plan.ranks.size(); ++i) {
     const RankPlan& part = plan.ranks[i];
-    TaskTimes* times = nullptr;
-    if (options.trace) {
-      times_.push_back(base + layout.times[i]);
-      times = pointer<TaskTimes>(times_.back());
-    }
-    const std::vector<std::byte> image =
-        make_image(plan, part, base + layout.tables[i], ranks_, times);
+    if (options.trace)
+      times_.push_back({pointer<TaskTimes>(base + layout.times[i]), part.tasks.size()});
+    const std::vector<std::byte> image = make_image(plan, part, base + layout.tables[i], ranks_);
     put(layout.tables[i], image.data(), image.size());
     put(layout.images + i * sizeof(Image), image.data(), sizeof(Image));
     for (uint32_t queue = 0; queue < part.queues.size(); ++queue, role += sizeof(BlockRole)) {
@@ -134,6 +131,7 @@ Status GpuProgram::build(const ProgramOptions& options) {
   SK_RETURN_IF_ERROR(device_.clear(base, layout.tables.front()));
   SK_RETURN_IF_ERROR(device_.upload(base + layout.tables.front(), upload.data(), upload.size()));
 
+  if (options.trace) clock_ = base + layout.clock;
   args_.images = pointer<const Image>(base + layout.images);
   args_.blocks = pointer<const BlockRole>(base + layout.roles);
   args_.control = pointer<Control>(base + layout.control);
@@ -144,7 +142,7 @@ Status GpuProgram::build(const ProgramOptions& options) {
 }
 
 Status GpuProgram::run(abi::Stream stream, std::span<const RankOperands> operands,
-                       int64_t timeout_ns) {
+                       int64_t timeout_ns, std::span<const TimesPlace> times) {
   SK_RETURN_IF_ERROR(status());
   SK_RETURN_IF_ERROR(device_.usable());
   const Current current(device_.driver(), device_.context());
@@ -156,6 +154,9 @@ Status GpuProgram::run(abi::Stream stream, std::span<const RankOperands> operand
   const std::lock_guard lock(mutex_);
   SK_RETURN_IF_ERROR(bind(operands));
   args_.timeout_ns = uint64_t(timeout_ns);
+  const std::span<const TimesPlace> places = times.empty() ? times_ : times;
+  for (uint32_t rank = 0; rank < operands.size(); ++rank)
+    args_.times[rank] = rank < places.size() ? places[rank] : TimesPlace{};
   if (captured) {
     captured_.store(true, std::memory_order_relaxed);
     return launch(stream);
@@ -217,9 +218,23 @@ Status GpuProgram::wait(abi::Stream stream) {
     if (captured) return error(SK_ERR_INVALID_ARGUMENT, "a stream that is captured runs nothing");
     const OutsideCaptures outside(device_.driver());  // Of other threads, on other streams.
     SK_DEVICE_TRY(device_, cuStreamSynchronize, stream);
-    if (!times_.empty()) SK_RETURN_IF_ERROR(set_clock());
+    if (clock_ != 0) {
+      SK_ASSIGN_OR_RETURN(const Moment now, read_moment(device_, clock_));
+      const std::lock_guard lock(mutex_);
+      waited_ = now;
+    }
   }
   return status();
+}
+
+Result<bool> GpuProgram::idle() {
+  const std::lock_guard lock(mutex_);
+  if (!ran_) return true;
+  const OutsideCaptures outside(device_.driver());
+  const abi::Result found = device_.driver().cuEventQuery(last_run_);
+  if (found == abi::kNotReady) return false;
+  SK_RETURN_IF_ERROR(device_.check(found, "cuEventQuery"));
+  return true;
 }
 
 Status GpuProgram::status() {
@@ -246,39 +261,17 @@ Status GpuProgram::read_failure() {
   return {};
 }
 
-Status GpuProgram::set_clock() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  uint64_t latest = 0;
-  for (uint32_t i = 0; i < times_.size(); ++i) {
-    std::vector<TaskTimes> times(plan_->ranks[i].tasks.size());
-    SK_RETURN_IF_ERROR(device_.download(times.data(), times_[i], times.size() * sizeof(TaskTimes)));
-    for (const TaskTimes& each : times) latest = std::max(latest, each.end_ns);
-  }
-  const std::lock_guard lock(mutex_);
-  clock_offset_ns_ =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() - int64_t(latest);
-  return {};
-}
-
 Result<std::vector<TaskEvent>> GpuProgram::events(uint32_t rank) {
   if (times_.empty()) return error(SK_ERR_UNSUPPORTED, "the program was prepared without a trace");
   const RankPlan& part = plan_->ranks[rank];
   const Current current(device_.driver(), device_.context());
   SK_RETURN_IF_ERROR(current.status());
   std::vector<TaskTimes> times(part.tasks.size());
-  SK_RETURN_IF_ERROR(
-      device_.download(times.data(), times_[rank], times.size() * sizeof(TaskTimes)));
+  SK_RETURN_IF_ERROR(device_.download(times.data(),
+                                      reinterpret_cast<abi::DevicePtr>(times_[rank].first),
+                                      times.size() * sizeof(TaskTimes)));
   const std::lock_guard lock(mutex_);
-  std::vector<TaskEvent> events;
-  for (uint32_t queue = 0; queue < part.queues.size(); ++queue) {
-    const Queue& tasks = part.queues[queue];
-    for (uint32_t task = tasks.first_task; task < tasks.first_task + tasks.task_count; ++task) {
-      const auto host = [&](uint64_t ns) { return int64_t(ns) + clock_offset_ns_; };
-      events.push_back({task, queue, part.tasks[task].op, host(times[task].wait_ns),
-                        host(times[task].start_ns), host(times[task].end_ns)});
-    }
-  }
-  return events;
+  return events_of(part, times, ClockMap(waited_, waited_));
 }
 
 }  // namespace sk::cuda

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <vector>
 
+#include "cuda/exec/clock.h"
 #include "cuda/exec/epoch.h"
 #include "cuda/exec/operands.h"
 #include "lib/exec/executor.h"
@@ -36,12 +37,15 @@ class GpuProgram {
   GpuProgram& operator=(const GpuProgram&) = delete;
 
   const Plan& plan() const { return *plan_; }
+  const std::shared_ptr<const Plan>& shared_plan() const { return plan_; }
   uint64_t device_bytes() const { return memory_.bytes(); }
 
   // Enqueues one run on `stream` (null: the default stream), by rank's operands, and returns.
   // Nothing is launched where it fails. A later run on another stream waits for it, unless one is
   // captured: then the caller sees to the order. `timeout_ns`: longest single wait of a task.
-  Status run(abi::Stream stream, std::span<const RankOperands> operands, int64_t timeout_ns);
+  // `times`: by rank, where this run writes its tasks' times; none: where events() finds them.
+  Status run(abi::Stream stream, std::span<const RankOperands> operands, int64_t timeout_ns,
+             std::span<const TimesPlace> times = {});
 
   // A graph has a launch, and may repeat it.
   bool captured() const { return captured_.load(std::memory_order_relaxed); }
@@ -49,11 +53,13 @@ class GpuProgram {
   // Waits for all work on `stream`, then says what became of the runs there.
   Status wait(abi::Stream stream);
 
+  // Whether the last run, of those that were not captured, has ended. Never waits.
+  Result<bool> idle();
+
   // OK while no run has failed; never waits for one. What failed is said the same ever after.
   Status status();
 
-  // Of the last run, with clocks set side by side at the end of the wait() after it: within some
-  // tens of microseconds. SK_ERR_UNSUPPORTED without ProgramOptions::trace.
+  // Of the last run that wait() has waited for. SK_ERR_UNSUPPORTED without ProgramOptions::trace.
   Result<std::vector<TaskEvent>> events(uint32_t rank);
 
  private:
@@ -66,7 +72,6 @@ class GpuProgram {
   Status launch(abi::Stream stream);
   Status follow_last(abi::Stream stream);
   Status read_failure();
-  Status set_clock();
 
   const Device& device_;
   Epoch& epoch_;
@@ -75,8 +80,9 @@ class GpuProgram {
   const Kernel* box_kernel_ = nullptr;  // Where the copy engine can read all operands; may be null.
   uint32_t blocks_ = 0;
   DeviceMemory memory_;
-  std::vector<uint64_t> ranks_;        // Where each rank's memory begins.
-  std::vector<abi::DevicePtr> times_;  // By rank; empty without a trace.
+  std::vector<uint64_t> ranks_;    // Where each rank's memory begins.
+  std::vector<TimesPlace> times_;  // By rank; empty without a trace.
+  abi::DevicePtr clock_ = 0;       // Scratch for read_moment(); 0 without a trace.
   std::atomic<bool> captured_{false};
 
   std::mutex mutex_;  // All below.
@@ -86,7 +92,7 @@ class GpuProgram {
   abi::Event last_run_ = nullptr;
   bool ran_ = false;  // The event was recorded, on last_stream_.
   abi::Stream last_stream_ = nullptr;
-  int64_t clock_offset_ns_ = 0;  // CLOCK_MONOTONIC less the GPU's clock.
+  Moment waited_;  // The end of the last wait().
   Status failure_;
 };
 

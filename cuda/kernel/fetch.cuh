@@ -99,7 +99,7 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
   const Image& image = worker.image;
   const Queue queue = image.queues[worker.queue];
   const uint64_t run = ptx::load_relaxed_sys(&image.state->run);
-  const bool traced = image.times != nullptr;
+  const bool traced = worker.args.times[worker.image_index].count != 0;
   uint32_t n = 0;
   bool going = true;
   for (; n < queue.task_count && going; ++n) {

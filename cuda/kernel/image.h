@@ -49,6 +49,11 @@ struct Peer {
 struct TaskTimes {
   uint64_t wait_ns, start_ns, end_ns;  // Of the GPU's clock; zero: not run.
 };
+// Where a launch writes those of a rank's first `count` tasks, by task; none of them: no trace.
+struct TimesPlace {
+  TaskTimes* first;
+  uint64_t count;
+};
 
 struct Image {
   uint32_t rank, world_size;
@@ -66,8 +71,7 @@ struct Image {
   const Peer* all;  // By rank, this one too.
   RankState* state;
   uint64_t* signals;
-  Entry* entries;    // [2][world_size].
-  TaskTimes* times;  // By task, of the last run; null: no trace.
+  Entry* entries;  // [2][world_size].
 };
 
 // Which queue of which rank a block serves.
@@ -120,6 +124,7 @@ struct LaunchArgs {
   uint32_t* abort;      // Anything but zero ends the launch; one that fails sets it. Host memory.
   uint64_t timeout_ns;  // Longest single wait.
   void* operands[kLaunchRanksMax][kOperandMax];  // By image.
+  TimesPlace times[kLaunchRanksMax];             // By image.
   MatrixMaps maps[kLaunchRanksMax];              // By image; for kernels that multiply boxes.
 };
 static_assert(sizeof(LaunchArgs) <= 32764, "what a launch may carry");
@@ -155,6 +160,15 @@ struct KernelNeeds {
 };
 struct NeedsArgs {
   KernelNeeds* out;  // By KernelId; what the target has not stays zero.
+};
+
+// The GPU's clock (sk_tell_time).
+struct ClockReading {
+  uint64_t now_ns;
+  uint64_t step_ns;  // The least by which it was seen to advance: no time is known better.
+};
+struct ClockArgs {
+  ClockReading* out;
 };
 
 }  // namespace sk::cuda

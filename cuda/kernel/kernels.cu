@@ -1,5 +1,6 @@
 // The kernels of libsk_cuda, by the set of operations that a plan has.
 #include "cuda/kernel/bare_source.cuh"
+#include "cuda/kernel/clock.cuh"
 #include "cuda/kernel/plan_source.cuh"
 
 SK_KERNEL(sk_run_moves, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
@@ -44,4 +45,8 @@ SK_KERNEL(sk_tell_needs, sk::cuda::ptx::kLanes, sk::cuda::NeedsArgs) {
   args.out[kRunNarrowBf16] = {kBlockThreads, sizeof(BlockShared<BoxOps<true, kNarrowBoxRowsB>>)};
   args.out[kRunNarrowF16] = {kBlockThreads, sizeof(BlockShared<BoxOps<false, kNarrowBoxRowsB>>)};
 #endif
+}
+
+SK_KERNEL(sk_tell_time, sk::cuda::ptx::kLanes, sk::cuda::ClockArgs) {
+  if (sk::cuda::ptx::one_lane()) *args.out = sk::cuda::read_clock();
 }

@@ -13,7 +13,7 @@ class PlanSource {
       : worker_{args, args.images[role.image], role.image, role.queue} {}
 
   SK_DEVICE void fetch(Ring& ring) const { fetch_queue(worker_, ring); }
-  SK_DEVICE bool traced() const { return worker_.image.times != nullptr; }
+  SK_DEVICE bool traced() const { return times().count != 0; }
 
   // Behind all writes of the task. By the store warp, as end() is.
   SK_DEVICE void finish(const FetchedTask& task, bool able) const {
@@ -25,8 +25,8 @@ class PlanSource {
       fail(worker_.args, Verdict::kBadTask,
            {0, image.rank, worker_.queue, task.index, image.rank, 0, 0, uint64_t(task.task.op)});
     }
-    if (traced() && ptx::one_lane())
-      image.times[task.index] = {task.wait_ns, task.start_ns, ptx::timer_ns()};
+    if (task.index < times().count && ptx::one_lane())
+      times().first[task.index] = {task.wait_ns, task.start_ns, ptx::timer_ns()};
   }
 
   SK_DEVICE void end() const {
@@ -36,6 +36,9 @@ class PlanSource {
   }
 
  private:
+  // A launch parameter: without a trace a task costs a compare with a constant.
+  SK_DEVICE const TimesPlace& times() const { return worker_.args.times[worker_.image_index]; }
+
   const Worker worker_;
 };
 

@@ -131,8 +131,8 @@ sk_status sk_trace_stop(sk_comm* comm) noexcept {
 
 sk_status sk_trace_dump(const sk_comm* comm, char* buffer, size_t capacity,
                         size_t* out_size) noexcept {
-  return with_comm(comm, [&](Communicator& communicator) {
-    return copy_out(trace_json(communicator.trace(), communicator.rank()), buffer, capacity,
-                    out_size);
+  return with_comm(comm, [&](Communicator& communicator) -> Status {
+    SK_ASSIGN_OR_RETURN(const TraceBuffer* trace, communicator.trace());
+    return copy_out(trace_json(*trace, communicator.rank()), buffer, capacity, out_size);
   });
 }

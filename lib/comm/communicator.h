@@ -80,7 +80,8 @@ class Communicator {
 
   virtual Status start_trace(uint64_t event_count_max) = 0;
   virtual void stop_trace() = 0;
-  virtual const TraceBuffer& trace() const = 0;
+  // What was recorded so far; valid until the next call.
+  virtual Result<const TraceBuffer*> trace() = 0;
 
   virtual void abort(const std::string& reason) = 0;
 

@@ -36,7 +36,7 @@ class CpuCommunicator final : public Communicator {
 
   Status start_trace(uint64_t event_count_max) override;
   void stop_trace() override { executor_->set_trace(nullptr); }
-  const TraceBuffer& trace() const override { return trace_; }
+  Result<const TraceBuffer*> trace() override { return &trace_; }
 
   void abort(const std::string& reason) override;
 

@@ -25,10 +25,20 @@ struct GpuFacts {
   uint32_t workers_of_moves = 0, workers_of_products = 0;
 };
 
+// Where the times of one rank's tasks go, from launch to launch.
+class GpuTrace {
+ public:
+  virtual ~GpuTrace() = default;
+  // All that was launched with it, once that has ended; waits for it at most so long. Valid until
+  // the next read.
+  virtual Result<const TraceBuffer*> read(int64_t timeout_ns) = 0;
+};
+
 // One rank's part of a call.
 struct GpuEntry {
   std::array<void*, kEntryOperandMax> operands{};
-  void* stream = nullptr;  // Null: the default stream.
+  void* stream = nullptr;           // Null: the default stream.
+  std::shared_ptr<GpuTrace> trace;  // Null: none. What graphs repeat is not recorded.
 };
 
 // A plan made ready.
@@ -63,6 +73,15 @@ class GpuExecutor {
 
   // Zero-filled; freed, behind all work of the GPU, when nobody holds it any more.
   virtual Result<std::shared_ptr<void>> allocate(uint64_t bytes) = 0;
+
+  // Of `rank`, for at most so many events; later ones are counted. Waits for launches under way, at
+  // most so long.
+  virtual Result<std::shared_ptr<GpuTrace>> start_trace(uint32_t rank, uint64_t event_count_max,
+                                                        int64_t timeout_ns) = 0;
+
+  // Waits until every launch has ended that was not captured, at most so long; what became of them
+  // failure() says.
+  virtual Status drain(int64_t timeout_ns) = 0;
 
   // Waits for all work on `stream`, at most so long; what became of it failure() says.
   virtual Status wait(void* stream, int64_t timeout_ns) = 0;

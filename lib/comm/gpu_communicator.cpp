@@ -78,6 +78,7 @@ Status GpuCommunicator::execute(const Call& call, const CallKey&) {
   for (uint32_t i = 0; i < kEntryOperandMax; ++i)
     arrival.entry.operands[i] = const_cast<void*>(operands[i]->data);
   arrival.entry.stream = call.stream;
+  if (tracing_) arrival.entry.trace = trace_;
   arrival.timeout_ns = call.timeout_ns != 0 ? call.timeout_ns : timeout_ns_;
   SK_RETURN_IF_ERROR(group_->meet(rank_, arrival));
   ++calls_done_;
@@ -166,8 +167,17 @@ Result<std::unique_ptr<Packed>> GpuCommunicator::pack(const PackArgs&) const {
                "packed weights are not there yet on GPUs; give b, which each run packs");
 }
 
-Status GpuCommunicator::start_trace(uint64_t) {
-  return error(SK_ERR_UNSUPPORTED, "traces of runs on a GPU are not there yet");
+Status GpuCommunicator::start_trace(uint64_t event_count_max) {
+  tracing_ = false;
+  SK_ASSIGN_OR_RETURN(trace_, group_->executor().start_trace(rank_, event_count_max, timeout_ns_));
+  tracing_ = true;
+  return {};
+}
+
+Result<const TraceBuffer*> GpuCommunicator::trace() {
+  static const TraceBuffer kNothing;
+  if (trace_ == nullptr) return &kNothing;
+  return trace_->read(timeout_ns_);
 }
 
 }  // namespace sk

@@ -34,8 +34,8 @@ class GpuCommunicator final : public Communicator {
   Result<std::unique_ptr<Packed>> pack(const PackArgs& args) const override;
 
   Status start_trace(uint64_t event_count_max) override;
-  void stop_trace() override {}
-  const TraceBuffer& trace() const override { return trace_; }
+  void stop_trace() override { tracing_ = false; }
+  Result<const TraceBuffer*> trace() override;
 
   void abort(const std::string& reason) override { group_->abort(rank_, reason); }
 
@@ -67,7 +67,8 @@ class GpuCommunicator final : public Communicator {
   std::map<void*, Block> blocks_;  // Of sk_alloc().
   std::map<void*, uint64_t> registered_;
   PlanCache plans_;
-  TraceBuffer trace_;  // Stays empty.
+  std::shared_ptr<GpuTrace> trace_;  // The last that was started, or null.
+  bool tracing_ = false;             // It is still given to launches.
 };
 
 }  // namespace sk

@@ -73,6 +73,7 @@ Status GpuGroup::meet(uint32_t rank, const Arrival& arrival) {
   lock.lock();
   launching_ = false;
   if (ends_group(status.code()) && over_.ok()) end(rank, status.clone());
+  for (Arrival& each : arrivals_) each.entry.trace.reset();  // The rank's own to keep.
   here_.assign(here_.size(), false);
   here_count_ = 0;
   plan_count_ = ready_.size();

@@ -9,12 +9,12 @@ namespace sk {
 namespace {
 
 void append(std::string& out, std::string_view name, uint32_t rank, const TaskEvent& event,
-            int64_t begin_ns, int64_t end_ns, const std::string& call) {
+            int64_t begin_ns, int64_t end_ns, const std::string& args) {
   fmt::format_to(std::back_inserter(out),
                  R"({}{{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},)"
-                 R"("args":{{"task":{},"call":"{}"}}}})",
+                 R"("args":{{"task":{},{}}}}})",
                  out.back() == '[' ? "" : ",\n", name, rank, event.queue, double(begin_ns) * 1e-3,
-                 double(end_ns - begin_ns) * 1e-3, event.task, call);
+                 double(end_ns - begin_ns) * 1e-3, event.task, args);
 }
 
 }  // namespace
@@ -22,15 +22,25 @@ void append(std::string& out, std::string_view name, uint32_t rank, const TaskEv
 std::string trace_json(const TraceBuffer& trace, uint32_t rank) {
   std::string out = "{\"traceEvents\": [";
   for (const TraceBuffer::Run& run : trace.runs) {
-    const std::string call = describe(run.op);
+    const std::string call = fmt::format(R"("call":"{}")", describe(run.plan->op));
+    const RankPlan& part = *run.plan->part(rank);
     for (const TaskEvent& event : run.events) {
       if (event.start_ns - event.wait_ns > 1000) {
         append(out, "wait", rank, event, event.wait_ns, event.start_ns, call);
       }
-      append(out, task_op_name(event.op), rank, event, event.start_ns, event.end_ns, call);
+      const int64_t epilogue = epilogue_of(part, event.task);
+      append(out, task_op_name(event.op), rank, event, event.start_ns, event.end_ns,
+             epilogue < 0 ? call
+                          : fmt::format(R"({},"epilogue":"{}")", call,
+                                        param_value_name(ParamKind::kEpilogue, epilogue)));
     }
   }
-  fmt::format_to(std::back_inserter(out), "],\n\"dropped\": {}}}", trace.dropped);
+  fmt::format_to(std::back_inserter(out), "],\n\"dropped\": {}", trace.dropped);
+  if (trace.clock_step_ns != 0) {
+    fmt::format_to(std::back_inserter(out), ",\n\"clock\": {{\"step_ns\": {}, \"error_ns\": {}}}",
+                   trace.clock_step_ns, trace.clock_error_ns);
+  }
+  out += '}';
   return out;
 }
 

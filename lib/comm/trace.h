@@ -9,7 +9,8 @@
 namespace sk {
 
 // One "X" event per task for its work and, where it waited over a microsecond, one for the wait.
-// pid is the rank, tid the queue, ts and dur microseconds of CLOCK_MONOTONIC.
+// Of products also what becomes of them. pid is the rank, tid the queue, ts and dur microseconds of
+// CLOCK_MONOTONIC.
 std::string trace_json(const TraceBuffer& trace, uint32_t rank);
 
 }  // namespace sk

@@ -72,13 +72,21 @@ struct TaskEvent {
   TaskOp op;
   int64_t wait_ns, start_ns, end_ns;  // CLOCK_MONOTONIC: began to wait, began to work, done.
 };
+// What becomes of the task's product (GemmEpilogue); -1: it is no product.
+inline int64_t epilogue_of(const RankPlan& part, uint32_t task) {
+  const bool is_gemm = part.tasks[task].op == TaskOp::kGemm;
+  return is_gemm ? part.params_of(part.tasks[task])[kGemmEpilogue] : -1;
+}
 
 // Where task events go while a trace is on; null events are not recorded.
 struct TraceBuffer {
   uint64_t event_count_max = 0;
   uint64_t dropped = 0;
+  // Of a clock that is not the host's: the least by which it advances, and how far its times may
+  // lie from the host's. 0: it is the host's.
+  int64_t clock_step_ns = 0, clock_error_ns = 0;
   struct Run {
-    OpDesc op;
+    std::shared_ptr<const Plan> plan;
     std::vector<TaskEvent> events;
   };
   std::vector<Run> runs;

@@ -80,11 +80,10 @@ DeviceWorld::DeviceWorld(const Plan& plan, Kernel kernel, const Options& options
     Launch& launch = *launches_.back();
     const RankPlan& part = *ranks_[i]->part;
     // Built twice: for the size, then for the address.
-    cuda::TaskTimes* times = options.trace ? ranks_[i]->times.data() : nullptr;
     std::vector<std::byte>& table = launch.tables.emplace_back();
-    table.resize(cuda::make_image(plan, part, 0, bases, times).size());
+    table.resize(cuda::make_image(plan, part, 0, bases).size());
     const auto at = reinterpret_cast<uint64_t>(table.data());
-    const std::vector<std::byte> made = cuda::make_image(plan, part, at, bases, times);
+    const std::vector<std::byte> made = cuda::make_image(plan, part, at, bases);
     std::memcpy(table.data(), made.data(), made.size());
     for (uint32_t queue = 0; queue < part.queues.size(); ++queue)
       launch.blocks.push_back({uint32_t(launch.ranks.size()), queue});
@@ -128,6 +127,7 @@ Status DeviceWorld::run_once(Launch& launch, World& world, uint32_t run) {
   for (uint32_t i = 0; i < launch.ranks.size(); ++i) {
     Rank& rank = *ranks_[launch.ranks[i]];
     begin(rank, world.inputs[run][launch.ranks[i]]);
+    if (options_.trace) args.times[i] = {rank.times.data(), rank.times.size()};
     for (uint32_t o = 0; o < 3; ++o)
       args.operands[i][o] = rank.operands[o] != nullptr ? rank.operands[o]->data() : nullptr;
     const auto views = cuda::box_views(

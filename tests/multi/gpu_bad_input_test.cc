@@ -94,8 +94,10 @@ const std::vector<BadCall>& bad_calls() {
          sk_packed* packed = nullptr;
          return sk_pack(c, &b, 0, &packed);
        }},
-      {"a trace", SK_ERR_UNSUPPORTED, "traces of runs on a GPU are not there yet",
-       [](sk_comm* c, const Places&) { return sk_trace_start(c, 0); }},
+      {"a trace of more events than there is memory", SK_ERR_NO_MEMORY, "sk_trace_start() needs",
+       [](sk_comm* c, const Places&) { return sk_trace_start(c, uint64_t(1) << 40); }},
+      {"a trace of as many events as can be said", SK_ERR_NO_MEMORY, "sk_trace_start() needs",
+       [](sk_comm* c, const Places&) { return sk_trace_start(c, UINT64_MAX); }},
       {"free foreign", SK_ERR_INVALID_ARGUMENT, "was not returned by sk_alloc()",
        [](sk_comm* c, const Places& p) { return sk_free(c, p.gpu); }},
       {"register memory of the host", SK_ERR_INVALID_ARGUMENT, "memory at 0x",

@@ -323,7 +323,7 @@ void CpuProgram::record_trace() {
   TraceBuffer& trace = *shared_.trace;
   uint64_t held = 0;
   for (const TraceBuffer::Run& run : trace.runs) held += run.events.size();
-  TraceBuffer::Run run{plan_->op, {}};
+  TraceBuffer::Run run{plan_, {}};
   for (const Worker& worker : workers_) {
     for (const TaskEvent& event : worker.events) {
       if (held + run.events.size() < trace.event_count_max) {

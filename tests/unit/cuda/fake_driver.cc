@@ -22,7 +22,7 @@ struct FunctionOpaque {
   int shared_bytes_max = 48 << 10;  // Without cuFuncSetAttribute().
 };
 struct ModuleOpaque {
-  FunctionOpaque functions[8];
+  FunctionOpaque functions[16];
 };
 struct EventOpaque {
   std::shared_future<void> done;
@@ -202,7 +202,7 @@ struct FakeCalls {
   static Result cuMemAlloc(abi::DevicePtr* at, size_t bytes) {
     if (gpu() < 0) return abi::kInvalidContext;
     if (state().disturbs_capture()) return abi::kStreamCaptureUnsupported;
-    if (state().used(gpu()) + bytes > g_fake->gpus[size_t(gpu())].memory_bytes)
+    if (bytes > g_fake->gpus[size_t(gpu())].memory_bytes - state().used(gpu()))
       return abi::kOutOfMemory;
     return *at = reinterpret_cast<uint64_t>(state().allocate(gpu(), bytes, false)), kFound;
   }
@@ -371,6 +371,12 @@ struct FakeCalls {
     event->at = std::make_shared<std::chrono::steady_clock::time_point>();
     state().enqueue(stream, [at = event->at] { *at = std::chrono::steady_clock::now(); });
     return event->done = stream.last, kFound;
+  }
+  static Result cuEventQuery(abi::Event event) {
+    if (state().disturbs_capture()) return abi::kStreamCaptureUnsupported;
+    const bool done = !event->done.valid() ||
+                      event->done.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    return done ? kFound : abi::kNotReady;
   }
   static Result cuEventDestroy(abi::Event event) { return delete event, kFound; }
 

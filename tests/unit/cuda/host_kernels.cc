@@ -11,6 +11,7 @@ void sk_run_narrow_bf16(sk::cuda::LaunchArgs args);
 void sk_run_narrow_f16(sk::cuda::LaunchArgs args);
 void sk_bare_boxes_bf16(sk::cuda::BareGemm gemm);
 void sk_tell_needs(sk::cuda::NeedsArgs args);
+void sk_tell_time(sk::cuda::ClockArgs args);
 
 namespace sk::cuda {
 namespace {
@@ -37,6 +38,7 @@ const HostKernel* find_host_kernel(const std::string& name) {
       host_kernel<LaunchArgs, sk_run_narrow_f16>("sk_run_narrow_f16", true),
       host_kernel<BareGemm, sk_bare_boxes_bf16>("sk_bare_boxes_bf16", false),
       host_kernel<NeedsArgs, sk_tell_needs>("sk_tell_needs", false),
+      host_kernel<ClockArgs, sk_tell_time>("sk_tell_time", false),
   };
   for (const HostKernel& kernel : kernels)
     if (kernel.name == name) return &kernel;
