@@ -19,8 +19,8 @@ inline constexpr uint64_t kKernelInterface = [] {
   for (const size_t size :
        {sizeof(Image), sizeof(LaunchArgs), sizeof(Control), sizeof(Entry), sizeof(RankState),
         sizeof(Task), sizeof(Region), sizeof(BufferPlace), sizeof(TaskTimes), sizeof(ClockReading),
-        offsetof(Image, state), offsetof(LaunchArgs, operands), size_t(kGemmParamCount),
-        size_t(kPointersMax), size_t(kKernelCount)})
+        sizeof(BareWeights), offsetof(Image, state), offsetof(LaunchArgs, operands),
+        size_t(kGemmParamCount), size_t(kPointersMax), size_t(kKernelCount)})
     hash = (hash ^ size) * 1099511628211u;
   return hash;
 }();

@@ -84,6 +84,7 @@ Status Device::load_kernels() {
   SK_RETURN_IF_ERROR(check(loaded, "cuModuleLoadData"));
   SK_RETURN_IF_ERROR(ask_needs());
   SK_DEVICE_TRY(*this, cuModuleGetFunction, &tell_time_, module_, "sk_tell_time");
+  SK_DEVICE_TRY(*this, cuModuleGetFunction, &pack_, module_, "sk_pack_weights");
   for (uint32_t id = 0; id < kKernelCount; ++id) {
     Kernel& kernel = kernels_[id];
     const auto [threads, shared_bytes] = kernel.needs;
@@ -145,6 +146,15 @@ Status Device::upload(abi::DevicePtr to, const void* from, uint64_t bytes) const
 Status Device::download(void* to, abi::DevicePtr from, uint64_t bytes) const {
   const OutsideCaptures outside(driver());
   return settle(driver().cuMemcpyDtoHAsync(to, from, bytes, copies_), "cuMemcpyDtoHAsync");
+}
+
+Status Device::pack(const BareWeights& weights, abi::Stream stream) const {
+  BareWeights args = weights;
+  void* parameters[] = {&args};
+  const unsigned blocks = unsigned(std::min<uint64_t>(multiprocessors_, weights.n));
+  const abi::LaunchConfig config{blocks, 1, 1, kPackThreads, 1, 1, 0, stream, nullptr, 0};
+  SK_DEVICE_TRY(*this, cuLaunchKernelEx, &config, pack_, parameters, nullptr);
+  return {};
 }
 
 Status Device::tell_time(abi::DevicePtr out) const {

@@ -58,6 +58,8 @@ class Device {
   Status upload(abi::DevicePtr to, const void* from, uint64_t bytes) const;
   Status download(void* to, abi::DevicePtr from, uint64_t bytes) const;
   Status clear(abi::DevicePtr at, uint64_t bytes) const;
+  // Enqueues the packing of B and returns.
+  Status pack(const BareWeights& weights, abi::Stream stream) const;
   // Writes a ClockReading to `out`; as the copies.
   Status tell_time(abi::DevicePtr out) const;
 
@@ -74,7 +76,7 @@ class Device {
   bool retained_ = false;
   abi::Context context_ = nullptr;
   abi::Module module_ = nullptr;
-  abi::Function tell_time_ = nullptr;
+  abi::Function tell_time_ = nullptr, pack_ = nullptr;
   abi::Stream copies_ = nullptr;
   std::string name_;
   int capability_[2] = {};

@@ -60,6 +60,7 @@ class Executor final : public GpuExecutor {
   Status check_memory(const char* name, const void* memory) const override;
   Status check_stream(void* stream) const override;
   Result<std::shared_ptr<void>> allocate(uint64_t bytes) override;
+  Result<std::shared_ptr<void>> pack(const PackArgs& args, int64_t timeout_ns) override;
   Result<std::shared_ptr<GpuTrace>> start_trace(uint32_t rank, uint64_t event_count_max,
                                                 int64_t timeout_ns) override;
   Status drain(int64_t timeout_ns) override;
@@ -175,6 +176,38 @@ Result<std::shared_ptr<void>> Executor::allocate(uint64_t bytes) {
   SK_RETURN_IF_ERROR(device().clear(memory.address(), bytes));
   const auto held = std::make_shared<DeviceMemory>(std::move(memory));
   return std::shared_ptr<void>(held, pointer<void>(held->address()));
+}
+
+// On the default stream, behind what the caller has there: the call takes no stream.
+Result<std::shared_ptr<void>> Executor::pack(const PackArgs& args, int64_t timeout_ns) {
+  SK_RETURN_IF_ERROR(device().usable());
+  SK_RETURN_IF_ERROR(check_gemm_type(args.dtype));
+  const uint64_t bytes = gemm_tiles(args.dtype, 1, args.n, args.k, 1).packed_bytes;
+  struct Held {  // Weights may outlive every communicator of the device.
+    std::shared_ptr<OpenDevice> open;
+    DeviceMemory memory;
+  };
+  SK_ASSIGN_OR_RETURN(
+      DeviceMemory memory,
+      DeviceMemory::allocate(device().owner(), std::max<uint64_t>(bytes, 1), "sk_pack()"));
+  const auto held = std::make_shared<Held>(Held{open_, std::move(memory)});
+  std::shared_ptr<void> packed(held, pointer<void>(held->memory.address()));
+  if (bytes == 0) return packed;
+  const Current current(driver(), device().context());
+  SK_RETURN_IF_ERROR(current.status());
+  SK_RETURN_IF_ERROR(check_stream(nullptr));
+  BareWeights weights{};
+  weights.from = static_cast<const std::byte*>(args.b);
+  weights.to = static_cast<std::byte*>(packed.get());
+  weights.from_pitch = uint64_t(args.ldb) * dtype_bytes(args.dtype);
+  weights.packed_bytes = bytes;
+  weights.k = uint64_t(args.k);
+  weights.n = uint64_t(args.n);
+  weights.dtype = uint32_t(args.dtype);
+  weights.transposed = args.transpose_b ? 1 : 0;
+  SK_RETURN_IF_ERROR(device().pack(weights, nullptr));
+  SK_RETURN_IF_ERROR(wait(nullptr, timeout_ns));
+  return packed;
 }
 
 Status Executor::wait(void* handle, int64_t timeout_ns) {

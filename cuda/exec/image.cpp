@@ -10,10 +10,6 @@ namespace {
 
 constexpr uint64_t kAlign = 256;  // What the widest copies ask for, and more.
 
-bool is_gemm_type(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16;
-}
-
 template <typename T>
 T* pointer(uint64_t address) {
   return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr): a GPU's.
@@ -77,6 +73,12 @@ RankMemory rank_memory(const Plan& plan, uint32_t rank) {
   return memory;
 }
 
+Status check_gemm_type(DType dtype) {
+  if (dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16) return {};
+  return error(SK_ERR_UNSUPPORTED, "matrices of {} on a GPU; f32, bf16 and f16 are supported",
+               dtype_name(dtype));
+}
+
 Status check_part(const Plan& plan, const RankPlan& part) {
   for (const Task& task : part.tasks) {
     uint64_t pointers = 0;
@@ -87,12 +89,7 @@ Status check_part(const Plan& plan, const RankPlan& part) {
                    task_op_name(task.op), pointers, kPointersMax);
     }
   }
-  const DType dtype = plan.op.dtype;
-  if (needs_gemm(part) && !is_gemm_type(dtype)) {
-    return error(SK_ERR_UNSUPPORTED, "matrices of {} on a GPU; f32, bf16 and f16 are supported",
-                 dtype_name(dtype));
-  }
-  return {};
+  return needs_gemm(part) ? check_gemm_type(plan.op.dtype) : Status();
 }
 
 bool needs_gemm(const RankPlan& part) {

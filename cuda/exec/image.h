@@ -28,6 +28,9 @@ struct RankMemory {
 };
 RankMemory rank_memory(const Plan& plan, uint32_t rank);
 
+// Whether they multiply matrices of the type.
+Status check_gemm_type(DType dtype);
+
 // Says why the kernels cannot run the part: an operation or a type, too many addresses.
 Status check_part(const Plan& plan, const RankPlan& part);
 

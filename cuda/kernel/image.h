@@ -141,6 +141,18 @@ struct BareGemm {
   MatrixMaps maps;
 };
 
+// Parameters of the bare packing of B: a matrix [k, n], or [n, k] where it is transposed, rows
+// `from_pitch` bytes apart.
+struct BareWeights {
+  const std::byte* from;
+  std::byte* to;
+  uint64_t from_pitch, packed_bytes;
+  uint64_t k, n;
+  uint32_t dtype;  // DType.
+  uint32_t transposed;
+};
+inline constexpr uint32_t kPackThreads = 256;
+
 // The kernels that run plans, by the set of operations that a plan has.
 enum KernelId : uint32_t {
   kRunMoves,

@@ -47,6 +47,10 @@ SK_KERNEL(sk_tell_needs, sk::cuda::ptx::kLanes, sk::cuda::NeedsArgs) {
 #endif
 }
 
+SK_KERNEL(sk_pack_weights, sk::cuda::kPackThreads, sk::cuda::BareWeights) {
+  sk::cuda::pack_weights(args);
+}
+
 SK_KERNEL(sk_tell_time, sk::cuda::ptx::kLanes, sk::cuda::ClockArgs) {
   if (sk::cuda::ptx::one_lane()) *args.out = sk::cuda::read_clock();
 }

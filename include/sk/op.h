@@ -16,8 +16,8 @@
  * Errors of every call: SK_ERR_INVALID_ARGUMENT, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_FORKED,
  * SK_ERR_DESYNC, SK_ERR_PEER_LOST, SK_ERR_ABORTED, SK_ERR_TIMEOUT, SK_ERR_NO_MEMORY. The first five
  * change nothing and leave the communicator usable; after the next three it can only be freed. On a
- * GPU also SK_ERR_UNSUPPORTED (what is not there yet: send and receive, packed weights), which
- * changes nothing, and SK_ERR_DEVICE, after which the process must restart where it says so.
+ * GPU also SK_ERR_UNSUPPORTED (what is not there yet: send and receive), which changes nothing,
+ * and SK_ERR_DEVICE, after which the process must restart where it says so.
  * Threads: one at a time per communicator. Since 0.1. */
 #ifndef SK_OP_H_
 #define SK_OP_H_
@@ -99,7 +99,8 @@ typedef struct sk_tensor {
   int64_t strides[8];
 } sk_tensor;
 
-/** Weights laid out for this CPU's tiles. Opaque, immutable, reference counted. */
+/** Weights laid out for the tiles of this CPU, or of the communicator's GPU, in whose memory they
+ * lie then. Opaque, immutable, reference counted; they may outlive the communicator. */
 typedef struct sk_packed sk_packed;
 
 enum sk_gemm_flags {
@@ -108,7 +109,9 @@ enum sk_gemm_flags {
 };
 
 /** Packs B of shape [K, N] ([N, K] with SK_GEMM_TRANSPOSE_B) once for many products. `b` may be
- *  changed or freed after the return. Not collective.
+ *  changed or freed after the return. Not collective. On a GPU it is work of the default stream,
+ * for which the call waits, at most the communicator's timeout; the weights fit every communicator
+ * of that GPU.
  *  @threads Any. */
 SK_NODISCARD SK_API sk_status sk_pack(sk_comm* comm, const sk_tensor* b, uint32_t flags,
                                       sk_packed** out_packed) SK_NOEXCEPT;

@@ -13,19 +13,12 @@
 
 namespace sk {
 
-// Weights packed for this CPU.
+// Weights packed for this CPU, or for a GPU, in its memory.
 struct Packed {
+  DeviceId device;
   DType dtype;
   int64_t k, n;
-  std::unique_ptr<std::byte, void (*)(void*)> data{nullptr, nullptr};
-};
-
-// Weights to be packed.
-struct PackArgs {
-  DType dtype;
-  const void* b;
-  int64_t ldb, k, n;
-  bool transpose_b;
+  std::shared_ptr<void> data;
 };
 
 // The caller's memory of one call. `data` may be null where the op does not use it on this rank.

@@ -309,8 +309,8 @@ Result<std::unique_ptr<Packed>> CpuCommunicator::pack(const PackArgs& args) cons
   if (data == nullptr) return error(SK_ERR_NO_MEMORY, "no memory to pack b of {} x {}", k, n);
   advise_huge_pages(data, bytes);
   backend_.pack(dtype, b, ldb, transpose_b, k, n, data);
-  return std::unique_ptr<Packed>(
-      new Packed{dtype, k, n, std::unique_ptr<std::byte, void (*)(void*)>(data, std::free)});
+  return std::make_unique<Packed>(
+      Packed{device(), dtype, k, n, std::shared_ptr<void>(data, std::free)});
 }
 
 Status CpuCommunicator::start_trace(uint64_t event_count_max) {

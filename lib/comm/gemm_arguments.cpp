@@ -105,10 +105,9 @@ Result<Call> allreduce_gemm_call(World world, const sk_tensor* a, const sk_tenso
   op.ldc = mc.stride;
   int64_t b_k = 0;
   DType b_dtype = op.dtype;
-  if (packed != nullptr && world.device.type != SK_DEVICE_CPU) {
-    return error(SK_ERR_INVALID_ARGUMENT,
-                 "packed holds weights for the CPU; the communicator is on {}",
-                 check::device_text(world.device));
+  if (packed != nullptr && packed->device != world.device) {
+    return error(SK_ERR_INVALID_ARGUMENT, "packed holds weights for {}; the communicator is on {}",
+                 check::device_text(packed->device), check::device_text(world.device));
   }
   if (packed != nullptr) {
     b_k = packed->k;

@@ -1,4 +1,4 @@
-// How a product is cut on the machine that runs it.
+// How a product is cut on the machine that runs it, and its weights.
 #ifndef SK_LIB_COMM_GEMM_TILES_H_
 #define SK_LIB_COMM_GEMM_TILES_H_
 
@@ -15,6 +15,14 @@ struct GemmTiles {
     target.tile_n = tile_n;
     target.packed_bytes = packed_bytes;
   }
+};
+
+// Weights to be packed: a matrix [k, n], or [n, k] where it is transposed.
+struct PackArgs {
+  DType dtype;
+  const void* b;
+  int64_t ldb, k, n;
+  bool transpose_b;
 };
 
 }  // namespace sk

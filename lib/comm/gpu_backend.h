@@ -74,6 +74,10 @@ class GpuExecutor {
   // Zero-filled; freed, behind all work of the GPU, when nobody holds it any more.
   virtual Result<std::shared_ptr<void>> allocate(uint64_t bytes) = 0;
 
+  // Packed as plans read them; may outlive the executor. Waits for the default stream, at most so
+  // long.
+  virtual Result<std::shared_ptr<void>> pack(const PackArgs& args, int64_t timeout_ns) = 0;
+
   // Of `rank`, for at most so many events; later ones are counted. Waits for launches under way, at
   // most so long.
   virtual Result<std::shared_ptr<GpuTrace>> start_trace(uint32_t rank, uint64_t event_count_max,

@@ -162,9 +162,11 @@ Result<std::shared_ptr<const Plan>> GpuCommunicator::plan_for(const OpDesc& op) 
   return plans_.get(reached, group_->target_for(reached));
 }
 
-Result<std::unique_ptr<Packed>> GpuCommunicator::pack(const PackArgs&) const {
-  return error(SK_ERR_UNSUPPORTED,
-               "packed weights are not there yet on GPUs; give b, which each run packs");
+Result<std::unique_ptr<Packed>> GpuCommunicator::pack(const PackArgs& args) const {
+  SK_RETURN_IF_ERROR(group_->over(rank_));
+  if (args.k > 0 && args.n > 0) SK_RETURN_IF_ERROR(group_->executor().check_memory("b", args.b));
+  SK_ASSIGN_OR_RETURN(std::shared_ptr<void> data, group_->executor().pack(args, timeout_ns_));
+  return std::make_unique<Packed>(Packed{device_, args.dtype, args.k, args.n, std::move(data)});
 }
 
 Status GpuCommunicator::start_trace(uint64_t event_count_max) {

@@ -88,9 +88,15 @@ const std::vector<BadCall>& bad_calls() {
          EXPECT_EQ(sk_comm_query(c, &info), SK_OK);
          return sk_send(c, p.gpu, 4, SK_F32, 1 - info.rank, nullptr);
        }},
-      {"packed weights", SK_ERR_UNSUPPORTED, "packed weights are not there yet on GPUs",
+      {"weights of the host", SK_ERR_INVALID_ARGUMENT, "b at 0x",
        [](sk_comm* c, const Places& p) {
-         const sk_tensor b = matrix(p.gpu, SK_DEVICE_CUDA);
+         const sk_tensor b = matrix(p.host, SK_DEVICE_CUDA);
+         sk_packed* packed = nullptr;
+         return sk_pack(c, &b, 0, &packed);
+       }},
+      {"weights that no kernel multiplies", SK_ERR_UNSUPPORTED, "matrices of f64 on a GPU",
+       [](sk_comm* c, const Places& p) {
+         const sk_tensor b = matrix(p.gpu, SK_DEVICE_CUDA, SK_F64);
          sk_packed* packed = nullptr;
          return sk_pack(c, &b, 0, &packed);
        }},

@@ -183,7 +183,6 @@ Case case_for(const Row& row, std::mt19937_64& random) {
   if (row.gpu == nullptr) return c;
   while (c.kind == SK_OP_SEND_RECV || (c.kind == SK_OP_ALLREDUCE_GEMM && c.dtype == SK_F64))
     c = random_case(random, row.ranks, row.large);
-  c.packed = false;
   return c;
 }
 

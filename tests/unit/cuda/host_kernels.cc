@@ -10,6 +10,7 @@ void sk_run_boxes_f16(sk::cuda::LaunchArgs args);
 void sk_run_narrow_bf16(sk::cuda::LaunchArgs args);
 void sk_run_narrow_f16(sk::cuda::LaunchArgs args);
 void sk_bare_boxes_bf16(sk::cuda::BareGemm gemm);
+void sk_pack_weights(sk::cuda::BareWeights args);
 void sk_tell_needs(sk::cuda::NeedsArgs args);
 void sk_tell_time(sk::cuda::ClockArgs args);
 
@@ -37,6 +38,7 @@ const HostKernel* find_host_kernel(const std::string& name) {
       host_kernel<LaunchArgs, sk_run_narrow_bf16>("sk_run_narrow_bf16", true),
       host_kernel<LaunchArgs, sk_run_narrow_f16>("sk_run_narrow_f16", true),
       host_kernel<BareGemm, sk_bare_boxes_bf16>("sk_bare_boxes_bf16", false),
+      host_kernel<BareWeights, sk_pack_weights>("sk_pack_weights", false),
       host_kernel<NeedsArgs, sk_tell_needs>("sk_tell_needs", false),
       host_kernel<ClockArgs, sk_tell_time>("sk_tell_time", false),
   };
