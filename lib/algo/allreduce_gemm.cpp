@@ -12,14 +12,18 @@
 
 #include "lib/algo/ops.h"
 #include "lib/algo/part.h"
+#include "lib/plan/tile_order.h"
 
 namespace sk::algo {
 namespace {
 
-// Where so many workers are at work at one time that their tiles are several rows of C, tiles are
-// numbered in bands of rows, column by column in a band: tiles under way together then share rows
-// of A and columns of B in a cache that cannot hold all of B.
+// Bands of several rows of tiles where the tiles of all workers at one time are several rows of C.
 constexpr uint32_t kBandWorkers = 32, kBandRows = 8;
+
+uint32_t band_rows(const Target& target) {
+  if (target.band_rows != 0) return target.band_rows;
+  return target.workers < kBandWorkers ? 1 : kBandRows;
+}
 
 struct Tile {
   uint32_t index;  // In the order in which tiles are begun.
@@ -94,11 +98,9 @@ class AllreduceGemm {
   Tile tile(uint32_t index) const {
     const uint64_t tile_m = layout_.target().tile_m, tile_n = layout_.target().tile_n;
     const auto columns = uint32_t(tile_columns());
-    const uint32_t rows = tile_count() / columns;
-    const uint32_t height = layout_.target().workers < kBandWorkers ? 1 : kBandRows;
-    const uint32_t above = index / (height * columns) * height;  // Rows of earlier bands.
-    const uint32_t inside = index - above * columns, here = std::min(height, rows - above);
-    const uint64_t row0 = (above + inside % here) * tile_m, col0 = inside / here * tile_n;
+    const TileOrder order{tile_count() / columns, columns, band_rows(layout_.target())};
+    const TilePlace place = order.place(index);
+    const uint64_t row0 = place.row * tile_m, col0 = place.col * tile_n;
     return {index, row0, std::min(tile_m, uint64_t(op().m) - row0), col0,
             std::min(tile_n, uint64_t(op().n) - col0)};
   }

@@ -29,6 +29,8 @@ struct Target {
   uint64_t one_shot_symmetric_bytes = 0;  // The same where peers could map the operands instead.
   uint64_t stream_bytes = 2 << 20;        // Outputs of at least so many bytes bypass the caches.
   uint64_t put_bytes_max = UINT64_MAX;    // Of one put: SessionCaps::put_bytes_max.
+  uint32_t band_rows =
+      0;  // Of a GEMM's TileOrder; 0: 8 where there are 32 workers or more, else 1.
 
   bool operator==(const Target&) const = default;
 };

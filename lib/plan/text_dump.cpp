@@ -126,6 +126,7 @@ std::string dump(const Plan& plan) {
   text::visit_op(plan.op, FieldWriter{text});
   text += "\ntarget";
   text::visit_target(plan.target, FieldWriter{text});
+  if (plan.target.band_rows != 0) FieldWriter{text}(text::kBandRows, plan.target.band_rows);
   text += '\n';
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     fmt::format_to(Out(text), "buffer {}", i);

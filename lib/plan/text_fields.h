@@ -67,6 +67,9 @@ void visit_target(T& target, Visitor&& field) {
   field("put_bytes_max", target.put_bytes_max);
 }
 
+// The target's last field, left out where it is 0: texts from before it was there have none.
+inline constexpr char kBandRows[] = "band_rows";
+
 template <typename B, typename Visitor>
 void visit_buffer(B& buffer, Visitor&& field) {
   field("kind", buffer.kind);

@@ -74,6 +74,8 @@ class Parser {
       return reader_.fail("expected target");
     }
     text::visit_target(plan_.target, fields);
+    if (fields.status.ok() && !reader_.at_line_end())
+      fields(text::kBandRows, plan_.target.band_rows);
     SK_RETURN_IF_ERROR(std::move(fields.status));
     return reader_.finish_line();
   }

@@ -198,6 +198,7 @@ void random_gemm(Case& c, std::mt19937_64& random) {
   c.target.tile_m = pick(random, {4u, 8u, 16u, 64u});
   c.target.tile_n = pick(random, {8u, 16u, 64u});
   c.target.packed_bytes = uint64_t(op.n * op.k) * dtype_bytes(op.dtype);
+  c.target.band_rows = uint32_t(random() % 4);
 }
 
 }  // namespace
