@@ -29,6 +29,10 @@ MMA = (r"^HMMA\.16816\.F32\.BF16$", r"^HMMA\.16816\.F32$", r"^LDGSTS\.", r"^LDSM
 # Products by warpgroups, boxes in and rows out by the copy engine, registers handed over.
 ENGINE = (r"^UTMALDG\.2D$", r"^UBLKCP\.G\.S$", r"^USETMAXREG\.TRY_ALLOC")
 BOXES = (r"^HGMMA\.64x256x16\.F32", *ENGINE)
+# By two blocks of a cluster: boxes to both, arrivals in the other's memory, a meeting at the end.
+PAIRS = (
+    *BOXES, r"^UTMALDG\.2D\.MULTICAST$", r"^SYNCS\.ARRIVE\.TRANS64\.RED\.", r"^UCGABAR_WAIT$",
+)  # fmt: skip
 NARROW = (r"^HGMMA\.64x128x16\.F32", *ENGINE)
 # By target and kernel, patterns of which each must match an instruction.
 REQUIRED = {
@@ -38,7 +42,10 @@ REQUIRED = {
     ("sm_90a", "sk_run_boxes_f16"): SIGNALS + BOXES,
     ("sm_90a", "sk_run_narrow_bf16"): SIGNALS + NARROW,
     ("sm_90a", "sk_run_narrow_f16"): SIGNALS + NARROW,
+    ("sm_90a", "sk_run_pairs_bf16"): SIGNALS + PAIRS,
+    ("sm_90a", "sk_run_pairs_f16"): SIGNALS + PAIRS,
     ("sm_90a", "sk_bare_boxes_bf16"): BOXES,
+    ("sm_90a", "sk_bare_pairs_bf16"): PAIRS,
 }
 
 COMPILED = re.compile(r"Compiling entry function '(\w+)'")

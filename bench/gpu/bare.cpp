@@ -2,13 +2,17 @@
 
 namespace sk::cuda {
 
-BareProduct::BareProduct(const Machine& machine) : machine_(machine) {
+BareProduct::BareProduct(const Machine& machine, bool pairs)
+    : machine_(machine),
+      pairs_(pairs),
+      kernel_(machine.device().kernel(pairs ? kRunPairsBf16 : kRunBoxesBf16)) {
   const Device& device = machine.device();
-  const KernelNeeds needs = device.kernel(kRunBoxesBf16).needs;
+  const KernelNeeds needs = kernel_.needs;
   if (needs.block_threads == 0) return;
   machine.check(device.driver().cuModuleLoadData(&module_, machine.runtime().kernels.image),
                 "cuModuleLoadData");
-  machine.check(device.driver().cuModuleGetFunction(&function_, module_, "sk_bare_boxes_bf16"),
+  const char* name = pairs ? "sk_bare_pairs_bf16" : "sk_bare_boxes_bf16";
+  machine.check(device.driver().cuModuleGetFunction(&function_, module_, name),
                 "cuModuleGetFunction");
   machine.check(device.driver().cuFuncSetAttribute(function_, abi::kMaxDynamicSharedSizeBytes,
                                                    int(needs.shared_bytes)),
@@ -25,8 +29,8 @@ std::string BareProduct::absent(const Shape& shape) const {
   return "";
 }
 
-void BareProduct::enqueue(const Shape& shape, const Matrix& a, const Matrix& b,
-                          const Matrix& c) const {
+void BareProduct::enqueue(const Shape& shape, const Matrix& a, const Matrix& b, const Matrix& c,
+                          uint32_t band_rows) const {
   const Device& device = machine_.device();
   BareGemm gemm{};
   gemm.a = static_cast<const std::byte*>(a.data());
@@ -38,18 +42,17 @@ void BareProduct::enqueue(const Shape& shape, const Matrix& a, const Matrix& b,
   gemm.m = uint32_t(shape.m);
   gemm.n = uint32_t(shape.n);
   gemm.k = uint32_t(shape.k);
+  gemm.band_rows = band_rows;
   gemm.dtype = gemm.out_dtype = uint32_t(DType::kBF16);
   const uint64_t m = uint64_t(shape.m), n = uint64_t(shape.n), k = uint64_t(shape.k);
   must(encode_boxes(device, DType::kBF16, {a.address(), m, k, gemm.a_pitch}, kBoxRowsA,
                     gemm.maps.a));
-  must(encode_boxes(device, DType::kBF16, {b.address(), n, k, shape.b_pitch()}, kBoxRowsB,
-                    gemm.maps.b));
-  const KernelNeeds needs = device.kernel(kRunBoxesBf16).needs;
-  const abi::LaunchConfig config{
-      device.multiprocessors(), 1,       1, needs.block_threads, 1, 1, needs.shared_bytes,
-      machine_.stream(),        nullptr, 0};
+  must(encode_boxes(device, DType::kBF16, {b.address(), n, k, shape.b_pitch()},
+                    pairs_ ? kNarrowBoxRowsB : kBoxRowsB, gemm.maps.b));
+  const Launch all(kernel_, kernel_.blocks_max, pairs_ ? kPairBlocks : 1, /*cooperative=*/false,
+                   machine_.stream());
   void* parameters[] = {&gemm};
-  machine_.check(device.driver().cuLaunchKernelEx(&config, function_, parameters, nullptr),
+  machine_.check(device.driver().cuLaunchKernelEx(all.config(), function_, parameters, nullptr),
                  "cuLaunchKernelEx");
 }
 

@@ -101,7 +101,7 @@ void measure_shape(const Machine& machine, const Shape& shape, uint32_t ranks) {
        "gemm, then comm"},
   };
   measure(machine, "fused", name, candidates, 1);
-  ProductPlan traced(machine, shape, ranks, workers, /*trace=*/true);
+  ProductPlan traced(machine, shape, ranks, workers, {.trace = true});
   print_samples("fused", name, "overlap", "share", {overlap(machine, traced, sets)});
 }
 

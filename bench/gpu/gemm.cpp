@@ -1,5 +1,8 @@
 // One product three ways: as a plan of one rank, by the bare kernel of the same tile, by cuBLASLt.
+// The first two also by pairs of blocks, two of a cluster for each tile.
 #include <fmt/format.h>
+
+#include <optional>
 
 #include "bench/gpu/bare.h"
 #include "bench/gpu/cublaslt.h"
@@ -38,8 +41,6 @@ int best_algorithm(const Machine& machine, const CublasLt& peer, int count,
 
 void check_candidate(const Machine& machine, const Shape& shape, const Candidate& candidate,
                      Set& set) {
-  set.a.fill(Fill::kWhole, 1);
-  set.b.fill(Fill::kWhole, 2);
   set.c.poison();
   candidate.enqueue(0);
   machine.synchronize();
@@ -48,8 +49,21 @@ void check_candidate(const Machine& machine, const Shape& shape, const Candidate
     throw std::runtime_error(fmt::format("{}, {}: {}", shape.name(), candidate.name, wrong));
 }
 
-void measure_shape(const Machine& machine, const BareProduct& bare, CublasLt& peer,
-                   const Shape& shape) {
+// Compared on whole numbers first.
+void measure_checked(const Machine& machine, const std::string& part, const Shape& shape,
+                     const std::vector<Candidate>& candidates, std::vector<Set>& sets) {
+  const auto fill = [](Set& set, Fill how) {
+    set.a.fill(how, 1);
+    set.b.fill(how, 2);
+  };
+  fill(sets[0], Fill::kWhole);
+  for (const Candidate& candidate : candidates) check_candidate(machine, shape, candidate, sets[0]);
+  for (Set& set : sets) fill(set, Fill::kRandom);
+  measure(machine, part, shape.name(), candidates, kSets);
+}
+
+void measure_shape(const Machine& machine, const BareProduct& bare, const BareProduct& bare_pairs,
+                   CublasLt& peer, const Shape& shape) {
   std::vector<Set> sets;
   for (int i = 0; i < kSets; ++i) sets.emplace_back(machine, shape);
   ProductPlan plan(machine, shape, /*ranks=*/1, machine.workers(1));
@@ -72,6 +86,27 @@ void measure_shape(const Machine& machine, const BareProduct& bare, CublasLt& pe
   } else {
     print_absent("gemm", shape.name(), "bare", why);
   }
+  std::optional<ProductPlan> pairs;
+  const uint32_t pair_count = machine.pair_workers(1);
+  const std::string why_no_pairs = ProductPlan::no_pairs(shape, pair_count);
+  if (why_no_pairs.empty()) {
+    pairs.emplace(machine, shape, 1, pair_count, ProgramOptions{.pairs = true});
+    candidates.push_back({"plan_pairs",
+                          [&](int run) {
+                            const Set& set = sets[size_t(run) % kSets];
+                            pairs->enqueue({{set.a.data(), set.c.data(), set.b.data()}});
+                          },
+                          pairs->note()});
+    candidates.push_back({"bare_pairs",
+                          [&](int run) {
+                            const Set& set = sets[size_t(run) % kSets];
+                            bare_pairs.enqueue(shape, set.a, set.b, set.c);
+                          },
+                          ""});
+  } else {
+    print_absent("gemm", shape.name(), "plan_pairs", why_no_pairs);
+    print_absent("gemm", shape.name(), "bare_pairs", why_no_pairs);
+  }
   if (peer.absent().empty()) {
     const int count = peer.prepare(shape);
     const int best = best_algorithm(machine, peer, count, sets);
@@ -85,12 +120,28 @@ void measure_shape(const Machine& machine, const BareProduct& bare, CublasLt& pe
   } else {
     print_absent("gemm", shape.name(), "cublaslt", peer.absent());
   }
-  for (const Candidate& candidate : candidates) check_candidate(machine, shape, candidate, sets[0]);
-  for (Set& set : sets) {
-    set.a.fill(Fill::kRandom, 1);
-    set.b.fill(Fill::kRandom, 2);
+  measure_checked(machine, "gemm", shape, candidates, sets);
+}
+
+// The bare kernels in bands of more and more rows: what the order of tiles is worth.
+void measure_order(const Machine& machine, const BareProduct& bare, const BareProduct& bare_pairs,
+                   const Shape& shape) {
+  std::vector<Set> sets;
+  for (int i = 0; i < kSets; ++i) sets.emplace_back(machine, shape);
+  std::vector<Candidate> candidates;
+  for (const bool pairs : {false, true}) {
+    const BareProduct& product = pairs ? bare_pairs : bare;
+    if (!product.absent(shape).empty()) continue;
+    for (const uint32_t band_rows : {1u, 4u, 8u, 16u, 32u}) {
+      candidates.push_back({fmt::format("{}_bands_of_{}", pairs ? "pairs" : "bare", band_rows),
+                            [&, band_rows](int run) {
+                              const Set& set = sets[size_t(run) % kSets];
+                              product.enqueue(shape, set.a, set.b, set.c, band_rows);
+                            },
+                            ""});
+    }
   }
-  measure(machine, "gemm", shape.name(), candidates, kSets);
+  measure_checked(machine, "order", shape, candidates, sets);
 }
 
 }  // namespace
@@ -100,10 +151,11 @@ void measure_gemm(const Machine& machine) {
                                    {1000, 777, 3333},  {16, 8192, 8192},   {128, 8192, 8192},
                                    {4096, 4096, 512},  {300, 5000, 4100}};
   const std::vector<Shape> fake = {{1000, 300, 64}, {130, 72, 64}, {20, 33, 35}};
-  const BareProduct bare(machine);
+  const BareProduct bare(machine), bare_pairs(machine, /*pairs=*/true);
   CublasLt peer(machine);
   for (const Shape& shape : machine.is_real() ? real : fake)
-    measure_shape(machine, bare, peer, shape);
+    measure_shape(machine, bare, bare_pairs, peer, shape);
+  measure_order(machine, bare, bare_pairs, machine.is_real() ? real[0] : fake[1]);
 }
 
 }  // namespace sk::cuda

@@ -9,6 +9,7 @@ namespace sk::cuda {
 namespace {
 
 constexpr int64_t kTimeoutNs = 20'000'000'000;
+constexpr uint32_t kPairRows = kBoxRowsA * kPairBlocks;
 
 OpDesc product_op(const Shape& shape) {
   OpDesc op;
@@ -23,23 +24,27 @@ OpDesc product_op(const Shape& shape) {
   return op;
 }
 
-Target product_target(const Shape& shape, uint32_t ranks, uint32_t workers) {
+int64_t tile_count(const Shape& shape, uint32_t tile_m, uint32_t tile_n) {
+  return (shape.m + tile_m - 1) / tile_m * ((shape.n + tile_n - 1) / tile_n);
+}
+
+Target product_target(const Shape& shape, uint32_t ranks, uint32_t workers, bool pairs) {
   Target target{.world_size = ranks, .workers = workers};
-  target.tile_m = kBoxRowsA;
-  const int64_t wide =
-      (shape.m + kBoxRowsA - 1) / kBoxRowsA * ((shape.n + kBoxRowsB - 1) / kBoxRowsB);
-  target.tile_n = wide < int64_t(ranks) * workers ? kNarrowBoxRowsB : kBoxRowsB;
+  target.tile_m = pairs ? kPairRows : kBoxRowsA;
+  const bool few = tile_count(shape, target.tile_m, kBoxRowsB) < int64_t(ranks) * workers;
+  target.tile_n = few && !pairs ? kNarrowBoxRowsB : kBoxRowsB;
   target.packed_bytes = shape.b_bytes();
   return target;
 }
 
 }  // namespace
 
-PlanRun::PlanRun(const Machine& machine, const OpDesc& op, const Target& target, bool trace)
+PlanRun::PlanRun(const Machine& machine, const OpDesc& op, const Target& target,
+                 const ProgramOptions& options)
     : machine_(machine), epoch_(must(Epoch::begin(machine.device()))) {
-  program_ = must(GpuProgram::prepare(machine.device(), *epoch_,
-                                      std::make_shared<const Plan>(must(make_plan(op, target))),
-                                      {.trace = trace}));
+  program_ =
+      must(GpuProgram::prepare(machine.device(), *epoch_,
+                               std::make_shared<const Plan>(must(make_plan(op, target))), options));
 }
 
 void PlanRun::enqueue(const std::vector<RankOperands>& operands) {
@@ -47,10 +52,21 @@ void PlanRun::enqueue(const std::vector<RankOperands>& operands) {
 }
 
 ProductPlan::ProductPlan(const Machine& machine, const Shape& shape, uint32_t ranks,
-                         uint32_t workers, bool trace)
-    : PlanRun(machine, product_op(shape), product_target(shape, ranks, workers), trace),
-      note_(fmt::format("{} ranks of up to {} workers, tiles of {} columns", ranks, workers,
+                         uint32_t workers, const ProgramOptions& options)
+    : PlanRun(machine, product_op(shape), product_target(shape, ranks, workers, options.pairs),
+              options),
+      note_(fmt::format("{} ranks of up to {} workers{}, tiles of {} x {}", ranks, workers,
+                        options.pairs ? " of two blocks" : "", program().plan().target.tile_m,
                         program().plan().target.tile_n)) {}
+
+std::string ProductPlan::no_pairs(const Shape& shape, uint32_t workers) {
+  if (workers == 0) return "this GPU has no kernel for pairs of blocks";
+  if (shape.a_pitch() % 16 != 0) return "rows of A are no multiple of 16 bytes apart";
+  const int64_t tiles = tile_count(shape, kPairRows, kBoxRowsB);
+  if (tiles < int64_t(workers))
+    return fmt::format("{} tiles of {} x {} for {} pairs", tiles, kPairRows, kBoxRowsB, workers);
+  return "";
+}
 
 bool ProductPlan::is_narrow() const { return box_rows_b(program().plan()) != kBoxRowsB; }
 

@@ -9,7 +9,8 @@ namespace sk::cuda {
 // A plan made ready, for benchmarks: what fails is thrown.
 class PlanRun {
  public:
-  PlanRun(const Machine& machine, const OpDesc& op, const Target& target, bool trace = false);
+  PlanRun(const Machine& machine, const OpDesc& op, const Target& target,
+          const ProgramOptions& options = {});
 
   void enqueue(const std::vector<RankOperands>& operands);
   GpuProgram& program() { return *program_; }
@@ -24,9 +25,12 @@ class PlanRun {
 
 class ProductPlan : public PlanRun {
  public:
-  // `workers`: of each rank.
+  // `workers`: of each rank. With ProgramOptions::pairs a worker has tiles of 256 rows.
   ProductPlan(const Machine& machine, const Shape& shape, uint32_t ranks, uint32_t workers,
-              bool trace = false);
+              const ProgramOptions& options = {});
+
+  // Why pairs of `workers` would stand idle, or cannot multiply the shape; "": they would not.
+  static std::string no_pairs(const Shape& shape, uint32_t workers);
 
   const std::string& note() const { return note_; }
   // Narrower than the bare kernel's blocks.

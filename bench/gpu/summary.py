@@ -115,6 +115,11 @@ def gemm_rows(lines: list[Line]) -> list[Row]:
         goal = GEMM_GOALS.get(case)
         peer = _ratio("GEMM bf16", case, cell, "cublaslt", "plan", goal or 0.0, most=False)
         rows += [cost, peer if goal is not None else peer.without_goal()]
+        for name in ("plan", "bare"):  # What clusters are worth: no goal, a choice.
+            pairs = f"{name}_pairs"
+            if "rounds" in cell.get(pairs, {}):
+                row = _ratio("GEMM bf16, pairs", case, cell, name, pairs, 0.0, most=False)
+                rows.append(row.without_goal())
     return rows
 
 

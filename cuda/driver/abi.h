@@ -72,7 +72,7 @@ enum PointerAttribute : int { kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 
 enum MemoryType : unsigned { kUnknownMemory = 0, kHostMemory = 1, kDeviceMemory = 2 };
 enum CaptureStatus : int { kNotCapturing = 0, kCapturing = 1, kCaptureInvalidated = 2 };
 enum CaptureMode : int { kCaptureGlobal = 0, kCaptureRelaxed = 2 };
-enum LaunchAttributeId : int { kLaunchCooperative = 2 };
+enum LaunchAttributeId : int { kLaunchCooperative = 2, kLaunchCluster = 4 };
 inline constexpr unsigned kMemHostPortable = 1, kMemHostDeviceMap = 2;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
@@ -89,6 +89,9 @@ enum TensorFill : int { kFillZero = 0 };
 union LaunchAttributeValue {
   char pad[64];
   int cooperative;
+  struct {
+    unsigned x, y, z;
+  } cluster;  // Blocks of one.
 };
 struct alignas(8) LaunchAttribute {
   LaunchAttributeId id;
@@ -123,6 +126,8 @@ struct LaunchConfig {
   X(cuFuncSetAttribute, "cuFuncSetAttribute", Function, FunctionAttribute, int)                 \
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor", \
     int*, Function, int, size_t)                                                                \
+  X(cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters", int*, Function,               \
+    const LaunchConfig*)                                                                        \
   X(cuMemGetInfo, "cuMemGetInfo_v2", size_t*, size_t*)                                          \
   X(cuMemAlloc, "cuMemAlloc_v2", DevicePtr*, size_t)                                            \
   X(cuMemFree, "cuMemFree_v2", DevicePtr)                                                       \

@@ -5,11 +5,29 @@ namespace {
 
 constexpr int kOldestCapability = 8;  // Of the targets in cmake/SkCuda.cmake.
 constexpr unsigned kWarpThreads = 32;
-constexpr const char* kNames[kKernelCount] = {"sk_run_moves",       "sk_run_gemms",
-                                              "sk_run_boxes_bf16",  "sk_run_boxes_f16",
-                                              "sk_run_narrow_bf16", "sk_run_narrow_f16"};
+constexpr const char* kNames[kKernelCount] = {
+    "sk_run_moves",       "sk_run_gemms",      "sk_run_boxes_bf16", "sk_run_boxes_f16",
+    "sk_run_narrow_bf16", "sk_run_narrow_f16", "sk_run_pairs_bf16", "sk_run_pairs_f16"};
+
+bool is_pair(uint32_t id) { return id == kRunPairsBf16 || id == kRunPairsF16; }
 
 }  // namespace
+
+Launch::Launch(const Kernel& kernel, uint32_t blocks, uint32_t cluster_blocks, bool cooperative,
+               abi::Stream stream)
+    : config_{blocks, 1,           1, kernel.needs.block_threads, 1, 1, kernel.needs.shared_bytes,
+              stream, attributes_, 0} {
+  if (cooperative) {
+    abi::LaunchAttribute& added = attributes_[config_.attribute_count++];
+    added.id = abi::kLaunchCooperative;
+    added.value.cooperative = 1;
+  }
+  if (cluster_blocks != 1) {
+    abi::LaunchAttribute& added = attributes_[config_.attribute_count++];
+    added.id = abi::kLaunchCluster;
+    added.value.cluster = {cluster_blocks, 1, 1};
+  }
+}
 
 Result<std::unique_ptr<Device>> Device::open(const Runtime& runtime, int ordinal) {
   if (runtime.kernels.interface != kKernelInterface)
@@ -97,11 +115,25 @@ Status Device::load_kernels() {
     SK_DEVICE_TRY(*this, cuFuncSetAttribute, kernel.function, abi::kMaxDynamicSharedSizeBytes,
                   int(shared_bytes));
     int resident = 0;
+    if (is_pair(id)) {
+      kernel.blocks_max = resident_pairs(kernel) * kPairBlocks;
+      continue;
+    }
     SK_DEVICE_TRY(*this, cuOccupancyMaxActiveBlocksPerMultiprocessor, &resident, kernel.function,
                   int(threads), shared_bytes);
     kernel.blocks_max = uint32_t(resident) * multiprocessors_;
   }
   return {};
+}
+
+// A cluster needs neighbours, of which not all may be left. Nothing else depends on clusters, so a
+// driver that cannot say has none.
+uint32_t Device::resident_pairs(const Kernel& kernel) const {
+  const Launch pair(kernel, kPairBlocks, kPairBlocks, /*cooperative=*/false, nullptr);
+  int clusters = 0;
+  const abi::Result found =
+      driver().cuOccupancyMaxActiveClusters(&clusters, kernel.function, pair.config());
+  return check(found, "cuOccupancyMaxActiveClusters").ok() ? uint32_t(clusters) : 0;
 }
 
 // Asks the code that this GPU runs, for other targets' needs may differ. It also shows that the

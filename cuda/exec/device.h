@@ -30,6 +30,23 @@ struct Kernel {
   uint32_t blocks_max = 0;  // On the whole GPU at once; 0: it has no such kernel.
 };
 
+// How `blocks` blocks of a kernel are launched, in clusters of `cluster_blocks` where that is
+// not 1. Cooperative: all of them become resident, or none. The attributes lie here: not to be
+// moved.
+class Launch {
+ public:
+  Launch(const Kernel& kernel, uint32_t blocks, uint32_t cluster_blocks, bool cooperative,
+         abi::Stream stream);
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
+
+  const abi::LaunchConfig* config() const { return &config_; }
+
+ private:
+  abi::LaunchAttribute attributes_[2]{};
+  abi::LaunchConfig config_;
+};
+
 // A device may be used by any thread.
 class Device {
  public:
@@ -68,6 +85,7 @@ class Device {
   Status start(int ordinal);
   Status load_kernels();
   Status ask_needs();
+  uint32_t resident_pairs(const Kernel& kernel) const;
   Status settle(abi::Result begun, const char* call) const;
 
   const Runtime& runtime_;

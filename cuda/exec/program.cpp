@@ -18,12 +18,14 @@ bool needs_gemm(const Plan& plan) {
 }
 
 // Null: this GPU has none for the type.
-const Kernel* box_kernel(const Device& device, const Plan& plan) {
+const Kernel* box_kernel(const Device& device, const Plan& plan, bool pairs) {
   const DType dtype = plan.op.dtype;
   if (dtype != DType::kBF16 && dtype != DType::kF16) return nullptr;
   const bool narrow = box_rows_b(plan) == kNarrowBoxRowsB, bf16 = dtype == DType::kBF16;
-  const Kernel& kernel = device.kernel(narrow ? (bf16 ? kRunNarrowBf16 : kRunNarrowF16)
-                                              : (bf16 ? kRunBoxesBf16 : kRunBoxesF16));
+  if (pairs && narrow) return nullptr;
+  const Kernel& kernel = device.kernel(pairs    ? (bf16 ? kRunPairsBf16 : kRunPairsF16)
+                                       : narrow ? (bf16 ? kRunNarrowBf16 : kRunNarrowF16)
+                                                : (bf16 ? kRunBoxesBf16 : kRunBoxesF16));
   return kernel.blocks_max != 0 ? &kernel : nullptr;
 }
 
@@ -66,7 +68,16 @@ Result<std::unique_ptr<GpuProgram>> GpuProgram::prepare(const Device& device, Ep
   std::unique_ptr<GpuProgram> program(new GpuProgram(device, epoch, std::move(plan)));
   const bool multiplies = needs_gemm(program->plan());
   program->kernel_ = &device.kernel(multiplies ? kRunGemms : kRunMoves);
-  if (multiplies) program->box_kernel_ = box_kernel(device, program->plan());
+  if (multiplies) program->box_kernel_ = box_kernel(device, program->plan(), options.pairs);
+  if (options.pairs) {
+    if (program->box_kernel_ == nullptr) {
+      return error(SK_ERR_UNSUPPORTED,
+                   "blocks in pairs on {}: they multiply bf16 and f16 in tiles of more than {} "
+                   "columns, on compute capability 9.0",
+                   device.name(), kNarrowBoxRowsB);
+    }
+    program->queue_blocks_ = kPairBlocks;
+  }
   program->blocks_ = queue_count(program->plan());
   SK_RETURN_IF_ERROR(program->check_plan());
   const Current current(device.driver(), device.context());
@@ -92,14 +103,15 @@ Status GpuProgram::check_plan() const {
   }
   for (const RankPlan& part : plan.ranks) SK_RETURN_IF_ERROR(check_part(plan, part));
   uint32_t blocks_max = kernel_->blocks_max;
-  if (box_kernel_ != nullptr) blocks_max = std::min(blocks_max, box_kernel_->blocks_max);
+  if (box_kernel_ != nullptr)
+    blocks_max = std::min(blocks_max, box_kernel_->blocks_max / queue_blocks_);
   if (blocks_ > blocks_max) {
-    return error(
-        SK_ERR_UNSUPPORTED,
-        "the plan's {} ranks have {} queues, but only {} blocks can be resident at once on {} "
-        "({} multiprocessors): at most {} workers for each rank",
-        plan.world_size(), blocks_, blocks_max, device_.name(), device_.multiprocessors(),
-        blocks_max / plan.world_size());
+    return error(SK_ERR_UNSUPPORTED,
+                 "the plan's {} ranks have {} queues, but only {} {} can be resident at once on {} "
+                 "({} multiprocessors): at most {} workers for each rank",
+                 plan.world_size(), blocks_, blocks_max,
+                 queue_blocks_ == 1 ? "blocks" : "pairs of blocks", device_.name(),
+                 device_.multiprocessors(), blocks_max / plan.world_size());
   }
   return {};
 }
@@ -189,8 +201,9 @@ Status GpuProgram::bind(std::span<const RankOperands> operands) {
     if (!boxes_) continue;
     const DType dtype = plan_->op.dtype;
     MatrixMaps& maps = args_.maps[rank];
+    const uint32_t box_rows = queue_blocks_ == 1 ? box_rows_b(*plan_) : kNarrowBoxRowsB;
     SK_RETURN_IF_ERROR(encode_boxes(device_, dtype, (*views)[0], kBoxRowsA, maps.a));
-    SK_RETURN_IF_ERROR(encode_boxes(device_, dtype, (*views)[1], box_rows_b(*plan_), maps.b));
+    SK_RETURN_IF_ERROR(encode_boxes(device_, dtype, (*views)[1], box_rows, maps.b));
   }
   bound_.assign(operands.begin(), operands.end());
   return {};
@@ -200,13 +213,10 @@ Status GpuProgram::launch(abi::Stream stream) {
   const Kernel& kernel = boxes_ ? *box_kernel_ : *kernel_;
   // Cooperative: all blocks become resident, or none, also where other launches hold some of the
   // multiprocessors. Two plans in flight that each got half of their blocks would wait for ever.
-  abi::LaunchAttribute cooperative{abi::kLaunchCooperative, {}};
-  cooperative.value.cooperative = 1;
-  const abi::LaunchConfig config{
-      blocks_,      1, 1, kernel.needs.block_threads, 1, 1, kernel.needs.shared_bytes, stream,
-      &cooperative, 1};
+  const uint32_t queue_blocks = boxes_ ? queue_blocks_ : 1;
+  const Launch all(kernel, blocks_ * queue_blocks, queue_blocks, /*cooperative=*/true, stream);
   void* parameters[] = {&args_};
-  SK_DEVICE_TRY(device_, cuLaunchKernelEx, &config, kernel.function, parameters, nullptr);
+  SK_DEVICE_TRY(device_, cuLaunchKernelEx, all.config(), kernel.function, parameters, nullptr);
   return {};
 }
 

@@ -22,6 +22,10 @@ namespace sk::cuda {
 
 struct ProgramOptions {
   bool trace = false;  // Keeps the times of the last run's tasks.
+  // Two blocks of a cluster serve a queue, 128 rows of a tile each, and share what they load of B:
+  // for products of bf16 and f16 on sm_90. SK_ERR_UNSUPPORTED says where that cannot be. Operands
+  // that the copy engine cannot read are multiplied by single blocks all the same.
+  bool pairs = false;
 };
 
 class GpuProgram {
@@ -79,6 +83,7 @@ class GpuProgram {
   const Kernel* kernel_ = nullptr;
   const Kernel* box_kernel_ = nullptr;  // Where the copy engine can read all operands; may be null.
   uint32_t blocks_ = 0;
+  uint32_t queue_blocks_ = 1;  // Of box_kernel_, that serve one queue: a cluster.
   DeviceMemory memory_;
   std::vector<uint64_t> ranks_;    // Where each rank's memory begins.
   std::vector<TimesPlace> times_;  // By rank; empty without a trace.

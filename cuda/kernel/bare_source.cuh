@@ -1,41 +1,32 @@
-// Tasks without a plan: C = A B, where each block takes every blocks()-th tile. What a plan costs
-// is measured against this.
+// Tasks without a plan: C = A B, where each block, or pair of blocks, takes every so many-th tile.
+// What a plan costs is measured against this.
 #ifndef SK_CUDA_KERNEL_BARE_SOURCE_CUH_
 #define SK_CUDA_KERNEL_BARE_SOURCE_CUH_
 
 #include "cuda/kernel/interpreter.cuh"
+#include "lib/plan/tile_order.h"
 
 namespace sk::cuda {
 
-// Tile `index` in the order in which tiles are begun: bands of kBandRows tile rows, column by
-// column in a band, so that blocks at work at one time share rows of A and columns of B in the
-// cache.
-struct TilePlace {
-  uint32_t row, col;
-};
-inline constexpr uint32_t kBandRows = 8;
-SK_DEVICE TilePlace tile_place(uint32_t index, uint32_t tile_rows, uint32_t tile_cols) {
-  const uint32_t band = index / (kBandRows * tile_cols);
-  const uint32_t rows = ptx::least(kBandRows, tile_rows - band * kBandRows);
-  const uint32_t inside = index - band * kBandRows * tile_cols;
-  return {band * kBandRows + inside % rows, inside / rows};
-}
-
 // Makes tasks up on the spot.
+template <bool pair>
 SK_DEVICE void fetch_tiles(const BareGemm& gemm, Ring& ring) {
-  const uint32_t tile_rows = (gemm.m + kBoxRowsA - 1) / kBoxRowsA;
+  constexpr uint32_t kBlocks = pair ? kPairBlocks : 1;  // That do a tile together.
+  constexpr uint32_t kRows = kBoxRowsA * kBlocks;
+  const uint32_t tile_rows = (gemm.m + kRows - 1) / kRows;
   const uint32_t tile_cols = (gemm.n + kBoxRowsB - 1) / kBoxRowsB;
+  const TileOrder order{tile_rows, tile_cols, gemm.band_rows};
   const uint32_t element = uint32_t(dtype_bytes(DType(gemm.dtype)));
   const uint32_t out_element = uint32_t(dtype_bytes(DType(gemm.out_dtype)));
   uint32_t n = 0;
-  for (uint32_t index = ptx::block();; index += ptx::blocks(), ++n) {
+  for (uint32_t index = ptx::block() / kBlocks;; index += ptx::blocks() / kBlocks, ++n) {
     FetchedTask& slot = ring.slots[slot_of(n)];
     ptx::wait(ring.empty[slot_of(n)], phase_of(n) ^ 1);
     slot.stop = index >= tile_rows * tile_cols;
     if (ptx::one_lane() && !slot.stop) {
-      const TilePlace place = tile_place(index, tile_rows, tile_cols);
-      const uint32_t row0 = place.row * kBoxRowsA, col0 = place.col * kBoxRowsB;
-      const uint32_t rows = ptx::least(kBoxRowsA, gemm.m - row0);
+      const TilePlace place = order.place(index);
+      const uint32_t row0 = place.row * kRows, col0 = place.col * kBoxRowsB;
+      const uint32_t rows = ptx::least(kRows, gemm.m - row0);
       const uint32_t cols = ptx::least(kBoxRowsB, gemm.n - col0);
       slot.task = {};
       slot.task.op = TaskOp::kGemm;
@@ -58,18 +49,24 @@ SK_DEVICE void fetch_tiles(const BareGemm& gemm, Ring& ring) {
   }
 }
 
+template <bool pair>
 class BareSource {
  public:
   SK_DEVICE explicit BareSource(const BareGemm& gemm) : gemm_(gemm) {}
 
-  SK_DEVICE void fetch(Ring& ring) const { fetch_tiles(gemm_, ring); }
+  SK_DEVICE void fetch(Ring& ring) const { fetch_tiles<pair>(gemm_, ring); }
   SK_DEVICE bool traced() const { return false; }
-  SK_DEVICE void finish(const FetchedTask&, bool) const {}
+  SK_DEVICE void finish(Ring&, uint32_t, const FetchedTask&, bool) const {}
   SK_DEVICE void end() const {}
 
  private:
   const BareGemm& gemm_;
 };
+
+template <typename Ops>
+SK_DEVICE void run_bare(const BareGemm& gemm) {
+  run_block<Ops>(BareSource<Ops::kPair>(gemm), gemm.maps);
+}
 
 }  // namespace sk::cuda
 

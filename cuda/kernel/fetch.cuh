@@ -6,7 +6,7 @@
 #ifndef SK_CUDA_KERNEL_FETCH_CUH_
 #define SK_CUDA_KERNEL_FETCH_CUH_
 
-#include "cuda/kernel/ring.cuh"
+#include "cuda/kernel/pair.cuh"
 #include "cuda/kernel/wait.cuh"
 
 namespace sk::cuda {
@@ -95,6 +95,20 @@ SK_DEVICE void resolve(const Worker& worker, FetchedTask& out, const Region* reg
   if (ptx::one_lane()) out.first_pointer[out.task.region_count] = uint16_t(next);
 }
 
+// What the task waits for has come; false: the run has failed. Of a pair the leader waits.
+template <bool pair>
+SK_DEVICE bool meet_start(const Worker& worker, Ring& ring, uint32_t n, uint32_t index,
+                          const Task& task, uint64_t run) {
+  if constexpr (pair) {
+    if (!leads()) return hear_start(ring, n);
+  }
+  const bool going = meet_waits(worker, index, task, run) &&
+                     (task.op != TaskOp::kAwait || meet_entries(worker, index, run));
+  if constexpr (pair) tell_start(ring, n, going);
+  return going;
+}
+
+template <bool pair>
 SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
   const Image& image = worker.image;
   const Queue queue = image.queues[worker.queue];
@@ -109,8 +123,7 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
     const Task task = image.tasks[index];
     if ((task.flags & kAfterAll) && n > 0) ptx::wait(ring.empty[slot_of(n - 1)], phase_of(n - 1));
     const uint64_t wait_ns = traced ? ptx::timer_ns() : 0;
-    going = meet_waits(worker, index, task, run) &&
-            (task.op != TaskOp::kAwait || meet_entries(worker, index, run));
+    going = meet_start<pair>(worker, ring, n, index, task, run);
     if (ptx::one_lane()) {
       slot.task = task;
       slot.index = index;

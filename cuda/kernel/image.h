@@ -92,11 +92,12 @@ struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
 
-// A and packed B of one rank, in boxes of kBoxDepth elements of k.
+// A and packed B of one rank, in boxes of kBoxDepth elements of k. A pair's boxes of B are narrow.
 struct MatrixMaps {
   TensorMap a, b;
 };
 inline constexpr uint32_t kBoxDepth = 64, kBoxRowsA = 128, kBoxRowsB = 256, kNarrowBoxRowsB = 128;
+inline constexpr uint32_t kPairBlocks = 2;  // Of a cluster that does its tasks as one worker.
 
 // Packed B is column after column, each of k elements, this many bytes apart: whole units of 16
 // bytes where the packed buffer of `packed_bytes` has room for that.
@@ -137,6 +138,7 @@ struct BareGemm {
   std::byte* c;
   uint64_t a_pitch, packed_bytes, c_pitch;
   uint32_t m, n, k;
+  uint32_t band_rows;         // Of TileOrder.
   uint32_t dtype, out_dtype;  // DType.
   MatrixMaps maps;
 };
@@ -161,6 +163,8 @@ enum KernelId : uint32_t {
   kRunBoxesF16,
   kRunNarrowBf16,
   kRunNarrowF16,
+  kRunPairsBf16,
+  kRunPairsF16,
   kKernelCount
 };
 

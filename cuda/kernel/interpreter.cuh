@@ -11,6 +11,7 @@
 #define SK_CUDA_KERNEL_INTERPRETER_CUH_
 
 #include "cuda/kernel/ops.cuh"
+#include "cuda/kernel/pair.cuh"
 
 namespace sk::cuda {
 
@@ -42,7 +43,11 @@ SK_DEVICE void load_queue(const MatrixMaps& maps, BlockShared<Ops>& shared) {
 
 template <typename Ops>
 SK_DEVICE void work_queue(bool traced, BlockShared<Ops>& shared) {
-  const Team team{kFirstWorkWarp, kWorkWarps, kWorkBarrier};
+  Team team{kFirstWorkWarp, kWorkWarps, kWorkBarrier};
+  if constexpr (Ops::kPair) {
+    team.side = ptx::place_in_cluster();
+    team.sides = kPairBlocks;
+  }
   typename Ops::Workman workman;
   for (uint32_t n = 0; FetchedTask* task = next_task(shared.ring, n); ++n) {
     if (traced && team.warp() == 0 && ptx::one_lane()) task->start_ns = ptx::timer_ns();
@@ -61,14 +66,14 @@ SK_DEVICE void store_queue(const Source& source, BlockShared<Ops>& shared) {
     if (able) storer.store(task->task.op, tile_of(*task), shared);
     ptx::wait(ring.done[slot_of(n)], phase_of(n));
     storer.finish();
-    source.finish(*task, able);
+    source.finish(ring, n, *task, able);
     ptx::sync_warp();
     if (ptx::one_lane()) ptx::arrive(ring.empty[slot_of(n)]);
   }
   source.end();
 }
 
-// A Source has fetch(ring), traced(), finish(task, able) and end().
+// A Source has fetch(ring), traced(), finish(ring, n, task, able) and end().
 template <typename Ops, typename Source>
 SK_DEVICE void run_block(const Source& source, const MatrixMaps& maps) {
   auto& shared = *reinterpret_cast<BlockShared<Ops>*>(ptx::shared_memory());
@@ -77,10 +82,13 @@ SK_DEVICE void run_block(const Source& source, const MatrixMaps& maps) {
       ptx::init(shared.ring.full[i], 1);
       ptx::init(shared.ring.done[i], kWorkWarps + Ops::kLoads);
       ptx::init(shared.ring.empty[i], 1);
+      ptx::init(shared.ring.pair.told[i], 1);
+      ptx::init(shared.ring.pair.done[i], 1);
     }
     Ops::init(shared);
   }
   ptx::sync_block();
+  meet_blocks<Ops::kPair>();
   if (ptx::warp() < kFirstWorkWarp) {
     Ops::begin_helper();
     if (ptx::warp() == kFetchWarp) source.fetch(shared.ring);
@@ -90,6 +98,7 @@ SK_DEVICE void run_block(const Source& source, const MatrixMaps& maps) {
     Ops::begin_worker();
     work_queue<Ops>(source.traced(), shared);
   }
+  meet_blocks<Ops::kPair>();
 }
 
 }  // namespace sk::cuda

@@ -28,9 +28,21 @@ SK_KERNEL(sk_run_narrow_f16, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
   sk::cuda::run_plan<sk::cuda::BoxOps<false, sk::cuda::kNarrowBoxRowsB>>(args);
 }
 
+// In clusters of kPairBlocks blocks.
+SK_KERNEL(sk_run_pairs_bf16, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
+  sk::cuda::run_plan<sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB, true>>(args);
+}
+
+SK_KERNEL(sk_run_pairs_f16, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
+  sk::cuda::run_plan<sk::cuda::BoxOps<false, sk::cuda::kBoxRowsB, true>>(args);
+}
+
 SK_KERNEL(sk_bare_boxes_bf16, sk::cuda::kBlockThreads, sk::cuda::BareGemm) {
-  sk::cuda::run_block<sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB>>(sk::cuda::BareSource(args),
-                                                                   args.maps);
+  sk::cuda::run_bare<sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB>>(args);
+}
+
+SK_KERNEL(sk_bare_pairs_bf16, sk::cuda::kBlockThreads, sk::cuda::BareGemm) {
+  sk::cuda::run_bare<sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB, true>>(args);
 }
 #endif
 
@@ -44,6 +56,8 @@ SK_KERNEL(sk_tell_needs, sk::cuda::ptx::kLanes, sk::cuda::NeedsArgs) {
   args.out[kRunBoxesF16] = {kBlockThreads, sizeof(BlockShared<BoxOps<false, kBoxRowsB>>)};
   args.out[kRunNarrowBf16] = {kBlockThreads, sizeof(BlockShared<BoxOps<true, kNarrowBoxRowsB>>)};
   args.out[kRunNarrowF16] = {kBlockThreads, sizeof(BlockShared<BoxOps<false, kNarrowBoxRowsB>>)};
+  args.out[kRunPairsBf16] = {kBlockThreads, sizeof(BlockShared<BoxOps<true, kBoxRowsB, true>>)};
+  args.out[kRunPairsF16] = {kBlockThreads, sizeof(BlockShared<BoxOps<false, kBoxRowsB, true>>)};
 #endif
 }
 

@@ -33,7 +33,7 @@ SK_DEVICE void move(const Team& team, TaskOp op, const TileArgs& tile) {
 // Copies and reductions.
 struct MoveOps {
   struct Shared {};
-  static constexpr bool kLoads = false;
+  static constexpr bool kLoads = false, kPair = false;
 
   SK_DEVICE static bool can(const FetchedTask& task) { return task.task.op < TaskOp::kPackB; }
   SK_DEVICE static void init(BlockShared<MoveOps>&) {}
@@ -77,7 +77,7 @@ SK_DEVICE void multiply_alone(const Team& team, const GemmTask& task, GemmOpsSha
 
 struct GemmOps {
   using Shared = GemmOpsShared;
-  static constexpr bool kLoads = false;
+  static constexpr bool kLoads = false, kPair = false;
 
   SK_DEVICE static bool can(const FetchedTask& task) {
     return task.task.op < TaskOp::kGemm ||
@@ -109,11 +109,12 @@ struct GemmOps {
 // The same, of one type of 16-bit floats, with products by warpgroups from boxes that the load warp
 // brings. One type per kernel: with both in one, or with other products beside them, sums that may
 // have come from either are kept twice, which takes registers that are not there.
-template <bool bf16, uint32_t cols>
+// `pair`: by two blocks of a cluster together.
+template <bool bf16, uint32_t cols, bool pair = false>
 struct BoxOps {
-  using Shared = GemmBoxShared<cols>;
+  using Shared = GemmBoxShared<cols, pair>;
   using Block = BlockShared<BoxOps>;
-  static constexpr bool kLoads = true;
+  static constexpr bool kLoads = true, kPair = pair;
   static constexpr DType kDtype = bf16 ? DType::kBF16 : DType::kF16;
   static constexpr uint32_t kHelperRegisters = 56, kWorkerRegisters = 224;
 
@@ -147,7 +148,7 @@ struct BoxOps {
         ptx::fence_async_proxy();  // The copy engine reads it.
       }
       if (op == TaskOp::kGemm)
-        GemmBoxes<bf16, cols>(team, GemmTask(tile), shared.tile, slice, round).run();
+        GemmBoxes<bf16, cols, pair>(team, GemmTask(tile), shared.tile, slice, round).run();
     }
   };
   struct Storer {

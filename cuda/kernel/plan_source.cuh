@@ -7,16 +7,21 @@
 
 namespace sk::cuda {
 
+template <bool pair>
 class PlanSource {
  public:
   SK_DEVICE PlanSource(const LaunchArgs& args, const BlockRole& role)
       : worker_{args, args.images[role.image], role.image, role.queue} {}
 
-  SK_DEVICE void fetch(Ring& ring) const { fetch_queue(worker_, ring); }
+  SK_DEVICE void fetch(Ring& ring) const { fetch_queue<pair>(worker_, ring); }
   SK_DEVICE bool traced() const { return times().count != 0; }
 
   // Behind all writes of the task. By the store warp, as end() is.
-  SK_DEVICE void finish(const FetchedTask& task, bool able) const {
+  SK_DEVICE void finish(Ring& ring, uint32_t n, const FetchedTask& task, bool able) const {
+    if constexpr (pair) {
+      if (!leads()) return tell_done(ring, n);
+      hear_done(ring, n);
+    }
     const Image& image = worker_.image;
     if (able) {
       if (task.task.op == TaskOp::kEnter) enter(worker_, task.run);
@@ -30,6 +35,9 @@ class PlanSource {
   }
 
   SK_DEVICE void end() const {
+    if constexpr (pair) {
+      if (!leads()) return;
+    }
     const uint32_t verdict = ptx::load_relaxed_sys(&worker_.args.control->verdict);
     if (ptx::one_lane() && verdict == uint32_t(Verdict::kRunning))
       end_queue(worker_.image, ptx::load_relaxed_sys(&worker_.image.state->run));
@@ -44,8 +52,8 @@ class PlanSource {
 
 template <typename Ops>
 SK_DEVICE void run_plan(const LaunchArgs& args) {
-  const BlockRole role = args.blocks[ptx::block()];
-  run_block<Ops>(PlanSource(args, role), args.maps[role.image]);
+  const BlockRole role = args.blocks[ptx::block() / (Ops::kPair ? kPairBlocks : 1)];
+  run_block<Ops>(PlanSource<Ops::kPair>(args, role), args.maps[role.image]);
 }
 
 }  // namespace sk::cuda

@@ -24,11 +24,19 @@ struct FetchedTask {
 static_assert(int(kGemmParamCount) >= int(kReduceParamCount) &&
               int(kGemmParamCount) >= int(kPackParamCount));
 
+// Between two blocks that serve one queue (pair.cuh).
+struct PairSlots {
+  ptx::MBarrier told[kRingSlots];  // In the other block, by the leader's fetch warp.
+  ptx::MBarrier done[kRingSlots];  // In the leader, by the other's store warp.
+  uint32_t stop[kRingSlots];       // What the other is told.
+};
+
 struct Ring {
   FetchedTask slots[kRingSlots];
   ptx::MBarrier full[kRingSlots];   // By the fetch warp.
   ptx::MBarrier done[kRingSlots];   // By each work warp and the load warp: their part is done.
   ptx::MBarrier empty[kRingSlots];  // By the store warp: all writes are there, and posted.
+  PairSlots pair;
 };
 
 // Slot and phase of the n-th task of a queue.

@@ -13,6 +13,10 @@
 namespace sk::cuda::ptx {
 
 SK_DEVICE void fence_async_proxy() { asm volatile("fence.proxy.async;" ::: "memory"); }
+// The same for this block's shared memory alone: does not wait for stores to global memory.
+SK_DEVICE void fence_async_proxy_of_block() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 
 // Makes initialised barriers known to the copy engine.
 SK_DEVICE void fence_barrier_init() {

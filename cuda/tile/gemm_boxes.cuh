@@ -8,12 +8,16 @@
 //   store warp    rows of the staging area to their places by the copy engine, while the work warps
 //                 multiply the next tile
 //
+// `pair`: two blocks of a cluster do the task together, each every other 128 rows of it. Both need
+// the same columns of B, so each loads half of them, for both: a third less for the caches to
+// deliver. A stage is loaded again only once the work warps of both blocks have left it.
+//
 // Partial sums go straight from registers to memory and back, in the order in which the registers
 // have them: the same kernel writes and reads them.
 #ifndef SK_CUDA_TILE_GEMM_BOXES_CUH_
 #define SK_CUDA_TILE_GEMM_BOXES_CUH_
 
-#include "cuda/ptx/bulk.cuh"
+#include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/gemm.cuh"
 
@@ -27,8 +31,9 @@ inline constexpr uint32_t kStagedBytes = 128;                // Of a row.
 inline constexpr uint32_t kStagedPitch = kStagedBytes + 16;  // Rows begin in other banks.
 
 // For blocks of `cols` columns.
-template <uint32_t cols>
+template <uint32_t cols, bool pair>
 struct GemmBoxShared {
+  static constexpr uint32_t kSides = pair ? kPairBlocks : 1;
   static constexpr uint32_t kBoxBytesB = cols * kBoxDepth * 2;
   static constexpr uint32_t kBoxStages = (192 << 10) / (kBoxBytesA + kBoxBytesB);  // 4, or 6.
 
@@ -36,27 +41,33 @@ struct GemmBoxShared {
   alignas(1024) std::byte b[kBoxStages][kBoxBytesB];
   alignas(16) std::byte staged[kBlockRows * kStagedPitch];
   ptx::MBarrier full[kBoxStages];   // By the copy engine.
-  ptx::MBarrier empty[kBoxStages];  // By each work warp.
+  ptx::MBarrier empty[kBoxStages];  // By each work warp, of both blocks.
   ptx::MBarrier staged_full;        // By each work warp.
   ptx::MBarrier staged_empty;       // By the store warp.
 };
 
 // By one thread, before anything else.
-template <uint32_t cols>
-SK_DEVICE void init(GemmBoxShared<cols>& shared) {
+template <uint32_t cols, bool pair>
+SK_DEVICE void init(GemmBoxShared<cols, pair>& shared) {
   for (uint32_t i = 0; i < shared.kBoxStages; ++i) {
     ptx::init(shared.full[i], 1);
-    ptx::init(shared.empty[i], kBoxWarps);
+    ptx::init(shared.empty[i], kBoxWarps * shared.kSides);
   }
   ptx::init(shared.staged_full, kBoxWarps);
   ptx::init(shared.staged_empty, 1);
 }
 
-// Blocks of a task in the order in which all parties take them.
-template <uint32_t cols, typename Fn>
+// Blocks of a task in the order in which all parties take them. Of a pair each side has as many:
+// the last one of the second may begin beyond the task's rows.
+template <uint32_t cols, bool pair, typename Fn>
 SK_DEVICE void each_block(const GemmTask& task, const Fn& fn) {
-  for (uint32_t row0 = 0; row0 < task.rows; row0 += kBlockRows)
-    for (uint32_t col0 = 0; col0 < task.cols; col0 += cols) fn(row0, col0);
+  const uint32_t first = pair ? ptx::place_in_cluster() * kBlockRows : 0;
+  for (uint32_t row0 = 0; row0 < task.rows; row0 += kBlockRows * (pair ? kPairBlocks : 1))
+    for (uint32_t col0 = 0; col0 < task.cols; col0 += cols) fn(first + row0, col0);
+}
+// Of such a block.
+SK_DEVICE uint32_t rows_of(const GemmTask& task, uint32_t row0) {
+  return row0 < task.rows ? ptx::least(task.rows - row0, kBlockRows) : 0;
 }
 
 SK_DEVICE uint32_t slices_of(const GemmTask& task) { return (task.k + kBoxDepth - 1) / kBoxDepth; }
@@ -74,22 +85,37 @@ SK_DEVICE uint32_t round_cols(const GemmTask& task) {
   return kStagedBytes / uint32_t(dtype_bytes(task.out_dtype));
 }
 
-// The load warp's part; `slice` counts slices of all tasks.
-template <uint32_t cols>
-SK_DEVICE void load_boxes(const GemmTask& task, const MatrixMaps& maps, GemmBoxShared<cols>& shared,
-                          uint32_t& slice) {
-  constexpr uint32_t kBoxStages = GemmBoxShared<cols>::kBoxStages;
+// The columns of B that a block of `cols` needs, from `col` on.
+template <uint32_t cols, bool pair>
+SK_DEVICE void load_b(const MatrixMaps& maps, GemmBoxShared<cols, pair>& shared, uint32_t stage,
+                      uint32_t k, uint32_t col) {
+  if constexpr (pair) {
+    constexpr uint32_t kCols = cols / kPairBlocks;  // That this block loads.
+    const uint32_t side = ptx::place_in_cluster();
+    ptx::load_box_there(shared.b[stage] + side * (shared.kBoxBytesB / kPairBlocks), maps.b, k,
+                        col + side * kCols, shared.full[stage], (1 << kPairBlocks) - 1);
+  } else {
+    ptx::load_box(shared.b[stage], maps.b, k, col, shared.full[stage]);
+  }
+}
+
+// The load warp's part; `slice` counts slices of all tasks. What the other block loads may come
+// before this one expects it: its arrival here is what the phase cannot end without.
+template <uint32_t cols, bool pair>
+SK_DEVICE void load_boxes(const GemmTask& task, const MatrixMaps& maps,
+                          GemmBoxShared<cols, pair>& shared, uint32_t& slice) {
+  constexpr uint32_t kBoxStages = GemmBoxShared<cols, pair>::kBoxStages;
   const auto first_row = uint32_t(task.args.params[kGemmRow0]);
   const auto first_col = uint32_t(task.args.params[kGemmCol0]);
   ptx::fence_async_proxy();  // What another block has packed and this warp has acquired.
-  each_block<cols>(task, [&](uint32_t row0, uint32_t col0) {
+  each_block<cols, pair>(task, [&](uint32_t row0, uint32_t col0) {
     for (uint32_t s = 0; s < slices_of(task); ++s, ++slice) {
       const uint32_t stage = slice % kBoxStages;
       ptx::wait(shared.empty[stage], slice / kBoxStages % 2 ^ 1);
       if (ptx::one_lane()) {
         ptx::arrive_expecting(shared.full[stage], kBoxBytesA + shared.kBoxBytesB);
         ptx::load_box(shared.a[stage], maps.a, s * kBoxDepth, first_row + row0, shared.full[stage]);
-        ptx::load_box(shared.b[stage], maps.b, s * kBoxDepth, first_col + col0, shared.full[stage]);
+        load_b(maps, shared, stage, s * kBoxDepth, first_col + col0);
       }
       ptx::sync_warp();
     }
@@ -97,16 +123,15 @@ SK_DEVICE void load_boxes(const GemmTask& task, const MatrixMaps& maps, GemmBoxS
 }
 
 // The store warp's part; `round` counts rounds of all tasks.
-template <uint32_t block_cols>
-SK_DEVICE void store_staged(const GemmTask& task, GemmBoxShared<block_cols>& shared,
+template <uint32_t block_cols, bool pair>
+SK_DEVICE void store_staged(const GemmTask& task, GemmBoxShared<block_cols, pair>& shared,
                             uint32_t& round) {
   if (!is_staged(task)) return;
   const uint32_t last = task.args.region_count - 1;
   const Region& c = task.args.regions[last];
   const uint32_t element = uint32_t(dtype_bytes(task.out_dtype)), width = round_cols(task);
-  each_block<block_cols>(task, [&](uint32_t row0, uint32_t col0) {
-    const uint32_t rows = ptx::least(task.rows - row0, kBlockRows),
-                   cols = ptx::least(task.cols - col0, block_cols);
+  each_block<block_cols, pair>(task, [&](uint32_t row0, uint32_t col0) {
+    const uint32_t rows = rows_of(task, row0), cols = ptx::least(task.cols - col0, block_cols);
     for (uint32_t at = 0; at < cols; at += width, ++round) {
       const uint32_t bytes = ptx::least(cols - at, width) * element;
       ptx::wait(shared.staged_full, round % 2);
@@ -127,9 +152,9 @@ SK_DEVICE void store_staged(const GemmTask& task, GemmBoxShared<block_cols>& sha
 }
 
 // A work warp's part.
-template <bool bf16, uint32_t block_cols>
+template <bool bf16, uint32_t block_cols, bool pair>
 class GemmBoxes {
-  using Shared = GemmBoxShared<block_cols>;
+  using Shared = GemmBoxShared<block_cols, pair>;
   using Sums = ptx::ProductSums<block_cols>;
 
  public:
@@ -138,7 +163,7 @@ class GemmBoxes {
       : task_(task), shared_(shared), slice_(slice), round_(round), warp_(team.warp()) {}
 
   SK_DEVICE void run() {
-    each_block<block_cols>(task_, [&](uint32_t row0, uint32_t col0) {
+    each_block<block_cols, pair>(task_, [&](uint32_t row0, uint32_t col0) {
       Sums sums[ptx::kLanesHere];
       multiply(sums);
       if (task_.epilogue == kGemmPartial) {
@@ -182,7 +207,15 @@ class GemmBoxes {
 
   SK_DEVICE void release(uint32_t slice) {
     ptx::sync_warp();
-    if (ptx::one_lane()) ptx::arrive(shared_.empty[slice % Shared::kBoxStages]);
+    if (!ptx::one_lane()) return;
+    ptx::MBarrier& empty = shared_.empty[slice % Shared::kBoxStages];
+    if constexpr (pair) {
+#pragma unroll
+      for (uint32_t side = 0; side < kPairBlocks; ++side)
+        ptx::arrive_there(ptx::there(&empty, side));
+    } else {
+      ptx::arrive(empty);
+    }
   }
 
   // Groups of 64 rows by groups of 8 columns, 16 bytes for each thread of a warpgroup.
@@ -260,7 +293,7 @@ class GemmBoxes {
         }
       }
       if (staged) {
-        ptx::fence_async_proxy();
+        ptx::fence_async_proxy_of_block();
         ptx::sync_warp();
         if (ptx::one_lane()) ptx::arrive(shared_.staged_full);
         ++round_;

@@ -7,20 +7,22 @@
 
 namespace sk::cuda {
 
-// Consecutive whole warps of a block.
+// Consecutive whole warps of a block; those of `sides` blocks share what can be shared out.
 struct Team {
   uint32_t first_warp, warps;
-  uint32_t barrier;  // Number of the hardware barrier that is theirs.
+  uint32_t barrier;  // Number of the hardware barrier that is theirs, within this block.
+  uint32_t side = 0, sides = 1;
 
   SK_DEVICE uint32_t threads() const { return warps * ptx::kLanes; }
   SK_DEVICE uint32_t warp() const { return ptx::warp() - first_warp; }
   SK_DEVICE void sync() const { ptx::sync_warps(barrier, threads()); }
 
-  // fn(i) once for each i < count, thread after thread.
+  // fn(i) once for each i < count, thread after thread, in all sides together.
   template <typename Fn>
   SK_DEVICE void each(uint64_t count, const Fn& fn) const {
+    const uint32_t first = side * threads() + warp() * ptx::kLanes, step = sides * threads();
     for (uint32_t l = 0; l < ptx::kLanesHere; ++l)
-      for (uint64_t i = warp() * ptx::kLanes + ptx::lane(l); i < count; i += threads()) fn(i);
+      for (uint64_t i = first + ptx::lane(l); i < count; i += step) fn(i);
   }
 };
 

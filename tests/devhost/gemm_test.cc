@@ -88,8 +88,20 @@ TEST(DeviceGemm, NarrowBlocks) {
 }
 
 TEST(DeviceGemm, WithoutAPlan) {
-  EXPECT_EQ(run_bare(128, 256, 64, 1, 1), "");
-  EXPECT_EQ(run_bare(300, kSlow ? 80 : 520, 72, 3, 2), "");
+  EXPECT_EQ(run_bare(128, 256, 64, {}), "");
+  EXPECT_EQ(run_bare(300, kSlow ? 80 : 520, 72, {.blocks = 3, .seed = 2}), "");
+}
+
+// Every tile once, whatever the order: what is not written stays poisoned.
+TEST(DeviceGemm, WithoutAPlanInEveryOrder) {
+  for (const uint32_t band_rows : {1u, 2u, 3u, 16u})
+    EXPECT_EQ(run_bare(600, kSlow ? 80 : 520, 16, {.blocks = 2, .band_rows = band_rows}), "");
+}
+
+TEST(DeviceGemm, PairsWithoutAPlan) {
+  EXPECT_EQ(run_bare(256, 256, 64, {.blocks = 2, .pairs = true}), "");
+  EXPECT_EQ(run_bare(100, 80, 648, {.blocks = 2, .pairs = true}), "");  // The second has no rows.
+  EXPECT_EQ(run_bare(700, kSlow ? 80 : 520, 72, {.blocks = 4, .pairs = true, .band_rows = 2}), "");
 }
 
 TEST(DeviceGemm, TurnedOperands) {

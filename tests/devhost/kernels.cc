@@ -8,16 +8,20 @@
 namespace sk::devhost {
 
 using WideOps = cuda::BoxOps<true, cuda::kBoxRowsB>;
+using PairOps = cuda::BoxOps<true, cuda::kBoxRowsB, true>;
 using NarrowOps = cuda::BoxOps<true, cuda::kNarrowBoxRowsB>;
 static_assert(sizeof(cuda::BlockShared<WideOps>) <= 227 << 10, "of an SM of sm_90");
+static_assert(sizeof(cuda::BlockShared<PairOps>) <= 227 << 10, "of an SM of sm_90");
 static_assert(sizeof(cuda::BlockShared<NarrowOps>) <= 227 << 10, "of an SM of sm_90");
 static_assert(sizeof(cuda::BlockShared<cuda::GemmOps>) <= 163 << 10, "of an SM of sm_80");
 
-Kernel kernel_for(const Plan& plan, bool boxes) {
+Kernel kernel_for(const Plan& plan, bool boxes, bool pairs) {
   const bool is_gemm = cuda::needs_gemm(plan.ranks[0]), is_bf16 = plan.op.dtype == DType::kBF16;
   const bool is_narrow = cuda::box_rows_b(plan) == cuda::kNarrowBoxRowsB;
   return [=](const cuda::LaunchArgs& args, bool have_boxes) {
-    if (!is_gemm)
+    if (pairs && (have_boxes || !is_gemm))
+      is_bf16 ? sk_run_pairs_bf16(args) : sk_run_pairs_f16(args);
+    else if (!is_gemm)
       sk_run_moves(args);
     else if (!boxes || !have_boxes)
       sk_run_gemms(args);
@@ -29,13 +33,13 @@ Kernel kernel_for(const Plan& plan, bool boxes) {
 }
 
 std::string run(const Plan& plan, World& world, const Options& options, bool boxes) {
-  DeviceWorld device(plan, kernel_for(plan, boxes), options);
+  DeviceWorld device(plan, kernel_for(plan, boxes, options.pairs), options);
   const Status status = device.run(world);
   return status.ok() ? testing_support::first_difference(plan, world) : status.message();
 }
 
-std::string run_bare(int64_t m, int64_t n, int64_t k, uint32_t blocks, uint64_t seed) {
-  std::mt19937_64 random(seed);
+std::string run_bare(int64_t m, int64_t n, int64_t k, const Bare& bare) {
+  std::mt19937_64 random(bare.seed);
   const auto fill = [&](Aligned& matrix) {
     for (size_t i = 0; i < matrix.size / 2; ++i) {
       const uint16_t bits = f32_to_bf16(float(int(random() % 9) - 4));
@@ -60,15 +64,18 @@ std::string run_bare(int64_t m, int64_t n, int64_t k, uint32_t blocks, uint64_t 
   gemm.m = uint32_t(m);
   gemm.n = uint32_t(n);
   gemm.k = uint32_t(k);
+  gemm.band_rows = bare.band_rows;
   gemm.dtype = gemm.out_dtype = uint32_t(DType::kBF16);
   gemm.maps.a =
       map_of({reinterpret_cast<uint64_t>(a.data()), uint64_t(m), uint64_t(k), gemm.a_pitch},
              cuda::kBoxRowsA);
   gemm.maps.b =
       map_of({reinterpret_cast<uint64_t>(b.data()), uint64_t(n), uint64_t(k), gemm.a_pitch},
-             cuda::kBoxRowsB);
-  launch(blocks, cuda::kBlockThreads, sizeof(cuda::BlockShared<WideOps>),
-         [&] { sk_bare_boxes_bf16(gemm); });
+             bare.pairs ? cuda::kNarrowBoxRowsB : cuda::kBoxRowsB);
+  launch(
+      bare.blocks, cuda::kBlockThreads, sizeof(cuda::BlockShared<PairOps>),
+      [&] { bare.pairs ? sk_bare_pairs_bf16(gemm) : sk_bare_boxes_bf16(gemm); },
+      bare.pairs ? cuda::kPairBlocks : 1);
   for (int64_t row = 0; row < m; ++row) {
     for (int64_t column = 0; column < n; ++column) {
       float sum = 0;

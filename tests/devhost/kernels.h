@@ -8,15 +8,23 @@
 
 namespace sk::devhost {
 
-// As on sm_90a; `boxes` false: as on the others.
-Kernel kernel_for(const Plan& plan, bool boxes = true);
+// As on sm_90a; `boxes` false: as on the others. `pairs`: products, or copies and reductions, by
+// two blocks of a cluster, where Options has that too.
+Kernel kernel_for(const Plan& plan, bool boxes = true, bool pairs = false);
 
 // Runs the plan on what `world` has for inputs: "" or a sentence, of a failure or of what differs
 // from what the op says.
 std::string run(const Plan& plan, World& world, const Options& options = {}, bool boxes = true);
 
-// The bare bf16 kernel on `blocks` blocks: C [m, n] of whole numbers, compared with their product.
-std::string run_bare(int64_t m, int64_t n, int64_t k, uint32_t blocks, uint64_t seed);
+// How the bare bf16 kernel is run.
+struct Bare {
+  uint32_t blocks = 1;
+  bool pairs = false;
+  uint32_t band_rows = 8;
+  uint64_t seed = 1;
+};
+// C [m, n] of whole numbers by the bare kernel, compared with their product.
+std::string run_bare(int64_t m, int64_t n, int64_t k, const Bare& bare);
 
 }  // namespace sk::devhost
 

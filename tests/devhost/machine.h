@@ -35,11 +35,22 @@ struct Copy {
   uint32_t bytes, size;  // Read, and written: the rest is zero.
 };
 
+struct Cluster;
 struct Block {
   uint32_t index, blocks;
   std::byte* shared;
   Rendezvous barriers[16];
   uint32_t warps;
+  Cluster* cluster;
+  uint32_t place;                 // In it.
+  std::atomic<uint32_t> running;  // Warps that have not ended.
+
+  // Ends the process where the block has ended: its shared memory may be another block's by then.
+  void must_be_there(const char* what) const;
+};
+struct Cluster {
+  std::vector<Block*> blocks;
+  Rendezvous barrier;
 };
 
 // What a warp's thread knows of itself.
@@ -53,16 +64,18 @@ struct Warp {
   std::vector<std::shared_ptr<Job>> product_groups;
   std::vector<Copy> rows;
   std::vector<std::shared_ptr<Job>> store_reads, store_writes;
+  std::vector<std::shared_ptr<Job>> told;  // Arrivals in blocks of the cluster.
+  uint32_t meetings = 0;                   // Of the cluster, that it has waited for.
 };
 Warp& this_warp();
 
 // Until at most `pending` of `groups` are not done.
 void wait_groups(std::vector<std::shared_ptr<Job>>& groups, size_t pending);
 
-// Runs `kernel` on `blocks` blocks of `threads` threads with so much shared memory, poisoned;
-// returns when all have ended. Several launches may run at once.
+// Runs `kernel` on `blocks` blocks of `threads` threads with so much shared memory, poisoned, in
+// clusters of `cluster_blocks`; returns when all have ended. Several launches may run at once.
 void launch(uint32_t blocks, uint32_t threads, size_t shared_bytes,
-            const std::function<void()>& kernel);
+            const std::function<void()>& kernel, uint32_t cluster_blocks = 1);
 
 }  // namespace sk::devhost
 

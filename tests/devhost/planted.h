@@ -11,6 +11,11 @@ struct Planted {
   bool early_stage = false;     // Operands are given back while products still read them.
   bool frozen_run = false;      // The run index stays, as a launch argument does in a graph.
   bool no_abort_poll = false;   // Nobody looks at the abort word.
+  // Of two blocks of a cluster that share a panel:
+  bool own_arrivals_only = false;  // A stage is free once this block's own work warps have left it.
+  bool own_bytes_only = false;     // What the other block loads is not waited for.
+  bool own_share_only = false;     // A post is behind this block's writes alone.
+  bool no_last_meeting = false;    // A block ends while the other may still touch its memory.
 };
 inline Planted planted;  // Set before threads are.
 

@@ -68,6 +68,32 @@ TEST_F(PlantedBugs, AStageGivenBackEarly) {
   }
 }
 
+// Of a pair: one tile, whose halves of B the two blocks load for each other.
+Plan paired_product(int64_t k) {
+  return plan_gemm({.m = 256, .n = 16, .k = k, .ranks = 1, .workers = 1, .tile_m = 256});
+}
+
+TEST_F(PlantedBugs, AStageThatOnlyOneBlockHasLeft) {
+  EXPECT_EXIT(run_until_noticed(paired_product(1024), {.own_arrivals_only = true}, {.pairs = true}),
+              failed, kNoticed);
+}
+
+TEST_F(PlantedBugs, BytesOfTheOtherBlockNotWaitedFor) {
+  // So few slices that no stage is loaded twice: what is not expected would end a later phase.
+  EXPECT_EXIT(run_until_noticed(paired_product(192), {.own_bytes_only = true}, {.pairs = true}),
+              failed, kNoticed);
+}
+
+TEST_F(PlantedBugs, APostBeforeTheOtherBlocksShare) {
+  const Plan plan = plan_gemm({.m = 512, .n = 16, .k = 16, .symmetric = false, .tile_m = 256});
+  EXPECT_EXIT(run_until_noticed(plan, {.own_share_only = true}, {.pairs = true}), failed, kNoticed);
+}
+
+TEST_F(PlantedBugs, ABlockThatEndsBeforeTheOther) {
+  EXPECT_EXIT(run_until_noticed(paired_product(192), {.no_last_meeting = true}, {.pairs = true}),
+              failed, "noticed: .* which has ended");
+}
+
 TEST_F(PlantedBugs, ARunIndexThatStays) {
   EXPECT_EXIT(run_until_noticed(testing_support::staged_allreduce(3, 17), {.frozen_run = true},
                                 {.one_launch = false}),

@@ -124,6 +124,7 @@ Status DeviceWorld::run_once(Launch& launch, World& world, uint32_t run) {
   args.abort = planted.no_abort_poll ? &nobody_ : &abort_;
   args.timeout_ns = options_.timeout_ns;
   bool boxes = true;
+  const uint32_t box_rows_b = options_.pairs ? cuda::kNarrowBoxRowsB : cuda::box_rows_b(plan_);
   for (uint32_t i = 0; i < launch.ranks.size(); ++i) {
     Rank& rank = *ranks_[launch.ranks[i]];
     begin(rank, world.inputs[run][launch.ranks[i]]);
@@ -134,11 +135,13 @@ Status DeviceWorld::run_once(Launch& launch, World& world, uint32_t run) {
         plan_, launch.ranks[i], reinterpret_cast<uint64_t>(rank.memory->data()), args.operands[i]);
     boxes = boxes && views.has_value();
     if (views.has_value())
-      args.maps[i] = {map_of((*views)[0], cuda::kBoxRowsA),
-                      map_of((*views)[1], cuda::box_rows_b(plan_))};
+      args.maps[i] = {map_of((*views)[0], cuda::kBoxRowsA), map_of((*views)[1], box_rows_b)};
   }
-  devhost::launch(uint32_t(launch.blocks.size()), kThreads, kSharedBytes,
-                  [&] { kernel_(args, boxes); });
+  const bool pairs = options_.pairs && (boxes || plan_.op.kind != OpKind::kAllreduceGemm);
+  const uint32_t queue_blocks = pairs ? cuda::kPairBlocks : 1;
+  devhost::launch(
+      uint32_t(launch.blocks.size()) * queue_blocks, kThreads, kSharedBytes,
+      [&] { kernel_(args, boxes); }, queue_blocks);
   for (const uint32_t i : launch.ranks) {
     if (planted.frozen_run) reinterpret_cast<cuda::RankState*>(ranks_[i]->memory->data())->run = 0;
   }

@@ -30,6 +30,7 @@ struct Options {
   bool one_launch = true;  // All ranks in one; else each in its own, and they drift apart.
   uint64_t timeout_ns = 60'000'000'000;
   bool trace = false;
+  bool pairs = false;  // Two blocks serve a queue, where all matrices have maps.
 };
 
 // What runs on every block. `boxes`: every rank has maps of its matrices.

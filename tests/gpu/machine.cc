@@ -70,6 +70,10 @@ uint32_t Machine::workers(uint32_t ranks) const {
   return std::max(1u, device_->multiprocessors() / ranks);
 }
 
+uint32_t Machine::pair_workers(uint32_t ranks) const {
+  return device_->kernel(kRunPairsBf16).blocks_max / kPairBlocks / ranks;
+}
+
 uint64_t Machine::free_bytes() const {
   size_t free = 0, total = 0;
   check(device_->driver().cuMemGetInfo(&free, &total), "cuMemGetInfo");

@@ -47,6 +47,8 @@ class Machine {
 
   // Of all blocks that can be resident, each rank's share.
   uint32_t workers(uint32_t ranks) const;
+  // The same of pairs of blocks, each one a worker; 0: this GPU has no kernel for them.
+  uint32_t pair_workers(uint32_t ranks) const;
   uint64_t free_bytes() const;
   void synchronize() const;
   // Throws what the driver says; on the calling thread the device's context is current.

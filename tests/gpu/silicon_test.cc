@@ -139,6 +139,30 @@ TEST_F(Products, OfEveryKernelAndType) {
   }
 }
 
+// Two blocks of a cluster for each worker, where the GPU has kernels for that.
+TEST_F(Products, ByPairsOfBlocks) {
+  if (Machine::get().pair_workers(1) == 0) return;
+  for (const GemmCase& shape :
+       {GemmCase{.m = 256, .n = 256, .k = 64}, GemmCase{.m = 300, .n = 264, .k = 328, .pad_c = 8},
+        GemmCase{.m = 1000, .n = 520, .k = 1032},
+        GemmCase{.m = 259, .n = 80, .k = 72, .symmetric = false}}) {
+    if (!real() && shape.m != 259) continue;
+    for (const DType dtype : {DType::kBF16, DType::kF16}) {
+      for (const uint32_t ranks : {1u, 2u, 4u}) {
+        if (!real() && ranks != 2) continue;
+        GemmCase c = shape;
+        c.dtype = c.out_dtype = dtype;
+        c.ranks = ranks;
+        c.tile_m = 256;
+        c.workers = real() ? Machine::get().pair_workers(ranks) : 1;
+        SCOPED_TRACE(describe(c));
+        Running running(plan_gemm(c), {.pairs = true});
+        ASSERT_EQ(running.run_random(random_, real() ? 3 : 1), "") << "seed " << seed_;
+      }
+    }
+  }
+}
+
 TEST_F(Products, OfRandomShapes) {
   constexpr DType kTypes[] = {DType::kBF16, DType::kF16, DType::kF32};
   for (int i = 0; i < (real() ? 30 : 1); ++i) {

@@ -4,6 +4,7 @@
 
 #include "cuda/exec/program.h"
 #include "lib/algo/planner.h"
+#include "tests/support/gemm_cases.h"
 #include "tests/support/plans.h"
 #include "tests/support/worlds.h"
 #include "tests/unit/cuda/gpu_world.h"
@@ -103,12 +104,12 @@ TEST(BadGpu, FailsInAnyCall) {
 
 class BadPlan : public testing::Test {
  protected:
-  Status refusal(const Plan& plan) {
+  Status refusal(const Plan& plan, const ProgramOptions& options = {}) {
     const auto device = open_device(fake_);
     const auto epoch = begin_epoch(*device);
     const uint64_t before = fake_.allocated_bytes();
     const Result<std::unique_ptr<GpuProgram>> program =
-        GpuProgram::prepare(*device, *epoch, std::make_shared<const Plan>(plan), {});
+        GpuProgram::prepare(*device, *epoch, std::make_shared<const Plan>(plan), options);
     EXPECT_FALSE(program.ok());
     EXPECT_EQ(fake_.allocated_bytes(), before);
     EXPECT_EQ(fake_.count(Call::cuLaunchKernelEx), 1);  // The device's, when it was opened.
@@ -116,6 +117,32 @@ class BadPlan : public testing::Test {
   }
   FakeDriver fake_;
 };
+
+constexpr char kPairsWant[] = "they multiply bf16 and f16 in tiles of more than 128 columns";
+
+TEST_F(BadPlan, HasTilesTooNarrowForPairsOfBlocks) {
+  const Plan plan = plan_gemm({.m = 9, .n = 9, .k = 8, .tile_n = 128});
+  EXPECT_THAT(refusal(plan, {.pairs = true}).message(), HasSubstr(kPairsWant));
+}
+
+TEST_F(BadPlan, HasATypeThatPairsOfBlocksCannotMultiply) {
+  const Plan plan = plan_gemm({.m = 9, .n = 9, .k = 8, .dtype = DType::kF32});
+  EXPECT_THAT(refusal(plan, {.pairs = true}).message(), HasSubstr(kPairsWant));
+}
+
+TEST_F(BadPlan, WantsPairsOfADriverThatHasNoClusters) {
+  fake_.fail(Call::cuOccupancyMaxActiveClusters, abi::kUnknown, 0);
+  const Plan plan = plan_gemm({.m = 9, .n = 9, .k = 8});
+  EXPECT_THAT(refusal(plan, {.pairs = true}).message(), HasSubstr(kPairsWant));
+}
+
+TEST_F(BadPlan, HasMoreQueuesThanPairsOfBlocksCanBeResident) {
+  fake_.gpus[0].multiprocessors = 3;  // One pair.
+  const Status status =
+      refusal(plan_gemm({.m = 512, .n = 9, .k = 8, .tile_m = 256}), {.pairs = true});
+  EXPECT_EQ(status.code(), SK_ERR_UNSUPPORTED);
+  EXPECT_THAT(status.message(), HasSubstr("2 queues, but only 1 pairs of blocks can be resident"));
+}
 
 TEST_F(BadPlan, HasMoreQueuesThanBlocksCanBeResident) {
   fake_.gpus[0].multiprocessors = 3;

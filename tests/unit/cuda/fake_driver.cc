@@ -195,6 +195,27 @@ struct FakeCalls {
                                                             size_t) {
     return *blocks = g_fake->gpus[size_t(gpu())].blocks_per_multiprocessor, kFound;
   }
+  static Result cuOccupancyMaxActiveClusters(int* clusters, abi::Function,
+                                             const abi::LaunchConfig* config) {
+    const FakeDriver::Gpu& on = g_fake->gpus[size_t(gpu())];
+    const int blocks = on.multiprocessors * on.blocks_per_multiprocessor;
+    return *clusters = blocks / int(cluster_blocks(*config)), kFound;
+  }
+  // 1: none are asked for.
+  static uint32_t cluster_blocks(const abi::LaunchConfig& config) {
+    for (unsigned i = 0; i < config.attribute_count; ++i) {
+      const abi::LaunchAttribute& each = config.attributes[i];
+      if (each.id == abi::kLaunchCluster) return each.value.cluster.x;
+    }
+    return 1;
+  }
+  static bool is_cooperative(const abi::LaunchConfig& config) {
+    for (unsigned i = 0; i < config.attribute_count; ++i) {
+      const abi::LaunchAttribute& each = config.attributes[i];
+      if (each.id == abi::kLaunchCooperative) return each.value.cooperative == 1;
+    }
+    return false;
+  }
   static Result cuMemGetInfo(size_t* free, size_t* total) {
     *total = g_fake->gpus[size_t(gpu())].memory_bytes;
     return *free = *total - state().used(gpu()), kFound;
@@ -298,10 +319,9 @@ struct FakeCalls {
     if (gpu() < 0) return abi::kInvalidContext;
     const FakeDriver::Gpu& on = g_fake->gpus[size_t(gpu())];
     if (int(config->shared_bytes) > function->shared_bytes_max) return kInvalidValue;
-    const bool cooperative = config->attribute_count == 1 &&
-                             config->attributes->id == abi::kLaunchCooperative &&
-                             config->attributes->value.cooperative == 1;
-    if (cooperative != function->kernel->cooperative) return kInvalidValue;
+    if (is_cooperative(*config) != function->kernel->cooperative) return kInvalidValue;
+    if (cluster_blocks(*config) != function->kernel->cluster_blocks) return kInvalidValue;
+    if (config->grid_x % cluster_blocks(*config) != 0) return kInvalidValue;
     if (int(config->grid_x) > on.multiprocessors * on.blocks_per_multiprocessor)
       return abi::kCooperativeLaunchTooLarge;
     if (state().crash != abi::kSuccess) {
@@ -313,7 +333,8 @@ struct FakeCalls {
     std::vector<std::byte> args(first, first + function->kernel->args_bytes);
     return begin(config->stream, [args, kernel = function->kernel, blocks = config->grid_x,
                                   threads = config->block_x, shared = config->shared_bytes] {
-      devhost::launch(blocks, threads, shared, [&] { kernel->run(args.data()); });
+      devhost::launch(
+          blocks, threads, shared, [&] { kernel->run(args.data()); }, kernel->cluster_blocks);
     });
   }
   static Result cuStreamCreate(abi::Stream* stream, unsigned) {

@@ -9,8 +9,11 @@ void sk_run_boxes_bf16(sk::cuda::LaunchArgs args);
 void sk_run_boxes_f16(sk::cuda::LaunchArgs args);
 void sk_run_narrow_bf16(sk::cuda::LaunchArgs args);
 void sk_run_narrow_f16(sk::cuda::LaunchArgs args);
+void sk_run_pairs_bf16(sk::cuda::LaunchArgs args);
+void sk_run_pairs_f16(sk::cuda::LaunchArgs args);
 void sk_bare_boxes_bf16(sk::cuda::BareGemm gemm);
 void sk_pack_weights(sk::cuda::BareWeights args);
+void sk_bare_pairs_bf16(sk::cuda::BareGemm gemm);
 void sk_tell_needs(sk::cuda::NeedsArgs args);
 void sk_tell_time(sk::cuda::ClockArgs args);
 
@@ -18,13 +21,13 @@ namespace sk::cuda {
 namespace {
 
 template <typename Args, void (*kernel)(Args)>
-HostKernel host_kernel(const char* name, bool cooperative) {
+HostKernel host_kernel(const char* name, bool cooperative, uint32_t cluster_blocks = 1) {
   const auto run = [](const std::byte* bytes) {
     Args args;
     std::memcpy(&args, bytes, sizeof args);
     kernel(args);
   };
-  return {name, run, sizeof(Args), cooperative};
+  return {name, run, sizeof(Args), cooperative, cluster_blocks};
 }
 
 }  // namespace
@@ -37,8 +40,11 @@ const HostKernel* find_host_kernel(const std::string& name) {
       host_kernel<LaunchArgs, sk_run_boxes_f16>("sk_run_boxes_f16", true),
       host_kernel<LaunchArgs, sk_run_narrow_bf16>("sk_run_narrow_bf16", true),
       host_kernel<LaunchArgs, sk_run_narrow_f16>("sk_run_narrow_f16", true),
+      host_kernel<LaunchArgs, sk_run_pairs_bf16>("sk_run_pairs_bf16", true, kPairBlocks),
+      host_kernel<LaunchArgs, sk_run_pairs_f16>("sk_run_pairs_f16", true, kPairBlocks),
       host_kernel<BareGemm, sk_bare_boxes_bf16>("sk_bare_boxes_bf16", false),
       host_kernel<BareWeights, sk_pack_weights>("sk_pack_weights", false),
+      host_kernel<BareGemm, sk_bare_pairs_bf16>("sk_bare_pairs_bf16", false, kPairBlocks),
       host_kernel<NeedsArgs, sk_tell_needs>("sk_tell_needs", false),
       host_kernel<ClockArgs, sk_tell_time>("sk_tell_time", false),
   };

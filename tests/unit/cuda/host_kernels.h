@@ -13,6 +13,7 @@ struct HostKernel {
   void (*run)(const std::byte* args);
   size_t args_bytes;
   bool cooperative;  // Its blocks wait for each other.
+  uint32_t cluster_blocks;
 };
 
 // Null: there is none of this name.

@@ -82,6 +82,34 @@ TEST(GpuProgram, TakesTheKernelThatItsOperandsAllow) {
   }
 }
 
+TEST(GpuProgram, RunsByPairsOfBlocks) {
+  std::mt19937_64 random(29);
+  FakeDriver fake;
+  const auto device = open_device(fake);
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    const auto epoch = begin_epoch(*device);
+    const Plan plan = plan_gemm({.m = 300,
+                                 .n = 70,
+                                 .k = 72,
+                                 .dtype = dtype,
+                                 .out_dtype = dtype,
+                                 .symmetric = false,
+                                 .tile_m = 256});
+    const auto program = prepare(*device, *epoch, plan, {.pairs = true});
+    World world = random_world(plan, /*runs=*/2, random);
+    EXPECT_EQ(run_all(fake, *program, world, nullptr), "");
+    EXPECT_EQ(fake.last_kernel(), dtype == DType::kBF16 ? "sk_run_pairs_bf16" : "sk_run_pairs_f16");
+    GpuOperands operands(fake, plan);
+    std::vector<RankOperands> shifted = operands.ranks();
+    void* roomy = fake.allocate(0, 300 * 72 * 4 + 64);
+    shifted[1][0] = static_cast<std::byte*>(roomy) + 4;
+    EXPECT_EQ(program->run(nullptr, shifted, kPatientNs).message(), "");
+    EXPECT_EQ(fake.last_kernel(), "sk_run_gemms");  // By single blocks.
+    EXPECT_EQ(program->wait(nullptr).message(), "");
+    fake.free(roomy);
+  }
+}
+
 TEST(GpuProgram, TakesNarrowBlocksForNarrowTiles) {
   std::mt19937_64 random(28);
   FakeDriver fake;
