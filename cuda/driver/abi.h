@@ -22,6 +22,10 @@ using Event = struct EventOpaque*;
 using Graph = struct GraphOpaque*;
 using GraphExec = struct GraphExecOpaque*;
 
+// CU_STREAM_LEGACY and CU_STREAM_PER_THREAD: numbers in a handle's place.
+inline Stream legacy_stream() { return reinterpret_cast<Stream>(uintptr_t{1}); }
+inline Stream per_thread_stream() { return reinterpret_cast<Stream>(uintptr_t{2}); }
+
 enum : Result {
   kSuccess = 0,
   kOutOfMemory = 2,

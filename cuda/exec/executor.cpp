@@ -47,7 +47,13 @@ Result<std::shared_ptr<OpenDevice>> shared_device(int32_t ordinal) {
 }
 
 RankTrace* trace_of(const GpuEntry& entry) { return static_cast<RankTrace*>(entry.trace.get()); }
-abi::Stream stream_of(const GpuEntry& entry) { return static_cast<abi::Stream>(entry.stream); }
+
+// The default stream has two names, null among them.
+abi::Stream stream_of(void* handle) {
+  const auto stream = static_cast<abi::Stream>(handle);
+  return stream == abi::legacy_stream() ? nullptr : stream;
+}
+abi::Stream stream_of(const GpuEntry& entry) { return stream_of(entry.stream); }
 
 class Executor final : public GpuExecutor {
  public:
@@ -164,7 +170,7 @@ Status Executor::check_memory(const char* name, const void* memory) const {
 Status Executor::check_stream(void* stream) const {
   const Current current(driver(), device().context());
   SK_RETURN_IF_ERROR(current.status());
-  return std::move(is_captured(device(), static_cast<abi::Stream>(stream)).status());
+  return std::move(is_captured(device(), stream_of(stream)).status());
 }
 
 Result<std::shared_ptr<void>> Executor::allocate(uint64_t bytes) {
@@ -211,7 +217,7 @@ Result<std::shared_ptr<void>> Executor::pack(const PackArgs& args, int64_t timeo
 }
 
 Status Executor::wait(void* handle, int64_t timeout_ns) {
-  auto* const stream = static_cast<abi::Stream>(handle);
+  const abi::Stream stream = stream_of(handle);
   const Current current(driver(), device().context());
   SK_RETURN_IF_ERROR(current.status());
   SK_ASSIGN_OR_RETURN(const bool captured, is_captured(device(), stream));
@@ -280,7 +286,7 @@ Status Executor::find_failure() {
 // A capture has no end that others could wait for, so it must be the only stream.
 Status Executor::check_captures(std::span<const GpuEntry> ranks) const {
   const auto other = std::find_if(ranks.begin(), ranks.end(), [&](const GpuEntry& each) {
-    return each.stream != ranks.front().stream;
+    return stream_of(each) != stream_of(ranks.front());
   });
   if (other == ranks.end()) return {};
   for (uint32_t rank = 0; rank < ranks.size(); ++rank) {

@@ -96,6 +96,11 @@ Status encode_boxes(const Device& device, DType dtype, const BoxView& view, uint
 }
 
 Result<bool> is_captured(const Device& device, abi::Stream stream) {
+  if (stream == abi::per_thread_stream()) {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "the stream is CUDA's per-thread default stream, which is another one in each "
+                 "thread, and one rank launches for all; pass a stream of its own");
+  }
   const Driver& driver = device.driver();
   abi::CaptureStatus status = abi::kNotCapturing;
   const abi::Result result = driver.cuStreamIsCapturing(stream, &status);

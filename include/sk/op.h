@@ -43,7 +43,8 @@ typedef struct sk_run_options {
   int32_t reserved; /**< 0. */
   void* stream; /**< On a GPU a CUstream (cudaStream_t) of its primary context, NULL: the default
                      stream; the launch waits for what is on it, and what comes on it later for
-                     the launch. While one is captured all ranks pass that one. On the CPU NULL. */
+                     the launch. While one is captured all ranks pass that one. Not the per-thread
+                     default stream, which is another one in each thread. On the CPU NULL. */
   int64_t timeout_ms; /**< 0: the communicator's. */
 } sk_run_options;
 

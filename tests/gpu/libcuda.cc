@@ -1,11 +1,15 @@
 // The fake driver as a libcuda.so.1, so that the way to a real one is gone in tests too: loaded by
-// its name, with the symbols and versions that a driver has.
+// its name, with the symbols and versions that a driver has. There are two GPUs.
+#include <future>
+#include <memory>
+
 #include "tests/gpu/fake_calls.h"
 
 namespace {
 
 struct Both {
-  sk::cuda::FakeDriver driver;
+  Both() { driver.gpus.resize(2); }
+  mutable sk::cuda::FakeDriver driver;
   sk::cuda::Calls calls = sk::cuda::fake_calls(driver);
 };
 const Both& both() {
@@ -24,3 +28,25 @@ const Both& both() {
 #define SK_CALLERS_SYMBOL(name, symbol, ...) SK_SYMBOL(both().calls, name, symbol)
 SK_CUDA_DRIVER_FUNCTIONS(SK_DRIVER_SYMBOL)
 SK_CUDA_CALLERS_FUNCTIONS(SK_CALLERS_SYMBOL)
+
+// For tests in other languages: what they do to a GPU beside the library.
+#define SK_HOOK extern "C" __attribute__((visibility("default")))
+
+// Memory of `gpu`, or pinned memory of the host for -1, each byte 0xab.
+SK_HOOK void* sk_fake_allocate(int gpu, size_t bytes) { return both().driver.allocate(gpu, bytes); }
+SK_HOOK void sk_fake_free(void* memory) { both().driver.free(memory); }
+SK_HOOK void* sk_fake_stream(int gpu) { return both().driver.make_stream(gpu); }
+SK_HOOK int sk_fake_launches() { return both().driver.count(sk::cuda::Call::cuLaunchKernelEx); }
+
+// `stream` does not go on before sk_fake_open() of what this returns, once.
+SK_HOOK void* sk_fake_hold(void* stream) {
+  auto* gate = new std::promise<void>;
+  sk::cuda::FakeDriver::Graph graph;
+  graph.nodes.emplace_back([opened = gate->get_future().share()] { opened.wait(); });
+  both().driver.replay(graph, static_cast<sk::cuda::abi::Stream>(stream));
+  return gate;
+}
+SK_HOOK void sk_fake_open(void* hold) {
+  const std::unique_ptr<std::promise<void>> gate(static_cast<std::promise<void>*>(hold));
+  gate->set_value();
+}

@@ -136,6 +136,10 @@ TEST(GpuBadInput, IsASentenceAndChangesNothing) {
     expect_refused(allreduce(comm, places.gpu, places.gpu, &options), SK_ERR_INVALID_ARGUMENT,
                    "not of GPU 0's primary context");
     expect_usable(comm, 2);
+    options.stream = cuda::abi::per_thread_stream();
+    expect_refused(allreduce(comm, places.gpu, places.gpu, &options), SK_ERR_INVALID_ARGUMENT,
+                   "per-thread default stream, which is another one in each thread");
+    expect_usable(comm, 2, cuda::abi::legacy_stream());  // Null by its other name.
     for (void* memory : {places.gpu, places.elsewhere, places.pinned}) machine.fake.free(memory);
   });
 }

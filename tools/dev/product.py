@@ -57,7 +57,7 @@ def _sources_key(folder: Path) -> str:
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     files = [path for path in files if not skipped & set(path.relative_to(folder).parts)]
     digest = hashlib.sha256()
-    installed = [*_libraries(), PREFIX / "bin" / "sk"]
+    installed = [*_libraries(), *_kernels(), PREFIX / "bin" / "sk"]
     for path in [*files, *sorted((ROOT / "include").rglob("*.h")), *installed]:
         digest.update(str(path).encode())
         digest.update(path.read_bytes())
@@ -66,6 +66,10 @@ def _sources_key(folder: Path) -> str:
 
 def _libraries() -> list[Path]:
     return sorted(path for path in PREFIX.rglob("libsk.so.*") if not path.is_symlink())
+
+
+def _kernels() -> list[Path]:
+    return sorted(path for path in PREFIX.rglob("libsk_cuda.so.*") if not path.is_symlink())
 
 
 def install_library() -> None:

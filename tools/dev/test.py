@@ -50,7 +50,11 @@ PYTHON_SUITES = (
     PythonSuite("docs", ("tests/docs",), product.Part.KERNEL),
     PythonSuite(
         "torch",
-        ("tests/kernel/test_torch.py", "bindings/python/tests/test_dlpack.py"),
+        (
+            "tests/kernel/test_torch.py",
+            "bindings/python/tests/test_dlpack.py",
+            "bindings/python/tests/test_torch_ops.py",
+        ),
         product.Part.KERNEL,
         costs="PyTorch from PyPI: on x86-64 with CUDA, 3 GB to load and 5.4 GB on disk",
         asks=True,

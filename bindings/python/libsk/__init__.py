@@ -36,6 +36,7 @@ from libsk._errors import (
 if TYPE_CHECKING:
     from libsk._comm import Comm, comm
     from libsk._context import Context
+    from libsk._device_memory import DeviceArray
     from libsk._gemm import Packed
     from libsk._plan import Plan, check_plan
     from libsk._topo import Topo, topo
@@ -50,6 +51,7 @@ __all__ = [
     "Comm",
     "Context",
     "DesyncError",
+    "DeviceArray",
     "DeviceError",
     "Error",
     "ForkedError",
@@ -77,6 +79,7 @@ __all__ = [
 _LAZY = {
     "Comm": "libsk._comm",
     "Context": "libsk._context",
+    "DeviceArray": "libsk._device_memory",
     "Packed": "libsk._gemm",
     "Plan": "libsk._plan",
     "Topo": "libsk._topo",

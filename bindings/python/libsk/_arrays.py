@@ -1,4 +1,4 @@
-"""Arrays in and out: NumPy, anything with ``__dlpack__``, and plain numbers.
+"""Arrays of the CPU, in and out: NumPy, anything with ``__dlpack__``, and plain numbers.
 
 An input that is contiguous in memory of the CPU is used where it lies; any other is copied first.
 An output must be writable; one that is not contiguous is filled by a copy at the end.
@@ -138,15 +138,21 @@ def _of_dlpack(x: Any, what: str) -> Operand:
     device, index = (int(part) for part in x.__dlpack_device__())
     if device not in _CPU_DEVICES:
         where = _DEVICE_NAMES.get(device, f"type {device}")
+        gpu = f', or use a communicator made with device="cuda:{index}"' if device == 2 else ""
         raise invalid(
-            f"{what} lies on device {where} {index}; this build takes memory of the CPU:"
-            " copy it to the host first"
+            f"{what} lies on device {where} {index}, and this communicator is on the CPU: copy it"
+            f" to the host (torch: .cpu()){gpu}"
         )
+    return borrow(x, what)
+
+
+def borrow(x: Any, what: str, **stream: int) -> Operand:
+    """What ``x`` exports through DLPack, on whatever device; for a ``stream`` where it has them."""
     try:
         try:
-            capsule = x.__dlpack__(max_version=(1, 0))
+            capsule = x.__dlpack__(**stream, max_version=(1, 0))
         except TypeError:  # An exporter from before DLPack 1.0.
-            capsule = x.__dlpack__()
+            capsule = x.__dlpack__(**stream)
     except (BufferError, RuntimeError) as error:
         raise invalid(f"{what} cannot be exported through DLPack: {error}") from error
     borrowed = Borrowed(capsule)
@@ -175,7 +181,7 @@ class Output:
 
     def __init__(self, operand: Operand, target: Operand | None, result: Any) -> None:
         self.operand = operand
-        """Contiguous memory for the call."""
+        """Memory for the call."""
         self._target = target
         self._result = result
 
@@ -207,6 +213,16 @@ def output(out: Any, like: Any, code: int, shape: tuple[int, ...]) -> Output:
         raise invalid(f"out is a {type(out).__name__}; give an array that can be written")
     bits = code == _dtypes.BF16 and isinstance(out, np.ndarray) and out.dtype == np.uint16
     target = operand(out, "out", "bf16" if bits else None)
+    check_output(target, code, shape)
+    if target.strides is None:
+        return Output(target, None, out)
+    buffer = np.empty(shape, f"u{target.itemsize}")
+    staged = Operand(_address(buffer), target.shape, None, code, False, buffer)
+    return Output(staged, target, out)
+
+
+def check_output(target: Operand, code: int, shape: tuple[int, ...]) -> None:
+    """Whether a result of this type and shape may be written there."""
     if target.code != code:
         names = _dtypes.NAMES
         raise invalid(f"out has dtype {names[target.code]}; it must have {names[code]}")
@@ -214,11 +230,6 @@ def output(out: Any, like: Any, code: int, shape: tuple[int, ...]) -> Output:
         raise invalid(f"out has shape {tuple(target.shape)}; it must have {tuple(shape)}")
     if target.read_only:
         raise invalid("out is read-only; give an array that can be written")
-    if target.strides is None:
-        return Output(target, None, out)
-    buffer = np.empty(shape, f"u{target.itemsize}")
-    staged = Operand(_address(buffer), target.shape, None, code, False, buffer)
-    return Output(staged, target, out)
 
 
 def _new(like: Any, code: int, shape: tuple[int, ...]) -> Output:

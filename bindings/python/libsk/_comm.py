@@ -1,26 +1,28 @@
-"""Communicators: the collectives of ``sk/op.h`` on arrays."""
+"""Communicators: who the ranks are, their memory, and their end."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from libsk import _core
-from libsk._checks import index_of, milliseconds, op_code, shape_of
+from libsk._checks import milliseconds, op_code, shape_of
 from libsk._context import Context, default_context
+from libsk._device import CPU, device_of
 from libsk._errors import invalid
 from libsk._lazy import Lazy
+from libsk._operations import Operations
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from libsk import _arrays, _dtypes, _gemm, _plan, _symmetric, _trace
+    from libsk import _dtypes, _place, _plan, _symmetric, _trace
+    from libsk._device_memory import DeviceArray
+    from libsk._device_memory import Memory as DeviceMemory
 else:
-    _arrays = Lazy("libsk._arrays")
     _dtypes = Lazy("libsk._dtypes")
-    _gemm = Lazy("libsk._gemm")
+    _place = Lazy("libsk._place")
     _plan = Lazy("libsk._plan")
     _symmetric = Lazy("libsk._symmetric")
     _trace = Lazy("libsk._trace")
@@ -28,7 +30,7 @@ else:
 _BOOTSTRAPS = {"auto": 0, "env": 1, "threads": 2}
 
 
-class Comm:
+class Comm(Operations):
     """A fixed set of ranks that call the same things in the same order.
 
     Without arguments the ranks find each other by the launcher's environment (``RANK``,
@@ -44,6 +46,17 @@ class Comm:
     Element types are f32, f64, bf16, f16, i32 and i64; bf16 is ml_dtypes' in NumPy, or uint16 with
     ``dtype="bf16"``. Without ``out`` the result is a new array: torch's for torch, else NumPy's.
     ``out=x`` works in place.
+
+    ``device="cuda:0"`` is a communicator on a GPU, which all ranks share as threads of this process
+    (``bootstrap="threads"``). Its calls take arrays there, through DLPack, and enqueue: they return
+    once every rank has called, and what comes on ``stream`` later waits for the result. ``stream``
+    is torch's, an object with ``__cuda_stream__``, or a handle as a number; by default torch's
+    current one for torch tensors, else CUDA's default stream. Nothing is copied there: row-major
+    memory is due (rows may lie apart in :meth:`allreduce_gemm`), and ``out``, except that torch
+    tensors get a new one. What goes wrong on the GPU later calls raise, and :meth:`synchronize`.
+    A torch tensor may be dropped after the call, as after torch's own operations; what other
+    libraries export is held until :meth:`synchronize` or the end. A stream that was given must
+    last as long.
     """
 
     def __init__(
@@ -53,6 +66,7 @@ class Comm:
         world_size: int | None = None,
         bootstrap: str = "auto",
         name: str | None = None,
+        device: Any = None,
         timeout: float | None = None,
         workers: int = 0,
         put_only: bool = False,
@@ -70,6 +84,7 @@ class Comm:
                 f'rank and world_size come from the environment with bootstrap="{bootstrap}";'
                 ' give them with bootstrap="threads" only'
             )
+        self._device = device_of(device)
         self._context = context or default_context()
         self._handle = _core.create(
             self._context._handle,
@@ -81,6 +96,7 @@ class Comm:
             int(put_only),  # enum sk_comm_flag
             workers,
             symmetric_bytes_max,
+            *self._device,
             _cancel,
         )
         info = self._handle.query()
@@ -88,9 +104,19 @@ class Comm:
         self._world_size: int = info["world_size"]
         self._local_rank: int = info["local_rank"]
 
+    _device = CPU  # Until __init__ says otherwise.
+
     @cached_property
-    def _memory(self) -> _symmetric.Memory:
-        return _symmetric.Memory(self._handle)
+    def _place(self) -> _place.Place:  # type: ignore[override]
+        return _place.place_of(self)
+
+    @cached_property
+    def _memory(self) -> _symmetric.Memory | DeviceMemory:
+        if not self._device.is_gpu:
+            return _symmetric.Memory(self._handle)
+        from libsk._device_memory import Memory
+
+        return Memory(self._handle, self._place)  # type: ignore[arg-type]
 
     # ---- what this rank is ----
 
@@ -109,207 +135,27 @@ class Comm:
         """This rank's number among those of its host."""
         return self._local_rank
 
+    @property
+    def device(self) -> str:
+        """Where calls run and operands lie: ``"cpu"``, or ``"cuda:0"``, as torch takes it too."""
+        return str(self._device)
+
     def info(self) -> dict[str, int]:
         """``sk_comm_query()``: rank, world_size, local_rank, local_size, workers, mapped,
         symmetric_bytes, calls, plans, over (the status that ended it, or 0)."""
         return self._handle.query()
 
     def __repr__(self) -> str:
-        return f"<libsk.Comm: rank {self.rank} of {self.world_size}>"
+        where = f" on {self.device}" if self._device.is_gpu else ""
+        return f"<libsk.Comm: rank {self.rank} of {self.world_size}{where}>"
 
-    # ---- collectives ----
+    def synchronize(self, *, stream: Any = None, timeout: float | None = None) -> None:
+        """On a GPU: waits until this rank's calls are done, and raises what has become of them.
 
-    def barrier(self, *, timeout: float | None = None) -> None:
-        """Returns once every rank has called it."""
-        self._handle.barrier(milliseconds(timeout))
-
-    def allreduce(
-        self,
-        x: Any,
-        op: str = "sum",
-        out: Any = None,
-        *,
-        dtype: Any = None,
-        timeout: float | None = None,
-    ) -> Any:
-        """``op`` over all ranks' ``x``, element by element; the same bits on every rank.
-
-        ``x`` may have any shape, the same on every rank; the result has it too. Ranks compare
-        counts and types, not shapes: (2, 3) and (3, 2) are added in memory order. ``op`` is "sum",
-        "prod", "min", "max" or "avg" (floating types only).
+        With ``stream`` it waits for all work on that one. On the CPU calls are done when they
+        return. Not collective.
         """
-        source = _arrays.operand(x, "x", dtype).contiguous()
-        result = _arrays.output(out, x, source.code, source.shape)
-        self._handle.allreduce(
-            source.address,
-            result.operand.address,
-            source.count,
-            source.code,
-            op_code(op),
-            milliseconds(timeout),
-        )
-        return result.finish()
-
-    def allgather(
-        self, x: Any, out: Any = None, *, dtype: Any = None, timeout: float | None = None
-    ) -> Any:
-        """Every rank's ``x``, one behind the other: ``x`` of shape S gives (world_size, *S)."""
-        source = _arrays.operand(x, "x", dtype).contiguous()
-        result = _arrays.output(out, x, source.code, (self.world_size, *source.shape))
-        self._handle.allgather(
-            source.address,
-            result.operand.address,
-            source.count,
-            source.code,
-            milliseconds(timeout),
-        )
-        return result.finish()
-
-    def reduce_scatter(
-        self,
-        x: Any,
-        op: str = "sum",
-        out: Any = None,
-        *,
-        dtype: Any = None,
-        timeout: float | None = None,
-    ) -> Any:
-        """This rank's share of ``op`` over all ranks' ``x``.
-
-        ``x`` has shape (world_size * n, *S): rank r gets rows r * n to (r + 1) * n, shape (n, *S).
-        """
-        source = _arrays.operand(x, "x", dtype).contiguous()
-        if not source.shape or source.shape[0] % self.world_size:
-            raise invalid(
-                f"x has shape {source.shape}; its first dimension must be a multiple of the"
-                f" {self.world_size} ranks"
-            )
-        shape = (source.shape[0] // self.world_size, *source.shape[1:])
-        result = _arrays.output(out, x, source.code, shape)
-        self._handle.reduce_scatter(
-            source.address,
-            result.operand.address,
-            math.prod(shape),
-            source.code,
-            op_code(op),
-            milliseconds(timeout),
-        )
-        return result.finish()
-
-    def broadcast(
-        self,
-        x: Any,
-        root: int = 0,
-        out: Any = None,
-        *,
-        dtype: Any = None,
-        timeout: float | None = None,
-    ) -> Any:
-        """The root's ``x``, on every rank.
-
-        On the other ranks ``x`` only says shape and type; pass ``out=x`` to have it overwritten.
-        """
-        source = _arrays.operand(x, "x", dtype).contiguous()
-        result = _arrays.output(out, x, source.code, source.shape)
-        self._handle.broadcast(
-            source.address,
-            result.operand.address,
-            source.count,
-            source.code,
-            index_of(root, "root"),
-            milliseconds(timeout),
-        )
-        return result.finish()
-
-    def send(self, x: Any, peer: int, *, dtype: Any = None, timeout: float | None = None) -> None:
-        """Sends ``x`` to ``peer``, which calls :meth:`recv`; only these two ranks call.
-
-        Waits until ``peer`` receives, for nothing is buffered: two ranks that send to each other
-        first wait for ever, so in a ring let even ranks send first and odd ranks receive first.
-        Count and type must match on both sides.
-        """
-        source = _arrays.operand(x, "x", dtype).contiguous()
-        self._handle.send(
-            source.address,
-            source.count,
-            source.code,
-            index_of(peer, "peer"),
-            milliseconds(timeout),
-        )
-
-    def recv(
-        self,
-        out: Any = None,
-        peer: int | None = None,
-        *,
-        shape: int | Sequence[int] | None = None,
-        dtype: Any = None,
-        timeout: float | None = None,
-    ) -> Any:
-        """What ``peer`` sends: into ``out``, or into a new NumPy array of ``shape`` and ``dtype``.
-
-        ``comm.recv(buffer, 1)`` or ``comm.recv(peer=1, shape=(3, 4), dtype="f32")``.
-        """
-        if peer is None:
-            raise invalid("peer is missing; say which rank sends")
-        if out is None:
-            if shape is None or dtype is None:
-                raise invalid("give recv() either out, or both shape and dtype")
-            result = _arrays.output(None, None, _dtypes.of_any(dtype), shape_of(shape))
-        elif shape is not None:
-            raise invalid("give recv() either out or shape, not both")
-        else:
-            target = _arrays.operand(out, "out", dtype)
-            result = _arrays.output(out, out, target.code, target.shape)
-        memory = result.operand
-        self._handle.recv(
-            memory.address,
-            memory.count,
-            memory.code,
-            index_of(peer, "peer"),
-            milliseconds(timeout),
-        )
-        return result.finish()
-
-    # ---- GEMM fused with all-reduce ----
-
-    def pack(self, b: Any, *, transpose: bool = False, dtype: Any = None) -> _gemm.Packed:
-        """Lays out weights for this CPU once, for many products. Not collective.
-
-        ``b`` has shape (K, N), or (N, K) with ``transpose``; it may be changed afterwards.
-        """
-        return _gemm.pack(self._handle, b, transpose, dtype)
-
-    def allreduce_gemm(
-        self,
-        a: Any,
-        b: Any,
-        out: Any = None,
-        *,
-        transpose_a: bool = False,
-        transpose_b: bool = False,
-        out_dtype: Any = None,
-        dtype: Any = None,
-        timeout: float | None = None,
-    ) -> Any:
-        """``a @ b`` summed over all ranks, on every rank; product and all-reduce overlap.
-
-        ``a`` is (M, K), or (K, M) with ``transpose_a``; ``b`` is (K, N), or (N, K) with
-        ``transpose_b``, or what :meth:`pack` made of it. Types are f32, f64, bf16 or f16; the
-        result, (M, N), has the same, or f32 with ``out_dtype="f32"``. Rows may lie apart, and
-        transposed views (``w.T``) are taken as they are; any other layout is copied.
-        """
-        return _gemm.allreduce_gemm(
-            self._handle,
-            a,
-            b,
-            out,
-            transpose_a,
-            transpose_b,
-            out_dtype,
-            dtype,
-            milliseconds(timeout),
-        )
+        self._place.synchronize(stream, milliseconds(timeout))
 
     # ---- plans and traces ----
 
@@ -357,8 +203,10 @@ class Comm:
 
     # ---- symmetric memory ----
 
-    def empty(self, shape: int | Sequence[int], dtype: Any = "f32") -> np.ndarray:
+    def empty(self, shape: int | Sequence[int], dtype: Any = "f32") -> np.ndarray | DeviceArray:
         """A NumPy array of zeros in symmetric memory, which peers reach without a copy.
+
+        On a GPU a :class:`libsk.DeviceArray`, of which ``torch.from_dlpack()`` makes a tensor.
 
         Collective: the same size on every rank. It lives until :meth:`free` or the communicator's
         end; dropping the array alone gives nothing back, for that would not be collective.
@@ -371,7 +219,7 @@ class Comm:
         """Ends every rank's current and later calls with ``AbortedError``. Any thread may call."""
         self._handle.abort(reason)
 
-    def free(self, array: np.ndarray | None = None) -> None:
+    def free(self, array: np.ndarray | DeviceArray | None = None) -> None:
         """Without an argument: leaves the communicator. Not collective.
 
         With an array of :meth:`empty`: gives its memory back, collectively, and leaves the array
@@ -382,8 +230,10 @@ class Comm:
         """
         if array is not None:
             self._memory.free(array)
-        else:
-            self._handle.free()
+            return
+        if self._device.is_gpu:
+            self._place.end()
+        self._handle.free()
 
     def __enter__(self) -> Comm:
         return self

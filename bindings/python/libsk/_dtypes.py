@@ -43,6 +43,8 @@ _FROM_DLPACK: dict[tuple[int, int], int] = {
     (0, 64): I64,
 }
 
+TO_DLPACK: dict[int, tuple[int, int]] = {code: dtype for dtype, code in _FROM_DLPACK.items()}
+
 _FROM_NAME: dict[str, int] = {
     **{name: code for code, name in NAMES.items()},
     **{name: code for code, name in TORCH_NAMES.items()},

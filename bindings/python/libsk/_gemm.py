@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from libsk import _core, _dtypes
-from libsk._arrays import Operand, operand, output
 from libsk._errors import invalid
+
+if TYPE_CHECKING:
+    from libsk._arrays import Operand
+    from libsk._place import Call
 
 _TRANSPOSE_A = 1
 _TRANSPOSE_B = 2
@@ -39,9 +42,11 @@ class Packed:
         return f"<libsk.Packed: {self._shape[0]} x {self._shape[1]} {self.dtype}>"
 
 
-def _matrix(x: Any, what: str, transpose: bool, dtype: Any) -> tuple[Matrix, bool, Operand]:
+def _matrix(
+    call: Call, x: Any, what: str, transpose: bool, dtype: Any
+) -> tuple[Matrix, bool, Operand]:
     """The matrix, whether it holds the transpose, and what must stay alive during the call."""
-    found = operand(x, what, dtype)
+    found = call.operand(x, what, dtype)
     if len(found.shape) != 2:
         raise invalid(f"{what} has shape {found.shape}; it must be a matrix, of two dimensions")
     if found.strides is not None:
@@ -50,7 +55,7 @@ def _matrix(x: Any, what: str, transpose: bool, dtype: Any) -> tuple[Matrix, boo
             return (found.address, found.code, rows, columns, row_step), transpose, found
         if row_step == 1 and column_step >= max(1, rows):  # A transposed view.
             return (found.address, found.code, columns, rows, column_step), not transpose, found
-        found = found.contiguous()
+        found = call.contiguous(found, what)
     rows, columns = found.shape
     return (found.address, found.code, rows, columns, max(1, columns)), transpose, found
 
@@ -59,15 +64,16 @@ def _logical(matrix: Matrix, transpose: bool) -> tuple[int, int]:
     return (matrix[3], matrix[2]) if transpose else (matrix[2], matrix[3])
 
 
-def pack(handle: _core.Comm, b: Any, transpose: bool, dtype: Any) -> Packed:
+def pack(handle: _core.Comm, call: Call, b: Any, transpose: bool, dtype: Any) -> Packed:
     """``sk_pack()``."""
-    matrix, transposed, keep = _matrix(b, "b", transpose, dtype)
+    matrix, transposed, keep = _matrix(call, b, "b", transpose, dtype)
     packed = _core.Packed(handle, matrix, _TRANSPOSE_B if transposed else 0)
     return Packed(packed, keep.code, _logical(matrix, transposed))
 
 
 def allreduce_gemm(
     handle: _core.Comm,
+    call: Call,
     a: Any,
     b: Any,
     out: Any,
@@ -78,7 +84,7 @@ def allreduce_gemm(
     timeout_ms: int,
 ) -> Any:
     """``sk_allreduce_gemm()``."""
-    a_matrix, a_transposed, keep_a = _matrix(a, "a", transpose_a, dtype)
+    a_matrix, a_transposed, keep_a = _matrix(call, a, "a", transpose_a, dtype)
     rows, inner = _logical(a_matrix, a_transposed)
     flags = _TRANSPOSE_A if a_transposed else 0
     b_matrix, packed, keep_b = None, None, None
@@ -87,7 +93,7 @@ def allreduce_gemm(
             raise invalid("transpose_b belongs to pack(); packed weights know their layout")
         packed, b_code, b_shape = b._handle, b._code, b._shape
     else:
-        b_matrix, b_transposed, keep_b = _matrix(b, "b", transpose_b, dtype)
+        b_matrix, b_transposed, keep_b = _matrix(call, b, "b", transpose_b, dtype)
         b_code, b_shape = keep_b.code, _logical(b_matrix, b_transposed)
         flags |= _TRANSPOSE_B if b_transposed else 0
     if b_shape[0] != inner:
@@ -101,11 +107,13 @@ def allreduce_gemm(
     code = keep_a.code if out_dtype is None else _dtypes.of_any(out_dtype, "out_dtype")
     if out is not None and out_dtype is None:
         bits = code == _dtypes.BF16 and str(getattr(out, "dtype", "")) == "uint16"
-        code = code if bits else operand(out, "out").code
-    result = output(out, a, code, (rows, b_shape[1]))
-    memory = result.operand
+        code = code if bits else call.operand(out, "out").code
     columns = b_shape[1]
-    c_matrix = (memory.address, code, rows, columns, max(1, columns))
-    _core.allreduce_gemm(handle, a_matrix, b_matrix, packed, c_matrix, flags, timeout_ms)
+    result = call.output(out, a, code, (rows, columns), rows_apart=True)
+    memory = result.operand
+    row_step = max(1, columns) if memory.strides is None else memory.strides[0]
+    c_matrix = (memory.address, code, rows, columns, row_step)
+    matrices = (a_matrix, b_matrix, packed, c_matrix)
+    call.run(_core.allreduce_gemm, handle, *matrices, flags, call.stream, timeout_ms)
     del keep_a, keep_b
     return result.finish()

@@ -6,13 +6,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from libsk import _core, _dtypes
-from libsk._arrays import operand, output
 from libsk._checks import milliseconds
 from libsk._errors import invalid
 from libsk._gemm import Packed
 
 if TYPE_CHECKING:
     from libsk._comm import Comm
+    from libsk._place import Call, Place
 
 KINDS = {
     "barrier": 1,
@@ -29,7 +29,16 @@ KINDS = {
 class Plan:
     """A validated plan of one communicator: :meth:`libsk.Comm.plan` makes it. Immutable."""
 
-    __slots__ = ("_handle", "kind", "_code", "_out_code", "_sizes", "_world_size", "_flags")
+    __slots__ = (
+        "_handle",
+        "kind",
+        "_code",
+        "_out_code",
+        "_sizes",
+        "_world_size",
+        "_flags",
+        "_place",
+    )
 
     def __init__(
         self,
@@ -39,6 +48,7 @@ class Plan:
         sizes: tuple[int, int, int, int],
         world_size: int,
         flags: int,
+        place: Place,
     ) -> None:
         self._handle = handle
         self.kind = kind
@@ -47,6 +57,7 @@ class Plan:
         self._sizes = sizes
         self._world_size = world_size
         self._flags = flags
+        self._place = place
 
     def dump(self) -> str:
         """All ranks' tasks as text; :func:`libsk.check_plan` reads it back."""
@@ -59,6 +70,7 @@ class Plan:
         *,
         weights: Packed | None = None,
         dtype: Any = None,
+        stream: Any = None,
         timeout: float | None = None,
     ) -> Any:
         """Runs the plan, collectively, and returns ``out`` or a new array.
@@ -76,20 +88,22 @@ class Plan:
         if self.kind == "barrier":
             if x is not None or out is not None:
                 raise invalid("a barrier takes no arrays")
-            self._handle.run(0, None, 0, limit)
+            call = self._place.begin(stream)
+            call.run(self._handle.run, 0, None, 0, call.stream, limit)
             return None
+        call = self._place.begin(stream, (x, out))
         source = None
         if x is not None:
-            source = operand(x, "x", dtype).contiguous()
+            source = call.row_major(x, "x", dtype)
             self._check_input(source.code, source.count)
         elif self.kind != "send_recv":
             raise invalid("x is None; give the input of the plan")
         if self.kind == "send_recv" and out is None:
-            self._handle.run(source.address if source else 0, None, 0, limit)
+            call.run(self._handle.run, source.address if source else 0, None, 0, call.stream, limit)
             return None
-        result = output(out, x, self._out_code, self._result_shape(source, out))
+        result = call.output(out, x, self._out_code, self._result_shape(call, source, out))
         address = source.address if source else 0
-        self._handle.run(address, packed, result.operand.address, limit)
+        call.run(self._handle.run, address, packed, result.operand.address, call.stream, limit)
         return result.finish()
 
     def _check_input(self, code: int, count: int) -> None:
@@ -103,12 +117,12 @@ class Plan:
         if count != wanted:
             raise invalid(f"x has {count} elements; the plan is for {wanted}")
 
-    def _result_shape(self, source: Any, out: Any) -> tuple[int, ...]:
+    def _result_shape(self, call: Call, source: Any, out: Any) -> tuple[int, ...]:
         elements, m, n, _ = self._sizes
         if self.kind == "allreduce_gemm":
             return (m, n)
         if out is not None:
-            shape = operand(out, "out", "bf16" if _is_bits(out, self._code) else None).shape
+            shape = call.operand(out, "out", "bf16" if _is_bits(out, self._code) else None).shape
             wanted = elements * (self._world_size if self.kind == "allgather" else 1)
             if math.prod(shape) != wanted:
                 raise invalid(f"out has {math.prod(shape)} elements; the plan is for {wanted}")
@@ -142,7 +156,7 @@ def make_plan(
         raise invalid(f"kind is {kind!r}; allowed is {', '.join(KINDS)}")
     bits = sum(1 << place for place, given in enumerate(flags) if given)
     handle = _core.Plan(comm._handle, number, code, out_code, op, root, peer, bits, *sizes)
-    return Plan(handle, kind, (code, out_code or code), sizes, comm.world_size, bits)
+    return Plan(handle, kind, (code, out_code or code), sizes, comm.world_size, bits, comm._place)
 
 
 def check_plan(text: str) -> None:

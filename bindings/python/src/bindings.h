@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "sk/comm.h"
+#include "sk/op.h"
 
 namespace sk::python {
 
@@ -17,17 +18,30 @@ void bind_dlpack(nanobind::module_& module);
 void bind_topo(nanobind::module_& module);
 void bind_worker(nanobind::module_& module);
 
-// Memory whose address came through Python.
+// Memory, or a stream, whose address came through Python.
 inline void* pointer(uintptr_t address) { return std::bit_cast<void*>(address); }
+
+// Where and how long a call runs. A stream of 0 is the default one.
+inline sk_run_options options_of(uintptr_t stream, int64_t timeout_ms) {
+  sk_run_options options = {};
+  options.struct_size = sizeof options;
+  options.stream = pointer(stream);
+  options.timeout_ms = timeout_ms;
+  return options;
+}
 
 // A communicator, with what keeps its release from racing with calls and with arrays that look
 // into its memory. All members are touched with the GIL held only.
 class CommHandle {
  public:
-  explicit CommHandle(sk_comm* comm) : comm_(comm) {}
+  CommHandle(sk_comm* comm, int32_t device_type, int32_t device_id)
+      : device_type(device_type), device_id(device_id), comm_(comm) {}
   ~CommHandle() { release(); }
   CommHandle(const CommHandle&) = delete;
   CommHandle& operator=(const CommHandle&) = delete;
+
+  // As in sk_comm_config.
+  const int32_t device_type, device_id;
 
   // NULL after free(): libsk then answers SK_ERR_BAD_HANDLE, with its sentence.
   sk_comm* get() const { return freed_ ? nullptr : comm_; }

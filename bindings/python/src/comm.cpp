@@ -92,7 +92,8 @@ class Cancel {
 std::unique_ptr<CommHandle> create(Context& context, int32_t bootstrap, int32_t rank,
                                    int32_t world_size, const std::optional<std::string>& name,
                                    int64_t timeout_ms, uint32_t flags, int32_t workers,
-                                   uint64_t symmetric_bytes_max, const Cancel* cancel) {
+                                   uint64_t symmetric_bytes_max, int32_t device_type,
+                                   int32_t device_id, const Cancel* cancel) {
   struct Request {
     sk_comm_config config = {};
     std::optional<std::string> name;
@@ -118,11 +119,13 @@ std::unique_ptr<CommHandle> create(Context& context, int32_t bootstrap, int32_t 
   config.workers = workers;
   config.symmetric_bytes_max = symmetric_bytes_max;
   config.cancel_fd = request->cancel.fd();
+  config.device_type = device_type;
+  config.device_id = device_id;
   sk_context* const handle = context.get();
   wait_detached(
       [request, handle] { return sk_comm_create(handle, &request->config, &request->comm); },
       [request] { request->cancel.request(); }, [request] { sk_comm_free(request->comm); });
-  return std::make_unique<CommHandle>(request->comm);
+  return std::make_unique<CommHandle>(request->comm, device_type, device_id);
 }
 
 nb::dict query(CommHandle& comm) {
@@ -146,58 +149,62 @@ nb::dict query(CommHandle& comm) {
 
 // Runs `call(comm, options)` as a blocking call of this communicator.
 template <typename Call>
-void run(CommHandle& comm, int64_t timeout_ms, Call&& call) {
+void run(CommHandle& comm, uintptr_t stream, int64_t timeout_ms, Call&& call) {
   const CommHandle::Use use(comm);
-  sk_run_options options = {};
-  options.struct_size = sizeof options;
-  options.timeout_ms = timeout_ms;
+  const sk_run_options options = options_of(stream, timeout_ms);
   wait(&comm, [&] { return call(comm.get(), &options); });
 }
 
 void allreduce(CommHandle& comm, uintptr_t in, uintptr_t out, int64_t count, int32_t dtype,
-               int32_t op, int64_t timeout_ms) {
-  run(comm, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+               int32_t op, uintptr_t stream, int64_t timeout_ms) {
+  run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
     return sk_allreduce(c, pointer(in), pointer(out), count, dtype, op, o);
   });
 }
 
 void allgather(CommHandle& comm, uintptr_t in, uintptr_t out, int64_t count, int32_t dtype,
-               int64_t timeout_ms) {
-  run(comm, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+               uintptr_t stream, int64_t timeout_ms) {
+  run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
     return sk_allgather(c, pointer(in), pointer(out), count, dtype, o);
   });
 }
 
 void reduce_scatter(CommHandle& comm, uintptr_t in, uintptr_t out, int64_t count, int32_t dtype,
-                    int32_t op, int64_t timeout_ms) {
-  run(comm, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+                    int32_t op, uintptr_t stream, int64_t timeout_ms) {
+  run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
     return sk_reduce_scatter(c, pointer(in), pointer(out), count, dtype, op, o);
   });
 }
 
 void broadcast(CommHandle& comm, uintptr_t in, uintptr_t out, int64_t count, int32_t dtype,
-               int32_t root, int64_t timeout_ms) {
-  run(comm, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+               int32_t root, uintptr_t stream, int64_t timeout_ms) {
+  run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
     return sk_broadcast(c, pointer(in), pointer(out), count, dtype, root, o);
   });
 }
 
-void barrier(CommHandle& comm, int64_t timeout_ms) {
-  run(comm, timeout_ms, [](sk_comm* c, const sk_run_options* o) { return sk_barrier(c, o); });
+void barrier(CommHandle& comm, uintptr_t stream, int64_t timeout_ms) {
+  run(comm, stream, timeout_ms,
+      [](sk_comm* c, const sk_run_options* o) { return sk_barrier(c, o); });
 }
 
 void send(CommHandle& comm, uintptr_t in, int64_t count, int32_t dtype, int32_t peer,
-          int64_t timeout_ms) {
-  run(comm, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+          uintptr_t stream, int64_t timeout_ms) {
+  run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
     return sk_send(c, pointer(in), count, dtype, peer, o);
   });
 }
 
 void recv(CommHandle& comm, uintptr_t out, int64_t count, int32_t dtype, int32_t peer,
-          int64_t timeout_ms) {
-  run(comm, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+          uintptr_t stream, int64_t timeout_ms) {
+  run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
     return sk_recv(c, pointer(out), count, dtype, peer, o);
   });
+}
+
+void synchronize(CommHandle& comm, uintptr_t stream, int64_t timeout_ms) {
+  run(comm, stream, timeout_ms,
+      [](sk_comm* c, const sk_run_options* o) { return sk_comm_synchronize(c, o); });
 }
 
 uintptr_t alloc(CommHandle& comm, uint64_t bytes) {
@@ -272,13 +279,15 @@ void bind_comm(nb::module_& module) {
       .def("barrier", &barrier)
       .def("send", &send)
       .def("recv", &recv)
+      .def("synchronize", &synchronize)
       .def("alloc", &alloc)
       .def("free_memory", &free_memory);
   nb::class_<CommHandle::Lease>(module, "Lease")
       .def(nb::init<CommHandle&>(), nb::keep_alive<1, 2>());
   nb::class_<Cancel>(module, "Cancel").def(nb::init<>()).def("request", &Cancel::request);
   module.def("create", &create, nb::keep_alive<0, 1>(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("cancel").none());
+             nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg("cancel").none());
 }
 
 }  // namespace sk::python

@@ -1,8 +1,14 @@
-// Arrays of other libraries, through DLPack: where their memory lies and what it holds.
+// DLPack: where the memory of other libraries' arrays lies and what it holds, and ours for them.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "bindings.h"
 #include "sk/op.h"
@@ -85,6 +91,71 @@ class Borrowed {
   ManagedTensor* plain_ = nullptr;
 };
 
+// Memory of this library for another one, which frees this when it needs it no more.
+template <typename Managed>
+struct Exported {
+  Managed managed{};
+  std::vector<int64_t> shape;
+  PyObject* owner = nullptr;  // What keeps the memory.
+};
+
+template <typename Managed>
+void release_exported(Managed* managed) {
+  if (managed == nullptr) return;
+  auto* const exported = static_cast<Exported<Managed>*>(managed->context);
+  if (Py_IsInitialized()) {  // Else nothing is left that could be told.
+    const nb::gil_scoped_acquire gil;
+    Py_DECREF(exported->owner);
+  }
+  delete exported;
+}
+
+// Of a capsule that nobody has used.
+template <typename Managed>
+void drop_capsule(PyObject* capsule) {
+  const char* const name = PyCapsule_GetName(capsule);
+  if (name == nullptr || std::strncmp(name, "used_", 5) == 0) return;
+  release_exported(static_cast<Managed*>(PyCapsule_GetPointer(capsule, name)));
+}
+
+template <typename Managed>
+nb::object capsule_of(std::unique_ptr<Exported<Managed>> exported, const char* name) {
+  Managed& managed = exported->managed;
+  managed.context = exported.get();
+  managed.release = &release_exported<Managed>;
+  PyObject* const capsule = PyCapsule_New(&managed, name, &drop_capsule<Managed>);
+  if (capsule == nullptr) throw nb::python_error();
+  Py_INCREF(exported->owner);
+  exported.release();  // Now the capsule's.
+  return nb::steal(capsule);
+}
+
+// Row-major memory as a capsule of DLPack 1.0, or of the version before.
+nb::object lend(uintptr_t address, const std::vector<int64_t>& shape,
+                std::tuple<uint8_t, uint8_t> dtype, std::tuple<int32_t, int32_t> device,
+                nb::handle owner, bool versioned) {
+  const auto fill = [&]<typename Managed>(Exported<Managed>& exported) {
+    exported.shape = shape;
+    exported.owner = owner.ptr();
+    nb::dlpack::dltensor& tensor = exported.managed.tensor;
+    tensor.data = pointer(address);
+    tensor.device = {std::get<0>(device), std::get<1>(device)};
+    tensor.ndim = int32_t(shape.size());
+    tensor.dtype = {std::get<0>(dtype), std::get<1>(dtype), 1};
+    tensor.shape = exported.shape.data();
+    tensor.strides = nullptr;
+  };
+  if (versioned) {
+    auto exported = std::make_unique<Exported<ManagedTensorVersioned>>();
+    fill(*exported);
+    exported->managed.major = 1;
+    return capsule_of(std::move(exported), "dltensor_versioned");
+  }
+  auto exported = std::make_unique<Exported<ManagedTensor>>();
+  fill(*exported);
+  return capsule_of(std::move(exported), "dltensor");
+}
+
 // The short way for what is common: address, shape, element type and read-only flag of a row-major
 // array of a plain type; None for everything else, which libsk/_arrays.py looks at in its own time.
 nb::object describe(nb::handle array) {
@@ -131,6 +202,7 @@ nb::object describe(nb::handle array) {
 
 void bind_dlpack(nb::module_& module) {
   module.def("describe", &describe);
+  module.def("lend", &lend);
   nb::class_<Borrowed>(module, "Borrowed")
       .def(nb::init<nb::handle>())
       .def_prop_ro("address", &Borrowed::address)

@@ -21,12 +21,14 @@ namespace {
 // Address, dtype, rows, columns, elements from row to row.
 using Matrix = std::tuple<uintptr_t, int32_t, int64_t, int64_t, int64_t>;
 
-sk_tensor tensor_of(const Matrix& matrix) {
+sk_tensor tensor_of(const CommHandle& comm, const Matrix& matrix) {
   sk_tensor tensor = {};
   tensor.struct_size = sizeof tensor;
   tensor.data = pointer(std::get<0>(matrix));
   tensor.dtype = std::get<1>(matrix);
   tensor.ndim = 2;
+  tensor.device_type = comm.device_type;
+  tensor.device_id = comm.device_id;
   tensor.shape[0] = std::get<2>(matrix);
   tensor.shape[1] = std::get<3>(matrix);
   tensor.strides[0] = std::get<4>(matrix);
@@ -38,7 +40,7 @@ class Packed {
  public:
   Packed(CommHandle& comm, const Matrix& b, uint32_t flags) {
     const CommHandle::Use use(comm);
-    const sk_tensor tensor = tensor_of(b);
+    const sk_tensor tensor = tensor_of(comm, b);
     wait(nullptr, [&] { return sk_pack(comm.get(), &tensor, flags, &packed_); });
   }
   ~Packed() { sk_packed_free(packed_); }
@@ -51,14 +53,13 @@ class Packed {
 };
 
 void allreduce_gemm(CommHandle& comm, const Matrix& a, const std::optional<Matrix>& b,
-                    const Packed* packed, const Matrix& c, uint32_t flags, int64_t timeout_ms) {
+                    const Packed* packed, const Matrix& c, uint32_t flags, uintptr_t stream,
+                    int64_t timeout_ms) {
   const CommHandle::Use use(comm);
-  const sk_tensor a_tensor = tensor_of(a);
-  const sk_tensor b_tensor = b ? tensor_of(*b) : sk_tensor{};
-  sk_tensor c_tensor = tensor_of(c);
-  sk_run_options options = {};
-  options.struct_size = sizeof options;
-  options.timeout_ms = timeout_ms;
+  const sk_tensor a_tensor = tensor_of(comm, a);
+  const sk_tensor b_tensor = b ? tensor_of(comm, *b) : sk_tensor{};
+  sk_tensor c_tensor = tensor_of(comm, c);
+  const sk_run_options options = options_of(stream, timeout_ms);
   wait(&comm, [&] {
     return sk_allreduce_gemm(comm.get(), &a_tensor, b ? &b_tensor : nullptr,
                              packed != nullptr ? packed->get() : nullptr, &c_tensor, flags,
@@ -91,14 +92,13 @@ class Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  void run(uintptr_t in, const Packed* weights, uintptr_t out, int64_t timeout_ms) {
+  void run(uintptr_t in, const Packed* weights, uintptr_t out, uintptr_t stream,
+           int64_t timeout_ms) {
     if (comm_.get() == nullptr) {
       check(SK_ERR_BAD_HANDLE, "plan.run(): the plan's communicator was freed");
     }
     const CommHandle::Use use(comm_);
-    sk_run_options options = {};
-    options.struct_size = sizeof options;
-    options.timeout_ms = timeout_ms;
+    const sk_run_options options = options_of(stream, timeout_ms);
     wait(&comm_, [&] {
       return sk_plan_run(plan_, pointer(in), weights != nullptr ? weights->get() : nullptr,
                          pointer(out), &options);
@@ -125,10 +125,10 @@ void bind_plan(nb::module_& module) {
       .def(nb::init<CommHandle&, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, uint32_t,
                     int64_t, int64_t, int64_t, int64_t>(),
            nb::keep_alive<1, 2>())
-      .def("run", &Plan::run, nb::arg(), nb::arg().none(), nb::arg(), nb::arg())
+      .def("run", &Plan::run, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg())
       .def("dump", &Plan::dump);
   module.def("allreduce_gemm", &allreduce_gemm, nb::arg(), nb::arg(), nb::arg().none(),
-             nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
+             nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
   module.def("plan_check",
              [](const std::string& text) { check(sk_plan_check(text.data(), text.size())); });
   module.def("trace_start", [](CommHandle& comm, uint64_t event_count_max) {

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import fake_gpu
 import libsk as sk
 import numpy as np
 import pytest
@@ -93,3 +94,27 @@ class RecordingWorker:
 
     def reply(self, *fields: Any) -> None:
         self.replies.append(fields)
+
+
+@pytest.fixture(scope="session")
+def gpus() -> fake_gpu.FakeGpus:
+    """Two GPUs whose kernels run on the CPU."""
+    return fake_gpu.load()
+
+
+@pytest.fixture(autouse=True)
+def _streams_go_on(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Else the process would not end after a test that failed."""
+    yield
+    if "gpus" in request.fixturenames:
+        request.getfixturevalue("gpus").open_all()
+
+
+@pytest.fixture
+def gpu_ranks(ranks: Callable[..., list[Any]], gpus: fake_gpu.FakeGpus) -> Callable[..., list[Any]]:
+    """Runs a body on ranks that share the first GPU."""
+
+    def run(world_size: int, body: Callable[[sk.Comm], Any], **config: Any) -> list[Any]:
+        return ranks(world_size, body, device="cuda:0", **config)
+
+    return run

@@ -2,80 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from typing import Any
 
 import libsk as sk
 import numpy as np
 import pytest
+from exporter import BFLOAT, FLOAT, Exporter
 
 Ranks = Callable[..., list[Any]]
-
-
-class _Device(ctypes.Structure):
-    _fields_ = [("type", ctypes.c_int32), ("id", ctypes.c_int32)]
-
-
-class _Tensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device", _Device),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
-_Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-
-
-class _Managed(ctypes.Structure):
-    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("release", _Release)]
-
-
-class Exporter:
-    """An array library of its own: DLPack 0 with any type code, as old torch has it."""
-
-    def __init__(self, memory: np.ndarray, code: int, offset: int = 0, device: int = 1) -> None:
-        self.memory = memory
-        self.released = 0
-        self._shape = (ctypes.c_int64 * memory.ndim)(*memory.shape)
-        steps = [step // memory.itemsize for step in memory.strides]
-        self._strides = (ctypes.c_int64 * memory.ndim)(*steps)
-        self._release = _Release(self._count)
-        self._device = device
-        tensor = _Tensor(
-            memory.ctypes.data - offset,
-            _Device(device, 0),
-            memory.ndim,
-            code,
-            memory.itemsize * 8,
-            1,
-            self._shape,
-            self._strides,
-            offset,
-        )
-        self._managed = _Managed(tensor, None, self._release)
-
-    def _count(self, managed: int) -> None:
-        self.released += 1
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._device, 0
-
-    def __dlpack__(self, *, stream: Any = None) -> Any:
-        make = ctypes.pythonapi.PyCapsule_New
-        make.restype = ctypes.py_object
-        make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        return make(ctypes.addressof(self._managed), b"dltensor", None)
-
-
-FLOAT, BFLOAT = 2, 4
 
 
 def test_in_and_out_without_a_copy(ranks: Ranks) -> None:
@@ -120,7 +55,11 @@ def test_strided_tensors(ranks: Ranks) -> None:
 @pytest.mark.parametrize(
     ("x", "sentence"),
     [
-        (Exporter(np.zeros(3, np.float32), FLOAT, device=2), "x lies on device CUDA 0"),
+        (
+            Exporter(np.zeros(3, np.float32), FLOAT, device=(2, 0)),
+            'x lies on device CUDA 0, .*or use a communicator made with device="cuda:0"',
+        ),
+        (Exporter(np.zeros(3, np.float32), FLOAT, device=(10, 1)), "x lies on device ROCm 1"),
         (Exporter(np.zeros(3, np.uint8), 1), "type code 1 with 8 bits"),
     ],
 )

@@ -1,0 +1,207 @@
+"""Operands on a GPU: through DLPack, in order on a stream, and alive until the GPU is done.
+
+A call enqueues and returns, so two things that the CPU's calls need not care for are settled here.
+
+Order: each array is exported for the call's stream (``__dlpack__(stream=...)``), so its library
+makes that stream wait for what it has enqueued on the array.
+
+Life: a torch tensor goes back to an allocator that reuses memory in the order of the stream it was
+made for, as with torch's own operations; on any other stream the allocator is told
+(``record_stream``). What other libraries export is held until a ``synchronize()`` or the
+communicator's end has found the stream done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from libsk import _dtypes
+from libsk._arrays import Operand, Output, borrow, check_output
+from libsk._device import Device, stream_of
+from libsk._device_memory import DeviceArray
+from libsk._errors import BusyError, Error, InvalidArgumentError, TimeoutError, invalid
+
+if TYPE_CHECKING:
+    from libsk import _core
+
+_CUDA, _MANAGED = 2, 13
+"""DLPack's device types of memory that a GPU's kernels may touch."""
+_HOST = (1, 3, 11)
+_MAY_BE_UNDER_WAY = 20
+"""Statuses from here on may come of a call that was launched; those before changed nothing."""
+_HELD_MAX = 1024
+"""Operands held for one stream before a call waits for that stream."""
+
+_left_behind: list[Any] = []
+"""What the GPU may still use though its communicator is gone: given up rather than given back."""
+
+
+class Batch(list[Any]):
+    """What calls on one stream use since it was last found done."""
+
+    __slots__ = ("__weakref__",)
+
+
+class OnGpu:
+    """A communicator's calls on a GPU."""
+
+    def __init__(self, handle: _core.Comm, device: Device) -> None:
+        self._handle = handle
+        self.device = device
+        self.batches: dict[int, Batch] = {}
+        """By stream."""
+
+    def begin(self, stream: Any, arrays: Sequence[Any] = ()) -> GpuCall:
+        handle = self._default_stream(arrays) if stream is None else stream_of(stream)
+        if len(self.batches.get(handle, ())) >= _HELD_MAX:
+            # A stream that is being captured does not say when: what a graph uses stays alive.
+            with contextlib.suppress(InvalidArgumentError):
+                self._wait_for(handle, 0)
+        return GpuCall(self, handle)
+
+    def _default_stream(self, arrays: Sequence[Any]) -> int:
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return 0
+        is_used = any(isinstance(array, torch.Tensor) and array.is_cuda for array in arrays)
+        if not (is_used or (not arrays and torch.cuda.is_initialized())):
+            return 0
+        return stream_of(torch.cuda.current_stream(self.device.index))
+
+    def synchronize(self, stream: Any, timeout_ms: int) -> None:
+        streams = list(self.batches) or [0] if stream is None else [stream_of(stream)]
+        for handle in streams:
+            self._wait_for(handle, timeout_ms)
+
+    def _wait_for(self, handle: int, timeout_ms: int) -> None:
+        self._handle.synchronize(handle, timeout_ms)
+        self.batches.pop(handle, None)
+
+    def __del__(self) -> None:
+        self.end()  # A communicator that was dropped and not freed.
+
+    def end(self) -> None:
+        """Lets go of what calls have used, as far as they are done."""
+        for handle, batch in list(self.batches.items()):
+            try:
+                if batch:
+                    self._handle.synchronize(handle, 0)
+            except BusyError:  # Nothing is freed then.
+                raise
+            except (TimeoutError, InvalidArgumentError):
+                _left_behind.append(batch)
+            except Error:  # What became of the calls: nothing of theirs runs any more.
+                continue
+        self.batches.clear()
+
+
+class GpuCall:
+    """One call and its stream."""
+
+    __slots__ = ("_place", "stream", "_uses")
+
+    def __init__(self, place: OnGpu, stream: int) -> None:
+        self._place = place
+        self.stream = stream
+        self._uses: list[tuple[Any, Operand]] = []
+
+    def run(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Enqueues, and keeps what the GPU will use then; whatever else comes of the call."""
+        try:
+            function(*arguments)
+        except Error as error:
+            if error.code < _MAY_BE_UNDER_WAY:
+                self._uses.clear()
+                raise
+            self._keep()
+            raise
+        except BaseException:  # An interrupt may come behind the launch.
+            self._keep()
+            raise
+        self._keep()
+
+    def _keep(self) -> None:
+        batch = self._place.batches.setdefault(self.stream, Batch())
+        torch = sys.modules.get("torch")
+        for array, operand in self._uses:
+            if torch is None or not isinstance(array, torch.Tensor):
+                batch.append(operand.owner)
+            elif stream_of(torch.cuda.current_stream(array.device)) != self.stream:
+                array.record_stream(torch.cuda.ExternalStream(self.stream, array.device))
+            if isinstance(array, DeviceArray):
+                array._note_use(self.stream)
+
+    def operand(self, x: Any, what: str, dtype: Any = None) -> Operand:
+        self._check_device(x, what)
+        found = borrow(x, what, stream=self.stream or 1)  # DLPack's 1: the default stream.
+        if dtype is not None and _dtypes.of_any(dtype) != found.code:
+            names = _dtypes.NAMES
+            raise invalid(
+                f"{what} has dtype {names[found.code]}, but dtype says"
+                f" {names[_dtypes.of_any(dtype)]}; convert it first"
+            )
+        self._uses.append((x, found))
+        return found
+
+    def _check_device(self, x: Any, what: str) -> None:
+        mine = self._place.device
+        if x is None:
+            raise invalid(f"{what} is None; give an array on {mine} with __dlpack__")
+        ask = getattr(x, "__dlpack_device__", None)
+        if ask is None:
+            raise invalid(
+                f"{what} is a {type(x).__name__}; this communicator is on {mine} and takes arrays"
+                " there that have __dlpack__"
+            )
+        kind, index = (int(part) for part in ask())
+        if kind == _MANAGED or (kind, index) == (_CUDA, mine.index):
+            return
+        if kind in _HOST:
+            raise invalid(
+                f"{what} lies in memory of the CPU, and this communicator is on {mine}: move it"
+                f' there (torch: .to("{mine}")), or use a communicator made without device'
+            )
+        where = f"cuda:{index}" if kind == _CUDA else f"a device of DLPack's type {kind}"
+        raise invalid(f"{what} lies on {where}, and this communicator is on {mine}: copy it there")
+
+    def contiguous(self, operand: Operand, what: str) -> Operand:
+        if operand.strides is not None:
+            raise invalid(
+                f"{what} has strides {operand.strides} for shape {operand.shape}; on a GPU nothing"
+                f" is copied unasked: give {what}.contiguous()"
+            )
+        return operand
+
+    def row_major(self, x: Any, what: str, dtype: Any = None) -> Operand:
+        return self.contiguous(self.operand(x, what, dtype), what)
+
+    def output(
+        self, out: Any, like: Any, code: int, shape: tuple[int, ...], *, rows_apart: bool = False
+    ) -> Output:
+        if out is None:
+            out = self._new(like, code, shape)
+        target = self.operand(out, "out")
+        check_output(target, code, shape)
+        if not (rows_apart and _has_rows(target)):
+            self.contiguous(target, "out")
+        return Output(target, None, out)
+
+    def _new(self, like: Any, code: int, shape: tuple[int, ...]) -> Any:
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(like, torch.Tensor):
+            raise invalid(
+                "out is missing: on a GPU a result is made for torch tensors only; give out, such"
+                " as memory of comm.empty()"
+            )
+        return torch.empty(
+            shape, dtype=getattr(torch, _dtypes.TORCH_NAMES[code]), device=like.device
+        )
+
+
+def _has_rows(matrix: Operand) -> bool:
+    if matrix.strides is None:
+        return True
+    return matrix.strides[-1] == 1 and matrix.strides[0] >= max(1, matrix.shape[-1])

@@ -1,0 +1,268 @@
+"""What ranks do with arrays: the operations of ``sk/op.h``, as methods of :class:`libsk.Comm`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from libsk._checks import index_of, milliseconds, op_code, shape_of
+from libsk._errors import invalid
+from libsk._lazy import Lazy
+
+if TYPE_CHECKING:
+    from libsk import _core, _dtypes, _gemm, _place
+    from libsk._device import Device
+else:
+    _dtypes = Lazy("libsk._dtypes")
+    _gemm = Lazy("libsk._gemm")
+
+
+class Operations:
+    """The part of a communicator that has no state of its own."""
+
+    _handle: _core.Comm
+    _device: Device
+    _place: _place.Place
+    world_size: int
+
+    # ---- collectives ----
+
+    def barrier(self, *, stream: Any = None, timeout: float | None = None) -> None:
+        """Returns once every rank has called it.
+
+        On a GPU what the ranks enqueue behind it waits, too, for all they had enqueued before it.
+        """
+        # Without arrays there is no need to load what looks at them.
+        if stream is None and not self._device.is_gpu:
+            return self._handle.barrier(0, milliseconds(timeout))
+        call = self._place.begin(stream)
+        return call.run(self._handle.barrier, call.stream, milliseconds(timeout))
+
+    def allreduce(
+        self,
+        x: Any,
+        op: str = "sum",
+        out: Any = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """``op`` over all ranks' ``x``, element by element; the same bits on every rank.
+
+        ``x`` may have any shape, the same on every rank; the result has it too. Ranks compare
+        counts and types, not shapes: (2, 3) and (3, 2) are added in memory order. ``op`` is "sum",
+        "prod", "min", "max" or "avg" (floating types only).
+        """
+        call = self._place.begin(stream, (x, out))
+        source = call.row_major(x, "x", dtype)
+        result = call.output(out, x, source.code, source.shape)
+        call.run(
+            self._handle.allreduce,
+            source.address,
+            result.operand.address,
+            source.count,
+            source.code,
+            op_code(op),
+            call.stream,
+            milliseconds(timeout),
+        )
+        return result.finish()
+
+    def allgather(
+        self,
+        x: Any,
+        out: Any = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """Every rank's ``x``, one behind the other: ``x`` of shape S gives (world_size, *S)."""
+        call = self._place.begin(stream, (x, out))
+        source = call.row_major(x, "x", dtype)
+        result = call.output(out, x, source.code, (self.world_size, *source.shape))
+        call.run(
+            self._handle.allgather,
+            source.address,
+            result.operand.address,
+            source.count,
+            source.code,
+            call.stream,
+            milliseconds(timeout),
+        )
+        return result.finish()
+
+    def reduce_scatter(
+        self,
+        x: Any,
+        op: str = "sum",
+        out: Any = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """This rank's share of ``op`` over all ranks' ``x``.
+
+        ``x`` has shape (world_size * n, *S): rank r gets rows r * n to (r + 1) * n, shape (n, *S).
+        """
+        call = self._place.begin(stream, (x, out))
+        source = call.row_major(x, "x", dtype)
+        if not source.shape or source.shape[0] % self.world_size:
+            raise invalid(
+                f"x has shape {source.shape}; its first dimension must be a multiple of the"
+                f" {self.world_size} ranks"
+            )
+        shape = (source.shape[0] // self.world_size, *source.shape[1:])
+        result = call.output(out, x, source.code, shape)
+        call.run(
+            self._handle.reduce_scatter,
+            source.address,
+            result.operand.address,
+            math.prod(shape),
+            source.code,
+            op_code(op),
+            call.stream,
+            milliseconds(timeout),
+        )
+        return result.finish()
+
+    def broadcast(
+        self,
+        x: Any,
+        root: int = 0,
+        out: Any = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """The root's ``x``, on every rank.
+
+        On the other ranks ``x`` only says shape and type; pass ``out=x`` to have it overwritten.
+        """
+        call = self._place.begin(stream, (x, out))
+        source = call.row_major(x, "x", dtype)
+        result = call.output(out, x, source.code, source.shape)
+        call.run(
+            self._handle.broadcast,
+            source.address,
+            result.operand.address,
+            source.count,
+            source.code,
+            index_of(root, "root"),
+            call.stream,
+            milliseconds(timeout),
+        )
+        return result.finish()
+
+    def send(
+        self,
+        x: Any,
+        peer: int,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Sends ``x`` to ``peer``, which calls :meth:`recv`; only these two ranks call.
+
+        Waits until ``peer`` receives, for nothing is buffered: two ranks that send to each other
+        first wait for ever, so in a ring let even ranks send first and odd ranks receive first.
+        Count and type must match on both sides.
+        """
+        call = self._place.begin(stream, (x,))
+        source = call.row_major(x, "x", dtype)
+        call.run(
+            self._handle.send,
+            source.address,
+            source.count,
+            source.code,
+            index_of(peer, "peer"),
+            call.stream,
+            milliseconds(timeout),
+        )
+
+    def recv(
+        self,
+        out: Any = None,
+        peer: int | None = None,
+        *,
+        shape: int | Sequence[int] | None = None,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """What ``peer`` sends: into ``out``, or into a new NumPy array of ``shape`` and ``dtype``.
+
+        ``comm.recv(buffer, 1)`` or ``comm.recv(peer=1, shape=(3, 4), dtype="f32")``.
+        """
+        if peer is None:
+            raise invalid("peer is missing; say which rank sends")
+        call = self._place.begin(stream, (out,))
+        if out is None:
+            if shape is None or dtype is None:
+                raise invalid("give recv() either out, or both shape and dtype")
+            result = call.output(None, None, _dtypes.of_any(dtype), shape_of(shape))
+        elif shape is not None:
+            raise invalid("give recv() either out or shape, not both")
+        else:
+            target = call.operand(out, "out", dtype)
+            result = call.output(out, out, target.code, target.shape)
+        memory = result.operand
+        call.run(
+            self._handle.recv,
+            memory.address,
+            memory.count,
+            memory.code,
+            index_of(peer, "peer"),
+            call.stream,
+            milliseconds(timeout),
+        )
+        return result.finish()
+
+    # ---- GEMM fused with all-reduce ----
+
+    def pack(self, b: Any, *, transpose: bool = False, dtype: Any = None) -> _gemm.Packed:
+        """Lays out weights for this CPU, or GPU, once, for many products. Not collective.
+
+        ``b`` has shape (K, N), or (N, K) with ``transpose``; it may be changed afterwards. On a GPU
+        that is work of the default stream, for which the call waits.
+        """
+        call = self._place.begin(0 if self._device.is_gpu else None, (b,))
+        return _gemm.pack(self._handle, call, b, transpose, dtype)
+
+    def allreduce_gemm(
+        self,
+        a: Any,
+        b: Any,
+        out: Any = None,
+        *,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        out_dtype: Any = None,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """``a @ b`` summed over all ranks, on every rank; product and all-reduce overlap.
+
+        ``a`` is (M, K), or (K, M) with ``transpose_a``; ``b`` is (K, N), or (N, K) with
+        ``transpose_b``, or what :meth:`pack` made of it. Types are f32, f64, bf16 or f16; the
+        result, (M, N), has the same, or f32 with ``out_dtype="f32"``. Rows may lie apart, and
+        transposed views (``w.T``) are taken as they are; any other layout is copied.
+        """
+        return _gemm.allreduce_gemm(
+            self._handle,
+            self._place.begin(stream, (a, b, out)),
+            a,
+            b,
+            out,
+            transpose_a,
+            transpose_b,
+            out_dtype,
+            dtype,
+            milliseconds(timeout),
+        )

@@ -1,0 +1,102 @@
+"""Where a communicator's operands lie: what a call asks of its arrays, on the CPU or on a GPU.
+
+Each call begins with ``begin(stream, arrays)`` and gets an object of this shape; on a GPU that is a
+new one, which has the call's stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from libsk import _arrays
+from libsk._errors import invalid
+
+if TYPE_CHECKING:
+    from libsk._arrays import Operand, Output
+    from libsk._comm import Comm
+
+
+class Call(Protocol):
+    """One call's view of its arrays."""
+
+    stream: int
+    """The handle of the stream it goes on; 0 where there is none, and for the default one."""
+
+    def operand(self, x: Any, what: str, dtype: Any = None) -> Operand:
+        """``x``, in whatever layout; ``what`` names it in sentences."""
+
+    def contiguous(self, operand: Operand, what: str) -> Operand:
+        """A row-major operand of the same elements."""
+
+    def row_major(self, x: Any, what: str, dtype: Any = None) -> Operand:
+        """Both of them."""
+
+    def output(
+        self, out: Any, like: Any, code: int, shape: tuple[int, ...], *, rows_apart: bool = False
+    ) -> Output:
+        """Memory for a result; ``rows_apart`` where the call can leave gaps between its rows."""
+
+    def run(self, function: Callable[..., None], *arguments: Any) -> None:
+        """The call itself, on operands of the above."""
+
+
+class Place(Protocol):
+    """One communicator's side of all that."""
+
+    def begin(self, stream: Any, arrays: Sequence[Any] = ()) -> Call:
+        """A call on these arrays: None where one is not given."""
+
+    def synchronize(self, stream: Any, timeout_ms: int) -> None:
+        """``Comm.synchronize()``."""
+
+    def end(self) -> None:
+        """Before the communicator is freed."""
+
+
+class OnCpu:
+    """Calls are done when they return, and nothing has a stream."""
+
+    stream = 0
+    operand = staticmethod(_arrays.operand)
+
+    def begin(self, stream: Any, arrays: Sequence[Any] = ()) -> OnCpu:
+        if stream is not None:
+            raise invalid(
+                "stream is for communicators on a GPU; this one is on the CPU, where a call is"
+                " done when it returns"
+            )
+        return self
+
+    @staticmethod
+    def contiguous(operand: Operand, what: str) -> Operand:
+        return operand.contiguous()
+
+    @staticmethod
+    def row_major(x: Any, what: str, dtype: Any = None) -> Operand:
+        return _arrays.operand(x, what, dtype).contiguous()
+
+    @staticmethod
+    def output(
+        out: Any, like: Any, code: int, shape: tuple[int, ...], *, rows_apart: bool = False
+    ) -> Output:
+        return _arrays.output(out, like, code, shape)
+
+    @staticmethod
+    def run(function: Callable[..., None], *arguments: Any) -> None:
+        function(*arguments)
+
+    def synchronize(self, stream: Any, timeout_ms: int) -> None:
+        self.begin(stream)
+
+    def end(self) -> None:
+        pass
+
+
+def place_of(comm: Comm) -> Place:
+    """That of a communicator."""
+    if not comm._device.is_gpu:
+        return OnCpu()
+    from libsk._gpu import OnGpu
+
+    return OnGpu(comm._handle, comm._device)

@@ -1,0 +1,194 @@
+"""Operations that torch's compiler knows: ``sk::allreduce_gemm`` and ``sk::allreduce``.
+
+Importing this module imports torch and registers them; ``import libsk`` does neither. An operation
+of torch takes tensors and plain values, so a communicator goes by a name::
+
+    import libsk.torch
+
+    name = libsk.torch.register(comm)
+    c = torch.ops.sk.allreduce_gemm(a, b, name)
+
+They run on the tensors of the communicator's device, CPU or GPU, and on fake ones, so in a function
+under ``torch.compile``. As everywhere, all ranks make the same calls in the same order: so let all
+ranks compile the same function.
+
+Gradients are those of one loss that every rank computes alike from the result, as in layers whose
+rows are spread over ranks. Each rank's copy of the result then has the same gradient, and that of
+its own operands needs no other rank: dA = dC B^T, dB = A^T dC. Where ranks go on differently, each
+rank's copy has a part of the gradient only; such a program adds the parts up itself, by an
+all-reduce of dC.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from typing import Any
+
+import torch
+
+from libsk._comm import Comm
+from libsk._errors import invalid
+
+if not hasattr(torch.library, "custom_op"):
+    raise ImportError(f"libsk.torch needs PyTorch 2.4 or later; this is {torch.__version__}")
+
+__all__ = ["allreduce", "allreduce_gemm", "register"]
+
+_lock = threading.Lock()
+_numbers = itertools.count()
+_by_name: weakref.WeakValueDictionary[str, Comm] = weakref.WeakValueDictionary()
+_names: weakref.WeakKeyDictionary[Comm, str] = weakref.WeakKeyDictionary()
+
+
+def register(comm: Comm, name: str | None = None) -> str:
+    """The name by which operations know this communicator, for as long as it lives.
+
+    Without ``name`` one is made up. Ranks that are threads of one process need names of their own.
+    """
+    if not isinstance(comm, Comm):
+        raise invalid(f"comm is a {type(comm).__name__}; give a libsk.Comm")
+    if name is not None and not (isinstance(name, str) and name):
+        raise invalid(f"name is {name!r}; give a text, or None for one that is made up")
+    with _lock:
+        known = _names.get(comm)
+        if known is not None and name in (None, known):
+            return known
+        if known is not None:
+            raise invalid(f"this communicator is registered already, as {known!r}")
+        if name is None:
+            name = next(f"sk{i}" for i in _numbers if f"sk{i}" not in _by_name)
+        if name in _by_name:
+            raise invalid(f"the name {name!r} is another communicator's; choose one for each rank")
+        _by_name[name] = comm
+        _names[comm] = name
+        return name
+
+
+def _find(name: str) -> Comm:
+    comm = _by_name.get(name)
+    if comm is None:
+        raise invalid(
+            f"no communicator is registered as {name!r}: libsk.torch.register(comm) gives the name,"
+            " and the communicator must live as long as it is used"
+        )
+    return comm
+
+
+# Graphs that torch captures by itself have a stream for each thread, but a launch has all ranks.
+_TAGS = tuple(
+    getattr(torch.Tag, name) for name in ("cudagraph_unsafe",) if hasattr(torch.Tag, name)
+)
+
+
+# ---- the product ----
+
+
+@torch.library.custom_op(
+    "sk::allreduce_gemm",
+    mutates_args=(),
+    tags=_TAGS,
+    schema="(Tensor a, Tensor b, str comm, bool transpose_a=False, bool transpose_b=False,"
+    " ScalarType? out_dtype=None) -> Tensor",
+)
+def allreduce_gemm(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    comm: str,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """:meth:`libsk.Comm.allreduce_gemm` on the communicator of that name."""
+    return _find(comm).allreduce_gemm(
+        _with_rows(a),
+        _with_rows(b),
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
+        out_dtype=out_dtype,
+    )
+
+
+def _with_rows(x: torch.Tensor) -> torch.Tensor:
+    """In a layout that needs no copy later: rows, or columns, that lie apart in order."""
+    x = x.detach()
+    if x.dim() != 2:
+        return x  # Whose sentence is the call's.
+    (rows, columns), (row_step, column_step) = x.shape, x.stride()
+    by_rows = column_step == 1 and row_step >= max(1, columns)
+    by_columns = row_step == 1 and column_step >= max(1, rows)
+    return x if by_rows or by_columns else x.contiguous()
+
+
+@allreduce_gemm.register_fake
+def _(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    comm: str,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    torch._check(a.dim() == 2, lambda: f"a has {a.dim()} dimensions; it must be a matrix")
+    torch._check(b.dim() == 2, lambda: f"b has {b.dim()} dimensions; it must be a matrix")
+    torch._check(a.dtype == b.dtype, lambda: f"a has {a.dtype} and b {b.dtype}; give one type")
+    rows, inner = (a.shape[1], a.shape[0]) if transpose_a else (a.shape[0], a.shape[1])
+    depth, columns = (b.shape[1], b.shape[0]) if transpose_b else (b.shape[0], b.shape[1])
+    torch._check(inner == depth, lambda: f"a has {inner} columns and b {depth} rows")
+    return a.new_empty((rows, columns), dtype=a.dtype if out_dtype is None else out_dtype)
+
+
+def _keep_operands(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    a, b, _, ctx.transpose_a, ctx.transpose_b, _ = inputs
+    ctx.save_for_backward(a, b)
+
+
+def _product_backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+    a, b = ctx.saved_tensors
+    grad = grad.to(a.dtype)
+    grad_a = grad_b = None
+    if ctx.needs_input_grad[0]:
+        grad_a = grad @ (b if ctx.transpose_b else b.mT)
+        grad_a = grad_a.mT if ctx.transpose_a else grad_a
+    if ctx.needs_input_grad[1]:
+        grad_b = (a if ctx.transpose_a else a.mT) @ grad
+        grad_b = grad_b.mT if ctx.transpose_b else grad_b
+    return grad_a, grad_b, None, None, None, None
+
+
+allreduce_gemm.register_autograd(_product_backward, setup_context=_keep_operands)
+
+
+# ---- the sum ----
+
+
+@torch.library.custom_op(
+    "sk::allreduce",
+    mutates_args=(),
+    tags=_TAGS,
+    schema='(Tensor x, str comm, str op="sum") -> Tensor',
+)
+def allreduce(x: torch.Tensor, comm: str, op: str = "sum") -> torch.Tensor:
+    """:meth:`libsk.Comm.allreduce` on the communicator of that name."""
+    return _find(comm).allreduce(x.detach().contiguous(), op)
+
+
+@allreduce.register_fake
+def _(x: torch.Tensor, comm: str, op: str = "sum") -> torch.Tensor:
+    return x.new_empty(x.shape)
+
+
+def _keep_names(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    _, ctx.comm, ctx.op = inputs
+
+
+def _sum_backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+    if ctx.op not in ("sum", "avg"):
+        raise NotImplementedError(
+            f'sk::allreduce has a gradient for "sum" and "avg", not {ctx.op!r}'
+        )
+    return (grad if ctx.op == "sum" else grad / _find(ctx.comm).world_size), None, None
+
+
+allreduce.register_autograd(_sum_backward, setup_context=_keep_names)

@@ -1,0 +1,113 @@
+"""What a communicator on a GPU asks of torch: its current stream, its allocator, new tensors.
+
+No machine of these tests has a GPU that torch would use. So a stand-in answers for torch, on the
+fake GPU, and keeps what it was asked; that torch's own answers are what it has here, nobody has
+seen yet.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import libsk as sk
+import numpy as np
+import pytest
+from exporter import Exporter
+from fake_gpu import FakeGpus, host_view
+
+
+class Torch:
+    """As much of the module as is asked for."""
+
+    float32, bfloat16 = np.float32, np.uint16
+
+    def __init__(self, gpus: FakeGpus) -> None:
+        self.current = gpus.stream(0)
+        torch = self
+
+        class Tensor(Exporter):
+            is_cuda = True
+            device = "cuda:0"
+
+            def __init__(self, shape: tuple[int, ...], dtype: Any = np.float32) -> None:
+                size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+                memory = host_view(gpus.allocate(0, size), shape, dtype)
+                super().__init__(memory, 2, device=(2, 0))
+                self.recorded: list[int] = []
+
+            def record_stream(self, stream: int) -> None:
+                self.recorded.append(stream)
+
+        self.Tensor = Tensor
+        self.cuda = SimpleNamespace(
+            current_stream=lambda device: SimpleNamespace(cuda_stream=torch.current),
+            ExternalStream=lambda handle, device: handle,
+            is_initialized=lambda: True,
+        )
+
+    def empty(self, shape: tuple[int, ...], dtype: Any, device: str) -> Any:
+        assert device == "cuda:0"
+        return self.Tensor(shape, dtype)
+
+
+@pytest.fixture
+def torch(gpus: FakeGpus, monkeypatch: pytest.MonkeyPatch) -> Torch:
+    torch = Torch(gpus)
+    monkeypatch.setitem(sys.modules, "torch", torch)  # type: ignore[arg-type]
+    return torch
+
+
+@pytest.fixture
+def comm(gpus: FakeGpus) -> Any:
+    config = {"bootstrap": "threads", "rank": 0, "world_size": 1, "name": "torch on a GPU"}
+    with sk.Comm(device="cuda:0", timeout=30.0, **config) as comm:
+        yield comm
+
+
+def test_tensors_in_and_out(torch: Torch, comm: sk.Comm) -> None:
+    x = torch.Tensor((3, 5))
+    x.memory[...] = 2
+    out = comm.allreduce(x)
+    assert isinstance(out, torch.Tensor) and out.memory.shape == (3, 5)
+    assert comm.allgather(x).memory.shape == (1, 3, 5)
+    product = comm.allreduce_gemm(x, torch.Tensor((5, 2)))
+    assert product.memory.shape == (3, 2)
+    comm.synchronize()
+    assert np.all(out.memory == 2)
+
+
+def test_torchs_current_stream(torch: Torch, comm: sk.Comm, gpus: FakeGpus) -> None:
+    x = torch.Tensor((4,))
+    out = comm.allreduce(x)
+    assert x.streams == [torch.current] and out.streams == [torch.current]
+    hold = gpus.hold(torch.current)
+    for enqueue in (lambda: comm.allreduce(x, out=x), comm.barrier):
+        enqueue()
+        comm.synchronize(stream=0)
+        with pytest.raises(sk.TimeoutError):
+            comm.synchronize(timeout=0.05)
+    gpus.open(hold)
+    comm.synchronize()
+    assert x.streams[-1] == torch.current
+
+
+def test_the_allocator_is_told_of_other_streams(
+    torch: Torch, comm: sk.Comm, gpus: FakeGpus
+) -> None:
+    x, other = torch.Tensor((4,)), gpus.stream(0)
+    out = comm.allreduce(x)
+    assert x.recorded == out.recorded == []
+    out = comm.allreduce(x, stream=other)
+    assert x.recorded == out.recorded == [other]
+    assert x.streams[-1] == out.streams[-1] == other
+    comm.allreduce(x, out=out, stream=0)
+    assert x.recorded == [other, 0] and x.streams[-1] == 1
+
+
+def test_tensors_are_not_held(torch: Torch, comm: sk.Comm) -> None:
+    """Their allocator keeps the order, so a loop that never synchronises does not grow."""
+    x = torch.Tensor((4,))
+    comm.allreduce(x, out=x)
+    assert x.released == 2
