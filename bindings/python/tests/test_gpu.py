@@ -158,6 +158,37 @@ def test_plans(gpu_ranks: Ranks, gpus: FakeGpus) -> None:
     gpu_ranks(RANKS, body)
 
 
+def test_packed_weights(gpu_ranks: Ranks, gpus: FakeGpus, rng: np.random.Generator) -> None:
+    m, n, k = 20, 35, 41
+    a = [rng.integers(-4, 5, (m, k)).astype(np.float32) for _ in range(RANKS)]
+    b = [rng.integers(-4, 5, (k, n)).astype(np.float32) for _ in range(RANKS)]
+
+    def body(comm: sk.Comm) -> np.ndarray:
+        weights = gpus.array(b[comm.rank].T)
+        packed = comm.pack(weights, transpose=True)
+        assert packed.shape == (k, n) and weights.streams == [1] and weights.released == 1
+        weights.memory[...] = np.nan
+        out, stream = gpus.empty((m, n), np.float32), gpus.stream(0)
+        comm.allreduce_gemm(gpus.array(a[comm.rank]), packed, out, stream=stream)
+        comm.synchronize()
+        return out.memory.copy()
+
+    for got in gpu_ranks(RANKS, body):
+        np.testing.assert_array_equal(got, sum(x @ y for x, y in zip(a, b, strict=True)))
+
+
+def test_a_trace(gpu_ranks: Ranks, gpus: FakeGpus) -> None:
+    def body(comm: sk.Comm) -> list[dict[str, Any]]:
+        x = gpus.array(np.ones(4097, np.float32))
+        with comm.trace() as trace:
+            comm.allreduce(x, out=x)
+            comm.synchronize()
+        return trace.events
+
+    for rank, events in enumerate(gpu_ranks(RANKS, body)):
+        assert events and {event["pid"] for event in events} == {rank}
+
+
 # ---- streams ----
 
 
