@@ -90,7 +90,8 @@ TEST_F(GpuBench, CandidatesTakeTurnsThereAndBack) {
 }
 
 TEST_F(GpuBench, EveryPartRunsOnAFakeGpu) {
-  for (const auto part : {measure_gemm, measure_fused, measure_collectives, measure_latency}) {
+  for (const auto part :
+       {measure_gemm, measure_pairs, measure_fused, measure_collectives, measure_latency}) {
     testing::internal::CaptureStdout();
     EXPECT_NO_THROW(part(machine_));
     EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("\"candidate\":\"plan\""));

@@ -1,8 +1,6 @@
 // One product three ways: as a plan of one rank, by the bare kernel of the same tile, by cuBLASLt.
-// The first two also by pairs of blocks, two of a cluster for each tile.
+// And pairs of blocks, two of a cluster for each tile, beside single ones, with and without a plan.
 #include <fmt/format.h>
-
-#include <optional>
 
 #include "bench/gpu/bare.h"
 #include "bench/gpu/cublaslt.h"
@@ -62,8 +60,8 @@ void measure_checked(const Machine& machine, const std::string& part, const Shap
   measure(machine, part, shape.name(), candidates, kSets);
 }
 
-void measure_shape(const Machine& machine, const BareProduct& bare, const BareProduct& bare_pairs,
-                   CublasLt& peer, const Shape& shape) {
+void measure_shape(const Machine& machine, const BareProduct& bare, CublasLt& peer,
+                   const Shape& shape) {
   std::vector<Set> sets;
   for (int i = 0; i < kSets; ++i) sets.emplace_back(machine, shape);
   ProductPlan plan(machine, shape, /*ranks=*/1, machine.workers(1));
@@ -86,27 +84,6 @@ void measure_shape(const Machine& machine, const BareProduct& bare, const BarePr
   } else {
     print_absent("gemm", shape.name(), "bare", why);
   }
-  std::optional<ProductPlan> pairs;
-  const uint32_t pair_count = machine.pair_workers(1);
-  const std::string why_no_pairs = ProductPlan::no_pairs(shape, pair_count);
-  if (why_no_pairs.empty()) {
-    pairs.emplace(machine, shape, 1, pair_count, ProgramOptions{.pairs = true});
-    candidates.push_back({"plan_pairs",
-                          [&](int run) {
-                            const Set& set = sets[size_t(run) % kSets];
-                            pairs->enqueue({{set.a.data(), set.c.data(), set.b.data()}});
-                          },
-                          pairs->note()});
-    candidates.push_back({"bare_pairs",
-                          [&](int run) {
-                            const Set& set = sets[size_t(run) % kSets];
-                            bare_pairs.enqueue(shape, set.a, set.b, set.c);
-                          },
-                          ""});
-  } else {
-    print_absent("gemm", shape.name(), "plan_pairs", why_no_pairs);
-    print_absent("gemm", shape.name(), "bare_pairs", why_no_pairs);
-  }
   if (peer.absent().empty()) {
     const int count = peer.prepare(shape);
     const int best = best_algorithm(machine, peer, count, sets);
@@ -121,6 +98,37 @@ void measure_shape(const Machine& machine, const BareProduct& bare, const BarePr
     print_absent("gemm", shape.name(), "cublaslt", peer.absent());
   }
   measure_checked(machine, "gemm", shape, candidates, sets);
+}
+
+void measure_paired(const Machine& machine, const BareProduct& bare, const BareProduct& bare_pairs,
+                    const Shape& shape) {
+  const uint32_t pair_count = machine.pair_workers(1);
+  const std::string why = ProductPlan::no_pairs(shape, pair_count);
+  if (!why.empty()) return print_absent("pairs", shape.name(), "plan_pairs", why);
+  std::vector<Set> sets;
+  for (int i = 0; i < kSets; ++i) sets.emplace_back(machine, shape);
+  ProductPlan blocks(machine, shape, /*ranks=*/1, machine.workers(1));
+  ProductPlan pairs(machine, shape, /*ranks=*/1, pair_count, {.pairs = true});
+  const auto planned = [&](const char* name, ProductPlan& plan) {
+    return Candidate{name,
+                     [&](int run) {
+                       const Set& set = sets[size_t(run) % kSets];
+                       plan.enqueue({{set.a.data(), set.c.data(), set.b.data()}});
+                     },
+                     plan.note()};
+  };
+  const auto unplanned = [&](const char* name, const BareProduct& product) {
+    return Candidate{name,
+                     [&](int run) {
+                       const Set& set = sets[size_t(run) % kSets];
+                       product.enqueue(shape, set.a, set.b, set.c);
+                     },
+                     ""};
+  };
+  measure_checked(machine, "pairs", shape,
+                  {planned("plan", blocks), planned("plan_pairs", pairs), unplanned("bare", bare),
+                   unplanned("bare_pairs", bare_pairs)},
+                  sets);
 }
 
 // The bare kernels in bands of more and more rows: what the order of tiles is worth.
@@ -151,10 +159,19 @@ void measure_gemm(const Machine& machine) {
                                    {1000, 777, 3333},  {16, 8192, 8192},   {128, 8192, 8192},
                                    {4096, 4096, 512},  {300, 5000, 4100}};
   const std::vector<Shape> fake = {{1000, 300, 64}, {130, 72, 64}, {20, 33, 35}};
-  const BareProduct bare(machine), bare_pairs(machine, /*pairs=*/true);
+  const BareProduct bare(machine);
   CublasLt peer(machine);
   for (const Shape& shape : machine.is_real() ? real : fake)
-    measure_shape(machine, bare, bare_pairs, peer, shape);
+    measure_shape(machine, bare, peer, shape);
+}
+
+void measure_pairs(const Machine& machine) {
+  const std::vector<Shape> real = {
+      {8192, 8192, 8192}, {4096, 4096, 4096}, {8192, 28672, 8192}, {4096, 4096, 512}};
+  const std::vector<Shape> fake = {{1000, 300, 64}, {130, 72, 64}};
+  const BareProduct bare(machine), bare_pairs(machine, /*pairs=*/true);
+  for (const Shape& shape : machine.is_real() ? real : fake)
+    measure_paired(machine, bare, bare_pairs, shape);
   measure_order(machine, bare, bare_pairs, machine.is_real() ? real[0] : fake[1]);
 }
 

@@ -1,4 +1,5 @@
-// Benchmarks on a GPU: gpu_bench describe | gemm | fused | collectives | latency. Lines of JSON.
+// Benchmarks on a GPU: gpu_bench describe | gemm | pairs | fused | collectives | latency. Lines of
+// JSON.
 //
 // With SK_GPU=fake they run on the CPU in a GPU's place: that tries this program, and its times say
 // nothing.
@@ -43,6 +44,7 @@ int run(const std::string& part) {
     void (*measure)(const Machine&);
   } parts[] = {{"describe", describe},
                {"gemm", measure_gemm},
+               {"pairs", measure_pairs},
                {"fused", measure_fused},
                {"collectives", measure_collectives},
                {"latency", measure_latency}};
@@ -51,7 +53,7 @@ int run(const std::string& part) {
     each.measure(Machine::get());
     return 0;
   }
-  std::fputs("usage: gpu_bench describe|gemm|fused|collectives|latency\n", stderr);
+  std::fputs("usage: gpu_bench describe|gemm|pairs|fused|collectives|latency\n", stderr);
   return 2;
 }
 

@@ -7,6 +7,7 @@
 namespace sk::cuda {
 
 void measure_gemm(const Machine& machine);         // A plan's product, the bare one, cuBLASLt's.
+void measure_pairs(const Machine& machine);        // Pairs of blocks beside single ones.
 void measure_fused(const Machine& machine);        // sk_allreduce_gemm, and what it is made of.
 void measure_collectives(const Machine& machine);  // Beside copies of as many bytes.
 void measure_latency(const Machine& machine);      // A replayed launch; an abort.

@@ -47,6 +47,7 @@ class Part:
 
 
 SANITIZER = "compute-sanitizer"
+PAIRS = "Products.ByPairsOfBlocks"
 SOME = "Silicon.PlansFromTheirTexts:Products.OfEveryKernelAndType"
 # Slow under it, so a part of the tests; and last, so that it takes no time from the benchmarks.
 SANITIZED = (
@@ -54,7 +55,12 @@ SANITIZED = (
 )  # fmt: skip
 TOOLKIT = Path("/usr/local/cuda/bin")
 PARTS = (
-    Part("results", ("gpu_silicon_test", "--gtest_brief=1"), 150, is_check=True),
+    Part(
+        "results",
+        ("gpu_silicon_test", "--gtest_brief=1", f"--gtest_filter=-{PAIRS}"),
+        150,
+        is_check=True,
+    ),
     Part("endurance", ("gpu_endurance_test", "--gtest_brief=1"), 100, is_check=True),
     Part("gemm", ("gpu_bench", "gemm"), 150),
     Part("fused", ("gpu_bench", "fused"), 90),
@@ -69,6 +75,14 @@ PARTS = (
     ),
     Part("memcheck", (SANITIZER, "--tool", "memcheck", *SANITIZED), 90, is_check=True),
     Part("synccheck", (SANITIZER, "--tool", "synccheck", *SANITIZED), 60, is_check=True),
+    # An experiment that nothing else depends on: last, so that it can spoil nothing else.
+    Part(
+        "pair-results",
+        ("gpu_silicon_test", "--gtest_brief=1", f"--gtest_filter={PAIRS}"),
+        60,
+        is_check=True,
+    ),
+    Part("pairs", ("gpu_bench", "pairs"), 90),
 )
 
 

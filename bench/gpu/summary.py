@@ -115,12 +115,18 @@ def gemm_rows(lines: list[Line]) -> list[Row]:
         goal = GEMM_GOALS.get(case)
         peer = _ratio("GEMM bf16", case, cell, "cublaslt", "plan", goal or 0.0, most=False)
         rows += [cost, peer if goal is not None else peer.without_goal()]
-        for name in ("plan", "bare"):  # What clusters are worth: no goal, a choice.
-            pairs = f"{name}_pairs"
-            if "rounds" in cell.get(pairs, {}):
-                row = _ratio("GEMM bf16, pairs", case, cell, name, pairs, 0.0, most=False)
-                rows.append(row.without_goal())
     return rows
+
+
+def pairs_rows(lines: list[Line]) -> list[Row]:
+    """Pairs of blocks over single ones: no goal, for it is a choice."""
+    return [
+        _ratio(
+            "GEMM bf16, pairs", case, cell, name, f"{name}_pairs", 0.0, most=False
+        ).without_goal()
+        for case, cell in cases(lines, "pairs").items()
+        for name in ("plan", "bare")
+    ]
 
 
 def fused_rows(lines: list[Line]) -> list[Row]:
@@ -179,4 +185,5 @@ ROWS = {
     "fused": fused_rows,
     "collectives": collective_rows,
     "latency": latency_rows,
+    "pairs": pairs_rows,
 }
