@@ -67,8 +67,7 @@ class Executor final : public GpuExecutor {
   Status check_stream(void* stream) const override;
   Result<std::shared_ptr<void>> allocate(uint64_t bytes) override;
   Result<std::shared_ptr<void>> pack(const PackArgs& args, int64_t timeout_ns) override;
-  Result<std::shared_ptr<GpuTrace>> start_trace(uint32_t rank, uint64_t event_count_max,
-                                                int64_t timeout_ns) override;
+  Result<std::shared_ptr<GpuTrace>> start_trace(uint32_t rank, uint64_t event_count_max) override;
   Status drain(int64_t timeout_ns) override;
   Status wait(void* stream, int64_t timeout_ns) override;
   Status failure() override;
@@ -104,9 +103,10 @@ class Executor final : public GpuExecutor {
   GpuFacts facts_;
   std::unique_ptr<Epoch> epoch_;
   abi::Event before_ = nullptr, after_ = nullptr;  // Of the launch under way.
-  std::mutex mutex_;                               // Of the next two.
+  std::mutex mutex_;                               // All below.
   std::vector<Ready*> ready_;
   Status failure_;
+  std::vector<std::shared_ptr<void>> late_;  // What somebody gave up, but the GPU may still use.
 };
 
 uint32_t least_of(const Device& device, std::initializer_list<KernelId> kernels) {
@@ -212,7 +212,12 @@ Result<std::shared_ptr<void>> Executor::pack(const PackArgs& args, int64_t timeo
   weights.dtype = uint32_t(args.dtype);
   weights.transposed = args.transpose_b ? 1 : 0;
   SK_RETURN_IF_ERROR(device().pack(weights, nullptr));
-  SK_RETURN_IF_ERROR(wait(nullptr, timeout_ns));
+  Status waited = wait(nullptr, timeout_ns);
+  if (waited.code() == SK_ERR_TIMEOUT) {  // The driver would wait for it without a limit.
+    const std::lock_guard lock(mutex_);
+    late_.push_back(packed);
+  }
+  SK_RETURN_IF_ERROR(std::move(waited));
   return packed;
 }
 
@@ -249,18 +254,13 @@ Status Executor::drain(int64_t timeout_ns) {
   SK_RETURN_IF_ERROR(current.status());
   SK_ASSIGN_OR_RETURN(const bool done, ask_until([this] { return idle(); }, timeout_ns));
   if (done) return {};
-  return error(SK_ERR_TIMEOUT, "a launch on {} had not ended after {:.1f} s", device().name(),
-               double(timeout_ns) / 1e9);
+  return error(SK_ERR_TIMEOUT, "a launch on {} had not ended", device().name());
 }
 
-Result<std::shared_ptr<GpuTrace>> Executor::start_trace(uint32_t rank, uint64_t event_count_max,
-                                                        int64_t timeout_ns) {
+Result<std::shared_ptr<GpuTrace>> Executor::start_trace(uint32_t rank, uint64_t event_count_max) {
   SK_RETURN_IF_ERROR(device().usable());
-  // What reads the clock would wait without a limit for blocks that are resident.
-  SK_RETURN_IF_ERROR(drain(timeout_ns));
   SK_ASSIGN_OR_RETURN(std::shared_ptr<RankTrace> trace,
-                      RankTrace::start(device(), rank, event_count_max,
-                                       [this](int64_t limit_ns) { return drain(limit_ns); }));
+                      RankTrace::start(device(), rank, event_count_max));
   return std::shared_ptr<GpuTrace>(std::move(trace));
 }
 

@@ -23,7 +23,7 @@ std::vector<TaskEvent> events_of(const RankPlan& part, std::span<const TaskTimes
 }
 
 Result<std::shared_ptr<RankTrace>> RankTrace::start(const Device& device, uint32_t rank,
-                                                    uint64_t event_count_max, Drain drain) {
+                                                    uint64_t event_count_max) {
   constexpr uint64_t kCountMax = UINT64_MAX / sizeof(TaskTimes) - 1;  // More is no memory at all.
   const uint64_t count = std::min(event_count_max, kCountMax);
   const uint64_t bytes = sizeof(ClockReading) + count * sizeof(TaskTimes);
@@ -32,8 +32,7 @@ Result<std::shared_ptr<RankTrace>> RankTrace::start(const Device& device, uint32
   const Current current(device.driver(), device.context());
   SK_RETURN_IF_ERROR(current.status());
   SK_RETURN_IF_ERROR(device.clear(memory.address(), bytes));
-  std::shared_ptr<RankTrace> trace(
-      new RankTrace(device, rank, std::move(memory), std::move(drain)));
+  std::shared_ptr<RankTrace> trace(new RankTrace(device, rank, std::move(memory)));
   trace->read_.event_count_max = count;
   SK_ASSIGN_OR_RETURN(trace->started_, read_moment(device, trace->memory_.address()));
   return trace;
@@ -58,8 +57,7 @@ void RankTrace::launched(std::shared_ptr<const Plan> plan) {
   used_ += given.count;
 }
 
-Result<const TraceBuffer*> RankTrace::read(int64_t timeout_ns) {
-  SK_RETURN_IF_ERROR(drain_(timeout_ns));
+Result<const TraceBuffer*> RankTrace::read() {
   const std::lock_guard lock(mutex_);
   if (read_.runs.size() == runs_.size()) return &read_;
   const Current current(device_.driver(), device_.context());

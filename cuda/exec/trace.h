@@ -2,7 +2,6 @@
 #ifndef SK_CUDA_EXEC_TRACE_H_
 #define SK_CUDA_EXEC_TRACE_H_
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -21,31 +20,28 @@ std::vector<TaskEvent> events_of(const RankPlan& part, std::span<const TaskTimes
 // One rank's trace. The host gives each launch its place, so kernels count nothing.
 class RankTrace final : public GpuTrace {
  public:
-  // Waits until all that was launched has ended.
-  using Drain = std::function<Status(int64_t timeout_ns)>;
   static Result<std::shared_ptr<RankTrace>> start(const Device& device, uint32_t rank,
-                                                  uint64_t event_count_max, Drain drain);
+                                                  uint64_t event_count_max);
 
   // Where the next launch of `plan` writes, and that it has been made.
   TimesPlace place(const Plan& plan) const;
   void launched(std::shared_ptr<const Plan> plan);
 
-  Result<const TraceBuffer*> read(int64_t timeout_ns) override;
+  Result<const TraceBuffer*> read() override;
 
  private:
   struct Run {
     std::shared_ptr<const Plan> plan;
     uint64_t first, count;
   };
-  RankTrace(const Device& device, uint32_t rank, DeviceMemory memory, Drain drain)
-      : device_(device), rank_(rank), memory_(std::move(memory)), drain_(std::move(drain)) {}
+  RankTrace(const Device& device, uint32_t rank, DeviceMemory memory)
+      : device_(device), rank_(rank), memory_(std::move(memory)) {}
   const RankPlan& part(const Plan& plan) const { return *plan.part(rank_); }
   abi::DevicePtr time_at(uint64_t index) const;
 
   const Device& device_;
   const uint32_t rank_;
   const DeviceMemory memory_;  // A ClockReading, then all times.
-  const Drain drain_;
   Moment started_;
 
   mutable std::mutex mutex_;  // All below.

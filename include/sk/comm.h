@@ -80,8 +80,11 @@ SK_NODISCARD SK_API sk_status sk_comm_create(sk_context* context, const sk_comm_
                                              sk_comm** out_comm) SK_NOEXCEPT;
 
 /** Releases the communicator and all memory of sk_alloc() and sk_register() on it. Not collective:
- *  peers that still wait for this rank end with SK_ERR_PEER_LOST.
- *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_BUSY. @threads One at a time. @since 0.1 */
+ *  peers that still wait for this rank end with SK_ERR_PEER_LOST. On a GPU SK_ERR_TIMEOUT says that
+ *  launches had not ended within the communicator's timeout; nothing is released then, and it may
+ *  be tried again.
+ *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_TIMEOUT.
+ *  @threads One at a time. @since 0.1 */
 SK_API sk_status sk_comm_free(sk_comm* comm) SK_NOEXCEPT;
 
 /** Ends every rank's current and later calls with SK_ERR_ABORTED, naming this rank. `reason` is
@@ -111,13 +114,15 @@ SK_NODISCARD SK_API sk_status sk_comm_query(const sk_comm* comm, sk_comm_info* i
 
 /** Symmetric memory: collective, the same `bytes` on every rank; peers can reach it without a copy.
  *  64-byte aligned, zero-filled. Lives until sk_free() or sk_comm_free(). On a GPU it is the GPU's
- *  memory, and both wait for the work there to end before they give it back.
+ *  memory, and both wait for the communicator's launches to end before they give it back.
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (bytes is 0), SK_ERR_OUT_OF_RANGE (symmetric_bytes_max),
  *          SK_ERR_NO_MEMORY (on every rank when one has none), SK_ERR_DESYNC, or a lost peer.
  *  @threads One at a time per communicator. Waits. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_alloc(sk_comm* comm, uint64_t bytes, void** out) SK_NOEXCEPT;
 
-/** Collective: every rank gives back the memory of the same sk_alloc(). NULL is refused.
+/** Collective: every rank gives back the memory of the same sk_alloc(). NULL is refused. On a GPU
+ *  SK_ERR_TIMEOUT may say that launches had not ended within the communicator's timeout; the memory
+ *  stays, and it may be tried again.
  *  @threads One at a time per communicator. Waits. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_free(sk_comm* comm, void* memory) SK_NOEXCEPT;
 

@@ -16,8 +16,8 @@
  * Errors of every call: SK_ERR_INVALID_ARGUMENT, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_FORKED,
  * SK_ERR_DESYNC, SK_ERR_PEER_LOST, SK_ERR_ABORTED, SK_ERR_TIMEOUT, SK_ERR_NO_MEMORY. The first five
  * change nothing and leave the communicator usable; after the next three it can only be freed. On a
- * GPU also SK_ERR_UNSUPPORTED (what is not there yet: send and receive), which changes nothing,
- * and SK_ERR_DEVICE, after which the process must restart where it says so.
+ * GPU also SK_ERR_UNSUPPORTED (matrices of f64), which changes nothing, and SK_ERR_DEVICE, after
+ * which the process must restart where it says so.
  * Threads: one at a time per communicator. Since 0.1. */
 #ifndef SK_OP_H_
 #define SK_OP_H_

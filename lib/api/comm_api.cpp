@@ -64,7 +64,13 @@ sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
 }
 
 sk_status sk_comm_free(sk_comm* comm) noexcept {
-  return guarded([&]() -> Status { return std::move(comms().remove(comm).status()); });
+  return guarded([&]() -> Status {
+    {
+      SK_ASSIGN_OR_RETURN(const auto use, comms().use(comm));
+      SK_RETURN_IF_ERROR(use->communicator->prepare_to_end());
+    }
+    return std::move(comms().remove(comm).status());
+  });
 }
 
 sk_status sk_comm_abort(sk_comm* comm, const char* reason) noexcept {

@@ -60,6 +60,9 @@ class Communicator {
   virtual Status run(KnownCall& call) = 0;
   // Waits for what this rank has begun on `stream`, and says what became of it.
   virtual Status synchronize(void* stream, int64_t timeout_ns) = 0;
+  // Waits for what must have ended before this is destroyed, at most the communicator's timeout.
+  // Where it fails the communicator stays, for a later try.
+  virtual Status prepare_to_end() { return {}; }
 
   virtual Result<void*> allocate(uint64_t bytes) = 0;
   virtual Status free(void* memory) = 0;

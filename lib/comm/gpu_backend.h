@@ -29,9 +29,8 @@ struct GpuFacts {
 class GpuTrace {
  public:
   virtual ~GpuTrace() = default;
-  // All that was launched with it, once that has ended; waits for it at most so long. Valid until
-  // the next read.
-  virtual Result<const TraceBuffer*> read(int64_t timeout_ns) = 0;
+  // All that was launched with it, which has ended. Valid until the next read.
+  virtual Result<const TraceBuffer*> read() = 0;
 };
 
 // One rank's part of a call.
@@ -78,13 +77,13 @@ class GpuExecutor {
   // long.
   virtual Result<std::shared_ptr<void>> pack(const PackArgs& args, int64_t timeout_ns) = 0;
 
-  // Of `rank`, for at most so many events; later ones are counted. Waits for launches under way, at
-  // most so long.
-  virtual Result<std::shared_ptr<GpuTrace>> start_trace(uint32_t rank, uint64_t event_count_max,
-                                                        int64_t timeout_ns) = 0;
+  // Of `rank`, for at most so many events; later ones are counted. No launch is under way: what
+  // reads the clock would wait for blocks that are resident.
+  virtual Result<std::shared_ptr<GpuTrace>> start_trace(uint32_t rank,
+                                                        uint64_t event_count_max) = 0;
 
   // Waits until every launch has ended that was not captured, at most so long; what became of them
-  // failure() says.
+  // failure() says. SK_ERR_TIMEOUT says what has not, and not how long that was.
   virtual Status drain(int64_t timeout_ns) = 0;
 
   // Waits for all work on `stream`, at most so long; what became of it failure() says.

@@ -66,10 +66,6 @@ Status GpuCommunicator::check_memory(const Call& call) const {
 
 Status GpuCommunicator::execute(const Call& call, const CallKey&) {
   SK_RETURN_IF_ERROR(group_->over(rank_));
-  if (call.op.kind == OpKind::kSendRecv) {
-    return error(SK_ERR_UNSUPPORTED,
-                 "send and receive are not there yet on GPUs, where a launch has all ranks");
-  }
   SK_RETURN_IF_ERROR(check_memory(call));
   SK_RETURN_IF_ERROR(group_->executor().check_stream(call.stream));
   GpuGroup::Arrival arrival;
@@ -88,6 +84,12 @@ Status GpuCommunicator::execute(const Call& call, const CallKey&) {
 // execute() remembers no call: the pointers of each are looked at anew.
 Status GpuCommunicator::run(KnownCall&) {
   return error(SK_ERR_INTERNAL, "a call was remembered on a GPU");
+}
+
+// Of a GPU that has failed there is nothing to wait for.
+Status GpuCommunicator::prepare_to_end() {
+  Status drained = group_->drain(timeout_ns_);
+  return drained.code() == SK_ERR_TIMEOUT ? std::move(drained) : Status();
 }
 
 Status GpuCommunicator::synchronize(void* stream, int64_t timeout_ns) {
@@ -131,7 +133,9 @@ Status GpuCommunicator::free(void* memory) {
     return error(SK_ERR_INVALID_ARGUMENT, "memory {} was not returned by sk_alloc() here, or freed",
                  memory);
   }
-  // Behind the meeting no peer is about to launch what could touch it.
+  // The driver would wait for launches under way without a limit. Behind the meeting no peer is
+  // about to make one that could touch the memory.
+  SK_RETURN_IF_ERROR(group_->drain(timeout_ns_));
   SK_RETURN_IF_ERROR(agree(OpKind::kFree, block->second.bytes, true));
   held_bytes_ -= block->second.bytes;
   blocks_.erase(block);
@@ -171,7 +175,8 @@ Result<std::unique_ptr<Packed>> GpuCommunicator::pack(const PackArgs& args) cons
 
 Status GpuCommunicator::start_trace(uint64_t event_count_max) {
   tracing_ = false;
-  SK_ASSIGN_OR_RETURN(trace_, group_->executor().start_trace(rank_, event_count_max, timeout_ns_));
+  SK_RETURN_IF_ERROR(group_->drain(timeout_ns_));  // Also, the last trace's memory goes.
+  SK_ASSIGN_OR_RETURN(trace_, group_->executor().start_trace(rank_, event_count_max));
   tracing_ = true;
   return {};
 }
@@ -179,7 +184,8 @@ Status GpuCommunicator::start_trace(uint64_t event_count_max) {
 Result<const TraceBuffer*> GpuCommunicator::trace() {
   static const TraceBuffer kNothing;
   if (trace_ == nullptr) return &kNothing;
-  return trace_->read(timeout_ns_);
+  SK_RETURN_IF_ERROR(group_->drain(timeout_ns_));
+  return trace_->read();
 }
 
 }  // namespace sk

@@ -24,6 +24,7 @@ class GpuCommunicator final : public Communicator {
   Status execute(const Call& call, const CallKey& key) override;
   Status run(KnownCall& call) override;
   Status synchronize(void* stream, int64_t timeout_ns) override;
+  Status prepare_to_end() override;
 
   Result<void*> allocate(uint64_t bytes) override;
   Status free(void* memory) override;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <numeric>
 
 namespace sk {
 namespace {
@@ -19,9 +20,33 @@ bool moves_nothing(const OpDesc& op) { return op.kind >= OpKind::kAlloc; }
 GpuGroup::GpuGroup(std::shared_ptr<GpuExecutor> executor, const Config& config)
     : executor_(std::move(executor)),
       config_(config),
-      arrivals_(config.world_size),
-      here_(config.world_size),
-      left_(config.world_size) {}
+      at_(config.world_size),
+      left_(config.world_size) {
+  std::vector<uint32_t> ranks(config.world_size);
+  std::iota(ranks.begin(), ranks.end(), 0u);
+  all_ = make_meeting(std::move(ranks));
+}
+
+bool GpuGroup::Meeting::needs(uint32_t rank) const {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+GpuGroup::Meeting GpuGroup::make_meeting(std::vector<uint32_t> ranks) const {
+  Meeting meeting;
+  meeting.ranks = std::move(ranks);
+  meeting.arrivals.resize(config_.world_size);
+  meeting.here.resize(config_.world_size);
+  return meeting;
+}
+
+GpuGroup::Meeting& GpuGroup::meeting_of(const OpDesc& op) {
+  if (op.kind != OpKind::kSendRecv) return all_;
+  const std::pair<uint32_t, uint32_t> pair = std::minmax({uint32_t(op.root), uint32_t(op.peer)});
+  auto found = pairs_.find(pair);
+  if (found == pairs_.end())
+    found = pairs_.emplace(pair, make_meeting({pair.first, pair.second})).first;
+  return found->second;
+}
 
 Result<std::shared_ptr<GpuGroup>> GpuGroup::make(std::shared_ptr<GpuExecutor> executor,
                                                  const Config& config) {
@@ -57,56 +82,84 @@ Target GpuGroup::target_for(const OpDesc& op) const {
 
 Status GpuGroup::meet(uint32_t rank, const Arrival& arrival) {
   std::unique_lock lock(mutex_);
-  const auto gone = std::find(left_.begin(), left_.end(), true);
-  if (gone != left_.end() && over_.ok()) {
-    const auto peer = uint32_t(gone - left_.begin());
-    end(peer, error(SK_ERR_PEER_LOST, "rank {} has freed the communicator", peer));
+  Meeting& meeting = meeting_of(arrival.op);
+  SK_RETURN_IF_ERROR(check_peers(rank, meeting, arrival.op));
+  meeting.arrivals[rank] = arrival;
+  meeting.here[rank] = true;
+  if (++meeting.here_count < meeting.ranks.size()) {
+    at_[rank] = &meeting;
+    Status status = wait_for_others(lock, meeting, rank, arrival);
+    at_[rank] = nullptr;
+    return status;
   }
-  SK_RETURN_IF_ERROR(why_over(rank));
-  arrivals_[rank] = arrival;
-  here_[rank] = true;
-  if (++here_count_ < config_.world_size) return wait_for_others(lock, rank, arrival);
 
-  launching_ = true;
+  meeting.launcher = rank;
+  meeting.launching_since = Clock::now();
+  ++launching_;
   lock.unlock();
-  Status status = settle();
+  Status status = settle(meeting);
   lock.lock();
-  launching_ = false;
+  --launching_;
+  meeting.launcher.reset();
   if (ends_group(status.code()) && over_.ok()) end(rank, status.clone());
-  for (Arrival& each : arrivals_) each.entry.trace.reset();  // The rank's own to keep.
-  here_.assign(here_.size(), false);
-  here_count_ = 0;
-  plan_count_ = ready_.size();
-  ++meetings_;
-  outcome_ = status.clone();
+  for (Arrival& each : meeting.arrivals) each.entry.trace.reset();  // The rank's own to keep.
+  for (const uint32_t each : meeting.ranks) at_[each] = nullptr;    // Before they have woken up.
+  meeting.here.assign(meeting.here.size(), false);
+  meeting.here_count = 0;
+  ++meeting.ended;
+  meeting.outcome = status.clone();
   changed_.notify_all();
   return status;
 }
 
-// Once all are here no time runs: the one that launches waits for nobody but the driver, and the
-// callers' memory is in its hands.
-Status GpuGroup::wait_for_others(std::unique_lock<std::mutex>& lock, uint32_t rank,
-                                 const Arrival& arrival) {
-  const uint64_t meeting = meetings_;
-  const auto met = [&] { return meetings_ != meeting; };
-  const auto end_of_wait =
-      std::chrono::steady_clock::now() + std::chrono::nanoseconds(arrival.timeout_ns);
-  const bool settled =
-      changed_.wait_until(lock, end_of_wait, [&] { return met() || (!launching_ && !over_.ok()); });
-  if (!settled && !launching_) {
-    end(rank, error(SK_ERR_TIMEOUT, "rank {} waited {:.1f} s for {} in {}", rank,
-                    double(arrival.timeout_ns) / 1e9, missing(), describe(arrival.op)));
+// Whether all whom `meeting` needs may still come.
+Status GpuGroup::check_peers(uint32_t rank, const Meeting& meeting, const OpDesc& op) {
+  for (const uint32_t peer : meeting.ranks) {
+    if (left_[peer] && over_.ok())
+      end(peer, error(SK_ERR_PEER_LOST, "rank {} has freed the communicator", peer));
+    // It waits for this rank elsewhere, and would do so for ever.
+    const Meeting* const other = at_[peer];
+    if (other == nullptr || other == &meeting || !other->needs(rank) || !over_.ok()) continue;
+    end(rank, error(SK_ERR_DESYNC, "rank {} called {} while rank {} called {}", peer,
+                    describe(other->arrivals[peer].op), rank, describe(op)));
   }
-  changed_.wait(lock, [&] { return met() || !launching_; });
-  // The next meeting needs this rank, so the outcome is still that of this one.
-  return met() ? outcome_.clone() : why_over(rank);
+  return why_over(rank);
 }
 
-std::string GpuGroup::missing() const {
-  std::string list;
-  for (uint32_t rank = 0; rank < config_.world_size; ++rank)
-    if (!here_[rank]) list += fmt::format("{}{}", list.empty() ? "" : ", ", rank);
-  return (list.find(',') == std::string::npos ? "rank " : "ranks ") + list;
+Status GpuGroup::wait_for_others(std::unique_lock<std::mutex>& lock, Meeting& meeting,
+                                 uint32_t rank, const Arrival& arrival) {
+  const uint64_t time = meeting.ended;
+  const auto met = [&] { return meeting.ended != time; };
+  const bool settled =
+      changed_.wait_until(lock, Clock::now() + std::chrono::nanoseconds(arrival.timeout_ns),
+                          [&] { return met() || (!meeting.launcher && !over_.ok()); });
+  // The next time needs this rank, so the outcome is still that of this one.
+  if (met()) return meeting.outcome.clone();
+  return settled ? why_over(rank) : give_up(meeting, rank, arrival);
+}
+
+// Once all are here only the driver is waited for. It has this call's memory, and may be about to
+// launch: the launch ends as soon as it begins.
+Status GpuGroup::give_up(const Meeting& meeting, uint32_t rank, const Arrival& arrival) {
+  const double waited_s = double(arrival.timeout_ns) / 1e9;
+  if (meeting.launcher) {
+    const std::chrono::duration<double> inside = Clock::now() - meeting.launching_since;
+    executor_->abort();
+    const Status why =
+        error(SK_ERR_TIMEOUT,
+              "rank {} waited {:.1f} s in {}: rank {} is inside the driver since {:.1f} s; the "
+              "memory of the call may still be used",
+              rank, waited_s, describe(arrival.op), *meeting.launcher, inside.count());
+    if (over_.ok()) end(rank, why.clone());
+    return why.clone();
+  }
+  std::string missing;
+  for (const uint32_t each : meeting.ranks)
+    if (!meeting.here[each]) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", each);
+  end(rank, error(SK_ERR_TIMEOUT, "rank {} waited {:.1f} s for {} {} in {}", rank, waited_s,
+                  missing.find(',') == std::string::npos ? "rank" : "ranks", missing,
+                  describe(arrival.op)));
+  return why_over(rank);
 }
 
 Status GpuGroup::why_over(uint32_t rank) {
@@ -115,6 +168,8 @@ Status GpuGroup::why_over(uint32_t rank) {
   }
   if (over_.code() == SK_ERR_TIMEOUT && over_by_ != rank && over_by_ != kNobody)
     return error(SK_ERR_TIMEOUT, "rank {} gave up: {}", over_by_, over_.message());
+  if (over_.code() == SK_ERR_DESYNC && over_by_ != rank)
+    return error(SK_ERR_ABORTED, "{}", over_.message());
   return over_.clone();
 }
 
@@ -146,41 +201,69 @@ void GpuGroup::leave(uint32_t rank) {
   const std::lock_guard lock(mutex_);
   left_[rank] = true;
   // Launches under way have all their ranks, and end by themselves.
-  if (here_count_ > 0 && over_.ok())
+  const bool awaited = std::any_of(at_.begin(), at_.end(), [&](const Meeting* at) {
+    return at != nullptr && !at->launcher && at->needs(rank);
+  });
+  if (awaited && over_.ok())
     end(rank, error(SK_ERR_PEER_LOST, "rank {} has freed the communicator", rank));
 }
 
-Status GpuGroup::settle() {
+Status GpuGroup::drain(int64_t timeout_ns) {
+  const Clock::time_point end_of_wait = Clock::now() + std::chrono::nanoseconds(timeout_ns);
+  {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_until(lock, end_of_wait, [&] { return launching_ == 0; })) {
+      return error(SK_ERR_TIMEOUT, "a rank was still inside the driver after {:.1f} s",
+                   double(timeout_ns) / 1e9);
+    }
+  }
+  const auto left =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(end_of_wait - Clock::now());
+  Status drained = executor_->drain(std::max<int64_t>(left.count(), 0));
+  if (drained.code() != SK_ERR_TIMEOUT) return drained;
+  return error(SK_ERR_TIMEOUT, "{} after {:.1f} s", drained.message(), double(timeout_ns) / 1e9);
+}
+
+Status GpuGroup::settle(const Meeting& meeting) {
   try {
-    SK_RETURN_IF_ERROR(compare());
-    return moves_nothing(arrivals_[0].op) ? Status() : launch();
+    SK_RETURN_IF_ERROR(compare(meeting));
+    return moves_nothing(meeting.arrivals[meeting.ranks[0]].op) ? Status() : launch(meeting);
   } catch (const std::bad_alloc&) {  // The others must not wait for ever.
     return {SK_ERR_NO_MEMORY, "memory ran out"};
   }
 }
 
-Status GpuGroup::compare() const {
-  for (uint32_t rank = 1; rank < config_.world_size; ++rank) {
-    if (arrivals_[rank].op == arrivals_[0].op) continue;
-    return error(SK_ERR_DESYNC, "rank 0 called {} while rank {} called {}",
-                 describe(arrivals_[0].op), rank, describe(arrivals_[rank].op));
+Status GpuGroup::compare(const Meeting& meeting) const {
+  const uint32_t first = meeting.ranks[0];
+  const OpDesc& op = meeting.arrivals[first].op;
+  for (const uint32_t rank : meeting.ranks) {
+    if (meeting.arrivals[rank].op == op) continue;
+    return error(SK_ERR_DESYNC, "rank {} called {} while rank {} called {}", first, describe(op),
+                 rank, describe(meeting.arrivals[rank].op));
   }
-  for (uint32_t rank = 0; rank < config_.world_size; ++rank) {
-    if (arrivals_[rank].able) continue;
-    return error(SK_ERR_NO_MEMORY, "rank {} has no memory to take part in {}", rank,
-                 describe(arrivals_[rank].op));
+  for (const uint32_t rank : meeting.ranks) {
+    if (meeting.arrivals[rank].able) continue;
+    return error(SK_ERR_NO_MEMORY, "rank {} has no memory to take part in {}", rank, describe(op));
   }
   return {};
 }
 
-Status GpuGroup::launch() {
-  SK_ASSIGN_OR_RETURN(GpuPlan * plan, ready_for(arrivals_[0].op));
-  std::vector<GpuEntry> entries;
+Status GpuGroup::launch(const Meeting& meeting) {
+  const Arrival& first = meeting.arrivals[meeting.ranks[0]];
+  // Who has no part in a pair has no stream to be joined either.
+  std::vector<GpuEntry> entries(config_.world_size, GpuEntry{{}, first.entry.stream, nullptr});
   int64_t timeout_ns = 0;
-  for (const Arrival& arrival : arrivals_) {
-    entries.push_back(arrival.entry);
-    timeout_ns = std::max(timeout_ns, arrival.timeout_ns);  // In one launch nobody is late.
+  for (const uint32_t rank : meeting.ranks) {
+    entries[rank] = meeting.arrivals[rank].entry;
+    // In one launch nobody is late.
+    timeout_ns = std::max(timeout_ns, meeting.arrivals[rank].timeout_ns);
   }
+  const std::unique_lock lock(launch_mutex_, std::chrono::nanoseconds(timeout_ns));
+  if (!lock.owns_lock()) {
+    return error(SK_ERR_TIMEOUT, "another pair of ranks was still inside the driver after {:.1f} s",
+                 double(timeout_ns) / 1e9);
+  }
+  SK_ASSIGN_OR_RETURN(GpuPlan * plan, ready_for(first.op));
   return plan->launch(entries, timeout_ns);
 }
 
@@ -190,7 +273,11 @@ Result<GpuPlan*> GpuGroup::ready_for(const OpDesc& op) {
     SK_ASSIGN_OR_RETURN(std::unique_ptr<GpuPlan> plan, prepare(op));
     found = ready_.emplace(op, Ready{std::move(plan)}).first;
   }
-  found->second.last_use = meetings_;
+  found->second.last_use = ++launches_;
+  {
+    const std::lock_guard lock(mutex_);
+    plan_count_ = ready_.size();
+  }
   return found->second.plan.get();
 }
 

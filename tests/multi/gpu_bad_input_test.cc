@@ -81,13 +81,6 @@ const std::vector<BadCall>& bad_calls() {
                    out = matrix(at(p.gpu, 64), SK_DEVICE_CUDA);
          return sk_allreduce_gemm(c, &a, &b, nullptr, &out, 0, nullptr);
        }},
-      {"send", SK_ERR_UNSUPPORTED, "send and receive are not there yet on GPUs",
-       [](sk_comm* c, const Places& p) {
-         sk_comm_info info{};
-         info.struct_size = sizeof(info);
-         EXPECT_EQ(sk_comm_query(c, &info), SK_OK);
-         return sk_send(c, p.gpu, 4, SK_F32, 1 - info.rank, nullptr);
-       }},
       {"weights of the host", SK_ERR_INVALID_ARGUMENT, "b at 0x",
        [](sk_comm* c, const Places& p) {
          const sk_tensor b = matrix(p.host, SK_DEVICE_CUDA);
