@@ -120,7 +120,9 @@ def run_pytest(suite: PythonSuite, path: str, pattern: str | None) -> list[Outco
     over = layer(suite.name) if suite.costs else None
     python = over / "bin" / "python" if over else PYTHON
     command = [python, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no"]
-    command += ["--junit-xml", junit, *(["-k", pattern] if pattern else [])]
+    command += ["--junit-xml", junit]
+    # ctest takes "A|B" where pytest says "A or B".
+    command += ["-k", pattern.replace("|", " or ")] if pattern else []
     command += [ROOT / path]
     what = f"Python tests ({name})"
     env = product.environment(over) if suite.needs != product.Part.NOTHING else {}
