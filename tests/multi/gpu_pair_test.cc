@@ -10,8 +10,6 @@
 namespace sk::testing_ops {
 namespace {
 
-using cuda::Call;
-
 // A rank's input and output of `count` integers, both poisoned but for what the rank gives.
 struct Rows {
   Rows(Machine& machine, int count, int32_t first)

@@ -12,8 +12,6 @@
 namespace sk::testing_ops {
 namespace {
 
-using cuda::Call;
-
 struct Span {
   std::string name, call, epilogue;
   int rank, worker, task;
