@@ -258,13 +258,29 @@ Status GpuGroup::launch(const Meeting& meeting) {
     // In one launch nobody is late.
     timeout_ns = std::max(timeout_ns, meeting.arrivals[rank].timeout_ns);
   }
-  const std::unique_lock lock(launch_mutex_, std::chrono::nanoseconds(timeout_ns));
-  if (!lock.owns_lock()) {
+  if (!begin_launching(timeout_ns)) {
     return error(SK_ERR_TIMEOUT, "another pair of ranks was still inside the driver after {:.1f} s",
                  double(timeout_ns) / 1e9);
   }
+  const struct Turn {
+    GpuGroup& group;
+    ~Turn() { group.end_launching(); }
+  } turn{*this};
   SK_ASSIGN_OR_RETURN(GpuPlan * plan, ready_for(first.op));
   return plan->launch(entries, timeout_ns);
+}
+
+bool GpuGroup::begin_launching(int64_t timeout_ns) {
+  std::unique_lock lock(mutex_);
+  const Clock::time_point end_of_wait = Clock::now() + std::chrono::nanoseconds(timeout_ns);
+  if (!changed_.wait_until(lock, end_of_wait, [&] { return !has_launcher_; })) return false;
+  return has_launcher_ = true;
+}
+
+void GpuGroup::end_launching() {
+  const std::lock_guard lock(mutex_);
+  has_launcher_ = false;
+  changed_.notify_all();
 }
 
 Result<GpuPlan*> GpuGroup::ready_for(const OpDesc& op) {
