@@ -107,12 +107,13 @@ class HandleTable {
 
   // Takes the object out; the handle is dead from here on.
   Result<std::unique_ptr<T>> remove(const void* handle) {
-    SK_ASSIGN_OR_RETURN(const Use use, this->use(handle));
+    SK_ASSIGN_OR_RETURN(Use use, this->use(handle));
     Slot& slot = *use.slot_;
     slot.generation.store(0, std::memory_order_seq_cst);
     while (slot.pins.load(std::memory_order_acquire) != 0) {  // A pinned call is a few stores long.
     }
     std::unique_ptr<T> object = std::move(slot.object);
+    { const Use ends = std::move(use); }  // Before the slot is another object's.
     const std::lock_guard<std::mutex> lock(mutex_);
     free_.push_back(size_t(&slot - slots_.data()));
     return object;

@@ -170,8 +170,8 @@ TEST(GpuTrace, ShowsReductionsBeforeTheLastTileIsComputed) {
       return t;
     };
     void* memory = nullptr;
-    const size_t elements = size_t(kM * kK + kK * kN + kM * kN);
-    ASSERT_EQ(sk_alloc(comm, elements * 4, &memory), SK_OK) << sk_last_error();
+    constexpr size_t kElements = size_t{kM} * kK + size_t{kK} * kN + size_t{kM} * kN;
+    ASSERT_EQ(sk_alloc(comm, kElements * 4, &memory), SK_OK) << sk_last_error();
     auto* const a = static_cast<float*>(memory);
     float* const b = a + kM * kK;
     float* const c = b + kK * kN;
