@@ -160,6 +160,14 @@ Status Device::check(abi::Result result, const char* call) const {
   return driver_status(driver(), result, call);
 }
 
+Result<bool> Device::has_ended(abi::Event event) const {
+  const OutsideCaptures outside(driver());
+  const abi::Result found = driver().cuEventQuery(event);
+  if (found == abi::kNotReady) return false;
+  SK_RETURN_IF_ERROR(check(found, "cuEventQuery"));
+  return true;
+}
+
 Status Device::usable() const {
   return driver_status(driver(), sticky_.load(std::memory_order_relaxed), "an earlier call");
 }

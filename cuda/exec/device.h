@@ -67,6 +67,8 @@ class Device {
 
   // As driver_status(); what is sticky is remembered.
   Status check(abi::Result result, const char* call) const;
+  // Whether what `event` was recorded behind has ended. This thread's context is the device's.
+  Result<bool> has_ended(abi::Event event) const;
   // Not OK once a sticky error was seen.
   Status usable() const;
 

@@ -16,7 +16,6 @@ struct OpenDevice {
   std::unique_ptr<Device> device;
 };
 
-// Communicators of one GPU share its context and the loaded kernels.
 // Asks `done`, less and less often, until it says so; false: not within `timeout_ns`.
 template <typename Done>
 Result<bool> ask_until(Done done, int64_t timeout_ns) {
@@ -30,6 +29,7 @@ Result<bool> ask_until(Done done, int64_t timeout_ns) {
   }
 }
 
+// Communicators of one GPU share its context and the loaded kernels.
 Result<std::shared_ptr<OpenDevice>> shared_device(int32_t ordinal) {
   struct Table {
     std::mutex mutex;
@@ -45,6 +45,22 @@ Result<std::shared_ptr<OpenDevice>> shared_device(int32_t ordinal) {
   known = open;
   return open;
 }
+
+// Packed weights may outlive every communicator of their device.
+struct Weights {
+  explicit Weights(std::shared_ptr<OpenDevice> of) : open(std::move(of)) {}
+  ~Weights() {
+    if (packed == nullptr) return;
+    const Current current(open->device->driver(), open->device->context());
+    open->device->driver().cuEventDestroy(packed);
+  }
+  Weights(const Weights&) = delete;
+  Weights& operator=(const Weights&) = delete;
+
+  const std::shared_ptr<OpenDevice> open;
+  DeviceMemory memory;
+  abi::Event packed = nullptr;  // Behind the packing.
+};
 
 RankTrace* trace_of(const GpuEntry& entry) { return static_cast<RankTrace*>(entry.trace.get()); }
 
@@ -106,7 +122,7 @@ class Executor final : public GpuExecutor {
   std::mutex mutex_;                               // All below.
   std::vector<Ready*> ready_;
   Status failure_;
-  std::vector<std::shared_ptr<void>> late_;  // What somebody gave up, but the GPU may still use.
+  std::vector<std::shared_ptr<Weights>> late_;  // Given up, but perhaps not yet packed.
 };
 
 uint32_t least_of(const Device& device, std::initializer_list<KernelId> kernels) {
@@ -189,14 +205,10 @@ Result<std::shared_ptr<void>> Executor::pack(const PackArgs& args, int64_t timeo
   SK_RETURN_IF_ERROR(device().usable());
   SK_RETURN_IF_ERROR(check_gemm_type(args.dtype));
   const uint64_t bytes = gemm_tiles(args.dtype, 1, args.n, args.k, 1).packed_bytes;
-  struct Held {  // Weights may outlive every communicator of the device.
-    std::shared_ptr<OpenDevice> open;
-    DeviceMemory memory;
-  };
+  const auto held = std::make_shared<Weights>(open_);
   SK_ASSIGN_OR_RETURN(
-      DeviceMemory memory,
+      held->memory,
       DeviceMemory::allocate(device().owner(), std::max<uint64_t>(bytes, 1), "sk_pack()"));
-  const auto held = std::make_shared<Held>(Held{open_, std::move(memory)});
   std::shared_ptr<void> packed(held, pointer<void>(held->memory.address()));
   if (bytes == 0) return packed;
   const Current current(driver(), device().context());
@@ -211,11 +223,16 @@ Result<std::shared_ptr<void>> Executor::pack(const PackArgs& args, int64_t timeo
   weights.n = uint64_t(args.n);
   weights.dtype = uint32_t(args.dtype);
   weights.transposed = args.transpose_b ? 1 : 0;
+  {
+    const OutsideCaptures outside(driver());
+    SK_DEVICE_TRY(device(), cuEventCreate, &held->packed, abi::kEventDisableTiming);
+  }
   SK_RETURN_IF_ERROR(device().pack(weights, nullptr));
+  SK_DEVICE_TRY(device(), cuEventRecord, held->packed, nullptr);
   Status waited = wait(nullptr, timeout_ns);
   if (waited.code() == SK_ERR_TIMEOUT) {  // The driver would wait for it without a limit.
     const std::lock_guard lock(mutex_);
-    late_.push_back(packed);
+    late_.push_back(held);
   }
   SK_RETURN_IF_ERROR(std::move(waited));
   return packed;
@@ -241,11 +258,17 @@ Status Executor::wait(void* handle, int64_t timeout_ns) {
 }
 
 Result<bool> Executor::idle() {
+  std::vector<std::shared_ptr<Weights>> packed;  // Freed once nothing runs, and without the lock.
   const std::lock_guard lock(mutex_);
   for (Ready* each : ready_) {
     SK_ASSIGN_OR_RETURN(const bool done, each->idle());
     if (!done) return false;
   }
+  for (const std::shared_ptr<Weights>& each : late_) {
+    SK_ASSIGN_OR_RETURN(const bool done, device().has_ended(each->packed));
+    if (!done) return false;
+  }
+  packed.swap(late_);
   return true;
 }
 

@@ -146,7 +146,7 @@ Status GpuProgram::build(const ProgramOptions& options) {
   if (options.trace) clock_ = base + layout.clock;
   args_.images = pointer<const Image>(base + layout.images);
   args_.blocks = pointer<const BlockRole>(base + layout.roles);
-  args_.control = pointer<Control>(base + layout.control);
+  args_.control = control_ = pointer<Control>(base + layout.control);
   args_.abort = epoch_.word();
   const OutsideCaptures outside(device_.driver());
   SK_DEVICE_TRY(device_, cuEventCreate, &last_run_, abi::kEventDisableTiming);
@@ -163,27 +163,42 @@ Status GpuProgram::run(abi::Stream stream, std::span<const RankOperands> operand
   SK_ASSIGN_OR_RETURN(const bool captured, is_captured(device_, stream));
   if (blocks_ == 0) return {};
 
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard running(run_mutex_);
   SK_RETURN_IF_ERROR(bind(operands));
   args_.timeout_ns = uint64_t(timeout_ns);
   const std::span<const TimesPlace> places = times.empty() ? times_ : times;
   for (uint32_t rank = 0; rank < operands.size(); ++rank)
     args_.times[rank] = rank < places.size() ? places[rank] : TimesPlace{};
+  {
+    const std::lock_guard lock(mutex_);
+    timeout_ns_ = timeout_ns;
+    enqueues_ = !captured;
+  }
   if (captured) {
     captured_.store(true, std::memory_order_relaxed);
     return launch(stream);
   }
+  Status enqueued = enqueue(stream);
+  const std::lock_guard lock(mutex_);
+  enqueues_ = false;
+  ran_ = ran_ || enqueued.ok();
+  return enqueued;
+}
+
+Status GpuProgram::enqueue(abi::Stream stream) {
   SK_RETURN_IF_ERROR(follow_last(stream));
   SK_RETURN_IF_ERROR(launch(stream));
   SK_DEVICE_TRY(device_, cuEventRecord, last_run_, stream);
-  ran_ = true;
   last_stream_ = stream;
   return {};
 }
 
 // Two runs at once would have one index.
 Status GpuProgram::follow_last(abi::Stream stream) {
-  if (!ran_ || last_stream_ == stream) return {};
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ran_ || last_stream_ == stream) return {};
+  }
   return device_.check(device_.driver().cuStreamWaitEvent(stream, last_run_, 0),
                        "cuStreamWaitEvent");
 }
@@ -238,37 +253,43 @@ Status GpuProgram::wait(abi::Stream stream) {
 }
 
 Result<bool> GpuProgram::idle() {
-  const std::lock_guard lock(mutex_);
-  if (!ran_) return true;
-  const OutsideCaptures outside(device_.driver());
-  const abi::Result found = device_.driver().cuEventQuery(last_run_);
-  if (found == abi::kNotReady) return false;
-  SK_RETURN_IF_ERROR(device_.check(found, "cuEventQuery"));
-  return true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (enqueues_) return false;
+    if (!ran_) return true;
+  }
+  return device_.has_ended(last_run_);
 }
 
 Status GpuProgram::status() {
   if (!epoch_.over()) [[likely]]
     return {};
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.ok()) return failure_.clone();
+  }
+  SK_ASSIGN_OR_RETURN(const Control control, read_control());
   const std::lock_guard lock(mutex_);
-  if (failure_.ok()) SK_RETURN_IF_ERROR(read_failure());
+  if (failure_.ok()) failure_ = failure_of(control);  // Else somebody has read it meanwhile.
   return failure_.clone();
 }
 
-Status GpuProgram::read_failure() {
+Result<Control> GpuProgram::read_control() {
   const Current current(device_.driver(), device_.context());
   SK_RETURN_IF_ERROR(current.status());
   Control control{};
   SK_RETURN_IF_ERROR(
-      device_.download(&control, reinterpret_cast<abi::DevicePtr>(args_.control), sizeof control));
-  failure_ = verdict_status(*plan_, control, int64_t(args_.timeout_ns));
-  if (!failure_.ok()) return {};
+      device_.download(&control, reinterpret_cast<abi::DevicePtr>(control_), sizeof control));
+  return control;
+}
+
+Status GpuProgram::failure_of(const Control& control) const {
+  Status failure = verdict_status(*plan_, control, timeout_ns_);
+  if (!failure.ok()) return failure;
   // The launch that ended the epoch was not of this plan, or none ran.
-  failure_ = epoch_.aborted()
-                 ? error(SK_ERR_ABORTED, "the communicator was aborted")
-                 : error(SK_ERR_ABORTED, "another operation of the communicator has failed on {}",
-                         device_.name());
-  return {};
+  if (epoch_.aborted()) return error(SK_ERR_ABORTED, "the communicator was aborted");
+  return error(SK_ERR_ABORTED, "another operation of the communicator has failed on {}",
+               device_.name());
 }
 
 Result<std::vector<TaskEvent>> GpuProgram::events(uint32_t rank) {

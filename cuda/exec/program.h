@@ -57,10 +57,11 @@ class GpuProgram {
   // Waits for all work on `stream`, then says what became of the runs there.
   Status wait(abi::Stream stream);
 
-  // Whether the last run, of those that were not captured, has ended. Never waits.
+  // Whether the last run, of those that were not captured, has ended; not while one is enqueued.
+  // Never waits, not even for a run() that the driver keeps.
   Result<bool> idle();
 
-  // OK while no run has failed; never waits for one. What failed is said the same ever after.
+  // OK while no run has failed; waits for none, as idle(). What failed is said the same ever after.
   Status status();
 
   // Of the last run that wait() has waited for. SK_ERR_UNSUPPORTED without ProgramOptions::trace.
@@ -75,7 +76,9 @@ class GpuProgram {
   Status bind(std::span<const RankOperands> operands);
   Status launch(abi::Stream stream);
   Status follow_last(abi::Stream stream);
-  Status read_failure();
+  Status enqueue(abi::Stream stream);
+  Result<Control> read_control();
+  Status failure_of(const Control& control) const;  // Under mutex_.
 
   const Device& device_;
   Epoch& epoch_;
@@ -90,14 +93,21 @@ class GpuProgram {
   abi::DevicePtr clock_ = 0;       // Scratch for read_moment(); 0 without a trace.
   std::atomic<bool> captured_{false};
 
-  std::mutex mutex_;  // All below.
-  LaunchArgs args_{};
-  std::vector<RankOperands> bound_;  // What args_ has.
-  bool boxes_ = false;               // args_ has their maps.
+  Control* control_ = nullptr;
   abi::Event last_run_ = nullptr;
-  bool ran_ = false;  // The event was recorded, on last_stream_.
-  abi::Stream last_stream_ = nullptr;
-  Moment waited_;  // The end of the last wait().
+
+  // One run() at a time. It is held while the driver enqueues, which may take as long as it likes.
+  std::mutex run_mutex_;
+  LaunchArgs args_{};
+  std::vector<RankOperands> bound_;    // What args_ has.
+  bool boxes_ = false;                 // args_ has their maps.
+  abi::Stream last_stream_ = nullptr;  // On which last_run_ was recorded.
+
+  std::mutex mutex_;        // All below; never held over a call of the driver.
+  bool enqueues_ = false;   // A run() is inside the driver.
+  bool ran_ = false;        // last_run_ was recorded.
+  int64_t timeout_ns_ = 0;  // Of the last run.
+  Moment waited_;           // The end of the last wait().
   Status failure_;
 };
 

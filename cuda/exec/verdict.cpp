@@ -36,6 +36,8 @@ Status verdict_status(const Plan& plan, const Control& control, int64_t timeout_
     case Verdict::kRunning:
       break;
     case Verdict::kAborted:
+      if (control.signal == UINT32_MAX && control.peer == control.rank)
+        return error(SK_ERR_ABORTED, "the run was aborted before it began");
       return error(SK_ERR_ABORTED, "the run was aborted; rank {} waited for rank {} in {}",
                    control.rank, other, place(*part, control));
     case Verdict::kTimeout:

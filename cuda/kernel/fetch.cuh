@@ -95,6 +95,19 @@ SK_DEVICE void resolve(const Worker& worker, FetchedTask& out, const Region* reg
   if (ptx::one_lane()) out.first_pointer[out.task.region_count] = uint16_t(next);
 }
 
+// Somebody gave the launch up before it came to this block, which then begins nothing: the callers'
+// memory may be used for something else.
+SK_DEVICE bool late(const Worker& worker) {
+  if (!ptx::any(ptx::load_relaxed_sys(worker.args.abort) != 0)) return false;
+  if (ptx::one_lane()) {
+    const uint32_t rank = worker.image.rank;
+    fail(worker.args, Verdict::kAborted,
+         {0, rank, worker.queue, worker.image.queues[worker.queue].first_task, rank, UINT32_MAX, 0,
+          0});
+  }
+  return true;
+}
+
 // What the task waits for has come; false: the run has failed. Of a pair the leader waits.
 template <bool pair>
 SK_DEVICE bool meet_start(const Worker& worker, Ring& ring, uint32_t n, uint32_t index,
@@ -102,7 +115,7 @@ SK_DEVICE bool meet_start(const Worker& worker, Ring& ring, uint32_t n, uint32_t
   if constexpr (pair) {
     if (!leads()) return hear_start(ring, n);
   }
-  const bool going = meet_waits(worker, index, task, run) &&
+  const bool going = (n != 0 || !late(worker)) && meet_waits(worker, index, task, run) &&
                      (task.op != TaskOp::kAwait || meet_entries(worker, index, run));
   if constexpr (pair) tell_start(ring, n, going);
   return going;

@@ -112,7 +112,7 @@ constexpr uint64_t packed_pitch(uint64_t k, uint64_t n, uint64_t element_bytes,
 struct Control {
   uint32_t verdict;
   uint32_t rank, queue, task;
-  uint32_t peer;    // For whom it waited.
+  uint32_t peer;    // For whom it waited; itself: for nobody yet, aborted before it began.
   uint32_t signal;  // UINT32_MAX: for its entry.
   uint64_t wanted, seen;
 };

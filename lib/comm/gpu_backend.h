@@ -82,14 +82,16 @@ class GpuExecutor {
   virtual Result<std::shared_ptr<GpuTrace>> start_trace(uint32_t rank,
                                                         uint64_t event_count_max) = 0;
 
-  // Waits until every launch has ended that was not captured, at most so long; what became of them
-  // failure() says. SK_ERR_TIMEOUT says what has not, and not how long that was.
+  // Waits until every launch has ended that was not captured, and every packing, at most so long;
+  // what became of them failure() says. SK_ERR_TIMEOUT says what has not, and not how long that
+  // was.
   virtual Status drain(int64_t timeout_ns) = 0;
 
   // Waits for all work on `stream`, at most so long; what became of it failure() says.
   virtual Status wait(void* stream, int64_t timeout_ns) = 0;
 
-  // Why no launch can succeed any more, or OK. Does not wait for launches under way.
+  // Why no launch can succeed any more, or OK. Does not wait for launches under way, nor for one
+  // that the driver keeps.
   virtual Status failure() = 0;
 
   // Launches that run end soon, later ones at once.

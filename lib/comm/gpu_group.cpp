@@ -139,7 +139,7 @@ Status GpuGroup::wait_for_others(std::unique_lock<std::mutex>& lock, Meeting& me
 }
 
 // Once all are here only the driver is waited for. It has this call's memory, and may be about to
-// launch: the launch ends as soon as it begins.
+// launch: a launch that comes after this begins no task.
 Status GpuGroup::give_up(const Meeting& meeting, uint32_t rank, const Arrival& arrival) {
   const double waited_s = double(arrival.timeout_ns) / 1e9;
   if (meeting.launcher) {
@@ -266,7 +266,7 @@ Status GpuGroup::launch(const Meeting& meeting) {
     GpuGroup& group;
     ~Turn() { group.end_launching(); }
   } turn{*this};
-  SK_ASSIGN_OR_RETURN(GpuPlan * plan, ready_for(first.op));
+  SK_ASSIGN_OR_RETURN(GpuPlan * plan, ready_for(first.op, timeout_ns));
   return plan->launch(entries, timeout_ns);
 }
 
@@ -283,10 +283,10 @@ void GpuGroup::end_launching() {
   changed_.notify_all();
 }
 
-Result<GpuPlan*> GpuGroup::ready_for(const OpDesc& op) {
+Result<GpuPlan*> GpuGroup::ready_for(const OpDesc& op, int64_t timeout_ns) {
   auto found = ready_.find(op);
   if (found == ready_.end()) {
-    SK_ASSIGN_OR_RETURN(std::unique_ptr<GpuPlan> plan, prepare(op));
+    SK_ASSIGN_OR_RETURN(std::unique_ptr<GpuPlan> plan, prepare(op, timeout_ns));
     found = ready_.emplace(op, Ready{std::move(plan)}).first;
   }
   found->second.last_use = ++launches_;
@@ -297,27 +297,30 @@ Result<GpuPlan*> GpuGroup::ready_for(const OpDesc& op) {
   return found->second.plan.get();
 }
 
-Result<std::unique_ptr<GpuPlan>> GpuGroup::prepare(const OpDesc& op) {
+// Waits for no more than half of the call's time: the other ranks wait for this one meanwhile.
+Result<std::unique_ptr<GpuPlan>> GpuGroup::prepare(const OpDesc& op, int64_t timeout_ns) {
   SK_ASSIGN_OR_RETURN(const auto plan, plans_.get(op, target_for(op)));
-  if (ready_.size() >= kCachedPlansMax) evict();
+  evict(kCachedPlansMax - 1, ready_.size() < 2 * kCachedPlansMax ? 0 : timeout_ns / 2);
   Result<std::unique_ptr<GpuPlan>> ready = executor_->prepare(plan);
   if (ready.status().code() != SK_ERR_NO_MEMORY) return ready;
-  while (!ready_.empty()) {  // Plans in the cache may hold what this one lacks.
-    const size_t before = ready_.size();
-    evict();
-    if (ready_.size() == before) break;
-  }
+  evict(0, timeout_ns / 2);  // Plans in the cache may hold what this one lacks.
   return executor_->prepare(plan);
 }
 
-// The one that was not used for longest; graphs may replay those that were captured.
-void GpuGroup::evict() {
-  auto oldest = ready_.end();
-  for (auto each = ready_.begin(); each != ready_.end(); ++each) {
-    if (each->second.plan->captured()) continue;
-    if (oldest == ready_.end() || each->second.last_use < oldest->second.last_use) oldest = each;
+// Until so many are left, those first that were not used for longest. Freeing waits for all
+// launches without a limit, so none go before these have ended; graphs may replay those that were
+// captured.
+void GpuGroup::evict(size_t count_max, int64_t timeout_ns) {
+  if (ready_.size() <= count_max || !executor_->drain(timeout_ns).ok()) return;
+  while (ready_.size() > count_max) {
+    auto oldest = ready_.end();
+    for (auto each = ready_.begin(); each != ready_.end(); ++each) {
+      if (each->second.plan->captured()) continue;
+      if (oldest == ready_.end() || each->second.last_use < oldest->second.last_use) oldest = each;
+    }
+    if (oldest == ready_.end()) return;
+    ready_.erase(oldest);
   }
-  if (oldest != ready_.end()) ready_.erase(oldest);
 }
 
 }  // namespace sk

@@ -98,9 +98,9 @@ class GpuGroup {
   Status launch(const Meeting& meeting);
   bool begin_launching(int64_t timeout_ns);
   void end_launching();
-  Result<GpuPlan*> ready_for(const OpDesc& op);
-  Result<std::unique_ptr<GpuPlan>> prepare(const OpDesc& op);
-  void evict();
+  Result<GpuPlan*> ready_for(const OpDesc& op, int64_t timeout_ns);
+  Result<std::unique_ptr<GpuPlan>> prepare(const OpDesc& op, int64_t timeout_ns);
+  void evict(size_t count_max, int64_t timeout_ns);
 
   const std::shared_ptr<GpuExecutor> executor_;
   const Config config_;

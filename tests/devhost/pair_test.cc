@@ -129,10 +129,27 @@ TEST(PairsOfBlocks, AnAbortEndsBoth) {
   std::mt19937_64 random(1);
   World world = random_world(plan, 1, random);
   devhost::DeviceWorld device(plan, devhost::kernel_for(plan, true, true), {.pairs = true});
-  std::thread other([&] { device.abort(); });
+  std::thread other([&] {
+    device.wait_for_entry();  // Before it, nothing would begin.
+    device.abort();
+  });
   EXPECT_EQ(device.run(world).message(),
             "rank 0 queue 0 task 1 was aborted: rank 1, signal -1, wanted 1, saw 0");
   other.join();
+}
+
+// Nothing begins, although no wait would be in vain: the callers' memory stays as it was.
+TEST(PairsOfBlocks, AnAbortBeforeTheLaunchEndsBoth) {
+  for (const uint32_t ranks : {1u, 2u}) {
+    const Plan plan = direct_allreduce(ranks, 33);
+    std::mt19937_64 random(1);
+    World world = random_world(plan, 1, random);
+    devhost::DeviceWorld device(plan, devhost::kernel_for(plan, true, true), {.pairs = true});
+    device.abort();
+    const std::string found = device.run(world).message();
+    EXPECT_NE(found.find("was aborted: rank"), std::string::npos) << found;
+    for (uint32_t rank = 0; rank < ranks; ++rank) EXPECT_TRUE(device.untouched(rank)) << rank;
+  }
 }
 
 }  // namespace

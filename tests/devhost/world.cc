@@ -1,5 +1,6 @@
 #include "tests/devhost/world.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -168,6 +169,25 @@ Status DeviceWorld::run(World& world) {
 }
 
 void DeviceWorld::abort() { std::atomic_ref<uint32_t>(abort_).store(1, std::memory_order_relaxed); }
+
+void DeviceWorld::wait_for_entry() const {
+  const cuda::RankMemory layout = cuda::rank_memory(plan_, 1);
+  auto* const entries =
+      reinterpret_cast<cuda::Entry*>(ranks_[1]->memory->data() + layout.entries);  // Of run 0.
+  while (std::atomic_ref(entries[0].seq).load(std::memory_order_acquire) == 0)
+    std::this_thread::yield();
+}
+
+bool DeviceWorld::untouched(uint32_t rank) const {
+  for (uint32_t i = 0; i < 3; ++i) {
+    const auto& operand = ranks_[rank]->operands[i];
+    if (operand == nullptr || ranks_[rank]->is_input[i]) continue;
+    const std::byte* const first = operand->data();
+    if (std::any_of(first, first + operand->size, [](std::byte b) { return b != kPoison; }))
+      return false;
+  }
+  return true;
+}
 
 const cuda::TaskTimes* DeviceWorld::times(uint32_t rank) const {
   return ranks_[rank]->times.data();

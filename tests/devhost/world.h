@@ -46,6 +46,10 @@ class DeviceWorld {
   Status run(World& world);
   // Launches of a world that is abandoned end as kAborted.
   void abort();
+  // Returns once rank 1 has heard of rank 0, which is in a run of the first two then.
+  void wait_for_entry() const;
+  // Whether no byte of the rank's outputs was written in a run that failed.
+  bool untouched(uint32_t rank) const;
 
   const cuda::TaskTimes* times(uint32_t rank) const;
 

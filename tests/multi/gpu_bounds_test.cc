@@ -52,11 +52,79 @@ TEST(GpuBounds, FreeingWaitsForLaunchesNoLongerThanToldTo) {
   EXPECT_EQ(machine.fake.allocated_bytes(), 0u);
 }
 
+// Weights whose packing nobody waits for any more are freed once it has ended.
+TEST(GpuBounds, APackingThatCameTooLateIsWaitedForAsWell) {
+  Machine machine;
+  sk_context* context = nullptr;
+  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+  sk_comm* const comm = create(context, 0, 1, 50);
+  void* const memory = machine.take(64);
+  const auto open = machine.hold(nullptr);
+  sk_tensor b{};
+  b.struct_size = sizeof b;
+  b.dtype = SK_F32;
+  b.data = memory;
+  b.ndim = 2;
+  b.device_type = SK_DEVICE_CUDA;
+  b.shape[0] = b.shape[1] = b.strides[0] = 4;
+  b.strides[1] = 1;
+  sk_packed* packed = nullptr;
+  expect_refused(sk_pack(comm, &b, 0, &packed), SK_ERR_TIMEOUT, "still had work to do");
+  const int freed = machine.fake.count(cuda::Call::cuMemFree);
+  expect_refused(sk_comm_free(comm), SK_ERR_TIMEOUT, "had not ended after 0.1 s");
+  EXPECT_EQ(machine.fake.count(cuda::Call::cuMemFree), freed);
+  open();
+  machine.fake.synchronize(nullptr);
+  EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
+  EXPECT_EQ(sk_finalize(context), SK_OK);
+  machine.fake.free(memory);
+  EXPECT_EQ(machine.fake.allocated_bytes(), 0u);
+}
+
+// The driver would wait for the launches that run, without a limit.
+TEST(GpuBounds, APlanTooManyIsFreedOnceNoLaunchRuns) {
+  Machine machine;
+  cuda::abi::Stream const stream = machine.fake.make_stream();
+  sk_context* context = nullptr;
+  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+  sk_comm_config config = gpu_config(0, 1);
+  config.workers = 1;
+  sk_comm* comm = nullptr;
+  ASSERT_EQ(sk_comm_create(context, &config, &comm), SK_OK) << sk_last_error();
+  constexpr size_t kKept = 512, kMore = 3;
+  auto* const data = static_cast<float*>(machine.take((kKept + kMore + 1) * sizeof(float)));
+  const sk_run_options options = on_gpu(stream);
+  const auto reduce = [&](size_t count) {
+    ASSERT_EQ(sk_allreduce(comm, data, data, count, SK_F32, SK_SUM, &options), SK_OK)
+        << sk_last_error();
+  };
+  const auto plans = [&] {
+    sk_comm_info info{};
+    info.struct_size = sizeof info;
+    EXPECT_EQ(sk_comm_query(comm, &info), SK_OK);
+    return info.plans;
+  };
+  const auto open = machine.hold(stream);
+  for (size_t count = 1; count <= kKept + kMore; ++count) reduce(count);
+  EXPECT_EQ(plans(), kKept + kMore);
+  open();
+  machine.fake.synchronize(stream);
+  reduce(kKept + kMore + 1);
+  EXPECT_EQ(plans(), kKept);
+  machine.fake.synchronize(stream);
+  EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
+  EXPECT_EQ(sk_finalize(context), SK_OK);
+  machine.fake.free(data);
+}
+
 // A driver whose launches of plans do not return before `gate` is opened.
 struct Gate {
-  std::promise<void> opened;
+  std::promise<void> opened, reached;
   std::shared_future<void> open = opened.get_future().share();
+  std::shared_future<void> stuck = reached.get_future().share();
   std::atomic<bool> closed{false};
+  cuda::Control* control = nullptr;  // Of the last launch that was let through.
+  uint32_t* abort = nullptr;
 };
 Gate* g_gate = nullptr;
 decltype(cuda::Driver::cuLaunchKernelEx) g_launch = nullptr;
@@ -65,7 +133,16 @@ void stall_launches(cuda::Driver& driver) {
   g_launch = driver.cuLaunchKernelEx;
   driver.cuLaunchKernelEx = [](const cuda::abi::LaunchConfig* config, cuda::abi::Function function,
                                void** parameters, void** extra) {
-    if (config->attribute_count != 0 && g_gate->closed) g_gate->open.wait();
+    if (config->attribute_count != 0) {
+      if (g_gate->closed.exchange(false)) {  // So long that the test has failed by then.
+        g_gate->reached.set_value();
+        g_gate->open.wait_for(std::chrono::seconds(60));
+      } else {
+        const auto* const args = static_cast<const cuda::LaunchArgs*>(parameters[0]);
+        g_gate->control = args->control;
+        g_gate->abort = args->abort;
+      }
+    }
     return g_launch(config, function, parameters, extra);
   };
 }
@@ -98,6 +175,7 @@ TEST(GpuBounds, ARankInsideTheDriverIsNamed) {
         expect_refused(sk_barrier(comm, nullptr), SK_ERR_TIMEOUT, "is inside the driver since");
         if (++waited == 2) gate.opened.set_value();
       } else {
+        EXPECT_EQ(status, SK_OK) << said;
         ++launched;
       }
       all.arrive_and_wait();
@@ -108,6 +186,68 @@ TEST(GpuBounds, ARankInsideTheDriverIsNamed) {
   EXPECT_EQ(waited, 2);
   EXPECT_EQ(launched, 1);
   EXPECT_EQ(sk_finalize(context), SK_OK);
+  EXPECT_EQ(machine.fake.allocated_bytes(), 0u);
+}
+
+// A pair is stuck inside the driver, and a kernel of another gives up. That one's ranks hear of it,
+// the stuck pair's other rank gives up in its own time, and an abort passes: nobody's wait takes
+// the driver's. What the driver then launches does nothing.
+TEST(GpuBounds, AKernelThatGaveUpIsHeardOfBesideALaunchThatIsStuck) {
+  Gate gate;
+  g_gate = &gate;
+  Machine machine(stall_launches);
+  sk_context* context = nullptr;
+  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+  auto* const data = static_cast<int32_t*>(machine.take(4 * sizeof(int32_t)));
+  for (int i = 0; i < 4; ++i) data[i] = i;
+  std::barrier<> all(4);
+  std::atomic<int> ended{0}, waited{0};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] {
+      sk_comm* const comm = create(context, rank, 4, /*timeout_ms=*/4000);
+      sk_run_options options = on_gpu();
+      options.timeout_ms = 1000;
+      const auto pass_on = [&] {
+        return rank % 2 == 0 ? sk_send(comm, data + rank, 1, SK_I32, rank + 1, &options)
+                             : sk_recv(comm, data + rank, 1, SK_I32, rank - 1, &options);
+      };
+      if (rank > 1) {
+        EXPECT_EQ(pass_on(), SK_OK) << sk_last_error();
+        EXPECT_EQ(sk_comm_synchronize(comm, &options), SK_OK) << sk_last_error();
+      }
+      all.arrive_and_wait();
+      if (rank == 0) gate.closed = true;
+      all.arrive_and_wait();
+      if (rank < 2) {
+        const sk_status status = pass_on();
+        const std::string said = sk_last_error();
+        if (status != SK_OK) {
+          EXPECT_NE(said.find("is inside the driver since"), std::string::npos) << said;
+          ++waited;
+        }
+      } else {
+        gate.stuck.wait();
+        if (rank == 2) {  // What a kernel does that waits in vain.
+          *gate.control = {uint32_t(cuda::Verdict::kTimeout), 2, 0, 0, 3, UINT32_MAX, 1, 0};
+          std::atomic_ref(*gate.abort).store(1, std::memory_order_release);
+          expect_refused(sk_comm_synchronize(comm, &options), SK_ERR_TIMEOUT,
+                         "rank 2 waited 1.0 s for rank 3");
+          expect_refused(sk_barrier(comm, &options), SK_ERR_TIMEOUT, "rank 2 waited 1.0 s");
+          EXPECT_EQ(sk_comm_abort(comm, "enough"), SK_OK) << sk_last_error();
+        }
+      }
+      if (++ended == 3) gate.opened.set_value();
+      all.arrive_and_wait();
+      EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(waited, 1);
+  EXPECT_EQ(data[1], 1);  // Untouched.
+  EXPECT_EQ(data[3], 2);
+  EXPECT_EQ(sk_finalize(context), SK_OK);
+  machine.fake.free(data);
   EXPECT_EQ(machine.fake.allocated_bytes(), 0u);
 }
 

@@ -70,7 +70,7 @@ std::shared_ptr<FakeDriver::Graph> FakeDriver::end_capture(abi::Stream stream) {
 }
 void FakeDriver::replay(const Graph& graph, abi::Stream stream) {
   const std::lock_guard lock(state_->mutex);
-  for (const auto& launch : graph.nodes) state_->enqueue(*stream, launch);
+  for (const auto& launch : graph.nodes) state_->enqueue(state_->stream(stream), launch);
 }
 void FakeDriver::invalidate_capture(abi::Stream stream) {
   const std::lock_guard lock(state_->mutex);
