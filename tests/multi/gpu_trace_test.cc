@@ -153,9 +153,11 @@ TEST(GpuTrace, IsARanksOwn) {
   });
 }
 
-TEST(GpuTrace, ShowsReductionsBeforeTheLastTileIsComputed) {
+// Not all products first and all sums behind them: a block adds up each tile of its rank before it
+// ends the next one.
+TEST(GpuTrace, ShowsThatEachTileIsAddedUpAsItIsComputed) {
   Machine machine;
-  constexpr int kRanks = 2, kM = 700, kN = 300, kK = 24;  // 18 tiles for 8 workers.
+  constexpr int kRanks = 2, kM = 1500, kN = 600, kK = 24;  // Several tiles a worker.
   in_ranks(kRanks, [&](sk_comm* comm, int rank) {
     const auto tensor = [](void* data, int rows, int columns, int32_t dtype) {
       sk_tensor t{};
@@ -184,13 +186,22 @@ TEST(GpuTrace, ShowsReductionsBeforeTheLastTileIsComputed) {
         << sk_last_error();
     const Trace trace = read(comm);
     const std::vector<Span> tiles = trace.named("gemm");
-    double last_us = 0;
-    for (const Span& tile : tiles) last_us = std::max(last_us, tile.end_us);
-    // Two of them in one queue are enough, whatever the threads' luck: a block ends one by one.
-    const auto early = std::count_if(tiles.begin(), tiles.end(), [&](const Span& tile) {
-      return tile.epilogue == "reduce" && tile.end_us < last_us;
+    const auto added = std::count_if(tiles.begin(), tiles.end(),
+                                     [](const Span& tile) { return tile.epilogue == "reduce"; });
+    EXPECT_EQ(added * kRanks, long(tiles.size()));  // The others are partial sums for peers.
+    EXPECT_TRUE(trace.named("reduce").empty());     // Sums that no product is part of.
+    const auto before_another = std::count_if(tiles.begin(), tiles.end(), [&](const Span& tile) {
+      return tile.epilogue == "reduce" &&
+             std::any_of(tiles.begin(), tiles.end(), [&](const Span& later) {
+               return later.worker == tile.worker && later.task > tile.task &&
+                      later.end_us >= tile.end_us;
+             });
     });
-    EXPECT_GT(early, 0) << "of " << tiles.size() << " tiles";
+    sk_comm_info info{};
+    info.struct_size = sizeof(info);
+    ASSERT_EQ(sk_comm_query(comm, &info), SK_OK);
+    EXPECT_GT(added, info.workers);
+    EXPECT_GE(before_another, added - info.workers);  // All but the last one of each queue.
     ASSERT_EQ(sk_free(comm, memory), SK_OK) << sk_last_error();
   });
 }
