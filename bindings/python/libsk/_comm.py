@@ -227,13 +227,18 @@ class Comm(Operations):
 
         Memory that Python still can reach is never pulled away: while arrays of :meth:`empty` are
         alive, the communicator's end waits for the last of them. Calls are refused at once.
+
+        On a GPU ``TimeoutError`` says that calls have not ended within the communicator's timeout.
+        Then it is as it was, and may be freed later.
         """
         if array is not None:
             self._memory.free(array)
             return
         if self._device.is_gpu:
-            self._place.end()
+            self._place.settle()
         self._handle.free()
+        if self._device.is_gpu:
+            self._place.end()
 
     def __enter__(self) -> Comm:
         return self

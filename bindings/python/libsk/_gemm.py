@@ -67,7 +67,8 @@ def _logical(matrix: Matrix, transpose: bool) -> tuple[int, int]:
 def pack(handle: _core.Comm, call: Call, b: Any, transpose: bool, dtype: Any) -> Packed:
     """``sk_pack()``."""
     matrix, transposed, keep = _matrix(call, b, "b", transpose, dtype)
-    packed = _core.Packed(handle, matrix, _TRANSPOSE_B if transposed else 0)
+    flags = _TRANSPOSE_B if transposed else 0
+    packed = call.complete(_core.Packed, handle, matrix, flags)
     return Packed(packed, keep.code, _logical(matrix, transposed))
 
 

@@ -22,7 +22,14 @@ from libsk import _dtypes
 from libsk._arrays import Operand, Output, borrow, check_output
 from libsk._device import Device, stream_of
 from libsk._device_memory import DeviceArray
-from libsk._errors import BusyError, Error, InvalidArgumentError, TimeoutError, invalid
+from libsk._errors import (
+    BusyError,
+    Error,
+    InvalidArgumentError,
+    TimeoutError,
+    UnsupportedError,
+    invalid,
+)
 
 if TYPE_CHECKING:
     from libsk import _core
@@ -48,9 +55,10 @@ class Batch(list[Any]):
 class OnGpu:
     """A communicator's calls on a GPU."""
 
-    def __init__(self, handle: _core.Comm, device: Device) -> None:
+    def __init__(self, handle: _core.Comm, device: Device, world_size: int) -> None:
         self._handle = handle
         self.device = device
+        self.world_size = world_size
         self.batches: dict[int, Batch] = {}
         """By stream."""
 
@@ -80,10 +88,11 @@ class OnGpu:
         self._handle.synchronize(handle, timeout_ms)
         self.batches.pop(handle, None)
 
-    def __del__(self) -> None:
-        self.end()  # A communicator that was dropped and not freed.
+    def __del__(self) -> None:  # Of a communicator that was dropped and not freed.
+        self.settle()
+        self.end()
 
-    def end(self) -> None:
+    def settle(self) -> None:
         """Lets go of what calls have used, as far as they are done."""
         for handle, batch in list(self.batches.items()):
             try:
@@ -92,9 +101,14 @@ class OnGpu:
             except BusyError:  # Nothing is freed then.
                 raise
             except (TimeoutError, InvalidArgumentError):
-                _left_behind.append(batch)
-            except Error:  # What became of the calls: nothing of theirs runs any more.
                 continue
+            except Error:  # What became of the calls: nothing of theirs runs any more.
+                pass
+            self.batches.pop(handle, None)
+
+    def end(self) -> None:
+        """Gives up the rest."""
+        _left_behind.extend(self.batches.values())
         self.batches.clear()
 
 
@@ -109,28 +123,60 @@ class GpuCall:
         self._uses: list[tuple[Any, Operand]] = []
 
     def run(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Enqueues, and keeps what the GPU will use then; whatever else comes of the call."""
+        """Enqueues, and keeps what the GPU will use then."""
+        self._check_thread()
+        self.complete(function, *arguments)
+        self._keep()
+
+    def complete(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """A call that is done when it returns; where it fails, maybe later."""
         try:
-            function(*arguments)
+            return function(*arguments)
         except Error as error:
             if error.code < _MAY_BE_UNDER_WAY:
                 self._uses.clear()
-                raise
-            self._keep()
+            else:
+                self._hold()
             raise
         except BaseException:  # An interrupt may come behind the launch.
-            self._keep()
+            self._hold()
             raise
-        self._keep()
+
+    def _check_thread(self) -> None:
+        """Torch has one thread for the backward work of all threads on one GPU: it must not wait
+        for itself."""
+        c = getattr(sys.modules.get("torch"), "_C", None)
+        tell_task = getattr(c, "_current_graph_task_id", None)
+        if self._place.world_size == 1 or tell_task is None or tell_task() == -1:
+            return
+        if c._is_multithreading_enabled():
+            self._uses.clear()
+            raise UnsupportedError(
+                "called inside backward(), which torch runs for all ranks of this process in one"
+                " thread per GPU, where one rank would wait for the next for ever: let each rank"
+                " call backward() under torch.autograd.set_multithreading_enabled(False)",
+                12,
+                "SK_ERR_UNSUPPORTED",
+            )
+
+    def _batch(self) -> Batch:
+        return self._place.batches.setdefault(self.stream, Batch())
+
+    def _hold(self) -> None:
+        """Keeps everything: an allocator only knows the order of what was enqueued by now."""
+        self._batch().extend(operand.owner for _, operand in self._uses)
+        for array, _ in self._uses:
+            if isinstance(array, DeviceArray):
+                array._note_use(self.stream)
 
     def _keep(self) -> None:
-        batch = self._place.batches.setdefault(self.stream, Batch())
+        batch = self._batch()
         torch = sys.modules.get("torch")
         for array, operand in self._uses:
             if torch is None or not isinstance(array, torch.Tensor):
                 batch.append(operand.owner)
             elif stream_of(torch.cuda.current_stream(array.device)) != self.stream:
-                array.record_stream(torch.cuda.ExternalStream(self.stream, array.device))
+                array.record_stream(_torchs_stream(torch, self.stream, array.device))
             if isinstance(array, DeviceArray):
                 array._note_use(self.stream)
 
@@ -199,6 +245,12 @@ class GpuCall:
         return torch.empty(
             shape, dtype=getattr(torch, _dtypes.TORCH_NAMES[code]), device=like.device
         )
+
+
+def _torchs_stream(torch: Any, handle: int, device: Any) -> Any:
+    if handle == 0:  # Of which ExternalStream() makes any stream of torch's pool.
+        return torch.cuda.default_stream(device)
+    return torch.cuda.ExternalStream(handle, device)
 
 
 def _has_rows(matrix: Operand) -> bool:

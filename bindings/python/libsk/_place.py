@@ -40,6 +40,9 @@ class Call(Protocol):
     def run(self, function: Callable[..., None], *arguments: Any) -> None:
         """The call itself, on operands of the above."""
 
+    def complete(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The same for one that is done when it returns, and what it returns."""
+
 
 class Place(Protocol):
     """One communicator's side of all that."""
@@ -50,8 +53,11 @@ class Place(Protocol):
     def synchronize(self, stream: Any, timeout_ms: int) -> None:
         """``Comm.synchronize()``."""
 
-    def end(self) -> None:
+    def settle(self) -> None:
         """Before the communicator is freed."""
+
+    def end(self) -> None:
+        """When it has been."""
 
 
 class OnCpu:
@@ -86,8 +92,15 @@ class OnCpu:
     def run(function: Callable[..., None], *arguments: Any) -> None:
         function(*arguments)
 
+    @staticmethod
+    def complete(function: Callable[..., Any], *arguments: Any) -> Any:
+        return function(*arguments)
+
     def synchronize(self, stream: Any, timeout_ms: int) -> None:
         self.begin(stream)
+
+    def settle(self) -> None:
+        pass
 
     def end(self) -> None:
         pass
@@ -99,4 +112,4 @@ def place_of(comm: Comm) -> Place:
         return OnCpu()
     from libsk._gpu import OnGpu
 
-    return OnGpu(comm._handle, comm._device)
+    return OnGpu(comm._handle, comm._device, comm.world_size)

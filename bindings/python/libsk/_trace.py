@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from libsk import _core
+from libsk._errors import UnsupportedError
 
 if TYPE_CHECKING:
     from libsk._comm import Comm
@@ -36,7 +37,17 @@ class Trace:
         return json.loads(self.json)["traceEvents"]
 
     def gather(self) -> list[dict[str, Any]]:
-        """The events of all ranks. Collective."""
+        """The events of all ranks. Collective.
+
+        Not on a GPU, whose ranks are threads of one process: there they join their ``events``.
+        """
+        if self._comm._device.is_gpu:
+            raise UnsupportedError(
+                "trace.gather() is for communicators on the CPU; ranks on a GPU are threads of one"
+                " process: join their trace.events",
+                12,
+                "SK_ERR_UNSUPPORTED",
+            )
         text = self.json.encode()
         sizes = self._comm.allgather(np.array([len(text)], np.int64)).ravel()
         words = np.zeros(-(-int(sizes.max()) // 8), np.int64)

@@ -16,7 +16,13 @@ Gradients are those of one loss that every rank computes alike from the result, 
 rows are spread over ranks. Each rank's copy of the result then has the same gradient, and that of
 its own operands needs no other rank: dA = dC B^T, dB = A^T dC. Where ranks go on differently, each
 rank's copy has a part of the gradient only; such a program adds the parts up itself, by an
-all-reduce of dC.
+all-reduce of dC. Ranks on a GPU, which are threads of one process, then call ``backward()`` under
+``torch.autograd.set_multithreading_enabled(False)``: else torch runs the backward work of all of
+them in one thread, where the first would wait for the others for ever; so that is refused.
+
+A function that ranks share is compiled once for each name. Dynamo stops at 8: set
+``torch._dynamo.config.recompile_limit`` (``cache_size_limit`` in older torch) to at least the
+number of ranks, or compile a function for each.
 """
 
 from __future__ import annotations

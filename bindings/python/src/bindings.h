@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <string>
 
 #include "sk/comm.h"
 #include "sk/op.h"
@@ -36,7 +37,7 @@ class CommHandle {
  public:
   CommHandle(sk_comm* comm, int32_t device_type, int32_t device_id)
       : device_type(device_type), device_id(device_id), comm_(comm) {}
-  ~CommHandle() { release(); }
+  ~CommHandle() { release_or_log(); }
   CommHandle(const CommHandle&) = delete;
   CommHandle& operator=(const CommHandle&) = delete;
 
@@ -49,7 +50,8 @@ class CommHandle {
   // Whether no call can succeed any more: a rank died or aborted, a wait ran out, it was freed.
   bool is_over() const;
 
-  // Ends the communicator for callers at once, and for good once no lease is left.
+  // Ends the communicator for callers at once, and for good once no lease is left. Where libsk says
+  // that it cannot end yet, it raises that and the communicator is as it was.
   void free();
 
   // One call that is inside libsk: free() refuses while there is one.
@@ -72,7 +74,7 @@ class CommHandle {
    public:
     explicit Lease(CommHandle& handle) : handle_(handle) { ++handle_.leases_; }
     ~Lease() {
-      if (--handle_.leases_ == 0 && handle_.freed_) handle_.release();
+      if (--handle_.leases_ == 0 && handle_.freed_) handle_.release_or_log();
     }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
@@ -82,8 +84,13 @@ class CommHandle {
   };
 
  private:
+  struct Answer {
+    sk_status status = SK_OK;
+    std::string sentence;
+  };
   void check_not_freed() const;
-  void release();
+  Answer release();
+  void release_or_log();
 
   sk_comm* comm_;
   int uses_ = 0;

@@ -234,7 +234,22 @@ void CommHandle::free() {
     check(SK_ERR_BUSY, "comm.free(): another thread is inside a call of this communicator");
   }
   freed_ = true;
-  if (leases_ == 0) release();
+  if (leases_ > 0 || comm_ == nullptr) return;
+  Answer answer;
+  try {
+    InterruptScope scope(comm_);  // A GPU may have to be waited for.
+    ++uses_;                      // Another thread's free() must not take this one's for done.
+    answer = release();
+    --uses_;
+    const nb::gil_scoped_release released;
+    scope.leave();
+  } catch (...) {  // An interrupt that was due before.
+    freed_ = false;
+    throw;
+  }
+  freed_ = comm_ == nullptr;
+  check_signals();
+  check(answer.status, answer.sentence);
 }
 
 void CommHandle::check_not_freed() const {
@@ -245,12 +260,28 @@ void CommHandle::check_not_freed() const {
         "the next cell");
 }
 
-void CommHandle::release() {
-  sk_comm* const comm = std::exchange(comm_, nullptr);
-  if (comm == nullptr) return;
-  nb::gil_scoped_release released;  // The end may log, and the log function wants the GIL.
-  // Neither is freed twice nor while a call uses it, so there is no error to hand to anybody.
-  sk_comm_free(comm);
+// Ends it, or leaves it as it is and says why. In a forked child nothing of it is left to end.
+CommHandle::Answer CommHandle::release() {
+  if (comm_ == nullptr) return {};
+  Answer answer;
+  {
+    nb::gil_scoped_release released;  // The end may wait and log, and the log function wants it.
+    answer.status = sk_comm_free(comm_);
+    if (answer.status != SK_OK) answer.sentence = sk_last_error();
+  }
+  if (answer.status == SK_ERR_FORKED) answer = {};
+  if (answer.status == SK_OK) comm_ = nullptr;
+  return answer;
+}
+
+// For ends that have nobody to hand an error to.
+void CommHandle::release_or_log() {
+  const Answer answer = release();
+  try {
+    check(answer.status, answer.sentence);
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("the end of a libsk communicator");
+  }
 }
 
 void bind_comm(nb::module_& module) {

@@ -41,15 +41,24 @@ class Packed {
   Packed(CommHandle& comm, const Matrix& b, uint32_t flags) {
     const CommHandle::Use use(comm);
     const sk_tensor tensor = tensor_of(comm, b);
-    wait(nullptr, [&] { return sk_pack(comm.get(), &tensor, flags, &packed_); });
+    wait(&comm, [&] {
+      sk_packed* packed = nullptr;
+      const sk_status status = sk_pack(comm.get(), &tensor, flags, &packed);
+      packed_.reset(packed);  // Here, for an interrupt may be raised behind it.
+      return status;
+    });
   }
-  ~Packed() { sk_packed_free(packed_); }
-  Packed(const Packed&) = delete;
-  Packed& operator=(const Packed&) = delete;
-  const sk_packed* get() const { return packed_; }
+  const sk_packed* get() const { return packed_.get(); }
 
  private:
-  sk_packed* packed_ = nullptr;
+  struct Free {
+    void operator()(sk_packed* packed) const {
+      // A GPU's driver gives memory back only when everything that runs there is done.
+      const nb::gil_scoped_release released;
+      sk_packed_free(packed);
+    }
+  };
+  std::unique_ptr<sk_packed, Free> packed_;
 };
 
 void allreduce_gemm(CommHandle& comm, const Matrix& a, const std::optional<Matrix>& b,
@@ -132,13 +141,21 @@ void bind_plan(nb::module_& module) {
   module.def("plan_check",
              [](const std::string& text) { check(sk_plan_check(text.data(), text.size())); });
   module.def("trace_start", [](CommHandle& comm, uint64_t event_count_max) {
-    check(sk_trace_start(comm.get(), event_count_max));
+    const CommHandle::Use use(comm);
+    wait(&comm, [&] { return sk_trace_start(comm.get(), event_count_max); });
   });
   module.def("trace_stop", [](CommHandle& comm) { check(sk_trace_stop(comm.get())); });
   module.def("trace_dump", [](CommHandle& comm) {
-    return text_of([&](char* buffer, size_t capacity, size_t* size) {
-      return sk_trace_dump(comm.get(), buffer, capacity, size);
+    const CommHandle::Use use(comm);
+    std::string text;
+    wait(&comm, [&] {
+      return read_text(
+          [&](char* buffer, size_t capacity, size_t* size) {
+            return sk_trace_dump(comm.get(), buffer, capacity, size);
+          },
+          text);
     });
+    return text;
   });
 }
 

@@ -8,14 +8,22 @@
 
 namespace sk::python {
 
-// `dump(buffer, capacity, &size)` twice: for the size, and for the text.
+// `dump(buffer, capacity, &size)` twice: for the size, and for the text. Touches nothing of
+// Python's.
 template <typename Dump>
-std::string text_of(Dump&& dump) {
+sk_status read_text(Dump&& dump, std::string& text) {
   size_t size = 0;
   const sk_status status = dump(nullptr, 0, &size);
-  if (status != SK_OK && status != SK_ERR_OUT_OF_RANGE) check(status);
-  std::string text(size, '\0');
-  check(dump(text.data(), size + 1, &size));
+  if (status != SK_OK && status != SK_ERR_OUT_OF_RANGE) return status;
+  text.assign(size, '\0');
+  return dump(text.data(), size + 1, &size);
+}
+
+// The same for what waits for nobody; raises.
+template <typename Dump>
+std::string text_of(Dump&& dump) {
+  std::string text;
+  check(read_text(dump, text));
   return text;
 }
 

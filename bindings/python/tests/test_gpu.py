@@ -183,6 +183,8 @@ def test_a_trace(gpu_ranks: Ranks, gpus: FakeGpus) -> None:
         with comm.trace() as trace:
             comm.allreduce(x, out=x)
             comm.synchronize()
+        with pytest.raises(sk.UnsupportedError, match="join their trace.events"):
+            trace.gather()
         return trace.events
 
     for rank, events in enumerate(gpu_ranks(RANKS, body)):

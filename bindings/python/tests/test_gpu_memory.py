@@ -63,6 +63,8 @@ def test_memory_that_is_still_in_use_is_given_up(
     hold = gpus.hold(handle)
     comm.allreduce(x, out=x, stream=handle)
     place = comm._place
+    place.settle()
+    assert x.released == 0 and len(place.batches) == 1
     place.end()
     assert x.released == 0 and not place.batches and len(given_up) == 1
     gpus.open(hold)

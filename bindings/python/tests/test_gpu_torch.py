@@ -18,6 +18,12 @@ from exporter import Exporter
 from fake_gpu import FakeGpus, host_view
 
 
+def external_stream(handle: int, device: str) -> int:
+    """As torch's, which takes 0 for nothing and gives any stream of its pool."""
+    assert handle != 0
+    return handle
+
+
 class Torch:
     """As much of the module as is asked for."""
 
@@ -43,7 +49,8 @@ class Torch:
         self.Tensor = Tensor
         self.cuda = SimpleNamespace(
             current_stream=lambda device: SimpleNamespace(cuda_stream=torch.current),
-            ExternalStream=lambda handle, device: handle,
+            default_stream=lambda device: 0,
+            ExternalStream=external_stream,
             is_initialized=lambda: True,
         )
 
@@ -111,3 +118,43 @@ def test_tensors_are_not_held(torch: Torch, comm: sk.Comm) -> None:
     x = torch.Tensor((4,))
     comm.allreduce(x, out=x)
     assert x.released == 2
+
+
+@pytest.mark.parametrize(
+    ("failure", "is_held"),
+    [
+        (sk.InvalidArgumentError("x is wrong", 10), False),
+        (sk.AbortedError("rank 0 aborted", 21), True),
+        (sk.TimeoutError("a wait ran out", 30), True),
+        (KeyboardInterrupt(), True),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("what", ["run", "pack"])
+def test_tensors_of_a_call_that_may_be_under_way_are_held(
+    torch: Torch,
+    comm: sk.Comm,
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+    failure: BaseException,
+    is_held: bool,
+) -> None:
+    """Also on torch's current stream: what is enqueued later need not come later."""
+
+    def fail(*arguments: Any) -> None:
+        raise failure
+
+    x = torch.Tensor((4, 4))
+    with pytest.raises(type(failure)):
+        if what == "pack":
+            monkeypatch.setattr(sk._core, "Packed", fail)
+            comm.pack(x)
+        else:
+            call = comm._place.begin(None, (x,))
+            call.row_major(x, "x")
+            call.run(fail)
+    failure.__traceback__ = None
+    call = None
+    assert x.released == (0 if is_held else 1)
+    comm.synchronize()
+    assert x.released == 1 and x.recorded == []

@@ -220,6 +220,35 @@ def test_tensors_of_the_cpu_on_a_gpus_communicator(gpus: FakeGpus) -> None:
             torch.ops.sk.allreduce(torch.ones(2), name)
 
 
+@pytest.mark.parametrize("world_size", [1, 2])
+def test_one_thread_has_the_backward_work_of_all_ranks(gpu_ranks: Ranks, world_size: int) -> None:
+    """On a GPU; here each has its own, so what is allowed works too."""
+
+    def body(comm: sk.Comm) -> int:
+        class Meet(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx: Any, grad: Any) -> Any:
+                comm.barrier()
+                return grad
+
+        x = torch.ones(3, requires_grad=True)
+        if comm.world_size == 1:
+            Meet.apply(x).sum().backward()
+            return 1
+        with pytest.raises(sk.UnsupportedError, match=r"set_multithreading_enabled\(False\)"):
+            Meet.apply(x).sum().backward()
+        comm.barrier()
+        with torch.autograd.set_multithreading_enabled(False):
+            Meet.apply(x).sum().backward()
+        return comm.info()["calls"]
+
+    assert gpu_ranks(world_size, body) == [world_size] * world_size
+
+
 def test_torch_is_imported_by_who_asks_for_it() -> None:
     code = """
 import sys, numpy, libsk as sk
