@@ -82,9 +82,9 @@ class _Connection:
         """Whether it can never be used again."""
         if self._cancelled:
             return True
-        if self._thread.is_alive():
-            return False
-        return self.comm is None or self.comm._handle.is_over()
+        if self.comm is not None:  # First, for it is asked before and after each cell.
+            return self.comm._handle.is_over()
+        return not self._thread.is_alive()
 
 
 def _who(missing: int, first_missing: int) -> str:

@@ -44,7 +44,7 @@ class Rank:
     """One rank: its worker, its shell, and who gets an interrupt."""
 
     def __init__(self, worker: _core.Worker, shell: RankShell) -> None:
-        from libsk.kernel import asking, comms, imports, names
+        from libsk.kernel import asking, comms, display, imports, names
 
         self._worker = worker
         self._shell = shell
@@ -52,6 +52,7 @@ class Rank:
         places.install(worker)
         self._comms = comms.install(worker)
         self._book = names.NameBook(worker, shell)
+        self._flush = display.flush
         imports.install()
         shell.attach(worker, self._names())
         # A cell may install a handler; it holds for later cells, not between them.
@@ -148,9 +149,7 @@ class Rank:
         self._finish(error)
 
     def _finish(self, error: BaseException | None, answer: str = "") -> None:
-        from libsk.kernel.display import flush
-
-        flush()
+        self._flush()
         if answer:
             self._worker.cell_reply(answer)
         if error is not None:

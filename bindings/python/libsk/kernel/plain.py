@@ -26,7 +26,8 @@ _SPECIAL = re.compile(
     r"|^\s*(?:>>>|\.\.\.|In |[,;/])",  # Pasted prompts; line starts that call a function.
     re.MULTILINE,
 )
-_NAME = re.compile(r"[^\W\d]\w*")
+_NAME = re.compile(r"([^\W\d]\w*)( *[=,])?")
+_BUILTINS = vars(builtins)
 _AWAITS = re.compile(r"\b(?:await|async)\b")
 
 
@@ -35,14 +36,18 @@ class PlainTransformer(TransformerManager):
 
     def __init__(self) -> None:
         super().__init__()
-        self._own = self._steps()
+        self._own = [list(steps) for steps in self._steps()]
 
     def _steps(self) -> list[Any]:
-        return [*self.cleanup_transforms, *self.line_transforms, *self.token_transformers]
+        return [self.cleanup_transforms, self.line_transforms, self.token_transformers]
+
+    def is_own(self) -> bool:
+        """Whether no extension or user has added or removed a step."""
+        return self._steps() == self._own
 
     def leaves(self, cell: str) -> bool:
         """Whether the cell stays as it is; what an extension or a user has added is always run."""
-        return bool(cell) and not _SPECIAL.search(cell) and self._steps() == self._own
+        return bool(cell) and not _SPECIAL.search(cell) and self.is_own()
 
     def transform_cell(self, cell: str) -> str:
         """As IPython's."""
@@ -58,26 +63,37 @@ class PlainPrefilter:
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
-        self._own = self._steps()
+        manager = shell.prefilter_manager
+        self._manager = manager
+        self._steps = [manager.transformers, manager.checkers]  # Lists that grow in place.
+        self._own = [list(steps) for steps in self._steps]
+        self._handlers = manager.handlers
+        self._normal = self._handlers["normal"]
 
-    def _steps(self) -> list[Any]:
-        manager = self._shell.prefilter_manager
-        return [*manager.transformers, *manager.checkers, *manager.handlers.values()]
+    def is_own(self) -> bool:
+        """Whether no extension or user has added or removed a step. Handlers are called for what a
+        checker has found, and where none has, the normal one."""
+        return self._steps == self._own and self._handlers["normal"] is self._normal
+
+    def is_no_magic(self, name: str, *, is_set: bool) -> bool:
+        """Whether a line that begins with it calls no magic, macro or function by that. To set a
+        name, new or not, never does."""
+        space = self._shell.user_ns
+        if name in space:
+            return not isinstance(space[name], Macro | IPyAutocall)
+        return is_set or name in _BUILTINS or keyword.iskeyword(name)
 
     def leaves(self, cell: str) -> bool:
         """Whether the cell stays as it is. It has no character of IPython's own."""
         shell = self._shell
-        if shell.input_transformers_post or shell.autocall or self._steps() != self._own:
+        if shell.input_transformers_post or shell.autocall or not self.is_own():
+            return False
+        if shell.prefilter_manager is not self._manager:
             return False
         if "\n" in cell.rstrip("\n"):
             return True  # These are for single lines.
         first = _NAME.match(cell)
-        if first is None:
-            return False
-        name = first[0]
-        if name in shell.user_ns:
-            return not isinstance(shell.user_ns[name], Macro | IPyAutocall)
-        return name in vars(builtins) or keyword.iskeyword(name)
+        return first is not None and self.is_no_magic(first[1], is_set=first[2] is not None)
 
 
 def may_await(code: str) -> bool:

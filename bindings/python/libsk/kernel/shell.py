@@ -21,6 +21,7 @@ from libsk.kernel import asynchrony, magics, memos, mime, places, tracebacks
 from libsk.kernel.display import RankDisplayHook, RankDisplayPublisher, flush
 from libsk.kernel.history import RankHistory
 from libsk.kernel.plain import PlainPrefilter, PlainTransformer, may_await
+from libsk.kernel.plain_run import PlainRunner
 
 _CHILD_GRACE_S = 0.8
 """Less than an interrupt waits for the rank (sk_session_config.interrupt_ms)."""
@@ -41,6 +42,8 @@ class RankShell(InteractiveShell):
     # IPython checks each value that these are given, at every cell; here they are plain.
     last_execution_succeeded = True
     last_execution_result = None
+    execution_count = 1
+    history_manager: Any = None
 
     @classmethod
     def make(cls) -> RankShell:
@@ -61,6 +64,7 @@ class RankShell(InteractiveShell):
         # On SystemExit IPython tells how a terminal is left; showtraceback() says what holds here.
         warnings.filterwarnings("ignore", "To exit: use 'exit', 'quit'")
         magics.register(shell)
+        shell._plain = PlainRunner(shell, shell.input_transformer_manager, shell.prefilter)
         return shell
 
     def attach(self, worker: _core.Worker, names: dict[str, Any]) -> None:
@@ -84,6 +88,14 @@ class RankShell(InteractiveShell):
             return super().transform_cell(raw_cell)
         return raw_cell if raw_cell.endswith("\n") else raw_cell + "\n"
 
+    def run_cell(self, raw_cell: str, store_history: bool = False, **about: Any) -> Any:
+        """As IPython's."""
+        if not about:
+            result = self._plain.run(raw_cell, store_history)
+            if result is not None:
+                return result
+        return super().run_cell(raw_cell, store_history, **about)
+
     def add_own_names(self) -> None:
         """Puts what every cell finds into the namespace, as names that are not the user's."""
         self.user_ns.update(self.own_names)
@@ -103,9 +115,8 @@ class RankShell(InteractiveShell):
             self._pad_history(count)
         self.last_traceback = []
         try:
-            result = self.run_cell(
-                request["code"], store_history=request["store_history"], silent=request["silent"]
-            )
+            about = {"silent": True} if request["silent"] else {}
+            result = self.run_cell(request["code"], request["store_history"], **about)
             error = result.error_before_exec or result.error_in_exec
         except KeyboardInterrupt as interrupt:  # In IPython's own code, before or after the cell's.
             error = interrupt
