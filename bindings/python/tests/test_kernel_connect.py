@@ -160,3 +160,26 @@ def test_revived_ranks_get_new_ports_for_their_servers() -> None:
             assert "[" not in after, after  # All ranks agree.
             assert not set(after.split()) & set(before.split())
             before = after
+
+
+def test_one_that_is_connected_just_now_is_not_over() -> None:
+    from libsk.kernel.comm import _Connection
+
+    class Connected:
+        class _handle:
+            @staticmethod
+            def is_over() -> bool:
+                return False
+
+    class Thread:
+        """Ends while it is looked at."""
+
+        def is_alive(self) -> bool:
+            connection.comm = Connected()  # type: ignore[assignment]
+            return False
+
+    connection = _Connection.__new__(_Connection)
+    connection.comm, connection._cancelled = None, False
+    connection._thread = Thread()  # type: ignore[assignment]
+    assert not connection.is_over()
+    assert not connection.is_over()

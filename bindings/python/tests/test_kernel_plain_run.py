@@ -7,6 +7,7 @@ import linecache
 import random
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,27 +19,30 @@ pytest.importorskip("IPython", reason="the kernel needs IPython (pip install lib
 from libsk.kernel.plain_run import PlainRunner
 from libsk.kernel.shell import RankShell
 
-EVENTS = ("pre_execute", "pre_run_cell", "post_run_cell", "post_execute")
+EARLY = ("pre_execute", "pre_run_cell")
+LATE = ("post_execute", "post_run_cell")
 
 
 class Side:
     """A shell, and all that can be seen of the cells it ran."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, by_ipython: bool) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *, by_ipython: bool, events: tuple[str, ...]
+    ) -> None:
         RankShell.clear_instance()
         self.worker = RecordingWorker()
         self.shell = RankShell.make()
         self.shell.attach(self.worker, {"rank": 3})  # type: ignore[arg-type]
         self.taken = 0
         self.events: list[Any] = []
-        for name in EVENTS:
+        for name in events:
             self.shell.events.register(name, self._recorder(name))
         run = PlainRunner.run
 
         def counted(runner: PlainRunner, raw_cell: str, store_history: bool) -> Any:
-            result = None if by_ipython else run(runner, raw_cell, store_history)
-            self.taken += result is not None
-            return result
+            ran = (None, False) if by_ipython else run(runner, raw_cell, store_history)
+            self.taken += ran[0] is not None
+            return ran
 
         monkeypatch.setattr(PlainRunner, "run", counted)
 
@@ -121,16 +125,28 @@ def _without_addresses(text: str) -> str:
     return re.sub(r"\b(0x|at )[0-9a-f]{6,}", r"\1", text)
 
 
+def _show_warning(*about: Any, **options: Any) -> None:
+    """As Python's; pytest's own only remembers."""
+    message, category, filename, lineno = about[:4]
+    print(warnings.formatwarning(message, category, filename, lineno), file=sys.stderr)
+
+
 def both(
-    monkeypatch: pytest.MonkeyPatch, cells: list[str], before: Any = None, **fields: Any
+    monkeypatch: pytest.MonkeyPatch,
+    cells: list[str],
+    before: Any = None,
+    events: tuple[str, ...] = LATE,
+    **fields: Any,
 ) -> tuple[int, list[Any]]:
     """Runs the cells on either side; how many were run here, and the events of each side."""
     sides = []
     for by_ipython in (True, False):
-        for name in [name for name in linecache.cache if name.startswith("<ipython-input")]:
-            del linecache.cache[name]
+        for kept in (linecache.cache, getattr(linecache, "_ipython_cache", {})):  # IPython 8.5.
+            for name in [name for name in kept if name.startswith("<ipython-input")]:
+                del kept[name]
         with monkeypatch.context() as patch:
-            side = Side(patch, by_ipython=by_ipython)
+            patch.setattr(warnings, "showwarning", _show_warning)
+            side = Side(patch, by_ipython=by_ipython, events=events)
             if before is not None:
                 before(side.shell)
             told = [side.run(cell, **fields) for cell in cells]
@@ -156,12 +172,12 @@ def one_shell() -> Iterator[None]:
         (["print(1)  # a remark"], 1),
         (["x = 1", "x", "x + 1", "_ + __", "x is None", "print(_i, _iii, In[2])"], 6),
         (["x = 1\nx", "x = 2\nx += 1", "for i in range(3):\n    i", "if True: 5"], 4),
-        (["5;", "5 ;", "a = 1; a", "5"], 1),
+        (["5;", "5 ;", "a = 1; a", "5", "rank; rank", "rank;", "print(1); rank"], 4),
         (["None", "'text'", "(1, 2)", "[i for i in range(3)]", "{1: 2}", "lambda: 3"], 2),
         (["1 / 0", "rank / 0", "print(1 / 0)", "def f():\n    rank / 0\n\nf()", "f()"], 4),
-        (["print(", "x = = 1", "return 1", "x\nreturn 1", "print(1)\nbreak", "f(x", "'\\d' +"], 3),
+        (["print(", "x = = 1", "return 1", "x\nreturn 1", "print(1)\nbreak", "f(x", "'\\d' +"], 2),
         (["from __future__ import annotations", "def f(x: nix): pass", "f.__annotations__"], 3),
-        (["import asyncio", "await asyncio.sleep(0)", "print(await asyncio.sleep(0, 7))"], 1),
+        (["import asyncio", "await asyncio.sleep(0)", "print(await asyncio.sleep(0, 7))"], 0),
         (["import asyncio\nx = 1\nawait asyncio.sleep(0)\nx"], 0),
         (["async def f():\n    return 1", "await f()", "rank"], 1),
         (["raise SystemExit", "raise SystemExit(3)", "rank"], 3),
@@ -178,6 +194,26 @@ def one_shell() -> Iterator[None]:
         (["get_ipython().run_cell('1 / 0')\nprint(2)"], 1),
         (["class R:\n    def __repr__(self): raise ValueError('no')\nR()", "R()"], 2),
         (["import sys", "sys.displayhook(5)", "import sys; sys.displayhook = print", "5", "6"], 3),
+        (["class E(Exception):\n    def __bool__(self): raise ValueError('b')", "raise E()"], 2),
+        (
+            [
+                "class E(BaseException):\n    def _render_traceback_(self): raise E()",
+                "raise E()",
+                "rank",
+            ],
+            3,
+        ),
+        (
+            [
+                "assert (1, 2)",
+                "x = [5 is 5, (yield)]",
+                "x = '\\d'\ny = 3 3",
+                "x = 1if y",
+                "x = 1or 2",
+            ],
+            2,
+        ),
+        (["get_ipython().run_cell('print(1)', False, True)", "rank"], 2),
         (["globals()['y'] = 1", "y", "locals() is globals()", "__name__", "vars()['y']"], 5),
         (["def g():\n    yield 1\n", "list(g())", "x = list(g())\n", "assert x", "assert 0, x"], 5),
     ],
@@ -201,10 +237,20 @@ def test_the_front_ends_count_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert both(monkeypatch, ["rank", "In[17]", "_i17"], execution_count=17)[0] == 3
 
 
-def test_every_event_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, events = both(monkeypatch, ["rank", "1 / 0"])
-    assert [told[0] for told in events] == [*EVENTS[:2], "post_execute", "post_run_cell"] * 2
-    assert events[1][1:3] == ["rank", "rank\n"]
+def test_late_events_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, events = both(monkeypatch, ["rank", "rank / 0"])
+    assert taken == 2
+    assert [told[0] for told in events] == [*LATE, *LATE]
+    assert events[1][1] == "rank"
+
+
+@pytest.mark.parametrize("early", [EARLY, *((name,) for name in EARLY)])
+def test_cells_that_someone_waits_for_are_ipythons(
+    monkeypatch: pytest.MonkeyPatch, early: tuple[str, ...]
+) -> None:
+    taken, events = both(monkeypatch, ["rank", "rank / 0"], events=early + LATE)
+    assert taken == 0
+    assert [told[0] for told in events] == [*early, *LATE] * 2
 
 
 def test_any_mixture_of_statements(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,19 +295,48 @@ def _cleans(shell: RankShell) -> None:
     shell.input_transformers_cleanup.append(lambda lines: [line.lower() for line in lines])
 
 
-def _replaces(shell: RankShell) -> None:
-    from IPython.core.inputtransformer2 import TransformerManager
+def _renews(shell: RankShell) -> None:
+    shell.ast_transformers = []  # Equal to what it was, so nobody is told.
+    shell.input_transformers_post = []
+    _transforms(shell)
 
-    shell.input_transformer_manager = TransformerManager()
-    shell.input_transformer_manager.line_transforms.append(lambda lines: ["7\n"])
+
+def _patches(shell: RankShell) -> None:
+    transform = shell.transform_ast
+    shell.transform_ast = lambda tree: (print("seen"), transform(tree))[1]
+
+
+def _patches_the_compiler(shell: RankShell) -> None:
+    name = shell.compile.get_code_name
+    shell.compile.get_code_name = lambda *about: name(*about) + "*"
 
 
 @pytest.mark.parametrize(
-    "change", [_transforms, _shows_all, _calls_by_itself, _shouts, _cleans, _replaces]
+    "change", [_transforms, _shows_all, _calls_by_itself, _shouts, _cleans, _renews, _patches]
 )
 def test_what_a_user_has_changed_is_ipythons(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
     cells = ["rank", "5", "PRINT = 3\nPRINT\nprint(PRINT)", "abs -3"]
     assert both(monkeypatch, cells, change)[0] == 0
+
+
+def test_another_transformer_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    side = Side(monkeypatch, by_ipython=False, events=())
+    side.shell.input_transformer_manager = TransformerManager()
+    side.shell.input_transformer_manager.line_transforms.append(lambda lines: ["print(7)\n"])
+    assert side.run("rank")["stdout"] == "7\n"
+
+
+def test_a_wrapped_run_cell_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    side = Side(monkeypatch, by_ipython=False, events=())
+    wrapped = side.shell.run_cell
+    side.shell.run_cell = lambda raw_cell, **about: wrapped("print(8)", **about)
+    assert side.run("rank")["stdout"] == "8\n"
+
+
+def test_what_another_compiler_does_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    both(monkeypatch, ["rank", "rank / 0"], _patches_the_compiler)
 
 
 def test_what_is_changed_back_is_plain_again(monkeypatch: pytest.MonkeyPatch) -> None:

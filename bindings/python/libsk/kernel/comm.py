@@ -84,7 +84,7 @@ class _Connection:
             return True
         if self.comm is not None:  # First, for it is asked before and after each cell.
             return self.comm._handle.is_over()
-        return not self._thread.is_alive()
+        return not self._thread.is_alive() and self.comm is None
 
 
 def _who(missing: int, first_missing: int) -> str:

@@ -84,17 +84,22 @@ class RankShell(InteractiveShell):
     def transform_cell(self, raw_cell: str) -> str:
         """As IPython's, which takes a cell of one line apart for the names of magics."""
         transformer = self.input_transformer_manager
-        if not transformer.leaves(raw_cell) or not self.prefilter.leaves(raw_cell):
+        own = isinstance(transformer, PlainTransformer)
+        if not own or not transformer.leaves(raw_cell) or not self.prefilter.leaves(raw_cell):
             return super().transform_cell(raw_cell)
         return raw_cell if raw_cell.endswith("\n") else raw_cell + "\n"
 
-    def run_cell(self, raw_cell: str, store_history: bool = False, **about: Any) -> Any:
+    def run_cell(
+        self, raw_cell: str, store_history: bool = False, *others: Any, **about: Any
+    ) -> Any:
         """As IPython's."""
-        if not about:
-            result = self._plain.run(raw_cell, store_history)
-            if result is not None:
-                return result
-        return super().run_cell(raw_cell, store_history, **about)
+        if others or about:
+            return super().run_cell(raw_cell, store_history, *others, **about)
+        result, has_warned = self._plain.run(raw_cell, store_history)
+        if result is not None:
+            return result
+        with warnings.catch_warnings(record=True) if has_warned else nullcontext():
+            return super().run_cell(raw_cell, store_history)
 
     def add_own_names(self) -> None:
         """Puts what every cell finds into the namespace, as names that are not the user's."""
@@ -116,7 +121,7 @@ class RankShell(InteractiveShell):
         self.last_traceback = []
         try:
             about = {"silent": True} if request["silent"] else {}
-            result = self.run_cell(request["code"], request["store_history"], **about)
+            result = self.run_cell(request["code"], store_history=request["store_history"], **about)
             error = result.error_before_exec or result.error_in_exec
         except KeyboardInterrupt as interrupt:  # In IPython's own code, before or after the cell's.
             error = interrupt
