@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -277,7 +278,7 @@ def test_the_pages_examples(capfd: pytest.CaptureFixture[str]) -> None:
         if "torch" in example:
             example = example.replace('device = "cuda:0"', 'device = "cpu"')
             exec(compile(example, "docs/gpu.md", "exec"), names)
-    lines = capfd.readouterr().out.splitlines()
-    errors = [float(line.split(": ")[1]) for line in lines if line.startswith("rank ")]
-    assert len(errors) == 2 and max(errors) < 1e-3
+    # By pattern, not by line: a print of one thread may come between the other's text and its end.
+    told = re.findall(r"rank \d: (\d\.\de[+-]\d\d)", capfd.readouterr().out)
+    assert len(told) == 2 and max(map(float, told)) < 1e-3
     assert torch.equal(names["w"].grad, torch.full((5, 2), 3.0))
