@@ -26,7 +26,8 @@ def _expect(cell: Cell, status: str, text: str) -> None:
 
 
 def start_and_print(candidate: Candidate, scratch: Path, prints: int) -> Lines:
-    """Seconds to the first finished cell, milliseconds of later ones, memory of the ranks."""
+    """Seconds to the first finished cell, milliseconds of the next ones, memory of the ranks; where
+    ranks connect to each other after their start, also milliseconds of cells after that."""
     code = "print 1" if candidate.name.startswith("stub") else "print(1)"
     code = candidate.cell(code)
     with candidate.open(scratch) as kernel:
@@ -38,10 +39,20 @@ def start_and_print(candidate: Candidate, scratch: Path, prints: int) -> Lines:
             _expect(first, "ok", "1\n")
         start = time.perf_counter() - kernel.started if candidate.prepare else first.seconds
         cells = [kernel.run(code) for _ in range(prints)]
-        for cell in cells:
+        later = _connected(kernel, code, prints) if candidate.name.startswith("libsk") else []
+        for cell in cells + later:
             _expect(cell, "ok", "1")
-        line = {"start_s": [start], "print_ms": [1000 * cell.seconds for cell in cells]}
+        line = {
+            "start_s": [start],
+            "print_ms": [1000 * cell.seconds for cell in cells],
+            "connected_ms": [1000 * cell.seconds for cell in later],
+        }
         return [{"case": "cells", **line, **_memory(candidate, kernel)}]
+
+
+def _connected(kernel: Kernel, code: str, prints: int) -> list[Cell]:
+    _expect(kernel.run("comm.barrier()"), "ok", "")
+    return [kernel.run(code) for _ in range(prints)]
 
 
 def _memory(candidate: Candidate, kernel: Kernel) -> dict[str, list[float]]:

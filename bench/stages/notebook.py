@@ -42,7 +42,9 @@ def run(bench: Bench) -> list[Row]:
         "start_s": "from the start of the kernel's process to reply and idle of its first cell, "
         "print(1), which is sent before the kernel listens; ipyparallel: with a cell before it "
         "that starts the cluster",
-        "print_ms": "from the request to reply and idle, one after the other",
+        "print_ms": "from the request to reply and idle, one after the other, right after the first "
+        "cell: while the ranks still connect to each other",
+        "connected_ms": "the same after a comm.barrier(), for which a cell waits until they have",
         "pss_mb_per_rank": "rank processes and template, by the number of ranks",
         "client": "pyzmq and jupyter_client.session in one thread (bench/notebook/client.py)",
     }
@@ -87,7 +89,7 @@ def _all(rounds: Sequence[dict[str, Any]], name: str, field: str) -> list[float]
 def _figures(rounds: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for name in names:
-        for field in ("start_s", "print_ms", "pss_mb_per_rank"):
+        for field in ("start_s", "print_ms", "connected_ms", "pss_mb_per_rank"):
             visits_ = samples(list(rounds), name, lambda line: True, field)
             if visits_:
                 figures.setdefault(name, {})[field] = results.summary(visits_)
@@ -97,13 +99,14 @@ def _figures(rounds: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str
 def _ratios(rounds: list[dict[str, Any]], names: Sequence[str]) -> list[Row]:
     """Times ipykernel's own, medians of the same run."""
     rows = []
-    for field, area, goals_ in (
-        ("start_s", "notebook, start to first finished cell", START_GOAL),
-        ("print_ms", "notebook, print(1) p50", PRINT_GOAL),
+    for field, base_field, area, goals_ in (
+        ("start_s", "start_s", "notebook, start to first finished cell", START_GOAL),
+        ("print_ms", "print_ms", "notebook, print(1) p50", PRINT_GOAL),
+        ("connected_ms", "print_ms", "notebook, print(1) p50 of connected ranks", PRINT_GOAL),
     ):
-        base = samples(rounds, BASE, lambda line: True, field)
+        base = samples(rounds, BASE, lambda line: True, base_field)
         for name in names:
-            if name == BASE or name.startswith("stub"):
+            if name == BASE or name.startswith("stub") or not _all(rounds, name, field):
                 continue
             ranks = int(name.rsplit("-", 1)[1])
             goal = goals_.get(ranks) if name.startswith("libsk") else None
@@ -114,7 +117,7 @@ def _ratios(rounds: list[dict[str, Any]], names: Sequence[str]) -> list[Row]:
                 typical = stats.median(_all(rounds, name, field))
                 unit = "s" if field == "start_s" else "ms"
                 against = f"{typical:.3g} {unit}, ipykernel "
-                against += f"{stats.median(_all(rounds, BASE, field)):.3g}"
+                against += f"{stats.median(_all(rounds, BASE, base_field)):.3g}"
                 spread = f"{compared.low:.2f} to {compared.high:.2f}, A/A {compared.aa:.0%}"
                 row = Row(
                     area, name, goal, "x ipykernel", at_most=True,
