@@ -106,7 +106,9 @@ def _ratios(rounds: list[dict[str, Any]], names: Sequence[str]) -> list[Row]:
     ):
         base = samples(rounds, BASE, lambda line: True, base_field)
         for name in names:
-            if name == BASE or name.startswith("stub") or not _all(rounds, name, field):
+            if name == BASE or name.startswith("stub"):
+                continue
+            if field == "connected_ms" and not name.startswith("libsk"):
                 continue
             ranks = int(name.rsplit("-", 1)[1])
             goal = goals_.get(ranks) if name.startswith("libsk") else None

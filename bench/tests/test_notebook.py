@@ -30,7 +30,8 @@ def entry(start: dict[str, float], print_ms: dict[str, float]) -> dict[str, Any]
     def lines(name: str) -> list[dict[str, Any]]:
         samples = [print_ms[name] * share for share in (0.9, 1.0, 1.1)]
         line = {"start_s": [start[name]], "print_ms": samples, "pss_mb_per_rank": [11.0]}
-        return [{"case": "cells", **line}]
+        connected = [value / 2 for value in samples] if name.startswith("libsk") else []
+        return [{"case": "cells", **line, "connected_ms": connected}]
 
     visits_ = {name: [lines(name), lines(name)] for name in NAMES}
     return {"valid": True, "why": "", "visits": visits_, "failed": {}}
@@ -49,6 +50,8 @@ def test_a_ratio_is_of_medians_over_ipykernels() -> None:
     assert started.measured == pytest.approx(0.5) and started.verdict == goals.MET
     printed = rows["notebook, print(1) p50", "libsk-4"]
     assert printed.measured == pytest.approx(1.5) and printed.verdict == goals.MISSED
+    connected = rows["notebook, print(1) p50 of connected ranks", "libsk-4"]
+    assert connected.measured == pytest.approx(0.75) and connected.verdict == goals.MET
     assert all("stub" not in case for _, case in rows)
     alone = rows_of(stage._ranks_alone(done))
     assert alone["notebook, print p50", "256 stub ranks"].measured == pytest.approx(40.0)
