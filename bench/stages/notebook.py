@@ -42,8 +42,8 @@ def run(bench: Bench) -> list[Row]:
         "start_s": "from the start of the kernel's process to reply and idle of its first cell, "
         "print(1), which is sent before the kernel listens; ipyparallel: with a cell before it "
         "that starts the cluster",
-        "print_ms": "from the request to reply and idle, one after the other, right after the first "
-        "cell: while the ranks still connect to each other",
+        "print_ms": "from the request to reply and idle, one after the other, right after the "
+        "first cell: while the ranks still connect to each other",
         "connected_ms": "the same after a comm.barrier(), for which a cell waits until they have",
         "pss_mb_per_rank": "rank processes and template, by the number of ranks",
         "client": "pyzmq and jupyter_client.session in one thread (bench/notebook/client.py)",
