@@ -84,6 +84,7 @@ class _Connection:
             return True
         if self.comm is not None:  # First, for it is asked before and after each cell.
             return self.comm._handle.is_over()
+        # Looked at again once the thread has ended, for it may have come in between.
         return not self._thread.is_alive() and self.comm is None
 
 
