@@ -1,7 +1,6 @@
-"""Arrays of the CPU, in and out: NumPy, anything with ``__dlpack__``, and plain numbers.
+"""Arrays of the CPU that come in: NumPy, anything with ``__dlpack__``, and plain numbers.
 
-An input that is contiguous in memory of the CPU is used where it lies; any other is copied first.
-An output must be writable; one that is not contiguous is filled by a copy at the end.
+One that is row-major and aligned to its elements is used where it lies; any other is copied first.
 """
 
 from __future__ import annotations
@@ -14,94 +13,58 @@ import numpy as np
 
 from libsk import _dtypes
 from libsk._core import Borrowed, describe
-from libsk._errors import invalid
+from libsk._errors import Error, invalid
+from libsk._operand import Operand, address_of, laid_out
 
 _CPU_DEVICES = (1, 3, 11)
 """DLPack's device types whose memory the CPU reads: CPU, and pinned for CUDA or ROCm."""
 _DEVICE_NAMES = {2: "CUDA", 8: "Metal", 10: "ROCm", 13: "CUDA managed", 14: "oneAPI"}
-
-
-class Operand:
-    """Memory for one call: where it is, what it holds, and what keeps it alive."""
-
-    __slots__ = ("address", "shape", "strides", "code", "read_only", "owner")
-
-    def __init__(
-        self,
-        address: int,
-        shape: tuple[int, ...],
-        strides: tuple[int, ...] | None,
-        code: int,
-        read_only: bool,
-        owner: Any,
-    ) -> None:
-        self.address = address
-        self.shape = shape
-        self.strides = strides
-        """In elements; None where the memory is row-major without gaps."""
-        self.code = code
-        self.read_only = read_only
-        self.owner = owner
-
-    @property
-    def itemsize(self) -> int:
-        return _dtypes.ITEMSIZES[self.code]
-
-    @property
-    def count(self) -> int:
-        return math.prod(self.shape)
-
-    def bits(self) -> np.ndarray:
-        """The same memory as NumPy's unsigned integers, for copies of whatever type."""
-        interface = {
-            "version": 3,
-            "shape": self.shape,
-            "typestr": f"<u{self.itemsize}",
-            "data": (self.address, self.read_only),
-        }
-        if self.strides is not None:
-            interface["strides"] = tuple(step * self.itemsize for step in self.strides)
-        return np.asarray(_Interface(interface, self.owner))
-
-    def contiguous(self) -> Operand:
-        """This operand, or a row-major copy of it."""
-        if self.strides is None:
-            return self
-        copy = np.ascontiguousarray(self.bits())
-        return Operand(_address(copy), self.shape, None, self.code, False, copy)
-
-
-class _Interface:
-    """Lets NumPy look at memory by its address, and keeps the memory's owner."""
-
-    def __init__(self, interface: dict[str, Any], owner: Any) -> None:
-        self.__array_interface__ = interface
-        self.owner = owner
-
-
-def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
+_BYTES_END = 2**63
 
 
 def operand(x: Any, what: str, dtype: Any = None) -> Operand:
     """What ``x`` is; ``what`` names it in sentences, ``dtype`` says what uint16 bits mean."""
-    if isinstance(x, np.ndarray):
+    if type(x) is np.ndarray:
         plain = describe(x) if dtype is None else None
         if plain is not None:
-            address, shape, code, read_only = plain
-            return Operand(address, shape, None, code, read_only, x)
+            span, shape, code, read_only = plain
+            return Operand(span, shape, None, code, read_only, x)
         return _of_numpy(x, what, dtype)
-    if hasattr(x, "__dlpack__") and not isinstance(x, np.generic):
-        return _of_dlpack(x, what)
+    if is_numpy(x):
+        _check_unmasked(x, what)
+        return operand(np.asarray(x), what, dtype)  # A subclass may see its memory otherwise.
+    if exports(x):
+        return _of_dlpack(x, what, dtype)
     if x is None:
         raise invalid(f"{what} is None; give a NumPy array or anything with __dlpack__")
-    return _of_numpy(_of_numbers(x, what), what, dtype)
+    return operand(_of_numbers(x, what), what, dtype)
+
+
+def is_numpy(x: Any) -> bool:
+    """Whether this is an array of NumPy's, whatever it says of itself."""
+    return issubclass(type(x), np.ndarray)
+
+
+def exports(x: Any) -> bool:
+    """Whether this is another library's array; NumPy's numbers export themselves, as copies."""
+    return hasattr(x, "__dlpack__") and not issubclass(type(x), (np.generic, type))
+
+
+def _check_unmasked(x: np.ndarray, what: str) -> None:
+    ma = sys.modules.get("numpy.ma")
+    if ma is not None and issubclass(type(x), ma.MaskedArray):
+        raise invalid(
+            f"{what} is a masked array, and libsk knows no masks: give {what}.data, or"
+            f" {what}.filled() with a value for what is masked"
+        )
 
 
 def _of_numbers(x: Any, what: str) -> np.ndarray:
     try:
         array = np.asarray(x)
-    except ValueError as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # Also of the object's own __array__ and the like.
         raise invalid(f"{what} is no array: {error}") from error
     if array.dtype == object or array.dtype.kind in "USV":
         raise invalid(
@@ -122,20 +85,14 @@ def _of_numpy(x: np.ndarray, what: str, dtype: Any) -> Operand:
                 f"{what} has dtype {x.dtype}, but dtype says {_dtypes.NAMES[code]};"
                 " convert it with .astype()"
             )
-    if x.flags.c_contiguous:
-        strides = None
-    else:
-        if any(step % x.itemsize for step in x.strides):
-            x = x.copy()
-        strides = tuple(step // x.itemsize for step in x.strides)
-    address = _address(x)
-    if address % x.itemsize:
-        raise invalid(f"{what} starts at an address that is no multiple of {x.itemsize} bytes")
-    return Operand(address, x.shape, strides, code, not x.flags.writeable, x)
+    flags, address = x.flags, address_of(x)
+    if flags.c_contiguous and address % x.itemsize == 0:
+        return Operand((address, x.nbytes), x.shape, None, code, not flags.writeable, x)
+    return laid_out(address, x.shape, x.strides, code, not flags.writeable, x)
 
 
-def _of_dlpack(x: Any, what: str) -> Operand:
-    device, index = (int(part) for part in x.__dlpack_device__())
+def _of_dlpack(x: Any, what: str, dtype: Any) -> Operand:
+    device, index = device_of_array(x, what)
     if device not in _CPU_DEVICES:
         where = _DEVICE_NAMES.get(device, f"type {device}")
         gpu = f', or use a communicator made with device="cuda:{index}"' if device == 2 else ""
@@ -143,102 +100,53 @@ def _of_dlpack(x: Any, what: str) -> Operand:
             f"{what} lies on device {where} {index}, and this communicator is on the CPU: copy it"
             f" to the host (torch: .cpu()){gpu}"
         )
-    return borrow(x, what)
+    return borrow(x, what, (device, index), dtype)
 
 
-def borrow(x: Any, what: str, **stream: int) -> Operand:
-    """What ``x`` exports through DLPack, on whatever device; for a ``stream`` where it has them."""
+def device_of_array(x: Any, what: str) -> tuple[int, int]:
+    """DLPack's type and number of the device that an exporter's memory is on."""
+    try:
+        kind, index = x.__dlpack_device__()
+        return int(kind), int(index)
+    except Exception as error:
+        raise invalid(f"{what} does not say on which device it lies: {error}") from error
+
+
+def borrow(x: Any, what: str, device: tuple[int, int], dtype: Any = None, **stream: int) -> Operand:
+    """What ``x`` exports through DLPack on this device; for a ``stream`` where it has them."""
+    borrowed = _ask(x, what, stream)
+    if borrowed.device != device:
+        raise invalid(
+            f"{what} exports memory of DLPack's device {borrowed.device}, but says it is on"
+            f" {device}"
+        )
+    code = _dtypes.of_dlpack(borrowed.dtype, what)
+    if dtype is not None and _dtypes.of_any(dtype) != code:
+        names = _dtypes.NAMES
+        raise invalid(
+            f"{what} has dtype {names[code]}, but dtype says {names[_dtypes.of_any(dtype)]};"
+            " convert it first"
+        )
+    shape, strides = borrowed.shape, borrowed.strides
+    itemsize = _dtypes.ITEMSIZES[code]
+    if any(size < 0 for size in shape) or math.prod(shape) * itemsize >= _BYTES_END:
+        raise invalid(f"{what} exports shape {shape} through DLPack, which no memory has")
+    if borrowed.address == 0 and 0 not in shape:
+        raise invalid(f"{what} exports no memory through DLPack: its address is null")
+    if strides is not None:
+        strides = tuple(step * itemsize for step in strides)
+    read_only = borrowed.read_only or borrowed.is_copy
+    return laid_out(borrowed.address, shape, strides, code, read_only, borrowed)
+
+
+def _ask(x: Any, what: str, stream: dict[str, int]) -> Borrowed:
     try:
         try:
             capsule = x.__dlpack__(**stream, max_version=(1, 0))
         except TypeError:  # An exporter from before DLPack 1.0.
             capsule = x.__dlpack__(**stream)
-    except (BufferError, RuntimeError) as error:
+        return Borrowed(capsule)
+    except (MemoryError, Error):  # A DeviceArray's own sentences among them.
+        raise
+    except Exception as error:
         raise invalid(f"{what} cannot be exported through DLPack: {error}") from error
-    borrowed = Borrowed(capsule)
-    code = _dtypes.of_dlpack(borrowed.dtype, what)
-    shape, strides = borrowed.shape, borrowed.strides
-    if strides is not None and _is_row_major(shape, strides):
-        strides = None
-    return Operand(borrowed.address, shape, strides, code, borrowed.read_only, borrowed)
-
-
-def _is_row_major(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    step = 1
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if size == 0:
-            return True
-        if size != 1 and stride != step:
-            return False
-        step *= size
-    return True
-
-
-class Output:
-    """Where a result goes: the caller's array, or a new one of the input's kind."""
-
-    __slots__ = ("operand", "_target", "_result")
-
-    def __init__(self, operand: Operand, target: Operand | None, result: Any) -> None:
-        self.operand = operand
-        """Memory for the call."""
-        self._target = target
-        self._result = result
-
-    def finish(self) -> Any:
-        """The array to return, once the call is done."""
-        if self._target is not None:
-            np.copyto(self._target.bits(), self.operand.bits())
-        return self._result
-
-
-class _NumberOutput(Output):
-    """For an input that was a plain number: the result is one too."""
-
-    __slots__ = ()
-
-    def finish(self) -> Any:
-        return self._result[()]
-
-
-def output(out: Any, like: Any, code: int, shape: tuple[int, ...]) -> Output:
-    """The memory for a result of this type and shape, checked if the caller gave it.
-
-    ``like`` decides what a new one is: a torch tensor for a torch tensor, a number for a number,
-    else a NumPy array.
-    """
-    if out is None:
-        return _new(like, code, shape)
-    if not isinstance(out, np.ndarray) and not hasattr(out, "__dlpack__"):
-        raise invalid(f"out is a {type(out).__name__}; give an array that can be written")
-    bits = code == _dtypes.BF16 and isinstance(out, np.ndarray) and out.dtype == np.uint16
-    target = operand(out, "out", "bf16" if bits else None)
-    check_output(target, code, shape)
-    if target.strides is None:
-        return Output(target, None, out)
-    buffer = np.empty(shape, f"u{target.itemsize}")
-    staged = Operand(_address(buffer), target.shape, None, code, False, buffer)
-    return Output(staged, target, out)
-
-
-def check_output(target: Operand, code: int, shape: tuple[int, ...]) -> None:
-    """Whether a result of this type and shape may be written there."""
-    if target.code != code:
-        names = _dtypes.NAMES
-        raise invalid(f"out has dtype {names[target.code]}; it must have {names[code]}")
-    if tuple(target.shape) != tuple(shape):
-        raise invalid(f"out has shape {tuple(target.shape)}; it must have {tuple(shape)}")
-    if target.read_only:
-        raise invalid("out is read-only; give an array that can be written")
-
-
-def _new(like: Any, code: int, shape: tuple[int, ...]) -> Output:
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(like, torch.Tensor):
-        tensor = torch.empty(shape, dtype=getattr(torch, _dtypes.TORCH_NAMES[code]))
-        return Output(operand(tensor, "out"), None, tensor)
-    is_bits = isinstance(like, np.ndarray) and like.dtype == np.uint16
-    array = np.empty(shape, np.uint16 if is_bits else _dtypes.to_numpy(code))
-    memory = operand(array, "out", "bf16" if is_bits else None)
-    is_number = shape == () and (isinstance(like, np.generic) or not hasattr(like, "shape"))
-    return (_NumberOutput if is_number else Output)(memory, None, array)

@@ -7,7 +7,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from libsk import _core
-from libsk._checks import milliseconds, op_code, shape_of
+from libsk._checks import (
+    index_of,
+    integer,
+    is_given,
+    milliseconds,
+    op_code,
+    shape_of,
+    shown,
+    text_of,
+)
 from libsk._context import Context, default_context
 from libsk._device import CPU, device_of
 from libsk._errors import invalid
@@ -42,7 +51,9 @@ class Comm(Operations):
     ``KeyboardInterrupt``, its peers ``AbortedError``. One thread at a time may use a communicator.
 
     Inputs are NumPy arrays, anything with ``__dlpack__`` whose memory the CPU can reach (torch,
-    JAX), or numbers. Contiguous memory is used where it lies; what is not contiguous is copied.
+    JAX), or numbers. Row-major memory is used where it lies; any other layout is copied, and as
+    ``out`` filled at the end. An ``out`` that is read-only, or whose elements share memory (a
+    broadcast view), is refused.
     Element types are f32, f64, bf16, f16, i32 and i64; bf16 is ml_dtypes' in NumPy, or uint16 with
     ``dtype="bf16"``. Without ``out`` the result is a new array: torch's for torch, else NumPy's.
     ``out=x`` works in place.
@@ -74,8 +85,8 @@ class Comm(Operations):
         context: Context | None = None,
         _cancel: _core.Cancel | None = None,
     ) -> None:
-        if bootstrap not in _BOOTSTRAPS:
-            raise invalid(f'bootstrap is {bootstrap!r}; allowed is "auto", "env" or "threads"')
+        if not isinstance(bootstrap, str) or bootstrap not in _BOOTSTRAPS:
+            raise invalid(f'bootstrap is {shown(bootstrap)}; allowed is "auto", "env" or "threads"')
         if bootstrap == "threads":
             if rank is None or world_size is None:
                 raise invalid('bootstrap="threads" needs rank and world_size')
@@ -85,17 +96,23 @@ class Comm(Operations):
                 ' give them with bootstrap="threads" only'
             )
         self._device = device_of(device)
+        if context is not None and not isinstance(context, Context):
+            raise invalid(f"context is {shown(context)}; give a libsk.Context, or None")
         self._context = context or default_context()
         self._handle = _core.create(
             self._context._handle,
             _BOOTSTRAPS[bootstrap],
-            rank or 0,
-            world_size or 0,
-            name,
+            0 if rank is None else index_of(rank, "rank"),
+            0
+            if world_size is None
+            else integer(world_size, "world_size", "how many ranks there are"),
+            None if name is None else text_of(name, "name", "a text that all ranks share"),
             milliseconds(timeout),
-            int(put_only),  # enum sk_comm_flag
-            workers,
-            symmetric_bytes_max,
+            int(is_given(put_only, "put_only")),  # enum sk_comm_flag
+            integer(workers, "workers", "a number of threads, or 0 for the default"),
+            integer(
+                symmetric_bytes_max, "symmetric_bytes_max", "bytes, or 0 for the default", end=2**63
+            ),
             *self._device,
             _cancel,
         )
@@ -199,7 +216,8 @@ class Comm(Operations):
 
         At most ``event_count_max`` events (65,536 by default); later ones are dropped.
         """
-        return _trace.Trace(self, event_count_max)
+        limit = integer(event_count_max, "event_count_max", "a number of events", end=2**63)
+        return _trace.Trace(self, limit)
 
     # ---- symmetric memory ----
 
@@ -217,7 +235,7 @@ class Comm(Operations):
 
     def abort(self, reason: str = "") -> None:
         """Ends every rank's current and later calls with ``AbortedError``. Any thread may call."""
-        self._handle.abort(reason)
+        self._handle.abort(text_of(reason, "reason"))
 
     def free(self, array: np.ndarray | DeviceArray | None = None) -> None:
         """Without an argument: leaves the communicator. Not collective.

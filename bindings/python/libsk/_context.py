@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from libsk import _core
+from libsk._checks import shown
 from libsk._errors import invalid
 
 LogFunction = Callable[[int, str, str], None]
@@ -21,9 +22,9 @@ class Context:
     """
 
     def __init__(self, *, log_level: str = "warn", log: LogFunction | None = None) -> None:
-        level = _LEVELS.get(log_level)
+        level = _LEVELS.get(log_level) if isinstance(log_level, str) else None
         if not level:
-            raise invalid(f'log_level is {log_level!r}; allowed is "info", "warn" or "error"')
+            raise invalid(f'log_level is {shown(log_level)}; allowed is "info", "warn" or "error"')
         if log is not None and not callable(log):
             raise invalid(f"log is a {type(log).__name__}; give a function of three arguments")
         self._handle = _core.Context(level, log)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from io import FileIO
 from typing import Any
 
-Matrix = tuple[int, int, int, int, int]
+Span = tuple[int, int]
+Matrix = tuple[Span, int, int, int, int]
 Bundle = Sequence[tuple[str, bytes]]
 
 def version() -> int: ...
@@ -19,18 +20,32 @@ class Comm:
     def free(self) -> None: ...
     def abort(self, reason: str) -> None: ...
     def allreduce(
-        self, input: int, output: int, count: int, dtype: int, op: int, stream: int, timeout_ms: int
+        self,
+        input: Span,
+        output: Span,
+        count: int,
+        dtype: int,
+        op: int,
+        stream: int,
+        timeout_ms: int,
     ) -> None: ...
     def allgather(
-        self, input: int, output: int, count: int, dtype: int, stream: int, timeout_ms: int
+        self, input: Span, output: Span, count: int, dtype: int, stream: int, timeout_ms: int
     ) -> None: ...
     def reduce_scatter(
-        self, input: int, output: int, count: int, dtype: int, op: int, stream: int, timeout_ms: int
+        self,
+        input: Span,
+        output: Span,
+        count: int,
+        dtype: int,
+        op: int,
+        stream: int,
+        timeout_ms: int,
     ) -> None: ...
     def broadcast(
         self,
-        input: int,
-        output: int,
+        input: Span,
+        output: Span,
         count: int,
         dtype: int,
         root: int,
@@ -39,10 +54,10 @@ class Comm:
     ) -> None: ...
     def barrier(self, stream: int, timeout_ms: int) -> None: ...
     def send(
-        self, input: int, count: int, dtype: int, peer: int, stream: int, timeout_ms: int
+        self, input: Span, count: int, dtype: int, peer: int, stream: int, timeout_ms: int
     ) -> None: ...
     def recv(
-        self, output: int, count: int, dtype: int, peer: int, stream: int, timeout_ms: int
+        self, output: Span, count: int, dtype: int, peer: int, stream: int, timeout_ms: int
     ) -> None: ...
     def synchronize(self, stream: int, timeout_ms: int) -> None: ...
     def alloc(self, bytes: int) -> int: ...
@@ -89,7 +104,7 @@ class Plan:
         k: int,
     ) -> None: ...
     def run(
-        self, input: int, weights: Packed | None, output: int, stream: int, timeout_ms: int
+        self, input: Span, weights: Packed | None, output: Span, stream: int, timeout_ms: int
     ) -> None: ...
     def dump(self) -> str: ...
 
@@ -116,7 +131,7 @@ def host_facts() -> str: ...
 def topo_discover() -> Topo: ...
 def topo_parse(text: str) -> Topo: ...
 def topo_synthetic(spec: str) -> Topo: ...
-def describe(array: Any) -> tuple[int, tuple[int, ...], int, bool] | None: ...
+def describe(array: Any) -> tuple[Span, tuple[int, ...], int, bool] | None: ...
 def lend(
     address: int,
     shape: Sequence[int],
@@ -140,6 +155,8 @@ class Borrowed:
     def device(self) -> tuple[int, int]: ...
     @property
     def read_only(self) -> bool: ...
+    @property
+    def is_copy(self) -> bool: ...
 
 def write_in_order(file: FileIO, data: memoryview) -> int: ...
 def worker_template() -> list[bytes] | None: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from libsk._checks import shown, whole
 from libsk._errors import invalid
 
 _CPU, _CUDA = 0, 2
@@ -36,10 +37,11 @@ def device_of(device: Any) -> Device:
     kind, index = _parts_of(device)
     if kind == "cpu":
         return CPU
-    if kind == "cuda" and 0 <= index < _NUMBER_END:
+    if kind == "cuda" and isinstance(index, int) and 0 <= index < _NUMBER_END:
         return Device(_CUDA, index)
     raise invalid(
-        f'device is {device!r}; give "cpu", "cuda:0", a torch.device, or a pair of DLPack: (2, 0)'
+        f'device is {shown(device)}; give "cpu", "cuda:0", a torch.device, or a pair of DLPack:'
+        " (2, 0)"
     )
 
 
@@ -67,15 +69,20 @@ def stream_of(stream: Any) -> int:
     handle = stream
     protocol = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:  # (version of the protocol, handle)
-        handle = (protocol() if callable(protocol) else protocol)[1]
+        try:
+            handle = (protocol() if callable(protocol) else protocol)[1]
+        except Exception as error:
+            raise invalid(
+                f"stream is {shown(stream)}, whose __cuda_stream__ gives no pair: {error}"
+            ) from error
     elif hasattr(stream, "cuda_stream"):
         handle = stream.cuda_stream
-    if isinstance(handle, bool) or not hasattr(handle, "__index__"):
+    number = None if isinstance(handle, bool) else whole(handle)
+    if number is None:
         raise invalid(
-            f"stream is {stream!r}; give torch's, an object with __cuda_stream__, or the number"
-            " that is a CUDA stream's handle"
+            f"stream is {shown(stream)}; give torch's, an object with __cuda_stream__, or the"
+            " number that is a CUDA stream's handle"
         )
-    number = int(handle)
     if not 0 <= number < 2**64:
         raise invalid(f"stream is {number}; a CUDA stream's handle is an address, or 0")
     if number == 2:  # CU_STREAM_PER_THREAD

@@ -8,14 +8,14 @@ from libsk import _core, _dtypes
 from libsk._errors import invalid
 
 if TYPE_CHECKING:
-    from libsk._arrays import Operand
+    from libsk._operand import Operand, Span
     from libsk._place import Call
 
 _TRANSPOSE_A = 1
 _TRANSPOSE_B = 2
 
-Matrix = tuple[int, int, int, int, int]
-"""Address, dtype, rows, columns, elements from row to row."""
+Matrix = tuple["Span", int, int, int, int]
+"""Span, dtype, rows, columns, elements from row to row."""
 
 
 class Packed:
@@ -50,14 +50,18 @@ def _matrix(
     if len(found.shape) != 2:
         raise invalid(f"{what} has shape {found.shape}; it must be a matrix, of two dimensions")
     if found.strides is not None:
-        (rows, columns), (row_step, column_step) = found.shape, found.strides
-        if column_step == 1 and row_step >= max(1, columns):
-            return (found.address, found.code, rows, columns, row_step), transpose, found
-        if row_step == 1 and column_step >= max(1, rows):  # A transposed view.
-            return (found.address, found.code, columns, rows, column_step), not transpose, found
+        if found.is_aligned:
+            size = found.itemsize
+            (rows, columns), (row_step, column_step) = found.shape, found.strides
+            if column_step == size and row_step >= columns * size:
+                matrix = (found.span, found.code, rows, columns, row_step // size)
+                return matrix, transpose, found
+            if row_step == size and column_step >= rows * size:  # A transposed view.
+                matrix = (found.span, found.code, columns, rows, column_step // size)
+                return matrix, not transpose, found
         found = call.contiguous(found, what)
     rows, columns = found.shape
-    return (found.address, found.code, rows, columns, max(1, columns)), transpose, found
+    return (found.span, found.code, rows, columns, max(1, columns)), transpose, found
 
 
 def _logical(matrix: Matrix, transpose: bool) -> tuple[int, int]:
@@ -107,13 +111,14 @@ def allreduce_gemm(
         raise invalid(f"a has dtype {names[keep_a.code]} and b {names[b_code]}; give one type")
     code = keep_a.code if out_dtype is None else _dtypes.of_any(out_dtype, "out_dtype")
     if out is not None and out_dtype is None:
-        bits = code == _dtypes.BF16 and str(getattr(out, "dtype", "")) == "uint16"
-        code = code if bits else call.operand(out, "out").code
+        code = call.target(out, code).code
     columns = b_shape[1]
     result = call.output(out, a, code, (rows, columns), rows_apart=True)
     memory = result.operand
-    row_step = max(1, columns) if memory.strides is None else memory.strides[0]
-    c_matrix = (memory.address, code, rows, columns, row_step)
+    row_step = max(1, columns)
+    if memory.strides is not None:
+        row_step = memory.strides[0] // memory.itemsize
+    c_matrix = (memory.span, code, rows, columns, row_step)
     matrices = (a_matrix, b_matrix, packed, c_matrix)
     call.run(_core.allreduce_gemm, handle, *matrices, flags, call.stream, timeout_ms)
     del keep_a, keep_b

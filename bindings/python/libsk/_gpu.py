@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from libsk import _dtypes
-from libsk._arrays import Operand, Output, borrow, check_output
+from libsk._arrays import borrow, device_of_array, exports
 from libsk._device import Device, stream_of
 from libsk._device_memory import DeviceArray
 from libsk._errors import (
@@ -30,6 +30,8 @@ from libsk._errors import (
     UnsupportedError,
     invalid,
 )
+from libsk._operand import Operand
+from libsk._outputs import Output, check_output
 
 if TYPE_CHECKING:
     from libsk import _core
@@ -181,30 +183,28 @@ class GpuCall:
                 array._note_use(self.stream)
 
     def operand(self, x: Any, what: str, dtype: Any = None) -> Operand:
-        self._check_device(x, what)
-        found = borrow(x, what, stream=self.stream or 1)  # DLPack's 1: the default stream.
-        if dtype is not None and _dtypes.of_any(dtype) != found.code:
-            names = _dtypes.NAMES
+        device = self._device_of(x, what)
+        # DLPack's 1: the default stream.
+        found = borrow(x, what, device, dtype, stream=self.stream or 1)
+        if found.span[0] % found.itemsize:
             raise invalid(
-                f"{what} has dtype {names[found.code]}, but dtype says"
-                f" {names[_dtypes.of_any(dtype)]}; convert it first"
+                f"{what} starts at an address that is no multiple of {found.itemsize} bytes"
             )
         self._uses.append((x, found))
         return found
 
-    def _check_device(self, x: Any, what: str) -> None:
+    def _device_of(self, x: Any, what: str) -> tuple[int, int]:
         mine = self._place.device
         if x is None:
             raise invalid(f"{what} is None; give an array on {mine} with __dlpack__")
-        ask = getattr(x, "__dlpack_device__", None)
-        if ask is None:
+        if not exports(x):
             raise invalid(
                 f"{what} is a {type(x).__name__}; this communicator is on {mine} and takes arrays"
                 " there that have __dlpack__"
             )
-        kind, index = (int(part) for part in ask())
+        kind, index = device_of_array(x, what)
         if kind == _MANAGED or (kind, index) == (_CUDA, mine.index):
-            return
+            return kind, index
         if kind in _HOST:
             raise invalid(
                 f"{what} lies in memory of the CPU, and this communicator is on {mine}: move it"
@@ -215,8 +215,9 @@ class GpuCall:
 
     def contiguous(self, operand: Operand, what: str) -> Operand:
         if operand.strides is not None:
+            steps = tuple(step // operand.itemsize for step in operand.strides)
             raise invalid(
-                f"{what} has strides {operand.strides} for shape {operand.shape}; on a GPU nothing"
+                f"{what} has strides {steps} for shape {operand.shape}; on a GPU nothing"
                 f" is copied unasked: give {what}.contiguous()"
             )
         return operand
@@ -224,12 +225,15 @@ class GpuCall:
     def row_major(self, x: Any, what: str, dtype: Any = None) -> Operand:
         return self.contiguous(self.operand(x, what, dtype), what)
 
+    def target(self, out: Any, code: int) -> Operand:
+        return self.operand(out, "out")
+
     def output(
         self, out: Any, like: Any, code: int, shape: tuple[int, ...], *, rows_apart: bool = False
     ) -> Output:
         if out is None:
             out = self._new(like, code, shape)
-        target = self.operand(out, "out")
+        target = self.target(out, code)
         check_output(target, code, shape)
         if not (rows_apart and _has_rows(target)):
             self.contiguous(target, "out")
@@ -256,4 +260,5 @@ def _torchs_stream(torch: Any, handle: int, device: Any) -> Any:
 def _has_rows(matrix: Operand) -> bool:
     if matrix.strides is None:
         return True
-    return matrix.strides[-1] == 1 and matrix.strides[0] >= max(1, matrix.shape[-1])
+    size = matrix.itemsize
+    return matrix.strides[-1] == size and matrix.strides[0] >= matrix.shape[-1] * size

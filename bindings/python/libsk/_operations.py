@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from libsk._checks import index_of, milliseconds, op_code, shape_of
+from libsk._checks import index_of, is_given, milliseconds, op_code, shape_of
 from libsk._errors import invalid
 from libsk._lazy import Lazy
 
@@ -60,8 +60,8 @@ class Operations:
         result = call.output(out, x, source.code, source.shape)
         call.run(
             self._handle.allreduce,
-            source.address,
-            result.operand.address,
+            source.span,
+            result.operand.span,
             source.count,
             source.code,
             op_code(op),
@@ -85,8 +85,8 @@ class Operations:
         result = call.output(out, x, source.code, (self.world_size, *source.shape))
         call.run(
             self._handle.allgather,
-            source.address,
-            result.operand.address,
+            source.span,
+            result.operand.span,
             source.count,
             source.code,
             call.stream,
@@ -119,8 +119,8 @@ class Operations:
         result = call.output(out, x, source.code, shape)
         call.run(
             self._handle.reduce_scatter,
-            source.address,
-            result.operand.address,
+            source.span,
+            result.operand.span,
             math.prod(shape),
             source.code,
             op_code(op),
@@ -148,8 +148,8 @@ class Operations:
         result = call.output(out, x, source.code, source.shape)
         call.run(
             self._handle.broadcast,
-            source.address,
-            result.operand.address,
+            source.span,
+            result.operand.span,
             source.count,
             source.code,
             index_of(root, "root"),
@@ -169,15 +169,16 @@ class Operations:
     ) -> None:
         """Sends ``x`` to ``peer``, which calls :meth:`recv`; only these two ranks call.
 
-        Waits until ``peer`` receives, for nothing is buffered: two ranks that send to each other
-        first wait for ever, so in a ring let even ranks send first and odd ranks receive first.
-        Count and type must match on both sides.
+        Waits until ``peer`` receives, for nothing is buffered. Two ranks that send to each other
+        both raise ``DesyncError`` at once; a ring in which all send first waits until ``timeout``,
+        and ends: let even ranks send first and odd ranks receive first. Count and type must match
+        on both sides.
         """
         call = self._place.begin(stream, (x,))
         source = call.row_major(x, "x", dtype)
         call.run(
             self._handle.send,
-            source.address,
+            source.span,
             source.count,
             source.code,
             index_of(peer, "peer"),
@@ -214,7 +215,7 @@ class Operations:
         memory = result.operand
         call.run(
             self._handle.recv,
-            memory.address,
+            memory.span,
             memory.count,
             memory.code,
             index_of(peer, "peer"),
@@ -231,6 +232,7 @@ class Operations:
         ``b`` has shape (K, N), or (N, K) with ``transpose``; it may be changed afterwards. On a GPU
         that is work of the default stream, for which the call waits.
         """
+        transpose = is_given(transpose, "transpose")
         call = self._place.begin(0 if self._device.is_gpu else None, (b,))
         return _gemm.pack(self._handle, call, b, transpose, dtype)
 
@@ -260,8 +262,8 @@ class Operations:
             a,
             b,
             out,
-            transpose_a,
-            transpose_b,
+            is_given(transpose_a, "transpose_a"),
+            is_given(transpose_b, "transpose_b"),
             out_dtype,
             dtype,
             milliseconds(timeout),

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from libsk import _arrays
+from libsk import _outputs
+from libsk._arrays import operand
 from libsk._errors import invalid
 
 if TYPE_CHECKING:
-    from libsk._arrays import Operand, Output
     from libsk._comm import Comm
+    from libsk._operand import Operand
+    from libsk._outputs import Output
 
 
 class Call(Protocol):
@@ -31,6 +33,9 @@ class Call(Protocol):
 
     def row_major(self, x: Any, what: str, dtype: Any = None) -> Operand:
         """Both of them."""
+
+    def target(self, out: Any, code: int) -> Operand:
+        """What the caller gave for a result that may have type ``code``."""
 
     def output(
         self, out: Any, like: Any, code: int, shape: tuple[int, ...], *, rows_apart: bool = False
@@ -64,7 +69,7 @@ class OnCpu:
     """Calls are done when they return, and nothing has a stream."""
 
     stream = 0
-    operand = staticmethod(_arrays.operand)
+    operand = staticmethod(operand)
 
     def begin(self, stream: Any, arrays: Sequence[Any] = ()) -> OnCpu:
         if stream is not None:
@@ -80,13 +85,16 @@ class OnCpu:
 
     @staticmethod
     def row_major(x: Any, what: str, dtype: Any = None) -> Operand:
-        return _arrays.operand(x, what, dtype).contiguous()
+        found = operand(x, what, dtype)
+        return found if found.strides is None else found.contiguous()
+
+    target = staticmethod(_outputs.target_of)
 
     @staticmethod
     def output(
         out: Any, like: Any, code: int, shape: tuple[int, ...], *, rows_apart: bool = False
     ) -> Output:
-        return _arrays.output(out, like, code, shape)
+        return _outputs.output(out, like, code, shape)
 
     @staticmethod
     def run(function: Callable[..., None], *arguments: Any) -> None:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from libsk import _core, _dtypes
-from libsk._checks import milliseconds
+from libsk._checks import index_of, integer, is_given, milliseconds, shown, text_of
 from libsk._errors import invalid
 from libsk._gemm import Packed
 
@@ -25,6 +25,12 @@ KINDS = {
 }
 """``enum sk_op_kind``."""
 
+_FLAGS = ("symmetric_in", "symmetric_out", "in_place")
+_SIZES = ("count", "m", "n", "k")
+
+_NOTHING = (0, 0)
+"""The span of an operand that this rank has not."""
+
 
 class Plan:
     """A validated plan of one communicator: :meth:`libsk.Comm.plan` makes it. Immutable."""
@@ -36,7 +42,6 @@ class Plan:
         "_out_code",
         "_sizes",
         "_world_size",
-        "_flags",
         "_place",
     )
 
@@ -45,9 +50,8 @@ class Plan:
         handle: _core.Plan,
         kind: str,
         codes: tuple[int, int],
-        sizes: tuple[int, int, int, int],
+        sizes: tuple[int, ...],
         world_size: int,
-        flags: int,
         place: Place,
     ) -> None:
         self._handle = handle
@@ -56,7 +60,6 @@ class Plan:
         self._code, self._out_code = codes
         self._sizes = sizes
         self._world_size = world_size
-        self._flags = flags
         self._place = place
 
     def dump(self) -> str:
@@ -80,6 +83,8 @@ class Plan:
         sender gives ``x`` and the receiver ``out``.
         """
         limit = milliseconds(timeout)
+        if weights is not None and not isinstance(weights, Packed):
+            raise invalid(f"weights is {shown(weights)}; give what comm.pack() returns")
         if (weights is not None) != (self.kind == "allreduce_gemm"):
             raise invalid(
                 "weights (of comm.pack()) belong to a plan of allreduce_gemm, and only it"
@@ -89,7 +94,7 @@ class Plan:
             if x is not None or out is not None:
                 raise invalid("a barrier takes no arrays")
             call = self._place.begin(stream)
-            call.run(self._handle.run, 0, None, 0, call.stream, limit)
+            call.run(self._handle.run, _NOTHING, None, _NOTHING, call.stream, limit)
             return None
         call = self._place.begin(stream, (x, out))
         source = None
@@ -99,11 +104,12 @@ class Plan:
         elif self.kind != "send_recv":
             raise invalid("x is None; give the input of the plan")
         if self.kind == "send_recv" and out is None:
-            call.run(self._handle.run, source.address if source else 0, None, 0, call.stream, limit)
+            memory = source.span if source else _NOTHING
+            call.run(self._handle.run, memory, None, _NOTHING, call.stream, limit)
             return None
         result = call.output(out, x, self._out_code, self._result_shape(call, source, out))
-        address = source.address if source else 0
-        call.run(self._handle.run, address, packed, result.operand.address, call.stream, limit)
+        memory = source.span if source else _NOTHING
+        call.run(self._handle.run, memory, packed, result.operand.span, call.stream, limit)
         return result.finish()
 
     def _check_input(self, code: int, count: int) -> None:
@@ -122,7 +128,7 @@ class Plan:
         if self.kind == "allreduce_gemm":
             return (m, n)
         if out is not None:
-            shape = call.operand(out, "out", "bf16" if _is_bits(out, self._code) else None).shape
+            shape = call.target(out, self._code).shape
             wanted = elements * (self._world_size if self.kind == "allgather" else 1)
             if math.prod(shape) != wanted:
                 raise invalid(f"out has {math.prod(shape)} elements; the plan is for {wanted}")
@@ -133,10 +139,6 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"<libsk.Plan: {self.kind} {_dtypes.NAMES[self._code]}>"
-
-
-def _is_bits(out: Any, code: int) -> bool:
-    return code == _dtypes.BF16 and str(getattr(out, "dtype", "")) == "uint16"
 
 
 def make_plan(
@@ -153,12 +155,27 @@ def make_plan(
     """``sk_plan_create()``."""
     number = KINDS.get(kind) if isinstance(kind, str) else None
     if number is None:
-        raise invalid(f"kind is {kind!r}; allowed is {', '.join(KINDS)}")
-    bits = sum(1 << place for place, given in enumerate(flags) if given)
-    handle = _core.Plan(comm._handle, number, code, out_code, op, root, peer, bits, *sizes)
-    return Plan(handle, kind, (code, out_code or code), sizes, comm.world_size, bits, comm._place)
+        raise invalid(f"kind is {shown(kind)}; allowed is {', '.join(KINDS)}")
+    if kind != "allreduce_gemm" and out_code not in (0, code):
+        names = _dtypes.NAMES
+        raise invalid(
+            f"out_dtype is {names[out_code]}, and {kind} gives what it takes, {names[code]}; only"
+            " allreduce_gemm has a type of its own for the result"
+        )
+    bits = sum(
+        1 << place
+        for place, (name, given) in enumerate(zip(_FLAGS, flags, strict=True))
+        if is_given(given, name)
+    )
+    root, peer = index_of(root, "root"), index_of(peer, "peer")
+    counts = [
+        integer(size, name, "a number of elements, 0 or more", end=2**63)
+        for name, size in zip(_SIZES, sizes, strict=True)
+    ]
+    handle = _core.Plan(comm._handle, number, code, out_code, op, root, peer, bits, *counts)
+    return Plan(handle, kind, (code, out_code or code), tuple(counts), comm.world_size, comm._place)
 
 
 def check_plan(text: str) -> None:
     """Parses and validates a plan's text; the exception names the line or the rule."""
-    _core.plan_check(text)
+    _core.plan_check(text_of(text, "text", "a plan's text, as plan.dump() writes it"))

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from libsk import _core, _dtypes
-from libsk._arrays import _Interface
 from libsk._errors import BusyError, invalid
+from libsk._operand import Interface
 
 
 class Memory:
@@ -39,7 +39,7 @@ class Memory:
             "typestr": "|u1",
             "data": (address, False),
         }
-        self._roots[address] = (np.asarray(_Interface(interface, _core.Lease(self._handle))), 0)
+        self._roots[address] = (np.asarray(Interface(interface, _core.Lease(self._handle))), 0)
         unused = self._references(address)
         root = self._roots[address][0]
         self._roots[address] = (root, unused)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from libsk import _core
+from libsk._checks import text_of
 
 
 class Topo:
@@ -25,12 +26,12 @@ class Topo:
     @classmethod
     def parse(cls, text: str) -> Topo:
         """From :meth:`dump`'s text, hwloc's XML (lstopo) or NCCL's XML (NCCL_TOPO_DUMP_FILE)."""
-        return cls(_core.topo_parse(text))
+        return cls(_core.topo_parse(text_of(text, "text", "a topology's text")))
 
     @classmethod
     def synthetic(cls, spec: str) -> Topo:
         """A machine by its numbers: ``"hosts:2 numa:2 cores:8 gpus:4 nics:2"``, per host."""
-        return cls(_core.topo_synthetic(spec))
+        return cls(_core.topo_synthetic(text_of(spec, "spec", 'a text, "cores:8"')))
 
     def dump(self) -> str:
         """The graph as text, which :meth:`parse` reads back."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from libsk import _core
-from libsk._errors import UnsupportedError
+from libsk._checks import shown
+from libsk._errors import UnsupportedError, invalid
 
 if TYPE_CHECKING:
     from libsk._comm import Comm
@@ -60,7 +61,11 @@ class Trace:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes ``json`` to a file."""
-        Path(path).write_text(self.json, encoding="utf-8")
+        try:
+            target = Path(path)
+        except TypeError:
+            raise invalid(f"path is {shown(path)}; give the path of a file") from None
+        target.write_text(self.json, encoding="utf-8")
 
     def __enter__(self) -> Trace:
         _core.trace_start(self._handle, self._event_count_max)

@@ -4,10 +4,10 @@
 
 #include <nanobind/nanobind.h>
 
-#include <bit>
 #include <cstdint>
 #include <string>
 
+#include "memory.h"
 #include "sk/comm.h"
 #include "sk/op.h"
 
@@ -18,9 +18,6 @@ void bind_plan(nanobind::module_& module);
 void bind_dlpack(nanobind::module_& module);
 void bind_topo(nanobind::module_& module);
 void bind_worker(nanobind::module_& module);
-
-// Memory, or a stream, whose address came through Python.
-inline void* pointer(uintptr_t address) { return std::bit_cast<void*>(address); }
 
 // Where and how long a call runs. A stream of 0 is the default one.
 inline sk_run_options options_of(uintptr_t stream, int64_t timeout_ms) {
@@ -43,6 +40,9 @@ class CommHandle {
 
   // As in sk_comm_config.
   const int32_t device_type, device_id;
+
+  // As in sk_comm_info; create() sets them.
+  int32_t rank = 0, world_size = 1;
 
   // NULL after free(): libsk then answers SK_ERR_BAD_HANDLE, with its sentence.
   sk_comm* get() const { return freed_ ? nullptr : comm_; }

@@ -1,5 +1,5 @@
-// Contexts, communicators and their collectives. Memory arrives as addresses: what kind of array
-// it is, and whether it fits, has been settled in libsk/_arrays.py.
+// Contexts, communicators and their collectives. Memory arrives as spans: what kind of array it is
+// has been settled in libsk/_arrays.py, and that the call stays inside is settled here.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -125,7 +125,13 @@ std::unique_ptr<CommHandle> create(Context& context, int32_t bootstrap, int32_t 
   wait_detached(
       [request, handle] { return sk_comm_create(handle, &request->config, &request->comm); },
       [request] { request->cancel.request(); }, [request] { sk_comm_free(request->comm); });
-  return std::make_unique<CommHandle>(request->comm, device_type, device_id);
+  auto made = std::make_unique<CommHandle>(request->comm, device_type, device_id);
+  sk_comm_info info = {};
+  info.struct_size = sizeof info;
+  check(sk_comm_query(request->comm, &info));
+  made->rank = info.rank;
+  made->world_size = info.world_size;
+  return made;
 }
 
 nb::dict query(CommHandle& comm) {
@@ -155,31 +161,39 @@ void run(CommHandle& comm, uintptr_t stream, int64_t timeout_ms, Call&& call) {
   wait(&comm, [&] { return call(comm.get(), &options); });
 }
 
-void allreduce(CommHandle& comm, uintptr_t in, uintptr_t out, int64_t count, int32_t dtype,
+void allreduce(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,
                int32_t op, uintptr_t stream, int64_t timeout_ms) {
+  const void* const from = held("x", in, count, 1, dtype);
+  void* const to = held("out", out, count, 1, dtype);
   run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
-    return sk_allreduce(c, pointer(in), pointer(out), count, dtype, op, o);
+    return sk_allreduce(c, from, to, count, dtype, op, o);
   });
 }
 
-void allgather(CommHandle& comm, uintptr_t in, uintptr_t out, int64_t count, int32_t dtype,
+void allgather(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,
                uintptr_t stream, int64_t timeout_ms) {
+  const void* const from = held("x", in, count, 1, dtype);
+  void* const to = held("out", out, count, comm.world_size, dtype);
   run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
-    return sk_allgather(c, pointer(in), pointer(out), count, dtype, o);
+    return sk_allgather(c, from, to, count, dtype, o);
   });
 }
 
-void reduce_scatter(CommHandle& comm, uintptr_t in, uintptr_t out, int64_t count, int32_t dtype,
+void reduce_scatter(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,
                     int32_t op, uintptr_t stream, int64_t timeout_ms) {
+  const void* const from = held("x", in, count, comm.world_size, dtype);
+  void* const to = held("out", out, count, 1, dtype);
   run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
-    return sk_reduce_scatter(c, pointer(in), pointer(out), count, dtype, op, o);
+    return sk_reduce_scatter(c, from, to, count, dtype, op, o);
   });
 }
 
-void broadcast(CommHandle& comm, uintptr_t in, uintptr_t out, int64_t count, int32_t dtype,
+void broadcast(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,
                int32_t root, uintptr_t stream, int64_t timeout_ms) {
+  const void* const from = held("x", in, count, 1, dtype);
+  void* const to = held("out", out, count, 1, dtype);
   run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
-    return sk_broadcast(c, pointer(in), pointer(out), count, dtype, root, o);
+    return sk_broadcast(c, from, to, count, dtype, root, o);
   });
 }
 
@@ -188,18 +202,18 @@ void barrier(CommHandle& comm, uintptr_t stream, int64_t timeout_ms) {
       [](sk_comm* c, const sk_run_options* o) { return sk_barrier(c, o); });
 }
 
-void send(CommHandle& comm, uintptr_t in, int64_t count, int32_t dtype, int32_t peer,
+void send(CommHandle& comm, const Span& in, int64_t count, int32_t dtype, int32_t peer,
           uintptr_t stream, int64_t timeout_ms) {
-  run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
-    return sk_send(c, pointer(in), count, dtype, peer, o);
-  });
+  const void* const from = held("x", in, count, 1, dtype);
+  run(comm, stream, timeout_ms,
+      [&](sk_comm* c, const sk_run_options* o) { return sk_send(c, from, count, dtype, peer, o); });
 }
 
-void recv(CommHandle& comm, uintptr_t out, int64_t count, int32_t dtype, int32_t peer,
+void recv(CommHandle& comm, const Span& out, int64_t count, int32_t dtype, int32_t peer,
           uintptr_t stream, int64_t timeout_ms) {
-  run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
-    return sk_recv(c, pointer(out), count, dtype, peer, o);
-  });
+  void* const to = held("out", out, count, 1, dtype);
+  run(comm, stream, timeout_ms,
+      [&](sk_comm* c, const sk_run_options* o) { return sk_recv(c, to, count, dtype, peer, o); });
 }
 
 void synchronize(CommHandle& comm, uintptr_t stream, int64_t timeout_ms) {

@@ -34,7 +34,7 @@ struct ManagedTensorVersioned {
   nb::dlpack::dltensor tensor;
 };
 
-constexpr uint64_t kReadOnly = 1;
+constexpr uint64_t kReadOnly = 1, kIsCopy = 2;
 
 // Owns the exporter's tensor until Python drops this object.
 class Borrowed {
@@ -51,11 +51,12 @@ class Borrowed {
     } else {
       throw nb::type_error("__dlpack__() did not return an unused DLPack capsule");
     }
+    if (tensor().ndim < 0 || (tensor().ndim > 0 && tensor().shape == nullptr)) {
+      release();  // The destructor of what was never made does not run.
+      throw nb::buffer_error("the DLPack capsule has no shape");
+    }
   }
-  ~Borrowed() {
-    if (versioned_ != nullptr && versioned_->release != nullptr) versioned_->release(versioned_);
-    if (plain_ != nullptr && plain_->release != nullptr) plain_->release(plain_);
-  }
+  ~Borrowed() { release(); }
   Borrowed(const Borrowed&) = delete;
   Borrowed& operator=(const Borrowed&) = delete;
 
@@ -79,8 +80,14 @@ class Borrowed {
   }
   // Version 0 has no flag for it; its exporters refuse to export what is read-only.
   bool read_only() const { return versioned_ != nullptr && (versioned_->flags & kReadOnly) != 0; }
+  // Whether this is a copy that the exporter made: what is written there nobody sees.
+  bool is_copy() const { return versioned_ != nullptr && (versioned_->flags & kIsCopy) != 0; }
 
  private:
+  void release() {
+    if (versioned_ != nullptr && versioned_->release != nullptr) versioned_->release(versioned_);
+    if (plain_ != nullptr && plain_->release != nullptr) plain_->release(plain_);
+  }
   nb::tuple extents(const int64_t* values) const {
     nb::list out;
     for (int32_t i = 0; i < tensor().ndim; ++i) out.append(values[i]);
@@ -156,7 +163,7 @@ nb::object lend(uintptr_t address, const std::vector<int64_t>& shape,
   return capsule_of(std::move(exported), "dltensor");
 }
 
-// The short way for what is common: address, shape, element type and read-only flag of a row-major
+// The short way for what is common: span, shape, element type and read-only flag of a row-major
 // array of a plain type; None for everything else, which libsk/_arrays.py looks at in its own time.
 nb::object describe(nb::handle array) {
   Py_buffer view;
@@ -190,9 +197,13 @@ nb::object describe(nb::handle array) {
   const auto address = reinterpret_cast<uintptr_t>(view.buf);
   nb::object result = nb::none();
   if (code != 0 && address % size_t(view.itemsize) == 0) {
-    nb::list shape;
-    for (int i = 0; i < view.ndim; ++i) shape.append(view.shape[i]);
-    result = nb::make_tuple(address, nb::tuple(shape), code, bool(view.readonly));
+    // By Python's own means: every call on arrays comes here, for each of them.
+    const nb::object shape = nb::steal(PyTuple_New(view.ndim));
+    for (int i = 0; i < view.ndim; ++i) {
+      PyTuple_SetItem(shape.ptr(), i, PyLong_FromSsize_t(view.shape[i]));
+    }
+    result = nb::steal(Py_BuildValue("(Kn)OiO", static_cast<unsigned long long>(address), view.len,
+                                     shape.ptr(), code, view.readonly ? Py_True : Py_False));
   }
   PyBuffer_Release(&view);  // The caller holds the array itself.
   return result;
@@ -210,7 +221,8 @@ void bind_dlpack(nb::module_& module) {
       .def_prop_ro("strides", &Borrowed::strides)
       .def_prop_ro("dtype", &Borrowed::dtype)
       .def_prop_ro("device", &Borrowed::device)
-      .def_prop_ro("read_only", &Borrowed::read_only);
+      .def_prop_ro("read_only", &Borrowed::read_only)
+      .def_prop_ro("is_copy", &Borrowed::is_copy);
 }
 
 }  // namespace sk::python

@@ -1,11 +1,9 @@
 // GEMM with packed weights, plans and traces.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 
 #include <memory>
 #include <string>
-#include <tuple>
 
 #include "bindings.h"
 #include "blocking.h"
@@ -18,13 +16,10 @@ namespace nb = nanobind;
 namespace sk::python {
 namespace {
 
-// Address, dtype, rows, columns, elements from row to row.
-using Matrix = std::tuple<uintptr_t, int32_t, int64_t, int64_t, int64_t>;
-
-sk_tensor tensor_of(const CommHandle& comm, const Matrix& matrix) {
+sk_tensor tensor_of(const CommHandle& comm, const char* what, const Matrix& matrix) {
   sk_tensor tensor = {};
   tensor.struct_size = sizeof tensor;
-  tensor.data = pointer(std::get<0>(matrix));
+  tensor.data = held(what, matrix);
   tensor.dtype = std::get<1>(matrix);
   tensor.ndim = 2;
   tensor.device_type = comm.device_type;
@@ -40,7 +35,7 @@ class Packed {
  public:
   Packed(CommHandle& comm, const Matrix& b, uint32_t flags) {
     const CommHandle::Use use(comm);
-    const sk_tensor tensor = tensor_of(comm, b);
+    const sk_tensor tensor = tensor_of(comm, "b", b);
     wait(&comm, [&] {
       sk_packed* packed = nullptr;
       const sk_status status = sk_pack(comm.get(), &tensor, flags, &packed);
@@ -65,9 +60,9 @@ void allreduce_gemm(CommHandle& comm, const Matrix& a, const std::optional<Matri
                     const Packed* packed, const Matrix& c, uint32_t flags, uintptr_t stream,
                     int64_t timeout_ms) {
   const CommHandle::Use use(comm);
-  const sk_tensor a_tensor = tensor_of(comm, a);
-  const sk_tensor b_tensor = b ? tensor_of(comm, *b) : sk_tensor{};
-  sk_tensor c_tensor = tensor_of(comm, c);
+  const sk_tensor a_tensor = tensor_of(comm, "a", a);
+  const sk_tensor b_tensor = b ? tensor_of(comm, "b", *b) : sk_tensor{};
+  sk_tensor c_tensor = tensor_of(comm, "out", c);
   const sk_run_options options = options_of(stream, timeout_ms);
   wait(&comm, [&] {
     return sk_allreduce_gemm(comm.get(), &a_tensor, b ? &b_tensor : nullptr,
@@ -81,36 +76,36 @@ class Plan {
   Plan(CommHandle& comm, int32_t kind, int32_t dtype, int32_t out_dtype, int32_t op, int32_t root,
        int32_t peer, uint32_t flags, int64_t count, int64_t m, int64_t n, int64_t k)
       : comm_(comm) {
-    sk_plan_desc desc = {};
-    desc.struct_size = sizeof desc;
-    desc.kind = kind;
-    desc.dtype = dtype;
-    desc.out_dtype = out_dtype;
-    desc.op = op;
-    desc.root = root;
-    desc.peer = peer;
-    desc.flags = flags;
-    desc.count = count;
-    desc.m = m;
-    desc.n = n;
-    desc.k = k;
+    desc_.struct_size = sizeof desc_;
+    desc_.kind = kind;
+    desc_.dtype = dtype;
+    desc_.out_dtype = out_dtype;
+    desc_.op = op;
+    desc_.root = root;
+    desc_.peer = peer;
+    desc_.flags = flags;
+    desc_.count = count;
+    desc_.m = m;
+    desc_.n = n;
+    desc_.k = k;
     const CommHandle::Use use(comm);
-    wait(nullptr, [&] { return sk_plan_create(comm.get(), &desc, &plan_); });
+    wait(nullptr, [&] { return sk_plan_create(comm.get(), &desc_, &plan_); });
   }
   ~Plan() { sk_plan_free(plan_); }
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  void run(uintptr_t in, const Packed* weights, uintptr_t out, uintptr_t stream,
+  void run(const Span& in, const Packed* weights, const Span& out, uintptr_t stream,
            int64_t timeout_ms) {
     if (comm_.get() == nullptr) {
       check(SK_ERR_BAD_HANDLE, "plan.run(): the plan's communicator was freed");
     }
     const CommHandle::Use use(comm_);
     const sk_run_options options = options_of(stream, timeout_ms);
+    const void* const from = input(in);
+    void* const to = output(out);
     wait(&comm_, [&] {
-      return sk_plan_run(plan_, pointer(in), weights != nullptr ? weights->get() : nullptr,
-                         pointer(out), &options);
+      return sk_plan_run(plan_, from, weights != nullptr ? weights->get() : nullptr, to, &options);
     });
   }
 
@@ -121,7 +116,47 @@ class Plan {
   }
 
  private:
+  // What this rank reads. No default: a kind that is added says here what it touches.
+  const void* input(const Span& in) const {
+    switch (sk_op_kind(desc_.kind)) {
+      case SK_OP_BARRIER:
+        return pointer(in.address);
+      case SK_OP_ALLREDUCE:
+      case SK_OP_ALLGATHER:
+      case SK_OP_BROADCAST:
+        return held("x", in, desc_.count, 1, desc_.dtype);
+      case SK_OP_REDUCE_SCATTER:
+        return held("x", in, desc_.count, comm_.world_size, desc_.dtype);
+      case SK_OP_SEND_RECV:
+        return held("x", in, desc_.count, comm_.rank == desc_.root ? 1 : 0, desc_.dtype);
+      case SK_OP_ALLREDUCE_GEMM:
+        return held("x", in, desc_.m, desc_.k, desc_.dtype);
+    }
+    refuse("x", in, desc_.count, 1, desc_.dtype);
+  }
+
+  // What it writes.
+  void* output(const Span& out) const {
+    switch (sk_op_kind(desc_.kind)) {
+      case SK_OP_BARRIER:
+        return pointer(out.address);
+      case SK_OP_ALLREDUCE:
+      case SK_OP_REDUCE_SCATTER:
+      case SK_OP_BROADCAST:
+        return held("out", out, desc_.count, 1, desc_.dtype);
+      case SK_OP_ALLGATHER:
+        return held("out", out, desc_.count, comm_.world_size, desc_.dtype);
+      case SK_OP_SEND_RECV:
+        return held("out", out, desc_.count, comm_.rank == desc_.peer ? 1 : 0, desc_.dtype);
+      case SK_OP_ALLREDUCE_GEMM:
+        return held("out", out, desc_.m, desc_.n,
+                    desc_.out_dtype != 0 ? desc_.out_dtype : desc_.dtype);
+    }
+    refuse("out", out, desc_.count, 1, desc_.dtype);
+  }
+
   CommHandle& comm_;  // Kept by nb::keep_alive.
+  sk_plan_desc desc_ = {};
   sk_plan* plan_ = nullptr;
 };
 

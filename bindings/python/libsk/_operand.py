@@ -1,0 +1,141 @@
+"""Memory for one call: where it is, what it holds, and how its elements lie."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from libsk import _dtypes
+
+Span = tuple[int, int]
+"""Address, and the bytes from there on that belong to it. Every call of the extension module holds
+the second against what it will touch."""
+
+
+class Operand:
+    """Memory for one call, and what keeps it alive."""
+
+    __slots__ = ("span", "shape", "strides", "code", "read_only", "owner")
+
+    def __init__(
+        self,
+        span: Span,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...] | None,
+        code: int,
+        read_only: bool,
+        owner: Any,
+    ) -> None:
+        self.span = span
+        self.shape = shape
+        self.strides = strides
+        """In bytes; None where the memory is row-major without gaps and aligned to its elements."""
+        self.code = code
+        self.read_only = read_only
+        self.owner = owner
+
+    @property
+    def itemsize(self) -> int:
+        return _dtypes.ITEMSIZES[self.code]
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether every element lies at a multiple of its size, as libsk wants it."""
+        size = self.itemsize
+        return self.strides is None or not any(
+            step % size for step in (self.span[0], *self.strides)
+        )
+
+    def bits(self) -> np.ndarray:
+        """The same memory as NumPy's unsigned integers, for copies of whatever type."""
+        interface = {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": f"<u{self.itemsize}",
+            "data": (self.span[0], self.read_only),
+        }
+        if self.strides is not None:
+            interface["strides"] = self.strides
+        return np.asarray(Interface(interface, self.owner))
+
+    def contiguous(self) -> Operand:
+        """This operand, or a row-major copy of it."""
+        if self.strides is None:
+            return self
+        copy = self.bits().copy()
+        return Operand(span_of(copy), self.shape, None, self.code, False, copy)
+
+    def overlaps_itself(self) -> bool:
+        """Whether two elements share bytes, so that no result fits in."""
+        if self.strides is None or self.count < 2:
+            return False
+        apart = True
+        reach = self.itemsize  # Of all dimensions that were looked at, from first to last byte.
+        sides = zip(self.strides, self.shape, strict=True)
+        for step, size in sorted((abs(step), size) for step, size in sides if size > 1):
+            apart = apart and step >= reach
+            reach += step * (size - 1)
+        if apart:  # Each dimension steps over all that lies within: so do slices of dense arrays.
+            return False
+        if reach < self.count * self.itemsize:
+            return True
+        offsets = np.zeros((), np.int64)
+        for step, size in zip(self.strides, self.shape, strict=True):
+            offsets = offsets[..., np.newaxis] + step * np.arange(size, dtype=np.int64)
+        return bool(np.any(np.diff(np.sort(offsets, axis=None)) < self.itemsize))
+
+
+class Interface:
+    """Lets NumPy look at memory by its address, and keeps the memory's owner."""
+
+    def __init__(self, interface: dict[str, Any], owner: Any) -> None:
+        self.__array_interface__ = interface
+        self.owner = owner
+
+
+def address_of(array: np.ndarray) -> int:
+    """Where its first element is."""
+    return array.__array_interface__["data"][0]
+
+
+def span_of(array: np.ndarray) -> Span:
+    """Of a row-major one."""
+    return address_of(array), array.nbytes
+
+
+def laid_out(
+    address: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+    code: int,
+    read_only: bool,
+    owner: Any,
+) -> Operand:
+    """An operand of these strides in bytes, None for row-major, wherever it starts."""
+    size = _dtypes.ITEMSIZES[code]
+    if 0 in shape:
+        return Operand((address, 0), shape, None, code, read_only, owner)
+    dense = _row_major_strides(shape, size)
+    if strides is None or all(
+        extent == 1 or step == wanted
+        for extent, step, wanted in zip(shape, strides, dense, strict=True)
+    ):
+        strides = dense if address % size else None
+        return Operand((address, math.prod(shape) * size), shape, strides, code, read_only, owner)
+    reach = sum(max(step, 0) * (extent - 1) for extent, step in zip(shape, strides, strict=True))
+    return Operand((address, reach + size), shape, strides, code, read_only, owner)
+
+
+def _row_major_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    strides = []
+    step = itemsize
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))

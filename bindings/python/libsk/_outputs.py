@@ -1,0 +1,120 @@
+"""Where results go: the caller's array, or a new one of the input's kind.
+
+An output must be writable, and no two of its elements may share memory. One that is not row-major,
+or not aligned to its elements, is filled by a copy at the end.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from libsk import _dtypes
+from libsk._arrays import exports, is_numpy, operand
+from libsk._core import Borrowed, describe
+from libsk._errors import NoMemoryError, invalid
+from libsk._operand import Operand, span_of
+
+
+class Output:
+    """Where one call's result goes."""
+
+    __slots__ = ("operand", "_target", "_result")
+
+    def __init__(self, operand: Operand, target: Operand | None, result: Any) -> None:
+        self.operand = operand
+        """Memory for the call."""
+        self._target = target
+        self._result = result
+
+    def finish(self) -> Any:
+        """The array to return, once the call is done."""
+        if self._target is not None:
+            np.copyto(self._target.bits(), self.operand.bits())
+        return self._result
+
+
+class _NumberOutput(Output):
+    """For an input that was a plain number: the result is one too."""
+
+    __slots__ = ()
+
+    def finish(self) -> Any:
+        return self._result[()]
+
+
+def output(out: Any, like: Any, code: int, shape: tuple[int, ...]) -> Output:
+    """The memory for a result of this type and shape.
+
+    ``like`` decides what a new one is: a torch tensor for a torch tensor, a number for a number,
+    else a NumPy array.
+    """
+    if out is None:
+        return _new(like, code, shape)
+    plain = type(out) is np.ndarray and code != _dtypes.BF16
+    target = operand(out, "out") if plain else target_of(out, code)
+    check_output(target, code, shape)
+    if target.strides is None:
+        return Output(target, None, out)
+    buffer = new_array(shape, np.dtype(f"u{target.itemsize}"))
+    staged = Operand(span_of(buffer), shape, None, code, False, buffer)
+    return Output(staged, target, out)
+
+
+def target_of(out: Any, code: int) -> Operand:
+    """What was given as ``out``; uint16 holds bits where a result of ``code`` has them."""
+    if not is_numpy(out) and not exports(out):
+        raise invalid(f"out is a {type(out).__name__}; give an array that can be written")
+    return operand(out, "out", "bf16" if code == _dtypes.BF16 and is_bits(out) else None)
+
+
+def is_bits(array: Any) -> bool:
+    """Whether this is NumPy's uint16, which may hold the bits of bf16."""
+    return is_numpy(array) and array.dtype == np.uint16
+
+
+def check_output(target: Operand, code: int, shape: tuple[int, ...]) -> None:
+    """Whether a result of this type and shape may be written there."""
+    if target.code != code:
+        names = _dtypes.NAMES
+        raise invalid(f"out has dtype {names[target.code]}; it must have {names[code]}")
+    if target.shape != shape:
+        raise invalid(f"out has shape {target.shape}; it must have {shape}")
+    if target.read_only:
+        if type(target.owner) is Borrowed and target.owner.is_copy:
+            raise invalid("out exports a copy of itself through DLPack, which nobody else sees")
+        raise invalid("out is read-only; give an array that can be written")
+    if target.strides is not None and target.overlaps_itself():
+        raise invalid(
+            f"out has strides of {target.strides} bytes for shape {shape}, by which elements share"
+            " memory; give an array in which each has its own"
+        )
+
+
+def _new(like: Any, code: int, shape: tuple[int, ...]) -> Output:
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(like, torch.Tensor):
+        tensor = torch.empty(shape, dtype=getattr(torch, _dtypes.TORCH_NAMES[code]))
+        memory = operand(tensor, "out")
+        check_output(memory, code, shape)
+        return Output(memory, None, tensor)
+    is_bf16 = code == _dtypes.BF16
+    dtype = np.dtype(np.uint16) if is_bf16 and is_bits(like) else _dtypes.to_numpy(code)
+    array = new_array(shape, dtype)
+    plain = describe(array)
+    span = span_of(array) if plain is None else plain[0]
+    memory = Operand(span, shape, None, code, False, array)
+    is_number = shape == () and (isinstance(like, np.generic) or not hasattr(like, "shape"))
+    return (_NumberOutput if is_number else Output)(memory, None, array)
+
+
+def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """As ``numpy.empty``; a shape that no memory has is refused."""
+    try:
+        return np.empty(shape, dtype)
+    except ValueError as error:
+        raise invalid(f"shape is {shape}, which no memory has: {error}") from error
+    except MemoryError as error:
+        raise NoMemoryError(f"shape is {shape}: {error}", 40, "SK_ERR_NO_MEMORY") from error
