@@ -13,6 +13,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from gpu import pictures as gpu
+from measure import placement
 from notebook.pictures import notebook
 
 Document = dict[str, Any]
@@ -38,7 +39,7 @@ def draw_all(results: Path) -> tuple[list[Path], list[str]]:
     for stage, path in newest(results).items():
         document = json.loads(path.read_text())
         draw = _drawing(stage)
-        if draw is None or not document.get(_figures_key(stage)):
+        if draw is None or not _has_figures(document):
             continue
         target = path.with_suffix(".png")
         try:
@@ -65,9 +66,22 @@ def _caption_of(stage: str) -> Callable[[Document], str]:
     return gpu.caption if stage in gpu.DRAWINGS else _caption
 
 
-def _figures_key(stage: str) -> str:
-    in_microseconds = stage.startswith("allreduce") or stage == "fused"
-    return "figures_us" if in_microseconds else "figures"
+def _has_figures(document: Document) -> bool:
+    return bool(document.get("figures") or document.get("places", {}).get("classes"))
+
+
+def _classes(document: Document) -> list[tuple[str, str, Document]]:
+    """Name, title and figures of each class of places that was seen."""
+    return [
+        (name, f"{placement.TITLES[name]}, hand-off {about['handoff_ns']:.0f} ns", about)
+        if "handoff_ns" in about
+        else (name, "", about)
+        for name, about in document["places"]["classes"].items()
+    ]
+
+
+def _goals_of(document: Document, place: str) -> list[dict[str, Any]]:
+    return [goal for goal in document["goals"] if goal["area"].endswith(f", {place}")]
 
 
 def _caption(document: Document) -> str:
@@ -86,10 +100,22 @@ def _bytes(name: str) -> int:
 
 
 def allreduce(document: Document) -> Any:
-    """Left: time by size. Right: each MPI's time over ours, goals as short lines."""
-    figures = document["figures_us"]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.8))
-    ranks = document["protocol"]["ranks"]
+    """A row per class of places. Left: time by size. Right: each MPI's time over ours, goals as
+    short lines."""
+    classes = _classes(document)
+    figure, panels = plt.subplots(len(classes), 2, figsize=(12, 4.8 * len(classes)), squeeze=False)
+    ranks, outputs = document["protocol"]["ranks"], document["protocol"]["outputs"]
+    for (name, title, about), (left, right) in zip(classes, panels, strict=True):
+        _allreduce_row(about["figures_us"], _goals_of(document, name), left, right)
+        left.set_title(f"All-reduce f32, {ranks} ranks, outputs {outputs}")
+        right.set_title(
+            f"Above 1: libsk is faster; {title}" if title else "Above 1: libsk is faster"
+        )
+    figure.tight_layout(rect=(0, 0.03 / len(classes), 1, 1))
+    return figure
+
+
+def _allreduce_row(figures: Document, goals: list[dict[str, Any]], left: Any, right: Any) -> None:
     colours = iter(PEER_COLOURS)
     reference = figures.get("symmetric", {})
     for name, by_size in figures.items():
@@ -112,25 +138,17 @@ def allreduce(document: Document) -> Any:
             both = [size for size in sizes if size in reference]
             ratio = [by_size[size]["median"] / reference[size]["median"] for size in both]
             right.plot([_bytes(size) for size in both], ratio, label=label, **style)
-    for goal in document["goals"]:
-        if (
-            goal["goal"] is not None
-            and goal["area"].endswith("symmetric")
-            and "MPI" in goal["unit"]
-        ):
+    for goal in goals:
+        if goal["goal"] is not None and ", symmetric, " in goal["area"] and "MPI" in goal["unit"]:
             at = _bytes(goal["case"])
             right.plot([at / 1.7, at * 1.7], [goal["goal"]] * 2, color="black", linewidth=1.5)
     right.axhline(1.0, color=OURS_COLOUR, linewidth=1)
     left.set(xscale="log", yscale="log", xlabel="bytes", ylabel="microseconds, median")
     right.set(xscale="log", yscale="log", xlabel="bytes")
     right.set_ylabel("time over libsk symmetric; black: goal")
-    left.set_title(f"All-reduce f32, {ranks} ranks, outputs {document['protocol']['outputs']}")
-    right.set_title("Above 1: libsk is faster")
     left.legend(fontsize=7)
     for axes in (left, right):
         axes.grid(True, which="major", alpha=0.3)
-    figure.tight_layout(rect=(0, 0.03, 1, 1))
-    return figure
 
 
 def gemm(document: Document) -> Any:
@@ -166,24 +184,27 @@ def gemm(document: Document) -> Any:
 
 
 def fused(document: Document) -> Any:
-    """Best unfused pair over libsk's fused call, and T_fused over its longer half."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.4))
-    goals = [goal for goal in document["goals"] if goal["measured"] is not None]
-    labels = [f"{goal['area'].split()[3].rstrip(',')}\n{goal['case']}" for goal in goals]
-    left.bar(range(len(goals)), [goal["measured"] for goal in goals], color=OURS_COLOUR)
-    for i, goal in enumerate(goals):
-        left.plot([i - 0.45, i + 0.45], [goal["goal"]] * 2, color="black", linewidth=1.5)
-    left.axhline(1.0, color=FLOOR_COLOUR, linewidth=0.8)
-    left.set_xticks(range(len(goals)), labels, fontsize=6, rotation=60)
-    left.set(ylabel="time of the best pair over libsk's; black: goal")
-    left.set_title("GEMM + all-reduce, 2 ranks")
-    cells = {k: v for k, v in document["figures_us"].items() if "fused_over_max" in v}
-    right.bar(range(len(cells)), [v["fused_over_max"] for v in cells.values()], color="#1d4e89")
-    right.axhline(1.0, color=FLOOR_COLOUR, linewidth=0.8)
-    names = [key.replace(" ", "\n") for key in cells]
-    right.set_xticks(range(len(cells)), names, fontsize=6, rotation=60)
-    right.set(ylabel="T_fused / max(T_gemm, T_comm)", title="Overlap: 1 hides the shorter half")
-    figure.tight_layout(rect=(0, 0.03, 1, 1))
+    """A row per class of places: best unfused pair over libsk's fused call, and T_fused over its
+    longer half."""
+    classes = _classes(document)
+    figure, panels = plt.subplots(len(classes), 2, figsize=(12, 4.4 * len(classes)), squeeze=False)
+    for (name, title, about), (left, right) in zip(classes, panels, strict=True):
+        goals = [each for each in _goals_of(document, name) if each["measured"] is not None]
+        labels = [f"{goal['area'].split()[3].rstrip(',')}\n{goal['case']}" for goal in goals]
+        left.bar(range(len(goals)), [goal["measured"] for goal in goals], color=OURS_COLOUR)
+        for i, goal in enumerate(goals):
+            left.plot([i - 0.45, i + 0.45], [goal["goal"]] * 2, color="black", linewidth=1.5)
+        left.axhline(1.0, color=FLOOR_COLOUR, linewidth=0.8)
+        left.set_xticks(range(len(goals)), labels, fontsize=6, rotation=60)
+        left.set(ylabel="time of the best pair over libsk's; black: goal")
+        left.set_title(f"GEMM + all-reduce, 2 ranks; {title}" if title else "GEMM + all-reduce")
+        cells = {k: v for k, v in about["figures_us"].items() if "fused_over_max" in v}
+        right.bar(range(len(cells)), [v["fused_over_max"] for v in cells.values()], color="#1d4e89")
+        right.axhline(1.0, color=FLOOR_COLOUR, linewidth=0.8)
+        names = [key.replace(" ", "\n") for key in cells]
+        right.set_xticks(range(len(cells)), names, fontsize=6, rotation=60)
+        right.set(ylabel="T_fused / max(T_gemm, T_comm)", title="Overlap: 1 hides the shorter half")
+    figure.tight_layout(rect=(0, 0.03 / len(classes), 1, 1))
     return figure
 
 

@@ -110,7 +110,7 @@ void run_cases(bench_world* w, std::vector<bench_case>& cases) {
       if (c.iters == 0) continue;
       auto* s = static_cast<State*>(c.user);
       bench_poison(s->buffers.out, s->count);
-      bench_run(w, &c, c.iters, 5 + batch * c.iters);
+      bench_batch(w, &c, 5 + batch * c.iters);
       bench_check_sum(w, s->buffers.out, s->count, s->round, c.name);
       bench_report(w, &c, c.iters);
     }

@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
     gave_up = c.iters == 0;
     for (int b = 0; b < w.batches && c.iters; ++b) {
       bench_poison(s.out, s.count);
-      bench_run(&w, &c, c.iters, 5 + b * c.iters);
+      bench_batch(&w, &c, 5 + b * c.iters);
       bench_check_sum(&w, s.out, s.count, s.round, "MPI_Allreduce");
       bench_report(&w, &c, c.iters);
     }

@@ -118,7 +118,7 @@ void run_shape(bench_world* w, sk_comm* comm, sk_comm* alone, const Shape& s, bo
   for (bench_case& c : cases) bench_calibrate(w, &c, /*give_up=*/60.0);
   for (int batch = 0; batch < w->batches; ++batch) {
     for (bench_case& c : cases) {
-      bench_run(w, &c, c.iters, 5 + batch * c.iters);
+      bench_batch(w, &c, 5 + batch * c.iters);
       bench_report(w, &c, c.iters);
     }
   }

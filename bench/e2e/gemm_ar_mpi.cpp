@@ -80,7 +80,7 @@ void measure(bench_world* w, const std::string& name, State* s, void (*prepare)(
   bench_case c = {name.c_str(), s->count * 4, prepare, call, s, 0};
   bench_calibrate(w, &c, /*give_up=*/60.0);
   for (int batch = 0; batch < w->batches; ++batch) {
-    bench_run(w, &c, c.iters, 5 + batch * c.iters);
+    bench_batch(w, &c, 5 + batch * c.iters);
     bench_report(w, &c, c.iters);
   }
 }

@@ -16,19 +16,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/e2e/place.h"
+
 #define BENCH_RANKS_MAX 16
 #define BENCH_ITERS_MAX 400
 #define BENCH_SLOT_BYTES 65536
 #define BENCH_WAIT_SECONDS_MAX 120.0
 
-typedef struct bench_flag {
-  uint32_t value;
-  char pad[124]; /* Two lines: adjacent-line prefetch must not couple two ranks' flags. */
-} bench_flag;
-
 typedef struct bench_area {
   bench_flag arrived[BENCH_RANKS_MAX];
   bench_flag gathered[BENCH_RANKS_MAX];
+  bench_meeting meeting; /* Of the two ranks that read where their cores lie. */
   uint32_t slow;
   uint32_t iters; /* Chosen by rank 0, read by all after a barrier. */
   uint32_t failed;
@@ -49,19 +47,9 @@ typedef struct bench_world {
   double budget;    /* Seconds of calls per candidate, size and launch. */
   int iters_min;
   int batches; /* Into which that budget is cut, candidates taking turns. */
+  uint32_t meetings;
+  bench_place before, after; /* Of the last batch; rank 0's. */
 } bench_world;
-
-static inline double bench_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t); /* One axis for all processes of a host. */
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static inline void bench_pause(void) {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 static inline void bench_die(bench_world* w, const char* what) {
   __atomic_store_n(&w->area->failed, 1u, __ATOMIC_RELEASE);
@@ -186,9 +174,22 @@ static inline void bench_run(bench_world* w, bench_case* c, int iters, int first
   bench_barrier(w);
 }
 
-static int bench_less(const void* a, const void* b) {
-  const double x = *(const double*)a, y = *(const double*)b;
-  return (x > y) - (x < y);
+/* Where the two cores lie, into *place of rank 0. With more ranks than two whoever waits would
+ * disturb it: the caller of the program reads it around the launch instead, and *place stays 0. */
+static inline void bench_look(bench_world* w, bench_place* place) {
+  if (w->ranks != 2 || sysconf(_SC_NPROCESSORS_ONLN) < 2) return;
+  bench_barrier(w);
+  if (!bench_read_place(&w->area->meeting, w->rank, &w->meetings, &w->area->failed,
+                        BENCH_WAIT_SECONDS_MAX, place)) {
+    bench_die(w, "waited too long for the other rank's core");
+  }
+}
+
+/* The timed calls of one batch, with a look at the cores before and after. */
+static inline void bench_batch(bench_world* w, bench_case* c, int first_round) {
+  bench_look(w, &w->before);
+  bench_run(w, c, c->iters, first_round);
+  bench_look(w, &w->after);
 }
 
 /* Rank 0's choice from its times of the last `trial_count` calls; all ranks read it after a
@@ -221,13 +222,20 @@ static inline void bench_calibrate(bench_world* w, bench_case* c, double give_up
   }
 }
 
-/* Rank 0 writes one JSON line: per call, the mean over ranks of the time inside the call (the
- * figure that is compared: an asymmetric algorithm must not win by letting rank 0 go first), and
- * the span from the first rank's start to the last rank's end. */
+/* Rank 0 writes one JSON line: where the cores lay before and after (bench_place), per call the
+ * mean over ranks of the time inside the call (the figure that is compared: an asymmetric algorithm
+ * must not win by letting rank 0 go first), and the span from the first rank's start to the last
+ * rank's end. */
 static inline void bench_report(bench_world* w, const bench_case* c, int iters) {
   if (w->rank == 0) {
-    printf("{\"case\": \"%s\", \"bytes\": %lld, \"ranks\": %d, \"us\": [", c->name,
-           (long long)c->bytes, w->ranks);
+    printf("{\"case\": \"%s\", \"bytes\": %lld, \"ranks\": %d, ", c->name, (long long)c->bytes,
+           w->ranks);
+    if (w->before.handoff_ns > 0.0) {
+      printf("\"place\": [[%.1f, %.3f, %.3f], [%.1f, %.3f, %.3f]], ", w->before.handoff_ns,
+             w->before.together, w->before.chain_us, w->after.handoff_ns, w->after.together,
+             w->after.chain_us);
+    }
+    printf("\"us\": [");
     for (int i = 0; i < iters; ++i) {
       double sum = 0.0;
       for (int r = 0; r < w->ranks; ++r) sum += w->area->end[r][i] - w->area->start[r][i];

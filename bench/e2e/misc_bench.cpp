@@ -202,7 +202,7 @@ int calls_main(bench_world* w, const DirectMemory& memory) {
   for (bench_case& c : cases) bench_calibrate(w, &c, 2.0);
   for (int batch = 0; batch < w->batches; ++batch) {
     for (bench_case& c : cases) {
-      bench_run(w, &c, c.iters, 5 + batch * c.iters);
+      bench_batch(w, &c, 5 + batch * c.iters);
       bench_report(w, &c, c.iters);
     }
   }

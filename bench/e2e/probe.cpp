@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <thread>
 
@@ -198,35 +197,20 @@ double copy_gbs(char* dst, const char* src, size_t bytes) {
   return best_rate(work, [=] { return copy_window(dst, src, bytes); }) / 1e9;
 }
 
-double handoff_ns(int core_a, int core_b) {
-  constexpr int kWindowCount = 40, kTrips = 500;
-  alignas(128) std::atomic<int> ball{0};
-  const double give_up = bench_now() + 5.0;  // The other core may be taken by others.
-  std::thread far([&] {
-    bench_pin(core_b);
-    for (int turn = 1;; turn += 2) {
-      int seen;
-      while ((seen = ball.load(std::memory_order_acquire)) != turn) {
-        if (seen < 0) return;
-      }
-      ball.store(turn + 1, std::memory_order_release);
-    }
-  });
-  bench_pin(core_a);
-  double best = 1e9;
-  int turn = 1;
-  for (int window = 0; window < kWindowCount && bench_now() < give_up; ++window) {
-    const double start = bench_now();
-    for (int trip = 0; trip < kTrips; ++trip, turn += 2) {
-      ball.store(turn, std::memory_order_release);
-      while (ball.load(std::memory_order_acquire) != turn + 1) {
-      }
-    }
-    best = std::min(best, (bench_now() - start) / kTrips);
-  }
-  ball.store(-1, std::memory_order_release);
+bench_place place_of(int core_a, int core_b) {
+  constexpr double kSecondsMax = 5.0;  // The other core may be taken by others.
+  bench_meeting meeting = {};
+  bench_place place = {};
+  const uint32_t never = 0;
+  const auto take_part = [&](int party, int core) {
+    uint32_t turns = 0;
+    bench_pin(core);
+    return bench_read_place(&meeting, party, &turns, &never, kSecondsMax, &place) != 0;
+  };
+  std::thread far([&] { take_part(1, core_b); });
+  const bool read = take_part(0, core_a);
   far.join();
-  return best * 1e9;
+  return read ? place : bench_place{};
 }
 
 }  // namespace sk_bench

@@ -7,6 +7,8 @@
 
 #include <cstddef>
 
+#include "bench/e2e/place.h"
+
 namespace sk_bench {
 
 // Nanoseconds of one step of a chain of dependent fused multiply-adds: a fixed number of cycles (4
@@ -25,10 +27,10 @@ const char* bf16_unit();
 // GB/s, read and written bytes counted, of a copy of `bytes` with stores that bypass the cache.
 double copy_gbs(char* dst, const char* src, size_t bytes);
 
-// Nanoseconds of a line's way from one core to another and back, threads pinned to both; the best
-// of many short windows. Virtual cores that the host moves show up here: two hyper-threads of one
-// core, two cores of one die and two dies differ severalfold, and so does every collective.
-double handoff_ns(int core_a, int core_b);
+// Where two cores lie to each other (place.h), threads pinned to both. Virtual cores that the host
+// moves show up here: two hyper-threads of one core, two cores of one die and two dies differ
+// severalfold, and so does every collective. Zeros where the other core did not answer.
+bench_place place_of(int core_a, int core_b);
 
 }  // namespace sk_bench
 

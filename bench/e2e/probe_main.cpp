@@ -1,6 +1,6 @@
-// Reads the probes of one core, or the way between cores 0 and 1; prints one JSON line.
+// Reads the probes of one core, or where cores 0 and 1 lie to each other; prints one JSON line.
 //
-// usage: bench_probe CORE | bench_probe handoff
+// usage: bench_probe CORE | bench_probe place
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -10,11 +10,12 @@
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    fprintf(stderr, "usage: bench_probe CORE | bench_probe handoff\n");
+    fprintf(stderr, "usage: bench_probe CORE | bench_probe place\n");
     return 2;
   }
-  if (strcmp(argv[1], "handoff") == 0) {
-    printf("{\"handoff_ns\": %.1f}\n", sk_bench::handoff_ns(0, 1));
+  if (strcmp(argv[1], "place") == 0) {
+    const bench_place place = sk_bench::place_of(0, 1);
+    printf("{\"place\": [%.1f, %.3f, %.3f]}\n", place.handoff_ns, place.together, place.chain_us);
     return 0;
   }
   constexpr size_t kCopyBytes = 32 << 20;  // Beyond any private cache.

@@ -99,14 +99,14 @@ class Probe:
     """One reading of all probes."""
 
     cores: list[dict[str, Any]]  # Per core: clock, peaks, copy bandwidth.
-    handoff_ns: float  # From core 0 to core 1 and back; 0 with one core.
+    place: list[float]  # Of cores 0 and 1, as placement.Look has it; empty with one core.
 
     def clocks(self) -> dict[int, float]:
         """What the discard rule looks at: FMA latency of each core, which follows its clock."""
         return {reading["core"]: reading["fma_ns"] for reading in self.cores}
 
     def as_dict(self) -> dict[str, Any]:
-        return {"cores": self.cores, "handoff_ns": self.handoff_ns}
+        return {"cores": self.cores, "place": self.place}
 
 
 def _read(program: Path, argument: str) -> dict[str, Any]:
@@ -116,12 +116,15 @@ def _read(program: Path, argument: str) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def handoff(program: Path) -> float:
-    """Nanoseconds for a line to change cores; 0 where there is one core."""
-    return _read(program, "handoff")["handoff_ns"] if (os.cpu_count() or 1) > 1 else 0.0
+def place(program: Path) -> list[float]:
+    """Where cores 0 and 1 lie to each other; empty where there is one core, or no answer."""
+    if (os.cpu_count() or 1) < 2:
+        return []
+    read = _read(program, "place")["place"]
+    return read if read[0] > 0.0 else []
 
 
 def probe(program: Path) -> Probe:
     """The probes of every core, one after the other."""
     cores = [_read(program, str(core)) for core in range(os.cpu_count() or 1)]
-    return Probe(cores, handoff(program))
+    return Probe(cores, place(program))

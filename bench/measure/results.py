@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from measure import machine, stats
+from measure import machine, placement, stats
 from measure.goals import Row
 from measure.rounds import Bench
 
@@ -18,13 +18,12 @@ KEEP = 6  # Samples per visit in the committed file; medians are of all samples.
 
 def summary(visits: list[stats.Visits]) -> dict[str, Any]:
     """Figures over all rounds, and thinned samples [round][visit][sample]."""
-    everything = [value for pair in visits for visit in pair for value in visit]
-    per_round = [stats.median([*first, *second]) for first, second in visits]
+    everything = stats.pooled(visits)
     return {
         "median": round(stats.median(everything), 3),
         "min": round(min(everything), 3),
         "p90": round(stats.quantile(everything, 0.9), 3),
-        "spread_of_rounds": round(stats.spread(per_round), 4),
+        "spread_of_rounds": round(stats.spread(stats.round_medians(visits)), 4),
         "count": len(everything),
         "samples": [[stats.thin(visit, KEEP) for visit in pair] for pair in visits],
     }
@@ -50,7 +49,9 @@ def head(stage: str, bench: Bench, protocol: dict[str, Any], peers: dict[str, An
             "rounds_max": bench.rounds_max,
             "clock_move_max": stats.PROBE_MOVE_MAX,
             "foreign_cores_max": stats.FOREIGN_CPU_MAX,
-            "placement_move_max": stats.PLACEMENT_MOVE_MAX,
+            "rounds_min": stats.ROUNDS_MIN,
+            "shared_core_below": placement.SHARED_MAX,
+            "handoff_gap_min": placement.GAP_MIN,
             "samples_kept_per_visit": KEEP,
             **protocol,
         },

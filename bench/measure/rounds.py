@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 from measure import machine, stats
 from measure.launch import LaunchError
+from measure.placement import Placement
 
 Say = Callable[[str], None]
 Visit = Callable[[], list[dict[str, Any]]]
@@ -35,6 +38,11 @@ class Bench:
     def probe(self) -> Path:
         return self.build / "bench_probe"
 
+    @property
+    def rounds_least(self) -> int:
+        """That a comparison must have."""
+        return min(stats.ROUNDS_MIN, self.rounds)
+
 
 @dataclass
 class Candidate:
@@ -44,20 +52,31 @@ class Candidate:
     visit: Visit
 
 
+class Judge(enum.Enum):
+    """What decides whether a measurement counts."""
+
+    # Each batch by itself: the looks at the cores around it (placement.py), and what others took
+    # while its program ran.
+    BATCHES = "batches"
+    # A whole round by its probes; for what stays on one core, wherever the host keeps that.
+    ROUNDS = "rounds"
+    # Nothing: for what takes so long, and so many processes, that only ratios within a round mean
+    # anything.
+    NOTHING = "nothing"
+
+
 def run_rounds(
     bench: Bench,
     label: str,
     candidates: Sequence[Candidate],
     settings: dict[str, Any],
     *,
-    one_core: bool = False,
-    judged: bool = True,
+    judge: Judge = Judge.BATCHES,
+    seconds_max: float = math.inf,
 ) -> list[dict[str, Any]]:
     """Rounds in ABBA order. Each is {"valid", "why", "visits": {name: [lines, lines]}, ...}.
 
-    `one_core`: nothing passes between cores, so it does not matter where the host keeps them.
-    Not `judged`: no probes, and every round counts; for what takes so long, and so many processes,
-    that only ratios within a round mean anything.
+    After `seconds_max` no round is begun that would not end within it, once ROUNDS_MIN count.
 
     A candidate whose program fails is reported and left out of all further rounds; its rounds so
     far lack it. Rounds are written to disk one by one under a key of everything that shapes them,
@@ -69,7 +88,6 @@ def run_rounds(
     if bench.fresh:
         path.unlink(missing_ok=True)
     done = _read(path)
-    judge_placement(done, one_core=one_core)
     if done:
         bench.say(f"{label}: going on after {len(done)} rounds of an earlier run")
     visits = {c.name: c.visit for c in candidates}
@@ -78,74 +96,85 @@ def run_rounds(
         alive = [c.name for c in candidates if c.name not in dead]
         if not alive:
             break
-        entry = _round(bench, alive, visits, one_core=one_core, judged=judged)
+        spent = sum(entry["seconds"] for entry in done)
+        longest = max((entry["seconds"] for entry in done), default=0.0)
+        if spent + longest > seconds_max and _valid(done) >= bench.rounds_least:
+            bench.say(f"{label}: {spent:.0f} s are enough")
+            break
+        entry = _round(bench, alive, visits, judge)
         dead.update(entry["failed"])
         for name, why in entry["failed"].items():
             bench.say(f"{label}: without {name}: {why}")
         done.append(entry)
         with path.open("a") as file:
             file.write(json.dumps(entry) + "\n")
-        judge_placement(done, one_core=one_core)
         state = "counts" if entry["valid"] else f"discarded: {entry['why']}"
+        left_out = sum(1 for pair in entry["left_out"].values() for why in pair if why)
+        state += f", {left_out} visits left out" if entry["valid"] and left_out else ""
         bench.say(f"{label}: round {len(done)}, {entry['seconds']:.0f} s, {state}")
     if _valid(done) < bench.rounds:
         bench.say(f"{label}: only {_valid(done)} of {len(done)} rounds count")
     return done
 
 
-def judge_placement(rounds: list[dict[str, Any]], *, one_core: bool = False) -> None:
-    """Discards rounds of another placement of the cores; anew after each round, as the usual
-    one may change."""
-    pairs = [
-        (entry["probe_before"]["handoff_ns"], entry["probe_after"]["handoff_ns"])
-        for entry in rounds
-    ]
-    for entry, why in zip(rounds, stats.moved_placement(pairs), strict=True):
-        entry["why"] = entry["own_why"] or ("" if one_core else why)
-        entry["valid"] = not entry["why"]
-
-
 def _round(
-    bench: Bench, names: list[str], visits: dict[str, Visit], *, one_core: bool, judged: bool
+    bench: Bench, names: list[str], visits: dict[str, Visit], judge: Judge
 ) -> dict[str, Any]:
     lines: dict[str, list[list[dict[str, Any]]]] = {name: [] for name in names}
+    left_out: dict[str, list[str]] = {name: [] for name in names}
     failed: dict[str, str] = {}
-    nothing = machine.Probe([], 0.0)
+    judged = judge is not Judge.NOTHING
+    nothing = machine.Probe([], [])
     before, times = machine.probe(bench.probe) if judged else nothing, machine.cpu_times()
-    handoffs, moved = [before.handoff_ns], ""
+    looked, place = machine.cpu_times(), before.place
     for name in stats.abba(names):
         if name in failed:
             continue
         try:
-            lines[name].append(visits[name]())
+            found = visits[name]()
         except LaunchError as error:
             failed[name] = str(error)
-            del lines[name]
-        if not judged:
+            del lines[name], left_out[name]
             continue
-        # A host that moves the cores does so within a round as well; the rest would be in vain.
-        handoffs.append(machine.handoff(bench.probe))
-        if not one_core and (moved := stats.moved_during(handoffs)):
-            break
+        if judge is Judge.BATCHES:
+            was, at = looked, place
+            looked, place = machine.cpu_times(), machine.place(bench.probe)
+            why = stats.taken_reason(*_taken(was, looked))
+            found = [] if why else [_placed(line, [at, place]) for line in found]
+            left_out[name].append(why)
+        lines[name].append(found)
     after_times, after = machine.cpu_times(), machine.probe(bench.probe) if judged else nothing
-    foreign = machine.foreign_cores(times, after_times)
-    stolen = machine.stolen_cores(times, after_times)
-    why = moved
-    if judged:
-        why = why or stats.discard_reason(before.clocks(), after.clocks(), foreign, stolen)
+    foreign, stolen = _taken(times, after_times)
+    why = ""
+    if judge is Judge.ROUNDS:
+        why = stats.discard_reason(before.clocks(), after.clocks(), foreign, stolen)
+    elif judge is Judge.BATCHES and not all(any(pair) for pair in lines.values()):
+        reasons = [why for pair in left_out.values() for why in pair if why]
+        why = reasons[0] if reasons else "a program printed nothing"
     return {
         "valid": not why,
         "why": why,
-        "own_why": why,
         "foreign_cores": round(foreign, 4),
         "stolen_cores": round(stolen, 4),
         "seconds": round(after_times.wall - times.wall, 2),
         "probe_before": before.as_dict(),
         "probe_after": after.as_dict(),
-        "handoffs_ns": handoffs,
+        "left_out": left_out,
         "failed": failed,
         "visits": lines,
     }
+
+
+def _taken(before: machine.CpuTimes, after: machine.CpuTimes) -> tuple[float, float]:
+    """Cores' worth of time that other processes and the host took."""
+    return machine.foreign_cores(before, after), machine.stolen_cores(before, after)
+
+
+def _placed(line: dict[str, Any], places: list[list[float]]) -> dict[str, Any]:
+    """With the looks around the visit, where the program did not look around each batch itself."""
+    return (
+        {**line, "place": places} if "us" in line and all(places) and "place" not in line else line
+    )
 
 
 def usable(rounds: list[dict[str, Any]], bench: Bench) -> list[dict[str, Any]]:
@@ -154,23 +183,46 @@ def usable(rounds: list[dict[str, Any]], bench: Bench) -> list[dict[str, Any]]:
     return valid if valid or not bench.quick else rounds
 
 
+def of_class(rounds: list[dict[str, Any]], places: Placement, name: str) -> list[dict[str, Any]]:
+    """The same rounds with the samples of one class of places alone."""
+
+    def kept(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [line for line in lines if "us" not in line or places.of_line(line) == name]
+
+    return [
+        {**entry, "visits": {who: [kept(x) for x in both] for who, both in entry["visits"].items()}}
+        for entry in rounds
+    ]
+
+
+def all_lines(rounds: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of all candidates, those with samples."""
+    return [
+        line
+        for entry in rounds
+        for pair in entry["visits"].values()
+        for lines in pair
+        for line in lines
+        if "us" in line
+    ]
+
+
 def samples(
     rounds: list[dict[str, Any]], name: str, match: Callable[[dict[str, Any]], bool], field_: str
 ) -> list[stats.Visits]:
-    """Per round, the samples of both visits of `name` in the lines that `match`.
-
-    Empty when a round lacks the candidate or the line: a comparison needs all rounds.
-    """
+    """Per round, the samples of both visits of `name` in the lines that `match`, none where a visit
+    has no such line. Empty when no round has any, or one lacks the candidate, which has failed."""
     found: list[stats.Visits] = []
     for entry in rounds:
+        if name not in entry["visits"]:
+            return []
         both = [
             [value for line in lines if match(line) for value in line.get(field_, [])]
-            for lines in entry["visits"].get(name, [])
+            for lines in entry["visits"][name]
         ]
-        if len(both) != 2 or not both[0] or not both[1]:
-            return []
-        found.append((both[0], both[1]))
-    return found
+        first, second = (*both, [], [])[:2]
+        found.append((first, second))
+    return found if any(first or second for first, second in found) else []
 
 
 def _valid(rounds: list[dict[str, Any]]) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 PROBE_MOVE_MAX = 0.03  # Of the clock probe, between a round's two ends.
 FOREIGN_CPU_MAX = 0.05  # Cores, taken by processes that are not the benchmark's.
-PLACEMENT_MOVE_MAX = 0.3  # Of the core-to-core hand-off: beyond, the cores are other cores.
+ROUNDS_MIN = 3  # That hold both candidates of a comparison.
 WIN_SPREADS = 2.0  # A difference counts when it exceeds this many A/A spreads.
 
 
@@ -72,35 +72,16 @@ def discard_reason(
         moved = abs(clock_after[core] / before - 1.0)
         if moved > PROBE_MOVE_MAX:
             return f"the clock of core {core} moved by {moved:.1%}"
+    return taken_reason(foreign_cores, stolen_cores)
+
+
+def taken_reason(foreign_cores: float, stolen_cores: float) -> str:
+    """Why what ran meanwhile does not count, or "": others had too much of the cores."""
     if foreign_cores > FOREIGN_CPU_MAX:
         return f"other processes took {foreign_cores:.0%} of a core"
     if stolen_cores > FOREIGN_CPU_MAX:
         return f"the host took {stolen_cores:.0%} of a core"
     return ""
-
-
-def moved_placement(handoffs: Sequence[tuple[float, float]]) -> list[str]:
-    """Per round, why its hand-off time sets it apart from the others, or "".
-
-    A host may move virtual cores from two hyper-threads of one core to two cores and back. Rounds
-    of one result must be of one placement: the one that most rounds saw.
-    """
-    usual = median([value for pair in handoffs for value in pair]) if handoffs else 0.0
-    reasons = []
-    for before, after in handoffs:
-        off = [
-            value for value in (before, after) if abs(value - usual) > PLACEMENT_MOVE_MAX * usual
-        ]
-        reasons.append(f"hand-off {off[0]:.0f} ns, usually {usual:.0f} ns" if off else "")
-    return reasons
-
-
-def moved_during(handoffs: Sequence[float]) -> str:
-    """Why hand-off times taken between the visits of one round are not of one placement, or ""."""
-    low, high = min(handoffs), max(handoffs)
-    if high - low <= 2 * PLACEMENT_MOVE_MAX * low:  # Each within that of the middle.
-        return ""
-    return f"the cores moved: hand-off {low:.0f} to {high:.0f} ns"
 
 
 @dataclass(frozen=True)
@@ -130,20 +111,48 @@ class Comparison:
         }
 
 
-Visits = tuple[Sequence[float], Sequence[float]]  # The samples of a round's two visits.
+# The samples of a round's two visits; a visit may have none that count, and so may a round.
+Visits = tuple[Sequence[float], Sequence[float]]
+
+
+def pooled(rounds: Sequence[Visits]) -> list[float]:
+    """All samples."""
+    return [value for pair in rounds for visit in pair for value in visit]
+
+
+def round_medians(rounds: Sequence[Visits]) -> list[float]:
+    """Of the rounds that have samples."""
+    return [median([*pair[0], *pair[1]]) for pair in rounds if pair[0] or pair[1]]
+
+
+def _aa(rounds: Sequence[Visits]) -> float:
+    """Over the rounds with samples in both visits; infinite without any, so nothing is proven."""
+    spreads = [aa_spread(*pair) for pair in rounds if pair[0] and pair[1]]
+    return median(spreads) if spreads else math.inf
+
+
+def compare_if(
+    ours: Sequence[Visits], other: Sequence[Visits], rounds_least: int
+) -> Comparison | None:
+    """None where too few rounds have both."""
+    if not ours or not other:
+        return None
+    both = sum(1 for a, b in zip(ours, other, strict=True) if any(a) and any(b))
+    return compare(ours, other) if both >= rounds_least else None
 
 
 def compare(ours: Sequence[Visits], other: Sequence[Visits]) -> Comparison:
-    """`ours[i]` and `other[i]` are the visits of round i; both lists hold the rounds that count."""
-    if len(ours) != len(other) or not ours:
+    """`ours[i]` and `other[i]` are the visits of round i. Rounds that lack one of the two are left
+    out of the ratio, for a drift from round to round must fall on both."""
+    if len(ours) != len(other):
         raise ValueError(f"{len(ours)} rounds of one candidate and {len(other)} of the other")
-    our_medians = [median([*first, *second]) for first, second in ours]
-    other_medians = [median([*first, *second]) for first, second in other]
+    both = [(a, b) for a, b in zip(ours, other, strict=True) if any(a) and any(b)]
+    if not both:
+        raise ValueError("no rounds with samples of both candidates")
+    ours, other = [a for a, _ in both], [b for _, b in both]
+    our_medians, other_medians = round_medians(ours), round_medians(other)
     ratios = [b / a for a, b in zip(our_medians, other_medians, strict=True)]
-    aa = max(
-        median([aa_spread(*visits) for visits in ours]),
-        median([aa_spread(*visits) for visits in other]),
-    )
+    aa = max(_aa(ours), _aa(other))
     return Comparison(
         ratio=median(other_medians) / median(our_medians),
         low=quantile(ratios, 0.25),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, replace
 from typing import Any
 
-from measure import goals, results, stats
+from measure import goals, placement, results, stats
 from measure.goals import Row, size_name
 from measure.launch import json_lines
-from measure.rounds import Bench, Candidate, run_rounds, samples, usable
+from measure.rounds import Bench, Candidate, all_lines, of_class, run_rounds, samples, usable
 
 from stages import mpi
 
@@ -16,6 +17,7 @@ SIZES = (512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20)
 OURS = ("symmetric", "ordinary")
 DIRECT_GOAL = 1.15  # Times the direct loop's time, at most.
 BATCHES = 3
+SECONDS_MAX = 300.0  # Of rounds.
 
 
 def run(bench: Bench, ranks: int, *, read_outputs: bool = False) -> list[Row]:
@@ -50,19 +52,17 @@ def run(bench: Bench, ranks: int, *, read_outputs: bool = False) -> list[Row]:
         "reads": reads,
         **bench.options,
     }
-    rounds = run_rounds(bench, label, candidates, settings)
+    rounds = run_rounds(bench, label, candidates, settings, seconds_max=SECONDS_MAX)
     counted = usable(rounds, bench)
-    rows = [row for size in sizes_used for row in _rows(counted, ranks, size, used)]
-    if read_outputs:
-        rows = [row.without_goal() for row in rows]
-    figures = {
-        name: {
-            size_name(size): results.summary(visits)
-            for size in sizes_used
-            if (visits := _visits(counted, name, size))
-        }
-        for name in (*OURS, "direct", "direct_nt", *(v.name for v in used))
-    }
+    places = placement.placement_of(all_lines(counted))
+    found = placement.tally(all_lines(counted), places)
+    names = [*OURS, "direct", "direct_nt", *(v.name for v in used)]
+    rows: list[Row] = []
+    for name, about in found["classes"].items():
+        within = of_class(counted, places, name)
+        table = [_rows(Class(bench, within, name), ranks, size, used) for size in sizes_used]
+        rows += [row.without_goal() if read_outputs else row for part in table for row in part]
+        about["figures_us"] = _figures(within, names, sizes_used)
     protocol = {
         "ranks": ranks,
         "pinning": "rank r on core r % cores",
@@ -72,9 +72,39 @@ def run(bench: Bench, ranks: int, *, read_outputs: bool = False) -> list[Row]:
         "figure": "per call, mean over ranks of the time inside the call, in microseconds",
     }
     document = results.head(label, bench, protocol, mpi.published(used))
-    document |= {"rounds": results.round_heads(rounds), "figures_us": figures}
+    document |= {"rounds": results.round_heads(rounds), "places": found}
     results.write(bench, label, document, rows)
     return rows
+
+
+@dataclass(frozen=True)
+class Class:
+    """The rounds of one class of places."""
+
+    bench: Bench
+    rounds: list[dict[str, Any]]
+    name: str
+
+    def area(self, ranks: int, kind: str) -> str:
+        return f"all-reduce f32, {ranks} ranks, {kind}, {self.name}"
+
+    def compare(
+        self, ours: list[stats.Visits], other: list[stats.Visits]
+    ) -> stats.Comparison | None:
+        return stats.compare_if(ours, other, self.bench.rounds_least)
+
+
+def _figures(
+    rounds: list[dict[str, Any]], names: list[str], sizes: tuple[int, ...]
+) -> dict[str, Any]:
+    return {
+        name: {
+            size_name(size): results.summary(visits)
+            for size in sizes
+            if (visits := _visits(rounds, name, size))
+        }
+        for name in names
+    }
 
 
 def _peer(
@@ -98,25 +128,22 @@ def _visits(rounds: list[dict[str, Any]], name: str, size: int) -> list[stats.Vi
     )
 
 
-def _rows(
-    rounds: list[dict[str, Any]], ranks: int, size: int, used: list[mpi.Variant]
-) -> list[Row]:
+def _rows(of: Class, ranks: int, size: int, used: list[mpi.Variant]) -> list[Row]:
     rows = []
     for kind in OURS:
-        ours = _visits(rounds, kind, size)
         goal = goals.allreduce_goal(ranks, kind, size)
         if goal is not None:
             rivals = [v for v in used if ranks < 16 or v.peer.name == "ompi"]
-            rows.append(_against_mpi(rounds, ranks, kind, size, goal, rivals))
+            rows.append(_against_mpi(of, ranks, kind, size, goal, rivals))
         if kind == "symmetric" and ranks == 2:
-            floor = _floor(rounds, size)
-            area, case = f"all-reduce f32, {ranks} ranks, {kind}", size_name(size)
-            row = Row(area, case, DIRECT_GOAL, "x direct loop", at_most=True)
-            if ours and floor:
-                c = stats.compare(floor, ours)
-                row = Row(**{**row.__dict__, "measured": c.ratio, "spread": _spread(c)})
+            c = of.compare(_floor(of.rounds, size), _visits(of.rounds, kind, size))
+            row = Row(
+                of.area(ranks, kind), size_name(size), DIRECT_GOAL, "x direct loop", at_most=True
+            )
+            if c:
+                row = replace(row, measured=c.ratio, spread=_spread(c))
             else:
-                row = Row(**{**row.__dict__, "why": "no rounds of both"})
+                row = replace(row, why="too few rounds of both")
             rows.append(row)
     return rows
 
@@ -129,36 +156,31 @@ def _floor(rounds: list[dict[str, Any]], size: int) -> list[stats.Visits]:
 
 
 def _time(visits: list[stats.Visits]) -> float:
-    return stats.median([stats.median([*first, *second]) for first, second in visits])
+    return stats.median(stats.round_medians(visits))
 
 
 def _against_mpi(
-    rounds: list[dict[str, Any]],
-    ranks: int,
-    kind: str,
-    size: int,
-    goal: float,
-    rivals: list[mpi.Variant],
+    of: Class, ranks: int, kind: str, size: int, goal: float, rivals: list[mpi.Variant]
 ) -> Row:
-    area = f"all-reduce f32, {ranks} ranks, {kind}"
     unit = "x Open MPI" if ranks == 16 else "x best MPI"
-    ours = _visits(rounds, kind, size)
-    present = {v.name: visits for v in rivals if (visits := _visits(rounds, v.name, size))}
-    defaults = [v.name for v in rivals if not v.setting and v.name in present]
-    if not ours or not defaults:
-        missing = "libsk" if not ours else "a peer"
-        return Row(area, size_name(size), goal, unit, why=f"{missing} gave no figure")
-    best = min(defaults, key=lambda name: _time(present[name]))
-    c = stats.compare(ours, present[best])
-    strongest = min(present, key=lambda name: _time(present[name]))
-    tuned = stats.compare(ours, present[strongest]).ratio if strongest != best else None
+    empty = Row(of.area(ranks, kind), size_name(size), goal, unit)
+    ours = _visits(of.rounds, kind, size)
+    compared = {
+        v.name: (c, _time(visits), not v.setting)
+        for v in rivals
+        if (visits := _visits(of.rounds, v.name, size)) and (c := of.compare(ours, visits))
+    }
+    defaults = [name for name, (_, _, as_it_comes) in compared.items() if as_it_comes]
+    if not defaults:
+        return replace(empty, why="too few rounds of libsk and a peer")
+    best = min(defaults, key=lambda name: compared[name][1])
+    c = compared[best][0]
+    strongest = min(compared, key=lambda name: compared[name][1])
+    tuned = compared[strongest][0].ratio if strongest != best else None
     against = best if strongest == best else f"{best}, tuned {strongest}"
-    return Row(
-        area, size_name(size), goal, unit,
-        measured=c.ratio, tuned=tuned, spread=_spread(c), against=against,
-    )  # fmt: skip
+    return replace(empty, measured=c.ratio, tuned=tuned, spread=_spread(c), against=against)
 
 
 def _spread(c: stats.Comparison) -> str:
     noise = "" if c.proven else ", within the noise"
-    return f"{c.low:.2f}-{c.high:.2f}, A/A {c.aa:.1%}{noise}"
+    return f"{c.low:.2f}-{c.high:.2f} over {c.rounds} rounds, A/A {c.aa:.1%}{noise}"

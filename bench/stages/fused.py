@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from typing import Any
 
-from measure import goals, machine, results, stats
+from measure import goals, machine, placement, results, stats
 from measure.goals import Row
 from measure.launch import json_lines
-from measure.rounds import Bench, Candidate, run_rounds, samples, usable
+from measure.rounds import Bench, Candidate, all_lines, of_class, run_rounds, samples, usable
 
 from stages import gemm_peers, mpi
 
@@ -23,6 +25,7 @@ SHAPES = (
 OVERHEAD_SHAPE = (16, 16, 16)
 DTYPES = ("f32", "bf16")
 BATCHES = 2
+SECONDS_MAX = 300.0  # Of rounds.
 # Settings worth a launch beside the defaults: C has 0.25 to 16 MB.
 SETTINGS = ("", "alg3")
 
@@ -41,15 +44,20 @@ def run(bench: Bench) -> list[Row]:
         parts = variant == used[0]  # A GEMM alone is the same beside every MPI.
         candidates.append(_pair(bench, variant, found, listed, budget_ms, parts))
     settings: dict[str, Any] = {"shapes": listed, "budget_ms": budget_ms, **bench.options}
-    rounds = run_rounds(bench, "fused", candidates, settings)
+    rounds = run_rounds(bench, "fused", candidates, settings, seconds_max=SECONDS_MAX)
     counted = usable(rounds, bench)
     amx = "amx_bf16" in machine.describe()["flags"]
-    rows, figures = [], {}
-    for dtype in DTYPES:
-        for shape in shapes:
-            cell = Cell(counted, dtype, shape, used, found.names)
-            figures[f"{dtype} {_name(shape)}"] = cell.as_dict()
-            rows.append(cell.row(goals.fused_goal(dtype, shape, amx)))
+    places = placement.placement_of(all_lines(counted))
+    classes = placement.tally(all_lines(counted), places)
+    rows: list[Row] = []
+    for name, about in classes["classes"].items():
+        within = of_class(counted, places, name)
+        about["figures_us"] = {}
+        for dtype, shape in itertools.product(DTYPES, shapes):
+            cell = Cell(within, dtype, shape, used, found.names)
+            about["figures_us"][f"{dtype} {_name(shape)}"] = cell.as_dict()
+            goal = goals.fused_goal(dtype, shape, amx)
+            rows.append(cell.row(goal, name, bench.rounds_least))
     protocol = {
         "ranks": RANKS,
         "figure": "per call, mean over ranks, in microseconds; weights packed, C f32, symmetric",
@@ -61,7 +69,7 @@ def run(bench: Bench) -> list[Row]:
     document = results.head(
         "fused", bench, protocol, {**mpi.published(used), **gemm_peers.published(found)}
     )
-    document |= {"rounds": results.round_heads(rounds), "figures_us": figures}
+    document |= {"rounds": results.round_heads(rounds), "places": classes}
     results.write(bench, "fused", document, rows)
     return rows
 
@@ -150,22 +158,22 @@ class Cell:
             out["fused_over_own_max"] = round(_time(own["fused"]) / longest, 4)
         return out
 
-    def row(self, goal: float) -> Row:
+    def row(self, goal: float, place: str, rounds_least: int) -> Row:
         """The ratio to the best pair; the overlap as a note."""
-        area, case = f"GEMM + all-reduce {self.dtype}, 2 ranks", _name(self.shape)
+        area = f"GEMM + all-reduce {self.dtype}, 2 ranks, {place}"
+        empty = Row(area, _name(self.shape), goal, "x best pair")
         best = self._best(self.pairs)
         if best is None or not self.ours["fused"]:
             why = "libsk gave no figure" if best else "no peer pair gave a figure"
-            return Row(area, case, goal, "x best pair", why=why)
-        c = stats.compare(self.ours["fused"], self.pairs[best[0]])
+            return replace(empty, why=why)
+        c = stats.compare_if(self.ours["fused"], self.pairs[best[0]], rounds_least)
+        if c is None:
+            return replace(empty, why="too few rounds of both")
         parts = self.parts()
         note = f"T_fused/max {parts['fused_over_max']:.2f}" if "fused_over_max" in parts else ""
         noise = "" if c.proven else ", within the noise"
-        return Row(
-            area, case, goal, "x best pair",
-            measured=c.ratio, against=best[0], why=note,
-            spread=f"{c.low:.2f}-{c.high:.2f}, A/A {c.aa:.1%}{noise}",
-        )  # fmt: skip
+        spread = f"{c.low:.2f}-{c.high:.2f} over {c.rounds} rounds, A/A {c.aa:.1%}{noise}"
+        return replace(empty, measured=c.ratio, against=best[0], why=note, spread=spread)
 
     def as_dict(self) -> dict[str, Any]:
         """For the result file: summaries with samples for libsk and pairs, times for the parts."""
@@ -190,4 +198,4 @@ def _less(visits: list[stats.Visits], overhead: float) -> list[stats.Visits]:
 
 
 def _time(visits: list[stats.Visits]) -> float:
-    return stats.median([stats.median([*first, *second]) for first, second in visits])
+    return stats.median(stats.round_medians(visits))

@@ -7,7 +7,7 @@ from typing import Any
 from measure import goals, machine, results, stats
 from measure.goals import Row
 from measure.launch import json_lines
-from measure.rounds import Bench, Candidate, run_rounds, usable
+from measure.rounds import Bench, Candidate, Judge, run_rounds, usable
 
 from stages import gemm_peers
 
@@ -31,7 +31,7 @@ def run(bench: Bench) -> list[Row]:
     command = [*program, *(str(shim) for shim in found.shims)]
     visit = Candidate("gemm", lambda: json_lines(command, found.env, timeout_s=600))
     settings: dict[str, Any] = {"shapes": shapes, "budget_ms": budget_ms, **bench.options}
-    rounds = run_rounds(bench, "gemm", [visit], settings, one_core=True)
+    rounds = run_rounds(bench, "gemm", [visit], settings, judge=Judge.ROUNDS)
     counted = usable(rounds, bench)
     amx = "amx_bf16" in machine.describe()["flags"]
     rows, figures = [], {}

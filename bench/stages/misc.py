@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from measure import results, stats
+from measure import placement, results, stats
 from measure.goals import Row
 from measure.launch import LaunchError, json_lines
-from measure.rounds import Bench, Candidate, run_rounds, samples, usable
+from measure.rounds import Bench, Candidate, all_lines, of_class, run_rounds, samples, usable
 
 REPO = Path(__file__).resolve().parent.parent.parent
 PLAN_RANKS, PLAN_GOAL_US = 16, 1000.0
@@ -60,7 +60,12 @@ def run(bench: Bench) -> list[Row]:
     rounds = run_rounds(bench, "misc", candidates, {"plans": plan_count, **bench.options})
     counted = usable(rounds, bench)
     plan_rows, plan_figures = _plans(counted)
-    call_rows, call_figures = _calls(counted)
+    places = placement.placement_of(all_lines(counted))
+    classes = placement.tally(all_lines(counted), places)
+    call_rows: list[Row] = []
+    for name, about in classes["classes"].items():
+        table, about["calls_us"] = _calls(of_class(counted, places, name), name)
+        call_rows += table
     idle_rows, idle_figures = _idle(bench, program, idle_seconds)
     protocol = {
         "plans": f"sk_plan_create() in a world of {PLAN_RANKS} threads, each of another size; "
@@ -72,7 +77,7 @@ def run(bench: Bench) -> list[Row]:
     document |= {
         "rounds": results.round_heads(rounds),
         "plans_us": plan_figures,
-        "calls_us": call_figures,
+        "places": classes,
         "idle": idle_figures,
     }
     rows = [*plan_rows, *call_rows, *idle_rows]
@@ -124,12 +129,12 @@ def _plans(rounds: list[dict[str, Any]]) -> tuple[list[Row], dict[str, Any]]:
     return rows, figures
 
 
-def _calls(rounds: list[dict[str, Any]]) -> tuple[list[Row], dict[str, Any]]:
+def _calls(rounds: list[dict[str, Any]], place: str) -> tuple[list[Row], dict[str, Any]]:
     def take(case: str) -> list[stats.Visits]:
         return samples(rounds, "calls", lambda line: line.get("case") == case, "us")
 
     def typical(visits: list[stats.Visits]) -> float:
-        return stats.median([value for pair in visits for visit in pair for value in visit])
+        return stats.median(stats.pooled(visits))
 
     rows, figures = [], {}
     for case, raw in CALLS:
@@ -137,14 +142,14 @@ def _calls(rounds: list[dict[str, Any]]) -> tuple[list[Row], dict[str, Any]]:
         for name, visits in ((case, ours), (raw, floor)):
             if visits:
                 figures[name] = results.summary(visits)
-        row = Row("call beyond the work", case, CALL_GOAL_US, "us", at_most=True, why="no figure")
+        area = f"call beyond the work, {place}"
+        row = Row(area, case, CALL_GOAL_US, "us", at_most=True, why="no figure")
         if ours and floor:
             beyond = typical(ours) - typical(floor)
             against = f"{typical(ours):.2f} us, {raw} {typical(floor):.2f} us"
             row = Row(
-                "call beyond the work", case, CALL_GOAL_US, "us", at_most=True,
-                measured=beyond, against=against,
-            )  # fmt: skip
+                area, case, CALL_GOAL_US, "us", at_most=True, measured=beyond, against=against
+            )
         rows.append(row)
     return rows, figures
 

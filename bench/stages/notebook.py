@@ -8,7 +8,7 @@ from typing import Any
 from measure import results, stats
 from measure.goals import Row
 from measure.launch import LaunchError
-from measure.rounds import Bench, Candidate, run_rounds, samples
+from measure.rounds import Bench, Candidate, Judge, run_rounds, samples
 from notebook import kernels, visits
 
 BASE = "ipykernel"
@@ -34,7 +34,7 @@ def run(bench: Bench) -> list[Row]:
     settings = {"prints": PRINTS, **bench.options}
     # Not judged by probes: a cell is woken processes, not a loop on a core, and a ratio of medians
     # of one interleaved run holds on a busy machine. What others took is in the file.
-    rounds = run_rounds(bench, "notebook", candidates, settings, judged=False)
+    rounds = run_rounds(bench, "notebook", candidates, settings, judge=Judge.NOTHING)
     names = [each.name for each in candidates]
     alone = _alone(bench)
     rows = [*_ratios(rounds, names), *_ranks_alone(rounds), *_loads(alone)]

@@ -132,7 +132,7 @@ def test_rounds_that_are_not_judged_need_no_probe(tmp_path: Path) -> None:
         return lambda: order.append(name) or [{"case": name, "ms": [1.0]}]
 
     candidates = [Candidate("a", visit("a")), Candidate("b", visit("b"))]
-    done = run_rounds(bench, "label", candidates, {}, judged=False)
+    done = run_rounds(bench, "label", candidates, {}, judge=rounds.Judge.NOTHING)
     assert order == ["a", "b", "b", "a"] * 2 and all(each["valid"] for each in done)
     assert rounds.samples(done, "a", lambda line: True, "ms") == [([1.0], [1.0])] * 2
 

@@ -5,39 +5,49 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measure import machine, rounds
+from measure import machine, placement, rounds
 from measure.launch import LaunchError, json_lines
+
+NEAR, FAR = [60.0, 0.5, 3.0], [120.0, 1.0, 3.0]
 
 
 class Machine:
-    """A machine whose clock, foreign load and hand-off follow a script, one entry per round."""
+    """A machine whose clock, foreign load and cores follow a script, one entry per round."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, script: list[dict[str, float]]) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, script: list[dict[str, Any]]) -> None:
         self.script = script
         self.probes = 0
-        self.foreign = 0
+        self.seconds = 0.0
         monkeypatch.setattr(machine, "probe", self.probe)
-        monkeypatch.setattr(machine, "handoff", self.handoff)
-        monkeypatch.setattr(machine, "cpu_times", lambda: machine.CpuTimes(0.0, 0.0, 0.0, 0.0))
+        monkeypatch.setattr(machine, "place", self.place)
+        monkeypatch.setattr(machine, "cpu_times", self.cpu_times)
         monkeypatch.setattr(machine, "foreign_cores", self.foreign_cores)
         monkeypatch.setattr(machine, "stolen_cores", lambda before, after: 0.0)
 
+    def entry(self) -> dict[str, Any]:
+        return self.script[min(self.probes // 2, len(self.script) - 1)]
+
     def probe(self, _program: Path) -> machine.Probe:
-        entry = self.script[min(self.probes // 2, len(self.script) - 1)]
-        after = self.probes % 2
+        entry, after = self.entry(), self.probes % 2
+        place = self.place(_program)
         self.probes += 1
         clock = entry.get("clock_after", 1.0) if after else 1.0
-        return machine.Probe([{"core": 0, "fma_ns": clock}], entry.get("handoff", 100.0))
+        return machine.Probe([{"core": 0, "fma_ns": clock}], place)
 
-    def handoff(self, _program: Path) -> float:
-        """Between two visits: after the probe before the round, before the one after it."""
-        entry = self.script[min(self.probes // 2, len(self.script) - 1)]
-        return entry.get("handoff_within", entry.get("handoff", 100.0))
+    def place(self, _program: Path) -> list[float]:
+        """The next of the round's looks: before it, after each visit, after it."""
+        looks = self.entry().setdefault("looks", [FAR])
+        return looks.pop(0) if len(looks) > 1 else looks[0]
+
+    def cpu_times(self) -> machine.CpuTimes:
+        self.seconds += self.entry().get("seconds", 0.0)
+        return machine.CpuTimes(0.0, 0.0, 0.0, self.seconds)
 
     def foreign_cores(self, _before: machine.CpuTimes, _after: machine.CpuTimes) -> float:
-        entry = self.script[min(self.foreign, len(self.script) - 1)]
-        self.foreign += 1
-        return entry.get("foreign", 0.0)
+        """That of the next visit, then of the round, whose last probe has been read by then."""
+        entry = self.script[min((self.probes - 1) // 2, len(self.script) - 1)]
+        takes = entry.setdefault("foreign", [0.0])
+        return takes.pop(0) if len(takes) > 1 else takes[0]
 
 
 def make_bench(tmp_path: Path, wanted: int = 2, tried: int = 6) -> rounds.Bench:
@@ -78,28 +88,74 @@ def test_a_round_visits_in_abba_order(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_discarded_rounds_are_kept_and_replaced(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    Machine(monkeypatch, [{"clock_after": 1.1}, {"foreign": 0.4}, {}, {}])
-    done = rounds.run_rounds(make_bench(tmp_path), "t", [candidate("a", [])], {})
+    Machine(monkeypatch, [{"clock_after": 1.1}, {"foreign": [0.4]}, {}, {}])
+    judge = rounds.Judge.ROUNDS
+    done = rounds.run_rounds(make_bench(tmp_path), "t", [candidate("a", [])], {}, judge=judge)
     assert [entry["valid"] for entry in done] == [False, False, True, True]
     assert "clock" in done[0]["why"]
     assert "other processes" in done[1]["why"]
 
 
-def test_a_round_ends_where_the_cores_move(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    Machine(monkeypatch, [{"handoff_within": 250.0}, {}])
-    order: list[str] = []
+def test_a_visit_beside_others_is_left_out_and_the_round_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Machine(monkeypatch, [{"foreign": [0.0, 0.4, 0.0]}, {"foreign": [0.4]}, {}])
+    bench = make_bench(tmp_path)
+    done = rounds.run_rounds(bench, "t", [candidate("a", []), candidate("b", [])], {})
+    assert [entry["valid"] for entry in done] == [True, False, True]
+    assert "other processes" in done[0]["left_out"]["b"][0]
+    assert done[1]["why"] == done[1]["left_out"]["a"][0]
+    found = rounds.samples(rounds.usable(done, bench), "b", lambda line: True, "us")
+    assert found == [([], [1.0, 2.0]), ([1.0, 2.0], [1.0, 2.0])]
+
+
+def test_a_host_that_moves_the_cores_sorts_visits_and_discards_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Looks: before the round, after its four visits, after the round.
+    Machine(monkeypatch, [{"looks": [FAR, FAR, NEAR, NEAR, FAR, FAR]} for _ in range(2)])
+    bench = make_bench(tmp_path)
+    done = rounds.run_rounds(bench, "t", [candidate("a", []), candidate("b", [])], {})
+    assert [entry["valid"] for entry in done] == [True, True]
+    lines = rounds.all_lines(done)
+    places = placement.placement_of(lines)
+    found = placement.tally(lines, places)
+    assert found["moved"] == 4  # b's first and a's second visit of each round.
+    assert {name: about["batches"] for name, about in found["classes"].items()} == {
+        "far": 2,
+        "near": 2,
+    }
+    near = rounds.of_class(done, places, "near")
+    assert rounds.samples(near, "a", lambda line: True, "us") == []
+    assert rounds.samples(near, "b", lambda line: True, "us") == [([], [1.0, 2.0])] * 2
+
+
+def test_what_a_program_saw_itself_goes_before_the_looks_around_its_visit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Machine(monkeypatch, [{"looks": [FAR]}])
+    line = {"case": "a", "us": [1.0], "place": [NEAR, NEAR]}
     bench = make_bench(tmp_path, wanted=1)
-    done = rounds.run_rounds(bench, "t", [candidate("a", order), candidate("b", order)], {})
-    assert [entry["valid"] for entry in done] == [False, True]
-    assert done[0]["why"] == "the cores moved: hand-off 100 to 250 ns"
-    assert order == ["a", "a", "b", "b", "a"]  # One visit, then a whole round.
-    assert rounds.samples([done[1]], "a", lambda line: True, "us") != []
+    done = rounds.run_rounds(bench, "t", [rounds.Candidate("a", lambda: [line])], {})
+    lines = rounds.all_lines(done)
+    assert set(placement.tally(lines, placement.placement_of(lines))["classes"]) == {"near"}
+
+
+def test_after_its_time_a_stage_ends_with_the_rounds_that_it_has(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Machine(monkeypatch, [{"seconds": 10.0}])  # Four readings of the clock: 30 s a round.
+    bench = make_bench(tmp_path, wanted=7, tried=21)
+    done = rounds.run_rounds(bench, "t", [candidate("a", [])], {}, seconds_max=100.0)
+    assert len(done) == 3
+    done = rounds.run_rounds(bench, "u", [candidate("a", [])], {}, seconds_max=10.0)
+    assert len(done) == 3  # Fewer prove nothing.
 
 
 def test_a_machine_that_never_rests_ends_after_the_most_rounds(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    Machine(monkeypatch, [{"foreign": 0.9}])
+    Machine(monkeypatch, [{"foreign": [0.9]}])
     bench = make_bench(tmp_path, wanted=2, tried=5)
     done = rounds.run_rounds(bench, "t", [candidate("a", [])], {})
     assert len(done) == 5
@@ -149,20 +205,12 @@ def test_a_failing_candidate_is_left_out_and_the_others_go_on(
     assert len(rounds.samples(done, "a", lambda line: True, "us")) == 2
 
 
-def test_samples_needs_the_line_in_both_visits_of_every_round() -> None:
+def test_samples_are_those_of_the_lines_that_match() -> None:
     visits = [[{"case": "x", "us": [1.0]}], [{"case": "y", "us": [2.0]}]]
     entry = {"visits": {"a": visits}}
-    assert rounds.samples([entry], "a", lambda line: line["case"] == "x", "us") == []
+    assert rounds.samples([entry], "a", lambda line: line["case"] == "x", "us") == [([1.0], [])]
+    assert rounds.samples([entry], "a", lambda line: line["case"] == "z", "us") == []
     assert rounds.samples([entry], "a", lambda line: True, "us") == [([1.0], [2.0])]
-
-
-def test_rounds_of_another_placement_are_discarded(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    Machine(monkeypatch, [{"handoff": 600.0}, {}, {}, {}])
-    done = rounds.run_rounds(make_bench(tmp_path, wanted=3), "t", [candidate("a", [])], {})
-    assert [entry["valid"] for entry in done] == [False, True, True, True]
-    assert "hand-off" in done[0]["why"]
 
 
 def test_a_program_that_fails_says_what_it_printed() -> None:
