@@ -7,10 +7,15 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
@@ -41,6 +46,29 @@ def _stop_group(process: subprocess.Popen[bytes]) -> None:
     except ProcessLookupError:
         return
     process.wait()
+
+
+_under_way: set[subprocess.Popen[bytes]] = set()
+_under_way_lock = threading.Lock()
+
+
+def side_by_side(*works: Callable[[], T]) -> list[T]:
+    """What each of `works` returns, all at once: one that waits leaves the cores to the others.
+
+    When one fails, or Ctrl-C comes, the commands of all are ended, and that is raised.
+    """
+    with ThreadPoolExecutor(len(works)) as pool:
+        futures = [pool.submit(work) for work in works]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            with _under_way_lock:
+                left = list(_under_way)
+            for process in left:
+                _stop_group(process)
+            raise
+    return [future.result() for future in futures]
 
 
 class _Follower:
@@ -102,11 +130,16 @@ def run(
             start_new_session=True,
         )
         follower = _Follower(what, stream)
+        with _under_way_lock:
+            _under_way.add(process)
         try:
             _follow(process, follower, log_file.fileno(), begin_s + timeout_s)
         except BaseException:  # Ctrl-C included: leave no build or test behind.
             _stop_group(process)
             raise
+        finally:
+            with _under_way_lock:
+                _under_way.discard(process)
         status = process.wait()
     if time.monotonic() - begin_s >= timeout_s and status != 0:
         raise DevError(f"{what} was stopped after {timeout_s:.0f} s; its output is {log_path}")

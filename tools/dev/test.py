@@ -17,7 +17,7 @@ from setup import (
     setup,
     stands_alone,
 )
-from shell import BUILD, LOGS, ROOT, DevError, jobs, run, say
+from shell import BUILD, LOGS, ROOT, DevError, jobs, run, say, side_by_side
 
 CASE_TIMEOUT_S = 300
 SUITE_TIMEOUT_S = 1800
@@ -172,20 +172,31 @@ def prepare(suites: list[PythonSuite]) -> None:
             product.install_kernel(layer(each.name))
 
 
+def run_python(suites: list[PythonSuite], pattern: str | None) -> list[Outcome]:
+    """The chosen Python suites one after the other, and before them what they need."""
+    prepare(suites)
+    return [
+        outcome
+        for each in suites
+        for path in each.paths
+        for outcome in run_pytest(each, path, pattern)
+    ]
+
+
 def test(suite: str | None, pattern: str | None, *, may_install: bool = False) -> int:
     """Builds Release, installs into build/, and runs everything (or one suite, or one name)."""
     suites = present_suites(suite, may_install=may_install)
     setup("test")
     build("release")
     results = Results()
-    results.add(run_ctest("release", suite, pattern))
+    # Python's tests mostly wait, for kernels that start above all.
+    for outcomes in side_by_side(
+        lambda: run_ctest("release", suite, pattern), lambda: run_python(suites, pattern)
+    ):
+        results.add(outcomes)
     if suite in ALSO_UNDER_TSAN:
         build("tsan", f"suite_{suite}")
         results.add(run_ctest("tsan", suite, pattern))
-    prepare(suites)
-    for each in suites:
-        for path in each.paths:
-            results.add(run_pytest(each, path, pattern))
     say("all runners are done")
     return close(results, filtered=bool(suite or pattern))
 
