@@ -1,0 +1,51 @@
+"""The fuzzer of layouts runs for seconds, and finds what was planted."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_FUZZER = Path(__file__).with_name("fuzz_layouts.py")
+_SECONDS = os.environ.get("SK_FUZZ_SECONDS", "8")
+
+
+def run(*options: str) -> tuple[int, str]:
+    """Its status, and all it said."""
+    done = subprocess.run(
+        [sys.executable, "-B", str(_FUZZER), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=float(_SECONDS) + 240,
+    )
+    print(done.stdout)
+    return done.returncode, done.stdout
+
+
+def test_random_layouts_in_a_checked_heap() -> None:
+    status, said = run("--seconds", _SECONDS, "--seed", str(random.randrange(2**32)))
+    assert status == 0, said
+    assert "0 failures in " in said
+
+
+# A product of bf16 bits into a new f32 array, on two ranks.
+_CASE = ("--seed", "3", "--case", "51", "--ranks", "2")
+
+
+@pytest.mark.parametrize(
+    ("bug", "sentence"),
+    [
+        ("size", "InternalError: the call would touch"),
+        ("span", "Segmentation fault"),  # At the page behind the array.
+    ],
+)
+def test_a_planted_bug_is_found(bug: str, sentence: str) -> None:
+    assert run(*_CASE)[0] == 0
+    status, said = run(*_CASE, "--plant", bug)
+    assert status == 1 and sentence in said
+    assert f"in: {' '.join(_CASE)}" in said
