@@ -159,6 +159,9 @@ struct LaunchConfig {
   X(cuEventQuery, "cuEventQuery", Event)                                                        \
   X(cuEventDestroy, "cuEventDestroy_v2", Event)
 
+// The same, of later drivers: null in older ones.
+#define SK_CUDA_LATER_FUNCTIONS(X) X(cuFuncLoad, "cuFuncLoad", Function)  // Of CUDA 12.4.
+
 // What callers of the library do by themselves: for tests and benchmarks, never for the library.
 #define SK_CUDA_CALLERS_FUNCTIONS(X)                                                          \
   X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", Stream, CaptureMode)                     \

@@ -29,6 +29,10 @@ Result<Driver> load_driver(const char* library) {
                  library, symbol);
   SK_CUDA_DRIVER_FUNCTIONS(SK_LOAD)
 #undef SK_LOAD
+#define SK_LOAD(name, symbol, ...) \
+  driver.name = reinterpret_cast<decltype(driver.name)>(dlsym(handle, symbol));
+  SK_CUDA_LATER_FUNCTIONS(SK_LOAD)
+#undef SK_LOAD
   return driver;
 }
 

@@ -13,13 +13,14 @@ namespace abi {
 struct DriverTable {
 #define SK_MEMBER(name, symbol, ...) Result (*name)(__VA_ARGS__) = nullptr;
   SK_CUDA_DRIVER_FUNCTIONS(SK_MEMBER)
+  SK_CUDA_LATER_FUNCTIONS(SK_MEMBER)
 #undef SK_MEMBER
 };
 }  // namespace abi
 using Driver = abi::DriverTable;
 
 // Every function of `library`, which stays loaded. SK_ERR_UNSUPPORTED: it is absent, or older than
-// the functions that are used.
+// the functions that must be there.
 Result<Driver> load_driver(const char* library = "libcuda.so.1");
 
 // Whether the driver runs kernels that a toolkit of version `toolkit` made (13000: 13.0), and

@@ -35,6 +35,7 @@ constexpr bool equal(const char* a, const char* b) {
   static_assert(same(decltype (&::name)(nullptr), (Result(*)(__VA_ARGS__)) nullptr)); \
   static_assert(equal(SK_TEXT(name), symbol));
 SK_CUDA_DRIVER_FUNCTIONS(SK_SAME)
+SK_CUDA_LATER_FUNCTIONS(SK_SAME)
 SK_CUDA_CALLERS_FUNCTIONS(SK_SAME)
 
 #define SK_EQUAL(ours, theirs) static_assert(int64_t(ours) == int64_t(theirs))

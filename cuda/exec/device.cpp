@@ -47,6 +47,8 @@ Device::~Device() {
   if (!retained_) return;
   {
     const Current current(driver(), context_);
+    told_ = {};
+    words_.free_all(owner());
     if (module_ != nullptr) driver().cuModuleUnload(module_);
     if (copies_ != nullptr) driver().cuStreamDestroy(copies_);
   }
@@ -101,13 +103,13 @@ Status Device::load_kernels() {
   }
   SK_RETURN_IF_ERROR(check(loaded, "cuModuleLoadData"));
   SK_RETURN_IF_ERROR(ask_needs());
-  SK_DEVICE_TRY(*this, cuModuleGetFunction, &tell_time_, module_, "sk_tell_time");
-  SK_DEVICE_TRY(*this, cuModuleGetFunction, &pack_, module_, "sk_pack_weights");
+  SK_ASSIGN_OR_RETURN(tell_time_, load_kernel("sk_tell_time"));
+  SK_ASSIGN_OR_RETURN(pack_, load_kernel("sk_pack_weights"));
   for (uint32_t id = 0; id < kKernelCount; ++id) {
     Kernel& kernel = kernels_[id];
     const auto [threads, shared_bytes] = kernel.needs;
     if (threads == 0) continue;
-    SK_DEVICE_TRY(*this, cuModuleGetFunction, &kernel.function, module_, kNames[id]);
+    SK_ASSIGN_OR_RETURN(kernel.function, load_kernel(kNames[id]));
     if (shared_bytes > shared_bytes_max_) {
       return error(SK_ERR_UNSUPPORTED, "{} takes {} bytes of shared memory, a block of {} has {}",
                    kNames[id], shared_bytes, name_, shared_bytes_max_);
@@ -126,6 +128,15 @@ Status Device::load_kernels() {
   return {};
 }
 
+// Drivers load kernels when they are launched first, which may wait for all that runs; one that can
+// be told so loads it now.
+Result<abi::Function> Device::load_kernel(const char* name) const {
+  abi::Function function = nullptr;
+  SK_DEVICE_TRY(*this, cuModuleGetFunction, &function, module_, name);
+  if (driver().cuFuncLoad != nullptr) SK_DEVICE_TRY(*this, cuFuncLoad, function);
+  return function;
+}
+
 // A cluster needs neighbours, of which not all may be left. Nothing else depends on clusters, so a
 // driver that cannot say has none.
 uint32_t Device::resident_pairs(const Kernel& kernel) const {
@@ -139,17 +150,15 @@ uint32_t Device::resident_pairs(const Kernel& kernel) const {
 // Asks the code that this GPU runs, for other targets' needs may differ. It also shows that the
 // code runs at all.
 Status Device::ask_needs() {
-  abi::Function tell = nullptr;
-  SK_DEVICE_TRY(*this, cuModuleGetFunction, &tell, module_, "sk_tell_needs");
+  SK_ASSIGN_OR_RETURN(const abi::Function tell, load_kernel("sk_tell_needs"));
   KernelNeeds needs[kKernelCount];
-  SK_ASSIGN_OR_RETURN(const DeviceMemory out,
-                      DeviceMemory::allocate(owner(), sizeof needs, "opening it"));
-  SK_RETURN_IF_ERROR(clear(out.address(), sizeof needs));
-  NeedsArgs args{pointer<KernelNeeds>(out.address())};
+  SK_ASSIGN_OR_RETURN(told_, DeviceMemory::allocate(owner(), sizeof needs, "opening it"));
+  SK_RETURN_IF_ERROR(clear(told_.address(), sizeof needs));
+  NeedsArgs args{pointer<KernelNeeds>(told_.address())};
   void* parameters[] = {&args};
   const abi::LaunchConfig config{1, 1, 1, kWarpThreads, 1, 1, 0, copies_, nullptr, 0};
   SK_DEVICE_TRY(*this, cuLaunchKernelEx, &config, tell, parameters, nullptr);
-  SK_RETURN_IF_ERROR(download(needs, out.address(), sizeof needs));
+  SK_RETURN_IF_ERROR(download(needs, told_.address(), sizeof needs));
   for (uint32_t id = 0; id < kKernelCount; ++id) kernels_[id].needs = needs[id];
   return {};
 }

@@ -51,7 +51,7 @@ class Launch {
 class Device {
  public:
   // `ordinal`: as the driver counts, from 0. Loads all kernels: loading one later would wait for
-  // kernels that run, and these may be waiting for us.
+  // kernels that run, and these may be waiting for us. For the same reason it frees nothing.
   static Result<std::unique_ptr<Device>> open(const Runtime& runtime, int ordinal);
   ~Device();
   Device(const Device&) = delete;
@@ -72,6 +72,9 @@ class Device {
   // Not OK once a sticky error was seen.
   Status usable() const;
 
+  // Asks the driver for memory once in many times, and gives none back.
+  Result<HostWord> take_word() const { return words_.take(owner()); }
+
   // Copies on a stream of its own and returns when they are done; never part of a capture. This
   // thread's context is the device's.
   Status upload(abi::DevicePtr to, const void* from, uint64_t bytes) const;
@@ -86,6 +89,7 @@ class Device {
   explicit Device(const Runtime& runtime) : runtime_(runtime) {}
   Status start(int ordinal);
   Status load_kernels();
+  Result<abi::Function> load_kernel(const char* name) const;
   Status ask_needs();
   uint32_t resident_pairs(const Kernel& kernel) const;
   Status settle(abi::Result begun, const char* call) const;
@@ -102,6 +106,8 @@ class Device {
   int capability_[2] = {};
   uint32_t multiprocessors_ = 0, shared_bytes_max_ = 0;
   Kernel kernels_[kKernelCount];
+  DeviceMemory told_;  // By sk_tell_needs.
+  mutable HostWords words_;
   mutable std::atomic<abi::Result> sticky_{abi::kSuccess};
 };
 

@@ -14,7 +14,7 @@ namespace sk::cuda {
 class Epoch {
  public:
   static Result<std::unique_ptr<Epoch>> begin(const Device& device) {
-    SK_ASSIGN_OR_RETURN(HostWord word, HostWord::allocate(device.owner()));
+    SK_ASSIGN_OR_RETURN(HostWord word, device.take_word());
     return std::unique_ptr<Epoch>(new Epoch(std::move(word)));
   }
 

@@ -1,8 +1,15 @@
 #include "cuda/mem/memory.h"
 
 #include <atomic>
+#include <cstddef>
 
 namespace sk::cuda {
+namespace {
+
+constexpr uint32_t kPageBytes = 4096;
+constexpr uint32_t kWordBytes = 64;  // A line of the host's: who polls one disturbs no other.
+
+}  // namespace
 
 Result<DeviceMemory> DeviceMemory::allocate(const Owner& owner, uint64_t bytes, const char* what) {
   const Driver& driver = *owner.driver;
@@ -30,24 +37,38 @@ DeviceMemory::~DeviceMemory() {
   owner_.driver->cuMemFree(address_);  // Waits for what runs on the GPU.
 }
 
-Result<HostWord> HostWord::allocate(const Owner& owner) {
-  const Driver& driver = *owner.driver;
-  const Current current(driver, owner.context);
-  SK_RETURN_IF_ERROR(current.status());
-  const OutsideCaptures outside(driver);
-  void* word = nullptr;
-  SK_CUDA_TRY(driver, cuMemHostAlloc, &word, sizeof(uint64_t),
-              abi::kMemHostPortable | abi::kMemHostDeviceMap);
-  HostWord made(owner, static_cast<uint32_t*>(word));
-  made.store(0);
-  return made;
-}
-
 HostWord::~HostWord() {
   if (word_ == nullptr) return;
-  const Current current(*owner_.driver, owner_.context);
-  const OutsideCaptures outside(*owner_.driver);
-  owner_.driver->cuMemFreeHost(word_);
+  const std::lock_guard lock(from_.mutex_);
+  from_.idle_.push_back(word_);
+}
+
+Result<HostWord> HostWords::take(const Owner& owner) {
+  const std::lock_guard lock(mutex_);
+  if (idle_.empty()) {
+    const Driver& driver = *owner.driver;
+    const Current current(driver, owner.context);
+    SK_RETURN_IF_ERROR(current.status());
+    const OutsideCaptures outside(driver);
+    void* page = nullptr;
+    SK_CUDA_TRY(driver, cuMemHostAlloc, &page, kPageBytes,
+                abi::kMemHostPortable | abi::kMemHostDeviceMap);
+    pages_.push_back(page);
+    for (uint32_t at = 0; at < kPageBytes; at += kWordBytes)
+      idle_.push_back(reinterpret_cast<uint32_t*>(static_cast<std::byte*>(page) + at));
+  }
+  HostWord word(*this, idle_.back());
+  idle_.pop_back();
+  word.store(0);
+  return word;
+}
+
+void HostWords::free_all(const Owner& owner) {
+  const Current current(*owner.driver, owner.context);
+  const OutsideCaptures outside(*owner.driver);
+  for (void* page : pages_) owner.driver->cuMemFreeHost(page);
+  pages_.clear();
+  idle_.clear();
 }
 
 uint32_t HostWord::load() const {

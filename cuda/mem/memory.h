@@ -3,7 +3,9 @@
 #define SK_CUDA_MEM_MEMORY_H_
 
 #include <cstdint>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "cuda/driver/driver.h"
 
@@ -45,13 +47,14 @@ class DeviceMemory {
   uint64_t bytes_ = 0;
 };
 
+class HostWords;
+
 // A word of the host's memory that kernels load and store.
 class HostWord {
  public:
-  static Result<HostWord> allocate(const Owner& owner);
   ~HostWord();
   HostWord(HostWord&& other) noexcept
-      : owner_(other.owner_), word_(std::exchange(other.word_, nullptr)) {}
+      : from_(other.from_), word_(std::exchange(other.word_, nullptr)) {}
   HostWord& operator=(HostWord&&) = delete;
 
   // The same address on the host and on every GPU.
@@ -60,9 +63,31 @@ class HostWord {
   void store(uint32_t value);
 
  private:
-  HostWord(const Owner& owner, uint32_t* word) : owner_(owner), word_(word) {}
-  Owner owner_;
+  friend class HostWords;
+  HostWord(HostWords& from, uint32_t* word) : from_(from), word_(word) {}
+  HostWords& from_;
   uint32_t* word_;
+};
+
+// Where such words come from, by pages. One that is given back is lent again and never freed before
+// the end: freeing pinned memory waits for all that runs on the GPU, of whomever, without a bound.
+// Whatever used a word has ended when it is given back. Any thread.
+class HostWords {
+ public:
+  HostWords() = default;
+  HostWords(const HostWords&) = delete;
+  HostWords& operator=(const HostWords&) = delete;
+
+  // A word that is zero. Outlives it.
+  Result<HostWord> take(const Owner& owner);
+  // Nothing is lent any more.
+  void free_all(const Owner& owner);
+
+ private:
+  friend class HostWord;
+  std::mutex mutex_;
+  std::vector<void*> pages_;
+  std::vector<uint32_t*> idle_;
 };
 
 }  // namespace sk::cuda

@@ -27,6 +27,7 @@ const Both& both() {
 #define SK_DRIVER_SYMBOL(name, symbol, ...) SK_SYMBOL(both().driver.runtime().driver, name, symbol)
 #define SK_CALLERS_SYMBOL(name, symbol, ...) SK_SYMBOL(both().calls, name, symbol)
 SK_CUDA_DRIVER_FUNCTIONS(SK_DRIVER_SYMBOL)
+SK_CUDA_LATER_FUNCTIONS(SK_DRIVER_SYMBOL)
 SK_CUDA_CALLERS_FUNCTIONS(SK_CALLERS_SYMBOL)
 
 // For tests in other languages: what they do to a GPU beside the library.

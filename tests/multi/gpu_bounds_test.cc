@@ -1,5 +1,6 @@
 // Ends that are bounded although the GPU, or the driver, is not: freeing memory and communicators,
 // meeting a rank that is stuck inside the driver. The driver is a fake that stalls when told to.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -48,6 +49,30 @@ TEST(GpuBounds, FreeingWaitsForLaunchesNoLongerThanToldTo) {
   EXPECT_EQ(data[1], 3);  // Nothing was given back.
   EXPECT_EQ(sk_free(comm, memory), SK_OK) << sk_last_error();
   EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
+  EXPECT_EQ(sk_finalize(context), SK_OK);
+  EXPECT_EQ(machine.fake.allocated_bytes(), 0u);
+}
+
+// A rank of a world may be at work before the last one has its communicator, and other libraries at
+// any time: making communicators frees nothing, for freeing waits for the whole GPU.
+TEST(GpuBounds, MakingCommunicatorsWaitsForNoWorkOfTheGpu) {
+  Machine machine;
+  sk_context* context = nullptr;
+  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+  const auto open = machine.hold(machine.fake.make_stream());
+  std::vector<std::future<sk_comm*>> made;
+  for (int rank = 0; rank < 3; ++rank)
+    made.push_back(
+        std::async(std::launch::async, [=] { return create(context, rank, 3, 30'000); }));
+  std::vector<bool> in_time;
+  for (const std::future<sk_comm*>& each : made)
+    in_time.push_back(each.wait_for(std::chrono::seconds(20)) == std::future_status::ready);
+  const int freed =
+      machine.fake.count(cuda::Call::cuMemFree) + machine.fake.count(cuda::Call::cuMemFreeHost);
+  open();
+  EXPECT_THAT(in_time, testing::Each(true));
+  EXPECT_EQ(freed, 0);
+  for (std::future<sk_comm*>& each : made) EXPECT_EQ(sk_comm_free(each.get()), SK_OK);
   EXPECT_EQ(sk_finalize(context), SK_OK);
   EXPECT_EQ(machine.fake.allocated_bytes(), 0u);
 }

@@ -12,6 +12,7 @@ FakeDriver::FakeDriver() : state_(std::make_unique<State>()) {
 #define SK_ENTRY(name, symbol, ...) \
   FakeCalls::fill<Call::name, &FakeCalls::name>(runtime_.driver.name);
   SK_CUDA_DRIVER_FUNCTIONS(SK_ENTRY)
+  SK_CUDA_LATER_FUNCTIONS(SK_ENTRY)
 #undef SK_ENTRY
   static const char image[] = "kernels";
   runtime_.kernels = {kKernelInterface, 13000, image, sizeof image};
@@ -29,6 +30,9 @@ void FakeDriver::fail(Call call, abi::Result result, int skip) {
 }
 void FakeDriver::crash_next_launch(abi::Result result) { state_->crash = result; }
 
+void FakeDriver::at_next_launch(std::function<void()> act) { state_->at_launch = std::move(act); }
+void FakeDriver::hang_next_launch() { state_->hangs = true; }
+
 int FakeDriver::count(Call call) const {
   const std::lock_guard lock(state_->mutex);
   const auto found = state_->counts.find(call);
@@ -38,6 +42,11 @@ int FakeDriver::count(Call call) const {
 std::string FakeDriver::last_kernel() const {
   const std::lock_guard lock(state_->mutex);
   return state_->last_kernel;
+}
+
+int FakeDriver::lazy_loads() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->lazy_loads;
 }
 
 void* FakeDriver::allocate(int gpu, size_t bytes, bool managed) {

@@ -19,7 +19,7 @@ namespace sk::cuda {
 
 enum class Call {
 #define SK_ENUMERATOR(name, symbol, ...) name,
-  SK_CUDA_DRIVER_FUNCTIONS(SK_ENUMERATOR)
+  SK_CUDA_DRIVER_FUNCTIONS(SK_ENUMERATOR) SK_CUDA_LATER_FUNCTIONS(SK_ENUMERATOR)
 #undef SK_ENUMERATOR
 };
 
@@ -56,8 +56,14 @@ class FakeDriver {
   void fail(Call call, abi::Result result, int skip = 0);
   // The next launch ends so, and every call after it.
   void crash_next_launch(abi::Result result);
+  // The next launch never ends.
+  void hang_next_launch();
+  // Called by the next launch, once.
+  void at_next_launch(std::function<void()> act);
   int count(Call call) const;
   std::string last_kernel() const;
+  // Kernels that a launch had to load.
+  int lazy_loads() const;
 
   // What callers of the library do by themselves. Memory of `gpu`, or memory that is managed.
   void* allocate(int gpu, size_t bytes, bool managed = false);

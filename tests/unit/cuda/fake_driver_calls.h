@@ -99,6 +99,10 @@ struct FakeCalls {
     if (value > g_fake->gpus[size_t(gpu())].shared_bytes_max) return kInvalidValue;
     return function->shared_bytes_max = value, kFound;
   }
+  static Result cuFuncLoad(abi::Function function) {
+    if (state().disturbs_capture()) return abi::kStreamCaptureUnsupported;
+    return function->loaded = true, kFound;
+  }
   static Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, abi::Function, int,
                                                             size_t) {
     return *blocks = g_fake->gpus[size_t(gpu())].blocks_per_multiprocessor, kFound;
@@ -232,10 +236,15 @@ struct FakeCalls {
     if (config->grid_x % cluster_blocks(*config) != 0) return kInvalidValue;
     if (int(config->grid_x) > on.multiprocessors * on.blocks_per_multiprocessor)
       return abi::kCooperativeLaunchTooLarge;
+    if (const auto act = std::exchange(state().at_launch, nullptr)) act();
+    if (std::exchange(state().hangs, false)) {
+      return begin(config->stream, [] { std::promise<void>().get_future().wait(); });
+    }
     if (state().crash != abi::kSuccess) {
       state().sticky = state().crash;  // Seen by the next call.
       return kFound;
     }
+    if (!std::exchange(function->loaded, true)) ++state().lazy_loads;
     state().last_kernel = function->kernel->name;
     const auto* first = static_cast<const std::byte*>(parameters[0]);
     std::vector<std::byte> args(first, first + function->kernel->args_bytes);

@@ -20,6 +20,7 @@ struct ContextOpaque {
 struct FunctionOpaque {
   const HostKernel* kernel = nullptr;
   int shared_bytes_max = 48 << 10;  // Without cuFuncSetAttribute().
+  bool loaded = false;
 };
 struct ModuleOpaque {
   FunctionOpaque functions[16];
@@ -55,11 +56,13 @@ struct FakeDriver::State {
   std::map<Call, std::pair<int, abi::Result>> faults;
   abi::Result sticky = abi::kSuccess, crash = abi::kSuccess;
   bool initialised = false;
+  bool hangs = false;                                         // The next launch.
+  std::function<void()> at_launch;                            // Of the next one.
   std::vector<std::unique_ptr<abi::ContextOpaque>> contexts;  // By GPU.
   std::vector<std::unique_ptr<abi::StreamOpaque>> streams;
   abi::StreamOpaque default_stream;
   std::map<uint64_t, Allocation> allocations;
-  int loads = 0;
+  int loads = 0, lazy_loads = 0;
   std::string last_kernel;
 
   abi::StreamOpaque& stream(abi::Stream handle) {

@@ -287,6 +287,22 @@ TEST(GpuProgram, ATraceHasEveryTaskOfTheLastRun) {
   EXPECT_EQ(plain->events(0).status().code(), SK_ERR_UNSUPPORTED);
 }
 
+// A launch that had to load its kernel could wait for kernels that wait for it.
+TEST(GpuProgram, LaunchesNoKernelThatIsNotLoaded) {
+  std::mt19937_64 random(31);
+  for (const bool old : {false, true}) {
+    FakeDriver fake;
+    if (old) fake.runtime().driver.cuFuncLoad = nullptr;  // As before CUDA 12.4.
+    const auto device = open_device(fake);
+    const auto epoch = begin_epoch(*device);
+    const Plan plan = direct_allreduce(2, 9);
+    const auto program = prepare(*device, *epoch, plan);
+    World world = random_world(plan, /*runs=*/1, random);
+    ASSERT_EQ(run_all(fake, *program, world, nullptr), "");
+    EXPECT_EQ(fake.lazy_loads() == 0, !old);
+  }
+}
+
 TEST(GpuProgram, LeavesNothingBehind) {
   std::mt19937_64 random(26);
   FakeDriver fake;
