@@ -51,6 +51,7 @@ struct Block {
 struct Cluster {
   std::vector<Block*> blocks;
   Rendezvous barrier;
+  std::atomic<uint32_t> early_posts{0};  // Of tasks, with planted.own_share_only.
 };
 
 // What a warp's thread knows of itself.

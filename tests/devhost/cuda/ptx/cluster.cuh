@@ -53,9 +53,15 @@ inline bool test_in_cluster(const MBarrier& barrier, uint32_t parity) {
   return test(barrier, parity);
 }
 inline void wait_in_cluster(const MBarrier& barrier, uint32_t parity) {
-  // The first block waits for one arrival only where the other's share is done.
+  // The first block waits for one arrival only where the other's share is done. It posts before
+  // that then, and waits behind the posts: a block that never waited would be told so far ahead
+  // that the other took two phases for none, and hung.
   const bool share = place_in_cluster() == 0 && barrier.count == 1;
-  if (!share || !devhost::planted.own_share_only) wait(barrier, parity);
+  if (share && devhost::planted.own_share_only) {
+    put_off = {&barrier, parity};
+  } else {
+    wait(barrier, parity);
+  }
 }
 
 // To each block by itself, in any order.

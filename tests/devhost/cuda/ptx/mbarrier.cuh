@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <new>
+#include <utility>
 
 #include "cuda/ptx/thread.cuh"
 #include "tests/devhost/planted.h"
@@ -28,7 +29,21 @@ inline void change(MBarrier& barrier, int64_t by) {
   barrier.phase.fetch_add(1, std::memory_order_release);
   barrier.phase.notify_all();
 }
-inline void arrive(MBarrier& barrier) { change(barrier, -1); }
+// A wait that this thread has put off (planted.own_share_only).
+struct PutOff {
+  const MBarrier* barrier = nullptr;
+  uint32_t parity = 0;
+};
+inline thread_local PutOff put_off;
+inline void wait(const MBarrier& barrier, uint32_t parity);
+
+inline void arrive(MBarrier& barrier) {
+  if (const PutOff due = std::exchange(put_off, PutOff{}); due.barrier != nullptr) {
+    devhost::this_warp().block->cluster->early_posts.fetch_add(1, std::memory_order_relaxed);
+    wait(*due.barrier, due.parity);
+  }
+  change(barrier, -1);
+}
 inline void expect_bytes(MBarrier& barrier, uint32_t bytes) {
   barrier.missing.fetch_add(int64_t(bytes) << 32, std::memory_order_acq_rel);
 }
