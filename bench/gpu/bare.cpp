@@ -14,6 +14,8 @@ BareProduct::BareProduct(const Machine& machine, bool pairs)
   const char* name = pairs ? "sk_bare_pairs_bf16" : "sk_bare_boxes_bf16";
   machine.check(device.driver().cuModuleGetFunction(&function_, module_, name),
                 "cuModuleGetFunction");
+  if (device.driver().cuFuncLoad != nullptr)
+    machine.check(device.driver().cuFuncLoad(function_), "cuFuncLoad");
   machine.check(device.driver().cuFuncSetAttribute(function_, abi::kMaxDynamicSharedSizeBytes,
                                                    int(needs.shared_bytes)),
                 "cuFuncSetAttribute");

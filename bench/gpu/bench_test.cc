@@ -89,14 +89,61 @@ TEST_F(GpuBench, CandidatesTakeTurnsThereAndBack) {
   EXPECT_EQ(lists, 2u * (1 + size_t(wanted.rounds) * (1 + 2)));
 }
 
-TEST_F(GpuBench, EveryPartRunsOnAFakeGpu) {
-  for (const auto part :
-       {measure_gemm, measure_pairs, measure_fused, measure_collectives, measure_latency}) {
-    testing::internal::CaptureStdout();
-    EXPECT_NO_THROW(part(machine_));
-    EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("\"candidate\":\"plan\""));
+TEST_F(Product, ThatIsWrongIsDescribed) {
+  BareProduct(machine_).enqueue(shape_, a_, b_, c_);
+  machine_.synchronize();
+  const std::vector<uint16_t> a = a_.read(), b = b_.read();
+  std::vector<uint16_t> c = c_.read();
+  EXPECT_EQ(judge_product(shape_, a, b, c).wrong, "");
+  EXPECT_EQ(judge_product(shape_, a, b, c).compared, 130u * 72);
+  c[129 * 72 + 71] = 0x4640;  // 12288: more than any sum.
+  c[65 * 72 + 3] = 0x4640;
+  const std::string wrong = judge_product(shape_, a, b, c).wrong;
+  EXPECT_THAT(wrong, HasSubstr("2 of 9360 elements are wrong, 0 of these were not written; first: "
+                               "row 65, column 3 is 12288, not "));
+  EXPECT_THAT(wrong, HasSubstr("by blocks of 64 x 64: (1, 0): 1 (2, 1): 1"));
+}
+
+TEST_F(GpuBench, ACaseThatThereIsNotIsNamed) {
+  const Wanted wanted("5x5x5");
+  EXPECT_NO_THROW(measure_gemm(machine_, wanted));  // Does nothing.
+  try {
+    wanted.check();
+    FAIL() << "it was taken";
+  } catch (const std::exception& problem) {
+    EXPECT_THAT(problem.what(), HasSubstr("no case \"5x5x5\"; there are: 8192x8192x8192, "));
   }
 }
+
+struct OnePart {
+  void (*act)(const Machine&, const Wanted&);
+  const char* name;
+  const char* says;
+};
+class Parts : public GpuBench, public testing::WithParamInterface<OnePart> {};
+
+// One case of each; a visit does them all.
+TEST_P(Parts, RunOnAFakeGpu) {
+  testing::internal::CaptureStdout();
+  const Wanted wanted(GetParam().name);
+  EXPECT_NO_THROW(GetParam().act(machine_, wanted));
+  EXPECT_NO_THROW(wanted.check());
+  EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr(GetParam().says));
+}
+constexpr char kOfPlan[] = "\"candidate\":\"plan\"", kOfBare[] = "\"candidate\":\"bare";
+INSTANTIATE_TEST_SUITE_P(
+    Of, Parts,
+    testing::Values(OnePart{check_bare, "128x256x4096", "\"checked\":3072"},
+                    OnePart{check_bare_pairs, "256x256x64", "\"checked\":10240"},
+                    OnePart{measure_versus, "4096x4096x4096", kOfBare},
+                    OnePart{measure_versus_pairs, "4096x4096x4096", "\"bare_pairs\""},
+                    OnePart{measure_order, "8192x8192x8192", "bare_bands_of_1"},
+                    OnePart{measure_gemm, "4096x4096x4096", kOfPlan},
+                    OnePart{measure_pairs, "8192x8192x8192", "\"plan_pairs\""},
+                    OnePart{measure_fused, "4096x4096x4096 2 ranks", kOfPlan},
+                    OnePart{measure_collectives, "allgather 4 ranks", kOfPlan},
+                    OnePart{measure_latency, "replayed run", kOfPlan},
+                    OnePart{measure_latency, "abort", kOfPlan}));
 
 }  // namespace
 }  // namespace sk::cuda

@@ -68,16 +68,17 @@ void measure_one(const Machine& machine, const Collective& collective, uint32_t 
 
 }  // namespace
 
-void measure_collectives(const Machine& machine) {
+void measure_collectives(const Machine& machine, const Wanted& wanted) {
   const std::vector<uint64_t> sizes =  // Elements of the whole.
       machine.is_real() ? std::vector<uint64_t>{1 << 14, 1 << 18, 1 << 22, 1 << 25}
                         : std::vector<uint64_t>{1000};
-  const std::vector<uint32_t> rank_counts =
-      machine.is_real() ? std::vector<uint32_t>{2, 4, 8} : std::vector<uint32_t>{2};
-  for (const Collective& collective : kCollectives)
-    for (const uint32_t ranks : rank_counts)
+  for (const Collective& collective : kCollectives) {
+    for (const uint32_t ranks : {2u, 4u, 8u}) {
+      if (!wanted(fmt::format("{} {} ranks", collective.name, ranks))) continue;
       for (const uint64_t size : sizes)
         measure_one(machine, collective, ranks, collective.parts ? size / ranks : size);
+    }
+  }
 }
 
 }  // namespace sk::cuda

@@ -66,8 +66,12 @@ double overlap(const Machine& machine, ProductPlan& traced, const std::vector<Ra
   return reduced_ns.empty() ? 0 : double(early) / double(reduced_ns.size());
 }
 
+std::string case_name(const Shape& shape, uint32_t ranks) {
+  return fmt::format("{} {} ranks", shape.name(), ranks);
+}
+
 void measure_shape(const Machine& machine, const Shape& shape, uint32_t ranks) {
-  const std::string name = fmt::format("{} {} ranks", shape.name(), ranks);
+  const std::string name = case_name(shape, ranks);
   const uint32_t workers = machine.workers(ranks);
   std::vector<RankSet> sets;
   for (uint32_t rank = 0; rank < ranks; ++rank) sets.emplace_back(machine, shape);
@@ -107,13 +111,12 @@ void measure_shape(const Machine& machine, const Shape& shape, uint32_t ranks) {
 
 }  // namespace
 
-void measure_fused(const Machine& machine) {
-  const std::vector<Shape> real = {{4096, 4096, 4096}, {8192, 8192, 2048}};
-  const std::vector<Shape> fake = {{130, 264, 64}};
-  const std::vector<uint32_t> rank_counts =
-      machine.is_real() ? std::vector<uint32_t>{2, 4, 8} : std::vector<uint32_t>{2};
-  for (const Shape& shape : machine.is_real() ? real : fake)
-    for (const uint32_t ranks : rank_counts) measure_shape(machine, shape, ranks);
+void measure_fused(const Machine& machine, const Wanted& wanted) {
+  const ShapeCase cases[] = {{{4096, 4096, 4096}, {130, 264, 64}},
+                             {{8192, 8192, 2048}, {130, 264, 64}}};
+  for (const ShapeCase& each : cases)
+    for (const uint32_t ranks : {2u, 4u, 8u})
+      if (wanted(case_name(each.real, ranks))) measure_shape(machine, each.on(machine), ranks);
 }
 
 }  // namespace sk::cuda

@@ -70,9 +70,9 @@ void measure_abort(const Machine& machine) {
 
 }  // namespace
 
-void measure_latency(const Machine& machine) {
-  measure_replay(machine);
-  measure_abort(machine);
+void measure_latency(const Machine& machine, const Wanted& wanted) {
+  if (wanted("replayed run")) measure_replay(machine);
+  if (wanted("abort")) measure_abort(machine);
 }
 
 }  // namespace sk::cuda

@@ -1,5 +1,5 @@
-// Benchmarks on a GPU: gpu_bench describe | gemm | pairs | fused | collectives | latency. Lines of
-// JSON.
+// Benchmarks on a GPU: gpu_bench PART [CASE], one case of the part or all of them; gpu_bench
+// describe. Lines of JSON, each out as soon as it is known, whatever comes after it.
 //
 // With SK_GPU=fake they run on the CPU in a GPU's place: that tries this program, and its times say
 // nothing.
@@ -16,7 +16,7 @@
 namespace sk::cuda {
 namespace {
 
-void describe(const Machine& machine) {
+void describe(const Machine& machine, const Wanted&) {
   int version = 0, capability[2] = {};
   const Driver& driver = machine.device().driver();
   machine.check(driver.cuDriverGetVersion(&version), "cuDriverGetVersion");
@@ -38,22 +38,32 @@ void describe(const Machine& machine) {
       version_text(machine.runtime().kernels.toolkit), peer.version(), quoted(peer.absent()));
 }
 
-int run(const std::string& part) {
-  const struct {
-    const char* name;
-    void (*measure)(const Machine&);
-  } parts[] = {{"describe", describe},
-               {"gemm", measure_gemm},
-               {"pairs", measure_pairs},
-               {"fused", measure_fused},
-               {"collectives", measure_collectives},
-               {"latency", measure_latency}};
-  for (const auto& each : parts) {
+constexpr struct {
+  const char* name;
+  void (*act)(const Machine&, const Wanted&);
+} kParts[] = {{"bare", check_bare},
+              {"bare_pairs", check_bare_pairs},
+              {"versus", measure_versus},
+              {"versus_pairs", measure_versus_pairs},
+              {"order", measure_order},
+              {"gemm", measure_gemm},
+              {"pairs", measure_pairs},
+              {"fused", measure_fused},
+              {"collectives", measure_collectives},
+              {"latency", measure_latency}};
+
+int run(const std::string& part, const std::string& name) {
+  if (part == "describe") return describe(Machine::get(), Wanted()), 0;
+  for (const auto& each : kParts) {
     if (part != each.name) continue;
-    each.measure(Machine::get());
+    const Wanted wanted(name);
+    each.act(Machine::get(), wanted);
+    wanted.check();
     return 0;
   }
-  std::fputs("usage: gpu_bench describe|gemm|pairs|fused|collectives|latency\n", stderr);
+  std::string names = "describe";
+  for (const auto& each : kParts) names += fmt::format("|{}", each.name);
+  fmt::print(stderr, "usage: gpu_bench {} [CASE]\n", names);
   return 2;
 }
 
@@ -61,8 +71,9 @@ int run(const std::string& part) {
 }  // namespace sk::cuda
 
 int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // What ends this program takes no line with it.
   try {
-    return sk::cuda::run(argc == 2 ? argv[1] : "");
+    return sk::cuda::run(argc == 2 || argc == 3 ? argv[1] : "", argc == 3 ? argv[2] : "");
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "%s\n", problem.what());
     return 1;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 
 #include "lib/op/dtype.h"
@@ -11,6 +12,16 @@ namespace sk::cuda {
 namespace {
 
 constexpr uint16_t kPoison = 0x7fc1;  // Not a number.
+constexpr int kPlaces = 300;          // That are compared of a large product.
+
+float sum_at(const Shape& shape, const std::vector<uint16_t>& a, const std::vector<uint16_t>& b,
+             int64_t row, int64_t column) {
+  const uint16_t* left = a.data() + row * shape.k;
+  const uint16_t* right = b.data() + column * int64_t(shape.b_pitch() / 2);
+  float sum = 0;
+  for (int64_t j = 0; j < shape.k; ++j) sum += bf16_to_f32(left[j]) * bf16_to_f32(right[j]);
+  return sum;
+}
 
 }  // namespace
 
@@ -49,22 +60,53 @@ std::string compare_product(const Shape& shape, const std::vector<std::vector<ui
                             const std::vector<uint16_t>& c) {
   if (std::find(c.begin(), c.end(), kPoison) != c.end()) return "an element was not written";
   std::mt19937_64 random(c.size());
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < kPlaces; ++i) {
     // The corners first.
     const int64_t row = i < 4 ? (i / 2) * (shape.m - 1) : int64_t(random() % uint64_t(shape.m));
     const int64_t column = i < 4 ? (i % 2) * (shape.n - 1) : int64_t(random() % uint64_t(shape.n));
     float sum = 0;
-    for (size_t rank = 0; rank < a.size(); ++rank) {
-      const uint16_t* left = a[rank].data() + row * shape.k;
-      const uint16_t* right = b[rank].data() + column * int64_t(shape.b_pitch() / 2);
-      for (int64_t j = 0; j < shape.k; ++j) sum += bf16_to_f32(left[j]) * bf16_to_f32(right[j]);
-    }
+    for (size_t rank = 0; rank < a.size(); ++rank)
+      sum += sum_at(shape, a[rank], b[rank], row, column);
     const float seen = bf16_to_f32(c[size_t(row * shape.n + column)]);
     if (seen != bf16_to_f32(f32_to_bf16(sum))) {
       return fmt::format("row {}, column {} is {}, not {}", row, column, seen, sum);
     }
   }
   return "";
+}
+
+ProductVerdict judge_product(const Shape& shape, const std::vector<uint16_t>& a,
+                             const std::vector<uint16_t>& b, const std::vector<uint16_t>& c) {
+  constexpr int64_t kSmall = 1 << 28;  // Multiplications: a second of the CPU.
+  constexpr int64_t kRows = 64, kCols = 64;
+  if (shape.m * shape.n * shape.k > kSmall)
+    return {compare_product(shape, {a}, {b}, c), uint64_t(kPlaces)};
+  std::map<std::pair<int64_t, int64_t>, uint64_t> wrong_in;  // Blocks of kRows x kCols.
+  std::string first;
+  uint64_t wrong = 0, unwritten = 0;
+  for (int64_t row = 0; row < shape.m; ++row) {
+    for (int64_t column = 0; column < shape.n; ++column) {
+      const uint16_t seen = c[size_t(row * shape.n + column)];
+      const float wanted = sum_at(shape, a, b, row, column);
+      if (seen == f32_to_bf16(wanted)) continue;
+      if (first.empty()) {
+        first = fmt::format("row {}, column {} is {}, not {}", row, column, bf16_to_f32(seen),
+                            bf16_to_f32(f32_to_bf16(wanted)));
+      }
+      ++wrong;
+      unwritten += seen == kPoison ? 1 : 0;
+      ++wrong_in[{row / kRows, column / kCols}];
+    }
+  }
+  const auto compared = uint64_t(shape.m * shape.n);
+  if (wrong == 0) return {"", compared};
+  std::string where;
+  for (const auto& [block, count] : wrong_in)
+    where += fmt::format(" ({}, {}): {}", block.first, block.second, count);
+  return {fmt::format("{} of {} elements are wrong, {} of these were not written; first: {}; by "
+                      "blocks of {} x {}:{}",
+                      wrong, compared, unwritten, first, kRows, kCols, where.substr(0, 2000)),
+          compared};
 }
 
 }  // namespace sk::cuda

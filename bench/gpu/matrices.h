@@ -42,6 +42,14 @@ class Matrix {
   DeviceMemory memory_;
 };
 
+// C = A B of small products compared element by element, of large ones at some hundred places.
+struct ProductVerdict {
+  std::string wrong;      // "", or a sentence: how many differ, where they lie, the first of them.
+  uint64_t compared = 0;  // Elements.
+};
+ProductVerdict judge_product(const Shape& shape, const std::vector<uint16_t>& a,
+                             const std::vector<uint16_t>& b, const std::vector<uint16_t>& c);
+
 // "" or a sentence: `c` against the sums of `a[r] b[r]` over all r, at some hundred places.
 std::string compare_product(const Shape& shape, const std::vector<std::vector<uint16_t>>& a,
                             const std::vector<std::vector<uint16_t>>& b,

@@ -2,7 +2,7 @@
 
 A line is one candidate of one case: {"part", "case", "candidate", "note", "runs", "rounds"}, where
 rounds[round][visit][sample] is microseconds of one run; or {"absent": why} in place of rounds; or a
-list by its unit, {"us": [...]}, {"share": [...]}.
+list by its unit, {"us": [...]}, {"share": [...]}; or of a check {"part", "case", "checked"}.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def cases(lines: list[Line], part: str) -> dict[str, dict[str, Line]]:
     """Of one part: case, then candidate, to its line; in their order."""
     found: dict[str, dict[str, Line]] = {}
     for line in lines:
-        if line["part"] == part:
+        if line["part"] == part and "candidate" in line:
             found.setdefault(line["case"], {})[line["candidate"]] = line
     return found
 
@@ -58,13 +58,14 @@ def figures(lines: list[Line]) -> dict[str, dict[str, Any]]:
     """By "part case": each candidate's median, or why there is none."""
     found: dict[str, dict[str, Any]] = {}
     for line in lines:
+        if "candidate" not in line:  # Of a check.
+            continue
         cell = found.setdefault(f"{line['part']} {line['case']}", {})
         if "rounds" in line:
             cell[line["candidate"]] = round(median_us(line), 3)
         elif "absent" in line:
             cell[line["candidate"]] = f"absent: {line['absent']}"
-        else:
-            unit = "us" if "us" in line else "share"
+        elif unit := next((each for each in ("us", "share") if each in line), ""):
             samples = line[unit]
             cell[line["candidate"]] = {
                 "unit": unit,
@@ -105,6 +106,21 @@ def _ratio(
         area, case, goal, unit, at_most=most, measured=found.ratio, spread=_spread(found),
         against=cell[over if not most else under].get("note", ""),
     )  # fmt: skip
+
+
+def versus_rows(lines: list[Line]) -> list[Row]:
+    """The kernel without a plan beside cuBLASLt: what plans can reach at most."""
+    rows = []
+    for part in ("versus", "versus_pairs"):
+        for case, cell in cases(lines, part).items():
+            names = [name for name in ("bare", "bare_pairs") if name in cell]
+            rows += [
+                _ratio(
+                    f"GEMM bf16, {name}, no plan", case, cell, "cublaslt", name, 0.0, most=False
+                ).without_goal()
+                for name in names
+            ]
+    return rows
 
 
 def gemm_rows(lines: list[Line]) -> list[Row]:
@@ -180,10 +196,33 @@ def latency_rows(lines: list[Line]) -> list[Row]:
     return rows
 
 
+def no_rows(_lines: list[Line]) -> list[Row]:
+    """Figures for a reader alone."""
+    return []
+
+
 ROWS = {
+    "versus": versus_rows,
+    "versus_pairs": no_rows,  # Among those of "versus".
     "gemm": gemm_rows,
     "fused": fused_rows,
     "collectives": collective_rows,
     "latency": latency_rows,
     "pairs": pairs_rows,
+    "order": no_rows,
 }
+
+
+def all_rows(lines: list[Line]) -> tuple[list[Row], list[str]]:
+    """The rows of every part that was measured, and why a part has none."""
+    rows: list[Row] = []
+    problems = []
+    parts = {line["part"] for line in lines}
+    for part, rows_of in ROWS.items():
+        if part not in parts:
+            continue
+        try:
+            rows += rows_of(lines)
+        except (KeyError, ValueError) as problem:  # What was measured is kept in any case.
+            problems.append(f"{part}: {type(problem).__name__}: {problem}")
+    return rows, problems

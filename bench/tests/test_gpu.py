@@ -1,15 +1,14 @@
-"""Benchmarks on a GPU: figures and goals from made-up lines, the parts with made-up programs."""
+"""Benchmarks on a GPU: figures, goals, result files and pictures from made-up lines."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from gpu import parts, summary
-from gpu.parts import Part, PartError, Runner, Session
+from gpu import publish, summary
+from gpu.steps import STEPS
 from measure import goals
 
 MACHINE = {"device": "G1", "driver": "1.2", "driver_cuda": "13.0", "kernels_cuda": "13.0"}
@@ -122,186 +121,55 @@ def test_of_a_thousand_aborts_the_slowest_counts() -> None:
     assert verdicts(summary.latency_rows([])) == [goals.ABSENT, goals.ABSENT]
 
 
-PASSES = "echo '[  PASSED  ] 2 tests.'"
-GEMM_PART = Part("gemm", ("gpu_bench", "gemm"), 10)
-CHECK_PARTS = (
-    Part("first", ("gpu_first",), 10, is_check=True),
-    Part("second", ("gpu_second",), 10, is_check=True),
-)
+def test_the_kernel_without_a_plan_stands_beside_the_peer() -> None:
+    lines = [
+        line("versus", "4096x4096x4096", name, us)
+        for name, us in (("bare", 80.0), ("cublaslt", 60.0))
+    ]
+    rows, problems = summary.all_rows(lines)
+    assert problems == [] and [row.measured for row in rows] == [pytest.approx(0.75)]
+    assert verdicts(rows) == [goals.NO_GOAL]
 
 
-class Bed:
-    """Programs that are shell scripts, and what running the parts says."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.said: list[str] = []
-        self.now = 0.0
-        (home / "bin").mkdir()
-        lines = gemm_lines(plan=1.0, bare=1.0)
-        text = "\n".join(json.dumps(each) for each in lines)
-        (home / "lines").write_text(text + "\n")
-        self.program("gpu_first", PASSES)
-        self.program("gpu_second", PASSES)
-        self.program("gpu_bench", f"cat {home / 'lines'}")
-
-    def program(self, name: str, script: str) -> None:
-        path = self.home / "bin" / name
-        path.write_text(f"#!/bin/sh\necho {name} >>{self.home / 'ran'}\n{script}\n")
-        path.chmod(0o755)
-
-    def ran(self) -> list[str]:
-        names = (self.home / "ran").read_text().split()
-        (self.home / "ran").write_text("")
-        return names
-
-    def run(
-        self, *, key: str = "k", step_s: float = 0.0, fake: bool = False,
-        extra: tuple[Part, ...] = (),
-    ) -> int:  # fmt: skip
-        def clock() -> float:
-            self.now += step_s
-            return self.now
-
-        self.said.clear()
-        session = Session.read(self.home / "state.json", key)
-        runner = Runner(
-            MACHINE, "abc", session, self.home / "results", fake, self.said.append, clock,
-            parts=(*CHECK_PARTS, GEMM_PART, *extra), home=self.home,
-        )  # fmt: skip
-        return runner.run()
-
-    def document(self) -> dict[str, Any]:
-        (path,) = (self.home / "results").glob("gpu-gemm-*.json")
-        return json.loads(path.read_text())
+def test_samples_that_cannot_be_summed_up_keep_the_others() -> None:
+    lines = [*gemm_lines(plan=1.0, bare=1.0), *fused_lines(plan=1.0, gemm=0.8, comm=0.4, pair=1.2)]
+    lines[0]["rounds"] = [[[1.0]]]
+    rows, problems = summary.all_rows(lines)
+    assert len(problems) == 1 and problems[0].startswith("gemm: ValueError: ")
+    assert {row.area for row in rows} >= {"fused"}
 
 
-@pytest.fixture
-def bed(tmp_path: Path) -> Bed:
-    return Bed(tmp_path)
+def test_lines_of_checks_are_no_figures() -> None:
+    lines = [*gemm_lines(plan=1.0, bare=1.0), {"part": "bare", "case": "1x1x1", "checked": 1}]
+    assert list(summary.figures(lines)) == ["gemm 8192x8192x8192"]
 
 
-def test_checks_come_first_and_the_file_names_them(bed: Bed) -> None:
-    assert bed.run() == 0
-    assert bed.ran() == ["gpu_first", "gpu_second", "gpu_bench"]
-    document = bed.document()
-    assert document["checks"]["second"]["passed"] == 2
-    assert document["machine"] == MACHINE and document["commit"] == "abc"
+def test_every_part_that_has_figures_has_rows() -> None:
+    assert {step.part for step in STEPS if step.part} <= set(summary.ROWS)
+
+
+def test_a_visit_becomes_a_file_for_each_part(tmp_path: Path) -> None:
+    lines = gemm_lines(plan=1.0, bare=1.0)
+    visit = {
+        "date": "2026-01-02", "commit": "abc", "machine": MACHINE, "mark": "",
+        "steps": {
+            "products": {"outcome": "passed", "passed": 2, "seconds": 1.0},
+            "moves": {"outcome": "failed", "why": "rank 1", "seconds": 1.0},
+            "gemm-8192x8192x8192": {"outcome": "passed", "lines": lines},
+        },
+    }  # fmt: skip
+    (tmp_path / "visit.json").write_text(json.dumps(visit))
+    (path,) = publish.publish(tmp_path / "visit.json", tmp_path / "results")
+    assert path.name == "gpu-gemm-2026-01-02.json"
+    document = json.loads(path.read_text())
+    assert document["lines"] == lines and document["machine"] == MACHINE
+    assert document["checks"]["moves"] == {"outcome": "failed", "why": "rank 1", "seconds": 1.0}
     assert document["figures"] == {"gemm 8192x8192x8192": {"plan": 1.0, "bare": 1.0}}
     assert document["goals"][0]["verdict"] == goals.MET
-    assert document["lines"] == gemm_lines(plan=1.0, bare=1.0)
-
-
-def test_behind_a_check_that_failed_no_benchmark_is_run(bed: Bed) -> None:
-    bed.program("gpu_first", "echo 'rank 1 differs'; exit 1")
-    assert bed.run() == 1
-    assert bed.ran() == ["gpu_first", "gpu_second"]  # The other check says more.
-    assert "first: FAILED: rank 1 differs" in bed.said
-    bed.program("gpu_first", PASSES)
-    assert bed.run() == 0
-    assert bed.ran() == ["gpu_first", "gpu_bench"]
-
-
-def test_behind_a_benchmark_that_failed_the_others_are_run(bed: Bed) -> None:
-    bed.program("gpu_bench", "echo 'too little memory' >&2; exit 1")
-    bed.program("gpu_other", f"cat {bed.home / 'lines'}")
-    assert bed.run(extra=(Part("collectives", ("gpu_other",), 10),)) == 1
-    assert bed.ran() == ["gpu_first", "gpu_second", "gpu_bench", "gpu_other"]
-    assert "gemm: FAILED: too little memory" in bed.said
-
-
-@pytest.mark.parametrize("output", ["[  PASSED  ] 0 tests.", "", "[  SKIPPED ] 2 tests."])
-def test_a_check_in_which_nothing_ran_has_failed(bed: Bed, output: str) -> None:
-    bed.program("gpu_first", f"echo '{output}'")
-    assert bed.run() == 1
-    assert "first: FAILED: first: not every test ran" in bed.said
-
-
-def test_what_is_done_is_not_done_again_for_the_same_machine(bed: Bed) -> None:
-    assert bed.run() == 0
-    bed.ran()
-    assert bed.run() == 0
-    assert bed.ran() == []
-    assert bed.run(key="another driver") == 0
-    assert bed.ran() == ["gpu_first", "gpu_second", "gpu_bench"]
-
-
-def test_a_state_file_cut_off_is_no_state(bed: Bed) -> None:
-    assert bed.run() == 0
-    bed.ran()
-    state = bed.home / "state.json"
-    state.write_text(state.read_text()[:-5])
-    assert bed.run() == 0
-    assert len(bed.ran()) == 3
-
-
-def test_when_time_is_over_the_next_call_goes_on(bed: Bed) -> None:
-    # The clock moves by so much at every look: after the first part, too little is left.
-    assert bed.run(step_s=120) == 2
-    first = bed.ran()
-    assert first[0] == "gpu_first" and "gpu_bench" not in first
-    assert "goes on from here" in bed.said[-1]
-    assert bed.run() == 0
-    assert [*first, *bed.ran()] == ["gpu_first", "gpu_second", "gpu_bench"]
-
-
-def test_a_program_that_does_not_end_is_named(bed: Bed) -> None:
-    bed.program("hangs", "exec tail -f /dev/null")
-    with pytest.raises(PartError, match="hangs did not end within 0 s"):
-        parts.call([str(bed.home / "bin" / "hangs")], {}, 0.2)
-
-
-def test_samples_that_cannot_be_summed_up_are_kept(bed: Bed) -> None:
-    lines = gemm_lines(plan=1.0, bare=1.0)
-    lines[0]["rounds"] = [[[1.0]]]
-    (bed.home / "lines").write_text("\n".join(json.dumps(each) for each in lines))
-    assert bed.run() == 0
-    assert bed.document()["lines"] == lines
-    assert any("no summary" in text for text in bed.said)
-
-
-def test_a_fake_gpus_figures_meet_no_goal_and_say_so(bed: Bed) -> None:
-    assert bed.run(fake=True) == 0
-    document = bed.document()
-    assert document["mark"] == parts.FAKE_MARK
-    assert {row["verdict"] for row in document["goals"]} <= {goals.NO_GOAL, goals.ABSENT}
-
-
-def test_a_part_may_set_the_environment(bed: Bed) -> None:
-    bed.program("gpu_third", f'[ "$JIT" = 1 ] && {PASSES}')
-    third = Part("third", ("gpu_third",), 10, is_check=True, env=(("JIT", "1"),))
-    assert bed.run(extra=(third,)) == 0
-    assert bed.ran()[-1] == "gpu_third"
-
-
-@pytest.mark.parametrize(("status", "wanted"), [(0, 0), (9, 1)])
-def test_nvidias_checker_is_given_our_program(
-    bed: Bed, monkeypatch: pytest.MonkeyPatch, status: int, wanted: int
-) -> None:
-    memcheck = Part("memcheck", (parts.SANITIZER, *parts.SANITIZED), 10, is_check=True)
-    bed.program(parts.SANITIZER, f"echo $2 >>{bed.home / 'ran'}; {PASSES}; exit {status}")
-    monkeypatch.setenv("PATH", f"{bed.home / 'bin'}:/usr/bin:/bin")
-    assert bed.run(extra=(memcheck,)) == wanted
-    assert bed.ran()[-2:] == [parts.SANITIZER, str(bed.home / "bin" / "gpu_silicon_test")]
-
-
-def test_without_nvidias_checker_its_parts_are_left_out(
-    bed: Bed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    memcheck = Part("memcheck", (parts.SANITIZER, *parts.SANITIZED), 10, is_check=True)
-    monkeypatch.setattr(parts, "TOOLKIT", bed.home)
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    if shutil.which(parts.SANITIZER):
-        pytest.skip("it is installed among the system's programs")
-    assert bed.run(extra=(memcheck,)) == 0
-    assert "memcheck: left out: there is no compute-sanitizer for a GPU here" in bed.said
-
-
-def test_every_part_of_the_benchmarks_has_a_summary() -> None:
-    names = [part.name for part in parts.PARTS if not part.is_check]
-    assert names == list(summary.ROWS)
-    first_benchmark = min(i for i, part in enumerate(parts.PARTS) if not part.is_check)
-    assert [part.name for part in parts.PARTS[:first_benchmark]] == ["results", "endurance"]
+    visit["mark"] = "FAKE"
+    assert {row["verdict"] for row in publish.documents(visit)[0]["goals"]} <= {
+        goals.NO_GOAL, goals.ABSENT,
+    }  # fmt: skip
 
 
 def test_pictures_are_drawn_beside_the_files(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "tests/gpu/fake_calls.h"
+#include "tests/gpu/fault.h"
 
 namespace sk::cuda {
 namespace {
@@ -55,6 +56,7 @@ Machine::Machine() {
   current_ = std::make_unique<Current>(device_->driver(), device_->context());
   if (is_real_) calls_ = real_calls();
   check(device_->driver().cuStreamCreate(&stream_, abi::kStreamNonBlocking), "cuStreamCreate");
+  if (!is_real_) plant_fault(*std::static_pointer_cast<FakeDriver>(fake_));
 }
 
 void Machine::take_fake() {

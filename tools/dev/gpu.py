@@ -16,13 +16,24 @@ from setup import PYTHON, setup
 from shell import BUILD, ROOT, DevError, output_of, run, say
 
 BUNDLE = BUILD / "gpu-bundle"
-STATE = BUILD / "gpu-state.json"
+OUT = BUILD / "gpu-visit"  # What a visit leaves, where it is made from here.
 RESULTS = ROOT / "bench" / "results"
 BYTES_MAX = 60 * 10**6
+# What is tried of a bundle before it travels: every program, and every way to a kernel.
+OF_FAKE = tuple(
+    word
+    for name in (
+        "smoke-.*", "bare.*", "versus.*", "moves", "products-2-ranks", "golden", "pair-results",
+        "gemm-4096x4096x4096", "latency.*", "fused-4096x4096x4096-2-ranks", "endurance-1",
+        "collectives-allreduce-2-ranks", "memcheck-1",
+    )
+    for word in ("--only", name)
+)  # fmt: skip
 TARGETS = ("sk_cuda", "gpu_silicon_test", "gpu_endurance_test", "gpu_bench")
 PROGRAMS = ("tests/gpu/gpu_silicon_test", "tests/gpu/gpu_endurance_test", "bench/gpu/gpu_bench")
 PYTHON_FILES = (
-    "gpu/__init__.py", "gpu/parts.py", "gpu/summary.py",
+    "gpu/__init__.py", "gpu/places.py", "gpu/process.py", "gpu/publish.py", "gpu/steps.py",
+    "gpu/summary.py", "gpu/visit.py",
     "measure/__init__.py", "measure/goals.py", "measure/stats.py",
 )  # fmt: skip
 # Of glibc, which every machine has, of this version or a later one.
@@ -38,7 +49,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from gpu.parts import main
+from gpu.visit import main
 
 sys.exit(main(sys.argv[1:]))
 """
@@ -104,7 +115,9 @@ def try_elsewhere(folder: Path) -> None:
     hidden = folder.with_name("gpu-bundle-hidden")
     folder.rename(hidden)  # So that nothing is found where it was made.
     try:
-        run([away / "run", "--fake"], "the bundle, moved, on a fake GPU", cwd=away, timeout_s=300)
+        what = "the bundle, moved, on a fake GPU"
+        command = [away / "run", "--fake", "--budget", "500", "--limit", "60"]
+        run([*command, *OF_FAKE], what, cwd=away, timeout_s=560)
     finally:
         hidden.rename(folder)
         shutil.rmtree(away, ignore_errors=True)
@@ -150,6 +163,19 @@ def absent_driver() -> str:
     return ""
 
 
+def results(visit: Path) -> None:
+    """Files and pictures under bench/results from what a visit has left, here or elsewhere."""
+    # Of its own process: bench has a package of this file's name.
+    command = [sys.executable, "-B", "-m", "gpu.publish", visit.resolve(), RESULTS]
+    run(command, "result files", stream=True, cwd=ROOT / "bench")
+    python = PYTHON if PYTHON.exists() else sys.executable
+    has_plots = subprocess.run([python, "-c", "import matplotlib"], capture_output=True)
+    if has_plots.returncode == 0:
+        run([python, "-B", ROOT / "bench/plots.py"], "pictures", may_fail=True)
+    else:
+        say("no pictures: this Python has no matplotlib; bench/plots.py makes them elsewhere")
+
+
 def gpu(*, again: bool) -> int:
     """Exit status as that of the bundle's run; what is done is not done again."""
     why = absent_driver()
@@ -157,13 +183,9 @@ def gpu(*, again: bool) -> int:
         raise DevError(why)
     if not (BUNDLE / "run").exists():
         bundle()
-    command = [sys.executable, "-B", BUNDLE / "run", "--results", RESULTS, "--state", STATE]
+    command = [sys.executable, "-B", BUNDLE / "run", "--out", OUT]
     command += ["--again"] if again else []
     status = run(command, "the GPU", stream=True, may_fail=True, timeout_s=600)
-    python = PYTHON if PYTHON.exists() else sys.executable
-    has_plots = subprocess.run([python, "-c", "import matplotlib"], capture_output=True)
-    if has_plots.returncode == 0:
-        run([python, "-B", ROOT / "bench/plots.py"], "pictures", may_fail=True)
-    else:
-        say("no pictures: this Python has no matplotlib; bench/plots.py makes them elsewhere")
+    if (OUT / "visit.json").exists():
+        results(OUT / "visit.json")
     return status

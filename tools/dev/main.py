@@ -6,6 +6,7 @@ import argparse
 import shutil
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 
 from shell import BUILD, DevError, say
@@ -42,6 +43,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--bundle", action="store_true", help="make the folder for a machine with a GPU; needs none"
     )
     added["gpu"].add_argument("--again", action="store_true", help="also what is done already")
+    added["gpu"].add_argument(
+        "--results", type=Path, metavar="FILE", help="keep and draw a visit.json that came back"
+    )
     added["check"].add_argument("--fix", action="store_true", help="format files in place")
     for name, what in (
         ("lab", "for JupyterLab, as --port=8889"),
@@ -91,9 +95,9 @@ def act(options: argparse.Namespace) -> int:
     if options.verb == "gpu":
         import gpu
 
-        if not options.bundle:
+        if not options.bundle and not options.results:
             return gpu.gpu(again=options.again)
-        gpu.bundle()
+        gpu.results(options.results) if options.results else gpu.bundle()
         return 0
     if options.verb == "demo":
         import demo
