@@ -1,21 +1,36 @@
-"""Ranks wait for each other at rank 0 until all have come, and get a word from it then.
+"""Ranks wait for each other at their rank 0 until all have come, and get a word from it then.
 
 In Python, so that Ctrl-C ends the wait, and with the names of those that lack. Used by the start of
 PyTorch's process groups; no part of libsk's own communicators.
+
+They meet at a Unix socket in a folder of this user alone, and each side asks the kernel who the
+other is. So there is no port that another user could take before rank 0 does, and no stranger that
+could say it is a rank.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
+import os
 import selectors
 import socket
+import stat
+import struct
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 _PAUSE_S = 0.005
 _PAUSE_MAX_S = 0.1
 _LINE_BYTES_MAX = 4096
 """What one side sends: one line, shorter than this, so that it comes in one piece."""
 _NAMED_MAX = 500
+_SILENCE_S = 5.0
+"""How long one that came may keep its number to itself."""
+_SILENT_MAX = 64
+_CREDENTIALS = struct.Struct("3i")
 
 
 class LackingError(TimeoutError):
@@ -26,21 +41,85 @@ class LackingError(TimeoutError):
         self.ranks = ranks
 
 
+class Place:
+    """Where the ranks of one job meet: the name of a socket that only this user can reach.
+
+    ``job`` is whatever only the ranks of one job have in common.
+    """
+
+    def __init__(self, job: str) -> None:
+        runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+        own = f"/tmp/superkernel-{os.geteuid()}"
+        self.folder = Path(runtime, "superkernel") if runtime.startswith("/") else Path(own)
+        self.name = f"torch-{hashlib.sha256(job.encode()).hexdigest()[:32]}.sock"
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Path]:
+        """The path to bind or connect to. By the folder's descriptor: what was looked at is what is
+        used, and the name is short enough for a socket wherever the folder lies."""
+        with contextlib.suppress(FileExistsError):
+            self.folder.mkdir(mode=0o700)
+        fd = os.open(self.folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            what = os.fstat(fd)
+            if what.st_uid != os.geteuid() or stat.S_IMODE(what.st_mode) & 0o077:
+                raise PermissionError(
+                    f"{self.folder} must be a folder of user {os.geteuid()} with mode 0700; it is "
+                    f"one of user {what.st_uid} with mode {stat.S_IMODE(what.st_mode):04o}: set "
+                    "XDG_RUNTIME_DIR to a folder of yours"
+                )
+            yield Path(f"/proc/self/fd/{fd}/{self.name}")
+        finally:
+            os.close(fd)
+
+
+def _is_same_user(peer: socket.socket) -> bool:
+    found = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return bool(_CREDENTIALS.unpack(found)[1] == os.geteuid())
+
+
+def _listen(place: Place, backlog: int) -> socket.socket:
+    """Under the name once it listens, so that nobody ever finds it there and not listening."""
+    with place.open() as path:
+        # A connection of the wrong kind reaches nobody; the kernel says whether there is somebody.
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+            if probe.connect_ex(str(path)) not in (errno.ENOENT, errno.ECONNREFUSED):
+                raise OSError(errno.EADDRINUSE, "other ranks of this job are meeting just now")
+        listener = socket.socket(socket.AF_UNIX)
+        early = path.with_name(f"{path.name}.{os.getpid()}")
+        try:
+            listener.bind(str(early))
+            early.chmod(0o600)
+            listener.listen(backlog)
+            early.rename(path)  # Over what a rank 0 that was killed has left there.
+        except BaseException:
+            listener.close()
+            with contextlib.suppress(OSError):
+                early.unlink()
+            raise
+    return listener
+
+
 class Host:
     """Rank 0's side: ``with Host(...) as host: host.gather(until_s); host.tell(word)``."""
 
-    def __init__(self, place: tuple[str, int], world_size: int) -> None:
+    def __init__(self, place: Place, world_size: int) -> None:
         self._world_size = world_size
-        self._listener = socket.create_server(place, backlog=world_size)
+        self._place = place
+        self._listener = _listen(place, world_size + _SILENT_MAX)
         self._listener.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
+        self._silent: dict[socket.socket, float] = {}
+        """Those that have not said their number, the oldest first, and until when they may."""
         self._came: dict[socket.socket, int] = {}
 
     def __enter__(self) -> Host:
         return self
 
     def __exit__(self, *failure: object) -> None:
+        with contextlib.suppress(OSError), self._place.open() as path:
+            path.unlink()
         for key in list(self._selector.get_map().values()):
             assert isinstance(key.fileobj, socket.socket)
             key.fileobj.close()
@@ -53,20 +132,35 @@ class Host:
             if left_s <= 0:
                 self.tell("lacking " + ",".join(map(str, lacking[:_NAMED_MAX])))
                 raise LackingError(lacking)
-            for key, _ in self._selector.select(min(left_s, 1.0)):
-                assert isinstance(key.fileobj, socket.socket)
-                if key.fileobj is self._listener:
-                    self._accept()
-                else:
-                    self._hear(key.fileobj)
+            ready = [key.fileobj for key, _ in self._selector.select(min(left_s, 1.0))]
+            # Those that are here first: one that comes now may send away the oldest silent one.
+            for peer in ready:
+                assert isinstance(peer, socket.socket)
+                if peer is not self._listener:
+                    self._hear(peer)
+            if self._listener in ready:
+                self._accept()
+            self._send_away_silent()
 
     def _accept(self) -> None:
         try:
             peer, _ = self._listener.accept()
         except BlockingIOError:
             return
+        if not _is_same_user(peer):
+            peer.close()
+            return
         peer.setblocking(False)
         self._selector.register(peer, selectors.EVENT_READ)
+        self._silent[peer] = time.monotonic() + _SILENCE_S
+
+    def _send_away_silent(self) -> None:
+        now_s = time.monotonic()
+        while self._silent:
+            peer, until_s = next(iter(self._silent.items()))
+            if until_s > now_s and len(self._silent) <= self._world_size + _SILENT_MAX:
+                return
+            self._send_away(peer)
 
     def _hear(self, peer: socket.socket) -> None:
         """A rank's number, in one small packet; its end when it gave up; else a stranger."""
@@ -75,10 +169,15 @@ class Host:
         except OSError:
             text = b""
         digits = text.strip()
-        if peer not in self._came and digits.isdigit() and 0 < int(digits) < self._world_size:
+        if peer in self._silent and digits.isdigit() and 0 < int(digits) < self._world_size:
+            del self._silent[peer]
             self._came[peer] = int(digits)
             return
+        self._send_away(peer)
+
+    def _send_away(self, peer: socket.socket) -> None:
         self._came.pop(peer, None)
+        self._silent.pop(peer, None)
         self._selector.unregister(peer)
         peer.close()
 
@@ -89,7 +188,7 @@ class Host:
                 peer.send(f"{word}\n".encode())
 
 
-def attend(place: tuple[str, int], rank: int, until_s: float) -> str:
+def attend(place: Place, rank: int, until_s: float) -> str:
     """Another rank's side: the word of :meth:`Host.tell`."""
     pause_s = _PAUSE_S
     while True:
@@ -105,16 +204,20 @@ def attend(place: tuple[str, int], rank: int, until_s: float) -> str:
         pause_s = min(2 * pause_s, _PAUSE_MAX_S)
 
 
-def _ask(place: tuple[str, int], rank: int, until_s: float) -> str:
+def _ask(place: Place, rank: int, until_s: float) -> str:
     """One visit: the word, or "" when rank 0 is not there or leaves without one."""
-    try:
-        with socket.create_connection(place, timeout=1.0) as peer:
+    with place.open() as path, socket.socket(socket.AF_UNIX) as peer:
+        peer.settimeout(1.0)
+        try:
+            peer.connect(str(path))
+            if not _is_same_user(peer):
+                return ""
             peer.sendall(f"{rank}\n".encode())
             while time.monotonic() < until_s + 1.0:  # Rank 0's own word comes first.
                 try:
                     return peer.recv(_LINE_BYTES_MAX).decode("ascii", "replace").strip()
                 except TimeoutError:
                     continue
-    except OSError:
-        pass
+        except OSError:
+            pass
     return ""

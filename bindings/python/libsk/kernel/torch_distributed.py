@@ -4,13 +4,17 @@
 comes, 30 minutes. When a cell imports it, two of its waits are replaced: the rendezvous of
 ``env://``, by which all ranks of ``init_process_group()`` find each other, and ``Work.wait()``. The
 second is left as it is where there is a GPU, for there a wait is an entry in a stream's queue.
+
+The rendezvous also proves who comes (:mod:`libsk.kernel.meeting`): torch's own takes a port's word.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import ipaddress
 import os
+import socket
 import sys
 import threading
 import time
@@ -30,9 +34,11 @@ def patch(c10d: ModuleType) -> None:
     """Called when ``torch.distributed.distributed_c10d`` has just been imported."""
     rendezvous = sys.modules["torch.distributed.rendezvous"]
     # A torch without gloo has nothing to wait for; one that changed these names keeps its own ways.
-    if not hasattr(c10d, "Work") or "env" not in getattr(rendezvous, "_rendezvous_handlers", {}):
+    handlers = getattr(rendezvous, "_rendezvous_handlers", {})
+    if not hasattr(c10d, "Work") or "env" not in handlers:
         return
-    rendezvous._rendezvous_handlers["env"] = functools.partial(_meet, rendezvous)
+    for scheme in {"env", "tcp"} & handlers.keys():
+        handlers[scheme] = functools.partial(_rendezvous, rendezvous, handlers[scheme])
     c10d.init_process_group = _counting_from_zero(c10d, c10d.init_process_group)
     c10d.Work.wait = _interruptible(c10d, c10d.Work.wait)
 
@@ -53,37 +59,92 @@ def _counting_from_zero(c10d: ModuleType, init: Callable[..., None]) -> Callable
     return init_process_group
 
 
+def _rendezvous(
+    rendezvous: ModuleType,
+    original: Callable[..., Iterator[tuple[Any, int, int]]],
+    url: str,
+    timeout: timedelta = timedelta(minutes=30),
+    **options: Any,
+) -> Iterator[tuple[Any, int, int]]:
+    """``env://``, and ``tcp://`` where it names the same place, if that place is on this host: the
+    ranks of a notebook. Whatever else is asked for is torch's own."""
+    parts = urlparse(url)
+    address, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
+    named = parts.scheme == "env" or (parts.hostname == address and str(parts.port) == port)
+    if named and _is_loopback(address):
+        return _meet(rendezvous, dict(parse_qsl(parts.query)), timeout)
+    return original(url, timeout=timeout, **options)
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        found = socket.getaddrinfo(address, None, type=socket.SOCK_STREAM) if address else []
+    except OSError:
+        return False
+    return bool(found) and all(
+        ipaddress.ip_address(str(each[4][0]).partition("%")[0]).is_loopback for each in found
+    )
+
+
 def _meet(
-    rendezvous: ModuleType, url: str, timeout: timedelta = timedelta(minutes=30), **_: Any
+    rendezvous: ModuleType, given: dict[str, str], timeout: timedelta
 ) -> Iterator[tuple[Any, int, int]]:
     """torch's ``env://``, except that Ctrl-C ends it, and that it names the ranks that lack.
 
-    ``MASTER_PORT`` is where the ranks meet; the store is made when all are there, at a port that
-    rank 0 then tells. So a rank that starts its next group early never finds the store of the last.
+    ``MASTER_PORT`` is but a part of the meeting's name; the store is made when all are there, at a
+    port that rank 0 then tells. So a rank that starts its next group early never finds the store of
+    the last.
     """
-    given = dict(parse_qsl(urlparse(url).query))
     rank = int(given.get("rank") or _variable("RANK"))
     world_size = int(given.get("world_size") or _variable("WORLD_SIZE"))
-    place = (_variable("MASTER_ADDR"), int(_variable("MASTER_PORT")))
+    address = _variable("MASTER_ADDR")
+    run = os.environ.get("TORCHELASTIC_RUN_ID", "")
+    place = meeting.Place(f"{run}\n{address}\n{_variable('MASTER_PORT')}")
     until_s = time.monotonic() + timeout.total_seconds()
-
-    def store(port: int) -> Any:
-        return rendezvous.TCPStore(
-            place[0], port, world_size, rank == 0, timeout, wait_for_workers=False
-        )
-
     try:
         if rank == 0:
             with meeting.Host(place, world_size) as host:
                 host.gather(until_s)
-                served = store(0)
+                served = _serve(rendezvous, address, world_size, timeout)
                 host.tell(str(served.port))
         else:
-            served = store(int(meeting.attend(place, rank, until_s)))
+            port = int(meeting.attend(place, rank, until_s))
+            served = rendezvous.TCPStore(
+                address, port, world_size, False, timeout, wait_for_workers=False
+            )
     except meeting.LackingError as error:
         raise TimeoutError(_who_lacks(error.ranks, timeout)) from None
     yield served, rank, world_size
-    raise RuntimeError("env:// cannot repeat its rendezvous")
+    raise RuntimeError("the ranks of a notebook cannot repeat a rendezvous")
+
+
+def _serve(rendezvous: ModuleType, address: str, world_size: int, timeout: timedelta) -> Any:
+    """The store at a socket that listens already, on the loopback alone. By itself it would listen
+    at every address of the host."""
+    family, kind, _, _, where = socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, kind) as listener:
+        listener.bind(where)
+        listener.listen(world_size)
+        port = listener.getsockname()[1]
+
+        def store(**backend: bool) -> Any:
+            # The store closes what it is given, also when it fails.
+            fd = os.dup(listener.fileno())
+            return rendezvous.TCPStore(
+                address,
+                port,
+                world_size,
+                True,
+                timeout,
+                wait_for_workers=False,
+                master_listen_fd=fd,
+                **backend,
+            )
+
+        try:
+            return store()
+        except (RuntimeError, ValueError):
+            return store(use_libuv=False)  # torch before 2.8 takes a descriptor with this only.
 
 
 def _variable(name: str) -> str:
