@@ -148,7 +148,7 @@ TEST(Kill, EveryOtherRankIsToldAtOnce) {
   int slow = 0;
   for (int round = 0; round < rounds && !HasFailure(); ++round) {
     const int victim = int(random() % kRanks);
-    const auto port = sk::local::hold_port();
+    const auto port = sk::local::hold_port(sk::local::HeldFor::kAnyoneAsks);
     ASSERT_TRUE(port.ok()) << port.status().message();
     std::vector<Rank> ranks;
     for (int rank = 0; rank < kRanks; ++rank)

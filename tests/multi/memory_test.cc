@@ -90,7 +90,7 @@ TEST_P(Memory, ARankWithoutScratchIsRefusedAndItsPeersAreTold) {
   GTEST_SKIP() << "the sanitizer's allocator has taken its address space beforehand";
 #endif
   for (const int poor_rank : {0, 1}) {
-    const auto port = sk::local::hold_port();
+    const auto port = sk::local::hold_port(sk::local::HeldFor::kAnyoneAsks);
     ASSERT_TRUE(port.ok()) << port.status().message();
     std::vector<pid_t> ranks;
     for (int rank = 0; rank < 2; ++rank) {

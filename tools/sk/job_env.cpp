@@ -1,8 +1,5 @@
 #include "tools/sk/job_env.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,43 +20,18 @@ std::string name_of(const std::string& line) { return line.substr(0, line.find('
 
 }  // namespace
 
-JobEnvironment::JobEnvironment(JobEnvironment&& other) noexcept
-    : world_size_(other.world_size_),
-      held_(std::exchange(other.held_, {})),
-      secret_(std::move(other.secret_)),
-      common_(std::move(other.common_)) {}
-
-JobEnvironment::~JobEnvironment() {
-  for (const int fd : held_) close(fd);
-}
-
-// Bound with SO_REUSEADDR and not listening: the kernel gives the port to nobody who asks for any
-// free one, and the rank that is told the number can still bind and listen, as servers set
-// SO_REUSEADDR. So there is no moment at which another program could take it by chance.
-Result<int> JobEnvironment::reserve_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return system_error("cannot reserve a port: socket");
-  held_.push_back(fd);
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t bytes = sizeof(address);
-  if (bind(fd, reinterpret_cast<sockaddr*>(&address), bytes) != 0 ||
-      getsockname(fd, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) {
-    return system_error("cannot reserve a port on 127.0.0.1");
-  }
-  return int(ntohs(address.sin_port));
-}
-
 Result<JobEnvironment> JobEnvironment::create(int world_size, int workers) {
   JobEnvironment job;
   job.world_size_ = world_size;
   // Three servers may live in rank 0 at once: PyTorch's store, JAX's coordinator, libsk's.
-  SK_ASSIGN_OR_RETURN(const int torch_port, job.reserve_port());
-  SK_ASSIGN_OR_RETURN(const int jax_port, job.reserve_port());
-  SK_ASSIGN_OR_RETURN(const int sk_port, job.reserve_port());
+  // PyTorch's sets SO_REUSEADDR and no more, so its port can be held against chance only.
+  for (const local::HeldFor whom :
+       {local::HeldFor::kAnyoneAsks, local::HeldFor::kThisUser, local::HeldFor::kAnyoneAsks}) {
+    SK_ASSIGN_OR_RETURN(local::HeldPort held, local::hold_port(whom));
+    job.held_.push_back(std::move(held));
+  }
+  const int torch_port = job.held_[0].port, jax_port = job.held_[1].port;
+  const int sk_port = job.held_[2].port;
   SK_ASSIGN_OR_RETURN(const std::string run_id, local::random_hex(8));
   job.common_ = {
       fmt::format("WORLD_SIZE={}", world_size),

@@ -8,16 +8,13 @@
 
 #include "lib/base/status.h"
 #include "transport/local/fd.h"
+#include "transport/local/link.h"
 
 namespace sk::tools {
 
 class JobEnvironment {
  public:
   static Result<JobEnvironment> create(int world_size, int workers);
-  JobEnvironment(JobEnvironment&& other) noexcept;
-  JobEnvironment& operator=(JobEnvironment&&) = delete;
-  ~JobEnvironment();
-
   // "NAME=value" lines for `rank`: this process's environment with the job's variables put over it.
   std::vector<std::string> of_rank(int rank) const;
   // The job's secret: ranks inherit it under the same number. -1: the caller gave its own.
@@ -25,10 +22,8 @@ class JobEnvironment {
 
  private:
   JobEnvironment() = default;
-  Result<int> reserve_port();
-
   int world_size_ = 1;
-  std::vector<int> held_;  // Bound sockets that do not listen.
+  std::vector<local::HeldPort> held_;
   local::Fd secret_;
   std::vector<std::string> common_;  // Equal for all ranks.
 };

@@ -129,13 +129,16 @@ void clear_wakeup(int fd) {
   while (n < 0 && errno == EINTR);
 }
 
-Result<HeldPort> hold_port() {
+// The kernel shares a port by SO_REUSEPORT within one user only, and by SO_REUSEADDR with
+// everybody.
+Result<HeldPort> hold_port(HeldFor whom) {
+  const int option = whom == HeldFor::kThisUser ? SO_REUSEPORT : SO_REUSEADDR;
   HeldPort held;
   held.fd.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!held.fd.open()) return system_error("socket");
   const int one = 1;
-  if (setsockopt(held.fd.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) != 0)
-    return system_error("setsockopt(SO_REUSEADDR)");
+  if (setsockopt(held.fd.get(), SOL_SOCKET, option, &one, sizeof one) != 0)
+    return system_error("setsockopt to hold a port");
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

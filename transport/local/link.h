@@ -62,13 +62,18 @@ Result<Fd> make_wakeup();
 void wake(int fd);
 void clear_wakeup(int fd);
 
-// A port of 127.0.0.1 that nobody else gets while it is held. It is bound but does not listen, so
-// a server of this user that sets SO_REUSEADDR can take it.
+// Who can still listen at a port that is held.
+enum class HeldFor : uint8_t {
+  kThisUser,    // A server of this user that sets SO_REUSEPORT, as gRPC's do.
+  kAnyoneAsks,  // A server of any user that sets SO_REUSEADDR, as PyTorch's and most do.
+};
+
+// A port of 127.0.0.1 that nobody gets by chance while it is held. It is bound and does not listen.
 struct HeldPort {
   Fd fd;
   uint16_t port = 0;
 };
-Result<HeldPort> hold_port();
+Result<HeldPort> hold_port(HeldFor whom);
 
 }  // namespace sk::local
 

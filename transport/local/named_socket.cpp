@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fmt/format.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -51,9 +52,10 @@ Result<sockaddr_un> address_of(const std::string& path) {
   return address;
 }
 
+// Does not wait: the queue of a process that is stopped may be full, and stay so.
 Result<Fd> connect_at(const std::string& path) {
   SK_ASSIGN_OR_RETURN(const sockaddr_un address, address_of(path));
-  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.open()) return system_error("socket");
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
     SK_RETURN_IF_ERROR(check_peer_is_same_user(fd.get()));
@@ -61,7 +63,32 @@ Result<Fd> connect_at(const std::string& path) {
   }
   if (errno == ENOENT || errno == ECONNREFUSED)
     return error(SK_ERR_PEER_LOST, "nobody listens at {}", path);
+  if (errno == EAGAIN)
+    return error(SK_ERR_BUSY, "whoever listens at {} takes no connections: it is stopped or busy",
+                 path);
   return system_error("connect " + path);
+}
+
+// Whether the name surely is that of a socket which has ended. One that was bound a moment ago and
+// does not listen yet has not. The kernel tells by its answer to a connection of the wrong kind,
+// which reaches nobody and waits for nobody.
+bool is_dead(const std::string& path) {
+  const auto found = address_of(path);
+  if (!found.ok()) return false;
+  const sockaddr_un& address = found.value();
+  const Fd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return fd.open() &&
+         connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+         errno == ECONNREFUSED;
+}
+
+// Taken out of the way before it is removed: another process may just have removed it too, and have
+// put a living socket in its place.
+void remove_dead(const std::string& path) {
+  const std::string aside = fmt::format("{}.{}", path, getpid());
+  if (rename(path.c_str(), aside.c_str()) != 0) return;
+  if (!is_dead(aside)) (void)!link(aside.c_str(), path.c_str());
+  unlink(aside.c_str());
 }
 
 // Names of processes that were killed.
@@ -76,7 +103,7 @@ void sweep() {
   }
   closedir(open);
   for (const std::string& name : names)
-    if (connect_at(name).status().code() == SK_ERR_PEER_LOST) unlink(name.c_str());
+    if (is_dead(name)) remove_dead(name);
 }
 
 }  // namespace

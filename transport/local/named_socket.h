@@ -15,7 +15,8 @@ namespace sk::local {
 // the folder is not ours alone.
 Result<Fd> listen_by_name(const std::string& name);
 
-// Connects. SK_ERR_PEER_LOST when nobody listens, SK_ERR_TRUST when another user does.
+// Connects, without waiting; the descriptor does not block. SK_ERR_PEER_LOST when nobody listens,
+// SK_ERR_BUSY when who does takes nobody in now, SK_ERR_TRUST when another user listens.
 Result<Fd> connect_by_name(const std::string& name);
 
 // The next connection of a listening socket, of this user only; SK_ERR_PEER_LOST without one.

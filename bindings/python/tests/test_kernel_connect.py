@@ -140,7 +140,8 @@ def test_a_cell_may_create_and_give_up_a_communicator() -> None:
 SERVE = """
 import os, socket
 if rank == 0:
-    server = socket.create_server(("127.0.0.1", int(os.environ["MASTER_PORT"])))
+    place = ("127.0.0.1", int(os.environ["MASTER_PORT"]))
+    server = socket.create_server(place, reuse_port=True)  # Held for this user alone.
 """
 PORTS = "print(os.environ['MASTER_PORT'], os.environ['JAX_COORDINATOR_ADDRESS'])"
 

@@ -239,8 +239,8 @@ void ControllerHost::on_exit(uint32_t rank) {
 }
 
 Result<ServerPorts> ControllerHost::hold_ports() {
-  SK_ASSIGN_OR_RETURN(local::HeldPort torch, local::hold_port());
-  SK_ASSIGN_OR_RETURN(jax_port_, local::hold_port());
+  SK_ASSIGN_OR_RETURN(local::HeldPort torch, local::hold_port(local::HeldFor::kThisUser));
+  SK_ASSIGN_OR_RETURN(jax_port_, local::hold_port(local::HeldFor::kThisUser));
   torch_port_ = std::move(torch);
   return ServerPorts{torch_port_.port, jax_port_.port};
 }

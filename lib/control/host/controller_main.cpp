@@ -11,6 +11,9 @@
 #include "transport/local/secret.h"
 
 namespace sk::control {
+
+using local::HeldFor;
+
 Status serve_session(int session_fd, int door_fd) {
   local::Fd fd(session_fd);
   ::signal(SIGPIPE, SIG_IGN);  // This process is ours; writes to a dead peer report EPIPE.
@@ -18,9 +21,10 @@ Status serve_session(int session_fd, int door_fd) {
   SK_ASSIGN_OR_RETURN(auto link, local::Link::adopt(std::move(fd)));
   SK_ASSIGN_OR_RETURN(auto poller, local::Poller::create());
   // Three servers may live in rank 0 at once: PyTorch's store, JAX's coordinator, libsk's.
-  SK_ASSIGN_OR_RETURN(const local::HeldPort torch_port, local::hold_port());
-  SK_ASSIGN_OR_RETURN(const local::HeldPort jax_port, local::hold_port());
-  SK_ASSIGN_OR_RETURN(const local::HeldPort sk_port, local::hold_port());
+  // PyTorch's start meets elsewhere in a rank, so its port is no other server's either.
+  SK_ASSIGN_OR_RETURN(const local::HeldPort torch_port, local::hold_port(HeldFor::kThisUser));
+  SK_ASSIGN_OR_RETURN(const local::HeldPort jax_port, local::hold_port(HeldFor::kThisUser));
+  SK_ASSIGN_OR_RETURN(const local::HeldPort sk_port, local::hold_port(HeldFor::kAnyoneAsks));
   Job job;
   SK_ASSIGN_OR_RETURN(job.id, local::random_hex(8));
   SK_ASSIGN_OR_RETURN(local::Fd secret, local::make_job_secret());

@@ -1,11 +1,14 @@
 #include "lib/control/host/door.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "transport/local/named_socket.h"
 
 namespace sk::control {
 namespace {
+
+constexpr size_t kAttachBytesMax = 4096;  // A version and a token.
 
 // In a time that does not tell where they differ.
 bool same_token(const std::string& a, const std::string& b) {
@@ -32,11 +35,17 @@ void Door::admit() {
   if (!fd.ok() || token_.empty()) return;
   auto link = local::Link::adopt(std::move(fd).value());
   if (!link.ok()) return;
-  const uint32_t index = std::exchange(next_, (next_ + 1) % kStrangersMax);
-  Stranger& stranger = strangers_[index];
+  // A free place; else that of the one who has said nothing of use for the longest time.
+  const auto place = std::min_element(strangers_.begin(), strangers_.end(), [](auto& a, auto& b) {
+    return std::pair(a.link.open(), a.number) < std::pair(b.link.open(), b.number);
+  });
+  const auto index = static_cast<uint32_t>(place - strangers_.begin());
+  Stranger& stranger = *place;
   send_away(stranger);
   stranger.link = std::move(link).value();
   stranger.reader = FrameReader();
+  stranger.bytes = 0;
+  stranger.number = ++came_;
   if (!poller_.add(stranger.link.fd(), first_token_ + index * token_step_).ok())
     stranger.link.close();
 }
@@ -52,6 +61,11 @@ std::optional<local::Link> Door::hear(uint32_t index, bool free) {
   if (!stranger.link.open()) return std::nullopt;
   std::string bytes;
   const local::ReadResult result = stranger.link.read(bytes);
+  stranger.bytes += bytes.size();
+  if (stranger.bytes > kAttachBytesMax) {
+    send_away(stranger);
+    return std::nullopt;
+  }
   stranger.reader.feed(bytes);
   auto message = stranger.reader.next();
   const bool waits = message.ok() && !message->has_value() && result != local::ReadResult::kClosed;

@@ -16,7 +16,7 @@ namespace sk::control {
 
 class Door {
  public:
-  static constexpr uint32_t kStrangersMax = 4;
+  static constexpr uint32_t kStrangersMax = 32;
 
   // `listener` listens under the session's name. Poller tokens of strangers: `first_token` +
   // n * `token_step`.
@@ -40,6 +40,8 @@ class Door {
   struct Stranger {
     local::Link link;
     FrameReader reader;
+    size_t bytes = 0;
+    uint64_t number = 0;  // Of all that came.
   };
   void send_away(Stranger& stranger);
 
@@ -50,7 +52,7 @@ class Door {
   std::string name_;
   std::string token_;
   std::array<Stranger, kStrangersMax> strangers_;
-  uint32_t next_ = 0;  // The oldest gives way.
+  uint64_t came_ = 0;
 };
 
 }  // namespace sk::control

@@ -21,9 +21,14 @@ Result<std::unique_ptr<Session>> Session::attach(const std::string& name,
                                                  const std::string& token) {
   const int64_t until_ns = monotonic_ns() + kAttachMs * 1'000'000;
   while (true) {
-    SK_ASSIGN_OR_RETURN(local::Fd fd, local::connect_by_name(name));
+    Result<local::Fd> fd = local::connect_by_name(name);
+    if (fd.status().code() == SK_ERR_BUSY && monotonic_ns() < until_ns) {
+      ::poll(nullptr, 0, kAgainMs);
+      continue;
+    }
+    if (!fd.ok()) return std::move(fd.status());
     std::unique_ptr<Session> session(new Session);
-    SK_ASSIGN_OR_RETURN(session->link_, local::Link::adopt(std::move(fd)));
+    SK_ASSIGN_OR_RETURN(session->link_, local::Link::adopt(std::move(*fd)));
     const Status sent = session->send(Attach{kProtocolVersion, token});
     const int64_t left_ms = (until_ns - monotonic_ns()) / 1'000'000;
     SK_ASSIGN_OR_RETURN(auto message, session->receive(std::max<int64_t>(0, left_ms)));
