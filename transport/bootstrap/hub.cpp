@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <list>
+#include <set>
 
 #include "transport/bootstrap/kinds.h"
 #include "transport/bootstrap/port.h"
@@ -18,6 +19,8 @@ namespace {
 constexpr int64_t kTickNs = 100'000'000;         // Between progress reports.
 constexpr int64_t kHelloTimeNs = 5'000'000'000;  // A connection that says nothing is dropped.
 constexpr size_t kStrangersMax = 1024;
+constexpr int kAcceptsAtOnce = 128;  // Between two looks at those that are here.
+constexpr size_t kNoncesMax = 16 * 65536;
 constexpr size_t kHelloBytesMax = sizeof(MemberHello) + sizeof(MemberProof);
 constexpr int64_t kFarewellNs = 200'000'000;
 
@@ -27,6 +30,7 @@ struct Stranger {
   Channel channel;
   int64_t until_ns;
   bool said_hello = false;
+  bool holds_secret = false;
   bool leaving = false;  // Refused: only its answer is still to be sent.
   MemberHello hello;
   SessionKeys keys{};
@@ -50,12 +54,14 @@ class HubBootstrap final : public Bootstrap {
  private:
   // Meeting.
   Status wait_for_members(const Port& port, int64_t deadline_ns);
-  Status accept_all(int listener);
+  Status accept_some(int listener);
+  bool send_one_away();
+  bool is_over(Stranger& stranger, bool ready);
   void drop_lost_members();
   Status hear(Stranger& stranger);
   Status answer_hello(Stranger& stranger);
   Status judge_proof(Stranger& stranger, const MemberProof& proof);
-  Verdict verdict_on(const MemberHello& hello) const;
+  Result<Verdict> verdict_on(const MemberHello& hello);
   Status late(int64_t timeout_ns) const;
 
   // Gathering.
@@ -72,7 +78,8 @@ class HubBootstrap final : public Bootstrap {
   std::vector<std::optional<Channel>> members_;
   std::vector<std::byte> host_ids_;
   std::list<Stranger> strangers_;
-  int unproven_ = 0;  // Connections that could not show the job's secret.
+  std::set<std::array<std::byte, 32>> nonces_;  // Of those that held the secret.
+  int unproven_ = 0;                            // Connections that could not show the job's secret.
   std::string last_progress_;
   int64_t next_progress_ns_ = 0;
   Status failure_;
@@ -88,6 +95,7 @@ Status HubBootstrap::meet(int64_t timeout_ns) {
     Status met = wait_for_members(*port, deadline_ns);
     if (met.ok() && any(missing_members())) met = late(timeout_ns);
     strangers_.clear();
+    nonces_.clear();
     if (!met.ok()) return end_with(std::move(met));
   }  // The port is free for the next communicator from here on.
   SK_RETURN_IF_ERROR(send_whole(host_ids_, deadline_ns));
@@ -113,32 +121,48 @@ Status HubBootstrap::wait_for_members(const Port& port, int64_t deadline_ns) {
     }
     SK_ASSIGN_OR_RETURN([[maybe_unused]] const int ready,
                         cancel().poll(polls, std::min(kTickNs, deadline_ns - now_ns)));
-    for (auto it = strangers_.begin(); it != strangers_.end();) {
-      const bool over = !hear(*it).ok() || bootstrap_clock_ns() > it->until_ns ||
-                        (it->leaving && !it->channel.has_output()) || it->channel.fd() < 0;
-      it = over ? strangers_.erase(it) : std::next(it);
+    size_t at = port.fds().size();
+    for (auto it = strangers_.begin(); it != strangers_.end(); ++at) {
+      it = is_over(*it, polls[at].revents != 0) ? strangers_.erase(it) : std::next(it);
     }
-    for (const int fd : port.fds()) SK_RETURN_IF_ERROR(accept_all(fd));
+    for (const int fd : port.fds()) SK_RETURN_IF_ERROR(accept_some(fd));
   }
 }
 
-Status HubBootstrap::accept_all(int listener) {
-  while (true) {
+bool HubBootstrap::is_over(Stranger& stranger, bool ready) {
+  return (ready && !hear(stranger).ok()) || bootstrap_clock_ns() > stranger.until_ns ||
+         (stranger.leaving && !stranger.channel.has_output()) || stranger.channel.fd() < 0;
+}
+
+// The oldest of those that have not shown the secret gives way, so a flood can keep nobody out who
+// has it: such a one says so in its first packet, which mostly is there before it is accepted. Not
+// all at once, for those who come must not keep the others from being heard.
+Status HubBootstrap::accept_some(int listener) {
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
     const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-      // The oldest goes first, so that a flood cannot keep the ranks of the job out.
-      if (strangers_.size() >= kStrangersMax) strangers_.pop_front();
+      if (strangers_.size() >= kStrangersMax) send_one_away();
       strangers_.emplace_back(fd, bootstrap_clock_ns() + kHelloTimeNs);
+      if (is_over(strangers_.back(), true)) strangers_.pop_back();
       continue;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
     const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-    if (exhausted && !strangers_.empty()) {
-      strangers_.pop_front();
-    } else if (exhausted || errno == EBADF || errno == EINVAL) {
-      return system_error("accept");
-    }  // Any other error belongs to that one connection.
+    const int cause = errno;
+    if (exhausted && send_one_away()) continue;
+    errno = cause;
+    if (exhausted || errno == EBADF || errno == EINVAL) return system_error("accept");
+    // Any other error belongs to that one connection.
   }
+  return {};
+}
+
+bool HubBootstrap::send_one_away() {
+  const auto oldest = std::find_if(strangers_.begin(), strangers_.end(),
+                                   [](const Stranger& s) { return !s.holds_secret; });
+  if (oldest == strangers_.end()) return false;
+  strangers_.erase(oldest);
+  return true;
 }
 
 // A member that gave up may come again, so its place is free once its connection has ended.
@@ -150,7 +174,7 @@ void HubBootstrap::drop_lost_members() {
 
 // An error: this connection is of no more use.
 Status HubBootstrap::hear(Stranger& stranger) {
-  SK_RETURN_IF_ERROR(stranger.channel.pump());
+  SK_RETURN_IF_ERROR(stranger.channel.pump(kHelloBytesMax));
   if (stranger.leaving) return {};
   if (stranger.channel.input_bytes() > kHelloBytesMax) {
     return error(SK_ERR_TRANSPORT, "not a rank");
@@ -163,9 +187,14 @@ Status HubBootstrap::hear(Stranger& stranger) {
   return {};
 }
 
-Verdict HubBootstrap::verdict_on(const MemberHello& hello) const {
+Result<Verdict> HubBootstrap::verdict_on(const MemberHello& hello) {
   if (hello.job != job_.job) return Verdict::kOtherJob;
   if ((hello.has_secret != 0) == job_.secret.empty()) return Verdict::kSecret;
+  SK_ASSIGN_OR_RETURN(const Mac proof, hello_proof(job_.secret, hello));
+  if (!equal_mac(proof, hello.proof)) return Verdict::kSecret;
+  // Who repeats what it overheard can go no further, but should not have a place either.
+  if (nonces_.size() >= kNoncesMax) nonces_.clear();
+  if (!nonces_.insert(hello.nonce).second) return Verdict::kSecret;
   if (hello.world_size != uint32_t(world_size())) return Verdict::kWorldSize;
   if (hello.name != job_.name) return Verdict::kLater;
   return Verdict::kJoined;
@@ -175,13 +204,16 @@ Status HubBootstrap::answer_hello(Stranger& stranger) {
   const MemberHello& hello = stranger.hello;
   if (hello.magic != kMagic) return error(SK_ERR_TRANSPORT, "not a rank");
   HubHello answer;
-  answer.verdict = verdict_on(hello);
+  SK_ASSIGN_OR_RETURN(answer.verdict, verdict_on(hello));
   answer.number = uint32_t(world_size());
   SK_RETURN_IF_ERROR(fill_random(answer.nonce));
-  SK_ASSIGN_OR_RETURN(stranger.keys, derive_keys(job_.secret, hello, answer));
-  answer.proof = stranger.keys.hub_proof;
-  stranger.channel.put(answer);
   stranger.said_hello = true;
+  stranger.holds_secret = answer.verdict == Verdict::kJoined;
+  if (stranger.holds_secret) {
+    SK_ASSIGN_OR_RETURN(stranger.keys, derive_keys(job_.secret, hello, answer));
+    answer.proof = stranger.keys.hub_proof;
+  }
+  stranger.channel.put(answer);
   if (answer.verdict == Verdict::kSecret) ++unproven_;
   stranger.leaving = answer.verdict != Verdict::kJoined;
   return stranger.channel.pump_output();

@@ -1,17 +1,13 @@
-#include <cstdlib>
 #include <ctime>
 
 #include "transport/bootstrap/kinds.h"
+#include "transport/bootstrap/secret.h"
 
 namespace sk {
 namespace {
 
-std::optional<std::string> process_env(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
 BootstrapResult make_env_bootstrap(const BootstrapConfig& config, const EnvLookup& env) {
+  if (!config.env) take_in_job_secret();
   SK_ASSIGN_OR_RETURN(const JobEnv job, read_job_env(env, config.name));
   if (job.world_size == 1) return make_single_bootstrap();
   return job.rank == 0 ? make_hub_bootstrap(job, config) : make_member_bootstrap(job, config);

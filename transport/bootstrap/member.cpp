@@ -160,6 +160,9 @@ MemberBootstrap::Attempt MemberBootstrap::try_join(const Address& address, int64
   hello.name = job_.name;
   std::copy(host_.begin(), host_.end(), hello.host.begin());
   if (Status status = fill_random(hello.nonce); !status.ok()) return {std::move(status), false};
+  Result<Mac> proof = hello_proof(job_.secret, hello);
+  if (!proof.ok()) return {std::move(proof.status()), false};
+  hello.proof = *proof;
   channel->put(hello);
   const int64_t until_ns = std::min(deadline_ns, bootstrap_clock_ns() + kAnswerNs);
   Attempt attempt = prove(*channel, hello, until_ns);

@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/hmac.h>
+#include <poll.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -20,6 +23,20 @@ namespace {
 
 constexpr size_t kSecretBytesMin = 16;
 constexpr size_t kSecretBytesMax = 4096;
+constexpr int kPipeWaitMs = 5'000;
+constexpr const char* kSecretFd = "SK_JOB_SECRET_FD";
+constexpr const char* kSecretText = "SK_JOB_SECRET";
+
+// What the variables were that have been taken out of the environment.
+struct TakenIn {
+  std::mutex mutex;
+  std::map<std::string, std::string> variables;
+};
+
+TakenIn& taken_in() {
+  static TakenIn* instance = new TakenIn;  // Never freed: threads may outlive static destruction.
+  return *instance;
+}
 
 Status check_secret(const std::string& secret, const std::string& from) {
   if (secret.size() >= kSecretBytesMin && secret.size() <= kSecretBytesMax) return {};
@@ -36,6 +53,13 @@ Result<std::string> read_all(int fd, const std::string& from) {
   size_t size = 0;
   const bool seekable = lseek(fd, 0, SEEK_CUR) >= 0;
   while (size < out.size()) {
+    pollfd entry = {fd, POLLIN, 0};
+    if (!seekable && poll(&entry, 1, kPipeWaitMs) == 0) {
+      return error(SK_ERR_TIMEOUT,
+                   "the job secret of {} did not come to its end within {} ms: whoever writes it "
+                   "must close the pipe",
+                   from, kPipeWaitMs);
+    }
     const ssize_t got = seekable ? pread(fd, &out[size], out.size() - size, off_t(size))
                                  : read(fd, &out[size], out.size() - size);
     if (got < 0 && errno == EINTR) continue;
@@ -70,6 +94,7 @@ Result<std::string> read_secret_fd(const std::string& text) {
         "open",
         fd));
   }
+  fcntl(fd, F_SETFD, FD_CLOEXEC);  // Also of what turns out to be of no use.
   SK_ASSIGN_OR_RETURN(std::string secret, read_all(fd, "SK_JOB_SECRET_FD"));
   SK_RETURN_IF_ERROR(check_secret(secret, "SK_JOB_SECRET_FD"));
   close(fd);
@@ -97,6 +122,29 @@ Result<std::string> read_secret_file(const std::string& path) {
 }
 
 }  // namespace
+
+void take_in_job_secret() {
+  const std::lock_guard lock(taken_in().mutex);
+  for (const char* name : {kSecretFd, kSecretText}) {
+    char* const text = std::getenv(name);
+    if (text == nullptr) continue;
+    taken_in().variables[name] = text;
+    explicit_bzero(text, strlen(text));  // /proc/PID/environ shows this memory.
+    unsetenv(name);
+  }
+  const auto fd = taken_in().variables.find(kSecretFd);
+  if (fd == taken_in().variables.end()) return;
+  // What is wrong with it is told to whoever needs it.
+  [[maybe_unused]] const Result<std::string> read = read_secret_fd(fd->second);
+}
+
+std::optional<std::string> process_env(const char* name) {
+  if (const char* value = std::getenv(name); value != nullptr) return value;
+  const std::lock_guard lock(taken_in().mutex);
+  const auto it = taken_in().variables.find(name);
+  if (it == taken_in().variables.end()) return std::nullopt;
+  return it->second;
+}
 
 Result<std::string> read_job_secret(const EnvLookup& env) {
   Result<std::string> secret = std::string();

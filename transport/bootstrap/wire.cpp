@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <utility>
 
 namespace sk {
@@ -30,6 +32,11 @@ std::span<const std::byte> bytes_of(const T& value) {
 }
 
 }  // namespace
+
+Result<Mac> hello_proof(const std::string& secret, const MemberHello& hello) {
+  return hmac(as_bytes(secret), {as_bytes("sk bootstrap hello"),
+                                 bytes_of(hello).first(offsetof(MemberHello, proof))});
+}
 
 Result<SessionKeys> derive_keys(const std::string& secret, const MemberHello& member,
                                 const HubHello& hub) {
@@ -100,11 +107,13 @@ Status Channel::pump_output() {
 }
 
 // A failed send does not end it before what the other side said last has been read.
-Status Channel::pump() {
+Status Channel::pump(uint64_t input_bytes_max) {
   Status sent = pump_output();
   char chunk[65536];
   while (true) {
-    const ssize_t got = recv(fd_, chunk, sizeof(chunk), MSG_DONTWAIT);
+    if (in_.size() > input_bytes_max) return sent;
+    const uint64_t room = std::min<uint64_t>(sizeof(chunk) - 1, input_bytes_max - in_.size());
+    const ssize_t got = recv(fd_, chunk, room + 1, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return sent;
     if (got < 0) return system_error("receive");
@@ -116,7 +125,7 @@ Status Channel::pump() {
       return {};
     }
     in_.append(chunk, size_t(got));
-    if (size_t(got) < sizeof(chunk)) return sent;
+    if (size_t(got) < room + 1) return sent;
   }
 }
 

@@ -1,9 +1,10 @@
 // The bytes between rank 0 (the hub) and the other ranks (members) while they find each other.
 //
-// A member says hello, the hub answers with a proof that it holds the job's secret, the member
-// proves the same; from then on both send frames, each with a MAC under keys of this connection
-// alone, so nothing can be added, changed, repeated or reordered. Without a secret the MACs use an
-// empty key and are mere checksums; that is allowed on loopback only.
+// A member says hello and shows that it holds the job's secret, the hub answers with a proof of the
+// same, the member proves that its hello is no repeated one; from then on both send frames, each
+// with a MAC under keys of this connection alone, so nothing can be added, changed, repeated or
+// reordered. Without a secret the MACs use an empty key and are mere checksums; that is allowed on
+// loopback only.
 #ifndef SK_TRANSPORT_BOOTSTRAP_WIRE_H_
 #define SK_TRANSPORT_BOOTSTRAP_WIRE_H_
 
@@ -21,7 +22,7 @@ namespace sk {
 
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
-inline constexpr std::array<char, 8> kMagic = {'s', 'k', 'b', 'o', 'o', 't', '0', '1'};
+inline constexpr std::array<char, 8> kMagic = {'s', 'k', 'b', 'o', 'o', 't', '0', '2'};
 inline constexpr uint64_t kPartBytesMax = 16u << 20;
 inline constexpr uint64_t kWholeBytesMax = 1u << 30;
 
@@ -35,8 +36,9 @@ struct MemberHello {
   std::array<std::byte, 16> name{};
   std::array<std::byte, 16> host{};
   std::array<std::byte, 32> nonce{};
+  Mac proof{};  // hello_proof() of what is above. The hub gives its time to none without it.
 };
-static_assert(sizeof(MemberHello) == 104 && std::is_trivially_copyable_v<MemberHello>);
+static_assert(sizeof(MemberHello) == 136 && std::is_trivially_copyable_v<MemberHello>);
 
 enum class Verdict : uint32_t {
   kJoined = 0,
@@ -65,6 +67,8 @@ struct HubVerdict {
   uint32_t reserved = 0;
 };
 static_assert(sizeof(HubVerdict) == 16);
+
+Result<Mac> hello_proof(const std::string& secret, const MemberHello& hello);
 
 // What both sides derive from the secret and both hellos.
 struct SessionKeys {
@@ -103,8 +107,9 @@ class Channel {
   bool has_output() const { return out_at_ < out_.size(); }
   size_t input_bytes() const { return in_.size(); }
 
-  // Reads and writes what can be without waiting. An error: the other side is gone.
-  Status pump();
+  // Reads and writes what can be without waiting. An error: the other side is gone. Nothing more
+  // is read once there are more than `input_bytes_max` that nobody took.
+  Status pump(uint64_t input_bytes_max = UINT64_MAX);
   Status pump_output();
 
   template <typename T>

@@ -21,6 +21,9 @@
 namespace sk::shm {
 namespace {
 
+constexpr int kAcceptsAtOnce = 1024;
+constexpr size_t kSilentMax = 64;
+
 // The one packet of a connection, with the sender's descriptor beside it.
 struct Hello {
   Secret secret;  // The receiver's.
@@ -89,7 +92,7 @@ class Exchange {
 
  private:
   Status send_to(Peer& peer);
-  Status accept_all();
+  Status accept_some();
   Status receive(Fd connection);
   Status take(const Hello& hello, Fd segment, Fd connection);
   Status wait();
@@ -111,7 +114,7 @@ Status Exchange::run() {
       if (!peer.outgoing) SK_RETURN_IF_ERROR(send_to(peer));
       unsent_ |= !peer.outgoing;
     }
-    SK_RETURN_IF_ERROR(accept_all());
+    SK_RETURN_IF_ERROR(accept_some());
     std::vector<Fd> pending = std::exchange(pending_, {});
     for (Fd& connection : pending) SK_RETURN_IF_ERROR(receive(std::move(connection)));
     if (std::none_of(peers_.begin(), peers_.end(), unmet)) return {};
@@ -164,20 +167,24 @@ Status Exchange::send_to(Peer& peer) {
   return {};
 }
 
-Status Exchange::accept_all() {
-  for (;;) {
+// Not all at once: strangers who keep coming must not keep the ranks from being heard.
+Status Exchange::accept_some() {
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
     Fd connection(accept4(in_.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (connection) {
       // Any user may knock at an abstract name. A rank of another user finds out by itself: its
       // own connection shows it ours.
       SK_ASSIGN_OR_RETURN(const ucred owner, credentials(connection));
       if (owner.uid == geteuid()) pending_.push_back(std::move(connection));
+      // A rank speaks as soon as it is connected: the oldest silent one is none.
+      if (pending_.size() > peers_.size() + kSilentMax) pending_.erase(pending_.begin());
       continue;
     }
     if (errno == EAGAIN) return {};
     if (errno == EINTR || errno == ECONNABORTED) continue;
     return socket_error("cannot accept a peer's connection");
   }
+  return {};
 }
 
 Status Exchange::receive(Fd connection) {
@@ -269,7 +276,8 @@ Result<Fd> listen_at(const Secret& name, uint32_t world_size) {
   if (bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) {
     return system_error("cannot name a Unix socket");
   }
-  if (listen(listener.get(), static_cast<int>(world_size)) != 0) {
+  // Any user may knock, so there is room for more than the ranks; the kernel cuts what is too much.
+  if (listen(listener.get(), static_cast<int>(world_size) + SOMAXCONN) != 0) {
     return system_error("cannot listen on a Unix socket");
   }
   return listener;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,9 @@ else:
     _plan = Lazy("libsk._plan")
     _symmetric = Lazy("libsk._symmetric")
     _trace = Lazy("libsk._trace")
+
+JOB_SECRETS = ("SK_JOB_SECRET_FD", "SK_JOB_SECRET")
+"""What libsk takes out of the environment, of which ``os.environ`` is a copy."""
 
 _BOOTSTRAPS = {"auto": 0, "env": 1, "threads": 2}
 
@@ -120,6 +124,9 @@ class Comm(Operations):
         self._rank: int = info["rank"]
         self._world_size: int = info["world_size"]
         self._local_rank: int = info["local_rank"]
+        if bootstrap != "threads" and self._world_size > 1:
+            for secret in JOB_SECRETS:
+                os.environ.pop(secret, None)
 
     _device = CPU  # Until __init__ says otherwise.
 

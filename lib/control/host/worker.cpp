@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "lib/control/host/clock.h"
+#include "transport/bootstrap/secret.h"
 #include "transport/local/fork_server.h"
 
 namespace sk::control {
@@ -74,6 +75,7 @@ Result<std::unique_ptr<Worker>> Worker::join(const WorkerConfig& config) {
   }
   unsetenv("SK_WORKER_FD");
   unsetenv("SK_CAPTURE_FDS");
+  take_in_job_secret();  // Before any cell can start something that would inherit it.
   SK_ASSIGN_OR_RETURN(worker->link_, local::Link::adopt(std::move(link)));
   SK_ASSIGN_OR_RETURN(worker->io_wakeup_, local::make_wakeup());
   SK_ASSIGN_OR_RETURN(worker->request_wakeup_, local::make_wakeup());

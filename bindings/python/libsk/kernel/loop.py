@@ -11,6 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from libsk import _core
+from libsk._comm import JOB_SECRETS
 from libsk._errors import AbortedError, Error, PeerLostError
 from libsk.kernel import asynchrony, places, stacks, streams, template, tracebacks
 
@@ -195,8 +196,8 @@ def main() -> int:
     except Error as error:
         print(f"libsk.kernel: {error}", file=sys.stderr)
         return 1
-    for name in ("SK_WORKER_FD", "SK_CAPTURE_FDS"):
-        os.environ.pop(name, None)  # The descriptors are ours; children must not take them.
+    for name in ("SK_WORKER_FD", "SK_CAPTURE_FDS", *JOB_SECRETS):
+        os.environ.pop(name, None)  # They are ours; children must not take them.
     Rank(worker, shell).serve()
     worker.leave()
     return 0

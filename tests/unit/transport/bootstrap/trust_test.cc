@@ -5,9 +5,13 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -62,7 +66,29 @@ TEST(BootstrapTrust, ASecretOnOneSideOnlyIsRefused) {
   }
 }
 
-// A member's hello may be known to all; without the secret its proof cannot be made.
+MemberHello hello_of(const BootstrapConfig& config, int rank, int world_size) {
+  const auto job = read_job_env(config.env, "");
+  EXPECT_TRUE(job.ok());
+  MemberHello hello;
+  hello.rank = uint32_t(rank);
+  hello.world_size = uint32_t(world_size);
+  hello.has_secret = job.value().secret.empty() ? 0 : 1;
+  hello.job = job.value().job;
+  hello.name = job.value().name;
+  EXPECT_TRUE(fill_random(hello.nonce).ok());
+  hello.proof = hello_proof(job.value().secret, hello).value();
+  return hello;
+}
+
+// The hub's answer; nothing when it closes instead.
+std::optional<HubHello> say_hello(int fd, const MemberHello& hello) {
+  EXPECT_EQ(send(fd, &hello, sizeof(hello), MSG_NOSIGNAL), ssize_t(sizeof(hello)));
+  HubHello answer;
+  if (recv(fd, &answer, sizeof(answer), MSG_WAITALL) != ssize_t(sizeof(answer))) return {};
+  return answer;
+}
+
+// Who has no secret gets no further than its hello; who overheard one, no further than the proof.
 TEST(BootstrapTrust, AForgedProofDoesNotTakeARanksPlace) {
   const HeldPort port;
   const auto config_of = [&](int rank) {
@@ -73,25 +99,33 @@ TEST(BootstrapTrust, AForgedProofDoesNotTakeARanksPlace) {
     ASSERT_TRUE(made.ok()) << made.status().message();
     expect_gathers(**made, 5, 2);
   });
-  const auto job = read_job_env(config_of(1).env, "");
-  EXPECT_TRUE(job.ok());
-  MemberHello hello;
-  hello.rank = 1;
-  hello.world_size = 2;
-  hello.has_secret = 1;
-  hello.job = job.value().job;
-  hello.name = job.value().name;
+  const MemberHello overheard = hello_of(config_of(1), 1, 2);
+  MemberHello forged = overheard;
+  forged.nonce.fill(std::byte(1));
+  const int forger = dial(port.number());
+  const auto refusal = say_hello(forger, forged);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->verdict, Verdict::kSecret);
+  EXPECT_EQ(refusal->proof, Mac{}) << "a stranger was shown what it could try secrets on";
+  close(forger);
+
   MemberProof proof;
   proof.fill(std::byte(7));
-  const int forger = dial(port.number());
-  EXPECT_EQ(send(forger, &hello, sizeof(hello), MSG_NOSIGNAL), ssize_t(sizeof(hello)));
-  EXPECT_EQ(send(forger, &proof, sizeof(proof), MSG_NOSIGNAL), ssize_t(sizeof(proof)));
-  char answer[sizeof(HubHello) + sizeof(HubVerdict)] = {};
-  EXPECT_EQ(recv(forger, answer, sizeof(answer), MSG_WAITALL), ssize_t(sizeof(answer)));
+  const int listener = dial(port.number());
+  const auto answer = say_hello(listener, overheard);
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->verdict, Verdict::kJoined);
+  EXPECT_EQ(send(listener, &proof, sizeof(proof), MSG_NOSIGNAL), ssize_t(sizeof(proof)));
   HubVerdict verdict;
-  std::memcpy(&verdict, answer + sizeof(HubHello), sizeof(verdict));
+  EXPECT_EQ(recv(listener, &verdict, sizeof(verdict), MSG_WAITALL), ssize_t(sizeof(verdict)));
   EXPECT_EQ(verdict.verdict, Verdict::kSecret);
-  close(forger);
+  close(listener);
+  const int repeater = dial(port.number());
+  const auto again = say_hello(repeater, overheard);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->verdict, Verdict::kSecret);
+  close(repeater);
+
   auto made = make_bootstrap(config_of(1));
   EXPECT_TRUE(made.ok()) << made.status().message();
   if (made.ok()) expect_gathers(**made, 5, 2);
@@ -113,7 +147,7 @@ TEST(BootstrapTrust, GarbageAtThePortIsIgnored) {
     std::string bytes(random() % 400, '\0');
     for (char& c : bytes) c = char(random());
     if (i % 3 == 0) {  // As far as the magic it is a rank.
-      bytes.replace(0, 8, "skboot01");
+      bytes.replace(0, 8, "skboot02");
     }
     if (!bytes.empty()) send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (i % 2 == 0) {
@@ -217,6 +251,62 @@ TEST(BootstrapSecret, ADescriptorThatGaveNoneIsLeftOpen) {
   const auto env = env_config({{"SK_JOB_SECRET_FD", std::to_string(memory)}}, 1).env;
   EXPECT_EQ(read_job_secret(env).status().code(), SK_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(close(memory), 0);
+}
+
+TEST(BootstrapSecret, APipeThatDoesNotEndIsNotWaitedForInVain) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe2(pipe_ends, O_CLOEXEC), 0);
+  const int moved = fcntl(pipe_ends[0], F_DUPFD_CLOEXEC, 600);
+  const auto env = env_config({{"SK_JOB_SECRET_FD", std::to_string(moved)}}, 1).env;
+  const auto secret = read_job_secret(env);
+  EXPECT_EQ(secret.status().code(), SK_ERR_TIMEOUT);
+  EXPECT_THAT(secret.status().message(), HasSubstr("must close the pipe"));
+  for (const int fd : {moved, pipe_ends[0], pipe_ends[1]}) close(fd);
+}
+
+// What a program that was started from here sees of the secret.
+std::string seen_by_children() {
+  std::string seen;
+  FILE* const child = popen("env; ls -l /proc/self/fd", "r");
+  for (int c = 0; (c = fgetc(child)) != EOF;) seen += char(c);
+  pclose(child);
+  return seen;
+}
+
+TEST(BootstrapSecret, NoChildOfARankSeesIt) {
+  const HeldPort port;
+  std::vector<pid_t> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.push_back(fork());
+    if (ranks.back() != 0) continue;
+    for (const auto& [name, value] : job_variables(rank, 2, port.number())) {
+      setenv(name.c_str(), value.c_str(), 1);
+    }
+    const int inherited = memfd_create("the-secret", 0);
+    (void)!write(inherited, kSecret, sizeof(kSecret) - 1);
+    setenv("SK_JOB_SECRET_FD", std::to_string(inherited).c_str(), 1);
+    setenv("SK_JOB_SECRET", "an older one, for others to see", 1);
+    if (seen_by_children().find("the-secret") == std::string::npos) _exit(1);
+    for (const char* name : {"first", "second"}) {  // It is of use to all that come later.
+      BootstrapConfig config;
+      config.kind = SK_BOOTSTRAP_ENV;
+      config.name = name;
+      config.timeout_ns = kLong;
+      auto made = make_bootstrap(config);
+      if (!made.ok()) _exit(2);
+      const std::string seen = seen_by_children();
+      for (const char* trace : {"the-secret", "SK_JOB_SECRET", "an older one", kSecret}) {
+        if (seen.find(trace) != std::string::npos) _exit(3);
+      }
+    }
+    _exit(process_env("SK_JOB_SECRET_FD") == std::to_string(inherited) ? 0 : 4);
+  }
+  for (const pid_t pid : ranks) {
+    int status = 0;
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+  }
 }
 
 TEST(BootstrapSecret, AFileMustBelongToTheUserAlone) {
