@@ -1,5 +1,9 @@
 #include "tools/sk_kernel/channels.h"
 
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/stat.h>
+
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +13,46 @@ namespace {
 constexpr size_t kCurveKeyBytes = 40;  // 32 bytes in Z85.
 constexpr int kLingerMs = 1000;        // For the last messages before the exit.
 
+// Of one part. Above a cell of 64 MiB as JSON text, and what widgets upload; one that sends a
+// larger one is cut off before any of it is kept.
+constexpr int64_t kPartBytesMax = 256 << 20;
+constexpr int64_t kWordBytesMax = 64 << 10;  // A heartbeat, or the topic of a subscription.
+constexpr size_t kPartsMax = 4096;
+
+// Whether it stands for every address of this host, however that is written.
+bool is_wildcard(std::string host) {
+  if (host == "*") return true;
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, nullptr, &found) != 0) return false;
+  bool wild = false;
+  for (const addrinfo* each = found; each != nullptr && !wild; each = each->ai_next) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(each->ai_addr);
+    const auto* v6 = reinterpret_cast<const sockaddr_in6*>(each->ai_addr);
+    wild = (each->ai_family == AF_INET && v4->sin_addr.s_addr == htonl(INADDR_ANY)) ||
+           (each->ai_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr));
+  }
+  freeaddrinfo(found);
+  return wild;
+}
+
+// What a file would let strangers do that nobody asked for.
+Status check_exposed(const Connection& c, const std::string& path, bool any_address) {
+  if (c.key.empty())
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "the connection file {} has an empty key: whoever reaches the kernel's ports "
+                 "could run code as this user. Jupyter writes a key unless Session.key is set to "
+                 "\"\"",
+                 path);
+  if (c.transport == "tcp" && !any_address && is_wildcard(c.ip))
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "the connection file {} has ip \"{}\", every address of this host: name one "
+                 "(KernelManager.ip), or put --any-address behind `sk kernel` in the kernelspec's "
+                 "argv",
+                 path, c.ip);
+  return {};
+}
+
 }  // namespace
 
 std::string Connection::address(int port) const {
@@ -16,7 +60,7 @@ std::string Connection::address(int port) const {
   return fmt::format("{}://{}:{}", transport, ip, port);
 }
 
-Result<Connection> read_connection_file(const std::string& path) {
+Result<Connection> read_connection_file(const std::string& path, bool any_address) {
   std::ifstream file(path);
   if (!file) return error(SK_ERR_INVALID_ARGUMENT, "cannot read the connection file {}", path);
   const auto json = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
@@ -53,6 +97,7 @@ Result<Connection> read_connection_file(const std::string& path) {
   if (scheme != "hmac-sha256")
     return error(SK_ERR_UNSUPPORTED, "the connection file {}: signature_scheme is {}; known is {}",
                  path, scheme, "hmac-sha256");
+  SK_RETURN_IF_ERROR(check_exposed(c, path, any_address));
   return c;
 }
 
@@ -68,12 +113,28 @@ Status Channels::bind_one(zmq::socket_t& socket, const Connection& connection, i
   const std::string address = connection.address(port);
   try {
     socket.set(zmq::sockopt::linger, kLingerMs);
+    const bool takes_words = &socket == &heartbeat_ || &socket == &iopub_;
+    socket.set(zmq::sockopt::maxmsgsize, takes_words ? kWordBytesMax : kPartBytesMax);
+    // One that is gone without a word is noticed, and its identity free again, after a minute.
+    socket.set(zmq::sockopt::tcp_keepalive, 1);
+    socket.set(zmq::sockopt::tcp_keepalive_idle, 30);
+    socket.set(zmq::sockopt::tcp_keepalive_intvl, 10);
+    socket.set(zmq::sockopt::tcp_keepalive_cnt, 3);
     if (!connection.curve_public.empty()) {
       socket.set(zmq::sockopt::curve_server, true);
       socket.set(zmq::sockopt::curve_publickey, connection.curve_public);
       socket.set(zmq::sockopt::curve_secretkey, connection.curve_secret);
     }
-    socket.bind(address);
+    // The name of a Unix socket is for this user. No other thread makes a file yet.
+    const mode_t mask = umask(0077);
+    const auto restore = [mask] { umask(mask); };
+    try {
+      socket.bind(address);
+    } catch (const zmq::error_t&) {
+      restore();
+      throw;
+    }
+    restore();
   } catch (const zmq::error_t& thrown) {
     return error(SK_ERR_TRANSPORT, "cannot bind the {} channel to {}: {}", name, address,
                  thrown.what());
@@ -86,8 +147,10 @@ Result<std::unique_ptr<Channels>> Channels::bind(const Connection& c) {
   // Replies to a client that went away are dropped by a router; everything else may queue.
   channels->iopub_.set(zmq::sockopt::sndhwm, 0);
   channels->iopub_.set(zmq::sockopt::xpub_verboser, 1);
-  channels->shell_.set(zmq::sockopt::router_handover, true);
-  channels->control_.set(zmq::sockopt::router_handover, true);
+  // A client whose connection broke off comes again as the one it was. Where anybody can connect,
+  // anybody could say that it is that client, and have its replies.
+  channels->shell_.set(zmq::sockopt::router_handover, c.keeps_strangers_out());
+  channels->control_.set(zmq::sockopt::router_handover, c.keeps_strangers_out());
   SK_RETURN_IF_ERROR(channels->bind_one(channels->shell_, c, c.shell_port, "shell"));
   SK_RETURN_IF_ERROR(channels->bind_one(channels->control_, c, c.control_port, "control"));
   SK_RETURN_IF_ERROR(channels->bind_one(channels->iopub_, c, c.iopub_port, "iopub"));
@@ -123,16 +186,20 @@ Channels::~Channels() {
 
 std::optional<std::vector<std::string>> receive(zmq::socket_t& socket) {
   std::vector<std::string> parts;
+  size_t count = 0;
   while (true) {
     zmq::message_t part;
-    const auto flags = parts.empty() ? zmq::recv_flags::dontwait : zmq::recv_flags::none;
+    const auto flags = count == 0 ? zmq::recv_flags::dontwait : zmq::recv_flags::none;
     try {
       if (!socket.recv(part, flags)) return std::nullopt;
     } catch (const zmq::error_t& thrown) {
       if (thrown.num() == EINTR) continue;
       return std::nullopt;
     }
-    parts.emplace_back(static_cast<const char*>(part.data()), part.size());
+    if (++count <= kPartsMax)
+      parts.emplace_back(static_cast<const char*>(part.data()), part.size());
+    else
+      parts.clear();
     if (!part.more()) return parts;
   }
 }

@@ -26,6 +26,9 @@ struct Connection {
   std::string curve_secret;
 
   std::string address(int port) const;
+  // Whoever connects has shown that it read the connection file: by CURVE, or as this user by a
+  // Unix socket. Else it is known only by the signatures of its messages.
+  bool keeps_strangers_out() const { return !curve_public.empty() || transport == "ipc"; }
 };
 
 // The ports, as a connect_reply tells them.
@@ -37,7 +40,8 @@ struct Ports {
   int heartbeat = 0;
 };
 
-Result<Connection> read_connection_file(const std::string& path);
+// `any_address`: the file may name an address that stands for all of this host.
+Result<Connection> read_connection_file(const std::string& path, bool any_address);
 
 // One thread uses all but the heartbeat, which has its own: it must answer while we are busy.
 class Channels {
@@ -66,7 +70,8 @@ class Channels {
   std::thread echo_thread_;
 };
 
-// All parts of the next message, without waiting; nothing when there is none.
+// All parts of the next message, without waiting; nothing when there is none. One of more parts
+// than any client's comes as none at all: {}.
 std::optional<std::vector<std::string>> receive(zmq::socket_t& socket);
 // False when the message could not be sent.
 bool send(zmq::socket_t& socket, const std::vector<std::string>& parts);

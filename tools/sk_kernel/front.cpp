@@ -4,6 +4,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <bit>
+#include <cinttypes>
 #include <cstdlib>
 #include <utility>
 
@@ -13,6 +15,7 @@ namespace sk::kernel {
 namespace {
 
 constexpr auto kHeldTick = std::chrono::milliseconds(20);
+constexpr int kStrangeAtOnce = 100;  // Messages of nobody we know, between two looks at the ranks.
 constexpr auto kTick = std::chrono::milliseconds(1000);  // How often the parent is looked at.
 
 }  // namespace
@@ -63,19 +66,27 @@ int Front::run() {
 // ---- what comes in ----------------------------------------------------------------------------
 
 void Front::serve_channel(zmq::socket_t& socket) {
-  while (auto parts = receive(socket)) {
+  for (int strange = 0; strange < kStrangeAtOnce;) {
+    auto parts = receive(socket);
+    if (!parts) return;
     auto message = wire_.parse(std::move(*parts));
-    if (message.ok())
+    if (message.ok()) {
       handle(socket, std::move(*message));
-    else
-      std::fprintf(stderr, "sk kernel: dropped: %s\n", message.status().message().c_str());
-    if (leaving_) return;
+      if (leaving_) return;
+      continue;
+    }
+    ++strange;
+    if (std::has_single_bit(++dropped_))  // Of many, not every one.
+      std::fprintf(stderr, "sk kernel: dropped: %s (%" PRIu64 " in all)\n",
+                   message.status().message().c_str(), dropped_);
   }
 }
 
 void Front::handle_subscription() {
-  while (auto parts = receive(channels_.iopub())) {
-    if ((*parts)[0].empty() || (*parts)[0][0] != '\x01') continue;
+  for (int i = 0; i < kStrangeAtOnce; ++i) {
+    const auto parts = receive(channels_.iopub());
+    if (!parts) return;
+    if (parts->empty() || (*parts)[0].empty() || (*parts)[0][0] != '\x01') continue;
     if (!subscribed_at_) subscribed_at_ = std::chrono::steady_clock::now();
     const std::string topic = (*parts)[0].substr(1);
     send(channels_.iopub(), wire_.build("iopub_welcome", {"kernel.iopub_welcome"}, Json::object(),

@@ -226,6 +226,7 @@ class Front {
   uint64_t waited_ = 0;    // Cells that had to wait: counts their notes.
   size_t taken_over_ = 0;  // Of queue_: cells that a lost front end had accepted.
   uint64_t not_kept_ = 0;  // Those that were too long for a note.
+  uint64_t dropped_ = 0;   // Messages that were not signed as ours, or no messages.
   struct Unsent {
     std::vector<std::string> parts;
     std::chrono::steady_clock::time_point until;

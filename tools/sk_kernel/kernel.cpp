@@ -20,15 +20,17 @@ namespace sk::kernel {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: sk kernel -f CONNECTION_FILE [--ranks N] [--language NAME] [--language-version V]\n"
-    "                 [-- PROGRAM ARGUMENT...]\n\n"
+    "usage: sk kernel -f CONNECTION_FILE [--ranks N] [--any-address] [--language NAME]\n"
+    "                 [--language-version V] [-- PROGRAM ARGUMENT...]\n\n"
     "Serves a notebook: every cell runs on every rank. The number of ranks is SK_NRANKS, else\n"
     "--ranks, else one per GPU, else one per core. PROGRAM is what a rank runs; default\n"
-    "python3 -m libsk.kernel.\n";
+    "python3 -m libsk.kernel. With --any-address the connection file may name 0.0.0.0 or the "
+    "like.\n";
 
 struct Options {
   std::string connection_file;
   std::string ranks;
+  bool any_address = false;
   Language language;
   std::vector<const char*> program;  // Ends with a null pointer.
 };
@@ -40,6 +42,10 @@ Result<Options> parse(int argc, char** argv) {
     if (argument == "--") {
       options.program.assign(argv + i + 1, argv + argc);
       break;
+    }
+    if (argument == "--any-address") {
+      options.any_address = true;
+      continue;
     }
     std::string* const value = argument == "-f"                   ? &options.connection_file
                                : argument == "--ranks"            ? &options.ranks
@@ -85,7 +91,8 @@ Result<int> block_signals() {
 
 Result<int> serve(const Options& options) {
   SK_ASSIGN_OR_RETURN(const int32_t ranks, choose_rank_count(this_machine(), options.ranks));
-  SK_ASSIGN_OR_RETURN(const Connection connection, read_connection_file(options.connection_file));
+  SK_ASSIGN_OR_RETURN(const Connection connection,
+                      read_connection_file(options.connection_file, options.any_address));
   SK_ASSIGN_OR_RETURN(const int signal_fd, block_signals());
   SK_ASSIGN_OR_RETURN(const auto channels, Channels::bind(connection));
   SK_ASSIGN_OR_RETURN(const std::string id, random_id());

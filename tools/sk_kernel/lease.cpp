@@ -27,7 +27,7 @@ Result<Lease> choose_lease(const std::string& key) {
   }
   Lease lease;
   lease.ms = seconds * 1000;
-  if (key.empty() || seconds == 0) return lease;
+  if (seconds == 0) return lease;
   lease.name = keyed_hash(key, "superkernel session: name").substr(0, 32);
   lease.token = keyed_hash(key, "superkernel session: token");
   return lease;

@@ -64,7 +64,6 @@ Result<std::string> random_id() {
 }
 
 std::string Wire::sign(const std::vector<std::string>& parts, size_t first) const {
-  if (key_.empty()) return "";
   std::string signed_bytes;
   for (size_t i = first; i < first + 4; ++i) signed_bytes += parts[i];
   return keyed_hash(key_, signed_bytes);
@@ -93,11 +92,10 @@ Result<Message> Wire::parse(std::vector<std::string> parts) {
                  parts.size());
   const std::string expected = sign(parts, at + 2);
   const std::string& given = parts[at + 1];
-  if (!key_.empty() && (given.size() != expected.size() ||
-                        CRYPTO_memcmp(given.data(), expected.data(), given.size()) != 0))
+  if (given.size() != expected.size() ||
+      CRYPTO_memcmp(given.data(), expected.data(), given.size()) != 0)
     return error(SK_ERR_TRUST, "a message with a wrong signature");
-  if (!key_.empty() && seen_before(given))
-    return error(SK_ERR_TRUST, "a message that was sent before");
+  if (seen_before(given)) return error(SK_ERR_TRUST, "a message that was sent before");
   Message message;
   Json* const targets[] = {&message.header, &message.parent, &message.metadata, &message.content};
   for (size_t i = 0; i < 4; ++i) {

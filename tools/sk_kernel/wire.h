@@ -27,7 +27,7 @@ struct Message {
   std::string type() const { return header.value("msg_type", ""); }
 };
 
-// Signs with HMAC-SHA256; an empty key means unsigned, as the protocol has it.
+// Signs with HMAC-SHA256, and takes nothing that is not signed.
 class Wire {
  public:
   Wire(std::string key, std::string session) : key_(std::move(key)), session_(std::move(session)) {}
