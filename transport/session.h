@@ -48,11 +48,12 @@ enum EntryLane : uint32_t { kCollectiveLane = 0, kPairLane = 1, kEntryLaneCount 
 inline constexpr uint32_t kEntryOperandMax = 3;
 struct alignas(64) EntrySlot {
   std::atomic<uint64_t> seq;           // Stored last, with release; counts calls from 1.
-  uint64_t fingerprint;                // Of the op descriptor.
+  uint64_t fingerprint;                // Of the call and its plan.
   uint64_t operand[kEntryOperandMax];  // Offsets of symmetric operands in the writer's segment.
   uint64_t call[3];  // OpDesc packed small: so that a mismatch can name both calls.
+  uint64_t more[8];  // What of it does not fit there; sent only where more[0] is not 0.
 };
-static_assert(sizeof(EntrySlot) == 64);
+static_assert(sizeof(EntrySlot) == 128);
 
 // How a rank's segment is laid out: [header | entry slots | signals | workspace | symmetric heap].
 // The same on every rank; workspace and heap begin at multiples of 2 MiB, for huge pages. Address

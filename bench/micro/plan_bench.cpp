@@ -108,9 +108,10 @@ void measure(const Case& c, uint32_t ranks, int count) {
   target.world_size = ranks;
   target.mapped = c.mapped;
   target.cores = uint32_t(sk::usable_cpus().count());
-  sk::tune(target);
+  sk::tune(target, sk::shared_cache_bytes());
   if (c.op.kind == sk::OpKind::kAllreduceGemm) {
-    const auto tiles = sk::cpu::gemm_target(c.op.dtype, c.op.m, c.op.n, c.op.k, ranks);
+    const auto tiles = sk::cpu::gemm_target(c.op.dtype, c.op.m, c.op.n, c.op.k, ranks,
+                                            1u << sk::cpu::kernel_set());
     target.tile_m = tiles.tile_m;
     target.tile_n = tiles.tile_n;
     target.packed_bytes = tiles.packed_bytes;

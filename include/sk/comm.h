@@ -42,7 +42,8 @@ enum sk_comm_flags {
 };
 
 /** Zero means default. Fields are only ever appended. All ranks must give the same values, but for
- *  `rank`, `workers`, `bootstrap_user`, `cancel_fd`. */
+ *  `rank`, `bootstrap_user`, `cancel_fd`, `timeout_ms`. On the CPU they may differ in `workers` and
+ *  `symmetric_bytes_max` (the least holds for all) and in SK_COMM_PUT_ONLY (all do as one asks). */
 typedef struct sk_comm_config {
   uint32_t struct_size;         /**< sizeof(sk_comm_config) where the caller was compiled. */
   int32_t bootstrap;            /**< enum sk_bootstrap. */
@@ -54,9 +55,9 @@ typedef struct sk_comm_config {
   int64_t timeout_ms;           /**< Longest wait for a peer in any call; 0 is 300,000. */
   uint32_t flags;               /**< enum sk_comm_flags; unknown bits are refused. */
   int32_t workers;              /**< Threads per rank that run tiles, the caller's included; 0 is
-                                     one for each core that falls to this rank, at least 1. On a
-                                     GPU: blocks that stay resident, rank 0's number; 0 is all that
-                                     fall to a rank. */
+                                     one for each core that falls to this rank, at least 1. Where
+                                     ranks differ all have the least. On a GPU: blocks that stay
+                                     resident, rank 0's number; 0 is all that fall to a rank. */
   uint64_t symmetric_bytes_max; /**< Address space for sk_alloc(); 0 is the machine's memory, or the
                                      GPU's. No memory is taken before it is allocated. */
   int32_t cancel_fd; /**< A descriptor that ends sk_comm_create() with SK_ERR_ABORTED once it can be

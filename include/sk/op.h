@@ -1,17 +1,17 @@
 /* Operations: collectives, GEMM fused with all-reduce, packed weights, plans.
  *
  * All are collective unless said otherwise: every rank of the communicator calls the same thing in
- * the same order; ranks that do not get SK_ERR_DESYNC on every rank, which names both calls, and no
- * byte is moved. (A collective on one rank and a send or receive on another that wait for each
- * other end too: one of the two gets SK_ERR_DESYNC, all others SK_ERR_ABORTED with the same
- * sentence, and the communicator can only be freed.) Every call waits until the caller may reuse
- * all its buffers. On a GPU it waits only until every rank has called it, enqueues one launch for
- * all ranks, and returns; what goes wrong later, later calls say (and sk_comm_synchronize(),
- * sk_comm_query()), and the communicator can only be freed then. Memory from sk_alloc() is read and
- * written in place by peers; any other memory is staged. `in == out` is in-place; any other overlap
- * is SK_ERR_INVALID_ARGUMENT. Pointers need the alignment of one element. Integers wrap around.
- * bf16 and f16 are reduced in f32, f32 in f32, in rank order, rounded once: the result is the same
- * bits on every rank, in every transport.
+ * the same order; ranks that do not get SK_ERR_DESYNC on every rank, which names who called
+ * something else than the most and in what it differs, and no byte is moved. (A collective on one
+ * rank and a send or receive on another that wait for each other end too: one of the two gets
+ * SK_ERR_DESYNC, all others SK_ERR_ABORTED with the same sentence, and the communicator can only be
+ * freed.) Every call waits until the caller may reuse all its buffers. On a GPU it waits only until
+ * every rank has called it, enqueues one launch for all ranks, and returns; what goes wrong later,
+ * later calls say (and sk_comm_synchronize(), sk_comm_query()), and the communicator can only be
+ * freed then. Memory from sk_alloc() is read and written in place by peers; any other memory is
+ * staged. `in == out` is in-place; any other overlap is SK_ERR_INVALID_ARGUMENT. Pointers need the
+ * alignment of one element. Integers wrap around. bf16 and f16 are reduced in f32, f32 in f32, in
+ * rank order, rounded once: the result is the same bits on every rank, in every transport.
  *
  * Errors of every call: SK_ERR_INVALID_ARGUMENT, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_FORKED,
  * SK_ERR_DESYNC, SK_ERR_PEER_LOST, SK_ERR_ABORTED, SK_ERR_TIMEOUT, SK_ERR_NO_MEMORY. The first five

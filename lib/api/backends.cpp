@@ -7,8 +7,9 @@
 namespace sk::api {
 namespace {
 
-GemmTiles gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts) {
-  const cpu::GemmTarget target = cpu::gemm_target(dtype, m, n, k, parts);
+GemmTiles gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts,
+                     uint32_t kernel_sets) {
+  const cpu::GemmTarget target = cpu::gemm_target(dtype, m, n, k, parts, kernel_sets);
   return {target.tile_m, target.tile_n, target.packed_bytes};
 }
 
@@ -23,6 +24,7 @@ Backend make_backend() {
     return cpu::make_cpu_executor(endpoint, ledger, {.workers = workers, .shared_cores = shared});
   };
   backend.staging_bytes = cpu::staging_bytes();
+  backend.kernel_set = cpu::kernel_set;
   backend.gemm_tiles = gemm_tiles;
   backend.pack = cpu::pack_weights;
   backend.open_gpu = cuda::open_gpu;

@@ -29,7 +29,14 @@ struct Backend {
   std::function<std::unique_ptr<Executor>(Endpoint&, Ledger&, uint32_t workers, bool shared_cores)>
       make_executor;
   uint64_t staging_bytes = 0;  // Of workspace, for the executor's own areas.
-  std::function<GemmTiles(DType, int64_t m, int64_t n, int64_t k, uint32_t parts)> gemm_tiles;
+  // Which of the sets of tile kernels this rank uses: a number below 32 with one meaning in all
+  // builds of a version.
+  std::function<uint32_t()> kernel_set;
+  // For ranks that use these sets, as bits: tiles that all of them can take, and room for B as any
+  // of them packs it.
+  std::function<GemmTiles(DType, int64_t m, int64_t n, int64_t k, uint32_t parts,
+                          uint32_t kernel_sets)>
+      gemm_tiles;
   std::function<void(DType, const void* b, int64_t ldb, bool transpose_b, int64_t k, int64_t n,
                      void* packed)>
       pack;

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <span>
 
-#include "lib/comm/limits.h"
+#include "lib/comm/agreement.h"
 #include "transport/absence.h"
 
 namespace sk {
@@ -17,37 +16,27 @@ bool ends_communicator(int32_t code) {
   return code != SK_OK && code != SK_ERR_DESYNC && code != SK_ERR_NO_MEMORY;
 }
 
-// How many cores this host's ranks have together: ranks may be pinned, each to its own.
-Result<uint32_t> shared_cores(Bootstrap& bootstrap, int64_t timeout_ns) {
-  const CpuMask mine = usable_cpus();
-  SK_ASSIGN_OR_RETURN(const std::vector<std::byte> all,
-                      bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), timeout_ns));
-  CpuMask together;
-  for (size_t rank = 0; rank < size_t(bootstrap.world_size()); ++rank) {
-    if (bootstrap.host_of()[rank] != bootstrap.host_of()[size_t(bootstrap.rank())]) continue;
-    CpuMask mask;
-    std::memcpy(&mask, all.data() + rank * sizeof mask, sizeof mask);
-    together |= mask;
-  }
-  return uint32_t(std::max<size_t>(1, together.count()));
+RankFacts facts_of(const Communicator::Config& config, const Backend& backend) {
+  RankFacts facts;
+  facts.version = SK_VERSION_MAJOR << 16 | SK_VERSION_MINOR << 8 | SK_VERSION_PATCH;
+  facts.workers = config.workers;
+  facts.kernel_set = backend.kernel_set();
+  facts.put_only = config.put_only ? 1 : 0;
+  facts.memory_bytes = memory_bytes();
+  facts.heap_bytes_max = config.heap_bytes_max;
+  facts.cache_bytes = shared_cache_bytes();
+  facts.cpus = usable_cpus();
+  return facts;
 }
 
-// What every session of the world takes in one put: plans are alike on all ranks.
-Result<uint64_t> shared_put_bytes_max(Bootstrap& bootstrap, Endpoint& endpoint,
-                                      int64_t timeout_ns) {
-  uint64_t least = UINT64_MAX;
+LinkFacts links_of(Endpoint& endpoint) {
+  LinkFacts links{endpoint.mapped(), UINT64_MAX};
   for (uint32_t peer = 0; peer < endpoint.world_size(); ++peer) {
     if (peer == endpoint.rank()) continue;
-    least = std::min(least, endpoint.session(peer).caps().put_bytes_max);
+    links.put_bytes_max =
+        std::min(links.put_bytes_max, endpoint.session(peer).caps().put_bytes_max);
   }
-  SK_ASSIGN_OR_RETURN(const std::vector<std::byte> all,
-                      bootstrap.allgather(std::as_bytes(std::span(&least, 1)), timeout_ns));
-  for (size_t at = 0; at < all.size(); at += sizeof least) {
-    uint64_t value = 0;
-    std::memcpy(&value, all.data() + at, sizeof value);
-    least = std::min(least, value);
-  }
-  return least;
+  return links;
 }
 
 bool is_pair(const OpDesc& op) { return op.kind == OpKind::kSendRecv; }
@@ -58,19 +47,20 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& conf
                                                               const Backend& backend) {
   SK_RETURN_IF_ERROR(backend.check());
   SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> bootstrap, make_bootstrap(config.bootstrap));
+  SK_ASSIGN_OR_RETURN(const Agreement agreed,
+                      agree_on_target(*bootstrap, facts_of(config, backend), config.timeout_ns));
   const uint32_t world_size = uint32_t(bootstrap->world_size());
   const uint32_t per_producer = signals_per_producer(world_size);
   SegmentLayout layout;
   layout.world_size = world_size;
   layout.signal_count_max = world_size * per_producer;
-  layout.workspace_bytes_max = align_up(backend.staging_bytes + memory_bytes(), kPage);
-  layout.heap_bytes_max =
-      align_up(config.heap_bytes_max != 0 ? config.heap_bytes_max : memory_bytes(), kPage);
+  layout.workspace_bytes_max = align_up(backend.staging_bytes + agreed.memory_bytes, kPage);
+  layout.heap_bytes_max = align_up(agreed.heap_bytes_max, kPage);
 
   std::unique_ptr<CpuCommunicator> comm(new CpuCommunicator(config.absence));
   comm->backend_ = backend;
   SK_ASSIGN_OR_RETURN(comm->endpoint_,
-                      backend.connect(*bootstrap, layout, config.timeout_ns, config.put_only));
+                      backend.connect(*bootstrap, layout, config.timeout_ns, agreed.put_only));
   comm->endpoint_->set_absence(config.absence);
   SK_RETURN_IF_ERROR(comm->endpoint_->commit(layout.workspace_offset(), backend.staging_bytes));
   comm->timeout_ns_ = config.timeout_ns;
@@ -83,19 +73,16 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& conf
     return error(SK_ERR_NO_MEMORY, "no memory for the signals of {} ranks", world_size);
   comm->heap_ = std::make_unique<Heap>(*comm->endpoint_);
 
-  SK_ASSIGN_OR_RETURN(const uint32_t cores, shared_cores(*bootstrap, config.timeout_ns));
-  const uint32_t own_cores = uint32_t(std::max<size_t>(1, usable_cpus().count()));
-  const uint32_t local = uint32_t(bootstrap->local_size());
+  SK_ASSIGN_OR_RETURN(const LinkFacts links,
+                      agree_on_links(*bootstrap, links_of(*comm->endpoint_), config.timeout_ns));
   Target& target = comm->target_;
-  target.world_size = world_size;
-  target.mapped = comm->endpoint_->mapped();
-  SK_ASSIGN_OR_RETURN(target.put_bytes_max,
-                      shared_put_bytes_max(*bootstrap, *comm->endpoint_, config.timeout_ns));
-  target.workers = config.workers != 0 ? config.workers : std::clamp(cores / local, 1u, own_cores);
-  target.cores = cores;
-  tune(target);
-  comm->executor_ = backend.make_executor(*comm->endpoint_, *comm->ledger_, target.workers,
-                                          /*shared_cores=*/local * target.workers > cores);
+  target = agreed.target;
+  target.mapped = links.mapped;
+  target.put_bytes_max = links.put_bytes_max;
+  comm->kernel_sets_ = agreed.kernel_sets;
+  const bool shared_cores = uint32_t(bootstrap->local_size()) * target.workers > target.cores;
+  comm->executor_ =
+      backend.make_executor(*comm->endpoint_, *comm->ledger_, target.workers, shared_cores);
   return std::unique_ptr<Communicator>(std::move(comm));
 }
 
@@ -204,7 +191,8 @@ Result<Program*> CpuCommunicator::program_for(const OpDesc& op) {
     SK_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, plan_for(op));
     SK_RETURN_IF_ERROR(ensure_workspace(*plan));
     auto part = std::make_shared<const Plan>(part_of(*plan, rank()));
-    SK_ASSIGN_OR_RETURN(std::unique_ptr<Program> program, executor_->prepare(std::move(part)));
+    SK_ASSIGN_OR_RETURN(std::unique_ptr<Program> program,
+                        executor_->prepare(std::move(part), fingerprint(*plan)));
     if (cache_.size() >= kCachedPlansMax) evict_one();
     found = cache_.emplace(op, Cached{std::move(program)}).first;
   }
@@ -226,7 +214,8 @@ void CpuCommunicator::evict_one() {
 Target CpuCommunicator::target_for(const OpDesc& op) const {
   Target target = target_;
   if (op.kind == OpKind::kAllreduceGemm) {
-    backend_.gemm_tiles(op.dtype, op.m, op.n, op.k, target.world_size * target.workers)
+    backend_
+        .gemm_tiles(op.dtype, op.m, op.n, op.k, target.world_size * target.workers, kernel_sets_)
         .apply(target);
   }
   return target;
@@ -303,9 +292,10 @@ Status CpuCommunicator::deregister_memory(void* memory) {
 
 Result<std::unique_ptr<Packed>> CpuCommunicator::pack(const PackArgs& args) const {
   const auto [dtype, b, ldb, k, n, transpose_b] = args;
-  const uint64_t bytes =
-      align_up(std::max<uint64_t>(1, backend_.gemm_tiles(dtype, 1, n, k, 1).packed_bytes), 4096);
-  auto* data = static_cast<std::byte*>(std::aligned_alloc(4096, bytes));
+  // What plans say of it: as much as the ranks' largest layout takes.
+  const GemmTiles tiles = backend_.gemm_tiles(dtype, 1, n, k, 1, kernel_sets_);
+  const uint64_t bytes = align_up(std::max<uint64_t>(1, tiles.packed_bytes), kPage);
+  auto* data = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes));
   if (data == nullptr) return error(SK_ERR_NO_MEMORY, "no memory to pack b of {} x {}", k, n);
   advise_huge_pages(data, bytes);
   backend_.pack(dtype, b, ldb, transpose_b, k, n, data);

@@ -63,7 +63,8 @@ class CpuCommunicator final : public Communicator {
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Heap> heap_;
-  Target target_;
+  Target target_;             // Of all ranks alike, but for what a product adds.
+  uint32_t kernel_sets_ = 0;  // Agreement::kernel_sets.
   int64_t timeout_ns_ = 0;
   int local_rank_ = 0, local_size_ = 1;
   bool one_process_ = false;  // All ranks are threads of this process.

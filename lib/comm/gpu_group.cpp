@@ -5,6 +5,8 @@
 #include <new>
 #include <numeric>
 
+#include "lib/op/mismatch.h"
+
 namespace sk {
 namespace {
 
@@ -234,12 +236,16 @@ Status GpuGroup::settle(const Meeting& meeting) {
 }
 
 Status GpuGroup::compare(const Meeting& meeting) const {
-  const uint32_t first = meeting.ranks[0];
-  const OpDesc& op = meeting.arrivals[first].op;
-  for (const uint32_t rank : meeting.ranks) {
-    if (meeting.arrivals[rank].op == op) continue;
-    return error(SK_ERR_DESYNC, "rank {} called {} while rank {} called {}", first, describe(op),
-                 rank, describe(meeting.arrivals[rank].op));
+  const OpDesc& op = meeting.arrivals[meeting.ranks[0]].op;
+  const bool same = std::all_of(meeting.ranks.begin(), meeting.ranks.end(),
+                                [&](uint32_t rank) { return meeting.arrivals[rank].op == op; });
+  if (!same) {
+    std::vector<RankCall> calls;
+    for (const uint32_t rank : meeting.ranks) {
+      const OpDesc& called = meeting.arrivals[rank].op;
+      calls.push_back({rank, fingerprint(called), called});
+    }
+    return {SK_ERR_DESYNC, explain_mismatch(std::move(calls))};
   }
   for (const uint32_t rank : meeting.ranks) {
     if (meeting.arrivals[rank].able) continue;

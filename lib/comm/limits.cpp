@@ -40,7 +40,15 @@ Result<uint32_t> workers_from_environment() {
   return value;
 }
 
-void tune(Target& target) {
+uint64_t shared_cache_bytes() {
+  // Virtual machines report the whole host's cache (320 MB seen), so no more than one core
+  // complex's.
+  constexpr uint64_t kSharedCacheMax = uint64_t(32) << 20;
+  const long level3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return level3 > 0 ? std::min(uint64_t(level3), kSharedCacheMax) : kSharedCacheMax;
+}
+
+void tune(Target& target, uint64_t cache_bytes) {
   // One-shot reads world_size inputs in every rank, the other forms 1 / world_size of each, but
   // one-shot needs one hand-off less. With two ranks the bytes that cross are the same, and
   // one-shot has the fewest tasks as long as staging holds the input.
@@ -56,12 +64,7 @@ void tune(Target& target) {
   }
   // Stores past the caches pay once inputs and outputs of all ranks together overflow the last one:
   // until then the reader finds them there.
-  // Virtual machines report the whole host's cache (320 MB seen), so no more than one core
-  // complex's.
-  constexpr uint64_t kSharedCacheMax = uint64_t(32) << 20;
-  const long level3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  const uint64_t cache = level3 > 0 ? std::min(uint64_t(level3), kSharedCacheMax) : kSharedCacheMax;
-  target.stream_bytes = std::max<uint64_t>(1 << 20, cache / (2 * target.world_size));
+  target.stream_bytes = std::max<uint64_t>(1 << 20, cache_bytes / (2 * target.world_size));
 }
 
 void advise_huge_pages(std::byte* data, uint64_t bytes) {

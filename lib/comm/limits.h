@@ -19,8 +19,11 @@ CpuMask usable_cpus();
 // What an environment variable asks for, where the caller's own number is 0: SK_WORKERS.
 Result<uint32_t> workers_from_environment();
 
-// Sets the sizes in `target` that depend on world size and cores.
-void tune(Target& target);
+// Of the last cache, as far as one core complex shares it.
+uint64_t shared_cache_bytes();
+
+// Sets the sizes in `target` that depend on world size, workers and cores.
+void tune(Target& target, uint64_t cache_bytes);
 
 // Asks for huge pages where that is worth a call; failing is harmless.
 void advise_huge_pages(std::byte* data, uint64_t bytes);

@@ -20,34 +20,47 @@ Ledger::Words Ledger::zeros(size_t count) {
   return Words(static_cast<uint64_t*>(std::calloc(count, sizeof(uint64_t))));
 }
 
-std::array<uint64_t, 3> pack_call(const OpDesc& op) {
+void pack_call(const OpDesc& op, EntrySlot& entry) {
   const bool gemm = op.kind == OpKind::kAllreduceGemm;
-  return {uint64_t(op.kind) | uint64_t(op.dtype) << 8 | uint64_t(op.out_dtype) << 16 |
-              uint64_t(op.redop) << 24 | uint64_t(op.symmetric_in) << 32 |
-              uint64_t(op.symmetric_out) << 33 | uint64_t(op.in_place) << 34,
-          uint64_t(gemm ? op.m : op.count),
-          gemm ? uint64_t(op.n) << 32 | uint32_t(op.k)
-               : uint64_t(uint32_t(op.root)) << 32 | uint32_t(op.peer)};
+  entry.call[0] = uint64_t(op.kind) | uint64_t(op.dtype) << 8 | uint64_t(op.out_dtype) << 16 |
+                  uint64_t(op.redop) << 24 | uint64_t(op.symmetric_in) << 32 |
+                  uint64_t(op.symmetric_out) << 33 | uint64_t(op.in_place) << 34;
+  entry.call[1] = uint64_t(gemm ? op.m : op.count);
+  entry.call[2] = gemm ? uint64_t(op.n) : uint64_t(uint32_t(op.root)) << 32 | uint32_t(op.peer);
+  if (!gemm) return;
+  entry.more[0] =
+      1 | uint64_t(op.transpose_a) << 1 | uint64_t(op.pack_b) << 2 | uint64_t(op.transpose_b) << 3;
+  entry.more[1] = uint64_t(op.k);
+  entry.more[2] = uint64_t(op.lda);
+  entry.more[3] = uint64_t(op.ldb);
+  entry.more[4] = uint64_t(op.ldc);
 }
 
-OpDesc unpack_call(const uint64_t (&call)[3]) {
+OpDesc unpack_call(const EntrySlot& entry) {
+  const uint64_t word = entry.call[0];
   OpDesc op;
-  op.kind = OpKind(call[0] & 0xff);
-  op.dtype = DType(call[0] >> 8 & 0xff);
-  op.out_dtype = DType(call[0] >> 16 & 0xff);
-  op.redop = RedOp(call[0] >> 24 & 0xff);
-  op.symmetric_in = call[0] >> 32 & 1;
-  op.symmetric_out = call[0] >> 33 & 1;
-  op.in_place = call[0] >> 34 & 1;
-  if (op.kind == OpKind::kAllreduceGemm) {
-    op.m = int64_t(call[1]);
-    op.n = int64_t(call[2] >> 32);
-    op.k = int64_t(call[2] & 0xffffffffu);
-  } else {
-    op.count = int64_t(call[1]);
-    op.root = int32_t(call[2] >> 32);
-    op.peer = int32_t(call[2]);
+  op.kind = OpKind(word & 0xff);
+  op.dtype = DType(word >> 8 & 0xff);
+  op.out_dtype = DType(word >> 16 & 0xff);
+  op.redop = RedOp(word >> 24 & 0xff);
+  op.symmetric_in = word >> 32 & 1;
+  op.symmetric_out = word >> 33 & 1;
+  op.in_place = word >> 34 & 1;
+  if (op.kind != OpKind::kAllreduceGemm) {
+    op.count = int64_t(entry.call[1]);
+    op.root = int32_t(entry.call[2] >> 32);
+    op.peer = int32_t(entry.call[2]);
+    return op;
   }
+  op.m = int64_t(entry.call[1]);
+  op.n = int64_t(entry.call[2]);
+  op.transpose_a = entry.more[0] >> 1 & 1;
+  op.pack_b = entry.more[0] >> 2 & 1;
+  op.transpose_b = entry.more[0] >> 3 & 1;
+  op.k = int64_t(entry.more[1]);
+  op.lda = int64_t(entry.more[2]);
+  op.ldb = int64_t(entry.more[3]);
+  op.ldc = int64_t(entry.more[4]);
   return op;
 }
 

@@ -98,7 +98,7 @@ class Program {
   virtual const Plan& plan() const = 0;
 
   // Returns when the caller may use all its buffers again. SK_ERR_DESYNC: ranks entered with
-  // different operations, nothing was moved. Other errors end the communicator.
+  // different operations or plans, nothing was moved. Other errors end the communicator.
   virtual Status run(const RunArgs& args) = 0;
 };
 
@@ -107,16 +107,18 @@ class Executor {
   virtual ~Executor() = default;
   virtual const char* name() const = 0;
 
-  // `plan` has this rank's part and has been validated. The workspace it needs must be committed.
-  virtual Result<std::unique_ptr<Program>> prepare(std::shared_ptr<const Plan> plan) = 0;
+  // `plan` has this rank's part and has been validated; `fingerprint` is that of the plan with all
+  // parts, which the ranks compare at every run. The workspace it needs must be committed.
+  virtual Result<std::unique_ptr<Program>> prepare(std::shared_ptr<const Plan> plan,
+                                                   uint64_t fingerprint) = 0;
 
   // Null turns the trace off.
   virtual void set_trace(TraceBuffer* trace) = 0;
 };
 
-// A call in an entry slot, so that a mismatch can name both.
-std::array<uint64_t, 3> pack_call(const OpDesc& op);
-OpDesc unpack_call(const uint64_t (&call)[3]);
+// A call in an entry slot, whole, so that a mismatch can say in what calls differ.
+void pack_call(const OpDesc& op, EntrySlot& entry);
+OpDesc unpack_call(const EntrySlot& entry);
 
 // Its first word also tells how far its writer had come in the other lane, towards the same peer:
 // sessions keep no order, so an entry there may arrive later than this one. `seq` is the last that

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "lib/base/hash.h"
+
 namespace sk {
 
 const char* dtype_name(DType dtype) {
@@ -97,26 +99,16 @@ uint16_t f32_to_f16(float value) {
   return uint16_t(sign | uint16_t((rounded - 0x38000000u) >> 13));
 }
 
-namespace {
-
-uint64_t mix(uint64_t hash, uint64_t value) {  // splitmix64's finaliser over a running sum.
-  uint64_t z = hash + 0x9e3779b97f4a7c15u + value;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-}  // namespace
-
 uint64_t fingerprint(const OpDesc& op) {
-  uint64_t hash = mix(0, uint64_t(op.kind) | uint64_t(op.dtype) << 8 |
-                             uint64_t(op.out_dtype) << 16 | uint64_t(op.redop) << 24 |
-                             uint64_t(op.symmetric_in) << 32 | uint64_t(op.symmetric_out) << 33 |
-                             uint64_t(op.in_place) << 34 | uint64_t(op.transpose_a) << 35 |
-                             uint64_t(op.pack_b) << 36 | uint64_t(op.transpose_b) << 37);
-  hash = mix(hash, uint64_t(uint32_t(op.root)) << 32 | uint32_t(op.peer));
+  uint64_t hash =
+      hash_mix(0, uint64_t(op.kind) | uint64_t(op.dtype) << 8 | uint64_t(op.out_dtype) << 16 |
+                      uint64_t(op.redop) << 24 | uint64_t(op.symmetric_in) << 32 |
+                      uint64_t(op.symmetric_out) << 33 | uint64_t(op.in_place) << 34 |
+                      uint64_t(op.transpose_a) << 35 | uint64_t(op.pack_b) << 36 |
+                      uint64_t(op.transpose_b) << 37);
+  hash = hash_mix(hash, uint64_t(uint32_t(op.root)) << 32 | uint32_t(op.peer));
   for (const int64_t value : {op.count, op.m, op.n, op.k, op.lda, op.ldb, op.ldc}) {
-    hash = mix(hash, uint64_t(value));
+    hash = hash_mix(hash, uint64_t(value));
   }
   return hash == 0 ? 1 : hash;
 }

@@ -25,9 +25,9 @@ enum class OpKind : uint8_t {
   kDeregister = 103,
 };
 
-// Equal on all ranks: its fingerprint is what the entry exchange compares. Fields that a kind does
-// not use stay zero. A is [m, k] with leading stride `lda`, C is [m, n] with leading stride `ldc`,
-// all in elements; B is packed, or a matrix [k, n] with leading stride `ldb`.
+// Equal on all ranks: its fingerprint is part of what the entry exchange compares. Fields that a
+// kind does not use stay zero. A is [m, k] with leading stride `lda`, C is [m, n] with leading
+// stride `ldc`, all in elements; B is packed, or a matrix [k, n] with leading stride `ldb`.
 struct OpDesc {
   OpKind kind = OpKind::kBarrier;
   DType dtype = DType::kF32;

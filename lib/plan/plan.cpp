@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/base/hash.h"
+
 namespace sk {
 namespace {
 
@@ -45,7 +47,59 @@ bool same_part(const RankPlan& a, const RankPlan& b) {
   return true;
 }
 
+class Hash {
+ public:
+  explicit Hash(uint64_t start) : value_(start) {}
+  template <typename... Values>
+  void add(Values... values) {
+    ((value_ = hash_mix(value_, uint64_t(values))), ...);
+  }
+  template <typename Values, typename Add>
+  void add_all(const Values& values, const Add& add_one) {
+    add(values.size());  // So that two tables in a row are not one.
+    for (const auto& value : values) add_one(value);
+  }
+  uint64_t value() const { return value_; }
+
+ private:
+  uint64_t value_;
+};
+
+void add_target(Hash& hash, const Target& t) {
+  hash.add(t.world_size, t.mapped, t.workers, t.cores, t.tile_m, t.tile_n, t.packed_bytes,
+           t.chunk_bytes, t.slot_count, t.one_shot_bytes, t.one_shot_symmetric_bytes,
+           t.stream_bytes, t.put_bytes_max, t.band_rows);
+}
+
+void add_part(Hash& hash, const RankPlan& part) {
+  const auto number = [&](auto value) { hash.add(value); };
+  hash.add(part.rank, part.signal_count);
+  hash.add_all(part.signal_producers, number);
+  hash.add_all(part.posts_per_run, number);
+  hash.add_all(part.peers, number);
+  hash.add_all(part.queues, [&](const Queue& q) { hash.add(q.first_task, q.task_count); });
+  hash.add_all(part.tasks, [&](const Task& t) {
+    hash.add(t.op, t.flags);
+    hash.add_all(part.regions_of(t), [&](const Region& r) {
+      hash.add(r.offset, r.row_bytes, r.pitch, r.rows, r.buffer, r.buffer_count, r.access);
+    });
+    hash.add_all(part.params_of(t), number);
+    hash.add_all(part.waits_of(t), [&](const Wait& w) { hash.add(w.signal, w.target); });
+    hash.add_all(part.posts_of(t), [&](const Post& p) { hash.add(p.rank, p.signal, p.add); });
+  });
+}
+
 }  // namespace
+
+uint64_t fingerprint(const Plan& world) {
+  Hash hash(fingerprint(world.op));
+  add_target(hash, world.target);
+  hash.add_all(world.buffers, [&](const Buffer& b) {
+    hash.add(b.kind, b.access, b.operand, b.generations, b.owner, b.bytes, b.offset);
+  });
+  hash.add_all(world.ranks, [&](const RankPlan& part) { add_part(hash, part); });
+  return hash.value() == 0 ? 1 : hash.value();
+}
 
 bool operator==(const Plan& a, const Plan& b) {
   return a.op == b.op && a.target == b.target && a.buffers == b.buffers &&

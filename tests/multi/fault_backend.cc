@@ -19,6 +19,8 @@ Chosen& chosen() {
   return one;
 }
 
+thread_local std::function<void(GemmTiles&)> tiles_of_thread;
+
 Result<std::unique_ptr<Endpoint>> connect(Bootstrap& bootstrap, const SegmentLayout& layout,
                                           int64_t timeout_ns, bool put_only) {
   const std::shared_ptr<FaultNetwork> network = chosen().network;
@@ -37,9 +39,12 @@ std::unique_ptr<Executor> make_executor(Endpoint& endpoint, Ledger& ledger, uint
   return chosen().decorate ? chosen().decorate(std::move(sound), ledger) : std::move(sound);
 }
 
-GemmTiles gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts) {
-  const cpu::GemmTarget target = cpu::gemm_target(dtype, m, n, k, parts);
-  return {target.tile_m, target.tile_n, target.packed_bytes};
+GemmTiles gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts,
+                     uint32_t kernel_sets) {
+  const cpu::GemmTarget target = cpu::gemm_target(dtype, m, n, k, parts, kernel_sets);
+  GemmTiles tiles{target.tile_m, target.tile_n, target.packed_bytes};
+  if (tiles_of_thread) tiles_of_thread(tiles);
+  return tiles;
 }
 
 }  // namespace
@@ -47,6 +52,8 @@ GemmTiles gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t part
 void use_backend(std::shared_ptr<FaultNetwork> network, Decorate decorate) {
   chosen() = {std::move(network), std::move(decorate)};
 }
+
+void use_tiles(std::function<void(GemmTiles&)> change) { tiles_of_thread = std::move(change); }
 
 }  // namespace sk::testing_ops
 
@@ -59,6 +66,7 @@ const Backend& backend() {
                               .make_executor = testing_ops::make_executor,
                               // Half as much again: room for a planted bug (planted.cc).
                               .staging_bytes = cpu::staging_bytes() * 3 / 2,
+                              .kernel_set = cpu::kernel_set,
                               .gemm_tiles = testing_ops::gemm_tiles,
                               .pack = cpu::pack_weights,
                               .open_gpu = nullptr};

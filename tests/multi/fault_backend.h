@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "lib/comm/gemm_tiles.h"
 #include "lib/exec/executor.h"
 #include "transport/fault/fault.h"
 
@@ -18,6 +19,9 @@ using Decorate =
 // What communicators are made of from now on; none may be alive. Null: plain shared memory, the CPU
 // executor as it is.
 void use_backend(std::shared_ptr<FaultNetwork> network, Decorate decorate = nullptr);
+
+// What the calling thread's ranks make of the tiles of a product, from now on; null: as they are.
+void use_tiles(std::function<void(GemmTiles&)> change);
 
 }  // namespace sk::testing_ops
 

@@ -42,6 +42,40 @@ TEST_P(FaultOps, EqualTheOracleInWhateverOrder) {
   RecordProperty("overtaken", std::to_string(network->overtaken()));
 }
 
+// What agreement cannot see, as another build of the library: the plans' fingerprints do.
+TEST(Plans, ThatDifferAreADesyncAndMoveNothing) {
+  use_backend(nullptr);
+  in_thread_ranks(3, [](sk_comm* comm, int rank) {
+    if (rank == 1) use_tiles([](GemmTiles& tiles) { tiles.tile_m = 8; });
+    float a[16 * 4] = {}, b[4 * 8] = {}, c[16 * 8];
+    for (float& value : c) value = 7;
+    const auto matrix = [](void* data, int64_t rows, int64_t cols) {
+      sk_tensor t{};
+      t.struct_size = sizeof t;
+      t.dtype = SK_F32;
+      t.data = data;
+      t.ndim = 2;
+      t.shape[0] = rows;
+      t.shape[1] = t.strides[0] = cols;
+      t.strides[1] = 1;
+      return t;
+    };
+    const sk_tensor ta = matrix(a, 16, 4), tb = matrix(b, 4, 8);
+    sk_tensor tc = matrix(c, 16, 8);
+    EXPECT_EQ(sk_allreduce_gemm(comm, &ta, &tb, nullptr, &tc, 0, nullptr), SK_ERR_DESYNC);
+    const std::string sentence = sk_last_error();
+    EXPECT_EQ(sentence.rfind("rank 1 called allreduce_gemm(f32 to f32, 16 x 8 x 4) while the other "
+                             "2 ranks called allreduce_gemm(f32 to f32, 16 x 8 x 4): their plans "
+                             "for it differ",
+                             0),
+              0u)
+        << sentence;
+    for (const float value : c) ASSERT_EQ(value, 7.0f);
+    use_tiles(nullptr);
+    EXPECT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
+  });
+}
+
 // Rank 1 enters a barrier, then sends; often the second entry comes first, and the other long after
 // rank 0 has begun to look whether the ranks wait for each other in different calls. They do not.
 TEST(FaultEntry, AnEntryThatIsOvertakenIsNoMismatch) {

@@ -177,8 +177,49 @@ std::string run_case(const Caller& caller, const Case& c, const Row& row, Arriva
   return wrong + out.release();
 }
 
+// The calling thread on some of the CPUs that it may run on, by seed.
+void pin_to_some(std::mt19937_64& random) {
+  cpu_set_t may, some;
+  if (sched_getaffinity(0, sizeof may, &may) != 0) return;
+  do {
+    CPU_ZERO(&some);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &may) && random() % 2 == 0) CPU_SET(cpu, &some);
+    }
+  } while (CPU_COUNT(&some) == 0);
+  (void)sched_setaffinity(0, sizeof some, &some);
+}
+
+// Makes this rank unlike the others. The instruction set is the process's, and read once.
+void make_uneven(const Row& row, int rank, sk_comm_config& config) {
+  const char* number = std::getenv("RANK");
+  const bool process = rank == kFromEnvironment;
+  const int me = process && number != nullptr ? std::atoi(number) : std::max(rank, 0);
+  std::mt19937_64 random(row.seed * kRanksMax + uint64_t(me) + 1);
+  config.workers = std::array{0, 1, 2, 3, 5}[random() % 5];
+  config.symmetric_bytes_max >>= random() % 2;
+  if (random() % 8 == 0) config.flags |= SK_COMM_PUT_ONLY;
+  pin_to_some(random);
+  if (!process) return;
+  const char* isa = std::array{"portable", "avx2", "avx512", "avx512_bf16", "amx"}[random() % 5];
+  (void)setenv("SK_CPU_ISA", isa, 1);
+}
+
+Case case_of_kind(const Row& row, std::mt19937_64& random, int32_t kind) {
+  for (;;) {
+    const Case c = random_case(random, row.ranks, row.large);
+    if (c.kind == kind) return c;
+  }
+}
+
 // What a GPU has not is left out.
-Case case_for(const Row& row, std::mt19937_64& random) {
+Case case_for(const Row& row, std::mt19937_64& random, int turn) {
+  if (row.uneven && !row.large) {
+    const std::array kinds = {SK_OP_ALLREDUCE,      SK_OP_ALLREDUCE_GEMM, SK_OP_ALLGATHER,
+                              SK_OP_REDUCE_SCATTER, SK_OP_BROADCAST,      SK_OP_SEND_RECV,
+                              SK_OP_BARRIER};
+    return case_of_kind(row, random, kinds[size_t(turn) % kinds.size()]);
+  }
   Case c = random_case(random, row.ranks, row.large);
   if (row.gpu == nullptr) return c;
   while (c.kind == SK_OP_ALLREDUCE_GEMM && c.dtype == SK_F64)
@@ -202,7 +243,7 @@ std::string run_cases(sk_comm* comm, const Row& row, Arrivals& arrivals, const B
   std::mt19937_64 random(row.seed);  // The same cases on every rank.
   std::mt19937 pace{uint32_t(row.seed * kRanksMax + uint64_t(info.rank))};
   for (int i = 0; i < row.cases; ++i) {
-    const Case c = case_for(row, random);
+    const Case c = case_for(row, random, i);
     for (uint32_t turns = pace() % 4 == 0 ? pace() % 200 : 0; turns > 0; --turns) sched_yield();
     std::string wrong = run_case(caller, c, row, arrivals);
     if (wrong.empty() && info.rank == 0 && beside) wrong = beside(comm, c);
@@ -266,6 +307,7 @@ std::string run_row(sk_context* context, const Row& row, int rank, Arrivals& arr
   config.symmetric_bytes_max = 256 << 20;
   config.device_type = row.gpu != nullptr ? SK_DEVICE_CUDA : SK_DEVICE_CPU;
   config.device_id = row.gpu != nullptr ? row.gpu->id : 0;
+  if (row.uneven) make_uneven(row, rank, config);
   sk_comm* comm = nullptr;
   if (sk_comm_create(context, &config, &comm) != SK_OK) return sk_last_error();
   std::string wrong = run_cases(comm, row, arrivals, beside);

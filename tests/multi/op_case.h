@@ -37,6 +37,9 @@ struct Row {
   uint32_t flags = 0;  // enum sk_comm_flags.
   int workers = 1;
   bool large = false;  // Cases that several workers of a rank share.
+  // Each rank has its own workers, CPUs, flags and, as a process, instruction set; by seed. Of
+  // cases that are not large every operation has its turn.
+  bool uneven = false;
   int64_t timeout_ms = 60'000;
   const Gpu* gpu = nullptr;  // Null: the ranks are on the CPU.
 };

@@ -91,9 +91,11 @@ class PlantedExecutor final : public Executor {
   PlantedExecutor(Bug bug, std::unique_ptr<Executor> sound, Ledger& ledger)
       : bug_(bug), sound_(std::move(sound)), ledger_(ledger) {}
   const char* name() const override { return "planted"; }
-  Result<std::unique_ptr<Program>> prepare(std::shared_ptr<const Plan> plan) override {
-    SK_ASSIGN_OR_RETURN(std::unique_ptr<Program> program,
-                        sound_->prepare(std::make_shared<const Plan>(broken(*plan, bug_))));
+  Result<std::unique_ptr<Program>> prepare(std::shared_ptr<const Plan> plan,
+                                           uint64_t fingerprint) override {
+    SK_ASSIGN_OR_RETURN(
+        std::unique_ptr<Program> program,
+        sound_->prepare(std::make_shared<const Plan>(broken(*plan, bug_)), fingerprint));
     return std::unique_ptr<Program>(
         std::make_unique<PlantedProgram>(bug_, std::move(program), ledger_));
   }

@@ -58,6 +58,7 @@ class FaultSession final : public Session {
     message.fingerprint = entry.fingerprint;
     memcpy(message.operand, entry.operand, sizeof(message.operand));
     memcpy(message.call, entry.call, sizeof(message.call));
+    memcpy(message.more, entry.more, sizeof(message.more));
     __atomic_store_n(&entered_[lane], seq, __ATOMIC_RELAXED);
     return network_.send(std::move(message));
   }

@@ -61,6 +61,7 @@ Status Network::deliver(Message& message, bool& done) {
       entry.fingerprint = message.fingerprint;
       memcpy(entry.operand, message.operand, sizeof(entry.operand));
       memcpy(entry.call, message.call, sizeof(entry.call));
+      memcpy(entry.more, message.more, sizeof(entry.more));
       return message.session->enter(entry, message.lane, message.seq);
     }
   }

@@ -36,6 +36,7 @@ struct Message {
   uint64_t fingerprint = 0;
   uint64_t operand[kEntryOperandMax] = {};
   uint64_t call[3] = {};
+  uint64_t more[8] = {};
 };
 
 class Network final : public FaultNetwork, public std::enable_shared_from_this<Network> {

@@ -53,6 +53,8 @@ Status ShmSession::enter(const EntrySlot& entry, EntryLane lane, uint64_t seq) {
   slot.fingerprint = entry.fingerprint;
   memcpy(slot.operand, entry.operand, sizeof(slot.operand));
   memcpy(slot.call, entry.call, sizeof(slot.call));
+  if (entry.more[0] != 0) [[unlikely]]
+    memcpy(slot.more, entry.more, sizeof(slot.more));
   slot.seq.store(seq, std::memory_order_release);
   __atomic_store_n(&entered_[lane], seq, __ATOMIC_RELAXED);
   ring_sleeper();

@@ -1,5 +1,8 @@
 #include "lib/exec/cpu/executor.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "lib/exec/cpu/program.h"
 #include "lib/exec/cpu/tile/cpu_features.h"
 #include "lib/exec/cpu/tile/gemm.h"
@@ -14,8 +17,9 @@ class CpuExecutor final : public Executor {
         shared_{endpoint, ledger, workers_, config.shared_cores ? kSpinsShared : kSpinsAlone} {}
 
   const char* name() const override { return "cpu"; }
-  Result<std::unique_ptr<Program>> prepare(std::shared_ptr<const Plan> plan) override {
-    return CpuProgram::lower(std::move(plan), shared_);
+  Result<std::unique_ptr<Program>> prepare(std::shared_ptr<const Plan> plan,
+                                           uint64_t fingerprint) override {
+    return CpuProgram::lower(std::move(plan), fingerprint, shared_);
   }
   void set_trace(TraceBuffer* trace) override { shared_.trace = trace; }
 
@@ -41,11 +45,21 @@ Status check_environment() { return cpu_isa_status().clone(); }
 
 uint64_t staging_bytes() { return kStagingAreas * kStagingBytes; }
 
-GemmTarget gemm_target(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts) {
-  const GemmKernel* kernel = select_gemm(dtype);
-  const GemmTiling tiling = gemm_tiling(kernel, m, n, k, int(parts));
-  return {uint32_t(std::max<int64_t>(1, tiling.m)), uint32_t(std::max<int64_t>(1, tiling.n)),
-          packed_bytes(kernel, k, n)};
+uint32_t kernel_set() { return uint32_t(cpu_isa()); }
+
+// Any tile suits any kernel; the size is what suits the plainest. B is packed by each rank for
+// itself, but plans have one place of one size for it.
+GemmTarget gemm_target(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts,
+                       uint32_t kernel_sets) {
+  const auto plainest = CpuIsa(std::countr_zero(kernel_sets));
+  const GemmTiling tiling = gemm_tiling(select_gemm(dtype, plainest), m, n, k, int(parts));
+  GemmTarget target{uint32_t(std::max<int64_t>(1, tiling.m)),
+                    uint32_t(std::max<int64_t>(1, tiling.n)), 0};
+  for (uint32_t sets = kernel_sets; sets != 0; sets &= sets - 1) {
+    const GemmKernel* kernel = select_gemm(dtype, CpuIsa(std::countr_zero(sets)));
+    target.packed_bytes = std::max<uint64_t>(target.packed_bytes, packed_bytes(kernel, k, n));
+  }
+  return target;
 }
 
 void pack_weights(DType dtype, const void* b, int64_t ldb, bool transpose_b, int64_t k, int64_t n,

@@ -20,12 +20,16 @@ Status check_environment();
 // Bytes of workspace that the segment must reserve beside what plans ask for.
 uint64_t staging_bytes();
 
-// What the tile kernels of this machine want of a GEMM's plan.
+// The CpuIsa whose tile kernels this process uses, as a number.
+uint32_t kernel_set();
+
+// What the tile kernels of all these sets, as bits, take of a GEMM's plan.
 struct GemmTarget {
   uint32_t tile_m, tile_n;
   uint64_t packed_bytes;
 };
-GemmTarget gemm_target(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts);
+GemmTarget gemm_target(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts,
+                       uint32_t kernel_sets);
 
 // Packs all of B, [k, n] or transposed [n, k], with leading stride `ldb`.
 void pack_weights(DType dtype, const void* b, int64_t ldb, bool transpose_b, int64_t k, int64_t n,

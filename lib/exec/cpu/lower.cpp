@@ -19,7 +19,7 @@ uint64_t staged_bytes(const Plan& plan) {
 }  // namespace
 
 Result<std::unique_ptr<Program>> CpuProgram::lower(std::shared_ptr<const Plan> plan,
-                                                   Shared& shared) {
+                                                   uint64_t fingerprint, Shared& shared) {
   const uint32_t rank = shared.endpoint.rank();
   std::unique_ptr<CpuProgram> program(new CpuProgram(shared));
   program->part_ = plan->part(rank);
@@ -36,9 +36,8 @@ Result<std::unique_ptr<Program>> CpuProgram::lower(std::shared_ptr<const Plan> p
                  "a call between two ranks cannot stage: its seq is not shared");
   }
   program->plan_ = std::move(plan);
-  program->fingerprint_ = fingerprint(program->plan_->op);
-  const std::array<uint64_t, 3> call = pack_call(program->plan_->op);
-  std::copy(call.begin(), call.end(), program->entry_.call);
+  program->fingerprint_ = fingerprint;
+  pack_call(program->plan_->op, program->entry_);
   SK_RETURN_IF_ERROR(program->lower_signals());
   program->lower_tasks();
   program->lower_queues();

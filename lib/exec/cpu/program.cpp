@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/exec/cpu/tile/hand_over.h"
+#include "lib/op/mismatch.h"
 #include "transport/absence.h"
 
 namespace sk::cpu {
@@ -14,15 +15,6 @@ int64_t now_ns() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
-
-std::string name_ranks(const std::vector<uint32_t>& ranks) {
-  constexpr size_t kNamed = 8;
-  std::string text = ranks.size() == 1 ? "rank" : "ranks";
-  for (size_t i = 0; i < std::min(ranks.size(), kNamed); ++i)
-    text += fmt::format("{} {}", i > 0 ? "," : "", ranks[i]);
-  if (ranks.size() > kNamed) text += fmt::format(" and {} more", ranks.size() - kNamed);
-  return text;
 }
 
 }  // namespace
@@ -229,16 +221,11 @@ Status CpuProgram::enter() {
 
 Status CpuProgram::admit() {
   Endpoint& endpoint = shared_.endpoint;
-  for (const uint32_t peer : part_->peers) {
-    const EntrySlot& entry = endpoint.entry(peer, args_->lane, args_->seq);
-    if (args_->decline) continue;
-    if (entry.fingerprint == 0) [[unlikely]] {
-      return error(SK_ERR_NO_MEMORY, "rank {} has no memory to take part in {}", peer,
-                   describe(plan_->op));
-    }
-    if (entry.fingerprint != fingerprint_) [[unlikely]] {
-      return error(SK_ERR_DESYNC, "rank {} called {} while rank {} called {}", endpoint.rank(),
-                   describe(plan_->op), peer, describe(unpack_call(entry.call)));
+  if (!args_->decline) {
+    for (const uint32_t peer : part_->peers) {
+      const EntrySlot& entry = endpoint.entry(peer, args_->lane, args_->seq);
+      if (entry.fingerprint != fingerprint_) [[unlikely]]
+        return desync();
     }
   }
   for (const Patch& patch : peers_) {
@@ -249,6 +236,21 @@ Status CpuProgram::admit() {
   }
   admitted_.store(args_->seq + 1, std::memory_order_release);
   return {};
+}
+
+// Why the entries differ; the same sentence at all ranks, for all of them have all entries.
+Status CpuProgram::desync() const {
+  const Endpoint& endpoint = shared_.endpoint;
+  std::vector<RankCall> calls = {{endpoint.rank(), fingerprint_, plan_->op}};
+  for (const uint32_t peer : part_->peers) {
+    const EntrySlot& entry = endpoint.entry(peer, args_->lane, args_->seq);
+    if (entry.fingerprint == 0) {
+      return error(SK_ERR_NO_MEMORY, "rank {} has no memory to take part in {}", peer,
+                   describe(plan_->op));
+    }
+    calls.push_back({peer, entry.fingerprint, unpack_call(entry)});
+  }
+  return Status(SK_ERR_DESYNC, explain_mismatch(std::move(calls)));
 }
 
 // A peer that has entered a call of the other lane, and not this one before, waits for this rank
@@ -266,7 +268,7 @@ Status CpuProgram::find_mismatch() {
     if (had_entered(theirs.call, args_->seq)) continue;
     Status mismatch =
         error(SK_ERR_DESYNC, "rank {} called {} while rank {} called {}", endpoint.rank(),
-              describe(plan_->op), peer, describe(unpack_call(theirs.call)));
+              describe(plan_->op), peer, describe(unpack_call(theirs)));
     endpoint.abort(AbortCause::kAborted, endpoint.rank(), mismatch.message());
     return mismatch;
   }

@@ -38,7 +38,8 @@ inline constexpr int64_t kMismatchLookNs = 50'000'000;
 
 class CpuProgram final : public Program {
  public:
-  static Result<std::unique_ptr<Program>> lower(std::shared_ptr<const Plan> plan, Shared& shared);
+  static Result<std::unique_ptr<Program>> lower(std::shared_ptr<const Plan> plan,
+                                                uint64_t fingerprint, Shared& shared);
 
   const Plan& plan() const override { return *plan_; }
   Status run(const RunArgs& args) override;
@@ -145,6 +146,7 @@ class CpuProgram final : public Program {
   EntryLane other_lane() const {
     return args_->lane == kCollectiveLane ? kPairLane : kCollectiveLane;
   }
+  Status desync() const;
   Status find_mismatch();
   Status find_absent();
   Status explain(Status status, const Worker& worker) const;

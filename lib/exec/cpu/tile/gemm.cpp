@@ -81,7 +81,8 @@ const char* gemm_kernel_name(const GemmKernel* kernel) { return kernel->name; }
 int64_t gemm_column_unit(const GemmKernel*) { return kGemmColumnUnit; }
 
 size_t packed_bytes(const GemmKernel* kernel, int64_t k, int64_t n) {
-  return kernel->packed_bytes(k, n);
+  return size_t(ceil_div(k, kernel->packed_rows) * round_up(n, kGemmColumnUnit) *
+                kernel->packed_bytes);
 }
 
 void pack_b(const GemmKernel* kernel, const void* b, int64_t ldb, bool transpose_b, int64_t k,

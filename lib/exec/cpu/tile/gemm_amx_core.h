@@ -349,7 +349,8 @@ constexpr GemmKernel make_amx_kernel(const char* name) {
           .sum_bytes = sizeof(float),
           .rows_quantum = AmxGemm<Tiles, Isa>::kSide,
           .rows_max = AmxGemm<Tiles, Isa>::kRowsMax,
-          .packed_bytes = &AmxPack<Isa>::packed_bytes,
+          .packed_rows = AmxPack<Isa>::kStepElements,
+          .packed_bytes = AmxPack<Isa>::kStepBytes / AmxPack<Isa>::kSide,
           .pack_b = &AmxPack<Isa>::pack_b,
           .tile = &AmxGemm<Tiles, Isa>::tile};
 }

@@ -34,9 +34,6 @@ struct AmxPack {
 
   static int64_t steps_of(int64_t k) { return ceil_div(k, kStepElements); }
   static int64_t padded(int64_t n) { return ceil_div(n, kSide) * kSide; }
-  static size_t packed_bytes(int64_t k, int64_t n) {
-    return size_t(steps_of(k) * (padded(n) / kSide) * kStepBytes);
-  }
 
   // Rows [row, row + rows) of A, rows <= 32, for `steps` steps; `stage` takes 2 KB.
   static void pack_a(const GemmTileArgs& g, int64_t row, int64_t rows, int64_t step0, int64_t steps,

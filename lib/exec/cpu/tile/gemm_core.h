@@ -273,7 +273,8 @@ constexpr GemmKernel make_gemm_kernel(const char* name, DType dtype) {
           .sum_bytes = sizeof(typename K::Sum),
           .rows_quantum = K::kRows,
           .rows_max = K::kRowsMax,
-          .packed_bytes = &GemmPack<K>::packed_bytes,
+          .packed_rows = K::kElementsPerItem,
+          .packed_bytes = sizeof(typename K::Item),
           .pack_b = &GemmPack<K>::pack_b,
           .tile = &GemmCore<K>::tile};
 }

@@ -23,7 +23,9 @@ struct GemmKernel {
   size_t sum_bytes;      // Of one accumulator.
   int64_t rows_quantum;  // Rows of the register tile.
   int64_t rows_max;      // A block of A that stays in the second-level cache.
-  size_t (*packed_bytes)(int64_t k, int64_t n);
+  // B takes so many bytes per column, padded to the unit, for every so many rows begun. Numbers,
+  // not a function: that one would need its instruction set to be called.
+  int64_t packed_rows, packed_bytes;
   void (*pack_b)(const void* b, int64_t ldb, bool transpose_b, int64_t k, int64_t n, void* packed,
                  int64_t col0, int64_t col1);
   void (*tile)(const GemmTileArgs& args, char* scratch);

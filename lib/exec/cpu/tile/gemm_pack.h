@@ -36,9 +36,6 @@ struct GemmPack {
     if (items <= K::kItemsMax) return items;
     return ceil_div(ceil_div(items, ceil_div(items, K::kItemsMax)), 4) * 4;
   }
-  static size_t packed_bytes(int64_t k, int64_t n) {
-    return size_t(items_of(k) * padded(n)) * sizeof(Item);
-  }
 
   // `count` items from `from`, whose elements are contiguous along k and end after `elements`.
   static void load_items(const Elem* from, int64_t elements, int64_t count, Item* to) {

@@ -1,0 +1,97 @@
+#include "lib/comm/agreement.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace sk {
+namespace {
+
+template <typename T>
+Result<std::vector<T>> gather(Bootstrap& bootstrap, const T& mine, int64_t timeout_ns) {
+  SK_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
+                      bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), timeout_ns));
+  std::vector<T> all(size_t(bootstrap.world_size()));
+  if (bytes.size() != all.size() * sizeof(T)) {
+    return error(SK_ERR_INTERNAL, "the bootstrap gathered {} bytes; {} were due", bytes.size(),
+                 all.size() * sizeof(T));
+  }
+  std::memcpy(static_cast<void*>(all.data()), bytes.data(), bytes.size());
+  return all;
+}
+
+// The ranks of one host, who may be pinned, each to its own cores.
+struct Host {
+  CpuMask cpus;
+  uint32_t ranks = 0;
+  uint32_t cores() const { return uint32_t(std::max<size_t>(1, cpus.count())); }
+};
+
+std::map<int, Host> hosts_of(std::span<const RankFacts> all, std::span<const int> host_of) {
+  std::map<int, Host> hosts;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    Host& host = hosts[host_of[rank]];
+    host.cpus |= all[rank].cpus;
+    ++host.ranks;
+  }
+  return hosts;
+}
+
+uint32_t workers_of(const RankFacts& facts, const Host& host) {
+  if (facts.workers != 0) return facts.workers;
+  const uint32_t own = uint32_t(std::max<size_t>(1, facts.cpus.count()));
+  return std::clamp(host.cores() / host.ranks, 1u, own);
+}
+
+}  // namespace
+
+// A plan has one number of queues and one size of tiles for all ranks, so the least of each: more
+// workers than queues would idle, and fewer would run several queues in turn.
+Result<Agreement> agree_on(std::span<const RankFacts> all, std::span<const int> host_of) {
+  const std::map<int, Host> hosts = hosts_of(all, host_of);
+  Agreement agreement;
+  Target& target = agreement.target;
+  target.world_size = uint32_t(all.size());
+  target.workers = target.cores = UINT32_MAX;
+  agreement.memory_bytes = agreement.heap_bytes_max = UINT64_MAX;
+  uint64_t cache_bytes = UINT64_MAX;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    const RankFacts& facts = all[rank];
+    if (facts.version != all[0].version) {
+      return error(SK_ERR_DESYNC,
+                   "rank {} runs libsk {}.{}.{}, rank 0 {}.{}.{}; all ranks of a communicator need "
+                   "the same",
+                   rank, facts.version >> 16, facts.version >> 8 & 0xff, facts.version & 0xff,
+                   all[0].version >> 16, all[0].version >> 8 & 0xff, all[0].version & 0xff);
+    }
+    const Host& host = hosts.at(host_of[rank]);
+    target.workers = std::min(target.workers, workers_of(facts, host));
+    target.cores = std::min(target.cores, host.cores());
+    agreement.memory_bytes = std::min(agreement.memory_bytes, facts.memory_bytes);
+    agreement.heap_bytes_max =
+        std::min(agreement.heap_bytes_max,
+                 facts.heap_bytes_max != 0 ? facts.heap_bytes_max : facts.memory_bytes);
+    cache_bytes = std::min(cache_bytes, facts.cache_bytes);
+    agreement.kernel_sets |= 1u << facts.kernel_set;
+    agreement.put_only = agreement.put_only || facts.put_only != 0;
+  }
+  tune(target, cache_bytes);
+  return agreement;
+}
+
+Result<Agreement> agree_on_target(Bootstrap& bootstrap, const RankFacts& mine, int64_t timeout_ns) {
+  SK_ASSIGN_OR_RETURN(const std::vector<RankFacts> all, gather(bootstrap, mine, timeout_ns));
+  return agree_on(all, bootstrap.host_of());
+}
+
+Result<LinkFacts> agree_on_links(Bootstrap& bootstrap, const LinkFacts& mine, int64_t timeout_ns) {
+  SK_ASSIGN_OR_RETURN(const std::vector<LinkFacts> all, gather(bootstrap, mine, timeout_ns));
+  LinkFacts least;
+  for (const LinkFacts& each : all) {
+    least.mapped = least.mapped && each.mapped;
+    least.put_bytes_max = std::min(least.put_bytes_max, each.put_bytes_max);
+  }
+  return least;
+}
+
+}  // namespace sk

@@ -1,0 +1,30 @@
+// What to say where ranks called different things.
+#ifndef SK_LIB_OP_MISMATCH_H_
+#define SK_LIB_OP_MISMATCH_H_
+
+#include <string>
+#include <vector>
+
+#include "lib/op/op.h"
+
+namespace sk {
+
+// One rank's call, as the entry exchange told of it. Equal fingerprints are equal calls; of equal
+// descriptors with other fingerprints the plans differ.
+struct RankCall {
+  uint32_t rank = 0;
+  uint64_t fingerprint = 0;
+  OpDesc op;
+};
+
+// "rank 5 called allreduce(f32, sum, 9) while the other 15 ranks called allreduce(f32, sum, 8):
+// count is 9, not 8". The ranks that agree with most others are one group; every rank that is given
+// the same calls says the same.
+std::string explain_mismatch(std::vector<RankCall> calls);
+
+// "rank 3", "ranks 3, 4 and 9"; of very many the first and how many more. Ascending.
+std::string name_ranks(const std::vector<uint32_t>& ranks);
+
+}  // namespace sk
+
+#endif  // SK_LIB_OP_MISMATCH_H_
