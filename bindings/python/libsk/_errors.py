@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _RANK = re.compile(r"\branks? (\d+)\b")
-_WAITED_FOR = re.compile(r"\bfor ranks? (\d+)\b")
+_WAITED_FOR = re.compile(r"\b(?:for|connected to|s in [^:]*:) ranks? (\d+)\b")
+_TIMEOUT = 30
 
 # Sentences of these codes name the rank that is to blame; others may mention ranks in passing.
 _NAMES_A_RANK = frozenset({16, 20, 21, 30})
@@ -28,16 +29,18 @@ class Error(Exception):
         super().__init__(sentence)
         self.code = code
         self.name = name
-        self.rank = _rank_in(sentence, code)
+        self.rank = _rank_in(str(sentence), code)
 
-    def __reduce__(self) -> tuple[type[Error], tuple[str, int, str]]:
-        return type(self), (str(self), self.code, self.name)
+    def __reduce__(self) -> tuple[type[Error], tuple[str, int, str], dict[str, object]]:
+        return type(self), (str(self), self.code, self.name), self.__dict__
 
 
 def _rank_in(sentence: str, code: int) -> int | None:
     if code not in _NAMES_A_RANK:
         return None
-    found = _WAITED_FOR.search(sentence) or _RANK.search(sentence)
+    # An abort's reason is anybody's text, and may be of waiting for another rank.
+    found = _WAITED_FOR.search(sentence) if code == _TIMEOUT else None
+    found = found or _RANK.search(sentence)
     return int(found[1]) if found else None
 
 

@@ -112,9 +112,9 @@ class Operands:
         """The argument of that name."""
         return "bf16" if self.bits else None
 
-    def given(self, values: np.ndarray, dtype: str) -> Any:
+    def given(self, values: np.ndarray, dtype: str, as_drawn: bool = True) -> Any:
         """An operand of these values that the call only reads."""
-        repeats = values.ndim > 0 and values.shape[0] > 1 and bool(np.all(values == values[:1]))
+        repeats = self.case.equal_rows and as_drawn and values.ndim > 0 and values.shape[0] > 1
         if repeats and not self.case.in_place and self._layout.random() < 0.5:
             row = self._laid_out(values.shape[1:], dtype)
             _fill(row, values[0])
@@ -318,8 +318,8 @@ def _product(comm: sk.Comm, case: Case, mine: Operands) -> tuple[Any, Any, np.nd
     own_a, own_b = pairs[comm.rank]
     by_plan = case.by_plan and case.operation == "pack"
     turn_a = turn_a and not by_plan
-    a = mine.given(own_a.T if turn_a else own_a, case.dtype)
-    b = mine.given(own_b.T if turn_b else own_b, case.dtype)
+    a = mine.given(own_a.T if turn_a else own_a, case.dtype, as_drawn=not turn_a)
+    b = mine.given(own_b.T if turn_b else own_b, case.dtype, as_drawn=not turn_b)
     out_dtype = case.out_dtype or case.dtype
     out = mine.result(wanted.shape, out_dtype)
     if case.operation == "pack":

@@ -289,8 +289,25 @@ def test_errors_have_classes_of_python_too() -> None:
     assert issubclass(sk.InvalidArgumentError, ValueError)
     assert issubclass(sk.TimeoutError, TimeoutError)
     error = sk.PeerLostError("rank 3 died", 20, "SK_ERR_PEER_LOST")
+    error.rank = 5  # As what was raised may say more than its text.
     copy = pickle.loads(pickle.dumps(error))
-    assert (type(copy), copy.code, copy.rank) == (sk.PeerLostError, 20, 3)
+    assert (type(copy), copy.code, copy.rank) == (sk.PeerLostError, 20, 5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "sentence", "rank"),
+    [
+        (sk.AbortedError, 21, "rank 1 has aborted: gave up waiting for rank 5", 1),
+        (sk.TimeoutError, 30, "rank 0 waited 0.2 s for rank 1 in barrier()", 1),
+        (sk.TimeoutError, 30, "rank 2 gave up: rank 2 waited 0.2 s for ranks 3, 4 in barrier()", 3),
+        (sk.TimeoutError, 30, "rank 0 waited 1.0 s in barrier(): rank 3 is inside the driver", 3),
+        (sk.TimeoutError, 30, "rank 0 was not connected to rank 2 in time", 2),
+        (sk.PeerLostError, 20, "rank 3 died (process 7)", 3),
+        (sk.InvalidArgumentError, 10, "rank 3 is no rank", None),
+    ],
+)
+def test_the_rank_to_blame(kind: Any, code: int, sentence: str, rank: int | None) -> None:
+    assert kind(sentence, code).rank == rank
 
 
 @pytest.mark.parametrize("level", ["debug", "loud", 1])
