@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import heap
 import product
 from builder import build
 from results import FAILED, SKIPPED, Outcome, Results, read_junit
@@ -34,6 +35,7 @@ class PythonSuite:
     # where that environment is there already.
     costs: str = ""
     asks: bool = False  # Makes it only for --install.
+    checks_heap: bool = False  # Runs in a heap that checks itself.
 
     def is_here(self) -> bool:
         """Whether it has tests."""
@@ -45,7 +47,7 @@ PYTHON_SUITES = (
     PythonSuite("tools", ("tests/tools",), product.Part.NOTHING),
     PythonSuite("abi", ("tests/abi",), product.Part.LIBRARY),
     PythonSuite("bench", ("bench/tests",), product.Part.NOTHING),
-    PythonSuite("python", ("bindings/python/tests",), product.Part.PACKAGE),
+    PythonSuite("python", ("bindings/python/tests",), product.Part.PACKAGE, checks_heap=True),
     PythonSuite("kernel", ("tests/kernel",), product.Part.KERNEL),
     PythonSuite("docs", ("tests/docs",), product.Part.KERNEL),
     PythonSuite(
@@ -126,6 +128,7 @@ def run_pytest(suite: PythonSuite, path: str, pattern: str | None) -> list[Outco
     command += [ROOT / path]
     what = f"Python tests ({name})"
     env = product.environment(over) if suite.needs != product.Part.NOTHING else {}
+    env |= heap.environment() if suite.checks_heap else {}
     status = run(command, what, env=env, may_fail=True, timeout_s=SUITE_TIMEOUT_S)
     if status == 5 and pattern:
         return []  # pytest's word for "nothing matches".

@@ -115,7 +115,9 @@ def device_of_array(x: Any, what: str) -> tuple[int, int]:
 def borrow(x: Any, what: str, device: tuple[int, int], dtype: Any = None, **stream: int) -> Operand:
     """What ``x`` exports through DLPack on this device; for a ``stream`` where it has them."""
     borrowed = _ask(x, what, stream)
-    if borrowed.device != device:
+    # Numbers of devices that are the host say nothing.
+    on_host = {device[0], borrowed.device[0]} <= set(_CPU_DEVICES)
+    if borrowed.device != device and not on_host:
         raise invalid(
             f"{what} exports memory of DLPack's device {borrowed.device}, but says it is on"
             f" {device}"

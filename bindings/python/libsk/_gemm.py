@@ -112,7 +112,7 @@ def allreduce_gemm(
     code = keep_a.code if out_dtype is None else _dtypes.of_any(out_dtype, "out_dtype")
     if out is not None and out_dtype is None:
         code = call.target(out, code).code
-    if code not in (keep_a.code, _dtypes.F32):
+    if code != keep_a.code and code != _dtypes.F32:
         given = "out has dtype" if out_dtype is None else "out_dtype is"
         names = _dtypes.NAMES
         raise invalid(f"{given} {names[code]}; it must be {names[keep_a.code]}, as a, or f32")

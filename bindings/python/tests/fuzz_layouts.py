@@ -16,7 +16,6 @@ nothing, or does what was asked.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import faulthandler
 import os
 import subprocess
@@ -28,23 +27,10 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-HEAP = "SK_FUZZ_HEAP"
+sys.path.append(str(Path(__file__).resolve().parents[3] / "tools" / "dev"))
+import heap
+
 _ROUND = 40  # Cases of one communicator.
-_GLIBC = "libc_malloc_debug.so.0"
-
-
-def heap_environment() -> dict[str, str]:
-    """What makes a heap of Python's check itself; SK_FUZZ_HEAP says what is in it."""
-    checked = {
-        "PYTHONMALLOC": "debug",
-        "GLIBC_TUNABLES": "glibc.malloc.check=3:glibc.malloc.perturb=165",
-        HEAP: "PYTHONMALLOC=debug and glibc's checks",
-    }
-    try:
-        ctypes.CDLL(_GLIBC)
-    except OSError:
-        return {**checked, HEAP: f"PYTHONMALLOC=debug; there is no {_GLIBC} here"}
-    return {**checked, "LD_PRELOAD": f"{_GLIBC} {os.environ.get('LD_PRELOAD', '')}".strip()}
 
 
 class Failure(Exception):
@@ -142,10 +128,10 @@ def fuzz(options: argparse.Namespace) -> None:
     if options.plant:
         plant(options.plant)
     faulthandler.enable()
-    place = os.open(options.place, os.O_WRONLY) if options.place else None
+    place = os.open(options.place, os.O_WRONLY)
 
     def note(text: str | None) -> None:
-        if text is not None and place is not None:
+        if text is not None:
             os.pwrite(place, text.ljust(80).encode(), 0)
 
     if options.case is not None:
@@ -170,15 +156,15 @@ def main() -> int:
     parser.add_argument("--plant", choices=("size", "span"), help="a bug that must be found")
     parser.add_argument("--place", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if HEAP in os.environ:
+    if options.place:
         try:
             fuzz(options)
         except Failure:
             traceback.print_exc()
             return 1
         return 0
-    env = {**os.environ, **heap_environment()}
-    print(f"seed {options.seed}; heap: {env[HEAP]}", flush=True)
+    env = {**os.environ, **heap.environment()}
+    print(f"seed {options.seed}; heap: {env[heap.NAME]}", flush=True)
     with tempfile.NamedTemporaryFile() as place:
         own = [sys.executable, str(Path(__file__).resolve()), "--place", place.name]
         given = [f"--seconds={options.seconds}", f"--seed={options.seed}"]

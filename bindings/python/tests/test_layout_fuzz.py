@@ -9,8 +9,23 @@ import sys
 from pathlib import Path
 
 import pytest
+from fuzz_layouts import heap
 
 _FUZZER = Path(__file__).with_name("fuzz_layouts.py")
+_OVERFLOWS = {
+    "glibc": """
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+block = libc.malloc(100)
+ctypes.memset(block, 0, 101)
+libc.free(ctypes.c_void_p(block))
+""",
+    "Python": """
+text = bytes(range(100))
+ctypes.memset(id(text) + sys.getsizeof(text), 0, 1)
+del text
+""",
+}
 _SECONDS = os.environ.get("SK_FUZZ_SECONDS", "8")
 
 
@@ -31,6 +46,17 @@ def test_random_layouts_in_a_checked_heap() -> None:
     status, said = run("--seconds", _SECONDS, "--seed", str(random.randrange(2**32)))
     assert status == 0, said
     assert "0 failures in " in said
+
+
+@pytest.mark.parametrize("allocator", _OVERFLOWS)
+def test_the_heap_checks_itself(allocator: str) -> None:
+    """One byte behind a block of each allocator ends the process when the block is given back."""
+    checked = heap.environment()
+    if allocator == "glibc" and "LD_PRELOAD" not in checked:
+        pytest.skip(checked[heap.NAME])
+    program = f"import ctypes, sys{_OVERFLOWS[allocator]}"
+    env = {key: value for key, value in os.environ.items() if key not in checked}
+    assert subprocess.run([sys.executable, "-c", program], env={**env, **checked}).returncode == -6
 
 
 # A product of bf16 bits into a new f32 array, on two ranks.
