@@ -42,6 +42,7 @@ class Case:
     out_dtype: str | None
     equal_rows: bool  # Then an operand may be a view that repeats one row.
     in_place: bool
+    symmetric: bool  # Operands lie in memory of comm.empty(), at the same places on all ranks.
 
     def rng(self, *parts: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, self.index, *parts])
@@ -88,6 +89,7 @@ def draw(seed: int, index: int, world_size: int) -> Case:
         transposes=(bool(rng.random() < 0.3), bool(rng.random() < 0.3)),
         out_dtype="f32" if product and dtype in ("bf16", "f16") and rng.random() < 0.5 else None,
         equal_rows=bool(rng.random() < 0.2),
+        symmetric=not by_plan and rng.random() < 0.15,
         in_place=operation in ("allreduce", "broadcast") and not by_plan and rng.random() < 0.2,
     )
 
@@ -95,11 +97,19 @@ def draw(seed: int, index: int, world_size: int) -> Case:
 class Operands:
     """One rank's arrays of one case, and what must still hold after it."""
 
-    def __init__(self, case: Case, rng: np.random.Generator) -> None:
+    def __init__(
+        self, case: Case, rng: np.random.Generator, pool: np.ndarray | None = None
+    ) -> None:
         self.case = case
         self.rng = rng
-        # Ranks must agree on what is in place, and on the layouts of a product.
-        self._layout = case.rng(3) if case.in_place or _is_product(case) else rng
+        self._pool = pool if case.symmetric else None
+        """Bytes of symmetric memory."""
+        self._pool_taken: list[slice] = []
+        if self._pool is not None:
+            self._pool[:] = PATTERN
+        # Ranks must agree on what is in place, what is symmetric, and on the layouts of a product.
+        is_agreed = case.in_place or case.symmetric or _is_product(case)
+        self._layout = case.rng(3) if is_agreed else rng
         self.bits = case.dtype == "bf16" and bool(rng.random() < 0.4)
         """Whether NumPy's arrays of bf16 are uint16 here, and the call says dtype="bf16"."""
         self._guards: list[Guarded] = []
@@ -130,7 +140,7 @@ class Operands:
             array = array.view()
             array.flags.writeable = False
             return self._wrapped(array, dtype, read_only=True)
-        listed = dtype in ("f64", "i64") and values.size > 0 and not _is_product(self.case)
+        listed = dtype in ("f64", "i64") and values.size > 0 and self._layout is self.rng
         if listed and self.rng.random() < 0.1:
             self.described.append("list")
             return values.astype(DTYPES[dtype]).tolist()
@@ -141,7 +151,7 @@ class Operands:
         if self.case.in_place:
             self.described.append("in place")
             return at
-        if self.rng.random() < 0.3:
+        if (self._layout if self._pool is not None else self.rng).random() < 0.3:
             self.described.append("new")
             return None
         return self._wrapped(self.fresh(shape, dtype), dtype)
@@ -155,6 +165,9 @@ class Operands:
     def _laid_out(self, shape: tuple[int, ...], dtype: str) -> np.ndarray:
         """An array of whatever strides in guarded memory; of one, each element lies apart."""
         rng, size = self._layout, DTYPES[dtype].itemsize
+        if self._pool is not None:
+            raw = self._in_pool(self._pool, shape, size)
+            return raw if dtype == "bf16" and self.bits else raw.view(DTYPES[dtype])
         style = str(rng.choice(["dense", "dense", "permuted", "apart", "odd"]))
         order = list(range(len(shape)))[::-1]
         if style != "dense":
@@ -177,6 +190,15 @@ class Operands:
         self.described.append(f"{style} {shape} steps {tuple(steps)} lead {lead} tail {tail}")
         return raw if dtype == "bf16" and self.bits else raw.view(DTYPES[dtype])
 
+    def _in_pool(self, pool: np.ndarray, shape: tuple[int, ...], size: int) -> np.ndarray:
+        """The next free elements of symmetric memory."""
+        last = self._pool_taken[-1].stop if self._pool_taken else 0
+        start = -(-last // size) * size + int(self._layout.integers(0, 100)) * size
+        taken = slice(start, start + int(np.prod(shape, dtype=int)) * size)
+        self._pool_taken.append(taken)
+        self.described.append(f"symmetric {shape} at {start}")
+        return pool[taken].view(f"u{size}").reshape(shape)
+
     def _wrapped(self, array: np.ndarray, dtype: str, read_only: bool = False) -> Any:
         """The array itself, or something that stands for it."""
         choice = self.rng.random()
@@ -197,6 +219,11 @@ class Operands:
         """Nobody wrote where nothing was to be written; not ``changed``: nor elsewhere."""
         strays = sum(guard.strays() for guard in self._guards)
         assert strays == 0, f"{strays} bytes beside the operands were written"
+        if self._pool is not None:
+            apart = np.ones(self._pool.size, bool)
+            for taken in self._pool_taken:
+                apart[taken] = False
+            assert np.all(self._pool[apart] == PATTERN), "symmetric memory beside them was written"
         for array, before in self._kept:
             assert _same_bytes(array, before), "an input was changed"
         for array in () if changed or self.case.in_place else self._written:

@@ -30,6 +30,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[3] / "tools" / "dev"))
 import heap
 
+_POOL_BYTES = 1 << 20  # Two operands and a result, the largest of 40,000 elements.
 _ROUND = 40  # Cases of one communicator.
 
 
@@ -37,13 +38,13 @@ class Failure(Exception):
     """A case that went wrong."""
 
 
-def run_case(comm: Any, case: Any, note: Any) -> None:
+def run_case(comm: Any, case: Any, pool: Any) -> None:
     """One case on one rank, and all that must hold after it."""
     import numpy as np
     from fuzz_cases import Operands, call, values_of
     from oracle import DTYPES
 
-    mine = Operands(case, case.rng(2, comm.rank))
+    mine = Operands(case, case.rng(2, comm.rank), pool)
     try:
         done = call(comm, case, mine)
         if done is not None:
@@ -59,8 +60,6 @@ def run_case(comm: Any, case: Any, note: Any) -> None:
         mine.check()
     except BaseException as error:
         raise Failure(f"rank {comm.rank}: {case}\n{mine.described}") from error
-    finally:
-        note(None)
 
 
 def run_ranks(seed: int, first: int, cases: int, world_size: int, note: Any) -> None:
@@ -74,9 +73,10 @@ def run_ranks(seed: int, first: int, cases: int, world_size: int, note: Any) -> 
         config = {"bootstrap": "threads", "name": f"fuzz-{seed}-{first}", "timeout": 60.0}
         with sk.Comm(rank=rank, world_size=world_size, **config) as comm:
             try:
+                pool = comm.empty(_POOL_BYTES // 8, "i64").view("u1")
                 for index in range(first, first + cases):
                     note(f"--seed {seed} --case {index} --ranks {world_size}")
-                    run_case(comm, draw(seed, index, world_size), note)
+                    run_case(comm, draw(seed, index, world_size), pool)
                     if world_size == 1:
                         from fuzz_wrong import run_wrong
 
@@ -130,9 +130,8 @@ def fuzz(options: argparse.Namespace) -> None:
     faulthandler.enable()
     place = os.open(options.place, os.O_WRONLY)
 
-    def note(text: str | None) -> None:
-        if text is not None:
-            os.pwrite(place, text.ljust(80).encode(), 0)
+    def note(text: str) -> None:
+        os.pwrite(place, text.ljust(80).encode(), 0)
 
     if options.case is not None:
         run_ranks(options.seed, options.case, 1, options.ranks, note)

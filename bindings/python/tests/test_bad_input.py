@@ -224,6 +224,16 @@ def test_sends_to_each_other_are_told_apart() -> None:
         assert "0 to 1" in sentence and "1 to 0" in sentence
 
 
+def test_a_ring_that_sends_first_ends() -> None:
+    """The other half of that docstring: nobody waits for ever."""
+
+    def body(comm: sk.Comm) -> None:
+        with pytest.raises(sk.TimeoutError):
+            comm.send(F32, (comm.rank + 1) % 3, timeout=0.3)
+
+    assert run_ranks(3, body) == [None] * 3
+
+
 def test_a_peer_that_leaves_is_named() -> None:
     def body(comm: sk.Comm) -> int | None:
         if comm.rank == 1:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import run_ranks
 from exporter import Exporter
-from fake_gpu import FakeGpus, is_poisoned, on_gpu
+from fake_gpu import FakeGpus, host_view, is_poisoned, on_gpu
 
 HOST = np.zeros(6, np.float32)
 
@@ -250,6 +250,25 @@ def test_different_calls_are_told_to_both(gpus: FakeGpus) -> None:
         x = gpus.array(HOST)
         with pytest.raises(sk.DesyncError, match="allreduce.*barrier"):
             comm.allreduce(x, out=x) if comm.rank == 0 else comm.barrier()
+        comm.barrier()
+
+    assert run_ranks(2, body, device="cuda:0") == [None, None]
+
+
+def test_an_array_that_is_not_aligned(gpus: FakeGpus) -> None:
+    with sk.Comm(device="cuda:0", bootstrap="threads", rank=0, world_size=1, name="odd") as comm:
+        x = gpus.array(HOST)
+        odd = on_gpu(host_view(gpus.allocate(0, 64) + 2, HOST.shape, HOST.dtype))
+        for call in (lambda: comm.allreduce(odd, out=x), lambda: comm.allreduce(x, out=odd)):
+            with pytest.raises(sk.InvalidArgumentError, match="starts at an address.* 4 bytes"):
+                call()
+        assert is_poisoned(odd)
+
+
+def test_sends_to_each_other_on_a_gpu(gpus: FakeGpus) -> None:
+    def body(comm: sk.Comm) -> None:
+        with pytest.raises(sk.DesyncError):
+            comm.send(gpus.array(HOST), 1 - comm.rank)
         comm.barrier()
 
     assert run_ranks(2, body, device="cuda:0") == [None, None]
