@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import stat
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 import stranger
 import zmq
-from conftest import SK, STUB, TIMEOUT, Gate, Kernel, StartKernel, wait_until
+from conftest import SK, STUB, TIMEOUT, Gate, Kernel, StartKernel, descendants, wait_until
 from jupyter_client.connect import write_connection_file
 
 CHANNELS = ("shell", "control", "stdin", "iopub", "hb")
@@ -158,6 +159,32 @@ def test_the_names_of_unix_sockets_are_ours_alone(tmp_path: Path) -> None:
     finally:
         process.terminate()
         process.communicate(timeout=TIMEOUT)
+
+
+READ = """
+import os, sys
+for pid in sys.argv[1:]:
+    for name in ("environ", "mem", "maps", "fd"):
+        try:
+            path = f"/proc/{pid}/{name}"
+            os.listdir(path) if name == "fd" else open(path, "rb").read(1)
+            print("read", path)
+        except PermissionError:
+            pass
+    print(open(f"/proc/{pid}/cmdline").read())
+"""
+
+
+def test_a_stranger_reads_no_secret(kernel: Kernel) -> None:
+    kernel.run("print on")
+    pid = kernel.manager.provisioner.process.pid
+    pids = [pid, *descendants(pid)]
+    assert len(pids) >= 4  # The front end, the controller, two ranks.
+    seen = stranger.run(READ, *pids)
+    assert "read /proc" not in seen
+    key = kernel.client.session.key.decode()
+    token = hmac.new(key.encode(), b"superkernel session: token", "sha256").hexdigest()
+    assert key not in seen and token not in seen
 
 
 LEAKS = """
