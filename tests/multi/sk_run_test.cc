@@ -184,6 +184,24 @@ TEST(SkRun, RanksFindEachOtherAgainAndAgain) {
                                    "3/4 on 3/4: 0123"}));
 }
 
+// Of an mpirun around it, or of a rank that starts a job of its own.
+TEST(SkRun, ItsRanksAreNoOtherLaunchers) {
+  const std::pair<const char*, const char*> outer[] = {{"OMPI_COMM_WORLD_RANK", "0"},
+                                                       {"OMPI_COMM_WORLD_SIZE", "1"},
+                                                       {"PMI_RANK", "3"},
+                                                       {"PMI_SIZE", "5"},
+                                                       {"PMIX_RANK", "0"},
+                                                       {"SK_BOOTSTRAP", "single"},
+                                                       {"SK_JOB_ID", "outer"}};
+  for (const auto& [name, value] : outer) setenv(name, value, 1);
+  Job job({"-n", "2", "--timeout", "60", SK_RANK_PROBE});
+  EXPECT_EQ(job.finish(), 0) << job.err;
+  const auto lines = lines_of(job.out);
+  EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()),
+            (std::set<std::string>{"0/2 on 0/2: 01", "1/2 on 1/2: 01"}));
+  for (const auto& [name, value] : outer) unsetenv(name);
+}
+
 TEST(SkRun, TheFirstFailureIsNamedAndEndsTheOthers) {
   Job job(shell("3", "if [ $RANK = 1 ]; then exit 7; fi; exec sleep 3600"));
   EXPECT_EQ(job.finish(), 7);

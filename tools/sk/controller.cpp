@@ -7,6 +7,7 @@
 
 #include "lib/control/host/controller_host.h"
 #include "tools/sk/verbs.h"
+#include "transport/bootstrap/identity.h"
 
 namespace {
 
@@ -35,6 +36,7 @@ int run_controller(int argc, char** argv) {
         stderr);
     return 2;
   }
+  sk::forget_launchers();
   const sk::Status status = sk::control::serve_session(fd, door);
   if (status.ok()) return 0;
   std::fprintf(stderr, "sk controller: %s\n", status.message().c_str());

@@ -8,6 +8,7 @@
 #include "tools/sk/job_env.h"
 #include "tools/sk/launch.h"
 #include "tools/sk/verbs.h"
+#include "transport/bootstrap/identity.h"
 
 namespace {
 
@@ -114,6 +115,7 @@ int run_run(int argc, char** argv) {
     std::fputs(kUsage, stdout);
     return 0;
   }
+  sk::forget_launchers();
   const auto environment =
       sk::tools::JobEnvironment::create(options.value().launch.world_size, options.value().workers);
   if (!environment.ok()) return fail(environment.status(), 1);

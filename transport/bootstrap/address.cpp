@@ -2,6 +2,8 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -23,7 +25,24 @@ Status check_exposed(const JobEnv& job, const std::vector<Address>& addresses) {
                job.any_address ? "SK_LISTEN=any" : fmt::format("MASTER_ADDR \"{}\"", job.address));
 }
 
+Address here(const JobEnv& job) {
+  std::string name = fmt::format("superkernel-{}-", geteuid());
+  for (const auto& part : {job.job, job.name}) {
+    for (const std::byte b : part) name += fmt::format("{:02x}", unsigned(b));
+  }
+  Address out;
+  auto* un = reinterpret_cast<sockaddr_un*>(&out.storage);
+  un->sun_family = AF_UNIX;
+  std::memcpy(un->sun_path + 1, name.data(), name.size());  // The NUL before it: an abstract name.
+  out.bytes = socklen_t(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return out;
+}
+
 }  // namespace
+
+bool Address::operator==(const Address& other) const {
+  return bytes == other.bytes && std::memcmp(&storage, &other.storage, bytes) == 0;
+}
 
 bool Address::loopback() const {
   if (family() == AF_INET) {
@@ -35,6 +54,7 @@ bool Address::loopback() const {
 }
 
 std::string Address::text() const {
+  if (family() == AF_UNIX) return "a socket of this host";
   char host[NI_MAXHOST], service[NI_MAXSERV];
   const int code = getnameinfo(get(), bytes, host, sizeof(host), service, sizeof(service),
                                NI_NUMERICHOST | NI_NUMERICSERV);
@@ -43,7 +63,21 @@ std::string Address::text() const {
                               : fmt::format("{}:{}", host, service);
 }
 
+Status check_same_user(int fd, const JobEnv& job) {
+  ucred peer{};
+  socklen_t bytes = sizeof(peer);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+    return system_error("getsockopt(SO_PEERCRED)");
+  }
+  if (peer.uid == geteuid()) return {};
+  return error(SK_ERR_TRUST,
+               "process {} of user {} is at {}, and the ranks are user {}'s: set SK_JOB_ID to "
+               "something that nobody else knows, one value on all ranks",
+               peer.pid, peer.uid, job.place(), geteuid());
+}
+
 Result<std::vector<Address>> resolve(const JobEnv& job) {
+  if (job.one_host) return std::vector<Address>{here(job)};
   addrinfo hints{};
   // No AI_ADDRCONFIG: with it, a host that has only its loopback finds no address at all.
   hints.ai_socktype = SOCK_STREAM;

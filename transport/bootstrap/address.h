@@ -1,4 +1,4 @@
-// Where rank 0 listens, as sockets see it.
+// Where ranks meet, as sockets see it.
 #ifndef SK_TRANSPORT_BOOTSTRAP_ADDRESS_H_
 #define SK_TRANSPORT_BOOTSTRAP_ADDRESS_H_
 
@@ -17,11 +17,18 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
   bool loopback() const;
   std::string text() const;  // "127.0.0.1:29500"
+  bool operator==(const Address& other) const;
 };
 
-// Every address that MASTER_ADDR stands for, with the port. Refuses what other hosts can reach
-// when there is no job secret.
+// The Unix socket of a job on one host: a name that is nowhere in the file system, so it ends with
+// its process. Anybody may take it first, therefore both sides look whose the other is.
+//
+// Elsewhere every address that MASTER_ADDR stands for, with the port. Refuses what other hosts can
+// reach when there is no job secret.
 Result<std::vector<Address>> resolve(const JobEnv& job);
+
+// SK_ERR_TRUST when the other end of a Unix socket is another user's.
+Status check_same_user(int fd, const JobEnv& job);
 
 }  // namespace sk
 

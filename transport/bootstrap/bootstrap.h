@@ -65,8 +65,8 @@ using EnvLookup = std::function<std::optional<std::string>(const char* name)>;
 
 struct BootstrapConfig {
   int32_t kind = SK_BOOTSTRAP_AUTO;      // enum sk_bootstrap.
-  int rank = 0;                          // THREADS and CALLBACK.
-  int world_size = 1;                    // THREADS and CALLBACK.
+  int rank = 0;                          // THREADS and CALLBACK; else as the launcher says, or
+  int world_size = 0;                    // both 0.
   std::string name;                      // Ranks meet those who give the same name.
   sk_allgather_fn allgather = nullptr;   // CALLBACK.
   void* user = nullptr;                  // CALLBACK.

@@ -3,30 +3,9 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace sk {
 namespace {
-
-constexpr int kWorldSizeMax = 65536;
-
-Result<int> read_number(const EnvLookup& env, const char* name, int least, int most) {
-  const std::optional<std::string> text = env(name);
-  if (!text) {
-    return error(SK_ERR_INVALID_ARGUMENT,
-                 "the environment variable {} is not set: it must be a number from {} to {}", name,
-                 least, most);
-  }
-  int value = 0;
-  const char* end = text->data() + text->size();
-  const auto [stop, code] = std::from_chars(text->data(), end, value);
-  if (code != std::errc() || stop != end || value < least || value > most) {
-    return error(SK_ERR_INVALID_ARGUMENT,
-                 "the environment variable {} is \"{}\": it must be a number from {} to {}", name,
-                 text->substr(0, 64), least, most);
-  }
-  return value;
-}
 
 std::array<std::byte, 16> short_hash(const std::string& text) {
   unsigned char digest[SHA256_DIGEST_LENGTH];
@@ -61,25 +40,50 @@ Status read_place(const EnvLookup& env, JobEnv& job) {
   return {};
 }
 
+// Without an address all ranks must be here, and know themselves apart from every other start.
+Status check_place(const EnvLookup& env, const Identity& identity) {
+  if (identity.can_meet_here() || env("MASTER_ADDR")) return {};
+  if (!identity.one_host) {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "{} started {} ranks and {}, so they may be on several hosts: the environment "
+                 "variable MASTER_ADDR is not set, it must be an address at which rank 0 can be "
+                 "reached; set it, MASTER_PORT and SK_JOB_SECRET_FILE on every rank",
+                 identity.launcher, identity.world_size, identity.hosts);
+  }
+  return error(SK_ERR_INVALID_ARGUMENT,
+               "nothing tells this start of {} ranks by {} from another: {} is missing; set "
+               "SK_JOB_ID to one value on all of its ranks that no other start has, or MASTER_ADDR "
+               "and MASTER_PORT",
+               identity.world_size, identity.launcher, identity.job_hint);
+}
+
 }  // namespace
 
-Result<JobEnv> read_job_env(const EnvLookup& env, const std::string& name) {
+std::string JobEnv::place() const {
+  if (one_host)
+    return fmt::format("their meeting place on this host (job {} of {})", start, launcher);
+  return fmt::format("MASTER_ADDR \"{}\", {} {}", address, port_variable, port);
+}
+
+Result<JobEnv> read_job_env(const EnvLookup& env, const Identity& identity,
+                            const std::string& name) {
   JobEnv job;
-  SK_ASSIGN_OR_RETURN(job.world_size, read_number(env, "WORLD_SIZE", 1, kWorldSizeMax));
-  SK_ASSIGN_OR_RETURN(job.rank, read_number(env, "RANK", 0, kWorldSizeMax - 1));
-  if (job.rank >= job.world_size) {
-    return error(SK_ERR_INVALID_ARGUMENT,
-                 "the environment variable RANK is {} where WORLD_SIZE is {}: it must be from 0 to "
-                 "{}",
-                 job.rank, job.world_size, job.world_size - 1);
-  }
+  job.rank = identity.rank;
+  job.world_size = identity.world_size;
+  job.one_host = identity.can_meet_here();
+  job.launcher = identity.launcher;
+  job.start = identity.job;
+  job.rank_variable = identity.rank_variable;
+  job.world_size_variable = identity.world_size_variable;
   if (job.world_size == 1) return job;
-  SK_RETURN_IF_ERROR(read_place(env, job));
+  SK_RETURN_IF_ERROR(check_place(env, identity));
+  if (!job.one_host) SK_RETURN_IF_ERROR(read_place(env, job));
   SK_ASSIGN_OR_RETURN(job.secret, read_job_secret(env));
   // A rank left over from an earlier start of the same job must not be taken for one of this.
-  job.job =
-      short_hash(env("SK_JOB_ID").value_or("") + '\n' + env("TORCHELASTIC_RUN_ID").value_or("") +
-                 '\n' + env("TORCHELASTIC_RESTART_COUNT").value_or(""));
+  job.job = job.one_host ? short_hash(job.launcher + '\n' + job.start)
+                         : short_hash(env("SK_JOB_ID").value_or("") + '\n' +
+                                      env("TORCHELASTIC_RUN_ID").value_or("") + '\n' +
+                                      env("TORCHELASTIC_RESTART_COUNT").value_or(""));
   job.name = short_hash(name);
   return job;
 }

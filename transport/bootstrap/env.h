@@ -1,5 +1,4 @@
-// The launcher's contract: which variables say who this rank is, where rank 0 listens, and which
-// job it is. docs/env.md has the table.
+// Where the ranks of a job meet, and which job it is. docs/env.md has the table.
 #ifndef SK_TRANSPORT_BOOTSTRAP_ENV_H_
 #define SK_TRANSPORT_BOOTSTRAP_ENV_H_
 
@@ -7,23 +6,32 @@
 #include <string>
 
 #include "transport/bootstrap/bootstrap.h"
+#include "transport/bootstrap/identity.h"
 
 namespace sk {
 
 struct JobEnv {
   int rank = 0;
   int world_size = 1;
-  std::string address;  // Where rank 0 listens.
+  bool one_host = false;  // The ranks meet at a Unix socket: no address, no port.
+  std::string launcher;   // With `start`, for sentences.
+  std::string start;      // What the launcher calls this start of the job.
+  std::string rank_variable, world_size_variable;  // What said so, for sentences.
+  std::string address;                             // Where rank 0 listens.
   int port = 0;
   std::string port_variable;         // The one `port` came from, for sentences.
   bool any_address = false;          // SK_LISTEN=any.
   std::string secret;                // Empty: none was given.
   std::array<std::byte, 16> job{};   // Equal for the ranks of one start of one job.
   std::array<std::byte, 16> name{};  // Of the communicator.
+
+  std::string place() const;  // Where they meet, for sentences.
 };
 
-// Reads and checks all of it; the sentence of an error names the variable and what is allowed.
-Result<JobEnv> read_job_env(const EnvLookup& env, const std::string& name);
+// Reads and checks all of it for `identity`; the sentence of an error names the variable and what
+// is allowed. `name`: the communicator's.
+Result<JobEnv> read_job_env(const EnvLookup& env, const Identity& identity,
+                            const std::string& name);
 
 // The secret of SK_JOB_SECRET_FD, SK_JOB_SECRET_FILE or SK_JOB_SECRET, the first that is set;
 // empty when none is.

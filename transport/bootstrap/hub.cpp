@@ -1,5 +1,5 @@
-// Rank 0 of a job that meets by environment: it listens until every member is there, then only
-// carries their all-gathers. All waiting is one poll() loop in the caller's thread.
+// The rank at which a job that meets by environment meets: it listens until every member is there,
+// then only carries their all-gathers. All waiting is one poll() loop in the caller's thread.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include <list>
 #include <set>
 
+#include "transport/bootstrap/address.h"
 #include "transport/bootstrap/kinds.h"
 #include "transport/bootstrap/port.h"
 #include "transport/bootstrap/wire.h"
@@ -43,11 +44,13 @@ bool any(const std::vector<bool>& flags) {
 class HubBootstrap final : public Bootstrap {
  public:
   HubBootstrap(const JobEnv& job, CancelPtr cancel)
-      : Bootstrap(0, job.world_size, std::move(cancel)),
+      : Bootstrap(job.rank, job.world_size, std::move(cancel)),
         job_(job),
-        members_(size_t(job.world_size)) {}
+        members_(size_t(job.world_size)),
+        came_(size_t(job.world_size)) {}
 
-  Status meet(int64_t timeout_ns);
+  // Closes `port` when all are there.
+  Status meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_t deadline_ns);
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                            int64_t timeout_ns) override;
 
@@ -57,7 +60,7 @@ class HubBootstrap final : public Bootstrap {
   Status accept_some(int listener);
   bool send_one_away();
   bool is_over(Stranger& stranger, bool ready);
-  void drop_lost_members();
+  void hear_members();
   Status hear(Stranger& stranger);
   Status answer_hello(Stranger& stranger);
   Status judge_proof(Stranger& stranger, const MemberProof& proof);
@@ -66,16 +69,18 @@ class HubBootstrap final : public Bootstrap {
 
   // Gathering.
   Status collect(std::vector<std::string>& parts, std::vector<bool>& missing, int64_t deadline_ns);
-  Status take_part(int rank, std::vector<std::string>& parts, std::vector<bool>& missing);
+  Status hear_member(size_t rank, std::vector<std::string>& parts, std::vector<bool>& missing);
   Status send_whole(std::span<const std::byte> whole, int64_t deadline_ns);
   Status end_with(Status status);
 
-  void report_progress(const std::vector<bool>& missing);
+  void report_progress(const std::string& text);
   std::vector<bool> missing_members() const;
+  std::string absent() const;  // "rank 2 did not come": who keeps the ranks from meeting.
   Status flush(int64_t deadline_ns, const Cancel& cancel);
 
   JobEnv job_;
-  std::vector<std::optional<Channel>> members_;
+  std::vector<std::optional<Channel>> members_;  // This rank's own place stays empty.
+  std::vector<bool> came_;                       // Also those that have gone again.
   std::vector<std::byte> host_ids_;
   std::list<Stranger> strangers_;
   std::set<std::array<std::byte, 32>> nonces_;  // Of those that held the secret.
@@ -85,19 +90,16 @@ class HubBootstrap final : public Bootstrap {
   Status failure_;
 };
 
-Status HubBootstrap::meet(int64_t timeout_ns) {
-  const int64_t deadline_ns = bootstrap_clock_ns() + timeout_ns;
-  SK_ASSIGN_OR_RETURN(host_ids_, host_id());
-  const size_t host_bytes = host_ids_.size();
-  host_ids_.resize(host_bytes * size_t(world_size()));
-  {
-    SK_ASSIGN_OR_RETURN(const std::unique_ptr<Port> port, Port::open(job_, deadline_ns, cancel()));
-    Status met = wait_for_members(*port, deadline_ns);
-    if (met.ok() && any(missing_members())) met = late(timeout_ns);
-    strangers_.clear();
-    nonces_.clear();
-    if (!met.ok()) return end_with(std::move(met));
-  }  // The port is free for the next communicator from here on.
+Status HubBootstrap::meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_t deadline_ns) {
+  SK_ASSIGN_OR_RETURN(const std::vector<std::byte> host, host_id());
+  host_ids_.resize(host.size() * members_.size());
+  std::copy(host.begin(), host.end(), &host_ids_[size_t(rank()) * host.size()]);
+  Status met = wait_for_members(*port, deadline_ns);
+  if (met.ok() && any(missing_members())) met = late(timeout_ns);
+  strangers_.clear();
+  nonces_.clear();
+  port.reset();  // It is free for the next communicator from here on.
+  if (!met.ok()) return end_with(std::move(met));
   SK_RETURN_IF_ERROR(send_whole(host_ids_, deadline_ns));
   place(host_ids_);
   return {};
@@ -106,11 +108,11 @@ Status HubBootstrap::meet(int64_t timeout_ns) {
 // Returns when all are there or the time has run out.
 Status HubBootstrap::wait_for_members(const Port& port, int64_t deadline_ns) {
   while (true) {
-    drop_lost_members();  // At last when all seem to be there: one may have left meanwhile.
+    hear_members();  // At last when all seem to be there: one may have left meanwhile.
     const std::vector<bool> missing = missing_members();
     const int64_t now_ns = bootstrap_clock_ns();
     if (!any(missing) || now_ns >= deadline_ns) return {};
-    report_progress(missing);
+    report_progress(absent());
     std::vector<pollfd> polls;
     for (const int fd : port.fds()) polls.push_back({fd, POLLIN, 0});
     for (const Stranger& s : strangers_) {
@@ -141,6 +143,11 @@ Status HubBootstrap::accept_some(int listener) {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
     const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
+      if (job_.one_host && !check_same_user(fd, job_).ok()) {
+        ++unproven_;
+        close(fd);
+        continue;
+      }
       if (strangers_.size() >= kStrangersMax) send_one_away();
       strangers_.emplace_back(fd, bootstrap_clock_ns() + kHelloTimeNs);
       if (is_over(strangers_.back(), true)) strangers_.pop_back();
@@ -165,10 +172,23 @@ bool HubBootstrap::send_one_away() {
   return true;
 }
 
-// A member that gave up may come again, so its place is free once its connection has ended.
-void HubBootstrap::drop_lost_members() {
-  for (auto& member : members_) {
-    if (member && (!member->pump().ok() || member->input_bytes() > kPartBytesMax)) member.reset();
+// A member that gave up may come again, so its place is free once its connection has ended. What it
+// asks before it does is answered at once: reports are too rare for its own sentence to be exact.
+void HubBootstrap::hear_members() {
+  std::vector<size_t> asking;
+  for (size_t r = 0; r < members_.size(); ++r) {
+    if (!members_[r]) continue;
+    const bool here = members_[r]->pump().ok();
+    const Result<std::optional<Frame>> frame = members_[r]->take_frame(0);
+    if (frame.ok() && frame.value() && (*frame.value()).kind == FrameKind::kWho)
+      asking.push_back(r);
+    if (!here || !frame.ok()) members_[r].reset();
+  }
+  for (const size_t r : asking) {
+    if (!members_[r]) continue;
+    const Status sent =
+        members_[r]->put_frame(FrameKind::kProgress, /*answer*/ 1, as_bytes(absent()));
+    if (!sent.ok()) members_[r].reset();
   }
 }
 
@@ -222,10 +242,11 @@ Status HubBootstrap::answer_hello(Stranger& stranger) {
 Status HubBootstrap::judge_proof(Stranger& stranger, const MemberProof& proof) {
   const uint32_t rank = stranger.hello.rank;
   HubVerdict verdict;
+  verdict.rank = uint32_t(this->rank());
   if (!equal_mac(proof, stranger.keys.member_proof)) {
     ++unproven_;
     verdict.verdict = Verdict::kSecret;
-  } else if (rank == 0 || rank >= members_.size() || members_[rank]) {
+  } else if (rank == uint32_t(this->rank()) || rank >= members_.size() || members_[rank]) {
     verdict.verdict = Verdict::kTaken;
   }
   stranger.channel.put(verdict);
@@ -238,14 +259,15 @@ Status HubBootstrap::judge_proof(Stranger& stranger, const MemberProof& proof) {
   std::copy(stranger.hello.host.begin(), stranger.hello.host.end(),
             &host_ids_[rank * stranger.hello.host.size()]);
   members_[rank].emplace(std::move(stranger.channel));
+  came_[rank] = true;
   last_progress_.clear();  // The newcomer has not heard it.
   return {};
 }
 
 Status HubBootstrap::late(int64_t timeout_ns) const {
-  std::string text = fmt::format("{} did not come to MASTER_ADDR \"{}\", {} {} within {} ms",
-                                 rank_list(missing_members()), job_.address, job_.port_variable,
-                                 job_.port, timeout_ns / 1'000'000);
+  std::string text =
+      fmt::format("{} within {} ms; {} is {}", absent(), timeout_ns / 1'000'000,
+                  job_.one_host ? "where ranks wait" : "where rank 0 waits", job_.place());
   if (unproven_ == 0) return Status(SK_ERR_TIMEOUT, std::move(text));
   text += fmt::format("; {} connection{} could not show the job's secret", unproven_,
                       unproven_ == 1 ? "" : "s");
@@ -254,22 +276,31 @@ Status HubBootstrap::late(int64_t timeout_ns) const {
 
 std::vector<bool> HubBootstrap::missing_members() const {
   std::vector<bool> missing(members_.size());
-  for (size_t r = 1; r < members_.size(); ++r) missing[r] = !members_[r];
+  for (size_t r = 0; r < members_.size(); ++r) missing[r] = int(r) != rank() && !members_[r];
   return missing;
 }
 
+std::string HubBootstrap::absent() const {
+  std::vector<bool> never = missing_members(), gone = never;
+  for (size_t r = 0; r < never.size(); ++r) {
+    gone[r] = gone[r] && came_[r];
+    never[r] = never[r] && !came_[r];
+  }
+  if (!any(gone)) return rank_list(never) + " did not come";
+  const std::string left = rank_list(gone) + " came and gave up";
+  return any(never) ? fmt::format("{} did not come and {}", rank_list(never), left) : left;
+}
+
 // Members whose own time runs out can then name who was missing. Rarely: it is n messages each.
-void HubBootstrap::report_progress(const std::vector<bool>& missing) {
+void HubBootstrap::report_progress(const std::string& text) {
   const int64_t now_ns = bootstrap_clock_ns();
-  if (now_ns < next_progress_ns_) return;
-  std::string text = rank_list(missing);
-  if (text == last_progress_) return;
+  if (now_ns < next_progress_ns_ || text == last_progress_) return;
   next_progress_ns_ = now_ns + kTickNs;
   for (auto& member : members_) {
     // A failed send shows again when the member is read.
     if (member && !member->put_frame(FrameKind::kProgress, 0, as_bytes(text)).ok()) continue;
   }
-  last_progress_ = std::move(text);
+  last_progress_ = text;
 }
 
 Result<std::vector<std::byte>> HubBootstrap::allgather(std::span<const std::byte> mine,
@@ -280,10 +311,11 @@ Result<std::vector<std::byte>> HubBootstrap::allgather(std::span<const std::byte
                  kPartBytesMax);
   }
   const int64_t deadline_ns = bootstrap_clock_ns() + timeout_ns;
+  const size_t own = size_t(rank());
   std::vector<std::string> parts(members_.size());
-  parts[0].assign(reinterpret_cast<const char*>(mine.data()), mine.size());
+  parts[own].assign(reinterpret_cast<const char*>(mine.data()), mine.size());
   std::vector<bool> missing(members_.size(), true);
-  missing[0] = false;
+  missing[own] = false;
   Status collected = collect(parts, missing, deadline_ns);
   if (collected.ok() && any(missing)) {
     collected = error(SK_ERR_TIMEOUT, "{} did not come to the all-gather within {} ms",
@@ -302,45 +334,61 @@ Result<std::vector<std::byte>> HubBootstrap::allgather(std::span<const std::byte
 // Returns when no part is missing or the time has run out.
 Status HubBootstrap::collect(std::vector<std::string>& parts, std::vector<bool>& missing,
                              int64_t deadline_ns) {
-  while (true) {
+  for (size_t r = 0; r < members_.size(); ++r) {
+    if (members_[r]) SK_RETURN_IF_ERROR(hear_member(r, parts, missing));
+  }
+  while (any(missing)) {
     std::vector<pollfd> polls;
-    for (size_t r = 1; r < members_.size(); ++r) {
-      SK_RETURN_IF_ERROR(take_part(int(r), parts, missing));
-      if (missing[r]) polls.push_back({members_[r]->fd(), members_[r]->wanted_events(), 0});
+    std::vector<size_t> ranks;
+    for (size_t r = 0; r < members_.size(); ++r) {
+      if (!members_[r]) continue;
+      polls.push_back({members_[r]->fd(), members_[r]->wanted_events(), 0});
+      ranks.push_back(r);
     }
     const int64_t now_ns = bootstrap_clock_ns();
-    if (polls.empty() || now_ns >= deadline_ns) return {};
+    if (now_ns >= deadline_ns) return {};
     SK_ASSIGN_OR_RETURN(const int ready,
                         cancel().poll(polls, std::min(kTickNs, deadline_ns - now_ns)));
-    if (ready == 0) report_progress(missing);  // Only where somebody is late.
+    for (size_t i = 0; i < polls.size(); ++i) {
+      if (polls[i].revents != 0) SK_RETURN_IF_ERROR(hear_member(ranks[i], parts, missing));
+    }
+    // Only where somebody is late.
+    if (ready == 0) report_progress(rank_list(missing) + " did not come to the all-gather");
   }
+  return {};
 }
 
-Status HubBootstrap::take_part(int rank, std::vector<std::string>& parts,
-                               std::vector<bool>& missing) {
-  Channel& member = *members_[size_t(rank)];
-  if (!missing[size_t(rank)]) return {};
+Status HubBootstrap::hear_member(size_t rank, std::vector<std::string>& parts,
+                                 std::vector<bool>& missing) {
+  Channel& member = *members_[rank];
   const Status pumped = member.pump();
   SK_ASSIGN_OR_RETURN(std::optional<Frame> frame, member.take_frame(kPartBytesMax));
   if (!frame) {
     return pumped.ok() ? Status()
                        : error(SK_ERR_PEER_LOST, "rank {} is gone: {}", rank, pumped.message());
   }
-  if (frame->kind != FrameKind::kPart) {
+  // It leaves now, so nobody can have the whole any more.
+  if (frame->kind == FrameKind::kWho) {
+    return error(SK_ERR_TIMEOUT, "{} did not come to the all-gather within {} ms",
+                 rank_list(missing), frame->code);
+  }
+  if (frame->kind != FrameKind::kPart || !missing[rank]) {
     return error(SK_ERR_TRANSPORT, "rank {} sent a frame of kind {}", rank, uint32_t(frame->kind));
   }
-  if (frame->payload.size() != parts[0].size()) {
-    return error(SK_ERR_DESYNC, "rank {} gathers {} bytes where rank 0 gathers {}", rank,
-                 frame->payload.size(), parts[0].size());
+  const std::string& own = parts[size_t(this->rank())];
+  if (frame->payload.size() != own.size()) {
+    return error(SK_ERR_DESYNC, "rank {} gathers {} bytes where rank {} gathers {}", rank,
+                 frame->payload.size(), this->rank(), own.size());
   }
-  parts[size_t(rank)] = std::move(frame->payload);
-  missing[size_t(rank)] = false;
+  parts[rank] = std::move(frame->payload);
+  missing[rank] = false;
   return {};
 }
 
 Status HubBootstrap::send_whole(std::span<const std::byte> whole, int64_t deadline_ns) {
   Status sent;
-  for (size_t r = 1; r < members_.size() && sent.ok(); ++r) {
+  for (size_t r = 0; r < members_.size() && sent.ok(); ++r) {
+    if (!members_[r]) continue;
     sent = members_[r]->put_frame(FrameKind::kWhole, 0, whole);
     if (!sent.ok()) sent = error(SK_ERR_PEER_LOST, "rank {} is gone: {}", r, sent.message());
   }
@@ -353,7 +401,7 @@ Status HubBootstrap::flush(int64_t deadline_ns, const Cancel& cancel) {
   while (true) {
     std::vector<pollfd> polls;
     std::vector<bool> waiting(members_.size());
-    for (size_t r = 1; r < members_.size(); ++r) {
+    for (size_t r = 0; r < members_.size(); ++r) {
       if (!members_[r] || !members_[r]->has_output()) continue;
       const Status sent = members_[r]->pump_output();
       if (!sent.ok()) return error(SK_ERR_PEER_LOST, "rank {} is gone: {}", r, sent.message());
@@ -387,9 +435,10 @@ Status HubBootstrap::end_with(Status status) {
 
 }  // namespace
 
-BootstrapResult make_hub_bootstrap(const JobEnv& job, const BootstrapConfig& config) {
+BootstrapResult make_hub_bootstrap(const JobEnv& job, const BootstrapConfig& config,
+                                   std::unique_ptr<Port> port, int64_t deadline_ns) {
   auto hub = std::make_unique<HubBootstrap>(job, config.cancel);
-  SK_RETURN_IF_ERROR(hub->meet(config.timeout_ns));
+  SK_RETURN_IF_ERROR(hub->meet(std::move(port), config.timeout_ns, deadline_ns));
   return std::unique_ptr<Bootstrap>(std::move(hub));
 }
 

@@ -4,6 +4,7 @@
 
 #include "transport/bootstrap/bootstrap.h"
 #include "transport/bootstrap/env.h"
+#include "transport/bootstrap/port.h"
 
 namespace sk {
 
@@ -12,9 +13,18 @@ using BootstrapResult = Result<std::unique_ptr<Bootstrap>>;
 BootstrapResult make_single_bootstrap();
 BootstrapResult make_threads_bootstrap(const BootstrapConfig& config);
 BootstrapResult make_callback_bootstrap(const BootstrapConfig& config);
-// Rank 0, and the others.
-BootstrapResult make_hub_bootstrap(const JobEnv& job, const BootstrapConfig& config);
-BootstrapResult make_member_bootstrap(const JobEnv& job, const BootstrapConfig& config);
+// By environment: rank 0 is the hub of the others, its members; on one host whoever comes first is.
+BootstrapResult make_env_bootstrap(const JobEnv& job, const BootstrapConfig& config);
+BootstrapResult make_hub_bootstrap(const JobEnv& job, const BootstrapConfig& config,
+                                   std::unique_ptr<Port> port, int64_t deadline_ns);
+// Null when nobody listens at the Unix socket of one host: the caller may.
+BootstrapResult make_member_bootstrap(const JobEnv& job, const BootstrapConfig& config,
+                                      int64_t deadline_ns);
+
+// Makes this process the one that is `rank` of its job, until it ends: children inherit the
+// variables that say so, and must neither take their parent's place nor wait where nobody comes.
+// SK_ERR_INVALID_ARGUMENT names the process that is it already.
+Status claim_rank(const JobEnv& job);
 
 // "ranks 1-3 and 7": how every error here names ranks. `missing[r]` says whether r is meant.
 std::string rank_list(const std::vector<bool>& missing);

@@ -6,11 +6,41 @@
 namespace sk {
 namespace {
 
-BootstrapResult make_env_bootstrap(const BootstrapConfig& config, const EnvLookup& env) {
-  if (!config.env) take_in_job_secret();
-  SK_ASSIGN_OR_RETURN(const JobEnv job, read_job_env(env, config.name));
-  if (job.world_size == 1) return make_single_bootstrap();
-  return job.rank == 0 ? make_hub_bootstrap(job, config) : make_member_bootstrap(job, config);
+// Numbers that the caller gives beside the launcher's must be the same: a rank that believes in
+// others than it has would return its own numbers as everybody's.
+Status check_given(const BootstrapConfig& config, const std::optional<Identity>& identity) {
+  if (config.rank == 0 && config.world_size == 0) return {};
+  const int rank = identity ? identity->rank : 0;
+  const int world_size = identity ? identity->world_size : 1;
+  if (config.rank == rank && config.world_size == world_size) return {};
+  if (!identity) {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "rank is {} and world_size {}, and nothing says how to find the others: set "
+                 "bootstrap to SK_BOOTSTRAP_THREADS or SK_BOOTSTRAP_CALLBACK, or leave both 0 and "
+                 "start the ranks with sk run, torchrun, mpirun or srun",
+                 config.rank, config.world_size);
+  }
+  return error(SK_ERR_INVALID_ARGUMENT,
+               "rank is {} and world_size {} where the environment variables {} and {} are {} and "
+               "{}: leave both 0, or set bootstrap to SK_BOOTSTRAP_THREADS or "
+               "SK_BOOTSTRAP_CALLBACK",
+               config.rank, config.world_size, identity->rank_variable,
+               identity->world_size_variable, identity->rank, identity->world_size);
+}
+
+BootstrapResult make_launched_bootstrap(const BootstrapConfig& config, const EnvLookup& env) {
+  SK_ASSIGN_OR_RETURN(const std::optional<Identity> identity, read_identity(env));
+  SK_RETURN_IF_ERROR(check_given(config, identity));
+  if (!identity && config.kind == SK_BOOTSTRAP_ENV && !env("SK_BOOTSTRAP")) {
+    return error(
+        SK_ERR_INVALID_ARGUMENT,
+        "the environment variable RANK is not set: it must be a number from 0 to WORLD_SIZE "
+        "- 1 (sk run, torchrun, mpirun and srun say it in their own ways)");
+  }
+  if (identity && !config.env) take_in_job_secret();
+  if (!identity || identity->world_size == 1) return make_single_bootstrap();
+  SK_ASSIGN_OR_RETURN(const JobEnv job, read_job_env(env, *identity, config.name));
+  return make_env_bootstrap(job, config);
 }
 
 }  // namespace
@@ -23,11 +53,8 @@ BootstrapResult make_bootstrap(const BootstrapConfig& config) {
   }
   switch (config.kind) {
     case SK_BOOTSTRAP_AUTO:
-      // One of the two alone is a mistake to be told, not a world of one.
-      if (!env("RANK") && !env("WORLD_SIZE")) return make_single_bootstrap();
-      return make_env_bootstrap(config, env);
     case SK_BOOTSTRAP_ENV:
-      return make_env_bootstrap(config, env);
+      return make_launched_bootstrap(config, env);
     case SK_BOOTSTRAP_THREADS:
       return make_threads_bootstrap(config);
     case SK_BOOTSTRAP_CALLBACK:

@@ -1,4 +1,4 @@
-// The ranks other than 0 of a job that meets by environment: each dials rank 0 until it answers.
+// The other ranks of a job that meets by environment: each dials the hub until it answers.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,16 +16,19 @@ namespace {
 
 constexpr int64_t kBackoffLeastNs = 1'000'000;
 constexpr int64_t kBackoffMostNs = 250'000'000;
+constexpr int64_t kFullNs = 3'000'000'000;  // How long nobody may take connections at a socket.
 constexpr int64_t kConnectNs = 2'000'000'000;
 constexpr int64_t kAnswerNs = 10'000'000'000;  // Of a hub that has accepted; it may be loaded.
 constexpr int64_t kTakenNs = 2'000'000'000;    // How long an ended connection may hold its place.
+constexpr int64_t kLastWordNs = 500'000'000;   // For the hub to say who is missing, at the end.
 
 class MemberBootstrap final : public Bootstrap {
  public:
   MemberBootstrap(const JobEnv& job, CancelPtr cancel)
       : Bootstrap(job.rank, job.world_size, std::move(cancel)), job_(job) {}
 
-  Status meet(int64_t timeout_ns);
+  // False: nobody listens at the socket of this host.
+  Result<bool> meet(int64_t timeout_ns, int64_t deadline_ns);
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                            int64_t timeout_ns) override;
 
@@ -34,37 +37,43 @@ class MemberBootstrap final : public Bootstrap {
   struct Attempt {
     Status why;
     bool again = false;
+    bool nobody = false;  // Nothing listens there.
+    bool full = false;    // Nothing takes connections there.
   };
   // Waits for `events`; false when the time has run out or the creation is cancelled.
   bool wait_ready(int fd, short events, int64_t deadline_ns) const;
-  Status join(int64_t timeout_ns, int64_t deadline_ns);
+  Result<bool> join(int64_t timeout_ns, int64_t deadline_ns);
   Attempt try_join(const Address& address, int64_t deadline_ns);
-  Result<Channel> dial(const Address& address, int64_t deadline_ns) const;
+  Attempt dial(const Address& address, int64_t deadline_ns, std::optional<Channel>& out) const;
   Attempt prove(Channel& channel, const MemberHello& hello, int64_t deadline_ns);
   Attempt refusal(Verdict verdict, uint32_t number);
   template <typename T>
   Status receive(Channel& channel, T& value, int64_t deadline_ns) const;
   Result<std::vector<std::byte>> receive_whole(size_t bytes, int64_t timeout_ns,
                                                int64_t deadline_ns);
+  Result<std::optional<std::vector<std::byte>>> take_whole(size_t bytes, const Status& pumped);
   Result<std::vector<std::byte>> exchange(std::span<const std::byte> mine, int64_t timeout_ns);
 
   JobEnv job_;
   std::optional<Channel> hub_;
   std::vector<std::byte> host_;
-  std::string missing_ = "rank 0";  // Who is waited for, as the hub said last.
+  int hub_rank_ = 0;
+  std::string absent_;     // Who is waited for, as the hub said last.
+  bool answered_ = false;  // It said so because this rank asked.
   int64_t taken_since_ns_ = 0;
   Status failure_;
 };
 
-Status MemberBootstrap::meet(int64_t timeout_ns) {
-  const int64_t deadline_ns = bootstrap_clock_ns() + timeout_ns;
+Result<bool> MemberBootstrap::meet(int64_t timeout_ns, int64_t deadline_ns) {
   SK_ASSIGN_OR_RETURN(host_, host_id());
-  SK_RETURN_IF_ERROR(join(timeout_ns, deadline_ns));
+  SK_ASSIGN_OR_RETURN(const bool joined, join(timeout_ns, deadline_ns));
+  if (!joined) return false;
+  absent_ = fmt::format("the others of rank {} did not come", hub_rank_);
   const size_t bytes = host_.size() * size_t(world_size());
   SK_ASSIGN_OR_RETURN(const std::vector<std::byte> ids,
                       receive_whole(bytes, timeout_ns, deadline_ns));
   place(ids);
-  return {};
+  return true;
 }
 
 bool MemberBootstrap::wait_ready(int fd, short events, int64_t deadline_ns) const {
@@ -78,8 +87,9 @@ bool MemberBootstrap::wait_ready(int fd, short events, int64_t deadline_ns) cons
   }
 }
 
-Status MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns) {
+Result<bool> MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns) {
   int64_t backoff_ns = kBackoffLeastNs;
+  int64_t full_since_ns = 0;
   Attempt last;
   while (true) {
     // Again each time: a service's name may get its address only once rank 0 has started.
@@ -90,7 +100,11 @@ Status MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns) {
     if (!addresses.ok()) last.why = std::move(addresses.status());
     for (size_t i = 0; addresses.ok() && i < addresses->size(); ++i) {
       Attempt attempt = try_join((*addresses)[i], deadline_ns);
-      if (attempt.why.ok() || !attempt.again) return std::move(attempt.why);
+      if (attempt.why.ok()) return true;
+      if (job_.one_host && attempt.nobody) return false;
+      if (full_since_ns == 0 || !attempt.full) full_since_ns = bootstrap_clock_ns();
+      const bool stuck = attempt.full && bootstrap_clock_ns() - full_since_ns > kFullNs;
+      if (!attempt.again || stuck) return std::move(attempt.why);
       SK_RETURN_IF_ERROR(cancel().status());
       // One that the deadline cut short has nothing to tell, if there was one before.
       if (last.why.ok() || bootstrap_clock_ns() < deadline_ns) last = std::move(attempt);
@@ -99,42 +113,54 @@ Status MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns) {
     if (left_ns <= 0) {
       const int32_t code = last.why.code() == SK_ERR_TRUST ? SK_ERR_TRUST : SK_ERR_TIMEOUT;
       return error(code,
-                   "rank 0 did not come: nothing that belongs to this job answered at MASTER_ADDR "
-                   "\"{}\", {} {} within {} ms; at last: {}",
-                   job_.address, job_.port_variable, job_.port, timeout_ns / 1'000'000,
-                   last.why.message());
+                   "{}: nothing that belongs to this job answered at {} within {} ms; at last: {}",
+                   job_.one_host ? "no rank waited" : "rank 0 did not come", job_.place(),
+                   timeout_ns / 1'000'000, last.why.message());
     }
     std::vector<pollfd> none;
     SK_RETURN_IF_ERROR(std::move(cancel().poll(none, std::min(backoff_ns, left_ns)).status()));
-    backoff_ns = std::min(backoff_ns * 2, kBackoffMostNs);
+    backoff_ns = std::min(backoff_ns * 2, job_.one_host ? kBackoffMostNs / 16 : kBackoffMostNs);
   }
 }
 
-Result<Channel> MemberBootstrap::dial(const Address& address, int64_t deadline_ns) const {
+MemberBootstrap::Attempt MemberBootstrap::dial(const Address& address, int64_t deadline_ns,
+                                               std::optional<Channel>& out) const {
   const int fd = socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return system_error("socket");
+  if (fd < 0) return {.why = system_error("socket"), .again = true};
   Channel channel(fd);
   channel.send_at_once();
   const int64_t until_ns = std::min(deadline_ns, bootstrap_clock_ns() + kConnectNs);
   if (connect(fd, address.get(), address.bytes) != 0) {
-    if (errno != EINPROGRESS && errno != EINTR) return system_error(address.text());
-    if (!wait_ready(fd, POLLOUT, until_ns)) {
-      return error(SK_ERR_TRANSPORT, "{}: no answer", address.text());
+    int code = errno;
+    if (code == EINPROGRESS || code == EINTR) {
+      if (!wait_ready(fd, POLLOUT, until_ns)) {
+        return {.why = error(SK_ERR_TRANSPORT, "{}: no answer", address.text()), .again = true};
+      }
+      socklen_t bytes = sizeof(code);
+      getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &bytes);
     }
-    int code = 0;
-    socklen_t bytes = sizeof(code);
-    getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &bytes);
     errno = code;
-    if (code != 0) return system_error(address.text());
+    if (code == EAGAIN) {  // Of a Unix socket: its queue is full.
+      return {.why = error(SK_ERR_TRUST, "nobody takes connections at {}", job_.place()),
+              .again = true,
+              .full = true};
+    }
+    if (code != 0) {
+      return {.why = system_error(address.text()), .again = true, .nobody = code == ECONNREFUSED};
+    }
+  }
+  if (job_.one_host) {
+    if (Status other = check_same_user(fd, job_); !other.ok()) return {.why = std::move(other)};
   }
   // While nobody listens, a socket that happens to be given the same port meets itself.
   Address self;
   self.bytes = sizeof(self.storage);
   getsockname(fd, reinterpret_cast<sockaddr*>(&self.storage), &self.bytes);
-  if (self.text() == address.text()) {
-    return error(SK_ERR_TRANSPORT, "{}: nobody listens", address.text());
+  if (self == address) {
+    return {.why = error(SK_ERR_TRANSPORT, "{}: nobody listens", address.text()), .again = true};
   }
-  return channel;
+  out.emplace(std::move(channel));
+  return {};
 }
 
 template <typename T>
@@ -150,8 +176,8 @@ Status MemberBootstrap::receive(Channel& channel, T& value, int64_t deadline_ns)
 }
 
 MemberBootstrap::Attempt MemberBootstrap::try_join(const Address& address, int64_t deadline_ns) {
-  Result<Channel> channel = dial(address, deadline_ns);
-  if (!channel.ok()) return {std::move(channel.status()), true};
+  std::optional<Channel> channel;
+  if (Attempt dialled = dial(address, deadline_ns, channel); !dialled.why.ok()) return dialled;
   MemberHello hello;
   hello.rank = uint32_t(rank());
   hello.world_size = uint32_t(world_size());
@@ -184,17 +210,16 @@ MemberBootstrap::Attempt MemberBootstrap::prove(Channel& channel, const MemberHe
   if (!equal_mac(hub.proof, keys->hub_proof)) {
     channel.put(MemberProof{});
     const Status sent = channel.pump_output();
-    return {
-        error(SK_ERR_TRUST,
-              "what listens at MASTER_ADDR \"{}\", {} {} has another job secret than rank {}{}",
-              job_.address, job_.port_variable, job_.port, rank(), sent.ok() ? "" : " and is gone"),
-        false};
+    return {error(SK_ERR_TRUST, "what listens at {} has another job secret than rank {}{}",
+                  job_.place(), rank(), sent.ok() ? "" : " and is gone"),
+            false};
   }
   channel.put(keys->member_proof);
   HubVerdict verdict;
   heard = receive(channel, verdict, deadline_ns);
   if (!heard.ok()) return {std::move(heard), true};
   if (verdict.verdict != Verdict::kJoined) return refusal(verdict.verdict, 0);
+  hub_rank_ = int(verdict.rank);
   channel.start_frames(keys->member_frames, keys->hub_frames);
   return {};
 }
@@ -209,23 +234,25 @@ MemberBootstrap::Attempt MemberBootstrap::refusal(Verdict verdict, uint32_t numb
       return {error(SK_ERR_TRUST, "rank 0 of another job listens there"), true};
     case Verdict::kWorldSize:
       return {error(SK_ERR_INVALID_ARGUMENT,
-                    "the environment variable WORLD_SIZE is {} on rank {} and {} on rank 0",
-                    world_size(), rank(), number),
+                    "the environment variable {} is {} on rank {} and {} on {}",
+                    job_.world_size_variable, world_size(), rank(), number,
+                    job_.one_host ? "the rank that waits for the others" : "rank 0"),
               false};
     case Verdict::kTaken:
-      return {
-          error(SK_ERR_INVALID_ARGUMENT,
-                "the environment variable RANK is {} in another process of this job too", rank()),
-          now_ns - taken_since_ns_ < kTakenNs};
+      return {error(SK_ERR_INVALID_ARGUMENT,
+                    "the environment variable {} is {} in another process of this job too",
+                    job_.rank_variable, rank()),
+              now_ns - taken_since_ns_ < kTakenNs};
     case Verdict::kSecret:
-      return {error(SK_ERR_TRUST, "rank {} has {} and rank 0 has {}", rank(),
+      return {error(SK_ERR_TRUST, "rank {} has {} and {} has {}", rank(),
                     job_.secret.empty() ? "no job secret" : "a job secret",
+                    job_.one_host ? "the rank that waits for the others" : "rank 0",
                     job_.secret.empty() ? "one" : "none, or another"),
               false};
     case Verdict::kJoined:
       break;
   }
-  return {error(SK_ERR_TRANSPORT, "rank 0 answered with verdict {}", uint32_t(verdict)), true};
+  return {error(SK_ERR_TRANSPORT, "the hub answered with verdict {}", uint32_t(verdict)), true};
 }
 
 Result<std::vector<std::byte>> MemberBootstrap::allgather(std::span<const std::byte> mine,
@@ -238,7 +265,7 @@ Result<std::vector<std::byte>> MemberBootstrap::allgather(std::span<const std::b
   Result<std::vector<std::byte>> whole = exchange(mine, timeout_ns);
   if (!whole.ok()) {
     failure_ = whole.status().clone();
-    hub_.reset();  // Rank 0 and through it the others hear of it at once.
+    hub_.reset();  // The hub and through it the others hear of it at once.
   }
   return whole;
 }
@@ -246,7 +273,7 @@ Result<std::vector<std::byte>> MemberBootstrap::allgather(std::span<const std::b
 Result<std::vector<std::byte>> MemberBootstrap::exchange(std::span<const std::byte> mine,
                                                          int64_t timeout_ns) {
   const int64_t deadline_ns = bootstrap_clock_ns() + timeout_ns;
-  missing_ = "rank 0";
+  absent_ = fmt::format("rank {} did not come to the all-gather", hub_rank_);
   // An error frame may already wait to be read, and says more than a failed send.
   const Status sent = hub_->put_frame(FrameKind::kPart, 0, mine);
   Result<std::vector<std::byte>> whole =
@@ -257,35 +284,54 @@ Result<std::vector<std::byte>> MemberBootstrap::exchange(std::span<const std::by
 
 Result<std::vector<std::byte>> MemberBootstrap::receive_whole(size_t bytes, int64_t timeout_ns,
                                                               int64_t deadline_ns) {
+  bool asked = false;
   while (true) {
     const Status pumped = hub_->pump();
+    SK_ASSIGN_OR_RETURN(std::optional<std::vector<std::byte>> whole, take_whole(bytes, pumped));
+    if (whole) return std::move(*whole);
+    const bool over = asked && answered_;
+    if (!over && wait_ready(hub_->fd(), hub_->wanted_events(), deadline_ns)) continue;
+    SK_RETURN_IF_ERROR(cancel().status());
+    const int64_t timeout_ms = timeout_ns / 1'000'000;
+    if (asked) return error(SK_ERR_TIMEOUT, "{} within {} ms", absent_, timeout_ms);
+    asked = true;
+    deadline_ns = bootstrap_clock_ns() + kLastWordNs;
+    const auto told_ms = int32_t(std::min<int64_t>(timeout_ms, INT32_MAX));
+    // Where it cannot be sent, what the hub said before is read next.
+    [[maybe_unused]] const Status sent = hub_->put_frame(FrameKind::kWho, told_ms, {});
+  }
+}
+
+// Nothing: not all of it is there yet.
+Result<std::optional<std::vector<std::byte>>> MemberBootstrap::take_whole(size_t bytes,
+                                                                          const Status& pumped) {
+  while (true) {
     SK_ASSIGN_OR_RETURN(std::optional<Frame> frame, hub_->take_frame(kWholeBytesMax));
-    if (frame && frame->kind == FrameKind::kProgress) {
-      missing_ = frame->payload.substr(0, 4096);
-    } else if (frame && frame->kind == FrameKind::kError && frame->code != SK_OK) {
+    if (!frame) break;
+    if (frame->kind == FrameKind::kProgress) {
+      absent_ = frame->payload.substr(0, 4096);
+      answered_ = frame->code != 0;
+    } else if (frame->kind == FrameKind::kError && frame->code != SK_OK) {
       return Status(frame->code, frame->payload.substr(0, 4096));
-    } else if (frame && frame->kind == FrameKind::kWhole && frame->payload.size() == bytes) {
+    } else if (frame->kind == FrameKind::kWhole && frame->payload.size() == bytes) {
       const auto data = as_bytes(frame->payload);
-      return std::vector<std::byte>(data.begin(), data.end());
-    } else if (frame) {
-      return error(SK_ERR_TRANSPORT, "rank 0 sent a frame of kind {} with {} bytes",
+      return std::optional<std::vector<std::byte>>(std::in_place, data.begin(), data.end());
+    } else {
+      return error(SK_ERR_TRANSPORT, "rank {} sent a frame of kind {} with {} bytes", hub_rank_,
                    uint32_t(frame->kind), frame->payload.size());
-    } else if (!pumped.ok()) {
-      return error(SK_ERR_PEER_LOST, "rank 0 is gone: {}", pumped.message());
-    } else if (!wait_ready(hub_->fd(), hub_->wanted_events(), deadline_ns)) {
-      SK_RETURN_IF_ERROR(cancel().status());
-      return error(SK_ERR_TIMEOUT, "{} did not come within {} ms", missing_,
-                   timeout_ns / 1'000'000);
     }
   }
+  if (pumped.ok()) return std::optional<std::vector<std::byte>>();
+  return error(SK_ERR_PEER_LOST, "rank {} is gone: {}", hub_rank_, pumped.message());
 }
 
 }  // namespace
 
-BootstrapResult make_member_bootstrap(const JobEnv& job, const BootstrapConfig& config) {
+BootstrapResult make_member_bootstrap(const JobEnv& job, const BootstrapConfig& config,
+                                      int64_t deadline_ns) {
   auto member = std::make_unique<MemberBootstrap>(job, config.cancel);
-  SK_RETURN_IF_ERROR(member->meet(config.timeout_ns));
-  return std::unique_ptr<Bootstrap>(std::move(member));
+  SK_ASSIGN_OR_RETURN(const bool met, member->meet(config.timeout_ns, deadline_ns));
+  return met ? std::unique_ptr<Bootstrap>(std::move(member)) : nullptr;
 }
 
 }  // namespace sk

@@ -111,12 +111,24 @@ Result<std::unique_ptr<Port>> Port::open(const JobEnv& job, int64_t deadline_ns,
     turn().taken = true;
   }
   std::unique_ptr<Port> port(new Port);
+  port->has_turn_ = true;
   SK_ASSIGN_OR_RETURN(port->fds_, listen_at(job, deadline_ns, cancel));
+  return port;
+}
+
+Result<std::unique_ptr<Port>> Port::open_here(const JobEnv& job) {
+  SK_ASSIGN_OR_RETURN(const std::vector<Address> addresses, resolve(job));
+  const int fd = listen_once(addresses.front());
+  if (fd < 0 && errno == EADDRINUSE) return std::unique_ptr<Port>();
+  if (fd < 0) return system_error("cannot listen at " + job.place());
+  std::unique_ptr<Port> port(new Port);
+  port->fds_ = {fd};
   return port;
 }
 
 Port::~Port() {
   for (const int fd : fds_) close(fd);
+  if (!has_turn_) return;
   const std::lock_guard lock(turn().mutex);
   turn().taken = false;
   turn().freed.notify_one();

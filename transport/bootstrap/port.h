@@ -1,4 +1,4 @@
-// The port at which rank 0 waits for the others.
+// Where one rank waits for the others.
 #ifndef SK_TRANSPORT_BOOTSTRAP_PORT_H_
 #define SK_TRANSPORT_BOOTSTRAP_PORT_H_
 
@@ -17,6 +17,8 @@ class Port {
   // `deadline_ns` on bootstrap_clock_ns(). The sockets do not block.
   static Result<std::unique_ptr<Port>> open(const JobEnv& job, int64_t deadline_ns,
                                             const Cancel& cancel);
+  // The Unix socket of a job on one host; null when somebody has it.
+  static Result<std::unique_ptr<Port>> open_here(const JobEnv& job);
   ~Port();
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
@@ -26,6 +28,7 @@ class Port {
  private:
   Port() = default;
   std::vector<int> fds_;
+  bool has_turn_ = false;
 };
 
 }  // namespace sk

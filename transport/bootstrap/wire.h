@@ -45,7 +45,7 @@ enum class Verdict : uint32_t {
   kLater = 1,      // Another communicator's ranks are meeting here now.
   kOtherJob = 2,   // Another job's rank 0 listens here.
   kWorldSize = 3,  // `number` is the hub's world size.
-  kTaken = 4,      // A living member has this rank.
+  kTaken = 4,      // A living member has this rank, or the hub.
   kSecret = 5,     // Only one side has a secret, or the proof was wrong.
 };
 
@@ -64,7 +64,7 @@ using MemberProof = Mac;
 struct HubVerdict {
   std::array<char, 8> magic = kMagic;
   Verdict verdict = Verdict::kJoined;
-  uint32_t reserved = 0;
+  uint32_t rank = 0;  // The hub's.
 };
 static_assert(sizeof(HubVerdict) == 16);
 
@@ -85,6 +85,7 @@ enum class FrameKind : uint32_t {
   kWhole = 2,     // Hub: all blobs in rank order.
   kError = 3,     // Hub: `code` and the sentence.
   kProgress = 4,  // Hub: which ranks are still missing, for a member's own sentence.
+  kWho = 5,       // Member: its time is up, which are missing now?
 };
 
 struct Frame {

@@ -10,7 +10,6 @@ namespace sk {
 namespace {
 
 using namespace sk::testing_support;
-using testing::AnyOf;
 using testing::HasSubstr;
 
 TEST(BootstrapEnv, AMissingRankIsNamedByAllOthers) {
@@ -21,13 +20,10 @@ TEST(BootstrapEnv, AMissingRankIsNamedByAllOthers) {
     const int64_t timeout_ns = rank == 0 ? 2 * kEnough : kEnough;
     const auto made = make_bootstrap(env_config(job_variables(rank, 4, port.number()), timeout_ns));
     EXPECT_EQ(made.status().code(), SK_ERR_TIMEOUT) << made.status().message();
-    if (rank != 0) {
-      EXPECT_THAT(made.status().message(),
-                  AnyOf(HasSubstr("rank 2 did not come"), HasSubstr("ranks 1-2 did not come"),
-                        HasSubstr("ranks 2-3 did not come")));
-    }
+    // Whoever is later may find another gone, but never takes it for one that did not come.
+    EXPECT_THAT(made.status().message(), HasSubstr("rank 2 did not come"));
     if (rank == 0) {
-      EXPECT_THAT(made.status().message(), HasSubstr("ranks 1-3 did not come"));
+      EXPECT_THAT(made.status().message(), HasSubstr("ranks 1, 3 came and gave up"));
     }
   });
 }

@@ -86,6 +86,7 @@ TEST(BootstrapArguments, BadOnesAreNamed) {
   };
   BootstrapConfig callback;
   callback.kind = SK_BOOTSTRAP_CALLBACK;
+  callback.world_size = 1;
   EXPECT_THAT(sentence(callback), HasSubstr("allgather is NULL"));
   EXPECT_THAT(sentence(threads_config(0, 0, "", kLong)), HasSubstr("world_size is 0"));
   EXPECT_THAT(sentence(threads_config(2, 2, "", kLong)), HasSubstr("rank is 2"));

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <random>
 #include <thread>
@@ -52,6 +53,20 @@ Variables job_variables(int rank, int world_size, int port) {
           {"MASTER_PORT", std::to_string(port)}};
 }
 
+Variables here_variables(int rank, int world_size, const std::string& job) {
+  return {{"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", std::to_string(world_size)},
+          {"LOCAL_RANK", std::to_string(rank)},
+          {"LOCAL_WORLD_SIZE", std::to_string(world_size)},
+          {"TORCHELASTIC_RUN_ID", job}};
+}
+
+std::string unique_job() {
+  static std::atomic<int> count = 0;
+  return std::to_string(std::random_device{}()) + "." + std::to_string(getpid()) + "." +
+         std::to_string(++count);
+}
+
 BootstrapConfig env_config(const Variables& variables, int64_t timeout_ns) {
   BootstrapConfig config;
   config.kind = SK_BOOTSTRAP_ENV;
@@ -73,6 +88,12 @@ BootstrapConfig threads_config(int rank, int world_size, const std::string& name
   config.name = name;
   config.timeout_ns = timeout_ns;
   return config;
+}
+
+Result<JobEnv> read_job_env(const EnvLookup& env, const std::string& name) {
+  SK_ASSIGN_OR_RETURN(const std::optional<Identity> identity, read_identity(env));
+  if (!identity) return error(SK_ERR_INVALID_ARGUMENT, "no launcher");
+  return sk::read_job_env(env, *identity, name);
 }
 
 void on_ranks(int world_size, const std::function<void(int rank)>& body) {

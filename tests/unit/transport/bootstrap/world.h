@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/bootstrap/bootstrap.h"
+#include "transport/bootstrap/env.h"
 
 namespace sk::testing_support {
 
@@ -37,9 +37,17 @@ using Variables = std::map<std::string, std::string>;
 
 // The environment of `rank` in a job of `world_size` that meets at `port`.
 Variables job_variables(int rank, int world_size, int port);
+// The same of a launcher that says that all ranks are on this host: they meet without a port.
+// `job`: see unique_job().
+Variables here_variables(int rank, int world_size, const std::string& job);
+// A job's name that no other test of this machine has.
+std::string unique_job();
 BootstrapConfig env_config(const Variables& variables, int64_t timeout_ns);
 BootstrapConfig threads_config(int rank, int world_size, const std::string& name,
                                int64_t timeout_ns);
+
+// What the variables say of the job.
+Result<JobEnv> read_job_env(const EnvLookup& env, const std::string& name);
 
 // Calls body(rank) on one thread per rank and waits for all.
 void on_ranks(int world_size, const std::function<void(int rank)>& body);

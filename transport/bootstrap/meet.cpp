@@ -1,0 +1,95 @@
+// Where the ranks of an environment meet. Between hosts rank 0 listens at the address that all were
+// told. On one host there is none to be told: the first to come listens at a name that all know, so
+// also without rank 0 somebody knows who is missing.
+#include <condition_variable>
+#include <mutex>
+#include <set>
+
+#include "transport/bootstrap/address.h"
+#include "transport/bootstrap/kinds.h"
+
+namespace sk {
+namespace {
+
+constexpr int64_t kLookNs = 1'000'000;
+constexpr int64_t kDumbNs = 3'000'000'000;  // How long a name may be held where nobody listens.
+
+// Communicators of one process that have the same name are made one after the other: each rank is
+// at one place at a time. A process may be several ranks, in tests.
+class Turn {
+ public:
+  static Result<Turn> take(const JobEnv& job, int64_t deadline_ns, const Cancel& cancel) {
+    std::string key = fmt::format("{} ", job.rank);
+    for (const auto& part : {job.job, job.name}) {
+      for (const std::byte b : part) key += char(b);
+    }
+    std::unique_lock lock(all().mutex);
+    const auto until = std::chrono::steady_clock::now() +
+                       std::chrono::nanoseconds(deadline_ns - bootstrap_clock_ns());
+    if (!cancel.wait_until(all().freed, lock, until, [&] { return !all().taken.contains(key); })) {
+      SK_RETURN_IF_ERROR(cancel.status());
+      return error(SK_ERR_TIMEOUT,
+                   "another communicator of this process went on meeting its ranks at {}",
+                   job.place());
+    }
+    all().taken.insert(key);
+    return Turn(std::move(key));
+  }
+  Turn(Turn&& other) noexcept : key_(std::exchange(other.key_, {})) {}
+  ~Turn() {
+    if (key_.empty()) return;
+    const std::lock_guard lock(all().mutex);
+    all().taken.erase(key_);
+    all().freed.notify_all();
+  }
+
+ private:
+  struct All {
+    std::mutex mutex;
+    std::condition_variable freed;
+    std::set<std::string> taken;
+  };
+  static All& all() {
+    static All* instance = new All;  // Never freed: threads may outlive static destruction.
+    return *instance;
+  }
+  explicit Turn(std::string key) : key_(std::move(key)) {}
+  std::string key_;
+};
+
+BootstrapResult meet_here(const JobEnv& job, const BootstrapConfig& config, int64_t deadline_ns) {
+  const Cancel& cancel = config.cancel != nullptr ? *config.cancel : Cancel::never();
+  SK_ASSIGN_OR_RETURN(const Turn turn, Turn::take(job, deadline_ns, cancel));
+  int64_t dumb_since_ns = 0;
+  while (true) {
+    SK_ASSIGN_OR_RETURN(std::unique_ptr<Port> port, Port::open_here(job));
+    if (port != nullptr) return make_hub_bootstrap(job, config, std::move(port), deadline_ns);
+    SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> member,
+                        make_member_bootstrap(job, config, deadline_ns));
+    if (member != nullptr) return member;
+    const int64_t now_ns = bootstrap_clock_ns();
+    if (dumb_since_ns == 0) dumb_since_ns = now_ns;
+    if (now_ns - dumb_since_ns > kDumbNs || now_ns >= deadline_ns) {
+      return error(SK_ERR_TRUST,
+                   "a process that does not listen holds {}: set SK_JOB_ID to something that "
+                   "nobody else knows, one value on all ranks",
+                   job.place());
+    }
+    std::vector<pollfd> none;
+    SK_RETURN_IF_ERROR(std::move(cancel.poll(none, kLookNs).status()));
+  }
+}
+
+}  // namespace
+
+BootstrapResult make_env_bootstrap(const JobEnv& job, const BootstrapConfig& config) {
+  const int64_t deadline_ns = bootstrap_clock_ns() + config.timeout_ns;
+  SK_RETURN_IF_ERROR(claim_rank(job));
+  if (job.one_host) return meet_here(job, config, deadline_ns);
+  if (job.rank != 0) return make_member_bootstrap(job, config, deadline_ns);
+  const Cancel& cancel = config.cancel != nullptr ? *config.cancel : Cancel::never();
+  SK_ASSIGN_OR_RETURN(std::unique_ptr<Port> port, Port::open(job, deadline_ns, cancel));
+  return make_hub_bootstrap(job, config, std::move(port), deadline_ns);
+}
+
+}  // namespace sk
