@@ -214,6 +214,57 @@ TEST(SkRun, ASignalIsNamed) {
   EXPECT_THAT(job.err, HasSubstr("rank 1 was killed by signal 11 (SIGSEGV)"));
 }
 
+// Waits until `pid` has ended and nobody has asked how.
+void wait_for_zombie(pid_t pid) {
+  const auto give_up = std::chrono::steady_clock::now() + kLong;
+  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  for (std::string text; text.find(") Z ") == std::string::npos;) {
+    std::ifstream file(path);
+    std::getline(file, text);
+    ASSERT_LT(std::chrono::steady_clock::now(), give_up) << text;
+  }
+}
+
+// Method: sk run is stopped while its ranks end one after the other, each in its own way, so it
+// sees all of that at once.
+TEST(SkRun, OfSeveralFailuresTheFirstCounts) {
+  const std::vector<int> orders[] = {{2, 0, 1}, {1, 2, 0}, {0, 1, 2}, {2, 1, 0}};
+  for (const std::vector<int>& order : orders) {
+    Job job(shell("3", "trap 'exit 1$RANK' USR1; echo $RANK $$; while :; do sleep 0.02; done"));
+    job.read_output(3);
+    std::vector<pid_t> pids(3);
+    for (const std::string& line : lines_of(job.out)) {
+      pids[size_t(line[0] - '0')] = std::stoi(line.substr(2));
+    }
+    kill(job.pid(), SIGSTOP);
+    for (size_t i = 0; i < order.size(); ++i) {  // The first and the last exit, one is killed.
+      const pid_t pid = pids[size_t(order[i])];
+      kill(pid, i == 1 ? SIGKILL : SIGUSR1);
+      wait_for_zombie(pid);
+    }
+    kill(job.pid(), SIGCONT);
+    EXPECT_EQ(job.finish(), 10 + order[0]);
+    EXPECT_THAT(job.err, HasSubstr("rank " + std::to_string(order[0]) + " exited with status"));
+  }
+}
+
+TEST(SkRun, ASignalThatCameFirstCounts) {
+  Job job(shell("3", "trap 'exit 1$RANK' USR1; echo $RANK $$; while :; do sleep 0.02; done"));
+  job.read_output(3);
+  std::vector<pid_t> pids(3);
+  for (const std::string& line : lines_of(job.out)) {
+    pids[size_t(line[0] - '0')] = std::stoi(line.substr(2));
+  }
+  kill(job.pid(), SIGSTOP);
+  kill(pids[2], SIGABRT);
+  wait_for_zombie(pids[2]);
+  kill(pids[0], SIGUSR1);
+  wait_for_zombie(pids[0]);
+  kill(job.pid(), SIGCONT);
+  EXPECT_EQ(job.finish(), 128 + SIGABRT);
+  EXPECT_THAT(job.err, HasSubstr("rank 2 was killed by signal 6 (SIGABRT)"));
+}
+
 // Method: rank 1 fails only once rank 0 has said that it ignores SIGTERM.
 TEST(SkRun, ARankThatIgnoresSigtermIsKilled) {
   const std::string mark = unique_seconds();

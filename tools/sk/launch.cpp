@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 
 #include "tools/sk/guard.h"
 #include "tools/sk/relay.h"
+#include "transport/local/fd.h"
 
 namespace sk::tools {
 namespace {
@@ -35,6 +38,7 @@ int64_t now_ns() {
 struct Rank {
   pid_t pid = -1;
   bool alive = false;
+  local::Fd end = {};  // Readable once it has ended.
 };
 
 struct Failure {
@@ -74,6 +78,7 @@ class Job {
   Status watch();
   void on_signals();
   void reap();
+  void reap_in_order(std::optional<Failure>& first);
   void end_all();
   void signal_all(int signal) const;
   bool anyone_alive() const;
@@ -88,6 +93,7 @@ class Job {
   Relay relay_;
   sigset_t old_mask_;
   int signal_fd_ = -1;
+  local::Fd ends_;  // Ready in the order in which the ranks have ended.
   int signals_passed_on_ = 0;
   int64_t deadline_ns_ = 0;  // 0: none.
   int64_t kill_at_ns_ = 0;   // 0: nobody has been told to end.
@@ -114,6 +120,8 @@ Status Job::take_signals() {
   if (sigprocmask(SIG_BLOCK, &mask, &old_mask_) != 0) return system_error("sigprocmask");
   signal_fd_ = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
   if (signal_fd_ < 0) return system_error("signalfd");
+  ends_.reset(epoll_create1(EPOLL_CLOEXEC));
+  if (!ends_.open()) return system_error("epoll_create1");
   // What a rank leaves behind becomes our child, whatever group or session it went to.
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return system_error("prctl");
   return {};
@@ -147,7 +155,12 @@ Status Job::spawn(int rank) {
     become_rank(rank, out[1], err[1], failed[1]);
   }
   setpgid(pid, pid);  // Here too, so that the group exists before anyone signals it.
-  ranks_[size_t(rank)] = {pid, true};
+  ranks_[size_t(rank)] = {pid, true, local::Fd(int(syscall(SYS_pidfd_open, pid, 0)))};
+  epoll_event event = {.events = EPOLLIN, .data = {.u32 = uint32_t(rank)}};
+  const int end = ranks_[size_t(rank)].end.get();
+  if (end < 0 || epoll_ctl(ends_.get(), EPOLL_CTL_ADD, end, &event) != 0) {
+    return system_error(fmt::format("cannot watch rank {}: pidfd_open", rank));
+  }
   guard_.watch(pid);
   close(failed[1]);
   if (config_.tag) {
@@ -232,25 +245,37 @@ void Job::on_signals() {
   reap();
 }
 
-// Ranks that fall because another did fail a moment later, so the first to be seen is the cause; of
-// several seen at once, one that was killed.
-void Job::reap() {
-  int status = 0;
-  std::optional<Failure> found;
-  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
-    const auto it = std::find_if(ranks_.begin(), ranks_.end(),
-                                 [&](const Rank& rank) { return rank.pid == pid; });
-    if (it == ranks_.end()) continue;  // Left behind by a rank, or the guard.
-    it->alive = false;
-    if (status == 0) continue;
-    if (!found || (WIFSIGNALED(status) && !WIFSIGNALED(found->status))) {
-      found = Failure{int(it - ranks_.begin()), status};
-    }
+// The signals of several ends may come as one, and waitpid() knows no order of them: while this
+// process was busy or stopped, ranks may have fallen because another did.
+void Job::reap_in_order(std::optional<Failure>& first) {
+  std::vector<epoll_event> ended(ranks_.size());
+  const int count = epoll_wait(ends_.get(), ended.data(), int(ended.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    Rank& rank = ranks_[ended[size_t(i)].data.u32];
+    int status = 0;
+    if (waitpid(rank.pid, &status, WNOHANG) != rank.pid) continue;
+    rank.alive = false;
+    rank.end.reset();
+    if (status != 0 && !first) first = Failure{int(&rank - ranks_.data()), status};
   }
-  if (!found || failure_ || timed_out_) return;
-  failure_ = found;
+}
+
+void Job::reap() {
+  std::optional<Failure> first;
+  while (true) {
+    reap_in_order(first);
+    siginfo_t info{};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) break;
+    const bool is_rank = std::any_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) {
+      return rank.alive && rank.pid == info.si_pid;
+    });
+    // Left behind by a rank, or the guard; a rank has ended meanwhile, and has its turn.
+    if (!is_rank) waitpid(info.si_pid, nullptr, WNOHANG);
+  }
+  if (!first || failure_ || timed_out_) return;
+  failure_ = first;
   const bool others = anyone_alive();
-  say(fmt::format("rank {} {}{}", found->rank, describe(found->status),
+  say(fmt::format("rank {} {}{}", first->rank, describe(first->status),
                   others ? "; the other ranks were ended" : ""));
   if (others) end_all();
 }
