@@ -17,8 +17,8 @@ typedef struct sk_comm sk_comm;
 
 /** How the ranks find each other. */
 enum sk_bootstrap {
-  SK_BOOTSTRAP_AUTO = 0,    /**< ENV where RANK and WORLD_SIZE are set, else a world of one. */
-  SK_BOOTSTRAP_ENV = 1,     /**< RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT (see docs/env.md). */
+  SK_BOOTSTRAP_AUTO = 0,    /**< ENV where a launcher started this process, else world of one. */
+  SK_BOOTSTRAP_ENV = 1,     /**< As sk run, torchrun, mpirun or srun says (see docs/env.md). */
   SK_BOOTSTRAP_THREADS = 2, /**< Threads of this process that give the same `name`. */
   SK_BOOTSTRAP_CALLBACK = 3 /**< The caller's own all-gather. */
 };
@@ -47,8 +47,8 @@ enum sk_comm_flags {
 typedef struct sk_comm_config {
   uint32_t struct_size;         /**< sizeof(sk_comm_config) where the caller was compiled. */
   int32_t bootstrap;            /**< enum sk_bootstrap. */
-  int32_t rank;                 /**< For THREADS and CALLBACK; ENV reads RANK. */
-  int32_t world_size;           /**< For THREADS and CALLBACK; ENV reads WORLD_SIZE. */
+  int32_t rank;                 /**< For THREADS and CALLBACK; else 0, or as the launcher says. */
+  int32_t world_size;           /**< For THREADS and CALLBACK; else 0, or as the launcher says. */
   const char* name;             /**< THREADS: which group of this process; NULL is "". */
   sk_allgather_fn allgather;    /**< For CALLBACK. */
   void* bootstrap_user;         /**< Passed to `allgather`. */
@@ -71,9 +71,9 @@ typedef struct sk_comm_config {
 /** Connects all ranks; returns when every rank has called it. `config` may be NULL. In a rank that
  *  has joined a session (sk_worker_join()) it ends early, too, when its cell is interrupted or when
  *  a rank of the session dies.
- *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (also a missing RANK or WORLD_SIZE), SK_ERR_TIMEOUT
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (also launchers that disagree), SK_ERR_TIMEOUT
  *          (naming the ranks that did not come), SK_ERR_ABORTED (cancelled or interrupted, here or
- *          at rank 0), SK_ERR_PEER_LOST, SK_ERR_NO_MEMORY, SK_ERR_TRANSPORT, SK_ERR_TRUST;
+ *          where they meet), SK_ERR_PEER_LOST, SK_ERR_NO_MEMORY, SK_ERR_TRANSPORT, SK_ERR_TRUST;
  *          SK_ERR_UNSUPPORTED (no driver, no kernels for this GPU, too many ranks for it, ranks on
  *          it that are processes), SK_ERR_DEVICE.
  *  @threads Any. Waits. @since 0.1 */

@@ -1,5 +1,5 @@
 // A rank for the tests of launchers: meets the others ROUNDS times, gathers its number, prints what
-// it knows. usage: rank_probe ROUNDS
+// it knows, and as a rank that lives runs a shell command. usage: rank_probe [ROUNDS [COMMAND]]
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -30,6 +30,8 @@ int main(int argc, char** argv) {
         fmt::format("{}/{} on {}/{}: {}\n", bootstrap.rank(), bootstrap.world_size(),
                     bootstrap.local_rank(), bootstrap.local_size(), text);
     std::fwrite(line.data(), 1, line.size(), stdout);
+    std::fflush(stdout);
+    if (argc > 2 && std::system(argv[2]) != 0) return 3;
   }
   return 0;
 }

@@ -190,6 +190,8 @@ def test(suite: str | None, pattern: str | None, *, may_install: bool = False) -
     """Builds Release, installs into build/, and runs everything (or one suite, or one name)."""
     suites = present_suites(suite, may_install=may_install)
     setup("test")
+    if suite is not None:
+        install_packages(suite)
     build("release")
     results = Results()
     # Python's tests mostly wait, for kernels that start above all.

@@ -34,8 +34,8 @@ BootstrapResult make_launched_bootstrap(const BootstrapConfig& config, const Env
   if (!identity && config.kind == SK_BOOTSTRAP_ENV && !env("SK_BOOTSTRAP")) {
     return error(
         SK_ERR_INVALID_ARGUMENT,
-        "the environment variable RANK is not set: it must be a number from 0 to WORLD_SIZE "
-        "- 1 (sk run, torchrun, mpirun and srun say it in their own ways)");
+        "the environment variable WORLD_SIZE is not set: it must be the number of ranks, "
+        "and RANK this one's; sk run and torchrun set them, mpirun and srun what is theirs");
   }
   if (identity && !config.env) take_in_job_secret();
   if (!identity || identity->world_size == 1) return make_single_bootstrap();

@@ -46,8 +46,8 @@ _BOOTSTRAPS = {"auto": 0, "env": 1, "threads": 2}
 class Comm(Operations):
     """A fixed set of ranks that call the same things in the same order.
 
-    Without arguments the ranks find each other by the launcher's environment (``RANK``,
-    ``WORLD_SIZE``, ``MASTER_ADDR``, ``MASTER_PORT``); where it is not set this is a world of one.
+    Without arguments the ranks are those that ``sk run``, torchrun, mpirun or srun started (see
+    docs/env.md); where none of them did this is a world of one.
     ``bootstrap="threads"`` connects threads of this process that give the same ``name``.
 
     Every call below waits until its buffers may be used again, without Python's lock, and for at
