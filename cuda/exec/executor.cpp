@@ -7,6 +7,7 @@
 
 #include "cuda/exec/program.h"
 #include "cuda/exec/trace.h"
+#include "lib/base/lasting.h"
 
 namespace sk::cuda {
 namespace {
@@ -35,9 +36,9 @@ Result<std::shared_ptr<OpenDevice>> shared_device(int32_t ordinal) {
     std::mutex mutex;
     std::map<int32_t, std::weak_ptr<OpenDevice>> open;
   };
-  static auto* const table = new Table;  // Calls may come during exit.
-  const std::lock_guard lock(table->mutex);
-  std::weak_ptr<OpenDevice>& known = table->open[ordinal];
+  static Lasting<Table> table;
+  const std::lock_guard lock((*table).mutex);
+  std::weak_ptr<OpenDevice>& known = (*table).open[ordinal];
   if (auto open = known.lock()) return open;
   auto open = std::make_shared<OpenDevice>();
   SK_ASSIGN_OR_RETURN(open->runtime, load_runtime());

@@ -15,29 +15,28 @@ sk_status sk_session_attach(const char* name, const char* token, sk_session** ou
     SK_RETURN_IF_ERROR(check_out("sk_session_attach", "name", name));
     SK_RETURN_IF_ERROR(check_out("sk_session_attach", "token", token));
     SK_RETURN_IF_ERROR(sk::control::check_name("sk_session_attach", name, token));
-    auto handle = std::make_unique<sk_session>();
+    auto handle = std::make_unique<SessionHandle>();
     SK_ASSIGN_OR_RETURN(handle->session, sk::control::Session::attach(name, token));
-    if (out_ranks != nullptr) *out_ranks = static_cast<int32_t>(handle->session->rank_count());
-    add_handle(handle.get());
-    *out_session = handle.release();
+    const uint32_t ranks = handle->session->rank_count();
+    SK_ASSIGN_OR_RETURN(void* made, sessions.add(std::move(handle)));
+    if (out_ranks != nullptr) *out_ranks = static_cast<int32_t>(ranks);
+    *out_session = static_cast<sk_session*>(made);
     return {};
   });
 }
 
 sk_status sk_session_keep(sk_session* session, const char* name, const char* text,
                           uint64_t bytes) noexcept {
-  return guard([&]() -> sk::Status {
-    SK_RETURN_IF_ERROR(check_handle("sk_session_keep", session));
+  return with_session("sk_session_keep", session, [&](SessionHandle& handle) -> sk::Status {
     SK_RETURN_IF_ERROR(check_out("sk_session_keep", "name", name));
     SK_ASSIGN_OR_RETURN(auto note, sk::control::to_note(name, text, bytes));
-    return session->session->keep(note);
+    return handle.session->keep(note);
   });
 }
 
 sk_status sk_session_ack(sk_session* session, uint64_t cell) noexcept {
-  return guard([&]() -> sk::Status {
-    SK_RETURN_IF_ERROR(check_handle("sk_session_ack", session));
-    return session->session->acknowledge(cell);
+  return with_session("sk_session_ack", session, [&](SessionHandle& handle) -> sk::Status {
+    return handle.session->acknowledge(cell);
   });
 }
 

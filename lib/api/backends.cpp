@@ -1,6 +1,7 @@
 // The one file that names concrete transports and executors.
 #include "cuda/exec/executor.h"
 #include "lib/api/objects.h"
+#include "lib/base/lasting.h"
 #include "lib/exec/cpu/executor.h"
 #include "transport/shm/shm.h"
 
@@ -34,8 +35,8 @@ Backend make_backend() {
 }  // namespace
 
 const Backend& backend() {
-  static const Backend all = make_backend();
-  return all;
+  static Lasting<Backend> all(make_backend());
+  return *all;
 }
 
 }  // namespace sk::api

@@ -4,32 +4,10 @@
 
 namespace sk::api {
 
-HandleTable<std::shared_ptr<Context>>& contexts() {
-  static auto* const table =
-      new HandleTable<std::shared_ptr<Context>>("context");  // Calls may come during exit.
-  return *table;
-}
-HandleTable<Comm>& comms() {
-  static auto* const table = new HandleTable<Comm>("communicator");  // Calls may come during exit.
-  return *table;
-}
-HandleTable<Packed>& packed_weights() {
-  static auto* const table =
-      new HandleTable<Packed>("packed weights");  // Calls may come during exit.
-  return *table;
-}
-HandleTable<PlanHandle>& plans() {
-  static auto* const table = new HandleTable<PlanHandle>("plan");  // Calls may come during exit.
-  return *table;
-}
-
 namespace {
 
 Result<std::shared_ptr<Context>> make_context(const sk_config* config) {
-  sk_config read{};
-  if (config != nullptr) {
-    SK_RETURN_IF_ERROR(read_struct("sk_config", config, config->struct_size, &read, sizeof read));
-  }
+  SK_ASSIGN_OR_RETURN(const sk_config read, read_struct("sk_config", config));
   if (read.log_level < SK_LOG_DEBUG || read.log_level > SK_LOG_ERROR) {
     return error(SK_ERR_INVALID_ARGUMENT, "config.log_level is {}, it must be {} to {}",
                  read.log_level, int(SK_LOG_DEBUG), int(SK_LOG_ERROR));
@@ -51,8 +29,7 @@ sk_status sk_init(const sk_config* config, sk_context** out_context) noexcept {
     SK_RETURN_IF_ERROR(watch_forks());
     SK_ASSIGN_OR_RETURN(std::shared_ptr<Context> context, make_context(config));
     SK_ASSIGN_OR_RETURN(
-        void* handle,
-        contexts().add(std::make_unique<std::shared_ptr<Context>>(std::move(context))));
+        void* handle, contexts.add(std::make_unique<std::shared_ptr<Context>>(std::move(context))));
     *out_context = static_cast<sk_context*>(handle);
     return {};
   });
@@ -61,11 +38,11 @@ sk_status sk_init(const sk_config* config, sk_context** out_context) noexcept {
 sk_status sk_finalize(sk_context* context) noexcept {
   return guarded([&]() -> Status {
     {
-      SK_ASSIGN_OR_RETURN(const auto use, contexts().use(context));
+      SK_ASSIGN_OR_RETURN(const auto use, contexts.use(context));
       if (const int alive = (*use)->children.load(); alive > 0) {
         return error(SK_ERR_BUSY, "{} communicators or sessions of this context are alive", alive);
       }
     }
-    return std::move(contexts().remove(context).status());
+    return std::move(contexts.remove(context).status());
   });
 }

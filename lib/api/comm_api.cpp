@@ -1,6 +1,7 @@
 #include "lib/api/creations.h"
 #include "lib/api/exec_handles.h"
 #include "lib/api/objects.h"
+#include "lib/base/lasting.h"
 #include "lib/comm/arguments.h"
 #include "lib/comm/checks.h"
 #include "lib/comm/cpu_communicator.h"
@@ -17,14 +18,14 @@ namespace {
 class ProcessCollectives final : public control::Collectives {
  public:
   static ProcessCollectives& instance() {
-    static auto* const all = new ProcessCollectives;  // Never destroyed: threads may outlive it.
+    static Lasting<ProcessCollectives> all;
     return *all;
   }
   Absence& absence() { return absence_; }
 
   // One rank may have skipped the barrier in which this one waits.
   void interrupt() override {
-    comms().for_each_in_use([](Comm& comm) { comm.communicator->abort("interrupted"); });
+    comms.for_each_in_use([](Comm& comm) { comm.communicator->abort("interrupted"); });
     end_creations(error(SK_ERR_ABORTED, "interrupted while the ranks were connecting"), false);
   }
   void lose_ranks(const Status& why) override { end_creations(why, true); }
@@ -34,6 +35,12 @@ class ProcessCollectives final : public control::Collectives {
  private:
   Absence absence_{home_thread().load()};
 };
+
+// The context itself is not held while ranks are waited for.
+Result<Child> child_of(const sk_context* context) {
+  SK_ASSIGN_OR_RETURN(const auto owner, contexts.pin(context));
+  return Child(*owner);
+}
 
 Result<std::unique_ptr<Communicator>> create(Communicator::Config config) {
   ProcessCollectives& all = ProcessCollectives::instance();
@@ -54,10 +61,11 @@ sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
                          sk_comm** out_comm) noexcept {
   return guarded([&]() -> Status {
     SK_RETURN_IF_ERROR(require("out_comm", out_comm));
-    SK_ASSIGN_OR_RETURN(const auto owner, contexts().pin(context));
+    SK_ASSIGN_OR_RETURN(Child child, child_of(context));
     SK_ASSIGN_OR_RETURN(Communicator::Config checked, comm_config(config));
     SK_ASSIGN_OR_RETURN(auto made, create(std::move(checked)));
-    SK_ASSIGN_OR_RETURN(void* handle, comms().add(std::make_unique<Comm>(*owner, std::move(made))));
+    SK_ASSIGN_OR_RETURN(void* handle,
+                        comms.add(std::make_unique<Comm>(Comm{std::move(child), std::move(made)})));
     *out_comm = static_cast<sk_comm*>(handle);
     return {};
   });
@@ -66,16 +74,16 @@ sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
 sk_status sk_comm_free(sk_comm* comm) noexcept {
   return guarded([&]() -> Status {
     {
-      SK_ASSIGN_OR_RETURN(const auto use, comms().use(comm));
+      SK_ASSIGN_OR_RETURN(const auto use, comms.use(comm));
       SK_RETURN_IF_ERROR(use->communicator->prepare_to_end());
     }
-    return std::move(comms().remove(comm).status());
+    return std::move(comms.remove(comm).status());
   });
 }
 
 sk_status sk_comm_abort(sk_comm* comm, const char* reason) noexcept {
   return guarded([&]() -> Status {
-    SK_ASSIGN_OR_RETURN(const auto use, comms().pin(comm));
+    SK_ASSIGN_OR_RETURN(const auto use, comms.pin(comm));
     use->communicator->abort(reason == nullptr ? "" : std::string(reason).substr(0, 199));
     return {};
   });
@@ -83,8 +91,9 @@ sk_status sk_comm_abort(sk_comm* comm, const char* reason) noexcept {
 
 sk_status sk_comm_query(const sk_comm* comm, sk_comm_info* info) noexcept {
   return with_comm(comm, [&](Communicator& communicator) -> Status {
-    SK_RETURN_IF_ERROR(require("info", info));
-    return write_struct("sk_comm_info", communicator.info(), info);
+    SK_RETURN_IF_ERROR(check_struct("sk_comm_info", "info", info));
+    fill_struct(communicator.info(), info);
+    return {};
   });
 }
 

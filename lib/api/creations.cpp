@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "lib/base/lasting.h"
+
 namespace sk::api {
 namespace {
 
@@ -13,7 +15,7 @@ struct Table {
 };
 
 Table& table() {
-  static Table* const instance = new Table;  // Never destroyed: calls may come during exit.
+  static Lasting<Table> instance;
   return *instance;
 }
 

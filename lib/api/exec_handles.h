@@ -2,12 +2,13 @@
 #ifndef SK_LIB_API_EXEC_HANDLES_H_
 #define SK_LIB_API_EXEC_HANDLES_H_
 
-#include <unistd.h>
-
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <thread>
 
+#include "lib/api/guard.h"
+#include "lib/api/handles.h"
 #include "lib/base/status.h"
 #include "lib/control/host/arguments.h"
 #include "lib/control/host/collectives.h"
@@ -18,25 +19,23 @@
 #include "sk/exec.h"
 #include "sk/worker.h"
 
-struct sk_session {
-  std::unique_ptr<sk::control::Session> session;
-  sk::control::EventView view;
-  pid_t owner = getpid();
-};
-
-struct sk_worker {
-  std::unique_ptr<sk::control::Worker> worker;
-  sk::control::RequestView view;
-  sk::control::InputView input;
-  pid_t owner = getpid();
-};
-
 namespace sk::api {
 
-// The handles that are alive: a freed one is refused, not followed.
-void add_handle(const void* handle);
-bool remove_handle(const void* handle);
-bool has_handle(const void* handle);
+struct SessionHandle {
+  std::unique_ptr<control::Session> session;
+  control::EventView view;  // Filled while no other thread can poll.
+};
+
+struct WorkerHandle {
+  std::unique_ptr<control::Worker> worker;
+  std::mutex next_mutex;  // Held by the thread that is in sk_worker_next().
+  control::RequestView view;
+  std::mutex input_mutex;  // And in sk_worker_input().
+  control::InputView input;
+};
+
+inline constinit HandleTable<SessionHandle, HandleKind::kSession> sessions;
+inline constinit HandleTable<WorkerHandle, HandleKind::kWorker> workers;
 
 // The communicators of this process, once it has any; cells are there without them too.
 inline std::atomic<control::Collectives*>& collectives() {
@@ -50,14 +49,22 @@ inline std::atomic<std::thread::id>& home_thread() {
   return home;
 }
 
-template <typename Handle>
-Status check_handle(const char* call, const Handle* handle) {
-  if (handle == nullptr || !has_handle(handle))
-    return error(SK_ERR_BAD_HANDLE, "{}: the handle is {}", call,
-                 handle == nullptr ? "NULL" : "not alive");
-  if (handle->owner != getpid())
-    return error(SK_ERR_FORKED, "{}: called in a forked child of process {}", call, handle->owner);
-  return {};
+// Runs body(SessionHandle&), beside other threads' calls; a refused handle is `call`'s failure.
+template <typename Body>
+sk_status with_session(const char* call, const sk_session* session, const Body& body) noexcept {
+  return guard([&]() -> Status {
+    auto use = sessions.pin_here(session);
+    if (!use.ok()) return std::move(use.status()).with_context(call);
+    return body(**use);
+  });
+}
+template <typename Body>
+sk_status with_worker(const char* call, const sk_worker* worker, const Body& body) noexcept {
+  return guard([&]() -> Status {
+    auto use = workers.pin_here(worker);
+    if (!use.ok()) return std::move(use.status()).with_context(call);
+    return body(**use);
+  });
 }
 
 template <typename T>
@@ -65,15 +72,6 @@ Status check_out(const char* call, const char* name, const T* out) {
   if (out != nullptr) return {};
   return error(SK_ERR_INVALID_ARGUMENT, "{}: {} is NULL", call, name);
 }
-
-// Text that comes with its size.
-inline Status check_text(const char* call, const char* name, const char* text, uint64_t bytes) {
-  if (text != nullptr || bytes == 0) return {};
-  return error(SK_ERR_INVALID_ARGUMENT, "{}: {} is NULL but has {} bytes", call, name, bytes);
-}
-
-// A struct that the library fills: its caller says how large it is there.
-Status check_size(const char* call, const char* name, const uint32_t* size);
 
 }  // namespace sk::api
 

@@ -3,6 +3,7 @@
 #ifndef SK_LIB_API_GUARD_H_
 #define SK_LIB_API_GUARD_H_
 
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <string>
@@ -47,6 +48,11 @@ Status require(const char* name, const T* pointer) {
     return {};
   return error(SK_ERR_INVALID_ARGUMENT, "{} is null", name);
 }
+
+// A text that comes with its length: one that cannot be is a mistake, and would be read to the end
+// of all memory.
+inline constexpr uint64_t kTextBytesMax = uint64_t(1) << 32;
+Status check_text(const char* name, const char* text, uint64_t bytes);
 
 // The two-call pattern: copies `text` and its NUL as far as it fits.
 Status copy_out(const std::string& text, char* buffer, size_t capacity, size_t* out_size);

@@ -1,52 +1,76 @@
-// Handles that check themselves: a pointer-sized number naming a slot and its generation, so that a
-// freed or foreign handle is a sentence, not a crash.
+// Handles that check themselves: a pointer-sized number naming a kind, a slot and its generation,
+// so that a freed handle, one of another kind, or no handle at all is a sentence, not a crash.
 #ifndef SK_LIB_API_HANDLES_H_
 #define SK_LIB_API_HANDLES_H_
+
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <vector>
+#include <optional>
+#include <utility>
 
 #include "lib/base/status.h"
 
 namespace sk::api {
 
+// Part of a handle's value; 0 is none.
+enum class HandleKind : uint32_t {
+  kContext = 1,
+  kComm = 2,
+  kPacked = 3,
+  kPlan = 4,
+  kTopo = 5,
+  kSession = 6,
+  kWorker = 7,
+};
+// "communicator", "packed weights", ...
+const char* handle_kind_name(HandleKind kind);
+
+// From the top: generation, 4 bits of kind, 16 bits of slot.
+inline constexpr uint64_t kIndexBits = 16, kKindBits = 4;
+
+// What a refused handle is told: that it is null, of another kind, or not alive.
+Status bad_handle(HandleKind wanted, const void* handle);
+
 // Objects of one public type. Two kinds of use: exclusive (one call at a time per object), and
-// pinned (beside an exclusive one, for sk_comm_abort()). One table per type and process; an object
-// belongs to the context that made it, the table only knows where it is.
-template <typename T>
+// pinned (any number, beside an exclusive one). One table per type and process; an object belongs
+// to the context that made it, the table only knows where it is.
+//
+// All of it is zero at first and nothing of it is destroyed or allocated: a table of static storage
+// serves calls that come during exit, costs no memory that is not used, and goes with the library
+// when that is unloaded. No lock is held by anyone, so that a fork finds none held either.
+template <typename T, HandleKind kind>
 class HandleTable {
   struct Slot {
-    std::atomic<uint64_t> generation{0};  // 0 while free.
+    std::atomic<uint64_t> generation{0};  // 0 while free or on its way.
+    std::atomic<bool> taken{false};       // Belongs to an object that is alive, comes or goes.
     std::atomic<bool> in_use{false};
-    std::atomic<int> pins{0};
-    std::unique_ptr<T> object;
+    std::atomic<int32_t> pins{0};
+    std::atomic<pid_t> owner{0};  // The process that made it.
+    T* object = nullptr;
   };
   static constexpr size_t kSlotCount = 1 << 14;
-  static constexpr uint64_t kIndexBits = 16;
 
  public:
   class Use {
    public:
     Use(Slot* slot, bool exclusive) : slot_(slot), exclusive_(exclusive) {}
-    Use(Use&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)) {
-      exclusive_ = other.exclusive_;
-    }
+    Use(Use&& other) noexcept
+        : slot_(std::exchange(other.slot_, nullptr)), exclusive_(other.exclusive_) {}
     Use& operator=(Use&&) = delete;
     ~Use() {
       if (slot_ == nullptr) return;
-      if (exclusive_) {
+      if (exclusive_)
         slot_->in_use.store(false, std::memory_order_release);
-      } else {
-        slot_->pins.fetch_sub(1, std::memory_order_release);
-      }
+      else
+        unpin(*slot_);
     }
     T& operator*() const { return *slot_->object; }
-    T* operator->() const { return slot_->object.get(); }
+    T* operator->() const { return slot_->object; }
 
    private:
     friend class HandleTable;
@@ -54,44 +78,57 @@ class HandleTable {
     bool exclusive_;
   };
 
-  explicit HandleTable(const char* what) : what_(what) {}
-
   Result<void*> add(std::unique_ptr<T> object) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    size_t index = next_;
-    if (!free_.empty()) {
-      index = free_.back();
-      free_.pop_back();
-    } else if (next_ < kSlotCount) {
-      ++next_;
-    } else {
-      return error(SK_ERR_NO_MEMORY, "{} {} handles are alive, more are not possible", kSlotCount,
-                   what_);
+    const size_t start = hint_.load(std::memory_order_relaxed);
+    for (size_t tries = 0; tries < kSlotCount; ++tries) {
+      const size_t index = (start + tries) % kSlotCount;
+      Slot& slot = slots_[index];
+      if (slot.taken.load(std::memory_order_relaxed)) continue;
+      if (slot.taken.exchange(true, std::memory_order_acquire)) continue;
+      slot.object = object.release();
+      slot.owner.store(getpid(), std::memory_order_relaxed);
+      const uint64_t generation = generations_.fetch_add(1, std::memory_order_relaxed) + 1;
+      slot.generation.store(generation, std::memory_order_release);
+      hint_.store(index + 1, std::memory_order_relaxed);
+      return std::bit_cast<void*>(
+          uintptr_t(((generation << kKindBits | uint64_t(kind)) << kIndexBits) | index));
     }
-    slots_[index].object = std::move(object);
-    const uint64_t generation = ++generations_;
-    slots_[index].generation.store(generation, std::memory_order_release);
-    return std::bit_cast<void*>(uintptr_t(generation << kIndexBits | index));
+    return error(SK_ERR_NO_MEMORY, "{} {} handles are alive, more are not possible", kSlotCount,
+                 handle_kind_name(kind));
   }
 
   Result<Use> use(const void* handle) {
     Slot* slot = find(handle);
-    if (slot == nullptr) return bad(handle);
+    if (slot == nullptr) return bad_handle(kind, handle);
     if (slot->in_use.exchange(true, std::memory_order_acquire)) {
-      return error(SK_ERR_BUSY, "another thread is inside a call on this {}", what_);
+      return error(SK_ERR_BUSY, "another thread is inside a call on this {}",
+                   handle_kind_name(kind));
     }
     Use use(slot, true);
-    if (find(handle) != slot) return bad(handle);  // Freed between the look and the claim.
+    if (find(handle) != slot) return bad_handle(kind, handle);  // Freed between look and claim.
+    return use;
+  }
+
+  // The same without a sentence, for what may be asked often.
+  std::optional<Use> try_pin(const void* handle) {
+    Slot* slot = find(handle);
+    if (slot == nullptr) return std::nullopt;
+    slot->pins.fetch_add(1, std::memory_order_seq_cst);
+    Use use(slot, false);
+    if (find(handle) != slot) return std::nullopt;
     return use;
   }
 
   Result<Use> pin(const void* handle) {
-    Slot* slot = find(handle);
-    if (slot == nullptr) return bad(handle);
-    slot->pins.fetch_add(1, std::memory_order_acquire);
-    Use use(slot, false);
-    if (find(handle) != slot) return bad(handle);
-    return use;
+    std::optional<Use> use = try_pin(handle);
+    if (!use) return bad_handle(kind, handle);
+    return std::move(*use);
+  }
+
+  // As pin(), but a handle of the process that this one was forked from is refused.
+  Result<Use> pin_here(const void* handle) {
+    SK_RETURN_IF_ERROR(check_owner(handle));
+    return pin(handle);
   }
 
   // Runs `body(T&)` on every object that a call is inside of, as pin() would.
@@ -101,44 +138,74 @@ class HandleTable {
       if (!slot.in_use.load(std::memory_order_acquire)) continue;
       slot.pins.fetch_add(1, std::memory_order_seq_cst);
       if (slot.generation.load(std::memory_order_seq_cst) != 0) body(*slot.object);
-      slot.pins.fetch_sub(1, std::memory_order_release);
+      unpin(slot);
     }
   }
 
-  // Takes the object out; the handle is dead from here on.
-  Result<std::unique_ptr<T>> remove(const void* handle) {
+  // Takes the object out; the handle is dead from here on. `part(T&)` runs first and makes pinned
+  // calls end that wait; nobody can begin another one by then.
+  template <typename Part>
+  Result<std::unique_ptr<T>> remove(const void* handle, const Part& part) {
     SK_ASSIGN_OR_RETURN(Use use, this->use(handle));
     Slot& slot = *use.slot_;
     slot.generation.store(0, std::memory_order_seq_cst);
-    while (slot.pins.load(std::memory_order_acquire) != 0) {  // A pinned call is a few stores long.
-    }
-    std::unique_ptr<T> object = std::move(slot.object);
-    { const Use ends = std::move(use); }  // Before the slot is another object's.
-    const std::lock_guard<std::mutex> lock(mutex_);
-    free_.push_back(size_t(&slot - slots_.data()));
-    return object;
+    part(*slot.object);
+    for (int32_t pins = 0; (pins = slot.pins.load(std::memory_order_seq_cst)) != 0;)
+      slot.pins.wait(pins, std::memory_order_seq_cst);
+    return take_out(std::move(use));
+  }
+  Result<std::unique_ptr<T>> remove(const void* handle) {
+    return remove(handle, [](T&) {});
+  }
+
+  // The same for an object whose calls may wait long: SK_ERR_BUSY, and nothing has changed, while
+  // a thread is inside one.
+  Result<std::unique_ptr<T>> remove_idle(const void* handle) {
+    SK_RETURN_IF_ERROR(check_owner(handle));
+    SK_ASSIGN_OR_RETURN(Use use, this->use(handle));
+    Slot& slot = *use.slot_;
+    const uint64_t generation = slot.generation.exchange(0, std::memory_order_seq_cst);
+    if (slot.pins.load(std::memory_order_seq_cst) == 0) return take_out(std::move(use));
+    slot.generation.store(generation, std::memory_order_seq_cst);
+    return error(SK_ERR_BUSY, "another thread is inside a call on this {}", handle_kind_name(kind));
+  }
+
+  Status check_owner(const void* handle) {
+    const Slot* slot = find(handle);
+    if (slot == nullptr) return bad_handle(kind, handle);
+    const pid_t owner = slot->owner.load(std::memory_order_relaxed);
+    if (owner == getpid()) return {};
+    return error(SK_ERR_FORKED, "this {} is of process {}, from which this one was forked",
+                 handle_kind_name(kind), owner);
   }
 
  private:
+  static void unpin(Slot& slot) {
+    const bool last = slot.pins.fetch_sub(1, std::memory_order_seq_cst) == 1;
+    if (last && slot.generation.load(std::memory_order_seq_cst) == 0) slot.pins.notify_all();
+  }
+  std::unique_ptr<T> take_out(Use use) {
+    Slot& slot = *use.slot_;
+    std::unique_ptr<T> object(std::exchange(slot.object, nullptr));
+    { const Use ends = std::move(use); }  // Before the slot is another object's.
+    slot.taken.store(false, std::memory_order_release);
+    hint_.store(size_t(&slot - slots_.data()), std::memory_order_relaxed);
+    return object;
+  }
   Slot* find(const void* handle) {
-    const auto value = reinterpret_cast<uintptr_t>(handle);
+    const auto value = uint64_t(reinterpret_cast<uintptr_t>(handle));
     const size_t index = value & ((1 << kIndexBits) - 1);
-    if (index >= kSlotCount || value >> kIndexBits == 0) return nullptr;
+    const uint64_t generation = value >> (kIndexBits + kKindBits);
+    const auto its = HandleKind(value >> kIndexBits & ((1 << kKindBits) - 1));
+    if (index >= kSlotCount || generation == 0 || its != kind) return nullptr;
     Slot& slot = slots_[index];
-    const bool live = slot.generation.load(std::memory_order_acquire) == value >> kIndexBits;
+    const bool live = slot.generation.load(std::memory_order_seq_cst) == generation;
     return live ? &slot : nullptr;
   }
-  Status bad(const void* handle) const {
-    if (handle == nullptr) return error(SK_ERR_BAD_HANDLE, "{} is null", what_);
-    return error(SK_ERR_BAD_HANDLE, "{} is not a {} handle, or was freed", handle, what_);
-  }
 
-  const char* what_;
-  std::array<Slot, kSlotCount> slots_;
-  std::mutex mutex_;
-  std::vector<size_t> free_;
-  size_t next_ = 0;
-  uint64_t generations_ = 0;
+  std::array<Slot, kSlotCount> slots_{};
+  std::atomic<size_t> hint_{0};  // Where a free slot is likely: the one used last.
+  std::atomic<uint64_t> generations_{0};
 };
 
 }  // namespace sk::api

@@ -18,17 +18,26 @@ struct Context {
   std::atomic<int> children{0};  // Communicators and sessions alive.
 };
 
+// Keeps a context from being finalized, from before its communicator comes about to behind its end.
+class Child {
+ public:
+  explicit Child(std::shared_ptr<Context> context) : context_(std::move(context)) {
+    context_->children.fetch_add(1);
+  }
+  Child(Child&&) noexcept = default;
+  Child& operator=(Child&&) = delete;
+  ~Child() {
+    if (context_ != nullptr) context_->children.fetch_sub(1);
+  }
+  const Context& context() const { return *context_; }
+
+ private:
+  std::shared_ptr<Context> context_;
+};
+
 struct Comm {
-  std::shared_ptr<Context> context;
+  Child child;  // Goes last.
   std::unique_ptr<Communicator> communicator;
-  Comm(std::shared_ptr<Context> owner, std::unique_ptr<Communicator> made)
-      : context(std::move(owner)), communicator(std::move(made)) {
-    context->children.fetch_add(1);
-  }
-  ~Comm() {
-    communicator.reset();
-    context->children.fetch_sub(1);
-  }
 };
 
 struct PlanHandle {
@@ -37,10 +46,10 @@ struct PlanHandle {
   std::shared_ptr<const Plan> plan;
 };
 
-HandleTable<std::shared_ptr<Context>>& contexts();
-HandleTable<Comm>& comms();
-HandleTable<Packed>& packed_weights();
-HandleTable<PlanHandle>& plans();
+inline constinit HandleTable<std::shared_ptr<Context>, HandleKind::kContext> contexts;
+inline constinit HandleTable<Comm, HandleKind::kComm> comms;
+inline constinit HandleTable<Packed, HandleKind::kPacked> packed_weights;
+inline constinit HandleTable<PlanHandle, HandleKind::kPlan> plans;
 
 // Shared memory and the CPU; GPUs.
 const Backend& backend();
@@ -53,7 +62,7 @@ inline World world_of(const Communicator& comm) {
 template <typename Body>
 sk_status with_comm(const void* comm, const Body& body) noexcept {
   return guarded([&]() -> Status {
-    SK_ASSIGN_OR_RETURN(const auto use, comms().use(comm));
+    SK_ASSIGN_OR_RETURN(const auto use, comms.use(comm));
     return body(*use->communicator);
   });
 }

@@ -76,17 +76,17 @@ sk_status sk_pack(sk_comm* comm, const sk_tensor* b, uint32_t flags,
                   sk_packed** out_packed) noexcept {
   return guarded([&]() -> Status {
     SK_RETURN_IF_ERROR(require("out_packed", out_packed));
-    SK_ASSIGN_OR_RETURN(const auto use, comms().pin(comm));
+    SK_ASSIGN_OR_RETURN(const auto use, comms.pin(comm));
     SK_ASSIGN_OR_RETURN(const PackArgs args, pack_args(world_of(*use->communicator), b, flags));
     SK_ASSIGN_OR_RETURN(auto packed, use->communicator->pack(args));
-    SK_ASSIGN_OR_RETURN(void* handle, packed_weights().add(std::move(packed)));
+    SK_ASSIGN_OR_RETURN(void* handle, packed_weights.add(std::move(packed)));
     *out_packed = static_cast<sk_packed*>(handle);
     return {};
   });
 }
 
 sk_status sk_packed_free(sk_packed* packed) noexcept {
-  return guarded([&]() -> Status { return std::move(packed_weights().remove(packed).status()); });
+  return guarded([&]() -> Status { return std::move(packed_weights.remove(packed).status()); });
 }
 
 sk_status sk_allreduce_gemm(sk_comm* comm, const sk_tensor* a, const sk_tensor* b,
@@ -98,7 +98,7 @@ sk_status sk_allreduce_gemm(sk_comm* comm, const sk_tensor* a, const sk_tensor* 
     });
   }
   return with_comm(comm, [&](Communicator& communicator) -> Status {
-    SK_ASSIGN_OR_RETURN(const auto weights, packed_weights().pin(packed));
+    SK_ASSIGN_OR_RETURN(const auto weights, packed_weights.pin(packed));
     SK_ASSIGN_OR_RETURN(const Call call, allreduce_gemm_call(world_of(communicator), a, b,
                                                              &*weights, c, flags, options));
     return communicator.execute(call, {});

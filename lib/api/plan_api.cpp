@@ -15,7 +15,7 @@ sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* desc, sk_plan** out_
     SK_ASSIGN_OR_RETURN(auto plan, communicator.plan_for(op));
     SK_ASSIGN_OR_RETURN(
         void* handle,
-        plans().add(std::make_unique<PlanHandle>(PlanHandle{comm, world, std::move(plan)})));
+        plans.add(std::make_unique<PlanHandle>(PlanHandle{comm, world, std::move(plan)})));
     *out_plan = static_cast<sk_plan*>(handle);
     return {};
   });
@@ -24,11 +24,11 @@ sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* desc, sk_plan** out_
 sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights, void* out,
                       const sk_run_options* options) noexcept {
   return guarded([&]() -> Status {
-    SK_ASSIGN_OR_RETURN(const auto use, plans().use(plan));
-    SK_ASSIGN_OR_RETURN(const auto comm, comms().use(use->comm));
-    std::optional<HandleTable<Packed>::Use> packed;
+    SK_ASSIGN_OR_RETURN(const auto use, plans.use(plan));
+    SK_ASSIGN_OR_RETURN(const auto comm, comms.use(use->comm));
+    std::optional<decltype(packed_weights)::Use> packed;
     if (weights != nullptr) {
-      SK_ASSIGN_OR_RETURN(auto pinned, packed_weights().pin(weights));
+      SK_ASSIGN_OR_RETURN(auto pinned, packed_weights.pin(weights));
       packed.emplace(std::move(pinned));
     }
     SK_ASSIGN_OR_RETURN(const Call call, plan_call(use->world, use->plan->op, in,
@@ -40,7 +40,7 @@ sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights, v
 sk_status sk_plan_dump(const sk_plan* plan, char* buffer, size_t capacity,
                        size_t* out_size) noexcept {
   return guarded([&]() -> Status {
-    SK_ASSIGN_OR_RETURN(const auto use, plans().use(plan));
+    SK_ASSIGN_OR_RETURN(const auto use, plans.use(plan));
     return copy_out(dump(*use->plan), buffer, capacity, out_size);
   });
 }
@@ -48,11 +48,12 @@ sk_status sk_plan_dump(const sk_plan* plan, char* buffer, size_t capacity,
 sk_status sk_plan_check(const char* text, size_t length) noexcept {
   return guarded([&]() -> Status {
     SK_RETURN_IF_ERROR(require("text", text));
+    SK_RETURN_IF_ERROR(check_text("text", text, length));
     SK_ASSIGN_OR_RETURN(const Plan plan, parse({text, length}));
     return validate(plan);
   });
 }
 
 sk_status sk_plan_free(sk_plan* plan) noexcept {
-  return guarded([&]() -> Status { return std::move(plans().remove(plan).status()); });
+  return guarded([&]() -> Status { return std::move(plans.remove(plan).status()); });
 }

@@ -9,11 +9,10 @@ namespace {
 
 sk_status ask_about(const char* call, sk_session* session, uint32_t kind, const char* ranks,
                     uint64_t* out_request) noexcept {
-  return guard([&]() -> sk::Status {
-    SK_RETURN_IF_ERROR(check_handle(call, session));
+  return with_session(call, session, [&](SessionHandle& handle) -> sk::Status {
     SK_RETURN_IF_ERROR(check_out(call, "out_request", out_request));
     SK_ASSIGN_OR_RETURN(auto ask, sk::control::to_rank_ask(call, kind, ranks));
-    SK_ASSIGN_OR_RETURN(*out_request, session->session->ask(std::move(ask)));
+    SK_ASSIGN_OR_RETURN(*out_request, handle.session->ask(std::move(ask)));
     return {};
   });
 }

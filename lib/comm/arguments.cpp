@@ -3,31 +3,11 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "lib/comm/checks.h"
 #include "lib/comm/limits.h"
 
 namespace sk {
-
-Status read_struct(const char* name, const void* in, uint32_t in_size, void* out,
-                   uint32_t out_size) {
-  if (in_size < sizeof(uint32_t) || in_size > 4096) {
-    return error(SK_ERR_INVALID_ARGUMENT,
-                 "{}: struct_size is {}, it must be sizeof({}) where the caller was compiled", name,
-                 in_size, name);
-  }
-  std::memcpy(out, in, std::min(in_size, out_size));
-  const auto* bytes = static_cast<const unsigned char*>(in);
-  for (uint32_t i = out_size; i < in_size; ++i) {
-    if (bytes[i] != 0) {
-      return error(SK_ERR_UNSUPPORTED,
-                   "{}: a field at byte {} is set that this version of libsk does not know", name,
-                   i);
-    }
-  }
-  return {};
-}
 
 namespace check {
 
@@ -96,9 +76,7 @@ std::string device_text(const DeviceId& device) {
 
 Result<RunOptions> run_options(const DeviceId& device, const sk_run_options* options) {
   if (options == nullptr) return RunOptions();
-  sk_run_options read{};
-  SK_RETURN_IF_ERROR(
-      read_struct("sk_run_options", options, options->struct_size, &read, sizeof read));
+  SK_ASSIGN_OR_RETURN(const sk_run_options read, read_struct("sk_run_options", options));
   const DeviceId asked = {read.device_type, read.device_id};
   const bool on_cpu = device.type == SK_DEVICE_CPU;
   if ((asked != DeviceId() && asked != device) || (on_cpu && read.stream != nullptr)) {
@@ -246,11 +224,7 @@ Result<Call> recv_call(World world, void* out, int64_t count, int32_t dtype, int
 }
 
 Result<Communicator::Config> comm_config(const sk_comm_config* config) {
-  sk_comm_config read{};
-  if (config != nullptr) {
-    SK_RETURN_IF_ERROR(
-        read_struct("sk_comm_config", config, config->struct_size, &read, sizeof read));
-  }
+  SK_ASSIGN_OR_RETURN(const sk_comm_config read, read_struct("sk_comm_config", config));
   if (read.bootstrap < SK_BOOTSTRAP_AUTO || read.bootstrap > SK_BOOTSTRAP_CALLBACK) {
     return error(SK_ERR_INVALID_ARGUMENT, "config.bootstrap is {}, it must be 0 to 3",
                  read.bootstrap);

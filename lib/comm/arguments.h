@@ -3,32 +3,11 @@
 #ifndef SK_LIB_COMM_ARGUMENTS_H_
 #define SK_LIB_COMM_ARGUMENTS_H_
 
-#include <algorithm>
-#include <cstring>
-
+#include "lib/base/structs.h"
 #include "lib/comm/communicator.h"
 #include "sk/op.h"
 
 namespace sk {
-
-// Copies a caller's struct of `in_size` bytes over `out`: fields that an older caller lacks keep
-// their defaults; fields that this library lacks must be zero.
-Status read_struct(const char* name, const void* in, uint32_t in_size, void* out,
-                   uint32_t out_size);
-
-// Writes as much of `value` as the caller's struct has room for, by its own struct_size, which
-// stays.
-template <typename T>
-Status write_struct(const char* name, T value, T* out) {
-  if (out->struct_size < sizeof(uint32_t) || out->struct_size > 4096) {
-    return error(SK_ERR_INVALID_ARGUMENT,
-                 "{}: struct_size is {}, it must be sizeof({}) where the caller was compiled", name,
-                 out->struct_size, name);
-  }
-  value.struct_size = out->struct_size;
-  std::memcpy(out, &value, std::min<size_t>(out->struct_size, sizeof(T)));
-  return {};
-}
 
 struct World {
   int32_t rank = 0, size = 1;

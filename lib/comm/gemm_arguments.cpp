@@ -18,8 +18,7 @@ struct Matrix {
 
 Result<Matrix> matrix(World world, const char* name, const sk_tensor* tensor) {
   if (tensor == nullptr) return error(SK_ERR_INVALID_ARGUMENT, "{} is null", name);
-  sk_tensor read{};
-  SK_RETURN_IF_ERROR(read_struct("sk_tensor", tensor, tensor->struct_size, &read, sizeof read));
+  SK_ASSIGN_OR_RETURN(const sk_tensor read, read_struct("sk_tensor", tensor));
   const DeviceId on = {read.device_type, read.device_id};
   if (on != world.device) {
     return error(world.device.type == SK_DEVICE_CPU ? SK_ERR_UNSUPPORTED : SK_ERR_INVALID_ARGUMENT,
@@ -152,8 +151,7 @@ Result<Call> allreduce_gemm_call(World world, const sk_tensor* a, const sk_tenso
 
 Result<OpDesc> plan_op(World world, const sk_plan_desc* desc) {
   if (desc == nullptr) return error(SK_ERR_INVALID_ARGUMENT, "desc is null");
-  sk_plan_desc read{};
-  SK_RETURN_IF_ERROR(read_struct("sk_plan_desc", desc, desc->struct_size, &read, sizeof read));
+  SK_ASSIGN_OR_RETURN(const sk_plan_desc read, read_struct("sk_plan_desc", desc));
   if (read.kind < SK_OP_BARRIER || read.kind > SK_OP_ALLREDUCE_GEMM) {
     return error(SK_ERR_INVALID_ARGUMENT, "desc.kind is {}, it must be {} to {}", read.kind,
                  int(SK_OP_BARRIER), int(SK_OP_ALLREDUCE_GEMM));

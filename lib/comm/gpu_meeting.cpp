@@ -4,6 +4,8 @@
 #include <map>
 #include <mutex>
 
+#include "lib/base/lasting.h"
+
 namespace sk {
 namespace {
 
@@ -20,7 +22,7 @@ struct Introduction {
 class Groups {
  public:
   static Groups& instance() {
-    static auto* const all = new Groups;  // Calls may come during exit.
+    static Lasting<Groups> all;
     return *all;
   }
   uint64_t add(const std::shared_ptr<GpuGroup>& group) {

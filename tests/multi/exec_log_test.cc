@@ -121,7 +121,7 @@ TEST(ExecOutput, EveryBadArgumentHasASentence) {
     return sk_session_configure(s, &wanted);
   };
   refused(sk_session_configure(s, nullptr), SK_ERR_INVALID_ARGUMENT, "settings is NULL");
-  refused(sk_session_configure(nullptr, nullptr), SK_ERR_BAD_HANDLE, "NULL");
+  refused(sk_session_configure(nullptr, nullptr), SK_ERR_BAD_HANDLE, "is null");
   refused(configure(settings(5)), SK_ERR_INVALID_ARGUMENT, "tag is 5");
   refused(configure(settings(-1)), SK_ERR_INVALID_ARGUMENT, "tag is -1");
   refused(configure(settings(0, 3)), SK_ERR_OUT_OF_RANGE, "shown_lines is 3; 16 to 1000000");

@@ -330,7 +330,7 @@ TEST(TalkBadInput, EveryBadArgumentHasASentence) {
     EXPECT_NE(std::string(sk_last_error()).find(word), std::string::npos)
         << name << ": " << sk_last_error();
   };
-  expect("null session", sk_session_answer(nullptr, 1, "", 0), SK_ERR_BAD_HANDLE, "NULL");
+  expect("null session", sk_session_answer(nullptr, 1, "", 0), SK_ERR_BAD_HANDLE, "is null");
   expect("null text", sk_session_answer(s, 1, nullptr, 3), SK_ERR_INVALID_ARGUMENT, "text is NULL");
   expect("long text", sk_session_answer(s, 1, "x", 1ull << 40), SK_ERR_OUT_OF_RANGE, "limit");
   expect("null message", sk_session_comm(s, nullptr, &cell), SK_ERR_INVALID_ARGUMENT, "message");
@@ -352,8 +352,8 @@ TEST(TalkBadInput, EveryBadArgumentHasASentence) {
          SK_ERR_INVALID_ARGUMENT, "buffers[0]");
   expect("expressions", sk_exec(s, nullptr, "x", 1, &options, &cell), SK_ERR_INVALID_ARGUMENT,
          "expressions");
-  expect("null worker", sk_worker_input(nullptr, "x", 0, 0, nullptr), SK_ERR_BAD_HANDLE, "NULL");
-  expect("null worker", sk_worker_snapshot(nullptr, "x", nullptr, 0), SK_ERR_BAD_HANDLE, "NULL");
+  expect("null worker", sk_worker_input(nullptr, "x", 0, 0, nullptr), SK_ERR_BAD_HANDLE, "is null");
+  expect("null worker", sk_worker_snapshot(nullptr, "x", nullptr, 0), SK_ERR_BAD_HANDLE, "is null");
   session.end(session.start("print usable"));
   EXPECT_EQ(session.text(), "usable\n");
 }

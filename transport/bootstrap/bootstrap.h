@@ -22,6 +22,9 @@
 
 namespace sk {
 
+// Of any world: the validator judges plans of no more ranks.
+inline constexpr int kJobRanksMax = 4096;
+
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;

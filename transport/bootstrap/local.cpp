@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "lib/base/lasting.h"
 #include "transport/bootstrap/kinds.h"
 
 namespace sk {
@@ -88,7 +89,7 @@ struct Table {
 };
 
 Table& table() {
-  static Table* instance = new Table;  // Never freed: threads may outlive static destruction.
+  static Lasting<Table> instance;
   return *instance;
 }
 
@@ -166,9 +167,9 @@ class ThreadsBootstrap final : public Bootstrap {
 };
 
 Status check_place(const BootstrapConfig& config) {
-  if (config.world_size < 1) {
-    return error(SK_ERR_INVALID_ARGUMENT, "world_size is {}: it must be at least 1",
-                 config.world_size);
+  if (config.world_size < 1 || config.world_size > kJobRanksMax) {
+    return error(SK_ERR_INVALID_ARGUMENT, "world_size is {}: it must be from 1 to {}",
+                 config.world_size, kJobRanksMax);
   }
   if (config.rank < 0 || config.rank >= config.world_size) {
     return error(SK_ERR_INVALID_ARGUMENT, "rank is {}: it must be from 0 to {}", config.rank,

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <system_error>
 
+#include "lib/base/lasting.h"
 #include "transport/bootstrap/address.h"
 #include "transport/bootstrap/kinds.h"
 
@@ -26,7 +27,7 @@ struct Turn {
 };
 
 Turn& turn() {
-  static Turn* instance = new Turn;  // Never freed: threads may outlive static destruction.
+  static Lasting<Turn> instance;
   return *instance;
 }
 

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <utility>
 
+#include "lib/base/lasting.h"
 #include "transport/shm/memory_limit.h"
 
 namespace sk::shm {
@@ -172,7 +173,7 @@ struct Entry {
 };
 std::mutex published_mutex;
 std::map<Secret, Entry>& published() {
-  static auto* entries = new std::map<Secret, Entry>;  // Outlives every thread.
+  static Lasting<std::map<Secret, Entry>> entries;
   return *entries;
 }
 

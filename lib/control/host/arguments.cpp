@@ -45,6 +45,9 @@ Result<std::vector<Mime>> to_mimes(const char* call, const sk_mime* mimes, uint6
     if (mime.data == nullptr && mime.bytes > 0)
       return error(SK_ERR_INVALID_ARGUMENT, "{}: mimes[{}].data is NULL but has {} bytes", call, i,
                    mime.bytes);
+    if (mime.bytes > kDisplayBytesMax)
+      return error(SK_ERR_OUT_OF_RANGE, "{}: mimes[{}] has {} bytes; the limit is {}", call, i,
+                   mime.bytes, kDisplayBytesMax);
     out.push_back({type, std::string(static_cast<const char*>(mime.data), mime.bytes)});
   }
   return out;
@@ -70,9 +73,9 @@ std::vector<std::string> to_strings(const char* const* strings) {
   return out;
 }
 
-Result<Open> to_open(const sk_session_config* config) {
+Result<OpenArguments> to_open(const sk_session_config* config) {
   if (config == nullptr) return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: config is NULL");
-  SK_ASSIGN_OR_RETURN(const sk_session_config c, read_struct("sk_session_open", config));
+  SK_ASSIGN_OR_RETURN(const sk_session_config c, read_struct("sk_session_config", config));
   if (c.ranks < 1 || c.ranks > static_cast<int32_t>(kRankCountMax))
     return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: ranks is {}; 1 to {} are allowed",
                  c.ranks, kRankCountMax);
@@ -102,13 +105,13 @@ Result<Open> to_open(const sk_session_config* config) {
   open.token = or_empty(c.token);
   if (!open.name.empty() || !open.token.empty())
     SK_RETURN_IF_ERROR(check_name("sk_session_open", open.name, open.token));
-  return open;
+  return OpenArguments{std::move(open), or_empty(c.sk_path)};
 }
 
 Result<Execute> to_execute(const char* ranks, const char* code, uint64_t code_bytes,
                            const sk_exec_options* options) {
   SK_RETURN_IF_ERROR(check_code("sk_exec", code, code_bytes));
-  SK_ASSIGN_OR_RETURN(const sk_exec_options o, read_struct("sk_exec", options));
+  SK_ASSIGN_OR_RETURN(const sk_exec_options o, read_struct("sk_exec_options", options));
   if (o.execution_count < 0)
     return error(SK_ERR_INVALID_ARGUMENT, "sk_exec: execution_count is {}; it may not be negative",
                  o.execution_count);
@@ -161,7 +164,7 @@ Result<Ask> to_ask(int32_t kind, const char* code, uint64_t code_bytes, uint64_t
 Result<Configure> to_configure(const sk_session_settings* settings) {
   if (settings == nullptr)
     return error(SK_ERR_INVALID_ARGUMENT, "sk_session_configure: settings is NULL");
-  SK_ASSIGN_OR_RETURN(const sk_session_settings s, read_struct("sk_session_configure", settings));
+  SK_ASSIGN_OR_RETURN(const sk_session_settings s, read_struct("sk_session_settings", settings));
   if (s.tag < 0 || s.tag > SK_TAG_HOST)
     return error(SK_ERR_INVALID_ARGUMENT,
                  "sk_session_configure: tag is {}; SET, NONE, SPEC and HOST (1 to 4) are allowed",
@@ -179,7 +182,7 @@ Result<Configure> to_configure(const sk_session_settings* settings) {
 
 Result<LogRequest> to_log_request(const sk_log_query* query) {
   if (query == nullptr) return error(SK_ERR_INVALID_ARGUMENT, "sk_session_log: query is NULL");
-  SK_ASSIGN_OR_RETURN(const sk_log_query q, read_struct("sk_session_log", query));
+  SK_ASSIGN_OR_RETURN(const sk_log_query q, read_struct("sk_log_query", query));
   if (q.what < 0 || q.what > SK_LOG_DISPLAY)
     return error(SK_ERR_INVALID_ARGUMENT,
                  "sk_session_log: what is {}; TEXT and DISPLAY (1 and 2) are allowed", q.what);
@@ -199,7 +202,7 @@ Result<LogRequest> to_log_request(const sk_log_query* query) {
 }
 
 Result<WorkerConfig> to_worker_config(const sk_worker_config* config) {
-  SK_ASSIGN_OR_RETURN(const sk_worker_config c, read_struct("sk_worker_join", config));
+  SK_ASSIGN_OR_RETURN(const sk_worker_config c, read_struct("sk_worker_config", config));
   if ((c.flags & ~uint32_t(SK_WORKER_CAPTURE | SK_WORKER_SIGINT)) != 0)
     return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_join: flags is {:#x}; known are 0x1 and 0x2",
                  c.flags);
@@ -257,7 +260,7 @@ Result<ErrorRecord> to_error(const char* ename, const char* evalue, const char* 
 }
 
 Result<Reply> to_reply(uint64_t id, const sk_reply* reply) {
-  SK_ASSIGN_OR_RETURN(const sk_reply r, read_struct("sk_worker_reply", reply));
+  SK_ASSIGN_OR_RETURN(const sk_reply r, read_struct("sk_reply", reply));
   if (r.start > r.end || r.answer < 0 || r.answer > SK_COMPLETE_INVALID)
     return error(SK_ERR_INVALID_ARGUMENT,
                  "sk_worker_reply: start is {}, end {}, answer {}; start <= end and answer 0 to 3",

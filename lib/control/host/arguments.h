@@ -3,29 +3,16 @@
 #ifndef SK_LIB_CONTROL_HOST_ARGUMENTS_H_
 #define SK_LIB_CONTROL_HOST_ARGUMENTS_H_
 
-#include <algorithm>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "lib/base/status.h"
+#include "lib/base/structs.h"
 #include "lib/control/host/worker.h"
 #include "lib/control/message.h"
 #include "sk/output.h"
 
 namespace sk::control {
-
-// The caller's struct as ours: what an older caller does not have is zero.
-template <typename Struct>
-Result<Struct> read_struct(const char* call, const Struct* from) {
-  Struct out{};
-  if (from == nullptr) return out;
-  if (from->struct_size < sizeof(uint32_t) || from->struct_size > 4096)
-    return error(SK_ERR_INVALID_ARGUMENT, "{}: struct_size is {}; set it to sizeof of the struct",
-                 call, from->struct_size);
-  std::memcpy(&out, from, std::min<size_t>(sizeof out, from->struct_size));
-  return out;
-}
 
 // "x of N MIME types is null" and the like, or the copy.
 Result<std::vector<Mime>> to_mimes(const char* call, const sk_mime* mimes, uint64_t count);
@@ -34,7 +21,11 @@ Result<std::vector<std::string>> to_strings(const char* call, const char* what,
 // A list that ends with NULL; NULL is empty.
 std::vector<std::string> to_strings(const char* const* strings);
 
-Result<Open> to_open(const sk_session_config* config);
+struct OpenArguments {
+  Open open;
+  std::string sk_program;  // "": to be looked for.
+};
+Result<OpenArguments> to_open(const sk_session_config* config);
 Result<Execute> to_execute(const char* ranks, const char* code, uint64_t code_bytes,
                            const sk_exec_options* options);
 Result<Ask> to_ask(int32_t kind, const char* code, uint64_t code_bytes, uint64_t cursor,

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "lib/control/host/arguments.h"
-#include "lib/control/host/views.h"
 
 namespace sk::control {
 namespace {
@@ -34,7 +33,7 @@ Status check_name(const char* call, const char* what, const std::string& name) {
 
 Result<Comm> to_comm(const char* call, const sk_comm_message* message) {
   if (message == nullptr) return error(SK_ERR_INVALID_ARGUMENT, "{}: message is NULL", call);
-  SK_ASSIGN_OR_RETURN(const sk_comm_message m, read_struct(call, message));
+  SK_ASSIGN_OR_RETURN(const sk_comm_message m, read_struct("sk_comm_message", message));
   if (m.kind < SK_COMM_OPEN || m.kind > SK_COMM_CLOSE)
     return error(SK_ERR_INVALID_ARGUMENT, "{}: kind is {}; OPEN, MSG and CLOSE are allowed", call,
                  m.kind);
@@ -111,7 +110,7 @@ void InputView::fill(std::optional<InputReply> reply, sk_input* out) {
   view.state = static_cast<int32_t>(reply_.state);
   view.text = reply_.text.c_str();
   view.bytes = reply_.text.size();
-  copy_struct(&view, sizeof view, out, out->struct_size);
+  fill_struct(view, out);
 }
 
 }  // namespace sk::control

@@ -1,8 +1,6 @@
 #include "lib/control/host/views.h"
 
-#include <algorithm>
-#include <cstring>
-
+#include "lib/base/structs.h"
 #include "lib/control/rank_set.h"
 
 namespace sk::control {
@@ -21,11 +19,6 @@ void view_buffers(const std::vector<std::string>& buffers, std::vector<sk_mime>&
 }
 
 }  // namespace
-
-void copy_struct(const void* from, size_t from_size, void* to, uint32_t size) {
-  std::memcpy(static_cast<char*>(to) + sizeof size, static_cast<const char*>(from) + sizeof size,
-              std::min<size_t>(from_size, size) - sizeof size);
-}
 
 void EventView::fill(Event event, sk_event* out) {
   event_ = std::move(event);
@@ -75,7 +68,7 @@ void EventView::fill(Event event, sk_event* out) {
     view.metadata = event_.comm.metadata.c_str();
   }
   view.total = event_.reply.total;
-  copy_struct(&view, sizeof view, out, out->struct_size);
+  fill_struct(view, out);
 }
 
 void RequestView::fill(Worker::Request request, sk_request* out) {
@@ -113,7 +106,7 @@ void RequestView::fill(Worker::Request request, sk_request* out) {
   } else if (std::holds_alternative<Shutdown>(request_)) {
     view.kind = SK_REQUEST_SHUTDOWN;
   }
-  copy_struct(&view, sizeof view, out, out->struct_size);
+  fill_struct(view, out);
 }
 
 }  // namespace sk::control

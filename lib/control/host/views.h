@@ -2,8 +2,6 @@
 #ifndef SK_LIB_CONTROL_HOST_VIEWS_H_
 #define SK_LIB_CONTROL_HOST_VIEWS_H_
 
-#include <algorithm>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -13,10 +11,6 @@
 #include "sk/output.h"
 
 namespace sk::control {
-
-// Copies `from` into a caller's struct of `size` bytes, which may be of another release: what the
-// caller does not know is left out. Both start with struct_size, which keeps the caller's value.
-void copy_struct(const void* from, size_t from_size, void* to, uint32_t size);
 
 // The last event handed out.
 class EventView {

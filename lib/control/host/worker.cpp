@@ -21,7 +21,6 @@
 namespace sk::control {
 namespace {
 
-constexpr uint64_t kDisplayBytesMax = 64ull << 20;
 constexpr int64_t kLeaveMs = 2'000;
 
 std::optional<int> number(std::string_view text) {
@@ -232,6 +231,8 @@ Status Worker::leave() {
   }
   local::wake(io_wakeup_.get());
   io_.join();
+  const std::lock_guard lock(mutex_);
+  lose_link();  // Other threads' calls that wait end with that.
   link_.close();
   return {};
 }

@@ -30,6 +30,7 @@
 namespace sk::control {
 
 inline constexpr uint64_t kBatchBytes = 32 * 1024;  // Of records; then they go out at once.
+inline constexpr uint64_t kDisplayBytesMax = 64ull << 20;
 inline constexpr int64_t kHeartbeatNs = 500'000'000;
 
 struct WorkerConfig {

@@ -11,7 +11,7 @@ namespace sk::api {
 namespace {
 
 TEST(Handles, AFreedOneIsRefusedThoughItsPlaceIsTaken) {
-  auto table = std::make_unique<HandleTable<int>>("thing");
+  auto table = std::make_unique<HandleTable<int, HandleKind::kPlan>>();
   void* const first = table->add(std::make_unique<int>(1)).value();
   EXPECT_EQ(*table->remove(first).value(), 1);
   void* const second = table->add(std::make_unique<int>(2)).value();
@@ -25,7 +25,7 @@ TEST(Handles, AFreedOneIsRefusedThoughItsPlaceIsTaken) {
 
 // The place of a thread's object is often another one's place of a moment ago.
 TEST(Handles, OneThreadsEndIsNoUseOfAnothersObject) {
-  auto table = std::make_unique<HandleTable<int>>("thing");
+  auto table = std::make_unique<HandleTable<int, HandleKind::kPlan>>();
   std::vector<std::string> said(4);
   std::vector<std::thread> threads;
   for (size_t t = 0; t < said.size(); ++t) {

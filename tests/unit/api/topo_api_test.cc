@@ -122,11 +122,11 @@ TEST(TopoApi, BadArgumentsGetASentenceAndChangeNothing) {
   expect(sk_topo_synthetic("cores:0", &out), SK_ERR_INVALID_ARGUMENT, "cores is \"0\"");
   expect(sk_topo_synthetic("cores:1", nullptr), SK_ERR_INVALID_ARGUMENT, "out_topo is NULL");
   expect(sk_topo_dump(topo, nullptr, 5, nullptr), SK_ERR_INVALID_ARGUMENT, "buffer is NULL");
-  expect(sk_topo_dump(nullptr, nullptr, 0, nullptr), SK_ERR_BAD_HANDLE, "topo is NULL");
-  expect(sk_topo_summary(topo, nullptr), SK_ERR_INVALID_ARGUMENT, "info is NULL");
+  expect(sk_topo_dump(nullptr, nullptr, 0, nullptr), SK_ERR_BAD_HANDLE, "topology is null");
+  expect(sk_topo_summary(topo, nullptr), SK_ERR_INVALID_ARGUMENT, "info is null");
   sk_topo_info info{};
   expect(sk_topo_summary(topo, &info), SK_ERR_INVALID_ARGUMENT, "struct_size is 0");
-  expect(sk_topo_free(nullptr), SK_ERR_BAD_HANDLE, "topo is NULL");
+  expect(sk_topo_free(nullptr), SK_ERR_BAD_HANDLE, "topology is null");
   EXPECT_EQ(summary(topo).cores, 4);
   EXPECT_EQ(sk_topo_free(topo), SK_OK);
   expect(sk_topo_free(topo), SK_ERR_BAD_HANDLE, "was freed");

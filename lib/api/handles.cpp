@@ -1,0 +1,36 @@
+#include "lib/api/handles.h"
+
+namespace sk::api {
+
+const char* handle_kind_name(HandleKind kind) {
+  switch (kind) {
+    case HandleKind::kContext:
+      return "context";
+    case HandleKind::kComm:
+      return "communicator";
+    case HandleKind::kPacked:
+      return "packed weights";
+    case HandleKind::kPlan:
+      return "plan";
+    case HandleKind::kTopo:
+      return "topology";
+    case HandleKind::kSession:
+      return "session";
+    case HandleKind::kWorker:
+      return "worker";
+  }
+  return nullptr;
+}
+
+Status bad_handle(HandleKind wanted, const void* handle) {
+  const char* name = handle_kind_name(wanted);
+  if (handle == nullptr) return error(SK_ERR_BAD_HANDLE, "{} is null", name);
+  const auto value = uint64_t(reinterpret_cast<uintptr_t>(handle));
+  const char* other = handle_kind_name(HandleKind(value >> kIndexBits & ((1 << kKindBits) - 1)));
+  if (other != nullptr && other != name)
+    return error(SK_ERR_BAD_HANDLE, "{} is not a {} handle; if it is any, it is of kind {}", handle,
+                 name, other);
+  return error(SK_ERR_BAD_HANDLE, "{} is not a {} handle, or was freed", handle, name);
+}
+
+}  // namespace sk::api
