@@ -1,0 +1,282 @@
+// Operations, packed weights, plans.
+#include <cstring>
+
+#include "tests/fuzz/abi/fuzz.h"
+
+namespace sk::fuzz_abi {
+namespace {
+
+constexpr uint64_t kRanksMax = 3;  // Of a world that the fuzzer makes.
+constexpr size_t kAliveMax = 12;
+
+uint64_t element_bytes(int32_t dtype) {
+  if (dtype == SK_F64 || dtype == SK_I64) return 8;
+  return dtype == SK_BF16 || dtype == SK_F16 ? 2 : 4;
+}
+
+// A count for which there is memory in every world, or one that no memory has.
+int64_t count_of(Caller& c) {
+  constexpr int64_t kNever[] = {-1, INT64_MIN, INT64_MAX, INT64_MAX / 8 + 1, int64_t(1) << 47};
+  return c.random.one_in(6) ? kNever[c.random.below(5)] : int64_t(c.random.below(600));
+}
+
+struct Options {
+  explicit Options(Caller& c) : given(c.random, make(c)) {
+    if (c.random.one_in(2)) pointer = given.get();
+  }
+  // Longer waits than a world's own are right, and would be waited for.
+  static sk_run_options make(Caller& c) {
+    sk_run_options options{};
+    constexpr int64_t kRefused[] = {-1, INT64_MIN, INT64_MAX, (int64_t(1) << 40) + 1};
+    options.timeout_ms =
+        c.random.one_in(4) ? kRefused[c.random.below(4)] : int64_t(c.random.below(4));
+    if (c.random.one_in(16)) options.device_type = int32_t(c.random.number());
+    if (c.random.one_in(16)) options.device_id = int32_t(c.random.number());
+    if (c.random.one_in(16)) options.reserved = int32_t(c.random.number());
+    if (c.random.one_in(16)) options.stream = &options;
+    return options;
+  }
+  Given<sk_run_options> given;
+  const sk_run_options* pointer = nullptr;
+};
+
+struct Elements {
+  // `in_blocks` and `out_blocks` of `count` elements each.
+  Elements(Caller& c, uint64_t in_blocks, uint64_t out_blocks) : options(c) {
+    comm = c.handle<sk_comm>(kComm);
+    dtype = int32_t(c.random.around(SK_F32, SK_I64));
+    count = count_of(c);
+    const uint64_t bytes = count < 0 || count > 600 ? 64 : uint64_t(count) * element_bytes(dtype);
+    in = c.operand(c.in, bytes * in_blocks);
+    out = c.random.one_in(4) ? in : c.operand(c.out, bytes * out_blocks);
+    if (out == in && in_blocks < out_blocks) out = c.operand(c.out, bytes * out_blocks);
+  }
+  sk_comm* comm;
+  void *in, *out;
+  int64_t count;
+  int32_t dtype;
+  Options options;
+};
+
+void allreduce(Caller& c) {
+  const Elements e(c, 1, 1);
+  const auto op = int32_t(c.random.around(SK_SUM, SK_AVG));
+  c.check(sk_allreduce(e.comm, e.in, e.out, e.count, e.dtype, op, e.options.pointer));
+}
+void allgather(Caller& c) {
+  const Elements e(c, 1, kRanksMax);
+  c.check(sk_allgather(e.comm, e.in, e.out, e.count, e.dtype, e.options.pointer));
+}
+void reduce_scatter(Caller& c) {
+  const Elements e(c, kRanksMax, 1);
+  const auto op = int32_t(c.random.around(SK_SUM, SK_AVG));
+  c.check(sk_reduce_scatter(e.comm, e.in, e.out, e.count, e.dtype, op, e.options.pointer));
+}
+void broadcast(Caller& c) {
+  const Elements e(c, 1, 1);
+  const auto root = int32_t(c.random.around(0, 2));
+  c.check(sk_broadcast(e.comm, e.in, e.out, e.count, e.dtype, root, e.options.pointer));
+}
+void barrier(Caller& c) {
+  const Options options(c);
+  c.check(sk_barrier(c.handle<sk_comm>(kComm), options.pointer));
+}
+void synchronize(Caller& c) {
+  const Options options(c);
+  c.check(sk_comm_synchronize(c.handle<sk_comm>(kComm), options.pointer));
+}
+void send(Caller& c) {
+  const Elements e(c, 1, 1);
+  const auto peer = int32_t(c.random.around(0, 2));
+  c.check(sk_send(e.comm, e.in, e.count, e.dtype, peer, e.options.pointer));
+}
+void recv(Caller& c) {
+  const Elements e(c, 1, 1);
+  const auto peer = int32_t(c.random.around(0, 2));
+  c.check(sk_recv(e.comm, e.out, e.count, e.dtype, peer, e.options.pointer));
+}
+
+// A matrix that lies in `memory` to the last byte, with now and then a field that is wrong.
+Given<sk_tensor> matrix(Caller& c, Guarded& memory, int64_t rows, int64_t cols, int32_t dtype) {
+  sk_tensor t{};
+  t.dtype = dtype;
+  t.ndim = 2;
+  const int64_t pitch = cols + int64_t(c.random.below(4));
+  const int64_t bytes =
+      (std::max<int64_t>(0, rows - 1) * pitch + cols) * int64_t(element_bytes(dtype));
+  t.data = c.operand(memory, uint64_t(rows == 0 ? 0 : bytes));
+  t.shape[0] = rows;
+  t.shape[1] = cols;
+  t.strides[0] = pitch;
+  t.strides[1] = 1;
+  constexpr int64_t kNever[] = {-1, INT64_MIN, INT64_MAX, int64_t(1) << 62};
+  switch (c.random.below(40)) {
+    case 0:
+      t.dtype = int32_t(c.random.number() | 0x100);
+      break;
+    case 1:
+      t.ndim = int32_t(c.random.around(-1, 1));
+      break;
+    case 2:
+      t.shape[c.random.below(2)] = kNever[c.random.below(4)];
+      break;
+    case 3:
+      t.strides[c.random.below(2)] = kNever[c.random.below(3)];
+      break;
+    case 4:
+      t.device_type = int32_t(c.random.number() | 1);
+      break;
+    case 5:
+      t.device_id = int32_t(c.random.number() | 1);
+      break;
+    case 6:
+      t.reserved = int32_t(c.random.number() | 1);
+      break;
+    default:
+      break;
+  }
+  return Given(c.random, t);
+}
+
+int32_t gemm_dtype(Caller& c) {
+  return c.random.one_in(8) ? int32_t(c.random.around(SK_F32, SK_I64))
+                            : int32_t(1 + c.random.below(4));
+}
+
+void pack(Caller& c) {
+  if (c.pool.count(kPacked) >= kAliveMax) {
+    auto* old = static_cast<sk_packed*>(c.pool.live(c.random, kPacked).value);
+    const sk_status status = sk_packed_free(old);
+    if (status == SK_OK) c.pool.drop(kPacked, old);
+    return c.check(status);
+  }
+  auto b = matrix(c, c.in, int64_t(c.random.below(40)), int64_t(c.random.below(40)), gemm_dtype(c));
+  const auto flags = uint32_t(c.random.around(0, 3));
+  sk_packed* made = nullptr;
+  const sk_status status =
+      sk_pack(c.handle<sk_comm>(kComm), b.get(), flags, c.random.one_in(16) ? nullptr : &made);
+  c.check(status);
+  b.check("sk_pack", false);
+  if (status == SK_OK) c.pool.add(kPacked, {made});
+}
+
+void packed_free(Caller& c) {
+  auto* packed = c.handle<sk_packed>(kPacked);
+  const sk_status status = sk_packed_free(packed);
+  if (status == SK_OK) c.pool.drop(kPacked, packed);
+  c.check(status);
+}
+
+void allreduce_gemm(Caller& c) {
+  const auto m = int64_t(c.random.below(40)), n = int64_t(c.random.below(40)),
+             k = int64_t(c.random.below(40));
+  const int32_t dtype = gemm_dtype(c);
+  const int32_t c_dtype = c.random.one_in(4) ? int32_t(SK_F32) : dtype;
+  // A and B share the memory of inputs, each to its end.
+  static thread_local Guarded b_memory(1 << 15);
+  const auto flags = uint32_t(c.random.around(0, 3));
+  const bool ta = (flags & 1) != 0, tb = (flags & 2) != 0;
+  auto a = matrix(c, c.in, ta ? k : m, ta ? m : k, dtype);
+  auto b = matrix(c, b_memory, tb ? n : k, tb ? k : n, dtype);
+  auto out = matrix(c, c.out, m, n, c_dtype);
+  const bool use_packed = c.random.one_in(3);
+  auto* packed = use_packed ? c.handle<sk_packed>(kPacked) : nullptr;
+  const Options options(c);
+  c.check(sk_allreduce_gemm(c.handle<sk_comm>(kComm), a.get(), use_packed ? nullptr : b.get(),
+                            packed, out.get(), flags, options.pointer));
+  b_memory.check("sk_allreduce_gemm");
+  out.check("sk_allreduce_gemm", false);
+}
+
+void plan_create(Caller& c) {
+  if (c.pool.count(kPlan) >= kAliveMax) {
+    auto* old = static_cast<sk_plan*>(c.pool.live(c.random, kPlan).value);
+    const sk_status status = sk_plan_free(old);
+    if (status == SK_OK) c.pool.drop(kPlan, old);
+    return c.check(status);
+  }
+  sk_plan_desc desc{};
+  desc.kind = int32_t(c.random.around(SK_OP_BARRIER, SK_OP_ALLREDUCE_GEMM));
+  desc.dtype = int32_t(c.random.around(SK_F32, SK_I64));
+  desc.out_dtype = int32_t(c.random.below(3));
+  desc.op = int32_t(c.random.around(0, SK_AVG));
+  desc.root = int32_t(c.random.around(0, 1));
+  desc.peer = int32_t(c.random.around(0, 1));
+  desc.flags = c.random.one_in(8) ? uint32_t(c.random.bits()) : uint32_t(c.random.below(8));
+  desc.count = count_of(c);
+  constexpr int64_t kNever[] = {-1, INT64_MIN, INT64_MAX, int64_t(1) << 50};
+  for (int64_t* size : {&desc.m, &desc.n, &desc.k})
+    *size = c.random.one_in(24) ? kNever[c.random.below(4)] : int64_t(c.random.below(32));
+  Given given(c.random, desc);
+  sk_plan* made = nullptr;
+  const sk_status status =
+      sk_plan_create(c.handle<sk_comm>(kComm), given.get(), c.random.one_in(16) ? nullptr : &made);
+  c.check(status);
+  given.check("sk_plan_create", false);
+  if (status != SK_OK) return;
+  // Enough for every operation of such a count in the largest world, or of such a product.
+  c.pool.add(kPlan, {made, 600 * 8 * kRanksMax, 600 * 8 * kRanksMax});
+}
+
+void plan_run(Caller& c) {
+  const Handle plan = c.pool.any(c.random, kPlan);
+  void* in = c.operand(c.in, std::max<uint64_t>(plan.in_bytes, 600 * 8 * kRanksMax));
+  void* out = c.operand(c.out, std::max<uint64_t>(plan.out_bytes, 600 * 8 * kRanksMax));
+  auto* weights = c.random.one_in(3) ? c.handle<sk_packed>(kPacked) : nullptr;
+  const Options options(c);
+  c.check(sk_plan_run(static_cast<sk_plan*>(plan.value), in, weights, out, options.pointer));
+}
+
+void plan_dump(Caller& c) {
+  const size_t capacity = c.random.below(8192);
+  auto* buffer = static_cast<char*>(c.operand(c.out, capacity));
+  size_t size = 0;
+  c.check(sk_plan_dump(c.handle<sk_plan>(kPlan), buffer, capacity,
+                       c.random.one_in(16) ? nullptr : &size));
+}
+
+void plan_check(Caller& c) {
+  std::string text(16384, '\0');
+  size_t size = 0;
+  auto* plan = static_cast<sk_plan*>(c.pool.live(c.random, kPlan).value);
+  const sk_status dumped = sk_plan_dump(plan, text.data(), text.size(), &size);
+  text.resize(dumped == SK_OK ? size : c.random.below(100));
+  for (uint64_t n = c.random.below(4); n > 0 && !text.empty(); --n)
+    text[c.random.below(text.size())] = char('0' + c.random.below(75));
+  auto* bytes = static_cast<char*>(c.operand(c.in, text.size()));
+  if (bytes != nullptr) std::memcpy(bytes, text.data(), text.size());
+  c.check(sk_plan_check(bytes, c.random.one_in(16) ? size_t(-1) : text.size()));
+}
+
+void plan_free(Caller& c) {
+  auto* plan = c.handle<sk_plan>(kPlan);
+  const sk_status status = sk_plan_free(plan);
+  if (status == SK_OK) c.pool.drop(kPlan, plan);
+  c.check(status);
+}
+
+}  // namespace
+
+const std::vector<Function>& op_functions() {
+  static const std::vector<Function> all = {
+      {"sk_allreduce", 40, true, allreduce},
+      {"sk_allgather", 40, true, allgather},
+      {"sk_reduce_scatter", 40, true, reduce_scatter},
+      {"sk_broadcast", 40, true, broadcast},
+      {"sk_barrier", 20, true, barrier},
+      {"sk_comm_synchronize", 20, true, synchronize},
+      {"sk_send", 20, true, send},
+      {"sk_recv", 20, true, recv},
+      {"sk_pack", 30, true, pack},
+      {"sk_packed_free", 10, true, packed_free},
+      {"sk_allreduce_gemm", 40, true, allreduce_gemm},
+      {"sk_plan_create", 30, true, plan_create},
+      {"sk_plan_run", 40, true, plan_run},
+      {"sk_plan_dump", 20, true, plan_dump},
+      {"sk_plan_check", 10, true, plan_check},
+      {"sk_plan_free", 10, true, plan_free},
+  };
+  return all;
+}
+
+}  // namespace sk::fuzz_abi
