@@ -1,25 +1,13 @@
 #include "lib/api/handles.h"
 
+#include <iterator>
+
 namespace sk::api {
 
 const char* handle_kind_name(HandleKind kind) {
-  switch (kind) {
-    case HandleKind::kContext:
-      return "context";
-    case HandleKind::kComm:
-      return "communicator";
-    case HandleKind::kPacked:
-      return "packed weights";
-    case HandleKind::kPlan:
-      return "plan";
-    case HandleKind::kTopo:
-      return "topology";
-    case HandleKind::kSession:
-      return "session";
-    case HandleKind::kWorker:
-      return "worker";
-  }
-  return nullptr;
+  static constexpr const char* kNames[] = {nullptr, "context",  "communicator", "packed weights",
+                                           "plan",  "topology", "session",      "worker"};
+  return size_t(kind) < std::size(kNames) ? kNames[size_t(kind)] : nullptr;
 }
 
 Status bad_handle(HandleKind wanted, const void* handle) {

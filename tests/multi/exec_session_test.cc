@@ -278,9 +278,11 @@ TEST(ExecWorker, OutsideAControllerItSaysSo) {
        "SK_WORKER_FD is not set"},
       {"nowhere", [&] { return sk_worker_join(&config, nullptr); }, SK_ERR_INVALID_ARGUMENT,
        "out_worker"},
-      {"null next", [&] { return sk_worker_next(nullptr, 0, nullptr); }, SK_ERR_BAD_HANDLE, "is null"},
+      {"null next", [&] { return sk_worker_next(nullptr, 0, nullptr); }, SK_ERR_BAD_HANDLE,
+       "is null"},
       {"null done", [&] { return sk_worker_done(nullptr, 1); }, SK_ERR_BAD_HANDLE, "is null"},
-      {"null cell", [&] { return sk_worker_output_cell(nullptr, 1); }, SK_ERR_BAD_HANDLE, "is null"},
+      {"null cell", [&] { return sk_worker_output_cell(nullptr, 1); }, SK_ERR_BAD_HANDLE,
+       "is null"},
   });
   config.flags = 0x80;
   EXPECT_EQ(sk_worker_join(&config, &worker), SK_ERR_INVALID_ARGUMENT);

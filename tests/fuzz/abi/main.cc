@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -101,7 +102,11 @@ class Fuzzer {
       run_threads(threads, 0.03);  // With handles that were all freed, and a few new ones.
       free_all(pool_);
     }
-    over_ = true;
+    {
+      const std::lock_guard lock(callers_mutex_);
+      over_ = true;
+    }
+    ended_.notify_all();
     watchdog.join();
     report();
   }
@@ -161,9 +166,8 @@ class Fuzzer {
   }
 
   void watch() {
-    while (!over_) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      const std::lock_guard lock(callers_mutex_);
+    std::unique_lock lock(callers_mutex_);
+    while (!ended_.wait_for(lock, std::chrono::milliseconds(100), [&] { return over_; })) {
       for (const auto& each : callers_) {
         const int64_t since = each->since_ns;
         if (since != 0 && now_ns() - since > kHangNs)
@@ -193,7 +197,8 @@ class Fuzzer {
   Pool pool_;
   std::mutex callers_mutex_;
   std::deque<std::unique_ptr<Caller>> callers_;
-  std::atomic<bool> over_{false};
+  bool over_ = false;
+  std::condition_variable ended_;
 };
 
 }  // namespace
