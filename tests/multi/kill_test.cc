@@ -119,6 +119,7 @@ Rank start_rank(int rank, int port, int victim, const std::string& mark) {
   std::vector<std::string> env = {"RANK=" + std::to_string(rank),
                                   "WORLD_SIZE=" + std::to_string(kRanks),
                                   "MASTER_ADDR=127.0.0.1",
+                                  "SK_JOB_SECRET=a secret of this test",
                                   "MASTER_PORT=" + std::to_string(port),
                                   "SK_TEST_VICTIM=" + std::to_string(victim),
                                   mark};

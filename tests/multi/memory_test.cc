@@ -100,6 +100,7 @@ TEST_P(Memory, ARankWithoutScratchIsRefusedAndItsPeersAreTold) {
         setenv("RANK", std::to_string(rank).c_str(), 1);
         setenv("WORLD_SIZE", "2", 1);
         setenv("MASTER_ADDR", "127.0.0.1", 1);
+        setenv("SK_JOB_SECRET", "a secret of this test", 1);
         setenv("MASTER_PORT", std::to_string(port.value().port).c_str(), 1);
         setenv("SK_WORKERS", std::to_string(GetParam()).c_str(), 1);
         _exit(run_rank(rank, poor_rank));

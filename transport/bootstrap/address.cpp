@@ -17,12 +17,14 @@ Status check_exposed(const JobEnv& job, const std::vector<Address>& addresses) {
   if (!job.secret.empty()) return {};
   const bool all_loopback = std::all_of(addresses.begin(), addresses.end(),
                                         [](const Address& a) { return a.loopback(); });
-  if (all_loopback && !job.any_address) return {};
+  const bool on_this_host = all_loopback && !job.any_address;
   return error(SK_ERR_TRUST,
-               "{} can be reached from other hosts and there is no job secret: set "
-               "SK_JOB_SECRET_FD, SK_JOB_SECRET_FILE or SK_JOB_SECRET to the same 16 bytes or more "
-               "on every rank, or MASTER_ADDR to a loopback address",
-               job.any_address ? "SK_LISTEN=any" : fmt::format("MASTER_ADDR \"{}\"", job.address));
+               "{} can be reached by {} and there is no job secret: set SK_JOB_SECRET_FD, "
+               "SK_JOB_SECRET_FILE or SK_JOB_SECRET to the same 16 bytes or more on every rank; "
+               "ranks that are all on one host need neither that nor an address where "
+               "LOCAL_WORLD_SIZE is WORLD_SIZE and SK_JOB_ID is theirs alone",
+               job.any_address ? "SK_LISTEN=any" : fmt::format("MASTER_ADDR \"{}\"", job.address),
+               on_this_host ? "every user of this host" : "other hosts");
 }
 
 Address here(const JobEnv& job) {

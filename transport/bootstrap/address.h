@@ -23,8 +23,8 @@ struct Address {
 // The Unix socket of a job on one host: a name that is nowhere in the file system, so it ends with
 // its process. Anybody may take it first, therefore both sides look whose the other is.
 //
-// Elsewhere every address that MASTER_ADDR stands for, with the port. Refuses what other hosts can
-// reach when there is no job secret.
+// Elsewhere every address that MASTER_ADDR stands for, with the port. Refused without a job secret:
+// on the loopback other users are as near as on a network.
 Result<std::vector<Address>> resolve(const JobEnv& job);
 
 // SK_ERR_TRUST when the other end of a Unix socket is another user's.

@@ -3,8 +3,8 @@
 // A member says hello and shows that it holds the job's secret, the hub answers with a proof of the
 // same, the member proves that its hello is no repeated one; from then on both send frames, each
 // with a MAC under keys of this connection alone, so nothing can be added, changed, repeated or
-// reordered. Without a secret the MACs use an empty key and are mere checksums; that is allowed on
-// loopback only.
+// reordered. Without a secret the MACs use an empty key and are mere checksums; that is allowed
+// where the kernel says whose process the other is.
 #ifndef SK_TRANSPORT_BOOTSTRAP_WIRE_H_
 #define SK_TRANSPORT_BOOTSTRAP_WIRE_H_
 

@@ -205,6 +205,7 @@ def start_ranks(
             "LOCAL_RANK": str(rank),
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(port),
+            "SK_JOB_SECRET": "a secret of this test",
         }
         command = [sys.executable, str(program), *arguments]
         processes.append(

@@ -54,14 +54,22 @@ TEST(BootstrapTrust, AWrongSecretIsRefusedOnBothSides) {
   });
 }
 
-TEST(BootstrapTrust, ASecretOnOneSideOnlyIsRefused) {
-  for (const int holder : {0, 1}) {
+// Another user of this host is as near on the loopback as another host is elsewhere.
+TEST(BootstrapTrust, TheLoopbackIsNotEnoughWithoutASecret) {
+  for (const int holder : {-1, 0, 1}) {
     const HeldPort port;
     on_ranks(2, [&](int rank) {
       Variables variables = job_variables(rank, 2, port.number());
-      if (rank == holder) variables = with_secret(variables, kSecret);
+      if (rank != holder) variables.erase("SK_JOB_SECRET");
       const auto made = make_bootstrap(env_config(variables, kEnough));
+      if (rank == holder) {
+        EXPECT_EQ(made.status().code(), SK_ERR_TIMEOUT) << made.status().message();
+        return;
+      }
       EXPECT_EQ(made.status().code(), SK_ERR_TRUST) << made.status().message();
+      EXPECT_THAT(made.status().message(), HasSubstr("every user of this host"));
+      EXPECT_THAT(made.status().message(), HasSubstr("set SK_JOB_SECRET_FD, SK_JOB_SECRET_FILE"));
+      EXPECT_THAT(made.status().message(), HasSubstr("SK_JOB_ID"));
     });
   }
 }
@@ -197,11 +205,13 @@ TEST(BootstrapTrust, ARankOfAnotherJobIsRefused) {
 
 TEST(BootstrapTrust, OtherHostsAreShutOutWithoutASecret) {
   Variables variables = job_variables(1, 2, 29500);
+  variables.erase("SK_JOB_SECRET");
   variables["MASTER_ADDR"] = "192.0.2.1";
   const auto open = make_bootstrap(env_config(variables, kLong));
   EXPECT_EQ(open.status().code(), SK_ERR_TRUST);
   EXPECT_THAT(open.status().message(), HasSubstr("192.0.2.1"));
   variables = job_variables(0, 2, 29500);
+  variables.erase("SK_JOB_SECRET");
   variables["SK_LISTEN"] = "any";
   const auto any = make_bootstrap(env_config(variables, kLong));
   EXPECT_EQ(any.status().code(), SK_ERR_TRUST);

@@ -50,7 +50,8 @@ Variables job_variables(int rank, int world_size, int port) {
   return {{"RANK", std::to_string(rank)},
           {"WORLD_SIZE", std::to_string(world_size)},
           {"MASTER_ADDR", "127.0.0.1"},
-          {"MASTER_PORT", std::to_string(port)}};
+          {"MASTER_PORT", std::to_string(port)},
+          {"SK_JOB_SECRET", "a secret of all tests"}};
 }
 
 Variables here_variables(int rank, int world_size, const std::string& job) {
