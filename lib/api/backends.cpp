@@ -3,6 +3,7 @@
 #include "lib/api/objects.h"
 #include "lib/base/lasting.h"
 #include "lib/exec/cpu/executor.h"
+#include "lib/exec/cpu/tile/cpu_features.h"
 #include "transport/shm/shm.h"
 
 namespace sk::api {
@@ -14,8 +15,15 @@ GemmTiles gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t part
   return {target.tile_m, target.tile_n, target.packed_bytes};
 }
 
-Backend make_backend() {
+Backend named_parts() {
   Backend backend;
+  backend.kernel_set_name = cpu::cpu_isa_name(cpu::cpu_isa());
+  backend.transport_name = "shm";
+  return backend;
+}
+
+Backend make_backend() {
+  Backend backend = named_parts();
   backend.check = cpu::check_environment;
   backend.connect = [](Bootstrap& bootstrap, const SegmentLayout& layout, int64_t timeout_ns,
                        bool put_only) {

@@ -1,3 +1,7 @@
+#include <unistd.h>
+
+#include <cstdlib>
+
 #include "lib/api/objects.h"
 #include "lib/comm/arguments.h"
 #include "sk/base.h"
@@ -8,12 +12,11 @@ namespace {
 
 Result<std::shared_ptr<Context>> make_context(const sk_config* config) {
   SK_ASSIGN_OR_RETURN(const sk_config read, read_struct("sk_config", config));
-  if (read.log_level < SK_LOG_DEBUG || read.log_level > SK_LOG_ERROR) {
-    return error(SK_ERR_INVALID_ARGUMENT, "config.log_level is {}, it must be {} to {}",
-                 read.log_level, int(SK_LOG_DEBUG), int(SK_LOG_ERROR));
-  }
   auto context = std::make_shared<Context>();
-  context->log = Log(read.log, read.log_user, read.log_level == 0 ? SK_LOG_WARN : read.log_level);
+  SK_ASSIGN_OR_RETURN(context->log,
+                      Log::make(read.log, read.log_user, read.log_level, std::getenv("SK_LOG")));
+  context->log.write(SK_LOG_INFO, "context", "libsk {}.{}.{} in process {}", SK_VERSION_MAJOR,
+                     SK_VERSION_MINOR, SK_VERSION_PATCH, getpid());
   return context;
 }
 

@@ -51,8 +51,13 @@ Result<std::unique_ptr<Communicator>> create(Communicator::Config config) {
   const Creation creation(cancel, spans_job);
   if (spans_job) config.absence = &all.absence();
   config.bootstrap.cancel = std::move(cancel);
-  if (config.device.type == SK_DEVICE_CUDA) return GpuCommunicator::create(config, backend());
-  return CpuCommunicator::create(config, backend());
+  auto made = config.device.type == SK_DEVICE_CUDA ? GpuCommunicator::create(config, backend())
+                                                   : CpuCommunicator::create(config, backend());
+  if (!made.ok()) {
+    config.log.write(SK_LOG_WARN, "comm", "no communicator came about, {}: {}",
+                     status_name(made.status().code()), made.status().message());
+  }
+  return made;
 }
 
 }  // namespace
@@ -63,6 +68,7 @@ sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
     SK_RETURN_IF_ERROR(require("out_comm", out_comm));
     SK_ASSIGN_OR_RETURN(Child child, child_of(context));
     SK_ASSIGN_OR_RETURN(Communicator::Config checked, comm_config(config));
+    checked.log = child.context().log;
     SK_ASSIGN_OR_RETURN(auto made, create(std::move(checked)));
     SK_ASSIGN_OR_RETURN(void* handle,
                         comms.add(std::make_unique<Comm>(Comm{std::move(child), std::move(made)})));

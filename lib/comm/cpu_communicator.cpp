@@ -47,6 +47,8 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& conf
                                                               const Backend& backend) {
   SK_RETURN_IF_ERROR(backend.check());
   SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> bootstrap, make_bootstrap(config.bootstrap));
+  CommLog log(config.log, *bootstrap);
+  log.meeting(config.bootstrap, *bootstrap);
   SK_ASSIGN_OR_RETURN(const Agreement agreed,
                       agree_on_target(*bootstrap, facts_of(config, backend), config.timeout_ns));
   const uint32_t world_size = uint32_t(bootstrap->world_size());
@@ -83,6 +85,12 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& conf
   const bool shared_cores = uint32_t(bootstrap->local_size()) * target.workers > target.cores;
   comm->executor_ =
       backend.make_executor(*comm->endpoint_, *comm->ledger_, target.workers, shared_cores);
+  log.info("target: {} workers a rank, {} cores of the host for its ranks{}, {} here",
+           target.workers, target.cores, shared_cores ? ", shared" : "", backend.kernel_set_name);
+  log.info("transport {}: {}; a wait lasts {} ms at most", backend.transport_name,
+           target.mapped ? "all peers' memory is mapped" : "puts alone",
+           config.timeout_ns / 1'000'000);
+  comm->log_ = log;
   return std::unique_ptr<Communicator>(std::move(comm));
 }
 
@@ -148,11 +156,22 @@ void CpuCommunicator::note_caller(std::thread::id caller) {
 }
 
 CpuCommunicator::~CpuCommunicator() {
+  log_.end(seq_);
   if (used_elsewhere_) absence_->end_use_elsewhere();
 }
 
+// Out of the way of calls that succeed.
+void CpuCommunicator::note_failure(const Status& status) {
+  const bool ends = ends_communicator(status.code());
+  if (ends && broken_.ok()) broken_ = status.clone();
+  log_.failure(status, ends);
+}
+
 Status CpuCommunicator::run(Program& program, RunArgs& args) {
-  SK_RETURN_IF_ERROR(over());
+  if (Status ended = over(); !ended.ok()) [[unlikely]] {
+    log_.failure(ended, /*ends=*/true);
+    return ended;
+  }
   if (const auto caller = std::this_thread::get_id(); caller != caller_) [[unlikely]]
     note_caller(caller);
   const OpDesc& op = program.plan().op;
@@ -164,8 +183,8 @@ Status CpuCommunicator::run(Program& program, RunArgs& args) {
     args.seq = ++seq_;
   }
   Status status = program.run(args);
-  if (ends_communicator(status.code())) [[unlikely]]
-    broken_ = status.clone();
+  if (!status.ok()) [[unlikely]]
+    note_failure(status);
   return status;
 }
 
@@ -195,6 +214,7 @@ Result<Program*> CpuCommunicator::program_for(const OpDesc& op) {
                         executor_->prepare(std::move(part), fingerprint(*plan)));
     if (cache_.size() >= kCachedPlansMax) evict_one();
     found = cache_.emplace(op, Cached{std::move(program)}).first;
+    log_.plan(*plan);
   }
   last_op_ = &found->first;
   last_ = &found->second;
@@ -238,6 +258,7 @@ Status CpuCommunicator::ensure_workspace(const Plan& plan) {
   SK_RETURN_IF_ERROR(
       endpoint_->commit(start + workspace_committed_, needed - workspace_committed_));
   workspace_committed_ = needed;
+  log_.debug("{} bytes of workspace, for {}", needed, describe(plan.op));
   return {};
 }
 
@@ -261,6 +282,7 @@ Result<void*> CpuCommunicator::allocate(uint64_t bytes) {
     SK_RETURN_IF_ERROR(heap_->free(*memory));
     return agreed;
   }
+  log_.debug("sk_alloc({}): {} bytes are held", bytes, heap_->bytes_held());
   return memory;
 }
 
@@ -310,6 +332,7 @@ Status CpuCommunicator::start_trace(uint64_t event_count_max) {
 }
 
 void CpuCommunicator::abort(const std::string& reason) {
+  log_.warn("aborts: {}", reason);
   endpoint_->abort(AbortCause::kAborted, rank(), reason);
 }
 

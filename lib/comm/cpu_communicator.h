@@ -6,6 +6,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "lib/comm/comm_log.h"
 #include "lib/comm/communicator.h"
 #include "lib/comm/heap.h"
 #include "lib/comm/plan_cache.h"
@@ -58,7 +59,10 @@ class CpuCommunicator final : public Communicator {
   // An entry exchange that carries only its descriptor; `able` false tells the peers so.
   Status agree(OpKind kind, uint64_t bytes, bool able);
 
+  void note_failure(const Status& status);
+
   Backend backend_;
+  CommLog log_;
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<Executor> executor_;

@@ -24,11 +24,29 @@ Result<std::unique_ptr<Communicator>> GpuCommunicator::create(const Config& conf
     return Status(SK_ERR_UNSUPPORTED, kProcesses);
   SK_ASSIGN_OR_RETURN(std::shared_ptr<GpuGroup> group,
                       meet_group(*bootstrap, config, std::move(executor)));
+  const CommLog log(config.log, *bootstrap);
+  log.meeting(meeting, *bootstrap);
+  OpDesc product;
+  product.kind = OpKind::kAllreduceGemm;
+  log.info("target: GPU {} ({}), {} blocks a rank, {} for products; a wait lasts {} ms at most",
+           group->executor().facts().ordinal, group->executor().facts().name,
+           group->target_for({}).workers, group->target_for(product).workers,
+           config.timeout_ns / 1'000'000);
   return std::unique_ptr<Communicator>(
-      new GpuCommunicator(std::move(group), config, uint32_t(bootstrap->rank())));
+      new GpuCommunicator(std::move(group), config, log, uint32_t(bootstrap->rank())));
 }
 
-GpuCommunicator::~GpuCommunicator() { group_->leave(rank_); }
+GpuCommunicator::~GpuCommunicator() {
+  log_.end(calls_done_);
+  group_->leave(rank_);
+}
+
+Status GpuCommunicator::meet(const GpuGroup::Arrival& arrival) {
+  Status met = group_->meet(rank_, arrival);
+  if (!met.ok()) [[unlikely]]
+    log_.failure(met, /*ends=*/!group_->over(rank_).ok());
+  return met;
+}
 
 sk_comm_info GpuCommunicator::info() const {
   OpDesc product;
@@ -76,7 +94,7 @@ Status GpuCommunicator::execute(const Call& call, const CallKey&) {
   arrival.entry.stream = call.stream;
   if (tracing_) arrival.entry.trace = trace_;
   arrival.timeout_ns = call.timeout_ns != 0 ? call.timeout_ns : timeout_ns_;
-  SK_RETURN_IF_ERROR(group_->meet(rank_, arrival));
+  SK_RETURN_IF_ERROR(meet(arrival));
   ++calls_done_;
   return {};
 }
@@ -103,7 +121,7 @@ Status GpuCommunicator::agree(OpKind kind, uint64_t bytes, bool able) {
   arrival.op.count = int64_t(bytes);
   arrival.able = able;
   arrival.timeout_ns = timeout_ns_;
-  return group_->meet(rank_, arrival);
+  return meet(arrival);
 }
 
 Result<std::shared_ptr<void>> GpuCommunicator::take(uint64_t bytes) const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "lib/comm/comm_log.h"
 #include "lib/comm/communicator.h"
 #include "lib/comm/gpu_group.h"
 
@@ -46,8 +47,10 @@ class GpuCommunicator final : public Communicator {
     uint64_t bytes = 0;
   };
 
-  GpuCommunicator(std::shared_ptr<GpuGroup> group, const Config& config, uint32_t rank)
-      : group_(std::move(group)),
+  GpuCommunicator(std::shared_ptr<GpuGroup> group, const Config& config, const CommLog& log,
+                  uint32_t rank)
+      : log_(log),
+        group_(std::move(group)),
         device_(config.device),
         rank_(rank),
         timeout_ns_(config.timeout_ns),
@@ -55,9 +58,12 @@ class GpuCommunicator final : public Communicator {
   OpDesc with_reach(const OpDesc& op) const;
   Status check_memory(const Call& call) const;
   Result<std::shared_ptr<void>> take(uint64_t bytes) const;
-  // A meeting that launches nothing.
+  // The group's meeting; what fails in it is logged.
+  Status meet(const GpuGroup::Arrival& arrival);
+  // One that launches nothing.
   Status agree(OpKind kind, uint64_t bytes, bool able);
 
+  CommLog log_;
   const std::shared_ptr<GpuGroup> group_;
   const DeviceId device_;
   const uint32_t rank_;

@@ -11,23 +11,28 @@ from libsk._errors import invalid
 
 LogFunction = Callable[[int, str, str], None]
 
-_LEVELS = {"debug": 0, "info": 1, "warn": 2, "error": 3}
+_LEVELS = {"debug": -1, "info": 1, "warn": 2, "error": 3}
 
 
 class Context:
     """One embedding of libsk. Most programs never make one: a default serves them.
 
-    ``log_level`` is ``"info"``, ``"warn"`` or ``"error"``, the least that is logged. ``log`` gets
-    ``(level, component, message)`` from any thread of libsk; None logs a line to stderr.
+    ``log_level`` is ``"debug"``, ``"info"``, ``"warn"`` or ``"error"``, the least that is logged:
+    info says who met whom, on what and which plans run, warnings say why a call failed. ``log``
+    gets ``(level, component, message)``, level 0 for debug to 3 for errors, from any thread of
+    libsk; what it raises is reported as unraisable and ends nothing. A level alone logs to stderr;
+    with neither, stderr gets what the environment variable ``SK_LOG`` asks for, which is nothing
+    where it is not set.
     """
 
-    def __init__(self, *, log_level: str = "warn", log: LogFunction | None = None) -> None:
+    def __init__(self, *, log_level: str | None = None, log: LogFunction | None = None) -> None:
         level = _LEVELS.get(log_level) if isinstance(log_level, str) else None
-        if not level:
-            raise invalid(f'log_level is {shown(log_level)}; allowed is "info", "warn" or "error"')
+        if level is None and log_level is not None:
+            allowed = '"debug", "info", "warn" or "error"'
+            raise invalid(f"log_level is {shown(log_level)}; allowed is {allowed}")
         if log is not None and not callable(log):
             raise invalid(f"log is a {type(log).__name__}; give a function of three arguments")
-        self._handle = _core.Context(level, log)
+        self._handle = _core.Context(level or 0, log)
 
 
 _default: Context | None = None

@@ -23,26 +23,63 @@ using nb::literals::operator""_a;
 namespace sk::python {
 namespace {
 
-// A rank's context. The log function is kept by the object, which outlives every use of it: the
-// communicators of a context hold it.
+// Where lines of the log go: to a function of Python's, which may run on any thread of libsk, and
+// whose exceptions end nothing.
+class LogFunction {
+ public:
+  explicit LogFunction(nb::object function) : function_(std::move(function)) {}
+
+  static void call(void* user, int32_t level, const char* component, const char* message) {
+    if (ends()) return;  // The lock is not given to other threads any more.
+    nb::gil_scoped_acquire gil;
+    try {
+      static_cast<LogFunction*>(user)->function_(level, text(component), text(message));
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable("the log function of libsk.Context");
+    }
+  }
+
+ private:
+  static bool ends() {
+#if PY_VERSION_HEX >= 0x030d0000
+    return !nb::is_alive() || Py_IsFinalizing() != 0;
+#else
+    return !nb::is_alive() || Py_IsInitialized() == 0;
+#endif
+  }
+  // A sentence may hold what a caller gave, and that need not be UTF-8.
+  static nb::object text(const char* bytes) {
+    PyObject* made = PyUnicode_DecodeUTF8(bytes, Py_ssize_t(std::strlen(bytes)), "replace");
+    if (made == nullptr) throw nb::python_error();
+    return nb::steal(made);
+  }
+
+  nb::object function_;
+};
+
+// A rank's context. Communicators of a context hold it.
 class Context {
  public:
-  Context(int32_t log_level, nb::object log) : log_(std::move(log)) {
+  Context(int32_t log_level, nb::object log) {
     sk_config config = {};
     config.struct_size = sizeof config;
     config.log_level = log_level;
-    if (!log_.is_none()) {
-      config.log = &Context::on_log;
-      config.log_user = this;
+    if (!log.is_none()) {
+      log_ = std::make_unique<LogFunction>(std::move(log));
+      config.log = &LogFunction::call;
+      config.log_user = log_.get();
     }
     check(sk_init(&config, &context_));
   }
   ~Context() {
     // A creation that was interrupted may need a moment for its end. It keeps the context, which
     // then stays until the process ends: waiting for it here would undo the interrupt.
-    if (creations_->load() > 0) return;
+    if (creations_->load() > 0) {
+      (void)log_.release();  // It may still have something to say.
+      return;
+    }
     nb::gil_scoped_release released;  // The last lines of the log need it.
-    sk_finalize(context_);
+    if (sk_finalize(context_) != SK_OK) (void)log_.release();  // Nor is this its end.
   }
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -51,17 +88,7 @@ class Context {
   const std::shared_ptr<std::atomic<int>>& creations() const { return creations_; }
 
  private:
-  static void on_log(void* user, int32_t level, const char* component, const char* message) {
-    if (!Py_IsInitialized()) return;
-    nb::gil_scoped_acquire gil;
-    try {
-      static_cast<Context*>(user)->log_(level, component, message);
-    } catch (nb::python_error& error) {
-      error.discard_as_unraisable("the log function of libsk.Context");
-    }
-  }
-
-  nb::object log_;
+  std::unique_ptr<LogFunction> log_;
   sk_context* context_ = nullptr;
   std::shared_ptr<std::atomic<int>> creations_ = std::make_shared<std::atomic<int>>(0);
 };

@@ -1,0 +1,77 @@
+#include "lib/comm/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/op/dtype.h"
+
+namespace sk {
+namespace {
+
+bool is_operand(const Buffer& buffer) { return buffer.kind != BufferKind::kWorkspace; }
+
+template <typename Judge>
+bool any_buffer(const Plan& plan, const Judge& judge) {
+  return std::any_of(plan.buffers.begin(), plan.buffers.end(), judge);
+}
+
+bool moves_bytes(const Task& task) {
+  return task.op != TaskOp::kNop && task.op != TaskOp::kEnter && task.op != TaskOp::kAwait;
+}
+
+std::string why(PlanForm form, const Plan& plan) {
+  const Target& target = plan.target;
+  const bool symmetric = plan.op.symmetric_in || plan.op.symmetric_out;
+  const uint64_t most = symmetric ? target.one_shot_symmetric_bytes : target.one_shot_bytes;
+  switch (form) {
+    case PlanForm::kMeeting:
+      return "a meeting of the ranks: nothing is to be moved";
+    case PlanForm::kAlone:
+      return "by this rank alone";
+    case PlanForm::kPuts:
+      return fmt::format("by puts, in slots of {} bytes, {} under way: {}", target.chunk_bytes,
+                         target.slot_count,
+                         target.mapped ? "the callers' memory is not symmetric on both sides"
+                                       : "no peer's memory is mapped");
+    case PlanForm::kDirect:
+      return "direct: peers reach the callers' memory, which is symmetric";
+    case PlanForm::kOneShot:
+      return fmt::format("one-shot: up to {} bytes{} are copied whole, for one hand-off less", most,
+                         symmetric ? " of symmetric memory" : "");
+    case PlanForm::kStaged:
+      return fmt::format(
+          "staged, piece by piece: the callers' memory is not symmetric where peers would reach it"
+          " (whole up to {} bytes)",
+          most);
+  }
+  return {};
+}
+
+}  // namespace
+
+PlanForm form_of(const Plan& plan, uint32_t rank) {
+  const RankPlan* part = plan.part(rank);
+  if (part == nullptr || std::none_of(part->tasks.begin(), part->tasks.end(), moves_bytes))
+    return PlanForm::kMeeting;
+  if (plan.world_size() == 1) return PlanForm::kAlone;
+  const bool puts = std::any_of(part->tasks.begin(), part->tasks.end(),
+                                [](const Task& task) { return task.op == TaskOp::kPut; });
+  if (puts) return PlanForm::kPuts;
+  const auto reached = [](const Buffer& b) { return b.access == BufferAccess::kMapped; };
+  if (any_buffer(plan, [&](const Buffer& b) { return is_operand(b) && reached(b); }))
+    return PlanForm::kDirect;
+  if (any_buffer(plan, [&](const Buffer& b) { return !is_operand(b) && b.generations == 2; }))
+    return PlanForm::kOneShot;
+  return PlanForm::kStaged;
+}
+
+std::string explain(const Plan& plan, uint32_t rank) {
+  const RankPlan* part = plan.part(rank);
+  const size_t queues = part == nullptr ? 0 : part->queues.size();
+  const size_t tasks = part == nullptr ? 0 : part->tasks.size();
+  return fmt::format("{}: {}; {} tasks in {} queues", describe(plan.op),
+                     why(form_of(plan, rank), plan), tasks, queues);
+}
+
+}  // namespace sk
