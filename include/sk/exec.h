@@ -125,8 +125,8 @@ typedef struct sk_exec_options {
 } sk_exec_options;
 
 /** Queues a cell and returns. One cell runs at a time, in order of the calls; its outputs and its
- *  end come as events that carry `*out_cell`. `ranks` is a set like "0-3,5" or, as it is when the
- *  cell's turn comes, "alive" (the ranks that can run cells), "one" (the lowest of those), "local"
+ *  end come as events that carry `*out_cell`. `ranks` is a set, "0-3,5", "0-6:2", "!0", or, as of
+ *  the cell's turn, "alive" (the ranks that can run cells), "one" (the lowest of those), "local"
  *  (those on this host), "host:NAME", or "all", which NULL means too. A cell that names a dead or
  *  stuck rank is never run on fewer: it ends with an error that says which and what can be done.
  *  `code` is copied, at most 64 MiB. `out_cell` may be NULL; cells count 1, 2, 3.

@@ -31,6 +31,7 @@ ViewStyle Controller::style_of(const Execute& request) const {
       request.execution_count > 0 ? static_cast<uint64_t>(request.execution_count) : request.cell;
   style.log = fmt::format("%sk log {}", number);
   style.past = &display_ids_;
+  style.world_size = static_cast<uint32_t>(ranks_.size());
   style.live_id = fmt::format("sk-live-{}", request.cell);
   if (settings_.shown_lines != 0) style.limits.lines = settings_.shown_lines;
   if (settings_.shown_bytes != 0) style.limits.bytes = settings_.shown_bytes;

@@ -32,7 +32,8 @@ void LateOutput::add(uint64_t cell, uint32_t rank, const Record& record, const R
   const bool all = world.size() == 1;
   if (const auto* stream = std::get_if<StreamRecord>(&record.body)) {
     const bool tagged = is_tagged(style, {rank}, world);
-    return add_text({cell, stream->stream}, rank, {stream->text, now_ns, style, tagged, all});
+    return add_text({cell, stream->stream}, rank,
+                    {stream->text, now_ns, style, tagged, all, world.back()});
   }
   put_open_of(cell, rank);
   if (pending_.size() >= kEntriesMax) return;  // The log has it.
@@ -121,7 +122,6 @@ void LateOutput::put_open_of(uint64_t cell, uint32_t rank) {
 void LateOutput::put_text(Place place, uint32_t rank, const OpenLine& line) {
   Entry* const entry = text_entry(place);
   if (entry == nullptr) return;
-  entry->ranks = merge_sets(entry->ranks, {rank});
   entry->event.all_ranks = line.all_ranks;
   if (pending_bytes_ + line.text.size() > kPendingBytesMax) {
     entry->cut_lines += static_cast<uint64_t>(std::count(line.text.begin(), line.text.end(), '\n'));
@@ -129,14 +129,20 @@ void LateOutput::put_text(Place place, uint32_t rank, const OpenLine& line) {
     return;
   }
   pending_bytes_ += line.text.size();
-  std::string& out = entry->event.text;
+  std::string text = std::move(entry->lines[rank].text) + line.text;
+  entry->lines[rank] = line;
+  entry->lines[rank].text = std::move(text);
+}
+
+void LateOutput::write(Place place, uint32_t rank, const OpenLine& line, std::string& out) {
   const auto mid = mid_line_.find(place);
   bool in_line = mid != mid_line_.end() && mid->second == rank;
   if (mid != mid_line_.end() && !in_line) {
     out += '\n';
     cut_short_.insert({place, mid->second});
   }
-  const std::string tag = line.tagged ? tag_of(line.style, {rank}) : "";
+  const size_t width = column_of_tags(line.style, {{line.last_rank}});
+  const std::string tag = line.tagged ? tag_of(line.style, {rank}, width) : "";
   std::string text = utf8_clean(line.text);
   if (cut_short_.erase({place, rank}) > 0 && text.front() == '\n') text.erase(0, 1);
   for (char c : text) {
@@ -182,6 +188,15 @@ std::vector<Event> LateOutput::take_pending() {
   pending_bytes_ = 0;
   for (Entry& entry : std::exchange(pending_, {})) {
     Event& event = entry.event;
+    const Place place{event.cell, event.stream};
+    // First whoever goes on with a line that is shown already.
+    const auto mid = mid_line_.find(place);
+    const auto first = mid == mid_line_.end() ? entry.lines.end() : entry.lines.find(mid->second);
+    if (first != entry.lines.end()) write(place, first->first, first->second, event.text);
+    for (auto line = entry.lines.begin(); line != entry.lines.end(); ++line) {
+      if (line != first) write(place, line->first, line->second, event.text);
+      entry.ranks.push_back(line->first);
+    }
     event.ranks = format_ranks(entry.ranks);
     if (entry.cut_lines > 0) {
       if (!event.text.empty() && event.text.back() != '\n') event.text += '\n';

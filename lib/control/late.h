@@ -2,8 +2,8 @@
 // comm messages. Shown under its own cell, in order, at a pace.
 //
 // Pure as the merge engine is. Text is put out line by line with the rank's tag: ranks write the
-// parts of a line at the same time, so a line waits a moment for its end. What comes faster than a
-// notebook can take is counted.
+// parts of a line at the same time, so a line waits a moment for its end. What goes out together is
+// in order of ranks. What comes faster than a notebook can take is counted.
 #ifndef SK_LIB_CONTROL_LATE_H_
 #define SK_LIB_CONTROL_LATE_H_
 
@@ -32,12 +32,6 @@ class LateOutput {
   std::vector<Event> flush();
 
  private:
-  struct Entry {
-    Event event;
-    RankSet ranks;
-    uint64_t cut_lines = 0;
-    std::string note{};  // Says so.
-  };
   using Place = std::pair<uint64_t, uint32_t>;  // Cell and stream.
   // What a rank has written of a line, or of a character, whose end is not there yet.
   struct OpenLine {
@@ -46,11 +40,20 @@ class LateOutput {
     ViewStyle style{};  // That of the line's end.
     bool tagged = false;
     bool all_ranks = false;
+    uint32_t last_rank = 0;  // Of the session.
+  };
+  struct Entry {
+    Event event;
+    RankSet ranks;
+    std::map<uint32_t, OpenLine> lines{};  // Of each rank, in its order.
+    uint64_t cut_lines = 0;
+    std::string note{};  // Says so.
   };
   using OpenLines = std::map<std::pair<Place, uint32_t>, OpenLine>;
   Entry* text_entry(Place place);
   void add_text(Place place, uint32_t rank, OpenLine line);
   void put_text(Place place, uint32_t rank, const OpenLine& line);
+  void write(Place place, uint32_t rank, const OpenLine& line, std::string& out);
   void put_open(OpenLines::iterator line);
   void put_open_of(uint64_t cell, uint32_t rank);
   void put_open_since(int64_t latest_ns);

@@ -2,8 +2,11 @@
 // and shown meanwhile, the end is the same, bounded, and what the events add up to.
 #include <algorithm>
 #include <cstdio>
+#include <deque>
+#include <map>
 
 #include "lib/control/log/cell_logs.h"
+#include "lib/control/merge/blocks.h"
 #include "lib/control/merge/engine.h"
 #include "tests/fuzz/driver.h"
 
@@ -136,6 +139,58 @@ std::vector<Event> play_apart(const Case& made) {
   return reader.kept();
 }
 
+// ---- the order of lines ------------------------------------------------------------------------
+
+// Lists of lines from few words, aligned.
+void check_blocks(Choices choices) {
+  const uint32_t ranks = 1 + choices.next() % 6;
+  std::deque<Item> items;
+  std::vector<RankItems> lists;
+  for (uint32_t rank = 0; rank < ranks; ++rank) lists.push_back({rank, {}});
+  while (!choices.empty()) {
+    Item& item = items.emplace_back();
+    const uint8_t what = choices.next();
+    item.text = std::string(1, static_cast<char>('a' + what % 7));
+    item.stream = what < 200 ? SK_STREAM_STDOUT : SK_STREAM_STDERR;
+    item.newline = true;
+    item.bytes = 2;
+    const uint8_t whose = choices.next();
+    for (uint32_t rank = 0; rank < ranks; ++rank)
+      if (whose >= 250 || (whose >> rank & 1) != 0) lists[rank].items.push_back(&item);
+  }
+  const RankSet all = all_ranks(ranks);
+  const std::vector<Column> ordered = in_blocks(align(lists), all);
+  std::vector<std::vector<const Item*>> said(ranks);
+  for (const Column& column : ordered)
+    for (const Group& group : column)
+      for (const uint32_t rank : group.ranks) said[rank].push_back(group.item);
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    const auto& own = lists[rank].items;
+    require(std::equal(own.begin(), own.end(), said[rank].begin(), said[rank].end(),
+                       [](const Item* a, const Item* b) { return a->same_content(*b); }),
+            "every rank's lines are there once and in their order");
+  }
+  std::vector<const Group*> section;  // Of one stream, between lines that all have.
+  const auto check_section = [&] {
+    size_t lines = 0;
+    std::map<uint32_t, std::vector<size_t>> places;
+    for (size_t i = 0; i < section.size(); ++i)
+      for (const uint32_t rank : section[i]->ranks) places[rank].push_back(i), ++lines;
+    for (const auto& [rank, at] : places)
+      require(lines > 64 || at.back() - at.front() + 1 == at.size(),
+              "each rank's lines stay together");
+    section.clear();
+  };
+  for (const Column& column : ordered) {
+    require(column.size() == 1, "lines come one by one");
+    const Group& group = column[0];
+    if (!section.empty() && section.back()->item->stream != group.item->stream) check_section();
+    if (group.ranks == all) check_section();
+    if (group.ranks != all) section.push_back(&group);
+  }
+  check_section();
+}
+
 void tell(const char* what, const Event& event, size_t index) {
   std::fprintf(stderr, "%s, event %zu: kind %u stream %u display %u id %s\n%s%s%s\n", what, index,
                event.kind, event.stream, event.display, event.display_id.c_str(),
@@ -197,5 +252,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // Tags come on top of the text, and invalid bytes become three.
   require(bytes <= 64 * made.options.style.limits.bytes + 64 * made.options.style.limits.lines,
           "a view is bounded");
+  check_blocks(Choices(data, size));
   return 0;
 }

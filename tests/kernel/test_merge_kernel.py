@@ -51,7 +51,7 @@ def test_stored_outputs_never_depend_on_arrival(start_kernel: StartKernel) -> No
         seen.append(stored(kernel.run("\n".join(lines))))
     assert all(each == seen[0] for each in seen)
     expected = "".join(
-        f"step {step}\n" + "".join(f"[{rank}] I am {rank}\n" for rank in range(8))
+        f"    step {step}\n" + "".join(f"[{rank}] I am {rank}\n" for rank in range(8))
         for step in range(4)
     )
     assert "".join(str(text) for kind, text in seen[0] if kind == "stdout") == expected
@@ -73,7 +73,10 @@ def test_two_streams_are_in_the_order_of_printing(start_kernel: StartKernel) -> 
     kernel = start_kernel(8, PROGRAM)
     seen = [stored(kernel.run(BOTH_STREAMS)) for _ in range(20)]
     expected = [
-        (name, f"step {step}\n" + "".join(f"[{rank}] rank {rank} {step}\n" for rank in range(8)))
+        (
+            name,
+            f"    step {step}\n" + "".join(f"[{rank}] rank {rank} {step}\n" for rank in range(8)),
+        )
         for step in range(6)
         for name in ("stdout", "stderr")
     ]
@@ -172,7 +175,7 @@ def test_every_way_to_print_is_tagged_and_in_order(start_kernel: StartKernel) ->
         "stdout": ("print", "puts", "write", "child"),
         "stderr": ("stderr", "write 2", "child 2"),
     }.items():
-        expected = [f"[{rank}] {word} {rank}" for word in words for rank in range(3)]
+        expected = [f"[{rank}] {word} {rank}" for rank in range(3) for word in words]
         assert cell.text(name).splitlines() == expected
 
 

@@ -23,7 +23,7 @@ def text(cell: Cell) -> str:
 
 def test_tags(three: Kernel) -> None:
     code = "print same\nprint I am {rank}"
-    by_set = "same\n[0] I am 0\n[1] I am 1\n[2] I am 2\n"
+    by_set = "    same\n[0] I am 0\n[1] I am 1\n[2] I am 2\n"
     assert text(three.run(code)) == by_set
     assert text(three.run("%sk tag")) == "Lines are tagged by: set\n"
     assert text(three.run(f"%sk tag spec\n{code}")) == "".join(
@@ -34,7 +34,8 @@ def test_tags(three: Kernel) -> None:
     assert text(three.run(code)) == "same\nI am 0\nI am 1\nI am 2\n"
     host = three.run("%%on 0\n%sk tag none\nsh hostname").text().strip()
     tagged = text(three.run(f"%sk tag host\n{code}"))
-    assert tagged == "same\n" + "".join(f"[{host} {r}] I am {r}\n" for r in range(3))
+    gutter = " " * len(f"[{host} 0] ")
+    assert tagged == f"{gutter}same\n" + "".join(f"[{host} {r}] I am {r}\n" for r in range(3))
     assert text(three.run(f"%sk tag set\n{code}")) == by_set
 
 
@@ -56,9 +57,9 @@ def test_unknown_tags_change_nothing(three: Kernel, words: str) -> None:
 def test_the_log_has_what_was_printed(three: Kernel) -> None:
     three.run("print same\nprint I am {rank}")
     three.run("print other")
-    assert text(three.run("%sk log 1")) == "same\n[0] I am 0\n[1] I am 1\n[2] I am 2\n"
+    assert text(three.run("%sk log 1")) == "    same\n[0] I am 0\n[1] I am 1\n[2] I am 2\n"
     assert text(three.run("%sk log 1 2")) == "same\nI am 2\n"
-    assert text(three.run("%sk log 1 0,1")) == "same\n[0] I am 0\n[1] I am 1\n"
+    assert text(three.run("%sk log 1 0,1")) == "    same\n[0] I am 0\n[1] I am 1\n"
     # Magics alone are no cell to look at.
     assert text(three.run("%sk log")) == "other\n"
 

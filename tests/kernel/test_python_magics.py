@@ -110,7 +110,7 @@ def test_a_commands_exit_status_is_told(python: Kernel) -> None:
     cell = python.run("!test $RANK = 1")
     assert cell.text("stderr") == "[0,2] exit status 1\n"
     assert python.run("_exit_code").of("execute_result")[0]["data"]["text/plain"] == (
-        "[0,2] 1\n[1] 0"
+        "[0,2] 1\n[  1] 0"
     )
     assert python.run("!kill -9 $$").text("stderr") == "killed by SIGKILL\n"
 

@@ -12,7 +12,7 @@ from conftest import TIMEOUT, Gate, Kernel, StartKernel, alive, descendants, kil
 def test_a_cell_on_all_ranks_reads_as_one(kernel: Kernel) -> None:
     cell = kernel.run("print hello\nprint I am {rank}\nprint bye")
     assert cell.reply["status"] == "ok"
-    assert cell.text() == "hello\n[0] I am 0\n[1] I am 1\nbye\n"
+    assert cell.text() == "    hello\n[0] I am 0\n[1] I am 1\n    bye\n"
 
 
 def test_captured_descriptors_come_in_order(kernel: Kernel) -> None:

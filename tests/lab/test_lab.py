@@ -88,7 +88,7 @@ def test_a_dead_rank(open_notebook: Open) -> None:
     assert "%sk revive" in notebook.text(2)
     assert "[3] 21" in notebook.text(3)
     assert "[0,2,3] True 4" in notebook.text(5)
-    assert "[1] False 4" in notebook.text(5)
+    assert "[    1] False 4" in notebook.text(5)
     notebook.picture()
 
 

@@ -50,7 +50,7 @@ TEST(ExecOutput, TagModesHoldFromTheNextCellOn) {
     EXPECT_EQ(sk_session_configure(session.get(), &wanted), SK_OK) << sk_last_error();
     return session.run("print same\non 0,3 print I am {rank}");
   };
-  EXPECT_EQ(run_with(0), "same\n[0] I am 0\n[3] I am 3\n");
+  EXPECT_EQ(run_with(0), "    same\n[0] I am 0\n[3] I am 3\n");
   EXPECT_EQ(run_with(SK_TAG_NONE), "same\nI am 0\nI am 3\n");
   std::string spec;
   for (int rank = 0; rank < 12; ++rank) {
@@ -63,8 +63,10 @@ TEST(ExecOutput, TagModesHoldFromTheNextCellOn) {
   char host[256] = {};
   ASSERT_EQ(gethostname(host, sizeof host - 1), 0);
   const std::string name = host;
-  EXPECT_EQ(run_with(SK_TAG_HOST), "same\n[" + name + " 0] I am 0\n[" + name + " 3] I am 3\n");
-  EXPECT_EQ(run_with(SK_TAG_SET), "same\n[0] I am 0\n[3] I am 3\n");
+  const std::string column(name.size() + 5, ' ');
+  EXPECT_EQ(run_with(SK_TAG_HOST),
+            column + "same\n[" + name + " 0] I am 0\n[" + name + " 3] I am 3\n");
+  EXPECT_EQ(run_with(SK_TAG_SET), "    same\n[0] I am 0\n[3] I am 3\n");
 }
 
 TEST(ExecOutput, AFloodIsShownInPartAndKeptWhole) {
@@ -94,8 +96,8 @@ TEST(ExecOutput, WhatIsShownAndKeptCanBeSet) {
 TEST(ExecOutput, MergedLogsAndDisplays) {
   Session session(3);
   session.run("print same\nprint {rank}\nmeta {\"a\":1} picture {rank}");
-  EXPECT_EQ(log_of(session, query_of(1, nullptr)), "same\n[0] 0\n[1] 1\n[2] 2\n");
-  EXPECT_EQ(log_of(session, query_of(1, "1,2")), "same\n[1] 1\n[2] 2\n");
+  EXPECT_EQ(log_of(session, query_of(1, nullptr)), "    same\n[0] 0\n[1] 1\n[2] 2\n");
+  EXPECT_EQ(log_of(session, query_of(1, "1,2")), "    same\n[1] 1\n[2] 2\n");
   sk_log_query query = query_of(1, "2");
   query.what = SK_LOG_DISPLAY;
   uint64_t request = 0;

@@ -12,7 +12,8 @@ namespace sk::kernel {
 const std::vector<MagicEntry>& magic_table() {
   static const std::vector<MagicEntry> table = {
       {"%%on", "RANKS", "runs the rest of the cell on these ranks",
-       "RANKS is a set such as 0,2-5, or a word: alive (every rank that can run cells), local "
+       "RANKS is a set such as 0,2-5 or 0-62:2, all but a set as in !0, or a word: alive (every "
+       "rank that can run cells), local "
        "(those on the notebook's host), host:NAME, all. It stands in the first line of the cell; "
        "blank lines, comments and magics of this list may stand before it."},
       {"%%rank", "N", "runs the rest of the cell on one rank", "The same as %%on N."},

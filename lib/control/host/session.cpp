@@ -134,6 +134,7 @@ Result<uint64_t> Session::comm(Comm message) {
 Result<uint64_t> Session::log(LogRequest request) {
   auto ranks = parse_ranks(request.ranks, rank_count_);
   if (!ranks.ok()) return std::move(ranks.status()).with_context("sk_session_log");
+  if (!request.ranks.empty()) request.ranks = format_ranks(*ranks);  // The log knows no world.
   request.request = ++last_request_;
   SK_RETURN_IF_ERROR(send(request));
   return request.request;

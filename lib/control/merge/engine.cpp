@@ -171,7 +171,8 @@ bool MergeEngine::may_redraw(uint64_t bytes) const {
 bool MergeEngine::show_altered(std::vector<Event>& out) {
   bool drawn = false;
   if (item_count() <= kRedrawItemsMax) {
-    std::vector<Event> wanted = canonical_view(logs_, target_, options_.style, !bars_in_row_);
+    std::vector<Event> wanted =
+        canonical_view(logs_, target_, options_.style, !bars_in_row_, &tags_);
     // The row is no part of it, and is drawn below it again.
     bool returned = false;
     auto rest =
@@ -195,23 +196,37 @@ bool MergeEngine::show_altered(std::vector<Event>& out) {
   return drawn;
 }
 
-// Whether the end, if it were now, would show the same.
-bool MergeEngine::shown_is_canonical() const {
-  if (row_shown_ || returned_) return false;
+// Shows what is published as the end would, if it were now. False: that costs too much.
+bool MergeEngine::put_in_order(std::vector<Event>& out) {
+  if (row_shown_ || returned_ || item_count() > kRedrawItemsMax) return false;
   std::vector<RankItems> items;
   for (const auto& [rank, log] : logs_)
     items.push_back({rank, log.items(0, log.published(), !bars_in_row_)});
+  const std::vector<Column> columns = arrange(items, options_.style);
   std::vector<Event> view;
-  for (Event& event : render_columns(arrange(items, options_.style), target_, options_.style))
+  for (Event& event : render_columns(columns, target_, options_.style))
     append_event(view, std::move(event));
   const auto rest = difference(shown_, view);
-  return rest && rest->empty();
+  if (!rest || !rest->empty()) {
+    if (!may_redraw(size_of(view))) return false;
+    redrawn_bytes_ += size_of(view);
+    redraw(std::move(view), out);
+    tags_ = tag_columns(columns, target_, options_.style);
+  }
+  unsure_bytes_ = 0;
+  return true;
+}
+
+bool MergeEngine::shows(uint32_t stream) const {
+  return std::any_of(shown_.begin(), shown_.end(), [&](const Event& event) {
+    return event.kind == SK_EVENT_STREAM && event.stream == stream;
+  });
 }
 
 // Shows what all ranks have; once the oldest item has waited its time, all that there is. As many
 // places as one batch may have, and none beyond what the view holds.
 void MergeEngine::append_batch(const Ready& ready, int64_t now_ns, std::vector<Event>& out) {
-  if (unsure_bytes_ > kUnsureBytesMax / 2 && shown_is_canonical()) unsure_bytes_ = 0;
+  if (unsure_bytes_ > kUnsureBytesMax / 2) put_in_order(out);
   const bool everything = ready.oldest_ns != kNoDeadline && now_ns >= ready.oldest_ns + kHoldNs;
   std::vector<RankItems> batch;
   std::map<uint32_t, std::vector<size_t>> numbers;
@@ -247,9 +262,16 @@ void MergeEngine::append_batch(const Ready& ready, int64_t now_ns, std::vector<E
   }
   const bool whole = count == columns.size();
   columns.resize(count);
-  show(render_columns(columns, target_, options_.style), out);
+  // Text above stands in a narrower column of tags.
+  const TagColumns tags = tag_columns(columns, target_, options_.style);
+  const bool moves = (tags.width[0] > tags_.width[0] && shows(SK_STREAM_STDOUT)) ||
+                     (tags.width[1] > tags_.width[1] && shows(SK_STREAM_STDERR));
+  tags_.widen(tags);
   row_stale_ = row_stale_ || full_;
-  if (full_) return publish_all();
+  if (full_) {
+    show(render_columns(columns, target_, options_.style, tags_), out);
+    return publish_all();
+  }
   for (auto& [rank, log] : logs_) {
     const size_t n = used[rank];
     if (whole)
@@ -258,6 +280,8 @@ void MergeEngine::append_batch(const Ready& ready, int64_t now_ns, std::vector<E
     else if (n > 0)
       log.set_published(numbers[rank][n - 1] + 1);
   }
+  if (!moves || !put_in_order(out))
+    show(render_columns(columns, target_, options_.style, tags_), out);
 }
 
 // How many lines the end would show, as far as they have ended. Of many, ranks that print alike by

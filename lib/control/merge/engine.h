@@ -72,7 +72,8 @@ class MergeEngine {
   void settle();
   void show(std::vector<Event> events, std::vector<Event>& out);
   void redraw(std::vector<Event> wanted, std::vector<Event>& out);
-  bool shown_is_canonical() const;
+  bool put_in_order(std::vector<Event>& out);
+  bool shows(uint32_t stream) const;
   bool may_redraw(uint64_t bytes) const;
   bool show_altered(std::vector<Event>& out);
   void append_batch(const Ready& ready, int64_t now_ns, std::vector<Event>& out);
@@ -88,6 +89,7 @@ class MergeEngine {
   uint64_t payload_bytes_ = 0;  // Of all records.
   uint64_t redrawn_bytes_ = 0;
   uint64_t unsure_bytes_ = 0;  // Appended, and not yet found to be as the end would show it.
+  TagColumns tags_;            // Of what is shown.
   uint32_t clears_shown_ = 0;
   bool bars_in_row_ = false;
   bool identical_ = true;   // All that was appended came from all ranks alike.

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kBarsMax = 8;
 constexpr size_t kTailItems = 5;  // Of each rank.
 constexpr size_t kTailLines = 10;
-constexpr size_t kTailBytes = 4096;
+constexpr size_t kTailLineBytes = 400;
 
 // What a progress bar says.
 struct Bar {
@@ -60,14 +60,36 @@ Bar parse(uint32_t rank, const std::string& raw) {
   return bar;
 }
 
+// What a long line is of stands at its beginning, and so does its tag.
+std::string with_short_lines(std::string_view text) {
+  std::string out;
+  for (size_t end; !text.empty(); text.remove_prefix(std::min(text.size(), end + 1))) {
+    end = std::min(text.find('\n'), text.size());
+    std::string line(text.substr(0, end));
+    if (line.size() > kTailLineBytes) {
+      line.resize(kTailLineBytes);
+      line.resize(line.size() - utf8_open_tail(line));
+      line += "…";
+    }
+    out += (out.empty() ? "" : "\n") + line;
+  }
+  return utf8_clean(out);
+}
+
 std::string percentage(double percent) { return fmt::format("{:.0f} %", percent); }
+
+RankSet ranks_of(const std::vector<Bar>& bars) {
+  RankSet ranks;
+  for (const Bar& bar : bars) ranks.push_back(bar.rank);
+  return ranks;
+}
 
 // Bars that were begun at the same point, in order of ranks.
 std::string describe_group(const std::vector<Bar>& bars, const RankSet& target,
-                           const ViewStyle& style) {
-  RankSet ranks;
-  for (const Bar& bar : bars) ranks.push_back(bar.rank);
-  const std::string tag = is_tagged(style, ranks, target) ? tag_of(style, ranks) : "";
+                           const ViewStyle& style, size_t width) {
+  const RankSet ranks = ranks_of(bars);
+  const std::string tag =
+      is_tagged(style, ranks, target) ? tag_of(style, ranks, width) : std::string(width, ' ');
   const bool same = std::all_of(bars.begin(), bars.end(),
                                 [&](const Bar& bar) { return bar.text == bars[0].text; });
   if (same) return tag + bars[0].text;
@@ -97,19 +119,35 @@ std::string describe_group(const std::vector<Bar>& bars, const RankSet& target,
 }  // namespace
 
 std::string describe_bars(const RankLogs& logs, const RankSet& target, const ViewStyle& style) {
-  // By how many bars the rank began after it, and its label.
-  std::map<std::pair<size_t, std::string>, std::vector<Bar>> groups;
+  // By how many bars the rank began after it, and its label; in order of their lowest ranks, as the
+  // logs are.
+  struct Bars {
+    size_t behind;
+    std::vector<Bar> bars{};
+  };
+  std::vector<Bars> groups;
+  std::map<std::pair<size_t, std::string>, size_t> places;
   for (const auto& [rank, log] : logs) {
     const std::vector<const Item*> bars = log.bars(kBarsMax);
     for (size_t i = 0; i < bars.size(); ++i) {
       Bar bar = parse(rank, bars[i]->text);
-      groups[{bars.size() - i, bar.label}].push_back(std::move(bar));
+      const size_t behind = bars.size() - i;
+      const auto place = places.try_emplace({behind, bar.label}, groups.size()).first->second;
+      if (place == groups.size()) groups.push_back({behind});
+      groups[place].bars.push_back(std::move(bar));
     }
   }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Bars& a, const Bars& b) { return a.behind > b.behind; });
+  groups.resize(std::min(groups.size(), kBarsMax));
+  std::vector<RankSet> tagged;
+  for (const Bars& group : groups)
+    if (const RankSet ranks = ranks_of(group.bars); is_tagged(style, ranks, target))
+      tagged.push_back(ranks);
+  if (!tagged.empty()) tagged.push_back({target.back()});
+  const size_t width = column_of_tags(style, tagged);
   std::string text;
-  size_t lines = 0;
-  for (auto it = groups.rbegin(); it != groups.rend() && lines < kBarsMax; ++it, ++lines)
-    text += describe_group(it->second, target, style) + "\n";
+  for (const Bars& group : groups) text += describe_group(group.bars, target, style, width) + "\n";
   if (!text.empty()) text.pop_back();
   return text;
 }
@@ -123,13 +161,12 @@ std::string describe_tail(const RankLogs& logs, const RankSet& target, const Vie
       if (item->kind == Item::Kind::kLine) last.back().items.push_back(item);
   }
   std::string text;
-  for (const Event& event : render_columns(arrange(last, style), target, style)) text += event.text;
+  for (const Event& event : render_in_step(arrange(last, style), target, style)) text += event.text;
   if (text.ends_with('\n')) text.pop_back();
   size_t begin = text.size();
   for (size_t lines = 0; begin > 0; --begin)
     if (text[begin - 1] == '\n' && ++lines == kTailLines) break;
-  begin = std::max(begin, text.size() - std::min(text.size(), kTailBytes));
-  return utf8_clean(std::string_view(text).substr(begin));
+  return with_short_lines(std::string_view(text).substr(begin));
 }
 
 }  // namespace sk::control

@@ -1,22 +1,27 @@
 #include "lib/control/merge/render.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "lib/base/html.h"
+#include "lib/control/merge/blocks.h"
 #include "lib/control/text.h"
 
 namespace sk::control {
 namespace {
 
+size_t index_of(uint32_t stream) { return stream == SK_STREAM_STDERR ? 1 : 0; }
+
 // Gathers neighbouring lines of one stream into one event.
 class StreamWriter {
  public:
-  StreamWriter(std::vector<Event>& out, const RankSet& target, const ViewStyle& style)
-      : out_(out), target_(target), style_(style) {}
+  StreamWriter(std::vector<Event>& out, const RankSet& target, const ViewStyle& style,
+               const TagColumns& tags)
+      : out_(out), target_(target), style_(style), tags_(tags) {}
 
   void line(const Group& group) {
-    const size_t which = group.item->stream == SK_STREAM_STDERR ? 1 : 0;
+    const size_t which = index_of(group.item->stream);
     if (turns_ < kTurnsMax && !texts_[1 - which].text.empty()) {
       ++turns_;
       flush();
@@ -24,7 +29,10 @@ class StreamWriter {
     Part& part = texts_[which];
     if (!part.text.empty() && part.text.back() != '\n') part.text += '\n';
     const bool tagged = is_tagged(style_, group.ranks, target_);
-    if (tagged) part.text += tag_of(style_, group.ranks);
+    if (tagged)
+      part.text += tag_of(style_, group.ranks, tags_.width[which]);
+    else if (!group.item->text.empty())
+      part.text.append(tags_.width[which], ' ');
     part.text += group.item->text;
     if (group.item->cut > 0)
       part.text +=
@@ -58,6 +66,7 @@ class StreamWriter {
   std::vector<Event>& out_;
   const RankSet& target_;
   const ViewStyle& style_;
+  const TagColumns& tags_;
   Part texts_[2];
   size_t turns_ = 0;
 };
@@ -130,10 +139,44 @@ Event display_event(uint32_t kind, std::vector<Mime> mimes, const RankSet& ranks
   return event;
 }
 
+bool TagColumns::widen(const TagColumns& other) {
+  bool wider = false;
+  for (const size_t i : {0, 1}) {
+    wider = wider || other.width[i] > width[i];
+    width[i] = std::max(width[i], other.width[i]);
+  }
+  return wider;
+}
+
+TagColumns tag_columns(const std::vector<Column>& columns, const RankSet& target,
+                       const ViewStyle& style) {
+  std::set<RankSet> sets[2];
+  for (const Column& column : columns) {
+    for (const Group& group : column) {
+      if (group.item->kind != Item::Kind::kLine || !is_tagged(style, group.ranks, target)) continue;
+      // A single rank's is as wide as that of any other, so that it seldom changes.
+      const bool single = group.ranks.size() == 1;
+      sets[index_of(group.item->stream)].insert(single ? RankSet{target.back()} : group.ranks);
+    }
+  }
+  TagColumns tags;
+  for (const size_t i : {0, 1})
+    tags.width[i] = column_of_tags(style, {sets[i].begin(), sets[i].end()});
+  return tags;
+}
+
 std::vector<Event> render_columns(const std::vector<Column>& columns, const RankSet& target,
-                                  const ViewStyle& style) {
+                                  const ViewStyle& style, const TagColumns& tags) {
+  const bool by_rank = style.tag == SK_TAG_SPEC;  // Arranged so already.
+  return render_in_step(by_rank ? columns : in_blocks(columns, target), target, style, tags);
+}
+
+std::vector<Event> render_in_step(const std::vector<Column>& columns, const RankSet& target,
+                                  const ViewStyle& style, const TagColumns& tags) {
   std::vector<Event> out;
-  StreamWriter writer(out, target, style);
+  TagColumns own = tag_columns(columns, target, style);
+  own.widen(tags);
+  StreamWriter writer(out, target, style, own);
   for (const Column& column : columns) {
     const bool sheet = is_sheet(column);
     if (sheet) {

@@ -16,8 +16,23 @@ namespace sk::control {
 // Streams and displays, in order. Neighbouring lines of one stream are one event; where the two
 // streams take turns more than kTurnsMax times, each is gathered up to the next display.
 inline constexpr size_t kTurnsMax = 200;
+
+// How wide the column of tags is in stdout and in stderr; 0 where no line has a tag. Lines without
+// one begin where the text of the others does.
+struct TagColumns {
+  size_t width[2] = {0, 0};
+  // True where it becomes wider.
+  bool widen(const TagColumns& other);
+};
+TagColumns tag_columns(const std::vector<Column>& columns, const RankSet& target,
+                       const ViewStyle& style);
+
+// Each rank's lines together where ranks differ; in columns of tags as wide as `tags` at least.
 std::vector<Event> render_columns(const std::vector<Column>& columns, const RankSet& target,
-                                  const ViewStyle& style);
+                                  const ViewStyle& style, const TagColumns& tags = {});
+// Place by place.
+std::vector<Event> render_in_step(const std::vector<Column>& columns, const RankSet& target,
+                                  const ViewStyle& style, const TagColumns& tags = {});
 
 struct RankResult {
   uint32_t rank = 0;

@@ -108,11 +108,14 @@ Event render_result(const std::vector<RankResult>& results, const RankSet& targe
   std::string html =
       "<table><thead><tr><th>ranks</th><th "
       "style=\"text-align:left\">value</th></tr></thead><tbody>";
+  std::vector<RankSet> sets = {{target.back()}};
+  for (const auto& [result, ranks] : groups) sets.push_back(ranks);
+  const size_t width = column_of_tags(style, sets);
   for (const auto& [result, ranks] : groups) {
     if (!plain.empty()) plain += '\n';
-    plain += tagged_block(tag_of(style, ranks), plain_text(result->mimes, each));
-    html += "<tr><th>" + format_ranks(ranks) + "</th><td style=\"text-align:left\">" +
-            html_text(result->mimes, each) + "</td></tr>";
+    plain += tagged_block(tag_of(style, ranks, width), plain_text(result->mimes, each));
+    html += "<tr><th>" + brief_ranks(ranks, style.world_size) +
+            "</th><td style=\"text-align:left\">" + html_text(result->mimes, each) + "</td></tr>";
   }
   html += "</tbody></table>";
   return display_event(SK_DISPLAY_RESULT, {{"text/plain", plain}, {"text/html", html}}, everyone,

@@ -3,6 +3,7 @@
 #define SK_LIB_CONTROL_MERGE_STYLE_H_
 
 #include <string>
+#include <vector>
 
 #include "lib/control/merge/display_ids.h"
 #include "lib/control/merge/item_list.h"
@@ -17,13 +18,18 @@ struct ViewStyle {
   std::string live_id = "sk-live";  // The display that shows what changes while the cell runs.
   ViewLimits limits;
   const DisplayIds* past = nullptr;  // Displays of earlier cells; outlives the style.
+  uint32_t world_size = 0;           // All ranks of the session; 0: not known.
 };
 
 // Whether what `ranks` of `target` put out carries a tag.
 bool is_tagged(const ViewStyle& style, const RankSet& ranks, const RankSet& target);
 
-// "[0-3,5] ", "[rank    3] ", "[name 0-3] " or "".
-std::string tag_of(const ViewStyle& style, const RankSet& ranks);
+// "[0-3,5] ", "[rank    3] ", "[name 0-3] " or "". As wide as `width`, if it is not wider.
+std::string tag_of(const ViewStyle& style, const RankSet& ranks, size_t width = 0);
+
+// How wide the column of tags is, in characters, in which those of `ranks` stand one below the
+// other; 0 where tags have no column of their own. Very long ones stand out of it.
+size_t column_of_tags(const ViewStyle& style, const std::vector<RankSet>& ranks);
 
 // "… 48,210 lines and 3 displays elided, `%sk log 3`".
 std::string elision(const ViewStyle& style, uint64_t lines, uint64_t displays);

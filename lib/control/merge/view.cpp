@@ -24,14 +24,17 @@ Event note_of(const std::vector<Column>& columns, size_t begin, size_t end, cons
 }
 
 std::vector<Event> render_cut(const std::vector<Column>& columns, const RankSet& target,
-                              const ViewStyle& style) {
+                              const ViewStyle& style, TagColumns* tags) {
   Weight total;
   bool elided = false;
   for (const Column& column : columns) {
     total.add(weight_of(column));
     elided = elided || has_elided(column);
   }
-  if (!elided && total.within(style.limits)) return render_columns(columns, target, style);
+  if (!elided && total.within(style.limits)) {
+    *tags = tag_columns(columns, target, style);
+    return render_columns(columns, target, style, *tags);
+  }
   size_t head = 0, tail = columns.size();
   const ViewLimits head_limits = head_part(style.limits), tail_limits = tail_part(style.limits);
   Weight weight;
@@ -44,14 +47,13 @@ std::vector<Event> render_cut(const std::vector<Column>& columns, const RankSet&
     weight.add(weight_of(columns[tail - 1]));
     if (!weight.within(tail_limits)) break;
   }
-  const auto part = [&](size_t begin, size_t end) {
-    const std::vector<Column> some(columns.begin() + static_cast<ptrdiff_t>(begin),
-                                   columns.begin() + static_cast<ptrdiff_t>(end));
-    return render_columns(some, target, style);
-  };
-  std::vector<Event> out = part(0, head);
+  const std::vector<Column> first(columns.begin(), columns.begin() + static_cast<ptrdiff_t>(head));
+  const std::vector<Column> last(columns.begin() + static_cast<ptrdiff_t>(tail), columns.end());
+  *tags = tag_columns(first, target, style);
+  tags->widen(tag_columns(last, target, style));
+  std::vector<Event> out = render_columns(first, target, style, *tags);
   out.push_back(note_of(columns, head, tail, target, style));
-  for (Event& event : part(tail, columns.size())) out.push_back(std::move(event));
+  for (Event& event : render_columns(last, target, style, *tags)) out.push_back(std::move(event));
   return out;
 }
 
@@ -126,12 +128,14 @@ std::vector<Column> arrange(const std::vector<RankItems>& ranks, const ViewStyle
 }
 
 std::vector<Event> canonical_view(const RankLogs& logs, const RankSet& target,
-                                  const ViewStyle& style, bool with_bars) {
+                                  const ViewStyle& style, bool with_bars, TagColumns* tags) {
   std::vector<RankItems> items;
   for (const auto& [rank, log] : logs) items.push_back({rank, log.items(0, log.size(), with_bars)});
   std::vector<Event> view;
-  for (Event& event : render_cut(arrange(items, style), target, style))
+  TagColumns own;
+  for (Event& event : render_cut(arrange(items, style), target, style, &own))
     append_event(view, std::move(event));
+  if (tags != nullptr) *tags = own;
   size_t results = 0;
   for (const auto& [rank, log] : logs) results = std::max(results, log.results().size());
   for (size_t i = 0; i < results; ++i) {

@@ -23,9 +23,11 @@ bool has_elided(const Column& column);
 // What the items of a place come to in a view.
 Weight weight_of(const Column& column);
 
-// The view of finished or growing logs, which are settled: a function of what they hold.
+// The view of finished or growing logs, which are settled: a function of what they hold. `tags`, if
+// wanted, gets its columns of tags.
 std::vector<Event> canonical_view(const RankLogs& logs, const RankSet& target,
-                                  const ViewStyle& style, bool with_bars = true);
+                                  const ViewStyle& style, bool with_bars = true,
+                                  TagColumns* tags = nullptr);
 
 // What a reader who sees `shown` sees after `event`: joined to the last one if both are text of one
 // stream; an update replaces the display that it names.

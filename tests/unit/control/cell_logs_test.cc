@@ -123,8 +123,8 @@ TEST(CellLogs, SeveralRanksAreMerged) {
   logs.start(1, 0, all_ranks(3), 1 << 20);
   for (uint32_t rank : {2, 0, 1})
     logs.add(1, rank, out("same\nI am " + std::to_string(rank) + "\n"));
-  EXPECT_EQ(read_all(logs, 1, "", 0), "same\n[0] I am 0\n[1] I am 1\n[2] I am 2\n");
-  EXPECT_EQ(read_all(logs, 1, "0,2", 9), "same\n[0] I am 0\n[2] I am 2\n");
+  EXPECT_EQ(read_all(logs, 1, "", 0), "    same\n[0] I am 0\n[1] I am 1\n[2] I am 2\n");
+  EXPECT_EQ(read_all(logs, 1, "0,2", 9), "    same\n[0] I am 0\n[2] I am 2\n");
   logs.add(1, 0, out(std::string(2000, 'x')));
   const Reply refused = logs.answer(text_of(1, ""));
   EXPECT_EQ(refused.status, SK_ERR_OUT_OF_RANGE);

@@ -23,7 +23,7 @@ TEST(LateOutput, LinesCarryTheirRank) {
   EXPECT_TRUE(late.due(0).empty());
   const auto events = late.due(late.deadline_ns());
   ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].text, "[0] a\n[1] c\n[0] bd\n");
+  EXPECT_EQ(events[0].text, "[0] a\n[0] bd\n[1] c\n");
   EXPECT_EQ(events[0].cell, 3u);
   EXPECT_EQ(events[0].ranks, "0,1");
 }
@@ -32,6 +32,13 @@ std::string text_of(const std::vector<Event>& events) {
   std::string text;
   for (const Event& event : events) text += event.text;
   return text;
+}
+
+TEST(LateOutput, WhatGoesOutTogetherIsInOrderOfRanks) {
+  LateOutput late;
+  const RankSet world = all_ranks(11);
+  for (uint32_t rank : {10, 2, 7}) late.add(3, rank, out("hello\n"), world, {}, 0);
+  EXPECT_EQ(text_of(late.due(late.deadline_ns())), "[ 2] hello\n[ 7] hello\n[10] hello\n");
 }
 
 // A print writes the parts of its line one by one, on every rank at the same time.
@@ -52,9 +59,16 @@ TEST(LateOutput, ALineThatDoesNotEndIsShownInTime) {
   EXPECT_EQ(text_of(late.due(100 * kMs)), "[0] working …");
   EXPECT_EQ(late.deadline_ns(), INT64_MAX);
   late.add(3, 1, out("here\n"), world, {}, 110 * kMs);
-  late.add(3, 0, out("\n"), world, {}, 120 * kMs);  // Of the line that the other one has ended.
+  late.add(3, 0, out(" still\n"), world, {}, 120 * kMs);  // The line goes on before any other.
   late.add(3, 0, out("done\n\n"), world, {}, 130 * kMs);
-  EXPECT_EQ(text_of(late.due(late.deadline_ns())), "\n[1] here\n[0] done\n[0] \n");
+  EXPECT_EQ(text_of(late.due(late.deadline_ns())), " still\n[0] done\n[0] \n[1] here\n");
+  late.add(3, 0, out("again …"), world, {}, 500 * kMs);
+  EXPECT_EQ(text_of(late.due(600 * kMs)), "[0] again …");
+  late.add(3, 1, out("here\n"), world, {}, 700 * kMs);
+  EXPECT_EQ(text_of(late.due(800 * kMs)), "\n[1] here\n");
+  late.add(3, 0, out("\n"), world, {}, 900 * kMs);  // Of the line that the other one has ended.
+  late.add(3, 0, out("done\n"), world, {}, 900 * kMs);
+  EXPECT_EQ(text_of(late.due(1000 * kMs)), "[0] done\n");
 }
 
 TEST(LateOutput, BytesOfACharacterWaitForTheRest) {

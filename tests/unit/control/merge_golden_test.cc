@@ -16,7 +16,7 @@ TEST(MergeGolden, DifferentLinesStandTogetherWithTheirRanks) {
   EXPECT_EQ(merged(3, {{0, out("same\nI am 0\nend\n")},
                        {1, out("same\nI am 1\nend\n")},
                        {2, out("same\nI am 1\nend\n")}}),
-            "out<same\n[0] I am 0\n[1,2] I am 1\nend\n>");
+            "out<      same\n[  0] I am 0\n[1,2] I am 1\n      end\n>");
 }
 
 TEST(MergeGolden, NumbersAndPathsAreNeverMadeEqual) {
@@ -25,13 +25,15 @@ TEST(MergeGolden, NumbersAndPathsAreNeverMadeEqual) {
 }
 
 TEST(MergeGolden, ALineOfOneRankDoesNotPushTheOthersApart) {
-  EXPECT_EQ(merged(2, {{0, out("header\nx\ny\n")}, {1, out("x\ny\n")}}), "out<[0] header\nx\ny\n>");
-  EXPECT_EQ(merged(2, {{0, out("x\ny\n")}, {1, out("x\nextra\ny\n")}}), "out<x\n[1] extra\ny\n>");
+  EXPECT_EQ(merged(2, {{0, out("header\nx\ny\n")}, {1, out("x\ny\n")}}),
+            "out<[0] header\n    x\n    y\n>");
+  EXPECT_EQ(merged(2, {{0, out("x\ny\n")}, {1, out("x\nextra\ny\n")}}),
+            "out<    x\n[1] extra\n    y\n>");
 }
 
 TEST(MergeGolden, ARepeatedLineMeetsItsEqualOnce) {
   EXPECT_EQ(merged(2, {{0, out("a\nm\na\n")}, {1, out("b\na\nc\n")}}),
-            "out<[1] b\na\n[0] m\n[1] c\n[0] a\n>");
+            "out<[1] b\n    a\n[0] m\n[0] a\n[1] c\n>");
 }
 
 TEST(MergeGolden, OneRankIsShownAsItIs) {
@@ -95,7 +97,7 @@ TEST(MergeGolden, AClearIsShownEvenIfThereWasNothing) {
 TEST(MergeGolden, ResultsAreOneResult) {
   EXPECT_EQ(merged(2, {{0, shown(2, "5")}, {1, shown(2, "5")}}), "result<5>");
   EXPECT_EQ(merged(3, {{0, shown(2, "5")}, {1, shown(2, "6\n7")}, {2, shown(2, "5")}}),
-            "result<[0,2] 5\n[1] 6\n    7>");
+            "result<[0,2] 5\n[  1] 6\n      7>");
   EXPECT_EQ(merged(2, {{1, shown(2, "5")}}), "result<[1] 5>");
 }
 
@@ -155,6 +157,34 @@ TEST(MergeLive, ALineThatWaitedIsShownAndTheViewIsMadeCanonicalAtTheEnd) {
   EXPECT_EQ(reader.text(), "out<[0] a\n[1] a\n>");
   reader.read(engine.finish({}, 500 * kMs));
   EXPECT_EQ(reader.text(), "out<a\n>");
+}
+
+TEST(MergeLive, TheFirstTagMovesWhatStandsAbove) {
+  MergeEngine engine(all_ranks(2), MergeOptions{});
+  Reader reader;
+  for (uint32_t rank : {0, 1}) engine.add(rank, out("loading\n"), 0);
+  reader.read(engine.live(kSettleNs));
+  EXPECT_EQ(reader.text(), "out<loading\n>");
+  for (uint32_t rank : {0, 1}) engine.add(rank, out("I am " + std::to_string(rank) + "\n"), 0);
+  reader.read(engine.live(400 * kMs));
+  EXPECT_EQ(reader.text(), "out<    loading\n[0] I am 0\n[1] I am 1\n>");
+  for (uint32_t rank : {0, 1}) engine.add(rank, out("done\n"), 400 * kMs);
+  reader.read(engine.live(800 * kMs));
+  EXPECT_EQ(reader.text(), "out<    loading\n[0] I am 0\n[1] I am 1\n    done\n>");
+  EXPECT_TRUE(engine.finish({}, 900 * kMs).empty());
+}
+
+// A rank that waits for nothing shows its lines, whatever the others do; the end puts them in
+// order.
+TEST(MergeLive, LinesOfAFrameAreNotHeldForASlowRank) {
+  MergeEngine engine(all_ranks(2), MergeOptions{});
+  Reader reader;
+  engine.add(0, out("head\n0 of 0\n1 of 0\n"), 0);
+  reader.read(engine.live(kHoldNs));
+  EXPECT_EQ(reader.text(), "out<[0] head\n[0] 0 of 0\n[0] 1 of 0\n>");
+  engine.add(1, out("head\n0 of 1\n1 of 1\n"), 10'000 * kMs);
+  reader.read(engine.finish({}, 11'000 * kMs));
+  EXPECT_EQ(reader.text(), "out<    head\n[0] 0 of 0\n[0] 1 of 0\n[1] 0 of 1\n[1] 1 of 1\n>");
 }
 
 TEST(MergeLive, ARankThatIsDoneHoldsNobodyBack) {

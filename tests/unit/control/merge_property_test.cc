@@ -94,8 +94,15 @@ TEST(MergeProperty, ArrivalNeverChangesTheOutcome) {
   }
 }
 
+// How wide the column of tags is.
+size_t tag_width(const std::string& text) {
+  const size_t tag = text.starts_with('[') ? 0 : text.find("\n[") + 1;  // npos + 1 is 0.
+  return text.empty() || text[tag] != '[' ? 0 : text.find("] ", tag) + 2 - tag;
+}
+
 // What `rank` says according to the merged text.
 std::string project(const std::string& text, uint32_t rank, uint32_t ranks) {
+  const size_t width = tag_width(text);
   std::string own;
   for (size_t begin = 0, end; begin < text.size(); begin = end + 1) {
     end = std::min(text.find('\n', begin), text.size());
@@ -103,8 +110,12 @@ std::string project(const std::string& text, uint32_t rank, uint32_t ranks) {
     if (!line.empty() && line[0] == '[') {
       const size_t close = line.find("] ");
       const RankSet set = parse_ranks(line.substr(1, close - 1), ranks).value();
+      EXPECT_EQ(close + 2, width) << line;
       if (!std::binary_search(set.begin(), set.end(), rank)) continue;
       line = line.substr(close + 2);
+    } else if (!line.empty()) {
+      EXPECT_EQ(line.substr(0, width), std::string(width, ' '));
+      line = line.substr(width);
     }
     own += line + "\n";
   }
@@ -129,6 +140,34 @@ TEST(MergeProperty, EachRanksLinesAreThereOnceAndInOrder) {
   }
 }
 
+// Between two lines that all ranks share, the lines of each rank follow each other.
+TEST(MergeProperty, EachRanksLinesStayTogether) {
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    std::vector<std::deque<Record>> records;
+    const auto ranks = static_cast<uint32_t>(2 + random() % 6);
+    for (uint32_t rank = 0; rank < ranks; ++rank)
+      records.push_back(random_records(random, rank, /*streams_only=*/true));
+    const std::vector<Event> kept = run(records, random, /*live=*/true);
+    const std::string text = kept.empty() ? "" : kept[0].text;
+    RankSet over, speaks;  // Since the last line of all.
+    for (size_t begin = 0, end; begin < text.size(); begin = end + 1) {
+      end = std::min(text.find('\n', begin), text.size());
+      const std::string line = text.substr(begin, end - begin);
+      const RankSet before = std::exchange(speaks, {});
+      if (line.starts_with('['))
+        speaks = parse_ranks(line.substr(1, line.find("] ") - 1), ranks).value();
+      else
+        over.clear();
+      if (speaks == before) continue;
+      for (const uint32_t rank : speaks)
+        ASSERT_EQ(std::count(over.begin(), over.end(), rank), 0) << "rank " << rank << "\n" << text;
+      if (!speaks.empty()) over.insert(over.end(), before.begin(), before.end());
+    }
+  }
+}
+
 // Equal output is one line, however many ranks and lines there are; and it takes linear time.
 TEST(MergeProperty, ManyRanksThatSayTheSameAreOne) {
   std::string text;
@@ -147,6 +186,7 @@ TEST(MergeProperty, ManyRanksThatAllDifferKeepEverything) {
   }
   const std::string all = merged(64, script);
   const std::string stream = all.substr(4, all.size() - 5);
+  // Blank lines, which all have, part what differs.
   EXPECT_EQ(project(stream, 17, 64), std::get<StreamRecord>(script[17].second.body).text);
 }
 

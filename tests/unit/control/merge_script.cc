@@ -99,6 +99,7 @@ class Player {
       in >> *number;
     } else if (first == "ranks") {
       in >> ranks_;
+      style.world_size = ranks_;
     } else if (first == "tag") {
       std::string mode;
       in >> mode;
