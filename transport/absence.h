@@ -5,6 +5,7 @@
 #define SK_TRANSPORT_ABSENCE_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -19,6 +20,11 @@ struct AbsentPeers {
   std::string why;              // One clause: "the cell has ended there".
 };
 
+struct AwaitedPeers {
+  std::string call;  // "": nothing waits.
+  std::vector<uint32_t> ranks;
+};
+
 class Absence {
  public:
   // `home`: the thread that runs the cells. Only its waits end; another thread's calls are part of
@@ -30,9 +36,13 @@ class Absence {
   // Any thread. The first groups are named first; none: nobody is absent.
   void set(std::vector<AbsentPeers> groups);
 
-  // Called by a thread that waits for the entries of `lacking`: the first group that has any of
-  // them, and which; nullopt where the wait may yet end well.
-  std::optional<AbsentPeers> among(const std::vector<uint32_t>& lacking) const;
+  // Called by a thread that waits in `call` for the entries of `lacking`, every few ms: the first
+  // group that has any of them, and which; nullopt where the wait may yet end well.
+  std::optional<AbsentPeers> among(const std::string& call,
+                                   const std::vector<uint32_t>& lacking) const;
+
+  // What `home` waits in: as it said a moment ago. Any thread.
+  AwaitedPeers waiting() const;
 
   // A communicator that other threads than `home` use says so while it lives: then nobody can say
   // when this rank will come.
@@ -45,6 +55,8 @@ class Absence {
   const std::thread::id home_;
   mutable std::mutex mutex_;
   std::vector<AbsentPeers> groups_;
+  mutable AwaitedPeers awaited_;
+  mutable std::chrono::steady_clock::time_point awaited_at_{};
   std::atomic<int> elsewhere_{0};
 };
 

@@ -17,7 +17,10 @@ extern "C" {
  *   "host": {"name", "cpus", "memory_bytes", "memory_available_bytes", "controller_pid"},
  *   "ranks": [{"rank", "state": "starting" | "idle" | "busy" | "interrupting" | "stuck" | "dead" |
  *     "reviving", "pid" (0: no process), "host", "language", "incarnation" (times revived),
- *     "cause" (of dead or stuck), "rss_bytes", "last_cell" (0: none), "last_cell_seconds"}]}.
+ *     "cause" (of dead or stuck), "rss_bytes", "last_cell" (0: none), "last_cell_seconds",
+ *     "doing" ("", "cell", "comm": handles a comm's message), and while it does that
+ *     "execution_count" (of the cell; 0: a hidden one), "elapsed_seconds", and where it waits for
+ *     peers, as of half a second ago, "waits_in" (the call) and "waits_for" (ranks)}]}.
  *  Keys are only ever added. @return as sk_exec(). @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_session_status(sk_session* session,
                                                 uint64_t* out_request) SK_NOEXCEPT;

@@ -30,6 +30,10 @@ class ProcessCollectives final : public control::Collectives {
   }
   void lose_ranks(const Status& why) override { end_creations(why, true); }
   void set_absent(std::vector<AbsentPeers> groups) override { absence_.set(std::move(groups)); }
+  Wait waiting() const override {
+    AwaitedPeers wait = absence_.waiting();
+    return {std::move(wait.call), std::move(wait.ranks)};
+  }
   bool used_beside_cells() const override { return absence_.used_elsewhere(); }
 
  private:

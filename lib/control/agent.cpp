@@ -14,6 +14,8 @@ namespace {
 
 constexpr size_t kTailBytesMax = 8192;
 constexpr size_t kTailLines = 20;
+constexpr size_t kTailLineMax = 1024;  // Of a longer line the beginning is kept.
+constexpr std::string_view kCut = "…";
 
 // The last kTailLines lines of `text`.
 std::string last_lines(const std::string& text) {
@@ -140,7 +142,10 @@ void Agent::on_message(uint32_t rank, Message message, int64_t now_ns) {
   Rank& r = ranks_[rank];
   if (r.respawns || (r.state != State::kStarting && r.state != State::kReady)) return;
   r.heard_ns = now_ns;
-  if (std::holds_alternative<Heartbeat>(message)) return;
+  if (auto* heartbeat = std::get_if<Heartbeat>(&message)) {
+    r.heartbeat = std::move(*heartbeat);
+    return;
+  }
   if (const auto* hello = std::get_if<Hello>(&message)) {
     if (r.state == State::kReady) return kill(rank, "said hello twice");
     if (hello->rank != rank) return kill(rank, "joined as rank " + std::to_string(hello->rank));
@@ -160,8 +165,18 @@ void Agent::on_message(uint32_t rank, Message message, int64_t now_ns) {
 }
 
 void Agent::keep_tail(Rank& rank, const std::string& text) {
-  rank.tail += text;
-  if (rank.tail.size() > 2 * kTailBytesMax) rank.tail.erase(0, rank.tail.size() - kTailBytesMax);
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const size_t length = rank.tail.size() - (rank.tail.rfind('\n') + 1);  // npos + 1 is 0.
+    if (length <= kTailLineMax) {
+      rank.tail += rest.substr(0, std::min(end, kTailLineMax - length));
+      if (length + end > kTailLineMax) rank.tail += kCut;
+    }
+    if (end < rest.size()) rank.tail += '\n';
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (rank.tail.size() <= 2 * kTailBytesMax) return;
+  rank.tail.erase(0, rank.tail.find('\n', rank.tail.size() - kTailBytesMax) + 1);
 }
 
 // Before the hello, and from what a dead rank left in its pipes, only the reason of a failure is

@@ -103,6 +103,9 @@ class Agent {
   // A process that spawn() promised did not come to be.
   void on_not_started(uint32_t rank, const std::string& why, int64_t now_ns);
 
+  // What the rank said with its last sign of life of that kind.
+  const Heartbeat& heartbeat(uint32_t rank) const { return ranks_[rank].heartbeat; }
+
   void send(uint32_t rank, const Message& message);
   void kill(uint32_t rank, const std::string& cause);
   // A new process in the place of this rank's, which is ended first if it still lives. Only what
@@ -122,8 +125,9 @@ class Agent {
   struct Rank {
     State state = State::kAbsent;
     int64_t heard_ns = 0;  // Last sign of life; start time until the first.
-    std::string tail;      // The last lines on stderr, of the open or the last cell.
-    std::string cause;     // Why we ended it, if we did.
+    Heartbeat heartbeat{};
+    std::string tail;   // The last lines on stderr, of the open or the last cell.
+    std::string cause;  // Why we ended it, if we did.
     bool captures = false;
     bool respawns = false;  // Ended to make room for its next process.
   };

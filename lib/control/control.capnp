@@ -54,7 +54,11 @@ struct Welcome {
   pid @4 :UInt32;
 }
 
-struct Heartbeat { cell @0 :UInt64; }
+struct Heartbeat {
+  cell @0 :UInt64;
+  waitsIn @1 :Data;   # A collective,
+  waitsFor @2 :Data;  # and the ranks that have not come to it: "0-3,5".
+}
 
 # Session to controller, once: what to start.
 struct Open {

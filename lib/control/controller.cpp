@@ -36,7 +36,7 @@ void Controller::on_session_message(Message message, int64_t now_ns) {
   if (std::holds_alternative<Interrupt>(message)) return on_interrupt(now_ns);
   if (auto* ask = std::get_if<Ask>(&message)) return on_ask(std::move(*ask), now_ns);
   if (const auto* reply = std::get_if<InputReply>(&message)) return on_input_reply(*reply, now_ns);
-  if (const auto* comm = std::get_if<Comm>(&message)) return on_session_comm(*comm);
+  if (const auto* comm = std::get_if<Comm>(&message)) return on_session_comm(*comm, now_ns);
   if (const auto* settings = std::get_if<Configure>(&message)) return on_configure(*settings);
   if (const auto* request = std::get_if<LogRequest>(&message)) return on_log_request(*request);
   if (const auto* ack = std::get_if<Ack>(&message)) return journal_.acknowledge(ack->cell);
@@ -68,7 +68,7 @@ void Controller::on_nobody_left(int64_t now_ns) {
   if (!attached_) end(now_ns);
 }
 
-void Controller::on_session_attached() {
+void Controller::on_session_attached(int64_t now_ns) {
   lease_until_ns_ = INT64_MAX;
   attached_ = true;
   Event state;
@@ -89,6 +89,15 @@ void Controller::on_session_attached() {
   for (Event& event : notes_.replay()) send_now(std::move(event));
   for (Event& event : journal_.replay()) send_now(std::move(event));
   if (open_input_.kind == SK_EVENT_INPUT) send_now(open_input_);
+  // A cell that runs has begun without them, and its communicators are not disturbed.
+  if (const RankSet lost = lost_ranks(); !lost.empty() && !running_ && !ending_)
+    begin_again(
+        lost,
+        fmt::format("{} {} lost, and {} been started again: without the variables of before",
+                    name_ranks(lost), lost.size() == 1 ? "was" : "were",
+                    lost.size() == 1 ? "has" : "have"),
+        now_ns);
+  state.status = reported_state_;
   state.tag.clear();
   send_now(std::move(state));  // So that it knows where the past ends.
 }
@@ -103,12 +112,7 @@ void Controller::end(int64_t now_ns) {
 
 void Controller::report_state() {
   int32_t state = SK_SESSION_READY;
-  RankSet missing;
-  for (uint32_t rank = 0; rank < ranks_.size(); ++rank)
-    if (ranks_[rank].state == RankState::kDead ||
-        (ranks_[rank].state == RankState::kStuck && ranks_[rank].settles_until_ns == 0))
-      missing.push_back(rank);
-  if (!missing.empty()) state = SK_SESSION_DEGRADED;
+  if (!lost_ranks().empty()) state = SK_SESSION_DEGRADED;
   if (std::any_of(ranks_.begin(), ranks_.end(),
                   [](const Rank& r) { return r.state == RankState::kStarting; }))
     state = SK_SESSION_STARTING;
@@ -180,6 +184,8 @@ void Controller::start_cell(Execute request, RankSet target, int64_t now_ns) {
   for (uint32_t rank : target) {
     ranks_[rank].cell = running_->request.cell;
     ranks_[rank].cell_start_ns = ranks_[rank].cell_end_ns = now_ns;
+    ranks_[rank].execution_count =
+        running_->request.store_history ? running_->request.execution_count : 0;
     agent_.send(rank, request_of_rank);
     request_of_rank.expressions.clear();  // The lowest rank alone evaluates them.
   }

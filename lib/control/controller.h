@@ -73,8 +73,9 @@ class Controller : private AgentEvents {
   void on_session_message(Message message, int64_t now_ns);
   // The front end is gone: ranks live on for the lease that it asked for.
   void on_session_lost(int64_t now_ns);
-  // Another took its place: it is welcomed and told what it missed.
-  void on_session_attached();
+  // Another took its place: it is welcomed and told what it missed. Ranks that are lost begin
+  // again: who starts a kernel anew gets one that runs cells.
+  void on_session_attached(int64_t now_ns);
   // Nobody will: what would have started one is gone.
   void on_nobody_left(int64_t now_ns);
 
@@ -97,6 +98,8 @@ class Controller : private AgentEvents {
     uint64_t cell = 0;         // That it was given last; it runs while it is pending or stuck.
     int64_t cell_start_ns = 0;
     int64_t cell_end_ns = 0;
+    int64_t execution_count = 0;  // Of the cell; 0: a hidden one.
+    int64_t comm_start_ns = 0;    // When it was given the first of the comm's messages it handles.
     std::string language;
     // Interrupted because another died, and not heard of yet: no cell starts before that is clear.
     int64_t settles_until_ns = 0;
@@ -153,10 +156,10 @@ class Controller : private AgentEvents {
   void end_stack_question(uint64_t request);
   void forget_stacks_of(uint32_t rank);
   void on_revive(const Ask& ask, int64_t now_ns);
-  void on_status(const Ask& ask);
+  void on_status(const Ask& ask, int64_t now_ns);
   void on_input_request(uint32_t rank, InputRequest request, int64_t now_ns);
   void on_input_reply(const InputReply& reply, int64_t now_ns);
-  void on_session_comm(const Comm& message);
+  void on_session_comm(const Comm& message, int64_t now_ns);
   void on_rank_comm(uint32_t rank, Comm message);
 
   void start_next(int64_t now_ns);
@@ -201,8 +204,10 @@ class Controller : private AgentEvents {
   void begin_epoch();
   RankGroup group_now() const;
   const char* state_name(uint32_t rank) const;
+  std::string work_json(uint32_t rank, int64_t now_ns) const;
   void tell_ranks(const RankSet& ranks, int32_t status, std::string text);
-  void begin_again(uint32_t rank, int64_t now_ns);
+  RankSet lost_ranks() const;
+  void begin_again(const RankSet& lost, const std::string& why, int64_t now_ns);
   void report_state();
   int64_t give_up_time() const;
   void answer(Reply reply);

@@ -96,13 +96,12 @@ void Controller::on_revive(const Ask& ask, int64_t now_ns) {
   auto target = choose_ranks(ask.code, ranks_now());
   if (!target.ok())
     return refuse_question(ask.request, target.status().code(), target.status().message());
+  const RankSet gone = lost_ranks();
   RankSet lost, well, coming;
   for (uint32_t rank : *target) {
-    const RankState state = ranks_[rank].state;
-    const bool settles = ranks_[rank].settles_until_ns != 0;
-    if (state == RankState::kDead || (state == RankState::kStuck && !settles)) lost.push_back(rank);
-    if (state == RankState::kReady || settles) well.push_back(rank);
-    if (state == RankState::kStarting) coming.push_back(rank);
+    const bool is_lost = std::binary_search(gone.begin(), gone.end(), rank);
+    const bool comes = ranks_[rank].state == RankState::kStarting;
+    (is_lost ? lost : comes ? coming : well).push_back(rank);
   }
   std::string why;
   if (named && !well.empty())
@@ -119,22 +118,36 @@ void Controller::on_revive(const Ask& ask, int64_t now_ns) {
   reply.text = fmt::format("reviving {}: new processes, without the variables of the old ones",
                            name_ranks(lost));
   answer(std::move(reply));
+  begin_again(lost, "", now_ns);
+}
+
+// Dead, or stuck for longer than survivors of a death may be.
+RankSet Controller::lost_ranks() const {
+  RankSet lost;
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    const Rank& r = ranks_[rank];
+    if (r.state == RankState::kDead || (r.state == RankState::kStuck && r.settles_until_ns == 0))
+      lost.push_back(rank);
+  }
+  return lost;
+}
+
+// `why`: where nobody has asked for it, what the session says of it.
+void Controller::begin_again(const RankSet& lost, const std::string& why, int64_t now_ns) {
   // A survivor's server may still listen where the ranks met last. Without new ports, the old ones
   // are as good as ever.
   if (Result<ServerPorts> fresh = ports_.hold_ports(); fresh.ok()) agent_.set_ports(*fresh);
-  for (uint32_t rank : lost) begin_again(rank, now_ns);
+  tell_ranks(lost, SK_RANK_STARTING, why);
+  for (const uint32_t rank : lost) {
+    forget_stacks_of(rank);
+    Rank fresh;
+    fresh.incarnation = ranks_[rank].incarnation + 1;
+    ranks_[rank] = std::move(fresh);
+    update_group();  // Before the new process: one that was stuck is missing from here on.
+    agent_.respawn(rank, now_ns);
+  }
   report_state();
   start_next(now_ns);
-}
-
-void Controller::begin_again(uint32_t rank, int64_t now_ns) {
-  forget_stacks_of(rank);
-  Rank fresh;
-  fresh.incarnation = ranks_[rank].incarnation + 1;
-  ranks_[rank] = std::move(fresh);
-  update_group();  // Before the new process: one that was stuck is missing from here on.
-  tell_ranks({rank}, SK_RANK_STARTING, "");
-  agent_.respawn(rank, now_ns);
 }
 
 }  // namespace sk::control

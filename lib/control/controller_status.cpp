@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lib/control/controller.h"
+#include "lib/control/rank_set.h"
 #include "lib/control/text.h"
 
 namespace sk::control {
@@ -20,11 +21,31 @@ const char* Controller::state_name(uint32_t rank) const {
     case RankState::kReady:
       break;
   }
-  if (!running_ || !running_->pending.contains(rank)) return "idle";
-  return running_->interrupts > 0 ? "interrupting" : "busy";
+  if (running_ && running_->pending.contains(rank))
+    return running_->interrupts > 0 ? "interrupting" : "busy";
+  return in_comm_cell(rank) ? "busy" : "idle";
 }
 
-void Controller::on_status(const Ask& ask) {
+// What a rank does, since when, and whom it waits for.
+std::string Controller::work_json(uint32_t rank, int64_t now_ns) const {
+  const Rank& r = ranks_[rank];
+  const bool in_cell =
+      r.state == RankState::kStuck || (running_ && running_->pending.contains(rank));
+  const bool in_comm = !in_cell && in_comm_cell(rank);
+  std::string json = fmt::format(R"("doing":"{}")", in_cell ? "cell" : in_comm ? "comm" : "");
+  if (!in_cell && !in_comm) return json;
+  const int64_t since_ns = in_cell ? r.cell_start_ns : r.comm_start_ns;
+  json +=
+      fmt::format(R"(,"execution_count":{},"elapsed_seconds":{:.3f})",
+                  in_cell ? r.execution_count : 0, static_cast<double>(now_ns - since_ns) * 1e-9);
+  const Heartbeat& last = agent_.heartbeat(rank);
+  if (!last.waits_in.empty())
+    json += fmt::format(R"(,"waits_in":{},"waits_for":"{}")", json_string(last.waits_in),
+                        brief_ranks(last.waits_for, static_cast<uint32_t>(ranks_.size())));
+  return json;
+}
+
+void Controller::on_status(const Ask& ask, int64_t now_ns) {
   const HostFacts host = ports_.host_facts();
   std::string json = fmt::format(
       R"({{"world_size":{},"epoch":{},"running_cell":{},"queued_cells":{},"host":{{"name":{},)"
@@ -38,10 +59,11 @@ void Controller::on_status(const Ask& ask) {
     const bool has_cause = r.state == RankState::kDead || r.state == RankState::kStuck;
     json += fmt::format(
         R"({}{{"rank":{},"state":"{}","pid":{},"host":{},"language":{},"incarnation":{},)"
-        R"("cause":{},"rss_bytes":{},"last_cell":{},"last_cell_seconds":{:.6f}}})",
+        R"("cause":{},"rss_bytes":{},"last_cell":{},"last_cell_seconds":{:.6f},{}}})",
         rank == 0 ? "" : ",", rank, state_name(rank), facts.pid, json_string(host.name),
         json_string(r.language), r.incarnation, json_string(has_cause ? r.dead_cause : ""),
-        facts.resident_bytes, r.cell, static_cast<double>(r.cell_end_ns - r.cell_start_ns) * 1e-9);
+        facts.resident_bytes, r.cell, static_cast<double>(r.cell_end_ns - r.cell_start_ns) * 1e-9,
+        work_json(rank, now_ns));
   }
   Reply reply;
   reply.request = ask.request;

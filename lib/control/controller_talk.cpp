@@ -42,7 +42,7 @@ void Controller::settle_prompts(int64_t now_ns) {
 
 // ---- comms ------------------------------------------------------------------------------------
 
-void Controller::on_session_comm(const Comm& message) {
+void Controller::on_session_comm(const Comm& message, int64_t now_ns) {
   RankSet live;
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank)
     if (ranks_[rank].state == RankState::kReady || ranks_[rank].state == RankState::kStuck)
@@ -55,6 +55,8 @@ void Controller::on_session_comm(const Comm& message) {
     closed.data = R"({"error":"no rank has this comm"})";
     emit_comm("", std::move(closed), message.cell);
   }
+  for (const auto& [rank, inside] : receivers)
+    if (!in_comm_cell(rank)) ranks_[rank].comm_start_ns = now_ns;
   std::set<uint32_t>& pending = comm_cells_[message.cell];
   for (const auto& [rank, inside] : receivers) {
     pending.insert(rank);
@@ -127,7 +129,7 @@ void Controller::forget_talk_of(uint32_t rank, int64_t now_ns) {
 // The lowest idle rank answers; if all are busy, the I/O thread of the lowest, from the names that
 // its language had after the last cell.
 void Controller::on_ask(Ask ask, int64_t now_ns) {
-  if (ask.kind == kAskStatus) return on_status(ask);
+  if (ask.kind == kAskStatus) return on_status(ask, now_ns);
   if (ask.kind == kAskRevive) return on_revive(ask, now_ns);
   if (ask.kind == kAskStack) return on_ask_stack(ask, now_ns);
   std::optional<uint32_t> idle, busy;

@@ -307,6 +307,17 @@ Result<Message> get(wire::Absent::Reader r) {
   return Message(std::move(m));
 }
 
+Result<Message> get(wire::Heartbeat::Reader r) {
+  Heartbeat m{r.getCell(), text(r.getWaitsIn()), {}};
+  if (m.waits_in.size() > kWaitsInMax) return bad("wait size", m.waits_in.size());
+  if (m.waits_in.empty()) return Message(std::move(m));
+  const std::string ranks = text(r.getWaitsFor());
+  auto set = parse_ranks(ranks, kRankCountMax);
+  if (!set.ok() || ranks.empty()) return bad("awaited ranks", 0);
+  m.waits_for = std::move(*set);
+  return Message(std::move(m));
+}
+
 Result<Message> get(wire::Message::Reader r) {
   switch (r.which()) {
     case wire::Message::HELLO:
@@ -314,7 +325,7 @@ Result<Message> get(wire::Message::Reader r) {
     case wire::Message::WELCOME:
       return get(r.getWelcome());
     case wire::Message::HEARTBEAT:
-      return Message(Heartbeat{r.getHeartbeat().getCell()});
+      return get(r.getHeartbeat());
     case wire::Message::OPEN:
       return get(r.getOpen());
     case wire::Message::EXECUTE:

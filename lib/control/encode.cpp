@@ -168,7 +168,13 @@ struct Put {
     w.setLastTag(data(m.last_tag));
     w.setPid(m.pid);
   }
-  void operator()(const Heartbeat& m) { b.initHeartbeat().setCell(m.cell); }
+  void operator()(const Heartbeat& m) {
+    auto h = b.initHeartbeat();
+    h.setCell(m.cell);
+    if (m.waits_in.empty()) return;
+    h.setWaitsIn(data(m.waits_in));
+    h.setWaitsFor(data(format_ranks(m.waits_for)));
+  }
   void operator()(const Open& m) { put(b.initOpen(), m); }
   void operator()(const Execute& m) { put(b.initExecute(), m); }
   void operator()(const Interrupt& m) {

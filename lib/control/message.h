@@ -28,6 +28,7 @@ inline constexpr uint64_t kCommNameMax = 1024;
 inline constexpr uint32_t kAbsentGroupsMax = 16;  // Of Absent.
 inline constexpr uint64_t kAbsentWhyMax = 1024;
 inline constexpr uint64_t kNoteNameMax = 256;
+inline constexpr uint64_t kWaitsInMax = 256;  // Of Heartbeat.
 
 struct Hello {
   uint32_t version = kProtocolVersion;
@@ -46,7 +47,9 @@ struct Welcome {
 };
 
 struct Heartbeat {
-  uint64_t cell = 0;  // The open cell, or 0.
+  uint64_t cell = 0;                  // The open cell, or 0.
+  std::string waits_in{};             // The collective that waits for peers; "": none does.
+  std::vector<uint32_t> waits_for{};  // Those that have not entered it. Sorted.
 };
 
 struct Open {

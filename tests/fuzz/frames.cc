@@ -69,6 +69,7 @@ std::vector<std::string> seeds() {
   all.emplace_back(Hello{kProtocolVersion, 1, 2, true, "python"});
   all.emplace_back(Welcome{});
   all.emplace_back(Heartbeat{7});
+  all.emplace_back(Heartbeat{8, "barrier()", {1, 2}});
   all.emplace_back(open);
   Execute execute;
   execute.cell = 1;

@@ -76,11 +76,11 @@ class Cell:
 
 
 class Kernel:
-    """A running kernel and a client of it."""
+    """A running kernel and a client of it; by default one that shares the manager's session."""
 
-    def __init__(self, manager: KernelManager) -> None:
+    def __init__(self, manager: KernelManager, client: BlockingKernelClient | None = None) -> None:
         self.manager = manager
-        self.client: BlockingKernelClient = manager.client()
+        self.client: BlockingKernelClient = client or manager.client()
         self.client.start_channels()
         self._early: list[dict[str, Any]] = []
         self.wait_for_ready()
@@ -96,18 +96,7 @@ class Kernel:
 
     def ranks(self) -> list[int]:
         """The rank processes, in order of their ranks."""
-        pid = self.controller()
-        found: dict[int, int] = {}
-
-        def are_known() -> bool:  # A process that is only just started has no variables yet.
-            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-            variables = {int(child): environment(int(child)) for child in children}
-            found.clear()
-            found.update({int(v["RANK"]): child for child, v in variables.items() if "RANK" in v})
-            return len(found) == len(children)
-
-        assert wait_until(are_known)
-        return [found[rank] for rank in sorted(found)]
+        return ranks_below(self.controller())
 
     def aside(self, magic: str) -> str:
         """What a magic shows that does not wait for the cell that runs."""
@@ -193,6 +182,21 @@ def environment(pid: int) -> dict[str, str]:
     except (FileNotFoundError, ProcessLookupError):
         return {}  # It has ended.
     return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def ranks_below(controller: int) -> list[int]:
+    """A controller's rank processes, in order of their ranks."""
+    found: dict[int, int] = {}
+
+    def are_known() -> bool:  # A process that is only just started has no variables yet.
+        children = Path(f"/proc/{controller}/task/{controller}/children").read_text().split()
+        variables = {int(child): environment(int(child)) for child in children}
+        found.clear()
+        found.update({int(v["RANK"]): child for child, v in variables.items() if "RANK" in v})
+        return len(found) == len(children)
+
+    assert wait_until(are_known)
+    return [found[rank] for rank in sorted(found)]
 
 
 class Gate:

@@ -10,7 +10,19 @@ from pathlib import Path
 from queue import Empty
 
 import pytest
-from conftest import SK, STUB, TIMEOUT, Kernel, StartKernel, alive, descendants, kill, wait_until
+from conftest import (
+    SK,
+    STUB,
+    TIMEOUT,
+    Kernel,
+    StartKernel,
+    alive,
+    descendants,
+    kill,
+    ranks_below,
+    wait_until,
+)
+from jupyter_client.blocking.client import BlockingKernelClient
 
 
 class Successor:
@@ -81,7 +93,7 @@ def test_a_cell_outlives_its_front_end(start_kernel: StartKernel, successor: Suc
     cell = kernel.finish(message_id)
     assert cell.reply["status"] == "ok"
     assert cell.reply["execution_count"] == 2
-    assert cell.text() == "before\n[0] rank 0\n[1] rank 1\n"
+    assert cell.text() == "    before\n[0] rank 0\n[1] rank 1\n"
     assert [r["data"]["text/plain"] for r in cell.of("execute_result")] == ["42"]
     assert all(map(alive, ranks))
     after = kernel.run("print after\nresult {rank}")
@@ -173,6 +185,67 @@ def test_cells_that_wait_behind_a_failure_are_aborted(
     successor.start(kernel)
     meet_again(kernel)
     assert kernel.run("print on").text() == "on\n"
+
+
+def test_a_restart_by_force_gives_a_working_kernel(start_kernel: StartKernel) -> None:
+    kernel = start_kernel(3)
+    kernel.run("print first")
+    controller, ranks = kernel.controller(), kernel.ranks()
+    for count, expected in ((2, "ranks 0,1 were lost"), (3, "ranks 0-2 were lost")):
+        lost, survivors = ranks[:count], ranks[count:]
+        for rank in lost:
+            kill(rank)
+        kernel.manager.restart_kernel(now=True)
+        kernel.wait_for_ready()
+        cell = kernel.run("print works on {rank}")
+        assert cell.reply["status"] == "ok"
+        assert cell.text() == "[0] works on 0\n[1] works on 1\n[2] works on 2\n"
+        assert cell.text("stderr").startswith(expected)
+        assert "started again" in cell.text("stderr")
+        assert kernel.run("print second").text("stderr") == ""  # Said once.
+        assert not any(map(alive, lost)) and all(map(alive, survivors))
+        ranks = ranks_below(controller)
+
+
+def test_what_nobody_read_is_pointed_to(
+    start_kernel: StartKernel, successor: Successor, tmp_path: Path
+) -> None:
+    kernel = start_kernel(2)
+    kernel.run("print first")
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    running = kernel.start(f"print before\non 0 sh cat {gate}\nprint ran")
+    kernel.wait_for_stream(running)
+    kill_front_end(kernel)
+    successor.start(kernel)
+    meet_again(kernel)
+    gate.write_text("")
+    pointer = "front end was lost while {} ran: `%sk log 2` shows all"
+    assert pointer.format("this cell") in kernel.finish(running).text("stderr")
+    assert pointer.format("cell 2") in kernel.run("print next").text("stderr")
+    assert kernel.run("%sk log 2").text() == "before\nran\n"
+    assert kernel.run("print last").text("stderr") == ""
+
+
+def test_a_page_that_is_loaded_anew_is_pointed_to_the_cell_that_ran(
+    start_kernel: StartKernel, tmp_path: Path
+) -> None:
+    kernel = start_kernel(2)
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    running = kernel.start(f"print before\non 0 sh cat {gate}\nprint ran")
+    kernel.wait_for_stream(running)
+    client = BlockingKernelClient(connection_file=kernel.manager.connection_file)
+    client.load_connection_file()
+    page = Kernel(kernel.manager, client)  # A session of its own, as a browser's reload begins.
+    gate.write_text("")
+    assert kernel.finish(running).text("stderr") == ""
+    assert kernel.run("print mine").text("stderr") == ""
+    assert "Cell 1 ran when this notebook was opened: `%sk log 1`" in page.run("print a").text(
+        "stderr"
+    )
+    assert page.run("print b").text("stderr") == ""
+    page.client.stop_channels()
 
 
 def test_a_shutdown_ends_what_a_successor_took_over(

@@ -31,16 +31,16 @@ def four(start_kernel: StartKernel) -> Kernel:
     return kernel
 
 
-def interrupt(kernel: Kernel, code: str, done: str = "") -> tuple[str, float]:
+def interrupt(kernel: Kernel, code: str, done: tuple[int, ...] = ()) -> tuple[str, float]:
     """The error of a cell that is interrupted, and how long that took.
 
     Interrupted once it has shown something and the ranks `done` are through with it.
     """
     message_id = kernel.start(code)
     kernel.wait_for_stream(message_id)
-    if done:
-        idle = re.compile(rf"^{done} +idle", re.MULTILINE)
-        assert wait_until(lambda: idle.search(kernel.aside("%sk status")) is not None)
+    for rank in done:
+        idle = re.compile(rf"^{rank} +idle", re.MULTILINE)
+        assert wait_until(lambda idle=idle: idle.search(kernel.aside("%sk status")) is not None)
     pressed = time.monotonic()
     kernel.manager.interrupt_kernel()
     reply = kernel.finish(message_id).reply
@@ -71,7 +71,7 @@ def test_a_barrier_that_one_rank_does_not_reach(four: Kernel) -> None:
 @pytest.mark.acceptance(7)
 def test_a_rank_stuck_in_c_and_a_shutdown_with_it(four: Kernel) -> None:
     processes = descendants(four.pid)
-    evalue, seconds = interrupt(four, STUCK_IN_C, "0-2")
+    evalue, seconds = interrupt(four, STUCK_IN_C, (0, 1, 2))
     assert seconds < 20
     assert "[rank 3]" in evalue
     assert "`pthread_mutex_lock` (libc.so.6), at cell 2, line 7" in evalue

@@ -288,7 +288,7 @@ def test_what_is_unknown_is_answered_at_once(kernel: Kernel) -> None:
     client = kernel.client
     for kind, content in (
         ("debug_request", {"type": "request", "command": "debugInfo", "seq": 7}),
-        ("usage_request", {}),
+        ("weather_request", {}),
     ):
         message = client.session.msg(kind, content)
         client.control_channel.send(message)

@@ -270,6 +270,8 @@ void Sim::check_cell(uint64_t number) const {
       ASSERT_TRUE(set.ok()) << line;
       weight = static_cast<int>(set.value().size());
       line = line.substr(close + 2);
+    } else {
+      line.erase(0, line.find_first_not_of(' '));  // The column of tags.
     }
     rows[line] += weight;
   }
@@ -310,7 +312,7 @@ void Sim::something_happens() {
   if (!attached_ && what < 10) {
     attached_ = true;
     ++front_end_;
-    controller_.on_session_attached();
+    controller_.on_session_attached(now_);
   } else if (what == 0) {
     end_rank(rank, SIGSEGV);
   } else if (what == 1 && r.lives) {
@@ -363,7 +365,7 @@ void Sim::run() {
   if (!attached_) {
     attached_ = true;
     ++front_end_;
-    controller_.on_session_attached();
+    controller_.on_session_attached(now_);
   }
   controller_.on_session_message(Interrupt{}, now_);
   const int64_t bound_ns = now_ + 10'000 * kMs;

@@ -123,7 +123,8 @@ void Front::publish(const std::string& type, const Json& parent, const Json& con
   auto parts = wire_.build(type, {"kernel." + type}, parent, content, metadata);
   parts.insert(parts.end(), buffers.begin(), buffers.end());  // Not signed, as the protocol has it.
   send(channels_.iopub(), parts);
-  if (current_ && !current_->plan.calls.empty() && parent == current_->request.header)
+  const bool has_before = current_ && !(current_->plan.calls.empty() && current_->shown.empty());
+  if (has_before && parent == current_->request.header)
     keep_what_magics_show(type, content, metadata);
 }
 

@@ -23,6 +23,7 @@
 #include "tools/sk_kernel/magic_facts.h"
 #include "tools/sk_kernel/magic_time.h"
 #include "tools/sk_kernel/magics.h"
+#include "tools/sk_kernel/usage.h"
 #include "tools/sk_kernel/wire.h"
 
 namespace sk::kernel {
@@ -80,6 +81,7 @@ class Front {
     };
     std::vector<Output> shown;
     size_t shown_before = 0;  // How many of them are of earlier steps.
+    bool adopted = false;     // A lost front end had begun it.
     bool collects_facts = false;
     std::vector<RankFacts> facts;
   };
@@ -102,6 +104,7 @@ class Front {
   void on_shutdown(zmq::socket_t& socket, const Message& message);
   void on_interrupt(zmq::socket_t& socket, const Message& message);
   void on_debug(zmq::socket_t& socket, const Message& message);
+  void on_usage(zmq::socket_t& socket, const Message& message);
   void on_connect(zmq::socket_t& socket, const Message& message);
   void on_subshell(zmq::socket_t& socket, const Message& message);
   void on_unknown(zmq::socket_t& socket, const Message& message);
@@ -163,6 +166,10 @@ class Front {
   void on_attached(const sk_event& event);
   bool may_hear_session() const;
   bool catches_up() const { return attached_ && !caught_up_; }
+  // What nobody may have read.
+  void meet(const Message& message);
+  void point_to_log(const Cell& cell);
+  void tell_notices(Cell& cell);
   // What the next front end would lack: cells that wait, and the history.
   void keep(const std::string& name, const Json& note);
   void forget(std::string* note);
@@ -212,6 +219,7 @@ class Front {
   uint64_t held_behind_ = 0;  // The cell among them.
   std::set<std::string> subshells_;
   Comms comms_;
+  UsageMeter usage_;
   uint64_t prompt_ = 0;         // The open one, or 0,
   std::string prompt_message_;  // and the id of its input_request.
   History history_;
@@ -223,10 +231,12 @@ class Front {
   bool told_state_ = false;  // and how far it has told what we missed.
   bool caught_up_ = false;
   std::optional<std::chrono::steady_clock::time_point> subscribed_at_;
-  uint64_t waited_ = 0;    // Cells that had to wait: counts their notes.
-  size_t taken_over_ = 0;  // Of queue_: cells that a lost front end had accepted.
-  uint64_t not_kept_ = 0;  // Those that were too long for a note.
-  uint64_t dropped_ = 0;   // Messages that were not signed as ours, or no messages.
+  uint64_t waited_ = 0;                 // Cells that had to wait: counts their notes.
+  size_t taken_over_ = 0;               // Of queue_: cells that a lost front end had accepted.
+  uint64_t not_kept_ = 0;               // Those that were too long for a note.
+  uint64_t dropped_ = 0;                // Messages that were not signed as ours, or no messages.
+  std::string notices_;                 // For the reader of the next cell.
+  std::map<std::string, int64_t> met_;  // Clients: another's cell that ran when they came, or 0.
   struct Unsent {
     std::vector<std::string> parts;
     std::chrono::steady_clock::time_point until;

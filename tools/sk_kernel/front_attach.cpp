@@ -23,6 +23,7 @@ constexpr std::string_view kQueueNotes = "queue/";  // Numbered, so that they so
 constexpr std::string_view kHistoryNotes = "history/";
 constexpr int64_t kHistoryLines = 1000;         // The newest are kept,
 constexpr size_t kHistoryBytesMax = 16 * 1024;  // if they are no longer.
+constexpr size_t kClientsMax = 256;
 
 std::string note_name(std::string_view kind, uint64_t number) {
   return fmt::format("{}{:020}", kind, number);
@@ -98,7 +99,7 @@ void Front::adopt_cell(const sk_event& event) {
   cell.stores = tag.value("stores", true);
   cell.silent = tag.value("silent", false);
   // A step of magics ends the cell: what was to come after it is not known any more.
-  cell.code_begun = true;
+  cell.code_begun = cell.adopted = true;
   cell.collects_facts = tag.value("action", false);
   for (const Json& output : tag.value("shown", Json::array()))
     if (output.is_array() && output.size() == 3)
@@ -122,6 +123,48 @@ void Front::on_attached(const sk_event& event) {
   const Json tag = Json::parse(event.tag, nullptr, /*allow_exceptions=*/false);
   if (tag.is_object())
     execution_count_ = std::max(execution_count_, tag.value("count", int64_t{0}));
+}
+
+// ---- what nobody may have read ------------------------------------------------------------------
+
+// A page that is loaded anew is another client, and shows nothing of the cells that the one before
+// it has sent.
+void Front::meet(const Message& message) {
+  const std::string client = text_of(message.header, "session");
+  if (client.empty() || met_.contains(client)) return;
+  if (met_.size() >= kClientsMax) met_.clear();
+  const bool runs = current_ && current_->stores;
+  const bool anothers = runs && text_of(current_->request.header, "session") != client;
+  met_[client] = anothers ? current_->count : 0;
+}
+
+// Under the cell itself, for those who follow it still; in the next one, for all others.
+void Front::point_to_log(const Cell& cell) {
+  if (!cell.adopted || !cell.stores) return;
+  publish("stream", cell.request.header,
+          {{"name", "stderr"},
+           {"text", fmt::format("The kernel's front end was lost while this cell ran: `%sk log {}` "
+                                "shows all that it put out.\n",
+                                cell.count)}});
+  notices_ += fmt::format(
+      "The kernel's front end was lost while cell {0} ran: `%sk log {0}` shows all that it put "
+      "out.\n",
+      cell.count);
+}
+
+void Front::tell_notices(Cell& cell) {
+  if (!cell.stores) return;
+  std::string text = std::exchange(notices_, "");
+  const auto client = met_.find(text_of(cell.request.header, "session"));
+  const int64_t ran = client == met_.end() ? 0 : std::exchange(client->second, 0);
+  if (ran > 0)
+    text += fmt::format(
+        "Cell {0} ran when this notebook was opened: `%sk log {0}` shows all that it put out.\n",
+        ran);
+  if (text.empty()) return;
+  const Json content = {{"name", "stderr"}, {"text", text}};
+  publish("stream", cell.request.header, content);
+  cell.shown.push_back({"stream", content, Json::object()});
 }
 
 // ---- what is left for the next one --------------------------------------------------------------

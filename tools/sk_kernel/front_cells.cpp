@@ -57,6 +57,7 @@ void Front::begin_cell(Waiting waiting) {
     history_.add(cell.count, code);
     keep_line(cell.count, code, "");
   }
+  tell_notices(cell);
   cell.plan = plan_cell(code);
 }
 
@@ -154,6 +155,7 @@ void Front::finish_cell(int32_t status) {
   // What was sent before the failure can be known belongs to this run of cells: it is read before
   // the reply, and dropped. What is sent after it is not.
   if (stops) serve_channel(channels_.shell());
+  point_to_log(cell);
   reply_to_cell(cell, std::move(content));
   if (stops) abort_queue();
   current_.reset();

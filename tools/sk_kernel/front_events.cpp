@@ -119,6 +119,8 @@ void Front::on_display(const sk_event& event, const Json& parent) {
 
 // A rank that dies in a cell is in that cell's error; one that dies between cells is told here.
 void Front::on_rank(const sk_event& event) {
+  if (event.status == SK_RANK_STARTING && event.text_bytes > 0)
+    notices_ += std::string(event.text, event.text_bytes) + ".\n";
   if (event.status != SK_RANK_DEAD || current_ || parents_.empty()) return;
   publish(
       "stream", parent_of(0),

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "sk/session.h"
 #include "tools/sk_kernel/content.h"
 #include "tools/sk_kernel/front.h"
 #include "tools/sk_kernel/magic_table.h"
@@ -40,6 +41,7 @@ Json help_links(bool python) {
 void Front::handle(zmq::socket_t& socket, Message message) {
   const std::string type = message.type();
   if (!message.flaw.empty()) return refuse(socket, message);
+  meet(message);
   if (type == "execute_request") return on_execute(std::move(message));
   if (type == "input_reply") return on_input_reply(message);
   if (holds(socket, message)) {
@@ -51,6 +53,7 @@ void Front::handle(zmq::socket_t& socket, Message message) {
   if (type == "complete_request") return on_question(std::move(message), SK_REQUEST_COMPLETE);
   if (type == "inspect_request") return on_question(std::move(message), SK_REQUEST_INSPECT);
   if (type == "is_complete_request") return on_question(std::move(message), SK_REQUEST_IS_COMPLETE);
+  if (type == "usage_request") return on_usage(socket, message);
   if (type == "kernel_info_request") reply(socket, message, "kernel_info_reply", kernel_info());
   if (type == "history_request")
     reply(socket, message, "history_reply", history_.answer(message.content));
@@ -172,6 +175,27 @@ void Front::on_debug(zmq::socket_t& socket, const Message& message) {
          {"command", text_of(message.content, "command")},
          {"message", "this kernel has no debugger"},
          {"body", Json::object()}});
+}
+
+// The session knows the ranks' processes.
+void Front::on_usage(zmq::socket_t& socket, const Message& message) {
+  const auto answer = [this, &socket, message](const sk_event& event) {
+    const std::string_view text = event.text == nullptr ? "" : event.text;
+    const Json status = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    reply(
+        socket, message, "usage_reply",
+        usage_.measure(event.status == SK_OK ? status : Json(), std::chrono::steady_clock::now()));
+    publish_status("idle", message.header);
+    if (current_) publish_status("busy", current_->request.header);
+  };
+  uint64_t request = 0;
+  if (session_ != nullptr && sk_session_status(session_, &request) == SK_OK) {
+    asked_[request] = answer;
+    return;
+  }
+  sk_event nothing = {};
+  nothing.status = SK_ERR_PEER_LOST;
+  answer(nothing);
 }
 
 void Front::on_connect(zmq::socket_t& socket, const Message& message) {

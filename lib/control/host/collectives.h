@@ -5,6 +5,7 @@
 #ifndef SK_LIB_CONTROL_HOST_COLLECTIVES_H_
 #define SK_LIB_CONTROL_HOST_COLLECTIVES_H_
 
+#include <string>
 #include <vector>
 
 #include "lib/base/status.h"
@@ -22,6 +23,12 @@ class Collectives {
   virtual void lose_ranks(const Status& why) = 0;
   // These will not come to a call of the cell that runs; none: nothing is known of any.
   virtual void set_absent(std::vector<AbsentPeers> groups) = 0;
+  // What the thread of the cells waits in, and for whom, as far as they have not entered it.
+  struct Wait {
+    std::string call;  // "": it waits in none.
+    std::vector<uint32_t> lacking;
+  };
+  virtual Wait waiting() const = 0;
   // Whether threads beside that of the cells call, too.
   virtual bool used_beside_cells() const = 0;
 };

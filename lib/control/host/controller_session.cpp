@@ -66,7 +66,7 @@ void ControllerHost::take_in(local::Link link) {
   welcome.last_cell = controller_.last_cell();
   welcome.pid = static_cast<uint32_t>(getpid());
   send(UINT32_MAX, welcome);
-  controller_.on_session_attached();
+  controller_.on_session_attached(monotonic_ns());
 }
 
 void ControllerHost::send_event(const Event& event) {

@@ -76,6 +76,7 @@ class Worker {
   explicit Worker(const WorkerConfig& config) : config_(config), main_(pthread_self()) {}
 
   void run_io();
+  Heartbeat sign_of_life() const;
   void wait_for_io();
   void read_link();
   void handle(Message message);

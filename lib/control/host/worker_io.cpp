@@ -11,6 +11,7 @@
 #include "lib/control/host/clock.h"
 #include "lib/control/host/worker.h"
 #include "lib/control/rank_set.h"
+#include "lib/control/text.h"
 
 namespace sk::control {
 namespace {
@@ -42,13 +43,22 @@ void Worker::run_io() {
       if (open_cell_ != 0 && cancelled() && collectives() != nullptr) collectives()->interrupt();
     }
     if (now >= heartbeat_at_ns_) {
-      send(Heartbeat{open_cell_});
+      send(sign_of_life());
       heartbeat_at_ns_ = now + kHeartbeatNs;
     }
     if (link_.open() && !link_.flush()) lose_link();
     if (queued() < kQueueBytesMax) space_.notify_all();
     if (leaving_ || lost_) return;
   }
+}
+
+Heartbeat Worker::sign_of_life() const {
+  Heartbeat sign{open_cell_};
+  if (collectives() == nullptr) return sign;
+  Collectives::Wait wait = collectives()->waiting();
+  sign.waits_in = utf8_clean(wait.call.substr(0, kWaitsInMax / 4));  // Cleaning may grow it.
+  sign.waits_for = std::move(wait.lacking);
+  return sign;
 }
 
 void Worker::wait_for_io() {

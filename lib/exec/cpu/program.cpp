@@ -285,7 +285,7 @@ Status CpuProgram::find_absent() {
     if (awaited.seq.load(std::memory_order_acquire) != args_->seq) lacking.push_back(peer);
   }
   std::sort(lacking.begin(), lacking.end());
-  const auto absent = endpoint.absence()->among(lacking);
+  const auto absent = endpoint.absence()->among(describe(plan_->op), lacking);
   if (!absent) return {};
   Status status = error(SK_ERR_PEER_LOST, "{} will not come to {}: {}", name_ranks(absent->ranks),
                         describe(plan_->op), absent->why);

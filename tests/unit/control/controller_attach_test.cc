@@ -28,7 +28,7 @@ size_t lose_and_attach(World& world, const std::function<void()>& meanwhile) {
   world.controller.on_session_lost(world.now);
   meanwhile();
   const size_t from = world.events.size();
-  world.controller.on_session_attached();
+  world.controller.on_session_attached(world.now);
   return from;
 }
 
@@ -135,6 +135,54 @@ TEST(ControllerAttach, OfALongStreamBothEndsAreKept) {
   const uint64_t elided = std::strtoull(text.c_str() + text.rfind("... ", at) + 4, nullptr, 10);
   const size_t begin = text.rfind("\n... ", at), end = text.find("...\n", at) + 4;
   EXPECT_EQ(text.size() - (end - begin) + elided, sent);
+}
+
+// Whoever starts a kernel anew gets one that runs cells, whatever became of the ranks.
+TEST(ControllerAttach, LostRanksBeginAgain) {
+  World world(3, 10'000);
+  world.join_all();
+  size_t from = lose_and_attach(world, [&] {
+    for (uint32_t rank : {0, 1, 2}) world.die(rank);
+  });
+  EXPECT_EQ(world.spawned, (std::map<uint32_t, int>{{0, 2}, {1, 2}, {2, 2}}));
+  const Event* said = world.find(SK_EVENT_RANK);
+  EXPECT_EQ(said->status, SK_RANK_STARTING);
+  EXPECT_EQ(said->ranks, "0-2");
+  EXPECT_TRUE(said->text.starts_with("ranks 0-2 were lost, and have been started again"));
+  // Told before the state that ends the past.
+  EXPECT_EQ(world.events.back().kind, uint32_t(SK_EVENT_STATUS));
+  EXPECT_EQ(world.events.back().status, SK_SESSION_STARTING);
+  const uint64_t cell = world.execute();
+  world.join_all();
+  for (uint32_t rank : {0, 1, 2}) world.done(rank, cell);
+  EXPECT_EQ(world.ended(cell), SK_CELL_OK);
+  // Those that live keep what they have.
+  from = lose_and_attach(world, [&] { world.die(1); });
+  EXPECT_EQ(world.spawned, (std::map<uint32_t, int>{{0, 2}, {1, 3}, {2, 2}}));
+  EXPECT_FALSE(world.was_killed(0) || world.was_killed(2));
+  world.join(1);
+  from = lose_and_attach(world, [] {});
+  EXPECT_EQ(count(world, SK_EVENT_RANK, 0, from), 0u);
+}
+
+TEST(ControllerAttach, AStuckRankBeginsAgainAndOneOfARunningCellDoesNot) {
+  World world(2, 10'000);
+  world.join_all();
+  world.execute();
+  world.controller.on_session_message(Interrupt{}, world.now);
+  world.done(0, 1, SK_CELL_ERROR);
+  world.advance(5 * kSecond);
+  ASSERT_EQ(world.ended(1), SK_CELL_ERROR);  // Without rank 1.
+  lose_and_attach(world, [] {});
+  EXPECT_TRUE(world.was_killed(1));
+  world.die(1);
+  world.join(1);
+  const uint64_t cell = world.execute("0");
+  world.die(1);
+  lose_and_attach(world, [] {});
+  EXPECT_EQ(world.spawned[1], 2);  // The cell goes on as it began.
+  world.done(0, cell);
+  EXPECT_EQ(world.ended(cell), SK_CELL_OK);
 }
 
 TEST(ControllerAttach, NotesAreToldInOrderBetweenTheLostRanksAndTheCells) {

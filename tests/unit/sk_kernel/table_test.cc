@@ -109,16 +109,45 @@ TEST(Times, OfNothing) {
   EXPECT_NE(CellTimes(3, nullptr, 0).as_display()["text/plain"], "No cell has run yet.");
 }
 
-TEST(Status, RanksInTheSameStateShareARow) {
+TEST(Status, IsOfEachRank) {
   const Table table = status_table(
       R"({"ranks": [{"rank": 0, "state": "idle", "host": "a", "rss_bytes": 1048576},
                     {"rank": 1, "state": "dead", "host": "a", "cause": "exit", "incarnation": 2},
-                    {"rank": 2, "state": "idle", "host": "a", "rss_bytes": 2097152},
-                    {"rank": 3, "state": "idle", "host": "a", "rss_bytes": 0}]})");
+                    {"rank": 2, "state": "idle", "host": "a", "rss_bytes": 2097152}]})");
   EXPECT_EQ(table.plain(),
             "ranks  state  host  memory  revived  why\n"
-            "0,2,3  idle   a     3 MiB\n"
-            "1      dead   a     0 MiB   2 times  exit");
+            "0      idle   a     1 MiB\n"
+            "1      dead   a     0 MiB   2 times  exit\n"
+            "2      idle   a     2 MiB");
+}
+
+TEST(Status, SaysWhatARankDoesAndForWhomItWaits) {
+  const Table table = status_table(
+      R"json({"ranks": [{"rank": 0, "state": "busy", "doing": "cell", "execution_count": 7,
+                     "elapsed_seconds": 3725.4, "waits_in": "barrier()", "waits_for": "1,2"},
+                    {"rank": 1, "state": "busy", "doing": "comm", "elapsed_seconds": 61},
+                    {"rank": 2, "state": "busy", "doing": "cell", "execution_count": 0,
+                     "elapsed_seconds": 0.25, "waits_in": "barrier()", "waits_for": "1"}]})json");
+  EXPECT_EQ(table.plain(),
+            "ranks  state  cell    for         waits                       memory\n"
+            "0      busy   [7]     1 h 02 min  for ranks 1,2 in barrier()  0 MiB\n"
+            "1      busy   widget  1 min 01 s                              0 MiB\n"
+            "2      busy   hidden  0.2 s       for rank 1 in barrier()     0 MiB");
+}
+
+TEST(Status, ManyRanksThatAreAlikeShareARow) {
+  Json ranks = Json::array();
+  for (int rank = 0; rank < 20; ++rank)
+    ranks.push_back({{"rank", rank},
+                     {"state", rank == 3 ? "idle" : "busy"},
+                     {"rss_bytes", (10 + rank) * 1048576},
+                     {"doing", rank == 3 ? "" : "cell"},
+                     {"execution_count", 2},
+                     {"elapsed_seconds", 1.0 + rank}});
+  EXPECT_EQ(status_table(Json{{"ranks", ranks}}.dump()).plain(),
+            "ranks     state  cell  for             memory\n"
+            "0-2,4-19  busy   [2]   1.0 s … 20.0 s  10…29 MiB\n"
+            "3         idle                         13 MiB");
 }
 
 TEST(Status, OfAnyText) {
