@@ -86,7 +86,7 @@ struct alignas(64) SegmentHeader {
   std::atomic<uint32_t> abort_word;  // 0, or abort_word(cause, rank): the first one wins.
   std::atomic<uint32_t> sleeping;    // Threads of the owner that sleep, or are about to.
   std::atomic<uint32_t> doorbell;    // Futex word.
-  std::atomic<uint32_t> left;        // 1 once the owner has freed its endpoint.
+  std::atomic<uint32_t> left;        // Not 0 once the owner has freed its endpoint.
 
   // Why the owner has aborted: text in words, so that reading it is no race whoever announced it.
   // Written once, by the owner, before the first abort word.

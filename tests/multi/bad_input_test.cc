@@ -324,6 +324,36 @@ TEST(BadInput, ACollectiveAndASendThatWaitForEachOtherEnd) {
   }
 }
 
+// Ranks 2 and then 1 leave while rank 0 is outside any call.
+TEST(BadInput, TheFirstThatLeftIsNamed) {
+  std::atomic<int> turn{2};
+  sk_context* context = nullptr;
+  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      sk_comm_config config{};
+      config.struct_size = sizeof(config);
+      config.bootstrap = SK_BOOTSTRAP_THREADS;
+      config.rank = rank;
+      config.world_size = 3;
+      config.timeout_ms = 60'000;
+      sk_comm* comm = nullptr;
+      ASSERT_EQ(sk_comm_create(context, &config, &comm), SK_OK) << sk_last_error();
+      for (int now = turn.load(); now != rank; now = turn.load()) turn.wait(now);
+      if (rank == 0) {
+        expect_refused(sk_barrier(comm, nullptr), SK_ERR_PEER_LOST,
+                       "rank 2 has freed the communicator");
+      }
+      EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
+      --turn;
+      turn.notify_all();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(sk_finalize(context), SK_OK) << sk_last_error();
+}
+
 TEST(BadInput, FreedHandlesAndForkedChildrenAreSentences) {
   sk_comm* freed = nullptr;
   in_thread_ranks(2, [&](sk_comm* comm, int rank) {

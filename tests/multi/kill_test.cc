@@ -55,6 +55,7 @@ int run_rank(int victim) {
   if (sk_init(nullptr, &context) != SK_OK) return 2;
   if (sk_comm_create(context, nullptr, &comm) != SK_OK) return 3;
   if (write(STDOUT_FILENO, "+", 1) != 1) return 4;
+  if (std::getenv("SK_TEST_STILL") != nullptr) raise(SIGSTOP);  // Outside any call.
   std::vector<float> in(50'000, 1.0f), out(50'000);
   void* shared = nullptr;
   sk_status status = sk_alloc(comm, in.size() * 8, &shared);
@@ -189,6 +190,42 @@ TEST(Kill, EveryOtherRankIsToldAtOnce) {
   // Each job held more than kJobKb. Few jobs would drown in what else the machine does.
   if (rounds >= kRoundsToMeasure) {
     EXPECT_LT(after_kb - before_kb, rounds * kJobKb / 2);
+  }
+}
+
+// Two die while nobody waits in a call; whoever comes then names the one that died first.
+TEST(Kill, TheFirstOfTwoIsNamed) {
+  for (const int first : {2, 1}) {
+    const auto port = sk::local::hold_port(sk::local::HeldFor::kAnyoneAsks);
+    ASSERT_TRUE(port.ok()) << port.status().message();
+    std::vector<Rank> ranks;
+    for (int rank = 0; rank < kRanks; ++rank)
+      ranks.push_back(start_rank(rank, port.value().port, first, "SK_TEST_STILL=1"));
+    const auto ends = [&](int rank) {
+      pollfd ended = {ranks[size_t(rank)].pidfd, POLLIN, 0};
+      return poll(&ended, 1, 30'000) == 1;
+    };
+    for (const Rank& rank : ranks) {
+      int status = 0;
+      ASSERT_EQ(waitpid(rank.pid, &status, WUNTRACED), rank.pid);
+      ASSERT_TRUE(WIFSTOPPED(status));
+    }
+    for (const int victim : {first, 3 - first}) {
+      kill(ranks[size_t(victim)].pid, SIGKILL);
+      ASSERT_TRUE(ends(victim));
+    }
+    kill(ranks[0].pid, SIGCONT);
+    ASSERT_TRUE(ends(0));
+    for (const Rank& rank : ranks) {
+      int status = 0;
+      waitpid(rank.pid, &status, 0);
+      if (rank.pid == ranks[0].pid) {
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kLostAsItShould)
+            << "status " << status << ", rank " << first << " died first";
+      }
+      close(rank.pidfd);
+      close(rank.out);
+    }
   }
 }
 

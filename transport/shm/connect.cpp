@@ -1,3 +1,5 @@
+#include <sys/epoll.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -64,6 +66,7 @@ class Connector {
  private:
   Status prepare(Offer& offer);
   Status meet(const std::vector<Offer>& offers);
+  Status watch_peers();
   std::unique_ptr<Endpoint> finish(const std::vector<Report>& reports);
 
   // Gathers a T of every rank.
@@ -94,6 +97,7 @@ class Connector {
   std::vector<PeerWatch> watches_;  // In rank order.
   std::vector<Peer> remote_;        // The ranks in other processes.
   std::vector<Fd> pending_;         // See exchange().
+  Fd deaths_;                       // See ShmEndpoint.
   bool secondary_ = false;
 };
 
@@ -130,7 +134,22 @@ Status Connector::meet(const std::vector<Offer>& offers) {
                                .deadline = deadline_,
                                .use_pidfd = !config_.hide_pidfd,
                                .cancel = bootstrap_.cancel()};
-  return exchange(input, remote_, pending_, secondary_);
+  SK_RETURN_IF_ERROR(exchange(input, remote_, pending_, secondary_));
+  return watch_peers();
+}
+
+// Before the last report: it takes a descriptor, which may be lacking.
+Status Connector::watch_peers() {
+  if (remote_.empty()) return {};
+  deaths_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  if (!deaths_) return system_error("cannot watch the peers");
+  for (const Peer& peer : remote_) {
+    epoll_event event = {.events = EPOLLIN, .data = {.u32 = peer.rank}};
+    const int fd = (peer.pidfd ? peer.pidfd : peer.incoming).get();
+    if (epoll_ctl(deaths_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+      return system_error(fmt::format("cannot watch rank {}", peer.rank));
+  }
+  return {};
 }
 
 std::unique_ptr<Endpoint> Connector::finish(const std::vector<Report>& reports) {
@@ -141,7 +160,8 @@ std::unique_ptr<Endpoint> Connector::finish(const std::vector<Report>& reports) 
     watch.fd = std::move(peer.pidfd ? peer.pidfd : peer.incoming);
     if (reports[peer.rank].keep_sockets != 0) watch.keep_open = std::move(peer.outgoing);
   }
-  return std::make_unique<ShmEndpoint>(rank_, layout_, std::move(watches_), config_.hide_mapped);
+  return std::make_unique<ShmEndpoint>(rank_, layout_, std::move(watches_), std::move(deaths_),
+                                       config_.hide_mapped);
 }
 
 Result<std::unique_ptr<Endpoint>> Connector::run() {

@@ -1,7 +1,7 @@
 #include "transport/shm/endpoint.h"
 
 #include <linux/futex.h>
-#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -67,9 +67,22 @@ void ShmSession::ring() {
   syscall(SYS_futex, &doorbell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+namespace {
+
+// Behind the header in rank 0's segment, which outlives it: how many have freed their endpoints.
+std::atomic<uint32_t>& departures(std::byte* segment_of_rank_0) {
+  static_assert(sizeof(SegmentHeader) % alignof(std::atomic<uint32_t>) == 0);
+  return *reinterpret_cast<std::atomic<uint32_t>*>(segment_of_rank_0 + sizeof(SegmentHeader));
+}
+
+}  // namespace
+
 ShmEndpoint::ShmEndpoint(uint32_t rank, const SegmentLayout& layout, std::vector<PeerWatch> peers,
-                         bool hide_mapped)
-    : mapped_(!hide_mapped), process_(getpid()), peers_(std::move(peers)) {
+                         Fd deaths, bool hide_mapped)
+    : mapped_(!hide_mapped),
+      process_(getpid()),
+      peers_(std::move(peers)),
+      deaths_(std::move(deaths)) {
   rank_ = rank;
   layout_ = layout;
   segment_ = peers_[rank].segment->base();
@@ -81,7 +94,8 @@ ShmEndpoint::ShmEndpoint(uint32_t rank, const SegmentLayout& layout, std::vector
 
 ShmEndpoint::~ShmEndpoint() {
   if (process_ != getpid()) return;  // A forked child's copy: the rank itself goes on.
-  header().left.store(1, std::memory_order_release);
+  const uint32_t before = departures(peers_[0].segment->base()).fetch_add(1);
+  header().left.store(before + 1, std::memory_order_release);
 }
 
 Status ShmEndpoint::commit(uint64_t offset, uint64_t bytes) {
@@ -101,37 +115,48 @@ Status ShmEndpoint::check() {
   return header().abort_word.load(std::memory_order_acquire) == 0 ? Status() : abort_status();
 }
 
-bool ShmEndpoint::has_left(uint32_t peer) const {
-  return sessions_[peer].header().left.load(std::memory_order_acquire) != 0;
+uint32_t ShmEndpoint::left(uint32_t peer) const {
+  return sessions_[peer].header().left.load(std::memory_order_acquire);
 }
 
+// Of a peer that has left: its entry was stored before its `left`, so what is not there by now will
+// never come.
+bool ShmEndpoint::will_not_enter(uint32_t peer) const {
+  for (const EntryLane lane : {kCollectiveLane, kPairLane}) {
+    const uint64_t seq = sessions_[peer].entered(lane);
+    if (entry(peer, lane, seq).seq.load(std::memory_order_acquire) < seq) return true;
+  }
+  return false;
+}
+
+// In the order in which they ended, so that the first one is named and not who followed it. One
+// that had left before is missed only by who waits for it.
 void ShmEndpoint::find_dead_processes() {
-  std::vector<pollfd> entries;
-  std::vector<uint32_t> ranks;
-  for (uint32_t rank = 0; rank < world_size(); ++rank) {
-    if (!peers_[rank].fd) continue;
-    entries.push_back({.fd = peers_[rank].fd.get(), .events = POLLIN, .revents = 0});
-    ranks.push_back(rank);
-  }
-  if (entries.empty() || poll(entries.data(), entries.size(), 0) <= 0) return;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    if (entries[i].revents == 0) continue;
-    peers_[ranks[i]].fd.reset();
-    if (!has_left(ranks[i])) abort(AbortCause::kPeerLost, ranks[i], "");
-  }
-}
-
-// The peer's entry was stored before its `left`, so what is not there by now will never come.
-void ShmEndpoint::find_peers_that_left() {
-  for (uint32_t rank = 0; rank < world_size(); ++rank) {
-    if (rank == rank_ || !has_left(rank)) continue;
-    for (const EntryLane lane : {kCollectiveLane, kPairLane}) {
-      const uint64_t seq = sessions_[rank].entered(lane);
-      if (entry(rank, lane, seq).seq.load(std::memory_order_acquire) < seq) {
-        abort(AbortCause::kPeerLeft, rank, "");
-      }
+  if (!deaths_) return;
+  for (;;) {
+    epoll_event event = {};
+    if (epoll_wait(deaths_.get(), &event, 1, 0) <= 0) return;
+    const uint32_t rank = event.data.u32;
+    epoll_ctl(deaths_.get(), EPOLL_CTL_DEL, peers_[rank].fd.get(), nullptr);
+    peers_[rank].fd.reset();
+    if (left(rank) == 0) {
+      abort(AbortCause::kPeerLost, rank, "");
+    } else if (will_not_enter(rank)) {
+      abort(AbortCause::kPeerLeft, rank, "");
     }
   }
+}
+
+// The first one that left.
+void ShmEndpoint::find_peers_that_left() {
+  uint32_t first = rank_, when = UINT32_MAX;
+  for (uint32_t rank = 0; rank < world_size(); ++rank) {
+    const uint32_t left_as = rank == rank_ ? 0 : left(rank);
+    if (left_as == 0 || left_as >= when || !will_not_enter(rank)) continue;
+    first = rank;
+    when = left_as;
+  }
+  if (first != rank_) abort(AbortCause::kPeerLeft, first, "");
 }
 
 void ShmEndpoint::abort(AbortCause cause, uint32_t rank, const std::string& reason) {

@@ -62,8 +62,10 @@ struct PeerWatch {
 
 class ShmEndpoint final : public Endpoint {
  public:
-  // `peers` in rank order, the own rank among them.
-  ShmEndpoint(uint32_t rank, const SegmentLayout& layout, std::vector<PeerWatch> peers,
+  // `peers` in rank order, the own rank among them. `deaths` is an epoll of their fds by rank, or
+  // none where no peer has one: its queue is in the order of what happened, also while nobody
+  // looks, so it says who died first.
+  ShmEndpoint(uint32_t rank, const SegmentLayout& layout, std::vector<PeerWatch> peers, Fd deaths,
               bool hide_mapped);
   ~ShmEndpoint() override;
 
@@ -78,7 +80,9 @@ class ShmEndpoint final : public Endpoint {
   void ring(uint32_t peer) override { sessions_[peer].ring(); }
 
  private:
-  bool has_left(uint32_t peer) const;
+  // As the how manyth of all ranks it has freed its endpoint; 0: it has not.
+  uint32_t left(uint32_t peer) const;
+  bool will_not_enter(uint32_t peer) const;
   std::string reason_of(uint32_t rank) const { return peers_[rank].segment->header().reason(); }
   void find_dead_processes();
   void find_peers_that_left();
@@ -86,6 +90,7 @@ class ShmEndpoint final : public Endpoint {
   const bool mapped_;
   const pid_t process_;
   std::vector<PeerWatch> peers_;
+  const Fd deaths_;
   std::vector<ShmSession> sessions_;
   std::mutex check_mutex_;       // One of the workers that wait looks after the peers.
   std::mutex reason_mutex_;      // sk_comm_abort() may come from any thread.
