@@ -79,6 +79,20 @@ Status check_gemm_type(DType dtype) {
                dtype_name(dtype));
 }
 
+namespace {
+
+// The pitch of B's columns follows from the size of the whole: see packed_pitch().
+Status check_pack(const RankPlan& part, const Task& task) {
+  if (task.op != TaskOp::kPackB) return {};
+  const std::span<const int64_t> p = part.params_of(task);
+  if (p[kPackCol0] == 0 && p[kPackCol1] == p[kPackN]) return {};
+  return error(SK_ERR_UNSUPPORTED,
+               "columns {} to {} of {} are packed by themselves; a task packs all of B on a GPU",
+               p[kPackCol0], p[kPackCol1], p[kPackN]);
+}
+
+}  // namespace
+
 Status check_part(const Plan& plan, const RankPlan& part) {
   for (const Task& task : part.tasks) {
     uint64_t pointers = 0;
@@ -88,6 +102,7 @@ Status check_part(const Plan& plan, const RankPlan& part) {
                    "a {} of the plan touches {} buffers, on a GPU at most {} at once",
                    task_op_name(task.op), pointers, kPointersMax);
     }
+    SK_RETURN_IF_ERROR(check_pack(part, task));
   }
   return needs_gemm(part) ? check_gemm_type(plan.op.dtype) : Status();
 }

@@ -17,9 +17,16 @@ bool moves_nothing(const OpDesc& op, const Target& target) {
     case OpKind::kReduceScatter:
     case OpKind::kBroadcast:
       return op.count == 0 || (target.world_size == 1 && op.in_place);
-    default:
-      return false;
+    case OpKind::kSendRecv:       // Of two ranks.
+    case OpKind::kAllreduceGemm:  // Moves operands at least.
+    case OpKind::kBarrier:        // These are nothing else.
+    case OpKind::kAlloc:
+    case OpKind::kFree:
+    case OpKind::kRegister:
+    case OpKind::kDeregister:
+      break;
   }
+  return false;
 }
 
 Result<Plan> make(const OpDesc& op, const Target& target, algo::Ranks ranks) {

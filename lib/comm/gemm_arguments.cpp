@@ -249,9 +249,15 @@ Result<Call> plan_call(World world, const OpDesc& op, const void* in, const Pack
       a.strides[1] = c.strides[1] = 1;
       return allreduce_gemm_call(world, &a, nullptr, weights, &c, 0, options);
     }
-    default:
+    case OpKind::kBarrier:
       return barrier_call(world, options);
+    case OpKind::kAlloc:
+    case OpKind::kFree:
+    case OpKind::kRegister:
+    case OpKind::kDeregister:
+      break;
   }
+  return error(SK_ERR_UNSUPPORTED, "a plan of {} is not to be run by itself", describe(op));
 }
 
 }  // namespace sk

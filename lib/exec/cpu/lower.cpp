@@ -39,7 +39,7 @@ Result<std::unique_ptr<Program>> CpuProgram::lower(std::shared_ptr<const Plan> p
   program->fingerprint_ = fingerprint;
   pack_call(program->plan_->op, program->entry_);
   SK_RETURN_IF_ERROR(program->lower_signals());
-  program->lower_tasks();
+  SK_RETURN_IF_ERROR(program->lower_tasks());
   program->lower_queues();
   program->lower_uses();
   program->lower_addresses();
@@ -88,8 +88,9 @@ Status CpuProgram::lower_signals() {
   return {};
 }
 
-void CpuProgram::lower_tasks() {
+Status CpuProgram::lower_tasks() {
   for (const Task& task : part_->tasks) {
+    SK_RETURN_IF_ERROR(check_tile(*part_, task));
     LoweredTask lowered{};
     lowered.op = task.op;
     multiplies_ |= task.op == TaskOp::kGemm;
@@ -100,6 +101,7 @@ void CpuProgram::lower_tasks() {
     lowered.posts = posts_.data() + task.first_post;
     tasks_.push_back(lowered);
   }
+  return {};
 }
 
 void CpuProgram::lower_queues() {

@@ -91,7 +91,7 @@ class CpuProgram final : public Program {
 
   explicit CpuProgram(Shared& shared) : shared_(shared) {}
   Status lower_signals();
-  void lower_tasks();
+  Status lower_tasks();
   void lower_queues();
   void lower_uses();
   void lower_addresses();
@@ -121,7 +121,10 @@ class CpuProgram final : public Program {
         break;
       case TaskOp::kPut:
         return run_put(index, task);  // Its post travels with the bytes.
-      default:
+      case TaskOp::kCopy:
+      case TaskOp::kReduce:
+      case TaskOp::kPackB:
+      case TaskOp::kGemm:
         task.fn(tiles_[index]);
     }
     return task.post_count == 0 ? Status() : post(task);

@@ -8,11 +8,15 @@
 #include "lib/exec/cpu/tile/hand_over.h"
 #include "lib/exec/cpu/tile/reduce.h"
 #include "lib/op/dtype.h"
+#include "lib/op/tile_layout.h"
+#include "lib/plan/task_info.h"
 
 namespace sk::cpu {
 namespace {
 
 constexpr int kPointersMax = 1024;  // Buffers of one region: the ranks of one host.
+
+static_assert(kGemmPanelColumns == kPartialTileColumns);
 
 StoreHint hint(int64_t param) {
   return param == kStoreNonTemporal ? StoreHint::kNonTemporal : StoreHint::kNormal;
@@ -153,7 +157,91 @@ void run_gemm(const TileArgs& args) {
   gemm_tile(select_gemm(dtype), tile);
 }
 
+Status check_count(const RankPlan& part, TaskOp op, const char* what, uint64_t count, int most) {
+  if (count <= uint64_t(most)) return {};
+  return error(SK_ERR_UNSUPPORTED, "rank {}: a {} has {} {}, on this machine at most {} at once",
+               part.rank, task_op_name(op), count, what, most);
+}
+
+Status check_reduce(const RankPlan& part, const Task& task) {
+  const std::span<const Region> regions = part.regions_of(task);
+  const std::span<const int64_t> params = part.params_of(task);
+  const Region& out = regions.back();
+  if (out.rows <= 1 && params[kReduceDtype] == params[kReduceOutDtype]) return {};
+  uint64_t inputs = 0;
+  for (const Region& in : regions.first(regions.size() - 1)) inputs += in.buffer_count;
+  const int most = out.rows > 1 ? kReduceStridedPointersMax : kPointersMax;
+  SK_RETURN_IF_ERROR(check_count(part, task.op, "inputs in rows", inputs, most));
+  return check_count(part, task.op, "outputs in rows", out.buffer_count, most);
+}
+
+// B's layout is one whole: its columns lie apart in chunks of k.
+Status check_packed(const RankPlan& part, TaskOp op, const Region& packed, DType dtype, int64_t k,
+                    int64_t n) {
+  const GemmKernel* kernel = select_gemm(dtype);
+  if (kernel == nullptr) {
+    return error(SK_ERR_UNSUPPORTED, "rank {}: no {} of {}", part.rank, task_op_name(op),
+                 dtype_name(dtype));
+  }
+  const uint64_t least = packed_bytes(kernel, k, n);
+  if (packed.rows == 1 && packed.row_bytes >= least) return {};
+  return error(SK_ERR_UNSUPPORTED,
+               "rank {}: a {} has {} bytes for a packed B of {} x {}, which takes {} with the {} "
+               "kernels",
+               part.rank, task_op_name(op), packed.row_bytes, k, n, least,
+               gemm_kernel_name(kernel));
+}
+
+Status check_pack(const RankPlan& part, const Task& task) {
+  const std::span<const int64_t> p = part.params_of(task);
+  if (p[kPackCol0] != 0 || p[kPackCol1] != p[kPackN]) {
+    return error(SK_ERR_UNSUPPORTED,
+                 "rank {}: columns {} to {} of {} are packed by themselves, on this machine B is "
+                 "packed whole",
+                 part.rank, p[kPackCol0], p[kPackCol1], p[kPackN]);
+  }
+  return check_packed(part, task.op, part.regions_of(task)[1], DType(p[kPackDtype]), p[kPackK],
+                      p[kPackN]);
+}
+
+Status check_gemm(const RankPlan& part, const Task& task) {
+  const std::span<const int64_t> p = part.params_of(task);
+  const std::span<const Region> regions = part.regions_of(task);
+  const DType dtype = DType(p[kGemmDtype]);
+  SK_RETURN_IF_ERROR(check_packed(part, task.op, regions[1], dtype, p[kGemmK], p[kGemmN]));
+  const int64_t unit = gemm_column_unit(select_gemm(dtype));
+  if (p[kGemmCol0] % unit != 0) {
+    return error(SK_ERR_UNSUPPORTED,
+                 "rank {}: a tile begins at column {}, on this machine at multiples of {}",
+                 part.rank, p[kGemmCol0], unit);
+  }
+  if (p[kGemmEpilogue] != kGemmReduce) return {};
+  return check_count(part, task.op, "partial tiles", regions[2].buffer_count, kPointersMax);
+}
+
 }  // namespace
+
+Status check_tile(const RankPlan& part, const Task& task) {
+  switch (task.op) {
+    case TaskOp::kNop:
+    case TaskOp::kEnter:
+    case TaskOp::kAwait:
+    case TaskOp::kPut:
+      return {};
+    case TaskOp::kCopy: {
+      const Region& dst = part.regions_of(task)[1];
+      if (dst.rows == 1) return {};
+      return check_count(part, task.op, "outputs in rows", dst.buffer_count, kPointersMax);
+    }
+    case TaskOp::kReduce:
+      return check_reduce(part, task);
+    case TaskOp::kPackB:
+      return check_pack(part, task);
+    case TaskOp::kGemm:
+      return check_gemm(part, task);
+  }
+  return error(SK_ERR_UNSUPPORTED, "rank {}: no kernel for operation {}", part.rank, int(task.op));
+}
 
 TileFn tile_function(TaskOp op) {
   switch (op) {

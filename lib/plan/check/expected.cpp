@@ -117,8 +117,12 @@ Stream expected(const Plan& plan, uint32_t rank) {
                    .rows = extent.rows,
                    .bytes = extent.row_bytes});
       break;
-    default:
-      break;
+    case OpKind::kBarrier:
+    case OpKind::kAlloc:
+    case OpKind::kFree:
+    case OpKind::kRegister:
+    case OpKind::kDeregister:
+      break;  // They have no operands: check_op().
   }
   return out;
 }

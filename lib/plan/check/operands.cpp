@@ -33,11 +33,12 @@ Extent gemm_extent(const Plan& plan, uint32_t operand) {
                             : matrix(op.m, op.k, op.lda, element);
     case 1:
       return matrix(op.m, op.n, op.ldc, dtype_bytes(op.out_dtype));
-    default:
+    case 2:
       if (!op.pack_b) return vector(int64_t(plan.target.packed_bytes), 1, 1);
       return op.transpose_b ? matrix(op.n, op.k, op.ldb, element)
                             : matrix(op.k, op.n, op.ldb, element);
   }
+  return {};
 }
 
 }  // namespace
@@ -56,9 +57,15 @@ Extent operand_extent(const Plan& plan, uint32_t operand) {
       return vector(op.count, op.in_place || operand == 1 ? ranks : 1, element);
     case OpKind::kReduceScatter:
       return vector(op.count, op.in_place || operand == 0 ? ranks : 1, element);
-    default:
-      return {};
+    case OpKind::kAllreduceGemm:  // Above.
+    case OpKind::kBarrier:
+    case OpKind::kAlloc:
+    case OpKind::kFree:
+    case OpKind::kRegister:
+    case OpKind::kDeregister:
+      break;
   }
+  return {};
 }
 
 Window output_window(const Plan& plan, uint32_t rank) {

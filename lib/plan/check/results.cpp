@@ -1,4 +1,5 @@
 // What each operation leaves behind, in terms of contributions.
+#include "lib/op/tile_layout.h"
 #include "lib/plan/check/accumulate.h"
 #include "lib/plan/check/contents.h"
 #include "lib/plan/check/operands.h"
@@ -99,6 +100,33 @@ bool has_shape(const Region& region, uint64_t rows, uint64_t row_bytes) {
   return region.rows == rows && region.row_bytes == row_bytes;
 }
 
+// Kernels count rows in elements, and stores past the caches need whole lines.
+Status check_elements(const Job& job, size_t index, DType dtype) {
+  const uint64_t element = dtype_bytes(dtype);
+  const Region& region = job.regions()[index];
+  if (region.offset % element == 0 && (region.rows <= 1 || region.pitch % element == 0)) {
+    return Status();
+  }
+  return refuse('e', "{}: region {} splits elements of {} bytes", job.where, index, element);
+}
+
+Status check_line(const Job& job, size_t index, const char* what) {
+  const Region& region = job.regions()[index];
+  if (region.rows == 1 && region.offset % kTileLayoutAlign == 0) return Status();
+  return refuse('e', "{}: {} is one row that begins at a multiple of {} bytes, not {} at {}",
+                job.where, what, kTileLayoutAlign, region.rows, region.offset);
+}
+
+// No kernel packs `columns` columns of B into less.
+Status check_packed_bytes(const Job& job, const Region& packed, uint64_t columns) {
+  uint64_t least = 0;
+  const bool overflow = __builtin_mul_overflow(columns, uint64_t(job.plan.op.k), &least) ||
+                        __builtin_mul_overflow(least, dtype_bytes(job.plan.op.dtype), &least);
+  if (!overflow && packed.row_bytes >= least) return Status();
+  return refuse('e', "{}: {} bytes hold no {} packed columns of {} elements", job.where,
+                packed.row_bytes, columns, job.plan.op.k);
+}
+
 Result<Stream> pack_result(const Job& job) {
   const OpDesc& op = job.plan.op;
   const std::span<const int64_t> p = job.params();
@@ -116,6 +144,8 @@ Result<Stream> pack_result(const Job& job) {
     }
   }
   const Region& packed = job.regions()[1];
+  SK_RETURN_IF_ERROR(check_line(job, 1, "packed B"));
+  SK_RETURN_IF_ERROR(check_packed_bytes(job, packed, uint64_t(p[kPackCol1] - p[kPackCol0])));
   const Blob blob{.packed = true,
                   .col0 = uint64_t(p[kPackCol0]),
                   .cols = uint64_t(p[kPackCol1] - p[kPackCol0]),
@@ -169,15 +199,28 @@ Result<Stream> gemm_result(const Job& job) {
       return refuse('e', "{} reads no packed B", job.where);
     }
     SK_RETURN_IF_ERROR(check_packed(job, job.inputs[1].content));
+    SK_RETURN_IF_ERROR(check_elements(job, 0, op.dtype));
+    SK_RETURN_IF_ERROR(check_line(job, 1, "packed B"));
+    SK_RETURN_IF_ERROR(check_packed_bytes(job, regions[1], uint64_t(op.n)));
+    // Kernels count A from its first row, which lies so far before the tile's.
+    uint64_t before = 0;
+    if (__builtin_mul_overflow(row0, regions[0].pitch, &before) || before >= uint64_t(1) << 48) {
+      return refuse('e', "{}: {} rows of a with pitch {} lie before the tile", job.where, row0,
+                    regions[0].pitch);
+    }
   }
   while (next < job.inputs.size() && job.inputs[next].region < 2) ++next;
 
   const bool partial = p[kGemmEpilogue] == kGemmPartial, reduce = p[kGemmEpilogue] == kGemmReduce;
   const Region& third = regions[2];
   Blob blob{false, row0, rows, col0, cols, third.rows * third.row_bytes};
-  if ((partial || reduce) && (third.rows != 1 || blob.bytes < rows * cols * dtype_bytes(sum))) {
-    return refuse('e', "{}: {} bytes hold no partial tile of {} x {}", job.where, blob.bytes, rows,
-                  cols);
+  if (partial || reduce) {
+    SK_RETURN_IF_ERROR(check_line(job, 2, "a partial tile"));
+    const uint64_t least = partial_tile_bytes(rows, cols, dtype_bytes(sum));
+    if (blob.bytes < least) {
+      return refuse('e', "{}: {} bytes hold no partial tile of {} x {}, which takes {}", job.where,
+                    blob.bytes, rows, cols, least);
+    }
   }
   const uint64_t space = job.blobs.space_of(blob);
   if (partial) {
@@ -188,6 +231,7 @@ Result<Stream> gemm_result(const Job& job) {
   if (!has_shape(regions.back(), rows, cols * dtype_bytes(out_dtype))) {
     return refuse('e', "{}: c is no tile of {} x {}", job.where, rows, cols);
   }
+  SK_RETURN_IF_ERROR(check_elements(job, regions.size() - 1, out_dtype));
   Tag tag{.space = kProduct, .ranks = job.own_hash(), .dtype = out_dtype};
   tag.rounded = out_dtype != sum;
   if (reduce) {
@@ -229,12 +273,18 @@ Result<Stream> task_result(const Plan& plan, const Where& where,
       return pack_result(job);
     case TaskOp::kGemm:
       return gemm_result(job);
-    default:  // Copies and puts: row by row.
+    case TaskOp::kCopy:
+    case TaskOp::kPut:  // Row by row.
       if (!has_shape(job.regions()[1], job.regions()[0].rows, job.regions()[0].row_bytes)) {
         return refuse('e', "{}: its regions have different shapes", where);
       }
       return inputs.empty() ? Stream() : inputs[0].content;
+    case TaskOp::kNop:
+    case TaskOp::kEnter:
+    case TaskOp::kAwait:
+      break;
   }
+  return refuse('e', "{}: nothing is known of what it leaves in its regions", where);
 }
 
 }  // namespace sk::check

@@ -181,6 +181,22 @@ TEST_F(BadPlan, MultipliesATypeThatNoKernelHas) {
               HasSubstr("matrices of f64 on a GPU; f32, bf16 and f16 are supported"));
 }
 
+TEST_F(BadPlan, PacksColumnsByThemselves) {
+  OpDesc op{.kind = OpKind::kAllreduceGemm, .symmetric_out = true, .pack_b = true};
+  op.m = op.n = op.k = op.lda = op.ldb = op.ldc = 16;
+  Target target{.world_size = 2, .workers = 1};
+  target.packed_bytes = 16 * 16 * 4;
+  Result<Plan> plan = make_plan(op, target);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  RankPlan& part = plan.value().ranks[0];
+  for (const Task& task : part.tasks) {
+    if (task.op == TaskOp::kPackB) part.params[task.first_param + kPackCol1] = 8;
+  }
+  const Status status = refusal(plan.value());
+  EXPECT_EQ(status.code(), SK_ERR_UNSUPPORTED);
+  EXPECT_THAT(status.message(), HasSubstr("columns 0 to 8 of 16 are packed by themselves"));
+}
+
 TEST_F(BadPlan, FailsInAnyCall) {
   const auto device = open_device(fake_);
   const auto epoch = begin_epoch(*device);
