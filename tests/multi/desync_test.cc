@@ -1,0 +1,185 @@
+// Ranks that do not do what the others do: all are told who, and in what; and those that leave.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sk.h"
+#include "tests/multi/thread_ranks.h"
+
+namespace {
+
+using sk::testing_ops::in_thread_ranks;
+
+void expect_refused(sk_status status, int32_t code, const std::string& word) {
+  EXPECT_STREQ(sk_status_name(status), sk_status_name(code)) << sk_last_error();
+  EXPECT_NE(std::string(sk_last_error()).find(word), std::string::npos)
+      << "'" << sk_last_error() << "' does not name '" << word << "'";
+}
+
+void expect_usable_by(sk_comm* comm, int ranks) {
+  float in[3] = {1, 2, 3}, out[3] = {};
+  ASSERT_EQ(sk_allreduce(comm, in, out, 3, SK_F32, SK_SUM, nullptr), SK_OK) << sk_last_error();
+  EXPECT_EQ(out[2], 3.0f * float(ranks));
+}
+void expect_usable(sk_comm* comm) { expect_usable_by(comm, 2); }
+
+sk_tensor tensor(void* data, int64_t rows, int64_t cols) {
+  sk_tensor t{};
+  t.struct_size = sizeof(t);
+  t.dtype = SK_F32;
+  t.data = data;
+  t.ndim = 2;
+  t.shape[0] = rows;
+  t.shape[1] = t.strides[0] = cols;
+  t.strides[1] = 1;
+  return t;
+}
+
+TEST(Desync, RanksThatCallDifferentThingsAllLearnBoth) {
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
+    float in[8] = {}, out[8] = {7, 7, 7, 7, 7, 7, 7, 7};
+    for (int i = 0; i < 50; ++i) {
+      const sk_status status = rank == 0 ? sk_allreduce(comm, in, out, 8, SK_F32, SK_SUM, nullptr)
+                                         : sk_broadcast(comm, in, out, 4, SK_F32, 1, nullptr);
+      expect_refused(status, SK_ERR_DESYNC, "allreduce(f32, sum, 8)");
+      expect_refused(status, SK_ERR_DESYNC, "broadcast(f32, 4, root 1)");
+      EXPECT_EQ(out[0], 7.0f);
+      expect_usable(comm);
+    }
+    // The same operation of another size, and memory that only one rank took from sk_alloc().
+    expect_refused(sk_allreduce(comm, in, out, 4 + rank, SK_F32, SK_SUM, nullptr), SK_ERR_DESYNC,
+                   "5");
+    expect_usable(comm);
+  });
+}
+
+// One of 16 ranks differs: every rank says which, and in what.
+struct OddCall {
+  const char* name;
+  const char* says;  // Behind "rank 5 called ".
+  std::function<sk_status(sk_comm*, float*, float*, bool odd)> call;
+};
+
+sk_status odd_gemm(sk_comm* comm, float* in, float* out, uint32_t flags, int64_t c_stride,
+                   int64_t a_stride) {
+  sk_tensor a = tensor(in, 4, 4), b = tensor(in, 4, 4), c = tensor(out, 4, 4);
+  a.strides[0] = a_stride;
+  c.strides[0] = c_stride;
+  return sk_allreduce_gemm(comm, &a, &b, nullptr, &c, flags, nullptr);
+}
+
+std::vector<OddCall> odd_calls() {
+  return {
+      {"count",
+       "allreduce(f32, sum, 7) while the other 15 ranks called allreduce(f32, sum, 8): count is 7, "
+       "not 8",
+       [](sk_comm* c, float* in, float* out, bool odd) {
+         return sk_allreduce(c, in, out, odd ? 7 : 8, SK_F32, SK_SUM, nullptr);
+       }},
+      {"dtype and reduction", "dtype is i32, not f32; op is max, not sum",
+       [](sk_comm* c, float* in, float* out, bool odd) {
+         return sk_allreduce(c, in, out, 8, odd ? SK_I32 : SK_F32, odd ? SK_MAX : SK_SUM, nullptr);
+       }},
+      {"root", "15 ranks called broadcast(f32, 4, root 1): root is 5, not 1",
+       [](sk_comm* c, float* in, float* out, bool odd) {
+         return sk_broadcast(c, in, out, 4, SK_F32, odd ? 5 : 1, nullptr);
+       }},
+      {"in place", "in place is true, not false",
+       [](sk_comm* c, float* in, float* out, bool odd) {
+         return sk_allreduce(c, odd ? out : in, out, 8, SK_F32, SK_SUM, nullptr);
+       }},
+      {"kind", "barrier() while the other 15 ranks called allgather(f32, 1)",
+       [](sk_comm* c, float* in, float* out, bool odd) {
+         return odd ? sk_barrier(c, nullptr) : sk_allgather(c, in, out, 1, SK_F32, nullptr);
+       }},
+      {"transpose of a", "transpose_a is true, not false",
+       [](sk_comm* c, float* in, float* out, bool odd) {
+         return odd_gemm(c, in, out, odd ? uint32_t(SK_GEMM_TRANSPOSE_A) : 0u, 4, 4);
+       }},
+      {"transpose of b", "transpose_b is true, not false",
+       [](sk_comm* c, float* in, float* out, bool odd) {
+         return odd_gemm(c, in, out, odd ? uint32_t(SK_GEMM_TRANSPOSE_B) : 0u, 4, 4);
+       }},
+      {"strides", "stride of a is 5, not 4; stride of c is 6, not 4",
+       [](sk_comm* c, float* in, float* out, bool odd) {
+         return odd_gemm(c, in, out, 0, odd ? 6 : 4, odd ? 5 : 4);
+       }},
+  };
+}
+
+TEST(Desync, TheOneOfSixteenThatDiffersIsNamedWithItsField) {
+  in_thread_ranks(16, [](sk_comm* comm, int rank) {
+    alignas(64) float in[64] = {}, out[64];
+    for (const OddCall& odd : odd_calls()) {
+      SCOPED_TRACE(odd.name);
+      for (float& value : out) value = 7;
+      const sk_status status = odd.call(comm, in, out, rank == 5);
+      expect_refused(status, SK_ERR_DESYNC, "rank 5 called ");
+      expect_refused(status, SK_ERR_DESYNC, odd.says);
+      for (const float value : out) ASSERT_EQ(value, 7.0f);
+      expect_usable_by(comm, 16);
+    }
+  });
+}
+
+// They wait for each other in different lanes, so the communicator ends; but at once, and all learn
+// why.
+TEST(Desync, ACollectiveAndASendThatWaitForEachOtherEnd) {
+  for (const bool send : {false, true}) {
+    in_thread_ranks(2, [send](sk_comm* comm, int rank) {
+      float in[8] = {}, out[8] = {7, 7, 7, 7, 7, 7, 7, 7};
+      expect_usable(comm);
+      sk_status status = SK_OK;
+      if (rank == 0) {
+        status = sk_allreduce(comm, in, out, 8, SK_F32, SK_SUM, nullptr);
+      } else {
+        status = send ? sk_send(comm, in, 4, SK_F32, 0, nullptr)
+                      : sk_recv(comm, out, 4, SK_F32, 0, nullptr);
+      }
+      EXPECT_TRUE(status == SK_ERR_DESYNC || status == SK_ERR_ABORTED) << sk_last_error();
+      const std::string sentence = sk_last_error();
+      EXPECT_NE(sentence.find("allreduce(f32, sum, 8)"), std::string::npos) << sentence;
+      EXPECT_NE(sentence.find(send ? "send_recv(f32, 4, 1 to 0)" : "send_recv(f32, 4, 0 to 1)"),
+                std::string::npos)
+          << sentence;
+      EXPECT_EQ(out[0], 7.0f);
+      EXPECT_NE(sk_barrier(comm, nullptr), SK_OK);
+    });
+  }
+}
+
+// Ranks 2 and then 1 leave while rank 0 is outside any call.
+TEST(Leaving, TheFirstThatLeftIsNamed) {
+  std::atomic<int> turn{2};
+  sk_context* context = nullptr;
+  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      sk_comm_config config{};
+      config.struct_size = sizeof(config);
+      config.bootstrap = SK_BOOTSTRAP_THREADS;
+      config.rank = rank;
+      config.world_size = 3;
+      config.timeout_ms = 60'000;
+      sk_comm* comm = nullptr;
+      ASSERT_EQ(sk_comm_create(context, &config, &comm), SK_OK) << sk_last_error();
+      for (int now = turn.load(); now != rank; now = turn.load()) turn.wait(now);
+      if (rank == 0) {
+        expect_refused(sk_barrier(comm, nullptr), SK_ERR_PEER_LOST,
+                       "rank 2 has freed the communicator");
+      }
+      EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
+      --turn;
+      turn.notify_all();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(sk_finalize(context), SK_OK) << sk_last_error();
+}
+
+}  // namespace
