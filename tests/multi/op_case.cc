@@ -298,9 +298,12 @@ std::string run_row(sk_context* context, const Row& row, int rank, Arrivals& arr
                     const Beside& beside) {
   sk_comm_config config{};
   config.struct_size = sizeof(config);
-  config.bootstrap = rank == kFromEnvironment ? SK_BOOTSTRAP_ENV : SK_BOOTSTRAP_THREADS;
-  config.rank = std::max(rank, 0);
-  config.world_size = row.ranks;
+  config.bootstrap = SK_BOOTSTRAP_ENV;
+  if (rank != kFromEnvironment) {
+    config.bootstrap = SK_BOOTSTRAP_THREADS;
+    config.rank = rank;
+    config.world_size = row.ranks;
+  }
   config.flags = row.flags;
   config.workers = row.workers;
   config.timeout_ms = row.timeout_ms;
