@@ -75,7 +75,7 @@ class HubBootstrap final : public Bootstrap {
 
   void report_progress(const std::string& text);
   std::vector<bool> missing_members() const;
-  std::string absent() const;  // "rank 2 did not come": who keeps the ranks from meeting.
+  std::string absent() const { return absent_list(missing_members(), came_); }
   Status flush(int64_t deadline_ns, const Cancel& cancel);
 
   JobEnv job_;
@@ -278,17 +278,6 @@ std::vector<bool> HubBootstrap::missing_members() const {
   std::vector<bool> missing(members_.size());
   for (size_t r = 0; r < members_.size(); ++r) missing[r] = int(r) != rank() && !members_[r];
   return missing;
-}
-
-std::string HubBootstrap::absent() const {
-  std::vector<bool> never = missing_members(), gone = never;
-  for (size_t r = 0; r < never.size(); ++r) {
-    gone[r] = gone[r] && came_[r];
-    never[r] = never[r] && !came_[r];
-  }
-  if (!any(gone)) return rank_list(never) + " did not come";
-  const std::string left = rank_list(gone) + " came and gave up";
-  return any(never) ? fmt::format("{} did not come and {}", rank_list(never), left) : left;
 }
 
 // Members whose own time runs out can then name who was missing. Rarely: it is n messages each.

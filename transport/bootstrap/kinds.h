@@ -29,6 +29,10 @@ Status claim_rank(const JobEnv& job);
 // "ranks 1-3 and 7": how every error here names ranks. `missing[r]` says whether r is meant.
 std::string rank_list(const std::vector<bool>& missing);
 
+// "rank 2 did not come and rank 1 came and gave up": `missing` are those who are not there, `came`
+// says who was.
+std::string absent_list(const std::vector<bool>& missing, const std::vector<bool>& came);
+
 // Monotonic, in nanoseconds: every bound of a wait here is a point on this clock.
 int64_t bootstrap_clock_ns();
 

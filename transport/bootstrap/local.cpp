@@ -62,7 +62,10 @@ class CallbackBootstrap final : public Bootstrap {
 // What the threads of one group share. Members hold it; the table holds it only while it fills.
 struct Group {
   explicit Group(int world_size)
-      : joined(size_t(world_size)), here(size_t(world_size)), parts(size_t(world_size)) {}
+      : joined(size_t(world_size)),
+        came(size_t(world_size)),
+        here(size_t(world_size)),
+        parts(size_t(world_size)) {}
   bool full() const {
     return std::count(joined.begin(), joined.end(), true) == long(joined.size());
   }
@@ -70,6 +73,7 @@ struct Group {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<bool> joined;  // Entered, and not left since.
+  std::vector<bool> came;    // Entered, whether or not they have left since.
   bool started = false;      // All have entered once.
   std::vector<bool> here;    // Whose part of the present round is in `parts`.
   std::vector<std::vector<std::byte>> parts;
@@ -194,7 +198,7 @@ Result<std::shared_ptr<Group>> enter(const BootstrapConfig& config) {
     return error(SK_ERR_INVALID_ARGUMENT, "rank {} of group \"{}\" was given by another thread",
                  config.rank, config.name);
   }
-  group->joined[rank] = true;
+  group->joined[rank] = group->came[rank] = true;
   std::shared_ptr<Group> mine = group;
   if (mine->full()) {
     mine->started = true;
@@ -236,14 +240,14 @@ BootstrapResult make_threads_bootstrap(const BootstrapConfig& config) {
   if (group->started) {
     return std::unique_ptr<Bootstrap>(std::make_unique<ThreadsBootstrap>(config, group));
   }
-  const std::string missing = rank_list(inverse(group->joined));
+  const std::string absent = absent_list(inverse(group->joined), group->came);
   group->joined[size_t(config.rank)] = false;
   if (std::count(group->joined.begin(), group->joined.end(), true) == 0) {
     table().filling.erase(config.name);
   }
   SK_RETURN_IF_ERROR(cancel.status());
-  return error(SK_ERR_TIMEOUT, "{} of thread group \"{}\" did not come within {} ms", missing,
-               config.name, config.timeout_ns / 1'000'000);
+  return error(SK_ERR_TIMEOUT, "{} within {} ms; they meet in thread group \"{}\"", absent,
+               config.timeout_ns / 1'000'000, config.name);
 }
 
 }  // namespace sk

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <ctime>
 
 #include "transport/bootstrap/kinds.h"
@@ -85,6 +86,20 @@ std::string rank_list(const std::vector<bool>& missing) {
   if (ranges > 16) out += fmt::format(" and {} more ranges", ranges - 16);
   if (ranges == 0) return "no rank";
   return (several ? "ranks " : "rank ") + out;
+}
+
+std::string absent_list(const std::vector<bool>& missing, const std::vector<bool>& came) {
+  std::vector<bool> never = missing, gone = missing;
+  for (size_t r = 0; r < missing.size(); ++r) {
+    gone[r] = missing[r] && came[r];
+    never[r] = missing[r] && !came[r];
+  }
+  const auto any = [](const std::vector<bool>& flags) {
+    return std::find(flags.begin(), flags.end(), true) != flags.end();
+  };
+  if (!any(gone)) return rank_list(never) + " did not come";
+  const std::string left = rank_list(gone) + " came and gave up";
+  return any(never) ? fmt::format("{} did not come and {}", rank_list(never), left) : left;
 }
 
 int64_t bootstrap_clock_ns() {

@@ -137,11 +137,28 @@ TEST(BootstrapEnv, ARankGivenTwiceIsTold) {
 TEST(BootstrapThreads, MissingThreadsAreNamedAndTheNameIsFreeAgain) {
   const auto early = make_bootstrap(threads_config(1, 4, "late", 50 * kMs));
   EXPECT_EQ(early.status().code(), SK_ERR_TIMEOUT);
-  EXPECT_THAT(early.status().message(), HasSubstr("ranks 0, 2-3 of thread group \"late\""));
+  EXPECT_THAT(early.status().message(), HasSubstr("ranks 0, 2-3 did not come within"));
   on_ranks(2, [&](int rank) {
     auto made = make_bootstrap(threads_config(rank, 2, "late", kLong));
     ASSERT_TRUE(made.ok()) << made.status().message();
     expect_gathers(**made, 8, 1);
+  });
+}
+
+// Method: rank 1 runs out of time while rank 2 is there, which then runs out of its own.
+TEST(BootstrapThreads, AThreadThatGaveUpIsNotTakenForOneThatDidNotCome) {
+  std::atomic<bool> gave_up = false;
+  on_ranks(2, [&](int thread) {
+    if (thread == 0) {
+      const auto early = make_bootstrap(threads_config(1, 4, "left", kEnough / 2));
+      EXPECT_THAT(early.status().message(), HasSubstr("in thread group \"left\""));
+      gave_up = true;
+    } else {
+      const auto late = make_bootstrap(threads_config(2, 4, "left", kEnough));
+      EXPECT_TRUE(gave_up);
+      EXPECT_THAT(late.status().message(),
+                  HasSubstr("ranks 0, 3 did not come and rank 1 came and gave up within"));
+    }
   });
 }
 
