@@ -13,7 +13,6 @@ namespace {
 
 using namespace sk::testing_support;
 using testing::HasSubstr;
-using testing::Not;
 
 Result<std::optional<Identity>> read(const Variables& variables) {
   return read_identity(env_config(variables, 1).env);
