@@ -202,7 +202,8 @@ bool MergeEngine::put_in_order(std::vector<Event>& out) {
   std::vector<RankItems> items;
   for (const auto& [rank, log] : logs_)
     items.push_back({rank, log.items(0, log.published(), !bars_in_row_)});
-  const std::vector<Column> columns = arrange(items, options_.style);
+  const std::vector<Column> columns =
+      reading_order(arrange(items, options_.style), target_, options_.style);
   std::vector<Event> view;
   for (Event& event : render_columns(columns, target_, options_.style))
     append_event(view, std::move(event));
@@ -262,6 +263,7 @@ void MergeEngine::append_batch(const Ready& ready, int64_t now_ns, std::vector<E
   }
   const bool whole = count == columns.size();
   columns.resize(count);
+  columns = reading_order(std::move(columns), target_, options_.style);
   // Text above stands in a narrower column of tags.
   const TagColumns tags = tag_columns(columns, target_, options_.style);
   const bool moves = (tags.width[0] > tags_.width[0] && shows(SK_STREAM_STDOUT)) ||

@@ -161,7 +161,7 @@ std::string describe_tail(const RankLogs& logs, const RankSet& target, const Vie
       if (item->kind == Item::Kind::kLine) last.back().items.push_back(item);
   }
   std::string text;
-  for (const Event& event : render_in_step(arrange(last, style), target, style)) text += event.text;
+  for (const Event& event : render_columns(arrange(last, style), target, style)) text += event.text;
   if (text.ends_with('\n')) text.pop_back();
   size_t begin = text.size();
   for (size_t lines = 0; begin > 0; --begin)

@@ -165,13 +165,13 @@ TagColumns tag_columns(const std::vector<Column>& columns, const RankSet& target
   return tags;
 }
 
-std::vector<Event> render_columns(const std::vector<Column>& columns, const RankSet& target,
-                                  const ViewStyle& style, const TagColumns& tags) {
-  const bool by_rank = style.tag == SK_TAG_SPEC;  // Arranged so already.
-  return render_in_step(by_rank ? columns : in_blocks(columns, target), target, style, tags);
+std::vector<Column> reading_order(std::vector<Column> columns, const RankSet& target,
+                                  const ViewStyle& style) {
+  if (style.tag == SK_TAG_SPEC) return columns;  // Arranged so already.
+  return in_blocks(columns, target);
 }
 
-std::vector<Event> render_in_step(const std::vector<Column>& columns, const RankSet& target,
+std::vector<Event> render_columns(const std::vector<Column>& columns, const RankSet& target,
                                   const ViewStyle& style, const TagColumns& tags) {
   std::vector<Event> out;
   TagColumns own = tag_columns(columns, target, style);

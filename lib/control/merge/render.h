@@ -27,11 +27,12 @@ struct TagColumns {
 TagColumns tag_columns(const std::vector<Column>& columns, const RankSet& target,
                        const ViewStyle& style);
 
-// Each rank's lines together where ranks differ; in columns of tags as wide as `tags` at least.
+// Each rank's lines together where ranks differ, as the style has it.
+std::vector<Column> reading_order(std::vector<Column> columns, const RankSet& target,
+                                  const ViewStyle& style);
+
+// Place by place, in columns of tags as wide as `tags` at least.
 std::vector<Event> render_columns(const std::vector<Column>& columns, const RankSet& target,
-                                  const ViewStyle& style, const TagColumns& tags = {});
-// Place by place.
-std::vector<Event> render_in_step(const std::vector<Column>& columns, const RankSet& target,
                                   const ViewStyle& style, const TagColumns& tags = {});
 
 struct RankResult {

@@ -32,8 +32,9 @@ std::vector<Event> render_cut(const std::vector<Column>& columns, const RankSet&
     elided = elided || has_elided(column);
   }
   if (!elided && total.within(style.limits)) {
-    *tags = tag_columns(columns, target, style);
-    return render_columns(columns, target, style, *tags);
+    const std::vector<Column> ordered = reading_order(columns, target, style);
+    *tags = tag_columns(ordered, target, style);
+    return render_columns(ordered, target, style, *tags);
   }
   size_t head = 0, tail = columns.size();
   const ViewLimits head_limits = head_part(style.limits), tail_limits = tail_part(style.limits);
@@ -47,8 +48,9 @@ std::vector<Event> render_cut(const std::vector<Column>& columns, const RankSet&
     weight.add(weight_of(columns[tail - 1]));
     if (!weight.within(tail_limits)) break;
   }
-  const std::vector<Column> first(columns.begin(), columns.begin() + static_cast<ptrdiff_t>(head));
-  const std::vector<Column> last(columns.begin() + static_cast<ptrdiff_t>(tail), columns.end());
+  const auto at = [&](size_t place) { return columns.begin() + static_cast<ptrdiff_t>(place); };
+  const auto first = reading_order({columns.begin(), at(head)}, target, style);
+  const auto last = reading_order({at(tail), columns.end()}, target, style);
   *tags = tag_columns(first, target, style);
   tags->widen(tag_columns(last, target, style));
   std::vector<Event> out = render_columns(first, target, style, *tags);

@@ -48,6 +48,18 @@ TEST(Codec, RecordsComeBackWhole) {
   EXPECT_EQ(std::get<Output>(decoded.value()).seq, 5u);
 }
 
+TEST(Codec, SignsOfLifeComeBackWhole) {
+  const auto decoded = decode(encode(Heartbeat{7, "barrier()", {1, 2, 3, 9}}));
+  ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+  const auto& back = std::get<Heartbeat>(decoded.value());
+  EXPECT_EQ(back.cell, 7u);
+  EXPECT_EQ(back.waits_in, "barrier()");
+  EXPECT_EQ(back.waits_for, (std::vector<uint32_t>{1, 2, 3, 9}));
+  EXPECT_FALSE(status_of(Heartbeat{1, std::string(kWaitsInMax + 1, 'x'), {1}}).ok());
+  EXPECT_FALSE(status_of(Heartbeat{1, "barrier()", {}}).ok());
+  EXPECT_FALSE(status_of(Heartbeat{1, "barrier()", {kRankCountMax}}).ok());
+}
+
 TEST(Codec, GroupsComeBackWhole) {
   const auto group = decode(encode(RankGroup{7, {1, 4095}, 65535, 1024}));
   ASSERT_TRUE(group.ok()) << group.status().message();

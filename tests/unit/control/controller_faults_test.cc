@@ -306,6 +306,46 @@ TEST(ControllerFaults, StatusNamesEveryRanksState) {
   world.done(0, cell);
 }
 
+TEST(ControllerFaults, ALongLineOfLastWordsKeepsItsBeginning) {
+  World world(1);
+  world.join_all();
+  const uint64_t cell = world.execute();
+  uint64_t seq = 0;
+  for (const std::string& text :
+       {std::string("begins "), std::string(30'000, 'x'), std::string("\nends\n")})
+    world.from(0, Output{cell, ++seq, {{0, StreamRecord{SK_STREAM_STDERR, text}}}});
+  world.die(0);
+  const std::string& words = world.find(SK_EVENT_RANK)->text;
+  EXPECT_TRUE(has(words, "its last words:\nbegins xxx")) << words;
+  EXPECT_TRUE(words.ends_with("x…\nends")) << words;
+  EXPECT_LT(words.size(), 2000u);
+}
+
+TEST(ControllerFaults, StatusTellsWhatRanksDoAndForWhomTheyWait) {
+  World world(3);
+  world.join_all();
+  const auto status = [&] { return world.reply_to(world.ask(kAskStatus))->text; };
+  EXPECT_FALSE(has(status(), "elapsed_seconds"));
+  const uint64_t cell = world.execute("0,1");
+  world.now += 2 * kSecond;
+  world.from(0, Heartbeat{cell, "barrier()", {1, 2}});
+  EXPECT_TRUE(has(status(), R"("doing":"cell","execution_count":0,"elapsed_seconds":2.000,)"));
+  EXPECT_TRUE(has(status(), R"json("waits_in":"barrier()","waits_for":"1,2"})json")) << status();
+  world.from(0, Heartbeat{cell, "", {}});
+  EXPECT_FALSE(has(status(), "waits_in"));
+  for (uint32_t rank : {0, 1}) world.done(rank, cell);
+  Comm opened;
+  opened.kind = SK_COMM_OPEN;
+  opened.cell = ++world.cells;
+  opened.id = "a";
+  opened.target = "t";
+  world.controller.on_session_message(opened, world.now);
+  EXPECT_TRUE(has(status(), R"("rank":0,"state":"busy")")) << status();
+  EXPECT_TRUE(has(status(), R"("doing":"comm","execution_count":0,"elapsed_seconds":0.000})"));
+  for (uint32_t rank : {0, 1, 2}) world.done(rank, opened.cell);
+  EXPECT_FALSE(has(status(), "busy"));
+}
+
 TEST(ControllerFaults, ADeathNamesTheKernelsReasonInOneSentence) {
   World world(2);
   world.join_all();

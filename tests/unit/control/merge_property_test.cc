@@ -151,11 +151,13 @@ TEST(MergeProperty, EachRanksLinesStayTogether) {
       records.push_back(random_records(random, rank, /*streams_only=*/true));
     const std::vector<Event> kept = run(records, random, /*live=*/true);
     const std::string text = kept.empty() ? "" : kept[0].text;
-    RankSet over, speaks;  // Since the last line of all.
+    RankSet over, speaks;                              // Since the last line of all.
+    bool fills = text.find('[') == std::string::npos;  // Some tag its column: it is no wider.
     for (size_t begin = 0, end; begin < text.size(); begin = end + 1) {
       end = std::min(text.find('\n', begin), text.size());
       const std::string line = text.substr(begin, end - begin);
       const RankSet before = std::exchange(speaks, {});
+      fills = fills || (line.starts_with('[') && line[1] != ' ');
       if (line.starts_with('['))
         speaks = parse_ranks(line.substr(1, line.find("] ") - 1), ranks).value();
       else
@@ -165,6 +167,7 @@ TEST(MergeProperty, EachRanksLinesStayTogether) {
         ASSERT_EQ(std::count(over.begin(), over.end(), rank), 0) << "rank " << rank << "\n" << text;
       if (!speaks.empty()) over.insert(over.end(), before.begin(), before.end());
     }
+    EXPECT_TRUE(fills) << text;
   }
 }
 
