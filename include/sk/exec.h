@@ -1,4 +1,4 @@
-/* Cells on ranks: run a piece of source text on many rank processes, read one merged stream back.
+/* Cells on ranks: run source text on many rank processes of this host, read one merged stream back.
  *
  * Two halves. The session half, here, is for whoever asks (a notebook front end, a C program): it
  * starts a controller process, which starts the ranks, watches them and merges what they print. The
@@ -72,7 +72,10 @@ typedef struct sk_session sk_session;
 enum sk_session_flags {
   /** The rank program calls sk_worker_template() before sk_worker_join(): it is started once, and
    *  ranks are forked from it once it is warm. */
-  SK_SESSION_TEMPLATE = 1
+  SK_SESSION_TEMPLATE = 1,
+  /** Whoever reads events can type a notebook's magics: sentences that say what can be done name
+   *  them. Without it they name the calls of these headers. */
+  SK_SESSION_NOTEBOOK = 2
 };
 
 /** Zero means default. Fields are only ever appended. Borrowed for the call. */
@@ -80,7 +83,7 @@ typedef struct sk_session_config {
   uint32_t struct_size;    /**< sizeof(sk_session_config) where the caller was compiled. */
   int32_t ranks;           /**< How many rank processes, 1 to 4096. */
   const char* const* argv; /**< The rank program and its arguments, NULL at the end; looked up in
-                                PATH. It calls sk_worker_join(). */
+                                PATH. It calls sk_worker_join(). Python: python3 -m libsk.kernel. */
   const char* const* env;  /**< "NAME=value" lines over this process's environment; NULL: none. */
   const char* cwd;         /**< Where the ranks start; NULL: here. */
   const char* sk_path;     /**< The `sk` program that becomes the controller; NULL: SK_PROGRAM, this
@@ -252,8 +255,8 @@ SK_NODISCARD SK_API sk_status sk_session_fd(sk_session* session, int32_t* out_fd
 
 /** Ends ranks and controller (asks, then SIGTERM after 2 s, then SIGKILL; whole process groups)
  *  and frees the session. Returns when they are gone, at most 10 s later. NULL is fine.
- *  @return SK_OK, or SK_ERR_TIMEOUT when the controller had to be killed (the session is freed
- *          all the same). @threads One, after the last other call. Waits. @since 0.1 */
+ *  @return SK_OK; SK_ERR_TIMEOUT when the controller had to be killed (the session is freed all the
+ *          same); SK_ERR_BUSY: a thread is inside a call. @threads One. Waits. @since 0.1 */
 SK_API sk_status sk_session_close(sk_session* session) SK_NOEXCEPT;
 
 #ifdef __cplusplus

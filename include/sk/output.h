@@ -23,7 +23,7 @@ typedef struct sk_session_settings {
   int32_t tag;          /**< enum sk_tag_mode. */
   uint64_t shown_lines; /**< Lines that one cell shows at most, 16 to 1,000,000; 10,000 unless set.
                              The beginning and the end stay, a display between them says how much
-                             is missing and `%sk log N`, N the cell's execution count. */
+                             is missing and how to see it: sk_session_log(), `%sk log N`. */
   uint64_t shown_bytes; /**< Likewise bytes of text, 4096 to 64 MiB; 1 MiB unless set: notebook
                              servers drop streams above 3 MB in 3 s. */
   uint64_t kept_bytes;  /**< Kept of each rank's text in a cell, for sk_session_log(): 64 KiB to

@@ -73,6 +73,7 @@ struct Open {
   interruptMs @8 :UInt64;
   name @9 :Data;  # "": nobody can attach.
   token @10 :Data;
+  notebook @11 :Bool;  # SK_SESSION_NOTEBOOK.
 }
 
 struct Execute {

@@ -49,6 +49,7 @@ void Controller::on_open(const Open& open, int64_t now_ns) {
   if (opened_) return;
   opened_ = true;
   lease_ns_ = static_cast<int64_t>(open.lease_ms) * 1'000'000;
+  notebook_ = open.notebook;
   attachable_ = !open.name.empty() && lease_ns_ > 0;
   if (open.interrupt_ms > 0)
     timers_.give_up_ns = static_cast<int64_t>(open.interrupt_ms) * 1'000'000;

@@ -244,6 +244,7 @@ class Controller : private AgentEvents {
   int64_t lease_ns_ = 0;
   int64_t lease_until_ns_ = INT64_MAX;
   bool opened_ = false;
+  bool notebook_ = false;  // Whoever reads can type magics.
   bool attachable_ = false;
   bool attached_ = true;
   Journal journal_;

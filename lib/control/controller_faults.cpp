@@ -45,8 +45,10 @@ std::string Controller::why_not(const RankSet& target) const {
 // What one can do about it.
 std::string Controller::way_out() const {
   const RankSet others = ranks_now().alive;
-  std::string way = ". `%sk revive` starts again what is lost";
-  if (!others.empty()) way += fmt::format(", `%%on alive` runs a cell on {}", name_ranks(others));
+  std::string way = fmt::format(". {} starts again what is lost",
+                                notebook_ ? "`%sk revive`" : "sk_session_revive()");
+  const char* alive = notebook_ ? "`%%on alive`" : "the set \"alive\"";
+  if (!others.empty()) way += fmt::format(", {} runs a cell on {}", alive, name_ranks(others));
   return way;
 }
 

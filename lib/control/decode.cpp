@@ -66,10 +66,10 @@ Result<Message> get(wire::Welcome::Reader r) {
       Welcome{r.getVersion(), r.getRanks(), r.getLastCell(), text(r.getLastTag()), r.getPid()});
 }
 Result<Message> get(wire::Open::Reader r) {
-  Open m{r.getVersion(),          r.getRanks(),      get_strings(r.getArgv()),
-         get_strings(r.getEnv()), text(r.getCwd()),  r.getStartTimeoutMs(),
-         r.getLeaseMs(),          r.getForks(),      r.getInterruptMs(),
-         text(r.getName()),       text(r.getToken())};
+  Open m{r.getVersion(),          r.getRanks(),       get_strings(r.getArgv()),
+         get_strings(r.getEnv()), text(r.getCwd()),   r.getStartTimeoutMs(),
+         r.getLeaseMs(),          r.getForks(),       r.getInterruptMs(),
+         text(r.getName()),       text(r.getToken()), r.getNotebook()};
   if (m.version != kProtocolVersion)
     return error(SK_ERR_TRANSPORT, "protocol version {} meets {}", m.version, kProtocolVersion);
   if (m.ranks < 1 || m.ranks > kRankCountMax) return bad("ranks", m.ranks);

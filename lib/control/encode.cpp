@@ -44,6 +44,7 @@ void put(wire::Open::Builder b, const Open& m) {
   b.setInterruptMs(m.interrupt_ms);
   b.setName(data(m.name));
   b.setToken(data(m.token));
+  b.setNotebook(m.notebook);
 }
 void put(wire::Execute::Builder b, const Execute& m) {
   b.setCell(m.cell);

@@ -64,6 +64,7 @@ struct Open {
   uint64_t interrupt_ms = 0;  // From the first interrupt to the cell's end without the stuck ranks.
   std::string name;           // Under which a later front end finds the session; "": it cannot.
   std::string token;          // What that one must show.
+  bool notebook = false;      // Sentences name magics, not calls of the C ABI.
 };
 
 // Goes on with a session whose front end was lost.

@@ -110,7 +110,7 @@ Result<int> serve(const Options& options) {
     config.struct_size = sizeof config;
     config.ranks = ranks;
     config.argv = options.program.data();
-    config.flags = forks ? SK_SESSION_TEMPLATE : 0;
+    config.flags = SK_SESSION_NOTEBOOK | (forks ? SK_SESSION_TEMPLATE : 0);
     return attach_or_open(lease, config);
   };
   Front front(*channels, open, Wire(connection.key, id), options.language, ranks, signal_fd);

@@ -79,8 +79,9 @@ Result<OpenArguments> to_open(const sk_session_config* config) {
   if (c.ranks < 1 || c.ranks > static_cast<int32_t>(kRankCountMax))
     return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: ranks is {}; 1 to {} are allowed",
                  c.ranks, kRankCountMax);
-  if ((c.flags & ~uint32_t(SK_SESSION_TEMPLATE)) != 0)
-    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: flags is {:#x}; known is 0x1", c.flags);
+  if ((c.flags & ~uint32_t(SK_SESSION_TEMPLATE | SK_SESSION_NOTEBOOK)) != 0)
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: flags is {:#x}; known are 0x1 and 0x2",
+                 c.flags);
   if (c.start_timeout_ms < 0 || c.lease_ms < 0 || c.interrupt_ms < 0)
     return error(SK_ERR_INVALID_ARGUMENT,
                  "sk_session_open: start_timeout_ms is {}, lease_ms {} and interrupt_ms {}; "
@@ -100,6 +101,7 @@ Result<OpenArguments> to_open(const sk_session_config* config) {
   if (c.start_timeout_ms > 0) open.start_timeout_ms = static_cast<uint64_t>(c.start_timeout_ms);
   open.lease_ms = static_cast<uint64_t>(c.lease_ms);
   open.forks = (c.flags & SK_SESSION_TEMPLATE) != 0;
+  open.notebook = (c.flags & SK_SESSION_NOTEBOOK) != 0;
   open.interrupt_ms = static_cast<uint64_t>(c.interrupt_ms);
   open.name = or_empty(c.name);
   open.token = or_empty(c.token);

@@ -35,8 +35,20 @@ TEST(ControllerFaults, ARefusalOffersWhatCanBeDone) {
   const Event* error = world.find(SK_EVENT_ERROR);
   ASSERT_NE(error, nullptr);
   EXPECT_TRUE(has(error->evalue, "rank 1 is dead: killed by signal 9 (SIGKILL)")) << error->evalue;
-  EXPECT_TRUE(has(error->evalue, "`%sk revive`"));
+  EXPECT_TRUE(has(error->evalue, "sk_session_revive() starts again what is lost"));
+  EXPECT_TRUE(has(error->evalue, "the set \"alive\" runs a cell on ranks 0,2"));
+  EXPECT_FALSE(has(error->evalue, "%")) << error->evalue;
+}
+
+TEST(ControllerFaults, ANotebookIsTalkedToInMagics) {
+  World world(3, /*lease_ms=*/0, /*notebook=*/true);
+  lose_rank_one(world);
+  world.execute();
+  const Event* error = world.find(SK_EVENT_ERROR);
+  ASSERT_NE(error, nullptr);
+  EXPECT_TRUE(has(error->evalue, "`%sk revive` starts again what is lost")) << error->evalue;
   EXPECT_TRUE(has(error->evalue, "`%%on alive` runs a cell on ranks 0,2"));
+  EXPECT_FALSE(has(error->evalue, "sk_session")) << error->evalue;
 }
 
 TEST(ControllerFaults, SurvivorsThatTakeAMomentToEndAreNotStuck) {

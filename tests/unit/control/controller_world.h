@@ -19,12 +19,13 @@ constexpr int64_t kSecond = 1'000 * kMs;
 // Plays processes and session: keeps what is sent, obeys SIGKILL.
 class World : public ControllerPorts {
  public:
-  explicit World(uint32_t ranks, uint64_t lease_ms = 0)
+  explicit World(uint32_t ranks, uint64_t lease_ms = 0, bool notebook = false)
       : seq(ranks, 0), controller(*this, ControllerTimers{}, Job{"job", 6, {1, 2}, 3}) {
     Open open;
     open.ranks = ranks;
     open.argv = {"program"};
     open.lease_ms = lease_ms;
+    open.notebook = notebook;
     if (lease_ms > 0) open.name = "test";
     controller.on_session_message(open, now);
   }
