@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -12,6 +13,9 @@ namespace sk::control {
 namespace {
 
 constexpr std::string_view kCellFile = "File \"<ipython-input-";
+constexpr std::string_view kRankProgram = "/libsk/kernel/";
+constexpr std::string_view kShell = "/IPython/core/";
+constexpr std::string_view kInterpreter = "File \"<frozen ";  // What it does for an import.
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -40,16 +44,27 @@ std::string indented(const std::string& text) {
 }  // namespace
 
 std::string clean_language_stack(const std::string& text) {
-  std::vector<std::string> kept;
-  size_t through_cell = 0;
+  std::vector<std::string> frames;
+  size_t through_cell = 0, above_shell = std::string::npos;
+  const auto holds = [](const std::string& line, std::string_view part) {
+    return line.find(part) != std::string::npos;
+  };
   for (const std::string& line : lines_of(utf8_clean(text))) {
     if (!line.starts_with("  ")) continue;  // The heading names a thread by its number.
-    kept.push_back(name_cell(line.substr(2)));
-    if (line.find(kCellFile) != std::string::npos) through_cell = kept.size();
+    if (holds(line, kRankProgram) || holds(line, kShell))
+      above_shell = std::min(above_shell, frames.size());
+    frames.push_back(line.substr(2));
+    if (holds(line, kCellFile)) through_cell = frames.size();
   }
-  if (through_cell > 0) kept.resize(through_cell);
+  // Below the cell, or where it has ended below what it left, are the shell and the rank program.
+  const std::string innermost = frames.empty() ? "" : frames.front();
+  frames.resize(through_cell > 0 ? through_cell : std::min(above_shell, frames.size()));
+  std::erase_if(frames, [&](const std::string& line) {
+    return holds(line, kRankProgram) || holds(line, kInterpreter);
+  });
+  if (frames.empty() && !innermost.empty()) frames.push_back(innermost);
   std::string out;
-  for (const std::string& line : kept) out += line + "\n";
+  for (const std::string& line : frames) out += name_cell(line) + "\n";
   return out;
 }
 

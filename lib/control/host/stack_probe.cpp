@@ -38,6 +38,12 @@ Answer answer;
 std::atomic<uint64_t> asked{0};
 std::atomic<uint64_t> language_asked{0}, language_answered{0};
 struct sigaction language_handler = {};  // The language's own.
+void* interpreter = nullptr;             // The file in memory that this handler is part of.
+
+void* file_of(void* address) {
+  Dl_info info{};
+  return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
+}
 
 // Async-signal-safe once backtrace() has loaded what it needs, which install() sees to.
 void on_signal(int) {
@@ -72,6 +78,8 @@ Status install_around_language(int number) {
                  "language's own first",
                  number);
   language_handler = action;
+  interpreter = file_of(with_info ? reinterpret_cast<void*>(action.sa_sigaction)
+                                  : reinterpret_cast<void*>(action.sa_handler));
   action.sa_sigaction = on_language_signal;
   // Not blocked while it returns: that would read as a thread that takes no signal.
   action.sa_flags |= SA_SIGINFO | SA_NODEFER;
@@ -156,9 +164,22 @@ std::string StackProbe::native() {
     if (monotonic_ns() >= until_ns) return from_proc();
     pause_ms(1);
   }
+  // The interpreter's frames tell nothing that the language's own stack does not tell better.
+  int count = answer.count;
+  const auto interprets = [](int frame) {
+    return interpreter != nullptr &&
+           file_of(answer.frames[static_cast<size_t>(frame)]) == interpreter;
+  };
+  if (interpreter != nullptr && count < kFramesMax) {  // How the process was started.
+    void* const c_library = file_of(reinterpret_cast<void*>(&::poll));
+    while (count > kOwnFrames && interprets(count - 1)) --count;
+    while (count > kOwnFrames &&
+           file_of(answer.frames[static_cast<size_t>(count - 1)]) == c_library)
+      --count;
+  }
   std::string text;
-  for (int i = kOwnFrames; i < answer.count; ++i)
-    text += describe(answer.frames[static_cast<size_t>(i)]) + "\n";
+  for (int i = kOwnFrames; i < count; ++i)
+    if (!interprets(i)) text += describe(answer.frames[static_cast<size_t>(i)]) + "\n";
   return text;
 }
 
