@@ -44,12 +44,13 @@ class Absence {
   // What `home` waits in: as it said a moment ago. Any thread.
   AwaitedPeers waiting() const;
 
-  // A communicator that other threads than `home` use says so while it lives: then nobody can say
-  // when this rank will come.
-  void begin_use_elsewhere() { elsewhere_.fetch_add(1, std::memory_order_relaxed); }
-  void end_use_elsewhere() { elsewhere_.fetch_sub(1, std::memory_order_relaxed); }
-  bool used_elsewhere() const { return elsewhere_.load(std::memory_order_relaxed) > 0; }
-  std::thread::id home() const { return home_; }
+  // A communicator says so of each call: when a thread beside `home` will come, nobody can say.
+  void note_call(std::thread::id caller) {
+    if (caller != home_) [[unlikely]]
+      called_elsewhere_.store(true, std::memory_order_relaxed);
+  }
+  // Whether such a thread has called since this was last asked: what it did once is over then.
+  bool take_called_elsewhere() { return called_elsewhere_.exchange(false); }
 
  private:
   const std::thread::id home_;
@@ -57,7 +58,7 @@ class Absence {
   std::vector<AbsentPeers> groups_;
   mutable AwaitedPeers awaited_;
   mutable std::chrono::steady_clock::time_point awaited_at_{};
-  std::atomic<int> elsewhere_{0};
+  std::atomic<bool> called_elsewhere_{false};
 };
 
 }  // namespace sk

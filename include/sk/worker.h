@@ -124,6 +124,21 @@ SK_NODISCARD SK_API sk_status sk_worker_error(sk_worker* worker, const char* ena
                                               const char* evalue, const char* const* traceback,
                                               uint64_t traceback_count, uint32_t flags) SK_NOEXCEPT;
 
+/** The language has left the cell's code with an error: the sk_worker_error() that follows in this
+ *  cell is of this moment, however long the error takes to be written out. Ranks that fail at
+ *  nearly the same time are put in order by it. The last call holds; without one it is the time of
+ *  sk_worker_error().
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (no cell is open). @threads The one that joined.
+ *  @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_worker_code_ended(sk_worker* worker) SK_NOEXCEPT;
+
+/** How many threads that the open cell has begun will go on when it ends: they may still call what
+ *  the other ranks wait for. It counts in a process whose communicators were used beside the
+ *  calling thread before, and until the next cell; without it none is expected to.
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (no cell is open; a negative count). @threads The one
+ *          that joined. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_worker_threads(sk_worker* worker, int32_t count) SK_NOEXCEPT;
+
 /** From now on what the calling thread puts out (streams, displays, messages of comms) belongs to
  *  `cell`, one that this rank was given, also while another one runs: for threads that outlive the
  *  cell which began them. 0: to the open cell, or between cells to the last one, as without it.

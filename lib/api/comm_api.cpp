@@ -34,9 +34,16 @@ class ProcessCollectives final : public control::Collectives {
     AwaitedPeers wait = absence_.waiting();
     return {std::move(wait.call), std::move(wait.ranks)};
   }
-  bool used_beside_cells() const override { return absence_.used_elsewhere(); }
+  bool used_beside_cells(bool some_go_on) override {
+    bool used = absence_.take_called_elsewhere();
+    called_beside_ = called_beside_ || used;
+    used = used || (some_go_on && called_beside_);
+    comms.for_each_in_use([&](Comm&) { used = true; });
+    return used;
+  }
 
  private:
+  bool called_beside_ = false;  // Ever. Under the asking worker's mutex.
   Absence absence_{home_thread().load()};
 };
 

@@ -205,6 +205,20 @@ sk_status sk_worker_error(sk_worker* worker, const char* ename, const char* eval
   });
 }
 
+sk_status sk_worker_code_ended(sk_worker* worker) noexcept {
+  return with_worker("sk_worker_code_ended", worker,
+                     [](WorkerHandle& handle) { return handle.worker->code_ended(); });
+}
+
+sk_status sk_worker_threads(sk_worker* worker, int32_t count) noexcept {
+  return with_worker("sk_worker_threads", worker, [&](WorkerHandle& handle) -> Status {
+    if (count < 0)
+      return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_threads: count is {}; it cannot be negative",
+                   count);
+    return handle.worker->threads(static_cast<uint32_t>(count));
+  });
+}
+
 sk_status sk_worker_output_cell(sk_worker* worker, uint64_t cell) noexcept {
   return with_worker("sk_worker_output_cell", worker, [&](WorkerHandle& handle) -> Status {
     return handle.worker->output_cell(cell);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "lib/base/status.h"
@@ -85,6 +86,9 @@ class HandleTable {
       Slot& slot = slots_[index];
       if (slot.taken.load(std::memory_order_relaxed)) continue;
       if (slot.taken.exchange(true, std::memory_order_acquire)) continue;
+      size_t used = used_.load(std::memory_order_relaxed);
+      while (used <= index && !used_.compare_exchange_weak(used, index + 1)) {
+      }
       slot.object = object.release();
       slot.owner.store(getpid(), std::memory_order_relaxed);
       const uint64_t generation = generations_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -134,7 +138,8 @@ class HandleTable {
   // Runs `body(T&)` on every object that a call is inside of, as pin() would.
   template <typename Body>
   void for_each_in_use(const Body& body) {
-    for (Slot& slot : slots_) {
+    const size_t used = used_.load(std::memory_order_acquire);
+    for (Slot& slot : std::span(slots_).first(used)) {  // Asked at the end of every cell.
       if (!slot.in_use.load(std::memory_order_acquire)) continue;
       slot.pins.fetch_add(1, std::memory_order_seq_cst);
       if (slot.generation.load(std::memory_order_seq_cst) != 0) body(*slot.object);
@@ -205,6 +210,7 @@ class HandleTable {
 
   std::array<Slot, kSlotCount> slots_{};
   std::atomic<size_t> hint_{0};  // Where a free slot is likely: the one used last.
+  std::atomic<size_t> used_{0};  // Slots from here on never were.
   std::atomic<uint64_t> generations_{0};
 };
 

@@ -147,18 +147,7 @@ Status CpuCommunicator::over() const {
   return {};
 }
 
-// A thread beside that of the cells may call at any time, whatever cell runs where.
-void CpuCommunicator::note_caller(std::thread::id caller) {
-  caller_ = caller;
-  if (absence_ == nullptr || used_elsewhere_ || caller == absence_->home()) return;
-  used_elsewhere_ = true;
-  absence_->begin_use_elsewhere();
-}
-
-CpuCommunicator::~CpuCommunicator() {
-  log_.end(seq_);
-  if (used_elsewhere_) absence_->end_use_elsewhere();
-}
+CpuCommunicator::~CpuCommunicator() { log_.end(seq_); }
 
 // Out of the way of calls that succeed.
 void CpuCommunicator::note_failure(const Status& status) {
@@ -172,8 +161,7 @@ Status CpuCommunicator::run(Program& program, RunArgs& args) {
     log_.failure(ended, /*ends=*/true);
     return ended;
   }
-  if (const auto caller = std::this_thread::get_id(); caller != caller_) [[unlikely]]
-    note_caller(caller);
+  if (absence_ != nullptr) absence_->note_call(std::this_thread::get_id());
   const OpDesc& op = program.plan().op;
   if (is_pair(op)) {
     const int32_t me = int32_t(rank());

@@ -43,7 +43,6 @@ class CpuCommunicator final : public Communicator {
 
  private:
   explicit CpuCommunicator(Absence* absence) : absence_(absence) {}
-  void note_caller(std::thread::id caller);
   struct Cached {
     std::unique_ptr<Program> program;
     uint64_t last_use = 0;
@@ -82,8 +81,6 @@ class CpuCommunicator final : public Communicator {
   TraceBuffer trace_;
   Status broken_;  // Set once by an error that ends the communicator.
   Absence* absence_;
-  std::thread::id caller_;  // Of the last call.
-  bool used_elsewhere_ = false;
 };
 
 }  // namespace sk

@@ -144,6 +144,7 @@ void Agent::on_message(uint32_t rank, Message message, int64_t now_ns) {
   r.heard_ns = now_ns;
   if (auto* heartbeat = std::get_if<Heartbeat>(&message)) {
     r.heartbeat = std::move(*heartbeat);
+    if (r.state == State::kReady) events_.rank_message(rank, r.heartbeat, now_ns);
     return;
   }
   if (const auto* hello = std::get_if<Hello>(&message)) {

@@ -58,6 +58,7 @@ struct Heartbeat {
   cell @0 :UInt64;
   waitsIn @1 :Data;   # A collective,
   waitsFor @2 :Data;  # and the ranks that have not come to it: "0-3,5".
+  lingers @3 :Bool;   # As Done's, where no cell is open.
 }
 
 # Session to controller, once: what to start.

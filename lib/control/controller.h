@@ -149,6 +149,7 @@ class Controller : private AgentEvents {
   void on_ask(Ask ask, int64_t now_ns);
   void on_output(uint32_t rank, Output output, int64_t now_ns);
   void on_done(uint32_t rank, const Done& done, int64_t now_ns);
+  void on_heartbeat(uint32_t rank, const Heartbeat& beat, int64_t now_ns);
   void on_reply(uint32_t rank, Reply reply);
   void on_regroup(const Regroup& request);
   void on_ask_stack(const Ask& ask, int64_t now_ns);

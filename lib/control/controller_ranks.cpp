@@ -23,6 +23,7 @@ void Controller::rank_message(uint32_t rank, Message message, int64_t now_ns) {
   if (auto* output = std::get_if<Output>(&message))
     return on_output(rank, std::move(*output), now_ns);
   if (const auto* done = std::get_if<Done>(&message)) return on_done(rank, *done, now_ns);
+  if (const auto* beat = std::get_if<Heartbeat>(&message)) return on_heartbeat(rank, *beat, now_ns);
   if (auto* reply = std::get_if<Reply>(&message)) return on_reply(rank, std::move(*reply));
   if (auto* input = std::get_if<InputRequest>(&message))
     return on_input_request(rank, std::move(*input), now_ns);
@@ -60,6 +61,13 @@ void Controller::on_output(uint32_t rank, Output output, int64_t now_ns) {
       show_late(rank, output.cell, record, now_ns);
     }
   }
+}
+
+// A thread beside the cells that is in no call any more: its rank will not come by it either.
+void Controller::on_heartbeat(uint32_t rank, const Heartbeat& beat, int64_t now_ns) {
+  if (beat.cell != 0) return;
+  const bool lingered = std::exchange(ranks_[rank].lingers, beat.lingers);
+  if (lingered && !beat.lingers && running_) tell_absent_soon(now_ns);
 }
 
 void Controller::on_done(uint32_t rank, const Done& done, int64_t now_ns) {

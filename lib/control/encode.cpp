@@ -172,6 +172,7 @@ struct Put {
   void operator()(const Heartbeat& m) {
     auto h = b.initHeartbeat();
     h.setCell(m.cell);
+    h.setLingers(m.lingers);
     if (m.waits_in.empty()) return;
     h.setWaitsIn(data(m.waits_in));
     h.setWaitsFor(data(format_ranks(m.waits_for)));

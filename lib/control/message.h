@@ -50,6 +50,7 @@ struct Heartbeat {
   uint64_t cell = 0;                  // The open cell, or 0.
   std::string waits_in{};             // The collective that waits for peers; "": none does.
   std::vector<uint32_t> waits_for{};  // Those that have not entered it. Sorted.
+  bool lingers = false;               // As Done's; only where no cell is open.
 };
 
 struct Open {

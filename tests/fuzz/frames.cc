@@ -68,7 +68,7 @@ std::vector<std::string> seeds() {
   std::vector<Message> all;
   all.emplace_back(Hello{kProtocolVersion, 1, 2, true, "python"});
   all.emplace_back(Welcome{});
-  all.emplace_back(Heartbeat{7});
+  all.emplace_back(Heartbeat{7, "", {}, true});
   all.emplace_back(Heartbeat{8, "barrier()", {1, 2}});
   all.emplace_back(open);
   Execute execute;

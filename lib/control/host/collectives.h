@@ -29,8 +29,9 @@ class Collectives {
     std::vector<uint32_t> lacking;
   };
   virtual Wait waiting() const = 0;
-  // Whether threads beside that of the cells call, too.
-  virtual bool used_beside_cells() const = 0;
+  // Asked where the thread of the cells is in no call: whether another one is, or has begun one
+  // since this was last asked. Where `some_go_on`, also whether one ever has: they may be next.
+  virtual bool used_beside_cells(bool some_go_on) = 0;
 };
 
 }  // namespace sk::control

@@ -130,6 +130,8 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
           flush_records();
           open_cell_ = last_cell_ = execute != nullptr ? execute->cell : comm->cell;
           began_ns_ = monotonic_ns();
+          code_ended_ns_ = 0;
+          threads_ = 0;
           cpu_ns_ = process_cpu_ns();
           cancelled_.store(false, std::memory_order_relaxed);
           if (absent_.cell == open_cell_) apply_absent();
@@ -171,7 +173,29 @@ Status Worker::fail(ErrorRecord error) {
   uint64_t bytes = error.ename.size() + error.evalue.size();
   for (const std::string& line : error.traceback) bytes += line.size();
   if (bytes > kDisplayBytesMax) error.traceback = {"(a traceback of too many bytes)"};
-  return emit({monotonic_ns(), std::move(error)}, std::min(bytes, kBatchBytes));
+  int64_t ended_ns = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ns = code_ended_ns_;
+  }
+  return emit({ended_ns != 0 ? ended_ns : monotonic_ns(), std::move(error)},
+              std::min(bytes, kBatchBytes));
+}
+
+Status Worker::code_ended() {
+  const int64_t now_ns = monotonic_ns();
+  const std::lock_guard lock(mutex_);
+  if (open_cell_ == 0)
+    return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_code_ended: no cell is open");
+  code_ended_ns_ = now_ns;
+  return {};
+}
+
+Status Worker::threads(uint32_t count) {
+  const std::lock_guard lock(mutex_);
+  if (open_cell_ == 0) return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_threads: no cell is open");
+  threads_ = count;
+  return {};
 }
 
 Status Worker::done(uint32_t status) {
@@ -184,7 +208,7 @@ Status Worker::done(uint32_t status) {
   flush_records();
   Done end{std::exchange(open_cell_, 0), status,           seq_,
            now_ns - began_ns_,           cpu_ns - cpu_ns_, std::exchange(cell_reply_, {})};
-  end.lingers = collectives() != nullptr && collectives()->used_beside_cells();
+  end.lingers = lingers();
   send(end);
   if (absent_.cell == end.cell) apply_absent();  // Nothing holds between cells.
   if (input_open_)                               // A thread of the language still waits.

@@ -55,6 +55,8 @@ class Worker {
   Status stream(uint32_t stream, std::string_view text);
   Status display(DisplayRecord display);
   Status fail(ErrorRecord error);
+  Status code_ended();
+  Status threads(uint32_t count);
   // Of the calling thread; see sk_worker_output_cell().
   Status output_cell(uint64_t cell);
   Status done(uint32_t status);
@@ -85,6 +87,7 @@ class Worker {
   void take_group(RankGroup group);
   void apply_absent();
   Collectives* collectives() const { return config_.collectives ? config_.collectives() : nullptr; }
+  bool lingers() const;
   void show_stack(uint64_t request);
   Status check_open() const;
   Status emit(Record record, uint64_t bytes);
@@ -118,8 +121,10 @@ class Worker {
   int64_t end_collectives_at_ns_ = INT64_MAX;
   uint64_t seq_ = 0;
   uint64_t open_cell_ = 0;
-  int64_t began_ns_ = 0;  // The open cell, by the clock,
-  int64_t cpu_ns_ = 0;    // and what this process had used by then.
+  int64_t code_ended_ns_ = 0;  // 0: not said.
+  uint32_t threads_ = 0;       // That the last cell has begun and that go on.
+  int64_t began_ns_ = 0;       // The open cell, by the clock,
+  int64_t cpu_ns_ = 0;         // and what this process had used by then.
   uint64_t last_cell_ = 0;
   std::string cell_reply_;
   local::Fd input_wakeup_;  // Wakes input().

@@ -58,6 +58,7 @@ Heartbeat Worker::sign_of_life() const {
   Collectives::Wait wait = collectives()->waiting();
   sign.waits_in = utf8_clean(wait.call.substr(0, kWaitsInMax / 4));  // Cleaning may grow it.
   sign.waits_for = std::move(wait.lacking);
+  sign.lingers = open_cell_ == 0 && lingers();
   return sign;
 }
 
@@ -81,6 +82,10 @@ void Worker::wait_for_io() {
   const int64_t left_ms = (wake_ns - monotonic_ns() + 999'999) / 1'000'000;
   ::poll(fds, count, static_cast<int>(std::clamp<int64_t>(left_ms, 0, 1000)));
   if (fds[0].revents != 0) local::clear_wakeup(io_wakeup_.get());
+}
+
+bool Worker::lingers() const {
+  return collectives() != nullptr && collectives()->used_beside_cells(threads_ > 0);
 }
 
 void Worker::read_link() {

@@ -5,14 +5,20 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "lib/control/merge/render.h"
+#include "lib/control/message.h"
 #include "lib/control/text.h"
 
 namespace sk::control {
 namespace {
 
 constexpr size_t kGroupsMax = 8;  // Shown with their tracebacks; the others are counted.
+
+// Ranks of a host read one clock, but whoever waits for a core reads it late. What lies closer
+// together has no order.
+constexpr int64_t kClockErrorNs = 1'000'000;
 
 bool is_hex(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
@@ -40,12 +46,90 @@ bool follows(const ErrorRecord& error) { return (error.flags & SK_ERROR_CONSEQUE
 // Interrupts that only followed from a peer's death are one thing, wherever each rank stood.
 bool is_mere_interrupt(const ErrorRecord& error) { return (error.flags & kFollowed) == kFollowed; }
 
+bool is_interrupt(const ErrorRecord& error) { return (error.flags & SK_ERROR_INTERRUPT) != 0; }
+
 // Failures with the same name, value and frames.
 struct FailureGroup {
   const ErrorRecord* error;
   int64_t time_ns;
   RankSet ranks;
+  bool is_cause = false;  // Others failed only because this did.
 };
+
+// The ranks in "rank 2 will not come", "ranks 0 and 1 are gone", and "ranks 0, 1-3".
+RankSet ranks_named(std::string_view text) {
+  RankSet named;
+  const size_t at = text.find("rank");
+  if (at == std::string_view::npos) return named;
+  text.remove_prefix(at + 4);
+  if (text.starts_with('s')) text.remove_prefix(1);
+  constexpr std::string_view kPart = "0123456789 ,-";
+  std::string words(text);
+  for (size_t and_ = 0; (and_ = words.find(" and ", and_)) != std::string::npos;)
+    words.replace(and_, 5, ", ");
+  const std::string set = words.substr(0, std::min(words.find_first_not_of(kPart), words.size()));
+  uint64_t low = 0, number = 0;
+  bool has_digit = false, is_range = false;
+  for (const char c : set + ",") {
+    if (c >= '0' && c <= '9') {
+      number = std::min<uint64_t>(number * 10 + uint64_t(c - '0'), kRankCountMax);
+      has_digit = true;
+    } else if (has_digit && c == '-') {
+      low = std::exchange(number, 0);
+      is_range = true;
+      has_digit = false;
+    } else if (has_digit) {
+      for (uint64_t rank = is_range ? low : number; rank <= number; ++rank)
+        named.push_back(uint32_t(rank));
+      number = 0;
+      has_digit = is_range = false;
+    }
+  }
+  std::sort(named.begin(), named.end());
+  return named;
+}
+
+// Marks what others failed by: the ranks they name, or anyone where they name none.
+void find_causes(std::vector<FailureGroup>& groups) {
+  for (const FailureGroup& later : groups) {
+    if (!follows(*later.error)) continue;
+    const RankSet named =
+        is_mere_interrupt(*later.error) ? RankSet() : ranks_named(later.error->evalue);
+    for (FailureGroup& group : groups) {
+      if (follows(*group.error) || is_interrupt(*group.error)) continue;
+      group.is_cause = group.is_cause || named.empty() ||
+                       std::any_of(named.begin(), named.end(), [&](uint32_t rank) {
+                         return std::binary_search(group.ranks.begin(), group.ranks.end(), rank);
+                       });
+    }
+  }
+}
+
+// What others failed by first, what only followed last; among equals by time, and by rank where
+// the clock does not tell.
+void sort_groups(std::vector<FailureGroup>& groups) {
+  const auto kind = [](const FailureGroup& group) {
+    return std::pair(follows(*group.error), !group.is_cause);
+  };
+  std::sort(groups.begin(), groups.end(), [&](const FailureGroup& a, const FailureGroup& b) {
+    return std::tuple(kind(a), a.time_ns, a.ranks) < std::tuple(kind(b), b.time_ns, b.ranks);
+  });
+  for (auto first = groups.begin(); first != groups.end();) {
+    const auto end = std::find_if(first, groups.end(), [&](const FailureGroup& group) {
+      return kind(group) != kind(*first) || group.time_ns - first->time_ns > kClockErrorNs;
+    });
+    std::sort(first, end,
+              [](const FailureGroup& a, const FailureGroup& b) { return a.ranks < b.ranks; });
+    first = end;
+  }
+}
+
+// Only where the clock tells it from whatever else may be the cause.
+bool first_is_root(const std::vector<FailureGroup>& groups) {
+  if (!groups[0].is_cause) return false;
+  return groups.size() < 2 || !groups[1].is_cause ||
+         groups[1].time_ns - groups[0].time_ns > kClockErrorNs;
+}
 
 std::vector<FailureGroup> group_failures(const std::vector<RankFailure>& failures) {
   using Key = std::tuple<uint32_t, std::string, std::string, std::vector<std::string>>;
@@ -69,11 +153,8 @@ std::vector<FailureGroup> group_failures(const std::vector<RankFailure>& failure
   }
   std::vector<FailureGroup> groups;
   for (auto& [key, group] : by_key) groups.push_back(std::move(group));
-  // The root cause is told by time; what only followed from a peer's failure comes after.
-  std::sort(groups.begin(), groups.end(), [](const FailureGroup& a, const FailureGroup& b) {
-    return std::tuple(follows(*a.error), a.time_ns, a.ranks) <
-           std::tuple(follows(*b.error), b.time_ns, b.ranks);
-  });
+  find_causes(groups);
+  sort_groups(groups);
   return groups;
 }
 
@@ -81,13 +162,12 @@ std::string value_of(const ErrorRecord& error) {
   return error.evalue.empty() ? error.ename : error.ename + ": " + error.evalue;
 }
 
-void add_group(const FailureGroup& group, bool first, int64_t start_ns, Event& event) {
-  event.evalue +=
-      fmt::format("{}{} [{}]", first ? "" : "; ", value_of(*group.error), name_ranks(group.ranks));
-  const char* role = first ? "root cause, " : follows(*group.error) ? "as a consequence, " : "";
-  event.traceback.push_back(
-      fmt::format("──── {} ({}t+{:.3f} s) ────", name_ranks(group.ranks), role,
-                  static_cast<double>(std::max<int64_t>(0, group.time_ns - start_ns)) / 1e9));
+void add_group(const FailureGroup& group, bool is_root, int64_t start_ns, Event& event) {
+  event.evalue += fmt::format("{}{} [{}]", event.evalue.empty() ? "" : "; ", value_of(*group.error),
+                              name_ranks(group.ranks));
+  const char* role = is_root ? "root cause, " : follows(*group.error) ? "as a consequence, " : "";
+  event.traceback.push_back(fmt::format("──── {} ({}t+{:.3f} s) ────", name_ranks(group.ranks),
+                                        role, static_cast<double>(group.time_ns - start_ns) / 1e9));
   const auto& lines = group.error->traceback;
   if (is_mere_interrupt(*group.error))
     event.traceback.push_back("interrupted");
@@ -117,8 +197,10 @@ Event render_errors(const std::vector<RankFailure>& failures, const RankSet& tar
     event.traceback.push_back(where);
     return event;
   }
+  int64_t start_ns = INT64_MAX;
+  for (const FailureGroup& group : groups) start_ns = std::min(start_ns, group.time_ns);
   for (size_t i = 0; i < std::min(groups.size(), kGroupsMax); ++i)
-    add_group(groups[i], i == 0, groups[0].time_ns, event);
+    add_group(groups[i], i == 0 && first_is_root(groups), start_ns, event);
   if (groups.size() <= kGroupsMax) return event;
   RankSet others;
   for (size_t j = kGroupsMax; j < groups.size(); ++j) others = merge_sets(others, groups[j].ranks);

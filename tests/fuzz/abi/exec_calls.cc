@@ -264,6 +264,10 @@ void worker_error(Caller& c) {
   c.check(sk_worker_error(worker_of(c), c.random.text(c.rooms[0]), c.random.text(c.rooms[1]),
                           lines.pointer, lines.count, uint32_t(c.random.around(0, 3))));
 }
+void worker_code_ended(Caller& c) { c.check(sk_worker_code_ended(worker_of(c))); }
+void worker_threads(Caller& c) {
+  c.check(sk_worker_threads(worker_of(c), int32_t(c.random.around(-1, 3))));
+}
 void worker_output_cell(Caller& c) {
   c.check(sk_worker_output_cell(worker_of(c), uint64_t(c.random.around(0, 2))));
 }
@@ -386,6 +390,8 @@ const std::vector<Function>& exec_functions() {
       {"sk_worker_stream", 20, true, worker_stream},
       {"sk_worker_display", 20, true, worker_display},
       {"sk_worker_error", 20, true, worker_error},
+      {"sk_worker_code_ended", 20, true, worker_code_ended},
+      {"sk_worker_threads", 20, true, worker_threads},
       {"sk_worker_output_cell", 20, true, worker_output_cell},
       {"sk_worker_done", 10, true, worker_done},
       {"sk_worker_reply", 20, true, worker_reply},

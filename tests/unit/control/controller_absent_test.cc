@@ -75,6 +75,22 @@ TEST(ControllerAbsent, NobodyIsToldWhereAllEndOrAreInterrupted) {
   for (const uint32_t rank : {0, 1, 2}) EXPECT_EQ(world.count_sent<Absent>(rank), 0u);
 }
 
+TEST(ControllerAbsent, ARankWhoseThreadsHaveStoppedWillNotCome) {
+  World world(2);
+  world.join_all();
+  const uint64_t cell = world.execute();
+  Done done{cell, SK_CELL_OK, 0};
+  done.lingers = true;
+  world.from(1, done);
+  world.advance(kGraceNs);
+  world.from(1, Heartbeat{0, "", {}, true});
+  world.advance(kGraceNs);
+  EXPECT_EQ(world.count_sent<Absent>(0), 0u);
+  world.from(1, Heartbeat{});
+  world.advance(kGraceNs);
+  EXPECT_EQ(told(world, 0), (Groups{{{1}, "the cell has ended there"}}));
+}
+
 TEST(ControllerAbsent, ARankWhoseThreadsGoOnMayStillCome) {
   World world(3);
   world.join_all();

@@ -105,8 +105,10 @@ TEST(MergeGolden, ErrorsAreOneError) {
   EXPECT_EQ(merged(1, {{0, failed(0, "ValueError", "boom")}}), "error<ValueError: boom>");
   EXPECT_EQ(merged(2, {{0, failed(0, "ValueError", "boom")}, {1, failed(9, "ValueError", "boom")}}),
             "error<ValueError: boom [ranks 0,1]>");
-  EXPECT_EQ(merged(3, {{0, failed(50, "KeyError", "k")}, {2, failed(20, "ValueError", "boom")}}),
-            "error<MultiRankError: ValueError: boom [rank 2]; KeyError: k [rank 0]>");
+  constexpr int64_t kMs = 1'000'000;
+  EXPECT_EQ(
+      merged(3, {{0, failed(50 * kMs, "KeyError", "k")}, {2, failed(20 * kMs, "ValueError", "b")}}),
+      "error<MultiRankError: ValueError: b [rank 2]; KeyError: k [rank 0]>");
 }
 
 TEST(MergeGolden, WhatFollowedFromAnErrorIsNotTheCause) {

@@ -144,9 +144,11 @@ class Player {
       add({0, DisplayRecord{2, {{"image/png", text}, {"text/plain", "<Figure>"}}, "", "{}"}});
     else if (verb == "clear" || verb == "clearwait")
       add(clear(verb == "clearwait"));
-    else if (verb == "error" || verb == "follows")
-      in >> number >> name,
-          add(failed(number * 1'000'000, name, rest(in), verb == "follows" ? 1 : 0));
+    else if (verb == "error" || verb == "follows" || verb == "interrupted")
+      in >> number >> name, add(failed(number * 1'000'000, name, rest(in),
+                                       verb == "follows"       ? SK_ERROR_CONSEQUENCE
+                                       : verb == "interrupted" ? SK_ERROR_INTERRUPT
+                                                               : 0));
     else if (verb == "many") {
       in >> number;
       const std::string line = rest(in);

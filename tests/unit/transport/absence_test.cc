@@ -42,15 +42,14 @@ TEST(Absence, TellsForWhomTheThreadOfTheCellsWaits) {
   EXPECT_EQ(absence.waiting().call, "");
 }
 
-TEST(Absence, UseElsewhereIsCounted) {
+TEST(Absence, WhatAThreadDidOnceIsOverWhenItHasBeenTold) {
   Absence absence(std::this_thread::get_id());
-  EXPECT_FALSE(absence.used_elsewhere());
-  absence.begin_use_elsewhere();
-  absence.begin_use_elsewhere();
-  absence.end_use_elsewhere();
-  EXPECT_TRUE(absence.used_elsewhere());
-  absence.end_use_elsewhere();
-  EXPECT_FALSE(absence.used_elsewhere());
+  absence.note_call(std::this_thread::get_id());
+  EXPECT_FALSE(absence.take_called_elsewhere());
+  std::thread other([&] { absence.note_call(std::this_thread::get_id()); });
+  other.join();
+  EXPECT_TRUE(absence.take_called_elsewhere());
+  EXPECT_FALSE(absence.take_called_elsewhere());
 }
 
 }  // namespace
