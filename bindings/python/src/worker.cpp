@@ -1,6 +1,7 @@
 // The rank program's side of cells: requests in, text, displays and errors out (sk/worker.h).
 #include "sk/worker.h"
 
+#include <fcntl.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -8,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -29,7 +31,59 @@ using nb::literals::operator""_a;
 namespace sk::python {
 namespace {
 
-using Bundle = std::vector<std::pair<std::string, nb::bytes>>;
+// Text on its way out. Any str of Python's: lone surrogates (a file name that is no UTF-8) stay
+// visible as escapes, and so do NULs where the C ABI ends a text at one.
+template <bool kUpToNul>
+struct WireText {
+  std::string utf8;
+  const char* c_str() const { return utf8.c_str(); }
+};
+using Text = WireText<true>;
+using RawText = WireText<false>;  // With its length.
+
+// Cannot fail, for what cannot be told about an error must not be another.
+std::string to_wire(PyObject* text, bool up_to_nul) {
+  std::string out;
+  Py_ssize_t size = 0;
+  if (const char* const utf8 = PyUnicode_AsUTF8AndSize(text, &size); utf8 != nullptr) {
+    out.assign(utf8, size_t(size));
+  } else {
+    PyErr_Clear();
+    const auto bytes =
+        nb::steal<nb::object>(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
+    if (bytes.is_valid())
+      out.assign(PyBytes_AS_STRING(bytes.ptr()), size_t(PyBytes_GET_SIZE(bytes.ptr())));
+    else
+      PyErr_Clear(), out = "(a text that cannot be encoded)";
+  }
+  if (!up_to_nul) return out;
+  for (size_t at = 0; (at = out.find('\0', at)) != std::string::npos; at += 4)
+    out.replace(at, 1, "\\x00");
+  return out;
+}
+
+}  // namespace
+}  // namespace sk::python
+
+namespace nanobind::detail {
+
+template <bool kUpToNul>
+struct type_caster<sk::python::WireText<kUpToNul>> {
+  NB_TYPE_CASTER(sk::python::WireText<kUpToNul>, const_name("str"))
+
+  bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
+    if (!PyUnicode_Check(source.ptr())) return false;
+    value.utf8 = sk::python::to_wire(source.ptr(), kUpToNul);
+    return true;
+  }
+};
+
+}  // namespace nanobind::detail
+
+namespace sk::python {
+namespace {
+
+using Bundle = std::vector<std::pair<Text, nb::bytes>>;
 
 std::vector<sk_mime> mimes_of(const Bundle& bundle) {
   std::vector<sk_mime> mimes;
@@ -40,16 +94,39 @@ std::vector<sk_mime> mimes_of(const Bundle& bundle) {
   return mimes;
 }
 
-std::vector<const char*> pointers_of(const std::vector<std::string>& strings) {
+std::vector<const char*> pointers_of(const std::vector<Text>& strings) {
   std::vector<const char*> pointers;
   pointers.reserve(strings.size());
-  for (const std::string& string : strings) pointers.push_back(string.c_str());
+  for (const Text& string : strings) pointers.push_back(string.c_str());
   return pointers;
 }
 
+// The process's rank, for output of any thread. With the GIL held only.
+struct Joined {
+  sk_worker* worker = nullptr;
+  pid_t pid = 0;                  // Children of fork() have no rank.
+  int writing = 0;                // Threads that are in `worker` without the GIL.
+  int descriptors[2] = {-1, -1};  // Where 1 and 2 lead, should a cell close those.
+} joined;
+
+bool is_rank() { return joined.worker != nullptr && joined.pid == getpid(); }
+
+// Descriptors 1 and 2 that a cell has closed; another file in their place stays. True: one was.
+bool restore_descriptors() {
+  bool restored = false;
+  for (int which = 0; is_rank() && which < 2; ++which) {
+    if (fcntl(1 + which, F_GETFD) != -1 || errno != EBADF) continue;
+    restored = dup2(joined.descriptors[which], 1 + which) >= 0 || restored;
+  }
+  return restored;
+}
+
 // Calls into libsk that may wait for room, so without the GIL; not collective, so nothing to abort.
+// A forked child would speak in its parent's name, and over the parent's link.
 template <typename Call>
 void out(Call&& call) {
+  if (joined.worker != nullptr && joined.pid != getpid())
+    check(SK_ERR_FORKED, "this process was forked by a cell; it is no rank");
   sk_status status;
   std::string sentence;
   {
@@ -78,21 +155,13 @@ nb::object worker_template() {
   return lines;
 }
 
-// The process's rank, for output of any thread. With the GIL held only.
-struct Joined {
-  sk_worker* worker = nullptr;
-  pid_t pid = 0;    // Children of fork() have no rank.
-  int writing = 0;  // Threads that are in `worker` without the GIL.
-} joined;
-
 // `file.write(data)` of one of two raw files on the captured descriptors. Each has a pipe of its
 // own: what went to the other one is sent before, or nobody could tell which came first.
 // Native, so that no signal's handler runs, and raises, between the write and its return: the
 // buffer above would write the same bytes again.
 nb::object write_in_order(nb::handle file, nb::handle data) {
   static PyObject* last = nullptr;
-  if (std::exchange(last, file.ptr()) != file.ptr() && joined.worker != nullptr &&
-      joined.pid == getpid()) {
+  if (std::exchange(last, file.ptr()) != file.ptr() && is_rank()) {
     sk_worker* const worker = joined.worker;
     ++joined.writing;
     {
@@ -105,8 +174,13 @@ nb::object write_in_order(nb::handle file, nb::handle data) {
   }
   static PyObject* const write =
       nb::object(nb::module_::import_("io").attr("FileIO").attr("write")).release().ptr();
-  PyObject* const written = PyObject_CallFunctionObjArgs(write, file.ptr(), data.ptr(), nullptr);
-  if (written == nullptr) throw nb::python_error();
+  PyObject* written = PyObject_CallFunctionObjArgs(write, file.ptr(), data.ptr(), nullptr);
+  if (written == nullptr) {
+    nb::python_error failure;
+    if (!restore_descriptors()) throw failure;
+    written = PyObject_CallFunctionObjArgs(write, file.ptr(), data.ptr(), nullptr);
+    if (written == nullptr) throw nb::python_error();
+  }
   return nb::steal(written);
 }
 
@@ -135,6 +209,8 @@ class Worker {
     check(sk_worker_join(&config, &worker_));
     joined.worker = worker_;
     joined.pid = getpid();
+    for (int which = 0; which < 2; ++which)
+      joined.descriptors[which] = fcntl(1 + which, F_DUPFD_CLOEXEC, 3);
   }
   ~Worker() {
     if (worker_ == nullptr) return;
@@ -153,7 +229,8 @@ class Worker {
     nb::dict fields;
     fields["kind"] = request.kind;
     fields["id"] = request.id;
-    fields["code"] = nb::str(request.code, size_t(request.code_bytes));
+    fields["code"] = nb::steal<nb::str>(
+        PyUnicode_DecodeUTF8(request.code, static_cast<Py_ssize_t>(request.code_bytes), "replace"));
     fields["cursor"] = request.cursor;
     fields["execution_count"] = request.execution_count;
     fields["silent"] = request.silent != 0;
@@ -164,12 +241,12 @@ class Worker {
     return fields;
   }
 
-  void stream(int32_t which, const std::string& text) {
-    out([&] { return sk_worker_stream(worker_, which, text.data(), text.size()); });
+  void stream(int32_t which, const RawText& text) {
+    out([&] { return sk_worker_stream(worker_, which, text.utf8.data(), text.utf8.size()); });
   }
 
-  void display(int32_t kind, const Bundle& bundle, const std::optional<std::string>& display_id,
-               const std::optional<std::string>& metadata) {
+  void display(int32_t kind, const Bundle& bundle, const std::optional<Text>& display_id,
+               const std::optional<Text>& metadata) {
     const std::vector<sk_mime> mimes = mimes_of(bundle);
     out([&] {
       return sk_worker_display(worker_, kind, mimes.data(), mimes.size(),
@@ -178,13 +255,21 @@ class Worker {
     });
   }
 
-  void error(const std::string& ename, const std::string& evalue,
-             const std::vector<std::string>& traceback, uint32_t flags) {
+  void error(const Text& ename, const Text& evalue, const std::vector<Text>& traceback,
+             uint32_t flags) {
     const std::vector<const char*> lines = pointers_of(traceback);
     out([&] {
       return sk_worker_error(worker_, ename.c_str(), evalue.c_str(), lines.data(), lines.size(),
                              flags);
     });
+  }
+
+  void code_ended() {
+    out([&] { return sk_worker_code_ended(worker_); });
+  }
+
+  void threads(int32_t count) {
+    out([&] { return sk_worker_threads(worker_, count); });
   }
 
   void output_cell(uint64_t cell) {
@@ -196,7 +281,7 @@ class Worker {
   }
 
   void reply(uint64_t id, int32_t answer, uint64_t start, uint64_t end,
-             const std::vector<std::string>& strings, const Bundle& bundle) {
+             const std::vector<Text>& strings, const Bundle& bundle) {
     const std::vector<const char*> lines = pointers_of(strings);
     const std::vector<sk_mime> mimes = mimes_of(bundle);
     sk_reply reply = {};
@@ -224,12 +309,12 @@ class Worker {
     out([&] { return sk_worker_regroup(worker_, epoch, timeout_ms); });
   }
 
-  void cell_reply(const std::string& json) {
-    out([&] { return sk_worker_cell_reply(worker_, json.data(), json.size()); });
+  void cell_reply(const RawText& json) {
+    out([&] { return sk_worker_cell_reply(worker_, json.utf8.data(), json.utf8.size()); });
   }
 
   // The state and the text. A signal's exception goes before, and takes the question back.
-  nb::tuple input(const std::string& prompt, bool password) {
+  nb::tuple input(const Text& prompt, bool password) {
     sk_input answer = {};
     answer.struct_size = sizeof answer;
     while (answer.state == SK_INPUT_NONE) {
@@ -254,9 +339,8 @@ class Worker {
     return nb::make_tuple(answer.state, nb::steal<nb::str>(text));
   }
 
-  void comm(int32_t kind, const std::string& comm, const std::string& target,
-            const std::string& data, const std::string& metadata,
-            const std::vector<nb::bytes>& buffers) {
+  void comm(int32_t kind, const Text& comm, const Text& target, const RawText& data,
+            const Text& metadata, const std::vector<nb::bytes>& buffers) {
     std::vector<sk_mime> parts;
     for (const nb::bytes& buffer : buffers)
       parts.push_back({nullptr, buffer.data(), uint64_t(buffer.size())});
@@ -265,16 +349,15 @@ class Worker {
     message.kind = kind;
     message.comm = comm.c_str();
     message.target = target.c_str();
-    message.data = data.data();
-    message.data_bytes = data.size();
+    message.data = data.utf8.data();
+    message.data_bytes = data.utf8.size();
     message.metadata = metadata.c_str();
     message.buffers = parts.data();
     message.buffer_count = parts.size();
     out([&] { return sk_worker_comm(worker_, &message); });
   }
 
-  void snapshot(const std::string& root,
-                const std::vector<std::pair<std::string, std::string>>& names) {
+  void snapshot(const Text& root, const std::vector<std::pair<Text, Text>>& names) {
     std::vector<sk_name> entries;
     entries.reserve(names.size());
     for (const auto& [name, help] : names) entries.push_back({name.c_str(), help.c_str()});
@@ -307,6 +390,8 @@ class Worker {
 void bind_worker(nb::module_& module) {
   module.def("worker_template", &worker_template);
   module.def("write_in_order", &write_in_order);
+  module.def("to_wire",
+             [](const RawText& text) { return nb::bytes(text.utf8.data(), text.utf8.size()); });
   nb::class_<Worker>(module, "Worker")
       .def(nb::init<const std::string&, uint32_t, int32_t, int32_t, int32_t>(), "language"_a,
            "flags"_a, "stack_signal"_a = 0, "language_signal"_a = 0, "language_fd"_a = 0)
@@ -315,6 +400,9 @@ void bind_worker(nb::module_& module) {
       .def("display", &Worker::display, nb::arg(), nb::arg(), nb::arg().none(),
            nb::arg().none() = nb::none())
       .def("error", &Worker::error)
+      .def("code_ended", &Worker::code_ended)
+      .def("threads", &Worker::threads)
+      .def("restore_descriptors", [](const Worker&) { return restore_descriptors(); })
       .def("output_cell", &Worker::output_cell)
       .def("done", &Worker::done)
       .def("reply", &Worker::reply)

@@ -76,6 +76,10 @@ class RecordingWorker:
         self.errors: list[tuple[str, str, list[str], int]] = []
         self.statuses: list[int] = []
         self.replies: list[tuple[Any, ...]] = []
+        self.code_ends = 0
+
+    def code_ended(self) -> None:
+        self.code_ends += 1
 
     def display(
         self,

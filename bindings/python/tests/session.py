@@ -160,6 +160,29 @@ class Session:
                 return event.status, ctypes.string_at(event.text, event.text_bytes).decode()
         raise AssertionError(f"no answer to {what}")
 
+    def question(self, kind: int, code: str, cursor: int, limit_s: float = 60.0) -> int:
+        """``sk_session_ask()``: whether something was found."""
+        request = ctypes.c_uint64()
+        text = code.encode()
+        self._check(
+            self._lib.sk_session_ask(
+                self._session,
+                kind,
+                text,
+                ctypes.c_uint64(len(text)),
+                ctypes.c_uint64(cursor),
+                0,
+                ctypes.byref(request),
+            )
+        )
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            event = self._poll(100)
+            if event.kind == _REPLY and event.request == request.value:
+                assert event.status == 0, event.status
+                return int(event.answer)
+        raise AssertionError("no answer")
+
     def states(self) -> list[dict[str, Any]]:
         """What ``sk_session_status()`` says of the ranks."""
         ranks: list[dict[str, Any]] = json.loads(self.ask("status")[1])["ranks"]

@@ -63,7 +63,7 @@ def test_a_rank_that_failed_is_named_with_its_cause(session: Session) -> None:
 def test_a_rank_that_skips_the_call_is_named(session: Session) -> None:
     cell = run(session, "if rank not in (0, 1):\n    comm.allreduce(kept)")
     assert cell.ename == "PeerLostError"
-    assert "ranks 0, 1 will not come to allreduce(" in cell.evalue
+    assert "ranks 0 and 1 will not come to allreduce(" in cell.evalue
     assert cell.evalue.endswith("the cell has ended there [ranks 2,3]")
 
 
@@ -132,6 +132,24 @@ def test_threads_beside_the_cells_are_left_be(session: Session) -> None:
     assert cell.status == OK, cell
     assert session.run("thread.join(20)\nmine.free()\nprint(thread.is_alive())").out == "False\n"
     expect_united(session)
+
+
+ONCE = {
+    "a thread": "thread = threading.Thread(target=use)\nthread.start()\nthread.join()",
+    "a thread that goes on": "stay = threading.Event()\n"
+    "def go_on():\n    use()\n    used.set()\n    stay.wait()\n"
+    "used = threading.Event()\nthreading.Thread(target=go_on).start()\nused.wait()",
+    "a pool": "pool = concurrent.futures.ThreadPoolExecutor(1)\npool.submit(use).result()",
+}
+
+
+@pytest.mark.parametrize("how", ONCE)
+def test_what_a_thread_did_once_is_over(session: Session, how: str) -> None:
+    use = "import concurrent.futures, threading\ndef use(): comm.allreduce(1)\n"
+    assert session.run(use + ONCE[how]).status == OK
+    cell = run(session, "if rank == 2:\n    1 / 0\ncomm.barrier()")
+    assert "rank 2 will not come to barrier()" in cell.evalue
+    session.run("if 'stay' in globals(): stay.set()")
 
 
 def test_any_ranks_may_fail_at_any_moment(session: Session) -> None:

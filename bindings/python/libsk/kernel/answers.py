@@ -5,6 +5,7 @@ The C ABI counts bytes of UTF-8, Python counts characters.
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from libsk.kernel import mime
@@ -31,7 +32,20 @@ def byte_of(code: str, character: int) -> int:
 
 
 def answer(worker: _core.Worker, shell: RankShell, request: dict[str, Any]) -> None:
-    """Answers one question."""
+    """Answers one question. Looking at objects runs code of theirs, whose warnings nobody reads."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _answer(worker, shell, request)
+
+
+def decline(worker: _core.Worker, request: dict[str, Any], why: str) -> None:
+    """The answer where there is none, so that nobody waits for it."""
+    cursor, kind = request["cursor"], request["kind"]
+    bundle = {"text/plain": why} if kind == INSPECT else {}
+    worker.reply(request["id"], int(bool(bundle)), cursor, cursor, [], mime.bundle_of(bundle))
+
+
+def _answer(worker: _core.Worker, shell: RankShell, request: dict[str, Any]) -> None:
     code, kind, number = request["code"], request["kind"], request["id"]
     cursor = character_of(code, request["cursor"])
     if kind == COMPLETE:

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
+from libsk.kernel import still
+
 _TURN_S = 0.02
 """How long tasks run before the rank looks for the next cell."""
 
@@ -41,7 +43,7 @@ def run(cell: Coroutine[Any, Any, Any]) -> Any:
 
 def as_shown(error: BaseException) -> BaseException:
     """The interrupt, at the line where it cancelled the cell."""
-    if _interrupt is None or type(error).__name__ != "CancelledError":
+    if _interrupt is None or still.type_name(error) != "CancelledError":
         return error
     return _interrupt.with_traceback(error.__traceback__)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from libsk import _core
 from libsk._comm import Comm
 from libsk._errors import BusyError, PeerLostError
+from libsk.kernel import places
 
 if TYPE_CHECKING:
     from libsk._symmetric import Memory
@@ -38,7 +39,7 @@ class _Connection:
         self._name = name
         self._cancel: _core.Cancel | None = _core.Cancel()
         self._cancelled = False
-        self._thread = threading.Thread(target=self._connect, name="libsk-connect", daemon=True)
+        self._thread = threading.Thread(target=self._connect, name=places.CONNECT, daemon=True)
         self._thread.start()
 
     def _connect(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any
 
@@ -9,13 +10,17 @@ from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 
 from libsk import _core
-from libsk.kernel import mime, places
+from libsk.kernel import mime, places, streams
 
 
 def flush() -> None:
-    """Hands what Python holds back of stdout and stderr to the captured descriptors."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None and not stream.closed:
+    """Hands what Python holds back of stdout and stderr to the captured descriptors. Within a cell:
+    what a user has put in their place is asked, too."""
+    streams.flush()
+    for stream in (getattr(sys, "stdout", None), getattr(sys, "stderr", None)):
+        if stream is None or streams.is_own(stream):
+            continue
+        with contextlib.suppress(Exception):  # What cannot be flushed holds nothing back.
             stream.flush()
 
 
@@ -64,6 +69,8 @@ class RankDisplayPublisher(DisplayPublisher):
         flush()
         places.claim()
         display_id = (transient or {}).get("display_id")
+        if display_id is not None:
+            display_id = str(display_id)
         widget = places.here().widget
         if widget is not None and widget.display(data, metadata, display_id, update):
             return

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import platform
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from libsk import _core
 from libsk._comm import JOB_SECRETS
 from libsk._errors import AbortedError, Error, PeerLostError
-from libsk.kernel import asynchrony, places, stacks, streams, template, tracebacks
+from libsk.kernel import asynchrony, places, stacks, still, streams, template, tracebacks
 
 try:  # In C; the public ones look their arguments up in enumerations, a tenth of a short cell.
     from _signal import getsignal
@@ -34,7 +36,10 @@ CAPTURE, SIGINT = 1, 2
 CONSEQUENCE, INTERRUPT = 1, 2
 """``enum sk_error_flags``."""
 
+_STDERR = 2
 _WAIT_MS = 3_600_000
+_AFTER_FAILURE_MS = 200
+"""Tasks whose loop fails at once do not keep a core busy."""
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:
@@ -45,15 +50,16 @@ class Rank:
     """One rank: its worker, its shell, and who gets an interrupt."""
 
     def __init__(self, worker: _core.Worker, shell: RankShell) -> None:
-        from libsk.kernel import asking, comms, display, imports, names
+        from libsk.kernel import asking, comms, imports, names
 
         self._worker = worker
         self._shell = shell
+        self._pid = os.getpid()
+        streams.keep_descriptors()
         asking.install(worker)
         places.install(worker)
         self._comms = comms.install(worker)
         self._book = names.NameBook(worker, shell)
-        self._flush = display.flush
         imports.install()
         shell.attach(worker, self._names())
         # A cell may install a handler; it holds for later cells, not between them.
@@ -76,41 +82,84 @@ class Rank:
 
     def serve(self) -> None:
         """Until the controller says so, or is gone."""
+        while True:
+            with contextlib.suppress(BaseException):  # A signal's, in the lines that contain.
+                if not self._take_one():
+                    return
+
+    def _take_one(self) -> bool:
+        """One request. Nothing that is raised around it ends the rank: it becomes one line, and the
+        request gets its answer. False: it was the last."""
+        request: dict[str, Any] | None = None
+        try:
+            wait_ms = self._let_tasks_work()
+            request = self._worker.next(wait_ms)
+            if request is None:
+                if wait_ms > 0:
+                    self._comm._renew()
+                return True
+            if request["kind"] == SHUTDOWN:
+                return False
+            self._serve_one(request)
+        except BaseException as raised:  # noqa: BLE001 - whatever it is.
+            return not (request is None and self._is_over(raised)) and self._contain(
+                request, raised
+            )
+        return True
+
+    def _serve_one(self, request: dict[str, Any]) -> None:
         from libsk.kernel import answers
 
-        while True:
-            works = self._let_tasks_work()
-            try:
-                request = self._worker.next(0 if works else _WAIT_MS)
-            except PeerLostError:
-                return
-            if request is None:
-                if not works:
-                    self._comm._renew()
-                continue
-            if request["kind"] == SHUTDOWN:
-                return
-            if request["kind"] in (EXECUTE, ACTION):
-                self._execute(request)
-                self._book.tell()
-            elif request["kind"] == COMM:
-                self._handle_comm(request)
-            else:
-                answers.answer(self._worker, self._shell, request)
+        if request["kind"] in (EXECUTE, ACTION):
+            self._execute(request)
+            self._book.tell()
+        elif request["kind"] == COMM:
+            self._handle_comm(request)
+        else:
+            answers.answer(self._worker, self._shell, request)
 
-    def _let_tasks_work(self) -> bool:
-        """Those of asyncio that cells have left behind; False where there are none."""
-        try:
-            return asynchrony.turn()
-        except Exception:  # noqa: BLE001 - the user's callbacks may stop the loop, or worse.
+    def _is_over(self, raised: BaseException) -> bool:
+        """Whether the controller is gone. The handler of a user's signal may raise anything, that
+        too, so it is asked again."""
+        if type(raised) is not PeerLostError:
             return False
+        try:
+            self._worker.stream(_STDERR, "")
+        except PeerLostError:
+            return True
+        return False
+
+    def _contain(self, request: dict[str, Any] | None, raised: BaseException) -> bool:
+        """Ends what the request has begun. Each step by itself: where one has been made already, it
+        is refused."""
+        self._leave_child()
+        if request is not None and request["kind"] not in (EXECUTE, ACTION, COMM):
+            from libsk.kernel import answers
+
+            with contextlib.suppress(BaseException):
+                answers.decline(self._worker, request, tracebacks.line_of(raised))
+            return True
+        self._tell(raised)
+        with contextlib.suppress(BaseException):
+            self._worker.done(CELL_ERROR)
+        return True
+
+    def _let_tasks_work(self) -> int:
+        """Those of asyncio that cells have left behind. How long to wait for the next request."""
+        try:
+            return 0 if asynchrony.turn() else _WAIT_MS
+        except BaseException as raised:  # noqa: BLE001 - the user's callbacks may do anything.
+            if type(raised) is not RuntimeError:  # A callback has stopped the loop.
+                self._tell(raised)
+            return _AFTER_FAILURE_MS
 
     def _execute(self, request: dict[str, Any]) -> None:
         error: BaseException | None
         answer = ""
         places.enter(request["id"])
-        self._comm._renew()
+        self._shell.forget_error()
         try:
+            self._comm._renew()
             set_handler(signal.SIGINT, self._cell_handler)
             try:
                 if request["kind"] == ACTION:
@@ -121,50 +170,87 @@ class Rank:
                     error = self._shell.run(request)
                     answer = self._shell.answer_cell(request, error)
             finally:
-                self._cell_handler = getsignal(signal.SIGINT)
+                self._cell_handler = _for_cells(getsignal(signal.SIGINT))
                 set_handler(signal.SIGINT, _ignore)
-        except KeyboardInterrupt as interrupt:  # In the lines around the cell.
+        except BaseException as raised:  # noqa: BLE001 - in the lines around the cell.
             set_handler(signal.SIGINT, _ignore)
-            error = interrupt
+            error = raised
         self._finish(error, answer)
 
     def _handle_comm(self, request: dict[str, Any]) -> None:
         """A widget's message. What its handler raises is shown; it ends no cell."""
         error: BaseException | None = None
         places.enter(request["id"])
-        self._shell.last_traceback = []
+        self._shell.forget_error()
         try:
             set_handler(signal.SIGINT, self._cell_handler)
             try:
                 self._comms.handle(request)
-            except (Exception, KeyboardInterrupt) as raised:  # noqa: BLE001 - the handler's own.
+            except BaseException as raised:  # noqa: BLE001 - the handler's own.
                 error = raised
                 self._shell.showtraceback()
             finally:
                 set_handler(signal.SIGINT, _ignore)
-        except KeyboardInterrupt as interrupt:  # In the lines around the handler.
+        except BaseException as raised:  # noqa: BLE001 - in the lines around the handler.
             set_handler(signal.SIGINT, _ignore)
-            error = interrupt
+            error = raised
         if error is None and self._shell.last_traceback:  # ipywidgets showed it itself.
             error = sys.last_value if hasattr(sys, "last_value") else None
         self._finish(error)
 
     def _finish(self, error: BaseException | None, answer: str = "") -> None:
-        self._flush()
-        if answer:
-            self._worker.cell_reply(answer)
+        self._leave_child(error)
+        self._worker.restore_descriptors()
+        streams.restore()
+        streams.flush()
         if error is not None:
-            traceback = self._shell.last_traceback
-            name, text = type(error).__name__, tracebacks.text_of(error)
-            self._worker.error(name, text, traceback or [f"{name}: {text}"], _flags_of(error))
-        self._comm._ask_for_another()  # Before the end: so no cell comes between.
+            name, text = self._shell.words_of(error)
+            traceback = self._shell.last_traceback or [tracebacks.line_of(error)]
+            self._worker.error(name, text, traceback, _flags_of(error))
+        if answer:
+            self._attempt(lambda: self._worker.cell_reply(answer))
+        self._attempt(self._tell_threads)
+        self._attempt(self._comm._ask_for_another)  # Before the end: so no cell comes between.
         self._worker.done(CELL_OK if error is None else CELL_ERROR)
+
+    def _tell_threads(self) -> None:
+        """Peers that wait for this rank wait on where one of them may still come."""
+        count = places.at_work()
+        if count > 0:
+            self._worker.threads(count)
+
+    def _attempt(self, step: Callable[[], object]) -> None:
+        """What a cell can end without."""
+        try:
+            step()
+        except BaseException as raised:  # noqa: BLE001 - as above.
+            self._tell(raised)
+
+    def _tell(self, raised: BaseException) -> None:
+        line = f"{tracebacks.line_of(raised)} ({tracebacks.place_of(raised)})\n"
+        with contextlib.suppress(BaseException):
+            self._worker.stream(_STDERR, f"beside the cell: {line}")
+
+    def _leave_child(self, error: BaseException | None = None) -> None:
+        """A process that the cell has forked, and that came to the cell's end instead of its own:
+        it is no rank."""
+        if os.getpid() == self._pid:
+            return
+        streams.flush()
+        if error is not None:
+            os.write(_STDERR, _core.to_wire("\n".join([*self._shell.last_traceback, ""])))
+        os._exit(int(error is not None))
+
+
+def _for_cells(handler: Any) -> Any:
+    """What a cell has made of SIGINT holds for the next one, except that it would end the rank."""
+    return signal.default_int_handler if handler in (signal.SIG_DFL, None) else handler
 
 
 def _flags_of(error: BaseException) -> int:
-    if isinstance(error, KeyboardInterrupt):
+    if still.is_a(error, KeyboardInterrupt):
         return INTERRUPT
-    return CONSEQUENCE if isinstance(error, PeerLostError | AbortedError) else 0
+    return CONSEQUENCE if still.is_a(error, PeerLostError, AbortedError) else 0
 
 
 def main() -> int:

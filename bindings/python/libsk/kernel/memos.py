@@ -44,7 +44,7 @@ def _keep(module: str, name: str, key: Callable[..., Any]) -> None:
             found = key(*arguments, **options)
             if found in kept:
                 return kept[found]
-        except TypeError:  # Called as we do not know it.
+        except Exception:  # noqa: BLE001 - called as we do not know it, or with a style of its own.
             return function(*arguments, **options)
         result = function(*arguments, **options)
         if len(kept) < _KEPT_MAX:

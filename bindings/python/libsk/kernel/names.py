@@ -7,13 +7,13 @@ what changed since the last look is handed over, so that a look after each cell 
 from __future__ import annotations
 
 import builtins
-import inspect
 import keyword
 import types
 from typing import TYPE_CHECKING, Any
 
 from libsk import _core
 from libsk._errors import OutOfRangeError
+from libsk.kernel import still
 
 if TYPE_CHECKING:
     from libsk.kernel.shell import RankShell
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _NAMES_MAX = 2000
 _MEMBERS_MAX = 1000
 _HELP_MAX = 2000
-_GROWING = (types.ModuleType, type)
-"""What may get another attribute and stay the same object."""
+_DOC_MAX = 300
+"""Of a member."""
 
 
 class NameBook:
@@ -39,22 +39,29 @@ class NameBook:
         if not self._has_language:
             self._has_language = True
             self._set("", _language_names(self._shell))
-        space, told = self._shell.user_ns, self._told
+        told = self._told
         count = 0
-        for name, value in list(space.items()):
-            if name[:1] == "_":
+        entries = list(dict.items(self._shell.user_ns))
+        for name, value in entries:
+            if type(name) is not str or name[:1] == "_":
                 continue
             count += 1
             if count > _NAMES_MAX:
                 break
-            mark: tuple[int, type, int] = (id(value), type(value), 0)
-            if isinstance(value, _GROWING):
-                mark = (id(value), type(value), len(vars(value)))
-            if told.get(name) != mark:
+            # Compared one by one: two types may be compared by code of their own.
+            mark = (id(value), type(value), still.size(value))
+            known = told.get(name)
+            if (
+                known is None
+                or known[0] != mark[0]
+                or known[1] is not mark[1]
+                or known[2] != mark[2]
+            ):
                 told[name] = mark
-                self._set(name, _entries_of(name, value))
+                self._set(name, _entries(name, value))
         if len(told) != count:
-            for name in [name for name in told if name not in space]:
+            present = {name for name, _ in entries if type(name) is str}
+            for name in told.keys() - present:
                 del told[name]
                 self._set(name, [])
 
@@ -76,73 +83,41 @@ def _language_names(shell: RankShell) -> list[tuple[str, str]]:
     return entries
 
 
-def _entries_of(name: str, value: Any) -> list[tuple[str, str]]:
-    try:
-        return _entries(name, value)
-    except Exception:  # noqa: BLE001 - a user's class may do anything when it is looked at.
-        return [(name, "")]
-
-
 def _entries(name: str, value: Any) -> list[tuple[str, str]]:
     """The name, then its members: by their dictionaries, for looking one up may run code."""
     entries = [(name, _help(value))]
     members: dict[str, Any] = {}
-    for table in reversed(_tables(value)):
-        members.update(table)
+    for table in _tables(value):
+        members.update(still.names_in(table))
     for member, each in list(members.items())[:_MEMBERS_MAX]:
-        if isinstance(member, str) and not member.startswith("__"):
-            entries.append((f"{name}.{member}", _short_help(each)))
+        if not member.startswith("__"):
+            entries.append((f"{name}.{member}", still.doc_of(each)[:_DOC_MAX]))
     return entries
 
 
-def _tables(value: Any) -> list[Any]:
-    """The dictionaries in which an attribute is looked up, nearest first."""
-    if isinstance(value, types.ModuleType):
-        return [value.__dict__]
-    own = getattr(value, "__dict__", {}) if type(value).__getattribute__ is _PLAIN else {}
-    classes = value.__mro__ if isinstance(value, type) else type(value).__mro__
-    tables = [vars(each) for each in classes if each is not object]
-    return [own, *tables] if isinstance(own, dict) else tables
-
-
-_PLAIN = object.__getattribute__
-
-
-def _documented(value: Any) -> bool:
-    return isinstance(
-        value,
-        type
-        | types.FunctionType
-        | types.BuiltinFunctionType
-        | types.MethodType
-        | types.MethodDescriptorType
-        | types.ModuleType,
-    )
-
-
-def _short_help(value: Any) -> str:
-    """Of a member: what is there without computing anything."""
-    if not _documented(value):
-        return ""
-    text = value.__doc__
-    return text[:300] if isinstance(text, str) else ""
+def _tables(value: Any) -> list[still.Table]:
+    """What an attribute is looked up in, nearest last."""
+    own = still.own_table(value)
+    if still.is_a(value, types.ModuleType):
+        return [own]
+    classes = still.mro(value if still.is_a(value, type) else type(value))
+    tables = [still.table_of_class(each) for each in reversed(classes) if each is not object]
+    return [*tables, own]
 
 
 def _help(value: Any) -> str:
     """The signature, the type and the documentation."""
     lines = []
-    if isinstance(value, types.FunctionType):
-        try:
-            lines.append(f"Signature: {value.__name__}{inspect.signature(value)}")
-        except (ValueError, TypeError):
-            lines.append(f"Signature: {value.__name__}(...)")
-    elif isinstance(value, types.BuiltinFunctionType):
+    kind = type(value)
+    if kind is types.FunctionType:
+        lines.append(f"Signature: {still.exact(value.__name__)}{still.signature_of(value)}")
+    elif kind is types.BuiltinFunctionType:
         lines.append(f"Signature: {value.__name__}{value.__text_signature__ or '(...)'}")
-    lines.append(f"Type: {type(value).__name__}")
-    if isinstance(value, bool | int | float | complex | type(None)):
-        lines.append(f"Value: {value!r:.100}")
-    elif isinstance(value, str | bytes):
+    lines.append(f"Type: {still.type_name(value)}")
+    if kind is str or kind is bytes:
         lines.append(f"Length: {len(value)}")
-    if _documented(value) and isinstance(value.__doc__, str):
-        lines.append(f"Docstring:\n{value.__doc__}")
+    elif text := still.brief(value):
+        lines.append(f"Value: {text}")
+    if text := still.doc_of(value):
+        lines.append(f"Docstring:\n{text}")
     return "\n".join(lines)[:_HELP_MAX]

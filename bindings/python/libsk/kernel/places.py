@@ -7,8 +7,10 @@ and a task that is given to a pool of threads has the place of whoever gave it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,6 +31,14 @@ class Place(NamedTuple):
 _NAMES = {1: "stdout", 2: "stderr"}
 """``enum sk_stream``, which are the descriptors' numbers, too."""
 
+CONNECT = "libsk-connect"
+"""The thread in which the ranks connect; no cell began it."""
+
+_tasks: Counter[int] = Counter()
+"""Of pools, by cell; under the lock."""
+_tasks_lock = threading.Lock()
+_pool_worker: Any = None
+"""What a pool's thread runs, which has work only while there are tasks."""
 _worker: _core.Worker | None = None
 main_thread = threading.get_ident()
 now = Place(0)
@@ -44,12 +54,13 @@ def install(worker: _core.Worker) -> None:
 
 @functools.cache
 def _patch_threads() -> None:
-    from concurrent.futures.thread import ThreadPoolExecutor
+    from concurrent.futures import thread as thread_pools
 
+    pool = thread_pools.ThreadPoolExecutor
+    global _pool_worker
+    _pool_worker = getattr(thread_pools, "_worker", None)
     threading.Thread.start = _inheriting(threading.Thread.start)  # type: ignore[method-assign]
-    ThreadPoolExecutor.submit = _sending_along(  # type: ignore[method-assign]
-        ThreadPoolExecutor.submit
-    )
+    pool.submit = _sending_along(pool.submit)  # type: ignore[method-assign]
 
 
 def enter(cell: int) -> None:
@@ -68,6 +79,24 @@ def _own_place() -> Place | None:
     if threading.get_ident() == main_thread:
         return now
     return getattr(threading.current_thread(), "_sk_place", None)
+
+
+def at_work() -> int:
+    """How many threads, and tasks of pools, that the running cell has begun have not ended."""
+    count = _tasks[now.cell]
+    if threading.active_count() == 1:
+        return count
+    for thread in threading.enumerate():
+        # As the interpreter has it: its class may be the user's.
+        try:
+            about = object.__getattribute__(thread, "__dict__")
+        except AttributeError:
+            continue
+        place = about.get("_sk_place")
+        if type(place) is not Place or place.cell != now.cell or about.get("_name") == CONNECT:
+            continue
+        count += about.get("_target") is not _pool_worker
+    return count
 
 
 def move(place: Place) -> None:
@@ -93,7 +122,7 @@ def takes(stream: int, text: str, flush: Callable[[], None]) -> bool:
     flush()
     try:
         claim()
-        _worker.stream(stream, text.encode(errors="replace").decode())
+        _worker.stream(stream, text)
     except Error:  # The rank leaves, or the controller is gone.
         return False
     return True
@@ -108,7 +137,8 @@ def claim() -> None:
 def _inheriting(start: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     @functools.wraps(start)
     def starting(thread: threading.Thread) -> None:
-        thread._sk_place = here()  # type: ignore[attr-defined]
+        with contextlib.suppress(AttributeError):
+            object.__setattr__(thread, "_sk_place", here())  # Whatever its class makes of that.
         start(thread)
 
     return starting
@@ -117,9 +147,21 @@ def _inheriting(start: Callable[[threading.Thread], None]) -> Callable[[threadin
 def _sending_along(submit: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(submit)
     def submitting(pool: Any, task: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-        return submit(pool, functools.partial(_run_at, here(), task), *args, **options)
+        place = here()
+        future = submit(pool, functools.partial(_run_at, place, task), *args, **options)
+        with _tasks_lock:
+            _tasks[place.cell] += 1
+        future.add_done_callback(lambda _: _task_ended(place.cell))
+        return future
 
     return submitting
+
+
+def _task_ended(cell: int) -> None:
+    with _tasks_lock:
+        _tasks[cell] -= 1
+        if _tasks[cell] == 0:
+            del _tasks[cell]
 
 
 def _run_at(place: Place, task: Callable[..., Any], /, *args: Any, **options: Any) -> Any:

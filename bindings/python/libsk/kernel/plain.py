@@ -16,6 +16,8 @@ from IPython.core.autocall import IPyAutocall
 from IPython.core.inputtransformer2 import TransformerManager
 from IPython.core.macro import Macro
 
+from libsk.kernel import still
+
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -80,7 +82,7 @@ class PlainPrefilter:
         name, new or not, never does."""
         space = self._shell.user_ns
         if name in space:
-            return not isinstance(space[name], Macro | IPyAutocall)
+            return not still.is_a(space[name], Macro, IPyAutocall)
         return is_set or name in _BUILTINS or keyword.iskeyword(name)
 
     def leaves(self, cell: str) -> bool:

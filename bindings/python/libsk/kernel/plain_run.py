@@ -168,7 +168,7 @@ class PlainRunner:
         shell.last_execution_succeeded = not raised
         shell.last_execution_result = result
         errors = getattr(shell.history_manager, "exceptions", None)  # Since IPython 9.
-        if errors is not None and store_history and result.error_in_exec:
+        if errors is not None and store_history and result.error_in_exec is not None:
             errors[count] = shell._format_exception_for_storage(result.error_in_exec)
         if store_history and not self._counts_first:
             shell.execution_count = count + 1

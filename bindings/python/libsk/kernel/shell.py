@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -17,7 +19,7 @@ from traitlets import Type
 from traitlets.config import Config
 
 from libsk import _core
-from libsk.kernel import asynchrony, magics, memos, mime, places, tracebacks
+from libsk.kernel import asynchrony, magics, memos, mime, once, places, still, tracebacks
 from libsk.kernel.display import RankDisplayHook, RankDisplayPublisher, flush
 from libsk.kernel.history import RankHistory
 from libsk.kernel.plain import PlainPrefilter, PlainTransformer, may_await
@@ -25,6 +27,15 @@ from libsk.kernel.plain_run import PlainRunner
 
 _CHILD_GRACE_S = 0.8
 """Less than an interrupt waits for the rank (sk_session_config.interrupt_ms)."""
+
+_ENVIRONMENT = {
+    "TERM": "xterm-color",
+    "CLICOLOR": "1",
+    "CLICOLOR_FORCE": "1",
+    "FORCE_COLOR": "1",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+}
 
 _NO_EXIT = (
     "A cell does not end its rank. The ranks end with the kernel: shut it down or restart it."
@@ -38,6 +49,9 @@ class RankShell(InteractiveShell):
     display_pub_class = Type(RankDisplayPublisher)
 
     last_traceback: list[str]
+    _worker: _core.Worker | None = None
+    _left: BaseException | None = None
+    _words: tuple[BaseException, str, str] | None = None
     own_names: dict[str, Any]
     # IPython checks each value that these are given, at every cell; here they are plain.
     last_execution_succeeded = True
@@ -69,12 +83,18 @@ class RankShell(InteractiveShell):
 
     def attach(self, worker: _core.Worker, names: dict[str, Any]) -> None:
         """From now on it is this rank's: outputs go to ``worker``, cells find ``names``."""
-        self.displayhook.worker = worker
+        self._worker = self.displayhook.worker = worker
         self.display_pub.worker = worker
         self.own_names = names
         self.add_own_names()
+        self.init_environment()  # A template's is not its ranks'.
+        self.kernel = _KernelFace(self)
         # For good: nothing but cells and their callbacks runs here, and each change costs them.
         self.builtin_trap.__enter__()
+
+    def init_environment(self) -> None:
+        """What children should know, as in every notebook: colours are shown, pages are not."""
+        os.environ.update(_ENVIRONMENT)
 
     def init_history(self) -> None:
         """Called by IPython's own ``__init__``."""
@@ -118,18 +138,44 @@ class RankShell(InteractiveShell):
             if self.execution_count != count:
                 self.execution_count = count
             self._pad_history(count)
-        self.last_traceback = []
+        self.forget_error()
         try:
             about = {"silent": True} if request["silent"] else {}
             result = self.run_cell(request["code"], store_history=request["store_history"], **about)
-            error = result.error_before_exec or result.error_in_exec
-        except KeyboardInterrupt as interrupt:  # In IPython's own code, before or after the cell's.
-            error = interrupt
+            error = result.error_before_exec
+            if error is None:
+                error = result.error_in_exec
+        except BaseException as raised:  # noqa: BLE001 - in IPython's own code, or in hooks of it.
+            # Not what it stumbled over when it looked at the error that the cell has raised.
+            is_interrupt = still.is_a(raised, KeyboardInterrupt)
+            error = raised if is_interrupt or self._left is None else self._left
         if error is None:
             self._print_traceback()
-        elif not self.last_traceback:
-            self.last_traceback = [f"{type(error).__name__}: {error}"]
+        else:
+            self.left_with(error)
+            self.words_of(error)
+            if not self.last_traceback:
+                self.last_traceback = [tracebacks.line_of(error)]
+        flush()
         return error
+
+    def left_with(self, error: BaseException) -> None:
+        """The moment at which an error leaves the cell's code is told once, and before anything of
+        it is written out: that may take long, and the first one is found by the clock."""
+        if self._left is not error and self._worker is not None:
+            self._left = error
+            self._worker.code_ended()
+
+    def words_of(self, error: BaseException) -> tuple[str, str]:
+        """Its name and its text, asked for once: it may take its time to tell."""
+        if self._words is None or self._words[0] is not error:
+            self._words = (error, still.type_name(error), tracebacks.text_of(error))
+        return self._words[1:]
+
+    def forget_error(self) -> None:
+        """Before a cell: what the last one ended with is not this one's."""
+        self.last_traceback = []
+        self._left = self._words = None
 
     def _pad_history(self, count: int) -> None:
         """``In[n]``, ``%history`` and ``%recall`` count as the notebook does: a cell that this rank
@@ -150,6 +196,23 @@ class RankShell(InteractiveShell):
             raise none(self, magic_name)
         return found
 
+    def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> Any:
+        """As IPython's; what changes the host is done by one rank for all."""
+        run = super().run_line_magic
+        if magic_name not in once.LINE:
+            return run(magic_name, line, _stack_depth + 1)
+        said = self.var_expand(line, _stack_depth)
+        # Two frames more: of this call, and of the one that makes it.
+        return once.run(self, lambda: run(magic_name, line, _stack_depth + 3), magic_name, said)
+
+    def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
+        """As IPython's, likewise."""
+        run = super().run_cell_magic
+        if magic_name not in once.CELL:
+            return run(magic_name, line, cell)
+        said = self.var_expand(line, 1)
+        return once.run(self, lambda: run(magic_name, said, cell), magic_name, said, cell)
+
     def _print_traceback(self) -> None:
         """What was shown and did not end the cell: a ``__repr__`` that raises, ``%tb``."""
         if self.last_traceback:
@@ -169,33 +232,65 @@ class RankShell(InteractiveShell):
 
     def showtraceback(self, exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
         """Formats the exception without frames of this package."""
-        value = asynchrony.as_shown(self._get_exc_info(exc_tuple)[1])
+        try:
+            value = asynchrony.as_shown(self._get_exc_info(exc_tuple)[1])
+        except ValueError:  # There is none; IPython says so.
+            return super().showtraceback(exc_tuple, *args, **kwargs)
         kind = type(value)
-        tracebacks.strip(value)
-        memos.install()
-        with _first_interrupt_ignored(), tracebacks.quick(kind):
-            super().showtraceback((kind, value, value.__traceback__), *args, **kwargs)
-        if isinstance(value, SystemExit) and self.last_traceback:
+        self.left_with(value)
+        self._format(value, kind, *args, **kwargs)
+        if still.is_a(value, SystemExit) and self.last_traceback:
             self.last_traceback.append(_NO_EXIT)
 
+    def _format(
+        self, value: BaseException, kind: type[BaseException], *args: Any, **kw: Any
+    ) -> None:
+        """IPython's traceback; a simple one where the exception itself, or a hook, does not let it
+        come about. So an error is always shown, and the one that the cell has raised."""
+        before = self.last_traceback
+        try:
+            tracebacks.strip(value)
+            memos.install()
+            trace = tracebacks.trace_of(value)
+            with _first_interrupt_ignored(), tracebacks.quick(kind):
+                super().showtraceback((kind, value, trace), *args, **kw)
+        except BaseException as broken:  # noqa: BLE001 - the user's code may raise anything.
+            self.last_traceback = before
+            self._showtraceback(kind, value, tracebacks.plain(value, broken))
+
+    def showsyntaxerror(self, *args: Any, **kwargs: Any) -> None:
+        """As IPython's, which reads fields that anybody may have filled."""
+        value = self._get_exc_info()[1]
+        self.left_with(value)
+        try:
+            super().showsyntaxerror(*args, **kwargs)
+        except BaseException as broken:  # noqa: BLE001 - as above.
+            self._showtraceback(type(value), value, tracebacks.plain(value, broken))
+
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
-        if _in_widget(evalue, [line.rstrip("\n") for line in stb]):
+        lines = [still.exact(line).rstrip("\n") for line in stb]
+        if self._in_widget(evalue, lines):
             return
         self._print_traceback()
-        self.last_traceback = [line.rstrip("\n") for line in stb]
+        self.last_traceback = lines
 
     def _format_exception_for_storage(
         self, exception: BaseException, *args: Any, **kwargs: Any
     ) -> dict[str, Any]:
         """IPython keeps it beside the input. It has been formatted once, to be shown."""
-        name, text = type(exception).__name__, tracebacks.text_of(exception)
+        name, text = self.words_of(exception)
         return {"ename": name, "evalue": text, "traceback": self.last_traceback}
 
     def show_usage_error(self, exc: BaseException) -> None:
         """A magic called wrongly."""
-        lines = [f"UsageError: {exc}"]
-        if not _in_widget(exc, lines):
+        lines = [f"UsageError: {tracebacks.text_of(exc)}"]
+        if not self._in_widget(exc, lines):
             self.last_traceback = lines
+
+    def _in_widget(self, error: BaseException, lines: list[str]) -> bool:
+        """Shown in the Output widget that the error is leaving, which ends it there."""
+        widget = places.here().widget
+        return widget is not None and widget.error(*self.words_of(error), lines)
 
     # ---- what the answer to a cell carries beside its outputs ----
 
@@ -208,7 +303,7 @@ class RankShell(InteractiveShell):
             answer["payload"] = payload
         if request.get("expressions") and error is None:
             answer["user_expressions"] = self.user_expressions(json.loads(request["expressions"]))
-        return json.dumps(answer, default=mime.as_json) if answer else ""
+        return mime.as_text(answer) if answer else ""
 
     def set_next_input(self, s: str, replace: bool = False) -> None:
         """``%load`` and the like: the text of the notebook's next cell."""
@@ -228,8 +323,13 @@ class RankShell(InteractiveShell):
         flush()
         command = self.var_expand(cmd, depth=1)
         interrupted = False
-        with subprocess.Popen(command, shell=True, stdin=subprocess.DEVNULL) as child:
+        recorder = sys.stdout if type(sys.stdout) is once.Recorder else None
+        pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if recorder else {}
+        with subprocess.Popen(command, shell=True, stdin=subprocess.DEVNULL, **pipe) as child:
             try:
+                if recorder is not None and child.stdout is not None:
+                    for line in io.TextIOWrapper(child.stdout, "utf-8", "backslashreplace"):
+                        recorder.write(line)
                 status = child.wait()
             except KeyboardInterrupt:
                 interrupted = True
@@ -262,11 +362,23 @@ class RankShell(InteractiveShell):
         """The interpreter is the one that the kernelspec names."""
 
 
-def _in_widget(error: BaseException, lines: list[str]) -> bool:
-    """Shown in the Output widget that the error is leaving, which ends it there."""
-    widget = places.here().widget
-    name, text = type(error).__name__, tracebacks.text_of(error)
-    return widget is not None and widget.error(name, text, lines)
+class _KernelFace:
+    """What libraries look for to see whether a notebook shows what they put out (pandas: how wide
+    a table is), and where some find its comms."""
+
+    def __init__(self, shell: RankShell) -> None:
+        self.shell = shell
+
+    @property
+    def comm_manager(self) -> Any:
+        import comm
+
+        return comm.get_comm_manager()
+
+
+# By this name Rich, pandas and others know a notebook. tqdm looks at the configuration instead, and
+# stays text, of which the ranks' bars are one row.
+RankShell.__name__ = RankShell.__qualname__ = "ZMQInteractiveShell"
 
 
 def _how_it_ended(status: int) -> str:

@@ -1,13 +1,12 @@
-"""``sys.stdout`` and ``sys.stderr`` of a rank: two captured descriptors, in one order.
-
-What is captured is the running cell's. Threads, which may be of another one, and whoever prints to
-a widget write past the descriptors.
-"""
+"""Python's stdout and stderr in a rank: text goes where the thread's place is, else to the captured
+descriptors. What a cell closes is there again for the next one."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
+import os
 import sys
 import threading
 from typing import Any
@@ -17,6 +16,12 @@ from libsk.kernel import places
 
 _ident = threading.get_ident
 _write = io.TextIOWrapper.write
+_closed = io.TextIOWrapper.__dict__["closed"].__get__
+
+_own: dict[str, _Stream] = {}
+"""By the names that ``sys`` has for them."""
+_DESCRIPTORS = {"stdout": 1, "stderr": 2}
+_unbuffered = False  # python -u
 
 
 class _Stream(io.TextIOWrapper):
@@ -33,26 +38,83 @@ class _Stream(io.TextIOWrapper):
 
 def install() -> None:
     """Before anything keeps the old ones: what Python prints to both arrives as it was printed."""
-    for name, descriptor in (("stdout", 1), ("stderr", 2)):
-        stream = _opened(descriptor, name, getattr(sys, name))
+    global _unbuffered
+    for name in _DESCRIPTORS:
+        old = getattr(sys, name)
+        old.flush()
+        _unbuffered = old.write_through
+        stream = _own[name] = _opened(name)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
 
 
-def _opened(descriptor: int, name: str, old: io.TextIOWrapper) -> io.TextIOWrapper:
+def keep_descriptors() -> None:
+    """In a rank ``os.close(1)`` leaves 1 open: the next file that any thread opens would get its
+    number, and with it all that is printed. A process that the rank forks closes what it likes."""
+    rank, close, closerange = os.getpid(), os.close, os.closerange
+    first, last = min(_DESCRIPTORS.values()), max(_DESCRIPTORS.values())
+
+    @functools.wraps(close)
+    def keeping(fd: int) -> None:
+        if fd in (first, last) and os.getpid() == rank:
+            return
+        close(fd)
+
+    @functools.wraps(closerange)
+    def keeping_in_range(low: int, high: int, /) -> None:
+        if os.getpid() != rank:
+            return closerange(low, high)
+        closerange(low, min(high, first))
+        closerange(max(low, last + 1), high)
+
+    os.close, os.closerange = keeping, keeping_in_range
+
+
+def is_own(stream: object) -> bool:
+    """Whether it is one of these, which are flushed here."""
+    return type(stream) is _Stream
+
+
+def flush() -> None:
+    """Hands what they hold back to the captured descriptors."""
+    for stream in _own.values():
+        # Closed, or its descriptor leads to a disk that is full: nothing more can be done here.
+        with contextlib.suppress(OSError, ValueError):
+            io.TextIOWrapper.flush(stream)
+
+
+def restore() -> None:
+    """After a cell: one that it has closed or deleted is there again. What it has put in its place
+    stays, as in every kernel."""
+    for name, stream in list(_own.items()):
+        closed = _is_closed(stream)
+        if closed:
+            _own[name] = _opened(name)
+            setattr(sys, f"__{name}__", _own[name])
+        if vars(sys).get(name, stream) is stream and (closed or name not in vars(sys)):
+            setattr(sys, name, _own[name])
+
+
+def _is_closed(stream: _Stream) -> bool:
+    try:
+        return bool(_closed(stream))
+    except ValueError:  # Its buffer was detached.
+        return True
+
+
+def _opened(name: str) -> _Stream:
     """As Python opens it at its start, by lines."""
-    old.flush()
-    raw: Any = io.FileIO(descriptor, "w", closefd=False)
+    raw: Any = io.FileIO(_DESCRIPTORS[name], "w", closefd=False)
     raw.name = f"<{name}>"
     raw.write = functools.partial(_core.write_in_order, raw)
-    unbuffered = old.write_through  # python -u
     stream: Any = _Stream(
-        raw if unbuffered else io.BufferedWriter(raw),
-        encoding=old.encoding,
-        errors=old.errors,
+        raw if _unbuffered else io.BufferedWriter(raw),
+        # A cell's text is UTF-8; a file name that is none is seen, as an escape.
+        encoding="utf-8",
+        errors="backslashreplace",
         newline="\n",
         line_buffering=True,
-        write_through=unbuffered,
+        write_through=_unbuffered,
     )
     stream.mode = "w"
     return stream

@@ -192,12 +192,15 @@ def _interruptible(c10d: ModuleType, wait: Callable[..., bool]) -> Callable[...,
                 "an interrupt ended a wait in this process group, so its ranks are out of step; "
                 "run dist.destroy_process_group() and dist.init_process_group() on every rank"
             )
+        interrupted = False
         try:
             while not work.is_completed():
                 _wait_a_slice(work, wait)
         except KeyboardInterrupt:
             broken[:] = [group]
-            raise
+            interrupted = True
+        if interrupted:  # From here, so that neither the slice's end nor a second one is shown.
+            raise KeyboardInterrupt
         return wait(work, timeout)
 
     return interruptible

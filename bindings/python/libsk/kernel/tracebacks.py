@@ -8,16 +8,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
+from libsk.kernel import still
+
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
 
 _LINES_TAKEN_APART = 500
+_WORDS_MAX = 1 << 20
+"""Characters of an exception's text. All ranks send theirs."""
+_LAST_FRAMES = 30
+
+# The interpreter's own, whatever a class derived from BaseException has put over them.
+_trace, _cause, _context = (
+    BaseException.__dict__[name] for name in ("__traceback__", "__cause__", "__context__")
+)
 
 
 def without_own_frames(trace: TracebackType | None) -> TracebackType | None:
     """The same traceback, its frames inside libsk left out."""
     kept: list[TracebackType] = []
     while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        if not str.startswith(trace.tb_frame.f_code.co_filename, _PACKAGE):
             kept.append(trace)
         trace = trace.tb_next
     result = None
@@ -26,8 +36,14 @@ def without_own_frames(trace: TracebackType | None) -> TracebackType | None:
     return result
 
 
+def trace_of(error: BaseException) -> TracebackType | None:
+    """``error.__traceback__``."""
+    return _trace.__get__(error)  # type: ignore[no-any-return]
+
+
 def strip(error: BaseException | None) -> None:
-    """Does so for an exception, its causes and its contexts."""
+    """Does so for an exception, its causes and its contexts. Of interrupts that came while one was
+    under way (a wait in C ends, and so does what cleans up after it) the last is left."""
     seen: set[int] = set()
     pending = [error]
     while pending:
@@ -35,16 +51,64 @@ def strip(error: BaseException | None) -> None:
         if each is None or id(each) in seen:
             continue
         seen.add(id(each))
-        each.__traceback__ = without_own_frames(each.__traceback__)
-        pending += [each.__cause__, each.__context__]
+        _trace.__set__(each, without_own_frames(_trace.__get__(each)))
+        if still.is_a(each, KeyboardInterrupt):
+            _forget_interrupts(each)
+        pending += [_cause.__get__(each), _context.__get__(each)]
+
+
+def _forget_interrupts(last: BaseException) -> None:
+    """Those that were being handled when it came."""
+    seen = {id(last)}
+    before = _context.__get__(last)
+    while still.is_a(before, KeyboardInterrupt) and id(before) not in seen:
+        seen.add(id(before))
+        before = _context.__get__(before)
+    _context.__set__(last, None if id(before) in seen else before)
 
 
 def text_of(error: BaseException) -> str:
     """``str(error)``, or a sentence where that fails."""
     try:
-        return str(error)
-    except Exception as broken:  # noqa: BLE001 - the user's __str__ may raise anything.
-        return f"<its __str__ raised {type(broken).__name__}>"
+        text = still.exact(str(error))
+    except BaseException as broken:  # noqa: BLE001 - the user's __str__ may raise anything.
+        return f"<its __str__ raised {still.type_name(broken)}>"
+    if len(text) > _WORDS_MAX:
+        return f"{text[:_WORDS_MAX]}… ({len(text) - _WORDS_MAX} characters more)"
+    return text
+
+
+def line_of(error: BaseException) -> str:
+    """Its name and its text."""
+    text = text_of(error)
+    return still.type_name(error) + (f": {text}" if text else "")
+
+
+def place_of(error: BaseException) -> str:
+    """The line that raised it."""
+    trace = trace_of(error)
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return "no frame"
+    name = still.exact(trace.tb_frame.f_code.co_filename)
+    return f"{name.rpartition('/')[2]}, line {trace.tb_lineno}"
+
+
+def plain(error: BaseException, instead_of: BaseException) -> list[str]:
+    """A traceback that asks the exception for nothing but its text, where a better one failed."""
+    lines = ["Traceback (most recent call last):"]
+    trace = without_own_frames(_trace.__get__(error))
+    frames: list[str] = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        frames.append(
+            f'  File "{still.exact(code.co_filename)}", line {trace.tb_lineno}, '
+            f"in {still.exact(code.co_name)}"
+        )
+        trace = trace.tb_next
+    why = f"(its full traceback cannot be written: {still.type_name(instead_of)})"
+    return [*lines, *frames[-_LAST_FRAMES:], line_of(error), why]
 
 
 @contextmanager
