@@ -1,7 +1,7 @@
 /* Status codes, version, errors, log callback, context: what every other header of libsk uses.
  *
  * Every function returns a status; the sentence that says what was wrong is sk_last_error() of the
- * calling thread. No function exits the process, prints other than through the log callback, or
+ * calling thread. No function exits the process, prints other than the log that was asked for, or
  * installs a signal handler. After fork() a child's calls return SK_ERR_FORKED. */
 #ifndef SK_BASE_H_
 #define SK_BASE_H_
@@ -67,8 +67,8 @@ SK_API const char* sk_last_error(void) SK_NOEXCEPT;
 SK_API int32_t sk_version(void) SK_NOEXCEPT;
 
 enum sk_log_level { SK_LOG_DEBUG = 0, SK_LOG_INFO = 1, SK_LOG_WARN = 2, SK_LOG_ERROR = 3 };
-
-/** Receives one log line, valid for the call only, from any thread of libsk. */
+#define SK_LOG_ALL (-1) /**< sk_config.log_level: DEBUG and above. 0 there is the default. */
+/** Receives one log line, valid for the call only, from any thread of libsk; see docs/log.md. */
 typedef void (*sk_log_fn)(void* user, int32_t level, const char* component, const char* message);
 
 /** One embedding of the library. Several may live in a process; they share no state. */
@@ -77,8 +77,8 @@ typedef struct sk_context sk_context;
 /** Zero means default. Fields are only ever appended. */
 typedef struct sk_config {
   uint32_t struct_size; /**< sizeof(sk_config) where the caller was compiled. */
-  int32_t log_level;    /**< Least level that reaches the callback; 0 stands for SK_LOG_WARN. */
-  sk_log_fn log;        /**< NULL: one line on stderr. */
+  int32_t log_level;    /**< Least level that is logged; 0 stands for SK_LOG_WARN. */
+  sk_log_fn log;        /**< NULL: stderr gets the lines if `log_level` is not 0, else none. */
   void* log_user;       /**< Passed to `log`. */
 } sk_config;
 

@@ -1,8 +1,8 @@
-/* Communicators: a fixed set of ranks that call the same things in the same order.
+/* Communicators: a fixed set of ranks of one host that call the same things in the same order.
  *
- * A rank is a process or a thread. A communicator is used by one thread at a time; different
- * communicators are independent. Every wait is bounded by the communicator's timeout and ends at
- * once when a peer dies or a rank aborts. */
+ * A rank is a process or a thread; on several hosts they meet, and get SK_ERR_UNSUPPORTED so far. A
+ * communicator is used by one thread at a time; different ones are independent. Every wait is
+ * bounded by the communicator's timeout and ends at once when a peer dies or a rank aborts. */
 #ifndef SK_COMM_H_
 #define SK_COMM_H_
 

@@ -88,7 +88,7 @@ typedef struct sk_request {
  *  so does a change of sk_worker_group().
  *  When the controller is gone the call is SK_ERR_PEER_LOST: exit.
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (an EXECUTE is still open: call sk_worker_done()),
- *          SK_ERR_PEER_LOST. @threads The one that joined. @since 0.1 */
+ *          SK_ERR_PEER_LOST, SK_ERR_BUSY. @threads The one that joined. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_worker_next(sk_worker* worker, int64_t timeout_ms,
                                              sk_request* request) SK_NOEXCEPT;
 
@@ -167,7 +167,7 @@ typedef struct sk_reply {
 SK_NODISCARD SK_API sk_status sk_worker_reply(sk_worker* worker, uint64_t id,
                                               const sk_reply* reply) SK_NOEXCEPT;
 
-/** 1 once the open cell was interrupted, else 0 (also for NULL). Cheap: for loops in C.
+/** 1 once the open cell was interrupted, else 0 (or no worker). Cheap: for loops in C.
  *  @threads Any. @since 0.1 */
 SK_NODISCARD SK_API int32_t sk_worker_cancelled(const sk_worker* worker) SK_NOEXCEPT;
 

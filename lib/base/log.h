@@ -12,9 +12,6 @@
 #include "lib/base/status.h"
 #include "sk/base.h"
 
-#ifndef SK_LOG_ALL
-#define SK_LOG_ALL (-1)
-#endif
 namespace sk {
 
 class Log {

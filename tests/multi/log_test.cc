@@ -13,9 +13,6 @@
 #include <vector>
 
 #include "sk.h"
-#ifndef SK_LOG_ALL
-#define SK_LOG_ALL (-1)
-#endif
 
 namespace {
 
