@@ -171,6 +171,37 @@ Status check_packed(const Job& job, const Stream& content) {
   return refuse('e', "{}: b ends at column {} of {}", job.where, column, job.plan.op.n);
 }
 
+// Its rows of A and all of packed B, where the product has any elements to add.
+Status check_factors(const Job& job, uint64_t row0, uint64_t rows) {
+  const OpDesc& op = job.plan.op;
+  const std::span<const Region> regions = job.regions();
+  if (op.k == 0) return Status();
+  const uint64_t k = uint64_t(op.k), element = dtype_bytes(op.dtype);
+  const Stream a = op.transpose_a ? matrix(kMatrixA, job.own_hash(), op.dtype, 0, k, row0, rows)
+                                  : matrix(kMatrixA, job.own_hash(), op.dtype, row0, rows, 0, k);
+  const bool shape = op.transpose_a ? has_shape(regions[0], k, rows * element)
+                                    : has_shape(regions[0], rows, k * element);
+  if (!shape || job.inputs.empty() || job.inputs[0].region != 0 ||
+      !same(job.inputs[0].content, a, job.budget)) {
+    return refuse('e', "{}: a is not rows {} to {} of its rank's A", job.where, row0,
+                  row0 + rows - 1);
+  }
+  if (job.inputs.size() < 2 || job.inputs[1].region != 1) {
+    return refuse('e', "{} reads no packed B", job.where);
+  }
+  SK_RETURN_IF_ERROR(check_packed(job, job.inputs[1].content));
+  SK_RETURN_IF_ERROR(check_elements(job, 0, op.dtype));
+  SK_RETURN_IF_ERROR(check_line(job, 1, "packed B"));
+  SK_RETURN_IF_ERROR(check_packed_bytes(job, regions[1], uint64_t(op.n)));
+  // Kernels count A from its first row, which lies so far before the tile's.
+  uint64_t before = 0;
+  if (__builtin_mul_overflow(row0, regions[0].pitch, &before) || before >= uint64_t(1) << 48) {
+    return refuse('e', "{}: {} rows of a with pitch {} lie before the tile", job.where, row0,
+                  regions[0].pitch);
+  }
+  return Status();
+}
+
 Result<Stream> gemm_result(const Job& job) {
   const OpDesc& op = job.plan.op;
   const std::span<const int64_t> p = job.params();
@@ -184,31 +215,7 @@ Result<Stream> gemm_result(const Job& job) {
                row0 + rows <= uint64_t(op.m) && col0 + cols <= uint64_t(op.n) &&
                (p[kGemmOutDtype] == int64_t(op.out_dtype) || p[kGemmOutDtype] == int64_t(sum))));
   size_t next = 0;
-  if (op.k > 0) {
-    const uint64_t k = uint64_t(op.k), element = dtype_bytes(op.dtype);
-    const Stream a = op.transpose_a ? matrix(kMatrixA, job.own_hash(), op.dtype, 0, k, row0, rows)
-                                    : matrix(kMatrixA, job.own_hash(), op.dtype, row0, rows, 0, k);
-    const bool shape = op.transpose_a ? has_shape(regions[0], k, rows * element)
-                                      : has_shape(regions[0], rows, k * element);
-    if (!shape || job.inputs.empty() || job.inputs[0].region != 0 ||
-        !same(job.inputs[0].content, a, job.budget)) {
-      return refuse('e', "{}: a is not rows {} to {} of its rank's A", job.where, row0,
-                    row0 + rows - 1);
-    }
-    if (job.inputs.size() < 2 || job.inputs[1].region != 1) {
-      return refuse('e', "{} reads no packed B", job.where);
-    }
-    SK_RETURN_IF_ERROR(check_packed(job, job.inputs[1].content));
-    SK_RETURN_IF_ERROR(check_elements(job, 0, op.dtype));
-    SK_RETURN_IF_ERROR(check_line(job, 1, "packed B"));
-    SK_RETURN_IF_ERROR(check_packed_bytes(job, regions[1], uint64_t(op.n)));
-    // Kernels count A from its first row, which lies so far before the tile's.
-    uint64_t before = 0;
-    if (__builtin_mul_overflow(row0, regions[0].pitch, &before) || before >= uint64_t(1) << 48) {
-      return refuse('e', "{}: {} rows of a with pitch {} lie before the tile", job.where, row0,
-                    regions[0].pitch);
-    }
-  }
+  SK_RETURN_IF_ERROR(check_factors(job, row0, rows));
   while (next < job.inputs.size() && job.inputs[next].region < 2) ++next;
 
   const bool partial = p[kGemmEpilogue] == kGemmPartial, reduce = p[kGemmEpilogue] == kGemmReduce;
