@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -69,7 +70,7 @@ uint64_t proportional_bytes(const std::string& folder) {
   return pss != sizes.end() ? pss->second : resident_bytes(folder);
 }
 
-double rounded(double percent) { return static_cast<double>(int64_t(percent * 10 + 0.5)) / 10; }
+double rounded(double percent) { return std::round(percent * 10) / 10; }
 
 }  // namespace
 
