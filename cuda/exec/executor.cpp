@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <map>
+#include <string_view>
 #include <thread>
 
 #include "cuda/exec/program.h"
@@ -63,6 +65,18 @@ struct Weights {
   abi::Event packed = nullptr;  // Behind the packing.
 };
 
+constexpr uint64_t kUnit = 16;  // Bytes: what the copy engine reads whole.
+constexpr uint32_t kPairRows = kBoxRowsA * kPairBlocks;
+// So many rows of blocks leave at most a sixteenth of all pairs with a block that has none.
+constexpr uint64_t kRowsForPairs = 16;
+
+uint64_t tiles_along(int64_t size, uint32_t tile) { return (uint64_t(size) + tile - 1) / tile; }
+
+// As packed_pitch() has it where there is room.
+uint64_t packed_pitch_of(DType dtype, int64_t k) {
+  return align_up(uint64_t(k) * dtype_bytes(dtype), kUnit);
+}
+
 RankTrace* trace_of(const GpuEntry& entry) { return static_cast<RankTrace*>(entry.trace.get()); }
 
 // The default stream has two names, null among them.
@@ -78,7 +92,7 @@ class Executor final : public GpuExecutor {
   ~Executor() override;
 
   const GpuFacts& facts() const override { return facts_; }
-  GemmTiles gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts) const override;
+  void cut_product(const OpDesc& op, Target& target) const override;
   Result<std::unique_ptr<GpuPlan>> prepare(std::shared_ptr<const Plan> plan) override;
   Status check_memory(const char* name, const void* memory) const override;
   Status check_stream(void* stream) const override;
@@ -112,12 +126,14 @@ class Executor final : public GpuExecutor {
   const Device& device() const { return *open_->device; }
   const Driver& driver() const { return device().driver(); }
   Status start();
+  uint32_t pair_blocks_of(const OpDesc& op) const;
   Status check_captures(std::span<const GpuEntry> ranks) const;
   Status find_failure();
   Result<bool> idle();
 
   const std::shared_ptr<OpenDevice> open_;
   GpuFacts facts_;
+  bool pairs_ = true;  // Of blocks, where they fill the GPU.
   std::unique_ptr<Epoch> epoch_;
   abi::Event before_ = nullptr, after_ = nullptr;  // Of the launch under way.
   std::mutex mutex_;                               // All below.
@@ -125,6 +141,15 @@ class Executor final : public GpuExecutor {
   Status failure_;
   std::vector<std::shared_ptr<Weights>> late_;  // Given up, but perhaps not yet packed.
 };
+
+Result<bool> pairs_wanted() {
+  const char* text = std::getenv("SK_GPU_PAIRS");
+  const std::string_view wish = text != nullptr ? text : "1";
+  if (wish == "0" || wish == "1") return wish == "1";
+  return error(SK_ERR_INVALID_ARGUMENT,
+               "SK_GPU_PAIRS is \"{}\"; 0, never, or 1, where pairs of blocks fill the GPU, is due",
+               wish);
+}
 
 uint32_t least_of(const Device& device, std::initializer_list<KernelId> kernels) {
   uint32_t least = UINT32_MAX;
@@ -145,6 +170,7 @@ Result<std::shared_ptr<GpuExecutor>> Executor::open(int32_t ordinal) {
 
 Status Executor::start() {
   SK_RETURN_IF_ERROR(device().usable());
+  SK_ASSIGN_OR_RETURN(pairs_, pairs_wanted());
   facts_ = {
       device().ordinal(), device().name(), kLaunchRanksMax, least_of(device(), {kRunMoves}),
       least_of(device(), {kRunGemms, kRunBoxesBf16, kRunBoxesF16, kRunNarrowBf16, kRunNarrowF16})};
@@ -163,18 +189,38 @@ Executor::~Executor() {
     if (event != nullptr) driver().cuEventDestroy(event);
 }
 
-// Narrow ones where there would else be fewer tiles than workers.
-GemmTiles Executor::gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t parts) const {
-  constexpr uint64_t kUnit = 16;  // Bytes: what the copy engine reads whole; see packed_pitch().
-  const uint64_t wide =
-      align_up(uint64_t(m), kBoxRowsA) / kBoxRowsA * (align_up(uint64_t(n), kBoxRowsB) / kBoxRowsB);
-  return {kBoxRowsA, wide < parts ? kNarrowBoxRowsB : kBoxRowsB,
-          uint64_t(n) * align_up(uint64_t(k) * dtype_bytes(dtype), kUnit)};
+// Pairs of blocks where they fill the GPU: all blocks find another, as many wide tiles as pairs are
+// there, and of a pair hardly ever one has no rows. Else single ones, in narrow tiles where there
+// would else be fewer tiles than workers.
+void Executor::cut_product(const OpDesc& op, Target& target) const {
+  const uint64_t rows = tiles_along(op.m, kBoxRowsA), wide = rows * tiles_along(op.n, kBoxRowsB);
+  const uint32_t parts = target.world_size * target.workers;
+  const uint64_t pitch = packed_pitch_of(op.dtype, op.k);
+  GemmTiles{kBoxRowsA, wide < parts ? kNarrowBoxRowsB : kBoxRowsB, uint64_t(op.n) * pitch, pitch}
+      .apply(target);
+  const bool whole = target.workers % kPairBlocks == 0 && target.mapped;
+  const bool has_rows = rows % kPairBlocks == 0 || rows >= kRowsForPairs;
+  const uint64_t pair_tiles =
+      tiles_along(op.m, kPairRows) * tiles_along(op.n, kBoxRowsB) * kPairBlocks;
+  if (parts > pair_blocks_of(op) || !whole || !has_rows || pair_tiles < parts) return;
+  target.tile_m = kPairRows;
+  target.workers /= kPairBlocks;
+}
+
+// That can be resident in pairs and multiply what the copy engine reads; 0: it cannot, or they are
+// not wanted.
+uint32_t Executor::pair_blocks_of(const OpDesc& op) const {
+  const bool halves = op.dtype == DType::kBF16 || op.dtype == DType::kF16;
+  const bool readable = !op.transpose_a && uint64_t(op.lda) * dtype_bytes(op.dtype) % kUnit == 0;
+  if (!pairs_ || !halves || !readable || op.k == 0) return 0;
+  return device().kernel(op.dtype == DType::kBF16 ? kRunPairsBf16 : kRunPairsF16).blocks_max;
 }
 
 Result<std::unique_ptr<GpuPlan>> Executor::prepare(std::shared_ptr<const Plan> plan) {
+  const bool multiplies = plan->op.kind == OpKind::kAllreduceGemm;
+  const ProgramOptions options{.pairs = multiplies && plan->target.tile_m == kPairRows};
   SK_ASSIGN_OR_RETURN(std::unique_ptr<GpuProgram> program,
-                      GpuProgram::prepare(device(), *epoch_, std::move(plan), {}));
+                      GpuProgram::prepare(device(), *epoch_, std::move(plan), options));
   return std::unique_ptr<GpuPlan>(std::make_unique<Ready>(*this, std::move(program)));
 }
 
@@ -205,7 +251,7 @@ Result<std::shared_ptr<void>> Executor::allocate(uint64_t bytes) {
 Result<std::shared_ptr<void>> Executor::pack(const PackArgs& args, int64_t timeout_ns) {
   SK_RETURN_IF_ERROR(device().usable());
   SK_RETURN_IF_ERROR(check_gemm_type(args.dtype));
-  const uint64_t bytes = gemm_tiles(args.dtype, 1, args.n, args.k, 1).packed_bytes;
+  const uint64_t bytes = uint64_t(args.n) * packed_pitch_of(args.dtype, args.k);
   const auto held = std::make_shared<Weights>(open_);
   SK_ASSIGN_OR_RETURN(
       held->memory,

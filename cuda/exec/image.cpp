@@ -81,14 +81,23 @@ Status check_gemm_type(DType dtype) {
 
 namespace {
 
-// The pitch of B's columns follows from the size of the whole: see packed_pitch().
-Status check_pack(const RankPlan& part, const Task& task) {
+// The pitch of B's columns follows from the size of the whole, see packed_pitch(); that of some of
+// them from theirs, which must come to the same.
+Status check_pack(const Plan& plan, const RankPlan& part, const Task& task) {
   if (task.op != TaskOp::kPackB) return {};
   const std::span<const int64_t> p = part.params_of(task);
   if (p[kPackCol0] == 0 && p[kPackCol1] == p[kPackN]) return {};
+  const uint64_t pitch = packed_pitch(uint64_t(p[kPackK]), uint64_t(p[kPackN]),
+                                      dtype_bytes(DType(p[kPackDtype])), plan.target.packed_bytes);
+  const uint64_t offset = uint64_t(p[kPackCol0]) * pitch;
+  const uint64_t bytes = uint64_t(p[kPackCol1] - p[kPackCol0]) * pitch;
+  const Region& region = part.regions_of(task)[1];
+  if (region.offset == offset && region.row_bytes == bytes) return {};
   return error(SK_ERR_UNSUPPORTED,
-               "columns {} to {} of {} are packed by themselves; a task packs all of B on a GPU",
-               p[kPackCol0], p[kPackCol1], p[kPackN]);
+               "columns {} to {} of {} are packed by themselves into {} bytes at {}; on a GPU they "
+               "have {} at {}",
+               p[kPackCol0], p[kPackCol1], p[kPackN], region.row_bytes, region.offset, bytes,
+               offset);
 }
 
 }  // namespace
@@ -102,7 +111,7 @@ Status check_part(const Plan& plan, const RankPlan& part) {
                    "a {} of the plan touches {} buffers, on a GPU at most {} at once",
                    task_op_name(task.op), pointers, kPointersMax);
     }
-    SK_RETURN_IF_ERROR(check_pack(part, task));
+    SK_RETURN_IF_ERROR(check_pack(plan, part, task));
   }
   return needs_gemm(part) ? check_gemm_type(plan.op.dtype) : Status();
 }
@@ -121,10 +130,10 @@ std::optional<std::array<BoxView, 2>> box_views(const Plan& plan, uint32_t rank,
   if (op.dtype != DType::kBF16 && op.dtype != DType::kF16) return {};
   uint64_t packed = reinterpret_cast<uint64_t>(operands[2]);
   if (op.pack_b) {
-    // The one workspace buffer of the rank that a packing task writes.
+    // The one workspace buffer of the rank that packing tasks write, from its first column on.
     const RankPlan& part = *plan.part(rank);
     for (const Task& task : part.tasks) {
-      if (task.op != TaskOp::kPackB) continue;
+      if (task.op != TaskOp::kPackB || part.params_of(task)[kPackCol0] != 0) continue;
       const Region& region = part.regions_of(task)[1];
       packed = memory + rank_memory(plan, rank).workspace + plan.buffers[region.buffer].offset +
                region.offset;

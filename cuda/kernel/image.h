@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lib/plan/packed.h"
 #include "lib/plan/task.h"
 
 namespace sk::cuda {
@@ -98,14 +99,6 @@ struct MatrixMaps {
 };
 inline constexpr uint32_t kBoxDepth = 64, kBoxRowsA = 128, kBoxRowsB = 256, kNarrowBoxRowsB = 128;
 inline constexpr uint32_t kPairBlocks = 2;  // Of a cluster that does its tasks as one worker.
-
-// Packed B is column after column, each of k elements, this many bytes apart: whole units of 16
-// bytes where the packed buffer of `packed_bytes` has room for that.
-constexpr uint64_t packed_pitch(uint64_t k, uint64_t n, uint64_t element_bytes,
-                                uint64_t packed_bytes) {
-  const uint64_t whole = (k * element_bytes + 15) / 16 * 16;
-  return n * whole <= packed_bytes ? whole : k * element_bytes;
-}
 
 // What the first worker that failed says. The host zeroes it; it is read once `verdict` is set and
 // the launch is over.

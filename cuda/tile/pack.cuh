@@ -1,4 +1,8 @@
 // kPackB: B as the matrix kernels read it; see packed_pitch().
+//
+// Each thread turns runs of 32 bytes of a packed column, a sector of the caches: of a B [k, n] it
+// loads an element of each of the run's rows, which lie beside those of its neighbours, all of them
+// under way at once, and stores the run in two pieces. Of a B [n, k] runs are copied as they are.
 #ifndef SK_CUDA_TILE_PACK_CUH_
 #define SK_CUDA_TILE_PACK_CUH_
 
@@ -9,47 +13,122 @@
 
 namespace sk::cuda {
 
-// The columns [first, last) of `b`.
+// Some columns of B on their way.
+struct PackedColumns {
+  const std::byte* from;  // Of the first column.
+  std::byte* to;
+  uint64_t from_pitch, pitch;
+  uint64_t k, count;
+  bool transposed;  // B is [n, k].
+};
+
+inline constexpr uint32_t kPackRunBytes = 32;
+
+// One element of each of a run's rows, as words.
 template <typename Unit>
-SK_DEVICE void pack_elements(const Team& team, const BareWeights& b, uint64_t first,
-                             uint64_t last) {
-  const uint64_t k = b.k, columns = last - first;
-  const uint64_t pitch = packed_pitch(k, b.n, sizeof(Unit), b.packed_bytes);
-  team.each(columns * k, [&](uint64_t i) {
+struct PackRun {
+  static constexpr uint32_t kRows = kPackRunBytes / sizeof(Unit);
+  Unit row[kRows];
+
+  SK_DEVICE uint32_t word(uint32_t i) const {
+    if constexpr (sizeof(Unit) == 2) return row[2 * i] | uint32_t(row[2 * i + 1]) << 16;
+    if constexpr (sizeof(Unit) == 4) return row[i];
+    if constexpr (sizeof(Unit) == 8) return uint32_t(row[i / 2] >> 32 * (i % 2));
+  }
+};
+
+template <typename Unit>
+SK_DEVICE void pack_run(const PackedColumns& b, uint64_t column, uint64_t row) {
+  PackRun<Unit> run;
+  const std::byte* from = b.from + row * b.from_pitch + column * sizeof(Unit);
+#pragma unroll
+  for (uint32_t i = 0; i < run.kRows; ++i)
+    run.row[i] = *reinterpret_cast<const Unit*>(from + i * b.from_pitch);
+  std::byte* to = b.to + column * b.pitch + row * sizeof(Unit);
+#pragma unroll
+  for (uint32_t half = 0; half < 2; ++half) {
+    ptx::Bytes16 four;
+#pragma unroll
+    for (uint32_t v = 0; v < 4; ++v) four.word[v] = run.word(4 * half + v);
+    ptx::store16(to + half * 16, four);
+  }
+}
+
+// The rows from `row0` on of every column, element by element.
+template <typename Unit>
+SK_DEVICE void pack_elements(const Team& team, const PackedColumns& b, uint64_t row0) {
+  const uint64_t rows = b.k - row0;
+  team.each(b.count * rows, [&](uint64_t i) {
     // Neighbouring threads read neighbouring elements.
-    const uint64_t column = first + (b.transposed ? i / k : i % columns);
-    const uint64_t row = b.transposed ? i % k : i / columns;
+    const uint64_t column = b.transposed ? i / rows : i % b.count;
+    const uint64_t row = row0 + (b.transposed ? i % rows : i / b.count);
     const std::byte* element = b.transposed ? b.from + column * b.from_pitch + row * sizeof(Unit)
                                             : b.from + row * b.from_pitch + column * sizeof(Unit);
-    *reinterpret_cast<Unit*>(b.to + column * pitch + row * sizeof(Unit)) =
+    *reinterpret_cast<Unit*>(b.to + column * b.pitch + row * sizeof(Unit)) =
         *reinterpret_cast<const Unit*>(element);
   });
 }
 
-SK_DEVICE void pack_columns(const Team& team, const BareWeights& b, uint64_t first, uint64_t last) {
+template <typename Unit>
+SK_DEVICE void pack_units(const Team& team, const PackedColumns& b) {
+  constexpr uint64_t kRows = PackRun<Unit>::kRows;
+  const uint64_t runs = b.k / kRows;
+  const uint64_t to_bits = reinterpret_cast<uint64_t>(b.to) | b.pitch;
+  const uint64_t from_bits = reinterpret_cast<uint64_t>(b.from) | b.from_pitch;
+  if (to_bits % 16 != 0 || (b.transposed && from_bits % 16 != 0))
+    return pack_elements<Unit>(team, b, 0);
+  if (b.transposed) {
+    team.each(b.count * runs * 2, [&](uint64_t i) {
+      const uint64_t column = i / (runs * 2), at = i % (runs * 2) * 16;
+      ptx::store16(b.to + column * b.pitch + at, ptx::load16(b.from + column * b.from_pitch + at));
+    });
+  } else {
+    team.each(b.count * runs,
+              [&](uint64_t i) { pack_run<Unit>(b, i % b.count, i / b.count * kRows); });
+  }
+  pack_elements<Unit>(team, b, runs * kRows);
+}
+
+// The columns [first, last) of `b`, which lie `pitch` bytes apart.
+SK_DEVICE void pack_columns(const Team& team, const BareWeights& b, uint64_t pitch, uint64_t first,
+                            uint64_t last) {
   const uint64_t bytes = dtype_bytes(DType(b.dtype));
-  if (bytes == 2) return pack_elements<uint16_t>(team, b, first, last);
-  if (bytes == 4) return pack_elements<uint32_t>(team, b, first, last);
-  pack_elements<uint64_t>(team, b, first, last);
+  const uint64_t skipped = first * (b.transposed != 0 ? b.from_pitch : bytes);
+  const PackedColumns columns{b.from + skipped, b.to + first * pitch, b.from_pitch, pitch, b.k,
+                              last - first,     b.transposed != 0};
+  if (bytes == 2) return pack_units<uint16_t>(team, columns);
+  if (bytes == 4) return pack_units<uint32_t>(team, columns);
+  pack_units<uint64_t>(team, columns);
 }
 
+// A task has some columns; its region begins with the first of them.
 SK_DEVICE void pack_tile(const Team& team, const TileArgs& args) {
+  const auto first = uint64_t(args.params[kPackCol0]), last = uint64_t(args.params[kPackCol1]);
+  const auto k = uint64_t(args.params[kPackK]);
+  const DType dtype = DType(args.params[kPackDtype]);
+  const uint64_t pitch =
+      packed_pitch(k, last - first, dtype_bytes(dtype), args.regions[1].row_bytes);
   const BareWeights b{args.pointer(0),
-                      args.pointer(1),
+                      args.pointer(1) - first * pitch,
                       args.regions[0].pitch,
-                      args.regions[1].row_bytes,
-                      uint64_t(args.params[kPackK]),
+                      0,
+                      k,
                       uint64_t(args.params[kPackN]),
-                      uint32_t(args.params[kPackDtype]),
+                      uint32_t(dtype),
                       uint32_t(args.params[kPackTransposeB])};
-  pack_columns(team, b, uint64_t(args.params[kPackCol0]), uint64_t(args.params[kPackCol1]));
+  pack_columns(team, b, pitch, first, last);
 }
 
-// Without a plan: every block its share of the columns.
+// Without a plan: every block its share of the columns, cut at whole lines of B's rows.
 SK_DEVICE void pack_weights(const BareWeights& b) {
   const Team team{0, kPackThreads / ptx::kLanes, 1};
-  pack_columns(team, b, b.n * ptx::block() / ptx::blocks(),
-               b.n * (ptx::block() + 1) / ptx::blocks());
+  const uint64_t bytes = dtype_bytes(DType(b.dtype)), line = 64 / bytes;
+  const uint64_t lines = (b.n + line - 1) / line;
+  const uint64_t first = lines * ptx::block() / ptx::blocks() * line;
+  const uint64_t behind = lines * (ptx::block() + 1) / ptx::blocks() * line;
+  const uint64_t last = behind < b.n ? behind : b.n;
+  if (first < last)
+    pack_columns(team, b, packed_pitch(b.k, b.n, bytes, b.packed_bytes), first, last);
 }
 
 }  // namespace sk::cuda

@@ -59,11 +59,12 @@ class AllreduceGemm {
   // waited for as a whole. A tile that is put counts as many as the puts that the largest one
   // takes: a smaller one's last put makes up for those it lacks. A group is a queue or a block.
   // Lanes: partial tiles for this rank by group; finished tiles of the producer's by group; B is
-  // packed (to the own rank).
+  // packed (to the own rank); a queue's share of it is, where all pack.
   uint32_t groups() const { return queues_ * blocks_; }
   uint32_t partial_lane(uint32_t group) const { return group; }
   uint32_t done_lane(uint32_t group) const { return groups() + group; }
   uint32_t packed_lane() const { return 2 * groups(); }
+  uint32_t share_lane(uint32_t queue) const { return packed_lane() + 1 + queue; }
 
   uint32_t group_of(uint32_t owner, uint64_t t) const {
     return uint32_t(blocks_ == 1 ? t % queues_ : t * blocks_ / tiles_of(owner).count);
@@ -183,16 +184,12 @@ class AllreduceGemm {
   }
 
   RankPlan part_of(uint32_t rank) const {
-    Part part(layout_, rank, queues_, 2 * groups() + 1,
+    Part part(layout_, rank, queues_, packed_lane() + 1 + (all_pack() ? queues_ : 0),
               [&](uint32_t producer, uint32_t lane) { return posts(rank, producer, lane); });
     part.enter(false);
     for (uint32_t queue = 0; queue < queues_; ++queue) {
       part.await(queue);
-      if (op().pack_b && queue == 0) pack(part);  // Behind await: signals move only in agreed runs.
-      if (op().pack_b) {
-        const Wait packed = part.from(rank, packed_lane(), 1);
-        part.nop(queue, {&packed, 1});
-      }
+      if (op().pack_b) pack(part, queue);  // Behind await: signals move only in agreed runs.
     }
     for (uint32_t i = 1; i < layout_.ranks(); ++i) {
       const uint32_t owner = (rank + i) % layout_.ranks();
@@ -208,6 +205,8 @@ class AllreduceGemm {
 
   uint32_t posts(uint32_t rank, uint32_t producer, uint32_t lane) const {
     if (lane == packed_lane()) return producer == rank && op().pack_b ? 1 : 0;
+    if (lane > packed_lane())
+      return producer == rank && packed_by(lane - packed_lane() - 1).count != 0 ? 1 : 0;
     const uint32_t group = lane % groups();
     if (producer == rank) {
       // The own finished tiles: who copies them out may be another queue.
@@ -216,9 +215,34 @@ class AllreduceGemm {
     return tile_posts_ * (lane < groups() ? tiles_in(rank, group) : tiles_in(producer, group));
   }
 
-  void pack(Part& part) const {
+  bool all_pack() const { return op().pack_b && layout_.target().packed_pitch != 0 && queues_ > 1; }
+  // The columns that a queue packs. They are cut at whole lines of B's rows.
+  Slice packed_by(uint32_t queue) const {
+    const uint64_t n = uint64_t(op().n);
+    if (!all_pack()) return queue == 0 ? Slice{0, n} : Slice{};
+    return slice_of(n, queues_, queue, line_elements(op().dtype));
+  }
+
+  // Each queue's share, then a wait for all of B. Where all pack, the first queue waits for the
+  // others and tells them: a table of waits for each queue would grow with their number squared.
+  void pack(Part& part, uint32_t queue) const {
+    pack_columns(part, queue);
+    const Post packed = part.to(part.rank(), packed_lane());
+    if (queue != 0 || !all_pack()) {
+      const Wait all = part.from(part.rank(), packed_lane(), 1);
+      return part.nop(queue, {&all, 1});
+    }
+    std::vector<Wait> waits;
+    for (uint32_t each = 0; each < queues_; ++each)
+      if (packed_by(each).count != 0) waits.push_back(part.from(part.rank(), share_lane(each), 1));
+    part.nop(queue, waits, {&packed, 1});
+  }
+
+  void pack_columns(Part& part, uint32_t queue) const {
+    const Slice columns = packed_by(queue);
+    if (columns.count == 0) return;
     const uint32_t rank = part.rank();
-    const uint64_t es = layout_.element_bytes();
+    const uint64_t es = layout_.element_bytes(), pitch = layout_.target().packed_pitch;
     // Without k there is nothing to read, but the packed B is written all the same.
     const uint64_t rows = op().k == 0 ? 1 : op().transpose_b ? op().n : op().k;
     const uint64_t cols = op().k == 0 ? 0 : op().transpose_b ? op().k : op().n;
@@ -227,12 +251,17 @@ class AllreduceGemm {
     params[kPackTransposeB] = op().transpose_b;
     params[kPackK] = op().k;
     params[kPackN] = op().n;
-    params[kPackCol1] = op().n;
-    const Post packed = part.to(rank, packed_lane());
+    params[kPackCol0] = int64_t(columns.begin);
+    params[kPackCol1] = int64_t(columns.begin + columns.count);
+    const Region packed_columns =
+        pitch == 0 ? flat(b_ + rank, 0, layout_.target().packed_bytes, kWrite)
+                   : flat(b_ + rank, columns.begin * pitch, columns.count * pitch, kWrite);
+    const Post packed = part.to(rank, all_pack() ? share_lane(queue) : packed_lane());
     part.builder().add({.op = TaskOp::kPackB,
+                        .queue = queue,
                         .regions = {Region{0, cols * es, uint64_t(op().ldb) * es, uint32_t(rows),
                                            raw_b_ + rank, 1, kRead},
-                                    flat(b_ + rank, 0, layout_.target().packed_bytes, kWrite)},
+                                    packed_columns},
                         .params = params,
                         .posts = {&packed, 1}});
   }

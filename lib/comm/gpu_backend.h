@@ -59,9 +59,9 @@ class GpuExecutor {
  public:
   virtual ~GpuExecutor() = default;
   virtual const GpuFacts& facts() const = 0;
-  // `parts`: workers of all ranks.
-  virtual GemmTiles gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k,
-                               uint32_t parts) const = 0;
+  // How a product is cut for the workers that `target` has for each rank. It may have half as many
+  // afterwards, each of them twice as large.
+  virtual void cut_product(const OpDesc& op, Target& target) const = 0;
 
   // `plan` has all ranks' parts and has been validated. The executor outlives what it returns.
   virtual Result<std::unique_ptr<GpuPlan>> prepare(std::shared_ptr<const Plan> plan) = 0;

@@ -75,10 +75,7 @@ Target GpuGroup::target_for(const OpDesc& op) const {
   target.world_size = config_.world_size;
   target.mapped = !config_.put_only;
   target.workers = config_.workers != 0 ? config_.workers : blocks / config_.world_size;
-  if (multiplies) {
-    executor_->gemm_tiles(op.dtype, op.m, op.n, op.k, target.world_size * target.workers)
-        .apply(target);
-  }
+  if (multiplies) executor_->cut_product(op, target);
   return target;
 }
 

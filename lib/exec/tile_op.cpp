@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/op/dtype.h"
+#include "lib/plan/packed.h"
 #include "lib/plan/task_info.h"
 
 namespace sk {
@@ -118,16 +119,19 @@ void run_copy(const TileArgs& args) {
   }
 }
 
-// The reference's packed B: column after column, each of k elements.
+// The reference's packed B: column after column (packed.h); a task has some of them.
 void run_pack_b(const TileArgs& args) {
   const uint64_t element = dtype_bytes(DType(args.params[kPackDtype]));
-  const uint64_t k = uint64_t(args.params[kPackK]), n = uint64_t(args.params[kPackN]);
-  const uint64_t pitch = args.regions[0].pitch;
-  for (uint64_t column = 0; column < n; ++column) {
+  const uint64_t k = uint64_t(args.params[kPackK]), from_pitch = args.regions[0].pitch;
+  const uint64_t first = uint64_t(args.params[kPackCol0]);
+  const uint64_t columns = uint64_t(args.params[kPackCol1]) - first;
+  const uint64_t pitch = packed_pitch(k, columns, element, args.regions[1].row_bytes);
+  for (uint64_t column = 0; column < columns; ++column) {
     for (uint64_t i = 0; i < k; ++i) {
-      const uint64_t at = args.params[kPackTransposeB] ? column * pitch + i * element
-                                                       : i * pitch + column * element;
-      std::memcpy(args.pointers[1][0] + (column * k + i) * element, args.pointers[0][0] + at,
+      const uint64_t at = args.params[kPackTransposeB]
+                              ? (first + column) * from_pitch + i * element
+                              : i * from_pitch + (first + column) * element;
+      std::memcpy(args.pointers[1][0] + column * pitch + i * element, args.pointers[0][0] + at,
                   element);
     }
   }
@@ -141,6 +145,8 @@ void gemm(const TileArgs& args) {
   const uint64_t element = dtype_bytes(dtype), k = uint64_t(p[kGemmK]);
   const uint64_t rows = uint64_t(p[kGemmRows]), cols = uint64_t(p[kGemmCols]);
   const Region& a = args.regions[0];
+  const uint64_t b_pitch = packed_pitch(k, uint64_t(p[kGemmN]), element, args.regions[1].row_bytes);
+  const std::byte* b = args.pointers[1][0] + uint64_t(p[kGemmCol0]) * b_pitch;
   for (uint64_t row = 0; row < rows; ++row) {
     for (uint64_t column = 0; column < cols; ++column) {
       Sum product = Sum();
@@ -148,8 +154,7 @@ void gemm(const TileArgs& args) {
         const uint64_t at =
             p[kGemmTransposeA] ? i * a.pitch + row * element : row * a.pitch + i * element;
         product += load<Sum>(dtype, args.pointers[0][0] + at) *
-                   load<Sum>(dtype, args.pointers[1][0] +
-                                        ((uint64_t(p[kGemmCol0]) + column) * k + i) * element);
+                   load<Sum>(dtype, b + column * b_pitch + i * element);
       }
       const uint64_t place = (row * cols + column) * sizeof(Sum);
       if (p[kGemmEpilogue] == kGemmPartial) {

@@ -31,6 +31,9 @@ struct Target {
   uint64_t put_bytes_max = UINT64_MAX;    // Of one put: SessionCaps::put_bytes_max.
   uint32_t band_rows =
       0;  // Of a GEMM's TileOrder; 0: 8 where there are 32 workers or more, else 1.
+  // From column to column of packed B (packed.h), so that every queue can pack some. 0: the machine
+  // has its own order, and one task packs all.
+  uint64_t packed_pitch = 0;
 
   bool operator==(const Target&) const = default;
 };

@@ -126,7 +126,10 @@ std::string dump(const Plan& plan) {
   text::visit_op(plan.op, FieldWriter{text});
   text += "\ntarget";
   text::visit_target(plan.target, FieldWriter{text});
-  if (plan.target.band_rows != 0) FieldWriter{text}(text::kBandRows, plan.target.band_rows);
+  const uint64_t pitch = plan.target.packed_pitch;
+  if ((plan.target.band_rows | pitch) != 0)
+    FieldWriter{text}(text::kBandRows, plan.target.band_rows);
+  if (pitch != 0) FieldWriter{text}(text::kPackedPitch, pitch);
   text += '\n';
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     fmt::format_to(Out(text), "buffer {}", i);

@@ -67,8 +67,9 @@ void visit_target(T& target, Visitor&& field) {
   field("put_bytes_max", target.put_bytes_max);
 }
 
-// The target's last field, left out where it is 0: texts from before it was there have none.
-inline constexpr char kBandRows[] = "band_rows";
+// The target's last fields, left out where they are 0, and all behind them: texts from before they
+// were there have none.
+inline constexpr char kBandRows[] = "band_rows", kPackedPitch[] = "packed_pitch";
 
 template <typename B, typename Visitor>
 void visit_buffer(B& buffer, Visitor&& field) {

@@ -76,6 +76,8 @@ class Parser {
     text::visit_target(plan_.target, fields);
     if (fields.status.ok() && !reader_.at_line_end())
       fields(text::kBandRows, plan_.target.band_rows);
+    if (fields.status.ok() && !reader_.at_line_end())
+      fields(text::kPackedPitch, plan_.target.packed_pitch);
     SK_RETURN_IF_ERROR(std::move(fields.status));
     return reader_.finish_line();
   }

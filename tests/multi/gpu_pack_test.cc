@@ -2,7 +2,11 @@
 // the communicator; other devices refuse them. The driver is a fake, all else is the library.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "lib/op/dtype.h"
@@ -120,6 +124,62 @@ TEST(GpuPack, IsForTheCopyEngineToo) {
     EXPECT_EQ(sk_packed_free(packed), SK_OK);
     EXPECT_EQ(sk_packed_free(wide), SK_OK);
   });
+}
+
+// Eight multiprocessors of the fake GPU are four pairs; 512 x 512 has four tiles for them. Which
+// kernel is launched, by the operation, and that the product is right.
+TEST(GpuPack, PairsOfBlocksMultiplyWhereTheyFillTheGpu) {
+  struct Row {
+    const char* wish;
+    int ranks;
+    Shape shape;
+    int32_t dtype;
+    const char* kernel;
+  };
+  const Row rows[] = {{"1", 1, {512, 512, 16}, SK_BF16, "sk_run_pairs_bf16"},
+                      {"1", 2, {512, 512, 16}, SK_F16, "sk_run_pairs_f16"},
+                      {"0", 1, {512, 512, 16}, SK_BF16, "sk_run_boxes_bf16"},
+                      {"1", 1, {512, 256, 16}, SK_BF16, "sk_run_narrow_bf16"},  // Too few tiles.
+                      {"1", 1, {300, 1024, 16}, SK_BF16, "sk_run_boxes_bf16"},  // Rows for 3 of 4.
+                      {"1", 5, {512, 512, 16}, SK_BF16, "sk_run_boxes_bf16"},   // One block each.
+                      {"1", 1, {512, 512, 15}, SK_BF16, "sk_run_gemms"},        // Odd rows of A.
+                      {"1", 1, {512, 512, 16}, SK_F32, "sk_run_gemms"}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(testing::Message() << row.kernel << " for " << row.ranks << " ranks, "
+                                    << row.shape.m << " x " << row.shape.n << " x " << row.shape.k);
+    setenv("SK_GPU_PAIRS", row.wish, 1);
+    Machine machine;
+    std::mutex mutex;
+    std::set<std::string> kernels;
+    in_ranks(row.ranks, [&](sk_comm* comm, int rank) {
+      const auto [m, n, k] = row.shape;
+      sk_packed* const packed = pack(comm, machine, rank, row.dtype, k, n, false);
+      machine.fake.at_each_launch([&](const std::string& kernel) {
+        const std::lock_guard lock(mutex);
+        kernels.insert(kernel);
+      });
+      EXPECT_EQ(multiply(comm, machine, rank, row.ranks, row.dtype, row.shape, packed), "");
+      EXPECT_EQ(sk_packed_free(packed), SK_OK);
+    });
+    machine.fake.at_each_launch(nullptr);
+    EXPECT_TRUE(kernels.contains(row.kernel)) << testing::PrintToString(kernels);
+    unsetenv("SK_GPU_PAIRS");
+  }
+}
+
+TEST(GpuPack, AWishForPairsThatIsNoneIsRefused) {
+  Machine machine;
+  setenv("SK_GPU_PAIRS", "yes", 1);
+  sk_context* context = nullptr;
+  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+  sk_comm_config config = gpu_config(0, 1);
+  sk_comm* comm = nullptr;
+  expect_refused(sk_comm_create(context, &config, &comm), SK_ERR_INVALID_ARGUMENT,
+                 "SK_GPU_PAIRS is \"yes\"; 0, never, or 1");
+  unsetenv("SK_GPU_PAIRS");
+  EXPECT_EQ(sk_comm_create(context, &config, &comm), SK_OK) << sk_last_error();
+  EXPECT_EQ(sk_comm_free(comm), SK_OK);
+  EXPECT_EQ(sk_finalize(context), SK_OK);
 }
 
 TEST(GpuPack, OutlivesItsCommunicatorAndTakesNothing) {

@@ -29,6 +29,7 @@ Plan plan_gemm(const GemmCase& c) {
   target.tile_n = c.tile_n;
   const uint64_t column = uint64_t(c.k) * dtype_bytes(c.dtype);
   target.packed_bytes = uint64_t(c.n) * align_up(column, 16);
+  if (c.packed_by_all) target.packed_pitch = align_up(column, 16);
   Result<Plan> plan = make_plan(op, target);
   return plan.ok() ? std::move(plan.value()) : Plan();
 }

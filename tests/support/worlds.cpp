@@ -197,7 +197,10 @@ void random_gemm(Case& c, std::mt19937_64& random) {
   op.ldc = op.n + int64_t(random() % 2 * 5);
   c.target.tile_m = pick(random, {4u, 8u, 16u, 64u});
   c.target.tile_n = pick(random, {8u, 16u, 64u});
-  c.target.packed_bytes = uint64_t(op.n * op.k) * dtype_bytes(op.dtype);
+  const uint64_t column = uint64_t(op.k) * dtype_bytes(op.dtype);
+  const uint64_t pitch = random() % 2 ? column : align_up(column, 16);
+  c.target.packed_bytes = uint64_t(op.n) * (op.pack_b ? pitch : column);
+  if (op.pack_b && random() % 2) c.target.packed_pitch = pitch;
   c.target.band_rows = uint32_t(random() % 4);
 }
 

@@ -33,6 +33,11 @@ void FakeDriver::crash_next_launch(abi::Result result) { state_->crash = result;
 void FakeDriver::at_next_launch(std::function<void()> act) { state_->at_launch = std::move(act); }
 void FakeDriver::hang_next_launch() { state_->hangs = true; }
 
+void FakeDriver::at_each_launch(std::function<void(const std::string&)> act) {
+  const std::lock_guard lock(state_->mutex);
+  state_->at_each = std::move(act);
+}
+
 int FakeDriver::count(Call call) const {
   const std::lock_guard lock(state_->mutex);
   const auto found = state_->counts.find(call);

@@ -60,6 +60,8 @@ class FakeDriver {
   void hang_next_launch();
   // Called by the next launch, once.
   void at_next_launch(std::function<void()> act);
+  // Called by every launch with its kernel's name, under the driver's lock.
+  void at_each_launch(std::function<void(const std::string& kernel)> act);
   int count(Call call) const;
   std::string last_kernel() const;
   // Kernels that a launch had to load.

@@ -246,6 +246,7 @@ struct FakeCalls {
     }
     if (!std::exchange(function->loaded, true)) ++state().lazy_loads;
     state().last_kernel = function->kernel->name;
+    if (state().at_each) state().at_each(function->kernel->name);
     const auto* first = static_cast<const std::byte*>(parameters[0]);
     std::vector<std::byte> args(first, first + function->kernel->args_bytes);
     return begin(config->stream, [args, kernel = function->kernel, blocks = config->grid_x,

@@ -56,8 +56,9 @@ struct FakeDriver::State {
   std::map<Call, std::pair<int, abi::Result>> faults;
   abi::Result sticky = abi::kSuccess, crash = abi::kSuccess;
   bool initialised = false;
-  bool hangs = false;                                         // The next launch.
-  std::function<void()> at_launch;                            // Of the next one.
+  bool hangs = false;               // The next launch.
+  std::function<void()> at_launch;  // Of the next one.
+  std::function<void(const std::string& kernel)> at_each;
   std::vector<std::unique_ptr<abi::ContextOpaque>> contexts;  // By GPU.
   std::vector<std::unique_ptr<abi::StreamOpaque>> streams;
   abi::StreamOpaque default_stream;

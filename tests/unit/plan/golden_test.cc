@@ -46,6 +46,16 @@ std::vector<Golden> goldens() {
   Target tiles{
       .world_size = 2, .workers = 2, .tile_m = 16, .tile_n = 16, .packed_bytes = 24 * 8 * 4};
   out.push_back({"allreduce-gemm-direct-2-ranks", gemm, tiles});
+  // As on a GPU: each queue packs some columns, of k elements and a gap each.
+  OpDesc packs{.kind = OpKind::kAllreduceGemm, .dtype = DType::kBF16, .out_dtype = DType::kF32};
+  packs.symmetric_out = packs.pack_b = true;
+  packs.m = 40;
+  packs.n = packs.ldb = packs.ldc = 72;
+  packs.k = packs.lda = 10;
+  Target queues{.world_size = 2, .workers = 3, .tile_m = 16, .tile_n = 32};
+  queues.packed_pitch = 32;
+  queues.packed_bytes = 72 * queues.packed_pitch;
+  out.push_back({"allreduce-gemm-packed-by-all-2-ranks", packs, queues});
   return out;
 }
 

@@ -55,7 +55,8 @@ TEST(PlanText, OddValuesSurviveTheRoundTrip) {
     plan.op.kind = OpKind(random() % 9);
     plan.op.count = int64_t(random());
     plan.target.chunk_bytes = random();
-    plan.target.band_rows = uint32_t(random()) >> random() % 32;
+    plan.target.band_rows = random() % 2 ? uint32_t(random()) >> random() % 32 : 0;
+    plan.target.packed_pitch = random() % 2 ? random() >> random() % 64 : 0;
     plan.buffers[0].access = BufferAccess(random() % 5);
     const Result<Plan> back = parse(dump(plan));
     ASSERT_TRUE(back.ok()) << back.status().message() << "\n" << dump(plan);
@@ -84,6 +85,9 @@ TEST(PlanText, ErrorsNameLineAndColumn) {
       {replaced(text, "mapped=1", "mapped=2"), "line 3, column 28: mapped is 0 or 1"},
       {replaced(text, "put_bytes_max=18446744073709551615", "put_bytes_max=1 bands=1"),
        "expected band_rows="},
+      {replaced(text, "put_bytes_max=18446744073709551615",
+                "put_bytes_max=1 band_rows=0 packed_bytes=1"),
+       "expected packed_pitch="},
       {replaced(text, "buffer 1 ", "buffer 2 "), "the buffer's number is 1 here, not 2"},
       {replaced(text, "  reduce dtype", "  reduice dtype"), "expected a task"},
       {replaced(text, "redop=sum hint", "hint"), "expected a parameter"},
