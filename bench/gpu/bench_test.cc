@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "bench/gpu/bare.h"
+#include "bench/gpu/health.h"
 #include "bench/gpu/parts.h"
 #include "bench/gpu/product_plan.h"
 #include "bench/gpu/rounds.h"
@@ -81,11 +84,17 @@ TEST_F(GpuBench, CandidatesTakeTurnsThereAndBack) {
   measure(machine_, "part", "case", {candidate('x'), candidate('y')}, /*period=*/3);
   const std::string lines = testing::internal::GetCapturedStdout();
   EXPECT_EQ(captured, "x0x1x2y0y1y2");  // Captured once, then replayed.
-  EXPECT_THAT(lines, HasSubstr("\"candidate\":\"x\",\"note\":\"a \\\"note\\\"\",\"runs\":3,"));
+  EXPECT_THAT(lines,
+              HasSubstr("\"candidate\":\"x\",\"note\":\"a \\\"note\\\"\",\"runs\":3,\"gpu\":{"));
   const Effort wanted = effort(machine_);
   // rounds[round][visit][sample]: every visit a list.
-  size_t lists = 0;
-  for (size_t at = lines.find('['); at != std::string::npos; at = lines.find('[', at + 1)) ++lists;
+  size_t lists = 0, lines_seen = 0;
+  for (size_t begin = lines.find("\"rounds\":"); begin != std::string::npos;
+       begin = lines.find("\"rounds\":", begin + 1), ++lines_seen) {
+    const size_t end = lines.find('\n', begin);
+    lists += size_t(std::count(lines.begin() + int64_t(begin), lines.begin() + int64_t(end), '['));
+  }
+  EXPECT_EQ(lines_seen, 2u);
   EXPECT_EQ(lists, 2u * (1 + size_t(wanted.rounds) * (1 + 2)));
 }
 
@@ -102,6 +111,22 @@ TEST_F(Product, ThatIsWrongIsDescribed) {
   EXPECT_THAT(wrong, HasSubstr("2 of 9360 elements are wrong, 0 of these were not written; first: "
                                "row 65, column 3 is 12288, not "));
   EXPECT_THAT(wrong, HasSubstr("by blocks of 64 x 64: (1, 0): 1 (2, 1): 1"));
+}
+
+TEST(GpuHealth, IsReadWhileWorkIsUnderWay) {
+  const Health health(SK_FAKE_NVML);
+  EXPECT_EQ(health.absent(), "");
+  std::vector<Health::Reading> readings;
+  for (int i = 0; i < 3; ++i) readings.push_back(health.read());
+  EXPECT_EQ(as_json(health, readings),
+            "{\"sm_mhz\":1910,\"memory_mhz\":2619,\"milliwatts\":695000,\"celsius\":null,"
+            "\"held_back_by\":[\"power cap\",\"software thermal slowdown\"]}");
+}
+
+TEST(GpuHealth, WhereThereIsNoneSaysWhy) {
+  const Health health("libnothing.so.1");
+  EXPECT_THAT(as_json(health, {}), HasSubstr("{\"absent\":\"libnothing.so.1: cannot open"));
+  EXPECT_EQ(health.read().sm_mhz, 0u);
 }
 
 TEST_F(GpuBench, ACaseThatThereIsNotIsNamed) {

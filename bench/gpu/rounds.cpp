@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "bench/gpu/health.h"
+
 namespace sk::cuda {
 namespace {
 
@@ -52,6 +54,7 @@ struct Prepared {
   int runs = 0;
   std::unique_ptr<Replay> replay;
   std::vector<std::vector<std::string>> rounds;  // By round, then visit: a list of samples.
+  std::vector<Health::Reading> readings;         // One for each visit.
 };
 
 Prepared prepare(const Machine& machine, const Candidate& candidate, int period,
@@ -61,7 +64,7 @@ Prepared prepare(const Machine& machine, const Candidate& candidate, int period,
       for (int i = 0; i < runs; ++i) candidate.enqueue(i);
     });
   };
-  Prepared prepared{period, of(period), {}};
+  Prepared prepared{period, of(period), {}, {}};
   time_us(machine, *prepared.replay);  // What the first one alone has to do.
   const double us = time_us(machine, *prepared.replay);
   const int times = int(std::clamp(effort.sample_us / std::max(us, 0.1), 1.0,
@@ -79,11 +82,13 @@ Effort effort(const Machine& machine) {
   return machine.is_real() ? Effort{7, 5, 1000, 256} : Effort{2, 2, 0, 1};
 }
 
-double time_us(const Machine& machine, const Replay& replay) {
+double time_us(const Machine& machine, const Replay& replay,
+               const std::function<void()>& meanwhile) {
   Event begin(machine), end(machine);
   begin.record();
   replay.launch();
   end.record();
+  if (meanwhile) meanwhile();
   machine.synchronize();
   return end.us_since(begin);
 }
@@ -91,6 +96,7 @@ double time_us(const Machine& machine, const Replay& replay) {
 void measure(const Machine& machine, const std::string& part, const std::string& name,
              const std::vector<Candidate>& candidates, int period) {
   const Effort wanted = effort(machine);
+  const Health health;
   std::vector<Prepared> all;
   for (const Candidate& candidate : candidates)
     all.push_back(prepare(machine, candidate, period, wanted));
@@ -98,7 +104,8 @@ void measure(const Machine& machine, const std::string& part, const std::string&
     for (Prepared& each : all) each.rounds.emplace_back();
     for (const size_t i : there_and_back(all.size())) {
       std::vector<double> samples;
-      time_us(machine, *all[i].replay);  // Takes the caches over from the candidate before.
+      // Takes the caches over from the candidate before. No sample, so it may be looked at.
+      time_us(machine, *all[i].replay, [&] { all[i].readings.push_back(health.read()); });
       for (int sample = 0; sample < wanted.samples; ++sample)
         samples.push_back(time_us(machine, *all[i].replay) / all[i].runs);
       all[i].rounds.back().push_back(list(samples));
@@ -109,9 +116,10 @@ void measure(const Machine& machine, const std::string& part, const std::string&
     for (const auto& visits : all[i].rounds)
       rounds.push_back(fmt::format("[{}]", fmt::join(visits, ",")));
     fmt::print(
-        "{{\"part\":{},\"case\":{},\"candidate\":{},\"note\":{},\"runs\":{},\"rounds\":[{}]}}\n",
+        "{{\"part\":{},\"case\":{},\"candidate\":{},\"note\":{},\"runs\":{},\"gpu\":{},"
+        "\"rounds\":[{}]}}\n",
         quoted(part), quoted(name), quoted(candidates[i].name), quoted(candidates[i].note),
-        all[i].runs, fmt::join(rounds, ","));
+        all[i].runs, as_json(health, all[i].readings), fmt::join(rounds, ","));
   }
   std::fflush(stdout);
 }

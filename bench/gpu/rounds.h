@@ -26,8 +26,9 @@ struct Candidate {
   std::string note;  // For the reader: which kernel, which algorithm.
 };
 
-// One line for each candidate: {"part", "case", "candidate", "note", "runs", "rounds"}, with
-// microseconds of one run as rounds[round][visit][sample].
+// One line for each candidate: {"part", "case", "candidate", "note", "runs", "gpu", "rounds"}, with
+// microseconds of one run as rounds[round][visit][sample], and what clocks, power and temperature
+// were while it ran.
 void measure(const Machine& machine, const std::string& part, const std::string& name,
              const std::vector<Candidate>& candidates, int period);
 
@@ -39,8 +40,9 @@ void print_samples(const std::string& part, const std::string& name, const std::
                    const std::string& unit, const std::vector<double>& samples);
 std::string quoted(const std::string& text);  // As a JSON string.
 
-// Microseconds from the launch of `replay` to its end.
-double time_us(const Machine& machine, const Replay& replay);
+// Microseconds from the launch of `replay` to its end. `meanwhile` is called once it is launched.
+double time_us(const Machine& machine, const Replay& replay,
+               const std::function<void()>& meanwhile = nullptr);
 
 }  // namespace sk::cuda
 
