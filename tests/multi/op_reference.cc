@@ -6,6 +6,7 @@
 #include "lib/algo/planner.h"
 #include "lib/exec/reference.h"
 #include "lib/plan/check/operands.h"
+#include "lib/plan/packed.h"
 #include "lib/plan/text.h"
 #include "lib/plan/validate.h"
 #include "tests/multi/op_case.h"
@@ -66,14 +67,17 @@ Result<Plan> plan_of(sk_comm* comm, const Case& c) {
   return again;
 }
 
-// B as the reference wants packed weights: k elements for each column in turn.
-std::vector<char> columns(const Case& c, const std::vector<char>& b) {
-  std::vector<char> out(b.size());
+// B as the reference wants packed weights, column after column (packed.h), and a byte of nothing
+// behind them, as inputs have it.
+std::vector<char> columns(const Case& c, const std::vector<char>& b, uint64_t bytes) {
   const size_t element = size_of(c.dtype);
+  const size_t pitch = packed_pitch(uint64_t(c.k), uint64_t(c.n), element, bytes);
+  std::vector<char> out(size_t(c.n) * pitch + 1);
   for (int64_t column = 0; column < c.n; ++column) {
     for (int64_t i = 0; i < c.k; ++i) {
       const int64_t at = c.transpose_b ? column * c.k + i : i * c.n + column;
-      std::memcpy(&out[size_t(column * c.k + i) * element], &b[size_t(at) * element], element);
+      std::memcpy(&out[size_t(column) * pitch + size_t(i) * element], &b[size_t(at) * element],
+                  element);
     }
   }
   return out;
@@ -85,7 +89,7 @@ void give(const Plan& plan, const Case& c, const Inputs& inputs, const Inputs& w
     if (buffer.kind != BufferKind::kInput && buffer.kind != BufferKind::kInOut) continue;
     const bool is_b = buffer.operand == 2;
     const std::vector<char>& own = (is_b ? weights : inputs)[buffer.owner];
-    const std::vector<char> from = is_b && c.packed ? columns(c, own) : own;
+    const std::vector<char> from = is_b && c.packed ? columns(c, own, buffer.bytes) : own;
     std::vector<std::byte>& bytes = to[buffer.owner][buffer.operand];
     bytes.resize(buffer.bytes);
     const uint64_t first = is_b ? 0 : check::input_window(plan, buffer.owner).first;
