@@ -43,6 +43,31 @@ std::string indented(const std::string& text) {
 
 }  // namespace
 
+std::vector<size_t> telling_frames(const std::vector<NativeFrame>& frames, bool is_whole) {
+  size_t count = frames.size();
+  const auto ends_in = [&](FrameOf of) { return count > 0 && frames[count - 1].of == of; };
+  if (is_whole) {
+    while (ends_in(FrameOf::kInterpreter)) --count;
+    while (ends_in(FrameOf::kCLibrary)) --count;
+  }
+  std::vector<size_t> kept;
+  bool in_library = false;  // What libsk calls in the C library is a step of it, too.
+  for (size_t i = count; i-- > 0;) {
+    const NativeFrame& frame = frames[i];
+    if (frame.of == FrameOf::kLibrary) {
+      if (!in_library) kept.push_back(i);
+      in_library = true;
+    } else if (frame.of == FrameOf::kCLibrary) {
+      if (!in_library && frame.named) kept.push_back(i);
+    } else {
+      if (frame.of == FrameOf::kOther) kept.push_back(i);
+      in_library = false;
+    }
+  }
+  std::reverse(kept.begin(), kept.end());
+  return kept;
+}
+
 std::string clean_language_stack(const std::string& text) {
   std::vector<std::string> frames;
   size_t through_cell = 0, above_shell = std::string::npos;

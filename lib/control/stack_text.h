@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "lib/control/rank_set.h"
 
@@ -17,6 +18,25 @@ struct RankStack {
   std::string language;  // As the language writes it, here Python's faulthandler.
   bool operator==(const RankStack&) const = default;
 };
+
+// Whose code a native frame is.
+enum class FrameOf : uint8_t {
+  kOther,        // The user's, a driver's.
+  kInterpreter,  // Tells nothing that the language's own stack does not tell better.
+  kBinding,      // Between the language and libsk.
+  kLibrary,      // libsk.
+  kCLibrary,
+};
+
+struct NativeFrame {
+  FrameOf of = FrameOf::kOther;
+  bool named = true;
+};
+
+// The places of the frames, innermost first, that tell a reader where a rank is. Of libsk it is the
+// function that was called: the steps in it differ from one moment to the next. `is_whole`: the
+// outermost frames are how the process was started.
+std::vector<size_t> telling_frames(const std::vector<NativeFrame>& frames, bool is_whole);
 
 // The language's frames without what is the same for nobody (thread numbers) or for everybody (the
 // frames of the rank program below the cell), and cells by their number.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,7 +83,9 @@ def test_stacks_are_the_users(session: Session) -> None:
     )
     session.wait_started(number)
     text = ""
-    while text.count("cell ") < 2 or "sk_barrier" not in text:
+    until = time.monotonic() + 60
+    while "[ranks 1-3]" not in text or "sk_barrier" not in text:
+        assert time.monotonic() < until, text
         text = session.ask("stack")[1]
     session.interrupt()
     session.collect(number)
@@ -91,7 +94,10 @@ def test_stacks_are_the_users(session: Session) -> None:
     assert "/libsk/kernel/" not in text
     assert "/IPython/" not in text
     assert "_start" not in text
-    assert "[ranks 1-3]" in text
+    # Steps of libsk and of its binding tell no reader anything, and differ from moment to moment.
+    assert "_core" not in text
+    assert "+0x" not in text
+    assert text.endswith("  native:\n    sk_barrier (libsk.so.0)\n")
 
 
 def test_an_interrupt_is_one_however_often_it_comes(session: Session) -> None:

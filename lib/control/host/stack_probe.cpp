@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,8 +18,10 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lib/control/host/clock.h"
+#include "lib/control/stack_text.h"
 
 namespace sk::control {
 namespace {
@@ -38,11 +41,52 @@ Answer answer;
 std::atomic<uint64_t> asked{0};
 std::atomic<uint64_t> language_asked{0}, language_answered{0};
 struct sigaction language_handler = {};  // The language's own.
-void* interpreter = nullptr;             // The file in memory that this handler is part of.
+
+// Files in memory, by where they begin; null: there is none.
+struct Files {
+  void* library = nullptr;      // libsk, where it is not part of the program.
+  void* interpreter = nullptr;  // The language's handler is part of it.
+  void* binding = nullptr;      // Called libsk for the language.
+  void* c_library = nullptr;
+};
+Files files;
 
 void* file_of(void* address) {
   Dl_info info{};
   return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+// The binding is known by its call, which this is a part of.
+Files find_files(void* language_function) {
+  void* const program = file_of(reinterpret_cast<void*>(getauxval(AT_ENTRY)));
+  void* const own = file_of(reinterpret_cast<void*>(&file_of));
+  Files found;
+  found.c_library = file_of(reinterpret_cast<void*>(&::poll));
+  if (own != program) found.library = own;
+  if (language_function == nullptr) return found;
+  found.interpreter = file_of(language_function);
+  if (found.library == nullptr) return found;
+  std::array<void*, kFramesMax> frames;
+  const int count = backtrace(frames.data(), kFramesMax);
+  for (int i = 0; i < count; ++i) {
+    void* const caller = file_of(frames[static_cast<size_t>(i)]);
+    if (caller == own) continue;
+    if (caller != program && caller != found.interpreter) found.binding = caller;
+    break;
+  }
+  return found;
+}
+
+NativeFrame frame_at(void* address) {
+  Dl_info info{};
+  if (dladdr(address, &info) == 0) return {FrameOf::kOther, false};
+  const auto is = [&](void* file) { return file != nullptr && info.dli_fbase == file; };
+  const FrameOf of = is(files.library)       ? FrameOf::kLibrary
+                     : is(files.interpreter) ? FrameOf::kInterpreter
+                     : is(files.binding)     ? FrameOf::kBinding
+                     : is(files.c_library)   ? FrameOf::kCLibrary
+                                             : FrameOf::kOther;
+  return {of, info.dli_sname != nullptr};
 }
 
 // Async-signal-safe once backtrace() has loaded what it needs, which install() sees to.
@@ -78,8 +122,8 @@ Status install_around_language(int number) {
                  "language's own first",
                  number);
   language_handler = action;
-  interpreter = file_of(with_info ? reinterpret_cast<void*>(action.sa_sigaction)
-                                  : reinterpret_cast<void*>(action.sa_handler));
+  files = find_files(with_info ? reinterpret_cast<void*>(action.sa_sigaction)
+                               : reinterpret_cast<void*>(action.sa_handler));
   action.sa_sigaction = on_language_signal;
   // Not blocked while it returns: that would read as a thread that takes no signal.
   action.sa_flags |= SA_SIGINFO | SA_NODEFER;
@@ -120,6 +164,7 @@ Status StackProbe::install(const StackProbeConfig& config) {
   config_ = config;
   main_ = pthread_self();
   main_tid_ = static_cast<pid_t>(syscall(SYS_gettid));
+  if (files.c_library == nullptr) files = find_files(nullptr);
   if (config.language_signal != 0)
     SK_RETURN_IF_ERROR(install_around_language(config.language_signal));
   if (config.native_signal == 0) return {};
@@ -164,22 +209,13 @@ std::string StackProbe::native() {
     if (monotonic_ns() >= until_ns) return from_proc();
     pause_ms(1);
   }
-  // The interpreter's frames tell nothing that the language's own stack does not tell better.
-  int count = answer.count;
-  const auto interprets = [](int frame) {
-    return interpreter != nullptr &&
-           file_of(answer.frames[static_cast<size_t>(frame)]) == interpreter;
-  };
-  if (interpreter != nullptr && count < kFramesMax) {  // How the process was started.
-    void* const c_library = file_of(reinterpret_cast<void*>(&::poll));
-    while (count > kOwnFrames && interprets(count - 1)) --count;
-    while (count > kOwnFrames &&
-           file_of(answer.frames[static_cast<size_t>(count - 1)]) == c_library)
-      --count;
-  }
+  std::vector<NativeFrame> frames;
+  for (int i = kOwnFrames; i < answer.count; ++i)
+    frames.push_back(frame_at(answer.frames[static_cast<size_t>(i)]));
+  const bool is_whole = files.interpreter != nullptr && answer.count < kFramesMax;
   std::string text;
-  for (int i = kOwnFrames; i < count; ++i)
-    if (!interprets(i)) text += describe(answer.frames[static_cast<size_t>(i)]) + "\n";
+  for (const size_t i : telling_frames(frames, is_whole))
+    text += describe(answer.frames[i + kOwnFrames]) + "\n";
   return text;
 }
 
