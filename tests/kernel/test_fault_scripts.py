@@ -18,7 +18,7 @@ RANKS = 4
 LINES = 30
 SCRIPTS = int(os.environ.get("SK_FAULT_SCRIPTS", "6"))
 SEED = int(os.environ.get("SK_FAULT_SEED", "1"))
-LINE = re.compile(r"^(?:\[([\d,-]+)\] )?(?:r(\d) )?line (\d+)$")
+LINE = re.compile(r"^(?:\[ *([\d,-]+)\] | *)(?:r(\d) )?line (\d+)$")
 
 
 def ranks_in(text: str) -> list[int]:

@@ -19,8 +19,9 @@ def check_later(kernel: Kernel, ranks: int) -> None:
     """A cell like any other: its print, its result and its error are what they should be."""
     cell = kernel.run("print(6 * 7)\nprint('of', rank)\n[world_size]")
     assert cell.reply["status"] == "ok", cell.messages
-    lines = cell.text().replace("[ ", "[").splitlines()  # However the tags are aligned.
-    assert lines == ["42", *(f"[{rank}] of {rank}" for rank in range(ranks))]
+    width = len(str(ranks - 1))
+    lines = [" " * (width + 3) + "42", *(f"[{rank:{width}}] of {rank}" for rank in range(ranks))]
+    assert cell.text().splitlines() == lines
     assert cell.text("stderr") == ""
     assert [shown["data"]["text/plain"] for shown in cell.of("execute_result")] == [f"[{ranks}]"]
 

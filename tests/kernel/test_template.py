@@ -43,7 +43,7 @@ def test_without_a_template_each_is_started_by_itself(start_kernel: StartKernel)
 
 @pytest.mark.parametrize("value", ["", "2", "yes"])
 def test_another_value_is_refused(tmp_path: Path, value: str) -> None:
-    path, _ = write_connection_file(str(tmp_path / "connection.json"))
+    path, _ = write_connection_file(str(tmp_path / "connection.json"), key=b"k")
     command = [str(SK), "kernel", "-f", path, "--ranks", "1", "--", *PROGRAM]
     done = subprocess.run(
         command,

@@ -50,7 +50,9 @@ TEST(ExecOutput, TagModesHoldFromTheNextCellOn) {
     EXPECT_EQ(sk_session_configure(session.get(), &wanted), SK_OK) << sk_last_error();
     return session.run("print same\non 0,3 print I am {rank}");
   };
-  EXPECT_EQ(run_with(0), "    same\n[0] I am 0\n[3] I am 3\n");
+  // A single rank's tag is as wide as the widest of all.
+  const std::string by_set = "     same\n[ 0] I am 0\n[ 3] I am 3\n";
+  EXPECT_EQ(run_with(0), by_set);
   EXPECT_EQ(run_with(SK_TAG_NONE), "same\nI am 0\nI am 3\n");
   std::string spec;
   for (int rank = 0; rank < 12; ++rank) {
@@ -63,10 +65,10 @@ TEST(ExecOutput, TagModesHoldFromTheNextCellOn) {
   char host[256] = {};
   ASSERT_EQ(gethostname(host, sizeof host - 1), 0);
   const std::string name = host;
-  const std::string column(name.size() + 5, ' ');
+  const std::string column(name.size() + 6, ' ');
   EXPECT_EQ(run_with(SK_TAG_HOST),
-            column + "same\n[" + name + " 0] I am 0\n[" + name + " 3] I am 3\n");
-  EXPECT_EQ(run_with(SK_TAG_SET), "    same\n[0] I am 0\n[3] I am 3\n");
+            column + "same\n[" + name + "  0] I am 0\n[" + name + "  3] I am 3\n");
+  EXPECT_EQ(run_with(SK_TAG_SET), by_set);
 }
 
 TEST(ExecOutput, AFloodIsShownInPartAndKeptWhole) {

@@ -110,7 +110,8 @@ class Session:
         ]
         config = _Config(ctypes.sizeof(_Config), ranks, self._keep[0], self._keep[1])
         config.sk_path = program.encode()
-        config.flags = int(forked) | 2  # SK_SESSION_TEMPLATE and _NOTEBOOK, as `sk kernel` sets them.
+        # SK_SESSION_TEMPLATE and _NOTEBOOK, as `sk kernel` sets them.
+        config.flags = int(forked) | 2
         self._session = ctypes.c_void_p()
         self._check(self._lib.sk_session_open(ctypes.byref(config), ctypes.byref(self._session)))
 

@@ -78,7 +78,7 @@ def test_a_revived_rank_joins_the_collectives(session: Session) -> None:
         )
         assert (cell.status, cell.out) == (OK, "[10.0]\n"), cell
     left = session.run("print('x' in globals())").out
-    assert left == "[0,2,3] False\n[1] True\n"
+    assert left == "[0,2,3] False\n[    1] True\n"
 
 
 def test_comm_says_who_is_missing(session: Session) -> None:

@@ -36,7 +36,7 @@ def test_the_names_that_every_rank_has(session: Session) -> None:
 def test_what_is_alike_is_shown_once(session: Session) -> None:
     cell = session.run("print('same')\nprint('rank', rank)\n!echo from a shell\n'value'")
     each = "".join(f"[{rank}] rank {rank}\n" for rank in ranks_of(session))
-    assert cell.out == f"same\n{each}from a shell\n"
+    assert cell.out == f"    same\n{each}    from a shell\n"
     assert [bundle for _, bundle in cell.displays] == [{"text/plain": b"'value'"}]
 
 

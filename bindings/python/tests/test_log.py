@@ -8,10 +8,9 @@ import sys
 import threading
 from collections.abc import Callable
 
+import libsk as sk
 import numpy as np
 import pytest
-
-import libsk as sk
 
 Line = tuple[int, str, str]
 
@@ -25,7 +24,7 @@ def in_two_ranks(context: sk.Context, body: Callable[[sk.Comm], None], name: str
                 bootstrap="threads", name=name, rank=rank, world_size=2, timeout=60, context=context
             ) as comm:
                 body(comm)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - handed to the test.
             failures.append(error)
 
     threads = [threading.Thread(target=be, args=(rank,)) for rank in range(2)]

@@ -137,7 +137,12 @@ enter(
     **{"timeout": TIMEOUT, "workers": [*COUNT, 2**31], "put_only": FLAG},
     **{"symmetric_bytes_max": COUNT, "context": without(None)},
 )
-enter("Context", lambda c, **a: sk.Context(**a), log_level=ALL, log=without(None, len, object))
+enter(
+    "Context",
+    lambda c, **a: sk.Context(**a),
+    log_level=without(None),
+    log=without(None, len, object),
+)
 enter("Topo.parse", lambda c, **a: sk.Topo.parse(**a), text=TEXT)
 enter("Topo.synthetic", lambda c, **a: sk.Topo.synthetic(**a), spec=TEXT)
 enter("check_plan", lambda c, **a: sk.check_plan(**a), text=TEXT)
