@@ -84,7 +84,7 @@ class Session {
   }
   std::string run(const std::string& code, const char* ranks = nullptr) {
     int32_t status = 0;
-    const std::string text = finish(start(code, ranks), &status);
+    std::string text = finish(start(code, ranks), &status);
     EXPECT_EQ(status, SK_CELL_OK);
     return text;
   }

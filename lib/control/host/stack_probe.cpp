@@ -14,6 +14,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -58,7 +59,7 @@ void* file_of(void* address) {
 
 // The binding is known by its call, which this is a part of.
 Files find_files(void* language_function) {
-  void* const program = file_of(reinterpret_cast<void*>(getauxval(AT_ENTRY)));
+  void* const program = file_of(std::bit_cast<void*>(getauxval(AT_ENTRY)));
   void* const own = file_of(reinterpret_cast<void*>(&file_of));
   Files found;
   found.c_library = file_of(reinterpret_cast<void*>(&::poll));
