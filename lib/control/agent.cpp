@@ -101,7 +101,7 @@ std::vector<std::string> rank_environment(uint32_t rank, uint32_t world_size, co
       "JAX_PROCESS_ID=" + r,
       "JAX_NUM_PROCESSES=" + n,
       "SK_MASTER_PORT=" + std::to_string(job.sk_port),
-      "SK_JOB_SECRET_FD=" + std::to_string(job.secret_fd)};
+      "SK_JOB_SECRET_FD=" + job.secret_fd};
   // Else each rank's NumPy and PyTorch would start as many threads as there are cores.
   if (job.cores > 0)
     env.push_back("OMP_NUM_THREADS=" + std::to_string(std::max(1u, job.cores / world_size)));

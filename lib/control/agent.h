@@ -73,7 +73,7 @@ struct ServerPorts {
 // What the ranks of one session share: the names and numbers that rank 0's servers will use.
 struct Job {
   std::string id;
-  int secret_fd = -1;  // Of a rank: there it reads what ranks show each other when they connect.
+  std::string secret_fd;  // As SK_JOB_SECRET_FD names it to a rank.
   ServerPorts ports;
   uint16_t sk_port = 0;
   uint32_t cores = 0;  // That the ranks share; 0: OMP_NUM_THREADS says already what each may use.

@@ -151,7 +151,7 @@ TEST(SkRun, GivesTheWholeEnvironmentContract) {
 TEST(SkRun, RanksShareTheirPortsJobAndSecret) {
   Job job(shell("3",
                 "echo $MASTER_PORT $SK_MASTER_PORT $JAX_COORDINATOR_ADDRESS "
-                "$TORCHELASTIC_RUN_ID $(cat /proc/self/fd/$SK_JOB_SECRET_FD)"));
+                "$TORCHELASTIC_RUN_ID $(cat /proc/self/fd/${SK_JOB_SECRET_FD%%:*})"));
   EXPECT_EQ(job.finish(), 0) << job.err;
   const auto lines = lines_of(job.out);
   ASSERT_EQ(lines.size(), 3u);
@@ -159,9 +159,48 @@ TEST(SkRun, RanksShareTheirPortsJobAndSecret) {
   EXPECT_EQ(lines[0], lines[2]);
   EXPECT_THAT(lines[0],
               ContainsRegex("^[0-9]+ [0-9]+ 127.0.0.1:[0-9]+ [0-9a-f]{16} [0-9a-f]{64}$"));
-  Job again(shell("1", "echo $TORCHELASTIC_RUN_ID $(cat /proc/self/fd/$SK_JOB_SECRET_FD)"));
+  Job again(shell("1", "echo $TORCHELASTIC_RUN_ID $(cat /proc/self/fd/${SK_JOB_SECRET_FD%%:*})"));
   EXPECT_EQ(again.finish(), 0);
   EXPECT_THAT(lines[0], testing::Not(HasSubstr(lines_of(again.out).at(0))));
+}
+
+// Of bash, which the words are for: dash knows descriptors up to 9 only.
+std::vector<std::string> bash(const std::string& n, const std::string& script) {
+  return {"-n", n, "--timeout", "60", "bash", "-c", "fd=${SK_JOB_SECRET_FD%%:*}; " + script};
+}
+
+const char kProbe[] = "exec " SK_RANK_PROBE " 1 ";
+
+// As Python's subprocess starts a program, and as torchrun starts its ranks.
+TEST(SkRun, RanksWithoutTheSecretsDescriptorMeet) {
+  for (const char* which : {"0", "1", "$RANK"}) {
+    Job job(bash("2", "if [ $RANK = " + std::string(which) + " ]; then eval \"exec $fd<&-\"; fi; " +
+                          kProbe));
+    EXPECT_EQ(job.finish(), 0) << job.err;
+  }
+}
+
+// Method: a file of the program has the number; what the rank starts after it has met inherits it.
+TEST(SkRun, AProgramsFileIsNotTakenForTheSecret) {
+  Job job(bash("2", "eval \"exec $fd</usr/bin/env\"; export fd; " + std::string(kProbe) +
+                        "'[ /dev/fd/$fd -ef /usr/bin/env ]'"));
+  EXPECT_EQ(job.finish(), 0) << job.err;
+}
+
+TEST(SkRun, AJobWithinAJobHasASecret) {
+  const std::string inner = std::string(SK_PROGRAM) +
+                            " run -n 1 bash -c 'cat /dev/fd/${SK_JOB_SECRET_FD%%:*}; echo; " +
+                            kProbe + "'";
+  Job with(bash("1", "cat /dev/fd/$fd; echo; " + inner));
+  EXPECT_EQ(with.finish(), 0) << with.err;
+  const auto handed_on = lines_of(with.out);
+  ASSERT_EQ(handed_on.size(), 3u);
+  EXPECT_EQ(handed_on[0], handed_on[1]);
+  for (const char* instead : {"&-", "/usr/bin/env"}) {
+    Job without(bash("1", "eval \"exec $fd<" + std::string(instead) + "\"; " + inner));
+    EXPECT_EQ(without.finish(), 0) << without.err;
+    EXPECT_THAT(without.out, ContainsRegex("^[0-9a-f]{64}\n0/1 on 0/1: 0\n$"));
+  }
 }
 
 TEST(SkRun, WorkersAndTheCallersOwnVariablesPass) {

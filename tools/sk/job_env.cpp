@@ -6,14 +6,23 @@
 #include <cstdlib>
 #include <utility>
 
+#include "transport/bootstrap/secret_fd.h"
 #include "transport/local/secret.h"
 
 namespace sk::tools {
 namespace {
 
+constexpr const char* kSecretFd = "SK_JOB_SECRET_FD";
+
+// That the ranks can all read: of what was inherited, only a descriptor that is still there and
+// gives its bytes more than once.
 bool has_secret() {
-  return std::getenv("SK_JOB_SECRET_FD") != nullptr ||
-         std::getenv("SK_JOB_SECRET_FILE") != nullptr || std::getenv("SK_JOB_SECRET") != nullptr;
+  if (const char* text = std::getenv(kSecretFd); text != nullptr) {
+    Result<SecretFd> found = find_secret_fd(text);
+    if (found.ok() && !found->pipe) return true;
+    unsetenv(kSecretFd);  // It would come before the others.
+  }
+  return std::getenv("SK_JOB_SECRET_FILE") != nullptr || std::getenv("SK_JOB_SECRET") != nullptr;
 }
 
 std::string name_of(const std::string& line) { return line.substr(0, line.find('=')); }
@@ -53,7 +62,9 @@ Result<JobEnvironment> JobEnvironment::create(int world_size, int workers) {
   if (workers > 0) job.common_.push_back(fmt::format("SK_WORKERS={}", workers));
   if (!has_secret()) {
     SK_ASSIGN_OR_RETURN(job.secret_, local::make_job_secret());
-    job.common_.push_back(fmt::format("SK_JOB_SECRET_FD={}", job.secret_.get()));
+    SK_ASSIGN_OR_RETURN(const std::string name,
+                        name_secret_fd(job.secret_.get(), job.secret_.get()));
+    job.common_.push_back(fmt::format("{}={}", kSecretFd, name));
   }
   return job;
 }

@@ -78,7 +78,7 @@ Result<JobEnv> read_job_env(const EnvLookup& env, const Identity& identity,
   if (job.world_size == 1) return job;
   SK_RETURN_IF_ERROR(check_place(env, identity));
   if (!job.one_host) SK_RETURN_IF_ERROR(read_place(env, job));
-  SK_ASSIGN_OR_RETURN(job.secret, read_job_secret(env));
+  SK_ASSIGN_OR_RETURN(job.secret, read_job_secret(env, job.one_host));
   // A rank left over from an earlier start of the same job must not be taken for one of this.
   job.job = job.one_host ? short_hash(job.launcher + '\n' + job.start)
                          : short_hash(env("SK_JOB_ID").value_or("") + '\n' +

@@ -34,8 +34,9 @@ Result<JobEnv> read_job_env(const EnvLookup& env, const Identity& identity,
                             const std::string& name);
 
 // The secret of SK_JOB_SECRET_FD, SK_JOB_SECRET_FILE or SK_JOB_SECRET, the first that is set;
-// empty when none is.
-Result<std::string> read_job_secret(const EnvLookup& env);
+// empty when none is. `here`: of ranks that meet on this host. There the first does not count, for
+// of two ranks that inherited it one may have been started through what closes its descriptors.
+Result<std::string> read_job_secret(const EnvLookup& env, bool here = false);
 
 }  // namespace sk
 

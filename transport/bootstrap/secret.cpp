@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "transport/bootstrap/env.h"
+#include "transport/bootstrap/secret_fd.h"
 
 namespace sk {
 namespace {
@@ -75,30 +75,15 @@ Result<std::string> read_all(int fd, const std::string& from) {
 // once it has given a secret: what this process starts has no use for it.
 Result<std::string> read_secret_fd(const std::string& text) {
   static std::mutex mutex;
-  static std::map<int, std::string> read_before;
-  int fd = -1;
-  const char* end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, fd);
-  if (code != std::errc() || stop != end || fd < 0) {
-    return error(SK_ERR_INVALID_ARGUMENT,
-                 "the environment variable SK_JOB_SECRET_FD is \"{}\": it must be the number of an "
-                 "open file descriptor",
-                 text.substr(0, 64));
-  }
+  static std::map<std::string, std::string> read_before;
   const std::lock_guard lock(mutex);
-  if (const auto it = read_before.find(fd); it != read_before.end()) return it->second;
-  struct stat info;
-  if (fstat(fd, &info) != 0) {
-    return system_error(fmt::format(
-        "SK_JOB_SECRET_FD names descriptor {}, which whoever started this process did not leave "
-        "open",
-        fd));
-  }
-  fcntl(fd, F_SETFD, FD_CLOEXEC);  // Also of what turns out to be of no use.
-  SK_ASSIGN_OR_RETURN(std::string secret, read_all(fd, "SK_JOB_SECRET_FD"));
-  SK_RETURN_IF_ERROR(check_secret(secret, "SK_JOB_SECRET_FD"));
-  close(fd);
-  read_before[fd] = secret;
+  if (const auto it = read_before.find(text); it != read_before.end()) return it->second;
+  SK_ASSIGN_OR_RETURN(const SecretFd found, find_secret_fd(text));
+  fcntl(found.number, F_SETFD, FD_CLOEXEC);  // Also of what turns out to be of no use.
+  SK_ASSIGN_OR_RETURN(std::string secret, read_all(found.number, kSecretFd));
+  SK_RETURN_IF_ERROR(check_secret(secret, kSecretFd));
+  close(found.number);
+  read_before[text] = secret;
   return secret;
 }
 
@@ -146,10 +131,10 @@ std::optional<std::string> process_env(const char* name) {
   return it->second;
 }
 
-Result<std::string> read_job_secret(const EnvLookup& env) {
+Result<std::string> read_job_secret(const EnvLookup& env, bool here) {
   Result<std::string> secret = std::string();
   std::string from;
-  if (const auto fd = env("SK_JOB_SECRET_FD")) {
+  if (const auto fd = here ? std::nullopt : env("SK_JOB_SECRET_FD")) {
     from = "SK_JOB_SECRET_FD";
     secret = read_secret_fd(*fd);
   } else if (const auto file = env("SK_JOB_SECRET_FILE")) {

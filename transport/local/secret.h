@@ -15,7 +15,7 @@ namespace sk::local {
 Result<std::string> random_hex(size_t bytes);
 
 // A new secret in a file without a name that nobody can change; close-on-exec. SK_JOB_SECRET_FD
-// tells a rank which number it has there (docs/env.md).
+// names it to a rank (docs/env.md).
 Result<Fd> make_job_secret();
 
 }  // namespace sk::local

@@ -8,6 +8,7 @@
 
 #include "lib/control/host/controller_host.h"
 #include "lib/control/host/facts.h"
+#include "transport/bootstrap/secret_fd.h"
 #include "transport/local/secret.h"
 
 namespace sk::control {
@@ -28,7 +29,7 @@ Status serve_session(int session_fd, int door_fd) {
   Job job;
   SK_ASSIGN_OR_RETURN(job.id, local::random_hex(8));
   SK_ASSIGN_OR_RETURN(local::Fd secret, local::make_job_secret());
-  job.secret_fd = kRankSecretFd;
+  SK_ASSIGN_OR_RETURN(job.secret_fd, name_secret_fd(secret.get(), kRankSecretFd));
   job.ports = {torch_port.port, jax_port.port};
   job.sk_port = sk_port.port;
   if (std::getenv("OMP_NUM_THREADS") == nullptr) job.cores = host_facts().cpus;

@@ -9,7 +9,7 @@ TEST(Controller, RanksFindTheWholeContract) {
   const auto& env = world.environment[2];
   for (const char* line : {"RANK=2", "WORLD_SIZE=3", "LOCAL_RANK=2", "LOCAL_WORLD_SIZE=3",
                            "GROUP_RANK=0", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1",
-                           "SK_MASTER_PORT=3", "SK_JOB_SECRET_FD=6", "JAX_NUM_PROCESSES=3"})
+                           "SK_MASTER_PORT=3", "SK_JOB_SECRET_FD=6:1:2", "JAX_NUM_PROCESSES=3"})
     EXPECT_NE(std::find(env.begin(), env.end(), line), env.end()) << line;
 }
 

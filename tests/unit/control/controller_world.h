@@ -20,7 +20,7 @@ constexpr int64_t kSecond = 1'000 * kMs;
 class World : public ControllerPorts {
  public:
   explicit World(uint32_t ranks, uint64_t lease_ms = 0, bool notebook = false)
-      : seq(ranks, 0), controller(*this, ControllerTimers{}, Job{"job", 6, {1, 2}, 3}) {
+      : seq(ranks, 0), controller(*this, ControllerTimers{}, Job{"job", "6:1:2", {1, 2}, 3}) {
     Open open;
     open.ranks = ranks;
     open.argv = {"program"};

@@ -94,6 +94,20 @@ TEST(Here, ASecretIsAskedForWhereThereIsOne) {
   });
 }
 
+// A rank may have been started through what closed it, or through what gave its number away.
+TEST(Here, ADescriptorForTheSecretIsNotAskedFor) {
+  const std::string job = unique_job();
+  on_ranks(4, [&](int rank) {
+    Variables variables = here_variables(rank, 4, job);
+    if (rank == 1) variables["SK_JOB_SECRET_FD"] = "987654:1:2";
+    if (rank == 2) variables["SK_JOB_SECRET_FD"] = "0:1:2";
+    if (rank == 3) variables["SK_JOB_SECRET_FD"] = "6";
+    auto made = make_bootstrap(env_config(variables, kLong));
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    expect_gathers(**made, 9, 1);
+  });
+}
+
 // Whoever is missing, rank 0 too: all others name exactly those, whoever runs out of time first.
 TEST(Here, ExactlyThoseWhoDidNotComeAreNamedByAll) {
   struct {

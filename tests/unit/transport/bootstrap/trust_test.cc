@@ -17,6 +17,7 @@
 
 #include "tests/unit/transport/bootstrap/world.h"
 #include "transport/bootstrap/env.h"
+#include "transport/bootstrap/secret_fd.h"
 #include "transport/bootstrap/wire.h"
 
 namespace sk {
@@ -229,25 +230,28 @@ TEST(BootstrapTrust, AnyAddressServesRanksWithASecret) {
   });
 }
 
-// A number of its own for each descriptor: what one number gave is remembered.
-int memory_file(int number) {
-  const int memory = memfd_create("secret", MFD_CLOEXEC);
-  const int moved = fcntl(memory, F_DUPFD_CLOEXEC, number);
-  close(memory);
-  return moved;
+std::string name_of(int fd) { return name_secret_fd(fd, fd).value(); }
+
+Result<std::string> read_descriptor(const std::string& name) {
+  return read_job_secret(env_config({{"SK_JOB_SECRET_FD", name}}, 1).env);
+}
+
+int sealed_memory(const std::string& text) {
+  const int fd = memfd_create("the-secret", MFD_ALLOW_SEALING);
+  EXPECT_EQ(write(fd, text.data(), text.size()), ssize_t(text.size()));
+  EXPECT_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), 0);
+  return fd;
 }
 
 TEST(BootstrapSecret, ComesFromADescriptorThatIsReadOnceAndClosed) {
-  const int memory = memory_file(400);
-  ASSERT_EQ(write(memory, kSecret, sizeof(kSecret) - 1), ssize_t(sizeof(kSecret) - 1));
   int pipe_ends[2];
   ASSERT_EQ(pipe2(pipe_ends, O_CLOEXEC), 0);
   ASSERT_EQ(write(pipe_ends[1], kSecret, sizeof(kSecret) - 1), ssize_t(sizeof(kSecret) - 1));
   close(pipe_ends[1]);
-  for (const int fd : {memory, pipe_ends[0]}) {
-    const auto env = env_config({{"SK_JOB_SECRET_FD", std::to_string(fd)}}, 1).env;
+  for (const int fd : {sealed_memory(kSecret), pipe_ends[0]}) {
+    const std::string name = name_of(fd);
     for (int i = 0; i < 3; ++i) {
-      const auto secret = read_job_secret(env);
+      const auto secret = read_descriptor(name);
       ASSERT_TRUE(secret.ok()) << secret.status().message();
       EXPECT_EQ(secret.value(), kSecret);
       EXPECT_EQ(fcntl(fd, F_GETFD), -1) << "descriptor " << fd << " is still open";
@@ -255,23 +259,54 @@ TEST(BootstrapSecret, ComesFromADescriptorThatIsReadOnceAndClosed) {
   }
 }
 
+// The variable outlives its descriptor in what is started with descriptors closed.
+TEST(BootstrapSecret, WhatElseHasTheNumberIsLeftAsItIs) {
+  const int secret_fd = sealed_memory(kSecret);
+  const std::string name = name_of(secret_fd);
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  ASSERT_EQ(write(pipe_ends[1], kSecret, sizeof(kSecret)), ssize_t(sizeof(kSecret)));
+  const int others[] = {open("/dev/zero", O_RDONLY), sealed_memory("another secret of another job"),
+                        pipe_ends[0]};
+  for (const int other : others) {
+    ASSERT_EQ(dup2(other, secret_fd), secret_fd);
+    const auto secret = read_descriptor(name);
+    EXPECT_EQ(secret.status().code(), SK_ERR_INVALID_ARGUMENT);
+    EXPECT_THAT(secret.status().message(), HasSubstr("closed the secret's"));
+    EXPECT_EQ(name_secret_fd(secret_fd, other).value(), name_of(other));
+    EXPECT_EQ(fcntl(secret_fd, F_GETFD), 0);  // What it starts inherits it as before.
+    close(other);
+  }
+  char bytes[sizeof(kSecret) + 1];  // Nothing of the pipe was taken.
+  EXPECT_EQ(read(secret_fd, bytes, sizeof(bytes)), ssize_t(sizeof(kSecret)));
+  close(secret_fd);
+  close(pipe_ends[1]);
+}
+
+TEST(BootstrapSecret, AFileThatOthersCouldChangeIsNone) {
+  const int memory = memfd_create("open", MFD_CLOEXEC);
+  ASSERT_EQ(write(memory, kSecret, sizeof(kSecret)), ssize_t(sizeof(kSecret)));
+  const auto secret = read_descriptor(name_of(memory));
+  EXPECT_EQ(secret.status().code(), SK_ERR_INVALID_ARGUMENT);
+  EXPECT_THAT(secret.status().message(), HasSubstr("sealed against writing"));
+  EXPECT_EQ(close(memory), 0);
+}
+
 TEST(BootstrapSecret, ADescriptorThatGaveNoneIsLeftOpen) {
-  const int memory = memory_file(500);
-  ASSERT_EQ(write(memory, "short", 5), 5);
-  const auto env = env_config({{"SK_JOB_SECRET_FD", std::to_string(memory)}}, 1).env;
-  EXPECT_EQ(read_job_secret(env).status().code(), SK_ERR_INVALID_ARGUMENT);
+  const int memory = sealed_memory("short");
+  const auto secret = read_descriptor(name_of(memory));
+  EXPECT_EQ(secret.status().code(), SK_ERR_INVALID_ARGUMENT);
+  EXPECT_THAT(secret.status().message(), HasSubstr("has 5 bytes"));
   EXPECT_EQ(close(memory), 0);
 }
 
 TEST(BootstrapSecret, APipeThatDoesNotEndIsNotWaitedForInVain) {
   int pipe_ends[2];
   ASSERT_EQ(pipe2(pipe_ends, O_CLOEXEC), 0);
-  const int moved = fcntl(pipe_ends[0], F_DUPFD_CLOEXEC, 600);
-  const auto env = env_config({{"SK_JOB_SECRET_FD", std::to_string(moved)}}, 1).env;
-  const auto secret = read_job_secret(env);
+  const auto secret = read_descriptor(name_of(pipe_ends[0]));
   EXPECT_EQ(secret.status().code(), SK_ERR_TIMEOUT);
   EXPECT_THAT(secret.status().message(), HasSubstr("must close the pipe"));
-  for (const int fd : {moved, pipe_ends[0], pipe_ends[1]}) close(fd);
+  for (const int fd : pipe_ends) close(fd);
 }
 
 // What a program that was started from here sees of the secret.
@@ -292,9 +327,8 @@ TEST(BootstrapSecret, NoChildOfARankSeesIt) {
     for (const auto& [name, value] : job_variables(rank, 2, port.number())) {
       setenv(name.c_str(), value.c_str(), 1);
     }
-    const int inherited = memfd_create("the-secret", 0);
-    (void)!write(inherited, kSecret, sizeof(kSecret) - 1);
-    setenv("SK_JOB_SECRET_FD", std::to_string(inherited).c_str(), 1);
+    const std::string inherited = name_of(sealed_memory(kSecret));
+    setenv("SK_JOB_SECRET_FD", inherited.c_str(), 1);
     setenv("SK_JOB_SECRET", "an older one, for others to see", 1);
     if (seen_by_children().find("the-secret") == std::string::npos) _exit(1);
     for (const char* name : {"first", "second"}) {  // It is of use to all that come later.
@@ -309,7 +343,7 @@ TEST(BootstrapSecret, NoChildOfARankSeesIt) {
         if (seen.find(trace) != std::string::npos) _exit(3);
       }
     }
-    _exit(process_env("SK_JOB_SECRET_FD") == std::to_string(inherited) ? 0 : 4);
+    _exit(process_env("SK_JOB_SECRET_FD") == inherited ? 0 : 4);
   }
   for (const pid_t pid : ranks) {
     int status = 0;
@@ -344,8 +378,10 @@ TEST(BootstrapSecret, BadOnesGetASentence) {
   };
   EXPECT_EQ(code({{"SK_JOB_SECRET", "short"}}), SK_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(code({{"SK_JOB_SECRET", std::string(5000, 'x')}}), SK_ERR_INVALID_ARGUMENT);
-  EXPECT_EQ(code({{"SK_JOB_SECRET_FD", "three"}}), SK_ERR_INVALID_ARGUMENT);
-  EXPECT_EQ(code({{"SK_JOB_SECRET_FD", "987654"}}), SK_ERR_SYSTEM);
+  for (const char* name : {"", "three", "3", "3:", "3:1", "3:1:", "3:1:2:", "-3:1:2", "3:1:2x"}) {
+    EXPECT_EQ(code({{"SK_JOB_SECRET_FD", name}}), SK_ERR_INVALID_ARGUMENT) << name;
+  }
+  EXPECT_EQ(code({{"SK_JOB_SECRET_FD", "987654:1:2"}}), SK_ERR_SYSTEM);
   EXPECT_EQ(code({{"SK_JOB_SECRET_FILE", "/nonexistent/secret"}}), SK_ERR_SYSTEM);
   EXPECT_EQ(code({{"SK_JOB_SECRET_FILE", "/dev/zero"}}), SK_ERR_TRUST);
 }
