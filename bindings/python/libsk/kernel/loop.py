@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from libsk import _core
 from libsk._comm import JOB_SECRETS
 from libsk._errors import AbortedError, Error, PeerLostError
-from libsk.kernel import asynchrony, places, stacks, still, streams, template, tracebacks
+from libsk.kernel import asynchrony, children, places, stacks, still, streams, template, tracebacks
 
 try:  # In C; the public ones look their arguments up in enumerations, a tenth of a short cell.
     from _signal import getsignal
@@ -132,7 +132,7 @@ class Rank:
     def _contain(self, request: dict[str, Any] | None, raised: BaseException) -> bool:
         """Ends what the request has begun. Each step by itself: where one has been made already, it
         is refused."""
-        self._leave_child()
+        self._leave_child(raised if request is not None else None)
         if request is not None and request["kind"] not in (EXECUTE, ACTION, COMM):
             from libsk.kernel import answers
 
@@ -150,6 +150,7 @@ class Rank:
             return 0 if asynchrony.turn() else _WAIT_MS
         except BaseException as raised:  # noqa: BLE001 - the user's callbacks may do anything.
             if type(raised) is not RuntimeError:  # A callback has stopped the loop.
+                self._leave_child(raised)
                 self._tell(raised)
             return _AFTER_FAILURE_MS
 
@@ -234,12 +235,8 @@ class Rank:
     def _leave_child(self, error: BaseException | None = None) -> None:
         """A process that the cell has forked, and that came to the cell's end instead of its own:
         it is no rank."""
-        if os.getpid() == self._pid:
-            return
-        streams.flush()
-        if error is not None:
-            os.write(_STDERR, _core.to_wire("\n".join([*self._shell.last_traceback, ""])))
-        os._exit(int(error is not None))
+        if os.getpid() != self._pid:
+            children.leave(error, self._shell.last_traceback)
 
 
 def _for_cells(handler: Any) -> Any:

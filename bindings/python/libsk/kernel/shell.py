@@ -11,7 +11,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -19,6 +19,7 @@ from traitlets import Type
 from traitlets.config import Config
 
 from libsk import _core
+from libsk._errors import ForkedError
 from libsk.kernel import asynchrony, magics, memos, mime, once, places, still, tracebacks
 from libsk.kernel.display import RankDisplayHook, RankDisplayPublisher, flush
 from libsk.kernel.history import RankHistory
@@ -164,7 +165,8 @@ class RankShell(InteractiveShell):
         it is written out: that may take long, and the first one is found by the clock."""
         if self._left is not error and self._worker is not None:
             self._left = error
-            self._worker.code_ended()
+            with suppress(ForkedError):  # A child that a cell has forked has nobody to tell.
+                self._worker.code_ended()
 
     def words_of(self, error: BaseException) -> tuple[str, str]:
         """Its name and its text, asked for once: it may take its time to tell."""
