@@ -108,6 +108,11 @@ class Controller : private AgentEvents {
     std::string dead_cause;  // Or how it was stuck,
     bool told = false;       // which a cell has shown in full.
   };
+  // Why a cell failed on a rank.
+  struct Cause {
+    int64_t time_ns;  // When the error left the cell's code.
+    std::string text;
+  };
   struct Running {
     Execute request;
     RankSet target;
@@ -121,10 +126,10 @@ class Controller : private AgentEvents {
     uint32_t presses = 0;  // Those of the interrupts that the user sent.
     bool asked_where = false;
     int64_t interrupted_ns = 0;
-    std::map<uint32_t, RankStack> stacks = {};    // Of those that do not stop.
-    std::map<uint32_t, std::string> causes = {};  // Of those that failed.
-    int64_t tell_absent_ns = INT64_MAX;           // When ranks hear who will not come.
-    std::string reply;                            // JSON of the lowest rank.
+    std::map<uint32_t, RankStack> stacks = {};  // Of those that do not stop.
+    std::map<uint32_t, Cause> causes = {};      // Of those that failed.
+    int64_t tell_absent_ns = INT64_MAX;         // When ranks hear who will not come.
+    std::string reply;                          // JSON of the lowest rank.
   };
   struct Question {
     uint32_t rank = 0;
@@ -175,7 +180,7 @@ class Controller : private AgentEvents {
   void watch_settling(int64_t now_ns);
   int64_t settle_deadline() const;
   int64_t interrupt_deadline() const;
-  void note_failure(uint32_t rank, const ErrorRecord& error);
+  void note_failure(uint32_t rank, const ErrorRecord& error, int64_t time_ns);
   void tell_absent_soon(int64_t now_ns);
   void watch_absent(int64_t now_ns);
   std::vector<Absent::Group> absent_now() const;

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "lib/control/controller.h"
@@ -17,6 +19,7 @@ namespace {
 
 constexpr size_t kCausesMax = 8;  // Told in their own words.
 constexpr size_t kCauseBytesMax = 120;
+constexpr const char* kOtherCause = "an error";
 
 // "ValueError: no data", on one line and not too long.
 std::string short_cause(const ErrorRecord& error) {
@@ -28,10 +31,31 @@ std::string short_cause(const ErrorRecord& error) {
   return text + "…";
 }
 
+// When a rank failed, which it is, and by what.
+using Failure = std::tuple<int64_t, uint32_t, const std::string*>;
+
+// Ranks of one cause together, in the order of the earliest of each.
+std::vector<Absent::Group> group_by_cause(std::vector<Failure> failures) {
+  std::sort(failures.begin(), failures.end(), [](const Failure& a, const Failure& b) {
+    return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
+  });
+  std::vector<Absent::Group> groups;
+  std::map<std::string, size_t> index;
+  for (const auto& [time_ns, rank, text] : failures) {
+    const bool fits = index.size() < kCausesMax || index.contains(*text);
+    const std::string cause = fits ? *text : kOtherCause;
+    const auto [at, is_new] = index.try_emplace(cause, groups.size());
+    if (is_new) groups.push_back({{}, "the cell has ended there with " + cause});
+    groups[at->second].ranks.push_back(rank);
+  }
+  for (Absent::Group& group : groups) std::sort(group.ranks.begin(), group.ranks.end());
+  return groups;
+}
+
 }  // namespace
 
-void Controller::note_failure(uint32_t rank, const ErrorRecord& error) {
-  running_->causes.try_emplace(rank, short_cause(error));
+void Controller::note_failure(uint32_t rank, const ErrorRecord& error, int64_t time_ns) {
+  running_->causes.try_emplace(rank, Cause{time_ns, short_cause(error)});
 }
 
 void Controller::tell_absent_soon(int64_t now_ns) {
@@ -48,10 +72,11 @@ void Controller::watch_absent(int64_t now_ns) {
   for (const uint32_t rank : running_->pending) agent_.send(rank, absent);
 }
 
-// Those that failed first, for they are the cause. Not among them: the dead, whose end every
-// communicator sees by itself, and who may come by a thread that runs beside the cells.
+// Those that failed before all others, the earliest on top, for it is the cause. Not among them:
+// the dead, whose end every communicator sees by itself, and who may come by a thread that runs
+// beside the cells.
 std::vector<Absent::Group> Controller::absent_now() const {
-  std::map<std::string, RankSet> failed;
+  std::vector<Failure> failures;
   RankSet ended, elsewhere, stuck;
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     const Rank& r = ranks_[rank];
@@ -64,13 +89,9 @@ std::vector<Absent::Group> Controller::absent_now() const {
     else if (cause == running_->causes.end())
       ended.push_back(rank);
     else
-      failed[failed.size() < kCausesMax || failed.contains(cause->second) ? cause->second
-                                                                          : "an error"]
-          .push_back(rank);
+      failures.emplace_back(cause->second.time_ns, rank, &cause->second.text);
   }
-  std::vector<Absent::Group> groups;
-  for (auto& [cause, ranks] : failed)
-    groups.push_back({std::move(ranks), "the cell has ended there with " + cause});
+  std::vector<Absent::Group> groups = group_by_cause(std::move(failures));
   const auto add = [&](RankSet& ranks, const char* why) {
     if (!ranks.empty()) groups.push_back({std::move(ranks), why});
   };

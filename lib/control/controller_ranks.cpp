@@ -53,7 +53,7 @@ void Controller::on_output(uint32_t rank, Output output, int64_t now_ns) {
       auto* error = std::get_if<ErrorRecord>(&record.body);
       if (error != nullptr && running_->lost_a_rank && (error->flags & SK_ERROR_INTERRUPT) != 0)
         error->flags |= SK_ERROR_CONSEQUENCE;
-      if (error != nullptr) note_failure(rank, *error);
+      if (error != nullptr) note_failure(rank, *error, record.time_ns);
       running_->engine.add(rank, record, now_ns);
     } else if (comm_cells_.contains(output.cell) ||
                !std::holds_alternative<ErrorRecord>(record.body)) {

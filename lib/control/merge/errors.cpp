@@ -53,70 +53,18 @@ struct FailureGroup {
   const ErrorRecord* error;
   int64_t time_ns;
   RankSet ranks;
-  bool is_cause = false;  // Others failed only because this did.
 };
 
-// The ranks in "rank 2 will not come", "ranks 0 and 1 are gone", and "ranks 0, 1-3".
-RankSet ranks_named(std::string_view text) {
-  RankSet named;
-  const size_t at = text.find("rank");
-  if (at == std::string_view::npos) return named;
-  text.remove_prefix(at + 4);
-  if (text.starts_with('s')) text.remove_prefix(1);
-  constexpr std::string_view kPart = "0123456789 ,-";
-  std::string words(text);
-  for (size_t and_ = 0; (and_ = words.find(" and ", and_)) != std::string::npos;)
-    words.replace(and_, 5, ", ");
-  const std::string set = words.substr(0, std::min(words.find_first_not_of(kPart), words.size()));
-  uint64_t low = 0, number = 0;
-  bool has_digit = false, is_range = false;
-  for (const char c : set + ",") {
-    if (c >= '0' && c <= '9') {
-      number = std::min<uint64_t>(number * 10 + uint64_t(c - '0'), kRankCountMax);
-      has_digit = true;
-    } else if (has_digit && c == '-') {
-      low = std::exchange(number, 0);
-      is_range = true;
-      has_digit = false;
-    } else if (has_digit) {
-      for (uint64_t rank = is_range ? low : number; rank <= number; ++rank)
-        named.push_back(uint32_t(rank));
-      number = 0;
-      has_digit = is_range = false;
-    }
-  }
-  std::sort(named.begin(), named.end());
-  return named;
-}
-
-// Marks what others failed by: the ranks they name, or anyone where they name none.
-void find_causes(std::vector<FailureGroup>& groups) {
-  for (const FailureGroup& later : groups) {
-    if (!follows(*later.error)) continue;
-    const RankSet named =
-        is_mere_interrupt(*later.error) ? RankSet() : ranks_named(later.error->evalue);
-    for (FailureGroup& group : groups) {
-      if (follows(*group.error) || is_interrupt(*group.error)) continue;
-      group.is_cause = group.is_cause || named.empty() ||
-                       std::any_of(named.begin(), named.end(), [&](uint32_t rank) {
-                         return std::binary_search(group.ranks.begin(), group.ranks.end(), rank);
-                       });
-    }
-  }
-}
-
-// What others failed by first, what only followed last; among equals by time, and by rank where
-// the clock does not tell.
+// What only followed comes last: a death is noticed after what it led to. Among equals by time, and
+// by rank where the clock does not tell.
 void sort_groups(std::vector<FailureGroup>& groups) {
-  const auto kind = [](const FailureGroup& group) {
-    return std::pair(follows(*group.error), !group.is_cause);
-  };
+  const auto late = [](const FailureGroup& group) { return follows(*group.error); };
   std::sort(groups.begin(), groups.end(), [&](const FailureGroup& a, const FailureGroup& b) {
-    return std::tuple(kind(a), a.time_ns, a.ranks) < std::tuple(kind(b), b.time_ns, b.ranks);
+    return std::tuple(late(a), a.time_ns, a.ranks) < std::tuple(late(b), b.time_ns, b.ranks);
   });
   for (auto first = groups.begin(); first != groups.end();) {
     const auto end = std::find_if(first, groups.end(), [&](const FailureGroup& group) {
-      return kind(group) != kind(*first) || group.time_ns - first->time_ns > kClockErrorNs;
+      return late(group) != late(*first) || group.time_ns - first->time_ns > kClockErrorNs;
     });
     std::sort(first, end,
               [](const FailureGroup& a, const FailureGroup& b) { return a.ranks < b.ranks; });
@@ -124,11 +72,12 @@ void sort_groups(std::vector<FailureGroup>& groups) {
   }
 }
 
-// Only where the clock tells it from whatever else may be the cause.
+// Whether others failed only because of the first, as far as the clock tells: not whom they name,
+// for that is who had ended the cell when they were told, and the first may be slow to.
 bool first_is_root(const std::vector<FailureGroup>& groups) {
-  if (!groups[0].is_cause) return false;
-  return groups.size() < 2 || !groups[1].is_cause ||
-         groups[1].time_ns - groups[0].time_ns > kClockErrorNs;
+  if (follows(*groups[0].error) || is_interrupt(*groups[0].error)) return false;
+  if (groups.size() < 2 || !follows(*groups.back().error)) return false;
+  return follows(*groups[1].error) || groups[1].time_ns - groups[0].time_ns > kClockErrorNs;
 }
 
 std::vector<FailureGroup> group_failures(const std::vector<RankFailure>& failures) {
@@ -153,7 +102,6 @@ std::vector<FailureGroup> group_failures(const std::vector<RankFailure>& failure
   }
   std::vector<FailureGroup> groups;
   for (auto& [key, group] : by_key) groups.push_back(std::move(group));
-  find_causes(groups);
   sort_groups(groups);
   return groups;
 }

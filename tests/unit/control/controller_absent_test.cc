@@ -6,10 +6,15 @@ namespace {
 
 constexpr int64_t kGraceNs = ControllerTimers{}.absent_ns;
 
-void fail(World& world, uint32_t rank, uint64_t cell, const std::string& evalue) {
-  const Record record = {world.now, ErrorRecord{"ValueError", evalue, {}, 0}};
+void fail_at(World& world, uint32_t rank, uint64_t cell, const std::string& evalue,
+             int64_t time_ns) {
+  const Record record = {time_ns, ErrorRecord{"ValueError", evalue, {}, 0}};
   world.from(rank, Output{cell, ++world.seq[rank], {record}});
   world.done(rank, cell, SK_CELL_ERROR);
+}
+
+void fail(World& world, uint32_t rank, uint64_t cell, const std::string& evalue) {
+  fail_at(world, rank, cell, evalue, world.now);
 }
 
 const std::vector<Absent::Group>& told(World& world, uint32_t rank) {
@@ -51,6 +56,24 @@ TEST(ControllerAbsent, WhoFailedIsNamedBeforeWhoIsDone) {
   EXPECT_EQ(told(world, 1), (Groups{{{3, 4}, "the cell has ended there with ValueError: no data"},
                                     {{0}, "the cell has ended there"}}));
   EXPECT_EQ(world.count_sent<Absent>(0), 0u);
+}
+
+// What is told does not hang on words or on whose end comes first: a rank whose traceback took long
+// to write has failed when its error left the cell's code.
+TEST(ControllerAbsent, WhoFailedFirstIsNamedFirst) {
+  World world(5);
+  world.join_all();
+  const uint64_t cell = world.execute();
+  const int64_t start_ns = world.now;
+  fail_at(world, 0, cell, "a second", start_ns + 200 * kMs);
+  fail_at(world, 3, cell, "a second", start_ns + 150 * kMs);
+  fail_at(world, 1, cell, "z first", start_ns + 100 * kMs);
+  fail_at(world, 2, cell, "m between", start_ns + 120 * kMs);
+  world.advance(kGraceNs);
+  const std::string with = "the cell has ended there with ValueError: ";
+  EXPECT_EQ(
+      told(world, 4),
+      (Groups{{{1}, with + "z first"}, {{2}, with + "m between"}, {{0, 3}, with + "a second"}}));
 }
 
 TEST(ControllerAbsent, RanksThatTheCellDoesNotNameAreAbsentFromTheStart) {
