@@ -184,3 +184,26 @@ def test_one_that_is_connected_just_now_is_not_over() -> None:
     connection._thread = Thread()  # type: ignore[assignment]
     assert not connection.is_over()
     assert not connection.is_over()
+
+
+@pytest.mark.parametrize("ending", ["comm.free()", "comm.abort('enough')"])
+def test_what_is_given_up_already_can_be_given_up(ending: str) -> None:
+    with Session(RANKS) as session:
+        expect_united(session.run(REUNITE))
+        for _ in range(20):  # Ranks that are done ask for the next one while others begin.
+            cell = session.run(ending)
+            assert (cell.status, cell.ename) == (OK, ""), cell
+        expect_united(session.run(REUNITE))
+        frozen = pid_of(session, 3)
+        assert session.run("comm.abort('enough')", "0").status == OK
+        os.kill(frozen, signal.SIGSTOP)
+        number = session.start(f"print('up', flush=True)\n{ending}", "0-2")
+        session.wait_started(number)
+        os.kill(frozen, signal.SIGKILL)  # So the others connect in vain.
+        cell = session.collect(number)
+        assert (cell.status, cell.ename) == (OK, ""), cell
+        wait_for_state(session, 3, "dead")
+        cell = session.run(ending, "alive")  # There is none.
+        assert (cell.status, cell.ename) == (OK, ""), cell
+        revive(session)
+        expect_united(session.run(REUNITE))

@@ -17,11 +17,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from libsk import _core
+from libsk._checks import text_of
 from libsk._comm import Comm
 from libsk._errors import BusyError, PeerLostError
 from libsk.kernel import places
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from libsk._device_memory import DeviceArray
     from libsk._symmetric import Memory
 
 _CONNECT_TIMEOUT_S = 60.0
@@ -63,17 +67,24 @@ class _Connection:
             self._cancelled = True
             cancel.request()
 
-    def wait(self, is_wanted: Callable[[], bool]) -> Comm | None:
-        """The communicator; Ctrl-C gives it up. None when it is not wanted any more."""
+    def settle(self, is_wanted: Callable[[], bool]) -> bool:
+        """Waits for what comes of it; Ctrl-C gives it up. False: so did this, for it is not wanted
+        any more."""
         try:
             while self._thread.is_alive():
                 self._thread.join(_LOOK_S)
                 if not is_wanted():
                     self.cancel()
-                    return None
+                    return False
         except KeyboardInterrupt:
             self.cancel()
             raise
+        return True
+
+    def wait(self, is_wanted: Callable[[], bool]) -> Comm | None:
+        """The communicator. None when it is not wanted any more."""
+        if not self.settle(is_wanted):
+            return None
         if self.comm is None:
             assert self.failure is not None
             raise self.failure.with_traceback(None)  # Without where it was raised before.
@@ -120,13 +131,37 @@ class RankComm(Comm):
         if why:
             raise _not_whole(why)
         assert self._connection is not None
-        comm = self._connection.wait(lambda: self._worker.group()[0] == self._epoch)
+        comm = self._connection.wait(self._is_wanted)
         if comm is not None:
             return comm
         _, missing, first_missing, *_ = self._worker.group()
         raise _not_whole(
             _who(missing, first_missing) or "the ranks connect anew, for the next cell"
         )
+
+    def _is_wanted(self) -> bool:
+        return self._worker.group()[0] == self._epoch
+
+    def _to_end(self) -> Comm | None:
+        """What is to be given up. None where that has been done: a rank that is quicker asks for
+        the next one while this one has not begun the cell, and nothing is left to end."""
+        connection = self._connection
+        if connection is not None:
+            connection.settle(self._is_wanted)
+        return None if connection is None else connection.comm
+
+    def abort(self, reason: str = "") -> None:
+        text_of(reason, "reason")  # A wrong one is refused in any case.
+        comm = self._to_end()
+        if comm is not None:
+            comm.abort(reason)
+
+    def free(self, array: np.ndarray | DeviceArray | None = None) -> None:
+        if array is not None:
+            return super().free(array)
+        comm = self._to_end()
+        if comm is not None:
+            comm.free()
 
     @property
     def _handle(self) -> _core.Comm:  # type: ignore[override]
