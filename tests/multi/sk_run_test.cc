@@ -2,134 +2,24 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <random>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "tests/multi/sk_run_job.h"
+
 namespace {
 
+using namespace sk::testing_support;
 using testing::ContainsRegex;
 using testing::HasSubstr;
-
-constexpr auto kLong = std::chrono::seconds(60);
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> out;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) out.push_back(line);
-  return out;
-}
-
-// A running `sk run`, its output read as it comes.
-class Job {
- public:
-  explicit Job(std::vector<std::string> arguments, int input = -1) {
-    arguments.insert(arguments.begin(), {SK_PROGRAM, "run"});
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    int out[2], err[2];
-    EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
-    EXPECT_EQ(pipe2(err, O_CLOEXEC), 0);
-    pid_ = fork();
-    if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      dup2(out[1], STDOUT_FILENO);
-      dup2(err[1], STDERR_FILENO);
-      if (input >= 0) dup2(input, STDIN_FILENO);
-      execv(SK_PROGRAM, argv.data());
-      _exit(99);
-    }
-    close(out[1]);
-    close(err[1]);
-    fds_[0] = out[0];
-    fds_[1] = err[0];
-  }
-  ~Job() {
-    if (pid_ > 0) kill(pid_, SIGKILL);
-    if (pid_ > 0) waitpid(pid_, nullptr, 0);
-    for (const int fd : fds_) close(fd);
-  }
-
-  // Reads until `lines` lines have come on stdout, or everything when it is 0.
-  void read_output(size_t lines = 0) {
-    const auto give_up = std::chrono::steady_clock::now() + kLong;
-    while ((lines == 0 || size_t(std::count(out.begin(), out.end(), '\n')) < lines) &&
-           std::chrono::steady_clock::now() < give_up) {
-      pollfd polls[2] = {{open_[0] ? fds_[0] : -1, POLLIN, 0},
-                         {open_[1] ? fds_[1] : -1, POLLIN, 0}};
-      if (!open_[0] && !open_[1]) return;
-      poll(polls, 2, 1000);
-      for (int i = 0; i < 2; ++i) {
-        if (polls[i].revents == 0) continue;
-        char chunk[4096];
-        const ssize_t got = read(fds_[i], chunk, sizeof(chunk));
-        if (got <= 0) open_[i] = false;
-        if (got > 0) (i == 0 ? out : err).append(chunk, size_t(got));
-      }
-    }
-    EXPECT_LT(std::chrono::steady_clock::now(), give_up) << "output so far: " << out << err;
-  }
-  // The exit status after all output; -N for signal N.
-  int finish() {
-    read_output();
-    int status = 0;
-    EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-  pid_t pid() const { return pid_; }
-
-  std::string out, err;
-
- private:
-  pid_t pid_ = -1;
-  int fds_[2] = {-1, -1};
-  bool open_[2] = {true, true};
-};
-
-std::vector<std::string> shell(const std::string& n, const std::string& script) {
-  return {"-n", n, "sh", "-c", script};
-}
-
-// A number for `sleep` that no other process has, by which what a job leaves behind is found.
-std::string unique_seconds() {
-  static std::mt19937_64 random{static_cast<uint64_t>(getpid())};
-  return std::to_string(100'000 + random() % 800'000) + "." + std::to_string(getpid());
-}
-
-bool runs(const std::string& word) {
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    std::ifstream file(entry.path() / "cmdline");
-    std::string line((std::istreambuf_iterator<char>(file)), {});
-    std::replace(line.begin(), line.end(), '\0', ' ');
-    if (line.find("sleep " + word) == 0) return true;
-  }
-  return false;
-}
-
-bool ends_soon(const std::string& word) {
-  const auto give_up = std::chrono::steady_clock::now() + kLong;
-  while (runs(word)) {
-    if (std::chrono::steady_clock::now() > give_up) return false;
-    sched_yield();
-  }
-  return true;
-}
 
 TEST(SkRun, GivesTheWholeEnvironmentContract) {
   Job job(shell("3",
@@ -302,56 +192,6 @@ TEST(SkRun, ASignalThatCameFirstCounts) {
   kill(job.pid(), SIGCONT);
   EXPECT_EQ(job.finish(), 128 + SIGABRT);
   EXPECT_THAT(job.err, HasSubstr("rank 2 was killed by signal 6 (SIGABRT)"));
-}
-
-// Method: rank 1 fails only once rank 0 has said that it ignores SIGTERM.
-TEST(SkRun, ARankThatIgnoresSigtermIsKilled) {
-  const std::string mark = unique_seconds();
-  char fifo[] = "/tmp/sk_run_test_XXXXXX";
-  ASSERT_NE(mkdtemp(fifo), nullptr);
-  const std::string path = std::string(fifo) + "/ready";
-  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  Job job(shell("2", "if [ $RANK = 1 ]; then read line < " + path + "; exit 3; fi; trap '' TERM; " +
-                         "echo ready > " + path + "; sleep " + mark));
-  EXPECT_EQ(job.finish(), 3);
-  EXPECT_FALSE(runs(mark));
-  std::filesystem::remove_all(fifo);
-}
-
-TEST(SkRun, NothingIsLeftOfAJobThatEnded) {
-  const std::string mark = unique_seconds();
-  Job job(shell("2", "setsid sleep " + mark + " & sleep " + mark + " & exit 0"));
-  EXPECT_EQ(job.finish(), 0) << job.err;
-  EXPECT_FALSE(runs(mark));
-}
-
-TEST(SkRun, NothingIsLeftWhenItIsKilledItself) {
-  const std::string mark = unique_seconds();
-  Job job(shell("3", "sleep " + mark + " & echo up; wait"));
-  job.read_output(3);
-  kill(job.pid(), SIGKILL);
-  EXPECT_EQ(job.finish(), -SIGKILL);
-  EXPECT_TRUE(ends_soon(mark));
-}
-
-TEST(SkRun, SignalsReachEveryRank) {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    Job job(
-        shell("3", "trap 'echo got; exit 0' INT TERM HUP; echo up; while :; do sleep 0.02; done"));
-    job.read_output(3);
-    kill(job.pid(), signal);
-    EXPECT_EQ(job.finish(), 0) << job.err;
-    EXPECT_EQ(job.out, "up\nup\nup\ngot\ngot\ngot\n");
-  }
-}
-
-TEST(SkRun, ASecondSignalEndsRanksThatIgnoreTheFirst) {
-  Job job(shell("2", "trap 'echo got' INT; echo up; while :; do sleep 0.02; done"));
-  job.read_output(2);
-  kill(job.pid(), SIGINT);
-  job.read_output(4);
-  kill(job.pid(), SIGINT);
-  EXPECT_EQ(job.finish(), 128 + SIGTERM);
 }
 
 TEST(SkRun, TimeIsBounded) {

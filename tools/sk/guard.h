@@ -18,11 +18,17 @@ class Guard {
 
   Status start();
   void watch(pid_t group);
+  // Before the group's leader is reaped, which frees its number for a stranger's group.
+  void forget(pid_t group);
+  // `pid` is about to be reaped: were it the guard's, stop() would end whoever has the number next.
+  void on_end(pid_t pid) {
+    if (pid == pid_) pid_ = -1;
+  }
   void stop();  // Ends the guard; the caller reaps it.
 
  private:
   pid_t pid_ = -1;
-  int pipe_ = -1;
+  int link_ = -1;
 };
 
 }  // namespace sk::tools

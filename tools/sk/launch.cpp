@@ -26,8 +26,9 @@
 namespace sk::tools {
 namespace {
 
-constexpr int64_t kGraceNs = 2'000'000'000;  // From SIGTERM to SIGKILL.
-constexpr int kTimeoutStatus = 124;          // As timeout(1).
+constexpr int64_t kGraceNs = 2'000'000'000;       // From SIGTERM to SIGKILL.
+constexpr int64_t kLeftoversNs = 10'000'000'000;  // For what ranks left behind to end by SIGKILL.
+constexpr int kTimeoutStatus = 124;               // As timeout(1).
 
 int64_t now_ns() {
   timespec now;
@@ -54,6 +55,16 @@ std::string describe(int status) {
 
 int exit_code(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+bool asks_to_end(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP; }
+
+// To the ranks: what would end us, and is somebody's way to say something to a program. Batch
+// systems announce the end of a job by any of these.
+std::vector<int> passed_on() {
+  std::vector<int> signals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
+  for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) signals.push_back(signal);
+  return signals;
 }
 
 void say(const std::string& sentence) {
@@ -94,10 +105,11 @@ class Job {
   sigset_t old_mask_;
   int signal_fd_ = -1;
   local::Fd ends_;  // Ready in the order in which the ranks have ended.
-  int signals_passed_on_ = 0;
+  int asked_to_end_ = 0;
   int64_t deadline_ns_ = 0;  // 0: none.
   int64_t kill_at_ns_ = 0;   // 0: nobody has been told to end.
   bool timed_out_ = false;
+  bool gave_up_leftovers_ = false;
   std::optional<Failure> failure_;
 };
 
@@ -116,7 +128,15 @@ Status Job::take_signals() {
   signal(SIGCHLD, SIG_DFL);
   sigset_t mask;
   sigemptyset(&mask);
-  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&mask, signal);
+  sigaddset(&mask, SIGCHLD);
+  for (const int signal : passed_on()) {
+    // What is ignored (nohup; a shell's background jobs) stays so here and in the ranks. Blocked it
+    // would come through the descriptor all the same.
+    struct sigaction now;
+    if (sigaction(signal, nullptr, &now) != 0 || now.sa_handler != SIG_IGN) {
+      sigaddset(&mask, signal);
+    }
+  }
   if (sigprocmask(SIG_BLOCK, &mask, &old_mask_) != 0) return system_error("sigprocmask");
   signal_fd_ = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
   if (signal_fd_ < 0) return system_error("signalfd");
@@ -236,10 +256,11 @@ void Job::on_signals() {
   signalfd_siginfo info;
   while (read(signal_fd_, &info, sizeof(info)) == ssize_t(sizeof(info))) {
     if (info.ssi_signo == SIGCHLD) continue;
-    if (signals_passed_on_++ > 0) {
+    const int signal = int(info.ssi_signo);
+    if (asks_to_end(signal) && asked_to_end_++ > 0) {
       end_all();
     } else {
-      signal_all(int(info.ssi_signo));
+      signal_all(signal);
     }
   }
   reap();
@@ -253,6 +274,9 @@ void Job::reap_in_order(std::optional<Failure>& first) {
   for (int i = 0; i < count; ++i) {
     Rank& rank = ranks_[ended[size_t(i)].data.u32];
     int status = 0;
+    // What it left in its group ends while its number is still its own.
+    kill(-rank.pid, SIGKILL);
+    guard_.forget(rank.pid);
     if (waitpid(rank.pid, &status, WNOHANG) != rank.pid) continue;
     rank.alive = false;
     rank.end.reset();
@@ -270,7 +294,9 @@ void Job::reap() {
       return rank.alive && rank.pid == info.si_pid;
     });
     // Left behind by a rank, or the guard; a rank has ended meanwhile, and has its turn.
-    if (!is_rank) waitpid(info.si_pid, nullptr, WNOHANG);
+    if (is_rank) continue;
+    guard_.on_end(info.si_pid);
+    waitpid(info.si_pid, nullptr, WNOHANG);
   }
   if (!first || failure_ || timed_out_) return;
   failure_ = first;
@@ -298,15 +324,33 @@ bool Job::anyone_alive() const {
   return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.alive; });
 }
 
-// Ends every child we still have; theirs become ours as they end.
+// Ends every child we still have; theirs become ours as they end. Bounded, for without /proc
+// nothing tells which they are, and what waits in a driver may not end.
 void Job::kill_leftovers() {
+  if (gave_up_leftovers_) return;
   guard_.stop();
   const std::string path = fmt::format("/proc/self/task/{}/children", getpid());
+  const int64_t give_up_ns = now_ns() + kLeftoversNs;
+  sigset_t mask;
+  sigemptyset(&mask);
+  sigaddset(&mask, SIGCHLD);
   while (true) {
     std::ifstream children(path);
     for (pid_t pid; children >> pid;) kill(pid, SIGKILL);
-    if (waitpid(-1, nullptr, 0) < 0 && errno == ECHILD) return;
+    pid_t ended;
+    while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) {
+    }
+    if (ended < 0 && errno == ECHILD) return;
+    const int64_t left_ns = give_up_ns - now_ns();
+    if (left_ns <= 0) break;
+    // Woken by the next end at once; a process that has become ours meanwhile is looked for soon.
+    const timespec wait = {0, long(std::min<int64_t>(left_ns, 100'000'000))};
+    sigtimedwait(&mask, nullptr, &wait);
   }
+  gave_up_leftovers_ = true;
+  say(fmt::format("processes that the ranks had started have not ended within {} s, and are left{}",
+                  kLeftoversNs / 1'000'000'000,
+                  access(path.c_str(), R_OK) == 0 ? "" : ": without /proc they cannot be found"));
 }
 
 // All who could write have ended, so the pipes have too. A signal gives up on a reader of our
@@ -320,7 +364,7 @@ void Job::flush_output() {
     if (ready == 0 && !relay_.has_pending()) relay_.finish();
     relay_.pump();
     while (read(signal_fd_, &info, sizeof(info)) == ssize_t(sizeof(info))) {
-      if (info.ssi_signo != SIGCHLD) return;
+      if (asks_to_end(int(info.ssi_signo))) return;
     }
   }
 }
