@@ -60,6 +60,18 @@ def test_a_rank_that_failed_is_named_with_its_cause(session: Session) -> None:
     assert cell.out == "[0,1,3] on\n"
 
 
+@pytest.mark.parametrize("how", ["from error", "from None", ""])
+def test_an_error_that_follows_from_it_is_a_consequence_too(session: Session, how: str) -> None:
+    cell = run(
+        session,
+        "if rank == 2:\n    1 / 0\ntry:\n    comm.barrier()\nexcept sk.PeerLostError as error:\n"
+        f"    raise RuntimeError('training failed') {how}",
+    )
+    assert cell.ename == "ZeroDivisionError", cell
+    assert "rank 2 (root cause" in cell.traceback
+    assert "ranks 0,1,3 (as a consequence" in cell.traceback
+
+
 def test_a_rank_that_skips_the_call_is_named(session: Session) -> None:
     cell = run(session, "if rank not in (0, 1):\n    comm.allreduce(kept)")
     assert cell.ename == "PeerLostError"

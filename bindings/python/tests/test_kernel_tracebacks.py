@@ -1,4 +1,5 @@
-"""An interrupt's traceback is written without taking long files apart."""
+"""An interrupt's traceback is written without taking long files apart; what an error follows from
+is told by the types of its chain."""
 
 from __future__ import annotations
 
@@ -7,11 +8,12 @@ import importlib.util
 import sys
 from pathlib import Path
 
+import libsk
 import pytest
 
 ultratb = pytest.importorskip("IPython.core.ultratb", reason="the kernel needs IPython")
 
-from libsk.kernel import tracebacks  # noqa: E402
+from libsk.kernel import loop, tracebacks  # noqa: E402
 
 
 def _text(kind: type[BaseException], path: Path) -> str:
@@ -51,3 +53,46 @@ def test_long_files_are_left_as_they_are(
     if not apart:  # What comes after it is as ever.
         assert "-> 3002" in _text(ValueError, path)
         assert any(parsed)
+
+
+def _raised(code: str) -> BaseException:
+    """What leaves the code, in which each name of ``libsk`` is known."""
+    try:
+        exec(code, vars(libsk).copy())
+    except BaseException as error:  # noqa: BLE001 - an interrupt, too.
+        return error
+    raise AssertionError("nothing was raised")
+
+
+_LOST = "raise PeerLostError('rank 2', 20, 'SK_ERR_PEER_LOST')"
+
+
+@pytest.mark.parametrize(
+    ("code", "flags"),
+    [
+        (_LOST, loop.CONSEQUENCE),
+        (f"try: {_LOST}\nexcept Exception as e: raise RuntimeError('x') from e", loop.CONSEQUENCE),
+        (f"try: {_LOST}\nexcept Exception: {{}}['x']", loop.CONSEQUENCE),
+        (f"try: {_LOST}\nexcept Exception: raise RuntimeError from None", loop.CONSEQUENCE),
+        (
+            f"try:\n    try: {_LOST}\n    except Exception as e: raise OSError from e\n"
+            "except Exception: 1 / 0",
+            loop.CONSEQUENCE,
+        ),
+        (f"try: {_LOST}\nexcept Exception: raise KeyboardInterrupt", loop.INTERRUPT),
+        (f"try: {_LOST}\nexcept Exception: pass\nraise ValueError", 0),
+        ("try: 1 / 0\nexcept Exception as e: raise RuntimeError from e", 0),
+        ("a, b = OSError(), ValueError()\na.__cause__, b.__cause__ = b, a\nraise a", 0),
+    ],
+)
+def test_what_follows_from_a_communicators_error_is_a_consequence(code: str, flags: int) -> None:
+    assert loop._flags_of(_raised(code)) == flags
+
+
+def test_no_code_of_an_error_runs_when_its_mark_is_looked_for() -> None:
+    error = _raised(
+        f"class Hostile(Exception):\n"
+        "    __class__ = __cause__ = __context__ = property(lambda self: 1 / 0)\n"
+        f"try: {_LOST}\nexcept Exception: raise Hostile"
+    )
+    assert loop._flags_of(error) == loop.CONSEQUENCE

@@ -247,7 +247,8 @@ def _for_cells(handler: Any) -> Any:
 def _flags_of(error: BaseException) -> int:
     if still.is_a(error, KeyboardInterrupt):
         return INTERRUPT
-    return CONSEQUENCE if still.is_a(error, PeerLostError, AbortedError) else 0
+    lost = (PeerLostError, AbortedError)
+    return CONSEQUENCE if any(still.is_a(each, *lost) for each in tracebacks.chain(error)) else 0
 
 
 def main() -> int:

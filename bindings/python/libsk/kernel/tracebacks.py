@@ -41,9 +41,9 @@ def trace_of(error: BaseException) -> TracebackType | None:
     return _trace.__get__(error)  # type: ignore[no-any-return]
 
 
-def strip(error: BaseException | None) -> None:
-    """Does so for an exception, its causes and its contexts. Of interrupts that came while one was
-    under way (a wait in C ends, and so does what cleans up after it) the last is left."""
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception, its causes and its contexts, each once. A context that is not shown, as after
+    ``from None``, is one all the same: the exception would not be there without it."""
     seen: set[int] = set()
     pending = [error]
     while pending:
@@ -51,10 +51,17 @@ def strip(error: BaseException | None) -> None:
         if each is None or id(each) in seen:
             continue
         seen.add(id(each))
+        yield each
+        pending += [_cause.__get__(each), _context.__get__(each)]
+
+
+def strip(error: BaseException | None) -> None:
+    """Does so for an exception, its causes and its contexts. Of interrupts that came while one was
+    under way (a wait in C ends, and so does what cleans up after it) the last is left."""
+    for each in chain(error):
         _trace.__set__(each, without_own_frames(_trace.__get__(each)))
         if still.is_a(each, KeyboardInterrupt):
             _forget_interrupts(each)
-        pending += [_cause.__get__(each), _context.__get__(each)]
 
 
 def _forget_interrupts(last: BaseException) -> None:
