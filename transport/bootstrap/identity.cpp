@@ -27,8 +27,13 @@ std::string with_own_id(const EnvLookup& env, const std::string& job) {
 std::string env_job(const EnvLookup& env) {
   const std::string run = text_of(env, "TORCHELASTIC_RUN_ID");
   if (run.empty() && text_of(env, "SK_JOB_ID").empty()) return "";
-  return fmt::format("{}.{}@{}", run, text_of(env, "TORCHELASTIC_RESTART_COUNT"),
-                     env("SK_MASTER_PORT") ? *env("SK_MASTER_PORT") : text_of(env, "MASTER_PORT"));
+  const std::string restarts = text_of(env, "TORCHELASTIC_RESTART_COUNT");
+  const std::string port = text_of(env, "MASTER_PORT");
+  const std::optional<std::string> own = env("SK_MASTER_PORT");
+  // Inherited by both of two such starts it tells nothing. Elsewhere it alone counts: PyTorch's
+  // port may change while the job stays the same.
+  if (own && run == "none") return fmt::format("{}.{}@{},{}", run, restarts, *own, port);
+  return fmt::format("{}.{}@{}", run, restarts, own.value_or(port));
 }
 
 std::string openmpi_job(const EnvLookup& env) {

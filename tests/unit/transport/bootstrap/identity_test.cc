@@ -250,6 +250,9 @@ TEST(Identity, StartsOfAJobHaveDifferentNames) {
     const std::string job = job_of(launched.variables);
     EXPECT_NE(job, job_of(merged(launched.variables, {{"SK_JOB_ID", "mine"}}))) << launched.name;
   }
+  // Both inherited one SK_MASTER_PORT, and torchrun gave each a port of its own.
+  const Variables own = merged(kTorchrun, {{"SK_MASTER_PORT", "29400"}});
+  EXPECT_NE(job_of(own), job_of(merged(own, {{"MASTER_PORT", "29501"}})));
   // PyTorch's port is another one where ranks of a notebook were revived; the job is the same.
   EXPECT_EQ(job_of(kSkRun), job_of(merged(kSkRun, {{"MASTER_PORT", "41111"}})));
 }
