@@ -10,6 +10,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "transport/bootstrap/secret.h"
+
 namespace sk {
 namespace {
 
@@ -27,11 +29,33 @@ Status check_exposed(const JobEnv& job, const std::vector<Address>& addresses) {
                on_this_host ? "every user of this host" : "other hosts");
 }
 
-Address here(const JobEnv& job) {
-  std::string name = fmt::format("superkernel-{}-", geteuid());
-  for (const auto& part : {job.job, job.name}) {
-    for (const std::byte b : part) name += fmt::format("{:02x}", unsigned(b));
+constexpr int kLastingNames = 4;
+
+// Containers that share the host's network may repeat a launcher's name, which has a PID in it, so
+// the PIDs' space is part of it. The rest of host_id() is not: ranks of one launcher whose mounts
+// differ must meet to be told so.
+Result<std::vector<Address>> here(const JobEnv& job) {
+  SK_ASSIGN_OR_RETURN(const std::string space, process_space());
+  std::vector<Address> out;
+  for (int i = 0; i <= kLastingNames; ++i) {
+    const bool lasting = i < kLastingNames;
+    const std::string which =
+        lasting ? fmt::format("name {}", i) : fmt::format("meeting {}", job.meetings);
+    // The lasting ones are without the secret: a rank that has another must be told so.
+    const std::string key = lasting ? "" : job.secret;
+    SK_ASSIGN_OR_RETURN(const Mac digest,
+                        hmac(as_bytes(key), {as_bytes("sk meeting place"), job.job, job.name,
+                                             as_bytes(space), as_bytes(which)}));
+    out.push_back(abstract_address("meet", digest));
   }
+  return out;
+}
+
+}  // namespace
+
+Address abstract_address(const char* what, std::span<const std::byte> digest) {
+  std::string name = fmt::format("superkernel-{}-{}-", what, geteuid());
+  for (const std::byte b : digest) name += fmt::format("{:02x}", unsigned(b));
   Address out;
   auto* un = reinterpret_cast<sockaddr_un*>(&out.storage);
   un->sun_family = AF_UNIX;
@@ -39,8 +63,6 @@ Address here(const JobEnv& job) {
   out.bytes = socklen_t(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return out;
 }
-
-}  // namespace
 
 bool Address::operator==(const Address& other) const {
   return bytes == other.bytes && std::memcmp(&storage, &other.storage, bytes) == 0;
@@ -79,7 +101,7 @@ Status check_same_user(int fd, const JobEnv& job) {
 }
 
 Result<std::vector<Address>> resolve(const JobEnv& job) {
-  if (job.one_host) return std::vector<Address>{here(job)};
+  if (job.one_host) return here(job);
   addrinfo hints{};
   // No AI_ADDRCONFIG: with it, a host that has only its loopback finds no address at all.
   hints.ai_socktype = SOCK_STREAM;

@@ -86,6 +86,9 @@ Result<std::unique_ptr<Bootstrap>> make_bootstrap(const BootstrapConfig& config)
 // other: machine, boot, and the network, mount and process namespaces.
 Result<std::vector<std::byte>> host_id();
 
+// What two processes share exactly when a PID means the same process to both.
+Result<std::string> process_space();
+
 }  // namespace sk
 
 #endif  // SK_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_

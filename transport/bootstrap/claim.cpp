@@ -1,75 +1,59 @@
-// One process for each rank of a job, by a lock on a byte of a file that all jobs of a user share.
+// One process for each rank of a job: whoever holds the socket whose name stands for job and rank.
 //
-// A lock belongs to a process: it is not inherited and ends with it, whatever becomes of what it
-// started. The byte's place stands for job and rank, so the file stays empty and is never cleaned.
-#include <fcntl.h>
+// The name is in no folder: no variable moves it, nothing has to be writable, and it is free once
+// its process ends. It only tells mistakes apart early, so whatever keeps a claim from being made
+// keeps no job from running.
 #include <openssl/sha.h>
-#include <sys/stat.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <fstream>
+#include <map>
 #include <mutex>
 
+#include "lib/base/lasting.h"
+#include "transport/bootstrap/address.h"
 #include "transport/bootstrap/kinds.h"
 
 namespace sk {
 namespace {
 
-std::string claims_path() {
-  const char* const folder = std::getenv("TMPDIR");
-  return fmt::format("{}/superkernel-{}.ranks", folder != nullptr && *folder != 0 ? folder : "/tmp",
-                     geteuid());
-}
+constexpr int kLooks = 20;  // At a name that is held where nobody listens.
+constexpr int kLookMs = 1;
 
-// Open for as long as the process lives: closing it would give every claim back.
-class ClaimsFile {
- public:
-  ~ClaimsFile() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Result<int> get() {
-    const std::lock_guard lock(mutex_);
-    if (fd_ >= 0) return fd_;
-    const std::string path = claims_path();
-    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    const std::string use =
-        "the file in which the ranks of this user say that they are there; TMPDIR may name another "
-        "folder";
-    if (fd < 0) return system_error(fmt::format("cannot open {}, {}", path, use));
-    struct stat info {};
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() ||
-        (info.st_mode & 077) != 0) {
-      close(fd);
-      return error(
-          SK_ERR_TRUST,
-          "{} has mode {:o} and owner {}: it must be a file of user {} alone (mode 600), {}", path,
-          info.st_mode & 07777, info.st_uid, geteuid(), use);
-    }
-    fd_ = fd;
-    return fd_;
-  }
-
- private:
-  std::mutex mutex_;
-  int fd_ = -1;
+struct Claims {
+  std::mutex mutex;
+  std::map<std::string, int> held;  // Listening, by name.
 };
 
-ClaimsFile& claims_file() {
-  static ClaimsFile instance;
-  return instance;
+Claims& claims() {
+  static Lasting<Claims> instance;
+  return *instance;
 }
 
-off_t byte_of(const JobEnv& job) {
-  std::string key = fmt::format("{} {}\n", job.rank, job.place());
+// What is only forked would hold its parent's names beyond the parent's end.
+void forget_in_children() {
+  static const int once =
+      pthread_atfork([] { claims().mutex.lock(); }, [] { claims().mutex.unlock(); },
+                     [] {
+                       for (const auto& [name, fd] : claims().held) close(fd);
+                       claims().held.clear();
+                       claims().mutex.unlock();
+                     });
+  static_cast<void>(once);
+}
+
+Result<Address> name_of(const JobEnv& job) {
+  SK_ASSIGN_OR_RETURN(const std::string space, process_space());
+  std::string key = fmt::format("{} {} {}\n", space, job.rank, job.place());
   for (const std::byte b : job.job) key += char(b);
   unsigned char digest[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(key.data()), key.size(), digest);
-  uint64_t place = 0;
-  std::memcpy(&place, digest, sizeof(place));
-  return off_t(place >> 2);
+  return abstract_address("rank", std::as_bytes(std::span(digest)));
 }
 
 bool is_ancestor(pid_t wanted) {
@@ -105,23 +89,60 @@ Status taken(const JobEnv& job, pid_t holder) {
       who, job.rank);
 }
 
+struct Holder {
+  bool gone = false;     // Nobody listens: it may be free now.
+  bool unknown = false;  // It cannot be asked, or is another user's.
+  pid_t pid = 0;
+};
+
+Holder look_at(const Address& name) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return {.unknown = true};
+  Holder out;
+  ucred peer{};
+  socklen_t bytes = sizeof(peer);
+  if (connect(fd, name.get(), name.bytes) != 0) {
+    out.gone = errno == ECONNREFUSED;
+    out.unknown = !out.gone;
+  } else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.uid != geteuid()) {
+    out.unknown = true;
+  } else {
+    out.pid = peer.pid;
+    // What it cloned past the C library may hold the name still; that is no rank.
+    out.unknown = peer.pid > 0 && kill(peer.pid, 0) != 0 && errno == ESRCH;
+  }
+  close(fd);
+  return out;
+}
+
+// Null where the name is held already.
+std::optional<int> hold(const Address& name) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd >= 0 && bind(fd, name.get(), name.bytes) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
+  const bool in_use = fd >= 0 && errno == EADDRINUSE;
+  if (fd >= 0) close(fd);
+  return in_use ? std::nullopt : std::optional<int>(-1);
+}
+
 }  // namespace
 
 Status claim_rank(const JobEnv& job) {
-  SK_ASSIGN_OR_RETURN(const int fd, claims_file().get());
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = byte_of(job);
-  lock.l_len = 1;
-  while (true) {
-    if (fcntl(fd, F_SETLK, &lock) == 0) return {};
-    if (errno != EAGAIN && errno != EACCES) return system_error("cannot lock " + claims_path());
-    struct flock other = lock;
-    if (fcntl(fd, F_GETLK, &other) != 0)
-      return system_error("cannot ask for locks of " + claims_path());
-    if (other.l_type != F_UNLCK) return taken(job, other.l_pid);
-  }  // Whoever had it has ended between the two calls.
+  forget_in_children();
+  SK_ASSIGN_OR_RETURN(const Address name, name_of(job));
+  const std::string key(reinterpret_cast<const char*>(&name.storage), name.bytes);
+  const std::lock_guard lock(claims().mutex);
+  if (claims().held.contains(key)) return {};
+  for (int i = 0; i < kLooks; ++i) {
+    if (const std::optional<int> fd = hold(name)) {
+      if (*fd >= 0) claims().held.emplace(key, *fd);
+      return {};
+    }
+    const Holder holder = look_at(name);
+    if (holder.unknown) return {};
+    if (!holder.gone) return taken(job, holder.pid);
+    poll(nullptr, 0, kLookMs);
+  }
+  return {};
 }
 
 }  // namespace sk

@@ -24,6 +24,7 @@ struct JobEnv {
   std::string secret;                // Empty: none was given.
   std::array<std::byte, 16> job{};   // Equal for the ranks of one start of one job.
   std::array<std::byte, 16> name{};  // Of the communicator.
+  uint64_t meetings = 0;             // On one host: of this name that this rank had before.
 
   std::string place() const;  // Where they meet, for sentences.
 };

@@ -84,7 +84,8 @@ class HubBootstrap final : public Bootstrap {
   std::vector<std::byte> host_ids_;
   std::list<Stranger> strangers_;
   std::set<std::array<std::byte, 32>> nonces_;  // Of those that held the secret.
-  int unproven_ = 0;                            // Connections that could not show the job's secret.
+  int unproven_ = 0;     // Connections that could not show the job's secret, or had one too many.
+  int other_users_ = 0;  // Connections of other users, turned away unheard.
   std::string last_progress_;
   int64_t next_progress_ns_ = 0;
   Status failure_;
@@ -144,7 +145,7 @@ Status HubBootstrap::accept_some(int listener) {
     const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
       if (job_.one_host && !check_same_user(fd, job_).ok()) {
-        ++unproven_;
+        ++other_users_;
         close(fd);
         continue;
       }
@@ -268,9 +269,15 @@ Status HubBootstrap::late(int64_t timeout_ns) const {
   std::string text =
       fmt::format("{} within {} ms; {} is {}", absent(), timeout_ns / 1'000'000,
                   job_.one_host ? "where ranks wait" : "where rank 0 waits", job_.place());
+  const auto connections = [](int count) {
+    return fmt::format("; {} connection{}", count, count == 1 ? "" : "s");
+  };
+  // Whoever is missing is no less late because a stranger came.
+  if (other_users_ > 0) text += connections(other_users_) + " of another user turned away";
   if (unproven_ == 0) return Status(SK_ERR_TIMEOUT, std::move(text));
-  text += fmt::format("; {} connection{} could not show the job's secret", unproven_,
-                      unproven_ == 1 ? "" : "s");
+  text += connections(unproven_);
+  text += job_.secret.empty() ? fmt::format(" had a job secret where rank {} has none", rank())
+                              : " could not show the job's secret";
   return Status(SK_ERR_TRUST, std::move(text));
 }
 

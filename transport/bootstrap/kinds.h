@@ -17,9 +17,16 @@ BootstrapResult make_callback_bootstrap(const BootstrapConfig& config);
 BootstrapResult make_env_bootstrap(const JobEnv& job, const BootstrapConfig& config);
 BootstrapResult make_hub_bootstrap(const JobEnv& job, const BootstrapConfig& config,
                                    std::unique_ptr<Port> port, int64_t deadline_ns);
-// Null when nobody listens at the Unix socket of one host: the caller may.
+
+// What a rank of a job on one host found at its names.
+struct Found {
+  std::vector<NameState> states;
+  Status stranger;        // A sentence about the last stranger.
+  bool answered = false;  // A rank of this job was there meanwhile.
+};
+// Null when no rank listens at a name of one host: the caller may.
 BootstrapResult make_member_bootstrap(const JobEnv& job, const BootstrapConfig& config,
-                                      int64_t deadline_ns);
+                                      int64_t deadline_ns, Found* found);
 
 // Makes this process the one that is `rank` of its job, until it ends: children inherit the
 // variables that say so, and must neither take their parent's place nor wait where nobody comes.

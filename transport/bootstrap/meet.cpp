@@ -1,7 +1,8 @@
 // Where the ranks of an environment meet. Between hosts rank 0 listens at the address that all were
-// told. On one host there is none to be told: the first to come listens at a name that all know, so
+// told. On one host there is none to be told: the first to come listens at names that all know, so
 // also without rank 0 somebody knows who is missing.
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -12,7 +13,6 @@ namespace sk {
 namespace {
 
 constexpr int64_t kLookNs = 1'000'000;
-constexpr int64_t kDumbNs = 3'000'000'000;  // How long a name may be held where nobody listens.
 
 // Communicators of one process that have the same name are made one after the other: each rank is
 // at one place at a time. A process may be several ranks, in tests.
@@ -36,6 +36,16 @@ class Turn {
     return Turn(std::move(key));
   }
   Turn(Turn&& other) noexcept : key_(std::exchange(other.key_, {})) {}
+  // How often this rank has met others at this place.
+  uint64_t meetings() const {
+    const std::lock_guard lock(all().mutex);
+    const auto it = all().meetings.find(key_);
+    return it == all().meetings.end() ? 0 : it->second;
+  }
+  void has_met() {
+    const std::lock_guard lock(all().mutex);
+    ++all().meetings[key_];
+  }
   ~Turn() {
     if (key_.empty()) return;
     const std::lock_guard lock(all().mutex);
@@ -48,6 +58,7 @@ class Turn {
     std::mutex mutex;
     std::condition_variable freed;
     std::set<std::string> taken;
+    std::map<std::string, uint64_t> meetings;
   };
   static All& all() {
     static All* instance = new All;  // Never freed: threads may outlive static destruction.
@@ -57,27 +68,54 @@ class Turn {
   std::string key_;
 };
 
-BootstrapResult meet_here(const JobEnv& job, const BootstrapConfig& config, int64_t deadline_ns) {
+Status all_held(const JobEnv& job, const Found& found) {
+  if (!found.stranger.ok()) return found.stranger.clone();
+  return error(SK_ERR_TRUST,
+               "a process that does not listen holds {}: set SK_JOB_ID to something that nobody "
+               "else knows, one value on all ranks",
+               job.place());
+}
+
+// First a look at every name, for another rank may have got those that this one does not get.
+// Whoever sees none listens at all that are free; where one is taken meanwhile it looks again, so
+// two that come at once end at one place.
+BootstrapResult look_here(const JobEnv& job, const BootstrapConfig& config, int64_t deadline_ns) {
   const Cancel& cancel = config.cancel != nullptr ? *config.cancel : Cancel::never();
-  SK_ASSIGN_OR_RETURN(const Turn turn, Turn::take(job, deadline_ns, cancel));
-  int64_t dumb_since_ns = 0;
+  std::optional<NameWatch> watch;
   while (true) {
-    SK_ASSIGN_OR_RETURN(std::unique_ptr<Port> port, Port::open_here(job));
-    if (port != nullptr) return make_hub_bootstrap(job, config, std::move(port), deadline_ns);
+    Found found;
     SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> member,
-                        make_member_bootstrap(job, config, deadline_ns));
+                        make_member_bootstrap(job, config, deadline_ns, &found));
     if (member != nullptr) return member;
+    if (!watch) watch.emplace(found.states.size());
+    if (found.answered) watch->answered();
     const int64_t now_ns = bootstrap_clock_ns();
-    if (dumb_since_ns == 0) dumb_since_ns = now_ns;
-    if (now_ns - dumb_since_ns > kDumbNs || now_ns >= deadline_ns) {
-      return error(SK_ERR_TRUST,
-                   "a process that does not listen holds {}: set SK_JOB_ID to something that "
-                   "nobody else knows, one value on all ranks",
-                   job.place());
+    for (size_t i = 0; i < found.states.size(); ++i) {
+      if (found.states[i] != NameState::kFree) watch->saw(i, found.states[i], now_ns);
+      if (watch->given_up(i, now_ns)) found.states[i] = NameState::kDumb;
+    }
+    const bool over = now_ns >= deadline_ns;
+    std::unique_ptr<Port> port;
+    if (over || !watch->undecided(found.states, now_ns)) {
+      SK_ASSIGN_OR_RETURN(port, Port::open_here(job, found.states));
+      for (size_t i = 0; i < found.states.size(); ++i) watch->saw(i, found.states[i], now_ns);
+      if (over || !watch->undecided(found.states, now_ns)) {
+        if (port->fds().empty()) return all_held(job, found);
+        return make_hub_bootstrap(job, config, std::move(port), deadline_ns);
+      }
     }
     std::vector<pollfd> none;
     SK_RETURN_IF_ERROR(std::move(cancel.poll(none, kLookNs).status()));
   }
+}
+
+BootstrapResult meet_here(JobEnv job, const BootstrapConfig& config, int64_t deadline_ns) {
+  const Cancel& cancel = config.cancel != nullptr ? *config.cancel : Cancel::never();
+  SK_ASSIGN_OR_RETURN(Turn turn, Turn::take(job, deadline_ns, cancel));
+  job.meetings = turn.meetings();
+  BootstrapResult made = look_here(job, config, deadline_ns);
+  if (made.ok()) turn.has_met();
+  return made;
 }
 
 }  // namespace
@@ -86,7 +124,7 @@ BootstrapResult make_env_bootstrap(const JobEnv& job, const BootstrapConfig& con
   const int64_t deadline_ns = bootstrap_clock_ns() + config.timeout_ns;
   SK_RETURN_IF_ERROR(claim_rank(job));
   if (job.one_host) return meet_here(job, config, deadline_ns);
-  if (job.rank != 0) return make_member_bootstrap(job, config, deadline_ns);
+  if (job.rank != 0) return make_member_bootstrap(job, config, deadline_ns, nullptr);
   const Cancel& cancel = config.cancel != nullptr ? *config.cancel : Cancel::never();
   SK_ASSIGN_OR_RETURN(std::unique_ptr<Port> port, Port::open(job, deadline_ns, cancel));
   return make_hub_bootstrap(job, config, std::move(port), deadline_ns);

@@ -16,7 +16,6 @@ namespace {
 
 constexpr int64_t kBackoffLeastNs = 1'000'000;
 constexpr int64_t kBackoffMostNs = 250'000'000;
-constexpr int64_t kFullNs = 3'000'000'000;  // How long nobody may take connections at a socket.
 constexpr int64_t kConnectNs = 2'000'000'000;
 constexpr int64_t kAnswerNs = 10'000'000'000;  // Of a hub that has accepted; it may be loaded.
 constexpr int64_t kTakenNs = 2'000'000'000;    // How long an ended connection may hold its place.
@@ -27,8 +26,8 @@ class MemberBootstrap final : public Bootstrap {
   MemberBootstrap(const JobEnv& job, CancelPtr cancel)
       : Bootstrap(job.rank, job.world_size, std::move(cancel)), job_(job) {}
 
-  // False: nobody listens at the socket of this host.
-  Result<bool> meet(int64_t timeout_ns, int64_t deadline_ns);
+  // False: no rank listens at a socket of this host; what does is in `found`.
+  Result<bool> meet(int64_t timeout_ns, int64_t deadline_ns, Found* found);
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                            int64_t timeout_ns) override;
 
@@ -37,12 +36,12 @@ class MemberBootstrap final : public Bootstrap {
   struct Attempt {
     Status why;
     bool again = false;
-    bool nobody = false;  // Nothing listens there.
-    bool full = false;    // Nothing takes connections there.
+    std::optional<NameState> here =
+        std::nullopt;  // What a name of this host is, where no rank has it.
   };
   // Waits for `events`; false when the time has run out or the creation is cancelled.
   bool wait_ready(int fd, short events, int64_t deadline_ns) const;
-  Result<bool> join(int64_t timeout_ns, int64_t deadline_ns);
+  Result<bool> join(int64_t timeout_ns, int64_t deadline_ns, Found* found);
   Attempt try_join(const Address& address, int64_t deadline_ns);
   Attempt dial(const Address& address, int64_t deadline_ns, std::optional<Channel>& out) const;
   Attempt prove(Channel& channel, const MemberHello& hello, int64_t deadline_ns);
@@ -64,9 +63,9 @@ class MemberBootstrap final : public Bootstrap {
   Status failure_;
 };
 
-Result<bool> MemberBootstrap::meet(int64_t timeout_ns, int64_t deadline_ns) {
+Result<bool> MemberBootstrap::meet(int64_t timeout_ns, int64_t deadline_ns, Found* found) {
   SK_ASSIGN_OR_RETURN(host_, host_id());
-  SK_ASSIGN_OR_RETURN(const bool joined, join(timeout_ns, deadline_ns));
+  SK_ASSIGN_OR_RETURN(const bool joined, join(timeout_ns, deadline_ns, found));
   if (!joined) return false;
   absent_ = fmt::format("the others of rank {} did not come", hub_rank_);
   const size_t bytes = host_.size() * size_t(world_size());
@@ -87,9 +86,8 @@ bool MemberBootstrap::wait_ready(int fd, short events, int64_t deadline_ns) cons
   }
 }
 
-Result<bool> MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns) {
+Result<bool> MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns, Found* found) {
   int64_t backoff_ns = kBackoffLeastNs;
-  int64_t full_since_ns = 0;
   Attempt last;
   while (true) {
     // Again each time: a service's name may get its address only once rank 0 has started.
@@ -98,16 +96,24 @@ Result<bool> MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns) {
       return std::move(addresses.status());
     }
     if (!addresses.ok()) last.why = std::move(addresses.status());
+    std::vector<NameState> states;
     for (size_t i = 0; addresses.ok() && i < addresses->size(); ++i) {
       Attempt attempt = try_join((*addresses)[i], deadline_ns);
       if (attempt.why.ok()) return true;
-      if (job_.one_host && attempt.nobody) return false;
-      if (full_since_ns == 0 || !attempt.full) full_since_ns = bootstrap_clock_ns();
-      const bool stuck = attempt.full && bootstrap_clock_ns() - full_since_ns > kFullNs;
-      if (!attempt.again || stuck) return std::move(attempt.why);
+      if (attempt.here) {
+        states.push_back(*attempt.here);
+        if (*attempt.here == NameState::kStrangers) found->stranger = std::move(attempt.why);
+        continue;
+      }
+      if (!attempt.again) return std::move(attempt.why);
       SK_RETURN_IF_ERROR(cancel().status());
+      if (job_.one_host) found->answered = true;
       // One that the deadline cut short has nothing to tell, if there was one before.
       if (last.why.ok() || bootstrap_clock_ns() < deadline_ns) last = std::move(attempt);
+    }
+    if (job_.one_host && addresses.ok() && states.size() == addresses->size()) {
+      found->states = std::move(states);
+      return false;
     }
     const int64_t left_ns = deadline_ns - bootstrap_clock_ns();
     if (left_ns <= 0) {
@@ -140,17 +146,17 @@ MemberBootstrap::Attempt MemberBootstrap::dial(const Address& address, int64_t d
       getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &bytes);
     }
     errno = code;
-    if (code == EAGAIN) {  // Of a Unix socket: its queue is full.
-      return {.why = error(SK_ERR_TRUST, "nobody takes connections at {}", job_.place()),
-              .again = true,
-              .full = true};
-    }
     if (code != 0) {
-      return {.why = system_error(address.text()), .again = true, .nobody = code == ECONNREFUSED};
+      Attempt failed = {.why = system_error(address.text()), .again = true};
+      if (job_.one_host && code == ECONNREFUSED) failed.here = NameState::kFree;
+      if (job_.one_host && code == EAGAIN) failed.here = NameState::kDumb;  // Its queue is full.
+      return failed;
     }
   }
   if (job_.one_host) {
-    if (Status other = check_same_user(fd, job_); !other.ok()) return {.why = std::move(other)};
+    if (Status other = check_same_user(fd, job_); !other.ok()) {
+      return {.why = std::move(other), .here = NameState::kStrangers};
+    }
   }
   // While nobody listens, a socket that happens to be given the same port meets itself.
   Address self;
@@ -328,9 +334,9 @@ Result<std::optional<std::vector<std::byte>>> MemberBootstrap::take_whole(size_t
 }  // namespace
 
 BootstrapResult make_member_bootstrap(const JobEnv& job, const BootstrapConfig& config,
-                                      int64_t deadline_ns) {
+                                      int64_t deadline_ns, Found* found) {
   auto member = std::make_unique<MemberBootstrap>(job, config.cancel);
-  SK_ASSIGN_OR_RETURN(const bool met, member->meet(config.timeout_ns, deadline_ns));
+  SK_ASSIGN_OR_RETURN(const bool met, member->meet(config.timeout_ns, deadline_ns, found));
   return met ? std::unique_ptr<Bootstrap>(std::move(member)) : nullptr;
 }
 

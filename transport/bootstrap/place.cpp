@@ -23,17 +23,29 @@ Status append_file(const char* path, std::string& out) {
   return status;
 }
 
+Status append_space(const char* space, std::string& out) {
+  struct stat info;
+  const std::string path = fmt::format("/proc/self/ns/{}", space);
+  if (stat(path.c_str(), &info) != 0) return system_error("cannot look at " + path);
+  out += fmt::format("{} {}:{}\n", space, info.st_dev, info.st_ino);
+  return {};
+}
+
 }  // namespace
+
+Result<std::string> process_space() {
+  std::string out;
+  SK_RETURN_IF_ERROR(append_file("/proc/sys/kernel/random/boot_id", out));
+  SK_RETURN_IF_ERROR(append_space("pid", out));
+  return out;
+}
 
 // The host's name is no part of it: containers repeat names, and one host may have two.
 Result<std::vector<std::byte>> host_id() {
   std::string seed;
   SK_RETURN_IF_ERROR(append_file("/proc/sys/kernel/random/boot_id", seed));
   for (const char* space : {"net", "mnt", "pid"}) {
-    struct stat info;
-    const std::string path = fmt::format("/proc/self/ns/{}", space);
-    if (stat(path.c_str(), &info) != 0) return system_error("cannot look at " + path);
-    seed += fmt::format("{} {}:{}\n", space, info.st_dev, info.st_ino);
+    SK_RETURN_IF_ERROR(append_space(space, seed));
   }
   unsigned char digest[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(seed.data()), seed.size(), digest);

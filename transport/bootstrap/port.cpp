@@ -44,8 +44,8 @@ std::vector<Address> any_addresses(int port) {
   return {v4, v6};
 }
 
-// A listening descriptor, or -1 with errno.
-int listen_once(const Address& address) {
+// A descriptor that has the address and does not listen yet, or -1 with errno.
+int bind_once(const Address& address) {
   const int fd = socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   // The launcher may hold the port with a bound socket that does not listen, so that nobody else
@@ -55,7 +55,17 @@ int listen_once(const Address& address) {
   if (address.family() == AF_INET6) {
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
   }
-  if (bind(fd, address.get(), address.bytes) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
+  if (bind(fd, address.get(), address.bytes) == 0) return fd;
+  const int code = errno;
+  close(fd);
+  errno = code;
+  return -1;
+}
+
+// A listening descriptor, or -1 with errno.
+int listen_once(const Address& address) {
+  const int fd = bind_once(address);
+  if (fd < 0 || listen(fd, SOMAXCONN) == 0) return fd;
   const int code = errno;
   close(fd);
   errno = code;
@@ -117,18 +127,35 @@ Result<std::unique_ptr<Port>> Port::open(const JobEnv& job, int64_t deadline_ns,
   return port;
 }
 
-Result<std::unique_ptr<Port>> Port::open_here(const JobEnv& job) {
+Result<std::unique_ptr<Port>> Port::open_here(const JobEnv& job, std::vector<NameState>& states) {
   SK_ASSIGN_OR_RETURN(const std::vector<Address> addresses, resolve(job));
-  const int fd = listen_once(addresses.front());
-  if (fd < 0 && errno == EADDRINUSE) return std::unique_ptr<Port>();
-  if (fd < 0) return system_error("cannot listen at " + job.place());
   std::unique_ptr<Port> port(new Port);
-  port->fds_ = {fd};
+  bool taken = false;
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    if (states[i] != NameState::kFree) continue;
+    const int fd = bind_once(addresses[i]);
+    if (fd < 0 && errno != EADDRINUSE) return system_error("cannot listen at " + job.place());
+    if (fd < 0) {
+      states[i] = NameState::kDumb;
+      taken = true;
+    } else {
+      port->fds_.push_back(fd);
+    }
+  }
+  if (taken) port->give_back();
+  for (const int fd : port->fds_) {
+    if (listen(fd, SOMAXCONN) != 0) return system_error("cannot listen at " + job.place());
+  }
   return port;
 }
 
-Port::~Port() {
+void Port::give_back() {
   for (const int fd : fds_) close(fd);
+  fds_.clear();
+}
+
+Port::~Port() {
+  give_back();
   if (!has_turn_) return;
   const std::lock_guard lock(turn().mutex);
   turn().taken = false;

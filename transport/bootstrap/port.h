@@ -7,6 +7,7 @@
 
 #include "transport/bootstrap/cancel.h"
 #include "transport/bootstrap/env.h"
+#include "transport/bootstrap/names.h"
 
 namespace sk {
 
@@ -17,8 +18,9 @@ class Port {
   // `deadline_ns` on bootstrap_clock_ns(). The sockets do not block.
   static Result<std::unique_ptr<Port>> open(const JobEnv& job, int64_t deadline_ns,
                                             const Cancel& cancel);
-  // The Unix socket of a job on one host; null when somebody has it.
-  static Result<std::unique_ptr<Port>> open_here(const JobEnv& job);
+  // The Unix sockets of a job on one host: all names that are kFree by `states`, or none where some
+  // of these are not any more, which become kDumb: nobody listens where it will not stay.
+  static Result<std::unique_ptr<Port>> open_here(const JobEnv& job, std::vector<NameState>& states);
   ~Port();
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
@@ -27,6 +29,7 @@ class Port {
 
  private:
   Port() = default;
+  void give_back();
   std::vector<int> fds_;
   bool has_turn_ = false;
 };
