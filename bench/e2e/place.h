@@ -73,9 +73,9 @@ static inline double bench_chains(void) {
   __asm__ volatile("" : "+m"(x[i]) : : "memory");
 #endif
     SK_BENCH_STEP(0)
-    SK_BENCH_STEP(1) SK_BENCH_STEP(2) SK_BENCH_STEP(3) SK_BENCH_STEP(4) SK_BENCH_STEP(5)
-        SK_BENCH_STEP(6) SK_BENCH_STEP(7) SK_BENCH_STEP(8) SK_BENCH_STEP(9) SK_BENCH_STEP(10)
-            SK_BENCH_STEP(11)
+    SK_BENCH_STEP(1)
+    SK_BENCH_STEP(2) SK_BENCH_STEP(3) SK_BENCH_STEP(4) SK_BENCH_STEP(5) SK_BENCH_STEP(6)
+        SK_BENCH_STEP(7) SK_BENCH_STEP(8) SK_BENCH_STEP(9) SK_BENCH_STEP(10) SK_BENCH_STEP(11)
 #undef SK_BENCH_STEP
   }
   return bench_now() - start;

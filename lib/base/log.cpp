@@ -49,6 +49,7 @@ void Log::write(int32_t level, const char* component, const std::string& message
   try {
     fn_(user_, level, component, message.c_str());
   } catch (...) {  // Whatever the caller's function throws is none of the call that logged.
+    return;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -122,8 +123,8 @@ TEST_F(Misuse, NoHandleAtAllIsRefusedByEveryKind) {
   int local = 0;
   void* const heap = std::malloc(64);
   for (void* handle : {static_cast<void*>(nullptr), static_cast<void*>(&local), heap,
-                       reinterpret_cast<void*>(1), reinterpret_cast<void*>(~uintptr_t(0)),
-                       reinterpret_cast<void*>(uintptr_t(0xdeadbeefdeadbeef))}) {
+                       std::bit_cast<void*>(uintptr_t(1)), std::bit_cast<void*>(~uintptr_t(0)),
+                       std::bit_cast<void*>(uintptr_t(0xdeadbeefdeadbeef))}) {
     for (const Call& call : try_all(handle)) {
       if (call.kind == std::string("packed weights")) continue;
       EXPECT_STREQ(sk_status_name(call.status), "SK_ERR_BAD_HANDLE") << call.kind << handle;

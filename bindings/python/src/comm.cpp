@@ -75,11 +75,12 @@ class Context {
     // A creation that was interrupted may need a moment for its end. It keeps the context, which
     // then stays until the process ends: waiting for it here would undo the interrupt.
     if (creations_->load() > 0) {
-      (void)log_.release();  // It may still have something to say.
+      [[maybe_unused]] const auto* kept = log_.release();  // It may still have something to say.
       return;
     }
     nb::gil_scoped_release released;  // The last lines of the log need it.
-    if (sk_finalize(context_) != SK_OK) (void)log_.release();  // Nor is this its end.
+    if (sk_finalize(context_) == SK_OK) return;
+    [[maybe_unused]] const auto* kept = log_.release();  // Nor is this its end.
   }
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

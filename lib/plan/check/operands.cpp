@@ -37,8 +37,9 @@ Extent gemm_extent(const Plan& plan, uint32_t operand) {
       if (!op.pack_b) return vector(int64_t(plan.target.packed_bytes), 1, 1);
       return op.transpose_b ? matrix(op.n, op.k, op.ldb, element)
                             : matrix(op.k, op.n, op.ldb, element);
+    default:
+      return {};  // A product has three.
   }
-  return {};
 }
 
 }  // namespace

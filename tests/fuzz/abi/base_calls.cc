@@ -1,4 +1,6 @@
 // Contexts, communicators, memory, traces, topologies.
+#include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "tests/fuzz/abi/fuzz.h"
@@ -77,7 +79,7 @@ sk_comm_config comm_config(Caller& c, uint32_t size) {
                     : int32_t(c.random.below(uint64_t(std::max(1, config.world_size))));
   config.name = c.random.one_in(2) ? nullptr : c.random.text(c.rooms[0]);
   config.allgather = c.random.one_in(4) ? nullptr : gather;
-  config.bootstrap_user = reinterpret_cast<void*>(c.random.bits());
+  config.bootstrap_user = std::bit_cast<void*>(c.random.bits());
   if (config.world_size > 3) config.bootstrap_user = nullptr;  // It has no room for all.
   config.flags = c.random.one_in(8) ? uint32_t(c.random.bits()) : uint32_t(c.random.below(2));
   config.workers =
@@ -155,7 +157,7 @@ void alloc(Caller& c) {
 void free_memory(Caller& c) {
   auto* comm = c.handle<sk_comm>(kComm);
   c.check(sk_free(
-      comm, c.random.one_in(2) ? c.operand(c.out, 64) : reinterpret_cast<void*>(c.random.bits())));
+      comm, c.random.one_in(2) ? c.operand(c.out, 64) : std::bit_cast<void*>(c.random.bits())));
 }
 
 void register_memory(Caller& c) {
@@ -230,7 +232,7 @@ void topo_parse(Caller& c) {
   for (uint64_t n = c.random.below(4); n > 0 && !text.empty(); --n)
     text[c.random.below(text.size())] = char(c.random.bits());
   auto* bytes = static_cast<char*>(c.operand(c.in, text.size()));
-  if (bytes != nullptr) std::memcpy(bytes, text.data(), text.size());
+  if (bytes != nullptr) std::copy(text.begin(), text.end(), bytes);  // Without an end: of a length.
   const size_t length = c.random.one_in(8) ? size_t(-1) - c.random.below(9) : text.size();
   sk_topo* made = nullptr;
   const sk_status status = sk_topo_parse(bytes, length, c.random.one_in(16) ? nullptr : &made);

@@ -1,4 +1,5 @@
 // Operations, packed weights, plans.
+#include <algorithm>
 #include <cstring>
 
 #include "tests/fuzz/abi/fuzz.h"
@@ -244,7 +245,7 @@ void plan_check(Caller& c) {
   for (uint64_t n = c.random.below(4); n > 0 && !text.empty(); --n)
     text[c.random.below(text.size())] = char('0' + c.random.below(75));
   auto* bytes = static_cast<char*>(c.operand(c.in, text.size()));
-  if (bytes != nullptr) std::memcpy(bytes, text.data(), text.size());
+  if (bytes != nullptr) std::copy(text.begin(), text.end(), bytes);  // Without an end: of a length.
   c.check(sk_plan_check(bytes, c.random.one_in(16) ? size_t(-1) : text.size()));
 }
 

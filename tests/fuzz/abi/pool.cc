@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 
 #include "tests/fuzz/abi/fuzz.h"
@@ -26,11 +27,11 @@ Handle Pool::any(Random& random, Kind kind) {
     case 1:
       return {&somewhere};
     case 2:
-      return {reinterpret_cast<void*>(random.bits())};
+      return {std::bit_cast<void*>(random.bits())};
     case 3: {
       // Nearly right: another generation, slot or kind.
       const auto value = reinterpret_cast<uintptr_t>(live(random, kind).value);
-      return {reinterpret_cast<void*>(value ^ uintptr_t(1) << (16 + random.below(8)))};
+      return {std::bit_cast<void*>(value ^ uintptr_t(1) << (16 + random.below(8)))};
     }
     case 4: {
       const std::lock_guard lock(mutex_);
