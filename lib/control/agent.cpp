@@ -255,9 +255,22 @@ void Agent::shut_down(int64_t now_ns) {
   }
 }
 
-void Agent::excuse_silence(int64_t now_ns) {
+void Agent::was_busy(int64_t from_ns, int64_t to_ns) {
+  if (to_ns - from_ns < timers_.late_ns) return;
   for (Rank& r : ranks_)
-    if (r.state == State::kReady) r.heard_ns = now_ns;
+    if (r.heard_ns < to_ns) r.heard_ns += to_ns - std::max(from_ns, r.heard_ns);
+}
+
+// Whether the rank has been silent for too long. Not while its words wait for us, and not where
+// this question comes late: then whatever kept us may have kept the rank as well, or what it said
+// has come just now. Its time begins anew, so one that hangs is found all the same.
+bool Agent::is_overdue(uint32_t rank, int64_t limit_ns, int64_t now_ns) {
+  Rank& r = ranks_[rank];
+  const int64_t late_ns = now_ns - r.heard_ns - limit_ns;
+  if (late_ns < 0) return false;
+  if (late_ns < timers_.late_ns && !ports_.has_unread(rank)) return true;
+  r.heard_ns = now_ns;
+  return false;
 }
 
 void Agent::on_time(int64_t now_ns) {
@@ -271,12 +284,12 @@ void Agent::on_time(int64_t now_ns) {
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     Rank& r = ranks_[rank];
     const int64_t silent_ns = now_ns - r.heard_ns;
-    if (r.state == State::kStarting && silent_ns >= timers_.start_timeout_ns) {
+    if (r.state == State::kStarting && is_overdue(rank, timers_.start_timeout_ns, now_ns)) {
       kill(rank,
            "did not join within " + std::to_string(timers_.start_timeout_ns / 1'000'000) + " ms");
       r.heard_ns = now_ns;
     }
-    if (r.state == State::kReady && silent_ns >= timers_.silence_dead_ns) {
+    if (r.state == State::kReady && is_overdue(rank, timers_.silence_dead_ns, now_ns)) {
       kill(rank, "sent no heartbeat for " + std::to_string(silent_ns / 1'000'000) + " ms");
       r.heard_ns = now_ns;
     }

@@ -18,6 +18,7 @@ namespace sk::control {
 struct AgentTimers {
   int64_t start_timeout_ns = 60'000'000'000;
   int64_t silence_dead_ns = 5'000'000'000;  // Ranks send a heartbeat each 500 ms.
+  int64_t late_ns = 500'000'000;            // Shorter delays of our own do not count as such.
   int64_t term_ns = 2'000'000'000;          // From asking to SIGTERM,
   int64_t kill_ns = 1'000'000'000;          // and from there to SIGKILL.
 };
@@ -34,6 +35,8 @@ class AgentPorts {
   virtual void signal(uint32_t rank, int signal_number) = 0;
   // From now on the rank reads its captured descriptors itself.
   virtual void hand_over_capture(uint32_t rank) = 0;
+  // Whether the rank has said something that on_message() has not been told yet.
+  virtual bool has_unread(uint32_t rank) = 0;
 };
 
 // What the agent reports.
@@ -113,8 +116,8 @@ class Agent {
   void respawn(uint32_t rank, int64_t now_ns);
   void shut_down(int64_t now_ns);
 
-  // The ranks were not listened to until now: their silence was ours.
-  void excuse_silence(int64_t now_ns);
+  // Nobody was listened to in between: the ranks' silence was ours.
+  void was_busy(int64_t from_ns, int64_t to_ns);
 
   void on_time(int64_t now_ns);
   int64_t deadline_ns() const;
@@ -137,6 +140,7 @@ class Agent {
   void keep_tail(Rank& rank, const std::string& text);
   static std::string describe(const Rank& rank, ProcessEnd end);
   void signal_all(int signal_number);
+  bool is_overdue(uint32_t rank, int64_t limit_ns, int64_t now_ns);
 
   AgentPorts& ports_;
   AgentEvents& events_;

@@ -74,6 +74,7 @@ class Sim : public ControllerPorts {
     if (number == SIGKILL || number == SIGTERM) end_rank(rank, number);
   }
   void hand_over_capture(uint32_t) override {}
+  bool has_unread(uint32_t) override { return false; }
   void send_event(const Event& event) override {
     if (attached_) on_event(event);
   }

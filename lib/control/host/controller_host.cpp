@@ -36,7 +36,9 @@ Status ControllerHost::run() {
     const int64_t wait_ms = deadline == INT64_MAX
                                 ? 3'600'000
                                 : std::max<int64_t>(0, (deadline - now + 999'999) / 1'000'000);
-    for (const auto& ready : poller_.wait(wait_ms)) {
+    const std::vector<local::Poller::Ready> all_ready = poller_.wait(wait_ms);
+    const int64_t woken_ns = monotonic_ns();
+    for (const auto& ready : all_ready) {
       const auto source = static_cast<Source>(ready.token % kTokenStep);
       const auto rank = static_cast<uint32_t>(ready.token / kTokenStep);
       if (source == Source::kSession) on_session_ready(ready);
@@ -51,9 +53,12 @@ Status ControllerHost::run() {
       if (source == Source::kNotebookServer) controller_.on_nobody_left(monotonic_ns());
     }
     if (!template_.idle()) pump_template();
-    controller_.on_time(monotonic_ns());
+    const int64_t read_ns = monotonic_ns();
+    controller_.agent().was_busy(woken_ns, read_ns);
+    controller_.on_time(read_ns);
     flush_session();
     pause_or_resume();
+    controller_.agent().was_busy(read_ns, monotonic_ns());
   }
 }
 
@@ -192,6 +197,12 @@ void ControllerHost::hand_over_capture(uint32_t rank) {
   if (!r.capture_here) return;
   r.capture_here = false;
   for (const local::Fd& fd : r.capture) poller_.remove(fd.get());
+}
+
+// Also while the front end is behind and nobody is read: what a rank has said waits there.
+bool ControllerHost::has_unread(uint32_t rank) {
+  if (rank >= ranks_.size() || !ranks_[rank] || !ranks_[rank]->link.open()) return false;
+  return local::wait_for(ranks_[rank]->link.fd(), false, 0);
 }
 
 void ControllerHost::read_capture(uint32_t rank, int which) {

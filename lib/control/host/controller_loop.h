@@ -38,6 +38,7 @@ class ControllerHost : public ControllerPorts {
   void send(uint32_t rank, const Message& message) override;
   void signal(uint32_t rank, int signal_number) override;
   void hand_over_capture(uint32_t rank) override;
+  bool has_unread(uint32_t rank) override;
   Result<ServerPorts> hold_ports() override;
   void send_event(const Event& event) override;
   RankFacts rank_facts(uint32_t rank) override;

@@ -90,7 +90,6 @@ void ControllerHost::pause_or_resume() {
   if (pause == paused_) return;
   paused_ = pause;
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) flush_rank(rank);
-  if (!paused_) controller_.agent().excuse_silence(monotonic_ns());
 }
 
 }  // namespace sk::control

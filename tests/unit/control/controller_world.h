@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "lib/control/controller.h"
 
@@ -40,6 +41,7 @@ class World : public ControllerPorts {
   void send(uint32_t rank, const Message& message) override { sent[rank].push_back(message); }
   void signal(uint32_t rank, int number) override { signals.push_back({rank, number}); }
   void hand_over_capture(uint32_t rank) override { handed_over.push_back(rank); }
+  bool has_unread(uint32_t rank) override { return unread.contains(rank); }
   Result<ServerPorts> hold_ports() override {
     if (no_ports) return error(SK_ERR_SYSTEM, "no ports");
     ports_held += 10;
@@ -128,6 +130,7 @@ class World : public ControllerPorts {
   std::map<uint32_t, std::vector<Message>> sent;
   std::vector<std::pair<uint32_t, int>> signals;
   std::vector<uint32_t> handed_over;
+  std::set<uint32_t> unread;  // What these have said waits in their links.
   std::vector<Event> events;
   uint64_t last_seq = 0;
   uint64_t cells = 0;
