@@ -57,6 +57,13 @@ static inline int bench_await_turn(const bench_flag* word, uint32_t turn, int pa
   }
 }
 
+#if !defined(__x86_64__)
+static inline float bench_opaque(float x) {
+  __asm__ volatile("" : "+m"(x));
+  return x;
+}
+#endif
+
 /* Seconds of twelve independent chains of multiplications: they fill the ports of a core, so that a
  * hyper-thread beside it halves their pace. One by one, for vectors would leave ports idle. */
 static inline double bench_chains(void) {
@@ -66,17 +73,22 @@ static inline double bench_chains(void) {
   const double start = bench_now();
   for (int step = 0; step < 1500; ++step) {
 #if defined(__x86_64__)
-#define SK_BENCH_STEP(i) __asm__ volatile("mulss %1, %0" : "+x"(x[i]) : "x"(a));
+#define SK_BENCH_STEP(i) __asm__ volatile("mulss %1, %0" : "+x"(x[i]) : "x"(a))
 #else
-#define SK_BENCH_STEP(i) \
-  x[i] *= a;             \
-  __asm__ volatile("" : "+m"(x[i]) : : "memory");
+#define SK_BENCH_STEP(i) x[i] = bench_opaque(x[i] * a)
 #endif
-    SK_BENCH_STEP(0)
-    SK_BENCH_STEP(1)
-    SK_BENCH_STEP(2)
-    SK_BENCH_STEP(3) SK_BENCH_STEP(4) SK_BENCH_STEP(5) SK_BENCH_STEP(6) SK_BENCH_STEP(7)
-        SK_BENCH_STEP(8) SK_BENCH_STEP(9) SK_BENCH_STEP(10) SK_BENCH_STEP(11)
+    SK_BENCH_STEP(0);
+    SK_BENCH_STEP(1);
+    SK_BENCH_STEP(2);
+    SK_BENCH_STEP(3);
+    SK_BENCH_STEP(4);
+    SK_BENCH_STEP(5);
+    SK_BENCH_STEP(6);
+    SK_BENCH_STEP(7);
+    SK_BENCH_STEP(8);
+    SK_BENCH_STEP(9);
+    SK_BENCH_STEP(10);
+    SK_BENCH_STEP(11);
 #undef SK_BENCH_STEP
   }
   return bench_now() - start;

@@ -20,7 +20,10 @@ struct Name {
 
 template <typename Number>
 bool read_part(const char*& at, const char* end, char before, Number& out) {
-  if (before != '\0' && (at == end || *at++ != before)) return false;
+  if (before != '\0') {
+    if (at == end || *at != before) return false;
+    ++at;
+  }
   const auto [stop, code] = std::from_chars(at, end, out);
   at = stop;
   return code == std::errc();

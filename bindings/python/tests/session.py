@@ -94,6 +94,17 @@ def _strings(values: list[str]) -> ctypes.Array[ctypes.c_char_p]:
     return (ctypes.c_char_p * (len(values) + 1))(*[value.encode() for value in values], None)
 
 
+def _heap() -> dict[str, str]:
+    """Ranks without glibc's checking heap, where the tests have it.
+
+    Its lock is not made for fork(): a child of a cell that is forked while another thread frees
+    would wait for ever.
+    """
+    if "libc_malloc_debug" not in os.environ.get("LD_PRELOAD", ""):
+        return {}
+    return {"LD_PRELOAD": "", "GLIBC_TUNABLES": "glibc.malloc.perturb=165"}
+
+
 class Session:
     """Ranks of this interpreter's kernel, until the end of ``with``."""
 
@@ -106,7 +117,9 @@ class Session:
         program = os.environ.get("SK_PROGRAM", str(package / "bin" / "sk"))
         self._keep = [
             _strings([sys.executable, "-m", "libsk.kernel"]),
-            _strings([f"{name}={value}" for name, value in (environment or {}).items()]),
+            _strings(
+                [f"{name}={value}" for name, value in {**_heap(), **(environment or {})}.items()]
+            ),
         ]
         config = _Config(ctypes.sizeof(_Config), ranks, self._keep[0], self._keep[1])
         config.sk_path = program.encode()
