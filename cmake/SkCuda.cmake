@@ -34,11 +34,16 @@ function(sk_find_nvcc out_nvcc out_version out_reason)
   endif()
 endfunction()
 
-# sk_cuda_image(OUTPUT SOURCE): compiles SOURCE for each of SK_CUDA_TARGETS into the folder kernels/
-# (what ./dev cuda looks at), and all of them into the fatbin OUTPUT.
+# sk_cuda_image(OUTPUT SOURCE [WATCH]): compiles SOURCE for each of SK_CUDA_TARGETS into the folder
+# kernels/ (what ./dev cuda looks at), and all of them into the fatbin OUTPUT. WATCH: with watched
+# waits.
 function(sk_cuda_image output source)
+  cmake_parse_arguments(IMAGE "WATCH" "" "" ${ARGN})
   get_filename_component(name ${source} NAME_WE)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/kernels)
+  if(IMAGE_WATCH)
+    set(what ", with watched waits")
+  endif()
   file(MAKE_DIRECTORY ${folder})
   foreach(target IN LISTS SK_CUDA_TARGETS)
     string(REGEX MATCH "[0-9]+[af]?$" number ${target})
@@ -51,11 +56,11 @@ function(sk_cuda_image output source)
     endif()
     add_custom_command(OUTPUT ${made}
       COMMAND ${CMAKE_COMMAND} -D NVCC=${SK_NVCC_FOUND} -D HOST=${CMAKE_CXX_COMPILER}
-        -D ROOT=${PROJECT_SOURCE_DIR} -D SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/${source}
-        -D GPU=${target} -D OUTPUT=${made} -P ${PROJECT_SOURCE_DIR}/cmake/SkCompileKernels.cmake
+        -D ROOT=${PROJECT_SOURCE_DIR} -D SOURCE=${source}
+        -D GPU=${target} -D WATCH=${IMAGE_WATCH} -D OUTPUT=${made} -P ${PROJECT_SOURCE_DIR}/cmake/SkCompileKernels.cmake
       DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/SkCompileKernels.cmake ${SK_NVCC_FOUND}
       DEPFILE ${made}.d
-      COMMENT "Compiling ${name} for ${target}"
+      COMMENT "Compiling ${name} for ${target}${what}"
       VERBATIM)
     list(APPEND all ${made})
     list(APPEND images --image3=kind=${kind},sm=${number},file=${made})
@@ -66,4 +71,30 @@ function(sk_cuda_image output source)
     DEPENDS ${all}
     COMMENT "Joining ${name} of all targets"
     VERBATIM)
+endfunction()
+
+# sk_cuda_library(NAME [WATCH] KERNELS file BUNDLE file): a library of that image.
+function(sk_cuda_library name)
+  cmake_parse_arguments(CUDA "WATCH" "KERNELS;BUNDLE" "" ${ARGN})
+  set(watch)
+  if(CUDA_WATCH)
+    set(watch WATCH)
+  endif()
+  set(image ${CMAKE_CURRENT_BINARY_DIR}/kernels.fatbin)
+  get_filename_component(kernels ${CUDA_KERNELS} ABSOLUTE)
+  get_filename_component(source ${CUDA_BUNDLE} ABSOLUTE)
+  sk_cuda_image(${image} ${kernels} ${watch})
+  add_library(${name} SHARED ${source})
+  set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${image})
+  string(REPLACE "." ";" version ${SK_NVCC_VERSION})
+  list(GET version 0 major)
+  list(GET version 1 minor)
+  math(EXPR toolkit "${major} * 1000 + ${minor} * 10")  # As cuDriverGetVersion() counts.
+  target_compile_definitions(${name} PRIVATE SK_KERNELS_FILE="${image}"
+    SK_KERNELS_TOOLKIT=${toolkit} SK_KERNELS_WATCHED=$<IF:$<BOOL:${watch}>,true,false>)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(${name} PRIVATE sk_flags)
+  target_link_options(${name} PRIVATE -Wl,--no-undefined)
+  set_target_properties(${name} PROPERTIES
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 endfunction()

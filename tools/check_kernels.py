@@ -1,11 +1,14 @@
 """Looks at compiled kernels: what they take of a multiprocessor, and which instructions they hold.
 
-usage: check_kernels.py FOLDER NVDISASM   (exit status 1 where something is not as it must be)
+usage: check_kernels.py FOLDER WATCHED NVDISASM   (exit status 1: something is not as it must be)
 
 FOLDER holds a NAME.TARGET.cubin and ptxas' report NAME.TARGET.cubin.txt for each target, as
 cmake/SkCompileKernels.cmake leaves them. That compiler step refuses spills and frames already; here
 the machine code itself is read, for what a report does not say: whether the matrix instructions and
 asynchronous copies that the source asks for are there, and whether signals keep order and scope.
+
+WATCHED holds the same kernels with watched waits. What is added there is run by single lanes, so no
+instruction of it may wait for the other lanes of a warp: they may wait for that lane elsewhere.
 """
 
 from __future__ import annotations
@@ -47,6 +50,13 @@ REQUIRED = {
     ("sm_90a", "sk_bare_boxes_bf16"): BOXES,
     ("sm_90a", "sk_bare_pairs_bf16"): PAIRS,
 }
+
+# What the compiler puts around a shuffle or a vote where it cannot prove that all lanes come: a
+# lane that does not holds up those that have. Shuffles themselves are no measure, for code that all
+# lanes run may be there twice.
+COLLECTIVES = (r"^BRA\.DIV$", r"^WARPSYNC\.COLLECTIVE$")
+# Such a one too; but meetings of a cluster, which all lanes do come to, take it as well.
+LANES_MEET, CLUSTERS_MEET = r"^WARPSYNC(?!\.COLLECTIVE)", r"^UCGABAR_WAIT$"
 
 COMPILED = re.compile(r"Compiling entry function '(\w+)'")
 USED = re.compile(r"Used (\d+) registers")
@@ -129,12 +139,35 @@ def findings(kernels: list[Kernel]) -> list[str]:
     return sorted(found)
 
 
+def watched_findings(plain: list[Kernel], watched: list[Kernel]) -> list[str]:
+    """What the watched forms do with all lanes of a warp, and the plain ones do not."""
+
+    def count(kernel: Kernel, pattern: str) -> int:
+        return sum(n for each, n in kernel.instructions.items() if re.match(pattern, each))
+
+    forms = {(kernel.target, kernel.name): kernel for kernel in watched}
+    found = []
+    for kernel in plain:
+        form = forms.get((kernel.target, kernel.name))
+        if form is None:
+            found.append(f"{kernel}: its watched form is not there")
+            continue
+        patterns = COLLECTIVES if count(kernel, CLUSTERS_MEET) else (*COLLECTIVES, LANES_MEET)
+        for pattern in patterns:
+            more, usual = count(form, pattern), count(kernel, pattern)
+            if more > usual:
+                found.append(f"{kernel}, watched: {more} instructions like {pattern}, not {usual}")
+    return sorted(found)
+
+
 def main() -> int:
     """Prints the table and the findings."""
-    kernels = read_kernels(Path(sys.argv[1]), sys.argv[2])
+    kernels = read_kernels(Path(sys.argv[1]), sys.argv[3])
     print("\n".join(kernel.line() for kernel in kernels))
     found = findings(kernels)
-    print("\n".join(found) if found else "kernels: no spill, no frame, every instruction there")
+    found += watched_findings(kernels, read_kernels(Path(sys.argv[2]), sys.argv[3]))
+    sound = "kernels: no spill, no frame, every instruction there; watched ones ask no other lane"
+    print("\n".join(found) if found else sound)
     return 1 if found else 0
 
 

@@ -9,20 +9,10 @@ BareProduct::BareProduct(const Machine& machine, bool pairs)
   const Device& device = machine.device();
   const KernelNeeds needs = kernel_.needs;
   if (needs.block_threads == 0) return;
-  machine.check(device.driver().cuModuleLoadData(&module_, machine.runtime().kernels.image),
-                "cuModuleLoadData");
-  const char* name = pairs ? "sk_bare_pairs_bf16" : "sk_bare_boxes_bf16";
-  machine.check(device.driver().cuModuleGetFunction(&function_, module_, name),
-                "cuModuleGetFunction");
-  if (device.driver().cuFuncLoad != nullptr)
-    machine.check(device.driver().cuFuncLoad(function_), "cuFuncLoad");
+  function_ = must(device.load_kernel(pairs ? "sk_bare_pairs_bf16" : "sk_bare_boxes_bf16"));
   machine.check(device.driver().cuFuncSetAttribute(function_, abi::kMaxDynamicSharedSizeBytes,
                                                    int(needs.shared_bytes)),
                 "cuFuncSetAttribute");
-}
-
-BareProduct::~BareProduct() {
-  if (module_ != nullptr) machine_.device().driver().cuModuleUnload(module_);
 }
 
 std::string BareProduct::absent(const Shape& shape) const {

@@ -10,7 +10,6 @@ class BareProduct {
  public:
   // `pairs`: by two blocks of a cluster for each tile of 256 rows.
   explicit BareProduct(const Machine& machine, bool pairs = false);
-  ~BareProduct();
   BareProduct(const BareProduct&) = delete;
   BareProduct& operator=(const BareProduct&) = delete;
 
@@ -25,7 +24,6 @@ class BareProduct {
   const Machine& machine_;
   const bool pairs_;
   const Kernel& kernel_;  // The plan's of the same tile: its needs are this one's.
-  abi::Module module_ = nullptr;
   abi::Function function_ = nullptr;
 };
 

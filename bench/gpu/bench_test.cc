@@ -1,13 +1,15 @@
 // The benchmarks themselves, on a fake GPU: what they would notice, and how they take turns.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "bench/gpu/bare.h"
 #include "bench/gpu/health.h"
 #include "bench/gpu/parts.h"
-#include "bench/gpu/product_plan.h"
+#include "bench/gpu/product_sets.h"
 #include "bench/gpu/rounds.h"
 
 namespace sk::cuda {
@@ -111,6 +113,42 @@ TEST_F(Product, ThatIsWrongIsDescribed) {
   EXPECT_THAT(wrong, HasSubstr("2 of 9360 elements are wrong, 0 of these were not written; first: "
                                "row 65, column 3 is 12288, not "));
   EXPECT_THAT(wrong, HasSubstr("by blocks of 64 x 64: (1, 0): 1 (2, 1): 1"));
+}
+
+// The peer's failure, or wrong result, takes nobody else's figures with it.
+TEST_F(Product, OfAPeerThatFailsIsAbsentAndTheOthersAreMeasured) {
+  ASSERT_EQ(setenv("SK_CUBLASLT", SK_FAKE_CUBLASLT, 1), 0);
+  CublasLt peer(machine_);
+  unsetenv("SK_CUBLASLT");
+  ASSERT_EQ(peer.absent(), "");
+  ProductSets sets(machine_, shape_);
+  const BareProduct bare(machine_);
+  std::vector<Candidate> candidates = {sets.of_bare("bare", bare),
+                                       {"wrong", [](int) {}, "", /*is_peer=*/true}};
+  testing::internal::CaptureStdout();
+  sets.add_cublaslt(peer, "gemm", candidates);
+  candidates.push_back({"last", candidates[0].enqueue, ""});
+  sets.measure_checked("gemm", candidates);
+  const std::string lines = testing::internal::GetCapturedStdout();
+  EXPECT_THAT(lines, HasSubstr("\"cublaslt\",\"absent\":\"cublasLtMatmul: status 13\""));
+  EXPECT_THAT(lines, HasSubstr("\"wrong\",\"absent\":\"130x72x64, wrong: an element was not"));
+  for (const char* name : {"bare", "last"})
+    EXPECT_THAT(lines, HasSubstr(fmt::format("\"candidate\":\"{}\",\"note\":", name)));
+  EXPECT_ANY_THROW(sets.measure_checked("gemm", {{"ours", [](int) {}, ""}}));
+}
+
+TEST_F(Product, OfTheFastestAlgorithmIsFound) {
+  const Matrix from(machine_, 1 << 22), to(machine_, 1 << 22);
+  const auto copy = [&](size_t bytes) {
+    return Candidate{"copy",
+                     [&, bytes](int) {
+                       machine_.check(machine_.calls().cuMemcpyDtoDAsync(
+                                          to.address(), from.address(), bytes, machine_.stream()),
+                                      "cuMemcpyDtoDAsync");
+                     },
+                     ""};
+  };
+  EXPECT_EQ(fastest(machine_, {copy(1 << 22), copy(64), copy(1 << 22)}, 16), 1u);
 }
 
 TEST(GpuHealth, IsReadWhileWorkIsUnderWay) {

@@ -24,7 +24,9 @@ struct Heuristic {
   int reserved[4];
 };
 constexpr int kR32F = 0, kR16BF = 14, kCompute32F = 68, kTransposed = 1;
-constexpr int kDescTransA = 3, kPreferWorkspaceMax = 1;
+constexpr int kDescTransA = 3, kPreferWorkspaceMax = 1, kPreferReductionSchemes = 3;
+// Sums of parts of k in 32 bits only: in those of the output they would be rounded on the way.
+constexpr uint32_t kReduceInComputeType = 2;
 constexpr size_t kWorkspaceBytes = 64 << 20;
 constexpr int kAlgorithmsMax = 8;
 
@@ -78,11 +80,11 @@ struct CublasLt::Product {
 };
 
 CublasLt::CublasLt(const Machine& machine) : machine_(machine) {
-  if (!machine.is_real()) {
+  const char* chosen = std::getenv("SK_CUBLASLT");
+  if (!machine.is_real() && chosen == nullptr) {
     absent_ = "the GPU is a fake one";
     return;
   }
-  const char* chosen = std::getenv("SK_CUBLASLT");
   void* handle = nullptr;
   for (const char* name : {chosen, "libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13"})
     if (handle == nullptr && name != nullptr) handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -131,6 +133,9 @@ int CublasLt::prepare(const Shape& shape) {
   check(lt.cublasLtMatmulPreferenceCreate(&preference), "MatmulPreferenceCreate");
   check(lt.cublasLtMatmulPreferenceSetAttribute(preference, kPreferWorkspaceMax, &kWorkspaceBytes,
                                                 sizeof kWorkspaceBytes),
+        "MatmulPreferenceSetAttribute");
+  check(lt.cublasLtMatmulPreferenceSetAttribute(preference, kPreferReductionSchemes,
+                                                &kReduceInComputeType, sizeof kReduceInComputeType),
         "MatmulPreferenceSetAttribute");
   const int status = lt.cublasLtMatmulAlgoGetHeuristic(
       lt.handle, product->desc, product->b, product->a, product->c, product->c, preference,

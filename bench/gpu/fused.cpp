@@ -36,6 +36,7 @@ void check_fused(const Machine& machine, const Shape& shape, ProductPlan& fused,
     a.push_back(sets[rank].a.read());
     b.push_back(sets[rank].b.read());
   }
+  say_begun(fmt::format("fused, {}: check", shape.name()));
   fused.enqueue(fused_operands(sets));
   must(fused.program().wait(machine.stream()));
   for (size_t rank = 0; rank < sets.size(); ++rank) {

@@ -18,11 +18,7 @@ void measure_shape(const Machine& machine, const BareProduct& bare, CublasLt& pe
   } else {
     print_absent("gemm", shape.name(), "bare", why);
   }
-  if (peer.absent().empty()) {
-    candidates.push_back(sets.of_cublaslt(peer));
-  } else {
-    print_absent("gemm", shape.name(), "cublaslt", peer.absent());
-  }
+  sets.add_cublaslt(peer, "gemm", candidates);
   sets.measure_checked("gemm", candidates);
 }
 

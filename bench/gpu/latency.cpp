@@ -53,10 +53,11 @@ void measure_abort(const Machine& machine) {
   const Matrix in(machine, 4000), out(machine, 4000);
   const std::vector<RankOperands> operands(2, {in.data(), out.data(), nullptr});
   std::vector<double> us;
+  say_begun("latency abort: launches that wait in vain");
   for (int i = 0; i < (machine.is_real() ? 1000 : 3); ++i) {
     const auto epoch = must(Epoch::begin(machine.device()));
     const auto program = must(GpuProgram::prepare(machine.device(), *epoch, shared, {}));
-    must(program->run(machine.stream(), operands, 20'000'000'000));
+    must(program->run(machine.stream(), operands, machine.patience_ns()));
     // Half of them once it surely waits, half while it starts.
     if (i % 2 == 0) let_it_wait();
     const auto began = Clock::now();

@@ -1,5 +1,6 @@
 // Benchmarks on a GPU: gpu_bench PART [CASE], one case of the part or all of them; gpu_bench
-// describe. Lines of JSON, each out as soon as it is known, whatever comes after it.
+// describe; gpu_bench probe, which only tells whether the GPU answers. Lines of JSON, each out as
+// soon as it is known, whatever comes after it.
 //
 // With SK_GPU=fake they run on the CPU in a GPU's place: that tries this program, and its times say
 // nothing.
@@ -38,6 +39,12 @@ void describe(const Machine& machine, const Wanted&) {
       version_text(machine.runtime().kernels.toolkit), peer.version(), quoted(peer.absent()));
 }
 
+// Opening it has run a kernel already (sk_tell_needs). Nothing of a peer's is loaded.
+void probe(const Machine& machine) {
+  machine.synchronize();
+  fmt::print("{{\"answers\":{}}}\n", quoted(machine.device().name()));
+}
+
 constexpr struct {
   const char* name;
   void (*act)(const Machine&, const Wanted&);
@@ -50,18 +57,21 @@ constexpr struct {
               {"pairs", measure_pairs},
               {"fused", measure_fused},
               {"collectives", measure_collectives},
-              {"latency", measure_latency}};
+              {"latency", measure_latency},
+              {"stalls", measure_stalls}};
 
 int run(const std::string& part, const std::string& name) {
+  if (part == "probe") return probe(Machine::get()), 0;
   if (part == "describe") return describe(Machine::get(), Wanted()), 0;
   for (const auto& each : kParts) {
     if (part != each.name) continue;
     const Wanted wanted(name);
+    say_begun("opening the GPU");
     each.act(Machine::get(), wanted);
     wanted.check();
     return 0;
   }
-  std::string names = "describe";
+  std::string names = "probe|describe";
   for (const auto& each : kParts) names += fmt::format("|{}", each.name);
   fmt::print(stderr, "usage: gpu_bench {} [CASE]\n", names);
   return 2;

@@ -47,6 +47,9 @@ void measure_pairs(const Machine& machine, const Wanted& wanted);  // Beside sin
 void measure_fused(const Machine& machine, const Wanted& wanted);  // sk_allreduce_gemm, its halves.
 void measure_collectives(const Machine& machine, const Wanted& wanted);  // Beside copies.
 void measure_latency(const Machine& machine, const Wanted& wanted);      // A launch; an abort.
+// Where each role's warps lose their time, and how soon the first tile is begun: by kernels whose
+// waits are watched.
+void measure_stalls(const Machine& machine, const Wanted& wanted);
 
 }  // namespace sk::cuda
 

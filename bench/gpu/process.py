@@ -1,7 +1,8 @@
-"""One step as a process: its output goes straight to a file, and nothing of it outlives its time.
+"""One step as a process: its output goes to a file, and nothing of it outlives its time.
 
-What it prints is in the file before this process could lose it, so whatever ends the step, or the
-visit, leaves what was said until then.
+What it prints is in the file as soon as it is read, so whatever ends the step, or the visit, leaves
+what was said until then. Output beyond its bound is an error of the writer; no other file of the
+step is bounded, for drivers and checkers keep caches and share memory by files.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import resource
 import signal
 import subprocess
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,23 +108,47 @@ def end_all(known: set[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return were, tuple(named(pid) for pid in rest())
 
 
+def _end_group(process: subprocess.Popen[bytes]) -> tuple[str, ...]:
+    """Where the kernel does not tell who is whose child: the step leads a group of its own."""
+    if process.poll() is not None:
+        return ()
+    was = named(process.pid)
+    for word, limit_s in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, LAST_S)):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, word)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(limit_s)
+            break
+    return (was,)
+
+
+def _keep(
+    process: subprocess.Popen[bytes], log: Path, begin: int, is_over: threading.Event
+) -> None:
+    """Its output, into the log as it comes, until there is too much of it."""
+    left = max(0, min(STEP_BYTES_MAX, LOG_BYTES_MAX - begin))
+    assert process.stdout is not None
+    with process.stdout as pipe, log.open("ab", buffering=0) as out:
+        while (said := pipe.read(1 << 16)) and not is_over.is_set():
+            out.write(said[:left])
+            left -= len(said)
+            if left < 0:
+                return
+
+
 def run(command: list[str], env: dict[str, str], log: Path, limit_s: float) -> Ended:
     """Runs it with `log` for its output, at most so long. OSError: it cannot be started."""
     known = set(descendants(os.getpid()))
     log.touch()
     begin = log.stat().st_size
-    bytes_max = min(begin + STEP_BYTES_MAX, LOG_BYTES_MAX)
-
-    def confine() -> None:  # Of a file; what is beyond is an error of the writer, no signal.
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_max, bytes_max))
-
     began = time.monotonic()
-    with log.open("ab", buffering=0) as out:
-        process = subprocess.Popen(
-            command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-            start_new_session=True, restore_signals=False, preexec_fn=confine,
-        )  # fmt: skip
+    process = subprocess.Popen(
+        command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, start_new_session=True, restore_signals=False, bufsize=0,
+    )  # fmt: skip
+    is_over = threading.Event()
+    keeper = threading.Thread(target=_keep, args=(process, log, begin, is_over), daemon=True)
+    keeper.start()
     status: int | None = None
     left: tuple[str, ...] = ()
     alive: tuple[str, ...] = ()
@@ -134,8 +159,11 @@ def run(command: list[str], env: dict[str, str], log: Path, limit_s: float) -> E
     finally:  # Also where this process itself is told to end.
         if descendants(os.getpid()):
             left, alive = end_all(known)
+        left += _end_group(process)
         process.poll()
         _bury()
+        keeper.join(LAST_S)  # Who would not die may hold the pipe open.
+        is_over.set()
     return Ended(status, round(time.monotonic() - began, 1), begin, log.stat().st_size, left, alive)
 
 

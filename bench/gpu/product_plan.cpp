@@ -8,7 +8,6 @@
 namespace sk::cuda {
 namespace {
 
-constexpr int64_t kTimeoutNs = 20'000'000'000;
 constexpr uint32_t kPairRows = kBoxRowsA * kPairBlocks;
 
 OpDesc product_op(const Shape& shape) {
@@ -48,7 +47,7 @@ PlanRun::PlanRun(const Machine& machine, const OpDesc& op, const Target& target,
 }
 
 void PlanRun::enqueue(const std::vector<RankOperands>& operands) {
-  must(program_->run(machine_.stream(), operands, kTimeoutNs));
+  must(program_->run(machine_.stream(), operands, machine_.patience_ns()));
 }
 
 ProductPlan::ProductPlan(const Machine& machine, const Shape& shape, uint32_t ranks,

@@ -31,37 +31,46 @@ Candidate ProductSets::of_bare(const std::string& name, const BareProduct& bare,
           ""};
 }
 
-Candidate ProductSets::of_cublaslt(CublasLt& peer) const {
-  const int count = peer.prepare(shape_);
-  const int best = best_algorithm(peer, count);
-  return {"cublaslt",
-          [this, &peer, best](int run) {
-            const Set& set = of_run(run);
-            peer.enqueue(best, set.a, set.b, set.c);
-          },
-          fmt::format("version {}, algorithm {} of {}", peer.version(), best, count)};
+void ProductSets::fill_at_random() {
+  for (Set& set : sets_) {
+    set.a.fill(Fill::kRandom, 1);
+    set.b.fill(Fill::kRandom, 2);
+  }
 }
 
-// By two runs of each over all sets.
-int ProductSets::best_algorithm(const CublasLt& peer, int count) const {
-  int best = 0;
-  double best_us = 0;
+Candidate ProductSets::of_cublaslt(CublasLt& peer) {
+  const int count = peer.prepare(shape_);
+  std::vector<Candidate> algorithms;
   for (int i = 0; i < count; ++i) {
-    const Replay replay(machine_, [&] {
-      for (const Set& set : sets_) peer.enqueue(i, set.a, set.b, set.c);
-    });
-    time_us(machine_, replay);
-    const double us = time_us(machine_, replay);
-    if (i > 0 && us >= best_us) continue;
-    best = i;
-    best_us = us;
+    const auto enqueue = [this, &peer, i](int run) {
+      const Set& set = of_run(run);
+      peer.enqueue(i, set.a, set.b, set.c);
+    };
+    algorithms.push_back({"cublaslt", enqueue, "", /*is_peer=*/true});
   }
-  return best;
+  fill_at_random();  // Zeros, which fresh memory may be, multiply faster.
+  const size_t best = fastest(machine_, algorithms, kSets);
+  Candidate found = std::move(algorithms[best]);
+  found.note = fmt::format("version {}, algorithm {} of {}", peer.version(), best, count);
+  return found;
+}
+
+void ProductSets::add_cublaslt(CublasLt& peer, const std::string& part,
+                               std::vector<Candidate>& candidates) {
+  std::string why = peer.absent();
+  try {
+    say_begun(fmt::format("{}: algorithms of cublaslt", shape_.name()));
+    if (why.empty()) candidates.push_back(of_cublaslt(peer));
+  } catch (const std::exception& problem) {
+    why = problem.what();
+  }
+  if (!why.empty()) print_absent(part, shape_.name(), "cublaslt", why);
 }
 
 void ProductSets::check_candidate(const Candidate& candidate) {
   Set& set = sets_[0];
   set.c.poison();
+  say_begun(fmt::format("{}: check of {}", shape_.name(), candidate.name));
   candidate.enqueue(0);
   machine_.synchronize();
   const std::string wrong = compare_product(shape_, {set.a.read()}, {set.b.read()}, set.c.read());
@@ -69,16 +78,27 @@ void ProductSets::check_candidate(const Candidate& candidate) {
     throw std::runtime_error(fmt::format("{}, {}: {}", shape_.name(), candidate.name, wrong));
 }
 
-void ProductSets::measure_checked(const std::string& part,
-                                  const std::vector<Candidate>& candidates) {
+std::vector<Candidate> ProductSets::check(const std::string& part,
+                                          const std::vector<Candidate>& candidates) {
   sets_[0].a.fill(Fill::kWhole, 1);
   sets_[0].b.fill(Fill::kWhole, 2);
-  for (const Candidate& candidate : candidates) check_candidate(candidate);
-  for (Set& set : sets_) {
-    set.a.fill(Fill::kRandom, 1);
-    set.b.fill(Fill::kRandom, 2);
+  std::vector<Candidate> sound;
+  for (const Candidate& candidate : candidates) {
+    try {
+      check_candidate(candidate);
+      sound.push_back(candidate);
+    } catch (const std::exception& problem) {
+      if (!candidate.is_peer) throw;
+      print_absent(part, shape_.name(), candidate.name, problem.what());
+    }
   }
-  measure(machine_, part, shape_.name(), candidates, kSets);
+  fill_at_random();
+  return sound;
+}
+
+void ProductSets::measure_checked(const std::string& part,
+                                  const std::vector<Candidate>& candidates) {
+  measure(machine_, part, shape_.name(), check(part, candidates), kSets);
 }
 
 }  // namespace sk::cuda

@@ -18,10 +18,14 @@ class ProductSets {
   Candidate of_plan(const char* name, ProductPlan& plan) const;
   Candidate of_bare(const std::string& name, const BareProduct& bare,
                     uint32_t band_rows = BareProduct::kBandRows) const;
-  // By the fastest algorithm that the library names; it must be there.
-  Candidate of_cublaslt(CublasLt& peer) const;
+  // Adds the peer, by the fastest algorithm that it names on random matrices; else says of `part`
+  // why it is absent.
+  void add_cublaslt(CublasLt& peer, const std::string& part, std::vector<Candidate>& candidates);
 
-  // Compares each on whole numbers, then measures them on others.
+  // Compares each on whole numbers, and leaves others in the matrices. What is wrong is thrown, but
+  // of a peer it is said that it is absent of `part`. Those that are there.
+  std::vector<Candidate> check(const std::string& part, const std::vector<Candidate>& candidates);
+  // The same, then measures them.
   void measure_checked(const std::string& part, const std::vector<Candidate>& candidates);
 
  private:
@@ -30,7 +34,8 @@ class ProductSets {
     Set(const Machine& machine, const Shape& shape);
   };
   const Set& of_run(int run) const { return sets_[size_t(run) % kSets]; }
-  int best_algorithm(const CublasLt& peer, int count) const;
+  Candidate of_cublaslt(CublasLt& peer);
+  void fill_at_random();
   void check_candidate(const Candidate& candidate);
 
   const Machine& machine_;

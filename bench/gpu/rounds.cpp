@@ -93,13 +93,39 @@ double time_us(const Machine& machine, const Replay& replay,
   return end.us_since(begin);
 }
 
+size_t fastest(const Machine& machine, const std::vector<Candidate>& candidates, int period) {
+  constexpr int kTimes = 3;
+  const double warm_us = machine.is_real() ? 100'000 : 0;
+  std::vector<std::unique_ptr<Replay>> replays;
+  for (const Candidate& candidate : candidates) {
+    replays.push_back(std::make_unique<Replay>(machine, [&] {
+      for (int i = 0; i < period; ++i) candidate.enqueue(i);
+    }));
+  }
+  for (double spent_us = 0; spent_us < warm_us;)
+    for (const auto& replay : replays) spent_us += std::max(1.0, time_us(machine, *replay));
+  std::vector<std::vector<double>> us(candidates.size());
+  for (int time = 0; time < kTimes; ++time)
+    for (const size_t i : there_and_back(candidates.size()))
+      us[i].push_back(time_us(machine, *replays[i]));
+  for (std::vector<double>& samples : us) std::sort(samples.begin(), samples.end());
+  const auto median = [&](size_t i) { return us[i][kTimes - 1] + us[i][kTimes]; };
+  size_t best = 0;
+  for (size_t i = 1; i < us.size(); ++i)
+    if (median(i) < median(best)) best = i;
+  return best;
+}
+
 void measure(const Machine& machine, const std::string& part, const std::string& name,
              const std::vector<Candidate>& candidates, int period) {
   const Effort wanted = effort(machine);
   const Health health;
   std::vector<Prepared> all;
-  for (const Candidate& candidate : candidates)
+  for (const Candidate& candidate : candidates) {
+    say_begun(fmt::format("{} {}: first runs of {}", part, name, candidate.name));
     all.push_back(prepare(machine, candidate, period, wanted));
+  }
+  say_begun(fmt::format("{} {}: rounds", part, name));
   for (int round = 0; round < wanted.rounds; ++round) {
     for (Prepared& each : all) each.rounds.emplace_back();
     for (const size_t i : there_and_back(all.size())) {
@@ -136,6 +162,8 @@ void print_samples(const std::string& part, const std::string& name, const std::
              quoted(candidate), quoted(unit), list(samples));
   std::fflush(stdout);
 }
+
+void say_begun(const std::string& what) { std::fprintf(stderr, "%s ...\n", what.c_str()); }
 
 std::string quoted(const std::string& text) {
   std::string out = "\"";

@@ -24,7 +24,12 @@ struct Candidate {
   std::string name;
   std::function<void(int run)> enqueue;
   std::string note;  // For the reader: which kernel, which algorithm.
+  // Somebody else's: where it fails, or its results are wrong, the others are measured without it.
+  bool is_peer = false;
 };
+
+// Which of them takes least: after 100 ms of runs, by medians of three times there and back.
+size_t fastest(const Machine& machine, const std::vector<Candidate>& candidates, int period);
 
 // One line for each candidate: {"part", "case", "candidate", "note", "runs", "gpu", "rounds"}, with
 // microseconds of one run as rounds[round][visit][sample], and what clocks, power and temperature
@@ -39,6 +44,9 @@ void print_absent(const std::string& part, const std::string& name, const std::s
 void print_samples(const std::string& part, const std::string& name, const std::string& candidate,
                    const std::string& unit, const std::vector<double>& samples);
 std::string quoted(const std::string& text);  // As a JSON string.
+
+// What begins now, for whoever finds that it did not end: no line of JSON, and out at once.
+void say_begun(const std::string& what);
 
 // Microseconds from the launch of `replay` to its end. `meanwhile` is called once it is launched.
 double time_us(const Machine& machine, const Replay& replay,

@@ -1,8 +1,8 @@
 """What a visit to a GPU does, by worth: what says most about the most comes first.
 
-A step is one process of at most LIMIT_S seconds, so that what hangs, or poisons the GPU's context,
-costs that much and no more. A benchmark is run once the checks that it names have passed, and cares
-for no other.
+A step is one process of at most LIMIT_S seconds, few of CHECKED_S, so that what hangs, or poisons
+the GPU's context, costs that much and no more. A benchmark is run once the checks that it names
+have passed, and cares for no other.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LIMIT_S = 20.0
+CHECKED_S = 90.0  # Under NVIDIA's checker, which rewrites all kernels of a program first.
 SILICON, ENDURANCE, BENCH = "gpu_silicon_test", "gpu_endurance_test", "gpu_bench"
 CHECKER = "compute-sanitizer"
+WATCHED = "_watched"  # What follows the name of a program whose kernels' waits are watched.
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,18 @@ def bench(part: str, case: str, *after: str, name: str = "") -> Step:
     return Step(words.replace(" ", "-"), (BENCH, part, case), part, after)
 
 
+def watched(part: str, case: str, *after: str) -> Step:
+    """The same, by the program whose kernels' waits are watched."""
+    return Step(f"{part}-{case}", (BENCH + WATCHED, part, case), part, (PROOF, *after))
+
+
 def product(kind: str, case: str, *after: str) -> Step:
     """The kernel without a plan, compared with the CPU."""
     return Step(f"{kind}-{case}", (BENCH, kind, case), after=after)
 
 
+# That kernels whose waits are watched end at all, before anything relies on them.
+PROOF = "bare-watched"
 ONE, DEEP, MANY = "128x256x64", "128x256x4096", "4096x4096x256"
 PAIR_ONE, PAIR_DEEP = "256x256x64", "256x256x4096"
 RANKS = (1, 2, 4, 8)
@@ -56,6 +65,7 @@ GEMMS = (
 )  # fmt: skip
 PAIRED = ("8192x8192x8192", "4096x4096x4096", "4096x4096x512", "8192x28672x8192")
 FUSED = ("4096x4096x4096", "8192x8192x2048")
+STALLED = ("8192x8192x8192", "4096x4096x4096", "4096x4096x512", "128x8192x8192")
 COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "broadcast")
 ENDURED = (
     "AWaitRunsOutByTheGpusOwnClock", "EveryAbortEndsALaunchThatWaits", "SeveralPlansAreInFlight",
@@ -91,6 +101,7 @@ STEPS = (
     # The product's pipeline: one stage, all of them, round and round, one tile behind another.
     product("bare", ONE), product("bare", "128x256x256"), product("bare", DEEP),
     product("bare", MANY),
+    Step(PROOF, (BENCH + WATCHED, "bare", ONE)),
     product("bare_pairs", PAIR_ONE), product("bare_pairs", PAIR_DEEP),
     product("bare_pairs", MANY),
     # The figure that all else is judged by.
@@ -104,6 +115,7 @@ STEPS = (
     *(bench("gemm", case, products(1)) for case in GEMMS[:4]),
     bench("latency", "replayed run", products(1)),
     *(bench("pairs", case, "pair-results") for case in PAIRED[:2]),
+    *(watched("stalls", case, products(1)) for case in STALLED),
     *(bench("fused", f"{case} 2 ranks", products(2)) for case in FUSED),
     *(bench("collectives", f"{kind} 2 ranks", moves(2)) for kind in COLLECTIVES),
     *of_ranks(4),
@@ -122,10 +134,17 @@ STEPS = (
     *(tests(f"endurance-{i}", f"Endurance.{name}", ENDURANCE) for i, name in enumerate(ENDURED, 1)),
     # What later GPUs will run: the PTX, compiled by the driver.
     tests("ptx", SANITIZED[0], env=(("CUDA_FORCE_PTX_JIT", "1"),)),
+    # Lanes that do not come where they are waited for, in the watched kernels too.
+    Step(
+        "synccheck-watched",
+        (CHECKER, "--tool", "synccheck", "--error-exitcode=9", BENCH + WATCHED, "bare", ONE),
+        limit_s=CHECKED_S,
+    ),
     *(
         Step(
             f"{tool}-{i}",
             (CHECKER, "--tool", tool, "--error-exitcode=9", SILICON, f"--gtest_filter={each}"),
+            limit_s=CHECKED_S,
         )
         for tool in ("memcheck", "synccheck", "racecheck")
         for i, each in enumerate(SANITIZED, 1)

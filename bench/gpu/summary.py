@@ -2,7 +2,9 @@
 
 A line is one candidate of one case: {"part", "case", "candidate", "note", "runs", "rounds"}, where
 rounds[round][visit][sample] is microseconds of one run; or {"absent": why} in place of rounds; or a
-list by its unit, {"us": [...]}, {"share": [...]}; or of a check {"part", "case", "checked"}.
+list by its unit, {"us": [...]}, {"share": [...]}; or of watched kernels {"launch", "stalls"}, that
+is medians of microseconds since the work before, and of shares of a role's time; or of a check
+{"part", "case", "checked"}.
 """
 
 from __future__ import annotations
@@ -65,6 +67,8 @@ def figures(lines: list[Line]) -> dict[str, dict[str, Any]]:
             cell[line["candidate"]] = round(median_us(line), 3)
         elif "absent" in line:
             cell[line["candidate"]] = f"absent: {line['absent']}"
+        elif "stalls" in line:
+            cell[line["candidate"]] = {"launch": line["launch"], "stalls": line["stalls"]}
         elif unit := next((each for each in ("us", "share") if each in line), ""):
             samples = line[unit]
             cell[line["candidate"]] = {
@@ -210,6 +214,7 @@ ROWS = {
     "latency": latency_rows,
     "pairs": pairs_rows,
     "order": no_rows,
+    "stalls": no_rows,
 }
 
 

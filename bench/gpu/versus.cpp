@@ -16,6 +16,7 @@ void check_shape(const Machine& machine, const BareProduct& bare, const char* pa
   a.fill(Fill::kWhole, 1);
   b.fill(Fill::kWhole, 2);
   c.poison();
+  say_begun(fmt::format("{} {}: launch", part, shape.name()));
   bare.enqueue(shape, a, b, c);
   machine.synchronize();
   const ProductVerdict found = judge_product(shape, a.read(), b.read(), c.read());
@@ -51,11 +52,7 @@ void measure_beside_peer(const Machine& machine, const Wanted& wanted, const cha
     ProductSets sets(machine, shape);
     std::vector<Candidate> candidates = {sets.of_bare("bare", bare)};
     if (pairs) candidates.push_back(sets.of_bare("bare_pairs", bare_pairs));
-    if (peer.absent().empty()) {
-      candidates.push_back(sets.of_cublaslt(peer));
-    } else {
-      print_absent(part, shape.name(), "cublaslt", peer.absent());
-    }
+    sets.add_cublaslt(peer, part, candidates);
     sets.measure_checked(part, candidates);
   }
 }

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from gpu import places, process, steps, visit
-from gpu.steps import STEPS, Step
-from gpu.visit import Book, NoGpuError, Visit
+from gpu import places, process, steps
+from gpu.attempt import NoGpuError, Place
+from gpu.book import Book
+from gpu.steps import Step
+from gpu.visit import Visit
 
 BENCH = Path(__file__).resolve().parents[1]
 MACHINE = {"device": "G1", "driver": "1.2", "driver_cuda": "13.0", "kernels_cuda": "13.0"}
@@ -51,17 +47,22 @@ class Bed:
         path.write_text("")
         return names
 
-    def run(self, *wanted: Step, commit: str = "abc", step_s: float = 0.0, **more: Any) -> int:
+    def run(
+        self, *wanted: Step, commit: str = "abc", driver: str = "1.2", step_s: float = 0.0,
+        **more: Any,
+    ) -> int:  # fmt: skip
         def clock() -> float:  # Every program takes so long.
             path = self.home / "ran"
             return step_s * len(path.read_text().split()) if path.exists() else 0.0
 
-        head = {"date": "2026-01-01", "commit": commit, "machine": MACHINE, "mark": ""}
+        machine = {**MACHINE, "driver": driver}
+        head = {"date": "2026-01-01", "commit": commit, "machine": machine, "mark": ""}
         self.book = Book((self.out / "visit.json",), head)
-        self.book.resume([self.out / "visit.json"])
+        self.resumed = list(self.book.resume([self.out / "visit.json"]))
+        self.book.begin_call()
         return Visit(
-            self.book, self.out / "visit.log", fake=False, clock=clock, steps=wanted,
-            home=self.home, **more,
+            self.book, Place(self.out / "visit.log", fake=False, home=self.home), clock=clock,
+            steps=wanted, **more,
         ).run()  # fmt: skip
 
     def told(self) -> dict[str, Any]:
@@ -147,8 +148,71 @@ def test_a_step_that_hangs_leaves_what_it_said_and_no_process(bed: Bed) -> None:
         assert not Path(f"/proc/{pid}").exists()
 
 
+HUNG = "a launch on G1 hung and was ended; who waited longest first: "
+
+
+def test_a_step_that_hangs_is_run_again_watched_and_says_who_waits_where(bed: Bed) -> None:
+    bed.program("hangs", "exec tail -f /dev/null")
+    bed.program("hangs_watched", f"""echo 'Which is: "cuX: {HUNG}load at a; work at b"'; exit 1""")
+    bed.program("sums", PASSES)
+    assert bed.run(check("hangs"), check("sums"), limit_s=0.5) == 1
+    assert bed.ran() == ["hangs", "bench", "hangs_watched", "sums"]
+    step = bed.told()["steps"]["hangs"]
+    assert step["outcome"] == "killed" and step["watched"]["waits"] == ["load at a", "work at b"]
+    assert "hangs, watched: who waited longest first: load at a; work at b" in bed.log()
+
+
+def test_what_the_watched_form_of_a_step_does_is_told_in_any_case(bed: Bed) -> None:
+    bed.program("hangs", "exec tail -f /dev/null")
+    assert bed.run(check("hangs"), limit_s=0.5) == 1
+    watched = bed.told()["steps"]["hangs"]["watched"]
+    assert watched == {"why": "there is no watched form of its program"}
+    bed.program("hangs_watched", PASSES)
+    assert bed.run(check("hangs"), limit_s=0.5) == 1
+    assert bed.told()["steps"]["hangs"]["watched"]["why"] == "its watched form did not hang"
+    bed.program("hangs_watched", "echo waits; exec tail -f /dev/null")
+    assert bed.run(check("hangs"), limit_s=0.5) == 1
+    watched = bed.told()["steps"]["hangs"]["watched"]
+    assert watched["outcome"] == "killed" and "it said: waits" in watched["why"]
+    assert "no warp told of a wait" in watched["why"]
+    assert bed.run(check("hangs"), limit_s=0.5, step_s=100, budget_s=50) == 1
+    assert "no time was left" in bed.told()["steps"]["hangs"]["watched"]["why"]
+
+
+def proof() -> Step:
+    return Step(steps.PROOF, ("gpu_proof_watched",))
+
+
+# A launch that its watchman has ended proves as much as one that did not hang.
+@pytest.mark.parametrize("shown", [PASSES, f"echo '{HUNG}load at a'; exit 1"])
+def test_watched_kernels_are_proven_before_they_are_relied_on(bed: Bed, shown: str) -> None:
+    bed.program("hangs", "exec tail -f /dev/null")
+    bed.program("hangs_watched", f"echo '{HUNG}load at b'; exit 1")
+    bed.program("proof_watched", shown)
+    assert bed.run(check("hangs"), proof(), limit_s=0.5) == 1
+    tries = 1 if shown == PASSES else 2
+    assert bed.ran() == ["hangs", "bench", *["proof_watched"] * tries, "hangs_watched"]
+    assert bed.told()["steps"]["hangs"]["watched"]["waits"] == ["load at b"]
+
+
+@pytest.mark.parametrize("hung", ["exec tail -f /dev/null", "echo 'row 1 is wrong'; exit 1"])
+def test_watched_kernels_that_do_not_end_hold_back_what_relies_on_them(bed: Bed, hung: str) -> None:
+    bed.program("proof_watched", hung)
+    bed.program("hangs", "exec tail -f /dev/null")
+    bed.program("hangs_watched", PASSES)
+    bed.program("stalls", FIGURES)
+    assert bed.run(proof(), check("hangs"), figures("stalls", steps.PROOF), limit_s=0.5) == 1
+    assert not {"hangs_watched", "stalls"} & set(bed.ran())
+    held = f"{steps.PROOF} has not passed, so watched kernels may hang themselves"
+    assert bed.told()["steps"]["hangs"]["watched"] == {"why": held}
+    assert bed.outcomes()["stalls"] == "held back"
+
+
 def test_what_a_step_leaves_running_ends_with_it(bed: Bed) -> None:
-    bed.program("sums", f"sleep 1000 & echo $! >{bed.home}/pid; {PASSES}")
+    is_asleep = "grep -aq ^sleep /proc/$!/cmdline"  # Else it is still a shell, by its name.
+    bed.program(
+        "sums", f"sleep 1000 & echo $! >{bed.home}/pid; until {is_asleep}; do :; done; {PASSES}"
+    )
     process.adopt_orphans()
     assert bed.run(check("sums")) == 0
     assert any("sleep 1000" in each for each in bed.told()["steps"]["sums"]["ended_with_it"])
@@ -161,7 +225,72 @@ def test_a_gpu_that_answers_no_more_ends_the_visit(bed: Bed) -> None:
     bed.program("sums", PASSES)
     with pytest.raises(NoGpuError, match="behind hangs the GPU answers no more: .*off the bus"):
         bed.run(check("hangs"), check("sums"), limit_s=0.5)
-    assert bed.ran() == ["hangs", "bench"]
+    assert bed.ran() == ["hangs", "bench", "bench"]
+
+
+def test_a_gpu_that_answers_at_the_second_question_is_alive(bed: Bed) -> None:
+    bed.program("hangs", "exec tail -f /dev/null")
+    bed.program("bench", f"""rm {bed.home}/once && exit 1; echo '{{"device":"G1"}}'""")
+    (bed.home / "once").touch()
+    bed.program("sums", PASSES)
+    assert bed.run(check("hangs"), check("sums"), limit_s=0.5) == 1
+    assert bed.ran() == ["hangs", "bench", "bench", "sums"]
+
+
+def test_how_long_each_question_and_each_step_may_take(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, float] = {}
+
+    def run(command: list[str], _env: dict[str, str], log: Path, limit_s: float) -> process.Ended:
+        asked[command[-1]] = limit_s
+        log.write_text('{"device":"G1","part":"order","case":"c"}\n[  PASSED  ] 2 tests.\n')
+        return process.Ended(0, 0.0, 0, log.stat().st_size)
+
+    monkeypatch.setattr(process, "run", run)
+    place = Place(bed.out / "visit.log", fake=False, home=bed.home)
+    assert place.describe()["device"] == "G1"
+    place.probe()
+    assert (asked["describe"], asked["probe"]) == (120, 30)  # The first one starts the GPU.
+    long = check("long", limit_s=90)
+    assert bed.run(long) == 0 and asked[str(bed.home / "bin/gpu_long")] == 90
+    (bed.out / "visit.json").unlink()
+    assert bed.run(long, check("sums"), limit_s=60) == 0  # By --limit, up or down.
+    assert [asked[str(bed.home / f"bin/gpu_{name}")] for name in ("long", "sums")] == [60, 60]
+
+
+def test_only_output_is_bounded(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "STEP_BYTES_MAX", 10_000)
+    bed.program("sums", f"head -c 100000 /dev/zero >{bed.home}/cache && {PASSES}")
+    assert bed.run(check("sums")) == 0
+    assert (bed.home / "cache").stat().st_size == 100_000
+
+
+def test_a_step_that_hangs_ends_where_nothing_tells_whose_child_it_is(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "descendants", lambda _pid: [])
+    bed.program("hangs", f"echo $$ >{bed.home}/pid; exec tail -f /dev/null")
+    assert bed.run(check("hangs"), limit_s=0.5) == 1
+    step = bed.told()["steps"]["hangs"]
+    assert step["outcome"] == "killed" and "tail -f" in step["ended_with_it"][0]
+    assert not Path(f"/proc/{(bed.home / 'pid').read_text().strip()}").exists()
+
+
+def test_a_second_try_is_begun_only_where_there_is_time_for_it(bed: Bed) -> None:
+    bed.program("sums", "exit 1")
+    assert bed.run(check("sums"), step_s=30.0, budget_s=45.0) == 1
+    assert bed.ran() == ["sums"]
+    assert len(bed.told()["steps"]["sums"]["tries"]) == 1
+    assert "no time is left for a second try" in bed.log()
+
+
+def test_kernels_tell_of_a_wait_before_their_step_is_ended(bed: Bed) -> None:
+    bed.program("sums", f"echo wait $SK_GPU_WAIT_S; {PASSES}")
+    assert bed.run(check("sums")) == 0
+    (bed.out / "visit.json").unlink()
+    assert bed.run(check("sums"), limit_s=90) == 0
+    assert "wait 5\n" in bed.log() and "wait 22.5\n" in bed.log()
 
 
 def test_a_step_that_floods_the_log_is_cut_off(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,6 +335,31 @@ def test_results_of_another_build_or_a_file_cut_off_count_for_nothing(bed: Bed) 
     assert bed.ran() == ["one"]
 
 
+def test_another_driver_goes_on_and_each_call_notes_its_own(bed: Bed) -> None:
+    bed.program("one", PASSES)
+    bed.program("two", PASSES)
+    assert bed.run(check("one"), driver="580.1") == 0
+    assert bed.run(check("one"), check("two"), driver="580.2") == 0
+    assert bed.ran() == ["one", "two"]
+    assert bed.resumed == [f"resumed: 1 steps of 1 calls, driver 580.1, from {bed.book.paths[0]}"]
+    told = bed.told()
+    assert [each["driver"] for each in told["calls"]] == ["580.1", "580.2"]
+    assert [told["steps"][name]["call"] for name in ("one", "two")] == [1, 2]
+
+
+def test_what_is_not_resumed_is_said_with_its_reason(bed: Bed) -> None:
+    bed.program("one", PASSES)
+    assert bed.run(check("one")) == 0
+    assert bed.run(check("one"), commit="def") == 0
+    path = bed.out / "visit.json"
+    assert bed.resumed == [
+        f"NOT resumed: {path} is of G1, commit abc; this is G1, commit def",
+    ]
+    path.write_text("{")
+    assert bed.run(check("one")) == 0
+    assert bed.resumed[0].startswith(f"NOT resumed: {path}: JSONDecodeError: ")
+
+
 def test_a_program_that_is_not_there_is_named(bed: Bed) -> None:
     assert bed.run(check("nowhere")) == 1
     assert "cannot be run" in bed.told()["steps"]["nowhere"]["why"]
@@ -223,171 +377,3 @@ def test_nvidias_checker_is_given_our_program(
     assert bed.run(Step("memcheck", command)) == 0
     assert bed.ran() == (["memcheck", str(bed.home / "bin" / steps.SILICON)] if there else [])
     assert bed.outcomes() == {"memcheck": "passed" if there else "absent"}
-
-
-# ---- where things are ----
-
-
-def test_cublaslt_is_found_in_the_wheels_of_either_age(tmp_path: Path) -> None:
-    for place in ("nvidia/cublas/lib/libcublasLt.so.12", "nvidia/cu13/lib/libcublasLt.so.13"):
-        site = tmp_path / place.split("/")[1]
-        library = site / place
-        library.parent.mkdir(parents=True)
-        library.touch()
-        assert places.find_cublaslt([str(site)], "", "/nowhere") == library
-        assert places.find_cublaslt(["", "/nowhere", str(site)], "", "/nowhere") == library
-
-
-def test_cublaslt_is_found_beside_another_python(tmp_path: Path) -> None:
-    venv = tmp_path / "venv"
-    library = venv / "lib/python3.12/site-packages/nvidia/cublas/lib/libcublasLt.so.12"
-    library.parent.mkdir(parents=True)
-    library.touch()
-    (venv / "bin").mkdir()
-    (venv / "bin" / "python3").symlink_to(sys.executable)
-    assert places.find_cublaslt([], f"/nowhere:{venv / 'bin'}", "/nowhere") == library
-
-
-def test_cublaslt_is_found_in_a_toolkit(tmp_path: Path) -> None:
-    library = tmp_path / "cuda-13.0" / "lib64" / "libcublasLt.so.13"
-    library.parent.mkdir(parents=True)
-    library.touch()
-    assert places.find_cublaslt([], "", f"{tmp_path}/cuda*") == library
-
-
-def test_without_cublaslt_the_first_lines_say_so() -> None:
-    assert visit.of_cublaslt({"cublaslt": 130101}, {"SK_CUBLASLT": "/p"}) == "cuBLASLt 130101, /p"
-    absent = {"cublaslt": 0, "cublaslt_absent": "no such file"}
-    assert "NO cuBLASLt, so no product has a peer: no such file" in visit.of_cublaslt(absent, {})
-
-
-# ---- the steps themselves ----
-
-
-def test_steps_go_by_worth() -> None:
-    names = [step.name for step in STEPS]
-    assert len(set(names)) == len(names)
-    order = (
-        "smoke-cooperative", "bare-128x256x64", "bare-128x256x256", "bare-128x256x4096",
-        "bare-4096x4096x256", "bare_pairs-256x256x64", "versus-4096x4096x4096", "moves", "products",
-        "moves-2-ranks", "products-2-ranks", "golden", "gemm-8192x8192x8192", "endurance-1",
-        "memcheck-1",
-    )  # fmt: skip
-    assert [name for name in names if name in order] == list(order)
-    # Within the first minute although each of these took five seconds.
-    assert names.index("versus-4096x4096x4096") <= 11
-
-
-def test_no_step_may_take_long_and_each_check_comes_before_what_it_is_for() -> None:
-    names = [step.name for step in STEPS]
-    checks = {step.name for step in STEPS if step.is_check}
-    for step in STEPS:
-        assert step.limit_s <= 20
-        assert set(step.after) <= checks
-        assert all(names.index(each) < names.index(step.name) for each in step.after)
-        assert step.is_check or step.after
-
-
-# ---- the whole program, on the fake GPU and its faults ----
-
-RUN = "import sys\nfrom gpu.visit import main\nsys.exit(main(sys.argv[1:]))\n"
-BUILT = Path(os.environ.get("SK_BUILD_DIR", BENCH.parent / "build" / "release"))
-
-
-@pytest.fixture
-def bundle(tmp_path: Path) -> Path:
-    """As ./dev gpu --bundle lays it out."""
-    programs = [BUILT / "bench/gpu/gpu_bench", BUILT / "tests/gpu/gpu_silicon_test"]
-    if not all(path.exists() for path in programs):
-        pytest.skip(f"{BUILT} has no {programs[0].name}; ./dev test builds it")
-    home = tmp_path / "bundle"
-    (home / "bin").mkdir(parents=True)
-    for path in programs:
-        (home / "bin" / path.name).symlink_to(path)
-    for package in ("gpu", "measure"):
-        shutil.copytree(BENCH / package, home / package)
-    (home / "bundle.json").write_text('{"commit": "abc"}')
-    (home / "run").write_text(RUN)
-    return home
-
-
-class Told:
-    """What a visit has left."""
-
-    def __init__(self, home: Path, fault: str = "", *more: str) -> None:
-        self.out = home / "out"  # As it is where nothing else is said.
-        command = [sys.executable, "-B", str(home / "run"), "--fake", *more]
-        env = {**os.environ, "SK_FAKE_FAULT": fault}
-        self.process = subprocess.Popen(
-            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-
-    def end(self) -> int:
-        self.output = self.process.communicate(timeout=200)[0]
-        self.visit = json.loads((self.out / "visit.json").read_text())
-        self.log = (self.out / "visit.log").read_text()
-        return self.process.returncode
-
-    def outcomes(self) -> dict[str, str]:
-        return {name: step["outcome"] for name, step in self.visit["steps"].items()}
-
-
-SOME = ("--only", "smoke-cluster", "--only", "bare-128x256x64", "--only", "latency-abort")
-
-
-@pytest.mark.parametrize(
-    ("fault", "outcome", "word"),
-    [
-        ("hang", "killed", "not done within"),
-        ("poison", "failed", "nothing runs on it in this process any more"),
-        ("kill", "failed", "signal 9"),
-        ("fail", "failed", "CUDA_ERROR_UNKNOWN"),
-    ],
-)
-def test_a_gpu_that_fails_costs_one_step(bundle: Path, fault: str, outcome: str, word: str) -> None:
-    limit = "5" if fault == "hang" else "20"
-    told = Told(bundle, f"{fault}@bare-128x256x64", *SOME, "--limit", limit)
-    assert told.end() == 1
-    assert told.outcomes() == {
-        "smoke-cluster": "passed", "bare-128x256x64": outcome, "latency-abort": "passed",
-    }  # fmt: skip
-    assert word in told.visit["steps"]["bare-128x256x64"]["why"]
-    assert "FAKE GPU" in told.visit["mark"] and told.visit["calls"][0]["seconds"] > 0
-    assert "NO cuBLASLt" in told.log
-
-
-@pytest.mark.parametrize("fault", ["fail", "poison", "kill"])
-def test_a_gpu_that_fails_once_is_a_flake(bundle: Path, tmp_path: Path, fault: str) -> None:
-    (tmp_path / "once").touch()
-    told = Told(bundle, f"{fault}@bare-128x256x64@{tmp_path / 'once'}", *SOME)
-    assert told.end() == 0
-    step = told.visit["steps"]["bare-128x256x64"]
-    assert step["outcome"] == "passed at the second try"
-    assert [each["outcome"] for each in step["tries"]] == ["failed", "passed"]
-
-
-def test_a_visit_that_is_told_to_end_leaves_whole_files(bundle: Path) -> None:
-    told = Told(bundle, "hang@bare-128x256x64", *SOME)
-    end = time.monotonic() + 60
-    while time.monotonic() < end and "bare-128x256x64 ..." not in _text(told.out / "visit.log"):
-        time.sleep(0.05)
-    told.process.send_signal(signal.SIGTERM)
-    assert told.end() == 128 + signal.SIGTERM
-    assert told.outcomes() == {"smoke-cluster": "passed"}
-    assert told.visit["left"] == ["bare-128x256x64", "latency-abort"]
-
-
-def _text(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
-
-
-def test_a_fault_that_there_is_not_is_named(bundle: Path) -> None:
-    told = Told(bundle, "melt@smoke-cluster", "--only", "smoke-cluster")
-    assert told.end() == 1
-    assert "hang, fail, poison or kill" in told.visit["steps"]["smoke-cluster"]["why"]
-
-
-def test_a_step_that_there_is_not_is_named(bundle: Path) -> None:
-    told = Told(bundle, "", "--only", "nothing")
-    output = told.process.communicate(timeout=60)[0]
-    assert told.process.returncode == 2 and "no step is like nothing; --list says all" in output

@@ -18,9 +18,9 @@ extern "C" {
 extern const char sk_kernels_begin[], sk_kernels_end[];
 
 [[gnu::visibility("default")]] const sk::cuda::KernelBundle* sk_cuda_kernels() {
-  static const sk::cuda::KernelBundle bundle{sk::cuda::kKernelInterface, SK_KERNELS_TOOLKIT,
-                                             sk_kernels_begin,
-                                             uint64_t(sk_kernels_end - sk_kernels_begin)};
+  static const sk::cuda::KernelBundle bundle{
+      sk::cuda::kKernelInterface, SK_KERNELS_TOOLKIT, sk_kernels_begin,
+      uint64_t(sk_kernels_end - sk_kernels_begin), SK_KERNELS_WATCHED};
   return &bundle;
 }
 }

@@ -9,6 +9,7 @@
 #include <initializer_list>
 
 #include "cuda/kernel/image.h"
+#include "cuda/watch/records.h"
 
 namespace sk::cuda {
 
@@ -20,7 +21,7 @@ inline constexpr uint64_t kKernelInterface = [] {
        {sizeof(Image), sizeof(LaunchArgs), sizeof(Control), sizeof(Entry), sizeof(RankState),
         sizeof(Task), sizeof(Region), sizeof(BufferPlace), sizeof(TaskTimes), sizeof(ClockReading),
         sizeof(BareWeights), offsetof(Image, state), offsetof(LaunchArgs, operands),
-        size_t(kGemmParamCount), size_t(kPointersMax), size_t(kKernelCount)})
+        size_t(kGemmParamCount), size_t(kPointersMax), size_t(kKernelCount), sizeof(WatchedBlock)})
     hash = (hash ^ size) * 1099511628211u;
   return hash;
 }();
@@ -30,6 +31,7 @@ struct KernelBundle {
   uint32_t toolkit;    // CUDA version of the compiler, as cuDriverGetVersion() counts: 13000.
   const void* image;   // For cuModuleLoadData().
   uint64_t image_bytes;
+  bool watched;  // Their waits are: they have sk_begin_watch.
 };
 
 }  // namespace sk::cuda

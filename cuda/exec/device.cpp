@@ -1,5 +1,7 @@
 #include "cuda/exec/device.h"
 
+#include <algorithm>
+
 namespace sk::cuda {
 namespace {
 
@@ -40,6 +42,7 @@ Result<std::unique_ptr<Device>> Device::open(const Runtime& runtime, int ordinal
   const OutsideCaptures outside(runtime.driver);
   SK_DEVICE_TRY(*device, cuStreamCreate, &device->copies_, abi::kStreamNonBlocking);
   SK_RETURN_IF_ERROR(device->load_kernels());
+  if (runtime.kernels.watched) SK_RETURN_IF_ERROR(device->begin_watch());
   return device;
 }
 
@@ -48,6 +51,7 @@ Device::~Device() {
   {
     const Current current(driver(), context_);
     told_ = {};
+    if (watching_ != nullptr) watching_->free(owner());
     words_.free_all(owner());
     if (module_ != nullptr) driver().cuModuleUnload(module_);
     if (copies_ != nullptr) driver().cuStreamDestroy(copies_);
@@ -166,7 +170,10 @@ Status Device::ask_needs() {
 Status Device::check(abi::Result result, const char* call) const {
   if (is_sticky(result)) [[unlikely]]
     sticky_.store(result, std::memory_order_relaxed);
-  return driver_status(driver(), result, call);
+  Status status = driver_status(driver(), result, call);
+  if (status.ok() || watching_ == nullptr) return status;
+  const std::string who = who_waits(watching_->blocks(), name_);
+  return who.empty() ? std::move(status) : error(status.code(), "{}: {}", status.message(), who);
 }
 
 Result<bool> Device::has_ended(abi::Event event) const {
@@ -208,11 +215,27 @@ Status Device::pack(const BareWeights& weights, abi::Stream stream) const {
 
 Status Device::tell_time(abi::DevicePtr out) const {
   const OutsideCaptures outside(driver());
+  SK_RETURN_IF_ERROR(enqueue_time(out, copies_));
+  return check(driver().cuStreamSynchronize(copies_), "cuStreamSynchronize");
+}
+
+Status Device::enqueue_time(abi::DevicePtr out, abi::Stream stream) const {
   ClockArgs args{pointer<ClockReading>(out)};
   void* parameters[] = {&args};
+  const abi::LaunchConfig config{1, 1, 1, kWarpThreads, 1, 1, 0, stream, nullptr, 0};
+  SK_DEVICE_TRY(*this, cuLaunchKernelEx, &config, tell_time_, parameters, nullptr);
+  return {};
+}
+
+Status Device::begin_watch() {
+  SK_ASSIGN_OR_RETURN(const abi::Function begin, load_kernel("sk_begin_watch"));
+  uint32_t blocks_max = 0;
+  for (const Kernel& kernel : kernels_) blocks_max = std::max(blocks_max, kernel.blocks_max);
+  SK_ASSIGN_OR_RETURN(watching_, Watching::begin(owner(), blocks_max));
+  WatchArgs args{{watching_->blocks().data(), Watching::kDeadlineCycles, 0}};
+  void* parameters[] = {&args};
   const abi::LaunchConfig config{1, 1, 1, kWarpThreads, 1, 1, 0, copies_, nullptr, 0};
-  return settle(driver().cuLaunchKernelEx(&config, tell_time_, parameters, nullptr),
-                "cuLaunchKernelEx");
+  return settle(driver().cuLaunchKernelEx(&config, begin, parameters, nullptr), "cuLaunchKernelEx");
 }
 
 Status Device::clear(abi::DevicePtr at, uint64_t bytes) const {

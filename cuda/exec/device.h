@@ -8,6 +8,7 @@
 
 #include "cuda/driver/driver.h"
 #include "cuda/exec/bundle.h"
+#include "cuda/exec/watching.h"
 #include "cuda/mem/memory.h"
 
 namespace sk::cuda {
@@ -84,13 +85,21 @@ class Device {
   Status pack(const BareWeights& weights, abi::Stream stream) const;
   // Writes a ClockReading to `out`; as the copies.
   Status tell_time(abi::DevicePtr out) const;
+  // The same, enqueued on `stream`.
+  Status enqueue_time(abi::DevicePtr out, abi::Stream stream) const;
+
+  // A kernel of the loaded module by its name, for those who launch it themselves.
+  Result<abi::Function> load_kernel(const char* name) const;
+
+  // What the kernels tell of their waits; null: they are not watched (cuda/watch).
+  const Watching* watching() const { return watching_.get(); }
 
  private:
   explicit Device(const Runtime& runtime) : runtime_(runtime) {}
   Status start(int ordinal);
   Status load_kernels();
-  Result<abi::Function> load_kernel(const char* name) const;
   Status ask_needs();
+  Status begin_watch();
   uint32_t resident_pairs(const Kernel& kernel) const;
   Status settle(abi::Result begun, const char* call) const;
 
@@ -107,6 +116,7 @@ class Device {
   uint32_t multiprocessors_ = 0, shared_bytes_max_ = 0;
   Kernel kernels_[kKernelCount];
   DeviceMemory told_;  // By sk_tell_needs.
+  std::unique_ptr<Watching> watching_;
   mutable HostWords words_;
   mutable std::atomic<abi::Result> sticky_{abi::kSuccess};
 };

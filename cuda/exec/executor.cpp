@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <map>
-#include <string_view>
 #include <thread>
 
+#include "cuda/exec/cut.h"
 #include "cuda/exec/program.h"
 #include "cuda/exec/trace.h"
 #include "lib/base/lasting.h"
@@ -65,18 +64,6 @@ struct Weights {
   abi::Event packed = nullptr;  // Behind the packing.
 };
 
-constexpr uint64_t kUnit = 16;  // Bytes: what the copy engine reads whole.
-constexpr uint32_t kPairRows = kBoxRowsA * kPairBlocks;
-// So many rows of blocks leave at most a sixteenth of all pairs with a block that has none.
-constexpr uint64_t kRowsForPairs = 16;
-
-uint64_t tiles_along(int64_t size, uint32_t tile) { return (uint64_t(size) + tile - 1) / tile; }
-
-// As packed_pitch() has it where there is room.
-uint64_t packed_pitch_of(DType dtype, int64_t k) {
-  return align_up(uint64_t(k) * dtype_bytes(dtype), kUnit);
-}
-
 RankTrace* trace_of(const GpuEntry& entry) { return static_cast<RankTrace*>(entry.trace.get()); }
 
 // The default stream has two names, null among them.
@@ -92,7 +79,9 @@ class Executor final : public GpuExecutor {
   ~Executor() override;
 
   const GpuFacts& facts() const override { return facts_; }
-  void cut_product(const OpDesc& op, Target& target) const override;
+  void cut_product(const OpDesc& op, Target& target) const override {
+    sk::cuda::cut_product(device(), op, pairs_, target);
+  }
   Result<std::unique_ptr<GpuPlan>> prepare(std::shared_ptr<const Plan> plan) override;
   Status check_memory(const char* name, const void* memory) const override;
   Status check_stream(void* stream) const override;
@@ -126,7 +115,6 @@ class Executor final : public GpuExecutor {
   const Device& device() const { return *open_->device; }
   const Driver& driver() const { return device().driver(); }
   Status start();
-  uint32_t pair_blocks_of(const OpDesc& op) const;
   Status check_captures(std::span<const GpuEntry> ranks) const;
   Status find_failure();
   Result<bool> idle();
@@ -141,15 +129,6 @@ class Executor final : public GpuExecutor {
   Status failure_;
   std::vector<std::shared_ptr<Weights>> late_;  // Given up, but perhaps not yet packed.
 };
-
-Result<bool> pairs_wanted() {
-  const char* text = std::getenv("SK_GPU_PAIRS");
-  const std::string_view wish = text != nullptr ? text : "1";
-  if (wish == "0" || wish == "1") return wish == "1";
-  return error(SK_ERR_INVALID_ARGUMENT,
-               "SK_GPU_PAIRS is \"{}\"; 0, never, or 1, where pairs of blocks fill the GPU, is due",
-               wish);
-}
 
 uint32_t least_of(const Device& device, std::initializer_list<KernelId> kernels) {
   uint32_t least = UINT32_MAX;
@@ -189,36 +168,8 @@ Executor::~Executor() {
     if (event != nullptr) driver().cuEventDestroy(event);
 }
 
-// Pairs of blocks where they fill the GPU: all blocks find another, as many wide tiles as pairs are
-// there, and of a pair hardly ever one has no rows. Else single ones, in narrow tiles where there
-// would else be fewer tiles than workers.
-void Executor::cut_product(const OpDesc& op, Target& target) const {
-  const uint64_t rows = tiles_along(op.m, kBoxRowsA), wide = rows * tiles_along(op.n, kBoxRowsB);
-  const uint32_t parts = target.world_size * target.workers;
-  const uint64_t pitch = packed_pitch_of(op.dtype, op.k);
-  GemmTiles{kBoxRowsA, wide < parts ? kNarrowBoxRowsB : kBoxRowsB, uint64_t(op.n) * pitch, pitch}
-      .apply(target);
-  const bool whole = target.workers % kPairBlocks == 0 && target.mapped;
-  const bool has_rows = rows % kPairBlocks == 0 || rows >= kRowsForPairs;
-  const uint64_t pair_tiles =
-      tiles_along(op.m, kPairRows) * tiles_along(op.n, kBoxRowsB) * kPairBlocks;
-  if (parts > pair_blocks_of(op) || !whole || !has_rows || pair_tiles < parts) return;
-  target.tile_m = kPairRows;
-  target.workers /= kPairBlocks;
-}
-
-// That can be resident in pairs and multiply what the copy engine reads; 0: it cannot, or they are
-// not wanted.
-uint32_t Executor::pair_blocks_of(const OpDesc& op) const {
-  const bool halves = op.dtype == DType::kBF16 || op.dtype == DType::kF16;
-  const bool readable = !op.transpose_a && uint64_t(op.lda) * dtype_bytes(op.dtype) % kUnit == 0;
-  if (!pairs_ || !halves || !readable || op.k == 0) return 0;
-  return device().kernel(op.dtype == DType::kBF16 ? kRunPairsBf16 : kRunPairsF16).blocks_max;
-}
-
 Result<std::unique_ptr<GpuPlan>> Executor::prepare(std::shared_ptr<const Plan> plan) {
-  const bool multiplies = plan->op.kind == OpKind::kAllreduceGemm;
-  const ProgramOptions options{.pairs = multiplies && plan->target.tile_m == kPairRows};
+  const ProgramOptions options{.pairs = is_cut_for_pairs(*plan)};
   SK_ASSIGN_OR_RETURN(std::unique_ptr<GpuProgram> program,
                       GpuProgram::prepare(device(), *epoch_, std::move(plan), options));
   return std::unique_ptr<GpuPlan>(std::make_unique<Ready>(*this, std::move(program)));

@@ -21,7 +21,8 @@ SK_DEVICE void fetch_tiles(const BareGemm& gemm, Ring& ring) {
   uint32_t n = 0;
   for (uint32_t index = ptx::block() / kBlocks;; index += ptx::blocks() / kBlocks, ++n) {
     FetchedTask& slot = ring.slots[slot_of(n)];
-    ptx::wait(ring.empty[slot_of(n)], phase_of(n) ^ 1);
+    wait_at(At::kRingEmpty, ring.empty[slot_of(n)], phase_of(n) ^ 1, slot_of(n));
+    begin_task(n);
     slot.stop = index >= tile_rows * tile_cols;
     if (ptx::one_lane() && !slot.stop) {
       const TilePlace place = order.place(index);

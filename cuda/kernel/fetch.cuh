@@ -115,8 +115,10 @@ SK_DEVICE bool meet_start(const Worker& worker, Ring& ring, uint32_t n, uint32_t
   if constexpr (pair) {
     if (!leads()) return hear_start(ring, n);
   }
+  begin_wait(At::kSignal, 0, 0);
   const bool going = (n != 0 || !late(worker)) && meet_waits(worker, index, task, run) &&
                      (task.op != TaskOp::kAwait || meet_entries(worker, index, run));
+  end_wait(At::kSignal);
   if constexpr (pair) tell_start(ring, n, going);
   return going;
 }
@@ -131,10 +133,12 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
   bool going = true;
   for (; n < queue.task_count && going; ++n) {
     FetchedTask& slot = ring.slots[slot_of(n)];
-    ptx::wait(ring.empty[slot_of(n)], phase_of(n) ^ 1);
+    wait_at(At::kRingEmpty, ring.empty[slot_of(n)], phase_of(n) ^ 1, slot_of(n));
+    begin_task(n);
     const uint32_t index = queue.first_task + n;
     const Task task = image.tasks[index];
-    if ((task.flags & kAfterAll) && n > 0) ptx::wait(ring.empty[slot_of(n - 1)], phase_of(n - 1));
+    if ((task.flags & kAfterAll) && n > 0)
+      wait_at(At::kRingEmpty, ring.empty[slot_of(n - 1)], phase_of(n - 1), slot_of(n - 1));
     const uint64_t wait_ns = traced ? ptx::timer_ns() : 0;
     going = meet_start<pair>(worker, ring, n, index, task, run);
     if (ptx::one_lane()) {
@@ -154,7 +158,7 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
     if (ptx::one_lane()) ptx::arrive(ring.full[slot_of(n)]);
   }
   if (!going) return;
-  ptx::wait(ring.empty[slot_of(n)], phase_of(n) ^ 1);
+  wait_at(At::kRingEmpty, ring.empty[slot_of(n)], phase_of(n) ^ 1, slot_of(n));
   if (ptx::one_lane()) {
     ring.slots[slot_of(n)].stop = true;
     ptx::arrive(ring.full[slot_of(n)]);

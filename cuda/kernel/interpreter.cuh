@@ -4,6 +4,7 @@
 //   warp 0        fetches tasks ahead, waits until they may start (fetch.cuh)
 //   warp 1        loads boxes of matrices ahead, where the kernel has wgmma (tile/gemm_boxes.cuh)
 //   warp 2        stores what is staged, waits until all writes of a task are there, finishes it
+//   warp 3        nothing; with SK_WATCH it looks at the others' waits (watch/waits.cuh)
 //   warps 4 - 11  do the tasks, all eight on one at a time
 //
 // Operations that are not in `Ops` are not in the code of the kernel.
@@ -19,11 +20,14 @@ inline constexpr uint32_t kFetchWarp = 0, kLoadWarp = 1, kStoreWarp = 2;
 inline constexpr uint32_t kFirstWorkWarp = 4;
 inline constexpr uint32_t kBlockThreads = (kFirstWorkWarp + kWorkWarps) * ptx::kLanes;
 inline constexpr uint32_t kWorkBarrier = 1;
+static_assert(kWatchedWarps == kFirstWorkWarp + kWorkWarps && kWatchedWorkWarp == kFirstWorkWarp);
+static_assert(kWatchman != kFetchWarp && kWatchman != kLoadWarp && kWatchman != kStoreWarp);
 
 // The n-th task of the queue, once it is in the ring; null: the queue has ended.
 SK_DEVICE FetchedTask* next_task(Ring& ring, uint32_t n) {
   FetchedTask& slot = ring.slots[slot_of(n)];
-  ptx::wait(ring.full[slot_of(n)], phase_of(n));
+  wait_at(At::kRingFull, ring.full[slot_of(n)], phase_of(n), slot_of(n));
+  begin_task(n);
   return slot.stop ? nullptr : &slot;
 }
 
@@ -64,7 +68,7 @@ SK_DEVICE void store_queue(const Source& source, BlockShared<Ops>& shared) {
   for (uint32_t n = 0; const FetchedTask* task = next_task(ring, n); ++n) {
     const bool able = Ops::can(*task);
     if (able) storer.store(task->task.op, tile_of(*task), shared);
-    ptx::wait(ring.done[slot_of(n)], phase_of(n));
+    wait_at(At::kRingDone, ring.done[slot_of(n)], phase_of(n), slot_of(n));
     storer.finish();
     source.finish(ring, n, *task, able);
     ptx::sync_warp();
@@ -87,6 +91,7 @@ SK_DEVICE void run_block(const Source& source, const MatrixMaps& maps) {
     }
     Ops::init(shared);
   }
+  begin_watch();
   ptx::sync_block();
   meet_blocks<Ops::kPair>();
   if (ptx::warp() < kFirstWorkWarp) {
@@ -94,10 +99,12 @@ SK_DEVICE void run_block(const Source& source, const MatrixMaps& maps) {
     if (ptx::warp() == kFetchWarp) source.fetch(shared.ring);
     if (ptx::warp() == kLoadWarp && Ops::kLoads) load_queue<Ops>(maps, shared);
     if (ptx::warp() == kStoreWarp) store_queue<Ops>(source, shared);
+    keep_watch();
   } else {
     Ops::begin_worker();
     work_queue<Ops>(source.traced(), shared);
   }
+  end_watch();
   meet_blocks<Ops::kPair>();
 }
 

@@ -65,6 +65,12 @@ SK_KERNEL(sk_pack_weights, sk::cuda::kPackThreads, sk::cuda::BareWeights) {
   sk::cuda::pack_weights(args);
 }
 
+#if SK_WATCH
+SK_KERNEL(sk_begin_watch, sk::cuda::ptx::kLanes, sk::cuda::WatchArgs) {
+  if (sk::cuda::ptx::one_lane()) sk::cuda::sk_watch = args.watch;
+}
+#endif
+
 SK_KERNEL(sk_tell_time, sk::cuda::ptx::kLanes, sk::cuda::ClockArgs) {
   if (sk::cuda::ptx::one_lane()) *args.out = sk::cuda::read_clock();
 }

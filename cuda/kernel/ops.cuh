@@ -159,7 +159,9 @@ struct BoxOps {
     }
     // What the copy engine has stored is there, and comes before what this warp posts.
     SK_DEVICE void finish() {
+      begin_wait(At::kStores, 0, 0);
       ptx::wait_stores();
+      end_wait(At::kStores);
       ptx::fence_async_proxy();
       ptx::sync_warp();
     }

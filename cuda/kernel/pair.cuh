@@ -13,6 +13,7 @@
 
 #include "cuda/kernel/ring.cuh"
 #include "cuda/ptx/cluster.cuh"
+#include "cuda/watch/waits.cuh"
 
 namespace sk::cuda {
 
@@ -27,7 +28,7 @@ SK_DEVICE void tell_start(Ring& ring, uint32_t n, bool going) {
   ptx::release_there(ptx::there(&ring.pair.told[slot_of(n)], 1));
 }
 SK_DEVICE bool hear_start(const Ring& ring, uint32_t n) {
-  ptx::wait_in_cluster(ring.pair.told[slot_of(n)], phase_of(n));
+  wait_in_cluster_at(At::kTold, ring.pair.told[slot_of(n)], phase_of(n), slot_of(n));
   return ring.pair.stop[slot_of(n)] == 0;
 }
 
@@ -36,7 +37,7 @@ SK_DEVICE void tell_done(Ring& ring, uint32_t n) {
   if (ptx::one_lane()) ptx::release_there(ptx::there(&ring.pair.done[slot_of(n)], 0));
 }
 SK_DEVICE void hear_done(const Ring& ring, uint32_t n) {
-  ptx::wait_in_cluster(ring.pair.done[slot_of(n)], phase_of(n));
+  wait_in_cluster_at(At::kPairDone, ring.pair.done[slot_of(n)], phase_of(n), slot_of(n));
 }
 
 // All threads of the block, before anything of the other's shared memory is touched, and behind

@@ -4,6 +4,7 @@
 
 #include "cuda/kernel/image.h"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/watch/waits.cuh"
 
 namespace sk::cuda {
 
@@ -50,6 +51,7 @@ SK_DEVICE bool wait_until(const uint64_t* word, uint64_t wanted, const LaunchArg
       fail(args, Verdict::kTimeout, what);
       return false;
     }
+    wait_goes_on(what.signal);
   }
 }
 

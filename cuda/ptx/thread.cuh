@@ -8,8 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #define SK_DEVICE __device__ __forceinline__
+#define SK_DEVICE_GLOBAL static __device__
 // The kernel `name`, whose blocks have `threads` threads, one of them on each multiprocessor.
 #define SK_KERNEL(name, threads, Args) \
   extern "C" __global__ void __launch_bounds__(threads, 1) name(const __grid_constant__ Args args)
@@ -21,9 +23,12 @@ inline constexpr uint32_t kLanesHere =
 
 SK_DEVICE uint32_t blocks() { return gridDim.x; }
 SK_DEVICE uint32_t block() { return blockIdx.x; }
+// All lanes must come: one that does not hangs the warp.
 SK_DEVICE uint32_t warp() {
   return __shfl_sync(0xffffffffu, threadIdx.x / kLanes, 0);  // Uniform to the compiler too.
 }
+// The same where only some lanes are: those that come here wait for no other.
+SK_DEVICE uint32_t warp_here() { return threadIdx.x / kLanes; }
 // The l-th lane that this call stands for; l < kLanesHere.
 SK_DEVICE uint32_t lane(uint32_t l) { return threadIdx.x % kLanes + l; }
 // True once per warp.
@@ -45,6 +50,30 @@ SK_DEVICE void sync_warps(uint32_t id, uint32_t threads) {
 SK_DEVICE std::byte* shared_memory() {
   extern __shared__ __align__(1024) std::byte sk_shared_memory[];
   return sk_shared_memory;
+}
+
+// The block's one object of this type, beside its dynamic shared memory; nothing is in it at first.
+template <typename T>
+SK_DEVICE T& of_block() {
+  __shared__ T value;
+  return value;
+}
+
+// Of this multiprocessor.
+SK_DEVICE uint64_t cycles() { return uint64_t(clock64()); }
+// Ends the launch, and all that the process has on the GPU.
+SK_DEVICE void trap() { asm volatile("trap;"); }
+// Between two looks of a warp that has nothing else to do: it takes no turns from others.
+SK_DEVICE void rest() { __nanosleep(20'000); }
+
+// Words of the block's shared memory that one warp writes and another looks at, in no order.
+template <typename T>
+SK_DEVICE void store_here(T* at, std::type_identity_t<T> value) {
+  *const_cast<volatile T*>(at) = value;
+}
+template <typename T>
+SK_DEVICE T load_here(const T* at) {
+  return *const_cast<const volatile T*>(at);
 }
 
 SK_DEVICE uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }

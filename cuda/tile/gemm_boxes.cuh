@@ -20,6 +20,7 @@
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/gemm.cuh"
+#include "cuda/watch/waits.cuh"
 
 namespace sk::cuda {
 
@@ -111,7 +112,7 @@ SK_DEVICE void load_boxes(const GemmTask& task, const MatrixMaps& maps,
   each_block<cols, pair>(task, [&](uint32_t row0, uint32_t col0) {
     for (uint32_t s = 0; s < slices_of(task); ++s, ++slice) {
       const uint32_t stage = slice % kBoxStages;
-      ptx::wait(shared.empty[stage], slice / kBoxStages % 2 ^ 1);
+      wait_at(At::kStageEmpty, shared.empty[stage], slice / kBoxStages % 2 ^ 1, stage);
       if (ptx::one_lane()) {
         ptx::arrive_expecting(shared.full[stage], kBoxBytesA + shared.kBoxBytesB);
         ptx::load_box(shared.a[stage], maps.a, s * kBoxDepth, first_row + row0, shared.full[stage]);
@@ -134,7 +135,7 @@ SK_DEVICE void store_staged(const GemmTask& task, GemmBoxShared<block_cols, pair
     const uint32_t rows = rows_of(task, row0), cols = ptx::least(task.cols - col0, block_cols);
     for (uint32_t at = 0; at < cols; at += width, ++round) {
       const uint32_t bytes = ptx::least(cols - at, width) * element;
-      ptx::wait(shared.staged_full, round % 2);
+      wait_at(At::kStagedFull, shared.staged_full, round % 2);
       for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
         for (uint32_t row = ptx::lane(l); row < rows; row += ptx::kLanes) {
           const uint64_t place = (row0 + row) * c.pitch + uint64_t(col0 + at) * element;
@@ -144,7 +145,9 @@ SK_DEVICE void store_staged(const GemmTask& task, GemmBoxShared<block_cols, pair
         }
       }
       ptx::commit_stores();
+      begin_wait(At::kStores, 0, 0);
       ptx::wait_stores_read();
+      end_wait(At::kStores);
       ptx::sync_warp();
       if (ptx::one_lane()) ptx::arrive(shared.staged_empty);
     }
@@ -188,7 +191,7 @@ class GemmBoxes {
     const uint32_t slices = slices_of(task_);
     for (uint32_t s = 0; s < slices; ++s, ++slice_) {
       const uint32_t stage = slice_ % Shared::kBoxStages;
-      ptx::wait(shared_.full[stage], slice_ / Shared::kBoxStages % 2);
+      wait_at(At::kStageFull, shared_.full[stage], slice_ / Shared::kBoxStages % 2, stage);
       const std::byte* a = shared_.a[stage] + warp_ / 4 * (kGroupRows * kBoxDepth * 2);
       const std::byte* b = shared_.b[stage];
       ptx::begin_products();
@@ -279,7 +282,7 @@ class GemmBoxes {
     for (uint32_t first = 0; first < kColGroups; first += kRoundGroups) {
       if (col0 + first * 8 >= task_.cols) continue;
       // The store warp is done with the round before.
-      ptx::wait(shared_.staged_empty, round_ % 2 ^ 1);
+      wait_at(At::kStagedEmpty, shared_.staged_empty, round_ % 2 ^ 1);
 #pragma unroll
       for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
         const uint64_t place = partial_place(row0, col0, ptx::lane(l));

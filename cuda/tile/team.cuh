@@ -3,6 +3,7 @@
 #define SK_CUDA_TILE_TEAM_CUH_
 
 #include "cuda/ptx/thread.cuh"
+#include "cuda/watch/waits.cuh"
 #include "lib/plan/task.h"
 
 namespace sk::cuda {
@@ -15,7 +16,7 @@ struct Team {
 
   SK_DEVICE uint32_t threads() const { return warps * ptx::kLanes; }
   SK_DEVICE uint32_t warp() const { return ptx::warp() - first_warp; }
-  SK_DEVICE void sync() const { ptx::sync_warps(barrier, threads()); }
+  SK_DEVICE void sync() const { meet_team(barrier, threads()); }
 
   // fn(i) once for each i < count, thread after thread, in all sides together.
   template <typename Fn>

@@ -135,13 +135,21 @@ Result<std::shared_ptr<void>> GpuCommunicator::take(uint64_t bytes) const {
 
 Result<void*> GpuCommunicator::allocate(uint64_t bytes) {
   SK_RETURN_IF_ERROR(group_->over(rank_));
-  Result<std::shared_ptr<void>> memory = take(bytes);
-  const Status agreed = agree(OpKind::kAlloc, bytes, memory.ok());
-  if (!memory.ok()) return std::move(memory.status());
-  if (!agreed.ok()) return agreed.clone();
-  void* const at = memory->get();
-  blocks_[at] = {std::move(memory).value(), bytes};
+  Result<void*> memory = caught([&] { return take_block(bytes); });
+  Status agreed = agree(OpKind::kAlloc, bytes, memory.ok());
+  if (!memory.ok()) return memory;
+  if (!agreed.ok()) {
+    blocks_.erase(*memory);
+    return agreed;
+  }
   held_bytes_ += bytes;
+  return memory;
+}
+
+Result<void*> GpuCommunicator::take_block(uint64_t bytes) {
+  SK_ASSIGN_OR_RETURN(std::shared_ptr<void> memory, take(bytes));
+  void* const at = memory.get();
+  blocks_[at] = {std::move(memory), bytes};
   return at;
 }
 
@@ -165,9 +173,14 @@ Status GpuCommunicator::register_memory(void* memory, uint64_t bytes) {
   if (registered_.contains(memory))
     return error(SK_ERR_INVALID_ARGUMENT, "memory {} is registered already", memory);
   SK_RETURN_IF_ERROR(group_->executor().check_memory("memory", memory));
-  SK_RETURN_IF_ERROR(agree(OpKind::kRegister, bytes, true));
-  registered_[memory] = bytes;
-  return {};
+  Status noted = caught([&]() -> Status {
+    registered_[memory] = bytes;
+    return {};
+  });
+  Status agreed = agree(OpKind::kRegister, bytes, noted.ok());
+  if (!noted.ok()) return noted;
+  if (!agreed.ok()) registered_.erase(memory);
+  return agreed;
 }
 
 Status GpuCommunicator::deregister_memory(void* memory) {

@@ -58,6 +58,7 @@ class GpuCommunicator final : public Communicator {
   OpDesc with_reach(const OpDesc& op) const;
   Status check_memory(const Call& call) const;
   Result<std::shared_ptr<void>> take(uint64_t bytes) const;
+  Result<void*> take_block(uint64_t bytes);
   // The group's meeting; what fails in it is logged.
   Status meet(const GpuGroup::Arrival& arrival);
   // One that launches nothing.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <new>
 #include <numeric>
 
 #include "lib/op/mismatch.h"
@@ -14,6 +13,11 @@ namespace {
 bool ends_group(int32_t code) { return code >= SK_ERR_PEER_LOST && code != SK_ERR_NO_MEMORY; }
 
 constexpr uint32_t kNobody = UINT32_MAX;
+
+// Of a status for which there is no memory twice, that.
+Status copy_of(const Status& status) {
+  return caught([&] { return status.clone(); });
+}
 
 bool moves_nothing(const OpDesc& op) { return op.kind >= OpKind::kAlloc; }
 
@@ -81,8 +85,16 @@ Target GpuGroup::target_for(const OpDesc& op) const {
 
 Status GpuGroup::meet(uint32_t rank, const Arrival& arrival) {
   std::unique_lock lock(mutex_);
-  Meeting& meeting = meeting_of(arrival.op);
-  SK_RETURN_IF_ERROR(check_peers(rank, meeting, arrival.op));
+  Meeting* found = nullptr;
+  Status able = caught([&] {
+    found = &meeting_of(arrival.op);
+    return check_peers(rank, *found, arrival.op);
+  });
+  if (!able.ok()) {
+    end_for_want(rank, able);
+    return able;
+  }
+  Meeting& meeting = *found;
   meeting.arrivals[rank] = arrival;
   meeting.here[rank] = true;
   if (++meeting.here_count < meeting.ranks.size()) {
@@ -100,13 +112,13 @@ Status GpuGroup::meet(uint32_t rank, const Arrival& arrival) {
   lock.lock();
   --launching_;
   meeting.launcher.reset();
-  if (ends_group(status.code()) && over_.ok()) end(rank, status.clone());
+  if (!status.ok() && (torn_ || ends_group(status.code()))) end_for_want(rank, status);
   for (Arrival& each : meeting.arrivals) each.entry.trace.reset();  // The rank's own to keep.
   for (const uint32_t each : meeting.ranks) at_[each] = nullptr;    // Before they have woken up.
   meeting.here.assign(meeting.here.size(), false);
   meeting.here_count = 0;
   ++meeting.ended;
-  meeting.outcome = status.clone();
+  meeting.outcome = copy_of(status);
   changed_.notify_all();
   return status;
 }
@@ -133,8 +145,17 @@ Status GpuGroup::wait_for_others(std::unique_lock<std::mutex>& lock, Meeting& me
       changed_.wait_until(lock, Clock::now() + std::chrono::nanoseconds(arrival.timeout_ns),
                           [&] { return met() || (!meeting.launcher && !over_.ok()); });
   // The next time needs this rank, so the outcome is still that of this one.
-  if (met()) return meeting.outcome.clone();
-  return settled ? why_over(rank) : give_up(meeting, rank, arrival);
+  if (met()) return copy_of(meeting.outcome);
+  Status status =
+      caught([&] { return settled ? why_over(rank) : give_up(meeting, rank, arrival); });
+  end_for_want(rank, status);
+  return status;
+}
+
+// Who leaves without having met the others ends the group, also where there was no memory to say
+// so: they would wait for it.
+void GpuGroup::end_for_want(uint32_t rank, const Status& why) {
+  if (over_.ok()) end(rank, copy_of(why));
 }
 
 // Once all are here only the driver is waited for. It has this call's memory, and may be about to
@@ -224,12 +245,10 @@ Status GpuGroup::drain(int64_t timeout_ns) {
 }
 
 Status GpuGroup::settle(const Meeting& meeting) {
-  try {
+  return caught([&]() -> Status {  // The others must not wait for ever.
     SK_RETURN_IF_ERROR(compare(meeting));
     return moves_nothing(meeting.arrivals[meeting.ranks[0]].op) ? Status() : launch(meeting);
-  } catch (const std::bad_alloc&) {  // The others must not wait for ever.
-    return {SK_ERR_NO_MEMORY, "memory ran out"};
-  }
+  });
 }
 
 Status GpuGroup::compare(const Meeting& meeting) const {
@@ -270,7 +289,13 @@ Status GpuGroup::launch(const Meeting& meeting) {
     ~Turn() { group.end_launching(); }
   } turn{*this};
   SK_ASSIGN_OR_RETURN(GpuPlan * plan, ready_for(first.op, timeout_ns));
-  return plan->launch(entries, timeout_ns);
+  try {
+    return plan->launch(entries, timeout_ns);
+  } catch (...) {  // How far it came, nobody knows.
+    executor_->abort();
+    torn_ = true;
+    throw;
+  }
 }
 
 bool GpuGroup::begin_launching(int64_t timeout_ns) {

@@ -7,6 +7,7 @@
 #ifndef SK_LIB_COMM_GPU_GROUP_H_
 #define SK_LIB_COMM_GPU_GROUP_H_
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -86,6 +87,7 @@ class GpuGroup {
   // The lock is held in these.
   Status why_over(uint32_t rank);
   void end(uint32_t rank, Status why);
+  void end_for_want(uint32_t rank, const Status& why);
   Meeting& meeting_of(const OpDesc& op);
   Meeting make_meeting(std::vector<uint32_t> ranks) const;
   Status check_peers(uint32_t rank, const Meeting& meeting, const OpDesc& op);
@@ -113,8 +115,9 @@ class GpuGroup {
   std::vector<bool> left_;                                  // By rank.
   uint32_t launching_ = 0;                                  // Meetings that launch.
   Status over_;                                             // Why there is no further meeting.
-  uint32_t over_by_ = 0;     // The rank that ended them; UINT32_MAX: the GPU.
-  uint64_t plan_count_ = 0;  // Of ready_.
+  uint32_t over_by_ = 0;           // The rank that ended them; UINT32_MAX: the GPU.
+  std::atomic<bool> torn_{false};  // An exception has left a launch.
+  uint64_t plan_count_ = 0;        // Of ready_.
 
   // One launches at a time, and has all below. Not a timed mutex, of whose bounded lock
   // ThreadSanitizer knows nothing.

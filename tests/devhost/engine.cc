@@ -97,6 +97,17 @@ void Engine::wait(Job& job) {
   }
 }
 
+void Engine::settle() {
+  std::vector<std::shared_ptr<Job>> begun;
+  {
+    const Unseen unseen;
+    const std::lock_guard lock(mutex_);
+    begun = jobs_;
+    if (current_ != nullptr) begun.push_back(current_);
+  }
+  for (const std::shared_ptr<Job>& job : begun) wait(*job);
+}
+
 // Of the jobs that may be done now one that is wanted, or any: now and then, and when none is.
 std::shared_ptr<Job> Engine::pick() {
   std::vector<size_t> able, wanted;
@@ -135,6 +146,7 @@ void Engine::run() {
         });
       }
       job = pick();
+      current_ = job;
       work = job->work;  // A copy is this thread's own, whoever made the original.
     }
     work();
@@ -143,6 +155,8 @@ void Engine::run() {
     {
       const Unseen unseen;
       work = nullptr;
+      const std::lock_guard lock(mutex_);
+      current_.reset();
     }
     job.reset();  // Seen: whoever lets go of it last frees it after all that this thread did to it.
   }

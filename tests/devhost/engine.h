@@ -34,6 +34,8 @@ class Engine {
   std::shared_ptr<Job> begin(std::function<void()> work, uint64_t chain = 0);
 
   void wait(Job& job);
+  // Until all is done that was begun before.
+  void settle();
   void fence_async_proxy() { fences_.fetch_add(1, std::memory_order_release); }
 
  private:
@@ -46,6 +48,7 @@ class Engine {
   std::mutex mutex_;
   std::condition_variable some_;
   std::vector<std::shared_ptr<Job>> jobs_;
+  std::shared_ptr<Job> current_;
   std::mt19937_64 random_{1};
   bool over_ = false;
   std::atomic<uint64_t> fences_{0};

@@ -8,6 +8,9 @@
 
 namespace sk::devhost {
 
+// Whether they are compiled with SK_WATCH, as in programs that link sk_devhost_watched.
+extern const bool kWatched;
+
 // As on sm_90a; `boxes` false: as on the others. `pairs`: products, or copies and reductions, by
 // two blocks of a cluster, where Options has that too.
 Kernel kernel_for(const Plan& plan, bool boxes = true, bool pairs = false);

@@ -2,11 +2,14 @@
 #ifndef SK_TESTS_DEVHOST_PLANTED_H_
 #define SK_TESTS_DEVHOST_PLANTED_H_
 
+#include <atomic>
+
 namespace sk::devhost {
 
 struct Planted {
   bool relaxed_post = false;    // A post orders nothing before it.
   bool no_proxy_fence = false;  // The copy engine need not see what was stored before.
+  bool no_post = false;         // Signals stay as they are.
   bool early_post = false;      // Stores by the copy engine are not waited for.
   bool early_stage = false;     // Operands are given back while products still read them.
   bool frozen_run = false;      // The run index stays, as a launch argument does in a graph.
@@ -18,6 +21,9 @@ struct Planted {
   bool no_last_meeting = false;    // A block ends while the other may still touch its memory.
 };
 inline Planted planted;  // Set before threads are.
+
+// The next arrival of this warp, of whichever block, is lost; -1: none is.
+inline std::atomic<int> loses_arrival_of_warp{-1};
 
 }  // namespace sk::devhost
 

@@ -140,9 +140,10 @@ Status DeviceWorld::run_once(Launch& launch, World& world, uint32_t run) {
   }
   const bool pairs = options_.pairs && (boxes || plan_.op.kind != OpKind::kAllreduceGemm);
   const uint32_t queue_blocks = pairs ? cuda::kPairBlocks : 1;
-  devhost::launch(
+  const bool ended = devhost::launch(
       uint32_t(launch.blocks.size()) * queue_blocks, kThreads, kSharedBytes,
       [&] { kernel_(args, boxes); }, queue_blocks);
+  if (!ended) return error(SK_ERR_DEVICE, "the kernel has trapped");
   for (const uint32_t i : launch.ranks) {
     if (planted.frozen_run) reinterpret_cast<cuda::RankState*>(ranks_[i]->memory->data())->run = 0;
   }

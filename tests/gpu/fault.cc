@@ -8,6 +8,9 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "cuda/watch/records.h"
+#include "tests/devhost/planted.h"
+
 namespace sk::cuda {
 namespace {
 
@@ -45,9 +48,13 @@ void plant_fault(FakeDriver& fake) {
     fake.crash_next_launch(abi::kIllegalAddress);
   } else if (kind == "kill") {
     fake.at_next_launch([] { std::raise(SIGKILL); });
+  } else if (kind == "lose") {
+    devhost::loses_arrival_of_warp = int(kWatchedWorkWarp);
+  } else if (kind == "mute") {
+    devhost::planted.no_post = true;
   } else {
-    throw std::runtime_error(
-        fmt::format("SK_FAKE_FAULT is {}; hang, fail, poison or kill, @ and a step are due", wish));
+    throw std::runtime_error(fmt::format(
+        "SK_FAKE_FAULT is {}; hang, fail, poison, kill, lose or mute, @ and a step are due", wish));
   }
 }
 

@@ -14,6 +14,8 @@ namespace sk::cuda {
 //   fail     the driver refuses it
 //   poison   it ends in an illegal address, which nothing of the process survives
 //   kill     the process is killed
+//   lose     an arrival of a work warp at a barrier of its block is lost
+//   mute     no rank posts its signals, so that others wait for them in vain
 //
 // Throws where there is no such fault.
 void plant_fault(FakeDriver& fake);

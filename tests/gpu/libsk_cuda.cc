@@ -4,6 +4,6 @@
 extern "C" __attribute__((visibility("default"))) const sk::cuda::KernelBundle* sk_cuda_kernels() {
   static constexpr char image[] = "kernels";
   static constexpr sk::cuda::KernelBundle bundle{sk::cuda::kKernelInterface, 13000, image,
-                                                 sizeof image};
+                                                 sizeof image, /*watched=*/false};
   return &bundle;
 }

@@ -1,11 +1,14 @@
 #include "tests/gpu/machine.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 
+#include "tests/devhost/kernels.h"
 #include "tests/gpu/fake_calls.h"
 #include "tests/gpu/fault.h"
 
@@ -24,6 +27,25 @@ Calls real_calls() {
   SK_CUDA_CALLERS_FUNCTIONS(SK_LOAD)
 #undef SK_LOAD
   return calls;
+}
+
+// Beside this program.
+std::string watched_library() {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  return program.parent_path() / "libsk_cuda_watched.so.0";
+}
+
+int64_t wanted_patience_ns(bool is_real) {
+  constexpr double kLongestS = 3600;
+  const char* wish = std::getenv("SK_GPU_WAIT_S");
+  if (wish == nullptr) return is_real ? 5'000'000'000 : 60'000'000'000;
+  char* end = nullptr;
+  const double seconds = std::strtod(wish, &end);
+  if (end == wish || *end != '\0' || !(seconds > 0 && seconds <= kLongestS)) {
+    throw std::runtime_error(
+        fmt::format("SK_GPU_WAIT_S is {}; seconds above 0 and up to {} are due", wish, kLongestS));
+  }
+  return int64_t(seconds * 1e9);
 }
 
 }  // namespace
@@ -45,6 +67,7 @@ Machine::Machine() {
   } else {
     Result<Runtime> real = load_runtime();
     is_real_ = real.ok();
+    if (is_real_ && devhost::kWatched) real->kernels = must(load_bundle(watched_library()));
     if (is_real_)
       runtime_ = std::make_unique<Runtime>(std::move(real).value());
     else
@@ -52,6 +75,7 @@ Machine::Machine() {
     if (!is_real_ && wanted == "real") throw std::runtime_error(reason_);
   }
   if (!is_real_) take_fake();
+  patience_ns_ = wanted_patience_ns(is_real_);
   device_ = must(Device::open(*runtime_, 0));
   current_ = std::make_unique<Current>(device_->driver(), device_->context());
   if (is_real_) calls_ = real_calls();
@@ -94,7 +118,13 @@ Replay::Replay(const Machine& machine, const std::function<void()>& enqueue) : m
   const Calls& calls = machine.calls();
   machine.check(calls.cuStreamBeginCapture(machine.stream(), abi::kCaptureRelaxed),
                 "cuStreamBeginCapture");
-  enqueue();
+  try {
+    enqueue();
+  } catch (...) {  // Else nothing else could be done on that stream.
+    calls.cuStreamEndCapture(machine.stream(), &graph_);
+    if (graph_ != nullptr) calls.cuGraphDestroy(graph_);
+    throw;
+  }
   machine.check(calls.cuStreamEndCapture(machine.stream(), &graph_), "cuStreamEndCapture");
   machine.check(calls.cuGraphInstantiate(&exec_, graph_, 0), "cuGraphInstantiate");
 }

@@ -45,6 +45,10 @@ class Machine {
   const Calls& calls() const { return calls_; }
   abi::Stream stream() const { return stream_; }  // Not the default stream: that one is no graph's.
 
+  // How long a wait for a signal may last in kernels, so that these say who waited for whom before
+  // somebody ends their process: SK_GPU_WAIT_S seconds, else 5 s on a GPU, 60 s on a fake one.
+  int64_t patience_ns() const { return patience_ns_; }
+
   // Of all blocks that can be resident, each rank's share.
   uint32_t workers(uint32_t ranks) const;
   // The same of pairs of blocks, each one a worker; 0: this GPU has no kernel for them.
@@ -65,6 +69,7 @@ class Machine {
   std::unique_ptr<Current> current_;
   Calls calls_;
   abi::Stream stream_ = nullptr;
+  int64_t patience_ns_ = 0;
 };
 
 // What `enqueue` puts on the machine's stream, as a graph. Nothing of it runs before launch().

@@ -28,14 +28,14 @@ class Operands {
 
 class Running {
  public:
-  static constexpr int64_t kPatientNs = 60'000'000'000;
-
   explicit Running(const Plan& plan, const ProgramOptions& options = {});
 
   GpuProgram& program() { return *program_; }
   Epoch& epoch() { return *epoch_; }
   Operands& operands() { return *operands_; }
-  Status start(abi::Stream stream) { return program_->run(stream, operands_->ranks(), kPatientNs); }
+  Status start(abi::Stream stream) {
+    return program_->run(stream, operands_->ranks(), Machine::get().patience_ns());
+  }
   // Runs on each of the world's inputs, by `start` (null: a plain run): "" or a sentence.
   using Start = std::function<Status(uint32_t run)>;
   std::string run(World& world, const Start& start = nullptr);

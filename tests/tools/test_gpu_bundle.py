@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import gpu
+import main
 import pytest
 from shell import DevError
 
@@ -77,4 +78,56 @@ def test_without_a_gpu_a_sentence_says_what_is_absent() -> None:
     if not gpu.absent_driver():
         pytest.skip("there is an NVIDIA driver here")
     with pytest.raises(DevError, match=r"^no NVIDIA driver on this machine: libcuda.so.1: .*$"):
-        gpu.gpu(again=False)
+        gpu.gpu([])
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A bundle whose run says what it was given, and leaves an empty visit."""
+    monkeypatch.setattr(gpu, "BUNDLE", tmp_path / "bundle")
+    monkeypatch.setattr(gpu, "OUT", tmp_path / "usual")
+    monkeypatch.setattr(gpu, "absent_driver", lambda: "")
+    monkeypatch.setattr(gpu, "results", lambda visit: (tmp_path / "kept").write_text(str(visit)))
+    monkeypatch.delenv("SK_GPU_OUT", raising=False)
+    (tmp_path / "bundle").mkdir()
+    (tmp_path / "bundle" / "run").write_text(
+        "import pathlib, sys\n"
+        f"pathlib.Path({str(tmp_path / 'given')!r}).write_text(' '.join(sys.argv[1:]))\n"
+        "out = pathlib.Path(sys.argv[sys.argv.index('--out') + 1])\n"
+        "out.mkdir(parents=True)\n"
+        "(out / 'visit.json').write_text('{}')\n"
+    )
+    return tmp_path
+
+
+def test_a_visit_leaves_its_files_where_it_is_told_to(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for out, words in (
+        (made / "usual", []),
+        (made / "by-environment", []),
+        (made / "by-option", ["--out", str(made / "by-option")]),
+    ):
+        if out.name == "by-environment":
+            monkeypatch.setenv("SK_GPU_OUT", str(out))
+        assert gpu.gpu(list(words)) == 0
+        assert (made / "kept").read_text() == str(out / "visit.json")
+
+
+def test_all_options_of_a_visit_are_handed_on(made: Path) -> None:
+    words = ["--resume", "a.json", "--budget", "300", "--limit=60", "--only", "x", "--only", "y"]
+    options = main.parse(["gpu", *words])
+    assert main.act(options) == 0
+    assert (made / "given").read_text() == " ".join(["--out", str(made / "usual"), *words])
+
+
+def test_options_of_a_visit_are_none_of_a_bundle() -> None:
+    with pytest.raises(SystemExit):
+        main.parse(["gpu", "--bundle", "--budget", "300"])
+
+
+def test_without_a_bundle_nothing_is_built(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (made / "bundle" / "run").unlink()
+    monkeypatch.setattr(gpu, "bundle", lambda: pytest.fail("it was built"))
+    with pytest.raises(DevError, match="bundle is not there. Where .* ./dev gpu --bundle makes it"):
+        gpu.gpu([])

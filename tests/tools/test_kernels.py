@@ -109,6 +109,28 @@ def test_a_kernel_that_is_not_there_is_said() -> None:
     assert "sk_run_gemms for sm_100f: not there" in check_kernels.findings([kernel(SASS)])
 
 
+@pytest.mark.parametrize(
+    "instruction",
+    ["WARPSYNC.COLLECTIVE R4, `(.L_x_1)", "BRA.DIV UR4, `(.L_x_1)", "WARPSYNC.ALL"],
+)
+def test_a_watched_kernel_that_waits_for_more_lanes_than_the_plain_one_is_said(
+    instruction: str,
+) -> None:
+    plain = kernel(SASS + f"        /*0040*/   {instruction} ;\n")
+    assert check_kernels.watched_findings([plain], [plain]) == []
+    lone = kernel(
+        SASS + f"        /*0040*/   {instruction} ;\n        /*0050*/   {instruction} ;\n"
+    )
+    (said, *_) = check_kernels.watched_findings([plain], [lone])
+    assert said.startswith("sk_run_moves for sm_90a, watched: 2 instructions like ")
+    assert said.endswith(", not 1")
+
+
+def test_a_kernel_without_a_watched_form_is_said() -> None:
+    (said,) = check_kernels.watched_findings([kernel(SASS)], [])
+    assert said == "sk_run_moves for sm_90a: its watched form is not there"
+
+
 def test_an_install_without_the_kernels(tmp_path: Path) -> None:
     """Who builds single targets, as ./dev demo does, has none, though nvcc was found."""
     script = ROOT / "build" / "release" / "cuda" / "cmake_install.cmake"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import ctypes
+import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -17,6 +20,7 @@ from shell import BUILD, ROOT, DevError, output_of, run, say
 
 BUNDLE = BUILD / "gpu-bundle"
 OUT = BUILD / "gpu-visit"  # What a visit leaves, where it is made from here.
+SPARE_S = 300.0  # Beyond a visit's budget: to start the GPU, and to end what hangs.
 RESULTS = ROOT / "bench" / "results"
 BYTES_MAX = 60 * 10**6
 # What is tried of a bundle before it travels: every program, and every way to a kernel.
@@ -24,16 +28,19 @@ OF_FAKE = tuple(
     word
     for name in (
         "smoke-.*", "bare.*", "versus.*", "moves", "products-2-ranks", "golden", "pair-results",
-        "gemm-4096x4096x4096", "latency.*", "fused-4096x4096x4096-2-ranks", "endurance-1",
-        "collectives-allreduce-2-ranks", "memcheck-1",
+        "gemm-4096x4096x4096", "stalls-4096x4096x512", "latency.*", "fused-4096x4096x4096-2-ranks",
+        "endurance-1", "collectives-allreduce-2-ranks", "memcheck-1",
     )
     for word in ("--only", name)
 )  # fmt: skip
-TARGETS = ("sk_cuda", "gpu_silicon_test", "gpu_endurance_test", "gpu_bench")
-PROGRAMS = ("tests/gpu/gpu_silicon_test", "tests/gpu/gpu_endurance_test", "bench/gpu/gpu_bench")
+PLAIN = ("tests/gpu/gpu_silicon_test", "tests/gpu/gpu_endurance_test", "bench/gpu/gpu_bench")
+# And with kernels that say who waits where when they hang.
+PROGRAMS = (*PLAIN, *(f"{program}_watched" for program in PLAIN))
+LIBRARIES = ("cuda/libsk_cuda.so.0", "cuda/watch/libsk_cuda_watched.so.0")
+TARGETS = ("sk_cuda", "sk_cuda_watched", *(Path(program).name for program in PROGRAMS))
 PYTHON_FILES = (
-    "gpu/__init__.py", "gpu/places.py", "gpu/process.py", "gpu/publish.py", "gpu/steps.py",
-    "gpu/summary.py", "gpu/visit.py",
+    "gpu/__init__.py", "gpu/attempt.py", "gpu/awake.py", "gpu/book.py", "gpu/places.py",
+    "gpu/process.py", "gpu/publish.py", "gpu/steps.py", "gpu/summary.py", "gpu/visit.py",
     "measure/__init__.py", "measure/goals.py", "measure/stats.py",
 )  # fmt: skip
 # Of glibc, which every machine has, of this version or a later one.
@@ -124,9 +131,10 @@ def try_elsewhere(folder: Path) -> None:
 
 
 def commit() -> str:
-    """What the bundle is made of; "+" when tracked files differ from it."""
-    dirty = output_of(["git", "status", "--porcelain", "--untracked-files=no"]).strip()
-    return output_of(["git", "rev-parse", "--short=12", "HEAD"]).strip() + ("+" if dirty else "")
+    """What the bundle is made of; "+" and how, when tracked files differ from it."""
+    made = output_of(["git", "rev-parse", "--short=12", "HEAD"]).strip()
+    changes = output_of(["git", "diff", "HEAD"])
+    return f"{made}+{hashlib.sha256(changes.encode()).hexdigest()[:8]}" if changes else made
 
 
 def bundle() -> None:
@@ -138,8 +146,8 @@ def bundle() -> None:
     (fresh / "bin").mkdir(parents=True)
     for program in PROGRAMS:
         shutil.copy2(made / program, fresh / "bin")
-    for library in (made / "cuda").glob("libsk_cuda.so.0"):  # Under the name it is loaded by.
-        shutil.copy2(library.resolve(), fresh / "bin" / library.name)
+    for name in LIBRARIES:  # Under the names that they are loaded by.
+        shutil.copy2((made / name).resolve(), fresh / "bin" / Path(name).name)
     shutil.copytree(ROOT / "tests/golden/plans", fresh / "plans")
     for name in PYTHON_FILES:
         (fresh / name).parent.mkdir(exist_ok=True)
@@ -176,16 +184,31 @@ def results(visit: Path) -> None:
         say("no pictures: this Python has no matplotlib; bench/plots.py makes them elsewhere")
 
 
-def gpu(*, again: bool) -> int:
-    """Exit status as that of the bundle's run; what is done is not done again."""
-    why = absent_driver()
+def visit_options(words: list[str]) -> argparse.Namespace:
+    """Of the bundle's run, what matters here; it judges them all itself."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--out", type=Path, default=Path(os.environ.get("SK_GPU_OUT") or OUT))
+    parser.add_argument("--budget", type=float, default=540)
+    for name in ("--fake", "--list", "--help"):
+        parser.add_argument(name, action="store_true")
+    return parser.parse_known_args(words)[0]
+
+
+def gpu(words: list[str]) -> int:
+    """Runs the bundle with these options; its exit status. What is done is not done again."""
+    options = visit_options(words)
+    is_without_gpu = options.fake or options.list or options.help
+    why = "" if is_without_gpu else absent_driver()
     if why:
         raise DevError(why)
     if not (BUNDLE / "run").exists():
-        bundle()
-    command = [sys.executable, "-B", BUNDLE / "run", "--out", OUT]
-    command += ["--again"] if again else []
-    status = run(command, "the GPU", stream=True, may_fail=True, timeout_s=600)
-    if (OUT / "visit.json").exists():
-        results(OUT / "visit.json")
+        raise DevError(
+            f"{BUNDLE} is not there. Where a compiler and packages can be had, ./dev gpu --bundle "
+            "makes it; a machine with nothing but a GPU is brought one that was made elsewhere"
+        )
+    command = [sys.executable, "-B", BUNDLE / "run", "--out", options.out, *words]
+    limit_s = options.budget + SPARE_S
+    status = run(command, "the GPU", stream=True, may_fail=True, timeout_s=limit_s)
+    if not is_without_gpu and (options.out / "visit.json").exists():
+        results(options.out / "visit.json")
     return status

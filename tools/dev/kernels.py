@@ -42,8 +42,10 @@ def cuda() -> int:
     """Exit status 1: a kernel is not as it must be."""
     setup("cuda")
     nvcc = find_nvcc()
-    folder = build("release", "sk_cuda", options=["-DSK_CUDA=ON", f"-DSK_NVCC={nvcc}"])
+    # The watched ones too: that they compile, and can end. How fast they are is nobody's concern.
+    targets = ("sk_cuda", "sk_cuda_watched")
+    folder = build("release", *targets, options=["-DSK_CUDA=ON", f"-DSK_NVCC={nvcc}"])
     nvdisasm = system_program("nvdisasm") or wheel_program(VENV, "nvdisasm")
     command = [sys.executable, "-B", ROOT / "tools/check_kernels.py"]
-    command += [folder / "cuda/kernels", nvdisasm]
+    command += [folder / "cuda/kernels", folder / "cuda/watch/kernels", nvdisasm]
     return run(command, "reading the kernels", stream=True, may_fail=True)

@@ -2,6 +2,7 @@
 
 #include <cassert>
 
+#include "tests/devhost/kernels.h"
 #include "tests/unit/cuda/fake_driver_calls.h"
 
 namespace sk::cuda {
@@ -15,7 +16,7 @@ FakeDriver::FakeDriver() : state_(std::make_unique<State>()) {
   SK_CUDA_LATER_FUNCTIONS(SK_ENTRY)
 #undef SK_ENTRY
   static const char image[] = "kernels";
-  runtime_.kernels = {kKernelInterface, 13000, image, sizeof image};
+  runtime_.kernels = {kKernelInterface, 13000, image, sizeof image, devhost::kWatched};
 }
 
 FakeDriver::~FakeDriver() {

@@ -251,8 +251,9 @@ struct FakeCalls {
     std::vector<std::byte> args(first, first + function->kernel->args_bytes);
     return begin(config->stream, [args, kernel = function->kernel, blocks = config->grid_x,
                                   threads = config->block_x, shared = config->shared_bytes] {
-      devhost::launch(
+      const bool ended = devhost::launch(
           blocks, threads, shared, [&] { kernel->run(args.data()); }, kernel->cluster_blocks);
+      if (!ended) state().sticky = abi::kLaunchFailed;
     });
   }
   static Result cuStreamCreate(abi::Stream* stream, unsigned) {

@@ -2,6 +2,7 @@
 #ifndef SK_TESTS_UNIT_CUDA_FAKE_DRIVER_STATE_H_
 #define SK_TESTS_UNIT_CUDA_FAKE_DRIVER_STATE_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -23,7 +24,7 @@ struct FunctionOpaque {
   bool loaded = false;
 };
 struct ModuleOpaque {
-  FunctionOpaque functions[16];
+  FunctionOpaque functions[18];
 };
 struct EventOpaque {
   std::shared_future<void> done;
@@ -54,7 +55,8 @@ struct FakeDriver::State {
   mutable std::mutex mutex;
   std::map<Call, int> counts;
   std::map<Call, std::pair<int, abi::Result>> faults;
-  abi::Result sticky = abi::kSuccess, crash = abi::kSuccess;
+  std::atomic<abi::Result> sticky{abi::kSuccess};  // Also set by launches, on their own.
+  abi::Result crash = abi::kSuccess;
   bool initialised = false;
   bool hangs = false;               // The next launch.
   std::function<void()> at_launch;  // Of the next one.

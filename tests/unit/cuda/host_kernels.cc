@@ -16,6 +16,7 @@ void sk_pack_weights(sk::cuda::BareWeights args);
 void sk_bare_pairs_bf16(sk::cuda::BareGemm gemm);
 void sk_tell_needs(sk::cuda::NeedsArgs args);
 void sk_tell_time(sk::cuda::ClockArgs args);
+void sk_begin_watch(sk::cuda::WatchArgs args);  // Sets nothing where they are not watched.
 
 namespace sk::cuda {
 namespace {
@@ -47,6 +48,7 @@ const HostKernel* find_host_kernel(const std::string& name) {
       host_kernel<BareGemm, sk_bare_pairs_bf16>("sk_bare_pairs_bf16", false, kPairBlocks),
       host_kernel<NeedsArgs, sk_tell_needs>("sk_tell_needs", false),
       host_kernel<ClockArgs, sk_tell_time>("sk_tell_time", false),
+      host_kernel<WatchArgs, sk_begin_watch>("sk_begin_watch", false),
   };
   for (const HostKernel& kernel : kernels)
     if (kernel.name == name) return &kernel;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cuda/kernel/image.h"
+#include "cuda/watch/records.h"
 
 namespace sk::cuda {
 

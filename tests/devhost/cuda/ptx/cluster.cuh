@@ -34,11 +34,12 @@ inline There there(const void* mine, uint32_t place) {
 inline void arrive_late(There barrier, bool ordered) {
   devhost::Warp& warp = devhost::this_warp();
   devhost::Engine& engine = devhost::Engine::get();
+  if (loses_arrival()) return;
   const bool dropped = devhost::planted.own_arrivals_only && barrier.block != warp.block;
   const auto work = [barrier, dropped] {
     barrier.block->must_be_there("an arrival");
     MBarrier& there = *reinterpret_cast<MBarrier*>(barrier.at);
-    if (!dropped || there.count == 1) arrive(there);
+    if (!dropped || there.count == 1) change(there, -1);
   };
   warp.told.push_back(ordered ? engine.begin(work) : engine.begin_in_async_proxy(work));
 }

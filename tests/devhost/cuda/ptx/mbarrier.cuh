@@ -37,7 +37,14 @@ struct PutOff {
 inline thread_local PutOff put_off;
 inline void wait(const MBarrier& barrier, uint32_t parity);
 
+inline bool loses_arrival() {
+  int loser = devhost::loses_arrival_of_warp.load(std::memory_order_relaxed);
+  return loser >= 0 && int(devhost::this_warp().index) == loser &&
+         devhost::loses_arrival_of_warp.compare_exchange_strong(loser, -1);
+}
+
 inline void arrive(MBarrier& barrier) {
+  if (loses_arrival()) return;
   if (const PutOff due = std::exchange(put_off, PutOff{}); due.barrier != nullptr) {
     devhost::this_warp().block->cluster->early_posts.fetch_add(1, std::memory_order_relaxed);
     wait(*due.barrier, due.parity);
@@ -60,6 +67,7 @@ inline void wait(const MBarrier& barrier, uint32_t parity) {
   for (;;) {
     const uint32_t phase = barrier.phase.load(std::memory_order_acquire);
     if (phase % 2 != parity) return;
+    const devhost::Sleep sleep(const_cast<std::atomic<uint32_t>&>(barrier.phase));
     barrier.phase.wait(phase, std::memory_order_acquire);
   }
 }

@@ -38,6 +38,7 @@ inline void store_release_sys(uint32_t* at, uint32_t value) {
   atomic(at).store(value, std::memory_order_release);
 }
 inline void add_release_sys(uint64_t* at, uint64_t value) {
+  if (devhost::planted.no_post) return;
   atomic(at).fetch_add(
       value, devhost::planted.relaxed_post ? std::memory_order_relaxed : std::memory_order_release);
 }
@@ -68,7 +69,10 @@ inline void store16(std::byte* at, const Bytes16& v) {
 inline uint64_t timer_ns() {
   return uint64_t(std::chrono::steady_clock::now().time_since_epoch().count());
 }
-inline void pause() { sched_yield(); }
+inline void pause() {
+  devhost::leave_if_trapped();
+  sched_yield();
+}
 
 }  // namespace sk::cuda::ptx
 

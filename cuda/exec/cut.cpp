@@ -1,0 +1,62 @@
+#include "cuda/exec/cut.h"
+
+#include <cstdlib>
+#include <string_view>
+
+namespace sk::cuda {
+namespace {
+
+constexpr uint64_t kUnit = 16;  // Bytes: what the copy engine reads whole.
+constexpr uint32_t kPairRows = kBoxRowsA * kPairBlocks;
+// So many rows of blocks leave at most a sixteenth of all pairs with a block that has none.
+constexpr uint64_t kRowsForPairs = 16;
+
+uint64_t tiles_along(int64_t size, uint32_t tile) { return (uint64_t(size) + tile - 1) / tile; }
+
+// That can be resident in pairs and multiply what the copy engine reads; 0: it cannot.
+uint32_t pair_blocks_of(const Device& device, const OpDesc& op) {
+  const bool halves = op.dtype == DType::kBF16 || op.dtype == DType::kF16;
+  const bool readable = !op.transpose_a && uint64_t(op.lda) * dtype_bytes(op.dtype) % kUnit == 0;
+  if (!halves || !readable || op.k == 0) return 0;
+  return device.kernel(op.dtype == DType::kBF16 ? kRunPairsBf16 : kRunPairsF16).blocks_max;
+}
+
+}  // namespace
+
+Result<bool> pairs_wanted() {
+  const char* text = std::getenv("SK_GPU_PAIRS");
+  const std::string_view wish = text != nullptr ? text : "1";
+  if (wish == "0" || wish == "1") return wish == "1";
+  return error(SK_ERR_INVALID_ARGUMENT,
+               "SK_GPU_PAIRS is \"{}\"; 0, never, or 1, where pairs of blocks fill the GPU, is due",
+               wish);
+}
+
+// Pairs of blocks where they fill the GPU: all blocks find another, as many wide tiles as pairs are
+// there, and of a pair hardly ever one has no rows. Else single ones, in narrow tiles where there
+// would else be fewer tiles than workers.
+void cut_product(const Device& device, const OpDesc& op, bool pairs, Target& target) {
+  const uint64_t rows = tiles_along(op.m, kBoxRowsA), wide = rows * tiles_along(op.n, kBoxRowsB);
+  const uint32_t parts = target.world_size * target.workers;
+  const uint64_t pitch = packed_pitch_of(op.dtype, op.k);
+  GemmTiles{kBoxRowsA, wide < parts ? kNarrowBoxRowsB : kBoxRowsB, uint64_t(op.n) * pitch, pitch}
+      .apply(target);
+  const bool whole = target.workers % kPairBlocks == 0 && target.mapped;
+  const bool has_rows = rows % kPairBlocks == 0 || rows >= kRowsForPairs;
+  const uint64_t pair_tiles =
+      tiles_along(op.m, kPairRows) * tiles_along(op.n, kBoxRowsB) * kPairBlocks;
+  if (!pairs || parts > pair_blocks_of(device, op)) return;
+  if (!whole || !has_rows || pair_tiles < parts) return;
+  target.tile_m = kPairRows;
+  target.workers /= kPairBlocks;
+}
+
+bool is_cut_for_pairs(const Plan& plan) {
+  return plan.op.kind == OpKind::kAllreduceGemm && plan.target.tile_m == kPairRows;
+}
+
+uint64_t packed_pitch_of(DType dtype, int64_t k) {
+  return align_up(uint64_t(k) * dtype_bytes(dtype), kUnit);
+}
+
+}  // namespace sk::cuda

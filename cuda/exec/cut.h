@@ -1,0 +1,25 @@
+// How products are cut into tiles for a GPU: wide or narrow ones, by single blocks or by pairs.
+#ifndef SK_CUDA_EXEC_CUT_H_
+#define SK_CUDA_EXEC_CUT_H_
+
+#include "cuda/exec/device.h"
+#include "lib/comm/gemm_tiles.h"
+#include "lib/plan/plan.h"
+
+namespace sk::cuda {
+
+// Whether pairs of blocks may be used at all, as SK_GPU_PAIRS has it.
+Result<bool> pairs_wanted();
+
+// Tiles and workers of `target` for `op`; `pairs`: as pairs_wanted() says.
+void cut_product(const Device& device, const OpDesc& op, bool pairs, Target& target);
+
+// Whether the plan's target was cut for pairs of blocks.
+bool is_cut_for_pairs(const Plan& plan);
+
+// Bytes between rows of a packed B, as packed_pitch() has it where there is room.
+uint64_t packed_pitch_of(DType dtype, int64_t k);
+
+}  // namespace sk::cuda
+
+#endif  // SK_CUDA_EXEC_CUT_H_
