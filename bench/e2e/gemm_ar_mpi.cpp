@@ -1,16 +1,19 @@
 // The unfused pair beside libsk's fused call: a peer's GEMM with packed weights, then
 // MPI_Allreduce of its f32 result.
 //
-// Cases per shape, type and GEMM peer: `pair`, and with PARTS also `gemm` alone; per shape `comm`
-// alone (MPI_Allreduce of C's size, inputs rewritten). Three sets of A and C rotate; every element
-// of the pair's result is checked. The GEMM peer is named in the case: "f32 512x512x512 pair mkl".
+// Cases per shape, type and GEMM peer: `pair` and `gemm` alone; per shape and type `comm` alone
+// (MPI_Allreduce of C's size, inputs rewritten). Three sets of A and C rotate; every element of the
+// pair's result is checked. The GEMM peer is named in the case: "f32 512x512x512 pair mkl". CASES
+// lists those that are wanted, separated by commas, for a call of a large one takes long.
 //
-// usage: mpirun -n R gemm_ar_mpi AREA_FILE SHAPES DTYPES BUDGET_MS BATCHES PARTS(0|1) SHIM.so ...
+// usage: mpirun -n R gemm_ar_mpi AREA_FILE SHAPES DTYPES BUDGET_MS BATCHES CASES SHIM.so ...
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/mman.h>
 
 #include <memory>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -85,8 +88,17 @@ void measure(bench_world* w, const std::string& name, State* s, void (*prepare)(
   }
 }
 
-void run_peer(bench_world* w, const GemmPeer& peer, const Shape& shape, bool bf16, bool parts,
-              const std::string& label, State* s) {
+std::set<std::string> split(const char* text) {
+  std::set<std::string> parts;
+  std::istringstream list(text);
+  for (std::string item; std::getline(list, item, ',');) parts.insert(item);
+  return parts;
+}
+
+void run_peer(bench_world* w, const GemmPeer& peer, const Shape& shape, bool bf16,
+              const std::set<std::string>& wanted, const std::string& label, State* s) {
+  const std::string pair = label + " pair " + peer.name, gemm = label + " gemm " + peer.name;
+  if (!wanted.contains(pair) && !wanted.contains(gemm)) return;
   const auto b = sk_bench::gemm_matrix(w->rank, sk_bench::kWeights, shape.k * shape.n);
   s->peer = &peer;
   for (int set = 0; set < kSets; ++set) {
@@ -95,15 +107,17 @@ void run_peer(bench_world* w, const GemmPeer& peer, const Shape& shape, bool bf1
     if (s->gemm[set] == nullptr) bench_die(w, peer.name.c_str());
     bench_poison(s->out[set], s->count);
   }
-  measure(w, label + " pair " + peer.name, s, next_set, call_pair);
-  for (int set = 0; set < kSets; ++set) {
-    const auto which = static_cast<uint32_t>(set);
-    if (sk_bench::gemm_wrong_row(shape, which, s->out[set], 0, w->ranks, which) >= 0) {
-      bench_die(w, (peer.name + ": wrong result of the pair").c_str());
+  if (wanted.contains(pair)) {
+    measure(w, pair, s, next_set, call_pair);
+    for (int set = 0; set < kSets; ++set) {
+      const auto which = static_cast<uint32_t>(set);
+      if (sk_bench::gemm_wrong_row(shape, which, s->out[set], 0, w->ranks, which) >= 0) {
+        bench_die(w, (peer.name + ": wrong result of the pair").c_str());
+      }
     }
   }
-  if (parts) measure(w, label + " gemm " + peer.name, s, next_set, call_gemm);
-  for (void* gemm : s->gemm) peer.free(gemm);
+  if (wanted.contains(gemm)) measure(w, gemm, s, next_set, call_gemm);
+  for (void* packed : s->gemm) peer.free(packed);
 }
 
 bench_area* map_area(const char* path) {
@@ -123,7 +137,7 @@ int main(int argc, char** argv) {
   if (argc < 7 || !sk_bench::parse_shapes(argv[2], &shapes) ||
       !sk_bench::parse_dtypes(argv[3], &dtypes)) {
     fprintf(stderr,
-            "usage: gemm_ar_mpi AREA_FILE SHAPES DTYPES BUDGET_MS BATCHES PARTS SHIM.so ...\n");
+            "usage: gemm_ar_mpi AREA_FILE SHAPES DTYPES BUDGET_MS BATCHES CASES SHIM.so ...\n");
     return 2;
   }
   bench_area* area = map_area(argv[1]);
@@ -141,7 +155,7 @@ int main(int argc, char** argv) {
   w->budget = atof(argv[4]) * 1e-3;
   w->batches = atoi(argv[5]);
   w->iters_min = kSets;
-  const bool parts = atoi(argv[6]) != 0;
+  const std::set<std::string> wanted = split(argv[6]);
   std::vector<GemmPeer> peers(static_cast<size_t>(argc - 7));
   for (size_t i = 0; i < peers.size(); ++i) {
     if (!sk_bench::load_gemm_peer(argv[7 + i], &peers[i])) bench_die(w, argv[7 + i]);
@@ -157,10 +171,13 @@ int main(int argc, char** argv) {
       snprintf(label, sizeof label, "%s %lldx%lldx%lld", dtype.c_str(),
                static_cast<long long>(shape.m), static_cast<long long>(shape.n),
                static_cast<long long>(shape.k));
-      measure(w, std::string(label) + " comm", &s, refill, call_comm);
-      bench_check_sum(w, s.out[0], s.count, s.round, "MPI_Allreduce");
+      const std::string comm = std::string(label) + " comm";
+      if (wanted.contains(comm)) {
+        measure(w, comm, &s, refill, call_comm);
+        bench_check_sum(w, s.out[0], s.count, s.round, "MPI_Allreduce");
+      }
       for (const GemmPeer& peer : peers) {
-        run_peer(w, peer, shape, dtype == "bf16", parts, label, &s);
+        run_peer(w, peer, shape, dtype == "bf16", wanted, label, &s);
       }
     }
     free(s.in);

@@ -36,7 +36,7 @@ std::vector<PlanCase> plan_cases() {
   const auto reduction = [&](const char* name, int32_t kind, int64_t count, uint32_t flags) {
     sk_plan_desc d = base;
     d.kind = kind;
-    d.op = SK_SUM;
+    if (kind != SK_OP_ALLGATHER) d.op = SK_SUM;
     d.count = count;
     d.flags = flags;
     cases.push_back({name, d});
@@ -50,6 +50,7 @@ std::vector<PlanCase> plan_cases() {
   reduction("reduce_scatter 1 MB symmetric", SK_OP_REDUCE_SCATTER, 1 << 18, kSymmetric);
   sk_plan_desc barrier = base;
   barrier.kind = SK_OP_BARRIER;
+  barrier.dtype = 0;
   cases.push_back({"barrier", barrier});
   sk_plan_desc gemm = base;
   gemm.kind = SK_OP_ALLREDUCE_GEMM;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +25,10 @@ class GemmPeers:
     @property
     def names(self) -> list[str]:
         return [shim.stem for shim in self.shims]
+
+    def only(self, names: Sequence[str]) -> GemmPeers:
+        """These alone, in the same environment."""
+        return GemmPeers([shim for shim in self.shims if shim.stem in names], self.env)
 
     def joined(self, other: dict[str, str]) -> dict[str, str]:
         """Another environment (an MPI's) with this one's added; its libraries come first."""

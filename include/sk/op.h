@@ -9,13 +9,20 @@
  * every rank has called it, enqueues one launch for all ranks, and returns; what goes wrong later,
  * later calls say (and sk_comm_synchronize(), sk_comm_query()), and the communicator can only be
  * freed then. Memory from sk_alloc() is read and written in place by peers; any other memory is
- * staged. `in == out` is in-place; any other overlap is SK_ERR_INVALID_ARGUMENT. Pointers need the
- * alignment of one element. Integers wrap around. bf16 and f16 are reduced in f32, f32 in f32, in
- * rank order, rounded once: the result is the same bits on every rank, in every transport.
+ * staged. `in == out` is in-place; any other overlap is SK_ERR_INVALID_ARGUMENT. Whether a call is
+ * in-place, and which of its memory is symmetric, is part of what ranks call: where they differ in
+ * it they get SK_ERR_DESYNC. Pointers need the alignment of one element. Integers wrap around. bf16
+ * and f16 are reduced in f32, f32 in f32, in rank order, rounded once: the result is the same bits
+ * on every rank, in every transport. So it is whatever floating-point modes the callers' threads
+ * have (rounding, subnormal numbers, traps): on the CPU libsk computes in the default one, its
+ * callbacks run in it, and a call that returns has set the caller's again.
  *
  * Errors of every call: SK_ERR_INVALID_ARGUMENT, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_FORKED,
  * SK_ERR_DESYNC, SK_ERR_PEER_LOST, SK_ERR_ABORTED, SK_ERR_TIMEOUT, SK_ERR_NO_MEMORY. The first five
- * change nothing and leave the communicator usable; after the next three it can only be freed. On a
+ * change nothing and leave the communicator usable; after the next three it can only be freed. So
+ * it can after a call that failed half-way for want of memory or for another reason
+ * (SK_ERR_INTERNAL, SK_ERR_TRANSPORT), which all other ranks get as SK_ERR_ABORTED with its
+ * sentence; sk_comm_query() says which it is. On a
  * GPU also SK_ERR_UNSUPPORTED (matrices of f64), which changes nothing, and SK_ERR_DEVICE, after
  * which the process must restart where it says so.
  * Threads: one at a time per communicator. Since 0.1. */
@@ -122,7 +129,9 @@ SK_API sk_status sk_packed_free(sk_packed* packed) SK_NOEXCEPT;
  *  A is [M, K], B is [K, N], C is [M, N] with the same M, N, K on every rank; rows contiguous
  *  (innermost stride 1), leading strides free. A and B have one dtype of f32, bf16, f16, f64; C has
  *  it too, or f32. Give B as `b`, or packed as `packed` and `b` NULL. Products are summed in f32
- *  (f64 for f64), partial sums of the ranks in rank order, rounded once. */
+ *  (f64 for f64), partial sums of the ranks in rank order, rounded once. Where a CPU's own bf16
+ *  instructions are used (AVX512_BF16, AMX; SK_CPU_ISA chooses others), elements that are
+ * subnormal, and sums within a rank that would be, count as zero. */
 SK_NODISCARD SK_API sk_status sk_allreduce_gemm(sk_comm* comm, const sk_tensor* a,
                                                 const sk_tensor* b, const sk_packed* packed,
                                                 sk_tensor* c, uint32_t flags,
@@ -143,22 +152,22 @@ enum sk_op_kind {
 };
 
 enum sk_plan_flags {
-  SK_PLAN_SYMMETRIC_IN = 1,  /**< `in` (A) will be memory of sk_alloc(). */
-  SK_PLAN_SYMMETRIC_OUT = 2, /**< `out` (C) will be memory of sk_alloc(). */
-  SK_PLAN_IN_PLACE = 4
+  SK_PLAN_SYMMETRIC_IN = 1,  /**< `in` (A) will be memory of sk_alloc(); not of a BARRIER. */
+  SK_PLAN_SYMMETRIC_OUT = 2, /**< `out` (C) will be memory of sk_alloc(); not of a BARRIER. */
+  SK_PLAN_IN_PLACE = 4       /**< ALLREDUCE, ALLGATHER and REDUCE_SCATTER. */
 };
 
-/** What to plan. Fields are only ever appended. */
+/** What to plan. A field that the kind does not use must be 0. Fields are only ever appended. */
 typedef struct sk_plan_desc {
   uint32_t struct_size;
   int32_t kind;      /**< enum sk_op_kind. */
-  int32_t dtype;     /**< enum sk_dtype. */
-  int32_t out_dtype; /**< GEMM: type of C; 0 is `dtype`. */
+  int32_t dtype;     /**< enum sk_dtype; not of a BARRIER. */
+  int32_t out_dtype; /**< GEMM: type of C; 0 is `dtype`, as it always is elsewhere. */
   int32_t op;        /**< Reductions: enum sk_redop. */
   int32_t root;      /**< BROADCAST: the root; SEND_RECV: the sender. */
   int32_t peer;      /**< SEND_RECV: the receiver. */
   uint32_t flags;    /**< enum sk_plan_flags. */
-  int64_t count;     /**< As in the call. */
+  int64_t count;     /**< As in the call; neither of a BARRIER nor of a GEMM. */
   int64_t m, n, k;   /**< GEMM. */
 } sk_plan_desc;
 

@@ -40,8 +40,8 @@ Plan direct(Layout layout, Ranks ranks) {
   const Operands operands =
       add_operands(layout, layout.operand_access(true), layout.operand_access(true));
   const uint64_t per_rank = uint64_t(op.count) * es / layout.ranks();
-  const uint32_t queues = uint32_t(
-      std::clamp<uint64_t>(per_rank / (128 << 10), 1, std::max(1u, layout.target().workers)));
+  const uint32_t queues_max = std::clamp<uint32_t>(layout.target().workers, 1, layout.lanes_max());
+  const uint32_t queues = uint32_t(std::clamp<uint64_t>(per_rank / (128 << 10), 1, queues_max));
   const StoreHintParam hint = store_hint(layout, uint64_t(op.count) * es);
   std::vector<RankPlan> parts;
   for (const uint32_t rank : ranks) {

@@ -33,11 +33,13 @@ struct Tile {
 class AllreduceGemm {
  public:
   AllreduceGemm(const OpDesc& op, const Target& target) : layout_(op, target) {
+    blocks_ = target.mapped ? 1 : kPutBlocks;
     // Puts are one thread's business, so plans of puts have one queue.
     const uint32_t workers = target.mapped ? target.workers : 1;
     queues_ = std::clamp<uint32_t>(workers, 1, std::max(1u, tile_count() / layout_.ranks()));
+    const uint32_t per_queue = 2 * blocks_ + (op.pack_b && target.packed_pitch != 0 ? 1 : 0);
+    queues_ = std::clamp<uint32_t>((layout_.lanes_max() - 1) / per_queue, 1, queues_);
     direct_ = target.world_size == 1 || (target.mapped && op.symmetric_out);
-    blocks_ = target.mapped ? 1 : kPutBlocks;
     if (!target.mapped) {
       const uint64_t most = target.put_bytes_max;
       put_bytes_ = most < kLine ? most : most / kLine * kLine;

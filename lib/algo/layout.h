@@ -2,6 +2,7 @@
 #ifndef SK_LIB_ALGO_LAYOUT_H_
 #define SK_LIB_ALGO_LAYOUT_H_
 
+#include <algorithm>
 #include <vector>
 
 #include "lib/plan/builder.h"
@@ -29,6 +30,8 @@ class Layout {
   const OpDesc& op() const { return plan_.op; }
   const Target& target() const { return plan_.target; }
   uint32_t ranks() const { return plan_.target.world_size; }
+  // Signals that each producer may have at a rank.
+  uint32_t lanes_max() const { return std::max(1u, target().signals_max / ranks()); }
   uint64_t element_bytes() const { return dtype_bytes(plan_.op.dtype); }
 
   // One buffer per rank, ids consecutive in rank order; returns rank 0's.

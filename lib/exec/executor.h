@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lib/base/status.h"
+#include "lib/base/waiting.h"
 #include "lib/plan/plan.h"
 #include "transport/session.h"
 
@@ -63,7 +64,6 @@ struct RunArgs {
   EntryLane lane = kCollectiveLane;
   uint64_t seq = 0;        // Of the lane, from 1.
   int64_t timeout_ns = 0;  // Longest single wait.
-  bool decline = false;    // Enters only to say that this rank cannot take part (no memory).
 };
 
 struct TaskEvent {
@@ -81,7 +81,8 @@ inline int64_t epilogue_of(const RankPlan& part, uint32_t task) {
 // Where task events go while a trace is on; null events are not recorded.
 struct TraceBuffer {
   uint64_t event_count_max = 0;
-  uint64_t dropped = 0;
+  uint64_t event_count = 0;  // In `runs`.
+  uint64_t dropped = 0;      // Beyond the most, or without memory.
   // Of a clock that is not the host's: the least by which it advances, and how far its times may
   // lie from the host's. 0: it is the host's.
   int64_t clock_step_ns = 0, clock_error_ns = 0;
@@ -97,9 +98,20 @@ class Program {
   virtual ~Program() = default;
   virtual const Plan& plan() const = 0;
 
-  // Returns when the caller may use all its buffers again. SK_ERR_DESYNC: ranks entered with
-  // different operations or plans, nothing was moved. Other errors end the communicator.
+  // Returns when the caller may use all its buffers again. A run that fails, or that an exception
+  // leaves, may have moved some bytes and posted some signals, and its peers may wait for others:
+  // whoever called ends the communicator for all ranks, unless take_refused().
   virtual Status run(const RunArgs& args) = 0;
+
+  // Enters in the place of a run of `op`, with its lane and seq, only to say that this rank cannot
+  // take part in it, and waits for who can. Takes no memory. Of a program of any op that all ranks
+  // take part in.
+  virtual Status decline(const RunArgs& args, const OpDesc& op) = 0;
+
+  // Once after a run that failed: whether all its ranks have entered and refused it, because they
+  // called different things (SK_ERR_DESYNC) or one had declined (SK_ERR_NO_MEMORY). Nothing was
+  // moved or posted then, and the next run may come.
+  virtual bool take_refused() = 0;
 };
 
 class Executor {
@@ -114,6 +126,9 @@ class Executor {
 
   // Null turns the trace off.
   virtual void set_trace(TraceBuffer* trace) = 0;
+
+  // Whom the thread that runs a program tells now and then that it waits for other ranks.
+  virtual void set_waiting(const Waiting& waiting) = 0;
 };
 
 // A call in an entry slot, whole, so that a mismatch can say in what calls differ.

@@ -34,6 +34,8 @@ struct Target {
   // From column to column of packed B (packed.h), so that every queue can pack some. 0: the machine
   // has its own order, and one task packs all.
   uint64_t packed_pitch = 0;
+  // Of all producers together at one rank, at most; plans have as many queues as that allows.
+  uint32_t signals_max = UINT32_MAX;
 
   bool operator==(const Target&) const = default;
 };

@@ -22,6 +22,7 @@ class CpuExecutor final : public Executor {
     return CpuProgram::lower(std::move(plan), fingerprint, shared_);
   }
   void set_trace(TraceBuffer* trace) override { shared_.trace = trace; }
+  void set_waiting(const Waiting& waiting) override { shared_.waiting = waiting; }
 
  private:
   // A look and a pause take 15 to 60 ns. Alone: about 50 us, longer than most hand-offs. Shared:

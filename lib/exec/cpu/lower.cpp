@@ -37,6 +37,7 @@ Result<std::unique_ptr<Program>> CpuProgram::lower(std::shared_ptr<const Plan> p
   }
   program->plan_ = std::move(plan);
   program->fingerprint_ = fingerprint;
+  program->entry_.fingerprint = fingerprint;
   pack_call(program->plan_->op, program->entry_);
   SK_RETURN_IF_ERROR(program->lower_signals());
   SK_RETURN_IF_ERROR(program->lower_tasks());

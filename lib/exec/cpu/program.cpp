@@ -21,8 +21,11 @@ int64_t now_ns() {
 
 Status CpuProgram::run(const RunArgs& args) {
   if (!straight_ || multiplies_) {
-    if (Status able = reserve(); !able.ok()) [[unlikely]]
-      return stay_out(args, std::move(able));
+    if (Status able = caught([this] { return reserve(); }); !able.ok()) [[unlikely]] {
+      SK_RETURN_IF_ERROR(stay_out(args, plan_->op, part_->peers));
+      refused_ = true;
+      return able;
+    }
   }
   args_ = &args;
   if (!staged_.empty()) place_staging();
@@ -31,16 +34,20 @@ Status CpuProgram::run(const RunArgs& args) {
   }
   if (straight_ && shared_.trace == nullptr) [[likely]] {
     SK_RETURN_IF_ERROR(run_straight());
-  } else {
-    SK_RETURN_IF_ERROR(run_queues());
+    grow_signals();
+    return {};
   }
-  for (const auto& [base, posts] : growth_) *base += posts;
-  return {};
+  Status status = run_queues();
+  if (status.ok()) grow_signals();
+  if (shared_.trace != nullptr) [[unlikely]]
+    record_trace();
+  return status;
 }
 
 Status CpuProgram::run_queues() {
   for (Worker& worker : workers_) {
     worker.events.clear();
+    worker.events_lost = 0;
     for (Head& head : worker.heads) {
       head.next = head.begin;
       head.satisfied = 0;
@@ -52,24 +59,34 @@ Status CpuProgram::run_queues() {
   } else {
     shared_.workers.run(
         count,
-        [](void* program, uint32_t worker) {
+        [](void* program, uint32_t worker) noexcept {
           static_cast<CpuProgram*>(program)->run_worker(worker);
         },
         this);
-    Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
-    // The others' own waits are bounded; this one only ends with them.
-    while (!shared_.workers.finished()) {
-      Status status = waiter.wait([this] { return shared_.workers.finished(); }, args_->timeout_ns);
-      if (!status.ok()) fail(std::move(status));
-    }
+    await_workers();
   }
-  if (shared_.trace != nullptr) [[unlikely]]
-    record_trace();
   if (failed_.load(std::memory_order_acquire)) [[unlikely]] {
     failed_.store(false, std::memory_order_relaxed);
     return std::move(failure_);
   }
   return {};
+}
+
+// For as long as they take: they use the caller's memory, and their own waits are bounded. While
+// none has failed this thread still looks after the peers.
+void CpuProgram::await_workers() noexcept {
+  Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
+  const auto finished = [this] { return shared_.workers.finished(); };
+  Status status;
+  while (!finished() && status.ok()) {
+    status = caught([&] {
+      Status waited = waiter.wait(finished, kMismatchLookNs);
+      return ran_out(waited) ? tell_waiting() : std::move(waited);
+    });
+  }
+  if (finished()) return;
+  fail(std::move(status));
+  while (!finished()) nap();
 }
 
 void CpuProgram::resolve(uint32_t buffer, std::byte* address) {
@@ -93,21 +110,23 @@ void CpuProgram::place_staging() {
   }
 }
 
-void CpuProgram::run_worker(uint32_t index) {
-  Worker& worker = workers_[index];
-  Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/index == 0);
+void CpuProgram::run_worker(uint32_t index) noexcept {
+  Status status = caught([&] { return walk_queues(workers_[index], /*drives=*/index == 0); });
+  if (!status.ok()) [[unlikely]]
+    fail(std::move(status));
+}
+
+Status CpuProgram::walk_queues(Worker& worker, bool drives) {
+  Waiter waiter(shared_.endpoint, shared_.spins, drives);
   for (;;) {
     bool finished = false;
-    Status status = run_ready(worker, finished);
-    if (!status.ok()) [[unlikely]]
-      return fail(std::move(status));
-    if (finished) return;
-    status = wait_for(waiter,
-                      [&] { return any_ready(worker) || failed_.load(std::memory_order_relaxed); });
-    if (!status.ok()) [[unlikely]]
-      return fail(explain(std::move(status), worker));
+    SK_RETURN_IF_ERROR(run_ready(worker, finished));
+    if (finished) return {};
+    SK_RETURN_IF_ERROR(wait_for(waiter, worker, [&] {
+      return any_ready(worker) || failed_.load(std::memory_order_relaxed);
+    }));
     if (failed_.load(std::memory_order_relaxed)) [[unlikely]]
-      return;
+      return {};
   }
 }
 
@@ -137,7 +156,7 @@ bool CpuProgram::ready(Head& head) {
   const LoweredTask& task = tasks_[head.next];
   if (shared_.trace != nullptr && head.waiting_since == 0) head.waiting_since = now_ns();
   if (task.op == TaskOp::kAwait) {
-    if (head.queue == 0) return entries_arrived(head);
+    if (head.queue == 0) return entries_arrived(part_->peers, head.satisfied);
     return admitted_.load(std::memory_order_acquire) == args_->seq + 1;
   }
   for (; head.satisfied < task.wait_count; ++head.satisfied) {
@@ -147,10 +166,10 @@ bool CpuProgram::ready(Head& head) {
   return true;
 }
 
-bool CpuProgram::entries_arrived(Head& head) {
-  for (; head.satisfied < part_->peers.size(); ++head.satisfied) {
-    const EntrySlot& entry =
-        shared_.endpoint.entry(part_->peers[head.satisfied], args_->lane, args_->seq);
+// `arrived`: of so many it is known already.
+bool CpuProgram::entries_arrived(std::span<const uint32_t> peers, uint32_t& arrived) const {
+  for (; arrived < peers.size(); ++arrived) {
+    const EntrySlot& entry = shared_.endpoint.entry(peers[arrived], args_->lane, args_->seq);
     if (entry.seq.load(std::memory_order_acquire) != args_->seq) return false;
   }
   return true;
@@ -161,9 +180,8 @@ Status CpuProgram::execute(Worker& worker, Head& head) {
   const int64_t start = shared_.trace != nullptr ? now_ns() : 0;
   SK_RETURN_IF_ERROR(perform(head.next, task, /*admits=*/head.queue == 0));
   if (shared_.trace != nullptr) {
-    worker.events.push_back({head.next, head.queue, task.op,
-                             head.waiting_since == 0 ? start : head.waiting_since, start,
-                             now_ns()});
+    note_event(worker, {head.next, head.queue, task.op,
+                        head.waiting_since == 0 ? start : head.waiting_since, start, now_ns()});
   }
   head.satisfied = 0;
   head.waiting_since = 0;
@@ -204,29 +222,29 @@ Status CpuProgram::post(const LoweredTask& task) {
 Status CpuProgram::enter() {
   // Bytes stored a moment ago and loaded with another width would wait here for all stores before
   // them, staged lines that the peer still holds among them: so only what has changed is written.
-  const uint64_t known_as = args_->decline ? 0 : fingerprint_;
-  if (entry_.fingerprint != known_as) entry_.fingerprint = known_as;
   for (uint32_t i = 0; i < kEntryOperandMax; ++i) {
     const uint64_t offset = args_->operands[i].segment_offset;
     if (entry_.operand[i] != offset) entry_.operand[i] = offset;
   }
-  for (const uint32_t peer : part_->peers) {
+  return send(entry_, part_->peers);
+}
+
+Status CpuProgram::send(EntrySlot& entry, std::span<const uint32_t> peers) {
+  for (const uint32_t peer : peers) {
     Session& session = shared_.endpoint.session(peer);
-    const uint64_t word = with_progress(entry_.call[0], session.entered(other_lane()));
-    if (entry_.call[0] != word) entry_.call[0] = word;
-    SK_RETURN_IF_ERROR(session.enter(entry_, args_->lane, args_->seq));
+    const uint64_t word = with_progress(entry.call[0], session.entered(other_lane()));
+    if (entry.call[0] != word) entry.call[0] = word;
+    SK_RETURN_IF_ERROR(session.enter(entry, args_->lane, args_->seq));
   }
   return {};
 }
 
 Status CpuProgram::admit() {
   Endpoint& endpoint = shared_.endpoint;
-  if (!args_->decline) {
-    for (const uint32_t peer : part_->peers) {
-      const EntrySlot& entry = endpoint.entry(peer, args_->lane, args_->seq);
-      if (entry.fingerprint != fingerprint_) [[unlikely]]
-        return desync();
-    }
+  for (const uint32_t peer : part_->peers) {
+    const EntrySlot& entry = endpoint.entry(peer, args_->lane, args_->seq);
+    if (entry.fingerprint != fingerprint_) [[unlikely]]
+      return desync();
   }
   for (const Patch& patch : peers_) {
     const uint64_t offset =
@@ -238,17 +256,26 @@ Status CpuProgram::admit() {
   return {};
 }
 
+// A rank that declines tells the kind of its call and no sizes; it need not be this rank's call.
+Status CpuProgram::declined(uint32_t peer, const OpDesc& theirs) const {
+  const OpDesc& op = plan_->op;
+  if (theirs.kind == op.kind) {
+    return error(SK_ERR_NO_MEMORY, "rank {} has no memory to take part in {}", peer, describe(op));
+  }
+  return error(SK_ERR_NO_MEMORY, "rank {} has no memory for its {}, while rank {} called {}", peer,
+               op_kind_name(theirs.kind), shared_.endpoint.rank(), describe(op));
+}
+
 // Why the entries differ; the same sentence at all ranks, for all of them have all entries.
-Status CpuProgram::desync() const {
+Status CpuProgram::desync() {
   const Endpoint& endpoint = shared_.endpoint;
+  refused_ = true;
   std::vector<RankCall> calls = {{endpoint.rank(), fingerprint_, plan_->op}};
   for (const uint32_t peer : part_->peers) {
     const EntrySlot& entry = endpoint.entry(peer, args_->lane, args_->seq);
-    if (entry.fingerprint == 0) {
-      return error(SK_ERR_NO_MEMORY, "rank {} has no memory to take part in {}", peer,
-                   describe(plan_->op));
-    }
-    calls.push_back({peer, entry.fingerprint, unpack_call(entry)});
+    const OpDesc theirs = unpack_call(entry);
+    if (entry.fingerprint == 0) return declined(peer, theirs);
+    calls.push_back({peer, entry.fingerprint, theirs});
   }
   return Status(SK_ERR_DESYNC, explain_mismatch(std::move(calls)));
 }
@@ -275,6 +302,15 @@ Status CpuProgram::find_mismatch() {
   return {};
 }
 
+Status CpuProgram::tell_waiting() {
+  Status status = shared_.waiting.look();
+  if (!status.ok()) {
+    Endpoint& endpoint = shared_.endpoint;
+    endpoint.abort(AbortCause::kAborted, endpoint.rank(), status.message());
+  }
+  return status;
+}
+
 // A peer that somebody knows to be elsewhere, and that has not entered this call, never will.
 Status CpuProgram::find_absent() {
   Endpoint& endpoint = shared_.endpoint;
@@ -293,23 +329,32 @@ Status CpuProgram::find_absent() {
   return status;
 }
 
-// Names the rank that a timed-out wait was for.
-Status CpuProgram::explain(Status status, const Worker& worker) const {
-  if (!ran_out(status)) return status;
-  const auto waiting = std::find_if(worker.heads.begin(), worker.heads.end(),
-                                    [](const Head& head) { return head.next != head.end; });
-  if (waiting == worker.heads.end()) return status;
-  const Head& head = *waiting;
+// None where an own worker is waited for.
+std::optional<uint32_t> CpuProgram::awaited_peer(const Head& head) const {
+  if (head.next == head.end) return std::nullopt;
   const LoweredTask& task = tasks_[head.next];
-  uint32_t peer = shared_.endpoint.rank();
-  if (task.op == TaskOp::kAwait && head.satisfied < part_->peers.size()) {
-    peer = part_->peers[head.satisfied];
-  } else if (head.satisfied < task.wait_count) {
-    peer = task.waits[head.satisfied].producer;
+  if (task.op == TaskOp::kAwait) {
+    if (head.queue != 0 || head.satisfied >= part_->peers.size()) return std::nullopt;
+    return part_->peers[head.satisfied];
   }
+  if (head.satisfied >= task.wait_count) return std::nullopt;
+  const uint32_t producer = task.waits[head.satisfied].producer;
+  if (producer == shared_.endpoint.rank()) return std::nullopt;
+  return producer;
+}
+
+// A wait has lasted its time: names the rank that it was for. OK where that is only the own one.
+Status CpuProgram::give_up(const Worker& worker) const {
+  for (const Head& head : worker.heads) {
+    if (const std::optional<uint32_t> peer = awaited_peer(head)) return give_up(*peer, plan_->op);
+  }
+  return {};
+}
+
+Status CpuProgram::give_up(uint32_t peer, const OpDesc& op) const {
   Status named =
       error(SK_ERR_TIMEOUT, "rank {} waited {:.1f} s for rank {} in {}", shared_.endpoint.rank(),
-            double(args_->timeout_ns) * 1e-9, peer, describe(plan_->op));
+            double(args_->timeout_ns) * 1e-9, peer, describe(op));
   shared_.endpoint.abort(AbortCause::kTimeout, peer, named.message());
   return named;
 }
@@ -321,21 +366,38 @@ void CpuProgram::fail(Status status) {
   failed_.store(true, std::memory_order_release);
 }
 
-void CpuProgram::record_trace() {
-  TraceBuffer& trace = *shared_.trace;
-  uint64_t held = 0;
-  for (const TraceBuffer::Run& run : trace.runs) held += run.events.size();
-  TraceBuffer::Run run{plan_, {}};
-  for (const Worker& worker : workers_) {
-    for (const TaskEvent& event : worker.events) {
-      if (held + run.events.size() < trace.event_count_max) {
-        run.events.push_back(event);
-      } else {
-        ++trace.dropped;
-      }
-    }
+// No call fails for want of a trace.
+void CpuProgram::note_event(Worker& worker, const TaskEvent& event) noexcept {
+  try {
+    worker.events.push_back(event);
+  } catch (const std::bad_alloc&) {
+    ++worker.events_lost;
   }
-  trace.runs.push_back(std::move(run));
+}
+
+void CpuProgram::record_trace() noexcept {
+  TraceBuffer& trace = *shared_.trace;
+  uint64_t seen = 0, noted = 0;
+  for (const Worker& worker : workers_) {
+    seen += worker.events.size() + worker.events_lost;
+    noted += worker.events.size();
+  }
+  uint64_t room = std::min(noted, trace.event_count_max - trace.event_count);
+  if (room > 0) {
+    const Status kept = caught([&]() -> Status {
+      std::vector<TaskEvent> events;
+      events.reserve(room);
+      for (const Worker& worker : workers_) {
+        const size_t count = std::min<size_t>(worker.events.size(), room - events.size());
+        events.insert(events.end(), worker.events.begin(), worker.events.begin() + count);
+      }
+      trace.runs.push_back({plan_, std::move(events)});
+      return {};
+    });
+    if (!kept.ok()) room = 0;
+  }
+  trace.event_count += room;
+  trace.dropped += seen - room;
 }
 
 }  // namespace sk::cpu

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "lib/exec/cpu/waiter.h"
 #include "lib/exec/cpu/workers.h"
@@ -20,6 +22,7 @@ struct Shared {
   Workers& workers;
   uint32_t spins;
   TraceBuffer* trace = nullptr;
+  Waiting waiting = {};
 };
 
 // The workspace of a segment: the staging areas, then the general area. A plan that stages takes
@@ -32,8 +35,8 @@ inline constexpr uint32_t kStagingAreas = 8;
 // stay in the nearest cache with two.
 inline constexpr uint64_t kStagingRotateMin = 8 << 10;
 
-// How often a rank that waits looks for peers that will never come: that wait for it in another
-// kind of call, or are known to be elsewhere.
+// How often a rank that waits looks for peers that will never come (that wait for it in another
+// kind of call, or are known to be elsewhere), and lets the caller look, too.
 inline constexpr int64_t kMismatchLookNs = 50'000'000;
 
 class CpuProgram final : public Program {
@@ -43,6 +46,8 @@ class CpuProgram final : public Program {
 
   const Plan& plan() const override { return *plan_; }
   Status run(const RunArgs& args) override;
+  Status decline(const RunArgs& args, const OpDesc& op) override;
+  bool take_refused() override { return std::exchange(refused_, false); }
 
  private:
   struct LoweredWait {
@@ -87,6 +92,7 @@ class CpuProgram final : public Program {
   struct Worker {
     std::vector<Head> heads;
     std::vector<TaskEvent> events;
+    uint64_t events_lost = 0;  // There was no memory for them.
   };
 
   explicit CpuProgram(Shared& shared) : shared_(shared) {}
@@ -97,16 +103,23 @@ class CpuProgram final : public Program {
   void lower_addresses();
   void resolve(uint32_t buffer, std::byte* address);
   void place_staging();
+  // What all ranks have posted in a run that went well.
+  void grow_signals() {
+    for (const auto& [base, posts] : growth_) *base += posts;
+  }
 
   Status reserve();
-  Status stay_out(const RunArgs& args, Status why);
+  Status stay_out(const RunArgs& args, const OpDesc& op, std::span<const uint32_t> peers);
   Status run_straight();
   Status run_queues();
-  void run_worker(uint32_t worker);
+  void await_workers() noexcept;
+  void run_worker(uint32_t worker) noexcept;
+  Status walk_queues(Worker& worker, bool drives);
   Status run_ready(Worker& worker, bool& finished);
   bool any_ready(Worker& worker);
   bool ready(Head& head);
-  bool entries_arrived(Head& head);
+  bool entries_arrived(std::span<const uint32_t> peers, uint32_t& arrived) const;
+  std::optional<uint32_t> awaited_peer(const Head& head) const;
   Status execute(Worker& worker, Head& head);
   // One task whose waits are met. `admits`: it is the first queue's, which compares the entries.
   Status perform(uint32_t index, const LoweredTask& task, bool admits) {
@@ -132,29 +145,39 @@ class CpuProgram final : public Program {
   Status run_put(uint32_t index, const LoweredTask& task);
   Status post(const LoweredTask& task);
   Status enter();
+  Status send(EntrySlot& entry, std::span<const uint32_t> peers);
   Status admit();  // All entries are here: compare them, learn the peers' operands.
-  // Waits for `ready`; now and then looks whether it ever will be.
+  // Waits for `ready`, which needs some of `worker`'s heads; now and then looks whether it ever
+  // will be. The time runs out for peers only: what the own workers are at ends with their tiles
+  // and their own waits.
   template <typename Ready>
-  Status wait_for(Waiter& waiter, const Ready& ready) {
+  Status wait_for(Waiter& waiter, const Worker& worker, const Ready& ready) {
     for (int64_t left = args_->timeout_ns;;) {
       const int64_t slice = std::min(left, kMismatchLookNs);
       Status status = waiter.wait(ready, slice);
-      left -= slice;
       if (!ran_out(status)) return status;
+      if (waiter.drives()) SK_RETURN_IF_ERROR(tell_waiting());
       SK_RETURN_IF_ERROR(find_mismatch());
       SK_RETURN_IF_ERROR(find_absent());
-      if (left <= 0) return status;
+      left -= slice;
+      if (left > 0) continue;
+      if (Status given_up = give_up(worker); !given_up.ok()) return given_up;
+      left = args_->timeout_ns;
     }
   }
   EntryLane other_lane() const {
     return args_->lane == kCollectiveLane ? kPairLane : kCollectiveLane;
   }
-  Status desync() const;
+  Status desync();
+  Status declined(uint32_t peer, const OpDesc& theirs) const;
   Status find_mismatch();
+  Status tell_waiting();
   Status find_absent();
-  Status explain(Status status, const Worker& worker) const;
+  Status give_up(const Worker& worker) const;
+  Status give_up(uint32_t peer, const OpDesc& op) const;
   void fail(Status status);
-  void record_trace();
+  void note_event(Worker& worker, const TaskEvent& event) noexcept;
+  void record_trace() noexcept;
 
   Shared& shared_;
   std::shared_ptr<const Plan> plan_;
@@ -183,6 +206,7 @@ class CpuProgram final : public Program {
   // Of the current run.
   const RunArgs* args_ = nullptr;
   std::atomic<uint64_t> admitted_{0};  // seq + 1 of the last run whose entries have been compared.
+  bool refused_ = false;
   std::atomic<bool> failed_{false};
   std::mutex failure_mutex_;
   Status failure_;

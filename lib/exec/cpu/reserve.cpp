@@ -1,7 +1,5 @@
 // What a run takes beyond its plan's memory: threads, and scratch for matrix products. A rank that
 // cannot have them says so before it has moved a byte.
-#include <algorithm>
-
 #include "lib/exec/cpu/program.h"
 #include "lib/exec/cpu/tile/gemm.h"
 
@@ -17,21 +15,23 @@ Status CpuProgram::reserve() {
 
 // Enters all the same, so that the peers hear of it instead of waiting. Their entries are awaited:
 // the next run but one uses the same slots.
-Status CpuProgram::stay_out(const RunArgs& args, Status why) {
-  RunArgs declined = args;
-  declined.decline = true;
-  args_ = &declined;
-  SK_RETURN_IF_ERROR(enter());
-  const auto tasks = part_->tasks.begin() + part_->queues[0].first_task;
-  const auto await = std::find_if(tasks, part_->tasks.end(),
-                                  [](const Task& task) { return task.op == TaskOp::kAwait; });
-  const uint32_t index = uint32_t(await - part_->tasks.begin());
-  Worker worker;
-  worker.heads.push_back({0, index, index + 1, index});
+Status CpuProgram::stay_out(const RunArgs& args, const OpDesc& op,
+                            std::span<const uint32_t> peers) {
+  args_ = &args;
+  EntrySlot entry{};  // Its fingerprint, 0, says it.
+  pack_call(op, entry);
+  SK_RETURN_IF_ERROR(send(entry, peers));
+  uint32_t arrived = 0;
   Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
-  Status status = waiter.wait([&] { return entries_arrived(worker.heads[0]); }, args.timeout_ns);
-  if (!status.ok()) return explain(std::move(status), worker);
-  return why;
+  Status status = waiter.wait([&] { return entries_arrived(peers, arrived); }, args.timeout_ns);
+  return ran_out(status) ? give_up(peers[arrived], op) : std::move(status);
+}
+
+Status CpuProgram::decline(const RunArgs& args, const OpDesc& op) {
+  if (op.kind != OpKind::kSendRecv) return stay_out(args, op, part_->peers);
+  const uint32_t root = uint32_t(op.root), peer = uint32_t(op.peer);
+  const uint32_t other[] = {root == shared_.endpoint.rank() ? peer : root};
+  return stay_out(args, op, other);
 }
 
 }  // namespace sk::cpu

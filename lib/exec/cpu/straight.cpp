@@ -12,12 +12,10 @@ Status CpuProgram::run_straight() {
   for (uint32_t next = head.begin; next != head.end; ++next) {
     const LoweredTask& task = tasks_[next];
     if (task.wait_count != 0 || task.op == TaskOp::kAwait) {
-      head.next = next;  // What ready() and explain() look at.
+      head.next = next;  // What ready() and give_up() look at.
       head.satisfied = 0;
       if (!ready(head)) {
-        Status status = wait_for(waiter, [&] { return ready(head); });
-        if (!status.ok()) [[unlikely]]
-          return explain(std::move(status), worker);
+        SK_RETURN_IF_ERROR(wait_for(waiter, worker, [&] { return ready(head); }));
       }
     }
     SK_RETURN_IF_ERROR(perform(next, task, /*admits=*/true));

@@ -18,6 +18,11 @@ int64_t now_ns() {
 
 }  // namespace
 
+void nap() {
+  const timespec time = {0, 50'000};
+  nanosleep(&time, nullptr);
+}
+
 Status Waiter::step(Patience& patience) {
   if (endpoint_.header().abort_word.load(std::memory_order_acquire) != 0) {
     return endpoint_.abort_status();
@@ -29,10 +34,7 @@ Status Waiter::step(Patience& patience) {
   const int64_t waited = now - patience.start_ns;
   if (waited > patience.timeout_ns) return Status(SK_ERR_TIMEOUT, "");
   if (!drives_) {
-    if (waited > kYieldNs) {
-      const timespec nap = {0, 50'000};
-      nanosleep(&nap, nullptr);
-    }
+    if (waited > kYieldNs) nap();
     return {};
   }
   if (waited > kFirstCheckNs &&

@@ -21,6 +21,8 @@ inline void pause() {
 #endif
 }
 
+void nap();  // 50 us.
+
 // A wait's own time ran out; a peer's ending has a sentence.
 inline bool ran_out(const Status& status) {
   return status.code() == SK_ERR_TIMEOUT && status.message().empty();
@@ -32,6 +34,7 @@ class Waiter {
   // it looks after peers and sleeps on the doorbell; others only yield and watch the abort word.
   Waiter(Endpoint& endpoint, uint32_t spins, bool drives)
       : endpoint_(endpoint), spins_(spins), drives_(drives) {}
+  bool drives() const { return drives_; }
 
   // Returns once ready() is true, or says why it never will be.
   template <typename Ready>

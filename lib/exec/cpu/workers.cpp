@@ -41,9 +41,9 @@ Status Workers::reserve_scratch(uint32_t active) {
     std::mutex mutex;
     Status status;
   } reservation;
-  const Body reserve = [](void* object, uint32_t worker) {
+  const Body reserve = [](void* object, uint32_t worker) noexcept {
     if (worker == 0) return;
-    Status status = gemm_reserve_scratch();
+    Status status = caught([] { return gemm_reserve_scratch(); });
     if (status.ok()) return;
     auto& shared = *static_cast<Reservation*>(object);
     const std::lock_guard lock(shared.mutex);

@@ -28,8 +28,8 @@ class Workers {
 
   // Starts body(object, 1..active-1) on the threads and runs body(object, 0) here; returns when the
   // latter does. The caller waits for finished() itself, as it alone may look after the peers
-  // meanwhile.
-  using Body = void (*)(void* object, uint32_t worker);
+  // meanwhile. Bodies let no exception out: on a thread it would end the process.
+  using Body = void (*)(void* object, uint32_t worker) noexcept;
   void run(uint32_t active, Body body, void* object);
   bool finished() const { return running_.load(std::memory_order_acquire) == 0; }
 

@@ -1,5 +1,6 @@
 #include <string_view>
 
+#include "lib/base/world.h"
 #include "lib/plan/check/operands.h"
 #include "lib/plan/check/refuse.h"
 #include "lib/plan/check/structure.h"
@@ -92,7 +93,7 @@ Status check_operand(const Plan& plan, size_t id, std::vector<uint8_t>& seen) {
 
 Status check_op(const Plan& plan) {
   const uint32_t ranks = plan.target.world_size;
-  if (ranks < 1 || ranks > kWorldSizeMax) {
+  if (ranks < 1 || ranks > uint32_t{kWorldSizeMax}) {
     return refuse('h', "a world of {} ranks, allowed are 1 to {}", ranks, kWorldSizeMax);
   }
   SK_RETURN_IF_ERROR(check_descriptor(plan.op, ranks));

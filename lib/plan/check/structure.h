@@ -7,7 +7,6 @@
 
 namespace sk::check {
 
-inline constexpr uint32_t kWorldSizeMax = 4096;
 inline constexpr uint32_t kSignalCountMax = 4096;
 
 // Each relies on those before it.

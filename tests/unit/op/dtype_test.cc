@@ -61,5 +61,17 @@ TEST(BF16, EveryPatternRoundTripsAndMidpointsRoundToEven) {
   }
 }
 
+// Rounding adds to the bits: a NaN whose upper bits are all ones, or whose payload lies in the bits
+// that are cut off, would become zero or infinity.
+TEST(Narrowing, ANanOfAnyPayloadStaysOne) {
+  for (const uint32_t bits : {0x7f800001u, 0x7f80ffffu, 0x7f801fffu, 0x7fffffffu, 0x7fc00000u}) {
+    for (const uint32_t sign : {0u, 0x80000000u}) {
+      const float value = std::bit_cast<float>(bits | sign);
+      EXPECT_TRUE(std::isnan(bf16_to_f32(f32_to_bf16(value)))) << std::hex << (bits | sign);
+      EXPECT_TRUE(std::isnan(f16_to_f32(f32_to_f16(value)))) << std::hex << (bits | sign);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sk

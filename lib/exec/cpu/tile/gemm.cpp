@@ -99,7 +99,10 @@ GemmTiling gemm_tiling(const GemmKernel* kernel, int64_t m, int64_t n, int64_t k
   if (m <= 0 || n <= 0) return {std::max<int64_t>(m, 1), unit};
   constexpr int64_t kRowsMost = 256, kColumnsMost = 1024, kUnevenPart = 64;
   const int64_t rows_least = 4 * quantum, columns_least = 4 * unit;
-  int64_t row_tiles = ceil_div(m, kRowsMost), column_tiles = ceil_div(n, kColumnsMost);
+  // Plans are made and judged task by task, so long products have larger tiles instead.
+  constexpr int64_t kTilesMost = 8192;
+  int64_t column_tiles = std::min(ceil_div(n, kColumnsMost), kTilesMost);
+  int64_t row_tiles = std::min(ceil_div(m, kRowsMost), kTilesMost / column_tiles);
   while (row_tiles * column_tiles < parts) {
     if (m >= (row_tiles + 1) * rows_least) {
       ++row_tiles;

@@ -14,7 +14,7 @@ struct Avx512Kernel {
   static constexpr int kElementsPerItem = 1;
   static constexpr int kRows = 14;
   static constexpr int kVectors = 2;
-  static constexpr int64_t kItemsMax = 4096 / sizeof(T);
+  static constexpr int64_t kItemsMax = 2048 / sizeof(T);
   static constexpr int64_t kRowsMax = 112;
   static Vec<float, 64> madd(Vec<float, 64> sum, Vec<float, 64> a, Vec<float, 64> b) {
     return _mm512_fmadd_ps(a, b, sum);

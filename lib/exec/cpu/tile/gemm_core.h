@@ -2,8 +2,9 @@
 //
 // Blocks: a block of A rows is packed into panels of kRows rows and stays in the second-level
 // cache; a panel of B (kColumns columns of one chunk of k) is read by all row panels in turn while
-// the next one is prefetched. Chunks of k carry their sums through scratch, so every element is one
-// chain of multiply-adds over k, whatever the tile.
+// the next one is prefetched. Every element is one chain of multiply-adds per chunk of k, and the
+// chunks' sums, which wait in scratch, are added in their order: whatever the tile, and with
+// roundings that grow with the chunk and the number of chunks instead of with k.
 //
 // Along k both operands are sequences of items: one element, or a pair of bf16 in 32 bits.
 #ifndef SK_LIB_EXEC_CPU_TILE_GEMM_CORE_H_
@@ -37,9 +38,7 @@ void register_tile(const typename K::Item* a, const typename K::Item* b, int64_t
 #pragma GCC unroll 16
   for (int r = 0; r < kR; ++r) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kV; ++v) {
-      sum[r][v] = before != nullptr ? load_vec<V>(before + r * kSumStride + v * kLanes) : V{};
-    }
+    for (int v = 0; v < kV; ++v) sum[r][v] = V{};
   }
   const auto step = [&](const typename K::Item* a_item, const typename K::Item* b_items)
       __attribute__((always_inline)) {
@@ -71,8 +70,10 @@ void register_tile(const typename K::Item* a, const typename K::Item* b, int64_t
     if (left <= 4 * (kR + kLeadQuads) && left > 4 * kLeadQuads) {
       __builtin_prefetch(ahead.write[0] + write_at, 1);
       __builtin_prefetch(ahead.write[0] + write_at + 64, 1);
+      __builtin_prefetch(ahead.write[0] + write_at + ahead.write_last, 1);
       __builtin_prefetch(ahead.write[1] + write_at, 1);
       __builtin_prefetch(ahead.write[1] + write_at + 64, 1);
+      __builtin_prefetch(ahead.write[1] + write_at + ahead.write_last, 1);
       __builtin_prefetch(ahead.read + read_at);
       __builtin_prefetch(ahead.read + read_at + 64);
       write_at += ahead.write_pitch;
@@ -93,7 +94,10 @@ void register_tile(const typename K::Item* a, const typename K::Item* b, int64_t
 #pragma GCC unroll 16
   for (int r = 0; r < kR; ++r) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kV; ++v) store_vec(out + r * out_stride + v * kLanes, sum[r][v]);
+    for (int v = 0; v < kV; ++v) {
+      if (before != nullptr) sum[r][v] += load_vec<V>(before + r * kSumStride + v * kLanes);
+      store_vec(out + r * out_stride + v * kLanes, sum[r][v]);
+    }
   }
 }
 
@@ -238,7 +242,7 @@ struct GemmCore {
       Sum* c = static_cast<Sum*>(g.c[0]) + tile_row * g.ldc + tile_col;
       return run_to(run, block, a, b, before, c, g.ldc, ahead);
     }
-    Finish::look_at(g, tile_row, tile_col, partial_at, ahead);
+    Finish::look_at(g, tile_row, tile_col, cols, partial_at, ahead);
     alignas(64) Sum result[K::kRows * kColumns];
     run(a, b, block.items, before, result, kColumns, ahead);
     Finish::store(g, result, kColumns, rows, cols, tile_row, tile_col, partial_at);
@@ -262,6 +266,7 @@ struct GemmCore {
                      const Sum* before, Sum* out, int64_t stride, Ahead& ahead) {
     ahead.write[0] = ahead.write[1] = reinterpret_cast<const char*>(out);
     ahead.write_pitch = stride * int64_t(sizeof(Sum));
+    ahead.write_last = kColumns * int64_t(sizeof(Sum)) - 1;
     run(a, b, block.items, before, out, stride, ahead);
   }
 };

@@ -17,12 +17,14 @@ struct Ahead {
   const char* rows;
   int64_t apart, step, wrap;
   // Two lines of each row of the result in up to two places, to be written, and of what is read
-  // when it is.
+  // when it is. Rows that begin within a line have a third: that of the byte `write_last`.
   const char* write[2];
-  int64_t write_pitch;
+  int64_t write_pitch, write_last;
   const char* read;
   int64_t read_pitch;
 };
+
+constexpr int64_t kLineBytes = 64;
 
 template <typename Isa, typename Sum>
 struct GemmFinish {
@@ -36,16 +38,17 @@ struct GemmFinish {
   }
 
   // What store() will touch first of all.
-  static void look_at(const GemmTileArgs& g, int64_t row, int64_t col, int64_t partial_at,
-                      Ahead& ahead) {
+  static void look_at(const GemmTileArgs& g, int64_t row, int64_t col, int64_t cols,
+                      int64_t partial_at, Ahead& ahead) {
     const int64_t bytes = c_bytes(g);
     const int64_t offset = (row * g.ldc + col) * bytes;
     ahead.write[0] = static_cast<const char*>(g.c[0]) + offset;
     ahead.write[1] = static_cast<const char*>(g.c[g.c_count > 1 ? 1 : 0]) + offset;
     ahead.write_pitch = g.ldc * bytes;
-    if (g.hint == StoreHint::kNonTemporal) {  // Never to be in a cache.
+    ahead.write_last = cols * bytes - 1;
+    if (streams(g)) {  // Never to be in a cache.
       ahead.write[0] = ahead.write[1] = reinterpret_cast<const char*>(&g);
-      ahead.write_pitch = 0;
+      ahead.write_pitch = ahead.write_last = 0;
     }
     if (g.epilogue != GemmTileArgs::Epilogue::kReduce) return;
     for (int rank = 0; rank < g.partial_count; ++rank) {
@@ -55,6 +58,15 @@ struct GemmFinish {
       ahead.read_pitch = kGemmPanelColumns * sizeof(Sum);
       return;
     }
+  }
+
+  // Whether C goes past the caches: only whole lines do so without a read of what they replace.
+  static bool streams(const GemmTileArgs& g) {
+    if (g.hint != StoreHint::kNonTemporal || g.ldc * c_bytes(g) % kLineBytes != 0) return false;
+    for (int j = 0; j < g.c_count; ++j) {
+      if (reinterpret_cast<uintptr_t>(g.c[j]) % kLineBytes != 0) return false;
+    }
+    return true;
   }
 
   static int64_t c_bytes(const GemmTileArgs& g) {
@@ -84,7 +96,7 @@ struct GemmFinish {
   static void store_as(const GemmTileArgs& g, const Sum* result, int64_t stride, int64_t rows,
                        int64_t cols, int64_t row, int64_t col, int64_t partial_at) {
     const Rows at = {result, stride, rows, cols, row * g.ldc + col, partial_at};
-    if (g.hint == StoreHint::kNonTemporal) return store_ranks<Out, true>(g, at);
+    if (streams(g)) return store_ranks<Out, true>(g, at);
     store_ranks<Out, false>(g, at);
   }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "lib/algo/planner.h"
 #include "lib/exec/cpu/executor.h"
 #include "lib/plan/builder.h"
@@ -167,6 +169,61 @@ TEST_F(Lower, AnOperationWithoutAKernelIsRefused) {
   plan.ranks[0].tasks[0].op = TaskOp(kTaskOpCount + 1);
   EXPECT_EQ(prepare(plan).code(), SK_ERR_UNSUPPORTED);
   EXPECT_THAT(prepare(plan).message(), HasSubstr("no kernel for operation 9"));
+}
+
+// A training loop may leave a trace on.
+TEST_F(Lower, ATraceThatIsFullKeepsNothingOfLaterRuns) {
+  Plan plan = plan_with_workspace(0);
+  RankBuilder builder(0, 1);
+  copy_out(builder);
+  plan.ranks.push_back(builder.finish());
+  Result<std::unique_ptr<Program>> program =
+      executor_->prepare(std::make_shared<const Plan>(plan), fingerprint(plan));
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  TraceBuffer trace;
+  trace.event_count_max = 3;
+  executor_->set_trace(&trace);
+  std::array<std::byte, kBytes> in{}, out{};
+  for (uint64_t seq = 1; seq <= 10; ++seq) {
+    RunArgs args;
+    args.operands[0].data = in.data();
+    args.operands[1].data = out.data();
+    args.seq = seq;
+    args.timeout_ns = 1'000'000'000;
+    ASSERT_TRUE((*program)->run(args).ok());
+  }
+  EXPECT_EQ(trace.runs.size(), 3u);
+  EXPECT_EQ(trace.event_count, 3u);
+  EXPECT_EQ(trace.dropped, 7u);
+}
+
+TEST(Signals, SufficeForAnyNumberOfWorkers) {
+  for (const uint32_t ranks : {1u, 2u, 3u, 8u}) {
+    for (const uint32_t workers : {1u, 48u, 128u, 256u}) {
+      OpDesc product{.kind = OpKind::kAllreduceGemm};
+      product.m = 16 * 64;
+      product.n = product.ldc = 32 * 64;
+      product.k = product.lda = 8;
+      OpDesc sum{.kind = OpKind::kAllreduce, .count = 75'000'000};
+      sum.symmetric_in = sum.symmetric_out = true;
+      for (const OpDesc& op : {product, sum}) {
+        const Target target{.world_size = ranks,
+                            .workers = workers,
+                            .tile_m = 16,
+                            .tile_n = 32,
+                            .packed_bytes = 1 << 20,
+                            .signals_max = signals_per_producer(ranks)};
+        Result<Plan> plan = make_plan_part(op, target, 0);
+        ASSERT_TRUE(plan.ok()) << plan.status().message();
+        const RankPlan& part = plan->ranks.front();
+        EXPECT_LE(part.signal_count, signals_per_producer(ranks))
+            << describe(op) << " of " << ranks << " x " << workers;
+        if (op.kind == OpKind::kAllreduceGemm) {
+          EXPECT_GE(part.queues.size(), std::min(workers, 47u));
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ struct Round {
 // Runs one round and waits for its end; false if it does not come.
 bool run_round(Workers& workers, uint32_t active, Round& round) {
   workers.run(
-      active, [](void* object, uint32_t w) { ++static_cast<Round*>(object)->runs[w]; }, &round);
+      active, [](void* object, uint32_t w) noexcept { ++static_cast<Round*>(object)->runs[w]; },
+      &round);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!workers.finished()) {
     if (std::chrono::steady_clock::now() > deadline) return false;

@@ -187,6 +187,111 @@ TEST_P(GemmTile, ReduceIsTheSumInRankOrderRoundedOnce) {
   }
 }
 
+// One NaN, one infinity and one tiny element, each alone in its row of one rank's product: the
+// other rank's is zero there. All epilogues but partials, which carry them.
+TEST_P(GemmTile, NanInfinityAndTinySumsReachTheResult) {
+  const double tiny = GetParam() == DType::kF16 ? 0x1p-14 : 0x1p-120;  // Normal in every type.
+  const double specials[] = {std::numeric_limits<double>::quiet_NaN(),
+                             std::numeric_limits<double>::infinity(), tiny};
+  uint64_t salt = 0;
+  for (const GemmKernel* kernel : kernels(GetParam())) {
+    for (int own = 0; own < 2; ++own) {  // Whose tile is finished.
+      Random random(13000 + ++salt);
+      const Shape s = {random.between(3, 40), random.between(1, 70), random.between(1, 50)};
+      SCOPED_TRACE(describe_case(kernel, s, own));
+      const size_t bytes = dtype_bytes(GetParam());
+      std::vector<Operands> ranks;
+      std::vector<Packed> packed;
+      for (int rank = 0; rank < 2; ++rank) {
+        Operands& o = ranks.emplace_back(random, GetParam(), s.m, s.n, s.k, /*whole=*/true);
+        for (int64_t l = 0; l < s.k; ++l) {
+          for (int64_t j = 0; j < s.n; ++j) {
+            encode(o.dtype, 1.0,
+                   o.b.data() + size_t(o.transpose_b ? j * o.ldb + l : l * o.ldb + j) * bytes);
+          }
+          for (int64_t i = 0; i < 3; ++i) {
+            const double value = rank == 0 && l == s.k / 2 ? specials[i] : 0.0;
+            encode(o.dtype, value,
+                   o.a.data() + size_t(o.transpose_a ? l * o.lda + i : i * o.lda + l) * bytes);
+          }
+        }
+        packed.emplace_back(kernel, o, random);
+      }
+      const Cut all = {0, s.m, 0, s.n};
+      Guarded partial(partial_bytes(kernel, s.m, s.n));
+      GemmTileArgs other = tile_args(ranks[size_t(1 - own)], packed[size_t(1 - own)], all);
+      other.epilogue = Epilogue::kPartial;
+      other.partial = partial.data();
+      other.hint = random.coin() ? StoreHint::kNonTemporal : StoreHint::kNormal;
+      gemm_tile(kernel, other);
+      const void* partials[] = {own == 0 ? nullptr : partial.data(),
+                                own == 1 ? nullptr : partial.data()};
+      Outputs out(random, random_c_type(random, GetParam()), s.m, s.n, 2);
+      GemmTileArgs g = tile_args(ranks[size_t(own)], packed[size_t(own)], all);
+      const std::vector<void*> c = out.pointers(all);
+      g.epilogue = Epilogue::kReduce;
+      g.c = c.data();
+      g.c_count = 2;
+      g.ldc = out.ldc;
+      g.c_dtype = out.dtype;
+      g.hint = random.coin() ? StoreHint::kNonTemporal : StoreHint::kNormal;
+      g.partials = partials;
+      g.partial_count = 2;
+      g.self = own;
+      gemm_tile(kernel, g);
+      for (size_t j = 0; j < 2; ++j) {
+        for (int64_t column = 0; column < s.n; ++column) {
+          ASSERT_TRUE(std::isnan(decode(out.dtype, out.at(j, 0, column)))) << column;
+          ASSERT_EQ(decode(out.dtype, out.at(j, 1, column)), specials[1]) << column;
+          ASSERT_EQ(decode(out.dtype, out.at(j, 2, column)), tiny) << column;
+        }
+      }
+    }
+  }
+}
+
+// Roundings that all go one way: in one chain of 4,096 additions they pass what numerical libraries
+// allow for f32 (1e-5 of the value).
+TEST(GemmTileSums, OfThousandsStayAccurate) {
+  const std::pair<double, double> ranges[] = {{1.0 / 3, 0.0}, {1e4, 1.0}};  // Value, noise.
+  uint64_t salt = 0;
+  for (const GemmKernel* kernel : kernels(DType::kF32)) {
+    for (const auto& [value, noise] : ranges) {
+      Random random(11000 + ++salt);
+      Operands o(random, DType::kF32, random.between(14, 20), random.between(30, 40), 4096, true);
+      SCOPED_TRACE(describe_case(kernel, {o.m, o.n, o.k}, 0));
+      for (Guarded* matrix : {&o.a, &o.b}) {
+        const int64_t count = matrix == &o.a ? (o.transpose_a ? o.k : o.m) * o.lda
+                                             : (o.transpose_b ? o.n : o.k) * o.ldb;
+        for (int64_t i = 0; i < count; ++i) {
+          const double each = matrix == &o.a ? value + noise * random.real(-1, 1)
+                              : noise > 0    ? random.real(0, 1)
+                                             : value;
+          encode(DType::kF32, each, matrix->data() + size_t(i) * 4);
+        }
+      }
+      const Packed packed(kernel, o, random);
+      Outputs out(random, DType::kF32, o.m, o.n, 1);
+      const Cut all = {0, o.m, 0, o.n};
+      GemmTileArgs g = tile_args(o, packed, all);
+      const std::vector<void*> c = out.pointers(all);
+      g.c = c.data();
+      g.c_count = 1;
+      g.ldc = out.ldc;
+      g.c_dtype = DType::kF32;
+      gemm_tile(kernel, g);
+      for (int64_t i = 0; i < o.m; ++i) {
+        for (int64_t j = 0; j < o.n; ++j) {
+          double sum = 0;
+          for (int64_t l = 0; l < o.k; ++l) sum += o.a_at(i, l) * o.b_at(l, j);
+          ASSERT_NEAR(decode(DType::kF32, out.at(0, i, j)), sum, 1e-5 * std::fabs(sum) + 1e-6)
+              << "row " << i << " col " << j;
+        }
+      }
+    }
+  }
+}
+
 // Beyond one block of rows, columns and k, where sums are carried between chunks.
 TEST_P(GemmTile, BitsDoNotDependOnTheTiling) {
   uint64_t salt = 0;
