@@ -44,9 +44,11 @@ uint64_t SegmentLayout::signal_offset() const {
          round_up(uint64_t{world_size} * kEntryLaneCount * 2 * sizeof(EntrySlot), kPage);
 }
 
-uint64_t SegmentLayout::workspace_offset() const {
-  return round_up(signal_offset() + uint64_t{signal_count_max} * sizeof(SignalWord), kHugePage);
+uint64_t SegmentLayout::control_bytes() const {
+  return round_up(signal_offset() + uint64_t{signal_count_max} * sizeof(SignalWord), kPage);
 }
+
+uint64_t SegmentLayout::workspace_offset() const { return round_up(control_bytes(), kHugePage); }
 
 uint64_t SegmentLayout::heap_offset() const {
   return workspace_offset() + round_up(workspace_bytes_max, kHugePage);

@@ -67,6 +67,7 @@ struct SegmentLayout {
 
   uint64_t entry_offset() const;   // EntrySlot[world_size][kEntryLaneCount][2].
   uint64_t signal_offset() const;  // SignalWord[signal_count_max].
+  uint64_t control_bytes() const;  // Of all before the workspace: committed at connection.
   uint64_t workspace_offset() const;
   uint64_t heap_offset() const;
   uint64_t bytes() const;
@@ -92,6 +93,11 @@ struct alignas(64) SegmentHeader {
   // Written once, by the owner, before the first abort word.
   static constexpr size_t kReasonBytesMax = 208;
   std::atomic<uint64_t> reason_words[kReasonBytesMax / 8];
+
+  // Not 0 while the owner is in a call, where peers that are threads of its process have to know:
+  // they have registered memory. On a line that nobody looks at while calls go well.
+  std::atomic<uint32_t> inside;
+
   void set_reason(const std::string& text);  // Cut to kReasonBytesMax.
   std::string reason() const;
 };

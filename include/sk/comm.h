@@ -24,8 +24,13 @@ enum sk_bootstrap {
 };
 
 /** Gathers `bytes` bytes of every rank, in rank order, into `out` (world_size * bytes).
- *  @return 0, or anything else to make sk_comm_create() fail. */
+ *  @return 0, or anything else to make sk_comm_create() fail. So does an exception of C++. */
 typedef int32_t (*sk_allgather_fn)(void* user, const void* in, size_t bytes, void* out);
+
+/** A look at what else there is to do while a call waits, such as an interpreter's signals. It runs
+ *  on the thread that called. Of the communicator it may call sk_comm_abort(), which ends the wait;
+ *  all else is SK_ERR_BUSY. An exception of C++ ends the communicator. @since 0.1 */
+typedef void (*sk_waiting_fn)(void* user);
 
 /** Where a communicator's memory is and its calls run; as DLPack counts, but for the CPU. */
 enum sk_device_type {
@@ -42,14 +47,17 @@ enum sk_comm_flags {
 };
 
 /** Zero means default. Fields are only ever appended. All ranks must give the same values, but for
- *  `rank`, `bootstrap_user`, `cancel_fd`, `timeout_ms`. On the CPU they may differ in `workers` and
- *  `symmetric_bytes_max` (the least holds for all) and in SK_COMM_PUT_ONLY (all do as one asks). */
+ *  `rank`, `bootstrap_user`, `cancel_fd`, `timeout_ms`, `waiting` and its user. On the CPU they may
+ * differ in `workers` and `symmetric_bytes_max` (the least holds for all) and in SK_COMM_PUT_ONLY
+ * (all do as one asks). */
 typedef struct sk_comm_config {
   uint32_t struct_size;         /**< sizeof(sk_comm_config) where the caller was compiled. */
   int32_t bootstrap;            /**< enum sk_bootstrap. */
   int32_t rank;                 /**< For THREADS and CALLBACK; else 0, or as the launcher says. */
   int32_t world_size;           /**< For THREADS and CALLBACK; else 0, or as the launcher says. */
-  const char* name;             /**< THREADS: which group of this process; NULL is "". */
+  const char* name;             /**< Which group of this process's THREADS; NULL is "". Else which
+                                     of the communicators that the job's processes make at the same
+                                     time: threads that do so give each its own name. */
   sk_allgather_fn allgather;    /**< For CALLBACK. */
   void* bootstrap_user;         /**< Passed to `allgather`. */
   int64_t timeout_ms;           /**< Longest wait for a peer in any call; 0 is 300,000. */
@@ -64,8 +72,11 @@ typedef struct sk_comm_config {
                           read, as an eventfd or a pipe. It stays the caller's, is not read, and
                           must stay open meanwhile. 0: none. CALLBACK's own waits do not see it. */
   int32_t reserved;  /**< 0. */
-  int32_t device_type; /**< enum sk_device_type. */
-  int32_t device_id;   /**< Which GPU, as the driver counts, from 0; of the CPU 0. */
+  int32_t device_type;   /**< enum sk_device_type. */
+  int32_t device_id;     /**< Which GPU, as the driver counts, from 0; of the CPU 0. */
+  sk_waiting_fn waiting; /**< Called about every 50 ms while a call on the CPU waits for other
+                              ranks; NULL: nothing is. Calls on a GPU do not call it. */
+  void* waiting_user;    /**< Passed to `waiting`. */
 } sk_comm_config;
 
 /** Connects all ranks; returns when every rank has called it. `config` may be NULL. In a rank that
@@ -81,9 +92,10 @@ SK_NODISCARD SK_API sk_status sk_comm_create(sk_context* context, const sk_comm_
                                              sk_comm** out_comm) SK_NOEXCEPT;
 
 /** Releases the communicator and all memory of sk_alloc() and sk_register() on it. Not collective:
- *  peers that still wait for this rank end with SK_ERR_PEER_LOST. On a GPU SK_ERR_TIMEOUT says that
- *  launches had not ended within the communicator's timeout; nothing is released then, and it may
- *  be tried again.
+ *  peers that still wait for this rank end with SK_ERR_PEER_LOST. Where
+ *  memory is registered and calls have failed it waits until no peer is inside one that could touch
+ *  it; on a GPU, until launches have ended. SK_ERR_TIMEOUT says that this took longer than the
+ *  communicator's timeout; nothing is released then, and it may be tried again.
  *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_TIMEOUT.
  *  @threads One at a time. @since 0.1 */
 SK_API sk_status sk_comm_free(sk_comm* comm) SK_NOEXCEPT;
@@ -129,7 +141,10 @@ SK_NODISCARD SK_API sk_status sk_free(sk_comm* comm, void* memory) SK_NOEXCEPT;
 
 /** Collective: makes the caller's memory symmetric where the ranks can reach it: threads of one
  *  process always; between processes SK_ERR_UNSUPPORTED (memory that was not shared when it was
- *  made cannot be mapped later; use sk_alloc()). The memory must outlive sk_deregister().
+ *  made cannot be mapped later; use sk_alloc()). The memory must outlive sk_deregister() or
+ *  sk_comm_free(). SK_ERR_INVALID_ARGUMENT for what is symmetric already, in part or as a whole. Of
+ *  a communicator that can only be freed sk_deregister() returns the error that ended it, once no
+ *  peer touches the memory any more; SK_ERR_TIMEOUT where one still may.
  *  @threads One at a time per communicator. Waits. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_register(sk_comm* comm, void* memory, uint64_t bytes) SK_NOEXCEPT;
 SK_NODISCARD SK_API sk_status sk_deregister(sk_comm* comm, void* memory) SK_NOEXCEPT;

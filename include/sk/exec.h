@@ -117,8 +117,8 @@ typedef struct sk_exec_options {
   /** 0 or SK_REQUEST_EXECUTE: `code` is source text. SK_REQUEST_ACTION: it is the name of an action
    *  that every language has: "hostname" prints the host's name; "reset" forgets the user's names;
    *  "facts" displays application/vnd.superkernel.facts+json, one object {"host": ..., "cpu": ...,
-   *  "cores": ..., "memory": bytes, "gpus": [...], "versions": {name: version}, ...}. A language
-   *  that does not know an action fails with an error that says so. */
+   *  "cores": ..., "memory": bytes, "gpus": [...], "versions": ..., ...}; "magic %%NAME" (or %NAME)
+   *  fails if the language has no such magic. One that does not know an action fails, too. */
   int32_t kind;
   int32_t allow_input;     /**< 1: ranks may ask for input (sk/talk.h); 0: they are refused. */
   const char* expressions; /**< A JSON object of name to expression, which the cell's lowest rank

@@ -18,7 +18,8 @@ enum sk_worker_flags {
    *  rank, in order with sk_worker_stream(). Text outside a cell goes to the last cell. */
   SK_WORKER_CAPTURE = 1,
   /** An interrupt sends SIGINT to this process's group (or main thread, if it leads no group).
-   *  Without it an interrupt only sets sk_worker_cancelled(). The program installs the handler. */
+   *  Without it an interrupt only sets sk_worker_cancelled(). The program installs the handler.
+   *  It comes between cells, too, where one was given and sk_worker_next() is not called for it. */
   SK_WORKER_SIGINT = 2
 };
 

@@ -19,6 +19,7 @@ Backend named_parts() {
   Backend backend;
   backend.kernel_set_name = cpu::cpu_isa_name(cpu::cpu_isa());
   backend.transport_name = "shm";
+  backend.memory_room = [] { return memory_room(""); };
   return backend;
 }
 

@@ -4,11 +4,10 @@
 #define SK_LIB_API_GUARD_H_
 
 #include <cstdint>
-#include <exception>
-#include <new>
 #include <string>
 #include <utility>
 
+#include "lib/base/float_mode.h"
 #include "lib/base/status.h"
 
 namespace sk::api {
@@ -16,16 +15,11 @@ namespace sk::api {
 // Keeps the sentence for sk_last_error(), if there is one, and returns the code.
 sk_status report(const Status& status) noexcept;
 
-// Runs `body`, which returns a Status.
+// Runs `body`, which returns a Status, in libsk's own floating-point mode.
 template <typename Body>
 sk_status guard(Body&& body) noexcept {
-  try {
-    return report(std::forward<Body>(body)());
-  } catch (const std::bad_alloc&) {
-    return report(Status(SK_ERR_NO_MEMORY, "memory ran out"));
-  } catch (const std::exception& thrown) {
-    return report(Status(SK_ERR_INTERNAL, thrown.what()));
-  }
+  const FloatMode mode;
+  return report(caught(std::forward<Body>(body)));
 }
 
 // SK_ERR_FORKED in a child of a process that had called sk_init() before it forked.

@@ -2,13 +2,61 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <system_error>
+
+#include "lib/base/lasting.h"
 
 namespace sk {
 
 const std::string& Status::message() const {
   static const std::string empty;
   return rep_ ? rep_->message : empty;
+}
+
+// Its sentence is short enough to lie in the string itself.
+Status::Rep* Status::no_memory_rep() noexcept {
+  static Lasting<Rep> rep(Rep{SK_ERR_NO_MEMORY, "memory ran out"});
+  return &*rep;
+}
+
+void Status::Drop::operator()(Rep* rep) const noexcept {
+  if (rep != no_memory_rep()) delete rep;
+}
+
+Status Status::no_memory() noexcept {
+  Status status;
+  status.rep_.reset(no_memory_rep());
+  return status;
+}
+
+Status Status::clone() const {
+  if (rep_.get() == no_memory_rep()) return no_memory();
+  return rep_ ? Status(rep_->code, rep_->message) : Status();
+}
+
+namespace {
+
+Status internal_error(const char* message) noexcept {
+  try {
+    return Status(SK_ERR_INTERNAL, message);
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory();
+  }
+}
+
+}  // namespace
+
+Status caught_exception() noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory();
+  } catch (const std::exception& thrown) {
+    return internal_error(thrown.what());
+  } catch (...) {  // Of a caller's function.
+    return internal_error("an exception that is no std::exception");
+  }
 }
 
 const char* status_name(int32_t code) {

@@ -1,12 +1,14 @@
 // Status and Result: how every function inside libsk reports failure.
 //
-// A Status is a code of include/sk/base.h and one sentence. Nothing of ours throws; lib/api turns a
-// std::bad_alloc of the standard library into SK_ERR_NO_MEMORY.
+// A Status is a code of include/sk/base.h and one sentence. Nothing of ours throws; caught() turns
+// what the standard library throws, std::bad_alloc above all, into a Status: at the C ABI, in every
+// thread's body, and wherever others wait for what an exception would skip.
 #ifndef SK_LIB_BASE_STATUS_H_
 #define SK_LIB_BASE_STATUS_H_
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,8 +21,9 @@ namespace sk {
 class [[nodiscard]] Status {
  public:
   Status() = default;  // Success: no allocation, so the hot path may return it freely.
-  Status(int32_t code, std::string message)
-      : rep_(std::make_unique<Rep>(Rep{code, std::move(message)})) {}
+  Status(int32_t code, std::string message) : rep_(new Rep{code, std::move(message)}) {}
+  // "memory ran out": the one failure that must need no memory to be told. Nor do its copies.
+  static Status no_memory() noexcept;
 
   bool ok() const { return rep_ == nullptr; }
   int32_t code() const { return rep_ ? rep_->code : SK_OK; }
@@ -28,17 +31,21 @@ class [[nodiscard]] Status {
 
   // Puts `context` and a colon before the sentence: the origin says what, callers say where.
   Status with_context(const std::string& context) && {
-    if (rep_) rep_->message = context + ": " + rep_->message;
+    if (rep_) *this = Status(rep_->code, context + ": " + rep_->message);
     return std::move(*this);
   }
-  Status clone() const { return rep_ ? Status(rep_->code, rep_->message) : Status(); }
+  Status clone() const;
 
  private:
   struct Rep {
     int32_t code;
     std::string message;
   };
-  std::unique_ptr<Rep> rep_;
+  struct Drop {
+    void operator()(Rep* rep) const noexcept;
+  };
+  static Rep* no_memory_rep() noexcept;
+  std::unique_ptr<Rep, Drop> rep_;
 };
 
 template <typename... Args>
@@ -71,6 +78,19 @@ class [[nodiscard]] Result {
   std::optional<T> value_;
   Status status_;
 };
+
+// Inside a catch block: what was thrown, by the standard library or a function of the caller.
+Status caught_exception() noexcept;
+
+// Runs `body`, which returns a Status or a Result, and lets no exception out.
+template <typename Body>
+auto caught(Body&& body) noexcept -> decltype(body()) {
+  try {
+    return std::forward<Body>(body)();
+  } catch (...) {
+    return caught_exception();
+  }
+}
 
 #define SK_RETURN_IF_ERROR(expression)      \
   do {                                      \

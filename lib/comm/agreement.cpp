@@ -4,6 +4,8 @@
 #include <cstring>
 #include <map>
 
+#include "lib/comm/world_memory.h"
+
 namespace sk {
 namespace {
 
@@ -24,7 +26,14 @@ Result<std::vector<T>> gather(Bootstrap& bootstrap, const T& mine, int64_t timeo
 struct Host {
   CpuMask cpus;
   uint32_t ranks = 0;
-  uint32_t cores() const { return uint32_t(std::max<size_t>(1, cpus.count())); }
+  std::map<uint64_t, uint64_t> limits;  // By control group; ranks of one share its CPUs.
+  bool has_limit = true;                // Every rank has one.
+  uint32_t cores() const {
+    uint64_t least = cpus.count(), allowed = 0;
+    for (const auto& [group, limit] : limits) allowed += limit;
+    if (has_limit) least = std::min(least, allowed);
+    return uint32_t(std::max<uint64_t>(1, least));
+  }
 };
 
 std::map<int, Host> hosts_of(std::span<const RankFacts> all, std::span<const int> host_of) {
@@ -33,14 +42,17 @@ std::map<int, Host> hosts_of(std::span<const RankFacts> all, std::span<const int
     Host& host = hosts[host_of[rank]];
     host.cpus |= all[rank].cpus;
     ++host.ranks;
+    const CpuLimit& limit = all[rank].cpu_limit;
+    host.has_limit = host.has_limit && limit.cpus != UINT32_MAX;
+    host.limits[limit.group] = limit.cpus;
   }
   return hosts;
 }
 
 uint32_t workers_of(const RankFacts& facts, const Host& host) {
   if (facts.workers != 0) return facts.workers;
-  const uint32_t own = uint32_t(std::max<size_t>(1, facts.cpus.count()));
-  return std::clamp(host.cores() / host.ranks, 1u, own);
+  const uint32_t own = std::max(1u, std::min(uint32_t(facts.cpus.count()), facts.cpu_limit.cpus));
+  return std::clamp(host.cores() / host.ranks, 1u, std::min(own, kWorkersMax));
 }
 
 }  // namespace
@@ -75,6 +87,7 @@ Result<Agreement> agree_on(std::span<const RankFacts> all, std::span<const int> 
     agreement.kernel_sets |= 1u << facts.kernel_set;
     agreement.put_only = agreement.put_only || facts.put_only != 0;
   }
+  SK_RETURN_IF_ERROR(check_memory(all, host_of));
   tune(target, cache_bytes);
   return agreement;
 }
@@ -84,10 +97,20 @@ Result<Agreement> agree_on_target(Bootstrap& bootstrap, const RankFacts& mine, i
   return agree_on(all, bootstrap.host_of());
 }
 
+void LinkFacts::fail(const Status& status) {
+  code = status.code();
+  status.message().copy(why, sizeof why - 1);
+}
+
 Result<LinkFacts> agree_on_links(Bootstrap& bootstrap, const LinkFacts& mine, int64_t timeout_ns) {
   SK_ASSIGN_OR_RETURN(const std::vector<LinkFacts> all, gather(bootstrap, mine, timeout_ns));
   LinkFacts least;
-  for (const LinkFacts& each : all) {
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    const LinkFacts& each = all[rank];
+    if (each.code != SK_OK) {
+      return error(each.code, "rank {}: {}", rank,
+                   std::string(each.why, strnlen(each.why, sizeof each.why)));
+    }
     least.mapped = least.mapped && each.mapped;
     least.put_bytes_max = std::min(least.put_bytes_max, each.put_bytes_max);
   }

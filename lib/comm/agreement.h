@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "lib/base/cpu_limit.h"
 #include "lib/comm/limits.h"
 #include "transport/bootstrap/bootstrap.h"
 
@@ -24,7 +25,14 @@ struct RankFacts {
   uint64_t memory_bytes = 0;    // Of its host.
   uint64_t heap_bytes_max = 0;  // As asked for; 0: what the host has.
   uint64_t cache_bytes = 0;     // shared_cache_bytes().
-  CpuMask cpus;                 // It may run on.
+  // What its executor takes of its segment at once, and what is left where it draws from (
+  // world_memory.h): of its host and of its control group, whose limit `group_limit` names, with a
+  // NUL.
+  uint64_t staging_bytes = 0;
+  uint64_t machine_left = UINT64_MAX, group_left = UINT64_MAX;
+  char group_limit[96] = {};
+  CpuMask cpus;        // It may run on, as long as
+  CpuLimit cpu_limit;  // its control group lets it.
 };
 static_assert(std::is_trivially_copyable_v<RankFacts>);
 
@@ -37,7 +45,7 @@ struct Agreement {
 };
 
 // The same on all ranks; `all` and `host_of` by rank. SK_ERR_DESYNC names a rank whose library is
-// of another version.
+// of another version; SK_ERR_NO_MEMORY says what the world lacks.
 Result<Agreement> agree_on(std::span<const RankFacts> all, std::span<const int> host_of);
 
 // Gathers and agrees.
@@ -47,8 +55,13 @@ Result<Agreement> agree_on_target(Bootstrap& bootstrap, const RankFacts& mine, i
 struct LinkFacts {
   bool mapped = true;
   uint64_t put_bytes_max = UINT64_MAX;
+  // Why this rank cannot go on: fail().
+  int32_t code = SK_OK;
+  char why[200] = {};
+  void fail(const Status& status);
 };
-// What holds for all ranks.
+static_assert(std::is_trivially_copyable_v<LinkFacts>);
+// What holds for all ranks; where one cannot go on, none does, and all say why it cannot.
 Result<LinkFacts> agree_on_links(Bootstrap& bootstrap, const LinkFacts& mine, int64_t timeout_ns);
 
 }  // namespace sk

@@ -237,9 +237,9 @@ Result<Communicator::Config> comm_config(const sk_comm_config* config) {
     return error(SK_ERR_INVALID_ARGUMENT, "config.flags is {:#x}, known bits are {:#x}", read.flags,
                  uint32_t(SK_COMM_PUT_ONLY));
   }
-  if (read.workers < 0 || read.workers > 256) {
-    return error(SK_ERR_INVALID_ARGUMENT, "config.workers is {}, it must be 0 to 256",
-                 read.workers);
+  if (read.workers < 0 || read.workers > int32_t(kWorkersMax)) {
+    return error(SK_ERR_INVALID_ARGUMENT, "config.workers is {}, it must be 0 to {}", read.workers,
+                 kWorkersMax);
   }
   if (read.symmetric_bytes_max > (uint64_t(1) << 44)) {
     return error(SK_ERR_INVALID_ARGUMENT, "config.symmetric_bytes_max is {}, it must be 0 to {}",
@@ -267,6 +267,7 @@ Result<Communicator::Config> comm_config(const sk_comm_config* config) {
   if (out.workers == 0 && out.device.type == SK_DEVICE_CPU) {
     SK_ASSIGN_OR_RETURN(out.workers, workers_from_environment());
   }
+  out.waiting = {read.waiting, read.waiting_user};
   out.heap_bytes_max = read.symmetric_bytes_max;
   out.bootstrap.kind = read.bootstrap;
   out.bootstrap.rank = read.rank;

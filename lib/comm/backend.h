@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "lib/base/memory_limit.h"
 #include "lib/comm/gemm_tiles.h"
 #include "lib/comm/gpu_backend.h"
 #include "lib/exec/executor.h"
@@ -29,6 +30,7 @@ struct Backend {
   std::function<std::unique_ptr<Executor>(Endpoint&, Ledger&, uint32_t workers, bool shared_cores)>
       make_executor;
   uint64_t staging_bytes = 0;  // Of workspace, for the executor's own areas.
+  std::function<MemoryRoom()> memory_room;
   // Which of the sets of tile kernels this rank uses: a number below 32 with one meaning in all
   // builds of a version.
   std::function<uint32_t()> kernel_set;

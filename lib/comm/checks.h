@@ -11,6 +11,8 @@ namespace sk::check {
 
 inline constexpr int64_t kTimeoutMsMax = int64_t(1) << 40;  // 35 years: no overflow in ns.
 
+inline constexpr int64_t kExtentMax = int64_t(1) << 31;  // Of one dimension of a matrix.
+
 // `copies`: how many blocks of `value` elements the largest operand has.
 Status count(int64_t value, DType dtype, uint64_t copies);
 Status pointer(const char* name, const void* data, uint64_t bytes, DType dtype);

@@ -49,14 +49,16 @@ void CommLog::say(int32_t level, const std::string& what) const {
 }
 
 void CommLog::meeting(const BootstrapConfig& config, const Bootstrap& bootstrap) const {
-  if (!log_.has(SK_LOG_INFO)) return;
-  info("met through {}{}; hosts: {}; local rank {} of {}", bootstrap_name(config.kind),
-       config.name.empty() ? "" : " as \"" + config.name + "\"", hosts_of(bootstrap),
-       bootstrap.local_rank(), bootstrap.local_size());
+  write(SK_LOG_INFO, [&] {
+    return fmt::format("met through {}{}; hosts: {}; local rank {} of {}",
+                       bootstrap_name(config.kind),
+                       config.name.empty() ? "" : " as \"" + config.name + "\"",
+                       hosts_of(bootstrap), bootstrap.local_rank(), bootstrap.local_size());
+  });
 }
 
 void CommLog::plan(const Plan& plan) const {
-  if (log_.has(SK_LOG_INFO)) info("plan of {}", explain(plan, uint32_t(rank_)));
+  write(SK_LOG_INFO, [&] { return "plan of " + explain(plan, uint32_t(rank_)); });
 }
 
 void CommLog::failure(const Status& status, bool ends) {

@@ -1,6 +1,7 @@
 // What a communicator says in the log of its context. Every line begins with the rank.
 //
-// None of it is on the way of a call that was made before and succeeds.
+// None of it is on the way of a call that was made before and succeeds, and no call fails for it: a
+// line for which there is no memory is not written.
 #ifndef SK_LIB_COMM_COMM_LOG_H_
 #define SK_LIB_COMM_COMM_LOG_H_
 
@@ -20,15 +21,15 @@ class CommLog {
 
   template <typename... Args>
   void info(fmt::format_string<Args...> format, Args&&... args) const {
-    if (log_.has(SK_LOG_INFO)) say(SK_LOG_INFO, fmt::format(format, std::forward<Args>(args)...));
+    write(SK_LOG_INFO, [&] { return fmt::format(format, std::forward<Args>(args)...); });
   }
   template <typename... Args>
   void debug(fmt::format_string<Args...> format, Args&&... args) const {
-    if (log_.has(SK_LOG_DEBUG)) say(SK_LOG_DEBUG, fmt::format(format, std::forward<Args>(args)...));
+    write(SK_LOG_DEBUG, [&] { return fmt::format(format, std::forward<Args>(args)...); });
   }
   template <typename... Args>
   void warn(fmt::format_string<Args...> format, Args&&... args) const {
-    if (log_.has(SK_LOG_WARN)) say(SK_LOG_WARN, fmt::format(format, std::forward<Args>(args)...));
+    write(SK_LOG_WARN, [&] { return fmt::format(format, std::forward<Args>(args)...); });
   }
 
   // How the ranks met, and on which hosts they are.
@@ -41,6 +42,14 @@ class CommLog {
   void end(uint64_t calls) const;
 
  private:
+  template <typename Sentence>
+  void write(int32_t level, const Sentence& sentence) const noexcept {
+    if (!log_.has(level)) return;
+    (void)caught([&]() -> Status {
+      say(level, sentence());
+      return {};
+    });
+  }
   void say(int32_t level, const std::string& what) const;
 
   Log log_;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "lib/base/log.h"
+#include "lib/base/waiting.h"
 #include "lib/comm/backend.h"
 #include "lib/comm/call_memory.h"
 #include "sk/comm.h"
@@ -45,6 +46,7 @@ class Communicator {
     bool put_only = false;
     uint32_t workers = 0;         // 0: what falls to this rank of the cores, or of the GPU.
     uint64_t heap_bytes_max = 0;  // 0: what the machine, or the GPU, has.
+    Waiting waiting;
     Log log;
   };
   virtual ~Communicator() = default;

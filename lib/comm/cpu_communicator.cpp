@@ -1,10 +1,11 @@
 #include "lib/comm/cpu_communicator.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
+#include <atomic>
 
+#include "lib/algo/planner.h"
 #include "lib/comm/agreement.h"
+#include "lib/comm/world_memory.h"
 #include "transport/absence.h"
 
 namespace sk {
@@ -12,25 +13,28 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 
-bool ends_communicator(int32_t code) {
-  return code != SK_OK && code != SK_ERR_DESYNC && code != SK_ERR_NO_MEMORY;
-}
-
-RankFacts facts_of(const Communicator::Config& config, const Backend& backend) {
+RankFacts facts_of(const Communicator::Config& config, const Backend& backend,
+                   uint32_t world_size) {
   RankFacts facts;
   facts.version = SK_VERSION_MAJOR << 16 | SK_VERSION_MINOR << 8 | SK_VERSION_PATCH;
   facts.workers = config.workers;
   facts.kernel_set = backend.kernel_set();
   facts.put_only = config.put_only ? 1 : 0;
-  facts.memory_bytes = memory_bytes();
+  // Every rank maps the segments of all, whose workspace and heap may each have that much.
+  const uint32_t ranks_here = config.bootstrap.kind == SK_BOOTSTRAP_THREADS ? world_size : 1;
+  facts.memory_bytes = std::min(memory_bytes(), reservable_bytes(world_size * ranks_here) / 2);
   facts.heap_bytes_max = config.heap_bytes_max;
   facts.cache_bytes = shared_cache_bytes();
   facts.cpus = usable_cpus();
+  facts.cpu_limit = cpu_limit("");
+  facts.staging_bytes = backend.staging_bytes;
+  if (is_worth_asking(world_size, backend.staging_bytes)) tell_room(backend.memory_room(), facts);
   return facts;
 }
 
 LinkFacts links_of(Endpoint& endpoint) {
-  LinkFacts links{endpoint.mapped(), UINT64_MAX};
+  LinkFacts links;
+  links.mapped = endpoint.mapped();
   for (uint32_t peer = 0; peer < endpoint.world_size(); ++peer) {
     if (peer == endpoint.rank()) continue;
     links.put_bytes_max =
@@ -38,6 +42,28 @@ LinkFacts links_of(Endpoint& endpoint) {
   }
   return links;
 }
+
+// Says in the own segment that this rank is in a call; null: nobody has to know. Who frees memory
+// sets the abort words and then looks here with a read-modify-write, and this is one, too: the
+// later of the two sees the earlier, so either the look at the abort word that follows sees the
+// end, or the other sees this. (No fence: ThreadSanitizer knows none.)
+class Inside {
+ public:
+  explicit Inside(std::atomic<uint32_t>* word) : word_(word) {
+    if (word_ == nullptr) [[likely]]
+      return;
+    word_->exchange(1, std::memory_order_acq_rel);
+  }
+  ~Inside() {
+    if (word_ != nullptr) [[unlikely]]
+      word_->store(0, std::memory_order_release);
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  std::atomic<uint32_t>* word_;
+};
 
 bool is_pair(const OpDesc& op) { return op.kind == OpKind::kSendRecv; }
 
@@ -49,13 +75,11 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& conf
   SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> bootstrap, make_bootstrap(config.bootstrap));
   CommLog log(config.log, *bootstrap);
   log.meeting(config.bootstrap, *bootstrap);
-  SK_ASSIGN_OR_RETURN(const Agreement agreed,
-                      agree_on_target(*bootstrap, facts_of(config, backend), config.timeout_ns));
   const uint32_t world_size = uint32_t(bootstrap->world_size());
-  const uint32_t per_producer = signals_per_producer(world_size);
-  SegmentLayout layout;
-  layout.world_size = world_size;
-  layout.signal_count_max = world_size * per_producer;
+  SK_ASSIGN_OR_RETURN(
+      const Agreement agreed,
+      agree_on_target(*bootstrap, facts_of(config, backend, world_size), config.timeout_ns));
+  SegmentLayout layout = control_layout(world_size);
   layout.workspace_bytes_max = align_up(backend.staging_bytes + agreed.memory_bytes, kPage);
   layout.heap_bytes_max = align_up(agreed.heap_bytes_max, kPage);
 
@@ -64,27 +88,32 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& conf
   SK_ASSIGN_OR_RETURN(comm->endpoint_,
                       backend.connect(*bootstrap, layout, config.timeout_ns, agreed.put_only));
   comm->endpoint_->set_absence(config.absence);
-  SK_RETURN_IF_ERROR(comm->endpoint_->commit(layout.workspace_offset(), backend.staging_bytes));
+  Status taken = comm->endpoint_->commit(layout.workspace_offset(), backend.staging_bytes);
   comm->timeout_ns_ = config.timeout_ns;
   comm->local_rank_ = bootstrap->local_rank();
   comm->local_size_ = bootstrap->local_size();
   comm->one_process_ = config.bootstrap.kind == SK_BOOTSTRAP_THREADS || world_size == 1;
   comm->pair_seq_.resize(world_size);
-  comm->ledger_ = std::make_unique<Ledger>(world_size, per_producer);
-  if (!comm->ledger_->has_memory())
-    return error(SK_ERR_NO_MEMORY, "no memory for the signals of {} ranks", world_size);
+  comm->ledger_ = std::make_unique<Ledger>(world_size, signals_per_producer(world_size));
+  if (taken.ok() && !comm->ledger_->has_memory())
+    taken = error(SK_ERR_NO_MEMORY, "no memory for the signals of {} ranks", world_size);
   comm->heap_ = std::make_unique<Heap>(*comm->endpoint_);
 
-  SK_ASSIGN_OR_RETURN(const LinkFacts links,
-                      agree_on_links(*bootstrap, links_of(*comm->endpoint_), config.timeout_ns));
   Target& target = comm->target_;
   target = agreed.target;
-  target.mapped = links.mapped;
-  target.put_bytes_max = links.put_bytes_max;
+  target.signals_max = comm->ledger_->signals_per_producer();
   comm->kernel_sets_ = agreed.kernel_sets;
   const bool shared_cores = uint32_t(bootstrap->local_size()) * target.workers > target.cores;
   comm->executor_ =
       backend.make_executor(*comm->endpoint_, *comm->ledger_, target.workers, shared_cores);
+  comm->executor_->set_waiting(config.waiting);
+  if (taken.ok()) taken = caught([&] { return comm->prepare_meeting(); });
+
+  LinkFacts mine = links_of(*comm->endpoint_);
+  if (!taken.ok()) mine.fail(taken);
+  SK_ASSIGN_OR_RETURN(const LinkFacts links, agree_on_links(*bootstrap, mine, config.timeout_ns));
+  target.mapped = links.mapped;
+  target.put_bytes_max = links.put_bytes_max;
   log.info("target: {} workers a rank, {} cores of the host for its ranks{}, {} here",
            target.workers, target.cores, shared_cores ? ", shared" : "", backend.kernel_set_name);
   log.info("transport {}: {}; a wait lasts {} ms at most", backend.transport_name,
@@ -124,7 +153,7 @@ Status CpuCommunicator::execute(const Call& call, const CallKey& key) {
   const bool symmetric_out = place(call.out, args.operands[1]);
   const OpDesc op = with_symmetry(call.op, symmetric_in, symmetric_out);
   place(call.weights, args.operands[2]);
-  Result<Program*> program = program_for(op);
+  Result<Program*> program = caught([&] { return program_for(op); });
   if (!program.ok()) {
     SK_RETURN_IF_ERROR(decline(op, args.timeout_ns));
     return std::move(program.status());
@@ -149,20 +178,14 @@ Status CpuCommunicator::over() const {
 
 CpuCommunicator::~CpuCommunicator() { log_.end(seq_); }
 
-// Out of the way of calls that succeed.
-void CpuCommunicator::note_failure(const Status& status) {
-  const bool ends = ends_communicator(status.code());
-  if (ends && broken_.ok()) broken_ = status.clone();
-  log_.failure(status, ends);
-}
-
-Status CpuCommunicator::run(Program& program, RunArgs& args) {
+template <typename Body>
+Status CpuCommunicator::enter(const OpDesc& op, RunArgs& args, Program& program, const Body& body) {
+  const Inside inside(heap_->has_registered() ? &endpoint_->header().inside : nullptr);
   if (Status ended = over(); !ended.ok()) [[unlikely]] {
     log_.failure(ended, /*ends=*/true);
     return ended;
   }
   if (absence_ != nullptr) absence_->note_call(std::this_thread::get_id());
-  const OpDesc& op = program.plan().op;
   if (is_pair(op)) {
     const int32_t me = int32_t(rank());
     args.lane = kPairLane;
@@ -170,22 +193,56 @@ Status CpuCommunicator::run(Program& program, RunArgs& args) {
   } else {
     args.seq = ++seq_;
   }
-  Status status = program.run(args);
-  if (!status.ok()) [[unlikely]]
-    note_failure(status);
+  Status status = caught(body);
+  if (status.ok()) [[likely]]
+    return status;
+  return failed(op, program, std::move(status));
+}
+
+// Past its entry a call has peers that wait for what it owes them, and signals that are no longer
+// where the ledger has them: whatever ends it ends the communicator, for all ranks and with its
+// sentence. What has ended it for all already keeps its own.
+Status CpuCommunicator::failed(const OpDesc& op, Program& program, Status status) {
+  const bool ends = !program.take_refused();
+  if (ends) {
+    const int32_t code = status.code();
+    if (code == SK_ERR_NO_MEMORY) {
+      (void)caught([&]() -> Status {
+        status = error(code, "{} inside {}, which other ranks may have been part of already",
+                       status.message(), describe(op));
+        return {};
+      });
+    }
+    if (endpoint_->header().abort_word.load(std::memory_order_acquire) == 0) {
+      endpoint_->abort(code == SK_ERR_TIMEOUT ? AbortCause::kTimeout : AbortCause::kAborted, rank(),
+                       status.message());
+    }
+    (void)caught([&]() -> Status {  // Without memory the abort's sentence is what later calls get.
+      if (broken_.ok()) broken_ = status.clone();
+      return {};
+    });
+  }
+  log_.failure(status, ends);
   return status;
 }
 
-// Peers that have entered `op` learn that this rank cannot, instead of waiting for it.
+Status CpuCommunicator::run(Program& program, RunArgs& args) {
+  return enter(program.plan().op, args, program, [&] { return program.run(args); });
+}
+
 Status CpuCommunicator::decline(const OpDesc& op, int64_t timeout_ns) {
-  OpDesc nothing = op;
-  nothing.count = nothing.m = nothing.n = nothing.k = 0;
-  Result<Program*> program = program_for(nothing);
-  if (!program.ok()) return std::move(program.status());
   RunArgs args;
   args.timeout_ns = timeout_ns;
-  args.decline = true;
-  return run(**program, args);
+  return enter(op, args, *meeting_, [&] { return meeting_->decline(args, op); });
+}
+
+Status CpuCommunicator::prepare_meeting() {
+  OpDesc op;
+  op.kind = OpKind::kBarrier;
+  SK_ASSIGN_OR_RETURN(Plan part, make_plan_part(op, target_, rank()));
+  SK_ASSIGN_OR_RETURN(meeting_, executor_->prepare(std::make_shared<const Plan>(std::move(part)),
+                                                   /*fingerprint=*/0));
+  return {};
 }
 
 Result<Program*> CpuCommunicator::program_for(const OpDesc& op) {
@@ -248,69 +305,6 @@ Status CpuCommunicator::ensure_workspace(const Plan& plan) {
   workspace_committed_ = needed;
   log_.debug("{} bytes of workspace, for {}", needed, describe(plan.op));
   return {};
-}
-
-Status CpuCommunicator::agree(OpKind kind, uint64_t bytes, bool able) {
-  calls_.forget_all();  // Where memory lies is about to change.
-  OpDesc op;
-  op.kind = kind;
-  op.count = int64_t(bytes);
-  SK_ASSIGN_OR_RETURN(Program * program, program_for(op));
-  RunArgs args;
-  args.timeout_ns = timeout_ns_;
-  args.decline = !able;
-  return run(*program, args);
-}
-
-Result<void*> CpuCommunicator::allocate(uint64_t bytes) {
-  Result<void*> memory = heap_->allocate(bytes);
-  Status agreed = agree(OpKind::kAlloc, bytes, memory.ok());
-  if (!memory.ok()) return std::move(memory.status());
-  if (!agreed.ok()) {
-    SK_RETURN_IF_ERROR(heap_->free(*memory));
-    return agreed;
-  }
-  log_.debug("sk_alloc({}): {} bytes are held", bytes, heap_->bytes_held());
-  return memory;
-}
-
-Status CpuCommunicator::free(void* memory) {
-  SK_ASSIGN_OR_RETURN(const uint64_t bytes, heap_->size_of(memory));
-  // Behind the exchange no peer is in a call that could still touch it.
-  SK_RETURN_IF_ERROR(agree(OpKind::kFree, bytes, true));
-  return heap_->free(memory);
-}
-
-Status CpuCommunicator::register_memory(void* memory, uint64_t bytes) {
-  if (!one_process_) {
-    return error(SK_ERR_UNSUPPORTED,
-                 "memory of another process cannot be mapped afterwards; take it from sk_alloc(), "
-                 "or pass it as it is and it is staged");
-  }
-  SK_RETURN_IF_ERROR(heap_->add_registered(memory, bytes));
-  Status agreed = agree(OpKind::kRegister, bytes, true);
-  if (!agreed.ok()) heap_->remove_registered(memory);
-  return agreed;
-}
-
-Status CpuCommunicator::deregister_memory(void* memory) {
-  SK_ASSIGN_OR_RETURN(const uint64_t bytes, heap_->registered_size(memory));
-  SK_RETURN_IF_ERROR(agree(OpKind::kDeregister, bytes, true));
-  heap_->remove_registered(memory);
-  return {};
-}
-
-Result<std::unique_ptr<Packed>> CpuCommunicator::pack(const PackArgs& args) const {
-  const auto [dtype, b, ldb, k, n, transpose_b] = args;
-  // What plans say of it: as much as the ranks' largest layout takes.
-  const GemmTiles tiles = backend_.gemm_tiles(dtype, 1, n, k, 1, kernel_sets_);
-  const uint64_t bytes = align_up(std::max<uint64_t>(1, tiles.packed_bytes), kPage);
-  auto* data = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes));
-  if (data == nullptr) return error(SK_ERR_NO_MEMORY, "no memory to pack b of {} x {}", k, n);
-  advise_huge_pages(data, bytes);
-  backend_.pack(dtype, b, ldb, transpose_b, k, n, data);
-  return std::make_unique<Packed>(
-      Packed{device(), dtype, k, n, std::shared_ptr<void>(data, std::free)});
 }
 
 Status CpuCommunicator::start_trace(uint64_t event_count_max) {

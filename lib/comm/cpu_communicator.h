@@ -27,6 +27,8 @@ class CpuCommunicator final : public Communicator {
   Status run(KnownCall& call) override;
   Status synchronize(void*, int64_t) override { return over(); }  // Calls end when they return.
 
+  Status prepare_to_end() override;
+
   Result<void*> allocate(uint64_t bytes) override;
   Status free(void* memory) override;
   Status register_memory(void* memory, uint64_t bytes) override;
@@ -51,20 +53,29 @@ class CpuCommunicator final : public Communicator {
   Status over() const;
   Target target_for(const OpDesc& op) const;
   Result<Program*> program_for(const OpDesc& op);
+  Status prepare_meeting();
   Status ensure_workspace(const Plan& plan);
   void evict_one();
   Status run(Program& program, RunArgs& args);
+  // Peers that have entered `op` learn that this rank cannot, instead of waiting for it. Takes no
+  // memory.
   Status decline(const OpDesc& op, int64_t timeout_ns);
+  // Calls `body` as this rank's next call. The one place in which a call may end the communicator.
+  template <typename Body>
+  Status enter(const OpDesc& op, RunArgs& args, Program& program, const Body& body);
   // An entry exchange that carries only its descriptor; `able` false tells the peers so.
   Status agree(OpKind kind, uint64_t bytes, bool able);
 
-  void note_failure(const Status& status);
+  // After a failure: until no peer is in a call that could touch this rank's registered memory.
+  Status await_peers_outside();
+  Status failed(const OpDesc& op, Program& program, Status status);
 
   Backend backend_;
   CommLog log_;
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Program> meeting_;  // To decline with, for which there must be no want of memory.
   std::unique_ptr<Heap> heap_;
   Target target_;             // Of all ranks alike, but for what a product adds.
   uint32_t kernel_sets_ = 0;  // Agreement::kernel_sets.

@@ -1,5 +1,7 @@
 #include "lib/comm/heap.h"
 
+#include <iterator>
+
 #include "lib/plan/plan.h"
 
 namespace sk {
@@ -27,8 +29,13 @@ Result<void*> Heap::allocate(uint64_t bytes) {
                  "{} bytes asked for, {} of symmetric_bytes_max {} are held already", bytes, held_,
                  room);
   }
-  SK_RETURN_IF_ERROR(endpoint_.commit(endpoint_.layout().heap_offset() + offset, taken));
-  blocks_[offset] = {bytes, taken};
+  const auto block = blocks_.emplace(offset, Block{bytes, taken}).first;
+  Status committed =
+      caught([&] { return endpoint_.commit(endpoint_.layout().heap_offset() + offset, taken); });
+  if (!committed.ok()) {
+    blocks_.erase(block);
+    return committed;
+  }
   held_ += bytes;
   return static_cast<void*>(endpoint_.segment() + endpoint_.layout().heap_offset() + offset);
 }
@@ -55,8 +62,26 @@ Status Heap::free(void* memory) {
 }
 
 Status Heap::add_registered(void* memory, uint64_t bytes) {
-  if (registered_.contains(static_cast<std::byte*>(memory))) {
-    return error(SK_ERR_INVALID_ARGUMENT, "memory {} is registered already", memory);
+  const uintptr_t first = uintptr_t(memory);
+  if (bytes > UINTPTR_MAX - first) {
+    return error(SK_ERR_INVALID_ARGUMENT, "{} bytes at {} reach beyond the address space", bytes,
+                 memory);
+  }
+  // One address has one owner: find() looks at the nearest that begins before it.
+  if (first < uintptr_t(base()) + endpoint_.layout().bytes() && first + bytes > uintptr_t(base())) {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "{} bytes at {} lie in what sk_alloc() gives, which is symmetric already", bytes,
+                 memory);
+  }
+  const auto behind = registered_.lower_bound(static_cast<std::byte*>(memory) + bytes);
+  if (behind != registered_.begin()) {
+    const auto& [other, size] = *std::prev(behind);
+    if (uintptr_t(other) + size > first) {
+      return error(SK_ERR_INVALID_ARGUMENT,
+                   "{} bytes at {} overlap the {} bytes at {} that are registered already; "
+                   "sk_deregister() those first",
+                   bytes, memory, size, static_cast<const void*>(other));
+    }
   }
   registered_[static_cast<std::byte*>(memory)] = bytes;
   return {};
@@ -83,6 +108,7 @@ std::optional<Reach> Heap::find(const void* data, uint64_t bytes) const {
     if (offset + bytes > block->first + block->second.asked) return std::nullopt;
     return Reach{in_segment};
   }
+  if (!endpoint_.mapped()) return std::nullopt;  // Puts reach segments alone.
   auto found = registered_.upper_bound(address);
   if (found == registered_.begin()) return std::nullopt;
   --found;

@@ -34,6 +34,7 @@ class Heap {
   // Set when all of [data, data + bytes) lies in one allocation or registration.
   std::optional<Reach> find(const void* data, uint64_t bytes) const;
   uint64_t bytes_held() const { return held_; }
+  bool has_registered() const { return !registered_.empty(); }
 
  private:
   struct Block {

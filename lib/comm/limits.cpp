@@ -2,17 +2,34 @@
 
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 namespace sk {
 
 uint64_t memory_bytes() {
   return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
+}
+
+uint64_t reservable_bytes(uint32_t segments) {
+  uint64_t room = UINT64_MAX;
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const uint64_t taken = pages * uint64_t(sysconf(_SC_PAGESIZE));
+    room = (limit.rlim_cur - std::min<uint64_t>(limit.rlim_cur, taken)) / 2 / segments;
+  }
+  // Of a file that a segment is: another part holds signals and staging.
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    room = std::min<uint64_t>(room, limit.rlim_cur / 2);
+  return room;
 }
 
 CpuMask usable_cpus() {
@@ -33,9 +50,9 @@ Result<uint32_t> workers_from_environment() {
   uint32_t value = 0;
   const char* end = text + std::strlen(text);
   const auto [stop, problem] = std::from_chars(text, end, value);
-  if (problem != std::errc() || stop != end || value < 1 || value > 256) {
-    return error(SK_ERR_INVALID_ARGUMENT, "SK_WORKERS is '{}', it must be a number from 1 to 256",
-                 text);
+  if (problem != std::errc() || stop != end || value < 1 || value > kWorkersMax) {
+    return error(SK_ERR_INVALID_ARGUMENT, "SK_WORKERS is '{}', it must be a number from 1 to {}",
+                 text, kWorkersMax);
   }
   return value;
 }

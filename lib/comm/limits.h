@@ -10,7 +10,13 @@
 
 namespace sk {
 
+// Workers of a rank, whether asked for or by the number of cores.
+inline constexpr uint32_t kWorkersMax = 256;
+
 uint64_t memory_bytes();  // Of the machine.
+// How much of its address space this process may give to each of so many segments, half of what its
+// limits leave (ulimit -v and -f); UINT64_MAX without limits.
+uint64_t reservable_bytes(uint32_t segments);
 
 // The CPUs that this process may run on, as bits; CPUs beyond the set are not known.
 using CpuMask = std::bitset<1024>;

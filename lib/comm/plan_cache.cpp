@@ -18,7 +18,10 @@ Result<std::shared_ptr<const Plan>> PlanCache::get(const OpDesc& op, const Targe
     if (std::shared_ptr<const Plan> plan = known->second.lock()) return plan;
   }
   SK_ASSIGN_OR_RETURN(Plan made, make_plan(op, target));
-  SK_RETURN_IF_ERROR(validate(made));
+  if (Status valid = validate(made); !valid.ok()) {  // No fault of who asked for it.
+    return error(SK_ERR_UNSUPPORTED, "{} has no plan that could be run: {}", describe(op),
+                 valid.message());
+  }
   auto plan = std::make_shared<const Plan>(std::move(made));
   if (made_.size() >= kCachedPlansMax) {
     std::erase_if(made_, [](const auto& entry) { return entry.second.expired(); });

@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "sk.h"
+#include "tests/multi/bad_calls.h"
 #include "tests/multi/thread_ranks.h"
 
 namespace {
 
-using sk::testing_ops::in_thread_ranks;
+using namespace sk::testing_ops;
 
 void expect_refused(sk_status status, int32_t code, const std::string& word) {
   EXPECT_STREQ(sk_status_name(status), sk_status_name(code)) << sk_last_error();
@@ -31,171 +32,13 @@ void expect_usable(sk_comm* comm) {
   EXPECT_EQ(out[2], 6.0f);
 }
 
-sk_tensor tensor(void* data, int64_t rows, int64_t cols) {
-  sk_tensor t{};
-  t.struct_size = sizeof(t);
-  t.dtype = SK_F32;
-  t.data = data;
-  t.ndim = 2;
-  t.shape[0] = rows;
-  t.shape[1] = t.strides[0] = cols;
-  t.strides[1] = 1;
-  return t;
-}
-
-struct BadCall {
-  const char* name;
-  int32_t code;
-  const char* word;
-  std::function<sk_status(sk_comm*, float* in, float* out)> call;
-};
-
-const std::vector<BadCall>& bad_calls() {
-  static const std::vector<BadCall> calls = {
-      {"allreduce null in", SK_ERR_INVALID_ARGUMENT, "in is null",
-       [](sk_comm* c, float*, float* out) {
-         return sk_allreduce(c, nullptr, out, 4, SK_F32, SK_SUM, nullptr);
-       }},
-      {"allreduce null out", SK_ERR_INVALID_ARGUMENT, "out is null",
-       [](sk_comm* c, float* in, float*) {
-         return sk_allreduce(c, in, nullptr, 4, SK_F32, SK_SUM, nullptr);
-       }},
-      {"allreduce negative count", SK_ERR_INVALID_ARGUMENT, "count is -1",
-       [](sk_comm* c, float* in, float* out) {
-         return sk_allreduce(c, in, out, -1, SK_F32, SK_SUM, nullptr);
-       }},
-      {"allreduce huge count", SK_ERR_INVALID_ARGUMENT, "count is 9223372036854775807",
-       [](sk_comm* c, float* in, float* out) {
-         return sk_allreduce(c, in, out, INT64_MAX, SK_F32, SK_SUM, nullptr);
-       }},
-      {"allreduce dtype", SK_ERR_INVALID_ARGUMENT, "dtype is 99",
-       [](sk_comm* c, float* in, float* out) {
-         return sk_allreduce(c, in, out, 4, 99, SK_SUM, nullptr);
-       }},
-      {"allreduce op", SK_ERR_INVALID_ARGUMENT, "op is 0",
-       [](sk_comm* c, float* in, float* out) {
-         return sk_allreduce(c, in, out, 4, SK_F32, 0, nullptr);
-       }},
-      {"average of integers", SK_ERR_INVALID_ARGUMENT, "SK_AVG with i32",
-       [](sk_comm* c, float* in, float* out) {
-         return sk_allreduce(c, in, out, 4, SK_I32, SK_AVG, nullptr);
-       }},
-      {"overlap", SK_ERR_INVALID_ARGUMENT, "overlap",
-       [](sk_comm* c, float* in, float*) {
-         return sk_allreduce(c, in, in + 1, 4, SK_F32, SK_SUM, nullptr);
-       }},
-      {"alignment", SK_ERR_INVALID_ARGUMENT, "not aligned",
-       [](sk_comm* c, float* in, float* out) {
-         return sk_allreduce(c, reinterpret_cast<char*>(in) + 1, out, 4, SK_F32, SK_SUM, nullptr);
-       }},
-      {"broadcast root", SK_ERR_INVALID_ARGUMENT, "root is 2",
-       [](sk_comm* c, float* in, float* out) {
-         return sk_broadcast(c, in, out, 4, SK_F32, 2, nullptr);
-       }},
-      {"send to nobody", SK_ERR_INVALID_ARGUMENT, "peer is -1",
-       [](sk_comm* c, float* in, float*) { return sk_send(c, in, 4, SK_F32, -1, nullptr); }},
-      {"recv null", SK_ERR_INVALID_ARGUMENT, "out is null",
-       [](sk_comm* c, float*, float*) { return sk_recv(c, nullptr, 4, SK_F32, 0, nullptr); }},
-      {"alloc nothing", SK_ERR_INVALID_ARGUMENT, "bytes is 0",
-       [](sk_comm* c, float*, float*) {
-         void* memory = nullptr;
-         return sk_alloc(c, 0, &memory);
-       }},
-      {"free foreign", SK_ERR_INVALID_ARGUMENT, "sk_alloc",
-       [](sk_comm* c, float* in, float*) { return sk_free(c, in); }},
-      {"deregister unknown", SK_ERR_INVALID_ARGUMENT, "not registered",
-       [](sk_comm* c, float* in, float*) { return sk_deregister(c, in); }},
-      {"query null", SK_ERR_INVALID_ARGUMENT, "info is null",
-       [](sk_comm* c, float*, float*) { return sk_comm_query(c, nullptr); }},
-      {"options for a GPU", SK_ERR_UNSUPPORTED, "device 2:0",
-       [](sk_comm* c, float*, float*) {
-         sk_run_options options{};
-         options.struct_size = sizeof(options);
-         options.device_type = 2;
-         return sk_barrier(c, &options);
-       }},
-      {"options timeout", SK_ERR_INVALID_ARGUMENT, "timeout_ms is -5",
-       [](sk_comm* c, float*, float*) {
-         sk_run_options options{};
-         options.struct_size = sizeof(options);
-         options.timeout_ms = -5;
-         return sk_barrier(c, &options);
-       }},
-      {"options without size", SK_ERR_INVALID_ARGUMENT, "struct_size is 0",
-       [](sk_comm* c, float*, float*) {
-         const sk_run_options options{};
-         return sk_barrier(c, &options);
-       }},
-      {"gemm null a", SK_ERR_INVALID_ARGUMENT, "a is null",
-       [](sk_comm* c, float* in, float* out) {
-         sk_tensor b = tensor(in, 2, 2), d = tensor(out, 2, 2);
-         return sk_allreduce_gemm(c, nullptr, &b, nullptr, &d, 0, nullptr);
-       }},
-      {"gemm without b", SK_ERR_INVALID_ARGUMENT, "none was",
-       [](sk_comm* c, float* in, float* out) {
-         sk_tensor a = tensor(in, 2, 2), d = tensor(out, 2, 2);
-         return sk_allreduce_gemm(c, &a, nullptr, nullptr, &d, 0, nullptr);
-       }},
-      {"gemm inner size", SK_ERR_INVALID_ARGUMENT, "a has K = 3 but b has K = 2",
-       [](sk_comm* c, float* in, float* out) {
-         sk_tensor a = tensor(in, 2, 3), b = tensor(in, 2, 2), d = tensor(out, 2, 2);
-         return sk_allreduce_gemm(c, &a, &b, nullptr, &d, 0, nullptr);
-       }},
-      {"gemm outer size", SK_ERR_INVALID_ARGUMENT, "c has shape [3, 2]",
-       [](sk_comm* c, float* in, float* out) {
-         sk_tensor a = tensor(in, 2, 2), b = tensor(in, 2, 2), d = tensor(out, 3, 2);
-         return sk_allreduce_gemm(c, &a, &b, nullptr, &d, 0, nullptr);
-       }},
-      {"gemm columns apart", SK_ERR_INVALID_ARGUMENT, "innermost stride 2",
-       [](sk_comm* c, float* in, float* out) {
-         sk_tensor a = tensor(in, 2, 2), b = tensor(in, 2, 2), d = tensor(out, 2, 2);
-         a.strides[1] = 2;
-         return sk_allreduce_gemm(c, &a, &b, nullptr, &d, 0, nullptr);
-       }},
-      {"gemm in place", SK_ERR_INVALID_ARGUMENT, "overlap",
-       [](sk_comm* c, float* in, float*) {
-         sk_tensor a = tensor(in, 2, 2), b = tensor(in + 8, 2, 2), d = tensor(in, 2, 2);
-         return sk_allreduce_gemm(c, &a, &b, nullptr, &d, 0, nullptr);
-       }},
-      {"pack integers", SK_ERR_INVALID_ARGUMENT, "b is i32",
-       [](sk_comm* c, float* in, float*) {
-         sk_tensor b = tensor(in, 2, 2);
-         b.dtype = SK_I32;
-         sk_packed* packed = nullptr;
-         return sk_pack(c, &b, 0, &packed);
-       }},
-      {"freed weights", SK_ERR_BAD_HANDLE, "packed weights",
-       [](sk_comm* c, float* in, float* out) {
-         sk_tensor a = tensor(in, 2, 2), b = tensor(in, 2, 2), d = tensor(out, 2, 2);
-         sk_packed* packed = nullptr;
-         EXPECT_EQ(sk_pack(c, &b, 0, &packed), SK_OK);
-         EXPECT_EQ(sk_packed_free(packed), SK_OK);
-         return sk_allreduce_gemm(c, &a, nullptr, packed, &d, 0, nullptr);
-       }},
-      {"plan kind", SK_ERR_INVALID_ARGUMENT, "desc.kind is 77",
-       [](sk_comm* c, float*, float*) {
-         sk_plan_desc desc{};
-         desc.struct_size = sizeof(desc);
-         desc.kind = 77;
-         sk_plan* plan = nullptr;
-         return sk_plan_create(c, &desc, &plan);
-       }},
-      {"trace into null", SK_ERR_INVALID_ARGUMENT, "out_size is null",
-       [](sk_comm* c, float*, float*) { return sk_trace_dump(c, nullptr, 0, nullptr); }},
-      {"null communicator", SK_ERR_BAD_HANDLE, "communicator is null",
-       [](sk_comm*, float*, float*) { return sk_barrier(nullptr, nullptr); }},
-      {"foreign handle", SK_ERR_BAD_HANDLE, "not a communicator",
-       [](sk_comm*, float* in, float*) {
-         return sk_barrier(reinterpret_cast<sk_comm*>(in), nullptr);
-       }},
-  };
-  return calls;
-}
-
 TEST(BadInput, IsRefusedWithASentenceAndNothingMoves) {
   in_thread_ranks(2, [](sk_comm* comm, int) {
     alignas(64) float in[64], out[64];
-    for (const BadCall& bad : bad_calls()) {
+    std::vector<BadCall> all = bad_calls();
+    for (const auto* more : {&bad_products(), &bad_plans()})
+      all.insert(all.end(), more->begin(), more->end());
+    for (const BadCall& bad : all) {
       SCOPED_TRACE(bad.name);
       std::memset(in, 0x11, sizeof in);
       std::memset(out, 0xa5, sizeof out);

@@ -126,6 +126,104 @@ TEST(Desync, TheOneOfSixteenThatDiffersIsNamedWithItsField) {
   });
 }
 
+struct PeersCall {
+  const char* says;
+  std::function<sk_status(sk_comm*, float*, float*)> call;
+};
+
+std::vector<PeersCall> calls_beside_a_barrier() {
+  return {
+      {"allreduce(f32, sum, 8)",
+       [](sk_comm* c, float* in, float* out) {
+         return sk_allreduce(c, in, out, 8, SK_F32, SK_SUM, nullptr);
+       }},
+      {"allgather(f32, 2)",
+       [](sk_comm* c, float* in, float* out) {
+         return sk_allgather(c, in, out, 2, SK_F32, nullptr);
+       }},
+      {"reduce_scatter(f32, max, 2)",
+       [](sk_comm* c, float* in, float* out) {
+         return sk_reduce_scatter(c, in, out, 2, SK_F32, SK_MAX, nullptr);
+       }},
+      {"broadcast(f32, 4, root 0)",
+       [](sk_comm* c, float* in, float* out) {
+         return sk_broadcast(c, in, out, 4, SK_F32, 0, nullptr);
+       }},
+      {"allreduce_gemm(f32 to f32, 4 x 4 x 4)",
+       [](sk_comm* c, float* in, float* out) { return odd_gemm(c, in, out, 0, 4, 4); }},
+      {"alloc(64 bytes)",
+       [](sk_comm* c, float*, float*) {
+         void* memory = nullptr;
+         return sk_alloc(c, 64, &memory);
+       }},
+  };
+}
+
+// Each call by its own ranks, whichever of them is in the barrier.
+TEST(Desync, ABarrierAndAnotherCallAreNamedWithTheirRanks) {
+  in_thread_ranks(4, [](sk_comm* comm, int rank) {
+    alignas(64) float in[64] = {}, out[64];
+    for (const PeersCall& peers : calls_beside_a_barrier()) {
+      SCOPED_TRACE(peers.says);
+      const std::string other = peers.says;
+      for (const int waits : {0, 3}) {
+        const sk_status alone =
+            rank == waits ? sk_barrier(comm, nullptr) : peers.call(comm, in, out);
+        expect_refused(alone, SK_ERR_DESYNC,
+                       "rank " + std::to_string(waits) +
+                           " called barrier() while the other 3 ranks called " + other);
+        const sk_status most =
+            rank != waits ? sk_barrier(comm, nullptr) : peers.call(comm, in, out);
+        expect_refused(most, SK_ERR_DESYNC,
+                       "rank " + std::to_string(waits) + " called " + other +
+                           " while the other 3 ranks called barrier()");
+      }
+      expect_usable_by(comm, 4);
+    }
+  });
+}
+
+// A rank that cannot take part tells of its own call, which is not what the others wait in.
+TEST(Desync, ABarrierIsNotWhatARankWithoutMemoryLacksItFor) {
+  in_thread_ranks(3, [](sk_comm* comm, int rank) {
+    if (rank == 1) {
+      void* memory = nullptr;
+      EXPECT_EQ(sk_alloc(comm, uint64_t(1) << 40, &memory), SK_ERR_OUT_OF_RANGE);
+    } else {
+      expect_refused(sk_barrier(comm, nullptr), SK_ERR_NO_MEMORY,
+                     "rank 1 has no memory for its alloc, while rank " + std::to_string(rank) +
+                         " called barrier()");
+    }
+    expect_usable_by(comm, 3);
+  });
+}
+
+TEST(Desync, ABarrierAndAMessageThatWaitForEachOtherAreNamedWithTheirRanks) {
+  for (const bool barrier_first : {false, true}) {
+    for (const bool send : {false, true}) {
+      in_thread_ranks(2, [&](sk_comm* comm, int rank) {
+        float data[8] = {};
+        const int waits = barrier_first ? 0 : 1, other = 1 - waits;
+        sk_status status = SK_OK;
+        if (rank == waits) {
+          status = sk_barrier(comm, nullptr);
+        } else {
+          status = send ? sk_send(comm, data, 4, SK_F32, waits, nullptr)
+                        : sk_recv(comm, data, 4, SK_F32, waits, nullptr);
+        }
+        EXPECT_TRUE(status == SK_ERR_DESYNC || status == SK_ERR_ABORTED) << sk_last_error();
+        const std::string sentence = sk_last_error();
+        const int from = send ? other : waits;
+        const std::string message = "rank " + std::to_string(other) + " called send_recv(f32, 4, " +
+                                    std::to_string(from) + " to " + std::to_string(1 - from) + ")";
+        const std::string barrier = "rank " + std::to_string(waits) + " called barrier()";
+        EXPECT_NE(sentence.find(message), std::string::npos) << sentence;
+        EXPECT_NE(sentence.find(barrier), std::string::npos) << sentence;
+      });
+    }
+  }
+}
+
 // They wait for each other in different lanes, so the communicator ends; but at once, and all learn
 // why.
 TEST(Desync, ACollectiveAndASendThatWaitForEachOtherEnd) {

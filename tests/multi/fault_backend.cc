@@ -1,5 +1,6 @@
 #include "tests/multi/fault_backend.h"
 
+#include <atomic>
 #include <utility>
 
 #include "lib/api/objects.h"
@@ -47,7 +48,18 @@ GemmTiles gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t part
   return tiles;
 }
 
+std::atomic<uint64_t> left_for_test{UINT64_MAX};
+
+MemoryRoom memory_left() {
+  MemoryRoom room = memory_room("");
+  const uint64_t left = left_for_test;
+  if (left != UINT64_MAX) room = {.machine = left, .group = UINT64_MAX, .group_limit = ""};
+  return room;
+}
+
 }  // namespace
+
+void use_memory_left(uint64_t bytes) { left_for_test = bytes; }
 
 void use_backend(std::shared_ptr<FaultNetwork> network, Decorate decorate) {
   chosen() = {std::move(network), std::move(decorate)};
@@ -66,6 +78,7 @@ const Backend& backend() {
                               .make_executor = testing_ops::make_executor,
                               // Half as much again: room for a planted bug (planted.cc).
                               .staging_bytes = cpu::staging_bytes() * 3 / 2,
+                              .memory_room = testing_ops::memory_left,
                               .kernel_set = cpu::kernel_set,
                               .gemm_tiles = testing_ops::gemm_tiles,
                               .pack = cpu::pack_weights,

@@ -20,6 +20,9 @@ using Decorate =
 // executor as it is.
 void use_backend(std::shared_ptr<FaultNetwork> network, Decorate decorate = nullptr);
 
+// What machines say they have left from now on; UINT64_MAX: the truth.
+void use_memory_left(uint64_t bytes);
+
 // What the calling thread's ranks make of the tiles of a product, from now on; null: as they are.
 void use_tiles(std::function<void(GemmTiles&)> change);
 

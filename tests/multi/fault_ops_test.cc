@@ -4,6 +4,10 @@
 // SK_TEST_SEED=N replays cases and faults; how threads interleave is the machine's.
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/multi/fault_backend.h"
@@ -72,6 +76,42 @@ TEST(Plans, ThatDifferAreADesyncAndMoveNothing) {
         << sentence;
     for (const float value : c) ASSERT_EQ(value, 7.0f);
     use_tiles(nullptr);
+    EXPECT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
+  });
+}
+
+// Each rank alone would find enough for itself; the kernel would end processes.
+TEST(Memory, OfAWorldThatIsTooLargeIsRefusedOnAllRanksAlike) {
+  constexpr int kRanks = 16;
+  use_backend(nullptr);
+  use_memory_left(32 << 20);
+  std::set<std::string> sentences;
+  std::mutex mutex;
+  sk_context* context = nullptr;
+  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      sk_comm_config config{};
+      config.struct_size = sizeof(config);
+      config.bootstrap = SK_BOOTSTRAP_THREADS;
+      config.rank = rank;
+      config.world_size = kRanks;
+      config.timeout_ms = 60'000;
+      sk_comm* comm = nullptr;
+      EXPECT_EQ(sk_comm_create(context, &config, &comm), SK_ERR_NO_MEMORY);
+      EXPECT_EQ(comm, nullptr);
+      const std::lock_guard lock(mutex);
+      sentences.insert(sk_last_error());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  use_memory_left(UINT64_MAX);
+  EXPECT_EQ(sk_finalize(context), SK_OK);
+  ASSERT_EQ(sentences.size(), 1u);
+  EXPECT_EQ(sentences.begin()->rfind("connecting 16 ranks takes ", 0), 0u) << *sentences.begin();
+  EXPECT_NE(sentences.begin()->find("32 MiB left"), std::string::npos) << *sentences.begin();
+  in_thread_ranks(kRanks, [](sk_comm* comm, int) {
     EXPECT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
   });
 }

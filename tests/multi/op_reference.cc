@@ -29,17 +29,23 @@ std::string planned(sk_comm* comm, const Case& c) {
   sk_plan_desc desc{};
   desc.struct_size = sizeof(desc);
   desc.kind = c.kind;
-  desc.dtype = c.dtype;
-  desc.out_dtype = c.out_dtype;
-  desc.op = c.op;
-  desc.root = c.root;
-  desc.peer = c.peer;
-  desc.flags = (c.symmetric ? uint32_t(SK_PLAN_SYMMETRIC_IN | SK_PLAN_SYMMETRIC_OUT) : 0u) |
-               (c.in_place ? uint32_t(SK_PLAN_IN_PLACE) : 0u);
-  desc.count = c.count;
-  desc.m = c.m;
-  desc.n = c.n;
-  desc.k = c.k;
+  const bool gemm = c.kind == SK_OP_ALLREDUCE_GEMM, message = c.kind == SK_OP_SEND_RECV;
+  const bool rooted = c.kind == SK_OP_BROADCAST || message;
+  if (c.kind != SK_OP_BARRIER) {
+    desc.dtype = c.dtype;
+    desc.out_dtype = c.out_dtype;
+    if (c.symmetric) desc.flags = SK_PLAN_SYMMETRIC_IN | SK_PLAN_SYMMETRIC_OUT;
+    if (c.in_place && !rooted && !gemm) desc.flags |= SK_PLAN_IN_PLACE;
+    if (!gemm) desc.count = c.count;
+  }
+  if (c.kind == SK_OP_ALLREDUCE || c.kind == SK_OP_REDUCE_SCATTER) desc.op = c.op;
+  if (rooted) desc.root = c.root;
+  if (message) desc.peer = c.peer;
+  if (gemm) {
+    desc.m = c.m;
+    desc.n = c.n;
+    desc.k = c.k;
+  }
   sk_plan* plan = nullptr;
   if (sk_plan_create(comm, &desc, &plan) != SK_OK) return "";
   size_t size = 0;

@@ -58,6 +58,39 @@ double reduce(int32_t op, const std::vector<double>& values) {
   return op == SK_AVG ? result / double(values.size()) : result;
 }
 
+// To the nearest with `bits` of significand, ties to even.
+double rounded_to(double x, int bits, int exponent_min, int exponent_max) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  const int exponent = std::max(std::ilogb(x), exponent_min);
+  const double step = std::ldexp(1.0, exponent - (bits - 1));
+  const double result = std::copysign(std::nearbyint(x / step) * step, x);
+  const double most = std::ldexp(2.0 - std::ldexp(1.0, 1 - bits), exponent_max);
+  return std::fabs(result) > most ? std::copysign(INFINITY, x) : result;
+}
+
+// In rank order, each step rounded to Sum.
+template <typename Sum>
+double fold(int32_t op, const std::vector<double>& values) {
+  Sum result = Sum(values[0]);
+  for (size_t i = 1; i < values.size(); ++i) {
+    const Sum value = Sum(values[i]);
+    if (op == SK_MIN || op == SK_MAX) {
+      if (std::isnan(value) || (op == SK_MIN ? value < result : value > result)) result = value;
+    } else {
+      result = op == SK_PROD ? result * value : result + value;
+    }
+  }
+  return op == SK_AVG ? result / Sum(values.size()) : result;
+}
+
+// include/sk/op.h: bf16 and f16 are reduced in f32, all in rank order, and rounded once.
+double reduce_any(int32_t op, int32_t dtype, const std::vector<double>& values) {
+  if (dtype == SK_F64) return fold<double>(op, values);
+  const double result = fold<float>(op, values);
+  if (dtype == SK_BF16) return rounded_to(result, 8, -126, 127);
+  return dtype == SK_F16 ? rounded_to(result, 11, -14, 15) : result;
+}
+
 std::vector<double> widen(const std::vector<char>& data, int64_t count, int32_t dtype) {
   std::vector<double> values;
   for (int64_t i = 0; i < count; ++i) values.push_back(load(data.data(), i, dtype));
@@ -138,6 +171,31 @@ void fill(void* data, int64_t count, int32_t dtype, int32_t op, uint64_t seed) {
   }
 }
 
+void fill_any_bits(void* data, int64_t count, int32_t dtype, uint64_t seed) {
+  const int bits = int(size_of(dtype)) * 8;
+  const int mantissa = dtype == SK_F64 ? 52 : dtype == SK_F32 ? 23 : dtype == SK_BF16 ? 7 : 10;
+  const uint64_t one = ((uint64_t(1) << (bits - 2)) - 1) >> mantissa << mantissa;  // 1.0
+  const uint64_t sign = uint64_t(1) << (bits - 1);
+  const uint64_t infinity = (sign - 1) >> mantissa << mantissa;
+  const uint64_t specials[] = {0,        infinity,     infinity | 1,
+                               sign - 1, infinity - 1, (uint64_t(1) << mantissa) - 1};
+  for (int64_t i = 0; i < count; ++i) {
+    const auto mixed = [](uint64_t z) {
+      z = (z ^ (z >> 29)) * 0x94d049bb133111ebu;
+      return z ^ (z >> 32);
+    };
+    const uint64_t z = mixed(seed * 0x9e3779b97f4a7c15u + uint64_t(i) * 0xbf58476d1ce4e5b9u);
+    const uint64_t place = mixed(uint64_t(i) * 0x9e3779b97f4a7c15u) % 8;  // Alike on all ranks.
+    uint64_t value = z;
+    if (place == 0) value = specials[z % 6] | (z >> 32 & 1 ? sign : 0);
+    if (place > 1) {  // A fraction of any sign between 1/8 and 8.
+      value = one + (z % 6 << mantissa) - (uint64_t(3) << mantissa);
+      value |= (z >> 8 & ((uint64_t(1) << mantissa) - 1)) | (z >> 63 ? sign : 0);
+    }
+    std::memcpy(static_cast<char*>(data) + i * (bits / 8), &value, size_t(bits / 8));
+  }
+}
+
 int64_t in_count(const Case& c, int ranks) {
   if (c.kind == SK_OP_ALLREDUCE_GEMM) return c.m * c.k;
   return c.kind == SK_OP_REDUCE_SCATTER ? c.count * ranks : c.count;
@@ -156,15 +214,18 @@ std::vector<double> expected(const Case& c, int rank, const std::vector<std::vec
   std::vector<double> out(size_t(out_count(c, ranks)));
   const auto in = [&](int r, int64_t i) { return load(inputs[size_t(r)].data(), i, c.dtype); };
   std::vector<double> values(static_cast<size_t>(ranks));
+  const auto joined = [&](const std::vector<double>& of) {
+    return c.any_bits ? reduce_any(c.op, c.dtype, of) : reduce(c.op, of);
+  };
   for (int64_t i = 0; i < int64_t(out.size()); ++i) {
     switch (c.kind) {
       case SK_OP_ALLREDUCE:
         for (int r = 0; r < ranks; ++r) values[size_t(r)] = in(r, i);
-        out[size_t(i)] = reduce(c.op, values);
+        out[size_t(i)] = joined(values);
         break;
       case SK_OP_REDUCE_SCATTER:
         for (int r = 0; r < ranks; ++r) values[size_t(r)] = in(r, rank * c.count + i);
-        out[size_t(i)] = reduce(c.op, values);
+        out[size_t(i)] = joined(values);
         break;
       case SK_OP_ALLGATHER:
         out[size_t(i)] = in(int(i / c.count), i % c.count);
@@ -221,6 +282,7 @@ Case random_case(std::mt19937_64& random, int ranks, bool large) {
   if (c.dtype <= SK_F16 && (ranks & (ranks - 1)) == 0 && upto(4) == 0) c.op = SK_AVG;
   // The average of sums up to 48 by 16 needs 10 bits: bf16 has 8.
   if (c.dtype == SK_BF16 && c.op == SK_AVG && ranks > 4) c.op = SK_SUM;
+  c.any_bits = c.dtype <= SK_F16 && upto(1) == 1;
   const int64_t scales[] = {3, 70, 1000, 20000, 150000};
   c.count = upto(large ? 600000 : scales[upto(4)]) / ranks;
   c.root = int32_t(upto(ranks - 1));

@@ -19,6 +19,7 @@ struct Case {
   int64_t count = 0, m = 0, n = 0, k = 0;
   bool symmetric = false, in_place = false, packed = false, transpose_a = false,
        transpose_b = false;
+  bool any_bits = false;  // Of floating types: fill_any_bits() instead of fill().
   uint32_t seed = 0;
 };
 
@@ -28,6 +29,10 @@ void store(void* data, int64_t index, int32_t dtype, double value);
 
 // Small integers, exact in every type, and so few bits that sums and products of 16 ranks are too.
 void fill(void* data, int64_t count, int32_t dtype, int32_t op, uint64_t seed);
+
+// Floating elements of which every order of the ranks has its own sums, and, at the same indices on
+// all ranks, those of any bits: NaN of any payload, infinities, subnormal numbers, zeros.
+void fill_any_bits(void* data, int64_t count, int32_t dtype, uint64_t seed);
 
 // out[i] of rank `rank`, from inputs[r] of every rank r (inputs[0] is A for the GEMM, weights B).
 std::vector<double> expected(const Case& c, int rank, const std::vector<std::vector<char>>& inputs,

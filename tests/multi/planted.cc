@@ -79,6 +79,10 @@ class PlantedProgram final : public Program {
     if (bug_ == Bug::kIgnoresBase) std::fill(ledger_.base().begin(), ledger_.base().end(), 0);
     return status;
   }
+  Status decline(const RunArgs& args, const OpDesc& op) override {
+    return sound_->decline(args, op);
+  }
+  bool take_refused() override { return sound_->take_refused(); }
 
  private:
   Bug bug_;
@@ -100,6 +104,7 @@ class PlantedExecutor final : public Executor {
         std::make_unique<PlantedProgram>(bug_, std::move(program), ledger_));
   }
   void set_trace(TraceBuffer* trace) override { sound_->set_trace(trace); }
+  void set_waiting(const Waiting& waiting) override { sound_->set_waiting(waiting); }
 
  private:
   Bug bug_;

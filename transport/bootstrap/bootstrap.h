@@ -22,9 +22,6 @@
 
 namespace sk {
 
-// Of any world: the validator judges plans of no more ranks.
-inline constexpr int kJobRanksMax = 4096;
-
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;

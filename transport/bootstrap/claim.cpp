@@ -8,12 +8,17 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <sstream>
 
 #include "lib/base/lasting.h"
 #include "transport/bootstrap/address.h"
@@ -95,6 +100,42 @@ struct Holder {
   pid_t pid = 0;
 };
 
+// The inode of the socket that listens at `name`, by the kernel's table; empty: none does.
+std::string listening_inode(const Address& name) {
+  const auto* const socket_name = reinterpret_cast<const sockaddr_un*>(&name.storage);
+  const size_t bytes = name.bytes - offsetof(sockaddr_un, sun_path);
+  const std::string wanted = "@" + std::string(socket_name->sun_path + 1, bytes - 1);
+  std::ifstream table("/proc/net/unix");
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream fields(line);
+    std::string number, references, protocol, flags, type, state, inode, path;
+    fields >> number >> references >> protocol >> flags >> type >> state >> inode >> path;
+    constexpr const char* kAcceptsConnections = "00010000";
+    if (path == wanted && flags == kAcceptsConnections) return inode;
+  }
+  return "";
+}
+
+// Whose process of this user has the socket; 0: none that can be seen. For a queue that is full,
+// by whoever filled it: nobody can be asked then.
+pid_t process_with(const std::string& inode) {
+  const std::string wanted = "socket:[" + inode + "]";
+  std::error_code failed;
+  using Folder = std::filesystem::directory_iterator;
+  for (Folder process("/proc", failed), end; !failed && process != end; process.increment(failed)) {
+    pid_t pid = 0;
+    const std::string name = process->path().filename();
+    const auto [stop, code] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (code != std::errc() || stop != name.data() + name.size()) continue;
+    std::error_code hidden;  // Another user's, or it has ended.
+    for (Folder fd(process->path() / "fd", hidden); !hidden && fd != end; fd.increment(hidden)) {
+      std::error_code closed;
+      if (std::filesystem::read_symlink(fd->path(), closed) == wanted) return pid;
+    }
+  }
+  return 0;
+}
+
 Holder look_at(const Address& name) {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return {.unknown = true};
@@ -103,7 +144,11 @@ Holder look_at(const Address& name) {
   socklen_t bytes = sizeof(peer);
   if (connect(fd, name.get(), name.bytes) != 0) {
     out.gone = errno == ECONNREFUSED;
-    out.unknown = !out.gone;
+    if (errno == EAGAIN) {
+      const std::string inode = listening_inode(name);
+      if (!inode.empty()) out.pid = process_with(inode);
+    }
+    out.unknown = !out.gone && out.pid == 0;
   } else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.uid != geteuid()) {
     out.unknown = true;
   } else {

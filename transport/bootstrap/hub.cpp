@@ -1,15 +1,10 @@
 // The rank at which a job that meets by environment meets: it listens until every member is there,
 // then only carries their all-gathers. All waiting is one poll() loop in the caller's thread.
 #include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <list>
-#include <set>
 
-#include "transport/bootstrap/address.h"
+#include "transport/bootstrap/hub_door.h"
 #include "transport/bootstrap/kinds.h"
 #include "transport/bootstrap/port.h"
 #include "transport/bootstrap/wire.h"
@@ -17,25 +12,8 @@
 namespace sk {
 namespace {
 
-constexpr int64_t kTickNs = 100'000'000;         // Between progress reports.
-constexpr int64_t kHelloTimeNs = 5'000'000'000;  // A connection that says nothing is dropped.
-constexpr size_t kStrangersMax = 1024;
-constexpr int kAcceptsAtOnce = 128;  // Between two looks at those that are here.
-constexpr size_t kNoncesMax = 16 * 65536;
-constexpr size_t kHelloBytesMax = sizeof(MemberHello) + sizeof(MemberProof);
+constexpr int64_t kTickNs = 100'000'000;  // Between progress reports.
 constexpr int64_t kFarewellNs = 200'000'000;
-
-// A connection that has not shown who it is.
-struct Stranger {
-  Stranger(int fd, int64_t until_ns) : channel(fd), until_ns(until_ns) { channel.send_at_once(); }
-  Channel channel;
-  int64_t until_ns;
-  bool said_hello = false;
-  bool holds_secret = false;
-  bool leaving = false;  // Refused: only its answer is still to be sent.
-  MemberHello hello;
-  SessionKeys keys{};
-};
 
 bool any(const std::vector<bool>& flags) {
   return std::find(flags.begin(), flags.end(), true) != flags.end();
@@ -56,16 +34,10 @@ class HubBootstrap final : public Bootstrap {
 
  private:
   // Meeting.
-  Status wait_for_members(const Port& port, int64_t deadline_ns);
-  Status accept_some(int listener);
-  bool send_one_away();
-  bool is_over(Stranger& stranger, bool ready);
+  Status wait_for_members(HubDoor& door, const Port& port, int64_t deadline_ns);
   void hear_members();
-  Status hear(Stranger& stranger);
-  Status answer_hello(Stranger& stranger);
-  Status judge_proof(Stranger& stranger, const MemberProof& proof);
-  Result<Verdict> verdict_on(const MemberHello& hello);
-  Status late(int64_t timeout_ns) const;
+  void admit(const MemberHello& hello, Channel channel);
+  Status late(const HubDoor& door, int64_t timeout_ns) const;
 
   // Gathering.
   Status collect(std::vector<std::string>& parts, std::vector<bool>& missing, int64_t deadline_ns);
@@ -82,10 +54,6 @@ class HubBootstrap final : public Bootstrap {
   std::vector<std::optional<Channel>> members_;  // This rank's own place stays empty.
   std::vector<bool> came_;                       // Also those that have gone again.
   std::vector<std::byte> host_ids_;
-  std::list<Stranger> strangers_;
-  std::set<std::array<std::byte, 32>> nonces_;  // Of those that held the secret.
-  int unproven_ = 0;     // Connections that could not show the job's secret, or had one too many.
-  int other_users_ = 0;  // Connections of other users, turned away unheard.
   std::string last_progress_;
   int64_t next_progress_ns_ = 0;
   Status failure_;
@@ -95,10 +63,14 @@ Status HubBootstrap::meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_
   SK_ASSIGN_OR_RETURN(const std::vector<std::byte> host, host_id());
   host_ids_.resize(host.size() * members_.size());
   std::copy(host.begin(), host.end(), &host_ids_[size_t(rank()) * host.size()]);
-  Status met = wait_for_members(*port, deadline_ns);
-  if (met.ok() && any(missing_members())) met = late(timeout_ns);
-  strangers_.clear();
-  nonces_.clear();
+  Status met;
+  {
+    HubDoor door(
+        job_, rank(), world_size(), [this](uint32_t r) { return !members_[r]; },
+        [this](const MemberHello& hello, Channel channel) { admit(hello, std::move(channel)); });
+    met = wait_for_members(door, *port, deadline_ns);
+    if (met.ok() && any(missing_members())) met = late(door, timeout_ns);
+  }
   port.reset();  // It is free for the next communicator from here on.
   if (!met.ok()) return end_with(std::move(met));
   SK_RETURN_IF_ERROR(send_whole(host_ids_, deadline_ns));
@@ -107,7 +79,7 @@ Status HubBootstrap::meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_
 }
 
 // Returns when all are there or the time has run out.
-Status HubBootstrap::wait_for_members(const Port& port, int64_t deadline_ns) {
+Status HubBootstrap::wait_for_members(HubDoor& door, const Port& port, int64_t deadline_ns) {
   while (true) {
     hear_members();  // At last when all seem to be there: one may have left meanwhile.
     const std::vector<bool> missing = missing_members();
@@ -115,62 +87,14 @@ Status HubBootstrap::wait_for_members(const Port& port, int64_t deadline_ns) {
     if (!any(missing) || now_ns >= deadline_ns) return {};
     report_progress(absent());
     std::vector<pollfd> polls;
-    for (const int fd : port.fds()) polls.push_back({fd, POLLIN, 0});
-    for (const Stranger& s : strangers_) {
-      polls.push_back({s.channel.fd(), s.channel.wanted_events(), 0});
-    }
+    door.add_polls(port, polls);
     for (const auto& member : members_) {
       if (member) polls.push_back({member->fd(), member->wanted_events(), 0});
     }
     SK_ASSIGN_OR_RETURN([[maybe_unused]] const int ready,
                         cancel().poll(polls, std::min(kTickNs, deadline_ns - now_ns)));
-    size_t at = port.fds().size();
-    for (auto it = strangers_.begin(); it != strangers_.end(); ++at) {
-      it = is_over(*it, polls[at].revents != 0) ? strangers_.erase(it) : std::next(it);
-    }
-    for (const int fd : port.fds()) SK_RETURN_IF_ERROR(accept_some(fd));
+    SK_RETURN_IF_ERROR(door.hear(port, polls));
   }
-}
-
-bool HubBootstrap::is_over(Stranger& stranger, bool ready) {
-  return (ready && !hear(stranger).ok()) || bootstrap_clock_ns() > stranger.until_ns ||
-         (stranger.leaving && !stranger.channel.has_output()) || stranger.channel.fd() < 0;
-}
-
-// The oldest of those that have not shown the secret gives way, so a flood can keep nobody out who
-// has it: such a one says so in its first packet, which mostly is there before it is accepted. Not
-// all at once, for those who come must not keep the others from being heard.
-Status HubBootstrap::accept_some(int listener) {
-  for (int i = 0; i < kAcceptsAtOnce; ++i) {
-    const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd >= 0) {
-      if (job_.one_host && !check_same_user(fd, job_).ok()) {
-        ++other_users_;
-        close(fd);
-        continue;
-      }
-      if (strangers_.size() >= kStrangersMax) send_one_away();
-      strangers_.emplace_back(fd, bootstrap_clock_ns() + kHelloTimeNs);
-      if (is_over(strangers_.back(), true)) strangers_.pop_back();
-      continue;
-    }
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
-    const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-    const int cause = errno;
-    if (exhausted && send_one_away()) continue;
-    errno = cause;
-    if (exhausted || errno == EBADF || errno == EINVAL) return system_error("accept");
-    // Any other error belongs to that one connection.
-  }
-  return {};
-}
-
-bool HubBootstrap::send_one_away() {
-  const auto oldest = std::find_if(strangers_.begin(), strangers_.end(),
-                                   [](const Stranger& s) { return !s.holds_secret; });
-  if (oldest == strangers_.end()) return false;
-  strangers_.erase(oldest);
-  return true;
 }
 
 // A member that gave up may come again, so its place is free once its connection has ended. What it
@@ -193,92 +117,20 @@ void HubBootstrap::hear_members() {
   }
 }
 
-// An error: this connection is of no more use.
-Status HubBootstrap::hear(Stranger& stranger) {
-  SK_RETURN_IF_ERROR(stranger.channel.pump(kHelloBytesMax));
-  if (stranger.leaving) return {};
-  if (stranger.channel.input_bytes() > kHelloBytesMax) {
-    return error(SK_ERR_TRANSPORT, "not a rank");
-  }
-  if (!stranger.said_hello && stranger.channel.take(stranger.hello)) {
-    SK_RETURN_IF_ERROR(answer_hello(stranger));
-  }
-  MemberProof proof;
-  if (stranger.said_hello && stranger.channel.take(proof)) return judge_proof(stranger, proof);
-  return {};
-}
-
-Result<Verdict> HubBootstrap::verdict_on(const MemberHello& hello) {
-  if (hello.job != job_.job) return Verdict::kOtherJob;
-  if ((hello.has_secret != 0) == job_.secret.empty()) return Verdict::kSecret;
-  SK_ASSIGN_OR_RETURN(const Mac proof, hello_proof(job_.secret, hello));
-  if (!equal_mac(proof, hello.proof)) return Verdict::kSecret;
-  // Who repeats what it overheard can go no further, but should not have a place either.
-  if (nonces_.size() >= kNoncesMax) nonces_.clear();
-  if (!nonces_.insert(hello.nonce).second) return Verdict::kSecret;
-  if (hello.world_size != uint32_t(world_size())) return Verdict::kWorldSize;
-  if (hello.name != job_.name) return Verdict::kLater;
-  return Verdict::kJoined;
-}
-
-Status HubBootstrap::answer_hello(Stranger& stranger) {
-  const MemberHello& hello = stranger.hello;
-  if (hello.magic != kMagic) return error(SK_ERR_TRANSPORT, "not a rank");
-  HubHello answer;
-  SK_ASSIGN_OR_RETURN(answer.verdict, verdict_on(hello));
-  answer.number = uint32_t(world_size());
-  SK_RETURN_IF_ERROR(fill_random(answer.nonce));
-  stranger.said_hello = true;
-  stranger.holds_secret = answer.verdict == Verdict::kJoined;
-  if (stranger.holds_secret) {
-    SK_ASSIGN_OR_RETURN(stranger.keys, derive_keys(job_.secret, hello, answer));
-    answer.proof = stranger.keys.hub_proof;
-  }
-  stranger.channel.put(answer);
-  if (answer.verdict == Verdict::kSecret) ++unproven_;
-  stranger.leaving = answer.verdict != Verdict::kJoined;
-  return stranger.channel.pump_output();
-}
-
-Status HubBootstrap::judge_proof(Stranger& stranger, const MemberProof& proof) {
-  const uint32_t rank = stranger.hello.rank;
-  HubVerdict verdict;
-  verdict.rank = uint32_t(this->rank());
-  if (!equal_mac(proof, stranger.keys.member_proof)) {
-    ++unproven_;
-    verdict.verdict = Verdict::kSecret;
-  } else if (rank == uint32_t(this->rank()) || rank >= members_.size() || members_[rank]) {
-    verdict.verdict = Verdict::kTaken;
-  }
-  stranger.channel.put(verdict);
-  SK_RETURN_IF_ERROR(stranger.channel.pump_output());
-  if (verdict.verdict != Verdict::kJoined) {
-    stranger.leaving = true;
-    return {};
-  }
-  stranger.channel.start_frames(stranger.keys.hub_frames, stranger.keys.member_frames);
-  std::copy(stranger.hello.host.begin(), stranger.hello.host.end(),
-            &host_ids_[rank * stranger.hello.host.size()]);
-  members_[rank].emplace(std::move(stranger.channel));
-  came_[rank] = true;
+void HubBootstrap::admit(const MemberHello& hello, Channel channel) {
+  std::copy(hello.host.begin(), hello.host.end(), &host_ids_[hello.rank * hello.host.size()]);
+  members_[hello.rank].emplace(std::move(channel));
+  came_[hello.rank] = true;
   last_progress_.clear();  // The newcomer has not heard it.
-  return {};
 }
 
-Status HubBootstrap::late(int64_t timeout_ns) const {
-  std::string text =
-      fmt::format("{} within {} ms; {} is {}", absent(), timeout_ns / 1'000'000,
-                  job_.one_host ? "where ranks wait" : "where rank 0 waits", job_.place());
-  const auto connections = [](int count) {
-    return fmt::format("; {} connection{}", count, count == 1 ? "" : "s");
-  };
-  // Whoever is missing is no less late because a stranger came.
-  if (other_users_ > 0) text += connections(other_users_) + " of another user turned away";
-  if (unproven_ == 0) return Status(SK_ERR_TIMEOUT, std::move(text));
-  text += connections(unproven_);
-  text += job_.secret.empty() ? fmt::format(" had a job secret where rank {} has none", rank())
-                              : " could not show the job's secret";
-  return Status(SK_ERR_TRUST, std::move(text));
+Status HubBootstrap::late(const HubDoor& door, int64_t timeout_ns) const {
+  std::string text = fmt::format("{} within {} ms; {} is {}{}", absent(), timeout_ns / 1'000'000,
+                                 job_.one_host ? "where ranks wait" : "where rank 0 waits",
+                                 job_.place(), door.refused());
+  // On one host only processes of this user are heard; at a port anybody is.
+  const bool distrusted = door.refused_unproven() && job_.one_host;
+  return Status(distrusted ? SK_ERR_TRUST : SK_ERR_TIMEOUT, std::move(text));
 }
 
 std::vector<bool> HubBootstrap::missing_members() const {

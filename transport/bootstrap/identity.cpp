@@ -9,10 +9,10 @@
 #include <span>
 #include <vector>
 
+#include "lib/base/world.h"
+
 namespace sk {
 namespace {
-
-constexpr int kWorldSizeMax = 65536;
 
 std::string text_of(const EnvLookup& env, const char* name) { return env(name).value_or(""); }
 

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "lib/base/lasting.h"
+#include "lib/base/world.h"
 #include "transport/bootstrap/kinds.h"
 
 namespace sk {
@@ -33,7 +34,13 @@ class CallbackBootstrap final : public Bootstrap {
   // How long the caller's function waits is the caller's: no bound of ours can end it.
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine, int64_t) override {
     std::vector<std::byte> out(mine.size() * size_t(world_size()));
-    const int32_t code = fn_(user_, mine.data(), mine.size(), out.data());
+    int32_t code = 0;
+    try {
+      code = fn_(user_, mine.data(), mine.size(), out.data());
+    } catch (...) {
+      return error(SK_ERR_TRANSPORT, "the caller's all-gather threw an exception on rank {}",
+                   rank());
+    }
     if (code != 0) {
       return error(SK_ERR_TRANSPORT, "the caller's all-gather returned {} on rank {}", code,
                    rank());
@@ -171,9 +178,9 @@ class ThreadsBootstrap final : public Bootstrap {
 };
 
 Status check_place(const BootstrapConfig& config) {
-  if (config.world_size < 1 || config.world_size > kJobRanksMax) {
+  if (config.world_size < 1 || config.world_size > kWorldSizeMax) {
     return error(SK_ERR_INVALID_ARGUMENT, "world_size is {}: it must be from 1 to {}",
-                 config.world_size, kJobRanksMax);
+                 config.world_size, kWorldSizeMax);
   }
   if (config.rank < 0 || config.rank >= config.world_size) {
     return error(SK_ERR_INVALID_ARGUMENT, "rank is {}: it must be from 0 to {}", config.rank,

@@ -117,8 +117,8 @@ Result<bool> MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns, Foun
     }
     const int64_t left_ns = deadline_ns - bootstrap_clock_ns();
     if (left_ns <= 0) {
-      const int32_t code = last.why.code() == SK_ERR_TRUST ? SK_ERR_TRUST : SK_ERR_TIMEOUT;
-      return error(code,
+      const bool distrusted = job_.one_host && last.why.code() == SK_ERR_TRUST;
+      return error(distrusted ? SK_ERR_TRUST : SK_ERR_TIMEOUT,
                    "{}: nothing that belongs to this job answered at {} within {} ms; at last: {}",
                    job_.one_host ? "no rank waited" : "rank 0 did not come", job_.place(),
                    timeout_ns / 1'000'000, last.why.message());
@@ -210,15 +210,21 @@ MemberBootstrap::Attempt MemberBootstrap::prove(Channel& channel, const MemberHe
   if (hub.magic != kMagic) {
     return {error(SK_ERR_TRANSPORT, "another program listens there"), true};
   }
-  if (hub.verdict != Verdict::kJoined) return refusal(hub.verdict, hub.number);
   Result<SessionKeys> keys = derive_keys(job_.secret, hello, hub);
   if (!keys.ok()) return {std::move(keys.status()), false};
-  if (!equal_mac(hub.proof, keys->hub_proof)) {
+  const bool proven = equal_mac(hub.proof, keys->hub_proof);
+  if (hub.verdict != Verdict::kJoined) {
+    Attempt refused = refusal(hub.verdict, hub.number);
+    // Whoever is at an address before rank 0 can say such a thing; it must not end the search.
+    if (!proven && !job_.one_host) refused.again = true;
+    return refused;
+  }
+  if (!proven) {
     channel.put(MemberProof{});
     const Status sent = channel.pump_output();
     return {error(SK_ERR_TRUST, "what listens at {} has another job secret than rank {}{}",
                   job_.place(), rank(), sent.ok() ? "" : " and is gone"),
-            false};
+            !job_.one_host};
   }
   channel.put(keys->member_proof);
   HubVerdict verdict;

@@ -54,7 +54,7 @@ struct HubHello {
   Verdict verdict = Verdict::kJoined;
   uint32_t number = 0;
   std::array<std::byte, 32> nonce{};
-  Mac proof{};
+  Mac proof{};  // SessionKeys::hub_proof, with kJoined and kWorldSize.
 };
 static_assert(sizeof(HubHello) == 80 && std::is_trivially_copyable_v<HubHello>);
 

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -14,7 +15,6 @@ namespace sk::local {
 namespace {
 
 constexpr size_t kReadBytes = 64 * 1024;
-constexpr int kReadsAtOnce = 4;
 constexpr int kPipeBytes = 256 * 1024;
 
 int64_t now_ms() {
@@ -57,21 +57,28 @@ Status set_nonblocking(int fd, bool on) {
   return {};
 }
 
-ReadResult read_some(int fd, std::string& out) {
+ReadResult read_some(int fd, std::string& out, size_t limit) {
   ReadResult result = ReadResult::kEmpty;
   char buffer[kReadBytes];  // Not the string itself: growing it would clear 64 KiB at each call.
-  for (int i = 0; i < kReadsAtOnce; ++i) {
+  for (size_t taken = 0; taken < limit;) {
+    const size_t wanted = std::min(sizeof buffer, limit - taken);
     ssize_t n = -1;
-    do n = ::read(fd, buffer, sizeof buffer);
+    do n = ::read(fd, buffer, wanted);
     while (n < 0 && errno == EINTR);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return result;
     // Bytes before the end are handed out first; the next call finds the end again.
     if (n <= 0) return result == ReadResult::kData ? result : ReadResult::kClosed;
     out.append(buffer, static_cast<size_t>(n));
     result = ReadResult::kData;
-    if (static_cast<size_t>(n) < kReadBytes) return result;
+    if (static_cast<size_t>(n) < wanted) return result;
+    taken += static_cast<size_t>(n);
   }
   return result;
+}
+
+size_t readable_bytes(int fd) {
+  int bytes = 0;
+  return ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0 ? static_cast<size_t>(bytes) : 0;
 }
 
 Result<Link> Link::adopt(Fd fd) {

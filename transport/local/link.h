@@ -26,8 +26,12 @@ Status set_nonblocking(int fd, bool on);
 
 enum class ReadResult : uint8_t { kData, kEmpty, kClosed };
 
-// Appends what is there, at most 256 KiB, without waiting. Any read error counts as closed.
-ReadResult read_some(int fd, std::string& out);
+inline constexpr size_t kReadBytesMax = 256 * 1024;
+
+// Appends what is there, at most `limit` bytes, without waiting. Any read error counts as closed.
+ReadResult read_some(int fd, std::string& out, size_t limit = kReadBytesMax);
+// How many bytes a pipe or socket holds for its reader.
+size_t readable_bytes(int fd);
 
 class Link {
  public:
@@ -39,7 +43,9 @@ class Link {
   bool open() const { return fd_.open(); }
   void close() { fd_.reset(); }
 
-  ReadResult read(std::string& out) { return read_some(fd_.get(), out); }
+  ReadResult read(std::string& out, size_t limit = kReadBytesMax) {
+    return read_some(fd_.get(), out, limit);
+  }
 
   // What `append` writes into goes out by the next flush().
   std::string& outbox() { return outbox_; }

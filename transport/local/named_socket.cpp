@@ -21,9 +21,16 @@ namespace {
 constexpr int kBacklog = 8;
 constexpr std::string_view kSuffix = ".sock";
 
+// In containers and behind su the variable may name a folder that is not there, or another user's.
+bool is_usable(const char* path) {
+  struct stat what {};
+  return stat(path, &what) == 0 && S_ISDIR(what.st_mode) && access(path, W_OK | X_OK) == 0;
+}
+
 std::string folder() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  if (runtime != nullptr && *runtime == '/') return std::string(runtime) + "/superkernel";
+  if (runtime != nullptr && *runtime == '/' && is_usable(runtime))
+    return std::string(runtime) + "/superkernel";
   return "/tmp/superkernel-" + std::to_string(geteuid());
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 
 #include "transport/local/link.h"
@@ -20,6 +21,8 @@ namespace sk::local {
 namespace {
 
 constexpr int kFirstScratchFd = 100;  // Above every target of SpawnSpec::fds.
+
+std::atomic<uint64_t> limit_before_raised{0};  // Of open descriptors; 0: it was not raised.
 
 // Everything the child needs, made before the fork: after it only async-signal-safe calls run.
 struct Child {
@@ -53,10 +56,13 @@ int become(const Child& child) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (child.spec->descriptors > 0) {
+  // Else as this process was given it: programs that use select() may not have more.
+  const uint64_t descriptors =
+      child.spec->descriptors > 0 ? child.spec->descriptors : limit_before_raised.load();
+  if (descriptors > 0) {
     rlimit limit{};
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno;
-    limit.rlim_cur = child.spec->descriptors;
+    limit.rlim_cur = descriptors;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return errno;
   }
   if (child.cwd != nullptr && chdir(child.cwd) != 0) return errno;
@@ -97,8 +103,11 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 uint64_t raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  if (limit.rlim_cur == limit.rlim_max) return limit_before_raised;
   const uint64_t before = std::exchange(limit.rlim_cur, limit.rlim_max);
-  return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? before : 0;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  limit_before_raised = before;
+  return before;
 }
 
 Result<Process> Process::spawn(const SpawnSpec& spec) {

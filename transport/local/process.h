@@ -21,7 +21,7 @@ struct SpawnSpec {
   // Descriptor here -> descriptor there. 0, 1 and 2 not named: /dev/null, inherited, inherited.
   std::vector<std::pair<int, int>> fds;
   bool dies_with_parent = false;  // SIGKILL when the spawning thread ends.
-  uint64_t descriptors = 0;       // Soft limit of how many it may open; 0: as here.
+  uint64_t descriptors = 0;       // Soft limit of how many it may open; 0: as here before a raise.
 };
 
 // Raises this process's limit of open descriptors as far as it may go. What it was before, for

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "lib/base/lasting.h"
-#include "transport/shm/memory_limit.h"
+#include "lib/base/memory_limit.h"
 
 namespace sk::shm {
 namespace {
@@ -68,7 +68,9 @@ Result<std::shared_ptr<Segment>> Segment::create(const SegmentLayout& layout) {
   // Beyond this limit ftruncate() would raise SIGXFSZ, which ends the process.
   rlimit limit = {};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && layout.bytes() > limit.rlim_cur) {
-    return error(SK_ERR_NO_MEMORY, "a segment of {} bytes exceeds the limit of file sizes, {}",
+    return error(SK_ERR_NO_MEMORY,
+                 "a segment of {} bytes exceeds the limit of file sizes, {} (`ulimit -f`); "
+                 "symmetric_bytes_max is a part of it",
                  layout.bytes(), limit.rlim_cur);
   }
   Fd fd(memfd_create("sk-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -81,8 +83,7 @@ Result<std::shared_ptr<Segment>> Segment::create(const SegmentLayout& layout) {
     return system_error("cannot seal the size of the shared-memory file");
   }
   SK_ASSIGN_OR_RETURN(std::shared_ptr<Segment> segment, map(std::move(fd), layout));
-  const uint64_t control = layout.signal_offset() + layout.signal_count_max * sizeof(SignalWord);
-  SK_RETURN_IF_ERROR(segment->commit(0, (control + kPage - 1) / kPage * kPage));
+  SK_RETURN_IF_ERROR(segment->commit(0, layout.control_bytes()));
   return segment;
 }
 
@@ -105,7 +106,10 @@ Result<std::shared_ptr<Segment>> Segment::map(Fd fd, const SegmentLayout& layout
   const uint64_t bytes = layout.bytes();
   void* place = reserve_aligned(bytes);
   if (place == MAP_FAILED) {
-    return system_error(fmt::format("cannot reserve {} bytes of address space", bytes));
+    return system_error(
+        fmt::format("cannot reserve {} bytes of address space (symmetric_bytes_max is a part of "
+                    "them, `ulimit -v` the limit)",
+                    bytes));
   }
   void* base = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
                     fd.get(), 0);

@@ -55,12 +55,20 @@ void version(Caller& c) {
   c.check(SK_OK);
 }
 
+// Callbacks throw what no handler of exceptions derived from std::exception would catch.
+// NOLINTBEGIN(bugprone-std-exception-baseclass)
 int32_t gather(void* user, const void* in, size_t bytes, void* out) {
-  const auto way = reinterpret_cast<uintptr_t>(user) % 4;
+  const auto way = reinterpret_cast<uintptr_t>(user) % 8;
   if (way == 0) return -1;
+  if (way == 7) throw way;
   if (way != 1) std::memcpy(out, in, bytes);  // Else: says it is done, and is not.
   return 0;
 }
+
+void look(void* user) {
+  if (user != nullptr) throw user;
+}
+// NOLINTEND(bugprone-std-exception-baseclass)
 
 sk_comm_config comm_config(Caller& c, uint32_t size) {
   static constexpr int64_t kTimeouts[] = {1, 3, 10, -1, INT64_MIN, INT64_MAX};
@@ -88,6 +96,8 @@ sk_comm_config comm_config(Caller& c, uint32_t size) {
   config.cancel_fd = c.random.one_in(16) ? -1 - int32_t(c.random.below(9)) : 0;
   if (c.random.one_in(32)) config.device_type = int32_t(c.random.number());
   if (c.random.one_in(32)) config.device_id = int32_t(c.random.number());
+  if (c.random.one_in(2)) config.waiting = look;
+  if (c.random.one_in(32)) config.waiting_user = std::bit_cast<void*>(c.random.bits());
   return config;
 }
 

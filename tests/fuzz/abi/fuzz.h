@@ -80,7 +80,8 @@ struct Function {
 };
 const std::vector<Function>& base_functions();
 const std::vector<Function>& op_functions();
-const std::vector<Function>& exec_functions();
+const std::vector<Function>& session_functions();
+const std::vector<Function>& worker_functions();
 
 // A session with one rank of the program `rank`, and this process as a rank of nobody's.
 void open_session(Pool& pool, const char* sk_program, const char* rank);

@@ -55,7 +55,7 @@ struct Options {
 
 std::vector<Function> all_functions() {
   std::vector<Function> all = base_functions();
-  for (const auto* more : {&op_functions(), &exec_functions()})
+  for (const auto* more : {&op_functions(), &session_functions(), &worker_functions()})
     all.insert(all.end(), more->begin(), more->end());
   return all;
 }

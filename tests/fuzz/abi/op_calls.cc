@@ -189,6 +189,24 @@ void allreduce_gemm(Caller& c) {
   out.check("sk_allreduce_gemm", false);
 }
 
+// What a kind does not use is refused; so that plans come about at all, most descriptions lack it.
+void keep_what_is_used(sk_plan_desc& desc) {
+  const int32_t kind = desc.kind;
+  const bool gemm = kind == SK_OP_ALLREDUCE_GEMM, message = kind == SK_OP_SEND_RECV;
+  const bool reduces = kind == SK_OP_ALLREDUCE || kind == SK_OP_REDUCE_SCATTER;
+  if (!gemm) desc.out_dtype = 0;
+  if (!gemm) desc.m = desc.n = desc.k = 0;
+  if (!reduces) desc.op = 0;
+  if (kind != SK_OP_BROADCAST && !message) desc.root = 0;
+  if (!message) desc.peer = 0;
+  if (!reduces && kind != SK_OP_ALLGATHER) desc.flags &= ~uint32_t(SK_PLAN_IN_PLACE);
+  if (gemm) desc.count = 0;
+  if (kind != SK_OP_BARRIER) return;
+  desc.dtype = 0;
+  desc.count = 0;
+  desc.flags = 0;
+}
+
 void plan_create(Caller& c) {
   if (c.pool.count(kPlan) >= kAliveMax) {
     auto* old = static_cast<sk_plan*>(c.pool.live(c.random, kPlan).value);
@@ -208,6 +226,7 @@ void plan_create(Caller& c) {
   constexpr int64_t kNever[] = {-1, INT64_MIN, INT64_MAX, int64_t(1) << 50};
   for (int64_t* size : {&desc.m, &desc.n, &desc.k})
     *size = c.random.one_in(24) ? kNever[c.random.below(4)] : int64_t(c.random.below(32));
+  if (!c.random.one_in(4)) keep_what_is_used(desc);
   Given given(c.random, desc);
   sk_plan* made = nullptr;
   const sk_status status =

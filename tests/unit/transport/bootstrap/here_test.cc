@@ -1,27 +1,15 @@
 // Ranks of one host that meet without an address: only those of one start of one job of one user.
+#include "tests/unit/transport/bootstrap/here.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cstddef>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <functional>
 #include <list>
-#include <optional>
 #include <thread>
-
-#include "tests/unit/transport/bootstrap/world.h"
-#include "transport/bootstrap/address.h"
-#include "transport/bootstrap/names.h"
 
 namespace sk {
 namespace {
@@ -179,51 +167,6 @@ TEST(Here, ARankThatGaveUpMayComeAgain) {
   });
 }
 
-// What `body` says in a process of its own; the process ends with its parent's pipe.
-class Child {
- public:
-  explicit Child(const std::function<std::string()>& body) {
-    EXPECT_EQ(pipe(out_), 0);
-    EXPECT_EQ(pipe(hold_), 0);
-    pid_ = fork();
-    if (pid_ != 0) {
-      close(out_[1]);
-      close(hold_[0]);
-      return;
-    }
-    close(hold_[1]);
-    const std::string text = body() + "\n";
-    if (write(out_[1], text.data(), text.size()) < 0) _exit(1);
-    char byte;
-    if (read(hold_[0], &byte, 1) < 0) _exit(1);
-    _exit(0);
-  }
-  ~Child() {
-    close(hold_[1]);
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    close(out_[0]);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  std::string said() {
-    std::string text;
-    for (char c; read(out_[0], &c, 1) == 1 && c != '\n';) text += c;
-    return text;
-  }
-  pid_t pid() const { return pid_; }
-
- private:
-  pid_t pid_;
-  int out_[2], hold_[2];
-};
-
-std::string tried(const Variables& variables, int64_t timeout_ns) {
-  const auto made = make_bootstrap(env_config(variables, timeout_ns));
-  return made.ok() ? "made" : made.status().message();
-}
-
 // Method: a rank forks, as multiprocessing does, and the child asks for what its variables say.
 TEST(Here, WhatARankStartsNeitherJoinsNorHangs) {
   const std::string job = unique_job();
@@ -263,29 +206,6 @@ TEST(Here, ARankOfAnEndedProcessIsFreeAgain) {
   }
 }
 
-std::vector<Address> places_of(const Variables& variables, uint64_t meetings = 0) {
-  const auto env = env_config(variables, 1).env;
-  auto job = read_job_env(env, "");
-  EXPECT_TRUE(job.ok());
-  job.value().meetings = meetings;
-  auto addresses = resolve(job.value());
-  EXPECT_TRUE(addresses.ok());
-  return addresses.value();
-}
-
-Address place_of(const Variables& variables) { return places_of(variables).front(); }
-
-// Returns once somebody listens there.
-void wait_for_listener(const Address& address) {
-  while (true) {
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const bool there = connect(fd, address.get(), address.bytes) == 0;
-    close(fd);
-    if (there) return;
-    sched_yield();
-  }
-}
-
 // Method: rank 2 comes and goes until what it is told shows that rank 0 waits at rank 1, a process
 // of its own, which is then killed.
 TEST(Here, ARankThatDiesWhileOthersWaitAtItIsNamed) {
@@ -308,90 +228,6 @@ TEST(Here, ARankThatDiesWhileOthersWaitAtItIsNamed) {
   EXPECT_THAT(try_rank(2, 50 * kMs), HasSubstr("ranks 0-1, 3 did not come"));
 }
 
-int squat(const Address& address, int backlog) {
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  EXPECT_EQ(bind(fd, address.get(), address.bytes), 0);
-  EXPECT_TRUE(backlog < 0 || listen(fd, backlog) == 0);
-  return fd;
-}
-
-constexpr uid_t kNobody = 65534;
-
-// Another user, played by a child that gave root up, who has `places`.
-std::string squat_as_another(const std::vector<Address>& places) {
-  if (setresuid(kNobody, kNobody, kNobody) != 0) return "cannot change the user";
-  for (const Address& place : places) squat(place, 16);
-  return "there";
-}
-
-TEST(Here, AnotherUserAtEveryNameIsRefusedAtOnce) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can play another user";
-  const Variables variables = here_variables(0, 2, unique_job());
-  Child squatter([&] { return squat_as_another(places_of(variables)); });
-  ASSERT_EQ(squatter.said(), "there");
-  const auto made = make_bootstrap(env_config(variables, kLong));
-  EXPECT_EQ(made.status().code(), SK_ERR_TRUST);
-  EXPECT_THAT(made.status().message(), HasSubstr("of user 65534"));
-  EXPECT_THAT(made.status().message(), HasSubstr("set SK_JOB_ID"));
-}
-
-// The names that are listed by the kernel while ranks meet.
-std::vector<Address> listed_places() {
-  std::vector<Address> out;
-  std::ifstream file("/proc/net/unix");
-  for (std::string line; std::getline(file, line);) {
-    const size_t at = line.find("@superkernel-");
-    if (at == std::string::npos) continue;
-    const std::string name = line.substr(at + 1);
-    Address address;
-    auto* un = reinterpret_cast<sockaddr_un*>(&address.storage);
-    un->sun_family = AF_UNIX;
-    std::memcpy(un->sun_path + 1, name.data(), name.size());
-    address.bytes = socklen_t(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    out.push_back(address);
-  }
-  return out;
-}
-
-// Method: while rank 0 waits, another user reads the list of names; it takes those that are free
-// between two communicators, as many times as there are.
-TEST(Here, AnotherUserWhoTakesWhatWasSeenStopsNoLaterCommunicator) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can play another user";
-  const std::string job = unique_job();
-  std::list<Child> squatters;
-  for (uint64_t i = 0; i < 4; ++i) {
-    std::vector<Address> seen;
-    on_ranks(2, [&](int rank) {
-      if (rank == 1) {
-        wait_for_listener(places_of(here_variables(0, 2, job), i).back());
-        seen = listed_places();
-      }
-      auto made = make_bootstrap(env_config(here_variables(rank, 2, job), kLong));
-      ASSERT_TRUE(made.ok()) << made.status().message();
-      expect_gathers(**made, 9, i);
-    });
-    squatters.emplace_back([&]() -> std::string {
-      if (setresuid(kNobody, kNobody, kNobody) != 0) return "cannot change the user";
-      int got = 0;
-      for (const Address& place : seen) {
-        const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (bind(fd, place.get(), place.bytes) == 0 && listen(fd, 16) == 0) ++got;
-      }
-      return got > 0 ? "there" : "none";
-    });
-    EXPECT_EQ(squatters.back().said(), "there");
-  }
-}
-
-// However guessable the job is, who has not the secret does not know where its ranks meet next.
-TEST(Here, ASecretHidesTheNameOfAMeeting) {
-  Variables variables = here_variables(0, 2, unique_job());
-  const auto open = places_of(variables);
-  variables["SK_JOB_SECRET"] = "correct horse battery staple";
-  EXPECT_FALSE(open.back() == places_of(variables).back());
-  EXPECT_FALSE(places_of(variables, 1).back() == places_of(variables).back());
-}
-
 // A process that took a rank's place has met less often than the others: they meet all the same.
 TEST(Here, RanksThatHaveMetDifferentlyOftenMeet) {
   const std::string job = unique_job();
@@ -400,29 +236,6 @@ TEST(Here, RanksThatHaveMetDifferentlyOftenMeet) {
       EXPECT_EQ(tried(here_variables(rank, world_size, job), kLong), "made");
     });
   }
-}
-
-TEST(Here, AKnockOfAnotherUserLeavesATimeoutATimeout) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can play another user";
-  const std::string job = unique_job();
-  const Address address = place_of(here_variables(0, 2, job));
-  Child stranger([&]() -> std::string {
-    if (setresuid(kNobody, kNobody, kNobody) != 0) return "cannot change the user";
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    while (connect(fd, address.get(), address.bytes) != 0) sched_yield();
-    return "knocked";
-  });
-  const auto made = make_bootstrap(env_config(here_variables(0, 2, job), kEnough));
-  EXPECT_EQ(stranger.said(), "knocked");
-  EXPECT_EQ(made.status().code(), SK_ERR_TIMEOUT) << made.status().message();
-  EXPECT_THAT(made.status().message(), HasSubstr("rank 1 did not come"));
-  EXPECT_THAT(made.status().message(), HasSubstr("1 connection of another user turned away"));
-  EXPECT_THAT(made.status().message(), testing::Not(HasSubstr("secret")));
-}
-
-std::string name_of(const Address& address) {
-  const auto* un = reinterpret_cast<const sockaddr_un*>(&address.storage);
-  return std::string(un->sun_path + 1, address.bytes - offsetof(sockaddr_un, sun_path) - 1);
 }
 
 // Method: a process in a space of PIDs of its own, as in a container that shares the host's
@@ -441,102 +254,6 @@ TEST(Here, ContainersThatRepeatAJobsNameDoNotMix) {
   EXPECT_THAT(said, HasSubstr("superkernel-"));
   EXPECT_NE(said, name());
   EXPECT_EQ(neighbour.said(), name());
-}
-
-TEST(NameWatch, OnlyANameThatWasDumbAllTheTimeIsGivenUp) {
-  constexpr int64_t kMost = NameWatch::kDumbNs;
-  const std::vector<NameState> held = {NameState::kDumb, NameState::kFree};
-  NameWatch watch(2);
-  watch.saw(0, NameState::kDumb, 0);
-  watch.saw(0, NameState::kDumb, kMost);
-  EXPECT_TRUE(watch.undecided(held, kMost));
-  EXPECT_FALSE(watch.undecided(held, kMost + 1));
-  EXPECT_TRUE(watch.given_up(0, kMost + 1));
-  EXPECT_FALSE(watch.given_up(1, kMost + 1));
-  // Free between, or held by a rank that answered: another one holds it now.
-  watch.saw(0, NameState::kFree, kMost + 2);
-  watch.saw(0, NameState::kDumb, 3 * kMost);
-  EXPECT_TRUE(watch.undecided(held, 4 * kMost));
-  watch.answered();
-  watch.saw(0, NameState::kDumb, 5 * kMost);
-  EXPECT_TRUE(watch.undecided(held, 6 * kMost));
-}
-
-TEST(Here, AnotherUsersConnectionTakesNoRanksPlace) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can play another user";
-  const std::string job = unique_job();
-  const Address address = place_of(here_variables(0, 2, job));
-  Child stranger([&]() -> std::string {
-    if (setresuid(kNobody, kNobody, kNobody) != 0) return "cannot change the user";
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    while (connect(fd, address.get(), address.bytes) != 0) sched_yield();
-    char byte;
-    return read(fd, &byte, 1) <= 0 ? "shut out" : "heard";
-  });
-  std::string heard;
-  on_ranks(2, [&](int rank) {
-    if (rank == 1) heard = stranger.said();  // Rank 0 alone is there until then.
-    const auto made = make_bootstrap(env_config(here_variables(rank, 2, job), kLong));
-    EXPECT_TRUE(made.ok()) << made.status().message();
-  });
-  EXPECT_EQ(heard, "shut out");
-}
-
-TEST(Here, HeldNamesWhereNobodyListensAreRefusedOnlyIfThereIsNoOther) {
-  on_ranks(4, [](int thread) {
-    const int backlog = thread % 2 - 1;  // Not listening at all; listening, and full.
-    const bool all = thread < 2;
-    const std::string job = unique_job();
-    std::vector<Address> places = places_of(here_variables(0, 2, job));
-    if (!all) places.resize(1);
-    std::vector<int> open;
-    for (const Address& place : places) {
-      open.push_back(squat(place, backlog));
-      for (int i = 0; backlog >= 0 && i < 4; ++i) {
-        open.push_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-        if (connect(open.back(), place.get(), place.bytes) != 0) break;
-      }
-    }
-    on_ranks(2, [&](int rank) {
-      const auto made = make_bootstrap(env_config(here_variables(rank, 2, job), kLong));
-      EXPECT_EQ(made.status().code(), all ? SK_ERR_TRUST : SK_OK) << made.status().message();
-    });
-    for (const int fd : open) close(fd);
-  });
-}
-
-TEST(Claim, StandsWhateverTheTemporaryFolder) {
-  const std::string job = unique_job();
-  const auto rank0 = [&](const char* folder, int64_t timeout_ns) {
-    setenv("TMPDIR", folder, 1);
-    return tried(here_variables(0, 2, job), timeout_ns);
-  };
-  Child holder([&] { return rank0("/var/tmp", 1); });
-  EXPECT_THAT(holder.said(), HasSubstr("rank 1 did not come"));
-  for (const char* folder : {"/tmp", "/nonexistent", "/proc"}) {
-    Child other([&] { return rank0(folder, kLong); });
-    EXPECT_THAT(other.said(), HasSubstr("process " + std::to_string(holder.pid()) + " is rank 0"));
-  }
-}
-
-// Method: the name of a claim is read from the list while a process holds it, and taken once that
-// has ended.
-TEST(Claim, OfAnotherUserStopsNoJob) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can play another user";
-  const std::string job = unique_job();
-  const std::vector<Address> before = listed_places();
-  std::optional<Child> holder(std::in_place, [&] { return tried(here_variables(0, 2, job), 1); });
-  EXPECT_THAT(holder->said(), HasSubstr("rank 1 did not come"));
-  std::vector<Address> claims = listed_places();
-  std::erase_if(claims, [&](const Address& it) {
-    return std::find(before.begin(), before.end(), it) != before.end() ||
-           name_of(it).find("-rank-") == std::string::npos;
-  });
-  ASSERT_FALSE(claims.empty());
-  holder.reset();
-  Child stranger([&] { return squat_as_another(claims); });
-  ASSERT_EQ(stranger.said(), "there");
-  EXPECT_THAT(tried(here_variables(0, 2, job), 1), HasSubstr("rank 1 did not come"));
 }
 
 }  // namespace

@@ -20,25 +20,17 @@ struct BadVariable {
 
 TEST(BootstrapVariables, BadOnesAreNamed) {
   const BadVariable table[] = {
-      {"RANK", nullptr},
-      {"RANK", ""},
-      {"RANK", "-1"},
-      {"RANK", "2"},
-      {"RANK", "1x"},
-      {"RANK", " 1"},
-      {"RANK", "99999999999"},
-      {"WORLD_SIZE", nullptr},
-      {"WORLD_SIZE", "0"},
-      {"WORLD_SIZE", "two"},
-      {"WORLD_SIZE", "65537"},
-      {"MASTER_ADDR", nullptr},
-      {"MASTER_ADDR", ""},
-      {"MASTER_PORT", nullptr},
-      {"MASTER_PORT", "0"},
-      {"MASTER_PORT", "65536"},
-      {"MASTER_PORT", "29500 "},
-      {"SK_MASTER_PORT", "no"},
-      {"SK_LISTEN", "all"},
+      {"RANK", nullptr},        {"RANK", ""},
+      {"RANK", "-1"},           {"RANK", "2"},
+      {"RANK", "1x"},           {"RANK", " 1"},
+      {"RANK", "99999999999"},  {"WORLD_SIZE", nullptr},
+      {"WORLD_SIZE", "0"},      {"WORLD_SIZE", "two"},
+      {"WORLD_SIZE", "4097"},   {"RANK", "4096"},
+      {"LOCAL_RANK", "4096"},   {"LOCAL_WORLD_SIZE", "4097"},
+      {"MASTER_ADDR", nullptr}, {"MASTER_ADDR", ""},
+      {"MASTER_PORT", nullptr}, {"MASTER_PORT", "0"},
+      {"MASTER_PORT", "65536"}, {"MASTER_PORT", "29500 "},
+      {"SK_MASTER_PORT", "no"}, {"SK_LISTEN", "all"},
   };
   for (const BadVariable& bad : table) {
     SCOPED_TRACE(testing::Message() << bad.name << "=" << (bad.value ? bad.value : "(not set)"));

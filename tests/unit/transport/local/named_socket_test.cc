@@ -75,6 +75,19 @@ TEST_F(NamedSocket, NamesOfTheDeadAreRemovedAndThoseOfTheLivingAreNot) {
   EXPECT_FALSE(accept_same_user(living.value().get()).ok());
 }
 
+TEST_F(NamedSocket, WhereTheVariableNamesNoFolderThereIsAnother) {
+  const std::string path = "/tmp/superkernel-" + std::to_string(geteuid()) + "/";
+  for (const char* named : {"/no/such/folder", "/dev/null", "not/absolute"}) {
+    setenv("XDG_RUNTIME_DIR", named, 1);
+    const std::string name = "test-" + std::to_string(getpid());
+    const auto listener = listen_by_name(name);
+    ASSERT_TRUE(listener.ok()) << listener.status().message();
+    EXPECT_TRUE(std::filesystem::exists(path + name + ".sock"));
+    EXPECT_TRUE(connect_by_name(name).ok());
+    EXPECT_EQ(unlink((path + name + ".sock").c_str()), 0);
+  }
+}
+
 TEST_F(NamedSocket, OneThatDoesNotListenYetKeepsItsName) {
   const Fd early = bound("early");
   ASSERT_TRUE(listen_by_name("other").ok());

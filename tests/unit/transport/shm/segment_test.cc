@@ -12,10 +12,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-
-#include "transport/shm/memory_limit.h"
 
 namespace sk::shm {
 namespace {
@@ -184,39 +180,6 @@ TEST(Published, IsFoundByItsSecretWhileItLives) {
     EXPECT_TRUE(WIFEXITED(state) && WEXITSTATUS(state) == 0) << "a forked child found it";
   }
   EXPECT_EQ(Published::find(*secret), nullptr);
-}
-
-class MemoryLimit : public testing::Test {
- protected:
-  void SetUp() override {
-    char name[] = "/tmp/sk-memory-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    root_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-  void file(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories((root_ + path).substr(0, (root_ + path).rfind('/')));
-    std::ofstream(root_ + path) << text;
-  }
-  std::string root_;
-};
-
-TEST_F(MemoryLimit, IsTheTightestOfMachineAndGroups) {
-  EXPECT_EQ(memory_available(root_), UINT64_MAX);
-  file("/proc/meminfo", "MemTotal:  9000 kB\nMemFree: 10 kB\nMemAvailable:    4000 kB\n");
-  EXPECT_EQ(memory_available(root_), 4'096'000u);
-  file("/proc/self/cgroup", "0::/jobs/one\n");
-  file("/sys/fs/cgroup/jobs/one/memory.max", "max\n");
-  file("/sys/fs/cgroup/jobs/one/memory.current", "5000\n");
-  EXPECT_EQ(memory_available(root_), 4'096'000u);
-  file("/sys/fs/cgroup/jobs/memory.max", "100000\n");
-  file("/sys/fs/cgroup/jobs/memory.current", "70000\n");
-  file("/sys/fs/cgroup/jobs/memory.stat", "anon 60000\nactive_file 1000\ninactive_file 9000\n");
-  EXPECT_EQ(memory_available(root_), 40'000u);
-  file("/proc/self/cgroup", "9:name=systemd:/\n4:memory:/box\n1:cpu:/\n0::/jobs/one\n");
-  file("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "30000\n");
-  file("/sys/fs/cgroup/memory/box/memory.usage_in_bytes", "31000\n");
-  EXPECT_EQ(memory_available(root_), 0u);
 }
 
 }  // namespace

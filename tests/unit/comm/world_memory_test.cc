@@ -1,0 +1,91 @@
+#include "lib/comm/world_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace sk {
+namespace {
+
+constexpr uint64_t kStaging = 2 << 20;
+
+struct World {
+  explicit World(size_t ranks) : facts(ranks), host_of(ranks) {
+    for (RankFacts& each : facts) each.staging_bytes = kStaging;
+  }
+  Status check() const { return check_memory(facts, host_of); }
+  std::vector<RankFacts> facts;
+  std::vector<int> host_of;
+};
+
+uint64_t whole(uint32_t ranks) { return ranks * connected_bytes(ranks, kStaging); }
+
+TEST(WorldMemory, CountsWhatEachRankCommits) {
+  const SegmentLayout layout = control_layout(200);
+  EXPECT_EQ(connected_bytes(200, kStaging), layout.control_bytes() + kStaging);
+  EXPECT_GE(layout.control_bytes(), uint64_t{layout.signal_count_max} * sizeof(SignalWord));
+  EXPECT_LE(layout.control_bytes(), layout.workspace_offset());
+  EXPECT_GT(whole(200), uint64_t(40) << 30);
+}
+
+TEST(WorldMemory, EverythingFitsWhereNothingIsKnown) { EXPECT_TRUE(World(4096).check().ok()); }
+
+TEST(WorldMemory, OneByteDecides) {
+  World world(200);
+  for (RankFacts& each : world.facts) each.machine_left = whole(200);
+  EXPECT_TRUE(world.check().ok());
+  world.facts[77].machine_left -= 1;  // The least of what its ranks have seen counts.
+  const Status refused = world.check();
+  EXPECT_EQ(refused.code(), SK_ERR_NO_MEMORY);
+  const std::string& text = refused.message();
+  EXPECT_NE(text.find(fmt::format("{} MiB for the 200", whole(200) >> 20)), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("the host of rank 0 has"), std::string::npos) << text;
+  EXPECT_NE(text.find("start at most 199 ranks"), std::string::npos) << text;
+}
+
+TEST(WorldMemory, AControlGroupCountsForItsOwnRanks) {
+  World world(64);
+  for (size_t rank = 0; rank < 64; ++rank) {
+    MemoryRoom room;
+    room.machine = whole(64);
+    room.group = whole(64) / 2;
+    room.group_limit = rank < 32 ? "/sys/fs/cgroup/a/memory.max" : "/sys/fs/cgroup/b/memory.max";
+    tell_room(room, world.facts[rank]);
+  }
+  EXPECT_TRUE(world.check().ok()) << world.check().message();
+  for (RankFacts& each : world.facts) {
+    MemoryRoom room;
+    room.machine = whole(64);
+    room.group = whole(64) / 2;
+    room.group_limit = "/sys/fs/cgroup/a/memory.max";
+    tell_room(room, each);
+  }
+  const Status refused = world.check();
+  EXPECT_EQ(refused.code(), SK_ERR_NO_MEMORY);
+  EXPECT_NE(refused.message().find("(/sys/fs/cgroup/a/memory.max)"), std::string::npos)
+      << refused.message();
+  EXPECT_NE(refused.message().find("raise that limit"), std::string::npos) << refused.message();
+}
+
+TEST(WorldMemory, HostsCountApart) {
+  World world(64);
+  for (size_t rank = 32; rank < 64; ++rank) world.host_of[rank] = 32;
+  for (RankFacts& each : world.facts) each.machine_left = whole(64) / 2;
+  EXPECT_TRUE(world.check().ok());
+  world.facts[40].machine_left -= 1;
+  EXPECT_NE(world.check().message().find("the host of rank 32 has"), std::string::npos);
+}
+
+TEST(WorldMemory, ALongNameOfALimitKeepsItsEnd) {
+  RankFacts facts;
+  MemoryRoom room;
+  room.group = 5;
+  room.group_limit = "/sys/fs/cgroup/" + std::string(200, 'x') + "/memory.max";
+  tell_room(room, facts);
+  EXPECT_EQ(std::string(facts.group_limit), room.group_limit.substr(room.group_limit.size() - 95));
+}
+
+}  // namespace
+}  // namespace sk

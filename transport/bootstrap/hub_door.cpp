@@ -1,0 +1,164 @@
+#include "transport/bootstrap/hub_door.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+
+#include "lib/base/world.h"
+#include "transport/bootstrap/address.h"
+
+namespace sk {
+namespace {
+
+constexpr int64_t kHelloTimeNs = 5'000'000'000;  // A connection that says nothing is dropped.
+constexpr size_t kStrangersMax = 1024;
+constexpr int kAcceptsAtOnce = 128;  // Between two looks at those that are here.
+constexpr size_t kNoncesMax = 16 * size_t{kWorldSizeMax};
+constexpr size_t kHelloBytesMax = sizeof(MemberHello) + sizeof(MemberProof);
+
+}  // namespace
+
+void HubDoor::add_polls(const Port& port, std::vector<pollfd>& polls) const {
+  for (const int fd : port.fds()) polls.push_back({fd, POLLIN, 0});
+  for (const Stranger& s : strangers_) {
+    polls.push_back({s.channel.fd(), s.channel.wanted_events(), 0});
+  }
+}
+
+Status HubDoor::hear(const Port& port, std::span<const pollfd> polls) {
+  size_t at = port.fds().size();
+  for (auto it = strangers_.begin(); it != strangers_.end(); ++at) {
+    it = is_over(*it, polls[at].revents != 0) ? strangers_.erase(it) : std::next(it);
+  }
+  for (const int fd : port.fds()) SK_RETURN_IF_ERROR(accept_some(fd));
+  return {};
+}
+
+std::string HubDoor::refused() const {
+  const auto connections = [](int count) {
+    return fmt::format("; {} connection{}", count, count == 1 ? "" : "s");
+  };
+  std::string text;
+  // Whoever is missing is no less late because a stranger came.
+  if (other_users_ > 0) text += connections(other_users_) + " of another user turned away";
+  if (unproven_ == 0) return text;
+  text += connections(unproven_);
+  text += job_.secret.empty() ? fmt::format(" had a job secret where rank {} has none", rank_)
+                              : " could not show the job's secret";
+  return text;
+}
+
+bool HubDoor::is_over(Stranger& stranger, bool ready) {
+  return (ready && !hear(stranger).ok()) || bootstrap_clock_ns() > stranger.until_ns ||
+         (stranger.leaving && !stranger.channel.has_output()) || stranger.channel.fd() < 0;
+}
+
+// The oldest of those that have not shown the secret gives way, so a flood can keep nobody out who
+// has it: such a one says so in its first packet, which mostly is there before it is accepted. Not
+// all at once, for those who come must not keep the others from being heard.
+Status HubDoor::accept_some(int listener) {
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
+    const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+      if (job_.one_host && !check_same_user(fd, job_).ok()) {
+        ++other_users_;
+        close(fd);
+        continue;
+      }
+      if (strangers_.size() >= kStrangersMax) send_one_away();
+      strangers_.emplace_back(fd, bootstrap_clock_ns() + kHelloTimeNs);
+      if (is_over(strangers_.back(), true)) strangers_.pop_back();
+      continue;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
+    const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+    const int cause = errno;
+    if (exhausted && send_one_away()) continue;
+    errno = cause;
+    if (exhausted || errno == EBADF || errno == EINVAL) return system_error("accept");
+    // Any other error belongs to that one connection.
+  }
+  return {};
+}
+
+bool HubDoor::send_one_away() {
+  const auto oldest = std::find_if(strangers_.begin(), strangers_.end(),
+                                   [](const Stranger& s) { return !s.holds_secret; });
+  if (oldest == strangers_.end()) return false;
+  strangers_.erase(oldest);
+  return true;
+}
+
+// An error: this connection is of no more use.
+Status HubDoor::hear(Stranger& stranger) {
+  SK_RETURN_IF_ERROR(stranger.channel.pump(kHelloBytesMax));
+  if (stranger.leaving) return {};
+  if (stranger.channel.input_bytes() > kHelloBytesMax) {
+    return error(SK_ERR_TRANSPORT, "not a rank");
+  }
+  if (!stranger.said_hello && stranger.channel.take(stranger.hello)) {
+    SK_RETURN_IF_ERROR(answer_hello(stranger));
+  }
+  MemberProof proof;
+  if (stranger.said_hello && stranger.channel.take(proof)) return judge_proof(stranger, proof);
+  return {};
+}
+
+Result<Verdict> HubDoor::verdict_on(const MemberHello& hello) {
+  if (hello.job != job_.job) return Verdict::kOtherJob;
+  if ((hello.has_secret != 0) == job_.secret.empty()) return Verdict::kSecret;
+  SK_ASSIGN_OR_RETURN(const Mac proof, hello_proof(job_.secret, hello));
+  if (!equal_mac(proof, hello.proof)) return Verdict::kSecret;
+  // Who repeats what it overheard can go no further, but should not have a place either.
+  if (nonces_.size() >= kNoncesMax) nonces_.clear();
+  if (!nonces_.insert(hello.nonce).second) return Verdict::kSecret;
+  if (hello.world_size != uint32_t(world_size_)) return Verdict::kWorldSize;
+  if (hello.name != job_.name) return Verdict::kLater;
+  return Verdict::kJoined;
+}
+
+Status HubDoor::answer_hello(Stranger& stranger) {
+  const MemberHello& hello = stranger.hello;
+  if (hello.magic != kMagic) return error(SK_ERR_TRANSPORT, "not a rank");
+  HubHello answer;
+  SK_ASSIGN_OR_RETURN(answer.verdict, verdict_on(hello));
+  answer.number = uint32_t(world_size_);
+  SK_RETURN_IF_ERROR(fill_random(answer.nonce));
+  stranger.said_hello = true;
+  stranger.holds_secret = answer.verdict == Verdict::kJoined;
+  // Also with a refusal that ends the member's search: without the proof it is a stranger's word.
+  if (stranger.holds_secret || answer.verdict == Verdict::kWorldSize) {
+    SK_ASSIGN_OR_RETURN(stranger.keys, derive_keys(job_.secret, hello, answer));
+    answer.proof = stranger.keys.hub_proof;
+  }
+  stranger.channel.put(answer);
+  if (answer.verdict == Verdict::kSecret) ++unproven_;
+  stranger.leaving = answer.verdict != Verdict::kJoined;
+  return stranger.channel.pump_output();
+}
+
+Status HubDoor::judge_proof(Stranger& stranger, const MemberProof& proof) {
+  const uint32_t rank = stranger.hello.rank;
+  HubVerdict verdict;
+  verdict.rank = uint32_t(rank_);
+  if (!equal_mac(proof, stranger.keys.member_proof)) {
+    ++unproven_;
+    verdict.verdict = Verdict::kSecret;
+  } else if (rank == uint32_t(rank_) || rank >= uint32_t(world_size_) || !is_free_(rank)) {
+    verdict.verdict = Verdict::kTaken;
+  }
+  stranger.channel.put(verdict);
+  SK_RETURN_IF_ERROR(stranger.channel.pump_output());
+  if (verdict.verdict != Verdict::kJoined) {
+    stranger.leaving = true;
+    return {};
+  }
+  stranger.channel.start_frames(stranger.keys.hub_frames, stranger.keys.member_frames);
+  admit_(stranger.hello, std::move(stranger.channel));
+  return {};
+}
+
+}  // namespace sk

@@ -1,0 +1,79 @@
+// Who comes to the rank at which a job meets: strangers, until they have shown who they are.
+#ifndef SK_TRANSPORT_BOOTSTRAP_HUB_DOOR_H_
+#define SK_TRANSPORT_BOOTSTRAP_HUB_DOOR_H_
+
+#include <poll.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/base/status.h"
+#include "transport/bootstrap/kinds.h"
+#include "transport/bootstrap/port.h"
+#include "transport/bootstrap/wire.h"
+
+namespace sk {
+
+class HubDoor {
+ public:
+  using IsFree = std::function<bool(uint32_t rank)>;
+  using Admit = std::function<void(const MemberHello& hello, Channel channel)>;
+
+  // For rank `rank` of `job`: a place that `is_free` is given by `admit`.
+  HubDoor(const JobEnv& job, int rank, int world_size, IsFree is_free, Admit admit)
+      : job_(job),
+        rank_(rank),
+        world_size_(world_size),
+        is_free_(std::move(is_free)),
+        admit_(std::move(admit)) {}
+
+  void add_polls(const Port& port, std::vector<pollfd>& polls) const;
+  // Hears those that are ready in `polls`, which begin with what add_polls() added, and takes in
+  // who knocks.
+  Status hear(const Port& port, std::span<const pollfd> polls);
+  // Connections that were refused, as the end of a sentence that begins with whom nobody saw.
+  std::string refused() const;
+  bool refused_unproven() const { return unproven_ > 0; }
+
+ private:
+  // A connection that has not shown who it is.
+  struct Stranger {
+    Stranger(int fd, int64_t until_ns) : channel(fd), until_ns(until_ns) { channel.send_at_once(); }
+    Channel channel;
+    int64_t until_ns;
+    bool said_hello = false;
+    bool holds_secret = false;
+    bool leaving = false;  // Refused: only its answer is still to be sent.
+    MemberHello hello;
+    SessionKeys keys{};
+  };
+
+  Status accept_some(int listener);
+  bool send_one_away();
+  bool is_over(Stranger& stranger, bool ready);
+  Status hear(Stranger& stranger);
+  Status answer_hello(Stranger& stranger);
+  Status judge_proof(Stranger& stranger, const MemberProof& proof);
+  Result<Verdict> verdict_on(const MemberHello& hello);
+
+  const JobEnv& job_;
+  int rank_;
+  int world_size_;
+  IsFree is_free_;
+  Admit admit_;
+  std::list<Stranger> strangers_;
+  std::set<std::array<std::byte, 32>> nonces_;  // Of those that held the secret.
+  int unproven_ = 0;     // Connections that could not show the job's secret, or had one too many.
+  int other_users_ = 0;  // Connections of other users, turned away unheard.
+};
+
+}  // namespace sk
+
+#endif  // SK_TRANSPORT_BOOTSTRAP_HUB_DOOR_H_
