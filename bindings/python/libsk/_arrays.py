@@ -100,7 +100,31 @@ def _of_dlpack(x: Any, what: str, dtype: Any) -> Operand:
             f"{what} lies on device {where} {index}, and this communicator is on the CPU: copy it"
             f" to the host (torch: .cpu()){gpu}"
         )
+    if has_pending_bits(x):
+        if what == "out":
+            raise pending_bits(what, "a tensor of plain elements")
+        x = x.resolve_conj().resolve_neg()
     return borrow(x, what, (device, index), dtype)
+
+
+def torch_if_of(x: Any) -> Any:
+    """The module torch where ``x`` is a tensor of its, else None."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and isinstance(x, torch.Tensor) else None
+
+
+def has_pending_bits(x: Any) -> bool:
+    """Whether memory holds other values than this tensor: torch negates and conjugates by a bit,
+    of which its ``__dlpack__`` says nothing (``z.conj().imag``)."""
+    return torch_if_of(x) is not None and (x.is_neg() or x.is_conj())
+
+
+def pending_bits(what: str, wanted: str) -> Error:
+    """Where nothing may be copied."""
+    return invalid(
+        f"{what} is a torch tensor whose negation or conjugation is a bit that is yet to be"
+        f" applied (is_neg(), is_conj()); give {wanted}"
+    )
 
 
 def device_of_array(x: Any, what: str) -> tuple[int, int]:

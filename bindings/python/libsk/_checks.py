@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 from libsk._errors import invalid
 
@@ -87,7 +87,7 @@ def text_of(value: Any, what: str, allowed: str = "a text") -> str:
     raise invalid(f"{what} is {shown(value)}; give {allowed}")
 
 
-def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
+def shape_of(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
     """Sizes of one or more dimensions."""
     allowed = "a size, or sizes, that are 0 or more"
     single = whole(shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from libsk import _core
 from libsk._checks import (
@@ -52,7 +52,9 @@ class Comm(Operations):
 
     Every call below waits until its buffers may be used again, without Python's lock, and for at
     most ``timeout`` seconds (300 by default). Ctrl-C aborts the communicator: this rank raises
-    ``KeyboardInterrupt``, its peers ``AbortedError``. One thread at a time may use a communicator.
+    ``KeyboardInterrupt``, its peers ``AbortedError``. Other handlers of signals run while a call of
+    the main thread waits (on a GPU: when it returns); one that raises ends it in the same way. One
+    thread at a time may use a communicator.
 
     Inputs are NumPy arrays, anything with ``__dlpack__`` whose memory the CPU can reach (torch,
     JAX), or numbers. Row-major memory is used where it lies; any other layout is copied, and as
@@ -60,7 +62,8 @@ class Comm(Operations):
     broadcast view), is refused.
     Element types are f32, f64, bf16, f16, i32 and i64; bf16 is ml_dtypes' in NumPy, or uint16 with
     ``dtype="bf16"``. Without ``out`` the result is a new array: torch's for torch, else NumPy's.
-    ``out=x`` works in place.
+    ``out=x`` works in place, in whatever layout each rank has it. Symmetric memory is used as such
+    where it is row-major, so all ranks give it in the same layout, or all give other memory.
 
     ``device="cuda:0"`` is a communicator on a GPU, which all ranks share as threads of this process
     (``bootstrap="threads"``). Its calls take arrays there, through DLPack, and enqueue: they return
@@ -77,15 +80,15 @@ class Comm(Operations):
     def __init__(
         self,
         *,
-        rank: int | None = None,
-        world_size: int | None = None,
+        rank: SupportsIndex | None = None,
+        world_size: SupportsIndex | None = None,
         bootstrap: str = "auto",
         name: str | None = None,
         device: Any = None,
         timeout: float | None = None,
-        workers: int = 0,
+        workers: SupportsIndex = 0,
         put_only: bool = False,
-        symmetric_bytes_max: int = 0,
+        symmetric_bytes_max: SupportsIndex = 0,
         context: Context | None = None,
         _cancel: _core.Cancel | None = None,
     ) -> None:
@@ -187,14 +190,14 @@ class Comm(Operations):
         self,
         kind: str,
         *,
-        dtype: Any = "f32",
-        count: int = 0,
-        op: str = "sum",
-        root: int = 0,
-        peer: int = 0,
-        m: int = 0,
-        n: int = 0,
-        k: int = 0,
+        dtype: Any = None,
+        count: SupportsIndex = 0,
+        op: str | None = None,
+        root: SupportsIndex = 0,
+        peer: SupportsIndex = 0,
+        m: SupportsIndex = 0,
+        n: SupportsIndex = 0,
+        k: SupportsIndex = 0,
         out_dtype: Any = None,
         symmetric_in: bool = False,
         symmetric_out: bool = False,
@@ -204,21 +207,22 @@ class Comm(Operations):
 
         ``kind`` is "barrier", "allreduce", "allgather", "reduce_scatter", "broadcast",
         "send_recv" (``root`` sends, ``peer`` receives) or "allreduce_gemm" (with m, n, k).
-        ``count`` is elements, as in the C call. Making one needs no other rank.
+        ``count`` is elements, as in the C call; ``dtype`` is "f32" and ``op`` "sum" where the kind
+        has one and none is given. What it has not is refused. Making a plan needs no other rank.
         """
         return _plan.make_plan(
             self,
             kind,
-            _dtypes.of_any(dtype),
+            None if dtype is None else _dtypes.of_any(dtype),
             0 if out_dtype is None else _dtypes.of_any(out_dtype, "out_dtype"),
-            op_code(op),
+            None if op is None else op_code(op),
             root,
             peer,
             (symmetric_in, symmetric_out, in_place),
             (count, m, n, k),
         )
 
-    def trace(self, *, event_count_max: int = 0) -> _trace.Trace:
+    def trace(self, *, event_count_max: SupportsIndex = 0) -> _trace.Trace:
         """Records this rank's tasks: ``with comm.trace() as trace: ...``, then ``trace.events``.
 
         At most ``event_count_max`` events (65,536 by default); later ones are dropped.
@@ -228,7 +232,8 @@ class Comm(Operations):
 
     # ---- symmetric memory ----
 
-    def empty(self, shape: int | Sequence[int], dtype: Any = "f32") -> np.ndarray | DeviceArray:
+    # Any: which of the two follows from the device, which is no part of this type.
+    def empty(self, shape: SupportsIndex | Sequence[SupportsIndex], dtype: Any = "f32") -> Any:
         """A NumPy array of zeros in symmetric memory, which peers reach without a copy.
 
         On a GPU a :class:`libsk.DeviceArray`, of which ``torch.from_dlpack()`` makes a tensor.
@@ -248,7 +253,8 @@ class Comm(Operations):
         """Without an argument: leaves the communicator. Not collective.
 
         With an array of :meth:`empty`: gives its memory back, collectively, and leaves the array
-        with no elements. Refused while other arrays look into that memory.
+        with no elements. Refused while other arrays look into that memory, or anything else but one
+        name refers to the array: tensors and buffers made of it do, and a second name is no less.
 
         Memory that Python still can reach is never pulled away: while arrays of :meth:`empty` are
         alive, the communicator's end waits for the last of them. Calls are refused at once.
@@ -257,8 +263,13 @@ class Comm(Operations):
         Then it is as it was, and may be freed later.
         """
         if array is not None:
-            self._memory.free(array)
-            return
+            held = [array]
+            del array  # Else this call would count among those who refer to it.
+            self._memory.free(held)
+        else:
+            self._leave()
+
+    def _leave(self) -> None:
         if self._device.is_gpu:
             self._place.settle()
         self._handle.free()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from libsk import _core, _dtypes
 from libsk._checks import shape_of
@@ -98,7 +98,7 @@ class DeviceArray:
         self._check()
         return self._root.address
 
-    def reshape(self, *shape: int | Sequence[int]) -> DeviceArray:
+    def reshape(self, *shape: SupportsIndex | Sequence[SupportsIndex]) -> DeviceArray:
         """The same memory in another shape."""
         self._check()
         sizes = shape_of(shape[0] if len(shape) == 1 else shape)  # type: ignore[arg-type]
@@ -177,9 +177,9 @@ class Memory:
         self._roots.append(root)
         return DeviceArray(root, code, shape)
 
-    def free(self, array: Any) -> None:
-        """Gives one allocation back. Collective."""
-        root = getattr(array, "_root", None)
+    def free(self, held: list[Any]) -> None:
+        """Gives one allocation back, that of the list's one array. Collective."""
+        root = getattr(held[0], "_root", None)
         if root not in self._roots:
             raise invalid("comm.free() takes an array of this communicator's empty()")
         root.settle(None)

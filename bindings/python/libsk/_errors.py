@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import re
+import threading
+from collections.abc import Callable
 
 _RANK = re.compile(r"\branks? (\d+)\b")
 _WAITED_FOR = re.compile(r"\b(?:for|connected to|s in [^:]*:) ranks? (\d+)\b")
@@ -61,7 +64,7 @@ class BadHandleError(Error):
 
 
 class BusyError(Error):
-    """Another thread is inside a call on this object."""
+    """Another thread is inside a call on this object, or another cell of the notebook runs."""
 
 
 class ForkedError(Error):
@@ -80,7 +83,7 @@ class AbortedError(Error):
     """A rank, ``.rank``, called ``abort()``; the communicator is over."""
 
 
-class TimeoutError(Error, TimeoutError):
+class TimeoutError(Error, builtins.TimeoutError):
     """A wait ran out; ``.rank`` is the rank waited for. The communicator is over."""
 
 
@@ -131,6 +134,45 @@ _CLASSES: dict[int, type[Error]] = {
 def from_status(code: int, name: str, sentence: str) -> Error:
     """The exception for a status; called by the extension module."""
     return _CLASSES.get(code, Error)(sentence, code, name)
+
+
+def _begun_in(thread: threading.Thread) -> str:
+    """Where a thread's work began, as its user knows it; in a notebook the cell."""
+    return ""
+
+
+begun_in: Callable[[threading.Thread], str] = _begun_in
+"""Notebooks put theirs here."""
+
+
+def busy(call: str, inside: str, ident: int) -> BusyError:
+    """``call`` while the thread ``ident`` is inside a call; raised by the extension module."""
+    who = f"thread {ident}, which Python did not start,"
+    for thread in threading.enumerate():
+        if thread.ident == ident:
+            who = f"thread {thread.name!r}{begun_in(thread)}"
+    return BusyError(
+        f"{_dotted(call)}(): {who} is inside {_dotted(inside)}() of this communicator; ranks tell"
+        " two calls apart by their order alone, so give each thread a communicator of its own,"
+        " libsk.Comm(name=...)",
+        14,
+        "SK_ERR_BUSY",
+    )
+
+
+def outside(call: str, who: str) -> BusyError:
+    """``call`` on the notebook's communicator by ``who``, whose cell is not the one that runs."""
+    return BusyError(
+        f"{_dotted(call)}(): {who} calls it outside that cell; comm is for the cell that runs, as"
+        " ranks tell two calls apart by their order alone: give what goes on beside the cells a"
+        " communicator of its own, libsk.Comm(name=...)",
+        14,
+        "SK_ERR_BUSY",
+    )
+
+
+def _dotted(call: str) -> str:
+    return call if "." in call else f"comm.{call}"
 
 
 def invalid(sentence: str) -> InvalidArgumentError:

@@ -21,7 +21,7 @@ Matrix = tuple["Span", int, int, int, int]
 class Packed:
     """Weights laid out for this CPU: what ``comm.pack()`` returns. Immutable."""
 
-    __slots__ = ("_handle", "_code", "_shape")
+    __slots__ = ("__weakref__", "_handle", "_code", "_shape")
 
     def __init__(self, handle: _core.Packed, code: int, shape: tuple[int, int]) -> None:
         self._handle = handle

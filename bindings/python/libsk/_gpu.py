@@ -19,7 +19,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from libsk import _dtypes
-from libsk._arrays import borrow, device_of_array, exports
+from libsk._arrays import (
+    borrow,
+    device_of_array,
+    exports,
+    has_pending_bits,
+    pending_bits,
+    torch_if_of,
+)
 from libsk._device import Device, stream_of
 from libsk._device_memory import DeviceArray
 from libsk._errors import (
@@ -31,7 +38,7 @@ from libsk._errors import (
     invalid,
 )
 from libsk._operand import Operand
-from libsk._outputs import Output, check_output
+from libsk._outputs import Output, check_output, note_write
 
 if TYPE_CHECKING:
     from libsk import _core
@@ -184,6 +191,8 @@ class GpuCall:
 
     def operand(self, x: Any, what: str, dtype: Any = None) -> Operand:
         device = self._device_of(x, what)
+        if has_pending_bits(x):
+            raise pending_bits(what, f"{what}.resolve_conj().resolve_neg()")
         # DLPack's 1: the default stream.
         found = borrow(x, what, device, dtype, stream=self.stream or 1)
         if found.span[0] % found.itemsize:
@@ -229,7 +238,14 @@ class GpuCall:
         return self.operand(out, "out")
 
     def output(
-        self, out: Any, like: Any, code: int, shape: tuple[int, ...], *, rows_apart: bool = False
+        self,
+        out: Any,
+        like: Any,
+        code: int,
+        shape: tuple[int, ...],
+        source: Operand | None = None,
+        *,
+        rows_apart: bool = False,
     ) -> Output:
         if out is None:
             out = self._new(like, code, shape)
@@ -237,11 +253,12 @@ class GpuCall:
         check_output(target, code, shape)
         if not (rows_apart and _has_rows(target)):
             self.contiguous(target, "out")
+        note_write(out)
         return Output(target, None, out)
 
     def _new(self, like: Any, code: int, shape: tuple[int, ...]) -> Any:
-        torch = sys.modules.get("torch")
-        if torch is None or not isinstance(like, torch.Tensor):
+        torch = torch_if_of(like)
+        if torch is None:
             raise invalid(
                 "out is missing: on a GPU a result is made for torch tensors only; give out, such"
                 " as memory of comm.empty()"

@@ -17,7 +17,7 @@ the second against what it will touch."""
 class Operand:
     """Memory for one call, and what keeps it alive."""
 
-    __slots__ = ("span", "shape", "strides", "code", "read_only", "owner")
+    __slots__ = ("span", "shape", "strides", "code", "read_only", "owner", "origin")
 
     def __init__(
         self,
@@ -35,6 +35,8 @@ class Operand:
         self.code = code
         self.read_only = read_only
         self.owner = owner
+        self.origin: Operand | None = None
+        """What this is a row-major copy of."""
 
     @property
     def itemsize(self) -> int:
@@ -69,7 +71,22 @@ class Operand:
         if self.strides is None:
             return self
         copy = self.bits().copy()
-        return Operand(span_of(copy), self.shape, None, self.code, False, copy)
+        operand = Operand(span_of(copy), self.shape, None, self.code, False, copy)
+        operand.origin = self
+        return operand
+
+    def layout(self) -> tuple[int, list[tuple[int, int]]]:
+        """Where its elements lie: operands that have the same one are the same memory."""
+        strides = self.strides or _row_major_strides(self.shape, self.itemsize)
+        sides = zip(self.shape, strides, strict=True)
+        return self.span[0], [side for side in sides if side[0] != 1]
+
+    def rows(self, first: int, count: int) -> Operand:
+        """Some of the first dimension's."""
+        strides = self.strides or _row_major_strides(self.shape, self.itemsize)
+        address = self.span[0] + first * strides[0]
+        shape = (count, *self.shape[1:])
+        return laid_out(address, shape, strides, self.code, self.read_only, self.owner)
 
     def overlaps_itself(self) -> bool:
         """Whether two elements share bytes, so that no result fits in."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from libsk._checks import index_of, is_given, milliseconds, op_code, shape_of
 from libsk._errors import invalid
 from libsk._lazy import Lazy
 
 if TYPE_CHECKING:
-    from libsk import _core, _dtypes, _gemm, _place
+    from libsk import _core, _dtypes, _gemm, _outputs, _place
     from libsk._device import Device
 else:
     _dtypes = Lazy("libsk._dtypes")
     _gemm = Lazy("libsk._gemm")
+    _outputs = Lazy("libsk._outputs")
 
 
 class Operations:
@@ -24,7 +25,13 @@ class Operations:
     _handle: _core.Comm
     _device: Device
     _place: _place.Place
-    world_size: int
+
+    if TYPE_CHECKING:
+
+        @property
+        def rank(self) -> int: ...
+        @property
+        def world_size(self) -> int: ...
 
     # ---- collectives ----
 
@@ -57,7 +64,7 @@ class Operations:
         """
         call = self._place.begin(stream, (x, out))
         source = call.row_major(x, "x", dtype)
-        result = call.output(out, x, source.code, source.shape)
+        result = call.output(out, x, source.code, source.shape, source)
         call.run(
             self._handle.allreduce,
             source.span,
@@ -85,7 +92,7 @@ class Operations:
         result = call.output(out, x, source.code, (self.world_size, *source.shape))
         call.run(
             self._handle.allgather,
-            source.span,
+            _outputs.gathered(source, result, self.rank).span,
             result.operand.span,
             source.count,
             source.code,
@@ -117,6 +124,7 @@ class Operations:
             )
         shape = (source.shape[0] // self.world_size, *source.shape[1:])
         result = call.output(out, x, source.code, shape)
+        result = _outputs.scattered(source, result, self.rank)
         call.run(
             self._handle.reduce_scatter,
             source.span,
@@ -132,7 +140,7 @@ class Operations:
     def broadcast(
         self,
         x: Any,
-        root: int = 0,
+        root: SupportsIndex = 0,
         out: Any = None,
         *,
         dtype: Any = None,
@@ -145,7 +153,7 @@ class Operations:
         """
         call = self._place.begin(stream, (x, out))
         source = call.row_major(x, "x", dtype)
-        result = call.output(out, x, source.code, source.shape)
+        result = call.output(out, x, source.code, source.shape, source)
         call.run(
             self._handle.broadcast,
             source.span,
@@ -161,7 +169,7 @@ class Operations:
     def send(
         self,
         x: Any,
-        peer: int,
+        peer: SupportsIndex,
         *,
         dtype: Any = None,
         stream: Any = None,
@@ -189,9 +197,9 @@ class Operations:
     def recv(
         self,
         out: Any = None,
-        peer: int | None = None,
+        peer: SupportsIndex | None = None,
         *,
-        shape: int | Sequence[int] | None = None,
+        shape: SupportsIndex | Sequence[SupportsIndex] | None = None,
         dtype: Any = None,
         stream: Any = None,
         timeout: float | None = None,

@@ -6,13 +6,12 @@ or not aligned to its elements, is filled by a copy at the end.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 
 from libsk import _dtypes
-from libsk._arrays import exports, is_numpy, operand
+from libsk._arrays import exports, is_numpy, operand, torch_if_of
 from libsk._core import Borrowed, describe
 from libsk._errors import NoMemoryError, invalid
 from libsk._operand import Operand, span_of
@@ -28,6 +27,11 @@ class Output:
         """Memory for the call."""
         self._target = target
         self._result = result
+
+    @property
+    def given(self) -> Operand:
+        """The memory that has the result in the end."""
+        return self._target if self._target is not None else self.operand
 
     def finish(self) -> Any:
         """The array to return, once the call is done."""
@@ -45,11 +49,13 @@ class _NumberOutput(Output):
         return self._result[()]
 
 
-def output(out: Any, like: Any, code: int, shape: tuple[int, ...]) -> Output:
+def output(
+    out: Any, like: Any, code: int, shape: tuple[int, ...], source: Operand | None = None
+) -> Output:
     """The memory for a result of this type and shape.
 
     ``like`` decides what a new one is: a torch tensor for a torch tensor, a number for a number,
-    else a NumPy array.
+    else a NumPy array. ``source`` is the call's input, of the same type and shape.
     """
     if out is None:
         return _new(like, code, shape)
@@ -59,11 +65,41 @@ def output(out: Any, like: Any, code: int, shape: tuple[int, ...]) -> Output:
             return Output(Operand(plain[0], shape, None, code, False, out), None, out)
     target = target_of(out, code)
     check_output(target, code, shape)
+    note_write(out)
     if target.strides is None:
         return Output(target, None, out)
+    origin = source.origin if source is not None else None
+    if source is not None and origin is not None and origin.layout() == target.layout():
+        return Output(source, target, out)  # In place, as where no copy is needed.
     buffer = new_array(shape, np.dtype(f"u{target.itemsize}"))
     staged = Operand(span_of(buffer), shape, None, code, False, buffer)
     return Output(staged, target, out)
+
+
+# Whether a call is in place is something that ranks compare. So it must not depend on where copies
+# were made, which differs where the ranks' arrays lie differently.
+
+
+def gathered(source: Operand, result: Output, rank: int) -> Operand:
+    """The input of an all-gather: where it is its own place in the result, that of the copy."""
+    given = source.origin or source
+    if result.given is result.operand or given.count == 0:
+        return source
+    if given.layout() != result.given.rows(rank, 1).layout():
+        return source
+    place = result.operand.rows(rank, 1)
+    np.copyto(place.bits().reshape(given.shape), given.bits())
+    return place
+
+
+def scattered(source: Operand, result: Output, rank: int) -> Output:
+    """The output of a reduce-scatter: where it is its own place in the input, that of the copy."""
+    if source.origin is None or result.operand.count == 0:
+        return result
+    count = result.operand.shape[0]
+    if source.origin.rows(rank * count, count).layout() != result.given.layout():
+        return result
+    return Output(source.rows(rank * count, count), result.given, result._result)
 
 
 def target_of(out: Any, code: int) -> Operand:
@@ -96,16 +132,28 @@ def check_output(target: Operand, code: int, shape: tuple[int, ...]) -> None:
         )
 
 
+def note_write(out: Any) -> None:
+    """Tells torch that a tensor is written, as its own operations in place do: a gradient that
+    needs what was there before then fails instead of being wrong."""
+    torch = torch_if_of(out)
+    if torch is not None and not out.is_inference():  # Those have no versions.
+        count = getattr(torch.autograd.graph, "increment_version", None)
+        if count is not None:  # Old releases have none.
+            count(out)
+
+
 def _new(like: Any, code: int, shape: tuple[int, ...]) -> Output:
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(like, torch.Tensor):
-        tensor = torch.empty(shape, dtype=getattr(torch, _dtypes.TORCH_NAMES[code]))
+    torch = torch_if_of(like)
+    if torch is not None:
+        dtype = getattr(torch, _dtypes.TORCH_NAMES[code])
+        tensor = torch.empty(shape, dtype=dtype, device="cpu")  # Whatever torch's default is.
         memory = operand(tensor, "out")
         check_output(memory, code, shape)
         return Output(memory, None, tensor)
     is_bf16 = code == _dtypes.BF16
-    dtype = np.dtype(np.uint16) if is_bf16 and is_bits(like) else _dtypes.to_numpy(code)
-    array = new_array(shape, dtype)
+    array = new_array(
+        shape, np.dtype(np.uint16) if is_bf16 and is_bits(like) else _dtypes.to_numpy(code)
+    )
     plain = describe(array)
     span = span_of(array) if plain is None else plain[0]
     memory = Operand(span, shape, None, code, False, array)

@@ -38,9 +38,17 @@ class Call(Protocol):
         """What the caller gave for a result that may have type ``code``."""
 
     def output(
-        self, out: Any, like: Any, code: int, shape: tuple[int, ...], *, rows_apart: bool = False
+        self,
+        out: Any,
+        like: Any,
+        code: int,
+        shape: tuple[int, ...],
+        source: Operand | None = None,
+        *,
+        rows_apart: bool = False,
     ) -> Output:
-        """Memory for a result; ``rows_apart`` where the call can leave gaps between its rows."""
+        """Memory for a result; ``rows_apart`` where the call can leave gaps between its rows, and
+        ``source`` where it can be in place."""
 
     def run(self, function: Callable[..., None], *arguments: Any) -> None:
         """The call itself, on operands of the above."""
@@ -92,9 +100,15 @@ class OnCpu:
 
     @staticmethod
     def output(
-        out: Any, like: Any, code: int, shape: tuple[int, ...], *, rows_apart: bool = False
+        out: Any,
+        like: Any,
+        code: int,
+        shape: tuple[int, ...],
+        source: Operand | None = None,
+        *,
+        rows_apart: bool = False,
     ) -> Output:
-        return _outputs.output(out, like, code, shape)
+        return _outputs.output(out, like, code, shape, source)
 
     @staticmethod
     def run(function: Callable[..., None], *arguments: Any) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from libsk import _core, _dtypes
-from libsk._checks import index_of, integer, is_given, milliseconds, shown, text_of
+from libsk._checks import OPS, index_of, integer, is_given, milliseconds, shown, text_of
 from libsk._errors import invalid
 from libsk._gemm import Packed
 
@@ -25,6 +25,19 @@ KINDS = {
 }
 """``enum sk_op_kind``."""
 
+_USES = {
+    "barrier": "",
+    "allreduce": "dtype op count in_place",
+    "allgather": "dtype count in_place",
+    "reduce_scatter": "dtype op count in_place",
+    "broadcast": "dtype root count",
+    "send_recv": "dtype root peer count",
+    "allreduce_gemm": "dtype out_dtype m n k",
+}
+"""What each kind is planned by, beside where its memory is."""
+
+_SUM = OPS["sum"]
+
 _FLAGS = ("symmetric_in", "symmetric_out", "in_place")
 _SIZES = ("count", "m", "n", "k")
 
@@ -36,6 +49,7 @@ class Plan:
     """A validated plan of one communicator: :meth:`libsk.Comm.plan` makes it. Immutable."""
 
     __slots__ = (
+        "__weakref__",
         "_handle",
         "kind",
         "_code",
@@ -107,7 +121,9 @@ class Plan:
             memory = source.span if source else _NOTHING
             call.run(self._handle.run, memory, None, _NOTHING, call.stream, limit)
             return None
-        result = call.output(out, x, self._out_code, self._result_shape(call, source, out))
+        shape = self._result_shape(call, source, out)
+        alike = source is not None and shape == source.shape
+        result = call.output(out, x, self._out_code, shape, source if alike else None)
         memory = source.span if source else _NOTHING
         call.run(self._handle.run, memory, packed, result.operand.span, call.stream, limit)
         return result.finish()
@@ -144,23 +160,25 @@ class Plan:
 def make_plan(
     comm: Comm,
     kind: str,
-    code: int,
+    code: int | None,
     out_code: int,
-    op: int,
-    root: int,
-    peer: int,
+    op: int | None,
+    root: SupportsIndex,
+    peer: SupportsIndex,
     flags: tuple[bool, bool, bool],
-    sizes: tuple[int, int, int, int],
+    sizes: tuple[SupportsIndex, SupportsIndex, SupportsIndex, SupportsIndex],
 ) -> Plan:
     """``sk_plan_create()``."""
     number = KINDS.get(kind) if isinstance(kind, str) else None
     if number is None:
         raise invalid(f"kind is {shown(kind)}; allowed is {', '.join(KINDS)}")
-    if kind != "allreduce_gemm" and out_code not in (0, code):
+    has_type = kind != "barrier"
+    planned = code if code is not None else _dtypes.F32
+    if has_type and kind != "allreduce_gemm" and out_code not in (0, planned):
         names = _dtypes.NAMES
         raise invalid(
-            f"out_dtype is {names[out_code]}, and {kind} gives what it takes, {names[code]}; only"
-            " allreduce_gemm has a type of its own for the result"
+            f"out_dtype is {names[out_code]}, and {kind} gives what it takes, {names[planned]};"
+            " only allreduce_gemm has a type of its own for the result"
         )
     bits = sum(
         1 << place
@@ -172,8 +190,40 @@ def make_plan(
         integer(size, name, "a number of elements, 0 or more", end=2**63)
         for name, size in zip(_SIZES, sizes, strict=True)
     ]
-    handle = _core.Plan(comm._handle, number, code, out_code, op, root, peer, bits, *counts)
-    return Plan(handle, kind, (code, out_code or code), tuple(counts), comm.world_size, comm._place)
+    _refuse_unused(
+        kind,
+        {
+            "dtype": code or 0,
+            "out_dtype": out_code if out_code != planned or not has_type else 0,
+            "op": 0 if kind == "allreduce_gemm" and op == _SUM else op or 0,
+            "root": root,
+            "peer": peer,
+            **dict(zip(_SIZES, counts, strict=True)),
+            **{name: bits >> place & 1 for place, name in enumerate(_FLAGS)},
+        },
+    )
+    uses_op = "op" in _USES[kind].split()
+    handle = _core.Plan(
+        comm._handle,
+        number,
+        planned if has_type else 0,
+        out_code,
+        (op or _SUM) if uses_op else 0,
+        root,
+        peer,
+        bits,
+        *counts,
+    )
+    codes = (planned, out_code or planned)
+    return Plan(handle, kind, codes, tuple(counts), comm.world_size, comm._place)
+
+
+def _refuse_unused(kind: str, given: dict[str, int]) -> None:
+    """What is given was meant for something."""
+    used = {*_USES[kind].split(), *(() if kind == "barrier" else _FLAGS[:2])}
+    for name, value in given.items():
+        if value and name not in used:
+            raise invalid(f"{name} is given, and a plan of {kind} has none")
 
 
 def check_plan(text: str) -> None:

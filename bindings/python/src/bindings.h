@@ -44,6 +44,9 @@ class CommHandle {
   // As in sk_comm_info; create() sets them.
   int32_t rank = 0, world_size = 1;
 
+  // Called with the name of each collective call before it; null: all are let in.
+  nanobind::object admit;
+
   // NULL after free(): libsk then answers SK_ERR_BAD_HANDLE, with its sentence.
   sk_comm* get() const { return freed_ ? nullptr : comm_; }
 
@@ -54,16 +57,46 @@ class CommHandle {
   // that it cannot end yet, it raises that and the communicator is as it was.
   void free();
 
-  // One call that is inside libsk: free() refuses while there is one.
+  // One call that is inside libsk: others, and free(), are refused while there is one, with the
+  // name of the thread whose it is. `call` is what users call it, and lives for ever.
   class Use {
    public:
-    explicit Use(CommHandle& handle) : handle_(handle) {
+    Use(CommHandle& handle, const char* call) : handle_(handle) {
       handle_.check_not_freed();
-      ++handle_.uses_;
+      handle_.check_idle(call);
+      handle_.inside_ = call;
+      handle_.inside_thread_ = PyThread_get_thread_ident();
     }
-    ~Use() { --handle_.uses_; }
+    ~Use() { handle_.inside_ = nullptr; }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
+
+   private:
+    CommHandle& handle_;
+  };
+
+  // One that all ranks enter, in one order. `admit` may refuse it by raising.
+  class Collective : Use {
+   public:
+    Collective(CommHandle& handle, const char* call) : Use(admitted(handle, call), call) {}
+
+   private:
+    static CommHandle& admitted(CommHandle& handle, const char* call) {
+      if (handle.admit.is_valid()) handle.admit(call);
+      return handle;
+    }
+  };
+
+  // An abort(), which may come while a call is inside; free() is refused meanwhile, too.
+  class Pin {
+   public:
+    explicit Pin(CommHandle& handle) : handle_(handle) {
+      handle_.check_not_freed();
+      ++handle_.pins_;
+    }
+    ~Pin() { --handle_.pins_; }
+    Pin(const Pin&) = delete;
+    Pin& operator=(const Pin&) = delete;
 
    private:
     CommHandle& handle_;
@@ -89,11 +122,17 @@ class CommHandle {
     std::string sentence;
   };
   void check_not_freed() const;
+  void check_idle(const char* call) const {
+    if (inside_ != nullptr) refuse(call);
+  }
+  [[noreturn]] void refuse(const char* call) const;
   Answer release();
   void release_or_log();
 
   sk_comm* comm_;
-  int uses_ = 0;
+  const char* inside_ = nullptr;  // The call that is; null: none is.
+  unsigned long inside_thread_ = 0;
+  int pins_ = 0;
   int leases_ = 0;
   bool freed_ = false;
 };

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace nb = nanobind;
 
@@ -22,7 +23,17 @@ struct Watch {
   sk_comm* comm = nullptr;  // Inside a call of the main thread; guarded by `mutex`.
 };
 
+// What is needed of Python, taken at import. (Not by the first call, in a static of a function: the
+// GIL may change hands while that is made, and whoever has it then would wait for the static.)
+struct Python {
+  unsigned long main_ident = 0;
+  PyObject* getsignal = nullptr;  // Of _signal: signal's own makes enums, for a microsecond.
+  PyObject* standard = nullptr;   // signal.default_int_handler.
+};
+Python g_python;
+
 std::atomic<Watch*> g_watch{nullptr};
+thread_local InterruptScope* t_scope = nullptr;  // Of the call that the main thread is in.
 struct sigaction g_chained;  // Python's own handler; written before ours is installed.
 
 // Async-signal-safe: calls on to Python's handler, which only sets a flag, and wakes the watcher.
@@ -42,31 +53,34 @@ void watch_for_ever(Watch* watch) {
   }
 }
 
+Watch* start_watch() {
+  auto* made = new Watch;
+  sem_init(&made->interrupts, 0, 0);
+  std::thread thread(watch_for_ever, made);
+  thread.detach();
+  g_watch.store(made, std::memory_order_release);
+  return made;
+}
+
 Watch* watch_of_process() {
-  static Watch* const watch = [] {
-    auto* made = new Watch;
-    sem_init(&made->interrupts, 0, 0);
-    std::thread thread(watch_for_ever, made);
-    thread.detach();
-    g_watch.store(made, std::memory_order_release);
-    return made;
-  }();
+  static Watch* const watch = start_watch();  // Without Python.
   return watch;
 }
 
-bool is_main_thread() {
-  static const unsigned long main_ident = nb::cast<unsigned long>(
-      nb::module_::import_("threading").attr("main_thread")().attr("ident"));
-  return PyThread_get_thread_ident() == main_ident;
-}
+bool is_main_thread() { return PyThread_get_thread_ident() == g_python.main_ident; }
 
 bool sigint_means_keyboard_interrupt() {
-  // Not signal.getsignal(), which makes enums of its results and takes a microsecond for it.
-  static PyObject* const getsignal =
-      nb::object(nb::module_::import_("_signal").attr("getsignal")).release().ptr();
-  static PyObject* const standard =
-      nb::object(nb::module_::import_("signal").attr("default_int_handler")).release().ptr();
-  return nb::handle(getsignal)(SIGINT).is(nb::handle(standard));
+  return nb::handle(g_python.getsignal)(SIGINT).is(nb::handle(g_python.standard));
+}
+
+// With the GIL. The watcher may hold the mutex inside a log callback that wants the GIL.
+void watch_for(Watch* watch, sk_comm* comm) {
+  std::unique_lock lock(watch->mutex, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    nb::gil_scoped_release released;
+    lock.lock();
+  }
+  watch->comm = comm;
 }
 
 // Python may have installed its handler anew since the last call, so each call looks.
@@ -83,29 +97,60 @@ bool install_handler() {
 
 }  // namespace
 
-InterruptScope::InterruptScope(sk_comm* comm) : armed_(false) {
-  if (comm == nullptr || !is_main_thread() || !sigint_means_keyboard_interrupt()) return;
+void prepare_blocking() {
+  const auto of = [](const char* module, const char* name) {
+    return nb::object(nb::module_::import_(module).attr(name));
+  };
+  g_python.main_ident = nb::cast<unsigned long>(of("threading", "main_thread")().attr("ident"));
+  g_python.getsignal = of("_signal", "getsignal").release().ptr();
+  g_python.standard = of("signal", "default_int_handler").release().ptr();
+}
+
+InterruptScope::InterruptScope(sk_comm* comm) {
+  if (comm == nullptr || !is_main_thread()) return;
+  comm_ = comm;
+  outer_ = std::exchange(t_scope, this);
+  if (!sigint_means_keyboard_interrupt()) return;
   Watch* watch = watch_of_process();
   if (!install_handler()) return;
-  {
-    const std::lock_guard lock(watch->mutex);
-    watch->comm = comm;
-  }
+  watch_for(watch, comm);
   armed_ = true;
   // A signal that came before the line above reached only Python.
   if (PyErr_CheckSignals() != 0) {
-    const std::lock_guard lock(watch->mutex);
-    watch->comm = nullptr;
-    throw nb::python_error();
+    nb::python_error error;
+    watch_for(watch, watched_outside());
+    t_scope = outer_;
+    throw error;
   }
 }
 
+// A handler that ran in a call's wait has made this one: SIGINT means that call again behind it.
+sk_comm* InterruptScope::watched_outside() const {
+  return outer_ != nullptr && outer_->armed_ ? outer_->comm_ : nullptr;
+}
+
+void InterruptScope::look(void*) {
+  InterruptScope* const scope = t_scope;
+  if (scope == nullptr || scope->raised_ != nullptr) return;
+  const nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() == 0) return;
+  nb::python_error error;
+  const std::string reason = nb::str(error.type().attr("__name__")).c_str();
+  scope->raised_ = std::make_exception_ptr(std::move(error));
+  sk_comm_abort(scope->comm_, reason.c_str());
+}
+
+void InterruptScope::rethrow() {
+  if (raised_ != nullptr) std::rethrow_exception(std::exchange(raised_, nullptr));
+}
+
 void InterruptScope::leave() {
+  if (t_scope == this) t_scope = outer_;
   if (!armed_) return;
   armed_ = false;
   Watch* watch = watch_of_process();
   const std::lock_guard lock(watch->mutex);
-  watch->comm = nullptr;
+  watch->comm = watched_outside();
 }
 
 void check_signals() {

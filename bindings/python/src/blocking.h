@@ -3,13 +3,17 @@
 // A thread inside libsk cannot look after Python's signals. So while Python's main thread is inside
 // such a call, a second thread waits for SIGINT in its place and aborts the communicator; every
 // rank's call then ends with SK_ERR_ABORTED, and this one's as KeyboardInterrupt. That is done only
-// where SIGINT still means KeyboardInterrupt (signal.default_int_handler): a program with a handler
-// of its own decides for itself, with Comm.abort().
+// where SIGINT still means KeyboardInterrupt (signal.default_int_handler).
+//
+// All other handlers of Python's run where they must, on the main thread: a call that waits looks
+// for them about every 50 ms (sk_comm_config.waiting). One that returns lets the wait go on; the
+// exception of one that raises aborts the communicator and ends the call.
 #ifndef LIBSK_PYTHON_BLOCKING_H_
 #define LIBSK_PYTHON_BLOCKING_H_
 
 #include <nanobind/nanobind.h>
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <utility>
@@ -20,18 +24,30 @@
 
 namespace sk::python {
 
-// From construction to end, SIGINT aborts `comm`. Does nothing outside Python's main thread.
+// From construction to end, SIGINT aborts `comm`, and handlers of signals run. Does nothing outside
+// Python's main thread.
 class InterruptScope {
  public:
   explicit InterruptScope(sk_comm* comm);  // Throws a KeyboardInterrupt that is already due.
   ~InterruptScope() { leave(); }
   void leave();  // Without the GIL: the watcher may be inside a log callback that wants it.
+  // With the GIL: the exception of a handler that ran meanwhile, if one raised.
+  void rethrow();
+  static void look(void*);  // For sk_comm_config.waiting.
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;
 
  private:
-  bool armed_;
+  sk_comm* watched_outside() const;
+
+  sk_comm* comm_ = nullptr;  // Null outside the main thread.
+  InterruptScope* outer_ = nullptr;
+  std::exception_ptr raised_;
+  bool armed_ = false;
 };
+
+// Once, at import, before anything else here.
+void prepare_blocking();
 
 // Throws the exception of a signal that came during the call, if one did.
 void check_signals();
@@ -44,10 +60,13 @@ void wait(CommHandle* comm, Call&& call) {
   std::string sentence;
   {
     InterruptScope scope(comm != nullptr ? comm->get() : nullptr);
-    nanobind::gil_scoped_release released;
-    status = std::forward<Call>(call)();
-    sentence = status == SK_OK ? "" : sk_last_error();
-    scope.leave();
+    {
+      nanobind::gil_scoped_release released;
+      status = std::forward<Call>(call)();
+      sentence = status == SK_OK ? "" : sk_last_error();
+      scope.leave();
+    }
+    scope.rethrow();
   }
   check_signals();
   check(status, sentence);

@@ -149,6 +149,7 @@ std::unique_ptr<CommHandle> create(Context& context, int32_t bootstrap, int32_t 
   config.cancel_fd = request->cancel.fd();
   config.device_type = device_type;
   config.device_id = device_id;
+  config.waiting = &InterruptScope::look;
   sk_context* const handle = context.get();
   wait_detached(
       [request, handle] { return sk_comm_create(handle, &request->config, &request->comm); },
@@ -163,7 +164,7 @@ std::unique_ptr<CommHandle> create(Context& context, int32_t bootstrap, int32_t 
 }
 
 nb::dict query(CommHandle& comm) {
-  const CommHandle::Use use(comm);
+  const CommHandle::Use use(comm, "info");
   sk_comm_info info = {};
   info.struct_size = sizeof info;
   check(sk_comm_query(comm.get(), &info));
@@ -181,10 +182,10 @@ nb::dict query(CommHandle& comm) {
   return out;
 }
 
-// Runs `call(comm, options)` as a blocking call of this communicator.
+// Runs `call(comm, options)` as the blocking call `name` of this communicator.
 template <typename Call>
-void run(CommHandle& comm, uintptr_t stream, int64_t timeout_ms, Call&& call) {
-  const CommHandle::Use use(comm);
+void run(const char* name, CommHandle& comm, uintptr_t stream, int64_t timeout_ms, Call&& call) {
+  const CommHandle::Collective use(comm, name);
   const sk_run_options options = options_of(stream, timeout_ms);
   wait(&comm, [&] { return call(comm.get(), &options); });
 }
@@ -193,7 +194,7 @@ void allreduce(CommHandle& comm, const Span& in, const Span& out, int64_t count,
                int32_t op, uintptr_t stream, int64_t timeout_ms) {
   const void* const from = held("x", in, count, 1, dtype);
   void* const to = held("out", out, count, 1, dtype);
-  run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+  run("allreduce", comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
     return sk_allreduce(c, from, to, count, dtype, op, o);
   });
 }
@@ -202,7 +203,7 @@ void allgather(CommHandle& comm, const Span& in, const Span& out, int64_t count,
                uintptr_t stream, int64_t timeout_ms) {
   const void* const from = held("x", in, count, 1, dtype);
   void* const to = held("out", out, count, comm.world_size, dtype);
-  run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+  run("allgather", comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
     return sk_allgather(c, from, to, count, dtype, o);
   });
 }
@@ -211,7 +212,7 @@ void reduce_scatter(CommHandle& comm, const Span& in, const Span& out, int64_t c
                     int32_t op, uintptr_t stream, int64_t timeout_ms) {
   const void* const from = held("x", in, count, comm.world_size, dtype);
   void* const to = held("out", out, count, 1, dtype);
-  run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+  run("reduce_scatter", comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
     return sk_reduce_scatter(c, from, to, count, dtype, op, o);
   });
 }
@@ -220,44 +221,44 @@ void broadcast(CommHandle& comm, const Span& in, const Span& out, int64_t count,
                int32_t root, uintptr_t stream, int64_t timeout_ms) {
   const void* const from = held("x", in, count, 1, dtype);
   void* const to = held("out", out, count, 1, dtype);
-  run(comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
+  run("broadcast", comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
     return sk_broadcast(c, from, to, count, dtype, root, o);
   });
 }
 
 void barrier(CommHandle& comm, uintptr_t stream, int64_t timeout_ms) {
-  run(comm, stream, timeout_ms,
+  run("barrier", comm, stream, timeout_ms,
       [](sk_comm* c, const sk_run_options* o) { return sk_barrier(c, o); });
 }
 
 void send(CommHandle& comm, const Span& in, int64_t count, int32_t dtype, int32_t peer,
           uintptr_t stream, int64_t timeout_ms) {
   const void* const from = held("x", in, count, 1, dtype);
-  run(comm, stream, timeout_ms,
+  run("send", comm, stream, timeout_ms,
       [&](sk_comm* c, const sk_run_options* o) { return sk_send(c, from, count, dtype, peer, o); });
 }
 
 void recv(CommHandle& comm, const Span& out, int64_t count, int32_t dtype, int32_t peer,
           uintptr_t stream, int64_t timeout_ms) {
   void* const to = held("out", out, count, 1, dtype);
-  run(comm, stream, timeout_ms,
+  run("recv", comm, stream, timeout_ms,
       [&](sk_comm* c, const sk_run_options* o) { return sk_recv(c, to, count, dtype, peer, o); });
 }
 
 void synchronize(CommHandle& comm, uintptr_t stream, int64_t timeout_ms) {
-  run(comm, stream, timeout_ms,
+  run("synchronize", comm, stream, timeout_ms,
       [](sk_comm* c, const sk_run_options* o) { return sk_comm_synchronize(c, o); });
 }
 
 uintptr_t alloc(CommHandle& comm, uint64_t bytes) {
-  const CommHandle::Use use(comm);
+  const CommHandle::Collective use(comm, "empty");
   void* memory = nullptr;
   wait(&comm, [&] { return sk_alloc(comm.get(), bytes, &memory); });
   return reinterpret_cast<uintptr_t>(memory);
 }
 
 void free_memory(CommHandle& comm, uintptr_t memory) {
-  const CommHandle::Use use(comm);
+  const CommHandle::Collective use(comm, "free");
   wait(&comm, [&] { return sk_free(comm.get(), pointer(memory)); });
 }
 
@@ -265,24 +266,24 @@ void free_memory(CommHandle& comm, uintptr_t memory) {
 
 bool CommHandle::is_over() const {
   if (get() == nullptr) return true;
+  if (inside_ != nullptr) return false;  // In use, so not over; nor is that thread to be disturbed.
   sk_comm_info info = {};
   info.struct_size = sizeof info;
-  // Refused while another thread is inside a call: then it is in use, so not over.
   return sk_comm_query(get(), &info) == SK_OK && info.over != SK_OK;
 }
 
 void CommHandle::free() {
-  if (uses_ > 0) {
-    check(SK_ERR_BUSY, "comm.free(): another thread is inside a call of this communicator");
-  }
+  check_idle("free");
+  if (pins_ > 0) check(SK_ERR_BUSY, "comm.free(): another thread is inside comm.abort()");
   freed_ = true;
   if (leases_ > 0 || comm_ == nullptr) return;
   Answer answer;
   try {
     InterruptScope scope(comm_);  // A GPU may have to be waited for.
-    ++uses_;                      // Another thread's free() must not take this one's for done.
+    inside_ = "free";             // Another thread's free() must not take this one's for done.
+    inside_thread_ = PyThread_get_thread_ident();
     answer = release();
-    --uses_;
+    inside_ = nullptr;
     const nb::gil_scoped_release released;
     scope.leave();
   } catch (...) {  // An interrupt that was due before.
@@ -300,6 +301,14 @@ void CommHandle::check_not_freed() const {
         SK_ERR_BAD_HANDLE,
         "this communicator was freed; libsk.Comm() makes another, and a notebook has a new one in "
         "the next cell");
+}
+
+// Not left to libsk, which knows neither the names of threads nor the cells that began them.
+void CommHandle::refuse(const char* call) const {
+  nb::object make = nb::module_::import_("libsk._errors").attr("busy");
+  nb::object error = make(call, inside_, inside_thread_);
+  PyErr_SetObject(error.type().ptr(), error.ptr());
+  throw nb::python_error();
 }
 
 // Ends it, or leaves it as it is and says why. In a forked child nothing of it is left to end.
@@ -332,10 +341,11 @@ void bind_comm(nb::module_& module) {
   nb::class_<CommHandle>(module, "Comm")
       .def("query", &query)
       .def("is_over", &CommHandle::is_over)
+      .def("set_admit", [](CommHandle& comm, nb::object admit) { comm.admit = std::move(admit); })
       .def("free", &CommHandle::free)
       .def("abort",
            [](CommHandle& comm, const std::string& reason) {
-             const CommHandle::Use use(comm);
+             const CommHandle::Pin pin(comm);
              sk_status status;
              std::string sentence;
              {

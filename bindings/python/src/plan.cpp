@@ -34,7 +34,7 @@ sk_tensor tensor_of(const CommHandle& comm, const char* what, const Matrix& matr
 class Packed {
  public:
   Packed(CommHandle& comm, const Matrix& b, uint32_t flags) {
-    const CommHandle::Use use(comm);
+    const CommHandle::Use use(comm, "pack");
     const sk_tensor tensor = tensor_of(comm, "b", b);
     wait(&comm, [&] {
       sk_packed* packed = nullptr;
@@ -59,7 +59,7 @@ class Packed {
 void allreduce_gemm(CommHandle& comm, const Matrix& a, const std::optional<Matrix>& b,
                     const Packed* packed, const Matrix& c, uint32_t flags, uintptr_t stream,
                     int64_t timeout_ms) {
-  const CommHandle::Use use(comm);
+  const CommHandle::Collective use(comm, "allreduce_gemm");
   const sk_tensor a_tensor = tensor_of(comm, "a", a);
   const sk_tensor b_tensor = b ? tensor_of(comm, "b", *b) : sk_tensor{};
   sk_tensor c_tensor = tensor_of(comm, "out", c);
@@ -88,7 +88,7 @@ class Plan {
     desc_.m = m;
     desc_.n = n;
     desc_.k = k;
-    const CommHandle::Use use(comm);
+    const CommHandle::Use use(comm, "plan");
     wait(nullptr, [&] { return sk_plan_create(comm.get(), &desc_, &plan_); });
   }
   ~Plan() { sk_plan_free(plan_); }
@@ -100,10 +100,11 @@ class Plan {
     if (comm_.get() == nullptr) {
       check(SK_ERR_BAD_HANDLE, "plan.run(): the plan's communicator was freed");
     }
-    const CommHandle::Use use(comm_);
+    const CommHandle::Collective use(comm_, "plan.run");
     const sk_run_options options = options_of(stream, timeout_ms);
-    const void* const from = input(in);
-    void* const to = output(out);
+    const auto [reads, writes] = extents();
+    const void* const from = held("x", in, reads.rows, reads.cols, reads.dtype);
+    void* const to = held("out", out, writes.rows, writes.cols, writes.dtype);
     wait(&comm_, [&] {
       return sk_plan_run(plan_, from, weights != nullptr ? weights->get() : nullptr, to, &options);
     });
@@ -116,43 +117,35 @@ class Plan {
   }
 
  private:
-  // What this rank reads. No default: a kind that is added says here what it touches.
-  const void* input(const Span& in) const {
+  // How many elements of an operand a rank touches: rows * cols, of `dtype`.
+  struct Extent {
+    int64_t rows, cols;
+    int32_t dtype;
+  };
+  struct Extents {
+    Extent in, out;
+  };
+  // No default: a kind that is added says here what it touches.
+  Extents extents() const {
+    const int64_t count = desc_.count, all = comm_.world_size;
+    const auto of = [&](int64_t copies) { return Extent{count, copies, desc_.dtype}; };
     switch (sk_op_kind(desc_.kind)) {
       case SK_OP_BARRIER:
-        return pointer(in.address);
+        return {{0, 0, SK_F32}, {0, 0, SK_F32}};
       case SK_OP_ALLREDUCE:
-      case SK_OP_ALLGATHER:
       case SK_OP_BROADCAST:
-        return held("x", in, desc_.count, 1, desc_.dtype);
-      case SK_OP_REDUCE_SCATTER:
-        return held("x", in, desc_.count, comm_.world_size, desc_.dtype);
-      case SK_OP_SEND_RECV:
-        return held("x", in, desc_.count, comm_.rank == desc_.root ? 1 : 0, desc_.dtype);
-      case SK_OP_ALLREDUCE_GEMM:
-        return held("x", in, desc_.m, desc_.k, desc_.dtype);
-    }
-    refuse("x", in, desc_.count, 1, desc_.dtype);
-  }
-
-  // What it writes.
-  void* output(const Span& out) const {
-    switch (sk_op_kind(desc_.kind)) {
-      case SK_OP_BARRIER:
-        return pointer(out.address);
-      case SK_OP_ALLREDUCE:
-      case SK_OP_REDUCE_SCATTER:
-      case SK_OP_BROADCAST:
-        return held("out", out, desc_.count, 1, desc_.dtype);
+        return {of(1), of(1)};
       case SK_OP_ALLGATHER:
-        return held("out", out, desc_.count, comm_.world_size, desc_.dtype);
+        return {of(1), of(all)};
+      case SK_OP_REDUCE_SCATTER:
+        return {of(all), of(1)};
       case SK_OP_SEND_RECV:
-        return held("out", out, desc_.count, comm_.rank == desc_.peer ? 1 : 0, desc_.dtype);
+        return {of(comm_.rank == desc_.root ? 1 : 0), of(comm_.rank == desc_.peer ? 1 : 0)};
       case SK_OP_ALLREDUCE_GEMM:
-        return held("out", out, desc_.m, desc_.n,
-                    desc_.out_dtype != 0 ? desc_.out_dtype : desc_.dtype);
+        return {{desc_.m, desc_.k, desc_.dtype},
+                {desc_.m, desc_.n, desc_.out_dtype != 0 ? desc_.out_dtype : desc_.dtype}};
     }
-    refuse("out", out, desc_.count, 1, desc_.dtype);
+    refuse("kind", {}, desc_.count, 1, desc_.dtype);
   }
 
   CommHandle& comm_;  // Kept by nb::keep_alive.
@@ -176,12 +169,12 @@ void bind_plan(nb::module_& module) {
   module.def("plan_check",
              [](const std::string& text) { check(sk_plan_check(text.data(), text.size())); });
   module.def("trace_start", [](CommHandle& comm, uint64_t event_count_max) {
-    const CommHandle::Use use(comm);
+    const CommHandle::Use use(comm, "trace");
     wait(&comm, [&] { return sk_trace_start(comm.get(), event_count_max); });
   });
   module.def("trace_stop", [](CommHandle& comm) { check(sk_trace_stop(comm.get())); });
   module.def("trace_dump", [](CommHandle& comm) {
-    const CommHandle::Use use(comm);
+    const CommHandle::Use use(comm, "trace");
     std::string text;
     wait(&comm, [&] {
       return read_text(

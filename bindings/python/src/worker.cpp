@@ -7,10 +7,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -24,61 +26,10 @@
 #include "blocking.h"
 #include "sk/session.h"
 #include "sk/talk.h"
+#include "wire_text.h"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
-
-namespace sk::python {
-namespace {
-
-// Text on its way out. Any str of Python's: lone surrogates (a file name that is no UTF-8) stay
-// visible as escapes, and so do NULs where the C ABI ends a text at one.
-template <bool kUpToNul>
-struct WireText {
-  std::string utf8;
-  const char* c_str() const { return utf8.c_str(); }
-};
-using Text = WireText<true>;
-using RawText = WireText<false>;  // With its length.
-
-// Cannot fail, for what cannot be told about an error must not be another.
-std::string to_wire(PyObject* text, bool up_to_nul) {
-  std::string out;
-  Py_ssize_t size = 0;
-  if (const char* const utf8 = PyUnicode_AsUTF8AndSize(text, &size); utf8 != nullptr) {
-    out.assign(utf8, size_t(size));
-  } else {
-    PyErr_Clear();
-    const auto bytes =
-        nb::steal<nb::object>(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
-    if (bytes.is_valid())
-      out.assign(PyBytes_AS_STRING(bytes.ptr()), size_t(PyBytes_GET_SIZE(bytes.ptr())));
-    else
-      PyErr_Clear(), out = "(a text that cannot be encoded)";
-  }
-  if (!up_to_nul) return out;
-  for (size_t at = 0; (at = out.find('\0', at)) != std::string::npos; at += 4)
-    out.replace(at, 1, "\\x00");
-  return out;
-}
-
-}  // namespace
-}  // namespace sk::python
-
-namespace nanobind::detail {
-
-template <bool kUpToNul>
-struct type_caster<sk::python::WireText<kUpToNul>> {
-  NB_TYPE_CASTER(sk::python::WireText<kUpToNul>, const_name("str"))
-
-  bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
-    if (!PyUnicode_Check(source.ptr())) return false;
-    value.utf8 = sk::python::to_wire(source.ptr(), kUpToNul);
-    return true;
-  }
-};
-
-}  // namespace nanobind::detail
 
 namespace sk::python {
 namespace {
@@ -101,6 +52,8 @@ std::vector<const char*> pointers_of(const std::vector<Text>& strings) {
   return pointers;
 }
 
+PyObject* g_file_write = nullptr;  // io.FileIO.write, from import on.
+
 // The process's rank, for output of any thread. With the GIL held only.
 struct Joined {
   sk_worker* worker = nullptr;
@@ -111,13 +64,37 @@ struct Joined {
 
 bool is_rank() { return joined.worker != nullptr && joined.pid == getpid(); }
 
-// Descriptors 1 and 2 that a cell has closed; another file in their place stays. True: one was.
-bool restore_descriptors() {
-  bool restored = false;
+// Descriptors 1 and 2 that a cell has closed. True: one was.
+bool reopen_descriptors() {
+  bool reopened = false;
   for (int which = 0; is_rank() && which < 2; ++which) {
     if (fcntl(1 + which, F_GETFD) != -1 || errno != EBADF) continue;
-    restored = dup2(joined.descriptors[which], 1 + which) >= 0 || restored;
+    reopened = dup2(joined.descriptors[which], 1 + which) >= 0 || reopened;
   }
+  return reopened;
+}
+
+bool same_file(int one, int other) {
+  struct stat a = {}, b = {};
+  return fstat(one, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino;
+}
+
+// After a cell 1 and 2 lead to the notebook again, whatever it has made of them, by dup2() say: the
+// next one is not to print in vain. Which led elsewhere, for somebody to say so; `flush` hands on
+// what was written for that place.
+std::vector<int> restore_descriptors(const nb::callable& flush) {
+  std::vector<int> moved;
+  if (!is_rank()) return moved;
+  reopen_descriptors();
+  for (int which = 0; which < 2; ++which)
+    if (!same_file(1 + which, joined.descriptors[which])) moved.push_back(1 + which);
+  if (moved.empty()) return moved;
+  flush();
+  fflush(nullptr);
+  std::vector<int> restored;
+  for (const int fd : moved)
+    if (dup2(joined.descriptors[fd - 1], fd) >= 0) restored.push_back(fd);
   return restored;
 }
 
@@ -172,13 +149,11 @@ nb::object write_in_order(nb::handle file, nb::handle data) {
     }
     --joined.writing;
   }
-  static PyObject* const write =
-      nb::object(nb::module_::import_("io").attr("FileIO").attr("write")).release().ptr();
-  PyObject* written = PyObject_CallFunctionObjArgs(write, file.ptr(), data.ptr(), nullptr);
+  PyObject* written = PyObject_CallFunctionObjArgs(g_file_write, file.ptr(), data.ptr(), nullptr);
   if (written == nullptr) {
     nb::python_error failure;
-    if (!restore_descriptors()) throw failure;
-    written = PyObject_CallFunctionObjArgs(write, file.ptr(), data.ptr(), nullptr);
+    if (!reopen_descriptors()) throw failure;
+    written = PyObject_CallFunctionObjArgs(g_file_write, file.ptr(), data.ptr(), nullptr);
     if (written == nullptr) throw nb::python_error();
   }
   return nb::steal(written);
@@ -388,6 +363,8 @@ class Worker {
 }  // namespace
 
 void bind_worker(nb::module_& module) {
+  g_file_write =
+      nb::object(nb::module_::import_("io").attr("FileIO").attr("write")).release().ptr();
   module.def("worker_template", &worker_template);
   module.def("write_in_order", &write_in_order);
   module.def("to_wire",
@@ -402,7 +379,8 @@ void bind_worker(nb::module_& module) {
       .def("error", &Worker::error)
       .def("code_ended", &Worker::code_ended)
       .def("threads", &Worker::threads)
-      .def("restore_descriptors", [](const Worker&) { return restore_descriptors(); })
+      .def("restore_descriptors",
+           [](const Worker&, const nb::callable& flush) { return restore_descriptors(flush); })
       .def("output_cell", &Worker::output_cell)
       .def("done", &Worker::done)
       .def("reply", &Worker::reply)

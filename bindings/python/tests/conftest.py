@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import threading
 import zlib
@@ -66,6 +67,18 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     seed = zlib.crc32(request.node.nodeid.encode())
     print(f"seed {seed}")
     return np.random.default_rng(seed)
+
+
+def end_shell() -> None:
+    """Ends this process's shell as if it had never been.
+
+    IPython keeps each for the process's end and collects all garbage for it there: seconds each.
+    """
+    from libsk.kernel.shell import RankShell  # Needs IPython.
+
+    if RankShell.initialized():
+        atexit.unregister(RankShell.instance().atexit_operations)
+    RankShell.clear_instance()
 
 
 class RecordingWorker:

@@ -294,7 +294,12 @@ def call(comm: sk.Comm, case: Case, mine: Operands) -> tuple[Any, Any, np.ndarra
     out = mine.result(wanted.shape, case.dtype, x)
     if case.by_plan:
         count = wanted.size if case.operation == "reduce_scatter" else own.size
-        plan = comm.plan(case.operation, dtype=case.dtype, count=count, op=op, root=root)
+        options: dict[str, Any] = {"count": count}
+        if case.operation in ("allreduce", "reduce_scatter"):
+            options["op"] = op
+        if case.operation == "broadcast":
+            options["root"] = root
+        plan = comm.plan(case.operation, dtype=case.dtype, **options)
         got = plan.run(x, out, dtype=mine.dtype)
         if case.operation == "reduce_scatter" and out is None:
             got = np.reshape(got, wanted.shape)  # A plan knows counts only.

@@ -75,7 +75,9 @@ Span = tuple[int, int]
 
 
 def _plan(handle: Any, kind: str) -> Any:
-    return _core.Plan(handle, _KINDS[kind], _F32, 0, _SUM, 0, 0, 0, _COUNT, 3, 4, 4)
+    op = _SUM if kind in ("allreduce", "reduce_scatter") else 0
+    sizes = (0, 3, 4, 4) if kind == "product" else (_COUNT, 0, 0, 0)
+    return _core.Plan(handle, _KINDS[kind], _F32, 0, op, 0, 0, 0, *sizes)
 
 
 def _matrix(span: Span, rows: int = 3, row_step: int = 4) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -151,3 +152,10 @@ def test_a_trace_holds_the_tasks_of_all_ranks(ranks: Ranks, rng: np.random.Gener
         assert own and all("name" in event for event in own)
         assert both == results[0][0] + results[1][0]
         assert {event["pid"] for event in both} == {0, 1}
+
+
+def test_what_stands_for_work_done_once_can_be_kept_track_of() -> None:
+    with sk.Comm(bootstrap="threads", rank=0, world_size=1, name="tracked") as comm:
+        for made in (comm.pack(np.ones((2, 2), np.float32)), comm.plan("barrier")):
+            kept = weakref.ref(made)
+            assert kept() is made

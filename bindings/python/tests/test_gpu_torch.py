@@ -46,12 +46,25 @@ class Torch:
             def record_stream(self, stream: int) -> None:
                 self.recorded.append(stream)
 
+            def is_neg(self) -> bool:
+                return False
+
+            def is_conj(self) -> bool:
+                return False
+
+            def is_inference(self) -> bool:
+                return False
+
         self.Tensor = Tensor
         self.cuda = SimpleNamespace(
             current_stream=lambda device: SimpleNamespace(cuda_stream=torch.current),
             default_stream=lambda device: 0,
             ExternalStream=external_stream,
             is_initialized=lambda: True,
+        )
+        self.versions: list[Any] = []  # Tensors whose version was counted up.
+        self.autograd = SimpleNamespace(
+            graph=SimpleNamespace(increment_version=self.versions.append)
         )
 
     def empty(self, shape: tuple[int, ...], dtype: Any, device: str) -> Any:
@@ -83,6 +96,9 @@ def test_tensors_in_and_out(torch: Torch, comm: sk.Comm) -> None:
     assert product.memory.shape == (3, 2)
     comm.synchronize()
     assert np.all(out.memory == 2)
+    torch.versions.clear()
+    comm.allreduce(x, out=out)
+    assert torch.versions == [out]
 
 
 def test_torchs_current_stream(torch: Torch, comm: sk.Comm, gpus: FakeGpus) -> None:

@@ -126,9 +126,16 @@ def test_packed_weights_wait_without_the_lock(
         del packed  # The driver gives nothing back while anything runs.
 
 
-def test_ctrl_c_while_a_trace_is_waited_for(gpus: FakeGpus) -> None:
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """As in a terminal's foreground; shells start what runs behind them without SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_while_a_trace_is_waited_for(gpus: FakeGpus, interruptible: None) -> None:
     """It aborts the communicator, and the peer that learns of it lets the stream go on."""
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     config = {"bootstrap": "threads", "world_size": 2, "name": "Ctrl-C", "device": "cuda:0"}
     handle = gpus.stream(0)
     waiting = threading.Event()

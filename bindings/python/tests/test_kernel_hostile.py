@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from conftest import RecordingWorker
+from conftest import RecordingWorker, end_shell
 
 pytest.importorskip("IPython", reason="the kernel needs IPython (pip install libsk[kernel])")
 
@@ -160,7 +160,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[RankShell]:
     shell = RankShell.make()
     shell.attach(RecordingWorker(), {"rank": 3})  # type: ignore[arg-type]
     yield shell
-    RankShell.clear_instance()
+    end_shell()
 
 
 @pytest.fixture

@@ -38,6 +38,28 @@ def test_alone(case: Case) -> None:
         expect_as_ever(session)
 
 
+@pytest.mark.parametrize("which", [1, 2])
+def test_a_descriptor_that_leads_elsewhere(tmp_path: Path, which: int) -> None:
+    """What was written for the other place is there, also the line that has no end."""
+    cell = (
+        "import os, sys\n"
+        f"to = os.open({str(tmp_path)!r} + f'/{{rank}}', os.O_CREAT | os.O_WRONLY)\n"
+        f"_ = os.dup2(to, {which}), os.close(to)\n"
+        f"_ = sys.std{'out' if which == 1 else 'err'}.write('for the file')"
+    )
+    with Session(RANKS) as session:
+        said = session.run(cell)
+        assert (said.out, said.ename) == ("", "")
+        line = f"what the cell has put in place of descriptor {which} holds for the cell alone\n"
+        assert said.err == line
+        assert [(tmp_path / str(rank)).read_text() for rank in range(RANKS)] == [
+            "for the file"
+        ] * RANKS
+        later = session.run("print('out')\nprint('err', file=sys.stderr)\n!echo child")
+        assert (later.out, later.err) == ("out\nchild\n", "err\n")
+        expect_as_ever(session)
+
+
 def test_a_signal_between_cells(tmp_path: Path) -> None:
     """Its handler raises wherever the rank waits."""
     cell = (

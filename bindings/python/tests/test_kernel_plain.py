@@ -10,6 +10,7 @@ pytest.importorskip("IPython", reason="the kernel needs IPython (pip install lib
 
 from collections.abc import Iterator
 
+from conftest import end_shell
 from IPython.core.inputtransformer2 import TransformerManager
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.macro import Macro
@@ -96,7 +97,7 @@ def shell() -> Iterator[RankShell]:
     made = RankShell.make()
     made.user_ns.update(rank=3, who=[1], f=print, time=len, m=Macro("f(1)\n"))
     yield made
-    RankShell.clear_instance()
+    end_shell()
 
 
 LINES = [

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import RecordingWorker
+from conftest import RecordingWorker, end_shell
 
 pytest.importorskip("IPython", reason="the kernel needs IPython (pip install libsk[kernel])")
 
@@ -29,7 +29,7 @@ class Side:
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, *, by_ipython: bool, events: tuple[str, ...]
     ) -> None:
-        RankShell.clear_instance()
+        end_shell()
         self.worker = RecordingWorker()
         self.shell = RankShell.make()
         self.shell.attach(self.worker, {"rank": 3})  # type: ignore[arg-type]
@@ -161,7 +161,7 @@ def both(
 @pytest.fixture(autouse=True)
 def one_shell() -> Iterator[None]:
     yield
-    RankShell.clear_instance()
+    end_shell()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -117,6 +118,59 @@ def test_tasks_go_on_between_cells(session: Session) -> None:
         if "False" not in session.run("print(over.is_set())").out:
             break
     assert session.run("print(task.done())").out == "True\n"
+
+
+BETWEEN = {
+    "a server": "async def answer(reader, writer):\n"
+    "    writer.write(b'yes'); writer.close()\n"
+    "server = await asyncio.start_server(answer, '127.0.0.1', 0)\n"
+    "def ask():\n"
+    "    if socket.create_connection(server.sockets[0].getsockname()).recv(3): over.set()\n"
+    "threading.Thread(target=ask).start()",
+    "a callback": "await asyncio.sleep(0)\n_ = asyncio.get_event_loop().call_later(0.01, over.set)",
+    "a callback that a thread gives": "await asyncio.sleep(0)\n"
+    "loop, ended = asyncio.get_event_loop(), threading.Event()\n"
+    "get_ipython().events.register('post_execute', ended.set)\n"
+    "def give(): ended.wait(); loop.call_soon_threadsafe(over.set)\n"
+    "threading.Thread(target=give).start()",
+    "a task of a cell that does not await": "async def work(): over.set()\n"
+    "task = asyncio.create_task(work())",
+}
+
+
+@pytest.mark.parametrize("what", BETWEEN)
+def test_the_loop_goes_on_between_cells(session: Session, what: str) -> None:
+    begin = "import asyncio, socket, threading\nover = threading.Event()\n"
+    cell = session.run(begin + BETWEEN[what])
+    assert cell.status == OK, cell
+    until = time.monotonic() + 20
+    while "False" in session.run("print(over.is_set())").out and time.monotonic() < until:
+        pass
+    assert session.run("print(over.is_set())").out == "True\n"
+    session.run("if 'server' in globals(): server.close(); del server")
+
+
+def test_all_cells_have_one_loop(session: Session) -> None:
+    code = "import asyncio\nasync def work(): return 7\nfuture = asyncio.ensure_future(work())"
+    assert session.run(code).status == OK
+    assert session.run("print(await future)").out == "7\n"
+    assert session.run("print(asyncio.run(work()))").out == "7\n"
+    same = "import asyncio\nloop = asyncio.get_event_loop()"
+    assert session.run(same).status == OK
+    assert session.run("print(loop is asyncio.get_running_loop(), await work())").out == "True 7\n"
+    both = (
+        "async def begin(): return await asyncio.create_task(work())\nprint(asyncio.run(begin()))"
+    )
+    assert session.run(both).out == "7\n"
+
+
+def test_a_forked_process_has_a_loop_of_its_own(session: Session) -> None:
+    code = (
+        "import asyncio, os\nloop = asyncio.get_event_loop()\npid = os.fork()\n"
+        "if pid == 0:\n    os._exit(int(asyncio.get_event_loop() is loop))\n"
+        "print(os.waitpid(pid, 0)[1])"
+    )
+    assert session.run(code).out == "0\n"
 
 
 def test_an_interrupt_ends_a_collective_and_the_next_cell_has_a_comm(session: Session) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RecordingWorker
+from conftest import RecordingWorker, end_shell
 
 pytest.importorskip("IPython", reason="the kernel needs IPython (pip install libsk[kernel])")
 
@@ -36,7 +36,7 @@ def cells(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cells]:
     shell = RankShell.make()
     shell.attach(worker, {"rank": 3})  # type: ignore[arg-type]
     yield Cells(shell, worker)
-    RankShell.clear_instance()
+    end_shell()
 
 
 def test_the_last_expression_is_the_result(cells: Cells) -> None:

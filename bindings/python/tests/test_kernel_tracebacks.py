@@ -67,6 +67,12 @@ def _raised(code: str) -> BaseException:
 _LOST = "raise PeerLostError('rank 2', 20, 'SK_ERR_PEER_LOST')"
 
 
+_IN_GROUPS = (
+    "lost, stems = PeerLostError('rank 2', 20, 'SK_ERR_PEER_LOST'), OSError()\n"
+    "stems.__cause__ = lost\n"
+)
+
+
 @pytest.mark.parametrize(
     ("code", "flags"),
     [
@@ -79,6 +85,21 @@ _LOST = "raise PeerLostError('rank 2', 20, 'SK_ERR_PEER_LOST')"
             "except Exception: 1 / 0",
             loop.CONSEQUENCE,
         ),
+        (f"{_IN_GROUPS}raise ExceptionGroup('g', [lost, lost])", loop.CONSEQUENCE),
+        (f"{_IN_GROUPS}raise ExceptionGroup('g', [ExceptionGroup('h', [lost])])", loop.CONSEQUENCE),
+        (f"{_IN_GROUPS}raise ExceptionGroup('g', [stems, lost])", loop.CONSEQUENCE),
+        (
+            f"{_IN_GROUPS}try: raise ExceptionGroup('g', [lost])\n"
+            "except Exception as e: raise OSError from e",
+            loop.CONSEQUENCE,
+        ),
+        (f"{_IN_GROUPS}raise ExceptionGroup('g', [lost, ValueError()])", 0),
+        (f"{_IN_GROUPS}raise ExceptionGroup('g', [ValueError()])", 0),
+        (
+            f"{_IN_GROUPS}g = ExceptionGroup('g', [ValueError(), lost])\n"
+            "g.exceptions[0].__context__ = g\nraise g",
+            0,
+        ),
         (f"try: {_LOST}\nexcept Exception: raise KeyboardInterrupt", loop.INTERRUPT),
         (f"try: {_LOST}\nexcept Exception: pass\nraise ValueError", 0),
         ("try: 1 / 0\nexcept Exception as e: raise RuntimeError from e", 0),
@@ -86,7 +107,21 @@ _LOST = "raise PeerLostError('rank 2', 20, 'SK_ERR_PEER_LOST')"
     ],
 )
 def test_what_follows_from_a_communicators_error_is_a_consequence(code: str, flags: int) -> None:
+    if "ExceptionGroup" in code and sys.version_info < (3, 11):
+        pytest.skip("groups of exceptions came with Python 3.11")
     assert loop._flags_of(_raised(code)) == flags
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="groups came with Python 3.11")
+def test_groups_within_groups_are_looked_at_within_bounds() -> None:
+    deep = (
+        "g = PeerLostError('rank 2', 20, 'x')\nfor _ in range(5000): g = ExceptionGroup('g', [g])\n"
+    )
+    assert loop._flags_of(_raised(deep + "raise g")) == 0
+    wide = (
+        "g = ExceptionGroup('g', [PeerLostError('rank 2', 20, 'x') for _ in range(5000)])\nraise g"
+    )
+    assert loop._flags_of(_raised(wide)) == loop.CONSEQUENCE
 
 
 def test_no_code_of_an_error_runs_when_its_mark_is_looked_for() -> None:

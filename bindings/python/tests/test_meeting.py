@@ -111,6 +111,40 @@ def test_in_a_folder_with_a_long_name(
         pass
 
 
+@pytest.mark.parametrize("named", ["/no/such/folder", "/dev/null", "not/absolute", ""])
+def test_where_the_variable_names_no_folder(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", named)
+    place = meeting.Place(f"job {os.getpid()} {next(_jobs)}")
+    assert str(place.folder) == f"/tmp/superkernel-{os.geteuid()}"
+    with ThreadPoolExecutor(1) as threads, meeting.Host(place, 2) as host:
+        word = threads.submit(meeting.attend, place, 1, time.monotonic() + LIMIT_S)
+        host.gather(time.monotonic() + LIMIT_S)
+        host.tell("4711")
+        assert word.result(LIMIT_S) == "4711"
+
+
+def test_all_are_told_why_nothing_comes_of_it(place: meeting.Place, visit: Visit) -> None:
+    words = [visit(rank) for rank in (1, 2)]
+    with meeting.Host(place, 3) as host:
+        host.gather(time.monotonic() + LIMIT_S)
+        host.refuse("rank 0 failed:\nno \u2603 " + "x" * 9000)
+    for word in words:
+        with pytest.raises(meeting.RefusedError, match=r"^rank 0 failed: no \? x+$"):
+            word.result(LIMIT_S)
+
+
+def test_one_that_is_no_rank_of_the_world_is_told(place: meeting.Place, visit: Visit) -> None:
+    with meeting.Host(place, 2) as host:
+        thread = gathers(host)
+        with pytest.raises(meeting.RefusedError, match="rank 5 is none of the 2 ranks"):
+            visit(5).result(LIMIT_S)
+        assert thread.is_alive()
+        word = visit(1)
+        thread.join(LIMIT_S)
+        host.tell("go")
+        assert word.result(LIMIT_S) == "go"
+
+
 def test_who_lacks_is_named_on_both_sides(place: meeting.Place, visit: Visit) -> None:
     word = visit(2)
     with meeting.Host(place, 5) as host, pytest.raises(meeting.LackingError) as here:
@@ -137,7 +171,7 @@ def test_one_that_gives_up_is_not_counted(place: meeting.Place) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"\xff" * 5000, b"0\n", b"2\n", b"-1\n", b"GET / HTTP/1.1\r\n\r\n"]
+    "text", [b"\xff" * 5000, b"0\n", b"-1\n", b"\xb2\n", b"GET / HTTP/1.1\r\n\r\n"]
 )
 def test_what_is_no_rank(place: meeting.Place, visit: Visit, text: bytes) -> None:
     with meeting.Host(place, 2) as host, connect(place) as other:

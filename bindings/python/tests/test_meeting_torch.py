@@ -120,6 +120,41 @@ def test_tcp_at_the_ranks_own_place_is_the_same(rendezvous: ModuleType) -> None:
     assert stores[0].server is not None
 
 
+def test_all_are_told_that_rank_0_failed(rendezvous: ModuleType) -> None:
+    class Failing(Store):
+        def __init__(self, host: str, port: int, size: int, is_master: bool, *_: Any, **__: Any):
+            raise OSError("no more descriptors")
+
+    rendezvous.TCPStore = Failing
+
+    def start(rank: int) -> str:
+        url = f"env://?rank={rank}&world_size=3"
+        with pytest.raises((OSError, RuntimeError)) as raised:
+            next(rendezvous._rendezvous_handlers["env"](url, timeout=timedelta(seconds=LIMIT_S)))
+        return str(raised.value)
+
+    with ThreadPoolExecutor(3) as threads:
+        first, *others = threads.map(start, range(3))
+    assert first == "no more descriptors"
+    assert others == ["init_process_group(): rank 0 failed: OSError: no more descriptors"] * 2
+
+
+@pytest.mark.parametrize(
+    ("who", "sentence"),
+    [
+        ("rank=3&world_size=3", "the rank is 3 where the world size is 3: it must be from 0 to 2"),
+        ("rank=-1&world_size=3", "the rank is -1"),
+        ("rank=0&world_size=0", "the world size is 0: there are no ranks"),
+        ("rank=a&world_size=3", "rank and world size: "),
+    ],
+)
+def test_who_is_no_rank_of_the_world_is_told(
+    rendezvous: ModuleType, who: str, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        next(rendezvous._rendezvous_handlers["env"](f"env://?{who}"))
+
+
 @pytest.mark.parametrize("address", ["192.0.2.7", "no.such.host.invalid", ""])
 def test_what_is_beyond_this_host_is_torchs_own(
     rendezvous: ModuleType, monkeypatch: pytest.MonkeyPatch, address: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -36,6 +37,34 @@ def test_other_threads_run_while_a_rank_waits() -> None:
     counter.join(30)
 
 
+def test_two_first_calls_at_once_do_not_wait_for_each_other() -> None:
+    """Whatever Python runs for a thread's first call, the other may get the GIL meanwhile."""
+    program = """
+import threading
+import libsk as sk
+
+main_thread, never = threading.main_thread, threading.Event()
+threading.main_thread = lambda: never.wait(0.3) or main_thread()
+
+def rank(number):
+    with sk.Comm(rank=number, world_size=2, bootstrap="threads", timeout=20) as comm:
+        comm.barrier()
+        met.append(number)
+
+met = []
+threads = [threading.Thread(target=rank, args=(number,)) for number in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(sorted(met))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "[0, 1]\n", done.stderr
+
+
 def test_a_second_thread_is_refused() -> None:
     """Of two threads of rank 0, one waits in a barrier, and the other is refused."""
     refused = threading.Event()
@@ -66,6 +95,10 @@ def test_a_second_thread_is_refused() -> None:
 
     errors = run_ranks(2, body)[0]
     assert [type(error) for error in errors] == [sk.BusyError] * 2
+    barrier, free = map(str, errors)
+    assert re.match(r"comm\.barrier\(\): thread '[^']+' is inside comm\.barrier\(\) of", barrier)
+    assert re.match(r"comm\.free\(\): thread '[^']+' is inside comm\.barrier\(\) of", free)
+    assert "give each thread a communicator of its own, libsk.Comm(name=...)" in barrier
 
 
 INTERRUPTED = """

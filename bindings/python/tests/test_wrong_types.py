@@ -110,7 +110,7 @@ enter(
 enter(
     "Comm.plan",
     lambda c, **a: _plan(c, **a),
-    **{"kind": ALL, "dtype": DTYPE, "op": OP, "out_dtype": DTYPE, "count": COUNT},
+    **{"kind": ALL, "dtype": DTYPE, "op": without(None), "out_dtype": DTYPE, "count": COUNT},
     **{"m": COUNT, "n": COUNT, "k": COUNT, "symmetric_in": FLAG, "symmetric_out": FLAG},
     **{"in_place": FLAG, "root": [*TEXTS, 2**31, 2**80, 1.5, None, object(), [], X]},
     **{"peer": [*TEXTS, 2**31, 2**80, 1.5, None, object(), [], X]},

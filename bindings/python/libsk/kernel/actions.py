@@ -11,12 +11,15 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from libsk import _core
-from libsk.kernel import mime
+from libsk.kernel import magics, mime
 
 if TYPE_CHECKING:
     from libsk.kernel.shell import RankShell
 
 FACTS = "application/vnd.superkernel.facts+json"
+
+_MAGIC = "magic "
+"""And the name as it is typed: whether there is such a one."""
 
 _PACKAGES = ("numpy", "torch", "jax", "cupy", "ipython")
 """Told with their versions where they are installed."""
@@ -26,6 +29,9 @@ def run(worker: _core.Worker, shell: RankShell, name: str) -> BaseException | No
     """Does the action of this name; its exception, or None."""
     shell.last_traceback = []
     try:
+        if name.startswith(_MAGIC):
+            magics.require(shell, name.removeprefix(_MAGIC))
+            return None
         action = _ACTIONS.get(name)
         if action is None:
             raise ValueError(f"Python ranks know no action {name!r}")

@@ -23,9 +23,6 @@ from libsk._errors import BusyError, PeerLostError
 from libsk.kernel import places
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from libsk._device_memory import DeviceArray
     from libsk._symmetric import Memory
 
 _CONNECT_TIMEOUT_S = 60.0
@@ -48,12 +45,14 @@ class _Connection:
 
     def _connect(self) -> None:
         try:
-            self.comm = Comm(
+            comm = Comm(
                 bootstrap="env",
                 name=self._name,
                 timeout=_CONNECT_TIMEOUT_S,
                 _cancel=self._cancel,
             )
+            comm._handle.set_admit(places.admit)
+            self.comm = comm
         except BaseException as failure:  # noqa: BLE001 - raised again by whoever needs the comm.
             self.failure = failure.with_traceback(None)
         finally:
@@ -156,9 +155,7 @@ class RankComm(Comm):
         if comm is not None:
             comm.abort(reason)
 
-    def free(self, array: np.ndarray | DeviceArray | None = None) -> None:
-        if array is not None:
-            return super().free(array)
+    def _leave(self) -> None:
         comm = self._to_end()
         if comm is not None:
             comm.free()

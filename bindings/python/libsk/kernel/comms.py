@@ -38,12 +38,12 @@ class RankComm(BaseComm):
     ) -> None:
         """Sends one message to the notebook."""
         flush()
-        places.claim()
         parts = [memoryview(buffer).tobytes() for buffer in buffers or []]
         target = keys.get("target_name") or self.target_name
-        self.worker.comm(
-            _KINDS[msg_type], self.comm_id, target, _dump(data), _dump(metadata), parts
-        )
+        with places.claimed():
+            self.worker.comm(
+                _KINDS[msg_type], self.comm_id, target, _dump(data), _dump(metadata), parts
+            )
 
 
 class RankCommManager(CommManager):

@@ -67,7 +67,6 @@ class RankDisplayPublisher(DisplayPublisher):
     ) -> None:
         """One display, or a new value for the displays of the same ``display_id``."""
         flush()
-        places.claim()
         display_id = (transient or {}).get("display_id")
         if display_id is not None:
             display_id = str(display_id)
@@ -75,14 +74,16 @@ class RankDisplayPublisher(DisplayPublisher):
         if widget is not None and widget.display(data, metadata, display_id, update):
             return
         kind = mime.DISPLAY_UPDATE if update else mime.DISPLAY_DATA
-        self.worker.display(kind, mime.bundle_of(data), display_id, mime.metadata_of(metadata))
+        bundle, about = mime.bundle_of(data), mime.metadata_of(metadata)
+        with places.claimed():
+            self.worker.display(kind, bundle, display_id, about)
 
     def clear_output(self, wait: bool = False) -> None:
         """Removes the cell's outputs so far, at once or with the next one."""
         flush()
-        places.claim()
         widget = places.here().widget
         if widget is not None:
             return widget.clear(wait)
         kind = mime.DISPLAY_CLEAR_WAIT if wait else mime.DISPLAY_CLEAR
-        self.worker.display(kind, [], None)
+        with places.claimed():
+            self.worker.display(kind, [], None)

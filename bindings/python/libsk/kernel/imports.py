@@ -11,6 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _PATCHES = {
+    "asyncio": "libsk.kernel.asynchrony",
     "matplotlib.backends.backend_svg": "libsk.kernel.svg_figures",
     "torch.distributed.distributed_c10d": "libsk.kernel.torch_distributed",
     "ipywidgets.widgets.widget_output": "libsk.kernel.output_widget",

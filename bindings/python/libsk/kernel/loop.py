@@ -38,6 +38,8 @@ CONSEQUENCE, INTERRUPT = 1, 2
 
 _STDERR = 2
 _WAIT_MS = 3_600_000
+_LOOK_MS = 50
+"""Where a thread may give the loop something, which wakes nobody."""
 _AFTER_FAILURE_MS = 200
 """Tasks whose loop fails at once do not keep a core busy."""
 
@@ -58,6 +60,7 @@ class Rank:
         streams.keep_descriptors()
         asking.install(worker)
         places.install(worker)
+        os.register_at_fork(after_in_child=asynchrony.forget)
         self._comms = comms.install(worker)
         self._book = names.NameBook(worker, shell)
         imports.install()
@@ -133,6 +136,7 @@ class Rank:
         """Ends what the request has begun. Each step by itself: where one has been made already, it
         is refused."""
         self._leave_child(raised if request is not None else None)
+        places.leave()
         if request is not None and request["kind"] not in (EXECUTE, ACTION, COMM):
             from libsk.kernel import answers
 
@@ -147,8 +151,11 @@ class Rank:
     def _let_tasks_work(self) -> int:
         """Those of asyncio that cells have left behind. How long to wait for the next request."""
         try:
-            return 0 if asynchrony.turn() else _WAIT_MS
+            if asynchrony.turn():
+                return 0
+            return _LOOK_MS if asynchrony.is_reachable() else _WAIT_MS
         except BaseException as raised:  # noqa: BLE001 - the user's callbacks may do anything.
+            set_handler(signal.SIGINT, _ignore)
             if type(raised) is not RuntimeError:  # A callback has stopped the loop.
                 self._leave_child(raised)
                 self._tell(raised)
@@ -157,10 +164,11 @@ class Rank:
     def _execute(self, request: dict[str, Any]) -> None:
         error: BaseException | None
         answer = ""
-        places.enter(request["id"])
+        places.enter(request["id"], request["execution_count"])
         self._shell.forget_error()
         try:
             self._comm._renew()
+            asynchrony.enter()
             set_handler(signal.SIGINT, self._cell_handler)
             try:
                 if request["kind"] == ACTION:
@@ -184,6 +192,7 @@ class Rank:
         places.enter(request["id"])
         self._shell.forget_error()
         try:
+            asynchrony.enter()
             set_handler(signal.SIGINT, self._cell_handler)
             try:
                 self._comms.handle(request)
@@ -201,7 +210,10 @@ class Rank:
 
     def _finish(self, error: BaseException | None, answer: str = "") -> None:
         self._leave_child(error)
-        self._worker.restore_descriptors()
+        places.leave()
+        moved = self._worker.restore_descriptors(streams.flush)
+        if moved:
+            self._attempt(lambda: self._worker.stream(_STDERR, streams.moved(moved)))
         streams.restore()
         streams.flush()
         if error is not None:
@@ -247,8 +259,7 @@ def _for_cells(handler: Any) -> Any:
 def _flags_of(error: BaseException) -> int:
     if still.is_a(error, KeyboardInterrupt):
         return INTERRUPT
-    lost = (PeerLostError, AbortedError)
-    return CONSEQUENCE if any(still.is_a(each, *lost) for each in tracebacks.chain(error)) else 0
+    return CONSEQUENCE if tracebacks.stems_from(error, PeerLostError, AbortedError) else 0
 
 
 def main() -> int:

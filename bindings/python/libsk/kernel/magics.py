@@ -28,6 +28,13 @@ def register(shell: InteractiveShell) -> None:
         shell.register_magic_function(_refuse_to_edit, "line", name)
 
 
+def require(shell: InteractiveShell, typed: str) -> None:
+    """Raises unless the shell has the magic ``%name`` or ``%%name``."""
+    name = typed.lstrip("%")
+    is_cell = typed.startswith("%%")
+    shell._find_with_lazy_load("cell" if is_cell else "line", name)
+
+
 def no_line_magic(shell: InteractiveShell, name: str) -> UsageError:
     """Why there is no ``%name`` here, and which one may be meant."""
     if name.startswith("%"):  # `%%name` behind code, where IPython reads one line.

@@ -41,6 +41,18 @@ class LackingError(TimeoutError):
         self.ranks = ranks
 
 
+class RefusedError(RuntimeError):
+    """Rank 0 said why nothing will come of it."""
+
+
+def _base() -> Path | None:
+    """What ``XDG_RUNTIME_DIR`` names, if this user can use it: in containers and behind ``su`` it
+    may name a folder that is not there, or another user's."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    usable = runtime.startswith("/") and Path(runtime).is_dir()
+    return Path(runtime) if usable and os.access(runtime, os.W_OK | os.X_OK) else None
+
+
 class Place:
     """Where the ranks of one job meet: the name of a socket that only this user can reach.
 
@@ -48,9 +60,9 @@ class Place:
     """
 
     def __init__(self, job: str) -> None:
-        runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+        base = _base()
         own = f"/tmp/superkernel-{os.geteuid()}"
-        self.folder = Path(runtime, "superkernel") if runtime.startswith("/") else Path(own)
+        self.folder = base / "superkernel" if base else Path(own)
         self.name = f"torch-{hashlib.sha256(job.encode()).hexdigest()[:32]}.sock"
 
     @contextlib.contextmanager
@@ -163,7 +175,8 @@ class Host:
             self._send_away(peer)
 
     def _hear(self, peer: socket.socket) -> None:
-        """A rank's number, in one small packet; its end when it gave up; else a stranger."""
+        """A rank's number, in one small packet; its end when it gave up; else a stranger. One that
+        is no rank of this world is told, for it would come again."""
         try:
             text = peer.recv(_LINE_BYTES_MAX)
         except OSError:
@@ -173,6 +186,13 @@ class Host:
             del self._silent[peer]
             self._came[peer] = int(digits)
             return
+        if peer in self._silent and digits.isdigit() and int(digits[:20]) >= self._world_size:
+            number = digits[:20].decode()
+            self._say(
+                peer,
+                f"refused rank {number} is none of the {self._world_size} ranks that rank 0 waits"
+                " for",
+            )
         self._send_away(peer)
 
     def _send_away(self, peer: socket.socket) -> None:
@@ -184,12 +204,21 @@ class Host:
     def tell(self, word: str) -> None:
         """To all that came."""
         for peer in self._came:
-            with contextlib.suppress(OSError):  # One that is gone will lack elsewhere.
-                peer.send(f"{word}\n".encode())
+            self._say(peer, word)
+
+    def refuse(self, why: str) -> None:
+        """To all that came: :class:`RefusedError` with this sentence."""
+        line = " ".join(why.split())
+        self.tell("refused " + line.encode("ascii", "replace").decode()[: _LINE_BYTES_MAX // 2])
+
+    @staticmethod
+    def _say(peer: socket.socket, word: str) -> None:
+        with contextlib.suppress(OSError):  # One that is gone will lack elsewhere.
+            peer.send(f"{word}\n".encode())
 
 
 def attend(place: Place, rank: int, until_s: float) -> str:
-    """Another rank's side: the word of :meth:`Host.tell`."""
+    """Another rank's side: the word of :meth:`Host.tell`, or what :meth:`Host.refuse` raises."""
     pause_s = _PAUSE_S
     while True:
         left_s = until_s - time.monotonic()
@@ -198,6 +227,8 @@ def attend(place: Place, rank: int, until_s: float) -> str:
         word = _ask(place, rank, until_s)
         if word.startswith("lacking "):
             raise LackingError([int(each) for each in word.split()[1].split(",") if each])
+        if word.startswith("refused "):
+            raise RefusedError(word.removeprefix("refused "))
         if word:
             return word
         time.sleep(pause_s)  # Rank 0 is not there yet, or gave up and may come again.

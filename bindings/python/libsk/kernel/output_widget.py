@@ -34,7 +34,7 @@ def patch(module: ModuleType) -> None:
         self._flush()
         sink = self.__dict__.setdefault("_sk_sink", Sink(self))
         sink.enclosing.append(places.here())
-        places.move(places.Place(places.here().cell, sink))
+        places.move(places.here()._replace(widget=sink))
 
     @functools.wraps(leave)
     def __exit__(self: Any, *error: Any) -> Any:
@@ -78,6 +78,8 @@ class Sink:
         plain = {kind: _as_text(value) for kind, value in data.items()}
         output = {"output_type": "display_data", "data": plain, "metadata": dict(metadata or {})}
         size = sum(len(value) for value in plain.values() if isinstance(value, str))
+        if not places.is_rank():
+            return False
         with self._lock:
             if not update:
                 return self._add(output, size, display_id)
@@ -97,6 +99,8 @@ class Sink:
 
     def clear(self, wait: bool) -> None:
         """Empties the widget, at once or with the next output."""
+        if not places.is_rank():
+            return
         with self._lock:
             self._clears_later = wait
             if not wait:
@@ -105,6 +109,8 @@ class Sink:
 
     def settle(self) -> None:
         """Hands over what there is."""
+        if not places.is_rank():  # What the rank had written when it forked is the rank's.
+            return
         with self._lock:
             timer, self._timer = self._timer, None
             if timer is not None:
@@ -125,6 +131,8 @@ class Sink:
             self._next_s = time.monotonic() + max(_GAP_S, gap_s)
 
     def _add(self, output: dict[str, Any], size: int, display_id: str | None = None) -> bool:
+        if not places.is_rank():
+            return False
         with self._lock:
             if self._clears_later:
                 self._empty()

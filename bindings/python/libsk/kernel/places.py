@@ -2,19 +2,23 @@
 
 Cells come and go while a thread runs on. Its text would stand between the lines of whatever cell
 runs by then, on each rank at another place. So a thread inherits the place of whoever started it,
-and a task that is given to a pool of threads has the place of whoever gave it.
+and a task that is given to a pool of threads has the place of whoever gave it. A task of asyncio
+has that of the cell that made it, and so has what a loop in another thread is given: both copy the
+context they are made in.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from libsk import _core
+from libsk import _core, _errors
 from libsk._errors import Error
 
 if TYPE_CHECKING:
@@ -26,6 +30,8 @@ class Place(NamedTuple):
 
     cell: int
     widget: Sink | None = None
+    number: int = 0
+    """``In[number]``; 0: none was given."""
 
 
 _NAMES = {1: "stdout", 2: "stderr"}
@@ -34,22 +40,44 @@ _NAMES = {1: "stdout", 2: "stderr"}
 CONNECT = "libsk-connect"
 """The thread in which the ranks connect; no cell began it."""
 
+_ident = threading.get_ident
 _tasks: Counter[int] = Counter()
 """Of pools, by cell; under the lock."""
 _tasks_lock = threading.Lock()
 _pool_worker: Any = None
 """What a pool's thread runs, which has work only while there are tasks."""
 _worker: _core.Worker | None = None
+_forked = False
 main_thread = threading.get_ident()
 now = Place(0)
 """Of the main thread: the cell that runs, or ran last."""
+_runs = False
+"""Whether a cell does."""
+_of_context: ContextVar[Place | None] = ContextVar("libsk-place", default=None)
+"""Of whose code made the task, or gave the callback, that runs. On the main thread it is set from
+the first cell on; another thread's own context begins empty."""
+of_context = _of_context.get
 
 
 def install(worker: _core.Worker) -> None:
     """Once in a rank, on its main thread."""
     global _worker, main_thread
     _worker, main_thread = worker, threading.get_ident()
+    _errors.begun_in = _begun_in
+    os.register_at_fork(after_in_child=_forget)
     _patch_threads()
+
+
+def _forget() -> None:
+    """In a process that a cell has forked: it is no rank, and what it puts out goes the way of any
+    other process of the cell, for no widget hears it."""
+    global _worker, main_thread, now, _forked
+    _worker, main_thread, now, _forked = None, threading.get_ident(), Place(0), True
+
+
+def is_rank() -> bool:
+    """Not in a process that a cell has forked."""
+    return not _forked
 
 
 @functools.cache
@@ -63,10 +91,43 @@ def _patch_threads() -> None:
     pool.submit = _sending_along(pool.submit)  # type: ignore[method-assign]
 
 
-def enter(cell: int) -> None:
-    """The main thread begins a cell."""
-    global now
-    now = Place(cell)
+def enter(cell: int, number: int = 0) -> None:
+    """The main thread begins a cell, ``In[number]``."""
+    global now, _runs
+    now = Place(cell, number=number)
+    _of_context.set(now)
+    _runs = True
+
+
+def leave() -> None:
+    """The main thread has ended the cell's code."""
+    global _runs
+    _runs = False
+
+
+def admit(call: str) -> None:
+    """Refuses a call on the notebook's communicator that is not of the cell that runs: what goes on
+    beside the cells reaches it at another moment on each rank, before, in or after a cell's call,
+    and two that are alike would be taken for each other."""
+    on_main = _ident() == main_thread
+    if on_main and _runs and of_context() is now:
+        return
+    place = (of_context() or now) if on_main else here()
+    if (_runs and place.cell == now.cell) or _forked:
+        return
+    cell = f"In[{place.number}]" if place.number else "an earlier cell"
+    who = f"a task of {cell}"
+    if not on_main and of_context() is None:
+        who = f"thread {threading.current_thread().name!r} (begun in {cell})"
+    raise _errors.outside(call, who)
+
+
+def _begun_in(thread: threading.Thread) -> str:
+    on_main = thread.ident == main_thread
+    place = now if on_main else getattr(thread, "_sk_place", None)
+    if place is None or place.number == 0:
+        return ""
+    return f" (In[{place.number}])" if on_main else f" (begun in In[{place.number}])"
 
 
 def here() -> Place:
@@ -77,8 +138,14 @@ def here() -> Place:
 def _own_place() -> Place | None:
     """Of the main thread, and of a thread that Python started; not of one that C code did."""
     if threading.get_ident() == main_thread:
-        return now
-    return getattr(threading.current_thread(), "_sk_place", None)
+        return _of_earlier_cell() or now
+    return of_context() or getattr(threading.current_thread(), "_sk_place", None)
+
+
+def _of_earlier_cell() -> Place | None:
+    """On the main thread: where it runs a task that was made before the running cell."""
+    place = of_context()
+    return place if place is not None and place.cell != now.cell else None
 
 
 def at_work() -> int:
@@ -102,8 +169,10 @@ def at_work() -> int:
 def move(place: Place) -> None:
     """The calling thread's outputs go there."""
     global now
-    if threading.get_ident() == main_thread:
+    if threading.get_ident() == main_thread and _of_earlier_cell() is None:
         now = place
+    if of_context() is not None:  # Also the main thread's: it may give things to other threads.
+        _of_context.set(place)
     else:
         threading.current_thread()._sk_place = place  # type: ignore[attr-defined]
 
@@ -117,21 +186,30 @@ def takes(stream: int, text: str, flush: Callable[[], None]) -> bool:
         return False
     if place.widget is not None and place.widget.write(_NAMES[stream], text):
         return True
-    if on_main or place.cell == 0 or _worker is None:
+    if (on_main and place.cell == now.cell) or place.cell == 0 or _worker is None:
         return False
     flush()
     try:
-        claim()
-        _worker.stream(stream, text)
+        with claimed():
+            _worker.stream(stream, text)
     except Error:  # The rank leaves, or the controller is gone.
         return False
     return True
 
 
-def claim() -> None:
-    """Before the calling thread hands something to the worker: says whose it is."""
-    if _worker is not None and threading.get_ident() != main_thread:
-        _worker.output_cell(here().cell)
+@contextlib.contextmanager
+def claimed() -> Iterator[None]:
+    """While the calling thread hands something to the worker, which is told whose it is."""
+    on_main = threading.get_ident() == main_thread
+    if _worker is None or (on_main and _of_earlier_cell() is None):
+        yield
+        return
+    _worker.output_cell(here().cell)
+    try:
+        yield
+    finally:
+        if on_main:
+            _worker.output_cell(0)
 
 
 def _inheriting(start: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:

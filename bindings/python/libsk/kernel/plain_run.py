@@ -117,6 +117,8 @@ class PlainRunner:
         # which costs less than may_await() and lets through no more.
         if "run_line_magic" in cell or "await" in cell or "async" in cell:
             return None
+        if "create_task" in cell or "get_running_loop" in cell:
+            return None
         match = _SIMPLE.match(cell)
         if match is not None and self._prefilter.is_no_magic(match[1], is_set=match[2] is not None):
             # It may be __future__, which the compiler remembers.

@@ -222,8 +222,11 @@ class RankShell(InteractiveShell):
         self.last_traceback = []
 
     def should_run_async(self, raw_cell: str, **about: Any) -> bool:
-        """As IPython's, which compiles the cell to find out."""
+        """As IPython's, which compiles the cell to find out. In ipykernel every cell finds a loop
+        that runs, so cells are written which begin tasks and do not await."""
         code = about.get("transformed_cell") or raw_cell
+        if asynchrony.begins_tasks(code):
+            return True
         return may_await(code) and super().should_run_async(raw_cell, **about)
 
     def _tee(self, channel: str) -> AbstractContextManager[None]:

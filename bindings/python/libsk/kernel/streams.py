@@ -29,8 +29,10 @@ class _Stream(io.TextIOWrapper):
 
     def write(self, text: str, /) -> int:
         """As a file's. A print calls it for each part of the line, so the first test is inline."""
-        if _ident() == places.main_thread and places.now.widget is None:
-            return _write(self, text)
+        if _ident() == places.main_thread:
+            now = places.now
+            if now.widget is None and places.of_context() is now:
+                return _write(self, text)
         if isinstance(text, str) and places.takes(self.fileno(), text, self.flush):
             return len(text)
         return _write(self, text)
@@ -81,6 +83,12 @@ def flush() -> None:
         # Closed, or its descriptor leads to a disk that is full: nothing more can be done here.
         with contextlib.suppress(OSError, ValueError):
             io.TextIOWrapper.flush(stream)
+
+
+def moved(descriptors: list[int]) -> str:
+    """What is said of those that a cell has left leading elsewhere."""
+    which = " and ".join(map(str, descriptors))
+    return f"what the cell has put in place of descriptor {which} holds for the cell alone\n"
 
 
 def restore() -> None:

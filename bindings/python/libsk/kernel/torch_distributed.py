@@ -95,8 +95,7 @@ def _meet(
     port that rank 0 then tells. So a rank that starts its next group early never finds the store of
     the last.
     """
-    rank = int(given.get("rank") or _variable("RANK"))
-    world_size = int(given.get("world_size") or _variable("WORLD_SIZE"))
+    rank, world_size = _who(given)
     address = _variable("MASTER_ADDR")
     run = os.environ.get("TORCHELASTIC_RUN_ID", "")
     place = meeting.Place(f"{run}\n{address}\n{_variable('MASTER_PORT')}")
@@ -105,7 +104,11 @@ def _meet(
         if rank == 0:
             with meeting.Host(place, world_size) as host:
                 host.gather(until_s)
-                served = _serve(rendezvous, address, world_size, timeout)
+                try:
+                    served = _serve(rendezvous, address, world_size, timeout)
+                except BaseException as error:
+                    host.refuse(f"rank 0 failed: {_shown(error)}")
+                    raise
                 host.tell(str(served.port))
         else:
             port = int(meeting.attend(place, rank, until_s))
@@ -114,6 +117,8 @@ def _meet(
             )
     except meeting.LackingError as error:
         raise TimeoutError(_who_lacks(error.ranks, timeout)) from None
+    except meeting.RefusedError as error:
+        raise RuntimeError(f"init_process_group(): {error}") from None
     yield served, rank, world_size
     raise RuntimeError("the ranks of a notebook cannot repeat a rendezvous")
 
@@ -145,6 +150,33 @@ def _serve(rendezvous: ModuleType, address: str, world_size: int, timeout: timed
             return store()
         except (RuntimeError, ValueError):
             return store(use_libuv=False)  # torch before 2.8 takes a descriptor with this only.
+
+
+def _who(given: dict[str, str]) -> tuple[int, int]:
+    """Rank and number of ranks, by the URL or by the environment."""
+    try:
+        rank = int(given.get("rank") or _variable("RANK"))
+        world_size = int(given.get("world_size") or _variable("WORLD_SIZE"))
+    except ValueError as error:
+        if "init_process_group" in str(error):
+            raise
+        raise ValueError(f"init_process_group(): rank and world size: {error}") from None
+    if not 0 <= rank < world_size:
+        allowed = (
+            f"it must be from 0 to {world_size - 1}" if world_size > 0 else "there are no ranks"
+        )
+        raise ValueError(
+            f"init_process_group(): the rank is {rank} where the world size is {world_size}:"
+            f" {allowed}"
+        )
+    return rank, world_size
+
+
+def _shown(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - the error's own.
+        return type(error).__name__
 
 
 def _variable(name: str) -> str:

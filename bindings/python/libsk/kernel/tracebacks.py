@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ _LAST_FRAMES = 30
 _trace, _cause, _context = (
     BaseException.__dict__[name] for name in ("__traceback__", "__cause__", "__context__")
 )
+# Since Python 3.11.
+_group: type | None = getattr(builtins, "BaseExceptionGroup", None)
+_NESTED_MAX, _LOOKED_AT_MAX = 20, 10_000
 
 
 def without_own_frames(trace: TracebackType | None) -> TracebackType | None:
@@ -41,9 +45,37 @@ def trace_of(error: BaseException) -> TracebackType | None:
     return _trace.__get__(error)  # type: ignore[no-any-return]
 
 
-def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception, its causes and its contexts, each once. A context that is not shown, as after
-    ``from None``, is one all the same: the exception would not be there without it."""
+def members(error: BaseException) -> tuple[BaseException, ...]:
+    """Of a group; nothing of another exception."""
+    if _group is None or not still.is_a(error, _group):
+        return ()
+    return _group.__dict__["exceptions"].__get__(error)  # type: ignore[no-any-return]
+
+
+def stems_from(error: BaseException, *kinds: type) -> bool:
+    """Whether it, or what led to it, is of one of these; a group, if all that it holds do: one that
+    holds another mistake would be there without them."""
+    known: dict[int, bool] = {}
+
+    def look(each: BaseException, nested: int) -> bool:
+        if id(each) in known or nested > _NESTED_MAX or len(known) > _LOOKED_AT_MAX:
+            return known.get(id(each), False)
+        known[id(each)] = False  # Until it is known: a member may have its group for a context.
+        found = any(
+            still.is_a(link, *kinds)
+            or (bool(held := members(link)) and all(look(one, nested + 1) for one in held))
+            for link in chain(each, into_groups=False)
+        )
+        known[id(each)] = found
+        return found
+
+    return look(error, 0)
+
+
+def chain(error: BaseException | None, into_groups: bool = True) -> Iterator[BaseException]:
+    """An exception, its causes and its contexts, and what groups hold, each once. A context that is
+    not shown, as after ``from None``, is one all the same: the exception would not be there without
+    it."""
     seen: set[int] = set()
     pending = [error]
     while pending:
@@ -53,10 +85,12 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(each))
         yield each
         pending += [_cause.__get__(each), _context.__get__(each)]
+        if into_groups:
+            pending += members(each)
 
 
 def strip(error: BaseException | None) -> None:
-    """Does so for an exception, its causes and its contexts. Of interrupts that came while one was
+    """Does so for all of its :func:`chain`. Of interrupts that came while one was
     under way (a wait in C ends, and so does what cleans up after it) the last is left."""
     for each in chain(error):
         _trace.__set__(each, without_own_frames(_trace.__get__(each)))

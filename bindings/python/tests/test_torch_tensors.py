@@ -1,0 +1,154 @@
+"""Tensors as arguments: their pending bits, autograd's versions, torch's defaults, their memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import libsk as sk
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed; ./dev test --suite torch")
+
+Ranks = Callable[..., list[Any]]
+
+
+@pytest.fixture
+def alone() -> Iterator[sk.Comm]:
+    """A world of one."""
+    with sk.Comm(bootstrap="threads", rank=0, world_size=1, name="torch tensors") as comm:
+        yield comm
+
+
+def negated() -> Any:
+    """A 2 x 2 tensor whose memory holds other signs than it has."""
+    z = torch.complex(torch.randn(2, 2), torch.randn(2, 2))
+    x = z.conj().imag
+    assert x.is_neg() and torch.equal(x, -z.imag)
+    return x
+
+
+CALLS: dict[str, Callable[[sk.Comm, Any], tuple[Any, Any]]] = {
+    "allreduce": lambda c, x: (c.allreduce(x), x),
+    "allgather": lambda c, x: (c.allgather(x)[0], x),
+    "reduce_scatter": lambda c, x: (c.reduce_scatter(x), x),
+    "broadcast": lambda c, x: (c.broadcast(x), x),
+    "gemm a": lambda c, x: (c.allreduce_gemm(x, torch.eye(2)), x),
+    "gemm b": lambda c, x: (c.allreduce_gemm(torch.eye(2), x), x),
+    "gemm transposed": lambda c, x: (c.allreduce_gemm(x.T, torch.eye(2)), x.T),
+    "pack": lambda c, x: (c.allreduce_gemm(torch.eye(2), c.pack(x)), x),
+    "a plan": lambda c, x: (c.plan("allreduce", count=4).run(x), x),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_negative_bit_is_applied(alone: sk.Comm, call: str) -> None:
+    got, wanted = CALLS[call](alone, negated())
+    assert torch.equal(torch.as_tensor(got), wanted)
+
+
+def test_a_result_does_not_go_where_a_bit_is_pending(alone: sk.Comm) -> None:
+    x = negated()
+    before = x.clone()
+    for call in (
+        lambda: alone.allreduce(x, out=x),
+        lambda: alone.broadcast(torch.ones(2, 2), out=x),
+        lambda: alone.allreduce_gemm(torch.eye(2), torch.eye(2), out=x),
+        lambda: alone.plan("allreduce", count=4).run(torch.ones(2, 2), out=x),
+    ):
+        with pytest.raises(sk.InvalidArgumentError, match=r"out is a torch tensor .*is_neg\(\)"):
+            call()
+    assert torch.equal(x, before)
+
+
+def test_conjugates_have_the_sentence_of_complex_numbers(alone: sk.Comm) -> None:
+    with pytest.raises(sk.InvalidArgumentError, match="type code 5 with 64 bits"):
+        alone.allreduce(torch.complex(torch.ones(2), torch.ones(2)).conj())
+
+
+WRITES: dict[str, Callable[[sk.Comm, Any], Any]] = {
+    "allreduce": lambda c, out: c.allreduce(torch.full((2, 2), 100.0), out=out),
+    "in place": lambda c, out: c.allreduce(out, out=out),
+    "reduce_scatter": lambda c, out: c.reduce_scatter(torch.ones(2, 2), out=out),
+    "broadcast": lambda c, out: c.broadcast(torch.ones(2, 2), out=out),
+    "allgather": lambda c, out: c.allgather(torch.ones(2), out=out[:1]),
+    "gemm": lambda c, out: c.allreduce_gemm(torch.eye(2), torch.eye(2), out=out),
+    "a transpose": lambda c, out: c.allreduce(torch.ones(2, 2), out=out.T),
+    "a plan": lambda c, out: c.plan("allreduce", count=4).run(torch.ones(2, 2), out=out),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_autograd_sees_what_is_overwritten(alone: sk.Comm, write: str) -> None:
+    w = torch.ones(2, 2, requires_grad=True)
+    y = w * w.exp()
+    loss = (y * y).sum()
+    WRITES[write](alone, y.detach())  # The same memory and the same version.
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_what_was_received_is_overwritten_too(ranks: Ranks) -> None:
+    def body(comm: sk.Comm) -> None:
+        if comm.rank == 1:
+            comm.send(torch.ones(2), 0)
+            return
+        x = torch.zeros(2)
+        version = x._version
+        comm.recv(x, 1)
+        assert torch.equal(x, torch.ones(2)) and x._version > version
+
+    ranks(2, body)
+
+
+def test_tensors_with_a_gradient_are_refused(alone: sk.Comm) -> None:
+    w = torch.ones(2, requires_grad=True)
+    for call in (lambda: alone.allreduce(w), lambda: alone.allreduce(torch.ones(2), out=w)):
+        with pytest.raises(sk.InvalidArgumentError, match=r"detach\(\)"):
+            call()
+    with torch.inference_mode():  # Which has no versions to count.
+        x = torch.ones(2)
+        assert torch.equal(alone.allreduce(x, out=x), torch.ones(2))
+
+
+@pytest.fixture
+def _on_meta() -> Iterator[None]:
+    torch.set_default_device("meta")
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_device(None)
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.usefixtures("_on_meta")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32"])
+def test_torchs_defaults_change_no_result(alone: sk.Comm, dtype: str) -> None:
+    x = torch.ones(2, 2, dtype=getattr(torch, dtype), device="cpu")
+    results = [alone.allreduce(x), alone.allgather(x)[0], alone.broadcast(x)]
+    if dtype != "int32":
+        results.append(alone.allreduce_gemm(x, alone.pack(x)) - 1)
+    for result in results:
+        assert result.device.type == "cpu" and result.dtype == x.dtype
+        assert torch.equal(result, x)
+
+
+TENSORS: dict[str, Callable[[np.ndarray], Any]] = {
+    "from_numpy": torch.from_numpy,
+    "from_dlpack": torch.from_dlpack,
+    "as_tensor": torch.as_tensor,
+    "frombuffer": lambda x: torch.frombuffer(x, dtype=torch.float32),
+    "a storage": lambda x: torch.from_numpy(x).untyped_storage(),
+    "a view of one": lambda x: torch.from_numpy(x)[5:],
+}
+
+
+@pytest.mark.parametrize("make", TENSORS)
+def test_memory_under_a_tensor_is_not_given_back(alone: sk.Comm, make: str) -> None:
+    x = alone.empty(1 << 12)
+    tensor = TENSORS[make](x)
+    with pytest.raises(sk.BusyError, match="may still reach"):
+        alone.free(x)
+    del tensor
+    alone.free(x)
+    assert x.size == 0
