@@ -138,6 +138,10 @@ void Agent::respawn(uint32_t rank, int64_t now_ns) {
   ports_.signal(rank, SIGKILL);
 }
 
+void Agent::on_bytes(uint32_t rank, int64_t now_ns) {
+  if (ranks_[rank].state == State::kReady) ranks_[rank].heard_ns = now_ns;
+}
+
 void Agent::on_message(uint32_t rank, Message message, int64_t now_ns) {
   Rank& r = ranks_[rank];
   if (r.respawns || (r.state != State::kStarting && r.state != State::kReady)) return;
@@ -261,14 +265,16 @@ void Agent::was_busy(int64_t from_ns, int64_t to_ns) {
     if (r.heard_ns < to_ns) r.heard_ns += to_ns - std::max(from_ns, r.heard_ns);
 }
 
-// Whether the rank has been silent for too long. Not while its words wait for us, and not where
-// this question comes late: then whatever kept us may have kept the rank as well, or what it said
-// has come just now. Its time begins anew, so one that hangs is found all the same.
+// Whether the rank has been silent for too long. Not while its words wait for us, not while it gets
+// no turn on a crowded machine, and not where this question comes late: then whatever kept us may
+// have kept the rank as well, or what it said has come just now. Its time begins anew, so one that
+// hangs is found all the same.
 bool Agent::is_overdue(uint32_t rank, int64_t limit_ns, int64_t now_ns) {
   Rank& r = ranks_[rank];
   const int64_t late_ns = now_ns - r.heard_ns - limit_ns;
   if (late_ns < 0) return false;
-  if (late_ns < timers_.late_ns && !ports_.has_unread(rank)) return true;
+  if (late_ns < timers_.late_ns && !ports_.has_unread(rank) && !ports_.is_starved(rank))
+    return true;
   r.heard_ns = now_ns;
   return false;
 }

@@ -37,6 +37,8 @@ class AgentPorts {
   virtual void hand_over_capture(uint32_t rank) = 0;
   // Whether the rank has said something that on_message() has not been told yet.
   virtual bool has_unread(uint32_t rank) = 0;
+  // Whether what speaks for the rank would, but gets no processor, or waits for a disk.
+  virtual bool is_starved(uint32_t rank) = 0;
 };
 
 // What the agent reports.
@@ -98,6 +100,8 @@ class Agent {
   // Starts `open.ranks` ranks, once.
   void start(const Open& open, Job job, int64_t now_ns);
 
+  // Bytes came that may be no whole message yet: a long one takes many reads.
+  void on_bytes(uint32_t rank, int64_t now_ns);
   void on_message(uint32_t rank, Message message, int64_t now_ns);
   // Text that the rank wrote to its descriptors while it did not read them itself.
   void on_captured(uint32_t rank, uint32_t stream, std::string text, int64_t now_ns);

@@ -59,6 +59,7 @@ struct Heartbeat {
   waitsIn @1 :Data;   # A collective,
   waitsFor @2 :Data;  # and the ranks that have not come to it: "0-3,5".
   lingers @3 :Bool;   # As Done's, where no cell is open.
+  left @4 :Bool;      # The interrupted cell's code has ended.
 }
 
 # Session to controller, once: what to start.

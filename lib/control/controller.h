@@ -103,7 +103,9 @@ class Controller : private AgentEvents {
     std::string language;
     // Interrupted because another died, and not heard of yet: no cell starts before that is clear.
     int64_t settles_until_ns = 0;
+    int64_t settles_at_most_ns = 0;  // Where it is about to end.
     bool asked_twice = false;
+    uint64_t left_cell = 0;  // The interrupted one whose code it has left.
     bool lingers = false;    // Other threads of it use communicators, whatever cell runs.
     std::string dead_cause;  // Or how it was stuck,
     bool told = false;       // which a cell has shown in full.
@@ -126,6 +128,7 @@ class Controller : private AgentEvents {
     uint32_t presses = 0;  // Those of the interrupts that the user sent.
     bool asked_where = false;
     int64_t interrupted_ns = 0;
+    int64_t judge_ns = 0;                       // Not before: some were about to end the cell.
     std::map<uint32_t, RankStack> stacks = {};  // Of those that do not stop.
     std::map<uint32_t, Cause> causes = {};      // Of those that failed.
     int64_t tell_absent_ns = INT64_MAX;         // When ranks hear who will not come.
@@ -171,10 +174,11 @@ class Controller : private AgentEvents {
   void start_next(int64_t now_ns);
   void start_cell(Execute request, RankSet target, int64_t now_ns);
   void refuse_cell(const Execute& request, const char* ename, const std::string& why);
-  void interrupt_pending(int64_t now_ns);
+  void interrupt_pending(bool by_user, int64_t now_ns);
   void ask_where(int64_t now_ns);
   std::string stuck_sentence(uint32_t rank) const;
-  void give_up_on_pending(int64_t now_ns);
+  void give_up_on(const RankSet& stuck, int64_t now_ns);
+  void judge_pending(int64_t now_ns);
   void watch_interrupt(int64_t now_ns);
   void let_settle(const RankSet& ranks, int64_t now_ns);
   void watch_settling(int64_t now_ns);
@@ -193,6 +197,7 @@ class Controller : private AgentEvents {
   void show_late(uint32_t rank, uint64_t cell, const Record& record, int64_t now_ns);
   void emit_late(int64_t now_ns);
   void flush_late();
+  void show_all_late(std::vector<Event> events);
   Ranks ranks_now() const;
   void settle_prompts(int64_t now_ns);
   void emit_comm(std::string ranks, Comm message, uint64_t cell);
@@ -216,6 +221,9 @@ class Controller : private AgentEvents {
   void begin_again(const RankSet& lost, const std::string& why, int64_t now_ns);
   void report_state();
   int64_t give_up_time() const;
+  int64_t last_moment() const;
+  bool has_left(uint32_t rank) const;
+  bool is_ending(uint32_t rank) const;
   void answer(Reply reply);
   void refuse_question(uint64_t request, int32_t status, std::string why);
   static ErrorRecord failure(std::string ename, std::string evalue);

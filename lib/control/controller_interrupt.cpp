@@ -10,6 +10,8 @@ namespace sk::control {
 namespace {
 
 constexpr uint32_t kPressesToGiveUp = 3;
+// A rank that is about to end its cell is waited for so many times as long as one that is not.
+constexpr int64_t kEndingShare = 4;
 
 }  // namespace
 
@@ -29,30 +31,53 @@ void Controller::on_interrupt(int64_t now_ns) {
         agent_.send(rank, Interrupt{ranks_[rank].cell, 1});
     return;
   }
-  if (++running_->presses >= kPressesToGiveUp) return give_up_on_pending(now_ns);
-  interrupt_pending(now_ns);
+  interrupt_pending(true, now_ns);
+  if (++running_->presses < kPressesToGiveUp) return;
+  RankSet stuck;
+  for (uint32_t rank : running_->pending)
+    if (!has_left(rank)) stuck.push_back(rank);
+  give_up_on(stuck, now_ns);
 }
 
-void Controller::interrupt_pending(int64_t now_ns) {
+// A rank that writes out its error is left alone, unless its reader has no patience for that.
+void Controller::interrupt_pending(bool by_user, int64_t now_ns) {
   if (running_->interrupts == 0) running_->interrupted_ns = now_ns;
   const Interrupt interrupt{running_->request.cell, std::min(running_->interrupts, 1u)};
   ++running_->interrupts;
-  for (uint32_t rank : running_->pending) agent_.send(rank, interrupt);
+  for (uint32_t rank : running_->pending)
+    if (by_user || !has_left(rank)) agent_.send(rank, interrupt);
   prompts_.withdraw_all();
   settle_prompts(now_ns);
 }
 
-// When the cell ends without the ranks that do not answer.
+// When the cell ends without the ranks that do not answer,
 int64_t Controller::give_up_time() const {
-  return running_->interrupted_ns +
-         (running_->lost_a_rank ? timers_.death_grace_ns : timers_.give_up_ns);
+  const int64_t time_ns = running_->interrupted_ns +
+                          (running_->lost_a_rank ? timers_.death_grace_ns : timers_.give_up_ns);
+  return std::max(time_ns, running_->judge_ns);
+}
+
+// and without those that have answered but do not end it.
+int64_t Controller::last_moment() const {
+  return running_->interrupted_ns + kEndingShare * timers_.give_up_ns;
+}
+
+// It has left the code of its cell, and writes out what that ended with.
+bool Controller::has_left(uint32_t rank) const {
+  return ranks_[rank].cell != 0 && ranks_[rank].left_cell == ranks_[rank].cell;
+}
+
+// Or it has said something that is not read yet: behind a flood of output, that it ended.
+bool Controller::is_ending(uint32_t rank) const {
+  return has_left(rank) || ports_.has_unread(rank);
 }
 
 void Controller::watch_interrupt(int64_t now_ns) {
   if (!running_ || running_->interrupts == 0) return;
-  if (now_ns >= give_up_time()) return give_up_on_pending(now_ns);
+  if (now_ns >= give_up_time()) return judge_pending(now_ns);
   const int64_t since_ns = now_ns - running_->interrupted_ns;
-  if (running_->interrupts == 1 && since_ns >= timers_.give_up_ns / 3) interrupt_pending(now_ns);
+  if (running_->interrupts == 1 && since_ns >= timers_.give_up_ns / 3)
+    interrupt_pending(false, now_ns);
   if (!running_->asked_where && since_ns >= timers_.give_up_ns / 3 * 2) ask_where(now_ns);
 }
 
@@ -86,10 +111,20 @@ std::string Controller::stuck_sentence(uint32_t rank) const {
   return sentence;
 }
 
-void Controller::give_up_on_pending(int64_t now_ns) {
+// Those that are about to end the cell are looked at again, until the last moment.
+void Controller::judge_pending(int64_t now_ns) {
+  if (running_->lost_a_rank)
+    return let_settle({running_->pending.begin(), running_->pending.end()}, now_ns);
+  RankSet stuck;
+  for (uint32_t rank : running_->pending)
+    if (now_ns >= last_moment() || !is_ending(rank)) stuck.push_back(rank);
+  running_->judge_ns = std::min(now_ns + timers_.give_up_ns / 3, last_moment());
+  give_up_on(stuck, now_ns);
+}
+
+void Controller::give_up_on(const RankSet& stuck, int64_t now_ns) {
+  if (stuck.empty()) return;
   if (stack_questions_.contains(kOwnQuestion)) end_stack_question(kOwnQuestion);
-  const RankSet stuck(running_->pending.begin(), running_->pending.end());
-  if (running_->lost_a_rank) return let_settle(stuck, now_ns);
   std::map<std::string, RankSet> groups;
   for (uint32_t rank : stuck) {
     const std::string why = stuck_sentence(rank);
@@ -101,7 +136,8 @@ void Controller::give_up_on_pending(int64_t now_ns) {
     running_->failures.push_back({rank, {now_ns, std::move(error)}});
   }
   for (const auto& [why, ranks] : groups) tell_ranks(ranks, SK_RANK_STUCK, why);
-  running_->pending.clear();
+  for (uint32_t rank : stuck) running_->pending.erase(rank);
+  report_state();
   finish_cell_if_done(now_ns);
 }
 
@@ -113,6 +149,7 @@ void Controller::let_settle(const RankSet& ranks, int64_t now_ns) {
     Rank& r = ranks_[rank];
     r.state = RankState::kStuck;
     r.settles_until_ns = running_->interrupted_ns + timers_.give_up_ns;
+    r.settles_at_most_ns = last_moment();
     r.asked_twice = running_->interrupts > 1;
     r.dead_cause = "did not stop when another rank died; it goes on in the background";
     ErrorRecord error = failure("KeyboardInterrupt", "interrupted because another rank died");
@@ -128,12 +165,14 @@ void Controller::watch_settling(int64_t now_ns) {
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     Rank& r = ranks_[rank];
     if (r.settles_until_ns == 0) continue;
-    if (now_ns >= r.settles_until_ns) {
+    if (now_ns >= r.settles_until_ns && now_ns < r.settles_at_most_ns && is_ending(rank)) {
+      r.settles_until_ns = std::min(now_ns + timers_.give_up_ns / 3, r.settles_at_most_ns);
+    } else if (now_ns >= r.settles_until_ns) {
       r.settles_until_ns = 0;
       stuck.push_back(rank);
     } else if (!r.asked_twice && now_ns >= r.settles_until_ns - timers_.give_up_ns / 3 * 2) {
       r.asked_twice = true;
-      agent_.send(rank, Interrupt{r.cell, 1});
+      if (!has_left(rank)) agent_.send(rank, Interrupt{r.cell, 1});
     }
   }
   if (stuck.empty()) return;

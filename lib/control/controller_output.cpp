@@ -49,16 +49,21 @@ void Controller::start_log(const Execute& request, const RankSet& target) {
 void Controller::show_late(uint32_t rank, uint64_t cell, const Record& record, int64_t now_ns) {
   Execute of;
   of.cell = cell;
+  of.execution_count = logs_.execution_count(cell);
   late_.add(cell, rank, record, all_ranks(static_cast<uint32_t>(ranks_.size())), style_of(of),
             now_ns);
 }
 
-void Controller::flush_late() {
-  for (Event& event : late_.flush()) emit(std::move(event));
-}
+void Controller::flush_late() { show_all_late(late_.flush()); }
 
-void Controller::emit_late(int64_t now_ns) {
-  for (Event& event : late_.due(now_ns)) emit(std::move(event));
+void Controller::emit_late(int64_t now_ns) { show_all_late(late_.due(now_ns)); }
+
+void Controller::show_all_late(std::vector<Event> events) {
+  std::vector<Event> kept;
+  for (const Event& event : events)
+    if (!event.display_id.empty() && !late_.redraws(event.cell)) kept.push_back(event);
+  display_ids_.learn(kept, "");  // Later updates mean these.
+  for (Event& event : events) emit(std::move(event));
 }
 
 }  // namespace sk::control

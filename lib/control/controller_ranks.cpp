@@ -65,6 +65,7 @@ void Controller::on_output(uint32_t rank, Output output, int64_t now_ns) {
 
 // A thread beside the cells that is in no call any more: its rank will not come by it either.
 void Controller::on_heartbeat(uint32_t rank, const Heartbeat& beat, int64_t now_ns) {
+  if (beat.left) ranks_[rank].left_cell = beat.cell;
   if (beat.cell != 0) return;
   const bool lingered = std::exchange(ranks_[rank].lingers, beat.lingers);
   if (lingered && !beat.lingers && running_) tell_absent_soon(now_ns);
@@ -126,7 +127,7 @@ void Controller::rank_dead(uint32_t rank, const std::string& cause, int64_t now_
     running_->failures.push_back({rank, {now_ns, std::move(died)}});
     running_->engine.end_rank(rank);
     running_->lost_a_rank = true;
-    if (running_->interrupts == 0) interrupt_pending(now_ns);
+    if (running_->interrupts == 0) interrupt_pending(false, now_ns);
     finish_cell_if_done(now_ns);
   }
   report_state();

@@ -8,6 +8,22 @@
 #include "lib/control/text.h"
 
 namespace sk::control {
+namespace {
+
+constexpr size_t kPromptShown = 60;
+
+// The last line of the prompt, which may follow a screen of text.
+std::string prompt_of(const Prompts::Asked& asked) {
+  const std::string prompt = utf8_clean(*asked.prompt);
+  std::string_view line = prompt;
+  while (!line.empty() && (line.back() == '\n' || line.back() == ' ')) line.remove_suffix(1);
+  line.remove_prefix(line.rfind('\n') + 1);  // npos + 1 is 0.
+  if (line.size() <= kPromptShown) return std::string(line);
+  line = line.substr(0, kPromptShown);
+  return std::string(line.substr(0, line.size() - utf8_open_tail(line))) + "…";
+}
+
+}  // namespace
 
 const char* Controller::state_name(uint32_t rank) const {
   const Rank& r = ranks_[rank];
@@ -42,6 +58,9 @@ std::string Controller::work_json(uint32_t rank, int64_t now_ns) const {
   if (!last.waits_in.empty())
     json += fmt::format(R"(,"waits_in":{},"waits_for":"{}")", json_string(last.waits_in),
                         brief_ranks(last.waits_for, static_cast<uint32_t>(ranks_.size())));
+  if (const auto asked = prompts_.asked_by(rank))
+    json += fmt::format(R"(,"asks":{},"asked_seconds":{:.3f})", json_string(prompt_of(*asked)),
+                        static_cast<double>(now_ns - asked->since_ns) * 1e-9);
   return json;
 }
 

@@ -308,7 +308,7 @@ Result<Message> get(wire::Absent::Reader r) {
 }
 
 Result<Message> get(wire::Heartbeat::Reader r) {
-  Heartbeat m{r.getCell(), text(r.getWaitsIn()), {}, r.getLingers()};
+  Heartbeat m{r.getCell(), text(r.getWaitsIn()), {}, r.getLingers(), r.getLeft()};
   if (m.waits_in.size() > kWaitsInMax) return bad("wait size", m.waits_in.size());
   if (m.waits_in.empty()) return Message(std::move(m));
   const std::string ranks = text(r.getWaitsFor());

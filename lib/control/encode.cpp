@@ -173,6 +173,7 @@ struct Put {
     auto h = b.initHeartbeat();
     h.setCell(m.cell);
     h.setLingers(m.lingers);
+    h.setLeft(m.left);
     if (m.waits_in.empty()) return;
     h.setWaitsIn(data(m.waits_in));
     h.setWaitsFor(data(format_ranks(m.waits_for)));

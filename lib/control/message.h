@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "lib/base/world.h"
 #include "sk/exec.h"
 #include "sk/output.h"
 #include "sk/talk.h"
@@ -18,7 +19,7 @@
 namespace sk::control {
 
 inline constexpr uint32_t kProtocolVersion = 1;
-inline constexpr uint32_t kRankCountMax = 4096;
+inline constexpr uint32_t kRankCountMax = kWorldSizeMax;
 inline constexpr uint64_t kShownLinesMax = 1'000'000;  // Of Configure.
 inline constexpr uint64_t kShownBytesMax = 64ull << 20;
 inline constexpr uint64_t kKeptBytesMax = 1ull << 30;
@@ -51,6 +52,7 @@ struct Heartbeat {
   std::string waits_in{};             // The collective that waits for peers; "": none does.
   std::vector<uint32_t> waits_for{};  // Those that have not entered it. Sorted.
   bool lingers = false;               // As Done's; only where no cell is open.
+  bool left = false;  // The interrupted cell's code has ended; what it ended with is written out.
 };
 
 struct Open {

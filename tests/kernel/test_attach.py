@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from queue import Empty
+from typing import IO
 
 import pytest
 from conftest import (
@@ -31,11 +34,11 @@ class Successor:
     def __init__(self) -> None:
         self.processes: list[subprocess.Popen[bytes]] = []
 
-    def start(self, kernel: Kernel) -> None:
+    def start(self, kernel: Kernel, stderr: IO[bytes] | None = None) -> None:
         """One more on the kernel's connection file; the client goes on as it is."""
         argv = [str(SK), "kernel", "-f", kernel.manager.connection_file, "--ranks", "2"]
         env = {**os.environ, "JPY_PARENT_PID": str(os.getpid())}
-        self.processes.append(subprocess.Popen([*argv, "--", str(STUB)], env=env))
+        self.processes.append(subprocess.Popen([*argv, "--", str(STUB)], env=env, stderr=stderr))
 
 
 @pytest.fixture
@@ -246,6 +249,26 @@ def test_a_page_that_is_loaded_anew_is_pointed_to_the_cell_that_ran(
     )
     assert page.run("print b").text("stderr") == ""
     page.client.stop_channels()
+
+
+def test_a_successor_waits_for_a_port_that_is_taken(
+    start_kernel: StartKernel, successor: Successor, tmp_path: Path
+) -> None:
+    """Between two front ends their ports are anybody's: any connection may be given one."""
+    kernel = start_kernel(2)
+    kernel.run("print first")
+    port = json.loads(Path(kernel.manager.connection_file).read_text())["shell_port"]
+    said = tmp_path / "said"
+    with socket.socket() as other, said.open("wb") as stderr:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kill_front_end(kernel)
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        successor.start(kernel, stderr)
+        sentence = f"waiting for tcp://127.0.0.1:{port}, the shell channel's address, which is in"
+        assert wait_until(lambda: sentence in said.read_text())
+    meet_again(kernel)
+    assert kernel.run("print second").text() == "second\n"
 
 
 def test_a_shutdown_ends_what_a_successor_took_over(

@@ -98,6 +98,32 @@ def test_a_rank_alone_may_enter(notebook: Notebook) -> None:
     assert notebook.outputs(0) == [] and notebook.text(1) == "from 1\n"
 
 
+def test_a_child_process_prints_as_any_other(notebook: Notebook) -> None:
+    """It is no rank, and no widget hears it."""
+    code = (
+        "import os\n"
+        "def in_child(say):\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        try: say()\n"
+        "        except BaseException as error: os.write(1, repr(error).encode())\n"
+        "        sys.stdout.flush()\n"
+        "        os._exit(0)\n"
+        "    os.waitpid(child, 0)\n"
+        "def again():\n"
+        "    with out: print('from', 'within')\n"
+        "import sys\n"
+        "with out:\n"
+        "    print('before')\n"
+        "    in_child(lambda: print('from', 'a child'))\n"
+        "    in_child(again)\n"
+        "    print('after')"
+    )
+    cell = notebook.run(code)
+    assert cell.text() == "from a child\nfrom within\n"
+    assert [notebook.text(rank) for rank in range(2)] == ["before\nafter\n"] * 2
+
+
 def test_an_error_within_is_shown_there_and_ends_there(notebook: Notebook) -> None:
     cell = notebook.run("with out:\n    1 / 0\nprint('on')")
     assert cell.reply["status"] == "ok"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import Kernel, StartKernel
@@ -137,3 +138,52 @@ def test_time_counts_threads_and_children(python: Kernel) -> None:
     times = python.client.get_shell_msg(timeout=60)["metadata"]["superkernel"]
     assert times["cpu_s"][1] >= 0.3
     assert times["cpu_s"][2] < 0.3 <= times["wall_s"][2]
+
+
+REGISTER = (
+    "from IPython.core.magic import register_cell_magic, register_line_magic\n"
+    "@register_cell_magic\n"
+    "def onn(line, cell):\n"
+    "    print('cell', line, cell.strip())\n"
+    "@register_line_magic\n"
+    "def inf(line):\n"
+    "    print('line', line)"
+)
+
+
+def test_magics_that_users_register_run_though_they_are_near_ours(python: Kernel) -> None:
+    assert python.run("%inf x").reply["evalue"] == "there is no magic %inf; did you mean %info x?"
+    assert python.run(REGISTER).reply["status"] == "ok"
+    assert python.run("%%onn 0\nx").text() == "cell 0 x\n"
+    assert python.run("\n# why\n%inf a\nprint('code')").text() == "line a\ncode\n"
+    assert "line b" in python.run("%%on 1\n%inf b").text()
+    assert python.run("%hostname\n%inf c").text() == f"{socket.gethostname()}\nline c\n"
+    # The next slip is one all the same.
+    assert python.run("%%oon 0\nx").reply["evalue"].endswith("did you mean %%on 0?")
+
+
+def test_magics_of_an_extension_run_though_they_are_near_ours(
+    python: Kernel, tmp_path: Path
+) -> None:
+    (tmp_path / "near.py").write_text(
+        "def load_ipython_extension(shell):\n"
+        "    shell.register_magic_function(lambda line: print('mine', line), 'line', 'welcom')\n"
+    )
+    python.run(f"import sys; sys.path.insert(0, {str(tmp_path)!r})")
+    assert python.run("%load_ext near").reply["status"] == "ok"
+    assert python.run("%welcom back").text() == "mine back\n"
+
+
+def test_a_magic_that_some_ranks_have_runs_on_those(python: Kernel) -> None:
+    python.run("%%on 1\n" + REGISTER)
+    assert "line a" in python.run("%%on 1\n%inf a").text()
+    cell = python.run("%inf a")
+    assert cell.reply["evalue"] == "there is no magic %inf; did you mean %info a?"
+    assert cell.text() == "" and len(cell.of("error")) == 1
+
+
+def test_a_slip_is_refused_before_anything_is_done(python: Kernel) -> None:
+    python.run("x = 5")
+    for cell in ("%reset\n%hostnme", "%reset\n%%onn 0\nx = 6"):
+        assert "did you mean %" in python.run(cell).reply["evalue"]
+    assert python.run("print(x)").text() == "5\n"

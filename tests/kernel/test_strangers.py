@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -118,6 +119,29 @@ def test_an_oversized_frame_is_cut_off(kernel: Kernel, channel: str) -> None:
     port = getattr(kernel.manager, f"{channel}_port")
     assert stranger.run(OVERSIZED, port, channel) == "cut off\n"
     assert kernel.run("print on").text() == "on\n"
+
+
+def test_idle_connections_keep_no_client_out(start_kernel: StartKernel) -> None:
+    """More than the kernel may have descriptors, before it asks the system for more."""
+    kernel = start_kernel(1, wrapper=["prlimit", "--nofile=256:4096"])
+    assert kernel.run("print first").text() == "first\n"
+    context = zmq.Context()
+    context.max_sockets = 1000
+    idle = [context.socket(zmq.DEALER) for _ in range(600)]
+    for each in idle:
+        each.connect(f"tcp://127.0.0.1:{kernel.manager.shell_port}")
+    descriptors = Path(f"/proc/{kernel.pid}/fd")
+    assert wait_until(lambda: len(list(descriptors.iterdir())) > len(idle))
+    late = kernel.manager.blocking_client()
+    late.start_channels()
+    try:
+        assert late.kernel_info(reply=True, timeout=TIMEOUT)["content"]["status"] == "ok"
+    finally:
+        late.stop_channels()
+    # What the ranks start may use select(): they have as many as they had.
+    limits = Path(f"/proc/{kernel.ranks()[0]}/limits").read_text()
+    assert re.search(r"Max open files +256 +4096", limits), limits
+    context.destroy(linger=0)
 
 
 def test_a_flood_of_unsigned_messages_holds_no_cell_up(kernel: Kernel) -> None:

@@ -79,3 +79,20 @@ def test_a_rank_stuck_in_c_and_a_shutdown_with_it(four: Kernel) -> None:
     assert four.run("%%on alive\nprint(x == rank)").text() == "True\n"
     four.manager.restart_kernel(now=False)
     assert wait_until(lambda: not any(map(alive, processes)))
+
+
+def test_how_python_calls_a_c_function_is_no_part_of_a_stack(four: Kernel) -> None:
+    again = "while True: ctypes.CDLL(None).sleep(600)"  # The question ends a sleep.
+    cell = four.start(f"import ctypes\nprint('up', flush=True)\n{again}")
+    four.wait_for_stream(cell)
+    stack = ""
+
+    def sleeps() -> bool:
+        nonlocal stack
+        stack = four.aside("%sk stack")
+        return " sleep (libc" in stack and stack.startswith("[ranks 0-3]\n")
+
+    assert wait_until(sleeps), stack
+    assert "ctypes" not in stack and "ffi" not in stack, stack
+    four.manager.interrupt_kernel()
+    assert four.finish(cell).reply["ename"] == "KeyboardInterrupt"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 import time
 from typing import Any
@@ -43,6 +44,20 @@ def test_one_prompt_for_all_and_one_each(python: Kernel) -> None:
     python.finish(sent)
     lines = "".join(f"[{rank}] to {rank}\n" for rank in range(4))
     assert python.run("print(x)").text() == lines
+
+
+@pytest.mark.parametrize(
+    ("asks", "shown"), [("input('first\\nwhich one? ')", "which one?"), ("breakpoint()", "(Pdb)")]
+)
+def test_status_says_who_waits_for_an_answer(python: Kernel, asks: str, shown: str) -> None:
+    sent = python.start(f"if rank == 2:\n    {asks}")
+    prompt(python)
+    rows = [row for row in python.aside("%sk status").splitlines() if "your answer" in row]
+    assert len(rows) == 1 and rows[0].split()[0] == "2", rows
+    assert re.search(rf'for your answer to "{re.escape(shown)}", \d+\.\d s', rows[0]), rows
+    python.client.input("c")
+    python.finish(sent)
+    assert "your answer" not in python.run("%sk status").of("display_data")[0]["data"]["text/plain"]
 
 
 def test_a_password_is_asked_as_one(python: Kernel) -> None:

@@ -75,6 +75,7 @@ class Sim : public ControllerPorts {
   }
   void hand_over_capture(uint32_t) override {}
   bool has_unread(uint32_t) override { return false; }
+  bool is_starved(uint32_t) override { return false; }
   void send_event(const Event& event) override {
     if (attached_) on_event(event);
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "lib/base/world.h"
 #include "tools/sk/job_env.h"
 #include "tools/sk/launch.h"
 #include "tools/sk/verbs.h"
@@ -12,7 +13,6 @@
 
 namespace {
 
-constexpr int kRanksMax = 4096;
 constexpr int kWorkersMax = 4096;
 
 constexpr char kUsage[] =
@@ -86,7 +86,8 @@ sk::Result<Options> parse(int argc, char** argv) {
     }
     if (++i == argc) return sk::error(SK_ERR_INVALID_ARGUMENT, "{} needs a value", option);
     if (option == "-n") {
-      SK_ASSIGN_OR_RETURN(options.launch.world_size, parse_count(option, argv[i], kRanksMax));
+      SK_ASSIGN_OR_RETURN(options.launch.world_size,
+                          parse_count(option, argv[i], sk::kWorldSizeMax));
     } else if (option == "--workers") {
       SK_ASSIGN_OR_RETURN(options.workers, parse_count(option, argv[i], kWorkersMax));
     } else {

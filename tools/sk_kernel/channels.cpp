@@ -4,14 +4,23 @@
 #include <netinet/in.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 namespace sk::kernel {
 namespace {
 
 constexpr size_t kCurveKeyBytes = 40;  // 32 bytes in Z85.
 constexpr int kLingerMs = 1000;        // For the last messages before the exit.
+
+// A front end that is started again has the ports of the one before, which may still be about to
+// end; and each is among those that the system gives to any connection for as long as that lasts.
+constexpr std::chrono::seconds kBindWait{15};
+constexpr std::chrono::milliseconds kBindPause{20};
 
 // Of one part. Above a cell of 64 MiB as JSON text, and what widgets upload; one that sends a
 // larger one is cut off before any of it is kept.
@@ -51,6 +60,22 @@ Status check_exposed(const Connection& c, const std::string& path, bool any_addr
                  "argv",
                  path, c.ip);
   return {};
+}
+
+// Waits a while for a port that another socket has.
+void bind_patiently(zmq::socket_t& socket, const std::string& address, const char* name) {
+  const auto until = std::chrono::steady_clock::now() + kBindWait;
+  for (bool is_first = true;; is_first = false) {
+    try {
+      return socket.bind(address);
+    } catch (const zmq::error_t& thrown) {
+      if (thrown.num() != EADDRINUSE || std::chrono::steady_clock::now() > until) throw;
+    }
+    if (is_first)
+      std::fprintf(stderr, "sk kernel: waiting for %s, the %s channel's address, which is in use\n",
+                   address.c_str(), name);
+    std::this_thread::sleep_for(kBindPause);
+  }
 }
 
 }  // namespace
@@ -129,15 +154,17 @@ Status Channels::bind_one(zmq::socket_t& socket, const Connection& connection, i
     const mode_t mask = umask(0077);
     const auto restore = [mask] { umask(mask); };
     try {
-      socket.bind(address);
+      bind_patiently(socket, address, name);
     } catch (const zmq::error_t&) {
       restore();
       throw;
     }
     restore();
   } catch (const zmq::error_t& thrown) {
-    return error(SK_ERR_TRANSPORT, "cannot bind the {} channel to {}: {}", name, address,
-                 thrown.what());
+    return error(SK_ERR_TRANSPORT,
+                 "cannot bind the {} channel to {}: {}; a restart that lets Jupyter choose new "
+                 "ports helps",
+                 name, address, thrown.what());
   }
   return {};
 }

@@ -83,6 +83,7 @@ class Front {
     size_t shown_before = 0;  // How many of them are of earlier steps.
     bool adopted = false;     // A lost front end had begun it.
     bool collects_facts = false;
+    bool asks_language = false;  // Whether it has the magic that may be a slip.
     std::vector<RankFacts> facts;
   };
   struct Question {
@@ -120,6 +121,8 @@ class Front {
   void run_on_ranks(const std::string& code, int32_t kind);
   void act_on_ranks(const char* action, std::function<void()> then);
   void step_done(const sk_event& event);
+  void ask_language();
+  bool is_denial(const sk_event& event) const;
   void fail_cell(const std::string& ename, const std::string& evalue);
   void finish_cell(int32_t status);
   void abort_queue();

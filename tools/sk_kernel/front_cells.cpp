@@ -65,6 +65,7 @@ void Front::advance_cell() {
   while (current_) {
     Cell& cell = *current_;
     if (!cell.plan.problem.empty()) return fail_cell("UsageError", cell.plan.problem);
+    if (!cell.plan.unsure.empty()) return ask_language();
     if (cell.calls_begun < cell.plan.calls.size()) {
       if (!do_magic(cell.plan.calls[cell.calls_begun++])) return;
       continue;
@@ -73,6 +74,21 @@ void Front::advance_cell() {
     if (magics_alone || std::exchange(cell.code_begun, true)) return finish_cell(SK_CELL_OK);
     return run_on_ranks(cell.plan.code, SK_REQUEST_EXECUTE);
   }
+}
+
+// Before anything of the cell is done: the ranks it is for know which magics their language has.
+void Front::ask_language() {
+  if (session_ == nullptr) return fail_cell("UsageError", current_->plan.slip);
+  current_->asks_language = true;
+  const std::string action = "magic " + std::exchange(current_->plan.unsure, "");
+  act_on_ranks(action.c_str(), [this] { current_->asks_language = false; });
+}
+
+// The ranks' own no, not an interrupt or that they cannot be asked.
+bool Front::is_denial(const sk_event& event) const {
+  const std::string_view name = event.ename;
+  return current_ && event.cell == current_id_ && current_->asks_language &&
+         name != "KeyboardInterrupt" && name != "RankDied" && name != "RankUnavailable";
 }
 
 void Front::run_on_ranks(const std::string& code, int32_t kind) {

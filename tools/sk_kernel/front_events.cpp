@@ -61,7 +61,11 @@ void Front::on_event(const sk_event& event) {
   } else if (event.kind == SK_EVENT_ERROR) {
     Json traceback = Json::array();
     for (uint64_t i = 0; i < event.traceback_count; ++i) traceback.push_back(event.traceback[i]);
-    const Json content = error_content(event.ename, event.evalue, std::move(traceback));
+    Json content = error_content(event.ename, event.evalue, std::move(traceback));
+    if (is_denial(event)) {
+      const std::string& slip = current_->plan.slip;
+      content = error_content("UsageError", slip, Json::array({"UsageError: " + slip}));
+    }
     publish("error", parent, content, metadata);
     if (current_ && event.cell == current_id_) current_->error = content;
   } else if (event.kind == SK_EVENT_CELL_DONE) {

@@ -15,6 +15,7 @@
 #include "tools/sk_kernel/lease.h"
 #include "tools/sk_kernel/rank_count.h"
 #include "tools/sk_kernel/spec_places.h"
+#include "transport/local/process.h"
 
 namespace sk::kernel {
 namespace {
@@ -130,6 +131,7 @@ int run(int argc, char** argv) {
                  options.status().message().c_str());
     return 2;
   }
+  (void)sk::local::raise_descriptor_limit();  // One for each connection of a client.
   const auto result = serve(options.value());
   if (result.ok()) return result.value();
   std::fprintf(stderr, "sk kernel: %s\n", result.status().message().c_str());

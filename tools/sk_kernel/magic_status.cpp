@@ -35,6 +35,7 @@ struct Row {
   // From and to, of its ranks.
   std::pair<int64_t, int64_t> mebibytes{};
   std::pair<double, double> seconds{};
+  std::pair<double, double> asked_seconds{};  // Since when its user is asked.
   bool same_kind(const Row& other) const {
     return other.state == state && other.cell == cell && other.waits == waits &&
            other.host == host && other.cause == cause && other.revived == revived;
@@ -53,10 +54,16 @@ std::string duration(double seconds) {
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
 }
 
-std::string elapsed_of(const Row& row) {
-  if (row.cell.empty()) return "";
-  const std::string least = duration(row.seconds.first), most = duration(row.seconds.second);
+std::string range_of(const std::pair<double, double>& seconds) {
+  const std::string least = duration(seconds.first), most = duration(seconds.second);
   return least == most ? most : least + " … " + most;
+}
+
+std::string elapsed_of(const Row& row) { return row.cell.empty() ? "" : range_of(row.seconds); }
+
+std::string wait_of(const Row& row) {
+  if (row.asked_seconds.second == 0) return row.waits;
+  return fmt::format("{}, {}", row.waits, range_of(row.asked_seconds));
 }
 
 std::string cell_of(const Json& rank) {
@@ -68,6 +75,10 @@ std::string cell_of(const Json& rank) {
 }
 
 std::string waits_of(const Json& rank) {
+  if (rank.contains("asks")) {
+    const std::string prompt = text_of(rank, "asks");
+    return prompt.empty() ? "for your answer" : fmt::format("for your answer to \"{}\"", prompt);
+  }
   const std::string awaited = text_of(rank, "waits_for");
   if (awaited.empty()) return "";
   const bool one = awaited.find_first_not_of("0123456789") == std::string::npos;
@@ -131,6 +142,7 @@ Table status_table(std::string_view json) {
             integer_of(rank, "incarnation")};
     row.mebibytes.first = row.mebibytes.second = integer_of(rank, "rss_bytes") >> 20;
     row.seconds.first = row.seconds.second = number_of(rank, "elapsed_seconds");
+    row.asked_seconds.first = row.asked_seconds.second = number_of(rank, "asked_seconds");
     const auto same = ranks->size() <= kRowsMax
                           ? rows.end()
                           : std::find_if(rows.begin(), rows.end(),
@@ -142,11 +154,12 @@ Table status_table(std::string_view json) {
     same->ranks.push_back(row.ranks[0]);
     widen(&same->mebibytes, row.mebibytes);
     widen(&same->seconds, row.seconds);
+    widen(&same->asked_seconds, row.asked_seconds);
   }
   Table table;
   table.head = {"ranks", "state", "cell", "for", "waits", "host", "memory", "revived", "why"};
   for (const Row& row : rows)
-    table.rows.push_back({set_of(row.ranks), row.state, row.cell, elapsed_of(row), row.waits,
+    table.rows.push_back({set_of(row.ranks), row.state, row.cell, elapsed_of(row), wait_of(row),
                           row.host, memory_of(row), times(row.revived), row.cause});
   drop_empty_columns(&table);
   return table;

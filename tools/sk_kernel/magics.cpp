@@ -191,9 +191,10 @@ class Reader {
   bool take_slip(const std::string& typed, std::string_view rest) {
     const std::string near = near_magic(typed);
     if (near.empty()) return false;  // The language's, or unknown to it as well.
-    plan.problem = fmt::format("there is no magic {}; did you mean {}{}{}?", typed, near,
-                               rest.empty() ? "" : " ", rest);
-    return true;
+    plan.unsure = typed;
+    plan.slip = fmt::format("there is no magic {}; did you mean {}{}{}?", typed, near,
+                            rest.empty() ? "" : " ", rest);
+    return false;
   }
 
   const std::string_view text_;

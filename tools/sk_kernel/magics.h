@@ -25,6 +25,10 @@ struct CellPlan {
   std::vector<MagicCall> calls;  // Before the code, in this order.
   std::string code;              // For the ranks; "" when there is none.
   std::string problem;           // Not "": why nothing of this cell can be done.
+  // A magic at the head of the code that is a slip away from one of ours, and what is wrong with it
+  // unless the language has it: users register their own.
+  std::string unsure;
+  std::string slip;
 };
 
 CellPlan plan_cell(std::string_view text);

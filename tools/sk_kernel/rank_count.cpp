@@ -7,10 +7,10 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "lib/base/world.h"
+
 namespace sk::kernel {
 namespace {
-
-constexpr int32_t kRanksMax = 4096;
 
 // The GPUs that a rank would see: CUDA_VISIBLE_DEVICES where it is set, else the device files.
 int count_gpus() {
@@ -44,9 +44,10 @@ Machine this_machine() {
 Result<int32_t> parse_rank_count(const std::string& where, const std::string& text) {
   int32_t count = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (failure != std::errc() || end != text.data() + text.size() || count < 1 || count > kRanksMax)
+  if (failure != std::errc() || end != text.data() + text.size() || count < 1 ||
+      count > kWorldSizeMax)
     return error(SK_ERR_INVALID_ARGUMENT, "{} is \"{}\"; it must be a number of ranks, 1 to {}",
-                 where, text, kRanksMax);
+                 where, text, kWorldSizeMax);
   return count;
 }
 

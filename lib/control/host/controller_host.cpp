@@ -9,11 +9,16 @@
 
 #include "lib/control/host/clock.h"
 #include "lib/control/host/controller_loop.h"
+#include "lib/control/host/worker.h"
 
 namespace sk::control {
 namespace {
 
 constexpr int64_t kLastFlushNs = 2'000'000'000;
+// Ranks that flood their output are read for so long, and each for so much, before the front end,
+// which may want to interrupt them, is heard again.
+constexpr int64_t kReadTurnNs = 50'000'000;
+constexpr size_t kLinkTurnBytes = 64 * 1024;
 constexpr int kWorkerFd = 3;  // In the rank: its link, and the read ends of what it captures.
 constexpr int kCaptureOut = 4;
 constexpr int kCaptureErr = 5;
@@ -38,20 +43,12 @@ Status ControllerHost::run() {
                                 : std::max<int64_t>(0, (deadline - now + 999'999) / 1'000'000);
     const std::vector<local::Poller::Ready> all_ready = poller_.wait(wait_ms);
     const int64_t woken_ns = monotonic_ns();
+    std::vector<uint32_t> speaking;
     for (const auto& ready : all_ready) {
-      const auto source = static_cast<Source>(ready.token % kTokenStep);
-      const auto rank = static_cast<uint32_t>(ready.token / kTokenStep);
-      if (source == Source::kSession) on_session_ready(ready);
-      if (source == Source::kLink) on_link_ready(rank, ready);
-      if (source == Source::kStdout) read_capture(rank, 0);
-      if (source == Source::kStderr) read_capture(rank, 1);
-      if (source == Source::kExit) on_exit(rank);
-      if (source == Source::kTemplate) pump_template();
-      if (source == Source::kDoor) door_.admit();
-      if (source == Source::kStranger)
-        if (auto link = door_.hear(rank, !session_.open())) take_in(std::move(*link));
-      if (source == Source::kNotebookServer) controller_.on_nobody_left(monotonic_ns());
+      if (is_from(ready, Source::kLink) && ready.readable) speaking.push_back(rank_of(ready));
+      on_ready(ready);
     }
+    read_links(std::move(speaking), woken_ns);
     if (!template_.idle()) pump_template();
     const int64_t read_ns = monotonic_ns();
     controller_.agent().was_busy(woken_ns, read_ns);
@@ -59,6 +56,46 @@ Status ControllerHost::run() {
     flush_session();
     pause_or_resume();
     controller_.agent().was_busy(read_ns, monotonic_ns());
+  }
+}
+
+void ControllerHost::on_ready(const local::Poller::Ready& ready) {
+  const uint32_t rank = rank_of(ready);
+  switch (static_cast<Source>(ready.token % kTokenStep)) {
+    case Source::kSession:
+      return on_session_ready(ready);
+    case Source::kLink:
+      return ready.writable ? flush_rank(rank) : void();
+    case Source::kExit:
+      return on_exit(rank);
+    case Source::kStdout:
+      return read_capture(rank, 0);
+    case Source::kStderr:
+      return read_capture(rank, 1);
+    case Source::kTemplate:
+      return pump_template();
+    case Source::kDoor:
+      return door_.admit();
+    case Source::kStranger:
+      if (auto link = door_.hear(rank, !session_.open())) take_in(std::move(*link));
+      return;
+    case Source::kNotebookServer:
+      return controller_.on_nobody_left(monotonic_ns());
+  }
+}
+
+// By turns: those that are left out now come first the next time.
+void ControllerHost::read_links(std::vector<uint32_t> ranks, int64_t began_ns) {
+  std::sort(ranks.begin(), ranks.end());
+  const auto first = std::lower_bound(ranks.begin(), ranks.end(), read_first_);
+  const auto start = static_cast<size_t>(first - ranks.begin());
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const uint32_t rank = ranks[(start + i) % ranks.size()];
+    if (monotonic_ns() - began_ns >= kReadTurnNs && i > 0) {
+      read_first_ = rank;
+      return;
+    }
+    if (ranks_[rank] && ranks_[rank]->link.open()) read_link(rank);
   }
 }
 
@@ -156,18 +193,13 @@ void ControllerHost::flush_rank(uint32_t rank) {
     close_link(rank);
 }
 
-void ControllerHost::on_link_ready(uint32_t rank, const local::Poller::Ready& ready) {
-  if (!ranks_[rank] || !ranks_[rank]->link.open()) return;
-  if (ready.writable) flush_rank(rank);
-  if (ready.readable) read_link(rank);
-}
-
 void ControllerHost::read_link(uint32_t rank) {
   RankProcess& r = *ranks_[rank];
   // Its process is known before it speaks: the template said so earlier.
   if (r.forking) pump_template();
   std::string bytes;
-  const local::ReadResult result = r.link.read(bytes);
+  const local::ReadResult result = r.link.read(bytes, kLinkTurnBytes);
+  if (!bytes.empty()) controller_.agent().on_bytes(rank, monotonic_ns());
   r.reader.feed(bytes);
   while (r.link.open()) {
     auto message = r.reader.next();
@@ -203,6 +235,12 @@ void ControllerHost::hand_over_capture(uint32_t rank) {
 bool ControllerHost::has_unread(uint32_t rank) {
   if (rank >= ranks_.size() || !ranks_[rank] || !ranks_[rank]->link.open()) return false;
   return local::wait_for(ranks_[rank]->link.fd(), false, 0);
+}
+
+bool ControllerHost::is_starved(uint32_t rank) {
+  if (rank >= ranks_.size() || !ranks_[rank] || ranks_[rank]->process.pid() <= 0) return false;
+  const char state = thread_state(ranks_[rank]->process.pid(), kIoThreadName);
+  return state == 'R' || state == 'D';
 }
 
 void ControllerHost::read_capture(uint32_t rank, int which) {

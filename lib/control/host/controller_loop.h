@@ -39,6 +39,7 @@ class ControllerHost : public ControllerPorts {
   void signal(uint32_t rank, int signal_number) override;
   void hand_over_capture(uint32_t rank) override;
   bool has_unread(uint32_t rank) override;
+  bool is_starved(uint32_t rank) override;
   Result<ServerPorts> hold_ports() override;
   void send_event(const Event& event) override;
   RankFacts rank_facts(uint32_t rank) override;
@@ -62,6 +63,12 @@ class ControllerHost : public ControllerPorts {
   static uint64_t token(Source source, uint32_t rank) {
     return rank * kTokenStep + static_cast<uint64_t>(source);
   }
+  static bool is_from(const local::Poller::Ready& ready, Source source) {
+    return static_cast<Source>(ready.token % kTokenStep) == source;
+  }
+  static uint32_t rank_of(const local::Poller::Ready& ready) {
+    return static_cast<uint32_t>(ready.token / kTokenStep);
+  }
 
   struct RankProcess {
     local::Process process;
@@ -77,7 +84,8 @@ class ControllerHost : public ControllerPorts {
   void take_in(local::Link link);
   void watch_notebook_server();
   void on_session_ready(const local::Poller::Ready& ready);
-  void on_link_ready(uint32_t rank, const local::Poller::Ready& ready);
+  void on_ready(const local::Poller::Ready& ready);
+  void read_links(std::vector<uint32_t> ranks, int64_t began_ns);
   void read_link(uint32_t rank);
   void read_capture(uint32_t rank, int which);
   void on_exit(uint32_t rank);
@@ -105,6 +113,7 @@ class ControllerHost : public ControllerPorts {
   ChunkFile log_;
   Controller controller_;
   bool paused_ = false;
+  uint32_t read_first_ = 0;           // Of the ranks; others had their turn before.
   uint64_t oom_kills_ = oom_kills();  // Known so far.
 };
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <climits>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -69,6 +70,20 @@ uint64_t resident_bytes(pid_t pid) {
   uint64_t total = 0, resident = 0;
   if (!(pages >> total >> resident)) return 0;
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+char thread_state(pid_t pid, std::string_view name) {
+  std::error_code failed;
+  const std::filesystem::directory_iterator threads(fmt::format("/proc/{}/task", pid), failed);
+  if (failed) return 0;
+  for (const auto& thread : threads) {
+    // "TID (NAME) STATE ...", where a name may hold anything.
+    const std::string stat = read_file(thread.path().string() + "/stat");
+    const size_t begin = stat.find('('), end = stat.rfind(") ");
+    if (begin == std::string::npos || end == std::string::npos || end + 2 >= stat.size()) continue;
+    if (std::string_view(stat).substr(begin + 1, end - begin - 1) == name) return stat[end + 2];
+  }
+  return 0;
 }
 
 uint64_t oom_kills_in(const std::string& events) { return number_after(events, "oom_kill"); }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 
 #include "lib/control/controller.h"
 
@@ -14,6 +15,10 @@ HostFacts host_facts();
 
 // Bytes of memory that the process holds; 0 when there is no such process.
 uint64_t resident_bytes(pid_t pid);
+
+// What the process's thread of this name does: 'R' runs or would, 'D' waits for a disk, 'T' is
+// stopped, 'S' sleeps (proc(5)); 0 when there is none.
+char thread_state(pid_t pid, std::string_view name);
 
 // How many processes of a control group the kernel has killed for want of memory, from the text of
 // memory.events (or v1's memory.oom_control); 0 where it says nothing.

@@ -19,6 +19,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/control/host/clock.h"
@@ -78,15 +79,24 @@ Files find_files(void* language_function) {
   return found;
 }
 
+// By what Python calls a C function by name: the user knows which one, and its steps have no names.
+bool is_bridge(const char* path) {
+  const std::string_view file(path == nullptr ? "" : path);
+  const std::string_view name = file.substr(file.rfind('/') + 1);  // From 0 where there is none.
+  for (const std::string_view each : {"_ctypes.", "_cffi_backend.", "libffi."})
+    if (name.starts_with(each)) return true;
+  return false;
+}
+
 NativeFrame frame_at(void* address) {
   Dl_info info{};
   if (dladdr(address, &info) == 0) return {FrameOf::kOther, false};
   const auto is = [&](void* file) { return file != nullptr && info.dli_fbase == file; };
-  const FrameOf of = is(files.library)       ? FrameOf::kLibrary
-                     : is(files.interpreter) ? FrameOf::kInterpreter
-                     : is(files.binding)     ? FrameOf::kBinding
-                     : is(files.c_library)   ? FrameOf::kCLibrary
-                                             : FrameOf::kOther;
+  const FrameOf of = is(files.library)                                    ? FrameOf::kLibrary
+                     : is(files.interpreter) || is_bridge(info.dli_fname) ? FrameOf::kInterpreter
+                     : is(files.binding)                                  ? FrameOf::kBinding
+                     : is(files.c_library)                                ? FrameOf::kCLibrary
+                                                                          : FrameOf::kOther;
   return {of, info.dli_sname != nullptr};
 }
 

@@ -117,6 +117,7 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
     {
       const std::lock_guard lock(mutex_);
       local::clear_wakeup(request_wakeup_.get());
+      waits_ = false;
       if (open_cell_ != 0)
         return error(SK_ERR_INVALID_ARGUMENT,
                      "sk_worker_next: cell {} is still open; call sk_worker_done()", open_cell_);
@@ -125,6 +126,11 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
         requests_.pop_front();
         const auto* execute = std::get_if<Execute>(&request);
         const auto* comm = std::get_if<Comm>(&request);
+        if (execute != nullptr && execute->cell == interrupted_early_) {
+          refuse_cell(execute->cell, "before the cell began here");
+          interrupted_early_ = 0;
+          continue;
+        }
         if (execute != nullptr || comm != nullptr) {
           drain_capture();  // What came between the cells belongs to the last one.
           flush_records();
@@ -140,13 +146,17 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
       }
       SK_RETURN_IF_ERROR(check_open());
       if (std::exchange(group_changed_, false)) return Request();
+      waits_ = monotonic_ns() < until_ns;
+      if (!waits_) return Request();
     }
-    const int64_t left_ms = (until_ns - monotonic_ns() + 999'999) / 1'000'000;
-    if (left_ms <= 0) return Request();
+    const int64_t left_ms = std::max<int64_t>((until_ns - monotonic_ns() + 999'999) / 1'000'000, 0);
     pollfd entry{request_wakeup_.get(), POLLIN, 0};
     // EINTR comes back to the language, whose handler wants to run.
-    if (::poll(&entry, 1, static_cast<int>(std::min<int64_t>(left_ms, 3'600'000))) < 0)
+    if (::poll(&entry, 1, static_cast<int>(std::min<int64_t>(left_ms, 3'600'000))) < 0) {
+      const std::lock_guard lock(mutex_);
+      waits_ = false;
       return Request();
+    }
   }
 }
 
@@ -188,6 +198,9 @@ Status Worker::code_ended() {
   if (open_cell_ == 0)
     return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_code_ended: no cell is open");
   code_ended_ns_ = now_ns;
+  // Who interrupted it waits for its end, which comes once the error is written out: that takes
+  // many ranks on few cores seconds.
+  if (cancelled()) send(sign_of_life());
   return {};
 }
 

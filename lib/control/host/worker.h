@@ -32,6 +32,7 @@ namespace sk::control {
 inline constexpr uint64_t kBatchBytes = 32 * 1024;  // Of records; then they go out at once.
 inline constexpr uint64_t kDisplayBytesMax = 64ull << 20;
 inline constexpr int64_t kHeartbeatNs = 500'000'000;
+inline constexpr char kIoThreadName[] = "sk-worker-io";
 
 struct WorkerConfig {
   bool capture = false;
@@ -83,6 +84,7 @@ class Worker {
   void read_link();
   void handle(Message message);
   void interrupt(const Interrupt& interrupt);
+  void refuse_cell(uint64_t cell, std::string why);
   void signal_main();
   void take_group(RankGroup group);
   void apply_absent();
@@ -94,7 +96,7 @@ class Worker {
   uint64_t cell_of_output() const;
   void send_alone(Record record);
   void append_stream(uint32_t stream, std::string_view text);
-  void drain_capture();
+  bool drain_capture(size_t limit = SIZE_MAX);
   Status send_captured();
   void flush_records();
   void send(const Message& message);
@@ -119,6 +121,8 @@ class Worker {
   int64_t gate_ns_ = 0;  // Until then records are gathered; then they go out at once.
   int64_t heartbeat_at_ns_ = 0;
   int64_t end_collectives_at_ns_ = INT64_MAX;
+  bool waits_ = false;              // The main thread, in next().
+  uint64_t interrupted_early_ = 0;  // A cell that it is to refuse; 0: none.
   uint64_t seq_ = 0;
   uint64_t open_cell_ = 0;
   int64_t code_ended_ns_ = 0;  // 0: not said.

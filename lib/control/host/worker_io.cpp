@@ -16,11 +16,12 @@
 namespace sk::control {
 namespace {
 
-constexpr uint64_t kQueueBytesMax = 4ull << 20;
+// What waits to be sent is what a cell's end, or its interrupt, comes behind.
+constexpr uint64_t kQueueBytesMax = 256 * 1024;
+constexpr size_t kCaptureTurnBytes = 64 * 1024;  // Of one pipe, before the rest gets its turn.
 constexpr int64_t kFlushNs = 20'000'000;
 // A language that ends its collective itself, on the signal, tells an interrupt from a lost peer.
 constexpr int64_t kSignalFirstNs = 50'000'000;
-constexpr int kDrainRoundsMax = 16;  // Of one pipe at once, so that a flood starves nobody.
 constexpr std::chrono::seconds kSpaceWait{60};
 
 thread_local uint64_t cell_of_this_thread = 0;  // As it said; 0: whichever is open.
@@ -30,17 +31,21 @@ thread_local uint64_t cell_of_this_thread = 0;  // As it said; 0: whichever is o
 // ---- the I/O thread ---------------------------------------------------------------------------
 
 void Worker::run_io() {
-  pthread_setname_np(pthread_self(), "sk-worker-io");
+  pthread_setname_np(pthread_self(), kIoThreadName);
   while (true) {
     wait_for_io();
     read_link();
     const std::lock_guard lock(mutex_);
     const int64_t now = monotonic_ns();
-    if (now >= gate_ns_ && link_.queued_bytes() == 0) drain_capture();
+    if (now >= gate_ns_ && link_.queued_bytes() == 0 && drain_capture(kCaptureTurnBytes)) {
+      flush_records();
+      gate_ns_ = now;  // There is more already: nothing to gather it for.
+    }
     if (!pending_.empty() && (now >= gate_ns_ || pending_bytes_ >= kBatchBytes)) flush_records();
     if (now >= end_collectives_at_ns_) {
       end_collectives_at_ns_ = INT64_MAX;
-      if (open_cell_ != 0 && cancelled() && collectives() != nullptr) collectives()->interrupt();
+      const bool due = (open_cell_ != 0 && cancelled()) || interrupted_early_ != 0;
+      if (due && collectives() != nullptr) collectives()->interrupt();
     }
     if (now >= heartbeat_at_ns_) {
       send(sign_of_life());
@@ -54,6 +59,7 @@ void Worker::run_io() {
 
 Heartbeat Worker::sign_of_life() const {
   Heartbeat sign{open_cell_};
+  sign.left = open_cell_ != 0 && cancelled() && code_ended_ns_ != 0;
   if (collectives() == nullptr) return sign;
   Collectives::Wait wait = collectives()->waiting();
   sign.waits_in = utf8_clean(wait.call.substr(0, kWaitsInMax / 4));  // Cleaning may grow it.
@@ -157,20 +163,33 @@ void Worker::interrupt(const Interrupt& interrupt) {
     const auto* execute = std::get_if<Execute>(&request);
     return execute != nullptr && execute->cell == interrupt.cell;
   });
-  if (queued != requests_.end()) {  // The main thread has not even begun.
+  if (queued != requests_.end() && waits_) {  // It has not even begun.
     requests_.erase(queued);
-    last_cell_ = interrupt.cell;
-    ErrorRecord error{"KeyboardInterrupt", "", {"KeyboardInterrupt"}, SK_ERROR_INTERRUPT};
-    pending_.push_back({monotonic_ns(), std::move(error)});
-    flush_records();
-    return send(Done{interrupt.cell, SK_CELL_ERROR, seq_});
+    return refuse_cell(interrupt.cell, "");
   }
-  if (open_cell_ == 0 || open_cell_ != interrupt.cell) return;
-  cancelled_.store(true, std::memory_order_relaxed);
+  // What an earlier cell has left behind keeps the main thread from this one, say a task of a loop:
+  // it is that which is to end. The cell is refused when the thread comes for it, and not before,
+  // or the rank would pass for idle.
+  if (queued != requests_.end())
+    interrupted_early_ = interrupt.cell;
+  else if (open_cell_ == 0 || open_cell_ != interrupt.cell)
+    return;
+  else
+    cancelled_.store(true, std::memory_order_relaxed);
   space_.notify_all();
   local::wake(input_wakeup_.get());
   if (config_.sigint) signal_main();
   end_collectives_at_ns_ = monotonic_ns() + kSignalFirstNs;
+}
+
+void Worker::refuse_cell(uint64_t cell, std::string why) {
+  last_cell_ = cell;
+  const std::string line = why.empty() ? "KeyboardInterrupt" : "KeyboardInterrupt: " + why;
+  pending_.push_back(
+      {monotonic_ns(),
+       ErrorRecord{"KeyboardInterrupt", std::move(why), {line}, SK_ERROR_INTERRUPT}});
+  flush_records();
+  send(Done{cell, SK_CELL_ERROR, seq_});
 }
 
 // The group, as a terminal does, so that children that the cell waits for end too; the kernel
@@ -186,7 +205,10 @@ void Worker::show_stack(uint64_t request) {
   bool idle = false;
   {
     const std::lock_guard lock(mutex_);
-    idle = open_cell_ == 0;
+    // Between cells it may be kept by what those have left behind.
+    const bool kept = !waits_ && !requests_.empty();
+    const bool in_call = collectives() != nullptr && !collectives()->waiting().call.empty();
+    idle = open_cell_ == 0 && !kept && !in_call;
   }
   Reply reply;
   reply.request = request;
@@ -234,18 +256,24 @@ void Worker::append_stream(uint32_t stream, std::string_view text) {
   pending_.push_back({monotonic_ns(), StreamRecord{stream, std::string(text)}});
 }
 
-// What C code and children wrote comes before what is appended next.
-void Worker::drain_capture() {
-  if (!welcome_) return;
+// What C code and children wrote comes before what is appended next: all that is there now, since
+// a child that floods its pipe fills it again meanwhile, and at most `limit` bytes of each. Whether
+// there is more.
+bool Worker::drain_capture(size_t limit) {
+  bool more = false;
+  if (!welcome_) return more;
   for (uint32_t i = 0; i < 2; ++i) {
-    for (int round = 0; capture_[i].open() && round < kDrainRoundsMax; ++round) {
-      std::string text;
-      const local::ReadResult result = local::read_some(capture_[i].get(), text);
-      if (!text.empty()) append_stream(i == 0 ? SK_STREAM_STDOUT : SK_STREAM_STDERR, text);
-      if (result == local::ReadResult::kClosed) capture_[i].reset();
-      if (result != local::ReadResult::kData || queued() >= kQueueBytesMax) break;
-    }
+    if (!capture_[i].open()) continue;
+    const size_t there = local::readable_bytes(capture_[i].get());
+    std::string text;
+    // One byte at least, to see the end.
+    const local::ReadResult result =
+        local::read_some(capture_[i].get(), text, std::max<size_t>(1, std::min(there, limit)));
+    if (!text.empty()) append_stream(i == 0 ? SK_STREAM_STDOUT : SK_STREAM_STDERR, text);
+    if (result == local::ReadResult::kClosed) capture_[i].reset();
+    more = more || there > limit;
   }
+  return more;
 }
 
 // Sent, not gathered: what has left the pipe must not be lost with this process.

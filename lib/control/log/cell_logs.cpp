@@ -52,6 +52,11 @@ void CellLogs::start(uint64_t cell, int64_t execution_count, RankSet ranks, uint
   }
 }
 
+int64_t CellLogs::execution_count(uint64_t cell) const {
+  const auto found = cells_.find(cell);
+  return found == cells_.end() ? 0 : found->second.execution_count;
+}
+
 CellLogs::RankPart& CellLogs::part_of(Cell& cell, uint32_t rank) {
   std::unique_ptr<RankPart>& part = cell.parts[rank];
   if (!part) {

@@ -30,6 +30,9 @@ class CellLogs {
   void start(uint64_t cell, int64_t execution_count, RankSet ranks, uint64_t kept_bytes);
   void add(uint64_t cell, uint32_t rank, const Record& record);
 
+  // The number of a kept cell in its notebook; 0: it has none.
+  int64_t execution_count(uint64_t cell) const;
+
   // The piece that is asked for, or status and sentence.
   Reply answer(const LogRequest& request);
 

@@ -17,7 +17,7 @@ void erase_rank(Questions& questions, uint32_t rank) {
 void Prompts::add(uint32_t rank, InputRequest request, int64_t now_ns) {
   withdraw(rank);
   if (gathering_.empty()) gathering_since_ns_ = now_ns;
-  gathering_.push_back({rank, std::move(request)});
+  gathering_.push_back({rank, std::move(request), now_ns});
 }
 
 void Prompts::withdraw(uint32_t rank) {
@@ -101,6 +101,18 @@ Event Prompts::describe(const RankSet& target) const {
   const std::string prompt = utf8_clean(open_->front().request.prompt);
   event.text = event.all_ranks ? prompt : "[" + event.ranks + "] " + prompt;
   return event;
+}
+
+std::optional<Prompts::Asked> Prompts::asked_by(uint32_t rank) const {
+  std::optional<Asked> found;
+  const auto look_in = [&](const Group& group) {
+    for (const Question& question : group)
+      if (question.rank == rank) found = {&question.request.prompt, question.since_ns};
+  };
+  look_in(gathering_);
+  for (const Group& group : queue_) look_in(group);
+  if (open_) look_in(*open_);
+  return found;
 }
 
 // While one is open or queued, those that gather wait for it: ranks that were asked one by one may

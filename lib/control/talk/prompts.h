@@ -37,10 +37,18 @@ class Prompts {
                             int64_t now_ns);
   int64_t deadline_ns() const;
 
+  // What `rank` waits to be told, and since when; null where it asks nothing.
+  struct Asked {
+    const std::string* prompt;
+    int64_t since_ns;
+  };
+  std::optional<Asked> asked_by(uint32_t rank) const;
+
  private:
   struct Question {
     uint32_t rank;
     InputRequest request;
+    int64_t since_ns;
   };
   using Group = std::vector<Question>;  // Asked as one; never empty in the queue.
 

@@ -35,6 +35,29 @@ TEST(ControllerSilence, ARankWhoseWordsAreNotReadYetIsNotSilent) {
   EXPECT_TRUE(world.was_killed(1));
 }
 
+TEST(ControllerSilence, ALongMessageThatStillComesIsNoSilence) {
+  World world(2);
+  world.join_all();
+  for (int i = 0; i < 3; ++i) {
+    world.advance(kSilenceNs - 1);
+    world.controller.agent().on_bytes(1, world.now);
+  }
+  EXPECT_TRUE(world.was_killed(0));
+  EXPECT_FALSE(world.was_killed(1));
+}
+
+TEST(ControllerSilence, ARankThatGetsNoProcessorIsNotSilent) {
+  World world(2);
+  world.join_all();
+  world.starved = {1};
+  world.advance(3 * kSilenceNs);
+  EXPECT_TRUE(world.was_killed(0));
+  EXPECT_FALSE(world.was_killed(1));
+  world.starved.clear();
+  world.advance(kSilenceNs);
+  EXPECT_TRUE(world.was_killed(1));
+}
+
 TEST(ControllerSilence, WhoWasKeptFromListeningBlamesNobody) {
   World world(2);
   world.join_all();

@@ -42,6 +42,7 @@ class World : public ControllerPorts {
   void signal(uint32_t rank, int number) override { signals.push_back({rank, number}); }
   void hand_over_capture(uint32_t rank) override { handed_over.push_back(rank); }
   bool has_unread(uint32_t rank) override { return unread.contains(rank); }
+  bool is_starved(uint32_t rank) override { return starved.contains(rank); }
   Result<ServerPorts> hold_ports() override {
     if (no_ports) return error(SK_ERR_SYSTEM, "no ports");
     ports_held += 10;
@@ -130,7 +131,8 @@ class World : public ControllerPorts {
   std::map<uint32_t, std::vector<Message>> sent;
   std::vector<std::pair<uint32_t, int>> signals;
   std::vector<uint32_t> handed_over;
-  std::set<uint32_t> unread;  // What these have said waits in their links.
+  std::set<uint32_t> unread;   // What these have said waits in their links.
+  std::set<uint32_t> starved;  // These get no processor.
   std::vector<Event> events;
   uint64_t last_seq = 0;
   uint64_t cells = 0;

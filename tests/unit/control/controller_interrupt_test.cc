@@ -1,0 +1,108 @@
+// Ranks that have heard an interrupt and take their time to end, and those that have not.
+#include "tests/unit/control/controller_world.h"
+
+namespace sk::control {
+namespace {
+
+constexpr int64_t kGiveUpNs = ControllerTimers{}.give_up_ns;
+
+class ControllerInterrupt : public testing::Test {
+ protected:
+  ControllerInterrupt() {
+    world.join_all();
+    cell = world.execute();
+  }
+  void press() { world.controller.on_session_message(Interrupt{}, world.now); }
+  void leave_code(uint32_t rank) {
+    Heartbeat beat{cell};
+    beat.left = true;
+    world.from(rank, beat);
+  }
+  bool is_stuck(uint32_t rank) const {
+    return std::any_of(world.events.begin(), world.events.end(), [&](const Event& event) {
+      return event.kind == SK_EVENT_RANK && event.status == SK_RANK_STUCK &&
+             event.ranks == std::to_string(rank);
+    });
+  }
+
+  World world{2};
+  uint64_t cell = 0;
+};
+
+TEST_F(ControllerInterrupt, ARankThatWritesItsErrorIsNotStuck) {
+  press();
+  leave_code(0);
+  leave_code(1);
+  world.advance(2 * kGiveUpNs);
+  for (uint32_t rank : {0, 1}) {
+    EXPECT_EQ(world.count_sent<Interrupt>(rank), 1u);  // A second would meet its traceback.
+    EXPECT_FALSE(is_stuck(rank));
+    world.done(rank, cell, SK_CELL_ERROR);
+  }
+  EXPECT_EQ(world.ended(cell), SK_CELL_ERROR);
+  EXPECT_EQ(world.find(SK_EVENT_ERROR), nullptr);  // Nothing but what they say themselves.
+}
+
+TEST_F(ControllerInterrupt, QuickPressesDoNotEndItEither) {
+  for (int press_count = 0; press_count < 4; ++press_count) {
+    press();
+    leave_code(0);
+  }
+  EXPECT_FALSE(is_stuck(0));
+  EXPECT_TRUE(is_stuck(1));                       // The third press gives up on who has not heard.
+  EXPECT_EQ(world.count_sent<Interrupt>(0), 4u);  // An error that hangs ends by the next press.
+  world.done(0, cell, SK_CELL_ERROR);
+  EXPECT_EQ(world.ended(cell), SK_CELL_ERROR);
+}
+
+TEST_F(ControllerInterrupt, OneThatNeverEndsIsStuckAllTheSame) {
+  press();
+  leave_code(0);
+  world.done(1, cell, SK_CELL_ERROR);
+  world.advance(3 * kGiveUpNs);
+  EXPECT_EQ(world.ended(cell), 0);
+  world.advance(2 * kGiveUpNs);
+  EXPECT_EQ(world.ended(cell), SK_CELL_ERROR);
+  EXPECT_TRUE(is_stuck(0));
+}
+
+TEST_F(ControllerInterrupt, WhoIsNotReadYetIsNotStuckYet) {
+  press();
+  world.unread = {0};
+  world.advance(2 * kGiveUpNs);
+  EXPECT_TRUE(is_stuck(1));
+  EXPECT_FALSE(is_stuck(0));
+  world.unread.clear();
+  world.advance(kGiveUpNs);  // Read, and no end was among it.
+  EXPECT_TRUE(is_stuck(0));
+  EXPECT_EQ(world.ended(cell), SK_CELL_ERROR);
+}
+
+TEST_F(ControllerInterrupt, AnEarlierCellsErrorExcusesNothing) {
+  press();
+  leave_code(0);
+  world.done(0, cell, SK_CELL_ERROR);
+  world.done(1, cell, SK_CELL_ERROR);
+  cell = world.execute();
+  press();
+  world.advance(2 * kGiveUpNs);
+  EXPECT_TRUE(is_stuck(0) || world.find(SK_EVENT_RANK)->ranks == "0,1");
+  EXPECT_EQ(world.ended(cell), SK_CELL_ERROR);
+}
+
+TEST_F(ControllerInterrupt, ASurvivorThatWritesItsErrorSettles) {
+  world.die(1);
+  leave_code(0);
+  world.advance(2 * kGiveUpNs);
+  EXPECT_EQ(world.ended(cell), SK_CELL_ERROR);
+  const uint64_t next = world.execute("alive");
+  EXPECT_EQ(world.count_sent<Execute>(0), 1u);
+  world.done(0, cell, SK_CELL_ERROR);
+  EXPECT_FALSE(is_stuck(0));
+  EXPECT_EQ(world.count_sent<Execute>(0), 2u);
+  world.done(0, next);
+  EXPECT_EQ(world.ended(next), SK_CELL_OK);
+}
+
+}  // namespace
+}  // namespace sk::control
