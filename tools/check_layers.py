@@ -52,6 +52,7 @@ LEVELS = {
     "lib/api": 7,
     "cuda": 8,
     "cuda/kernel/image.h": 2,  # Plain data that host and device share.
+    "cuda/watch/records.h": 2,
     "cuda/driver": 2,
     "cuda/mem": 3,
     "cuda/exec": 6,  # The host's side of GPUs; libsk has it, the kernels (level 8) it loads.

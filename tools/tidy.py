@@ -40,8 +40,9 @@ def _ban(pattern: str, where: str, reason: str) -> Ban:
 
 
 TESTS = r"^(tests|bindings/\w+/tests)/"
-# Beside the tests stand bounded polls and programs that play a slow rank; those may sleep.
-TEST_FILES = r"^(tests/(?!support/)|bindings/\w+/tests/)(?!.*conftest\.py$)"
+# Beside the tests stand bounded polls, programs that play a slow rank, and what the CPU has where a
+# GPU has instructions; those may sleep.
+TEST_FILES = r"^(tests/(?!support/|devhost/cuda/)|bindings/\w+/tests/)(?!.*conftest\.py$)"
 PRODUCT = r"^(lib|transport|cuda)/.*\.(c|cpp|h|cu|cuh)$"
 BANS = (
     _ban(r"\b(TODO|FIXME|XXX|HACK)\b", r".", "real or absent: do it, or file an issue"),
@@ -57,7 +58,9 @@ BANS = (
         PRODUCT,
         "the library never ends its host",
     ),
-    _ban(r"\bthrow\b(?! *\(\))", r"^(lib|transport)/.*\.(cpp|h)$", "we throw nothing: sk::Status"),
+    _ban(
+        r"\bthrow\b(?! *(\(\)|;))", r"^(lib|transport)/.*\.(cpp|h)$", "we throw nothing: sk::Status"
+    ),
     _ban(
         r"\b(sleep_for|sleep_until|usleep|nanosleep|time\.sleep)\(",
         TEST_FILES,
@@ -68,6 +71,18 @@ BANS = (
         r"(EXPECT|ASSERT)_TRUE\(true\)|\bassert True\b",
         TESTS,
         "a test that cannot fail shows nothing",
+    ),
+    # While one thread makes it the GIL may change hands, and whoever has it then waits for that.
+    _ban(
+        r"^\s+static [^;{]*=\s*(\[|.*\b(nb|nanobind)::|$)",
+        r"^bindings/python/src/",
+        "a function's static is not made of Python's objects: make it at import",
+    ),
+    # GCC refuses to compile it there, which nobody sees before that build.
+    _ban(
+        r"\batomic_(thread|signal)_fence\b",
+        r"\.(c|cc|cpp|h|cu|cuh)$",
+        "ThreadSanitizer knows no fence: order by the atomic objects themselves",
     ),
     _ban(r"march=native|mtune=native", r".", "CPUs differ: dispatch at run time"),
     _ban(r"file\( *GLOB", r"(CMakeLists\.txt|\.cmake)$", "sources are listed, never globbed"),

@@ -48,6 +48,16 @@ FAULTS = {
     "a printing library": ("lib/op/op.cpp", 'void f() { printf("x"); }\n', "never prints"),
     "an ending library": ("transport/x.h", "inline void f() { std::abort(); }\n", "ends its host"),
     "a throw": ("lib/op/op.cpp", "void f() { throw 1; }\n", "we throw nothing"),
+    "a static made with the GIL": (
+        "bindings/python/src/b.h",
+        "void f() {\n  static const long main = nb::cast<long>(thread());\n}\n",
+        "make it at import",
+    ),
+    "a fence": (
+        "transport/x.h",
+        "inline void f() { std::atomic_thread_fence(std::memory_order_seq_cst); }\n",
+        "ThreadSanitizer knows no fence",
+    ),
     "waiting by the clock": ("tests/b.h", "usleep(1);\n", "waits for a condition"),
     "a silent skip": ("tests/b.h", "GTEST_SKIP();\n", "gives its reason"),
     "an empty test": ("tests/b.h", "EXPECT_TRUE(true);\n", "cannot fail"),

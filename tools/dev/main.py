@@ -32,17 +32,20 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     """The verb and its options."""
     parser = argparse.ArgumentParser(prog="./dev", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    added = {name: verbs.add_parser(name, help=text) for name, text in VERBS.items()}
+    added = {
+        name: verbs.add_parser(name, help=text, allow_abbrev=name != "gpu")
+        for name, text in VERBS.items()
+    }
     added["test"].add_argument("--suite", help="one folder of tests/, or python, kernel, ...")
     added["test"].add_argument(
         "--install", action="store_true", help="also what --suite torch needs: 3 GB from PyPI"
     )
     for name in ("test", "asan", "tsan"):
         added[name].add_argument("-k", dest="pattern", help="only tests whose name matches")
+    added["gpu"].epilog = "All other options go to the bundle's run: ./dev gpu --list names steps."
     added["gpu"].add_argument(
         "--bundle", action="store_true", help="make the folder for a machine with a GPU; needs none"
     )
-    added["gpu"].add_argument("--again", action="store_true", help="also what is done already")
     added["gpu"].add_argument(
         "--results", type=Path, metavar="FILE", help="keep and draw a visit.json that came back"
     )
@@ -57,6 +60,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     if arguments and arguments[0] in ("bench", "clean-room", "lab") and not helped:
         return argparse.Namespace(verb=arguments[0], rest=arguments[1:])
     options, unknown = parser.parse_known_args(arguments)
+    if options.verb == "gpu" and not options.bundle and not options.results:
+        options.rest, unknown = unknown, []
     if unknown:  # In the words of the verb: of its options there is one to mean.
         added[options.verb].error(f"unrecognized arguments: {' '.join(unknown)}")
     return options
@@ -96,7 +101,7 @@ def act(options: argparse.Namespace) -> int:
         import gpu
 
         if not options.bundle and not options.results:
-            return gpu.gpu(again=options.again)
+            return gpu.gpu(options.rest)
         gpu.results(options.results) if options.results else gpu.bundle()
         return 0
     if options.verb == "demo":

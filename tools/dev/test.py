@@ -56,6 +56,7 @@ PYTHON_SUITES = (
             "tests/kernel/test_torch.py",
             "bindings/python/tests/test_dlpack.py",
             "bindings/python/tests/test_torch_ops.py",
+            "bindings/python/tests/test_torch_tensors.py",
         ),
         product.Part.KERNEL,
         costs="PyTorch from PyPI: on x86-64 with CUDA, 3 GB to load and 5.4 GB on disk",
