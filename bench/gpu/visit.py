@@ -310,5 +310,5 @@ def main(arguments: list[str]) -> int:
         visit._close()
         return 1
     finally:  # Also where it was told to end.
-        book.calls[-1]["seconds"] = round(time.monotonic() - began, 1)
+        book.calls[-1]["seconds"] = round(time.monotonic() - began, 3)
         book.write()

@@ -17,13 +17,24 @@ struct DestroyTopology {
   void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
 };
 
-int load(hwloc_topology* topology) {
 #if defined(__SANITIZE_ADDRESS__)
-  // libpciaccess never frees its tree of vendor names (common_device_name.c), and hwloc unloads it
-  // together with its pci plugin: nothing points to the tree any more.
-  const __lsan::ScopedDisabler not_ours;
+// hwloc unloads its plugins, and with them the libraries that only they use: nothing points any
+// more to what those keep for their next use, and nothing is left that would free it.
+using NotOurs = __lsan::ScopedDisabler;
+#else
+struct NotOurs {
+  NotOurs() {}
+};
 #endif
+
+int load(hwloc_topology* topology) {
+  const NotOurs vendor_names;  // Of libpciaccess (common_device_name.c), by the pci plugin.
   return hwloc_topology_load(topology);
+}
+
+int write_xml(hwloc_topology* topology, char** text, int* bytes) {
+  const NotOurs globals_of_threads;  // Of libxml2 (globals.c), by the plugin xml_libxml.
+  return hwloc_topology_export_xmlbuffer(topology, text, bytes, 0);
 }
 
 }  // namespace
@@ -47,7 +58,7 @@ Result<Graph> discover() {
   }
   char* text = nullptr;
   int bytes = 0;
-  if (hwloc_topology_export_xmlbuffer(raw, &text, &bytes, 0) != 0) {
+  if (write_xml(raw, &text, &bytes) != 0) {
     return system_error("hwloc cannot write this machine's topology");
   }
   Result<Graph> graph = from_xml(std::string_view(text));

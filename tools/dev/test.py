@@ -22,6 +22,7 @@ from shell import BUILD, LOGS, ROOT, DevError, jobs, run, say, side_by_side
 
 CASE_TIMEOUT_S = 300
 SUITE_TIMEOUT_S = 1800
+SANITIZED_TIMEOUT_S = 3600  # Three to ten times the work.
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,8 @@ def run_ctest(preset: str, suite: str | None, pattern: str | None) -> list[Outco
     command += ["-L", f"^{suite}$"] if suite else []
     command += ["-R", pattern] if pattern else []
     what = f"C++ tests ({preset})"
-    status = run(command, what, env=SANITIZER_OPTIONS, may_fail=True, timeout_s=SUITE_TIMEOUT_S)
+    limit = SUITE_TIMEOUT_S if preset == "release" else SANITIZED_TIMEOUT_S
+    status = run(command, what, env=SANITIZER_OPTIONS, may_fail=True, timeout_s=limit)
     if not junit.exists():
         return [Outcome("ctest", FAILED, f"it wrote no results; see {LOGS}")] if status else []
     outcomes = read_junit(junit)
