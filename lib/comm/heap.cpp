@@ -73,7 +73,8 @@ Status Heap::add_registered(void* memory, uint64_t bytes) {
                  "{} bytes at {} lie in what sk_alloc() gives, which is symmetric already", bytes,
                  memory);
   }
-  const auto behind = registered_.lower_bound(static_cast<std::byte*>(memory) + bytes);
+  // By numbers: a pointer beyond what it belongs to is not defined.
+  const auto behind = registered_.lower_bound(reinterpret_cast<std::byte*>(first + bytes));
   if (behind != registered_.begin()) {
     const auto& [other, size] = *std::prev(behind);
     if (uintptr_t(other) + size > first) {
@@ -105,14 +106,17 @@ std::optional<Reach> Heap::find(const void* data, uint64_t bytes) const {
     auto block = blocks_.upper_bound(offset);
     if (block == blocks_.begin()) return std::nullopt;
     --block;
-    if (offset + bytes > block->first + block->second.asked) return std::nullopt;
+    const uint64_t asked = block->second.asked, at = offset - block->first;
+    if (bytes > asked || at > asked - bytes) return std::nullopt;
     return Reach{in_segment};
   }
   if (!endpoint_.mapped()) return std::nullopt;  // Puts reach segments alone.
   auto found = registered_.upper_bound(address);
   if (found == registered_.begin()) return std::nullopt;
   --found;
-  if (address + bytes > found->first + found->second) return std::nullopt;
+  if (bytes > found->second || uint64_t(address - found->first) > found->second - bytes) {
+    return std::nullopt;
+  }
   return Reach{in_segment};  // Wraps around; so does the peer's addition.
 }
 
