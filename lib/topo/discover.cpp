@@ -3,6 +3,7 @@
 #include <hwloc.h>
 
 #include <memory>
+#include <mutex>
 
 #include "lib/topo/import.h"
 
@@ -37,9 +38,13 @@ int write_xml(hwloc_topology* topology, char** text, int* bytes) {
   return hwloc_topology_export_xmlbuffer(topology, text, bytes, 0);
 }
 
+// hwloc asks libudev, which fills a key of the whole process at its first use without a lock.
+constinit std::mutex one_at_a_time;
+
 }  // namespace
 
 Result<Graph> discover() {
+  const std::lock_guard lock(one_at_a_time);
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return error(SK_ERR_NO_MEMORY, "hwloc could not start");
   const std::unique_ptr<hwloc_topology, DestroyTopology> topology(raw);
