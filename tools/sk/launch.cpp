@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,7 +86,7 @@ class Job {
  private:
   Status take_signals();
   Status spawn(int rank);
-  [[noreturn]] void become_rank(int rank, int out, int err, int failed) const;
+  [[noreturn]] void become_rank(int rank, int out, int err, int start) const;
   Status watch();
   void on_signals();
   void reap();
@@ -160,8 +161,10 @@ Result<int> Job::run() {
 }
 
 Status Job::spawn(int rank) {
-  int out[2] = {-1, -1}, err[2] = {-1, -1}, failed[2];
-  if (pipe2(failed, O_CLOEXEC) != 0) return system_error("pipe");
+  int out[2] = {-1, -1}, err[2] = {-1, -1}, start[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, start) != 0) {
+    return system_error("socketpair");
+  }
   if (config_.tag && (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)) {
     return system_error("pipe");
   }
@@ -172,7 +175,8 @@ Status Job::spawn(int rank) {
     // Ends with us, also when we are killed; and if we were before this line, at once.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
-    become_rank(rank, out[1], err[1], failed[1]);
+    close(start[0]);
+    become_rank(rank, out[1], err[1], start[1]);
   }
   setpgid(pid, pid);  // Here too, so that the group exists before anyone signals it.
   ranks_[size_t(rank)] = {pid, true, local::Fd(int(syscall(SYS_pidfd_open, pid, 0)))};
@@ -182,7 +186,8 @@ Status Job::spawn(int rank) {
     return system_error(fmt::format("cannot watch rank {}: pidfd_open", rank));
   }
   guard_.watch(pid);
-  close(failed[1]);
+  close(start[1]);
+  (void)!send(start[0], "", 1, MSG_NOSIGNAL);  // It is watched: it may begin, and end.
   if (config_.tag) {
     close(out[1]);
     close(err[1]);
@@ -190,16 +195,18 @@ Status Job::spawn(int rank) {
     relay_.add(err[0], STDERR_FILENO, rank);
   }
   int code = 0;
-  const ssize_t got = read(failed[0], &code, sizeof(code));
-  close(failed[0]);
-  if (got != ssize_t(sizeof(code))) return {};  // The program runs: exec closed the pipe.
+  const ssize_t got = read(start[0], &code, sizeof(code));
+  close(start[0]);
+  if (got != ssize_t(sizeof(code))) return {};  // The program runs: exec closed its end.
   return Status(code == ENOENT ? SK_ERR_INVALID_ARGUMENT : SK_ERR_SYSTEM,
                 fmt::format("cannot run \"{}\": {}", config_.command[0],
                             std::generic_category().message(code)));
 }
 
-void Job::become_rank(int rank, int out, int err, int failed) const {
+void Job::become_rank(int rank, int out, int err, int start) const {
   setpgid(0, 0);
+  char go = 0;
+  if (read(start, &go, 1) != 1) _exit(127);
   if (out >= 0) dup2(out, STDOUT_FILENO);
   if (err >= 0) dup2(err, STDERR_FILENO);
   // Rank 0 reads our input, but not a terminal: from another process group that would stop it.
@@ -216,7 +223,7 @@ void Job::become_rank(int rank, int out, int err, int failed) const {
   pointers.push_back(nullptr);
   execvpe(config_.command[0], config_.command, pointers.data());
   const int code = errno;
-  (void)!write(failed, &code, sizeof(code));
+  (void)!send(start, &code, sizeof(code), MSG_NOSIGNAL);
   _exit(127);
 }
 
