@@ -126,7 +126,8 @@ void add_group(const FailureGroup& group, bool is_root, int64_t start_ns, Event&
 }  // namespace
 
 Event render_errors(const std::vector<RankFailure>& failures, const RankSet& target) {
-  const std::vector<FailureGroup> groups = group_failures(failures);
+  std::vector<FailureGroup> groups = group_failures(failures);
+  const bool has_root = first_is_root(groups);
   Event event;
   event.kind = SK_EVENT_ERROR;
   RankSet everyone;
@@ -147,8 +148,9 @@ Event render_errors(const std::vector<RankFailure>& failures, const RankSet& tar
   }
   int64_t start_ns = INT64_MAX;
   for (const FailureGroup& group : groups) start_ns = std::min(start_ns, group.time_ns);
+  if (has_root) groups[0].time_ns = start_ns;  // It was no later than what came of it.
   for (size_t i = 0; i < std::min(groups.size(), kGroupsMax); ++i)
-    add_group(groups[i], i == 0 && first_is_root(groups), start_ns, event);
+    add_group(groups[i], i == 0 && has_root, start_ns, event);
   if (groups.size() <= kGroupsMax) return event;
   RankSet others;
   for (size_t j = kGroupsMax; j < groups.size(); ++j) others = merge_sets(others, groups[j].ranks);
