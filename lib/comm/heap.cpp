@@ -73,30 +73,29 @@ Status Heap::add_registered(void* memory, uint64_t bytes) {
                  "{} bytes at {} lie in what sk_alloc() gives, which is symmetric already", bytes,
                  memory);
   }
-  // By numbers: a pointer beyond what it belongs to is not defined.
-  const auto behind = registered_.lower_bound(reinterpret_cast<std::byte*>(first + bytes));
+  const auto behind = registered_.lower_bound(first + bytes);
   if (behind != registered_.begin()) {
     const auto& [other, size] = *std::prev(behind);
-    if (uintptr_t(other) + size > first) {
+    if (other + size > first) {
       return error(SK_ERR_INVALID_ARGUMENT,
-                   "{} bytes at {} overlap the {} bytes at {} that are registered already; "
+                   "{} bytes at {} overlap the {} bytes at {:#x} that are registered already; "
                    "sk_deregister() those first",
-                   bytes, memory, size, static_cast<const void*>(other));
+                   bytes, memory, size, other);
     }
   }
-  registered_[static_cast<std::byte*>(memory)] = bytes;
+  registered_[first] = bytes;
   return {};
 }
 
 Result<uint64_t> Heap::registered_size(const void* memory) const {
-  const auto found = registered_.find(static_cast<const std::byte*>(memory));
+  const auto found = registered_.find(uintptr_t(memory));
   if (found == registered_.end()) {
     return error(SK_ERR_INVALID_ARGUMENT, "memory {} is not registered", memory);
   }
   return found->second;
 }
 
-void Heap::remove_registered(void* memory) { registered_.erase(static_cast<std::byte*>(memory)); }
+void Heap::remove_registered(void* memory) { registered_.erase(uintptr_t(memory)); }
 
 std::optional<Reach> Heap::find(const void* data, uint64_t bytes) const {
   const auto* address = static_cast<const std::byte*>(data);
@@ -111,10 +110,10 @@ std::optional<Reach> Heap::find(const void* data, uint64_t bytes) const {
     return Reach{in_segment};
   }
   if (!endpoint_.mapped()) return std::nullopt;  // Puts reach segments alone.
-  auto found = registered_.upper_bound(address);
+  auto found = registered_.upper_bound(uintptr_t(address));
   if (found == registered_.begin()) return std::nullopt;
   --found;
-  if (bytes > found->second || uint64_t(address - found->first) > found->second - bytes) {
+  if (bytes > found->second || uintptr_t(address) - found->first > found->second - bytes) {
     return std::nullopt;
   }
   return Reach{in_segment};  // Wraps around; so does the peer's addition.

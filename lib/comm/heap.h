@@ -44,8 +44,8 @@ class Heap {
   const std::byte* base() const { return endpoint_.segment(); }
 
   Endpoint& endpoint_;
-  std::map<uint64_t, Block> blocks_;                 // By offset in the heap.
-  std::map<const std::byte*, uint64_t> registered_;  // Bytes by address.
+  std::map<uint64_t, Block> blocks_;          // By offset in the heap.
+  std::map<uintptr_t, uint64_t> registered_;  // Bytes by address.
   uint64_t held_ = 0;
 };
 
