@@ -213,8 +213,8 @@ def test_a_restart_by_force_gives_a_working_kernel(start_kernel: StartKernel) ->
         cell = kernel.run("print works on {rank}")
         assert cell.reply["status"] == "ok"
         assert cell.text() == "[0] works on 0\n[1] works on 1\n[2] works on 2\n"
-        # Before it, perhaps, that the front end was lost while the last cell ran: where it was killed
-        # between that cell's reply and its own note of it.
+        # Before it, perhaps, that the front end was lost while the last cell ran: it may have been
+        # killed between that cell's reply and its own note of it.
         assert expected in cell.text("stderr")
         assert "started again" in cell.text("stderr")
         assert kernel.run("print second").text("stderr") == ""  # Said once.
