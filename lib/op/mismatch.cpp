@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/op/words.h"
+
 namespace sk {
 namespace {
 
@@ -35,41 +37,57 @@ std::vector<Group> group(std::vector<RankCall> calls) {
 
 // A field as the caller knows it.
 struct Field {
-  const char* name;
+  std::string name;
   std::string value;
 };
 
 std::string yes(bool value) { return value ? "true" : "false"; }
 
-std::vector<Field> gemm_fields(const OpDesc& op) {
-  return {{"dtype", dtype_name(op.dtype)},
-          {"dtype of c", dtype_name(op.out_dtype)},
-          {"m", fmt::to_string(op.m)},
-          {"n", fmt::to_string(op.n)},
-          {"k", fmt::to_string(op.k)},
-          {"transpose_a", yes(op.transpose_a)},
-          {"b packed before", yes(!op.pack_b)},
-          {"transpose_b", yes(op.transpose_b)},
-          {"stride of a", fmt::to_string(op.lda)},
-          {"stride of b", fmt::to_string(op.ldb)},
-          {"stride of c", fmt::to_string(op.ldc)},
-          {"a in symmetric memory", yes(op.symmetric_in)},
-          {"c in symmetric memory", yes(op.symmetric_out)}};
+std::string value_of(const Attribute& attribute, const OpDesc& op) {
+  const int64_t value = word(op, attribute.member);
+  switch (attribute.kind) {
+    case AttributeKind::kBool:
+      return yes((value != 0) != attribute.inverted);
+    case AttributeKind::kRank:
+      return fmt::to_string(value);
+    case AttributeKind::kRedOp:
+      return redop_name(RedOp(value));
+  }
+  return "?";
 }
 
-// The same fields in the same order for all descriptors of one kind.
+// The same fields in the same order for all descriptors of one kind: types, dimensions,
+// attributes, strides, place.
 std::vector<Field> fields_of(const OpDesc& op) {
-  if (op.kind == OpKind::kAllreduceGemm) return gemm_fields(op);
-  if (op.kind >= OpKind::kAlloc) return {{"bytes", fmt::to_string(op.count)}};
-  std::vector<Field> fields = {{"dtype", dtype_name(op.dtype)},
-                               {"op", redop_name(op.redop)},
-                               {"count", fmt::to_string(op.count)}};
-  const bool pair = op.kind == OpKind::kSendRecv;
-  fields.push_back({pair ? "sender" : "root", fmt::to_string(op.root)});
-  fields.push_back({"receiver", fmt::to_string(op.peer)});
-  fields.push_back({"in place", yes(op.in_place)});
-  fields.push_back({"in in symmetric memory", yes(op.symmetric_in)});
-  fields.push_back({"out in symmetric memory", yes(op.symmetric_out)});
+  std::vector<Field> fields;
+  const Schema* schema = schema_of(op.kind);
+  if (schema == nullptr) return fields;
+  for (const Operand& operand : schema->operands) {
+    const Operand& first = schema->operands[0];
+    if (&operand != &first && operand.type == first.type) continue;  // One word for both.
+    fields.push_back({&operand == &first ? "dtype" : fmt::format("dtype of {}", operand.name),
+                      dtype_name(DType(word(op, operand.type)))});
+  }
+  for (const Dimension& dimension : schema->dimensions) {
+    fields.push_back({dimension.name, fmt::to_string(word(op, dimension.member))});
+  }
+  for (const Attribute& attribute : schema->attributes) {
+    fields.push_back(
+        {attribute.label[0] != '\0' ? attribute.label : attribute.name, value_of(attribute, op)});
+  }
+  bool has_alias = false;
+  for (const Operand& operand : schema->operands) {
+    has_alias |= operand.alias[0] != '\0';
+    if (operand.stride == Member::kNone) continue;
+    fields.push_back(
+        {fmt::format("stride of {}", operand.name), fmt::to_string(word(op, operand.stride))});
+  }
+  if (has_alias) fields.push_back({"in place", yes(op.in_place)});
+  for (const Operand& operand : schema->operands) {
+    if (operand.symmetric == Member::kNone) continue;
+    fields.push_back({fmt::format("{} in symmetric memory", operand.name),
+                      yes(word(op, operand.symmetric) != 0)});
+  }
   return fields;
 }
 

@@ -1,29 +1,24 @@
-// What an op asks of its callers' buffers: how large, what lies in them, what must end in them.
+// What an op asks of its callers' buffers, in terms of a plan.
 #ifndef SK_LIB_PLAN_CHECK_OPERANDS_H_
 #define SK_LIB_PLAN_CHECK_OPERANDS_H_
 
+#include "lib/op/extent.h"
 #include "lib/plan/plan.h"
 
 namespace sk::check {
 
-// Elements as rows of `row_bytes`, `stride` apart; vectors are one row. `bytes` is the whole.
-struct Extent {
-  uint64_t rows = 0, row_bytes = 0, stride = 0;
-  uint64_t bytes = 0;
-  bool overflow = false;
-};
+inline Extent operand_extent(const Plan& plan, uint32_t operand) {
+  return sk::operand_extent(plan.op, operand, plan.target.world_size, plan.target.packed_bytes);
+}
 
-// The memory behind operand 0, 1 or 2 of every rank that has it; 0 bytes where the op has none.
-Extent operand_extent(const Plan& plan, uint32_t operand);
-
-// The bytes of rank `rank`'s output that the op defines: [first, first + count) of operand 1 (of
-// the one buffer where in place); all of operand_extent() for GEMM.
-struct Window {
-  uint64_t first = 0, count = 0;
-};
-Window output_window(const Plan& plan, uint32_t rank);
-// The same for what the caller has put into the input before the run.
-Window input_window(const Plan& plan, uint32_t rank);
+// Of one rank's operand 1, in the one buffer where in place: what the op defines there.
+inline Window output_window(const Plan& plan, uint32_t rank) {
+  return operand_window(plan.op, 1, plan.target.world_size, rank, plan.target.packed_bytes);
+}
+// Of its operand 0: what the caller has put there before the run.
+inline Window input_window(const Plan& plan, uint32_t rank) {
+  return operand_window(plan.op, 0, plan.target.world_size, rank, plan.target.packed_bytes);
+}
 
 }  // namespace sk::check
 

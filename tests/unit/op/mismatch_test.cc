@@ -72,9 +72,16 @@ TEST(Mismatch, EveryFieldOfADescriptorIsNamed) {
   pair.kind = OpKind::kSendRecv;
   OpDesc odd = pair;
   odd.peer = 4;
-  odd.redop = RedOp::kMax;
+  odd.root = 2;
   EXPECT_THAT(explain_mismatch({call(0, pair), call(1, pair), call(2, odd)}),
-              EndsWith(": op is max, not sum; receiver is 4, not 0"));
+              EndsWith(": sender is 2, not 0; receiver is 4, not 0"));
+  OpDesc sum;
+  sum.kind = OpKind::kAllreduce;
+  odd = sum;
+  odd.redop = RedOp::kMax;
+  odd.in_place = true;
+  EXPECT_THAT(explain_mismatch({call(0, sum), call(1, sum), call(2, odd)}),
+              EndsWith(": op is max, not sum; in place is true, not false"));
 }
 
 TEST(Mismatch, EqualCallsWithOtherPlansAreNotPrintedAsIfTheyDiffered) {

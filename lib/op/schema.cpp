@@ -1,0 +1,46 @@
+#include "lib/op/schema.h"
+
+#include "lib/op/ops/all.h"
+
+namespace sk {
+namespace {
+
+#define SK_LIST_SCHEMA(name) &ops::name,
+constexpr const Schema* kSchemas[] = {SK_ALL_SCHEMAS(SK_LIST_SCHEMA)};
+#undef SK_LIST_SCHEMA
+
+template <typename T>
+const T* named(std::span<const T> all, std::string_view name) {
+  for (const T& each : all) {
+    if (name == each.name) return &each;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const Operand* Schema::operand(std::string_view operand_name) const {
+  return named(operands, operand_name);
+}
+
+const Attribute* Schema::attribute(std::string_view attribute_name) const {
+  return named(attributes, attribute_name);
+}
+
+std::span<const Schema* const> all_schemas() { return kSchemas; }
+
+const Schema* schema_of(OpKind id) {
+  for (const Schema* schema : kSchemas) {
+    if (schema->id == id) return schema;
+  }
+  return nullptr;
+}
+
+const Schema* schema_of(std::string_view name) {
+  for (const Schema* schema : kSchemas) {
+    if (name == schema->name) return schema;
+  }
+  return nullptr;
+}
+
+}  // namespace sk
