@@ -48,9 +48,10 @@ void ReferenceMemory::begin(uint32_t rank, const OperandBytes& inputs) {
 }
 
 uint64_t ReferenceMemory::defined_bytes(uint32_t rank) const {
-  const check::Extent extent = check::operand_extent(plan_, 1);
+  const Operands operands = check::operands_of(plan_);
+  const Extent extent = operands.extent(check::kOutput);
   if (extent.rows > 1) return extent.rows * extent.row_bytes;
-  return check::output_window(plan_, rank).count;
+  return operands.window(check::kOutput, rank).count;
 }
 
 Status ReferenceMemory::end(uint32_t rank, OperandBytes& outputs) {

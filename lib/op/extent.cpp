@@ -1,7 +1,6 @@
 #include "lib/op/extent.h"
 
-#include <algorithm>
-#include <array>
+#include <utility>
 
 #include "lib/op/expr.h"
 #include "lib/op/words.h"
@@ -29,91 +28,66 @@ Extent vector(int64_t count, uint64_t element_bytes) {
   return extent;
 }
 
-// Of one call, by its schema.
-class Operands {
- public:
-  Operands(const Schema& schema, const OpDesc& op, uint32_t world_size, uint32_t rank,
-           uint64_t packed_bytes)
-      : schema_(schema),
-        op_(op),
-        scope_(schema, op, world_size, rank),
-        packed_bytes_(packed_bytes) {}
+bool flag(const Schema& schema, const OpDesc& op, const char* attribute) {
+  return attribute[0] != '\0' && word(op, schema.attribute(attribute)->member) != 0;
+}
 
-  // Without regard to place.
-  Extent own(const Operand& operand) const {
-    if (operand.plain_if[0] != '\0' && !flag(operand.plain_if)) {
-      return vector(int64_t(packed_bytes_), 1);
-    }
-    const uint64_t element = element_bytes(operand);
-    std::array<int64_t, 2> axes{};
-    size_t count = 0;
-    bool overflow = false;
-    for_each_axis(operand.shape, [&](std::string_view axis) {
-      const ExprValue value = evaluate(axis, scope_);
-      overflow |= !value.ok();
-      axes[count++] = value.value;
-    });
-    Extent extent = count == 1 ? vector(axes[0], element) : rows_of(operand, axes, element);
-    extent.overflow |= overflow;
-    return extent;
+Extent own_extent(const Schema& schema, const OpDesc& op, const Operand& operand,
+                  const OpScope& scope, uint64_t packed_bytes) {
+  if (operand.plain_if[0] != '\0' && !flag(schema, op, operand.plain_if)) {
+    return vector(int64_t(packed_bytes), 1);
   }
-  // In place an operand that is a part of another has that one's memory.
-  const Operand& home(const Operand& operand) const {
-    return op_.in_place && operand.alias[0] != '\0' ? *schema_.operand(operand.alias) : operand;
-  }
-  // An operation whose outputs have no elements reads nothing either.
-  bool computes_nothing() const {
-    return std::all_of(schema_.operands.begin(), schema_.operands.end(), [&](const Operand& each) {
-      const Extent extent = each.role == Role::kOut ? own(each) : Extent();
-      return extent.bytes == 0 && !extent.overflow;
-    });
-  }
-  bool is_on(const Operand& operand, uint32_t rank) const {
-    return operand.only_on[0] == '\0' ||
-           uint64_t(word(op_, schema_.attribute(operand.only_on)->member)) == rank;
-  }
-  uint64_t first_byte(const Operand& operand) const {
-    if (&home(operand) == &operand) return 0;
-    return uint64_t(evaluate(operand.alias_at, scope_).value) * element_bytes(operand);
-  }
-
- private:
-  bool flag(std::string_view attribute) const {
-    return word(op_, schema_.attribute(attribute)->member) != 0;
-  }
-  uint64_t element_bytes(const Operand& operand) const {
-    return dtype_bytes(DType(word(op_, operand.type)));
-  }
-  Extent rows_of(const Operand& operand, std::array<int64_t, 2> axes, uint64_t element) const {
-    if (operand.turned_by[0] != '\0' && flag(operand.turned_by)) std::swap(axes[0], axes[1]);
-    return matrix(axes[0], axes[1], word(op_, operand.stride), element);
-  }
-
-  const Schema& schema_;
-  const OpDesc& op_;
-  OpScope scope_;
-  uint64_t packed_bytes_;
-};
+  const uint64_t element = dtype_bytes(DType(word(op, operand.type)));
+  std::array<int64_t, 2> axes{};
+  size_t count = 0;
+  bool overflow = false;
+  for_each_axis(operand.shape, [&](std::string_view axis) {
+    const ExprValue value = evaluate(axis, scope);
+    overflow |= !value.ok();
+    axes[count++] = value.value;
+  });
+  if (flag(schema, op, operand.turned_by)) std::swap(axes[0], axes[1]);
+  Extent extent = count == 1 ? vector(axes[0], element)
+                             : matrix(axes[0], axes[1], word(op, operand.stride), element);
+  extent.overflow |= overflow;
+  return extent;
+}
 
 }  // namespace
 
-Extent operand_extent(const OpDesc& op, uint32_t number, uint32_t world_size,
-                      uint64_t packed_bytes) {
+Operands::Operands(const OpDesc& op, uint32_t world_size, uint64_t packed_bytes)
+    : op_(op), world_size_(world_size) {
   const Schema* schema = schema_of(op.kind);
-  if (schema == nullptr || number >= schema->operands.size()) return {};
-  const Operands operands(*schema, op, world_size, 0, packed_bytes);
-  if (operands.computes_nothing()) return {};
-  return operands.own(operands.home(schema->operands[number]));
+  if (schema == nullptr) return;
+  const OpScope scope(*schema, op, world_size, 0);
+  bool computes = false;
+  for (const Operand& operand : schema->operands) {
+    Each& each = operands_[count_];
+    each.own = own_extent(*schema, op, operand, scope, packed_bytes);
+    each.element_bytes = dtype_bytes(DType(word(op, operand.type)));
+    each.home = uint8_t(count_++);
+    computes |= operand.role == Role::kOut && (each.own.bytes > 0 || each.own.overflow);
+    if (operand.only_on[0] != '\0') {
+      each.only_on = word(op, schema->attribute(operand.only_on)->member);
+    }
+    if (!op.in_place || operand.alias[0] == '\0') continue;
+    each.home = uint8_t(schema->operand(operand.alias) - schema->operands.data());
+    each.at = operand.alias_at;
+  }
+  if (!computes) count_ = 0;  // Then nothing is read either.
 }
 
-Window operand_window(const OpDesc& op, uint32_t number, uint32_t world_size, uint32_t rank,
-                      uint64_t packed_bytes) {
-  const Schema* schema = schema_of(op.kind);
-  if (schema == nullptr || number >= schema->operands.size()) return {};
-  const Operands operands(*schema, op, world_size, rank, packed_bytes);
-  const Operand& operand = schema->operands[number];
-  if (operands.computes_nothing() || !operands.is_on(operand, rank)) return {};
-  return {operands.first_byte(operand), operands.own(operand).bytes};
+Extent Operands::extent(uint32_t number) const {
+  return number < count_ ? operands_[operands_[number].home].own : Extent();
+}
+
+Window Operands::window(uint32_t number, uint32_t rank) const {
+  if (number >= count_) return {};
+  const Each& each = operands_[number];
+  if (each.only_on >= 0 && each.only_on != int64_t(rank)) return {};
+  if (each.home == number) return {0, each.own.bytes};
+  const OpScope scope(*schema_of(op_.kind), op_, world_size_, rank);
+  return {uint64_t(evaluate(each.at, scope).value) * each.element_bytes, each.own.bytes};
 }
 
 }  // namespace sk

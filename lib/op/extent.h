@@ -2,6 +2,8 @@
 #ifndef SK_LIB_OP_EXTENT_H_
 #define SK_LIB_OP_EXTENT_H_
 
+#include <array>
+
 #include "lib/op/op.h"
 
 namespace sk {
@@ -18,16 +20,37 @@ struct Window {
   uint64_t first = 0, count = 0;
 };
 
-// The memory behind operand `number` of every rank that has it; 0 bytes where the operation has no
-// such operand, or nothing to compute. In place it is the whole operand, for both numbers.
-// `packed_bytes`: of an operand that comes packed.
-Extent operand_extent(const OpDesc& op, uint32_t number, uint32_t world_size,
-                      uint64_t packed_bytes);
+// The operands of one call, by its schema. Numbers that the operation does not have are allowed:
+// they have no bytes.
+class Operands {
+ public:
+  // `packed_bytes`: of an operand that comes packed.
+  Operands(const OpDesc& op, uint32_t world_size, uint64_t packed_bytes);
 
-// The bytes of that memory which are the operand's: of an input what the caller puts there before
-// the run, of an output what the run defines.
-Window operand_window(const OpDesc& op, uint32_t number, uint32_t world_size, uint32_t rank,
-                      uint64_t packed_bytes);
+  // The memory of every rank that has the operand; 0 bytes where there is nothing to compute. In
+  // place it is that of the whole operand, for the part as well.
+  Extent extent(uint32_t number) const;
+
+  // The bytes of that memory which are the operand's own: of an input what the caller puts there
+  // before the run, of an output what the run defines.
+  Window window(uint32_t number, uint32_t rank) const;
+
+ private:
+  static constexpr size_t kOperandsMax = 8;
+
+  struct Each {
+    Extent own;            // Without regard to place.
+    uint8_t home = 0;      // The operand whose memory it is in.
+    int64_t only_on = -1;  // The one rank that has it.
+    const char* at = "0";  // In its home: an expression of `rank`.
+    uint64_t element_bytes = 1;
+  };
+
+  const OpDesc& op_;
+  uint32_t world_size_;
+  uint32_t count_ = 0;
+  std::array<Each, kOperandsMax> operands_;
+};
 
 }  // namespace sk
 

@@ -91,6 +91,7 @@ std::vector<char> columns(const Case& c, const std::vector<char>& b, uint64_t by
 
 void give(const Plan& plan, const Case& c, const Inputs& inputs, const Inputs& weights,
           std::vector<OperandBytes>& to) {
+  const Operands operands = check::operands_of(plan);
   for (const Buffer& buffer : plan.buffers) {
     if (buffer.kind != BufferKind::kInput && buffer.kind != BufferKind::kInOut) continue;
     const bool is_b = buffer.operand == 2;
@@ -98,18 +99,19 @@ void give(const Plan& plan, const Case& c, const Inputs& inputs, const Inputs& w
     const std::vector<char> from = is_b && c.packed ? columns(c, own, buffer.bytes) : own;
     std::vector<std::byte>& bytes = to[buffer.owner][buffer.operand];
     bytes.resize(buffer.bytes);
-    const uint64_t first = is_b ? 0 : check::input_window(plan, buffer.owner).first;
+    const uint64_t first = is_b ? 0 : operands.window(check::kInput, buffer.owner).first;
     std::memcpy(bytes.data() + first, from.data(), std::min(from.size() - 1, bytes.size() - first));
   }
 }
 
 std::string compare(const Plan& plan, const Case& c, const Inputs& inputs, const Inputs& weights,
                     const std::vector<OperandBytes>& found) {
+  const Operands operands = check::operands_of(plan);
   for (const Buffer& buffer : plan.buffers) {
     if (buffer.kind != BufferKind::kOutput && buffer.kind != BufferKind::kInOut) continue;
     const std::vector<double> want = expected(c, int(buffer.owner), inputs, weights);
-    const std::byte* out =
-        found[buffer.owner][buffer.operand].data() + check::output_window(plan, buffer.owner).first;
+    const std::byte* out = found[buffer.owner][buffer.operand].data() +
+                           operands.window(check::kOutput, buffer.owner).first;
     const std::string wrong = first_difference(c, reinterpret_cast<const char*>(out), want);
     if (!wrong.empty()) return "rank " + std::to_string(buffer.owner) + ", " + wrong;
   }

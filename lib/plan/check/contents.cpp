@@ -25,7 +25,8 @@ void Contents::fill(const Memory& memory) {
         continue;
       }
       for (uint64_t y = memory.rows[row]; y < memory.rows[row + 1] && !budget_.exhausted(); ++y) {
-        append_all(content, initial(plan_, memory, y * memory.pitch + first, bytes, blobs_));
+        append_all(content, initial(plan_, footprint_.operands(), memory, y * memory.pitch + first,
+                                    bytes, blobs_));
         budget_.spend(16);
       }
     }
@@ -180,7 +181,7 @@ Status Contents::check_piecewise(const Memory& memory, const Stream& wanted, uin
 }
 
 Status Contents::check_output(uint32_t rank) {
-  const Stream wanted = expected(plan_, rank);
+  const Stream wanted = expected(plan_, footprint_.operands(), rank);
   const bool wants = std::any_of(wanted.begin(), wanted.end(),
                                  [](const Piece& piece) { return piece.tag.space != kUndefined; });
   bool found = false;
@@ -206,7 +207,9 @@ Status Contents::check_output(uint32_t rank) {
     }
   }
   if (!wants || found) return Status();
-  if (plan_.op.in_place && same(initial_operand(plan_, rank), wanted, budget_)) return Status();
+  if (plan_.op.in_place &&
+      same(initial_operand(plan_, footprint_.operands(), rank), wanted, budget_))
+    return Status();
   return refuse('e', "the output of rank {} is in no buffer", rank);
 }
 

@@ -48,12 +48,12 @@ class Contents {
 };
 
 // What the caller has put into bytes [offset, offset + bytes) of a memory.
-Stream initial(const Plan& plan, const Memory& memory, uint64_t offset, uint64_t bytes,
-               Blobs& blobs);
+Stream initial(const Plan& plan, const Operands& operands, const Memory& memory, uint64_t offset,
+               uint64_t bytes, Blobs& blobs);
 // The same for the whole of an in-place vector.
-Stream initial_operand(const Plan& plan, uint32_t rank);
+Stream initial_operand(const Plan& plan, const Operands& operands, uint32_t rank);
 // What must lie in rank `rank`'s output operand in the end.
-Stream expected(const Plan& plan, uint32_t rank);
+Stream expected(const Plan& plan, const Operands& operands, uint32_t rank);
 
 // What a task leaves in its outputs, given the contents of its inputs by access.
 Result<Stream> task_result(const Plan& plan, const Where& where,

@@ -23,13 +23,13 @@ Stream matrix_bytes(const Extent& extent, const Tag& tag, uint64_t offset, uint6
   return out;
 }
 
-Stream gemm_initial(const Plan& plan, const Memory& memory, uint64_t offset, uint64_t bytes,
-                    Blobs& blobs) {
+Stream gemm_initial(const Plan& plan, const Operands& operands, const Memory& memory,
+                    uint64_t offset, uint64_t bytes, Blobs& blobs) {
   const OpDesc& op = plan.op;
   Tag tag{.ranks = rank_hash(memory.owner), .dtype = op.dtype};
   if (memory.operand == 0 || (memory.operand == 2 && op.pack_b)) {
     tag.space = memory.operand == 0 ? kMatrixA : kMatrixB;
-    return matrix_bytes(operand_extent(plan, memory.operand), tag, offset, bytes);
+    return matrix_bytes(operands.extent(memory.operand), tag, offset, bytes);
   }
   if (memory.operand == 2) {
     tag.space =
@@ -56,12 +56,13 @@ Tag joined(Space space, uint32_t ranks, RedOp redop, DType operand, DType result
 
 }  // namespace
 
-Stream initial(const Plan& plan, const Memory& memory, uint64_t offset, uint64_t bytes,
-               Blobs& blobs) {
+Stream initial(const Plan& plan, const Operands& operands, const Memory& memory, uint64_t offset,
+               uint64_t bytes, Blobs& blobs) {
   const OpDesc& op = plan.op;
   if (memory.kind == BufferKind::kOutput) return {{.bytes = bytes}};
-  if (op.kind == OpKind::kAllreduceGemm) return gemm_initial(plan, memory, offset, bytes, blobs);
-  const Window window = input_window(plan, memory.owner);
+  if (op.kind == OpKind::kAllreduceGemm)
+    return gemm_initial(plan, operands, memory, offset, bytes, blobs);
+  const Window window = operands.window(kInput, memory.owner);
   const uint64_t place = op.kind == OpKind::kAllgather ? window.first : 0;
   if (offset < window.first || offset + bytes > window.first + window.count) {
     return {{.bytes = bytes}};  // Cells do not cross the borders of windows.
@@ -69,9 +70,9 @@ Stream initial(const Plan& plan, const Memory& memory, uint64_t offset, uint64_t
   return {{.tag = contribution(op, memory.owner), .bytes = bytes, .column = offset - place}};
 }
 
-Stream initial_operand(const Plan& plan, uint32_t rank) {
-  const Window window = input_window(plan, rank);
-  const uint64_t bytes = operand_extent(plan, 1).bytes, behind = window.first + window.count;
+Stream initial_operand(const Plan& plan, const Operands& operands, uint32_t rank) {
+  const Window window = operands.window(kInput, rank);
+  const uint64_t bytes = operands.extent(kOutput).bytes, behind = window.first + window.count;
   const uint64_t place = plan.op.kind == OpKind::kAllgather ? window.first : 0;
   Stream out;
   append(out, {.bytes = window.first});
@@ -82,11 +83,11 @@ Stream initial_operand(const Plan& plan, uint32_t rank) {
   return out;
 }
 
-Stream expected(const Plan& plan, uint32_t rank) {
+Stream expected(const Plan& plan, const Operands& operands, uint32_t rank) {
   const OpDesc& op = plan.op;
   const uint32_t ranks = plan.target.world_size;
-  const Extent extent = operand_extent(plan, 1);
-  const Window window = output_window(plan, rank);
+  const Extent extent = operands.extent(kOutput);
+  const Window window = operands.window(kOutput, rank);
   const Tag sum = joined(kElements, ranks, op.redop, op.dtype, op.dtype);
   Stream out;
   switch (op.kind) {

@@ -98,7 +98,7 @@ void Footprint::find_pitches() {
   }
   for (Memory& memory : memories_) {
     if (memory.kind != BufferKind::kWorkspace) {
-      note(memory_of_[memory.buffer], operand_region(operand_extent(plan_, memory.operand)));
+      note(memory_of_[memory.buffer], operand_region(operands_.extent(memory.operand)));
     }
     if (memory.pitch == 0 || memory.pitch == kMixedPitch) memory.pitch = memory.bytes;
     memory.pitch = std::max<uint64_t>(memory.pitch, 1);
@@ -163,10 +163,10 @@ Status Footprint::place_task(const RankPlan& part, uint32_t index) {
 void Footprint::place_operands() {
   for (uint32_t id = 0; id < memories_.size(); ++id) {
     if (memories_[id].kind == BufferKind::kWorkspace) continue;
-    const Extent extent = operand_extent(plan_, memories_[id].operand);
+    const Extent extent = operands_.extent(memories_[id].operand);
     if (extent.rows == 1) {  // What must lie in a part of a vector begins and ends at cells too.
-      for (const Window window :
-           {output_window(plan_, memories_[id].owner), input_window(plan_, memories_[id].owner)}) {
+      for (const Window window : {operands_.window(kOutput, memories_[id].owner),
+                                  operands_.window(kInput, memories_[id].owner)}) {
         if (window.first + window.count > extent.bytes) continue;
         place(id, flat(0, window.first, window.count, kRead));
       }

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "lib/plan/check/operands.h"
 #include "lib/plan/check/refuse.h"
 #include "lib/plan/plan.h"
 
@@ -51,11 +52,13 @@ struct Memory {
 
 class Footprint {
  public:
-  Footprint(const Plan& plan, Budget& budget) : plan_(plan), budget_(budget) {}
+  Footprint(const Plan& plan, Budget& budget)
+      : plan_(plan), operands_(operands_of(plan)), budget_(budget) {}
   Status build();
 
   const std::vector<Memory>& memories() const { return memories_; }
   uint32_t cell_count() const { return cell_count_; }
+  const Operands& operands() const { return operands_; }
   // Of task `index` of rank `rank`; reads before writes in the order of its regions.
   std::span<const Access> accesses(uint32_t rank, uint32_t index) const {
     const uint32_t task = first_task_[rank] + index;
@@ -83,6 +86,7 @@ class Footprint {
   void cut();
 
   const Plan& plan_;
+  const Operands operands_;
   Budget& budget_;
   std::vector<Memory> memories_;
   std::vector<uint32_t> memory_of_;

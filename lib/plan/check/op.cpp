@@ -8,9 +8,10 @@
 namespace sk::check {
 namespace {
 
-Status check_operand(const Plan& plan, size_t id, std::vector<uint8_t>& seen) {
+Status check_operand(const Plan& plan, const Operands& operands, size_t id,
+                     std::vector<uint8_t>& seen) {
   const Buffer& buffer = plan.buffers[id];
-  const Extent extent = operand_extent(plan, buffer.operand);
+  const Extent extent = operands.extent(buffer.operand);
   const Schema* schema = schema_of(plan.op.kind);
   const bool used = buffer.operand < schema->operands.size();
   if (!used || extent.bytes != buffer.bytes) {
@@ -22,9 +23,9 @@ Status check_operand(const Plan& plan, size_t id, std::vector<uint8_t>& seen) {
                               ? BufferKind::kOutput
                               : BufferKind::kInput;
   if (buffer.kind != kind) return refuse('0', "buffer {} has the wrong kind for its operand", id);
-  uint8_t& operands = seen[buffer.owner];
-  operands |= uint8_t(1u << buffer.operand);
-  if (plan.op.in_place && (operands & 3) == 3) {
+  uint8_t& owned = seen[buffer.owner];
+  owned |= uint8_t(1u << buffer.operand);
+  if (plan.op.in_place && (owned & 3) == 3) {
     return refuse('0', "buffer {}: in place, rank {} has one operand, not two", id, buffer.owner);
   }
   return Status();
@@ -39,8 +40,9 @@ Status check_op(const Plan& plan) {
   }
   const std::string mistake = mistake_in(plan.op, ranks);
   if (!mistake.empty()) return refuse('0', "{}", mistake);
+  const Operands operands = operands_of(plan);
   for (uint32_t operand = 0; operand < schema_of(plan.op.kind)->operands.size(); ++operand) {
-    const Extent extent = operand_extent(plan, operand);
+    const Extent extent = operands.extent(operand);
     if (extent.overflow || extent.bytes >= uint64_t(1) << 48) {
       return refuse('d', "operand {} of {} is larger than 2^48 bytes", operand, describe(plan.op));
     }
@@ -50,7 +52,7 @@ Status check_op(const Plan& plan) {
     const Buffer& buffer = plan.buffers[id];
     if (buffer.kind == BufferKind::kWorkspace) continue;
     if (buffer.owner >= ranks) return refuse('0', "buffer {} has owner {}", id, buffer.owner);
-    SK_RETURN_IF_ERROR(check_operand(plan, id, seen));
+    SK_RETURN_IF_ERROR(check_operand(plan, operands, id, seen));
   }
   return Status();
 }

@@ -7,17 +7,12 @@
 
 namespace sk::check {
 
-inline Extent operand_extent(const Plan& plan, uint32_t operand) {
-  return sk::operand_extent(plan.op, operand, plan.target.world_size, plan.target.packed_bytes);
-}
+// Their numbers in plans of what every validated op has: the caller's data before the run, and
+// what the op defines. In place both are windows of one buffer.
+inline constexpr uint32_t kInput = 0, kOutput = 1;
 
-// Of one rank's operand 1, in the one buffer where in place: what the op defines there.
-inline Window output_window(const Plan& plan, uint32_t rank) {
-  return operand_window(plan.op, 1, plan.target.world_size, rank, plan.target.packed_bytes);
-}
-// Of its operand 0: what the caller has put there before the run.
-inline Window input_window(const Plan& plan, uint32_t rank) {
-  return operand_window(plan.op, 0, plan.target.world_size, rank, plan.target.packed_bytes);
+inline Operands operands_of(const Plan& plan) {
+  return Operands(plan.op, plan.target.world_size, plan.target.packed_bytes);
 }
 
 }  // namespace sk::check

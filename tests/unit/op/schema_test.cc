@@ -176,35 +176,35 @@ TEST(Schemas, WhatAnOperationDoesNotAllowIsSaid) {
 
 TEST(Schemas, OperandsHaveTheirExtents) {
   OpDesc gather = small(*schema_of("allgather"));
-  EXPECT_EQ(operand_extent(gather, 0, 4, 0).bytes, 20u);
-  EXPECT_EQ(operand_extent(gather, 1, 4, 0).bytes, 80u);
-  EXPECT_EQ(operand_window(gather, 0, 4, 3, 0).first, 0u);
+  EXPECT_EQ(Operands(gather, 4, 0).extent(0).bytes, 20u);
+  EXPECT_EQ(Operands(gather, 4, 0).extent(1).bytes, 80u);
+  EXPECT_EQ(Operands(gather, 4, 0).window(0, 3).first, 0u);
   gather.in_place = true;  // Then the input is this rank's part of the output.
-  EXPECT_EQ(operand_extent(gather, 0, 4, 0).bytes, 80u);
-  EXPECT_EQ(operand_window(gather, 0, 4, 3, 0).first, 60u);
-  EXPECT_EQ(operand_window(gather, 0, 4, 3, 0).count, 20u);
-  EXPECT_EQ(operand_window(gather, 1, 4, 3, 0).count, 80u);
+  EXPECT_EQ(Operands(gather, 4, 0).extent(0).bytes, 80u);
+  EXPECT_EQ(Operands(gather, 4, 0).window(0, 3).first, 60u);
+  EXPECT_EQ(Operands(gather, 4, 0).window(0, 3).count, 20u);
+  EXPECT_EQ(Operands(gather, 4, 0).window(1, 3).count, 80u);
 
   const OpDesc pair = small(*schema_of("send_recv"));
-  EXPECT_EQ(operand_window(pair, 0, 3, 0, 0).count, 20u);
-  EXPECT_EQ(operand_window(pair, 0, 3, 1, 0).count, 0u);
-  EXPECT_EQ(operand_window(pair, 1, 3, 1, 0).count, 20u);
+  EXPECT_EQ(Operands(pair, 3, 0).window(0, 0).count, 20u);
+  EXPECT_EQ(Operands(pair, 3, 0).window(0, 1).count, 0u);
+  EXPECT_EQ(Operands(pair, 3, 0).window(1, 1).count, 20u);
 
   OpDesc gemm = small(*schema_of("allreduce_gemm"));
   gemm.transpose_a = true;  // Then A is stored as k rows of m.
   gemm.lda = 7;
-  const Extent a = operand_extent(gemm, 0, 2, 0);
+  const Extent a = Operands(gemm, 2, 0).extent(0);
   EXPECT_EQ(a.rows, 5u);
   EXPECT_EQ(a.row_bytes, 12u);
   EXPECT_EQ(a.bytes, 4 * 28u + 12u);
   gemm.pack_b = false;
-  EXPECT_EQ(operand_extent(gemm, 2, 2, 4096).bytes, 4096u);
-  EXPECT_EQ(operand_extent(gemm, 3, 2, 4096).bytes, 0u);
+  EXPECT_EQ(Operands(gemm, 2, 4096).extent(2).bytes, 4096u);
+  EXPECT_EQ(Operands(gemm, 2, 4096).extent(3).bytes, 0u);
   gemm.m = 0;  // Nothing is computed, so nothing is read.
-  EXPECT_EQ(operand_extent(gemm, 2, 2, 4096).bytes, 0u);
+  EXPECT_EQ(Operands(gemm, 2, 4096).extent(2).bytes, 0u);
   OpDesc huge = small(*schema_of("reduce_scatter"));
   huge.count = int64_t(1) << 60;
-  EXPECT_TRUE(operand_extent(huge, 0, 64, 0).overflow);
+  EXPECT_TRUE(Operands(huge, 64, 0).extent(0).overflow);
 }
 
 }  // namespace
