@@ -3,76 +3,47 @@
 
 #include "lib/comm/arguments.h"
 #include "lib/comm/checks.h"
+#include "lib/op/schema.h"
 
 namespace sk {
 namespace {
 
-// Which fields of a description a kind plans by. What else is set was meant for something, so it is
-// refused rather than left out.
-struct Used {
-  bool dtype = true;
-  bool op = false, root = false, peer = false, count = false, extents = false;
-  uint32_t flags = SK_PLAN_SYMMETRIC_IN | SK_PLAN_SYMMETRIC_OUT;  // Where its memory will be.
-};
-
-// No default: a kind that is added says here what it uses.
-Used used_by(OpKind kind) {
-  constexpr uint32_t kAll = SK_PLAN_SYMMETRIC_IN | SK_PLAN_SYMMETRIC_OUT | SK_PLAN_IN_PLACE;
-  switch (kind) {
-    case OpKind::kAllreduce:
-    case OpKind::kReduceScatter:
-      return {.op = true, .count = true, .flags = kAll};
-    case OpKind::kAllgather:
-      return {.count = true, .flags = kAll};
-    case OpKind::kBroadcast:  // Whether the root works in place is no part of a plan.
-      return {.root = true, .count = true};
-    case OpKind::kSendRecv:
-      return {.root = true, .peer = true, .count = true};
-    case OpKind::kAllreduceGemm:
-      return {.extents = true};
-    case OpKind::kBarrier:
-    case OpKind::kAlloc:
-    case OpKind::kFree:
-    case OpKind::kRegister:
-    case OpKind::kDeregister:
-      break;
-  }
-  return {.dtype = false, .flags = 0};
-}
-
+// What is set and not used was meant for something, so it is refused rather than left out.
 Status check_used(OpKind kind, const sk_plan_desc& desc) {
   constexpr uint32_t kKnown = SK_PLAN_SYMMETRIC_IN | SK_PLAN_SYMMETRIC_OUT | SK_PLAN_IN_PLACE;
   if ((desc.flags & ~kKnown) != 0) {
     return error(SK_ERR_INVALID_ARGUMENT, "desc.flags is {:#x}, known bits are {:#x}", desc.flags,
                  kKnown);
   }
-  const Used used = used_by(kind);
-  if ((desc.flags & ~used.flags) != 0) {
+  const Schema& schema = *schema_of(kind);
+  // Where its memory will be; whether it works in place, if it can and that is part of a plan.
+  uint32_t flags = schema.operands.empty() ? 0 : SK_PLAN_SYMMETRIC_IN | SK_PLAN_SYMMETRIC_OUT;
+  if (schema.has(Member::kInPlace)) flags |= SK_PLAN_IN_PLACE;
+  if ((desc.flags & ~flags) != 0) {
     return error(SK_ERR_INVALID_ARGUMENT, "desc.flags is {:#x}, bits of a plan of {} are {:#x}",
-                 desc.flags, op_kind_name(kind), used.flags);
+                 desc.flags, schema.name, flags);
   }
-  const bool gemm = kind == OpKind::kAllreduceGemm;
   const struct {
     const char* name;
     int64_t value;
-    bool is_used;
+    Member member;
+    int64_t usual;  // Saying what the kind does anyway is no other wish.
   } fields[] = {
-      {"dtype", desc.dtype, used.dtype},
-      // Saying what the kind does anyway is no other wish.
-      {"out_dtype", desc.out_dtype, gemm || (used.dtype && desc.out_dtype == desc.dtype)},
-      {"op", desc.op, used.op || (gemm && desc.op == SK_SUM)},
-      {"root", desc.root, used.root},
-      {"peer", desc.peer, used.peer},
-      {"count", desc.count, used.count},
-      {"m", desc.m, used.extents},
-      {"n", desc.n, used.extents},
-      {"k", desc.k, used.extents},
+      {"dtype", desc.dtype, Member::kDType, 0},
+      {"out_dtype", desc.out_dtype, Member::kOutDType, schema.has(Member::kDType) ? desc.dtype : 0},
+      {"op", desc.op, Member::kRedOp, schema.has(Member::kK) ? SK_SUM : 0},
+      {"root", desc.root, Member::kRoot, 0},
+      {"peer", desc.peer, Member::kPeer, 0},
+      {"count", desc.count, Member::kCount, 0},
+      {"m", desc.m, Member::kM, 0},
+      {"n", desc.n, Member::kN, 0},
+      {"k", desc.k, Member::kK, 0},
   };
   for (const auto& field : fields) {
-    if (field.is_used || field.value == 0) continue;
+    if (schema.has(field.member) || field.value == 0 || field.value == field.usual) continue;
     return error(SK_ERR_INVALID_ARGUMENT,
                  "desc.{} is {}, a plan of {} does not use it: it must be 0", field.name,
-                 field.value, op_kind_name(kind));
+                 field.value, schema.name);
   }
   return {};
 }

@@ -91,10 +91,7 @@ class Judge {
     return operand.turned_by[0] != '\0' && flag(operand.turned_by) ? axes[0] : axes[count - 1];
   }
   std::string place() const {
-    if (!op_.in_place) return "";
-    for (const Operand& operand : schema_.operands) {
-      if (operand.alias[0] != '\0') return "";
-    }
+    if (!op_.in_place || schema_.has(Member::kInPlace)) return "";
     return fmt::format("{} is never in place", schema_.name);
   }
   std::string conditions() const {
@@ -107,18 +104,10 @@ class Judge {
   }
   // Words of other operations have the value that a new description gives them.
   std::string foreign_words() const {
-    std::array<bool, kMemberCount> own{};
-    const auto has = [&](Member member) { own[size_t(member)] = true; };
-    for (const Dimension& dimension : schema_.dimensions) has(dimension.member);
-    for (const Attribute& attribute : schema_.attributes) has(attribute.member);
-    for (const Operand& operand : schema_.operands) {
-      for (const Member member : {operand.type, operand.stride, operand.symmetric}) has(member);
-    }
-    has(Member::kInPlace);
     OpDesc none;
-    if (!own[size_t(Member::kOutDType)]) none.out_dtype = op_.dtype;
+    if (!schema_.has(Member::kOutDType)) none.out_dtype = op_.dtype;
     for (uint8_t i = 1; i < kMemberCount; ++i) {
-      if (own[i] || word(op_, Member(i)) == word(none, Member(i))) continue;
+      if (schema_.has(Member(i)) || word(op_, Member(i)) == word(none, Member(i))) continue;
       return fmt::format("{} has words of another operation", describe(op_));
     }
     return "";

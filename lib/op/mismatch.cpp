@@ -75,14 +75,12 @@ std::vector<Field> fields_of(const OpDesc& op) {
     fields.push_back(
         {attribute.label[0] != '\0' ? attribute.label : attribute.name, value_of(attribute, op)});
   }
-  bool has_alias = false;
   for (const Operand& operand : schema->operands) {
-    has_alias |= operand.alias[0] != '\0';
     if (operand.stride == Member::kNone) continue;
     fields.push_back(
         {fmt::format("stride of {}", operand.name), fmt::to_string(word(op, operand.stride))});
   }
-  if (has_alias) fields.push_back({"in place", yes(op.in_place)});
+  if (schema->has(Member::kInPlace)) fields.push_back({"in place", yes(op.in_place)});
   for (const Operand& operand : schema->operands) {
     if (operand.symmetric == Member::kNone) continue;
     fields.push_back({fmt::format("{} in symmetric memory", operand.name),

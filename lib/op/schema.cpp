@@ -1,5 +1,7 @@
 #include "lib/op/schema.h"
 
+#include <algorithm>
+
 #include "lib/op/ops/all.h"
 
 namespace sk {
@@ -25,6 +27,17 @@ const Operand* Schema::operand(std::string_view operand_name) const {
 
 const Attribute* Schema::attribute(std::string_view attribute_name) const {
   return named(attributes, attribute_name);
+}
+
+bool Schema::has(Member member) const {
+  const auto is_it = [&](const auto& each) { return each.member == member; };
+  const auto uses = [&](const Operand& each) {
+    return each.type == member || each.stride == member || each.symmetric == member ||
+           (each.alias[0] != '\0' && member == Member::kInPlace);
+  };
+  return std::any_of(dimensions.begin(), dimensions.end(), is_it) ||
+         std::any_of(attributes.begin(), attributes.end(), is_it) ||
+         std::any_of(operands.begin(), operands.end(), uses);
 }
 
 std::span<const Schema* const> all_schemas() { return kSchemas; }

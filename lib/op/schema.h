@@ -87,6 +87,8 @@ struct Schema {
   // Null where it has none of that name.
   const Operand* operand(std::string_view operand_name) const;
   const Attribute* attribute(std::string_view attribute_name) const;
+  // Whether its descriptions use that word.
+  bool has(Member member) const;
 };
 
 // Null for a number or a name that is no operation.
