@@ -10,7 +10,7 @@ namespace {
 std::string value_text(const Schema& schema, const OpDesc& op, std::string_view name) {
   const size_t dot = name.find('.');
   if (dot != std::string_view::npos) {
-    const Operand* operand = schema.operand(name.substr(0, dot));
+    const OperandSchema* operand = schema.operand(name.substr(0, dot));
     return operand != nullptr ? dtype_name(DType(word(op, operand->type))) : "?";
   }
   if (const Attribute* attribute = schema.attribute(name)) {

@@ -32,7 +32,7 @@ bool flag(const Schema& schema, const OpDesc& op, const char* attribute) {
   return attribute[0] != '\0' && word(op, schema.attribute(attribute)->member) != 0;
 }
 
-Extent own_extent(const Schema& schema, const OpDesc& op, const Operand& operand,
+Extent own_extent(const Schema& schema, const OpDesc& op, const OperandSchema& operand,
                   const OpScope& scope, uint64_t packed_bytes) {
   if (operand.plain_if[0] != '\0' && !flag(schema, op, operand.plain_if)) {
     return vector(int64_t(packed_bytes), 1);
@@ -61,7 +61,7 @@ Operands::Operands(const OpDesc& op, uint32_t world_size, uint64_t packed_bytes)
   if (schema == nullptr) return;
   const OpScope scope(*schema, op, world_size, 0);
   bool computes = false;
-  for (const Operand& operand : schema->operands) {
+  for (const OperandSchema& operand : schema->operands) {
     Each& each = operands_[count_];
     each.own = own_extent(*schema, op, operand, scope, packed_bytes);
     each.element_bytes = dtype_bytes(DType(word(op, operand.type)));

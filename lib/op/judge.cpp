@@ -33,7 +33,7 @@ class Judge {
       text = fmt::format("the op has a size of {}, allowed are 0 to 2^46", value);
     };
     for (const Dimension& dimension : schema_.dimensions) check(dimension.member);
-    for (const Operand& operand : schema_.operands) check(operand.stride);
+    for (const OperandSchema& operand : schema_.operands) check(operand.stride);
     return text;
   }
   std::string attributes() const {
@@ -45,13 +45,13 @@ class Judge {
     }
     return "";
   }
-  DType type_of(const Operand& operand) const { return DType(word(op_, operand.type)); }
-  bool may_have(const Operand& operand, DType type) const {
+  DType type_of(const OperandSchema& operand) const { return DType(word(op_, operand.type)); }
+  bool may_have(const OperandSchema& operand, DType type) const {
     std::string_view rest = operand.types;
     while (!rest.empty()) {
       const std::string_view rule = rest.substr(0, rest.find('|'));
       rest.remove_prefix(std::min(rest.size(), rule.size() + 1));
-      const Operand* other = schema_.operand(rule);
+      const OperandSchema* other = schema_.operand(rule);
       if (rule == "any" || (rule == "float" && is_float(type)) || rule == dtype_name(type) ||
           (other != nullptr && type_of(*other) == type)) {
         return true;
@@ -60,7 +60,7 @@ class Judge {
     return false;
   }
   std::string types() const {
-    for (const Operand& operand : schema_.operands) {
+    for (const OperandSchema& operand : schema_.operands) {
       if (may_have(operand, type_of(operand))) continue;
       return fmt::format("{} has a type that its {} may not have", describe(op_), operand.name);
     }
@@ -70,7 +70,7 @@ class Judge {
     return word(op_, schema_.attribute(attribute)->member) != 0;
   }
   std::string layouts() const {
-    for (const Operand& operand : schema_.operands) {
+    for (const OperandSchema& operand : schema_.operands) {
       const int64_t stride = word_or_0(op_, operand.stride);
       if (operand.plain_if[0] != '\0' && !flag(operand.plain_if)) {
         if (stride == 0 && !flag(operand.turned_by)) continue;
@@ -83,7 +83,7 @@ class Judge {
     }
     return "";
   }
-  int64_t columns_of(const Operand& operand) const {
+  int64_t columns_of(const OperandSchema& operand) const {
     std::array<int64_t, 2> axes{};
     size_t count = 0;
     for_each_axis(operand.shape,

@@ -62,8 +62,8 @@ std::vector<Field> fields_of(const OpDesc& op) {
   std::vector<Field> fields;
   const Schema* schema = schema_of(op.kind);
   if (schema == nullptr) return fields;
-  for (const Operand& operand : schema->operands) {
-    const Operand& first = schema->operands[0];
+  for (const OperandSchema& operand : schema->operands) {
+    const OperandSchema& first = schema->operands[0];
     if (&operand != &first && operand.type == first.type) continue;  // One word for both.
     fields.push_back({&operand == &first ? "dtype" : fmt::format("dtype of {}", operand.name),
                       dtype_name(DType(word(op, operand.type)))});
@@ -75,13 +75,13 @@ std::vector<Field> fields_of(const OpDesc& op) {
     fields.push_back(
         {attribute.label[0] != '\0' ? attribute.label : attribute.name, value_of(attribute, op)});
   }
-  for (const Operand& operand : schema->operands) {
+  for (const OperandSchema& operand : schema->operands) {
     if (operand.stride == Member::kNone) continue;
     fields.push_back(
         {fmt::format("stride of {}", operand.name), fmt::to_string(word(op, operand.stride))});
   }
   if (schema->has(Member::kInPlace)) fields.push_back({"in place", yes(op.in_place)});
-  for (const Operand& operand : schema->operands) {
+  for (const OperandSchema& operand : schema->operands) {
     if (operand.symmetric == Member::kNone) continue;
     fields.push_back({fmt::format("{} in symmetric memory", operand.name),
                       yes(word(op, operand.symmetric) != 0)});

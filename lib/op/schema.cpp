@@ -21,7 +21,7 @@ const T* named(std::span<const T> all, std::string_view name) {
 
 }  // namespace
 
-const Operand* Schema::operand(std::string_view operand_name) const {
+const OperandSchema* Schema::operand(std::string_view operand_name) const {
   return named(operands, operand_name);
 }
 
@@ -31,7 +31,7 @@ const Attribute* Schema::attribute(std::string_view attribute_name) const {
 
 bool Schema::has(Member member) const {
   const auto is_it = [&](const auto& each) { return each.member == member; };
-  const auto uses = [&](const Operand& each) {
+  const auto uses = [&](const OperandSchema& each) {
     return each.type == member || each.stride == member || each.symmetric == member ||
            (each.alias[0] != '\0' && member == Member::kInPlace);
   };

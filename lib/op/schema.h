@@ -42,7 +42,7 @@ struct Dimension {
 
 enum class Role : uint8_t { kIn, kOut };
 
-struct Operand {
+struct OperandSchema {
   const char* name;
   Role role;
   // "any"; "float"; another operand's name: of its type; "a|f32": of its type, or f32.
@@ -80,12 +80,12 @@ struct Schema {
   const char* name;
   const char* brief;  // Behind the name in sentences: "{in.dtype}, {op}, {count}".
   std::span<const Dimension> dimensions = {};
-  std::span<const Operand> operands = {};  // In the order of their numbers in plans.
+  std::span<const OperandSchema> operands = {};  // In the order of their numbers in plans.
   std::span<const Attribute> attributes = {};
   std::span<const Condition> conditions = {};
 
   // Null where it has none of that name.
-  const Operand* operand(std::string_view operand_name) const;
+  const OperandSchema* operand(std::string_view operand_name) const;
   const Attribute* attribute(std::string_view attribute_name) const;
   // Whether its descriptions use that word.
   bool has(Member member) const;

@@ -62,7 +62,7 @@ bool OpScope::find(std::string_view name, int64_t* value) const {
 }
 
 bool OpScope::find_is_float(std::string_view name, bool* value) const {
-  const Operand* operand = schema_.operand(name);
+  const OperandSchema* operand = schema_.operand(name);
   if (operand == nullptr) return false;
   *value = is_float(DType(word(op_, operand->type)));
   return true;

@@ -220,7 +220,10 @@ Case random_case(std::mt19937_64& random, uint32_t ranks_max) {
   c.target.one_shot_bytes = pick(random, {0u, 256u, 4096u});
   c.target.one_shot_symmetric_bytes = pick(random, {0u, 0u, 256u});
   c.target.stream_bytes = pick(random, {512u, 1u << 20});
-  if (c.op.kind == OpKind::kBarrier) return c;
+  if (c.op.kind == OpKind::kBarrier) {
+    c.op.symmetric_in = c.op.symmetric_out = false;  // It has no operands.
+    return c;
+  }
   // A GEMM's tiles are put in slots of 16 KB or more: in thousands of puts at the narrowest.
   const uint64_t narrow = c.op.kind == OpKind::kAllreduceGemm ? 1000 : 8;
   c.target.put_bytes_max = pick<uint64_t>(random, {UINT64_MAX, narrow, 5 * narrow, 25 * narrow});

@@ -6,23 +6,24 @@ namespace {
 
 constexpr Dimension kCount[] = {{"count", Member::kCount}};
 
-constexpr Operand vector(const char* name, Role role, const char* shape) {
-  Operand operand{
+constexpr OperandSchema vector(const char* name, Role role, const char* shape) {
+  OperandSchema operand{
       .name = name, .role = role, .types = "any", .type = Member::kDType, .shape = shape};
   operand.symmetric = role == Role::kIn ? Member::kSymmetricIn : Member::kSymmetricOut;
   return operand;
 }
-constexpr Operand aliased(Operand operand, const char* alias, const char* at) {
+constexpr OperandSchema aliased(OperandSchema operand, const char* alias, const char* at) {
   operand.alias = alias;
   operand.alias_at = at;
   return operand;
 }
-constexpr Operand only_on(Operand operand, const char* rank) {
+constexpr OperandSchema only_on(OperandSchema operand, const char* rank) {
   operand.only_on = rank;
   return operand;
 }
 
-constexpr Operand kIn = vector("in", Role::kIn, "count"), kOut = vector("out", Role::kOut, "count");
+constexpr OperandSchema kIn = vector("in", Role::kIn, "count"),
+                        kOut = vector("out", Role::kOut, "count");
 
 constexpr Attribute kOp[] = {{"op", AttributeKind::kRedOp, Member::kRedOp}};
 constexpr Attribute kRoot[] = {{"root", AttributeKind::kRank, Member::kRoot}};
@@ -33,13 +34,13 @@ constexpr Condition kAveragesOfFloats[] = {
     {"op != avg or is_float(in)", "averages are for floating types"}};
 constexpr Condition kTwoRanks[] = {{"root != peer", "a rank sends nothing to itself"}};
 
-constexpr Operand kAllreduceOperands[] = {kIn, aliased(kOut, "in", "0")};
-constexpr Operand kAllgatherOperands[] = {aliased(kIn, "out", "rank * count"),
-                                          vector("out", Role::kOut, "world * count")};
-constexpr Operand kReduceScatterOperands[] = {vector("in", Role::kIn, "world * count"),
-                                              aliased(kOut, "in", "rank * count")};
-constexpr Operand kBroadcastOperands[] = {only_on(kIn, "root"), kOut};
-constexpr Operand kSendRecvOperands[] = {only_on(kIn, "root"), only_on(kOut, "peer")};
+constexpr OperandSchema kAllreduceOperands[] = {kIn, aliased(kOut, "in", "0")};
+constexpr OperandSchema kAllgatherOperands[] = {aliased(kIn, "out", "rank * count"),
+                                                vector("out", Role::kOut, "world * count")};
+constexpr OperandSchema kReduceScatterOperands[] = {vector("in", Role::kIn, "world * count"),
+                                                    aliased(kOut, "in", "rank * count")};
+constexpr OperandSchema kBroadcastOperands[] = {only_on(kIn, "root"), kOut};
+constexpr OperandSchema kSendRecvOperands[] = {only_on(kIn, "root"), only_on(kOut, "peer")};
 
 }  // namespace
 

@@ -60,7 +60,7 @@ TEST(Schemas, EveryNameInThemIsKnown) {
     SCOPED_TRACE(schema->name);
     const OpDesc op = small(*schema);
     const OpScope scope(*schema, op, 2, 1);
-    for (const Operand& operand : schema->operands) {
+    for (const OperandSchema& operand : schema->operands) {
       SCOPED_TRACE(operand.name);
       size_t axes = 0;
       for_each_axis(operand.shape, [&](std::string_view axis) {
@@ -124,7 +124,7 @@ TEST(Schemas, WordsOfOtherOperationsAreRefused) {
     std::set<Member> own;
     for (const Dimension& each : schema->dimensions) own.insert(each.member);
     for (const Attribute& each : schema->attributes) own.insert(each.member);
-    for (const Operand& each : schema->operands) own.insert({each.stride, each.symmetric});
+    for (const OperandSchema& each : schema->operands) own.insert({each.stride, each.symmetric});
     for (const auto& [member, change] : changes) {
       if (own.contains(member)) continue;
       OpDesc op = small(*schema);
