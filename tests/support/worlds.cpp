@@ -230,7 +230,8 @@ Case random_case(std::mt19937_64& random, uint32_t ranks_max) {
   if (c.op.kind == OpKind::kAllreduceGemm) return random_gemm(c, random), c;
   c.op.dtype = c.op.out_dtype = DType(SK_F32 + random() % 6);
   c.op.count = int64_t(random() % pick(random, {3u, 40u, 700u}));
-  c.op.in_place = !pair && random() % 3 == 0;
+  const bool has_place = !pair && c.op.kind != OpKind::kBroadcast;
+  c.op.in_place = random() % 3 == 0 && has_place;
   if (c.op.kind == OpKind::kAllreduce || c.op.kind == OpKind::kReduceScatter) {
     c.op.redop = RedOp(SK_SUM + random() % (is_float(c.op.dtype) ? 5 : 4));
   }
