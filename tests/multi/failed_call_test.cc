@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <barrier>
 #include <functional>
 #include <optional>
 #include <stdexcept>
@@ -102,12 +103,14 @@ TEST_P(FailedCall, EndsTheCommunicatorForAllRanksWithItsSentence) {
     if (rank != 0 || args.seq != 2) return std::nullopt;
     return kind.failure();
   });
+  std::barrier<> first_done(3);  // Else rank 0 may have failed before another has left its first.
   in_thread_ranks(3, [&](sk_comm* comm, int rank) {
     std::vector<float> in(1000, 1.0f), out(1000);
     const auto reduce = [&] {
       return sk_allreduce(comm, in.data(), out.data(), 1000, SK_F32, SK_SUM, nullptr);
     };
     EXPECT_EQ(reduce(), SK_OK) << sk_last_error();
+    first_done.arrive_and_wait();
     for (int call = 0; call < 3; ++call) {
       const sk_status status = reduce();
       EXPECT_THAT(sk_last_error(), HasSubstr(kind.sentence));

@@ -30,7 +30,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[3] / "tools" / "dev"))
 import heap
 
-_POOL_BYTES = 1 << 20  # Two operands and a result, the largest of 40,000 elements.
+_POOL_BYTES = 1 << 23  # Operands and a result of four ranks, the largest of 40,000 elements.
 _ROUND = 40  # Cases of one communicator.
 
 
