@@ -144,8 +144,10 @@ class Reader {
       if (take("//")) {
         value = floor_divided(value, factor());
       } else if (take("%")) {
-        const int64_t by = factor(), quotient = floor_divided(value, by);
-        value = error_ == ExprError::kNone ? value - quotient * by : 0;
+        const int64_t by = factor();
+        // Where it can be computed; the sign is that of `by`.
+        const int64_t left = can_divide(value, by) ? value % by : 0;
+        value = left != 0 && (left < 0) != (by < 0) ? left + by : left;
       } else if (take("*")) {
         if (__builtin_mul_overflow(value, factor(), &value)) fail(ExprError::kOverflow);
       } else {
@@ -153,12 +155,15 @@ class Reader {
       }
     }
   }
+  // Else it fails; the processor would trap, also where it is not reached.
+  constexpr bool can_divide(int64_t value, int64_t by) {
+    if (by != 0 && (value != INT64_MIN || by != -1)) return true;
+    fail(by == 0 ? ExprError::kDivision : ExprError::kOverflow);
+    return false;
+  }
   // Rounded down.
   constexpr int64_t floor_divided(int64_t value, int64_t by) {
-    if (by == 0 || (value == INT64_MIN && by == -1)) {
-      fail(by == 0 ? ExprError::kDivision : ExprError::kOverflow);
-      return 0;
-    }
+    if (!can_divide(value, by)) return 0;
     return value / by - (value % by != 0 && (value < 0) != (by < 0));
   }
   constexpr int64_t factor() {
@@ -238,8 +243,8 @@ class Reader {
     return value;
   }
   constexpr int64_t rounded_up(int64_t value, int64_t by) {
-    const int64_t down = floor_divided(value, by);
-    return by != 0 && error_ == ExprError::kNone ? down + (value % by != 0) : 0;
+    if (!can_divide(value, by)) return 0;
+    return value / by + (value % by != 0 && (value < 0) == (by < 0));
   }
   constexpr void fail_at(size_t at, ExprError error) {
     const size_t here = at_;

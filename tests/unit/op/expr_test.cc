@@ -55,7 +55,18 @@ TEST(Expr, ReadsAsPythonDoes) {
 TEST(Expr, WhatIsNotReachedCannotFail) {
   EXPECT_EQ(value_of("zero == 0 or m % zero == 0"), 1);
   EXPECT_EQ(value_of("zero != 0 and huge + 1 > 0"), 0);
+  EXPECT_EQ(value_of("zero != 0 and (-huge - 1) // -1 == 0"), 0);
+  EXPECT_EQ(value_of("zero != 0 and (-huge - 1) % -1 == 0"), 0);
+  EXPECT_EQ(value_of("zero != 0 and cdiv(-huge - 1, -1) == 0"), 0);
   EXPECT_EQ(error_of("zero != 0 and m +"), ExprError::kSyntax);
+}
+
+TEST(Expr, TheLeastNumberIsDividedLikeOthers) {
+  EXPECT_EQ(value_of("(-huge - 1) % 3"), 1);
+  EXPECT_EQ(value_of("(-huge - 1) // 3"), -3074457345618258603);
+  EXPECT_EQ(value_of("cdiv(-huge - 1, 3)"), -3074457345618258602);
+  EXPECT_EQ(value_of("cdiv(huge, 2)"), 4611686018427387904);
+  EXPECT_EQ(value_of("huge % (-huge - 1)"), -1);
 }
 
 TEST(Expr, EveryErrorHasItsKindAndPlace) {
