@@ -24,6 +24,8 @@ struct Window {
 // they have no bytes.
 class Operands {
  public:
+  static constexpr size_t kOperandsMax = 8;  // Of any schema.
+
   // `packed_bytes`: of an operand that comes packed.
   Operands(const OpDesc& op, uint32_t world_size, uint64_t packed_bytes);
 
@@ -36,8 +38,6 @@ class Operands {
   Window window(uint32_t number, uint32_t rank) const;
 
  private:
-  static constexpr size_t kOperandsMax = 8;
-
   struct Each {
     Extent own;            // Without regard to place.
     uint8_t home = 0;      // The operand whose memory it is in.

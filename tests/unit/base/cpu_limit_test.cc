@@ -1,27 +1,11 @@
 #include "lib/base/cpu_limit.h"
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
+#include "tests/unit/base/fake_root.h"
 
 namespace sk {
 namespace {
 
-class CpuLimitOf : public testing::Test {
- protected:
-  void SetUp() override {
-    char name[] = "/tmp/sk-cpus-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    root_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-  void file(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories((root_ + path).substr(0, (root_ + path).rfind('/')));
-    std::ofstream(root_ + path) << text;
-  }
-  std::string root_;
-};
+using CpuLimitOf = FakeRoot;
 
 TEST_F(CpuLimitOf, Version2IsTheTightestOfAllAncestors) {
   EXPECT_EQ(cpu_limit(root_).cpus, UINT32_MAX);

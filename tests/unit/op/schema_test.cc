@@ -49,6 +49,7 @@ TEST(Schemas, NumbersAndNamesAreTheirOwn) {
     EXPECT_TRUE(names.insert(schema->name).second) << schema->name;
     EXPECT_EQ(schema_of(schema->id), schema);
     EXPECT_EQ(schema_of(schema->name), schema);
+    EXPECT_LE(schema->operands.size(), Operands::kOperandsMax) << schema->name;
   }
   EXPECT_EQ(schema_of(OpKind(0)), nullptr);
   EXPECT_EQ(schema_of("all_reduce"), nullptr);
