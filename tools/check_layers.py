@@ -30,38 +30,40 @@ LEVELS = {
     "lib/topo": 2,
     "transport": 2,  # The contracts: session, capabilities, memory.
     "transport/bootstrap": 2,
-    "lib/plan": 3,
-    "transport/shm": 3,
-    "transport/tcp": 3,
-    "transport/fault": 3,
-    "transport/local": 3,  # Byte links and processes of one host; no session of ranks.
-    "transport/sim": 3,
-    "transport/cudaipc": 3,
-    "transport/nccl": 3,
-    "transport/rdma": 3,
-    "transport/verbs": 4,
-    "transport/efa": 4,
-    "lib/algo": 4,
-    "lib/exec": 4,
-    "lib/control": 4,
-    "lib/control/host": 5,  # Drives the core with real links, processes and time.
-    "lib/exec/cpu/tile": 5,
-    "lib/exec/cpu": 6,
-    "lib/exec/sim": 6,
-    "lib/comm": 5,
-    "lib/api": 7,
-    "cuda": 8,
+    "lib/effect": 3,  # What operations and tiles mean.
+    "lib/tile": 3,
+    "lib/plan": 4,
+    "transport/shm": 4,
+    "transport/tcp": 4,
+    "transport/fault": 4,
+    "transport/local": 4,  # Byte links and processes of one host; no session of ranks.
+    "transport/sim": 4,
+    "transport/cudaipc": 4,
+    "transport/nccl": 4,
+    "transport/rdma": 4,
+    "transport/verbs": 5,
+    "transport/efa": 5,
+    "lib/algo": 5,
+    "lib/exec": 5,
+    "lib/control": 5,
+    "lib/control/host": 6,  # Drives the core with real links, processes and time.
+    "lib/exec/cpu/tile": 6,
+    "lib/exec/cpu": 7,
+    "lib/exec/sim": 7,
+    "lib/comm": 6,
+    "lib/api": 8,
+    "cuda": 9,
     "cuda/kernel/image.h": 2,  # Plain data that host and device share.
     "cuda/watch/records.h": 2,
     "cuda/driver": 2,
-    "cuda/mem": 3,
-    "cuda/exec": 6,  # The host's side of GPUs; libsk has it, the kernels (level 8) it loads.
-    "tools": 8,
-    "tools/sk_kernel": 9,  # The notebook front end, a room of its own above the table of verbs.
-    "tests/support": 9,
-    "tests": 10,
-    "bench": 9,
-    "bench/gpu": 11,  # Stands on what takes a GPU's place in tests.
+    "cuda/mem": 4,
+    "cuda/exec": 7,  # The host's side of GPUs; libsk has it, the kernels (level 9) it loads.
+    "tools": 9,
+    "tools/sk_kernel": 10,  # The notebook front end, a room of its own above the table of verbs.
+    "tests/support": 10,
+    "tests": 11,
+    "bench": 10,
+    "bench/gpu": 12,  # Stands on what takes a GPU's place in tests.
 }
 C_ABI_ONLY = ("bindings", "examples")
 SOURCES = {".c", ".cc", ".cpp", ".h", ".hpp", ".cu", ".cuh"}
@@ -73,7 +75,7 @@ VERBS_HEADER = re.compile(r"^(infiniband|rdma)/")
 SOCKET_HEADER = re.compile(r"^(sys/(socket|un)\.h|netinet/|arpa/inet\.h|netdb\.h|net/if\.h)")
 CLOCK_HEADER = re.compile(r"^(thread|chrono|ctime|time\.h|pthread\.h|random)$")
 VERBS_ROOMS = ("transport/rdma", "transport/verbs", "transport/efa")
-DETERMINISTIC = ("lib/op", "lib/topo", "lib/plan", "lib/algo")
+DETERMINISTIC = ("lib/op", "lib/topo", "lib/effect", "lib/tile", "lib/plan", "lib/algo")
 
 BACKENDS = re.compile(r"^(transport/(?!bootstrap/|local/)\w+|lib/exec/(cpu|sim)|cuda/exec)/")
 BACKEND_USERS = ("lib/api/backends.cpp", "tests/", "tools/", "bench/", "cuda/")

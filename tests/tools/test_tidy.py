@@ -61,6 +61,11 @@ FAULTS = {
     "waiting by the clock": ("tests/b.h", "usleep(1);\n", "waits for a condition"),
     "a silent skip": ("tests/b.h", "GTEST_SKIP();\n", "gives its reason"),
     "an empty test": ("tests/b.h", "EXPECT_TRUE(true);\n", "cannot fail"),
+    "a tile operation by name": (
+        "lib/op/op.cpp",
+        "bool f(TaskOp op) { return op == TaskOp::kGemm; }\n",
+        "ask the record",
+    ),
     "one CPU's code": ("lib/op/CMakeLists.txt", "-march=native op.cpp", "dispatch at run time"),
     "a glob": ("lib/op/CMakeLists.txt", "file(GLOB x *) # op.cpp", "never globbed"),
     "a URL": ("docs/x.md", "see http" + "://example.com/x\n", "a URL outside the list"),
