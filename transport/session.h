@@ -45,15 +45,16 @@ static_assert(sizeof(SignalWord) == 64);
 // seq + 2, before the peer has read its entry of seq. Collectives and calls between two ranks count
 // their calls apart, each in a lane of its own.
 enum EntryLane : uint32_t { kCollectiveLane = 0, kPairLane = 1, kEntryLaneCount = 2 };
-inline constexpr uint32_t kEntryOperandMax = 3;
+inline constexpr uint32_t kEntryWords = 5;
 struct alignas(64) EntrySlot {
-  std::atomic<uint64_t> seq;           // Stored last, with release; counts calls from 1.
-  uint64_t fingerprint;                // Of the call and its plan.
-  uint64_t operand[kEntryOperandMax];  // Offsets of symmetric operands in the writer's segment.
-  uint64_t call[3];  // OpDesc packed small: so that a mismatch can name both calls.
-  uint64_t more[8];  // What of it does not fit there; sent only where more[0] is not 0.
+  std::atomic<uint64_t> seq;  // Stored last, with release; counts entries from 1.
+  uint64_t fingerprint;       // Of the call and its plan; 0: the writer cannot take part.
+  // The last that the writer had entered in the other lane, towards the same peer: sessions keep no
+  // order, so an entry there may arrive later than this one.
+  uint64_t other_lane;
+  uint64_t words[kEntryWords];  // What lib/exec tells the peers.
 };
-static_assert(sizeof(EntrySlot) == 128);
+static_assert(sizeof(EntrySlot) == 64);
 
 // How a rank's segment is laid out: [header | entry slots | signals | workspace | symmetric heap].
 // The same on every rank; workspace and heap begin at multiples of 2 MiB, for huge pages. Address
@@ -64,6 +65,9 @@ struct SegmentLayout {
   uint32_t signal_count_max = 4096;  // Of all producers together: see signal_index() in lib/exec.
   uint64_t workspace_bytes_max = 0;
   uint64_t heap_bytes_max = 0;
+  // Of what header, entries and signals look like: grows with every change, so that two builds do
+  // not take each other's segments for their own.
+  uint32_t version = 2;
 
   uint64_t entry_offset() const;   // EntrySlot[world_size][kEntryLaneCount][2].
   uint64_t signal_offset() const;  // SignalWord[signal_count_max].

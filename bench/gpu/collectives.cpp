@@ -1,4 +1,6 @@
 // Collectives of virtual ranks, each beside a copy of as many bytes as it has to read and write.
+#include "lib/op/ops/collectives.h"
+
 #include <fmt/format.h>
 
 #include "bench/gpu/parts.h"
@@ -34,9 +36,9 @@ constexpr uint64_t kElement = 4;  // f32.
 
 void measure_one(const Machine& machine, const Collective& collective, uint32_t ranks,
                  uint64_t count) {
-  OpDesc op{.kind = collective.kind, .count = int64_t(count)};
-  op.symmetric_out = true;
-  op.symmetric_in = op.kind == OpKind::kAllreduce || op.kind == OpKind::kReduceScatter;
+  const OpDesc op =
+      describe(*schema_of(collective.kind),
+               {.symmetric_in = true, .symmetric_out = true, .count = int64_t(count)});
   PlanRun run(machine, op, {.world_size = ranks, .workers = machine.workers(ranks)});
   const Plan& plan = run.program().plan();
   std::vector<Matrix> memory;

@@ -7,6 +7,8 @@
 #include "bench/gpu/parts.h"
 #include "bench/gpu/product_plan.h"
 #include "bench/gpu/rounds.h"
+#include "lib/op/ops/collectives.h"
+#include "lib/tile/all.h"
 
 namespace sk::cuda {
 namespace {
@@ -57,7 +59,8 @@ double overlap(const Machine& machine, ProductPlan& traced, const std::vector<Ra
   for (uint32_t rank = 0; rank < plan.world_size(); ++rank) {
     const RankPlan& part = plan.ranks[rank];
     for (const TaskEvent& event : must(traced.program().events(rank))) {
-      const int64_t epilogue = epilogue_of(part, event.task);
+      if (event.op != tiles::kGemm.id) continue;
+      const int64_t epilogue = part.params_of(part.tasks[event.task])[kGemmEpilogue];
       if (epilogue == kGemmPartial) last_partial_ns = std::max(last_partial_ns, event.end_ns);
       if (epilogue == kGemmReduce) reduced_ns.push_back(event.end_ns);
     }
@@ -80,9 +83,10 @@ void measure_shape(const Machine& machine, const Shape& shape, uint32_t ranks) {
   check_fused(machine, shape, fused, sets);
 
   ProductPlan product(machine, shape, 1, workers * ranks);
-  OpDesc op{.kind = OpKind::kAllreduce, .dtype = DType::kBF16, .out_dtype = DType::kBF16};
-  op.symmetric_in = op.symmetric_out = true;
-  op.count = shape.m * shape.n;
+  const OpDesc op = describe(ops::kAllreduce, {.dtype = DType::kBF16,
+                                               .symmetric_in = true,
+                                               .symmetric_out = true,
+                                               .count = shape.m * shape.n});
   PlanRun allreduce(machine, op, {.world_size = ranks, .workers = workers});
   std::vector<RankOperands> reduced;
   for (uint32_t rank = 0; rank < ranks; ++rank) {

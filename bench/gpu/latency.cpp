@@ -7,6 +7,7 @@
 #include "bench/gpu/product_plan.h"
 #include "bench/gpu/rounds.h"
 #include "lib/algo/planner.h"
+#include "lib/op/ops/collectives.h"
 
 namespace sk::cuda {
 namespace {
@@ -20,7 +21,7 @@ void measure_replay(const Machine& machine) {
   ProductPlan tile(machine, shape, 1, 1);
   const Matrix a(machine, shape.a_bytes()), b(machine, shape.b_bytes()),
       c(machine, shape.c_bytes());
-  OpDesc op{.kind = OpKind::kAllreduce, .count = 256};
+  const OpDesc op = describe(ops::kAllreduce, {.count = 256});
   PlanRun one_rank(machine, op, {.world_size = 1, .workers = 1});
   const Matrix in(machine, 1024), out(machine, 1024);
   measure(machine, "latency", "replayed run",
@@ -45,8 +46,8 @@ void let_it_wait() {
 
 // Between the host's word and the end of the launch as the host sees it.
 void measure_abort(const Machine& machine) {
-  OpDesc op{.kind = OpKind::kAllreduce, .count = 1000};
-  op.symmetric_in = op.symmetric_out = true;
+  const OpDesc op =
+      describe(ops::kAllreduce, {.symmetric_in = true, .symmetric_out = true, .count = 1000});
   Plan plan = must(make_plan(op, {.world_size = 2, .workers = machine.workers(2)}));
   for (Task& task : plan.ranks[1].tasks) task.post_count = 0;  // Rank 0 waits in vain.
   const auto shared = std::make_shared<const Plan>(std::move(plan));

@@ -4,6 +4,7 @@
 
 #include "cuda/exec/image.h"
 #include "lib/algo/planner.h"
+#include "lib/op/ops/allreduce_gemm.h"
 
 namespace sk::cuda {
 namespace {
@@ -11,8 +12,7 @@ namespace {
 constexpr uint32_t kPairRows = kBoxRowsA * kPairBlocks;
 
 OpDesc product_op(const Shape& shape) {
-  OpDesc op;
-  op.kind = OpKind::kAllreduceGemm;
+  GemmCall op;
   op.dtype = op.out_dtype = DType::kBF16;
   op.m = shape.m;
   op.n = shape.n;
@@ -20,7 +20,7 @@ OpDesc product_op(const Shape& shape) {
   op.lda = shape.k;
   op.ldc = shape.n;
   op.symmetric_out = true;
-  return op;
+  return describe(op);
 }
 
 int64_t tile_count(const Shape& shape, uint32_t tile_m, uint32_t tile_n) {

@@ -17,6 +17,7 @@
 #include "lib/algo/planner.h"
 #include "lib/comm/limits.h"
 #include "lib/exec/cpu/executor.h"
+#include "lib/op/ops/all.h"
 #include "lib/plan/validate.h"
 
 namespace {
@@ -39,22 +40,20 @@ constexpr Memory kMemories[] = {{"symmetric", true, true},
 
 Case vectors(const char* op_name, sk::OpKind kind, const char* size, int64_t bytes,
              const Memory& memory) {
-  sk::OpDesc op;
-  op.kind = kind;
+  sk::VectorCall op;
   op.count = bytes / 4;
   op.symmetric_in = op.symmetric_out = memory.symmetric;
   op.peer = kind == sk::OpKind::kSendRecv ? 1 : 0;
-  if (kind == sk::OpKind::kSendRecv) op.symmetric_in = op.symmetric_out = false;
-  return {std::string(op_name) + " " + size + " " + memory.name, op, memory.mapped};
+  return {std::string(op_name) + " " + size + " " + memory.name,
+          sk::describe(*sk::schema_of(kind), op), memory.mapped};
 }
 
 Case gemm(int64_t n, const Memory& memory) {
-  sk::OpDesc op;
-  op.kind = sk::OpKind::kAllreduceGemm;
+  sk::GemmCall op;
   op.m = op.n = op.k = op.lda = op.ldc = n;
   op.symmetric_out = memory.symmetric;
   const std::string name = "allreduce_gemm " + std::to_string(n) + "^3 " + memory.name;
-  return {name + (memory.symmetric ? " C" : ""), op, memory.mapped};
+  return {name + (memory.symmetric ? " C" : ""), sk::describe(op), memory.mapped};
 }
 
 // The rows that misc_bench creates through the C ABI, too.
@@ -109,8 +108,9 @@ void measure(const Case& c, uint32_t ranks, int count) {
   target.mapped = c.mapped;
   target.cores = uint32_t(sk::usable_cpus().count());
   sk::tune(target, sk::shared_cache_bytes());
-  if (c.op.kind == sk::OpKind::kAllreduceGemm) {
-    const auto tiles = sk::cpu::gemm_target(c.op.dtype, c.op.m, c.op.n, c.op.k, ranks,
+  if (c.op.kind() == sk::OpKind::kAllreduceGemm) {
+    const sk::GemmCall call = sk::gemm_call(c.op);
+    const auto tiles = sk::cpu::gemm_target(call.dtype, call.m, call.n, call.k, ranks,
                                             1u << sk::cpu::kernel_set());
     target.tile_m = tiles.tile_m;
     target.tile_n = tiles.tile_n;
@@ -118,7 +118,7 @@ void measure(const Case& c, uint32_t ranks, int count) {
   }
   for (int i = 0; i < count; ++i) {
     sk::OpDesc op = c.op;
-    if (op.count > 0) op.count += i;
+    if (const sk::Field size = op.schema().field("count")) op.set(size, op[size] + i);
     const double start = bench_now();
     const auto plan = sk::make_plan(op, target);
     const double planned = bench_now();

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "lib/op/ops/allreduce_gemm.h"
+
 namespace sk::cuda {
 namespace {
 
@@ -14,7 +16,7 @@ constexpr uint64_t kRowsForPairs = 16;
 uint64_t tiles_along(int64_t size, uint32_t tile) { return (uint64_t(size) + tile - 1) / tile; }
 
 // That can be resident in pairs and multiply what the copy engine reads; 0: it cannot.
-uint32_t pair_blocks_of(const Device& device, const OpDesc& op) {
+uint32_t pair_blocks_of(const Device& device, const GemmCall& op) {
   const bool halves = op.dtype == DType::kBF16 || op.dtype == DType::kF16;
   const bool readable = !op.transpose_a && uint64_t(op.lda) * dtype_bytes(op.dtype) % kUnit == 0;
   if (!halves || !readable || op.k == 0) return 0;
@@ -35,7 +37,8 @@ Result<bool> pairs_wanted() {
 // Pairs of blocks where they fill the GPU: all blocks find another, as many wide tiles as pairs are
 // there, and of a pair hardly ever one has no rows. Else single ones, in narrow tiles where there
 // would else be fewer tiles than workers.
-void cut_product(const Device& device, const OpDesc& op, bool pairs, Target& target) {
+void cut_product(const Device& device, const OpDesc& desc, bool pairs, Target& target) {
+  const GemmCall op = gemm_call(desc);
   const uint64_t rows = tiles_along(op.m, kBoxRowsA), wide = rows * tiles_along(op.n, kBoxRowsB);
   const uint32_t parts = target.world_size * target.workers;
   const uint64_t pitch = packed_pitch_of(op.dtype, op.k);
@@ -52,7 +55,7 @@ void cut_product(const Device& device, const OpDesc& op, bool pairs, Target& tar
 }
 
 bool is_cut_for_pairs(const Plan& plan) {
-  return plan.op.kind == OpKind::kAllreduceGemm && plan.target.tile_m == kPairRows;
+  return plan.op.kind() == OpKind::kAllreduceGemm && plan.target.tile_m == kPairRows;
 }
 
 uint64_t packed_pitch_of(DType dtype, int64_t k) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lib/op/ops/allreduce_gemm.h"
 #include "lib/plan/task_info.h"
 
 namespace sk::cuda {
@@ -113,7 +114,7 @@ Status check_part(const Plan& plan, const RankPlan& part) {
     }
     SK_RETURN_IF_ERROR(check_pack(plan, part, task));
   }
-  return needs_gemm(part) ? check_gemm_type(plan.op.dtype) : Status();
+  return needs_gemm(part) ? check_gemm_type(plan.op.type(0)) : Status();
 }
 
 bool needs_gemm(const RankPlan& part) {
@@ -124,9 +125,9 @@ bool needs_gemm(const RankPlan& part) {
 
 std::optional<std::array<BoxView, 2>> box_views(const Plan& plan, uint32_t rank, uint64_t memory,
                                                 void* const (&operands)[kOperandMax]) {
-  const OpDesc& op = plan.op;
-  const bool is_gemm = op.kind == OpKind::kAllreduceGemm;
-  if (!is_gemm || op.transpose_a || op.m == 0 || op.n == 0 || op.k == 0) return {};
+  if (plan.op.kind() != OpKind::kAllreduceGemm) return {};
+  const GemmCall op = gemm_call(plan.op);
+  if (op.transpose_a || op.m == 0 || op.n == 0 || op.k == 0) return {};
   if (op.dtype != DType::kBF16 && op.dtype != DType::kF16) return {};
   uint64_t packed = reinterpret_cast<uint64_t>(operands[2]);
   if (op.pack_b) {
@@ -168,7 +169,7 @@ std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64
   image.world_size = plan.world_size();
   image.queue_count = uint32_t(part.queues.size());
   image.peer_count = uint32_t(part.peers.size());
-  image.fingerprint = fingerprint(plan.op);
+  image.fingerprint = plan.op.hash();
   image.queues = blob.add(part.queues);
   image.tasks = blob.add(part.tasks);
   image.regions = blob.add(part.regions);

@@ -30,7 +30,7 @@ Status check_operand(const Device& device, const OpDesc& op, const Buffer& buffe
     return error(SK_ERR_INVALID_ARGUMENT, "rank {}: {} is null; {} bytes of {}'s memory are due",
                  buffer.owner, name, buffer.bytes, device.name());
   }
-  const DType dtype = buffer.operand == 1 ? op.out_dtype : op.dtype;
+  const DType dtype = op.type(buffer.operand);
   const auto address = reinterpret_cast<uint64_t>(pointer);
   if (address % dtype_bytes(dtype) != 0) {
     return error(SK_ERR_INVALID_ARGUMENT,
@@ -38,13 +38,6 @@ Status check_operand(const Device& device, const OpDesc& op, const Buffer& buffe
                  name, address, dtype_name(dtype), dtype_bytes(dtype));
   }
   return check_place(device, fmt::format("rank {}: {}", buffer.owner, name), pointer);
-}
-
-// Broadcasts and pairs read the input of one rank, and pairs write the output of one.
-bool is_used(const OpDesc& op, const Buffer& buffer) {
-  const bool one_input = op.kind == OpKind::kBroadcast || op.kind == OpKind::kSendRecv;
-  if (one_input && buffer.operand == 0) return buffer.owner == uint32_t(op.root);
-  return op.kind != OpKind::kSendRecv || buffer.owner == uint32_t(op.peer);
 }
 
 }  // namespace
@@ -73,7 +66,7 @@ Status check_operands(const Device& device, const Plan& plan, std::span<const Ra
   }
   for (const Buffer& buffer : plan.buffers) {
     if (buffer.kind == BufferKind::kWorkspace || buffer.bytes == 0) continue;
-    if (!is_used(plan.op, buffer)) continue;
+    if (!has_operand(plan.op, buffer.operand, buffer.owner)) continue;
     SK_RETURN_IF_ERROR(check_operand(device, plan.op, buffer, ranks[buffer.owner][buffer.operand]));
   }
   return {};

@@ -19,7 +19,7 @@ bool needs_gemm(const Plan& plan) {
 
 // Null: this GPU has none for the type.
 const Kernel* box_kernel(const Device& device, const Plan& plan, bool pairs) {
-  const DType dtype = plan.op.dtype;
+  const DType dtype = plan.op.type(0);
   if (dtype != DType::kBF16 && dtype != DType::kF16) return nullptr;
   const bool narrow = box_rows_b(plan) == kNarrowBoxRowsB, bf16 = dtype == DType::kBF16;
   if (pairs && narrow) return nullptr;
@@ -214,7 +214,7 @@ Status GpuProgram::bind(std::span<const RankOperands> operands) {
     const auto views = box_views(*plan_, rank, ranks_[rank], args_.operands[rank]);
     boxes_ = views.has_value();
     if (!boxes_) continue;
-    const DType dtype = plan_->op.dtype;
+    const DType dtype = plan_->op.type(0);
     MatrixMaps& maps = args_.maps[rank];
     const uint32_t box_rows = queue_blocks_ == 1 ? box_rows_b(*plan_) : kNarrowBoxRowsB;
     SK_RETURN_IF_ERROR(encode_boxes(device_, dtype, (*views)[0], kBoxRowsA, maps.a));

@@ -11,20 +11,20 @@ namespace {
 class Allgather {
  public:
   Allgather(const OpDesc& op, const Target& target) : layout_(op, target) {
-    block_bytes_ = uint64_t(op.count) * layout_.element_bytes();
+    block_bytes_ = uint64_t(layout_.call().count) * layout_.element_bytes();
   }
 
   Result<Plan> plan(Ranks ranks) {
     const Target& target = layout_.target();
-    if (layout_.one_shot(block_bytes_, layout_.op().symmetric_out)) return one_shot(ranks);
-    if (target.mapped && layout_.op().symmetric_out) return direct(ranks);
+    if (layout_.one_shot(block_bytes_, layout_.call().symmetric_out)) return one_shot(ranks);
+    if (target.mapped && layout_.call().symmetric_out) return direct(ranks);
     return stream(ranks);
   }
 
  private:
   void add_operands(BufferAccess out_access) {
     const uint64_t out_bytes = block_bytes_ * layout_.ranks();
-    if (layout_.op().in_place) {
+    if (layout_.call().in_place) {
       out_ = layout_.add_operand(BufferKind::kInOut, out_access, 1, out_bytes);
       return;
     }
@@ -34,7 +34,7 @@ class Allgather {
   // `piece` of the own block, at its source.
   Region source(uint32_t rank, Slice piece) const {
     const uint64_t es = layout_.element_bytes();
-    const bool in_place = layout_.op().in_place;
+    const bool in_place = layout_.call().in_place;
     return flat(in_place ? out_ + rank : in_ + rank,
                 piece.begin * es + (in_place ? rank * block_bytes_ : 0), piece.count * es, kRead);
   }
@@ -44,7 +44,7 @@ class Allgather {
     return flat(out_ + rank, from * block_bytes_ + piece.begin * es, piece.count * es, kWrite,
                 buffer_count);
   }
-  Slice whole() const { return {0, uint64_t(layout_.op().count)}; }
+  Slice whole() const { return {0, uint64_t(layout_.call().count)}; }
 
   Plan direct(Ranks ranks) {
     add_operands(layout_.operand_access(true));
@@ -58,7 +58,7 @@ class Allgather {
       part.enter(false);
       part.await(0);
       const std::vector<Post> done = part.to_all_peers(0);
-      if (layout_.op().in_place) {  // The own block lies in place already.
+      if (layout_.call().in_place) {  // The own block lies in place already.
         std::vector<Post> last(1);
         for (const uint32_t peer : part.peers()) {
           last[0] = part.to(peer, 0);
@@ -84,7 +84,7 @@ class Allgather {
       part.enter(/*after_all=*/true);
       part.await(0);
       for (uint32_t from = 0; from < layout_.ranks(); ++from) {
-        if (from == rank && layout_.op().in_place) continue;
+        if (from == rank && layout_.call().in_place) continue;
         part.copy(0, flat(staging + from, 0, block_bytes_, kRead), place(from, rank, whole()),
                   /*after_all=*/from == rank);
       }
@@ -94,7 +94,7 @@ class Allgather {
   }
 
   Plan stream(Ranks ranks) {
-    const bool direct_puts = layout_.op().symmetric_out;
+    const bool direct_puts = layout_.call().symmetric_out;
     add_operands(layout_.operand_access(direct_puts));
     const Pipe pipe(layout_,
                     {.block = [&](uint32_t) { return whole(); },
@@ -108,7 +108,7 @@ class Allgather {
                 [&](uint32_t producer, uint32_t lane) { return pipe.posts(rank, producer, lane); });
       part.enter(false);
       part.await(0);
-      if (!layout_.op().in_place) part.copy(0, source(rank, whole()), place(rank, rank, whole()));
+      if (!layout_.call().in_place) part.copy(0, source(rank, whole()), place(rank, rank, whole()));
       pipe.write(part);
       parts.push_back(part.finish());
     }

@@ -16,7 +16,7 @@
 namespace sk::algo {
 
 Operands add_operands(Layout& layout, BufferAccess in_access, BufferAccess out_access) {
-  const OpDesc& op = layout.op();
+  const VectorCall& op = layout.call();
   const uint64_t bytes = uint64_t(op.count) * layout.element_bytes();
   if (op.in_place) {
     // One buffer with the wider access of the two.
@@ -35,7 +35,7 @@ StoreHintParam store_hint(const Layout& layout, uint64_t bytes) {
 }
 
 Plan direct(Layout layout, Ranks ranks) {
-  const OpDesc op = layout.op();
+  const VectorCall op = layout.call();
   const uint64_t es = layout.element_bytes();
   const Operands operands =
       add_operands(layout, layout.operand_access(true), layout.operand_access(true));
@@ -71,7 +71,7 @@ Plan direct(Layout layout, Ranks ranks) {
 }
 
 Plan one_shot(Layout layout, Ranks ranks) {
-  const OpDesc op = layout.op();
+  const VectorCall op = layout.call();
   const uint64_t bytes = uint64_t(op.count) * layout.element_bytes();
   const Operands operands = add_operands(layout, BufferAccess::kLocal, BufferAccess::kLocal);
   const uint32_t staging = layout.add_workspace(BufferAccess::kMapped, bytes, /*generations=*/2);
@@ -92,7 +92,7 @@ Plan one_shot(Layout layout, Ranks ranks) {
 
 // A world of one: the input is the result, whatever the reduction.
 Plan local_copy(Layout layout, Ranks ranks) {
-  const uint64_t bytes = uint64_t(layout.op().count) * layout.element_bytes();
+  const uint64_t bytes = uint64_t(layout.call().count) * layout.element_bytes();
   const Operands operands = add_operands(layout, BufferAccess::kLocal, BufferAccess::kLocal);
   std::vector<RankPlan> parts;
   for (const uint32_t rank : ranks) {
@@ -108,14 +108,17 @@ Plan local_copy(Layout layout, Ranks ranks) {
 }  // namespace
 
 Result<Plan> plan_allreduce(const OpDesc& op, const Target& target, Ranks ranks) {
-  const uint64_t bytes = uint64_t(op.count) * dtype_bytes(op.dtype);
   Layout layout(op, target);
-  if (bytes == 0 || (target.world_size == 1 && op.in_place)) return plan_barrier(op, target, ranks);
+  const VectorCall call = layout.call();
+  const uint64_t bytes = uint64_t(call.count) * layout.element_bytes();
+  if (bytes == 0 || (target.world_size == 1 && call.in_place)) {
+    return plan_barrier(op, target, ranks);
+  }
   if (target.world_size == 1) return local_copy(std::move(layout), ranks);
-  const bool symmetric = op.symmetric_in && op.symmetric_out;
+  const bool symmetric = call.symmetric_in && call.symmetric_out;
   if (layout.one_shot(bytes, symmetric)) return one_shot(std::move(layout), ranks);
   if (target.mapped && symmetric) return direct(std::move(layout), ranks);
-  if (target.world_size == 2 && (target.mapped || !op.symmetric_out)) {
+  if (target.world_size == 2 && (target.mapped || !call.symmetric_out)) {
     return allreduce_exchange(std::move(layout), ranks);
   }
   if (target.mapped) return allreduce_staged(std::move(layout), ranks);

@@ -11,7 +11,7 @@ class ExchangePart {
  public:
   ExchangePart(const Layout& layout, Operands operands, const Ring& ring, uint32_t rank)
       : layout_(layout),
-        op_(layout.op()),
+        op_(layout.call()),
         operands_(operands),
         ring_(ring),
         peer_(1 - rank),
@@ -57,7 +57,7 @@ class ExchangePart {
   }
 
   const Layout& layout_;
-  const OpDesc& op_;
+  const VectorCall& op_;
   Operands operands_;
   const Ring& ring_;
   uint32_t peer_;
@@ -68,7 +68,7 @@ class ExchangePart {
 
 Plan allreduce_exchange(Layout layout, Ranks ranks) {
   const Operands operands = add_operands(layout, BufferAccess::kLocal, BufferAccess::kLocal);
-  const Ring ring(layout, uint64_t(layout.op().count), /*first_lane=*/0);
+  const Ring ring(layout, uint64_t(layout.call().count), /*first_lane=*/0);
   std::vector<RankPlan> parts;
   for (const uint32_t rank : ranks) {
     parts.push_back(ExchangePart(layout, operands, ring, rank).build());

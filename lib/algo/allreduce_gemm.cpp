@@ -8,6 +8,8 @@
 //                       is mapped, partials and results travel as puts
 //
 // Source of the scheme: the fused two-process prototype behind the project's performance notes.
+#include "lib/op/ops/allreduce_gemm.h"
+
 #include <algorithm>
 
 #include "lib/algo/ops.h"
@@ -32,14 +34,15 @@ struct Tile {
 
 class AllreduceGemm {
  public:
-  AllreduceGemm(const OpDesc& op, const Target& target) : layout_(op, target) {
+  AllreduceGemm(const OpDesc& desc, const Target& target)
+      : layout_(desc, target), op_(gemm_call(desc)) {
     blocks_ = target.mapped ? 1 : kPutBlocks;
     // Puts are one thread's business, so plans of puts have one queue.
     const uint32_t workers = target.mapped ? target.workers : 1;
     queues_ = std::clamp<uint32_t>(workers, 1, std::max(1u, tile_count() / layout_.ranks()));
-    const uint32_t per_queue = 2 * blocks_ + (op.pack_b && target.packed_pitch != 0 ? 1 : 0);
+    const uint32_t per_queue = 2 * blocks_ + (op_.pack_b && target.packed_pitch != 0 ? 1 : 0);
     queues_ = std::clamp<uint32_t>((layout_.lanes_max() - 1) / per_queue, 1, queues_);
-    direct_ = target.world_size == 1 || (target.mapped && op.symmetric_out);
+    direct_ = target.world_size == 1 || (target.mapped && op_.symmetric_out);
     if (!target.mapped) {
       const uint64_t most = target.put_bytes_max;
       put_bytes_ = most < kLine ? most : most / kLine * kLine;
@@ -83,20 +86,19 @@ class AllreduceGemm {
     return blocks_ == 1 ? uint32_t(t / queues_) + 1 : tiles_in(owner, group_of(owner, t));
   }
 
-  const OpDesc& op() const { return layout_.op(); }
-  uint64_t out_element_bytes() const { return dtype_bytes(op().out_dtype); }
-  uint64_t sum_element_bytes() const { return op().dtype == DType::kF64 ? 8 : 4; }
+  uint64_t out_element_bytes() const { return dtype_bytes(op_.out_dtype); }
+  uint64_t sum_element_bytes() const { return op_.dtype == DType::kF64 ? 8 : 4; }
   uint64_t tile_columns() const {
-    return (uint64_t(op().n) + layout_.target().tile_n - 1) / layout_.target().tile_n;
+    return (uint64_t(op_.n) + layout_.target().tile_n - 1) / layout_.target().tile_n;
   }
   uint32_t tile_count() const {
-    return uint32_t((uint64_t(op().m) + layout_.target().tile_m - 1) / layout_.target().tile_m *
+    return uint32_t((uint64_t(op_.m) + layout_.target().tile_m - 1) / layout_.target().tile_m *
                     tile_columns());
   }
   // Slots are as large as a full tile, rounded up to whole blocks of the tile kernels (64 x 64).
   uint64_t slot_elements() const {
-    return align_up(std::min<uint64_t>(layout_.target().tile_m, uint64_t(op().m)), 64) *
-           align_up(std::min<uint64_t>(layout_.target().tile_n, uint64_t(op().n)), 64);
+    return align_up(std::min<uint64_t>(layout_.target().tile_m, uint64_t(op_.m)), 64) *
+           align_up(std::min<uint64_t>(layout_.target().tile_n, uint64_t(op_.n)), 64);
   }
   Tile tile(uint32_t index) const {
     const uint64_t tile_m = layout_.target().tile_m, tile_n = layout_.target().tile_n;
@@ -104,29 +106,29 @@ class AllreduceGemm {
     const TileOrder order{tile_count() / columns, columns, band_rows(layout_.target())};
     const TilePlace place = order.place(index);
     const uint64_t row0 = place.row * tile_m, col0 = place.col * tile_n;
-    return {index, row0, std::min(tile_m, uint64_t(op().m) - row0), col0,
-            std::min(tile_n, uint64_t(op().n) - col0)};
+    return {index, row0, std::min(tile_m, uint64_t(op_.m) - row0), col0,
+            std::min(tile_n, uint64_t(op_.n) - col0)};
   }
   Slice tiles_of(uint32_t owner) const { return slice_of(tile_count(), layout_.ranks(), owner, 1); }
   void add_buffers() {
     const uint64_t es = layout_.element_bytes();
-    const uint64_t a_rows = op().transpose_a ? op().k : op().m;
-    const uint64_t a_cols = op().transpose_a ? op().m : op().k;
+    const uint64_t a_rows = op_.transpose_a ? op_.k : op_.m;
+    const uint64_t a_cols = op_.transpose_a ? op_.m : op_.k;
     const uint64_t a_bytes =
-        a_rows == 0 || a_cols == 0 ? 0 : ((a_rows - 1) * op().lda + a_cols) * es;
+        a_rows == 0 || a_cols == 0 ? 0 : ((a_rows - 1) * op_.lda + a_cols) * es;
     a_ = layout_.add_operand(BufferKind::kInput, BufferAccess::kLocal, 0, a_bytes);
     const uint64_t c_bytes =
-        ((uint64_t(op().m) - 1) * op().ldc + uint64_t(op().n)) * out_element_bytes();
+        ((uint64_t(op_.m) - 1) * op_.ldc + uint64_t(op_.n)) * out_element_bytes();
     c_ = layout_.add_operand(
         BufferKind::kOutput,
-        direct_ ? layout_.operand_access(op().symmetric_out) : BufferAccess::kLocal, 1, c_bytes);
+        direct_ ? layout_.operand_access(op_.symmetric_out) : BufferAccess::kLocal, 1, c_bytes);
     const uint64_t packed = layout_.target().packed_bytes;
-    if (op().pack_b) {
-      const uint64_t b_rows = op().transpose_b ? op().n : op().k;
-      const uint64_t b_cols = op().transpose_b ? op().k : op().n;
+    if (op_.pack_b) {
+      const uint64_t b_rows = op_.transpose_b ? op_.n : op_.k;
+      const uint64_t b_cols = op_.transpose_b ? op_.k : op_.n;
       raw_b_ = layout_.add_operand(
           BufferKind::kInput, BufferAccess::kLocal, 2,
-          b_rows == 0 || b_cols == 0 ? 0 : ((b_rows - 1) * op().ldb + b_cols) * es);
+          b_rows == 0 || b_cols == 0 ? 0 : ((b_rows - 1) * op_.ldb + b_cols) * es);
       b_ = layout_.add_workspace(BufferAccess::kLocal, packed);
     } else {
       b_ = layout_.add_operand(BufferKind::kInput, BufferAccess::kLocal, 2, packed);
@@ -146,16 +148,16 @@ class AllreduceGemm {
   }
 
   Region a_region(uint32_t rank, const Tile& tile) const {
-    const uint64_t es = layout_.element_bytes(), pitch = uint64_t(op().lda) * es;
-    if (op().k == 0) return {0, 0, pitch, 1, a_ + rank, 1, kRead};  // Nothing of A is read.
-    if (op().transpose_a) {
-      return {tile.row0 * es, tile.rows * es, pitch, uint32_t(op().k), a_ + rank, 1, kRead};
+    const uint64_t es = layout_.element_bytes(), pitch = uint64_t(op_.lda) * es;
+    if (op_.k == 0) return {0, 0, pitch, 1, a_ + rank, 1, kRead};  // Nothing of A is read.
+    if (op_.transpose_a) {
+      return {tile.row0 * es, tile.rows * es, pitch, uint32_t(op_.k), a_ + rank, 1, kRead};
     }
     return {
-        tile.row0 * pitch, uint64_t(op().k) * es, pitch, uint32_t(tile.rows), a_ + rank, 1, kRead};
+        tile.row0 * pitch, uint64_t(op_.k) * es, pitch, uint32_t(tile.rows), a_ + rank, 1, kRead};
   }
   Region c_region(uint32_t rank, const Tile& tile, uint32_t buffer_count) const {
-    const uint64_t es = out_element_bytes(), pitch = uint64_t(op().ldc) * es;
+    const uint64_t es = out_element_bytes(), pitch = uint64_t(op_.ldc) * es;
     return {tile.row0 * pitch + tile.col0 * es,
             tile.cols * es,
             pitch,
@@ -191,7 +193,7 @@ class AllreduceGemm {
     part.enter(false);
     for (uint32_t queue = 0; queue < queues_; ++queue) {
       part.await(queue);
-      if (op().pack_b) pack(part, queue);  // Behind await: signals move only in agreed runs.
+      if (op_.pack_b) pack(part, queue);  // Behind await: signals move only in agreed runs.
     }
     for (uint32_t i = 1; i < layout_.ranks(); ++i) {
       const uint32_t owner = (rank + i) % layout_.ranks();
@@ -206,7 +208,7 @@ class AllreduceGemm {
   }
 
   uint32_t posts(uint32_t rank, uint32_t producer, uint32_t lane) const {
-    if (lane == packed_lane()) return producer == rank && op().pack_b ? 1 : 0;
+    if (lane == packed_lane()) return producer == rank && op_.pack_b ? 1 : 0;
     if (lane > packed_lane())
       return producer == rank && packed_by(lane - packed_lane() - 1).count != 0 ? 1 : 0;
     const uint32_t group = lane % groups();
@@ -217,12 +219,12 @@ class AllreduceGemm {
     return tile_posts_ * (lane < groups() ? tiles_in(rank, group) : tiles_in(producer, group));
   }
 
-  bool all_pack() const { return op().pack_b && layout_.target().packed_pitch != 0 && queues_ > 1; }
+  bool all_pack() const { return op_.pack_b && layout_.target().packed_pitch != 0 && queues_ > 1; }
   // The columns that a queue packs. They are cut at whole lines of B's rows.
   Slice packed_by(uint32_t queue) const {
-    const uint64_t n = uint64_t(op().n);
+    const uint64_t n = uint64_t(op_.n);
     if (!all_pack()) return queue == 0 ? Slice{0, n} : Slice{};
-    return slice_of(n, queues_, queue, line_elements(op().dtype));
+    return slice_of(n, queues_, queue, line_elements(op_.dtype));
   }
 
   // Each queue's share, then a wait for all of B. Where all pack, the first queue waits for the
@@ -246,13 +248,13 @@ class AllreduceGemm {
     const uint32_t rank = part.rank();
     const uint64_t es = layout_.element_bytes(), pitch = layout_.target().packed_pitch;
     // Without k there is nothing to read, but the packed B is written all the same.
-    const uint64_t rows = op().k == 0 ? 1 : op().transpose_b ? op().n : op().k;
-    const uint64_t cols = op().k == 0 ? 0 : op().transpose_b ? op().k : op().n;
+    const uint64_t rows = op_.k == 0 ? 1 : op_.transpose_b ? op_.n : op_.k;
+    const uint64_t cols = op_.k == 0 ? 0 : op_.transpose_b ? op_.k : op_.n;
     int64_t params[kPackParamCount] = {};
-    params[kPackDtype] = int64_t(op().dtype);
-    params[kPackTransposeB] = op().transpose_b;
-    params[kPackK] = op().k;
-    params[kPackN] = op().n;
+    params[kPackDtype] = int64_t(op_.dtype);
+    params[kPackTransposeB] = op_.transpose_b;
+    params[kPackK] = op_.k;
+    params[kPackN] = op_.n;
     params[kPackCol0] = int64_t(columns.begin);
     params[kPackCol1] = int64_t(columns.begin + columns.count);
     const Region packed_columns =
@@ -261,7 +263,7 @@ class AllreduceGemm {
     const Post packed = part.to(rank, all_pack() ? share_lane(queue) : packed_lane());
     part.builder().add({.op = TaskOp::kPackB,
                         .queue = queue,
-                        .regions = {Region{0, cols * es, uint64_t(op().ldb) * es, uint32_t(rows),
+                        .regions = {Region{0, cols * es, uint64_t(op_.ldb) * es, uint32_t(rows),
                                            raw_b_ + rank, 1, kRead},
                                     packed_columns},
                         .params = params,
@@ -273,19 +275,19 @@ class AllreduceGemm {
             std::span<const Post> posts) const {
     const uint32_t rank = part.rank();
     int64_t params[kGemmParamCount] = {};
-    params[kGemmDtype] = int64_t(op().dtype);
-    params[kGemmOutDtype] = int64_t(op().out_dtype);
-    params[kGemmTransposeA] = op().transpose_a;
-    params[kGemmM] = op().m;
-    params[kGemmN] = op().n;
-    params[kGemmK] = op().k;
+    params[kGemmDtype] = int64_t(op_.dtype);
+    params[kGemmOutDtype] = int64_t(op_.out_dtype);
+    params[kGemmTransposeA] = op_.transpose_a;
+    params[kGemmM] = op_.m;
+    params[kGemmN] = op_.n;
+    params[kGemmK] = op_.k;
     params[kGemmRow0] = int64_t(tile.row0);
     params[kGemmRows] = int64_t(tile.rows);
     params[kGemmCol0] = int64_t(tile.col0);
     params[kGemmCols] = int64_t(tile.cols);
     params[kGemmEpilogue] = epilogue;
     params[kGemmSelf] = epilogue == kGemmReduce ? rank : 0;
-    const uint64_t c_bytes = uint64_t(op().m) * op().n * out_element_bytes();
+    const uint64_t c_bytes = uint64_t(op_.m) * op_.n * out_element_bytes();
     params[kGemmHint] =
         direct_ && c_bytes >= layout_.target().stream_bytes ? kStoreNonTemporal : kStoreDefault;
     if (epilogue == kGemmPartial) {
@@ -392,6 +394,7 @@ class AllreduceGemm {
   uint32_t tile_posts_ = 1;  // What the signals of one tile add up to.
   uint64_t put_bytes_ = UINT64_MAX;
   bool direct_ = false;
+  const GemmCall op_;
   uint32_t a_ = 0, b_ = 0, raw_b_ = 0, c_ = 0;
   uint32_t partials_ = 0, outgoing_ = 0, inboxes_ = 0, results_ = 0;
 };
@@ -399,7 +402,8 @@ class AllreduceGemm {
 }  // namespace
 
 Result<Plan> plan_allreduce_gemm(const OpDesc& op, const Target& target, Ranks ranks) {
-  if (op.m == 0 || op.n == 0) return plan_barrier(op, target, ranks);
+  const GemmCall call = gemm_call(op);
+  if (call.m == 0 || call.n == 0) return plan_barrier(op, target, ranks);
   return AllreduceGemm(op, target).plan(ranks);
 }
 

@@ -26,7 +26,7 @@ class StagedPart {
 
   StagedPart(const Layout& layout, Operands operands, const Staging& staging, uint32_t rank)
       : layout_(layout),
-        op_(layout.op()),
+        op_(layout.call()),
         operands_(operands),
         staging_(staging),
         part_(layout, rank, 1, kLanes,
@@ -102,7 +102,7 @@ class StagedPart {
   }
 
   const Layout& layout_;
-  const OpDesc& op_;
+  const VectorCall& op_;
   Operands operands_;
   const Staging& staging_;
   Part part_;
@@ -111,7 +111,7 @@ class StagedPart {
 }  // namespace
 
 Plan allreduce_staged(Layout layout, Ranks ranks) {
-  const OpDesc op = layout.op();
+  const VectorCall op = layout.call();
   const uint64_t es = layout.element_bytes(), unit = line_elements(op.dtype);
   const Operands operands = add_operands(layout, BufferAccess::kLocal, BufferAccess::kLocal);
   StagedPart::Staging staging{};

@@ -14,7 +14,7 @@ class StreamPart {
   StreamPart(const Layout& layout, Operands operands, const Ring& in_ring, const Ring* sum_ring,
              uint32_t rank)
       : layout_(layout),
-        op_(layout.op()),
+        op_(layout.call()),
         operands_(operands),
         in_ring_(in_ring),
         sum_ring_(sum_ring),
@@ -110,7 +110,7 @@ class StreamPart {
   }
 
   const Layout& layout_;
-  const OpDesc& op_;
+  const VectorCall& op_;
   Operands operands_;
   const Ring& in_ring_;
   const Ring* sum_ring_;  // Null: sums are put straight into the peers' outputs.
@@ -120,7 +120,7 @@ class StreamPart {
 }  // namespace
 
 Plan allreduce_stream(Layout layout, Ranks ranks) {
-  const OpDesc op = layout.op();
+  const VectorCall op = layout.call();
   const Operands operands =
       add_operands(layout, BufferAccess::kLocal, layout.operand_access(op.symmetric_out));
   const uint64_t longest = slice_of(op.count, layout.ranks(), 0, line_elements(op.dtype)).count;

@@ -10,30 +10,30 @@ namespace {
 class FromOne {
  public:
   FromOne(const OpDesc& op, const Target& target)
-      : layout_(op, target), bytes_(uint64_t(op.count) * layout_.element_bytes()) {}
+      : layout_(op, target), bytes_(uint64_t(layout_.call().count) * layout_.element_bytes()) {}
 
   Result<Plan> broadcast(Ranks ranks) {
     const Target& target = layout_.target();
-    if (layout_.one_shot(bytes_, layout_.op().symmetric_out)) return one_shot(ranks);
-    if (target.mapped && layout_.op().symmetric_out) return direct(ranks);
+    if (layout_.one_shot(bytes_, layout_.call().symmetric_out)) return one_shot(ranks);
+    if (target.mapped && layout_.call().symmetric_out) return direct(ranks);
     return stream(ranks, [](uint32_t) { return true; });
   }
 
   Result<Plan> send_recv(Ranks ranks) {
-    const OpDesc& op = layout_.op();
+    const VectorCall& op = layout_.call();
     return stream(
         ranks, [&](uint32_t rank) { return int32_t(rank) == op.root || int32_t(rank) == op.peer; });
   }
 
  private:
-  bool is_root(uint32_t rank) const { return int32_t(rank) == layout_.op().root; }
+  bool is_root(uint32_t rank) const { return int32_t(rank) == layout_.call().root; }
   bool receives(uint32_t rank) const {
-    return layout_.op().kind == OpKind::kBroadcast || int32_t(rank) == layout_.op().peer;
+    return layout_.op().kind() == OpKind::kBroadcast || int32_t(rank) == layout_.call().peer;
   }
 
   // The input is read on the root only; its output is the input itself where in place.
   void add_operands(BufferAccess out_access) {
-    const OpDesc& op = layout_.op();
+    const VectorCall& op = layout_.call();
     if (op.in_place) {
       in_ = out_ = layout_.add_operand(BufferKind::kInOut, out_access, 1, bytes_);
       return;
@@ -48,8 +48,8 @@ class FromOne {
 
   Plan direct(Ranks ranks) {
     add_operands(layout_.operand_access(true));
-    const uint32_t root = uint32_t(layout_.op().root);
-    const bool in_place = layout_.op().in_place;
+    const uint32_t root = uint32_t(layout_.call().root);
+    const bool in_place = layout_.call().in_place;
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) {
       // Lane 0: the root has filled its own output. Lane 1: the producer has read it.
@@ -75,7 +75,7 @@ class FromOne {
 
   Plan one_shot(Ranks ranks) {
     add_operands(BufferAccess::kLocal);
-    const uint32_t root = uint32_t(layout_.op().root);
+    const uint32_t root = uint32_t(layout_.call().root);
     const uint32_t staging = layout_.add_workspace(BufferAccess::kMapped, bytes_, 2);
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) {
@@ -86,7 +86,7 @@ class FromOne {
       part.await(0);
       if (!is_root(rank)) {
         part.copy(0, flat(staging + root, 0, bytes_, kRead), out(rank, kWrite));
-      } else if (!layout_.op().in_place) {
+      } else if (!layout_.call().in_place) {
         part.copy(0, in(rank), out(rank, kWrite));
       }
       parts.push_back(part.finish());
@@ -96,14 +96,15 @@ class FromOne {
 
   template <typename TakesPart>
   Plan stream(Ranks ranks, TakesPart takes_part) {
-    const bool direct_puts = layout_.op().symmetric_out && layout_.op().kind == OpKind::kBroadcast;
+    const bool direct_puts =
+        layout_.call().symmetric_out && layout_.op().kind() == OpKind::kBroadcast;
     add_operands(layout_.operand_access(direct_puts));
     const uint64_t es = layout_.element_bytes();
     const Pipe pipe(
         layout_,
         {.block =
              [&](uint32_t s) {
-               return is_root(s) ? Slice{0, uint64_t(layout_.op().count)} : Slice{};
+               return is_root(s) ? Slice{0, uint64_t(layout_.call().count)} : Slice{};
              },
          .flows = [&](uint32_t s, uint32_t r) { return s != r && is_root(s) && receives(r); },
          .from = [&](uint32_t s,
@@ -122,7 +123,7 @@ class FromOne {
       part.set_peers(std::move(peers));
       part.enter(false);
       part.await(0);
-      const bool keeps = is_root(rank) && receives(rank) && !layout_.op().in_place;
+      const bool keeps = is_root(rank) && receives(rank) && !layout_.call().in_place;
       if (keeps) part.copy(0, in(rank), out(rank, kWrite));
       if (takes_part(rank)) pipe.write(part);
       parts.push_back(part.finish());

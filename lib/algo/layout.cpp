@@ -15,7 +15,7 @@ Slice slice_of(uint64_t count, uint32_t parts, uint32_t index, uint64_t unit) {
 
 uint64_t line_elements(DType dtype) { return 64 / dtype_bytes(dtype); }
 
-Layout::Layout(const OpDesc& op, const Target& target) {
+Layout::Layout(const OpDesc& op, const Target& target) : call_(vector_call(op)) {
   plan_.op = op;
   plan_.target = target;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "lib/op/ops/collectives.h"
 #include "lib/plan/builder.h"
 #include "lib/plan/plan.h"
 
@@ -28,11 +29,12 @@ class Layout {
   Layout(const OpDesc& op, const Target& target);
 
   const OpDesc& op() const { return plan_.op; }
+  const VectorCall& call() const { return call_; }  // Of an operation on vectors.
   const Target& target() const { return plan_.target; }
   uint32_t ranks() const { return plan_.target.world_size; }
   // Signals that each producer may have at a rank.
   uint32_t lanes_max() const { return std::max(1u, target().signals_max / ranks()); }
-  uint64_t element_bytes() const { return dtype_bytes(plan_.op.dtype); }
+  uint64_t element_bytes() const { return dtype_bytes(plan_.op.type(0)); }
 
   // One buffer per rank, ids consecutive in rank order; returns rank 0's.
   uint32_t add_operand(BufferKind kind, BufferAccess access, uint8_t operand, uint64_t bytes);
@@ -59,6 +61,7 @@ class Layout {
   uint64_t reserve(uint64_t bytes, uint8_t generations);
 
   Plan plan_;
+  VectorCall call_;
   uint64_t workspace_end_[2] = {0, 0};  // By generations - 1; the same on every rank.
 };
 

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "lib/algo/ops.h"
+#include "lib/op/ops/collectives.h"
 
 namespace sk {
 namespace {
@@ -11,12 +12,12 @@ constexpr uint64_t kPutBytesLeast = 8;  // The largest element.
 
 // Ranks meet, and that is all: there is nothing to move, or it lies where it belongs.
 bool moves_nothing(const OpDesc& op, const Target& target) {
-  switch (op.kind) {
+  switch (op.kind()) {
     case OpKind::kAllreduce:
     case OpKind::kAllgather:
     case OpKind::kReduceScatter:
     case OpKind::kBroadcast:
-      return op.count == 0 || (target.world_size == 1 && op.in_place);
+      return vector_call(op).count == 0 || (target.world_size == 1 && op.in_place());
     case OpKind::kSendRecv:       // Of two ranks.
     case OpKind::kAllreduceGemm:  // Moves operands at least.
     case OpKind::kBarrier:        // These are nothing else.
@@ -35,7 +36,7 @@ Result<Plan> make(const OpDesc& op, const Target& target, algo::Ranks ranks) {
                  target.put_bytes_max);
   }
   if (moves_nothing(op, target)) return algo::plan_barrier(op, target, ranks);
-  switch (op.kind) {
+  switch (op.kind()) {
     case OpKind::kAlloc:
     case OpKind::kFree:
     case OpKind::kRegister:
@@ -55,7 +56,7 @@ Result<Plan> make(const OpDesc& op, const Target& target, algo::Ranks ranks) {
     case OpKind::kAllreduceGemm:
       return algo::plan_allreduce_gemm(op, target, ranks);
   }
-  return error(SK_ERR_UNSUPPORTED, "no planner for operation {}", int(op.kind));
+  return error(SK_ERR_UNSUPPORTED, "no planner for operation {}", int(op.kind()));
 }
 
 }  // namespace

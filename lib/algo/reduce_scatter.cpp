@@ -11,14 +11,15 @@ namespace {
 class ReduceScatter {
  public:
   ReduceScatter(const OpDesc& op, const Target& target)
-      : layout_(op, target), block_bytes_(uint64_t(op.count) * layout_.element_bytes()) {}
+      : layout_(op, target),
+        block_bytes_(uint64_t(layout_.call().count) * layout_.element_bytes()) {}
 
   Result<Plan> plan(Ranks ranks) {
     const Target& target = layout_.target();
-    if (layout_.one_shot(block_bytes_ * layout_.ranks(), layout_.op().symmetric_in)) {
+    if (layout_.one_shot(block_bytes_ * layout_.ranks(), layout_.call().symmetric_in)) {
       return one_shot(ranks);
     }
-    if (target.mapped && layout_.op().symmetric_in) return direct(ranks);
+    if (target.mapped && layout_.call().symmetric_in) return direct(ranks);
     return stream(ranks);
   }
 
@@ -26,7 +27,7 @@ class ReduceScatter {
   // In place, the output is the rank's own block of its input.
   void add_operands(BufferAccess in_access) {
     const uint64_t in_bytes = block_bytes_ * layout_.ranks();
-    if (layout_.op().in_place) {
+    if (layout_.call().in_place) {
       in_ = layout_.add_operand(BufferKind::kInOut, in_access, 0, in_bytes);
       return;
     }
@@ -35,7 +36,7 @@ class ReduceScatter {
   }
   Region out(uint32_t rank, Slice piece) const {
     const uint64_t es = layout_.element_bytes();
-    const bool in_place = layout_.op().in_place;
+    const bool in_place = layout_.call().in_place;
     return flat(in_place ? in_ + rank : out_ + rank,
                 piece.begin * es + (in_place ? rank * block_bytes_ : 0), piece.count * es, kWrite);
   }
@@ -44,11 +45,11 @@ class ReduceScatter {
     return flat(in_ + rank, block * block_bytes_ + piece.begin * es, piece.count * es, kRead,
                 buffer_count);
   }
-  Slice whole() const { return {0, uint64_t(layout_.op().count)}; }
+  Slice whole() const { return {0, uint64_t(layout_.call().count)}; }
   void reduce(Part& part, std::initializer_list<Region> regions, bool after_all,
               std::span<const Wait> waits, std::span<const Post> posts,
               StoreHintParam hint = kStoreDefault) const {
-    const OpDesc& op = layout_.op();
+    const VectorCall& op = layout_.call();
     part.reduce(0, regions, op.dtype, op.dtype, op.redop, after_all, waits, posts, hint);
   }
 
@@ -80,8 +81,8 @@ class ReduceScatter {
       part.enter(/*after_all=*/true);
       part.await(0);
       part.reduce_ranks(0, flat(staging, rank * block_bytes_, block_bytes_, kRead),
-                        in(rank, rank, whole()), out(rank, whole()), layout_.op().dtype,
-                        layout_.op().redop, /*after_all=*/true, {}, {}, kStoreDefault);
+                        in(rank, rank, whole()), out(rank, whole()), layout_.call().dtype,
+                        layout_.call().redop, /*after_all=*/true, {}, {}, kStoreDefault);
       parts.push_back(part.finish());
     }
     return layout_.finish(std::move(parts));
@@ -89,7 +90,7 @@ class ReduceScatter {
 
   Plan stream(Ranks ranks) {
     add_operands(BufferAccess::kLocal);
-    const Ring ring(layout_, uint64_t(layout_.op().count), /*first_lane=*/0);
+    const Ring ring(layout_, uint64_t(layout_.call().count), /*first_lane=*/0);
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) parts.push_back(stream_part(ring, rank));
     return layout_.finish(std::move(parts));
@@ -126,7 +127,7 @@ class ReduceScatter {
       }
     }
     part.reduce_ranks(0, ring.slot(rank, 0, chunk, piece.count, kRead), in(rank, rank, piece),
-                      out(rank, piece), layout_.op().dtype, layout_.op().redop, false, waits,
+                      out(rank, piece), layout_.call().dtype, layout_.call().redop, false, waits,
                       credits, kTakeInputs);
   }
 

@@ -6,6 +6,7 @@
 
 #include "lib/comm/checks.h"
 #include "lib/comm/limits.h"
+#include "lib/op/ops/collectives.h"
 
 namespace sk {
 
@@ -107,32 +108,41 @@ Status apply(World world, const sk_run_options* options, Call& call) {
 }
 
 // What all element-wise calls have in common. `in_blocks` and `out_blocks` count blocks of `count`.
-Result<Call> elements(World world, OpKind kind, const void* in, uint64_t in_blocks, void* out,
-                      uint64_t out_blocks, int64_t count, int32_t dtype,
-                      const sk_run_options* options) {
-  Call call;
-  call.op.kind = kind;
-  SK_ASSIGN_OR_RETURN(call.op.dtype, check::dtype("dtype", dtype));
-  call.op.out_dtype = call.op.dtype;
+struct Elements {
+  Call call;       // All but the op,
+  VectorCall say;  // which this becomes.
+
+  Call done(const Schema& schema) {
+    call.op = describe(schema, say);
+    return call;
+  }
+};
+
+Result<Elements> elements(World world, const void* in, uint64_t in_blocks, void* out,
+                          uint64_t out_blocks, int64_t count, int32_t dtype,
+                          const sk_run_options* options) {
+  Elements of;
+  SK_ASSIGN_OR_RETURN(of.say.dtype, check::dtype("dtype", dtype));
   SK_RETURN_IF_ERROR(
-      check::count(count, call.op.dtype, std::max<uint64_t>(1, std::max(in_blocks, out_blocks))));
-  call.op.count = count;
-  const uint64_t block = uint64_t(count) * dtype_bytes(call.op.dtype);
-  call.in = {in, block * in_blocks};
-  call.out = {out, block * out_blocks};
-  SK_RETURN_IF_ERROR(check::pointer("in", in, call.in.bytes, call.op.dtype));
-  SK_RETURN_IF_ERROR(check::pointer("out", out, call.out.bytes, call.op.dtype));
-  SK_RETURN_IF_ERROR(apply(world, options, call));
-  return call;
+      check::count(count, of.say.dtype, std::max<uint64_t>(1, std::max(in_blocks, out_blocks))));
+  of.say.count = count;
+  const uint64_t block = uint64_t(count) * dtype_bytes(of.say.dtype);
+  of.call.in = {in, block * in_blocks};
+  of.call.out = {out, block * out_blocks};
+  SK_RETURN_IF_ERROR(check::pointer("in", in, of.call.in.bytes, of.say.dtype));
+  SK_RETURN_IF_ERROR(check::pointer("out", out, of.call.out.bytes, of.say.dtype));
+  SK_RETURN_IF_ERROR(apply(world, options, of.call));
+  return of;
 }
 
 // In place: the whole operand is passed once, as `whole`, and the other is part of it.
-Status settle_overlap(Call& call, const void* in_place_in, const void* in_place_out) {
-  if (call.op.count == 0) return {};
+Status settle_overlap(Elements& of, const void* in_place_in, const void* in_place_out) {
+  if (of.say.count == 0) return {};
   if (in_place_in == in_place_out) {
-    call.op.in_place = true;
+    of.say.in_place = true;
     return {};
   }
+  const Call& call = of.call;
   return check::apart("in", call.in.data, call.in.bytes, "out", call.out.data, call.out.bytes);
 }
 
@@ -144,49 +154,48 @@ const std::byte* at(const void* base, uint64_t bytes) {
 
 Result<Call> allreduce_call(World world, const void* in, void* out, int64_t count, int32_t dtype,
                             int32_t op, const sk_run_options* options) {
-  SK_ASSIGN_OR_RETURN(Call call,
-                      elements(world, OpKind::kAllreduce, in, 1, out, 1, count, dtype, options));
-  SK_ASSIGN_OR_RETURN(call.op.redop, check::redop(op, call.op.dtype));
-  SK_RETURN_IF_ERROR(settle_overlap(call, in, out));
-  return call;
+  SK_ASSIGN_OR_RETURN(Elements of, elements(world, in, 1, out, 1, count, dtype, options));
+  SK_ASSIGN_OR_RETURN(of.say.redop, check::redop(op, of.say.dtype));
+  SK_RETURN_IF_ERROR(settle_overlap(of, in, out));
+  return of.done(ops::kAllreduce);
 }
 
 Result<Call> allgather_call(World world, const void* in, void* out, int64_t count, int32_t dtype,
                             const sk_run_options* options) {
-  SK_ASSIGN_OR_RETURN(Call call, elements(world, OpKind::kAllgather, in, 1, out,
-                                          uint64_t(world.size), count, dtype, options));
-  if (call.in.bytes > 0) {
-    SK_RETURN_IF_ERROR(settle_overlap(call, in, at(out, call.in.bytes * uint64_t(world.rank))));
+  SK_ASSIGN_OR_RETURN(Elements of,
+                      elements(world, in, 1, out, uint64_t(world.size), count, dtype, options));
+  if (of.call.in.bytes > 0) {
+    SK_RETURN_IF_ERROR(settle_overlap(of, in, at(out, of.call.in.bytes * uint64_t(world.rank))));
   }
-  if (call.op.in_place) call.in = {};
-  return call;
+  if (of.say.in_place) of.call.in = {};
+  return of.done(ops::kAllgather);
 }
 
 Result<Call> reduce_scatter_call(World world, const void* in, void* out, int64_t count,
                                  int32_t dtype, int32_t op, const sk_run_options* options) {
-  SK_ASSIGN_OR_RETURN(Call call, elements(world, OpKind::kReduceScatter, in, uint64_t(world.size),
-                                          out, 1, count, dtype, options));
-  SK_ASSIGN_OR_RETURN(call.op.redop, check::redop(op, call.op.dtype));
-  if (call.in.bytes > 0) {
-    SK_RETURN_IF_ERROR(settle_overlap(call, at(in, call.out.bytes * uint64_t(world.rank)), out));
+  SK_ASSIGN_OR_RETURN(Elements of,
+                      elements(world, in, uint64_t(world.size), out, 1, count, dtype, options));
+  SK_ASSIGN_OR_RETURN(of.say.redop, check::redop(op, of.say.dtype));
+  if (of.call.in.bytes > 0) {
+    SK_RETURN_IF_ERROR(settle_overlap(of, at(in, of.call.out.bytes * uint64_t(world.rank)), out));
   }
-  if (call.op.in_place) call.out = {};
-  return call;
+  if (of.say.in_place) of.call.out = {};
+  return of.done(ops::kReduceScatter);
 }
 
 Result<Call> broadcast_call(World world, const void* in, void* out, int64_t count, int32_t dtype,
                             int32_t root, const sk_run_options* options) {
   SK_RETURN_IF_ERROR(check::rank("root", root, world.size));
   const bool is_root = root == world.rank;
-  SK_ASSIGN_OR_RETURN(Call call, elements(world, OpKind::kBroadcast, is_root ? in : nullptr,
-                                          is_root ? 1 : 0, out, 1, count, dtype, options));
-  call.op.root = root;
+  SK_ASSIGN_OR_RETURN(Elements of, elements(world, is_root ? in : nullptr, is_root ? 1 : 0, out, 1,
+                                            count, dtype, options));
+  of.say.root = root;
   // Whether the root works in place is the root's own business: its output is its input then, and
   // the plan of all ranks is the same. The root's copy onto itself is a no-op of the copy kernel.
   if (is_root && in != out) {
-    SK_RETURN_IF_ERROR(check::apart("in", in, call.in.bytes, "out", out, call.out.bytes));
+    SK_RETURN_IF_ERROR(check::apart("in", in, of.call.in.bytes, "out", out, of.call.out.bytes));
   }
-  return call;
+  return of.done(ops::kBroadcast);
 }
 
 Result<Call> barrier_call(World world, const sk_run_options* options) {
@@ -197,30 +206,28 @@ Result<Call> barrier_call(World world, const sk_run_options* options) {
 
 namespace {
 
-Result<Call> pair_call(World world, Call call, int32_t peer, bool sends) {
+Result<Call> pair_call(World world, Elements of, int32_t peer, bool sends) {
   SK_RETURN_IF_ERROR(check::rank("peer", peer, world.size));
   if (peer == world.rank) {
     return error(SK_ERR_INVALID_ARGUMENT, "peer is {}, which is this rank itself", peer);
   }
-  call.op.root = sends ? world.rank : peer;
-  call.op.peer = sends ? peer : world.rank;
-  return call;
+  of.say.root = sends ? world.rank : peer;
+  of.say.peer = sends ? peer : world.rank;
+  return of.done(ops::kSendRecv);
 }
 
 }  // namespace
 
 Result<Call> send_call(World world, const void* in, int64_t count, int32_t dtype, int32_t peer,
                        const sk_run_options* options) {
-  SK_ASSIGN_OR_RETURN(Call call,
-                      elements(world, OpKind::kSendRecv, in, 1, nullptr, 0, count, dtype, options));
-  return pair_call(world, call, peer, /*sends=*/true);
+  SK_ASSIGN_OR_RETURN(Elements of, elements(world, in, 1, nullptr, 0, count, dtype, options));
+  return pair_call(world, of, peer, /*sends=*/true);
 }
 
 Result<Call> recv_call(World world, void* out, int64_t count, int32_t dtype, int32_t peer,
                        const sk_run_options* options) {
-  SK_ASSIGN_OR_RETURN(
-      Call call, elements(world, OpKind::kSendRecv, nullptr, 0, out, 1, count, dtype, options));
-  return pair_call(world, call, peer, /*sends=*/false);
+  SK_ASSIGN_OR_RETURN(Elements of, elements(world, nullptr, 0, out, 1, count, dtype, options));
+  return pair_call(world, of, peer, /*sends=*/false);
 }
 
 Result<Communicator::Config> comm_config(const sk_comm_config* config) {

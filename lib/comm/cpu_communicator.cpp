@@ -6,6 +6,7 @@
 #include "lib/algo/planner.h"
 #include "lib/comm/agreement.h"
 #include "lib/comm/world_memory.h"
+#include "lib/op/ops/allreduce_gemm.h"
 #include "transport/absence.h"
 
 namespace sk {
@@ -64,8 +65,6 @@ class Inside {
  private:
   std::atomic<uint32_t>* word_;
 };
-
-bool is_pair(const OpDesc& op) { return op.kind == OpKind::kSendRecv; }
 
 }  // namespace
 
@@ -133,7 +132,7 @@ sk_comm_info CpuCommunicator::info() const {
   info.workers = int32_t(target_.workers);
   info.mapped = target_.mapped ? 1 : 0;
   info.symmetric_bytes = heap_->bytes_held();
-  info.calls = seq_;
+  info.calls = calls();
   info.plans = cache_.size();
   info.over = over().code();
   return info;
@@ -176,7 +175,7 @@ Status CpuCommunicator::over() const {
   return {};
 }
 
-CpuCommunicator::~CpuCommunicator() { log_.end(seq_); }
+CpuCommunicator::~CpuCommunicator() { log_.end(calls()); }
 
 template <typename Body>
 Status CpuCommunicator::enter(const OpDesc& op, RunArgs& args, Program& program, const Body& body) {
@@ -186,13 +185,8 @@ Status CpuCommunicator::enter(const OpDesc& op, RunArgs& args, Program& program,
     return ended;
   }
   if (absence_ != nullptr) absence_->note_call(std::this_thread::get_id());
-  if (is_pair(op)) {
-    const int32_t me = int32_t(rank());
-    args.lane = kPairLane;
-    args.seq = ++pair_seq_[size_t(op.root == me ? op.peer : op.root)];
-  } else {
-    args.seq = ++seq_;
-  }
+  args.lane = is_pair(op) ? kPairLane : kCollectiveLane;
+  args.seq = ++last_entry(op);
   Status status = caught(body);
   if (status.ok()) [[likely]]
     return status;
@@ -203,7 +197,10 @@ Status CpuCommunicator::enter(const OpDesc& op, RunArgs& args, Program& program,
 // where the ledger has them: whatever ends it ends the communicator, for all ranks and with its
 // sentence. What has ended it for all already keeps its own.
 Status CpuCommunicator::failed(const OpDesc& op, Program& program, Status status) {
-  const bool ends = !program.take_refused();
+  const Program::Refusal refusal = program.take_refusal();
+  const bool ends = !refusal.refused;
+  last_entry(op) += refusal.seqs_taken;
+  if (!is_pair(op)) seqs_told_ += refusal.seqs_taken;
   if (ends) {
     const int32_t code = status.code();
     if (code == SK_ERR_NO_MEMORY) {
@@ -237,8 +234,7 @@ Status CpuCommunicator::decline(const OpDesc& op, int64_t timeout_ns) {
 }
 
 Status CpuCommunicator::prepare_meeting() {
-  OpDesc op;
-  op.kind = OpKind::kBarrier;
+  const OpDesc op;
   SK_ASSIGN_OR_RETURN(Plan part, make_plan_part(op, target_, rank()));
   SK_ASSIGN_OR_RETURN(meeting_, executor_->prepare(std::make_shared<const Plan>(std::move(part)),
                                                    /*fingerprint=*/0));
@@ -278,10 +274,10 @@ void CpuCommunicator::evict_one() {
 
 Target CpuCommunicator::target_for(const OpDesc& op) const {
   Target target = target_;
-  if (op.kind == OpKind::kAllreduceGemm) {
-    backend_
-        .gemm_tiles(op.dtype, op.m, op.n, op.k, target.world_size * target.workers, kernel_sets_)
-        .apply(target);
+  if (op.kind() == OpKind::kAllreduceGemm) {
+    const GemmCall call = gemm_call(op);
+    const uint32_t workers = target.world_size * target.workers;
+    backend_.gemm_tiles(call.dtype, call.m, call.n, call.k, workers, kernel_sets_).apply(target);
   }
   return target;
 }

@@ -60,6 +60,12 @@ class CpuCommunicator final : public Communicator {
   // Peers that have entered `op` learn that this rank cannot, instead of waiting for it. Takes no
   // memory.
   Status decline(const OpDesc& op, int64_t timeout_ns);
+  uint64_t& last_entry(const OpDesc& op) {
+    if (!is_pair(op)) return seq_;
+    const auto [sender, receiver] = ends_of(op);
+    return pair_seq_[sender == rank() ? receiver : sender];
+  }
+  uint64_t calls() const { return seq_ - seqs_told_; }
   // Calls `body` as this rank's next call. The one place in which a call may end the communicator.
   template <typename Body>
   Status enter(const OpDesc& op, RunArgs& args, Program& program, const Body& body);
@@ -81,9 +87,10 @@ class CpuCommunicator final : public Communicator {
   uint32_t kernel_sets_ = 0;  // Agreement::kernel_sets.
   int64_t timeout_ns_ = 0;
   int local_rank_ = 0, local_size_ = 1;
-  bool one_process_ = false;  // All ranks are threads of this process.
-  uint64_t seq_ = 0;
-  std::vector<uint64_t> pair_seq_;  // By peer.
+  bool one_process_ = false;        // All ranks are threads of this process.
+  uint64_t seq_ = 0;                // Of the last entry with all ranks.
+  uint64_t seqs_told_ = 0;          // Of those, how many only told of calls that differed.
+  std::vector<uint64_t> pair_seq_;  // Of the last entry with each peer alone.
   uint64_t workspace_committed_ = 0;
   std::unordered_map<OpDesc, Cached, OpHash> cache_;
   PlanCache made_;

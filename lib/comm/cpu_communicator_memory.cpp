@@ -6,6 +6,7 @@
 
 #include "lib/comm/cpu_communicator.h"
 #include "lib/comm/limits.h"
+#include "lib/op/ops/memory.h"
 
 namespace sk {
 namespace {
@@ -17,9 +18,7 @@ constexpr int64_t kLookNs = 200'000;  // Between two looks at a peer.
 
 Status CpuCommunicator::agree(OpKind kind, uint64_t bytes, bool able) {
   calls_.forget_all();  // Where memory lies is about to change.
-  OpDesc op;
-  op.kind = kind;
-  op.count = int64_t(bytes);
+  const OpDesc op = memory_call(kind, bytes);
   if (!able) return decline(op, timeout_ns_);
   Result<Program*> program = caught([&] { return program_for(op); });
   if (!program.ok()) {
@@ -34,7 +33,10 @@ Status CpuCommunicator::agree(OpKind kind, uint64_t bytes, bool able) {
 Result<void*> CpuCommunicator::allocate(uint64_t bytes) {
   Result<void*> memory = caught([&] { return heap_->allocate(bytes); });
   Status agreed = agree(OpKind::kAlloc, bytes, memory.ok());
-  if (!memory.ok()) return std::move(memory.status());
+  if (!memory.ok()) {
+    SK_RETURN_IF_ERROR(std::move(agreed));  // Then the communicator has ended, and that is said.
+    return std::move(memory.status());
+  }
   if (!agreed.ok()) {
     SK_RETURN_IF_ERROR(heap_->free(*memory));
     return agreed;
@@ -59,7 +61,10 @@ Status CpuCommunicator::register_memory(void* memory, uint64_t bytes) {
   Status added = caught([&] { return heap_->add_registered(memory, bytes); });
   if (!added.ok() && added.code() != SK_ERR_NO_MEMORY) return added;
   Status agreed = agree(OpKind::kRegister, bytes, added.ok());
-  if (!added.ok()) return added;
+  if (!added.ok()) {
+    SK_RETURN_IF_ERROR(std::move(agreed));
+    return added;
+  }
   if (!agreed.ok()) heap_->remove_registered(memory);
   return agreed;
 }

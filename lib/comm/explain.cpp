@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/op/dtype.h"
+#include "lib/plan/task_info.h"
 
 namespace sk {
 namespace {
@@ -16,13 +17,9 @@ bool any_buffer(const Plan& plan, const Judge& judge) {
   return std::any_of(plan.buffers.begin(), plan.buffers.end(), judge);
 }
 
-bool moves_bytes(const Task& task) {
-  return task.op != TaskOp::kNop && task.op != TaskOp::kEnter && task.op != TaskOp::kAwait;
-}
-
 std::string why(PlanForm form, const Plan& plan) {
   const Target& target = plan.target;
-  const bool symmetric = plan.op.symmetric_in || plan.op.symmetric_out;
+  const bool symmetric = plan.op.any_symmetric();
   const uint64_t most = symmetric ? target.one_shot_symmetric_bytes : target.one_shot_bytes;
   switch (form) {
     case PlanForm::kMeeting:
@@ -52,7 +49,8 @@ std::string why(PlanForm form, const Plan& plan) {
 
 PlanForm form_of(const Plan& plan, uint32_t rank) {
   const RankPlan* part = plan.part(rank);
-  if (part == nullptr || std::none_of(part->tasks.begin(), part->tasks.end(), moves_bytes))
+  const auto moves = [](const Task& task) { return moves_bytes(task.op); };
+  if (part == nullptr || std::none_of(part->tasks.begin(), part->tasks.end(), moves))
     return PlanForm::kMeeting;
   if (plan.world_size() == 1) return PlanForm::kAlone;
   const bool puts = std::any_of(part->tasks.begin(), part->tasks.end(),

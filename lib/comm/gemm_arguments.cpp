@@ -3,6 +3,7 @@
 
 #include "lib/comm/arguments.h"
 #include "lib/comm/checks.h"
+#include "lib/op/ops/allreduce_gemm.h"
 
 namespace sk {
 namespace {
@@ -91,8 +92,7 @@ Result<Call> allreduce_gemm_call(World world, const sk_tensor* a, const sk_tenso
   SK_ASSIGN_OR_RETURN(const Matrix ma, matrix(world, "a", a));
   SK_ASSIGN_OR_RETURN(const Matrix mc, matrix(world, "c", c));
   Call call;
-  OpDesc& op = call.op;
-  op.kind = OpKind::kAllreduceGemm;
+  GemmCall op;
   op.dtype = ma.dtype;
   op.out_dtype = mc.dtype;
   op.transpose_a = (flags & SK_GEMM_TRANSPOSE_A) != 0;
@@ -140,6 +140,7 @@ Result<Call> allreduce_gemm_call(World world, const sk_tensor* a, const sk_tenso
                  op.dtype == DType::kF32 ? "" : ", or f32");
   }
   SK_RETURN_IF_ERROR(check::apart("a", ma.data, ma.bytes, "c", mc.data, mc.bytes));
+  call.op = describe(op);
   call.in = {ma.data, ma.bytes};
   call.out = {mc.data, mc.bytes};
   SK_ASSIGN_OR_RETURN(const check::RunOptions read, check::run_options(world.device, options));

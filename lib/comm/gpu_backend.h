@@ -35,7 +35,7 @@ class GpuTrace {
 
 // One rank's part of a call.
 struct GpuEntry {
-  std::array<void*, kEntryOperandMax> operands{};
+  std::array<void*, kRunOperandMax> operands{};
   void* stream = nullptr;           // Null: the default stream.
   std::shared_ptr<GpuTrace> trace;  // Null: none. What graphs repeat is not recorded.
 };

@@ -1,6 +1,8 @@
 #include "lib/comm/gpu_communicator.h"
 
 #include "lib/comm/gpu_meeting.h"
+#include "lib/op/ops/allreduce_gemm.h"
+#include "lib/op/ops/memory.h"
 
 namespace sk {
 namespace {
@@ -26,8 +28,7 @@ Result<std::unique_ptr<Communicator>> GpuCommunicator::create(const Config& conf
                       meet_group(*bootstrap, config, std::move(executor)));
   const CommLog log(config.log, *bootstrap);
   log.meeting(meeting, *bootstrap);
-  OpDesc product;
-  product.kind = OpKind::kAllreduceGemm;
+  const OpDesc product(ops::kAllreduceGemm);
   log.info("target: GPU {} ({}), {} blocks a rank, {} for products; a wait lasts {} ms at most",
            group->executor().facts().ordinal, group->executor().facts().name,
            group->target_for({}).workers, group->target_for(product).workers,
@@ -49,8 +50,7 @@ Status GpuCommunicator::meet(const GpuGroup::Arrival& arrival) {
 }
 
 sk_comm_info GpuCommunicator::info() const {
-  OpDesc product;
-  product.kind = OpKind::kAllreduceGemm;
+  const OpDesc product(ops::kAllreduceGemm);
   sk_comm_info info{};
   info.struct_size = sizeof(info);
   info.rank = int32_t(rank_);
@@ -68,13 +68,13 @@ sk_comm_info GpuCommunicator::info() const {
 
 // Every rank's memory on the GPU is every other's.
 OpDesc GpuCommunicator::with_reach(const OpDesc& op) const {
-  const bool has_operands = op.kind != OpKind::kBarrier;
+  const bool has_operands = op.kind() != OpKind::kBarrier;
   return with_symmetry(op, has_operands, has_operands);
 }
 
 Status GpuCommunicator::check_memory(const Call& call) const {
   const CallOperand* operands[] = {&call.in, &call.out, &call.weights};
-  for (uint32_t i = 0; i < kEntryOperandMax; ++i) {
+  for (uint32_t i = 0; i < kRunOperandMax; ++i) {
     if (operands[i]->bytes == 0) continue;
     SK_RETURN_IF_ERROR(
         group_->executor().check_memory(operand_name(call.op, i), operands[i]->data));
@@ -89,7 +89,7 @@ Status GpuCommunicator::execute(const Call& call, const CallKey&) {
   GpuGroup::Arrival arrival;
   arrival.op = with_reach(call.op);
   const CallOperand* operands[] = {&call.in, &call.out, &call.weights};
-  for (uint32_t i = 0; i < kEntryOperandMax; ++i)
+  for (uint32_t i = 0; i < kRunOperandMax; ++i)
     arrival.entry.operands[i] = const_cast<void*>(operands[i]->data);
   arrival.entry.stream = call.stream;
   if (tracing_) arrival.entry.trace = trace_;
@@ -117,8 +117,7 @@ Status GpuCommunicator::synchronize(void* stream, int64_t timeout_ns) {
 
 Status GpuCommunicator::agree(OpKind kind, uint64_t bytes, bool able) {
   GpuGroup::Arrival arrival;
-  arrival.op.kind = kind;
-  arrival.op.count = int64_t(bytes);
+  arrival.op = memory_call(kind, bytes);
   arrival.able = able;
   arrival.timeout_ns = timeout_ns_;
   return meet(arrival);

@@ -19,7 +19,7 @@ Status copy_of(const Status& status) {
   return caught([&] { return status.clone(); });
 }
 
-bool moves_nothing(const OpDesc& op) { return op.kind >= OpKind::kAlloc; }
+bool moves_nothing(const OpDesc& op) { return op.kind() >= OpKind::kAlloc; }
 
 }  // namespace
 
@@ -46,8 +46,9 @@ GpuGroup::Meeting GpuGroup::make_meeting(std::vector<uint32_t> ranks) const {
 }
 
 GpuGroup::Meeting& GpuGroup::meeting_of(const OpDesc& op) {
-  if (op.kind != OpKind::kSendRecv) return all_;
-  const std::pair<uint32_t, uint32_t> pair = std::minmax({uint32_t(op.root), uint32_t(op.peer)});
+  if (!is_pair(op)) return all_;
+  const auto [sender, receiver] = ends_of(op);
+  const std::pair<uint32_t, uint32_t> pair = std::minmax({sender, receiver});
   auto found = pairs_.find(pair);
   if (found == pairs_.end())
     found = pairs_.emplace(pair, make_meeting({pair.first, pair.second})).first;
@@ -72,7 +73,7 @@ Result<std::shared_ptr<GpuGroup>> GpuGroup::make(std::shared_ptr<GpuExecutor> ex
 }
 
 Target GpuGroup::target_for(const OpDesc& op) const {
-  const bool multiplies = op.kind == OpKind::kAllreduceGemm;
+  const bool multiplies = op.kind() == OpKind::kAllreduceGemm;
   const GpuFacts& facts = executor_->facts();
   const uint32_t blocks = multiplies ? facts.workers_of_products : facts.workers_of_moves;
   Target target;
@@ -259,7 +260,7 @@ Status GpuGroup::compare(const Meeting& meeting) const {
     std::vector<RankCall> calls;
     for (const uint32_t rank : meeting.ranks) {
       const OpDesc& called = meeting.arrivals[rank].op;
-      calls.push_back({rank, fingerprint(called), called});
+      calls.push_back({rank, called.hash(), call_text(called)});
     }
     return {SK_ERR_DESYNC, explain_mismatch(std::move(calls))};
   }

@@ -3,49 +3,87 @@
 
 #include "lib/comm/arguments.h"
 #include "lib/comm/checks.h"
-#include "lib/op/schema.h"
+#include "lib/op/ops/all.h"
 
 namespace sk {
 namespace {
 
 // What is set and not used was meant for something, so it is refused rather than left out.
-Status check_used(OpKind kind, const sk_plan_desc& desc) {
+Status check_used(const Schema& schema, const sk_plan_desc& desc) {
   constexpr uint32_t kKnown = SK_PLAN_SYMMETRIC_IN | SK_PLAN_SYMMETRIC_OUT | SK_PLAN_IN_PLACE;
   if ((desc.flags & ~kKnown) != 0) {
     return error(SK_ERR_INVALID_ARGUMENT, "desc.flags is {:#x}, known bits are {:#x}", desc.flags,
                  kKnown);
   }
-  const Schema& schema = *schema_of(kind);
+  const auto any = [&](auto&& is) {
+    return std::any_of(schema.operands.begin(), schema.operands.end(), is);
+  };
+  const bool has_operands = !schema.operands.empty();
   // Where its memory will be; whether it works in place, if it can and that is part of a plan.
-  uint32_t flags = schema.operands.empty() ? 0 : SK_PLAN_SYMMETRIC_IN | SK_PLAN_SYMMETRIC_OUT;
-  if (schema.has(Member::kInPlace)) flags |= SK_PLAN_IN_PLACE;
+  uint32_t flags = has_operands ? SK_PLAN_SYMMETRIC_IN | SK_PLAN_SYMMETRIC_OUT : 0;
+  if (any([](const OperandSchema& each) { return each.alias[0] != '\0'; })) {
+    flags |= SK_PLAN_IN_PLACE;
+  }
   if ((desc.flags & ~flags) != 0) {
     return error(SK_ERR_INVALID_ARGUMENT, "desc.flags is {:#x}, bits of a plan of {} are {:#x}",
                  desc.flags, schema.name, flags);
   }
+  const bool has_out_dtype = any([&](const OperandSchema& each) {
+    return &each != schema.operands.data() && schema.operand(each.types) == nullptr;
+  });
   const struct {
     const char* name;
     int64_t value;
-    Member member;
+    bool used;
     int64_t usual;  // Saying what the kind does anyway is no other wish.
   } fields[] = {
-      {"dtype", desc.dtype, Member::kDType, 0},
-      {"out_dtype", desc.out_dtype, Member::kOutDType, schema.has(Member::kDType) ? desc.dtype : 0},
-      {"op", desc.op, Member::kRedOp, schema.has(Member::kK) ? SK_SUM : 0},
-      {"root", desc.root, Member::kRoot, 0},
-      {"peer", desc.peer, Member::kPeer, 0},
-      {"count", desc.count, Member::kCount, 0},
-      {"m", desc.m, Member::kM, 0},
-      {"n", desc.n, Member::kN, 0},
-      {"k", desc.k, Member::kK, 0},
+      {"dtype", desc.dtype, has_operands, 0},
+      {"out_dtype", desc.out_dtype, has_out_dtype, has_operands ? desc.dtype : 0},
+      {"op", desc.op, bool(schema.field("op")), &schema == &ops::kAllreduceGemm ? SK_SUM : 0},
+      {"root", desc.root, bool(schema.field("root")), 0},
+      {"peer", desc.peer, bool(schema.field("peer")), 0},
+      {"count", desc.count, bool(schema.field("count")), 0},
+      {"m", desc.m, bool(schema.field("m")), 0},
+      {"n", desc.n, bool(schema.field("n")), 0},
+      {"k", desc.k, bool(schema.field("k")), 0},
   };
   for (const auto& field : fields) {
-    if (schema.has(field.member) || field.value == 0 || field.value == field.usual) continue;
+    if (field.used || field.value == 0 || field.value == field.usual) continue;
     return error(SK_ERR_INVALID_ARGUMENT,
                  "desc.{} is {}, a plan of {} does not use it: it must be 0", field.name,
                  field.value, schema.name);
   }
   return {};
+}
+
+Result<OpDesc> product_op(const sk_plan_desc& read, DType dtype) {
+  GemmCall op;
+  op.dtype = op.out_dtype = dtype;
+  op.symmetric_out = (read.flags & SK_PLAN_SYMMETRIC_OUT) != 0;
+  if (!is_float(dtype)) {
+    return error(SK_ERR_INVALID_ARGUMENT, "desc.dtype is {}, a GEMM needs a floating type",
+                 dtype_name(dtype));
+  }
+  if (read.out_dtype != 0) {
+    SK_ASSIGN_OR_RETURN(op.out_dtype, check::dtype("desc.out_dtype", read.out_dtype));
+  }
+  if (op.out_dtype != dtype && op.out_dtype != DType::kF32) {
+    return error(SK_ERR_INVALID_ARGUMENT, "desc.out_dtype is {}, it must be {}, as desc.dtype{}",
+                 dtype_name(op.out_dtype), dtype_name(dtype),
+                 dtype == DType::kF32 ? "" : ", or f32");
+  }
+  for (const int64_t extent : {read.m, read.n, read.k}) {
+    if (extent < 0 || extent > check::kExtentMax) {
+      return error(SK_ERR_INVALID_ARGUMENT, "desc has m, n, k = {}, {}, {}, each must be 0 to {}",
+                   read.m, read.n, read.k, check::kExtentMax);
+    }
+  }
+  op.m = read.m;
+  op.n = read.n;
+  op.k = read.k;
+  op.lda = std::max<int64_t>(1, op.k);
+  op.ldc = std::max<int64_t>(1, op.n);
+  return describe(op);
 }
 
 }  // namespace
@@ -57,95 +95,70 @@ Result<OpDesc> plan_op(World world, const sk_plan_desc* desc) {
     return error(SK_ERR_INVALID_ARGUMENT, "desc.kind is {}, it must be {} to {}", read.kind,
                  int(SK_OP_BARRIER), int(SK_OP_ALLREDUCE_GEMM));
   }
-  OpDesc op;
-  op.kind = OpKind(read.kind);
-  SK_RETURN_IF_ERROR(check_used(op.kind, read));
-  if (op.kind == OpKind::kBarrier) return op;
+  const Schema& schema = *schema_of(OpKind(read.kind));
+  SK_RETURN_IF_ERROR(check_used(schema, read));
+  if (schema.operands.empty()) return OpDesc(schema);
+  VectorCall op;
   SK_ASSIGN_OR_RETURN(op.dtype, check::dtype("desc.dtype", read.dtype));
-  op.out_dtype = op.dtype;
+  if (&schema == &ops::kAllreduceGemm) return product_op(read, op.dtype);
   op.in_place = (read.flags & SK_PLAN_IN_PLACE) != 0;
+  op.symmetric_in = (read.flags & SK_PLAN_SYMMETRIC_IN) != 0;
   op.symmetric_out = (read.flags & SK_PLAN_SYMMETRIC_OUT) != 0;
-  if (op.kind == OpKind::kAllreduceGemm) {
-    if (!is_float(op.dtype)) {
-      return error(SK_ERR_INVALID_ARGUMENT, "desc.dtype is {}, a GEMM needs a floating type",
-                   dtype_name(op.dtype));
-    }
-    if (read.out_dtype != 0) {
-      SK_ASSIGN_OR_RETURN(op.out_dtype, check::dtype("desc.out_dtype", read.out_dtype));
-    }
-    if (op.out_dtype != op.dtype && op.out_dtype != DType::kF32) {
-      return error(SK_ERR_INVALID_ARGUMENT, "desc.out_dtype is {}, it must be {}, as desc.dtype{}",
-                   dtype_name(op.out_dtype), dtype_name(op.dtype),
-                   op.dtype == DType::kF32 ? "" : ", or f32");
-    }
-    for (const int64_t extent : {read.m, read.n, read.k}) {
-      if (extent < 0 || extent > check::kExtentMax) {
-        return error(SK_ERR_INVALID_ARGUMENT, "desc has m, n, k = {}, {}, {}, each must be 0 to {}",
-                     read.m, read.n, read.k, check::kExtentMax);
-      }
-    }
-    op.m = read.m;
-    op.n = read.n;
-    op.k = read.k;
-    op.lda = std::max<int64_t>(1, op.k);
-    op.ldc = std::max<int64_t>(1, op.n);
-    return op;
-  }
   SK_RETURN_IF_ERROR(check::count(read.count, op.dtype, uint64_t(world.size)));
   op.count = read.count;
-  if (op.kind == OpKind::kAllreduce || op.kind == OpKind::kReduceScatter) {
+  if (schema.field("op")) {
     SK_ASSIGN_OR_RETURN(op.redop, check::redop(read.op, op.dtype));
-    op.symmetric_in = (read.flags & SK_PLAN_SYMMETRIC_IN) != 0;
   }
-  if (op.kind == OpKind::kBroadcast || op.kind == OpKind::kSendRecv) {
+  if (schema.field("root")) {
     SK_RETURN_IF_ERROR(check::rank("desc.root", read.root, world.size));
     op.root = read.root;
   }
-  if (op.kind == OpKind::kSendRecv) {
+  if (schema.field("peer")) {
     SK_RETURN_IF_ERROR(check::rank("desc.peer", read.peer, world.size));
     if (read.peer == read.root) {
       return error(SK_ERR_INVALID_ARGUMENT, "desc.peer and desc.root are both {}", read.root);
     }
     op.peer = read.peer;
-    op.symmetric_out = false;
   }
-  return op;
+  return describe(schema, op);
 }
 
 Result<Call> plan_call(World world, const OpDesc& op, const void* in, const Packed* weights,
                        void* out, const sk_run_options* options) {
-  if (weights != nullptr && op.kind != OpKind::kAllreduceGemm) {
+  const VectorCall say = vector_call(op);
+  if (weights != nullptr && op.kind() != OpKind::kAllreduceGemm) {
     return error(SK_ERR_INVALID_ARGUMENT, "weights is given, but a plan of {} has none",
-                 op_kind_name(op.kind));
+                 op.schema().name);
   }
-  switch (op.kind) {
+  switch (op.kind()) {
     case OpKind::kAllreduce:
-      return allreduce_call(world, in, out, op.count, int32_t(op.dtype), int32_t(op.redop),
+      return allreduce_call(world, in, out, say.count, int32_t(say.dtype), int32_t(say.redop),
                             options);
     case OpKind::kAllgather:
-      return allgather_call(world, in, out, op.count, int32_t(op.dtype), options);
+      return allgather_call(world, in, out, say.count, int32_t(say.dtype), options);
     case OpKind::kReduceScatter:
-      return reduce_scatter_call(world, in, out, op.count, int32_t(op.dtype), int32_t(op.redop),
+      return reduce_scatter_call(world, in, out, say.count, int32_t(say.dtype), int32_t(say.redop),
                                  options);
     case OpKind::kBroadcast:
-      return broadcast_call(world, in, out, op.count, int32_t(op.dtype), op.root, options);
+      return broadcast_call(world, in, out, say.count, int32_t(say.dtype), say.root, options);
     case OpKind::kSendRecv:
-      return op.root == world.rank
-                 ? send_call(world, in, op.count, int32_t(op.dtype), op.peer, options)
-                 : recv_call(world, out, op.count, int32_t(op.dtype), op.root, options);
+      return say.root == world.rank
+                 ? send_call(world, in, say.count, int32_t(say.dtype), say.peer, options)
+                 : recv_call(world, out, say.count, int32_t(say.dtype), say.root, options);
     case OpKind::kAllreduceGemm: {
+      const GemmCall product = gemm_call(op);
       sk_tensor a{}, c{};
       a.struct_size = c.struct_size = sizeof(sk_tensor);
       a.ndim = c.ndim = 2;
       a.device_type = c.device_type = world.device.type;
       a.device_id = c.device_id = world.device.id;
-      a.dtype = int32_t(op.dtype);
-      c.dtype = int32_t(op.out_dtype);
+      a.dtype = int32_t(product.dtype);
+      c.dtype = int32_t(product.out_dtype);
       a.data = const_cast<void*>(in);
       c.data = out;
-      a.shape[0] = c.shape[0] = op.m;
-      a.shape[1] = a.strides[0] = op.k;
-      c.shape[1] = c.strides[0] = op.n;
+      a.shape[0] = c.shape[0] = product.m;
+      a.shape[1] = a.strides[0] = product.k;
+      c.shape[1] = c.strides[0] = product.n;
       a.strides[1] = c.strides[1] = 1;
       return allreduce_gemm_call(world, &a, nullptr, weights, &c, 0, options);
     }

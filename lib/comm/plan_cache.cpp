@@ -1,14 +1,17 @@
 #include "lib/comm/plan_cache.h"
 
 #include "lib/algo/planner.h"
+#include "lib/op/schema.h"
 #include "lib/plan/validate.h"
 
 namespace sk {
 
 OpDesc with_symmetry(OpDesc op, bool in, bool out) {
-  const bool shares_input = op.kind == OpKind::kAllreduce || op.kind == OpKind::kReduceScatter;
-  op.symmetric_in = in && shares_input;
-  op.symmetric_out = out && op.kind != OpKind::kSendRecv;
+  const std::span<const OperandSchema> operands = op.schema().operands;
+  for (uint32_t i = 0; i < operands.size(); ++i) {
+    const bool symmetric = operands[i].role == Role::kIn ? in : out;
+    if (operands[i].reached) op.set(OpDesc::symmetric_field(i), symmetric);
+  }
   return op;
 }
 

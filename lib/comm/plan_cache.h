@@ -13,7 +13,7 @@ namespace sk {
 inline constexpr size_t kCachedPlansMax = 512;
 
 struct OpHash {
-  size_t operator()(const OpDesc& op) const { return size_t(fingerprint(op)); }
+  size_t operator()(const OpDesc& op) const { return size_t(op.hash()); }
 };
 
 // `op` as plans have it, where the caller's memory can be reached by peers. Broadcast and send/recv

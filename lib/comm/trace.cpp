@@ -28,11 +28,11 @@ std::string trace_json(const TraceBuffer& trace, uint32_t rank) {
       if (event.start_ns - event.wait_ns > 1000) {
         append(out, "wait", rank, event, event.wait_ns, event.start_ns, call);
       }
-      const int64_t epilogue = epilogue_of(part, event.task);
+      const std::optional<ChosenForm> form = chosen_form(part, part.tasks[event.task]);
       append(out, task_op_name(event.op), rank, event, event.start_ns, event.end_ns,
-             epilogue < 0 ? call
-                          : fmt::format(R"({},"epilogue":"{}")", call,
-                                        param_value_name(ParamKind::kEpilogue, epilogue)));
+             form ? fmt::format(R"({},"{}":"{}")", call, form->parameter.name,
+                                form->parameter.word(form->value))
+                  : call);
     }
   }
   fmt::format_to(std::back_inserter(out), "],\n\"dropped\": {}", trace.dropped);

@@ -52,6 +52,10 @@ class Ledger {
 // How many signals one producer may have at one rank, for worlds of this size.
 uint32_t signals_per_producer(uint32_t world_size);
 
+// Of one call; fewer than an entry has words, which tell their places.
+inline constexpr uint32_t kRunOperandMax = 3;
+static_assert(kRunOperandMax <= kEntryWords);
+
 // One caller's memory for one run. For symmetric operands also where it lies in the own segment, as
 // the peers must know it.
 struct Operand {
@@ -60,7 +64,7 @@ struct Operand {
 };
 
 struct RunArgs {
-  std::array<Operand, kEntryOperandMax> operands;
+  std::array<Operand, kRunOperandMax> operands;
   EntryLane lane = kCollectiveLane;
   uint64_t seq = 0;        // Of the lane, from 1.
   int64_t timeout_ns = 0;  // Longest single wait.
@@ -72,11 +76,6 @@ struct TaskEvent {
   TaskOp op;
   int64_t wait_ns, start_ns, end_ns;  // CLOCK_MONOTONIC: began to wait, began to work, done.
 };
-// What becomes of the task's product (GemmEpilogue); -1: it is no product.
-inline int64_t epilogue_of(const RankPlan& part, uint32_t task) {
-  const bool is_gemm = part.tasks[task].op == TaskOp::kGemm;
-  return is_gemm ? part.params_of(part.tasks[task])[kGemmEpilogue] : -1;
-}
 
 // Where task events go while a trace is on; null events are not recorded.
 struct TraceBuffer {
@@ -100,7 +99,7 @@ class Program {
 
   // Returns when the caller may use all its buffers again. A run that fails, or that an exception
   // leaves, may have moved some bytes and posted some signals, and its peers may wait for others:
-  // whoever called ends the communicator for all ranks, unless take_refused().
+  // whoever called ends the communicator for all ranks, unless take_refusal() says so.
   virtual Status run(const RunArgs& args) = 0;
 
   // Enters in the place of a run of `op`, with its lane and seq, only to say that this rank cannot
@@ -110,8 +109,13 @@ class Program {
 
   // Once after a run that failed: whether all its ranks have entered and refused it, because they
   // called different things (SK_ERR_DESYNC) or one had declined (SK_ERR_NO_MEMORY). Nothing was
-  // moved or posted then, and the next run may come.
-  virtual bool take_refused() = 0;
+  // moved or posted then, and the next run may come, with the seq behind those that telling each
+  // other of the calls has taken.
+  struct Refusal {
+    bool refused = false;
+    uint64_t seqs_taken = 0;  // Beyond the run's own; equal on all its ranks.
+  };
+  virtual Refusal take_refusal() = 0;
 };
 
 class Executor {
@@ -130,16 +134,6 @@ class Executor {
   // Whom the thread that runs a program tells now and then that it waits for other ranks.
   virtual void set_waiting(const Waiting& waiting) = 0;
 };
-
-// A call in an entry slot, whole, so that a mismatch can say in what calls differ.
-void pack_call(const OpDesc& op, EntrySlot& entry);
-OpDesc unpack_call(const EntrySlot& entry);
-
-// Its first word also tells how far its writer had come in the other lane, towards the same peer:
-// sessions keep no order, so an entry there may arrive later than this one. `seq` is the last that
-// the writer had entered; whether it had entered `seq` is answered for the last 2^28 calls.
-uint64_t with_progress(uint64_t first_word, uint64_t seq);
-bool had_entered(const uint64_t (&call)[3], uint64_t seq);
 
 }  // namespace sk
 

@@ -6,7 +6,6 @@
 #include <random>
 
 #include "lib/exec/reference_memory.h"
-#include "lib/exec/tile_op.h"
 #include "lib/plan/task_info.h"
 
 namespace sk {
@@ -159,8 +158,12 @@ class Reference {
   }
 
   Status work(const RankPlan& part, const Task& task) {
-    const TileFn function = tile_op(task.op)->reference;
-    if (function == nullptr) return Status();
+    const TileOp* tile = tile_op(task.op);
+    if (tile == nullptr) {
+      if (signature_of(task.op) != nullptr) return Status();
+      return error(SK_ERR_UNSUPPORTED, "rank {}: there is no operation {}", part.rank,
+                   int(task.op));
+    }
     std::vector<std::byte*> addresses[kRegionCountMax];
     TileArgs args{};
     args.regions = part.regions_of(task).data();
@@ -177,7 +180,7 @@ class Reference {
       }
       args.pointers[i] = addresses[i].data();
     }
-    function(args);
+    tile->reference(args);
     return Status();
   }
 

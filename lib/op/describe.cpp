@@ -1,40 +1,52 @@
 // Calls in words, by their schemas.
 #include <string>
 
-#include "lib/op/words.h"
+#include "lib/op/schema.h"
 
 namespace sk {
 namespace {
 
 // "in.dtype", "op", "count".
-std::string value_text(const Schema& schema, const OpDesc& op, std::string_view name) {
+std::string value_text(const OpDesc& op, std::string_view name) {
+  const Schema& schema = op.schema();
   const size_t dot = name.find('.');
   if (dot != std::string_view::npos) {
     const OperandSchema* operand = schema.operand(name.substr(0, dot));
-    return operand != nullptr ? dtype_name(DType(word(op, operand->type))) : "?";
+    return dtype_name(op.type(uint32_t(operand - schema.operands.data())));
   }
-  if (const Attribute* attribute = schema.attribute(name)) {
-    const int64_t value = word(op, attribute->member);
-    return attribute->kind == AttributeKind::kRedOp ? redop_name(RedOp(value))
-                                                    : fmt::to_string(value);
-  }
-  for (const Dimension& dimension : schema.dimensions) {
-    if (name == dimension.name) return fmt::to_string(word(op, dimension.member));
-  }
-  return "?";
+  const int64_t value = op[schema.field(name)];
+  const Attribute* attribute = schema.attribute(name);
+  const bool reduces = attribute != nullptr && attribute->kind == AttributeKind::kRedOp;
+  return reduces ? redop_name(RedOp(value)) : fmt::to_string(value);
 }
 
-std::string brief_text(const Schema& schema, const OpDesc& op) {
+std::string brief_text(const OpDesc& op) {
   std::string text;
-  std::string_view rest = schema.brief;
+  std::string_view rest = op.schema().brief;
   while (!rest.empty()) {
-    const size_t open = rest.find('{'), close = rest.find('}');
-    if (open == std::string_view::npos || close == std::string_view::npos) return text.append(rest);
+    const size_t open = rest.find('{');
+    if (open == std::string_view::npos) return text.append(rest);
+    const size_t close = rest.find('}', open);  // flaw_in() has seen it.
     text.append(rest.substr(0, open));
-    text += value_text(schema, op, rest.substr(open + 1, close - open - 1));
+    text += value_text(op, rest.substr(open + 1, close - open - 1));
     rest.remove_prefix(close + 1);
   }
   return text;
+}
+
+// ", symmetric" where all of several operands that peers could reach are, else ", symmetric in".
+std::string symmetric_text(const OpDesc& op) {
+  const Schema& schema = op.schema();
+  std::string names;
+  size_t reached = 0;
+  bool all = true;
+  for (uint32_t i = 0; i < schema.operands.size(); ++i) {
+    if (!schema.operands[i].reached) continue;
+    if (op.symmetric(i)) names += fmt::format(" {}", schema.operands[i].name);
+    all &= op.symmetric(i);
+    ++reached;
+  }
+  return names.empty() ? "" : ", symmetric" + (all && reached > 1 ? "" : names);
 }
 
 }  // namespace
@@ -45,18 +57,12 @@ const char* op_kind_name(OpKind kind) {
 }
 
 const char* operand_name(const OpDesc& op, uint32_t operand) {
-  const Schema* schema = schema_of(op.kind);
-  return schema != nullptr && operand < schema->operands.size() ? schema->operands[operand].name
-                                                                : "?";
+  return operand < op.schema().operands.size() ? op.schema().operands[operand].name : "?";
 }
 
 std::string describe(const OpDesc& op) {
-  const Schema* schema = schema_of(op.kind);
-  const char* memory = op.symmetric_in ? (op.symmetric_out ? ", symmetric" : ", symmetric in")
-                                       : (op.symmetric_out ? ", symmetric out" : "");
-  return fmt::format("{}({}{}{})", op_kind_name(op.kind),
-                     schema != nullptr ? brief_text(*schema, op) : "?", memory,
-                     op.in_place ? ", in place" : "");
+  return fmt::format("{}({}{}{})", op.schema().name, brief_text(op), symmetric_text(op),
+                     op.in_place() ? ", in place" : "");
 }
 
 }  // namespace sk

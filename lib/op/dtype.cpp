@@ -2,40 +2,6 @@
 
 namespace sk {
 
-const char* dtype_name(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return "f32";
-    case DType::kF64:
-      return "f64";
-    case DType::kBF16:
-      return "bf16";
-    case DType::kF16:
-      return "f16";
-    case DType::kI32:
-      return "i32";
-    case DType::kI64:
-      return "i64";
-  }
-  return "?";
-}
-
-const char* redop_name(RedOp op) {
-  switch (op) {
-    case RedOp::kSum:
-      return "sum";
-    case RedOp::kProd:
-      return "prod";
-    case RedOp::kMin:
-      return "min";
-    case RedOp::kMax:
-      return "max";
-    case RedOp::kAvg:
-      return "avg";
-  }
-  return "?";
-}
-
 float f16_to_f32(uint16_t bits) {
   const uint32_t sign = uint32_t(bits & 0x8000u) << 16;
   const uint32_t exponent = (bits >> 10) & 0x1fu;

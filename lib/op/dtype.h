@@ -29,7 +29,19 @@ enum class RedOp : uint8_t {
 
 constexpr bool is_dtype(int32_t value) { return value >= SK_F32 && value <= SK_I64; }
 constexpr bool is_redop(int32_t value) { return value >= SK_SUM && value <= SK_AVG; }
-constexpr bool is_float(DType dtype) { return dtype <= DType::kF16; }
+constexpr bool is_float(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+    case DType::kF64:
+    case DType::kBF16:
+    case DType::kF16:
+      return true;
+    case DType::kI32:
+    case DType::kI64:
+      break;
+  }
+  return false;
+}
 
 constexpr size_t dtype_bytes(DType dtype) {
   switch (dtype) {
@@ -46,8 +58,39 @@ constexpr size_t dtype_bytes(DType dtype) {
   return 0;
 }
 
-const char* dtype_name(DType dtype);
-const char* redop_name(RedOp op);
+constexpr const char* dtype_name(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return "f32";
+    case DType::kF64:
+      return "f64";
+    case DType::kBF16:
+      return "bf16";
+    case DType::kF16:
+      return "f16";
+    case DType::kI32:
+      return "i32";
+    case DType::kI64:
+      return "i64";
+  }
+  return "?";
+}
+
+constexpr const char* redop_name(RedOp op) {
+  switch (op) {
+    case RedOp::kSum:
+      return "sum";
+    case RedOp::kProd:
+      return "prod";
+    case RedOp::kMin:
+      return "min";
+    case RedOp::kMax:
+      return "max";
+    case RedOp::kAvg:
+      return "avg";
+  }
+  return "?";
+}
 
 inline float bf16_to_f32(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
 

@@ -1,24 +1,12 @@
 #include "lib/op/extent.h"
 
-#include <utility>
+#include <algorithm>
 
-#include "lib/op/expr.h"
-#include "lib/op/words.h"
+#include "lib/op/scope.h"
+#include "lib/op/stored.h"
 
 namespace sk {
 namespace {
-
-Extent matrix(int64_t rows, int64_t columns, int64_t stride, uint64_t element_bytes) {
-  Extent extent;
-  if (rows == 0 || columns == 0) return extent;
-  extent.rows = uint64_t(rows);
-  uint64_t last = 0;
-  extent.overflow = __builtin_mul_overflow(uint64_t(columns), element_bytes, &extent.row_bytes) ||
-                    __builtin_mul_overflow(uint64_t(stride), element_bytes, &extent.stride) ||
-                    __builtin_mul_overflow(extent.stride, extent.rows - 1, &last) ||
-                    __builtin_add_overflow(last, extent.row_bytes, &extent.bytes);
-  return extent;
-}
 
 Extent vector(int64_t count, uint64_t element_bytes) {
   Extent extent;
@@ -28,27 +16,25 @@ Extent vector(int64_t count, uint64_t element_bytes) {
   return extent;
 }
 
-bool flag(const Schema& schema, const OpDesc& op, const char* attribute) {
-  return attribute[0] != '\0' && word(op, schema.attribute(attribute)->member) != 0;
+Extent matrix(const Stored& how) {
+  Extent extent;
+  if (how.rows == 0 || how.columns == 0) return extent;
+  extent.rows = uint64_t(how.rows);
+  uint64_t last = 0;
+  extent.overflow =
+      __builtin_mul_overflow(uint64_t(how.columns), how.element_bytes, &extent.row_bytes) ||
+      __builtin_mul_overflow(uint64_t(how.stride), how.element_bytes, &extent.stride) ||
+      __builtin_mul_overflow(extent.stride, extent.rows - 1, &last) ||
+      __builtin_add_overflow(last, extent.row_bytes, &extent.bytes);
+  return extent;
 }
 
-Extent own_extent(const Schema& schema, const OpDesc& op, const OperandSchema& operand,
-                  const OpScope& scope, uint64_t packed_bytes) {
-  if (operand.plain_if[0] != '\0' && !flag(schema, op, operand.plain_if)) {
-    return vector(int64_t(packed_bytes), 1);
-  }
-  const uint64_t element = dtype_bytes(DType(word(op, operand.type)));
-  std::array<int64_t, 2> axes{};
-  size_t count = 0;
-  bool overflow = false;
-  for_each_axis(operand.shape, [&](std::string_view axis) {
-    const ExprValue value = evaluate(axis, scope);
-    overflow |= !value.ok();
-    axes[count++] = value.value;
-  });
-  if (flag(schema, op, operand.turned_by)) std::swap(axes[0], axes[1]);
-  Extent extent = count == 1 ? vector(axes[0], element)
-                             : matrix(axes[0], axes[1], word(op, operand.stride), element);
+Extent extent_of(const Stored& how, uint64_t packed_bytes) {
+  if (how.storage == Storage::kPackedB) return vector(int64_t(packed_bytes), 1);
+  if (how.storage == Storage::kRows) return matrix(how);
+  int64_t count = 0;
+  const bool overflow = __builtin_mul_overflow(how.rows, how.columns, &count);
+  Extent extent = vector(count, how.element_bytes);
   extent.overflow |= overflow;
   return extent;
 }
@@ -57,22 +43,21 @@ Extent own_extent(const Schema& schema, const OpDesc& op, const OperandSchema& o
 
 Operands::Operands(const OpDesc& op, uint32_t world_size, uint64_t packed_bytes)
     : op_(op), world_size_(world_size) {
-  const Schema* schema = schema_of(op.kind);
-  if (schema == nullptr) return;
-  const OpScope scope(*schema, op, world_size, 0);
+  const Schema& schema = op.schema();
   bool computes = false;
-  for (const OperandSchema& operand : schema->operands) {
+  for (const OperandSchema& operand : schema.operands) {
     Each& each = operands_[count_];
-    each.own = own_extent(*schema, op, operand, scope, packed_bytes);
-    each.element_bytes = dtype_bytes(DType(word(op, operand.type)));
-    each.home = uint8_t(count_++);
+    const Stored how = stored(op, count_, world_size);
+    each.own = extent_of(how, packed_bytes);
+    each.own.overflow |= !how.failed.ok();
+    each.element_bytes = how.element_bytes;
+    each.home = uint8_t(count_);
     computes |= operand.role == Role::kOut && (each.own.bytes > 0 || each.own.overflow);
-    if (operand.only_on[0] != '\0') {
-      each.only_on = word(op, schema->attribute(operand.only_on)->member);
+    if (operand.only_on[0] != '\0') each.only_on = op[schema.field(operand.only_on)];
+    if (op.aliased(count_++)) {
+      each.home = uint8_t(schema.operand(operand.alias) - schema.operands.data());
+      each.at = operand.alias_at;
     }
-    if (!op.in_place || operand.alias[0] == '\0') continue;
-    each.home = uint8_t(schema->operand(operand.alias) - schema->operands.data());
-    each.at = operand.alias_at;
   }
   if (!computes) count_ = 0;  // Then nothing is read either.
 }
@@ -81,13 +66,29 @@ Extent Operands::extent(uint32_t number) const {
   return number < count_ ? operands_[operands_[number].home].own : Extent();
 }
 
+bool Operands::has(uint32_t number, uint32_t rank) const {
+  if (number >= count_) return false;
+  const int64_t only_on = operands_[number].only_on;
+  return only_on < 0 || only_on == int64_t(rank);
+}
+
+bool Operands::shared(uint32_t number) const {
+  for (uint32_t other = 0; other < count_; ++other) {
+    if (other != number && operands_[other].home == number) return true;
+  }
+  return false;
+}
+
 Window Operands::window(uint32_t number, uint32_t rank) const {
-  if (number >= count_) return {};
+  if (!has(number, rank)) return {};
   const Each& each = operands_[number];
-  if (each.only_on >= 0 && each.only_on != int64_t(rank)) return {};
   if (each.home == number) return {0, each.own.bytes};
-  const OpScope scope(*schema_of(op_.kind), op_, world_size_, rank);
-  return {uint64_t(evaluate(each.at, scope).value) * each.element_bytes, each.own.bytes};
+  const ExprValue at = evaluate(each.at, OpScope(op_, world_size_, rank));
+  const uint64_t first = uint64_t(at.value) * each.element_bytes;
+  const uint64_t whole = operands_[each.home].own.bytes;
+  // What is no part of it has no bytes.
+  const bool within = at.ok() && at.value >= 0 && first <= whole && each.own.bytes <= whole - first;
+  return within ? Window{first, each.own.bytes} : Window{};
 }
 
 }  // namespace sk

@@ -24,8 +24,6 @@ struct Window {
 // they have no bytes.
 class Operands {
  public:
-  static constexpr size_t kOperandsMax = 8;  // Of any schema.
-
   // `packed_bytes`: of an operand that comes packed.
   Operands(const OpDesc& op, uint32_t world_size, uint64_t packed_bytes);
 
@@ -37,6 +35,13 @@ class Operands {
   // before the run, of an output what the run defines.
   Window window(uint32_t number, uint32_t rank) const;
 
+  // The operand whose memory it is in: another one's where it has none of its own.
+  uint32_t home(uint32_t number) const { return number < count_ ? operands_[number].home : number; }
+  // Whether it has other operands in its memory.
+  bool shared(uint32_t number) const;
+  // Whether `rank` has it at all.
+  bool has(uint32_t number, uint32_t rank) const;
+
  private:
   struct Each {
     Extent own;            // Without regard to place.
@@ -46,10 +51,10 @@ class Operands {
     uint64_t element_bytes = 1;
   };
 
-  const OpDesc& op_;
+  OpDesc op_;
   uint32_t world_size_;
   uint32_t count_ = 0;
-  std::array<Each, kOperandsMax> operands_;
+  std::array<Each, OpDesc::kOperandsMax> operands_;
 };
 
 }  // namespace sk

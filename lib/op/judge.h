@@ -8,8 +8,8 @@ namespace sk {
 
 inline constexpr int64_t kElementsMax = int64_t(1) << 46;  // Of any dimension or stride.
 
-// "" where all is well, else what is wrong: kinds, types, sizes, ranks, strides, conditions, and
-// words that the operation does not have.
+// "" where all is well, else what is wrong: words that the operation does not have, types, ranks,
+// sizes, strides, conditions.
 std::string mistake_in(const OpDesc& op, uint32_t world_size);
 
 }  // namespace sk

@@ -2,17 +2,18 @@
 
 #include <algorithm>
 
-#include "lib/op/words.h"
+#include "lib/op/schema.h"
 
 namespace sk {
 namespace {
 
 constexpr size_t kRanksNamed = 8, kGroupsNamed = 3;
+constexpr std::string_view kMore = "\n...";
 
 struct Group {
   std::vector<uint32_t> ranks;
   uint64_t fingerprint;
-  OpDesc op;
+  std::string text;
 };
 
 // The largest first; of equally large ones that of the lower rank.
@@ -27,7 +28,7 @@ std::vector<Group> group(std::vector<RankCall> calls) {
     if (known != groups.end()) {
       known->ranks.push_back(call.rank);
     } else {
-      groups.push_back({{call.rank}, call.fingerprint, call.op});
+      groups.push_back({{call.rank}, call.fingerprint, call.text});
     }
   }
   std::stable_sort(groups.begin(), groups.end(),
@@ -35,19 +36,12 @@ std::vector<Group> group(std::vector<RankCall> calls) {
   return groups;
 }
 
-// A field as the caller knows it.
-struct Field {
-  std::string name;
-  std::string value;
-};
-
 std::string yes(bool value) { return value ? "true" : "false"; }
 
-std::string value_of(const Attribute& attribute, const OpDesc& op) {
-  const int64_t value = word(op, attribute.member);
+std::string value_of(const Attribute& attribute, int64_t value) {
   switch (attribute.kind) {
     case AttributeKind::kBool:
-      return yes((value != 0) != attribute.inverted);
+      return yes(value != 0);
     case AttributeKind::kRank:
       return fmt::to_string(value);
     case AttributeKind::kRedOp:
@@ -56,55 +50,91 @@ std::string value_of(const Attribute& attribute, const OpDesc& op) {
   return "?";
 }
 
-// The same fields in the same order for all descriptors of one kind: types, dimensions,
-// attributes, strides, place.
-std::vector<Field> fields_of(const OpDesc& op) {
-  std::vector<Field> fields;
-  const Schema* schema = schema_of(op.kind);
-  if (schema == nullptr) return fields;
-  for (const OperandSchema& operand : schema->operands) {
-    const OperandSchema& first = schema->operands[0];
-    if (&operand != &first && operand.type == first.type) continue;  // One word for both.
-    fields.push_back({&operand == &first ? "dtype" : fmt::format("dtype of {}", operand.name),
-                      dtype_name(DType(word(op, operand.type)))});
+// "name\tvalue" of all that callers know: types, dimensions, attributes, storage, strides, place.
+// The same names in the same order for all calls of one operation.
+void append_fields(std::string& text, const OpDesc& op) {
+  const Schema& schema = op.schema();
+  const auto field = [&](std::string_view name, std::string_view value) {
+    text += fmt::format("\n{}\t{}", name, value);
+  };
+  for (uint32_t i = 0; i < schema.operands.size(); ++i) {
+    const OperandSchema& operand = schema.operands[i];
+    if (schema.operand(operand.types) != nullptr) continue;  // It has another one's.
+    field(i == 0 ? "dtype" : fmt::format("dtype of {}", operand.name), dtype_name(op.type(i)));
   }
-  for (const Dimension& dimension : schema->dimensions) {
-    fields.push_back({dimension.name, fmt::to_string(word(op, dimension.member))});
+  for (size_t i = 0; i < schema.dimensions.size(); ++i) {
+    field(schema.dimensions[i].name, fmt::to_string(op[schema.dimension_field(i)]));
   }
-  for (const Attribute& attribute : schema->attributes) {
-    fields.push_back(
-        {attribute.label[0] != '\0' ? attribute.label : attribute.name, value_of(attribute, op)});
+  for (size_t i = 0; i < schema.attributes.size(); ++i) {
+    const Attribute& attribute = schema.attributes[i];
+    field(attribute.spoken(), value_of(attribute, op[schema.attribute_field(i)]));
   }
-  for (const OperandSchema& operand : schema->operands) {
-    if (operand.stride == Member::kNone) continue;
-    fields.push_back(
-        {fmt::format("stride of {}", operand.name), fmt::to_string(word(op, operand.stride))});
+  for (uint32_t i = 0; i < schema.operands.size(); ++i) {
+    const OperandSchema& operand = schema.operands[i];
+    if (operand.may_be(Storage::kPackedB)) {
+      field(fmt::format("{} packed before", operand.name), yes(op.storage(i) == Storage::kPackedB));
+    }
+    if (const Field stride = schema.stride_field(i)) {
+      field(fmt::format("stride of {}", operand.name), fmt::to_string(op[stride]));
+    }
   }
-  if (schema->has(Member::kInPlace)) fields.push_back({"in place", yes(op.in_place)});
-  for (const OperandSchema& operand : schema->operands) {
-    if (operand.symmetric == Member::kNone) continue;
-    fields.push_back({fmt::format("{} in symmetric memory", operand.name),
-                      yes(word(op, operand.symmetric) != 0)});
+  for (uint32_t i = 0; i < schema.operands.size(); ++i) {
+    if (schema.operands[i].alias[0] != '\0') field("in place", yes(op.aliased(i)));
   }
-  return fields;
+  for (uint32_t i = 0; i < schema.operands.size(); ++i) {
+    if (!schema.operands[i].reached) continue;
+    field(fmt::format("{} in symmetric memory", schema.operands[i].name), yes(op.symmetric(i)));
+  }
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
 }
 
 // What of `odd` is not as in `usual`; "" where the calls are of different kinds.
-std::string differences(const OpDesc& odd, const OpDesc& usual, const char* between) {
-  if (odd.kind != usual.kind) return "";
-  const std::vector<Field> is = fields_of(odd), other = fields_of(usual);
+std::string differences(std::string_view odd, std::string_view usual, const char* between) {
+  const std::vector<std::string_view> is = lines_of(odd), other = lines_of(usual);
+  if (is.empty() || other.empty() || is[0] != other[0]) return "";
   std::string text;
-  for (size_t i = 0; i < is.size(); ++i) {
-    if (is[i].value == other[i].value) continue;
-    text += fmt::format("{}{} is {}{}{}", text.empty() ? ": " : "; ", is[i].name, is[i].value,
-                        between, other[i].value);
+  for (size_t i = 2; i < std::min(is.size(), other.size()); ++i) {
+    const size_t name = is[i].find('\t');
+    if (is[i] == other[i] || name == is[i].npos) continue;
+    if (is[i].substr(0, name + 1) != other[i].substr(0, name + 1)) continue;
+    text += fmt::format("{}{} is {}{}{}", text.empty() ? ": " : "; ", is[i].substr(0, name),
+                        is[i].substr(name + 1), between, other[i].substr(name + 1));
   }
   if (!text.empty()) return text;
+  if (odd.ends_with(kMore) || usual.ends_with(kMore))
+    return ": they differ in what is too long to be told";
   return ": their plans for it differ, so these are different builds of libsk, or it was made for "
          "different targets";
 }
 
 }  // namespace
+
+std::string call_text(const OpDesc& op) {
+  std::string text = fmt::format("{}\n{}", op.schema().name, describe(op));
+  append_fields(text, op);
+  return cut_call_text(std::move(text));
+}
+
+std::string cut_call_text(std::string text) {
+  if (text.size() <= kCallTextMax) return text;
+  text.resize(kCallTextMax - kMore.size());
+  text.resize(std::min(text.size(), text.rfind('\n')));
+  return text.append(kMore);
+}
+
+std::string described(const std::string& text) {
+  const std::vector<std::string_view> lines = lines_of(text);
+  return lines.size() < 2 ? "something else" : std::string(lines[1]);
+}
 
 std::string name_ranks(const std::vector<uint32_t>& ranks) {
   std::string text = ranks.size() == 1 ? "rank" : "ranks";
@@ -123,15 +153,15 @@ std::string explain_mismatch(std::vector<RankCall> calls) {
   const Group& usual = groups[0];
   if (groups.size() == 2 && usual.ranks.size() == groups[1].ranks.size()) {
     return fmt::format("{} called {} while {} called {}{}", name_ranks(usual.ranks),
-                       describe(usual.op), name_ranks(groups[1].ranks), describe(groups[1].op),
-                       differences(usual.op, groups[1].op, " and "));
+                       described(usual.text), name_ranks(groups[1].ranks),
+                       described(groups[1].text), differences(usual.text, groups[1].text, " and "));
   }
   std::string text, how;
   const size_t named = std::min(groups.size() - 1, kGroupsNamed);
   for (size_t i = 1; i <= named; ++i) {
     text += fmt::format("{}{} called {}", i == 1 ? "" : ", ", name_ranks(groups[i].ranks),
-                        describe(groups[i].op));
-    how = differences(groups[i].op, usual.op, ", not ");
+                        described(groups[i].text));
+    how = differences(groups[i].text, usual.text, ", not ");
   }
   std::vector<uint32_t> others;
   for (size_t i = 1 + named; i < groups.size(); ++i)
@@ -142,7 +172,7 @@ std::string explain_mismatch(std::vector<RankCall> calls) {
                                ? name_ranks(usual.ranks)
                                : fmt::format("the other {} ranks", usual.ranks.size());
   // Of several odd calls each says by itself what it is.
-  return fmt::format("{} while {} called {}{}", text, most, describe(usual.op),
+  return fmt::format("{} while {} called {}{}", text, most, described(usual.text),
                      groups.size() == 2 ? how : "");
 }
 

@@ -9,12 +9,20 @@
 
 namespace sk {
 
-// One rank's call, as the entry exchange told of it. Equal fingerprints are equal calls; of equal
-// descriptors with other fingerprints the plans differ.
+// A call in words, as the ranks tell each other once they know that they disagree: a line for the
+// operation, one for describe(), then one "name\tvalue" for each field that callers know.
+inline constexpr size_t kCallTextMax = 4096;
+std::string call_text(const OpDesc& op);
+// `text` as it can be told: of one that is too long, whole lines and a sign that there were more.
+std::string cut_call_text(std::string text);
+// The second line, where `text` has one.
+std::string described(const std::string& text);
+
+// Equal fingerprints are equal calls; of equal texts with other fingerprints the plans differ.
 struct RankCall {
   uint32_t rank = 0;
   uint64_t fingerprint = 0;
-  OpDesc op;
+  std::string text;
 };
 
 // "rank 5 called allreduce(f32, sum, 9) while the other 15 ranks called allreduce(f32, sum, 8):

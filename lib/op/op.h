@@ -1,7 +1,8 @@
-// What is asked: kind, shapes, types, ranks. No how.
+// What is asked: an operation and its types, places, shapes and attributes. No how.
 #ifndef SK_LIB_OP_OP_H_
 #define SK_LIB_OP_OP_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -9,6 +10,8 @@
 #include "lib/op/dtype.h"
 
 namespace sk {
+
+struct Schema;
 
 enum class OpKind : uint8_t {
   kBarrier = SK_OP_BARRIER,
@@ -25,31 +28,83 @@ enum class OpKind : uint8_t {
   kDeregister = 103,
 };
 
-// Equal on all ranks: its fingerprint is part of what the entry exchange compares. Fields that a
-// kind does not use stay zero. A is [m, k] with leading stride `lda`, C is [m, n] with leading
-// stride `ldc`, all in elements; B is packed, or a matrix [k, n] with leading stride `ldb`.
-struct OpDesc {
-  OpKind kind = OpKind::kBarrier;
-  DType dtype = DType::kF32;
-  DType out_dtype = DType::kF32;  // kAllreduceGemm only; else equal to dtype.
-  RedOp redop = RedOp::kSum;
-  bool symmetric_in = false;   // Peers can map the input (A), so that plans may read it.
-  bool symmetric_out = false;  // Peers can map the output (C), so that plans may write it.
-  bool in_place = false;     // Input and output are the same bytes (see include/sk/op.h for which).
-  bool transpose_a = false;  // A holds [k, m].
-  bool pack_b = false;       // B comes as a matrix, to be packed in the run; else packed already.
-  bool transpose_b = false;  // With pack_b: B holds [n, k].
-  int32_t root = 0;          // kBroadcast: root; kSendRecv: sender.
-  int32_t peer = 0;          // kSendRecv: receiver.
-  int64_t count = 0;         // Elements, as in the call.
-  int64_t m = 0, n = 0, k = 0;
-  int64_t lda = 0, ldb = 0, ldc = 0;
-
-  bool operator==(const OpDesc&) const = default;
+// How an operand is stored.
+enum class Storage : uint8_t {
+  kDense,    // Element after element.
+  kRows,     // Rows of elements, `stride` apart.
+  kPackedB,  // As sk_pack() leaves a matrix.
 };
 
-// Never 0, so that a cleared entry slot matches nothing.
-uint64_t fingerprint(const OpDesc& op);
+// Some bits of a description; none where `bits` is 0.
+struct Field {
+  uint8_t word = 0, shift = 0, bits = 0;
+
+  constexpr explicit operator bool() const { return bits != 0; }
+  constexpr uint64_t mask() const {
+    return (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1) << shift;
+  }
+};
+
+// A call in the words of its schema (schema.h); equal on all ranks, since one description makes the
+// parts of all. Four operands to a word, the booleans in one, then dimensions, strides and
+// attributes in the order of the schema. Words and bits that a schema does not use are 0.
+class OpDesc {
+ public:
+  static constexpr uint32_t kOperandsMax = 8, kWordsMax = 40;
+  static constexpr uint32_t kFlagWord = kOperandsMax / 4, kFirstWord = kFlagWord + 1;
+
+  OpDesc();  // A barrier.
+  // Elements are f32, operands stored as the schema says first, reductions sums, all else is 0.
+  explicit OpDesc(const Schema& schema);
+
+  const Schema& schema() const { return *schema_; }
+  OpKind kind() const;
+
+  static constexpr Field type_field(uint32_t operand) { return operand_field(operand, 0, 8); }
+  static constexpr Field storage_field(uint32_t operand) { return operand_field(operand, 8, 3); }
+  static constexpr Field symmetric_field(uint32_t operand) { return operand_field(operand, 11, 1); }
+  static constexpr Field aliased_field(uint32_t operand) { return operand_field(operand, 12, 1); }
+
+  int64_t operator[](Field field) const {
+    return int64_t((words_[field.word] & field.mask()) >> field.shift);
+  }
+  void set(Field field, int64_t value) {
+    uint64_t& word = words_[field.word];
+    word = (word & ~field.mask()) | (uint64_t(value) << field.shift & field.mask());
+  }
+
+  DType type(uint32_t operand) const { return DType((*this)[type_field(operand)]); }
+  Storage storage(uint32_t operand) const { return Storage((*this)[storage_field(operand)]); }
+  // Peers can map it, so that plans may read or write it there.
+  bool symmetric(uint32_t operand) const { return (*this)[symmetric_field(operand)] != 0; }
+  // It has no memory of its own: it is part of another operand's.
+  bool aliased(uint32_t operand) const { return (*this)[aliased_field(operand)] != 0; }
+  bool in_place() const;
+  bool any_symmetric() const;
+
+  // Never 0, so that a cleared entry slot matches nothing.
+  uint64_t hash() const;
+  // Whether words or bits are set that its schema does not use.
+  bool has_foreign_bits() const;
+  bool operator==(const OpDesc&) const = default;
+
+ private:
+  static constexpr Field operand_field(uint32_t operand, uint32_t shift, uint32_t bits) {
+    return {uint8_t(operand / 4), uint8_t(operand % 4 * 16 + shift), uint8_t(bits)};
+  }
+  bool any(Field (*field)(uint32_t)) const;
+
+  const Schema* schema_;
+  std::array<uint64_t, kWordsMax> words_{};
+};
+
+// Of two ranks alone.
+bool is_pair(const OpDesc& op);
+// The ranks of such a call; who sends is first.
+std::array<uint32_t, 2> ends_of(const OpDesc& op);
+
+// Whether `rank` has that operand at all.
+bool has_operand(const OpDesc& op, uint32_t operand, uint32_t rank);
 
 // "allreduce(f32, sum, 1000)": for error sentences.
 std::string describe(const OpDesc& op);

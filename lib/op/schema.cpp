@@ -1,8 +1,7 @@
 #include "lib/op/schema.h"
 
-#include <algorithm>
-
 #include "lib/op/ops/all.h"
+#include "lib/op/well_formed.h"
 
 namespace sk {
 namespace {
@@ -11,34 +10,11 @@ namespace {
 constexpr const Schema* kSchemas[] = {SK_ALL_SCHEMAS(SK_LIST_SCHEMA)};
 #undef SK_LIST_SCHEMA
 
-template <typename T>
-const T* named(std::span<const T> all, std::string_view name) {
-  for (const T& each : all) {
-    if (name == each.name) return &each;
-  }
-  return nullptr;
-}
+#define SK_CHECK_SCHEMA(name) static_assert(flaw_in(ops::name) == kNoFlaw);
+SK_ALL_SCHEMAS(SK_CHECK_SCHEMA)
+#undef SK_CHECK_SCHEMA
 
 }  // namespace
-
-const OperandSchema* Schema::operand(std::string_view operand_name) const {
-  return named(operands, operand_name);
-}
-
-const Attribute* Schema::attribute(std::string_view attribute_name) const {
-  return named(attributes, attribute_name);
-}
-
-bool Schema::has(Member member) const {
-  const auto is_it = [&](const auto& each) { return each.member == member; };
-  const auto uses = [&](const OperandSchema& each) {
-    return each.type == member || each.stride == member || each.symmetric == member ||
-           (each.alias[0] != '\0' && member == Member::kInPlace);
-  };
-  return std::any_of(dimensions.begin(), dimensions.end(), is_it) ||
-         std::any_of(attributes.begin(), attributes.end(), is_it) ||
-         std::any_of(operands.begin(), operands.end(), uses);
-}
 
 std::span<const Schema* const> all_schemas() { return kSchemas; }
 

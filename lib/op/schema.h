@@ -1,6 +1,7 @@
 // What an operation is: constant data, one record each, from which sentences, checks, sizes and
 // windows of operands are derived (ADR 14). Expressions are those of expr.h; their names are the
-// operation's dimensions and attributes, `world`, `rank`, and the reductions' names.
+// operation's dimensions and attributes, `world`, and what an attribute may be: `op_avg`. A keyword
+// of Python's has an underscore there: the operand `in` is `in_` (names.h).
 #ifndef SK_LIB_OP_SCHEMA_H_
 #define SK_LIB_OP_SCHEMA_H_
 
@@ -8,36 +9,12 @@
 #include <string_view>
 
 #include "lib/op/op.h"
+#include "lib/op/steps.h"
 
 namespace sk {
 
-// Where a description keeps a word.
-enum class Member : uint8_t {
-  kNone,
-  kDType,
-  kOutDType,
-  kRedOp,
-  kSymmetricIn,
-  kSymmetricOut,
-  kInPlace,
-  kTransposeA,
-  kPackB,
-  kTransposeB,
-  kRoot,
-  kPeer,
-  kCount,
-  kM,
-  kN,
-  kK,
-  kLda,
-  kLdb,
-  kLdc,
-};
-inline constexpr uint8_t kMemberCount = 19;
-
 struct Dimension {
   const char* name;
-  Member member;
 };
 
 enum class Role : uint8_t { kIn, kOut };
@@ -45,19 +22,18 @@ enum class Role : uint8_t { kIn, kOut };
 struct OperandSchema {
   const char* name;
   Role role;
-  // "any"; "float"; another operand's name: of its type; "a|f32": of its type, or f32.
-  const char* types;
-  Member type;
-  const char* shape;  // "m, k": rows and columns. "count": elements one after the other.
-  Member stride = Member::kNone;     // From row to row, in elements. None: dense.
-  const char* turned_by = "";        // The attribute under which it is stored transposed.
-  const char* plain_if = "";         // The attribute without which it is packed (sk_pack()).
-  Member symmetric = Member::kNone;  // Whether peers can map it; none: they never reach it.
-  const char* only_on = "";          // The attribute that names the one rank that has it.
-  // In place it is this part of that operand, from element `alias_at` on, and has no memory of its
-  // own.
+  const char* types;  // "any"; "float"; another operand's name: of its type; "a|f32": or f32.
+  const char* shape;  // "m, k": rows and columns. "count": a vector.
+  Storage storage = Storage::kDense;  // Of a new description.
+  Storage or_storage = storage;       // The other one that it may have.
+  const char* turned_by = "";         // The attribute under which rows are stored transposed.
+  bool reached = false;               // By peers: whether they can map it is part of the call.
+  const char* only_on = "";           // The attribute that names the one rank that has it.
+  // In place it is this part of that operand, from element `alias_at` on, which knows `rank`.
   const char* alias = "";
   const char* alias_at = "0";
+
+  constexpr bool may_be(Storage how) const { return storage == how || or_storage == how; }
 };
 
 enum class AttributeKind : uint8_t { kBool, kRank, kRedOp };
@@ -65,9 +41,9 @@ enum class AttributeKind : uint8_t { kBool, kRank, kRedOp };
 struct Attribute {
   const char* name;
   AttributeKind kind;
-  Member member;
   const char* label = "";  // As sentences name it, where not by its name.
-  bool inverted = false;   // The label says the contrary.
+
+  constexpr const char* spoken() const { return label[0] != '\0' ? label : name; }
 };
 
 struct Condition {
@@ -75,21 +51,95 @@ struct Condition {
   const char* sentence;
 };
 
+// Neither given nor returned: what lies between two steps.
+struct InnerArray {
+  const char* name;
+  const char* type;  // An operand's name: as it; "accumulator(a)": as sums of its elements.
+  const char* shape;
+};
+
+enum class Scope : uint8_t {
+  kAll,
+  kPair,  // The ranks that its first two attributes name.
+};
+
+// Null where none has that name.
+template <typename T>
+constexpr const T* named(std::span<const T> all, std::string_view wanted) {
+  for (const T& each : all) {
+    if (wanted == each.name) return &each;
+  }
+  return nullptr;
+}
+
 struct Schema {
   OpKind id;  // Never reused.
   const char* name;
   const char* brief;  // Behind the name in sentences: "{in.dtype}, {op}, {count}".
+  Scope scope = Scope::kAll;
   std::span<const Dimension> dimensions = {};
   std::span<const OperandSchema> operands = {};  // In the order of their numbers in plans.
   std::span<const Attribute> attributes = {};
   std::span<const Condition> conditions = {};
+  std::span<const InnerArray> arrays = {};
+  const Steps* meaning = nullptr;  // Null: it moves nothing.
 
   // Null where it has none of that name.
-  const OperandSchema* operand(std::string_view operand_name) const;
-  const Attribute* attribute(std::string_view attribute_name) const;
-  // Whether its descriptions use that word.
-  bool has(Member member) const;
+  constexpr const OperandSchema* operand(std::string_view wanted) const {
+    return named(operands, wanted);
+  }
+  constexpr const Attribute* attribute(std::string_view wanted) const {
+    return named(attributes, wanted);
+  }
+
+  // Where descriptions keep them. Of an operand that is never stored in rows: none.
+  constexpr Field dimension_field(size_t index) const { return whole(OpDesc::kFirstWord + index); }
+  constexpr Field stride_field(size_t operand_index) const {
+    if (!operands[operand_index].may_be(Storage::kRows)) return {};
+    return whole(OpDesc::kFirstWord + dimensions.size() + strides_before(operand_index));
+  }
+  constexpr Field attribute_field(size_t index) const {
+    size_t flags = 0, words = 0;
+    for (size_t i = 0; i < index; ++i) {
+      (attributes[i].kind == AttributeKind::kBool ? flags : words) += 1;
+    }
+    if (attributes[index].kind == AttributeKind::kBool) {
+      return {uint8_t(OpDesc::kFlagWord), uint8_t(flags), 1};
+    }
+    return whole(OpDesc::kFirstWord + dimensions.size() + strides_before(operands.size()) + words);
+  }
+  // A dimension's or an attribute's.
+  constexpr Field field(std::string_view wanted) const {
+    for (size_t i = 0; i < dimensions.size(); ++i) {
+      if (wanted == dimensions[i].name) return dimension_field(i);
+    }
+    for (size_t i = 0; i < attributes.size(); ++i) {
+      if (wanted == attributes[i].name) return attribute_field(i);
+    }
+    return {};
+  }
+  constexpr uint32_t word_count() const {
+    size_t words = OpDesc::kFirstWord + dimensions.size() + strides_before(operands.size());
+    for (const Attribute& each : attributes) words += each.kind != AttributeKind::kBool;
+    return uint32_t(words);
+  }
+
+ private:
+  static constexpr Field whole(size_t word) { return {uint8_t(word), 0, 64}; }
+  constexpr size_t strides_before(size_t operand_index) const {
+    size_t strides = 0;
+    for (size_t i = 0; i < operand_index; ++i) strides += operands[i].may_be(Storage::kRows);
+    return strides;
+  }
 };
+
+// The field of a name that the schema must have: else it does not compile.
+void the_schema_has_no_such_name();  // Not there, so that nothing constant can call it.
+consteval Field field_of(const Schema& schema, std::string_view name) {
+  const Field field = schema.field(name);
+  if (!field) the_schema_has_no_such_name();
+  return field;
+}
 
 // Null for a number or a name that is no operation.
 const Schema* schema_of(OpKind id);

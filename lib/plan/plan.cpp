@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/base/hash.h"
+#include "lib/tile/tile_op.h"
 
 namespace sk {
 namespace {
@@ -79,7 +80,8 @@ void add_part(Hash& hash, const RankPlan& part) {
   hash.add_all(part.peers, number);
   hash.add_all(part.queues, [&](const Queue& q) { hash.add(q.first_task, q.task_count); });
   hash.add_all(part.tasks, [&](const Task& t) {
-    hash.add(t.op, t.flags);
+    const TileOp* tile = tile_op(t.op);
+    hash.add(t.op, tile == nullptr ? 0 : tile->version, t.flags);
     hash.add_all(part.regions_of(t), [&](const Region& r) {
       hash.add(r.offset, r.row_bytes, r.pitch, r.rows, r.buffer, r.buffer_count, r.access);
     });
@@ -92,7 +94,7 @@ void add_part(Hash& hash, const RankPlan& part) {
 }  // namespace
 
 uint64_t fingerprint(const Plan& world) {
-  Hash hash(fingerprint(world.op));
+  Hash hash(world.op.hash());
   add_target(hash, world.target);
   hash.add_all(world.buffers, [&](const Buffer& b) {
     hash.add(b.kind, b.access, b.operand, b.generations, b.owner, b.bytes, b.offset);

@@ -121,8 +121,9 @@ struct Plan {
 // Equal content, however the side tables are laid out. Slices must lie inside their tables.
 bool operator==(const Plan& a, const Plan& b);
 
-// Of all that runs of it depend on: op, target, buffers and all ranks' parts. Ranks that have equal
-// ones run the same plan. Never 0, so that a cleared entry slot matches nothing.
+// Of all that runs of it depend on: op, target, buffers, all ranks' parts, and the versions of the
+// tile operations in them. Ranks that have equal ones run the same plan. Never 0, so that a cleared
+// entry slot matches nothing.
 uint64_t fingerprint(const Plan& world);
 
 // The plan with the part of `rank` alone, which must be in it.

@@ -1,50 +1,32 @@
-// What each task operation looks like: the one table that text form, validator and registry read.
+// What each task of a plan looks like: of the kinds that executors run themselves (nop, enter,
+// await, put), and of every tile operation, from its record.
 #ifndef SK_LIB_PLAN_TASK_INFO_H_
 #define SK_LIB_PLAN_TASK_INFO_H_
 
-#include <span>
+#include <optional>
 #include <string_view>
 
-#include "lib/plan/task.h"
+#include "lib/plan/plan.h"
+#include "lib/tile/tile_op.h"
 
 namespace sk {
 
-// How a parameter is written in text, and which values it may have.
-enum class ParamKind : uint8_t { kInteger, kBool, kDtype, kRedop, kHint, kEpilogue };
+// Null for a number that is no operation; all that are follow each other from 0 on.
+const Signature* signature_of(TaskOp op);
 
-struct ParamInfo {
-  const char* name;
-  ParamKind kind;
-  int64_t min, max;
-};
-
-struct RegionRole {
-  const char* name;
-  RegionAccess access;
-  bool many_buffers;  // Else buffer_count is 1.
-};
-
-struct TaskInfo {
-  TaskOp op;
-  const char* name;  // As in the text form.
-  uint8_t region_count_min, region_count_max;
-  std::span<const ParamInfo> params;
-  bool touches_peers;  // May read or write other ranks' buffers where they are mapped.
-};
-
-// The entry of `op`, or null for a number that is no operation.
-const TaskInfo* task_info(TaskOp op);
-const TaskInfo* task_info(std::string_view name);
-
-// What region `index` of `count` is to `op`, or null where the operation has no such region.
-// kGemm's depends on its epilogue, which is not read otherwise.
-const RegionRole* region_role(TaskOp op, int64_t gemm_epilogue, uint32_t index, uint32_t count);
-
-// The name of a parameter's value ("f32", "sum", "stream"), or "" where it is written as a number.
-std::string_view param_value_name(ParamKind kind, int64_t value);
-
-// For error sentences and text: "reduce", or "op99".
+// For error sentences and text: "reduce".
 std::string_view task_op_name(TaskOp op);
+
+// Whether it reads or writes any region.
+bool moves_bytes(TaskOp op);
+
+// The parameter that chooses among the forms of the task's regions, and its value; none where there
+// is one form. The task has the parameters that its signature asks for.
+struct ChosenForm {
+  const Parameter& parameter;
+  int64_t value;
+};
+std::optional<ChosenForm> chosen_form(const RankPlan& part, const Task& task);
 
 }  // namespace sk
 

@@ -30,8 +30,8 @@ struct FieldWriter {
 };
 
 void write_op(std::string& text, const Task& task) {
-  if (const TaskInfo* info = task_info(task.op)) {
-    text += info->name;
+  if (const Signature* signature = signature_of(task.op)) {
+    text += signature->name;
   } else {
     fmt::format_to(Out(text), "op{}", uint32_t(task.op));
   }
@@ -43,18 +43,19 @@ void write_op(std::string& text, const Task& task) {
 }
 
 void write_params(std::string& text, const RankPlan& part, const Task& task) {
-  const TaskInfo* info = task_info(task.op);
+  const Signature* signature = signature_of(task.op);
   const std::span<const int64_t> params = part.params_of(task);
   for (size_t i = 0; i < params.size(); ++i) {
-    if (info == nullptr || i >= info->params.size()) {
+    if (signature == nullptr || i >= signature->parameters.size()) {
       fmt::format_to(Out(text), " param{}={}", i, params[i]);
       continue;
     }
-    const std::string_view name = param_value_name(info->params[i].kind, params[i]);
-    if (name.empty()) {
-      fmt::format_to(Out(text), " {}={}", info->params[i].name, params[i]);
+    const Parameter& parameter = signature->parameters[i];
+    const std::string_view word = parameter.word(params[i]);
+    if (word.empty()) {
+      fmt::format_to(Out(text), " {}={}", parameter.name, params[i]);
     } else {
-      fmt::format_to(Out(text), " {}={}", info->params[i].name, name);
+      fmt::format_to(Out(text), " {}={}", parameter.name, word);
     }
   }
 }
@@ -123,7 +124,8 @@ std::string dump_task(const RankPlan& part, const Task& task) {
 std::string dump(const Plan& plan) {
   std::string text(text::kMagic);
   text += "\nop";
-  text::visit_op(plan.op, FieldWriter{text});
+  const TextOp op = text_op(plan.op);
+  text::visit_op(op, FieldWriter{text});
   text += "\ntarget";
   text::visit_target(plan.target, FieldWriter{text});
   const uint64_t pitch = plan.target.packed_pitch;

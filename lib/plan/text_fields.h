@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "lib/plan/plan.h"
+#include "lib/plan/text_op.h"
 
 namespace sk::text {
 

@@ -66,8 +66,12 @@ class Parser {
     SK_RETURN_IF_ERROR(reader_.finish_line());
     FieldReader fields{reader_};
     if (!reader_.next_line() || !reader_.take_word("op")) return reader_.fail("expected op");
-    text::visit_op(plan_.op, fields);
+    TextOp op;
+    text::visit_op(op, fields);
     SK_RETURN_IF_ERROR(std::move(fields.status));
+    Result<OpDesc> read = op_of(op);
+    if (!read.ok()) return reader_.fail("{}", read.status().message());
+    plan_.op = *read;
     SK_RETURN_IF_ERROR(reader_.finish_line());
     fields.status = Status();
     if (!reader_.next_line() || !reader_.take_word("target")) {
@@ -171,11 +175,12 @@ class Parser {
   }
 
   Status task_op(Task& task) {
-    for (uint32_t op = 0; op < kTaskOpCount; ++op) {
-      if (reader_.take_word(task_info(TaskOp(op))->name)) return task.op = TaskOp(op), flags(task);
+    uint16_t op = 0;
+    while (const Signature* signature = signature_of(TaskOp(op))) {
+      if (reader_.take_word(signature->name)) return task.op = TaskOp(op), flags(task);
+      ++op;
     }
     if (!reader_.take("op")) return reader_.fail("expected a task");
-    uint16_t op = 0;
     SK_RETURN_IF_ERROR(reader_.take_number(op, "the operation"));
     reader_.skip_spaces();
     task.op = TaskOp(op);
@@ -192,25 +197,26 @@ class Parser {
   }
 
   Status params(Task& task, RankPlan& part) {
-    const TaskInfo* info = task_info(task.op);
+    const Signature* signature = signature_of(task.op);
     for (size_t i = 0;; ++i) {
-      const bool named = info != nullptr && i < info->params.size();
-      const std::string name = named ? info->params[i].name : fmt::format("param{}", i);
+      const bool named = signature != nullptr && i < signature->parameters.size();
+      const Parameter* parameter = named ? &signature->parameters[i] : nullptr;
+      const std::string name = named ? parameter->name : fmt::format("param{}", i);
       if (!reader_.take(name + "=")) return Status();
       if (i == std::numeric_limits<uint16_t>::max()) return reader_.fail("too many parameters");
       int64_t value = 0;
-      SK_RETURN_IF_ERROR(
-          param(named ? info->params[i].kind : ParamKind::kInteger, name.c_str(), value));
+      SK_RETURN_IF_ERROR(param(parameter, name.c_str(), value));
       reader_.skip_spaces();
       part.params.push_back(value);
       ++task.param_count;
     }
   }
 
-  Status param(ParamKind kind, const char* name, int64_t& value) {
-    for (int64_t i = 0; i < int64_t(text::kEnumMax); ++i) {
-      const std::string_view known = param_value_name(kind, i);
-      if (!known.empty() && reader_.take_word(known)) return value = i, Status();
+  Status param(const Parameter* parameter, const char* name, int64_t& value) {
+    if (parameter != nullptr && parameter->has_words()) {
+      for (int64_t i = parameter->min; i <= parameter->max; ++i) {
+        if (reader_.take_word(parameter->word(i))) return value = i, Status();
+      }
     }
     return reader_.take_number(value, name);
   }

@@ -33,15 +33,12 @@ bool all_bytes(const std::byte* at, uint64_t bytes, unsigned char value) {
   return at[0] == std::byte{value} && memcmp(at, at + 1, bytes - 1) == 0;
 }
 
-// What `rank` writes for a call: 7 words, of every other call 15.
+// What `rank` writes for a call.
 void fill_entry(uint64_t seed, uint64_t rank, uint64_t lane, uint64_t seq, EntrySlot& entry) {
   Dice dice(seed, rank, lane, seq);
   entry.fingerprint = dice.next();
-  for (uint64_t& operand : entry.operand) operand = dice.next();
-  for (uint64_t& word : entry.call) word = dice.next();
-  if (dice.next() % 2 == 0) return;
-  for (uint64_t& word : entry.more) word = dice.next();
-  entry.more[0] |= 1;
+  entry.other_lane = dice.next();
+  for (uint64_t& word : entry.words) word = dice.next();
 }
 
 // Enters call `seq` of `lane` at every peer and checks what every peer has entered.
@@ -60,9 +57,8 @@ Status enter_call(RankContext& context, Endpoint& endpoint, EntryLane lane, uint
     EntrySlot due = {};
     fill_entry(seed, peer, lane, seq, due);
     if (slot.seq.load(std::memory_order_acquire) != seq || slot.fingerprint != due.fingerprint ||
-        memcmp(slot.operand, due.operand, sizeof(due.operand)) != 0 ||
-        memcmp(slot.call, due.call, sizeof(due.call)) != 0 ||
-        (due.more[0] != 0 && memcmp(slot.more, due.more, sizeof(due.more)) != 0)) {
+        slot.other_lane != due.other_lane ||
+        memcmp(slot.words, due.words, sizeof(due.words)) != 0) {
       return broken("rank {}'s entry of call {} in lane {} is not what it wrote", peer, seq,
                     static_cast<int>(lane));
     }

@@ -25,7 +25,7 @@ static_assert(sizeof(cuda::BlockShared<cuda::GemmOps>) + kWatchBytes <= 163 << 1
 const bool kWatched = SK_WATCH != 0;
 
 Kernel kernel_for(const Plan& plan, bool boxes, bool pairs) {
-  const bool is_gemm = cuda::needs_gemm(plan.ranks[0]), is_bf16 = plan.op.dtype == DType::kBF16;
+  const bool is_gemm = cuda::needs_gemm(plan.ranks[0]), is_bf16 = plan.op.type(0) == DType::kBF16;
   const bool is_narrow = cuda::box_rows_b(plan) == cuda::kNarrowBoxRowsB;
   return [=](const cuda::LaunchArgs& args, bool have_boxes) {
     if (pairs && (have_boxes || !is_gemm))

@@ -138,7 +138,7 @@ Status DeviceWorld::run_once(Launch& launch, World& world, uint32_t run) {
     if (views.has_value())
       args.maps[i] = {map_of((*views)[0], cuda::kBoxRowsA), map_of((*views)[1], box_rows_b)};
   }
-  const bool pairs = options_.pairs && (boxes || plan_.op.kind != OpKind::kAllreduceGemm);
+  const bool pairs = options_.pairs && (boxes || plan_.op.kind() != OpKind::kAllreduceGemm);
   const uint32_t queue_blocks = pairs ? cuda::kPairBlocks : 1;
   const bool ended = devhost::launch(
       uint32_t(launch.blocks.size()) * queue_blocks, kThreads, kSharedBytes,

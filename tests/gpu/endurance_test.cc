@@ -8,6 +8,7 @@
 #include "tests/gpu/delays.h"
 #include "tests/gpu/running.h"
 #include "tests/support/gemm_cases.h"
+#include "tests/support/op_words.h"
 #include "tests/support/plans.h"
 #include "tests/support/worlds.h"
 
@@ -28,7 +29,7 @@ class Endurance : public testing::Test {
 };
 
 Plan allreduce_of_ordinary_memory(uint32_t ranks, int64_t count) {
-  const OpDesc op{.kind = OpKind::kAllreduce, .count = count};
+  const OpDesc op = testing_support::op_desc({.kind = OpKind::kAllreduce, .count = count});
   return must(make_plan(op, {.world_size = ranks, .workers = 1}));
 }
 

@@ -12,6 +12,7 @@
 #include "lib/plan/text.h"
 #include "tests/gpu/running.h"
 #include "tests/support/gemm_cases.h"
+#include "tests/support/op_words.h"
 #include "tests/support/worlds.h"
 
 namespace sk::cuda {
@@ -55,11 +56,10 @@ class Collectives : public Silicon, public testing::WithParamInterface<uint32_t>
   }
   void check_case(OpKind kind, DType dtype, int64_t count) {
     const uint32_t ranks = GetParam();
-    OpDesc op{.kind = kind, .dtype = dtype, .out_dtype = dtype, .count = count};
-    op.symmetric_out = random_() % 2;
-    op.symmetric_in =
-        op.symmetric_out && (kind == OpKind::kAllreduce || kind == OpKind::kReduceScatter);
-    if (kind == OpKind::kBarrier) op = {.kind = kind};
+    TextOp words{.kind = kind, .dtype = dtype, .count = count};
+    words.symmetric_out = random_() % 2;
+    words.symmetric_in = words.symmetric_out;
+    const OpDesc op = kind == OpKind::kBarrier ? OpDesc() : op_desc(words);
     Target target{.world_size = ranks, .workers = Machine::get().workers(ranks)};
     if (!real()) target.workers = 1;
     target.one_shot_bytes = random_() % 2 ? 4096 : 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/algo/planner.h"
+#include "lib/op/ops/collectives.h"
 #include "tests/gpu/running.h"
 #include "tests/support/gemm_cases.h"
 #include "tests/support/worlds.h"
@@ -36,7 +37,7 @@ class Smoke : public testing::Test {
 
 Plan small_sum(uint32_t ranks) {
   return must(
-      make_plan({.kind = OpKind::kAllreduce, .count = 1000}, {.world_size = ranks, .workers = 1}));
+      make_plan(describe(ops::kAllreduce, {.count = 1000}), {.world_size = ranks, .workers = 1}));
 }
 // By pairs of blocks: both of a cluster have rows.
 Plan small_product(uint32_t workers) {

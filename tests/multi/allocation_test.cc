@@ -128,6 +128,12 @@ Outcome enlist(Rank& r, int turn) {
   return {sk_register(r.comm, r.in.data() + 16 * turn, 64), true};
 }
 
+void arm(int64_t failing, bool all) {
+  has_failed = false;
+  all_after_it = all;
+  allocations_left = failing;
+}
+
 struct Case {
   const char* name;
   Call call;
@@ -183,12 +189,6 @@ class Allocation : public testing::TestWithParam<Case> {
     return happened;
   }
 
-  static void arm(int64_t failing, bool all) {
-    has_failed = false;
-    all_after_it = all;
-    allocations_left = failing;
-  }
-
   // Of another size than the armed call's, which so has to make its plan.
   const Call warm_up_ = [](Rank& r, int) -> Outcome { return {sk_barrier(r.comm, nullptr), true}; };
   const Call after_ = allgather;
@@ -209,6 +209,39 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"SendAndReceive", pass_on, false}, Case{"Alloc", allocate, false},
                     Case{"Register", enlist, false}),
     [](const auto& info) { return info.param.name; });
+
+// All ranks have refused the call, whoever lacks the memory to say why: the communicator goes on.
+TEST(AllocationInARefusedCall, ThatFailsEndsNothing) {
+  for (const bool declines : {false, true}) {
+    for (const bool all : {false, true}) {
+      bool happened = true;
+      for (int64_t failing = 0; happened && !testing::Test::HasFailure();
+           failing += 1 + failing / 8) {
+        SCOPED_TRACE(testing::Message() << "allocation " << failing << (all ? " and later" : "")
+                                        << (declines ? ", a rank declines" : ""));
+        in_thread_ranks(kRanks, [&](sk_comm* comm, int rank) {
+          of_the_test = true;
+          float in[8] = {}, out[8] = {};
+          ASSERT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
+          if (rank == 0) arm(failing, all);
+          void* memory = nullptr;
+          const sk_status status =
+              rank == 1 && declines
+                  ? sk_alloc(comm, uint64_t(1) << 40, &memory)
+                  : sk_allreduce(comm, in, out, 4 + rank, SK_F32, SK_SUM, nullptr);
+          allocations_left = -1;
+          if (rank == 0) happened = has_failed;
+          if (declines && rank == 1) {
+            EXPECT_EQ(status, SK_ERR_OUT_OF_RANGE) << sk_last_error();
+          } else {
+            EXPECT_TRUE(status == SK_ERR_DESYNC || status == SK_ERR_NO_MEMORY) << sk_last_error();
+          }
+          EXPECT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
+        });
+      }
+    }
+  }
+}
 
 // A worker's thread has nobody above it to catch what it throws.
 TEST(AllocationOfAWorker, ThatFailsEndsTheCallAndNotTheProcess) {

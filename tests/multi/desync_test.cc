@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
@@ -222,6 +223,22 @@ TEST(Desync, ABarrierAndAMessageThatWaitForEachOtherAreNamedWithTheirRanks) {
       });
     }
   }
+}
+
+// A rank that has declined waits for the others' entries and tells of its call no more.
+TEST(Desync, AMessageToARankThatHasDeclinedEndsAtOnce) {
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
+    const auto start = std::chrono::steady_clock::now();
+    float data[8] = {};
+    void* memory = nullptr;
+    const sk_status status = rank == 1 ? sk_alloc(comm, uint64_t(1) << 40, &memory)
+                                       : sk_send(comm, data, 4, SK_F32, 1, nullptr);
+    EXPECT_TRUE(status == SK_ERR_DESYNC || status == SK_ERR_ABORTED) << sk_last_error();
+    EXPECT_NE(std::string(sk_last_error()).find("rank 1 called alloc"), std::string::npos)
+        << sk_last_error();
+    // The limit of a wait is 60 s.
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+  });
 }
 
 // They wait for each other in different lanes, so the communicator ends; but at once, and all learn

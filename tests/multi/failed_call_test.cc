@@ -39,7 +39,7 @@ class OtherProgram final : public Program {
   Status decline(const RunArgs& args, const OpDesc& op) override {
     return sound_->decline(args, op);
   }
-  bool take_refused() override { return sound_->take_refused(); }
+  Refusal take_refusal() override { return sound_->take_refusal(); }
 
  private:
   std::unique_ptr<Program> sound_;

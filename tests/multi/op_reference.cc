@@ -10,6 +10,7 @@
 #include "lib/plan/text.h"
 #include "lib/plan/validate.h"
 #include "tests/multi/op_case.h"
+#include "tests/support/op_words.h"
 
 namespace sk::testing_ops {
 namespace {
@@ -62,13 +63,13 @@ Result<Plan> plan_of(sk_comm* comm, const Case& c) {
   if (text.empty()) return error(SK_ERR_INTERNAL, "{}", sk_last_error());
   SK_ASSIGN_OR_RETURN(Plan plan, parse(text));
   if (c.kind != SK_OP_ALLREDUCE_GEMM) return plan;
-  OpDesc op = plan.op;
+  TextOp op = text_op(plan.op);
   op.transpose_a = c.transpose_a;
   op.lda = std::max<int64_t>(1, c.transpose_a ? c.m : c.k);
   op.pack_b = !c.packed;
   op.transpose_b = !c.packed && c.transpose_b;
   op.ldb = c.packed ? 0 : std::max<int64_t>(1, c.transpose_b ? c.k : c.n);
-  SK_ASSIGN_OR_RETURN(Plan again, make_plan(op, plan.target));
+  SK_ASSIGN_OR_RETURN(Plan again, make_plan(testing_support::op_desc(op), plan.target));
   SK_RETURN_IF_ERROR(validate(again));
   return again;
 }

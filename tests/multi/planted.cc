@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/tile/tile_op.h"
+
 namespace sk::testing_ops {
 namespace {
 
-bool works(const Task& task) {
-  return task.op == TaskOp::kCopy || task.op == TaskOp::kReduce || task.op == TaskOp::kPackB ||
-         task.op == TaskOp::kGemm;
-}
+bool works(const Task& task) { return tile_op(task.op) != nullptr; }
 
 // Each chosen task becomes two: one with its waits and posts, then its work with neither. The post
 // that must travel with a put still does, but adds nothing.
@@ -82,7 +81,7 @@ class PlantedProgram final : public Program {
   Status decline(const RunArgs& args, const OpDesc& op) override {
     return sound_->decline(args, op);
   }
-  bool take_refused() override { return sound_->take_refused(); }
+  Refusal take_refusal() override { return sound_->take_refusal(); }
 
  private:
   Bug bug_;

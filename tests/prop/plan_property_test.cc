@@ -8,6 +8,7 @@
 #include "lib/algo/planner.h"
 #include "lib/plan/text.h"
 #include "lib/plan/validate.h"
+#include "tests/support/op_words.h"
 #include "tests/support/worlds.h"
 
 namespace sk {
@@ -81,14 +82,14 @@ TEST_F(Planners, ComputeWhatTheOpSaysInAnyOrder) {
 TEST(GemmPlanner, TilesInBandsAreEveryTileOnce) {
   std::mt19937_64 random(5);
   for (const auto& [m, n] : {std::pair<int64_t, int64_t>{75, 70}, {8, 90}, {130, 9}, {64, 64}}) {
-    OpDesc op{.kind = OpKind::kAllreduceGemm, .symmetric_out = true};
+    TextOp op{.kind = OpKind::kAllreduceGemm, .symmetric_out = true};
     op.m = m;
     op.n = n;
     op.k = op.lda = 3;
     op.ldc = n;
     Target target{.world_size = 2, .workers = 40, .tile_m = 8, .tile_n = 8};
     target.packed_bytes = uint64_t(n) * 3 * sizeof(float);
-    const Result<Plan> plan = make_plan(op, target);
+    const Result<Plan> plan = make_plan(op_desc(op), target);
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     ASSERT_TRUE(validate(plan.value()).ok()) << validate(plan.value()).message();
     World world = random_world(plan.value(), /*runs=*/2, random);
@@ -124,11 +125,8 @@ TEST_F(Planners, StageMappedOperandsUpToTheirOwnLimitOnly) {
        {OpKind::kAllreduce, OpKind::kAllgather, OpKind::kReduceScatter, OpKind::kBroadcast}) {
     for (const bool symmetric : {false, true}) {
       for (const int64_t count : {100, 10'000}) {
-        OpDesc op{.kind = kind, .count = count};
-        op.symmetric_out = symmetric;
-        // Whose input the peers read; the others' descriptors leave it out.
-        op.symmetric_in =
-            symmetric && (kind == OpKind::kAllreduce || kind == OpKind::kReduceScatter);
+        const OpDesc op = op_desc(
+            {.kind = kind, .symmetric_in = symmetric, .symmetric_out = symmetric, .count = count});
         Result<Plan> plan = make_plan(op, target);
         ASSERT_TRUE(plan.ok()) << plan.status().message();
         const bool staged = workspace_bytes(*plan, 0, 2) > 0;

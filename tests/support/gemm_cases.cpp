@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include "lib/algo/planner.h"
+#include "tests/support/op_words.h"
 
 namespace sk::testing_support {
 
 Plan plan_gemm(const GemmCase& c) {
-  OpDesc op;
+  TextOp op;
   op.kind = OpKind::kAllreduceGemm;
   op.dtype = c.dtype;
   op.out_dtype = c.out_dtype;
@@ -30,7 +31,7 @@ Plan plan_gemm(const GemmCase& c) {
   const uint64_t column = uint64_t(c.k) * dtype_bytes(c.dtype);
   target.packed_bytes = uint64_t(c.n) * align_up(column, 16);
   if (c.packed_by_all) target.packed_pitch = align_up(column, 16);
-  Result<Plan> plan = make_plan(op, target);
+  Result<Plan> plan = make_plan(op_desc(op), target);
   return plan.ok() ? std::move(plan.value()) : Plan();
 }
 

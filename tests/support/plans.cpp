@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/plan/builder.h"
+#include "tests/support/op_words.h"
 
 namespace sk::testing_support {
 namespace {
@@ -17,9 +18,9 @@ std::vector<uint32_t> others(uint32_t rank, uint32_t ranks) {
 
 Plan allreduce_of(uint32_t ranks, int64_t count, DType dtype, RedOp redop, BufferAccess access) {
   Plan plan;
-  plan.op = {.kind = OpKind::kAllreduce, .dtype = dtype, .out_dtype = dtype, .redop = redop};
-  plan.op.symmetric_in = plan.op.symmetric_out = access == BufferAccess::kMapped;
-  plan.op.count = count;
+  TextOp op{.kind = OpKind::kAllreduce, .dtype = dtype, .redop = redop, .count = count};
+  op.symmetric_in = op.symmetric_out = access == BufferAccess::kMapped;
+  plan.op = op_desc(op);
   plan.target.world_size = ranks;
   const uint64_t bytes = uint64_t(count) * dtype_bytes(dtype);
   for (const BufferKind kind : {BufferKind::kInput, BufferKind::kOutput}) {
@@ -96,8 +97,8 @@ Plan staged_allreduce(uint32_t ranks, int64_t count) {
 Plan put_pipeline(int64_t chunk_count, uint32_t slots, uint64_t chunk_elements) {
   Plan plan;
   const uint64_t chunk_bytes = chunk_elements * 4;
-  plan.op = {.kind = OpKind::kSendRecv, .root = 0, .peer = 1};
-  plan.op.count = chunk_count * int64_t(chunk_elements);
+  const int64_t count = chunk_count * int64_t(chunk_elements);
+  plan.op = op_desc({.kind = OpKind::kSendRecv, .root = 0, .peer = 1, .count = count});
   plan.target = {.world_size = 2, .mapped = false, .chunk_bytes = chunk_bytes};
   const uint64_t bytes = uint64_t(chunk_count) * chunk_bytes;
   plan.buffers = {{.kind = BufferKind::kInput, .operand = 0, .owner = 0, .bytes = bytes},

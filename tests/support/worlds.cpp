@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "lib/plan/text.h"
+#include "lib/plan/text_op.h"
+#include "tests/support/op_words.h"
 
 namespace sk::testing_support {
 namespace {
@@ -50,7 +52,7 @@ void encode(DType dtype, int64_t value, std::vector<std::byte>& bytes, uint64_t 
   }
 }
 
-int64_t random_value(const OpDesc& op, uint32_t ranks, uint32_t rank, std::mt19937_64& random) {
+int64_t random_value(const TextOp& op, uint32_t ranks, uint32_t rank, std::mt19937_64& random) {
   const bool reduces = op.kind == OpKind::kAllreduce || op.kind == OpKind::kReduceScatter;
   if (!is_float(op.dtype)) return int64_t(random());
   if (reduces && op.redop == RedOp::kProd) {
@@ -87,7 +89,11 @@ const Buffer* find_operand(const Plan& plan, uint32_t rank, bool output) {
 class Oracle {
  public:
   Oracle(const Plan& plan, const World& world, uint32_t run)
-      : plan_(plan), op_(plan.op), ranks_(plan.target.world_size), world_(world), run_(run) {}
+      : plan_(plan),
+        op_(text_op(plan.op)),
+        ranks_(plan.target.world_size),
+        world_(world),
+        run_(run) {}
 
   std::string check(uint32_t rank) {
     const Buffer* out = find_operand(plan_, rank, true);
@@ -171,7 +177,7 @@ class Oracle {
   }
 
   const Plan& plan_;
-  const OpDesc& op_;
+  const TextOp op_;
   uint32_t ranks_;
   const World& world_;
   uint32_t run_;
@@ -182,8 +188,7 @@ T pick(std::mt19937_64& random, std::initializer_list<T> values) {
   return values.begin()[random() % values.size()];
 }
 
-void random_gemm(Case& c, std::mt19937_64& random) {
-  OpDesc& op = c.op;
+void random_gemm(TextOp& op, Case& c, std::mt19937_64& random) {
   op.dtype = pick(random, {DType::kF32, DType::kF64, DType::kBF16, DType::kF16});
   op.out_dtype = random() % 2 ? op.dtype : DType::kF32;
   op.m = 1 + int64_t(random() % 40);
@@ -208,10 +213,11 @@ void random_gemm(Case& c, std::mt19937_64& random) {
 
 Case random_case(std::mt19937_64& random, uint32_t ranks_max) {
   Case c;
-  c.op.kind = OpKind(1 + random() % 7);
-  c.op.symmetric_in = random() % 2;
-  c.op.symmetric_out = random() % 2;
-  const bool pair = c.op.kind == OpKind::kSendRecv;
+  TextOp op;
+  op.kind = OpKind(1 + random() % 7);
+  op.symmetric_in = random() % 2;
+  op.symmetric_out = random() % 2;
+  const bool pair = op.kind == OpKind::kSendRecv;
   c.target.world_size = std::max(pair ? 2u : 1u, uint32_t(1 + random() % ranks_max));
   c.target.mapped = random() % 2;
   c.target.workers = uint32_t(1 + random() % 3);
@@ -220,28 +226,30 @@ Case random_case(std::mt19937_64& random, uint32_t ranks_max) {
   c.target.one_shot_bytes = pick(random, {0u, 256u, 4096u});
   c.target.one_shot_symmetric_bytes = pick(random, {0u, 0u, 256u});
   c.target.stream_bytes = pick(random, {512u, 1u << 20});
-  if (c.op.kind == OpKind::kBarrier) {
-    c.op.symmetric_in = c.op.symmetric_out = false;  // It has no operands.
+  if (op.kind == OpKind::kBarrier) return c;
+  // A GEMM's tiles are put in slots of 16 KB or more: in thousands of puts at the narrowest.
+  const uint64_t narrow = op.kind == OpKind::kAllreduceGemm ? 1000 : 8;
+  c.target.put_bytes_max = pick<uint64_t>(random, {UINT64_MAX, narrow, 5 * narrow, 25 * narrow});
+  if (op.kind == OpKind::kAllreduceGemm) {
+    random_gemm(op, c, random);
+    c.op = op_desc(op);
     return c;
   }
-  // A GEMM's tiles are put in slots of 16 KB or more: in thousands of puts at the narrowest.
-  const uint64_t narrow = c.op.kind == OpKind::kAllreduceGemm ? 1000 : 8;
-  c.target.put_bytes_max = pick<uint64_t>(random, {UINT64_MAX, narrow, 5 * narrow, 25 * narrow});
-  if (c.op.kind == OpKind::kAllreduceGemm) return random_gemm(c, random), c;
-  c.op.dtype = c.op.out_dtype = DType(SK_F32 + random() % 6);
-  c.op.count = int64_t(random() % pick(random, {3u, 40u, 700u}));
-  const bool has_place = !pair && c.op.kind != OpKind::kBroadcast;
-  c.op.in_place = random() % 3 == 0 && has_place;
-  if (c.op.kind == OpKind::kAllreduce || c.op.kind == OpKind::kReduceScatter) {
-    c.op.redop = RedOp(SK_SUM + random() % (is_float(c.op.dtype) ? 5 : 4));
+  op.dtype = op.out_dtype = DType(SK_F32 + random() % 6);
+  op.count = int64_t(random() % pick(random, {3u, 40u, 700u}));
+  const bool has_place = !pair && op.kind != OpKind::kBroadcast;
+  op.in_place = random() % 3 == 0 && has_place;
+  if (op.kind == OpKind::kAllreduce || op.kind == OpKind::kReduceScatter) {
+    op.redop = RedOp(SK_SUM + random() % (is_float(op.dtype) ? 5 : 4));
   }
-  if (pair || c.op.kind == OpKind::kBroadcast) {
-    c.op.root = int32_t(random() % c.target.world_size);
+  if (pair || op.kind == OpKind::kBroadcast) {
+    op.root = int32_t(random() % c.target.world_size);
   }
   if (pair) {
     const uint32_t step = uint32_t(1 + random() % (c.target.world_size - 1));
-    c.op.peer = int32_t((uint32_t(c.op.root) + step) % c.target.world_size);
+    op.peer = int32_t((uint32_t(op.root) + step) % c.target.world_size);
   }
+  c.op = op_desc(op);
   return c;
 }
 
@@ -252,15 +260,15 @@ std::string describe(const Case& c) {
 
 World random_world(const Plan& plan, uint32_t runs, std::mt19937_64& random) {
   World world;
+  const TextOp op = text_op(plan.op);
   world.inputs.assign(runs, std::vector<OperandBytes>(plan.target.world_size));
   for (std::vector<OperandBytes>& ranks : world.inputs) {
     for (const Buffer& buffer : plan.buffers) {
       if (buffer.kind != BufferKind::kInput && buffer.kind != BufferKind::kInOut) continue;
       std::vector<std::byte>& bytes = ranks[buffer.owner][buffer.operand];
       bytes.resize(buffer.bytes);
-      for (uint64_t i = 0; i < buffer.bytes / dtype_bytes(plan.op.dtype); ++i) {
-        encode(plan.op.dtype, random_value(plan.op, plan.target.world_size, buffer.owner, random),
-               bytes, i);
+      for (uint64_t i = 0; i < buffer.bytes / dtype_bytes(op.dtype); ++i) {
+        encode(op.dtype, random_value(op, plan.target.world_size, buffer.owner, random), bytes, i);
       }
     }
   }

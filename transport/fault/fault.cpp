@@ -56,9 +56,8 @@ class FaultSession final : public Session {
     message.lane = lane;
     message.seq = seq;
     message.fingerprint = entry.fingerprint;
-    memcpy(message.operand, entry.operand, sizeof(message.operand));
-    memcpy(message.call, entry.call, sizeof(message.call));
-    memcpy(message.more, entry.more, sizeof(message.more));
+    message.other_lane = entry.other_lane;
+    memcpy(message.words, entry.words, sizeof(message.words));
     __atomic_store_n(&entered_[lane], seq, __ATOMIC_RELAXED);
     return network_.send(std::move(message));
   }

@@ -59,9 +59,8 @@ Status Network::deliver(Message& message, bool& done) {
     case Message::Kind::kEnter: {
       EntrySlot entry = {};
       entry.fingerprint = message.fingerprint;
-      memcpy(entry.operand, message.operand, sizeof(entry.operand));
-      memcpy(entry.call, message.call, sizeof(entry.call));
-      memcpy(entry.more, message.more, sizeof(entry.more));
+      entry.other_lane = message.other_lane;
+      memcpy(entry.words, message.words, sizeof(entry.words));
       return message.session->enter(entry, message.lane, message.seq);
     }
   }

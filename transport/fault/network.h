@@ -34,9 +34,8 @@ struct Message {
   EntryLane lane = kCollectiveLane;
   uint64_t seq = 0;
   uint64_t fingerprint = 0;
-  uint64_t operand[kEntryOperandMax] = {};
-  uint64_t call[3] = {};
-  uint64_t more[8] = {};
+  uint64_t other_lane = 0;
+  uint64_t words[kEntryWords] = {};
 };
 
 class Network final : public FaultNetwork, public std::enable_shared_from_this<Network> {

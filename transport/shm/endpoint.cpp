@@ -51,10 +51,8 @@ Status ShmSession::post(uint32_t signal, uint32_t add) {
 Status ShmSession::enter(const EntrySlot& entry, EntryLane lane, uint64_t seq) {
   EntrySlot& slot = entries_[lane * 2 + (seq & 1)];
   slot.fingerprint = entry.fingerprint;
-  memcpy(slot.operand, entry.operand, sizeof(slot.operand));
-  memcpy(slot.call, entry.call, sizeof(slot.call));
-  if (entry.more[0] != 0) [[unlikely]]
-    memcpy(slot.more, entry.more, sizeof(slot.more));
+  slot.other_lane = entry.other_lane;
+  memcpy(slot.words, entry.words, sizeof(slot.words));
   slot.seq.store(seq, std::memory_order_release);
   __atomic_store_n(&entered_[lane], seq, __ATOMIC_RELAXED);
   ring_sleeper();

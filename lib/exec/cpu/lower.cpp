@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "lib/exec/cpu/program.h"
-#include "lib/exec/cpu/tile_table.h"
 
 namespace sk::cpu {
 namespace {
@@ -31,14 +30,13 @@ Result<std::unique_ptr<Program>> CpuProgram::lower(std::shared_ptr<const Plan> p
     return error(SK_ERR_UNSUPPORTED, "the plan stages {} bytes, at most {} are there", staged,
                  kStagingBytes);
   }
-  if (staged > 0 && plan->op.kind == OpKind::kSendRecv) {
+  if (staged > 0 && is_pair(plan->op)) {
     return error(SK_ERR_UNSUPPORTED,
                  "a call between two ranks cannot stage: its seq is not shared");
   }
   program->plan_ = std::move(plan);
   program->fingerprint_ = fingerprint;
   program->entry_.fingerprint = fingerprint;
-  pack_call(program->plan_->op, program->entry_);
   SK_RETURN_IF_ERROR(program->lower_signals());
   SK_RETURN_IF_ERROR(program->lower_tasks());
   program->lower_queues();
@@ -91,13 +89,14 @@ Status CpuProgram::lower_signals() {
 
 Status CpuProgram::lower_tasks() {
   for (const Task& task : part_->tasks) {
-    SK_RETURN_IF_ERROR(check_tile(*part_, task));
+    SK_ASSIGN_OR_RETURN(const PreparedTile tile, prepare_tile(*part_, task));
     LoweredTask lowered{};
     lowered.op = task.op;
-    multiplies_ |= task.op == TaskOp::kGemm;
+    const bool known = std::find(scratch_.begin(), scratch_.end(), tile.reserve) != scratch_.end();
+    if (tile.reserve != nullptr && !known) scratch_.push_back(tile.reserve);
     lowered.wait_count = task.wait_count;
     lowered.post_count = task.post_count;
-    lowered.fn = tile_function(task.op);
+    lowered.fn = tile.function;
     lowered.waits = waits_.data() + task.first_wait;
     lowered.posts = posts_.data() + task.first_post;
     tasks_.push_back(lowered);

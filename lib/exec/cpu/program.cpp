@@ -1,7 +1,5 @@
 #include "lib/exec/cpu/program.h"
 
-#include <time.h>
-
 #include <algorithm>
 
 #include "lib/exec/cpu/tile/hand_over.h"
@@ -9,21 +7,11 @@
 #include "transport/absence.h"
 
 namespace sk::cpu {
-namespace {
-
-int64_t now_ns() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
-
-}  // namespace
-
 Status CpuProgram::run(const RunArgs& args) {
-  if (!straight_ || multiplies_) {
+  if (!straight_ || !scratch_.empty()) {
     if (Status able = caught([this] { return reserve(); }); !able.ok()) [[unlikely]] {
       SK_RETURN_IF_ERROR(stay_out(args, plan_->op, part_->peers));
-      refused_ = true;
+      refusal_.refused = true;
       return able;
     }
   }
@@ -222,19 +210,19 @@ Status CpuProgram::post(const LoweredTask& task) {
 Status CpuProgram::enter() {
   // Bytes stored a moment ago and loaded with another width would wait here for all stores before
   // them, staged lines that the peer still holds among them: so only what has changed is written.
-  for (uint32_t i = 0; i < kEntryOperandMax; ++i) {
+  for (uint32_t i = 0; i < kRunOperandMax; ++i) {
     const uint64_t offset = args_->operands[i].segment_offset;
-    if (entry_.operand[i] != offset) entry_.operand[i] = offset;
+    if (entry_.words[i] != offset) entry_.words[i] = offset;
   }
-  return send(entry_, part_->peers);
+  return send(entry_, args_->seq, part_->peers);
 }
 
-Status CpuProgram::send(EntrySlot& entry, std::span<const uint32_t> peers) {
+Status CpuProgram::send(EntrySlot& entry, uint64_t seq, std::span<const uint32_t> peers) {
   for (const uint32_t peer : peers) {
     Session& session = shared_.endpoint.session(peer);
-    const uint64_t word = with_progress(entry.call[0], session.entered(other_lane()));
-    if (entry.call[0] != word) entry.call[0] = word;
-    SK_RETURN_IF_ERROR(session.enter(entry, args_->lane, args_->seq));
+    const uint64_t other = session.entered(other_lane());
+    if (entry.other_lane != other) entry.other_lane = other;
+    SK_RETURN_IF_ERROR(session.enter(entry, args_->lane, seq));
   }
   return {};
 }
@@ -248,57 +236,11 @@ Status CpuProgram::admit() {
   }
   for (const Patch& patch : peers_) {
     const uint64_t offset =
-        endpoint.entry(patch.rank, args_->lane, args_->seq).operand[patch.operand];
+        endpoint.entry(patch.rank, args_->lane, args_->seq).words[patch.operand];
     offsets_[patch.buffer] = offset;
     if (patch.segment != nullptr) resolve(patch.buffer, patch.segment + offset);
   }
   admitted_.store(args_->seq + 1, std::memory_order_release);
-  return {};
-}
-
-// A rank that declines tells the kind of its call and no sizes; it need not be this rank's call.
-Status CpuProgram::declined(uint32_t peer, const OpDesc& theirs) const {
-  const OpDesc& op = plan_->op;
-  if (theirs.kind == op.kind) {
-    return error(SK_ERR_NO_MEMORY, "rank {} has no memory to take part in {}", peer, describe(op));
-  }
-  return error(SK_ERR_NO_MEMORY, "rank {} has no memory for its {}, while rank {} called {}", peer,
-               op_kind_name(theirs.kind), shared_.endpoint.rank(), describe(op));
-}
-
-// Why the entries differ; the same sentence at all ranks, for all of them have all entries.
-Status CpuProgram::desync() {
-  const Endpoint& endpoint = shared_.endpoint;
-  refused_ = true;
-  std::vector<RankCall> calls = {{endpoint.rank(), fingerprint_, plan_->op}};
-  for (const uint32_t peer : part_->peers) {
-    const EntrySlot& entry = endpoint.entry(peer, args_->lane, args_->seq);
-    const OpDesc theirs = unpack_call(entry);
-    if (entry.fingerprint == 0) return declined(peer, theirs);
-    calls.push_back({peer, entry.fingerprint, theirs});
-  }
-  return Status(SK_ERR_DESYNC, explain_mismatch(std::move(calls)));
-}
-
-// A peer that has entered a call of the other lane, and not this one before, waits for this rank
-// there, and this rank for the peer here: neither will ever come. That the entry awaited is not
-// here says nothing by itself: it may still be under way while a later one has arrived.
-Status CpuProgram::find_mismatch() {
-  Endpoint& endpoint = shared_.endpoint;
-  const EntryLane other = other_lane();
-  for (const uint32_t peer : part_->peers) {
-    const uint64_t next = endpoint.session(peer).entered(other) + 1;
-    const EntrySlot& theirs = endpoint.entry(peer, other, next);
-    const EntrySlot& awaited = endpoint.entry(peer, args_->lane, args_->seq);
-    if (theirs.seq.load(std::memory_order_acquire) != next) continue;
-    if (awaited.seq.load(std::memory_order_acquire) == args_->seq) continue;
-    if (had_entered(theirs.call, args_->seq)) continue;
-    Status mismatch =
-        error(SK_ERR_DESYNC, "rank {} called {} while rank {} called {}", endpoint.rank(),
-              describe(plan_->op), peer, describe(unpack_call(theirs)));
-    endpoint.abort(AbortCause::kAborted, endpoint.rank(), mismatch.message());
-    return mismatch;
-  }
   return {};
 }
 
@@ -318,7 +260,8 @@ Status CpuProgram::find_absent() {
   std::vector<uint32_t> lacking;
   for (const uint32_t peer : part_->peers) {
     const EntrySlot& awaited = endpoint.entry(peer, args_->lane, args_->seq);
-    if (awaited.seq.load(std::memory_order_acquire) != args_->seq) lacking.push_back(peer);
+    // It is beyond that where the ranks already tell each other that they differ.
+    if (awaited.seq.load(std::memory_order_acquire) < args_->seq) lacking.push_back(peer);
   }
   std::sort(lacking.begin(), lacking.end());
   const auto absent = endpoint.absence()->among(describe(plan_->op), lacking);

@@ -8,10 +8,10 @@
 #include <optional>
 #include <utility>
 
+#include "lib/exec/cpu/tile_table.h"
 #include "lib/exec/cpu/waiter.h"
 #include "lib/exec/cpu/workers.h"
 #include "lib/exec/executor.h"
-#include "lib/exec/tile_op.h"
 
 namespace sk::cpu {
 
@@ -39,6 +39,8 @@ inline constexpr uint64_t kStagingRotateMin = 8 << 10;
 // kind of call, or are known to be elsewhere), and lets the caller look, too.
 inline constexpr int64_t kMismatchLookNs = 50'000'000;
 
+class Parcel;
+
 class CpuProgram final : public Program {
  public:
   static Result<std::unique_ptr<Program>> lower(std::shared_ptr<const Plan> plan,
@@ -47,7 +49,7 @@ class CpuProgram final : public Program {
   const Plan& plan() const override { return *plan_; }
   Status run(const RunArgs& args) override;
   Status decline(const RunArgs& args, const OpDesc& op) override;
-  bool take_refused() override { return std::exchange(refused_, false); }
+  Refusal take_refusal() override { return std::exchange(refusal_, {}); }
 
  private:
   struct LoweredWait {
@@ -134,10 +136,8 @@ class CpuProgram final : public Program {
         break;
       case TaskOp::kPut:
         return run_put(index, task);  // Its post travels with the bytes.
-      case TaskOp::kCopy:
-      case TaskOp::kReduce:
-      case TaskOp::kPackB:
-      case TaskOp::kGemm:
+      default:
+        // A tile operation: lowering refuses all other numbers.
         task.fn(tiles_[index]);
     }
     return task.post_count == 0 ? Status() : post(task);
@@ -145,7 +145,7 @@ class CpuProgram final : public Program {
   Status run_put(uint32_t index, const LoweredTask& task);
   Status post(const LoweredTask& task);
   Status enter();
-  Status send(EntrySlot& entry, std::span<const uint32_t> peers);
+  Status send(EntrySlot& entry, uint64_t seq, std::span<const uint32_t> peers);
   Status admit();  // All entries are here: compare them, learn the peers' operands.
   // Waits for `ready`, which needs some of `worker`'s heads; now and then looks whether it ever
   // will be. The time runs out for peers only: what the own workers are at ends with their tiles
@@ -156,8 +156,10 @@ class CpuProgram final : public Program {
       const int64_t slice = std::min(left, kMismatchLookNs);
       Status status = waiter.wait(ready, slice);
       if (!ran_out(status)) return status;
-      if (waiter.drives()) SK_RETURN_IF_ERROR(tell_waiting());
-      SK_RETURN_IF_ERROR(find_mismatch());
+      if (waiter.drives()) {
+        SK_RETURN_IF_ERROR(tell_waiting());
+        SK_RETURN_IF_ERROR(find_mismatch());
+      }
       SK_RETURN_IF_ERROR(find_absent());
       left -= slice;
       if (left > 0) continue;
@@ -169,7 +171,10 @@ class CpuProgram final : public Program {
     return args_->lane == kCollectiveLane ? kPairLane : kCollectiveLane;
   }
   Status desync();
-  Status declined(uint32_t peer, const OpDesc& theirs) const;
+  Status declined(uint32_t peer, OpKind theirs) const;
+  Status await_entry(const EntrySlot& slot, uint64_t seq, uint32_t peer, int64_t deadline_ns);
+  Status exchange(std::span<const uint32_t> peers, EntryLane theirs, uint64_t their_seq,
+                  const Parcel& own, std::span<Parcel> texts, uint64_t& rounds);
   Status find_mismatch();
   Status tell_waiting();
   Status find_absent();
@@ -182,8 +187,8 @@ class CpuProgram final : public Program {
   Shared& shared_;
   std::shared_ptr<const Plan> plan_;
   const RankPlan* part_ = nullptr;
-  bool multiplies_ = false;  // Some task of it needs scratch for matrix products.
-  bool straight_ = false;    // One queue on the caller's thread.
+  bool straight_ = false;         // One queue on the caller's thread.
+  std::vector<Reserve> scratch_;  // What its tiles need of each thread.
   uint64_t fingerprint_ = 0;
   EntrySlot entry_{};
   std::vector<LoweredWait> waits_;
@@ -206,7 +211,7 @@ class CpuProgram final : public Program {
   // Of the current run.
   const RunArgs* args_ = nullptr;
   std::atomic<uint64_t> admitted_{0};  // seq + 1 of the last run whose entries have been compared.
-  bool refused_ = false;
+  Refusal refusal_;
   std::atomic<bool> failed_{false};
   std::mutex failure_mutex_;
   Status failure_;

@@ -1,18 +1,43 @@
-// The tile kernels behind the operations of the task format.
+// What CPU threads run the tasks of a tile operation with; found by the operation's record.
 #ifndef SK_LIB_EXEC_CPU_TILE_TABLE_H_
 #define SK_LIB_EXEC_CPU_TILE_TABLE_H_
 
-#include "lib/exec/tile_op.h"
+#include "lib/exec/cpu/tile/cpu_features.h"
 #include "lib/plan/plan.h"
+#include "lib/tile/all.h"
 
 namespace sk::cpu {
 
-// Null for operations that the program itself runs (nop, enter, await, put).
-TileFn tile_function(TaskOp op);
+using Reserve = Status (*)();
 
-// What these kernels ask beyond a valid plan: SK_ERR_UNSUPPORTED where a task of `part` touches
-// more buffers at once than they have places for, or cuts B and C where their layouts cannot.
-Status check_tile(const RankPlan& part, const Task& task);
+struct CpuTile {
+  // What its kernels ask beyond a valid plan: SK_ERR_UNSUPPORTED where a task touches more buffers
+  // at once than they have places for, or cuts what their layouts cannot. Null: nothing.
+  Status (*check)(const TileShape& shape) = nullptr;
+  // Of a shape that passed the check; null where no kernel does it.
+  TileFn (*choose)(const TileShape& shape, CpuIsa isa);
+  // Makes sure of the scratch memory of the thread that calls it. Null: it needs none.
+  Reserve reserve = nullptr;
+};
+
+namespace cpu_tiles {
+
+#define SK_DECLARE_CPU_TILE(name) extern const CpuTile name;
+SK_ALL_TILE_OPS(SK_DECLARE_CPU_TILE)
+#undef SK_DECLARE_CPU_TILE
+
+}  // namespace cpu_tiles
+
+// Null for a number that is no tile operation.
+const CpuTile* cpu_tile(TaskOp id);
+
+// What one task runs with.
+struct PreparedTile {
+  TileFn function = nullptr;  // Null for the kinds that the program itself runs, and them alone.
+  Reserve reserve = nullptr;
+};
+Result<PreparedTile> prepare_tile(const RankPlan& part, const Task& task);
+Result<PreparedTile> prepare_tile(const RankPlan& part, const Task& task, const CpuTile& tile);
 
 }  // namespace sk::cpu
 

@@ -10,13 +10,13 @@ constexpr int64_t kYieldNs = 100'000;      // Yields before it sleeps.
 constexpr int64_t kFirstCheckNs = 50'000;  // Looks after the peers from here on,
 constexpr int64_t kCheckNs = 5'000'000;    // so often.
 
+}  // namespace
+
 int64_t now_ns() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
-
-}  // namespace
 
 void nap() {
   const timespec time = {0, 50'000};

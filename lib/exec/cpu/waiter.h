@@ -21,7 +21,8 @@ inline void pause() {
 #endif
 }
 
-void nap();  // 50 us.
+int64_t now_ns();  // CLOCK_MONOTONIC.
+void nap();        // 50 us.
 
 // A wait's own time ran out; a peer's ending has a sentence.
 inline bool ran_out(const Status& status) {

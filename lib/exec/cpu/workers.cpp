@@ -1,9 +1,9 @@
 #include "lib/exec/cpu/workers.h"
 
+#include <algorithm>
 #include <mutex>
 #include <system_error>
 
-#include "lib/exec/cpu/tile/gemm.h"
 #include "lib/exec/cpu/waiter.h"
 
 namespace sk::cpu {
@@ -35,23 +35,27 @@ Status Workers::start(uint32_t active) {
   return {};
 }
 
-Status Workers::reserve_scratch(uint32_t active) {
-  if (active <= with_scratch_) return {};
+Status Workers::reserve(Status (*reserve)(), uint32_t active) {
+  auto known = std::find_if(reserved_.begin(), reserved_.end(),
+                            [&](const Reserved& each) { return each.reserve == reserve; });
+  if (known == reserved_.end()) known = reserved_.insert(known, {reserve, 1});
+  if (active <= known->workers) return {};
   struct Reservation {
+    Status (*reserve)();
     std::mutex mutex;
     Status status;
-  } reservation;
-  const Body reserve = [](void* object, uint32_t worker) noexcept {
+  } reservation{reserve, {}, {}};
+  const Body body = [](void* object, uint32_t worker) noexcept {
     if (worker == 0) return;
-    Status status = caught([] { return gemm_reserve_scratch(); });
-    if (status.ok()) return;
     auto& shared = *static_cast<Reservation*>(object);
+    Status status = caught([&] { return shared.reserve(); });
+    if (status.ok()) return;
     const std::lock_guard lock(shared.mutex);
     shared.status = std::move(status);
   };
-  run(active, reserve, &reservation);
+  run(active, body, &reservation);
   while (!finished()) std::this_thread::yield();  // For one allocation each, which never waits.
-  if (reservation.status.ok()) with_scratch_ = active;
+  if (reservation.status.ok()) known->workers = active;
   return std::move(reservation.status);
 }
 

@@ -22,9 +22,10 @@ class Workers {
 
   uint32_t count() const { return count_; }
 
-  // Before run(): so many workers exist; so many but number 0 have scratch for matrix products.
+  // Before run(): so many workers exist; so many but number 0 have called `reserve`, which makes
+  // sure of something that is the thread's own.
   Status start(uint32_t active);
-  Status reserve_scratch(uint32_t active);
+  Status reserve(Status (*reserve)(), uint32_t active);
 
   // Starts body(object, 1..active-1) on the threads and runs body(object, 0) here; returns when the
   // latter does. The caller waits for finished() itself, as it alone may look after the peers
@@ -41,7 +42,11 @@ class Workers {
   Body body_ = nullptr;
   void* object_ = nullptr;
   uint32_t active_ = 0;
-  uint32_t with_scratch_ = 1;
+  struct Reserved {
+    Status (*reserve)();
+    uint32_t workers;  // So many have it.
+  };
+  std::vector<Reserved> reserved_;
   std::atomic<uint32_t> round_{0};  // Grows by one per run; threads sleep on it.
   std::atomic<uint32_t> running_{0};
   std::atomic<bool> stop_{false};

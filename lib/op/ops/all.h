@@ -2,7 +2,9 @@
 #ifndef SK_LIB_OP_OPS_ALL_H_
 #define SK_LIB_OP_OPS_ALL_H_
 
-#include "lib/op/schema.h"
+#include "lib/op/ops/allreduce_gemm.h"
+#include "lib/op/ops/collectives.h"
+#include "lib/op/ops/memory.h"
 
 #define SK_ALL_SCHEMAS(X) \
   X(kBarrier)             \
@@ -16,13 +18,5 @@
   X(kFree)                \
   X(kRegister)            \
   X(kDeregister)
-
-namespace sk::ops {
-
-#define SK_DECLARE_SCHEMA(name) extern const Schema name;
-SK_ALL_SCHEMAS(SK_DECLARE_SCHEMA)
-#undef SK_DECLARE_SCHEMA
-
-}  // namespace sk::ops
 
 #endif  // SK_LIB_OP_OPS_ALL_H_

@@ -1,81 +1,42 @@
-// The operations on vectors, and the meeting of ranks: include/sk/op.h.
-#include "lib/op/ops/all.h"
+#include "lib/op/ops/collectives.h"
 
-namespace sk::ops {
-namespace {
+namespace sk {
 
-constexpr Dimension kCount[] = {{"count", Member::kCount}};
-
-constexpr OperandSchema vector(const char* name, Role role, const char* shape) {
-  OperandSchema operand{
-      .name = name, .role = role, .types = "any", .type = Member::kDType, .shape = shape};
-  operand.symmetric = role == Role::kIn ? Member::kSymmetricIn : Member::kSymmetricOut;
-  return operand;
-}
-constexpr OperandSchema aliased(OperandSchema operand, const char* alias, const char* at) {
-  operand.alias = alias;
-  operand.alias_at = at;
-  return operand;
-}
-constexpr OperandSchema only_on(OperandSchema operand, const char* rank) {
-  operand.only_on = rank;
-  return operand;
+VectorCall vector_call(const OpDesc& op) {
+  const Schema& schema = op.schema();
+  VectorCall call;
+  const auto read = [&](const char* name, auto& value) {
+    const Field field = schema.field(name);
+    if (field) value = std::remove_reference_t<decltype(value)>(op[field]);
+  };
+  if (!schema.operands.empty()) call.dtype = op.type(0);
+  read("op", call.redop);
+  call.symmetric_in = op.symmetric(0);
+  call.symmetric_out = op.symmetric(1);
+  call.in_place = op.in_place();
+  read("root", call.root);
+  read("peer", call.peer);
+  read("count", call.count);
+  return call;
 }
 
-constexpr OperandSchema kIn = vector("in", Role::kIn, "count"),
-                        kOut = vector("out", Role::kOut, "count");
+OpDesc describe(const Schema& schema, const VectorCall& call) {
+  OpDesc op(schema);
+  for (uint32_t i = 0; i < schema.operands.size(); ++i) {
+    const OperandSchema& operand = schema.operands[i];
+    op.set(OpDesc::type_field(i), int64_t(call.dtype));
+    const bool symmetric = operand.role == Role::kIn ? call.symmetric_in : call.symmetric_out;
+    if (operand.reached) op.set(OpDesc::symmetric_field(i), symmetric);
+    if (operand.alias[0] != '\0') op.set(OpDesc::aliased_field(i), call.in_place);
+  }
+  const auto write = [&](const char* name, int64_t value) {
+    if (const Field field = schema.field(name)) op.set(field, value);
+  };
+  write("op", int64_t(call.redop));
+  write("root", call.root);
+  write("peer", call.peer);
+  write("count", call.count);
+  return op;
+}
 
-constexpr Attribute kOp[] = {{"op", AttributeKind::kRedOp, Member::kRedOp}};
-constexpr Attribute kRoot[] = {{"root", AttributeKind::kRank, Member::kRoot}};
-constexpr Attribute kEnds[] = {{"root", AttributeKind::kRank, Member::kRoot, "sender"},
-                               {"peer", AttributeKind::kRank, Member::kPeer, "receiver"}};
-
-constexpr Condition kAveragesOfFloats[] = {
-    {"op != avg or is_float(in)", "averages are for floating types"}};
-constexpr Condition kTwoRanks[] = {{"root != peer", "a rank sends nothing to itself"}};
-
-constexpr OperandSchema kAllreduceOperands[] = {kIn, aliased(kOut, "in", "0")};
-constexpr OperandSchema kAllgatherOperands[] = {aliased(kIn, "out", "rank * count"),
-                                                vector("out", Role::kOut, "world * count")};
-constexpr OperandSchema kReduceScatterOperands[] = {vector("in", Role::kIn, "world * count"),
-                                                    aliased(kOut, "in", "rank * count")};
-constexpr OperandSchema kBroadcastOperands[] = {only_on(kIn, "root"), kOut};
-constexpr OperandSchema kSendRecvOperands[] = {only_on(kIn, "root"), only_on(kOut, "peer")};
-
-}  // namespace
-
-constexpr Schema kBarrier = {.id = OpKind::kBarrier, .name = "barrier", .brief = ""};
-constexpr Schema kAllreduce = {.id = OpKind::kAllreduce,
-                               .name = "allreduce",
-                               .brief = "{in.dtype}, {op}, {count}",
-                               .dimensions = kCount,
-                               .operands = kAllreduceOperands,
-                               .attributes = kOp,
-                               .conditions = kAveragesOfFloats};
-constexpr Schema kAllgather = {.id = OpKind::kAllgather,
-                               .name = "allgather",
-                               .brief = "{in.dtype}, {count}",
-                               .dimensions = kCount,
-                               .operands = kAllgatherOperands};
-constexpr Schema kReduceScatter = {.id = OpKind::kReduceScatter,
-                                   .name = "reduce_scatter",
-                                   .brief = "{in.dtype}, {op}, {count}",
-                                   .dimensions = kCount,
-                                   .operands = kReduceScatterOperands,
-                                   .attributes = kOp,
-                                   .conditions = kAveragesOfFloats};
-constexpr Schema kBroadcast = {.id = OpKind::kBroadcast,
-                               .name = "broadcast",
-                               .brief = "{in.dtype}, {count}, root {root}",
-                               .dimensions = kCount,
-                               .operands = kBroadcastOperands,
-                               .attributes = kRoot};
-constexpr Schema kSendRecv = {.id = OpKind::kSendRecv,
-                              .name = "send_recv",
-                              .brief = "{in.dtype}, {count}, {root} to {peer}",
-                              .dimensions = kCount,
-                              .operands = kSendRecvOperands,
-                              .attributes = kEnds,
-                              .conditions = kTwoRanks};
-
-}  // namespace sk::ops
+}  // namespace sk

@@ -156,7 +156,8 @@ Status check_pair(const Footprint& footprint, const Where& where, const Access& 
                   const Access& b) {
   const Task& task = where.task();
   const std::span<const Region> regions = where.part.regions_of(task);
-  if (task.op == TaskOp::kReduce && a.write != b.write &&
+  const TileOp* tile = tile_op(task.op);
+  if (tile != nullptr && tile->in_place && a.write != b.write &&
       same_bytes(regions[a.region], regions[b.region])) {
     return Status();
   }

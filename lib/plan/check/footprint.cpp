@@ -35,12 +35,6 @@ Region operand_region(const Extent& extent) {
 
 }  // namespace
 
-bool touches(const RankPlan& part, const Task& task, uint32_t region, uint32_t entry) {
-  if (part.regions_of(task)[region].row_bytes == 0) return false;
-  return task.op != TaskOp::kGemm || task.region_count != 4 || region != 2 ||
-         int64_t(entry) != part.params_of(task)[kGemmSelf];
-}
-
 void Footprint::find_memories() {
   const auto key = [&](uint32_t id) {
     const Buffer& b = plan_.buffers[id];
@@ -142,13 +136,17 @@ void Footprint::place(uint32_t id, const Region& region) {
 
 Status Footprint::place_task(const RankPlan& part, uint32_t index) {
   const Task& task = part.tasks[index];
+  const Signature& signature = *signature_of(task.op);
+  const std::span<const int64_t> params = part.params_of(task);
   for (uint32_t i = 0; i < task.region_count; ++i) {
     const Region& region = part.regions_of(task)[i];
     if (region.buffer_count > UINT16_MAX) {
       return refuse('h', "rank {}: a region in {} buffers", part.rank, region.buffer_count);
     }
+    if (region.row_bytes == 0) continue;
+    const std::optional<uint64_t> own = signature.own_entry(params, i, task.region_count);
     for (uint32_t j = 0; j < region.buffer_count; ++j) {
-      if (!touches(part, task, i, j)) continue;
+      if (own == j) continue;
       const uint32_t memory = memory_of_[region.buffer + j];
       const uint32_t first = uint32_t(byte_rects_.size());
       place(memory, region);

@@ -98,9 +98,6 @@ class Footprint {
   uint32_t cell_count_ = 0;
 };
 
-// The entry of kGemm's partials that stands for the product itself is not touched.
-bool touches(const RankPlan& part, const Task& task, uint32_t region, uint32_t entry);
-
 }  // namespace sk::check
 
 #endif  // SK_LIB_PLAN_CHECK_FOOTPRINT_H_

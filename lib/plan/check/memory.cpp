@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "lib/op/schema.h"
 #include "lib/plan/check/refuse.h"
 #include "lib/plan/check/structure.h"
 
@@ -35,12 +36,14 @@ Status check_workspace(const Buffer& buffer, size_t id) {
 }
 
 Status check_callers(const Plan& plan, const Buffer& buffer, size_t id) {
-  if (buffer.generations != 1 || buffer.offset != 0 || buffer.operand > 2) {
-    return refuse('0', "buffer {}: a caller's has generation 1, offset 0, operand 0 to 2", id);
+  if (buffer.generations != 1 || buffer.offset != 0 ||
+      buffer.operand >= plan.op.schema().operands.size()) {
+    return refuse('0', "buffer {}: a caller's has generation 1, offset 0, an operand of {}", id,
+                  plan.op.schema().name);
   }
-  const bool in_place = buffer.kind == BufferKind::kInOut;
-  const bool symmetric = (plan.op.symmetric_in && (buffer.operand == 0 || in_place)) ||
-                         (plan.op.symmetric_out && (buffer.operand == 1 || in_place));
+  // In place either name of the memory says so.
+  const bool symmetric = buffer.kind == BufferKind::kInOut ? plan.op.any_symmetric()
+                                                           : plan.op.symmetric(buffer.operand);
   if (buffer.access != BufferAccess::kLocal && !symmetric) {
     return refuse('f', "buffer {} is {}, but that operand is not symmetric", id,
                   access_name(buffer.access));
@@ -96,6 +99,11 @@ Status check_bounds(const Plan& plan, const Region& region, const Where& where, 
 Status check_reach(const Plan& plan, const RankPlan& part, const Task& task, uint32_t id,
                    bool write, const Where& where) {
   const Buffer& buffer = plan.buffers[id];
+  if (buffer.kind != BufferKind::kWorkspace && buffer.bytes > 0 &&
+      !has_operand(plan.op, buffer.operand, buffer.owner)) {
+    return refuse('f', "{} touches buffer {}, but rank {} has no {}", where, id, buffer.owner,
+                  operand_name(plan.op, buffer.operand));
+  }
   if (write && buffer.kind == BufferKind::kInput) {
     return refuse('f', "{} writes buffer {}, an input", where, id);
   }
@@ -116,7 +124,7 @@ Status check_reach(const Plan& plan, const RankPlan& part, const Task& task, uin
                     access_name(buffer.access),
                     plan.target.mapped ? "" : ", and nothing is mapped");
     }
-    if (!task_info(task.op)->touches_peers) {
+    if (!signature_of(task.op)->touches_peers) {
       return refuse('f', "{} touches buffer {} of another rank, {}", where, id, buffer.owner);
     }
   }
@@ -147,14 +155,13 @@ Status check_put(const Plan& plan, const RankPlan& part, const Task& task, const
 Status check_task_regions(const Plan& plan, const RankPlan& part, const Task& task,
                           const Where& where) {
   const std::span<const Region> regions = part.regions_of(task);
+  const std::span<const int64_t> params = part.params_of(task);
+  const Signature& signature = *signature_of(task.op);
   for (uint32_t i = 0; i < regions.size(); ++i) {
     SK_RETURN_IF_ERROR(check_bounds(plan, regions[i], where, i));
+    const std::optional<uint64_t> own = signature.own_entry(params, i, task.region_count);
     for (uint32_t j = 0; j < regions[i].buffer_count; ++j) {
-      // The entry that stands for this product itself is not touched, nor are empty regions.
-      if (task.op == TaskOp::kGemm && i == 2 && regions.size() == 4 &&
-          int64_t(j) == part.params_of(task)[kGemmSelf]) {
-        continue;
-      }
+      if (own == j) continue;
       SK_RETURN_IF_ERROR(
           check_reach(plan, part, task, regions[i].buffer + j, regions[i].access == kWrite, where));
     }

@@ -8,26 +8,30 @@
 namespace sk::check {
 namespace {
 
+// Of one rank: by the operand whose memory it is, 1 + the operand that a buffer names it by.
+using Homes = std::array<uint8_t, OpDesc::kOperandsMax>;
+
 Status check_operand(const Plan& plan, const Operands& operands, size_t id,
-                     std::vector<uint8_t>& seen) {
+                     std::vector<Homes>& seen) {
   const Buffer& buffer = plan.buffers[id];
   const Extent extent = operands.extent(buffer.operand);
-  const Schema* schema = schema_of(plan.op.kind);
-  const bool used = buffer.operand < schema->operands.size();
+  const Schema& schema = plan.op.schema();
+  const bool used = buffer.operand < schema.operands.size();
   if (!used || extent.bytes != buffer.bytes) {
     return refuse('0', "buffer {}, operand {} of {}, has {} bytes, not {}", id, buffer.operand,
                   describe(plan.op), buffer.bytes, used ? extent.bytes : 0);
   }
-  const BufferKind kind = plan.op.in_place ? BufferKind::kInOut
-                          : schema->operands[buffer.operand].role == Role::kOut
-                              ? BufferKind::kOutput
-                              : BufferKind::kInput;
+  const uint32_t home = operands.home(buffer.operand);
+  const BufferKind kind = operands.shared(home)                                ? BufferKind::kInOut
+                          : schema.operands[buffer.operand].role == Role::kOut ? BufferKind::kOutput
+                                                                               : BufferKind::kInput;
   if (buffer.kind != kind) return refuse('0', "buffer {} has the wrong kind for its operand", id);
-  uint8_t& owned = seen[buffer.owner];
-  owned |= uint8_t(1u << buffer.operand);
-  if (plan.op.in_place && (owned & 3) == 3) {
+  // Several may be one operand's, but only one operand's of those that share memory.
+  uint8_t& owned = seen[buffer.owner][home];
+  if (owned != 0 && owned != buffer.operand + 1) {
     return refuse('0', "buffer {}: in place, rank {} has one operand, not two", id, buffer.owner);
   }
+  owned = uint8_t(buffer.operand + 1);
   return Status();
 }
 
@@ -41,13 +45,14 @@ Status check_op(const Plan& plan) {
   const std::string mistake = mistake_in(plan.op, ranks);
   if (!mistake.empty()) return refuse('0', "{}", mistake);
   const Operands operands = operands_of(plan);
-  for (uint32_t operand = 0; operand < schema_of(plan.op.kind)->operands.size(); ++operand) {
+  for (uint32_t operand = 0; operand < plan.op.schema().operands.size(); ++operand) {
     const Extent extent = operands.extent(operand);
     if (extent.overflow || extent.bytes >= uint64_t(1) << 48) {
-      return refuse('d', "operand {} of {} is larger than 2^48 bytes", operand, describe(plan.op));
+      return refuse('d', "{} of {} is larger than 2^48 bytes", operand_name(plan.op, operand),
+                    describe(plan.op));
     }
   }
-  std::vector<uint8_t> seen(ranks, 0);
+  std::vector<Homes> seen(ranks);
   for (size_t id = 0; id < plan.buffers.size(); ++id) {
     const Buffer& buffer = plan.buffers[id];
     if (buffer.kind == BufferKind::kWorkspace) continue;

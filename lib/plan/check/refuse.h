@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "lib/effect/work.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/task_info.h"
 
@@ -22,17 +23,11 @@ struct Where {
   const Task& task() const { return part.tasks[part.queues[queue].first_task + index]; }
 };
 
-// Steps are a few nanoseconds each: hostile plans end within seconds.
-class Budget {
+class Budget : public effect::Work {
  public:
-  void spend(uint64_t steps) { left_ = steps > left_ ? 0 : left_ - steps; }
-  bool exhausted() const { return left_ == 0; }
   Status status() const {
     return refuse('h', "too tangled to be judged with bounded work and memory");
   }
-
- private:
-  uint64_t left_ = 2'000'000'000;
 };
 
 }  // namespace sk::check

@@ -222,9 +222,12 @@ class Replay {
     }
     for (uint32_t i = 0; i < task.region_count; ++i) {
       const Region& region = part.regions_of(task)[i];
+      if (region.row_bytes == 0) continue;
+      const std::optional<uint64_t> own =
+          signature_of(task.op)->own_entry(part.params_of(task), i, task.region_count);
       for (uint32_t j = 0; j < region.buffer_count; ++j) {
         const Buffer& buffer = plan_.buffers[region.buffer + j];
-        if (!touches(part, task, i, j)) continue;
+        if (own == j) continue;
         if (buffer.owner == part.rank &&
             (buffer.kind != BufferKind::kWorkspace || buffer.generations > 1)) {
           continue;

@@ -9,14 +9,15 @@ namespace {
 
 bool inside(uint64_t first, uint64_t count, size_t size) { return first + count <= size; }
 
-Status check_params(const RankPlan& part, const Task& task, const TaskInfo& info,
+Status check_params(const RankPlan& part, const Task& task, const Signature& signature,
                     const Where& where) {
-  if (task.param_count != info.params.size()) {
-    return refuse('0', "{} has {} parameters, not {}", where, task.param_count, info.params.size());
+  if (task.param_count != signature.parameters.size()) {
+    return refuse('0', "{} has {} parameters, not {}", where, task.param_count,
+                  signature.parameters.size());
   }
   const std::span<const int64_t> values = part.params_of(task);
   for (size_t i = 0; i < values.size(); ++i) {
-    const ParamInfo& param = info.params[i];
+    const Parameter& param = signature.parameters[i];
     if (values[i] < param.min || values[i] > param.max) {
       return refuse('0', "{}: {} is {}, allowed are {} to {}", where, param.name, values[i],
                     param.min, param.max);
@@ -25,21 +26,23 @@ Status check_params(const RankPlan& part, const Task& task, const TaskInfo& info
   return Status();
 }
 
-Status check_roles(const Plan& plan, const RankPlan& part, const Task& task, const TaskInfo& info,
-                   const Where& where) {
-  if (task.region_count < info.region_count_min || task.region_count > info.region_count_max) {
-    return refuse('0', "{} has {} regions, allowed are {} to {}", where, task.region_count,
-                  info.region_count_min, info.region_count_max);
+Status refuse_count(const Task& task, const Signature& signature, const Where& where) {
+  const uint32_t least = signature.region_count_min(), most = signature.region_count_max();
+  if (task.region_count >= least && task.region_count <= most) {
+    return refuse('0', "{} has {} regions, which its {} does not take", where, task.region_count,
+                  signature.parameters[signature.form_parameter].name);
   }
-  const int64_t epilogue =
-      task.op == TaskOp::kGemm ? part.params_of(task)[kGemmEpilogue] : int64_t(0);
+  return refuse('0', "{} has {} regions, allowed are {} to {}", where, task.region_count, least,
+                most);
+}
+
+Status check_roles(const Plan& plan, const RankPlan& part, const Task& task,
+                   const Signature& signature, const Where& where) {
+  const Form& form = *signature.form(part.params_of(task));
+  if (!form.takes(task.region_count)) return refuse_count(task, signature, where);
   for (uint32_t i = 0; i < task.region_count; ++i) {
     const Region& region = part.regions_of(task)[i];
-    const RegionRole* role = region_role(task.op, epilogue, i, task.region_count);
-    if (role == nullptr) {
-      return refuse('0', "{} has {} regions, which its epilogue does not take", where,
-                    task.region_count);
-    }
+    const RegionRole* role = form.role(i, task.region_count);
     if (region.access != role->access) {
       return refuse('0', "{}: region {} ({}) must be {}", where, i, role->name,
                     role->access == kRead ? "read" : "written");
@@ -58,8 +61,8 @@ Status check_roles(const Plan& plan, const RankPlan& part, const Task& task, con
 }
 
 Status check_task(const Plan& plan, const RankPlan& part, const Task& task, const Where& where) {
-  const TaskInfo* info = task_info(task.op);
-  if (info == nullptr) return refuse('0', "{}: there is no operation {}", where, int(task.op));
+  const Signature* signature = signature_of(task.op);
+  if (signature == nullptr) return refuse('0', "{}: there is no operation {}", where, int(task.op));
   if ((task.flags & ~kAfterAll) != 0) {
     return refuse('0', "{} has unknown flags {}", where, task.flags);
   }
@@ -69,8 +72,8 @@ Status check_task(const Plan& plan, const RankPlan& part, const Task& task, cons
       !inside(task.first_post, task.post_count, part.posts.size())) {
     return refuse('0', "{} points outside the side tables", where);
   }
-  SK_RETURN_IF_ERROR(check_params(part, task, *info, where));
-  return check_roles(plan, part, task, *info, where);
+  SK_RETURN_IF_ERROR(check_params(part, task, *signature, where));
+  return check_roles(plan, part, task, *signature, where);
 }
 
 // One kEnter per rank with peers, and an await: or a run would go on before its peers agree.

@@ -5,6 +5,7 @@
 #include "cuda/exec/program.h"
 #include "lib/algo/planner.h"
 #include "tests/support/gemm_cases.h"
+#include "tests/support/op_words.h"
 #include "tests/support/plans.h"
 #include "tests/support/worlds.h"
 #include "tests/unit/cuda/gpu_world.h"
@@ -169,24 +170,24 @@ TEST_F(BadPlan, NeedsMoreMemoryThanThereIs) {
 }
 
 TEST_F(BadPlan, MultipliesATypeThatNoKernelHas) {
-  OpDesc op;
+  TextOp op;
   op.kind = OpKind::kAllreduceGemm;
   op.dtype = op.out_dtype = DType::kF64;
   op.m = op.n = op.k = 16;
   Target target{.world_size = 1};
   target.packed_bytes = 16 * 16 * 8;
-  const Result<Plan> plan = make_plan(op, target);
+  const Result<Plan> plan = make_plan(testing_support::op_desc(op), target);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_THAT(refusal(plan.value()).message(),
               HasSubstr("matrices of f64 on a GPU; f32, bf16 and f16 are supported"));
 }
 
 TEST_F(BadPlan, PacksColumnsByThemselves) {
-  OpDesc op{.kind = OpKind::kAllreduceGemm, .symmetric_out = true, .pack_b = true};
+  TextOp op{.kind = OpKind::kAllreduceGemm, .symmetric_out = true, .pack_b = true};
   op.m = op.n = op.k = op.lda = op.ldb = op.ldc = 16;
   Target target{.world_size = 2, .workers = 1};
   target.packed_bytes = 16 * 16 * 4;
-  Result<Plan> plan = make_plan(op, target);
+  Result<Plan> plan = make_plan(testing_support::op_desc(op), target);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   RankPlan& part = plan.value().ranks[0];
   for (const Task& task : part.tasks) {

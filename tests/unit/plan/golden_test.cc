@@ -9,13 +9,14 @@
 #include "lib/algo/planner.h"
 #include "lib/plan/text.h"
 #include "lib/plan/validate.h"
+#include "tests/support/op_words.h"
 
 namespace sk {
 namespace {
 
 struct Golden {
   const char* name;
-  OpDesc op;
+  TextOp op;
   Target target;
 };
 
@@ -24,7 +25,7 @@ std::vector<Golden> goldens() {
   Target two{.world_size = 2}, puts{.world_size = 3, .mapped = false, .chunk_bytes = 64};
   puts.slot_count = 2;
   out.push_back({"barrier-3-ranks", {}, {.world_size = 3}});
-  OpDesc op{.kind = OpKind::kAllreduce, .count = 100};
+  TextOp op{.kind = OpKind::kAllreduce, .count = 100};
   out.push_back({"allreduce-puts-3-ranks", op, puts});
   Target small = two;
   small.one_shot_bytes = 1024;
@@ -34,20 +35,20 @@ std::vector<Golden> goldens() {
   out.push_back({"allreduce-staged-3-ranks", op, {.world_size = 3}});
   op.symmetric_in = op.symmetric_out = true;
   out.push_back({"allreduce-direct-2-ranks", op, two});
-  OpDesc gather{.kind = OpKind::kAllgather, .count = 40};
+  TextOp gather{.kind = OpKind::kAllgather, .count = 40};
   out.push_back({"allgather-puts-3-ranks", gather, puts});
-  OpDesc scatter{.kind = OpKind::kReduceScatter, .in_place = true, .count = 40};
+  TextOp scatter{.kind = OpKind::kReduceScatter, .in_place = true, .count = 40};
   out.push_back({"reduce-scatter-in-place-puts-3-ranks", scatter, puts});
-  OpDesc send{.kind = OpKind::kSendRecv, .root = 2, .peer = 0, .count = 90};
+  TextOp send{.kind = OpKind::kSendRecv, .root = 2, .peer = 0, .count = 90};
   out.push_back({"send-recv-puts-3-ranks", send, puts});
-  OpDesc gemm{.kind = OpKind::kAllreduceGemm, .symmetric_out = true, .m = 40, .n = 24, .k = 8};
+  TextOp gemm{.kind = OpKind::kAllreduceGemm, .symmetric_out = true, .m = 40, .n = 24, .k = 8};
   gemm.lda = 8;
   gemm.ldc = 24;
   Target tiles{
       .world_size = 2, .workers = 2, .tile_m = 16, .tile_n = 16, .packed_bytes = 24 * 8 * 4};
   out.push_back({"allreduce-gemm-direct-2-ranks", gemm, tiles});
   // As on a GPU: each queue packs some columns, of k elements and a gap each.
-  OpDesc packs{.kind = OpKind::kAllreduceGemm, .dtype = DType::kBF16, .out_dtype = DType::kF32};
+  TextOp packs{.kind = OpKind::kAllreduceGemm, .dtype = DType::kBF16, .out_dtype = DType::kF32};
   packs.symmetric_out = packs.pack_b = true;
   packs.m = 40;
   packs.n = packs.ldb = packs.ldc = 72;
@@ -64,7 +65,7 @@ TEST(GoldenPlans, AreWhatPlannersMake) {
   for (const Golden& golden : goldens()) {
     SCOPED_TRACE(golden.name);
     const std::string path = fmt::format("{}/{}.plan", SK_GOLDEN_PLANS, golden.name);
-    Result<Plan> plan = make_plan(golden.op, golden.target);
+    Result<Plan> plan = make_plan(testing_support::op_desc(golden.op), golden.target);
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     const std::string text = dump(plan.value());
     if (update) {

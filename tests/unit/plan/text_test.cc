@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "tests/support/op_words.h"
 #include "tests/support/plans.h"
 
 namespace sk {
@@ -52,8 +53,8 @@ TEST(PlanText, OddValuesSurviveTheRoundTrip) {
               uint32_t(random()) >> random() % 32,
               uint32_t(random() % 4)};
     part.posts[0] = {uint32_t(random()), uint32_t(random()), uint32_t(random())};
-    plan.op.kind = OpKind(random() % 9);
-    plan.op.count = int64_t(random());
+    plan.op = testing_support::op_desc(
+        {.kind = OpKind(SK_OP_ALLREDUCE + random() % 5), .count = int64_t(random())});
     plan.target.chunk_bytes = random();
     plan.target.band_rows = random() % 2 ? uint32_t(random()) >> random() % 32 : 0;
     plan.target.packed_pitch = random() % 2 ? random() >> random() % 64 : 0;

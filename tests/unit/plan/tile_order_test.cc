@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lib/algo/planner.h"
+#include "tests/support/op_words.h"
 
 namespace sk {
 namespace {
@@ -40,13 +41,13 @@ TEST(TileOrder, GoesDownTheColumnsOfABand) {
 
 // Rows and columns of the tiles that a plan's queues begin first, in units of tiles.
 std::vector<std::pair<int64_t, int64_t>> first_tiles(const Target& target) {
-  OpDesc op;
+  TextOp op;
   op.kind = OpKind::kAllreduceGemm;
   op.dtype = op.out_dtype = DType::kBF16;
   op.m = 20 * 128;
   op.n = op.ldc = 4 * 256;
   op.k = op.lda = 64;
-  Result<Plan> plan = make_plan(op, target);
+  Result<Plan> plan = make_plan(testing_support::op_desc(op), target);
   EXPECT_TRUE(plan.ok());
   std::vector<std::pair<int64_t, int64_t>> tiles;
   const RankPlan& part = plan->ranks[0];

@@ -6,6 +6,7 @@
 
 #include "lib/plan/builder.h"
 #include "lib/plan/text.h"
+#include "tests/support/op_words.h"
 #include "tests/support/plans.h"
 
 namespace sk {
@@ -156,7 +157,10 @@ const Mutation kMutations[] = {
      {{"bytes=128 offset=0", "bytes=128 offset=8"}},
      "rule d: buffer 2"},
 
-    {"OtherReduction", "direct", {{"redop=sum hint", "redop=max hint"}}, "rule e: byte 0 of rank"},
+    {"OtherReduction",
+     "direct",
+     {{"redop=sum hint", "redop=max hint"}},
+     "rule e: rank 0 queue 0 task 2 (reduce): nothing is said of a max of in of rank 0"},
     {"OtherElements", "direct3", {{"read=b0..b2@40", "read=b0..b2@36"}}, "rule e: byte 40 of rank"},
     {"OtherType",
      "direct",
@@ -165,15 +169,16 @@ const Mutation kMutations[] = {
     {"ContributionMissing",
      "staged",
      {{"read=b6..b8", "read=b6..b7"}},
-     "rule e: byte 0 of rank 0's"},
+     "rule e: byte 0 of rank 0's output (buffer 3) ends as the sum of in of ranks 0 to 1 as f32"},
     {"ContributionTwice",
      "staged",
      {{"read=b6..b8@0:40", "read=b6..b7@0:40 read=b7..b8@0:40"}},
-     "rule e: byte 0 of rank 0's output (buffer 3) ends as f32 of 4 contribution"},
+     "rule e: rank 0 queue 0 task 3 (reduce): input 2 is rank 1's contribution, where rank 2's is "
+     "next"},
     {"NotInRankOrder",
      "staged",
      {{"read=b6..b8@0:40", "read=b7@0:40 read=b6@0:40 read=b8@0:40"}},
-     "rule e: byte 0 of rank 0's output"},
+     "rule e: rank 0 queue 0 task 3 (reduce): it begins with rank 1's contribution"},
     {"LastElementForgotten",
      "direct",
      {{"read=b0..b1@20:20 write=b2..b3@20:20", "read=b0..b1@20:16 write=b2..b3@20:16"}},
@@ -280,7 +285,7 @@ Plan broadcast_by_hub(bool hub_hears_of_reader) {
   constexpr uint64_t kBytes = 64;
   constexpr uint32_t kOut = 3, kHub = 6;  // Buffers: inputs by rank, outputs by rank, the hub's.
   Plan plan;
-  plan.op = {.kind = OpKind::kBroadcast, .count = kBytes / 4};
+  plan.op = testing_support::op_desc({.kind = OpKind::kBroadcast, .count = kBytes / 4});
   plan.target.world_size = 3;
   for (const BufferKind kind : {BufferKind::kInput, BufferKind::kOutput}) {
     for (uint32_t rank = 0; rank < 3; ++rank) {
@@ -357,6 +362,43 @@ TEST(Validate, TablesThatDoNotFitAreRefused) {
   EXPECT_THAT(validate(plan).message(), HasSubstr("rule 0: rank 1 has 1 tasks in no queue"));
   plan.ranks.pop_back();
   EXPECT_THAT(validate(plan).message(), HasSubstr("rule 0: 1 ranks' parts, world size 2"));
+}
+
+// Walked row by row it took 42 s a rank.
+TEST(Validate, RowsSideBySideAreJudgedAsOne) {
+  Plan plan;
+  plan.op = op_desc({.kind = OpKind::kAllreduceGemm,
+                     .pack_b = true,
+                     .m = UINT32_MAX,
+                     .n = 1,
+                     .k = 1,
+                     .lda = 1,
+                     .ldb = 1,
+                     .ldc = 1});
+  plan.target = {.world_size = 1};
+  plan.buffers = {{.kind = BufferKind::kInput, .bytes = uint64_t{UINT32_MAX} * 4}};
+  RankBuilder part(0, 1);
+  part.add({.op = TaskOp::kNop});
+  plan.ranks.push_back(part.finish());
+  EXPECT_THAT(validate(plan).message(), HasSubstr("the output of rank 0 is in no buffer"));
+}
+
+// What is kept is bounded, not only what is done.
+TEST(Validate, ManySmallRowsAreTooMany) {
+  constexpr uint32_t kRows = 100'000'000;
+  Plan plan;
+  plan.op = op_desc({.kind = OpKind::kAllreduce, .count = int64_t{kRows} * 2});
+  plan.target = {.world_size = 1};
+  const uint64_t bytes = uint64_t{kRows} * 8;
+  plan.buffers = {{.kind = BufferKind::kInput, .operand = 0, .bytes = bytes},
+                  {.kind = BufferKind::kOutput, .operand = 1, .bytes = bytes}};
+  RankBuilder part(0, 1);
+  const int64_t hint[] = {kStoreDefault};
+  part.add({.op = TaskOp::kCopy,
+            .regions = {Region{0, 4, 8, kRows, 0, 1, kRead}, Region{0, 4, 8, kRows, 1, 1, kWrite}},
+            .params = hint});
+  plan.ranks.push_back(part.finish());
+  EXPECT_THAT(validate(plan).message(), HasSubstr("rule h: too tangled"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "lib/exec/cpu/executor.h"
 #include "lib/plan/builder.h"
 #include "lib/plan/validate.h"
+#include "tests/support/op_words.h"
 #include "transport/bootstrap/bootstrap.h"
 #include "transport/shm/shm.h"
 
@@ -44,6 +45,10 @@ class Lower : public testing::Test {
   void expect_refused(const Plan& plan, const std::string& sentence) {
     const Status valid = validate(plan);
     EXPECT_TRUE(valid.ok()) << valid.message();
+    expect_unsupported(plan, sentence);
+  }
+  // The same of a plan that is none of a world of one.
+  void expect_unsupported(const Plan& plan, const std::string& sentence) {
     const Status status = prepare(plan);
     EXPECT_EQ(status.code(), SK_ERR_UNSUPPORTED);
     EXPECT_THAT(status.message(), HasSubstr(sentence));
@@ -59,7 +64,7 @@ constexpr uint64_t kBytes = 64, kRow = 32;  // An operand, as two rows.
 // An all-reduce of one rank with `copies` pieces of workspace behind input and output.
 Plan plan_with_workspace(uint32_t copies) {
   Plan plan;
-  plan.op = {.kind = OpKind::kAllreduce, .count = kBytes / 4};
+  plan.op = testing_support::op_desc({.kind = OpKind::kAllreduce, .count = kBytes / 4});
   plan.buffers.push_back({.kind = BufferKind::kInput, .operand = 0, .bytes = kBytes});
   plan.buffers.push_back({.kind = BufferKind::kOutput, .operand = 1, .bytes = kBytes});
   for (uint32_t i = 0; i < copies; ++i)
@@ -112,7 +117,7 @@ TEST_F(Lower, AReductionInRowsHasPlacesForSoManyInputsAndOutputs) {
                .params = params});
   copy_out(builder);
   plan.ranks.push_back(builder.finish());
-  expect_refused(plan, "a reduce has 65 inputs in rows, on this machine at most 64 at once");
+  expect_unsupported(plan, "a reduce has 65 inputs in rows, on this machine at most 64 at once");
 
   plan = plan_with_workspace(65);
   RankBuilder outputs(0, 1);
@@ -124,13 +129,13 @@ TEST_F(Lower, AReductionInRowsHasPlacesForSoManyInputsAndOutputs) {
 }
 
 Plan gemm_plan(uint32_t tile_n, uint64_t packed_bytes, bool pack_b = false) {
-  OpDesc op{.kind = OpKind::kAllreduceGemm, .pack_b = pack_b};
+  TextOp op{.kind = OpKind::kAllreduceGemm, .pack_b = pack_b};
   op.m = 40;
   op.n = op.ldc = 80;
   op.k = op.lda = 8;
   if (pack_b) op.ldb = op.n;
   const Target target{.tile_m = 16, .tile_n = tile_n, .packed_bytes = packed_bytes};
-  Result<Plan> plan = make_plan(op, target);
+  Result<Plan> plan = make_plan(testing_support::op_desc(op), target);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return std::move(plan).value();
 }
@@ -200,13 +205,13 @@ TEST_F(Lower, ATraceThatIsFullKeepsNothingOfLaterRuns) {
 TEST(Signals, SufficeForAnyNumberOfWorkers) {
   for (const uint32_t ranks : {1u, 2u, 3u, 8u}) {
     for (const uint32_t workers : {1u, 48u, 128u, 256u}) {
-      OpDesc product{.kind = OpKind::kAllreduceGemm};
+      TextOp product{.kind = OpKind::kAllreduceGemm};
       product.m = 16 * 64;
       product.n = product.ldc = 32 * 64;
       product.k = product.lda = 8;
-      OpDesc sum{.kind = OpKind::kAllreduce, .count = 75'000'000};
+      TextOp sum{.kind = OpKind::kAllreduce, .count = 75'000'000};
       sum.symmetric_in = sum.symmetric_out = true;
-      for (const OpDesc& op : {product, sum}) {
+      for (const OpDesc& op : {testing_support::op_desc(product), testing_support::op_desc(sum)}) {
         const Target target{.world_size = ranks,
                             .workers = workers,
                             .tile_m = 16,
@@ -218,7 +223,7 @@ TEST(Signals, SufficeForAnyNumberOfWorkers) {
         const RankPlan& part = plan->ranks.front();
         EXPECT_LE(part.signal_count, signals_per_producer(ranks))
             << describe(op) << " of " << ranks << " x " << workers;
-        if (op.kind == OpKind::kAllreduceGemm) {
+        if (op.kind() == OpKind::kAllreduceGemm) {
           EXPECT_GE(part.queues.size(), std::min(workers, 47u));
         }
       }

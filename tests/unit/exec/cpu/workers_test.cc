@@ -46,5 +46,31 @@ TEST(Workers, ThatComeLaterRunTheirOwnRoundsOnly) {
   }
 }
 
+template <int kWhich>
+std::atomic<int> calls{0};
+template <int kWhich>
+Status note_call() {
+  ++calls<kWhich>;
+  return {};
+}
+
+// What one kind of tile has reserved on a thread, another has not.
+TEST(Workers, ReserveEachThingOnEachThreadThatLacksIt) {
+  Workers workers(kWorkersMax);
+  ASSERT_TRUE(workers.start(kWorkersMax).ok());
+  const auto reserve = [&](Status (*what)(), uint32_t active) {
+    const Status status = workers.reserve(what, active);
+    EXPECT_TRUE(status.ok()) << status.message();
+  };
+  reserve(note_call<1>, 1);  // The caller's thread sees to itself.
+  EXPECT_EQ(calls<1>, 0);
+  for (int i = 0; i < 2; ++i) reserve(note_call<1>, 3);
+  EXPECT_EQ(calls<1>, 2);
+  reserve(note_call<2>, 2);
+  EXPECT_EQ(calls<2>, 1);
+  reserve(note_call<1>, kWorkersMax);
+  EXPECT_EQ(calls<1>, 2 + 3);  // Some once more: it is theirs to know.
+}
+
 }  // namespace
 }  // namespace sk::cpu

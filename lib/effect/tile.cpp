@@ -1,0 +1,147 @@
+#include "lib/effect/tile.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace sk::effect {
+namespace {
+
+struct ParameterScope {
+  std::span<const char* const> names;
+  std::span<const int64_t> values;
+
+  bool find(std::string_view name, int64_t* value) const {
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (name != names[i]) continue;
+      *value = i < values.size() ? values[i] : 0;
+      return true;
+    }
+    return false;
+  }
+  bool find_is_float(std::string_view, bool*) const { return false; }
+};
+
+int index_of(std::span<const char* const> names, std::string_view name) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (name == names[i]) return int(i);
+  }
+  return -1;
+}
+
+}  // namespace
+
+size_t Tile::Form::role(size_t region, size_t count) const {
+  const size_t more = count - regions.size();  // Of the one that repeats as regions.
+  size_t role = 0;
+  for (size_t at = 0; role + 1 < regions.size(); ++role) {
+    at += 1 + (regions[role].record->repeats ? more : 0);
+    if (region < at) break;
+  }
+  return role;
+}
+
+Tile::Tile(const TileRecord& record) : record_(record) {
+  if (record.form_by[0] != '\0') form_by_ = index_of(record.parameters, record.form_by);
+  for (const FormRecord& form : record.forms) add(form);
+}
+
+const Tile::Form* Tile::form(std::span<const int64_t> parameters) const {
+  const uint64_t chosen = form_by_ < 0 ? 0 : uint64_t(parameters[size_t(form_by_)]);
+  return chosen < forms_.size() ? &forms_[chosen] : nullptr;
+}
+
+int64_t Tile::value(const Number& number, std::span<const int64_t> parameters) const {
+  if (number.parameter >= 0) return parameters[size_t(number.parameter)];
+  if (number.text.empty()) return number.constant;
+  return evaluate(number.text, ParameterScope{record_.parameters, parameters}).value;
+}
+
+Tile::Number Tile::number(std::string_view text) {
+  const int parameter = index_of(record_.parameters, text);
+  if (parameter >= 0) return {.parameter = parameter};
+  int64_t constant = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), constant);
+  if (read.ec == std::errc() && read.ptr == text.data() + text.size()) {
+    return {.constant = constant};
+  }
+  well_formed_ &= proofread(text, ParameterScope{record_.parameters, {}}).ok();
+  return {.text = text};
+}
+
+int Tile::iterator(std::string_view name) {
+  const auto found = std::find(names_.begin(), names_.end(), name);
+  if (found != names_.end()) return int(found - names_.begin());
+  names_.push_back(name);
+  return int(names_.size() - 1);
+}
+
+Tile::Place Tile::place(const Access& access, Form& form) {
+  Place out;
+  for (size_t i = 0; i < form.regions.size(); ++i) {
+    if (access.array == form.regions[i].record->name) out.region = int(i);
+  }
+  well_formed_ &= out.region >= 0;
+  if (!access.at.empty()) {
+    const int parameter = index_of(record_.parameters, access.at);
+    out.at = parameter >= 0 ? Place::kOwn : Place::kEach;
+    if (parameter >= 0) {
+      form.own_region = out.region;
+      form.own_parameter = parameter;
+    }
+  }
+  const size_t axes = access.index.size();
+  for (size_t axis = 0; axis < axes; ++axis) {
+    out.index[axis + kAxesMax - axes] = iterator(access.index[axis]);
+  }
+  return out;
+}
+
+Tile::Do Tile::lowered(const Step& step, Form& form) {
+  Do out;
+  out.function = step.function;
+  out.out = place(step.out, form);
+  for (const Access& access : step.in) out.in.push_back(place(access, form));
+  out.joins = !step.fold.monoid.empty();
+  if (out.joins) {
+    out.uncut = step.fold.order == OrderKind::kUncut;
+    out.monoid = {.constant = 0};
+    for (int32_t each = SK_SUM; each <= SK_AVG; ++each) {
+      if (step.fold.monoid == redop_name(RedOp(each))) out.monoid.constant = each;
+    }
+    if (out.monoid.constant == 0) out.monoid = number(step.fold.monoid);
+    if (out.uncut) out.over = iterator(step.fold.over);
+  }
+  for (const std::string_view name : step.inside) out.inside.push_back(iterator(name));
+  for (const Binding& each : step.bind) out.bind.push_back({each.parameter, number(each.value)});
+  return out;
+}
+
+void Tile::add(const FormRecord& record) {
+  Form form;
+  names_.clear();
+  for (const RegionRecord& region : record.regions) {
+    constexpr std::string_view kSum = "accumulator(";
+    std::string_view type = region.type;
+    RegionOf of{.record = &region};
+    of.sums = type.starts_with(kSum);
+    if (of.sums) type = type.substr(kSum.size(), type.size() - kSum.size() - 1);
+    of.type = index_of(record_.parameters, type);
+    of.turned_by = index_of(record_.parameters, region.turned_by);
+    well_formed_ &=
+        (of.type >= 0 || type.empty()) && (of.turned_by >= 0 || region.turned_by[0] == '\0');
+    form.regions.push_back(of);
+  }
+  for (const RangeRecord& range : record.ranges) {
+    iterator(range.iterator);
+    form.ranges.push_back(
+        {range.iterator, number(range.first), number(range.count), number(range.whole)});
+  }
+  Steps steps;
+  well_formed_ &= read_steps(record.steps, &steps);
+  for (const Step& step : steps) form.steps.push_back(lowered(step, form));
+  well_formed_ &= form.ranges.empty() || form.ranges.size() == names_.size();
+  well_formed_ &= form.ranges.size() <= kRangesMax;
+  forms_.push_back(std::move(form));
+}
+
+}  // namespace sk::effect

@@ -1,0 +1,113 @@
+// The operations on vectors, and the meeting of ranks: include/sk/op.h.
+#ifndef SK_LIB_OP_OPS_COLLECTIVES_H_
+#define SK_LIB_OP_OPS_COLLECTIVES_H_
+
+#include "lib/op/schema.h"
+
+namespace sk {
+namespace ops {
+namespace vectors {
+
+inline constexpr Dimension kCount[] = {{"count"}};
+
+constexpr OperandSchema operand(const char* name, Role role, const char* shape) {
+  return {.name = name, .role = role, .types = role == Role::kIn ? "any" : "in", .shape = shape};
+}
+constexpr OperandSchema reached(OperandSchema operand) {
+  operand.reached = true;
+  return operand;
+}
+constexpr OperandSchema aliased(OperandSchema operand, const char* alias, const char* at) {
+  operand.alias = alias;
+  operand.alias_at = at;
+  return operand;
+}
+constexpr OperandSchema only_on(OperandSchema operand, const char* rank) {
+  operand.only_on = rank;
+  return operand;
+}
+
+inline constexpr OperandSchema kIn = operand("in", Role::kIn, "count"),
+                               kOut = operand("out", Role::kOut, "count");
+
+inline constexpr Attribute kOp[] = {{"op", AttributeKind::kRedOp}};
+inline constexpr Attribute kRoot[] = {{"root", AttributeKind::kRank}};
+inline constexpr Attribute kEnds[] = {{"root", AttributeKind::kRank, "sender"},
+                                      {"peer", AttributeKind::kRank, "receiver"}};
+
+inline constexpr Condition kAveragesOfFloats[] = {
+    {"op != op_avg or is_float(in_)", "averages are for floating types"}};
+
+inline constexpr OperandSchema kAllreduce[] = {reached(kIn), aliased(reached(kOut), "in", "0")};
+inline constexpr OperandSchema kAllgather[] = {
+    aliased(kIn, "out", "rank * count"), reached(operand("out", Role::kOut, "world * count"))};
+inline constexpr OperandSchema kReduceScatter[] = {
+    reached(operand("in", Role::kIn, "world * count")),
+    aliased(reached(kOut), "in", "rank * count")};
+inline constexpr OperandSchema kBroadcast[] = {only_on(kIn, "root"), reached(kOut)};
+inline constexpr OperandSchema kSendRecv[] = {only_on(kIn, "root"), only_on(kOut, "peer")};
+
+inline constexpr Steps kJoined = steps_of("out@q[i] = op(r) in_@r[i]");
+inline constexpr Steps kGathered = steps_of("out@q[r * count + i] = in_@r[i]");
+inline constexpr Steps kScattered = steps_of("out@q[i] = op(r) in_@r[q * count + i]");
+inline constexpr Steps kOfRoot = steps_of("out@q[i] = in_@root[i]");
+inline constexpr Steps kSent = steps_of("out@peer[i] = in_@root[i]");
+
+}  // namespace vectors
+
+inline constexpr Schema kBarrier = {.id = OpKind::kBarrier, .name = "barrier", .brief = ""};
+inline constexpr Schema kAllreduce = {.id = OpKind::kAllreduce,
+                                      .name = "allreduce",
+                                      .brief = "{in.dtype}, {op}, {count}",
+                                      .dimensions = vectors::kCount,
+                                      .operands = vectors::kAllreduce,
+                                      .attributes = vectors::kOp,
+                                      .conditions = vectors::kAveragesOfFloats,
+                                      .meaning = &vectors::kJoined};
+inline constexpr Schema kAllgather = {.id = OpKind::kAllgather,
+                                      .name = "allgather",
+                                      .brief = "{in.dtype}, {count}",
+                                      .dimensions = vectors::kCount,
+                                      .operands = vectors::kAllgather,
+                                      .meaning = &vectors::kGathered};
+inline constexpr Schema kReduceScatter = {.id = OpKind::kReduceScatter,
+                                          .name = "reduce_scatter",
+                                          .brief = "{in.dtype}, {op}, {count}",
+                                          .dimensions = vectors::kCount,
+                                          .operands = vectors::kReduceScatter,
+                                          .attributes = vectors::kOp,
+                                          .conditions = vectors::kAveragesOfFloats,
+                                          .meaning = &vectors::kScattered};
+inline constexpr Schema kBroadcast = {.id = OpKind::kBroadcast,
+                                      .name = "broadcast",
+                                      .brief = "{in.dtype}, {count}, root {root}",
+                                      .dimensions = vectors::kCount,
+                                      .operands = vectors::kBroadcast,
+                                      .attributes = vectors::kRoot,
+                                      .meaning = &vectors::kOfRoot};
+inline constexpr Schema kSendRecv = {.id = OpKind::kSendRecv,
+                                     .name = "send_recv",
+                                     .brief = "{in.dtype}, {count}, {root} to {peer}",
+                                     .scope = Scope::kPair,
+                                     .dimensions = vectors::kCount,
+                                     .operands = vectors::kSendRecv,
+                                     .attributes = vectors::kEnds,
+                                     .meaning = &vectors::kSent};
+
+}  // namespace ops
+
+// A call of these operations in their own terms. What an operation does not have keeps its value.
+struct VectorCall {
+  DType dtype = DType::kF32;
+  RedOp redop = RedOp::kSum;
+  bool symmetric_in = false, symmetric_out = false, in_place = false;
+  int32_t root = 0;  // Of send_recv: who sends, and `peer` receives.
+  int32_t peer = 0;
+  int64_t count = 0;
+};
+VectorCall vector_call(const OpDesc& op);
+OpDesc describe(const Schema& schema, const VectorCall& call);
+
+}  // namespace sk
+
+#endif  // SK_LIB_OP_OPS_COLLECTIVES_H_

@@ -1,0 +1,96 @@
+// gemm: a tile of C = A * B, and by its epilogue what becomes of it (task.h, GemmParam).
+#include "lib/plan/packed.h"
+#include "lib/tile/all.h"
+#include "lib/tile/element.h"
+#include "lib/tile/parameters.h"
+#include "lib/tile/well_formed.h"
+
+namespace sk::tiles {
+namespace {
+
+// A partial tile of the reference: rows * cols accumulators, row after row.
+template <typename Sum>
+void gemm(const TileArgs& args) {
+  const int64_t* p = args.params;
+  const DType dtype = DType(p[kGemmDtype]), out_dtype = DType(p[kGemmOutDtype]);
+  const uint64_t element = dtype_bytes(dtype), k = uint64_t(p[kGemmK]);
+  const uint64_t rows = uint64_t(p[kGemmRows]), cols = uint64_t(p[kGemmCols]);
+  const Region& a = args.regions[0];
+  const uint64_t b_pitch = packed_pitch(k, uint64_t(p[kGemmN]), element, args.regions[1].row_bytes);
+  const std::byte* b = args.pointers[1][0] + uint64_t(p[kGemmCol0]) * b_pitch;
+  for (uint64_t row = 0; row < rows; ++row) {
+    for (uint64_t column = 0; column < cols; ++column) {
+      Sum product = Sum();
+      for (uint64_t i = 0; i < k; ++i) {
+        const uint64_t at =
+            p[kGemmTransposeA] ? i * a.pitch + row * element : row * a.pitch + i * element;
+        product += load<Sum>(dtype, args.pointers[0][0] + at) *
+                   load<Sum>(dtype, b + column * b_pitch + i * element);
+      }
+      const uint64_t place = (row * cols + column) * sizeof(Sum);
+      if (p[kGemmEpilogue] == kGemmPartial) {
+        store_as(args.pointers[2][0] + place, product);
+        continue;
+      }
+      Sum sum = product;
+      if (p[kGemmEpilogue] == kGemmReduce) {
+        for (uint32_t j = 0; j < args.regions[2].buffer_count; ++j) {
+          const Sum value =
+              int64_t(j) == p[kGemmSelf] ? product : load_as<Sum>(args.pointers[2][j] + place);
+          sum = j == 0 ? value : sum + value;
+        }
+      }
+      const uint32_t last = args.region_count - 1;
+      const Region& c = args.regions[last];
+      for (uint32_t j = 0; j < c.buffer_count; ++j) {
+        store(out_dtype, args.pointers[last][j] + row * c.pitch + column * dtype_bytes(out_dtype),
+              sum);
+      }
+    }
+  }
+}
+
+void run(const TileArgs& args) {
+  if (DType(args.params[kGemmDtype]) == DType::kF64) return gemm<double>(args);
+  gemm<float>(args);
+}
+
+constexpr const char* kEpilogueWords[] = {"store", "partial", "reduce"};
+constexpr Parameter kParameters[] = {
+    dtype_parameter("dtype"),
+    dtype_parameter("out_dtype"),
+    flag_parameter("transpose_a"),
+    extent_parameter("m", 1),
+    extent_parameter("n", 1),
+    extent_parameter("k"),
+    place_parameter("row0"),
+    place_parameter("rows", 1),
+    place_parameter("col0"),
+    place_parameter("cols", 1),
+    Parameter{"epilogue", ParamKind::kWord, ParamUse::kMeaning, kGemmStore, kGemmReduce,
+              kEpilogueWords},
+    Parameter{"self", ParamKind::kInteger, ParamUse::kPlace, 0, UINT16_MAX},
+    kHintParameter};
+static_assert(std::size(kParameters) == kGemmParamCount);
+
+constexpr RegionRole kA = {"a", kRead}, kB = {"b", kRead},
+                     kC = {"c", kWrite, /*many_buffers=*/true}, kPartial = {"partial", kWrite};
+constexpr RegionRole kPartials = {
+    .name = "partials", .access = kRead, .many_buffers = true, .but_parameter = kGemmSelf};
+constexpr RegionRole kStored[] = {kA, kB, kC}, kKept[] = {kA, kB, kPartial},
+                     kSummed[] = {kA, kB, kPartials, kC};
+constexpr Form kForms[] = {{kStored}, {kKept}, {kSummed}};  // By GemmEpilogue.
+
+}  // namespace
+
+constexpr TileOp kGemm = {.id = TaskOp::kGemm,
+                          .version = 1,
+                          .signature = {.name = "gemm",
+                                        .parameters = kParameters,
+                                        .forms = kForms,
+                                        .form_parameter = kGemmEpilogue,
+                                        .touches_peers = true},
+                          .reference = run};
+static_assert(well_formed(kGemm));
+
+}  // namespace sk::tiles

@@ -1,0 +1,33 @@
+// Parameters that several tile operations have.
+#ifndef SK_LIB_TILE_PARAMETERS_H_
+#define SK_LIB_TILE_PARAMETERS_H_
+
+#include "lib/tile/signature.h"
+#include "sk/op.h"
+
+namespace sk::tiles {
+
+constexpr int64_t kExtentMax = int64_t(1) << 40;  // Rows, columns: products of two fit 128 bits.
+
+constexpr Parameter dtype_parameter(const char* name) {
+  return {name, ParamKind::kDtype, ParamUse::kMeaning, SK_F32, SK_I64};
+}
+constexpr Parameter flag_parameter(const char* name) {
+  return {name, ParamKind::kBool, ParamUse::kMeaning, 0, 1};
+}
+// Of the whole array.
+constexpr Parameter extent_parameter(const char* name, int64_t min = 0) {
+  return {name, ParamKind::kInteger, ParamUse::kMeaning, min, kExtentMax};
+}
+// Of the tile in it.
+constexpr Parameter place_parameter(const char* name, int64_t min = 0) {
+  return {name, ParamKind::kInteger, ParamUse::kPlace, min, kExtentMax};
+}
+
+inline constexpr const char* kHintWords[] = {"default", "stream", "take", "hand_over"};
+inline constexpr Parameter kHintParameter = {"hint",        ParamKind::kWord, ParamUse::kHint,
+                                             kStoreDefault, kHandOver,        kHintWords};
+
+}  // namespace sk::tiles
+
+#endif  // SK_LIB_TILE_PARAMETERS_H_
