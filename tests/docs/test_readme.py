@@ -49,7 +49,8 @@ def test_c(tmp_path: Path) -> None:
 
 def test_python(tmp_path: Path) -> None:
     (tmp_path / "product.py").write_text(example("Python"))
-    lines = run(["sk", "run", "-n", "2", "python", "product.py"], tmp_path)
+    # Tagged, so that lines stay whole where Python writes them in parts.
+    lines = run(["sk", "run", "--tag", "-n", "2", "python", "product.py"], tmp_path)
     errors = [float(line.split()[-1]) for line in lines]
     assert len(errors) == 2
     assert all(error < 1e-5 for error in errors)
