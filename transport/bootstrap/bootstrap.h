@@ -77,6 +77,7 @@ struct BootstrapConfig {
 
 // Finds the other ranks. Communicators of one name made at the same time by several threads of a
 // process must be made in the same order on all ranks; with different names any order will do.
+// Cancelled before it began, it meets nobody; later, it may still be made if all are there.
 Result<std::unique_ptr<Bootstrap>> make_bootstrap(const BootstrapConfig& config);
 
 // 16 bytes that two processes share exactly when memory and sockets of one can be reached by the

@@ -52,6 +52,12 @@ BootstrapResult make_bootstrap(const BootstrapConfig& config) {
     return error(SK_ERR_INVALID_ARGUMENT, "the timeout is {} ns: it must be positive",
                  config.timeout_ns);
   }
+  // Where all others wait already, nothing is left whose wait would see it: this rank would
+  // complete a meeting that it then leaves, and end those who could have gone on waiting for it.
+  // CALLBACK's all-gather must be called on every rank or on none.
+  if (config.cancel != nullptr && config.kind != SK_BOOTSTRAP_CALLBACK) {
+    SK_RETURN_IF_ERROR(config.cancel->status());
+  }
   switch (config.kind) {
     case SK_BOOTSTRAP_AUTO:
     case SK_BOOTSTRAP_ENV:

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -40,7 +41,7 @@ template <typename Wait>
 Status cancelled_in(Cancel& cancel, const Wait& wait) {
   const int64_t start_ns = bootstrap_clock_ns();
   std::thread asker([&] {
-    while (bootstrap_clock_ns() < start_ns + 300 * kMs) std::this_thread::yield();
+    pass(300 * kMs);
     cancel.request(gone());
   });
   Status status = wait();
@@ -177,17 +178,52 @@ TEST(Cancel, EndsTheWaitsOfThreads) {
   });
 }
 
+// Once while the rank waits, then before it begins.
 TEST(Cancel, ByTheCallersDescriptor) {
   const HeldPort port;
-  const int fd = eventfd(0, EFD_CLOEXEC);
-  const uint64_t one = 1;
-  ASSERT_EQ(write(fd, &one, sizeof(one)), ssize_t(sizeof(one)));
   for (const int rank : {0, 1}) {
-    const auto made = make_bootstrap(rank_config(rank, 2, port.number(), make_cancel(fd)));
-    EXPECT_EQ(made.status().code(), SK_ERR_ABORTED);
-    EXPECT_THAT(made.status().message(), HasSubstr("was cancelled"));
+    const int fd = eventfd(0, EFD_CLOEXEC);
+    std::thread asker([&] {
+      pass(300 * kMs);
+      const uint64_t one = 1;
+      ASSERT_EQ(write(fd, &one, sizeof(one)), ssize_t(sizeof(one)));
+    });
+    for (const char* when : {"while it waits", "before"}) {
+      const auto made = make_bootstrap(rank_config(rank, 2, port.number(), make_cancel(fd)));
+      EXPECT_EQ(made.status().code(), SK_ERR_ABORTED) << when;
+      EXPECT_THAT(made.status().message(), HasSubstr("was cancelled"));
+      if (asker.joinable()) asker.join();
+    }
+    close(fd);
   }
-  close(fd);
+}
+
+// Nobody's wait would see it, so the others would be met and left.
+TEST(Cancel, BeforeItBeganEndsNoneOfTheOthers) {
+  const HeldPort port;
+  const std::string job = unique_job();
+  const std::function<BootstrapConfig(int)> worlds[] = {
+      [&](int rank) { return rank_config(rank, 2, port.number(), nullptr); },
+      [&](int rank) { return env_config(here_variables(rank, 2, job), kLong); },
+      [&](int rank) { return threads_config(rank, 2, "not begun", kLong); },
+  };
+  for (const auto& config : worlds) {
+    for (const int unwilling : {0, 1}) {
+      std::thread other([&] {
+        const auto made = make_bootstrap(config(1 - unwilling));
+        EXPECT_TRUE(made.ok()) << made.status().message();
+      });
+      pass(100 * kMs);
+      BootstrapConfig early = config(unwilling);
+      const auto cancel = make_cancel();
+      early.cancel = cancel;
+      cancel->request(gone());
+      expect_gone(make_bootstrap(early).status());
+      const auto made = make_bootstrap(config(unwilling));
+      EXPECT_TRUE(made.ok()) << made.status().message();
+      other.join();
+    }
+  }
 }
 
 // Ranks give up at any moment, some of them late; whoever comes with the next name meets.

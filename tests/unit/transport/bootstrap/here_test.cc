@@ -149,16 +149,26 @@ TEST(Here, AThirdRankThatIsLateToAGatherIsNamedByAll) {
 
 TEST(Here, ARankThatGaveUpMayComeAgain) {
   const std::string job = unique_job();
+  std::atomic<uint32_t> over = 0;  // With bool, libstdc++ 12 may sleep through a notice.
   on_ranks(3, [&](int rank) {
     const BootstrapConfig config = env_config(here_variables(rank, 3, job), kLong);
     for (int i = 0; rank == 1 && i < 5; ++i) {
       const auto cancel = Cancel::make(-1);
       ASSERT_TRUE(cancel.ok());
-      cancel.value()->request(error(SK_ERR_ABORTED, "not yet"));
       BootstrapConfig early = config;
       early.cancel = cancel.value();
+      std::thread asker([&] {
+        pass(i * i * kMs);
+        cancel.value()->request(error(SK_ERR_ABORTED, "not yet"));
+      });
       EXPECT_EQ(make_bootstrap(early).status().code(), SK_ERR_ABORTED);
+      asker.join();
     }
+    if (rank == 1) {
+      over = 1;
+      over.notify_all();
+    }
+    if (rank == 2) over.wait(0);  // Else a try that all others wait for succeeds.
     // Rank 1's first tries may have been those at which the others waited.
     auto made = make_bootstrap(config);
     while (made.status().code() == SK_ERR_ABORTED) made = make_bootstrap(config);

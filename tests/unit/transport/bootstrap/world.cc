@@ -103,6 +103,11 @@ void on_ranks(int world_size, const std::function<void(int rank)>& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
+void pass(int64_t ns) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(ns);
+  while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
+}
+
 std::vector<std::byte> blob(int rank, size_t bytes, uint64_t seed) {
   std::mt19937_64 random(seed * 1000 + uint64_t(rank));
   std::vector<std::byte> out(bytes);

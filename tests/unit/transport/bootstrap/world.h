@@ -52,6 +52,10 @@ Result<JobEnv> read_job_env(const EnvLookup& env, const std::string& name);
 // Calls body(rank) on one thread per rank and waits for all.
 void on_ranks(int world_size, const std::function<void(int rank)>& body);
 
+// Gives others time to be where nothing shows that they are: more changes nothing, less only what
+// is tested.
+void pass(int64_t ns);
+
 std::vector<std::byte> blob(int rank, size_t bytes, uint64_t seed);
 
 // Gathers `bytes` of every rank and compares with what every rank must have given.
