@@ -108,12 +108,17 @@ size_t fastest(const Machine& machine, const std::vector<Candidate>& candidates,
   for (int time = 0; time < kTimes; ++time)
     for (const size_t i : there_and_back(candidates.size()))
       us[i].push_back(time_us(machine, *replays[i]));
-  for (std::vector<double>& samples : us) std::sort(samples.begin(), samples.end());
-  const auto median = [&](size_t i) { return us[i][kTimes - 1] + us[i][kTimes]; };
-  size_t best = 0;
-  for (size_t i = 1; i < us.size(); ++i)
-    if (median(i) < median(best)) best = i;
-  return best;
+  return least_by_median(std::move(us));
+}
+
+size_t least_by_median(std::vector<std::vector<double>> samples) {
+  const auto median = [](std::vector<double>& of) {
+    std::sort(of.begin(), of.end());
+    return (of[(of.size() - 1) / 2] + of[of.size() / 2]) / 2;
+  };
+  std::vector<double> medians;
+  for (std::vector<double>& each : samples) medians.push_back(median(each));
+  return size_t(std::min_element(medians.begin(), medians.end()) - medians.begin());
 }
 
 void measure(const Machine& machine, const std::string& part, const std::string& name,

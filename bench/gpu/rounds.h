@@ -31,6 +31,9 @@ struct Candidate {
 // Which of them takes least: after 100 ms of runs, by medians of three times there and back.
 size_t fastest(const Machine& machine, const std::vector<Candidate>& candidates, int period);
 
+// Whose samples have the least median; the first of equals. None may be empty.
+size_t least_by_median(std::vector<std::vector<double>> samples);
+
 // One line for each candidate: {"part", "case", "candidate", "note", "runs", "gpu", "rounds"}, with
 // microseconds of one run as rounds[round][visit][sample], and what clocks, power and temperature
 // were while it ran.
