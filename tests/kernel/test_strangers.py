@@ -245,7 +245,7 @@ def test_no_secret_reaches_what_a_program_starts(tmp_path: Path) -> None:
         "shown = subprocess.run('env; ls -l /proc/self/fd', shell=True, close_fds=False,\n"
         "                       capture_output=True, text=True, env={**os.environ}).stdout\n"
         "told = [word in shown for word in ('SK_JOB_SECRET', 'sk-job-secret', 'nobody else')]\n"
-        "print(f'{told}\\n', end='')\n"  # In one write, whatever Python buffers: two ranks share it.
+        "print(f'{told}\\n', end='')\n"  # One write, whatever Python buffers: two ranks share it.
     )
     command = [SK, "run", "-n", "2", "--", sys.executable, program]
     env = {**os.environ, "SK_JOB_SECRET": "a secret that nobody else may see"}

@@ -25,18 +25,18 @@ def tracked(*suffixes: str) -> list[Path]:
 def check_cpp_format(fix: bool) -> int:
     """clang-format, the style of .clang-format."""
     options = ["-i"] if fix else ["--dry-run", "-Werror"]
-    return run(["clang-format", *options, *tracked(*CPP)], "C++ format", may_fail=True)
+    return run(["clang-format", *options, *tracked(*CPP)], "C++ format", stream=True, may_fail=True)
 
 
 def check_python(fix: bool) -> int:
     """ruff's linter and formatter, set up in ruff.toml."""
     ruff = VENV / "bin" / "ruff"
-    lint_status = run(
-        [ruff, "check", *(["--fix"] if fix else []), ROOT], "Python lint", may_fail=True
-    )
-    options = [] if fix else ["--diff"]
-    format_status = run([ruff, "format", *options, ROOT], "Python format", may_fail=True)
-    return lint_status or format_status
+    commands = {
+        "Python lint": [ruff, "check", *(["--fix"] if fix else []), ROOT],
+        "Python format": [ruff, "format", *([] if fix else ["--diff"]), ROOT],
+    }
+    # Both, also where the first finds something.
+    return int(any([run(w, what, stream=True, may_fail=True) for what, w in commands.items()]))
 
 
 def check_script(name: str, what: str) -> Callable[[bool], int]:
@@ -75,7 +75,7 @@ def check(fix: bool) -> int:
             failed.append(name)
     passed = len(CHECKS) - len(failed)
     if failed:
-        print(f"failed: {', '.join(failed)} (their output is in build/log)", flush=True)
+        print(f"failed: {', '.join(failed)} (what they found is above)", flush=True)
     print(f"{passed} passed, {len(failed)} failed, 0 skipped", flush=True)
     return 1 if failed else 0
 
