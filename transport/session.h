@@ -62,12 +62,12 @@ static_assert(sizeof(EntrySlot) == 64);
 // owner (commit()), before the first peer can be told of it.
 struct SegmentLayout {
   uint32_t world_size = 1;
-  uint32_t signal_count_max = 4096;  // Of all producers together: see signal_index() in lib/exec.
+  uint32_t signal_count_max = 4096;  // Of all producers together: see Ledger in lib/exec.
   uint64_t workspace_bytes_max = 0;
   uint64_t heap_bytes_max = 0;
   // Of what header, entries and signals look like: grows with every change, so that two builds do
   // not take each other's segments for their own.
-  uint32_t version = 2;
+  uint32_t version = 3;
 
   uint64_t entry_offset() const;   // EntrySlot[world_size][kEntryLaneCount][2].
   uint64_t signal_offset() const;  // SignalWord[signal_count_max].

@@ -59,6 +59,24 @@ std::vector<BufferPlace> place_buffers(const Plan& plan, std::span<const uint64_
   return places;
 }
 
+std::vector<PlacedWait> place_waits(const RankPlan& part) {
+  std::vector<PlacedWait> placed;
+  for (const Wait& wait : part.waits) {
+    const uint32_t place = part.find_signal(wait.producer, wait.signal);
+    placed.push_back({place, wait.target, part.signals[place].posts_per_run});
+  }
+  return placed;
+}
+
+std::vector<PlacedPost> place_posts(const Plan& plan, const RankPlan& part) {
+  std::vector<PlacedPost> placed;
+  for (const Post& post : part.posts) {
+    const uint32_t place = plan.part(post.rank)->find_signal(part.rank, post.signal);
+    placed.push_back({post.rank, place, post.add});
+  }
+  return placed;
+}
+
 }  // namespace
 
 RankMemory rank_memory(const Plan& plan, uint32_t rank) {
@@ -70,7 +88,7 @@ RankMemory rank_memory(const Plan& plan, uint32_t rank) {
   memory.staging[1] = align_up(memory.staging[0] + staged, kAlign);
   memory.signals = align_up(memory.staging[1] + staged, kAlign);
   const RankPlan* part = plan.part(rank);
-  memory.bytes = memory.signals + (part != nullptr ? part->signal_count : 0) * sizeof(uint64_t);
+  memory.bytes = memory.signals + (part != nullptr ? part->signals.size() : 0) * sizeof(uint64_t);
   return memory;
 }
 
@@ -174,9 +192,8 @@ std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64
   image.tasks = blob.add(part.tasks);
   image.regions = blob.add(part.regions);
   image.params = blob.add(part.params);
-  image.waits = blob.add(part.waits);
-  image.posts = blob.add(part.posts);
-  image.posts_per_run = blob.add(part.posts_per_run);
+  image.waits = blob.add(place_waits(part));
+  image.posts = blob.add(place_posts(plan, part));
   image.peers = blob.add(part.peers);
   image.buffers = blob.add(place_buffers(plan, ranks));
   image.all = blob.add(all);

@@ -53,8 +53,8 @@ std::optional<std::array<BoxView, 2>> box_views(const Plan& plan, uint32_t rank,
 // are narrow, for they are so where there would else be fewer tiles than workers.
 uint32_t box_rows_b(const Plan& plan);
 
-// The image of rank `part.rank` for the address `at`, followed by its tables. `ranks`: where each
-// rank's memory begins as this GPU reaches it.
+// The image of rank `part.rank` for the address `at`, followed by its tables. `plan` has the parts
+// of all ranks that it posts to. `ranks`: where each rank's memory begins as this GPU reaches it.
 std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64_t at,
                                   std::span<const uint64_t> ranks);
 

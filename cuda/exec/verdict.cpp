@@ -5,10 +5,10 @@
 namespace sk::cuda {
 namespace {
 
-// Whom the worker waited for: a signal has one producer.
+// Whom the worker waited for.
 uint32_t awaited(const RankPlan& part, const Control& control) {
-  if (control.signal >= part.signal_producers.size()) return control.peer;
-  return part.signal_producers[control.signal];
+  if (control.signal >= part.signals.size()) return control.peer;
+  return part.signals[control.signal].producer;
 }
 
 std::string place(const RankPlan& part, const Control& control) {
@@ -16,9 +16,11 @@ std::string place(const RankPlan& part, const Control& control) {
                      task_op_name(part.tasks[control.task].op), control.queue);
 }
 
-std::string what_was_missing(const Control& control) {
+std::string what_was_missing(const RankPlan& part, const Control& control) {
   if (control.signal == UINT32_MAX) return "it has not entered the call";
-  return fmt::format("signal {} stood at {} of {}", control.signal, control.seen, control.wanted);
+  const uint32_t number =
+      control.signal < part.signals.size() ? part.signals[control.signal].number : control.signal;
+  return fmt::format("signal {} stood at {} of {}", number, control.seen, control.wanted);
 }
 
 }  // namespace
@@ -43,7 +45,7 @@ Status verdict_status(const Plan& plan, const Control& control, int64_t timeout_
     case Verdict::kTimeout:
       return error(SK_ERR_TIMEOUT, "rank {} waited {:.1f} s for rank {} in {}: {}", control.rank,
                    double(timeout_ns) / 1e9, other, place(*part, control),
-                   what_was_missing(control));
+                   what_was_missing(*part, control));
     case Verdict::kDesync:
       return error(SK_ERR_DESYNC, "rank {} and rank {} called different things", control.rank,
                    control.peer);

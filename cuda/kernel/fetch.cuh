@@ -35,10 +35,10 @@ SK_DEVICE bool meet_waits(const Worker& worker, uint32_t index, const Task& task
   for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
     const uint32_t lane = ptx::lane(l);
     for (uint32_t i = lane; i < task.wait_count && !lost; i += ptx::kLanes) {
-      const Wait wait = image.waits[task.first_wait + i];
-      const uint64_t wanted = run * image.posts_per_run[wait.signal] + wait.target;
-      const Control what{0, image.rank, worker.queue, index, image.rank, wait.signal, 0, 0};
-      lost = !wait_until(&image.signals[wait.signal], wanted, worker.args, what);
+      const PlacedWait wait = image.waits[task.first_wait + i];
+      const uint64_t wanted = run * wait.posts_per_run + wait.target;
+      const Control what{0, image.rank, worker.queue, index, image.rank, wait.place, 0, 0};
+      lost = !wait_until(&image.signals[wait.place], wanted, worker.args, what);
     }
   }
   return !ptx::any(lost);

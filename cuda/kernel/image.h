@@ -56,6 +56,14 @@ struct TimesPlace {
   uint64_t count;
 };
 
+// A wait and a post with the place of their signal among those of the rank that waits.
+struct PlacedWait {
+  uint32_t place, target, posts_per_run;
+};
+struct PlacedPost {
+  uint32_t rank, place, add;
+};
+
 struct Image {
   uint32_t rank, world_size;
   uint32_t queue_count, peer_count;
@@ -64,10 +72,9 @@ struct Image {
   const Task* tasks;
   const Region* regions;
   const int64_t* params;
-  const Wait* waits;
-  const Post* posts;
-  const uint32_t* posts_per_run;  // By own signal.
-  const uint32_t* peers;          // Ranks in the entry exchange.
+  const PlacedWait* waits;
+  const PlacedPost* posts;
+  const uint32_t* peers;  // Ranks in the entry exchange.
   const BufferPlace* buffers;
   const Peer* all;  // By rank, this one too.
   RankState* state;
@@ -106,7 +113,7 @@ struct Control {
   uint32_t verdict;
   uint32_t rank, queue, task;
   uint32_t peer;    // For whom it waited; itself: for nobody yet, aborted before it began.
-  uint32_t signal;  // UINT32_MAX: for its entry.
+  uint32_t signal;  // Its place; UINT32_MAX: for its entry.
   uint64_t wanted, seen;
 };
 

@@ -12,8 +12,8 @@ SK_DEVICE void post_all(const Image& image, const Task& task) {
   for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
     const uint32_t lane = ptx::lane(l);
     for (uint32_t i = lane; i < task.post_count; i += ptx::kLanes) {
-      const Post post = image.posts[task.first_post + i];
-      ptx::add_release_sys(&image.all[post.rank].signals[post.signal], post.add);
+      const PlacedPost post = image.posts[task.first_post + i];
+      ptx::add_release_sys(&image.all[post.rank].signals[post.place], post.add);
     }
   }
 }

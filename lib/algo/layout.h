@@ -32,8 +32,8 @@ class Layout {
   const VectorCall& call() const { return call_; }  // Of an operation on vectors.
   const Target& target() const { return plan_.target; }
   uint32_t ranks() const { return plan_.target.world_size; }
-  // Signals that each producer may have at a rank.
-  uint32_t lanes_max() const { return std::max(1u, target().signals_max / ranks()); }
+  // Signals that may go from one rank to another.
+  uint32_t lanes_max() const { return std::max(1u, target().edge_signals_max); }
   uint64_t element_bytes() const { return dtype_bytes(plan_.op.type(0)); }
 
   // One buffer per rank, ids consecutive in rank order; returns rank 0's.

@@ -4,11 +4,11 @@ namespace sk::algo {
 
 Part::Part(const Layout& layout, uint32_t rank, uint32_t queues, uint32_t lanes,
            const std::function<uint32_t(uint32_t, uint32_t)>& posts)
-    : rank_(rank), ranks_(layout.ranks()), lanes_(lanes), builder_(rank, queues) {
+    : rank_(rank), ranks_(layout.ranks()), builder_(rank, queues) {
   for (uint32_t producer = 0; producer < ranks_; ++producer) {
     for (uint32_t lane = 0; lane < lanes; ++lane) {
-      posts_per_run_.push_back(posts(producer, lane));
-      builder_.add_signal(producer, posts_per_run_.back());
+      if (const uint32_t per_run = posts(producer, lane))
+        builder_.add_signal({producer, lane, per_run});
     }
   }
   set_peers(peers_of(rank, ranks_));
@@ -93,9 +93,8 @@ void Part::nop(uint32_t queue, std::span<const Wait> waits, std::span<const Post
 
 RankPlan Part::finish() {
   std::vector<Wait> last;
-  for (uint32_t signal = 0; signal < posts_per_run_.size(); ++signal) {
-    if (posts_per_run_[signal] > 0) last.push_back({signal, posts_per_run_[signal]});
-  }
+  for (const Signal& signal : builder_.signals())
+    last.push_back({signal.producer, signal.number, signal.posts_per_run});
   if (!last.empty()) nop(0, last);
   return builder_.finish();
 }

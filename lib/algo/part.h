@@ -9,13 +9,12 @@
 
 namespace sk::algo {
 
-// Signals are numbered alike at every rank: producer * lanes + lane, so that a rank knows its
-// peers' numbers without their parts. A lane is one purpose ("data", "credit", "done") of one
+// The number of a signal on its edge is its lane: one purpose ("data", "credit", "done") of one
 // producing queue.
 class Part {
  public:
-  // Declares this rank's signals: posts(producer, lane) is what `producer` adds in one run; 0 where
-  // a signal has no use.
+  // Declares the signals to this rank: posts(producer, lane) is what `producer` adds in one run; 0
+  // where there is none.
   Part(const Layout& layout, uint32_t rank, uint32_t queues, uint32_t lanes,
        const std::function<uint32_t(uint32_t producer, uint32_t lane)>& posts);
 
@@ -29,11 +28,9 @@ class Part {
   void await(uint32_t queue);
 
   Wait from(uint32_t producer, uint32_t lane, uint32_t target) const {
-    return {producer * lanes_ + lane, target};
+    return {producer, lane, target};
   }
-  Post to(uint32_t peer, uint32_t lane, uint32_t add = 1) const {
-    return {peer, rank_ * lanes_ + lane, add};
-  }
+  Post to(uint32_t peer, uint32_t lane, uint32_t add = 1) const { return {peer, lane, add}; }
   std::vector<Post> to_all_peers(uint32_t lane) const;
 
   void copy(uint32_t queue, Region src, Region dst, bool after_all = false,
@@ -55,13 +52,12 @@ class Part {
            bool after_all = false);
   RankBuilder& builder() { return builder_; }
 
-  // Waits for the last post of every own signal: the run's end must have seen them all.
+  // Waits for the last post of every signal: the run's end must have seen them all.
   RankPlan finish();
 
  private:
-  uint32_t rank_, ranks_, lanes_;
+  uint32_t rank_, ranks_;
   std::vector<uint32_t> peers_;
-  std::vector<uint32_t> posts_per_run_;
   RankBuilder builder_;
 };
 

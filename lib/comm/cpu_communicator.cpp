@@ -93,14 +93,14 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& conf
   comm->local_size_ = bootstrap->local_size();
   comm->one_process_ = config.bootstrap.kind == SK_BOOTSTRAP_THREADS || world_size == 1;
   comm->pair_seq_.resize(world_size);
-  comm->ledger_ = std::make_unique<Ledger>(world_size, signals_per_producer(world_size));
+  comm->ledger_ = std::make_unique<Ledger>(world_size, signals_per_edge(world_size));
   if (taken.ok() && !comm->ledger_->has_memory())
     taken = error(SK_ERR_NO_MEMORY, "no memory for the signals of {} ranks", world_size);
   comm->heap_ = std::make_unique<Heap>(*comm->endpoint_);
 
   Target& target = comm->target_;
   target = agreed.target;
-  target.signals_max = comm->ledger_->signals_per_producer();
+  target.edge_signals_max = comm->ledger_->signals_per_edge();
   comm->kernel_sets_ = agreed.kernel_sets;
   const bool shared_cores = uint32_t(bootstrap->local_size()) * target.workers > target.cores;
   comm->executor_ =

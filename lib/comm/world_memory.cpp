@@ -45,7 +45,7 @@ Status too_much(const Pool& pool, const std::string& group, uint32_t world_size,
 SegmentLayout control_layout(uint32_t world_size) {
   SegmentLayout layout;
   layout.world_size = world_size;
-  layout.signal_count_max = world_size * signals_per_producer(world_size);
+  layout.signal_count_max = world_size * signals_per_edge(world_size);
   return layout;
 }
 

@@ -1,7 +1,7 @@
 // Whether the hosts of a world have the memory that its ranks take when they connect.
 //
-// Signals and entry slots are one place for each pair of ranks, so what a world takes grows much
-// faster than its ranks. It is asked before any rank takes any of it: ranks that take it each for
+// Signals and entry slots are one place for each pair of ranks, so what a world takes grows with
+// the square of its ranks. It is asked before any rank takes any of it: ranks that take it each for
 // itself all find enough, until the kernel ends processes.
 #ifndef SK_LIB_COMM_WORLD_MEMORY_H_
 #define SK_LIB_COMM_WORLD_MEMORY_H_

@@ -24,17 +24,15 @@ namespace sk {
 // count without reading the peer's line, because no other rank ever posts that word.
 class Ledger {
  public:
-  Ledger(uint32_t world_size, uint32_t signals_per_producer);
+  Ledger(uint32_t world_size, uint32_t signals_per_edge);
   // Without memory it is of no use.
   bool has_memory() const { return base_ != nullptr && posted_ != nullptr; }
 
-  uint32_t signals_per_producer() const { return per_producer_; }
-  // Where a rank keeps the signal `signal` that `producer` posts, in SignalWords.
-  uint32_t index(uint32_t producer, uint32_t signal) const {
-    return producer * per_producer_ + signal;
-  }
-  std::span<uint64_t> base() { return {base_.get(), size_}; }      // By index() at this rank.
-  std::span<uint64_t> posted() { return {posted_.get(), size_}; }  // By destination * per + signal.
+  uint32_t signals_per_edge() const { return per_edge_; }
+  // Where a rank keeps the signal `signal` of its edge with `other`, in SignalWords where it waits.
+  uint32_t index(uint32_t other, uint32_t signal) const { return other * per_edge_ + signal; }
+  std::span<uint64_t> base() { return {base_.get(), size_}; }      // By index() of the producer.
+  std::span<uint64_t> posted() { return {posted_.get(), size_}; }  // By index() of the consumer.
 
  private:
   // Zero without being written: most are never used, and large worlds have megabytes of them.
@@ -44,13 +42,13 @@ class Ledger {
   using Words = std::unique_ptr<uint64_t[], Free>;
   static Words zeros(size_t count);
 
-  uint32_t per_producer_;
+  uint32_t per_edge_;
   size_t size_;
   Words base_, posted_;
 };
 
-// How many signals one producer may have at one rank, for worlds of this size.
-uint32_t signals_per_producer(uint32_t world_size);
+// How many signals may go from one rank to another, in worlds of this size.
+uint32_t signals_per_edge(uint32_t world_size);
 
 // Of one call; fewer than an entry has words, which tell their places.
 inline constexpr uint32_t kRunOperandMax = 3;

@@ -4,15 +4,27 @@
 
 namespace sk {
 
-uint32_t signals_per_producer(uint32_t world_size) {
-  // Planners number signals producer * lanes + lane with at most 17 lanes a queue (a fused GEMM):
-  // some 5 queues' worth.
-  return std::max(512u, world_size * 96);
+namespace {
+
+constexpr uint32_t kSmallWorld = 32;
+// Planners want at most 17 signals an edge for each queue (a fused GEMM): some 5 queues' worth.
+constexpr uint32_t kOfSmallWorlds = 96;
+// With the edge's entry slots one page: what a rank keeps grows with the world, not with its
+// square.
+constexpr uint32_t kOfLargeWorlds = 60;
+static_assert(kOfLargeWorlds * sizeof(SignalWord) + kEntryLaneCount * 2 * sizeof(EntrySlot) ==
+              4096);
+
+}  // namespace
+
+uint32_t signals_per_edge(uint32_t world_size) {
+  if (world_size > kSmallWorld) return kOfLargeWorlds;
+  return std::max(512u / std::max(1u, world_size), kOfSmallWorlds);
 }
 
-Ledger::Ledger(uint32_t world_size, uint32_t signals_per_producer)
-    : per_producer_(signals_per_producer),
-      size_(size_t(world_size) * signals_per_producer),
+Ledger::Ledger(uint32_t world_size, uint32_t signals_per_edge)
+    : per_edge_(signals_per_edge),
+      size_(size_t(world_size) * signals_per_edge),
       base_(zeros(size_)),
       posted_(zeros(size_)) {}
 

@@ -28,7 +28,7 @@ class Reference {
     std::shuffle(favour_.begin(), favour_.end(), random_);
     world_.outputs.assign(runs_, std::vector<OperandBytes>(plan.ranks.size()));
     for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-      ranks_[rank].signals.resize(plan.ranks[rank].signal_count, 0);
+      ranks_[rank].signals.resize(plan.ranks[rank].signals.size(), 0);
       ranks_[rank].queues.resize(plan.ranks[rank].queues.size());
     }
   }
@@ -63,7 +63,8 @@ class Reference {
     std::vector<uint64_t> signals;
     std::vector<QueueState> queues;
   };
-  struct Put {  // Has left its sender.
+  struct Put {      // Has left its sender.
+    uint32_t from;  // The sender.
     uint32_t buffer, run;
     Region to;
     Post post;
@@ -85,9 +86,10 @@ class Reference {
     const RankPlan& part = plan_.ranks[rank];
     const RankState& state = ranks_[rank];
     for (const Wait& wait : part.waits_of(task)) {
-      const uint64_t before = uint64_t(state.run) * part.posts_per_run[wait.signal];
-      if (state.signals[wait.signal] >= before + wait.target) continue;
-      return fmt::format("signal {} >= {}", wait.signal, wait.target);
+      const uint32_t place = part.find_signal(wait.producer, wait.signal);
+      const uint64_t before = uint64_t(state.run) * part.signals[place].posts_per_run;
+      if (state.signals[place] >= before + wait.target) continue;
+      return fmt::format("signal {} from rank {} >= {}", wait.signal, wait.producer, wait.target);
     }
     if (task.op == TaskOp::kAwait) {
       for (const uint32_t peer : part.peers) {
@@ -153,8 +155,13 @@ class Reference {
     if (done.op == TaskOp::kPut) return send(part, done);
     if (done.op == TaskOp::kEnter) ++ranks_[action.rank].entered;
     SK_RETURN_IF_ERROR(work(part, done));
-    for (const Post& post : part.posts_of(done)) ranks_[post.rank].signals[post.signal] += post.add;
+    for (const Post& post : part.posts_of(done)) count_post(part.rank, post);
     return Status();
+  }
+
+  void count_post(uint32_t from, const Post& post) {
+    const uint32_t place = plan_.ranks[post.rank].find_signal(from, post.signal);
+    ranks_[post.rank].signals[place] += post.add;
   }
 
   Status work(const RankPlan& part, const Task& task) {
@@ -188,7 +195,7 @@ class Reference {
     const std::span<const Region> regions = part.regions_of(task);
     const uint32_t run = ranks_[part.rank].run;
     const std::byte* from = memory_.address(regions[0].buffer, run) + regions[0].offset;
-    puts_.push_back({regions[1].buffer, run, regions[1], part.posts_of(task)[0],
+    puts_.push_back({part.rank, regions[1].buffer, run, regions[1], part.posts_of(task)[0],
                      std::vector<std::byte>(from, from + regions[0].row_bytes)});
     return Status();
   }
@@ -199,7 +206,7 @@ class Reference {
     SK_RETURN_IF_ERROR(memory_.count_write(put.to, put.buffer));
     std::copy(put.bytes.begin(), put.bytes.end(),
               memory_.address(put.buffer, put.run) + put.to.offset);
-    ranks_[put.post.rank].signals[put.post.signal] += put.post.add;
+    count_post(put.from, put.post);
     return Status();
   }
 
@@ -208,10 +215,11 @@ class Reference {
     const RankPlan& part = plan_.ranks[rank];
     SK_RETURN_IF_ERROR(memory_.end(rank, world_.outputs[state.run][rank]));
     ++state.run;
-    for (uint32_t signal = 0; signal < part.signal_count; ++signal) {
-      if (state.signals[signal] == uint64_t(state.run) * part.posts_per_run[signal]) continue;
-      return error(SK_ERR_INTERNAL, "rank {} ends run {} with signal {} at {}", rank, state.run - 1,
-                   signal, state.signals[signal]);
+    for (size_t place = 0; place < part.signals.size(); ++place) {
+      const Signal& signal = part.signals[place];
+      if (state.signals[place] == uint64_t(state.run) * signal.posts_per_run) continue;
+      return error(SK_ERR_INTERNAL, "rank {} ends run {} with signal {} from rank {} at {}", rank,
+                   state.run - 1, signal.number, signal.producer, state.signals[place]);
     }
     for (QueueState& queue : state.queues) queue.next = 0;
     begin(rank);

@@ -25,12 +25,6 @@ void RankBuilder::add(const TaskSpec& spec) {
   queues_[spec.queue].push_back(task);
 }
 
-uint32_t RankBuilder::add_signal(uint32_t producer, uint32_t posts_per_run) {
-  part_.signal_producers.push_back(producer);
-  part_.posts_per_run.push_back(posts_per_run);
-  return part_.signal_count++;
-}
-
 RankPlan RankBuilder::finish() {
   for (const std::vector<Task>& queue : queues_) {
     part_.queues.push_back({uint32_t(part_.tasks.size()), uint32_t(queue.size())});

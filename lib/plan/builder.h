@@ -30,8 +30,9 @@ class RankBuilder {
   };
   void add(const TaskSpec& spec);
 
-  // A new signal of this rank, to which tasks of rank `producer` add `posts_per_run` in one run.
-  uint32_t add_signal(uint32_t producer, uint32_t posts_per_run);
+  // In the order that RankPlan asks for.
+  void add_signal(const Signal& signal) { part_.signals.push_back(signal); }
+  const std::vector<Signal>& signals() const { return part_.signals; }
   void set_peers(std::vector<uint32_t> peers) { part_.peers = std::move(peers); }
 
   // Lays the queues' tasks out one after the other and hands the part over.

@@ -1,6 +1,7 @@
 #include "lib/plan/plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/base/hash.h"
 #include "lib/tile/tile_op.h"
@@ -14,7 +15,7 @@ bool operator==(const Region& a, const Region& b) {
          a.access == b.access;
 }
 bool operator==(const Wait& a, const Wait& b) {
-  return a.signal == b.signal && a.target == b.target;
+  return a.producer == b.producer && a.signal == b.signal && a.target == b.target;
 }
 bool operator==(const Post& a, const Post& b) {
   return a.rank == b.rank && a.signal == b.signal && a.add == b.add;
@@ -33,8 +34,7 @@ bool same_task(const RankPlan& a, const Task& x, const RankPlan& b, const Task& 
 }
 
 bool same_part(const RankPlan& a, const RankPlan& b) {
-  if (a.rank != b.rank || a.signal_count != b.signal_count || a.peers != b.peers ||
-      a.signal_producers != b.signal_producers || a.posts_per_run != b.posts_per_run ||
+  if (a.rank != b.rank || a.signals != b.signals || a.peers != b.peers ||
       a.queues.size() != b.queues.size()) {
     return false;
   }
@@ -74,9 +74,9 @@ void add_target(Hash& hash, const Target& t) {
 
 void add_part(Hash& hash, const RankPlan& part) {
   const auto number = [&](auto value) { hash.add(value); };
-  hash.add(part.rank, part.signal_count);
-  hash.add_all(part.signal_producers, number);
-  hash.add_all(part.posts_per_run, number);
+  hash.add(part.rank);
+  hash.add_all(part.signals,
+               [&](const Signal& s) { hash.add(s.producer, s.number, s.posts_per_run); });
   hash.add_all(part.peers, number);
   hash.add_all(part.queues, [&](const Queue& q) { hash.add(q.first_task, q.task_count); });
   hash.add_all(part.tasks, [&](const Task& t) {
@@ -86,12 +86,22 @@ void add_part(Hash& hash, const RankPlan& part) {
       hash.add(r.offset, r.row_bytes, r.pitch, r.rows, r.buffer, r.buffer_count, r.access);
     });
     hash.add_all(part.params_of(t), number);
-    hash.add_all(part.waits_of(t), [&](const Wait& w) { hash.add(w.signal, w.target); });
+    hash.add_all(part.waits_of(t),
+                 [&](const Wait& w) { hash.add(w.producer, w.signal, w.target); });
     hash.add_all(part.posts_of(t), [&](const Post& p) { hash.add(p.rank, p.signal, p.add); });
   });
 }
 
 }  // namespace
+
+uint32_t RankPlan::find_signal(uint32_t producer, uint32_t number) const {
+  const auto at = std::lower_bound(signals.begin(), signals.end(), std::pair(producer, number),
+                                   [](const Signal& signal, const auto& name) {
+                                     return std::pair(signal.producer, signal.number) < name;
+                                   });
+  if (at == signals.end() || at->producer != producer || at->number != number) return kNoSignal;
+  return uint32_t(at - signals.begin());
+}
 
 uint64_t fingerprint(const Plan& world) {
   Hash hash(world.op.hash());

@@ -34,8 +34,8 @@ struct Target {
   // From column to column of packed B (packed.h), so that every queue can pack some. 0: the machine
   // has its own order, and one task packs all.
   uint64_t packed_pitch = 0;
-  // Of all producers together at one rank, at most; plans have as many queues as that allows.
-  uint32_t signals_max = UINT32_MAX;
+  // From one rank to another, at most; plans have as many queues as that allows.
+  uint32_t edge_signals_max = UINT32_MAX;
 
   bool operator==(const Target&) const = default;
 };
@@ -74,13 +74,21 @@ inline constexpr uint64_t kWorkspaceAlign = 64;  // Bytes: a cache line, so that
 constexpr uint64_t align_up(uint64_t value, uint64_t align) {
   return (value + align - 1) / align * align;
 }
+
+// What one rank's tasks add in one run to a signal that another waits for. The run's end has seen
+// all of it: some wait's target equals posts_per_run, so that no post is ever late.
+struct Signal {
+  uint32_t producer;
+  uint32_t number;  // On the edge from there.
+  uint32_t posts_per_run;
+
+  bool operator==(const Signal&) const = default;
+};
+inline constexpr uint32_t kNoSignal = UINT32_MAX;
+
 struct RankPlan {
   uint32_t rank = 0;
-  uint32_t signal_count = 0;  // Signals that this rank owns.
-  // Per own signal: the one rank whose tasks post it, and what they add in one run. The run's end
-  // has seen all of it: some wait's target equals posts_per_run, so that no post is ever late.
-  std::vector<uint32_t> signal_producers;
-  std::vector<uint32_t> posts_per_run;
+  std::vector<Signal> signals;  // To this rank, ascending by producer, then by number.
   std::vector<uint32_t> peers;  // Ranks in this rank's entry exchange, ascending, without it.
   std::vector<Queue> queues;    // One per worker; begin precedes, end follows all of them.
   std::vector<Task> tasks;
@@ -88,6 +96,9 @@ struct RankPlan {
   std::vector<int64_t> params;
   std::vector<Wait> waits;
   std::vector<Post> posts;
+
+  // The place of a signal in `signals`, or kNoSignal.
+  uint32_t find_signal(uint32_t producer, uint32_t number) const;
 
   std::span<const Region> regions_of(const Task& task) const {
     return std::span(regions).subspan(task.first_region, task.region_count);

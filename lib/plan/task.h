@@ -46,13 +46,17 @@ enum RegionAccess : uint32_t { kRead = 1, kWrite = 2 };
 
 inline constexpr uint32_t kRegionCountMax = 6;
 
-// The signal `signal` of the own rank has grown by at least `target` since the run began.
+// Signals belong to an edge, from the rank whose tasks post them to the rank that waits for them,
+// and are numbered within it: both ends name one without knowing the other's further edges.
+
+// The signal `signal` from rank `producer` has grown by at least `target` since the run began.
 struct Wait {
+  uint32_t producer;
   uint32_t signal;
   uint32_t target;
 };
 
-// Adds `add` to the signal `signal` of rank `rank`.
+// Adds `add` to the signal `signal` from the own rank to rank `rank`.
 struct Post {
   uint32_t rank;
   uint32_t signal;

@@ -1,16 +1,16 @@
 // The text form of plans: one line per buffer, signal, queue and task; stable, for eyes and diffs.
 //
-//   sk-plan 1
+//   sk-plan 2
 //   op kind=allreduce dtype=f32 ... count=1000 ...
 //   target world_size=2 mapped=1 workers=1 ...
 //   buffer 0 kind=input access=mapped operand=0 generations=1 owner=0 bytes=4000 offset=0
 //   rank 0 peers=1
-//   signal 0 from=1 posts=1
+//   signal r1.s0 posts=1
 //   queue
 //     enter
 //     await
 //     reduce dtype=f32 out_dtype=f32 redop=sum hint=default read=b0..b1@0:4000 ... post=r1.s0+1
-//     nop wait=s0>=1
+//     nop wait=r1.s0>=1
 //
 // A region is BUFFERS@OFFSET:BYTES, or BUFFERS@OFFSET:ROWSxROW_BYTES/PITCH. Empty lines and lines
 // that begin with # say nothing.

@@ -91,9 +91,9 @@ void write_part(std::string& text, const RankPlan& part) {
     fmt::format_to(Out(text), "{}{}", i == 0 ? "" : ",", part.peers[i]);
   }
   text += '\n';
-  for (uint32_t signal = 0; signal < part.signal_count; ++signal) {
-    fmt::format_to(Out(text), "signal {} from={} posts={}\n", signal, part.signal_producers[signal],
-                   part.posts_per_run[signal]);
+  for (const Signal& signal : part.signals) {
+    fmt::format_to(Out(text), "signal r{}.s{} posts={}\n", signal.producer, signal.number,
+                   signal.posts_per_run);
   }
   for (const Queue& queue : part.queues) {
     text += "queue\n";
@@ -113,7 +113,7 @@ std::string dump_task(const RankPlan& part, const Task& task) {
   write_params(text, part, task);
   for (const Region& region : part.regions_of(task)) write_region(text, region);
   for (const Wait& wait : part.waits_of(task)) {
-    fmt::format_to(Out(text), " wait=s{}>={}", wait.signal, wait.target);
+    fmt::format_to(Out(text), " wait=r{}.s{}>={}", wait.producer, wait.signal, wait.target);
   }
   for (const Post& post : part.posts_of(task)) {
     fmt::format_to(Out(text), " post=r{}.s{}+{}", post.rank, post.signal, post.add);

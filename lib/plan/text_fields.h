@@ -9,7 +9,7 @@
 
 namespace sk::text {
 
-inline constexpr std::string_view kMagic = "sk-plan 1";
+inline constexpr std::string_view kMagic = "sk-plan 2";
 inline constexpr uint32_t kEnumMax = 16;  // Every enum of the header is smaller.
 
 inline std::string_view value_name(OpKind kind) {

@@ -136,17 +136,21 @@ class Parser {
     if (plan_.ranks.empty()) return reader_.fail("a signal comes before the first rank");
     RankPlan& part = plan_.ranks.back();
     if (!part.queues.empty()) return reader_.fail("signals come before queues");
-    SK_RETURN_IF_ERROR(index(part.signal_count, "the signal's number"));
-    uint32_t producer = 0, posts = 0;
-    if (!reader_.take("from=")) return reader_.fail("expected from=");
-    SK_RETURN_IF_ERROR(reader_.take_number(producer, "the producing rank"));
+    Signal signal{};
+    if (!reader_.take("r")) return reader_.fail("expected r, the producing rank");
+    SK_RETURN_IF_ERROR(edge_signal(signal.producer, signal.number));
     reader_.skip_spaces();
     if (!reader_.take("posts=")) return reader_.fail("expected posts=");
-    SK_RETURN_IF_ERROR(reader_.take_number(posts, "the posts of a run"));
-    part.signal_producers.push_back(producer);
-    part.posts_per_run.push_back(posts);
-    ++part.signal_count;
+    SK_RETURN_IF_ERROR(reader_.take_number(signal.posts_per_run, "the posts of a run"));
+    part.signals.push_back(signal);
     return Status();
+  }
+
+  // Behind "r": the edge's other end and the number on it.
+  Status edge_signal(uint32_t& rank, uint32_t& number) {
+    SK_RETURN_IF_ERROR(reader_.take_number(rank, "a rank"));
+    if (!reader_.take(".s")) return reader_.fail("expected .s, a signal");
+    return reader_.take_number(number, "a signal");
   }
 
   Status queue() {
@@ -225,7 +229,7 @@ class Parser {
   Status item(Task& task, RankPlan& part) {
     if (reader_.take("post=r")) return post(task, part);
     if (task.post_count > 0) return reader_.fail("expected post=");
-    if (reader_.take("wait=s")) return wait(task, part);
+    if (reader_.take("wait=r")) return wait(task, part);
     if (task.wait_count > 0) return reader_.fail("expected wait= or post=");
     Region region{};
     if (reader_.take("read=")) {
@@ -278,7 +282,7 @@ class Parser {
 
   Status wait(Task& task, RankPlan& part) {
     Wait wait{};
-    SK_RETURN_IF_ERROR(reader_.take_number(wait.signal, "a signal"));
+    SK_RETURN_IF_ERROR(edge_signal(wait.producer, wait.signal));
     if (!reader_.take(">=")) return reader_.fail("expected >=");
     SK_RETURN_IF_ERROR(reader_.take_number(wait.target, "the target"));
     if (task.wait_count == std::numeric_limits<uint16_t>::max()) {
@@ -291,9 +295,7 @@ class Parser {
 
   Status post(Task& task, RankPlan& part) {
     Post post{};
-    SK_RETURN_IF_ERROR(reader_.take_number(post.rank, "a rank"));
-    if (!reader_.take(".s")) return reader_.fail("expected .s, a signal");
-    SK_RETURN_IF_ERROR(reader_.take_number(post.signal, "a signal"));
+    SK_RETURN_IF_ERROR(edge_signal(post.rank, post.signal));
     if (!reader_.take("+")) return reader_.fail("expected +");
     SK_RETURN_IF_ERROR(reader_.take_number(post.add, "what is added"));
     part.posts.push_back(post);

@@ -124,22 +124,5 @@ TEST_F(PlantedBugs, NoFenceBeforeTheCopyEngine) {
   EXPECT_EXIT(run_until_noticed(staged_product(), {.no_proxy_fence = true}), failed, "data race");
 }
 
-// Ranks 0 and 1 post one signal of rank 2, which waits for both: as soon as one of them is a run
-// ahead, its two posts stand for the other's, so the validator refuses it.
-TEST_F(PlantedBugs, TwoProducersOfOneSignal) {
-  std::string text = dump(testing_support::direct_allreduce(3, 64));
-  Result<Plan> plan = parse(text);
-  ASSERT_TRUE(plan.ok());
-  RankPlan& waiter = plan->ranks[2];
-  // Signals 0 and 1 of rank 2 become one: both are posted to 0, and one wait wants two posts.
-  for (RankPlan& part : plan->ranks)
-    for (Post& post : part.posts)
-      if (post.rank == 2) post.signal = 0;
-  waiter.posts_per_run.assign(waiter.posts_per_run.size(), 0);
-  waiter.posts_per_run[0] = 2;
-  for (Wait& wait : waiter.waits) wait = {0, 2};
-  EXPECT_FALSE(validate(plan.value()).ok());
-}
-
 }  // namespace
 }  // namespace sk

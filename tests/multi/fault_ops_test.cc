@@ -82,7 +82,7 @@ TEST(Plans, ThatDifferAreADesyncAndMoveNothing) {
 
 // Each rank alone would find enough for itself; the kernel would end processes.
 TEST(Memory, OfAWorldThatIsTooLargeIsRefusedOnAllRanksAlike) {
-  constexpr int kRanks = 16;
+  constexpr int kRanks = 36;
   use_backend(nullptr);
   use_memory_left(32 << 20);
   std::set<std::string> sentences;
@@ -109,7 +109,7 @@ TEST(Memory, OfAWorldThatIsTooLargeIsRefusedOnAllRanksAlike) {
   use_memory_left(UINT64_MAX);
   EXPECT_EQ(sk_finalize(context), SK_OK);
   ASSERT_EQ(sentences.size(), 1u);
-  EXPECT_EQ(sentences.begin()->rfind("connecting 16 ranks takes ", 0), 0u) << *sentences.begin();
+  EXPECT_EQ(sentences.begin()->rfind("connecting 36 ranks takes ", 0), 0u) << *sentences.begin();
   EXPECT_NE(sentences.begin()->find("32 MiB left"), std::string::npos) << *sentences.begin();
   in_thread_ranks(kRanks, [](sk_comm* comm, int) {
     EXPECT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();

@@ -45,11 +45,11 @@ Plan direct_allreduce(uint32_t ranks, int64_t count, DType dtype, RedOp redop) {
     part.set_peers(others(rank, ranks));
     std::vector<Wait> waits;
     std::vector<Post> posts;
-    for (uint32_t peer = 0; peer < ranks; ++peer) {  // Signal p counts what rank p has done here.
-      part.add_signal(peer, peer == rank ? 0 : 1);
+    for (uint32_t peer = 0; peer < ranks; ++peer) {  // Each tells each that it is done with it.
       if (peer == rank) continue;
-      waits.push_back({peer, 1});
-      posts.push_back({peer, rank, 1});
+      part.add_signal({peer, 0, 1});
+      waits.push_back({peer, 0, 1});
+      posts.push_back({peer, 0, 1});
     }
     const uint64_t element = dtype_bytes(dtype);
     const uint64_t begin = uint64_t(count) * rank / ranks * element;
@@ -111,8 +111,8 @@ Plan put_pipeline(int64_t chunk_count, uint32_t slots, uint64_t chunk_elements) 
     return uint32_t((chunk_count - slot + slots - 1) / slots);
   };
   for (uint32_t slot = 0; slot < slots; ++slot) {
-    sink.add_signal(0, uses(slot));
-    source.add_signal(1, uses(slot) - 1);
+    sink.add_signal({0, slot, uses(slot)});
+    if (uses(slot) > 1) source.add_signal({1, slot, uses(slot) - 1});
   }
   for (RankBuilder* part : {&source, &sink}) {
     part->add({.op = TaskOp::kEnter});
@@ -122,7 +122,7 @@ Plan put_pipeline(int64_t chunk_count, uint32_t slots, uint64_t chunk_elements) 
   for (uint32_t chunk = 0; chunk < chunk_count; ++chunk) {
     const uint32_t slot = chunk % slots, turn = chunk / slots;
     const uint64_t at = chunk * chunk_bytes;
-    const Wait credit{slot, turn}, data{slot, turn + 1};
+    const Wait credit{1, slot, turn}, data{0, slot, turn + 1};
     const Post arrived{1, slot, 1}, consumed{0, slot, 1};
     source.add({.op = TaskOp::kPut,
                 .regions = {flat(0, at, chunk_bytes, kRead),

@@ -48,21 +48,26 @@ Result<std::unique_ptr<Program>> CpuProgram::lower(std::shared_ptr<const Plan> p
 Status CpuProgram::lower_signals() {
   Ledger& ledger = shared_.ledger;
   Endpoint& endpoint = shared_.endpoint;
-  const uint32_t limit = ledger.signals_per_producer();
-  if (part_->signal_count > limit) {
-    return error(SK_ERR_UNSUPPORTED, "the plan has {} signals per rank, at most {} are there",
-                 part_->signal_count, limit);
+  const uint32_t limit = ledger.signals_per_edge();
+  for (const Signal& signal : part_->signals) {
+    if (signal.number >= limit) {
+      return error(SK_ERR_UNSUPPORTED,
+                   "the plan has a signal {} from rank {}; at most {} are there from each rank",
+                   signal.number, signal.producer, limit);
+    }
+    growth_.emplace_back(&ledger.base()[ledger.index(signal.producer, signal.number)],
+                         signal.posts_per_run);
   }
   for (const Wait& wait : part_->waits) {
-    const uint32_t producer = part_->signal_producers[wait.signal];
-    const uint32_t index = ledger.index(producer, wait.signal);
+    const uint32_t index = ledger.index(wait.producer, wait.signal);
     waits_.push_back(
-        {&endpoint.signals()[index].value, &ledger.base()[index], wait.target, producer});
+        {&endpoint.signals()[index].value, &ledger.base()[index], wait.target, wait.producer});
   }
   for (const Post& post : part_->posts) {
     if (post.signal >= limit) {
-      return error(SK_ERR_UNSUPPORTED, "the plan posts signal {}, at most {} are there",
-                   post.signal, limit);
+      return error(SK_ERR_UNSUPPORTED,
+                   "the plan posts signal {} to rank {}; at most {} are there to each rank",
+                   post.signal, post.rank, limit);
     }
     LoweredPost lowered{};
     lowered.rank = post.rank;
@@ -78,11 +83,6 @@ Status CpuProgram::lower_signals() {
       lowered.sleeping = &reinterpret_cast<SegmentHeader*>(segment)->sleeping;
     }
     posts_.push_back(lowered);
-  }
-  for (uint32_t signal = 0; signal < part_->signal_count; ++signal) {
-    if (part_->posts_per_run[signal] == 0) continue;
-    const uint32_t index = ledger.index(part_->signal_producers[signal], signal);
-    growth_.emplace_back(&ledger.base()[index], part_->posts_per_run[signal]);
   }
   return {};
 }

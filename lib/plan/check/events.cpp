@@ -10,14 +10,13 @@ class Events::LineNames {
     uint32_t block = kNoLine, place = 0;
   };
 
-  LineNames(const Plan& plan, Telling telling)
-      : ranks_(uint32_t(plan.ranks.size())),
+  LineNames(const Plan& plan, const WorldSignals& signals, Telling telling)
+      : signals_(signals),
+        ranks_(uint32_t(plan.ranks.size())),
         by_signal_(telling == Telling::kPair),
         sizes_(ranks_ + (by_signal_ ? size_t(ranks_) * ranks_ : ranks_), 0) {
     for (const RankPlan& part : plan.ranks) {
       sizes_[part.rank] = 2 + uint32_t(part.queues.size());
-      first_signal_.push_back(signal_count_);
-      signal_count_ += part.signal_count;
     }
   }
 
@@ -26,7 +25,8 @@ class Events::LineNames {
 
   void begin_queue() {
     // A signal has one posting queue, so that names by signal serve all queues.
-    if (!by_signal_ || names_.empty()) names_.assign(3 * (by_signal_ ? signal_count_ : ranks_), {});
+    if (!by_signal_ || names_.empty())
+      names_.assign(3 * (by_signal_ ? signals_.count() : ranks_), {});
     enter_ = {};
   }
 
@@ -35,7 +35,7 @@ class Events::LineNames {
     if (task.post_count == 0) return {};
     const Post& post = part.posts_of(task)[0];
     const bool put = task.op == TaskOp::kPut, many = task.post_count > 1 && by_signal_;
-    const uint32_t subject = by_signal_ ? first_signal_[post.rank] + post.signal : post.rank;
+    const uint32_t subject = by_signal_ ? signals_.of(part.rank, post) : post.rank;
     const uint32_t block = many         ? part.rank
                            : by_signal_ ? ranks_ + part.rank * ranks_ + post.rank
                                         : ranks_ + part.rank;
@@ -48,16 +48,15 @@ class Events::LineNames {
     return name;
   }
 
+  const WorldSignals& signals_;
   uint32_t ranks_;
   bool by_signal_;
   std::vector<uint32_t> sizes_;
-  std::vector<uint32_t> first_signal_;
-  uint32_t signal_count_ = 0;
   std::vector<Name> names_;
   Name enter_;
 };
 
-Events::Events(const Plan& plan, Telling telling) {
+Events::Events(const Plan& plan, Telling telling) : signals_(plan) {
   const uint32_t ranks = uint32_t(plan.ranks.size());
   size_t tasks = 0;
   for (const RankPlan& part : plan.ranks) {
@@ -69,7 +68,7 @@ Events::Events(const Plan& plan, Telling telling) {
   }
   first_queue_.push_back(uint32_t(queues_.size()));
   events_.reserve(tasks);
-  LineNames names(plan, telling);
+  LineNames names(plan, signals_, telling);
   std::vector<LineNames::Name> lines;
   lines.reserve(tasks);
   for (uint32_t q = 0; q < queues_.size(); ++q) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lib/plan/check/knowledge.h"
+#include "lib/plan/check/world_signals.h"
 #include "lib/plan/plan.h"
 
 namespace sk::check {
@@ -35,6 +36,7 @@ class Events {
   uint32_t event(uint32_t queue, uint32_t index) const {
     return queues_[queue].first_event + index;
   }
+  const WorldSignals& signals() const { return signals_; }
   const Event& operator[](uint32_t event) const { return events_[event]; }
   const std::vector<WorldQueue>& queues() const { return queues_; }
   uint32_t first_queue(uint32_t rank) const { return first_queue_[rank]; }
@@ -73,6 +75,7 @@ class Events {
  private:
   class LineNames;
 
+  WorldSignals signals_;
   std::vector<Event> events_;
   std::vector<WorldQueue> queues_;
   std::vector<uint32_t> first_queue_;

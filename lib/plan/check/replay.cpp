@@ -159,7 +159,7 @@ class Replay {
     const uint32_t rank = where.part.rank;
     const uint64_t run = uint64_t(ranks_[rank].run);
     for (const Wait& wait : where.part.waits_of(where.task())) {
-      SignalLog& log = logs_.at(rank, wait.signal);
+      SignalLog& log = logs_.of(rank, wait);
       if (log.total >= run * log.per_run + wait.target) continue;
       queues_[queue].waits_behind = std::exchange(log.waiting, queue);
       return true;
@@ -183,7 +183,7 @@ class Replay {
       clocks_.raise(clock, events_.finished_line(queue), before);
     }
     for (const Wait& wait : where.part.waits_of(task)) {
-      SignalLog& log = logs_.at(rank, wait.signal);
+      SignalLog& log = logs_.of(rank, wait);
       logs_.told_by(log, wait.target, told_);
       for (const PostRecord& post : told_) {
         if (events_.knows_post(clocks_, clock, post.event, run)) continue;  // And all that it knew.
@@ -248,7 +248,8 @@ class Replay {
   }
 
   void record(const Post& post, uint32_t event, uint32_t clock, int32_t run) {
-    SignalLog& log = logs_.at(post.rank, post.signal);
+    const uint32_t index = logs_.signals.of(rank_of(event), post);
+    SignalLog& log = logs_.logs[index];
     PostRecord* const here = logs_.records.data() + log.first_post + log.post_count;
     if (log.post_count > 0 && log.chain && log.assume_chain) {
       const uint32_t before = here[-1].event;
@@ -258,7 +259,7 @@ class Replay {
                                   : events_.knows_end(clocks_, clock, before, run));
       if (!follows) {
         log.chain = false;
-        if (log.partly_awaited) broken_.push_back(logs_.first[post.rank] + post.signal);
+        if (log.partly_awaited) broken_.push_back(index);
       }
     }
     const uint64_t reach = log.post_count == 0 ? 0 : here[-1].reach;
@@ -291,15 +292,16 @@ class Replay {
     }
     // All posts of the run have been waited for (rule g), and the next run's come after the next
     // entry: what the signals hold now is of this run.
-    for (uint32_t signal = 0; signal < plan_.ranks[rank].signal_count; ++signal) {
-      SignalLog& log = logs_.at(rank, signal);
+    const uint32_t signals = uint32_t(plan_.ranks[rank].signals.size());
+    for (uint32_t place = 0; place < signals; ++place) {
+      SignalLog& log = logs_.logs[logs_.signals.first(rank) + place];
       for (const PostRecord& post : logs_.posts(log)) {
         clocks_.drop_note(post.note, rank_of(post.event), rank);
       }
       log.post_count = 0;
       log.chain = true;
     }
-    budget_.spend(plan_.ranks[rank].signal_count);
+    budget_.spend(signals);
     if (state.run == 0 && observer_) observer_->end(rank);
     ++state.run;
     return begin(rank, clock);
@@ -311,11 +313,12 @@ class Replay {
       if (ranks_[place.rank].run >= runs_ || queues_[q].next >= place.count) continue;
       const Where where = events_.where(plan_, place.first_event + queues_[q].next);
       for (const Wait& wait : where.part.waits_of(where.task())) {
-        const SignalLog& log = logs_.logs[logs_.first[place.rank] + wait.signal];
+        const SignalLog& log = logs_.logs[logs_.signals.of(place.rank, wait)];
         const uint64_t before = uint64_t(ranks_[place.rank].run) * log.per_run;
         if (log.total >= before + wait.target) continue;
-        return refuse('a', "{} waits for ever for {} of signal {}, which stops at {}", where,
-                      wait.target, wait.signal, log.total - std::min(log.total, before));
+        return refuse('a', "{} waits for ever for {} of signal {} from rank {}, which stops at {}",
+                      where, wait.target, wait.signal, wait.producer,
+                      log.total - std::min(log.total, before));
       }
       for (const uint32_t peer : where.part.peers) {
         if (ranks_[peer].entered > ranks_[place.rank].run) continue;
@@ -362,7 +365,7 @@ Status replay(const Plan& plan, const Footprint& footprint, const Observer& obse
     if (world.broken_chains().empty()) return Status();
     if (telling == Telling::kPair) return refuse('c', "posts of some signals come in any order");
     size_t signals = 0;
-    for (const RankPlan& part : plan.ranks) signals += part.signal_count;
+    for (const RankPlan& part : plan.ranks) signals += part.signals.size();
     no_chain.resize(signals, false);
     for (const uint32_t log : world.broken_chains()) no_chain[log] = true;
   }

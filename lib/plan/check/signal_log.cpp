@@ -52,25 +52,22 @@ void SignalLogs::told_by(const SignalLog& log, uint64_t target,
 }
 
 SignalLogs make_logs(const Plan& plan, const Events& events, const std::vector<bool>& no_chain) {
-  SignalLogs made;
-  size_t signals = 0;
-  for (const RankPlan& part : plan.ranks) signals += part.signal_count;
-  made.logs.reserve(signals);
+  SignalLogs made{events.signals(), {}, {}, {}};
+  made.logs.reserve(made.signals.count());
   for (const RankPlan& part : plan.ranks) {
-    made.first.push_back(uint32_t(made.logs.size()));
-    for (const uint32_t posts : part.posts_per_run) {
+    for (const Signal& signal : part.signals) {
       SignalLog& log = made.logs.emplace_back();
-      log.per_run = posts;
+      log.per_run = signal.posts_per_run;
       log.assume_chain = no_chain.empty() || !no_chain[made.logs.size() - 1];
     }
   }
   for (const RankPlan& part : plan.ranks) {
     for (const Task& task : part.tasks) {
       for (const Wait& wait : part.waits_of(task)) {
-        SignalLog& log = made.at(part.rank, wait.signal);
+        SignalLog& log = made.of(part.rank, wait);
         if (wait.target < log.per_run) log.partly_awaited = true;
       }
-      for (const Post& post : part.posts_of(task)) ++made.at(post.rank, post.signal).post_count;
+      for (const Post& post : part.posts_of(task)) ++made.of(part.rank, post).post_count;
     }
   }
   uint32_t records = 0;
@@ -86,7 +83,7 @@ SignalLogs make_logs(const Plan& plan, const Events& events, const std::vector<b
       const uint32_t event = queue.first_event + i;
       const Where where = events.where(plan, event);
       for (const Post& post : where.part.posts_of(where.task())) {
-        const uint32_t log = made.first[post.rank] + post.signal;
+        const uint32_t log = made.signals.of(where.part.rank, post);
         if (!no_chain[log]) continue;
         orders[log].events.push_back(event);
         orders[log].adds.push_back(post.add);

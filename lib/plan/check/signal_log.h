@@ -38,16 +38,18 @@ struct SignalLog {
   static constexpr uint32_t kNobody = UINT32_MAX;
 };
 
-// One per signal of the world; rank r's begin at first[r].
+// One per signal of the world, in the order of `signals`.
 struct SignalLogs {
-  std::vector<uint32_t> first;
+  const WorldSignals& signals;
   std::vector<SignalLog> logs;
   std::vector<PostRecord> records;  // Room for a run of every signal's posts.
   // Where no chain is assumed, per signal and post: what the signal can reach in a run if that post
   // does not come, by after_all alone.
   std::vector<std::vector<uint64_t>> reach_without;
 
-  SignalLog& at(uint32_t rank, uint32_t signal) { return logs[first[rank] + signal]; }
+  // Of a wait, or a post, of one of the rank's tasks.
+  SignalLog& of(uint32_t rank, const Wait& wait) { return logs[signals.of(rank, wait)]; }
+  SignalLog& of(uint32_t rank, const Post& post) { return logs[signals.of(rank, post)]; }
   std::span<const PostRecord> posts(const SignalLog& log) const {
     return std::span(records).subspan(log.first_post, log.post_count);
   }

@@ -7,7 +7,7 @@
 
 namespace sk::check {
 
-inline constexpr uint32_t kSignalCountMax = 4096;
+inline constexpr uint32_t kEdgeSignalsMax = 4096;
 
 // Each relies on those before it.
 Status check_op(const Plan& plan);       // op.cpp: the descriptor, and the operands it asks for.

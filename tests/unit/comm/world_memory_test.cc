@@ -26,7 +26,12 @@ TEST(WorldMemory, CountsWhatEachRankCommits) {
   EXPECT_EQ(connected_bytes(200, kStaging), layout.control_bytes() + kStaging);
   EXPECT_GE(layout.control_bytes(), uint64_t{layout.signal_count_max} * sizeof(SignalWord));
   EXPECT_LE(layout.control_bytes(), layout.workspace_offset());
-  EXPECT_GT(whole(200), uint64_t(40) << 30);
+}
+
+// Header and rounding aside, a page for each pair of ranks.
+TEST(WorldMemory, OfSignalsAndEntriesGrowsWithThePairs) {
+  for (const uint32_t ranks : {33u, 256u, 4096u})
+    EXPECT_LE(control_layout(ranks).control_bytes(), (uint64_t{ranks} + 2) * 4096);
 }
 
 TEST(WorldMemory, EverythingFitsWhereNothingIsKnown) { EXPECT_TRUE(World(4096).check().ok()); }

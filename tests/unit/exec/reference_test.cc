@@ -50,12 +50,13 @@ TEST(Reference, NamesWhoWaitsForEver) {
   const Plan plan = edited(direct_allreduce(2, 10), "post=r1.s0+1", "");
   const Status status = run(plan, 3);
   EXPECT_EQ(status.code(), SK_ERR_TIMEOUT);
-  EXPECT_THAT(status.message(), HasSubstr("rank 1 queue 0 task 3 (nop) for signal 0 >= 1"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("rank 1 queue 0 task 3 (nop) for signal 0 from rank 0 >= 1"));
 }
 
 TEST(Reference, NoticesBytesWrittenTwiceOrNever) {
   const std::string copy =
-      "  copy hint=default read=b2@0:64 write=b1@0:64 wait=s0>=1 post=r0.s0+1\n";
+      "  copy hint=default read=b2@0:64 write=b1@0:64 wait=r0.s0>=1 post=r0.s0+1\n";
   const Plan twice =
       edited(put_pipeline(6, 2), copy, copy.substr(0, copy.find(" wait")) + "\n" + copy);
   EXPECT_THAT(run(twice, 1).message(), HasSubstr("byte 0 of buffer 1 is written twice"));

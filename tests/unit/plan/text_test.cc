@@ -69,7 +69,7 @@ TEST(PlanText, EqualityIgnoresHowSideTablesAreLaidOut) {
   const Plan plan = direct_allreduce(2, 10);
   Plan moved = plan;
   RankPlan& part = moved.ranks[1];
-  part.waits.insert(part.waits.begin(), Wait{9, 9});
+  part.waits.insert(part.waits.begin(), Wait{9, 9, 9});
   for (Task& task : part.tasks) ++task.first_wait;
   EXPECT_TRUE(moved == plan);
   part.waits[1].target = 5;
@@ -79,8 +79,8 @@ TEST(PlanText, EqualityIgnoresHowSideTablesAreLaidOut) {
 TEST(PlanText, ErrorsNameLineAndColumn) {
   const std::string text = dump(direct_allreduce(2, 10));
   const std::pair<std::string, std::string> cases[] = {
-      {"", "line 1, column 1: expected \"sk-plan 1\""},
-      {"sk-plan 2\n", "line 1, column 1: expected \"sk-plan 1\""},
+      {"", "line 1, column 1: expected \"sk-plan 2\""},
+      {"sk-plan 1\n", "line 1, column 1: expected \"sk-plan 2\""},
       {replaced(text, "dtype=f32", "dtype=f33"), "line 2, column 25: expected dtype, a number"},
       {replaced(text, "count=10 ", "count=99999999999999999999 "), "count is too large"},
       {replaced(text, "mapped=1", "mapped=2"), "line 3, column 28: mapped is 0 or 1"},
@@ -94,9 +94,10 @@ TEST(PlanText, ErrorsNameLineAndColumn) {
       {replaced(text, "redop=sum hint", "hint"), "expected a parameter"},
       {replaced(text, "post=r1.s0+1", "post=r1.s0"), "expected +"},
       {replaced(text, "b0..b1@", "b1..b0@"), "the last buffer, 0, is not behind the first, 1"},
-      {replaced(text, "  enter\n", "  enter wait=s0>=1 read=b0@0:4\n"), "expected wait= or post="},
+      {replaced(text, "  enter\n", "  enter wait=r0.s0>=1 read=b0@0:4\n"),
+       "expected wait= or post="},
       {replaced(text, "  enter\n", "  enter now\n"), "expected a parameter"},
-      {replaced(text, "signal 1 from", "signal 0 from"), "the signal's number is 1 here, not 0"},
+      {replaced(text, "signal r1.s0", "signal 0"), "expected r, the producing rank"},
       {text + "buffer 4 kind=input\n", "buffers come before ranks"},
   };
   for (const auto& [broken, sentence] : cases) {

@@ -27,13 +27,13 @@ class Lower : public testing::Test {
     Result<std::unique_ptr<Bootstrap>> bootstrap = make_bootstrap(config);
     ASSERT_TRUE(bootstrap.ok()) << bootstrap.status().message();
     SegmentLayout layout;
-    layout.signal_count_max = signals_per_producer(1);
+    layout.signal_count_max = signals_per_edge(1);
     layout.workspace_bytes_max = staging_bytes() + (16 << 20);
     Result<std::unique_ptr<Endpoint>> endpoint =
         connect_shm(**bootstrap, layout, {.timeout_ns = 1'000'000'000});
     ASSERT_TRUE(endpoint.ok()) << endpoint.status().message();
     endpoint_ = std::move(*endpoint);
-    ledger_ = std::make_unique<Ledger>(1, signals_per_producer(1));
+    ledger_ = std::make_unique<Ledger>(1, signals_per_edge(1));
     executor_ = make_cpu_executor(*endpoint_, *ledger_, {});
   }
 
@@ -203,7 +203,7 @@ TEST_F(Lower, ATraceThatIsFullKeepsNothingOfLaterRuns) {
 }
 
 TEST(Signals, SufficeForAnyNumberOfWorkers) {
-  for (const uint32_t ranks : {1u, 2u, 3u, 8u}) {
+  for (const uint32_t ranks : {1u, 2u, 3u, 8u, 40u}) {
     for (const uint32_t workers : {1u, 48u, 128u, 256u}) {
       TextOp product{.kind = OpKind::kAllreduceGemm};
       product.m = 16 * 64;
@@ -217,13 +217,15 @@ TEST(Signals, SufficeForAnyNumberOfWorkers) {
                             .tile_m = 16,
                             .tile_n = 32,
                             .packed_bytes = 1 << 20,
-                            .signals_max = signals_per_producer(ranks)};
+                            .edge_signals_max = signals_per_edge(ranks)};
         Result<Plan> plan = make_plan_part(op, target, 0);
         ASSERT_TRUE(plan.ok()) << plan.status().message();
         const RankPlan& part = plan->ranks.front();
-        EXPECT_LE(part.signal_count, signals_per_producer(ranks))
-            << describe(op) << " of " << ranks << " x " << workers;
-        if (op.kind() == OpKind::kAllreduceGemm) {
+        for (const Signal& signal : part.signals) {
+          EXPECT_LT(signal.number, signals_per_edge(ranks))
+              << describe(op) << " of " << ranks << " x " << workers;
+        }
+        if (op.kind() == OpKind::kAllreduceGemm && ranks <= 8) {
           EXPECT_GE(part.queues.size(), std::min(workers, 47u));
         }
       }
