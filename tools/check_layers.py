@@ -31,39 +31,39 @@ LEVELS = {
     "transport": 2,  # The contracts: session, capabilities, memory.
     "transport/bootstrap": 2,
     "lib/effect": 3,  # What operations and tiles mean.
-    "lib/tile": 3,
-    "lib/plan": 4,
-    "transport/shm": 4,
-    "transport/tcp": 4,
-    "transport/fault": 4,
-    "transport/local": 4,  # Byte links and processes of one host; no session of ranks.
-    "transport/sim": 4,
-    "transport/cudaipc": 4,
-    "transport/nccl": 4,
-    "transport/rdma": 4,
-    "transport/verbs": 5,
-    "transport/efa": 5,
-    "lib/algo": 5,
-    "lib/exec": 5,
-    "lib/control": 5,
-    "lib/control/host": 6,  # Drives the core with real links, processes and time.
-    "lib/exec/cpu/tile": 6,
-    "lib/exec/cpu": 7,
-    "lib/exec/sim": 7,
-    "lib/comm": 6,
-    "lib/api": 8,
-    "cuda": 9,
+    "lib/tile": 4,
+    "lib/plan": 5,
+    "transport/shm": 5,
+    "transport/tcp": 5,
+    "transport/fault": 5,
+    "transport/local": 5,  # Byte links and processes of one host; no session of ranks.
+    "transport/sim": 5,
+    "transport/cudaipc": 5,
+    "transport/nccl": 5,
+    "transport/rdma": 5,
+    "transport/verbs": 6,
+    "transport/efa": 6,
+    "lib/algo": 6,
+    "lib/exec": 6,
+    "lib/control": 6,
+    "lib/control/host": 7,  # Drives the core with real links, processes and time.
+    "lib/exec/cpu/tile": 7,
+    "lib/exec/cpu": 8,
+    "lib/exec/sim": 8,
+    "lib/comm": 7,
+    "lib/api": 9,
+    "cuda": 10,
     "cuda/kernel/image.h": 2,  # Plain data that host and device share.
     "cuda/watch/records.h": 2,
     "cuda/driver": 2,
-    "cuda/mem": 4,
-    "cuda/exec": 7,  # The host's side of GPUs; libsk has it, the kernels (level 9) it loads.
-    "tools": 9,
-    "tools/sk_kernel": 10,  # The notebook front end, a room of its own above the table of verbs.
-    "tests/support": 10,
-    "tests": 11,
-    "bench": 10,
-    "bench/gpu": 12,  # Stands on what takes a GPU's place in tests.
+    "cuda/mem": 5,
+    "cuda/exec": 8,  # The host's side of GPUs; libsk has it, the kernels (level 10) it loads.
+    "tools": 10,
+    "tools/sk_kernel": 11,  # The notebook front end, a room of its own above the table of verbs.
+    "tests/support": 11,
+    "tests": 12,
+    "bench": 11,
+    "bench/gpu": 13,  # Stands on what takes a GPU's place in tests.
 }
 C_ABI_ONLY = ("bindings", "examples")
 SOURCES = {".c", ".cc", ".cpp", ".h", ".hpp", ".cu", ".cuh"}

@@ -1,13 +1,17 @@
 #include "lib/plan/task_info.h"
 
 #include <iterator>
+#include <memory>
+#include <vector>
+
+#include "lib/tile/signature_effect.h"
 
 namespace sk {
 namespace {
 
 constexpr Form kNoRegions[] = {{}};
 constexpr RegionRole kPutRegions[] = {{"src", kRead}, {"dst", kWrite}};
-constexpr Form kPutForms[] = {{kPutRegions}};
+constexpr Form kPutForms[] = {{kPutRegions, "dst[y, x] = src[y, x]"}};
 
 constexpr Signature kKinds[] = {
     {.name = "nop", .forms = kNoRegions},
@@ -16,6 +20,18 @@ constexpr Signature kKinds[] = {
     {.name = "put", .forms = kPutForms, .touches_peers = true},
 };
 static_assert(std::size(kKinds) == size_t(TaskOp::kPut) + 1);
+
+using Effects = std::vector<std::unique_ptr<const SignatureEffect>>;
+
+Effects all_effects() {
+  Effects all;
+  for (uint32_t op = 0; op < kTaskOpCount; ++op) {
+    all.push_back(moves_bytes(TaskOp(op))
+                      ? std::make_unique<const SignatureEffect>(*signature_of(TaskOp(op)))
+                      : nullptr);
+  }
+  return all;
+}
 
 }  // namespace
 
@@ -33,6 +49,11 @@ std::string_view task_op_name(TaskOp op) {
 bool moves_bytes(TaskOp op) {
   const Signature* signature = signature_of(op);
   return signature != nullptr && signature->region_count_max() > 0;
+}
+
+const effect::Tile* effect_of(TaskOp op) {
+  static const Effects all = all_effects();
+  return size_t(op) < all.size() && all[size_t(op)] ? &all[size_t(op)]->tile() : nullptr;
 }
 
 std::optional<ChosenForm> chosen_form(const RankPlan& part, const Task& task) {

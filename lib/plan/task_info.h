@@ -20,6 +20,9 @@ std::string_view task_op_name(TaskOp op);
 // Whether it reads or writes any region.
 bool moves_bytes(TaskOp op);
 
+// What it does to what it holds; null where it leaves nothing in any region.
+const effect::Tile* effect_of(TaskOp op);
+
 // The parameter that chooses among the forms of the task's regions, and its value; none where there
 // is one form. The task has the parameters that its signature asks for.
 struct ChosenForm {

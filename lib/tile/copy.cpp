@@ -22,7 +22,7 @@ constexpr Parameter kParameters[] = {kHintParameter};
 static_assert(std::size(kParameters) == kCopyParamCount);
 
 constexpr RegionRole kRegions[] = {{"src", kRead}, {"dst", kWrite, /*many_buffers=*/true}};
-constexpr Form kForms[] = {{kRegions}};
+constexpr Form kForms[] = {{kRegions, "dst[y, x] = src[y, x]"}};
 
 }  // namespace
 

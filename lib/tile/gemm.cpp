@@ -1,4 +1,6 @@
 // gemm: a tile of C = A * B, and by its epilogue what becomes of it (task.h, GemmParam).
+#include <fmt/format.h>
+
 #include "lib/plan/packed.h"
 #include "lib/tile/all.h"
 #include "lib/tile/element.h"
@@ -73,13 +75,47 @@ constexpr Parameter kParameters[] = {
     kHintParameter};
 static_assert(std::size(kParameters) == kGemmParamCount);
 
-constexpr RegionRole kA = {"a", kRead}, kB = {"b", kRead},
-                     kC = {"c", kWrite, /*many_buffers=*/true}, kPartial = {"partial", kWrite};
-constexpr RegionRole kPartials = {
-    .name = "partials", .access = kRead, .many_buffers = true, .but_parameter = kGemmSelf};
+constexpr RegionRole kA = {.name = "a",
+                           .access = kRead,
+                           .type = "dtype",
+                           .turned_by = "transpose_a",
+                           .from_first_row = true};
+constexpr RegionRole kB = {.name = "b",
+                           .access = kRead,
+                           .type = "dtype",
+                           .layout = &effect::layouts::kPackedB,
+                           .whole = true};
+constexpr RegionRole kC = {
+    .name = "c", .access = kWrite, .many_buffers = true, .type = "out_dtype"};
+constexpr RegionRole kPartial = {.name = "partial",
+                                 .access = kWrite,
+                                 .type = "accumulator(dtype)",
+                                 .layout = &effect::layouts::kPartialTile};
+constexpr RegionRole kPartials = {.name = "partials",
+                                  .access = kRead,
+                                  .many_buffers = true,
+                                  .but_parameter = kGemmSelf,
+                                  .type = "accumulator(dtype)",
+                                  .layout = &effect::layouts::kPartialTile};
 constexpr RegionRole kStored[] = {kA, kB, kC}, kKept[] = {kA, kB, kPartial},
                      kSummed[] = {kA, kB, kPartials, kC};
-constexpr Form kForms[] = {{kStored}, {kKept}, {kSummed}};  // By GemmEpilogue.
+constexpr effect::RangeRecord kRanges[] = {
+    {"i", "row0", "rows", "m"}, {"j", "col0", "cols", "n"}, {"l", "0", "k", "k"}};
+constexpr Form kForms[] = {  // By GemmEpilogue.
+    {kStored, "c[i, j] = sum(l uncut) mul(a[i, l], b[l, j])", kRanges},
+    {kKept, "partial[i, j] = sum(l uncut) mul(a[i, l], b[l, j])", kRanges},
+    {kSummed,
+     "partials@self[i, j] = sum(l uncut) mul(a[i, l], b[l, j]); c[i, j] = sum(e) partials@e[i, j]",
+     kRanges}};
+
+std::string refuses(std::span<const int64_t> p) {
+  const DType dtype = DType(p[kGemmDtype]), out_dtype = DType(p[kGemmOutDtype]);
+  const DType sum = dtype == DType::kF64 ? dtype : DType::kF32;
+  if (is_float(dtype) && (out_dtype == dtype || out_dtype == DType::kF32 || out_dtype == sum)) {
+    return "";
+  }
+  return fmt::format("no product of {} into {}", dtype_name(dtype), dtype_name(out_dtype));
+}
 
 }  // namespace
 
@@ -89,7 +125,8 @@ constexpr TileOp kGemm = {.id = TaskOp::kGemm,
                                         .parameters = kParameters,
                                         .forms = kForms,
                                         .form_parameter = kGemmEpilogue,
-                                        .touches_peers = true},
+                                        .touches_peers = true,
+                                        .refuses = refuses},
                           .reference = run};
 static_assert(well_formed(kGemm));
 

@@ -31,8 +31,11 @@ constexpr Parameter kParameters[] = {dtype_parameter("dtype"), flag_parameter("t
                                      place_parameter("col0"),  place_parameter("col1", 1)};
 static_assert(std::size(kParameters) == kPackParamCount);
 
-constexpr RegionRole kRegions[] = {{"b", kRead}, {"packed", kWrite}};
-constexpr Form kForms[] = {{kRegions}};
+constexpr RegionRole kRegions[] = {
+    {.name = "b", .access = kRead, .type = "dtype", .turned_by = "transpose_b", .whole = true},
+    {.name = "packed", .access = kWrite, .type = "dtype", .layout = &effect::layouts::kPackedB}};
+constexpr effect::RangeRecord kRanges[] = {{"l", "0", "k", "k"}, {"j", "col0", "col1 - col0", "n"}};
+constexpr Form kForms[] = {{kRegions, "packed[l, j] = b[l, j]", kRanges}};
 
 }  // namespace
 

@@ -1,4 +1,6 @@
 // reduce: all buffers of all inputs, joined element by element in their order, to every output.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -65,9 +67,24 @@ constexpr Parameter kParameters[] = {
     Parameter{"redop", ParamKind::kRedop, ParamUse::kMeaning, SK_SUM, SK_AVG}, kHintParameter};
 static_assert(std::size(kParameters) == kReduceParamCount);
 
-constexpr RegionRole kRegions[] = {{"in", kRead, /*many_buffers=*/true, /*repeats=*/true},
-                                   {"out", kWrite, /*many_buffers=*/true}};
-constexpr Form kForms[] = {{kRegions}};
+constexpr RegionRole kRegions[] = {
+    {.name = "in", .access = kRead, .many_buffers = true, .repeats = true, .type = "dtype"},
+    {.name = "out", .access = kWrite, .many_buffers = true, .type = "out_dtype"}};
+constexpr Form kForms[] = {{kRegions, "out[y, x] = redop(e) in@e[y, x]"}};
+
+// Into itself, or sums into what they end as.
+constexpr bool stores(DType sum, DType out) {
+  return sum == out || (sum == DType::kF32 && (out == DType::kBF16 || out == DType::kF16)) ||
+         (sum == DType::kF64 && out == DType::kF32);
+}
+
+std::string refuses(std::span<const int64_t> p) {
+  const DType dtype = DType(p[kReduceDtype]), out_dtype = DType(p[kReduceOutDtype]);
+  const RedOp redop = RedOp(p[kReduceOp]);
+  if (stores(dtype, out_dtype) && (redop != RedOp::kAvg || is_float(dtype))) return "";
+  return fmt::format("no {} of {} into {}", redop_name(redop), dtype_name(dtype),
+                     dtype_name(out_dtype));
+}
 
 }  // namespace
 
@@ -76,7 +93,8 @@ constexpr TileOp kReduce = {.id = TaskOp::kReduce,
                             .signature = {.name = "reduce",
                                           .parameters = kParameters,
                                           .forms = kForms,
-                                          .touches_peers = true},
+                                          .touches_peers = true,
+                                          .refuses = refuses},
                             .in_place = true,
                             .reference = run};
 static_assert(well_formed(kReduce));

@@ -1,12 +1,15 @@
-// What a task of an operation looks like: its parameters, and what each of its regions is to it.
+// What a task of an operation looks like, and what it does: its parameters, what each of its
+// regions is to it, and what becomes of them.
 #ifndef SK_LIB_TILE_SIGNATURE_H_
 #define SK_LIB_TILE_SIGNATURE_H_
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "lib/effect/tile.h"
 #include "lib/plan/task.h"
 
 namespace sk {
@@ -43,10 +46,22 @@ struct RegionRole {
   bool repeats = false;       // One region or more, as many as a task has room for.
   // The parameter that names the one entry which the task makes itself: nobody touches it there.
   uint8_t but_parameter = kNoParameter;
+  const char* type = "";       // A parameter's name; "accumulator(dtype)"; empty: bytes.
+  const char* turned_by = "";  // The parameter under which it is stored column after column.
+  const effect::Layout* layout = nullptr;
+  bool whole = false;           // It holds all of its array, whatever of it the step reads.
+  bool from_first_row = false;  // Kernels count its rows from the array's first.
+
+  // What is read from several places has entries; what is written is written alike everywhere.
+  constexpr bool has_entries() const { return access == kRead && (many_buffers || repeats); }
 };
 
 struct Form {
   std::span<const RegionRole> regions;
+  // What it does, in the notation of lib/op/steps.h over regions and ranges; without ranges it goes
+  // over its regions element by element.
+  const char* steps = "";
+  std::span<const effect::RangeRecord> ranges = {};
 
   constexpr uint32_t region_count_min() const { return uint32_t(regions.size()); }
   constexpr uint32_t region_count_max() const {
@@ -74,6 +89,8 @@ struct Signature {
   std::span<const Form> forms;  // One, or one for each value of `form_parameter`.
   uint8_t form_parameter = kNoParameter;
   bool touches_peers = false;  // May read or write other ranks' buffers where they are mapped.
+  // Null where it has all types that parameters may name, else a sentence, "" for what it has.
+  std::string (*refuses)(std::span<const int64_t> params) = nullptr;
 
   uint32_t region_count_min() const;
   uint32_t region_count_max() const;

@@ -29,6 +29,7 @@ constexpr const char* flaw_in(const Form& form, size_t parameter_count) {
     if (!role.many_buffers) return "an entry of a region in one buffer";
   }
   if (repeat > 1) return "two roles that repeat";
+  if (form.steps[0] == '\0') return "nothing that it does";
   return form.regions.size() <= kRegionCountMax ? kNoTileFlaw : "more regions than tasks have";
 }
 

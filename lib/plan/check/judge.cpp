@@ -1,7 +1,7 @@
 #include "lib/plan/check/judge.h"
 
 #include "lib/op/schema.h"
-#include "lib/plan/effects.h"
+#include "lib/plan/task_info.h"
 
 namespace sk::check {
 

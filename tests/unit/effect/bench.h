@@ -8,7 +8,7 @@
 #include "lib/effect/run.h"
 #include "lib/op/ops/all.h"
 #include "lib/plan/builder.h"
-#include "lib/plan/effects.h"
+#include "lib/plan/task_info.h"
 
 namespace sk::effect {
 

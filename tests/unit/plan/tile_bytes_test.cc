@@ -5,7 +5,7 @@
 
 #include "lib/algo/planner.h"
 #include "lib/op/tile_layout.h"
-#include "lib/plan/effects.h"
+#include "lib/plan/task_info.h"
 #include "lib/plan/text.h"
 #include "lib/plan/validate.h"
 #include "tests/support/op_words.h"

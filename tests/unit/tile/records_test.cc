@@ -47,12 +47,15 @@ struct Draft {
   explicit Draft(const TileOp& of) : tile(of) {
     const Signature& from = of.signature;
     parameters.assign(from.parameters.begin(), from.parameters.end());
-    for (const Form& form : from.forms)
+    for (const Form& form : from.forms) {
       roles.emplace_back(form.regions.begin(), form.regions.end());
+      steps.push_back(form.steps);
+    }
   }
   std::string flaw() {
     std::vector<Form> forms;
-    for (const std::vector<RegionRole>& regions : roles) forms.push_back({regions});
+    for (size_t i = 0; i < roles.size(); ++i)
+      forms.push_back({roles[i], i < steps.size() ? steps[i] : steps[0]});
     tile.signature.parameters = parameters;
     tile.signature.forms = forms;
     return flaw_in(tile);
@@ -60,7 +63,8 @@ struct Draft {
 
   TileOp tile;
   std::vector<Parameter> parameters;
-  std::vector<std::vector<RegionRole>> roles;
+  std::vector<std::vector<RegionRole>> roles;  // By form, as the next.
+  std::vector<const char*> steps;
 };
 
 struct Flaw {
@@ -99,6 +103,7 @@ const std::vector<Flaw>& flaws() {
          d.roles[0][0].many_buffers = false;
          d.roles[0][0].but_parameter = 0;
        }},
+      {"nothing that it does", [](Draft& d) { d.steps.back() = ""; }},
       {"two roles that repeat",
        [](Draft& d) { d.roles[0][0].repeats = d.roles[0][1].repeats = true; }},
       {"more regions than tasks have",
