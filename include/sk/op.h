@@ -175,8 +175,11 @@ typedef struct sk_plan_desc {
 SK_NODISCARD SK_API sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* desc,
                                              sk_plan** out_plan) SK_NOEXCEPT;
 
-/** Runs a plan of a collective. Collective. For GEMM, A and C are contiguous and `in` points at A,
- *  `weights` is the packed B; else `weights` is NULL. */
+/** Runs a plan. Collective; of a plan of SEND_RECV, ranks that are neither end return at once and
+ *  touch nothing. Memory is as the plan's flags say: with SK_PLAN_IN_PLACE `in` and `out` overlap
+ * as in the call, without it they are apart; what a SYMMETRIC flag names is memory of sk_alloc() or
+ *  sk_register(), and without the flag may be any. For GEMM, A and C are contiguous and `in` points
+ *  at A, `weights` is the packed B; else `weights` is NULL. */
 SK_NODISCARD SK_API sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights,
                                           void* out, const sk_run_options* options) SK_NOEXCEPT;
 

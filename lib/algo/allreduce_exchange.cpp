@@ -68,7 +68,7 @@ class ExchangePart {
 
 Plan allreduce_exchange(Layout layout, Ranks ranks) {
   const Operands operands = add_operands(layout, BufferAccess::kLocal, BufferAccess::kLocal);
-  const Ring ring(layout, uint64_t(layout.call().count), /*first_lane=*/0);
+  const Ring ring(layout, {layout.ranks()}, uint64_t(layout.call().count), /*first_lane=*/0);
   std::vector<RankPlan> parts;
   for (const uint32_t rank : ranks) {
     parts.push_back(ExchangePart(layout, operands, ring, rank).build());

@@ -139,7 +139,8 @@ class AllreduceGemm {
       partials_ = layout_.add_workspace(BufferAccess::kMapped, tile_count() * partial_bytes);
     } else {
       outgoing_ = layout_.add_workspace(BufferAccess::kLocal, tile_count() * partial_bytes);
-      inboxes_ = layout_.add_inboxes(BufferAccess::kPutOnly, tiles_of(0).count * partial_bytes);
+      inboxes_ = layout_.add_inboxes(BufferAccess::kPutOnly, tiles_of(0).count * partial_bytes,
+                                     layout_.ranks());
     }
     if (!direct_) {
       results_ = layout_.add_workspace(layout_.inbox_access(),

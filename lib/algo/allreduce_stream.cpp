@@ -124,10 +124,10 @@ Plan allreduce_stream(Layout layout, Ranks ranks) {
   const Operands operands =
       add_operands(layout, BufferAccess::kLocal, layout.operand_access(op.symmetric_out));
   const uint64_t longest = slice_of(op.count, layout.ranks(), 0, line_elements(op.dtype)).count;
-  const Ring in_ring(layout, longest, /*first_lane=*/0);
+  const Ring in_ring(layout, {layout.ranks()}, longest, /*first_lane=*/0);
   std::optional<Ring> sum_ring;
   if (!op.symmetric_out) {
-    sum_ring.emplace(layout, longest, in_ring.lane_count());
+    sum_ring.emplace(layout, Traffic{layout.ranks()}, longest, in_ring.lane_count());
   }
   std::vector<RankPlan> parts;
   for (const uint32_t rank : ranks) {

@@ -111,6 +111,7 @@ class FromOne {
                      Slice p) { return flat(in_ + s, p.begin * es, p.count * es, kRead); },
          .to = [&](uint32_t, uint32_t r,
                    Slice p) { return flat(out_ + r, p.begin * es, p.count * es, kWrite); },
+         .only_source = uint32_t(layout_.call().root),
          .direct = direct_puts});
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) {

@@ -17,10 +17,9 @@ uint64_t put_elements_max(const Layout& layout, uint64_t unit) {
 
 }  // namespace
 
-Chunks::Chunks(const Layout& layout, uint64_t longest) {
+Chunks::Chunks(const Layout& layout, uint64_t longest, uint64_t pairs) {
   const uint64_t unit = line_elements(layout.op().type(0));
-  const uint64_t pairs = uint64_t(layout.ranks()) * layout.ranks();
-  const uint64_t chunks_max = std::max(kChunksMin, kPairChunksMax / pairs);
+  const uint64_t chunks_max = std::max(kChunksMin, kPairChunksMax / std::max<uint64_t>(1, pairs));
   const uint64_t wanted = std::max(std::max<uint64_t>(1, layout.target().chunk_bytes / 64) * unit,
                                    align_up(longest / chunks_max + 1, unit));
   elements_ = std::min(

@@ -8,8 +8,9 @@ namespace sk::algo {
 
 class Chunks {
  public:
-  // `longest` is the most elements that any pair passes. One put carries a chunk.
-  Chunks(const Layout& layout, uint64_t longest);
+  // `longest` is the most elements that any pair passes, `pairs` how many pass some. One put
+  // carries a chunk.
+  Chunks(const Layout& layout, uint64_t longest, uint64_t pairs);
 
   uint64_t elements() const { return elements_; }  // Of every chunk but the last.
   uint32_t count(uint64_t elements) const {

@@ -40,9 +40,10 @@ class Layout {
   uint32_t add_operand(BufferKind kind, BufferAccess access, uint8_t operand, uint64_t bytes);
   // The same in every rank's workspace (generations 1) or staging (2) area.
   uint32_t add_workspace(BufferAccess access, uint64_t bytes, uint8_t generations = 1);
-  // At every rank one inbox per source rank: buffer id = result + owner * ranks() + source. (The
-  // inbox from itself exists so that sources keep their places; nothing uses it.)
-  uint32_t add_inboxes(BufferAccess access, uint64_t bytes);
+  // At every rank one inbox for each of so many sources: buffer id = result + owner * sources +
+  // source. (Where all ranks are sources, the inbox from itself exists so that they keep their
+  // places; nothing uses it.)
+  uint32_t add_inboxes(BufferAccess access, uint64_t bytes, uint32_t sources);
 
   // Whether a plan that peers could run on mapped operands (`symmetric`), or on staged ones only,
   // does best with `bytes` copied whole to every rank's staging area.

@@ -16,8 +16,13 @@ uint64_t longest_block(const Layout& layout, const PipeSpec& spec) {
 }  // namespace
 
 Pipe::Pipe(Layout& layout, PipeSpec spec)
-    : layout_(layout), spec_(std::move(spec)), chunks_(layout, longest_block(layout, spec_)) {
-  if (!spec_.direct) ring_.emplace(layout, longest_block(layout, spec_), /*first_lane=*/0);
+    : layout_(layout),
+      spec_(std::move(spec)),
+      traffic_{layout.ranks(), spec_.only_source},
+      chunks_(layout, longest_block(layout, spec_), traffic_.pairs()) {
+  if (!spec_.direct) {
+    ring_.emplace(layout, traffic_, longest_block(layout, spec_), /*first_lane=*/0);
+  }
 }
 
 uint32_t Pipe::posts(uint32_t rank, uint32_t producer, uint32_t lane) const {

@@ -17,6 +17,7 @@ struct PipeSpec {
   // Where it lies at the source, and where it ends at the receiver, both in elements.
   std::function<Region(uint32_t source, Slice piece)> from;
   std::function<Region(uint32_t source, uint32_t receiver, Slice piece)> to;
+  std::optional<uint32_t> only_source = std::nullopt;  // The one rank that sends any.
   bool direct = false;  // Puts may reach `to` itself: no ring, no copy out.
 };
 
@@ -37,6 +38,7 @@ class Pipe {
 
   const Layout& layout_;
   PipeSpec spec_;
+  Traffic traffic_;
   Chunks chunks_;
   std::optional<Ring> ring_;  // None where puts are direct.
 };

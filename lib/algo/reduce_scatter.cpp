@@ -90,7 +90,7 @@ class ReduceScatter {
 
   Plan stream(Ranks ranks) {
     add_operands(BufferAccess::kLocal);
-    const Ring ring(layout_, uint64_t(layout_.call().count), /*first_lane=*/0);
+    const Ring ring(layout_, {layout_.ranks()}, uint64_t(layout_.call().count), /*first_lane=*/0);
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) parts.push_back(stream_part(ring, rank));
     return layout_.finish(std::move(parts));

@@ -12,15 +12,15 @@ constexpr uint32_t kSlotsMin = 2, kSlotsMax = 8;
 
 }  // namespace
 
-Ring::Ring(Layout& layout, uint64_t longest, uint32_t first_lane)
-    : ranks_(layout.ranks()),
+Ring::Ring(Layout& layout, Traffic traffic, uint64_t longest, uint32_t first_lane)
+    : traffic_(traffic),
       first_lane_(first_lane),
       slots_(std::clamp(layout.target().slot_count, kSlotsMin, kSlotsMax)),
       element_bytes_(layout.element_bytes()),
-      chunks_(layout, longest) {
+      chunks_(layout, longest, traffic.pairs()) {
   // Slots begin at lines, whatever a chunk has.
   slot_bytes_ = align_up(chunks_.elements() * element_bytes_, kWorkspaceAlign);
-  inboxes_ = layout.add_inboxes(layout.inbox_access(), slots_ * slot_bytes_);
+  inboxes_ = layout.add_inboxes(layout.inbox_access(), slots_ * slot_bytes_, traffic_.sources());
 }
 
 uint32_t Ring::posts(uint32_t lane, uint64_t inbound, uint64_t outbound) const {
@@ -35,8 +35,8 @@ uint32_t Ring::posts(uint32_t lane, uint64_t inbound, uint64_t outbound) const {
 
 Region Ring::slot(uint32_t owner, uint32_t source, uint32_t index, uint64_t elements,
                   RegionAccess access, uint32_t source_count) const {
-  return flat(inboxes_ + owner * ranks_ + source, (index % slots_) * slot_bytes_,
-              elements * element_bytes_, access, source_count);
+  return flat(inboxes_ + owner * traffic_.sources() + traffic_.inbox(source),
+              (index % slots_) * slot_bytes_, elements * element_bytes_, access, source_count);
 }
 
 void Ring::put(Part& part, uint32_t owner, uint32_t index, Region src, bool after_all) const {

@@ -14,11 +14,22 @@
 
 namespace sk::algo {
 
+// Between which ranks: every rank sends to every other, or one to all others.
+struct Traffic {
+  uint32_t ranks;
+  std::optional<uint32_t> only_source = std::nullopt;
+
+  uint64_t pairs() const { return only_source ? ranks - 1 : uint64_t(ranks) * ranks; }
+  // Inboxes of an owner, and which of them is a source's.
+  uint32_t sources() const { return only_source ? 1 : ranks; }
+  uint32_t inbox(uint32_t source) const { return only_source ? 0 : source; }
+};
+
 class Ring {
  public:
   // `longest` is the most elements that any pair passes; it decides the size of chunks and inboxes.
   // Lanes first_lane to first_lane + lane_count() - 1 of source and owner are the ring's.
-  Ring(Layout& layout, uint64_t longest, uint32_t first_lane);
+  Ring(Layout& layout, Traffic traffic, uint64_t longest, uint32_t first_lane);
 
   uint32_t chunks(uint64_t elements) const { return chunks_.count(elements); }
   Slice chunk(Slice whole, uint32_t index) const { return chunks_.of(whole, index); }
@@ -40,7 +51,8 @@ class Ring {
   uint32_t data_lane(uint32_t index) const { return first_lane_ + index % slots_; }
   uint32_t credit_lane(uint32_t index) const { return first_lane_ + slots_ + index % slots_; }
 
-  uint32_t ranks_, inboxes_ = 0, first_lane_, slots_;
+  Traffic traffic_;
+  uint32_t inboxes_ = 0, first_lane_, slots_;
   uint64_t element_bytes_, slot_bytes_ = 0;
   Chunks chunks_;
 };

@@ -31,6 +31,7 @@ sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights, v
       SK_ASSIGN_OR_RETURN(auto pinned, packed_weights.pin(weights));
       packed.emplace(std::move(pinned));
     }
+    if (!takes_part(use->world, use->plan->op)) return {};
     SK_ASSIGN_OR_RETURN(const Call call, plan_call(use->world, use->plan->op, in,
                                                    packed ? &**packed : nullptr, out, options));
     return comm->communicator->execute(call, {});

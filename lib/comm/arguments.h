@@ -35,6 +35,8 @@ Result<Call> allreduce_gemm_call(World world, const sk_tensor* a, const sk_tenso
                                  const sk_run_options* options);
 
 Result<OpDesc> plan_op(World world, const sk_plan_desc* desc);
+// Whether the rank has anything to do where all ranks run a plan of `op`.
+bool takes_part(World world, const OpDesc& op);
 Result<Call> plan_call(World world, const OpDesc& op, const void* in, const Packed* weights,
                        void* out, const sk_run_options* options);
 

@@ -138,6 +138,25 @@ sk_comm_info CpuCommunicator::info() const {
   return info;
 }
 
+namespace {
+
+// Memory that is symmetric will do where the plan asks for none.
+Status check_planned(const Call& call, bool symmetric_in, bool symmetric_out) {
+  const OpDesc is = with_symmetry(call.op, symmetric_in || call.in.bytes == 0,
+                                  symmetric_out || call.out.bytes == 0);
+  const std::span<const OperandSchema> operands = call.op.schema().operands;
+  for (uint32_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].reached || !call.op.symmetric(i) || is.symmetric(i)) continue;
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "{} is no memory of sk_alloc() or sk_register(), and the plan was made with "
+                 "SK_PLAN_SYMMETRIC_{}",
+                 operands[i].name, operands[i].role == Role::kIn ? "IN" : "OUT");
+  }
+  return {};
+}
+
+}  // namespace
+
 Status CpuCommunicator::execute(const Call& call, const CallKey& key) {
   RunArgs args;
   args.timeout_ns = call.timeout_ns != 0 ? call.timeout_ns : timeout_ns_;
@@ -150,7 +169,8 @@ Status CpuCommunicator::execute(const Call& call, const CallKey& key) {
   };
   const bool symmetric_in = place(call.in, args.operands[0]);
   const bool symmetric_out = place(call.out, args.operands[1]);
-  const OpDesc op = with_symmetry(call.op, symmetric_in, symmetric_out);
+  if (call.planned) SK_RETURN_IF_ERROR(check_planned(call, symmetric_in, symmetric_out));
+  const OpDesc op = call.planned ? call.op : with_symmetry(call.op, symmetric_in, symmetric_out);
   place(call.weights, args.operands[2]);
   Result<Program*> program = caught([&] { return program_for(op); });
   if (!program.ok()) {

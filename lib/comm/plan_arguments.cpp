@@ -102,8 +102,11 @@ Result<OpDesc> plan_op(World world, const sk_plan_desc* desc) {
   SK_ASSIGN_OR_RETURN(op.dtype, check::dtype("desc.dtype", read.dtype));
   if (&schema == &ops::kAllreduceGemm) return product_op(read, op.dtype);
   op.in_place = (read.flags & SK_PLAN_IN_PLACE) != 0;
-  op.symmetric_in = (read.flags & SK_PLAN_SYMMETRIC_IN) != 0;
-  op.symmetric_out = (read.flags & SK_PLAN_SYMMETRIC_OUT) != 0;
+  // In place a call has one of the two.
+  op.symmetric_in =
+      (read.flags & SK_PLAN_SYMMETRIC_IN) != 0 && !(op.in_place && &schema != &ops::kReduceScatter);
+  op.symmetric_out = (read.flags & SK_PLAN_SYMMETRIC_OUT) != 0 &&
+                     !(op.in_place && &schema == &ops::kReduceScatter);
   SK_RETURN_IF_ERROR(check::count(read.count, op.dtype, uint64_t(world.size)));
   op.count = read.count;
   if (schema.field("op")) {
@@ -123,8 +126,10 @@ Result<OpDesc> plan_op(World world, const sk_plan_desc* desc) {
   return describe(schema, op);
 }
 
-Result<Call> plan_call(World world, const OpDesc& op, const void* in, const Packed* weights,
-                       void* out, const sk_run_options* options) {
+namespace {
+
+Result<Call> derived_call(World world, const OpDesc& op, const void* in, const Packed* weights,
+                          void* out, const sk_run_options* options) {
   const VectorCall say = vector_call(op);
   if (weights != nullptr && op.kind() != OpKind::kAllreduceGemm) {
     return error(SK_ERR_INVALID_ARGUMENT, "weights is given, but a plan of {} has none",
@@ -171,6 +176,28 @@ Result<Call> plan_call(World world, const OpDesc& op, const void* in, const Pack
       break;
   }
   return error(SK_ERR_UNSUPPORTED, "a plan of {} is not to be run by itself", describe(op));
+}
+
+}  // namespace
+
+Result<Call> plan_call(World world, const OpDesc& op, const void* in, const Packed* weights,
+                       void* out, const sk_run_options* options) {
+  SK_ASSIGN_OR_RETURN(Call call, derived_call(world, op, in, weights, out, options));
+  for (uint32_t i = 0; i < op.schema().operands.size(); ++i) {
+    if (op.aliased(i) == call.op.aliased(i) || call.in.bytes + call.out.bytes == 0) continue;
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "in and out are {}, and the plan was made {} SK_PLAN_IN_PLACE",
+                 op.aliased(i) ? "apart" : "the same memory", op.aliased(i) ? "with" : "without");
+  }
+  call.op = op;
+  call.planned = true;
+  return call;
+}
+
+bool takes_part(World world, const OpDesc& op) {
+  if (!is_pair(op)) return true;
+  const VectorCall say = vector_call(op);
+  return say.root == world.rank || say.peer == world.rank;
 }
 
 }  // namespace sk

@@ -94,7 +94,8 @@ class Plan:
 
         ``x`` has as many elements as planned and the planned type; for "allreduce_gemm" it is A,
         contiguous, and ``weights`` is the packed B. "barrier" takes no arrays; of "send_recv" the
-        sender gives ``x`` and the receiver ``out``.
+        sender gives ``x`` and the receiver ``out``, and other ranks return at once. Memory is as
+        planned: ``out`` is ``x`` where the plan is in place, and only there.
         """
         limit = milliseconds(timeout)
         if weights is not None and not isinstance(weights, Packed):

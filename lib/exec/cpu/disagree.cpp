@@ -14,8 +14,8 @@ class Parcel {
  public:
   void reserve() { bytes_.resize(sizeof(uint64_t) + kCallTextMax); }
   void pack(std::string_view text) {
+    reserve();  // Without memory the size stays 0: peers count the rounds by what they are told.
     size_ = std::min(text.size(), kCallTextMax);
-    reserve();
     memcpy(bytes_.data(), &size_, sizeof(size_));
     memcpy(bytes_.data() + sizeof(size_), text.data(), size_);
   }

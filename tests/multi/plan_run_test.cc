@@ -1,0 +1,118 @@
+// Plans that are run: by the ranks that have a part in them, on memory as they were made for.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "sk/op.h"
+#include "tests/multi/thread_ranks.h"
+
+namespace sk {
+namespace {
+
+using testing::HasSubstr;
+using testing_ops::in_thread_ranks;
+
+constexpr int64_t kCount = 8;
+
+sk_plan* made(sk_comm* comm, int32_t kind, uint32_t flags = 0) {
+  sk_plan_desc desc{};
+  desc.struct_size = sizeof(desc);
+  desc.kind = kind;
+  desc.dtype = SK_I32;
+  desc.count = kCount;
+  desc.flags = flags;
+  if (kind == SK_OP_ALLREDUCE || kind == SK_OP_REDUCE_SCATTER) desc.op = SK_SUM;
+  if (kind == SK_OP_SEND_RECV) desc.peer = 1;
+  sk_plan* plan = nullptr;
+  EXPECT_EQ(sk_plan_create(comm, &desc, &plan), SK_OK) << sk_last_error();
+  return plan;
+}
+
+// All ranks run a message's plan; a rank that is neither end takes nobody's message with it.
+TEST(PlanRun, RanksThatAreNoEndOfAMessageTakeNoOther) {
+  in_thread_ranks(3, [](sk_comm* comm, int rank) {
+    sk_plan* plan = made(comm, SK_OP_SEND_RECV);
+    const std::vector<int32_t> first(kCount, 10), second(kCount, 70);
+    std::vector<int32_t> out(kCount, -1);
+    EXPECT_EQ(sk_plan_run(plan, rank == 0 ? first.data() : nullptr, nullptr,
+                          rank == 0 ? nullptr : out.data(), nullptr),
+              SK_OK)
+        << sk_last_error();
+    EXPECT_EQ(out, std::vector<int32_t>(kCount, rank == 1 ? 10 : -1));
+    if (rank == 0) {
+      EXPECT_EQ(sk_send(comm, second.data(), kCount, SK_I32, 2, nullptr), SK_OK);
+    }
+    if (rank == 2) {
+      EXPECT_EQ(sk_recv(comm, out.data(), kCount, SK_I32, 0, nullptr), SK_OK) << sk_last_error();
+      EXPECT_EQ(out, second);
+    }
+    EXPECT_EQ(sk_plan_free(plan), SK_OK);
+  });
+}
+
+TEST(PlanRun, MemoryIsAsThePlanSays) {
+  in_thread_ranks(2, [](sk_comm* comm, int) {
+    void* memory = nullptr;
+    ASSERT_EQ(sk_alloc(comm, 3 * kCount * sizeof(int32_t), &memory), SK_OK) << sk_last_error();
+    auto* symmetric = static_cast<int32_t*>(memory);
+    std::vector<int32_t> ordinary(3 * kCount);
+    const auto run = [&](sk_plan* plan, int32_t* in, int32_t* out) -> std::string {
+      for (int64_t i = 0; i < kCount; ++i) in[i] = 3;
+      const sk_status status = sk_plan_run(plan, in, nullptr, out, nullptr);
+      for (int64_t i = 0; i < kCount && status == SK_OK; ++i) EXPECT_EQ(out[i], 6);
+      return status == SK_OK ? "" : sk_last_error();
+    };
+    const auto apart = [&](sk_plan* plan, int32_t* at) { return run(plan, at, at + kCount); };
+
+    sk_plan* plain = made(comm, SK_OP_ALLREDUCE);
+    EXPECT_EQ(apart(plain, ordinary.data()), "");
+    EXPECT_EQ(apart(plain, symmetric), "");  // What was planned will do there, too.
+    EXPECT_THAT(run(plain, symmetric, symmetric),
+                HasSubstr("in and out are the same memory, and the plan was made without"));
+
+    sk_plan* mapped = made(comm, SK_OP_ALLREDUCE, SK_PLAN_SYMMETRIC_IN | SK_PLAN_SYMMETRIC_OUT);
+    EXPECT_EQ(apart(mapped, symmetric), "");
+    EXPECT_THAT(apart(mapped, ordinary.data()), HasSubstr("in is no memory of sk_alloc()"));
+    EXPECT_THAT(run(mapped, symmetric, ordinary.data()), HasSubstr("SK_PLAN_SYMMETRIC_OUT"));
+
+    for (const uint32_t flags : {0, SK_PLAN_SYMMETRIC_IN | SK_PLAN_SYMMETRIC_OUT}) {
+      sk_plan* in_place = made(comm, SK_OP_ALLREDUCE, flags | SK_PLAN_IN_PLACE);
+      EXPECT_EQ(run(in_place, symmetric, symmetric), "");
+      EXPECT_EQ(run(in_place, ordinary.data(), ordinary.data()) == "", flags == 0);
+      EXPECT_THAT(apart(in_place, symmetric),
+                  HasSubstr("in and out are apart, and the plan was made with SK_PLAN_IN_PLACE"));
+      EXPECT_EQ(sk_plan_free(in_place), SK_OK);
+    }
+    EXPECT_EQ(sk_plan_free(plain), SK_OK);
+    EXPECT_EQ(sk_plan_free(mapped), SK_OK);
+    EXPECT_EQ(sk_free(comm, memory), SK_OK);
+  });
+}
+
+// In place a call has one operand, which is where the plan's flags count.
+TEST(PlanRun, OfPartsInPlace) {
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
+    void* memory = nullptr;
+    ASSERT_EQ(sk_alloc(comm, 2 * kCount * sizeof(int32_t), &memory), SK_OK) << sk_last_error();
+    auto* all = static_cast<int32_t*>(memory);
+    int32_t* own = all + rank * kCount;
+    for (const int32_t kind : {SK_OP_ALLGATHER, SK_OP_REDUCE_SCATTER}) {
+      const bool gathers = kind == SK_OP_ALLGATHER;
+      sk_plan* plan =
+          made(comm, kind, SK_PLAN_IN_PLACE | SK_PLAN_SYMMETRIC_IN | SK_PLAN_SYMMETRIC_OUT);
+      for (int64_t i = 0; i < 2 * kCount; ++i) all[i] = rank + 1;
+      EXPECT_EQ(sk_plan_run(plan, gathers ? own : all, nullptr, gathers ? all : own, nullptr),
+                SK_OK)
+          << sk_last_error();
+      for (int64_t i = 0; i < kCount; ++i) EXPECT_EQ(own[i], gathers ? rank + 1 : 3);
+      for (int64_t i = 0; gathers && i < 2 * kCount; ++i) EXPECT_EQ(all[i], i / kCount + 1);
+      EXPECT_EQ(sk_plan_free(plan), SK_OK);
+      EXPECT_EQ(sk_barrier(comm, nullptr), SK_OK);
+    }
+    EXPECT_EQ(sk_free(comm, memory), SK_OK);
+  });
+}
+
+}  // namespace
+}  // namespace sk
