@@ -13,9 +13,10 @@
  * in-place, and which of its memory is symmetric, is part of what ranks call: where they differ in
  * it they get SK_ERR_DESYNC. Pointers need the alignment of one element. Integers wrap around. bf16
  * and f16 are reduced in f32, f32 in f32, in rank order, rounded once: the result is the same bits
- * on every rank, in every transport. So it is whatever floating-point modes the callers' threads
- * have (rounding, subnormal numbers, traps): on the CPU libsk computes in the default one, its
- * callbacks run in it, and a call that returns has set the caller's again.
+ * on every rank, in every transport (but a NaN is any NaN: sign and payload may differ). So it is
+ * whatever floating-point modes the callers' threads have (rounding, subnormal numbers, traps): on
+ * the CPU libsk computes in the default one, its callbacks run in it, and a call that returns has
+ * set the caller's again.
  *
  * Errors of every call: SK_ERR_INVALID_ARGUMENT, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_FORKED,
  * SK_ERR_DESYNC, SK_ERR_PEER_LOST, SK_ERR_ABORTED, SK_ERR_TIMEOUT, SK_ERR_NO_MEMORY. The first five
@@ -127,11 +128,12 @@ SK_API sk_status sk_packed_free(sk_packed* packed) SK_NOEXCEPT;
 
 /** C = sum over ranks of A_r * B_r, on every rank: a GEMM, then an all-reduce, overlapped.
  *  A is [M, K], B is [K, N], C is [M, N] with the same M, N, K on every rank; rows contiguous
- *  (innermost stride 1), leading strides free. A and B have one dtype of f32, bf16, f16, f64; C has
- *  it too, or f32. Give B as `b`, or packed as `packed` and `b` NULL. Products are summed in f32
- *  (f64 for f64), partial sums of the ranks in rank order, rounded once. Where a CPU's own bf16
- *  instructions are used (AVX512_BF16, AMX; SK_CPU_ISA chooses others), elements that are
- * subnormal, and sums within a rank that would be, count as zero. */
+ *  (innermost stride 1), leading strides free. Strides, transposes and whether B is packed are part
+ *  of what ranks call: the same on every rank, else SK_ERR_DESYNC. A and B have one dtype of f32,
+ *  bf16, f16, f64; C has it too, or f32. Give B as `b`, or packed as `packed` and `b` NULL.
+ *  Products are summed in f32 (f64 for f64), partial sums of the ranks in rank order, rounded once.
+ *  Where a CPU's own bf16 instructions are used (AVX512_BF16, AMX; SK_CPU_ISA chooses others),
+ *  elements that are subnormal, and sums within a rank that would be, count as zero. */
 SK_NODISCARD SK_API sk_status sk_allreduce_gemm(sk_comm* comm, const sk_tensor* a,
                                                 const sk_tensor* b, const sk_packed* packed,
                                                 sk_tensor* c, uint32_t flags,

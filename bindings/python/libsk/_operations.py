@@ -262,7 +262,8 @@ class Operations:
         ``a`` is (M, K), or (K, M) with ``transpose_a``; ``b`` is (K, N), or (N, K) with
         ``transpose_b``, or what :meth:`pack` made of it. Types are f32, f64, bf16 or f16; the
         result, (M, N), has the same, or f32 with ``out_dtype="f32"``. Rows may lie apart, and
-        transposed views (``w.T``) are taken as they are; any other layout is copied.
+        transposed views (``w.T``) are taken as they are; any other layout is copied. How far rows
+        lie apart, what is transposed and whether ``b`` is packed is the same on every rank.
         """
         return _gemm.allreduce_gemm(
             self._handle,

@@ -187,7 +187,9 @@ template <typename Call>
 void run(const char* name, CommHandle& comm, uintptr_t stream, int64_t timeout_ms, Call&& call) {
   const CommHandle::Collective use(comm, name);
   const sk_run_options options = options_of(stream, timeout_ms);
-  wait(&comm, [&] { return call(comm.get(), &options); });
+  // Calls without options are remembered: the next one with the same arguments skips their checks.
+  const sk_run_options* const given = stream != 0 || timeout_ms != 0 ? &options : nullptr;
+  wait(&comm, [&] { return call(comm.get(), given); });
 }
 
 void allreduce(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,

@@ -60,7 +60,7 @@ class CpuProgram final : public Program {
   };
   struct LoweredPost {
     std::atomic<uint64_t>* word;            // At the peer; null where it is not mapped.
-    const std::atomic<uint32_t>* sleeping;  // The peer's; null for the own rank.
+    const std::atomic<uint32_t>* sleeping;  // Of who waits; null where it is not mapped.
     uint64_t* posted;                       // The own running count of that word.
     uint32_t rank, index, add;
   };

@@ -52,9 +52,9 @@ class Waiter {
         // The flag goes up before the last look, so that a post between look and sleep rings.
         SegmentHeader& header = endpoint_.header();
         const uint32_t seen = header.doorbell.load(std::memory_order_acquire);
-        header.sleeping.store(1, std::memory_order_seq_cst);
+        header.sleeping.fetch_add(1, std::memory_order_seq_cst);
         if (!ready()) endpoint_.sleep(seen, kSleepNs);
-        header.sleeping.store(0, std::memory_order_relaxed);
+        header.sleeping.fetch_sub(1, std::memory_order_relaxed);
       }
     }
     return {};
