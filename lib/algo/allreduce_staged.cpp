@@ -15,6 +15,8 @@ constexpr uint32_t kSlots = 3;
 // More chunks hide no more. Many ranks take fewer: each chunk is a hand-off between all of them,
 // and a plan of a hundred tasks is made and judged in a millisecond.
 constexpr uint64_t kChunksMax = 8, kRankChunksMax = 32, kChunkBytesMin = 256 << 10;
+// But no chunk is larger than this: a rank keeps six of them, and its memory for good.
+constexpr uint64_t kChunkBytesMax = 16 << 20;
 
 class StagedPart {
  public:
@@ -116,7 +118,9 @@ Plan allreduce_staged(Layout layout, Ranks ranks) {
   const Operands operands = add_operands(layout, BufferAccess::kLocal, BufferAccess::kLocal);
   StagedPart::Staging staging{};
   const uint64_t chunks_max = std::clamp<uint64_t>(kRankChunksMax / layout.ranks(), 1, kChunksMax);
-  const uint64_t chunks = std::clamp<uint64_t>(op.count * es / kChunkBytesMin, 1, chunks_max);
+  const uint64_t chunks =
+      std::max(std::clamp<uint64_t>(op.count * es / kChunkBytesMin, 1, chunks_max),
+               (op.count * es + kChunkBytesMax - 1) / kChunkBytesMax);
   staging.chunk = align_up((uint64_t(op.count) + chunks - 1) / chunks, unit);
   staging.chunks = uint32_t((uint64_t(op.count) + staging.chunk - 1) / staging.chunk);
   const uint64_t bytes = std::min(kSlots, staging.chunks) * staging.chunk * es;

@@ -29,5 +29,17 @@ TEST(Workspace, OfWhatOneRankSendsIsSmallBesideIt) {
   }
 }
 
+TEST(Workspace, OfAStagedReductionIsSmallBesideIt) {
+  constexpr int64_t kBytes = int64_t(1) << 30;
+  for (const uint32_t ranks : {3u, 16u, 64u}) {
+    VectorCall call;
+    call.count = kBytes / 4;
+    const OpDesc op = describe(*schema_of(OpKind::kAllreduce), call);
+    Result<Plan> plan = make_plan_part(op, {.world_size = ranks}, 0);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    EXPECT_LE(workspace_bytes(plan.value(), 0, 1), uint64_t(kBytes) / 8) << ranks << " ranks";
+  }
+}
+
 }  // namespace
 }  // namespace sk
