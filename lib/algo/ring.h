@@ -19,7 +19,8 @@ struct Traffic {
   uint32_t ranks;
   std::optional<uint32_t> only_source = std::nullopt;
 
-  uint64_t pairs() const { return only_source ? ranks - 1 : uint64_t(ranks) * ranks; }
+  // By which chunks are cut. One source's count twice: it alone writes all the puts, in one queue.
+  uint64_t pairs() const { return only_source ? 2 * (ranks - 1) : uint64_t(ranks) * ranks; }
   // Inboxes of an owner, and which of them is a source's.
   uint32_t sources() const { return only_source ? 1 : ranks; }
   uint32_t inbox(uint32_t source) const { return only_source ? 0 : source; }
