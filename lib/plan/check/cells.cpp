@@ -26,9 +26,9 @@ Cells::Cells(const Plan& plan, const Events& events, const Footprint& footprint,
   const bool staged = std::any_of(memories.begin(), memories.end(),
                                   [](const Memory& m) { return m.generations > 1; });
   cells_.resize(size_t(footprint.cell_count()) * (staged ? 2 : 1));
-  callers_.resize(plan.ranks.size());
+  between_.resize(plan.ranks.size());
   for (uint32_t id = 0; id < memories.size(); ++id) {
-    if (memories[id].kind != BufferKind::kWorkspace) callers_[memories[id].owner].push_back(id);
+    if (memories[id].generations == 1) between_[memories[id].owner].push_back(id);
   }
 }
 
@@ -119,22 +119,22 @@ Status Cells::touch(uint32_t event, uint32_t clock, int32_t run) {
   return Status();
 }
 
-Status Cells::caller_race(const Toucher& first, uint32_t rank, const Memory& memory) const {
+Status Cells::end_race(const Toucher& first, uint32_t rank, const Memory& memory) const {
   return refuse('c',
                 "run {} of rank {} ends, and nothing says that {} is done with buffer {} there",
                 first.run, rank, name(first), memory.buffer);
 }
 
-Status Cells::touch_caller(uint32_t rank, uint32_t clock, int32_t run) {
-  for (const uint32_t id : callers_[rank]) {
+Status Cells::touch_between(uint32_t rank, uint32_t clock, int32_t run) {
+  for (const uint32_t id : between_[rank]) {
     const Memory& memory = footprint_.memories()[id];
     budget_.spend(memory.cell_count());
     for (uint32_t i = 0; i < memory.cell_count(); ++i) {
       Cell& cell = cells_[memory.first_cell + i];
-      if (!over(cell.writer, clock)) return caller_race(cell.writer, rank, memory);
-      if (!over(cell.reader, clock)) return caller_race(cell.reader, rank, memory);
+      if (!over(cell.writer, clock)) return end_race(cell.writer, rank, memory);
+      if (!over(cell.reader, clock)) return end_race(cell.reader, rank, memory);
       for (const Toucher& reader : cell.more_readers) {
-        if (!over(reader, clock)) return caller_race(reader, rank, memory);
+        if (!over(reader, clock)) return end_race(reader, rank, memory);
       }
       cell.reader = {};
       cell.more_readers.clear();

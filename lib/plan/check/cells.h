@@ -24,8 +24,9 @@ class Cells {
 
   // All accesses of `event`, which starts with what `clock` knows.
   Status touch(uint32_t event, uint32_t clock, int32_t run);
-  // The caller of `rank` between two runs: it may read and write all its buffers. `run` begins.
-  Status touch_caller(uint32_t rank, uint32_t clock, int32_t run);
+  // Whoever comes on `rank` between two runs: its caller may read and write all its buffers,
+  // another plan's run its workspace (a call between two ranks awaits nobody else). `run` begins.
+  Status touch_between(uint32_t rank, uint32_t clock, int32_t run);
 
  private:
   struct Cell {
@@ -36,7 +37,7 @@ class Cells {
   };
   bool over(const Toucher& toucher, uint32_t clock) const;
   Status race(const Toucher& first, bool first_writes, uint32_t event, const Access& access) const;
-  Status caller_race(const Toucher& first, uint32_t rank, const Memory& memory) const;
+  Status end_race(const Toucher& first, uint32_t rank, const Memory& memory) const;
   std::string name(const Toucher& toucher) const;
   Status read(Cell& cell, const Toucher& self, uint32_t clock, const Access& access);
   Status write(Cell& cell, const Toucher& self, uint32_t clock, const Access& access);
@@ -50,7 +51,7 @@ class Cells {
   Clocks& clocks_;
   Budget& budget_;
   std::vector<Cell> cells_;                     // Of even runs, then those of odd ones.
-  std::vector<std::vector<uint32_t>> callers_;  // Callers' memories by rank.
+  std::vector<std::vector<uint32_t>> between_;  // By rank, what it has of one generation.
 };
 
 // Regions of one task must not overlap where one is written, but for reductions in place.

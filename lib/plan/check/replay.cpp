@@ -116,7 +116,7 @@ class Replay {
     RankState& state = ranks_[rank];
     const uint32_t first = events_.first_queue(rank), last = events_.first_queue(rank + 1);
     for (;;) {
-      SK_RETURN_IF_ERROR(cells_.touch_caller(rank, clock, state.run));
+      SK_RETURN_IF_ERROR(cells_.touch_between(rank, clock, state.run));
       if (state.run == runs_) break;
       clocks_.raise(clock, events_.begun_line(rank), state.run + 1);
       state.open_queues = 0;
