@@ -79,21 +79,27 @@ uint64_t Meaning::Radix::split(uint64_t at, uint64_t length, Iterators* values) 
   return outer >= 0 ? std::min(length, extent - inside) : length;
 }
 
+Piece Meaning::own(uint32_t number, uint32_t rank, const Rect& stored, bool turned) const {
+  const uint64_t element = dtype_bytes(array(number).dtype);
+  return {.term = {.array = uint8_t(number),
+                   .dtype = array(number).dtype,
+                   .turned = turned,
+                   .first = rank,
+                   .last = rank + 1},
+          .rows = stored.rows,
+          .bytes = stored.cols * element,
+          .row = stored.row0,
+          .column = stored.col0 * element};
+}
+
 bool Meaning::hold(uint32_t number, uint32_t rank, const Rect& rect, Stream* out) const {
   if (rect.empty()) return true;
-  const uint64_t element = dtype_bytes(array(number).dtype);
   const Move* move = move_to(number);
   if (move == nullptr) {
-    append(*out, {.term = {.array = uint8_t(number),
-                           .dtype = array(number).dtype,
-                           .first = rank,
-                           .last = rank + 1},
-                  .rows = rect.rows,
-                  .bytes = rect.cols * element,
-                  .row = rect.row0,
-                  .column = rect.col0 * element});
+    append(*out, own(number, rank, rect, /*turned=*/false));
     return true;
   }
+  const uint64_t element = dtype_bytes(array(number).dtype);
   Iterators at{};
   const int ranks = move->out_rank.alone();
   if (ranks >= 0) {
@@ -132,16 +138,8 @@ bool Meaning::hold(uint32_t number, uint32_t rank, const Rect& rect, Stream* out
 bool Meaning::hold_turned(uint32_t number, uint32_t rank, const Rect& rect, Stream* out) const {
   if (rect.empty()) return true;
   if (move_to(number) != nullptr) return false;
-  const uint64_t element = dtype_bytes(array(number).dtype);
-  append(*out, {.term = {.array = uint8_t(number),
-                         .dtype = array(number).dtype,
-                         .turned = true,
-                         .first = rank,
-                         .last = rank + 1},
-                .rows = rect.cols,
-                .bytes = rect.rows * element,
-                .row = rect.col0,
-                .column = rect.row0 * element});
+  const Rect stored{rect.col0, rect.cols, rect.row0, rect.rows};
+  append(*out, own(number, rank, stored, /*turned=*/true));
   return true;
 }
 

@@ -86,6 +86,9 @@ class Meaning {
   std::string describe(const Piece& piece) const;
 
  private:
+  // What no step makes: elements of `rank`, as they are stored.
+  Piece own(uint32_t array, uint32_t rank, const Rect& stored, bool turned) const;
+
   // Which multiples of the inner iterator's extent, and which value of it: `r * count + i`.
   struct Radix {
     int inner = -1, outer = -1;  // -1: there is none, it is 0.
