@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/op/schema.h"
 #include "lib/plan/check/operands.h"
 
 namespace sk {
@@ -47,11 +48,16 @@ void ReferenceMemory::begin(uint32_t rank, const OperandBytes& inputs) {
   }
 }
 
-uint64_t ReferenceMemory::defined_bytes(uint32_t rank) const {
+uint64_t ReferenceMemory::defined_bytes(uint32_t rank, uint32_t home) const {
   const Operands operands = check::operands_of(plan_);
-  const Extent extent = operands.extent(check::kOutput);
-  if (extent.rows > 1) return extent.rows * extent.row_bytes;
-  return operands.window(check::kOutput, rank).count;
+  const std::span<const OperandSchema> schemas = plan_.op.schema().operands;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < schemas.size(); ++i) {
+    if (schemas[i].role != Role::kOut || operands.home(i) != home) continue;
+    const Extent extent = operands.extent(i);
+    bytes += extent.rows > 1 ? extent.rows * extent.row_bytes : operands.window(i, rank).count;
+  }
+  return bytes;
 }
 
 Status ReferenceMemory::end(uint32_t rank, OperandBytes& outputs) {
@@ -59,9 +65,9 @@ Status ReferenceMemory::end(uint32_t rank, OperandBytes& outputs) {
     Operand& operand = operands_[rank][i];
     if (operand.exists && operand.kind == BufferKind::kOutput) {
       const auto written = std::count(operand.written.begin(), operand.written.end(), true);
-      if (uint64_t(written) != defined_bytes(rank)) {
+      if (uint64_t(written) != defined_bytes(rank, i)) {
         return error(SK_ERR_INTERNAL, "rank {} ends with {} bytes of output written, not {}", rank,
-                     written, defined_bytes(rank));
+                     written, defined_bytes(rank, i));
       }
     }
     outputs[i] = operand.bytes;

@@ -31,7 +31,8 @@ class ReferenceMemory {
     std::vector<bool> written;
   };
   void poison(std::vector<std::byte>& bytes);
-  uint64_t defined_bytes(uint32_t rank) const;
+  // Of the memory that is operand `home`'s.
+  uint64_t defined_bytes(uint32_t rank, uint32_t home) const;
 
   const Plan& plan_;
   std::mt19937_64 random_;

@@ -36,6 +36,7 @@ class Operands {
   Window window(uint32_t number, uint32_t rank) const;
 
   // The operand whose memory it is in: another one's where it has none of its own.
+  uint32_t count() const { return count_; }
   uint32_t home(uint32_t number) const { return number < count_ ? operands_[number].home : number; }
   // Whether it has other operands in its memory.
   bool shared(uint32_t number) const;

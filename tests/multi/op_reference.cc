@@ -90,6 +90,8 @@ std::vector<char> columns(const Case& c, const std::vector<char>& b, uint64_t by
   return out;
 }
 
+constexpr uint32_t kIn = 0, kOut = 1;  // In place both are windows of one buffer.
+
 void give(const Plan& plan, const Case& c, const Inputs& inputs, const Inputs& weights,
           std::vector<OperandBytes>& to) {
   const Operands operands = check::operands_of(plan);
@@ -100,7 +102,7 @@ void give(const Plan& plan, const Case& c, const Inputs& inputs, const Inputs& w
     const std::vector<char> from = is_b && c.packed ? columns(c, own, buffer.bytes) : own;
     std::vector<std::byte>& bytes = to[buffer.owner][buffer.operand];
     bytes.resize(buffer.bytes);
-    const uint64_t first = is_b ? 0 : operands.window(check::kInput, buffer.owner).first;
+    const uint64_t first = is_b ? 0 : operands.window(kIn, buffer.owner).first;
     std::memcpy(bytes.data() + first, from.data(), std::min(from.size() - 1, bytes.size() - first));
   }
 }
@@ -111,8 +113,8 @@ std::string compare(const Plan& plan, const Case& c, const Inputs& inputs, const
   for (const Buffer& buffer : plan.buffers) {
     if (buffer.kind != BufferKind::kOutput && buffer.kind != BufferKind::kInOut) continue;
     const std::vector<double> want = expected(c, int(buffer.owner), inputs, weights);
-    const std::byte* out = found[buffer.owner][buffer.operand].data() +
-                           operands.window(check::kOutput, buffer.owner).first;
+    const std::byte* out =
+        found[buffer.owner][buffer.operand].data() + operands.window(kOut, buffer.owner).first;
     const std::string wrong = first_difference(c, reinterpret_cast<const char*>(out), want);
     if (!wrong.empty()) return "rank " + std::to_string(buffer.owner) + ", " + wrong;
   }

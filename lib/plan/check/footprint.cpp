@@ -163,9 +163,9 @@ void Footprint::place_operands() {
     if (memories_[id].kind == BufferKind::kWorkspace) continue;
     const Extent extent = operands_.extent(memories_[id].operand);
     if (extent.rows == 1) {  // What must lie in a part of a vector begins and ends at cells too.
-      for (const Window window : {operands_.window(kOutput, memories_[id].owner),
-                                  operands_.window(kInput, memories_[id].owner)}) {
-        if (window.first + window.count > extent.bytes) continue;
+      for (uint32_t i = 0; i < operands_.count(); ++i) {
+        if (operands_.home(i) != memories_[id].operand) continue;
+        const Window window = operands_.window(i, memories_[id].owner);
         place(id, flat(0, window.first, window.count, kRead));
       }
     }

@@ -7,10 +7,6 @@
 
 namespace sk::check {
 
-// Their numbers in plans of what every validated op has: the caller's data before the run, and
-// what the op defines. In place both are windows of one buffer.
-inline constexpr uint32_t kInput = 0, kOutput = 1;
-
 inline Operands operands_of(const Plan& plan) {
   return Operands(plan.op, plan.target.world_size, plan.target.packed_bytes);
 }
