@@ -16,8 +16,8 @@ struct OpHash {
   size_t operator()(const OpDesc& op) const { return size_t(op.hash()); }
 };
 
-// `op` as plans have it: with whether the caller's memory is symmetric, of those operands that their
-// schema lets peers reach.
+// `op` as plans have it: with whether the caller's memory is symmetric, of those operands that
+// their schema lets peers reach.
 OpDesc with_symmetry(OpDesc op, bool in, bool out);
 
 class PlanCache {
