@@ -29,7 +29,9 @@ typedef int32_t sk_status;
 /** Codes are part of the ABI: never renumbered. The tens digit is the class. */
 enum sk_status_code {
   SK_OK = 0,
-  /* Class 1, the caller: nothing was changed, the object stays usable. */
+  /* Class 1, the caller: nothing was changed, the object stays usable. Peers that made the call
+     which was refused here still wait in it: make it again, right, or call sk_comm_abort(); the
+     next call would meet theirs of before. DESYNC alone was told to all. */
   SK_ERR_INVALID_ARGUMENT = 10, /**< An argument is outside what the call allows. */
   SK_ERR_OUT_OF_RANGE = 11,     /**< A buffer or index is too small or too large. */
   SK_ERR_UNSUPPORTED = 12,      /**< Valid, but this build or machine cannot do it. */
@@ -88,7 +90,7 @@ SK_NODISCARD SK_API sk_status sk_init(const sk_config* config,
                                       sk_context** out_context) SK_NOEXCEPT;
 
 /** Releases a context. Its communicators must have been freed.
- *  @return SK_OK, SK_ERR_BAD_HANDLE, or SK_ERR_BUSY when a communicator is still alive.
+ *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_FORKED, or SK_ERR_BUSY when a communicator is alive.
  *  @threads One at a time per context. @since 0.1 */
 SK_API sk_status sk_finalize(sk_context* context) SK_NOEXCEPT;
 

@@ -60,7 +60,8 @@ typedef struct sk_comm_config {
                                      time: threads that do so give each its own name. */
   sk_allgather_fn allgather;    /**< For CALLBACK. */
   void* bootstrap_user;         /**< Passed to `allgather`. */
-  int64_t timeout_ms;           /**< Longest wait for a peer in any call; 0 is 300,000. */
+  int64_t timeout_ms;           /**< Longest wait for a peer in any call; 0 is 300,000. From 0 to
+                                     2^40, some 35 years. */
   uint32_t flags;               /**< enum sk_comm_flags; unknown bits are refused. */
   int32_t workers;              /**< Threads per rank that run tiles, the caller's included; 0 is
                                      one for each core that falls to this rank, at least 1. Where
@@ -70,7 +71,8 @@ typedef struct sk_comm_config {
                                      GPU's. No memory is taken before it is allocated. */
   int32_t cancel_fd; /**< A descriptor that ends sk_comm_create() with SK_ERR_ABORTED once it can be
                           read, as an eventfd or a pipe. It stays the caller's, is not read, and
-                          must stay open meanwhile. 0: none. CALLBACK's own waits do not see it. */
+                          must stay open meanwhile. 0: none, so it cannot be descriptor 0.
+                        CALLBACK's own waits do not see it. */
   int32_t reserved;  /**< 0. */
   int32_t device_type;   /**< enum sk_device_type. */
   int32_t device_id;     /**< Which GPU, as the driver counts, from 0; of the CPU 0. */
@@ -85,8 +87,9 @@ typedef struct sk_comm_config {
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (also launchers that disagree), SK_ERR_TIMEOUT
  *          (naming the ranks that did not come), SK_ERR_ABORTED (cancelled or interrupted, here or
  *          where they meet), SK_ERR_PEER_LOST, SK_ERR_NO_MEMORY, SK_ERR_TRANSPORT, SK_ERR_TRUST;
- *          SK_ERR_UNSUPPORTED (no driver, no kernels for this GPU, too many ranks for it, ranks on
- *          it that are processes), SK_ERR_DEVICE.
+ *          SK_ERR_UNSUPPORTED (a field that is set and that this library is too old to know; no
+ *          driver, no kernels for this GPU, too many ranks for it, ranks on it that are processes),
+ *          SK_ERR_DEVICE. Ranks that are refused for what they ask do not come: others wait.
  *  @threads Any. Waits. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
                                              sk_comm** out_comm) SK_NOEXCEPT;
@@ -96,7 +99,7 @@ SK_NODISCARD SK_API sk_status sk_comm_create(sk_context* context, const sk_comm_
  *  memory is registered and calls have failed it waits until no peer is inside one that could touch
  *  it; on a GPU, until launches have ended. SK_ERR_TIMEOUT says that this took longer than the
  *  communicator's timeout; nothing is released then, and it may be tried again.
- *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_TIMEOUT.
+ *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_TIMEOUT, SK_ERR_FORKED.
  *  @threads One at a time. @since 0.1 */
 SK_API sk_status sk_comm_free(sk_comm* comm) SK_NOEXCEPT;
 

@@ -20,12 +20,14 @@
  *
  * Errors of every call: SK_ERR_INVALID_ARGUMENT, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_FORKED,
  * SK_ERR_DESYNC, SK_ERR_PEER_LOST, SK_ERR_ABORTED, SK_ERR_TIMEOUT, SK_ERR_NO_MEMORY. The first five
- * change nothing and leave the communicator usable; after the next three it can only be freed. So
- * it can after a call that failed half-way for want of memory or for another reason
- * (SK_ERR_INTERNAL, SK_ERR_TRANSPORT), which all other ranks get as SK_ERR_ABORTED with its
- * sentence; sk_comm_query() says which it is. On a
- * GPU also SK_ERR_UNSUPPORTED (matrices of f64), which changes nothing, and SK_ERR_DEVICE, after
- * which the process must restart where it says so.
+ * change nothing and leave the communicator usable. What the first four refuse on one rank is no
+ * call: peers that made it wait for this rank's next one, and take that for it if it looks the
+ * same. So make the call again, right, or end all with sk_comm_abort(). After the next three the
+ * communicator can only be freed. So it can after a call that failed half-way for want of memory or
+ * for another reason (SK_ERR_INTERNAL, SK_ERR_TRANSPORT), which all other ranks get as
+ * SK_ERR_ABORTED with its sentence; sk_comm_query() says which it is. On a GPU also
+ * SK_ERR_UNSUPPORTED (matrices of f64), which changes nothing, and SK_ERR_DEVICE, after which the
+ * process must restart where it says so.
  * Threads: one at a time per communicator. Since 0.1. */
 #ifndef SK_OP_H_
 #define SK_OP_H_
@@ -173,7 +175,8 @@ typedef struct sk_plan_desc {
   int64_t m, n, k;   /**< GEMM. */
 } sk_plan_desc;
 
-/** Plans and validates, without a peer. The caller owns `*out_plan`. */
+/** Plans and validates, without a peer. The caller owns `*out_plan`, which may outlive `comm`: it
+ *  can be dumped and freed then, and no longer run (SK_ERR_BAD_HANDLE). */
 SK_NODISCARD SK_API sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* desc,
                                              sk_plan** out_plan) SK_NOEXCEPT;
 

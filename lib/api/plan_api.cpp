@@ -25,16 +25,20 @@ sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights, v
                       const sk_run_options* options) noexcept {
   return guarded([&]() -> Status {
     SK_ASSIGN_OR_RETURN(const auto use, plans.use(plan));
-    SK_ASSIGN_OR_RETURN(const auto comm, comms.use(use->comm));
+    auto comm = comms.use(use->comm);
+    if (comm.status().code() == SK_ERR_BAD_HANDLE) {
+      return error(SK_ERR_BAD_HANDLE, "the plan's communicator was freed");
+    }
+    SK_RETURN_IF_ERROR(std::move(comm.status()));
+    if (!takes_part(use->world, use->plan->op)) return {};
     std::optional<decltype(packed_weights)::Use> packed;
     if (weights != nullptr) {
       SK_ASSIGN_OR_RETURN(auto pinned, packed_weights.pin(weights));
       packed.emplace(std::move(pinned));
     }
-    if (!takes_part(use->world, use->plan->op)) return {};
     SK_ASSIGN_OR_RETURN(const Call call, plan_call(use->world, use->plan->op, in,
                                                    packed ? &**packed : nullptr, out, options));
-    return comm->communicator->execute(call, {});
+    return (*comm)->communicator->execute(call, {});
   });
 }
 

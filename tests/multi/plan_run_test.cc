@@ -51,6 +51,17 @@ TEST(PlanRun, RanksThatAreNoEndOfAMessageTakeNoOther) {
   });
 }
 
+TEST(PlanRun, OutlivesItsCommunicatorWithoutRunning) {
+  sk_plan* plan = nullptr;
+  in_thread_ranks(1, [&](sk_comm* comm, int) { plan = made(comm, SK_OP_ALLREDUCE); });
+  int32_t in[kCount] = {}, out[kCount] = {};
+  EXPECT_EQ(sk_plan_run(plan, in, nullptr, out, nullptr), SK_ERR_BAD_HANDLE);
+  EXPECT_STREQ(sk_last_error(), "the plan's communicator was freed");
+  size_t size = 0;
+  EXPECT_EQ(sk_plan_dump(plan, nullptr, 0, &size), SK_OK) << sk_last_error();
+  EXPECT_EQ(sk_plan_free(plan), SK_OK);
+}
+
 TEST(PlanRun, MemoryIsAsThePlanSays) {
   in_thread_ranks(2, [](sk_comm* comm, int) {
     void* memory = nullptr;

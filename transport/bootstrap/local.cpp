@@ -81,6 +81,7 @@ struct Group {
   std::condition_variable changed;
   std::vector<bool> joined;  // Entered, and not left since.
   std::vector<bool> came;    // Entered, whether or not they have left since.
+  std::string refused;       // What a thread was told that could not enter; the last one.
   bool started = false;      // All have entered once.
   std::vector<bool> here;    // Whose part of the present round is in `parts`.
   std::vector<std::vector<std::byte>> parts;
@@ -196,14 +197,19 @@ Result<std::shared_ptr<Group>> enter(const BootstrapConfig& config) {
   if (group == nullptr) group = std::make_shared<Group>(config.world_size);
   const std::lock_guard lock(group->mutex);
   const size_t rank = size_t(config.rank);
+  const auto refuse = [&](Status why) {
+    group->refused = fmt::format("; meanwhile rank {} was refused: {}", config.rank, why.message());
+    return why;
+  };
   if (group->joined.size() != size_t(config.world_size)) {
-    return error(SK_ERR_INVALID_ARGUMENT,
-                 "world_size is {} where other threads of group \"{}\" said {}", config.world_size,
-                 config.name, group->joined.size());
+    return refuse(error(SK_ERR_INVALID_ARGUMENT,
+                        "world_size is {} where other threads of group \"{}\" said {}",
+                        config.world_size, config.name, group->joined.size()));
   }
   if (group->joined[rank]) {
-    return error(SK_ERR_INVALID_ARGUMENT, "rank {} of group \"{}\" was given by another thread",
-                 config.rank, config.name);
+    return refuse(error(SK_ERR_INVALID_ARGUMENT,
+                        "rank {} of group \"{}\" was given by another thread", config.rank,
+                        config.name));
   }
   group->joined[rank] = group->came[rank] = true;
   std::shared_ptr<Group> mine = group;
@@ -253,8 +259,8 @@ BootstrapResult make_threads_bootstrap(const BootstrapConfig& config) {
     table().filling.erase(config.name);
   }
   SK_RETURN_IF_ERROR(cancel.status());
-  return error(SK_ERR_TIMEOUT, "{} within {} ms; they meet in thread group \"{}\"", absent,
-               config.timeout_ns / 1'000'000, config.name);
+  return error(SK_ERR_TIMEOUT, "{} within {} ms; they meet in thread group \"{}\"{}", absent,
+               config.timeout_ns / 1'000'000, config.name, group->refused);
 }
 
 }  // namespace sk

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <thread>
 
 #include "tests/unit/transport/bootstrap/world.h"
 
@@ -198,6 +199,25 @@ TEST(BootstrapThreads, SizesThatDifferAreNamed) {
     EXPECT_EQ(whole.status().code(), SK_ERR_DESYNC);
     EXPECT_THAT(whole.status().message(), HasSubstr("rank 1 gathers 3 bytes"));
   });
+}
+
+// One of the two is refused at once; the other, which goes on waiting, is told of it at the end.
+TEST(BootstrapThreads, WhoWaitsHearsWhoWasRefused) {
+  const auto enter = [](int world_size, int64_t timeout_ns) {
+    const auto made = make_bootstrap(threads_config(1, world_size, "refused", timeout_ns));
+    EXPECT_FALSE(made.ok());
+    return made.status().clone();
+  };
+  std::thread other([&] {
+    Status waited;
+    do waited = enter(3, kEnough);
+    while (waited.code() == SK_ERR_INVALID_ARGUMENT);
+    EXPECT_EQ(waited.code(), SK_ERR_TIMEOUT);
+    EXPECT_THAT(waited.message(), HasSubstr("; meanwhile rank 1 was refused: world_size is 2 where "
+                                            "other threads of group \"refused\" said 3"));
+  });
+  while (enter(2, kMs).code() != SK_ERR_INVALID_ARGUMENT) std::this_thread::yield();
+  other.join();
 }
 
 }  // namespace
