@@ -7,6 +7,19 @@
 using namespace sk;       // NOLINT(google-build-using-namespace): the shell speaks of nothing else.
 using namespace sk::api;  // NOLINT(google-build-using-namespace)
 
+namespace {
+
+// The caller gave a plan, and no handle that a sentence about communicators could show.
+auto comm_of(const PlanHandle& plan) {
+  using Found = decltype(comms.use(plan.comm));
+  Found found = comms.use(plan.comm);
+  return found.status().code() != SK_ERR_BAD_HANDLE
+             ? std::move(found)
+             : Found(error(SK_ERR_BAD_HANDLE, "the plan's communicator was freed"));
+}
+
+}  // namespace
+
 sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* desc, sk_plan** out_plan) noexcept {
   return with_comm(comm, [&](Communicator& communicator) -> Status {
     SK_RETURN_IF_ERROR(require("out_plan", out_plan));
@@ -25,11 +38,7 @@ sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights, v
                       const sk_run_options* options) noexcept {
   return guarded([&]() -> Status {
     SK_ASSIGN_OR_RETURN(const auto use, plans.use(plan));
-    auto comm = comms.use(use->comm);
-    if (comm.status().code() == SK_ERR_BAD_HANDLE) {
-      return error(SK_ERR_BAD_HANDLE, "the plan's communicator was freed");
-    }
-    SK_RETURN_IF_ERROR(std::move(comm.status()));
+    SK_ASSIGN_OR_RETURN(const auto comm, comm_of(*use));
     if (!takes_part(use->world, use->plan->op)) return {};
     std::optional<decltype(packed_weights)::Use> packed;
     if (weights != nullptr) {
@@ -38,7 +47,7 @@ sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights, v
     }
     SK_ASSIGN_OR_RETURN(const Call call, plan_call(use->world, use->plan->op, in,
                                                    packed ? &**packed : nullptr, out, options));
-    return (*comm)->communicator->execute(call, {});
+    return comm->communicator->execute(call, {});
   });
 }
 
