@@ -86,6 +86,14 @@ Result<OpDesc> product_op(const sk_plan_desc& read, DType dtype) {
   return describe(op);
 }
 
+// In place a call has one of its two operands: that which the other lies in. All-reduce's are the
+// same memory, so that one flag says it of both.
+void settle_in_place(const Schema& schema, VectorCall& op) {
+  if (!op.in_place) return;
+  if (&schema == &ops::kAllreduce) op.symmetric_out |= op.symmetric_in;
+  (&schema == &ops::kReduceScatter ? op.symmetric_out : op.symmetric_in) = false;
+}
+
 }  // namespace
 
 Result<OpDesc> plan_op(World world, const sk_plan_desc* desc) {
@@ -102,11 +110,9 @@ Result<OpDesc> plan_op(World world, const sk_plan_desc* desc) {
   SK_ASSIGN_OR_RETURN(op.dtype, check::dtype("desc.dtype", read.dtype));
   if (&schema == &ops::kAllreduceGemm) return product_op(read, op.dtype);
   op.in_place = (read.flags & SK_PLAN_IN_PLACE) != 0;
-  // In place a call has one of the two.
-  op.symmetric_in =
-      (read.flags & SK_PLAN_SYMMETRIC_IN) != 0 && !(op.in_place && &schema != &ops::kReduceScatter);
-  op.symmetric_out = (read.flags & SK_PLAN_SYMMETRIC_OUT) != 0 &&
-                     !(op.in_place && &schema == &ops::kReduceScatter);
+  op.symmetric_in = (read.flags & SK_PLAN_SYMMETRIC_IN) != 0;
+  op.symmetric_out = (read.flags & SK_PLAN_SYMMETRIC_OUT) != 0;
+  settle_in_place(schema, op);
   SK_RETURN_IF_ERROR(check::count(read.count, op.dtype, uint64_t(world.size)));
   op.count = read.count;
   if (schema.field("op")) {

@@ -87,7 +87,9 @@ TEST(PlanRun, MemoryIsAsThePlanSays) {
     EXPECT_THAT(apart(mapped, ordinary.data()), HasSubstr("in is no memory of sk_alloc()"));
     EXPECT_THAT(run(mapped, symmetric, ordinary.data()), HasSubstr("SK_PLAN_SYMMETRIC_OUT"));
 
-    for (const uint32_t flags : {0, SK_PLAN_SYMMETRIC_IN | SK_PLAN_SYMMETRIC_OUT}) {
+    for (const uint32_t flags :
+         {0u, uint32_t(SK_PLAN_SYMMETRIC_IN), uint32_t(SK_PLAN_SYMMETRIC_OUT),
+          uint32_t(SK_PLAN_SYMMETRIC_IN | SK_PLAN_SYMMETRIC_OUT)}) {
       sk_plan* in_place = made(comm, SK_OP_ALLREDUCE, flags | SK_PLAN_IN_PLACE);
       EXPECT_EQ(run(in_place, symmetric, symmetric), "");
       EXPECT_EQ(run(in_place, ordinary.data(), ordinary.data()).empty(), flags == 0);
