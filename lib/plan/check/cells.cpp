@@ -41,6 +41,7 @@ bool Cells::over(const Toucher& toucher, uint32_t clock) const {
     case Toucher::kPutArrival:
       return events_.knows_post(clocks_, clock, toucher.id, toucher.run);
     case Toucher::kCaller:
+    case Toucher::kOtherPlan:
       return clocks_.prefix(clock, events_.begun_line(toucher.id)) > toucher.run;
   }
   return false;
@@ -49,6 +50,10 @@ bool Cells::over(const Toucher& toucher, uint32_t clock) const {
 std::string Cells::name(const Toucher& toucher) const {
   if (toucher.kind == Toucher::kCaller) {
     return fmt::format("the caller of rank {} before run {}", toucher.id, toucher.run);
+  }
+  if (toucher.kind == Toucher::kOtherPlan) {
+    return fmt::format("another plan, which rank {} may run before run {},", toucher.id,
+                       toucher.run);
   }
   return fmt::format("{} of run {}", events_.where(plan_, toucher.id), toucher.run);
 }
@@ -128,6 +133,8 @@ Status Cells::end_race(const Toucher& first, uint32_t rank, const Memory& memory
 Status Cells::touch_between(uint32_t rank, uint32_t clock, int32_t run) {
   for (const uint32_t id : between_[rank]) {
     const Memory& memory = footprint_.memories()[id];
+    const bool workspace = memory.kind == BufferKind::kWorkspace;
+    const Toucher next{workspace ? Toucher::kOtherPlan : Toucher::kCaller, run, rank};
     budget_.spend(memory.cell_count());
     for (uint32_t i = 0; i < memory.cell_count(); ++i) {
       Cell& cell = cells_[memory.first_cell + i];
@@ -138,7 +145,7 @@ Status Cells::touch_between(uint32_t rank, uint32_t clock, int32_t run) {
       }
       cell.reader = {};
       cell.more_readers.clear();
-      cell.writer = {Toucher::kCaller, run, rank};
+      cell.writer = next;
     }
   }
   return Status();

@@ -11,10 +11,10 @@ namespace sk::check {
 
 // Something that touches memory and may be over or not.
 struct Toucher {
-  enum Kind : uint8_t { kNobody, kTask, kPutArrival, kCaller };
+  enum Kind : uint8_t { kNobody, kTask, kPutArrival, kCaller, kOtherPlan };
   Kind kind = kNobody;
   int32_t run = 0;
-  uint32_t id = 0;  // An event, or a caller's rank.
+  uint32_t id = 0;  // An event, or the rank of a caller or of another plan's run.
 };
 
 class Cells {

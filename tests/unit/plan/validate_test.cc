@@ -121,7 +121,8 @@ TEST(Validate, ARankEndsOnceAllAreDoneWithItsWorkspace) {
   EXPECT_TRUE(heard.ok()) << heard.message();
   EXPECT_THAT(validate(broadcast_by_hub(false, 1)).message(),
               HasSubstr("rule c: rank 2 queue 0 task 2 (copy) reads bytes 0 to 63 of buffer 6, and "
-                        "nothing says that the caller of rank 1 before run 1 has written them"));
+                        "nothing says that another plan, which rank 1 may run before run 1, has "
+                        "written them before"));
   // No message stages, and two runs on, rank 0 knows by way of rank 1 that rank 2 has begun
   // another.
   const Status staged = validate(broadcast_by_hub(false, 2));
