@@ -127,10 +127,10 @@ Result<Elements> elements(World world, const void* in, uint64_t in_blocks, void*
       check::count(count, of.say.dtype, std::max<uint64_t>(1, std::max(in_blocks, out_blocks))));
   of.say.count = count;
   const uint64_t block = uint64_t(count) * dtype_bytes(of.say.dtype);
-  of.call.in = {in, block * in_blocks};
-  of.call.out = {out, block * out_blocks};
-  SK_RETURN_IF_ERROR(check::pointer("in", in, of.call.in.bytes, of.say.dtype));
-  SK_RETURN_IF_ERROR(check::pointer("out", out, of.call.out.bytes, of.say.dtype));
+  of.call.operands[0] = {in, block * in_blocks};
+  of.call.operands[1] = {out, block * out_blocks};
+  SK_RETURN_IF_ERROR(check::pointer("in", in, of.call.operands[0].bytes, of.say.dtype));
+  SK_RETURN_IF_ERROR(check::pointer("out", out, of.call.operands[1].bytes, of.say.dtype));
   SK_RETURN_IF_ERROR(apply(world, options, of.call));
   return of;
 }
@@ -143,7 +143,8 @@ Status settle_overlap(Elements& of, const void* in_place_in, const void* in_plac
     return {};
   }
   const Call& call = of.call;
-  return check::apart("in", call.in.data, call.in.bytes, "out", call.out.data, call.out.bytes);
+  return check::apart("in", call.operands[0].data, call.operands[0].bytes, "out",
+                      call.operands[1].data, call.operands[1].bytes);
 }
 
 const std::byte* at(const void* base, uint64_t bytes) {
@@ -164,10 +165,11 @@ Result<Call> allgather_call(World world, const void* in, void* out, int64_t coun
                             const sk_run_options* options) {
   SK_ASSIGN_OR_RETURN(Elements of,
                       elements(world, in, 1, out, uint64_t(world.size), count, dtype, options));
-  if (of.call.in.bytes > 0) {
-    SK_RETURN_IF_ERROR(settle_overlap(of, in, at(out, of.call.in.bytes * uint64_t(world.rank))));
+  if (of.call.operands[0].bytes > 0) {
+    SK_RETURN_IF_ERROR(
+        settle_overlap(of, in, at(out, of.call.operands[0].bytes * uint64_t(world.rank))));
   }
-  if (of.say.in_place) of.call.in = {};
+  if (of.say.in_place) of.call.operands[0] = {};
   return of.done(ops::kAllgather);
 }
 
@@ -176,10 +178,11 @@ Result<Call> reduce_scatter_call(World world, const void* in, void* out, int64_t
   SK_ASSIGN_OR_RETURN(Elements of,
                       elements(world, in, uint64_t(world.size), out, 1, count, dtype, options));
   SK_ASSIGN_OR_RETURN(of.say.redop, check::redop(op, of.say.dtype));
-  if (of.call.in.bytes > 0) {
-    SK_RETURN_IF_ERROR(settle_overlap(of, at(in, of.call.out.bytes * uint64_t(world.rank)), out));
+  if (of.call.operands[0].bytes > 0) {
+    SK_RETURN_IF_ERROR(
+        settle_overlap(of, at(in, of.call.operands[1].bytes * uint64_t(world.rank)), out));
   }
-  if (of.say.in_place) of.call.out = {};
+  if (of.say.in_place) of.call.operands[1] = {};
   return of.done(ops::kReduceScatter);
 }
 
@@ -193,7 +196,8 @@ Result<Call> broadcast_call(World world, const void* in, void* out, int64_t coun
   // Whether the root works in place is the root's own business: its output is its input then, and
   // the plan of all ranks is the same. The root's copy onto itself is a no-op of the copy kernel.
   if (is_root && in != out) {
-    SK_RETURN_IF_ERROR(check::apart("in", in, of.call.in.bytes, "out", out, of.call.out.bytes));
+    SK_RETURN_IF_ERROR(
+        check::apart("in", in, of.call.operands[0].bytes, "out", out, of.call.operands[1].bytes));
   }
   return of.done(ops::kBroadcast);
 }

@@ -31,9 +31,9 @@ struct CallOperand {
 struct Call {
   OpDesc op;             // Without the symmetric flags, which execute() finds out, unless it is
   bool planned = false;  // a plan's: then memory must be what they say.
-  CallOperand in, out, weights;
-  int64_t timeout_ns = 0;  // 0: the communicator's.
-  void* stream = nullptr;  // Of a GPU; null: its default stream.
+  std::array<CallOperand, kRunOperandMax> operands;  // By their schema's numbers.
+  int64_t timeout_ns = 0;                            // 0: the communicator's.
+  void* stream = nullptr;                            // Of a GPU; null: its default stream.
 };
 
 class Communicator {

@@ -141,12 +141,11 @@ sk_comm_info CpuCommunicator::info() const {
 namespace {
 
 // Memory that is symmetric will do where the plan asks for none.
-Status check_planned(const Call& call, bool symmetric_in, bool symmetric_out) {
-  const OpDesc is = with_symmetry(call.op, symmetric_in || call.in.bytes == 0,
-                                  symmetric_out || call.out.bytes == 0);
+Status check_planned(const Call& call, uint32_t symmetric) {
   const std::span<const OperandSchema> operands = call.op.schema().operands;
   for (uint32_t i = 0; i < operands.size(); ++i) {
-    if (!operands[i].reached || !call.op.symmetric(i) || is.symmetric(i)) continue;
+    const bool is = (symmetric >> i & 1) != 0 || call.operands[i].bytes == 0;
+    if (!operands[i].reached || !call.op.symmetric(i) || is) continue;
     return error(SK_ERR_INVALID_ARGUMENT,
                  "{} is no memory of sk_alloc() or sk_register(), and the plan was made with "
                  "SK_PLAN_SYMMETRIC_{}",
@@ -167,11 +166,12 @@ Status CpuCommunicator::execute(const Call& call, const CallKey& key) {
     if (reach) slot.segment_offset = reach->segment_offset;
     return reach.has_value();
   };
-  const bool symmetric_in = place(call.in, args.operands[0]);
-  const bool symmetric_out = place(call.out, args.operands[1]);
-  if (call.planned) SK_RETURN_IF_ERROR(check_planned(call, symmetric_in, symmetric_out));
-  const OpDesc op = call.planned ? call.op : with_symmetry(call.op, symmetric_in, symmetric_out);
-  place(call.weights, args.operands[2]);
+  uint32_t symmetric = 0;
+  for (uint32_t i = 0; i < kRunOperandMax; ++i) {
+    symmetric |= uint32_t(place(call.operands[i], args.operands[i])) << i;
+  }
+  if (call.planned) SK_RETURN_IF_ERROR(check_planned(call, symmetric));
+  const OpDesc op = call.planned ? call.op : with_symmetry(call.op, symmetric);
   Result<Program*> program = caught([&] { return program_for(op); });
   if (!program.ok()) {
     SK_RETURN_IF_ERROR(decline(op, args.timeout_ns));

@@ -110,7 +110,7 @@ Result<Call> allreduce_gemm_call(World world, const sk_tensor* a, const sk_tenso
     b_k = packed->k;
     op.n = packed->n;
     b_dtype = packed->dtype;
-    call.weights = {packed->data.get(), 0};
+    call.operands[GemmCall::kB] = {packed->data.get(), 0};
   } else {
     SK_ASSIGN_OR_RETURN(const Matrix mb, matrix(world, "b", b));
     op.pack_b = true;
@@ -119,7 +119,7 @@ Result<Call> allreduce_gemm_call(World world, const sk_tensor* a, const sk_tenso
     op.n = op.transpose_b ? mb.rows : mb.cols;
     op.ldb = mb.stride;
     b_dtype = mb.dtype;
-    call.weights = {mb.data, mb.bytes};
+    call.operands[GemmCall::kB] = {mb.data, mb.bytes};
     SK_RETURN_IF_ERROR(check::apart("b", mb.data, mb.bytes, "c", mc.data, mc.bytes));
   }
   if (b_k != op.k) {
@@ -141,8 +141,8 @@ Result<Call> allreduce_gemm_call(World world, const sk_tensor* a, const sk_tenso
   }
   SK_RETURN_IF_ERROR(check::apart("a", ma.data, ma.bytes, "c", mc.data, mc.bytes));
   call.op = describe(op);
-  call.in = {ma.data, ma.bytes};
-  call.out = {mc.data, mc.bytes};
+  call.operands[GemmCall::kA] = {ma.data, ma.bytes};
+  call.operands[GemmCall::kC] = {mc.data, mc.bytes};
   SK_ASSIGN_OR_RETURN(const check::RunOptions read, check::run_options(world.device, options));
   call.timeout_ns = read.timeout_ns;
   call.stream = read.stream;

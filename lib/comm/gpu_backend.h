@@ -33,9 +33,12 @@ class GpuTrace {
   virtual Result<const TraceBuffer*> read() = 0;
 };
 
+// Of one call on a GPU.
+inline constexpr uint32_t kGpuOperandMax = 3;
+
 // One rank's part of a call.
 struct GpuEntry {
-  std::array<void*, kRunOperandMax> operands{};
+  std::array<void*, kGpuOperandMax> operands{};
   void* stream = nullptr;           // Null: the default stream.
   std::shared_ptr<GpuTrace> trace;  // Null: none. What graphs repeat is not recorded.
 };

@@ -69,15 +69,18 @@ sk_comm_info GpuCommunicator::info() const {
 // Every rank's memory on the GPU is every other's.
 OpDesc GpuCommunicator::with_reach(const OpDesc& op) const {
   const bool has_operands = op.kind() != OpKind::kBarrier;
-  return with_symmetry(op, has_operands, has_operands);
+  return with_symmetry(op, has_operands ? ~uint32_t{0} : 0);
 }
 
 Status GpuCommunicator::check_memory(const Call& call) const {
-  const CallOperand* operands[] = {&call.in, &call.out, &call.weights};
   for (uint32_t i = 0; i < kRunOperandMax; ++i) {
-    if (operands[i]->bytes == 0) continue;
+    if (call.operands[i].bytes == 0) continue;
+    if (i >= kGpuOperandMax) {
+      return error(SK_ERR_UNSUPPORTED, "{} has more than {} operands, and runs on no GPU yet",
+                   describe(call.op), kGpuOperandMax);
+    }
     SK_RETURN_IF_ERROR(
-        group_->executor().check_memory(operand_name(call.op, i), operands[i]->data));
+        group_->executor().check_memory(operand_name(call.op, i), call.operands[i].data));
   }
   return {};
 }
@@ -88,9 +91,8 @@ Status GpuCommunicator::execute(const Call& call, const CallKey&) {
   SK_RETURN_IF_ERROR(group_->executor().check_stream(call.stream));
   GpuGroup::Arrival arrival;
   arrival.op = with_reach(call.op);
-  const CallOperand* operands[] = {&call.in, &call.out, &call.weights};
-  for (uint32_t i = 0; i < kRunOperandMax; ++i)
-    arrival.entry.operands[i] = const_cast<void*>(operands[i]->data);
+  for (uint32_t i = 0; i < kGpuOperandMax; ++i)
+    arrival.entry.operands[i] = const_cast<void*>(call.operands[i].data);
   arrival.entry.stream = call.stream;
   if (tracing_) arrival.entry.trace = trace_;
   arrival.timeout_ns = call.timeout_ns != 0 ? call.timeout_ns : timeout_ns_;

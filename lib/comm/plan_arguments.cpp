@@ -190,7 +190,8 @@ Result<Call> plan_call(World world, const OpDesc& op, const void* in, const Pack
                        void* out, const sk_run_options* options) {
   SK_ASSIGN_OR_RETURN(Call call, derived_call(world, op, in, weights, out, options));
   for (uint32_t i = 0; i < op.schema().operands.size(); ++i) {
-    if (op.aliased(i) == call.op.aliased(i) || call.in.bytes + call.out.bytes == 0) continue;
+    if (op.aliased(i) == call.op.aliased(i) || call.operands[0].bytes + call.operands[1].bytes == 0)
+      continue;
     return error(SK_ERR_INVALID_ARGUMENT,
                  "in and out are {}, and the plan was made {} SK_PLAN_IN_PLACE",
                  op.aliased(i) ? "apart" : "the same memory", op.aliased(i) ? "with" : "without");

@@ -6,11 +6,10 @@
 
 namespace sk {
 
-OpDesc with_symmetry(OpDesc op, bool in, bool out) {
+OpDesc with_symmetry(OpDesc op, uint32_t symmetric) {
   const std::span<const OperandSchema> operands = op.schema().operands;
   for (uint32_t i = 0; i < operands.size(); ++i) {
-    const bool symmetric = operands[i].role == Role::kIn ? in : out;
-    if (operands[i].reached) op.set(OpDesc::symmetric_field(i), symmetric);
+    if (operands[i].reached) op.set(OpDesc::symmetric_field(i), symmetric >> i & 1);
   }
   return op;
 }

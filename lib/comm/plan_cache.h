@@ -16,9 +16,9 @@ struct OpHash {
   size_t operator()(const OpDesc& op) const { return size_t(op.hash()); }
 };
 
-// `op` as plans have it: with whether the caller's memory is symmetric, of those operands that
-// their schema lets peers reach.
-OpDesc with_symmetry(OpDesc op, bool in, bool out);
+// `op` as plans have it: with whether the caller's memory is symmetric, a bit for each operand, of
+// those that their schema lets peers reach.
+OpDesc with_symmetry(OpDesc op, uint32_t symmetric);
 
 class PlanCache {
  public:

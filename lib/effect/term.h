@@ -42,11 +42,6 @@ struct Term {
   bool operator==(const Term&) const = default;
 };
 
-// Sums of bf16 and f16 are kept in f32, all else in itself.
-constexpr DType accumulator(DType dtype) {
-  return dtype == DType::kBF16 || dtype == DType::kF16 ? DType::kF32 : dtype;
-}
-
 // One step that joins an array's elements over all ranks.
 struct Joining {
   uint8_t number = 0;

@@ -50,9 +50,9 @@ class Ledger {
 // How many signals may go from one rank to another, in worlds of this size.
 uint32_t signals_per_edge(uint32_t world_size);
 
-// Of one call; fewer than an entry has words, which tell their places.
-inline constexpr uint32_t kRunOperandMax = 3;
-static_assert(kRunOperandMax <= kEntryWords);
+// Of one call. Peers reach only those for whose places an entry has words.
+inline constexpr uint32_t kRunOperandMax = OpDesc::kOperandsMax;
+static_assert(OpDesc::kReachedMax <= kEntryWords);
 
 // One caller's memory for one run. For symmetric operands also where it lies in the own segment, as
 // the peers must know it.

@@ -2,12 +2,13 @@
 #include <string>
 
 #include "lib/op/schema.h"
+#include "lib/op/values.h"
 
 namespace sk {
 namespace {
 
 // "in.dtype", "op", "count".
-std::string value_text(const OpDesc& op, std::string_view name) {
+std::string named_text(const OpDesc& op, std::string_view name) {
   const Schema& schema = op.schema();
   const size_t dot = name.find('.');
   if (dot != std::string_view::npos) {
@@ -16,8 +17,7 @@ std::string value_text(const OpDesc& op, std::string_view name) {
   }
   const int64_t value = op[schema.field(name)];
   const Attribute* attribute = schema.attribute(name);
-  const bool reduces = attribute != nullptr && attribute->kind == AttributeKind::kRedOp;
-  return reduces ? redop_name(RedOp(value)) : fmt::to_string(value);
+  return attribute != nullptr ? value_text(*attribute, value) : fmt::to_string(value);
 }
 
 std::string brief_text(const OpDesc& op) {
@@ -28,7 +28,7 @@ std::string brief_text(const OpDesc& op) {
     if (open == std::string_view::npos) return text.append(rest);
     const size_t close = rest.find('}', open);  // flaw_in() has seen it.
     text.append(rest.substr(0, open));
-    text += value_text(op, rest.substr(open + 1, close - open - 1));
+    text += named_text(op, rest.substr(open + 1, close - open - 1));
     rest.remove_prefix(close + 1);
   }
   return text;

@@ -43,6 +43,11 @@ constexpr bool is_float(DType dtype) {
   return false;
 }
 
+// Sums of bf16 and f16 are kept in f32, all else in itself.
+constexpr DType accumulator(DType dtype) {
+  return dtype == DType::kBF16 || dtype == DType::kF16 ? DType::kF32 : dtype;
+}
+
 constexpr size_t dtype_bytes(DType dtype) {
   switch (dtype) {
     case DType::kF32:

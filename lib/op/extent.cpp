@@ -48,8 +48,11 @@ Operands::Operands(const OpDesc& op, uint32_t world_size, uint64_t packed_bytes)
   for (const OperandSchema& operand : schema.operands) {
     Each& each = operands_[count_];
     const Stored how = stored(op, count_, world_size);
-    each.own = extent_of(how, packed_bytes);
-    each.own.overflow |= !how.failed.ok();
+    each.absent = op.absent(count_);
+    if (!each.absent) {
+      each.own = extent_of(how, packed_bytes);
+      each.own.overflow |= !how.failed.ok();
+    }
     each.element_bytes = how.element_bytes;
     each.home = uint8_t(count_);
     computes |= operand.role == Role::kOut && (each.own.bytes > 0 || each.own.overflow);
@@ -67,7 +70,7 @@ Extent Operands::extent(uint32_t number) const {
 }
 
 bool Operands::has(uint32_t number, uint32_t rank) const {
-  if (number >= count_) return false;
+  if (number >= count_ || operands_[number].absent) return false;
   const int64_t only_on = operands_[number].only_on;
   return only_on < 0 || only_on == int64_t(rank);
 }

@@ -45,8 +45,9 @@ class Operands {
 
  private:
   struct Each {
-    Extent own;            // Without regard to place.
-    uint8_t home = 0;      // The operand whose memory it is in.
+    Extent own;        // Without regard to place.
+    uint8_t home = 0;  // The operand whose memory it is in.
+    bool absent = false;
     int64_t only_on = -1;  // The one rank that has it.
     const char* at = "0";  // In its home: an expression of `rank`.
     uint64_t element_bytes = 1;

@@ -4,6 +4,8 @@
 
 #include "lib/op/scope.h"
 #include "lib/op/stored.h"
+#include "lib/op/types.h"
+#include "lib/op/values.h"
 
 namespace sk {
 namespace {
@@ -66,6 +68,14 @@ class Judge {
                            attribute.spoken(), value);
       }
     }
+    return numbers();
+  }
+  std::string numbers() const {
+    for (size_t i = 0; i < schema_.attributes.size(); ++i) {
+      const std::string outside = outside_of(schema_.attributes[i], op_[schema_.attribute_field(i)],
+                                             OpScope(op_, world_size_));
+      if (!outside.empty()) return fmt::format("{}: {}", schema_.name, outside);
+    }
     return "";
   }
   std::string sizes() const {
@@ -83,23 +93,20 @@ class Judge {
     }
     return "";
   }
-  bool may_have(const OperandSchema& operand, DType type) const {
-    std::string_view rest = operand.types;
-    while (!rest.empty()) {
-      const std::string_view rule = rest.substr(0, rest.find('|'));
-      rest.remove_prefix(std::min(rest.size(), rule.size() + 1));
-      const OperandSchema* other = schema_.operand(rule);
-      if (rule == "any" || (rule == "float" && is_float(type)) || rule == dtype_name(type) ||
-          (other != nullptr && op_.type(uint32_t(other - schema_.operands.data())) == type)) {
-        return true;
-      }
-    }
-    return false;
+  // Of what did not come there is one description.
+  bool is_nothing_else(uint32_t operand) const {
+    const Field stride = schema_.stride_field(operand);
+    return op_.type(operand) == first_type(op_, operand) &&
+           op_.storage(operand) == schema_.operands[operand].storage && !op_.symmetric(operand) &&
+           !op_.aliased(operand) && (!stride || op_[stride] == 0);
   }
   std::string types() const {
     for (uint32_t i = 0; i < schema_.operands.size(); ++i) {
       const OperandSchema& operand = schema_.operands[i];
-      if (may_have(operand, op_.type(i))) continue;
+      if (op_.absent(i) && !is_nothing_else(i)) {
+        return fmt::format("{}: {} is absent and described", describe(op_), operand.name);
+      }
+      if (may_have_type(op_, i, op_.type(i))) continue;
       return fmt::format("{}: {} may not be {} (\"{}\")", describe(op_), operand.name,
                          dtype_name(op_.type(i)), operand.types);
     }
@@ -107,6 +114,7 @@ class Judge {
   }
   std::string layouts() const {
     for (uint32_t i = 0; i < schema_.operands.size(); ++i) {
+      if (op_.absent(i)) continue;
       const OperandSchema& operand = schema_.operands[i];
       const Stored how = stored(op_, i, world_size_);
       if (!how.failed.ok()) {
@@ -123,9 +131,15 @@ class Judge {
         return fmt::format("{}: the shape of {}, \"{}\", is negative", describe(op_), operand.name,
                            operand.shape);
       }
-      if (how.stride >= how.columns) continue;
-      return fmt::format("{}: the stride of {}, {}, is shorter than its rows of {}", describe(op_),
-                         operand.name, how.stride, how.columns);
+      if (how.stride < how.columns) {
+        return fmt::format("{}: the stride of {}, {}, is shorter than its rows of {}",
+                           describe(op_), operand.name, how.stride, how.columns);
+      }
+      if (!op_.aliased(i)) continue;
+      const auto home = uint32_t(schema_.operand(operand.alias) - schema_.operands.data());
+      if (how.rows <= 1 || how.stride == stored(op_, home, world_size_).stride) continue;
+      return fmt::format("{}: in place {} and {} have unlike strides", describe(op_), operand.name,
+                         operand.alias);
     }
     return "";
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/op/schema.h"
+#include "lib/op/values.h"
 
 namespace sk {
 namespace {
@@ -38,18 +39,6 @@ std::vector<Group> group(std::vector<RankCall> calls) {
 
 std::string yes(bool value) { return value ? "true" : "false"; }
 
-std::string value_of(const Attribute& attribute, int64_t value) {
-  switch (attribute.kind) {
-    case AttributeKind::kBool:
-      return yes(value != 0);
-    case AttributeKind::kRank:
-      return fmt::to_string(value);
-    case AttributeKind::kRedOp:
-      return redop_name(RedOp(value));
-  }
-  return "?";
-}
-
 // "name\tvalue" of all that callers know: types, dimensions, attributes, storage, strides, place.
 // The same names in the same order for all calls of one operation.
 void append_fields(std::string& text, const OpDesc& op) {
@@ -59,6 +48,7 @@ void append_fields(std::string& text, const OpDesc& op) {
   };
   for (uint32_t i = 0; i < schema.operands.size(); ++i) {
     const OperandSchema& operand = schema.operands[i];
+    if (operand.optional) field(fmt::format("{} given", operand.name), yes(!op.absent(i)));
     if (schema.operand(operand.types) != nullptr) continue;  // It has another one's.
     field(i == 0 ? "dtype" : fmt::format("dtype of {}", operand.name), dtype_name(op.type(i)));
   }
@@ -67,7 +57,7 @@ void append_fields(std::string& text, const OpDesc& op) {
   }
   for (size_t i = 0; i < schema.attributes.size(); ++i) {
     const Attribute& attribute = schema.attributes[i];
-    field(attribute.spoken(), value_of(attribute, op[schema.attribute_field(i)]));
+    field(attribute.spoken(), value_text(attribute, op[schema.attribute_field(i)]));
   }
   for (uint32_t i = 0; i < schema.operands.size(); ++i) {
     const OperandSchema& operand = schema.operands[i];

@@ -41,13 +41,14 @@ constexpr const OperandSchema* operand_in_expressions(const Schema& schema, std:
   return nullptr;
 }
 
+// A float's is none: expressions are of integers.
 constexpr Meaning meaning_of(const Schema& schema, std::string_view name) {
   for (const Dimension& dimension : schema.dimensions) {
     if (!names::is_called(name, dimension.name)) continue;
     return {Meaning::kField, schema.field(dimension.name)};
   }
   for (const Attribute& attribute : schema.attributes) {
-    if (names::is_called(name, attribute.name)) {
+    if (names::is_called(name, attribute.name) && attribute.kind != AttributeKind::kFloat) {
       return {Meaning::kField, schema.field(attribute.name)};
     }
     if (attribute.kind != AttributeKind::kRedOp) continue;

@@ -17,6 +17,7 @@ std::array<uint64_t, OpDesc::kWordsMax> used_bits(const Schema& schema) {
     use(OpDesc::storage_field(i));
     if (schema.operands[i].reached) use(OpDesc::symmetric_field(i));
     if (schema.operands[i].alias[0] != '\0') use(OpDesc::aliased_field(i));
+    if (schema.operands[i].optional) use(OpDesc::absent_field(i));
     if (const Field stride = schema.stride_field(i)) use(stride);
   }
   for (size_t i = 0; i < schema.dimensions.size(); ++i) use(schema.dimension_field(i));
@@ -64,12 +65,13 @@ bool OpDesc::has_foreign_bits() const {
 
 bool has_operand(const OpDesc& op, uint32_t operand, uint32_t rank) {
   const Schema& schema = op.schema();
-  if (operand >= schema.operands.size()) return false;
+  if (operand >= schema.operands.size() || op.absent(operand)) return false;
   const char* only_on = schema.operands[operand].only_on;
   return only_on[0] == '\0' || op[schema.field(only_on)] == int64_t(rank);
 }
 
 bool is_pair(const OpDesc& op) { return op.schema().scope == Scope::kPair; }
+bool is_local(const OpDesc& op) { return op.schema().scope == Scope::kLocal; }
 
 std::array<uint32_t, 2> ends_of(const OpDesc& op) {
   const Schema& schema = op.schema();

@@ -51,6 +51,7 @@ struct Field {
 class OpDesc {
  public:
   static constexpr uint32_t kOperandsMax = 8, kWordsMax = 40;
+  static constexpr uint32_t kReachedMax = 5;  // Peers reach none from this one on.
   static constexpr uint32_t kFlagWord = kOperandsMax / 4, kFirstWord = kFlagWord + 1;
 
   OpDesc();  // A barrier.
@@ -64,6 +65,7 @@ class OpDesc {
   static constexpr Field storage_field(uint32_t operand) { return operand_field(operand, 8, 3); }
   static constexpr Field symmetric_field(uint32_t operand) { return operand_field(operand, 11, 1); }
   static constexpr Field aliased_field(uint32_t operand) { return operand_field(operand, 12, 1); }
+  static constexpr Field absent_field(uint32_t operand) { return operand_field(operand, 13, 1); }
 
   int64_t operator[](Field field) const {
     return int64_t((words_[field.word] & field.mask()) >> field.shift);
@@ -79,6 +81,8 @@ class OpDesc {
   bool symmetric(uint32_t operand) const { return (*this)[symmetric_field(operand)] != 0; }
   // It has no memory of its own: it is part of another operand's.
   bool aliased(uint32_t operand) const { return (*this)[aliased_field(operand)] != 0; }
+  // The call came without it. It has a type all the same, the first that its schema says.
+  bool absent(uint32_t operand) const { return (*this)[absent_field(operand)] != 0; }
   bool in_place() const;
   bool any_symmetric() const;
 
@@ -102,6 +106,9 @@ class OpDesc {
 bool is_pair(const OpDesc& op);
 // The ranks of such a call; who sends is first.
 std::array<uint32_t, 2> ends_of(const OpDesc& op);
+
+// Of each rank alone.
+bool is_local(const OpDesc& op);
 
 // Whether `rank` has that operand at all.
 bool has_operand(const OpDesc& op, uint32_t operand, uint32_t rank);

@@ -5,6 +5,7 @@
 #ifndef SK_LIB_OP_SCHEMA_H_
 #define SK_LIB_OP_SCHEMA_H_
 
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -22,26 +23,41 @@ enum class Role : uint8_t { kIn, kOut };
 struct OperandSchema {
   const char* name;
   Role role;
-  const char* types;  // "any"; "float"; another operand's name: of its type; "a|f32": or f32.
-  const char* shape;  // "m, k": rows and columns. "count": a vector.
+  // "any"; "float"; another operand's name: of its type; "a|f32": or f32; "accumulator(a)": of sums
+  // of its elements. The first is an absent operand's, where it is another operand's.
+  const char* types;
+  const char* shape;                  // "m, k": rows and columns. "count": a vector.
   Storage storage = Storage::kDense;  // Of a new description.
   Storage or_storage = storage;       // The other one that it may have.
   const char* turned_by = "";         // The attribute under which rows are stored transposed.
   bool reached = false;               // By peers: whether they can map it is part of the call.
   const char* only_on = "";           // The attribute that names the one rank that has it.
-  // In place it is this part of that operand, from element `alias_at` on, which knows `rank`.
+  // In place it is this part of that operand, from element `alias_at` on, which knows `rank`. Rows
+  // are in place as a whole: of one shape and stride, from element 0 on.
   const char* alias = "";
   const char* alias_at = "0";
+  bool optional = false;  // A call may come without it.
 
   constexpr bool may_be(Storage how) const { return storage == how || or_storage == how; }
 };
 
-enum class AttributeKind : uint8_t { kBool, kRank, kRedOp };
+enum class AttributeKind : uint8_t {
+  kBool,
+  kRank,
+  kRedOp,
+  kInt,
+  kFloat,  // The bits of a double. Expressions do not know it; a NaN is never one.
+};
 
 struct Attribute {
   const char* name;
   AttributeKind kind;
   const char* label = "";  // As sentences name it, where not by its name.
+  // kInt: expressions of what it may be; empty: any.
+  const char *least = "", *most = "";
+  double lowest = -std::numeric_limits<double>::infinity();  // kFloat: likewise.
+  double highest = std::numeric_limits<double>::infinity();
+  const char* suggested = "";  // What Python and Julia take where nothing is said; C has none.
 
   constexpr const char* spoken() const { return label[0] != '\0' ? label : name; }
 };
@@ -60,7 +76,8 @@ struct InnerArray {
 
 enum class Scope : uint8_t {
   kAll,
-  kPair,  // The ranks that its first two attributes name.
+  kPair,   // The ranks that its first two attributes name.
+  kLocal,  // Each rank alone: its plan is that of a world of one.
 };
 
 // Null where none has that name.

@@ -4,6 +4,7 @@
 #define SK_LIB_OP_WELL_FORMED_H_
 
 #include "lib/op/names.h"
+#include "lib/op/types.h"
 #include "lib/op/well_meant.h"
 
 namespace sk {
@@ -13,17 +14,15 @@ inline constexpr std::string_view kNoFlaw = "";
 namespace flaws {
 
 constexpr bool has_types(const Schema& schema, const OperandSchema& operand) {
-  std::string_view rest = operand.types;
-  if (rest.empty()) return false;
-  while (!rest.empty()) {
-    const std::string_view rule = rest.substr(0, rest.find('|'));
-    rest.remove_prefix(rule.size() < rest.size() ? rule.size() + 1 : rest.size());
+  bool all = operand.types[0] != '\0';
+  for_each_type(operand.types, [&](std::string_view rule) {
     bool known = rule == "any" || rule == "float";
     for (int32_t type = SK_F32; type <= SK_I64; ++type) known |= rule == dtype_name(DType(type));
-    const OperandSchema* other = schema.operand(rule);
-    if (!known && (other == nullptr || other >= &operand)) return false;  // One before it.
-  }
-  return true;
+    const std::string_view summed = summed_in(rule);
+    const OperandSchema* other = schema.operand(summed.empty() ? rule : summed);
+    all &= known || (other != nullptr && other < &operand);  // One before it.
+  });
+  return all;
 }
 
 constexpr size_t axes_of(const OperandSchema& operand) {
@@ -39,6 +38,9 @@ constexpr bool has_attribute(const Schema& schema, std::string_view name, Attrib
 
 constexpr std::string_view in_operand(const Schema& schema, const OperandSchema& operand) {
   if (!has_types(schema, operand)) return "an operand's types name none that there is";
+  if (operand.reached && &operand >= schema.operands.data() + OpDesc::kReachedMax) {
+    return "peers reach an operand that comes too late in it";
+  }
   const size_t axes = axes_of(operand);
   if (axes < 1 || axes > 2) return "an operand has neither one axis nor two";
   bool reads_all = true;
@@ -59,20 +61,19 @@ constexpr std::string_view in_operand(const Schema& schema, const OperandSchema&
   }
   if (operand.alias[0] == '\0') return kNoFlaw;
   const OperandSchema* home = schema.operand(operand.alias);
-  if (home == nullptr || home == &operand || home->alias[0] != '\0' || axes != 1 ||
-      axes_of(*home) != 1) {
-    return "in place an operand is part of no other vector";
+  if (home == nullptr || home == &operand || home->alias[0] != '\0' || home->optional) {
+    return "in place an operand is part of none that has its own memory";
+  }
+  const bool rows = axes == 2 && std::string_view(home->shape) == operand.shape &&
+                    operand.alias_at == std::string_view("0") && operand.turned_by[0] == '\0' &&
+                    home->turned_by[0] == '\0' && std::string_view(operand.types) == home->name;
+  if (!rows && (axes != 1 || axes_of(*home) != 1)) {
+    return "in place an operand is part of no other vector, nor all of other rows";
   }
   if (!proofread(operand.alias_at, names::Known(schema, /*has_rank=*/true)).ok()) {
     return "an operand's place cannot be read";
   }
   return kNoFlaw;
-}
-
-constexpr size_t booleans(const Schema& schema) {
-  size_t count = 0;
-  for (const Attribute& each : schema.attributes) count += each.kind == AttributeKind::kBool;
-  return count;
 }
 
 // Sentences and the lines that ranks tell each other are made of it.
@@ -81,6 +82,25 @@ constexpr bool is_spoken(std::string_view text) {
     if (c < ' ' || c > '~') return false;
   }
   return !text.empty();
+}
+
+constexpr std::string_view in_attribute(const Schema& schema, const Attribute& attribute) {
+  const bool is_int = attribute.kind == AttributeKind::kInt;
+  for (const std::string_view bound : {attribute.least, attribute.most}) {
+    if (bound.empty()) continue;
+    if (!is_int) return "a bound is no integer's";
+    if (!proofread(bound, names::Known(schema)).ok()) return "a bound cannot be read";
+  }
+  if (attribute.kind == AttributeKind::kFloat && !(attribute.lowest <= attribute.highest)) {
+    return "nothing is between a number's bounds";
+  }
+  return is_spoken(attribute.spoken()) ? kNoFlaw : "a label in it is no text of one line";
+}
+
+constexpr size_t booleans(const Schema& schema) {
+  size_t count = 0;
+  for (const Attribute& each : schema.attributes) count += each.kind == AttributeKind::kBool;
+  return count;
 }
 
 // "{name}", "{operand.dtype}".
@@ -121,7 +141,8 @@ constexpr std::string_view flaw_in(const Schema& schema) {
     return "a pair's first two attributes name its ranks";
   }
   for (const Attribute& attribute : schema.attributes) {
-    if (!flaws::is_spoken(attribute.spoken())) return "a label in it is no text of one line";
+    const std::string_view flaw = flaws::in_attribute(schema, attribute);
+    if (flaw != kNoFlaw) return flaw;
   }
   if (!flaws::reads_brief(schema)) return "its brief names what is not there";
   return flaws::in_meaning(schema);

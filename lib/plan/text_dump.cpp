@@ -4,6 +4,7 @@
 #include "lib/plan/task_info.h"
 #include "lib/plan/text.h"
 #include "lib/plan/text_fields.h"
+#include "lib/plan/text_words.h"
 
 namespace sk {
 namespace {
@@ -124,8 +125,12 @@ std::string dump_task(const RankPlan& part, const Task& task) {
 std::string dump(const Plan& plan) {
   std::string text(text::kMagic);
   text += "\nop";
-  const TextOp op = text_op(plan.op);
-  text::visit_op(op, FieldWriter{text});
+  if (text::has_own_words(plan.op.schema())) {
+    fmt::format_to(Out(text), " kind={}{}", plan.op.schema().name, text::op_words(plan.op));
+  } else {
+    const TextOp op = text_op(plan.op);
+    text::visit_op(op, FieldWriter{text});
+  }
   text += "\ntarget";
   text::visit_target(plan.target, FieldWriter{text});
   const uint64_t pitch = plan.target.packed_pitch;

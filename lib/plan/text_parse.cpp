@@ -5,6 +5,7 @@
 #include "lib/plan/text.h"
 #include "lib/plan/text_fields.h"
 #include "lib/plan/text_reader.h"
+#include "lib/plan/text_words.h"
 
 namespace sk {
 namespace {
@@ -66,12 +67,7 @@ class Parser {
     SK_RETURN_IF_ERROR(reader_.finish_line());
     FieldReader fields{reader_};
     if (!reader_.next_line() || !reader_.take_word("op")) return reader_.fail("expected op");
-    TextOp op;
-    text::visit_op(op, fields);
-    SK_RETURN_IF_ERROR(std::move(fields.status));
-    Result<OpDesc> read = op_of(op);
-    if (!read.ok()) return reader_.fail("{}", read.status().message());
-    plan_.op = *read;
+    SK_ASSIGN_OR_RETURN(plan_.op, op(fields));
     SK_RETURN_IF_ERROR(reader_.finish_line());
     fields.status = Status();
     if (!reader_.next_line() || !reader_.take_word("target")) {
@@ -84,6 +80,19 @@ class Parser {
       fields(text::kPackedPitch, plan_.target.packed_pitch);
     SK_RETURN_IF_ERROR(std::move(fields.status));
     return reader_.finish_line();
+  }
+
+  Result<OpDesc> op(FieldReader& fields) {
+    for (const Schema* schema : all_schemas()) {
+      if (text::has_own_words(*schema) && reader_.take_word(fmt::format("kind={}", schema->name)))
+        return text::read_op_words(*schema, reader_);
+    }
+    TextOp op;
+    text::visit_op(op, fields);
+    SK_RETURN_IF_ERROR(std::move(fields.status));
+    Result<OpDesc> read = op_of(op);
+    if (!read.ok()) return reader_.fail("{}", read.status().message());
+    return read;
   }
 
   Status line() {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lib/exec/cpu/program.h"
+#include "lib/op/schema.h"
 
 namespace sk::cpu {
 namespace {
@@ -37,6 +38,8 @@ Result<std::unique_ptr<Program>> CpuProgram::lower(std::shared_ptr<const Plan> p
   program->plan_ = std::move(plan);
   program->fingerprint_ = fingerprint;
   program->entry_.fingerprint = fingerprint;
+  program->told_operands_ =
+      uint32_t(std::min<size_t>(program->plan_->op.schema().operands.size(), OpDesc::kReachedMax));
   SK_RETURN_IF_ERROR(program->lower_signals());
   SK_RETURN_IF_ERROR(program->lower_tasks());
   program->lower_queues();

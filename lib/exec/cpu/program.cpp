@@ -210,7 +210,7 @@ Status CpuProgram::post(const LoweredTask& task) {
 Status CpuProgram::enter() {
   // Bytes stored a moment ago and loaded with another width would wait here for all stores before
   // them, staged lines that the peer still holds among them: so only what has changed is written.
-  for (uint32_t i = 0; i < kRunOperandMax; ++i) {
+  for (uint32_t i = 0; i < told_operands_; ++i) {
     const uint64_t offset = args_->operands[i].segment_offset;
     if (entry_.words[i] != offset) entry_.words[i] = offset;
   }

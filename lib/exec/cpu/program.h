@@ -191,6 +191,7 @@ class CpuProgram final : public Program {
   std::vector<Reserve> scratch_;  // What its tiles need of each thread.
   uint64_t fingerprint_ = 0;
   EntrySlot entry_{};
+  uint32_t told_operands_ = 0;  // Peers may reach them.
   std::vector<LoweredWait> waits_;
   std::vector<LoweredPost> posts_;
   std::vector<LoweredTask> tasks_;
