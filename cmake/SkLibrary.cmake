@@ -30,10 +30,12 @@ install(FILES ${PROJECT_SOURCE_DIR}/include/sk.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(FILES
   ${PROJECT_SOURCE_DIR}/include/sk/base.h
+  ${PROJECT_SOURCE_DIR}/include/sk/call.h
   ${PROJECT_SOURCE_DIR}/include/sk/comm.h
   ${PROJECT_SOURCE_DIR}/include/sk/exec.h
   ${PROJECT_SOURCE_DIR}/include/sk/output.h
   ${PROJECT_SOURCE_DIR}/include/sk/op.h
+  ${PROJECT_SOURCE_DIR}/include/sk/ops.h
   ${PROJECT_SOURCE_DIR}/include/sk/session.h
   ${PROJECT_SOURCE_DIR}/include/sk/topo.h
   ${PROJECT_SOURCE_DIR}/include/sk/talk.h

@@ -3,9 +3,11 @@
 #define SK_H_
 
 #include "sk/base.h"
+#include "sk/call.h"
 #include "sk/comm.h"
 #include "sk/exec.h"
 #include "sk/op.h"
+#include "sk/ops.h"
 #include "sk/output.h"
 #include "sk/session.h"
 #include "sk/talk.h"

@@ -81,8 +81,10 @@ sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
     SK_ASSIGN_OR_RETURN(Communicator::Config checked, comm_config(config));
     checked.log = child.context().log;
     SK_ASSIGN_OR_RETURN(auto made, create(std::move(checked)));
-    SK_ASSIGN_OR_RETURN(void* handle,
-                        comms.add(std::make_unique<Comm>(Comm{std::move(child), std::move(made)})));
+    const auto workers = uint32_t(made->info().workers);
+    auto comm = std::make_unique<Comm>(
+        Comm{std::move(child), std::move(made), workers, std::make_unique<Lane>()});
+    SK_ASSIGN_OR_RETURN(void* handle, comms.add(std::move(comm)));
     *out_comm = static_cast<sk_comm*>(handle);
     return {};
   });
@@ -92,6 +94,10 @@ sk_status sk_comm_free(sk_comm* comm) noexcept {
   return guarded([&]() -> Status {
     {
       SK_ASSIGN_OR_RETURN(const auto use, comms.use(comm));
+      if (use->local == nullptr) {
+        return error(SK_ERR_INVALID_ARGUMENT,
+                     "this communicator is of sk_comm_self(): sk_finalize() ends it");
+      }
       SK_RETURN_IF_ERROR(use->communicator->prepare_to_end());
     }
     return std::move(comms.remove(comm).status());

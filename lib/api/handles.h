@@ -50,6 +50,7 @@ class HandleTable {
     std::atomic<uint64_t> generation{0};  // 0 while free or on its way.
     std::atomic<bool> taken{false};       // Belongs to an object that is alive, comes or goes.
     std::atomic<bool> in_use{false};
+    std::atomic<bool> queues{false};  // Whoever finds it in use waits for its turn.
     std::atomic<int32_t> pins{0};
     std::atomic<pid_t> owner{0};  // The process that made it.
     T* object = nullptr;
@@ -66,7 +67,7 @@ class HandleTable {
     ~Use() {
       if (slot_ == nullptr) return;
       if (exclusive_)
-        slot_->in_use.store(false, std::memory_order_release);
+        release(*slot_);
       else
         unpin(*slot_);
     }
@@ -79,7 +80,8 @@ class HandleTable {
     bool exclusive_;
   };
 
-  Result<void*> add(std::unique_ptr<T> object) {
+  // `queues`: calls of several threads wait for each other, where they would be refused.
+  Result<void*> add(std::unique_ptr<T> object, bool queues = false) {
     const size_t start = hint_.load(std::memory_order_relaxed);
     for (size_t tries = 0; tries < kSlotCount; ++tries) {
       const size_t index = (start + tries) % kSlotCount;
@@ -90,6 +92,7 @@ class HandleTable {
       while (used <= index && !used_.compare_exchange_weak(used, index + 1)) {
       }
       slot.object = object.release();
+      slot.queues.store(queues, std::memory_order_relaxed);
       slot.owner.store(getpid(), std::memory_order_relaxed);
       const uint64_t generation = generations_.fetch_add(1, std::memory_order_relaxed) + 1;
       slot.generation.store(generation, std::memory_order_release);
@@ -104,9 +107,13 @@ class HandleTable {
   Result<Use> use(const void* handle) {
     Slot* slot = find(handle);
     if (slot == nullptr) return bad_handle(kind, handle);
-    if (slot->in_use.exchange(true, std::memory_order_acquire)) {
-      return error(SK_ERR_BUSY, "another thread is inside a call on this {}",
-                   handle_kind_name(kind));
+    while (slot->in_use.exchange(true, std::memory_order_acquire)) {
+      if (!slot->queues.load(std::memory_order_relaxed)) {
+        return error(SK_ERR_BUSY, "another thread is inside a call on this {}",
+                     handle_kind_name(kind));
+      }
+      slot->in_use.wait(true, std::memory_order_relaxed);
+      if (find(handle) != slot) return bad_handle(kind, handle);
     }
     Use use(slot, true);
     if (find(handle) != slot) return bad_handle(kind, handle);  // Freed between look and claim.
@@ -185,6 +192,12 @@ class HandleTable {
   }
 
  private:
+  static void release(Slot& slot) {
+    const bool queues = slot.queues.load(std::memory_order_relaxed);
+    slot.in_use.store(false, std::memory_order_release);
+    if (queues) [[unlikely]]
+      slot.in_use.notify_one();
+  }
   static void unpin(Slot& slot) {
     const bool last = slot.pins.fetch_sub(1, std::memory_order_seq_cst) == 1;
     if (last && slot.generation.load(std::memory_order_seq_cst) == 0) slot.pins.notify_all();

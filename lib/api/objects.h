@@ -13,14 +13,31 @@
 
 namespace sk::api {
 
+// A communicator in which this process is alone and which any thread may call: made when it is
+// first asked for, freed with whoever has it.
+class Lane {
+ public:
+  Lane() = default;
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+  ~Lane();
+  // Its handle. `workers`: 0 is one for each core that this process may use.
+  Result<void*> get(const Log& log, uint32_t workers);
+
+ private:
+  std::atomic<void*> comm_{nullptr};
+};
+
 struct Context {
   Log log;
   std::atomic<int> children{0};  // Communicators and sessions alive.
+  Lane self;
 };
 
 // Keeps a context from being finalized, from before its communicator comes about to behind its end.
 class Child {
  public:
+  Child() = default;
   explicit Child(std::shared_ptr<Context> context) : context_(std::move(context)) {
     context_->children.fetch_add(1);
   }
@@ -36,8 +53,10 @@ class Child {
 };
 
 struct Comm {
-  Child child;  // Goes last.
+  Child child;  // Goes last. Of a lane it is nobody's.
   std::unique_ptr<Communicator> communicator;
+  uint32_t workers = 0;           // Of a lane for this rank.
+  std::unique_ptr<Lane> local{};  // For what this rank does alone; null: this is a lane itself.
 };
 
 struct PlanHandle {

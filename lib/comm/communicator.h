@@ -11,6 +11,7 @@
 #include "lib/base/waiting.h"
 #include "lib/comm/backend.h"
 #include "lib/comm/call_memory.h"
+#include "lib/comm/call_words.h"
 #include "sk/comm.h"
 
 namespace sk {
@@ -34,6 +35,7 @@ struct Call {
   std::array<CallOperand, kRunOperandMax> operands;  // By their schema's numbers.
   int64_t timeout_ns = 0;                            // 0: the communicator's.
   void* stream = nullptr;                            // Of a GPU; null: its default stream.
+  const CallWords* words = nullptr;  // What it is remembered by; null: nothing, or its key.
 };
 
 class Communicator {
@@ -62,6 +64,7 @@ class Communicator {
   // `key`: the arguments as they came, so that known() can lead the next such call to run().
   virtual Status execute(const Call& call, const CallKey& key) = 0;
   KnownCall* known(const CallKey& key) { return calls_.find(key); }
+  KnownCall* known(const CallWords& words) { return worded_calls_.find(words); }
   virtual Status run(KnownCall& call) = 0;
   // Waits for what this rank has begun on `stream`, and says what became of it.
   virtual Status synchronize(void* stream, int64_t timeout_ns) = 0;
@@ -88,7 +91,12 @@ class Communicator {
 
  protected:
   Communicator() = default;
+  void forget_calls() {
+    calls_.forget_all();
+    worded_calls_.forget_all();
+  }
   CallMemory calls_;
+  WordMemory<KnownCall> worded_calls_;
 };
 
 }  // namespace sk

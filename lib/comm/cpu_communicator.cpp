@@ -177,8 +177,17 @@ Status CpuCommunicator::execute(const Call& call, const CallKey& key) {
     SK_RETURN_IF_ERROR(decline(op, args.timeout_ns));
     return std::move(program.status());
   }
-  calls_.remember({key, *program, &last_->last_use, args});
+  remember(call, {key, *program, &last_->last_use, args});
   return run(**program, args);
+}
+
+// Without memory for it the next such call is looked at anew.
+void CpuCommunicator::remember(const Call& call, const KnownCall& known) {
+  if (call.words == nullptr) return calls_.remember(known);
+  (void)caught([&]() -> Status {
+    worded_calls_.remember(*call.words, known);
+    return {};
+  });
 }
 
 Status CpuCommunicator::run(KnownCall& call) {
@@ -288,7 +297,7 @@ void CpuCommunicator::evict_one() {
       cache_.begin(), cache_.end(),
       [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
   if (last_ == &oldest->second) last_op_ = nullptr;
-  calls_.forget_all();
+  forget_calls();
   cache_.erase(oldest);
 }
 

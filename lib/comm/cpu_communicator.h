@@ -53,6 +53,7 @@ class CpuCommunicator final : public Communicator {
   Status over() const;
   Target target_for(const OpDesc& op) const;
   Result<Program*> program_for(const OpDesc& op);
+  void remember(const Call& call, const KnownCall& known);
   Status prepare_meeting();
   Status ensure_workspace(const Plan& plan);
   void evict_one();

@@ -17,7 +17,7 @@ constexpr int64_t kLookNs = 200'000;  // Between two looks at a peer.
 }  // namespace
 
 Status CpuCommunicator::agree(OpKind kind, uint64_t bytes, bool able) {
-  calls_.forget_all();  // Where memory lies is about to change.
+  forget_calls();  // Where memory lies is about to change.
   const OpDesc op = memory_call(kind, bytes);
   if (!able) return decline(op, timeout_ns_);
   Result<Program*> program = caught([&] { return program_for(op); });

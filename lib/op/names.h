@@ -105,12 +105,14 @@ constexpr int count(const Schema& schema, std::string_view name) {
 // Python's are not among them: it is used to `in_`.
 constexpr bool is_word_elsewhere(std::string_view name) {
   constexpr std::string_view kWords[] = {
-      "any",      "auto",    "begin",  "bool",     "case",    "char",    "const",    "default",
-      "delete",   "do",      "double", "end",      "enum",    "export",  "float",    "friend",
-      "function", "goto",    "inline", "int",      "let",     "local",   "long",     "macro",
-      "module",   "mutable", "new",    "operator", "private", "public",  "quote",    "register",
-      "short",    "signed",  "sizeof", "static",   "struct",  "switch",  "template", "this",
-      "throw",    "typedef", "union",  "unsigned", "using",   "virtual", "void",     "volatile"};
+      "any",      "auto",    "begin",    "bool",        "case",     "char",     "const",
+      "default",  "delete",  "do",       "double",      "end",      "enum",     "export",
+      "float",    "friend",  "function", "goto",        "inline",   "int",      "let",
+      "local",    "long",    "macro",    "module",      "mutable",  "new",      "operation",
+      "operator", "private", "public",   "quote",       "register", "short",    "signed",
+      "sizeof",   "static",  "struct",   "struct_size", "switch",   "template", "this",
+      "throw",    "typedef", "union",    "unsigned",    "using",    "virtual",  "void",
+      "volatile"};
   for (const std::string_view word : kWords) {
     if (name == word) return true;
   }

@@ -16,6 +16,7 @@ namespace sk {
 
 struct Dimension {
   const char* name;
+  const char* doc = "";
 };
 
 enum class Role : uint8_t { kIn, kOut };
@@ -37,6 +38,9 @@ struct OperandSchema {
   const char* alias = "";
   const char* alias_at = "0";
   bool optional = false;  // A call may come without it.
+  // It may lie in all of that operand's memory, which is this rank's own business.
+  const char* may_be_in = "";
+  const char* doc = "";
 
   constexpr bool may_be(Storage how) const { return storage == how || or_storage == how; }
 };
@@ -58,6 +62,7 @@ struct Attribute {
   double lowest = -std::numeric_limits<double>::infinity();  // kFloat: likewise.
   double highest = std::numeric_limits<double>::infinity();
   const char* suggested = "";  // What Python and Julia take where nothing is said; C has none.
+  const char* doc = "";
 
   constexpr const char* spoken() const { return label[0] != '\0' ? label : name; }
 };
@@ -100,6 +105,8 @@ struct Schema {
   std::span<const Condition> conditions = {};
   std::span<const InnerArray> arrays = {};
   const Steps* meaning = nullptr;  // Null: it moves nothing.
+  // For who reads about it: a sentence or two, and where its formula comes from.
+  const char *summary = "", *source = "";
 
   // Null where it has none of that name.
   constexpr const OperandSchema* operand(std::string_view wanted) const {

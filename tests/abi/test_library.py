@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +36,11 @@ def test_what_the_headers_declare_is_there_and_nothing_else(prefix: Path) -> Non
     functions = [symbol.split("@")[0] for symbol in symbols if "@" in symbol]
     assert functions == sorted(read_abi().functions)
     assert [symbol for symbol in symbols if "@" not in symbol] == ["SK_0"]
+
+
+def test_the_header_of_operations_is_what_the_library_says(prefix: Path) -> None:
+    tool = Path(__file__).resolve().parents[2] / "tools" / "make_ops_header.py"
+    run([sys.executable, str(tool), "--check", str(prefix / "lib" / "libsk.so")])
 
 
 def test_the_soname_is_the_major_version(prefix: Path) -> None:

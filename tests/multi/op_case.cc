@@ -12,6 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "tests/multi/call_by_number.h"
+
 namespace sk::testing_ops {
 namespace {
 
@@ -66,21 +68,11 @@ struct Caller {
   int rank;
   sk_run_options options;
   const sk_run_options* given;  // Null on the CPU, where the library then remembers calls.
+  bool by_number = false;       // Through sk_call(): the same call as with the others' functions.
 };
 
 sk_tensor tensor(const Caller& caller, void* data, int32_t dtype, int64_t rows, int64_t cols) {
-  sk_tensor t{};
-  t.device_type = caller.options.device_type;
-  t.device_id = caller.options.device_id;
-  t.struct_size = sizeof(t);
-  t.dtype = dtype;
-  t.data = data;
-  t.ndim = 2;
-  t.shape[0] = rows;
-  t.shape[1] = cols;
-  t.strides[0] = std::max<int64_t>(1, cols);
-  t.strides[1] = 1;
-  return t;
+  return rows_of(caller.given, data, dtype, rows, cols);
 }
 
 sk_status call_gemm(const Caller& caller, const Case& c, void* in, void* weights, void* out) {
@@ -166,7 +158,10 @@ std::string run_case(const Caller& caller, const Case& c, const Row& row, Arriva
   if (c.in_place) place_in_place(c, rank, from, to);
   std::memcpy(from, inputs[size_t(rank)].data(), in_bytes);
   std::memcpy(b.data(), weights[size_t(rank)].data(), weights[size_t(rank)].size());
-  if (call(caller, c, from, b.data(), to) != SK_OK) return fail(sk_last_error());
+  const sk_status called = caller.by_number ? call_by_number(comm, rank, row.ranks, c,
+                                                             {from, b.data(), to}, caller.given)
+                                            : call(caller, c, from, b.data(), to);
+  if (called != SK_OK) return fail(sk_last_error());
   if (sk_comm_synchronize(comm, caller.given) != SK_OK) return fail(sk_last_error());
   // The call is over: its inputs are ours.
   std::memset(b.data(), kPoison, weights[size_t(rank)].size());
@@ -246,6 +241,7 @@ std::string run_cases(sk_comm* comm, const Row& row, Arrivals& arrivals, const B
   for (int i = 0; i < row.cases; ++i) {
     const Case c = case_for(row, random, i);
     for (uint32_t turns = pace() % 4 == 0 ? pace() % 200 : 0; turns > 0; --turns) sched_yield();
+    caller.by_number = pace() % 2 == 0;
     std::string wrong = run_case(caller, c, row, arrivals);
     if (wrong.empty() && info.rank == 0 && beside) wrong = beside(comm, c);
     if (wrong.empty()) continue;

@@ -8,7 +8,8 @@ namespace sk {
 namespace ops {
 namespace gemm {
 
-inline constexpr Dimension kDimensions[] = {{"m"}, {"n"}, {"k"}};
+inline constexpr Dimension kDimensions[] = {
+    {"m", "rows of a and c"}, {"n", "columns of b and c"}, {"k", "columns of a, rows of b"}};
 
 inline constexpr OperandSchema kOperands[] = {{.name = "a",
                                                .role = Role::kIn,
@@ -30,8 +31,9 @@ inline constexpr OperandSchema kOperands[] = {{.name = "a",
                                                .or_storage = Storage::kRows,
                                                .turned_by = "transpose_b"}};
 
-inline constexpr Attribute kAttributes[] = {{"transpose_a", AttributeKind::kBool},
-                                            {"transpose_b", AttributeKind::kBool}};
+inline constexpr Attribute kAttributes[] = {
+    {.name = "transpose_a", .kind = AttributeKind::kBool, .doc = "a holds [k, m]"},
+    {.name = "transpose_b", .kind = AttributeKind::kBool, .doc = "b holds [n, k]"}};
 
 inline constexpr InnerArray kArrays[] = {{"part", "accumulator(a)", "m, n"}};
 
@@ -47,7 +49,10 @@ inline constexpr Schema kAllreduceGemm = {.id = OpKind::kAllreduceGemm,
                                           .operands = gemm::kOperands,
                                           .attributes = gemm::kAttributes,
                                           .arrays = gemm::kArrays,
-                                          .meaning = &gemm::kMeaning};
+                                          .meaning = &gemm::kMeaning,
+                                          .summary =
+                                              "c = the sum over ranks of a * b, on every rank: a "
+                                              "product, then an all-reduce, overlapped."};
 
 }  // namespace ops
 

@@ -8,7 +8,7 @@ namespace sk {
 namespace ops {
 namespace vectors {
 
-inline constexpr Dimension kCount[] = {{"count"}};
+inline constexpr Dimension kCount[] = {{"count", "elements of one rank's part"}};
 
 constexpr OperandSchema operand(const char* name, Role role, const char* shape) {
   return {.name = name, .role = role, .types = role == Role::kIn ? "any" : "in", .shape = shape};
@@ -22,6 +22,10 @@ constexpr OperandSchema aliased(OperandSchema operand, const char* alias, const 
   operand.alias_at = at;
   return operand;
 }
+constexpr OperandSchema may_be_in(OperandSchema operand, const char* other) {
+  operand.may_be_in = other;
+  return operand;
+}
 constexpr OperandSchema only_on(OperandSchema operand, const char* rank) {
   operand.only_on = rank;
   return operand;
@@ -30,8 +34,13 @@ constexpr OperandSchema only_on(OperandSchema operand, const char* rank) {
 inline constexpr OperandSchema kIn = operand("in", Role::kIn, "count"),
                                kOut = operand("out", Role::kOut, "count");
 
-inline constexpr Attribute kOp[] = {{"op", AttributeKind::kRedOp}};
-inline constexpr Attribute kRoot[] = {{"root", AttributeKind::kRank}};
+inline constexpr Attribute kOp[] = {
+    {.name = "op",
+     .kind = AttributeKind::kRedOp,
+     .suggested = "sum",
+     .doc = "how elements are joined; averages are for floating types"}};
+inline constexpr Attribute kRoot[] = {
+    {.name = "root", .kind = AttributeKind::kRank, .doc = "whose elements all get"}};
 inline constexpr Attribute kEnds[] = {{"root", AttributeKind::kRank, "sender"},
                                       {"peer", AttributeKind::kRank, "receiver"}};
 
@@ -44,7 +53,8 @@ inline constexpr OperandSchema kAllgather[] = {
 inline constexpr OperandSchema kReduceScatter[] = {
     reached(operand("in", Role::kIn, "world * count")),
     aliased(reached(kOut), "in", "rank * count")};
-inline constexpr OperandSchema kBroadcast[] = {only_on(kIn, "root"), reached(kOut)};
+inline constexpr OperandSchema kBroadcast[] = {may_be_in(only_on(kIn, "root"), "out"),
+                                               reached(kOut)};
 inline constexpr OperandSchema kSendRecv[] = {only_on(kIn, "root"), only_on(kOut, "peer")};
 
 inline constexpr Steps kJoined = steps_of("out@q[i] = op(r) in_@r[i]");
@@ -55,7 +65,10 @@ inline constexpr Steps kSent = steps_of("out@peer[i] = in_@root[i]");
 
 }  // namespace vectors
 
-inline constexpr Schema kBarrier = {.id = OpKind::kBarrier, .name = "barrier", .brief = ""};
+inline constexpr Schema kBarrier = {.id = OpKind::kBarrier,
+                                    .name = "barrier",
+                                    .brief = "",
+                                    .summary = "Returns once every rank has called it."};
 inline constexpr Schema kAllreduce = {.id = OpKind::kAllreduce,
                                       .name = "allreduce",
                                       .brief = "{in.dtype}, {op}, {count}",
@@ -63,28 +76,34 @@ inline constexpr Schema kAllreduce = {.id = OpKind::kAllreduce,
                                       .operands = vectors::kAllreduce,
                                       .attributes = vectors::kOp,
                                       .conditions = vectors::kAveragesOfFloats,
-                                      .meaning = &vectors::kJoined};
-inline constexpr Schema kAllgather = {.id = OpKind::kAllgather,
-                                      .name = "allgather",
-                                      .brief = "{in.dtype}, {count}",
-                                      .dimensions = vectors::kCount,
-                                      .operands = vectors::kAllgather,
-                                      .meaning = &vectors::kGathered};
-inline constexpr Schema kReduceScatter = {.id = OpKind::kReduceScatter,
-                                          .name = "reduce_scatter",
-                                          .brief = "{in.dtype}, {op}, {count}",
-                                          .dimensions = vectors::kCount,
-                                          .operands = vectors::kReduceScatter,
-                                          .attributes = vectors::kOp,
-                                          .conditions = vectors::kAveragesOfFloats,
-                                          .meaning = &vectors::kScattered};
+                                      .meaning = &vectors::kJoined,
+                                      .summary = "out[i] = op over ranks of in[i], on every rank."};
+inline constexpr Schema kAllgather = {
+    .id = OpKind::kAllgather,
+    .name = "allgather",
+    .brief = "{in.dtype}, {count}",
+    .dimensions = vectors::kCount,
+    .operands = vectors::kAllgather,
+    .meaning = &vectors::kGathered,
+    .summary = "out[r * count + i] = in[i] of rank r, on every rank."};
+inline constexpr Schema kReduceScatter = {
+    .id = OpKind::kReduceScatter,
+    .name = "reduce_scatter",
+    .brief = "{in.dtype}, {op}, {count}",
+    .dimensions = vectors::kCount,
+    .operands = vectors::kReduceScatter,
+    .attributes = vectors::kOp,
+    .conditions = vectors::kAveragesOfFloats,
+    .meaning = &vectors::kScattered,
+    .summary = "out[i] = op over ranks of in[rank * count + i]."};
 inline constexpr Schema kBroadcast = {.id = OpKind::kBroadcast,
                                       .name = "broadcast",
                                       .brief = "{in.dtype}, {count}, root {root}",
                                       .dimensions = vectors::kCount,
                                       .operands = vectors::kBroadcast,
                                       .attributes = vectors::kRoot,
-                                      .meaning = &vectors::kOfRoot};
+                                      .meaning = &vectors::kOfRoot,
+                                      .summary = "out[i] = in[i] of rank root, on every rank."};
 inline constexpr Schema kSendRecv = {.id = OpKind::kSendRecv,
                                      .name = "send_recv",
                                      .brief = "{in.dtype}, {count}, {root} to {peer}",
@@ -92,7 +111,8 @@ inline constexpr Schema kSendRecv = {.id = OpKind::kSendRecv,
                                      .dimensions = vectors::kCount,
                                      .operands = vectors::kSendRecv,
                                      .attributes = vectors::kEnds,
-                                     .meaning = &vectors::kSent};
+                                     .meaning = &vectors::kSent,
+                                     .summary = "out[i] of the receiver = in[i] of the sender."};
 
 }  // namespace ops
 

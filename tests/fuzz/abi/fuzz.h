@@ -79,6 +79,7 @@ struct Function {
   void (*call)(Caller&);
 };
 const std::vector<Function>& base_functions();
+const std::vector<Function>& call_functions();
 const std::vector<Function>& op_functions();
 const std::vector<Function>& session_functions();
 const std::vector<Function>& worker_functions();

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tests/fuzz/abi/fuzz.h"
+#include "tests/fuzz/abi/tensors.h"
 
 namespace sk::fuzz_abi {
 namespace {
@@ -10,36 +10,11 @@ namespace {
 constexpr uint64_t kRanksMax = 3;  // Of a world that the fuzzer makes.
 constexpr size_t kAliveMax = 12;
 
-uint64_t element_bytes(int32_t dtype) {
-  if (dtype == SK_F64 || dtype == SK_I64) return 8;
-  return dtype == SK_BF16 || dtype == SK_F16 ? 2 : 4;
-}
-
 // A count for which there is memory in every world, or one that no memory has.
 int64_t count_of(Caller& c) {
   constexpr int64_t kNever[] = {-1, INT64_MIN, INT64_MAX, INT64_MAX / 8 + 1, int64_t(1) << 47};
   return c.random.one_in(6) ? kNever[c.random.below(5)] : int64_t(c.random.below(600));
 }
-
-struct Options {
-  explicit Options(Caller& c) : given(c.random, make(c)) {
-    if (c.random.one_in(2)) pointer = given.get();
-  }
-  // Longer waits than a world's own are right, and would be waited for.
-  static sk_run_options make(Caller& c) {
-    sk_run_options options{};
-    constexpr int64_t kRefused[] = {-1, INT64_MIN, INT64_MAX, (int64_t(1) << 40) + 1};
-    options.timeout_ms =
-        c.random.one_in(4) ? kRefused[c.random.below(4)] : int64_t(c.random.below(4));
-    if (c.random.one_in(16)) options.device_type = int32_t(c.random.number());
-    if (c.random.one_in(16)) options.device_id = int32_t(c.random.number());
-    if (c.random.one_in(16)) options.reserved = int32_t(c.random.number());
-    if (c.random.one_in(16)) options.stream = &options;
-    return options;
-  }
-  Given<sk_run_options> given;
-  const sk_run_options* pointer = nullptr;
-};
 
 struct Elements {
   // `in_blocks` and `out_blocks` of `count` elements each.
@@ -95,48 +70,6 @@ void recv(Caller& c) {
   const Elements e(c, 1, 1);
   const auto peer = int32_t(c.random.around(0, 2));
   c.check(sk_recv(e.comm, e.out, e.count, e.dtype, peer, e.options.pointer));
-}
-
-// A matrix that lies in `memory` to the last byte, with now and then a field that is wrong.
-Given<sk_tensor> matrix(Caller& c, Guarded& memory, int64_t rows, int64_t cols, int32_t dtype) {
-  sk_tensor t{};
-  t.dtype = dtype;
-  t.ndim = 2;
-  const int64_t pitch = cols + int64_t(c.random.below(4));
-  const int64_t bytes =
-      (std::max<int64_t>(0, rows - 1) * pitch + cols) * int64_t(element_bytes(dtype));
-  t.data = c.operand(memory, uint64_t(rows == 0 ? 0 : bytes));
-  t.shape[0] = rows;
-  t.shape[1] = cols;
-  t.strides[0] = pitch;
-  t.strides[1] = 1;
-  constexpr int64_t kNever[] = {-1, INT64_MIN, INT64_MAX, int64_t(1) << 62};
-  switch (c.random.below(40)) {
-    case 0:
-      t.dtype = int32_t(c.random.number() | 0x100);
-      break;
-    case 1:
-      t.ndim = int32_t(c.random.around(-1, 1));
-      break;
-    case 2:
-      t.shape[c.random.below(2)] = kNever[c.random.below(4)];
-      break;
-    case 3:
-      t.strides[c.random.below(2)] = kNever[c.random.below(3)];
-      break;
-    case 4:
-      t.device_type = int32_t(c.random.number() | 1);
-      break;
-    case 5:
-      t.device_id = int32_t(c.random.number() | 1);
-      break;
-    case 6:
-      t.reserved = int32_t(c.random.number() | 1);
-      break;
-    default:
-      break;
-  }
-  return Given(c.random, t);
 }
 
 int32_t gemm_dtype(Caller& c) {

@@ -1,0 +1,49 @@
+/* Any operation by its number: what sk/ops.h has typed wrappers for.
+ *
+ * An operation is one record of the library (docs/reference/): operands, attributes, shapes, types.
+ * Its arguments are one struct, whose fields are only ever appended, so that a caller that was
+ * compiled with fewer goes on. Errors and threads are those of sk/op.h, of a local operation those
+ * of sk_comm_self(). Since 0.1. */
+#ifndef SK_CALL_H_
+#define SK_CALL_H_
+
+#include "sk/base.h"
+#include "sk/op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Calls the operation `op` (enum sk_op_kind) with its struct of arguments (sk/ops.h). In the
+ *  struct `operation` is 0 or the same number. A tensor that may be left out is NULL then; numbers
+ * have no defaults: zero means zero. A vector is a tensor of any shape whose elements lie one after
+ *  another. Results are written where the tensors of results say. Of a local operation no other
+ *  rank has to call anything, and it may be called from any thread.
+ *  @return as the calls of sk/op.h; SK_ERR_INVALID_ARGUMENT for what the operation does not allow
+ *          (the sentence names the argument, what it was and what is allowed) and for a number that
+ *          is no operation; SK_ERR_UNSUPPORTED for a local operation on a GPU's communicator. */
+SK_NODISCARD SK_API sk_status sk_call(sk_comm* comm, int32_t op, const void* args,
+                                      const sk_run_options* options) SK_NOEXCEPT;
+
+/** A world of one, which is this process alone, with all the cores that the process may use: for
+ *  operations that need no other ranks. Always the same one in a context, which owns it:
+ *  sk_comm_free() refuses it, sk_finalize() ends it.
+ *  @threads Any, and any may call it: such calls come one after another and wait for each other.
+ *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_INVALID_ARGUMENT, SK_ERR_NO_MEMORY, SK_ERR_FORKED. */
+SK_NODISCARD SK_API sk_status sk_comm_self(sk_context* context, sk_comm** out_comm) SK_NOEXCEPT;
+
+/** What operations there are, as JSON: an array with an object for each, or with `name` the one
+ *  object. Fields: name, id, scope ("all", "pair", "local"), summary, source, dimensions, operands
+ *  (name, role, types, shape, optional, packed, rows, turned_by, only_on, alias, doc), attributes
+ *  (name, kind, least, most, suggested, doc), conditions, meaning. `*out_size` gets the length
+ *  without the NUL, so a first call may pass capacity 0.
+ *  @return SK_OK, SK_ERR_OUT_OF_RANGE when `capacity` was too small (the text is cut),
+ *          SK_ERR_INVALID_ARGUMENT for a name that no operation has; the sentence has the nearest.
+ *  @threads Any. */
+SK_NODISCARD SK_API sk_status sk_op_describe(const char* name, char* buffer, size_t capacity,
+                                             size_t* out_size) SK_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SK_CALL_H_ */

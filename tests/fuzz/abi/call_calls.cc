@@ -1,0 +1,181 @@
+// sk_call() of every operation that the library says it has, and what it says of them.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "tests/fuzz/abi/tensors.h"
+
+namespace sk::fuzz_abi {
+
+Given<sk_tensor> matrix(Caller& c, Guarded& memory, int64_t rows, int64_t cols, int32_t dtype,
+                        int32_t ndim) {
+  if (ndim == 1) rows = 1;
+  sk_tensor t{};
+  t.dtype = dtype;
+  t.ndim = 2;
+  const int64_t pitch = cols + int64_t(c.random.below(4));
+  const int64_t bytes =
+      (std::max<int64_t>(0, rows - 1) * pitch + cols) * int64_t(element_bytes(dtype));
+  t.data = c.operand(memory, uint64_t(rows == 0 ? 0 : bytes));
+  t.shape[0] = rows;
+  t.shape[1] = cols;
+  t.strides[0] = pitch;
+  t.strides[1] = 1;
+  if (ndim == 1) {
+    t.ndim = 1;
+    t.shape[0] = cols;
+    t.strides[0] = 1;
+  }
+  constexpr int64_t kNever[] = {-1, INT64_MIN, INT64_MAX, int64_t(1) << 62};
+  switch (c.random.below(40)) {
+    case 0:
+      t.dtype = int32_t(c.random.number() | 0x100);
+      break;
+    case 1:
+      t.ndim = int32_t(c.random.around(-1, 1));
+      break;
+    case 2:
+      t.shape[c.random.below(2)] = kNever[c.random.below(4)];
+      break;
+    case 3:
+      t.strides[c.random.below(2)] = kNever[c.random.below(3)];
+      break;
+    case 4:
+      t.device_type = int32_t(c.random.number() | 1);
+      break;
+    case 5:
+      t.device_id = int32_t(c.random.number() | 1);
+      break;
+    case 6:
+      t.reserved = int32_t(c.random.number() | 1);
+      break;
+    default:
+      break;
+  }
+  return Given(c.random, t);
+}
+
+namespace {
+
+struct Field {
+  std::string kind;
+  uint32_t offset;
+};
+struct Operation {
+  int32_t id;
+  uint32_t bytes;
+  std::vector<Field> fields;
+};
+
+// What stands behind `name` in `text`, up to a comma or a bracket; cut off what was read.
+std::string_view take(std::string_view& text, std::string_view name) {
+  const size_t at = text.find(name);
+  if (at == text.npos) return text = {};
+  text.remove_prefix(at + name.size());
+  const std::string_view value = text.substr(0, text.find_first_of(",}]"));
+  return value;
+}
+uint32_t number(std::string_view text) {
+  return uint32_t(std::strtoul(std::string(text).c_str(), nullptr, 10));
+}
+
+std::vector<Operation> operations() {
+  size_t size = 0;
+  if (sk_op_describe(nullptr, nullptr, 0, &size) != SK_OK) fail(sk_last_error());
+  std::string text(size + 1, '\0');
+  if (sk_op_describe(nullptr, text.data(), text.size(), &size) != SK_OK) fail(sk_last_error());
+  std::vector<Operation> all;
+  for (std::string_view rest = text; rest.find("\"id\": ") != rest.npos;) {
+    Operation next{int32_t(number(take(rest, "\"id\": "))), 0, {}};
+    take(rest, "\"fields\": ");
+    std::string_view fields = rest.substr(0, rest.find("\"bytes\": "));
+    while (fields.find("\"kind\": \"") != fields.npos) {
+      std::string kind(take(fields, "\"kind\": \""));
+      kind.resize(kind.find('"'));
+      next.fields.push_back({kind, number(take(fields, "\"offset\": "))});
+    }
+    next.bytes = number(take(rest, "\"bytes\": "));
+    all.push_back(std::move(next));
+  }
+  if (all.size() < 7) fail("sk_op_describe() tells of too few operations: " + text);
+  return all;
+}
+
+// Extents of few kinds, so that operands often fit together.
+int64_t extent(Caller& c) {
+  constexpr int64_t kExtents[] = {0, 1, 3, 8, 24};
+  return kExtents[c.random.below(5)];
+}
+
+void call(Caller& c) {
+  static const std::vector<Operation> all = operations();
+  const Operation& operation = all[c.random.below(all.size())];
+  std::array<unsigned char, 4096> args{};
+  const auto put = [&](uint32_t offset, const auto& value) {
+    std::memcpy(args.data() + offset, &value, sizeof value);
+  };
+  put(0, struct_size(c.random, operation.bytes));
+  const int32_t id = c.random.one_in(16) ? int32_t(c.random.number()) : operation.id;
+  put(4, c.random.one_in(2) ? 0 : operation.id);
+  const int32_t dtype = int32_t(1 + c.random.below(6));
+  std::vector<std::unique_ptr<Given<sk_tensor>>> tensors;
+  const int64_t rows = extent(c), cols = extent(c);
+  for (const Field& field : operation.fields) {
+    if (field.kind == "tensor") {
+      if (c.random.one_in(12)) continue;  // Null.
+      Guarded& memory = c.random.one_in(2) ? c.in : c.out;
+      tensors.emplace_back(new Given<sk_tensor>(matrix(
+          c, memory, c.random.one_in(3) ? extent(c) : rows, c.random.one_in(3) ? extent(c) : cols,
+          c.random.one_in(12) ? int32_t(SK_F32) : dtype, c.random.one_in(2) ? 1 : 2)));
+      put(field.offset, static_cast<const void*>(tensors.back()->get()));
+    } else if (field.kind == "packed") {
+      if (c.random.one_in(2)) put(field.offset, c.handle<sk_packed>(kPacked));
+    } else if (field.kind == "int32") {
+      put(field.offset, int32_t(c.random.around(0, 4)));
+    } else {
+      put(field.offset, c.random.one_in(2) ? c.random.number() : int64_t(1));
+    }
+  }
+  const Options options(c);
+  const bool none = c.random.one_in(64);
+  // A made-up number must not be another operation's, whose struct is longer.
+  const int32_t asked = id > 0 && id < 100 ? operation.id : id;
+  c.check(sk_call(c.handle<sk_comm>(kComm), asked, none ? nullptr : args.data(), options.pointer));
+  for (const auto& each : tensors) each->check("sk_call", false);
+}
+
+// Its communicator is the context's, which frees it: it is no handle of the pool's, but calls of
+// it come from any thread.
+void comm_self(Caller& c) {
+  sk_comm* self = nullptr;
+  const sk_status status =
+      sk_comm_self(c.handle<sk_context>(kContext), c.random.one_in(16) ? nullptr : &self);
+  c.check(status);
+  if (self == nullptr) return;
+  const sk_status freed = sk_comm_free(self);
+  if (freed == SK_OK) fail("sk_comm_free() freed what a context owns");
+  c.check(sk_barrier(self, nullptr));
+}
+
+void op_describe(Caller& c) {
+  constexpr const char* kNames[] = {nullptr, "allreduce", "", "no such", "rms\xff\n\"norm"};
+  std::string room(c.random.below(300), '#');
+  size_t size = 0;
+  c.check(sk_op_describe(kNames[c.random.below(5)], room.data(), room.size(),
+                         c.random.one_in(8) ? nullptr : &size));
+}
+
+}  // namespace
+
+const std::vector<Function>& call_functions() {
+  static const std::vector<Function> all = {
+      {"sk_call", 80, true, call},
+      {"sk_comm_self", 10, true, comm_self},
+      {"sk_op_describe", 5, true, op_describe},
+  };
+  return all;
+}
+
+}  // namespace sk::fuzz_abi
