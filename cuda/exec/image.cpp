@@ -123,6 +123,9 @@ Status check_pack(const Plan& plan, const RankPlan& part, const Task& task) {
 
 Status check_part(const Plan& plan, const RankPlan& part) {
   for (const Task& task : part.tasks) {
+    if (task.op > TaskOp::kGemm) {
+      return error(SK_ERR_UNSUPPORTED, "no kernel for a {} on a GPU yet", task_op_name(task.op));
+    }
     uint64_t pointers = 0;
     for (const Region& region : part.regions_of(task)) pointers += region.buffer_count;
     if (pointers > kPointersMax) {

@@ -13,6 +13,12 @@
 extern "C" {
 #endif
 
+/** Behind those of enum sk_op_kind. */
+enum sk_op_id {
+  SK_OP_RMSNORM = 9,
+  SK_OP_RMSNORM_BACKWARD = 10
+};
+
 /** out[i] = op over ranks of in[i], on every rank. count: elements of one rank's part. Averages
  *  are for floating types. */
 typedef struct sk_allreduce_args {
@@ -93,6 +99,56 @@ typedef struct sk_allreduce_gemm_args {
   /** 0 or 1; b holds [n, k] */
   int32_t transpose_b;
 } sk_allreduce_gemm_args;
+
+/** y[i, j] = x[i, j] * rstd[i] * weight[j], where rstd[i] = 1 / sqrt(mean over j of x[i, j]^2 +
+ *  eps). Computed in f32, of f64 in f64, and rounded once; without a weight it is 1. m: rows;
+ *  n: columns. Rows have one element at least. Local: no other rank takes part. Source: B.
+ *  Zhang, R. Sennrich: Root Mean Square Layer Normalization, 2019. */
+typedef struct sk_rmsnorm_args {
+  uint32_t struct_size;
+  int32_t operation; /**< 0 or SK_OP_RMSNORM. */
+  /** [m, n], f32, f64, bf16 or f16 */
+  const sk_tensor* x;
+  /** [m, n], of x's type, may be x */
+  sk_tensor* y;
+  /** [n], of x's type or f32, may be NULL */
+  const sk_tensor* weight;
+  /** [m], of the type of sums of x, may be NULL, what each row was multiplied by, for the
+   *  gradient */
+  sk_tensor* rstd;
+  /** 0 to inf; added to the mean of squares; usually 1e-5 */
+  double eps;
+} sk_rmsnorm_args;
+SK_NODISCARD static inline sk_status sk_rmsnorm(sk_comm* comm, const sk_rmsnorm_args* args,
+    const sk_run_options* options) {
+  return sk_call(comm, SK_OP_RMSNORM, args, options);
+}
+
+/** The gradients of rmsnorm: dx[i, j] = rstd[i] * (dy[i, j] * weight[j] - x[i, j] * rstd[i]^2 *
+ *  mean over k of dy[i, k] * weight[k] * x[i, k]), dweight[j] = sum over i of dy[i, j] * x[i,
+ *  j] * rstd[i]. Sums have one order, whatever the number of workers. m: rows; n: columns. Rows
+ *  have one element at least. Local: no other rank takes part. Source: B. Zhang, R. Sennrich:
+ *  Root Mean Square Layer Normalization, 2019. */
+typedef struct sk_rmsnorm_backward_args {
+  uint32_t struct_size;
+  int32_t operation; /**< 0 or SK_OP_RMSNORM_BACKWARD. */
+  /** [m, n], f32, f64, bf16 or f16 */
+  const sk_tensor* x;
+  /** [m, n], of x's type */
+  const sk_tensor* dy;
+  /** [m], of the type of sums of x, as rmsnorm left it */
+  const sk_tensor* rstd;
+  /** [m, n], of x's type */
+  sk_tensor* dx;
+  /** [n], of x's type or f32, may be NULL */
+  const sk_tensor* weight;
+  /** [n], of x's type or f32, may be NULL */
+  sk_tensor* dweight;
+} sk_rmsnorm_backward_args;
+SK_NODISCARD static inline sk_status sk_rmsnorm_backward(sk_comm* comm, const sk_rmsnorm_backward_args* args,
+    const sk_run_options* options) {
+  return sk_call(comm, SK_OP_RMSNORM_BACKWARD, args, options);
+}
 
 #ifdef __cplusplus
 }

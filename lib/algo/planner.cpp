@@ -17,6 +17,8 @@ constexpr algo::Planner kPlanners[] = {
     {OpKind::kBroadcast, algo::plan_broadcast},
     {OpKind::kSendRecv, algo::plan_send_recv},
     {OpKind::kAllreduceGemm, algo::plan_allreduce_gemm, algo::allreduce_gemm_product},
+    {OpKind::kRmsnorm, algo::plan_rmsnorm},
+    {OpKind::kRmsnormBackward, algo::plan_rmsnorm_backward},
 };
 
 constexpr uint64_t kPutBytesLeast = 8;  // The largest element.
@@ -33,13 +35,16 @@ const algo::Planner* planner_of(const OpDesc& op) {
 bool moves_nothing(const OpDesc& op, const Target& target) {
   if (is_pair(op)) return false;
   const Operands operands(op, target.world_size, target.packed_bytes);
-  return operands.count() == 0 || (target.world_size == 1 && op.in_place());
+  return operands.count() == 0 || (target.world_size == 1 && op.in_place() && !is_local(op));
 }
 
 Result<Plan> make(const OpDesc& op, const Target& target, algo::Ranks ranks) {
   if (target.put_bytes_max < kPutBytesLeast) {
     return error(SK_ERR_UNSUPPORTED, "a put of {} bytes at most cannot carry one element",
                  target.put_bytes_max);
+  }
+  if (is_local(op) && target.world_size != 1) {
+    return error(SK_ERR_INTERNAL, "{} is planned for {} ranks", describe(op), target.world_size);
   }
   if (moves_nothing(op, target)) return algo::plan_barrier(op, target, ranks);
   if (const algo::Planner* planner = planner_of(op)) return planner->plan(op, target, ranks);

@@ -175,10 +175,7 @@ Result<Call> derived_call(World world, const OpDesc& op, const void* in, const P
     }
     case OpKind::kBarrier:
       return barrier_call(world, options);
-    case OpKind::kAlloc:
-    case OpKind::kFree:
-    case OpKind::kRegister:
-    case OpKind::kDeregister:
+    default:
       break;
   }
   return error(SK_ERR_UNSUPPORTED, "a plan of {} is not to be run by itself", describe(op));

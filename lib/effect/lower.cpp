@@ -40,10 +40,17 @@ class Meaning::Lowering {
       add_array(inner.name, type_of(inner.type), inner.shape);
     }
     if (schema_.meaning == nullptr) return;
-    for (const Step& step : *schema_.meaning) add(step);
+    for (const Step& step : *schema_.meaning) {
+      if (!is_absent(step.out)) add(step);
+    }
   }
 
  private:
+  bool is_absent(const Access& access) const {
+    const size_t number = number_of(access.array) - 1u;
+    return number < schema_.operands.size() && op_.absent(uint32_t(number));
+  }
+
   int64_t value(std::string_view text) const {
     int64_t value = 0;
     if (names::is_name(text) && scope_.find(text, &value)) return value;  // Most are names.
@@ -166,7 +173,9 @@ class Meaning::Lowering {
     if (function.joins) function.uncut = note(step.fold.over, 0);
     for (const std::string_view name : step.inside) function.inside.push_back(note(name, 0));
     function.out = projection(step.out);
-    for (const Access& access : step.in) function.in.push_back(projection(access));
+    for (const Access& access : step.in) {
+      if (!is_absent(access)) function.in.push_back(projection(access));
+    }
     function.extent = extent_;
     for (const Binding& each : step.bind) {
       function.bind.push_back({each.parameter, value(each.value)});

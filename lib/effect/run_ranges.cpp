@@ -186,8 +186,10 @@ class Ranges {
     const Tile::RegionOf& of = form_.regions[size_t(place.region)];
     const RegionRecord& role = *of.record;
     const ArrayInfo& info = meaning_.array(array);
-    if (of.type >= 0 && DType(parameter(of.type)) != info.dtype) {
-      return no("it reads {} as {}", dtype_name(info.dtype), dtype_name(DType(parameter(of.type))));
+    const DType stored = of.type < 0 ? info.dtype : DType(parameter(of.type));
+    const DType dtype = of.sums ? accumulator(stored) : stored;
+    if (dtype != info.dtype) {
+      return no("it reads {} as {}", dtype_name(info.dtype), dtype_name(dtype));
     }
     const Rect part = rect(place);
     if (part.empty()) return Status();

@@ -15,8 +15,8 @@
 
 namespace sk {
 
-// The bytes of one rank's operands 0, 1 and 2; empty where it has none.
-using OperandBytes = std::array<std::vector<std::byte>, 3>;
+// The bytes of one rank's operands, by number; empty where it has none.
+using OperandBytes = std::array<std::vector<std::byte>, OpDesc::kOperandsMax>;
 
 struct World {
   // Before a run the caller writes inputs[run][rank] into its buffers; what is missing is poison.

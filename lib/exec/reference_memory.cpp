@@ -39,7 +39,7 @@ std::byte* ReferenceMemory::address(uint32_t buffer, uint32_t run) {
 }
 
 void ReferenceMemory::begin(uint32_t rank, const OperandBytes& inputs) {
-  for (uint32_t i = 0; i < 3; ++i) {
+  for (uint32_t i = 0; i < OpDesc::kOperandsMax; ++i) {
     Operand& operand = operands_[rank][i];
     poison(operand.bytes);
     std::fill(operand.written.begin(), operand.written.end(), false);
@@ -61,7 +61,7 @@ uint64_t ReferenceMemory::defined_bytes(uint32_t rank, uint32_t home) const {
 }
 
 Status ReferenceMemory::end(uint32_t rank, OperandBytes& outputs) {
-  for (uint32_t i = 0; i < 3; ++i) {
+  for (uint32_t i = 0; i < OpDesc::kOperandsMax; ++i) {
     Operand& operand = operands_[rank][i];
     if (operand.exists && operand.kind == BufferKind::kOutput) {
       const auto written = std::count(operand.written.begin(), operand.written.end(), true);

@@ -36,7 +36,7 @@ class ReferenceMemory {
 
   const Plan& plan_;
   std::mt19937_64 random_;
-  std::vector<std::array<Operand, 3>> operands_;                  // By rank.
+  std::vector<std::array<Operand, OpDesc::kOperandsMax>> operands_;  // By rank.
   std::vector<std::array<std::vector<std::byte>, 3>> workspace_;  // By rank: area, staging areas.
 };
 

@@ -14,6 +14,7 @@ struct Meaning {
   enum Kind : uint8_t { kNothing, kField, kWorld, kRank, kValue };
   Kind kind = kNothing;
   Field field = {};
+  bool is_float = false;  // Its bits: bound to functions as they are, and else of no use.
   int64_t value = 0;
 };
 
@@ -41,20 +42,20 @@ constexpr const OperandSchema* operand_in_expressions(const Schema& schema, std:
   return nullptr;
 }
 
-// A float's is none: expressions are of integers.
 constexpr Meaning meaning_of(const Schema& schema, std::string_view name) {
   for (const Dimension& dimension : schema.dimensions) {
     if (!names::is_called(name, dimension.name)) continue;
     return {Meaning::kField, schema.field(dimension.name)};
   }
   for (const Attribute& attribute : schema.attributes) {
-    if (names::is_called(name, attribute.name) && attribute.kind != AttributeKind::kFloat) {
-      return {Meaning::kField, schema.field(attribute.name)};
+    if (names::is_called(name, attribute.name)) {
+      return {Meaning::kField, schema.field(attribute.name),
+              attribute.kind == AttributeKind::kFloat};
     }
     if (attribute.kind != AttributeKind::kRedOp) continue;
     for (int32_t each = SK_SUM; each <= SK_AVG; ++each) {
       if (names::is_value_of(name, attribute.name, RedOp(each))) {
-        return {Meaning::kValue, {}, each};
+        return {Meaning::kValue, {}, false, each};
       }
     }
   }
@@ -68,13 +69,14 @@ namespace names {
 // A scope (expr.h) without values. What holds for all ranks knows no `rank`.
 class Known {
  public:
-  constexpr explicit Known(const Schema& schema, bool has_rank = false)
-      : schema_(schema), has_rank_(has_rank) {}
+  constexpr explicit Known(const Schema& schema, bool has_rank = false, bool has_floats = false)
+      : schema_(schema), has_rank_(has_rank), has_floats_(has_floats) {}
 
   constexpr bool find(std::string_view name, int64_t* value) const {
     *value = 0;
-    const Meaning::Kind kind = meaning_of(schema_, name).kind;
-    return kind != Meaning::kNothing && (kind != Meaning::kRank || has_rank_);
+    const Meaning is = meaning_of(schema_, name);
+    if (is.is_float && !has_floats_) return false;
+    return is.kind != Meaning::kNothing && (is.kind != Meaning::kRank || has_rank_);
   }
   constexpr bool find_is_float(std::string_view operand, bool* value) const {
     *value = false;
@@ -83,7 +85,7 @@ class Known {
 
  private:
   const Schema& schema_;
-  bool has_rank_;
+  bool has_rank_, has_floats_;
 };
 
 // How many things of `schema` have that name.

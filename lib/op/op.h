@@ -21,6 +21,8 @@ enum class OpKind : uint8_t {
   kBroadcast = SK_OP_BROADCAST,
   kSendRecv = SK_OP_SEND_RECV,
   kAllreduceGemm = SK_OP_ALLREDUCE_GEMM,
+  kRmsnorm = 9,  // From here on sk/ops.h has their names.
+  kRmsnormBackward = 10,
   // Collective calls that move nothing: entry exchanges with a name, so that a mismatch can say it.
   kAlloc = 100,
   kFree = 101,

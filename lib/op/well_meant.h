@@ -23,7 +23,11 @@ class StepReader {
       if (!reads(access)) return "a step's input has an index that cannot be read";
     }
     for (const Binding& each : step_.bind) {
-      if (!proofread(each.value, names::Known(schema_)).ok()) return "a binding cannot be read";
+      // A float alone, or an expression of integers.
+      const bool alone = names::is_name(each.value);
+      if (!proofread(each.value, names::Known(schema_, false, alone)).ok()) {
+        return "a binding cannot be read";
+      }
     }
     for (const std::string_view name : step_.inside) {
       if (find(name) == nullptr) return "a function is inside of no iterator";
@@ -219,6 +223,15 @@ constexpr std::string_view in_meaning(const Schema& schema) {
     const Step& step = (*schema.meaning)[i];
     const std::string_view flaw = StepReader(schema, step).flaw();
     if (flaw != kFine) return flaw;
+    size_t optional = 0;
+    for (const Access& access : step.in) {
+      const OperandSchema* operand = operand_in_expressions(schema, access.array);
+      optional += operand != nullptr && operand->optional;
+    }
+    // Without it there is a function of one input less, and no other.
+    if (optional > 1 || (optional == 1 && (step.function.empty() || step.in.size() == 1))) {
+      return "a step cannot do without what may be absent";
+    }
     for (const Access& access : step.in) {
       const OperandSchema* operand = operand_in_expressions(schema, access.array);
       if (operand != nullptr && operand->role == Role::kIn) continue;

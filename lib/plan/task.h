@@ -22,8 +22,13 @@ enum class TaskOp : uint16_t {
   kReduce = 5,  // regions: in (several), out (one or several).
   kPackB = 6,   // regions: b, packed.
   kGemm = 7,    // regions: a, packed b, then out | partial | partials and out: see GemmParam.
+  // Of rows, on CPUs so far. Parameters: RowsParam, of the last ColumnsParam.
+  kRmsnorm = 8,     // regions: x, weight where it is given, y.
+  kRms = 9,         // regions: x, rstd.
+  kRmsnormDx = 10,  // regions: dy, x, rstd, weight where it is given, dx.
+  kRmsnormDw = 11,  // regions: dy, x, rstd, dweight.
 };
-inline constexpr uint32_t kTaskOpCount = 8;
+inline constexpr uint32_t kTaskOpCount = 12;
 
 enum TaskFlags : uint8_t {
   kAfterAll = 1,  // Starts only once every earlier task of its queue has finished.
@@ -94,6 +99,29 @@ enum PackParam {
   kPackCol0,
   kPackCol1,
   kPackParamCount
+};
+
+// Rows [row0, row0 + rows) of [m, n]; of kRmsnormDw columns [col0, col0 + cols).
+enum RowsParam {
+  kRowsDtype,
+  kRowsWeightDtype,
+  kRowsGiven,
+  kRowsM,
+  kRowsN,
+  kRowsRow0,
+  kRowsRows,
+  kRowsEps,  // The bits of a double.
+  kRowsHint,
+  kRowsParamCount
+};
+enum ColumnsParam {
+  kColumnsDtype,
+  kColumnsWeightDtype,
+  kColumnsM,
+  kColumnsN,
+  kColumnsCol0,
+  kColumnsCols,
+  kColumnsParamCount
 };
 
 // kGemm: rows [row0, row0 + rows) and columns [col0, col0 + cols) of C[m, n] = A[m, k] * B[k, n].

@@ -4,6 +4,7 @@
 #include "lib/plan/task_info.h"
 #include "lib/plan/text.h"
 #include "lib/plan/text_fields.h"
+#include "lib/plan/text_reader.h"
 #include "lib/plan/text_words.h"
 
 namespace sk {
@@ -53,7 +54,9 @@ void write_params(std::string& text, const RankPlan& part, const Task& task) {
     }
     const Parameter& parameter = signature->parameters[i];
     const std::string_view word = parameter.word(params[i]);
-    if (word.empty()) {
+    if (parameter.kind == ParamKind::kFloat) {
+      fmt::format_to(Out(text), " {}={}", parameter.name, text::float_text(params[i]));
+    } else if (word.empty()) {
       fmt::format_to(Out(text), " {}={}", parameter.name, params[i]);
     } else {
       fmt::format_to(Out(text), " {}={}", parameter.name, word);

@@ -231,6 +231,9 @@ class Parser {
         if (reader_.take_word(parameter->word(i))) return value = i, Status();
       }
     }
+    if (parameter != nullptr && parameter->kind == ParamKind::kFloat) {
+      return reader_.take_float(value, name);
+    }
     return reader_.take_number(value, name);
   }
 

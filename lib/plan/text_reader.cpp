@@ -1,6 +1,13 @@
 #include "lib/plan/text_reader.h"
 
+#include <bit>
+
 namespace sk::text {
+namespace {
+
+constexpr std::string_view kNan = "nan:";
+
+}  // namespace
 
 bool Reader::next_line() {
   while (!rest_.empty()) {
@@ -52,6 +59,23 @@ std::string_view Reader::take_until(std::string_view stops) {
   const std::string_view taken = line_.substr(0, count);
   advance(count);
   return taken;
+}
+
+std::string float_text(int64_t bits) {
+  const auto number = std::bit_cast<double>(bits);
+  return number != number ? fmt::format("{}{}", kNan, bits) : fmt::to_string(number);
+}
+
+Status Reader::take_float(int64_t& bits, const char* what) {
+  if (take(kNan)) return take_number(bits, what);
+  const std::string_view text = take_until("");
+  double number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code != std::errc() || end != text.data() + text.size()) {
+    return fail("expected {}, a number", what);
+  }
+  bits = std::bit_cast<int64_t>(number);
+  return Status();
 }
 
 Status Reader::finish_line() {

@@ -11,6 +11,9 @@
 
 namespace sk::text {
 
+// The shortest number that reads back as the same bits; of a NaN the bits themselves.
+std::string float_text(int64_t bits);
+
 class Reader {
  public:
   explicit Reader(std::string_view text) : rest_(text) {}
@@ -36,6 +39,9 @@ class Reader {
     advance(size_t(end - line_.data()));
     return Status();
   }
+
+  // A number as the bits of a double, as float_text() writes it.
+  Status take_float(int64_t& bits, const char* what);
 
   // The line must be used up.
   Status finish_line();

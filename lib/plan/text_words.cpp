@@ -1,9 +1,5 @@
 #include "lib/plan/text_words.h"
 
-#include <charconv>
-
-#include "lib/op/values.h"
-
 namespace sk::text {
 namespace {
 
@@ -48,7 +44,7 @@ std::string written(WordKind kind, int64_t value) {
       if (is_redop(int32_t(value))) return redop_name(RedOp(value));
       break;
     case WordKind::kFloat:
-      return fmt::format("{}", float_of(value));  // The shortest that reads back the same.
+      return float_text(value);
     case WordKind::kInteger:
     case WordKind::kFlag:
       break;
@@ -73,7 +69,7 @@ class WordReader {
     if (!reader_.take(name) || !reader_.take("=")) return reader_.fail("expected {}=", name);
     int64_t value = 0;
     if (kind == WordKind::kFloat) {
-      SK_RETURN_IF_ERROR(take_float(name, value));
+      SK_RETURN_IF_ERROR(reader_.take_float(value, name.c_str()));
     } else if (!take_known(kind, value)) {
       SK_RETURN_IF_ERROR(reader_.take_number(value, name.c_str()));
     }
@@ -89,17 +85,6 @@ class WordReader {
     }
     return false;
   }
-  Status take_float(const std::string& name, int64_t& bits) {
-    const std::string_view text = reader_.take_until("");
-    double number = 0;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (code != std::errc() || end != text.data() + text.size()) {
-      return reader_.fail("expected {}, a number", name);
-    }
-    bits = bits_of(number);
-    return {};
-  }
-
   static constexpr int64_t kKnownMax = 16;  // Types and reductions are fewer.
 
   Reader& reader_;

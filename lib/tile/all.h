@@ -8,7 +8,11 @@
   X(kCopy)                 \
   X(kReduce)               \
   X(kPackB)                \
-  X(kGemm)
+  X(kGemm)                 \
+  X(kRmsnorm)              \
+  X(kRms)                  \
+  X(kRmsnormDx)            \
+  X(kRmsnormDw)
 
 namespace sk::tiles {
 

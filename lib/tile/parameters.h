@@ -15,6 +15,11 @@ constexpr Parameter dtype_parameter(const char* name) {
 constexpr Parameter flag_parameter(const char* name) {
   return {name, ParamKind::kBool, ParamUse::kMeaning, 0, 1};
 }
+// The bits of a double from 0 to infinity.
+constexpr Parameter float_parameter(const char* name) {
+  constexpr int64_t kInfinity = 0x7ff0000000000000;
+  return {name, ParamKind::kFloat, ParamUse::kMeaning, 0, kInfinity};
+}
 // Of the whole array.
 constexpr Parameter extent_parameter(const char* name, int64_t min = 0) {
   return {name, ParamKind::kInteger, ParamUse::kMeaning, min, kExtentMax};

@@ -10,6 +10,7 @@ std::string_view Parameter::word(int64_t value) const {
   switch (kind) {
     case ParamKind::kInteger:
     case ParamKind::kBool:
+    case ParamKind::kFloat:
       return "";
     case ParamKind::kDtype:
       return value >= SK_F32 && value <= SK_I64 ? dtype_name(DType(value)) : "";

@@ -15,7 +15,14 @@
 namespace sk {
 
 // How a parameter is written in text.
-enum class ParamKind : uint8_t { kInteger, kBool, kDtype, kRedop, kWord };
+enum class ParamKind : uint8_t {
+  kInteger,
+  kBool,
+  kDtype,
+  kRedop,
+  kWord,
+  kFloat,  // The bits of a double; as the number that they are.
+};
 
 enum class ParamUse : uint8_t {
   kMeaning,  // What is computed.
@@ -31,7 +38,7 @@ struct Parameter {
   std::span<const char* const> words = {};  // kWord: of the values from `min` on.
 
   constexpr bool has_words() const {
-    return kind != ParamKind::kInteger && kind != ParamKind::kBool;
+    return kind == ParamKind::kDtype || kind == ParamKind::kRedop || kind == ParamKind::kWord;
   }
   // "f32", "sum", "stream"; "" where it is written as a number.
   std::string_view word(int64_t value) const;

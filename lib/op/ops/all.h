@@ -5,6 +5,7 @@
 #include "lib/op/ops/allreduce_gemm.h"
 #include "lib/op/ops/collectives.h"
 #include "lib/op/ops/memory.h"
+#include "lib/op/ops/rmsnorm.h"
 
 #define SK_ALL_SCHEMAS(X) \
   X(kBarrier)             \
@@ -14,6 +15,8 @@
   X(kBroadcast)           \
   X(kSendRecv)            \
   X(kAllreduceGemm)       \
+  X(kRmsnorm)             \
+  X(kRmsnormBackward)     \
   X(kAlloc)               \
   X(kFree)                \
   X(kRegister)            \

@@ -27,6 +27,14 @@ constexpr GemmCall kProduct = {
 OpDesc small(const Schema& schema) {
   if (&schema == &ops::kAllreduceGemm) return describe(kProduct);
   if (schema.field("bytes")) return memory_call(schema.id, 64);
+  if (schema.scope == Scope::kLocal) {
+    OpDesc op(schema);
+    for (size_t i = 0; i < schema.dimensions.size(); ++i) op.set(schema.dimension_field(i), 5);
+    for (size_t i = 0; i < schema.operands.size(); ++i) {
+      if (const Field stride = schema.stride_field(i)) op.set(stride, 6);
+    }
+    return op;
+  }
   return describe(schema, {.peer = 1, .count = 5});
 }
 
@@ -77,6 +85,7 @@ std::vector<std::pair<std::string, Field>> fields_of(const Schema& schema) {
     fields.emplace_back(name + ".storage", OpDesc::storage_field(i));
     if (operand.reached) fields.emplace_back(name + ".symmetric", OpDesc::symmetric_field(i));
     if (operand.alias[0] != '\0') fields.emplace_back(name + ".aliased", OpDesc::aliased_field(i));
+    if (operand.optional) fields.emplace_back(name + ".absent", OpDesc::absent_field(i));
     if (schema.stride_field(i)) fields.emplace_back(name + ".stride", schema.stride_field(i));
   }
   for (const Dimension& each : schema.dimensions)
@@ -129,6 +138,14 @@ TEST(Descriptions, HaveTheseFields) {
       {"allreduce_gemm",
        {"a.type", "a.storage", "a.stride", "c.type", "c.storage", "c.symmetric", "c.stride",
         "b.type", "b.storage", "b.stride", "m", "n", "k", "transpose_a", "transpose_b"}},
+      {"rmsnorm",
+       {"x.type", "x.storage", "x.stride", "y.type", "y.storage", "y.stride", "y.aliased",
+        "weight.type", "weight.storage", "weight.absent", "rstd.type", "rstd.storage",
+        "rstd.absent", "m", "n", "eps"}},
+      {"rmsnorm_backward",
+       {"x.type", "x.storage", "x.stride", "dy.type", "dy.storage", "dy.stride", "rstd.type",
+        "rstd.storage", "dx.type", "dx.storage", "dx.stride", "weight.type", "weight.storage",
+        "weight.absent", "dweight.type", "dweight.storage", "dweight.absent", "m", "n"}},
       {"alloc", {"bytes"}},
       {"free", {"bytes"}},
       {"register", {"bytes"}},

@@ -1,0 +1,57 @@
+#include "lib/algo/rows.h"
+
+#include "lib/op/extent.h"
+#include "lib/op/schema.h"
+
+namespace sk::algo {
+namespace {
+
+constexpr uint64_t kTaskBytes = 64 << 10;    // Stays in the second cache.
+constexpr uint64_t kQueueBytes = 128 << 10;  // Less is not worth a second thread's waking up.
+constexpr uint64_t kTasksMax = 64;           // Of a queue; plans are judged task by task.
+
+}  // namespace
+
+Region RowsOperand::rows(uint64_t row, uint64_t count, RegionAccess access) const {
+  if (count == 0) return {0, 0, 0, 1, buffer, 1, access};
+  if (is_vector) return flat(buffer, row * row_bytes, count * row_bytes, access);
+  const uint64_t apart = count == 1 ? row_bytes : pitch;
+  return {row * pitch, row_bytes, apart, uint32_t(count), buffer, 1, access};
+}
+
+Region RowsOperand::columns(uint64_t first, uint64_t bytes, uint64_t count,
+                            RegionAccess access) const {
+  if (count == 0) return {0, 0, 0, 1, buffer, 1, access};
+  return {first, bytes, count == 1 ? bytes : pitch, uint32_t(count), buffer, 1, access};
+}
+
+RowsOperand add_rows(Layout& layout, uint8_t number) {
+  const OpDesc& op = layout.op();
+  const Operands operands(op, 1, 0);
+  const Schema& schema = op.schema();
+  const bool shared = operands.shared(operands.home(number));
+  const BufferKind kind = shared                                      ? BufferKind::kInOut
+                          : schema.operands[number].role == Role::kIn ? BufferKind::kInput
+                                                                      : BufferKind::kOutput;
+  const Extent extent = operands.extent(number);
+  RowsOperand out;
+  out.row_bytes = extent.row_bytes;
+  out.pitch = extent.stride;
+  if (op.storage(number) == Storage::kDense) {
+    out.is_vector = true;
+    out.row_bytes = out.pitch = dtype_bytes(op.type(number));
+  }
+  out.buffer = layout.add_operand(kind, BufferAccess::kLocal, number, extent.bytes);
+  return out;
+}
+
+Deal::Deal(const Target& target, uint64_t count, uint64_t row_bytes) : count_(count) {
+  const uint64_t bytes = count * row_bytes;
+  const uint64_t most = std::min<uint64_t>(target.workers, std::max<uint64_t>(1, count));
+  queues_ = uint32_t(std::clamp<uint64_t>(bytes / kQueueBytes, 1, std::max<uint64_t>(1, most)));
+  const uint64_t each = (count + queues_ - 1) / queues_;
+  rows_ = std::max<uint64_t>(
+      {1, kTaskBytes / std::max<uint64_t>(1, row_bytes), (each + kTasksMax - 1) / kTasksMax});
+}
+
+}  // namespace sk::algo

@@ -1,0 +1,99 @@
+// rmsnorm: rows of x divided by their root mean square, and times the weight where there is one.
+// rms: of each row, one divided by that. Formulas: lib/op/ops/rmsnorm.h.
+#include <bit>
+#include <cmath>
+
+#include "lib/tile/all.h"
+#include "lib/tile/element.h"
+#include "lib/tile/parameters.h"
+#include "lib/tile/rows.h"
+#include "lib/tile/well_formed.h"
+
+namespace sk::tiles {
+namespace {
+
+template <typename Sum>
+Sum rstd_of(DType dtype, const std::byte* row, uint64_t columns, Sum eps) {
+  Sum squares = 0;
+  for (uint64_t j = 0; j < columns; ++j) {
+    const Sum value = load<Sum>(dtype, row + j * dtype_bytes(dtype));
+    squares += value * value;
+  }
+  return 1 / std::sqrt(squares / Sum(columns) + eps);
+}
+
+template <typename Sum>
+void normalise(const TileArgs& args) {
+  const int64_t* p = args.params;
+  const DType dtype = DType(p[kRowsDtype]), weight = DType(p[kRowsWeightDtype]);
+  const bool weighted = p[kRowsGiven] != 0;
+  const Region &x = args.regions[0], &y = args.regions[args.region_count - 1];
+  const auto eps = Sum(std::bit_cast<double>(p[kRowsEps]));
+  for (uint64_t row = 0; row < x.rows; ++row) {
+    const std::byte* from = args.pointers[0][0] + row * x.pitch;
+    std::byte* to = args.pointers[args.region_count - 1][0] + row * y.pitch;
+    const Sum rstd = rstd_of<Sum>(dtype, from, uint64_t(p[kRowsN]), eps);
+    for (int64_t j = 0; j < p[kRowsN]; ++j) {
+      const uint64_t at = uint64_t(j) * dtype_bytes(dtype);
+      Sum value = load<Sum>(dtype, from + at) * rstd;
+      if (weighted) {
+        value *= load<Sum>(weight, args.pointers[1][0] + uint64_t(j) * dtype_bytes(weight));
+      }
+      store(dtype, to + at, value);
+    }
+  }
+}
+
+template <typename Sum>
+void take_rms(const TileArgs& args) {
+  const int64_t* p = args.params;
+  const Region& x = args.regions[0];
+  for (uint64_t row = 0; row < x.rows; ++row) {
+    store_as(args.pointers[1][0] + row * sizeof(Sum),
+             rstd_of<Sum>(DType(p[kRowsDtype]), args.pointers[0][0] + row * x.pitch,
+                          uint64_t(p[kRowsN]), Sum(std::bit_cast<double>(p[kRowsEps]))));
+  }
+}
+
+void run(const TileArgs& args) {
+  if (DType(args.params[kRowsDtype]) == DType::kF64) return normalise<double>(args);
+  normalise<float>(args);
+}
+void run_rms(const TileArgs& args) {
+  if (DType(args.params[kRowsDtype]) == DType::kF64) return take_rms<double>(args);
+  take_rms<float>(args);
+}
+
+constexpr RegionRole kX = {.name = "x", .access = kRead, .type = "dtype"},
+                     kWeight = {.name = "weight", .access = kRead, .type = "weight_dtype"},
+                     kY = {.name = "y", .access = kWrite, .type = "dtype"},
+                     kRstd = {.name = "rstd", .access = kWrite, .type = "accumulator(dtype)"};
+constexpr RegionRole kPlain[] = {kX, kY}, kWeighted[] = {kX, kWeight, kY}, kOfRows[] = {kX, kRstd};
+constexpr Form kForms[] = {
+    {kPlain, "y[i, j] = rmsnorm[j](x[i, j], eps = eps)", kRowRanges},
+    {kWeighted, "y[i, j] = rmsnorm[j](x[i, j], weight[j], eps = eps)", kRowRanges}};
+constexpr Form kRmsForms[] = {{kOfRows, "rstd[i] = rms[j](x[i, j], eps = eps)", kRowRanges},
+                              {kOfRows, "rstd[i] = rms[j](x[i, j], eps = eps)", kRowRanges}};
+
+}  // namespace
+
+constexpr TileOp kRmsnorm = {.id = TaskOp::kRmsnorm,
+                             .version = 1,
+                             .signature = {.name = "rmsnorm",
+                                           .parameters = kRowParameters,
+                                           .forms = kForms,
+                                           .form_parameter = kRowsGiven,
+                                           .refuses = refuses_rows},
+                             .in_place = true,
+                             .reference = run};
+constexpr TileOp kRms = {.id = TaskOp::kRms,
+                         .version = 1,
+                         .signature = {.name = "rms",
+                                       .parameters = kRowParameters,
+                                       .forms = kRmsForms,
+                                       .form_parameter = kRowsGiven,
+                                       .refuses = refuses_rows},
+                         .reference = run_rms};
+static_assert(well_formed(kRmsnorm) && well_formed(kRms));
+
+}  // namespace sk::tiles

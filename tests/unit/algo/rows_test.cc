@@ -1,0 +1,231 @@
+// Plans of rmsnorm and of its gradient: valid, right in the reference's eyes, and refused once a
+// planner would have gone wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "lib/algo/planner.h"
+#include "lib/exec/reference.h"
+#include "lib/op/judge.h"
+#include "lib/op/ops/rmsnorm.h"
+#include "lib/op/values.h"
+#include "lib/plan/text.h"
+#include "lib/plan/validate.h"
+#include "tests/support/rows_case.h"
+
+namespace sk {
+namespace {
+
+using testing::HasSubstr;
+using namespace testing_support;
+
+const Schema& schema_of(const RowsCase& c) {
+  return c.backward ? ops::kRmsnormBackward : ops::kRmsnorm;
+}
+uint32_t number(const Schema& schema, std::string_view name) {
+  return uint32_t(schema.operand(name) - schema.operands.data());
+}
+
+OpDesc op_of(const RowsCase& c) {
+  const Schema& schema = schema_of(c);
+  OpDesc op(schema);
+  op.set(schema.field("m"), c.m);
+  op.set(schema.field("n"), c.n);
+  const auto type = [&](const char* name, int32_t dtype) {
+    op.set(OpDesc::type_field(number(schema, name)), dtype);
+  };
+  const auto stride = [&](const char* name, int64_t ld) {
+    op.set(schema.stride_field(number(schema, name)), c.m > 1 ? ld : c.n);
+  };
+  const auto optional = [&](const char* name, bool given, int32_t dtype) {
+    type(name, given ? dtype : c.dtype);
+    if (!given) op.set(OpDesc::absent_field(number(schema, name)), 1);
+  };
+  const int32_t sums = c.dtype == SK_F64 ? SK_F64 : SK_F32;
+  type("x", c.dtype);
+  stride("x", c.ldx);
+  optional("weight", c.weight, c.weight_dtype);
+  if (!c.backward) {
+    type("y", c.dtype);
+    stride("y", c.in_place ? c.ldx : c.ldy);
+    op.set(OpDesc::aliased_field(number(schema, "y")), c.in_place);
+    optional("rstd", c.second, sums);
+    type("rstd", sums);
+    op.set(schema.field("eps"), bits_of(c.eps));
+    return op;
+  }
+  for (const char* name : {"dy", "dx"}) type(name, c.dtype);
+  stride("dy", c.lddy);
+  stride("dx", c.ldy);
+  type("rstd", sums);
+  optional("dweight", c.second, c.dweight_dtype);
+  return op;
+}
+
+Target target_of(uint32_t workers) {
+  Target target;
+  target.world_size = 1;
+  target.workers = target.cores = workers;
+  return target;
+}
+
+Plan plan_of(const RowsCase& c, uint32_t workers) {
+  const OpDesc op = op_of(c);
+  EXPECT_EQ(mistake_in(op, 1), "") << testing_support::describe(c);
+  return make_plan(op, target_of(workers)).value();
+}
+
+// Runs the plan as the reference does, on `data`.
+std::string run(const Plan& plan, const RowsCase& c, RowsData& data, uint64_t seed) {
+  const Schema& schema = schema_of(c);
+  const std::pair<const char*, RowsArray*> arrays[] = {
+      {"x", &data.x},   {"y", &data.y},   {"weight", &data.weight},  {"rstd", &data.rstd},
+      {"dy", &data.dy}, {"dx", &data.dx}, {"dweight", &data.dweight}};
+  World world;
+  world.inputs.assign(1, std::vector<OperandBytes>(1));
+  for (const auto& [name, array] : arrays) {
+    if (schema.operand(name) != nullptr) {
+      world.inputs[0][0][number(schema, name)] = array->bytes;
+    }
+  }
+  if (Status status = run_reference(plan, world, seed); !status.ok()) return status.message();
+  for (const auto& [name, array] : arrays) {
+    if (schema.operand(name) == nullptr || array->bytes.empty()) continue;
+    const std::vector<std::byte>& is = world.outputs[0][0][number(schema, name)];
+    if (!is.empty()) array->bytes = is;
+  }
+  return "";
+}
+
+TEST(RowsPlans, AreRightInTheReferencesEyes) {
+  std::mt19937_64 random(std::random_device{}());
+  for (int round = 0; round < 150; ++round) {
+    const RowsCase c = random_rows(random, 2'000);
+    if (c.m == 0) continue;  // The reference has no operands without bytes.
+    const Plan plan = plan_of(c, 1 + uint32_t(random() % 4));
+    const Status valid = validate(plan);
+    ASSERT_TRUE(valid.ok()) << valid.message() << "\n" << dump(plan);
+    const RowsData before = make_rows(c, random);
+    RowsData after = before;
+    ASSERT_EQ(run(plan, c, after, random()), "") << testing_support::describe(c);
+    ASSERT_EQ(wrong_rows(c, before, after), "") << testing_support::describe(c);
+  }
+}
+
+TEST(RowsPlans, ComeBackFromTheirText) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 60; ++round) {
+    const Plan plan = plan_of(random_rows(random, 2'000), 2);
+    const std::string text = dump(plan);
+    const Result<Plan> back = parse(text);
+    ASSERT_TRUE(back.ok()) << back.status().message() << "\n" << text;
+    EXPECT_TRUE(back.value() == plan) << text;
+    EXPECT_EQ(dump(back.value()), text);
+  }
+}
+
+RowsCase large(bool backward) {
+  RowsCase c;
+  c.backward = backward;
+  c.m = 400;
+  c.n = 900;
+  c.ldx = c.ldy = c.lddy = 1000;
+  return c;
+}
+
+TEST(RowsPlans, UseAllWorkersOfLargeCallsAndOneOfSmallOnes) {
+  for (const bool backward : {false, true}) {
+    RowsCase c = large(backward);
+    EXPECT_EQ(plan_of(c, 3).ranks[0].queues.size(), 3u);
+    c.m = 4;
+    EXPECT_EQ(plan_of(c, 3).ranks[0].queues.size(), 1u);
+  }
+}
+
+struct Bug {
+  const char* name;
+  bool backward;
+  TaskOp tile;
+  std::function<void(RankPlan& part, Task& task)> plant;
+  const char* rule;
+};
+
+TEST(RowsPlans, WithAPlantedBugAreRefused) {
+  const auto param = [](int index, auto&& change) {
+    return [index, change](RankPlan& part, Task& task) {
+      change(part.params[task.first_param + uint32_t(index)]);
+    };
+  };
+  const auto region = [](uint32_t index, auto&& change) {
+    return [index, change](RankPlan& part, Task& task) {
+      change(part.regions[task.first_region + index]);
+    };
+  };
+  const auto next_row = [](Region& r) { r.offset += 4000; };
+  const auto swapped = [](RankPlan& part, Task& task) {
+    std::swap(part.regions[task.first_region], part.regions[task.first_region + 1]);
+  };
+  const Bug bugs[] = {
+      {"another eps", false, TaskOp::kRmsnorm,
+       param(kRowsEps, [](int64_t& p) { p = bits_of(1e-6); }), "the eps of rmsnorm is"},
+      {"rstd with another eps", false, TaskOp::kRms,
+       param(kRowsEps, [](int64_t& p) { p = bits_of(0); }), "the eps of rms is"},
+      {"the next rows", false, TaskOp::kRmsnorm, region(0, next_row), "x is not rows"},
+      {"rows from elsewhere", false, TaskOp::kRmsnorm, param(kRowsRow0, [](int64_t& p) { p += 1; }),
+       "x is not rows"},
+      {"no weight", false, TaskOp::kRmsnorm, param(kRowsGiven, [](int64_t& p) { p = 0; }),
+       "regions"},
+      {"a shorter row", false, TaskOp::kRmsnorm, param(kRowsN, [](int64_t& p) { p -= 1; }),
+       "the operation over 900"},
+      {"fewer rows in all", false, TaskOp::kRmsnorm, param(kRowsM, [](int64_t& p) { p -= 1; }),
+       "the operation over 400"},
+      {"weights from the second on", false, TaskOp::kRmsnorm,
+       region(1, [](Region& r) { r.offset += 4, r.row_bytes -= 4, r.pitch -= 4; }),
+       "weight is not"},
+      {"results one row further", false, TaskOp::kRmsnorm, region(2, next_row), ""},
+      {"dy for x", true, TaskOp::kRmsnormDx, swapped, "is not rows"},
+      {"dy for x in columns", true, TaskOp::kRmsnormDw, swapped, "is not rows"},
+      {"rstd of other rows", true, TaskOp::kRmsnormDx, region(2, [](Region& r) { r.offset += 4; }),
+       ""},
+      {"columns from elsewhere", true, TaskOp::kRmsnormDw,
+       param(kColumnsCol0, [](int64_t& p) { p += 16; }), ""},
+      {"not all rows", true, TaskOp::kRmsnormDw,
+       [&](RankPlan& part, Task& task) {
+         for (uint32_t i = 0; i < 2; ++i) part.regions[task.first_region + i].rows -= 1;
+       },
+       "is not rows"},
+  };
+  for (const Bug& bug : bugs) {
+    Plan plan = plan_of(large(bug.backward), 2);
+    ASSERT_TRUE(validate(plan).ok()) << bug.name;
+    RankPlan& part = plan.ranks[0];
+    const auto task = std::find_if(part.tasks.begin(), part.tasks.end(),
+                                   [&](const Task& each) { return each.op == bug.tile; });
+    ASSERT_NE(task, part.tasks.end()) << bug.name;
+    bug.plant(part, *task);
+    const Status status = validate(plan);
+    EXPECT_FALSE(status.ok()) << bug.name;
+    EXPECT_THAT(status.message(), HasSubstr(bug.rule)) << bug.name;
+  }
+}
+
+// The one who reads x once more must be done before rows in place are written over.
+TEST(RowsPlans, InPlaceRstdComesFirst) {
+  RowsCase c = large(false);
+  c.in_place = true;
+  Plan plan = plan_of(c, 2);
+  EXPECT_TRUE(validate(plan).ok()) << validate(plan).message();
+  for (Task& task : plan.ranks[0].tasks) task.flags = 0;
+  EXPECT_THAT(validate(plan).message(), HasSubstr("rule"));
+}
+
+TEST(RowsPlans, OfSeveralRanksThereAreNone) {
+  const OpDesc op = op_of(large(false));
+  Target target = target_of(1);
+  target.world_size = 2;
+  EXPECT_EQ(make_plan(op, target).status().code(), SK_ERR_INTERNAL);
+}
+
+}  // namespace
+}  // namespace sk
