@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from libsk._context import Context
     from libsk._device_memory import DeviceArray
     from libsk._gemm import Packed
+    from libsk._local import rmsnorm, rmsnorm_backward
     from libsk._plan import Plan, check_plan
     from libsk._topo import Topo, topo
     from libsk._trace import Trace
@@ -71,6 +72,8 @@ __all__ = [
     "UnsupportedError",
     "check_plan",
     "comm",
+    "rmsnorm",
+    "rmsnorm_backward",
     "topo",
     "version",
 ]
@@ -86,6 +89,8 @@ _LAZY = {
     "Trace": "libsk._trace",
     "check_plan": "libsk._plan",
     "comm": "libsk._comm",
+    "rmsnorm": "libsk._local",
+    "rmsnorm_backward": "libsk._local",
     "topo": "libsk._topo",
 }
 

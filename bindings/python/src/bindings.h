@@ -14,6 +14,7 @@
 namespace sk::python {
 
 void bind_comm(nanobind::module_& module);
+void bind_local(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);
 void bind_dlpack(nanobind::module_& module);
 void bind_topo(nanobind::module_& module);

@@ -15,6 +15,7 @@
 
 #include "bindings.h"
 #include "blocking.h"
+#include "context.h"
 #include "sk/op.h"
 
 namespace nb = nanobind;
@@ -22,77 +23,6 @@ using nb::literals::operator""_a;
 
 namespace sk::python {
 namespace {
-
-// Where lines of the log go: to a function of Python's, which may run on any thread of libsk, and
-// whose exceptions end nothing.
-class LogFunction {
- public:
-  explicit LogFunction(nb::object function) : function_(std::move(function)) {}
-
-  static void call(void* user, int32_t level, const char* component, const char* message) {
-    if (ends()) return;  // The lock is not given to other threads any more.
-    nb::gil_scoped_acquire gil;
-    try {
-      static_cast<LogFunction*>(user)->function_(level, text(component), text(message));
-    } catch (nb::python_error& error) {
-      error.discard_as_unraisable("the log function of libsk.Context");
-    }
-  }
-
- private:
-  static bool ends() {
-#if PY_VERSION_HEX >= 0x030d0000
-    return !nb::is_alive() || Py_IsFinalizing() != 0;
-#else
-    return !nb::is_alive() || Py_IsInitialized() == 0;
-#endif
-  }
-  // A sentence may hold what a caller gave, and that need not be UTF-8.
-  static nb::object text(const char* bytes) {
-    PyObject* made = PyUnicode_DecodeUTF8(bytes, Py_ssize_t(std::strlen(bytes)), "replace");
-    if (made == nullptr) throw nb::python_error();
-    return nb::steal(made);
-  }
-
-  nb::object function_;
-};
-
-// A rank's context. Communicators of a context hold it.
-class Context {
- public:
-  Context(int32_t log_level, nb::object log) {
-    sk_config config = {};
-    config.struct_size = sizeof config;
-    config.log_level = log_level;
-    if (!log.is_none()) {
-      log_ = std::make_unique<LogFunction>(std::move(log));
-      config.log = &LogFunction::call;
-      config.log_user = log_.get();
-    }
-    check(sk_init(&config, &context_));
-  }
-  ~Context() {
-    // A creation that was interrupted may need a moment for its end. It keeps the context, which
-    // then stays until the process ends: waiting for it here would undo the interrupt.
-    if (creations_->load() > 0) {
-      [[maybe_unused]] const auto* kept = log_.release();  // It may still have something to say.
-      return;
-    }
-    nb::gil_scoped_release released;  // The last lines of the log need it.
-    if (sk_finalize(context_) == SK_OK) return;
-    [[maybe_unused]] const auto* kept = log_.release();  // Nor is this its end.
-  }
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-
-  sk_context* get() const { return context_; }
-  const std::shared_ptr<std::atomic<int>>& creations() const { return creations_; }
-
- private:
-  std::unique_ptr<LogFunction> log_;
-  sk_context* context_ = nullptr;
-  std::shared_ptr<std::atomic<int>> creations_ = std::make_shared<std::atomic<int>>(0);
-};
 
 // Ends a creation, from any thread. Copies are one; a creation that is left behind holds one.
 class Cancel {

@@ -18,6 +18,7 @@ NB_MODULE(_core, module) {
   module.def("status_name", [](int32_t status) { return sk_status_name(status); });
   sk::python::prepare_blocking();
   sk::python::bind_comm(module);
+  sk::python::bind_local(module);
   sk::python::bind_plan(module);
   sk::python::bind_dlpack(module);
   sk::python::bind_topo(module);

@@ -147,6 +147,23 @@ enter("Topo.parse", lambda c, **a: sk.Topo.parse(**a), text=TEXT)
 enter("Topo.synthetic", lambda c, **a: sk.Topo.synthetic(**a), spec=TEXT)
 enter("check_plan", lambda c, **a: sk.check_plan(**a), text=TEXT)
 
+_ROWS = np.ones((4, 4), np.float32)
+_NO_ROWS = [*OPERAND, 1.5, X.astype(int)]
+_NO_VECTOR = [each for each in [*OPERAND, 1.5, X] if each is not None]
+enter(
+    "rmsnorm",
+    lambda c, **a: sk.rmsnorm(**{"x": _ROWS, **a}),
+    **{"x": _NO_ROWS, "weight": _NO_VECTOR, "out": OUT, "return_rstd": FLAG, "dtype": DTYPE},
+    **{"eps": [*TEXTS, -1, float("nan"), 1j, None, object(), len, ..., Hostile(), [], X]},
+    context=without(None),
+)
+enter(
+    "rmsnorm_backward",
+    lambda c, **a: sk.rmsnorm_backward(**{"dy": _ROWS, "x": _ROWS, "rstd": _ROWS[0], **a}),
+    **{"dy": _NO_ROWS, "x": _NO_ROWS, "rstd": [*OPERAND, X[0][:1]], "weight": _NO_VECTOR},
+    **{"weight_grad": FLAG, "dtype": DTYPE, "context": without(None)},
+)
+
 # Whose arguments are Python's own: what `with` and `pickle` give, and what users do not make.
 _NOT_HERE = {
     *("Comm.__exit__", "Trace.__exit__", "Plan", "Packed", "Topo", "Trace", "DeviceArray"),

@@ -1,0 +1,93 @@
+// Operations that this process does alone, by their numbers: the struct of arguments is written
+// field by field, at the places that the library's own description of the operation says.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bindings.h"
+#include "blocking.h"
+#include "context.h"
+#include "sk/call.h"
+#include "text.h"
+
+namespace nb = nanobind;
+
+namespace sk::python {
+namespace {
+
+constexpr size_t kArgsMax = 256;
+
+// Where in the struct, its name in sentences, and the memory; a row step of 0 is a vector's.
+using TensorField = std::tuple<uint32_t, std::string, Matrix>;
+using NumberField = std::tuple<uint32_t, double>;
+
+sk_tensor tensor_of(const std::string& what, const Matrix& matrix) {
+  const auto& [span, dtype, rows, columns, row_step] = matrix;
+  sk_tensor tensor = {};
+  tensor.struct_size = sizeof tensor;
+  tensor.data = held(what.c_str(), matrix);
+  tensor.dtype = dtype;
+  tensor.ndim = row_step == 0 ? 1 : 2;
+  tensor.shape[0] = row_step == 0 ? columns : rows;
+  tensor.shape[1] = columns;
+  tensor.strides[0] = row_step == 0 ? 1 : row_step;
+  tensor.strides[1] = 1;
+  return tensor;
+}
+
+class Args {
+ public:
+  explicit Args(uint32_t bytes) {
+    if (bytes > kArgsMax) check(SK_ERR_INTERNAL, "an operation has more arguments than expected");
+    put(0, bytes);
+  }
+  template <typename T>
+  void put(uint32_t offset, T value) {
+    if (offset + sizeof value > kArgsMax) check(SK_ERR_INTERNAL, "an argument has no place");
+    std::memcpy(bytes_.data() + offset, &value, sizeof value);
+  }
+  const void* get() const { return bytes_.data(); }
+
+ private:
+  alignas(8) std::array<unsigned char, kArgsMax> bytes_{};
+};
+
+// From any thread: libsk lets one after another in. Nobody else is waited for, so that there is
+// nothing that a signal would have to end.
+void call_alone(const Context& context, int32_t op, uint32_t bytes,
+                const std::vector<TensorField>& tensors, const std::vector<NumberField>& numbers) {
+  Args args(bytes);
+  std::vector<sk_tensor> made;
+  made.reserve(tensors.size());
+  for (const auto& [offset, what, matrix] : tensors) {
+    made.push_back(tensor_of(what, matrix));
+    args.put(offset, static_cast<const void*>(&made.back()));
+  }
+  for (const auto& [offset, value] : numbers) args.put(offset, value);
+  wait(nullptr, [&] {
+    sk_comm* self = nullptr;
+    const sk_status status = sk_comm_self(context.get(), &self);
+    return status == SK_OK ? sk_call(self, op, args.get(), nullptr) : status;
+  });
+}
+
+std::string describe_operations() {
+  return text_of([](char* buffer, size_t capacity, size_t* size) {
+    return sk_op_describe(nullptr, buffer, capacity, size);
+  });
+}
+
+}  // namespace
+
+void bind_local(nb::module_& module) {
+  module.def("call_alone", &call_alone);
+  module.def("describe_operations", &describe_operations);
+}
+
+}  // namespace sk::python

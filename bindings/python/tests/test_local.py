@@ -1,0 +1,135 @@
+"""rmsnorm and its gradient: against float64, in every type and layout, from many threads."""
+
+from __future__ import annotations
+
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import libsk as sk
+
+TYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
+STEP = {"float32": 2.0**-20, "float64": 2.0**-48, "float16": 2.0**-9, "bfloat16": 2.0**-6}
+
+
+def oracle(x, weight, eps):
+    x = x.astype(np.float64)
+    rstd = 1 / np.sqrt((x**2).mean(-1, keepdims=True) + eps)
+    return x * rstd * (1 if weight is None else weight.astype(np.float64)), rstd[..., 0]
+
+
+def gradients(dy, x, rstd, weight):
+    x, dy, rstd = x.astype(np.float64), dy.astype(np.float64), rstd.astype(np.float64)[..., None]
+    slope = dy * (1 if weight is None else weight.astype(np.float64))
+    dx = rstd * (slope - x * rstd**2 * (slope * x).mean(-1, keepdims=True))
+    return dx, (dy * x * rstd).reshape(-1, x.shape[-1]).sum(0)
+
+
+def close(is_, want, dtype, scale=1.0):
+    step = STEP[np.dtype(dtype).name]
+    np.testing.assert_allclose(is_.astype(np.float64), want, rtol=step, atol=step * scale)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: np.dtype(t).name)
+@pytest.mark.parametrize("shape", [(1,), (7,), (3, 5), (65, 130), (2, 3, 33), (300, 512), (0, 4)])
+def test_it_is_what_the_formulas_say(dtype, shape):
+    random = np.random.default_rng()
+    x, dy = (random.standard_normal(shape).astype(dtype) for _ in range(2))
+    for weight in (None, random.standard_normal(shape[-1]).astype(dtype)):
+        y, rstd = sk.rmsnorm(x, weight, eps=1e-5, return_rstd=True)
+        want, want_rstd = oracle(x, weight, 1e-5)
+        assert y.dtype == x.dtype
+        assert y.shape == x.shape
+        assert rstd.dtype == (np.float64 if dtype is np.float64 else np.float32)
+        close(y, want, dtype)
+        close(rstd, want_rstd.reshape(rstd.shape), rstd.dtype)
+        dx, dweight = sk.rmsnorm_backward(dy, x, rstd, weight)
+        want_dx, want_dweight = gradients(dy, x, rstd.reshape(want_rstd.shape), weight)
+        close(dx, want_dx, dtype, 8)
+        close(dweight, want_dweight, dtype, 64)
+        assert sk.rmsnorm_backward(dy, x, rstd, weight, weight_grad=False)[1] is None
+
+
+def test_weights_may_be_f32():
+    x = np.random.default_rng().standard_normal((4, 8)).astype(ml_dtypes.bfloat16)
+    weight = np.linspace(0.5, 2, 8, dtype=np.float32)
+    close(sk.rmsnorm(x, weight), oracle(x, weight, 1e-5)[0], x.dtype)
+    bits = sk.rmsnorm(x.view(np.uint16), weight, dtype="bf16")
+    assert bits.dtype == np.uint16
+    np.testing.assert_array_equal(bits, sk.rmsnorm(x, weight).view(np.uint16))
+
+
+def test_layouts_and_places():
+    x = np.random.default_rng().standard_normal((6, 10)).astype(np.float32)
+    want = oracle(x, None, 1e-5)[0]
+    apart = np.full((6, 14), 7, np.float32)
+    apart[:, :10] = x
+    close(sk.rmsnorm(apart[:, :10]), want, x.dtype)
+    close(sk.rmsnorm(np.asfortranarray(x)), want, x.dtype)
+    close(sk.rmsnorm(x[:, ::-1]), want[:, ::-1], x.dtype)
+    out = np.full((6, 14), 7, np.float32)
+    assert sk.rmsnorm(x, out=out[:, :10]).base is out
+    close(out[:, :10], want, x.dtype)
+    assert (out[:, 10:] == 7).all()
+    again = x.copy()
+    assert sk.rmsnorm(again, out=again) is again
+    close(again, want, x.dtype)
+    _, rstd = sk.rmsnorm(apart[:, :10], out=apart[:, :10], return_rstd=True)
+    close(apart[:, :10], want, x.dtype)
+    close(rstd, oracle(x, None, 1e-5)[1], x.dtype)
+    assert (apart[:, 10:] == 7).all()
+
+
+def test_any_thread_may_call_it():
+    wrong = []
+
+    def work(seed):
+        random = np.random.default_rng(seed)
+        for _ in range(30):
+            x = random.standard_normal((random.integers(1, 60), 64)).astype(np.float32)
+            if not np.allclose(sk.rmsnorm(x), oracle(x, None, 1e-5)[0], rtol=1e-5, atol=1e-5):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "call"),
+    [
+        ("x has dtype i32", lambda x: sk.rmsnorm(np.zeros((2, 2), np.int32))),
+        ("x is a number", lambda x: sk.rmsnorm(np.float32(1))),
+        ("weight has shape (3,); it must have (4,)", lambda x: sk.rmsnorm(x, np.ones(3, "f"))),
+        ("weight is f64, it must be f32", lambda x: sk.rmsnorm(x, np.ones(4))),
+        ("eps is -1, allowed are 0 to inf", lambda x: sk.rmsnorm(x, eps=-1)),
+        ("eps is nan", lambda x: sk.rmsnorm(x, eps=float("nan"))),
+        ("eps is 'a'; give a number", lambda x: sk.rmsnorm(x, eps="a")),
+        ("rows have one element at least", lambda x: sk.rmsnorm(x[:, :0])),
+        ("out has shape (2, 4); it must have (3, 4)", lambda x: sk.rmsnorm(x, out=x[:2])),
+        ("dy has shape (2, 4); it must have (3, 4)", lambda x: sk.rmsnorm_backward(x[:2], x, x[0])),
+        ("rstd has 4 elements, it must have 3", lambda x: sk.rmsnorm_backward(x, x, x[0])),
+        ("dy has dtype f64", lambda x: sk.rmsnorm_backward(x.astype("d"), x, x[:, 0].copy())),
+        ("weight_grad is 'no'", lambda x: sk.rmsnorm_backward(x, x, x[:, 0], weight_grad="no")),
+    ],
+)
+def test_what_is_wrong_is_said(sentence, call):
+    x = np.ones((3, 4), np.float32)
+    with pytest.raises(sk.InvalidArgumentError) as raised:
+        call(x)
+    assert sentence in str(raised.value)
+
+
+def test_torch_tensors_give_torch_tensors():
+    torch = pytest.importorskip("torch")
+    x = torch.randn(5, 16, dtype=torch.bfloat16)
+    y, rstd = sk.rmsnorm(x, torch.ones(16), return_rstd=True)
+    assert y.dtype == torch.bfloat16
+    assert rstd.dtype == torch.float32
+    want = torch.nn.functional.rms_norm(x.float(), (16,), eps=1e-5)
+    torch.testing.assert_close(y.float(), want, rtol=2**-6, atol=2**-6)
