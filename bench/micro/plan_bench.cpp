@@ -108,9 +108,8 @@ void measure(const Case& c, uint32_t ranks, int count) {
   target.mapped = c.mapped;
   target.cores = uint32_t(sk::usable_cpus().count());
   sk::tune(target, sk::shared_cache_bytes());
-  if (c.op.kind() == sk::OpKind::kAllreduceGemm) {
-    const sk::GemmCall call = sk::gemm_call(c.op);
-    const auto tiles = sk::cpu::gemm_target(call.dtype, call.m, call.n, call.k, ranks,
+  if (const auto cut = sk::product_of(c.op, target)) {
+    const auto tiles = sk::cpu::gemm_target(cut->dtype, cut->m, cut->n, cut->k, cut->parts,
                                             1u << sk::cpu::kernel_set());
     target.tile_m = tiles.tile_m;
     target.tile_n = tiles.tile_n;

@@ -403,9 +403,13 @@ class AllreduceGemm {
 }  // namespace
 
 Result<Plan> plan_allreduce_gemm(const OpDesc& op, const Target& target, Ranks ranks) {
-  const GemmCall call = gemm_call(op);
-  if (call.m == 0 || call.n == 0) return plan_barrier(op, target, ranks);
   return AllreduceGemm(op, target).plan(ranks);
+}
+
+// All ranks' workers share the tiles of one C.
+Product allreduce_gemm_product(const OpDesc& op, const Target& target) {
+  const GemmCall call = gemm_call(op);
+  return {call.dtype, call.m, call.n, call.k, target.world_size * target.workers};
 }
 
 }  // namespace sk::algo

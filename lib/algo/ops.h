@@ -4,11 +4,18 @@
 
 #include <span>
 
-#include "lib/plan/plan.h"
+#include "lib/algo/planner.h"
 
 namespace sk::algo {
 
 using Ranks = std::span<const uint32_t>;
+
+// Of an operation that has something to move. Ranks that only meet are planned without one.
+struct Planner {
+  OpKind op;
+  Result<Plan> (*plan)(const OpDesc& op, const Target& target, Ranks ranks);
+  Product (*product)(const OpDesc& op, const Target& target) = nullptr;  // Null: it has none.
+};
 
 Result<Plan> plan_barrier(const OpDesc& op, const Target& target, Ranks ranks);
 Result<Plan> plan_allreduce(const OpDesc& op, const Target& target, Ranks ranks);
@@ -17,6 +24,7 @@ Result<Plan> plan_reduce_scatter(const OpDesc& op, const Target& target, Ranks r
 Result<Plan> plan_broadcast(const OpDesc& op, const Target& target, Ranks ranks);
 Result<Plan> plan_send_recv(const OpDesc& op, const Target& target, Ranks ranks);
 Result<Plan> plan_allreduce_gemm(const OpDesc& op, const Target& target, Ranks ranks);
+Product allreduce_gemm_product(const OpDesc& op, const Target& target);
 
 }  // namespace sk::algo
 

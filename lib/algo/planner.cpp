@@ -1,33 +1,39 @@
 #include "lib/algo/planner.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "lib/algo/ops.h"
-#include "lib/op/ops/collectives.h"
+#include "lib/op/extent.h"
 
 namespace sk {
 namespace {
 
+// One line for each operation that moves anything.
+constexpr algo::Planner kPlanners[] = {
+    {OpKind::kAllreduce, algo::plan_allreduce},
+    {OpKind::kAllgather, algo::plan_allgather},
+    {OpKind::kReduceScatter, algo::plan_reduce_scatter},
+    {OpKind::kBroadcast, algo::plan_broadcast},
+    {OpKind::kSendRecv, algo::plan_send_recv},
+    {OpKind::kAllreduceGemm, algo::plan_allreduce_gemm, algo::allreduce_gemm_product},
+};
+
 constexpr uint64_t kPutBytesLeast = 8;  // The largest element.
 
-// Ranks meet, and that is all: there is nothing to move, or it lies where it belongs.
+const algo::Planner* planner_of(const OpDesc& op) {
+  const auto* const found =
+      std::find_if(std::begin(kPlanners), std::end(kPlanners),
+                   [&](const algo::Planner& each) { return each.op == op.kind(); });
+  return found != std::end(kPlanners) ? found : nullptr;
+}
+
+// Ranks meet, and that is all: there is nothing to compute, or it lies where it belongs. Two ranks
+// of a pair do not meet with all others for that.
 bool moves_nothing(const OpDesc& op, const Target& target) {
-  switch (op.kind()) {
-    case OpKind::kAllreduce:
-    case OpKind::kAllgather:
-    case OpKind::kReduceScatter:
-    case OpKind::kBroadcast:
-      return vector_call(op).count == 0 || (target.world_size == 1 && op.in_place());
-    case OpKind::kSendRecv:       // Of two ranks.
-    case OpKind::kAllreduceGemm:  // Moves operands at least.
-    case OpKind::kBarrier:        // These are nothing else.
-    case OpKind::kAlloc:
-    case OpKind::kFree:
-    case OpKind::kRegister:
-    case OpKind::kDeregister:
-      break;
-  }
-  return false;
+  if (is_pair(op)) return false;
+  const Operands operands(op, target.world_size, target.packed_bytes);
+  return operands.count() == 0 || (target.world_size == 1 && op.in_place());
 }
 
 Result<Plan> make(const OpDesc& op, const Target& target, algo::Ranks ranks) {
@@ -36,26 +42,7 @@ Result<Plan> make(const OpDesc& op, const Target& target, algo::Ranks ranks) {
                  target.put_bytes_max);
   }
   if (moves_nothing(op, target)) return algo::plan_barrier(op, target, ranks);
-  switch (op.kind()) {
-    case OpKind::kAlloc:
-    case OpKind::kFree:
-    case OpKind::kRegister:
-    case OpKind::kDeregister:
-    case OpKind::kBarrier:
-      return algo::plan_barrier(op, target, ranks);
-    case OpKind::kAllreduce:
-      return algo::plan_allreduce(op, target, ranks);
-    case OpKind::kAllgather:
-      return algo::plan_allgather(op, target, ranks);
-    case OpKind::kReduceScatter:
-      return algo::plan_reduce_scatter(op, target, ranks);
-    case OpKind::kBroadcast:
-      return algo::plan_broadcast(op, target, ranks);
-    case OpKind::kSendRecv:
-      return algo::plan_send_recv(op, target, ranks);
-    case OpKind::kAllreduceGemm:
-      return algo::plan_allreduce_gemm(op, target, ranks);
-  }
+  if (const algo::Planner* planner = planner_of(op)) return planner->plan(op, target, ranks);
   return error(SK_ERR_UNSUPPORTED, "no planner for operation {}", int(op.kind()));
 }
 
@@ -69,6 +56,12 @@ Result<Plan> make_plan(const OpDesc& op, const Target& target) {
 
 Result<Plan> make_plan_part(const OpDesc& op, const Target& target, uint32_t rank) {
   return make(op, target, std::span(&rank, 1));
+}
+
+std::optional<Product> product_of(const OpDesc& op, const Target& target) {
+  const algo::Planner* planner = planner_of(op);
+  if (planner == nullptr || planner->product == nullptr) return std::nullopt;
+  return planner->product(op, target);
 }
 
 }  // namespace sk

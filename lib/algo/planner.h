@@ -2,6 +2,8 @@
 #ifndef SK_LIB_ALGO_PLANNER_H_
 #define SK_LIB_ALGO_PLANNER_H_
 
+#include <optional>
+
 #include "lib/plan/plan.h"
 
 namespace sk {
@@ -10,6 +12,16 @@ namespace sk {
 // SK_ERR_UNSUPPORTED where an op needs more than the target has (docs/plan-format.md: limits).
 Result<Plan> make_plan(const OpDesc& op, const Target& target);
 Result<Plan> make_plan_part(const OpDesc& op, const Target& target, uint32_t rank);
+
+// A product [m, n] that plans of an op cut into tiles, for so many workers at one time: what the
+// machine that runs them is asked for the target's tiles and packed B.
+struct Product {
+  DType dtype;
+  int64_t m, n, k;
+  uint32_t parts;
+};
+// None where plans of `op` have no such tiles.
+std::optional<Product> product_of(const OpDesc& op, const Target& target);
 
 }  // namespace sk
 

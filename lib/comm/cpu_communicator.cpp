@@ -6,7 +6,7 @@
 #include "lib/algo/planner.h"
 #include "lib/comm/agreement.h"
 #include "lib/comm/world_memory.h"
-#include "lib/op/ops/allreduce_gemm.h"
+#include "lib/op/schema.h"
 #include "transport/absence.h"
 
 namespace sk {
@@ -294,10 +294,8 @@ void CpuCommunicator::evict_one() {
 
 Target CpuCommunicator::target_for(const OpDesc& op) const {
   Target target = target_;
-  if (op.kind() == OpKind::kAllreduceGemm) {
-    const GemmCall call = gemm_call(op);
-    const uint32_t workers = target.world_size * target.workers;
-    backend_.gemm_tiles(call.dtype, call.m, call.n, call.k, workers, kernel_sets_).apply(target);
+  if (const std::optional<Product> cut = product_of(op, target)) {
+    backend_.gemm_tiles(cut->dtype, cut->m, cut->n, cut->k, cut->parts, kernel_sets_).apply(target);
   }
   return target;
 }

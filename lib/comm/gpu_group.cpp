@@ -4,6 +4,7 @@
 #include <chrono>
 #include <numeric>
 
+#include "lib/algo/planner.h"
 #include "lib/op/mismatch.h"
 
 namespace sk {
@@ -73,7 +74,7 @@ Result<std::shared_ptr<GpuGroup>> GpuGroup::make(std::shared_ptr<GpuExecutor> ex
 }
 
 Target GpuGroup::target_for(const OpDesc& op) const {
-  const bool multiplies = op.kind() == OpKind::kAllreduceGemm;
+  const bool multiplies = product_of(op, Target()).has_value();
   const GpuFacts& facts = executor_->facts();
   const uint32_t blocks = multiplies ? facts.workers_of_products : facts.workers_of_moves;
   Target target;
