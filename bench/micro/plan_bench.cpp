@@ -53,7 +53,8 @@ Case gemm(int64_t n, const Memory& memory) {
   op.m = op.n = op.k = op.lda = op.ldc = n;
   op.symmetric_out = memory.symmetric;
   const std::string name = "allreduce_gemm " + std::to_string(n) + "^3 " + memory.name;
-  return {name + (memory.symmetric ? " C" : ""), sk::describe(op), memory.mapped};
+  return {name + (memory.symmetric ? " C" : ""), sk::describe(sk::ops::kAllreduceGemm, op),
+          memory.mapped};
 }
 
 // The rows that misc_bench creates through the C ABI, too.

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "lib/op/ops/allreduce_gemm.h"
+#include "lib/op/ops/product.h"
 
 namespace sk::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/op/ops/allreduce_gemm.h"
+#include "lib/op/ops/product.h"
 #include "lib/plan/task_info.h"
 
 namespace sk::cuda {

@@ -21,12 +21,15 @@ enum class OpKind : uint8_t {
   kBroadcast = SK_OP_BROADCAST,
   kSendRecv = SK_OP_SEND_RECV,
   kAllreduceGemm = SK_OP_ALLREDUCE_GEMM,
+  kAllgatherGemm = SK_OP_ALLGATHER_GEMM,
   // Collective calls that move nothing: entry exchanges with a name, so that a mismatch can say it.
   kAlloc = 100,
   kFree = 101,
   kRegister = 102,
   kDeregister = 103,
 };
+
+inline constexpr OpKind kOpKindLast = OpKind::kAllgatherGemm;  // Of those that plans are of.
 
 // How an operand is stored.
 enum class Storage : uint8_t {
@@ -40,6 +43,7 @@ struct Field {
   uint8_t word = 0, shift = 0, bits = 0;
 
   constexpr explicit operator bool() const { return bits != 0; }
+  constexpr bool operator==(const Field&) const = default;
   constexpr uint64_t mask() const {
     return (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1) << shift;
   }

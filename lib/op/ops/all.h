@@ -2,6 +2,7 @@
 #ifndef SK_LIB_OP_OPS_ALL_H_
 #define SK_LIB_OP_OPS_ALL_H_
 
+#include "lib/op/ops/allgather_gemm.h"
 #include "lib/op/ops/allreduce_gemm.h"
 #include "lib/op/ops/collectives.h"
 #include "lib/op/ops/memory.h"
@@ -14,6 +15,7 @@
   X(kBroadcast)           \
   X(kSendRecv)            \
   X(kAllreduceGemm)       \
+  X(kAllgatherGemm)       \
   X(kAlloc)               \
   X(kFree)                \
   X(kRegister)            \

@@ -18,7 +18,7 @@ struct Product {
     if (transpose_a) call.lda = m;
     call.transpose_a = transpose_a;
     call.pack_b = true;
-    return describe(call);
+    return describe(ops::kAllreduceGemm, call);
   }
 };
 
