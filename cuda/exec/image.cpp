@@ -143,7 +143,7 @@ bool needs_gemm(const RankPlan& part) {
 
 std::optional<std::array<BoxView, 2>> box_views(const Plan& plan, uint32_t rank, uint64_t memory,
                                                 void* const (&operands)[kOperandMax]) {
-  if (plan.op.kind() != OpKind::kAllreduceGemm) return {};
+  if (!multiplies_own_a(plan.op)) return {};  // One view of A has all rows.
   const GemmCall op = gemm_call(plan.op);
   if (op.transpose_a || op.m == 0 || op.n == 0 || op.k == 0) return {};
   if (op.dtype != DType::kBF16 && op.dtype != DType::kF16) return {};

@@ -4,7 +4,7 @@
 //
 // direct  (A mapped)     tiles read the peer's A itself
 // staged  (else mapped)  each rank copies its A to its workspace, in chunks that peers wait for
-// puts    (else)         each rank puts its A into an inbox at every peer, in chunks
+// pushed  (else)         each rank puts its A into an inbox at every peer, in chunks
 //
 // A chunk is some rows of tiles. Before a run ends all peers have told that they are done with the
 // rank's A, but for puts, which nobody reads at their source any more.

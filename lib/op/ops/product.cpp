@@ -30,6 +30,10 @@ bool is_product(const Schema& schema) {
          schema.attributes.data() == std::data(ops::product::kAttributes);
 }
 
+bool multiplies_own_a(const OpDesc& op) {
+  return is_product(op.schema()) && !op.schema().operands[kA].reached;
+}
+
 GemmCall gemm_call(const OpDesc& op) {
   GemmCall call;
   call.dtype = op.type(kA);

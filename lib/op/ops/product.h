@@ -58,6 +58,8 @@ struct GemmCall {
 
 // Whether calls of it are GemmCalls.
 bool is_product(const Schema& schema);
+// Whether a rank's tiles multiply the rank's own A alone.
+bool multiplies_own_a(const OpDesc& op);
 GemmCall gemm_call(const OpDesc& op);
 OpDesc describe(const Schema& schema, const GemmCall& call);
 

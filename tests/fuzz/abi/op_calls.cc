@@ -171,7 +171,7 @@ void packed_free(Caller& c) {
   c.check(status);
 }
 
-void multiply(Caller& c) {
+void multiply(Caller& c, bool gathers) {
   const auto m = int64_t(c.random.below(40)), n = int64_t(c.random.below(40)),
              k = int64_t(c.random.below(40));
   const int32_t dtype = gemm_dtype(c);
@@ -182,7 +182,6 @@ void multiply(Caller& c) {
   const bool ta = (flags & 1) != 0, tb = (flags & 2) != 0;
   auto a = matrix(c, c.in, ta ? k : m, ta ? m : k, dtype);
   auto b = matrix(c, b_memory, tb ? n : k, tb ? k : n, dtype);
-  const bool gathers = c.random.one_in(2);
   auto out = matrix(c, c.out, gathers ? m * int64_t(1 + c.random.below(kRanksMax)) : m, n, c_dtype);
   const bool use_packed = c.random.one_in(3);
   auto* packed = use_packed ? c.handle<sk_packed>(kPacked) : nullptr;
@@ -194,6 +193,9 @@ void multiply(Caller& c) {
   b_memory.check(name);
   out.check(name, false);
 }
+
+void allreduce_gemm(Caller& c) { multiply(c, /*gathers=*/false); }
+void allgather_gemm(Caller& c) { multiply(c, /*gathers=*/true); }
 
 // What a kind does not use is refused; so that plans come about at all, most descriptions lack it.
 void keep_what_is_used(sk_plan_desc& desc) {
@@ -295,7 +297,8 @@ const std::vector<Function>& op_functions() {
       {"sk_recv", 20, true, recv},
       {"sk_pack", 30, true, pack},
       {"sk_packed_free", 10, true, packed_free},
-      {"sk_allreduce_gemm, sk_allgather_gemm", 40, true, multiply},
+      {"sk_allreduce_gemm", 40, true, allreduce_gemm},
+      {"sk_allgather_gemm", 40, true, allgather_gemm},
       {"sk_plan_create", 30, true, plan_create},
       {"sk_plan_run", 40, true, plan_run},
       {"sk_plan_dump", 20, true, plan_dump},
