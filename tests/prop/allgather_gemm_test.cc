@@ -73,6 +73,27 @@ TEST_P(AllgatherGemm, ComputesWhatItSaysForEveryNumberOfRanks) {
   }
 }
 
+// What the validator spends grows with regions, not with the lines in them.
+TEST_P(AllgatherGemm, LargeProductsAreJudged) {
+  for (const bool turned : {false, true}) {
+    TextOp op{.kind = OpKind::kAllgatherGemm, .symmetric_in = GetParam().symmetric};
+    op.transpose_a = turned;
+    op.pack_b = true;
+    op.m = 4095;
+    op.n = op.ldb = op.ldc = op.k = 4000;
+    op.lda = turned ? op.m + 3 : op.k + 3;
+    Target target{.world_size = 4, .mapped = GetParam().mapped, .workers = 4};
+    target.tile_m = 256;
+    target.tile_n = 512;
+    target.put_bytes_max = 1 << 20;
+    target.packed_bytes = uint64_t(op.n * op.k) * sizeof(float);
+    const Result<Plan> plan = make_plan(op_desc(op), target);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    const Status status = validate(plan.value());
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
 // One after the other in all tiles of one plan: `plant` changes the task, or says that it cannot.
 // What is no plan at all (rule 0) has seen no bug.
 template <typename Plant>
