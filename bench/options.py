@@ -14,6 +14,7 @@ STAGES = (
     "allreduce-16",
     "gemm",
     "fused",
+    "gathered",
     "misc",
     "notebook",
 )

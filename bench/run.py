@@ -24,7 +24,7 @@ from measure import goals, machine
 from measure.goals import Row
 from measure.rounds import Bench
 from options import STAGES, parse
-from stages import allreduce, fused, gemm, misc, notebook
+from stages import allreduce, fused, gathered, gemm, misc, notebook
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parent
@@ -35,17 +35,19 @@ MEASURES: dict[str, Callable[[Bench], list[Row]]] = {
     "allreduce-16": lambda bench: allreduce.run(bench, 16),
     "gemm": gemm.run,
     "fused": fused.run,
+    "gathered": gathered.run,
     "misc": misc.run,
     "notebook": notebook.run,
 }
 assert tuple(MEASURES) == STAGES
-WITHOUT_MPI = {"misc", "notebook"}
+WITHOUT_MPI = {"gathered", "misc", "notebook"}
 WITHOUT_PROGRAMS = {"notebook"}  # Kernels are started as a user's are.
 PROGRAMS = (
     "bench_probe",
     "allreduce_bench",
     "gemm_bench",
     "gemm_ar_bench",
+    "gemm_ag_bench",
     "misc_bench",
     "plan_bench",
 )
@@ -86,7 +88,7 @@ def digest(programs: Path) -> str:
 def install(options: argparse.Namespace) -> None:
     """Peers that the chosen stages need; a missing one is said and left out."""
     names = list(options.mpis) if set(options.stages) - WITHOUT_MPI else []
-    if {"gemm", "fused"} & set(options.stages):
+    if {"gemm", "fused", "gathered"} & set(options.stages):
         names.append("oneapi")
     if "notebook" in options.stages:
         names.append("notebook")

@@ -19,8 +19,9 @@ WIDTH = 96
 
 # Functions from before sk_call(): their names are taken.
 FROZEN = {"barrier", "allreduce", "allgather", "reduce_scatter", "broadcast", "allreduce_gemm"}
+FROZEN |= {"allgather_gemm"}
 NO_WRAPPER = FROZEN | {"send_recv"}
-ENUMERATED_IN_OP_H = 7
+ENUMERATED_IN_OP_H = 8
 
 HEAD = """\
 /* The arguments of every operation, and a typed wrapper of sk_call() for each that has no function

@@ -63,29 +63,6 @@ int call_comm(void* user) {
   return 0;
 }
 
-// A context and a communicator of this rank alone.
-struct Alone {
-  explicit Alone(bench_world* world) {
-    must(world, sk_init(nullptr, &context), "sk_init");
-    sk_comm_config config = {};
-    config.struct_size = sizeof config;
-    config.bootstrap = SK_BOOTSTRAP_THREADS;
-    config.world_size = 1;
-    config.name = "alone";
-    config.workers = 1;
-    must(world, sk_comm_create(context, &config, &comm), "sk_comm_create");
-  }
-  ~Alone() {
-    sk_comm_free(comm);
-    sk_finalize(context);
-  }
-  Alone(const Alone&) = delete;
-  Alone& operator=(const Alone&) = delete;
-
-  sk_context* context = nullptr;
-  sk_comm* comm = nullptr;
-};
-
 void check(bench_world* w, LibskGemm* gemm, const Shape& s, int first, int last, const char* name) {
   for (int set = 0; set < kSets; ++set) {
     const auto which = static_cast<uint32_t>(set);
@@ -134,7 +111,7 @@ int rank_main(const Job& job, bench_world* w) {
   w->batches = job.batches;
   w->iters_min = 3;  // At least one call per set of A and C.
   sk_bench::Session session(w, 0);
-  Alone alone(w);
+  sk_bench::Alone alone(w);
   for (const Shape& s : job.shapes) {
     for (const std::string& dtype : job.dtypes) {
       run_shape(w, session.comm, alone.comm, s, dtype == "bf16");

@@ -53,9 +53,9 @@ inline void multiply_add(const float* matrix, int64_t rows, int64_t cols, const 
 
 // Freivalds' check: C x against the sum over ranks [first, last) of A_r (B_r x), for a random
 // integer x. All is exact, so a single wrong element of C differs with near certainty. Returns the
-// first wrong row, or -1.
+// first wrong row, or -1. Where `weights_of` is a rank all multiply its B.
 inline int64_t gemm_wrong_row(const Shape& s, uint32_t which, const float* c, int first, int last,
-                              uint32_t seed) {
+                              uint32_t seed, int weights_of = -1) {
   std::vector<double> x(static_cast<size_t>(s.n)), expected(static_cast<size_t>(s.m)),
       got(static_cast<size_t>(s.m));
   for (int64_t j = 0; j < s.n; ++j) {
@@ -63,7 +63,8 @@ inline int64_t gemm_wrong_row(const Shape& s, uint32_t which, const float* c, in
         1000.0 + gemm_value(seed, 7777, static_cast<uint32_t>(j));  // Never 0: no column escapes.
   }
   for (int rank = first; rank < last; ++rank) {
-    const auto a = gemm_matrix(rank, which, s.m * s.k), b = gemm_matrix(rank, kWeights, s.k * s.n);
+    const auto a = gemm_matrix(rank, which, s.m * s.k),
+               b = gemm_matrix(weights_of >= 0 ? weights_of : rank, kWeights, s.k * s.n);
     std::vector<double> bx(static_cast<size_t>(s.k));
     multiply_add(b.data(), s.k, s.n, x.data(), bx.data());
     for (int64_t i = 0; i < s.m; ++i) {

@@ -4,9 +4,8 @@
 #include <cstring>
 
 namespace sk_bench {
-namespace {
 
-sk_tensor matrix(void* data, int32_t dtype, int64_t rows, int64_t cols) {
+sk_tensor matrix_of(void* data, int32_t dtype, int64_t rows, int64_t cols) {
   sk_tensor t = {};
   t.struct_size = sizeof t;
   t.dtype = dtype;
@@ -19,21 +18,21 @@ sk_tensor matrix(void* data, int32_t dtype, int64_t rows, int64_t cols) {
   return t;
 }
 
-// Aligned memory with the matrix in the wanted type.
+void store(const std::vector<float>& values, bool bf16, void* to) {
+  if (!bf16) {
+    memcpy(to, values.data(), values.size() * sizeof(float));
+    return;
+  }
+  for (size_t i = 0; i < values.size(); ++i) static_cast<uint16_t*>(to)[i] = to_bf16(values[i]);
+}
+
 void* stored(bench_world* world, const std::vector<float>& values, bool bf16) {
   void* p = nullptr;
   const size_t bytes = values.size() * (bf16 ? sizeof(uint16_t) : sizeof(float));
   if (posix_memalign(&p, 4096, bytes) != 0) bench_die(world, "out of memory");
-  if (!bf16) {
-    memcpy(p, values.data(), bytes);
-    return p;
-  }
-  auto* to = static_cast<uint16_t*>(p);
-  for (size_t i = 0; i < values.size(); ++i) to[i] = to_bf16(values[i]);
+  store(values, bf16, p);
   return p;
 }
-
-}  // namespace
 
 LibskGemm::LibskGemm(bench_world* world, sk_comm* comm, const Shape& shape, bool bf16,
                      int data_rank)
@@ -47,7 +46,7 @@ LibskGemm::LibskGemm(bench_world* world, sk_comm* comm, const Shape& shape, bool
     bench_poison(out(set), shape.m * shape.n);
   }
   void* b = stored(world, gemm_matrix(data_rank, kWeights, shape.k * shape.n), bf16);
-  const sk_tensor weights = matrix(b, dtype, shape.k, shape.n);
+  const sk_tensor weights = matrix_of(b, dtype, shape.k, shape.n);
   must(world, sk_pack(comm, &weights, 0, &packed_), "sk_pack");
   ::free(b);
 }
@@ -61,8 +60,8 @@ LibskGemm::~LibskGemm() {
 }
 
 void LibskGemm::run(int set) {
-  const sk_tensor a = matrix(a_[set], bf16_ ? SK_BF16 : SK_F32, shape_.m, shape_.k);
-  sk_tensor c = matrix(c_[set], SK_F32, shape_.m, shape_.n);
+  const sk_tensor a = matrix_of(a_[set], bf16_ ? SK_BF16 : SK_F32, shape_.m, shape_.k);
+  sk_tensor c = matrix_of(c_[set], SK_F32, shape_.m, shape_.n);
   must(world_, sk_allreduce_gemm(comm_, &a, nullptr, packed_, &c, 0, nullptr), "sk_allreduce_gemm");
 }
 

@@ -11,6 +11,12 @@ namespace sk_bench {
 
 constexpr int kSets = 3;  // Rotated, so that A and C do not stay in cache between calls.
 
+// A dense matrix where it lies.
+sk_tensor matrix_of(void* data, int32_t dtype, int64_t rows, int64_t cols);
+// The values in the wanted type, at `to` and in aligned memory of its own.
+void store(const std::vector<float>& values, bool bf16, void* to);
+void* stored(bench_world* world, const std::vector<float>& values, bool bf16);
+
 class LibskGemm {
  public:
   // Collective over `comm`. `data_rank` picks the data; C is memory of sk_alloc().

@@ -14,6 +14,7 @@ namespace sk_bench {
 struct GemmPeer {
   std::string name;  // "dnnl2": the shim's file name without ".so".
   decltype(&gemm_peer_create) create = nullptr;
+  decltype(&gemm_peer_use_a) use_a = nullptr;
   decltype(&gemm_peer_run) run = nullptr;
   decltype(&gemm_peer_out) out = nullptr;
   decltype(&gemm_peer_info) info = nullptr;
@@ -34,9 +35,9 @@ inline bool load_gemm_peer(const std::string& path, GemmPeer* peer) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
     return function != nullptr;
   };
-  return find("gemm_peer_create", peer->create) && find("gemm_peer_run", peer->run) &&
-         find("gemm_peer_out", peer->out) && find("gemm_peer_info", peer->info) &&
-         find("gemm_peer_free", peer->free);
+  return find("gemm_peer_create", peer->create) && find("gemm_peer_use_a", peer->use_a) &&
+         find("gemm_peer_run", peer->run) && find("gemm_peer_out", peer->out) &&
+         find("gemm_peer_info", peer->info) && find("gemm_peer_free", peer->free);
 }
 
 }  // namespace sk_bench

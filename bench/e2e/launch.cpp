@@ -110,4 +110,20 @@ Session::~Session() {
   sk_finalize(context);
 }
 
+Alone::Alone(bench_world* world) {
+  must(world, sk_init(nullptr, &context), "sk_init");
+  sk_comm_config config = {};
+  config.struct_size = sizeof config;
+  config.bootstrap = SK_BOOTSTRAP_THREADS;
+  config.world_size = 1;
+  config.name = "alone";
+  config.workers = 1;
+  must(world, sk_comm_create(context, &config, &comm), "sk_comm_create");
+}
+
+Alone::~Alone() {
+  sk_comm_free(comm);
+  sk_finalize(context);
+}
+
 }  // namespace sk_bench

@@ -29,6 +29,17 @@ struct Session {
   sk_comm* comm = nullptr;
 };
 
+// The same of this rank alone.
+struct Alone {
+  explicit Alone(bench_world* world);
+  ~Alone();
+  Alone(const Alone&) = delete;
+  Alone& operator=(const Alone&) = delete;
+
+  sk_context* context = nullptr;
+  sk_comm* comm = nullptr;
+};
+
 // Ends the process with libsk's sentence unless `status` is SK_OK.
 void must(bench_world* world, sk_status status, const char* what);
 

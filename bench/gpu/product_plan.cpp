@@ -20,7 +20,7 @@ OpDesc product_op(const Shape& shape) {
   op.lda = shape.k;
   op.ldc = shape.n;
   op.symmetric_out = true;
-  return describe(op);
+  return describe(ops::kAllreduceGemm, op);
 }
 
 int64_t tile_count(const Shape& shape, uint32_t tile_m, uint32_t tile_n) {

@@ -48,12 +48,13 @@ Case vectors(const char* op_name, sk::OpKind kind, const char* size, int64_t byt
           sk::describe(*sk::schema_of(kind), op), memory.mapped};
 }
 
-Case gemm(int64_t n, const Memory& memory) {
+Case gemm(const sk::Schema& schema, int64_t n, const Memory& memory) {
   sk::GemmCall op;
   op.m = op.n = op.k = op.lda = op.ldc = n;
-  op.symmetric_out = memory.symmetric;
-  const std::string name = "allreduce_gemm " + std::to_string(n) + "^3 " + memory.name;
-  return {name + (memory.symmetric ? " C" : ""), sk::describe(op), memory.mapped};
+  op.symmetric_in = op.symmetric_out = memory.symmetric;
+  const std::string name = std::string(schema.name) + " " + std::to_string(n) + "^3 " + memory.name;
+  const char* reached = schema.operands[sk::GemmCall::kC].reached ? " C" : " A";
+  return {name + (memory.symmetric ? reached : ""), sk::describe(schema, op), memory.mapped};
 }
 
 // The rows that misc_bench creates through the C ABI, too.
@@ -66,7 +67,7 @@ std::vector<Case> product_cases() {
           vectors("allgather", sk::OpKind::kAllgather, "1 MB", 1 << 20, symmetric),
           vectors("reduce_scatter", sk::OpKind::kReduceScatter, "1 MB", 1 << 20, symmetric),
           {"barrier", {}},
-          gemm(1024, symmetric)};
+          gemm(sk::ops::kAllreduceGemm, 1024, symmetric)};
 }
 
 std::vector<Case> all_cases() {
@@ -88,7 +89,10 @@ std::vector<Case> all_cases() {
     }
   }
   for (const int64_t n : {256, 1024, 2048}) {
-    for (const Memory& memory : kMemories) all.push_back(gemm(n, memory));
+    for (const Memory& memory : kMemories) {
+      all.push_back(gemm(sk::ops::kAllreduceGemm, n, memory));
+      all.push_back(gemm(sk::ops::kAllgatherGemm, n, memory));
+    }
   }
   return all;
 }

@@ -70,6 +70,8 @@ void* gemm_peer_create(int64_t m, int64_t n, int64_t k, int bf16, const float* a
   }
 }
 
+void gemm_peer_use_a(void* gemm, void* a) { static_cast<Gemm*>(gemm)->a.set_data_handle(a); }
+
 int gemm_peer_run(void* gemm) {
   auto* g = static_cast<Gemm*>(gemm);
   try {

@@ -1,4 +1,4 @@
-// A GEMM library behind five C functions, one shared object per library and version.
+// A GEMM library behind six C functions, one shared object per library and version.
 //
 // Each shim is loaded with dlopen(RTLD_LOCAL | RTLD_DEEPBIND), so that two oneDNN versions and MKL
 // can be measured beside libsk in one process, call by call. C[M,N] = A[M,K] * B[K,N], row-major; C
@@ -14,6 +14,8 @@
 // sentence on stderr.
 SK_BENCH_PEER void* gemm_peer_create(int64_t m, int64_t n, int64_t k, int bf16, const float* a,
                                      const float* b);
+// From now on A lies there, in the type of the product and row after row; the caller keeps it.
+SK_BENCH_PEER void gemm_peer_use_a(void* gemm, void* a);
 // One product on the calling thread; returns when C is written.
 SK_BENCH_PEER int gemm_peer_run(void* gemm);
 SK_BENCH_PEER float* gemm_peer_out(void* gemm);

@@ -28,6 +28,7 @@ struct Gemm {
   bool bf16;
   Block<float> a32, b32, c;
   Block<MKL_BF16> a16;
+  const void* a;  // One of these, or the caller's.
   Block<char> packed;
   std::string info;
 };
@@ -81,6 +82,7 @@ void* gemm_peer_create(int64_t m, int64_t n, int64_t k, int bf16, const float* a
     fprintf(stderr, "MKL: out of memory\n");
     return nullptr;
   }
+  g->a = g->bf16 ? static_cast<void*>(g->a16.get()) : g->a32.get();
   MKLVersion v;
   mkl_get_version(&v);
   g->info = "MKL " + std::to_string(v.MajorVersion) + "." + std::to_string(v.MinorVersion) +
@@ -88,17 +90,21 @@ void* gemm_peer_create(int64_t m, int64_t n, int64_t k, int bf16, const float* a
   return g.release();
 }
 
+void gemm_peer_use_a(void* gemm, void* a) { static_cast<Gemm*>(gemm)->a = a; }
+
 int gemm_peer_run(void* gemm) {
   auto* g = static_cast<Gemm*>(gemm);
   if (g->bf16) {
     cblas_gemm_bf16bf16f32_compute(CblasRowMajor, CblasNoTrans, CblasPacked, g->m, g->n, g->k, 1.0f,
-                                   g->a16.get(), g->k, reinterpret_cast<MKL_BF16*>(g->packed.get()),
-                                   g->n, 0.0f, g->c.get(), g->n);
+                                   static_cast<const MKL_BF16*>(g->a), g->k,
+                                   reinterpret_cast<MKL_BF16*>(g->packed.get()), g->n, 0.0f,
+                                   g->c.get(), g->n);
   } else {
     cblas_sgemm_compute(CblasRowMajor, CblasNoTrans, CblasPacked, static_cast<MKL_INT>(g->m),
-                        static_cast<MKL_INT>(g->n), static_cast<MKL_INT>(g->k), g->a32.get(),
-                        static_cast<MKL_INT>(g->k), reinterpret_cast<float*>(g->packed.get()),
-                        static_cast<MKL_INT>(g->n), 0.0f, g->c.get(), static_cast<MKL_INT>(g->n));
+                        static_cast<MKL_INT>(g->n), static_cast<MKL_INT>(g->k),
+                        static_cast<const float*>(g->a), static_cast<MKL_INT>(g->k),
+                        reinterpret_cast<float*>(g->packed.get()), static_cast<MKL_INT>(g->n), 0.0f,
+                        g->c.get(), static_cast<MKL_INT>(g->n));
   }
   return 0;
 }

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "lib/op/ops/allreduce_gemm.h"
+#include "lib/op/ops/product.h"
 
 namespace sk::cuda {
 namespace {
@@ -48,14 +48,14 @@ void cut_product(const Device& device, const OpDesc& desc, bool pairs, Target& t
   const bool has_rows = rows % kPairBlocks == 0 || rows >= kRowsForPairs;
   const uint64_t pair_tiles =
       tiles_along(op.m, kPairRows) * tiles_along(op.n, kBoxRowsB) * kPairBlocks;
-  if (!pairs || parts > pair_blocks_of(device, op)) return;
+  if (!pairs || !multiplies_own_a(desc) || parts > pair_blocks_of(device, op)) return;
   if (!whole || !has_rows || pair_tiles < parts) return;
   target.tile_m = kPairRows;
   target.workers /= kPairBlocks;
 }
 
 bool is_cut_for_pairs(const Plan& plan) {
-  return plan.op.kind() == OpKind::kAllreduceGemm && plan.target.tile_m == kPairRows;
+  return multiplies_own_a(plan.op) && plan.target.tile_m == kPairRows;
 }
 
 uint64_t packed_pitch_of(DType dtype, int64_t k) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/op/ops/allreduce_gemm.h"
+#include "lib/op/ops/product.h"
 #include "lib/plan/task_info.h"
 
 namespace sk::cuda {
@@ -146,7 +146,7 @@ bool needs_gemm(const RankPlan& part) {
 
 std::optional<std::array<BoxView, 2>> box_views(const Plan& plan, uint32_t rank, uint64_t memory,
                                                 void* const (&operands)[kOperandMax]) {
-  if (plan.op.kind() != OpKind::kAllreduceGemm) return {};
+  if (!multiplies_own_a(plan.op)) return {};  // One view of A has all rows.
   const GemmCall op = gemm_call(plan.op);
   if (op.transpose_a || op.m == 0 || op.n == 0 || op.k == 0) return {};
   if (op.dtype != DType::kBF16 && op.dtype != DType::kF16) return {};

@@ -1,4 +1,4 @@
-/* Operations: collectives, GEMM fused with all-reduce, packed weights, plans.
+/* Operations: collectives, GEMM fused with all-reduce or all-gather, packed weights, plans.
  *
  * All are collective unless said otherwise: every rank of the communicator calls the same thing in
  * the same order; ranks that do not get SK_ERR_DESYNC on every rank, which names who called
@@ -141,6 +141,16 @@ SK_NODISCARD SK_API sk_status sk_allreduce_gemm(sk_comm* comm, const sk_tensor* 
                                                 sk_tensor* c, uint32_t flags,
                                                 const sk_run_options* options) SK_NOEXCEPT;
 
+/** C = (A_0 below A_1 below ... A_world-1) * B on every rank, which has its own A and B: an
+ *  all-gather of A, then a GEMM, overlapped: products of a rank's rows begin when these arrive.
+ *  A is [M, K], B is [K, N], C is [world_size * M, N] with the same M, N, K on every rank; all
+ *  else is as in sk_allreduce_gemm(). It is A that peers read in place where it is memory of
+ *  sk_alloc(). Products are summed in f32 (f64 for f64) and rounded once. */
+SK_NODISCARD SK_API sk_status sk_allgather_gemm(sk_comm* comm, const sk_tensor* a,
+                                                const sk_tensor* b, const sk_packed* packed,
+                                                sk_tensor* c, uint32_t flags,
+                                                const sk_run_options* options) SK_NOEXCEPT;
+
 /** A plan: what every rank does, task by task, and which signals order it. Immutable. Every plan
  *  that this header hands out has passed validation (docs/plan-format.md). */
 typedef struct sk_plan sk_plan;
@@ -152,7 +162,8 @@ enum sk_op_kind {
   SK_OP_REDUCE_SCATTER = 4,
   SK_OP_BROADCAST = 5,
   SK_OP_SEND_RECV = 6,
-  SK_OP_ALLREDUCE_GEMM = 7
+  SK_OP_ALLREDUCE_GEMM = 7,
+  SK_OP_ALLGATHER_GEMM = 8
 };
 
 enum sk_plan_flags {

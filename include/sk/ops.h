@@ -82,7 +82,7 @@ typedef struct sk_send_recv_args {
 } sk_send_recv_args;
 
 /** c = the sum over ranks of a * b, on every rank: a product, then an all-reduce, overlapped.
- *  m: rows of a and c; n: columns of b and c; k: columns of a, rows of b. */
+ *  m: rows of a; n: columns of b and c; k: columns of a, rows of b. */
 typedef struct sk_allreduce_gemm_args {
   uint32_t struct_size;
   int32_t operation; /**< 0 or SK_OP_ALLREDUCE_GEMM. */
@@ -99,6 +99,25 @@ typedef struct sk_allreduce_gemm_args {
   /** 0 or 1; b holds [n, k] */
   int32_t transpose_b;
 } sk_allreduce_gemm_args;
+
+/** c = the ranks' a, one below the other, times the own b: tiles begin as shards arrive, the
+ *  own first. m: rows of a; n: columns of b and c; k: columns of a, rows of b. */
+typedef struct sk_allgather_gemm_args {
+  uint32_t struct_size;
+  int32_t operation; /**< 0 or SK_OP_ALLGATHER_GEMM. */
+  /** [m, k], f32, f64, bf16 or f16, transposed with transpose_a */
+  const sk_tensor* a;
+  /** [world * m, n], of a's type or f32 */
+  sk_tensor* c;
+  /** [k, n], of a's type, transposed with transpose_b */
+  const sk_tensor* b;
+  /** b as sk_pack() left it; b is NULL then */
+  const sk_packed* b_packed;
+  /** 0 or 1; a holds [k, m] */
+  int32_t transpose_a;
+  /** 0 or 1; b holds [n, k] */
+  int32_t transpose_b;
+} sk_allgather_gemm_args;
 
 /** y[i, j] = x[i, j] * rstd[i] * weight[j], where rstd[i] = 1 / sqrt(mean over j of x[i, j]^2 +
  *  eps). Computed in f32, of f64 in f64, and rounded once; without a weight it is 1. m: rows;

@@ -24,9 +24,11 @@ Result<Plan> plan_reduce_scatter(const OpDesc& op, const Target& target, Ranks r
 Result<Plan> plan_broadcast(const OpDesc& op, const Target& target, Ranks ranks);
 Result<Plan> plan_send_recv(const OpDesc& op, const Target& target, Ranks ranks);
 Result<Plan> plan_allreduce_gemm(const OpDesc& op, const Target& target, Ranks ranks);
+Product allreduce_gemm_product(const OpDesc& op, const Target& target);
+Result<Plan> plan_allgather_gemm(const OpDesc& op, const Target& target, Ranks ranks);
+Product allgather_gemm_product(const OpDesc& op, const Target& target);
 Result<Plan> plan_rmsnorm(const OpDesc& op, const Target& target, Ranks ranks);
 Result<Plan> plan_rmsnorm_backward(const OpDesc& op, const Target& target, Ranks ranks);
-Product allreduce_gemm_product(const OpDesc& op, const Target& target);
 
 }  // namespace sk::algo
 

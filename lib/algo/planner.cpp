@@ -17,6 +17,7 @@ constexpr algo::Planner kPlanners[] = {
     {OpKind::kBroadcast, algo::plan_broadcast},
     {OpKind::kSendRecv, algo::plan_send_recv},
     {OpKind::kAllreduceGemm, algo::plan_allreduce_gemm, algo::allreduce_gemm_product},
+    {OpKind::kAllgatherGemm, algo::plan_allgather_gemm, algo::allgather_gemm_product},
     {OpKind::kRmsnorm, algo::plan_rmsnorm},
     {OpKind::kRmsnormBackward, algo::plan_rmsnorm_backward},
 };

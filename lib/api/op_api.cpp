@@ -24,6 +24,30 @@ CallKey key_of(OpKind kind, const void* in, const void* out, int64_t count, int3
   return {function, dtype, variant, sends, in, out, count};
 }
 
+struct ProductArgs {
+  const sk_tensor *a, *b;
+  const sk_packed* packed;
+  const sk_tensor* c;
+  uint32_t flags;
+  const sk_run_options* options;
+};
+
+// `make` is one of the functions for calls that multiply.
+template <typename Make>
+sk_status multiply(Make make, sk_comm* comm, const ProductArgs& args) noexcept {
+  const auto& [a, b, packed, c, flags, options] = args;
+  return with_comm(comm, [&](Communicator& communicator) -> Status {
+    const auto run = [&](const Packed* weights) -> Status {
+      SK_ASSIGN_OR_RETURN(const Call call,
+                          make(world_of(communicator), a, b, weights, c, flags, options));
+      return communicator.execute(call, {});
+    };
+    if (packed == nullptr) return run(nullptr);
+    SK_ASSIGN_OR_RETURN(const auto weights, packed_weights.pin(packed));
+    return run(&*weights);
+  });
+}
+
 }  // namespace
 
 sk_status sk_allreduce(sk_comm* comm, const void* in, void* out, int64_t count, int32_t dtype,
@@ -92,15 +116,11 @@ sk_status sk_packed_free(sk_packed* packed) noexcept {
 sk_status sk_allreduce_gemm(sk_comm* comm, const sk_tensor* a, const sk_tensor* b,
                             const sk_packed* packed, sk_tensor* c, uint32_t flags,
                             const sk_run_options* options) noexcept {
-  if (packed == nullptr) {
-    return execute(comm, {}, [&](World world) {
-      return allreduce_gemm_call(world, a, b, nullptr, c, flags, options);
-    });
-  }
-  return with_comm(comm, [&](Communicator& communicator) -> Status {
-    SK_ASSIGN_OR_RETURN(const auto weights, packed_weights.pin(packed));
-    SK_ASSIGN_OR_RETURN(const Call call, allreduce_gemm_call(world_of(communicator), a, b,
-                                                             &*weights, c, flags, options));
-    return communicator.execute(call, {});
-  });
+  return multiply(allreduce_gemm_call, comm, {a, b, packed, c, flags, options});
+}
+
+sk_status sk_allgather_gemm(sk_comm* comm, const sk_tensor* a, const sk_tensor* b,
+                            const sk_packed* packed, sk_tensor* c, uint32_t flags,
+                            const sk_run_options* options) noexcept {
+  return multiply(allgather_gemm_call, comm, {a, b, packed, c, flags, options});
 }

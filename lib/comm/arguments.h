@@ -30,7 +30,14 @@ Result<Call> recv_call(World world, void* out, int64_t count, int32_t dtype, int
 
 Result<PackArgs> pack_args(World world, const sk_tensor* b, uint32_t flags);
 
+// Of an operation that multiplies (lib/op/ops/product.h).
+Result<Call> product_call(World world, const Schema& schema, const sk_tensor* a, const sk_tensor* b,
+                          const Packed* packed, const sk_tensor* c, uint32_t flags,
+                          const sk_run_options* options);
 Result<Call> allreduce_gemm_call(World world, const sk_tensor* a, const sk_tensor* b,
+                                 const Packed* packed, const sk_tensor* c, uint32_t flags,
+                                 const sk_run_options* options);
+Result<Call> allgather_gemm_call(World world, const sk_tensor* a, const sk_tensor* b,
                                  const Packed* packed, const sk_tensor* c, uint32_t flags,
                                  const sk_run_options* options);
 

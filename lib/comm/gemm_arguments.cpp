@@ -3,7 +3,8 @@
 
 #include "lib/comm/arguments.h"
 #include "lib/comm/checks.h"
-#include "lib/op/ops/allreduce_gemm.h"
+#include "lib/op/ops/all.h"
+#include "lib/op/stored.h"
 
 namespace sk {
 namespace {
@@ -81,9 +82,9 @@ Result<PackArgs> pack_args(World world, const sk_tensor* b, uint32_t flags) {
                   transpose};
 }
 
-Result<Call> allreduce_gemm_call(World world, const sk_tensor* a, const sk_tensor* b,
-                                 const Packed* packed, const sk_tensor* c, uint32_t flags,
-                                 const sk_run_options* options) {
+Result<Call> product_call(World world, const Schema& schema, const sk_tensor* a, const sk_tensor* b,
+                          const Packed* packed, const sk_tensor* c, uint32_t flags,
+                          const sk_run_options* options) {
   SK_RETURN_IF_ERROR(gemm_flags(flags, kGemmFlags));
   if ((b == nullptr) == (packed == nullptr)) {
     return error(SK_ERR_INVALID_ARGUMENT, "give B either as b or as packed; {} given",
@@ -130,9 +131,11 @@ Result<Call> allreduce_gemm_call(World world, const sk_tensor* a, const sk_tenso
     return error(SK_ERR_INVALID_ARGUMENT, "a is {} but b is {}, they must be of one type",
                  dtype_name(op.dtype), dtype_name(b_dtype));
   }
-  if (mc.rows != op.m || mc.cols != op.n) {
+  call.op = describe(schema, op);
+  const Stored c_shape = stored(call.op, GemmCall::kC, uint32_t(world.size));
+  if (mc.rows != c_shape.rows || mc.cols != c_shape.columns) {
     return error(SK_ERR_INVALID_ARGUMENT, "c has shape [{}, {}], it must be [{}, {}]", mc.rows,
-                 mc.cols, op.m, op.n);
+                 mc.cols, c_shape.rows, c_shape.columns);
   }
   if (op.out_dtype != op.dtype && op.out_dtype != DType::kF32) {
     return error(SK_ERR_INVALID_ARGUMENT, "c is {}, it must be {}, as a and b are{}",
@@ -140,13 +143,24 @@ Result<Call> allreduce_gemm_call(World world, const sk_tensor* a, const sk_tenso
                  op.dtype == DType::kF32 ? "" : ", or f32");
   }
   SK_RETURN_IF_ERROR(check::apart("a", ma.data, ma.bytes, "c", mc.data, mc.bytes));
-  call.op = describe(op);
   call.operands[GemmCall::kA] = {ma.data, ma.bytes};
   call.operands[GemmCall::kC] = {mc.data, mc.bytes};
   SK_ASSIGN_OR_RETURN(const check::RunOptions read, check::run_options(world.device, options));
   call.timeout_ns = read.timeout_ns;
   call.stream = read.stream;
   return call;
+}
+
+Result<Call> allreduce_gemm_call(World world, const sk_tensor* a, const sk_tensor* b,
+                                 const Packed* packed, const sk_tensor* c, uint32_t flags,
+                                 const sk_run_options* options) {
+  return product_call(world, ops::kAllreduceGemm, a, b, packed, c, flags, options);
+}
+
+Result<Call> allgather_gemm_call(World world, const sk_tensor* a, const sk_tensor* b,
+                                 const Packed* packed, const sk_tensor* c, uint32_t flags,
+                                 const sk_run_options* options) {
+  return product_call(world, ops::kAllgatherGemm, a, b, packed, c, flags, options);
 }
 
 }  // namespace sk

@@ -4,6 +4,7 @@
 #include "lib/comm/arguments.h"
 #include "lib/comm/checks.h"
 #include "lib/op/ops/all.h"
+#include "lib/op/stored.h"
 
 namespace sk {
 namespace {
@@ -56,9 +57,10 @@ Status check_used(const Schema& schema, const sk_plan_desc& desc) {
   return {};
 }
 
-Result<OpDesc> product_op(const sk_plan_desc& read, DType dtype) {
+Result<OpDesc> product_op(const Schema& schema, const sk_plan_desc& read, DType dtype) {
   GemmCall op;
   op.dtype = op.out_dtype = dtype;
+  op.symmetric_in = (read.flags & SK_PLAN_SYMMETRIC_IN) != 0;
   op.symmetric_out = (read.flags & SK_PLAN_SYMMETRIC_OUT) != 0;
   if (!is_float(dtype)) {
     return error(SK_ERR_INVALID_ARGUMENT, "desc.dtype is {}, a GEMM needs a floating type",
@@ -83,7 +85,7 @@ Result<OpDesc> product_op(const sk_plan_desc& read, DType dtype) {
   op.k = read.k;
   op.lda = std::max<int64_t>(1, op.k);
   op.ldc = std::max<int64_t>(1, op.n);
-  return describe(op);
+  return describe(schema, op);
 }
 
 // In place a call has one of its two operands: that which the other lies in. All-reduce's are the
@@ -99,16 +101,16 @@ void settle_in_place(const Schema& schema, VectorCall& op) {
 Result<OpDesc> plan_op(World world, const sk_plan_desc* desc) {
   if (desc == nullptr) return error(SK_ERR_INVALID_ARGUMENT, "desc is null");
   SK_ASSIGN_OR_RETURN(const sk_plan_desc read, read_struct("sk_plan_desc", desc));
-  if (read.kind < SK_OP_BARRIER || read.kind > SK_OP_ALLREDUCE_GEMM) {
+  if (read.kind < SK_OP_BARRIER || read.kind > int32_t(kOpKindLast)) {
     return error(SK_ERR_INVALID_ARGUMENT, "desc.kind is {}, it must be {} to {}", read.kind,
-                 int(SK_OP_BARRIER), int(SK_OP_ALLREDUCE_GEMM));
+                 int(SK_OP_BARRIER), int(kOpKindLast));
   }
   const Schema& schema = *schema_of(OpKind(read.kind));
   SK_RETURN_IF_ERROR(check_used(schema, read));
   if (schema.operands.empty()) return OpDesc(schema);
   VectorCall op;
   SK_ASSIGN_OR_RETURN(op.dtype, check::dtype("desc.dtype", read.dtype));
-  if (&schema == &ops::kAllreduceGemm) return product_op(read, op.dtype);
+  if (is_product(schema)) return product_op(schema, read, op.dtype);
   op.in_place = (read.flags & SK_PLAN_IN_PLACE) != 0;
   op.symmetric_in = (read.flags & SK_PLAN_SYMMETRIC_IN) != 0;
   op.symmetric_out = (read.flags & SK_PLAN_SYMMETRIC_OUT) != 0;
@@ -134,10 +136,26 @@ Result<OpDesc> plan_op(World world, const sk_plan_desc* desc) {
 
 namespace {
 
+// An operand of a plan, which is contiguous.
+sk_tensor dense(World world, const OpDesc& op, uint32_t operand, void* data) {
+  const Stored how = stored(op, operand, uint32_t(world.size));
+  sk_tensor tensor{};
+  tensor.struct_size = sizeof tensor;
+  tensor.dtype = int32_t(op.type(operand));
+  tensor.data = data;
+  tensor.ndim = 2;
+  tensor.device_type = world.device.type;
+  tensor.device_id = world.device.id;
+  tensor.shape[0] = how.rows;
+  tensor.shape[1] = tensor.strides[0] = how.columns;
+  tensor.strides[1] = 1;
+  return tensor;
+}
+
 Result<Call> derived_call(World world, const OpDesc& op, const void* in, const Packed* weights,
                           void* out, const sk_run_options* options) {
   const VectorCall say = vector_call(op);
-  if (weights != nullptr && op.kind() != OpKind::kAllreduceGemm) {
+  if (weights != nullptr && !is_product(op.schema())) {
     return error(SK_ERR_INVALID_ARGUMENT, "weights is given, but a plan of {} has none",
                  op.schema().name);
   }
@@ -156,22 +174,11 @@ Result<Call> derived_call(World world, const OpDesc& op, const void* in, const P
       return say.root == world.rank
                  ? send_call(world, in, say.count, int32_t(say.dtype), say.peer, options)
                  : recv_call(world, out, say.count, int32_t(say.dtype), say.root, options);
-    case OpKind::kAllreduceGemm: {
-      const GemmCall product = gemm_call(op);
-      sk_tensor a{}, c{};
-      a.struct_size = c.struct_size = sizeof(sk_tensor);
-      a.ndim = c.ndim = 2;
-      a.device_type = c.device_type = world.device.type;
-      a.device_id = c.device_id = world.device.id;
-      a.dtype = int32_t(product.dtype);
-      c.dtype = int32_t(product.out_dtype);
-      a.data = const_cast<void*>(in);
-      c.data = out;
-      a.shape[0] = c.shape[0] = product.m;
-      a.shape[1] = a.strides[0] = product.k;
-      c.shape[1] = c.strides[0] = product.n;
-      a.strides[1] = c.strides[1] = 1;
-      return allreduce_gemm_call(world, &a, nullptr, weights, &c, 0, options);
+    case OpKind::kAllreduceGemm:
+    case OpKind::kAllgatherGemm: {
+      const sk_tensor a = dense(world, op, GemmCall::kA, const_cast<void*>(in));
+      const sk_tensor c = dense(world, op, GemmCall::kC, out);
+      return product_call(world, op.schema(), &a, nullptr, weights, &c, 0, options);
     }
     case OpKind::kBarrier:
       return barrier_call(world, options);

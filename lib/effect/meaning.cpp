@@ -92,13 +92,28 @@ Piece Meaning::own(uint32_t number, uint32_t rank, const Rect& stored, bool turn
           .column = stored.col0 * element};
 }
 
+uint32_t Meaning::origin(uint32_t number) const {
+  const Move* move = move_to(number);
+  return move == nullptr || move->joined >= 0 ? number : origin(move->in.array);
+}
+
 bool Meaning::hold(uint32_t number, uint32_t rank, const Rect& rect, Stream* out) const {
+  return hold_in(number, rank, rect, /*turned=*/false, out);
+}
+bool Meaning::hold_turned(uint32_t number, uint32_t rank, const Rect& rect, Stream* out) const {
+  return hold_in(number, rank, rect, /*turned=*/true, out);
+}
+
+bool Meaning::hold_in(uint32_t number, uint32_t rank, const Rect& rect, bool turned,
+                      Stream* out) const {
   if (rect.empty()) return true;
   const Move* move = move_to(number);
   if (move == nullptr) {
-    append(*out, own(number, rank, rect, /*turned=*/false));
+    append(*out, own(number, rank, turned ? Rect{rect.col0, rect.cols, rect.row0, rect.rows} : rect,
+                     turned));
     return true;
   }
+  if (turned && move->joined >= 0) return false;
   const uint64_t element = dtype_bytes(array(number).dtype);
   Iterators at{};
   const int ranks = move->out_rank.alone();
@@ -114,32 +129,32 @@ bool Meaning::hold(uint32_t number, uint32_t rank, const Rect& rect, Stream* out
     whole.rounded = whole.dtype != array(number).dtype;
     whole.dtype = array(number).dtype;
   }
-  const bool by_row = move->out_index[1].outer >= 0;
-  for (uint64_t row = rect.row0, rows = 0; row < rect.row0 + rect.rows; row += rows) {
-    rows = move->out_index[0].split(row, by_row ? 1 : rect.row0 + rect.rows - row, &at);
-    for (uint64_t col = rect.col0, cols = 0; col < rect.col0 + rect.cols; col += cols) {
-      cols = move->out_index[1].split(col, rect.col0 + rect.cols - col, &at);
-      const Rect from{uint64_t(move->in.index[0].at(at)), rows, uint64_t(move->in.index[1].at(at)),
-                      cols};
+  // Lines are rows, or columns where it is turned: one by one where what is in one lies apart.
+  const size_t across = turned ? 1 : 0, along = 1 - across;
+  const std::array<uint64_t, kAxesMax> first{rect.row0, rect.col0},
+      end{rect.row0 + rect.rows, rect.col0 + rect.cols};
+  const uint64_t length = end[along] - first[along];
+  const bool by_line = move->out_index[along].split(first[along], length, &at) < length;
+  std::array<uint64_t, kAxesMax> place = first, count{};
+  for (; place[across] < end[across]; place[across] += count[across]) {
+    count[across] = move->out_index[across].split(place[across],
+                                                  by_line ? 1 : end[across] - place[across], &at);
+    for (place[along] = first[along]; place[along] < end[along]; place[along] += count[along]) {
+      count[along] = move->out_index[along].split(place[along], end[along] - place[along], &at);
+      const Rect from{uint64_t(move->in.index[0].at(at)), count[0],
+                      uint64_t(move->in.index[1].at(at)), count[1]};
       if (move->joined < 0) {
-        if (!hold(move->in.array, uint32_t(move->in.rank.at(at)), from, out)) return false;
+        if (!hold_in(move->in.array, uint32_t(move->in.rank.at(at)), from, turned, out))
+          return false;
         continue;
       }
       append(*out, {.term = whole,
-                    .rows = rows,
-                    .bytes = cols * element,
+                    .rows = from.rows,
+                    .bytes = from.cols * element,
                     .row = from.row0,
                     .column = from.col0 * element});
     }
   }
-  return true;
-}
-
-bool Meaning::hold_turned(uint32_t number, uint32_t rank, const Rect& rect, Stream* out) const {
-  if (rect.empty()) return true;
-  if (move_to(number) != nullptr) return false;
-  const Rect stored{rect.col0, rect.cols, rect.row0, rect.rows};
-  append(*out, own(number, rank, stored, /*turned=*/true));
   return true;
 }
 

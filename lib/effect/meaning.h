@@ -77,6 +77,8 @@ class Meaning {
   // The term stored as `dtype`: rounded, at most once, when it is what some array holds as such.
   Status store(Term* term, DType dtype) const;
 
+  // The array whose elements it has, in another order; itself where a step makes or joins them.
+  uint32_t origin(uint32_t array) const;
   // What elements of an array hold in the end; false where `rank` has no such elements.
   bool hold(uint32_t array, uint32_t rank, const Rect& rect, Stream* out) const;
   // The same, stored column after column.
@@ -86,6 +88,7 @@ class Meaning {
   std::string describe(const Piece& piece) const;
 
  private:
+  bool hold_in(uint32_t array, uint32_t rank, const Rect& rect, bool turned, Stream* out) const;
   // What no step makes: elements of `rank`, as they are stored.
   Piece own(uint32_t array, uint32_t rank, const Rect& stored, bool turned) const;
 

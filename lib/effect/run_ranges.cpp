@@ -120,7 +120,7 @@ class Ranges {
       bool of_these = true;
       for (size_t i = 0; i < step.in.size(); ++i) {
         const uint8_t array = array_in(step.in[i]);
-        of_these &= array == 0 || array == each.in[i].array;
+        of_these &= array == 0 || array == meaning_.origin(each.in[i].array);
       }
       if (of_these) return &each;
       if (first == nullptr) first = &each;

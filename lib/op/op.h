@@ -21,6 +21,7 @@ enum class OpKind : uint8_t {
   kBroadcast = SK_OP_BROADCAST,
   kSendRecv = SK_OP_SEND_RECV,
   kAllreduceGemm = SK_OP_ALLREDUCE_GEMM,
+  kAllgatherGemm = SK_OP_ALLGATHER_GEMM,
   kRmsnorm = 9,  // From here on sk/ops.h has their names.
   kRmsnormBackward = 10,
   // Collective calls that move nothing: entry exchanges with a name, so that a mismatch can say it.
@@ -29,6 +30,8 @@ enum class OpKind : uint8_t {
   kRegister = 102,
   kDeregister = 103,
 };
+
+inline constexpr OpKind kOpKindLast = OpKind::kAllgatherGemm;  // Of those that plans are of.
 
 // How an operand is stored.
 enum class Storage : uint8_t {
@@ -42,6 +45,7 @@ struct Field {
   uint8_t word = 0, shift = 0, bits = 0;
 
   constexpr explicit operator bool() const { return bits != 0; }
+  constexpr bool operator==(const Field&) const = default;
   constexpr uint64_t mask() const {
     return (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1) << shift;
   }

@@ -13,7 +13,7 @@ inline constexpr std::string_view kMagic = "sk-plan 2";
 inline constexpr uint32_t kEnumMax = 16;  // Every enum of the header is smaller.
 
 inline std::string_view value_name(OpKind kind) {
-  return kind >= OpKind::kBarrier && kind <= OpKind::kAllreduceGemm ? op_kind_name(kind) : "";
+  return kind >= OpKind::kBarrier && kind <= kOpKindLast ? op_kind_name(kind) : "";
 }
 inline std::string_view value_name(DType dtype) {
   return is_dtype(int32_t(dtype)) ? dtype_name(dtype) : "";

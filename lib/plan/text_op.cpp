@@ -8,19 +8,20 @@
 namespace sk {
 namespace {
 
-OpDesc product(const TextOp& text) {
-  return describe(GemmCall{.dtype = text.dtype,
-                           .out_dtype = text.out_dtype,
-                           .symmetric_out = text.symmetric_out,
-                           .transpose_a = text.transpose_a,
-                           .pack_b = text.pack_b,
-                           .transpose_b = text.transpose_b,
-                           .m = text.m,
-                           .n = text.n,
-                           .k = text.k,
-                           .lda = text.lda,
-                           .ldb = text.ldb,
-                           .ldc = text.ldc});
+OpDesc product(const Schema& schema, const TextOp& text) {
+  return describe(schema, GemmCall{.dtype = text.dtype,
+                                   .out_dtype = text.out_dtype,
+                                   .symmetric_in = text.symmetric_in,
+                                   .symmetric_out = text.symmetric_out,
+                                   .transpose_a = text.transpose_a,
+                                   .pack_b = text.pack_b,
+                                   .transpose_b = text.transpose_b,
+                                   .m = text.m,
+                                   .n = text.n,
+                                   .k = text.k,
+                                   .lda = text.lda,
+                                   .ldb = text.ldb,
+                                   .ldc = text.ldc});
 }
 
 OpDesc vectors(const Schema& schema, const TextOp& text) {
@@ -51,10 +52,11 @@ const char* first_difference(const TextOp& a, const TextOp& b) {
 TextOp text_op(const OpDesc& op) {
   TextOp text;
   text.kind = op.kind();
-  if (op.kind() == OpKind::kAllreduceGemm) {
+  if (is_product(op.schema())) {
     const GemmCall call = gemm_call(op);
     text.dtype = call.dtype;
     text.out_dtype = call.out_dtype;
+    text.symmetric_in = call.symmetric_in;
     text.symmetric_out = call.symmetric_out;
     text.transpose_a = call.transpose_a;
     text.pack_b = call.pack_b;
@@ -84,7 +86,7 @@ Result<OpDesc> op_of(const TextOp& text) {
   if (schema == nullptr) {
     return error(SK_ERR_INVALID_ARGUMENT, "unknown operation {}", int(text.kind));
   }
-  OpDesc op = schema == &ops::kAllreduceGemm ? product(text) : vectors(*schema, text);
+  OpDesc op = is_product(*schema) ? product(*schema, text) : vectors(*schema, text);
   if (schema->field("bytes")) op.set(ops::kBytes, text.count);
   const char* foreign = first_difference(text_op(op), text);
   if (foreign == nullptr) return op;

@@ -1,5 +1,5 @@
-// The op line of the text form, as all operations behind the first seven have it: one word for each
-// field of the description, in the order of the schema. (The first seven share words: text_op.h.)
+// The op line of the text form, as all operations behind the first eight have it: one word for each
+// field of the description, in the order of the schema. (The first eight share words: text_op.h.)
 #ifndef SK_LIB_PLAN_TEXT_WORDS_H_
 #define SK_LIB_PLAN_TEXT_WORDS_H_
 
@@ -11,7 +11,7 @@
 namespace sk::text {
 
 constexpr bool has_own_words(const Schema& schema) {
-  return schema.id > OpKind::kAllreduceGemm && schema.id < OpKind::kAlloc;
+  return schema.id > OpKind::kAllgatherGemm && schema.id < OpKind::kAlloc;
 }
 
 // " rows=4 cols=8 eps=1e-05 x.dtype=f32 x.stride=8 weight.absent=1 ...".

@@ -8,6 +8,7 @@
 
 #include "cuda/exec/image.h"
 #include "cuda/ptx/bulk.cuh"
+#include "lib/op/ops/product.h"
 #include "tests/devhost/machine.h"
 #include "tests/devhost/planted.h"
 
@@ -138,7 +139,7 @@ Status DeviceWorld::run_once(Launch& launch, World& world, uint32_t run) {
     if (views.has_value())
       args.maps[i] = {map_of((*views)[0], cuda::kBoxRowsA), map_of((*views)[1], box_rows_b)};
   }
-  const bool pairs = options_.pairs && (boxes || plan_.op.kind() != OpKind::kAllreduceGemm);
+  const bool pairs = options_.pairs && (boxes || !is_product(plan_.op.schema()));
   const uint32_t queue_blocks = pairs ? cuda::kPairBlocks : 1;
   const bool ended = devhost::launch(
       uint32_t(launch.blocks.size()) * queue_blocks, kThreads, kSharedBytes,

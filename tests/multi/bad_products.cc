@@ -41,6 +41,26 @@ const std::vector<BadCall>& bad_products() {
          sk_tensor a = tensor(in, 2, 2), b = tensor(in, 2, 2), d = tensor(out, 3, 2);
          return sk_allreduce_gemm(c, &a, &b, nullptr, &d, 0, nullptr);
        }},
+      {"gathered gemm outer size", SK_ERR_INVALID_ARGUMENT, "c has shape [2, 2], it must be [4, 2]",
+       [](sk_comm* c, float* in, float* out) {
+         sk_tensor a = tensor(in, 2, 2), b = tensor(in, 2, 2), d = tensor(out, 2, 2);
+         return sk_allgather_gemm(c, &a, &b, nullptr, &d, 0, nullptr);
+       }},
+      {"gathered gemm inner size", SK_ERR_INVALID_ARGUMENT, "a has K = 3 but b has K = 2",
+       [](sk_comm* c, float* in, float* out) {
+         sk_tensor a = tensor(in, 2, 3), b = tensor(in, 2, 2), d = tensor(out, 4, 2);
+         return sk_allgather_gemm(c, &a, &b, nullptr, &d, 0, nullptr);
+       }},
+      {"gathered gemm in place", SK_ERR_INVALID_ARGUMENT, "overlap",
+       [](sk_comm* c, float* in, float*) {
+         sk_tensor a = tensor(in, 2, 2), b = tensor(in + 8, 2, 2), d = tensor(in, 4, 2);
+         return sk_allgather_gemm(c, &a, &b, nullptr, &d, 0, nullptr);
+       }},
+      {"gathered gemm flags", SK_ERR_INVALID_ARGUMENT, "flags is 0x4",
+       [](sk_comm* c, float* in, float* out) {
+         sk_tensor a = tensor(in, 2, 2), b = tensor(in, 2, 2), d = tensor(out, 4, 2);
+         return sk_allgather_gemm(c, &a, &b, nullptr, &d, 4, nullptr);
+       }},
       {"gemm columns apart", SK_ERR_INVALID_ARGUMENT, "innermost stride 2",
        [](sk_comm* c, float* in, float* out) {
          sk_tensor a = tensor(in, 2, 2), b = tensor(in, 2, 2), d = tensor(out, 2, 2);

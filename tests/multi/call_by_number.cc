@@ -21,27 +21,29 @@ Args with_size(int32_t operation) {
   return args;
 }
 
-sk_status product(sk_comm* comm, const Case& c, const CaseMemory& memory,
+// `out_rows`: of C.
+template <typename Args>
+sk_status product(sk_comm* comm, const Case& c, const CaseMemory& memory, int64_t out_rows,
                   const sk_run_options* options) {
   const sk_tensor a = c.transpose_a ? rows_of(options, memory.in, c.dtype, c.k, c.m)
                                     : rows_of(options, memory.in, c.dtype, c.m, c.k);
   const sk_tensor b = c.transpose_b ? rows_of(options, memory.weights, c.dtype, c.n, c.k)
                                     : rows_of(options, memory.weights, c.dtype, c.k, c.n);
-  sk_tensor out = rows_of(options, memory.out, c.out_dtype, c.m, c.n);
-  auto args = with_size<sk_allreduce_gemm_args>(SK_OP_ALLREDUCE_GEMM);
+  sk_tensor out = rows_of(options, memory.out, c.out_dtype, out_rows, c.n);
+  auto args = with_size<Args>(c.kind);
   args.a = &a;
   args.c = &out;
   args.transpose_a = c.transpose_a;
   if (!c.packed) {
     args.b = &b;
     args.transpose_b = c.transpose_b;
-    return sk_call(comm, SK_OP_ALLREDUCE_GEMM, &args, options);
+    return sk_call(comm, c.kind, &args, options);
   }
   sk_packed* packed = nullptr;
   sk_status status = sk_pack(comm, &b, c.transpose_b ? uint32_t(SK_GEMM_TRANSPOSE_B) : 0u, &packed);
   if (status != SK_OK) return status;
   args.b_packed = packed;
-  status = sk_call(comm, SK_OP_ALLREDUCE_GEMM, &args, options);
+  status = sk_call(comm, c.kind, &args, options);
   const sk_status freed = sk_packed_free(packed);
   return status != SK_OK ? status : freed;
 }
@@ -101,8 +103,10 @@ sk_status call_by_number(sk_comm* comm, int rank, int ranks, const Case& c,
       args.peer = c.peer;
       return vectors(args);
     }
+    case SK_OP_ALLREDUCE_GEMM:
+      return product<sk_allreduce_gemm_args>(comm, c, memory, c.m, options);
     default:
-      return product(comm, c, memory, options);
+      return product<sk_allgather_gemm_args>(comm, c, memory, c.m * ranks, options);
   }
 }
 

@@ -97,6 +97,18 @@ std::vector<OddCall> odd_calls() {
        [](sk_comm* c, float* in, float* out, bool odd) {
          return odd ? sk_barrier(c, nullptr) : sk_allgather(c, in, out, 1, SK_F32, nullptr);
        }},
+      {"rows of a gathered product", "allgather_gemm(f32 to f32, 1 x 2 x 2): m is 2, not 1",
+       [](sk_comm* c, float* in, float* out, bool odd) {
+         sk_tensor a = tensor(in, odd ? 2 : 1, 2), b = tensor(in, 2, 2);
+         sk_tensor all = tensor(out, odd ? 32 : 16, 2);
+         return sk_allgather_gemm(c, &a, &b, nullptr, &all, 0, nullptr);
+       }},
+      {"the other product", "called allgather_gemm(f32 to f32, 1 x 2 x 2)",
+       [](sk_comm* c, float* in, float* out, bool odd) {
+         sk_tensor a = tensor(in, 1, 2), b = tensor(in, 2, 2), all = tensor(out, odd ? 1 : 16, 2);
+         const auto call = odd ? sk_allreduce_gemm : sk_allgather_gemm;
+         return call(c, &a, &b, nullptr, &all, 0, nullptr);
+       }},
       {"transpose of a", "transpose_a is true, not false",
        [](sk_comm* c, float* in, float* out, bool odd) {
          return odd_gemm(c, in, out, odd ? uint32_t(SK_GEMM_TRANSPOSE_A) : 0u, 4, 4);

@@ -65,7 +65,7 @@ class Memory {
 // How a rank calls: where, and as whom.
 struct Caller {
   sk_comm* comm;
-  int rank;
+  int rank, ranks;
   sk_run_options options;
   const sk_run_options* given;  // Null on the CPU, where the library then remembers calls.
   bool by_number = false;       // Through sk_call(): the same call as with the others' functions.
@@ -82,13 +82,14 @@ sk_status call_gemm(const Caller& caller, const Case& c, void* in, void* weights
       c.transpose_a ? tensor(caller, in, c.dtype, c.k, c.m) : tensor(caller, in, c.dtype, c.m, c.k);
   sk_tensor b = c.transpose_b ? tensor(caller, weights, c.dtype, c.n, c.k)
                               : tensor(caller, weights, c.dtype, c.k, c.n);
-  sk_tensor out_c = tensor(caller, out, c.out_dtype, c.m, c.n);
-  if (!c.packed)
-    return sk_allreduce_gemm(caller.comm, &a, &b, nullptr, &out_c, a_flag | b_flag, caller.given);
+  const bool gathers = c.kind == SK_OP_ALLGATHER_GEMM;
+  sk_tensor out_c = tensor(caller, out, c.out_dtype, out_count(c, caller.ranks) / c.n, c.n);
+  const auto call = gathers ? sk_allgather_gemm : sk_allreduce_gemm;
+  if (!c.packed) return call(caller.comm, &a, &b, nullptr, &out_c, a_flag | b_flag, caller.given);
   sk_packed* packed = nullptr;
   sk_status status = sk_pack(caller.comm, &b, b_flag, &packed);
   if (status != SK_OK) return status;
-  status = sk_allreduce_gemm(caller.comm, &a, nullptr, packed, &out_c, a_flag, caller.given);
+  status = call(caller.comm, &a, nullptr, packed, &out_c, a_flag, caller.given);
   const sk_status freed = sk_packed_free(packed);
   return status != SK_OK ? status : freed;
 }
@@ -213,13 +214,12 @@ Case case_for(const Row& row, std::mt19937_64& random, int turn) {
   if (row.uneven && !row.large) {
     const std::array kinds = {SK_OP_ALLREDUCE,      SK_OP_ALLREDUCE_GEMM, SK_OP_ALLGATHER,
                               SK_OP_REDUCE_SCATTER, SK_OP_BROADCAST,      SK_OP_SEND_RECV,
-                              SK_OP_BARRIER};
+                              SK_OP_BARRIER,        SK_OP_ALLGATHER_GEMM};
     return case_of_kind(row, random, kinds[size_t(turn) % kinds.size()]);
   }
   Case c = random_case(random, row.ranks, row.large);
   if (row.gpu == nullptr) return c;
-  while (c.kind == SK_OP_ALLREDUCE_GEMM && c.dtype == SK_F64)
-    c = random_case(random, row.ranks, row.large);
+  while (multiplies(c) && c.dtype == SK_F64) c = random_case(random, row.ranks, row.large);
   return c;
 }
 
@@ -228,7 +228,7 @@ std::string run_cases(sk_comm* comm, const Row& row, Arrivals& arrivals, const B
   sk_comm_info info{};
   info.struct_size = sizeof(info);
   if (sk_comm_query(comm, &info) != SK_OK) return sk_last_error();
-  Caller caller{comm, info.rank, {}, nullptr};
+  Caller caller{comm, info.rank, info.world_size, {}, nullptr};
   if (row.gpu != nullptr) {
     caller.options.struct_size = sizeof caller.options;
     caller.options.device_type = SK_DEVICE_CUDA;

@@ -30,7 +30,7 @@ std::string planned(sk_comm* comm, const Case& c) {
   sk_plan_desc desc{};
   desc.struct_size = sizeof(desc);
   desc.kind = c.kind;
-  const bool gemm = c.kind == SK_OP_ALLREDUCE_GEMM, message = c.kind == SK_OP_SEND_RECV;
+  const bool gemm = multiplies(c), message = c.kind == SK_OP_SEND_RECV;
   const bool rooted = c.kind == SK_OP_BROADCAST || message;
   if (c.kind != SK_OP_BARRIER) {
     desc.dtype = c.dtype;
@@ -62,7 +62,7 @@ Result<Plan> plan_of(sk_comm* comm, const Case& c) {
   const std::string text = planned(comm, c);
   if (text.empty()) return error(SK_ERR_INTERNAL, "{}", sk_last_error());
   SK_ASSIGN_OR_RETURN(Plan plan, parse(text));
-  if (c.kind != SK_OP_ALLREDUCE_GEMM) return plan;
+  if (!multiplies(c)) return plan;
   TextOp op = text_op(plan.op);
   op.transpose_a = c.transpose_a;
   op.lda = std::max<int64_t>(1, c.transpose_a ? c.m : c.k);

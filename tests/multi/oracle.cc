@@ -97,8 +97,9 @@ std::vector<double> widen(const std::vector<char>& data, int64_t count, int32_t 
   return values;
 }
 
+// To the block of M rows of `out` from `first_row` on.
 void add_product(const Case& c, const std::vector<double>& a, const std::vector<double>& b,
-                 std::vector<double>& out) {
+                 int64_t first_row, std::vector<double>& out) {
   for (int64_t row = 0; row < c.m; ++row) {
     for (int64_t col = 0; col < c.n; ++col) {
       double sum = 0;
@@ -106,7 +107,7 @@ void add_product(const Case& c, const std::vector<double>& a, const std::vector<
         sum += a[size_t(c.transpose_a ? p * c.m + row : row * c.k + p)] *
                b[size_t(c.transpose_b ? col * c.k + p : p * c.n + col)];
       }
-      out[size_t(row * c.n + col)] += sum;
+      out[size_t((first_row + row) * c.n + col)] += sum;
     }
   }
 }
@@ -196,14 +197,18 @@ void fill_any_bits(void* data, int64_t count, int32_t dtype, uint64_t seed) {
   }
 }
 
+bool multiplies(const Case& c) {
+  return c.kind == SK_OP_ALLREDUCE_GEMM || c.kind == SK_OP_ALLGATHER_GEMM;
+}
+
 int64_t in_count(const Case& c, int ranks) {
-  if (c.kind == SK_OP_ALLREDUCE_GEMM) return c.m * c.k;
+  if (multiplies(c)) return c.m * c.k;
   return c.kind == SK_OP_REDUCE_SCATTER ? c.count * ranks : c.count;
 }
 
 int64_t out_count(const Case& c, int ranks) {
   if (c.kind == SK_OP_BARRIER) return 0;
-  if (c.kind == SK_OP_ALLREDUCE_GEMM) return c.m * c.n;
+  if (multiplies(c)) return (c.kind == SK_OP_ALLGATHER_GEMM ? ranks : 1) * c.m * c.n;
   return c.kind == SK_OP_ALLGATHER ? c.count * ranks : c.count;
 }
 
@@ -238,10 +243,12 @@ std::vector<double> expected(const Case& c, int rank, const std::vector<std::vec
         break;
     }
   }
-  if (c.kind != SK_OP_ALLREDUCE_GEMM) return out;
+  if (!multiplies(c)) return out;
+  const bool gathers = c.kind == SK_OP_ALLGATHER_GEMM;
   for (size_t r = 0; r < inputs.size(); ++r) {
-    add_product(c, widen(inputs[r], c.m * c.k, c.dtype), widen(weights[r], c.k * c.n, c.dtype),
-                out);
+    add_product(c, widen(inputs[r], c.m * c.k, c.dtype),
+                widen(weights[gathers ? size_t(rank) : r], c.k * c.n, c.dtype),
+                gathers ? int64_t(r) * c.m : 0, out);
   }
   return out;
 }
@@ -251,13 +258,15 @@ Case random_case(std::mt19937_64& random, int ranks, bool large) {
   Case c;
   // Barriers are rare, for they hold the ranks together; a world of one cannot send.
   const int32_t kinds[] = {SK_OP_ALLREDUCE, SK_OP_ALLGATHER,      SK_OP_REDUCE_SCATTER,
-                           SK_OP_BROADCAST, SK_OP_ALLREDUCE_GEMM, SK_OP_SEND_RECV};
-  c.kind = upto(19) == 0 ? int32_t(SK_OP_BARRIER) : kinds[upto(ranks > 1 ? 5 : 4)];
-  if (large) c.kind = upto(1) == 0 ? SK_OP_ALLREDUCE : SK_OP_ALLREDUCE_GEMM;
+                           SK_OP_BROADCAST, SK_OP_ALLREDUCE_GEMM, SK_OP_ALLGATHER_GEMM,
+                           SK_OP_SEND_RECV};
+  const int32_t large_kinds[] = {SK_OP_ALLREDUCE, SK_OP_ALLREDUCE_GEMM, SK_OP_ALLGATHER_GEMM};
+  c.kind = upto(19) == 0 ? int32_t(SK_OP_BARRIER) : kinds[upto(ranks > 1 ? 6 : 5)];
+  if (large) c.kind = large_kinds[upto(2)];
   c.seed = uint32_t(random());
   c.symmetric = upto(1) == 1;
   c.in_place = upto(2) == 0;
-  if (c.kind == SK_OP_ALLREDUCE_GEMM) {
+  if (multiplies(c)) {
     const int32_t floats[] = {SK_F32, SK_F64, SK_BF16, SK_F16};
     c.dtype = floats[upto(3)];
     // |A * B| <= 9, so sums of 16 ranks over k stay exact in f32; in bf16 and f16 only f32 output

@@ -23,6 +23,9 @@ struct Case {
   uint32_t seed = 0;
 };
 
+// Whether it has A, B and C.
+bool multiplies(const Case& c);
+
 size_t size_of(int32_t dtype);
 double load(const void* data, int64_t index, int32_t dtype);
 void store(void* data, int64_t index, int32_t dtype, double value);

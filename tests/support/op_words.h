@@ -2,7 +2,7 @@
 #ifndef SK_TESTS_SUPPORT_OP_WORDS_H_
 #define SK_TESTS_SUPPORT_OP_WORDS_H_
 
-#include "lib/op/schema.h"
+#include "lib/op/ops/product.h"
 #include "lib/plan/text_op.h"
 
 namespace sk::testing_support {
@@ -11,7 +11,7 @@ namespace sk::testing_support {
 // symmetric memory of an operand that peers never reach.
 inline OpDesc op_desc(TextOp text) {
   const Schema& schema = *schema_of(text.kind);
-  if (text.kind != OpKind::kAllreduceGemm) text.out_dtype = text.dtype;
+  if (!is_product(schema)) text.out_dtype = text.dtype;
   bool in = false, out = false;
   for (const OperandSchema& operand : schema.operands) {
     (operand.role == Role::kIn ? in : out) |= operand.reached;

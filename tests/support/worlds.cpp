@@ -100,8 +100,8 @@ class Oracle {
     if (out == nullptr) return "";
     const std::vector<std::byte>& found = world_.outputs[run_][rank][out->operand];
     std::vector<std::byte> must = found;  // Bytes that the op does not speak of stay as they are.
-    if (op_.kind == OpKind::kAllreduceGemm) {
-      product(must);
+    if (is_product(plan_.op.schema())) {
+      product(rank, must);
     } else {
       vector(rank, must);
     }
@@ -164,12 +164,20 @@ class Oracle {
                                          : i * op_.ldb + column;
     return decode(op_.dtype, world_.inputs[run_][rank][2], uint64_t(at));
   }
-  void product(std::vector<std::byte>& out) const {
-    for (int64_t row = 0; row < op_.m; ++row) {
+  int64_t dot(uint32_t a_rank, uint32_t b_rank, int64_t row, int64_t column) const {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < op_.k; ++i) sum += a(a_rank, row, i) * b(b_rank, i, column);
+    return sum;
+  }
+  void product(uint32_t rank, std::vector<std::byte>& out) const {
+    const bool gathers = op_.kind == OpKind::kAllgatherGemm;
+    for (int64_t row = 0; row < (gathers ? ranks_ : 1) * op_.m; ++row) {
       for (int64_t column = 0; column < op_.n; ++column) {
         int64_t sum = 0;
-        for (uint32_t rank = 0; rank < ranks_; ++rank) {
-          for (int64_t i = 0; i < op_.k; ++i) sum += a(rank, row, i) * b(rank, i, column);
+        if (gathers) {
+          sum = dot(uint32_t(row / op_.m), rank, row % op_.m, column);
+        } else {
+          for (uint32_t each = 0; each < ranks_; ++each) sum += dot(each, each, row, column);
         }
         encode(op_.out_dtype, sum, out, uint64_t(row * op_.ldc + column));
       }
@@ -193,7 +201,8 @@ void random_gemm(TextOp& op, Case& c, std::mt19937_64& random) {
   op.out_dtype = random() % 2 ? op.dtype : DType::kF32;
   op.m = 1 + int64_t(random() % 40);
   op.n = 1 + int64_t(random() % 40);
-  op.k = 1 + int64_t(random() % 12);
+  op.k = int64_t(random() % 13);
+  if (random() % 32 == 0) (random() % 2 ? op.m : op.n) = 0;
   op.transpose_a = random() % 2;
   op.pack_b = random() % 2;
   op.transpose_b = op.pack_b && random() % 2;
@@ -205,6 +214,7 @@ void random_gemm(TextOp& op, Case& c, std::mt19937_64& random) {
   const uint64_t column = uint64_t(op.k) * dtype_bytes(op.dtype);
   const uint64_t pitch = random() % 2 ? column : align_up(column, 16);
   c.target.packed_bytes = uint64_t(op.n) * (op.pack_b ? pitch : column);
+  if (op.k == 0) c.target.packed_bytes = 64;  // What is packed has some bytes all the same.
   if (op.pack_b && random() % 2) c.target.packed_pitch = pitch;
   c.target.band_rows = uint32_t(random() % 4);
 }
@@ -214,7 +224,7 @@ void random_gemm(TextOp& op, Case& c, std::mt19937_64& random) {
 Case random_case(std::mt19937_64& random, uint32_t ranks_max) {
   Case c;
   TextOp op;
-  op.kind = OpKind(1 + random() % 7);
+  op.kind = OpKind(1 + random() % uint64_t(kOpKindLast));
   op.symmetric_in = random() % 2;
   op.symmetric_out = random() % 2;
   const bool pair = op.kind == OpKind::kSendRecv;
@@ -228,9 +238,10 @@ Case random_case(std::mt19937_64& random, uint32_t ranks_max) {
   c.target.stream_bytes = pick(random, {512u, 1u << 20});
   if (op.kind == OpKind::kBarrier) return c;
   // A GEMM's tiles are put in slots of 16 KB or more: in thousands of puts at the narrowest.
-  const uint64_t narrow = op.kind == OpKind::kAllreduceGemm ? 1000 : 8;
+  const bool multiplies = is_product(*schema_of(op.kind));
+  const uint64_t narrow = multiplies ? 1000 : 8;
   c.target.put_bytes_max = pick<uint64_t>(random, {UINT64_MAX, narrow, 5 * narrow, 25 * narrow});
-  if (op.kind == OpKind::kAllreduceGemm) {
+  if (multiplies) {
     random_gemm(op, c, random);
     c.op = op_desc(op);
     return c;

@@ -70,7 +70,7 @@ class Comm(Operations):
     once every rank has called, and what comes on ``stream`` later waits for the result. ``stream``
     is torch's, an object with ``__cuda_stream__``, or a handle as a number; by default torch's
     current one for torch tensors, else CUDA's default stream. Nothing is copied there: row-major
-    memory is due (rows may lie apart in :meth:`allreduce_gemm`), and ``out``, except that torch
+    memory is due (rows of matrices may lie apart), and ``out``, except that torch
     tensors get a new one. What goes wrong on the GPU later calls raise, and :meth:`synchronize`.
     A torch tensor may be dropped after the call, as after torch's own operations; what other
     libraries export is held until :meth:`synchronize` or the end. A stream that was given must
@@ -206,7 +206,8 @@ class Comm(Operations):
         """A validated plan, made once and run many times.
 
         ``kind`` is "barrier", "allreduce", "allgather", "reduce_scatter", "broadcast",
-        "send_recv" (``root`` sends, ``peer`` receives) or "allreduce_gemm" (with m, n, k).
+        "send_recv" (``root`` sends, ``peer`` receives), "allreduce_gemm" or "allgather_gemm" (with
+        m, n, k).
         ``count`` is elements, as in the C call; ``dtype`` is "f32" and ``op`` "sum" where the kind
         has one and none is given. What it has not is refused. Making a plan needs no other rank.
         """

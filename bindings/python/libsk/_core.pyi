@@ -128,6 +128,16 @@ def allreduce_gemm(
     stream: int,
     timeout_ms: int,
 ) -> None: ...
+def allgather_gemm(
+    comm: Comm,
+    a: Matrix,
+    b: Matrix | None,
+    packed: Packed | None,
+    c: Matrix,
+    flags: int,
+    stream: int,
+    timeout_ms: int,
+) -> None: ...
 def plan_check(text: str) -> None: ...
 def trace_start(comm: Comm, event_count_max: int) -> None: ...
 def trace_stop(comm: Comm) -> None: ...

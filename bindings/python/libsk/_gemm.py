@@ -1,7 +1,8 @@
-"""``sk_allreduce_gemm`` and packed weights: matrices as the C ABI wants them."""
+"""Products fused with collectives, and packed weights: matrices as the C ABI wants them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from libsk import _core, _dtypes
@@ -76,7 +77,9 @@ def pack(handle: _core.Comm, call: Call, b: Any, transpose: bool, dtype: Any) ->
     return Packed(packed, keep.code, _logical(matrix, transposed))
 
 
-def allreduce_gemm(
+def multiply(
+    function: Callable[..., None],
+    blocks: int,
     handle: _core.Comm,
     call: Call,
     a: Any,
@@ -88,7 +91,7 @@ def allreduce_gemm(
     dtype: Any,
     timeout_ms: int,
 ) -> Any:
-    """``sk_allreduce_gemm()``."""
+    """``function`` of ``_core``, whose result has ``blocks`` times as many rows as ``a``."""
     a_matrix, a_transposed, keep_a = _matrix(call, a, "a", transpose_a, dtype)
     rows, inner = _logical(a_matrix, a_transposed)
     flags = _TRANSPOSE_A if a_transposed else 0
@@ -117,13 +120,13 @@ def allreduce_gemm(
         names = _dtypes.NAMES
         raise invalid(f"{given} {names[code]}; it must be {names[keep_a.code]}, as a, or f32")
     columns = b_shape[1]
-    result = call.output(out, a, code, (rows, columns), rows_apart=True)
+    result = call.output(out, a, code, (blocks * rows, columns), rows_apart=True)
     memory = result.operand
     row_step = max(1, columns)
     if memory.strides is not None:
         row_step = memory.strides[0] // memory.itemsize
-    c_matrix = (memory.span, code, rows, columns, row_step)
+    c_matrix = (memory.span, code, blocks * rows, columns, row_step)
     matrices = (a_matrix, b_matrix, packed, c_matrix)
-    call.run(_core.allreduce_gemm, handle, *matrices, flags, call.stream, timeout_ms)
+    call.run(function, handle, *matrices, flags, call.stream, timeout_ms)
     del keep_a, keep_b
     return result.finish()

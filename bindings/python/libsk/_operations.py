@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from libsk import _core
 from libsk._checks import index_of, is_given, milliseconds, op_code, shape_of
 from libsk._errors import invalid
 from libsk._lazy import Lazy
 
 if TYPE_CHECKING:
-    from libsk import _core, _dtypes, _gemm, _outputs, _place
+    from libsk import _dtypes, _gemm, _outputs, _place
     from libsk._device import Device
 else:
     _dtypes = Lazy("libsk._dtypes")
@@ -232,7 +233,7 @@ class Operations:
         )
         return result.finish()
 
-    # ---- GEMM fused with all-reduce ----
+    # ---- GEMM fused with all-reduce or all-gather ----
 
     def pack(self, b: Any, *, transpose: bool = False, dtype: Any = None) -> _gemm.Packed:
         """Lays out weights for this CPU, or GPU, once, for many products. Not collective.
@@ -265,7 +266,43 @@ class Operations:
         transposed views (``w.T``) are taken as they are; any other layout is copied. How far rows
         lie apart, what is transposed and whether ``b`` is packed is the same on every rank.
         """
-        return _gemm.allreduce_gemm(
+        return _gemm.multiply(
+            _core.allreduce_gemm,
+            1,
+            self._handle,
+            self._place.begin(stream, (a, b, out)),
+            a,
+            b,
+            out,
+            transpose_a is not False and is_given(transpose_a, "transpose_a"),
+            transpose_b is not False and is_given(transpose_b, "transpose_b"),
+            out_dtype,
+            dtype,
+            milliseconds(timeout),
+        )
+
+    def allgather_gemm(
+        self,
+        a: Any,
+        b: Any,
+        out: Any = None,
+        *,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        out_dtype: Any = None,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """All ranks' ``a``, one below the other, times this rank's ``b``; both overlap.
+
+        ``a`` is (M, K) and ``b`` (K, N), each rank its own; the result is (world_size * M, N), and
+        rank r's rows begin at r * M. All else is as in :meth:`allreduce_gemm`. Where ``a`` lies in
+        symmetric memory peers read it there.
+        """
+        return _gemm.multiply(
+            _core.allgather_gemm,
+            self.world_size,
             self._handle,
             self._place.begin(stream, (a, b, out)),
             a,

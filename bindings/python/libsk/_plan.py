@@ -22,6 +22,7 @@ KINDS = {
     "broadcast": 5,
     "send_recv": 6,
     "allreduce_gemm": 7,
+    "allgather_gemm": 8,
 }
 """``enum sk_op_kind``."""
 
@@ -33,8 +34,11 @@ _USES = {
     "broadcast": "dtype root count",
     "send_recv": "dtype root peer count",
     "allreduce_gemm": "dtype out_dtype m n k",
+    "allgather_gemm": "dtype out_dtype m n k",
 }
 """What each kind is planned by, beside where its memory is."""
+
+_PRODUCTS = tuple(kind for kind, uses in _USES.items() if "k" in uses.split())
 
 _SUM = OPS["sum"]
 
@@ -92,7 +96,7 @@ class Plan:
     ) -> Any:
         """Runs the plan, collectively, and returns ``out`` or a new array.
 
-        ``x`` has as many elements as planned and the planned type; for "allreduce_gemm" it is A,
+        ``x`` has as many elements as planned and the planned type; for a product it is A,
         contiguous, and ``weights`` is the packed B. "barrier" takes no arrays; of "send_recv" the
         sender gives ``x`` and the receiver ``out``, and other ranks return at once. Memory is as
         planned: ``out`` is ``x`` where the plan is in place, and only there.
@@ -100,10 +104,9 @@ class Plan:
         limit = milliseconds(timeout)
         if weights is not None and not isinstance(weights, Packed):
             raise invalid(f"weights is {shown(weights)}; give what comm.pack() returns")
-        if (weights is not None) != (self.kind == "allreduce_gemm"):
-            raise invalid(
-                "weights (of comm.pack()) belong to a plan of allreduce_gemm, and only it"
-            )
+        if (weights is not None) != (self.kind in _PRODUCTS):
+            kinds = " or ".join(_PRODUCTS)
+            raise invalid(f"weights (of comm.pack()) belong to a plan of {kinds}, and only it")
         packed = weights._handle if weights is not None else None
         if self.kind == "barrier":
             if x is not None or out is not None:
@@ -131,7 +134,7 @@ class Plan:
 
     def _check_input(self, code: int, count: int) -> None:
         elements, m, _, k = self._sizes
-        wanted = m * k if self.kind == "allreduce_gemm" else elements
+        wanted = m * k if self.kind in _PRODUCTS else elements
         if self.kind == "reduce_scatter":
             wanted *= self._world_size
         if code != self._code:
@@ -142,8 +145,8 @@ class Plan:
 
     def _result_shape(self, call: Call, source: Any, out: Any) -> tuple[int, ...]:
         elements, m, n, _ = self._sizes
-        if self.kind == "allreduce_gemm":
-            return (m, n)
+        if self.kind in _PRODUCTS:
+            return (m * (self._world_size if self.kind == "allgather_gemm" else 1), n)
         if out is not None:
             shape = call.target(out, self._code).shape
             wanted = elements * (self._world_size if self.kind == "allgather" else 1)
@@ -175,11 +178,11 @@ def make_plan(
         raise invalid(f"kind is {shown(kind)}; allowed is {', '.join(KINDS)}")
     has_type = kind != "barrier"
     planned = code if code is not None else _dtypes.F32
-    if has_type and kind != "allreduce_gemm" and out_code not in (0, planned):
+    if has_type and kind not in _PRODUCTS and out_code not in (0, planned):
         names = _dtypes.NAMES
         raise invalid(
             f"out_dtype is {names[out_code]}, and {kind} gives what it takes, {names[planned]};"
-            " only allreduce_gemm has a type of its own for the result"
+            f" only {' and '.join(_PRODUCTS)} have a type of their own for the result"
         )
     bits = sum(
         1 << place

@@ -1,4 +1,7 @@
-"""Operations that torch's compiler knows: ``sk::allreduce_gemm`` and ``sk::allreduce``.
+"""Operations that torch's compiler knows: products fused with collectives, and collectives.
+
+``sk::allreduce_gemm``, ``sk::allgather_gemm``, ``sk::allreduce``, ``sk::allgather`` and
+``sk::reduce_scatter``.
 
 Importing this module imports torch and registers them; ``import libsk`` does neither. An operation
 of torch takes tensors and plain values, so a communicator goes by a name::
@@ -12,11 +15,17 @@ They run on the tensors of the communicator's device, CPU or GPU, and on fake on
 under ``torch.compile``. As everywhere, all ranks make the same calls in the same order: so let all
 ranks compile the same function.
 
-Gradients are those of one loss that every rank computes alike from the result, as in layers whose
-rows are spread over ranks. Each rank's copy of the result then has the same gradient, and that of
-its own operands needs no other rank: dA = dC B^T, dB = A^T dC. Where ranks go on differently, each
-rank's copy has a part of the gradient only; such a program adds the parts up itself, by an
-all-reduce of dC. Ranks on a GPU, which are threads of one process, then call ``backward()`` under
+Gradients of ``allreduce_gemm`` and ``allreduce`` are those of one loss that every rank computes
+alike from the result, as in layers whose rows are spread over ranks. Each rank's copy of the result
+then has the same gradient, and that of its own operands needs no other rank: dA = dC B^T,
+dB = A^T dC. Where ranks go on differently, each rank's copy has a part of the gradient only; such a
+program adds the parts up itself, by an all-reduce of dC.
+
+Those of ``allgather_gemm``, ``allgather`` and ``reduce_scatter`` are of the sum of all ranks'
+losses, for what they give differs from rank to rank: dA = reduce_scatter(dC B^T),
+dB = allgather(A)^T dC. So all ranks call ``backward()``, and need the same gradients.
+
+Ranks on a GPU, which are threads of one process, call ``backward()`` under
 ``torch.autograd.set_multithreading_enabled(False)``: else torch runs the backward work of all of
 them in one thread, where the first would wait for the others for ever; so that is refused.
 
@@ -40,7 +49,14 @@ from libsk._errors import invalid
 if not hasattr(torch.library, "custom_op"):
     raise ImportError(f"libsk.torch needs PyTorch 2.4 or later; this is {torch.__version__}")
 
-__all__ = ["allreduce", "allreduce_gemm", "register"]
+__all__ = [
+    "allgather",
+    "allgather_gemm",
+    "allreduce",
+    "allreduce_gemm",
+    "reduce_scatter",
+    "register",
+]
 
 _lock = threading.Lock()
 _numbers = itertools.count()
@@ -136,17 +152,29 @@ def _(
     transpose_b: bool = False,
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
+    return _fake_product(1, a, b, transpose_a, transpose_b, out_dtype)
+
+
+def _fake_product(
+    blocks: int,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    transpose_a: bool,
+    transpose_b: bool,
+    out_dtype: torch.dtype | None,
+) -> torch.Tensor:
     torch._check(a.dim() == 2, lambda: f"a has {a.dim()} dimensions; it must be a matrix")
     torch._check(b.dim() == 2, lambda: f"b has {b.dim()} dimensions; it must be a matrix")
     torch._check(a.dtype == b.dtype, lambda: f"a has {a.dtype} and b {b.dtype}; give one type")
     rows, inner = (a.shape[1], a.shape[0]) if transpose_a else (a.shape[0], a.shape[1])
     depth, columns = (b.shape[1], b.shape[0]) if transpose_b else (b.shape[0], b.shape[1])
     torch._check(inner == depth, lambda: f"a has {inner} columns and b {depth} rows")
-    return a.new_empty((rows, columns), dtype=a.dtype if out_dtype is None else out_dtype)
+    dtype = a.dtype if out_dtype is None else out_dtype
+    return a.new_empty((blocks * rows, columns), dtype=dtype)
 
 
 def _keep_operands(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    a, b, _, ctx.transpose_a, ctx.transpose_b, _ = inputs
+    a, b, ctx.comm, ctx.transpose_a, ctx.transpose_b, _ = inputs
     ctx.save_for_backward(a, b)
 
 
@@ -164,6 +192,113 @@ def _product_backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
 
 
 allreduce_gemm.register_autograd(_product_backward, setup_context=_keep_operands)
+
+
+# ---- the product of what is gathered ----
+
+
+@torch.library.custom_op(
+    "sk::allgather_gemm",
+    mutates_args=(),
+    tags=_TAGS,
+    schema="(Tensor a, Tensor b, str comm, bool transpose_a=False, bool transpose_b=False,"
+    " ScalarType? out_dtype=None) -> Tensor",
+)
+def allgather_gemm(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    comm: str,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """:meth:`libsk.Comm.allgather_gemm` on the communicator of that name."""
+    return _find(comm).allgather_gemm(
+        _with_rows(a),
+        _with_rows(b),
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
+        out_dtype=out_dtype,
+    )
+
+
+@allgather_gemm.register_fake
+def _(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    comm: str,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    blocks = _find(comm).world_size
+    return _fake_product(blocks, a, b, transpose_a, transpose_b, out_dtype)
+
+
+def _gathered_backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+    a, b = ctx.saved_tensors
+    grad = grad.to(a.dtype)
+    grad_a = grad_b = None
+    if ctx.needs_input_grad[0]:
+        grad_a = reduce_scatter(grad @ (b if ctx.transpose_b else b.mT), ctx.comm)
+        grad_a = grad_a.mT if ctx.transpose_a else grad_a
+    if ctx.needs_input_grad[1]:
+        rows = allgather(a.mT if ctx.transpose_a else a, ctx.comm)
+        grad_b = rows.flatten(0, 1).mT @ grad
+        grad_b = grad_b.mT if ctx.transpose_b else grad_b
+    return grad_a, grad_b, None, None, None, None
+
+
+allgather_gemm.register_autograd(_gathered_backward, setup_context=_keep_operands)
+
+
+# ---- its halves, each the other's gradient ----
+
+
+@torch.library.custom_op(
+    "sk::allgather", mutates_args=(), tags=_TAGS, schema="(Tensor x, str comm) -> Tensor"
+)
+def allgather(x: torch.Tensor, comm: str) -> torch.Tensor:
+    """:meth:`libsk.Comm.allgather` on the communicator of that name."""
+    return _find(comm).allgather(x.detach().contiguous())
+
+
+@allgather.register_fake
+def _(x: torch.Tensor, comm: str) -> torch.Tensor:
+    return x.new_empty((_find(comm).world_size, *x.shape))
+
+
+@torch.library.custom_op(
+    "sk::reduce_scatter", mutates_args=(), tags=_TAGS, schema="(Tensor x, str comm) -> Tensor"
+)
+def reduce_scatter(x: torch.Tensor, comm: str) -> torch.Tensor:
+    """:meth:`libsk.Comm.reduce_scatter`, a sum, on the communicator of that name."""
+    return _find(comm).reduce_scatter(x.detach().contiguous())
+
+
+@reduce_scatter.register_fake
+def _(x: torch.Tensor, comm: str) -> torch.Tensor:
+    ranks = _find(comm).world_size
+    torch._check(x.dim() > 0, lambda: "x has no dimensions; its first is divided among the ranks")
+    torch._check(x.shape[0] % ranks == 0, lambda: f"x has {x.shape[0]} rows for {ranks} ranks")
+    return x.new_empty((x.shape[0] // ranks, *x.shape[1:]))
+
+
+def _keep_name(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    _, ctx.comm = inputs
+
+
+def _gather_backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+    return reduce_scatter(grad, ctx.comm)[0], None
+
+
+def _scatter_backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+    rows = allgather(grad, ctx.comm)
+    return rows.flatten(0, 1), None
+
+
+allgather.register_autograd(_gather_backward, setup_context=_keep_name)
+reduce_scatter.register_autograd(_scatter_backward, setup_context=_keep_name)
 
 
 # ---- the sum ----

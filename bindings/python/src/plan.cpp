@@ -56,19 +56,33 @@ class Packed {
   std::unique_ptr<sk_packed, Free> packed_;
 };
 
-void allreduce_gemm(CommHandle& comm, const Matrix& a, const std::optional<Matrix>& b,
-                    const Packed* packed, const Matrix& c, uint32_t flags, uintptr_t stream,
-                    int64_t timeout_ms) {
-  const CommHandle::Collective use(comm, "allreduce_gemm");
+template <decltype(sk_allreduce_gemm)* call>
+void multiply(const char* name, CommHandle& comm, const Matrix& a, const std::optional<Matrix>& b,
+              const Packed* packed, const Matrix& c, uint32_t flags, uintptr_t stream,
+              int64_t timeout_ms) {
+  const CommHandle::Collective use(comm, name);
   const sk_tensor a_tensor = tensor_of(comm, "a", a);
   const sk_tensor b_tensor = b ? tensor_of(comm, "b", *b) : sk_tensor{};
   sk_tensor c_tensor = tensor_of(comm, "out", c);
   const sk_run_options options = options_of(stream, timeout_ms);
   wait(&comm, [&] {
-    return sk_allreduce_gemm(comm.get(), &a_tensor, b ? &b_tensor : nullptr,
-                             packed != nullptr ? packed->get() : nullptr, &c_tensor, flags,
-                             &options);
+    return call(comm.get(), &a_tensor, b ? &b_tensor : nullptr,
+                packed != nullptr ? packed->get() : nullptr, &c_tensor, flags, &options);
   });
+}
+
+// A function of the module, which has the C function's name without its prefix.
+template <decltype(sk_allreduce_gemm)* call>
+void bind_product(nb::module_& module, const char* name) {
+  module.def(
+      name,
+      [name](CommHandle& comm, const Matrix& a, const std::optional<Matrix>& b,
+             const Packed* packed, const Matrix& c, uint32_t flags, uintptr_t stream,
+             int64_t timeout_ms) {
+        multiply<call>(name, comm, a, b, packed, c, flags, stream, timeout_ms);
+      },
+      nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(),
+      nb::arg());
 }
 
 class Plan {
@@ -142,8 +156,11 @@ class Plan {
       case SK_OP_SEND_RECV:
         return {of(comm_.rank == desc_.root ? 1 : 0), of(comm_.rank == desc_.peer ? 1 : 0)};
       case SK_OP_ALLREDUCE_GEMM:
+      case SK_OP_ALLGATHER_GEMM: {
+        const int64_t blocks = desc_.kind == SK_OP_ALLGATHER_GEMM ? all : 1;
         return {{desc_.m, desc_.k, desc_.dtype},
-                {desc_.m, desc_.n, desc_.out_dtype != 0 ? desc_.out_dtype : desc_.dtype}};
+                {blocks * desc_.m, desc_.n, desc_.out_dtype != 0 ? desc_.out_dtype : desc_.dtype}};
+      }
     }
     refuse("kind", {}, desc_.count, 1, desc_.dtype);
   }
@@ -164,8 +181,8 @@ void bind_plan(nb::module_& module) {
            nb::keep_alive<1, 2>())
       .def("run", &Plan::run, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg())
       .def("dump", &Plan::dump);
-  module.def("allreduce_gemm", &allreduce_gemm, nb::arg(), nb::arg(), nb::arg().none(),
-             nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
+  bind_product<sk_allreduce_gemm>(module, "allreduce_gemm");
+  bind_product<sk_allgather_gemm>(module, "allgather_gemm");
   module.def("plan_check",
              [](const std::string& text) { check(sk_plan_check(text.data(), text.size())); });
   module.def("trace_start", [](CommHandle& comm, uint64_t event_count_max) {

@@ -21,8 +21,9 @@ _SIZES = (0, 1, 1, 2, 3, 4, 5, 7, 16, 33)
 _REDUCTIONS = {"sum": np.sum, "prod": np.prod, "min": np.min, "max": np.max, "avg": np.mean}
 OPERATIONS = (
     *("allreduce", "allgather", "reduce_scatter", "broadcast", "send_recv"),
-    *("allreduce_gemm", "allreduce_gemm", "pack"),
+    *("allreduce_gemm", "allgather_gemm", "pack"),
 )
+PRODUCTS = ("allreduce_gemm", "allgather_gemm", "pack")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Case:
     def values(self, rank: int, part: int = 0, shape: tuple[int, ...] | None = None) -> np.ndarray:
         """Those of one rank's operand."""
         shape = self.shape if shape is None else shape
-        high = 1 if self.operation in ("allreduce_gemm", "pack") else 2
+        high = 1 if self.operation in PRODUCTS else 2
         drawn = self.rng(1, rank, part).integers(-high, high + 1, shape).astype(np.float64)
         if self.equal_rows and drawn.ndim and drawn.shape[0] > 1:
             drawn[:] = drawn[:1]
@@ -65,7 +66,7 @@ def draw(seed: int, index: int, world_size: int) -> Case:
     """The case of that number."""
     rng = np.random.default_rng([seed, index, 0])
     operation = str(rng.choice(OPERATIONS))
-    product = operation in ("allreduce_gemm", "pack")
+    product = operation in PRODUCTS
     dtype = str(rng.choice(FLOATS if product else list(DTYPES)))
     if product:
         shape = tuple(int(rng.choice([1, 2, 5, 16, 17, 32, 33, 48, 60])) for _ in range(3))
@@ -263,7 +264,7 @@ def values_of(result: Any) -> np.ndarray:
 
 
 def _is_product(case: Case) -> bool:
-    return case.operation in ("allreduce_gemm", "pack")
+    return case.operation in PRODUCTS
 
 
 def _same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
@@ -275,7 +276,7 @@ def _same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
 
 def call(comm: sk.Comm, case: Case, mine: Operands) -> tuple[Any, Any, np.ndarray] | None:
     """Makes it. The result, the array that was given for it, and what it must hold."""
-    if case.operation in ("allreduce_gemm", "pack"):
+    if case.operation in PRODUCTS:
         return _product(comm, case, mine)
     if case.operation == "send_recv":
         return _message(comm, case, mine)
@@ -346,8 +347,12 @@ def _product(comm: sk.Comm, case: Case, mine: Operands) -> tuple[Any, Any, np.nd
         (case.values(rank, 1, (m, k)), case.values(rank, 2, (k, n)))
         for rank in range(case.world_size)
     ]
-    wanted = np.asarray(sum(a @ b for a, b in pairs))
     own_a, own_b = pairs[comm.rank]
+    gathers = case.operation == "allgather_gemm"
+    if gathers:
+        wanted = np.concatenate([a for a, _ in pairs]) @ own_b
+    else:
+        wanted = np.asarray(sum(a @ b for a, b in pairs))
     by_plan = case.by_plan and case.operation == "pack"
     turn_a = turn_a and not by_plan
     a = mine.given(own_a.T if turn_a else own_a, case.dtype, as_drawn=not turn_a)
@@ -362,7 +367,8 @@ def _product(comm: sk.Comm, case: Case, mine: Operands) -> tuple[Any, Any, np.nd
             "allreduce_gemm", dtype=case.dtype, out_dtype=case.out_dtype, m=m, n=n, k=k
         )
         return plan.run(a, out, weights=b, dtype=mine.dtype), out, wanted
-    got = comm.allreduce_gemm(
+    multiply = comm.allgather_gemm if gathers else comm.allreduce_gemm
+    got = multiply(
         a,
         b,
         out,

@@ -8,7 +8,7 @@ from typing import Any
 
 import libsk as sk
 import numpy as np
-from fuzz_cases import Case, Operands, draw
+from fuzz_cases import PRODUCTS, Case, Operands, draw
 from guarded import Guarded
 from numpy.lib.stride_tricks import as_strided
 from oracle import DTYPES
@@ -80,14 +80,14 @@ def _calls(comm: sk.Comm, case: Case, mine: Operands) -> tuple[Callable[..., Any
     rng = mine.rng
     common = {"dtype": mine.dtype, "stream": None, "timeout": None}
     shape, dtype = case.shape, case.dtype
-    if case.operation in ("allreduce_gemm", "pack"):
+    if case.operation in PRODUCTS:
         m, n, k = shape
         a, b = (mine.given(case.values(0, i, s), dtype) for i, s in enumerate([(m, k), (k, n)]))
         if case.operation == "pack":
             return comm.pack, {"b": b, "transpose": False, "dtype": mine.dtype}
         out = mine.result((m, n), case.out_dtype or dtype)
         flags = {"transpose_a": False, "transpose_b": False, "out_dtype": case.out_dtype}
-        return comm.allreduce_gemm, {"a": a, "b": b, "out": out, **flags, **common}
+        return getattr(comm, case.operation), {"a": a, "b": b, "out": out, **flags, **common}
     values = case.values(0)
     if case.by_plan:
         if rng.random() < 0.5:
@@ -123,7 +123,7 @@ def run_wrong(comm: sk.Comm, seed: int, index: int) -> None:
     names = list(arguments)
     name = names[mine.rng.integers(len(names))]
     if name == "out" and mine.rng.random() < 0.8:
-        shape = case.shape[:2] if case.operation == "allreduce_gemm" else case.shape
+        shape = case.shape[:2] if case.operation in PRODUCTS else case.shape
         arguments[name] = _wrong_out(mine, shape, case.dtype)
     else:
         arguments[name] = JUNK[mine.rng.integers(len(JUNK))]

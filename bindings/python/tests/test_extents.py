@@ -69,14 +69,17 @@ def comm() -> Iterator[sk.Comm]:
 
 _F32, _SUM = 1, 1
 _COUNT = 12
-_KINDS = {"allreduce": 2, "allgather": 3, "reduce_scatter": 4, "broadcast": 5, "product": 7}
+_KINDS = {
+    **{"allreduce": 2, "allgather": 3, "reduce_scatter": 4, "broadcast": 5},
+    **{"product": 7, "gathered product": 8},
+}
 
 Span = tuple[int, int]
 
 
 def _plan(handle: Any, kind: str) -> Any:
     op = _SUM if kind in ("allreduce", "reduce_scatter") else 0
-    sizes = (0, 3, 4, 4) if kind == "product" else (_COUNT, 0, 0, 0)
+    sizes = (0, 3, 4, 4) if "product" in kind else (_COUNT, 0, 0, 0)
     return _core.Plan(handle, _KINDS[kind], _F32, 0, op, 0, 0, 0, *sizes)
 
 
@@ -87,6 +90,11 @@ def _matrix(span: Span, rows: int = 3, row_step: int = 4) -> Any:
 def _product(handle: Any, a: Span, b: Span, c: Span) -> None:
     square = _matrix(b, rows=4)
     _core.allreduce_gemm(handle, _matrix(a), square, None, _matrix(c), 0, 0, 0)
+
+
+def _gathered_product(handle: Any, a: Span, b: Span, c: Span) -> None:
+    square = _matrix(b, rows=4)
+    _core.allgather_gemm(handle, _matrix(a), square, None, _matrix(c), 0, 0, 0)
 
 
 ROOM = (0, 1 << 20)  # Never reached: the other operand is refused before.
@@ -104,6 +112,7 @@ _CALLS: dict[str, tuple[int, Callable[[Any, Span], Any]]] = {
     "product a": (48, lambda h, s: _product(h, s, ROOM, ROOM)),
     "product b": (64, lambda h, s: _product(h, ROOM, s, ROOM)),
     "product out": (48, lambda h, s: _product(h, ROOM, ROOM, s)),
+    "gathered product out": (48, lambda h, s: _gathered_product(h, ROOM, ROOM, s)),
     "pack b": (48, lambda h, s: _core.Packed(h, _matrix(s), 0)),
     "pack b, rows apart": (96, lambda h, s: _core.Packed(h, _matrix(s, row_step=10), 0)),
     "plan of allreduce x": (48, lambda h, s: _plan(h, "allreduce").run(s, None, ROOM, 0, 0)),
@@ -113,6 +122,14 @@ _CALLS: dict[str, tuple[int, Callable[[Any, Span], Any]]] = {
     "plan of broadcast out": (48, lambda h, s: _plan(h, "broadcast").run(ROOM, None, s, 0, 0)),
     "plan of a product x": (48, lambda h, s: _plan(h, "product").run(s, None, ROOM, 0, 0)),
     "plan of a product out": (48, lambda h, s: _plan(h, "product").run(ROOM, None, s, 0, 0)),
+    "plan of a gathered product x": (
+        48,
+        lambda h, s: _plan(h, "gathered product").run(s, None, ROOM, 0, 0),
+    ),
+    "plan of a gathered product out": (
+        48,
+        lambda h, s: _plan(h, "gathered product").run(ROOM, None, s, 0, 0),
+    ),
 }
 
 

@@ -3,38 +3,41 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import Any
 
+import libsk as sk
 import ml_dtypes
 import numpy as np
 import pytest
-
-import libsk as sk
 
 TYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
 STEP = {"float32": 2.0**-20, "float64": 2.0**-48, "float16": 2.0**-9, "bfloat16": 2.0**-6}
 
 
-def oracle(x, weight, eps):
+def oracle(x: np.ndarray, weight: np.ndarray | None, eps: float) -> tuple[np.ndarray, np.ndarray]:
     x = x.astype(np.float64)
     rstd = 1 / np.sqrt((x**2).mean(-1, keepdims=True) + eps)
     return x * rstd * (1 if weight is None else weight.astype(np.float64)), rstd[..., 0]
 
 
-def gradients(dy, x, rstd, weight):
+def gradients(
+    dy: np.ndarray, x: np.ndarray, rstd: np.ndarray, weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     x, dy, rstd = x.astype(np.float64), dy.astype(np.float64), rstd.astype(np.float64)[..., None]
     slope = dy * (1 if weight is None else weight.astype(np.float64))
     dx = rstd * (slope - x * rstd**2 * (slope * x).mean(-1, keepdims=True))
     return dx, (dy * x * rstd).reshape(-1, x.shape[-1]).sum(0)
 
 
-def close(is_, want, dtype, scale=1.0):
+def close(is_: np.ndarray, want: np.ndarray, dtype: Any, scale: float = 1.0) -> None:
     step = STEP[np.dtype(dtype).name]
     np.testing.assert_allclose(is_.astype(np.float64), want, rtol=step, atol=step * scale)
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: np.dtype(t).name)
 @pytest.mark.parametrize("shape", [(1,), (7,), (3, 5), (65, 130), (2, 3, 33), (300, 512), (0, 4)])
-def test_it_is_what_the_formulas_say(dtype, shape):
+def test_it_is_what_the_formulas_say(dtype: Any, shape: tuple[int, ...]) -> None:
     random = np.random.default_rng()
     x, dy = (random.standard_normal(shape).astype(dtype) for _ in range(2))
     for weight in (None, random.standard_normal(shape[-1]).astype(dtype)):
@@ -52,7 +55,7 @@ def test_it_is_what_the_formulas_say(dtype, shape):
         assert sk.rmsnorm_backward(dy, x, rstd, weight, weight_grad=False)[1] is None
 
 
-def test_weights_may_be_f32():
+def test_weights_may_be_f32() -> None:
     x = np.random.default_rng().standard_normal((4, 8)).astype(ml_dtypes.bfloat16)
     weight = np.linspace(0.5, 2, 8, dtype=np.float32)
     close(sk.rmsnorm(x, weight), oracle(x, weight, 1e-5)[0], x.dtype)
@@ -61,7 +64,7 @@ def test_weights_may_be_f32():
     np.testing.assert_array_equal(bits, sk.rmsnorm(x, weight).view(np.uint16))
 
 
-def test_layouts_and_places():
+def test_layouts_and_places() -> None:
     x = np.random.default_rng().standard_normal((6, 10)).astype(np.float32)
     want = oracle(x, None, 1e-5)[0]
     apart = np.full((6, 14), 7, np.float32)
@@ -82,10 +85,10 @@ def test_layouts_and_places():
     assert (apart[:, 10:] == 7).all()
 
 
-def test_any_thread_may_call_it():
+def test_any_thread_may_call_it() -> None:
     wrong = []
 
-    def work(seed):
+    def work(seed: int) -> None:
         random = np.random.default_rng(seed)
         for _ in range(30):
             x = random.standard_normal((random.integers(1, 60), 64)).astype(np.float32)
@@ -118,14 +121,14 @@ def test_any_thread_may_call_it():
         ("weight_grad is 'no'", lambda x: sk.rmsnorm_backward(x, x, x[:, 0], weight_grad="no")),
     ],
 )
-def test_what_is_wrong_is_said(sentence, call):
+def test_what_is_wrong_is_said(sentence: str, call: Callable[[np.ndarray], Any]) -> None:
     x = np.ones((3, 4), np.float32)
     with pytest.raises(sk.InvalidArgumentError) as raised:
         call(x)
     assert sentence in str(raised.value)
 
 
-def test_torch_tensors_give_torch_tensors():
+def test_torch_tensors_give_torch_tensors() -> None:
     torch = pytest.importorskip("torch")
     x = torch.randn(5, 16, dtype=torch.bfloat16)
     y, rstd = sk.rmsnorm(x, torch.ones(16), return_rstd=True)

@@ -169,6 +169,87 @@ def test_gradients_of_the_product(ranks: Ranks, transposed: bool) -> None:
     ranks(RANKS, body)
 
 
+@pytest.mark.parametrize("dtype", list(_ROUNDING), ids=str)
+def test_the_product_of_what_is_gathered(ranks: Ranks, dtype: Any) -> None:
+    pairs = matrices(5, 33, 17, 65, dtype)
+
+    def body(comm: sk.Comm) -> list[Any]:
+        name = libsk.torch.register(comm)
+        a, b = pairs[comm.rank]
+        gemm = torch.ops.sk.allgather_gemm
+        return [
+            gemm(a, b, name),
+            gemm(a.T.contiguous(), b.T.contiguous(), name, True, True),
+            gemm(a.T.contiguous().T, b, name),
+        ]
+
+    rows = torch.cat([a for a, _ in pairs])
+    for rank, results in enumerate(ranks(RANKS, body)):
+        for got in results:
+            check(got, [(rows, pairs[rank][1])])
+
+
+@pytest.mark.parametrize("needs_grad", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_torchs_checks_of_what_gathers(alone: str, transposed: bool, needs_grad: bool) -> None:
+    a, b = torch.randn(5, 7), torch.randn(7, 3)
+    operands = (a.mT, b.mT) if transposed else (a, b)
+    operands = tuple(x.contiguous().requires_grad_(needs_grad) for x in operands)
+    torch.library.opcheck(
+        torch.ops.sk.allgather_gemm.default, (*operands, alone, transposed, transposed)
+    )
+    for half in (torch.ops.sk.allgather, torch.ops.sk.reduce_scatter):
+        torch.library.opcheck(half.default, (operands[0], alone))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_gradients_of_what_is_gathered(ranks: Ranks, transposed: bool, compiled: bool) -> None:
+    """Those that one process has, which holds all ranks' operands and the sum of their losses."""
+    pairs = matrices(3, 6, 5, 7, torch.float64)
+    weights = [torch.linspace(-2, 2 + rank, 60, dtype=torch.float64) for rank in range(RANKS)]
+    whole = [tuple(x.clone().requires_grad_() for x in pair) for pair in pairs]
+    rows = torch.cat([a for a, _ in whole])
+    losses = [torch.tanh(rows @ b).flatten() @ w for (_, b), w in zip(whole, weights, strict=True)]
+    sum(losses).backward()
+
+    def gathered_layer(a: Any, b: Any, name: str) -> Any:
+        return torch.tanh(torch.ops.sk.allgather_gemm(a, b, name, transposed, transposed))
+
+    layer = gathered_layer
+    if compiled:
+        layer = torch.compile(gathered_layer, fullgraph=True, backend="aot_eager")
+
+    def body(comm: sk.Comm) -> None:
+        name = libsk.torch.register(comm)
+        mine = [x.T.contiguous() if transposed else x.clone() for x in pairs[comm.rank]]
+        a, b = (x.requires_grad_() for x in mine)
+        (layer(a, b, name).flatten() @ weights[comm.rank]).backward()
+        for got, wanted in zip((a.grad, b.grad), whole[comm.rank], strict=True):
+            torch.testing.assert_close(got.T if transposed else got, wanted.grad)
+
+    ranks(RANKS, body)
+
+
+def test_gradients_of_the_halves(ranks: Ranks) -> None:
+    parts = [x.requires_grad_() for x in torch.randn(RANKS, 4, 3, dtype=torch.float64)]
+    factors = torch.randn(RANKS, RANKS, 4, 3, dtype=torch.float64)
+    sum((torch.stack(parts) * factor).square().sum() for factor in factors).backward()
+
+    def body(comm: sk.Comm) -> None:
+        name = libsk.torch.register(comm)
+        x = parts[comm.rank].detach().clone().requires_grad_()
+        gathered = torch.ops.sk.allgather(x, name)
+        (gathered * factors[comm.rank]).square().sum().backward()
+        torch.testing.assert_close(x.grad, parts[comm.rank].grad)
+        y = parts[comm.rank].detach().clone().requires_grad_()
+        torch.ops.sk.reduce_scatter(y, name).square().sum().backward()
+        total = torch.stack([part.detach() for part in parts]).sum(0)
+        torch.testing.assert_close(y.grad, 2 * total)
+
+    ranks(RANKS, body)
+
+
 @pytest.mark.parametrize("op", ["sum", "avg"])
 def test_gradients_of_the_sum(ranks: Ranks, op: str) -> None:
     parts = [x.requires_grad_() for x in torch.randn(RANKS, 3, 4, dtype=torch.float64)]

@@ -101,12 +101,13 @@ enter(
     lambda c, **a: c.pack(**{"b": X, **a}),
     **{"b": [*OPERAND, 1.5, X[0]], "transpose": FLAG, "dtype": DTYPE},
 )
-enter(
-    "Comm.allreduce_gemm",
-    lambda c, **a: c.allreduce_gemm(**{"a": X, "b": X, **a}),
-    **{"a": [*OPERAND, 1.5, X[0]], "b": [*OPERAND, 1.5, X[0]], "out": OUT},
-    **{"transpose_a": FLAG, "transpose_b": FLAG, "out_dtype": DTYPE, **CALL},
-)
+for name in ("allreduce_gemm", "allgather_gemm"):
+    enter(
+        f"Comm.{name}",
+        lambda c, name=name, **a: getattr(c, name)(**{"a": X, "b": X, **a}),
+        **{"a": [*OPERAND, 1.5, X[0]], "b": [*OPERAND, 1.5, X[0]], "out": OUT},
+        **{"transpose_a": FLAG, "transpose_b": FLAG, "out_dtype": DTYPE, **CALL},
+    )
 enter(
     "Comm.plan",
     lambda c, **a: _plan(c, **a),

@@ -2,6 +2,7 @@
 #ifndef SK_LIB_OP_OPS_ALL_H_
 #define SK_LIB_OP_OPS_ALL_H_
 
+#include "lib/op/ops/allgather_gemm.h"
 #include "lib/op/ops/allreduce_gemm.h"
 #include "lib/op/ops/collectives.h"
 #include "lib/op/ops/memory.h"
@@ -15,6 +16,7 @@
   X(kBroadcast)           \
   X(kSendRecv)            \
   X(kAllreduceGemm)       \
+  X(kAllgatherGemm)       \
   X(kRmsnorm)             \
   X(kRmsnormBackward)     \
   X(kAlloc)               \

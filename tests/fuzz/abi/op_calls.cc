@@ -9,6 +9,9 @@ namespace {
 
 constexpr uint64_t kRanksMax = 3;  // Of a world that the fuzzer makes.
 constexpr size_t kAliveMax = 12;
+// Enough for every operation of a plan's counts in the largest world, and for its products.
+constexpr uint64_t kPlanBytes = 32 * 32 * 8 * kRanksMax;
+static_assert(kPlanBytes >= 600 * 8 * kRanksMax);
 
 // A count for which there is memory in every world, or one that no memory has.
 int64_t count_of(Caller& c) {
@@ -101,7 +104,7 @@ void packed_free(Caller& c) {
   c.check(status);
 }
 
-void allreduce_gemm(Caller& c) {
+void multiply(Caller& c, bool gathers) {
   const auto m = int64_t(c.random.below(40)), n = int64_t(c.random.below(40)),
              k = int64_t(c.random.below(40));
   const int32_t dtype = gemm_dtype(c);
@@ -112,20 +115,26 @@ void allreduce_gemm(Caller& c) {
   const bool ta = (flags & 1) != 0, tb = (flags & 2) != 0;
   auto a = matrix(c, c.in, ta ? k : m, ta ? m : k, dtype);
   auto b = matrix(c, b_memory, tb ? n : k, tb ? k : n, dtype);
-  auto out = matrix(c, c.out, m, n, c_dtype);
+  auto out = matrix(c, c.out, gathers ? m * int64_t(1 + c.random.below(kRanksMax)) : m, n, c_dtype);
   const bool use_packed = c.random.one_in(3);
   auto* packed = use_packed ? c.handle<sk_packed>(kPacked) : nullptr;
   const Options options(c);
-  c.check(sk_allreduce_gemm(c.handle<sk_comm>(kComm), a.get(), use_packed ? nullptr : b.get(),
-                            packed, out.get(), flags, options.pointer));
-  b_memory.check("sk_allreduce_gemm");
-  out.check("sk_allreduce_gemm", false);
+  const auto call = gathers ? sk_allgather_gemm : sk_allreduce_gemm;
+  c.check(call(c.handle<sk_comm>(kComm), a.get(), use_packed ? nullptr : b.get(), packed, out.get(),
+               flags, options.pointer));
+  const char* name = gathers ? "sk_allgather_gemm" : "sk_allreduce_gemm";
+  b_memory.check(name);
+  out.check(name, false);
 }
+
+void allreduce_gemm(Caller& c) { multiply(c, /*gathers=*/false); }
+void allgather_gemm(Caller& c) { multiply(c, /*gathers=*/true); }
 
 // What a kind does not use is refused; so that plans come about at all, most descriptions lack it.
 void keep_what_is_used(sk_plan_desc& desc) {
   const int32_t kind = desc.kind;
-  const bool gemm = kind == SK_OP_ALLREDUCE_GEMM, message = kind == SK_OP_SEND_RECV;
+  const bool gemm = kind == SK_OP_ALLREDUCE_GEMM || kind == SK_OP_ALLGATHER_GEMM,
+             message = kind == SK_OP_SEND_RECV;
   const bool reduces = kind == SK_OP_ALLREDUCE || kind == SK_OP_REDUCE_SCATTER;
   if (!gemm) desc.out_dtype = 0;
   if (!gemm) desc.m = desc.n = desc.k = 0;
@@ -148,7 +157,7 @@ void plan_create(Caller& c) {
     return c.check(status);
   }
   sk_plan_desc desc{};
-  desc.kind = int32_t(c.random.around(SK_OP_BARRIER, SK_OP_ALLREDUCE_GEMM));
+  desc.kind = int32_t(c.random.around(SK_OP_BARRIER, SK_OP_ALLGATHER_GEMM));
   desc.dtype = int32_t(c.random.around(SK_F32, SK_I64));
   desc.out_dtype = int32_t(c.random.below(3));
   desc.op = int32_t(c.random.around(0, SK_AVG));
@@ -167,14 +176,13 @@ void plan_create(Caller& c) {
   c.check(status);
   given.check("sk_plan_create", false);
   if (status != SK_OK) return;
-  // Enough for every operation of such a count in the largest world, or of such a product.
-  c.pool.add(kPlan, {made, 600 * 8 * kRanksMax, 600 * 8 * kRanksMax});
+  c.pool.add(kPlan, {made, kPlanBytes, kPlanBytes});
 }
 
 void plan_run(Caller& c) {
   const Handle plan = c.pool.any(c.random, kPlan);
-  void* in = c.operand(c.in, std::max<uint64_t>(plan.in_bytes, 600 * 8 * kRanksMax));
-  void* out = c.operand(c.out, std::max<uint64_t>(plan.out_bytes, 600 * 8 * kRanksMax));
+  void* in = c.operand(c.in, std::max<uint64_t>(plan.in_bytes, kPlanBytes));
+  void* out = c.operand(c.out, std::max<uint64_t>(plan.out_bytes, kPlanBytes));
   auto* weights = c.random.one_in(3) ? c.handle<sk_packed>(kPacked) : nullptr;
   const Options options(c);
   c.check(sk_plan_run(static_cast<sk_plan*>(plan.value), in, weights, out, options.pointer));
@@ -223,6 +231,7 @@ const std::vector<Function>& op_functions() {
       {"sk_pack", 30, true, pack},
       {"sk_packed_free", 10, true, packed_free},
       {"sk_allreduce_gemm", 40, true, allreduce_gemm},
+      {"sk_allgather_gemm", 40, true, allgather_gemm},
       {"sk_plan_create", 30, true, plan_create},
       {"sk_plan_run", 40, true, plan_run},
       {"sk_plan_dump", 20, true, plan_dump},

@@ -50,6 +50,8 @@ class Bench {
     return out;
   }
 
+  uint32_t rank() const { return rank_; }
+
   const Meaning meaning;
   Blocks blocks;
   Work work;

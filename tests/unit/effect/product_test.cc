@@ -9,6 +9,7 @@ using testing::HasSubstr;
 struct Product {
   int64_t m = 64, n = 32, k = 16;
   bool transpose_a = false;
+  const Schema* schema = &ops::kAllreduceGemm;
 
   OpDesc op() const {
     GemmCall call;
@@ -18,7 +19,7 @@ struct Product {
     if (transpose_a) call.lda = m;
     call.transpose_a = transpose_a;
     call.pack_b = true;
-    return describe(call);
+    return describe(*schema, call);
   }
 };
 
@@ -44,7 +45,7 @@ Stream packed(Bench& bench, const Product& p, std::initializer_list<Strip> strip
         *effect_of(TaskOp::kPackB), {SK_F32, 0, p.k, p.n, strip.col0, strip.col0 + strip.cols},
         {Region{0, uint64_t(p.n) * 4, uint64_t(p.n) * 4, uint32_t(p.k), 0, 1, kRead},
          flat(0, 0, bytes, kWrite)},
-        {{0, 0, bench.elements(kB, 0, {0, uint64_t(p.k), 0, uint64_t(p.n)})}});
+        {{0, 0, bench.elements(kB, bench.rank(), {0, uint64_t(p.k), 0, uint64_t(p.n)})}});
     EXPECT_TRUE(made.ok()) << made.status().message();
     if (made.ok()) append_all(out, made.value());
   }
@@ -185,6 +186,77 @@ TEST(Products, APartialOfAnotherTileIsRefused) {
   EXPECT_TRUE(same(sound.value(), bench.elements(kC, 0, {16, 16, 0, 32}), bench.work));
   EXPECT_THAT(refusal(join(0, 0)), HasSubstr("entry 1 of its partials is not this tile's"));
   EXPECT_THAT(refusal(join(16, 1)), HasSubstr("begins with rank 1's contribution"));
+}
+
+// ---- rows that other ranks gave ---------------------------------------------------------------
+
+constexpr uint32_t kGathered = 4;
+
+// 3 ranks' A of 16 x 16, one below the other.
+Product gathering(bool transpose_a) {
+  return {.m = 16, .n = 32, .k = 16, .transpose_a = transpose_a, .schema = &ops::kAllgatherGemm};
+}
+
+Stream rows_of(const Bench& bench, const Product& p, uint32_t rank, const Rect& rect) {
+  Stream out;
+  EXPECT_TRUE(p.transpose_a ? bench.meaning.hold_turned(kA, rank, rect, &out)
+                            : bench.meaning.hold(kA, rank, rect, &out));
+  return out;
+}
+
+// Rank 1 multiplies rows 4 to 11 of what rank `source` gave, as those of rank 2.
+Result<Stream> multiply_rows(Bench& bench, const Product& p, uint32_t source, uint64_t row0 = 4) {
+  Product whole = p;
+  whole.m = 3 * p.m;
+  return gemm(bench, whole, gemm_params(whole, 2 * 16 + 4, 8, 0, 32, kGemmStore),
+              rows_of(bench, p, source, {row0, 8, 0, 16}), packed(bench, p, {{0, 32}}),
+              {tile_of_c(p, 8, 32)});
+}
+
+TEST(GatheredProducts, AreOfTheRowsThatTheirRankGave) {
+  for (const bool turned : {false, true}) {
+    const Product p = gathering(turned);
+    Bench bench(p.op(), 3, /*rank=*/1);
+    const Result<Stream> c = multiply_rows(bench, p, /*source=*/2);
+    ASSERT_TRUE(c.ok()) << c.status().message();
+    EXPECT_TRUE(same(c.value(), bench.elements(kC, 1, {2 * 16 + 4, 8, 0, 32}), bench.work));
+    EXPECT_THAT(refusal(multiply_rows(bench, p, /*source=*/0)),
+                HasSubstr("a is not rows 36 to 43 and columns 0 to 15 of its rank's gathered"));
+    EXPECT_THAT(refusal(multiply_rows(bench, p, /*source=*/2, /*row0=*/5)),
+                HasSubstr("a is not rows 36 to 43"));
+  }
+}
+
+TEST(GatheredProducts, RowsOfTwoRanksAreTheEndOfOneAndTheBeginOfTheOther) {
+  const Product p = gathering(/*transpose_a=*/false);
+  const Bench bench(p.op(), 3);
+  Stream wanted = rows_of(bench, p, 0, {14, 2, 0, 16});
+  append_all(wanted, rows_of(bench, p, 1, {0, 3, 0, 16}));
+  Work work;
+  EXPECT_TRUE(same(bench.elements(kGathered, 0, {14, 5, 0, 16}), wanted, work));
+}
+
+// Column after column: of each those of the one rank, then those of the other.
+TEST(GatheredProducts, SoAreColumnsOfTwoRanks) {
+  const Product p = gathering(/*transpose_a=*/true);
+  const Bench bench(p.op(), 3);
+  Stream found, wanted;
+  ASSERT_TRUE(bench.meaning.hold_turned(kGathered, 0, {14, 5, 6, 2}, &found));
+  for (const uint64_t column : {6, 7}) {
+    append_all(wanted, rows_of(bench, p, 0, {14, 2, column, 1}));
+    append_all(wanted, rows_of(bench, p, 1, {0, 3, column, 1}));
+  }
+  Work work;
+  EXPECT_TRUE(same(found, wanted, work));
+  Stream whole;
+  ASSERT_TRUE(bench.meaning.hold_turned(kGathered, 0, {16, 16, 0, 16}, &whole));
+  EXPECT_EQ(whole.size(), 1u);  // What is one rank's is one piece.
+}
+
+TEST(GatheredProducts, MovedArraysAreTheirOrigin) {
+  const Bench bench(gathering(false).op(), 3);
+  EXPECT_EQ(bench.meaning.origin(kGathered), kA);
+  EXPECT_EQ(bench.meaning.origin(kC), kC);
 }
 
 }  // namespace

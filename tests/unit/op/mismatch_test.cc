@@ -45,7 +45,7 @@ TEST(Mismatch, FieldsAreNamedAsCallersKnowThem) {
   const auto product = [](auto&& change) {
     GemmCall call;
     change(call);
-    return describe(call);
+    return describe(ops::kAllreduceGemm, call);
   };
   using Change = void (*)(GemmCall&);
   const std::vector<std::pair<Change, const char*>> changes = {
@@ -58,7 +58,7 @@ TEST(Mismatch, FieldsAreNamedAsCallersKnowThem) {
       {[](GemmCall& c) { c.transpose_a = true; }, "transpose_a is true, not false"},
       {[](GemmCall& c) { c.pack_b = true; }, "b packed before is false, not true"},
       {[](GemmCall& c) { c.symmetric_out = true; }, "c in symmetric memory is true, not false"}};
-  const OpDesc gemm = describe(GemmCall());
+  const OpDesc gemm = describe(ops::kAllreduceGemm, GemmCall());
   for (const auto& [change, says] : changes) {
     const OpDesc odd = product(change);
     EXPECT_THAT(explain_mismatch({call(0, gemm), call(1, gemm), call(2, odd)}), EndsWith(says));

@@ -25,7 +25,7 @@ constexpr GemmCall kProduct = {
 
 // Sizes, types and ranks that every operation takes.
 OpDesc small(const Schema& schema) {
-  if (&schema == &ops::kAllreduceGemm) return describe(kProduct);
+  if (is_product(schema)) return describe(schema, kProduct);
   if (schema.field("bytes")) return memory_call(schema.id, 64);
   if (schema.scope == Scope::kLocal) {
     OpDesc op(schema);
@@ -138,6 +138,9 @@ TEST(Descriptions, HaveTheseFields) {
       {"allreduce_gemm",
        {"a.type", "a.storage", "a.stride", "c.type", "c.storage", "c.symmetric", "c.stride",
         "b.type", "b.storage", "b.stride", "m", "n", "k", "transpose_a", "transpose_b"}},
+      {"allgather_gemm",
+       {"a.type", "a.storage", "a.symmetric", "a.stride", "c.type", "c.storage", "c.stride",
+        "b.type", "b.storage", "b.stride", "m", "n", "k", "transpose_a", "transpose_b"}},
       {"rmsnorm",
        {"x.type", "x.storage", "x.stride", "y.type", "y.storage", "y.stride", "y.aliased",
         "weight.type", "weight.storage", "weight.absent", "rstd.type", "rstd.storage",
@@ -168,7 +171,8 @@ TEST(Descriptions, ReadAsTheirCalls) {
             "allreduce(f32, max, 5, symmetric, in place)");
   GemmCall gemm = kProduct;
   gemm.dtype = DType::kBF16;
-  EXPECT_EQ(describe(describe(gemm)), "allreduce_gemm(bf16 to f32, 3 x 4 x 5)");
+  EXPECT_EQ(describe(describe(ops::kAllreduceGemm, gemm)),
+            "allreduce_gemm(bf16 to f32, 3 x 4 x 5)");
   EXPECT_EQ(describe(OpDesc()), "barrier()");
   EXPECT_EQ(describe(memory_call(OpKind::kAlloc, 64)), "alloc(64 bytes)");
   EXPECT_STREQ(op_kind_name(OpKind(77)), "?");
@@ -224,7 +228,7 @@ TEST(Descriptions, WhatAnOperationDoesNotAllowIsSaid) {
   const auto product = [](auto&& change) {
     GemmCall call = kProduct;
     change(call);
-    return mistake_in(describe(call), 2);
+    return mistake_in(describe(ops::kAllreduceGemm, call), 2);
   };
   EXPECT_THAT(product([](GemmCall& c) { c.k = kElementsMax + 1; }),
               EndsWith("k is 70368744177665, allowed are 0 to 2^46"));
@@ -241,10 +245,10 @@ TEST(Descriptions, WhatAnOperationDoesNotAllowIsSaid) {
               }),
               HasSubstr("the stride of b, 4, is shorter than its rows of 5"));
   EXPECT_THAT(product([](GemmCall& c) { c.pack_b = false; }), HasSubstr("b comes packed"));
-  OpDesc mixed = describe(kProduct);
+  OpDesc mixed = describe(ops::kAllreduceGemm, kProduct);
   mixed.set(OpDesc::type_field(GemmCall::kB), int64_t(DType::kF16));
   EXPECT_THAT(mistake_in(mixed, 2), HasSubstr("b may not be f16 (\"a\")"));
-  mixed = describe(kProduct);
+  mixed = describe(ops::kAllreduceGemm, kProduct);
   mixed.set(OpDesc::storage_field(GemmCall::kA), int64_t(Storage::kPackedB));
   EXPECT_THAT(mistake_in(mixed, 2), HasSubstr("a is stored as it cannot be"));
 }
@@ -294,16 +298,17 @@ TEST(Operands, OfProductsHaveTheirExtents) {
   GemmCall gemm = kProduct;
   gemm.transpose_a = true;  // Then A is stored as k rows of m.
   gemm.lda = 7;
-  const Extent a = Operands(describe(gemm), 2, 0).extent(GemmCall::kA);
+  const Extent a = Operands(describe(ops::kAllreduceGemm, gemm), 2, 0).extent(GemmCall::kA);
   EXPECT_EQ(a.rows, 5u);
   EXPECT_EQ(a.row_bytes, 12u);
   EXPECT_EQ(a.bytes, 4 * 28u + 12u);
   gemm.pack_b = false;
   gemm.ldb = 0;
-  EXPECT_EQ(Operands(describe(gemm), 2, 4096).extent(GemmCall::kB).bytes, 4096u);
-  EXPECT_EQ(Operands(describe(gemm), 2, 4096).extent(3).bytes, 0u);
+  EXPECT_EQ(Operands(describe(ops::kAllreduceGemm, gemm), 2, 4096).extent(GemmCall::kB).bytes,
+            4096u);
+  EXPECT_EQ(Operands(describe(ops::kAllreduceGemm, gemm), 2, 4096).extent(3).bytes, 0u);
   gemm.m = 0;  // Nothing is computed, so nothing is read.
-  EXPECT_EQ(Operands(describe(gemm), 2, 4096).extent(GemmCall::kB).bytes, 0u);
+  EXPECT_EQ(Operands(describe(ops::kAllreduceGemm, gemm), 2, 4096).extent(GemmCall::kB).bytes, 0u);
 }
 
 }  // namespace

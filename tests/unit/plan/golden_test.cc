@@ -57,6 +57,16 @@ std::vector<Golden> goldens() {
   queues.packed_pitch = 32;
   queues.packed_bytes = 72 * queues.packed_pitch;
   out.push_back({"allreduce-gemm-packed-by-all-2-ranks", packs, queues});
+  TextOp gathers{.kind = OpKind::kAllgatherGemm, .m = 40, .n = 24, .k = 8};
+  gathers.lda = 10;
+  gathers.ldc = 24;
+  out.push_back({"allgather-gemm-staged-2-ranks", gathers, tiles});
+  gathers.symmetric_in = true;
+  out.push_back({"allgather-gemm-direct-2-ranks", gathers, tiles});
+  Target inboxes{.world_size = 3, .mapped = false, .tile_m = 16, .tile_n = 24};
+  inboxes.packed_bytes = tiles.packed_bytes;
+  inboxes.put_bytes_max = 256;
+  out.push_back({"allgather-gemm-puts-3-ranks", gathers, inboxes});
   return out;
 }
 
