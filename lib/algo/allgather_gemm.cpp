@@ -9,6 +9,8 @@
 // A chunk is some rows of tiles. Before a run ends all peers have told that they are done with the
 // rank's A, but for puts, which nobody reads at their source any more.
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <set>
 
 #include "lib/algo/ops.h"
@@ -175,12 +177,12 @@ class AllgatherGemm {
   }
 
   void multiply(Part& part, uint32_t queue, uint32_t source, Tile tile,
-                std::optional<uint32_t> chunk) const {
+                std::optional<uint32_t> awaited) const {
     const uint32_t rank = part.rank();
     const uint64_t m = layout_.ranks() * uint64_t(op_.m);
     std::optional<Wait> wait;
-    if (chunk) {
-      wait = part.from(source, *chunk, way_ == Way::kPuts ? puts_of(this->chunk(*chunk)) : 1);
+    if (awaited) {
+      wait = part.from(source, *awaited, way_ == Way::kPuts ? puts_of(chunk(*awaited)) : 1);
     }
     std::optional<Post> done;
     const bool tells = source != rank && (way_ == Way::kDirect || way_ == Way::kStaged);

@@ -1,10 +1,10 @@
 // All-gather, then GEMM: its plans in every form, and the bugs that a planner of it could have,
 // each of which the validator must see.
-// SK_SEED=N replays one seed; SK_CASES=N runs more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <ostream>
+#include <utility>
 
 #include "lib/algo/planner.h"
 #include "lib/plan/validate.h"
@@ -20,6 +20,7 @@ struct Form {
   const char* name;
   bool mapped, symmetric;
 };
+void PrintTo(const Form& form, std::ostream* out) { *out << form.name; }
 constexpr Form kForms[] = {{"direct", true, true}, {"staged", true, false}, {"puts", false, false}};
 
 class AllgatherGemm : public testing::TestWithParam<Form> {
