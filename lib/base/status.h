@@ -62,8 +62,12 @@ Status system_error(const std::string& what);
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
-  Result(Status status) : status_(std::move(status)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  // Of an error: a success without a value would pass for one.
+  Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
+    if (status_.ok()) [[unlikely]]
+      status_ = Status(SK_ERR_INTERNAL, "neither a value nor an error came");
+  }
 
   bool ok() const { return value_.has_value(); }
   Status& status() { return status_; }

@@ -137,9 +137,11 @@ std::string dump(const Plan& plan) {
   text += "\ntarget";
   text::visit_target(plan.target, FieldWriter{text});
   const uint64_t pitch = plan.target.packed_pitch;
-  if ((plan.target.band_rows | pitch) != 0)
+  const bool limits = plan.target.edge_signals_max != text::kNoEdgeSignalsMax;
+  if (plan.target.band_rows != 0 || pitch != 0 || limits)
     FieldWriter{text}(text::kBandRows, plan.target.band_rows);
-  if (pitch != 0) FieldWriter{text}(text::kPackedPitch, pitch);
+  if (pitch != 0 || limits) FieldWriter{text}(text::kPackedPitch, pitch);
+  if (limits) FieldWriter{text}(text::kEdgeSignalsMax, plan.target.edge_signals_max);
   text += '\n';
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     fmt::format_to(Out(text), "buffer {}", i);

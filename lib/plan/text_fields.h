@@ -70,7 +70,9 @@ void visit_target(T& target, Visitor&& field) {
 
 // The target's last fields, left out where they are 0, and all behind them: texts from before they
 // were there have none.
-inline constexpr char kBandRows[] = "band_rows", kPackedPitch[] = "packed_pitch";
+inline constexpr char kBandRows[] = "band_rows", kPackedPitch[] = "packed_pitch",
+                      kEdgeSignalsMax[] = "edge_signals_max";
+inline constexpr uint32_t kNoEdgeSignalsMax = Target().edge_signals_max;  // It is left out.
 
 template <typename B, typename Visitor>
 void visit_buffer(B& buffer, Visitor&& field) {

@@ -78,6 +78,8 @@ class Parser {
       fields(text::kBandRows, plan_.target.band_rows);
     if (fields.status.ok() && !reader_.at_line_end())
       fields(text::kPackedPitch, plan_.target.packed_pitch);
+    if (fields.status.ok() && !reader_.at_line_end())
+      fields(text::kEdgeSignalsMax, plan_.target.edge_signals_max);
     SK_RETURN_IF_ERROR(std::move(fields.status));
     return reader_.finish_line();
   }

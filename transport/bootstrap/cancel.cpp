@@ -7,6 +7,13 @@
 #include <cerrno>
 
 namespace sk {
+namespace {
+
+Status cancelled_by_caller() {
+  return error(SK_ERR_ABORTED, "the creation of the communicator was cancelled");
+}
+
+}  // namespace
 
 Result<std::shared_ptr<Cancel>> Cancel::make(int fd) {
   const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -40,7 +47,7 @@ Status Cancel::status() const {
   }
   pollfd caller = {fd_, POLLIN, 0};
   if (fd_ < 0 || ::poll(&caller, 1, 0) <= 0) return {};
-  return error(SK_ERR_ABORTED, "the creation of the communicator was cancelled");
+  return cancelled_by_caller();
 }
 
 Result<int> Cancel::poll(std::vector<pollfd>& entries, int64_t wait_ns) const {
@@ -53,7 +60,11 @@ Result<int> Cancel::poll(std::vector<pollfd>& entries, int64_t wait_ns) const {
   const bool cancelled =
       ready > 0 && (entries[count].revents != 0 || entries[count + 1].revents != 0);
   entries.resize(count);
-  if (cancelled) return status();
+  // What was seen counts: the caller may have read its descriptor empty meanwhile.
+  if (cancelled) {
+    Status why = status();
+    return why.ok() ? cancelled_by_caller() : std::move(why);
+  }
   if (ready >= 0) return ready;
   if (cause == EINTR) return 0;
   errno = cause;

@@ -76,12 +76,22 @@ Status check_task(const Plan& plan, const RankPlan& part, const Task& task, cons
   return check_roles(plan, part, task, *signature, where);
 }
 
-// One kEnter per rank with peers, and an await: or a run would go on before its peers agree.
+// One kEnter per rank with peers, and an await: or a run would go on before its peers agree. The
+// first queue's await is who looks at what they have entered, and entries are all that one waits
+// for.
 Status check_entry(const RankPlan& part) {
-  uint32_t enters = 0, awaits = 0;
-  for (const Task& task : part.tasks) {
+  uint32_t enters = 0, awaits = 0, first_awaits = 0;
+  for (uint32_t i = 0; i < part.tasks.size(); ++i) {
+    const Task& task = part.tasks[i];
     enters += task.op == TaskOp::kEnter;
-    awaits += task.op == TaskOp::kAwait;
+    if (task.op != TaskOp::kAwait) continue;
+    ++awaits;
+    first_awaits += !part.queues.empty() && i < part.queues[0].task_count;
+    if (task.wait_count == 0) continue;
+    return refuse('0', "rank {}: an await waits for peers' entries, not for signals", part.rank);
+  }
+  if (awaits > 0 && first_awaits == 0) {
+    return refuse('0', "rank {} awaits its peers, but not in its first queue", part.rank);
   }
   if (part.peers.empty() ? enters > 1 : enters != 1) {
     return refuse('0', "rank {} has {} enter tasks and {} peers", part.rank, enters,
