@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes include/sk/ops.h from the library's own schemas, or says where it has drifted.
+"""Writes include/sk/ops.h and docs/reference/operations.md from the library's own schemas, or says
+where they have drifted.
 
-python3 tools/make_ops_header.py LIBSK.SO            writes the header
+python3 tools/make_ops_header.py LIBSK.SO            writes both
 python3 tools/make_ops_header.py --check LIBSK.SO    ends with 1 where it would write another
 """
 
@@ -14,7 +15,9 @@ import sys
 import textwrap
 from pathlib import Path
 
-HEADER = Path(__file__).resolve().parents[1] / "include" / "sk" / "ops.h"
+ROOT = Path(__file__).resolve().parents[1]
+HEADER = ROOT / "include" / "sk" / "ops.h"
+PAGE = ROOT / "docs" / "reference" / "operations.md"
 WIDTH = 96
 
 # Functions from before sk_call(): their names are taken.
@@ -180,20 +183,59 @@ def header(schemas: list[dict]) -> str:
     return text + TAIL
 
 
+def table(names: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Of Markdown."""
+    lines = [names, tuple("---" for _ in names), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def chapter(schema: dict) -> str:
+    """One operation's part of the page."""
+    text = f"\n## {schema['name']}\n\n{about(schema)}\n"
+    if schema["operands"]:
+        rows = [
+            (f"`{each['name']}`", each["role"], operand_doc(each)) for each in schema["operands"]
+        ]
+        text += "\n" + table(("operand", "", ""), rows)
+    if schema["attributes"]:
+        rows = [
+            (f"`{each['name']}`", each["kind"], attribute_doc(each))
+            for each in schema["attributes"]
+        ]
+        text += "\n" + table(("attribute", "", ""), rows)
+    if schema.get("meaning"):
+        steps = schema["meaning"].replace("; ", "\n")
+        text += f"\nWhat it means, element by element (`@r`: of rank r):\n\n```\n{steps}\n```\n"
+    return text
+
+
+def page(schemas: list[dict]) -> str:
+    """The reference."""
+    text = (
+        "# Operations\n\n"
+        "Written by `tools/make_ops_header.py` from the library's schemas; `sk ops` shows the same."
+        " From C an operation is called by its function in `sk/op.h`, by its wrapper in `sk/ops.h`,"
+        " or by `sk_call()`.\n"
+    )
+    return text + "".join(chapter(each) for each in schemas)
+
+
 def main() -> int:
     """Writes or checks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("library", type=Path)
     options = parser.parse_args()
-    text = header(read_schemas(options.library))
-    if not options.check:
-        HEADER.write_text(text)
-        return 0
-    if HEADER.read_text() == text:
-        return 0
-    print(f"{HEADER} is not what tools/make_ops_header.py writes", file=sys.stderr)
-    return 1
+    schemas = read_schemas(options.library)
+    drifted = 0
+    for path, text in ((HEADER, header(schemas)), (PAGE, page(schemas))):
+        if not options.check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            print(f"{path} is not what tools/make_ops_header.py writes", file=sys.stderr)
+            drifted = 1
+    return drifted
 
 
 if __name__ == "__main__":

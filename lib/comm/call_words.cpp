@@ -26,8 +26,8 @@ bool CallWords::read_tensor(const void* from) {
 
 bool CallWords::read(const Schema& schema, const ArgLayout& layout, const void* args) {
   const auto* bytes = static_cast<const unsigned char*>(args);
-  const auto word = [&](uint32_t offset, auto value) {
-    std::memcpy(&value, bytes + offset, sizeof value);
+  const auto word = [&]<typename T>(uint32_t offset, T value) {
+    std::memcpy(static_cast<void*>(&value), bytes + offset, sizeof(T));
     return value;
   };
   if (args == nullptr || word(0, uint32_t()) != layout.size()) return false;

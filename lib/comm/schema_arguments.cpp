@@ -55,7 +55,7 @@ class Args {
   template <typename T>
   T value(uint32_t offset) const {
     T out;
-    std::memcpy(&out, bytes_.data() + offset, sizeof out);
+    std::memcpy(static_cast<void*>(&out), bytes_.data() + offset, sizeof(T));
     return out;
   }
   const ArgLayout& layout() const { return layout_; }
@@ -82,7 +82,7 @@ class Reader {
     SK_RETURN_IF_ERROR(overlaps());
     const std::string mistake = mistake_in(call_.op, uint32_t(world_.size));
     if (!mistake.empty()) return error(SK_ERR_INVALID_ARGUMENT, "{}", mistake);
-    return std::move(call_);
+    return call_;
   }
 
  private:
@@ -339,7 +339,8 @@ const void* packed_handle(const void* args, const ArgField& field) {
   const uint32_t end = field.offset + field.bytes();
   if (head.struct_size < end || head.struct_size > kStructBytesMax) return nullptr;
   const void* handle = nullptr;
-  std::memcpy(&handle, static_cast<const std::byte*>(args) + field.offset, sizeof handle);
+  std::memcpy(static_cast<void*>(&handle), static_cast<const std::byte*>(args) + field.offset,
+              sizeof(void*));
   return handle;
 }
 

@@ -174,8 +174,12 @@ std::string describe_schema(const Schema& schema) {
   object.raw("attributes", array(schema.attributes, attribute_text));
   object.raw("conditions", array(schema.conditions, condition_text));
   object.raw("fields", layout_text(schema)).number("bytes", ArgLayout(schema).size());
-  // The text that its steps were read from, a literal, begins with the first one's name.
-  if (schema.meaning != nullptr) object.text("meaning", (*schema.meaning)[0].out.array.data());
+  if (schema.meaning != nullptr) {
+    // The text that its steps were read from, a literal, begins with the first one's name.
+    const std::string_view first = (*schema.meaning)[0].out.array;
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): it ends where the literal does.
+    object.text("meaning", first.data());
+  }
   return object.done();
 }
 

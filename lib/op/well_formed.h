@@ -38,7 +38,7 @@ constexpr bool has_attribute(const Schema& schema, std::string_view name, Attrib
 
 constexpr std::string_view in_operand(const Schema& schema, const OperandSchema& operand) {
   if (!has_types(schema, operand)) return "an operand's types name none that there is";
-  if (operand.reached && &operand >= schema.operands.data() + OpDesc::kReachedMax) {
+  if (operand.reached && &operand - schema.operands.data() >= OpDesc::kReachedMax) {
     return "peers reach an operand that comes too late in it";
   }
   const size_t axes = axes_of(operand);

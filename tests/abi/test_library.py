@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -41,6 +42,22 @@ def test_what_the_headers_declare_is_there_and_nothing_else(prefix: Path) -> Non
 def test_the_header_of_operations_is_what_the_library_says(prefix: Path) -> None:
     tool = Path(__file__).resolve().parents[2] / "tools" / "make_ops_header.py"
     run([sys.executable, str(tool), "--check", str(prefix / "lib" / "libsk.so")])
+
+
+def test_the_program_tells_the_operations(prefix: Path) -> None:
+    sk = str(prefix / "bin" / "sk")
+    described = json.loads(run([sk, "ops", "--json"]))
+    listed = [line.split()[0] for line in run([sk, "ops"]).splitlines()]
+    assert listed == [each["name"] for each in described]
+    for name in listed:
+        assert json.loads(run([sk, "ops", "--json", name])) in described
+        shown = run([sk, "ops", name])
+        assert shown.startswith(name)
+        for operand in next(each for each in described if each["name"] == name)["operands"]:
+            assert f" {operand['name']} " in shown
+    wrong = subprocess.run([sk, "ops", "allredcue"], capture_output=True, text=True, timeout=60)
+    assert wrong.returncode == 2
+    assert 'no operation is called "allredcue"; did you mean allreduce?' in wrong.stderr
 
 
 def test_the_soname_is_the_major_version(prefix: Path) -> None:

@@ -49,8 +49,8 @@ class Args {
   }
   template <typename T>
   void put(uint32_t offset, T value) {
-    if (offset + sizeof value > kArgsMax) check(SK_ERR_INTERNAL, "an argument has no place");
-    std::memcpy(bytes_.data() + offset, &value, sizeof value);
+    if (offset + sizeof(T) > kArgsMax) check(SK_ERR_INTERNAL, "an argument has no place");
+    std::memcpy(bytes_.data() + offset, static_cast<const void*>(&value), sizeof(T));
   }
   const void* get() const { return bytes_.data(); }
 

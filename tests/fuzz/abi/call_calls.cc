@@ -113,8 +113,8 @@ void call(Caller& c) {
   static const std::vector<Operation> all = operations();
   const Operation& operation = all[c.random.below(all.size())];
   std::array<unsigned char, 4096> args{};
-  const auto put = [&](uint32_t offset, const auto& value) {
-    std::memcpy(args.data() + offset, &value, sizeof value);
+  const auto put = [&]<typename T>(uint32_t offset, const T& value) {
+    std::memcpy(args.data() + offset, static_cast<const void*>(&value), sizeof(T));
   };
   put(0, struct_size(c.random, operation.bytes));
   const int32_t id = c.random.one_in(16) ? int32_t(c.random.number()) : operation.id;
