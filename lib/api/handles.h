@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "lib/base/status.h"
@@ -51,6 +52,7 @@ class HandleTable {
     std::atomic<bool> taken{false};       // Belongs to an object that is alive, comes or goes.
     std::atomic<bool> in_use{false};
     std::atomic<bool> queues{false};  // Whoever finds it in use waits for its turn.
+    std::atomic<int32_t> waiting{0};  // For that.
     std::atomic<int32_t> pins{0};
     std::atomic<pid_t> owner{0};  // The process that made it.
     T* object = nullptr;
@@ -107,13 +109,12 @@ class HandleTable {
   Result<Use> use(const void* handle) {
     Slot* slot = find(handle);
     if (slot == nullptr) return bad_handle(kind, handle);
-    while (slot->in_use.exchange(true, std::memory_order_acquire)) {
+    if (slot->in_use.exchange(true, std::memory_order_acquire)) {
       if (!slot->queues.load(std::memory_order_relaxed)) {
         return error(SK_ERR_BUSY, "another thread is inside a call on this {}",
                      handle_kind_name(kind));
       }
-      slot->in_use.wait(true, std::memory_order_relaxed);
-      if (find(handle) != slot) return bad_handle(kind, handle);
+      if (!take_turn(*slot, handle)) return bad_handle(kind, handle);
     }
     Use use(slot, true);
     if (find(handle) != slot) return bad_handle(kind, handle);  // Freed between look and claim.
@@ -198,6 +199,18 @@ class HandleTable {
     if (queues) [[unlikely]]
       slot.in_use.notify_one();
   }
+  // Waits until the object is not in use, and claims it; false where it is gone before that.
+  bool take_turn(Slot& slot, const void* handle) {
+    slot.waiting.fetch_add(1, std::memory_order_seq_cst);
+    bool mine = false;
+    while (find(handle) == &slot) {
+      mine = !slot.in_use.exchange(true, std::memory_order_acquire);
+      if (mine) break;
+      slot.in_use.wait(true, std::memory_order_relaxed);
+    }
+    slot.waiting.fetch_sub(1, std::memory_order_seq_cst);
+    return mine;
+  }
   static void unpin(Slot& slot) {
     const bool last = slot.pins.fetch_sub(1, std::memory_order_seq_cst) == 1;
     if (last && slot.generation.load(std::memory_order_seq_cst) == 0) slot.pins.notify_all();
@@ -206,6 +219,11 @@ class HandleTable {
     Slot& slot = *use.slot_;
     std::unique_ptr<T> object(std::exchange(slot.object, nullptr));
     { const Use ends = std::move(use); }  // Before the slot is another object's.
+    // Whoever still waits for its turn hears that there is none, and has left the slot by then.
+    while (slot.waiting.load(std::memory_order_seq_cst) != 0) {
+      slot.in_use.notify_all();
+      std::this_thread::yield();
+    }
     slot.taken.store(false, std::memory_order_release);
     hint_.store(size_t(&slot - slots_.data()), std::memory_order_relaxed);
     return object;

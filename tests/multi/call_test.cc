@@ -202,5 +202,31 @@ TEST(CommSelf, AnyThreadCallsIt) {
   EXPECT_EQ(sk_finalize(context), SK_OK) << sk_last_error();
 }
 
+// Who waits for a turn that will not come hears so, even where the next object has its slot.
+TEST(CommSelf, EndsUnderThoseWhoWaitForTheirTurn) {
+  for (int round = 0; round < 20; ++round) {
+    sk_context* context = nullptr;
+    ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+    sk_comm* self = nullptr;
+    ASSERT_EQ(sk_comm_self(context, &self), SK_OK) << sk_last_error();
+    std::atomic<int> ready{0};
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 5; ++thread) {
+      threads.emplace_back([&] {
+        Case c;
+        sk_status status = SK_OK;
+        for (++ready; status == SK_OK;) {
+          status = sk_call(self, SK_OP_ALLREDUCE, &c.args, nullptr);
+        }
+        EXPECT_EQ(status, SK_ERR_BAD_HANDLE) << sk_last_error();
+      });
+    }
+    while (ready < 5) std::this_thread::yield();
+    EXPECT_EQ(sk_finalize(context), SK_OK) << sk_last_error();
+    in_thread_ranks(1, [](sk_comm*, int) {});  // Takes the slot.
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
 }  // namespace
 }  // namespace sk::testing_ops
