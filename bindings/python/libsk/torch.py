@@ -49,6 +49,8 @@ from libsk._errors import invalid
 if not hasattr(torch.library, "custom_op"):
     raise ImportError(f"libsk.torch needs PyTorch 2.4 or later; this is {torch.__version__}")
 
+from libsk._torch_rows import rmsnorm, rmsnorm_backward
+
 __all__ = [
     "allgather",
     "allgather_gemm",
@@ -56,6 +58,8 @@ __all__ = [
     "allreduce_gemm",
     "reduce_scatter",
     "register",
+    "rmsnorm",
+    "rmsnorm_backward",
 ]
 
 _lock = threading.Lock()

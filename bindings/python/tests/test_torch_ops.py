@@ -363,3 +363,32 @@ def test_the_pages_examples(capfd: pytest.CaptureFixture[str]) -> None:
     told = re.findall(r"rank \d: (\d\.\de[+-]\d\d)", capfd.readouterr().out)
     assert len(told) == 2 and max(map(float, told)) < 1e-3
     assert torch.equal(names["w"].grad, torch.full((5, 2), 3.0))
+
+
+@pytest.mark.parametrize("needs_grad", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_torchs_checks_of_rows(dtype: Any, weighted: bool, needs_grad: bool) -> None:
+    x = torch.randn(5, 7, dtype=dtype).requires_grad_(needs_grad)
+    weight = torch.randn(7, dtype=dtype).requires_grad_(needs_grad) if weighted else None
+    torch.library.opcheck(torch.ops.sk.rmsnorm.default, (x, weight, 1e-5))
+    rstd = torch.rand(5)
+    operands = (x.detach(), x.detach(), rstd, None if weight is None else weight.detach())
+    torch.library.opcheck(torch.ops.sk.rmsnorm_backward.default, operands)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("shape", [(9,), (4, 33), (2, 3, 64)])
+def test_gradients_of_rows_are_torchs(shape: tuple[int, ...], compiled: bool) -> None:
+    def layer(x: Any, weight: Any) -> Any:
+        return torch.ops.sk.rmsnorm(x, weight, 1e-5)[0] * 2
+
+    x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(shape[-1], dtype=torch.float64, requires_grad=True)
+    y = (torch.compile(layer) if compiled else layer)(x, weight)
+    want = torch.nn.functional.rms_norm(x, (shape[-1],), weight, 1e-5) * 2
+    torch.testing.assert_close(y, want)
+    slope = torch.randn_like(y)
+    got = torch.autograd.grad(y, (x, weight), slope)
+    for is_, must in zip(got, torch.autograd.grad(want, (x, weight), slope), strict=True):
+        torch.testing.assert_close(is_, must)
