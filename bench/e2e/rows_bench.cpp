@@ -75,7 +75,6 @@ class Team {
   }
 
  private:
-
   int count_;
   const std::function<void(int, int)>* body_ = nullptr;
   std::atomic<uint64_t> turn_{0};
