@@ -37,6 +37,16 @@ struct Avx2 {
     return reinterpret_cast<Vec<uint16_t, 16>>(
         _mm256_cvtps_ph(reinterpret_cast<__m256>(a), _MM_FROUND_TO_NEAREST_INT));
   }
+
+  static Vec<uint32_t, 32> widen_u16(Vec<uint16_t, 16> m) {
+    return reinterpret_cast<Vec<uint32_t, 32>>(_mm256_cvtepu16_epi32(reinterpret_cast<__m128i>(m)));
+  }
+  static Vec<uint16_t, 16> narrow_u32(Vec<uint32_t, 32> a) {
+    const __m256i low = _mm256_and_si256(reinterpret_cast<__m256i>(a), _mm256_set1_epi32(0xffff));
+    const __m256i halves = _mm256_packus_epi32(low, low);  // Of each half, twice.
+    return reinterpret_cast<Vec<uint16_t, 16>>(
+        _mm256_castsi256_si128(_mm256_permute4x64_epi64(halves, 0x08)));
+  }
 };
 
 }  // namespace

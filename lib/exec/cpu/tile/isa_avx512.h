@@ -47,6 +47,13 @@ struct Avx512 {
         _mm512_cvtps_ph(reinterpret_cast<__m512>(a), _MM_FROUND_TO_NEAREST_INT));
   }
 
+  static Vec<uint32_t, 64> widen_u16(Vec<uint16_t, 32> m) {
+    return reinterpret_cast<Vec<uint32_t, 64>>(_mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(m)));
+  }
+  static Vec<uint16_t, 32> narrow_u32(Vec<uint32_t, 64> a) {
+    return reinterpret_cast<Vec<uint16_t, 32>>(_mm512_cvtepi32_epi16(reinterpret_cast<__m512i>(a)));
+  }
+
   // to[i * to_stride + r] = from[r * stride + i] for 16 values of r and the largest multiple of 4
   // of `count` values of i, which is returned.
   static int64_t turn_16(const void* from, int64_t stride, int64_t count, uint32_t* to,

@@ -57,6 +57,13 @@ struct Portable {
     for (int i = 0; i < 4; ++i) m[i] = f32_to_f16(a[i]);
     return m;
   }
+
+  static Vec<uint32_t, 16> widen_u16(Vec<uint16_t, 8> m) {
+    return __builtin_convertvector(m, Vec<uint32_t, 16>);
+  }
+  static Vec<uint16_t, 8> narrow_u32(Vec<uint32_t, 16> a) {
+    return __builtin_convertvector(a, Vec<uint16_t, 8>);
+  }
 };
 
 }  // namespace

@@ -14,7 +14,9 @@
 namespace sk::cpu {
 
 // `Isa` has: kBytes, the width of a vector; stream(), a non-temporal store; load_part() and
-// store_part(), the first bytes of a vector; widen_f16() and narrow_f16().
+// store_part(), the first bytes of a vector; widen_f16() and narrow_f16(); widen_u16() and
+// narrow_u32(), of which the low halves stay. (__builtin_convertvector does these in parts:
+// GCC 12.)
 
 template <typename T, size_t kBytes>
 struct VecOf {
@@ -55,7 +57,8 @@ struct Bf16 {
   static constexpr size_t kLanes = Isa::kBytes / sizeof(float);
   static Acc widen(Mem m) {
     using Bits = Vec<uint32_t, Isa::kBytes>;
-    return reinterpret_cast<Acc>(__builtin_convertvector(m, Bits) << 16);
+    const Bits bits = Isa::widen_u16(m);
+    return reinterpret_cast<Acc>(bits << 16);
   }
   // As f32_to_bf16() of lib/op/dtype.h. VCVTNEPS2BF16 would lose denormals.
   static Mem narrow(Acc a) {
@@ -63,8 +66,7 @@ struct Bf16 {
     const Bits bits = reinterpret_cast<Bits>(a);
     const Bits rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     const Bits quiet = (bits >> 16) | 0x40u;
-    const Bits is_nan = reinterpret_cast<Bits>(a != a);
-    return __builtin_convertvector((rounded & ~is_nan) | (quiet & is_nan), Mem);
+    return Isa::narrow_u32(a != a ? quiet : rounded);
   }
 };
 
