@@ -173,6 +173,14 @@ class Meaning::Lowering {
     if (function.joins) function.uncut = note(step.fold.over, 0);
     for (const std::string_view name : step.inside) function.inside.push_back(note(name, 0));
     function.out = projection(step.out);
+    for (size_t axis = 0; axis < step.out.index.size(); ++axis) {
+      const auto [iterator, block] = block_index(step.out.index[axis]);
+      if (iterator.empty() || function.uncut < 0) continue;
+      function.block = uint64_t(std::max<int64_t>(1, value(block)));
+      Index& at = function.out.index[axis + kAxesMax - step.out.index.size()];
+      at = {};
+      at.factor[size_t(function.uncut)] = 1;
+    }
     for (const Access& access : step.in) {
       if (!is_absent(access)) function.in.push_back(projection(access));
     }

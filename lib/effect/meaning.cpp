@@ -23,7 +23,8 @@ int Index::alone() const {
 }
 
 bool Function::whole_only(int iterator) const {
-  return iterator == uncut || std::find(inside.begin(), inside.end(), iterator) != inside.end();
+  return (iterator == uncut && block == 0) ||
+         std::find(inside.begin(), inside.end(), iterator) != inside.end();
 }
 
 bool Function::element_by_element() const {

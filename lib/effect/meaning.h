@@ -54,6 +54,7 @@ struct Function {
   RedOp redop = RedOp::kSum;
   bool joins = false;  // Over `uncut`, in an order of its own.
   int uncut = -1;
+  uint64_t block = 0;  // `out` has an element of each so many of `uncut`; 0: of all.
   Few<int, kAxesMax> inside = {};
   Projection out = {};
   Few<Projection, kStepInputsMax> in = {};

@@ -3,6 +3,9 @@
 #ifndef SK_LIB_EFFECT_RUN_H_
 #define SK_LIB_EFFECT_RUN_H_
 
+#include <utility>
+#include <vector>
+
 #include "lib/effect/meaning.h"
 #include "lib/effect/tile.h"
 #include "lib/plan/task.h"
@@ -28,8 +31,36 @@ struct TileCall {
   bool strips = false;  // Whether a block may be written by several tasks, as its layout allows.
 };
 
-// In every region that it writes. Else a sentence without the task's name.
-Result<Stream> run(const TileCall& call);
+// What a tile leaves: nearly always the same in every region that it writes.
+class Outputs {
+ public:
+  Outputs() = default;
+  explicit Outputs(Stream everywhere) : first_(std::move(everywhere)) {}
+
+  void add(uint32_t region, Stream content) {
+    if (region_ == kEverywhere) {
+      region_ = region;
+      first_ = std::move(content);
+    } else {
+      others_.emplace_back(region, std::move(content));
+    }
+  }
+  const Stream& of(uint32_t region) const {
+    for (const auto& [number, content] : others_) {
+      if (number == region) return content;
+    }
+    return first_;
+  }
+
+ private:
+  static constexpr uint32_t kEverywhere = UINT32_MAX;
+  uint32_t region_ = kEverywhere;
+  Stream first_;
+  std::vector<std::pair<uint32_t, Stream>> others_;
+};
+
+// Else a sentence without the task's name.
+Result<Outputs> run(const TileCall& call);
 
 }  // namespace sk::effect
 

@@ -165,11 +165,12 @@ Status check_bindings(const TileCall& call, const Tile::Do& step, const Function
   return no("{} has parameters of which nothing is said", function.name);
 }
 
-Result<Stream> run_elements(const TileCall& call, const Tile::Form& form) {
-  return Elements(call, form).run();
+Result<Outputs> run_elements(const TileCall& call, const Tile::Form& form) {
+  SK_ASSIGN_OR_RETURN(Stream everywhere, Elements(call, form).run());
+  return Outputs(std::move(everywhere));
 }
 
-Result<Stream> run(const TileCall& call) {
+Result<Outputs> run(const TileCall& call) {
   const Tile::Form* form = call.tile.form(call.parameters);
   if (form == nullptr) return no("it has no such form");
   if (call.tile.record().refuses != nullptr) {

@@ -6,8 +6,8 @@
 
 namespace sk::effect {
 
-Result<Stream> run_elements(const TileCall& call, const Tile::Form& form);
-Result<Stream> run_ranges(const TileCall& call, const Tile::Form& form);
+Result<Outputs> run_elements(const TileCall& call, const Tile::Form& form);
+Result<Outputs> run_ranges(const TileCall& call, const Tile::Form& form);
 
 // Of two or more terms of one array.
 Result<Term> join(const Meaning& meaning, RedOp redop, std::span<const Term> terms);

@@ -22,15 +22,16 @@ class Ranges {
   Ranges(const TileCall& call, const Tile::Form& form)
       : call_(call), form_(form), meaning_(call.meaning) {}
 
-  Result<Stream> run() {
+  Result<Outputs> run() {
     SK_RETURN_IF_ERROR(find_spans());
-    Stream out;
+    Outputs out;
     for (const Tile::Do& step : form_.steps) {
       SK_ASSIGN_OR_RETURN(const Made made, run_step(step));
       if (step.out.at == Tile::Place::kOwn) {
         own_ = made;
       } else {
-        SK_ASSIGN_OR_RETURN(out, leave(step.out, made));
+        SK_ASSIGN_OR_RETURN(Stream left, leave(step.out, made));
+        out.add(uint32_t(step.out.region), std::move(left));
       }
     }
     return out;
@@ -56,8 +57,21 @@ class Ranges {
   }
 
   Rect rect(const Tile::Place& place) const {
-    const Span rows = span(place.index[0]), cols = span(place.index[1]);
+    const Span rows = span_in(place, 0), cols = span_in(place, 1);
     return {rows.first, rows.count, cols.first, cols.count};
+  }
+  // Of blocks: those that what is there is cut into, which begins and ends with whole ones.
+  Span span_in(const Tile::Place& place, size_t axis) const {
+    const Span out = span(place.index[axis]);
+    if (place.blocks_of < 0 || place.index[axis] != place.blocks_of) return out;
+    const uint64_t block = std::max<uint64_t>(1, block_of(place));
+    const auto blocks = [&](uint64_t count) { return count / block + (count % block != 0); };
+    return {out.first / block, blocks(out.count), blocks(out.whole)};
+  }
+  // 0 where it is of elements, or of blocks that are none.
+  uint64_t block_of(const Tile::Place& place) const {
+    if (place.blocks_of < 0) return 0;
+    return uint64_t(std::max<int64_t>(0, call_.tile.value(place.block, call_.parameters)));
   }
   Rect whole_rect(const Tile::Place& place) const {
     return {0, span(place.index[0]).whole, 0, span(place.index[1]).whole};
@@ -153,6 +167,7 @@ class Ranges {
       alike &= same[size_t(step.inside[i])] == function.inside[i];
     }
     if (!alike) return no("it goes over its regions otherwise than its operation");
+    SK_RETURN_IF_ERROR(check_blocks(step, function));
     for (size_t here = 0; here < form_.ranges.size(); ++here) {
       if (same[here] < 0) continue;
       const Span& span = spans_[here];
@@ -166,6 +181,20 @@ class Ranges {
       }
     }
     return Status();
+  }
+
+  // What is summed in blocks is cut between them and nowhere else.
+  Status check_blocks(const Tile::Do& step, const Function& function) const {
+    const uint64_t block = block_of(step.out);
+    if ((step.out.blocks_of >= 0) != (function.block != 0) || block != function.block) {
+      return no("it sums blocks of {}, the operation of {}", block, function.block);
+    }
+    if (block == 0) return Status();
+    const Span& over = spans_[size_t(step.over)];
+    const uint64_t end = over.first + over.count;
+    if (over.first % block == 0 && (end % block == 0 || end == over.whole)) return Status();
+    return no("it sums {} of {} from {} on, blocks of {} are not to be cut", over.count, over.whole,
+              over.first, block);
   }
 
   Result<Made> made(const Tile::Do& step) {
@@ -363,7 +392,7 @@ class Ranges {
 
 }  // namespace
 
-Result<Stream> run_ranges(const TileCall& call, const Tile::Form& form) {
+Result<Outputs> run_ranges(const TileCall& call, const Tile::Form& form) {
   return Ranges(call, form).run();
 }
 

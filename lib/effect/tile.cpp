@@ -91,7 +91,12 @@ Tile::Place Tile::place(const Access& access, Form& form) {
   }
   const size_t axes = access.index.size();
   for (size_t axis = 0; axis < axes; ++axis) {
-    out.index[axis + kAxesMax - axes] = iterator(access.index[axis]);
+    const auto [whose, block] = block_index(access.index[axis]);
+    int& index = out.index[axis + kAxesMax - axes];
+    index = iterator(whose.empty() ? access.index[axis] : whose);
+    if (whose.empty()) continue;
+    out.blocks_of = index;
+    out.block = number(block);
   }
   return out;
 }
@@ -111,9 +116,29 @@ Tile::Do Tile::lowered(const Step& step, Form& form) {
     if (out.monoid.constant == 0) out.monoid = number(step.fold.monoid);
     if (out.uncut) out.over = iterator(step.fold.over);
   }
+  const bool in_blocks = out.out.blocks_of >= 0;
+  well_formed_ &= !in_blocks || (out.uncut && out.over == out.out.blocks_of);
+  for (const Place& each : out.in) well_formed_ &= each.blocks_of < 0;
   for (const std::string_view name : step.inside) out.inside.push_back(iterator(name));
   for (const Binding& each : step.bind) out.bind.push_back({each.parameter, number(each.value)});
   return out;
+}
+
+// Forms without ranges have one output, the last region.
+bool Tile::makes_each_output_once(const Form& form) {
+  for (size_t region = 0; region < form.regions.size(); ++region) {
+    const bool written = form.regions[region].record->written;
+    if (form.ranges.empty()) {
+      if (written != (region + 1 == form.regions.size())) return false;
+      continue;
+    }
+    size_t makes = 0;
+    for (const Do& step : form.steps) {
+      makes += step.out.region == int(region) && step.out.at != Place::kOwn;
+    }
+    if (makes != (written ? 1 : 0)) return false;
+  }
+  return true;
 }
 
 void Tile::add(const FormRecord& record) {
@@ -141,6 +166,7 @@ void Tile::add(const FormRecord& record) {
   for (const Step& step : steps) form.steps.push_back(lowered(step, form));
   well_formed_ &= form.ranges.empty() || form.ranges.size() == names_.size();
   well_formed_ &= form.ranges.size() <= kRangesMax;
+  well_formed_ &= makes_each_output_once(form);
   forms_.push_back(std::move(form));
 }
 

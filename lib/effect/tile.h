@@ -66,6 +66,8 @@ class Tile {
     int region = -1;
     enum At : uint8_t { kOne, kEach, kOwn } at = kOne;  // Of its entries.
     std::array<int, kAxesMax> index{-1, -1};            // Iterators: rows, columns.
+    int blocks_of = -1;  // The one of them whose blocks these are, not its elements.
+    Number block = {};   // So many elements each.
   };
   struct Bound {
     std::string_view name;
@@ -112,6 +114,7 @@ class Tile {
   int iterator(std::string_view name);
   Place place(const Access& access, Form& form);
   Do lowered(const Step& step, Form& form);
+  static bool makes_each_output_once(const Form& form);
 
   const TileRecord& record_;
   std::vector<Form> forms_;

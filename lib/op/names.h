@@ -132,6 +132,14 @@ constexpr bool is_name(std::string_view name) {
   return true;
 }
 
+// A number from 1 on, as it is written.
+constexpr bool is_positive(std::string_view text) {
+  for (const char c : text) {
+    if (!expr::is_digit(c)) return false;
+  }
+  return !text.empty() && text.size() <= 9 && text.front() != '0';
+}
+
 constexpr bool is_own(const Schema& schema, std::string_view name) {
   return is_name(name) && !expr::is_function(name) && !is_word_elsewhere(name) &&
          count(schema, name) == 1;

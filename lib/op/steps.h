@@ -8,7 +8,8 @@
 // a step moves elements. `sum(r)` in front joins what its iterator goes over, one after another;
 // `sum(r blocks 8)` first within each 8; `sum(l uncut)` in an order of its own, by one task. A
 // function is known by its name and by what is bound to its parameters, `scale(x[i], by = factor)`;
-// `norm[j](x[i, j])` has all of j at once.
+// `norm[j](x[i, j])` has all of j at once. `part[i // 32] = sum(i uncut) ...` makes an element of
+// each 32 that `i` goes over: what is summed is cut there and nowhere else.
 #ifndef SK_LIB_OP_STEPS_H_
 #define SK_LIB_OP_STEPS_H_
 
@@ -47,6 +48,17 @@ struct Access {
   std::string_view at;  // Behind `@`; empty where there is none.
   Few<std::string_view, kAxesMax> index = {};
 };
+
+// "i // 32": the number of a block of an iterator. No iterator where an index is no such thing.
+struct BlockIndex {
+  std::string_view iterator, block;
+};
+constexpr BlockIndex block_index(std::string_view index) {
+  constexpr std::string_view kBy = " // ";
+  const size_t at = index.find(kBy);
+  if (at == index.npos) return {};
+  return {index.substr(0, at), index.substr(at + kBy.size())};
+}
 
 enum class OrderKind : uint8_t { kSequence, kBlocks, kUncut };
 

@@ -110,9 +110,24 @@ class StepReader {
     const auto look = [&](const Access& access) {
       for (const std::string_view index : access.index) plain &= is_iterator(index);
     };
-    look(step_.out);
     for (const Access& access : step_.in) look(access);
+    for (size_t axis = 0; axis < step_.out.index.size(); ++axis) {
+      const std::string_view index = step_.out.index[axis];
+      plain &=
+          is_iterator(index) || is_block_of_sum(index, axis_of(schema_, step_.out.array, axis));
+    }
     return plain;
+  }
+  // "i // 32" where i is what an uncut sum goes over, and the axis "cdiv(m, 32)".
+  constexpr bool is_block_of_sum(std::string_view text, std::string_view axis) const {
+    const auto [iterator, block] = block_index(text);
+    const Iterator* over = find(iterator);
+    if (over == nullptr || step_.fold.monoid.empty() || step_.fold.order != OrderKind::kUncut ||
+        iterator != step_.fold.over || over->over == "@" || !names::is_positive(block)) {
+      return false;
+    }
+    return take(&axis, "cdiv(") && take(&axis, over->over) && take(&axis, ", ") &&
+           take(&axis, block) && axis == ")";
   }
   static constexpr bool take(std::string_view* text, std::string_view word) {
     if (!text->starts_with(word)) return false;
@@ -121,7 +136,7 @@ class StepReader {
   }
   // An iterator, or "r * count + i" where i goes over "count" and the axis is "world * count".
   constexpr bool gives_back(std::string_view text, std::string_view axis) const {
-    if (is_iterator(text)) return true;
+    if (is_iterator(text) || is_block_of_sum(text, axis)) return true;
     const Iterator* outer = find(text.substr(0, text.find(' ')));
     const Iterator* inner = find(text.substr(text.rfind(' ') + 1));
     if (outer == nullptr || inner == nullptr || !names::is_name(inner->over)) return false;

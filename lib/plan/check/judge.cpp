@@ -140,26 +140,27 @@ Status Judge::run_task(const Where& where) {
                        read(footprint_.memories()[access.memory], footprint_.rects(access))});
   }
   const std::span<const Region> regions = part.regions_of(where.task());
-  const Result<Stream> result = effect::run({.meaning = meaning_,
-                                             .blocks = blocks_,
-                                             .work = budget_,
-                                             .tile = *tile,
-                                             .parameters = part.params_of(where.task()),
-                                             .regions = regions,
-                                             .rank = part.rank,
-                                             .inputs = inputs_,
-                                             .strips = plan_.target.packed_pitch != 0});
+  const Result<effect::Outputs> result = effect::run({.meaning = meaning_,
+                                                      .blocks = blocks_,
+                                                      .work = budget_,
+                                                      .tile = *tile,
+                                                      .parameters = part.params_of(where.task()),
+                                                      .regions = regions,
+                                                      .rank = part.rank,
+                                                      .inputs = inputs_,
+                                                      .strips = plan_.target.packed_pitch != 0});
   if (!result.ok()) return refuse('e', "{}: {}", where, result.status().message());
-  const uint64_t bytes = bytes_of(result.value());
   for (const Access& access : accesses) {
     if (!access.write) continue;
     const Region& region = regions[access.region];
+    const Stream& left = result.value().of(access.region);
+    const uint64_t bytes = bytes_of(left);
     if (bytes != region.rows * region.row_bytes) {
       return refuse('e', "{} makes {} bytes for a region of {}", where, bytes,
                     region.rows * region.row_bytes);
     }
-    SK_RETURN_IF_ERROR(write(footprint_.memories()[access.memory], footprint_.rects(access),
-                             result.value(), where));
+    SK_RETURN_IF_ERROR(
+        write(footprint_.memories()[access.memory], footprint_.rects(access), left, where));
     if (budget_.exhausted()) return budget_.status();
   }
   return Status();

@@ -17,8 +17,15 @@ class Bench {
   Bench(const OpDesc& op, uint32_t world_size, uint32_t rank = 0)
       : meaning(op, world_size), rank_(rank) {}
 
+  // Of the last region.
   Result<Stream> run(const Tile& tile, const std::vector<int64_t>& parameters,
                      const std::vector<Region>& regions, const std::vector<TileInput>& inputs) {
+    SK_ASSIGN_OR_RETURN(const Outputs all, run_all(tile, parameters, regions, inputs));
+    return all.of(uint32_t(regions.size()) - 1);
+  }
+  Result<Outputs> run_all(const Tile& tile, const std::vector<int64_t>& parameters,
+                          const std::vector<Region>& regions,
+                          const std::vector<TileInput>& inputs) {
     return effect::run({.meaning = meaning,
                         .blocks = blocks,
                         .work = work,

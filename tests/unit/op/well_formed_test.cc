@@ -193,5 +193,34 @@ TEST(WellFormed, MeaningsDefineEveryOutputOnce) {
             "an array's type names none that there is");
 }
 
+// What is summed in blocks is cut as the array's shape says, and only an uncut sum is.
+TEST(WellFormed, SumsInBlocksFillTheirArray) {
+  const auto flaw = [](std::string_view text, const char* shape) {
+    Draft draft;
+    Steps steps;
+    EXPECT_TRUE(read_steps(text, &steps)) << text;
+    draft.meaning = &steps;
+    draft.arrays = {{"part", "accumulator(x)", shape}};
+    return draft.flaw();
+  };
+  const std::string copied = "; y@r[i, j] = x@r[i, j]";
+  EXPECT_EQ(flaw("part@r[i // 8, j] = sum(i uncut) f(x@r[i, j])" + copied, "cdiv(m, 8), k"),
+            kNoFlaw);
+  EXPECT_EQ(flaw("part@r[j // 8, i] = sum(j uncut) x@r[i, j]" + copied, "cdiv(k, 8), m"), kNoFlaw);
+  constexpr char kNone[] = "a function's indices are no iterators alone";
+  const std::pair<const char*, const char*> kFlaws[] = {
+      {"part@r[i // 8, j] = sum(i uncut) f(x@r[i, j])", "cdiv(m, 4), k"},
+      {"part@r[i // 8, j] = sum(i uncut) f(x@r[i, j])", "m // 8, k"},
+      {"part@r[i // 8, j] = sum(i uncut) f(x@r[i, j])", "cdiv(k, 8), k"},
+      {"part@r[i // 8, j] = sum(j uncut) f(x@r[i, j])", "cdiv(m, 8), k"},
+      {"part@r[i // 0, j] = sum(i uncut) f(x@r[i, j])", "cdiv(m, 0), k"},
+      {"part@r[i // m, j] = sum(i uncut) f(x@r[i, j])", "cdiv(m, m), k"},
+      {"part@r[i // 8, j] = f(x@r[i, j])", "cdiv(m, 8), k"},
+      {"part@r[i, j] = f(x@r[i // 8, j])", "m, k"}};
+  for (const auto& [text, shape] : kFlaws) EXPECT_EQ(flaw(text + copied, shape), kNone) << text;
+  EXPECT_EQ(flaw("part@r[i // 8, j] = x@r[i, j]" + copied, "cdiv(m, 8), k"),
+            "a place of an output does not give its iterators back");
+}
+
 }  // namespace
 }  // namespace sk
