@@ -1,5 +1,5 @@
-// rmsnorm, forward and backward: rows dealt over the workers; of the weight's gradient columns, so
-// that each is summed over all rows by one task and in one order.
+// rmsnorm, forward and backward: rows dealt over the workers. The weight's gradient is summed in
+// blocks of rows that do not depend on them; then each worker joins all blocks of some columns.
 #include "lib/op/ops/rmsnorm.h"
 
 #include <optional>
@@ -15,29 +15,31 @@ uint8_t number_of(const Schema& schema, std::string_view name) {
   return uint8_t(schema.operand(name) - schema.operands.data());
 }
 
+constexpr uint64_t kBlock = ops::rows::kBlockRows;
+
 class Rows {
  public:
-  Rows(const OpDesc& op, const Target& target)
+  // Rows are dealt in lumps of `unit`.
+  Rows(const OpDesc& op, const Target& target, uint64_t unit)
       : layout_(op, target),
         m_(uint64_t(op[op.schema().field("m")])),
         n_(uint64_t(op[op.schema().field("n")])),
-        deal_(target, m_, n_ * layout_.element_bytes()),
-        part_(layout_, 0, deal_.queues(), 0, [](uint32_t, uint32_t) { return 0u; }) {}
+        deal_(target, m_, n_ * layout_.element_bytes(), unit),
+        lanes_(unit > 1 && deal_.queues() > 1 ? deal_.queues() : 0),
+        part_(layout_, 0, deal_.queues(), lanes_,
+              [&](uint32_t, uint32_t lane) { return deal_.tasks(lane); }) {}
 
   Plan forward() {
     const RowsOperand x = operand("x");
     const RowsOperand y = layout_.op().aliased(number("y")) ? x : operand("y");
     const std::optional<RowsOperand> weight = optional("weight"), rstd = optional("rstd");
     deal_.for_each([&](uint32_t queue, uint64_t row, uint64_t rows) {
-      const Region from = x.rows(row, rows, kRead), to = y.rows(row, rows, kWrite);
-      // It is read once more before it is written over.
-      if (rstd) add(TaskOp::kRms, queue, row, rows, {from, rstd->rows(row, rows, kWrite)});
-      const bool in_place = rstd && x.buffer == y.buffer;
-      if (weight) {
-        add(TaskOp::kRmsnorm, queue, row, rows, {from, weight->rows(0, n_, kRead), to}, in_place);
-      } else {
-        add(TaskOp::kRmsnorm, queue, row, rows, {from, to}, in_place);
-      }
+      Regions regions;
+      regions.push_back(x.rows(row, rows, kRead));
+      if (weight) regions.push_back(weight->rows(0, n_, kRead));
+      regions.push_back(y.rows(row, rows, kWrite));
+      if (rstd) regions.push_back(rstd->rows(row, rows, kWrite));
+      add(TaskOp::kRmsnorm, queue, row, rows, regions, rstd.has_value());
     });
     return finish();
   }
@@ -46,72 +48,96 @@ class Rows {
     const RowsOperand dy = operand("dy"), x = operand("x"), rstd = operand("rstd"),
                       dx = operand("dx");
     const std::optional<RowsOperand> weight = optional("weight"), dweight = optional("dweight");
+    const RowsOperand sums = dweight ? blocks() : RowsOperand();
     deal_.for_each([&](uint32_t queue, uint64_t row, uint64_t rows) {
-      const Region from_dy = dy.rows(row, rows, kRead), from_x = x.rows(row, rows, kRead),
-                   by = rstd.rows(row, rows, kRead), to = dx.rows(row, rows, kWrite);
-      if (weight) {
-        add(TaskOp::kRmsnormDx, queue, row, rows,
-            {from_dy, from_x, by, weight->rows(0, n_, kRead), to});
-      } else {
-        add(TaskOp::kRmsnormDx, queue, row, rows, {from_dy, from_x, by, to});
-      }
+      Regions regions;
+      regions.push_back(dy.rows(row, rows, kRead));
+      regions.push_back(x.rows(row, rows, kRead));
+      regions.push_back(rstd.rows(row, rows, kRead));
+      if (weight) regions.push_back(weight->rows(0, n_, kRead));
+      regions.push_back(dx.rows(row, rows, kWrite));
+      if (dweight) regions.push_back(sums.rows(row / kBlock, blocks_of(rows), kWrite));
+      add(TaskOp::kRmsnormBackward, queue, row, rows, regions, dweight.has_value());
     });
-    if (dweight) sum_columns(dy, x, rstd, *dweight);
+    if (dweight) join(sums, *dweight);
     return finish();
   }
 
  private:
+  using Regions = Few<Region, kRegionCountMax>;
+
   uint8_t number(std::string_view name) const { return number_of(layout_.op().schema(), name); }
   RowsOperand operand(std::string_view name) { return add_rows(layout_, number(name)); }
   std::optional<RowsOperand> optional(std::string_view name) {
     if (layout_.op().absent(number(name))) return std::nullopt;
     return operand(name);
   }
-  DType weight_type() const { return layout_.op().type(number("weight")); }
+  static uint64_t blocks_of(uint64_t rows) { return (rows + kBlock - 1) / kBlock; }
+  DType sums_type() const { return accumulator(layout_.op().type(number("x"))); }
+  RowsOperand blocks() {
+    RowsOperand out;
+    out.row_bytes = out.pitch = n_ * dtype_bytes(sums_type());
+    out.buffer = layout_.add_workspace(BufferAccess::kLocal, blocks_of(m_) * out.row_bytes);
+    return out;
+  }
 
-  void add(TaskOp tile, uint32_t queue, uint64_t row, uint64_t rows,
-           std::initializer_list<Region> regions, bool after_all = false) {
+  void add(TaskOp tile, uint32_t queue, uint64_t row, uint64_t rows, const Regions& regions,
+           bool second) {
     const OpDesc& op = layout_.op();
     const Field eps = op.schema().field("eps");
     const uint64_t bytes = m_ * n_ * layout_.element_bytes();
     int64_t params[kRowsParamCount] = {};
     params[kRowsDtype] = int64_t(op.type(number("x")));
-    params[kRowsWeightDtype] = int64_t(weight_type());
-    params[kRowsGiven] = op.absent(number("weight")) ? 0 : 1;
+    params[kRowsWeightDtype] = int64_t(op.type(number("weight")));
+    params[kRowsGiven] =
+        (op.absent(number("weight")) ? 0 : kGivenWeight) | (second ? kGivenSecond : 0);
     params[kRowsM] = int64_t(m_);
     params[kRowsN] = int64_t(n_);
     params[kRowsRow0] = int64_t(row);
     params[kRowsRows] = int64_t(rows);
-    params[kRowsEps] = eps ? op[eps] : 0;
+    if (eps) {
+      params[kRowsEps] = op[eps];
+    } else {
+      params[kRowsBlock] = int64_t(kBlock);
+    }
     params[kRowsHint] = bytes >= layout_.target().stream_bytes && !op.in_place() ? kStoreNonTemporal
                                                                                  : kStoreDefault;
-    part_.builder().add(
-        {.op = tile, .queue = queue, .after_all = after_all, .regions = regions, .params = params});
+    const Post done = part_.to(0, queue);
+    part_.builder().add({.op = tile,
+                         .queue = queue,
+                         .more_regions = {regions.begin(), regions.size()},
+                         .params = params,
+                         .posts = {&done, lanes_ > 0 ? size_t(1) : 0}});
   }
 
-  void sum_columns(const RowsOperand& dy, const RowsOperand& x, const RowsOperand& rstd,
-                   const RowsOperand& dweight) {
+  // Behind all blocks of all queues.
+  void join(const RowsOperand& sums, const RowsOperand& dweight) {
     const OpDesc& op = layout_.op();
-    const DType dtype = op.type(number("x")), out = op.type(number("dweight"));
-    const uint64_t element = dtype_bytes(dtype), out_element = dtype_bytes(out);
+    const DType out = op.type(number("dweight"));
+    const uint64_t element = dtype_bytes(sums_type()), out_element = dtype_bytes(out);
+    std::vector<Wait> all;
+    for (uint32_t queue = 0; queue < lanes_; ++queue) {
+      if (deal_.tasks(queue) > 0) all.push_back(part_.from(0, queue, deal_.tasks(queue)));
+    }
     for (uint32_t queue = 0; queue < deal_.queues(); ++queue) {
-      const Slice columns = slice_of(n_, deal_.queues(), queue, line_elements(dtype));
+      const Slice columns = slice_of(n_, deal_.queues(), queue, line_elements(out));
       if (columns.count == 0) continue;
-      int64_t params[kColumnsParamCount] = {};
-      params[kColumnsDtype] = int64_t(dtype);
-      params[kColumnsWeightDtype] = int64_t(out);
-      params[kColumnsM] = int64_t(m_);
-      params[kColumnsN] = int64_t(n_);
-      params[kColumnsCol0] = int64_t(columns.begin);
-      params[kColumnsCols] = int64_t(columns.count);
-      const uint64_t first = columns.begin * element, bytes = columns.count * element;
-      part_.builder().add({.op = TaskOp::kRmsnormDw,
+      int64_t params[kSumRowsParamCount] = {};
+      params[kSumRowsDtype] = int64_t(sums_type());
+      params[kSumRowsOutDtype] = int64_t(out);
+      params[kSumRowsM] = int64_t(blocks_of(m_));
+      params[kSumRowsN] = int64_t(n_);
+      params[kSumRowsCol0] = int64_t(columns.begin);
+      params[kSumRowsCols] = int64_t(columns.count);
+      part_.builder().add({.op = TaskOp::kSumRows,
                            .queue = queue,
-                           .regions = {dy.columns(first, bytes, m_, kRead),
-                                       x.columns(first, bytes, m_, kRead), rstd.rows(0, m_, kRead),
+                           .after_all = lanes_ == 0,
+                           .regions = {sums.columns(columns.begin * element,
+                                                    columns.count * element, blocks_of(m_), kRead),
                                        flat(dweight.buffer, columns.begin * out_element,
                                             columns.count * out_element, kWrite)},
-                           .params = params});
+                           .params = params,
+                           .waits = all});
     }
   }
 
@@ -124,16 +150,18 @@ class Rows {
   Layout layout_;
   uint64_t m_, n_;
   Deal deal_;
+  uint32_t lanes_;  // One for each queue, where others wait for what it has done.
   Part part_;
 };
 
 }  // namespace
 
 Result<Plan> plan_rmsnorm(const OpDesc& op, const Target& target, Ranks) {
-  return Rows(op, target).forward();
+  return Rows(op, target, 1).forward();
 }
 Result<Plan> plan_rmsnorm_backward(const OpDesc& op, const Target& target, Ranks) {
-  return Rows(op, target).backward();
+  const bool sums = !op.absent(number_of(op.schema(), "dweight"));
+  return Rows(op, target, sums ? kBlock : 1).backward();
 }
 
 }  // namespace sk::algo

@@ -45,13 +45,16 @@ RowsOperand add_rows(Layout& layout, uint8_t number) {
   return out;
 }
 
-Deal::Deal(const Target& target, uint64_t count, uint64_t row_bytes) : count_(count) {
-  const uint64_t bytes = count * row_bytes;
-  const uint64_t most = std::min<uint64_t>(target.workers, std::max<uint64_t>(1, count));
+Deal::Deal(const Target& target, uint64_t count, uint64_t row_bytes, uint64_t unit)
+    : count_(count), unit_(unit) {
+  const uint64_t bytes = count * row_bytes, lumps = (count + unit - 1) / unit;
+  const uint64_t most = std::min<uint64_t>(
+      {target.workers, std::max(1u, target.edge_signals_max), std::max<uint64_t>(1, lumps)});
   queues_ = uint32_t(std::clamp<uint64_t>(bytes / kQueueBytes, 1, std::max<uint64_t>(1, most)));
   const uint64_t each = (count + queues_ - 1) / queues_;
-  rows_ = std::max<uint64_t>(
-      {1, kTaskBytes / std::max<uint64_t>(1, row_bytes), (each + kTasksMax - 1) / kTasksMax});
+  rows_ = align_up(std::max<uint64_t>({1, kTaskBytes / std::max<uint64_t>(1, row_bytes),
+                                       (each + kTasksMax - 1) / kTasksMax}),
+                   unit);
 }
 
 }  // namespace sk::algo

@@ -22,17 +22,20 @@ struct RowsOperand {
 RowsOperand add_rows(Layout& layout, uint8_t operand);
 
 // How `count` rows of `row_bytes` are dealt: each queue has an equal part, in tasks that are large
-// enough not to be felt and small enough for what one reads to be near for the next.
+// enough not to be felt. Both are cut between lumps of `unit` rows.
 class Deal {
  public:
-  Deal(const Target& target, uint64_t count, uint64_t row_bytes);
+  Deal(const Target& target, uint64_t count, uint64_t row_bytes, uint64_t unit = 1);
 
   uint32_t queues() const { return queues_; }
+  uint32_t tasks(uint32_t queue) const {
+    return uint32_t((slice_of(count_, queues_, queue, unit_).count + rows_ - 1) / rows_);
+  }
   // `visit(queue, first, count)`, queue after queue.
   template <typename Visitor>
   void for_each(Visitor&& visit) const {
     for (uint32_t queue = 0; queue < queues_; ++queue) {
-      const Slice part = slice_of(count_, queues_, queue, 1);
+      const Slice part = slice_of(count_, queues_, queue, unit_);
       for (uint64_t at = 0; at < part.count; at += rows_) {
         visit(queue, part.begin + at, std::min(rows_, part.count - at));
       }
@@ -40,7 +43,7 @@ class Deal {
   }
 
  private:
-  uint64_t count_, rows_;
+  uint64_t count_, unit_, rows_;
   uint32_t queues_;
 };
 

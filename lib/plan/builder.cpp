@@ -10,7 +10,7 @@ void RankBuilder::add(const TaskSpec& spec) {
   Task task{};
   task.op = spec.op;
   task.flags = spec.after_all ? kAfterAll : 0;
-  task.region_count = uint8_t(spec.regions.size());
+  task.region_count = uint8_t(spec.regions.size() + spec.more_regions.size());
   task.param_count = uint16_t(spec.params.size());
   task.wait_count = uint16_t(spec.waits.size());
   task.post_count = uint32_t(spec.posts.size());
@@ -19,6 +19,7 @@ void RankBuilder::add(const TaskSpec& spec) {
   task.first_wait = uint32_t(part_.waits.size());
   task.first_post = uint32_t(part_.posts.size());
   part_.regions.insert(part_.regions.end(), spec.regions.begin(), spec.regions.end());
+  part_.regions.insert(part_.regions.end(), spec.more_regions.begin(), spec.more_regions.end());
   part_.params.insert(part_.params.end(), spec.params.begin(), spec.params.end());
   part_.waits.insert(part_.waits.end(), spec.waits.begin(), spec.waits.end());
   part_.posts.insert(part_.posts.end(), spec.posts.begin(), spec.posts.end());

@@ -24,6 +24,7 @@ class RankBuilder {
     uint32_t queue = 0;
     bool after_all = false;
     std::initializer_list<Region> regions = {};
+    std::span<const Region> more_regions = {};  // Behind them.
     std::span<const int64_t> params = {};
     std::span<const Wait> waits = {};
     std::span<const Post> posts = {};

@@ -22,13 +22,12 @@ enum class TaskOp : uint16_t {
   kReduce = 5,  // regions: in (several), out (one or several).
   kPackB = 6,   // regions: b, packed.
   kGemm = 7,    // regions: a, packed b, then out | partial | partials and out: see GemmParam.
-  // Of rows, on CPUs so far. Parameters: RowsParam, of the last ColumnsParam.
-  kRmsnorm = 8,     // regions: x, weight where it is given, y.
-  kRms = 9,         // regions: x, rstd.
-  kRmsnormDx = 10,  // regions: dy, x, rstd, weight where it is given, dx.
-  kRmsnormDw = 11,  // regions: dy, x, rstd, dweight.
+  // Of rows, on CPUs so far. Parameters: RowsParam, of the last SumRowsParam.
+  kRmsnorm = 8,          // regions: x, weight where it is given, y, rstd where it is.
+  kRmsnormBackward = 9,  // regions: dy, x, rstd, weight where it is given, dx, sums where they are.
+  kSumRows = 10,         // regions: in, out.
 };
-inline constexpr uint32_t kTaskOpCount = 12;
+inline constexpr uint32_t kTaskOpCount = 11;
 
 enum TaskFlags : uint8_t {
   kAfterAll = 1,  // Starts only once every earlier task of its queue has finished.
@@ -101,27 +100,31 @@ enum PackParam {
   kPackParamCount
 };
 
-// Rows [row0, row0 + rows) of [m, n]; of kRmsnormDw columns [col0, col0 + cols).
+// Rows [row0, row0 + rows) of [m, n].
 enum RowsParam {
   kRowsDtype,
   kRowsWeightDtype,
-  kRowsGiven,
+  kRowsGiven,  // RowsGiven.
   kRowsM,
   kRowsN,
   kRowsRow0,
   kRowsRows,
-  kRowsEps,  // The bits of a double.
+  kRowsEps,               // Of kRmsnorm: the bits of a double.
+  kRowsBlock = kRowsEps,  // Of kRmsnormBackward: so many rows are summed to a row of `sums`.
   kRowsHint,
   kRowsParamCount
 };
-enum ColumnsParam {
-  kColumnsDtype,
-  kColumnsWeightDtype,
-  kColumnsM,
-  kColumnsN,
-  kColumnsCol0,
-  kColumnsCols,
-  kColumnsParamCount
+enum RowsGiven { kGivenWeight = 1, kGivenSecond = 2 };  // Bits: the second output.
+
+// Columns [col0, col0 + cols) of [m, n], each summed over all rows in their order.
+enum SumRowsParam {
+  kSumRowsDtype,
+  kSumRowsOutDtype,
+  kSumRowsM,
+  kSumRowsN,
+  kSumRowsCol0,
+  kSumRowsCols,
+  kSumRowsParamCount
 };
 
 // kGemm: rows [row0, row0 + rows) and columns [col0, col0 + cols) of C[m, n] = A[m, k] * B[k, n].

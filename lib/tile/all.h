@@ -10,9 +10,8 @@
   X(kPackB)                \
   X(kGemm)                 \
   X(kRmsnorm)              \
-  X(kRms)                  \
-  X(kRmsnormDx)            \
-  X(kRmsnormDw)
+  X(kRmsnormBackward)      \
+  X(kSumRows)
 
 namespace sk::tiles {
 

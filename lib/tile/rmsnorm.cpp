@@ -1,11 +1,10 @@
-// rmsnorm: rows of x divided by their root mean square, and times the weight where there is one.
-// rms: of each row, one divided by that. Formulas: lib/op/ops/rmsnorm.h.
+// rmsnorm: rows of x divided by their root mean square, times the weight where there is one; and of
+// each row, where it is asked for, one divided by that. Formulas: lib/op/ops/rmsnorm.h.
 #include <bit>
 #include <cmath>
 
 #include "lib/tile/all.h"
 #include "lib/tile/element.h"
-#include "lib/tile/parameters.h"
 #include "lib/tile/rows.h"
 #include "lib/tile/well_formed.h"
 
@@ -26,12 +25,13 @@ template <typename Sum>
 void normalise(const TileArgs& args) {
   const int64_t* p = args.params;
   const DType dtype = DType(p[kRowsDtype]), weight = DType(p[kRowsWeightDtype]);
-  const bool weighted = p[kRowsGiven] != 0;
-  const Region &x = args.regions[0], &y = args.regions[args.region_count - 1];
+  const bool weighted = (p[kRowsGiven] & kGivenWeight) != 0;
+  const uint32_t to_y = weighted ? 2 : 1, to_rstd = to_y + 1;
+  const Region &x = args.regions[0], &y = args.regions[to_y];
   const auto eps = Sum(std::bit_cast<double>(p[kRowsEps]));
   for (uint64_t row = 0; row < x.rows; ++row) {
     const std::byte* from = args.pointers[0][0] + row * x.pitch;
-    std::byte* to = args.pointers[args.region_count - 1][0] + row * y.pitch;
+    std::byte* to = args.pointers[to_y][0] + row * y.pitch;
     const Sum rstd = rstd_of<Sum>(dtype, from, uint64_t(p[kRowsN]), eps);
     for (int64_t j = 0; j < p[kRowsN]; ++j) {
       const uint64_t at = uint64_t(j) * dtype_bytes(dtype);
@@ -41,17 +41,9 @@ void normalise(const TileArgs& args) {
       }
       store(dtype, to + at, value);
     }
-  }
-}
-
-template <typename Sum>
-void take_rms(const TileArgs& args) {
-  const int64_t* p = args.params;
-  const Region& x = args.regions[0];
-  for (uint64_t row = 0; row < x.rows; ++row) {
-    store_as(args.pointers[1][0] + row * sizeof(Sum),
-             rstd_of<Sum>(DType(p[kRowsDtype]), args.pointers[0][0] + row * x.pitch,
-                          uint64_t(p[kRowsN]), Sum(std::bit_cast<double>(p[kRowsEps]))));
+    if ((p[kRowsGiven] & kGivenSecond) != 0) {
+      store_as(args.pointers[to_rstd][0] + row * sizeof(Sum), rstd);
+    }
   }
 }
 
@@ -59,41 +51,36 @@ void run(const TileArgs& args) {
   if (DType(args.params[kRowsDtype]) == DType::kF64) return normalise<double>(args);
   normalise<float>(args);
 }
-void run_rms(const TileArgs& args) {
-  if (DType(args.params[kRowsDtype]) == DType::kF64) return take_rms<double>(args);
-  take_rms<float>(args);
-}
+
+constexpr const char* kGivenWords[] = {"none", "weight", "rstd", "weight_and_rstd"};
+constexpr auto kParameters = row_parameters(kGivenWords, float_parameter("eps"));
 
 constexpr RegionRole kX = {.name = "x", .access = kRead, .type = "dtype"},
                      kWeight = {.name = "weight", .access = kRead, .type = "weight_dtype"},
                      kY = {.name = "y", .access = kWrite, .type = "dtype"},
                      kRstd = {.name = "rstd", .access = kWrite, .type = "accumulator(dtype)"};
-constexpr RegionRole kPlain[] = {kX, kY}, kWeighted[] = {kX, kWeight, kY}, kOfRows[] = {kX, kRstd};
-constexpr Form kForms[] = {
+constexpr RegionRole kPlain[] = {kX, kY}, kWeighted[] = {kX, kWeight, kY},
+                     kPlainKept[] = {kX, kY, kRstd}, kWeightedKept[] = {kX, kWeight, kY, kRstd};
+constexpr Form kForms[] = {  // By RowsGiven.
     {kPlain, "y[i, j] = rmsnorm[j](x[i, j], eps = eps)", kRowRanges},
-    {kWeighted, "y[i, j] = rmsnorm[j](x[i, j], weight[j], eps = eps)", kRowRanges}};
-constexpr Form kRmsForms[] = {{kOfRows, "rstd[i] = rms[j](x[i, j], eps = eps)", kRowRanges},
-                              {kOfRows, "rstd[i] = rms[j](x[i, j], eps = eps)", kRowRanges}};
+    {kWeighted, "y[i, j] = rmsnorm[j](x[i, j], weight[j], eps = eps)", kRowRanges},
+    {kPlainKept, "y[i, j] = rmsnorm[j](x[i, j], eps = eps); rstd[i] = rms[j](x[i, j], eps = eps)",
+     kRowRanges},
+    {kWeightedKept,
+     "y[i, j] = rmsnorm[j](x[i, j], weight[j], eps = eps); rstd[i] = rms[j](x[i, j], eps = eps)",
+     kRowRanges}};
 
 }  // namespace
 
 constexpr TileOp kRmsnorm = {.id = TaskOp::kRmsnorm,
                              .version = 1,
                              .signature = {.name = "rmsnorm",
-                                           .parameters = kRowParameters,
+                                           .parameters = kParameters,
                                            .forms = kForms,
                                            .form_parameter = kRowsGiven,
                                            .refuses = refuses_rows},
                              .in_place = true,
                              .reference = run};
-constexpr TileOp kRms = {.id = TaskOp::kRms,
-                         .version = 1,
-                         .signature = {.name = "rms",
-                                       .parameters = kRowParameters,
-                                       .forms = kRmsForms,
-                                       .form_parameter = kRowsGiven,
-                                       .refuses = refuses_rows},
-                         .reference = run_rms};
-static_assert(well_formed(kRmsnorm) && well_formed(kRms));
+static_assert(well_formed(kRmsnorm));
 
 }  // namespace sk::tiles

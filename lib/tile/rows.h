@@ -4,24 +4,27 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "lib/op/dtype.h"
 #include "lib/tile/parameters.h"
 
 namespace sk::tiles {
 
-inline constexpr const char* kGivenWords[] = {"none", "weight"};
-
-inline constexpr Parameter kRowParameters[] = {
-    dtype_parameter("dtype"),
-    dtype_parameter("weight_dtype"),
-    Parameter{"given", ParamKind::kWord, ParamUse::kMeaning, 0, 1, kGivenWords},
-    extent_parameter("m", 1),
-    extent_parameter("n", 1),
-    place_parameter("row0"),
-    place_parameter("rows", 1),
-    float_parameter("eps"),
-    kHintParameter};
-static_assert(std::size(kRowParameters) == kRowsParamCount);
+// `own` is what one of them has alone, where its row of parameters has a place for it.
+constexpr std::array<Parameter, kRowsParamCount> row_parameters(
+    std::span<const char* const> given_words, const Parameter& own) {
+  return {dtype_parameter("dtype"),
+          dtype_parameter("weight_dtype"),
+          Parameter{"given", ParamKind::kWord, ParamUse::kMeaning, 0, kGivenWeight + kGivenSecond,
+                    given_words},
+          extent_parameter("m", 1),
+          extent_parameter("n", 1),
+          place_parameter("row0"),
+          place_parameter("rows", 1),
+          own,
+          kHintParameter};
+}
 
 inline constexpr effect::RangeRecord kRowRanges[] = {{"i", "row0", "rows", "m"},
                                                      {"j", "0", "n", "n"}};

@@ -102,10 +102,10 @@ TEST(RowsPlans, AreRightInTheReferencesEyes) {
   std::mt19937_64 random(std::random_device{}());
   for (int round = 0; round < 150; ++round) {
     const RowsCase c = random_rows(random, 2'000);
-    if (c.m == 0) continue;  // The reference has no operands without bytes.
     const Plan plan = plan_of(c, 1 + uint32_t(random() % 4));
     const Status valid = validate(plan);
     ASSERT_TRUE(valid.ok()) << valid.message() << "\n" << dump(plan);
+    if (c.m == 0) continue;  // The reference has no operands without bytes.
     const RowsData before = make_rows(c, random);
     RowsData after = before;
     ASSERT_EQ(run(plan, c, after, random()), "") << testing_support::describe(c);
@@ -166,35 +166,68 @@ TEST(RowsPlans, WithAPlantedBugAreRefused) {
   const auto swapped = [](RankPlan& part, Task& task) {
     std::swap(part.regions[task.first_region], part.regions[task.first_region + 1]);
   };
+  const auto lost = [](uint32_t Task::*first, uint16_t Task::*count) {
+    return [first, count](RankPlan&, Task& task) {
+      task.*first += 1;
+      task.*count -= 1;
+    };
+  };
+  const TaskOp forward = TaskOp::kRmsnorm, backward = TaskOp::kRmsnormBackward,
+               join = TaskOp::kSumRows;
   const Bug bugs[] = {
-      {"another eps", false, TaskOp::kRmsnorm,
-       param(kRowsEps, [](int64_t& p) { p = bits_of(1e-6); }), "the eps of rmsnorm is"},
-      {"rstd with another eps", false, TaskOp::kRms,
-       param(kRowsEps, [](int64_t& p) { p = bits_of(0); }), "the eps of rms is"},
-      {"the next rows", false, TaskOp::kRmsnorm, region(0, next_row), "x is not rows"},
-      {"rows from elsewhere", false, TaskOp::kRmsnorm, param(kRowsRow0, [](int64_t& p) { p += 1; }),
+      {"another eps", false, forward, param(kRowsEps, [](int64_t& p) { p = bits_of(1e-6); }),
+       "the eps of rmsnorm is"},
+      {"the next rows", false, forward, region(0, next_row), "x is not rows"},
+      {"rows from elsewhere", false, forward, param(kRowsRow0, [](int64_t& p) { p += 1; }),
        "x is not rows"},
-      {"no weight", false, TaskOp::kRmsnorm, param(kRowsGiven, [](int64_t& p) { p = 0; }),
+      {"no weight", false, forward, param(kRowsGiven, [](int64_t& p) { p = kGivenSecond; }),
        "regions"},
-      {"a shorter row", false, TaskOp::kRmsnorm, param(kRowsN, [](int64_t& p) { p -= 1; }),
+      {"rstd forgotten", false, forward, param(kRowsGiven, [](int64_t& p) { p = kGivenWeight; }),
+       "regions"},
+      {"a shorter row", false, forward, param(kRowsN, [](int64_t& p) { p -= 1; }),
        "the operation over 900"},
-      {"fewer rows in all", false, TaskOp::kRmsnorm, param(kRowsM, [](int64_t& p) { p -= 1; }),
+      {"fewer rows in all", false, forward, param(kRowsM, [](int64_t& p) { p -= 1; }),
        "the operation over 400"},
-      {"weights from the second on", false, TaskOp::kRmsnorm,
+      {"the last row left out", false, forward,
+       [](RankPlan& part, Task& task) {
+         part.params[task.first_param + kRowsRows] -= 1;
+         part.regions[task.first_region].rows -= 1;
+         part.regions[task.first_region + 2].rows -= 1;
+         part.regions[task.first_region + 3].row_bytes -= 4;
+         part.regions[task.first_region + 3].pitch -= 4;
+       },
+       "it must be"},
+      {"weights from the second on", false, forward,
        region(1, [](Region& r) { r.offset += 4, r.row_bytes -= 4, r.pitch -= 4; }),
        "weight is not"},
-      {"results one row further", false, TaskOp::kRmsnorm, region(2, next_row), ""},
-      {"dy for x", true, TaskOp::kRmsnormDx, swapped, "is not rows"},
-      {"dy for x in columns", true, TaskOp::kRmsnormDw, swapped, "is not rows"},
-      {"rstd of other rows", true, TaskOp::kRmsnormDx, region(2, [](Region& r) { r.offset += 4; }),
-       ""},
-      {"columns from elsewhere", true, TaskOp::kRmsnormDw,
-       param(kColumnsCol0, [](int64_t& p) { p += 16; }), ""},
-      {"not all rows", true, TaskOp::kRmsnormDw,
-       [&](RankPlan& part, Task& task) {
-         for (uint32_t i = 0; i < 2; ++i) part.regions[task.first_region + i].rows -= 1;
+      {"results one row further", false, forward, region(2, next_row), ""},
+      {"rstd one row further", false, forward, region(3, [](Region& r) { r.offset += 4; }), ""},
+      {"dy for x", true, backward, swapped, "is not rows"},
+      {"rstd of other rows", true, backward, region(2, [](Region& r) { r.offset += 4; }),
+       "rstd is not rows"},
+      {"larger blocks", true, backward, param(kRowsBlock, [](int64_t& p) { p *= 2; }),
+       "it sums blocks of 32, the operation of 16"},
+      {"blocks that are cut", true, backward,
+       [](RankPlan& part, Task& task) {
+         part.params[task.first_param + kRowsRows] -= 1;
+         for (const uint32_t i : {0, 1, 4}) part.regions[task.first_region + i].rows -= 1;
+         part.regions[task.first_region + 2].row_bytes -= 4;
+         part.regions[task.first_region + 2].pitch -= 4;
        },
-       "is not rows"},
+       "blocks of 16 are not to be cut"},
+      {"sums of another block", true, backward, region(5, [](Region& r) { r.offset += 3600; }), ""},
+      {"other columns of the sums", true, join, param(kSumRowsCol0, [](int64_t& p) { p += 16; }),
+       "in is not rows 0 to 24 and columns 16 to"},
+      {"not all blocks", true, join,
+       [](RankPlan& part, Task& task) {
+         part.params[task.first_param + kSumRowsM] -= 1;
+         part.regions[task.first_region].rows -= 1;
+       },
+       "it goes over 24 i, the operation over 25"},
+      {"x for the sums", true, join, region(0, [](Region& r) { r.buffer = 1; }),
+       "in is not rows 0 to 24 and columns 0 to"},
+      {"one queue not awaited", true, join, lost(&Task::first_wait, &Task::wait_count),
+       "nothing says that"},
   };
   for (const Bug& bug : bugs) {
     Plan plan = plan_of(large(bug.backward), 2);
@@ -210,14 +243,27 @@ TEST(RowsPlans, WithAPlantedBugAreRefused) {
   }
 }
 
-// The one who reads x once more must be done before rows in place are written over.
-TEST(RowsPlans, InPlaceRstdComesFirst) {
-  RowsCase c = large(false);
-  c.in_place = true;
-  Plan plan = plan_of(c, 2);
+// One queue needs no signals, but the order that its tasks start in is not that they end in.
+TEST(RowsPlans, BlocksAreJoinedBehindAll) {
+  RowsCase c = large(true);
+  Plan plan = plan_of(c, 1);
   EXPECT_TRUE(validate(plan).ok()) << validate(plan).message();
   for (Task& task : plan.ranks[0].tasks) task.flags = 0;
-  EXPECT_THAT(validate(plan).message(), HasSubstr("rule"));
+  EXPECT_THAT(validate(plan).message(), HasSubstr("rule c"));
+}
+
+// Where blocks are cut depends on nothing: not on workers, nor on how many rows a task has.
+TEST(RowsPlans, HaveOneBlockSizeForAllWorkers) {
+  for (const uint32_t workers : {1u, 2u, 3u, 7u}) {
+    const Plan plan = plan_of(large(true), workers);
+    ASSERT_TRUE(validate(plan).ok()) << validate(plan).message();
+    for (const Task& task : plan.ranks[0].tasks) {
+      if (task.op != TaskOp::kRmsnormBackward) continue;
+      const std::span<const int64_t> params = plan.ranks[0].params_of(task);
+      EXPECT_EQ(params[kRowsBlock], ops::rows::kBlockRows);
+      EXPECT_EQ(params[kRowsRow0] % ops::rows::kBlockRows, 0);
+    }
+  }
 }
 
 TEST(RowsPlans, OfSeveralRanksThereAreNone) {

@@ -2,8 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "cuda/exec/image.h"
 #include "cuda/exec/program.h"
 #include "lib/algo/planner.h"
+#include "lib/op/ops/rmsnorm.h"
+#include "lib/plan/task_info.h"
 #include "tests/support/gemm_cases.h"
 #include "tests/support/op_words.h"
 #include "tests/support/plans.h"
@@ -332,6 +337,33 @@ TEST_F(BadRun, FailsInAnyCall) {
   fake_.fail(Call::cuLaunchKernelEx, abi::kUnknown);
   EXPECT_THAT(program_->run(stream, ranks_, kPatientNs).message(), HasSubstr("cuLaunchKernelEx"));
   expect_usable(stream);
+}
+
+// Of rows there are kernels for CPUs alone: that is said before anything is launched, of each kind
+// of task.
+TEST(RowsOnAGpu, HaveNoKernelYet) {
+  std::set<std::string> refused;
+  for (const Schema* schema : {&ops::kRmsnorm, &ops::kRmsnormBackward}) {
+    OpDesc op(*schema);
+    op.set(schema->field("m"), 100);
+    op.set(schema->field("n"), 40);
+    for (uint32_t i = 0; i < schema->operands.size(); ++i) {
+      if (const Field stride = schema->stride_field(i)) op.set(stride, 40);
+    }
+    Result<Plan> plan = make_plan(op, {.world_size = 1});
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    const RankPlan& part = plan->ranks[0];
+    for (const Task& task : part.tasks) {
+      RankPlan alone = part;
+      alone.tasks = {task};
+      const Status status = check_part(*plan, alone);
+      EXPECT_EQ(status.code(), SK_ERR_UNSUPPORTED);
+      EXPECT_THAT(status.message(),
+                  HasSubstr(fmt::format("no kernel for a {} on a GPU yet", task_op_name(task.op))));
+      refused.emplace(task_op_name(task.op));
+    }
+  }
+  EXPECT_THAT(refused, testing::ElementsAre("rmsnorm", "rmsnorm_backward", "sum_rows"));
 }
 
 }  // namespace

@@ -24,14 +24,8 @@ static_assert(int(DType::kF64) == 2 && int(DType::kBF16) == 3 && int(DType::kF16
 RmsnormFn select_rmsnorm(DType dtype, RmsnormWeight weight, CpuIsa isa) {
   return is_float(dtype) ? table_of(isa).forward[row_of(dtype)][int(weight)] : nullptr;
 }
-RmsnormFn select_rms(DType dtype, CpuIsa isa) {
-  return is_float(dtype) ? table_of(isa).rms[row_of(dtype)] : nullptr;
-}
-RmsnormFn select_rmsnorm_dx(DType dtype, RmsnormWeight weight, CpuIsa isa) {
-  return is_float(dtype) ? table_of(isa).dx[row_of(dtype)][int(weight)] : nullptr;
-}
-RmsnormFn select_rmsnorm_dw(DType dtype, RmsnormWeight weight, CpuIsa isa) {
-  return is_float(dtype) ? table_of(isa).dw[row_of(dtype)][int(weight)] : nullptr;
+RmsnormBackwardFn select_rmsnorm_backward(DType dtype, RmsnormWeight weight, CpuIsa isa) {
+  return is_float(dtype) ? table_of(isa).backward[row_of(dtype)][int(weight)] : nullptr;
 }
 
 }  // namespace sk::cpu

@@ -34,8 +34,13 @@ struct RowOf {
   static void store_last(void* row, size_t i, Acc value, size_t count) {
     Isa::store_part(static_cast<char*>(row) + i * kBytes, T::narrow(value), count * kBytes);
   }
-  static bool is_aligned(const void* row) {
-    return reinterpret_cast<uintptr_t>(row) % sizeof(Mem) == 0;
+  // So many elements lie before the first vector that may be stored past the caches; all of them
+  // where rows are not aligned to their elements.
+  static size_t before_aligned(const void* row, size_t count) {
+    const size_t off = reinterpret_cast<uintptr_t>(row) % sizeof(Mem);
+    if (off % kBytes != 0) return count;
+    const size_t head = off == 0 ? 0 : (sizeof(Mem) - off) / kBytes;
+    return head < count ? head : count;
   }
 };
 
@@ -66,12 +71,15 @@ struct Rmsnorm {
     }
   }
 
-  // In one order: lanes of four vectors, then these, then their lanes.
+  // In one order: lanes of four vectors, then these, then their lanes by halves.
   static Sum sum_of(const Acc (&parts)[kUnroll]) {
     const Acc both = (parts[0] + parts[1]) + (parts[2] + parts[3]);
-    Sum sum = 0;
-    for (size_t lane = 0; lane < kLanes; ++lane) sum += both[lane];
-    return sum;
+    Sum lanes[kLanes];
+    store_vec(lanes, both);
+    for (size_t half = kLanes / 2; half > 0; half /= 2) {
+      for (size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+    }
+    return lanes[0];
   }
   // `term(j)` is a vector of terms, `last(j, count)` the last ones.
   template <typename Term, typename Last>
@@ -103,18 +111,6 @@ struct Rmsnorm {
     return 1 / __builtin_sqrtf(mean);
   }
 
-  template <bool kStream>
-  static void scale_row(const RmsnormArgs& a, const void* x, void* y, Sum rstd) {
-    const Acc by = Acc{} + rstd;
-    size_t j = 0;
-    for (; j + kLanes <= a.cols; j += kLanes) {
-      Row::template store<kStream>(y, j, weighted(Row::load(x, j) * by, a.w, j));
-    }
-    if (j == a.cols) return;
-    const size_t count = a.cols - j;
-    Row::store_last(y, j, weighted_last(Row::load_last(x, j, count) * by, a.w, j, count), count);
-  }
-
   static const char* at(const void* base, int64_t pitch, size_t row) {
     return static_cast<const char*>(base) + int64_t(row) * pitch;
   }
@@ -122,108 +118,169 @@ struct Rmsnorm {
     return static_cast<char*>(base) + int64_t(row) * pitch;
   }
 
-  static void forward(const RmsnormArgs& a) {
-    const bool streams = a.hint == StoreHint::kNonTemporal;
-    for (size_t i = 0; i < a.rows; ++i) {
-      const void* x = at(a.x, a.x_pitch, i);
-      void* y = at(a.out, a.out_pitch, i);
-      const Sum rstd = rstd_of(x, a.cols, Sum(a.eps));
-      if (streams && Row::is_aligned(y)) {
-        scale_row<true>(a, x, y, rstd);
-      } else {
-        scale_row<false>(a, x, y, rstd);
+  // Asks for the lines of some rows, which are read next: while a row is written nothing else is
+  // read from memory. Addresses behind the last row are asked for nothing.
+  template <size_t kRows>
+  struct Ahead {
+    const char* row[kRows];
+
+    inline __attribute__((always_inline)) void ask(size_t j) const {
+      for (size_t r = 0; r < kRows; ++r) {
+        for (size_t byte = 0; byte < 2 * sizeof(typename X::Mem); byte += 64) {
+          __builtin_prefetch(row[r] + j * Row::kBytes + byte, 0, 3);
+        }
       }
     }
-    if (streams) Isa::stream_fence();
-  }
+  };
 
-  static void rms(const RmsnormArgs& a) {
-    for (size_t i = 0; i < a.rows; ++i) {
-      static_cast<Sum*>(a.out)[i] = rstd_of(at(a.x, a.x_pitch, i), a.cols, Sum(a.eps));
+  // Elements of a row in whole vectors, `whole(j)`, and in `part(j, count)` before the first that
+  // is aligned (where they are streamed) and behind the last. No element's value depends on which.
+  template <bool kStream, typename Next, typename Whole, typename Part>
+  static inline __attribute__((always_inline)) void each_vector(const void* out, size_t cols,
+                                                                const Next& next,
+                                                                const Whole& whole,
+                                                                const Part& part) {
+    size_t j = 0;
+    if constexpr (kStream) {
+      j = Row::before_aligned(out, cols);
+      if (j != 0) part(0, j);
     }
-  }
-
-  // Without rows of their own: dy_ij w_j.
-  static inline __attribute__((always_inline)) Acc gradient(const RmsnormArgs& a, const void* dy,
-                                                            size_t j) {
-    return weighted(Row::load(dy, j), a.w, j);
-  }
-  static Acc gradient_last(const RmsnormArgs& a, const void* dy, size_t j, size_t count) {
-    return weighted_last(Row::load_last(dy, j, count), a.w, j, count);
+    for (; j + 2 * kLanes <= cols; j += 2 * kLanes) {
+      next.ask(j);
+      whole(j);
+      whole(j + kLanes);
+    }
+    if (j + kLanes <= cols) {
+      whole(j);
+      j += kLanes;
+    }
+    if (j < cols) part(j, cols - j);
   }
 
   template <bool kStream>
-  static void dx_row(const RmsnormArgs& a, const void* x, const void* dy, void* dx, Sum rstd) {
-    const Sum dot = sum_row(
-        a.cols, [&](size_t j) { return gradient(a, dy, j) * Row::load(x, j); },
+  static void scale_row(const RmsnormArgs& a, const void* x, void* y, Sum rstd,
+                        const Ahead<1>& next) {
+    const Acc by = Acc{} + rstd;
+    each_vector<kStream>(
+        y, a.cols, next,
+        [&](size_t j) {
+          Row::template store<kStream>(y, j, weighted(Row::load(x, j) * by, a.w, j));
+        },
         [&](size_t j, size_t count) {
-          return gradient_last(a, dy, j, count) * Row::load_last(x, j, count);
+          const Acc value = Row::load_last(x, j, count) * by;
+          Row::store_last(y, j, weighted_last(value, a.w, j, count), count);
         });
-    const Acc by = Acc{} + rstd, off = Acc{} + rstd * rstd * (dot / Sum(a.cols));
-    size_t j = 0;
-    for (; j + kLanes <= a.cols; j += kLanes) {
-      Row::template store<kStream>(dx, j, (gradient(a, dy, j) - Row::load(x, j) * off) * by);
-    }
-    if (j == a.cols) return;
-    const size_t count = a.cols - j;
-    const Acc value = gradient_last(a, dy, j, count) - Row::load_last(x, j, count) * off;
-    Row::store_last(dx, j, value * by, count);
   }
 
-  static void dx(const RmsnormArgs& a) {
-    const bool streams = a.hint == StoreHint::kNonTemporal;
+  static bool may_stream(StoreHint hint, const void* row) {
+    return hint == StoreHint::kNonTemporal && reinterpret_cast<uintptr_t>(row) % Row::kBytes == 0;
+  }
+
+  static void forward(const RmsnormArgs& a) {
     for (size_t i = 0; i < a.rows; ++i) {
-      const void *x = at(a.x, a.x_pitch, i), *dy = at(a.dy, a.dy_pitch, i);
-      void* out = at(a.out, a.out_pitch, i);
-      const Sum rstd = static_cast<const Sum*>(a.rstd)[i];
-      if (streams && Row::is_aligned(out)) {
-        dx_row<true>(a, x, dy, out, rstd);
+      const void* x = at(a.x, a.x_pitch, i);
+      void* y = at(a.y, a.y_pitch, i);
+      const Ahead<1> next{{at(a.x, a.x_pitch, i + 1 < a.rows ? i + 1 : i)}};
+      const Sum rstd = rstd_of(x, a.cols, Sum(a.eps));
+      if (a.rstd != nullptr) static_cast<Sum*>(a.rstd)[i] = rstd;
+      if (may_stream(a.hint, y)) {
+        scale_row<true>(a, x, y, rstd, next);
       } else {
-        dx_row<false>(a, x, dy, out, rstd);
+        scale_row<false>(a, x, y, rstd, next);
       }
     }
-    if (streams) Isa::stream_fence();
+    if (a.hint == StoreHint::kNonTemporal) Isa::stream_fence();
   }
 
-  // Columns that are summed beside each other: their sums stay in the nearest cache, and of each
-  // row some lines are read one after another.
-  static constexpr size_t kStrip = 512;
+  // What comes from above of element j: dy_j w_j.
+  template <typename Args>
+  static inline __attribute__((always_inline)) Acc gradient(const Args& a, const void* dy,
+                                                            size_t j) {
+    return weighted(Row::load(dy, j), a.w, j);
+  }
+  template <typename Args>
+  static Acc gradient_last(const Args& a, const void* dy, size_t j, size_t count) {
+    return weighted_last(Row::load_last(dy, j, count), a.w, j, count);
+  }
 
-  static void dw_rows(const RmsnormArgs& a, size_t row, size_t rows, size_t j0, size_t cols,
-                      Acc* sums) {
-    for (size_t i = row; i < row + rows; ++i) {
-      const void *x = at(a.x, a.x_pitch, i), *dy = at(a.dy, a.dy_pitch, i);
-      const Acc by = Acc{} + static_cast<const Sum*>(a.rstd)[i];
-      size_t j = 0, v = 0;
-      for (; j + kLanes <= cols; j += kLanes, ++v) {
-        sums[v] += Row::load(dy, j0 + j) * (Row::load(x, j0 + j) * by);
+  struct RowArgs {
+    const void *x, *dy;
+    void *dx, *sums;
+    Sum rstd;
+    const void* w;
+    size_t cols;
+  };
+
+  template <bool kStream>
+  static void dx_row(const RowArgs& a, Sum dot, const Ahead<2>& next) {
+    const Acc by = Acc{} + a.rstd, off = Acc{} + a.rstd * a.rstd * (dot / Sum(a.cols));
+    each_vector<kStream>(
+        a.dx, a.cols, next,
+        [&](size_t j) {
+          const Acc value = (gradient(a, a.dy, j) - Row::load(a.x, j) * off) * by;
+          Row::template store<kStream>(a.dx, j, value);
+        },
+        [&](size_t j, size_t count) {
+          const Acc value = gradient_last(a, a.dy, j, count) - Row::load_last(a.x, j, count) * off;
+          Row::store_last(a.dx, j, value * by, count);
+        });
+  }
+
+  // The sum over j of dy_j w_j x_j, and on the way what the row adds to its block's sums.
+  template <bool kSums, bool kFirst>
+  static Sum dot_row(const RowArgs& a) {
+    using Sums = RowOf<Isa, Plain<Isa, Sum>>;
+    const Acc by = Acc{} + a.rstd;
+    return sum_row(
+        a.cols,
+        [&](size_t j) {
+          const Acc x = Row::load(a.x, j), dy = Row::load(a.dy, j);
+          if constexpr (kSums) {
+            const Acc term = dy * (x * by);
+            if constexpr (kFirst) {
+              Sums::template store<false>(a.sums, j, term);
+            } else {
+              Sums::template store<false>(a.sums, j, Sums::load(a.sums, j) + term);
+            }
+          }
+          return weighted(dy, a.w, j) * x;
+        },
+        [&](size_t j, size_t count) {
+          const Acc x = Row::load_last(a.x, j, count), dy = Row::load_last(a.dy, j, count);
+          if constexpr (kSums) {
+            const Acc term = dy * (x * by);
+            const Acc before = kFirst ? Acc{} : Sums::load_last(a.sums, j, count);
+            Sums::store_last(a.sums, j, kFirst ? term : before + term, count);
+          }
+          return weighted_last(dy, a.w, j, count) * x;
+        });
+  }
+
+  static Sum dot_of(const RowArgs& a, bool first) {
+    if (a.sums == nullptr) return dot_row<false, false>(a);
+    return first ? dot_row<true, true>(a) : dot_row<true, false>(a);
+  }
+
+  static void backward(const RmsnormBackwardArgs& a) {
+    for (size_t i = 0; i < a.rows; ++i) {
+      void* sums = a.sums == nullptr ? nullptr : at(a.sums, a.sums_pitch, i / a.block);
+      const RowArgs row{at(a.x, a.x_pitch, i),
+                        at(a.dy, a.dy_pitch, i),
+                        at(a.dx, a.dx_pitch, i),
+                        sums,
+                        static_cast<const Sum*>(a.rstd)[i],
+                        a.w,
+                        a.cols};
+      const Sum dot = dot_of(row, i % a.block == 0);
+      const size_t then = i + 1 < a.rows ? i + 1 : i;
+      const Ahead<2> next{{at(a.x, a.x_pitch, then), at(a.dy, a.dy_pitch, then)}};
+      if (may_stream(a.hint, row.dx)) {
+        dx_row<true>(row, dot, next);
+      } else {
+        dx_row<false>(row, dot, next);
       }
-      if (j == cols) continue;
-      sums[v] += Row::load_last(dy, j0 + j, cols - j) * (Row::load_last(x, j0 + j, cols - j) * by);
     }
-  }
-
-  static void dw_strip(const RmsnormArgs& a, size_t j0, size_t cols) {
-    using Out = RowOf<Isa, W>;
-    constexpr size_t kVectors = kStrip / kLanes;
-    Acc total[kVectors] = {};
-    for (size_t i = 0; i < a.rows; i += kRmsnormBlockRows) {
-      Acc block[kVectors] = {};
-      const size_t left = a.rows - i;
-      dw_rows(a, i, left < kRmsnormBlockRows ? left : kRmsnormBlockRows, j0, cols, block);
-      for (size_t v = 0; v < kVectors; ++v) total[v] += block[v];
-    }
-    size_t j = 0, v = 0;
-    for (; j + kLanes <= cols; j += kLanes, ++v) {
-      Out::template store<false>(a.out, j0 + j, total[v]);
-    }
-    if (j < cols) Out::store_last(a.out, j0 + j, total[v], cols - j);
-  }
-
-  static void dw(const RmsnormArgs& a) {
-    for (size_t j = 0; j < a.cols; j += kStrip) {
-      dw_strip(a, j, a.cols - j < kStrip ? a.cols - j : kStrip);
-    }
+    if (a.hint == StoreHint::kNonTemporal) Isa::stream_fence();
   }
 };
 
@@ -232,13 +289,9 @@ constexpr void fill_rmsnorm_table(RmsnormTable& table, int type) {
   table.forward[type][0] = Rmsnorm<Isa, X, NoWeight>::forward;
   table.forward[type][1] = Rmsnorm<Isa, X, X>::forward;
   table.forward[type][2] = Rmsnorm<Isa, X, F32>::forward;
-  table.rms[type] = Rmsnorm<Isa, X, NoWeight>::rms;
-  table.dx[type][0] = Rmsnorm<Isa, X, NoWeight>::dx;
-  table.dx[type][1] = Rmsnorm<Isa, X, X>::dx;
-  table.dx[type][2] = Rmsnorm<Isa, X, F32>::dx;
-  table.dw[type][0] = nullptr;
-  table.dw[type][1] = Rmsnorm<Isa, X, X>::dw;
-  table.dw[type][2] = Rmsnorm<Isa, X, F32>::dw;
+  table.backward[type][0] = Rmsnorm<Isa, X, NoWeight>::backward;
+  table.backward[type][1] = Rmsnorm<Isa, X, X>::backward;
+  table.backward[type][2] = Rmsnorm<Isa, X, F32>::backward;
 }
 
 template <typename Isa>

@@ -9,9 +9,7 @@ namespace sk::cpu {
 // By type (f32, f64, bf16, f16), then by weight.
 struct RmsnormTable {
   RmsnormFn forward[4][3];
-  RmsnormFn rms[4];
-  RmsnormFn dx[4][3];
-  RmsnormFn dw[4][3];  // Without weights there is none.
+  RmsnormBackwardFn backward[4][3];
 };
 
 extern const RmsnormTable kRmsnormPortable;
