@@ -16,7 +16,7 @@ namespace {
 // which alone the kernel lets a page be wiped.
 constexpr size_t kPageBytesMax = 65'536;
 constinit std::byte fork_room[2 * kPageBytesMax] = {};
-constinit std::atomic<const volatile uint32_t*> fork_page{nullptr};
+constinit std::atomic<uint32_t*> fork_page{nullptr};
 
 }  // namespace
 
@@ -36,8 +36,10 @@ Status watch_forks() {
 }
 
 Status check_not_forked() {
-  const volatile uint32_t* page = fork_page.load(std::memory_order_acquire);
-  if (page == nullptr || *page == 1) [[likely]]
+  uint32_t* page = fork_page.load(std::memory_order_acquire);
+  // Atomic: two threads may be each the first to call sk_init(), and the slower one writes its 1
+  // while the other one has gone on.
+  if (page == nullptr || std::atomic_ref(*page).load(std::memory_order_relaxed) == 1) [[likely]]
     return {};
   return error(SK_ERR_FORKED,
                "this process was forked after sk_init(); connections and mapped memory do not "

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <barrier>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -325,6 +326,24 @@ TEST_F(Misuse, AContextIsNotFinalizedWhileACommunicatorComesAbout) {
   EXPECT_STREQ(sk_status_name(seen.status), "SK_ERR_BUSY") << seen.sentence;
   EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
   EXPECT_EQ(sk_finalize(seen.context), SK_OK) << sk_last_error();
+}
+
+// Each test is a process of its own under ctest, so that these are its first calls. What a thread
+// that came second still wrote, others read already: under ThreadSanitizer that was a race.
+TEST(FirstUse, ByManyThreadsAtOnceIsWhole) {
+  constexpr int kThreads = 8;
+  std::barrier start(kThreads);
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < kThreads; ++thread)
+    threads.emplace_back([&start] {
+      start.arrive_and_wait();
+      sk_context* context = nullptr;
+      ASSERT_EQ(sk_init(nullptr, &context), SK_OK) << sk_last_error();
+      sk_comm* self = nullptr;
+      ASSERT_EQ(sk_comm_self(context, &self), SK_OK) << sk_last_error();
+      EXPECT_EQ(sk_comm_free(self), SK_OK) << sk_last_error();
+      EXPECT_EQ(sk_finalize(context), SK_OK) << sk_last_error();
+    });
 }
 
 }  // namespace
