@@ -341,7 +341,6 @@ TEST(FirstUse, ByManyThreadsAtOnceIsWhole) {
       ASSERT_EQ(sk_init(nullptr, &context), SK_OK) << sk_last_error();
       sk_comm* self = nullptr;
       ASSERT_EQ(sk_comm_self(context, &self), SK_OK) << sk_last_error();
-      EXPECT_EQ(sk_comm_free(self), SK_OK) << sk_last_error();
       EXPECT_EQ(sk_finalize(context), SK_OK) << sk_last_error();
     });
 }
