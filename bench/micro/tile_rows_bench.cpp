@@ -9,6 +9,7 @@
 // median of the rounds' own ratios with their quartiles, and of the fastest visit of each.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -225,7 +226,7 @@ struct Candidate {
 
 double quantile(std::vector<double> v, double at) {
   std::sort(v.begin(), v.end());
-  return v[size_t(at * double(v.size() - 1) + 0.5)];
+  return v[size_t(std::lround(at * double(v.size() - 1)))];
 }
 
 void report(const Candidate& c, const Candidate& copy, const Shape& shape, uint32_t workers) {

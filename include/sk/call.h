@@ -43,6 +43,29 @@ SK_NODISCARD SK_API sk_status sk_comm_self(sk_context* context, sk_comm** out_co
 SK_NODISCARD SK_API sk_status sk_op_describe(const char* name, char* buffer, size_t capacity,
                                              size_t* out_size) SK_NOEXCEPT;
 
+/** A call kept ready, for loops that repeat it: its arguments have been read and its plan is made,
+ *  judged and stays. */
+typedef struct sk_op sk_op;
+
+/** Reads `args` as sk_call() does and makes the plan, without a peer and without running it. The
+ *  caller owns `*out_op`, which may outlive `comm` and can only be freed then. `args` and its
+ *  tensors need not live on; the memory that they name must, whenever it is run.
+ *  @return As sk_call(). */
+SK_NODISCARD SK_API sk_status sk_op_create(sk_comm* comm, int32_t op, const void* args,
+                                           sk_op** out_op) SK_NOEXCEPT;
+
+/** Runs it, with the effect of sk_call(): collective, where the operation is. `args`: other memory
+ *  than the last time, of the same types, shapes, strides, overlaps and numbers; NULL: the same as
+ *  the last time. A run without options and with NULL arguments is the fastest.
+ *  @threads One at a time for each handle (SK_ERR_BUSY), and as sk_call() for the communicator's.
+ *  @return As sk_call(); SK_ERR_INVALID_ARGUMENT where `args` are another operation's, the last
+ *          ones stay then; SK_ERR_BAD_HANDLE where the communicator, or packed weights that it was
+ *          made with, were freed. */
+SK_NODISCARD SK_API sk_status sk_op_run(sk_op* op, const void* args,
+                                        const sk_run_options* options) SK_NOEXCEPT;
+
+SK_API sk_status sk_op_free(sk_op* op) SK_NOEXCEPT;
+
 #ifdef __cplusplus
 }
 #endif

@@ -209,6 +209,15 @@ SK_NODISCARD SK_API sk_status sk_plan_dump(const sk_plan* plan, char* buffer, si
  *  @threads Any. */
 SK_NODISCARD SK_API sk_status sk_plan_check(const char* text, size_t length) SK_NOEXCEPT;
 
+/** Makes a plan of a text of sk_plan_dump(), changed or not, for sk_plan_run() on `comm`. The text
+ *  must pass sk_plan_check() and its target be such a world as this: as many ranks, mapped as they
+ *  are here, weights packed as here, not more workers, signals or bytes a put. All ranks must run
+ *  the same plan (else SK_ERR_DESYNC); where it is of a call that sk_plan_run() has no arguments
+ *  for, that says so. No peer is needed to make it.
+ *  @return SK_OK; SK_ERR_INVALID_ARGUMENT with line, rule or field; SK_ERR_UNSUPPORTED on a GPU. */
+SK_NODISCARD SK_API sk_status sk_plan_parse(sk_comm* comm, const char* text, size_t length,
+                                            sk_plan** out_plan) SK_NOEXCEPT;
+
 SK_API sk_status sk_plan_free(sk_plan* plan) SK_NOEXCEPT;
 
 #ifdef __cplusplus

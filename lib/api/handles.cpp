@@ -5,20 +5,22 @@
 namespace sk::api {
 
 const char* handle_kind_name(HandleKind kind) {
-  static constexpr const char* kNames[] = {nullptr, "context",  "communicator", "packed weights",
-                                           "plan",  "topology", "session",      "worker"};
+  static constexpr const char* kNames[] = {nullptr,          "context", "communicator",
+                                           "packed weights", "plan",    "topology",
+                                           "session",        "worker",  "operation"};
   return size_t(kind) < std::size(kNames) ? kNames[size_t(kind)] : nullptr;
 }
 
 Status bad_handle(HandleKind wanted, const void* handle) {
   const char* name = handle_kind_name(wanted);
   if (handle == nullptr) return error(SK_ERR_BAD_HANDLE, "{} is null", name);
+  const char* article = wanted == HandleKind::kOp ? "an" : "a";
   const auto value = uint64_t(reinterpret_cast<uintptr_t>(handle));
   const char* other = handle_kind_name(HandleKind(value >> kIndexBits & ((1 << kKindBits) - 1)));
   if (other != nullptr && other != name)
-    return error(SK_ERR_BAD_HANDLE, "{} is not a {} handle; if it is any, it is of kind {}", handle,
-                 name, other);
-  return error(SK_ERR_BAD_HANDLE, "{} is not a {} handle, or was freed", handle, name);
+    return error(SK_ERR_BAD_HANDLE, "{} is not {} {} handle; if it is any, it is of kind {}",
+                 handle, article, name, other);
+  return error(SK_ERR_BAD_HANDLE, "{} is not {} {} handle, or was freed", handle, article, name);
 }
 
 }  // namespace sk::api

@@ -28,6 +28,7 @@ enum class HandleKind : uint32_t {
   kTopo = 5,
   kSession = 6,
   kWorker = 7,
+  kOp = 8,
 };
 // "communicator", "packed weights", ...
 const char* handle_kind_name(HandleKind kind);

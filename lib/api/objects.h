@@ -63,12 +63,26 @@ struct PlanHandle {
   void* comm;   // Handle of its communicator, which may be freed meanwhile.
   World world;  // As its communicator has it.
   std::shared_ptr<const Plan> plan;
+  Pinned pinned{};
+  // What the last run was given: with the same the call is the same.
+  const void *in = nullptr, *weights = nullptr, *out = nullptr;
+};
+
+// A call of sk_call() that is kept ready.
+struct OpHandle {
+  void* comm;  // Handle of its communicator, or of the lane of one, which may be freed meanwhile.
+  const Schema* schema;
+  Call call{};        // The last one that was asked for.
+  CallWords words{};  // What that was given; without any where it has packed weights.
+  std::array<const void*, OpDesc::kOperandsMax> packed{};  // Handles of those, by operand.
+  Pinned pinned{};
 };
 
 inline constinit HandleTable<std::shared_ptr<Context>, HandleKind::kContext> contexts;
 inline constinit HandleTable<Comm, HandleKind::kComm> comms;
 inline constinit HandleTable<Packed, HandleKind::kPacked> packed_weights;
 inline constinit HandleTable<PlanHandle, HandleKind::kPlan> plans;
+inline constinit HandleTable<OpHandle, HandleKind::kOp> operations;
 
 // Shared memory and the CPU; GPUs.
 const Backend& backend();

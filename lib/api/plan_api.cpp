@@ -1,4 +1,4 @@
-#include "lib/api/objects.h"
+#include "lib/api/calling.h"
 #include "lib/comm/arguments.h"
 #include "lib/plan/text.h"
 #include "lib/plan/validate.h"
@@ -16,6 +16,13 @@ auto comm_of(const PlanHandle& plan) {
   return found.status().code() != SK_ERR_BAD_HANDLE
              ? std::move(found)
              : Found(error(SK_ERR_BAD_HANDLE, "the plan's communicator was freed"));
+}
+
+// `again`: with the same memory it is the same call; options are of one run alone.
+Status run_anew(PlanHandle& plan, Communicator& communicator, const Call& call, bool again) {
+  Status status = communicator.execute(call, {}, &plan.pinned);
+  if (!again || !status.ok()) plan.pinned.places = 0;
+  return status;
 }
 
 }  // namespace
@@ -40,14 +47,34 @@ sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights, v
     SK_ASSIGN_OR_RETURN(const auto use, plans.use(plan));
     SK_ASSIGN_OR_RETURN(const auto comm, comm_of(*use));
     if (!takes_part(use->world, use->plan->op)) return {};
-    std::optional<decltype(packed_weights)::Use> packed;
-    if (weights != nullptr) {
-      SK_ASSIGN_OR_RETURN(auto pinned, packed_weights.pin(weights));
-      packed.emplace(std::move(pinned));
-    }
+    PackedUses packed;
+    SK_RETURN_IF_ERROR(packed.pin({weights}));
+    const bool same = options == nullptr && in == use->in && weights == use->weights &&
+                      out == use->out && comm->communicator->knows(use->pinned);
+    if (same) [[likely]]
+      return comm->communicator->run(use->pinned.call);
     SK_ASSIGN_OR_RETURN(const Call call, plan_call(use->world, use->plan->op, in,
-                                                   packed ? &**packed : nullptr, out, options));
-    return comm->communicator->execute(call, {});
+                                                   packed.operands()[0], out, options));
+    use->in = in, use->weights = weights, use->out = out;
+    return run_anew(*use, *comm->communicator, call, options == nullptr);
+  });
+}
+
+sk_status sk_plan_parse(sk_comm* comm, const char* text, size_t length,
+                        sk_plan** out_plan) noexcept {
+  return with_comm(comm, [&](Communicator& communicator) -> Status {
+    SK_RETURN_IF_ERROR(require("text", text));
+    SK_RETURN_IF_ERROR(require("out_plan", out_plan));
+    SK_RETURN_IF_ERROR(check_text("text", text, length));
+    SK_ASSIGN_OR_RETURN(Plan parsed, parse({text, length}));
+    SK_RETURN_IF_ERROR(validate(parsed));
+    SK_RETURN_IF_ERROR(communicator.check_fits(parsed));
+    auto plan = std::make_shared<const Plan>(std::move(parsed));
+    PlanHandle made{comm, world_of(communicator), plan};
+    made.pinned.plan = std::move(plan);
+    SK_ASSIGN_OR_RETURN(void* handle, plans.add(std::make_unique<PlanHandle>(std::move(made))));
+    *out_plan = static_cast<sk_plan*>(handle);
+    return {};
   });
 }
 

@@ -98,14 +98,14 @@ Result<RunOptions> run_options(const DeviceId& device, const sk_run_options* opt
 
 }  // namespace check
 
-namespace {
-
-Status apply(World world, const sk_run_options* options, Call& call) {
+Status take_options(World world, const sk_run_options* options, Call& call) {
   SK_ASSIGN_OR_RETURN(const check::RunOptions read, check::run_options(world.device, options));
   call.timeout_ns = read.timeout_ns;
   call.stream = read.stream;
   return {};
 }
+
+namespace {
 
 // What all element-wise calls have in common. `in_blocks` and `out_blocks` count blocks of `count`.
 struct Elements {
@@ -131,7 +131,7 @@ Result<Elements> elements(World world, const void* in, uint64_t in_blocks, void*
   of.call.operands[1] = {out, block * out_blocks};
   SK_RETURN_IF_ERROR(check::pointer("in", in, of.call.operands[0].bytes, of.say.dtype));
   SK_RETURN_IF_ERROR(check::pointer("out", out, of.call.operands[1].bytes, of.say.dtype));
-  SK_RETURN_IF_ERROR(apply(world, options, of.call));
+  SK_RETURN_IF_ERROR(take_options(world, options, of.call));
   return of;
 }
 
@@ -204,7 +204,7 @@ Result<Call> broadcast_call(World world, const void* in, void* out, int64_t coun
 
 Result<Call> barrier_call(World world, const sk_run_options* options) {
   Call call;
-  SK_RETURN_IF_ERROR(apply(world, options, call));
+  SK_RETURN_IF_ERROR(take_options(world, options, call));
   return call;
 }
 

@@ -28,6 +28,9 @@ Result<Call> send_call(World world, const void* in, int64_t count, int32_t dtype
 Result<Call> recv_call(World world, void* out, int64_t count, int32_t dtype, int32_t peer,
                        const sk_run_options* options);
 
+// Null options are a run without any.
+Status take_options(World world, const sk_run_options* options, Call& call);
+
 Result<PackArgs> pack_args(World world, const sk_tensor* b, uint32_t flags);
 
 // Of an operation that multiplies (lib/op/ops/product.h).

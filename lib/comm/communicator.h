@@ -38,6 +38,15 @@ struct Call {
   const CallWords* words = nullptr;  // What it is remembered by; null: nothing, or its key.
 };
 
+// What somebody keeps ready for calls to come: the program stays for as long as this is, and where
+// the last call's operands lie is known until memory changes.
+struct Pinned {
+  std::shared_ptr<const Plan> plan;  // That the program must be of; null: the one for the call.
+  std::shared_ptr<void> ready;       // The program, as its communicator has it.
+  KnownCall call;
+  uint64_t places = 0;  // Communicator::places() when `call` was; 0: there was none.
+};
+
 class Communicator {
  public:
   struct Config {
@@ -62,7 +71,12 @@ class Communicator {
   virtual sk_comm_info info() const = 0;
 
   // `key`: the arguments as they came, so that known() can lead the next such call to run().
-  virtual Status execute(const Call& call, const CallKey& key) = 0;
+  // `pinned`: whose program it takes, and what it leaves the call in for the next; may be null.
+  virtual Status execute(const Call& call, const CallKey& key, Pinned* pinned = nullptr) = 0;
+  // Makes the program of `call`, without a peer.
+  virtual Status prepare(const Call& call, Pinned& pinned) = 0;
+  // Whether the last call that `pinned` had may be run() again as it was.
+  bool knows(const Pinned& pinned) const { return pinned.places == places_; }
   KnownCall* known(const CallKey& key) { return calls_.find(key); }
   KnownCall* known(const CallWords& words) { return worded_calls_.find(words); }
   virtual Status run(KnownCall& call) = 0;
@@ -80,6 +94,8 @@ class Communicator {
   // A plan made and validated for all ranks; nothing is entered. While somebody holds it, it is
   // not made again.
   virtual Result<std::shared_ptr<const Plan>> plan_for(const OpDesc& op) = 0;
+  // OK where `plan`, which is valid, was made for such a world as this one.
+  virtual Status check_fits(const Plan& plan) = 0;
   virtual Result<std::unique_ptr<Packed>> pack(const PackArgs& args) const = 0;
 
   virtual Status start_trace(uint64_t event_count_max) = 0;
@@ -94,9 +110,14 @@ class Communicator {
   void forget_calls() {
     calls_.forget_all();
     worded_calls_.forget_all();
+    ++places_;
   }
+  uint64_t places() const { return places_; }
   CallMemory calls_;
   WordMemory<KnownCall> worded_calls_;
+
+ private:
+  uint64_t places_ = 1;  // Grows whenever calls are forgotten.
 };
 
 }  // namespace sk

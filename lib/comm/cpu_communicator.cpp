@@ -5,6 +5,7 @@
 
 #include "lib/algo/planner.h"
 #include "lib/comm/agreement.h"
+#include "lib/comm/plan_fits.h"
 #include "lib/comm/world_memory.h"
 #include "lib/op/schema.h"
 #include "transport/absence.h"
@@ -156,29 +157,47 @@ Status check_planned(const Call& call, uint32_t symmetric) {
 
 }  // namespace
 
-Status CpuCommunicator::execute(const Call& call, const CallKey& key) {
-  RunArgs args;
-  args.timeout_ns = call.timeout_ns != 0 ? call.timeout_ns : timeout_ns_;
-  const auto place = [&](const CallOperand& operand, Operand& slot) {
-    slot.data = const_cast<void*>(operand.data);
-    if (operand.data == nullptr || operand.bytes == 0) return false;
-    const std::optional<Reach> reach = heap_->find(operand.data, operand.bytes);
-    if (reach) slot.segment_offset = reach->segment_offset;
-    return reach.has_value();
-  };
+Result<CpuCommunicator::Placed> CpuCommunicator::place(const Call& call) const {
+  Placed placed;
+  placed.args.timeout_ns = call.timeout_ns != 0 ? call.timeout_ns : timeout_ns_;
   uint32_t symmetric = 0;
   for (uint32_t i = 0; i < kRunOperandMax; ++i) {
-    symmetric |= uint32_t(place(call.operands[i], args.operands[i])) << i;
+    const CallOperand& operand = call.operands[i];
+    Operand& slot = placed.args.operands[i];
+    slot.data = const_cast<void*>(operand.data);
+    if (operand.data == nullptr || operand.bytes == 0) continue;
+    const std::optional<Reach> reach = heap_->find(operand.data, operand.bytes);
+    if (!reach) continue;
+    slot.segment_offset = reach->segment_offset;
+    symmetric |= uint32_t{1} << i;
   }
   if (call.planned) SK_RETURN_IF_ERROR(check_planned(call, symmetric));
-  const OpDesc op = call.planned ? call.op : with_symmetry(call.op, symmetric);
-  Result<Program*> program = caught([&] { return program_for(op); });
-  if (!program.ok()) {
-    SK_RETURN_IF_ERROR(decline(op, args.timeout_ns));
-    return std::move(program.status());
+  placed.op = call.planned ? call.op : with_symmetry(call.op, symmetric);
+  return placed;
+}
+
+Status CpuCommunicator::execute(const Call& call, const CallKey& key, Pinned* pinned) {
+  SK_ASSIGN_OR_RETURN(Placed placed, place(call));
+  Result<Ready*> ready = caught([&] { return ready_for(placed.op, pinned); });
+  if (!ready.ok()) {
+    SK_RETURN_IF_ERROR(decline(placed.op, placed.args.timeout_ns));
+    return std::move(ready.status());
   }
-  remember(call, {key, *program, &last_->last_use, args});
-  return run(**program, args);
+  Ready& its = **ready;
+  its.last_use = seq_;
+  const KnownCall known{key, its.program.get(), &its.last_use, placed.args};
+  if (pinned == nullptr) {
+    remember(call, known);
+  } else {
+    pinned->call = known;
+    pinned->places = places();
+  }
+  return run(*its.program, placed.args);
+}
+
+Status CpuCommunicator::prepare(const Call& call, Pinned& pinned) {
+  SK_ASSIGN_OR_RETURN(const Placed placed, place(call));
+  return std::move(caught([&] { return ready_for(placed.op, &pinned); }).status());
 }
 
 // Without memory for it the next such call is looked at anew.
@@ -270,33 +289,51 @@ Status CpuCommunicator::prepare_meeting() {
   return {};
 }
 
-Result<Program*> CpuCommunicator::program_for(const OpDesc& op) {
-  if (last_op_ != nullptr && *last_op_ == op) [[likely]] {
-    last_->last_use = seq_;
-    return last_->program.get();
-  }
+Result<std::shared_ptr<CpuCommunicator::Ready>> CpuCommunicator::make_ready(
+    const std::shared_ptr<const Plan>& plan) {
+  SK_RETURN_IF_ERROR(ensure_workspace(*plan));
+  auto part = std::make_shared<const Plan>(part_of(*plan, rank()));
+  auto ready = std::make_shared<Ready>();
+  SK_ASSIGN_OR_RETURN(ready->program, executor_->prepare(std::move(part), fingerprint(*plan)));
+  log_.plan(*plan);
+  return ready;
+}
+
+Result<std::shared_ptr<CpuCommunicator::Ready>> CpuCommunicator::ready_for(const OpDesc& op) {
+  if (last_op_ != nullptr && *last_op_ == op) [[likely]]
+    return last_;
   auto found = cache_.find(op);
   if (found == cache_.end()) {
-    SK_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, plan_for(op));
-    SK_RETURN_IF_ERROR(ensure_workspace(*plan));
-    auto part = std::make_shared<const Plan>(part_of(*plan, rank()));
-    SK_ASSIGN_OR_RETURN(std::unique_ptr<Program> program,
-                        executor_->prepare(std::move(part), fingerprint(*plan)));
+    SK_ASSIGN_OR_RETURN(const std::shared_ptr<const Plan> plan, plan_for(op));
+    SK_ASSIGN_OR_RETURN(std::shared_ptr<Ready> ready, make_ready(plan));
     if (cache_.size() >= kCachedPlansMax) evict_one();
-    found = cache_.emplace(op, Cached{std::move(program)}).first;
-    log_.plan(*plan);
+    found = cache_.emplace(op, std::move(ready)).first;
   }
   last_op_ = &found->first;
-  last_ = &found->second;
+  last_ = found->second;
   last_->last_use = seq_;
-  return last_->program.get();
+  return last_;
+}
+
+Result<CpuCommunicator::Ready*> CpuCommunicator::ready_for(const OpDesc& op, Pinned* pinned) {
+  if (pinned == nullptr) {
+    SK_ASSIGN_OR_RETURN(const std::shared_ptr<Ready> ready, ready_for(op));
+    return ready.get();
+  }
+  auto* known = static_cast<const Ready*>(pinned->ready.get());
+  if (known == nullptr || known->program->plan().op != op) {
+    SK_ASSIGN_OR_RETURN(std::shared_ptr<Ready> ready,
+                        pinned->plan != nullptr ? make_ready(pinned->plan) : ready_for(op));
+    pinned->ready = std::move(ready);
+  }
+  return static_cast<Ready*>(pinned->ready.get());
 }
 
 void CpuCommunicator::evict_one() {
   const auto oldest = std::min_element(
       cache_.begin(), cache_.end(),
-      [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
-  if (last_ == &oldest->second) last_op_ = nullptr;
+      [](const auto& a, const auto& b) { return a.second->last_use < b.second->last_use; });
+  if (last_ == oldest->second) last_op_ = nullptr;
   forget_calls();
   cache_.erase(oldest);
 }
@@ -311,6 +348,10 @@ Target CpuCommunicator::target_for(const OpDesc& op) const {
 
 Result<std::shared_ptr<const Plan>> CpuCommunicator::plan_for(const OpDesc& op) {
   return made_.get(op, target_for(op));
+}
+
+Status CpuCommunicator::check_fits(const Plan& plan) {
+  return sk::check_fits(plan, target_for(plan.op));
 }
 
 Status CpuCommunicator::ensure_workspace(const Plan& plan) {

@@ -23,7 +23,8 @@ class CpuCommunicator final : public Communicator {
   DeviceId device() const override { return {}; }
   sk_comm_info info() const override;
 
-  Status execute(const Call& call, const CallKey& key) override;
+  Status execute(const Call& call, const CallKey& key, Pinned* pinned) override;
+  Status prepare(const Call& call, Pinned& pinned) override;
   Status run(KnownCall& call) override;
   Status synchronize(void*, int64_t) override { return over(); }  // Calls end when they return.
 
@@ -35,6 +36,7 @@ class CpuCommunicator final : public Communicator {
   Status deregister_memory(void* memory) override;
 
   Result<std::shared_ptr<const Plan>> plan_for(const OpDesc& op) override;
+  Status check_fits(const Plan& plan) override;
   Result<std::unique_ptr<Packed>> pack(const PackArgs& args) const override;
 
   Status start_trace(uint64_t event_count_max) override;
@@ -45,14 +47,22 @@ class CpuCommunicator final : public Communicator {
 
  private:
   explicit CpuCommunicator(Absence* absence) : absence_(absence) {}
-  struct Cached {
+  struct Ready {
     std::unique_ptr<Program> program;
     uint64_t last_use = 0;
+  };
+  struct Placed {  // A call's operands, and what it is with those.
+    RunArgs args;
+    OpDesc op;
   };
   // Why no call can succeed any more, or OK.
   Status over() const;
   Target target_for(const OpDesc& op) const;
-  Result<Program*> program_for(const OpDesc& op);
+  Result<Placed> place(const Call& call) const;
+  // What no cache keeps is the caller's.
+  Result<std::shared_ptr<Ready>> make_ready(const std::shared_ptr<const Plan>& plan);
+  Result<std::shared_ptr<Ready>> ready_for(const OpDesc& op);
+  Result<Ready*> ready_for(const OpDesc& op, Pinned* pinned);
   void remember(const Call& call, const KnownCall& known);
   Status prepare_meeting();
   Status ensure_workspace(const Plan& plan);
@@ -93,10 +103,10 @@ class CpuCommunicator final : public Communicator {
   uint64_t seqs_told_ = 0;          // Of those, how many only told of calls that differed.
   std::vector<uint64_t> pair_seq_;  // Of the last entry with each peer alone.
   uint64_t workspace_committed_ = 0;
-  std::unordered_map<OpDesc, Cached, OpHash> cache_;
+  std::unordered_map<OpDesc, std::shared_ptr<Ready>, OpHash> cache_;
   PlanCache made_;
   const OpDesc* last_op_ = nullptr;
-  Cached* last_ = nullptr;
+  std::shared_ptr<Ready> last_;
   TraceBuffer trace_;
   Status broken_;  // Set once by an error that ends the communicator.
   Absence* absence_;

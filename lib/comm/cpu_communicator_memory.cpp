@@ -20,14 +20,14 @@ Status CpuCommunicator::agree(OpKind kind, uint64_t bytes, bool able) {
   forget_calls();  // Where memory lies is about to change.
   const OpDesc op = memory_call(kind, bytes);
   if (!able) return decline(op, timeout_ns_);
-  Result<Program*> program = caught([&] { return program_for(op); });
-  if (!program.ok()) {
+  Result<std::shared_ptr<Ready>> ready = caught([&] { return ready_for(op); });
+  if (!ready.ok()) {
     SK_RETURN_IF_ERROR(decline(op, timeout_ns_));
-    return std::move(program.status());
+    return std::move(ready.status());
   }
   RunArgs args;
   args.timeout_ns = timeout_ns_;
-  return run(**program, args);
+  return run(*(*ready)->program, args);
 }
 
 Result<void*> CpuCommunicator::allocate(uint64_t bytes) {

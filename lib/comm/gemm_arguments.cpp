@@ -145,9 +145,7 @@ Result<Call> product_call(World world, const Schema& schema, const sk_tensor* a,
   SK_RETURN_IF_ERROR(check::apart("a", ma.data, ma.bytes, "c", mc.data, mc.bytes));
   call.operands[GemmCall::kA] = {ma.data, ma.bytes};
   call.operands[GemmCall::kC] = {mc.data, mc.bytes};
-  SK_ASSIGN_OR_RETURN(const check::RunOptions read, check::run_options(world.device, options));
-  call.timeout_ns = read.timeout_ns;
-  call.stream = read.stream;
+  SK_RETURN_IF_ERROR(take_options(world, options, call));
   return call;
 }
 

@@ -85,7 +85,7 @@ Status GpuCommunicator::check_memory(const Call& call) const {
   return {};
 }
 
-Status GpuCommunicator::execute(const Call& call, const CallKey&) {
+Status GpuCommunicator::execute(const Call& call, const CallKey&, Pinned*) {
   SK_RETURN_IF_ERROR(group_->over(rank_));
   SK_RETURN_IF_ERROR(check_memory(call));
   SK_RETURN_IF_ERROR(group_->executor().check_stream(call.stream));
@@ -104,6 +104,15 @@ Status GpuCommunicator::execute(const Call& call, const CallKey&) {
 // execute() remembers no call: the pointers of each are looked at anew.
 Status GpuCommunicator::run(KnownCall&) {
   return error(SK_ERR_INTERNAL, "a call was remembered on a GPU");
+}
+
+// The group makes its programs when all ranks of the GPU have come; the plan is not made again.
+Status GpuCommunicator::prepare(const Call& call, Pinned& pinned) {
+  SK_RETURN_IF_ERROR(group_->over(rank_));
+  SK_RETURN_IF_ERROR(check_memory(call));
+  SK_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, plan_for(call.op));
+  pinned.ready = std::const_pointer_cast<Plan>(std::move(plan));
+  return {};
 }
 
 // Of a GPU that has failed there is nothing to wait for.
@@ -196,6 +205,10 @@ Status GpuCommunicator::deregister_memory(void* memory) {
 Result<std::shared_ptr<const Plan>> GpuCommunicator::plan_for(const OpDesc& op) {
   const OpDesc reached = with_reach(op);
   return plans_.get(reached, group_->target_for(reached));
+}
+
+Status GpuCommunicator::check_fits(const Plan&) {
+  return error(SK_ERR_UNSUPPORTED, "a plan from text runs on the CPU so far, not on a GPU");
 }
 
 Result<std::unique_ptr<Packed>> GpuCommunicator::pack(const PackArgs& args) const {

@@ -22,7 +22,8 @@ class GpuCommunicator final : public Communicator {
   DeviceId device() const override { return device_; }
   sk_comm_info info() const override;
 
-  Status execute(const Call& call, const CallKey& key) override;
+  Status execute(const Call& call, const CallKey& key, Pinned* pinned) override;
+  Status prepare(const Call& call, Pinned& pinned) override;
   Status run(KnownCall& call) override;
   Status synchronize(void* stream, int64_t timeout_ns) override;
   Status prepare_to_end() override;
@@ -33,6 +34,7 @@ class GpuCommunicator final : public Communicator {
   Status deregister_memory(void* memory) override;
 
   Result<std::shared_ptr<const Plan>> plan_for(const OpDesc& op) override;
+  Status check_fits(const Plan& plan) override;
   Result<std::unique_ptr<Packed>> pack(const PackArgs& args) const override;
 
   Status start_trace(uint64_t event_count_max) override;

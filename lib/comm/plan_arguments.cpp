@@ -188,6 +188,13 @@ Result<Call> derived_call(World world, const OpDesc& op, const void* in, const P
   return error(SK_ERR_UNSUPPORTED, "a plan of {} is not to be run by itself", describe(op));
 }
 
+bool same_but_symmetry(OpDesc call, const OpDesc& plan) {
+  for (uint32_t i = 0; i < plan.schema().operands.size(); ++i) {
+    if (plan.schema().operands[i].reached) call.set(OpDesc::symmetric_field(i), plan.symmetric(i));
+  }
+  return call == plan;
+}
+
 }  // namespace
 
 Result<Call> plan_call(World world, const OpDesc& op, const void* in, const Packed* weights,
@@ -199,6 +206,13 @@ Result<Call> plan_call(World world, const OpDesc& op, const void* in, const Pack
     return error(SK_ERR_INVALID_ARGUMENT,
                  "in and out are {}, and the plan was made {} SK_PLAN_IN_PLACE",
                  op.aliased(i) ? "apart" : "the same memory", op.aliased(i) ? "with" : "without");
+  }
+  // A plan from text may be of a call that these arguments are not: of rows that lie apart, of B as
+  // it is.
+  if (!same_but_symmetry(call.op, op)) {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "in, weights and out make {}, the plan is of {}, which only sk_call() makes",
+                 describe(call.op), describe(op));
   }
   call.op = op;
   call.planned = true;

@@ -353,9 +353,7 @@ Result<Call> schema_call(World world, const Schema& schema, const void* given,
                  int(schema.id), schema.name);
   }
   SK_ASSIGN_OR_RETURN(Call call, Reader(world, schema, args, packed).read());
-  SK_ASSIGN_OR_RETURN(const check::RunOptions read, check::run_options(world.device, options));
-  call.timeout_ns = read.timeout_ns;
-  call.stream = read.stream;
+  SK_RETURN_IF_ERROR(take_options(world, options, call));
   return call;
 }
 

@@ -127,5 +127,121 @@ TEST(PlanRun, OfPartsInPlace) {
   });
 }
 
+std::string text_of(sk_plan* plan) {
+  size_t size = 0;
+  EXPECT_EQ(sk_plan_dump(plan, nullptr, 0, &size), SK_OK) << sk_last_error();
+  std::string text(size + 1, '\0');
+  EXPECT_EQ(sk_plan_dump(plan, text.data(), text.size(), &size), SK_OK) << sk_last_error();
+  text.resize(size);
+  return text;
+}
+
+std::string changed(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, text.npos) << from << " is not in\n" << text;
+  return text.replace(at, from.size(), to);
+}
+
+sk_plan* parsed(sk_comm* comm, const std::string& text) {
+  sk_plan* plan = nullptr;
+  EXPECT_EQ(sk_plan_parse(comm, text.data(), text.size(), &plan), SK_OK) << sk_last_error();
+  return plan;
+}
+
+// Two runs in a row with the same memory are the same call, and yet look at it anew.
+TEST(PlanRun, AsOftenAsWanted) {
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
+    sk_plan* plan = made(comm, SK_OP_ALLREDUCE);
+    sk_plan* of_text = parsed(comm, text_of(plan));
+    std::vector<int32_t> in(kCount), out(kCount), other(kCount);
+    for (int turn = 0; turn < 20; ++turn) {
+      for (int64_t i = 0; i < kCount; ++i) in[i] = int32_t(turn * i + rank);
+      std::vector<int32_t>& to = turn % 5 == 4 ? other : out;
+      std::fill(out.begin(), out.end(), -1);
+      std::fill(other.begin(), other.end(), -1);
+      sk_plan* which = turn % 7 < 3 ? plan : of_text;
+      ASSERT_EQ(sk_plan_run(which, in.data(), nullptr, to.data(), nullptr), SK_OK)
+          << sk_last_error();
+      for (int64_t i = 0; i < kCount; ++i) ASSERT_EQ(to[i], 2 * turn * i + 1) << turn;
+      EXPECT_EQ((turn % 5 == 4 ? out : other)[0], -1);
+    }
+    EXPECT_EQ(sk_plan_free(plan), SK_OK);
+    EXPECT_EQ(sk_plan_free(of_text), SK_OK);
+  });
+}
+
+TEST(PlanParse, OfTextsThatDifferIsNoCall) {
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
+    sk_plan* plan = made(comm, SK_OP_ALLREDUCE);
+    const std::string text = text_of(plan);
+    // What steers a planner may differ from the machine's, and yet not among ranks.
+    sk_plan* other = parsed(comm, rank == 0 ? text : changed(text, "cores=", "cores=1"));
+    std::vector<int32_t> in(kCount, 1), out(kCount, -1);
+    EXPECT_EQ(sk_plan_run(other, in.data(), nullptr, out.data(), nullptr), SK_ERR_DESYNC)
+        << sk_last_error();
+    EXPECT_EQ(out[0], -1);
+    EXPECT_EQ(sk_plan_run(plan, in.data(), nullptr, out.data(), nullptr), SK_OK) << sk_last_error();
+    EXPECT_EQ(out[0], 2);
+    EXPECT_EQ(sk_plan_free(plan), SK_OK);
+    EXPECT_EQ(sk_plan_free(other), SK_OK);
+  });
+}
+
+TEST(PlanParse, WhatDoesNotFitIsSaid) {
+  std::string of_two;
+  in_thread_ranks(2, [&](sk_comm* comm, int rank) {
+    sk_plan* plan = made(comm, SK_OP_ALLREDUCE);
+    if (rank == 0) of_two = text_of(plan);
+    EXPECT_EQ(sk_plan_free(plan), SK_OK);
+  });
+  in_thread_ranks(1, [&](sk_comm* comm, int) {
+    const auto refused = [&](const std::string& text, const char* sentence) {
+      sk_plan* plan = nullptr;
+      EXPECT_EQ(sk_plan_parse(comm, text.data(), text.size(), &plan), SK_ERR_INVALID_ARGUMENT);
+      EXPECT_THAT(sk_last_error(), HasSubstr(sentence));
+      EXPECT_EQ(plan, nullptr);
+    };
+    refused(of_two, "the plan's target has world_size=2, this communicator runs plans with 1");
+    refused("plan", "line 1");
+    sk_plan* plan = made(comm, SK_OP_ALLREDUCE);
+    const std::string text = text_of(plan);
+    refused(changed(text, "workers=", "workers=9"), "workers=9");
+    refused(changed(text, "mapped=1", "mapped=0"), "the plan's target has mapped=0");
+    refused(changed(text, "world_size=1", "world_size=3"), "");
+    EXPECT_EQ(sk_plan_parse(comm, text.data(), text.size(), nullptr), SK_ERR_INVALID_ARGUMENT);
+    EXPECT_EQ(sk_plan_parse(comm, nullptr, 3, &plan), SK_ERR_INVALID_ARGUMENT);
+    EXPECT_THAT(sk_last_error(), HasSubstr("text is null"));
+    EXPECT_EQ(sk_plan_free(plan), SK_OK);
+  });
+}
+
+// Rows that lie apart, B as it is: sk_plan_run() has no arguments for such a call, and would read
+// beyond those that it has.
+TEST(PlanParse, OfACallWithoutArgumentsHereIsNotRun) {
+  in_thread_ranks(1, [](sk_comm* comm, int) {
+    sk_plan_desc desc{};
+    desc.struct_size = sizeof desc;
+    desc.kind = SK_OP_ALLREDUCE_GEMM;
+    desc.dtype = SK_F32;
+    desc.m = 1;
+    desc.n = desc.k = 8;
+    sk_plan* plan = nullptr;
+    ASSERT_EQ(sk_plan_create(comm, &desc, &plan), SK_OK) << sk_last_error();
+    std::vector<float> b(64), a(64), c(64, -1.0f);
+    const sk_tensor tensor = {sizeof(sk_tensor), SK_F32, b.data(), 2, 0, 0, 0, {8, 8}, {8, 1}};
+    sk_packed* packed = nullptr;
+    ASSERT_EQ(sk_pack(comm, &tensor, 0, &packed), SK_OK) << sk_last_error();
+    sk_plan* wide = parsed(comm, changed(text_of(plan), "lda=8", "lda=4000"));
+    EXPECT_EQ(sk_plan_run(wide, a.data(), packed, c.data(), nullptr), SK_ERR_INVALID_ARGUMENT);
+    EXPECT_THAT(sk_last_error(), HasSubstr("which only sk_call() makes"));
+    EXPECT_EQ(c[0], -1.0f);
+    sk_plan* same = parsed(comm, text_of(plan));
+    EXPECT_EQ(sk_plan_run(same, a.data(), packed, c.data(), nullptr), SK_OK) << sk_last_error();
+    EXPECT_EQ(c[0], 0.0f);
+    for (sk_plan* each : {plan, wide, same}) EXPECT_EQ(sk_plan_free(each), SK_OK);
+    EXPECT_EQ(sk_packed_free(packed), SK_OK);
+  });
+}
+
 }  // namespace
 }  // namespace sk

@@ -15,9 +15,9 @@ constexpr uint64_t kStripBytes = 4096;  // Of sums that are carried on; on the s
 
 struct Strip {
   DType dtype, out_dtype;
-  const std::byte* in;  // Of the first row.
-  uint64_t pitch, rows, columns;
-  std::byte* out;
+  const std::byte* in = nullptr;  // Of the first row.
+  uint64_t pitch = 0, rows = 0, columns = 0;
+  std::byte* out = nullptr;
 };
 
 void sum(const Strip& s) {
@@ -44,9 +44,7 @@ void sum(const Strip& s) {
 
 void run(const TileArgs& args) {
   const int64_t* p = args.params;
-  Strip strip{};
-  strip.dtype = DType(p[kSumRowsDtype]);
-  strip.out_dtype = DType(p[kSumRowsOutDtype]);
+  Strip strip = {.dtype = DType(p[kSumRowsDtype]), .out_dtype = DType(p[kSumRowsOutDtype])};
   strip.pitch = args.regions[0].pitch;
   strip.rows = uint64_t(p[kSumRowsM]);
   const uint64_t element = dtype_bytes(strip.dtype), out_element = dtype_bytes(strip.out_dtype);

@@ -109,10 +109,24 @@ int64_t extent(Caller& c) {
   return kExtents[c.random.below(5)];
 }
 
-void call(Caller& c) {
+// Arguments of some operation, more or less.
+struct Arguments {
+  std::array<unsigned char, 4096> bytes{};
+  std::vector<std::unique_ptr<Given<sk_tensor>>> tensors;
+  int32_t asked = 0;
+  bool none = false;
+
+  const void* get() const { return none ? nullptr : bytes.data(); }
+  void check(const char* name) const {
+    for (const auto& each : tensors) each->check(name, false);
+  }
+};
+
+Arguments arguments(Caller& c) {
   static const std::vector<Operation> all = operations();
   const Operation& operation = all[c.random.below(all.size())];
-  std::array<unsigned char, 4096> args{};
+  Arguments made;
+  auto& [args, tensors, asked, none] = made;
   const auto put = [&]<typename T>(uint32_t offset, const T& value) {
     std::memcpy(args.data() + offset, static_cast<const void*>(&value), sizeof(T));
   };
@@ -120,7 +134,6 @@ void call(Caller& c) {
   const int32_t id = c.random.one_in(16) ? int32_t(c.random.number()) : operation.id;
   put(4, c.random.one_in(2) ? 0 : operation.id);
   const int32_t dtype = int32_t(1 + c.random.below(6));
-  std::vector<std::unique_ptr<Given<sk_tensor>>> tensors;
   const int64_t rows = extent(c), cols = extent(c);
   for (const Field& field : operation.fields) {
     if (field.kind == "tensor") {
@@ -138,13 +151,65 @@ void call(Caller& c) {
       put(field.offset, c.random.one_in(2) ? c.random.number() : int64_t(1));
     }
   }
-  const Options options(c);
-  const bool none = c.random.one_in(64);
+  none = c.random.one_in(64);
   // A made-up number must not be another operation's, whose struct is longer.
-  const int32_t asked = id > 0 && id < 100 ? operation.id : id;
-  c.check(sk_call(c.handle<sk_comm>(kComm), asked, none ? nullptr : args.data(), options.pointer));
-  for (const auto& each : tensors) each->check("sk_call", false);
+  asked = id > 0 && id < 100 ? operation.id : id;
+  return made;
 }
+
+void call(Caller& c) {
+  const Arguments args = arguments(c);
+  const Options options(c);
+  c.check(sk_call(c.handle<sk_comm>(kComm), args.asked, args.get(), options.pointer));
+  args.check("sk_call");
+}
+
+constexpr size_t kAliveMax = 6;  // Then creations free one first.
+
+void free_one(Caller& c, sk_op* op) {
+  const sk_status status = sk_op_free(op);
+  if (status == SK_OK) c.pool.drop(kOp, op);
+  c.check(status);
+}
+
+void op_create(Caller& c) {
+  if (c.pool.count(kOp) >= kAliveMax)
+    return free_one(c, static_cast<sk_op*>(c.pool.live(c.random, kOp).value));
+  sk_op* made = nullptr;
+  if (c.random.one_in(4)) {
+    // On memory that is nobody's, so that any thread may run it as it is.
+    static float vector[32] = {};
+    sk_tensor tensor{sizeof(sk_tensor), SK_F32, vector, 1, 0, 0, 0, {32}, {1}};
+    sk_allreduce_args args{};
+    args.struct_size = sizeof args;
+    args.in = args.out = &tensor;
+    args.op = SK_MAX;
+    const sk_status status = sk_op_create(c.handle<sk_comm>(kComm), SK_OP_ALLREDUCE, &args, &made);
+    c.check(status);
+    if (status == SK_OK) c.pool.add(kOp, {made, sizeof vector, sizeof vector});
+    return;
+  }
+  const Arguments args = arguments(c);
+  const sk_status status = sk_op_create(c.handle<sk_comm>(kComm), args.asked, args.get(),
+                                        c.random.one_in(16) ? nullptr : &made);
+  c.check(status);
+  args.check("sk_op_create");
+  if (status == SK_OK) c.pool.add(kOp, {made, 0, 0});
+}
+
+// Without arguments it runs on the last ones' memory: only where that is nobody's.
+void op_run(Caller& c) {
+  const Handle op = c.pool.any(c.random, kOp);
+  const Options options(c);
+  auto* const handle = static_cast<sk_op*>(op.value);
+  if (op.in_bytes != 0) return c.check(sk_op_run(handle, nullptr, options.pointer));
+  Arguments args = arguments(c);
+  args.none = false;
+  c.check(sk_op_run(handle, args.get(), options.pointer));
+  args.check("sk_op_run");
+}
+
+void op_free(Caller& c) { free_one(c, c.handle<sk_op>(kOp)); }
 
 // Its communicator is the context's, which frees it: it is no handle of the pool's, but calls of
 // it come from any thread.
@@ -171,9 +236,9 @@ void op_describe(Caller& c) {
 
 const std::vector<Function>& call_functions() {
   static const std::vector<Function> all = {
-      {"sk_call", 80, true, call},
-      {"sk_comm_self", 10, true, comm_self},
-      {"sk_op_describe", 5, true, op_describe},
+      {"sk_call", 80, true, call},           {"sk_comm_self", 10, true, comm_self},
+      {"sk_op_create", 40, true, op_create}, {"sk_op_describe", 5, true, op_describe},
+      {"sk_op_free", 10, true, op_free},     {"sk_op_run", 60, true, op_run},
   };
   return all;
 }

@@ -20,7 +20,7 @@
 
 namespace sk::fuzz_abi {
 
-enum Kind : uint32_t { kContext, kComm, kPacked, kPlan, kTopo, kSession, kWorker, kKindCount };
+enum Kind : uint32_t { kContext, kComm, kPacked, kPlan, kTopo, kSession, kWorker, kOp, kKindCount };
 
 struct Handle {
   void* value = nullptr;

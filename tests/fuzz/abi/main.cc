@@ -224,6 +224,7 @@ void free_all(Pool& pool) {
   };
   free_kind(kSession, [](void* h) { return sk_session_close(static_cast<sk_session*>(h)); });
   free_kind(kWorker, [](void* h) { return sk_worker_leave(static_cast<sk_worker*>(h)); });
+  free_kind(kOp, [](void* h) { return sk_op_free(static_cast<sk_op*>(h)); });
   free_kind(kPlan, [](void* h) { return sk_plan_free(static_cast<sk_plan*>(h)); });
   free_kind(kPacked, [](void* h) { return sk_packed_free(static_cast<sk_packed*>(h)); });
   free_kind(kTopo, [](void* h) { return sk_topo_free(static_cast<sk_topo*>(h)); });

@@ -196,7 +196,13 @@ void plan_dump(Caller& c) {
                        c.random.one_in(16) ? nullptr : &size));
 }
 
-void plan_check(Caller& c) {
+// A plan's text, with some characters changed, in memory that ends with it.
+struct PlanText {
+  const char* bytes;
+  size_t length;
+};
+
+PlanText plan_text(Caller& c) {
   std::string text(16384, '\0');
   size_t size = 0;
   auto* plan = static_cast<sk_plan*>(c.pool.live(c.random, kPlan).value);
@@ -206,7 +212,24 @@ void plan_check(Caller& c) {
     text[c.random.below(text.size())] = char('0' + c.random.below(75));
   auto* bytes = static_cast<char*>(c.operand(c.in, text.size()));
   if (bytes != nullptr) std::copy(text.begin(), text.end(), bytes);  // Without an end: of a length.
-  c.check(sk_plan_check(bytes, c.random.one_in(16) ? size_t(-1) : text.size()));
+  return {bytes, c.random.one_in(16) ? size_t(-1) : text.size()};
+}
+
+void plan_check(Caller& c) {
+  const PlanText text = plan_text(c);
+  c.check(sk_plan_check(text.bytes, text.length));
+}
+
+// A count that was changed may be of more memory than the fuzzer's runs give: such a plan is not
+// run here.
+void plan_parse(Caller& c) {
+  if (c.pool.count(kPlan) >= kAliveMax) return plan_create(c);  // Which frees one.
+  const PlanText text = plan_text(c);
+  sk_plan* made = nullptr;
+  const sk_status status = sk_plan_parse(c.handle<sk_comm>(kComm), text.bytes, text.length,
+                                         c.random.one_in(16) ? nullptr : &made);
+  c.check(status);
+  if (status == SK_OK) c.check(sk_plan_free(made));
 }
 
 void plan_free(Caller& c) {
@@ -233,6 +256,7 @@ const std::vector<Function>& op_functions() {
       {"sk_allreduce_gemm", 40, true, allreduce_gemm},
       {"sk_allgather_gemm", 40, true, allgather_gemm},
       {"sk_plan_create", 30, true, plan_create},
+      {"sk_plan_parse", 20, true, plan_parse},
       {"sk_plan_run", 40, true, plan_run},
       {"sk_plan_dump", 20, true, plan_dump},
       {"sk_plan_check", 10, true, plan_check},

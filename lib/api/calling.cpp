@@ -1,0 +1,32 @@
+#include "lib/api/calling.h"
+
+namespace sk::api {
+
+PackedUses::Handles PackedUses::named(const Schema& schema, const void* args) {
+  Handles handles{};
+  for (const ArgField& field : arg_layout(schema).fields()) {
+    if (const void* handle = packed_handle(args, field)) handles[field.index] = handle;
+  }
+  return handles;
+}
+
+Status PackedUses::pin(const Handles& handles) {
+  for (size_t i = 0; i < handles.size(); ++i) {
+    if (handles[i] == nullptr) continue;
+    SK_ASSIGN_OR_RETURN(auto use, packed_weights.pin(handles[i]));
+    operands_[i] = &*uses_[i].emplace(std::move(use));
+  }
+  return {};
+}
+
+// Where this rank does alone what it does alone: nobody's turn in a collective is taken for it.
+Result<void*> lane_of(const sk_comm* comm) {
+  SK_ASSIGN_OR_RETURN(const auto use, comms.pin_here(comm));
+  if (use->local == nullptr) return const_cast<void*>(static_cast<const void*>(comm));
+  if (use->communicator->device().type != SK_DEVICE_CPU) {
+    return error(SK_ERR_UNSUPPORTED, "local operations run on the CPU so far, not on a GPU");
+  }
+  return use->local->get(use->child.context().log, use->workers);
+}
+
+}  // namespace sk::api

@@ -1,0 +1,33 @@
+// What calls by schema share: their packed weights, and whose turn a local one takes.
+#ifndef SK_LIB_API_CALLING_H_
+#define SK_LIB_API_CALLING_H_
+
+#include <array>
+#include <optional>
+
+#include "lib/api/objects.h"
+#include "lib/comm/schema_arguments.h"
+
+namespace sk::api {
+
+// Packed weights that a call names, kept for as long as it lasts.
+class PackedUses {
+ public:
+  // By operand; null where there are none.
+  using Handles = std::array<const void*, OpDesc::kOperandsMax>;
+
+  static Handles named(const Schema& schema, const void* args);
+  Status pin(const Handles& handles);
+  const PackedOperands& operands() const { return operands_; }
+
+ private:
+  std::array<std::optional<decltype(packed_weights)::Use>, OpDesc::kOperandsMax> uses_;
+  PackedOperands operands_{};
+};
+
+// Where this rank does alone what it does alone: nobody's turn in a collective is taken for it.
+Result<void*> lane_of(const sk_comm* comm);
+
+}  // namespace sk::api
+
+#endif  // SK_LIB_API_CALLING_H_

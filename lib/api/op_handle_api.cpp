@@ -1,0 +1,98 @@
+#include "lib/api/calling.h"
+#include "sk/call.h"
+
+using namespace sk;       // NOLINT(google-build-using-namespace): the shell speaks of nothing else.
+using namespace sk::api;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+// The caller gave an operation, and no handle that a sentence about communicators could show.
+auto comm_of(const OpHandle& op) {
+  using Found = decltype(comms.use(op.comm));
+  Found found = comms.use(op.comm);
+  return found.status().code() != SK_ERR_BAD_HANDLE
+             ? std::move(found)
+             : Found(error(SK_ERR_BAD_HANDLE, "the operation's communicator was freed"));
+}
+
+// A local operation's handle keeps the lane's, and whoever has that may go.
+Result<void*> place_of(sk_comm* comm, const Schema& schema) {
+  if (schema.scope != Scope::kLocal) return static_cast<void*>(comm);
+  SK_ASSIGN_OR_RETURN(const auto held, comms.pin(comm));
+  return lane_of(comm);
+}
+
+Result<std::unique_ptr<OpHandle>> make(void* place, const Schema& schema, const void* args) {
+  auto made = std::make_unique<OpHandle>(OpHandle{.comm = place, .schema = &schema});
+  SK_ASSIGN_OR_RETURN(const auto use, comms.use(place));
+  made->packed = PackedUses::named(schema, args);
+  PackedUses packed;
+  SK_RETURN_IF_ERROR(packed.pin(made->packed));
+  SK_ASSIGN_OR_RETURN(made->call, schema_call(world_of(*use->communicator), schema, args,
+                                              packed.operands(), nullptr));
+  if (!made->words.read(schema, arg_layout(schema), args)) made->words = CallWords();
+  SK_RETURN_IF_ERROR(use->communicator->prepare(made->call, made->pinned));
+  return made;
+}
+
+// With other arguments than the last ones: what they are of must be what the handle was made for.
+Status take_arguments(OpHandle& op, World world, const void* args) {
+  CallWords words;
+  const bool worded = words.read(*op.schema, arg_layout(*op.schema), args);
+  if (worded && std::ranges::equal(words.words(), op.words.words())) return {};
+  const PackedUses::Handles packed = PackedUses::named(*op.schema, args);
+  PackedUses uses;
+  SK_RETURN_IF_ERROR(uses.pin(packed));
+  SK_ASSIGN_OR_RETURN(const Call call,
+                      schema_call(world, *op.schema, args, uses.operands(), nullptr));
+  if (call.op != op.call.op) {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "args are of {}, and this operation was made for {}: only addresses may differ",
+                 describe(call.op), describe(op.call.op));
+  }
+  op.call = call;
+  op.packed = packed;
+  op.words = worded ? words : CallWords();
+  op.pinned.places = 0;
+  return {};
+}
+
+Status run(OpHandle& op, Communicator& communicator, const void* args,
+           const sk_run_options* options) {
+  if (args != nullptr) SK_RETURN_IF_ERROR(take_arguments(op, world_of(communicator), args));
+  PackedUses kept;
+  SK_RETURN_IF_ERROR(kept.pin(op.packed));
+  if (options == nullptr && communicator.knows(op.pinned)) [[likely]]
+    return communicator.run(op.pinned.call);
+  Call call = op.call;
+  SK_RETURN_IF_ERROR(take_options(world_of(communicator), options, call));
+  Status status = communicator.execute(call, {}, &op.pinned);
+  if (options != nullptr || !status.ok()) op.pinned.places = 0;  // They are of this run alone.
+  return status;
+}
+
+}  // namespace
+
+sk_status sk_op_create(sk_comm* comm, int32_t op, const void* args, sk_op** out_op) noexcept {
+  return guarded([&]() -> Status {
+    SK_RETURN_IF_ERROR(require("out_op", out_op));
+    SK_ASSIGN_OR_RETURN(const Schema* schema, callable(op));
+    SK_ASSIGN_OR_RETURN(void* place, place_of(comm, *schema));
+    SK_ASSIGN_OR_RETURN(auto made, make(place, *schema, args));
+    SK_ASSIGN_OR_RETURN(void* handle, operations.add(std::move(made)));
+    *out_op = static_cast<sk_op*>(handle);
+    return {};
+  });
+}
+
+sk_status sk_op_run(sk_op* op, const void* args, const sk_run_options* options) noexcept {
+  return guarded([&]() -> Status {
+    SK_ASSIGN_OR_RETURN(const auto use, operations.use(op));
+    SK_ASSIGN_OR_RETURN(const auto comm, comm_of(*use));
+    return run(*use, *comm->communicator, args, options);
+  });
+}
+
+sk_status sk_op_free(sk_op* op) noexcept {
+  return guarded([&]() -> Status { return std::move(operations.remove(op).status()); });
+}
