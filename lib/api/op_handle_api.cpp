@@ -35,6 +35,13 @@ Result<std::unique_ptr<OpHandle>> make(void* place, const Schema& schema, const 
   return made;
 }
 
+Status check_same(const OpDesc& given, const OpDesc& made) {
+  if (given == made) return {};
+  return error(SK_ERR_INVALID_ARGUMENT,
+               "args are of {}, and this operation was made for {}: only addresses may differ",
+               describe(given), describe(made));
+}
+
 // With other arguments than the last ones: what they are of must be what the handle was made for.
 Status take_arguments(OpHandle& op, World world, const void* args) {
   CallWords words;
@@ -45,11 +52,7 @@ Status take_arguments(OpHandle& op, World world, const void* args) {
   SK_RETURN_IF_ERROR(uses.pin(packed));
   SK_ASSIGN_OR_RETURN(const Call call,
                       schema_call(world, *op.schema, args, uses.operands(), nullptr));
-  if (call.op != op.call.op) {
-    return error(SK_ERR_INVALID_ARGUMENT,
-                 "args are of {}, and this operation was made for {}: only addresses may differ",
-                 describe(call.op), describe(op.call.op));
-  }
+  SK_RETURN_IF_ERROR(check_same(call.op, op.call.op));
   op.call = call;
   op.packed = packed;
   op.words = worded ? words : CallWords();
