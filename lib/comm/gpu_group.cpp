@@ -6,6 +6,7 @@
 
 #include "lib/algo/planner.h"
 #include "lib/op/mismatch.h"
+#include "lib/op/ops/memory.h"
 
 namespace sk {
 namespace {
@@ -20,7 +21,7 @@ Status copy_of(const Status& status) {
   return caught([&] { return status.clone(); });
 }
 
-bool moves_nothing(const OpDesc& op) { return op.kind() >= OpKind::kAlloc; }
+bool moves_nothing(const OpDesc& op) { return is_of_memory(op.schema()); }
 
 }  // namespace
 

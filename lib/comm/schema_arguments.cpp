@@ -6,6 +6,7 @@
 #include "lib/comm/tensor_arguments.h"
 #include "lib/op/judge.h"
 #include "lib/op/names.h"
+#include "lib/op/ops/memory.h"
 #include "lib/op/scope.h"
 #include "lib/op/types.h"
 #include "lib/op/values.h"
@@ -322,11 +323,11 @@ class Reader {
 }  // namespace
 
 Result<const Schema*> callable(int32_t op) {
-  const Schema* schema = op > 0 && op < int32_t(OpKind::kAlloc) ? schema_of(OpKind(op)) : nullptr;
-  if (schema != nullptr) return schema;
+  const Schema* schema = op == int32_t(OpKind(op)) ? schema_of(OpKind(op)) : nullptr;
+  if (schema != nullptr && !is_of_memory(*schema)) return schema;
   std::string known;
   for (const Schema* each : all_schemas()) {
-    if (each->id >= OpKind::kAlloc) continue;
+    if (is_of_memory(*each)) continue;
     known += fmt::format("{}{} {}", known.empty() ? "" : ", ", int(each->id), each->name);
   }
   return error(SK_ERR_INVALID_ARGUMENT, "op is {}, which is no operation: there are {}", op, known);

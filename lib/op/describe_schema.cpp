@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lib/op/call_layout.h"
+#include "lib/op/ops/memory.h"
 
 namespace sk {
 namespace {
@@ -157,7 +158,7 @@ size_t distance(std::string_view a, std::string_view b) {
 std::vector<const Schema*> callables() {
   std::vector<const Schema*> out;
   for (const Schema* each : all_schemas()) {
-    if (each->id < OpKind::kAlloc) out.push_back(each);
+    if (!is_of_memory(*each)) out.push_back(each);
   }
   return out;
 }

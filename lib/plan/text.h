@@ -1,7 +1,7 @@
 // The text form of plans: one line per buffer, signal, queue and task; stable, for eyes and diffs.
 //
-//   sk-plan 2
-//   op kind=allreduce dtype=f32 ... count=1000 ...
+//   sk-plan 3
+//   op kind=allreduce count=1000 op=sum in.dtype=f32 in.symmetric=1 ...
 //   target world_size=2 mapped=1 workers=1 ...
 //   buffer 0 kind=input access=mapped operand=0 generations=1 owner=0 bytes=4000 offset=0
 //   rank 0 peers=1

@@ -127,21 +127,9 @@ std::string dump_task(const RankPlan& part, const Task& task) {
 
 std::string dump(const Plan& plan) {
   std::string text(text::kMagic);
-  text += "\nop";
-  if (text::has_own_words(plan.op.schema())) {
-    fmt::format_to(Out(text), " kind={}{}", plan.op.schema().name, text::op_words(plan.op));
-  } else {
-    const TextOp op = text_op(plan.op);
-    text::visit_op(op, FieldWriter{text});
-  }
+  fmt::format_to(Out(text), "\nop kind={}{}", plan.op.schema().name, text::op_words(plan.op));
   text += "\ntarget";
   text::visit_target(plan.target, FieldWriter{text});
-  const uint64_t pitch = plan.target.packed_pitch;
-  const bool limits = plan.target.edge_signals_max != text::kNoEdgeSignalsMax;
-  if (plan.target.band_rows != 0 || pitch != 0 || limits)
-    FieldWriter{text}(text::kBandRows, plan.target.band_rows);
-  if (pitch != 0 || limits) FieldWriter{text}(text::kPackedPitch, pitch);
-  if (limits) FieldWriter{text}(text::kEdgeSignalsMax, plan.target.edge_signals_max);
   text += '\n';
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     fmt::format_to(Out(text), "buffer {}", i);

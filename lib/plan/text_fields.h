@@ -5,16 +5,12 @@
 #include <string_view>
 
 #include "lib/plan/plan.h"
-#include "lib/plan/text_op.h"
 
 namespace sk::text {
 
-inline constexpr std::string_view kMagic = "sk-plan 2";
+inline constexpr std::string_view kMagic = "sk-plan 3";
 inline constexpr uint32_t kEnumMax = 16;  // Every enum of the header is smaller.
 
-inline std::string_view value_name(OpKind kind) {
-  return kind >= OpKind::kBarrier && kind <= kOpKindLast ? op_kind_name(kind) : "";
-}
 inline std::string_view value_name(DType dtype) {
   return is_dtype(int32_t(dtype)) ? dtype_name(dtype) : "";
 }
@@ -26,29 +22,6 @@ inline std::string_view value_name(BufferKind kind) {
 inline std::string_view value_name(BufferAccess access) {
   constexpr std::string_view kNames[] = {"local", "mapped", "put"};
   return size_t(access) < std::size(kNames) ? kNames[size_t(access)] : "";
-}
-
-template <typename Op, typename Visitor>
-void visit_op(Op& op, Visitor&& field) {
-  field("kind", op.kind);
-  field("dtype", op.dtype);
-  field("out_dtype", op.out_dtype);
-  field("redop", op.redop);
-  field("symmetric_in", op.symmetric_in);
-  field("symmetric_out", op.symmetric_out);
-  field("in_place", op.in_place);
-  field("transpose_a", op.transpose_a);
-  field("pack_b", op.pack_b);
-  field("transpose_b", op.transpose_b);
-  field("root", op.root);
-  field("peer", op.peer);
-  field("count", op.count);
-  field("m", op.m);
-  field("n", op.n);
-  field("k", op.k);
-  field("lda", op.lda);
-  field("ldb", op.ldb);
-  field("ldc", op.ldc);
 }
 
 template <typename T, typename Visitor>
@@ -66,13 +39,10 @@ void visit_target(T& target, Visitor&& field) {
   field("one_shot_symmetric_bytes", target.one_shot_symmetric_bytes);
   field("stream_bytes", target.stream_bytes);
   field("put_bytes_max", target.put_bytes_max);
+  field("band_rows", target.band_rows);
+  field("packed_pitch", target.packed_pitch);
+  field("edge_signals_max", target.edge_signals_max);
 }
-
-// The target's last fields, left out where they are 0, and all behind them: texts from before they
-// were there have none.
-inline constexpr char kBandRows[] = "band_rows", kPackedPitch[] = "packed_pitch",
-                      kEdgeSignalsMax[] = "edge_signals_max";
-inline constexpr uint32_t kNoEdgeSignalsMax = Target().edge_signals_max;  // It is left out.
 
 template <typename B, typename Visitor>
 void visit_buffer(B& buffer, Visitor&& field) {

@@ -1,6 +1,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "lib/op/ops/memory.h"
 #include "lib/plan/task_info.h"
 #include "lib/plan/text.h"
 #include "lib/plan/text_fields.h"
@@ -67,34 +68,26 @@ class Parser {
     SK_RETURN_IF_ERROR(reader_.finish_line());
     FieldReader fields{reader_};
     if (!reader_.next_line() || !reader_.take_word("op")) return reader_.fail("expected op");
-    SK_ASSIGN_OR_RETURN(plan_.op, op(fields));
+    SK_ASSIGN_OR_RETURN(plan_.op, op());
     SK_RETURN_IF_ERROR(reader_.finish_line());
     fields.status = Status();
     if (!reader_.next_line() || !reader_.take_word("target")) {
       return reader_.fail("expected target");
     }
     text::visit_target(plan_.target, fields);
-    if (fields.status.ok() && !reader_.at_line_end())
-      fields(text::kBandRows, plan_.target.band_rows);
-    if (fields.status.ok() && !reader_.at_line_end())
-      fields(text::kPackedPitch, plan_.target.packed_pitch);
-    if (fields.status.ok() && !reader_.at_line_end())
-      fields(text::kEdgeSignalsMax, plan_.target.edge_signals_max);
     SK_RETURN_IF_ERROR(std::move(fields.status));
     return reader_.finish_line();
   }
 
-  Result<OpDesc> op(FieldReader& fields) {
+  Result<OpDesc> op() {
+    std::string names;
     for (const Schema* schema : all_schemas()) {
-      if (text::has_own_words(*schema) && reader_.take_word(fmt::format("kind={}", schema->name)))
+      if (is_of_memory(*schema)) continue;
+      if (reader_.take_word(fmt::format("kind={}", schema->name)))
         return text::read_op_words(*schema, reader_);
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", schema->name);
     }
-    TextOp op;
-    text::visit_op(op, fields);
-    SK_RETURN_IF_ERROR(std::move(fields.status));
-    Result<OpDesc> read = op_of(op);
-    if (!read.ok()) return reader_.fail("{}", read.status().message());
-    return read;
+    return reader_.fail("expected kind= and one of {}", names);
   }
 
   Status line() {

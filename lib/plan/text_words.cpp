@@ -1,9 +1,13 @@
 #include "lib/plan/text_words.h"
 
+#include <iterator>
+
 namespace sk::text {
 namespace {
 
-enum class WordKind : uint8_t { kInteger, kFlag, kFloat, kType, kRedOp };
+constexpr const char* kStorageNames[] = {"dense", "rows", "packed"};  // By enum Storage.
+
+enum class WordKind : uint8_t { kInteger, kFlag, kFloat, kType, kRedOp, kStorage };
 
 // `visit(name, field, kind)` for each field that `schema` has.
 template <typename Visitor>
@@ -27,7 +31,7 @@ void for_each_word(const Schema& schema, Visitor&& visit) {
     if (operand.optional) word("absent", OpDesc::absent_field(i), WordKind::kFlag);
     word("dtype", OpDesc::type_field(i), WordKind::kType);
     if (operand.storage != operand.or_storage) {
-      word("storage", OpDesc::storage_field(i), WordKind::kInteger);
+      word("storage", OpDesc::storage_field(i), WordKind::kStorage);
     }
     if (const Field stride = schema.stride_field(i)) word("stride", stride, WordKind::kInteger);
     if (operand.reached) word("symmetric", OpDesc::symmetric_field(i), WordKind::kFlag);
@@ -42,6 +46,9 @@ std::string written(WordKind kind, int64_t value) {
       break;
     case WordKind::kRedOp:
       if (is_redop(int32_t(value))) return redop_name(RedOp(value));
+      break;
+    case WordKind::kStorage:
+      if (size_t(value) < std::size(kStorageNames)) return kStorageNames[value];
       break;
     case WordKind::kFloat:
       return float_text(value);
@@ -78,14 +85,14 @@ class WordReader {
     return reader_.fail("{} is {}, which has no place there", name, value);
   }
   bool take_known(WordKind kind, int64_t& value) {
-    if (kind != WordKind::kType && kind != WordKind::kRedOp) return false;
-    for (value = 1; value <= kKnownMax; ++value) {
+    if (kind == WordKind::kInteger || kind == WordKind::kFlag) return false;
+    for (value = 0; value <= kKnownMax; ++value) {
       const std::string word = written(kind, value);
       if (word != fmt::to_string(value) && reader_.take_word(word)) return true;
     }
     return false;
   }
-  static constexpr int64_t kKnownMax = 16;  // Types and reductions are fewer.
+  static constexpr int64_t kKnownMax = 16;  // Types, reductions and storages are fewer.
 
   Reader& reader_;
   OpDesc& op_;

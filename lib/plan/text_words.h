@@ -1,5 +1,5 @@
-// The op line of the text form, as all operations behind the first eight have it: one word for each
-// field of the description, in the order of the schema. (The first eight share words: text_op.h.)
+// The op line of the text form: one word for each field of the description, in the order of the
+// schema.
 #ifndef SK_LIB_PLAN_TEXT_WORDS_H_
 #define SK_LIB_PLAN_TEXT_WORDS_H_
 
@@ -9,10 +9,6 @@
 #include "lib/plan/text_reader.h"
 
 namespace sk::text {
-
-constexpr bool has_own_words(const Schema& schema) {
-  return schema.id > OpKind::kAllgatherGemm && schema.id < OpKind::kAlloc;
-}
 
 // " rows=4 cols=8 eps=1e-05 x.dtype=f32 x.stride=8 weight.absent=1 ...".
 std::string op_words(const OpDesc& op);

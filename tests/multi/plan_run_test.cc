@@ -231,7 +231,7 @@ TEST(PlanParse, OfACallWithoutArgumentsHereIsNotRun) {
     const sk_tensor tensor = {sizeof(sk_tensor), SK_F32, b.data(), 2, 0, 0, 0, {8, 8}, {8, 1}};
     sk_packed* packed = nullptr;
     ASSERT_EQ(sk_pack(comm, &tensor, 0, &packed), SK_OK) << sk_last_error();
-    sk_plan* wide = parsed(comm, changed(text_of(plan), "lda=8", "lda=4000"));
+    sk_plan* wide = parsed(comm, changed(text_of(plan), "a.stride=8", "a.stride=4000"));
     EXPECT_EQ(sk_plan_run(wide, a.data(), packed, c.data(), nullptr), SK_ERR_INVALID_ARGUMENT);
     EXPECT_THAT(sk_last_error(), HasSubstr("which only sk_call() makes"));
     EXPECT_EQ(c[0], -1.0f);

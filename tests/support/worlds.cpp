@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "lib/plan/text.h"
-#include "lib/plan/text_op.h"
+#include "tests/support/op_words.h"
 #include "tests/support/op_words.h"
 
 namespace sk::testing_support {

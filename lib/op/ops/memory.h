@@ -24,6 +24,11 @@ inline constexpr Field kBytes = field_of(kAlloc, "bytes");
 
 }  // namespace ops
 
+// Of what callers call by its own functions alone, and has no plan that they could ask for.
+constexpr bool is_of_memory(const Schema& schema) {
+  return schema.id >= OpKind::kAlloc && schema.id <= OpKind::kDeregister;
+}
+
 // `kind` is one of these.
 inline OpDesc memory_call(OpKind kind, uint64_t bytes) {
   OpDesc op(*schema_of(kind));

@@ -80,9 +80,11 @@ TEST(PlanText, EqualityIgnoresHowSideTablesAreLaidOut) {
 TEST(PlanText, ErrorsNameLineAndColumn) {
   const std::string text = dump(direct_allreduce(2, 10));
   const std::pair<std::string, std::string> cases[] = {
-      {"", "line 1, column 1: expected \"sk-plan 2\""},
-      {"sk-plan 1\n", "line 1, column 1: expected \"sk-plan 2\""},
-      {replaced(text, "dtype=f32", "dtype=f33"), "line 2, column 25: expected dtype, a number"},
+      {"", "line 1, column 1: expected \"sk-plan 3\""},
+      {"sk-plan 2\n", "line 1, column 1: expected \"sk-plan 3\""},
+      {replaced(text, "dtype=f32", "dtype=f33"), "line 2, column 44: expected in.dtype, a number"},
+      {replaced(text, "kind=allreduce", "kind=allredace"),
+       "line 2, column 4: expected kind= and one of barrier, allreduce, allgather"},
       {replaced(text, "count=10 ", "count=99999999999999999999 "), "count is too large"},
       {replaced(text, "mapped=1", "mapped=2"), "line 3, column 28: mapped is 0 or 1"},
       {replaced(text, "put_bytes_max=18446744073709551615", "put_bytes_max=1 bands=1"),

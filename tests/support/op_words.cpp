@@ -1,9 +1,8 @@
-#include "lib/plan/text_op.h"
+#include "tests/support/op_words.h"
 
 #include <vector>
 
 #include "lib/op/ops/all.h"
-#include "lib/plan/text_fields.h"
 
 namespace sk {
 namespace {
@@ -35,13 +34,36 @@ OpDesc vectors(const Schema& schema, const TextOp& text) {
                                      .count = text.count});
 }
 
+template <typename Op, typename Visitor>
+void visit_op(Op& op, Visitor&& field) {
+  field("kind", op.kind);
+  field("dtype", op.dtype);
+  field("out_dtype", op.out_dtype);
+  field("redop", op.redop);
+  field("symmetric_in", op.symmetric_in);
+  field("symmetric_out", op.symmetric_out);
+  field("in_place", op.in_place);
+  field("transpose_a", op.transpose_a);
+  field("pack_b", op.pack_b);
+  field("transpose_b", op.transpose_b);
+  field("root", op.root);
+  field("peer", op.peer);
+  field("count", op.count);
+  field("m", op.m);
+  field("n", op.n);
+  field("k", op.k);
+  field("lda", op.lda);
+  field("ldb", op.ldb);
+  field("ldc", op.ldc);
+}
+
 // The name of the first word that differs, or null.
 const char* first_difference(const TextOp& a, const TextOp& b) {
   std::vector<int64_t> values;
-  text::visit_op(a, [&](const char*, const auto& value) { values.push_back(int64_t(value)); });
+  visit_op(a, [&](const char*, const auto& value) { values.push_back(int64_t(value)); });
   const char* found = nullptr;
   size_t next = 0;
-  text::visit_op(b, [&](const char* name, const auto& value) {
+  visit_op(b, [&](const char* name, const auto& value) {
     if (values[next++] != int64_t(value) && found == nullptr) found = name;
   });
   return found;
