@@ -1,7 +1,6 @@
 #include "lib/comm/gpu_communicator.h"
 
 #include "lib/comm/gpu_meeting.h"
-#include "lib/op/ops/allreduce_gemm.h"
 #include "lib/op/ops/memory.h"
 
 namespace sk {
@@ -28,10 +27,9 @@ Result<std::unique_ptr<Communicator>> GpuCommunicator::create(const Config& conf
                       meet_group(*bootstrap, config, std::move(executor)));
   const CommLog log(config.log, *bootstrap);
   log.meeting(meeting, *bootstrap);
-  const OpDesc product(ops::kAllreduceGemm);
   log.info("target: GPU {} ({}), {} blocks a rank, {} for products; a wait lasts {} ms at most",
            group->executor().facts().ordinal, group->executor().facts().name,
-           group->target_for({}).workers, group->target_for(product).workers,
+           group->workers(/*multiply=*/false), group->workers(/*multiply=*/true),
            config.timeout_ns / 1'000'000);
   return std::unique_ptr<Communicator>(
       new GpuCommunicator(std::move(group), config, log, uint32_t(bootstrap->rank())));
@@ -50,14 +48,13 @@ Status GpuCommunicator::meet(const GpuGroup::Arrival& arrival) {
 }
 
 sk_comm_info GpuCommunicator::info() const {
-  const OpDesc product(ops::kAllreduceGemm);
   sk_comm_info info{};
   info.struct_size = sizeof(info);
   info.rank = int32_t(rank_);
   info.world_size = int32_t(world_size());
   info.local_rank = info.rank;
   info.local_size = info.world_size;
-  info.workers = int32_t(group_->target_for(product).workers);
+  info.workers = int32_t(group_->workers(/*multiply=*/true));
   info.mapped = group_->mapped() ? 1 : 0;
   info.symmetric_bytes = held_bytes_;
   info.calls = calls_done_;
@@ -68,8 +65,7 @@ sk_comm_info GpuCommunicator::info() const {
 
 // Every rank's memory on the GPU is every other's.
 OpDesc GpuCommunicator::with_reach(const OpDesc& op) const {
-  const bool has_operands = op.kind() != OpKind::kBarrier;
-  return with_symmetry(op, has_operands ? ~uint32_t{0} : 0);
+  return with_symmetry(op, ~uint32_t{0});
 }
 
 Status GpuCommunicator::check_memory(const Call& call) const {

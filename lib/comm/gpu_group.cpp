@@ -74,14 +74,18 @@ Result<std::shared_ptr<GpuGroup>> GpuGroup::make(std::shared_ptr<GpuExecutor> ex
   return std::shared_ptr<GpuGroup>(new GpuGroup(std::move(executor), config));
 }
 
+uint32_t GpuGroup::workers(bool multiply) const {
+  const GpuFacts& facts = executor_->facts();
+  const uint32_t blocks = multiply ? facts.workers_of_products : facts.workers_of_moves;
+  return config_.workers != 0 ? config_.workers : blocks / config_.world_size;
+}
+
 Target GpuGroup::target_for(const OpDesc& op) const {
   const bool multiplies = product_of(op, Target()).has_value();
-  const GpuFacts& facts = executor_->facts();
-  const uint32_t blocks = multiplies ? facts.workers_of_products : facts.workers_of_moves;
   Target target;
   target.world_size = config_.world_size;
   target.mapped = !config_.put_only;
-  target.workers = config_.workers != 0 ? config_.workers : blocks / config_.world_size;
+  target.workers = workers(multiplies);
   if (multiplies) executor_->cut_product(op, target);
   return target;
 }

@@ -37,6 +37,8 @@ class GpuGroup {
   GpuExecutor& executor() const { return *executor_; }
   uint32_t world_size() const { return config_.world_size; }
   bool mapped() const { return !config_.put_only; }
+  // Blocks of one rank, where they multiply or where they move.
+  uint32_t workers(bool multiply) const;
   // What plans are made for; the same on all ranks.
   Target target_for(const OpDesc& op) const;
 

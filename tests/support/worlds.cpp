@@ -5,7 +5,6 @@
 
 #include "lib/plan/text.h"
 #include "tests/support/op_words.h"
-#include "tests/support/op_words.h"
 
 namespace sk::testing_support {
 namespace {

@@ -58,6 +58,7 @@ def check_cpp_lint(_fix: bool) -> int:
 
 CHECKS: tuple[tuple[str, Callable[[bool], int]], ...] = (
     ("layers", check_script("check_layers.py", "layers")),
+    ("operations", check_script("check_operations.py", "operations")),
     ("tidy", check_script("tidy.py", "tidy")),
     ("documentation", check_script("check_docs.py", "documentation")),
     ("C++ format", check_cpp_format),

@@ -16,7 +16,7 @@ VERBS = {
     "env": 'print the lines with which a shell finds the installed product: eval "$(./dev env)"',
     "lab": "install what is missing, build, open JupyterLab with the kernel on copies of examples/",
     "test": "build Release and run every test",
-    "check": "layers, lengths and words, documentation, format, lint (clang-tidy, ruff)",
+    "check": "layers, names, lengths and words, documentation, format, lint (clang-tidy, ruff)",
     "tidy": "of the checks, clang-tidy alone: every source that changed since it was clean",
     "asan": "the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer",
     "tsan": "the C++ tests under ThreadSanitizer",
