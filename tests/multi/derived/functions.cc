@@ -1,0 +1,83 @@
+#include "tests/multi/derived/functions.h"
+
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+namespace sk::derived {
+namespace {
+
+Value computed(double value, double size) { return {value, size, false}; }
+
+// Of an argument that the call came without: 1.
+Value element(const Argument& argument, size_t j) {
+  if (argument.empty()) return {1, 1, true};
+  return argument[argument.size() == 1 ? 0 : j];
+}
+
+// The product of all.
+Argument mul(std::span<const Argument> in, const Bound&) {
+  double value = 1, size = 1;
+  for (const Argument& each : in) {
+    value *= element(each, 0).value;
+    size *= element(each, 0).size;
+  }
+  return {computed(value, size)};
+}
+
+// 1 / sqrt(mean of x^2 + eps).
+double rstd_of(const Argument& x, double eps) {
+  double squares = 0;
+  for (const Value& each : x) squares += each.value * each.value;
+  return 1 / std::sqrt(squares / double(x.size()) + eps);
+}
+
+Argument rms(std::span<const Argument> in, const Bound& bound) {
+  const double rstd = rstd_of(in[0], bound("eps"));
+  return {computed(rstd, rstd)};
+}
+
+// x * rstd * weight.
+Argument rmsnorm(std::span<const Argument> in, const Bound& bound) {
+  const double rstd = rstd_of(in[0], bound("eps"));
+  Argument out;
+  for (size_t j = 0; j < in[0].size(); ++j) {
+    const double value = in[0][j].value * rstd * element(in[1], j).value;
+    out.push_back(computed(value, std::fabs(value)));
+  }
+  return out;
+}
+
+// rstd * (dy * weight - x * rstd^2 * mean of dy * weight * x); of dy, x, rstd, weight.
+Argument rmsnorm_dx(std::span<const Argument> in, const Bound&) {
+  const Argument &dy = in[0], &x = in[1];
+  const double rstd = in[2][0].value, n = double(x.size());
+  double dot = 0, all = 0;
+  for (size_t j = 0; j < x.size(); ++j) {
+    const double term = dy[j].value * element(in[3], j).value * x[j].value;
+    dot += term;
+    all += std::fabs(term);
+  }
+  Argument out;
+  for (size_t j = 0; j < x.size(); ++j) {
+    const double one = dy[j].value * element(in[3], j).value;
+    const double off = x[j].value * rstd * rstd / n;
+    out.push_back(computed(rstd * (one - off * dot),
+                           std::fabs(rstd) * (std::fabs(one) + std::fabs(off) * all)));
+  }
+  return out;
+}
+
+}  // namespace
+
+const Function& function_of(std::string_view name) {
+  static const std::map<std::string, Function, std::less<>> all = {
+      {"mul", mul}, {"rms", rms}, {"rmsnorm", rmsnorm}, {"rmsnorm_dx", rmsnorm_dx}};
+  const auto found = all.find(name);
+  if (found == all.end())
+    throw std::runtime_error(std::string(name) + " has no formula in functions.cc");
+  return found->second;
+}
+
+}  // namespace sk::derived

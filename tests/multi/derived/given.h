@@ -1,0 +1,52 @@
+// One rank's side of a call: tensors, packed weights and the struct of arguments, as a caller has
+// them.
+#ifndef SK_TESTS_MULTI_DERIVED_GIVEN_H_
+#define SK_TESTS_MULTI_DERIVED_GIVEN_H_
+
+#include <array>
+#include <vector>
+
+#include "lib/op/call_layout.h"
+#include "sk.h"
+#include "tests/multi/derived/random_call.h"
+
+namespace sk::derived {
+
+class Given {
+ public:
+  // Collective, where operands are symmetric. `random`: of this rank.
+  Given(sk_comm* comm, const Case& c, int64_t rank, Random& random);
+  ~Given();
+  Given(const Given&) = delete;
+  Given& operator=(const Given&) = delete;
+
+  // The memory as it was before.
+  void restore();
+  RankMemory memory() const;
+
+  const void* args() const { return args_.data(); }
+  // For who wants to break something.
+  sk_tensor& tensor(uint32_t operand) { return tensors_[operand]; }
+  std::array<unsigned char, 4096>& bytes() { return args_; }
+  template <typename T>
+  void put(const ArgField& field, T value) {
+    std::memcpy(args_.data() + field.offset, &value, sizeof value);
+  }
+
+ private:
+  std::byte* data(uint32_t operand);
+  sk_tensor describe(uint32_t operand, Random& random);
+
+  sk_comm* comm_;
+  const Case& case_;
+  const int64_t rank_;
+  RankMemory memory_;
+  std::vector<void*> symmetric_;  // By operand; null where it is ordinary.
+  std::vector<sk_tensor> tensors_;
+  std::vector<sk_packed*> packed_;
+  std::array<unsigned char, 4096> args_{};
+};
+
+}  // namespace sk::derived
+
+#endif  // SK_TESTS_MULTI_DERIVED_GIVEN_H_
