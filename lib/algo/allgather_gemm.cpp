@@ -29,9 +29,7 @@ class AllgatherGemm {
     if (layout_.ranks() > 1 && op_.k > 0) {
       way_ = !target.mapped ? Way::kPuts : op_.symmetric_in ? Way::kDirect : Way::kStaged;
     }
-    // Puts are one thread's business, so plans of puts have one queue.
-    const uint32_t workers = target.mapped ? target.workers : 1;
-    queues_ = std::clamp<uint32_t>(workers, 1, layout_.ranks() * tiles_.count());
+    queues_ = std::clamp<uint32_t>(target.workers, 1, layout_.ranks() * tiles_.count());
     const uint32_t per_queue = 1 + (op_.pack_b && target.packed_pitch != 0 ? 1 : 0);
     const uint32_t lanes = layout_.lanes_max() - 1;
     queues_ = std::clamp<uint32_t>((lanes - 1) / per_queue, 1, queues_);
@@ -152,7 +150,9 @@ class AllgatherGemm {
   }
 
   void pass_on(Part& part, uint32_t number) const {
-    const uint32_t rank = part.rank(), ranks = layout_.ranks(), queue = number % queues_;
+    // Puts are one thread's business.
+    const uint32_t rank = part.rank(), ranks = layout_.ranks(),
+                   queue = way_ == Way::kPuts ? 0 : number % queues_;
     const Slice rows = chunk(number);
     if (way_ == Way::kStaged) {
       return part.copy(queue, own(rank, rows), copied(copy_ + rank, rows), false, {},

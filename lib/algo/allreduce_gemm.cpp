@@ -5,7 +5,8 @@
 //
 // direct   (C mapped)   the epilogue stores into every rank's C
 // staged   (else)       it stores into result tiles, which each rank copies to its C; where nothing
-//                       is mapped, partials and results travel as puts
+//                       is mapped, partials and results travel as puts, which are one thread's
+//                       business: queue 0 puts what the others have made, a round of tiles later
 //
 // Source of the scheme: the fused two-process prototype behind the project's performance notes.
 #include <algorithm>
@@ -24,18 +25,20 @@ class AllreduceGemm {
         tiles_(target, op_.m, op_.n),
         factors_(layout_, op_) {
     blocks_ = target.mapped ? 1 : kPutBlocks;
-    // Puts are one thread's business, so plans of puts have one queue.
-    const uint32_t workers = target.mapped ? target.workers : 1;
-    queues_ = std::clamp<uint32_t>(workers, 1, std::max(1u, tiles_.count() / layout_.ranks()));
-    const uint32_t per_queue = 2 * blocks_ + (op_.pack_b && target.packed_pitch != 0 ? 1 : 0);
-    queues_ = std::clamp<uint32_t>((layout_.lanes_max() - 1) / per_queue, 1, queues_);
+    queues_ =
+        std::clamp<uint32_t>(target.workers, 1, std::max(1u, tiles_.count() / layout_.ranks()));
+    const uint32_t shared = target.mapped ? 0 : 2 * blocks_;  // Lanes, whatever queues there are.
+    const uint32_t per_queue =
+        (target.mapped ? 2 : 1) + (op_.pack_b && target.packed_pitch != 0 ? 1 : 0);
+    const uint32_t lanes = layout_.lanes_max() - 1;
+    queues_ = std::clamp<uint32_t>((lanes - std::min(lanes, shared)) / per_queue, 1, queues_);
     direct_ = target.world_size == 1 || (target.mapped && op_.symmetric_out);
     if (!target.mapped) {
       put_bytes_ = put_bytes_of(target);
       const uint64_t widest = std::max(sum_element_bytes(), out_element_bytes());
       tile_posts_ = uint32_t((slot_elements() * widest - 1) / put_bytes_ + 1);
     }
-    factors_.pack_by(queues_, /*first_lane=*/2 * groups());
+    factors_.pack_by(queues_, /*first_lane=*/2 * groups() + made_lanes());
     add_buffers();
   }
 
@@ -50,11 +53,26 @@ class AllreduceGemm {
   // (after_all). Tiles that are put arrive in any order: they are counted in blocks, and a block is
   // waited for as a whole. A tile that is put counts as many as the puts that the largest one
   // takes: a smaller one's last put makes up for those it lacks. A group is a queue or a block.
-  // Lanes: partial tiles for this rank by group; finished tiles of the producer's by group; those
-  // of B, which the rank packs for itself.
-  uint32_t groups() const { return queues_ * blocks_; }
+  // Lanes: partial tiles for this rank by group; finished tiles of the producer's by group; tiles
+  // for queue 0 to put, by the own queue that has made them; those of B, which the rank packs for
+  // itself.
+  uint32_t groups() const { return blocks_ == 1 ? queues_ : blocks_; }
   uint32_t partial_lane(uint32_t group) const { return group; }
   uint32_t done_lane(uint32_t group) const { return groups() + group; }
+  bool puts_for_others() const {
+    return !layout_.target().mapped && layout_.ranks() > 1 && queues_ > 1;
+  }
+  uint32_t made_lanes() const { return puts_for_others() ? queues_ - 1 : 0; }
+  uint32_t made_lane(uint32_t queue) const { return 2 * groups() + queue - 1; }
+  // Of all owners' tiles, those of one queue.
+  uint32_t tiles_by(uint32_t queue) const {
+    uint64_t tiles = 0;
+    for (uint32_t owner = 0; owner < layout_.ranks(); ++owner) {
+      const uint64_t count = tiles_of(owner).count;
+      tiles += count > queue ? (count - queue - 1) / queues_ + 1 : 0;
+    }
+    return uint32_t(tiles);
+  }
 
   uint32_t group_of(uint32_t owner, uint64_t t) const {
     return uint32_t(blocks_ == 1 ? t % queues_ : t * blocks_ / tiles_of(owner).count);
@@ -124,18 +142,22 @@ class AllreduceGemm {
   }
 
   RankPlan part_of(uint32_t rank) const {
-    Part part(layout_, rank, queues_, 2 * groups() + factors_.lane_count(),
+    Part part(layout_, rank, queues_, 2 * groups() + made_lanes() + factors_.lane_count(),
               [&](uint32_t producer, uint32_t lane) { return posts(rank, producer, lane); });
     part.enter(false);
     for (uint32_t queue = 0; queue < queues_; ++queue) {
       part.await(queue);
       factors_.pack(part, queue);  // Behind await: signals move only in agreed runs.
     }
+    Outbox outbox(queues_);
     for (uint32_t i = 1; i < layout_.ranks(); ++i) {
       const uint32_t owner = (rank + i) % layout_.ranks();
-      for (uint64_t t = 0; t < tiles_of(owner).count; ++t) compute_for_peer(part, owner, t);
+      for (uint64_t t = 0; t < tiles_of(owner).count; ++t) compute_for_peer(part, outbox, owner, t);
     }
-    for (uint64_t t = 0; t < tiles_of(rank).count; ++t) compute_own(part, t);
+    // Own tiles wait for those of peers, which wait for these.
+    put_until(part, outbox, outbox.round + 1);
+    for (uint64_t t = 0; t < tiles_of(rank).count; ++t) compute_own(part, outbox, t);
+    put_until(part, outbox, outbox.round + 1);
     if (!direct_) {
       for (uint32_t i = 0; i < layout_.ranks(); ++i)
         take_results(part, (rank + i) % layout_.ranks());
@@ -144,11 +166,13 @@ class AllreduceGemm {
   }
 
   uint32_t posts(uint32_t rank, uint32_t producer, uint32_t lane) const {
-    if (lane >= 2 * groups()) return producer == rank ? factors_.posts(lane) : 0;
+    if (lane >= 2 * groups() + made_lanes()) return producer == rank ? factors_.posts(lane) : 0;
+    if (lane >= 2 * groups()) return producer == rank ? tiles_by(lane - 2 * groups() + 1) : 0;
     const uint32_t group = lane % groups();
     if (producer == rank) {
       // The own finished tiles: who copies them out may be another queue.
-      return lane >= groups() && !direct_ ? tile_posts_ * tiles_in(rank, group) : 0;
+      const bool tells = lane >= groups() && !direct_ && !puts_for_others();
+      return tells ? tile_posts_ * tiles_in(rank, group) : 0;
     }
     return tile_posts_ * (lane < groups() ? tiles_in(rank, group) : tiles_in(producer, group));
   }
@@ -172,7 +196,49 @@ class AllreduceGemm {
                              .posts = posts});
   }
 
-  void compute_for_peer(Part& part, uint32_t owner, uint64_t t) const {
+  // Rows that queue 0 has to put: to one peer, or to all, behind tile `number` of `queue`.
+  struct Passing {
+    uint32_t queue, number, round;
+    Region src;
+    std::vector<std::pair<Region, Post>> to;
+  };
+  struct Outbox {
+    explicit Outbox(uint32_t queues) : made(queues) {}
+    std::vector<uint32_t> made;  // Tiles, by queue.
+    uint32_t round = 0;          // Of tiles that the queues make at one time; queue 0 begins one.
+    std::vector<Passing> passing;
+  };
+  // Behind the tile that `queue` made last. Where it is queue 0's turn, those of the round before
+  // go out, which the other queues have made meanwhile.
+  void put_later(Part& part, Outbox& outbox, uint32_t queue, const Region& src,
+                 std::vector<std::pair<Region, Post>> to) const {
+    if (queue == 0) ++outbox.round;
+    outbox.passing.push_back({queue, ++outbox.made[queue], outbox.round, src, std::move(to)});
+    if (queue == 0 || !puts_for_others())
+      put_until(part, outbox, outbox.round + (puts_for_others() ? 0 : 1));
+  }
+  // What was made in rounds before `round`.
+  void put_until(Part& part, Outbox& outbox, uint32_t round) const {
+    for (const Passing& each : outbox.passing) {
+      if (each.round >= round) continue;
+      if (each.queue != 0) {
+        const Wait made = part.from(part.rank(), made_lane(each.queue), each.number);
+        part.nop(0, {&made, 1});
+      }
+      bool first = true;
+      for (const auto& [dst, post] : each.to) {
+        put_row(part, 0, each.src, dst, post, first, put_bytes_);
+        first = false;
+      }
+    }
+    std::erase_if(outbox.passing, [&](const Passing& each) { return each.round < round; });
+  }
+  std::vector<Post> made_by(const Part& part, uint32_t queue) const {
+    if (queue == 0 || !puts_for_others()) return {};
+    return {part.to(part.rank(), made_lane(queue))};
+  }
+
+  void compute_for_peer(Part& part, Outbox& outbox, uint32_t owner, uint64_t t) const {
     const uint32_t rank = part.rank(), queue = uint32_t(t % queues_);
     const Tile piece = tiles_[uint32_t(tiles_of(owner).begin + t)];
     const Post arrived = part.to(owner, partial_lane(group_of(owner, t)), tile_posts_);
@@ -181,13 +247,12 @@ class AllreduceGemm {
                   {partial(partials_ + rank, piece.index, kWrite)}, {}, {&arrived, 1});
     }
     gemm(part, queue, piece, kGemmPartial, {partial(outgoing_ + rank, piece.index, kWrite)}, {},
-         {});
-    put_row(part, queue, partial(outgoing_ + rank, piece.index, kRead),
-            partial(inboxes_ + owner * layout_.ranks() + rank, t, kWrite), arrived, true,
-            put_bytes_);
+         made_by(part, queue));
+    put_later(part, outbox, queue, partial(outgoing_ + rank, piece.index, kRead),
+              {{partial(inboxes_ + owner * layout_.ranks() + rank, t, kWrite), arrived}});
   }
 
-  void compute_own(Part& part, uint64_t t) const {
+  void compute_own(Part& part, Outbox& outbox, uint64_t t) const {
     const uint32_t rank = part.rank(), ranks = layout_.ranks(), queue = uint32_t(t % queues_);
     const Tile piece = tiles_[uint32_t(tiles_of(rank).begin + t)];
     if (ranks == 1) return gemm(part, queue, piece, kGemmStore, {factors_.c(c_, piece, 1)}, {}, {});
@@ -210,14 +275,16 @@ class AllreduceGemm {
       return gemm(part, queue, piece, kGemmReduce,
                   {partials, result_region(0, piece, kWrite, ranks)}, waits, done);
     }
+    std::vector<Post> told = made_by(part, queue);
+    if (!puts_for_others()) told.push_back(own);
     gemm(part, queue, piece, kGemmReduce, {partials, result_region(rank, piece, kWrite)}, waits,
-         {&own, 1});
-    bool first = true;
+         told);
+    std::vector<std::pair<Region, Post>> to;
     for (const uint32_t peer : part.peers()) {
-      put_row(part, queue, result_bytes(rank, piece, kRead), result_bytes(peer, piece, kWrite),
-              part.to(peer, done_lane(group), tile_posts_), first, put_bytes_);
-      first = false;
+      to.emplace_back(result_bytes(peer, piece, kWrite),
+                      part.to(peer, done_lane(group), tile_posts_));
     }
+    put_later(part, outbox, queue, result_bytes(rank, piece, kRead), std::move(to));
   }
 
   void take_results(Part& part, uint32_t owner) const {
@@ -226,8 +293,11 @@ class AllreduceGemm {
       const Tile piece = tiles_[uint32_t(tiles_of(owner).begin + t)];
       const Wait done =
           part.from(owner, done_lane(group_of(owner, t)), tile_posts_ * tiles_until(owner, t));
+      // What is put the queue itself has made.
+      const bool own = puts_for_others() && owner == part.rank();
       part.copy(queue, result_region(part.rank(), piece, kRead),
-                factors_.c(c_ + part.rank(), piece, 1), false, {&done, 1});
+                factors_.c(c_ + part.rank(), piece, 1), own,
+                own ? std::span<const Wait>() : std::span(&done, 1));
     }
   }
 

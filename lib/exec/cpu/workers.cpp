@@ -15,19 +15,21 @@ constexpr int kSpins = 2000;  // Runs come in quick succession: look a few us be
 
 Workers::~Workers() {
   stop_.store(true, std::memory_order_relaxed);
-  round_.fetch_add(1, std::memory_order_release);
-  round_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  for (Thread& each : threads_) {
+    each.bell.fetch_add(1, std::memory_order_release);
+    each.bell.notify_one();
+  }
+  for (Thread& each : threads_) each.thread.join();
 }
 
 Status Workers::start(uint32_t active) {
   while (threads_.size() + 1 < active) {
     const uint32_t worker = uint32_t(threads_.size()) + 1;
+    Thread& made = threads_.emplace_back();
     try {
-      // Rounds of before it was there are not its own.
-      threads_.emplace_back(
-          [this, worker, seen = round_.load(std::memory_order_relaxed)] { loop(worker, seen); });
+      made.thread = std::thread([this, &made, worker] { loop(made, worker); });
     } catch (const std::system_error& thrown) {
+      threads_.pop_back();
       return error(SK_ERR_NO_MEMORY, "worker {} of {} could not be started: {}", worker, active,
                    thrown.what());
     }
@@ -62,20 +64,21 @@ Status Workers::reserve(Status (*reserve)(), uint32_t active) {
 void Workers::run(uint32_t active, Body body, void* object) {
   body_ = body;
   object_ = object;
-  active_ = active;
-  running_.store(uint32_t(threads_.size()), std::memory_order_relaxed);
-  round_.fetch_add(1, std::memory_order_release);
-  round_.notify_all();
+  running_.store(active - 1, std::memory_order_relaxed);
+  for (uint32_t worker = 1; worker < active; ++worker) {
+    std::atomic<uint32_t>& bell = threads_[worker - 1].bell;
+    bell.store(bell.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    bell.notify_one();
+  }
   body(object, 0);
 }
 
-void Workers::loop(uint32_t worker, uint32_t seen) {
-  for (;;) {
-    for (int i = 0; i < kSpins && round_.load(std::memory_order_acquire) == seen; ++i) pause();
-    round_.wait(seen, std::memory_order_acquire);
-    seen = round_.load(std::memory_order_acquire);
+void Workers::loop(Thread& thread, uint32_t worker) {
+  for (uint32_t seen = 0;; ++seen) {
+    for (int i = 0; i < kSpins && thread.bell.load(std::memory_order_acquire) == seen; ++i) pause();
+    thread.bell.wait(seen, std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
-    if (worker < active_) body_(object_, worker);
+    body_(object_, worker);
     running_.fetch_sub(1, std::memory_order_release);
   }
 }

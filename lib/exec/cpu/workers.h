@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <thread>
 #include <vector>
 
@@ -12,7 +13,7 @@
 namespace sk::cpu {
 
 // `count` workers, of which the caller of run() is number 0. Threads are started when a run first
-// needs them, and sleep between runs.
+// needs them, and sleep between runs; those that a run does not need sleep on.
 class Workers {
  public:
   explicit Workers(uint32_t count) : count_(count) {}
@@ -34,20 +35,28 @@ class Workers {
   void run(uint32_t active, Body body, void* object);
   bool finished() const { return running_.load(std::memory_order_acquire) == 0; }
 
+  // How often the thread of `worker`, which is not 0, has been woken.
+  uint32_t rounds(uint32_t worker) const {
+    return threads_[worker - 1].bell.load(std::memory_order_relaxed);
+  }
+
  private:
-  void loop(uint32_t worker, uint32_t seen);
+  // On a line of its own: ringing for one takes no line from another.
+  struct alignas(64) Thread {
+    std::atomic<uint32_t> bell{0};  // Grows by one for each of its rounds; it sleeps on it.
+    std::thread thread{};
+  };
+  void loop(Thread& thread, uint32_t worker);
 
   uint32_t count_;
-  std::vector<std::thread> threads_;
+  std::deque<Thread> threads_;  // Of number 1 on; they stay where they are.
   Body body_ = nullptr;
   void* object_ = nullptr;
-  uint32_t active_ = 0;
   struct Reserved {
     Status (*reserve)();
     uint32_t workers;  // So many have it.
   };
   std::vector<Reserved> reserved_;
-  std::atomic<uint32_t> round_{0};  // Grows by one per run; threads sleep on it.
   std::atomic<uint32_t> running_{0};
   std::atomic<bool> stop_{false};
 };

@@ -188,7 +188,7 @@ std::vector<Setting> settings_of(const Schema& schema) {
   for (const int ranks : {1, 2, 3, 5, 8, 16}) {
     if (schema.scope == Scope::kPair && ranks == 1) continue;
     for (const bool put_only : {false, true}) {
-      all.push_back({ranks, put_only, ranks > 3 ? 1 : 1 + ranks % 2});
+      all.push_back({ranks, put_only, ranks > 3 ? 1 : ranks});
     }
   }
   return all;

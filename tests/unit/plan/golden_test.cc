@@ -63,6 +63,10 @@ std::vector<Golden> goldens() {
   Target tiles{
       .world_size = 2, .workers = 2, .tile_m = 16, .tile_n = 16, .packed_bytes = 24 * 8 * 4};
   out.push_back({"allreduce-gemm-direct-2-ranks", words(gemm), tiles});
+  gemm.symmetric_out = false;
+  Target putting = tiles;
+  putting.mapped = false;
+  out.push_back({"allreduce-gemm-puts-of-2-workers", words(gemm), putting});
   // As on a GPU: each queue packs some columns, of k elements and a gap each.
   TextOp packs{.kind = OpKind::kAllreduceGemm, .dtype = DType::kBF16, .out_dtype = DType::kF32};
   packs.symmetric_out = packs.pack_b = true;

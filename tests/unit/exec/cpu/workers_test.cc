@@ -46,6 +46,19 @@ TEST(Workers, ThatComeLaterRunTheirOwnRoundsOnly) {
   }
 }
 
+// A run of two on a rank with many cores wakes one thread.
+TEST(Workers, WhoIsNotNeededSleepsOn) {
+  Workers workers(kWorkersMax);
+  ASSERT_TRUE(workers.start(kWorkersMax).ok());
+  for (const uint32_t active : {1u, 2u, 4u, 2u, 3u}) {
+    Round round;
+    ASSERT_TRUE(run_round(workers, active, round));
+  }
+  EXPECT_EQ(workers.rounds(1), 4u);
+  EXPECT_EQ(workers.rounds(2), 2u);
+  EXPECT_EQ(workers.rounds(3), 1u);
+}
+
 template <int kWhich>
 std::atomic<int> calls{0};
 template <int kWhich>
