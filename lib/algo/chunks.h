@@ -2,6 +2,8 @@
 #ifndef SK_LIB_ALGO_CHUNKS_H_
 #define SK_LIB_ALGO_CHUNKS_H_
 
+#include <algorithm>
+
 #include "lib/algo/layout.h"
 
 namespace sk::algo {
@@ -13,8 +15,9 @@ class Chunks {
   Chunks(const Layout& layout, uint64_t longest, uint64_t pairs);
 
   uint64_t elements() const { return elements_; }  // Of every chunk but the last.
+  // More than a plan can have where puts carry too little for what flows.
   uint32_t count(uint64_t elements) const {
-    return uint32_t((elements + elements_ - 1) / elements_);
+    return uint32_t(std::min<uint64_t>((elements + elements_ - 1) / elements_, UINT32_MAX));
   }
   Slice of(Slice whole, uint32_t index) const;
 

@@ -1,5 +1,7 @@
 #include "lib/plan/builder.h"
 
+#include <limits>
+
 namespace sk {
 
 RankBuilder::RankBuilder(uint32_t rank, uint32_t queue_count) : queues_(queue_count) {
@@ -7,6 +9,14 @@ RankBuilder::RankBuilder(uint32_t rank, uint32_t queue_count) : queues_(queue_co
 }
 
 void RankBuilder::add(const TaskSpec& spec) {
+  // A task has room for so many waits; others before it take the rest.
+  constexpr size_t kWaitsMax = std::numeric_limits<decltype(Task::wait_count)>::max();
+  if (spec.waits.size() > kWaitsMax) {
+    add({.op = TaskOp::kNop, .queue = spec.queue, .waits = spec.waits.first(kWaitsMax)});
+    TaskSpec rest = spec;
+    rest.waits = spec.waits.subspan(kWaitsMax);
+    return add(rest);
+  }
   Task task{};
   task.op = spec.op;
   task.flags = spec.after_all ? kAfterAll : 0;
