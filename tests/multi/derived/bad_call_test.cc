@@ -52,7 +52,7 @@ class Breaks {
     all_.push_back({std::move(what), std::move(named), std::move(apply)});
   }
   void change(uint32_t i, const char* what, std::string named,
-              std::function<void(sk_tensor&)> change) {
+              const std::function<void(sk_tensor&)>& change) {
     add(std::string(schema_.operands[i].name) + " " + what, std::move(named),
         [i, change](Given& given) { change(given.tensor(i)); });
   }

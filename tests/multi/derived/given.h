@@ -29,8 +29,8 @@ class Given {
   sk_tensor& tensor(uint32_t operand) { return tensors_[operand]; }
   std::array<unsigned char, 4096>& bytes() { return args_; }
   template <typename T>
-  void put(const ArgField& field, T value) {
-    std::memcpy(args_.data() + field.offset, &value, sizeof value);
+  void put(const ArgField& field, const T& value) {
+    std::memcpy(args_.data() + field.offset, static_cast<const void*>(&value), sizeof(T));
   }
 
  private:
