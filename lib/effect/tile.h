@@ -79,9 +79,9 @@ class Tile {
     bool joins = false, uncut = false;
     Number monoid = {};  // A RedOp.
     int over = -1;       // The iterator of what is joined, unless entries are.
-    Few<int, kAxesMax> inside = {};
+    Few<int, kInsideMax> inside = {};
     Few<Place, kStepInputsMax> in = {};
-    Few<Bound, 4> bind = {};
+    Few<Bound, kStepBindingsMax> bind = {};
   };
   struct RegionOf {
     const RegionRecord* record = nullptr;
