@@ -61,15 +61,19 @@ Result<std::string> opaque_steps(const TileText& text) {
   for (const auto& region : text.regions) {
     if (region.role == Role::kIn) inputs += (inputs.empty() ? "" : ", ") + index(region);
   }
-  std::string steps, all;
+  std::string steps;
   std::vector<std::string> outputs;
   for (const auto& region : text.regions) {
     if (region.role == Role::kOut) outputs.push_back(index(region));
   }
   if (known.size() > kIteratorsMax) return too_many_axes(text);
-  for (size_t i = 0; i < known.size(); ++i)
-    all += fmt::format("{}{}{}", i == 0 ? "" : ", ", letter, i);
   for (const std::string& out : outputs) {
+    std::string all;  // That it reads or makes.
+    for (size_t i = 0; i < known.size(); ++i) {
+      const std::string name = letter + fmt::to_string(i);
+      if (!names::has_word(out, name) && !names::has_word(inputs, name)) continue;
+      all += (all.empty() ? "" : ", ") + name;
+    }
     steps += fmt::format("{}{} = {}_{}[{}]({})", steps.empty() ? "" : "; ", out, text.name,
                          out.substr(0, out.find('[')), all, inputs);
   }

@@ -26,6 +26,7 @@ constexpr size_t kArgsMax = 256;
 // Where in the struct, its name in sentences, and the memory; a row step of 0 is a vector's.
 using TensorField = std::tuple<uint32_t, std::string, Matrix>;
 using NumberField = std::tuple<uint32_t, double>;
+using IntegerField = std::tuple<uint32_t, int64_t>;
 
 sk_tensor tensor_of(const std::string& what, const Matrix& matrix) {
   const auto& [span, dtype, rows, columns, row_step] = matrix;
@@ -61,7 +62,8 @@ class Args {
 // From any thread: libsk lets one after another in. Nobody else is waited for, so that there is
 // nothing that a signal would have to end.
 void call_alone(const Context& context, int32_t op, uint32_t bytes,
-                const std::vector<TensorField>& tensors, const std::vector<NumberField>& numbers) {
+                const std::vector<TensorField>& tensors, const std::vector<NumberField>& numbers,
+                const std::vector<IntegerField>& integers) {
   Args args(bytes);
   std::vector<sk_tensor> made;
   made.reserve(tensors.size());
@@ -70,6 +72,7 @@ void call_alone(const Context& context, int32_t op, uint32_t bytes,
     args.put(offset, static_cast<const void*>(&made.back()));
   }
   for (const auto& [offset, value] : numbers) args.put(offset, value);
+  for (const auto& [offset, value] : integers) args.put(offset, value);
   wait(nullptr, [&] {
     sk_comm* self = nullptr;
     const sk_status status = sk_comm_self(context.get(), &self);

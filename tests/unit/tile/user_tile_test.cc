@@ -175,6 +175,8 @@ TEST(UserTiles, OpaqueOnesNeedNoEffect) {
   EXPECT_EQ(refusal(text), "");
   const UserEffect effect = UserEffect::read(text).value();
   EXPECT_EQ(effect.iterators.size(), 2u);
+  text.regions[3].shape = "q";  // Of a result alone.
+  EXPECT_EQ(refusal(text), "");
   for (auto& region : text.regions) region.shape = region.name == "s" ? "n" : "n, n";
   EXPECT_EQ(refusal(text), "");
   text.regions[0].shape = "a, b";
