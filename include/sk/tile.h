@@ -9,6 +9,7 @@
 #define SK_TILE_H_
 
 #include "sk/base.h"
+#include "sk/op.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -127,6 +128,19 @@ SK_NODISCARD SK_API sk_status sk_tile_unregister(sk_context* context, int32_t op
  *  @threads Any. */
 SK_NODISCARD SK_API sk_status sk_tile_describe(sk_context* context, const char* name, char* buffer,
                                                size_t capacity, size_t* out_size) SK_NOEXCEPT;
+
+/** Tries whether a tile keeps to what its description says, on the arrays of a call: in a child
+ *  process, which has copies of them, each tile's between pages that nobody may touch. Whether it
+ *  reads or writes outside of its regions, writes what is read, leaves elements unwritten, is the
+ *  same twice, and the same however it is cut. `args` is as for sk_call(), and nothing of it is
+ *  written; `options` may have a timeout for the child (NULL: a minute). What it finds is no proof
+ *  that there is nothing else: what depends on values is seen for these alone. The child is forked:
+ *  the function may not need what other threads of this process do.
+ *  @return SK_OK: nothing was found; SK_ERR_TILE with a sentence that names the tile, the task and
+ *          the region; SK_ERR_TIMEOUT; as sk_call() for arguments; SK_ERR_SYSTEM, SK_ERR_NO_MEMORY.
+ *  @threads Any. */
+SK_NODISCARD SK_API sk_status sk_tile_check(sk_context* context, int32_t op, const void* args,
+                                            const sk_run_options* options) SK_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 // Operations that users made of a tile of theirs: rows, or blocks of rows and columns, dealt over
 // the workers.
-#include "lib/tile/user_tile.h"
+#include "lib/algo/user_tile.h"
 
 #include "lib/algo/ops.h"
 #include "lib/algo/part.h"
@@ -36,11 +36,29 @@ class UserPlan {
     if (first_ < 0) return all();
     return second_ < 0 ? rows() : blocks();
   }
+  Plan cut(uint64_t high, uint64_t wide) {
+    const uint64_t rows = extent(first_), columns = extent(second_);
+    const auto part = [&](uint64_t count, uint64_t part, uint64_t unit) {
+      return std::max<uint64_t>(1, part == 0 ? count : align_up(std::min(part, count), unit));
+    };
+    high = part(rows, high, effect_.unit[0]);
+    wide = part(columns, wide, effect_.unit[1]);
+    begin(1);
+    for (uint64_t row = 0; row < rows; row += high) {
+      for (uint64_t column = 0; column < columns; column += wide) {
+        add(0, {row, std::min(high, rows - row)}, {column, std::min(wide, columns - column)});
+      }
+    }
+    return finish();
+  }
 
  private:
   struct Range {
     uint64_t first = 0, count = 0;
   };
+
+  // Of what is cut; what is not is one.
+  uint64_t extent(int iterator) const { return iterator < 0 ? 1 : whole_[size_t(iterator)]; }
 
   void add_operands() {
     const OpDesc& op = layout_.op();
@@ -186,6 +204,12 @@ class UserPlan {
 };
 
 }  // namespace
+
+Result<Plan> cut_user_tile(const OpDesc& op, uint64_t rows, uint64_t columns) {
+  const UserTile* tile = user_tile(op.schema().tile);
+  if (tile == nullptr) return error(SK_ERR_INTERNAL, "{} has no tile", describe(op));
+  return UserPlan(op, Target(), *tile).cut(rows, columns);
+}
 
 Result<Plan> plan_user_tile(const OpDesc& op, const Target& target, Ranks) {
   const UserTile* tile = user_tile(op.schema().tile);

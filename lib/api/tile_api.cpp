@@ -1,5 +1,7 @@
 #include "lib/api/objects.h"
+#include "lib/comm/schema_arguments.h"
 #include "lib/comm/tile_arguments.h"
+#include "lib/comm/tile_check.h"
 #include "lib/tile/describe_user.h"
 #include "sk/tile.h"
 
@@ -22,6 +24,17 @@ sk_status sk_tile_unregister(sk_context* context, int32_t op) noexcept {
   return guarded([&]() -> Status {
     SK_ASSIGN_OR_RETURN(const auto owner, contexts.pin(context));
     return (*owner)->tiles->remove(op);
+  });
+}
+
+sk_status sk_tile_check(sk_context* context, int32_t op, const void* args,
+                        const sk_run_options* options) noexcept {
+  return guarded([&]() -> Status {
+    SK_ASSIGN_OR_RETURN(const auto owner, contexts.pin(context));
+    SK_ASSIGN_OR_RETURN(const TileSet::Use tile, (*owner)->tiles->use(op));
+    constexpr World kAlone{.rank = 0, .size = 1, .device = {}};
+    SK_ASSIGN_OR_RETURN(const Call call, schema_call(kAlone, tile->schema(), args, {}, options));
+    return check_tile(*tile, call);
   });
 }
 

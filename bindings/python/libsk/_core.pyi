@@ -22,6 +22,15 @@ def call_alone(
     numbers: list[tuple[int, float]],
     integers: list[tuple[int, int]],
 ) -> None: ...
+def check_tile(
+    context: Context,
+    op: int,
+    size: int,
+    tensors: list[tuple[int, str, tuple[Span, int, int, int, int]]],
+    numbers: list[tuple[int, float]],
+    integers: list[tuple[int, int]],
+    timeout_ms: int,
+) -> None: ...
 def describe_operations() -> str: ...
 def register_tile(
     context: Context,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import operator
 import threading
 import weakref
 from collections.abc import Callable, Mapping
@@ -42,6 +43,10 @@ SIGNATURE = ctypes.CFUNCTYPE(
     ctypes.c_void_p,
 )
 """``sk_tile_fn``: data, views (six int64 each), values (eight bytes each), user; 1 is done."""
+
+
+_Fields = tuple[int, list[tuple[int, str, Any]], list[tuple[int, float]], list[tuple[int, int]]]
+"""The size of a call's struct, and by offset its tensors, floats and integers."""
 
 
 class Tile:
@@ -93,6 +98,25 @@ class Tile:
         return f"<libsk.Tile {self.name}, operation {self._op}{state}>"
 
     def __call__(self, *args: Any, **given: Any) -> Any:
+        fields, results = self._fields(args, given)
+        self._run(fields)
+        done = [result.finish() for result in results]
+        return done[0] if len(done) == 1 else tuple(done)
+
+    def check(self, *args: Any, timeout: float = 60.0, **given: Any) -> None:
+        """Tries on the arrays of a call whether the function keeps to what was said of it.
+
+        In a child process, which has copies of them between pages that nobody may touch: whether it
+        leaves its tile, writes what is read, leaves elements out, or depends on more than the
+        effect says. ``TileError`` says what was found. No array is changed.
+        """
+        if not 0 < _number(timeout, "timeout") < 10**6:
+            raise invalid(f"timeout is {shown(timeout)}; give seconds, more than 0")
+        fields, _ = self._fields(args, given)
+        _core.check_tile(self._context._handle, self._op, *fields, max(1, int(timeout * 1000)))
+
+    def _fields(self, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[_Fields, list[Output]]:
+        """The struct of arguments, and where results go."""
         if not self._end.alive:
             raise invalid(f"tile {self.name} was closed")
         arguments = self._named(args, given)
@@ -100,8 +124,7 @@ class Tile:
         codes: dict[str, int] = {}
         found: dict[str, Operand] = {}
         like: Any = None
-        operands = self._schema["operands"]
-        for each in operands:
+        for each in self._schema["operands"]:
             if each["role"] != "in":
                 continue
             name = each["name"]
@@ -113,7 +136,7 @@ class Tile:
             for axis, extent in zip(each["shape"].split(", "), operand.shape, strict=False):
                 sizes.setdefault(axis, extent)
         results: list[Output] = []
-        for each in operands:
+        for each in self._schema["operands"]:
             if each["role"] != "out":
                 continue
             name = each["name"]
@@ -125,11 +148,7 @@ class Tile:
             result = _CPU.output(out, like if out is None else out, code, shape, home)
             found[name] = result.operand
             results.append(result)
-        self._run(
-            found, {each["name"]: arguments[each["name"]] for each in self._schema["attributes"]}
-        )
-        done = [result.finish() for result in results]
-        return done[0] if len(done) == 1 else tuple(done)
+        return self._struct(found, arguments), results
 
     def _named(self, args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
         operands = self._schema["operands"]
@@ -153,7 +172,7 @@ class Tile:
             raise invalid(f"{self.name}() lacks {', '.join(missing)}")
         return arguments
 
-    def _run(self, found: dict[str, Operand], values: dict[str, Any]) -> None:
+    def _struct(self, found: dict[str, Operand], values: dict[str, Any]) -> _Fields:
         kinds = {each["name"]: each["kind"] for each in self._schema["attributes"]}
         vectors = {each["name"]: "," not in each["shape"] for each in self._schema["operands"]}
         tensors, floats, integers = [], [], []
@@ -165,7 +184,10 @@ class Tile:
                 floats.append((offset, _number(values[of], of)))
             else:
                 integers.append((offset, _integer(values[of], of)))
-        call = (self._context._handle, self._op, self._schema["bytes"], tensors, floats, integers)
+        return self._schema["bytes"], tensors, floats, integers
+
+    def _run(self, fields: _Fields) -> None:
+        call = (self._context._handle, self._op, *fields)
         if self._lock is None or self._trampoline is None:
             _core.call_alone(*call)
             return
@@ -243,20 +265,24 @@ def _take_away(context: Context, op: int, *kept: Any) -> None:
 
 def _address(function: Any) -> int | None:
     """Of compiled code; None for a function of Python's."""
-    if isinstance(function, bool):
-        raise invalid(f"function is {shown(function)}; give a function")
-    if isinstance(function, int):
-        return function
-    if isinstance(function, ctypes._CFuncPtr):
-        return ctypes.cast(function, ctypes.c_void_p).value or 0
-    address = getattr(function, "address", None)
-    if isinstance(address, int):
-        return address
+    if type(function) is int:
+        address = function
+    elif isinstance(function, ctypes._CFuncPtr):
+        address = ctypes.cast(function, ctypes.c_void_p).value or 0
+    else:
+        try:
+            address = getattr(function, "address", None)
+        except Exception:  # noqa: BLE001 - of an object of whatever type.
+            address = None
+    if type(address) is int:
+        if 0 <= address < 2**64:
+            return address
+        raise invalid(f"function is {address}, which is no address")
     if callable(function):
         return None
     raise invalid(
-        f"function is a {type(function).__name__}; give a function, a ctypes function pointer, an"
-        " object with an address, or an address"
+        f"function is {shown(function)}; give a function, a ctypes function pointer, an object with"
+        " an address, or an address"
     )
 
 
@@ -309,46 +335,72 @@ def _shape(text: str, sizes: Mapping[str, int], what: str, out: Any) -> tuple[in
 
 
 def _integer(value: Any, what: str) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except Exception:  # noqa: BLE001 - of an object of whatever type.
+        number = None
+    if number is None:
         raise invalid(f"{what} is {shown(value)}; give an integer")
-    number = value.__index__()
     if not -(2**63) <= number < 2**63:
-        raise invalid(f"{what} is {number}, which is beyond 64 bits")
+        raise invalid(f"{what} is {shown(number)}, which is beyond 64 bits")
     return number
+
+
+def _text(value: Any, what: str) -> str:
+    if isinstance(value, str) and value.isascii() and "\0" not in value:
+        return value
+    raise invalid(f"{what} is {shown(value)}; give a text of ASCII characters")
+
+
+def _mapping(value: Any, what: str, example: str) -> Mapping[Any, Any]:
+    if isinstance(value, Mapping):
+        return value
+    raise invalid(f"{what} is {shown(value)}; give a dict, such as {example}")
 
 
 def _regions(
     role: int, which: str, given: Any, in_place: Mapping[str, str]
 ) -> list[tuple[int, str, str, str, str]]:
-    if not isinstance(given, Mapping):
-        raise invalid(f'{which} is {shown(given)}; give a dict, such as {{"x": ("f32", "m, n")}}')
+    example = '{"x": ("f32", "m, n")}'
     out = []
-    for name, what in given.items():
-        if (
-            not isinstance(what, tuple | list)
-            or len(what) != 2
-            or not all(isinstance(t, str) for t in what)
-        ):
+    for name, what in _mapping(given, which, example).items():
+        if not isinstance(what, tuple | list) or len(what) != 2:
             raise invalid(
-                f'{which}[{name!r}] is {shown(what)}; give types and shape, ("f32", "m, n")'
+                f"{which}[{shown(name)}] is {shown(what)}; give types and shape, such as {example}"
             )
+        types, shape = (_text(each, f"{which}[{shown(name)}]") for each in what)
         home = in_place.get(name, "") if role == _WRITE else ""
-        out.append((role, str(name), what[0], what[1], home))
+        out.append((role, _text(name, f"a name in {which}"), types, shape, home))
+    if not out:
+        raise invalid(f"{which} is {{}}; give one array at least, such as {example}")
     return out
 
 
-def _numbers(given: Mapping[str, Any]) -> list[tuple[int, str, str, str]]:
+def _numbers(given: Any) -> list[tuple[int, str, str, str]]:
     out = []
-    for name, what in given.items():
-        kind, *bounds = what if isinstance(what, tuple) else (what,)
-        if kind not in (int, float) or len(bounds) not in (0, 2):
+    for name, what in _mapping(given, "parameters", '{"alpha": float}').items():
+        kind, *bounds = what if isinstance(what, tuple) and what else (what,)
+        if (kind is not int and kind is not float) or len(bounds) not in (0, 2):
             raise invalid(
-                f"parameters[{name!r}] is {shown(what)}; give int or float, or with bounds"
+                f"parameters[{shown(name)}] is {shown(what)}; give int or float, or with bounds"
                 " (float, 0, 1)"
             )
-        least, most = ("" if bound is None else str(bound) for bound in bounds or (None, None))
-        out.append((_INT if kind is int else _FLOAT, str(name), least, most))
+        least, most = (
+            "" if bound is None else _text(str(bound), f"a bound in parameters[{shown(name)}]")
+            for bound in bounds or (None, None)
+        )
+        code = _INT if kind is int else _FLOAT
+        out.append((code, _text(name, "a name in parameters"), least, most))
     return out
+
+
+def _places(given: Any, writes: Any) -> dict[str, str]:
+    places = {}
+    for name, home in _mapping(given, "in_place", '{"z": "y"}').items():
+        if name not in writes:
+            raise invalid(f"in_place names {shown(name)}, which is not written")
+        places[name] = _text(home, f"in_place[{shown(name)}]")
+    return places
 
 
 def tile(
@@ -389,33 +441,30 @@ def tile(
         context = default_context()
     elif not isinstance(context, Context):
         raise invalid(f"context is {shown(context)}; give a libsk.Context, or None")
-    named = name if name is not None else getattr(function, "__name__", None)
-    if not isinstance(named, str):
-        raise invalid("name is not given, and the function has none")
-    for what, text in (("effect", effect), ("summary", summary)):
-        if text is not None and not isinstance(text, str):
-            raise invalid(f"{what} is {shown(text)}; give a text")
-    cut = over if over is not None else "rows" if effect not in (None, "opaque") else "all"
-    if cut not in _OVER:
-        raise invalid(f'over is {shown(over)}; allowed is "rows", "blocks" or "all"')
     is_python = _address(function) is None
-    places = in_place or {}
-    regions = _regions(_READ, "reads", reads, places) + _regions(_WRITE, "writes", writes, places)
-    for key in places:
-        if key not in writes:
-            raise invalid(f"in_place names {key!r}, which is not written")
-    if not 0 <= _integer(version, "version") < 2**32:
-        raise invalid(f"version is {version}; allowed are 1 to 65535")
+    named = _text(getattr(function, "__name__", None) if name is None else name, "name")
+    does = "opaque" if effect is None else _text(effect, "effect")
+    if not does:
+        raise invalid("effect is ''; say what it does, or leave it out where it is opaque")
+    cut = over if over is not None else "rows" if does != "opaque" else "all"
+    if not isinstance(cut, str) or cut not in _OVER:
+        raise invalid(f'over is {shown(over)}; allowed is "rows", "blocks" or "all"')
+    regions = _regions(_READ, "reads", reads, {})
+    places = {} if in_place is None else _places(in_place, _mapping(writes, "writes", "..."))
+    regions += _regions(_WRITE, "writes", writes, places)
+    number = _integer(version, "version")
+    if not 0 < number < 2**16:
+        raise invalid(f"version is {number}, allowed are 1 to 65535")
     description = {
         "name": named,
-        "version": version,
-        "summary": summary,
-        "effect": effect or "",
+        "version": number,
+        "summary": _text(summary, "summary"),
+        "effect": does,
         "over": _OVER[cut],
         "serial": is_python if serial is None else is_given(serial, "serial"),
         "tile_rows": _integer(tile_rows, "tile_rows"),
         "regions": regions,
-        "numbers": _numbers(parameters or {}),
+        "numbers": [] if parameters is None else _numbers(parameters),
     }
     if is_given(replace, "replace"):
         _free_name(context, named)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import shutil
@@ -290,15 +291,71 @@ def test_a_name_is_one_tiles_until_it_is_closed(context: sk.Context) -> None:
         second(x)
 
 
+def test_a_check_names_what_leaves_its_tile(context: sk.Context) -> None:
+    def by_address(reach: int) -> Any:
+        @SIGNATURE
+        def function(data: Any, views: Any, values: Any, user: Any) -> int:
+            n = views[1]
+            ctypes.memmove(data[1], data[0], 4 * n)
+            ctypes.memset(data[1], 0, 4 * (n + reach))
+            return 1
+
+        return function
+
+    given = dict(COPY, effect="y[i] = f(x[i])")
+    x = np.ones(100, np.float32)
+    with sk_tile(by_address(0), context, **given) as tile:
+        tile.check(x)
+    behind = "tile 1 of 1 touches byte 0 behind the end of y"
+    with (
+        sk_tile(by_address(1), context, **given) as tile,
+        pytest.raises(sk.TileError, match=behind),
+    ):
+        tile.check(x)
+
+
+def test_a_check_of_a_function_of_pythons(context: sk.Context) -> None:
+    threads = threading.active_count()
+    calls = [0]
+
+    def counts(x: np.ndarray, y: np.ndarray) -> None:
+        calls[0] += 1
+        y[:] = x + len(x)
+
+    x = np.ones(100, np.float32)
+    y = np.zeros(100, np.float32)
+    with sk_tile(copy, context, **COPY) as tile:
+        tile.check(x, y=y)
+        assert not y.any()
+    with sk_tile(counts, context, **dict(COPY, effect="y[i] = f(x[i])")) as tile:
+        with pytest.raises(
+            sk.TileError, match="not the same in tiles of 1 and in one: it depends on"
+        ):
+            tile.check(x)
+        with pytest.raises(sk.InvalidArgumentError, match="timeout is 0; give seconds"):
+            tile.check(x, timeout=0)
+    assert calls == [0]  # Children's are theirs.
+    assert threading.active_count() == threads
+
+
+@contextlib.contextmanager
+def sk_tile(function: Any, context: sk.Context, **given: Any) -> Iterator[sk.Tile]:
+    tile = sk.tile(function, name="tried", context=context, **given)
+    try:
+        yield tile
+    finally:
+        tile.close()
+
+
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"function": 3.5}, "function is a float; give a function, a ctypes function pointer"),
+    ({"function": 3.5}, "function is 3.5; give a function, a ctypes function pointer"),
     ({"function": 0}, "function is null"),
     ({"name": "a b"}, 'name is "a b", it must be made of a to z'),
-    ({"name": "caf\u00e9"}, "it must be made of a to z"),
+    ({"name": "caf\u00e9"}, "give a text of ASCII characters"),
     ({"over": "columns"}, 'over is \'columns\'; allowed is "rows", "blocks" or "all"'),
     ({"over": "blocks"}, "over blocks every region written has two axes, y has one"),
     ({"effect": "y[i] = x[i + 1]"}, "an index is an iterator alone"),
-    ({"effect": 7}, "effect is 7; give a text"),
+    ({"effect": 7}, "effect is 7; give a text of ASCII"),
     ({"reads": {"x": "f32"}}, "give types and shape"),
     ({"reads": 3}, "reads is 3; give a dict"),
     ({"reads": {"x": ("q8", "m")}}, 'the types of x are "q8"'),

@@ -121,8 +121,22 @@ void call_tile(Caller& c) {
   y->check("sk_call", false);
 }
 
+namespace {
+
+// With arguments of no call: a child for each would take all the time.
+void tile_check(Caller& c) {
+  unsigned char args[4096] = {};
+  const uint32_t size = struct_size(c.random, 24);
+  std::memcpy(args, &size, sizeof size);
+  c.check(sk_tile_check(c.handle<sk_context>(kContext), kFirst + int32_t(c.random.around(0, 30)),
+                        c.random.one_in(4) ? nullptr : args, nullptr));
+}
+
+}  // namespace
+
 const std::vector<Function>& tile_functions() {
   static const std::vector<Function> all = {
+      {"sk_tile_check", 3, true, tile_check},
       {"sk_tile_register", 20, true, tile_register},
       {"sk_tile_unregister", 3, true, tile_unregister},
       {"sk_tile_describe", 5, true, tile_describe},
