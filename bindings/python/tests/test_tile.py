@@ -7,6 +7,7 @@ import ctypes
 import gc
 import shutil
 import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -392,6 +393,13 @@ def test_wrong_calls_are_told(context: sk.Context) -> None:
         with pytest.raises(sk.InvalidArgumentError) as raised:
             call()
         assert sentence in str(raised.value)
+
+
+def test_the_example_runs() -> None:
+    example = Path(__file__).resolve().parents[3] / "examples" / "own_tile.py"
+    done = subprocess.run([sys.executable, example], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "<libsk.Tile scaled_rows, operation 1000> mean square of a row: " in done.stdout
 
 
 def test_numbas_cfunc_is_a_tile(context: sk.Context) -> None:
