@@ -37,6 +37,7 @@ install(FILES
   ${PROJECT_SOURCE_DIR}/include/sk/op.h
   ${PROJECT_SOURCE_DIR}/include/sk/ops.h
   ${PROJECT_SOURCE_DIR}/include/sk/session.h
+  ${PROJECT_SOURCE_DIR}/include/sk/tile.h
   ${PROJECT_SOURCE_DIR}/include/sk/topo.h
   ${PROJECT_SOURCE_DIR}/include/sk/talk.h
   ${PROJECT_SOURCE_DIR}/include/sk/trace.h

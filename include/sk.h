@@ -11,6 +11,7 @@
 #include "sk/output.h"
 #include "sk/session.h"
 #include "sk/talk.h"
+#include "sk/tile.h"
 #include "sk/topo.h"
 #include "sk/trace.h"
 #include "sk/worker.h"

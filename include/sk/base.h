@@ -39,6 +39,7 @@ enum sk_status_code {
   SK_ERR_BUSY = 14,             /**< Another thread is inside a call on this object. */
   SK_ERR_FORKED = 15,           /**< Called in a forked child of the process that called sk_init. */
   SK_ERR_DESYNC = 16,           /**< Ranks called different things; every rank gets this. */
+  SK_ERR_TILE = 17,             /**< A user's tile failed its call, whose results are anything. */
   /* Class 2, a peer is gone: the communicator is over. */
   SK_ERR_PEER_LOST = 20, /**< A rank died, or will not come; the sentence names it. */
   SK_ERR_ABORTED = 21,   /**< A rank called sk_comm_abort(). */

@@ -5,6 +5,7 @@
 
 #include "lib/algo/ops.h"
 #include "lib/op/extent.h"
+#include "lib/op/schema.h"
 
 namespace sk {
 namespace {
@@ -22,9 +23,13 @@ constexpr algo::Planner kPlanners[] = {
     {OpKind::kRmsnormBackward, algo::plan_rmsnorm_backward},
 };
 
+// Of those that users made of tiles.
+constexpr algo::Planner kUserPlanner = {OpKind::kUserFirst, algo::plan_user_tile};
+
 constexpr uint64_t kPutBytesLeast = 8;  // The largest element.
 
 const algo::Planner* planner_of(const OpDesc& op) {
+  if (op.schema().tile != TaskOp::kNop) return &kUserPlanner;
   const auto* const found =
       std::find_if(std::begin(kPlanners), std::end(kPlanners),
                    [&](const algo::Planner& each) { return each.op == op.kind(); });

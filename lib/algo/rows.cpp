@@ -19,10 +19,16 @@ Region RowsOperand::rows(uint64_t row, uint64_t count, RegionAccess access) cons
   return {row * pitch, row_bytes, apart, uint32_t(count), buffer, 1, access};
 }
 
+Region RowsOperand::block(uint64_t row, uint64_t count, uint64_t first, uint64_t bytes,
+                          RegionAccess access) const {
+  if (count == 0) return {0, 0, 0, 1, buffer, 1, access};
+  const uint64_t apart = count == 1 ? bytes : pitch;
+  return {row * pitch + first, bytes, apart, uint32_t(count), buffer, 1, access};
+}
+
 Region RowsOperand::columns(uint64_t first, uint64_t bytes, uint64_t count,
                             RegionAccess access) const {
-  if (count == 0) return {0, 0, 0, 1, buffer, 1, access};
-  return {first, bytes, count == 1 ? bytes : pitch, uint32_t(count), buffer, 1, access};
+  return block(0, count, first, bytes, access);
 }
 
 RowsOperand add_rows(Layout& layout, uint8_t number) {
@@ -45,16 +51,16 @@ RowsOperand add_rows(Layout& layout, uint8_t number) {
   return out;
 }
 
-Deal::Deal(const Target& target, uint64_t count, uint64_t row_bytes, uint64_t unit)
+Deal::Deal(const Target& target, uint64_t count, uint64_t row_bytes, uint64_t unit,
+           uint64_t rows_least)
     : count_(count), unit_(unit) {
   const uint64_t bytes = count * row_bytes, lumps = (count + unit - 1) / unit;
   const uint64_t most = std::min<uint64_t>(
       {target.workers, std::max(1u, target.edge_signals_max), std::max<uint64_t>(1, lumps)});
   queues_ = uint32_t(std::clamp<uint64_t>(bytes / kQueueBytes, 1, std::max<uint64_t>(1, most)));
   const uint64_t each = (count + queues_ - 1) / queues_;
-  rows_ = align_up(std::max<uint64_t>({1, kTaskBytes / std::max<uint64_t>(1, row_bytes),
-                                       (each + kTasksMax - 1) / kTasksMax}),
-                   unit);
+  const uint64_t near = rows_least > 0 ? rows_least : kTaskBytes / std::max<uint64_t>(1, row_bytes);
+  rows_ = align_up(std::max<uint64_t>({1, near, (each + kTasksMax - 1) / kTasksMax}), unit);
 }
 
 }  // namespace sk::algo

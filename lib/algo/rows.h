@@ -14,6 +14,9 @@ struct RowsOperand {
 
   // Rows [row, row + count).
   Region rows(uint64_t row, uint64_t count, RegionAccess access) const;
+  // Of those rows the bytes [first, first + bytes).
+  Region block(uint64_t row, uint64_t count, uint64_t first, uint64_t bytes,
+               RegionAccess access) const;
   // Of all `count` rows the bytes [first, first + bytes).
   Region columns(uint64_t first, uint64_t bytes, uint64_t count, RegionAccess access) const;
 };
@@ -25,7 +28,9 @@ RowsOperand add_rows(Layout& layout, uint8_t operand);
 // enough not to be felt. Both are cut between lumps of `unit` rows.
 class Deal {
  public:
-  Deal(const Target& target, uint64_t count, uint64_t row_bytes, uint64_t unit = 1);
+  // A task has `rows_least` where the deal has as many.
+  Deal(const Target& target, uint64_t count, uint64_t row_bytes, uint64_t unit = 1,
+       uint64_t rows_least = 0);
 
   uint32_t queues() const { return queues_; }
   uint32_t tasks(uint32_t queue) const {

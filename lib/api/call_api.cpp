@@ -7,17 +7,25 @@ using namespace sk::api;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-Status call_on(Communicator& communicator, const Schema& schema, const void* args,
-               const sk_run_options* options) {
+Status call_on(Communicator& communicator, const Schema& schema, const ArgLayout& layout,
+               const void* args, const sk_run_options* options) {
   CallWords words;
-  const bool known = options == nullptr && words.read(schema, arg_layout(schema), args);
+  const bool known = options == nullptr && words.read(schema, layout, args);
   if (KnownCall* call = known ? communicator.known(words) : nullptr) return communicator.run(*call);
   PackedUses packed;
-  SK_RETURN_IF_ERROR(packed.pin(PackedUses::named(schema, args)));
+  SK_RETURN_IF_ERROR(packed.pin(PackedUses::named(layout, args)));
   SK_ASSIGN_OR_RETURN(
       Call call, schema_call(world_of(communicator), schema, args, packed.operands(), options));
   if (known) call.words = &words;
   return communicator.execute(call, {});
+}
+
+// While `comm` is pinned.
+Status call_alone(const sk_comm* comm, const Schema& schema, const ArgLayout& layout,
+                  const void* args, const sk_run_options* options) {
+  SK_ASSIGN_OR_RETURN(void* lane, lane_of(comm));
+  SK_ASSIGN_OR_RETURN(const auto use, comms.use(lane));
+  return call_on(*use->communicator, schema, layout, args, options);
 }
 
 }  // namespace
@@ -25,15 +33,18 @@ Status call_on(Communicator& communicator, const Schema& schema, const void* arg
 sk_status sk_call(sk_comm* comm, int32_t op, const void* args,
                   const sk_run_options* options) noexcept {
   return guarded([&]() -> Status {
+    if (op >= int32_t(OpKind::kUserFirst)) {
+      SK_ASSIGN_OR_RETURN(const auto held, comms.pin(comm));
+      SK_ASSIGN_OR_RETURN(const TileSet::Use tile, held->tiles->use(op));
+      return call_alone(comm, tile->schema(), tile->layout(), args, options);
+    }
     SK_ASSIGN_OR_RETURN(const Schema* schema, callable(op));
     if (schema->scope != Scope::kLocal) {
       SK_ASSIGN_OR_RETURN(const auto use, comms.use(comm));
-      return call_on(*use->communicator, *schema, args, options);
+      return call_on(*use->communicator, *schema, arg_layout(*schema), args, options);
     }
     SK_ASSIGN_OR_RETURN(const auto held, comms.pin(comm));
-    SK_ASSIGN_OR_RETURN(void* lane, lane_of(comm));
-    SK_ASSIGN_OR_RETURN(const auto use, comms.use(lane));
-    return call_on(*use->communicator, *schema, args, options);
+    return call_alone(comm, *schema, arg_layout(*schema), args, options);
   });
 }
 
@@ -41,7 +52,7 @@ sk_status sk_comm_self(sk_context* context, sk_comm** out_comm) noexcept {
   return guarded([&]() -> Status {
     SK_RETURN_IF_ERROR(require("out_comm", out_comm));
     SK_ASSIGN_OR_RETURN(const auto owner, contexts.pin(context));
-    SK_ASSIGN_OR_RETURN(void* lane, (*owner)->self.get((*owner)->log, 0));
+    SK_ASSIGN_OR_RETURN(void* lane, (*owner)->self.get((*owner)->log, 0, (*owner)->tiles));
     *out_comm = static_cast<sk_comm*>(lane);
     return {};
   });

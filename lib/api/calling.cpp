@@ -2,9 +2,9 @@
 
 namespace sk::api {
 
-PackedUses::Handles PackedUses::named(const Schema& schema, const void* args) {
+PackedUses::Handles PackedUses::named(const ArgLayout& layout, const void* args) {
   Handles handles{};
-  for (const ArgField& field : arg_layout(schema).fields()) {
+  for (const ArgField& field : layout.fields()) {
     if (const void* handle = packed_handle(args, field)) handles[field.index] = handle;
   }
   return handles;
@@ -26,7 +26,7 @@ Result<void*> lane_of(const sk_comm* comm) {
   if (use->communicator->device().type != SK_DEVICE_CPU) {
     return error(SK_ERR_UNSUPPORTED, "local operations run on the CPU so far, not on a GPU");
   }
-  return use->local->get(use->child.context().log, use->workers);
+  return use->local->get(use->child.context().log, use->workers, use->tiles);
 }
 
 }  // namespace sk::api

@@ -16,7 +16,7 @@ class PackedUses {
   // By operand; null where there are none.
   using Handles = std::array<const void*, OpDesc::kOperandsMax>;
 
-  static Handles named(const Schema& schema, const void* args);
+  static Handles named(const ArgLayout& layout, const void* args);
   Status pin(const Handles& handles);
   const PackedOperands& operands() const { return operands_; }
 

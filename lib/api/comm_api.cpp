@@ -82,8 +82,9 @@ sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
     checked.log = child.context().log;
     SK_ASSIGN_OR_RETURN(auto made, create(std::move(checked)));
     const auto workers = uint32_t(made->info().workers);
-    auto comm = std::make_unique<Comm>(
-        Comm{std::move(child), std::move(made), workers, std::make_unique<Lane>()});
+    auto tiles = child.context().tiles;
+    auto comm = std::make_unique<Comm>(Comm{std::move(child), std::move(tiles), std::move(made),
+                                            workers, std::make_unique<Lane>()});
     SK_ASSIGN_OR_RETURN(void* handle, comms.add(std::move(comm)));
     *out_comm = static_cast<sk_comm*>(handle);
     return {};

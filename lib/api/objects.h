@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/comm/arguments.h"
 #include "lib/comm/communicator.h"
+#include "lib/tile/user_table.h"
 
 namespace sk::api {
 
@@ -22,7 +23,8 @@ class Lane {
   Lane& operator=(const Lane&) = delete;
   ~Lane();
   // Its handle. `workers`: 0 is one for each core that this process may use.
-  Result<void*> get(const Log& log, uint32_t workers);
+  // `tiles` are those of its context.
+  Result<void*> get(const Log& log, uint32_t workers, const std::shared_ptr<TileSet>& tiles);
 
  private:
   std::atomic<void*> comm_{nullptr};
@@ -30,6 +32,7 @@ class Lane {
 
 struct Context {
   Log log;
+  std::shared_ptr<TileSet> tiles = std::make_shared<TileSet>();  // Plans of its communicators.
   std::atomic<int> children{0};  // Communicators and sessions alive.
   Lane self;
 };
@@ -53,7 +56,8 @@ class Child {
 };
 
 struct Comm {
-  Child child;  // Goes last. Of a lane it is nobody's.
+  Child child;                     // Goes last. Of a lane it is nobody's.
+  std::shared_ptr<TileSet> tiles;  // Of its context; outlives its plans, which name them.
   std::unique_ptr<Communicator> communicator;
   uint32_t workers = 0;           // Of a lane for this rank.
   std::unique_ptr<Lane> local{};  // For what this rank does alone; null: this is a lane itself.

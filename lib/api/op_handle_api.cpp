@@ -25,7 +25,7 @@ Result<void*> place_of(sk_comm* comm, const Schema& schema) {
 Result<std::unique_ptr<OpHandle>> make(void* place, const Schema& schema, const void* args) {
   auto made = std::make_unique<OpHandle>(OpHandle{.comm = place, .schema = &schema});
   SK_ASSIGN_OR_RETURN(const auto use, comms.use(place));
-  made->packed = PackedUses::named(schema, args);
+  made->packed = PackedUses::named(arg_layout(schema), args);
   PackedUses packed;
   SK_RETURN_IF_ERROR(packed.pin(made->packed));
   SK_ASSIGN_OR_RETURN(made->call, schema_call(world_of(*use->communicator), schema, args,
@@ -47,7 +47,7 @@ Status take_arguments(OpHandle& op, World world, const void* args) {
   CallWords words;
   const bool worded = words.read(*op.schema, arg_layout(*op.schema), args);
   if (worded && std::ranges::equal(words.words(), op.words.words())) return {};
-  const PackedUses::Handles packed = PackedUses::named(*op.schema, args);
+  const PackedUses::Handles packed = PackedUses::named(arg_layout(*op.schema), args);
   PackedUses uses;
   SK_RETURN_IF_ERROR(uses.pin(packed));
   SK_ASSIGN_OR_RETURN(const Call call,

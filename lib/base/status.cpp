@@ -72,6 +72,7 @@ const char* status_name(int32_t code) {
     SK_NAME(SK_ERR_BUSY);
     SK_NAME(SK_ERR_FORKED);
     SK_NAME(SK_ERR_DESYNC);
+    SK_NAME(SK_ERR_TILE);
     SK_NAME(SK_ERR_PEER_LOST);
     SK_NAME(SK_ERR_ABORTED);
     SK_NAME(SK_ERR_TIMEOUT);

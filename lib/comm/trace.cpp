@@ -29,7 +29,8 @@ std::string trace_json(const TraceBuffer& trace, uint32_t rank) {
         append(out, "wait", rank, event, event.wait_ns, event.start_ns, call);
       }
       const std::optional<ChosenForm> form = chosen_form(part, part.tasks[event.task]);
-      append(out, task_op_name(event.op), rank, event, event.start_ns, event.end_ns,
+      append(out, task_op_name(part.tasks[event.task].op), rank, event, event.start_ns,
+             event.end_ns,
              form ? fmt::format(R"({},"{}":"{}")", call, form->parameter.name,
                                 form->parameter.word(form->value))
                   : call);

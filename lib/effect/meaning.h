@@ -55,11 +55,11 @@ struct Function {
   bool joins = false;  // Over `uncut`, in an order of its own.
   int uncut = -1;
   uint64_t block = 0;  // `out` has an element of each so many of `uncut`; 0: of all.
-  Few<int, kAxesMax> inside = {};
+  Few<int, kInsideMax> inside = {};
   Projection out = {};
   Few<Projection, kStepInputsMax> in = {};
   Iterators extent{};
-  Few<Bound, 4> bind = {};
+  Few<Bound, kStepBindingsMax> bind = {};
 
   bool whole_only(int iterator) const;  // A tile has all of it or none.
   bool element_by_element() const;      // One element of each input at the place of the output.

@@ -41,7 +41,10 @@ size_t Tile::Form::role(size_t region, size_t count) const {
 }
 
 Tile::Tile(const TileRecord& record) : record_(record) {
-  if (record.form_by[0] != '\0') form_by_ = index_of(record.parameters, record.form_by);
+  if (record.form_by[0] != '\0') {
+    form_by_ = index_of(record.parameters, record.form_by);
+    require(form_by_ >= 0, "its forms are those of no parameter");
+  }
   for (const FormRecord& form : record.forms) add(form);
 }
 
@@ -64,7 +67,8 @@ Tile::Number Tile::number(std::string_view text) {
   if (read.ec == std::errc() && read.ptr == text.data() + text.size()) {
     return {.constant = constant};
   }
-  well_formed_ &= proofread(text, ParameterScope{record_.parameters, {}}).ok();
+  require(proofread(text, ParameterScope{record_.parameters, {}}).ok(),
+          "a number in it cannot be read");
   return {.text = text};
 }
 
@@ -80,7 +84,7 @@ Tile::Place Tile::place(const Access& access, Form& form) {
   for (size_t i = 0; i < form.regions.size(); ++i) {
     if (access.array == form.regions[i].record->name) out.region = int(i);
   }
-  well_formed_ &= out.region >= 0;
+  require(out.region >= 0, "a step names no region");
   if (!access.at.empty()) {
     const int parameter = index_of(record_.parameters, access.at);
     out.at = parameter >= 0 ? Place::kOwn : Place::kEach;
@@ -117,8 +121,9 @@ Tile::Do Tile::lowered(const Step& step, Form& form) {
     if (out.uncut) out.over = iterator(step.fold.over);
   }
   const bool in_blocks = out.out.blocks_of >= 0;
-  well_formed_ &= !in_blocks || (out.uncut && out.over == out.out.blocks_of);
-  for (const Place& each : out.in) well_formed_ &= each.blocks_of < 0;
+  require(!in_blocks || (out.uncut && out.over == out.out.blocks_of),
+          "a step makes blocks of what it does not sum");
+  for (const Place& each : out.in) require(each.blocks_of < 0, "a step reads blocks");
   for (const std::string_view name : step.inside) out.inside.push_back(iterator(name));
   for (const Binding& each : step.bind) out.bind.push_back({each.parameter, number(each.value)});
   return out;
@@ -141,6 +146,27 @@ bool Tile::makes_each_output_once(const Form& form) {
   return true;
 }
 
+// What goes element by element reads and leaves one place, and its inputs are its regions.
+std::string_view Tile::elements_flaw(const Form& form) {
+  if (form.steps.size() != 1) return "element by element there is one step";
+  const Do& step = form.steps[0];
+  if (step.in.size() + 1 != form.regions.size()) {
+    return "element by element every region is read once or written";
+  }
+  for (size_t i = 0; i < step.in.size(); ++i) {
+    if (step.in[i].region != int(i)) return "element by element inputs are in the order of regions";
+    if (step.in[i].index != step.out.index) return "element by element all indices are the same";
+  }
+  if (!step.inside.empty()) return "element by element a function has one element of each";
+  const bool moves = step.function.empty() && !step.joins;
+  for (const RegionOf& region : form.regions) {
+    if ((region.type < 0) != (form.regions.back().type < 0) || (region.type < 0 && !moves)) {
+      return "element by element every region has a type, unless bytes are moved";
+    }
+  }
+  return "";
+}
+
 void Tile::add(const FormRecord& record) {
   Form form;
   names_.clear();
@@ -152,8 +178,8 @@ void Tile::add(const FormRecord& record) {
     if (of.sums) type = type.substr(kSum.size(), type.size() - kSum.size() - 1);
     of.type = index_of(record_.parameters, type);
     of.turned_by = index_of(record_.parameters, region.turned_by);
-    well_formed_ &=
-        (of.type >= 0 || type.empty()) && (of.turned_by >= 0 || region.turned_by[0] == '\0');
+    require(of.type >= 0 || type.empty(), "a region's type is no parameter");
+    require(of.turned_by >= 0 || region.turned_by[0] == '\0', "a region is turned by no parameter");
     form.regions.push_back(of);
   }
   for (const RangeRecord& range : record.ranges) {
@@ -162,11 +188,13 @@ void Tile::add(const FormRecord& record) {
         {range.iterator, number(range.first), number(range.count), number(range.whole)});
   }
   Steps steps;
-  well_formed_ &= read_steps(record.steps, &steps);
+  require(read_steps(record.steps, &steps), "its steps cannot be read");
   for (const Step& step : steps) form.steps.push_back(lowered(step, form));
-  well_formed_ &= form.ranges.empty() || form.ranges.size() == names_.size();
-  well_formed_ &= form.ranges.size() <= kRangesMax;
-  well_formed_ &= makes_each_output_once(form);
+  require(form.ranges.empty() || form.ranges.size() == names_.size(),
+          "an iterator has no range, or a range none");
+  require(form.ranges.size() <= kRangesMax, "it has too many ranges");
+  require(makes_each_output_once(form), "an output is made by no step or by several");
+  if (form.ranges.empty()) require(elements_flaw(form).empty(), elements_flaw(form));
   forms_.push_back(std::move(form));
 }
 

@@ -79,9 +79,9 @@ class Tile {
     bool joins = false, uncut = false;
     Number monoid = {};  // A RedOp.
     int over = -1;       // The iterator of what is joined, unless entries are.
-    Few<int, kAxesMax> inside = {};
+    Few<int, kInsideMax> inside = {};
     Few<Place, kStepInputsMax> in = {};
-    Few<Bound, 4> bind = {};
+    Few<Bound, kStepBindingsMax> bind = {};
   };
   struct RegionOf {
     const RegionRecord* record = nullptr;
@@ -105,8 +105,9 @@ class Tile {
   // Null where no form has that number.
   const Form* form(std::span<const int64_t> parameters) const;
   int64_t value(const Number& number, std::span<const int64_t> parameters) const;
-  // Whether every name in it was found: of the library's own a test asks.
-  bool is_well_formed() const { return well_formed_; }
+  // "", or the first thing that is wrong with its texts. Of the library's own a test asks, of a
+  // user's who registers it.
+  std::string_view flaw() const { return flaw_; }
 
  private:
   Number number(std::string_view text);
@@ -115,12 +116,16 @@ class Tile {
   Place place(const Access& access, Form& form);
   Do lowered(const Step& step, Form& form);
   static bool makes_each_output_once(const Form& form);
+  static std::string_view elements_flaw(const Form& form);
+  void require(bool holds, std::string_view flaw) {
+    if (!holds && flaw_.empty()) flaw_ = flaw;
+  }
 
   const TileRecord& record_;
   std::vector<Form> forms_;
   std::vector<std::string_view> names_;  // Of the form's iterators.
   int form_by_ = -1;
-  bool well_formed_ = true;
+  std::string_view flaw_;
 };
 
 }  // namespace sk::effect

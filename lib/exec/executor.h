@@ -108,7 +108,8 @@ class Program {
   // Once after a run that failed: whether all its ranks have entered and refused it, because they
   // called different things (SK_ERR_DESYNC) or one had declined (SK_ERR_NO_MEMORY). Nothing was
   // moved or posted then, and the next run may come, with the seq behind those that telling each
-  // other of the calls has taken.
+  // other of the calls has taken. Of a local operation also whether a user's tile has failed it
+  // (SK_ERR_TILE): its results are anything, all else is as after a run that went well.
   struct Refusal {
     bool refused = false;
     uint64_t seqs_taken = 0;  // Beyond the run's own; equal on all its ranks.

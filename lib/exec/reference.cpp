@@ -187,7 +187,11 @@ class Reference {
       }
       args.pointers[i] = addresses[i].data();
     }
-    tile->reference(args);
+    if (tile->own == nullptr) {
+      tile->reference(args);
+    } else if (!tile->own(*tile, args)) {
+      return error(SK_ERR_TILE, "rank {}: tile {} failed", part.rank, tile->signature.name);
+    }
     return Status();
   }
 

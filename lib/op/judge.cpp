@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "lib/op/expr.h"
 #include "lib/op/scope.h"
 #include "lib/op/stored.h"
 #include "lib/op/types.h"
@@ -32,7 +33,7 @@ class Judge {
   std::string mistake() const {
     std::string text;
     for (const auto part : {&Judge::foreign_bits, &Judge::values, &Judge::types, &Judge::sizes,
-                            &Judge::layouts, &Judge::conditions}) {
+                            &Judge::layouts, &Judge::arrays, &Judge::conditions}) {
       text = (this->*part)();
       if (!text.empty()) break;
     }
@@ -142,6 +143,25 @@ class Judge {
                          operand.alias);
     }
     return "";
+  }
+  // What lies between two steps has a size, too.
+  std::string arrays() const {
+    const OpScope scope(op_, world_size_);
+    std::string text;
+    for (const InnerArray& inner : schema_.arrays) {
+      for_each_axis(inner.shape, [&](std::string_view axis) {
+        const ExprValue extent = evaluate(axis, scope);
+        if (!text.empty() || (extent.ok() && extent.value >= 0 && extent.value <= kElementsMax)) {
+          return;
+        }
+        text =
+            fmt::format("{}: the shape of {}, \"{}\", {}", describe(op_), inner.name, inner.shape,
+                        !extent.ok()       ? why(extent)
+                        : extent.value < 0 ? "is negative"
+                                           : "is beyond 2^46");
+      });
+    }
+    return text;
   }
   std::string conditions() const {
     if (is_pair(op_) && ends_of(op_)[0] == ends_of(op_)[1]) {

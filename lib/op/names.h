@@ -132,6 +132,17 @@ constexpr bool is_name(std::string_view name) {
   return true;
 }
 
+// Whether `text` has that name in it, as a whole.
+constexpr bool has_word(std::string_view text, std::string_view name) {
+  const auto goes_on = [&](size_t at) {
+    return at < text.size() && (expr::is_letter(text[at]) || expr::is_digit(text[at]));
+  };
+  for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    if (!goes_on(at + name.size()) && (at == 0 || !goes_on(at - 1))) return true;
+  }
+  return false;
+}
+
 // A number from 1 on, as it is written.
 constexpr bool is_positive(std::string_view text) {
   for (const char c : text) {

@@ -52,7 +52,7 @@ bool OpDesc::in_place() const { return any(aliased_field); }
 bool OpDesc::any_symmetric() const { return any(symmetric_field); }
 
 uint64_t OpDesc::hash() const {
-  uint64_t hash = hash_mix(0, uint64_t(kind()));
+  uint64_t hash = hash_mix(0, schema_->digest != 0 ? schema_->digest : uint64_t(kind()));
   for (uint32_t i = 0; i < schema_->word_count(); ++i) hash = hash_mix(hash, words_[i]);
   return hash == 0 ? 1 : hash;
 }

@@ -13,7 +13,7 @@ namespace sk {
 
 struct Schema;
 
-enum class OpKind : uint8_t {
+enum class OpKind : uint16_t {
   kBarrier = SK_OP_BARRIER,
   kAllreduce = SK_OP_ALLREDUCE,
   kAllgather = SK_OP_ALLGATHER,
@@ -29,6 +29,7 @@ enum class OpKind : uint8_t {
   kFree = 101,
   kRegister = 102,
   kDeregister = 103,
+  kUserFirst = 1000,  // From here on: those that users registered, each of its context.
 };
 
 inline constexpr OpKind kOpKindLast = OpKind::kAllgatherGemm;  // Of those that plans are of.

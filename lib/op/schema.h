@@ -11,6 +11,7 @@
 
 #include "lib/op/op.h"
 #include "lib/op/steps.h"
+#include "lib/plan/task.h"
 
 namespace sk {
 
@@ -107,6 +108,9 @@ struct Schema {
   const Steps* meaning = nullptr;  // Null: it moves nothing.
   // For who reads about it: a sentence or two, and where its formula comes from.
   const char *summary = "", *source = "";
+  // Of a user's: the tile that does it, and what hashes take for its number.
+  TaskOp tile = TaskOp::kNop;
+  uint64_t digest = 0;
 
   // Null where it has none of that name.
   constexpr const OperandSchema* operand(std::string_view wanted) const {

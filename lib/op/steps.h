@@ -41,7 +41,8 @@ class Few {
   uint8_t size_ = 0;
 };
 
-inline constexpr size_t kAxesMax = 2, kStepsMax = 6, kStepInputsMax = 4;
+inline constexpr size_t kAxesMax = 2, kStepsMax = 6, kStepInputsMax = 8, kStepBindingsMax = 8;
+inline constexpr size_t kInsideMax = 6;  // Iterators that a function has all of.
 
 struct Access {
   std::string_view array;
@@ -77,9 +78,9 @@ struct Step {
   Access out;
   Fold fold;
   std::string_view function;  // Empty: it moves.
-  Few<std::string_view, kAxesMax> inside;
+  Few<std::string_view, kInsideMax> inside;
   Few<Access, kStepInputsMax> in;
-  Few<Binding, 4> bind;
+  Few<Binding, kStepBindingsMax> bind;
 };
 
 using Steps = Few<Step, kStepsMax>;

@@ -39,7 +39,10 @@ class StepReader {
         return "a place of an output does not give its iterators back";
       }
     }
-    return step_.fold.monoid.empty() ? kFine : fold_flaw(moves);
+    const std::string_view flaw = step_.fold.monoid.empty() ? kFine : fold_flaw(moves);
+    if (flaw != kFine) return flaw;
+    if (!binds_all()) return "a step's input has an iterator that nothing binds";
+    return moves ? move_flaw() : kFine;
   }
 
   // "count", "world * count": the axis of an array; "" where there is none.
@@ -105,6 +108,44 @@ class StepReader {
     for (const std::string_view index : access.index) all &= proofread(index, Names{*this}).ok();
     return all;
   }
+  constexpr bool mentions(const Access& access, std::string_view iterator) const {
+    bool found = access.at == iterator;
+    for (const std::string_view index : access.index) found |= names::has_word(index, iterator);
+    return found;
+  }
+  // By the output, or by what the step has all of: what it joins, or is inside of.
+  constexpr bool binds_all() const {
+    bool all = true;
+    for (const Iterator& each : iterators_) {
+      bool bound = mentions(step_.out, each.name) || each.name == step_.fold.over;
+      for (const std::string_view name : step_.inside) bound |= name == each.name;
+      all &= bound;
+    }
+    return all;
+  }
+  // What is moved is read where it is left: along the same axes, each by its iterator or by mixed
+  // radix. A judge asks for parts of the output, and takes their extents for those of the input.
+  constexpr std::string_view move_flaw() const {
+    const Access& from = step_.in[0];
+    if (from.index.size() != step_.out.index.size())
+      return "a move has not as many axes as its input";
+    for (size_t axis = 0; axis < from.index.size(); ++axis) {
+      if (!step_.fold.over.empty() && names::has_word(from.index[axis], step_.fold.over)) {
+        return "a step joins elements of several places";
+      }
+      if (!gives_back(from.index[axis], axis_of(schema_, from.array, axis))) {
+        return "an index of what a step moves is neither an iterator nor mixed radix";
+      }
+      if (innermost(from.index[axis]) != innermost(step_.out.index[axis])) {
+        return "a step moves along another axis than it reads";
+      }
+    }
+    return kFine;
+  }
+  // `i` of "r * count + i", and of "i".
+  static constexpr std::string_view innermost(std::string_view index) {
+    return index.substr(index.rfind(' ') + 1);
+  }
   constexpr bool has_plain_indices() const {
     bool plain = true;
     const auto look = [&](const Access& access) {
@@ -162,9 +203,6 @@ class StepReader {
     if (!moves) return step_.fold.order == OrderKind::kUncut ? kFine : "a function's sum is cut";
     if (over->over != "@" || step_.in[0].at != step_.fold.over || step_.in.size() != 1) {
       return "a step joins other things than ranks' elements";
-    }
-    for (const std::string_view index : step_.in[0].index) {
-      if (index == step_.fold.over) return "a step joins elements of several places";
     }
     return kFine;
   }
@@ -232,6 +270,14 @@ constexpr std::string_view in_meaning(const Schema& schema) {
   }
   for (const InnerArray& inner : schema.arrays) {
     if (!has_type(schema, inner.type)) return "an array's type names none that there is";
+    size_t axes = 0;
+    bool reads_all = true;
+    for_each_axis(inner.shape, [&](std::string_view axis) {
+      reads_all &= proofread(axis, names::Known(schema)).ok();
+      ++axes;
+    });
+    if (axes < 1 || axes > kAxesMax) return "an array has neither one axis nor two";
+    if (!reads_all) return "an array's shape cannot be read";
     if (!is_defined(inner.name, schema)) return "an array is defined by no step or by several";
   }
   for (size_t i = 0; i < count; ++i) {

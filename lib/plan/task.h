@@ -26,6 +26,7 @@ enum class TaskOp : uint16_t {
   kRmsnorm = 8,          // regions: x, weight where it is given, y, rstd where it is.
   kRmsnormBackward = 9,  // regions: dy, x, rstd, weight where it is given, dx, sums where they are.
   kSumRows = 10,         // regions: in, out.
+  kUserFirst = 0x4000,   // From here on: tiles of users, by their process (lib/tile/user_table.h).
 };
 inline constexpr uint32_t kTaskOpCount = 11;
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lib/tile/signature_effect.h"
+#include "lib/tile/user_table.h"
 
 namespace sk {
 namespace {
@@ -52,6 +53,10 @@ bool moves_bytes(TaskOp op) {
 }
 
 const effect::Tile* effect_of(TaskOp op) {
+  if (op >= TaskOp::kUserFirst) {
+    const UserTile* tile = user_tile(op);
+    return tile != nullptr ? &tile->effect() : nullptr;
+  }
   static const Effects all = all_effects();
   return size_t(op) < all.size() && all[size_t(op)] ? &all[size_t(op)]->tile() : nullptr;
 }

@@ -1,6 +1,7 @@
 #include "lib/tile/tile_op.h"
 
 #include "lib/tile/all.h"
+#include "lib/tile/user_table.h"
 
 namespace sk {
 namespace {
@@ -25,6 +26,7 @@ static_assert(size_t(kNumbers[0]) + std::size(kNumbers) == kTaskOpCount);
 }  // namespace
 
 const TileOp* tile_op(TaskOp id) {
+  if (id >= TaskOp::kUserFirst) return user_tile(id);
   const size_t index = size_t(id) - size_t(kNumbers[0]);
   return index < std::size(kTileOps) ? kTileOps[index] : nullptr;
 }

@@ -35,6 +35,8 @@ struct TileOp {
   // May write the bytes that it reads, where both regions are the same bytes in the same order.
   bool in_place = false;
   TileFn reference;  // Serial, obvious, the oracle.
+  // A user's, which has no other functions: false where it says that it failed.
+  bool (*own)(const TileOp& tile, const TileArgs& args) = nullptr;
 };
 
 // Null for a number that is no tile operation: nothing, or a kind of its own (nop, put, ...).

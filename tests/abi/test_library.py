@@ -102,3 +102,14 @@ def test_a_c_program_by_cmake(prefix: Path, tmp_path: Path) -> None:
     run(["cmake", "-S", str(CLIENT), "-B", str(tmp_path), *where])
     run(["cmake", "--build", str(tmp_path)])
     check_client(tmp_path / "client", prefix)
+
+
+def test_a_newcomer_s_tile(prefix: Path, tmp_path: Path) -> None:
+    env = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig")}
+    flags = run(["pkg-config", "--cflags", "--libs", "sk"], env=env).split()
+    program = tmp_path / "own_tile"
+    source = Path(__file__).resolve().parents[2] / "examples" / "own_tile.c"
+    strict = ["-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O2"]
+    run(["cc", *strict, str(source), *flags, "-lm", "-o", str(program)])
+    env = {**os.environ, "LD_LIBRARY_PATH": str(prefix / "lib")}
+    assert run([str(program)], env=env) == "operation 1000: the mean square of a row is 1.0000\n"

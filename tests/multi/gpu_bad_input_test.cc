@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/multi/gpu_world.h"
+#include "tests/support/own_tiles.h"
 
 namespace sk::testing_ops {
 namespace {
@@ -389,6 +390,32 @@ TEST(GpuCreation, OfARankOnTheCpuIsRefused) {
   std::thread other([&] { EXPECT_NE(create(second), SK_OK); });
   EXPECT_NE(create(first), SK_OK);
   other.join();
+}
+
+// They are registered all the same, for the context's communicators on CPUs.
+TEST(GpuTiles, OfUsersAreNotThereYet) {
+  Machine machine;
+  sk_context* context = nullptr;
+  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+  const sk_comm_config config = gpu_config(0, 1);
+  sk_comm* comm = nullptr;
+  ASSERT_EQ(sk_comm_create(context, &config, &comm), SK_OK) << sk_last_error();
+  testing_support::OwnTile tile(
+      "copied",
+      [](void* const*, const sk_tile_view*, const sk_tile_value*, void*) -> int32_t { return 0; });
+  tile.reads("x", "f32", "m").writes("y", "x", "m").does("y[i] = x[i]");
+  int32_t op = 0;
+  ASSERT_EQ(sk_tile_register(context, tile.get(), &op), SK_OK) << sk_last_error();
+  const testing_support::OwnArgs args(
+      {matrix(nullptr, SK_DEVICE_CUDA), matrix(nullptr, SK_DEVICE_CUDA)});
+  expect_refused(sk_call(comm, op, args.get(), nullptr), SK_ERR_UNSUPPORTED,
+                 "local operations run on the CPU so far, not on a GPU");
+  sk_op* kept = nullptr;
+  expect_refused(sk_op_create(comm, op, args.get(), &kept), SK_ERR_UNSUPPORTED,
+                 "op is 1000, a number of users' tiles: sk_call() calls those");
+  expect_usable(comm, 1);
+  EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
+  EXPECT_EQ(sk_finalize(context), SK_OK);
 }
 
 }  // namespace

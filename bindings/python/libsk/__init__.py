@@ -27,6 +27,7 @@ from libsk._errors import (
     OutOfRangeError,
     PeerLostError,
     SystemCallError,
+    TileError,
     TimeoutError,
     TransportError,
     TrustError,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from libsk._gemm import Packed
     from libsk._local import rmsnorm, rmsnorm_backward
     from libsk._plan import Plan, check_plan
+    from libsk._tile import Tile, tile
     from libsk._topo import Topo, topo
     from libsk._trace import Trace
 
@@ -64,6 +66,8 @@ __all__ = [
     "PeerLostError",
     "Plan",
     "SystemCallError",
+    "Tile",
+    "TileError",
     "TimeoutError",
     "Trace",
     "Topo",
@@ -74,6 +78,7 @@ __all__ = [
     "comm",
     "rmsnorm",
     "rmsnorm_backward",
+    "tile",
     "topo",
     "version",
 ]
@@ -91,6 +96,8 @@ _LAZY = {
     "comm": "libsk._comm",
     "rmsnorm": "libsk._local",
     "rmsnorm_backward": "libsk._local",
+    "Tile": "libsk._tile",
+    "tile": "libsk._tile",
     "topo": "libsk._topo",
 }
 

@@ -20,8 +20,34 @@ def call_alone(
     size: int,
     tensors: list[tuple[int, str, tuple[Span, int, int, int, int]]],
     numbers: list[tuple[int, float]],
+    integers: list[tuple[int, int]],
+) -> None: ...
+def check_tile(
+    context: Context,
+    op: int,
+    size: int,
+    tensors: list[tuple[int, str, tuple[Span, int, int, int, int]]],
+    numbers: list[tuple[int, float]],
+    integers: list[tuple[int, int]],
+    timeout_ms: int,
 ) -> None: ...
 def describe_operations() -> str: ...
+def register_tile(
+    context: Context,
+    name: str,
+    version: int,
+    summary: str,
+    effect: str,
+    over: int,
+    serial: bool,
+    tile_rows: int,
+    regions: list[tuple[int, str, str, str, str]],
+    numbers: list[tuple[int, str, str, str]],
+    function: int,
+    user: int,
+) -> int: ...
+def unregister_tile(context: Context, op: int) -> None: ...
+def describe_tile(context: Context, name: str) -> str: ...
 
 class Comm:
     def query(self) -> dict[str, int]: ...

@@ -75,6 +75,10 @@ class DesyncError(Error):
     """The ranks called different things; every rank gets this, and no byte was moved."""
 
 
+class TileError(Error):
+    """A tile of the user's own failed its call, whose results are anything; all else goes on."""
+
+
 class PeerLostError(Error):
     """A rank died, or will not come, ``.rank``; the communicator is over."""
 
@@ -119,6 +123,7 @@ _CLASSES: dict[int, type[Error]] = {
     14: BusyError,
     15: ForkedError,
     16: DesyncError,
+    17: TileError,
     20: PeerLostError,
     21: AbortedError,
     30: TimeoutError,

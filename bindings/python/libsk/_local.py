@@ -46,7 +46,7 @@ def _call(
         context = default_context()
     elif not isinstance(context, Context):
         raise invalid(f"context is {shown(context)}; give a libsk.Context, or None")
-    _core.call_alone(context._handle, schema["id"], schema["bytes"], tensors, values)
+    _core.call_alone(context._handle, schema["id"], schema["bytes"], tensors, values, [])
 
 
 def _rows(found: Operand, vector: bool) -> tuple[int, int, int]:

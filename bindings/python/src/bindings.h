@@ -17,6 +17,7 @@ void bind_comm(nanobind::module_& module);
 void bind_local(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);
 void bind_dlpack(nanobind::module_& module);
+void bind_tile(nanobind::module_& module);
 void bind_topo(nanobind::module_& module);
 void bind_worker(nanobind::module_& module);
 

@@ -14,6 +14,7 @@
 #include "blocking.h"
 #include "context.h"
 #include "sk/call.h"
+#include "sk/tile.h"
 #include "text.h"
 
 namespace nb = nanobind;
@@ -26,6 +27,7 @@ constexpr size_t kArgsMax = 256;
 // Where in the struct, its name in sentences, and the memory; a row step of 0 is a vector's.
 using TensorField = std::tuple<uint32_t, std::string, Matrix>;
 using NumberField = std::tuple<uint32_t, double>;
+using IntegerField = std::tuple<uint32_t, int64_t>;
 
 sk_tensor tensor_of(const std::string& what, const Matrix& matrix) {
   const auto& [span, dtype, rows, columns, row_step] = matrix;
@@ -58,23 +60,45 @@ class Args {
   alignas(8) std::array<unsigned char, kArgsMax> bytes_{};
 };
 
+struct Call {
+  Call(uint32_t bytes, const std::vector<TensorField>& tensors,
+       const std::vector<NumberField>& numbers, const std::vector<IntegerField>& integers)
+      : args(bytes) {
+    made.reserve(tensors.size());
+    for (const auto& [offset, what, matrix] : tensors) {
+      made.push_back(tensor_of(what, matrix));
+      args.put(offset, static_cast<const void*>(&made.back()));
+    }
+    for (const auto& [offset, value] : numbers) args.put(offset, value);
+    for (const auto& [offset, value] : integers) args.put(offset, value);
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  Args args;
+  std::vector<sk_tensor> made;
+};
+
 // From any thread: libsk lets one after another in. Nobody else is waited for, so that there is
 // nothing that a signal would have to end.
 void call_alone(const Context& context, int32_t op, uint32_t bytes,
-                const std::vector<TensorField>& tensors, const std::vector<NumberField>& numbers) {
-  Args args(bytes);
-  std::vector<sk_tensor> made;
-  made.reserve(tensors.size());
-  for (const auto& [offset, what, matrix] : tensors) {
-    made.push_back(tensor_of(what, matrix));
-    args.put(offset, static_cast<const void*>(&made.back()));
-  }
-  for (const auto& [offset, value] : numbers) args.put(offset, value);
+                const std::vector<TensorField>& tensors, const std::vector<NumberField>& numbers,
+                const std::vector<IntegerField>& integers) {
+  const Call call(bytes, tensors, numbers, integers);
   wait(nullptr, [&] {
     sk_comm* self = nullptr;
     const sk_status status = sk_comm_self(context.get(), &self);
-    return status == SK_OK ? sk_call(self, op, args.get(), nullptr) : status;
+    return status == SK_OK ? sk_call(self, op, call.args.get(), nullptr) : status;
   });
+}
+
+// With the interpreter's lock, which the forked child has then: its functions may be Python's.
+void check_tile(const Context& context, int32_t op, uint32_t bytes,
+                const std::vector<TensorField>& tensors, const std::vector<NumberField>& numbers,
+                const std::vector<IntegerField>& integers, int64_t timeout_ms) {
+  const Call call(bytes, tensors, numbers, integers);
+  const sk_run_options options = options_of(0, timeout_ms);
+  check(sk_tile_check(context.get(), op, call.args.get(), &options));
 }
 
 std::string describe_operations() {
@@ -87,6 +111,7 @@ std::string describe_operations() {
 
 void bind_local(nb::module_& module) {
   module.def("call_alone", &call_alone);
+  module.def("check_tile", &check_tile);
   module.def("describe_operations", &describe_operations);
 }
 

@@ -57,7 +57,7 @@ Call = Callable[..., Any]
 TABLE: dict[tuple[str, str], tuple[Callable[[sk.Comm, Any], Any], list[Any], str]] = {}
 
 
-def enter(function: str, call: Callable[..., Any], **arguments: Any) -> None:
+def enter(function: str, call: Callable[..., Any], /, **arguments: Any) -> None:
     """``call(comm, **{argument: value})`` is the function with this one changed."""
     for argument, values in arguments.items():
         values, name = values if isinstance(values, tuple) else (values, argument)
@@ -165,9 +165,47 @@ enter(
     **{"weight_grad": FLAG, "dtype": DTYPE, "context": without(None)},
 )
 
+_TILE = {"reads": {"x": ("f32", "m")}, "writes": {"y": ("x", "m")}, "effect": "y[i] = x[i]"}
+_CALLABLE = (object, len)
+enter(
+    "tile",
+    lambda c, **a: sk.tile(**{"function": print, "name": "wrong_types", **_TILE, **a}).close(),
+    function=[*TEXTS, -1, 2**80, 1.5, 1j, *without(None, *TEXTS, *NUMBERS, *_CALLABLE)],
+    **{
+        "reads": ALL,
+        "writes": ALL,
+        "effect": without(None),
+        "parameters": without(None, OBJECTS[8]),
+    },
+    **{"in_place": without(None, OBJECTS[8]), "name": without(None, "abc"), "over": without(None)},
+    **{"tile_rows": [*COUNT, 2**80], "serial": without(None), "version": [*COUNT, 0, 2**16]},
+    **{"summary": [*TEXT, b"abc"], "replace": FLAG, "context": without(None)},
+)
+enter(
+    "Tile.check",
+    lambda c, **a: sk.tile(print, name="tried", **_TILE).check(X[0], **a),
+    timeout=[
+        *TEXTS,
+        -1,
+        0,
+        2**80,
+        float("nan"),
+        float("inf"),
+        1j,
+        None,
+        object(),
+        len,
+        ...,
+        Hostile(),
+        [],
+        X,
+    ],
+)
+
 # Whose arguments are Python's own: what `with` and `pickle` give, and what users do not make.
 _NOT_HERE = {
     *("Comm.__exit__", "Trace.__exit__", "Plan", "Packed", "Topo", "Trace", "DeviceArray"),
+    *("Tile", "Tile.check"),  # Of the latter those of its operation: test_tile.py.
     *("comm", "DeviceArray.reshape"),  # **config of Comm; test_gpu_bad_input.py.
 }
 

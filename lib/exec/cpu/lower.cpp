@@ -94,7 +94,8 @@ Status CpuProgram::lower_tasks() {
   for (const Task& task : part_->tasks) {
     SK_ASSIGN_OR_RETURN(const PreparedTile tile, prepare_tile(*part_, task));
     LoweredTask lowered{};
-    lowered.op = task.op;
+    lowered.op = tile.own != nullptr ? TaskOp::kUserFirst : task.op;
+    lowered.own = tile.own;
     const bool known = std::find(scratch_.begin(), scratch_.end(), tile.reserve) != scratch_.end();
     if (tile.reserve != nullptr && !known) scratch_.push_back(tile.reserve);
     lowered.wait_count = task.wait_count;

@@ -16,6 +16,7 @@ Status CpuProgram::run(const RunArgs& args) {
     }
   }
   args_ = &args;
+  own_failed_.store(false, std::memory_order_relaxed);
   if (!staged_.empty()) place_staging();
   for (const Patch& patch : own_) {
     resolve(patch.buffer, static_cast<std::byte*>(args.operands[patch.operand].data));
@@ -23,13 +24,13 @@ Status CpuProgram::run(const RunArgs& args) {
   if (straight_ && shared_.trace == nullptr) [[likely]] {
     SK_RETURN_IF_ERROR(run_straight());
     grow_signals();
-    return {};
+    return take_own_failure();
   }
   Status status = run_queues();
   if (status.ok()) grow_signals();
   if (shared_.trace != nullptr) [[unlikely]]
     record_trace();
-  return status;
+  return status.ok() ? take_own_failure() : std::move(status);
 }
 
 Status CpuProgram::run_queues() {

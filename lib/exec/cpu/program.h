@@ -65,9 +65,10 @@ class CpuProgram final : public Program {
     uint32_t rank, index, add;
   };
   struct LoweredTask {
-    TaskOp op;
+    TaskOp op;  // kUserFirst for all of users.
     uint32_t wait_count, post_count;
     TileFn fn;
+    const TileOp* own;  // A user's.
     const LoweredWait* waits;
     const LoweredPost* posts;
   };
@@ -136,6 +137,9 @@ class CpuProgram final : public Program {
         break;
       case TaskOp::kPut:
         return run_put(index, task);  // Its post travels with the bytes.
+      case TaskOp::kUserFirst:
+        run_own(index, task);
+        break;
       default:
         // A tile operation: lowering refuses all other numbers.
         task.fn(tiles_[index]);
@@ -143,6 +147,8 @@ class CpuProgram final : public Program {
     return task.post_count == 0 ? Status() : post(task);
   }
   Status run_put(uint32_t index, const LoweredTask& task);
+  void run_own(uint32_t index, const LoweredTask& task) noexcept;
+  Status take_own_failure();
   Status post(const LoweredTask& task);
   Status enter();
   Status send(EntrySlot& entry, uint64_t seq, std::span<const uint32_t> peers);
@@ -216,6 +222,9 @@ class CpuProgram final : public Program {
   std::atomic<bool> failed_{false};
   std::mutex failure_mutex_;
   Status failure_;
+  // Of users' tiles: the run goes on without them, so that signals end where they should.
+  std::atomic<bool> own_failed_{false};
+  Status own_failure_;
 };
 
 }  // namespace sk::cpu

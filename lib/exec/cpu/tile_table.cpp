@@ -25,7 +25,9 @@ const CpuTile* cpu_tile(TaskOp id) {
 
 Result<PreparedTile> prepare_tile(const RankPlan& part, const Task& task) {
   if (const CpuTile* tile = cpu_tile(task.op)) return prepare_tile(part, task, *tile);
-  if (signature_of(task.op) != nullptr && tile_op(task.op) == nullptr) return PreparedTile{};
+  const TileOp* tile = tile_op(task.op);
+  if (tile != nullptr && tile->own != nullptr) return PreparedTile{.own = tile};
+  if (signature_of(task.op) != nullptr && tile == nullptr) return PreparedTile{};
   return error(SK_ERR_UNSUPPORTED, "rank {}: no kernel for operation {}", part.rank, int(task.op));
 }
 

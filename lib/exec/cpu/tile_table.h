@@ -33,8 +33,10 @@ const CpuTile* cpu_tile(TaskOp id);
 
 // What one task runs with.
 struct PreparedTile {
-  TileFn function = nullptr;  // Null for the kinds that the program itself runs, and them alone.
+  // Null for the kinds that the program itself runs, for users' tiles, and for them alone.
+  TileFn function = nullptr;
   Reserve reserve = nullptr;
+  const TileOp* own = nullptr;  // A user's, whose function may fail.
 };
 Result<PreparedTile> prepare_tile(const RankPlan& part, const Task& task);
 Result<PreparedTile> prepare_tile(const RankPlan& part, const Task& task, const CpuTile& tile);

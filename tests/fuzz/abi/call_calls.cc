@@ -152,12 +152,14 @@ Arguments arguments(Caller& c) {
     }
   }
   none = c.random.one_in(64);
-  // A made-up number must not be another operation's, whose struct is longer.
-  asked = id > 0 && id < 100 ? operation.id : id;
+  // A made-up number must not be another operation's, whose struct is longer, nor a tile's.
+  const bool anothers = (id > 0 && id < 100) || (id >= 1000 && id < 1 << 16);
+  asked = anothers ? operation.id : id;
   return made;
 }
 
 void call(Caller& c) {
+  if (c.random.one_in(3)) return call_tile(c);
   const Arguments args = arguments(c);
   const Options options(c);
   c.check(sk_call(c.handle<sk_comm>(kComm), args.asked, args.get(), options.pointer));

@@ -82,7 +82,11 @@ const std::vector<Function>& base_functions();
 const std::vector<Function>& call_functions();
 const std::vector<Function>& op_functions();
 const std::vector<Function>& session_functions();
+const std::vector<Function>& tile_functions();
 const std::vector<Function>& worker_functions();
+
+// sk_call() of a tile that was registered, if that number is one's.
+void call_tile(Caller& c);
 
 // A session with one rank of the program `rank`, and this process as a rank of nobody's.
 void open_session(Pool& pool, const char* sk_program, const char* rank);

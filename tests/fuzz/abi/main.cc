@@ -55,8 +55,8 @@ struct Options {
 
 std::vector<Function> all_functions() {
   std::vector<Function> all = base_functions();
-  for (const auto* more :
-       {&call_functions(), &op_functions(), &session_functions(), &worker_functions()})
+  for (const auto* more : {&call_functions(), &op_functions(), &session_functions(),
+                           &tile_functions(), &worker_functions()})
     all.insert(all.end(), more->begin(), more->end());
   return all;
 }

@@ -174,19 +174,62 @@ constexpr RegionRecord kTwoOutputs[] = {
     {.name = "x"}, {.name = "y", .written = true}, {.name = "z", .written = true}};
 constexpr RangeRecord kRanges[] = {{"i", "0", "n", "n"}};
 
-bool is_well_formed(const char* steps) {
+std::string_view flaw_of(const char* steps) {
   const FormRecord forms[] = {{steps, kTwoOutputs, kRanges}};
   const TileRecord record{.parameters = kNames, .forms = forms};
-  return Tile(record).is_well_formed();
+  return Tile(record).flaw();
 }
 
 // A form that leaves an output to chance, or makes one twice, is none.
 TEST(SeveralOutputs, AreMadeOnceEach) {
-  EXPECT_TRUE(is_well_formed("y[i] = f(x[i]); z[i] = g(x[i])"));
-  EXPECT_FALSE(is_well_formed("y[i] = f(x[i])"));
-  EXPECT_FALSE(is_well_formed("y[i] = f(x[i]); y[i] = g(x[i])"));
-  EXPECT_FALSE(is_well_formed("y[i] = f(x[i]); z[i] = g(x[i]); z[i] = h(x[i])"));
-  EXPECT_FALSE(is_well_formed("y[i] = f(x[i]); z[i // 2] = g(x[i])"));
+  EXPECT_EQ(flaw_of("y[i] = f(x[i]); z[i] = g(x[i])"), "");
+  for (const char* steps : {"y[i] = f(x[i])", "y[i] = f(x[i]); y[i] = g(x[i])",
+                            "y[i] = f(x[i]); z[i] = g(x[i]); z[i] = h(x[i])"}) {
+    EXPECT_EQ(flaw_of(steps), "an output is made by no step or by several") << steps;
+  }
+  EXPECT_EQ(flaw_of("y[i] = f(x[i]); z[i // 2] = g(x[i])"),
+            "a step makes blocks of what it does not sum");
+  EXPECT_EQ(flaw_of("y[i] = f(x[i]); z[i] = g(x[j])"), "an iterator has no range, or a range none");
+  EXPECT_EQ(flaw_of("y[i] = f(x[i]; z[i] = g(x[i])"), "its steps cannot be read");
+}
+
+// Whose forms go element by element, by types that the parameter `t` names.
+std::string_view elements_flaw_of(const char* steps, const char* first_type = "t",
+                                  const char* form_by = "") {
+  static constexpr const char* kTypes[] = {"t"};
+  const RegionRecord regions[] = {{.name = "x", .type = first_type},
+                                  {.name = "w", .type = "t"},
+                                  {.name = "y", .type = "t", .written = true}};
+  const FormRecord forms[] = {{steps, regions}};
+  const TileRecord record{.parameters = kTypes, .forms = forms, .form_by = form_by};
+  return Tile(record).flaw();
+}
+
+// What is judged element by element is taken to have one place: any other would be misread.
+TEST(ElementByElement, ThereIsOneStepOfOnePlaceAndItsInputsInOrder) {
+  EXPECT_EQ(elements_flaw_of("y[i, j] = f(x[i, j], w[i, j])"), "");
+  EXPECT_EQ(elements_flaw_of("y[i, j] = f(w[i, j], x[i, j])"),
+            "element by element inputs are in the order of regions");
+  EXPECT_EQ(elements_flaw_of("y[i, j] = f(x[i, j], x[i, j])"),
+            "element by element inputs are in the order of regions");
+  EXPECT_EQ(elements_flaw_of("y[i, j] = f(x[i, j])"),
+            "element by element every region is read once or written");
+  EXPECT_EQ(elements_flaw_of("y[i, j] = f(x[j, i], w[i, j])"),
+            "element by element all indices are the same");
+  EXPECT_EQ(elements_flaw_of("y[i, j] = f(x[i, j], w[j])"),
+            "element by element all indices are the same");
+  EXPECT_EQ(elements_flaw_of("y[i, j] = f[j](x[i, j], w[i, j])"),
+            "element by element a function has one element of each");
+  EXPECT_EQ(elements_flaw_of("y[i, j] = f(x[i, j], w[i, j]); y[i, j] = g(x[i, j], w[i, j])"),
+            "element by element there is one step");
+  EXPECT_EQ(elements_flaw_of("y[i, j] = f(x[i, j], w[i, j])", ""),
+            "element by element every region has a type, unless bytes are moved");
+}
+
+TEST(Forms, AreThoseOfAParameterThatThereIs) {
+  EXPECT_EQ(elements_flaw_of("y[i, j] = f(x[i, j], w[i, j])", "t", "t"), "");
+  EXPECT_EQ(elements_flaw_of("y[i, j] = f(x[i, j], w[i, j])", "t", "u"),
+            "its forms are those of no parameter");
 }
 
 }  // namespace

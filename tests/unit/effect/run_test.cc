@@ -130,7 +130,7 @@ class OwnTile : public testing::Test {
 };
 
 TEST_F(OwnTile, LeavesWhatItsOperationMeans) {
-  ASSERT_TRUE(tile_.is_well_formed());
+  ASSERT_EQ(tile_.flaw(), "");
   const Result<Stream> y = run({2, 4, 10, 6, 0, 6, 5}, x(2), w());
   ASSERT_TRUE(y.ok()) << y.status().message();
   EXPECT_TRUE(same(y.value(), bench_.elements(3, 0, {2, 4, 0, 6}), bench_.work));
@@ -180,7 +180,7 @@ TEST(ElementTile, ItsParameterIsBoundToAnAttribute) {
   op.set(kScale.field("eps"), 5);
   Bench bench(op, 2);
   const Tile tile(kScaleRecord);
-  ASSERT_TRUE(tile.is_well_formed());
+  ASSERT_EQ(tile.flaw(), "");
   const auto scale = [&](int64_t by, uint32_t rank = 0) {
     return bench.run(tile, {SK_F32, by}, {flat(0, 0, 16, kRead), flat(0, 0, 16, kWrite)},
                      {{0, 0, bench.elements(1, rank, {0, 1, 2, 4})}});
@@ -227,7 +227,7 @@ TEST(Records, AreWellFormed) {
     const Tile* tile = effect_of(TaskOp(op));
     ASSERT_EQ(tile != nullptr, moves_bytes(TaskOp(op))) << signature->name;
     if (tile == nullptr) continue;
-    EXPECT_TRUE(tile->is_well_formed()) << signature->name;
+    EXPECT_EQ(tile->flaw(), "") << signature->name;
     std::vector<int64_t> params(signature->parameters.size());
     for (size_t number = 0; number < signature->forms.size(); ++number) {
       if (signature->form_parameter != kNoParameter)

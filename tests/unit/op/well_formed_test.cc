@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/op/judge.h"
+
 namespace sk {
 namespace {
 
@@ -220,6 +222,89 @@ TEST(WellFormed, SumsInBlocksFillTheirArray) {
   for (const auto& [text, shape] : kFlaws) EXPECT_EQ(flaw(text + copied, shape), kNone) << text;
   EXPECT_EQ(flaw("part@r[i // 8, j] = x@r[i, j]" + copied, "cdiv(m, 8), k"),
             "a place of an output does not give its iterators back");
+}
+
+// A judge asks for parts of outputs and computes where they are read: that must be where they are.
+TEST(WellFormed, WhatIsReadLiesWhereItsIteratorsSay) {
+  const auto flaw = [](std::string_view text, const char* x, const char* y) {
+    Draft draft;
+    draft.operands[0].shape = x;
+    draft.operands[1].shape = y;
+    Steps steps;
+    EXPECT_TRUE(read_steps(text, &steps)) << text;
+    draft.meaning = &steps;
+    return draft.flaw();
+  };
+  EXPECT_EQ(flaw("y@q[i] = sum(r) x@r[q * m + i]", "world * m", "m"), kNoFlaw);
+  EXPECT_EQ(flaw("y@q[i] = x@root[i]", "m", "m"), kNoFlaw);
+  constexpr char kNoPlace[] =
+      "an index of what a step moves is neither an iterator nor mixed radix";
+  constexpr char kUnbound[] = "a step's input has an iterator that nothing binds";
+  const struct {
+    const char *text, *x, *y, *sentence;
+  } kFlaws[] = {
+      {"y@r[i] = x@r[i % 2]", "m", "m", kNoPlace},
+      {"y@r[i] = x@r[0]", "m", "m", kNoPlace},
+      {"y@r[i] = x@r[m - 1 - i]", "m", "m", kNoPlace},
+      {"y@r[i] = x@r[i * 2]", "2 * m", "m", kNoPlace},
+      {"y@r[i] = x@r[r * k + i]", "world * m", "m", kNoPlace},
+      {"y@r[i] = x@q[i]", "m", "m", kUnbound},
+      {"y@r[i, j] = x@r[i, h]", "m, k", "m, k", kUnbound},
+      {"y@r[i, j] = f(x@r[h, j])", "m, k", "m, k", kUnbound},
+      {"y@r[i, j] = f(x@q[i, j])", "m, k", "m, k", kUnbound},
+      {"y@r[i, j] = x@r[j, i]", "m, m", "m, m", "a step moves along another axis than it reads"},
+      {"y@r[i, j] = x@r[i, i]", "m, m", "m, m", "a step moves along another axis than it reads"},
+      {"y@r[i, j] = x@r[j]", "k", "m, k", "a move has not as many axes as its input"},
+      {"y@q[i] = sum(r) x@r[r * m + i]", "world * m", "m",
+       "a step joins elements of several places"}};
+  for (const auto& each : kFlaws) {
+    EXPECT_EQ(flaw(each.text, each.x, each.y), each.sentence) << each.text;
+  }
+}
+
+TEST(WellFormed, ArraysBetweenStepsHaveAShape) {
+  const auto draft_of = [](const char* shape) {
+    static constexpr Steps kTwice =
+        steps_of("part@r[i, j] = f(x@r[i, j]); y@r[i, j] = g(part@r[i, j])");
+    Draft draft;
+    draft.meaning = &kTwice;
+    draft.arrays = {{"part", "x", shape}};
+    return draft;
+  };
+  EXPECT_EQ(draft_of("m, k").flaw(), kNoFlaw);
+  EXPECT_EQ(draft_of("").flaw(), "an array has neither one axis nor two");
+  EXPECT_EQ(draft_of("m, k, m").flaw(), "an array has neither one axis nor two");
+  EXPECT_EQ(draft_of("m, q").flaw(), "an array's shape cannot be read");
+  EXPECT_EQ(draft_of("m, k +").flaw(), "an array's shape cannot be read");
+  EXPECT_EQ(draft_of("m, rank").flaw(), "an array's shape cannot be read");
+}
+
+// Where it cannot be computed the call is refused, and no judge takes it for 0.
+TEST(WellFormed, AnArrayOfNoSizeIsNamed) {
+  static constexpr Steps kSummed =
+      steps_of("part@r[i // 8, j] = sum(i uncut) x@r[i, j]; y@r[i, j] = x@r[i, j]");
+  const auto mistake = [](const char* shape, int64_t m) {
+    const InnerArray arrays[] = {{"part", "x", shape}};
+    const OperandSchema operands[] = {kX, kY};
+    const Schema schema{.id = OpKind(50),
+                        .name = "draft",
+                        .brief = "{m}",
+                        .dimensions = kRows,
+                        .operands = operands,
+                        .arrays = arrays,
+                        .meaning = &kSummed};
+    OpDesc op(schema);
+    op.set(schema.field("m"), m);
+    op.set(schema.field("k"), 3);
+    return mistake_in(op, 1);
+  };
+  EXPECT_EQ(mistake("cdiv(m, 8), k", 9), "");
+  EXPECT_EQ(mistake("cdiv(m, m), k", 0),
+            "draft(0): the shape of part, \"cdiv(m, m), k\", divides by 0");
+  EXPECT_EQ(mistake("m - 1, k", 0), "draft(0): the shape of part, \"m - 1, k\", is negative");
+  EXPECT_EQ(
+      mistake("m * m * m * m * m, k", int64_t(1) << 40),
+      "draft(1099511627776): the shape of part, \"m * m * m * m * m, k\", goes beyond 64 bits");
 }
 
 }  // namespace

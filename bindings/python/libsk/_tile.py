@@ -1,0 +1,479 @@
+"""Tiles of the user's own: a function and what it does, which become an operation.
+
+::
+
+    @sk.tile(reads={"x": ("f32", "m, n"), "y": ("x", "m, n")}, writes={"z": ("x", "m, n")},
+             parameters={"alpha": float}, effect="z[i, j] = saxpy(x[i, j], y[i, j])")
+    def saxpy(x, y, z, alpha):
+        z[:] = alpha * x + y
+
+    z = saxpy(x, y, alpha=2.0)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import operator
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from libsk import _core, _dtypes
+from libsk._checks import is_given, shown
+from libsk._context import Context, default_context
+from libsk._errors import Error, invalid
+from libsk._local import _CPU, _number, _on_cpu
+from libsk._operand import Operand
+from libsk._outputs import Output
+
+_OVER = {"rows": 1, "blocks": 2, "all": 3}
+_READ, _WRITE = 1, 2
+_INT, _FLOAT = 1, 2
+_VIEW_WORDS = 6  # sk_tile_view: rows, cols, stride, row, col, dtype.
+
+SIGNATURE = ctypes.CFUNCTYPE(
+    ctypes.c_int32,
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.POINTER(ctypes.c_int64),
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+)
+"""``sk_tile_fn``: data, views (six int64 each), values (eight bytes each), user; 1 is done."""
+
+
+_Fields = tuple[int, list[tuple[int, str, Any]], list[tuple[int, float]], list[tuple[int, int]]]
+"""The size of a call's struct, and by offset its tensors, floats and integers."""
+
+
+class Tile:
+    """An operation that a user made of a tile; made by :func:`tile`.
+
+    Called with the arrays that it reads and its parameters, in the order of its description or by
+    name, it returns what it writes: new arrays, or those that were given by name. It keeps its
+    function alive; ``close()`` takes the operation away.
+    """
+
+    def __init__(self, function: Any, context: Context, description: dict[str, Any]) -> None:
+        self._context = context
+        self._lock: threading.Lock | None = None
+        self._trampoline: _Trampoline | None = None
+        self._function = function
+        address = _address(function)
+        if address is None:
+            kinds = [number[0] for number in description["numbers"]]
+            vectors = ["," not in region[3] for region in description["regions"]]
+            reads = [region[0] == _READ for region in description["regions"]]
+            self._trampoline = _Trampoline(function, vectors, reads, kinds)
+            self._lock = threading.Lock()  # An exception is that call's.
+            address = self._trampoline.address
+        self.name: str = description["name"]
+        self._op = _core.register_tile(context._handle, *description.values(), address, 0)
+        self._schema = json.loads(_core.describe_tile(context._handle, self.name))
+        # The function goes behind the operation.
+        self._end = weakref.finalize(
+            self, _take_away, context, self._op, function, self._trampoline
+        )
+
+    @property
+    def op(self) -> int:
+        """Its number, as ``sk_call()`` knows it."""
+        return self._op
+
+    def describe(self) -> dict[str, Any]:
+        """What the library knows of it: operands, attributes, meaning, version."""
+        return json.loads(json.dumps(self._schema))
+
+    def close(self) -> None:
+        """Takes the operation away. Twice is once; inside a call of it, ``BusyError``."""
+        if self._end.alive:
+            _core.unregister_tile(self._context._handle, self._op)
+            self._end.detach()
+
+    def __repr__(self) -> str:
+        state = "" if self._end.alive else ", closed"
+        return f"<libsk.Tile {self.name}, operation {self._op}{state}>"
+
+    def __call__(self, *args: Any, **given: Any) -> Any:
+        fields, results = self._fields(args, given)
+        self._run(fields)
+        done = [result.finish() for result in results]
+        return done[0] if len(done) == 1 else tuple(done)
+
+    def check(self, *args: Any, timeout: float = 60.0, **given: Any) -> None:
+        """Tries on the arrays of a call whether the function keeps to what was said of it.
+
+        In a child process, which has copies of them between pages that nobody may touch: whether it
+        leaves its tile, writes what is read, leaves elements out, or depends on more than the
+        effect says. ``TileError`` says what was found. No array is changed.
+        """
+        if not 0 < _number(timeout, "timeout") < 10**6:
+            raise invalid(f"timeout is {shown(timeout)}; give seconds, more than 0")
+        fields, _ = self._fields(args, given)
+        _core.check_tile(self._context._handle, self._op, *fields, max(1, int(timeout * 1000)))
+
+    def _fields(self, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[_Fields, list[Output]]:
+        """The struct of arguments, and where results go."""
+        if not self._end.alive:
+            raise invalid(f"tile {self.name} was closed")
+        arguments = self._named(args, given)
+        sizes: dict[str, int] = {}
+        codes: dict[str, int] = {}
+        found: dict[str, Operand] = {}
+        like: Any = None
+        for each in self._schema["operands"]:
+            if each["role"] != "in":
+                continue
+            name = each["name"]
+            x = arguments[name]
+            _on_cpu(x)
+            like = x if like is None else like
+            found[name] = operand = _operand(x, name, each["shape"])
+            codes[name] = operand.code
+            for axis, extent in zip(each["shape"].split(", "), operand.shape, strict=False):
+                sizes.setdefault(axis, extent)
+        results: list[Output] = []
+        for each in self._schema["operands"]:
+            if each["role"] != "out":
+                continue
+            name = each["name"]
+            codes[name] = code = _type_of(each["types"], codes)
+            out = arguments.get(name)
+            _on_cpu(out)
+            shape = _shape(each["shape"], sizes, name, out)
+            home = found.get(each.get("alias", ""))
+            result = _CPU.output(out, like if out is None else out, code, shape, home)
+            found[name] = result.operand
+            results.append(result)
+        return self._struct(found, arguments), results
+
+    def _named(self, args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
+        operands = self._schema["operands"]
+        wanted = [each["name"] for each in operands if each["role"] == "in"]
+        wanted += [each["name"] for each in self._schema["attributes"]]
+        outputs = [each["name"] for each in operands if each["role"] == "out"]
+        if len(args) > len(wanted):
+            raise invalid(
+                f"{self.name}() takes {', '.join(wanted)}; it was given {len(args)} things"
+            )
+        arguments = dict(zip(wanted, args, strict=False))
+        for name, value in given.items():
+            if name in arguments:
+                raise invalid(f"{self.name}() was given {name} twice")
+            if name not in wanted and name not in outputs:
+                allowed = ", ".join([*wanted, *outputs])
+                raise invalid(f"{self.name}() has no {name}; there are {allowed}")
+            arguments[name] = value
+        missing = [name for name in wanted if name not in arguments]
+        if missing:
+            raise invalid(f"{self.name}() lacks {', '.join(missing)}")
+        return arguments
+
+    def _struct(self, found: dict[str, Operand], values: dict[str, Any]) -> _Fields:
+        kinds = {each["name"]: each["kind"] for each in self._schema["attributes"]}
+        vectors = {each["name"]: "," not in each["shape"] for each in self._schema["operands"]}
+        tensors, floats, integers = [], [], []
+        for field in self._schema["fields"]:
+            of, offset = field["of"], field["offset"]
+            if of in found:
+                tensors.append((offset, of, _matrix(found[of], vectors[of])))
+            elif kinds[of] == "float":
+                floats.append((offset, _number(values[of], of)))
+            else:
+                integers.append((offset, _integer(values[of], of)))
+        return self._schema["bytes"], tensors, floats, integers
+
+    def _run(self, fields: _Fields) -> None:
+        call = (self._context._handle, self._op, *fields)
+        if self._lock is None or self._trampoline is None:
+            _core.call_alone(*call)
+            return
+        with self._lock:
+            self._trampoline.raised = None
+            try:
+                _core.call_alone(*call)
+            except Error as error:
+                raised, self._trampoline.raised = self._trampoline.raised, None
+                if raised is None:
+                    raise
+                raise raised from error
+
+
+class _Trampoline:
+    """A function of Python's as one of C's: arrays of its tile, and what it raised."""
+
+    def __init__(
+        self, function: Callable[..., Any], vectors: list[bool], reads: list[bool], kinds: list[int]
+    ) -> None:
+        self.raised: BaseException | None = None
+        self._function = function
+        self._regions = list(zip(vectors, reads, strict=True))
+        self._kinds = kinds
+        self._closure = SIGNATURE(self._call)
+
+    @property
+    def address(self) -> int:
+        return ctypes.cast(self._closure, ctypes.c_void_p).value or 0
+
+    def _call(self, data: Any, views: Any, values: int | None, _: Any) -> int:
+        try:
+            arrays = [
+                _view(data[i], views[_VIEW_WORDS * i : _VIEW_WORDS * (i + 1)], vector, read)
+                for i, (vector, read) in enumerate(self._regions)
+            ]
+            self._function(*arrays, *_values(values, self._kinds))
+        except BaseException as error:  # noqa: BLE001 - the call raises it.
+            self.raised = error
+            return 0
+        return 1
+
+
+def _view(address: int | None, view: list[int], vector: bool, read: bool) -> np.ndarray:
+    rows, columns, stride, _, _, code = view
+    dtype = np.dtype(np.uint16) if code == _dtypes.BF16 else _dtypes.to_numpy(code)
+    if rows * columns == 0 or not address:
+        array = np.empty((columns,) if vector else (rows, columns), dtype)
+    else:
+        reach = ((rows - 1) * stride + columns) * dtype.itemsize
+        memory = (ctypes.c_char * reach).from_address(address)
+        steps = (stride * dtype.itemsize, dtype.itemsize)
+        array = np.ndarray((rows, columns), dtype, memory, strides=steps)
+        if vector:
+            array = array[0]
+    array.flags.writeable = not read
+    return array
+
+
+def _values(address: int | None, kinds: list[int]) -> list[int | float]:
+    if not kinds or not address:
+        return []
+    integers = (ctypes.c_int64 * len(kinds)).from_address(address)
+    floats = (ctypes.c_double * len(kinds)).from_address(address)
+    return [integers[i] if kind == _INT else floats[i] for i, kind in enumerate(kinds)]
+
+
+def _take_away(context: Context, op: int, *kept: Any) -> None:
+    """Behind the last call; ``kept`` goes when this is done."""
+    try:
+        _core.unregister_tile(context._handle, op)
+    except Error:  # Its context has gone before it.
+        return
+
+
+def _address(function: Any) -> int | None:
+    """Of compiled code; None for a function of Python's."""
+    if type(function) is int:
+        address = function
+    elif isinstance(function, ctypes._CFuncPtr):
+        address = ctypes.cast(function, ctypes.c_void_p).value or 0
+    else:
+        try:
+            address = getattr(function, "address", None)
+        except Exception:  # noqa: BLE001 - of an object of whatever type.
+            address = None
+    if type(address) is int:
+        if 0 <= address < 2**64:
+            return address
+        raise invalid(f"function is {address}, which is no address")
+    if callable(function):
+        return None
+    raise invalid(
+        f"function is {shown(function)}; give a function, a ctypes function pointer, an object with"
+        " an address, or an address"
+    )
+
+
+def _operand(x: Any, what: str, shape: str) -> Operand:
+    found = _CPU.operand(x, what, None)
+    axes = 1 if "," not in shape else 2
+    if len(found.shape) != axes:
+        raise invalid(
+            f"{what} has shape {found.shape}; it must have {axes} dimension(s), ({shape})"
+        )
+    if axes == 2 and found.strides is not None and found.is_aligned:
+        size = found.itemsize
+        step, inner = found.strides
+        if inner == size and step >= found.shape[1] * size:
+            return found
+    return found.contiguous()
+
+
+def _matrix(found: Operand, vector: bool) -> tuple[Any, int, int, int, int]:
+    if vector:
+        return found.span, found.code, 1, found.count, 0
+    rows, columns = found.shape
+    step = max(1, columns) if found.strides is None else found.strides[0] // found.itemsize
+    return found.span, found.code, rows, columns, step
+
+
+def _type_of(types: str, codes: Mapping[str, int]) -> int:
+    """The first type that a result may have."""
+    first = types.split("|")[0]
+    if first in codes:
+        return codes[first]
+    if first.startswith("accumulator("):
+        of = codes[first.removeprefix("accumulator(").removesuffix(")")]
+        return _dtypes.F64 if of == _dtypes.F64 else of if of >= _dtypes.I32 else _dtypes.F32
+    return _dtypes.of_any("f32" if first in ("any", "float") else first)
+
+
+def _shape(text: str, sizes: Mapping[str, int], what: str, out: Any) -> tuple[int, ...]:
+    """By the library's expressions, which Python reads alike."""
+    scope = {"cdiv": lambda a, b: -(-a // b), "min": min, "max": max, "__builtins__": {}}
+    try:
+        shape = eval(f"({text},)", scope, dict(sizes))
+    except NameError:
+        if out is not None:  # It says what no region that is read does.
+            return tuple(np.shape(out))
+        raise invalid(
+            f"no array that is read says how large {what} is ({text}); give it by name"
+        ) from None
+    return tuple(shape)
+
+
+def _integer(value: Any, what: str) -> int:
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except Exception:  # noqa: BLE001 - of an object of whatever type.
+        number = None
+    if number is None:
+        raise invalid(f"{what} is {shown(value)}; give an integer")
+    if not -(2**63) <= number < 2**63:
+        raise invalid(f"{what} is {shown(number)}, which is beyond 64 bits")
+    return number
+
+
+def _text(value: Any, what: str) -> str:
+    if isinstance(value, str) and value.isascii() and "\0" not in value:
+        return value
+    raise invalid(f"{what} is {shown(value)}; give a text of ASCII characters")
+
+
+def _mapping(value: Any, what: str, example: str) -> Mapping[Any, Any]:
+    if isinstance(value, Mapping):
+        return value
+    raise invalid(f"{what} is {shown(value)}; give a dict, such as {example}")
+
+
+def _regions(
+    role: int, which: str, given: Any, in_place: Mapping[str, str]
+) -> list[tuple[int, str, str, str, str]]:
+    example = '{"x": ("f32", "m, n")}'
+    out = []
+    for name, what in _mapping(given, which, example).items():
+        if not isinstance(what, tuple | list) or len(what) != 2:
+            raise invalid(
+                f"{which}[{shown(name)}] is {shown(what)}; give types and shape, such as {example}"
+            )
+        types, shape = (_text(each, f"{which}[{shown(name)}]") for each in what)
+        home = in_place.get(name, "") if role == _WRITE else ""
+        out.append((role, _text(name, f"a name in {which}"), types, shape, home))
+    if not out:
+        raise invalid(f"{which} is {{}}; give one array at least, such as {example}")
+    return out
+
+
+def _numbers(given: Any) -> list[tuple[int, str, str, str]]:
+    out = []
+    for name, what in _mapping(given, "parameters", '{"alpha": float}').items():
+        kind, *bounds = what if isinstance(what, tuple) and what else (what,)
+        if (kind is not int and kind is not float) or len(bounds) not in (0, 2):
+            raise invalid(
+                f"parameters[{shown(name)}] is {shown(what)}; give int or float, or with bounds"
+                " (float, 0, 1)"
+            )
+        least, most = (
+            "" if bound is None else _text(str(bound), f"a bound in parameters[{shown(name)}]")
+            for bound in bounds or (None, None)
+        )
+        code = _INT if kind is int else _FLOAT
+        out.append((code, _text(name, "a name in parameters"), least, most))
+    return out
+
+
+def _places(given: Any, writes: Any) -> dict[str, str]:
+    places = {}
+    for name, home in _mapping(given, "in_place", '{"z": "y"}').items():
+        if name not in writes:
+            raise invalid(f"in_place names {shown(name)}, which is not written")
+        places[name] = _text(home, f"in_place[{shown(name)}]")
+    return places
+
+
+def tile(
+    function: Any = None,
+    *,
+    reads: Mapping[str, tuple[str, str]],
+    writes: Mapping[str, tuple[str, str]],
+    effect: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    in_place: Mapping[str, str] | None = None,
+    name: str | None = None,
+    over: str | None = None,
+    tile_rows: int = 0,
+    serial: bool | None = None,
+    version: int = 1,
+    summary: str = "",
+    replace: bool = False,
+    context: Context | None = None,
+) -> Any:
+    """Makes an operation of a function that computes one tile; without one, a decorator.
+
+    ``reads`` and ``writes`` name the arrays, each with types and shape: ``{"x": ("f32|f64", "m,
+    n")}``; ``in_place={"z": "y"}`` lets ``z`` be ``y``. ``parameters`` are ``{"alpha": float}`` or,
+    with bounds, ``{"alpha": (float, 0, 1)}``. ``effect`` says what the function does
+    (docs/your-own-tile.md); without one all that is written depends on all that is read. ``over``
+    is ``"rows"``, ``"blocks"`` or ``"all"``. ``serial`` asks for one call of the function at a
+    time, as functions of Python's are called anyway. ``replace`` takes the place of a tile of that
+    name in this context.
+
+    ``function`` is called with arrays of its tile (those that are read, then those that are
+    written) and the parameters, or is compiled code: a ctypes function pointer, an object with an
+    ``address``, or an address.
+    """
+    if function is None:
+        given = {key: value for key, value in locals().items() if key != "function"}
+        return lambda decorated: tile(decorated, **given)
+    if context is None:
+        context = default_context()
+    elif not isinstance(context, Context):
+        raise invalid(f"context is {shown(context)}; give a libsk.Context, or None")
+    is_python = _address(function) is None
+    named = _text(getattr(function, "__name__", None) if name is None else name, "name")
+    does = "opaque" if effect is None else _text(effect, "effect")
+    if not does:
+        raise invalid("effect is ''; say what it does, or leave it out where it is opaque")
+    cut = over if over is not None else "rows" if does != "opaque" else "all"
+    if not isinstance(cut, str) or cut not in _OVER:
+        raise invalid(f'over is {shown(over)}; allowed is "rows", "blocks" or "all"')
+    regions = _regions(_READ, "reads", reads, {})
+    places = {} if in_place is None else _places(in_place, _mapping(writes, "writes", "..."))
+    regions += _regions(_WRITE, "writes", writes, places)
+    number = _integer(version, "version")
+    if not 0 < number < 2**16:
+        raise invalid(f"version is {number}, allowed are 1 to 65535")
+    description = {
+        "name": named,
+        "version": number,
+        "summary": _text(summary, "summary"),
+        "effect": does,
+        "over": _OVER[cut],
+        "serial": is_python if serial is None else is_given(serial, "serial"),
+        "tile_rows": _integer(tile_rows, "tile_rows"),
+        "regions": regions,
+        "numbers": [] if parameters is None else _numbers(parameters),
+    }
+    if is_given(replace, "replace"):
+        _free_name(context, named)
+    return Tile(function, context, description)
+
+
+def _free_name(context: Context, name: str) -> None:
+    try:
+        known = json.loads(_core.describe_tile(context._handle, name))
+    except Error:
+        return  # There is none of that name.
+    _core.unregister_tile(context._handle, known["id"])

@@ -1,0 +1,16 @@
+// Whether a user's tile keeps to what its description says, tried on one call's arrays.
+#ifndef SK_LIB_COMM_TILE_CHECK_H_
+#define SK_LIB_COMM_TILE_CHECK_H_
+
+#include "lib/comm/arguments.h"
+#include "lib/tile/user_tile.h"
+
+namespace sk {
+
+// In forked children, which have copies of the operands; the call's own are only read. SK_ERR_TILE
+// with what was found, SK_ERR_TIMEOUT where a child does not end.
+Status check_tile(const UserTile& tile, const Call& call);
+
+}  // namespace sk
+
+#endif  // SK_LIB_COMM_TILE_CHECK_H_
