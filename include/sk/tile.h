@@ -110,7 +110,7 @@ typedef struct sk_tile_desc {
  *  all is equal, `function` and `user` too: `*out_op` is the number that it has then.
  *  @return SK_OK; SK_ERR_INVALID_ARGUMENT with a sentence that names the region or step and says
  *          what is allowed, SK_ERR_BAD_HANDLE, SK_ERR_NO_MEMORY, SK_ERR_FORKED; SK_ERR_UNSUPPORTED
- *          from sk_call() on a GPU's communicator, and from sk_op_create().
+ *          from sk_call() on a GPU's communicator.
  *  @threads Any. */
 SK_NODISCARD SK_API sk_status sk_tile_register(sk_context* context, const sk_tile_desc* desc,
                                                int32_t* out_op) SK_NOEXCEPT;

@@ -33,18 +33,14 @@ Status call_alone(const sk_comm* comm, const Schema& schema, const ArgLayout& la
 sk_status sk_call(sk_comm* comm, int32_t op, const void* args,
                   const sk_run_options* options) noexcept {
   return guarded([&]() -> Status {
-    if (op >= int32_t(OpKind::kUserFirst)) {
-      SK_ASSIGN_OR_RETURN(const auto held, comms.pin(comm));
-      SK_ASSIGN_OR_RETURN(const TileSet::Use tile, held->tiles->use(op));
-      return call_alone(comm, tile->schema(), tile->layout(), args, options);
-    }
-    SK_ASSIGN_OR_RETURN(const Schema* schema, callable(op));
+    SK_ASSIGN_OR_RETURN(const Operation operation, operation_of(comm, op));
+    const auto& [schema, layout, owner, tile] = operation;
     if (schema->scope != Scope::kLocal) {
       SK_ASSIGN_OR_RETURN(const auto use, comms.use(comm));
-      return call_on(*use->communicator, *schema, arg_layout(*schema), args, options);
+      return call_on(*use->communicator, *schema, *layout, args, options);
     }
     SK_ASSIGN_OR_RETURN(const auto held, comms.pin(comm));
-    return call_alone(comm, *schema, arg_layout(*schema), args, options);
+    return call_alone(comm, *schema, *layout, args, options);
   });
 }
 

@@ -19,7 +19,17 @@ Status PackedUses::pin(const Handles& handles) {
   return {};
 }
 
-// Where this rank does alone what it does alone: nobody's turn in a collective is taken for it.
+Result<Operation> operation_of(const sk_comm* comm, int32_t op) {
+  if (op < int32_t(OpKind::kUserFirst)) {
+    SK_ASSIGN_OR_RETURN(const Schema* schema, callable(op));
+    return Operation{schema, &arg_layout(*schema)};
+  }
+  SK_ASSIGN_OR_RETURN(auto held, comms.pin(comm));
+  SK_ASSIGN_OR_RETURN(TileSet::Use tile, held->tiles->use(op));
+  const UserTile& is = *tile;
+  return Operation{&is.schema(), &is.layout(), std::move(held), std::move(tile)};
+}
+
 Result<void*> lane_of(const sk_comm* comm) {
   SK_ASSIGN_OR_RETURN(const auto use, comms.pin_here(comm));
   if (use->local == nullptr) return const_cast<void*>(static_cast<const void*>(comm));

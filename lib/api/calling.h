@@ -25,6 +25,16 @@ class PackedUses {
   PackedOperands operands_{};
 };
 
+// One that callers may call on `comm`: ours, or a user's of its context, which stays for as long as
+// this does.
+struct Operation {
+  const Schema* schema;
+  const ArgLayout* layout;
+  std::optional<decltype(comms)::Use> held{};  // Whose tiles they are.
+  std::optional<TileSet::Use> tile{};
+};
+Result<Operation> operation_of(const sk_comm* comm, int32_t op);
+
 // Where this rank does alone what it does alone: nobody's turn in a collective is taken for it.
 Result<void*> lane_of(const sk_comm* comm);
 

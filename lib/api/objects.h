@@ -75,7 +75,8 @@ struct PlanHandle {
 // A call of sk_call() that is kept ready.
 struct OpHandle {
   void* comm;  // Handle of its communicator, or of the lane of one, which may be freed meanwhile.
-  const Schema* schema;
+  const Schema* schema;  // Of a user's: its context has it, which outlives the communicator.
+  const ArgLayout* layout;
   Call call{};        // The last one that was asked for.
   CallWords words{};  // What that was given; without any where it has packed weights.
   std::array<const void*, OpDesc::kOperandsMax> packed{};  // Handles of those, by operand.

@@ -22,15 +22,18 @@ Result<void*> place_of(sk_comm* comm, const Schema& schema) {
   return lane_of(comm);
 }
 
-Result<std::unique_ptr<OpHandle>> make(void* place, const Schema& schema, const void* args) {
-  auto made = std::make_unique<OpHandle>(OpHandle{.comm = place, .schema = &schema});
+Result<std::unique_ptr<OpHandle>> make(void* place, const Operation& operation, const void* args) {
+  const Schema& schema = *operation.schema;
+  const ArgLayout& layout = *operation.layout;
+  auto made =
+      std::make_unique<OpHandle>(OpHandle{.comm = place, .schema = &schema, .layout = &layout});
   SK_ASSIGN_OR_RETURN(const auto use, comms.use(place));
-  made->packed = PackedUses::named(arg_layout(schema), args);
+  made->packed = PackedUses::named(layout, args);
   PackedUses packed;
   SK_RETURN_IF_ERROR(packed.pin(made->packed));
   SK_ASSIGN_OR_RETURN(made->call, schema_call(world_of(*use->communicator), schema, args,
                                               packed.operands(), nullptr));
-  if (!made->words.read(schema, arg_layout(schema), args)) made->words = CallWords();
+  if (!made->words.read(schema, layout, args)) made->words = CallWords();
   SK_RETURN_IF_ERROR(use->communicator->prepare(made->call, made->pinned));
   return made;
 }
@@ -45,9 +48,9 @@ Status check_same(const OpDesc& given, const OpDesc& made) {
 // With other arguments than the last ones: what they are of must be what the handle was made for.
 Status take_arguments(OpHandle& op, World world, const void* args) {
   CallWords words;
-  const bool worded = words.read(*op.schema, arg_layout(*op.schema), args);
+  const bool worded = words.read(*op.schema, *op.layout, args);
   if (worded && std::ranges::equal(words.words(), op.words.words())) return {};
-  const PackedUses::Handles packed = PackedUses::named(arg_layout(*op.schema), args);
+  const PackedUses::Handles packed = PackedUses::named(*op.layout, args);
   PackedUses uses;
   SK_RETURN_IF_ERROR(uses.pin(packed));
   SK_ASSIGN_OR_RETURN(const Call call,
@@ -79,9 +82,9 @@ Status run(OpHandle& op, Communicator& communicator, const void* args,
 sk_status sk_op_create(sk_comm* comm, int32_t op, const void* args, sk_op** out_op) noexcept {
   return guarded([&]() -> Status {
     SK_RETURN_IF_ERROR(require("out_op", out_op));
-    SK_ASSIGN_OR_RETURN(const Schema* schema, callable(op));
-    SK_ASSIGN_OR_RETURN(void* place, place_of(comm, *schema));
-    SK_ASSIGN_OR_RETURN(auto made, make(place, *schema, args));
+    SK_ASSIGN_OR_RETURN(const Operation operation, operation_of(comm, op));
+    SK_ASSIGN_OR_RETURN(void* place, place_of(comm, *operation.schema));
+    SK_ASSIGN_OR_RETURN(auto made, make(place, operation, args));
     SK_ASSIGN_OR_RETURN(void* handle, operations.add(std::move(made)));
     *out_op = static_cast<sk_op*>(handle);
     return {};
@@ -92,6 +95,11 @@ sk_status sk_op_run(sk_op* op, const void* args, const sk_run_options* options) 
   return guarded([&]() -> Status {
     SK_ASSIGN_OR_RETURN(const auto use, operations.use(op));
     SK_ASSIGN_OR_RETURN(const auto comm, comm_of(*use));
+    std::optional<TileSet::Use> tile;  // A user's, which may have been taken away.
+    if (use->schema->id >= OpKind::kUserFirst) {
+      SK_ASSIGN_OR_RETURN(auto found, comm->tiles->use(int32_t(use->schema->id)));
+      tile.emplace(std::move(found));
+    }
     return run(*use, *comm->communicator, args, options);
   });
 }

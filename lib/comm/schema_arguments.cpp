@@ -323,11 +323,6 @@ class Reader {
 }  // namespace
 
 Result<const Schema*> callable(int32_t op) {
-  if (op >= int32_t(OpKind::kUserFirst)) {
-    return error(SK_ERR_UNSUPPORTED,
-                 "op is {}, a number of users' tiles: sk_call() calls those, they have no handles",
-                 op);
-  }
   const Schema* schema = op == int32_t(OpKind(op)) ? schema_of(OpKind(op)) : nullptr;
   if (schema != nullptr && !is_of_memory(*schema)) return schema;
   std::string known;

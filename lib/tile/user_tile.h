@@ -64,8 +64,8 @@ class UserTile : public TileOp {
   std::vector<OperandSchema> operands_;
   std::vector<Attribute> attributes_;
   Steps meaning_;
-  Schema schema_{};
-  ArgLayout layout_{Schema{}};
+  Schema schema_{.id = OpKind::kUserFirst, .name = "", .brief = ""};
+  ArgLayout layout_{schema_};
 
   std::vector<Parameter> parameters_;
   std::vector<size_t> ranges_at_;

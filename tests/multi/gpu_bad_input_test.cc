@@ -412,7 +412,7 @@ TEST(GpuTiles, OfUsersAreNotThereYet) {
                  "local operations run on the CPU so far, not on a GPU");
   sk_op* kept = nullptr;
   expect_refused(sk_op_create(comm, op, args.get(), &kept), SK_ERR_UNSUPPORTED,
-                 "op is 1000, a number of users' tiles: sk_call() calls those");
+                 "local operations run on the CPU so far, not on a GPU");
   expect_usable(comm, 1);
   EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
   EXPECT_EQ(sk_finalize(context), SK_OK);

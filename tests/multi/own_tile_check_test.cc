@@ -2,6 +2,7 @@
 // found, and named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -19,6 +20,12 @@ using testing_support::OwnTile;
 
 float& at(void* const* data, const sk_tile_view* views, int region, int64_t i, int64_t j) {
   return static_cast<float*>(data[region])[i * views[region].stride + j];
+}
+
+// That nobody may touch.
+volatile char* memory_of_nobody() {
+  static void* const page = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return static_cast<volatile char*>(page);
 }
 
 // What is right, and one thing more.
@@ -101,7 +108,7 @@ const Mistake kMistakes[] = {
      "tile 1 of 1 writes between the rows of y"},
     {"writes what is read", SK_PLANT(at(data, v, 0, 0, 0) = 1; return true),
      "tile 1 of 1 writes x, which is read"},
-    {"writes anywhere", SK_PLANT(*reinterpret_cast<volatile int*>(uintptr_t{64}) = 1; return true),
+    {"writes anywhere", SK_PLANT(*memory_of_nobody() = 1; return true),
      "tile 1 of 1 touches memory that is in none of its regions"},
     {"reads the next row",
      SK_PLANT(return v[0].rows > 1 || at(data, v, 0, v[0].rows, 0) != 4711.5f),

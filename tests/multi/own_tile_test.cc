@@ -329,6 +329,40 @@ TEST(OwnTiles, ATileThatIsCalledStays) {
   EXPECT_EQ(sk_call(self, op, args.get(), nullptr), SK_ERR_BAD_HANDLE);
 }
 
+TEST(OwnTiles, AreKeptReady) {
+  sk_context* context = nullptr;
+  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+  sk_comm* self = nullptr;
+  ASSERT_EQ(sk_comm_self(context, &self), SK_OK) << sk_last_error();
+  Witness witness;
+  int32_t number = 0;
+  ASSERT_EQ(sk_tile_register(context, witnessed_tile(witness).get(), &number), SK_OK);
+  Array x(50, 40, 40), y(50, 40, 40), z(50, 40, 40);
+  const OwnArgs args({x.tensor(), y.tensor()}), other({x.tensor(), z.tensor()});
+  sk_op* op = nullptr;
+  ASSERT_EQ(sk_op_create(self, number, args.get(), &op), SK_OK) << sk_last_error();
+  EXPECT_EQ(witness.calls, 0);
+  for (int turn = 0; turn < 4; ++turn) {
+    const Array before = y;
+    ASSERT_EQ(sk_op_run(op, turn == 2 ? other.get() : nullptr, nullptr), SK_OK) << sk_last_error();
+    EXPECT_EQ(x.values, turn < 2 ? y.values : z.values);
+    EXPECT_EQ(y.values, turn < 2 ? x.values : before.values);
+  }
+  witness.fails_at = witness.calls;
+  EXPECT_EQ(sk_op_run(op, nullptr, nullptr), SK_ERR_TILE) << sk_last_error();
+  witness.fails_at = -1;
+  EXPECT_EQ(sk_op_run(op, nullptr, nullptr), SK_OK) << sk_last_error();
+  // A handle keeps no tile from being taken away, and calls none that was.
+  EXPECT_EQ(sk_tile_unregister(context, number), SK_OK) << sk_last_error();
+  const int calls = witness.calls;
+  EXPECT_EQ(sk_op_run(op, nullptr, nullptr), SK_ERR_INVALID_ARGUMENT);
+  EXPECT_THAT(sk_last_error(), HasSubstr("1000"));
+  EXPECT_EQ(witness.calls, calls);
+  EXPECT_EQ(sk_finalize(context), SK_OK) << sk_last_error();
+  EXPECT_EQ(sk_op_run(op, nullptr, nullptr), SK_ERR_BAD_HANDLE);
+  EXPECT_EQ(sk_op_free(op), SK_OK);
+}
+
 TEST(OwnTiles, AreTracedByTheirNames) {
   sk_context* context = nullptr;
   ASSERT_EQ(sk_init(nullptr, &context), SK_OK);

@@ -90,8 +90,8 @@ inline sk_tensor vector(int32_t dtype, void* data, int64_t count) {
 // The struct of arguments of an operation that a user made.
 class OwnArgs {
  public:
-  OwnArgs(const std::vector<sk_tensor>& tensors,
-          const std::vector<std::variant<int64_t, double>>& values = {})
+  explicit OwnArgs(const std::vector<sk_tensor>& tensors,
+                   const std::vector<std::variant<int64_t, double>>& values = {})
       : tensors_(tensors.begin(), tensors.end()) {
     put(uint32_t{0});
     put(int32_t{0});
