@@ -64,10 +64,11 @@ class UserPlan {
     const OpDesc& op = layout_.op();
     const std::span<const OperandSchema> operands = op.schema().operands;
     operands_.resize(operands.size());
-    for (uint8_t i = 0; i < operands.size(); ++i) {
+    const auto count = uint8_t(operands.size());
+    for (uint8_t i = 0; i < count; ++i) {
       if (!op.aliased(i)) operands_[i] = add_rows(layout_, i);
     }
-    for (uint8_t i = 0; i < operands.size(); ++i) {
+    for (uint8_t i = 0; i < count; ++i) {
       if (!op.aliased(i)) continue;
       operands_[i] = operands_[size_t(op.schema().operand(operands[i].alias) - operands.data())];
     }

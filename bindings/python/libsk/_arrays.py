@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from libsk import _dtypes
-from libsk._core import Borrowed, describe
+from libsk._core import Borrowed, describe, know_numpy
 from libsk._errors import Error, invalid
 from libsk._operand import Operand, address_of, laid_out
 
@@ -20,6 +20,8 @@ _CPU_DEVICES = (1, 3, 11)
 """DLPack's device types whose memory the CPU reads: CPU, and pinned for CUDA or ROCm."""
 _DEVICE_NAMES = {2: "CUDA", 8: "Metal", 10: "ROCm", 13: "CUDA managed", 14: "oneAPI"}
 _BYTES_END = 2**63
+
+know_numpy(np.ndarray, np.empty)
 
 
 def operand(x: Any, what: str, dtype: Any = None) -> Operand:

@@ -63,6 +63,10 @@ class Operations:
         counts and types, not shapes: (2, 3) and (3, 2) are added in memory order. ``op`` is "sum",
         "prod", "min", "max" or "avg" (floating types only).
         """
+        if dtype is None and stream is None and timeout is None:
+            quick = self._handle.try_allreduce(x, op, out)
+            if quick is not None:
+                return quick
         call = self._place.begin(stream, (x, out))
         source = call.row_major(x, "x", dtype)
         result = call.output(out, x, source.code, source.shape, source)
@@ -88,6 +92,10 @@ class Operations:
         timeout: float | None = None,
     ) -> Any:
         """Every rank's ``x``, one behind the other: ``x`` of shape S gives (world_size, *S)."""
+        if dtype is None and stream is None and timeout is None:
+            quick = self._handle.try_allgather(x, out)
+            if quick is not None:
+                return quick
         call = self._place.begin(stream, (x, out))
         source = call.row_major(x, "x", dtype)
         result = call.output(out, x, source.code, (self.world_size, *source.shape))
@@ -116,6 +124,10 @@ class Operations:
 
         ``x`` has shape (world_size * n, *S): rank r gets rows r * n to (r + 1) * n, shape (n, *S).
         """
+        if dtype is None and stream is None and timeout is None:
+            quick = self._handle.try_reduce_scatter(x, op, out)
+            if quick is not None:
+                return quick
         call = self._place.begin(stream, (x, out))
         source = call.row_major(x, "x", dtype)
         if not source.shape or source.shape[0] % self.world_size:
@@ -152,6 +164,10 @@ class Operations:
 
         On the other ranks ``x`` only says shape and type; pass ``out=x`` to have it overwritten.
         """
+        if dtype is None and stream is None and timeout is None:
+            quick = self._handle.try_broadcast(x, root, out)
+            if quick is not None:
+                return quick
         call = self._place.begin(stream, (x, out))
         source = call.row_major(x, "x", dtype)
         result = call.output(out, x, source.code, source.shape, source)
@@ -183,6 +199,9 @@ class Operations:
         and ends: let even ranks send first and odd ranks receive first. Count and type must match
         on both sides.
         """
+        is_plain = dtype is None and stream is None and timeout is None
+        if is_plain and self._handle.try_send(x, peer):
+            return
         call = self._place.begin(stream, (x,))
         source = call.row_major(x, "x", dtype)
         call.run(
@@ -209,6 +228,9 @@ class Operations:
 
         ``comm.recv(buffer, 1)`` or ``comm.recv(peer=1, shape=(3, 4), dtype="f32")``.
         """
+        is_plain = shape is None and dtype is None and stream is None and timeout is None
+        if is_plain and self._handle.try_recv(out, peer):
+            return out
         if peer is None:
             raise invalid("peer is missing; say which rank sends")
         call = self._place.begin(stream, (out,))

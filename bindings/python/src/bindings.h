@@ -30,6 +30,9 @@ inline sk_run_options options_of(uintptr_t stream, int64_t timeout_ms) {
   return options;
 }
 
+class CommHandle;
+void bind_collectives(nanobind::class_<CommHandle>& comm);
+
 // A communicator, with what keeps its release from racing with calls and with arrays that look
 // into its memory. All members are touched with the GIL held only.
 class CommHandle {

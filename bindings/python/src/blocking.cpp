@@ -83,7 +83,11 @@ void watch_for(Watch* watch, sk_comm* comm) {
   watch->comm = comm;
 }
 
-// Python may have installed its handler anew since the last call, so each call looks.
+// Whether ours was there when this was last asked of the system, which takes longer than a small
+// call. Python may have installed its own anew since: a signal that reaches that alone is seen by
+// look(), which asks again.
+bool g_installed = false;
+
 bool install_handler() {
   struct sigaction now = {};
   if (sigaction(SIGINT, nullptr, &now) != 0) return false;
@@ -106,13 +110,14 @@ void prepare_blocking() {
   g_python.standard = of("signal", "default_int_handler").release().ptr();
 }
 
-InterruptScope::InterruptScope(sk_comm* comm) {
+InterruptScope::InterruptScope(sk_comm* comm, bool looks) {
   if (comm == nullptr || !is_main_thread()) return;
   comm_ = comm;
   outer_ = std::exchange(t_scope, this);
   if (!sigint_means_keyboard_interrupt()) return;
   Watch* watch = watch_of_process();
-  if (!install_handler()) return;
+  if (!looks || !g_installed) g_installed = install_handler();
+  if (!g_installed) return;
   watch_for(watch, comm);
   armed_ = true;
   // A signal that came before the line above reached only Python.
@@ -133,6 +138,7 @@ void InterruptScope::look(void*) {
   InterruptScope* const scope = t_scope;
   if (scope == nullptr || scope->raised_ != nullptr) return;
   const nb::gil_scoped_acquire gil;
+  if (g_installed) g_installed = install_handler();
   if (PyErr_CheckSignals() == 0) return;
   nb::python_error error;
   const std::string reason = nb::str(error.type().attr("__name__")).c_str();

@@ -28,7 +28,8 @@ namespace sk::python {
 // Python's main thread.
 class InterruptScope {
  public:
-  explicit InterruptScope(sk_comm* comm);  // Throws a KeyboardInterrupt that is already due.
+  // Throws a KeyboardInterrupt that is already due. `looks`: the call that waits will call look().
+  explicit InterruptScope(sk_comm* comm, bool looks = false);
   ~InterruptScope() { leave(); }
   void leave();  // Without the GIL: the watcher may be inside a log callback that wants it.
   // With the GIL: the exception of a handler that ran meanwhile, if one raised.
@@ -59,7 +60,8 @@ void wait(CommHandle* comm, Call&& call) {
   sk_status status;
   std::string sentence;
   {
-    InterruptScope scope(comm != nullptr ? comm->get() : nullptr);
+    const bool looks = comm != nullptr && comm->device_type == SK_DEVICE_CPU;
+    InterruptScope scope(comm != nullptr ? comm->get() : nullptr, looks);
     {
       nanobind::gil_scoped_release released;
       status = std::forward<Call>(call)();

@@ -112,76 +112,6 @@ nb::dict query(CommHandle& comm) {
   return out;
 }
 
-// Runs `call(comm, options)` as the blocking call `name` of this communicator.
-template <typename Call>
-void run(const char* name, CommHandle& comm, uintptr_t stream, int64_t timeout_ms, Call&& call) {
-  const CommHandle::Collective use(comm, name);
-  const sk_run_options options = options_of(stream, timeout_ms);
-  // Calls without options are remembered: the next one with the same arguments skips their checks.
-  const sk_run_options* const given = stream != 0 || timeout_ms != 0 ? &options : nullptr;
-  wait(&comm, [&] { return call(comm.get(), given); });
-}
-
-void allreduce(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,
-               int32_t op, uintptr_t stream, int64_t timeout_ms) {
-  const void* const from = held("x", in, count, 1, dtype);
-  void* const to = held("out", out, count, 1, dtype);
-  run("allreduce", comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
-    return sk_allreduce(c, from, to, count, dtype, op, o);
-  });
-}
-
-void allgather(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,
-               uintptr_t stream, int64_t timeout_ms) {
-  const void* const from = held("x", in, count, 1, dtype);
-  void* const to = held("out", out, count, comm.world_size, dtype);
-  run("allgather", comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
-    return sk_allgather(c, from, to, count, dtype, o);
-  });
-}
-
-void reduce_scatter(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,
-                    int32_t op, uintptr_t stream, int64_t timeout_ms) {
-  const void* const from = held("x", in, count, comm.world_size, dtype);
-  void* const to = held("out", out, count, 1, dtype);
-  run("reduce_scatter", comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
-    return sk_reduce_scatter(c, from, to, count, dtype, op, o);
-  });
-}
-
-void broadcast(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,
-               int32_t root, uintptr_t stream, int64_t timeout_ms) {
-  const void* const from = held("x", in, count, 1, dtype);
-  void* const to = held("out", out, count, 1, dtype);
-  run("broadcast", comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
-    return sk_broadcast(c, from, to, count, dtype, root, o);
-  });
-}
-
-void barrier(CommHandle& comm, uintptr_t stream, int64_t timeout_ms) {
-  run("barrier", comm, stream, timeout_ms,
-      [](sk_comm* c, const sk_run_options* o) { return sk_barrier(c, o); });
-}
-
-void send(CommHandle& comm, const Span& in, int64_t count, int32_t dtype, int32_t peer,
-          uintptr_t stream, int64_t timeout_ms) {
-  const void* const from = held("x", in, count, 1, dtype);
-  run("send", comm, stream, timeout_ms,
-      [&](sk_comm* c, const sk_run_options* o) { return sk_send(c, from, count, dtype, peer, o); });
-}
-
-void recv(CommHandle& comm, const Span& out, int64_t count, int32_t dtype, int32_t peer,
-          uintptr_t stream, int64_t timeout_ms) {
-  void* const to = held("out", out, count, 1, dtype);
-  run("recv", comm, stream, timeout_ms,
-      [&](sk_comm* c, const sk_run_options* o) { return sk_recv(c, to, count, dtype, peer, o); });
-}
-
-void synchronize(CommHandle& comm, uintptr_t stream, int64_t timeout_ms) {
-  run("synchronize", comm, stream, timeout_ms,
-      [](sk_comm* c, const sk_run_options* o) { return sk_comm_synchronize(c, o); });
-}
-
 uintptr_t alloc(CommHandle& comm, uint64_t bytes) {
   const CommHandle::Collective use(comm, "empty");
   void* memory = nullptr;
@@ -270,8 +200,8 @@ void CommHandle::release_or_log() {
 void bind_comm(nb::module_& module) {
   nb::class_<Context>(module, "Context")
       .def(nb::init<int32_t, nb::object>(), "log_level"_a, "log"_a.none());
-  nb::class_<CommHandle>(module, "Comm")
-      .def("query", &query)
+  nb::class_<CommHandle> comm(module, "Comm");
+  comm.def("query", &query)
       .def("is_over", &CommHandle::is_over)
       .def("set_admit", [](CommHandle& comm, nb::object admit) { comm.admit = std::move(admit); })
       .def("free", &CommHandle::free)
@@ -287,16 +217,9 @@ void bind_comm(nb::module_& module) {
              }
              check(status, sentence);
            })
-      .def("allreduce", &allreduce)
-      .def("allgather", &allgather)
-      .def("reduce_scatter", &reduce_scatter)
-      .def("broadcast", &broadcast)
-      .def("barrier", &barrier)
-      .def("send", &send)
-      .def("recv", &recv)
-      .def("synchronize", &synchronize)
       .def("alloc", &alloc)
       .def("free_memory", &free_memory);
+  bind_collectives(comm);
   nb::class_<CommHandle::Lease>(module, "Lease")
       .def(nb::init<CommHandle&>(), nb::keep_alive<1, 2>());
   nb::class_<Cancel>(module, "Cancel").def(nb::init<>()).def("request", &Cancel::request);

@@ -163,56 +163,9 @@ nb::object lend(uintptr_t address, const std::vector<int64_t>& shape,
   return capsule_of(std::move(exported), "dltensor");
 }
 
-// The short way for what is common: span, shape, element type and read-only flag of a row-major
-// array of a plain type; None for everything else, which libsk/_arrays.py looks at in its own time.
-nb::object describe(nb::handle array) {
-  Py_buffer view;
-  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_ND | PyBUF_FORMAT) != 0) {
-    PyErr_Clear();  // Not row-major, or a type that the buffer protocol has no letter for.
-    return nb::none();
-  }
-  int code = 0;
-  if (view.format != nullptr && view.format[0] != '\0' && view.format[1] == '\0') {
-    switch (view.format[0]) {
-      case 'f':
-        code = SK_F32;
-        break;
-      case 'd':
-        code = SK_F64;
-        break;
-      case 'e':
-        code = SK_F16;
-        break;
-      case 'i':
-        code = SK_I32;
-        break;
-      case 'l':
-      case 'q':
-        code = view.itemsize == 8 ? SK_I64 : SK_I32;
-        break;
-      default:
-        break;
-    }
-  }
-  const auto address = reinterpret_cast<uintptr_t>(view.buf);
-  nb::object result = nb::none();
-  if (code != 0 && address % size_t(view.itemsize) == 0) {
-    // By Python's own means: every call on arrays comes here, for each of them.
-    const nb::object shape = nb::steal(PyTuple_New(view.ndim));
-    for (int i = 0; i < view.ndim; ++i) {
-      PyTuple_SetItem(shape.ptr(), i, PyLong_FromSsize_t(view.shape[i]));
-    }
-    result = nb::steal(Py_BuildValue("(Kn)OiO", static_cast<unsigned long long>(address), view.len,
-                                     shape.ptr(), code, view.readonly ? Py_True : Py_False));
-  }
-  PyBuffer_Release(&view);  // The caller holds the array itself.
-  return result;
-}
-
 }  // namespace
 
 void bind_dlpack(nb::module_& module) {
-  module.def("describe", &describe);
   module.def("lend", &lend);
   nb::class_<Borrowed>(module, "Borrowed")
       .def(nb::init<nb::handle>())

@@ -4,6 +4,7 @@
 
 #include "bindings.h"
 #include "blocking.h"
+#include "plain_array.h"
 #include "sk/base.h"
 
 namespace nb = nanobind;
@@ -17,6 +18,7 @@ NB_MODULE(_core, module) {
   module.def("version", [] { return sk_version(); });
   module.def("status_name", [](int32_t status) { return sk_status_name(status); });
   sk::python::prepare_blocking();
+  sk::python::bind_plain_array(module);
   sk::python::bind_comm(module);
   sk::python::bind_local(module);
   sk::python::bind_plan(module);

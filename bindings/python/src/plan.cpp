@@ -7,6 +7,7 @@
 
 #include "bindings.h"
 #include "blocking.h"
+#include "plain_array.h"
 #include "sk/op.h"
 #include "sk/trace.h"
 #include "text.h"
@@ -116,12 +117,27 @@ class Plan {
     }
     const CommHandle::Collective use(comm_, "plan.run");
     const sk_run_options options = options_of(stream, timeout_ms);
+    const sk_run_options* const given = stream != 0 || timeout_ms != 0 ? &options : nullptr;
     const auto [reads, writes] = extents();
     const void* const from = held("x", in, reads.rows, reads.cols, reads.dtype);
     void* const to = held("out", out, writes.rows, writes.cols, writes.dtype);
     wait(&comm_, [&] {
-      return sk_plan_run(plan_, from, weights != nullptr ? weights->get() : nullptr, to, &options);
+      return sk_plan_run(plan_, from, weights != nullptr ? weights->get() : nullptr, to, given);
     });
+  }
+
+  // run() of plain arrays, whole, as in collectives.cpp, where the result is shaped as they are.
+  nb::object try_run(nb::handle x, nb::handle out) {
+    PlainArray in;
+    if (comm_.get() == nullptr || !look(comm_, x, &in)) return nb::none();
+    const auto [reads, writes] = extents();
+    const bool is_alike = desc_.kind == SK_OP_ALLREDUCE || desc_.kind == SK_OP_BROADCAST;
+    if (!is_alike || in.dtype() != reads.dtype || in.count() != reads.rows * reads.cols)
+      return nb::none();
+    PlainResult result;
+    if (!result.make(comm_, out, x, in, in.shape())) return nb::none();
+    run(in.span(), nullptr, result.span(), 0, 0);
+    return result.take();
   }
 
   std::string dump() const {
@@ -180,6 +196,7 @@ void bind_plan(nb::module_& module) {
                     int64_t, int64_t, int64_t, int64_t>(),
            nb::keep_alive<1, 2>())
       .def("run", &Plan::run, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg())
+      .def("try_run", &Plan::try_run, nb::arg().none(), nb::arg().none())
       .def("dump", &Plan::dump);
   bind_product<sk_allreduce_gemm>(module, "allreduce_gemm");
   bind_product<sk_allgather_gemm>(module, "allgather_gemm");

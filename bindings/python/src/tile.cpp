@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <bit>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -64,7 +65,7 @@ int32_t register_tile(const Context& context, const std::string& name, uint32_t 
   desc.region_count = uint32_t(region_list.size());
   desc.parameter_count = uint32_t(number_list.size());
   desc.tile_rows = tile_rows;
-  desc.function = reinterpret_cast<sk_tile_fn>(function);
+  desc.function = std::bit_cast<sk_tile_fn>(function);
   desc.user = pointer(user);
   int32_t op = 0;
   check(sk_tile_register(context.get(), &desc, &op));
