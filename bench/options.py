@@ -16,6 +16,7 @@ STAGES = (
     "fused",
     "gathered",
     "misc",
+    "python",
     "notebook",
 )
 ABOUT = """Measures libsk against the strongest peers that run here.

@@ -37,6 +37,8 @@ class Spec:
     needs: tuple[str, ...]  # Files that must exist afterwards.
 
 
+MPI4PY = "mpi4py==4.1.2"
+
 SPECS: dict[str, Spec] = {
     spec.name: spec
     for spec in (
@@ -48,6 +50,7 @@ SPECS: dict[str, Spec] = {
             "0.1 GB",
             ("bin/python", "bin/ipcluster"),
         ),
+        Spec("mpi4py", (MPI4PY,), "0.01 GB", ("bin/python",)),
         Spec("mpich", ("mpich==5.0.2",), "0.1 GB", ("bin/mpirun", "include/mpi.h")),
         Spec(
             "oneapi",
@@ -62,6 +65,7 @@ TITLES = {
     "impi": "Intel MPI 2021.18.1",
     "ompi": "Open MPI 5.0.11",
     "mpich": "MPICH 5.0.2",
+    "mpi4py": "mpi4py 4.1.2",
     "notebook": "ipykernel 7.4.0 and ipyparallel 9.2.0",
     "oneapi": "oneDNN 3.13 and MKL 2026.2",
     "dnnl2": "oneDNN 2.6 (Debian)",
@@ -180,6 +184,15 @@ def install_all(names: list[str], echo: Echo) -> dict[str, str]:
         if "oneapi" in names and not reasons["oneapi"]:
             link_oneapi_libraries()
     return {name: why for name, why in reasons.items() if why}
+
+
+def mpi4py_modules() -> Path | None:
+    """The folder that has mpi4py for an interpreter of this one's version; it takes whatever MPI
+    the search path of libraries has."""
+    if not ready(SPECS["mpi4py"]):
+        return None
+    found = sorted((folder() / "mpi4py").glob("lib/python*/site-packages"))
+    return found[0] if found else None
 
 
 def oneapi_libraries() -> Path:

@@ -24,7 +24,7 @@ from measure import goals, machine
 from measure.goals import Row
 from measure.rounds import Bench
 from options import STAGES, parse
-from stages import allreduce, fused, gathered, gemm, misc, notebook
+from stages import allreduce, fused, gathered, gemm, misc, notebook, python
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parent
@@ -37,6 +37,7 @@ MEASURES: dict[str, Callable[[Bench], list[Row]]] = {
     "fused": fused.run,
     "gathered": gathered.run,
     "misc": misc.run,
+    "python": python.run,
     "notebook": notebook.run,
 }
 assert tuple(MEASURES) == STAGES
@@ -90,6 +91,8 @@ def install(options: argparse.Namespace) -> None:
     names = list(options.mpis) if set(options.stages) - WITHOUT_MPI else []
     if {"gemm", "fused", "gathered"} & set(options.stages):
         names.append("oneapi")
+    if "python" in options.stages:
+        names.append("mpi4py")
     if "notebook" in options.stages:
         names.append("notebook")
     if names and not options.no_install:
