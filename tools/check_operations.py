@@ -4,20 +4,22 @@ usage: check_operations.py [ROOT]   (prints one line per violation; exit status 
 
 An operation is one record: its schema, its planner, its tiles and what they run with. Whatever else
 knows it by name has a case for it, and would have one for the next. Names are those of the schemas
-in lib/op/ops/: `kRmsnorm`, `OpKind::kRmsnorm`, "rmsnorm".
+in lib/op/ops/: `kRmsnorm`, `OpKind::kRmsnorm`, "rmsnorm". In Python they are texts.
 """
 
 from __future__ import annotations
 
+import io
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 SCHEMA = re.compile(r"inline constexpr Schema (k\w+) =")
 NAME = re.compile(r'\.name = "(\w+)"')
-SOURCES = {".cpp", ".h", ".cu", ".cuh"}
-TOPS = ("lib", "cuda", "transport")
+SOURCES = {".cpp", ".h", ".cu", ".cuh", ".py"}
+TOPS = ("lib", "cuda", "transport", "bindings/python/libsk", "bindings/python/src")
 
 OWN = (
     "lib/op/ops/",  # Schemas.
@@ -25,6 +27,8 @@ OWN = (
     "lib/tile/",  # Records of tiles, named after the operation that they serve.
     "lib/exec/cpu/tile",  # What these run with, on CPUs
     "cuda/tile/",  # and on GPUs.
+    "bindings/python/libsk/_ops.py",  # Written from the schemas,
+    "bindings/python/libsk/_op_names.py",  # as is this.
 )
 LISTS = {
     "lib/op/op.h": "the numbers",
@@ -38,6 +42,10 @@ SHELL = (
     "lib/comm/arguments.h",
     "lib/comm/gemm_arguments.cpp",
     "lib/comm/plan_arguments.cpp",
+    "bindings/python/libsk/_plan.py",
+    "bindings/python/libsk/torch.py",
+    "bindings/python/src/collectives.cpp",
+    "bindings/python/src/plan.cpp",
 )
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -80,11 +88,25 @@ def _found(root: Path, words: re.Pattern[str]) -> Iterator[str]:
                 continue
             if name in SHELL:
                 continue
-            # Comments may give examples; as many lines as before stay.
-            text = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), path.read_text())
+            text = path.read_text()
+            text = _texts(text) if path.suffix == ".py" else _without_comments(text)
             for number, line in enumerate(text.splitlines(), start=1):
                 for word in words.findall(line):
                     yield f"{name}:{number}: {word}: an operation's name outside its own files"
+
+
+def _without_comments(text: str) -> str:
+    """They may give examples; as many lines as before stay."""
+    return COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+
+
+def _texts(text: str) -> str:
+    """Of Python's: its strings of one line, each on its own line."""
+    lines = [""] * (text.count("\n") + 1)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.STRING and "\n" not in token.string:
+            lines[token.start[0] - 1] += f" {token.string}"
+    return "\n".join(lines)
 
 
 def main() -> int:

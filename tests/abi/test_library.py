@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from headers import read_abi
 
 CLIENT = Path(__file__).resolve().parent / "client"
@@ -39,9 +40,10 @@ def test_what_the_headers_declare_is_there_and_nothing_else(prefix: Path) -> Non
     assert [symbol for symbol in symbols if "@" not in symbol] == ["SK_0"]
 
 
-def test_the_header_of_operations_is_what_the_library_says(prefix: Path) -> None:
-    tool = Path(__file__).resolve().parents[2] / "tools" / "make_ops_header.py"
-    run([sys.executable, str(tool), "--check", str(prefix / "lib" / "libsk.so")])
+@pytest.mark.parametrize("tool", ["make_ops_header.py", "make_python_ops.py"])
+def test_what_is_written_from_schemas_is_what_the_library_says(prefix: Path, tool: str) -> None:
+    path = Path(__file__).resolve().parents[2] / "tools" / tool
+    run([sys.executable, str(path), "--check", str(prefix / "lib" / "libsk.so")])
 
 
 def test_the_program_tells_the_operations(prefix: Path) -> None:

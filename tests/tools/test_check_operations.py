@@ -21,6 +21,8 @@ SOUND = {
     "lib/comm/heap.cpp": "agree(OpKind::kAlloc);\n",
     "cuda/exec/x.cpp": 'log("halve_rows of something");\n',
     "transport/x.h": "",
+    "bindings/python/libsk/_ops.py": 'run("halve_rows")\n',
+    "bindings/python/libsk/x.py": '"""As "halve_rows" does."""\n# "halve_rows"\nx = "halve_rows "\n',
 }
 
 
@@ -43,6 +45,7 @@ def test_this_repository_passes() -> None:
         ("lib/plan/x.cpp", 'case_of("halve_rows")', 'lib/plan/x.cpp:1: "halve_rows"'),
         ("cuda/kernel/x.cuh", "ops::kHalveRows", "cuda/kernel/x.cuh:1"),
         ("transport/x.h", "ops::kHalveRows", "transport/x.h:1"),
+        ("bindings/python/libsk/x.py", 'if name == "halve_rows":\n    pass\n', "libsk/x.py:1"),
     ],
 )
 def test_a_breach_is_named(plant: Plant, file: str, text: str, sentence: str) -> None:

@@ -33,13 +33,14 @@ from libsk._errors import (
     TrustError,
     UnsupportedError,
 )
+from libsk._op_names import OPERATIONS
 
 if TYPE_CHECKING:
     from libsk._comm import Comm, comm
     from libsk._context import Context
     from libsk._device_memory import DeviceArray
     from libsk._gemm import Packed
-    from libsk._local import rmsnorm, rmsnorm_backward
+    from libsk._ops import *  # noqa: F403
     from libsk._plan import Plan, check_plan
     from libsk._tile import Tile, tile
     from libsk._topo import Topo, topo
@@ -76,8 +77,7 @@ __all__ = [
     "UnsupportedError",
     "check_plan",
     "comm",
-    "rmsnorm",
-    "rmsnorm_backward",
+    *OPERATIONS,
     "tile",
     "topo",
     "version",
@@ -94,8 +94,7 @@ _LAZY = {
     "Trace": "libsk._trace",
     "check_plan": "libsk._plan",
     "comm": "libsk._comm",
-    "rmsnorm": "libsk._local",
-    "rmsnorm_backward": "libsk._local",
+    **dict.fromkeys(OPERATIONS, "libsk._ops"),
     "Tile": "libsk._tile",
     "tile": "libsk._tile",
     "topo": "libsk._topo",

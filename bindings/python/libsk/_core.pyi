@@ -20,7 +20,7 @@ def call_alone(
     size: int,
     tensors: list[tuple[int, str, tuple[Span, int, int, int, int]]],
     numbers: list[tuple[int, float]],
-    integers: list[tuple[int, int]],
+    integers: list[tuple[int, int, int]],
 ) -> None: ...
 def check_tile(
     context: Context,
@@ -28,7 +28,7 @@ def check_tile(
     size: int,
     tensors: list[tuple[int, str, tuple[Span, int, int, int, int]]],
     numbers: list[tuple[int, float]],
-    integers: list[tuple[int, int]],
+    integers: list[tuple[int, int, int]],
     timeout_ms: int,
 ) -> None: ...
 def describe_operations() -> str: ...

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import operator
 import threading
 import weakref
 from collections.abc import Callable, Mapping
@@ -26,9 +25,8 @@ from libsk import _core, _dtypes
 from libsk._checks import is_given, shown
 from libsk._context import Context, default_context
 from libsk._errors import Error, invalid
-from libsk._local import _CPU, _number, _on_cpu
-from libsk._operand import Operand
 from libsk._outputs import Output
+from libsk._schema_call import Fields, Inputs, integer_of, number_of
 
 _OVER = {"rows": 1, "blocks": 2, "all": 3}
 _READ, _WRITE = 1, 2
@@ -43,10 +41,6 @@ SIGNATURE = ctypes.CFUNCTYPE(
     ctypes.c_void_p,
 )
 """``sk_tile_fn``: data, views (six int64 each), values (eight bytes each), user; 1 is done."""
-
-
-_Fields = tuple[int, list[tuple[int, str, Any]], list[tuple[int, float]], list[tuple[int, int]]]
-"""The size of a call's struct, and by offset its tensors, floats and integers."""
 
 
 class Tile:
@@ -110,45 +104,23 @@ class Tile:
         leaves its tile, writes what is read, leaves elements out, or depends on more than the
         effect says. ``TileError`` says what was found. No array is changed.
         """
-        if not 0 < _number(timeout, "timeout") < 10**6:
+        if not 0 < number_of(timeout, "timeout") < 10**6:
             raise invalid(f"timeout is {shown(timeout)}; give seconds, more than 0")
         fields, _ = self._fields(args, given)
         _core.check_tile(self._context._handle, self._op, *fields, max(1, int(timeout * 1000)))
 
-    def _fields(self, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[_Fields, list[Output]]:
+    def _fields(self, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Fields, list[Output]]:
         """The struct of arguments, and where results go."""
         if not self._end.alive:
             raise invalid(f"tile {self.name} was closed")
         arguments = self._named(args, given)
-        sizes: dict[str, int] = {}
-        codes: dict[str, int] = {}
-        found: dict[str, Operand] = {}
-        like: Any = None
-        for each in self._schema["operands"]:
-            if each["role"] != "in":
-                continue
-            name = each["name"]
-            x = arguments[name]
-            _on_cpu(x)
-            like = x if like is None else like
-            found[name] = operand = _operand(x, name, each["shape"])
-            codes[name] = operand.code
-            for axis, extent in zip(each["shape"].split(", "), operand.shape, strict=False):
-                sizes.setdefault(axis, extent)
-        results: list[Output] = []
-        for each in self._schema["operands"]:
-            if each["role"] != "out":
-                continue
-            name = each["name"]
-            codes[name] = code = _type_of(each["types"], codes)
-            out = arguments.get(name)
-            _on_cpu(out)
-            shape = _shape(each["shape"], sizes, name, out)
-            home = found.get(each.get("alias", ""))
-            result = _CPU.output(out, like if out is None else out, code, shape, home)
-            found[name] = result.operand
-            results.append(result)
-        return self._struct(found, arguments), results
+        inputs = Inputs(self._schema, arguments)
+        results = [
+            inputs.output(each, arguments.get(each["name"]))
+            for each in self._schema["operands"]
+            if each["role"] == "out"
+        ]
+        return inputs.fields(arguments), results
 
     def _named(self, args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
         operands = self._schema["operands"]
@@ -172,21 +144,7 @@ class Tile:
             raise invalid(f"{self.name}() lacks {', '.join(missing)}")
         return arguments
 
-    def _struct(self, found: dict[str, Operand], values: dict[str, Any]) -> _Fields:
-        kinds = {each["name"]: each["kind"] for each in self._schema["attributes"]}
-        vectors = {each["name"]: "," not in each["shape"] for each in self._schema["operands"]}
-        tensors, floats, integers = [], [], []
-        for field in self._schema["fields"]:
-            of, offset = field["of"], field["offset"]
-            if of in found:
-                tensors.append((offset, of, _matrix(found[of], vectors[of])))
-            elif kinds[of] == "float":
-                floats.append((offset, _number(values[of], of)))
-            else:
-                integers.append((offset, _integer(values[of], of)))
-        return self._schema["bytes"], tensors, floats, integers
-
-    def _run(self, fields: _Fields) -> None:
+    def _run(self, fields: Fields) -> None:
         call = (self._context._handle, self._op, *fields)
         if self._lock is None or self._trampoline is None:
             _core.call_alone(*call)
@@ -284,66 +242,6 @@ def _address(function: Any) -> int | None:
         f"function is {shown(function)}; give a function, a ctypes function pointer, an object with"
         " an address, or an address"
     )
-
-
-def _operand(x: Any, what: str, shape: str) -> Operand:
-    found = _CPU.operand(x, what, None)
-    axes = 1 if "," not in shape else 2
-    if len(found.shape) != axes:
-        raise invalid(
-            f"{what} has shape {found.shape}; it must have {axes} dimension(s), ({shape})"
-        )
-    if axes == 2 and found.strides is not None and found.is_aligned:
-        size = found.itemsize
-        step, inner = found.strides
-        if inner == size and step >= found.shape[1] * size:
-            return found
-    return found.contiguous()
-
-
-def _matrix(found: Operand, vector: bool) -> tuple[Any, int, int, int, int]:
-    if vector:
-        return found.span, found.code, 1, found.count, 0
-    rows, columns = found.shape
-    step = max(1, columns) if found.strides is None else found.strides[0] // found.itemsize
-    return found.span, found.code, rows, columns, step
-
-
-def _type_of(types: str, codes: Mapping[str, int]) -> int:
-    """The first type that a result may have."""
-    first = types.split("|")[0]
-    if first in codes:
-        return codes[first]
-    if first.startswith("accumulator("):
-        of = codes[first.removeprefix("accumulator(").removesuffix(")")]
-        return _dtypes.F64 if of == _dtypes.F64 else of if of >= _dtypes.I32 else _dtypes.F32
-    return _dtypes.of_any("f32" if first in ("any", "float") else first)
-
-
-def _shape(text: str, sizes: Mapping[str, int], what: str, out: Any) -> tuple[int, ...]:
-    """By the library's expressions, which Python reads alike."""
-    scope = {"cdiv": lambda a, b: -(-a // b), "min": min, "max": max, "__builtins__": {}}
-    try:
-        shape = eval(f"({text},)", scope, dict(sizes))
-    except NameError:
-        if out is not None:  # It says what no region that is read does.
-            return tuple(np.shape(out))
-        raise invalid(
-            f"no array that is read says how large {what} is ({text}); give it by name"
-        ) from None
-    return tuple(shape)
-
-
-def _integer(value: Any, what: str) -> int:
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except Exception:  # noqa: BLE001 - of an object of whatever type.
-        number = None
-    if number is None:
-        raise invalid(f"{what} is {shown(value)}; give an integer")
-    if not -(2**63) <= number < 2**63:
-        raise invalid(f"{what} is {shown(number)}, which is beyond 64 bits")
-    return number
 
 
 def _text(value: Any, what: str) -> str:
@@ -452,7 +350,7 @@ def tile(
     regions = _regions(_READ, "reads", reads, {})
     places = {} if in_place is None else _places(in_place, _mapping(writes, "writes", "..."))
     regions += _regions(_WRITE, "writes", writes, places)
-    number = _integer(version, "version")
+    number = integer_of(version, "version")
     if not 0 < number < 2**16:
         raise invalid(f"version is {number}, allowed are 1 to 65535")
     description = {
@@ -462,7 +360,7 @@ def tile(
         "effect": does,
         "over": _OVER[cut],
         "serial": is_python if serial is None else is_given(serial, "serial"),
-        "tile_rows": _integer(tile_rows, "tile_rows"),
+        "tile_rows": integer_of(tile_rows, "tile_rows"),
         "regions": regions,
         "numbers": [] if parameters is None else _numbers(parameters),
     }

@@ -49,7 +49,8 @@ from libsk._errors import invalid
 if not hasattr(torch.library, "custom_op"):
     raise ImportError(f"libsk.torch needs PyTorch 2.4 or later; this is {torch.__version__}")
 
-from libsk._torch_rows import rmsnorm, rmsnorm_backward
+from libsk._op_names import OPERATIONS
+from libsk._torch_local import FUNCTIONS
 
 __all__ = [
     "allgather",
@@ -58,9 +59,9 @@ __all__ = [
     "allreduce_gemm",
     "reduce_scatter",
     "register",
-    "rmsnorm",
-    "rmsnorm_backward",
+    *OPERATIONS,
 ]
+globals().update(FUNCTIONS)
 
 _lock = threading.Lock()
 _numbers = itertools.count()

@@ -27,7 +27,7 @@ constexpr size_t kArgsMax = 256;
 // Where in the struct, its name in sentences, and the memory; a row step of 0 is a vector's.
 using TensorField = std::tuple<uint32_t, std::string, Matrix>;
 using NumberField = std::tuple<uint32_t, double>;
-using IntegerField = std::tuple<uint32_t, int64_t>;
+using IntegerField = std::tuple<uint32_t, uint32_t, int64_t>;  // In four bytes, or eight.
 
 sk_tensor tensor_of(const std::string& what, const Matrix& matrix) {
   const auto& [span, dtype, rows, columns, row_step] = matrix;
@@ -70,7 +70,13 @@ struct Call {
       args.put(offset, static_cast<const void*>(&made.back()));
     }
     for (const auto& [offset, value] : numbers) args.put(offset, value);
-    for (const auto& [offset, value] : integers) args.put(offset, value);
+    for (const auto& [offset, bytes, value] : integers) {
+      if (bytes == sizeof(int32_t)) {
+        args.put(offset, int32_t(value));
+      } else {
+        args.put(offset, value);
+      }
+    }
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;

@@ -48,11 +48,13 @@ def test_it_is_what_the_formulas_say(dtype: Any, shape: tuple[int, ...]) -> None
         assert rstd.dtype == (np.float64 if dtype is np.float64 else np.float32)
         close(y, want, dtype)
         close(rstd, want_rstd.reshape(rstd.shape), rstd.dtype)
-        dx, dweight = sk.rmsnorm_backward(dy, x, rstd, weight)
+        dx, dweight = sk.rmsnorm_backward(x, dy, rstd, weight, return_dweight=True)
         want_dx, want_dweight = gradients(dy, x, rstd.reshape(want_rstd.shape), weight)
         close(dx, want_dx, dtype, 8)
         close(dweight, want_dweight, dtype, 64)
-        assert sk.rmsnorm_backward(dy, x, rstd, weight, weight_grad=False)[1] is None
+        out = np.full_like(dx, 7)
+        assert sk.rmsnorm_backward(x, dy, rstd, weight, out) is out
+        np.testing.assert_array_equal(out, dx)
 
 
 def test_weights_may_be_f32() -> None:
@@ -106,7 +108,10 @@ def test_any_thread_may_call_it() -> None:
 @pytest.mark.parametrize(
     ("sentence", "call"),
     [
-        ("x has dtype i32", lambda x: sk.rmsnorm(np.zeros((2, 2), np.int32))),
+        (
+            "x is i32, it must be f32, f64, bf16 or f16",
+            lambda x: sk.rmsnorm(np.zeros((2, 2), np.int32)),
+        ),
         ("x is a number", lambda x: sk.rmsnorm(np.float32(1))),
         ("weight has shape (3,); it must have (4,)", lambda x: sk.rmsnorm(x, np.ones(3, "f"))),
         ("weight is f64, it must be f32", lambda x: sk.rmsnorm(x, np.ones(4))),
@@ -115,10 +120,13 @@ def test_any_thread_may_call_it() -> None:
         ("eps is 'a'; give a number", lambda x: sk.rmsnorm(x, eps="a")),
         ("rows have one element at least", lambda x: sk.rmsnorm(x[:, :0])),
         ("out has shape (2, 4); it must have (3, 4)", lambda x: sk.rmsnorm(x, out=x[:2])),
-        ("dy has shape (2, 4); it must have (3, 4)", lambda x: sk.rmsnorm_backward(x[:2], x, x[0])),
-        ("rstd has 4 elements, it must have 3", lambda x: sk.rmsnorm_backward(x, x, x[0])),
-        ("dy has dtype f64", lambda x: sk.rmsnorm_backward(x.astype("d"), x, x[:, 0].copy())),
-        ("weight_grad is 'no'", lambda x: sk.rmsnorm_backward(x, x, x[:, 0], weight_grad="no")),
+        ("dy has shape (2, 4); it must have (3, 4)", lambda x: sk.rmsnorm_backward(x, x[:2], x[0])),
+        ("rstd has shape (4,); it must have (3,)", lambda x: sk.rmsnorm_backward(x, x, x[0])),
+        ("dy is f64, it must be f32", lambda x: sk.rmsnorm_backward(x, x.astype("d"), x[:, 0])),
+        (
+            "return_dweight is 'no'",
+            lambda x: sk.rmsnorm_backward(x, x, x[:, 0], return_dweight="no"),
+        ),
     ],
 )
 def test_what_is_wrong_is_said(sentence: str, call: Callable[[np.ndarray], Any]) -> None:

@@ -162,7 +162,7 @@ enter(
     "rmsnorm_backward",
     lambda c, **a: sk.rmsnorm_backward(**{"dy": _ROWS, "x": _ROWS, "rstd": _ROWS[0], **a}),
     **{"dy": _NO_ROWS, "x": _NO_ROWS, "rstd": [*OPERAND, X[0][:1]], "weight": _NO_VECTOR},
-    **{"weight_grad": FLAG, "dtype": DTYPE, "context": without(None)},
+    **{"out": OUT, "return_dweight": FLAG, "dtype": DTYPE, "context": without(None)},
 )
 
 _TILE = {"reads": {"x": ("f32", "m")}, "writes": {"y": ("x", "m")}, "effect": "y[i] = x[i]"}

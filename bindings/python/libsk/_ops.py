@@ -1,0 +1,94 @@
+"""Operations that need no other ranks, as functions; they run on all cores of this process.
+
+Arrays are NumPy's, or anything with ``__dlpack__`` on the CPU; where an operand has rows, an array
+may have any number of dimensions, whose last is a row. Any thread may call; such calls come one
+after another. ``dtype`` says what uint16 holds (``"bf16"``).
+
+Written by tools/make_python_ops.py from the library's schemas.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from libsk._context import Context
+from libsk._local import run
+
+__all__ = [
+    "rmsnorm",
+    "rmsnorm_backward",
+]
+
+
+def rmsnorm(
+    x: Any,
+    weight: Any = None,
+    eps: float = 1e-5,
+    out: Any = None,
+    *,
+    return_rstd: bool = False,
+    dtype: Any = None,
+    context: Context | None = None,
+) -> Any:
+    """y[i, j] = x[i, j] * rstd[i] * weight[j], where rstd[i] = 1 / sqrt(mean over j of x[i, j]^2 +
+    eps).
+
+    Computed in f32, of f64 in f64, and rounded once; without a weight it is 1.
+
+    ``x``: shape (..., n), f32, f64, bf16 or f16
+    ``weight``: [n], of x's type or f32
+    ``eps``: 0 to inf; added to the mean of squares; usually 1e-5
+    ``out``: the array for y: shape (..., n), of x's type, may be x
+    ``return_rstd``: whether rstd is returned too: [m], of the type of sums of x, what each row was
+        multiplied by, for the gradient
+
+    Rows have one element at least.
+
+    Source: B. Zhang, R. Sennrich: Root Mean Square Layer Normalization, 2019.
+    """
+    return run(
+        "rmsnorm",
+        context,
+        dtype,
+        {"x": x, "weight": weight},
+        {"eps": eps},
+        {"y": out, "rstd": return_rstd},
+    )
+
+
+def rmsnorm_backward(
+    x: Any,
+    dy: Any,
+    rstd: Any,
+    weight: Any = None,
+    out: Any = None,
+    *,
+    return_dweight: bool = False,
+    dtype: Any = None,
+    context: Context | None = None,
+) -> Any:
+    """The gradients of rmsnorm: dx[i, j] = rstd[i] * (dy[i, j] * weight[j] - x[i, j] * rstd[i]^2 *
+    mean over k of dy[i, k] * weight[k] * x[i, k]), dweight[j] = sum over i of dy[i, j] * x[i, j] *
+    rstd[i].
+
+    Sums have one order, whatever the number of workers.
+
+    ``x``: shape (..., n), f32, f64, bf16 or f16
+    ``dy``: shape (..., n), of x's type
+    ``rstd``: [m], of the type of sums of x, as rmsnorm left it
+    ``weight``: [n], of x's type or f32
+    ``out``: the array for dx: shape (..., n), of x's type
+    ``return_dweight``: whether dweight is returned too: [n], of x's type or f32
+
+    Rows have one element at least.
+
+    Source: B. Zhang, R. Sennrich: Root Mean Square Layer Normalization, 2019.
+    """
+    return run(
+        "rmsnorm_backward",
+        context,
+        dtype,
+        {"x": x, "dy": dy, "rstd": rstd, "weight": weight},
+        {},
+        {"dx": out, "dweight": return_dweight},
+    )

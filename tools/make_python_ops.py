@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Writes the Python functions of the operations that need no other ranks, from the library's own
+schemas, or says where they have drifted.
+
+python3 tools/make_python_ops.py LIBSK.SO            writes both files
+python3 tools/make_python_ops.py --check LIBSK.SO    ends with 1 where it would write another
+
+Each operation is a function of its inputs, those that may be left out behind the others, its
+attributes, and its first result as ``out``; results that need not be made are asked for by
+``return_NAME``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from pathlib import Path
+
+from make_ops_header import attribute_doc, read_schemas, types_doc
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "bindings" / "python" / "libsk"
+FUNCTIONS = PACKAGE / "_ops.py"
+NAMES = PACKAGE / "_op_names.py"
+WIDTH = 100
+
+HEAD = '''\
+"""Operations that need no other ranks, as functions; they run on all cores of this process.
+
+Arrays are NumPy's, or anything with ``__dlpack__`` on the CPU; where an operand has rows, an array
+may have any number of dimensions, whose last is a row. Any thread may call; such calls come one
+after another. ``dtype`` says what uint16 holds (``"bf16"``).
+
+Written by tools/make_python_ops.py from the library's schemas.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from libsk._context import Context
+from libsk._local import run
+
+'''
+TYPES = {"float": "float", "int": "int", "bool": "bool"}
+
+
+def wrap(text: str, indent: str = "    ", hang: str = "") -> str:
+    """A paragraph of a docstring."""
+    return "\n".join(
+        textwrap.wrap(
+            text,
+            WIDTH,
+            initial_indent=indent,
+            subsequent_indent=indent + hang,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+    )
+
+
+def operands(schema: dict, role: str, optional: bool) -> list[dict]:
+    """Those of a role that may, or may not, be left out."""
+    return [
+        each
+        for each in schema["operands"]
+        if each["role"] == role and bool(each.get("optional")) == optional
+    ]
+
+
+def out_name(schema: dict, output: dict) -> str:
+    """What the caller's array for a result is called."""
+    first = operands(schema, "out", optional=False)[0]
+    return "out" if output is first else f"out_{output['name']}"
+
+
+def parameters(schema: dict) -> list[str]:
+    """Of the function, with types and defaults."""
+    found = [f"{each['name']}: Any" for each in operands(schema, "in", optional=False)]
+    plain = [each for each in schema["attributes"] if not each.get("suggested")]
+    found += [f"{each['name']}: {TYPES[each['kind']]}" for each in plain]
+    found += [f"{each['name']}: Any = None" for each in operands(schema, "in", optional=True)]
+    found += [
+        f"{each['name']}: {TYPES[each['kind']]} = {each['suggested']}"
+        for each in schema["attributes"]
+        if each.get("suggested")
+    ]
+    made = operands(schema, "out", optional=False)
+    found += [f"{out_name(schema, each)}: Any = None" for each in made]
+    asked = operands(schema, "out", optional=True)
+    found += ["*", *(f"return_{each['name']}: bool = False" for each in asked)]
+    return [*found, "dtype: Any = None", "context: Context | None = None"]
+
+
+def array_doc(each: dict) -> str:
+    """One array's line."""
+    shape = f"(..., {each['shape'].split(', ')[1]})" if "," in each["shape"] else each["shape"]
+    parts = [f"shape {shape}" if "," in shape else f"[{shape}]", types_doc(each["types"])]
+    if each.get("alias"):
+        parts.append(f"may be {each['alias']}")
+    if each.get("doc"):
+        parts.append(each["doc"])
+    return ", ".join(parts)
+
+
+def docstring(schema: dict) -> str:
+    """What the function does, takes and gives."""
+    first, *rest = schema["summary"].split(". ", 1)
+    lines = [wrap(f'"""{first.rstrip(".")}.')]
+    if rest:
+        lines += ["", wrap(rest[0])]
+    lines.append("")
+    for each in (*operands(schema, "in", optional=False), *operands(schema, "in", optional=True)):
+        lines.append(wrap(f"``{each['name']}``: {array_doc(each)}", hang="    "))
+    for each in schema["attributes"]:
+        lines.append(wrap(f"``{each['name']}``: {attribute_doc(each)}", hang="    "))
+    for each in operands(schema, "out", optional=False):
+        told = f"the array for {each['name']}: {array_doc(each)}"
+        lines.append(wrap(f"``{out_name(schema, each)}``: {told}", hang="    "))
+    for each in operands(schema, "out", optional=True):
+        told = f"whether {each['name']} is returned too: {array_doc(each)}"
+        lines.append(wrap(f"``return_{each['name']}``: {told}", hang="    "))
+    for condition in schema["conditions"]:
+        sentence = condition["sentence"]
+        lines += ["", wrap(f"{sentence[0].upper()}{sentence[1:]}.")]
+    if schema.get("source"):
+        lines += ["", wrap(f"Source: {schema['source']}")]
+    return "\n".join([*lines, '    """'])
+
+
+def mapping(names: dict[str, str]) -> str:
+    """A dict of Python's, on one line where it fits."""
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in names.items()) + "}"
+
+
+def function(schema: dict) -> str:
+    """The whole of one."""
+    arrays = {each["name"]: each["name"] for each in schema["operands"] if each["role"] == "in"}
+    values = {each["name"]: each["name"] for each in schema["attributes"]}
+    outputs = {
+        each["name"]: f"return_{each['name']}" if each.get("optional") else out_name(schema, each)
+        for each in schema["operands"]
+        if each["role"] == "out"
+    }
+    lines = [f"def {schema['name']}("]
+    lines += [f"    {parameter}," for parameter in parameters(schema)]
+    lines += [") -> Any:", docstring(schema)]
+    lines += ["    return run("]
+    given = (mapping(names) for names in (arrays, values, outputs))
+    arguments = (f'"{schema["name"]}"', "context", "dtype", *given)
+    lines += [f"        {argument}," for argument in arguments]
+    return "\n".join([*lines, "    )"])
+
+
+def main() -> int:
+    """Writes or checks."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("library", type=Path)
+    options = parser.parse_args()
+    local = [each for each in read_schemas(options.library) if each["scope"] == "local"]
+    names = "".join(f'    "{each["name"]}",\n' for each in local)
+    listed = f"(\n{names})\n"
+    functions = HEAD + f"__all__ = {listed}".replace("(\n", "[\n").replace(")\n", "]\n")
+    functions += "".join(f"\n\n{function(each)}\n" for each in local)
+    about = '"""Names of ``libsk._ops``, which is loaded when one is used.\n\n'
+    about += 'Written by tools/make_python_ops.py from the library\'s schemas.\n"""\n\n'
+    drifted = 0
+    for path, text in ((FUNCTIONS, functions), (NAMES, f"{about}OPERATIONS = {listed}")):
+        if not options.check:
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            print(f"{path} is not what tools/make_python_ops.py writes", file=sys.stderr)
+            drifted = 1
+    return drifted
+
+
+if __name__ == "__main__":
+    sys.exit(main())
