@@ -101,10 +101,10 @@ def _without_comments(text: str) -> str:
 
 
 def _texts(text: str) -> str:
-    """Of Python's: its strings of one line, each on its own line."""
+    """Of Python's: its strings, but for those of documentation, each on its own line."""
     lines = [""] * (text.count("\n") + 1)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.STRING and "\n" not in token.string:
+        if token.type == tokenize.STRING and not token.string.endswith('"""'):
             lines[token.start[0] - 1] += f" {token.string}"
     return "\n".join(lines)
 

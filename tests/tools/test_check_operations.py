@@ -22,7 +22,7 @@ SOUND = {
     "cuda/exec/x.cpp": 'log("halve_rows of something");\n',
     "transport/x.h": "",
     "bindings/python/libsk/_ops.py": 'run("halve_rows")\n',
-    "bindings/python/libsk/x.py": '"""As "halve_rows" does."""\n# "halve_rows"\nx = "halve_rows "\n',
+    "bindings/python/libsk/x.py": '"""As "halve_rows" does."""\n# "halve_rows"\nx = "rows"\n',
 }
 
 
