@@ -16,7 +16,8 @@ extern "C" {
 /** Behind those of enum sk_op_kind. */
 enum sk_op_id {
   SK_OP_RMSNORM = 9,
-  SK_OP_RMSNORM_BACKWARD = 10
+  SK_OP_RMSNORM_BACKWARD = 10,
+  SK_OP_ADD_RMSNORM = 11
 };
 
 /** out[i] = op over ranks of in[i], on every rank. count: elements of one rank's part. Averages
@@ -167,6 +168,36 @@ typedef struct sk_rmsnorm_backward_args {
 SK_NODISCARD static inline sk_status sk_rmsnorm_backward(sk_comm* comm, const sk_rmsnorm_backward_args* args,
     const sk_run_options* options) {
   return sk_call(comm, SK_OP_RMSNORM_BACKWARD, args, options);
+}
+
+/** total[i, j] = x[i, j] + residual[i, j], and y[i, j] = total[i, j] * rstd[i] * weight[j],
+ *  where rstd[i] = 1 / sqrt(mean over j of total[i, j]^2 + eps): in one pass. The total is
+ *  rounded to its type before it is normalised, as if it had been read again; the gradient of y
+ *  is rmsnorm's, by the total. m: rows; n: columns. Rows have one element at least. Local: no
+ *  other rank takes part. Source: B. Zhang, R. Sennrich: Root Mean Square Layer Normalization,
+ *  2019. */
+typedef struct sk_add_rmsnorm_args {
+  uint32_t struct_size;
+  int32_t operation; /**< 0 or SK_OP_ADD_RMSNORM. */
+  /** [m, n], f32, f64, bf16 or f16 */
+  const sk_tensor* x;
+  /** [m, n], of x's type */
+  const sk_tensor* residual;
+  /** [m, n], of x's type, may be x */
+  sk_tensor* y;
+  /** [m, n], of residual's type, may be residual */
+  sk_tensor* total;
+  /** [n], of x's type or f32, may be NULL */
+  const sk_tensor* weight;
+  /** [m], of the type of sums of x, may be NULL, what each row was multiplied by, for the
+   *  gradient */
+  sk_tensor* rstd;
+  /** 0 to inf; added to the mean of squares; usually 1e-5 */
+  double eps;
+} sk_add_rmsnorm_args;
+SK_NODISCARD static inline sk_status sk_add_rmsnorm(sk_comm* comm, const sk_add_rmsnorm_args* args,
+    const sk_run_options* options) {
+  return sk_call(comm, SK_OP_ADD_RMSNORM, args, options);
 }
 
 #ifdef __cplusplus

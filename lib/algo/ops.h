@@ -28,6 +28,7 @@ Product allreduce_gemm_product(const OpDesc& op, const Target& target);
 Result<Plan> plan_allgather_gemm(const OpDesc& op, const Target& target, Ranks ranks);
 Product allgather_gemm_product(const OpDesc& op, const Target& target);
 Result<Plan> plan_rmsnorm(const OpDesc& op, const Target& target, Ranks ranks);
+Result<Plan> plan_add_rmsnorm(const OpDesc& op, const Target& target, Ranks ranks);
 Result<Plan> plan_rmsnorm_backward(const OpDesc& op, const Target& target, Ranks ranks);
 Result<Plan> plan_user_tile(const OpDesc& op, const Target& target, Ranks ranks);
 

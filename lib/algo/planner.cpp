@@ -21,6 +21,7 @@ constexpr algo::Planner kPlanners[] = {
     {OpKind::kAllgatherGemm, algo::plan_allgather_gemm, algo::allgather_gemm_product},
     {OpKind::kRmsnorm, algo::plan_rmsnorm},
     {OpKind::kRmsnormBackward, algo::plan_rmsnorm_backward},
+    {OpKind::kAddRmsnorm, algo::plan_add_rmsnorm},
 };
 
 // Of those that users made of tiles.

@@ -1,5 +1,6 @@
-// rmsnorm, forward and backward: rows dealt over the workers. The weight's gradient is summed in
-// blocks of rows that do not depend on them; then each worker joins all blocks of some columns.
+// rmsnorm, forward, backward and of a sum: rows dealt over the workers. The weight's gradient is
+// summed in blocks of rows that do not depend on them; then each worker joins all blocks of some
+// columns.
 #include "lib/op/ops/rmsnorm.h"
 
 #include <optional>
@@ -40,6 +41,24 @@ class Rows {
       regions.push_back(y.rows(row, rows, kWrite));
       if (rstd) regions.push_back(rstd->rows(row, rows, kWrite));
       add(TaskOp::kRmsnorm, queue, row, rows, regions, rstd.has_value());
+    });
+    return finish();
+  }
+
+  Plan added() {
+    const RowsOperand x = operand("x"), residual = operand("residual");
+    const RowsOperand y = layout_.op().aliased(number("y")) ? x : operand("y");
+    const RowsOperand total = layout_.op().aliased(number("total")) ? residual : operand("total");
+    const std::optional<RowsOperand> weight = optional("weight"), rstd = optional("rstd");
+    deal_.for_each([&](uint32_t queue, uint64_t row, uint64_t rows) {
+      Regions regions;
+      regions.push_back(x.rows(row, rows, kRead));
+      regions.push_back(residual.rows(row, rows, kRead));
+      if (weight) regions.push_back(weight->rows(0, n_, kRead));
+      regions.push_back(y.rows(row, rows, kWrite));
+      regions.push_back(total.rows(row, rows, kWrite));
+      if (rstd) regions.push_back(rstd->rows(row, rows, kWrite));
+      add(TaskOp::kAddRmsnorm, queue, row, rows, regions, rstd.has_value());
     });
     return finish();
   }
@@ -158,6 +177,9 @@ class Rows {
 
 Result<Plan> plan_rmsnorm(const OpDesc& op, const Target& target, Ranks) {
   return Rows(op, target, 1).forward();
+}
+Result<Plan> plan_add_rmsnorm(const OpDesc& op, const Target& target, Ranks) {
+  return Rows(op, target, 1).added();
 }
 Result<Plan> plan_rmsnorm_backward(const OpDesc& op, const Target& target, Ranks) {
   const bool sums = !op.absent(number_of(op.schema(), "dweight"));

@@ -32,6 +32,7 @@ class Ranges {
       } else {
         SK_ASSIGN_OR_RETURN(Stream left, leave(step.out, made));
         out.add(uint32_t(step.out.region), std::move(left));
+        left_.emplace_back(step.out.region, made);
       }
     }
     return out;
@@ -93,8 +94,17 @@ class Ranges {
     return made(step);
   }
 
+  // What an earlier step has left in a region, where a later one reads it; else null.
+  const Made* left_in(const Tile::Place& place) const {
+    for (const auto& [region, made] : left_) {
+      if (region == place.region) return &made;
+    }
+    return nullptr;
+  }
+
   // The array of what the region holds first; 0 where it holds nothing.
   uint8_t array_in(const Tile::Place& place) const {
+    if (const Made* left = left_in(place)) return left->term.array;
     const TileInput* in = input(place.region);
     return in == nullptr || in->content.empty() ? uint8_t(0) : in->content[0].term.array;
   }
@@ -222,6 +232,10 @@ class Ranges {
     }
     const Rect part = rect(place);
     if (part.empty()) return Status();
+    if (const Made* left = left_in(place)) {
+      if (left->term == element(array) && rank == call_.rank && left->rect == part) return Status();
+      return no("it reads {} otherwise than it has left it", role.name);
+    }
     const TileInput* in = input(place.region);
     if (in == nullptr) return no("it reads no {}", role.name);
     const Rect held = role.whole ? whole_rect(place) : part;
@@ -386,8 +400,9 @@ class Ranges {
   const TileCall& call_;
   const Tile::Form& form_;
   const Meaning& meaning_;
-  Few<Span, Tile::kRangesMax> spans_;  // By iterator.
-  Made own_;                           // The entry that the task makes itself.
+  Few<Span, Tile::kRangesMax> spans_;       // By iterator.
+  Made own_;                                // The entry that the task makes itself.
+  std::vector<std::pair<int, Made>> left_;  // By region: what steps have made so far.
 };
 
 }  // namespace

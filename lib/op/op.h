@@ -24,6 +24,7 @@ enum class OpKind : uint16_t {
   kAllgatherGemm = SK_OP_ALLGATHER_GEMM,
   kRmsnorm = 9,  // From here on sk/ops.h has their names.
   kRmsnormBackward = 10,
+  kAddRmsnorm = 11,
   // Collective calls that move nothing: entry exchanges with a name, so that a mismatch can say it.
   kAlloc = 100,
   kFree = 101,

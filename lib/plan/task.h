@@ -26,9 +26,10 @@ enum class TaskOp : uint16_t {
   kRmsnorm = 8,          // regions: x, weight where it is given, y, rstd where it is.
   kRmsnormBackward = 9,  // regions: dy, x, rstd, weight where it is given, dx, sums where they are.
   kSumRows = 10,         // regions: in, out.
-  kUserFirst = 0x4000,   // From here on: tiles of users, by their process (lib/tile/user_table.h).
+  kAddRmsnorm = 11,  // regions: x, residual, weight where it is given, y, total, rstd where it is.
+  kUserFirst = 0x4000,  // From here on: tiles of users, by their process (lib/tile/user_table.h).
 };
-inline constexpr uint32_t kTaskOpCount = 11;
+inline constexpr uint32_t kTaskOpCount = 12;
 
 enum TaskFlags : uint8_t {
   kAfterAll = 1,  // Starts only once every earlier task of its queue has finished.
@@ -110,7 +111,7 @@ enum RowsParam {
   kRowsN,
   kRowsRow0,
   kRowsRows,
-  kRowsEps,               // Of kRmsnorm: the bits of a double.
+  kRowsEps,               // Of kRmsnorm and kAddRmsnorm: the bits of a double.
   kRowsBlock = kRowsEps,  // Of kRmsnormBackward: so many rows are summed to a row of `sums`.
   kRowsHint,
   kRowsParamCount

@@ -11,7 +11,8 @@
   X(kGemm)                 \
   X(kRmsnorm)              \
   X(kRmsnormBackward)      \
-  X(kSumRows)
+  X(kSumRows)              \
+  X(kAddRmsnorm)
 
 namespace sk::tiles {
 

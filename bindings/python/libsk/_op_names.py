@@ -6,4 +6,5 @@ Written by tools/make_python_ops.py from the library's schemas.
 OPERATIONS = (
     "rmsnorm",
     "rmsnorm_backward",
+    "add_rmsnorm",
 )

@@ -17,6 +17,7 @@ from libsk._local import run
 __all__ = [
     "rmsnorm",
     "rmsnorm_backward",
+    "add_rmsnorm",
 ]
 
 
@@ -91,4 +92,45 @@ def rmsnorm_backward(
         {"x": x, "dy": dy, "rstd": rstd, "weight": weight},
         {},
         {"dx": out, "dweight": return_dweight},
+    )
+
+
+def add_rmsnorm(
+    x: Any,
+    residual: Any,
+    weight: Any = None,
+    eps: float = 1e-5,
+    out: Any = None,
+    out_total: Any = None,
+    *,
+    return_rstd: bool = False,
+    dtype: Any = None,
+    context: Context | None = None,
+) -> Any:
+    """total[i, j] = x[i, j] + residual[i, j], and y[i, j] = total[i, j] * rstd[i] * weight[j],
+    where rstd[i] = 1 / sqrt(mean over j of total[i, j]^2 + eps): in one pass.
+
+    The total is rounded to its type before it is normalised, as if it had been read again; the
+    gradient of y is rmsnorm's, by the total.
+
+    ``x``: shape (..., n), f32, f64, bf16 or f16
+    ``residual``: shape (..., n), of x's type
+    ``weight``: [n], of x's type or f32
+    ``eps``: 0 to inf; added to the mean of squares; usually 1e-5
+    ``out``: the array for y: shape (..., n), of x's type, may be x
+    ``out_total``: the array for total: shape (..., n), of residual's type, may be residual
+    ``return_rstd``: whether rstd is returned too: [m], of the type of sums of x, what each row was
+        multiplied by, for the gradient
+
+    Rows have one element at least.
+
+    Source: B. Zhang, R. Sennrich: Root Mean Square Layer Normalization, 2019.
+    """
+    return run(
+        "add_rmsnorm",
+        context,
+        dtype,
+        {"x": x, "residual": residual, "weight": weight},
+        {"eps": eps},
+        {"y": out, "total": out_total, "rstd": return_rstd},
     )

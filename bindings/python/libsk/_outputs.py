@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from libsk import _dtypes
-from libsk._arrays import exports, is_numpy, operand, torch_if_of
+from libsk._arrays import (
+    exports,
+    has_pending_bits,
+    is_numpy,
+    operand,
+    pending_bits,
+    torch_if_of,
+)
 from libsk._core import Borrowed, describe
 from libsk._errors import NoMemoryError, invalid
 from libsk._operand import Operand, span_of
@@ -50,12 +57,18 @@ class _NumberOutput(Output):
 
 
 def output(
-    out: Any, like: Any, code: int, shape: tuple[int, ...], source: Operand | None = None
+    out: Any,
+    like: Any,
+    code: int,
+    shape: tuple[int, ...],
+    source: Operand | None = None,
+    what: str = "out",
 ) -> Output:
     """The memory for a result of this type and shape.
 
     ``like`` decides what a new one is: a torch tensor for a torch tensor, a number for a number,
-    else a NumPy array. ``source`` is the call's input, of the same type and shape.
+    else a NumPy array. ``source`` is the call's input, of the same type and shape; ``what`` is what
+    the caller's array is called.
     """
     if out is None:
         return _new(like, code, shape)
@@ -63,8 +76,8 @@ def output(
         plain = describe(out)
         if plain is not None and plain[1:] == (shape, code, False):
             return Output(Operand(plain[0], shape, None, code, False, out), None, out)
-    target = target_of(out, code)
-    check_output(target, code, shape)
+    target = target_of(out, code, what)
+    check_output(target, code, shape, what)
     note_write(out)
     if target.strides is None:
         return Output(target, None, out)
@@ -102,11 +115,13 @@ def scattered(source: Operand, result: Output, rank: int) -> Output:
     return Output(source.rows(rank * count, count), result.given, result._result)
 
 
-def target_of(out: Any, code: int) -> Operand:
+def target_of(out: Any, code: int, what: str = "out") -> Operand:
     """What was given as ``out``; uint16 holds bits where a result of ``code`` has them."""
     if not is_numpy(out) and not exports(out):
-        raise invalid(f"out is a {type(out).__name__}; give an array that can be written")
-    return operand(out, "out", "bf16" if code == _dtypes.BF16 and is_bits(out) else None)
+        raise invalid(f"{what} is a {type(out).__name__}; give an array that can be written")
+    if exports(out) and has_pending_bits(out):
+        raise pending_bits(what, "a tensor of plain elements")
+    return operand(out, what, "bf16" if code == _dtypes.BF16 and is_bits(out) else None)
 
 
 def is_bits(array: Any) -> bool:
@@ -114,21 +129,21 @@ def is_bits(array: Any) -> bool:
     return is_numpy(array) and array.dtype == np.uint16
 
 
-def check_output(target: Operand, code: int, shape: tuple[int, ...]) -> None:
+def check_output(target: Operand, code: int, shape: tuple[int, ...], what: str = "out") -> None:
     """Whether a result of this type and shape may be written there."""
     if target.code != code:
         names = _dtypes.NAMES
-        raise invalid(f"out has dtype {names[target.code]}; it must have {names[code]}")
+        raise invalid(f"{what} has dtype {names[target.code]}; it must have {names[code]}")
     if target.shape != shape:
-        raise invalid(f"out has shape {target.shape}; it must have {shape}")
+        raise invalid(f"{what} has shape {target.shape}; it must have {shape}")
     if target.read_only:
         if type(target.owner) is Borrowed and target.owner.is_copy:
-            raise invalid("out exports a copy of itself through DLPack, which nobody else sees")
-        raise invalid("out is read-only; give an array that can be written")
+            raise invalid(f"{what} exports a copy of itself through DLPack, which nobody else sees")
+        raise invalid(f"{what} is read-only; give an array that can be written")
     if target.strides is not None and target.overlaps_itself():
         raise invalid(
-            f"out has strides of {target.strides} bytes for shape {shape}, by which elements share"
-            " memory; give an array in which each has its own"
+            f"{what} has strides of {target.strides} bytes for shape {shape}, by which elements"
+            " share memory; give an array in which each has its own"
         )
 
 

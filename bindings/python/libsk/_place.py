@@ -107,8 +107,9 @@ class OnCpu:
         source: Operand | None = None,
         *,
         rows_apart: bool = False,
+        what: str = "out",
     ) -> Output:
-        return _outputs.output(out, like, code, shape, source)
+        return _outputs.output(out, like, code, shape, source, what)
 
     @staticmethod
     def run(function: Callable[..., None], *arguments: Any) -> None:

@@ -106,16 +106,15 @@ class Inputs:
                 " by name"
             ) from None
 
-    def output(self, each: Schema, out: Any, like: Any = None) -> Output:
-        """Memory for a result, given or new."""
+    def output(self, each: Schema, out: Any, what: str, like: Any = None) -> Output:
+        """Memory for a result, given or new; ``what`` is what the caller's array is called."""
         on_cpu(out)
         name = each["name"]
         code = result_code(each, self.codes)
         home = self.found.get(each.get("alias", ""))
         given = self.like if like is None else like
-        result = _CPU.output(
-            out, given if out is None else out, code, self.shape_of(each, out), home
-        )
+        shape = self.shape_of(each, out)
+        result = _CPU.output(out, given if out is None else out, code, shape, home, what=what)
         self.found[name] = result.operand
         self.codes[name] = code
         return result
@@ -160,6 +159,7 @@ def call(
         raise invalid(f"context is {shown(context)}; give a libsk.Context, or None")
     inputs = Inputs(schema, arrays, dtype, leading=True)
     results = []
+    has_out = False
     for each in schema["operands"]:
         name = each["name"]
         if each["role"] != "out":
@@ -168,9 +168,11 @@ def call(
             if is_given(outputs[name], f"return_{name}"):
                 gradient_of = arrays.get(name[1:]) if name.startswith("d") else None
                 like = inputs.like if gradient_of is None else gradient_of
-                results.append(inputs.output(each, None, _kind_of(like)))
+                results.append(inputs.output(each, None, name, _kind_of(like)))
         else:
-            results.append(inputs.output(each, outputs[name]))
+            what = f"out_{name}" if has_out else "out"
+            has_out = True
+            results.append(inputs.output(each, outputs[name], what))
     _core.call_alone(context._handle, schema["id"], *inputs.fields(values))
     done = [result.finish() for result in results]
     return done[0] if len(done) == 1 else tuple(done)

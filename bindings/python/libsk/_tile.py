@@ -116,7 +116,7 @@ class Tile:
         arguments = self._named(args, given)
         inputs = Inputs(self._schema, arguments)
         results = [
-            inputs.output(each, arguments.get(each["name"]))
+            inputs.output(each, arguments.get(each["name"]), each["name"])
             for each in self._schema["operands"]
             if each["role"] == "out"
         ]

@@ -57,6 +57,26 @@ def test_it_is_what_the_formulas_say(dtype: Any, shape: tuple[int, ...]) -> None
         np.testing.assert_array_equal(out, dx)
 
 
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: np.dtype(t).name)
+@pytest.mark.parametrize("shape", [(1,), (7,), (3, 5), (2, 3, 33), (300, 512), (0, 4)])
+def test_a_residual_is_added_first(dtype: Any, shape: tuple[int, ...]) -> None:
+    random = np.random.default_rng()
+    x, residual = (random.standard_normal(shape).astype(dtype) for _ in range(2))
+    weight = random.standard_normal(shape[-1]).astype(dtype)
+    y, total, rstd = sk.add_rmsnorm(x, residual, weight, return_rstd=True)
+    np.testing.assert_array_equal(total, (x.astype("d") + residual.astype("d")).astype(dtype))
+    want, want_rstd = sk.rmsnorm(total, weight, return_rstd=True)
+    assert y.dtype == total.dtype == dtype
+    np.testing.assert_array_equal(y, want)
+    np.testing.assert_array_equal(rstd, want_rstd)
+    in_place, added = x.copy(), residual.copy()
+    again = sk.add_rmsnorm(in_place, added, weight, out=in_place, out_total=added)
+    assert again[0] is in_place
+    assert again[1] is added
+    np.testing.assert_array_equal(in_place, y)
+    np.testing.assert_array_equal(added, total)
+
+
 def test_weights_may_be_f32() -> None:
     x = np.random.default_rng().standard_normal((4, 8)).astype(ml_dtypes.bfloat16)
     weight = np.linspace(0.5, 2, 8, dtype=np.float32)

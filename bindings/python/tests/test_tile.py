@@ -388,7 +388,7 @@ def test_wrong_calls_are_told(context: sk.Context) -> None:
         (lambda: tile(x, x=x), "copied() was given x twice"),
         (lambda: tile(np.ones((2, 2), np.float32)), "x has shape (2, 2); it must have 1 dimension"),
         (lambda: tile(np.ones(3)), "x is f64, it must be f32"),
-        (lambda: tile(x, y=np.ones(4, np.float32)), "out has shape (4,); it must have (3,)"),
+        (lambda: tile(x, y=np.ones(4, np.float32)), "y has shape (4,); it must have (3,)"),
     ]:
         with pytest.raises(sk.InvalidArgumentError) as raised:
             call()

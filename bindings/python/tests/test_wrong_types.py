@@ -165,6 +165,14 @@ enter(
     **{"out": OUT, "return_dweight": FLAG, "dtype": DTYPE, "context": without(None)},
 )
 
+enter(
+    "add_rmsnorm",
+    lambda c, **a: sk.add_rmsnorm(**{"x": _ROWS, "residual": _ROWS, **a}),
+    **{"x": _NO_ROWS, "residual": _NO_ROWS, "weight": _NO_VECTOR, "out": OUT, "out_total": OUT},
+    **{"eps": [*TEXTS, -1, float("nan"), 1j, None, object(), len, ..., Hostile(), [], X]},
+    **{"return_rstd": FLAG, "dtype": DTYPE, "context": without(None)},
+)
+
 _TILE = {"reads": {"x": ("f32", "m")}, "writes": {"y": ("x", "m")}, "effect": "y[i] = x[i]"}
 _CALLABLE = (object, len)
 enter(

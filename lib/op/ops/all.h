@@ -2,6 +2,7 @@
 #ifndef SK_LIB_OP_OPS_ALL_H_
 #define SK_LIB_OP_OPS_ALL_H_
 
+#include "lib/op/ops/add_rmsnorm.h"
 #include "lib/op/ops/allgather_gemm.h"
 #include "lib/op/ops/allreduce_gemm.h"
 #include "lib/op/ops/collectives.h"
@@ -19,6 +20,7 @@
   X(kAllgatherGemm)       \
   X(kRmsnorm)             \
   X(kRmsnormBackward)     \
+  X(kAddRmsnorm)          \
   X(kAlloc)               \
   X(kFree)                \
   X(kRegister)            \

@@ -26,6 +26,16 @@ Argument mul(std::span<const Argument> in, const Bound&) {
   return {computed(value, size)};
 }
 
+// The sum of all.
+Argument add(std::span<const Argument> in, const Bound&) {
+  double value = 0, size = 0;
+  for (const Argument& each : in) {
+    value += element(each, 0).value;
+    size += std::fabs(element(each, 0).value);
+  }
+  return {computed(value, size)};
+}
+
 // 1 / sqrt(mean of x^2 + eps).
 double rstd_of(const Argument& x, double eps) {
   double squares = 0;
@@ -73,7 +83,7 @@ Argument rmsnorm_dx(std::span<const Argument> in, const Bound&) {
 
 const Function& function_of(std::string_view name) {
   static const std::map<std::string, Function, std::less<>> all = {
-      {"mul", mul}, {"rms", rms}, {"rmsnorm", rmsnorm}, {"rmsnorm_dx", rmsnorm_dx}};
+      {"add", add}, {"mul", mul}, {"rms", rms}, {"rmsnorm", rmsnorm}, {"rmsnorm_dx", rmsnorm_dx}};
   const auto found = all.find(name);
   if (found == all.end())
     throw std::runtime_error(std::string(name) + " has no formula in functions.cc");

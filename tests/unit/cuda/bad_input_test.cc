@@ -7,7 +7,7 @@
 #include "cuda/exec/image.h"
 #include "cuda/exec/program.h"
 #include "lib/algo/planner.h"
-#include "lib/op/ops/rmsnorm.h"
+#include "lib/op/ops/add_rmsnorm.h"
 #include "lib/plan/task_info.h"
 #include "tests/support/gemm_cases.h"
 #include "tests/support/op_words.h"
@@ -343,7 +343,7 @@ TEST_F(BadRun, FailsInAnyCall) {
 // of task.
 TEST(RowsOnAGpu, HaveNoKernelYet) {
   std::set<std::string> refused;
-  for (const Schema* schema : {&ops::kRmsnorm, &ops::kRmsnormBackward}) {
+  for (const Schema* schema : {&ops::kRmsnorm, &ops::kRmsnormBackward, &ops::kAddRmsnorm}) {
     OpDesc op(*schema);
     op.set(schema->field("m"), 100);
     op.set(schema->field("n"), 40);
@@ -363,7 +363,8 @@ TEST(RowsOnAGpu, HaveNoKernelYet) {
       refused.emplace(task_op_name(task.op));
     }
   }
-  EXPECT_THAT(refused, testing::ElementsAre("rmsnorm", "rmsnorm_backward", "sum_rows"));
+  EXPECT_THAT(refused,
+              testing::ElementsAre("add_rmsnorm", "rmsnorm", "rmsnorm_backward", "sum_rows"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 //
 //   rstd_i = 1 / sqrt(mean over j of x_ij^2 + eps)
 //   y_ij   = x_ij * rstd_i * w_j
+//            of x_ij + r_ij, as that is stored, where there is a residual r
 //   dx_ij  = rstd_i * (dy_ij w_j - x_ij rstd_i^2 * mean over k of dy_ik w_k x_ik)
 //   s_bj   = sum over the rows i of block b of dy_ij x_ij rstd_i
 //
@@ -21,13 +22,15 @@
 namespace sk::cpu {
 
 // Pitches in bytes. Rows are aligned to their elements. `y` may be `x`, else what is written
-// overlaps nothing.
+// overlaps nothing but that `sum` may be `residual`.
 struct RmsnormArgs {
   const void* x = nullptr;
+  const void* residual = nullptr;  // Null: nothing is added, and there is no sum.
+  void* sum = nullptr;
   const void* w = nullptr;  // Of `cols` elements; null where none is asked for.
   void* y = nullptr;
   void* rstd = nullptr;  // Of `rows` sums, or null.
-  int64_t x_pitch = 0, y_pitch = 0;
+  int64_t x_pitch = 0, y_pitch = 0, residual_pitch = 0, sum_pitch = 0;
   size_t rows = 0, cols = 0;
   double eps = 0;
   StoreHint hint = StoreHint::kNormal;

@@ -106,9 +106,31 @@ struct Rmsnorm {
           const Acc value = Row::load_last(x, j, count);
           return value * value;
         });
+    return rstd_from(squares, cols, eps);
+  }
+  static Sum rstd_from(Sum squares, size_t cols, Sum eps) {
     const Sum mean = squares / Sum(cols) + eps;
     if constexpr (sizeof(Sum) == 8) return 1 / __builtin_sqrt(mean);
     return 1 / __builtin_sqrtf(mean);
+  }
+
+  // Of x and the residual, whose sum is left as it is stored.
+  static Sum rstd_of_sum(const void* x, const void* residual, void* sum, size_t cols, Sum eps) {
+    const Sum squares = sum_row(
+        cols,
+        [&](size_t j) {
+          const auto stored = X::narrow(Row::load(x, j) + Row::load(residual, j));
+          store_vec(static_cast<char*>(sum) + j * Row::kBytes, stored);
+          const Acc value = X::widen(stored);
+          return value * value;
+        },
+        [&](size_t j, size_t count) {
+          Row::store_last(sum, j, Row::load_last(x, j, count) + Row::load_last(residual, j, count),
+                          count);
+          const Acc value = Row::load_last(sum, j, count);
+          return value * value;
+        });
+    return rstd_from(squares, cols, eps);
   }
 
   static const char* at(const void* base, int64_t pitch, size_t row) {
@@ -157,9 +179,8 @@ struct Rmsnorm {
     if (j < cols) part(j, cols - j);
   }
 
-  template <bool kStream>
-  static void scale_row(const RmsnormArgs& a, const void* x, void* y, Sum rstd,
-                        const Ahead<1>& next) {
+  template <bool kStream, typename Next>
+  static void scale_row(const RmsnormArgs& a, const void* x, void* y, Sum rstd, const Next& next) {
     const Acc by = Acc{} + rstd;
     each_vector<kStream>(
         y, a.cols, next,
@@ -179,17 +200,30 @@ struct Rmsnorm {
   static void forward(const RmsnormArgs& a) {
     for (size_t i = 0; i < a.rows; ++i) {
       const void* x = at(a.x, a.x_pitch, i);
-      void* y = at(a.y, a.y_pitch, i);
-      const Ahead<1> next{{at(a.x, a.x_pitch, i + 1 < a.rows ? i + 1 : i)}};
-      const Sum rstd = rstd_of(x, a.cols, Sum(a.eps));
-      if (a.rstd != nullptr) static_cast<Sum*>(a.rstd)[i] = rstd;
-      if (may_stream(a.hint, y)) {
-        scale_row<true>(a, x, y, rstd, next);
+      const size_t then = i + 1 < a.rows ? i + 1 : i;
+      if (a.residual == nullptr) {
+        const Ahead<1> next{{at(a.x, a.x_pitch, then)}};
+        leave_row(a, i, x, rstd_of(x, a.cols, Sum(a.eps)), next);
       } else {
-        scale_row<false>(a, x, y, rstd, next);
+        void* sum = at(a.sum, a.sum_pitch, i);
+        const Ahead<2> next{{at(a.x, a.x_pitch, then), at(a.residual, a.residual_pitch, then)}};
+        const void* residual = at(a.residual, a.residual_pitch, i);
+        leave_row(a, i, sum, rstd_of_sum(x, residual, sum, a.cols, Sum(a.eps)), next);
       }
     }
     if (a.hint == StoreHint::kNonTemporal) Isa::stream_fence();
+  }
+
+  template <typename Next>
+  static void leave_row(const RmsnormArgs& a, size_t i, const void* from, Sum rstd,
+                        const Next& next) {
+    void* y = at(a.y, a.y_pitch, i);
+    if (a.rstd != nullptr) static_cast<Sum*>(a.rstd)[i] = rstd;
+    if (may_stream(a.hint, y)) {
+      scale_row<true>(a, from, y, rstd, next);
+    } else {
+      scale_row<false>(a, from, y, rstd, next);
+    }
   }
 
   // What comes from above of element j: dy_j w_j.

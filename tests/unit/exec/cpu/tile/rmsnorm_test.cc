@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "tests/unit/exec/cpu/tile/tile_testing.h"
@@ -142,6 +143,51 @@ void check_forward(Random& random, const Case& c) {
   for (Matrix* each : {&x, &y, &w, &rstd}) ASSERT_TRUE(each->is_clean());
 }
 
+// With a residual: the total as its type holds it, then bit for bit what rows of that give.
+void check_added(Random& random, const Case& c) {
+  SCOPED_TRACE(describe_case(c));
+  const auto rows = [&] { return Matrix(random, c.dtype, c.rows, c.cols, true); };
+  Matrix x = rows(), residual = rows(), y = rows(), total = rows(), wanted = rows(), of = rows();
+  Matrix w(random, c.weight_dtype(), 1, c.cols, false), rstd(random, c.sums(), 1, c.rows, false),
+      wanted_rstd(random, c.sums(), 1, c.rows, false);
+  x.fill(random, -3, 3);
+  residual.fill(random, -3, 3);
+  w.fill(random, -2, 2);
+  for (size_t i = 0; i < c.rows; ++i) {
+    for (size_t j = 0; j < c.cols; ++j)
+      encode(c.dtype, x.get(i, j) + residual.get(i, j), of.at(i, j));
+  }
+  const bool added_in_place = random.coin();
+  Matrix &out = c.in_place ? x : y, &sum = added_in_place ? residual : total;
+  RmsnormArgs args{.x = of.at(0, 0),
+                   .w = c.weight == RmsnormWeight::kNone ? nullptr : w.at(0, 0),
+                   .y = wanted.at(0, 0),
+                   .rstd = c.second ? wanted_rstd.at(0, 0) : nullptr,
+                   .x_pitch = int64_t(of.pitch),
+                   .y_pitch = int64_t(wanted.pitch),
+                   .rows = c.rows,
+                   .cols = c.cols,
+                   .eps = c.eps,
+                   .hint = c.hint};
+  const RmsnormFn kernel = select_rmsnorm(c.dtype, c.weight, c.isa);
+  kernel(args);
+  args.x = x.at(0, 0), args.x_pitch = int64_t(x.pitch);
+  args.residual = residual.at(0, 0), args.residual_pitch = int64_t(residual.pitch);
+  args.sum = sum.at(0, 0), args.sum_pitch = int64_t(sum.pitch);
+  args.y = out.at(0, 0), args.y_pitch = int64_t(out.pitch);
+  args.rstd = c.second ? rstd.at(0, 0) : nullptr;
+  kernel(args);
+  const size_t bytes = c.cols * dtype_bytes(c.dtype);
+  for (size_t i = 0; i < c.rows; ++i) {
+    ASSERT_EQ(std::memcmp(sum.at(i, 0), of.at(i, 0), bytes), 0) << i;
+    ASSERT_EQ(std::memcmp(out.at(i, 0), wanted.at(i, 0), bytes), 0) << i;
+    if (c.second) {
+      ASSERT_EQ(rstd.get(0, i), wanted_rstd.get(0, i)) << i;
+    }
+  }
+  for (Matrix* each : {&x, &residual, &y, &total, &w, &rstd}) ASSERT_TRUE(each->is_clean());
+}
+
 void check_backward(Random& random, const Case& c) {
   SCOPED_TRACE(describe_case(c));
   const size_t block = size_t(random.between(1, 4)), blocks = (c.rows + block - 1) / block;
@@ -210,6 +256,7 @@ void check_all(uint64_t salt, int rounds, const Check& check) {
 }
 
 TEST(Rmsnorm, IsWhatTheFormulaSays) { check_all(0, 30, check_forward); }
+TEST(Rmsnorm, OfATotalIsThatOfItsRows) { check_all(2'000'000, 30, check_added); }
 TEST(Rmsnorm, TheGradientIsWhatTheFormulasSay) { check_all(1'000'000, 30, check_backward); }
 
 // Each sum is made in one order, whatever rows a call has beside: the same bits.
