@@ -16,7 +16,8 @@ import pytest
 from fake_gpu import FakeGpus, page_examples
 
 # Graphs that another build of libsk left in the usual place call its operations as they were then.
-os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(prefix="sk-inductor-")
+_graphs = tempfile.TemporaryDirectory(prefix="sk-inductor-", ignore_cleanup_errors=True)
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = _graphs.name
 torch = pytest.importorskip("torch", reason="torch is not installed; ./dev test --suite torch")
 import libsk.torch  # noqa: E402 - needs torch.
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
