@@ -218,12 +218,13 @@ struct Rmsnorm {
   static void leave_row(const RmsnormArgs& a, size_t i, const void* from, Sum rstd,
                         const Next& next) {
     void* y = at(a.y, a.y_pitch, i);
-    if (a.rstd != nullptr) static_cast<Sum*>(a.rstd)[i] = rstd;
     if (may_stream(a.hint, y)) {
       scale_row<true>(a, from, y, rstd, next);
     } else {
       scale_row<false>(a, from, y, rstd, next);
     }
+    // Last: of one element it may lie where what was read lay, which plans may ask of a tile.
+    if (a.rstd != nullptr) static_cast<Sum*>(a.rstd)[i] = rstd;
   }
 
   // What comes from above of element j: dy_j w_j.

@@ -386,6 +386,24 @@ TEST(Rmsnorm, OfRowsOfZerosWithoutEpsThereIsNoNumber) {
   }
 }
 
+// A plan may have a task of one element leave its rstd where its x, or its weight, lay.
+TEST(Rmsnorm, OfOneElementWhatIsReadMayBecomeItsRstd) {
+  for (const CpuIsa isa : isas()) {
+    for (const bool over_x : {true, false}) {
+      for (const bool added : {true, false}) {
+        float x = 3, residual = 1, total = 0, weight = 5, y = 0;
+        RmsnormArgs args{.x = &x, .w = &weight, .y = &y, .rows = 1, .cols = 1, .eps = 7};
+        args.rstd = over_x ? &x : &weight;
+        if (added) args.residual = &residual, args.sum = &total;
+        select_rmsnorm(DType::kF32, RmsnormWeight::kSame, isa)(args);
+        const double of = added ? 4 : 3, rstd = 1 / std::sqrt(of * of + 7);
+        EXPECT_NEAR(y, of * rstd * 5, 1e-5) << cpu_isa_name(isa) << over_x << added;
+        EXPECT_NEAR(*static_cast<float*>(args.rstd), rstd, 1e-6);
+      }
+    }
+  }
+}
+
 TEST(Rmsnorm, IntegersHaveNoKernel) {
   for (const CpuIsa isa : isas()) {
     for (const DType dtype : {DType::kI32, DType::kI64}) {
