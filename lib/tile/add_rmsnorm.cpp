@@ -76,7 +76,10 @@ constexpr auto kParameters = row_parameters(kGivenWords, float_parameter("eps"))
 
 constexpr RegionRole kX = {.name = "x", .access = kRead, .type = "dtype"},
                      kResidual = {.name = "residual", .access = kRead, .type = "dtype"},
-                     kWeight = {.name = "weight", .access = kRead, .type = "weight_dtype"},
+                     kWeight = {.name = "weight",
+                                .access = kRead,
+                                .type = "weight_dtype",
+                                .read_again = true},
                      kY = {.name = "y", .access = kWrite, .type = "dtype"},
                      kTotal = {.name = "total", .access = kWrite, .type = "dtype"},
                      kRstd = {.name = "rstd", .access = kWrite, .type = "accumulator(dtype)"};

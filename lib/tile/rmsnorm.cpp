@@ -56,7 +56,10 @@ constexpr const char* kGivenWords[] = {"none", "weight", "rstd", "weight_and_rst
 constexpr auto kParameters = row_parameters(kGivenWords, float_parameter("eps"));
 
 constexpr RegionRole kX = {.name = "x", .access = kRead, .type = "dtype"},
-                     kWeight = {.name = "weight", .access = kRead, .type = "weight_dtype"},
+                     kWeight = {.name = "weight",
+                                .access = kRead,
+                                .type = "weight_dtype",
+                                .read_again = true},
                      kY = {.name = "y", .access = kWrite, .type = "dtype"},
                      kRstd = {.name = "rstd", .access = kWrite, .type = "accumulator(dtype)"};
 constexpr RegionRole kPlain[] = {kX, kY}, kWeighted[] = {kX, kWeight, kY},

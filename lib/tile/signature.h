@@ -58,6 +58,9 @@ struct RegionRole {
   const effect::Layout* layout = nullptr;
   bool whole = false;           // It holds all of its array, whatever of it the step reads.
   bool from_first_row = false;  // Kernels count its rows from the array's first.
+  // It is read while other elements than those at its place are written: even a tile that works in
+  // place may not write over it.
+  bool read_again = false;
 
   // What is read from several places has entries; what is written is written alike everywhere.
   constexpr bool has_entries() const { return access == kRead && (many_buffers || repeats); }

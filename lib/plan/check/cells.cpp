@@ -159,13 +159,21 @@ bool same_bytes(const Region& a, const Region& b) {
          a.pitch == b.pitch;
 }
 
+bool is_read_again(const Where& where, const TileOp& tile, const Access& access) {
+  const Task& task = where.task();
+  const RegionRole* role =
+      tile.signature.role(where.part.params_of(task), access.region, task.region_count);
+  return role == nullptr || role->read_again;
+}
+
 Status check_pair(const Footprint& footprint, const Where& where, const Access& a,
                   const Access& b) {
   const Task& task = where.task();
   const std::span<const Region> regions = where.part.regions_of(task);
   const TileOp* tile = tile_op(task.op);
   if (tile != nullptr && tile->in_place && a.write != b.write &&
-      same_bytes(regions[a.region], regions[b.region])) {
+      same_bytes(regions[a.region], regions[b.region]) &&
+      !is_read_again(where, *tile, a.write ? b : a)) {
     return Status();
   }
   for (const Rect& x : footprint.rects(a)) {

@@ -8,7 +8,7 @@
 #include "lib/algo/planner.h"
 #include "lib/exec/reference.h"
 #include "lib/op/judge.h"
-#include "lib/op/ops/rmsnorm.h"
+#include "lib/op/ops/add_rmsnorm.h"
 #include "lib/op/values.h"
 #include "lib/plan/text.h"
 #include "lib/plan/validate.h"
@@ -241,6 +241,46 @@ TEST(RowsPlans, WithAPlantedBugAreRefused) {
     EXPECT_FALSE(status.ok()) << bug.name;
     EXPECT_THAT(status.message(), HasSubstr(bug.rule)) << bug.name;
   }
+}
+
+std::string with(std::string text, std::string_view instead, std::string_view of) {
+  const size_t at = text.find(of);
+  EXPECT_NE(at, std::string::npos) << of;
+  return text.replace(at, of.size(), instead);
+}
+
+// A weight is of all rows: where it lies no row's result may, though a tile may work in place.
+TEST(RowsPlans, NothingIsLeftWhereTheWeightIsRead) {
+  const Schema& schema = ops::kAddRmsnorm;
+  OpDesc op(schema);
+  op.set(schema.field("m"), 1);
+  op.set(schema.field("n"), 8);
+  op.set(schema.field("eps"), bits_of(0.5));
+  for (uint32_t i = 0; i < schema.operands.size(); ++i) {
+    if (const Field stride = schema.stride_field(i)) op.set(stride, 8);
+  }
+  op.set(OpDesc::absent_field(uint8_t(schema.operand("rstd") - schema.operands.data())), 1);
+  const Result<Plan> plan = make_plan(op, {.world_size = 1});
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  // The weight goes to the workspace first, and the total from there to its place.
+  std::string text = with(dump(plan.value()),
+                          "buffer 5 kind=workspace access=local operand=0 generations=1 owner=0 "
+                          "bytes=64 offset=0\nrank 0 peers",
+                          "rank 0 peers");
+  text = with(text, "  copy hint=default read=b4@0:32 write=b5@0:32\n  add_rmsnorm after_all dtype",
+              "  add_rmsnorm dtype");
+  text = with(text,
+              "read=b5@0:32 write=b2@0:32 write=b5@32:32\n"
+              "  copy after_all hint=default read=b5@32:32 write=b3@0:32",
+              "read=b4@0:32 write=b2@0:32 write=b3@0:32");
+  Result<Plan> apart = parse(text);
+  ASSERT_TRUE(apart.ok()) << apart.status().message();
+  EXPECT_EQ(validate(apart.value()).message(), "");
+  text = with(text, "write=b5@0:32\n  copy after_all hint=default read=b5@0:32",
+              "write=b5@32:32\n  copy after_all hint=default read=b5@32:32");
+  Result<Plan> over = parse(text);
+  ASSERT_TRUE(over.ok()) << over.status().message();
+  EXPECT_THAT(validate(over.value()).message(), HasSubstr("its regions 2 and 4 overlap"));
 }
 
 // One queue needs no signals, but the order that its tasks start in is not that they end in.
