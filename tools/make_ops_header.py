@@ -13,6 +13,7 @@ import ctypes
 import json
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -220,22 +221,26 @@ def page(schemas: list[dict]) -> str:
     return text + "".join(chapter(each) for each in schemas)
 
 
-def main() -> int:
-    """Writes or checks."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def run(about: str, texts: Callable[[list[dict]], dict[Path, str]]) -> int:
+    """A tool that writes files from the schemas of the library that it is given, or checks them."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("library", type=Path)
     options = parser.parse_args()
-    schemas = read_schemas(options.library)
     drifted = 0
-    for path, text in ((HEADER, header(schemas)), (PAGE, page(schemas))):
+    for path, text in texts(read_schemas(options.library)).items():
         if not options.check:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         elif not path.exists() or path.read_text() != text:
-            print(f"{path} is not what tools/make_ops_header.py writes", file=sys.stderr)
+            print(f"{path} is not what tools/{Path(sys.argv[0]).name} writes", file=sys.stderr)
             drifted = 1
     return drifted
+
+
+def main() -> int:
+    """Writes or checks."""
+    return run(__doc__ or "", lambda schemas: {HEADER: header(schemas), PAGE: page(schemas)})
 
 
 if __name__ == "__main__":

@@ -12,12 +12,11 @@ attributes, and its first result as ``out``; results that need not be made are a
 
 from __future__ import annotations
 
-import argparse
 import sys
 import textwrap
 from pathlib import Path
 
-from make_ops_header import attribute_doc, read_schemas, types_doc
+from make_ops_header import attribute_doc, run, types_doc
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "bindings" / "python" / "libsk"
@@ -153,27 +152,20 @@ def function(schema: dict) -> str:
     return "\n".join([*lines, "    )"])
 
 
-def main() -> int:
-    """Writes or checks."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("library", type=Path)
-    options = parser.parse_args()
-    local = [each for each in read_schemas(options.library) if each["scope"] == "local"]
+def texts(schemas: list[dict]) -> dict[Path, str]:
+    """Both files."""
+    local = [each for each in schemas if each["scope"] == "local"]
     names = "".join(f'    "{each["name"]}",\n' for each in local)
-    listed = f"(\n{names})\n"
-    functions = HEAD + f"__all__ = {listed}".replace("(\n", "[\n").replace(")\n", "]\n")
+    functions = HEAD + f"__all__ = [\n{names}]\n"
     functions += "".join(f"\n\n{function(each)}\n" for each in local)
     about = '"""Names of ``libsk._ops``, which is loaded when one is used.\n\n'
     about += 'Written by tools/make_python_ops.py from the library\'s schemas.\n"""\n\n'
-    drifted = 0
-    for path, text in ((FUNCTIONS, functions), (NAMES, f"{about}OPERATIONS = {listed}")):
-        if not options.check:
-            path.write_text(text)
-        elif not path.exists() or path.read_text() != text:
-            print(f"{path} is not what tools/make_python_ops.py writes", file=sys.stderr)
-            drifted = 1
-    return drifted
+    return {FUNCTIONS: functions, NAMES: f"{about}OPERATIONS = (\n{names})\n"}
+
+
+def main() -> int:
+    """Writes or checks."""
+    return run(__doc__ or "", texts)
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ class Inputs:
         """Memory for a result, given or new; ``what`` is what the caller's array is called."""
         on_cpu(out)
         name = each["name"]
-        code = result_code(each, self.codes)
+        code = result_code(each, self.codes) if self._leading else first_code(each, self.codes)
         home = self.found.get(each.get("alias", ""))
         given = self.like if like is None else like
         shape = self.shape_of(each, out)
@@ -178,13 +178,18 @@ def call(
     return done[0] if len(done) == 1 else tuple(done)
 
 
+def first_code(each: Schema, codes: Mapping[str, int]) -> int:
+    """The first type that a result may have."""
+    return _code(each["types"].split("|")[0], codes)
+
+
 def result_code(each: Schema, codes: Mapping[str, int]) -> int:
-    """The type of a result: the first that it may have, but a gradient's, of name ``dx``, is that
-    of its input ``x`` where it may be."""
-    allowed = [_code(rule, codes) for rule in each["types"].split("|")]
+    """The same of an operation of the library's, but a gradient's, of name ``dx``, is that of its
+    input ``x`` where it may be."""
     name = each["name"]
     of = codes.get(name[1:]) if name.startswith("d") else None
-    return of if of is not None and of in allowed else allowed[0]
+    allowed = (_code(rule, codes) for rule in each["types"].split("|"))
+    return of if of is not None and of in allowed else first_code(each, codes)
 
 
 def _code(rule: str, codes: Mapping[str, int]) -> int:

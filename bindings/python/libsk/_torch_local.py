@@ -6,6 +6,7 @@ An operation ``f`` whose gradient the library has, ``f_backward``, gets that: by
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from libsk import _dtypes, _local, _ops
 from libsk._op_names import OPERATIONS
 from libsk._schema_call import Schema, result_code
 
-_TYPES = {"float": "float", "int": "int", "bool": "bool"}
+_TYPES = {"float": float, "int": int, "bool": bool}
 _DTYPES = {code: getattr(torch, name) for code, name in _dtypes.TORCH_NAMES.items()}
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 
@@ -38,11 +39,16 @@ class _Operation:
         self.attribute_names = [each["name"] for each in attributes]
         self.arguments = [each["name"] for each in (*needed, *plain, *free, *usual)]
         self._defaults = {each["name"]: None for each in free}
-        self._defaults |= {each["name"]: float(each["suggested"]) for each in usual}
+        self._defaults |= {
+            each["name"]: _TYPES[each["kind"]](ast.literal_eval(each["suggested"]))
+            for each in usual
+        }
         told = [f"Tensor {each['name']}" for each in needed]
-        told += [f"{_TYPES[each['kind']]} {each['name']}" for each in plain]
+        told += [f"{_TYPES[each['kind']].__name__} {each['name']}" for each in plain]
         told += [f"Tensor? {each['name']}=None" for each in free]
-        told += [f"{_TYPES[each['kind']]} {each['name']}={each['suggested']}" for each in usual]
+        told += [
+            f"{_TYPES[each['kind']].__name__} {each['name']}={each['suggested']}" for each in usual
+        ]
         results = ", ".join("Tensor" for _ in self.outputs)
         self.signature = f"({', '.join(told)}) -> ({results})"
 

@@ -138,7 +138,7 @@ void InterruptScope::look(void*) {
   InterruptScope* const scope = t_scope;
   if (scope == nullptr || scope->raised_ != nullptr) return;
   const nb::gil_scoped_acquire gil;
-  if (g_installed) g_installed = install_handler();
+  if (scope->armed_) g_installed = install_handler();
   if (PyErr_CheckSignals() == 0) return;
   nb::python_error error;
   const std::string reason = nb::str(error.type().attr("__name__")).c_str();

@@ -197,6 +197,32 @@ def test_sums_in_blocks_and_integers(context: sk.Context) -> None:
         block_sums(x, plus=38)
 
 
+def test_a_name_says_nothing_of_a_type(context: sk.Context) -> None:
+    """What operations of the library's call dx is a gradient; a user's may be anything."""
+    given = {"reads": {"x": ("f64", "m")}, "writes": {"dx": ("f32|x", "m")}}
+    with sk_tile(copy, context, **given, effect="dx[i] = half(x[i])") as tile:
+        result = tile(np.arange(5.0))
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result, np.arange(5, dtype=np.float32))
+
+
+def test_numbers_of_four_bytes_leave_their_neighbours(context: sk.Context) -> None:
+    """Written one behind the other into the place of one of eight, the first one last."""
+
+    def fill(x: np.ndarray, y: np.ndarray, n: int) -> None:
+        y[:] = n
+
+    given = {"reads": {"x": ("i64", "m")}, "writes": {"y": ("x", "m")}, "parameters": {"n": int}}
+    with sk_tile(fill, context, **given, effect="y[i] = fill(x[i])") as tile:
+        x = np.zeros(3, np.int64)
+        y = np.zeros(3, np.int64)
+        (size, tensors, floats, integers), _ = tile._fields((x,), {"n": 0, "y": y})
+        ((offset, _, _),) = integers
+        halves = [(offset + 4, 4, 1), (offset, 4, 5)]
+        tile._run((size, tensors, floats, halves))
+    assert y.tolist() == [2**32 + 5] * 3
+
+
 def test_what_it_raises_the_call_raises(context: sk.Context) -> None:
     fail = [False]
 

@@ -17,16 +17,23 @@ RmsnormWeight weight_of(const int64_t* params) {
   return same ? RmsnormWeight::kSame : RmsnormWeight::kF32;
 }
 
+// Regions: x, the residual where there is one, weight where it is given, y, the total beside a
+// residual, rstd where it is asked for.
+template <bool kAdded>
 void run_forward(const TileArgs& args) {
   const int64_t* p = args.params;
-  const uint32_t y = has_weight(p) ? 2 : 1;
+  const uint32_t weight = kAdded ? 2 : 1, y = has_weight(p) ? weight + 1 : weight;
+  const auto at = [&](uint32_t region) { return args.pointers[region][0]; };
+  const auto pitch = [&](uint32_t region) { return int64_t(args.regions[region].pitch); };
   RmsnormArgs rows;
-  rows.x = args.pointers[0][0];
-  rows.x_pitch = int64_t(args.regions[0].pitch);
-  if (has_weight(p)) rows.w = args.pointers[1][0];
-  rows.y = args.pointers[y][0];
-  rows.y_pitch = int64_t(args.regions[y].pitch);
-  if (has_second(p)) rows.rstd = args.pointers[y + 1][0];
+  rows.x = at(0), rows.x_pitch = pitch(0);
+  if (has_weight(p)) rows.w = at(weight);
+  rows.y = at(y), rows.y_pitch = pitch(y);
+  if constexpr (kAdded) {
+    rows.residual = at(1), rows.residual_pitch = pitch(1);
+    rows.sum = at(y + 1), rows.sum_pitch = pitch(y + 1);
+  }
+  if (has_second(p)) rows.rstd = at(kAdded ? y + 2 : y + 1);
   rows.rows = args.regions[0].rows;
   rows.cols = size_t(p[kRowsN]);
   rows.eps = std::bit_cast<double>(p[kRowsEps]);
@@ -34,25 +41,10 @@ void run_forward(const TileArgs& args) {
   select_rmsnorm(DType(p[kRowsDtype]), weight_of(p), cpu_isa())(rows);
 }
 
-void run_added(const TileArgs& args) {
-  const int64_t* p = args.params;
-  const uint32_t y = has_weight(p) ? 3 : 2, sum = y + 1;
-  RmsnormArgs rows;
-  rows.x = args.pointers[0][0];
-  rows.x_pitch = int64_t(args.regions[0].pitch);
-  rows.residual = args.pointers[1][0];
-  rows.residual_pitch = int64_t(args.regions[1].pitch);
-  if (has_weight(p)) rows.w = args.pointers[2][0];
-  rows.y = args.pointers[y][0];
-  rows.y_pitch = int64_t(args.regions[y].pitch);
-  rows.sum = args.pointers[sum][0];
-  rows.sum_pitch = int64_t(args.regions[sum].pitch);
-  if (has_second(p)) rows.rstd = args.pointers[sum + 1][0];
-  rows.rows = args.regions[0].rows;
-  rows.cols = size_t(p[kRowsN]);
-  rows.eps = std::bit_cast<double>(p[kRowsEps]);
-  rows.hint = store_hint(p[kRowsHint]);
-  select_rmsnorm(DType(p[kRowsDtype]), weight_of(p), cpu_isa())(rows);
+template <bool kAdded>
+TileFn choose_forward(const TileShape& shape, CpuIsa isa) {
+  const int64_t* p = shape.params.data();
+  return select_rmsnorm(DType(p[kRowsDtype]), weight_of(p), isa) ? run_forward<kAdded> : nullptr;
 }
 
 void run_backward(const TileArgs& args) {
@@ -80,16 +72,8 @@ void run_backward(const TileArgs& args) {
 
 }  // namespace
 
-constexpr CpuTile cpu_tiles::kRmsnorm = {
-    .choose = [](const TileShape& shape, CpuIsa isa) -> TileFn {
-      const int64_t* p = shape.params.data();
-      return select_rmsnorm(DType(p[kRowsDtype]), weight_of(p), isa) ? run_forward : nullptr;
-    }};
-constexpr CpuTile cpu_tiles::kAddRmsnorm = {
-    .choose = [](const TileShape& shape, CpuIsa isa) -> TileFn {
-      const int64_t* p = shape.params.data();
-      return select_rmsnorm(DType(p[kRowsDtype]), weight_of(p), isa) ? run_added : nullptr;
-    }};
+constexpr CpuTile cpu_tiles::kRmsnorm = {.choose = choose_forward<false>};
+constexpr CpuTile cpu_tiles::kAddRmsnorm = {.choose = choose_forward<true>};
 constexpr CpuTile cpu_tiles::kRmsnormBackward = {.choose = [](const TileShape& shape,
                                                               CpuIsa isa) -> TileFn {
   const int64_t* p = shape.params.data();
