@@ -39,7 +39,7 @@ from __future__ import annotations
 from typing import Any
 
 from libsk._context import Context
-from libsk._local import run
+from libsk._local import LocalFunction
 
 '''
 TYPES = {"float": "float", "int": "int", "bool": "bool"}
@@ -128,26 +128,26 @@ def docstring(schema: dict) -> str:
     return "\n".join([*lines, '    """'])
 
 
-def mapping(names: dict[str, str]) -> str:
-    """A dict of Python's, on one line where it fits."""
-    return "{" + ", ".join(f'"{name}": {value}' for name, value in names.items()) + "}"
+def together(names: list[str]) -> str:
+    """A tuple of Python's."""
+    return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"
 
 
 def function(schema: dict) -> str:
     """The whole of one."""
-    arrays = {each["name"]: each["name"] for each in schema["operands"] if each["role"] == "in"}
-    values = {each["name"]: each["name"] for each in schema["attributes"]}
-    outputs = {
-        each["name"]: f"return_{each['name']}" if each.get("optional") else out_name(schema, each)
+    arrays = [each["name"] for each in schema["operands"] if each["role"] == "in"]
+    values = [each["name"] for each in schema["attributes"]]
+    outputs = [
+        f"return_{each['name']}" if each.get("optional") else out_name(schema, each)
         for each in schema["operands"]
         if each["role"] == "out"
-    }
-    lines = [f"def {schema['name']}("]
+    ]
+    name = schema["name"]
+    lines = [f'_{name} = LocalFunction("{name}")', "", "", f"def {name}("]
     lines += [f"    {parameter}," for parameter in parameters(schema)]
     lines += [") -> Any:", docstring(schema)]
-    lines += ["    return run("]
-    given = (mapping(names) for names in (arrays, values, outputs))
-    arguments = (f'"{schema["name"]}"', "context", "dtype", *given)
+    lines += [f"    return _{name}("]
+    arguments = ("context", "dtype", together(arrays), together(values), together(outputs))
     lines += [f"        {argument}," for argument in arguments]
     return "\n".join([*lines, "    )"])
 

@@ -42,6 +42,8 @@ _lock = threading.Lock()
 def default_context() -> Context:
     """The context of communicators that name none; made at the first use."""
     global _default
+    if _default is not None:
+        return _default
     with _lock:
         if _default is None:
             _default = Context()

@@ -4,13 +4,12 @@ the library's schemas."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from libsk import _core
-from libsk._context import Context
-from libsk._schema_call import Schema, call
+from libsk._context import Context, default_context
+from libsk._schema_call import Schema, call, quick_way
 
 
 @cache
@@ -19,13 +18,49 @@ def schemas() -> dict[str, Schema]:
     return {each["name"]: each for each in json.loads(_core.describe_operations())}
 
 
-def run(
-    name: str,
-    context: Context | None,
-    dtype: Any,
-    arrays: Mapping[str, Any],
-    values: Mapping[str, Any],
-    outputs: Mapping[str, Any],
-) -> Any:
-    """:func:`libsk._schema_call.call` of one of them."""
-    return call(schemas()[name], context, arrays, values, outputs, dtype)
+class LocalFunction:
+    """One of them. Called with its inputs, attributes and outputs, each a tuple in the schema's
+    order: of an output that need not be made whether it is, of others the caller's array or None.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._schema = schemas()[name]
+        operands = self._schema["operands"]
+        self._inputs = [each["name"] for each in operands if each["role"] == "in"]
+        self._outputs = [each["name"] for each in operands if each["role"] == "out"]
+        self._values = [each["name"] for each in self._schema["attributes"]]
+        self.quick = quick_way(self._schema, leading=True)
+
+    def __call__(
+        self,
+        context: Context | None,
+        dtype: Any,
+        arrays: tuple[Any, ...],
+        values: tuple[Any, ...],
+        outputs: tuple[Any, ...],
+    ) -> Any:
+        is_context = context is None or type(context) is Context
+        if is_context and dtype is None and self.quick is not None:
+            handle = (default_context() if context is None else context)._handle
+            done = self.quick.run(handle, arrays, values, outputs)
+            if done is not None:
+                return done
+        return self.long_way(context, dtype, arrays, values, outputs)
+
+    def long_way(
+        self,
+        context: Context | None,
+        dtype: Any,
+        arrays: tuple[Any, ...],
+        values: tuple[Any, ...],
+        outputs: tuple[Any, ...],
+    ) -> Any:
+        """:func:`libsk._schema_call.call`, which takes whatever can be made an array."""
+        return call(
+            self._schema,
+            context,
+            dict(zip(self._inputs, arrays, strict=True)),
+            dict(zip(self._values, values, strict=True)),
+            dict(zip(self._outputs, outputs, strict=True)),
+            dtype,
+        )

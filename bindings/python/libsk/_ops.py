@@ -12,13 +12,16 @@ from __future__ import annotations
 from typing import Any
 
 from libsk._context import Context
-from libsk._local import run
+from libsk._local import LocalFunction
 
 __all__ = [
     "rmsnorm",
     "rmsnorm_backward",
     "add_rmsnorm",
 ]
+
+
+_rmsnorm = LocalFunction("rmsnorm")
 
 
 def rmsnorm(
@@ -47,14 +50,16 @@ def rmsnorm(
 
     Source: B. Zhang, R. Sennrich: Root Mean Square Layer Normalization, 2019.
     """
-    return run(
-        "rmsnorm",
+    return _rmsnorm(
         context,
         dtype,
-        {"x": x, "weight": weight},
-        {"eps": eps},
-        {"y": out, "rstd": return_rstd},
+        (x, weight),
+        (eps,),
+        (out, return_rstd),
     )
+
+
+_rmsnorm_backward = LocalFunction("rmsnorm_backward")
 
 
 def rmsnorm_backward(
@@ -85,14 +90,16 @@ def rmsnorm_backward(
 
     Source: B. Zhang, R. Sennrich: Root Mean Square Layer Normalization, 2019.
     """
-    return run(
-        "rmsnorm_backward",
+    return _rmsnorm_backward(
         context,
         dtype,
-        {"x": x, "dy": dy, "rstd": rstd, "weight": weight},
-        {},
-        {"dx": out, "dweight": return_dweight},
+        (x, dy, rstd, weight),
+        (),
+        (out, return_dweight),
     )
+
+
+_add_rmsnorm = LocalFunction("add_rmsnorm")
 
 
 def add_rmsnorm(
@@ -126,11 +133,10 @@ def add_rmsnorm(
 
     Source: B. Zhang, R. Sennrich: Root Mean Square Layer Normalization, 2019.
     """
-    return run(
-        "add_rmsnorm",
+    return _add_rmsnorm(
         context,
         dtype,
-        {"x": x, "residual": residual, "weight": weight},
-        {"eps": eps},
-        {"y": out, "total": out_total, "rstd": return_rstd},
+        (x, residual, weight),
+        (eps,),
+        (out, out_total, return_rstd),
     )

@@ -178,6 +178,57 @@ def call(
     return done[0] if len(done) == 1 else tuple(done)
 
 
+def quick_way(schema: Schema, *, leading: bool = False) -> Any:
+    """A ``_core.LocalOp``, for calls whose arguments are all of the common kind; None where a shape
+    is more than names of dimensions, or a matrix of matrices."""
+    operands = schema["operands"]
+    shapes = {each["name"]: each["shape"].split(", ") for each in operands}
+    axes = {axis: None for shape in shapes.values() for axis in shape}
+    numbers = {axis: number for number, axis in enumerate(axes)}
+    if not all(axis.isidentifier() for axis in axes) or len(axes) > 8 or len(operands) > 8:
+        return None
+    if any(len(shape) > 2 for shape in shapes.values()):
+        return None
+    fields = {each["of"]: each for each in schema["fields"]}
+    kinds = {"float": 0, "bool": 1, "int": 2}
+
+    def row(each: Schema) -> tuple[int, str, list[int], bool]:
+        name = each["name"]
+        places = [numbers[axis] for axis in shapes[name]]
+        return fields[name]["offset"], name, places, bool(each.get("optional"))
+
+    def number(each: Schema) -> tuple[int, int, int]:
+        field = fields[each["name"]]
+        return field["offset"], kinds[each["kind"]], 4 if field["kind"] == "int32" else 8
+
+    inputs = [each for each in operands if each["role"] == "in"]
+    outputs = [each for each in operands if each["role"] == "out"]
+    code_of = result_code if leading else first_code
+
+    def types(codes: tuple[int, ...]) -> list[tuple[int, Any]]:
+        pairs = zip(inputs, codes, strict=True)
+        known = {each["name"]: code for each, code in pairs if code}
+        found = []
+        for each in outputs:
+            try:
+                code = known[each["name"]] = code_of(each, known)
+            except KeyError:  # It follows what was left out.
+                found.append((0, None))
+            else:
+                found.append((code, _dtypes.to_numpy(code)))
+        return found
+
+    return _core.LocalOp(
+        schema["id"],
+        schema["bytes"],
+        [row(each) for each in inputs],
+        [number(each) for each in schema["attributes"]],
+        [row(each) for each in outputs],
+        leading,
+        types,
+    )
+
+
 def first_code(each: Schema, codes: Mapping[str, int]) -> int:
     """The first type that a result may have."""
     return _code(each["types"].split("|")[0], codes)

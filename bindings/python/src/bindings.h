@@ -15,6 +15,7 @@ namespace sk::python {
 
 void bind_comm(nanobind::module_& module);
 void bind_local(nanobind::module_& module);
+void bind_local_op(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);
 void bind_dlpack(nanobind::module_& module);
 void bind_tile(nanobind::module_& module);

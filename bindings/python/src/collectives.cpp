@@ -113,17 +113,6 @@ bool is_number(nb::handle value, int32_t* out) {
   return *out == number && number >= 0;
 }
 
-// Of as many dimensions as arrays of NumPy may have, and one more.
-struct Shape {
-  static constexpr size_t kMax = 65;
-  std::array<Py_ssize_t, kMax> sizes;
-  size_t count = 0;
-  void push(Py_ssize_t size) {
-    if (count < kMax) sizes[count++] = size;
-  }
-  std::span<const Py_ssize_t> get() const { return {sizes.data(), count}; }
-};
-
 nb::object try_allreduce(CommHandle& comm, nb::handle x, nb::handle op, nb::handle out) {
   PlainArray source;
   PlainResult result;

@@ -1,17 +1,16 @@
-// Operations that this process does alone, by their numbers: the struct of arguments is written
-// field by field, at the places that the library's own description of the operation says.
+// Operations that this process does alone, by their numbers, on memory that the Python files have
+// settled. local_op.h has the short way.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <array>
-#include <cstring>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "bindings.h"
 #include "blocking.h"
+#include "call_struct.h"
 #include "context.h"
 #include "sk/call.h"
 #include "sk/tile.h"
@@ -22,66 +21,27 @@ namespace nb = nanobind;
 namespace sk::python {
 namespace {
 
-constexpr size_t kArgsMax = 256;
-
 // Where in the struct, its name in sentences, and the memory; a row step of 0 is a vector's.
 using TensorField = std::tuple<uint32_t, std::string, Matrix>;
 using NumberField = std::tuple<uint32_t, double>;
 using IntegerField = std::tuple<uint32_t, uint32_t, int64_t>;  // In four bytes, or eight.
 
-sk_tensor tensor_of(const std::string& what, const Matrix& matrix) {
-  const auto& [span, dtype, rows, columns, row_step] = matrix;
-  sk_tensor tensor = {};
-  tensor.struct_size = sizeof tensor;
-  tensor.data = held(what.c_str(), matrix);
-  tensor.dtype = dtype;
-  tensor.ndim = row_step == 0 ? 1 : 2;
-  tensor.shape[0] = row_step == 0 ? columns : rows;
-  tensor.shape[1] = columns;
-  tensor.strides[0] = row_step == 0 ? 1 : row_step;
-  tensor.strides[1] = 1;
-  return tensor;
-}
-
-class Args {
- public:
-  explicit Args(uint32_t bytes) {
-    if (bytes > kArgsMax) check(SK_ERR_INTERNAL, "an operation has more arguments than expected");
-    put(0, bytes);
-  }
-  template <typename T>
-  void put(uint32_t offset, T value) {
-    if (offset + sizeof(T) > kArgsMax) check(SK_ERR_INTERNAL, "an argument has no place");
-    std::memcpy(bytes_.data() + offset, static_cast<const void*>(&value), sizeof(T));
-  }
-  const void* get() const { return bytes_.data(); }
-
- private:
-  alignas(8) std::array<unsigned char, kArgsMax> bytes_{};
-};
-
 struct Call {
   Call(uint32_t bytes, const std::vector<TensorField>& tensors,
        const std::vector<NumberField>& numbers, const std::vector<IntegerField>& integers)
-      : args(bytes) {
-    made.reserve(tensors.size());
+      : args(bytes), made(tensors.size()) {
+    sk_tensor* next = made.data();
     for (const auto& [offset, what, matrix] : tensors) {
-      made.push_back(tensor_of(what, matrix));
-      args.put(offset, static_cast<const void*>(&made.back()));
+      set_tensor(what.c_str(), matrix, next);
+      args.put(offset, static_cast<const void*>(next++));
     }
     for (const auto& [offset, value] : numbers) args.put(offset, value);
-    for (const auto& [offset, bytes, value] : integers) {
-      if (bytes == sizeof(int32_t)) {
-        args.put(offset, int32_t(value));
-      } else {
-        args.put(offset, value);
-      }
-    }
+    for (const auto& [offset, size, value] : integers) args.put_integer(offset, size, value);
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  Args args;
+  CallStruct args;
   std::vector<sk_tensor> made;
 };
 

@@ -47,23 +47,6 @@ nb::object describe(nb::handle array) {
                                  plain.dtype(), plain.read_only() ? Py_True : Py_False));
 }
 
-// Of NumPy's class of arrays itself, where that is known.
-bool is_numpy_array(PyObject* array) {
-  return reinterpret_cast<PyObject*>(Py_TYPE(array)) == g_array_class;
-}
-
-// Null where there is no memory for it.
-nb::object new_array_like(nb::handle like, std::span<const Py_ssize_t> shape) {
-  const nb::object sizes = nb::steal(PyTuple_New(Py_ssize_t(shape.size())));
-  for (size_t i = 0; i < shape.size(); ++i) {
-    PyTuple_SetItem(sizes.ptr(), Py_ssize_t(i), PyLong_FromSsize_t(shape[i]));
-  }
-  const nb::object dtype = like.attr("dtype");
-  PyObject* const made = PyObject_CallFunctionObjArgs(g_empty, sizes.ptr(), dtype.ptr(), nullptr);
-  if (made == nullptr) PyErr_Clear();
-  return nb::steal(made);
-}
-
 }  // namespace
 
 bool PlainArray::look(PyObject* array) {
@@ -76,13 +59,28 @@ bool PlainArray::look(PyObject* array) {
   return dtype_ != 0 && reinterpret_cast<uintptr_t>(view_.buf) % size_t(view_.itemsize) == 0;
 }
 
+bool look(nb::handle array, PlainArray* out) {
+  PyObject* const object = array.ptr();
+  return reinterpret_cast<PyObject*>(Py_TYPE(object)) == g_array_class && out->look(object);
+}
+
 bool look(const CommHandle& comm, nb::handle array, PlainArray* out) {
-  return comm.device_type == SK_DEVICE_CPU && is_numpy_array(array.ptr()) && out->look(array.ptr());
+  return comm.device_type == SK_DEVICE_CPU && look(array, out);
+}
+
+nb::object new_array(std::span<const Py_ssize_t> shape, nb::handle dtype) {
+  const nb::object sizes = nb::steal(PyTuple_New(Py_ssize_t(shape.size())));
+  for (size_t i = 0; i < shape.size(); ++i) {
+    PyTuple_SetItem(sizes.ptr(), Py_ssize_t(i), PyLong_FromSsize_t(shape[i]));
+  }
+  PyObject* const made = PyObject_CallFunctionObjArgs(g_empty, sizes.ptr(), dtype.ptr(), nullptr);
+  if (made == nullptr) PyErr_Clear();
+  return nb::steal(made);
 }
 
 bool PlainResult::make(const CommHandle& comm, nb::handle given, nb::handle like,
                        const PlainArray& source, std::span<const Py_ssize_t> shape) {
-  object_ = given.is_none() ? new_array_like(like, shape) : nb::borrow(given);
+  object_ = given.is_none() ? new_array(shape, like.attr("dtype")) : nb::borrow(given);
   return object_.is_valid() && look(comm, object_, &array_) && !array_.read_only() &&
          array_.dtype() == source.dtype() && std::ranges::equal(array_.shape(), shape);
 }

@@ -5,6 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -37,6 +38,26 @@ class PlainArray {
   bool held_ = false;
   int32_t dtype_ = 0;
 };
+
+// Of as many dimensions as arrays of NumPy may have, and one more.
+class Shape {
+ public:
+  void push(Py_ssize_t size) {
+    if (count_ < kMax) sizes_[count_++] = size;
+  }
+  std::span<const Py_ssize_t> get() const { return {sizes_.data(), count_}; }
+
+ private:
+  static constexpr size_t kMax = 65;
+  std::array<Py_ssize_t, kMax> sizes_;
+  size_t count_ = 0;
+};
+
+// Whether this is a plain array of NumPy's own class.
+bool look(nanobind::handle array, PlainArray* out);
+
+// A new array of NumPy's; invalid where there is no memory for it.
+nanobind::object new_array(std::span<const Py_ssize_t> shape, nanobind::handle dtype);
 
 // Whether this is a plain array, for a communicator that is where those are.
 bool look(const CommHandle& comm, nanobind::handle array, PlainArray* out);
