@@ -78,7 +78,8 @@ class Rows {
       if (dweight) regions.push_back(sums.rows(row / kBlock, blocks_of(rows), kWrite));
       add(TaskOp::kRmsnormBackward, queue, row, rows, regions, dweight.has_value());
     });
-    if (dweight) join(sums, *dweight);
+    joins_ = dweight.has_value();
+    if (joins_) join(sums, *dweight);
     return finish();
   }
 
@@ -124,6 +125,7 @@ class Rows {
     const Post done = part_.to(0, queue);
     part_.builder().add({.op = tile,
                          .queue = queue,
+                         .free = kFreeRows,
                          .more_regions = {regions.begin(), regions.size()},
                          .params = params,
                          .posts = {&done, lanes_ > 0 ? size_t(1) : 0}});
@@ -151,6 +153,7 @@ class Rows {
       part_.builder().add({.op = TaskOp::kSumRows,
                            .queue = queue,
                            .after_all = lanes_ == 0,
+                           .free = kFreeBlocks,
                            .regions = {sums.columns(columns.begin * element,
                                                     columns.count * element, blocks_of(m_), kRead),
                                        flat(dweight.buffer, columns.begin * out_element,
@@ -163,7 +166,11 @@ class Rows {
   Plan finish() {
     std::vector<RankPlan> parts;
     parts.push_back(part_.finish());
-    return layout_.finish(std::move(parts));
+    Plan plan = layout_.finish(std::move(parts));
+    const std::span<const Dimension> dimensions = plan.op.schema().dimensions;
+    const Dimension* m = named(dimensions, plan.op.schema().free);
+    plan.free = {uint32_t(m - dimensions.data()) + 1, joins_ ? uint32_t(kBlock) : 0};
+    return plan;
   }
 
   Layout layout_;
@@ -171,6 +178,7 @@ class Rows {
   Deal deal_;
   uint32_t lanes_;  // One for each queue, where others wait for what it has done.
   Part part_;
+  bool joins_ = false;  // Blocks of rows.
 };
 
 }  // namespace

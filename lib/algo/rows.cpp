@@ -1,7 +1,6 @@
 #include "lib/algo/rows.h"
 
 #include "lib/op/extent.h"
-#include "lib/op/schema.h"
 
 namespace sk::algo {
 namespace {
@@ -34,11 +33,7 @@ Region RowsOperand::columns(uint64_t first, uint64_t bytes, uint64_t count,
 RowsOperand add_rows(Layout& layout, uint8_t number) {
   const OpDesc& op = layout.op();
   const Operands operands(op, 1, 0);
-  const Schema& schema = op.schema();
-  const bool shared = operands.shared(operands.home(number));
-  const BufferKind kind = shared                                      ? BufferKind::kInOut
-                          : schema.operands[number].role == Role::kIn ? BufferKind::kInput
-                                                                      : BufferKind::kOutput;
+  const BufferKind kind = kind_of(operands, op, number);
   const Extent extent = operands.extent(number);
   RowsOperand out;
   out.row_bytes = extent.row_bytes;

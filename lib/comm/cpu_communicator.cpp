@@ -8,6 +8,7 @@
 #include "lib/comm/plan_fits.h"
 #include "lib/comm/world_memory.h"
 #include "lib/op/schema.h"
+#include "lib/plan/free_rows.h"
 #include "transport/absence.h"
 
 namespace sk {
@@ -172,7 +173,8 @@ Result<CpuCommunicator::Placed> CpuCommunicator::place(const Call& call) const {
     symmetric |= uint32_t{1} << i;
   }
   if (call.planned) SK_RETURN_IF_ERROR(check_planned(call, symmetric));
-  placed.op = call.planned ? call.op : with_symmetry(call.op, symmetric);
+  placed.op =
+      call.planned ? call.op : with_room(with_symmetry(call.op, symmetric), &placed.args.extent);
   return placed;
 }
 

@@ -66,6 +66,9 @@ struct RunArgs {
   EntryLane lane = kCollectiveLane;
   uint64_t seq = 0;        // Of the lane, from 1.
   int64_t timeout_ns = 0;  // Longest single wait.
+  // Of a plan's free dimension (lib/plan/free_rows.h): what is in effect, at most what the plan was
+  // made for. Of others it says nothing.
+  uint64_t extent = UINT64_MAX;
 };
 
 struct TaskEvent {

@@ -106,6 +106,9 @@ struct Schema {
   std::span<const Condition> conditions = {};
   std::span<const InnerArray> arrays = {};
   const Steps* meaning = nullptr;  // Null: it moves nothing.
+  // A local operation's: the dimension, outermost wherever it is, for any number of which one plan
+  // does (lib/plan/free_rows.h). Empty: none.
+  const char* free = "";
   // For who reads about it: a sentence or two, and where its formula comes from.
   const char *summary = "", *source = "";
   // Of a user's: the tile that does it, and what hashes take for its number.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lib/base/hash.h"
+#include "lib/op/schema.h"
 #include "lib/tile/tile_op.h"
 
 namespace sk {
@@ -94,6 +95,11 @@ void add_part(Hash& hash, const RankPlan& part) {
 
 }  // namespace
 
+BufferKind kind_of(const Operands& operands, const OpDesc& op, uint32_t operand) {
+  if (operands.shared(operands.home(operand))) return BufferKind::kInOut;
+  return op.schema().operands[operand].role == Role::kIn ? BufferKind::kInput : BufferKind::kOutput;
+}
+
 uint32_t RankPlan::find_signal(uint32_t producer, uint32_t number) const {
   const auto at = std::lower_bound(signals.begin(), signals.end(), std::pair(producer, number),
                                    [](const Signal& signal, const auto& name) {
@@ -110,16 +116,17 @@ uint64_t fingerprint(const Plan& world) {
     hash.add(b.kind, b.access, b.operand, b.generations, b.owner, b.bytes, b.offset);
   });
   hash.add_all(world.ranks, [&](const RankPlan& part) { add_part(hash, part); });
+  hash.add(world.free.number, world.free.block);
   return hash.value() == 0 ? 1 : hash.value();
 }
 
 bool operator==(const Plan& a, const Plan& b) {
-  return a.op == b.op && a.target == b.target && a.buffers == b.buffers &&
+  return a.op == b.op && a.target == b.target && a.free == b.free && a.buffers == b.buffers &&
          std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(), same_part);
 }
 
 Plan part_of(const Plan& plan, uint32_t rank) {
-  return {plan.op, plan.target, plan.buffers, {*plan.part(rank)}};
+  return {plan.op, plan.target, plan.buffers, {*plan.part(rank)}, plan.free};
 }
 
 uint64_t workspace_bytes(const Plan& plan, uint32_t rank, uint8_t generations) {

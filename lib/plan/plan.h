@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "lib/op/extent.h"
 #include "lib/op/op.h"
 #include "lib/plan/task.h"
 
@@ -52,6 +53,9 @@ enum class BufferAccess : uint8_t {
   kMapped,   // Peers' tasks load and store it.
   kPutOnly,  // Peers reach it with kPut only.
 };
+
+// Of the memory in which that operand begins, with those that lie in it.
+BufferKind kind_of(const Operands& operands, const OpDesc& op, uint32_t operand);
 
 struct Buffer {
   BufferKind kind = BufferKind::kWorkspace;
@@ -114,11 +118,20 @@ struct RankPlan {
   }
 };
 
+// The dimension of a local operation of which a run says how much there is (free_rows.h).
+struct FreeDimension {
+  uint32_t number = 0;  // In its schema, from 1; 0: none is free.
+  uint32_t block = 0;   // The rows of a block, where tasks count those.
+
+  bool operator==(const FreeDimension&) const = default;
+};
+
 struct Plan {
   OpDesc op;
   Target target;
   std::vector<Buffer> buffers;  // The same table on every rank.
   std::vector<RankPlan> ranks;  // One part, or all in rank order.
+  FreeDimension free = {};
 
   uint32_t world_size() const { return target.world_size; }
   const RankPlan* part(uint32_t rank) const {

@@ -32,7 +32,9 @@ enum class TaskOp : uint16_t {
 inline constexpr uint32_t kTaskOpCount = 12;
 
 enum TaskFlags : uint8_t {
-  kAfterAll = 1,  // Starts only once every earlier task of its queue has finished.
+  kAfterAll = 1,    // Starts only once every earlier task of its queue has finished.
+  kFreeRows = 2,    // The first range of its tile is over the plan's free dimension,
+  kFreeBlocks = 4,  // or over the blocks of it (free_rows.h).
 };
 
 // A strided block of bytes, the same in `buffer_count` buffers with consecutive ids (the ranks'

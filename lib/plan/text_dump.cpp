@@ -37,11 +37,13 @@ void write_op(std::string& text, const Task& task) {
   } else {
     fmt::format_to(Out(text), "op{}", uint32_t(task.op));
   }
-  if (task.flags == kAfterAll) {
-    text += " after_all";
-  } else if (task.flags != 0) {
-    fmt::format_to(Out(text), " flags{}", task.flags);
+  uint8_t rest = task.flags;
+  for (const auto& [flag, word] : text::kFlagWords) {
+    if ((rest & flag) == 0) continue;
+    fmt::format_to(Out(text), " {}", word);
+    rest &= uint8_t(~flag);
   }
+  if (rest != 0) fmt::format_to(Out(text), " flags{}", rest);
 }
 
 void write_params(std::string& text, const RankPlan& part, const Task& task) {
@@ -131,6 +133,11 @@ std::string dump(const Plan& plan) {
   text += "\ntarget";
   text::visit_target(plan.target, FieldWriter{text});
   text += '\n';
+  if (plan.free.number != 0 || plan.free.block != 0) {
+    text += "free";
+    text::visit_free(plan.free, FieldWriter{text});
+    text += '\n';
+  }
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     fmt::format_to(Out(text), "buffer {}", i);
     text::visit_buffer(plan.buffers[i], FieldWriter{text});

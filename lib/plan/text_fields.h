@@ -44,6 +44,19 @@ void visit_target(T& target, Visitor&& field) {
   field("edge_signals_max", target.edge_signals_max);
 }
 
+template <typename F, typename Visitor>
+void visit_free(F& free, Visitor&& field) {
+  field("dimension", free.number);
+  field("block", free.block);
+}
+
+struct FlagWord {
+  uint8_t flag;
+  std::string_view word;
+};
+inline constexpr FlagWord kFlagWords[] = {
+    {kAfterAll, "after_all"}, {kFreeRows, "free_rows"}, {kFreeBlocks, "free_blocks"}};
+
 template <typename B, typename Visitor>
 void visit_buffer(B& buffer, Visitor&& field) {
   field("kind", buffer.kind);

@@ -91,6 +91,7 @@ class Parser {
   }
 
   Status line() {
+    if (reader_.take_word("free")) return free();
     if (reader_.take_word("buffer")) return buffer();
     if (reader_.take_word("rank")) return rank();
     if (reader_.take_word("signal")) return signal();
@@ -98,6 +99,15 @@ class Parser {
     if (plan_.ranks.empty()) return reader_.fail("expected buffer or rank");
     if (plan_.ranks.back().queues.empty()) return reader_.fail("expected signal, queue or rank");
     return task();
+  }
+
+  Status free() {
+    if (!plan_.buffers.empty() || !plan_.ranks.empty() || plan_.free.number != 0) {
+      return reader_.fail("what is free comes once, before buffers and ranks");
+    }
+    FieldReader fields{reader_};
+    text::visit_free(plan_.free, fields);
+    return std::move(fields.status);
   }
 
   Status buffer() {
@@ -196,9 +206,13 @@ class Parser {
   }
 
   Status flags(Task& task) {
-    if (reader_.take_word("after_all")) return task.flags = kAfterAll, Status();
+    for (const auto& [flag, word] : text::kFlagWords) {
+      if (reader_.take_word(word)) task.flags |= flag;
+    }
     if (reader_.take("flags")) {
-      SK_RETURN_IF_ERROR(reader_.take_number(task.flags, "the flags"));
+      uint8_t rest = 0;
+      SK_RETURN_IF_ERROR(reader_.take_number(rest, "the flags"));
+      task.flags |= rest;
       reader_.skip_spaces();
     }
     return Status();

@@ -1,9 +1,12 @@
 #include "lib/plan/validate.h"
 
+#include <algorithm>
+
 #include "lib/plan/check/footprint.h"
 #include "lib/plan/check/judge.h"
 #include "lib/plan/check/replay.h"
 #include "lib/plan/check/structure.h"
+#include "lib/plan/free_rows.h"
 
 namespace sk {
 namespace {
@@ -20,9 +23,8 @@ Status run_and_watch(const Plan& world, const check::Footprint& footprint,
   return Status();
 }
 
-}  // namespace
-
-Status validate(const Plan& world) {
+// Of all that a plan says, but that its free dimension may be less.
+Status validate_as_made(const Plan& world) {
   SK_RETURN_IF_ERROR(check::check_op(world));
   SK_RETURN_IF_ERROR(check::check_parts(world));
   SK_RETURN_IF_ERROR(check::check_buffers(world));
@@ -43,6 +45,38 @@ Status validate(const Plan& world) {
   SK_RETURN_IF_ERROR(
       run_and_watch(world, footprint, meaning, check::Telling::kAll, budget, contents));
   return contents;
+}
+
+// What a run has of a range is cut alike in its tile's parameters and regions, by the tile's own
+// record (put_in_effect()), so elements below the cut keep their terms and those above are in no
+// task. What the plan could get wrong is which tasks are cut and by what: free_flaw() knows that
+// they go over as much as the dimension or its blocks have, which are one number only where there
+// is one row at most; where there is none a task that should be cut and is not leaves its operand.
+Status validate_free(const Plan& world) {
+  if (const std::string flaw = free_flaw(world); !flaw.empty())
+    return check::refuse('0', "{}", flaw);
+  if (world.free.number == 0) return Status();
+  const effect::Meaning meaning(world.op, world.target.world_size);
+  const auto sums_such = [&](const effect::Function& each) {
+    return each.block == world.free.block;
+  };
+  if (world.free.block != 0 && !std::ranges::any_of(meaning.functions(), sums_such)) {
+    return check::refuse('0', "{} sums no blocks of {}", describe(world.op), world.free.block);
+  }
+  for (const uint64_t extent : {uint64_t(0), free_extent(world) / 2}) {
+    if (Status status = validate_as_made(in_effect(world, extent)); !status.ok()) {
+      return error(status.code(), "with {} of its free dimension in effect: {}", extent,
+                   status.message());
+    }
+  }
+  return Status();
+}
+
+}  // namespace
+
+Status validate(const Plan& world) {
+  SK_RETURN_IF_ERROR(validate_as_made(world));
+  return validate_free(world);
 }
 
 }  // namespace sk

@@ -77,6 +77,35 @@ def test_a_residual_is_added_first(dtype: Any, shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(added, total)
 
 
+@pytest.mark.parametrize("n", [1, 33, 512])
+def test_any_number_of_rows(n: int) -> None:
+    """In any order: plans are made for more rows than a call has, and nothing is done to those."""
+    random = np.random.default_rng()
+    most = 90
+    x, dy = (random.standard_normal((most, n)) for _ in range(2))
+    weight = random.standard_normal(n)
+    y, rstd = sk.rmsnorm(x, weight, return_rstd=True)
+    for rows in random.permutation(most + 1):
+        out, dx = (np.full((most, n), 7.0) for _ in range(2))
+        _, some = sk.rmsnorm(x[:rows], weight, out=out[:rows], return_rstd=True)
+        np.testing.assert_array_equal(out[:rows], y[:rows])
+        np.testing.assert_array_equal(some, rstd[:rows])
+        assert (out[rows:] == 7).all()
+        _, dweight = sk.rmsnorm_backward(
+            x[:rows], dy[:rows], some, weight, dx[:rows], return_dweight=True
+        )
+        assert (dx[rows:] == 7).all()
+        want_dx, want_dweight = gradients(dy[:rows], x[:rows], some, weight)
+        close(dx[:rows], want_dx, x.dtype, 10)
+        close(dweight, want_dweight, x.dtype, 100)
+        total = np.full((most, n), 7.0)
+        added, _ = sk.add_rmsnorm(
+            x[:rows], dy[:rows], weight, out=out[:rows], out_total=total[:rows]
+        )
+        close(added, oracle(x[:rows] + dy[:rows], weight, 1e-5)[0], x.dtype, 10)
+        assert (total[rows:] == 7).all()
+
+
 def test_weights_may_be_f32() -> None:
     x = np.random.default_rng().standard_normal((4, 8)).astype(ml_dtypes.bfloat16)
     weight = np.linspace(0.5, 2, 8, dtype=np.float32)

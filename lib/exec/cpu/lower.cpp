@@ -3,6 +3,7 @@
 
 #include "lib/exec/cpu/program.h"
 #include "lib/op/schema.h"
+#include "lib/plan/free_rows.h"
 
 namespace sk::cpu {
 namespace {
@@ -146,11 +147,18 @@ void CpuProgram::lower_addresses() {
   buffers_.resize(plan_->buffers.size());
   offsets_.resize(plan_->buffers.size());
   pointers_.resize(uses_.size());
+  free_extent_ = extent_ = free_extent(*plan_);
+  if (free_extent_ != 0) {
+    regions_ = part_->regions;
+    params_ = part_->params;
+  }
+  const std::vector<Region>& regions = free_extent_ != 0 ? regions_ : part_->regions;
+  const std::vector<int64_t>& params = free_extent_ != 0 ? params_ : part_->params;
   std::byte* const* next = pointers_.data();
   for (const Task& task : part_->tasks) {
-    TileArgs tile{.regions = part_->regions.data() + task.first_region,
+    TileArgs tile{.regions = regions.data() + task.first_region,
                   .pointers = {},
-                  .params = part_->params.data() + task.first_param,
+                  .params = params.data() + task.first_param,
                   .region_count = task.region_count};
     for (uint32_t i = 0; i < task.region_count; ++i) {
       tile.pointers[i] = next;

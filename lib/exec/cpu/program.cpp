@@ -4,6 +4,7 @@
 
 #include "lib/exec/cpu/tile/hand_over.h"
 #include "lib/op/mismatch.h"
+#include "lib/plan/free_rows.h"
 #include "transport/absence.h"
 
 namespace sk::cpu {
@@ -18,6 +19,10 @@ Status CpuProgram::run(const RunArgs& args) {
   args_ = &args;
   own_failed_.store(false, std::memory_order_relaxed);
   if (!staged_.empty()) place_staging();
+  if (free_extent_ != 0) {
+    const uint64_t extent = std::min(args.extent, free_extent_);
+    if (extent != extent_) put_in_effect(extent);
+  }
   for (const Patch& patch : own_) {
     resolve(patch.buffer, static_cast<std::byte*>(args.operands[patch.operand].data));
   }
@@ -31,6 +36,21 @@ Status CpuProgram::run(const RunArgs& args) {
   if (shared_.trace != nullptr) [[unlikely]]
     record_trace();
   return status.ok() ? take_own_failure() : std::move(status);
+}
+
+// Between runs.
+void CpuProgram::put_in_effect(uint64_t extent) {
+  extent_ = extent;
+  for (uint32_t i = 0; i < tasks_.size(); ++i) {
+    const Task& task = part_->tasks[i];
+    const auto params = std::span(params_).subspan(task.first_param, task.param_count);
+    const auto regions = std::span(regions_).subspan(task.first_region, task.region_count);
+    std::ranges::copy(part_->params_of(task), params.begin());
+    std::ranges::copy(part_->regions_of(task), regions.begin());
+    const bool left = sk::put_in_effect(*plan_, task, extent, params, regions);
+    LoweredTask& lowered = tasks_[i];
+    lowered.op = !left ? TaskOp::kNop : lowered.own != nullptr ? TaskOp::kUserFirst : task.op;
+  }
 }
 
 Status CpuProgram::run_queues() {

@@ -106,6 +106,7 @@ class CpuProgram final : public Program {
   void lower_addresses();
   void resolve(uint32_t buffer, std::byte* address);
   void place_staging();
+  void put_in_effect(uint64_t extent);
   // What all ranks have posted in a run that went well.
   void grow_signals() {
     for (const auto& [base, posts] : growth_) *base += posts;
@@ -209,6 +210,10 @@ class CpuProgram final : public Program {
   std::vector<uint64_t> offsets_;     // By buffer of a peer: in its segment, for puts.
   std::vector<std::byte*> pointers_;  // Of all tasks' regions, one after the other.
   std::vector<TileArgs> tiles_;       // By task.
+  // Where the plan's free dimension is less than it was made for: as the last run had it.
+  uint64_t free_extent_ = 0, extent_ = 0;
+  std::vector<Region> regions_;
+  std::vector<int64_t> params_;
   std::vector<Patch> own_, peers_;
   std::vector<Staged> staged_;
   uint64_t staging_stride_ = 0;  // From one place to the next in an area.

@@ -37,6 +37,7 @@ inline constexpr Schema kAddRmsnorm = {
     .attributes = rows::kEps,
     .conditions = rows::kHasColumns,
     .meaning = &rows::kAddedAndNormed,
+    .free = "m",
     .summary =
         "total[i, j] = x[i, j] + residual[i, j], and y[i, j] = total[i, j] * rstd[i] * weight[j], "
         "where rstd[i] = 1 / sqrt(mean over j of total[i, j]^2 + eps): in one pass. The total is "

@@ -92,6 +92,7 @@ inline constexpr Schema kRmsnorm = {
     .attributes = rows::kEps,
     .conditions = rows::kHasColumns,
     .meaning = &rows::kNormed,
+    .free = "m",
     .summary =
         "y[i, j] = x[i, j] * rstd[i] * weight[j], where rstd[i] = 1 / sqrt(mean over j of "
         "x[i, j]^2 + eps). Computed in f32, of f64 in f64, and rounded once; without a "
@@ -107,6 +108,7 @@ inline constexpr Schema kRmsnormBackward = {
     .conditions = rows::kHasColumns,
     .arrays = rows::kOfBlocks,
     .meaning = &rows::kGradients,
+    .free = "m",
     .summary =
         "The gradients of rmsnorm: dx[i, j] = rstd[i] * (dy[i, j] * weight[j] - x[i, j] * "
         "rstd[i]^2 * mean over k of dy[i, k] * weight[k] * x[i, k]), dweight[j] = sum over "

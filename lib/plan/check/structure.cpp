@@ -63,7 +63,8 @@ Status check_roles(const Plan& plan, const RankPlan& part, const Task& task,
 Status check_task(const Plan& plan, const RankPlan& part, const Task& task, const Where& where) {
   const Signature* signature = signature_of(task.op);
   if (signature == nullptr) return refuse('0', "{}: there is no operation {}", where, int(task.op));
-  if ((task.flags & ~kAfterAll) != 0) {
+  const int known = kAfterAll | (plan.free.number != 0 ? kFreeRows | kFreeBlocks : 0);
+  if ((task.flags & ~known) != 0) {
     return refuse('0', "{} has unknown flags {}", where, task.flags);
   }
   if (!inside(task.first_region, task.region_count, part.regions.size()) ||
