@@ -2,7 +2,9 @@
  *
  * Every function returns a status; the sentence that says what was wrong is sk_last_error() of the
  * calling thread. No function exits the process, prints other than the log that was asked for, or
- * installs a signal handler. After fork() a child's calls return SK_ERR_FORKED. */
+ * installs a signal handler. After fork() a child's calls return SK_ERR_FORKED until it has called
+ * sk_init() itself; what was its parent's stays so, and it meets no other ranks
+ * (docs/threads.md). */
 #ifndef SK_BASE_H_
 #define SK_BASE_H_
 

@@ -86,7 +86,8 @@ typedef struct sk_comm_config {
  *  a rank of the session dies.
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (also launchers that disagree), SK_ERR_TIMEOUT
  *          (naming the ranks that did not come), SK_ERR_ABORTED (cancelled or interrupted, here or
- *          where they meet), SK_ERR_PEER_LOST, SK_ERR_NO_MEMORY, SK_ERR_TRANSPORT, SK_ERR_TRUST;
+ *          where they meet), SK_ERR_PEER_LOST, SK_ERR_NO_MEMORY, SK_ERR_TRANSPORT, SK_ERR_TRUST,
+ *          SK_ERR_FORKED (in a forked child, whether it has called sk_init() or not);
  *          SK_ERR_UNSUPPORTED (a field that is set and that this library is too old to know; no
  *          driver, no kernels for this GPU, too many ranks for it, ranks on it that are processes),
  *          SK_ERR_DEVICE. Ranks that are refused for what they ask do not come: others wait.

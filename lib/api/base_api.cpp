@@ -20,6 +20,14 @@ Result<std::shared_ptr<Context>> make_context(const sk_config* config) {
   return context;
 }
 
+void forget_all() {
+  contexts.forget_all();
+  comms.forget_all();
+  packed_weights.forget_all();
+  plans.forget_all();
+  operations.forget_all();
+}
+
 }  // namespace
 }  // namespace sk::api
 
@@ -27,9 +35,9 @@ using namespace sk;       // NOLINT(google-build-using-namespace): the shell spe
 using namespace sk::api;  // NOLINT(google-build-using-namespace)
 
 sk_status sk_init(const sk_config* config, sk_context** out_context) noexcept {
-  return guarded([&]() -> Status {
+  return guard([&]() -> Status {
     SK_RETURN_IF_ERROR(require("out_context", out_context));
-    SK_RETURN_IF_ERROR(watch_forks());
+    SK_RETURN_IF_ERROR(watch_forks(&forget_all));
     SK_ASSIGN_OR_RETURN(std::shared_ptr<Context> context, make_context(config));
     SK_ASSIGN_OR_RETURN(
         void* handle, contexts.add(std::make_unique<std::shared_ptr<Context>>(std::move(context))));

@@ -76,6 +76,7 @@ Result<std::unique_ptr<Communicator>> create(Communicator::Config config) {
 sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
                          sk_comm** out_comm) noexcept {
   return guarded([&]() -> Status {
+    SK_RETURN_IF_ERROR(check_may_connect());
     SK_RETURN_IF_ERROR(require("out_comm", out_comm));
     SK_ASSIGN_OR_RETURN(Child child, child_of(context));
     SK_ASSIGN_OR_RETURN(Communicator::Config checked, comm_config(config));

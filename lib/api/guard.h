@@ -22,10 +22,14 @@ sk_status guard(Body&& body) noexcept {
   return report(caught(std::forward<Body>(body)));
 }
 
-// SK_ERR_FORKED in a child of a process that had called sk_init() before it forked.
+// SK_ERR_FORKED in a child of a process that had called sk_init() before it forked, until the child
+// has called it, too.
 Status check_not_forked();
-// Lets later children be recognised. Called by sk_init().
-Status watch_forks();
+// The same for good: such a child meets nobody.
+Status check_may_connect();
+// Lets later children be recognised. Called by sk_init(); in such a child it calls `forget` first,
+// once, by which nothing that was inherited is known any more.
+Status watch_forks(void (*forget)());
 
 // guard(), for whatever does not survive a fork.
 template <typename Body>

@@ -109,16 +109,16 @@ class HandleTable {
 
   Result<Use> use(const void* handle) {
     Slot* slot = find(handle);
-    if (slot == nullptr) return bad_handle(kind, handle);
+    if (slot == nullptr) return refused(handle);
     if (slot->in_use.exchange(true, std::memory_order_acquire)) {
       if (!slot->queues.load(std::memory_order_relaxed)) {
         return error(SK_ERR_BUSY, "another thread is inside a call on this {}",
                      handle_kind_name(kind));
       }
-      if (!take_turn(*slot, handle)) return bad_handle(kind, handle);
+      if (!take_turn(*slot, handle)) return refused(handle);
     }
     Use use(slot, true);
-    if (find(handle) != slot) return bad_handle(kind, handle);  // Freed between look and claim.
+    if (find(handle) != slot) return refused(handle);  // Freed between look and claim.
     return use;
   }
 
@@ -134,7 +134,7 @@ class HandleTable {
 
   Result<Use> pin(const void* handle) {
     std::optional<Use> use = try_pin(handle);
-    if (!use) return bad_handle(kind, handle);
+    if (!use) return refused(handle);
     return std::move(*use);
   }
 
@@ -184,9 +184,23 @@ class HandleTable {
     return error(SK_ERR_BUSY, "another thread is inside a call on this {}", handle_kind_name(kind));
   }
 
+  // In a forked child, whose threads call nothing else meanwhile: its parent's handles are refused
+  // from here on. Their objects stay as they are, with memory and threads that are the parent's.
+  void forget_all() {
+    for (Slot& slot : std::span(slots_).first(used_.load())) {
+      slot.generation.store(0);
+      slot.in_use.store(false);
+      slot.waiting.store(0);
+      slot.pins.store(0);
+      slot.object = nullptr;
+      slot.taken.store(false);
+    }
+    forgotten_.store(generations_.load());
+  }
+
   Status check_owner(const void* handle) {
     const Slot* slot = find(handle);
-    if (slot == nullptr) return bad_handle(kind, handle);
+    if (slot == nullptr) return refused(handle);
     const pid_t owner = slot->owner.load(std::memory_order_relaxed);
     if (owner == getpid()) return {};
     return error(SK_ERR_FORKED, "this {} is of process {}, from which this one was forked",
@@ -229,6 +243,16 @@ class HandleTable {
     hint_.store(size_t(&slot - slots_.data()), std::memory_order_relaxed);
     return object;
   }
+  Status refused(const void* handle) const {
+    const auto value = uint64_t(reinterpret_cast<uintptr_t>(handle));
+    const uint64_t generation = value >> (kIndexBits + kKindBits);
+    const auto its = HandleKind(value >> kIndexBits & ((1 << kKindBits) - 1));
+    if (its == kind && generation != 0 && generation <= forgotten_.load()) {
+      return error(SK_ERR_FORKED, "this {} is of the process from which this one was forked",
+                   handle_kind_name(kind));
+    }
+    return bad_handle(kind, handle);
+  }
   Slot* find(const void* handle) {
     const auto value = uint64_t(reinterpret_cast<uintptr_t>(handle));
     const size_t index = value & ((1 << kIndexBits) - 1);
@@ -244,6 +268,7 @@ class HandleTable {
   std::atomic<size_t> hint_{0};  // Where a free slot is likely: the one used last.
   std::atomic<size_t> used_{0};  // Slots from here on never were.
   std::atomic<uint64_t> generations_{0};
+  std::atomic<uint64_t> forgotten_{0};  // Up to this one they were the parent's.
 };
 
 }  // namespace sk::api

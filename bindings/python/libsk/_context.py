@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 
@@ -37,6 +38,16 @@ class Context:
 
 _default: Context | None = None
 _lock = threading.Lock()
+
+
+def _begin_again() -> None:
+    """In a forked child, which has one of its own where it needs one."""
+    global _default, _lock
+    _default = None
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_begin_again)
 
 
 def default_context() -> Context:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -152,6 +156,44 @@ def test_any_thread_may_call_it() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def in_child(body: Callable[[], bool]) -> int:
+    """The exit status of a forked child: 0 where ``body`` is true."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        try:
+            os._exit(0 if body() else 1)
+        except BaseException:  # noqa: BLE001 - the exit status is all that a child can say.
+            traceback.print_exc()
+            os._exit(3)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_forked_children_compute() -> None:
+    """With a default context of their own; what was made before the fork is their parent's."""
+    x = np.random.default_rng().standard_normal((900, 64)).astype(np.float32)
+    want = sk.rmsnorm(x)
+    context = sk.Context()
+    np.testing.assert_array_equal(sk.rmsnorm(x, context=context), want)
+
+    def refused() -> bool:
+        try:
+            sk.rmsnorm(x, context=context)
+        except sk.ForkedError as error:
+            return "forked" in str(error)
+        return False
+
+    def body() -> bool:
+        computed = np.array_equal(sk.rmsnorm(x), want)
+        return computed and refused() and in_child(lambda: np.array_equal(sk.rmsnorm(x), want)) == 0
+
+    assert in_child(body) == 0
+    with multiprocessing.get_context("fork").Pool(3) as pool:
+        for each in pool.map(sk.rmsnorm, [x] * 5):
+            np.testing.assert_array_equal(each, want)
+    np.testing.assert_array_equal(sk.rmsnorm(x, context=context), want)
 
 
 @pytest.mark.parametrize(

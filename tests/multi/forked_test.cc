@@ -1,0 +1,185 @@
+// Children that are forked and nothing else: refused what was their parent's, and able to compute
+// alone once they have called sk_init() themselves.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sk.h"
+
+namespace {
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kForksThreads = false;  // ThreadSanitizer starts no thread behind such a fork.
+#else
+constexpr bool kForksThreads = true;
+#endif
+
+constexpr int64_t kRows = 700, kColumns = 96;  // Enough for several workers.
+
+sk_tensor matrix(std::vector<float>& data) {
+  sk_tensor t{};
+  t.struct_size = sizeof t;
+  t.dtype = SK_F32;
+  t.data = data.data();
+  t.ndim = 2;
+  t.shape[0] = kRows;
+  t.shape[1] = t.strides[0] = kColumns;
+  t.strides[1] = 1;
+  return t;
+}
+
+// Whether rmsnorm on `comm` gives what its formula says.
+bool computes(sk_comm* comm) {
+  std::vector<float> x(kRows * kColumns), y(kRows * kColumns, 7.0f);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = float(i % 13) - 5.0f;
+  sk_tensor in = matrix(x), out = matrix(y);
+  sk_rmsnorm_args args{};
+  args.struct_size = sizeof args;
+  args.x = &in;
+  args.y = &out;
+  args.eps = 0.5;
+  if (sk_rmsnorm(comm, &args, nullptr) != SK_OK) return false;
+  for (int64_t i = 0; i < kRows; ++i) {
+    double squares = 0;
+    for (int64_t j = 0; j < kColumns; ++j)
+      squares += double(x[i * kColumns + j]) * x[i * kColumns + j];
+    const double rstd = 1 / std::sqrt(squares / kColumns + 0.5);
+    for (int64_t j = 0; j < kColumns; ++j) {
+      if (std::abs(y[i * kColumns + j] - x[i * kColumns + j] * rstd) > 1e-4) return false;
+    }
+  }
+  return true;
+}
+
+// Whether a context of this process computes, and ends.
+bool begins_anew() {
+  sk_context* context = nullptr;
+  sk_comm* self = nullptr;
+  return sk_init(nullptr, &context) == SK_OK && sk_comm_self(context, &self) == SK_OK &&
+         computes(self) && sk_finalize(context) == SK_OK;
+}
+
+// The exit status of a child that calls `body`: 0 where that returns 0. One that hangs is killed.
+int child_of(const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(body());
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status;
+}
+
+class Forked : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kForksThreads) GTEST_SKIP() << "threads behind such a fork are not for ThreadSanitizer";
+    ASSERT_EQ(sk_init(nullptr, &context_), SK_OK);
+    ASSERT_EQ(sk_comm_self(context_, &self_), SK_OK) << sk_last_error();
+    ASSERT_TRUE(computes(self_)) << sk_last_error();
+  }
+  void TearDown() override {
+    if (context_ == nullptr) return;
+    EXPECT_TRUE(computes(self_)) << sk_last_error();  // Whatever its children did.
+    EXPECT_EQ(sk_finalize(context_), SK_OK) << sk_last_error();
+  }
+
+  sk_context* context_ = nullptr;
+  sk_comm* self_ = nullptr;
+};
+
+TEST_F(Forked, ChildrenComputeAloneOnceTheyHaveBegunAnew) {
+  EXPECT_EQ(child_of([&] {
+              sk_comm* self = nullptr;
+              if (sk_comm_self(context_, &self) != SK_ERR_FORKED) return 1;
+              if (!begins_anew()) return 2;
+              return begins_anew() ? 0 : 3;
+            }),
+            0);
+}
+
+TEST_F(Forked, WhatWasTheParentsStaysRefused) {
+  EXPECT_EQ(child_of([&] {
+              sk_context* own = nullptr;
+              sk_comm* self = nullptr;
+              if (sk_init(nullptr, &own) != SK_OK) return 1;
+              if (sk_comm_self(context_, &self) != SK_ERR_FORKED) return 2;
+              const bool said = std::string(sk_last_error()).find("forked") != std::string::npos;
+              if (!said || computes(self_)) return 3;
+              if (sk_finalize(context_) != SK_ERR_FORKED) return 4;
+              if (sk_comm_self(own, &self) != SK_OK || !computes(self)) return 5;
+              return sk_finalize(own) == SK_OK ? 0 : 6;
+            }),
+            0);
+}
+
+TEST_F(Forked, ChildrenMeetNobody) {
+  EXPECT_EQ(child_of([&] {
+              sk_context* own = nullptr;
+              sk_comm* comm = nullptr;
+              sk_comm_config config{};
+              config.struct_size = sizeof config;
+              config.bootstrap = SK_BOOTSTRAP_THREADS;
+              config.world_size = 1;
+              if (sk_init(nullptr, &own) != SK_OK) return 1;
+              return sk_comm_create(own, &config, &comm) == SK_ERR_FORKED ? 0 : 2;
+            }),
+            0);
+}
+
+TEST_F(Forked, SoDoTheirOwnChildren) {
+  EXPECT_EQ(child_of([&] {
+              sk_context* own = nullptr;
+              if (sk_init(nullptr, &own) != SK_OK) return 1;
+              return child_of([&] {
+                       sk_comm* self = nullptr;
+                       if (sk_comm_self(own, &self) != SK_ERR_FORKED) return 1;
+                       return begins_anew() ? 0 : 2;
+                     }) == 0
+                         ? 0
+                         : 3;
+            }),
+            0);
+}
+
+// No lock that another thread of the parent held is ever waited for.
+TEST_F(Forked, WhileOtherThreadsAreInside) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      while (!stop.load()) EXPECT_TRUE(begins_anew()) << sk_last_error();
+    });
+  }
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_EQ(child_of([] { return begins_anew() ? 0 : 1; }), 0) << i;
+  }
+  stop.store(true);
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Two threads of a child may each be the first.
+TEST_F(Forked, SeveralThreadsOfAChildBeginAtOnce) {
+  for (int round = 0; round < 10; ++round) {
+    EXPECT_EQ(child_of([] {
+                std::atomic<int> wrong{0};
+                std::vector<std::thread> threads;
+                for (int i = 0; i < 4; ++i) {
+                  threads.emplace_back([&] { wrong += begins_anew() ? 0 : 1; });
+                }
+                for (std::thread& thread : threads) thread.join();
+                return wrong.load();
+              }),
+              0);
+  }
+}
+
+}  // namespace
