@@ -154,7 +154,8 @@ class Fuzzer {
       alarm(kChildSeconds);  // The watchdog is not here.
       Caller mine(pool_, seed ^ 0xf0f0);
       caller = &mine;
-      if (sk_init(nullptr, nullptr) != SK_ERR_FORKED) fail("a forked child is none");
+      sk_comm* comm = nullptr;
+      if (sk_comm_self(nullptr, &comm) != SK_ERR_FORKED) fail("a forked child is none");
       for (int i = 0; i < 500; ++i) step(mine, true);
       _exit(0);
     }
