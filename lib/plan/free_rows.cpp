@@ -71,11 +71,12 @@ OpDesc with_room(OpDesc op, uint64_t* in_effect) {
   const Field field = schema.field(schema.free);
   const uint64_t extent = uint64_t(op[field]);
   const uint64_t bytes = Operands(op, 1, 0).extent(0).bytes;
-  if (bytes > kRoomBytesMax) return op;
+  if (extent == 0 || bytes > kRoomBytesMax)
+    return op;  // Of nothing: that a row has room is not said.
   *in_effect = extent;
   const uint64_t steps = bytes < kSharedBytes ? 4 : 16;  // From a power of two to the next.
   const uint64_t step = std::max<uint64_t>(1, std::bit_floor(extent) / steps);
-  op.set(field, int64_t(std::max<uint64_t>(1, cdiv(extent, step) * step)));
+  op.set(field, int64_t(cdiv(extent, step) * step));
   return op;
 }
 
