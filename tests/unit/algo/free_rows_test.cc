@@ -106,13 +106,13 @@ TEST(FreeRows, LittleRoomMakesFewPlans) {
   RowsCase c;
   c.n = 8;
   std::set<int64_t> made;
-  for (c.m = 0; c.m < 3'000; ++c.m) {
+  for (c.m = 1; c.m < 3'000; ++c.m) {
     uint64_t extent = 0;
     const OpDesc roomy = with_room(op_of(c), &extent);
     const int64_t most = roomy[roomy.schema().field("m")];
     EXPECT_EQ(extent, uint64_t(c.m));
-    EXPECT_GE(most, std::max<int64_t>(1, c.m));
-    EXPECT_LE(most, std::max<int64_t>(1, c.m + c.m / 4));
+    EXPECT_GE(most, c.m);
+    EXPECT_LE(most, c.m + c.m / 4);
     uint64_t again = 0;
     EXPECT_EQ(with_room(roomy, &again), roomy);
     made.insert(most);
@@ -139,6 +139,8 @@ TEST(FreeRows, LargeCallsAndOtherOperationsArePlannedAsTheyAre) {
   uint64_t extent = 0;
   EXPECT_EQ(with_room(op_of(c), &extent), op_of(c));
   EXPECT_EQ(extent, UINT64_MAX);
+  c.m = 0;
+  EXPECT_EQ(with_room(op_of(c), &extent), op_of(c));
   const OpDesc barrier;
   EXPECT_EQ(with_room(barrier, &extent), barrier);
 }
