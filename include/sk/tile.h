@@ -35,7 +35,8 @@ typedef union sk_tile_value {
  *  parameter, in the order of the description; all are valid for the call only. What is written
  *  holds anything before; what is read may not be written. `user` is the description's.
  *  It is called on several threads at one time, unless SK_TILE_SERIAL was said; it may not call
- *  libsk, and lasts as long as it takes: nothing bounds it.
+ *  libsk (what would wait for the call that it is inside of is SK_ERR_BUSY), and lasts as long as
+ *  it takes: nothing bounds it.
  *  @return 1: done. All else, 0 above all, fails the call with SK_ERR_TILE. */
 typedef int32_t (*sk_tile_fn)(void* const* data, const sk_tile_view* views,
                               const sk_tile_value* values, void* user);

@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "lib/base/inside_tile.h"
 #include "lib/base/status.h"
 
 namespace sk::api {
@@ -113,6 +114,12 @@ class HandleTable {
     if (slot->in_use.exchange(true, std::memory_order_acquire)) {
       if (!slot->queues.load(std::memory_order_relaxed)) {
         return error(SK_ERR_BUSY, "another thread is inside a call on this {}",
+                     handle_kind_name(kind));
+      }
+      if (InsideTile::is()) {
+        return error(SK_ERR_BUSY,
+                     "called from inside a tile, while this {} is in a call, which "
+                     "may be the tile's own",
                      handle_kind_name(kind));
       }
       if (!take_turn(*slot, handle)) return refused(handle);

@@ -24,7 +24,7 @@ import numpy as np
 from libsk import _core, _dtypes
 from libsk._checks import is_given, shown
 from libsk._context import Context, default_context
-from libsk._errors import Error, invalid
+from libsk._errors import BusyError, Error, invalid
 from libsk._outputs import Output
 from libsk._schema_call import Fields, Inputs, integer_of, number_of, quick_way
 
@@ -41,6 +41,10 @@ SIGNATURE = ctypes.CFUNCTYPE(
     ctypes.c_void_p,
 )
 """``sk_tile_fn``: data, views (six int64 each), values (eight bytes each), user; 1 is done."""
+
+
+_inside = threading.local()
+"""``tile``: the name of the one whose function this thread is inside of."""
 
 
 class Tile:
@@ -61,7 +65,7 @@ class Tile:
             kinds = [number[0] for number in description["numbers"]]
             vectors = ["," not in region[3] for region in description["regions"]]
             reads = [region[0] == _READ for region in description["regions"]]
-            self._trampoline = _Trampoline(function, vectors, reads, kinds)
+            self._trampoline = _Trampoline(description["name"], function, vectors, reads, kinds)
             self._lock = threading.Lock()  # An exception is that call's.
             address = self._trampoline.address
         self.name: str = description["name"]
@@ -164,6 +168,13 @@ class Tile:
         if self._lock is None or self._trampoline is None:
             _core.call_alone(*call)
             return
+        if getattr(_inside, "tile", None) is not None:  # Its call has what this one would wait for.
+            raise BusyError(
+                f"tile {self.name} was called from inside tile {_inside.tile}, whose call is not"
+                " over",
+                14,
+                "SK_ERR_BUSY",
+            )
         with self._lock:
             self._trampoline.raised = None
             try:
@@ -179,9 +190,15 @@ class _Trampoline:
     """A function of Python's as one of C's: arrays of its tile, and what it raised."""
 
     def __init__(
-        self, function: Callable[..., Any], vectors: list[bool], reads: list[bool], kinds: list[int]
+        self,
+        name: str,
+        function: Callable[..., Any],
+        vectors: list[bool],
+        reads: list[bool],
+        kinds: list[int],
     ) -> None:
         self.raised: BaseException | None = None
+        self._name = name
         self._function = function
         self._regions = list(zip(vectors, reads, strict=True))
         self._kinds = kinds
@@ -192,6 +209,8 @@ class _Trampoline:
         return ctypes.cast(self._closure, ctypes.c_void_p).value or 0
 
     def _call(self, data: Any, views: Any, values: int | None, _: Any) -> int:
+        outer = getattr(_inside, "tile", None)
+        _inside.tile = self._name
         try:
             arrays = [
                 _view(data[i], views[_VIEW_WORDS * i : _VIEW_WORDS * (i + 1)], vector, read)
@@ -201,6 +220,8 @@ class _Trampoline:
         except BaseException as error:  # noqa: BLE001 - the call raises it.
             self.raised = error
             return 0
+        finally:
+            _inside.tile = outer
         return 1
 
 

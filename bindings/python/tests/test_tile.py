@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +144,45 @@ def test_a_ctypes_pointer_reduces_along_rows(context: sk.Context) -> None:
     x = np.random.default_rng(3).integers(-9, 9, (333, 129)).astype(np.float32)
     np.testing.assert_array_equal(tile(x), x.sum(1))
     assert sum(calls) == 333
+
+
+def test_a_tile_that_calls_the_library_hears_so(context: sk.Context) -> None:
+    """It would wait for the call that it is inside of: its own, another tile's, or any."""
+    x = np.ones((3, 4), np.float32)
+    tiles: list[sk.Tile] = []
+    calls: list[Callable[[], Any]] = [
+        lambda: sk.rmsnorm(x, context=context),
+        lambda: tiles[0](x),
+        lambda: tiles[1](x),
+    ]
+    chosen = 0
+
+    def calling(a: np.ndarray, y: np.ndarray) -> None:
+        y[...] = a
+        calls[chosen]()
+
+    def plain(a: np.ndarray, y: np.ndarray) -> None:
+        y[...] = a
+
+    for name, function in [("calling", calling), ("plain", plain)]:
+        tiles.append(
+            sk.tile(
+                function,
+                name=name,
+                reads={"a": ("f32", "m, n")},
+                writes={"y": ("f32", "m, n")},
+                effect="y[i, j] = f[j](a[i, j])",
+                context=context,
+            )
+        )
+    for chosen in range(len(calls)):  # noqa: B007 - the function reads it.
+        with pytest.raises(sk.BusyError, match="inside"):
+            tiles[0](x)
+    np.testing.assert_array_equal(tiles[1](x), x)
+    other = sk.Context()
+    calls[0] = lambda: sk.rmsnorm(x, context=other)  # Which nobody is inside of.
+    chosen = 0
+    np.testing.assert_array_equal(tiles[0](x), x)
 
 
 def test_a_ctypes_pointer_that_says_no_fails_the_call(context: sk.Context) -> None:

@@ -1,6 +1,7 @@
 // Users' tiles: what one says of itself ends its call and nothing else.
 #include <algorithm>
 
+#include "lib/base/inside_tile.h"
 #include "lib/exec/cpu/program.h"
 #include "lib/plan/text.h"
 
@@ -12,6 +13,7 @@ void CpuProgram::run_own(uint32_t index, const LoweredTask& task) noexcept {
     return;
   bool done = false;
   Status status = caught([&]() -> Status {
+    const InsideTile inside;
     done = task.own->own(*task.own, tiles_[index]);
     return {};
   });
