@@ -202,6 +202,7 @@ class Reader {
                    ? fmt::format("{}, as {} is", dtype_name(type), rule)
                    : fmt::format("{}, as sums of {}", dtype_name(accumulator(type)), other->name);
       }
+      if (text.starts_with(fmt::format("{}, as ", each))) return;  // "x|f32" where x is f32.
       text += (text.empty() ? "" : ", or ") + each;
     });
     return text;

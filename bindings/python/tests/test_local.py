@@ -205,7 +205,7 @@ def test_forked_children_compute() -> None:
         ),
         ("x is a number", lambda x: sk.rmsnorm(np.float32(1))),
         ("weight has shape (3,); it must have (4,)", lambda x: sk.rmsnorm(x, np.ones(3, "f"))),
-        ("weight is f64, it must be f32", lambda x: sk.rmsnorm(x, np.ones(4))),
+        ("weight is f64, it must be f32, as x is", lambda x: sk.rmsnorm(x, np.ones(4))),
         ("eps is -1, allowed are 0 to inf", lambda x: sk.rmsnorm(x, eps=-1)),
         ("eps is nan", lambda x: sk.rmsnorm(x, eps=float("nan"))),
         ("eps is 'a'; give a number", lambda x: sk.rmsnorm(x, eps="a")),
@@ -225,6 +225,13 @@ def test_what_is_wrong_is_said(sentence: str, call: Callable[[np.ndarray], Any])
     with pytest.raises(sk.InvalidArgumentError) as raised:
         call(x)
     assert sentence in str(raised.value)
+
+
+def test_a_type_is_allowed_once() -> None:
+    for dtype, allowed in [(np.float32, "f32, as x is"), (np.float16, "f16, as x is, or f32")]:
+        with pytest.raises(sk.InvalidArgumentError) as raised:
+            sk.rmsnorm(np.ones((2, 4), dtype), np.ones(4))
+        assert str(raised.value).endswith(f"weight is f64, it must be {allowed}")
 
 
 def test_torch_tensors_give_torch_tensors() -> None:
