@@ -13,6 +13,12 @@ namespace sk {
 Result<Plan> make_plan(const OpDesc& op, const Target& target);
 Result<Plan> make_plan_part(const OpDesc& op, const Target& target, uint32_t rank);
 
+// The operation with that of its free dimension (lib/plan/free_rows.h) for which plans are made: as
+// much or up to a quarter more (a sixteenth where workers share it), so that a few plans do for
+// all. Unchanged where the operation has none, or nothing of it, or is so large that planning it
+// anew is not felt. `in_effect` gets what a run of that plan is to be told.
+OpDesc with_room(OpDesc op, uint64_t* in_effect);
+
 // A product [m, n] that plans of an op cut into tiles, for so many workers at one time: what the
 // machine that runs them is asked for the target's tiles and packed B.
 struct Product {

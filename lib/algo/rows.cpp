@@ -1,6 +1,10 @@
 #include "lib/algo/rows.h"
 
+#include <bit>
+
+#include "lib/algo/planner.h"
 #include "lib/op/extent.h"
+#include "lib/op/schema.h"
 
 namespace sk::algo {
 namespace {
@@ -8,6 +12,8 @@ namespace {
 constexpr uint64_t kTaskBytes = 64 << 10;    // Stays in the second cache.
 constexpr uint64_t kQueueBytes = 128 << 10;  // Less is not worth a second thread's waking up.
 constexpr uint64_t kTasksMax = 64;           // Of a queue; plans are judged task by task.
+// Above it a call takes so long (milliseconds) that making its plan (0.1 ms) is not felt.
+constexpr uint64_t kRoomBytesMax = 16 << 20;
 
 }  // namespace
 
@@ -59,3 +65,25 @@ Deal::Deal(const Target& target, uint64_t count, uint64_t row_bytes, uint64_t un
 }
 
 }  // namespace sk::algo
+
+namespace sk {
+
+OpDesc with_room(OpDesc op, uint64_t* in_effect) {
+  const Schema& schema = op.schema();
+  *in_effect = UINT64_MAX;
+  if (schema.free[0] == '\0') return op;
+  const Field field = schema.field(schema.free);
+  const uint64_t extent = uint64_t(op[field]);
+  const uint64_t bytes = Operands(op, 1, 0).extent(0).bytes;
+  // What a call of no rows has may be too long a row to make room for.
+  if (extent == 0 || bytes > algo::kRoomBytesMax) return op;
+  *in_effect = extent;
+  // Workers that share rows have a piece each of what the plan was made for, the last what is left
+  // of its piece: there room costs time.
+  const uint64_t steps = bytes < 2 * algo::kQueueBytes ? 4 : 16;  // To the next power of two.
+  const uint64_t step = std::max<uint64_t>(1, std::bit_floor(extent) / steps);
+  op.set(field, int64_t((extent + step - 1) / step * step));
+  return op;
+}
+
+}  // namespace sk

@@ -8,7 +8,6 @@
 #include "lib/comm/plan_fits.h"
 #include "lib/comm/world_memory.h"
 #include "lib/op/schema.h"
-#include "lib/plan/free_rows.h"
 #include "transport/absence.h"
 
 namespace sk {

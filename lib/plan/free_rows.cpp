@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "lib/op/extent.h"
 #include "lib/op/schema.h"
@@ -13,12 +12,6 @@ namespace sk {
 namespace {
 
 constexpr uint8_t kFreeFlags = kFreeRows | kFreeBlocks;
-
-// Above it a call takes so long (milliseconds) that making its plan (0.1 ms) is not felt.
-constexpr uint64_t kRoomBytesMax = 16 << 20;
-// From here on several workers share the rows, each a piece of what the plan was made for: the last
-// has what is left of its piece, so that room costs time.
-constexpr uint64_t kSharedBytes = 256 << 10;
 
 uint64_t cdiv(uint64_t count, uint64_t block) { return count / block + (count % block != 0); }
 
@@ -62,22 +55,6 @@ void cut(const effect::Tile::Place& place, uint64_t before, uint64_t count, Regi
 uint64_t free_extent(const Plan& plan) {
   if (plan.free.number == 0) return 0;
   return uint64_t(plan.op[plan.op.schema().dimension_field(plan.free.number - 1)]);
-}
-
-OpDesc with_room(OpDesc op, uint64_t* in_effect) {
-  const Schema& schema = op.schema();
-  *in_effect = UINT64_MAX;
-  if (schema.free[0] == '\0') return op;
-  const Field field = schema.field(schema.free);
-  const uint64_t extent = uint64_t(op[field]);
-  const uint64_t bytes = Operands(op, 1, 0).extent(0).bytes;
-  if (extent == 0 || bytes > kRoomBytesMax)
-    return op;  // Of nothing: that a row has room is not said.
-  *in_effect = extent;
-  const uint64_t steps = bytes < kSharedBytes ? 4 : 16;  // From a power of two to the next.
-  const uint64_t step = std::max<uint64_t>(1, std::bit_floor(extent) / steps);
-  op.set(field, int64_t(cdiv(extent, step) * step));
-  return op;
 }
 
 bool put_in_effect(const Plan& plan, const Task& task, uint64_t extent, std::span<int64_t> params,

@@ -16,12 +16,6 @@ namespace sk {
 // How much of its free dimension the plan was made for; 0: it has none.
 uint64_t free_extent(const Plan& plan);
 
-// The operation with that of its free dimension for which plans are made: as much or up to a
-// quarter more (a sixteenth where workers share it), so that a few plans do for all. Unchanged
-// where the operation has none, or nothing of it, or is so large that planning it anew is not felt.
-// `in_effect` gets what it was.
-OpDesc with_room(OpDesc op, uint64_t* in_effect);
-
 // Writes what `task` has of its parameters and regions where `extent` of the free dimension are in
 // effect; they hold what the plan says of it. False: nothing that it writes is left.
 bool put_in_effect(const Plan& plan, const Task& task, uint64_t extent, std::span<int64_t> params,

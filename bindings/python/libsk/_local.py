@@ -31,36 +31,20 @@ class LocalFunction:
         self._values = [each["name"] for each in self._schema["attributes"]]
         self.quick = quick_way(self._schema, leading=True)
 
-    def __call__(
-        self,
-        context: Context | None,
-        dtype: Any,
-        arrays: tuple[Any, ...],
-        values: tuple[Any, ...],
-        outputs: tuple[Any, ...],
-    ) -> Any:
+    def __call__(self, context: Context | None, dtype: Any, *given: tuple[Any, ...]) -> Any:
         is_context = context is None or type(context) is Context
         if is_context and dtype is None and self.quick is not None:
             handle = (default_context() if context is None else context)._handle
-            done = self.quick.run(handle, arrays, values, outputs)
+            done = self.quick.run(handle, *given)
             if done is not None:
                 return done
-        return self.long_way(context, dtype, arrays, values, outputs)
+        return self.long_way(context, dtype, *given)
 
-    def long_way(
-        self,
-        context: Context | None,
-        dtype: Any,
-        arrays: tuple[Any, ...],
-        values: tuple[Any, ...],
-        outputs: tuple[Any, ...],
-    ) -> Any:
+    def long_way(self, context: Context | None, dtype: Any, *given: tuple[Any, ...]) -> Any:
         """:func:`libsk._schema_call.call`, which takes whatever can be made an array."""
-        return call(
-            self._schema,
-            context,
-            dict(zip(self._inputs, arrays, strict=True)),
-            dict(zip(self._values, values, strict=True)),
-            dict(zip(self._outputs, outputs, strict=True)),
-            dtype,
+        all_names = (self._inputs, self._values, self._outputs)
+        arrays, values, outputs = (
+            dict(zip(names, each, strict=True))
+            for names, each in zip(all_names, given, strict=True)
         )
+        return call(self._schema, context, arrays, values, outputs, dtype)

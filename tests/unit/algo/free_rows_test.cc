@@ -7,7 +7,6 @@
 
 #include <set>
 
-#include "lib/op/ops/add_rmsnorm.h"
 #include "lib/op/schema.h"
 #include "lib/plan/text.h"
 #include "lib/plan/validate.h"
