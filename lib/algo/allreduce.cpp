@@ -1,4 +1,4 @@
-// All-reduce, in one of five forms.
+// All-reduce, in one of five forms; many ranks have one more (large_worlds.h).
 //
 // direct    (operands mapped)    each rank reduces its slice from all inputs into all outputs
 // one-shot  (small, mapped)      each copies its input into its staging area; each reduces all of
@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "lib/algo/allreduce_forms.h"
+#include "lib/algo/large_worlds.h"
 #include "lib/algo/ops.h"
 #include "lib/algo/part.h"
 

@@ -10,11 +10,20 @@ namespace sk::algo {
 
 using Ranks = std::span<const uint32_t>;
 
+// A form whose plans are judged part by part.
+struct LargeForm {
+  Plan (*plan)(const OpDesc& op, const Target& target, Ranks ranks);
+  FlowsOf (*flows)(const OpDesc& op, const Target& target);
+  bool (*does)(const OpDesc& op) = nullptr;  // Null: it does all.
+};
+
 // Of an operation that has something to move. Ranks that only meet are planned without one.
 struct Planner {
   OpKind op;
   Result<Plan> (*plan)(const OpDesc& op, const Target& target, Ranks ranks);
   Product (*product)(const OpDesc& op, const Target& target) = nullptr;  // Null: it has none.
+  // Of worlds that are too large for it (large_worlds.h); null, or where it does not do `op`: none.
+  const LargeForm* large = nullptr;
 };
 
 Result<Plan> plan_barrier(const OpDesc& op, const Target& target, Ranks ranks);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lib/algo/large_worlds.h"
 #include "lib/algo/ops.h"
 #include "lib/op/extent.h"
 #include "lib/op/schema.h"
@@ -10,12 +11,17 @@
 namespace sk {
 namespace {
 
+constexpr algo::LargeForm kSumChain = {algo::sum_chain, algo::sum_chain_flows,
+                                       algo::sum_chain_does};
+constexpr algo::LargeForm kGatherRing = {algo::allgather_ring, algo::allgather_ring_flows};
+constexpr algo::LargeForm kBroadcastChain = {algo::broadcast_chain, algo::broadcast_chain_flows};
+
 // One line for each operation that moves anything.
 constexpr algo::Planner kPlanners[] = {
-    {OpKind::kAllreduce, algo::plan_allreduce},
-    {OpKind::kAllgather, algo::plan_allgather},
-    {OpKind::kReduceScatter, algo::plan_reduce_scatter},
-    {OpKind::kBroadcast, algo::plan_broadcast},
+    {OpKind::kAllreduce, algo::plan_allreduce, nullptr, &kSumChain},
+    {OpKind::kAllgather, algo::plan_allgather, nullptr, &kGatherRing},
+    {OpKind::kReduceScatter, algo::plan_reduce_scatter, nullptr, &kSumChain},
+    {OpKind::kBroadcast, algo::plan_broadcast, nullptr, &kBroadcastChain},
     {OpKind::kSendRecv, algo::plan_send_recv},
     {OpKind::kAllreduceGemm, algo::plan_allreduce_gemm, algo::allreduce_gemm_product},
     {OpKind::kAllgatherGemm, algo::plan_allgather_gemm, algo::allgather_gemm_product},
@@ -45,6 +51,13 @@ bool moves_nothing(const OpDesc& op, const Target& target) {
   return operands.count() == 0 || (target.world_size == 1 && op.in_place() && !is_local(op));
 }
 
+const algo::LargeForm* large_form(const OpDesc& op, const Target& target) {
+  const algo::Planner* planner = planner_of(op);
+  if (planner == nullptr || planner->large == nullptr || !algo::is_large(target)) return nullptr;
+  const bool does = planner->large->does == nullptr || planner->large->does(op);
+  return does ? planner->large : nullptr;
+}
+
 Result<Plan> make(const OpDesc& op, const Target& target, algo::Ranks ranks) {
   if (target.put_bytes_max < kPutBytesLeast) {
     return error(SK_ERR_UNSUPPORTED, "a put of {} bytes at most cannot carry one element",
@@ -54,6 +67,7 @@ Result<Plan> make(const OpDesc& op, const Target& target, algo::Ranks ranks) {
     return error(SK_ERR_INTERNAL, "{} is planned for {} ranks", describe(op), target.world_size);
   }
   if (moves_nothing(op, target)) return algo::plan_barrier(op, target, ranks);
+  if (const algo::LargeForm* form = large_form(op, target)) return form->plan(op, target, ranks);
   if (const algo::Planner* planner = planner_of(op)) return planner->plan(op, target, ranks);
   return error(SK_ERR_UNSUPPORTED, "no planner for operation {}", int(op.kind()));
 }
@@ -68,6 +82,15 @@ Result<Plan> make_plan(const OpDesc& op, const Target& target) {
 
 Result<Plan> make_plan_part(const OpDesc& op, const Target& target, uint32_t rank) {
   return make(op, target, std::span(&rank, 1));
+}
+
+std::optional<FlowsOf> flows_of(const OpDesc& op, const Target& target) {
+  if (moves_nothing(op, target)) {
+    if (target.world_size <= algo::kAllPairsMax) return std::nullopt;
+    return [](uint32_t) { return std::vector<Flow>(); };
+  }
+  const algo::LargeForm* form = large_form(op, target);
+  return form == nullptr ? std::nullopt : std::optional(form->flows(op, target));
 }
 
 std::optional<Product> product_of(const OpDesc& op, const Target& target) {

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "lib/plan/flow.h"
 #include "lib/plan/plan.h"
 
 namespace sk {
@@ -12,6 +13,10 @@ namespace sk {
 // SK_ERR_UNSUPPORTED where an op needs more than the target has (docs/plan-format.md: limits).
 Result<Plan> make_plan(const OpDesc& op, const Target& target);
 Result<Plan> make_plan_part(const OpDesc& op, const Target& target, uint32_t rank);
+
+// What passes between ranks in plans of `op` that are judged part by part (validate_part()); none
+// where they are judged whole.
+std::optional<FlowsOf> flows_of(const OpDesc& op, const Target& target);
 
 // The operation with that of its free dimension (lib/plan/free_rows.h) for which plans are made: as
 // much or up to a quarter more (a sixteenth where workers share it), so that a few plans do for

@@ -348,7 +348,7 @@ Target CpuCommunicator::target_for(const OpDesc& op) const {
 }
 
 Result<std::shared_ptr<const Plan>> CpuCommunicator::plan_for(const OpDesc& op) {
-  return made_.get(op, target_for(op));
+  return made_.get(op, target_for(op), rank());
 }
 
 Status CpuCommunicator::check_fits(const Plan& plan) {

@@ -24,8 +24,13 @@ class PlanCache {
  public:
   // All ranks' parts. `target` is always the same for the same `op`.
   Result<std::shared_ptr<const Plan>> get(const OpDesc& op, const Target& target);
+  // That of `rank` at least, which is enough where plans of `op` are judged part by part.
+  Result<std::shared_ptr<const Plan>> get(const OpDesc& op, const Target& target, uint32_t rank);
 
  private:
+  template <typename Make>
+  Result<std::shared_ptr<const Plan>> known_or(const OpDesc& op, const Make& make);
+
   std::unordered_map<OpDesc, std::weak_ptr<const Plan>, OpHash> made_;
 };
 

@@ -115,7 +115,11 @@ uint64_t fingerprint(const Plan& world) {
   hash.add_all(world.buffers, [&](const Buffer& b) {
     hash.add(b.kind, b.access, b.operand, b.generations, b.owner, b.bytes, b.offset);
   });
-  hash.add_all(world.ranks, [&](const RankPlan& part) { add_part(hash, part); });
+  if (world.flows_hash == 0) {
+    hash.add_all(world.ranks, [&](const RankPlan& part) { add_part(hash, part); });
+  } else {
+    hash.add(world.flows_hash);
+  }
   hash.add(world.free.number, world.free.block);
   return hash.value() == 0 ? 1 : hash.value();
 }
@@ -126,7 +130,7 @@ bool operator==(const Plan& a, const Plan& b) {
 }
 
 Plan part_of(const Plan& plan, uint32_t rank) {
-  return {plan.op, plan.target, plan.buffers, {*plan.part(rank)}, plan.free};
+  return {plan.op, plan.target, plan.buffers, {*plan.part(rank)}, plan.free, plan.flows_hash};
 }
 
 uint64_t workspace_bytes(const Plan& plan, uint32_t rank, uint8_t generations) {

@@ -132,6 +132,9 @@ struct Plan {
   std::vector<Buffer> buffers;  // The same table on every rank.
   std::vector<RankPlan> ranks;  // One part, or all in rank order.
   FreeDimension free = {};
+  // Of a plan that is judged part by part (flow.h): what stands for the ranks' parts where ranks
+  // find out whether they run the same plan. 0 where all parts do.
+  uint64_t flows_hash = 0;
 
   uint32_t world_size() const { return target.world_size; }
   const RankPlan* part(uint32_t rank) const {
@@ -145,9 +148,9 @@ struct Plan {
 // Equal content, however the side tables are laid out. Slices must lie inside their tables.
 bool operator==(const Plan& a, const Plan& b);
 
-// Of all that runs of it depend on: op, target, buffers, all ranks' parts, and the versions of the
-// tile operations in them. Ranks that have equal ones run the same plan. Never 0, so that a cleared
-// entry slot matches nothing.
+// Of all that runs of it depend on: op, target, buffers, all ranks' parts (or what stands for
+// them), and the versions of the tile operations in them. Ranks that have equal ones run the same
+// plan. Never 0, so that a cleared entry slot matches nothing.
 uint64_t fingerprint(const Plan& world);
 
 // The plan with the part of `rank` alone, which must be in it.

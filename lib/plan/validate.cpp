@@ -11,11 +11,13 @@
 namespace sk {
 namespace {
 
+const check::Cast kAll;
+
 // Rules a, c and g; what rule e says goes to `contents_status`.
 Status run_and_watch(const Plan& world, const check::Footprint& footprint,
                      const effect::Meaning& meaning, check::Telling telling, check::Budget& budget,
                      Status& contents_status) {
-  check::Judge judge(world, footprint, meaning, budget);
+  check::Judge judge(world, kAll, footprint, meaning, budget);
   const check::Observer observer{[&](const check::Where& where) { judge.task(where); },
                                  [&](uint32_t rank) { judge.end(rank); }};
   SK_RETURN_IF_ERROR(check::replay(world, footprint, observer, telling, budget));
@@ -25,14 +27,10 @@ Status run_and_watch(const Plan& world, const check::Footprint& footprint,
 
 // Of all that a plan says, but that its free dimension may be less.
 Status validate_as_made(const Plan& world) {
-  SK_RETURN_IF_ERROR(check::check_op(world));
-  SK_RETURN_IF_ERROR(check::check_parts(world));
-  SK_RETURN_IF_ERROR(check::check_buffers(world));
-  SK_RETURN_IF_ERROR(check::check_regions(world));
-  SK_RETURN_IF_ERROR(check::check_signals(world));
+  SK_RETURN_IF_ERROR(check::check_structure(world, kAll));
 
   check::Budget budget;
-  check::Footprint footprint(world, budget);
+  check::Footprint footprint(world, kAll, budget);
   SK_RETURN_IF_ERROR(footprint.build());
   const effect::Meaning meaning(world.op, world.target.world_size);
   // Whether contents are right means something only where no two tasks race for them: rule e comes

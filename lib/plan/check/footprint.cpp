@@ -165,7 +165,7 @@ void Footprint::place_operands() {
     if (extent.rows == 1) {  // What must lie in a part of a vector begins and ends at cells too.
       for (uint32_t i = 0; i < operands_.count(); ++i) {
         if (operands_.home(i) != memories_[id].operand) continue;
-        const Window window = operands_.window(i, memories_[id].owner);
+        const Window window = operands_.window(i, cast_.rank(memories_[id].owner));
         place(id, flat(0, window.first, window.count, kRead));
       }
     }

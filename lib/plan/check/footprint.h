@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "lib/plan/check/cast.h"
 #include "lib/plan/check/operands.h"
 #include "lib/plan/check/refuse.h"
 #include "lib/plan/plan.h"
@@ -52,8 +53,8 @@ struct Memory {
 
 class Footprint {
  public:
-  Footprint(const Plan& plan, Budget& budget)
-      : plan_(plan), operands_(operands_of(plan)), budget_(budget) {}
+  Footprint(const Plan& plan, const Cast& cast, Budget& budget)
+      : plan_(plan), cast_(cast), operands_(operands_of(plan)), budget_(budget) {}
   Status build();
 
   const std::vector<Memory>& memories() const { return memories_; }
@@ -86,6 +87,7 @@ class Footprint {
   void cut();
 
   const Plan& plan_;
+  const Cast& cast_;
   const Operands operands_;
   Budget& budget_;
   std::vector<Memory> memories_;

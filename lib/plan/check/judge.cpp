@@ -15,9 +15,10 @@ using effect::slice;
 using effect::Stream;
 using effect::Walk;
 
-Judge::Judge(const Plan& plan, const Footprint& footprint, const effect::Meaning& meaning,
-             Budget& budget)
+Judge::Judge(const Plan& plan, const Cast& cast, const Footprint& footprint,
+             const effect::Meaning& meaning, Budget& budget)
     : plan_(plan),
+      cast_(cast),
       footprint_(footprint),
       budget_(budget),
       meaning_(meaning),
@@ -30,7 +31,8 @@ Judge::Judge(const Plan& plan, const Footprint& footprint, const effect::Meaning
 void Judge::fill(const Memory& memory) {
   const bool empty = memory.kind == BufferKind::kWorkspace || memory.kind == BufferKind::kOutput;
   Callers::Given given;
-  if (!empty) given = callers_.given(footprint_.operands().home(memory.operand), memory.owner);
+  if (!empty)
+    given = callers_.given(footprint_.operands().home(memory.operand), cast_.rank(memory.owner));
   for (uint32_t row = 0; row < memory.row_count(); ++row) {
     for (uint32_t column = 0; column < memory.column_count(); ++column) {
       Stream& content = cells_[memory.cell(row, column)];
@@ -125,6 +127,22 @@ void Judge::end(uint32_t rank) {
   if (status_.ok()) status_ = check_output(rank);
 }
 
+void Judge::leave(const Where& where, const Stream& content) {
+  const uint32_t index = where.part.queues[where.queue].first_task + where.index;
+  for (const Access& access : footprint_.accesses(where.part.rank, index)) {
+    if (!access.write || !status_.ok()) continue;
+    status_ = write(footprint_.memories()[access.memory], footprint_.rects(access), content, where);
+  }
+}
+
+Stream Judge::left_by(const Where& where) const {
+  const uint32_t index = where.part.queues[where.queue].first_task + where.index;
+  for (const Access& access : footprint_.accesses(where.part.rank, index)) {
+    if (access.write) return read(footprint_.memories()[access.memory], footprint_.rects(access));
+  }
+  return {};
+}
+
 Status Judge::run_task(const Where& where) {
   const RankPlan& part = where.part;
   const effect::Tile* tile = effect_of(where.task().op);
@@ -146,7 +164,7 @@ Status Judge::run_task(const Where& where) {
                                                       .tile = *tile,
                                                       .parameters = part.params_of(where.task()),
                                                       .regions = regions,
-                                                      .rank = part.rank,
+                                                      .rank = cast_.rank(part.rank),
                                                       .inputs = inputs_,
                                                       .strips = plan_.target.packed_pitch != 0});
   if (!result.ok()) return refuse('e', "{}: {}", where, result.status().message());
@@ -239,14 +257,14 @@ Status Judge::check_output(uint32_t rank) {
     }
     const uint32_t home = operands.home(memory.operand);
     found |= 1u << home;
-    SK_RETURN_IF_ERROR(check_piecewise(memory, callers_.behind(home, rank), rank));
+    SK_RETURN_IF_ERROR(check_piecewise(memory, callers_.behind(home, cast_.rank(rank)), rank));
     SK_RETURN_IF_ERROR(check_untouched(memory));
   }
   for (uint32_t home = 0; home < plan_.op.schema().operands.size(); ++home) {
-    if ((found >> home & 1) != 0 || !callers_.has_results(home, rank)) continue;
-    const Stream wanted = callers_.behind(home, rank);
+    if ((found >> home & 1) != 0 || !callers_.has_results(home, cast_.rank(rank))) continue;
+    const Stream wanted = callers_.behind(home, cast_.rank(rank));
     Stream is;
-    callers_.given(home, rank).bytes(0, bytes_of(wanted), &is);
+    callers_.given(home, cast_.rank(rank)).bytes(0, bytes_of(wanted), &is);
     if (!same(is, wanted, budget_))
       return refuse('e', "the output of rank {} is in no buffer", rank);
   }

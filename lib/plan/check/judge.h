@@ -13,13 +13,18 @@ namespace sk::check {
 // The contents of every cell.
 class Judge {
  public:
-  Judge(const Plan& plan, const Footprint& footprint, const effect::Meaning& meaning,
-        Budget& budget);
+  Judge(const Plan& plan, const Cast& cast, const Footprint& footprint,
+        const effect::Meaning& meaning, Budget& budget);
 
   // Run 0's task, in an order that the plan allows. Keeps the first failure; later calls do
   // nothing.
   void task(const Where& where);
   void end(uint32_t rank);
+  // In place of task(): of a task of which only what it leaves where it writes is known.
+  void leave(const Where& where, const effect::Stream& content);
+  // What lies where a task of one written region has written.
+  effect::Stream left_by(const Where& where) const;
+  bool failed() const { return !status_.ok(); }
   Status take_status() { return std::move(status_); }
 
  private:
@@ -35,6 +40,7 @@ class Judge {
   Status check_piecewise(const Memory& memory, const effect::Stream& wanted, uint32_t rank) const;
 
   const Plan& plan_;
+  const Cast& cast_;
   const Footprint& footprint_;
   Budget& budget_;
   const effect::Meaning& meaning_;

@@ -96,11 +96,11 @@ Status check_bounds(const Plan& plan, const Region& region, const Where& where, 
 }
 
 // Rule f for one buffer of one region.
-Status check_reach(const Plan& plan, const RankPlan& part, const Task& task, uint32_t id,
-                   bool write, const Where& where) {
+Status check_reach(const Plan& plan, const Cast& cast, const RankPlan& part, const Task& task,
+                   uint32_t id, bool write, const Where& where) {
   const Buffer& buffer = plan.buffers[id];
   if (buffer.kind != BufferKind::kWorkspace && buffer.bytes > 0 &&
-      !has_operand(plan.op, buffer.operand, buffer.owner)) {
+      !has_operand(plan.op, buffer.operand, cast.rank(buffer.owner))) {
     return refuse('f', "{} touches buffer {}, but rank {} has no {}", where, id, buffer.owner,
                   operand_name(plan.op, buffer.operand));
   }
@@ -152,8 +152,8 @@ Status check_put(const Plan& plan, const RankPlan& part, const Task& task, const
   return Status();
 }
 
-Status check_task_regions(const Plan& plan, const RankPlan& part, const Task& task,
-                          const Where& where) {
+Status check_task_regions(const Plan& plan, const Cast& cast, const RankPlan& part,
+                          const Task& task, const Where& where) {
   const std::span<const Region> regions = part.regions_of(task);
   const std::span<const int64_t> params = part.params_of(task);
   const Signature& signature = *signature_of(task.op);
@@ -162,8 +162,8 @@ Status check_task_regions(const Plan& plan, const RankPlan& part, const Task& ta
     const std::optional<uint64_t> own = signature.own_entry(params, i, task.region_count);
     for (uint32_t j = 0; j < regions[i].buffer_count; ++j) {
       if (own == j) continue;
-      SK_RETURN_IF_ERROR(
-          check_reach(plan, part, task, regions[i].buffer + j, regions[i].access == kWrite, where));
+      SK_RETURN_IF_ERROR(check_reach(plan, cast, part, task, regions[i].buffer + j,
+                                     regions[i].access == kWrite, where));
     }
   }
   for (const Post& post : part.posts_of(task)) {
@@ -187,7 +187,7 @@ bool same_memory(const Buffer& a, const Buffer& b) {
 Status check_buffers(const Plan& plan) {
   for (size_t id = 0; id < plan.buffers.size(); ++id) {
     const Buffer& buffer = plan.buffers[id];
-    if (buffer.owner >= plan.target.world_size) {
+    if (buffer.owner >= plan.ranks.size()) {
       return refuse('0', "buffer {} has owner {}", id, buffer.owner);
     }
     if (buffer.kind > BufferKind::kWorkspace || buffer.access > BufferAccess::kPutOnly) {
@@ -201,13 +201,13 @@ Status check_buffers(const Plan& plan) {
   return check_overlap(plan);
 }
 
-Status check_regions(const Plan& plan) {
+Status check_regions(const Plan& plan, const Cast& cast) {
   for (const RankPlan& part : plan.ranks) {
     for (uint32_t q = 0; q < part.queues.size(); ++q) {
       for (uint32_t i = 0; i < part.queues[q].task_count; ++i) {
         const Task& task = part.tasks[part.queues[q].first_task + i];
         if (task.region_count == 0 && task.post_count == 0) continue;
-        SK_RETURN_IF_ERROR(check_task_regions(plan, part, task, Where{part, q, i}));
+        SK_RETURN_IF_ERROR(check_task_regions(plan, cast, part, task, Where{part, q, i}));
       }
     }
   }

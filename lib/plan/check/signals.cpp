@@ -23,9 +23,8 @@ std::string name_of(const RankPlan& part, const Signal& signal) {
 Status check_table(const Plan& plan, const RankPlan& part) {
   const Signal* before = nullptr;
   for (const Signal& signal : part.signals) {
-    if (signal.producer >= plan.target.world_size)
-      return refuse('0', "{} comes from no rank of {}", name_of(part, signal),
-                    plan.target.world_size);
+    if (signal.producer >= plan.ranks.size())
+      return refuse('0', "{} comes from no rank of {}", name_of(part, signal), plan.ranks.size());
     if (signal.number >= kEdgeSignalsMax)
       return refuse('h', "{} is not below {}", name_of(part, signal), kEdgeSignalsMax);
     if (signal.posts_per_run == 0) return refuse('0', "{} gets no posts", name_of(part, signal));

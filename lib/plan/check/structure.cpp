@@ -107,14 +107,14 @@ Status check_entry(const RankPlan& part) {
 Status check_peers(const Plan& plan, const RankPlan& part) {
   for (size_t i = 0; i < part.peers.size(); ++i) {
     const uint32_t peer = part.peers[i];
-    if (peer >= plan.target.world_size || peer == part.rank) {
+    if (peer >= plan.ranks.size() || peer == part.rank) {
       return refuse('0', "rank {} cannot have peer {}", part.rank, peer);
     }
     if (i > 0 && part.peers[i - 1] >= peer) {
       return refuse('0', "rank {}: peers are not ascending at {}", part.rank, peer);
     }
     const std::vector<uint32_t>& back = plan.ranks[peer].peers;
-    if (std::find(back.begin(), back.end(), part.rank) == back.end()) {
+    if (!std::binary_search(back.begin(), back.end(), part.rank)) {
       return refuse('0', "rank {} has peer {}, which does not have it", part.rank, peer);
     }
   }
@@ -147,8 +147,8 @@ Status check_part(const Plan& plan, const RankPlan& part) {
 
 }  // namespace
 
-Status check_parts(const Plan& plan) {
-  if (plan.ranks.size() != plan.target.world_size) {
+Status check_parts(const Plan& plan, const Cast& cast) {
+  if (plan.ranks.size() != cast.size(plan)) {
     return refuse('0', "{} ranks' parts, world size {}", plan.ranks.size(), plan.target.world_size);
   }
   for (uint32_t rank = 0; rank < plan.ranks.size(); ++rank) {
@@ -163,6 +163,14 @@ Status check_parts(const Plan& plan) {
   }
   if (tasks > (1u << 24)) return refuse('h', "{} tasks, at most {} can be judged", tasks, 1u << 24);
   return Status();
+}
+
+Status check_structure(const Plan& plan, const Cast& cast) {
+  SK_RETURN_IF_ERROR(check_op(plan));
+  SK_RETURN_IF_ERROR(check_parts(plan, cast));
+  SK_RETURN_IF_ERROR(check_buffers(plan));
+  SK_RETURN_IF_ERROR(check_regions(plan, cast));
+  return check_signals(plan);
 }
 
 }  // namespace sk::check

@@ -54,7 +54,7 @@ std::vector<Plan> all_forms(const TileOp& tile) {
   return plans;
 }
 
-std::string refusal(const Plan& plan) { return check::check_parts(plan).message(); }
+std::string refusal(const Plan& plan) { return check::check_parts(plan, check::Cast()).message(); }
 
 class PlanRecords : public testing::TestWithParam<const TileOp*> {};
 INSTANTIATE_TEST_SUITE_P(TileOps, PlanRecords,

@@ -1,0 +1,32 @@
+// The forms of collectives for many ranks that only puts connect. Each rank talks to its neighbours
+// alone, and their plans are judged part by part (lib/plan/flow.h): a rank makes and judges its
+// own, however many others there are.
+#ifndef SK_LIB_ALGO_LARGE_WORLDS_H_
+#define SK_LIB_ALGO_LARGE_WORLDS_H_
+
+#include "lib/algo/ops.h"
+
+namespace sk::algo {
+
+// From so many ranks on none talks to all others in one plan: what each kept for all of them would
+// be more than its share of the work.
+inline constexpr uint32_t kAllPairsMax = 64;
+
+inline bool is_large(const Target& target) {
+  return !target.mapped && target.world_size > kAllPairsMax;
+}
+
+// All-reduce and reduce-scatter.
+bool sum_chain_does(const OpDesc& op);
+Plan sum_chain(const OpDesc& op, const Target& target, Ranks ranks);
+FlowsOf sum_chain_flows(const OpDesc& op, const Target& target);
+
+Plan allgather_ring(const OpDesc& op, const Target& target, Ranks ranks);
+FlowsOf allgather_ring_flows(const OpDesc& op, const Target& target);
+
+Plan broadcast_chain(const OpDesc& op, const Target& target, Ranks ranks);
+FlowsOf broadcast_chain_flows(const OpDesc& op, const Target& target);
+
+}  // namespace sk::algo
+
+#endif  // SK_LIB_ALGO_LARGE_WORLDS_H_

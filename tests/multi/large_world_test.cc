@@ -1,0 +1,165 @@
+// More ranks, connected by puts alone, than talk to all others in one plan: theirs pass everything
+// to neighbours, and each rank makes and judges its own part only.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "sk.h"
+#include "tests/multi/thread_ranks.h"
+
+namespace sk::testing_ops {
+namespace {
+
+constexpr int kRanks = 70;
+
+void in_large_world(const std::function<void(sk_comm*, int)>& body) {
+  in_thread_ranks(kRanks, body, [](sk_comm_config& config) {
+    config.flags = SK_COMM_PUT_ONLY;
+    config.timeout_ms = 120'000;
+  });
+}
+
+// Whole numbers so small that no sum is rounded; of a rank and a call.
+float value(int rank, uint32_t call, size_t i) {
+  return float((uint32_t(rank) * 31 + call * 17 + uint32_t(i) * 7) % 101) - 50;
+}
+
+std::vector<float> values(int rank, uint32_t call, size_t count) {
+  std::vector<float> all(count);
+  for (size_t i = 0; i < count; ++i) all[i] = value(rank, call, i);
+  return all;
+}
+
+float sum(uint32_t call, size_t i) {
+  float total = 0;
+  for (int rank = 0; rank < kRanks; ++rank) total += value(rank, call, i);
+  return total;
+}
+
+const float kPoison = 1e30F;
+
+// The first element that is not `must`, in words; "" if all are.
+template <typename Must>
+std::string wrong(const std::vector<float>& is, const Must& must) {
+  for (size_t i = 0; i < is.size(); ++i) {
+    if (is[i] == must(i)) continue;
+    return "element " + std::to_string(i) + " is " + std::to_string(is[i]) + ", not " +
+           std::to_string(must(i));
+  }
+  return "";
+}
+
+TEST(LargeWorld, EveryCollectiveGivesWhatItShouldOfAnySize) {
+  in_large_world([](sk_comm* comm, int rank) {
+    uint32_t call = 0;
+    for (const size_t count : {size_t(1), size_t(5), size_t(1000), size_t(70'001)}) {
+      for (const bool in_place : {false, true}) {
+        std::vector<float> in = values(rank, ++call, count), out(count, kPoison);
+        if (in_place) out = in;
+        ASSERT_EQ(sk_allreduce(comm, in_place ? out.data() : in.data(), out.data(), int64_t(count),
+                               SK_F32, SK_SUM, nullptr),
+                  SK_OK)
+            << sk_last_error();
+        ASSERT_EQ(wrong(out, [&](size_t i) { return sum(call, i); }), "") << "all-reduce " << count;
+        std::fill(in.begin(), in.end(), kPoison);
+      }
+      {
+        const int root = int(count % kRanks);
+        const std::vector<float> in = values(rank, ++call, count);
+        std::vector<float> out(count, kPoison);
+        ASSERT_EQ(sk_broadcast(comm, rank == root ? in.data() : nullptr, out.data(), int64_t(count),
+                               SK_F32, root, nullptr),
+                  SK_OK)
+            << sk_last_error();
+        ASSERT_EQ(wrong(out, [&](size_t i) { return value(root, call, i); }), "")
+            << "broadcast " << count;
+      }
+      const size_t block = std::min<size_t>(count, 3000);
+      for (const bool in_place : {false, true}) {
+        const std::vector<float> in = values(rank, ++call, block);
+        std::vector<float> out(block * kRanks, kPoison);
+        float* const own = out.data() + size_t(rank) * block;
+        if (in_place) std::copy(in.begin(), in.end(), own);
+        ASSERT_EQ(sk_allgather(comm, in_place ? own : in.data(), out.data(), int64_t(block), SK_F32,
+                               nullptr),
+                  SK_OK)
+            << sk_last_error();
+        ASSERT_EQ(wrong(out, [&](size_t i) { return value(int(i / block), call, i % block); }), "")
+            << "all-gather " << block;
+      }
+      for (const bool in_place : {false, true}) {
+        std::vector<float> in = values(rank, ++call, block * kRanks), out(block, kPoison);
+        float* const own = in.data() + size_t(rank) * block;
+        ASSERT_EQ(sk_reduce_scatter(comm, in.data(), in_place ? own : out.data(), int64_t(block),
+                                    SK_F32, SK_SUM, nullptr),
+                  SK_OK)
+            << sk_last_error();
+        if (in_place) std::copy(own, own + block, out.begin());
+        ASSERT_EQ(wrong(out, [&](size_t i) { return sum(call, size_t(rank) * block + i); }), "")
+            << "reduce-scatter " << block;
+      }
+      ASSERT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
+    }
+  });
+}
+
+TEST(LargeWorld, CallsThatDifferAreToldAndTheWorldLivesOn) {
+  in_large_world([](sk_comm* comm, int rank) {
+    std::vector<float> in = values(rank, 1, 100), out(100 * kRanks, kPoison);
+    for (int round = 0; round < 2; ++round) {
+      const sk_status status =
+          rank == 40 ? sk_allgather(comm, in.data(), out.data(), 100, SK_F32, nullptr)
+                     : sk_allreduce(comm, in.data(), out.data(), 100, SK_F32, SK_SUM, nullptr);
+      EXPECT_STREQ(sk_status_name(status), "SK_ERR_DESYNC") << sk_last_error();
+      EXPECT_EQ(out[0], kPoison);
+      float one = 1, all = kPoison;
+      ASSERT_EQ(sk_allreduce(comm, &one, &all, 1, SK_F32, SK_SUM, nullptr), SK_OK)
+          << sk_last_error();
+      EXPECT_EQ(all, float(kRanks));
+    }
+  });
+}
+
+// A plan's text has the rank's own part, which nobody else can judge or run.
+TEST(LargeWorld, PlansRunAndTheirTextIsOfOnePart) {
+  in_large_world([](sk_comm* comm, int rank) {
+    sk_plan_desc desc{};
+    desc.struct_size = sizeof desc;
+    desc.kind = SK_OP_ALLREDUCE;
+    desc.dtype = SK_F32;
+    desc.op = SK_MAX;
+    desc.count = 3000;
+    sk_plan* plan = nullptr;
+    ASSERT_EQ(sk_plan_create(comm, &desc, &plan), SK_OK) << sk_last_error();
+    for (uint32_t call = 1; call <= 3; ++call) {
+      const std::vector<float> in = values(rank, call, 3000);
+      std::vector<float> out(3000, kPoison);
+      ASSERT_EQ(sk_plan_run(plan, in.data(), nullptr, out.data(), nullptr), SK_OK)
+          << sk_last_error();
+      ASSERT_EQ(wrong(out,
+                      [&](size_t i) {
+                        float most = value(0, call, i);
+                        for (int r = 1; r < kRanks; ++r) most = std::max(most, value(r, call, i));
+                        return most;
+                      }),
+                "");
+    }
+    size_t size = 0;
+    ASSERT_EQ(sk_plan_dump(plan, nullptr, 0, &size), SK_OK) << sk_last_error();
+    std::string text(size + 1, '\0');  // And the NUL behind it.
+    ASSERT_EQ(sk_plan_dump(plan, text.data(), text.size(), &size), SK_OK) << sk_last_error();
+    sk_plan* parsed = nullptr;
+    EXPECT_EQ(sk_plan_parse(comm, text.data(), size, &parsed),
+              SK_ERR_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(sk_last_error()).find("1 ranks' parts, world size 70"), std::string::npos)
+        << sk_last_error();
+    EXPECT_EQ(sk_plan_free(plan), SK_OK);
+    ASSERT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
+  });
+}
+
+}  // namespace
+}  // namespace sk::testing_ops

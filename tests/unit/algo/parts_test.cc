@@ -1,0 +1,299 @@
+// Plans that are judged part by part. The judge of whole worlds is the oracle: what all ranks'
+// parts pass, it must pass, too.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "lib/algo/large_worlds.h"
+#include "lib/exec/reference.h"
+#include "lib/plan/builder.h"
+#include "lib/plan/validate.h"
+#include "tests/support/loose_part.h"
+#include "tests/support/op_words.h"
+#include "tests/support/worlds.h"
+
+namespace sk {
+namespace {
+
+using testing::HasSubstr;
+using namespace testing_support;
+
+// An operation of a form, in a world small enough to be judged whole.
+struct FormCase {
+  Plan world;
+  FlowsOf flows;
+};
+
+// SK_TEST_PARTS=N: so many times as many rounds.
+int rounds(int few) {
+  const char* more = std::getenv("SK_TEST_PARTS");
+  return few * (more != nullptr ? std::max(1, std::atoi(more)) : 1);
+}
+
+template <typename T>
+T pick(std::mt19937_64& random, std::initializer_list<T> from) {
+  return from.begin()[random() % from.size()];
+}
+
+FormCase any_case(std::mt19937_64& random, uint32_t ranks) {
+  const OpKind kind = pick(
+      random, {OpKind::kAllreduce, OpKind::kReduceScatter, OpKind::kAllgather, OpKind::kBroadcast});
+  TextOp words{.kind = kind,
+               .dtype = pick(random, {DType::kF32, DType::kF64, DType::kI32, DType::kI64}),
+               .redop = RedOp::kSum,
+               .in_place = kind != OpKind::kBroadcast && random() % 2 == 0,
+               .count = int64_t(1 + random() % 3000)};
+  if (kind == OpKind::kAllreduce || kind == OpKind::kReduceScatter) {
+    words.redop = pick(random, {RedOp::kSum, RedOp::kMax, RedOp::kProd});
+  } else {
+    words.dtype = pick(random, {DType::kF32, DType::kBF16, DType::kI32, DType::kF64});
+  }
+  if (kind == OpKind::kBroadcast) words.root = int32_t(random() % ranks);
+  const OpDesc op = op_desc(words);
+  const Target target{.world_size = ranks,
+                      .mapped = false,
+                      .chunk_bytes = uint64_t(64) << (random() % 6),
+                      .slot_count = uint32_t(2 + random() % 4)};
+  std::vector<uint32_t> all(ranks);
+  for (uint32_t rank = 0; rank < ranks; ++rank) all[rank] = rank;
+  switch (kind) {
+    case OpKind::kAllgather:
+      return {algo::allgather_ring(op, target, all), algo::allgather_ring_flows(op, target)};
+    case OpKind::kBroadcast:
+      return {algo::broadcast_chain(op, target, all), algo::broadcast_chain_flows(op, target)};
+    default:
+      return {algo::sum_chain(op, target, all), algo::sum_chain_flows(op, target)};
+  }
+}
+
+// The first rank's refusal, or OK.
+Status all_parts(const Plan& world, const FlowsOf& flows) {
+  for (const RankPlan& part : world.ranks) {
+    Status status = validate_part(part_of(world, part.rank), flows);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+TEST(Parts, OfEveryFormAreJudgedAsTheirWorldIsAndComputeTheirOperation) {
+  std::mt19937_64 random(20);
+  for (int round = 0; round < rounds(200); ++round) {
+    const FormCase made = any_case(random, 2 + uint32_t(random() % 8));
+    const Status parts = all_parts(made.world, made.flows);
+    ASSERT_TRUE(parts.ok()) << describe(made.world.op) << ": " << parts.message();
+    const Status whole = validate(made.world);
+    ASSERT_TRUE(whole.ok()) << describe(made.world.op) << ": " << whole.message();
+    World data = random_world(made.world, /*runs=*/3, random);
+    const Status ran = run_reference(made.world, data, random());
+    ASSERT_TRUE(ran.ok()) << describe(made.world.op) << ": " << ran.message();
+    ASSERT_EQ(first_difference(made.world, data), "") << describe(made.world.op);
+  }
+}
+
+// One change of one task, of a queue's order, or of what a task names.
+void change(LoosePart& part, std::mt19937_64& random) {
+  std::vector<LooseTask>& queue = part.queues[random() % part.queues.size()];
+  const size_t at = random() % queue.size();
+  LooseTask& task = queue[at];
+  const int64_t step = pick<int64_t>(random, {-1, 1, 2});
+  switch (random() % 12) {
+    case 0:
+      if (!task.waits.empty())
+        task.waits.erase(task.waits.begin() + ptrdiff_t(random() % task.waits.size()));
+      break;
+    case 1:
+      if (!task.waits.empty()) task.waits[random() % task.waits.size()].target += uint32_t(step);
+      break;
+    case 2:
+      if (!task.waits.empty()) task.waits[random() % task.waits.size()].signal += uint32_t(step);
+      break;
+    case 3:
+      if (!task.posts.empty() && task.task.op != TaskOp::kPut) task.posts.pop_back();
+      break;
+    case 4:
+      if (!task.posts.empty()) task.posts[0].signal += uint32_t(step);
+      break;
+    case 5:
+      task.task.flags ^= kAfterAll;
+      break;
+    case 6:
+      if (!task.regions.empty())
+        task.regions[random() % task.regions.size()].offset += uint64_t(64 * step);
+      break;
+    case 7:
+      if (!task.regions.empty())
+        task.regions[random() % task.regions.size()].buffer += uint32_t(step);
+      break;
+    case 8:
+      for (Region& region : task.regions) region.row_bytes = region.pitch = region.row_bytes / 2;
+      break;
+    case 9:
+      if (!task.params.empty()) task.params[random() % task.params.size()] += step;
+      break;
+    case 10: {  // To another place in its queue.
+      LooseTask moved = task;
+      queue.erase(queue.begin() + ptrdiff_t(at));
+      queue.insert(queue.begin() + ptrdiff_t(random() % (queue.size() + 1)), moved);
+      break;
+    }
+    case 11:  // A credit, or a chunk, for another.
+      if (!task.posts.empty()) {
+        const LooseTask& other = queue[random() % queue.size()];
+        if (!other.posts.empty()) task.posts = other.posts;
+      }
+      break;
+  }
+}
+
+TEST(Parts, WhatAllOfThemPassTheWorldPasses) {
+  std::mt19937_64 random(21);
+  int refused = 0, passed = 0, deadlocks = 0, races = 0, wrong = 0;
+  for (int round = 0; round < rounds(4000); ++round) {
+    const FormCase made = any_case(random, 2 + uint32_t(random() % 4));
+    Plan world = made.world;
+    const uint32_t rank = uint32_t(random() % world.ranks.size());
+    LoosePart loose = take_apart(world.ranks[rank]);
+    for (uint64_t changes = 1 + random() % 2; changes > 0; --changes) change(loose, random);
+    world.ranks[rank] = put_together(loose);
+    const Status part = validate_part(part_of(world, rank), made.flows);
+    if (!part.ok()) {
+      ++refused;
+      deadlocks += part.message().find("rule a") != std::string::npos;
+      races += part.message().find("rule c") != std::string::npos;
+      wrong += part.message().find("rule e") != std::string::npos;
+      continue;
+    }
+    ++passed;
+    const Status whole = validate(world);
+    ASSERT_TRUE(whole.ok()) << describe(world.op) << ", rank " << rank << ": " << whole.message();
+  }
+  // That most changes are seen, of each kind, is what makes the rest worth anything.
+  EXPECT_GT(refused, 2000);
+  EXPECT_GT(deadlocks, 50);
+  EXPECT_GT(races, 50);
+  EXPECT_GT(wrong, 50);
+  EXPECT_GT(passed, 20);
+}
+
+// Flows that both ends see changed alike: whatever parts pass with them is sound, and most are not
+// what the parts do.
+TEST(Parts, KeepTheFlowsThatTheyAreJudgedWith) {
+  std::mt19937_64 random(22);
+  int refused = 0, changes = 0;
+  for (int round = 0; round < rounds(600); ++round) {
+    const FormCase made = any_case(random, 2 + uint32_t(random() % 4));
+    const uint32_t from = uint32_t(random() % (made.world.ranks.size() - 1));
+    const uint64_t what = random() % 7, which = random(), step = 1 + random() % 2;
+    bool is_changed = false;
+    const FlowsOf changed = [&](uint32_t rank) {
+      std::vector<Flow> flows = made.flows(rank);
+      for (Flow& flow : flows) {
+        if (flow.from != from || flow.to != from + 1) continue;
+        Chunk& chunk = flow.chunks[which % flow.count()];
+        // A slot more than chunks, and from whom what nobody joins is said to come up to, are
+        // alike.
+        is_changed |= (what != 0 || flow.count() > flow.slots) &&
+                      (what != 1 || chunk.content.joined) && (what != 4 || chunk.bytes > 1) &&
+                      (what != 5 || flow.count() > 1);
+        if (what == 0) flow.slots += uint32_t(step);
+        if (what == 1) chunk.content.last += uint32_t(step);
+        if (what == 2) chunk.content.column += step;
+        if (what == 3) flow.credit += uint32_t(step);
+        if (what == 4) chunk.bytes -= std::min<uint64_t>(chunk.bytes - 1, 8 * step);
+        if (what == 5) flow.slot_bytes += 64 * step;
+        if (what == 6) flow.chunks.pop_back();
+        if (flow.chunks.empty()) flow.slots = 0;
+      }
+      return flows;
+    };
+    const bool ok = all_parts(made.world, changed).ok();
+    changes += is_changed ? 1 : 0;
+    refused += is_changed && !ok ? 1 : 0;
+  }
+  EXPECT_GT(changes, 300);
+  EXPECT_GT(refused, changes * 9 / 10);
+}
+
+TEST(Parts, OfRanksThatSeeAFlowOtherwiseAreRefused) {
+  std::mt19937_64 random(23);
+  const FormCase made = any_case(random, 4);
+  const FlowsOf torn = [&](uint32_t rank) {
+    std::vector<Flow> flows = made.flows(rank);
+    for (Flow& flow : flows) {
+      if (rank == 1 && flow.to == 2) ++flow.chunks[0].sent;
+    }
+    return flows;
+  };
+  const Status status = validate_part(part_of(made.world, 1), torn);
+  EXPECT_EQ(status.code(), SK_ERR_INVALID_ARGUMENT);
+  EXPECT_THAT(status.message(), HasSubstr("ranks 1 and 2 see what passes between them otherwise"));
+}
+
+// Every rank waits for the one before it, round in a circle. No part by itself shows that.
+TEST(Parts, ThatWaitInACircleAreRefusedByTheirSteps) {
+  constexpr uint32_t kRanks = 3;
+  const OpDesc op = op_desc({.kind = OpKind::kAllreduce, .count = 16});
+  Plan world{
+      .op = op, .target = {.world_size = kRanks, .mapped = false}, .buffers = {}, .ranks = {}};
+  const auto add = [&](BufferKind kind, BufferAccess access, uint8_t operand, uint64_t offset) {
+    for (uint32_t rank = 0; rank < kRanks; ++rank) {
+      world.buffers.push_back({.kind = kind,
+                               .access = access,
+                               .operand = operand,
+                               .owner = rank,
+                               .bytes = 64,
+                               .offset = offset});
+    }
+  };
+  add(BufferKind::kInput, BufferAccess::kLocal, 0, 0);
+  add(BufferKind::kOutput, BufferAccess::kLocal, 1, 0);
+  add(BufferKind::kWorkspace, BufferAccess::kPutOnly, 0, 0);
+  const auto flow = [](uint32_t from, uint64_t sent) {
+    const uint32_t to = (from + 1) % kRanks;
+    const Content input{.operand = 0, .first = from, .last = from + 1, .columns = 16};
+    return Flow{.from = from,
+                .to = to,
+                .inbox = 2 * kRanks + to,
+                .slots = 1,
+                .slot_bytes = 64,
+                .data = 0,
+                .credit = 1,
+                .chunks = {{.bytes = 64, .content = input, .sent = sent, .taken = sent + 1}}};
+  };
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    const uint32_t before = (rank + kRanks - 1) % kRanks, next = (rank + 1) % kRanks;
+    RankBuilder part(rank, 1);
+    part.add_signal({before, 0, 1});
+    std::vector<uint32_t> peers;
+    for (uint32_t peer = 0; peer < kRanks; ++peer) {
+      if (peer != rank) peers.push_back(peer);
+    }
+    part.set_peers(peers);
+    part.add({.op = TaskOp::kEnter});
+    part.add({.op = TaskOp::kAwait});
+    const Wait wait{before, 0, 1};
+    const Post post{next, 0, 1};
+    part.add({.op = TaskOp::kPut,
+              .regions = {flat(rank, 0, 64, kRead), flat(2 * kRanks + next, 0, 64, kWrite)},
+              .waits = {&wait, 1},
+              .posts = {&post, 1}});
+    world.ranks.push_back(part.finish());
+  }
+  EXPECT_THAT(validate(world).message(), HasSubstr("rule a"));
+  for (const std::array<uint64_t, kRanks> sent :
+       {std::array<uint64_t, kRanks>{1, 2, 3}, {3, 2, 1}, {1, 1, 1}}) {
+    const FlowsOf flows = [&](uint32_t rank) {
+      const uint32_t before = (rank + kRanks - 1) % kRanks;
+      return std::vector<Flow>{flow(before, sent[before]), flow(rank, sent[rank])};
+    };
+    std::string messages;  // Each part refuses its result, too: nothing makes it.
+    for (uint32_t rank = 0; rank < kRanks; ++rank) {
+      messages += validate_part(part_of(world, rank), flows).message() + "\n";
+    }
+    EXPECT_THAT(messages, HasSubstr("follows a wait for step"));
+  }
+}
+
+}  // namespace
+}  // namespace sk
