@@ -54,10 +54,13 @@ RowsOperand add_rows(Layout& layout, uint8_t number) {
 
 Deal::Deal(const Target& target, uint64_t count, uint64_t row_bytes, uint64_t unit,
            uint64_t rows_least)
-    : count_(count), unit_(unit) {
+    : count_(count), unit_(unit), rows_least_(rows_least) {
   const uint64_t bytes = count * row_bytes, lumps = (count + unit - 1) / unit;
-  const uint64_t most = std::min<uint64_t>(
-      {target.workers, std::max(1u, target.edge_signals_max), std::max<uint64_t>(1, lumps)});
+  // The last lump may be less than one.
+  const uint64_t least = (rows_least + unit - 1) / unit + (count % unit != 0 ? 1 : 0);
+  const uint64_t most =
+      std::min<uint64_t>({target.workers, std::max(1u, target.edge_signals_max),
+                          std::max<uint64_t>(1, rows_least > 0 ? lumps / least : lumps)});
   queues_ = uint32_t(std::clamp<uint64_t>(bytes / kQueueBytes, 1, std::max<uint64_t>(1, most)));
   const uint64_t each = (count + queues_ - 1) / queues_;
   const uint64_t near = rows_least > 0 ? rows_least : kTaskBytes / std::max<uint64_t>(1, row_bytes);

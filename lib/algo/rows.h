@@ -28,27 +28,36 @@ RowsOperand add_rows(Layout& layout, uint8_t operand);
 // enough not to be felt. Both are cut between lumps of `unit` rows.
 class Deal {
  public:
-  // A task has `rows_least` where the deal has as many.
+  // Every task has `rows_least` at least where the deal has as many.
   Deal(const Target& target, uint64_t count, uint64_t row_bytes, uint64_t unit = 1,
        uint64_t rows_least = 0);
 
   uint32_t queues() const { return queues_; }
   uint32_t tasks(uint32_t queue) const {
-    return uint32_t((slice_of(count_, queues_, queue, unit_).count + rows_ - 1) / rows_);
+    uint32_t tasks = 0;
+    for (uint64_t left = slice_of(count_, queues_, queue, unit_).count; left > 0; ++tasks) {
+      left -= next(left);
+    }
+    return tasks;
   }
   // `visit(queue, first, count)`, queue after queue.
   template <typename Visitor>
   void for_each(Visitor&& visit) const {
     for (uint32_t queue = 0; queue < queues_; ++queue) {
       const Slice part = slice_of(count_, queues_, queue, unit_);
-      for (uint64_t at = 0; at < part.count; at += rows_) {
-        visit(queue, part.begin + at, std::min(rows_, part.count - at));
+      for (uint64_t at = 0; at < part.count;) {
+        const uint64_t rows = next(part.count - at);
+        visit(queue, part.begin + at, rows);
+        at += rows;
       }
     }
   }
 
  private:
-  uint64_t count_, unit_, rows_;
+  // Of so many that are left: those of the next task.
+  uint64_t next(uint64_t left) const { return left < rows_ + rows_least_ ? left : rows_; }
+
+  uint64_t count_, unit_, rows_least_, rows_;
   uint32_t queues_;
 };
 

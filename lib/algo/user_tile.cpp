@@ -36,13 +36,17 @@ class UserPlan {
     if (first_ < 0) return all();
     return second_ < 0 ? rows() : blocks();
   }
-  Plan cut(uint64_t high, uint64_t wide) {
+  Plan cut(uint64_t most, uint64_t tasks_max) {
     const uint64_t rows = extent(first_), columns = extent(second_);
+    uint64_t high = most, wide = most;
     const auto part = [&](uint64_t count, uint64_t part, uint64_t unit) {
       return std::max<uint64_t>(1, part == 0 ? count : align_up(std::min(part, count), unit));
     };
-    high = part(rows, high, effect_.unit[0]);
-    wide = part(columns, wide, effect_.unit[1]);
+    for (;; most *= 4) {
+      high = part(rows, most, effect_.unit[0]);
+      wide = part(columns, most, effect_.unit[1]);
+      if (most == 0 || parts_of(rows, high) * parts_of(columns, wide) <= tasks_max) break;
+    }
     begin(1);
     for (uint64_t row = 0; row < rows; row += high) {
       for (uint64_t column = 0; column < columns; column += wide) {
@@ -130,13 +134,18 @@ class UserPlan {
                              effect_.unit[1]);
     while (parts_of(rows, high) * parts_of(columns, wide) > kBlocksMax)
       (high <= wide ? high : wide) *= 2;
-    const uint64_t across = parts_of(columns, wide), count = parts_of(rows, high) * across;
+    // Where a call is to have so many rows at least, the last ones have what would be fewer, too.
+    const uint64_t down = tile_.text().tile_rows > 0 && rows > 0
+                              ? std::max<uint64_t>(1, rows / high)
+                              : parts_of(rows, high);
+    const uint64_t across = parts_of(columns, wide), count = down * across;
     const Deal deal(dealt_to(), count, high * wide * bytes);
     begin(deal.queues());
     deal.for_each([&](uint32_t queue, uint64_t first, uint64_t blocks) {
       for (uint64_t block = first; block < first + blocks; ++block) {
         const uint64_t row = block / across * high, column = block % across * wide;
-        add(queue, {row, std::min(high, rows - row)}, {column, std::min(wide, columns - column)});
+        const bool last = block / across + 1 == down;
+        add(queue, {row, last ? rows - row : high}, {column, std::min(wide, columns - column)});
       }
     });
     return finish();
@@ -206,10 +215,10 @@ class UserPlan {
 
 }  // namespace
 
-Result<Plan> cut_user_tile(const OpDesc& op, uint64_t rows, uint64_t columns) {
+Result<Plan> cut_user_tile(const OpDesc& op, uint64_t most, uint64_t tasks_max) {
   const UserTile* tile = user_tile(op.schema().tile);
   if (tile == nullptr) return error(SK_ERR_INTERNAL, "{} has no tile", describe(op));
-  return UserPlan(op, Target(), *tile).cut(rows, columns);
+  return UserPlan(op, Target(), *tile).cut(most, tasks_max);
 }
 
 Result<Plan> plan_user_tile(const OpDesc& op, const Target& target, Ranks) {

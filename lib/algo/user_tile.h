@@ -7,9 +7,9 @@
 
 namespace sk::algo {
 
-// In tiles of so many rows and columns at most, of what is cut; 0: of all. As far as the tile may
-// be cut there.
-Result<Plan> cut_user_tile(const OpDesc& op, uint64_t rows, uint64_t columns);
+// In tiles of `most` rows and columns, of what is cut; 0: of all. As far as the tile may be cut
+// there, and in larger ones where there would be more than `tasks_max`.
+Result<Plan> cut_user_tile(const OpDesc& op, uint64_t most, uint64_t tasks_max);
 
 }  // namespace sk::algo
 

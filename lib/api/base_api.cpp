@@ -48,8 +48,7 @@ sk_status sk_init(const sk_config* config, sk_context** out_context) noexcept {
 
 sk_status sk_finalize(sk_context* context) noexcept {
   return guarded([&]() -> Status {
-    if (InsideTile::is())
-      return error(SK_ERR_BUSY, "called from inside a tile: a call is not over");
+    SK_RETURN_IF_ERROR(check_outside_tiles());
     {
       SK_ASSIGN_OR_RETURN(const auto use, contexts.use(context));
       if (const int alive = (*use)->children.load(); alive > 0) {

@@ -25,7 +25,10 @@ class ProcessCollectives final : public control::Collectives {
 
   // One rank may have skipped the barrier in which this one waits.
   void interrupt() override {
-    comms.for_each_in_use([](Comm& comm) { comm.communicator->abort("interrupted"); });
+    comms.for_each_in_use([](Comm& comm) {
+      // Of what a rank does alone nobody waits for others, and the lane is there for good.
+      if (comm.local != nullptr) comm.communicator->abort("interrupted");
+    });
     end_creations(error(SK_ERR_ABORTED, "interrupted while the ranks were connecting"), false);
   }
   void lose_ranks(const Status& why) override { end_creations(why, true); }
@@ -94,6 +97,7 @@ sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
 
 sk_status sk_comm_free(sk_comm* comm) noexcept {
   return guarded([&]() -> Status {
+    SK_RETURN_IF_ERROR(check_outside_tiles());
     {
       SK_ASSIGN_OR_RETURN(const auto use, comms.use(comm));
       if (use->local == nullptr) {
@@ -109,6 +113,10 @@ sk_status sk_comm_free(sk_comm* comm) noexcept {
 sk_status sk_comm_abort(sk_comm* comm, const char* reason) noexcept {
   return guarded([&]() -> Status {
     SK_ASSIGN_OR_RETURN(const auto use, comms.pin(comm));
+    if (use->local == nullptr) {
+      return error(SK_ERR_INVALID_ARGUMENT,
+                   "this communicator is of sk_comm_self(): nobody waits for others in its calls");
+    }
     use->communicator->abort(reason == nullptr ? "" : std::string(reason).substr(0, 199));
     return {};
   });

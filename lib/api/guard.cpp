@@ -9,6 +9,8 @@
 #include <cstring>
 #include <memory>
 
+#include "lib/base/inside_tile.h"
+
 namespace sk::api {
 namespace {
 
@@ -63,6 +65,12 @@ Status watch_forks(void (*forget)()) {
   here(static_cast<uint32_t*>(page)).store(kFirst, std::memory_order_relaxed);
   fork_page.store(static_cast<uint32_t*>(page), std::memory_order_release);
   return {};
+}
+
+Status check_outside_tiles() {
+  if (!InsideTile::is()) [[likely]]
+    return {};
+  return error(SK_ERR_BUSY, "called from inside a tile: a call is not over");
 }
 
 Status check_not_forked() {

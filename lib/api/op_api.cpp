@@ -110,7 +110,10 @@ sk_status sk_pack(sk_comm* comm, const sk_tensor* b, uint32_t flags,
 }
 
 sk_status sk_packed_free(sk_packed* packed) noexcept {
-  return guarded([&]() -> Status { return std::move(packed_weights.remove(packed).status()); });
+  return guarded([&]() -> Status {
+    SK_RETURN_IF_ERROR(check_outside_tiles());
+    return std::move(packed_weights.remove(packed).status());
+  });
 }
 
 sk_status sk_allreduce_gemm(sk_comm* comm, const sk_tensor* a, const sk_tensor* b,

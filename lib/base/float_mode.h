@@ -23,6 +23,25 @@ class FloatMode {
     if (differs(callers_)) [[unlikely]]
       write(callers_);
   }
+  // This thread's mode as it was, behind foreign code that may change it: x87's, too, which
+  // fesetround() sets with the other and libsk does not compute with.
+  class Kept {
+   public:
+    Kept() : word_(read()), other_(read_other()) {}
+    ~Kept() {
+      if ((read() & ~kSeen) != (Word(word_) & ~kSeen)) [[unlikely]]
+        write(Word(word_));
+      if (read_other() != other_) [[unlikely]]
+        write_other(other_);
+    }
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+
+   private:
+    uint64_t word_;  // A Word.
+    uint16_t other_;
+  };
+
   FloatMode(const FloatMode&) = delete;
   FloatMode& operator=(const FloatMode&) = delete;
 
@@ -33,6 +52,12 @@ class FloatMode {
   static constexpr Word kSeen = 0x3f;       // Exceptions so far: no mode.
   static Word read() { return __builtin_ia32_stmxcsr(); }
   static void write(Word word) { __builtin_ia32_ldmxcsr(word); }
+  static uint16_t read_other() {
+    uint16_t word;
+    asm volatile("fnstcw %0" : "=m"(word));
+    return word;
+  }
+  static void write_other(uint16_t word) { asm volatile("fldcw %0" ::"m"(word)); }
 #elif defined(__aarch64__)
   using Word = uint64_t;
   static constexpr Word kDefault = 0;
@@ -43,6 +68,8 @@ class FloatMode {
     return word;
   }
   static void write(Word word) { asm volatile("msr fpcr, %0" ::"r"(word)); }
+  static uint16_t read_other() { return 0; }
+  static void write_other(uint16_t) {}
 #else
 #error "say how this machine's floating-point mode is read and written"
 #endif

@@ -75,6 +75,10 @@ bool Operands::has(uint32_t number, uint32_t rank) const {
   return only_on < 0 || only_on == int64_t(rank);
 }
 
+bool Operands::passed(uint32_t number) const {
+  return home(number) == number || operands_[number].at == std::string_view("0");
+}
+
 bool Operands::shared(uint32_t number) const {
   for (uint32_t other = 0; other < count_; ++other) {
     if (other != number && operands_[other].home == number) return true;

@@ -38,6 +38,8 @@ class Operands {
   // The operand whose memory it is in: another one's where it has none of its own.
   uint32_t count() const { return count_; }
   uint32_t home(uint32_t number) const { return number < count_ ? operands_[number].home : number; }
+  // Whether a call passes it: not what is a part of another's memory, which is passed once, whole.
+  bool passed(uint32_t number) const;
   // Whether it has other operands in its memory.
   bool shared(uint32_t number) const;
   // Whether `rank` has it at all.

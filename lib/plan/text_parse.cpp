@@ -200,6 +200,8 @@ class Parser {
     }
     if (!reader_.take("op")) return reader_.fail("expected a task");
     SK_RETURN_IF_ERROR(reader_.take_number(op, "the operation"));
+    // A user's is a function of some context of this process, which a text cannot keep alive.
+    if (TaskOp(op) >= TaskOp::kUserFirst) return reader_.fail("a user's tile is in no plan's text");
     reader_.skip_spaces();
     task.op = TaskOp(op);
     return flags(task);

@@ -131,6 +131,16 @@ void UserTile::sign() {
   };
 }
 
+int64_t UserTile::extent(const TileArgs& args, size_t number, size_t axis) const {
+  const UserEffect::Place& place = places_.places[number];
+  if (place.iterator[axis] < 0) return 1;
+  const auto iterator = size_t(place.iterator[axis]);
+  const bool cut = places_.iterators[iterator].cut != UserEffect::Cut::kNot;
+  const int64_t block = int64_t(place.block[axis]);
+  const int64_t count = args.params[cut ? count_parameter(iterator) : whole_parameter(iterator)];
+  return (count + block - 1) / block;
+}
+
 sk_tile_view UserTile::view(const TileArgs& args, size_t number) const {
   const Region& region = args.regions[number];
   const auto dtype = DType(args.params[type_parameter(number)]);
@@ -141,8 +151,8 @@ sk_tile_view UserTile::view(const TileArgs& args, size_t number) const {
     if (iterator < 0 || places_.iterators[size_t(iterator)].cut == UserEffect::Cut::kNot) return 0;
     return args.params[first_parameter(size_t(iterator))] / int64_t(place.block[axis]);
   };
-  const int64_t cols = int64_t(region.row_bytes) / element;
-  return {.rows = region.row_bytes == 0 ? 0 : int64_t(region.rows),
+  const int64_t cols = extent(args, number, 1);
+  return {.rows = extent(args, number, 0),
           .cols = cols,
           .stride = region.rows > 1 ? int64_t(region.pitch) / element : cols,
           .row = first(0),
@@ -161,6 +171,8 @@ bool UserTile::run(const TileArgs& args) const {
   for (size_t i = 0; i < text_.numbers.size(); ++i) {
     values[i].i = args.params[number_parameter(i)];
   }
+  std::unique_lock<std::mutex> alone;
+  if (text_.serial) alone = std::unique_lock(serial_);
   return function_.call(data, views, values, function_.user) == 1;
 }
 

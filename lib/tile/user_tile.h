@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,8 @@ class UserTile : public TileOp {
   void sign();
   const char* keep(std::string text) { return texts_.emplace_back(std::move(text)).c_str(); }
   sk_tile_view view(const TileArgs& args, size_t region) const;
+  // Elements of a region along an axis.
+  int64_t extent(const TileArgs& args, size_t region, size_t axis) const;
 
   const TileText text_;
   const TileFunction function_;
@@ -74,6 +77,7 @@ class UserTile : public TileOp {
   std::vector<effect::RangeRecord> ranges_;
   Form form_{};
   std::unique_ptr<const SignatureEffect> effect_;
+  mutable std::mutex serial_;  // Of a function that is not to be called twice at one time.
 };
 
 }  // namespace sk

@@ -1,6 +1,7 @@
 // Users' tiles: what one says of itself ends its call and nothing else.
 #include <algorithm>
 
+#include "lib/base/float_mode.h"
 #include "lib/base/inside_tile.h"
 #include "lib/exec/cpu/program.h"
 #include "lib/plan/text.h"
@@ -14,6 +15,7 @@ void CpuProgram::run_own(uint32_t index, const LoweredTask& task) noexcept {
   bool done = false;
   Status status = caught([&]() -> Status {
     const InsideTile inside;
+    const FloatMode::Kept mode;
     done = task.own->own(*task.own, tiles_[index]);
     return {};
   });

@@ -1,12 +1,14 @@
 #include <algorithm>
 
 #include "lib/op/schema.h"
+#include "lib/plan/check/operands.h"
 #include "lib/plan/check/refuse.h"
 #include "lib/plan/check/structure.h"
 
 namespace sk::check {
 namespace {
 
+constexpr uint64_t kPlacesMax = 1 << 25;
 constexpr uint64_t kBytesMax = uint64_t(1) << 48;  // An address space: sums of two cannot wrap.
 
 const char* access_name(BufferAccess access) {
@@ -41,9 +43,14 @@ Status check_callers(const Plan& plan, const Buffer& buffer, size_t id) {
     return refuse('0', "buffer {}: a caller's has generation 1, offset 0, an operand of {}", id,
                   plan.op.schema().name);
   }
-  // In place either name of the memory says so.
-  const bool symmetric = buffer.kind == BufferKind::kInOut ? plan.op.any_symmetric()
-                                                           : plan.op.symmetric(buffer.operand);
+  // In place any name of the memory says so by which calls pass it.
+  const Operands operands = operands_of(plan);
+  bool symmetric = false;
+  for (uint32_t i = 0; i < operands.count(); ++i) {
+    if (operands.home(i) == operands.home(buffer.operand) && operands.passed(i)) {
+      symmetric |= plan.op.symmetric(i);
+    }
+  }
   if (buffer.access != BufferAccess::kLocal && !symmetric) {
     return refuse('f', "buffer {} is {}, but that operand is not symmetric", id,
                   access_name(buffer.access));
@@ -202,7 +209,13 @@ Status check_buffers(const Plan& plan) {
 }
 
 Status check_regions(const Plan& plan, const Cast& cast) {
+  uint64_t places = 0;  // Each is looked at by itself.
   for (const RankPlan& part : plan.ranks) {
+    for (const Region& region : part.regions) places += region.buffer_count;
+    if (places > kPlacesMax) {
+      return refuse('h', "regions in {} buffers in all, at most {} can be judged", places,
+                    kPlacesMax);
+    }
     for (uint32_t q = 0; q < part.queues.size(); ++q) {
       for (uint32_t i = 0; i < part.queues[q].task_count; ++i) {
         const Task& task = part.tasks[part.queues[q].first_task + i];

@@ -26,6 +26,10 @@ Status check_operand(const Plan& plan, const Operands& operands, size_t id,
                           : schema.operands[buffer.operand].role == Role::kOut ? BufferKind::kOutput
                                                                                : BufferKind::kInput;
   if (buffer.kind != kind) return refuse('0', "buffer {} has the wrong kind for its operand", id);
+  if (!operands.passed(buffer.operand)) {
+    return refuse('0', "buffer {} is of {}, which lies in {} and is not passed by itself", id,
+                  operand_name(plan.op, buffer.operand), operand_name(plan.op, home));
+  }
   // Several may be one operand's, but only one operand's of those that share memory.
   uint8_t& owned = seen[buffer.owner][home];
   if (owned != 0 && owned != buffer.operand + 1) {

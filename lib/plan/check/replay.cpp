@@ -51,10 +51,12 @@ class Replay {
     int32_t run = 0;           // The run that it is in; `runs` when all are over.
     uint32_t open_queues = 0;  // Not at their end in this run.
     int32_t entered = 0;       // Enter tasks that it has started.
+    int32_t admitted = 0;      // Runs in which its first queue has awaited the peers.
     uint32_t enter_event = 0;
     // What it knew in each run: a rank may enter the next one before its peers have awaited this.
     std::vector<uint32_t> enter_clocks;
-    uint32_t waiting = SignalLog::kNobody;  // The last queue that waits for it to enter.
+    uint32_t waiting = SignalLog::kNobody;            // The last queue that waits for it to enter.
+    uint32_t waiting_admission = SignalLog::kNobody;  // Of its own, for its first queue's await.
   };
   struct QueueState {
     uint32_t next = 0;
@@ -165,6 +167,11 @@ class Replay {
       return true;
     }
     if (where.task().op != TaskOp::kAwait) return false;
+    // The first queue's await looks at the peers' entries for all of them.
+    if (events_.queues()[queue].queue != 0 && ranks_[rank].admitted <= ranks_[rank].run) {
+      queues_[queue].waits_behind = std::exchange(ranks_[rank].waiting_admission, queue);
+      return true;
+    }
     for (const uint32_t peer : where.part.peers) {
       if (ranks_[peer].entered > ranks_[rank].run) continue;
       queues_[queue].waits_behind = std::exchange(ranks_[peer].waiting, queue);
@@ -199,6 +206,10 @@ class Replay {
         events_.learn(clocks_, clock, other.enter_event, run);
       }
       clocks_.raise(clock, events_.awaited_line(rank), run + 1);
+      if (events_.queues()[queue].queue == 0) {
+        ranks_[rank].admitted = run + 1;
+        wake(ranks_[rank].waiting_admission);
+      }
     }
     SK_RETURN_IF_ERROR(check_awaited(where, clock, run));
     SK_RETURN_IF_ERROR(cells_.touch(event, clock, run));
@@ -324,6 +335,8 @@ class Replay {
         if (ranks_[peer].entered > ranks_[place.rank].run) continue;
         return refuse('a', "{} waits for ever for rank {} to enter", where, peer);
       }
+      if (where.task().op != TaskOp::kAwait) continue;
+      return refuse('a', "{} waits for ever for the first queue's await", where);
     }
     return refuse('a', "the tasks do not finish");
   }

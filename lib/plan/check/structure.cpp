@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/op/schema.h"
 #include "lib/plan/check/refuse.h"
 
 namespace sk::check {
@@ -63,6 +64,9 @@ Status check_roles(const Plan& plan, const RankPlan& part, const Task& task,
 Status check_task(const Plan& plan, const RankPlan& part, const Task& task, const Where& where) {
   const Signature* signature = signature_of(task.op);
   if (signature == nullptr) return refuse('0', "{}: there is no operation {}", where, int(task.op));
+  if (task.op >= TaskOp::kUserFirst && task.op != plan.op.schema().tile) {
+    return refuse('0', "{}: a user's tile is in plans of its own operation alone", where);
+  }
   const int known = kAfterAll | (plan.free.number != 0 ? kFreeRows | kFreeBlocks : 0);
   if ((task.flags & ~known) != 0) {
     return refuse('0', "{} has unknown flags {}", where, task.flags);
@@ -121,6 +125,21 @@ Status check_peers(const Plan& plan, const RankPlan& part) {
   return Status();
 }
 
+// Of a call between two ranks the others run no part.
+Status check_pair(const Plan& plan) {
+  if (!is_pair(plan.op)) return Status();
+  const std::array<uint32_t, 2> ends = ends_of(plan.op);
+  const auto is_end = [&](uint32_t rank) { return rank == ends[0] || rank == ends[1]; };
+  for (const RankPlan& part : plan.ranks) {
+    for (const uint32_t peer : part.peers) {
+      if (is_end(part.rank) && is_end(peer)) continue;
+      return refuse('0', "rank {} has peer {}: {} is of two ranks", part.rank, peer,
+                    describe(plan.op));
+    }
+  }
+  return Status();
+}
+
 Status check_part(const Plan& plan, const RankPlan& part) {
   SK_RETURN_IF_ERROR(check_peers(plan, part));
   if (part.queues.size() > plan.target.workers) {
@@ -156,6 +175,7 @@ Status check_parts(const Plan& plan, const Cast& cast) {
       return refuse('0', "part {} is that of rank {}", rank, plan.ranks[rank].rank);
     }
   }
+  SK_RETURN_IF_ERROR(check_pair(plan));
   uint64_t tasks = 0;
   for (const RankPlan& part : plan.ranks) {
     SK_RETURN_IF_ERROR(check_part(plan, part));
