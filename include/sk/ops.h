@@ -136,7 +136,7 @@ typedef struct sk_rmsnorm_args {
   /** [m], of the type of sums of x, may be NULL, what each row was multiplied by, for the
    *  gradient */
   sk_tensor* rstd;
-  /** 0 to inf; added to the mean of squares; usually 1e-5 */
+  /** 0 to inf; added to the mean of squares, in the type of sums; usually 1e-5 */
   double eps;
 } sk_rmsnorm_args;
 SK_NODISCARD static inline sk_status sk_rmsnorm(sk_comm* comm, const sk_rmsnorm_args* args,
@@ -192,7 +192,7 @@ typedef struct sk_add_rmsnorm_args {
   /** [m], of the type of sums of x, may be NULL, what each row was multiplied by, for the
    *  gradient */
   sk_tensor* rstd;
-  /** 0 to inf; added to the mean of squares; usually 1e-5 */
+  /** 0 to inf; added to the mean of squares, in the type of sums; usually 1e-5 */
   double eps;
 } sk_add_rmsnorm_args;
 SK_NODISCARD static inline sk_status sk_add_rmsnorm(sk_comm* comm, const sk_add_rmsnorm_args* args,

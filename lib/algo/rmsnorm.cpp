@@ -4,6 +4,7 @@
 #include "lib/op/ops/rmsnorm.h"
 
 #include <optional>
+#include <string_view>
 
 #include "lib/algo/ops.h"
 #include "lib/algo/part.h"
@@ -12,10 +13,6 @@
 namespace sk::algo {
 namespace {
 
-uint8_t number_of(const Schema& schema, std::string_view name) {
-  return uint8_t(schema.operand(name) - schema.operands.data());
-}
-
 constexpr uint64_t kBlock = ops::rows::kBlockRows;
 
 class Rows {
@@ -23,6 +20,7 @@ class Rows {
   // Rows are dealt in lumps of `unit`.
   Rows(const OpDesc& op, const Target& target, uint64_t unit)
       : layout_(op, target),
+        free_(named(op.schema().dimensions, op.schema().free)),
         m_(uint64_t(op[op.schema().field("m")])),
         n_(uint64_t(op[op.schema().field("n")])),
         deal_(target, m_, n_ * layout_.element_bytes(), unit),
@@ -30,7 +28,7 @@ class Rows {
         part_(layout_, 0, deal_.queues(), lanes_,
               [&](uint32_t, uint32_t lane) { return deal_.tasks(lane); }) {}
 
-  Plan forward() {
+  Result<Plan> forward() {
     const RowsOperand x = operand("x");
     const RowsOperand y = layout_.op().aliased(number("y")) ? x : operand("y");
     const std::optional<RowsOperand> weight = optional("weight"), rstd = optional("rstd");
@@ -45,7 +43,7 @@ class Rows {
     return finish();
   }
 
-  Plan added() {
+  Result<Plan> added() {
     const RowsOperand x = operand("x"), residual = operand("residual");
     const RowsOperand y = layout_.op().aliased(number("y")) ? x : operand("y");
     const RowsOperand total = layout_.op().aliased(number("total")) ? residual : operand("total");
@@ -63,7 +61,7 @@ class Rows {
     return finish();
   }
 
-  Plan backward() {
+  Result<Plan> backward() {
     const RowsOperand dy = operand("dy"), x = operand("x"), rstd = operand("rstd"),
                       dx = operand("dx");
     const std::optional<RowsOperand> weight = optional("weight"), dweight = optional("dweight");
@@ -86,14 +84,20 @@ class Rows {
  private:
   using Regions = Few<Region, kRegionCountMax>;
 
-  uint8_t number(std::string_view name) const { return number_of(layout_.op().schema(), name); }
+  // Of a name that the schema must have: finish() says so where it has not.
+  uint8_t number(std::string_view name) {
+    const Schema& schema = layout_.op().schema();
+    const OperandSchema* const found = schema.operand(name);
+    if (found == nullptr) missing_ = name;
+    return found == nullptr ? uint8_t(0) : uint8_t(found - schema.operands.data());
+  }
   RowsOperand operand(std::string_view name) { return add_rows(layout_, number(name)); }
   std::optional<RowsOperand> optional(std::string_view name) {
     if (layout_.op().absent(number(name))) return std::nullopt;
     return operand(name);
   }
   static uint64_t blocks_of(uint64_t rows) { return (rows + kBlock - 1) / kBlock; }
-  DType sums_type() const { return accumulator(layout_.op().type(number("x"))); }
+  DType sums_type() { return accumulator(layout_.op().type(number("x"))); }
   RowsOperand blocks() {
     RowsOperand out;
     out.row_bytes = out.pitch = n_ * dtype_bytes(sums_type());
@@ -108,9 +112,9 @@ class Rows {
     const uint64_t bytes = m_ * n_ * layout_.element_bytes();
     int64_t params[kRowsParamCount] = {};
     params[kRowsDtype] = int64_t(op.type(number("x")));
-    params[kRowsWeightDtype] = int64_t(op.type(number("weight")));
-    params[kRowsGiven] =
-        (op.absent(number("weight")) ? 0 : kGivenWeight) | (second ? kGivenSecond : 0);
+    const bool weighted = op.schema().operand("weight") != nullptr && !op.absent(number("weight"));
+    params[kRowsWeightDtype] = int64_t(op.type(number(weighted ? "weight" : "x")));
+    params[kRowsGiven] = (weighted ? kGivenWeight : 0) | (second ? kGivenSecond : 0);
     params[kRowsM] = int64_t(m_);
     params[kRowsN] = int64_t(n_);
     params[kRowsRow0] = int64_t(row);
@@ -125,7 +129,7 @@ class Rows {
     const Post done = part_.to(0, queue);
     part_.builder().add({.op = tile,
                          .queue = queue,
-                         .free = kFreeRows,
+                         .free = free_ != nullptr ? uint8_t(kFreeRows) : uint8_t(0),
                          .more_regions = {regions.begin(), regions.size()},
                          .params = params,
                          .posts = {&done, lanes_ > 0 ? size_t(1) : 0}});
@@ -153,7 +157,7 @@ class Rows {
       part_.builder().add({.op = TaskOp::kSumRows,
                            .queue = queue,
                            .after_all = lanes_ == 0,
-                           .free = kFreeBlocks,
+                           .free = free_ != nullptr ? uint8_t(kFreeBlocks) : uint8_t(0),
                            .regions = {sums.columns(columns.begin * element,
                                                     columns.count * element, blocks_of(m_), kRead),
                                        flat(dweight.buffer, columns.begin * out_element,
@@ -163,22 +167,27 @@ class Rows {
     }
   }
 
-  Plan finish() {
+  Result<Plan> finish() {
+    if (!missing_.empty())
+      return error(SK_ERR_INTERNAL, "{} has no operand {}", layout_.op().schema().name, missing_);
     std::vector<RankPlan> parts;
     parts.push_back(part_.finish());
     Plan plan = layout_.finish(std::move(parts));
-    const std::span<const Dimension> dimensions = plan.op.schema().dimensions;
-    const Dimension* m = named(dimensions, plan.op.schema().free);
-    plan.free = {uint32_t(m - dimensions.data()) + 1, joins_ ? uint32_t(kBlock) : 0};
+    if (free_ != nullptr) {
+      const Dimension* const first = plan.op.schema().dimensions.data();
+      plan.free = {uint32_t(free_ - first) + 1, joins_ ? uint32_t(kBlock) : 0};
+    }
     return plan;
   }
 
   Layout layout_;
+  const Dimension* free_;  // Null where plans are of one number of rows.
   uint64_t m_, n_;
   Deal deal_;
   uint32_t lanes_;  // One for each queue, where others wait for what it has done.
   Part part_;
   bool joins_ = false;  // Blocks of rows.
+  std::string_view missing_;
 };
 
 }  // namespace
@@ -190,7 +199,8 @@ Result<Plan> plan_add_rmsnorm(const OpDesc& op, const Target& target, Ranks) {
   return Rows(op, target, 1).added();
 }
 Result<Plan> plan_rmsnorm_backward(const OpDesc& op, const Target& target, Ranks) {
-  const bool sums = !op.absent(number_of(op.schema(), "dweight"));
+  const Schema& schema = op.schema();
+  const bool sums = !op.absent(uint32_t(schema.operand("dweight") - schema.operands.data()));
   return Rows(op, target, sums ? kBlock : 1).backward();
 }
 

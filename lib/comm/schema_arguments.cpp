@@ -1,6 +1,7 @@
 #include "lib/comm/schema_arguments.h"
 
 #include <cstring>
+#include <limits>
 
 #include "lib/comm/checks.h"
 #include "lib/comm/tensor_arguments.h"
@@ -115,6 +116,9 @@ class Reader {
                      "{} is {}, it must be one of enum sk_redop (SK_SUM 1 to SK_AVG 5)",
                      attribute.spoken(), value);
       }
+      // Of numbers from 0 on there is one zero: plans and their hashes go by bits.
+      const bool no_sign = attribute.kind == AttributeKind::kFloat && attribute.lowest >= 0;
+      if (no_sign && value == std::numeric_limits<int64_t>::min()) value = 0;
       call_.op.set(schema_.attribute_field(field.index), value);
     }
     return {};

@@ -27,15 +27,15 @@ class Row {
   }
 
   void run(std::byte* rstd_out) const {
-    Sum squares = 0;
+    double squares = 0;
     for (uint64_t j = 0; j < columns(); ++j) {
       const uint64_t at = j * dtype_bytes(dtype_);
       store(dtype_, sum_ + at, load<Sum>(dtype_, x_ + at) + load<Sum>(dtype_, residual_ + at));
-      const Sum value = load<Sum>(dtype_, sum_ + at);
+      const double value = load<Sum>(dtype_, sum_ + at);
       squares += value * value;
     }
     const auto eps = Sum(std::bit_cast<double>(params_[kRowsEps]));
-    const Sum rstd = 1 / std::sqrt(squares / Sum(columns()) + eps);
+    const Sum rstd = 1 / std::sqrt(Sum(squares / double(columns())) + eps);
     for (uint64_t j = 0; j < columns(); ++j) {
       const uint64_t at = j * dtype_bytes(dtype_);
       store(dtype_, y_ + at, load<Sum>(dtype_, sum_ + at) * rstd * weight(j));
@@ -101,7 +101,7 @@ constexpr Form kForms[] = {  // By RowsGiven.
 }  // namespace
 
 constexpr TileOp kAddRmsnorm = {.id = TaskOp::kAddRmsnorm,
-                                .version = 1,
+                                .version = 2,
                                 .signature = {.name = "add_rmsnorm",
                                               .parameters = kParameters,
                                               .forms = kForms,

@@ -13,12 +13,12 @@ namespace {
 
 template <typename Sum>
 Sum rstd_of(DType dtype, const std::byte* row, uint64_t columns, Sum eps) {
-  Sum squares = 0;
+  double squares = 0;
   for (uint64_t j = 0; j < columns; ++j) {
-    const Sum value = load<Sum>(dtype, row + j * dtype_bytes(dtype));
+    const double value = load<Sum>(dtype, row + j * dtype_bytes(dtype));
     squares += value * value;
   }
-  return 1 / std::sqrt(squares / Sum(columns) + eps);
+  return 1 / std::sqrt(Sum(squares / double(columns)) + eps);
 }
 
 template <typename Sum>
@@ -76,7 +76,7 @@ constexpr Form kForms[] = {  // By RowsGiven.
 }  // namespace
 
 constexpr TileOp kRmsnorm = {.id = TaskOp::kRmsnorm,
-                             .version = 1,
+                             .version = 2,
                              .signature = {.name = "rmsnorm",
                                            .parameters = kParameters,
                                            .forms = kForms,

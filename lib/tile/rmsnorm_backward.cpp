@@ -44,9 +44,10 @@ class Backward {
   }
 
   void take_dx(uint64_t i) const {
-    Sum dot = 0;
-    for (uint64_t j = 0; j < columns_; ++j) dot += at(kDy, i, j) * weight(j) * at(kX, i, j);
-    const Sum by = rstd(i), off = by * by * (dot / Sum(columns_));
+    double dot = 0;
+    for (uint64_t j = 0; j < columns_; ++j)
+      dot += double(at(kDy, i, j) * weight(j)) * double(at(kX, i, j));
+    const Sum by = rstd(i), off = by * (by * Sum(dot / double(columns_)));
     for (uint64_t j = 0; j < columns_; ++j) {
       std::byte* to =
           args_.pointers[to_dx_][0] + i * args_.regions[to_dx_].pitch + j * dtype_bytes(dtype_);
@@ -102,7 +103,7 @@ constexpr Form kForms[] = {  // By RowsGiven.
 }  // namespace
 
 constexpr TileOp kRmsnormBackward = {.id = TaskOp::kRmsnormBackward,
-                                     .version = 1,
+                                     .version = 2,
                                      .signature = {.name = "rmsnorm_backward",
                                                    .parameters = kParameters,
                                                    .forms = kForms,

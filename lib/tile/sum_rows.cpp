@@ -1,4 +1,5 @@
-// sum_rows: columns, each summed over all rows, from the first on.
+// sum_rows: columns, each summed over all rows, from the first on. A sum that has grown loses
+// digits of what is added, so that 128 rows make a sum, 128 of those another one, and so on.
 #include <fmt/format.h>
 
 #include "lib/tile/all.h"
@@ -9,17 +10,46 @@
 namespace sk::tiles {
 namespace {
 
+constexpr uint64_t kSummed = 128;
+constexpr size_t kLevels = 5;
+
+template <typename Sum>
+class Sums {
+ public:
+  void add(Sum value, size_t level = 0) {
+    if (count_[level] == kSummed && level + 1 < kLevels) {
+      add(sum_[level], level + 1);
+      count_[level] = 0;
+    }
+    sum_[level] = count_[level]++ == 0 ? value : sum_[level] + value;
+  }
+  Sum all() const {
+    size_t level = kLevels;
+    while (level > 0 && count_[level - 1] == 0) --level;
+    if (level == 0) return 0;
+    Sum sum = sum_[--level];
+    while (level > 0) {
+      if (count_[--level] > 0) sum += sum_[level];
+    }
+    return sum;
+  }
+
+ private:
+  uint64_t count_[kLevels] = {};
+  Sum sum_[kLevels] = {};
+};
+
 template <typename Sum>
 void sum(const TileArgs& args) {
   const DType dtype = DType(args.params[kSumRowsDtype]);
   const DType out_dtype = DType(args.params[kSumRowsOutDtype]);
   for (uint64_t j = 0; j < uint64_t(args.params[kSumRowsCols]); ++j) {
-    Sum all = 0;
+    Sums<Sum> sums;
     for (uint64_t i = 0; i < uint64_t(args.params[kSumRowsM]); ++i) {
-      all += load<Sum>(dtype,
-                       args.pointers[0][0] + i * args.regions[0].pitch + j * dtype_bytes(dtype));
+      sums.add(load<Sum>(dtype,
+                         args.pointers[0][0] + i * args.regions[0].pitch + j * dtype_bytes(dtype)));
     }
-    store(out_dtype, args.pointers[1][0] + j * dtype_bytes(out_dtype), all);
+    store(out_dtype, args.pointers[1][0] + j * dtype_bytes(out_dtype), sums.all());
   }
 }
 
@@ -50,7 +80,7 @@ std::string refuses(std::span<const int64_t> p) {
 }  // namespace
 
 constexpr TileOp kSumRows = {.id = TaskOp::kSumRows,
-                             .version = 1,
+                             .version = 2,
                              .signature = {.name = "sum_rows",
                                            .parameters = kParameters,
                                            .forms = kForms,

@@ -44,12 +44,12 @@ double rstd_of(const RowsCase& c, const RowsArray& x, int64_t row) {
   return 1 / std::sqrt(squares / double(c.n) + c.eps);
 }
 
-// `scale` is how large what was summed and rounded on the way has been.
+// Rounded once. `scale` is how large what was summed and rounded on the way has been.
 std::string differs(const char* name, const RowsArray& is, int64_t row, int64_t col, double want,
                     double scale) {
   const double got = is.get(is.at(row, col));
   const double sums = step_of(sums_of(is.dtype)) * 64;
-  const double may = std::abs(want) * step_of(is.dtype) + scale * sums + 1e-30;
+  const double may = std::abs(want) * step_of(is.dtype) / 2 + scale * sums + 1e-30;
   // The smallest numbers of f16 are far apart.
   const double least = is.dtype == SK_F16 ? 0x1p-24 : 0;
   if (std::abs(got - want) <= may + least) return "";

@@ -41,7 +41,7 @@ def rmsnorm(
 
     ``x``: shape (..., n), f32, f64, bf16 or f16
     ``weight``: [n], of x's type or f32
-    ``eps``: 0 to inf; added to the mean of squares; usually 1e-5
+    ``eps``: 0 to inf; added to the mean of squares, in the type of sums; usually 1e-5
     ``out``: the array for y: shape (..., n), of x's type, may be x
     ``return_rstd``: whether rstd is returned too: [m], of the type of sums of x, what each row was
         multiplied by, for the gradient
@@ -123,7 +123,7 @@ def add_rmsnorm(
     ``x``: shape (..., n), f32, f64, bf16 or f16
     ``residual``: shape (..., n), of x's type
     ``weight``: [n], of x's type or f32
-    ``eps``: 0 to inf; added to the mean of squares; usually 1e-5
+    ``eps``: 0 to inf; added to the mean of squares, in the type of sums; usually 1e-5
     ``out``: the array for y: shape (..., n), of x's type, may be x
     ``out_total``: the array for total: shape (..., n), of residual's type, may be residual
     ``return_rstd``: whether rstd is returned too: [m], of the type of sums of x, what each row was

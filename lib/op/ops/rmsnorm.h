@@ -61,7 +61,7 @@ inline constexpr Attribute kEps[] = {{.name = "eps",
                                       .kind = AttributeKind::kFloat,
                                       .lowest = 0,
                                       .suggested = "1e-5",
-                                      .doc = "added to the mean of squares"}};
+                                      .doc = "added to the mean of squares, in the type of sums"}};
 
 inline constexpr Condition kHasColumns[] = {{"n >= 1", "rows have one element at least"}};
 

@@ -308,11 +308,11 @@ void for_each_result(const Case& c, uint32_t operand, int64_t rank, const RankMe
   }
 }
 
-// By how much a result of that type may differ.
+// By how much a result of that type may differ: half a step where it is rounded once.
 double tolerance(const Value& value, DType type) {
   if (value.exact || !is_float(type)) return 0;
   const double sums = step_of(accumulator(type)) * 64;
-  return std::fabs(value.value) * step_of(type) + value.size * sums +
+  return std::fabs(value.value) * step_of(type) / 2 + value.size * sums +
          (type == DType::kF16 ? 0x1p-24 : 1e-37);
 }
 

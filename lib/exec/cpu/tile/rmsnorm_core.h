@@ -54,6 +54,10 @@ struct Rmsnorm {
   using Row = RowOf<Isa, X>;
   static constexpr size_t kLanes = X::kLanes;
   static constexpr size_t kUnroll = 4;
+  // A lane that goes on adding to what has grown loses digits, so rows are summed in strips, and
+  // strips in doubles.
+  static constexpr size_t kStrip = 4096;
+  static_assert(kStrip % (kUnroll * kLanes) == 0);
   static constexpr bool kWeighted = !__is_same(W, NoWeight);
 
   static inline __attribute__((always_inline)) Acc weighted(Acc value, const void* w, size_t j) {
@@ -81,18 +85,26 @@ struct Rmsnorm {
     }
     return lanes[0];
   }
-  // `term(j)` is a vector of terms, `last(j, count)` the last ones.
+  // In the order of columns. `term(j)` is a vector of terms, `last(j, count)` the last ones.
   template <typename Term, typename Last>
   static inline __attribute__((always_inline)) Sum sum_row(size_t cols, const Term& term,
                                                            const Last& last) {
-    Acc parts[kUnroll] = {};
+    double strips = 0;
     size_t j = 0;
+    while (cols - j > kStrip) {
+      Acc parts[kUnroll] = {};
+      for (const size_t end = j + kStrip; j < end; j += kUnroll * kLanes) {
+        for (size_t v = 0; v < kUnroll; ++v) parts[v] += term(j + v * kLanes);
+      }
+      strips += double(sum_of(parts));
+    }
+    Acc parts[kUnroll] = {};
     for (; j + kUnroll * kLanes <= cols; j += kUnroll * kLanes) {
       for (size_t v = 0; v < kUnroll; ++v) parts[v] += term(j + v * kLanes);
     }
     for (; j + kLanes <= cols; j += kLanes) parts[0] += term(j);
     if (j < cols) parts[1] += last(j, cols - j);
-    return sum_of(parts);
+    return Sum(strips + double(sum_of(parts)));
   }
 
   static Sum rstd_of(const void* x, size_t cols, Sum eps) {
@@ -248,7 +260,7 @@ struct Rmsnorm {
 
   template <bool kStream>
   static void dx_row(const RowArgs& a, Sum dot, const Ahead<2>& next) {
-    const Acc by = Acc{} + a.rstd, off = Acc{} + a.rstd * a.rstd * (dot / Sum(a.cols));
+    const Acc by = Acc{} + a.rstd, off = Acc{} + a.rstd * (a.rstd * (dot / Sum(a.cols)));
     each_vector<kStream>(
         a.dx, a.cols, next,
         [&](size_t j) {

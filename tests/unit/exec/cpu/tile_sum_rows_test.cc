@@ -2,6 +2,7 @@
 // many rows are carried on and however wide the strip is.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -76,6 +77,30 @@ TEST(SumRows, OfNoRowsAreZeros) {
   std::vector<std::byte> in(1);
   EXPECT_EQ(run(cpu_tiles::kSumRows.choose({}, cpu_isa()), c, in),
             run(tiles::kSumRows.reference, c, in));
+}
+
+// Above so many rows sums are of sums: beside a fp64 sum of numbers of one sign the error does
+// not grow with the rows.
+TEST(SumRows, KeepTheirDigitsOverManyRows) {
+  std::mt19937_64 random(std::random_device{}());
+  for (const uint64_t rows :
+       {127u, 128u, 129u, 256u, 257u, 16'384u, 16'385u, 40'000u, 1'100'000u}) {
+    const uint64_t columns = rows > 100'000 ? 3 : 40;
+    for (const float value : {1.1F, 0.1F, 3.0F}) {
+      const Case c{DType::kF32, DType::kF32, rows, columns, 0};
+      std::vector<std::byte> in(rows * columns * 4);
+      double want = 0;
+      for (uint64_t i = 0; i < rows; ++i) {
+        want += double(value);
+        for (uint64_t j = 0; j < columns; ++j) std::memcpy(&in[(i * columns + j) * 4], &value, 4);
+      }
+      const std::vector<std::byte> out = run(cpu_tiles::kSumRows.choose({}, cpu_isa()), c, in);
+      ASSERT_EQ(out, run(tiles::kSumRows.reference, c, in)) << rows;
+      float got = 0;
+      std::memcpy(&got, &out[4 * 4], 4);
+      EXPECT_LT(std::fabs(got - want), want * 100 * 0x1p-24) << rows << " x " << value;
+    }
+  }
 }
 
 }  // namespace

@@ -101,10 +101,10 @@ std::string describe_case(const Case& c) {
          std::to_string(c.hint == StoreHint::kNonTemporal) + ", " + replay_line();
 }
 
-// `scale`: how large what was summed and rounded on the way has been.
+// Rounded once. `scale`: how large what was summed and rounded on the way has been.
 void expect_near(DType dtype, DType sums, double got, double want, double scale) {
   const double may =
-      std::abs(want) * step_of(dtype) + scale * 64 * step_of(sums) +
+      std::abs(want) * step_of(dtype) / 2 + scale * 64 * step_of(sums) +
       (dtype == DType::kF16 ? 0x1p-24 : 1e-30);  // The smallest of f16 are far apart.
   ASSERT_NEAR(got, want, may);
 }
