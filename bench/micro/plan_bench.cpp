@@ -2,7 +2,8 @@
 //
 // The target is made as the communicator makes it. Validation runs once per cached plan in every
 // build, so its cost is a figure of the product. The planner builds all ranks' parts here, as a
-// communicator does before it validates. Prints JSON lines in the cases of misc_bench.
+// communicator does before it validates; of forms that are judged part by part that of the middle
+// rank. Prints JSON lines in the cases of misc_bench.
 //
 // usage: plan_bench RANKS COUNT [PREFIX]
 // With a prefix ("" is one): every op, size and kind of memory whose name begins with it.
@@ -15,6 +16,7 @@
 
 #include "bench/e2e/harness.h"
 #include "lib/algo/planner.h"
+#include "lib/base/world.h"
 #include "lib/comm/limits.h"
 #include "lib/exec/cpu/executor.h"
 #include "lib/op/ops/all.h"
@@ -88,6 +90,14 @@ std::vector<Case> all_cases() {
       }
     }
   }
+  for (const auto& [n, k] : {std::pair{512, 4096}, {4096, 512}}) {
+    sk::GemmCall op;
+    op.m = 64;
+    op.n = op.ldc = n;
+    op.k = op.lda = k;
+    all.push_back({"shards of 64 rows, n " + std::to_string(n) + ", k " + std::to_string(k),
+                   sk::describe(sk::ops::kAllgatherGemm, op), false});
+  }
   for (const int64_t n : {256, 1024, 2048}) {
     for (const Memory& memory : kMemories) {
       all.push_back(gemm(sk::ops::kAllreduceGemm, n, memory));
@@ -123,9 +133,12 @@ void measure(const Case& c, uint32_t ranks, int count) {
     sk::OpDesc op = c.op;
     if (const sk::Field size = op.schema().field("count")) op.set(size, op[size] + i);
     const double start = bench_now();
-    const auto plan = sk::make_plan(op, target);
+    const auto flows = sk::flows_of(op, target);
+    const auto plan = flows ? sk::make_plan_part(op, target, ranks / 2) : sk::make_plan(op, target);
     const double planned = bench_now();
-    const sk::Status status = plan.ok() ? sk::validate(plan.value()) : sk::Status();
+    const sk::Status status = !plan.ok() ? sk::Status()
+                              : flows    ? sk::validate_part(plan.value(), *flows)
+                                         : sk::validate(plan.value());
     const double validated = bench_now();
     if (!plan.ok() || !status.ok()) {
       const auto& why = plan.ok() ? status.message() : plan.status().message();
@@ -148,8 +161,10 @@ void measure(const Case& c, uint32_t ranks, int count) {
 int main(int argc, char** argv) {
   const bool usable = argc == 3 || argc == 4;
   const int ranks = usable ? atoi(argv[1]) : 0, count = usable ? atoi(argv[2]) : 0;
-  if (ranks < 1 || ranks > BENCH_RANKS_MAX || count < 1) {
-    fprintf(stderr, "usage: plan_bench RANKS(1-%d) COUNT [PREFIX]\n", BENCH_RANKS_MAX);
+  const int ranks_max = argc == 4 ? sk::kWorldSizeMax : BENCH_RANKS_MAX;
+  if (ranks < 1 || ranks > ranks_max || count < 1) {
+    fprintf(stderr, "usage: plan_bench RANKS(1-%d) COUNT, or RANKS(1-%d) COUNT PREFIX\n",
+            BENCH_RANKS_MAX, int(sk::kWorldSizeMax));
     return 2;
   }
   for (const Case& c : argc == 4 ? all_cases() : product_cases()) {

@@ -17,7 +17,7 @@ inline bool is_large(const Target& target) {
 }
 
 // All-reduce and reduce-scatter.
-bool sum_chain_does(const OpDesc& op);
+bool sum_chain_does(const OpDesc& op, const Target& target);
 Plan sum_chain(const OpDesc& op, const Target& target, Ranks ranks);
 FlowsOf sum_chain_flows(const OpDesc& op, const Target& target);
 
@@ -26,6 +26,10 @@ FlowsOf allgather_ring_flows(const OpDesc& op, const Target& target);
 
 Plan broadcast_chain(const OpDesc& op, const Target& target, Ranks ranks);
 FlowsOf broadcast_chain_flows(const OpDesc& op, const Target& target);
+
+bool allgather_gemm_ring_does(const OpDesc& op, const Target& target);
+Plan allgather_gemm_ring(const OpDesc& op, const Target& target, Ranks ranks);
+FlowsOf allgather_gemm_ring_flows(const OpDesc& op, const Target& target);
 
 }  // namespace sk::algo
 

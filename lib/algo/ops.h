@@ -14,7 +14,7 @@ using Ranks = std::span<const uint32_t>;
 struct LargeForm {
   Plan (*plan)(const OpDesc& op, const Target& target, Ranks ranks);
   FlowsOf (*flows)(const OpDesc& op, const Target& target);
-  bool (*does)(const OpDesc& op) = nullptr;  // Null: it does all.
+  bool (*does)(const OpDesc& op, const Target& target) = nullptr;  // Null: it does all.
 };
 
 // Of an operation that has something to move. Ranks that only meet are planned without one.

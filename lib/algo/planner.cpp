@@ -16,6 +16,9 @@ constexpr algo::LargeForm kSumChain = {algo::sum_chain, algo::sum_chain_flows,
 constexpr algo::LargeForm kGatherRing = {algo::allgather_ring, algo::allgather_ring_flows};
 constexpr algo::LargeForm kBroadcastChain = {algo::broadcast_chain, algo::broadcast_chain_flows};
 
+constexpr algo::LargeForm kGatherGemmRing = {
+    algo::allgather_gemm_ring, algo::allgather_gemm_ring_flows, algo::allgather_gemm_ring_does};
+
 // One line for each operation that moves anything.
 constexpr algo::Planner kPlanners[] = {
     {OpKind::kAllreduce, algo::plan_allreduce, nullptr, &kSumChain},
@@ -24,7 +27,8 @@ constexpr algo::Planner kPlanners[] = {
     {OpKind::kBroadcast, algo::plan_broadcast, nullptr, &kBroadcastChain},
     {OpKind::kSendRecv, algo::plan_send_recv},
     {OpKind::kAllreduceGemm, algo::plan_allreduce_gemm, algo::allreduce_gemm_product},
-    {OpKind::kAllgatherGemm, algo::plan_allgather_gemm, algo::allgather_gemm_product},
+    {OpKind::kAllgatherGemm, algo::plan_allgather_gemm, algo::allgather_gemm_product,
+     &kGatherGemmRing},
     {OpKind::kRmsnorm, algo::plan_rmsnorm},
     {OpKind::kRmsnormBackward, algo::plan_rmsnorm_backward},
     {OpKind::kAddRmsnorm, algo::plan_add_rmsnorm},
@@ -54,7 +58,7 @@ bool moves_nothing(const OpDesc& op, const Target& target) {
 const algo::LargeForm* large_form(const OpDesc& op, const Target& target) {
   const algo::Planner* planner = planner_of(op);
   if (planner == nullptr || planner->large == nullptr || !algo::is_large(target)) return nullptr;
-  const bool does = planner->large->does == nullptr || planner->large->does(op);
+  const bool does = planner->large->does == nullptr || planner->large->does(op, target);
   return does ? planner->large : nullptr;
 }
 

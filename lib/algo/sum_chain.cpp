@@ -197,7 +197,7 @@ class SumChain {
 }  // namespace
 
 // Sums of 16 bits would be rounded on their way, and an average is none of averages.
-bool sum_chain_does(const OpDesc& op) {
+bool sum_chain_does(const OpDesc& op, const Target&) {
   const VectorCall call = vector_call(op);
   return accumulator(call.dtype) == call.dtype && call.redop != RedOp::kAvg;
 }

@@ -106,6 +106,56 @@ TEST(LargeWorld, EveryCollectiveGivesWhatItShouldOfAnySize) {
   });
 }
 
+sk_tensor matrix(float* data, int64_t rows, int64_t columns, int64_t stride) {
+  sk_tensor tensor{};
+  tensor.struct_size = sizeof tensor;
+  tensor.dtype = SK_F32;
+  tensor.data = data;
+  tensor.ndim = 2;
+  tensor.shape[0] = rows;
+  tensor.shape[1] = columns;
+  tensor.strides[0] = stride;
+  tensor.strides[1] = 1;
+  return tensor;
+}
+
+// Of small whole numbers, whose sums are exact in any order.
+TEST(LargeWorld, ShardsThatGoRoundAreMultiplied) {
+  in_large_world([](sk_comm* comm, int rank) {
+    constexpr int64_t kN = 11;
+    uint32_t call = 0;
+    for (const int64_t m : {1, 3, 200}) {
+      for (const int64_t k : {0, 1, 37}) {
+        const int64_t lda = k + int64_t(m % 2) * 2 + 1;
+        const auto whole = [&](int of, size_t i) { return float(int(value(of, call, i)) % 7); };
+        ++call;
+        std::vector<float> a(size_t(m * lda), kPoison), b(size_t(std::max<int64_t>(1, k) * kN)),
+            c(size_t(kRanks * m * kN), kPoison);
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t j = 0; j < k; ++j) a[size_t(i * lda + j)] = whole(rank, size_t(i * k + j));
+        }
+        for (size_t i = 0; i < b.size(); ++i) b[i] = whole(99, i);
+        sk_tensor ta = matrix(a.data(), m, k, lda), tb = matrix(b.data(), k, kN, kN),
+                  tc = matrix(c.data(), kRanks * m, kN, kN);
+        ASSERT_EQ(sk_allgather_gemm(comm, &ta, &tb, nullptr, &tc, 0, nullptr), SK_OK)
+            << sk_last_error();
+        ASSERT_EQ(wrong(c,
+                        [&](size_t at) {
+                          const auto row = int64_t(at) / kN, column = int64_t(at) % kN;
+                          float sum = 0;
+                          for (int64_t j = 0; j < k; ++j) {
+                            sum += whole(int(row / m), size_t(row % m * k + j)) *
+                                   b[size_t(j * kN + column)];
+                          }
+                          return sum;
+                        }),
+                  "")
+            << m << " x " << k;
+      }
+    }
+  });
+}
+
 TEST(LargeWorld, CallsThatDifferAreToldAndTheWorldLivesOn) {
   in_large_world([](sk_comm* comm, int rank) {
     std::vector<float> in = values(rank, 1, 100), out(100 * kRanks, kPoison);
@@ -152,8 +202,7 @@ TEST(LargeWorld, PlansRunAndTheirTextIsOfOnePart) {
     std::string text(size + 1, '\0');  // And the NUL behind it.
     ASSERT_EQ(sk_plan_dump(plan, text.data(), text.size(), &size), SK_OK) << sk_last_error();
     sk_plan* parsed = nullptr;
-    EXPECT_EQ(sk_plan_parse(comm, text.data(), size, &parsed),
-              SK_ERR_INVALID_ARGUMENT);
+    EXPECT_EQ(sk_plan_parse(comm, text.data(), size, &parsed), SK_ERR_INVALID_ARGUMENT);
     EXPECT_NE(std::string(sk_last_error()).find("1 ranks' parts, world size 70"), std::string::npos)
         << sk_last_error();
     EXPECT_EQ(sk_plan_free(plan), SK_OK);

@@ -66,7 +66,11 @@ Status FlowWatch::check_waits(const Where& where) {
   uint64_t& step = steps_[where.queue];
   for (const Wait& wait : where.part.waits_of(where.task())) {
     if (wait.producer == scene_.self) {
-      step = std::max(step, own_signals_[wait.signal]);
+      const std::vector<Told>& told = own_signals_[wait.signal];
+      const auto at =
+          std::lower_bound(told.begin(), told.end(), wait.target,
+                           [](const Told& each, uint64_t target) { return each.reach < target; });
+      if (at != told.end()) step = std::max(step, at->step);  // Always: the replay waits for it.
       continue;
     }
     const Passing passing = find(wait.producer, scene_.self, wait.signal, wait.target - 1);
@@ -83,8 +87,8 @@ Status FlowWatch::check_waits(const Where& where) {
 Status FlowWatch::check_post(const Where& where, const Post& post) {
   const uint64_t step = steps_[where.queue];
   if (post.rank == scene_.self) {
-    uint64_t& told = own_signals_[post.signal];
-    told = std::max(told, step);
+    std::vector<Told>& told = own_signals_[post.signal];
+    told.push_back({(told.empty() ? 0 : told.back().reach) + post.add, step});
     return Status();
   }
   const Passing passing = next(where, post);

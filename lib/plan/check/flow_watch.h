@@ -42,7 +42,12 @@ class FlowWatch {
   Budget& budget_;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> uses_;  // By ranks and signal: posts so far.
   std::vector<uint64_t> steps_;  // By queue of the part: 1 + the latest that it has waited for.
-  std::map<uint32_t, uint64_t> own_signals_;  // The same of what its queues tell each other.
+  // The same of what its queues tell each other: by signal, for each post so far, how far that has
+  // grown with it.
+  struct Told {
+    uint64_t reach, step;
+  };
+  std::map<uint32_t, std::vector<Told>> own_signals_;
   struct Joined {
     Content content;
     effect::Term term;

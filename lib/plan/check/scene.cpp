@@ -70,6 +70,10 @@ class Maker {
       SK_RETURN_IF_ERROR(check_flow(plan_, flow, part.rank));
       scene_.ranks.push_back(flow.from == part.rank ? flow.to : flow.from);
     }
+    // Somebody to meet, before whose entry nothing may be touched.
+    if (scene_.flows.empty() && plan_.target.world_size > 1) {
+      scene_.ranks.push_back(part.rank == 0 ? 1 : 0);
+    }
     std::sort(scene_.ranks.begin(), scene_.ranks.end());
     scene_.ranks.erase(std::unique(scene_.ranks.begin(), scene_.ranks.end()), scene_.ranks.end());
     scene_.self = number_of(part.rank);
@@ -188,10 +192,11 @@ class Maker {
     }
     std::sort(signals.begin(), signals.end(),
               [](const Signal& a, const Signal& b) { return a.number < b.number; });
-    RankBuilder end(number, queues);
+    RankBuilder end(number, std::max(1u, queues));
     for (const Signal& signal : signals) end.add_signal(signal);
     end.set_peers(all_but(number));
     end.add({.op = TaskOp::kEnter});
+    if (queues == 0) end.add({.op = TaskOp::kAwait});
     uint32_t queue = 0;
     for (size_t i = 0; i < scene_.flows.size(); ++i) {
       const Flow& flow = scene_.flows[i];

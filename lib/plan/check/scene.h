@@ -3,6 +3,7 @@
 //
 // A neighbour's end does what its flow says and nothing else, and knows no more than that: every
 // slot has a queue of its own, so that what one of them has waited for orders nothing in another.
+// A part without flows meets one rank that does nothing else.
 #ifndef SK_LIB_PLAN_CHECK_SCENE_H_
 #define SK_LIB_PLAN_CHECK_SCENE_H_
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "lib/algo/large_worlds.h"
+#include "lib/algo/planner.h"
 #include "lib/exec/reference.h"
 #include "lib/plan/builder.h"
 #include "lib/plan/validate.h"
@@ -36,9 +37,42 @@ T pick(std::mt19937_64& random, std::initializer_list<T> from) {
   return from.begin()[random() % from.size()];
 }
 
+std::vector<uint32_t> all_of(uint32_t ranks) {
+  std::vector<uint32_t> all(ranks);
+  for (uint32_t rank = 0; rank < ranks; ++rank) all[rank] = rank;
+  return all;
+}
+
+FormCase product_case(std::mt19937_64& random, uint32_t ranks) {
+  TextOp words{.kind = OpKind::kAllgatherGemm,
+               .dtype = pick(random, {DType::kF32, DType::kF64, DType::kBF16}),
+               .pack_b = random() % 2 == 0,
+               .m = int64_t(1 + random() % 40),
+               .n = int64_t(1 + random() % 20),
+               .k = int64_t(random() % 9)};
+  words.out_dtype = words.dtype;
+  words.lda = words.k + int64_t(random() % 2 * 3);
+  words.lda = std::max<int64_t>(1, words.lda);
+  words.ldc = words.n + int64_t(random() % 2);
+  words.ldb = words.pack_b ? words.n : 0;
+  const OpDesc op = op_desc(words);
+  Target target{.world_size = ranks,
+                .mapped = false,
+                .workers = uint32_t(1 + random() % 3),
+                .tile_m = uint32_t(2 + random() % 8),
+                .tile_n = uint32_t(4 + random() % 16)};
+  const uint64_t column = uint64_t(words.k) * dtype_bytes(words.dtype);
+  target.packed_bytes = words.k == 0 ? 64 : uint64_t(words.n) * column;
+  if (words.pack_b && random() % 2) target.packed_pitch = column;
+  EXPECT_TRUE(algo::allgather_gemm_ring_does(op, target));
+  return {algo::allgather_gemm_ring(op, target, all_of(ranks)),
+          algo::allgather_gemm_ring_flows(op, target)};
+}
+
 FormCase any_case(std::mt19937_64& random, uint32_t ranks) {
-  const OpKind kind = pick(
-      random, {OpKind::kAllreduce, OpKind::kReduceScatter, OpKind::kAllgather, OpKind::kBroadcast});
+  const OpKind kind = pick(random, {OpKind::kAllreduce, OpKind::kReduceScatter, OpKind::kAllgather,
+                                    OpKind::kBroadcast, OpKind::kAllgatherGemm});
+  if (kind == OpKind::kAllgatherGemm) return product_case(random, ranks);
   TextOp words{.kind = kind,
                .dtype = pick(random, {DType::kF32, DType::kF64, DType::kI32, DType::kI64}),
                .redop = RedOp::kSum,
@@ -55,8 +89,7 @@ FormCase any_case(std::mt19937_64& random, uint32_t ranks) {
                       .mapped = false,
                       .chunk_bytes = uint64_t(64) << (random() % 6),
                       .slot_count = uint32_t(2 + random() % 4)};
-  std::vector<uint32_t> all(ranks);
-  for (uint32_t rank = 0; rank < ranks; ++rank) all[rank] = rank;
+  const std::vector<uint32_t> all = all_of(ranks);
   switch (kind) {
     case OpKind::kAllgather:
       return {algo::allgather_ring(op, target, all), algo::allgather_ring_flows(op, target)};
@@ -137,7 +170,7 @@ void change(LoosePart& part, std::mt19937_64& random) {
       queue.insert(queue.begin() + ptrdiff_t(random() % (queue.size() + 1)), moved);
       break;
     }
-    case 11:  // A credit, or a chunk, for another.
+    default:  // A credit, or a chunk, for another.
       if (!task.posts.empty()) {
         const LooseTask& other = queue[random() % queue.size()];
         if (!other.posts.empty()) task.posts = other.posts;
@@ -174,6 +207,36 @@ TEST(Parts, WhatAllOfThemPassTheWorldPasses) {
   EXPECT_GT(races, 50);
   EXPECT_GT(wrong, 50);
   EXPECT_GT(passed, 20);
+}
+
+// A part by itself is worth the trouble only where it stays small: in a thousand ranks' world.
+TEST(Parts, OfAThousandRanksAreSmall) {
+  constexpr uint32_t kMany = 1024;
+  const OpDesc ops[] = {
+      op_desc({.kind = OpKind::kAllreduce, .count = 4 << 20}),
+      op_desc({.kind = OpKind::kReduceScatter, .count = 4096}),
+      op_desc({.kind = OpKind::kAllgather, .count = 4096}),
+      op_desc({.kind = OpKind::kBroadcast, .root = 3, .count = 4 << 20}),
+      op_desc({.kind = OpKind::kBarrier}),
+      op_desc(
+          {.kind = OpKind::kAllgatherGemm, .m = 64, .n = 512, .k = 4096, .lda = 4096, .ldc = 512})};
+  for (const OpDesc& op : ops) {
+    Target target{.world_size = kMany, .mapped = false, .workers = 2};
+    if (op.kind() == OpKind::kAllgatherGemm) target.packed_bytes = 4096 * 512 * 4;
+    const std::optional<FlowsOf> flows = flows_of(op, target);
+    ASSERT_TRUE(flows) << describe(op);
+    for (const uint32_t rank : {0u, 1u, kMany / 2, kMany - 1}) {
+      const Plan part = make_plan_part(op, target, rank).value();
+      EXPECT_EQ(validate_part(part, *flows).message(), "") << describe(op) << ", rank " << rank;
+      const RankPlan& its = part.ranks[0];
+      const uint64_t bytes = part.buffers.size() * sizeof(Buffer) +
+                             its.tasks.size() * sizeof(Task) + its.regions.size() * sizeof(Region) +
+                             its.params.size() * 8 + its.waits.size() * sizeof(Wait) +
+                             its.posts.size() * sizeof(Post);
+      EXPECT_LT(bytes, 10u << 20) << describe(op);
+      EXPECT_LT(workspace_bytes(part, rank, 1), 32u << 20) << describe(op);
+    }
+  }
 }
 
 // Flows that both ends see changed alike: whatever parts pass with them is sound, and most are not
