@@ -34,6 +34,7 @@ typedef union sk_tile_value {
 /** Computes one tile. `data` and `views` have an entry for each region, `values` one for each
  *  parameter, in the order of the description; all are valid for the call only. What is written
  *  holds anything before; what is read may not be written. `user` is the description's.
+ *  It is not called where its results have no elements.
  *  It is called on several threads at one time, unless SK_TILE_SERIAL was said; it may not call
  *  libsk (what would wait for the call that it is inside of is SK_ERR_BUSY), and lasts as long as
  *  it takes: nothing bounds it.

@@ -119,6 +119,7 @@ uint64_t fingerprint(const Plan& world) {
     hash.add_all(world.ranks, [&](const RankPlan& part) { add_part(hash, part); });
   } else {
     hash.add(world.flows_hash);
+    for (const TileOp* const tile : all_tile_ops()) hash.add(tile->id, tile->version);
   }
   hash.add(world.free.number, world.free.block);
   return hash.value() == 0 ? 1 : hash.value();

@@ -137,6 +137,19 @@ TEST_F(OwnTilePromises, AMatrixWithoutColumnsHasItsRows) {
   for (const float each : sum) EXPECT_EQ(each, 0.0F);
 }
 
+TEST_F(OwnTilePromises, OfResultsWithoutElementsNothingIsAsked) {
+  Seen seen;
+  OwnTile tile = rowwise("empty", look);
+  tile.desc.user = &seen;
+  const int32_t op = add(tile);
+  float nothing = 0;
+  const OwnArgs args({matrix(SK_F32, &nothing, int64_t{1} << 40, 0, 0),
+                      matrix(SK_F32, &nothing, int64_t{1} << 40, 0, 0)});
+  const sk_status status = sk_call(self_, op, args.get(), nullptr);
+  EXPECT_TRUE(status == SK_OK || status == SK_ERR_INVALID_ARGUMENT) << sk_last_error();
+  EXPECT_EQ(seen.calls, 0);
+}
+
 int32_t rounds_up(void* const*, const sk_tile_view*, const sk_tile_value*, void*) {
   return std::fesetround(FE_UPWARD) == 0 ? 1 : 0;
 }

@@ -47,6 +47,11 @@ _inside = threading.local()
 """``tile``: the name of the one whose function this thread is inside of."""
 
 
+_sharers: dict[tuple[int, int], int] = {}
+"""By context and operation, tiles: the same compiled function with the same description is one."""
+_sharers_lock = threading.Lock()
+
+
 class Tile:
     """An operation that a user made of a tile; made by :func:`tile`.
 
@@ -69,7 +74,10 @@ class Tile:
             self._lock = threading.Lock()  # An exception is that call's.
             address = self._trampoline.address
         self.name: str = description["name"]
-        self._op = _core.register_tile(context._handle, *description.values(), address, 0)
+        with _sharers_lock:
+            self._op = _core.register_tile(context._handle, *description.values(), address, 0)
+            shared = (id(context), self._op)
+            _sharers[shared] = _sharers.get(shared, 0) + 1
         self._schema = json.loads(_core.describe_tile(context._handle, self.name))
         operands = self._schema["operands"]
         self._inputs = [each["name"] for each in operands if each["role"] == "in"]
@@ -93,7 +101,7 @@ class Tile:
     def close(self) -> None:
         """Takes the operation away. Twice is once; inside a call of it, ``BusyError``."""
         if self._end.alive:
-            _core.unregister_tile(self._context._handle, self._op)
+            _leave(self._context, self._op)
             self._end.detach()
 
     def __repr__(self) -> str:
@@ -103,8 +111,9 @@ class Tile:
     def __call__(self, *args: Any, **given: Any) -> Any:
         if self._quick is not None and (done := self._run_quick(args, given)) is not None:
             return done
-        fields, results = self._fields(args, given)
+        fields, results, kept = self._fields(args, given)
         self._run(fields)
+        del kept
         done = [result.finish() for result in results]
         return done[0] if len(done) == 1 else tuple(done)
 
@@ -117,11 +126,14 @@ class Tile:
         """
         if not 0 < number_of(timeout, "timeout") < 10**6:
             raise invalid(f"timeout is {shown(timeout)}; give seconds, more than 0")
-        fields, _ = self._fields(args, given)
+        fields, _, kept = self._fields(args, given)
         _core.check_tile(self._context._handle, self._op, *fields, max(1, int(timeout * 1000)))
+        del kept
 
-    def _fields(self, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Fields, list[Output]]:
-        """The struct of arguments, and where results go."""
+    def _fields(
+        self, args: tuple[Any, ...], given: dict[str, Any]
+    ) -> tuple[Fields, list[Output], Inputs]:
+        """The struct of arguments, where results go, and what has the memory that it points to."""
         if not self._end.alive:
             raise invalid(f"tile {self.name} was closed")
         arguments = self._named(args, given)
@@ -131,7 +143,7 @@ class Tile:
             for each in self._schema["operands"]
             if each["role"] == "out"
         ]
-        return inputs.fields(arguments), results
+        return inputs.fields(arguments), results, inputs
 
     def _named(self, args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
         wanted = [*self._inputs, *self._values]
@@ -249,10 +261,21 @@ def _values(address: int | None, kinds: list[int]) -> list[int | float]:
     return [integers[i] if kind == _INT else floats[i] for i, kind in enumerate(kinds)]
 
 
+def _leave(context: Context, op: int) -> None:
+    """Takes the operation away with the last tile that has it."""
+    shared = (id(context), op)
+    with _sharers_lock:
+        if _sharers.get(shared, 1) == 1:
+            _core.unregister_tile(context._handle, op)
+        _sharers[shared] = _sharers.get(shared, 1) - 1
+        if _sharers[shared] == 0:
+            del _sharers[shared]
+
+
 def _take_away(context: Context, op: int, *kept: Any) -> None:
     """Behind the last call; ``kept`` goes when this is done."""
     try:
-        _core.unregister_tile(context._handle, op)
+        _leave(context, op)
     except Error:  # Its context has gone before it.
         return
 

@@ -255,10 +255,11 @@ def test_numbers_of_four_bytes_leave_their_neighbours(context: sk.Context) -> No
     with sk_tile(fill, context, **given, effect="y[i] = fill(x[i])") as tile:
         x = np.zeros(3, np.int64)
         y = np.zeros(3, np.int64)
-        (size, tensors, floats, integers), _ = tile._fields((x,), {"n": 0, "y": y})
+        (size, tensors, floats, integers), _, kept = tile._fields((x,), {"n": 0, "y": y})
         ((offset, _, _),) = integers
         halves = [(offset + 4, 4, 1), (offset, 4, 5)]
         tile._run((size, tensors, floats, halves))
+        del kept
     assert y.tolist() == [2**32 + 5] * 3
 
 
@@ -355,6 +356,34 @@ def test_a_name_is_one_tiles_until_it_is_closed(context: sk.Context) -> None:
     assert "closed" in repr(second)
     with pytest.raises(sk.InvalidArgumentError, match="tile copied was closed"):
         second(x)
+
+
+def test_copies_of_inputs_last_as_long_as_the_call(context: sk.Context) -> None:
+    """Of arrays that lie apart: nobody else has them."""
+    tile = sk.tile(copy, name="copied", context=context, **COPY)
+    for count in (3, 100, 5_000, 300_000):
+        x = np.arange(2 * count, dtype=np.float32)
+        np.testing.assert_array_equal(tile(x[::2]), x[::2])
+        tile.check(x[::2])
+
+
+def test_what_is_made_twice_is_there_until_both_are_gone(context: sk.Context) -> None:
+    @SIGNATURE
+    def compiled(data: Any, views: Any, values: Any, user: Any) -> int:
+        ctypes.memmove(data[1], data[0], 4 * views[1])
+        return 1
+
+    x = np.ones(3, np.float32)
+    first = sk.tile(compiled, name="twice", context=context, **COPY)
+    second = sk.tile(compiled, name="twice", context=context, **COPY)
+    assert first.op == second.op
+    first = sk.tile(compiled, name="twice", context=context, **COPY)  # As a cell that is run again.
+    gc.collect()
+    np.testing.assert_array_equal(first(x), x)
+    first.close()
+    np.testing.assert_array_equal(second(x), x)
+    second.close()
+    sk.tile(copy, name="twice", context=context, **COPY).close()
 
 
 def test_a_check_names_what_leaves_its_tile(context: sk.Context) -> None:

@@ -23,7 +23,9 @@ FlowWatch::Passing FlowWatch::find(uint32_t from, uint32_t to, uint32_t signal,
     const bool credit = flow.from == to && flow.to == from && signal - flow.credit < flow.slots;
     if (!data && !credit) continue;
     const uint64_t chunk = signal - (data ? flow.data : flow.credit) + uint64_t(use) * flow.slots;
-    if (chunk < flow.count()) return {&flow, uint32_t(chunk), data};
+    if (chunk >= flow.count()) continue;
+    // The last chunks have no credit: the number may be another flow's.
+    if (data || flow.has_credit(uint32_t(chunk))) return {&flow, uint32_t(chunk), data};
   }
   return {};
 }
@@ -64,6 +66,17 @@ Status FlowWatch::own_task(const Where& where) {
 
 Status FlowWatch::check_waits(const Where& where) {
   uint64_t& step = steps_[where.queue];
+  if (where.task().op == TaskOp::kEnter && step > 0) {
+    return refuse('a', "{} enters behind a wait for others, who may do so too", where);
+  }
+  if (where.task().op == TaskOp::kAwait) {
+    step = std::max<uint64_t>(step, 1);
+    if (where.queue == 0) {
+      admitted_ = std::max(admitted_, step);
+    } else {
+      step = std::max(step, admitted_);
+    }
+  }
   for (const Wait& wait : where.part.waits_of(where.task())) {
     if (wait.producer == scene_.self) {
       const std::vector<Told>& told = own_signals_[wait.signal];
@@ -79,7 +92,7 @@ Status FlowWatch::check_waits(const Where& where) {
                     wait.signal, wait.producer);
     }
     const Chunk& chunk = passing.flow->chunks[passing.chunk];
-    step = std::max(step, 1 + (passing.data ? chunk.sent : chunk.taken));
+    step = std::max(step, 2 + (passing.data ? chunk.sent : chunk.taken));
   }
   return Status();
 }
@@ -102,9 +115,9 @@ Status FlowWatch::check_post(const Where& where, const Post& post) {
   }
   const Chunk& chunk = passing.flow->chunks[passing.chunk];
   const uint64_t promised = passing.data ? chunk.sent : chunk.taken;
-  if (step > promised) {
+  if (step > promised + 1) {
     return refuse('a', "{} posts in step {} what follows a wait for step {}", where, promised,
-                  step - 1);
+                  step - 2);
   }
   return passing.data ? check_put(where, passing) : Status();
 }

@@ -41,7 +41,10 @@ class FlowWatch {
   Judge& judge_;
   Budget& budget_;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> uses_;  // By ranks and signal: posts so far.
-  std::vector<uint64_t> steps_;  // By queue of the part: 1 + the latest that it has waited for.
+  // By queue of the part, what is the latest that it has waited for: 0 nothing, 1 the entries of
+  // others, 2 + a step. An entry waits for nothing of others, and comes before all steps.
+  std::vector<uint64_t> steps_;
+  uint64_t admitted_ = 0;  // The first queue's at its await, behind which those of others start.
   // The same of what its queues tell each other: by signal, for each post so far, how far that has
   // grown with it.
   struct Told {

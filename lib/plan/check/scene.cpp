@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/op/schema.h"
 #include "lib/plan/builder.h"
 #include "lib/plan/check/refuse.h"
 #include "lib/tile/all.h"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr uint32_t kNowhere = UINT32_MAX;
 constexpr uint32_t kSlotsMax = 64;
+constexpr uint64_t kStepsMax = uint64_t(1) << 62;
 
 bool between(const Flow& flow, uint32_t a, uint32_t b) {
   return (flow.from == a && flow.to == b) || (flow.from == b && flow.to == a);
@@ -38,6 +40,7 @@ Status check_flow(const Plan& plan, const Flow& flow, uint32_t rank) {
     if (chunk.bytes == 0 || chunk.bytes > flow.slot_bytes) return wrong("overfills its slots");
     // A wait for several posts is met with the last of them.
     if (chunk.sent < sent || chunk.taken < taken) return wrong("goes back in its steps");
+    if (chunk.sent >= kStepsMax || chunk.taken >= kStepsMax) return wrong("has too many steps");
     sent = chunk.sent;
     taken = chunk.taken;
   }
@@ -106,10 +109,17 @@ class Maker {
                     plan_.target.workers);
     }
     if (plan_.free.number != 0) return refuse('0', "a plan of parts has no free dimension");
-    if (part.peers.size() + 1 != plan_.target.world_size) {
-      return refuse('0', "rank {} meets {} ranks of {}", part.rank, part.peers.size() + 1,
-                    plan_.target.world_size);
+    if (is_pair(plan_.op)) {
+      return refuse('0', "{} is of two ranks, a plan of parts of all", describe(plan_.op));
     }
+    uint32_t next = 0;
+    bool all = part.peers.size() + 1 == plan_.target.world_size;
+    for (const uint32_t peer : part.peers) {
+      next += next == part.rank ? 1 : 0;
+      all = all && peer == next++;
+    }
+    if (!all)
+      return refuse('0', "rank {} does not meet all {} ranks", part.rank, plan_.target.world_size);
     for (size_t id = 0; id < plan_.buffers.size(); ++id) {
       if (plan_.buffers[id].generations == 1) continue;
       return refuse('0', "buffer {} is staged, in a plan of parts", id);
