@@ -199,8 +199,9 @@ SK_NODISCARD SK_API sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* 
 SK_NODISCARD SK_API sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights,
                                           void* out, const sk_run_options* options) SK_NOEXCEPT;
 
-/** Writes all ranks' tasks as text, which sk_plan_check() reads back. `*out_size` gets the length
- *  without the NUL, so a first call may pass capacity 0.
+/** Writes all ranks' tasks as text, which sk_plan_check() reads back; of a plan that each rank
+ * makes for itself (docs/plan-format.md, plans of many ranks) this rank's alone, which it does not.
+ *  `*out_size` gets the length without the NUL, so a first call may pass capacity 0.
  *  @return SK_OK, or SK_ERR_OUT_OF_RANGE when `capacity` was too small (the text is cut). */
 SK_NODISCARD SK_API sk_status sk_plan_dump(const sk_plan* plan, char* buffer, size_t capacity,
                                            size_t* out_size) SK_NOEXCEPT;

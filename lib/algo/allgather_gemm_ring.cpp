@@ -4,8 +4,9 @@
 //
 // A shard is cut into a few chunks of whole rows of tiles. The first queue puts them on and tells
 // the sender when a slot is free: once its own put has read it and all queues have multiplied it.
-// The chunk that a rank puts as its i-th is sent in step 2i; the i-th that comes is taken, so that
-// its slot is free, in step 2(i + chunks of a shard) + 1, when it has been put on.
+// It asks for that a shard later, behind the put of the same chunk of the next one, so that shards
+// go on while others are multiplied. The chunk that a rank puts as its i-th is sent in step 2i; the
+// i-th that comes gives its slot back in step 2(i + chunks of a shard) + 1.
 #include <algorithm>
 
 #include "lib/algo/large_worlds.h"
@@ -37,7 +38,8 @@ class GatherGemmRing {
     // Of the own rank's signals: one for each queue, and those of B.
     const uint32_t per_queue = 1 + (op_.pack_b && target.packed_pitch != 0 ? 1 : 0);
     const uint32_t lanes = (layout_.lanes_max() - 2) / per_queue;
-    queues_ = std::clamp<uint32_t>(std::min(target.workers, lanes), 1, tiles_.count());
+    queues_ =
+        std::clamp<uint32_t>(std::min(target.workers, lanes), 1, layout_.ranks() * tiles_.count());
     factors_.pack_by(queues_, /*first_lane=*/queues_);
     a_ = factors_.add_a(BufferAccess::kLocal);
     c_ = factors_.add_c(BufferAccess::kLocal, layout_.ranks() * uint64_t(op_.m));
@@ -111,6 +113,7 @@ class GatherGemmRing {
     if (chunks_ == 0) multiply_nothing(part);
     for (uint32_t i = 0; i < passed(); ++i) {
       if (i + chunks_ < passed()) pass_on(part, all[0], all[1], i);
+      if (i >= chunks_) give_back(part, all[0], i - chunks_);
       for (uint32_t queue = queues_; queue > 0; --queue) take(part, queue - 1, all[0], i);
     }
     return part.finish();
@@ -143,7 +146,7 @@ class GatherGemmRing {
   // How often a queue tells the first one that it is done with a chunk.
   uint32_t told() const { return passed() > inbox_.slots ? passed() - inbox_.slots : 0; }
 
-  // A queue's tiles of a chunk; the first queue, whose turn is the last, gives the slot back.
+  // A queue's tiles of a chunk.
   void take(Part& part, uint32_t queue, const Flow& in, uint32_t i) const {
     const uint32_t whose = source(in.from, i);
     std::optional<Wait> arrival = arrival_of(in, i);
@@ -156,13 +159,16 @@ class GatherGemmRing {
       multiply(part, queue, whose, tile, a, arrival);
       arrival.reset();
     }
+    if (queue == 0 || !in.has_credit(i)) return;
+    const Post done = part.to(part.rank(), queue);
+    part.nop(queue, maybe(arrival), {&done, 1}, /*after_all=*/true);
+  }
+
+  // The first queue's word that all are done with a chunk, and its own put of it.
+  void give_back(Part& part, const Flow& in, uint32_t i) const {
     const std::optional<Post> credit = credit_of(in, i);
     if (!credit) return;
-    if (queue > 0) {
-      const Post done = part.to(part.rank(), queue);
-      return part.nop(queue, maybe(arrival), {&done, 1}, /*after_all=*/true);
-    }
-    std::vector<Wait> waits(maybe(arrival).begin(), maybe(arrival).end());
+    std::vector<Wait> waits = {arrival_of(in, i)};
     for (uint32_t other = 1; other < queues_; ++other) {
       waits.push_back(part.from(part.rank(), other, i + 1));
     }

@@ -69,9 +69,6 @@ class BroadcastChain {
     part.await(0);
     const bool root = place_of(rank) == 0;
     const Flow* const out = root || all.size() > 1 ? &all.back() : nullptr;
-    if (root && !op_.in_place) {
-      part.copy(0, flat(in_ + rank, 0, bytes(), kRead), flat(out_ + rank, 0, bytes(), kWrite));
-    }
     for (uint32_t c = 0; c < chunks_.count(whole().count); ++c) {
       const Slice piece = chunks_.of(whole(), c);
       const uint64_t es = layout_.element_bytes();
@@ -83,6 +80,10 @@ class BroadcastChain {
                   kTakeInputs);
       }
       if (out != nullptr) put_chunk(part, *out, c, mine, /*after_all=*/!root);
+    }
+    // Behind what others wait for.
+    if (root && !op_.in_place) {
+      part.copy(0, flat(in_ + rank, 0, bytes(), kRead), flat(out_ + rank, 0, bytes(), kWrite));
     }
     return part.finish();
   }

@@ -3,7 +3,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+#include <pthread.h>
 
+#include <new>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -58,13 +60,41 @@ void call_alone(const Context& context, int32_t op, uint32_t bytes,
   });
 }
 
+// While it lives, what this thread forks goes on as an interpreter of its own: without that a child
+// waits for threads that it has not, as soon as another one had asked for the lock.
+class ForksInterpreter {
+ public:
+  ForksInterpreter() {
+    static const int watched = pthread_atfork(nullptr, nullptr, [] {
+      if (here_) PyOS_AfterFork_Child();
+    });
+    if (watched != 0) throw std::bad_alloc();
+    PyOS_BeforeFork();
+    here_ = true;
+  }
+  ~ForksInterpreter() {
+    here_ = false;
+    PyOS_AfterFork_Parent();
+  }
+  ForksInterpreter(const ForksInterpreter&) = delete;
+  ForksInterpreter& operator=(const ForksInterpreter&) = delete;
+
+ private:
+  static inline thread_local bool here_ = false;
+};
+
 // With the interpreter's lock, which the forked child has then: its functions may be Python's.
 void check_tile(const Context& context, int32_t op, uint32_t bytes,
                 const std::vector<TensorField>& tensors, const std::vector<NumberField>& numbers,
                 const std::vector<IntegerField>& integers, int64_t timeout_ms) {
   const Call call(bytes, tensors, numbers, integers);
   const sk_run_options options = options_of(0, timeout_ms);
-  check(sk_tile_check(context.get(), op, call.args.get(), &options));
+  sk_status status = SK_OK;
+  {
+    const ForksInterpreter forks;
+    status = sk_tile_check(context.get(), op, call.args.get(), &options);
+  }
+  check(status);
 }
 
 std::string describe_operations() {

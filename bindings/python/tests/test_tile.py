@@ -464,6 +464,28 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+def test_a_check_beside_other_threads(context: sk.Context) -> None:
+    """They ask for the interpreter's lock, which a forked child must not hear of."""
+    tile = sk.tile(copy, name="copied", context=context, **COPY)
+    over = threading.Event()
+
+    def busy() -> None:
+        while not over.is_set():
+            sum(range(1000))
+
+    threads = [threading.Thread(target=busy) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(5):
+            tile.check(np.ones(100, np.float32), timeout=30)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    np.testing.assert_array_equal(tile(np.ones(3, np.float32)), np.ones(3))
+
+
 @pytest.mark.parametrize(("change", "sentence"), WRONG, ids=[str(i) for i in range(len(WRONG))])
 def test_what_is_wrong_is_said(change: dict[str, Any], sentence: str, context: sk.Context) -> None:
     given = {"function": copy, "name": "copied", "context": context, **COPY, **change}

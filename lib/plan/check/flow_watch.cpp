@@ -66,9 +66,6 @@ Status FlowWatch::own_task(const Where& where) {
 
 Status FlowWatch::check_waits(const Where& where) {
   uint64_t& step = steps_[where.queue];
-  if (where.task().op == TaskOp::kEnter && step > 0) {
-    return refuse('a', "{} enters behind a wait for others, who may do so too", where);
-  }
   if (where.task().op == TaskOp::kAwait) {
     step = std::max<uint64_t>(step, 1);
     if (where.queue == 0) {
@@ -93,6 +90,9 @@ Status FlowWatch::check_waits(const Where& where) {
     }
     const Chunk& chunk = passing.flow->chunks[passing.chunk];
     step = std::max(step, 2 + (passing.data ? chunk.sent : chunk.taken));
+  }
+  if (where.task().op == TaskOp::kEnter && step > 0) {
+    return refuse('a', "{} enters behind a wait for others, who may do so too", where);
   }
   return Status();
 }

@@ -209,6 +209,28 @@ TEST(Parts, WhatAllOfThemPassTheWorldPasses) {
   EXPECT_GT(passed, 20);
 }
 
+// Changed alike at all ranks: what goes wrong between them then is in nobody's part alone.
+TEST(Parts, WhatAllOfThemPassTheWorldPassesWhereAllAreChanged) {
+  std::mt19937_64 random(24);
+  int passed = 0;
+  for (int round = 0; round < rounds(3000); ++round) {
+    const FormCase made = any_case(random, 2 + uint32_t(random() % 3));
+    Plan world = made.world;
+    const uint64_t seed = random();
+    for (RankPlan& part : world.ranks) {
+      std::mt19937_64 same(seed);
+      LoosePart loose = take_apart(part);
+      change(loose, same);
+      part = put_together(loose);
+    }
+    if (!all_parts(world, made.flows).ok()) continue;
+    ++passed;
+    const Status whole = validate(world);
+    ASSERT_TRUE(whole.ok()) << describe(world.op) << ": " << whole.message();
+  }
+  EXPECT_GT(passed, 20);
+}
+
 // A part by itself is worth the trouble only where it stays small: in a thousand ranks' world.
 TEST(Parts, OfAThousandRanksAreSmall) {
   constexpr uint32_t kMany = 1024;
