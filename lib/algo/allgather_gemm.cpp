@@ -191,16 +191,14 @@ class AllgatherGemm {
     }
     const Region a = a_of(rank, source, tile);
     tile.row0 += source * uint64_t(op_.m);
-    const uint64_t c_bytes = m * uint64_t(op_.n) * factors_.out_element_bytes();
-    factors_.multiply(
-        part, {.queue = queue,
-               .tile = tile,
-               .m = m,
-               .a = a,
-               .hint = c_bytes >= layout_.target().stream_bytes ? kStoreNonTemporal : kStoreDefault,
-               .outputs = {factors_.c(c_ + rank, tile, 1)},
-               .waits = wait ? std::span(&*wait, 1) : std::span<const Wait>(),
-               .posts = done ? std::span(&*done, 1) : std::span<const Post>()});
+    factors_.multiply(part, {.queue = queue,
+                             .tile = tile,
+                             .m = m,
+                             .a = a,
+                             .hint = factors_.store_hint(m),
+                             .outputs = {factors_.c(c_ + rank, tile, 1)},
+                             .waits = wait ? std::span(&*wait, 1) : std::span<const Wait>(),
+                             .posts = done ? std::span(&*done, 1) : std::span<const Post>()});
   }
 
   Layout layout_;

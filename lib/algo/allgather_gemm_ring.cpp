@@ -188,15 +188,13 @@ class GatherGemmRing {
                 const std::optional<Wait>& wait = std::nullopt) const {
     const uint64_t m = layout_.ranks() * uint64_t(op_.m);
     tile.row0 += whose * uint64_t(op_.m);
-    const uint64_t c_bytes = m * uint64_t(op_.n) * factors_.out_element_bytes();
-    factors_.multiply(
-        part, {.queue = queue,
-               .tile = tile,
-               .m = m,
-               .a = a,
-               .hint = c_bytes >= layout_.target().stream_bytes ? kStoreNonTemporal : kStoreDefault,
-               .outputs = {factors_.c(c_ + part.rank(), tile, 1)},
-               .waits = maybe(wait)});
+    factors_.multiply(part, {.queue = queue,
+                             .tile = tile,
+                             .m = m,
+                             .a = a,
+                             .hint = factors_.store_hint(m),
+                             .outputs = {factors_.c(c_ + part.rank(), tile, 1)},
+                             .waits = maybe(wait)});
   }
 
   Layout layout_;

@@ -73,11 +73,7 @@ class GatherRing {
   RankPlan part_of(uint32_t rank) const {
     const std::vector<Flow> all = flows(rank);
     const Flow &in = all[0], &out = all[1];
-    Part part(layout_, rank, /*queues=*/1, lanes_of(all), [&](uint32_t producer, uint32_t lane) {
-      return posts_of(all, rank, producer, lane);
-    });
-    part.enter(false);
-    part.await(0);
+    Part part = begin_part(layout_, rank, all);
     const Slice whole{0, uint64_t(op_.count)};
     if (!op_.in_place) {
       part.copy(0, flat(in_ + rank, 0, block_bytes(), kRead), place(rank, rank, whole));
@@ -102,10 +98,7 @@ class GatherRing {
   }
 
   void take(Part& part, const Flow& in, uint32_t i) const {
-    const Wait arrival = arrival_of(in, i);
-    const std::optional<Post> credit = credit_of(in, i);
-    part.copy(0, slot_of(in, i, kRead), place(part.rank(), source(in.from, i), piece(i)), false,
-              {&arrival, 1}, maybe(credit), kTakeInputs);
+    take_chunk(part, in, i, place(part.rank(), source(in.from, i), piece(i)));
   }
 
   Layout layout_;

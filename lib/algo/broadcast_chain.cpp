@@ -62,23 +62,14 @@ class BroadcastChain {
 
   RankPlan part_of(uint32_t rank) const {
     const std::vector<Flow> all = flows(rank);
-    Part part(layout_, rank, /*queues=*/1, lanes_of(all), [&](uint32_t producer, uint32_t lane) {
-      return posts_of(all, rank, producer, lane);
-    });
-    part.enter(false);
-    part.await(0);
+    Part part = begin_part(layout_, rank, all);
     const bool root = place_of(rank) == 0;
     const Flow* const out = root || all.size() > 1 ? &all.back() : nullptr;
     for (uint32_t c = 0; c < chunks_.count(whole().count); ++c) {
       const Slice piece = chunks_.of(whole(), c);
       const uint64_t es = layout_.element_bytes();
       Region mine = flat((root ? in_ : out_) + rank, piece.begin * es, piece.count * es, kWrite);
-      if (!root) {
-        const Wait arrival = arrival_of(all[0], c);
-        const std::optional<Post> credit = credit_of(all[0], c);
-        part.copy(0, slot_of(all[0], c, kRead), mine, false, {&arrival, 1}, maybe(credit),
-                  kTakeInputs);
-      }
+      if (!root) take_chunk(part, all[0], c, mine);
       if (out != nullptr) put_chunk(part, *out, c, mine, /*after_all=*/!root);
     }
     // Behind what others wait for.

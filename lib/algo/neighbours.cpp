@@ -62,6 +62,22 @@ void put_chunk(Part& part, const Flow& flow, uint32_t chunk, Region src, bool af
            after_all, {waits.data(), count});
 }
 
+void take_chunk(Part& part, const Flow& flow, uint32_t chunk, Region dst, bool after_all) {
+  const Wait arrival = arrival_of(flow, chunk);
+  const std::optional<Post> credit = credit_of(flow, chunk);
+  part.copy(0, slot_of(flow, chunk, kRead), dst, after_all, {&arrival, 1}, maybe(credit),
+            kTakeInputs);
+}
+
+Part begin_part(const Layout& layout, uint32_t rank, const std::vector<Flow>& flows) {
+  Part part(layout, rank, /*queues=*/1, lanes_of(flows), [&](uint32_t producer, uint32_t lane) {
+    return posts_of(flows, rank, producer, lane);
+  });
+  part.enter(false);
+  part.await(0);
+  return part;
+}
+
 uint32_t lanes_of(const std::vector<Flow>& flows) {
   uint32_t lanes = 0;
   for (const Flow& flow : flows) {

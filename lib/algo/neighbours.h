@@ -41,6 +41,12 @@ void put_chunk(Part& part, const Flow& flow, uint32_t chunk, Region src, bool af
 uint32_t lanes_of(const std::vector<Flow>& flows);
 uint32_t posts_of(const std::vector<Flow>& flows, uint32_t rank, uint32_t producer, uint32_t lane);
 
+// Copies a chunk to where it belongs, once it has arrived, and gives its slot back.
+void take_chunk(Part& part, const Flow& flow, uint32_t chunk, Region dst, bool after_all = false);
+
+// A part of one queue with these flows, behind its await.
+Part begin_part(const Layout& layout, uint32_t rank, const std::vector<Flow>& flows);
+
 // Of a form of plans that says its flows(rank).
 template <typename Form>
 FlowsOf flows_by(const OpDesc& op, const Target& target) {

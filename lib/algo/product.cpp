@@ -82,6 +82,11 @@ Region Factors::c(uint32_t buffer, const Tile& tile, uint32_t buffer_count) cons
           kWrite};
 }
 
+StoreHintParam Factors::store_hint(uint64_t rows) const {
+  const uint64_t bytes = rows * uint64_t(call_.n) * out_element_bytes();
+  return bytes >= layout_.target().stream_bytes ? kStoreNonTemporal : kStoreDefault;
+}
+
 void Factors::pack_by(uint32_t queues, uint32_t first_lane) {
   queues_ = queues;
   first_lane_ = first_lane;

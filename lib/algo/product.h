@@ -43,6 +43,8 @@ class Factors {
   // Rows of A in `buffer`, whose lines lie `pitch` bytes apart there.
   Region a(uint32_t buffer, uint64_t pitch, uint64_t row0, uint64_t rows) const;
   Region c(uint32_t buffer, const Tile& tile, uint32_t buffer_count) const;
+  // How tiles of a C of so many rows are stored.
+  StoreHintParam store_hint(uint64_t rows) const;
 
   // Of B: lanes to the own rank from `first_lane` on, so many of them.
   void pack_by(uint32_t queues, uint32_t first_lane);

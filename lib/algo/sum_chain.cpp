@@ -123,11 +123,7 @@ class SumChain {
 
   RankPlan part_of(uint32_t rank) const {
     const std::vector<Flow> all = flows(rank);
-    Part part(layout_, rank, /*queues=*/1, lanes_of(all), [&](uint32_t producer, uint32_t lane) {
-      return posts_of(all, rank, producer, lane);
-    });
-    part.enter(false);
-    part.await(0);
+    Part part = begin_part(layout_, rank, all);
     const Ends ends{find_flow(all, rank - 1, rank), find_flow(all, rank, rank + 1),
                     find_flow(all, rank + 1, rank), find_flow(all, rank, rank - 1)};
     // In the order of times; of one time, up first.
@@ -165,19 +161,19 @@ class SumChain {
 
   void take_result(Part& part, const Ends& ends, uint32_t chunk) const {
     const uint32_t rank = part.rank();
-    const Wait arrival = arrival_of(*ends.results_in, chunk);
-    const std::optional<Post> credit = credit_of(*ends.results_in, chunk);
-    const Region slot = slot_of(*ends.results_in, chunk, kRead);
     if (!wants(rank, chunk)) {
       // From slot to slot, which is free once the put has read it.
-      put_chunk(part, *ends.results_out, chunk, slot, false, &arrival);
+      const Wait arrival = arrival_of(*ends.results_in, chunk);
+      const std::optional<Post> credit = credit_of(*ends.results_in, chunk);
+      put_chunk(part, *ends.results_out, chunk, slot_of(*ends.results_in, chunk, kRead), false,
+                &arrival);
       if (credit) part.nop(0, {}, maybe(credit), /*after_all=*/true);
       return;
     }
     // In place rank 0's result replaces what its put reads.
     const bool after_all = op_.in_place && ends.sums_in == nullptr;
     const Region result = own_out(rank, chunk);
-    part.copy(0, slot, result, after_all, {&arrival, 1}, maybe(credit), kTakeInputs);
+    take_chunk(part, *ends.results_in, chunk, result, after_all);
     if (!scatters_ && ends.results_out != nullptr) {
       put_chunk(part, *ends.results_out, chunk, result, /*after_all=*/true);
     }

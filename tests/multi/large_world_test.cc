@@ -9,9 +9,12 @@
 
 #include "sk.h"
 #include "tests/multi/thread_ranks.h"
+#include "tests/support/own_tiles.h"
 
 namespace sk::testing_ops {
 namespace {
+
+using testing_support::matrix;
 
 constexpr int kRanks = 70;
 
@@ -106,19 +109,6 @@ TEST(LargeWorld, EveryCollectiveGivesWhatItShouldOfAnySize) {
   });
 }
 
-sk_tensor matrix(float* data, int64_t rows, int64_t columns, int64_t stride) {
-  sk_tensor tensor{};
-  tensor.struct_size = sizeof tensor;
-  tensor.dtype = SK_F32;
-  tensor.data = data;
-  tensor.ndim = 2;
-  tensor.shape[0] = rows;
-  tensor.shape[1] = columns;
-  tensor.strides[0] = stride;
-  tensor.strides[1] = 1;
-  return tensor;
-}
-
 // Of small whole numbers, whose sums are exact in any order.
 TEST(LargeWorld, ShardsThatGoRoundAreMultiplied) {
   in_large_world([](sk_comm* comm, int rank) {
@@ -135,8 +125,9 @@ TEST(LargeWorld, ShardsThatGoRoundAreMultiplied) {
           for (int64_t j = 0; j < k; ++j) a[size_t(i * lda + j)] = whole(rank, size_t(i * k + j));
         }
         for (size_t i = 0; i < b.size(); ++i) b[i] = whole(99, i);
-        sk_tensor ta = matrix(a.data(), m, k, lda), tb = matrix(b.data(), k, kN, kN),
-                  tc = matrix(c.data(), kRanks * m, kN, kN);
+        sk_tensor ta = matrix(SK_F32, a.data(), m, k, lda),
+                  tb = matrix(SK_F32, b.data(), k, kN, kN),
+                  tc = matrix(SK_F32, c.data(), kRanks * m, kN, kN);
         ASSERT_EQ(sk_allgather_gemm(comm, &ta, &tb, nullptr, &tc, 0, nullptr), SK_OK)
             << sk_last_error();
         ASSERT_EQ(wrong(c,
