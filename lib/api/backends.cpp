@@ -24,6 +24,7 @@ Backend named_parts() {
 }
 
 Backend make_backend() {
+  cpu::choose_kernels();
   Backend backend = named_parts();
   backend.check = cpu::check_environment;
   backend.connect = [](Bootstrap& bootstrap, const SegmentLayout& layout, int64_t timeout_ns,

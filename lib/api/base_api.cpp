@@ -4,6 +4,8 @@
 
 #include "lib/api/objects.h"
 #include "lib/comm/arguments.h"
+#include "lib/effect/term.h"
+#include "lib/plan/task_info.h"
 #include "sk/base.h"
 
 namespace sk::api {
@@ -18,6 +20,15 @@ Result<std::shared_ptr<Context>> make_context(const sk_config* config) {
   context->log.write(SK_LOG_INFO, "context", "libsk {}.{}.{} in process {}", SK_VERSION_MAJOR,
                      SK_VERSION_MINOR, SK_VERSION_PATCH, getpid());
   return context;
+}
+
+// What is made once in a process and calls look at: a fork while one of them made it would leave it
+// half made for ever, and its child waiting.
+void make_what_is_made_once() {
+  (void)backend();
+  (void)effect_of(TaskOp::kNop);
+  (void)effect::Joining::hash_of(0);
+  (void)Status::no_memory().message();
 }
 
 void forget_all() {
@@ -37,6 +48,7 @@ using namespace sk::api;  // NOLINT(google-build-using-namespace)
 sk_status sk_init(const sk_config* config, sk_context** out_context) noexcept {
   return guard([&]() -> Status {
     SK_RETURN_IF_ERROR(require("out_context", out_context));
+    make_what_is_made_once();
     SK_RETURN_IF_ERROR(watch_forks(&forget_all));
     SK_ASSIGN_OR_RETURN(std::shared_ptr<Context> context, make_context(config));
     SK_ASSIGN_OR_RETURN(

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -70,7 +71,7 @@ bool begins_anew() {
 int child_of(const std::function<int()>& body) {
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);
+    alarm(20);
     _exit(body());
   }
   int status = -1;
@@ -167,6 +168,38 @@ TEST_F(Forked, WhileOtherThreadsAreInside) {
   }
   stop.store(true);
   for (std::thread& thread : threads) thread.join();
+}
+
+// What is made once in a process, at a first call, is a lock for as long as that takes. Each round
+// has a parent of its own, in which nothing was called before.
+TEST(ForkedEarly, WhileTheFirstCallIsUnderWay) {
+  if (!kForksThreads) GTEST_SKIP() << "threads behind such a fork are not for ThreadSanitizer";
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer's heap hangs in a child where another thread was in it";
+#endif
+  for (int round = 0; round < 120; ++round) {
+    const auto pause = std::chrono::microseconds(4 * round);
+    ASSERT_EQ(child_of([&] {
+                sk_context* own = nullptr;
+                if (sk_init(nullptr, &own) != SK_OK) return 1;
+                std::atomic<bool> begun{false}, wrong{false};
+                std::thread other([&] {
+                  begun.store(true);
+                  sk_comm* self = nullptr;
+                  wrong.store(sk_comm_self(own, &self) != SK_OK || !computes(self));
+                });
+                while (!begun.load()) {
+                }
+                const auto until = std::chrono::steady_clock::now() + pause;
+                while (std::chrono::steady_clock::now() < until) {
+                }
+                const int status = child_of([] { return begins_anew() ? 0 : 2; });
+                other.join();
+                return status != 0 ? 3 : wrong.load() ? 4 : 0;
+              }),
+              0)
+        << "forked " << pause.count() << " us after the first call began";
+  }
 }
 
 // Two threads of a child may each be the first.

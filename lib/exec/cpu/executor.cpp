@@ -4,8 +4,10 @@
 #include <bit>
 
 #include "lib/exec/cpu/program.h"
+#include "lib/exec/cpu/tile/copy.h"
 #include "lib/exec/cpu/tile/cpu_features.h"
 #include "lib/exec/cpu/tile/gemm.h"
+#include "lib/exec/cpu/tile/reduce.h"
 
 namespace sk::cpu {
 namespace {
@@ -43,6 +45,12 @@ std::unique_ptr<Executor> make_cpu_executor(Endpoint& endpoint, Ledger& ledger,
 }
 
 Status check_environment() { return cpu_isa_status().clone(); }
+
+void choose_kernels() {
+  (void)cpu_isa();
+  choose_copies();
+  choose_reductions();
+}
 
 uint64_t staging_bytes() { return kStagingAreas * kStagingBytes; }
 

@@ -17,6 +17,9 @@ std::unique_ptr<Executor> make_cpu_executor(Endpoint& endpoint, Ledger& ledger,
 // SK_ERR_INVALID_ARGUMENT where SK_CPU_ISA names nothing.
 Status check_environment();
 
+// Finds out which tile kernels this machine runs, which is else a first call's to do.
+void choose_kernels();
+
 // Bytes of workspace that the segment must reserve beside what plans ask for.
 uint64_t staging_bytes();
 

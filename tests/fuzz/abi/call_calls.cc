@@ -122,8 +122,14 @@ struct Arguments {
   }
 };
 
-Arguments arguments(Caller& c) {
+// Made before there are threads: a fork while one of them makes it would leave its child waiting.
+const std::vector<Operation>& all_operations() {
   static const std::vector<Operation> all = operations();
+  return all;
+}
+
+Arguments arguments(Caller& c) {
+  const std::vector<Operation>& all = all_operations();
   const Operation& operation = all[c.random.below(all.size())];
   Arguments made;
   auto& [args, tensors, asked, none] = made;
@@ -237,6 +243,7 @@ void op_describe(Caller& c) {
 }  // namespace
 
 const std::vector<Function>& call_functions() {
+  (void)all_operations();
   static const std::vector<Function> all = {
       {"sk_call", 80, true, call},           {"sk_comm_self", 10, true, comm_self},
       {"sk_op_create", 40, true, op_create}, {"sk_op_describe", 5, true, op_describe},

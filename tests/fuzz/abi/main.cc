@@ -4,6 +4,7 @@
 // all that is freed and finalized, and in processes forked in the middle of it. A crash, a call
 // that does not end, and a byte written outside end the program with a sentence that names function
 // and seed. MAP is the linker's list of exported symbols: one that has no entry here fails.
+#include <execinfo.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -41,6 +42,8 @@ extern "C" void say_where(int number) {
                                   number, caller == nullptr ? "?" : caller->call.load(),
                                   static_cast<unsigned long long>(seed));
   (void)!write(STDERR_FILENO, text, size_t(bytes));
+  void* frames[48];
+  backtrace_symbols_fd(frames, backtrace(frames, int(std::size(frames))), STDERR_FILENO);
   signal(number, SIG_DFL);
   raise(number);
 }

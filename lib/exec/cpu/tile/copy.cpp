@@ -74,8 +74,13 @@ CopyFn select_copy() {
   return copy_small;
 }
 
+CopyFn chosen_copy() {
+  static const CopyFn chosen = select_copy();
+  return chosen;
+}
+
 void copy_block(void* const* dst, int dst_count, size_t offset, const char* src, size_t bytes) {
-  static const CopyFn plain = select_copy();
+  const CopyFn plain = chosen_copy();
   for (int j = 0; j < dst_count; ++j) {
     char* to = static_cast<char*>(dst[j]) + offset;
     if (to != src + offset) plain(to, src + offset, bytes);
@@ -133,8 +138,13 @@ StreamFn select_stream() {
   return stream_sse2;
 }
 
+StreamFn chosen_stream() {
+  static const StreamFn chosen = select_stream();
+  return chosen;
+}
+
 void copy_streaming(void* const* dst, int dst_count, const char* src, size_t bytes) {
-  static const StreamFn stream_lines = select_stream();
+  const StreamFn stream_lines = chosen_stream();
   for (size_t block = 0; block < bytes; block += kBlockBytes) {
     const size_t block_bytes = std::min(kBlockBytes, bytes - block);
     for (int j = 0; j < dst_count; ++j) {
@@ -172,6 +182,13 @@ void finish(StoreHint hint) {
 }
 
 }  // namespace
+
+void choose_copies() {
+#if defined(__SSE2__)
+  (void)chosen_stream();
+#endif
+  (void)chosen_copy();
+}
 
 void copy(void* const* dst, int dst_count, const void* src, size_t bytes, StoreHint hint) {
   if (bytes == 0) return;

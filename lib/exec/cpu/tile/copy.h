@@ -17,6 +17,9 @@ void copy(void* const* dst, int dst_count, const void* src, size_t bytes, StoreH
 void copy_2d(void* const* dst, const int64_t* dst_pitch, int dst_count, const void* src,
              int64_t src_pitch, size_t rows, size_t row_bytes, StoreHint hint);
 
+// Finds out what copies on this machine; else the first one does.
+void choose_copies();
+
 }  // namespace sk::cpu
 
 #endif  // SK_LIB_EXEC_CPU_TILE_COPY_H_

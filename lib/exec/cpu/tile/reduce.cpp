@@ -70,6 +70,8 @@ ReduceFn select_reduce(DType dtype, RedOp op, int in_count, int out_count) {
   return select_reduce(dtype, op, in_count, out_count, cpu_isa());
 }
 
+void choose_reductions() { (void)table(); }
+
 void reduce(DType dtype, RedOp op, const void* const* in, int in_count, void* const* out,
             int out_count, size_t elements, StoreHint hint) {
   select(table(), dtype, op, in_count, out_count)(in, in_count, out, out_count, elements, hint);

@@ -51,6 +51,9 @@ struct ReduceStridedArgs {
 void reduce_strided(const ReduceStridedArgs& args);
 void reduce_strided(const ReduceStridedArgs& args, CpuIsa isa);
 
+// Finds out what reduces on this machine; else the first one does.
+void choose_reductions();
+
 }  // namespace sk::cpu
 
 #endif  // SK_LIB_EXEC_CPU_TILE_REDUCE_H_
