@@ -16,6 +16,7 @@ GemmTiles gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t part
 }
 
 Backend named_parts() {
+  cpu::choose_kernels();
   Backend backend;
   backend.kernel_set_name = cpu::cpu_isa_name(cpu::cpu_isa());
   backend.transport_name = "shm";
@@ -24,7 +25,6 @@ Backend named_parts() {
 }
 
 Backend make_backend() {
-  cpu::choose_kernels();
   Backend backend = named_parts();
   backend.check = cpu::check_environment;
   backend.connect = [](Bootstrap& bootstrap, const SegmentLayout& layout, int64_t timeout_ns,
