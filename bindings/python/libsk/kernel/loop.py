@@ -85,10 +85,12 @@ class Rank:
 
     def serve(self) -> None:
         """Until the controller says so, or is gone."""
-        while True:
-            with contextlib.suppress(BaseException):  # A signal's, in the lines that contain.
-                if not self._take_one():
-                    return
+        going = True
+        while going:
+            try:
+                going = self._take_one()
+            except BaseException:  # noqa: BLE001 - a signal's, in the lines that contain.
+                going = True
 
     def _take_one(self) -> bool:
         """One request. Nothing that is raised around it ends the rank: it becomes one line, and the
@@ -111,14 +113,14 @@ class Rank:
         return True
 
     def _serve_one(self, request: dict[str, Any]) -> None:
-        from libsk.kernel import answers
-
         if request["kind"] in (EXECUTE, ACTION):
             self._execute(request)
             self._book.tell()
         elif request["kind"] == COMM:
             self._handle_comm(request)
         else:
+            from libsk.kernel import answers
+
             answers.answer(self._worker, self._shell, request)
 
     def _is_over(self, raised: BaseException) -> bool:

@@ -48,17 +48,18 @@ class NameBook:
             count += 1
             if count > _NAMES_MAX:
                 break
-            # Compared one by one: two types may be compared by code of their own.
-            mark = (id(value), type(value), still.size(value))
+            # Compared one by one: two types may be compared by code of their own. Most names are
+            # no classes and have not changed: nothing is called for them.
             known = told.get(name)
             if (
-                known is None
-                or known[0] != mark[0]
-                or known[1] is not mark[1]
-                or known[2] != mark[2]
+                known is not None
+                and known[0] == id(value)
+                and known[1] is type(value)
+                and (known[2] < 0 or known[2] == still.size(value))
             ):
-                told[name] = mark
-                self._set(name, _entries(name, value))
+                continue
+            told[name] = (id(value), type(value), still.size(value))
+            self._set(name, _entries(name, value))
         if len(told) != count:
             present = {name for name, _ in entries if type(name) is str}
             for name in told.keys() - present:

@@ -63,13 +63,13 @@ def own_table(value: object) -> Table:
 
 
 def size(value: object) -> int:
-    """How many attributes a class or a module has of its own; 0 for what is neither."""
+    """How many attributes a class or a module has of its own; -1 for what is neither."""
     if is_a(value, type):
         return len(_dict_of_type(value))
     if is_a(value, types.ModuleType):
         own = _dict_of_module(value)
         return dict.__len__(own) if is_a(own, dict) else 0
-    return 0
+    return -1
 
 
 def names_in(table: Iterable[tuple[Any, Any]]) -> Table:

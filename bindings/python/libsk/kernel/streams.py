@@ -3,7 +3,6 @@ descriptors. What a cell closes is there again for the next one."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import io
 import os
@@ -16,6 +15,7 @@ from libsk.kernel import places
 
 _ident = threading.get_ident
 _write = io.TextIOWrapper.write
+_flush = io.TextIOWrapper.flush
 _closed = io.TextIOWrapper.__dict__["closed"].__get__
 
 _own: dict[str, _Stream] = {}
@@ -80,9 +80,10 @@ def is_own(stream: object) -> bool:
 def flush() -> None:
     """Hands what they hold back to the captured descriptors."""
     for stream in _own.values():
-        # Closed, or its descriptor leads to a disk that is full: nothing more can be done here.
-        with contextlib.suppress(OSError, ValueError):
-            io.TextIOWrapper.flush(stream)
+        try:
+            _flush(stream)
+        except (OSError, ValueError):  # It is closed, or the disk behind it full.
+            continue
 
 
 def moved(descriptors: list[int]) -> str:
@@ -94,12 +95,16 @@ def moved(descriptors: list[int]) -> str:
 def restore() -> None:
     """After a cell: one that it has closed or deleted is there again. What it has put in its place
     stays, as in every kernel."""
-    for name, stream in list(_own.items()):
+    present = vars(sys)
+    for name in _DESCRIPTORS:
+        stream = _own[name]
         closed = _is_closed(stream)
+        if not closed and name in present:
+            continue
         if closed:
             _own[name] = _opened(name)
             setattr(sys, f"__{name}__", _own[name])
-        if vars(sys).get(name, stream) is stream and (closed or name not in vars(sys)):
+        if present.get(name, stream) is stream:
             setattr(sys, name, _own[name])
 
 
