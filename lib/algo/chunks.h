@@ -11,8 +11,10 @@ namespace sk::algo {
 class Chunks {
  public:
   // `longest` is the most elements that any pair passes, `pairs` how many pass some. One put
-  // carries a chunk.
-  Chunks(const Layout& layout, uint64_t longest, uint64_t pairs);
+  // carries a chunk, of elements of up to `element_bytes`.
+  Chunks(const Layout& layout, uint64_t longest, uint64_t pairs, uint64_t element_bytes);
+  Chunks(const Layout& layout, uint64_t longest, uint64_t pairs)
+      : Chunks(layout, longest, pairs, layout.element_bytes()) {}
 
   uint64_t elements() const { return elements_; }  // Of every chunk but the last.
   // More than a plan can have where puts carry too little for what flows.

@@ -2,6 +2,9 @@
 // one, each rank adding its own, and come back down to who wants them. Additions are in rank order
 // as in every other form, so that no bit differs, and a rank passes on as much as around a ring.
 //
+// Elements of 16 bits go up as f32, in which they are summed: a rank widens its own first, and a
+// sum is rounded once, where it becomes a result.
+//
 // A rank takes up chunk c at time c + 2r and passes its sum on; it takes down chunk c at time
 // c + 4(N - 1) - 2r. Two times for a hop leave a step of slack between a put and who takes it.
 #include <algorithm>
@@ -20,15 +23,18 @@ class SumChain {
         op_(vector_call(op)),
         scatters_(op.kind() == OpKind::kReduceScatter),
         blocks_(scatters_ ? layout_.ranks() : 1),
+        sum_dtype_(accumulator(op_.dtype)),
+        sum_bytes_(dtype_bytes(sum_dtype_)),
         in_(add_in()),
         out_(op_.in_place ? in_
                           : layout_.add_operand(BufferKind::kOutput, BufferAccess::kLocal, 1,
                                                 block_bytes())),
-        chunks_(layout_, uint64_t(op_.count), /*pairs=*/2 * blocks_),
+        chunks_(layout_, uint64_t(op_.count), /*pairs=*/2 * blocks_, sum_bytes_),
         per_block_(chunks_.count(uint64_t(op_.count))),
-        up_(add_inbox(layout_, chunks_.elements() * layout_.element_bytes())),
+        up_(add_inbox(layout_, chunks_.elements() * sum_bytes_)),
         down_(add_inbox(layout_, chunks_.elements() * layout_.element_bytes())),
-        sums_(layout_.add_workspace(BufferAccess::kLocal, up_.slots * up_.slot_bytes)) {}
+        sums_(layout_.add_workspace(BufferAccess::kLocal, up_.slots * up_.slot_bytes)),
+        widened_(widens() ? layout_.add_workspace(BufferAccess::kLocal, up_.slot_bytes) : 0) {}
 
   std::vector<Flow> flows(uint32_t rank) const {
     std::vector<Flow> all;
@@ -57,6 +63,7 @@ class SumChain {
                                BufferAccess::kLocal, operand, blocks_ * block_bytes());
   }
 
+  bool widens() const { return sum_dtype_ != op_.dtype; }
   uint32_t last() const { return layout_.ranks() - 1; }
   uint32_t block(uint32_t chunk) const { return chunk / per_block_; }
   // Chunks that `rank` passes up, or down: results are wanted by the owner of their block, or all.
@@ -75,6 +82,7 @@ class SumChain {
     return chunks_.of({0, uint64_t(op_.count)}, chunk % per_block_);
   }
   uint64_t bytes(uint32_t chunk) const { return piece(chunk).count * layout_.element_bytes(); }
+  uint64_t bytes_of_sums(uint32_t chunk) const { return piece(chunk).count * sum_bytes_; }
   Region own_in(uint32_t rank, uint32_t chunk) const {
     const uint64_t at = block(chunk) * block_bytes();
     return flat(in_ + rank, at + piece(chunk).begin * layout_.element_bytes(), bytes(chunk), kRead);
@@ -95,8 +103,8 @@ class SumChain {
                       .last = rank + 1,
                       .column = block(c) * uint64_t(op_.count) + piece(c).begin,
                       .columns = piece(c).count};
-      if (rank > 0) content.joined = op_.redop;
-      flow.chunks.push_back({bytes(c), content, time_up(rank, c), time_up(rank + 1, c)});
+      if (rank > 0 || widens()) content.joined = op_.redop;
+      flow.chunks.push_back({bytes_of_sums(c), content, time_up(rank, c), time_up(rank + 1, c)});
     }
     return flow;
   }
@@ -138,24 +146,47 @@ class SumChain {
     return part.finish();
   }
 
+  // Rank 0 begins the sums.
+  void begin_sum(Part& part, const Flow& up, uint32_t chunk) const {
+    const Region mine = own_in(part.rank(), chunk);
+    if (!widens()) return put_chunk(part, up, chunk, mine, false);
+    const Region sum = flat(sums_ + part.rank(), up.offset(chunk), bytes_of_sums(chunk), kWrite);
+    const std::optional<Wait> room = room_for(up, chunk);  // The put before it is over, too.
+    widen(part, mine, sum, maybe(room));
+    put_chunk(part, up, chunk, sum, /*after_all=*/true);
+  }
+
+  void widen(Part& part, Region from, Region to, std::span<const Wait> waits) const {
+    part.reduce(0, {from, to}, op_.dtype, sum_dtype_, op_.redop, /*after_all=*/true, waits, {},
+                kStoreDefault);
+  }
+
   void add_own(Part& part, const Ends& ends, uint32_t chunk) const {
+    if (ends.sums_in == nullptr) return begin_sum(part, *ends.sums_out, chunk);
     const uint32_t rank = part.rank();
-    const Region mine = own_in(rank, chunk);
-    if (ends.sums_in == nullptr) return put_chunk(part, *ends.sums_out, chunk, mine, false);
+    Region mine = own_in(rank, chunk);
+    if (widens()) {
+      const Region wide = flat(widened_ + rank, 0, bytes_of_sums(chunk), kWrite);
+      widen(part, mine, wide, {});
+      mine = wide;
+      mine.access = kRead;
+    }
     const bool top = ends.sums_out == nullptr;
     // The last rank's sum is a result: its own, or one that goes down.
     const Flow* const on = !top                       ? ends.sums_out
                            : chunk < down_count(rank) ? ends.results_out
                                                       : nullptr;
     const bool stays = top && wants(rank, chunk);
-    const Region sum =
-        stays ? own_out(rank, chunk) : flat(sums_ + rank, on->offset(chunk), bytes(chunk), kWrite);
+    const Region sum = stays ? own_out(rank, chunk)
+                             : flat(sums_ + rank, on->offset(chunk),
+                                    top ? bytes(chunk) : bytes_of_sums(chunk), kWrite);
     std::vector<Wait> waits = {arrival_of(*ends.sums_in, chunk)};
     // Then the put that last read this place of `sums_` is over, too.
     if (const auto room = stays ? std::nullopt : room_for(*on, chunk)) waits.push_back(*room);
     const std::optional<Post> credit = credit_of(*ends.sums_in, chunk);
-    part.reduce(0, {slot_of(*ends.sums_in, chunk, kRead), mine, sum}, op_.dtype, op_.dtype,
-                op_.redop, false, waits, maybe(credit), kTakeInputs);
+    part.reduce(0, {slot_of(*ends.sums_in, chunk, kRead), mine, sum}, sum_dtype_,
+                top ? op_.dtype : sum_dtype_, op_.redop, /*after_all=*/widens(), waits,
+                maybe(credit), kTakeInputs);
     if (on != nullptr) put_chunk(part, *on, chunk, sum, /*after_all=*/true);
   }
 
@@ -183,19 +214,21 @@ class SumChain {
   VectorCall op_;
   bool scatters_;
   uint32_t blocks_;
+  DType sum_dtype_;
+  uint64_t sum_bytes_;
   uint32_t in_, out_;
   Chunks chunks_;
   uint32_t per_block_;
   Inbox up_, down_;
   uint32_t sums_;
+  uint32_t widened_;  // Where elements are narrower than sums.
 };
 
 }  // namespace
 
-// Sums of 16 bits would be rounded on their way, and an average is none of averages.
+// An average is none of averages.
 bool sum_chain_does(const OpDesc& op, const Target&) {
-  const VectorCall call = vector_call(op);
-  return accumulator(call.dtype) == call.dtype && call.redop != RedOp::kAvg;
+  return vector_call(op).redop != RedOp::kAvg;
 }
 
 Plan sum_chain(const OpDesc& op, const Target& target, Ranks ranks) {

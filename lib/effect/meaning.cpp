@@ -41,11 +41,6 @@ const Joining* Meaning::joining(uint32_t array, RedOp redop) const {
   return nullptr;
 }
 
-DType Meaning::natural_dtype(const Term& term) const {
-  const DType dtype = array(term.array).dtype;
-  return term.fold == 0 ? dtype : accumulator(dtype);
-}
-
 // Whether some array holds the term as `dtype`.
 bool Meaning::is_stored(const Term& term, DType dtype) const {
   return std::any_of(joinings_.begin(), joinings_.end(), [&](const Joining& each) {
@@ -53,8 +48,20 @@ bool Meaning::is_stored(const Term& term, DType dtype) const {
   });
 }
 
+// Whether it is an element that the caller gave, as it was given: it is the same as an accumulator
+// holds it. What a function makes has been rounded where it is not wide.
+bool Meaning::is_given(const Term& term) const {
+  return term.fold == 0 && !term.rounded && term.dtype == array(term.array).dtype &&
+         std::none_of(functions_.begin(), functions_.end(),
+                      [&](const Function& each) { return each.out.array == term.array; });
+}
+
 Status Meaning::store(Term* term, DType dtype) const {
   if (dtype == term->dtype) return Status();
+  if (is_given(*term) && dtype == accumulator(term->dtype)) {
+    term->dtype = dtype;
+    return Status();
+  }
   if (term->rounded) {
     return no("{} has been rounded already", describe(*term));
   }

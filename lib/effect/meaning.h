@@ -73,9 +73,8 @@ class Meaning {
   const std::vector<Function>& functions() const { return functions_; }
   // The step that joins the ranks' elements of `array` so, or null.
   const Joining* joining(uint32_t array, RedOp redop) const;
-  // As the term stands before it is rounded.
-  DType natural_dtype(const Term& term) const;
-  // The term stored as `dtype`: rounded, at most once, when it is what some array holds as such.
+  // The term stored as `dtype`: rounded, at most once, when it is what some array holds as such; or
+  // widened to what sums of it are kept in.
   Status store(Term* term, DType dtype) const;
 
   // The array whose elements it has, in another order; itself where a step makes or joins them.
@@ -111,6 +110,7 @@ class Meaning {
 
   const Move* move_to(uint32_t array) const;
   bool is_stored(const Term& term, DType dtype) const;
+  bool is_given(const Term& term) const;
 
   std::vector<ArrayInfo> arrays_;
   std::vector<Joining> joinings_;

@@ -102,7 +102,7 @@ Status Joining::check_input(const Term& term, size_t index) const {
     return no("input {} has been joined by another step already", index);
   }
   if (term.fold != 0 && redop == RedOp::kAvg) return no("input {} is an avg already", index);
-  if (term.dtype != (term.fold != 0 ? accumulator(dtype) : dtype)) {
+  if (term.dtype != accumulator(dtype) && (term.fold != 0 || term.dtype != dtype)) {
     return no("input {} is {}", index, dtype_name(term.dtype));
   }
   return Status();

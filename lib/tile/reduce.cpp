@@ -72,10 +72,11 @@ constexpr RegionRole kRegions[] = {
     {.name = "out", .access = kWrite, .many_buffers = true, .type = "out_dtype"}};
 constexpr Form kForms[] = {{kRegions, "out[y, x] = redop(e) in@e[y, x]"}};
 
-// Into itself, or sums into what they end as.
-constexpr bool stores(DType sum, DType out) {
-  return sum == out || (sum == DType::kF32 && (out == DType::kBF16 || out == DType::kF16)) ||
-         (sum == DType::kF64 && out == DType::kF32);
+// Into itself, or sums into what they end as, or elements into what they are summed in.
+constexpr bool stores(DType in, DType out) {
+  const auto is_half = [](DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; };
+  return in == out || (in == DType::kF32 && is_half(out)) || (is_half(in) && out == DType::kF32) ||
+         (in == DType::kF64 && out == DType::kF32);
 }
 
 std::string refuses(std::span<const int64_t> p) {

@@ -2,6 +2,7 @@
 // to neighbours, and each rank makes and judges its own part only.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <numeric>
 #include <random>
 #include <string>
@@ -105,6 +106,42 @@ TEST(LargeWorld, EveryCollectiveGivesWhatItShouldOfAnySize) {
             << "reduce-scatter " << block;
       }
       ASSERT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
+    }
+  });
+}
+
+uint16_t to_bf16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+// Their sums need more digits than bf16 has: whoever rounds one on its way sees another.
+TEST(LargeWorld, SumsOf16BitsAreRoundedOnce) {
+  in_large_world([](sk_comm* comm, int rank) {
+    uint32_t call = 1000;
+    for (const size_t count : {size_t(1), size_t(777), size_t(9001)}) {
+      for (const bool in_place : {false, true}) {
+        ++call;
+        std::vector<uint16_t> in(count), out(count, 0x7fff);
+        for (size_t i = 0; i < count; ++i) in[i] = to_bf16(value(rank, call, i));
+        if (in_place) out = in;
+        ASSERT_EQ(sk_allreduce(comm, in_place ? out.data() : in.data(), out.data(), int64_t(count),
+                               SK_BF16, SK_SUM, nullptr),
+                  SK_OK)
+            << sk_last_error();
+        for (size_t i = 0; i < count; ++i)
+          ASSERT_EQ(out[i], to_bf16(sum(call, i))) << "all-reduce " << count << ", " << i;
+      }
+      const size_t block = std::min<size_t>(count, 800);
+      ++call;
+      std::vector<uint16_t> in(block * kRanks), out(block, 0x7fff);
+      for (size_t i = 0; i < in.size(); ++i) in[i] = to_bf16(value(rank, call, i));
+      ASSERT_EQ(
+          sk_reduce_scatter(comm, in.data(), out.data(), int64_t(block), SK_BF16, SK_SUM, nullptr),
+          SK_OK)
+          << sk_last_error();
+      for (size_t i = 0; i < block; ++i)
+        ASSERT_EQ(out[i], to_bf16(sum(call, size_t(rank) * block + i))) << "reduce-scatter " << i;
     }
   });
 }

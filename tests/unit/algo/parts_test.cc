@@ -80,6 +80,8 @@ FormCase any_case(std::mt19937_64& random, uint32_t ranks) {
                .count = int64_t(1 + random() % 3000)};
   if (kind == OpKind::kAllreduce || kind == OpKind::kReduceScatter) {
     words.redop = pick(random, {RedOp::kSum, RedOp::kMax, RedOp::kProd});
+    words.dtype = pick(
+        random, {DType::kF32, DType::kF64, DType::kI32, DType::kI64, DType::kBF16, DType::kF16});
   } else {
     words.dtype = pick(random, {DType::kF32, DType::kBF16, DType::kI32, DType::kF64});
   }

@@ -35,6 +35,8 @@ ReduceFn select_mixed(const ReduceTable& table, DType in, DType out, RedOp op) {
   if (in == DType::kF32 && out == DType::kBF16) return table.mixed[0][o];
   if (in == DType::kF32 && out == DType::kF16) return table.mixed[1][o];
   if (in == DType::kF64 && out == DType::kF32) return table.mixed[2][o];
+  if (in == DType::kBF16 && out == DType::kF32) return table.mixed[3][o];
+  if (in == DType::kF16 && out == DType::kF32) return table.mixed[4][o];
   return nullptr;
 }
 

@@ -31,9 +31,10 @@ void reduce(DType dtype, RedOp op, const void* const* in, int in_count, void* co
 
 constexpr int kReduceStridedPointersMax = 64;  // Inputs, and outputs.
 
-// Rows with a pitch in bytes per pointer (not read with rows <= 1). `in_dtype` equals `out_dtype`,
-// or they are partial sums and what they end as: kF32 to kBF16 or kF16, kF64 to kF32. Then they are
-// reduced in `in_dtype`, rounded once, and an output may be no input.
+// Rows with a pitch in bytes per pointer (not read with rows <= 1). `in_dtype` equals `out_dtype`;
+// or they are partial sums and what they end as, kF32 to kBF16 or kF16, kF64 to kF32, rounded once;
+// or elements and what they are summed in, kBF16 or kF16 to kF32. Of two types an output may be no
+// input.
 struct ReduceStridedArgs {
   DType in_dtype = DType::kF32;
   DType out_dtype = DType::kF32;

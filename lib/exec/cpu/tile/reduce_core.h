@@ -175,6 +175,8 @@ constexpr ReduceTable make_reduce_table() {
   fill_ops<Isa, Plain<Isa, float>, Bf16<Isa>>(table.mixed[0]);
   fill_ops<Isa, Plain<Isa, float>, F16<Isa>>(table.mixed[1]);
   fill_ops<Isa, Plain<Isa, double>, F32OfF64<Isa>>(table.mixed[2]);
+  fill_ops<Isa, Bf16<Isa>, Plain<Isa, float>>(table.mixed[3]);
+  fill_ops<Isa, F16<Isa>, Plain<Isa, float>>(table.mixed[4]);
   return table;
 }
 

@@ -8,7 +8,7 @@ namespace sk::cpu {
 
 constexpr int kDTypeCount = 6;
 constexpr int kRedOpCount = 5;
-constexpr int kMixedCount = 3;  // f32 to bf16, f32 to f16, f64 to f32.
+constexpr int kMixedCount = 5;  // f32 to bf16, f32 to f16, f64 to f32; bf16 to f32, f16 to f32.
 
 struct ReduceTable {
   ReduceFn any[kDTypeCount][kRedOpCount];  // By dtype and op, both from 0; null: no meaning.

@@ -199,9 +199,13 @@ TEST(Reduce, EqualsTheLoopInOrder) {
   }
 }
 
+// And those of elements of 16 bits are kept as they were summed.
 TEST(Reduce, PartialSumsAreRoundedOnce) {
-  constexpr std::pair<DType, DType> kMixed[] = {
-      {DType::kF32, DType::kBF16}, {DType::kF32, DType::kF16}, {DType::kF64, DType::kF32}};
+  constexpr std::pair<DType, DType> kMixed[] = {{DType::kF32, DType::kBF16},
+                                                {DType::kF32, DType::kF16},
+                                                {DType::kF64, DType::kF32},
+                                                {DType::kBF16, DType::kF32},
+                                                {DType::kF16, DType::kF32}};
   uint64_t salt = 100000;
   for (CpuIsa isa : isas()) {
     for (const auto& [in_dtype, out_dtype] : kMixed) {
