@@ -8,6 +8,8 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <chrono>
+#include <climits>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -15,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "lib/base/futex.h"
 #include "lib/base/inside_tile.h"
 #include "lib/base/status.h"
 
@@ -37,6 +40,9 @@ const char* handle_kind_name(HandleKind kind);
 // From the top: generation, 4 bits of kind, 16 bits of slot.
 inline constexpr uint64_t kIndexBits = 16, kKindBits = 4;
 
+// Longest wait for another thread's call on the same object to end.
+inline constexpr int64_t kTurnNs = 300'000'000'000;
+
 // What a refused handle is told: that it is null, of another kind, or not alive.
 Status bad_handle(HandleKind wanted, const void* handle);
 
@@ -52,9 +58,9 @@ class HandleTable {
   struct Slot {
     std::atomic<uint64_t> generation{0};  // 0 while free or on its way.
     std::atomic<bool> taken{false};       // Belongs to an object that is alive, comes or goes.
-    std::atomic<bool> in_use{false};
-    std::atomic<bool> queues{false};  // Whoever finds it in use waits for its turn.
-    std::atomic<int32_t> waiting{0};  // For that.
+    std::atomic<uint32_t> in_use{0};      // 1 while a call has it.
+    std::atomic<bool> queues{false};      // Whoever finds it in use waits for its turn.
+    std::atomic<int32_t> waiting{0};      // For that.
     std::atomic<int32_t> pins{0};
     std::atomic<pid_t> owner{0};  // The process that made it.
     T* object = nullptr;
@@ -108,10 +114,11 @@ class HandleTable {
                  handle_kind_name(kind));
   }
 
-  Result<Use> use(const void* handle) {
+  // `turn_ns`: how long to wait for another thread's call, where calls queue.
+  Result<Use> use(const void* handle, int64_t turn_ns = kTurnNs) {
     Slot* slot = find(handle);
     if (slot == nullptr) return refused(handle);
-    if (slot->in_use.exchange(true, std::memory_order_acquire)) {
+    if (slot->in_use.exchange(1, std::memory_order_acquire) != 0) {
       if (!slot->queues.load(std::memory_order_relaxed)) {
         return error(SK_ERR_BUSY, "another thread is inside a call on this {}",
                      handle_kind_name(kind));
@@ -122,7 +129,11 @@ class HandleTable {
                      "may be the tile's own",
                      handle_kind_name(kind));
       }
-      if (!take_turn(*slot, handle)) return refused(handle);
+      if (!take_turn(*slot, handle, turn_ns)) {
+        if (find(handle) != slot) return refused(handle);
+        return error(SK_ERR_TIMEOUT, "another thread's call on this {} has not ended for {:.3g} s",
+                     handle_kind_name(kind), double(turn_ns) * 1e-9);
+      }
     }
     Use use(slot, true);
     if (find(handle) != slot) return refused(handle);  // Freed between look and claim.
@@ -196,7 +207,7 @@ class HandleTable {
   void forget_all() {
     for (Slot& slot : std::span(slots_).first(used_.load())) {
       slot.generation.store(0);
-      slot.in_use.store(false);
+      slot.in_use.store(0);
       slot.waiting.store(0);
       slot.pins.store(0);
       slot.object = nullptr;
@@ -216,19 +227,25 @@ class HandleTable {
 
  private:
   static void release(Slot& slot) {
-    const bool queues = slot.queues.load(std::memory_order_relaxed);
-    slot.in_use.store(false, std::memory_order_release);
-    if (queues) [[unlikely]]
-      slot.in_use.notify_one();
+    if (!slot.queues.load(std::memory_order_relaxed)) [[likely]]
+      return slot.in_use.store(0, std::memory_order_release);
+    // In one order with take_turn(): it has counted itself before it looks, so either it finds the
+    // object free, or it is seen here.
+    slot.in_use.store(0, std::memory_order_seq_cst);
+    if (slot.waiting.load(std::memory_order_seq_cst) != 0) futex_wake(slot.in_use, 1);
   }
-  // Waits until the object is not in use, and claims it; false where it is gone before that.
-  bool take_turn(Slot& slot, const void* handle) {
+  // Waits until the object is not in use, and claims it; false where it is gone before that, or
+  // not free in time.
+  bool take_turn(Slot& slot, const void* handle, int64_t turn_ns) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(turn_ns);
     slot.waiting.fetch_add(1, std::memory_order_seq_cst);
     bool mine = false;
     while (find(handle) == &slot) {
-      mine = !slot.in_use.exchange(true, std::memory_order_acquire);
-      if (mine) break;
-      slot.in_use.wait(true, std::memory_order_relaxed);
+      mine = slot.in_use.exchange(1, std::memory_order_seq_cst) == 0;
+      const int64_t left = std::chrono::nanoseconds(until - Clock::now()).count();
+      if (mine || left <= 0) break;
+      futex_wait(slot.in_use, 1, left);
     }
     slot.waiting.fetch_sub(1, std::memory_order_seq_cst);
     return mine;
@@ -243,7 +260,7 @@ class HandleTable {
     { const Use ends = std::move(use); }  // Before the slot is another object's.
     // Whoever still waits for its turn hears that there is none, and has left the slot by then.
     while (slot.waiting.load(std::memory_order_seq_cst) != 0) {
-      slot.in_use.notify_all();
+      futex_wake(slot.in_use, INT_MAX);
       std::this_thread::yield();
     }
     slot.taken.store(false, std::memory_order_release);

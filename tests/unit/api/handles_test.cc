@@ -1,7 +1,9 @@
 #include "lib/api/handles.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -46,6 +48,66 @@ TEST(Handles, OneThreadsEndIsNoUseOfAnothersObject) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const std::string& each : said) EXPECT_EQ(each, "");
+}
+
+TEST(Handles, CallsThatQueueAreOneAtATime) {
+  auto table = std::make_unique<HandleTable<int, HandleKind::kPlan>>();
+  void* const shared = table->add(std::make_unique<int>(0), /*queues=*/true).value();
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+  constexpr int kThreads = 6, kTurns = 20'000;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kTurns; ++i) {
+        const auto use = table->use(shared);
+        if (use.ok()) {
+          ++*use.value();
+        } else {
+          ++refused;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(refused.load(), 0);
+  EXPECT_EQ(*table->remove(shared).value(), kThreads * kTurns);
+}
+
+TEST(Handles, ATurnIsWaitedForNoLongerThanIsSaid) {
+  auto table = std::make_unique<HandleTable<int, HandleKind::kPlan>>();
+  void* const shared = table->add(std::make_unique<int>(0), /*queues=*/true).value();
+  {
+    const auto held = table->use(shared);
+    ASSERT_TRUE(held.ok());
+    const auto late = table->use(shared, /*turn_ns=*/20'000'000);
+    ASSERT_EQ(late.status().code(), SK_ERR_TIMEOUT);
+    EXPECT_THAT(late.status().message(), testing::HasSubstr("has not ended for 0.02 s"));
+  }
+  EXPECT_TRUE(table->use(shared).ok());  // Whoever gave up has left nothing behind.
+  EXPECT_TRUE(table->remove(shared).ok());
+}
+
+// Those who wait hear that there is nothing more to wait for.
+TEST(Handles, WhoWaitsForWhatIsTakenAwayIsTold) {
+  auto table = std::make_unique<HandleTable<int, HandleKind::kPlan>>();
+  for (int round = 0; round < 200; ++round) {
+    void* const shared = table->add(std::make_unique<int>(round), /*queues=*/true).value();
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong{0};
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([&] {
+        while (true) {
+          const auto use = table->use(shared);
+          if (use.ok()) continue;
+          wrong += use.status().code() != SK_ERR_BAD_HANDLE ? 1 : 0;
+          return;
+        }
+      });
+    }
+    EXPECT_TRUE(table->remove(shared).ok());
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong.load(), 0);
+  }
 }
 
 }  // namespace
