@@ -27,11 +27,12 @@ from libsk._operations import Operations
 if TYPE_CHECKING:
     import numpy as np
 
-    from libsk import _dtypes, _place, _plan, _symmetric, _trace
+    from libsk import _device_memory, _dtypes, _gpu, _place, _plan, _symmetric, _trace
     from libsk._device_memory import DeviceArray
-    from libsk._device_memory import Memory as DeviceMemory
 else:
+    _device_memory = Lazy("libsk._device_memory")
     _dtypes = Lazy("libsk._dtypes")
+    _gpu = Lazy("libsk._gpu")
     _place = Lazy("libsk._place")
     _plan = Lazy("libsk._plan")
     _symmetric = Lazy("libsk._symmetric")
@@ -135,15 +136,15 @@ class Comm(Operations):
 
     @cached_property
     def _place(self) -> _place.Place:  # type: ignore[override]
-        return _place.place_of(self)
+        if not self._device.is_gpu:
+            return _place.OnCpu()
+        return _gpu.OnGpu(self._handle, self._device, self.world_size)
 
     @cached_property
-    def _memory(self) -> _symmetric.Memory | DeviceMemory:
+    def _memory(self) -> _symmetric.Memory | _device_memory.Memory:
         if not self._device.is_gpu:
             return _symmetric.Memory(self._handle)
-        from libsk._device_memory import Memory
-
-        return Memory(self._handle, self._place)  # type: ignore[arg-type]
+        return _device_memory.Memory(self._handle, self._place)  # type: ignore[arg-type]
 
     # ---- what this rank is ----
 
@@ -212,7 +213,9 @@ class Comm(Operations):
         has one and none is given. What it has not is refused. Making a plan needs no other rank.
         """
         return _plan.make_plan(
-            self,
+            self._handle,
+            self.world_size,
+            self._place,
             kind,
             None if dtype is None else _dtypes.of_any(dtype),
             0 if out_dtype is None else _dtypes.of_any(out_dtype, "out_dtype"),
@@ -229,7 +232,8 @@ class Comm(Operations):
         At most ``event_count_max`` events (65,536 by default); later ones are dropped.
         """
         limit = integer(event_count_max, "event_count_max", "a number of events", end=2**63)
-        return _trace.Trace(self, limit)
+        gather = None if self._device.is_gpu else self.allgather
+        return _trace.Trace(self._handle, limit, gather)
 
     # ---- symmetric memory ----
 

@@ -5,16 +5,31 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, Protocol, SupportsIndex
 
 from libsk import _core, _dtypes
 from libsk._checks import shape_of
+from libsk._device import Device
 from libsk._errors import BusyError, invalid
 
-if TYPE_CHECKING:
-    from libsk._gpu import Batch, OnGpu
-
 _CUDA = 2
+
+
+class Batch(list[Any]):
+    """What calls on one stream use since it was last found done."""
+
+    __slots__ = ("__weakref__",)
+
+
+class Calls(Protocol):
+    """A communicator's calls on a GPU, as far as they touch memory that is here."""
+
+    device: Device
+    batches: dict[int, Batch]
+    """By stream."""
+
+    def synchronize(self, stream: Any, timeout_ms: int) -> None:
+        """Waits for them: all of them, or those on one stream."""
 
 
 class _Loan:
@@ -29,7 +44,7 @@ class _Loan:
 class _Root:
     """One allocation of ``sk_alloc()``."""
 
-    def __init__(self, handle: _core.Comm, place: OnGpu, size: int) -> None:
+    def __init__(self, handle: _core.Comm, place: Calls, size: int) -> None:
         self.address = handle.alloc(size)
         self.handle = handle
         self.place = place
@@ -163,7 +178,7 @@ class DeviceArray:
 class Memory:
     """The symmetric memory of one communicator on a GPU."""
 
-    def __init__(self, handle: _core.Comm, place: OnGpu) -> None:
+    def __init__(self, handle: _core.Comm, place: Calls) -> None:
         self._handle = handle
         self._place = place
         self._roots: list[_Root] = []

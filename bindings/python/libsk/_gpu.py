@@ -28,7 +28,7 @@ from libsk._arrays import (
     torch_if_of,
 )
 from libsk._device import Device, stream_of
-from libsk._device_memory import DeviceArray
+from libsk._device_memory import Batch, DeviceArray
 from libsk._errors import (
     BusyError,
     Error,
@@ -53,12 +53,6 @@ _HELD_MAX = 1024
 
 _left_behind: list[Any] = []
 """What the GPU may still use though its communicator is gone: given up rather than given back."""
-
-
-class Batch(list[Any]):
-    """What calls on one stream use since it was last found done."""
-
-    __slots__ = ("__weakref__",)
 
 
 class OnGpu:

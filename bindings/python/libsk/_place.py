@@ -14,7 +14,6 @@ from libsk._arrays import operand
 from libsk._errors import invalid
 
 if TYPE_CHECKING:
-    from libsk._comm import Comm
     from libsk._operand import Operand
     from libsk._outputs import Output
 
@@ -127,12 +126,3 @@ class OnCpu:
 
     def end(self) -> None:
         pass
-
-
-def place_of(comm: Comm) -> Place:
-    """That of a communicator."""
-    if not comm._device.is_gpu:
-        return OnCpu()
-    from libsk._gpu import OnGpu
-
-    return OnGpu(comm._handle, comm._device, comm.world_size)

@@ -11,7 +11,6 @@ from libsk._errors import invalid
 from libsk._gemm import Packed
 
 if TYPE_CHECKING:
-    from libsk._comm import Comm
     from libsk._place import Call, Place
 
 KINDS = {
@@ -166,7 +165,9 @@ class Plan:
 
 
 def make_plan(
-    comm: Comm,
+    comm: _core.Comm,
+    world_size: int,
+    place: Place,
     kind: str,
     code: int | None,
     out_code: int,
@@ -212,7 +213,7 @@ def make_plan(
     )
     uses_op = "op" in _USES[kind].split()
     handle = _core.Plan(
-        comm._handle,
+        comm,
         number,
         planned if has_type else 0,
         out_code,
@@ -223,7 +224,7 @@ def make_plan(
         *counts,
     )
     codes = (planned, out_code or planned)
-    return Plan(handle, kind, codes, tuple(counts), comm.world_size, comm._place)
+    return Plan(handle, kind, codes, tuple(counts), world_size, place)
 
 
 def _refuse_unused(kind: str, given: dict[str, int]) -> None:

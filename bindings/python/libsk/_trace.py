@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +15,8 @@ from libsk import _core
 from libsk._checks import shown
 from libsk._errors import UnsupportedError, invalid
 
-if TYPE_CHECKING:
-    from libsk._comm import Comm
+Gather = Callable[[np.ndarray], np.ndarray]
+"""``Comm.allgather()``."""
 
 
 class Trace:
@@ -24,9 +25,9 @@ class Trace:
     Times are microseconds of the host's monotonic clock, so ranks of one host share an axis.
     """
 
-    def __init__(self, comm: Comm, event_count_max: int) -> None:
-        self._comm = comm
-        self._handle = comm._handle
+    def __init__(self, handle: _core.Comm, event_count_max: int, gather: Gather | None) -> None:
+        self._handle = handle
+        self._gather = gather  # None on a GPU.
         self._event_count_max = event_count_max
         self.json = '{"traceEvents": []}'
         """Chrome's and Perfetto's format: save it and open it there."""
@@ -42,7 +43,8 @@ class Trace:
 
         Not on a GPU, whose ranks are threads of one process: there they join their ``events``.
         """
-        if self._comm._device.is_gpu:
+        gather = self._gather
+        if gather is None:
             raise UnsupportedError(
                 "trace.gather() is for communicators on the CPU; ranks on a GPU are threads of one"
                 " process: join their trace.events",
@@ -50,10 +52,10 @@ class Trace:
                 "SK_ERR_UNSUPPORTED",
             )
         text = self.json.encode()
-        sizes = self._comm.allgather(np.array([len(text)], np.int64)).ravel()
+        sizes = gather(np.array([len(text)], np.int64)).ravel()
         words = np.zeros(-(-int(sizes.max()) // 8), np.int64)
         words.view(np.uint8)[: len(text)] = np.frombuffer(text, np.uint8)
-        rows = self._comm.allgather(words)
+        rows = gather(words)
         events: list[dict[str, Any]] = []
         for row, size in zip(rows, sizes, strict=True):
             events += json.loads(row.view(np.uint8)[:size].tobytes())["traceEvents"]

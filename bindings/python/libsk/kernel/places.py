@@ -14,15 +14,28 @@ import functools
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from libsk import _core, _errors
 from libsk._errors import Error
 
 if TYPE_CHECKING:
-    from libsk.kernel.output_widget import Sink
+
+    class Sink(Protocol):
+        """What takes the outputs of a place; False: there is no room."""
+
+        def write(self, name: str, text: str) -> bool: ...
+        def display(
+            self,
+            data: Mapping[str, Any],
+            metadata: Mapping[str, Any] | None,
+            display_id: str | None,
+            update: bool,
+        ) -> bool: ...
+        def error(self, name: str, text: str, traceback: list[str]) -> bool: ...
+        def clear(self, wait: bool) -> None: ...
 
 
 class Place(NamedTuple):

@@ -15,14 +15,12 @@ import sys
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
+from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 
 from libsk.kernel.plain import PlainPrefilter, PlainTransformer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from libsk.kernel.shell import RankShell
 
 # One simple statement on one line, that begins with a name: nothing of IPython's (see plain.py), no
 # second statement, no block.
@@ -56,7 +54,7 @@ class PlainRunner:
     """Runs the cells of one shell that need nothing of IPython's."""
 
     def __init__(
-        self, shell: RankShell, transformer: PlainTransformer, prefilter: PlainPrefilter
+        self, shell: InteractiveShell, transformer: PlainTransformer, prefilter: PlainPrefilter
     ) -> None:
         self._shell = shell
         self._transformer = transformer
