@@ -28,7 +28,8 @@ OWN = (
     "lib/exec/cpu/tile",  # What these run with, on CPUs
     "cuda/tile/",  # and on GPUs.
     "bindings/python/libsk/_ops.py",  # Written from the schemas,
-    "bindings/python/libsk/_op_names.py",  # as is this.
+    "bindings/python/libsk/_op_names.py",  # as is this,
+    "bindings/python/libsk/_collectives.py",  # and this.
 )
 LISTS = {
     "lib/op/op.h": "the numbers",
@@ -42,10 +43,7 @@ SHELL = (
     "lib/comm/arguments.h",
     "lib/comm/gemm_arguments.cpp",
     "lib/comm/plan_arguments.cpp",
-    "bindings/python/libsk/_plan.py",
     "bindings/python/libsk/torch.py",
-    "bindings/python/src/collectives.cpp",
-    "bindings/python/src/plan.cpp",
 )
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)

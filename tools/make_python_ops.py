@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the Python functions of the operations that need no other ranks, from the library's own
-schemas, or says where they have drifted.
+"""Writes the Python functions of operations from the library's own schemas, or says where they have
+drifted: functions of those that need no other ranks, methods of libsk.Comm of those that do.
 
-python3 tools/make_python_ops.py LIBSK.SO            writes both files
+python3 tools/make_python_ops.py LIBSK.SO            writes the files
 python3 tools/make_python_ops.py --check LIBSK.SO    ends with 1 where it would write another
 
-Each operation is a function of its inputs, those that may be left out behind the others, its
-attributes, and its first result as ``out``; results that need not be made are asked for by
-``return_NAME``.
+An operation that needs no other ranks is a function of its inputs, those that may be left out
+behind the others, its attributes, and its first result as ``out``; results that need not be made
+are asked for by ``return_NAME``. The others: python_collectives.py.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import sys
 import textwrap
 from pathlib import Path
 
+import python_collectives
 from make_ops_header import attribute_doc, run, types_doc
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "bindings" / "python" / "libsk"
 FUNCTIONS = PACKAGE / "_ops.py"
 NAMES = PACKAGE / "_op_names.py"
+METHODS = PACKAGE / "_collectives.py"
 WIDTH = 100
 
 HEAD = '''\
@@ -153,14 +155,19 @@ def function(schema: dict) -> str:
 
 
 def texts(schemas: list[dict]) -> dict[Path, str]:
-    """Both files."""
+    """By file."""
     local = [each for each in schemas if each["scope"] == "local"]
+    shared = [each for each in schemas if each["scope"] != "local"]
     names = "".join(f'    "{each["name"]}",\n' for each in local)
     functions = HEAD + f"__all__ = [\n{names}]\n"
     functions += "".join(f"\n\n{function(each)}\n" for each in local)
     about = '"""Names of ``libsk._ops``, which is loaded when one is used.\n\n'
     about += 'Written by tools/make_python_ops.py from the library\'s schemas.\n"""\n\n'
-    return {FUNCTIONS: functions, NAMES: f"{about}OPERATIONS = (\n{names})\n"}
+    return {
+        FUNCTIONS: functions,
+        NAMES: f"{about}OPERATIONS = (\n{names})\n",
+        METHODS: python_collectives.module(shared, wrap),
+    }
 
 
 def main() -> int:

@@ -20,8 +20,9 @@ enum sk_op_id {
   SK_OP_ADD_RMSNORM = 11
 };
 
-/** out[i] = op over ranks of in[i], on every rank. count: elements of one rank's part. Averages
- *  are for floating types. */
+/** out[i] = op over ranks of in[i], on every rank. The result has the same bits on all of them.
+ *  Ranks compare counts and types, not shapes: elements are joined in the order in which they
+ *  lie. count: elements of one rank's part. Averages are for floating types. */
 typedef struct sk_allreduce_args {
   uint32_t struct_size;
   int32_t operation; /**< 0 or SK_OP_ALLREDUCE. */
@@ -68,7 +69,11 @@ typedef struct sk_broadcast_args {
   int32_t root;
 } sk_broadcast_args;
 
-/** out[i] of the receiver = in[i] of the sender. count: elements of one rank's part. */
+/** out[i] of the receiver = in[i] of the sender. Only these two call. The sender waits until
+ *  the other one receives, for nothing is buffered. Two that send to each other are both
+ *  refused at once (SK_ERR_DESYNC); a ring in which all send first waits until the timeout, and
+ *  ends: let even ranks send first and odd ranks receive first. Counts and types must match on
+ *  both sides. count: elements of one rank's part. */
 typedef struct sk_send_recv_args {
   uint32_t struct_size;
   int32_t operation; /**< 0 or SK_OP_SEND_RECV. */
@@ -87,11 +92,13 @@ typedef struct sk_send_recv_args {
 typedef struct sk_allreduce_gemm_args {
   uint32_t struct_size;
   int32_t operation; /**< 0 or SK_OP_ALLREDUCE_GEMM. */
-  /** [m, k], f32, f64, bf16 or f16, transposed with transpose_a */
+  /** [m, k], f32, f64, bf16 or f16, transposed with transpose_a, laid out, turned and packed
+   *  alike on every rank */
   const sk_tensor* a;
   /** [m, n], of a's type or f32 */
   sk_tensor* c;
-  /** [k, n], of a's type, transposed with transpose_b */
+  /** [k, n], of a's type, transposed with transpose_b, laid out, turned and packed alike on
+   *  every rank */
   const sk_tensor* b;
   /** b as sk_pack() left it; b is NULL then */
   const sk_packed* b_packed;
@@ -106,11 +113,13 @@ typedef struct sk_allreduce_gemm_args {
 typedef struct sk_allgather_gemm_args {
   uint32_t struct_size;
   int32_t operation; /**< 0 or SK_OP_ALLGATHER_GEMM. */
-  /** [m, k], f32, f64, bf16 or f16, transposed with transpose_a */
+  /** [m, k], f32, f64, bf16 or f16, transposed with transpose_a, laid out, turned and packed
+   *  alike on every rank */
   const sk_tensor* a;
   /** [world * m, n], of a's type or f32 */
   sk_tensor* c;
-  /** [k, n], of a's type, transposed with transpose_b */
+  /** [k, n], of a's type, transposed with transpose_b, laid out, turned and packed alike on
+   *  every rank */
   const sk_tensor* b;
   /** b as sk_pack() left it; b is NULL then */
   const sk_packed* b_packed;

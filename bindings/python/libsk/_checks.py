@@ -24,11 +24,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
 
 
-def op_code(op: str) -> int:
+def op_code(op: str, what: str = "op") -> int:
     """``enum sk_redop`` of a name."""
     code = OPS.get(op) if isinstance(op, str) else None
     if code is None:
-        raise invalid(f'op is {shown(op)}; allowed is "sum", "prod", "min", "max" or "avg"')
+        raise invalid(f'{what} is {shown(op)}; allowed is "sum", "prod", "min", "max" or "avg"')
     return code
 
 

@@ -13,28 +13,27 @@ from libsk._checks import (
     integer,
     is_given,
     milliseconds,
-    op_code,
     shape_of,
     shown,
     text_of,
 )
+from libsk._collectives import Collectives
 from libsk._context import Context, default_context
 from libsk._device import CPU, device_of
 from libsk._errors import invalid
 from libsk._lazy import Lazy
-from libsk._operations import Operations
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from libsk import _device_memory, _dtypes, _gpu, _place, _plan, _symmetric, _trace
+    from libsk import _device_memory, _dtypes, _gemm, _gpu, _place, _symmetric, _trace
     from libsk._device_memory import DeviceArray
 else:
     _device_memory = Lazy("libsk._device_memory")
     _dtypes = Lazy("libsk._dtypes")
+    _gemm = Lazy("libsk._gemm")
     _gpu = Lazy("libsk._gpu")
     _place = Lazy("libsk._place")
-    _plan = Lazy("libsk._plan")
     _symmetric = Lazy("libsk._symmetric")
     _trace = Lazy("libsk._trace")
 
@@ -44,7 +43,7 @@ JOB_SECRETS = ("SK_JOB_SECRET_FD", "SK_JOB_SECRET")
 _BOOTSTRAPS = {"auto": 0, "env": 1, "threads": 2}
 
 
-class Comm(Operations):
+class Comm(Collectives):
     """A fixed set of ranks that call the same things in the same order.
 
     Without arguments the ranks are those that ``sk run``, torchrun, mpirun or srun started (see
@@ -185,46 +184,17 @@ class Comm(Operations):
         """
         self._place.synchronize(stream, milliseconds(timeout))
 
-    # ---- plans and traces ----
+    # ---- weights and traces ----
 
-    def plan(
-        self,
-        kind: str,
-        *,
-        dtype: Any = None,
-        count: SupportsIndex = 0,
-        op: str | None = None,
-        root: SupportsIndex = 0,
-        peer: SupportsIndex = 0,
-        m: SupportsIndex = 0,
-        n: SupportsIndex = 0,
-        k: SupportsIndex = 0,
-        out_dtype: Any = None,
-        symmetric_in: bool = False,
-        symmetric_out: bool = False,
-        in_place: bool = False,
-    ) -> _plan.Plan:
-        """A validated plan, made once and run many times.
+    def pack(self, b: Any, *, transpose: bool = False, dtype: Any = None) -> _gemm.Packed:
+        """Lays out weights for this CPU, or GPU, once, for many products. Not collective.
 
-        ``kind`` is "barrier", "allreduce", "allgather", "reduce_scatter", "broadcast",
-        "send_recv" (``root`` sends, ``peer`` receives), "allreduce_gemm" or "allgather_gemm" (with
-        m, n, k).
-        ``count`` is elements, as in the C call; ``dtype`` is "f32" and ``op`` "sum" where the kind
-        has one and none is given. What it has not is refused. Making a plan needs no other rank.
+        ``b`` has shape (K, N), or (N, K) with ``transpose``; it may be changed afterwards. On a GPU
+        that is work of the default stream, for which the call waits.
         """
-        return _plan.make_plan(
-            self._handle,
-            self.world_size,
-            self._place,
-            kind,
-            None if dtype is None else _dtypes.of_any(dtype),
-            0 if out_dtype is None else _dtypes.of_any(out_dtype, "out_dtype"),
-            None if op is None else op_code(op),
-            root,
-            peer,
-            (symmetric_in, symmetric_out, in_place),
-            (count, m, n, k),
-        )
+        transpose = is_given(transpose, "transpose")
+        call = self._place.begin(0 if self._device.is_gpu else None, (b,))
+        return _gemm.pack(self._handle, call, b, transpose, dtype)
 
     def trace(self, *, event_count_max: SupportsIndex = 0) -> _trace.Trace:
         """Records this rank's tasks: ``with comm.trace() as trace: ...``, then ``trace.events``.

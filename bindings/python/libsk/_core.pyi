@@ -55,54 +55,7 @@ class Comm:
     def set_admit(self, admit: Callable[[str], None]) -> None: ...
     def free(self) -> None: ...
     def abort(self, reason: str) -> None: ...
-    def allreduce(
-        self,
-        input: Span,
-        output: Span,
-        count: int,
-        dtype: int,
-        op: int,
-        stream: int,
-        timeout_ms: int,
-    ) -> None: ...
-    def allgather(
-        self, input: Span, output: Span, count: int, dtype: int, stream: int, timeout_ms: int
-    ) -> None: ...
-    def reduce_scatter(
-        self,
-        input: Span,
-        output: Span,
-        count: int,
-        dtype: int,
-        op: int,
-        stream: int,
-        timeout_ms: int,
-    ) -> None: ...
-    def broadcast(
-        self,
-        input: Span,
-        output: Span,
-        count: int,
-        dtype: int,
-        root: int,
-        stream: int,
-        timeout_ms: int,
-    ) -> None: ...
-    def barrier(self, stream: int, timeout_ms: int) -> None: ...
-    def send(
-        self, input: Span, count: int, dtype: int, peer: int, stream: int, timeout_ms: int
-    ) -> None: ...
-    def recv(
-        self, output: Span, count: int, dtype: int, peer: int, stream: int, timeout_ms: int
-    ) -> None: ...
     def synchronize(self, stream: int, timeout_ms: int) -> None: ...
-    # The whole call, or None (False) where an argument is not of the common kind.
-    def try_allreduce(self, x: Any, op: Any, out: Any) -> Any: ...
-    def try_allgather(self, x: Any, out: Any) -> Any: ...
-    def try_reduce_scatter(self, x: Any, op: Any, out: Any) -> Any: ...
-    def try_broadcast(self, x: Any, root: Any, out: Any) -> Any: ...
-    def try_send(self, x: Any, peer: Any) -> bool: ...
-    def try_recv(self, out: Any, peer: Any) -> bool: ...
     def alloc(self, bytes: int) -> int: ...
     def free_memory(self, address: int) -> None: ...
 
@@ -130,21 +83,61 @@ class Cancel:
 class Packed:
     def __init__(self, comm: Comm, b: Matrix, flags: int) -> None: ...
 
+class VectorOp:
+    def __init__(
+        self,
+        op: int,
+        name: str,
+        bytes: int,
+        input: tuple[int, int],
+        output: tuple[int, int],
+        value_at: int,
+        own_at: int,
+        value: int,
+        by_number: bool = False,
+    ) -> None: ...
+    # The whole call, or None where an argument is not of the common kind.
+    def run(self, comm: Comm, x: Any, out: Any, value: Any) -> Any: ...
+    def call(
+        self,
+        comm: Comm,
+        input: Span,
+        output: Span,
+        count: int,
+        dtype: int,
+        number: int,
+        rest: tuple[list[tuple[int, float]], list[tuple[int, int, int]]] | None,
+        stream: int,
+        timeout_ms: int,
+    ) -> None: ...
+    def meet(self, comm: Comm, stream: int, timeout_ms: int) -> None: ...
+
+class MatrixOp:
+    def __init__(
+        self,
+        op: int,
+        name: str,
+        bytes: int,
+        operands: list[tuple[int, int, str]],
+        flags: list[int],
+        by_number: bool = False,
+    ) -> None: ...
+    def call(
+        self,
+        comm: Comm,
+        given: list[Matrix | Packed],
+        flags: int,
+        stream: int,
+        timeout_ms: int,
+    ) -> None: ...
+
 class Plan:
     def __init__(
         self,
         comm: Comm,
-        kind: int,
-        dtype: int,
-        out_dtype: int,
-        op: int,
-        root: int,
-        peer: int,
-        flags: int,
-        count: int,
-        m: int,
-        n: int,
-        k: int,
+        fields: dict[str, int],
+        read: tuple[str, str, int],
+        written: tuple[str, str, int],
     ) -> None: ...
     def run(
         self, input: Span, weights: Packed | None, output: Span, stream: int, timeout_ms: int
@@ -152,26 +145,13 @@ class Plan:
     def try_run(self, x: Any, out: Any) -> Any: ...
     def dump(self) -> str: ...
 
-def allreduce_gemm(
+def parse_plan(
     comm: Comm,
-    a: Matrix,
-    b: Matrix | None,
-    packed: Packed | None,
-    c: Matrix,
-    flags: int,
-    stream: int,
-    timeout_ms: int,
-) -> None: ...
-def allgather_gemm(
-    comm: Comm,
-    a: Matrix,
-    b: Matrix | None,
-    packed: Packed | None,
-    c: Matrix,
-    flags: int,
-    stream: int,
-    timeout_ms: int,
-) -> None: ...
+    text: str,
+    fields: dict[str, int],
+    read: tuple[str, str, int],
+    written: tuple[str, str, int],
+) -> Plan: ...
 def plan_check(text: str) -> None: ...
 def trace_start(comm: Comm, event_count_max: int) -> None: ...
 def trace_stop(comm: Comm) -> None: ...

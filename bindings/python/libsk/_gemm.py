@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from libsk import _core, _dtypes
-from libsk._errors import invalid
+from libsk._checks import is_given, milliseconds
+from libsk._errors import Error, UnsupportedError, invalid
+from libsk._schemas import Schema, of_role
 
 if TYPE_CHECKING:
     from libsk._operand import Operand, Span
     from libsk._place import Call
 
-_TRANSPOSE_A = 1
 _TRANSPOSE_B = 2
 
 Matrix = tuple["Span", int, int, int, int]
@@ -44,7 +44,7 @@ class Packed:
 
 
 def _matrix(
-    call: Call, x: Any, what: str, transpose: bool, dtype: Any
+    call: Call, x: Any, what: str, transpose: bool, dtype: Any, may_turn: bool = True
 ) -> tuple[Matrix, bool, Operand]:
     """The matrix, whether it holds the transpose, and what must stay alive during the call."""
     found = call.operand(x, what, dtype)
@@ -57,7 +57,7 @@ def _matrix(
             if column_step == size and row_step >= columns * size:
                 matrix = (found.span, found.code, rows, columns, row_step // size)
                 return matrix, transpose, found
-            if row_step == size and column_step >= rows * size:  # A transposed view.
+            if may_turn and row_step == size and column_step >= rows * size:  # A transposed view.
                 matrix = (found.span, found.code, columns, rows, column_step // size)
                 return matrix, not transpose, found
         found = call.contiguous(found, what)
@@ -77,56 +77,154 @@ def pack(handle: _core.Comm, call: Call, b: Any, transpose: bool, dtype: Any) ->
     return Packed(packed, keep.code, _logical(matrix, transposed))
 
 
-def multiply(
-    function: Callable[..., None],
-    blocks: int,
-    handle: _core.Comm,
-    call: Call,
-    a: Any,
-    b: Any,
-    out: Any,
-    transpose_a: bool,
-    transpose_b: bool,
-    out_dtype: Any,
-    dtype: Any,
-    timeout_ms: int,
-) -> Any:
-    """``function`` of ``_core``, whose result has ``blocks`` times as many rows as ``a``."""
-    a_matrix, a_transposed, keep_a = _matrix(call, a, "a", transpose_a, dtype)
-    rows, inner = _logical(a_matrix, a_transposed)
-    flags = _TRANSPOSE_A if a_transposed else 0
-    b_matrix, packed, keep_b = None, None, None
-    if isinstance(b, Packed):
-        if transpose_b:
-            raise invalid("transpose_b belongs to pack(); packed weights know their layout")
-        packed, b_code, b_shape = b._handle, b._code, b._shape
-    else:
-        b_matrix, b_transposed, keep_b = _matrix(call, b, "b", transpose_b, dtype)
-        b_code, b_shape = keep_b.code, _logical(b_matrix, b_transposed)
-        flags |= _TRANSPOSE_B if b_transposed else 0
-    if b_shape[0] != inner:
-        raise invalid(
-            f"a is {rows} x {inner} and b is {b_shape[0]} x {b_shape[1]};"
-            f" a's columns and b's rows must be the same number"
+class Product:
+    """An operation of ranks on matrices, by its schema; what calls need of that is looked up once.
+
+    Its attributes are flags, of which some say that a matrix holds the transpose.
+    """
+
+    def __init__(self, schema: Schema, name: str, by_number: bool) -> None:
+        inputs, (made,) = of_role(schema, "in"), of_role(schema, "out")
+        packed = {
+            each["of"]: each["offset"] for each in schema["fields"] if each["kind"] == "packed"
+        }
+        places = {each["of"]: each["offset"] for each in schema["fields"]}
+        tensors = {
+            each["of"]: each["offset"] for each in schema["fields"] if each["kind"] == "tensor"
+        }
+        flags = [each["name"] for each in schema["attributes"]]
+        self._flags = flags
+        bits = {flag: 1 << place for place, flag in enumerate(flags)}
+        self._inputs = [
+            (
+                each["name"],
+                *each["shape"].split(", "),
+                each["name"] in packed,
+                bits.get(each.get("turned_by", ""), 0),
+                each.get("turned_by", ""),
+            )
+            for each in inputs
+        ]
+        names = [each["name"] for each in inputs]
+        self._same = [
+            (place, names.index(each["types"]))
+            for place, each in enumerate(inputs)
+            if each["types"] in names
+        ]
+        self._names = names
+        first, *others = made["types"].split("|")
+        if first != names[0]:
+            raise UnsupportedError(
+                f"{name}(): a result of {first}'s type", 12, "SK_ERR_UNSUPPORTED"
+            )
+        self._others = {_dtypes.of_any(rule): rule for rule in others}
+        self._rows, self._columns = made["shape"].split(", ")
+        self._of_all = self._rows.startswith("world * ")
+        self._rows = self._rows.removeprefix("world * ")
+        rows = [(tensors[name], packed.get(name, 0), name) for name in names]
+        rows.append((tensors[made["name"]], 0, "out"))
+        self.core = _core.MatrixOp(
+            schema["id"],
+            name,
+            schema["bytes"],
+            rows,
+            [places[flag] for flag in flags],
+            by_number,
         )
-    if b_code != keep_a.code:
+
+    def multiply(
+        self,
+        call: Call,
+        handle: _core.Comm,
+        world_size: int,
+        arrays: tuple[Any, ...],
+        values: tuple[Any, ...],
+        out: Any,
+        out_dtype: Any,
+        dtype: Any,
+        timeout: float | None,
+    ) -> Any:
+        """One call; ``values`` are the flags."""
+        bits = 0
+        for place, value in enumerate(values):
+            if value is not False and is_given(value, self._flags[place]):
+                bits |= 1 << place
+        limit = milliseconds(timeout)
+        sizes: dict[str, int] = {}
+        given: list[Any] = []
+        kept: list[Any] = []
+        shapes, codes = [], []
+        for x, (name, row_axis, column_axis, may_pack, bit, turn) in zip(
+            arrays, self._inputs, strict=True
+        ):
+            if may_pack and isinstance(x, Packed):
+                if bits & bit:
+                    raise invalid(f"{turn} belongs to pack(); packed weights know their layout")
+                given.append(x._handle)
+                shape, code = x._shape, x._code
+            else:
+                is_turned = bool(bits & bit)
+                matrix, turned, keep = _matrix(call, x, name, is_turned, dtype, may_turn=bit != 0)
+                if turned is not is_turned:
+                    bits ^= bit
+                given.append(matrix)
+                kept.append(keep)
+                shape, code = _logical(matrix, turned), keep.code
+            shapes.append(shape)
+            codes.append(code)
+            if sizes.setdefault(row_axis, shape[0]) != shape[0]:
+                raise self._do_not_fit(row_axis, shapes)
+            if sizes.setdefault(column_axis, shape[1]) != shape[1]:
+                raise self._do_not_fit(column_axis, shapes)
+        for place, other in self._same:
+            if codes[place] != codes[other]:
+                raise self._differ(place, other, codes)
+        code = codes[0]
+        if out_dtype is not None:
+            code = _dtypes.of_any(out_dtype, "out_dtype")
+        elif out is not None:
+            code = call.target(out, code).code
+        if code != codes[0] and code not in self._others:
+            raise self._is_no_result(code, codes[0], out_dtype)
+        rows, columns = sizes[self._rows], sizes[self._columns]
+        if self._of_all:
+            rows *= world_size
+        result = call.output(out, arrays[0], code, (rows, columns), rows_apart=True)
+        memory = result.operand
+        row_step = max(1, columns)
+        if memory.strides is not None:
+            row_step = memory.strides[0] // memory.itemsize
+        given.append((memory.span, code, rows, columns, row_step))
+        call.run(self.core.call, handle, given, bits, call.stream, limit)
+        del kept
+        return result.finish()
+
+    def _do_not_fit(self, axis: str, shapes: list[tuple[int, int]]) -> Error:
+        """The last of these has another size there than one before it."""
+        last = len(shapes) - 1
+        axes = [each[1:3] for each in self._inputs]
+        other = next(place for place in range(len(shapes)) if axis in axes[place])
+        its, own = (axes[place].index(axis) for place in (other, last))
+        (one, one_size), (two, two_size) = (
+            (self._names[place], " x ".join(map(str, shapes[place]))) for place in (other, last)
+        )
+        sides = ("rows", "columns")
+        return invalid(
+            f"{one} is {one_size} and {two} is {two_size};"
+            f" {one}'s {sides[its]} and {two}'s {sides[own]} must be the same number"
+        )
+
+    def _differ(self, place: int, other: int, codes: list[int]) -> Error:
         names = _dtypes.NAMES
-        raise invalid(f"a has dtype {names[keep_a.code]} and b {names[b_code]}; give one type")
-    code = keep_a.code if out_dtype is None else _dtypes.of_any(out_dtype, "out_dtype")
-    if out is not None and out_dtype is None:
-        code = call.target(out, code).code
-    if code != keep_a.code and code != _dtypes.F32:
+        return invalid(
+            f"{self._names[other]} has dtype {names[codes[other]]} and {self._names[place]}"
+            f" {names[codes[place]]}; give one type"
+        )
+
+    def _is_no_result(self, code: int, first: int, out_dtype: Any) -> Error:
+        names = _dtypes.NAMES
         given = "out has dtype" if out_dtype is None else "out_dtype is"
-        names = _dtypes.NAMES
-        raise invalid(f"{given} {names[code]}; it must be {names[keep_a.code]}, as a, or f32")
-    columns = b_shape[1]
-    result = call.output(out, a, code, (blocks * rows, columns), rows_apart=True)
-    memory = result.operand
-    row_step = max(1, columns)
-    if memory.strides is not None:
-        row_step = memory.strides[0] // memory.itemsize
-    c_matrix = (memory.span, code, blocks * rows, columns, row_step)
-    matrices = (a_matrix, b_matrix, packed, c_matrix)
-    call.run(function, handle, *matrices, flags, call.stream, timeout_ms)
-    del keep_a, keep_b
-    return result.finish()
+        others = "".join(f", or {rule}" for rule in self._others.values())
+        return invalid(
+            f"{given} {names[code]}; it must be {names[first]}, as {self._names[0]}{others}"
+        )

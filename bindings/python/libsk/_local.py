@@ -3,19 +3,11 @@ the library's schemas."""
 
 from __future__ import annotations
 
-import json
-from functools import cache
 from typing import Any
 
-from libsk import _core
 from libsk._context import Context, default_context
-from libsk._schema_call import Schema, call, quick_way
-
-
-@cache
-def schemas() -> dict[str, Schema]:
-    """All operations of the library, by name."""
-    return {each["name"]: each for each in json.loads(_core.describe_operations())}
+from libsk._schema_call import call, quick_way
+from libsk._schemas import schemas
 
 
 class LocalFunction:

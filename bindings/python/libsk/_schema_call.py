@@ -21,10 +21,10 @@ from libsk._errors import UnsupportedError, invalid
 from libsk._operand import Operand
 from libsk._outputs import Output
 from libsk._place import OnCpu
+from libsk._schemas import Schema
 
 _CPU = OnCpu()
 
-Schema = dict[str, Any]
 Sizes = dict[str, tuple[int, ...]]
 """Of each dimension; several where one stands for all but the last of an array."""
 Fields = tuple[int, list[tuple[int, str, Any]], list[tuple[int, float]], list[tuple[int, int, int]]]

@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 
-from libsk import _dtypes, _local, _ops
+from libsk import _dtypes, _ops
 from libsk._op_names import OPERATIONS
-from libsk._schema_call import Schema, result_code
+from libsk._schema_call import result_code
+from libsk._schemas import Schema, schemas
 
 _TYPES = {"float": float, "int": int, "bool": bool}
 _DTYPES = {code: getattr(torch, name) for code, name in _dtypes.TORCH_NAMES.items()}
@@ -139,7 +140,7 @@ def _gradient(forward: _Operation, backward: _Operation, op: Any, gradient_op: A
 
 
 def _make() -> dict[str, Callable[..., Any]]:
-    operations = {name: _Operation(_local.schemas()[name]) for name in OPERATIONS}
+    operations = {name: _Operation(schemas()[name]) for name in OPERATIONS}
     made: dict[str, Any] = {}
     for name, each in operations.items():
         made[name] = torch.library.custom_op(

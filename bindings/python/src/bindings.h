@@ -13,10 +13,12 @@
 
 namespace sk::python {
 
+void bind_collectives(nanobind::module_& module);
 void bind_comm(nanobind::module_& module);
 void bind_local(nanobind::module_& module);
 void bind_local_op(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);
+void bind_products(nanobind::module_& module);
 void bind_dlpack(nanobind::module_& module);
 void bind_tile(nanobind::module_& module);
 void bind_topo(nanobind::module_& module);
@@ -30,9 +32,6 @@ inline sk_run_options options_of(uintptr_t stream, int64_t timeout_ms) {
   options.timeout_ms = timeout_ms;
   return options;
 }
-
-class CommHandle;
-void bind_collectives(nanobind::class_<CommHandle>& comm);
 
 // A communicator, with what keeps its release from racing with calls and with arrays that look
 // into its memory. All members are touched with the GIL held only.

@@ -29,6 +29,7 @@ struct Python {
   unsigned long main_ident = 0;
   PyObject* getsignal = nullptr;  // Of _signal: signal's own makes enums, for a microsecond.
   PyObject* standard = nullptr;   // signal.default_int_handler.
+  PyObject* sigint = nullptr;     // Its number.
 };
 Python g_python;
 
@@ -70,7 +71,13 @@ Watch* watch_of_process() {
 bool is_main_thread() { return PyThread_get_thread_ident() == g_python.main_ident; }
 
 bool sigint_means_keyboard_interrupt() {
-  return nb::handle(g_python.getsignal)(SIGINT).is(nb::handle(g_python.standard));
+  // By Python's own means, for every call comes here.
+  PyObject* const number = g_python.sigint;
+  PyObject* const handler = PyObject_Vectorcall(g_python.getsignal, &number, 1, nullptr);
+  if (handler == nullptr) throw nb::python_error();
+  const bool is_standard = handler == g_python.standard;
+  Py_DECREF(handler);
+  return is_standard;
 }
 
 // With the GIL. The watcher may hold the mutex inside a log callback that wants the GIL.
@@ -107,6 +114,7 @@ void prepare_blocking() {
   };
   g_python.main_ident = nb::cast<unsigned long>(of("threading", "main_thread")().attr("ident"));
   g_python.getsignal = of("_signal", "getsignal").release().ptr();
+  g_python.sigint = PyLong_FromLong(SIGINT);
   g_python.standard = of("signal", "default_int_handler").release().ptr();
 }
 

@@ -7,6 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "errors.h"
 #include "memory.h"
@@ -54,6 +57,36 @@ inline void set_tensor(const char* what, const Matrix& matrix, sk_tensor* tensor
   tensor->strides[0] = row_step == 0 ? 1 : row_step;
   tensor->strides[1] = 1;
 }
+
+// The arguments of one call as Python hands them over: of each where in the struct it stands, and
+// what. A tensor has its name in sentences; an integer has four bytes, or eight.
+using TensorField = std::tuple<uint32_t, std::string, Matrix>;
+using NumberField = std::tuple<uint32_t, double>;
+using IntegerField = std::tuple<uint32_t, uint32_t, int64_t>;
+
+// The struct of one, with its tensors.
+class CallArgs {
+ public:
+  CallArgs(uint32_t bytes, const std::vector<TensorField>& tensors,
+           const std::vector<NumberField>& numbers, const std::vector<IntegerField>& integers)
+      : args_(bytes), tensors_(tensors.size()) {
+    sk_tensor* next = tensors_.data();
+    for (const auto& [offset, what, matrix] : tensors) {
+      set_tensor(what.c_str(), matrix, next);
+      args_.put(offset, static_cast<const void*>(next++));
+    }
+    for (const auto& [offset, value] : numbers) args_.put(offset, value);
+    for (const auto& [offset, size, value] : integers) args_.put_integer(offset, size, value);
+  }
+  CallArgs(const CallArgs&) = delete;
+  CallArgs& operator=(const CallArgs&) = delete;
+
+  const void* get() const { return args_.get(); }
+
+ private:
+  CallStruct args_;
+  std::vector<sk_tensor> tensors_;
+};
 
 }  // namespace sk::python
 

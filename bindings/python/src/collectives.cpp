@@ -1,16 +1,27 @@
-// Collectives, on memory that the Python files have settled, and a short way for plain arrays.
+// Operations that ranks do together on vectors: one array in, one out, each of `count` elements or
+// of as many for every rank. Which of them they are the library's schemas say; those that have a
+// function of their own in sk/op.h are called by that, which looks at fewer words.
 //
-// Each try_...() below is the whole call where all of its arguments are of the common kind: arrays
-// that lie as they are used, numbers and names as they are meant. Where one is not, it returns None
-// and has done nothing; libsk/_operations.py then goes the long way, which makes copies or says
-// what is wrong. So no sentence and no conversion is here.
+// run() is the whole call where all of its arguments are of the common kind: arrays that lie as
+// they are used, numbers and names as they are meant. Where one is not, it returns None and has
+// done nothing; libsk/_collective.py then goes the long way, which makes copies or says what is
+// wrong. So no sentence and no conversion is here.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
+#include <tuple>
+#include <vector>
 
 #include "bindings.h"
 #include "blocking.h"
+#include "call_struct.h"
 #include "plain_array.h"
+#include "sk/call.h"
 #include "sk/op.h"
 
 namespace nb = nanobind;
@@ -18,91 +29,20 @@ namespace nb = nanobind;
 namespace sk::python {
 namespace {
 
-// Runs `call(comm, options)` as the blocking call `name` of this communicator.
-template <typename Call>
-void run(const char* name, CommHandle& comm, uintptr_t stream, int64_t timeout_ms, Call&& call) {
-  const CommHandle::Collective use(comm, name);
-  const sk_run_options options = options_of(stream, timeout_ms);
-  // Calls without options are remembered: the next one with the same arguments skips their checks.
-  const sk_run_options* const given = stream != 0 || timeout_ms != 0 ? &options : nullptr;
-  wait(&comm, [&] { return call(comm.get(), given); });
-}
-
-void allreduce(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,
-               int32_t op, uintptr_t stream, int64_t timeout_ms) {
-  const void* const from = held("x", in, count, 1, dtype);
-  void* const to = held("out", out, count, 1, dtype);
-  run("allreduce", comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
-    return sk_allreduce(c, from, to, count, dtype, op, o);
-  });
-}
-
-void allgather(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,
-               uintptr_t stream, int64_t timeout_ms) {
-  const void* const from = held("x", in, count, 1, dtype);
-  void* const to = held("out", out, count, comm.world_size, dtype);
-  run("allgather", comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
-    return sk_allgather(c, from, to, count, dtype, o);
-  });
-}
-
-void reduce_scatter(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,
-                    int32_t op, uintptr_t stream, int64_t timeout_ms) {
-  const void* const from = held("x", in, count, comm.world_size, dtype);
-  void* const to = held("out", out, count, 1, dtype);
-  run("reduce_scatter", comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
-    return sk_reduce_scatter(c, from, to, count, dtype, op, o);
-  });
-}
-
-void broadcast(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,
-               int32_t root, uintptr_t stream, int64_t timeout_ms) {
-  const void* const from = held("x", in, count, 1, dtype);
-  void* const to = held("out", out, count, 1, dtype);
-  run("broadcast", comm, stream, timeout_ms, [&](sk_comm* c, const sk_run_options* o) {
-    return sk_broadcast(c, from, to, count, dtype, root, o);
-  });
-}
-
-void barrier(CommHandle& comm, uintptr_t stream, int64_t timeout_ms) {
-  run("barrier", comm, stream, timeout_ms,
-      [](sk_comm* c, const sk_run_options* o) { return sk_barrier(c, o); });
-}
-
-void send(CommHandle& comm, const Span& in, int64_t count, int32_t dtype, int32_t peer,
-          uintptr_t stream, int64_t timeout_ms) {
-  const void* const from = held("x", in, count, 1, dtype);
-  run("send", comm, stream, timeout_ms,
-      [&](sk_comm* c, const sk_run_options* o) { return sk_send(c, from, count, dtype, peer, o); });
-}
-
-void recv(CommHandle& comm, const Span& out, int64_t count, int32_t dtype, int32_t peer,
-          uintptr_t stream, int64_t timeout_ms) {
-  void* const to = held("out", out, count, 1, dtype);
-  run("recv", comm, stream, timeout_ms,
-      [&](sk_comm* c, const sk_run_options* o) { return sk_recv(c, to, count, dtype, peer, o); });
-}
-
-void synchronize(CommHandle& comm, uintptr_t stream, int64_t timeout_ms) {
-  run("synchronize", comm, stream, timeout_ms,
-      [](sk_comm* c, const sk_run_options* o) { return sk_comm_synchronize(c, o); });
-}
-
-// ---- the short way ----
-
 constexpr std::array<std::string_view, 5> kReductions = {"sum", "prod", "min", "max", "avg"};
 
-// Its number in enum sk_redop; 0: it is no name of one.
-int32_t reduction(nb::handle name) {
-  if (!PyUnicode_CheckExact(name.ptr())) return 0;
+// Its number in enum sk_redop; false: it is no name of one.
+bool is_reduction(nb::handle name, int32_t* out) {
+  if (!PyUnicode_CheckExact(name.ptr())) return false;
   Py_ssize_t size = 0;
   const char* const text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
   if (text == nullptr) {
     PyErr_Clear();
-    return 0;
+    return false;
   }
   const auto found = std::ranges::find(kReductions, std::string_view(text, size_t(size)));
-  return found == kReductions.end() ? 0 : int32_t(found - kReductions.begin()) + SK_SUM;
+  *out = int32_t(found - kReductions.begin()) + SK_SUM;
+  return found != kReductions.end();
 }
 
 bool is_number(nb::handle value, int32_t* out) {
@@ -113,89 +53,209 @@ bool is_number(nb::handle value, int32_t* out) {
   return *out == number && number >= 0;
 }
 
-nb::object try_allreduce(CommHandle& comm, nb::handle x, nb::handle op, nb::handle out) {
-  PlainArray source;
-  PlainResult result;
-  const int32_t number = reduction(op);
-  if (number == 0 || !look(comm, x, &source) || !result.make(comm, out, x, source, source.shape()))
-    return nb::none();
-  allreduce(comm, source.span(), result.span(), source.count(), source.dtype(), number, 0, 0);
-  return result.take();
-}
+// Whose operand it is not; of `count` elements; of that for every rank.
+enum class Copies : uint8_t { kNone = 0, kOne = 1, kOfAll = 2 };
+// What a call's one number is in Python; kOther goes the long way.
+enum class Value : uint8_t { kNone = 0, kReduction = 1, kRank = 2, kOther = 3 };
 
-nb::object try_allgather(CommHandle& comm, nb::handle x, nb::handle out) {
-  PlainArray source;
-  if (!look(comm, x, &source)) return nb::none();
-  Shape shape;
-  shape.push(comm.world_size);
-  for (const Py_ssize_t size : source.shape()) shape.push(size);
-  PlainResult result;
-  if (!result.make(comm, out, x, source, shape.get())) return nb::none();
-  allgather(comm, source.span(), result.span(), source.count(), source.dtype(), 0, 0);
-  return result.take();
-}
+// Where in the struct, and Copies.
+using OperandRow = std::tuple<uint32_t, uint8_t>;
 
-nb::object try_reduce_scatter(CommHandle& comm, nb::handle x, nb::handle op, nb::handle out) {
-  PlainArray source;
-  const int32_t number = reduction(op);
-  if (number == 0 || !look(comm, x, &source) || source.shape().empty() ||
-      source.shape()[0] % comm.world_size != 0)
-    return nb::none();
-  Shape shape;
-  shape.push(source.shape()[0] / comm.world_size);
-  for (const Py_ssize_t size : source.shape().subspan(1)) shape.push(size);
-  PlainResult result;
-  if (!result.make(comm, out, x, source, shape.get())) return nb::none();
-  reduce_scatter(comm, source.span(), result.span(), source.count() / comm.world_size,
-                 source.dtype(), number, 0, 0);
-  return result.take();
-}
+class VectorOp {
+ public:
+  // `value_at`: where in the struct the one number is that run() reads, which is a Value. `own_at`:
+  // where this rank's number is. 0: there is none. `by_number`: also where it has a function of its
+  // own, for tests.
+  VectorOp(int32_t op, std::string name, uint32_t bytes, const OperandRow& in,
+           const OperandRow& out, uint32_t value_at, uint32_t own_at, uint8_t value, bool by_number)
+      : op_(by_number ? 0 : op),
+        number_(op),
+        name_(std::move(name)),
+        bytes_(bytes),
+        in_offset_(std::get<0>(in)),
+        out_offset_(std::get<0>(out)),
+        in_(Copies(std::get<1>(in))),
+        out_(Copies(std::get<1>(out))),
+        value_at_(value_at),
+        own_at_(own_at),
+        value_(Value(value)) {}
 
-nb::object try_broadcast(CommHandle& comm, nb::handle x, nb::handle root, nb::handle out) {
-  PlainArray source;
-  PlainResult result;
-  int32_t number = 0;
-  if (!is_number(root, &number) || !look(comm, x, &source) ||
-      !result.make(comm, out, x, source, source.shape()))
-    return nb::none();
-  broadcast(comm, source.span(), result.span(), source.count(), source.dtype(), number, 0, 0);
-  return result.take();
-}
+  // The result, or True of a call that has none; None: go the long way.
+  nb::object run(CommHandle& comm, nb::handle x, nb::handle out, nb::handle value) const {
+    int32_t number = 0;
+    if (!read(value, &number)) return nb::none();
+    PlainArray source;
+    if (in_ == Copies::kNone) return receive(comm, out, number);
+    if (!look(comm, x, &source)) return nb::none();
+    int64_t count = source.count();
+    if (out_ == Copies::kNone) {
+      enter(comm, source.span(), {}, count, source.dtype(), {number, nullptr, nullptr}, 0, 0);
+      return nb::borrow(Py_True);
+    }
+    PlainResult result;
+    if (in_ == out_) {
+      if (!result.make(comm, out, x, source, source.shape())) return nb::none();
+    } else {
+      const Shape shape = shape_of_other(comm, source.shape());
+      if (shape.get().empty() || !result.make(comm, out, x, source, shape.get())) return nb::none();
+    }
+    if (in_ == Copies::kOfAll) {
+      if (count % comm.world_size != 0) return nb::none();
+      count /= comm.world_size;
+    }
+    enter(comm, source.span(), result.span(), count, source.dtype(), {number, nullptr, nullptr}, 0,
+          0);
+    return result.take();
+  }
 
-bool try_send(CommHandle& comm, nb::handle x, nb::handle peer) {
-  PlainArray source;
-  int32_t number = 0;
-  if (!is_number(peer, &number) || !look(comm, x, &source)) return false;
-  send(comm, source.span(), source.count(), source.dtype(), number, 0, 0);
-  return true;
-}
+  // On memory that the Python files have settled. `number` is the one that run() would read,
+  // `rest` None or the other floats and integers.
+  void call(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,
+            int32_t number, nb::handle rest, uintptr_t stream, int64_t timeout_ms) const {
+    if (rest.is_none()) {
+      return enter(comm, in, out, count, dtype, {number, nullptr, nullptr}, stream, timeout_ms);
+    }
+    const auto [numbers, integers] =
+        nb::cast<std::tuple<std::vector<NumberField>, std::vector<IntegerField>>>(rest);
+    enter(comm, in, out, count, dtype, {number, &numbers, &integers}, stream, timeout_ms);
+  }
 
-bool try_recv(CommHandle& comm, nb::handle out, nb::handle peer) {
-  PlainArray target;
-  int32_t number = 0;
-  if (!is_number(peer, &number) || !look(comm, out, &target) || target.read_only()) return false;
-  recv(comm, target.span(), target.count(), target.dtype(), number, 0, 0);
-  return true;
-}
+  // Of one that has neither arrays nor numbers.
+  void meet(CommHandle& comm, uintptr_t stream, int64_t timeout_ms) const {
+    enter(comm, {}, {}, 0, 0, {0, nullptr, nullptr}, stream, timeout_ms);
+  }
+
+ private:
+  struct Numbers {
+    int32_t first;
+    const std::vector<NumberField>* floats;  // The rest, of a call by number; null: none.
+    const std::vector<IntegerField>* integers;
+  };
+
+  bool read(nb::handle value, int32_t* number) const {
+    switch (value_) {
+      case Value::kNone:
+        return true;
+      case Value::kReduction:
+        return is_reduction(value, number);
+      case Value::kRank:
+        return is_number(value, number);
+      case Value::kOther:
+        break;
+    }
+    return false;
+  }
+
+  nb::object receive(CommHandle& comm, nb::handle out, int32_t number) const {
+    PlainArray target;
+    if (!look(comm, out, &target) || target.read_only()) return nb::none();
+    enter(comm, {}, target.span(), target.count(), target.dtype(), {number, nullptr, nullptr}, 0,
+          0);
+    return nb::borrow(out);
+  }
+
+  // Of the result, where it has not the input's; empty: there is none.
+  Shape shape_of_other(const CommHandle& comm, std::span<const Py_ssize_t> in) const {
+    Shape shape;
+    if (out_ == Copies::kOfAll) {
+      shape.push(comm.world_size);
+    } else {
+      if (in.empty() || in[0] % comm.world_size != 0) return shape;
+      shape.push(in[0] / comm.world_size);
+      in = in.subspan(1);
+    }
+    for (const Py_ssize_t size : in) shape.push(size);
+    return shape;
+  }
+
+  static int64_t blocks(const CommHandle& comm, Copies copies) {
+    return copies == Copies::kOfAll ? comm.world_size : int64_t(copies);
+  }
+
+  void enter(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,
+             const Numbers& numbers, uintptr_t stream, int64_t timeout_ms) const {
+    const void* const from = held("x", in, count, blocks(comm, in_), dtype);
+    void* const to = held("out", out, count, blocks(comm, out_), dtype);
+    const CommHandle::Collective use(comm, name_.c_str());
+    const sk_run_options options = options_of(stream, timeout_ms);
+    // Calls without options are remembered: the next one with the same arguments skips checks.
+    const sk_run_options* const given = stream != 0 || timeout_ms != 0 ? &options : nullptr;
+    const int32_t first = numbers.first;
+    sk_comm* const c = comm.get();
+    wait(&comm, [&] {
+      switch (op_) {
+        case SK_OP_BARRIER:
+          return sk_barrier(c, given);
+        case SK_OP_ALLREDUCE:
+          return sk_allreduce(c, from, to, count, dtype, first, given);
+        case SK_OP_ALLGATHER:
+          return sk_allgather(c, from, to, count, dtype, given);
+        case SK_OP_REDUCE_SCATTER:
+          return sk_reduce_scatter(c, from, to, count, dtype, first, given);
+        case SK_OP_BROADCAST:
+          return sk_broadcast(c, from, to, count, dtype, first, given);
+        case SK_OP_SEND_RECV:
+          return in_ != Copies::kNone ? sk_send(c, from, count, dtype, first, given)
+                                      : sk_recv(c, to, count, dtype, first, given);
+        default:
+          return by_number(comm, in, out, count, dtype, numbers, given);
+      }
+    });
+  }
+
+  sk_status by_number(const CommHandle& comm, const Span& in, const Span& out, int64_t count,
+                      int32_t dtype, const Numbers& numbers, const sk_run_options* options) const {
+    CallStruct args(bytes_);
+    sk_tensor read = {}, written = {};
+    const auto put = [&](uint32_t offset, Copies copies, const Span& span, sk_tensor* tensor) {
+      if (copies == Copies::kNone) return;
+      tensor->struct_size = sizeof *tensor;
+      tensor->data = pointer(span.address);
+      tensor->dtype = dtype;
+      tensor->ndim = 1;
+      tensor->device_type = comm.device_type;
+      tensor->device_id = comm.device_id;
+      tensor->shape[0] = count * blocks(comm, copies);
+      tensor->strides[0] = 1;
+      args.put(offset, static_cast<const void*>(tensor));
+    };
+    put(in_offset_, in_, in, &read);
+    put(out_offset_, out_, out, &written);
+    if (value_at_ != 0) args.put(value_at_, numbers.first);
+    if (own_at_ != 0) args.put(own_at_, comm.rank);
+    if (numbers.floats != nullptr) {
+      for (const auto& [offset, value] : *numbers.floats) args.put(offset, value);
+    }
+    if (numbers.integers != nullptr) {
+      for (const auto& [offset, size, value] : *numbers.integers) {
+        args.put_integer(offset, size, value);
+      }
+    }
+    return sk_call(comm.get(), number_, args.get(), options);
+  }
+
+  int32_t op_;      // By whose function it is called; 0: by number.
+  int32_t number_;  // As the schema has it.
+  std::string name_;
+  uint32_t bytes_, in_offset_, out_offset_;
+  Copies in_, out_;
+  uint32_t value_at_, own_at_;
+  Value value_;
+};
 
 }  // namespace
 
-void bind_collectives(nb::class_<CommHandle>& comm) {
+void bind_collectives(nb::module_& module) {
   const auto any = nb::arg().none();
-  comm.def("allreduce", &allreduce)
-      .def("allgather", &allgather)
-      .def("reduce_scatter", &reduce_scatter)
-      .def("broadcast", &broadcast)
-      .def("barrier", &barrier)
-      .def("send", &send)
-      .def("recv", &recv)
-      .def("synchronize", &synchronize)
-      .def("try_allreduce", &try_allreduce, any, any, any)
-      .def("try_allgather", &try_allgather, any, any)
-      .def("try_reduce_scatter", &try_reduce_scatter, any, any, any)
-      .def("try_broadcast", &try_broadcast, any, any, any)
-      .def("try_send", &try_send, any, any)
-      .def("try_recv", &try_recv, any, any);
+  nb::class_<VectorOp>(module, "VectorOp")
+      .def(nb::init<int32_t, std::string, uint32_t, const OperandRow&, const OperandRow&, uint32_t,
+                    uint32_t, uint8_t, bool>(),
+           nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+           nb::arg("by_number") = false)
+      .def("run", &VectorOp::run, nb::arg(), any, any, any)
+      .def("call", &VectorOp::call, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+           nb::arg(), any, nb::arg(), nb::arg())
+      .def("meet", &VectorOp::meet);
 }
 
 }  // namespace sk::python

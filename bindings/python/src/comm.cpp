@@ -1,5 +1,4 @@
-// Contexts, communicators and their collectives. Memory arrives as spans: what kind of array it is
-// has been settled in libsk/_arrays.py, and that the call stays inside is settled here.
+// Contexts and communicators: who the ranks are, their memory, and their end.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -119,6 +118,12 @@ uintptr_t alloc(CommHandle& comm, uint64_t bytes) {
   return reinterpret_cast<uintptr_t>(memory);
 }
 
+void synchronize(CommHandle& comm, uintptr_t stream, int64_t timeout_ms) {
+  const CommHandle::Collective use(comm, "synchronize");
+  const sk_run_options options = options_of(stream, timeout_ms);
+  wait(&comm, [&] { return sk_comm_synchronize(comm.get(), &options); });
+}
+
 void free_memory(CommHandle& comm, uintptr_t memory) {
   const CommHandle::Collective use(comm, "free");
   wait(&comm, [&] { return sk_free(comm.get(), pointer(memory)); });
@@ -217,9 +222,9 @@ void bind_comm(nb::module_& module) {
              }
              check(status, sentence);
            })
+      .def("synchronize", &synchronize)
       .def("alloc", &alloc)
       .def("free_memory", &free_memory);
-  bind_collectives(comm);
   nb::class_<CommHandle::Lease>(module, "Lease")
       .def(nb::init<CommHandle&>(), nb::keep_alive<1, 2>());
   nb::class_<Cancel>(module, "Cancel").def(nb::init<>()).def("request", &Cancel::request);

@@ -23,40 +23,16 @@ namespace nb = nanobind;
 namespace sk::python {
 namespace {
 
-// Where in the struct, its name in sentences, and the memory; a row step of 0 is a vector's.
-using TensorField = std::tuple<uint32_t, std::string, Matrix>;
-using NumberField = std::tuple<uint32_t, double>;
-using IntegerField = std::tuple<uint32_t, uint32_t, int64_t>;  // In four bytes, or eight.
-
-struct Call {
-  Call(uint32_t bytes, const std::vector<TensorField>& tensors,
-       const std::vector<NumberField>& numbers, const std::vector<IntegerField>& integers)
-      : args(bytes), made(tensors.size()) {
-    sk_tensor* next = made.data();
-    for (const auto& [offset, what, matrix] : tensors) {
-      set_tensor(what.c_str(), matrix, next);
-      args.put(offset, static_cast<const void*>(next++));
-    }
-    for (const auto& [offset, value] : numbers) args.put(offset, value);
-    for (const auto& [offset, size, value] : integers) args.put_integer(offset, size, value);
-  }
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
-
-  CallStruct args;
-  std::vector<sk_tensor> made;
-};
-
 // From any thread: libsk lets one after another in. Nobody else is waited for, so that there is
 // nothing that a signal would have to end.
 void call_alone(const Context& context, int32_t op, uint32_t bytes,
                 const std::vector<TensorField>& tensors, const std::vector<NumberField>& numbers,
                 const std::vector<IntegerField>& integers) {
-  const Call call(bytes, tensors, numbers, integers);
+  const CallArgs args(bytes, tensors, numbers, integers);
   wait(nullptr, [&] {
     sk_comm* self = nullptr;
     const sk_status status = sk_comm_self(context.get(), &self);
-    return status == SK_OK ? sk_call(self, op, call.args.get(), nullptr) : status;
+    return status == SK_OK ? sk_call(self, op, args.get(), nullptr) : status;
   });
 }
 
@@ -87,12 +63,12 @@ class ForksInterpreter {
 void check_tile(const Context& context, int32_t op, uint32_t bytes,
                 const std::vector<TensorField>& tensors, const std::vector<NumberField>& numbers,
                 const std::vector<IntegerField>& integers, int64_t timeout_ms) {
-  const Call call(bytes, tensors, numbers, integers);
+  const CallArgs args(bytes, tensors, numbers, integers);
   const sk_run_options options = options_of(0, timeout_ms);
   sk_status status = SK_OK;
   {
     const ForksInterpreter forks;
-    status = sk_tile_check(context.get(), op, call.args.get(), &options);
+    status = sk_tile_check(context.get(), op, args.get(), &options);
   }
   check(status);
 }

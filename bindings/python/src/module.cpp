@@ -20,8 +20,10 @@ NB_MODULE(_core, module) {
   sk::python::prepare_blocking();
   sk::python::bind_plain_array(module);
   sk::python::bind_comm(module);
+  sk::python::bind_collectives(module);
   sk::python::bind_local(module);
   sk::python::bind_local_op(module);
+  sk::python::bind_products(module);
   sk::python::bind_plan(module);
   sk::python::bind_dlpack(module);
   sk::python::bind_tile(module);

@@ -1,12 +1,19 @@
-// GEMM with packed weights, plans and traces.
-#include <nanobind/stl/optional.h>
+// Plans and traces.
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "bindings.h"
 #include "blocking.h"
+#include "packed.h"
 #include "plain_array.h"
 #include "sk/op.h"
 #include "sk/trace.h"
@@ -17,96 +24,52 @@ namespace nb = nanobind;
 namespace sk::python {
 namespace {
 
-sk_tensor tensor_of(const CommHandle& comm, const char* what, const Matrix& matrix) {
-  sk_tensor tensor = {};
-  tensor.struct_size = sizeof tensor;
-  tensor.data = held(what, matrix);
-  tensor.dtype = std::get<1>(matrix);
-  tensor.ndim = 2;
-  tensor.device_type = comm.device_type;
-  tensor.device_id = comm.device_id;
-  tensor.shape[0] = std::get<2>(matrix);
-  tensor.shape[1] = std::get<3>(matrix);
-  tensor.strides[0] = std::get<4>(matrix);
-  tensor.strides[1] = 1;
-  return tensor;
-}
+using Fields = std::map<std::string, int64_t>;
 
-class Packed {
- public:
-  Packed(CommHandle& comm, const Matrix& b, uint32_t flags) {
-    const CommHandle::Use use(comm, "pack");
-    const sk_tensor tensor = tensor_of(comm, "b", b);
-    wait(&comm, [&] {
-      sk_packed* packed = nullptr;
-      const sk_status status = sk_pack(comm.get(), &tensor, flags, &packed);
-      packed_.reset(packed);  // Here, for an interrupt may be raised behind it.
-      return status;
-    });
-  }
-  const sk_packed* get() const { return packed_.get(); }
+// An operand as the schema has it: its shape, and the field that names the one rank which has it;
+// then its type. No shape: the plan's operation has none of the kind.
+using OperandRow = std::tuple<std::string, std::string, int32_t>;
 
- private:
-  struct Free {
-    void operator()(sk_packed* packed) const {
-      // A GPU's driver gives memory back only when everything that runs there is done.
-      const nb::gil_scoped_release released;
-      sk_packed_free(packed);
+// How many elements a rank touches of an operand of this shape: "world * m, n". Of numbers below 0
+// and beyond 64 bits libsk refuses the plan.
+int64_t elements_of(const OperandRow& operand, const Fields& fields, const CommHandle& comm) {
+  const auto& [shape, only_on, dtype] = operand;
+  const auto value = [&](std::string_view name) -> int64_t {
+    if (name == "world") return comm.world_size;
+    const auto found = fields.find(std::string(name));
+    if (found == fields.end()) {
+      check(SK_ERR_INTERNAL, "a plan's operand has a shape of names that the plan has not");
     }
+    return found->second;
   };
-  std::unique_ptr<sk_packed, Free> packed_;
-};
-
-template <decltype(sk_allreduce_gemm)* call>
-void multiply(const char* name, CommHandle& comm, const Matrix& a, const std::optional<Matrix>& b,
-              const Packed* packed, const Matrix& c, uint32_t flags, uintptr_t stream,
-              int64_t timeout_ms) {
-  const CommHandle::Collective use(comm, name);
-  const sk_tensor a_tensor = tensor_of(comm, "a", a);
-  const sk_tensor b_tensor = b ? tensor_of(comm, "b", *b) : sk_tensor{};
-  sk_tensor c_tensor = tensor_of(comm, "out", c);
-  const sk_run_options options = options_of(stream, timeout_ms);
-  wait(&comm, [&] {
-    return call(comm.get(), &a_tensor, b ? &b_tensor : nullptr,
-                packed != nullptr ? packed->get() : nullptr, &c_tensor, flags, &options);
-  });
-}
-
-// A function of the module, which has the C function's name without its prefix.
-template <decltype(sk_allreduce_gemm)* call>
-void bind_product(nb::module_& module, const char* name) {
-  module.def(
-      name,
-      [name](CommHandle& comm, const Matrix& a, const std::optional<Matrix>& b,
-             const Packed* packed, const Matrix& c, uint32_t flags, uintptr_t stream,
-             int64_t timeout_ms) {
-        multiply<call>(name, comm, a, b, packed, c, flags, stream, timeout_ms);
-      },
-      nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(),
-      nb::arg());
+  if (shape.empty() || (!only_on.empty() && value(only_on) != comm.rank)) return 0;
+  int64_t elements = 1;
+  for (size_t at = 0; at < shape.size();) {
+    const size_t end = std::min(shape.find_first_of(" ,*", at), shape.size());
+    if (end > at && __builtin_mul_overflow(
+                        elements, value(std::string_view(shape).substr(at, end - at)), &elements)) {
+      check(SK_ERR_INTERNAL, "a plan has more elements than memory has");
+    }
+    at = end + 1;
+  }
+  return elements;
 }
 
 class Plan {
  public:
-  Plan(CommHandle& comm, int32_t kind, int32_t dtype, int32_t out_dtype, int32_t op, int32_t root,
-       int32_t peer, uint32_t flags, int64_t count, int64_t m, int64_t n, int64_t k)
-      : comm_(comm) {
-    desc_.struct_size = sizeof desc_;
-    desc_.kind = kind;
-    desc_.dtype = dtype;
-    desc_.out_dtype = out_dtype;
-    desc_.op = op;
-    desc_.root = root;
-    desc_.peer = peer;
-    desc_.flags = flags;
-    desc_.count = count;
-    desc_.m = m;
-    desc_.n = n;
-    desc_.k = k;
-    const CommHandle::Use use(comm, "plan");
-    wait(nullptr, [&] { return sk_plan_create(comm.get(), &desc_, &plan_); });
+  // A kind's, of sk_plan_create(): `fields` are those of sk_plan_desc.
+  Plan(CommHandle& comm, const Fields& fields, const OperandRow& in, const OperandRow& out)
+      : Plan(comm, fields, in, out, [&](sk_plan** plan) {
+          const sk_plan_desc desc = desc_of(fields);
+          return sk_plan_create(comm.get(), &desc, plan);
+        }) {}
+  // Of a plan's text, whose fields these are.
+  static Plan* parsed(CommHandle& comm, const std::string& text, const Fields& fields,
+                      const OperandRow& in, const OperandRow& out) {
+    return new Plan(comm, fields, in, out, [&](sk_plan** plan) {
+      return sk_plan_parse(comm.get(), text.data(), text.size(), plan);
+    });
   }
-  ~Plan() { sk_plan_free(plan_); }
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
@@ -118,22 +81,19 @@ class Plan {
     const CommHandle::Collective use(comm_, "plan.run");
     const sk_run_options options = options_of(stream, timeout_ms);
     const sk_run_options* const given = stream != 0 || timeout_ms != 0 ? &options : nullptr;
-    const auto [reads, writes] = extents();
-    const void* const from = held("x", in, reads.rows, reads.cols, reads.dtype);
-    void* const to = held("out", out, writes.rows, writes.cols, writes.dtype);
+    const void* const from = held("x", in, in_.elements, 1, in_.dtype);
+    void* const to = held("out", out, out_.elements, 1, out_.dtype);
     wait(&comm_, [&] {
-      return sk_plan_run(plan_, from, weights != nullptr ? weights->get() : nullptr, to, given);
+      return sk_plan_run(plan_.get(), from, weights != nullptr ? weights->get() : nullptr, to,
+                         given);
     });
   }
 
   // run() of plain arrays, whole, as in collectives.cpp, where the result is shaped as they are.
   nb::object try_run(nb::handle x, nb::handle out) {
     PlainArray in;
-    if (comm_.get() == nullptr || !look(comm_, x, &in)) return nb::none();
-    const auto [reads, writes] = extents();
-    const bool is_alike = desc_.kind == SK_OP_ALLREDUCE || desc_.kind == SK_OP_BROADCAST;
-    if (!is_alike || in.dtype() != reads.dtype || in.count() != reads.rows * reads.cols)
-      return nb::none();
+    if (!alike_ || comm_.get() == nullptr || !look(comm_, x, &in)) return nb::none();
+    if (in.dtype() != in_.dtype || in.count() != in_.elements) return nb::none();
     PlainResult result;
     if (!result.make(comm_, out, x, in, in.shape())) return nb::none();
     run(in.span(), nullptr, result.span(), 0, 0);
@@ -142,64 +102,74 @@ class Plan {
 
   std::string dump() const {
     return text_of([&](char* buffer, size_t capacity, size_t* size) {
-      return sk_plan_dump(plan_, buffer, capacity, size);
+      return sk_plan_dump(plan_.get(), buffer, capacity, size);
     });
   }
 
  private:
-  // How many elements of an operand a rank touches: rows * cols, of `dtype`.
+  struct Free {
+    void operator()(sk_plan* plan) const { (void)sk_plan_free(plan); }
+  };
+  // What a rank touches of an operand.
   struct Extent {
-    int64_t rows, cols;
-    int32_t dtype;
+    int64_t elements = 0;
+    int32_t dtype = 0;
   };
-  struct Extents {
-    Extent in, out;
-  };
-  // No default: a kind that is added says here what it touches.
-  Extents extents() const {
-    const int64_t count = desc_.count, all = comm_.world_size;
-    const auto of = [&](int64_t copies) { return Extent{count, copies, desc_.dtype}; };
-    switch (sk_op_kind(desc_.kind)) {
-      case SK_OP_BARRIER:
-        return {{0, 0, SK_F32}, {0, 0, SK_F32}};
-      case SK_OP_ALLREDUCE:
-      case SK_OP_BROADCAST:
-        return {of(1), of(1)};
-      case SK_OP_ALLGATHER:
-        return {of(1), of(all)};
-      case SK_OP_REDUCE_SCATTER:
-        return {of(all), of(1)};
-      case SK_OP_SEND_RECV:
-        return {of(comm_.rank == desc_.root ? 1 : 0), of(comm_.rank == desc_.peer ? 1 : 0)};
-      case SK_OP_ALLREDUCE_GEMM:
-      case SK_OP_ALLGATHER_GEMM: {
-        const int64_t blocks = desc_.kind == SK_OP_ALLGATHER_GEMM ? all : 1;
-        return {{desc_.m, desc_.k, desc_.dtype},
-                {blocks * desc_.m, desc_.n, desc_.out_dtype != 0 ? desc_.out_dtype : desc_.dtype}};
-      }
-    }
-    refuse("kind", {}, desc_.count, 1, desc_.dtype);
+
+  template <typename Make>
+  Plan(CommHandle& comm, const Fields& fields, const OperandRow& in, const OperandRow& out,
+       const Make& make)
+      : comm_(comm) {
+    const CommHandle::Use use(comm, "plan");
+    wait(nullptr, [&] {
+      sk_plan* plan = nullptr;
+      const sk_status status = make(&plan);
+      plan_.reset(plan);  // Here, for an interrupt may be raised behind it.
+      return status;
+    });
+    in_ = {elements_of(in, fields, comm), std::get<2>(in)};
+    out_ = {elements_of(out, fields, comm), std::get<2>(out)};
+    alike_ = !std::get<0>(in).empty() && std::get<0>(in) == std::get<0>(out) &&
+             std::get<2>(in) == std::get<2>(out) && std::get<1>(out).empty();
+  }
+
+  static sk_plan_desc desc_of(const Fields& fields) {
+    const auto of = [&](const char* name) {
+      const auto found = fields.find(name);
+      return found == fields.end() ? 0 : found->second;
+    };
+    sk_plan_desc desc = {};
+    desc.struct_size = sizeof desc;
+    desc.kind = int32_t(of("kind"));
+    desc.dtype = int32_t(of("dtype"));
+    desc.out_dtype = int32_t(of("out_dtype"));
+    desc.op = int32_t(of("op"));
+    desc.root = int32_t(of("root"));
+    desc.peer = int32_t(of("peer"));
+    desc.flags = uint32_t(of("flags"));
+    desc.count = of("count");
+    desc.m = of("m");
+    desc.n = of("n");
+    desc.k = of("k");
+    return desc;
   }
 
   CommHandle& comm_;  // Kept by nb::keep_alive.
-  sk_plan_desc desc_ = {};
-  sk_plan* plan_ = nullptr;
+  Extent in_, out_;
+  bool alike_ = false;  // The result is shaped as the input is.
+  std::unique_ptr<sk_plan, Free> plan_;
 };
 
 }  // namespace
 
 void bind_plan(nb::module_& module) {
-  nb::class_<Packed>(module, "Packed")
-      .def(nb::init<CommHandle&, const Matrix&, uint32_t>(), nb::keep_alive<1, 2>());
   nb::class_<Plan>(module, "Plan")
-      .def(nb::init<CommHandle&, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, uint32_t,
-                    int64_t, int64_t, int64_t, int64_t>(),
+      .def(nb::init<CommHandle&, const Fields&, const OperandRow&, const OperandRow&>(),
            nb::keep_alive<1, 2>())
       .def("run", &Plan::run, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg())
       .def("try_run", &Plan::try_run, nb::arg().none(), nb::arg().none())
       .def("dump", &Plan::dump);
-  bind_product<sk_allreduce_gemm>(module, "allreduce_gemm");
-  bind_product<sk_allgather_gemm>(module, "allgather_gemm");
+  module.def("parse_plan", &Plan::parsed, nb::keep_alive<0, 1>());
   module.def("plan_check",
              [](const std::string& text) { check(sk_plan_check(text.data(), text.size())); });
   module.def("trace_start", [](CommHandle& comm, uint64_t event_count_max) {

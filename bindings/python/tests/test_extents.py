@@ -13,7 +13,8 @@ import libsk as sk
 import numpy as np
 import pytest
 from exporter import FLOAT, Exporter
-from libsk import _core
+from libsk import _collectives, _core
+from libsk._plan import kinds
 
 ONE = 0x3F80
 """The bits of 1 in bf16."""
@@ -69,46 +70,52 @@ def comm() -> Iterator[sk.Comm]:
 
 _F32, _SUM = 1, 1
 _COUNT = 12
-_KINDS = {
-    **{"allreduce": 2, "allgather": 3, "reduce_scatter": 4, "broadcast": 5},
-    **{"product": 7, "gathered product": 8},
-}
+_KINDS = {"product": "allreduce_gemm", "gathered product": "allgather_gemm"}
 
 Span = tuple[int, int]
 
 
 def _plan(handle: Any, kind: str) -> Any:
+    of = kinds()[_KINDS.get(kind, kind)]
     op = _SUM if kind in ("allreduce", "reduce_scatter") else 0
-    sizes = (0, 3, 4, 4) if "product" in kind else (_COUNT, 0, 0, 0)
-    return _core.Plan(handle, _KINDS[kind], _F32, 0, op, 0, 0, 0, *sizes)
+    sizes = {"m": 3, "n": 4, "k": 4} if "product" in kind else {"count": _COUNT, "root": 0}
+    fields = {**sizes, "op": op, "kind": of.number, "dtype": _F32}
+    return _core.Plan(handle, fields, *of.extents((_F32, _F32)))
+
+
+def _vector(handle: Any, name: str, x: Span, out: Span, count: int = _COUNT) -> None:
+    of = getattr(_collectives, f"_{name}")
+    number = _SUM if name in ("allreduce", "reduce_scatter") else 0
+    of.know()
+    of.core.call(handle, x, out, count, _F32, number, None, 0, 0)
 
 
 def _matrix(span: Span, rows: int = 3, row_step: int = 4) -> Any:
     return (span, _F32, rows, 4, row_step)
 
 
-def _product(handle: Any, a: Span, b: Span, c: Span) -> None:
-    square = _matrix(b, rows=4)
-    _core.allreduce_gemm(handle, _matrix(a), square, None, _matrix(c), 0, 0, 0)
+def _product(handle: Any, a: Span, b: Span, c: Span, name: str = "allreduce_gemm") -> None:
+    of = getattr(_collectives, f"_{name}")
+    of.know()
+    of.core.core.call(handle, [_matrix(a), _matrix(b, rows=4), _matrix(c)], 0, 0, 0)
 
 
 def _gathered_product(handle: Any, a: Span, b: Span, c: Span) -> None:
-    square = _matrix(b, rows=4)
-    _core.allgather_gemm(handle, _matrix(a), square, None, _matrix(c), 0, 0, 0)
+    _product(handle, a, b, c, "allgather_gemm")
 
 
 ROOM = (0, 1 << 20)  # Never reached: the other operand is refused before.
 _CALLS: dict[str, tuple[int, Callable[[Any, Span], Any]]] = {
-    "allreduce x": (48, lambda h, s: h.allreduce(s, ROOM, _COUNT, _F32, _SUM, 0, 0)),
-    "allreduce out": (48, lambda h, s: h.allreduce(ROOM, s, _COUNT, _F32, _SUM, 0, 0)),
-    "allgather x": (48, lambda h, s: h.allgather(s, ROOM, _COUNT, _F32, 0, 0)),
-    "allgather out": (48, lambda h, s: h.allgather(ROOM, s, _COUNT, _F32, 0, 0)),
-    "reduce_scatter x": (48, lambda h, s: h.reduce_scatter(s, ROOM, _COUNT, _F32, _SUM, 0, 0)),
-    "reduce_scatter out": (48, lambda h, s: h.reduce_scatter(ROOM, s, _COUNT, _F32, _SUM, 0, 0)),
-    "broadcast x": (48, lambda h, s: h.broadcast(s, ROOM, _COUNT, _F32, 0, 0, 0)),
-    "broadcast out": (48, lambda h, s: h.broadcast(ROOM, s, _COUNT, _F32, 0, 0, 0)),
-    "send x": (48, lambda h, s: h.send(s, _COUNT, _F32, 0, 0, 0)),
-    "recv out": (48, lambda h, s: h.recv(s, _COUNT, _F32, 0, 0, 0)),
+    "allreduce x": (48, lambda h, s: _vector(h, "allreduce", s, ROOM)),
+    "allreduce out": (48, lambda h, s: _vector(h, "allreduce", ROOM, s)),
+    "allgather x": (48, lambda h, s: _vector(h, "allgather", s, ROOM)),
+    "allgather out": (48, lambda h, s: _vector(h, "allgather", ROOM, s)),
+    "reduce_scatter x": (48, lambda h, s: _vector(h, "reduce_scatter", s, ROOM)),
+    "reduce_scatter out": (48, lambda h, s: _vector(h, "reduce_scatter", ROOM, s)),
+    "broadcast x": (48, lambda h, s: _vector(h, "broadcast", s, ROOM)),
+    "broadcast out": (48, lambda h, s: _vector(h, "broadcast", ROOM, s)),
+    "send x": (48, lambda h, s: _vector(h, "send", s, (0, 0))),
+    "recv out": (48, lambda h, s: _vector(h, "recv", (0, 0), s)),
     "product a": (48, lambda h, s: _product(h, s, ROOM, ROOM)),
     "product b": (64, lambda h, s: _product(h, ROOM, s, ROOM)),
     "product out": (48, lambda h, s: _product(h, ROOM, ROOM, s)),
@@ -146,7 +153,7 @@ def test_a_span_is_held_against_the_call(comm: sk.Comm, name: str) -> None:
 def test_a_span_of_a_count_that_overflows(comm: sk.Comm) -> None:
     for count in (2**62, 2**63 - 1):
         with pytest.raises(sk.InternalError, match="which has 48 bytes"):
-            comm._handle.allreduce((16, 48), (16, 48), count, _F32, _SUM, 0, 0)
+            _vector(comm._handle, "allreduce", (16, 48), (16, 48), count)
 
 
 class Liar(Exporter):

@@ -65,19 +65,26 @@ inline constexpr Steps kSent = steps_of("out@peer[i] = in_@root[i]");
 
 }  // namespace vectors
 
-inline constexpr Schema kBarrier = {.id = OpKind::kBarrier,
-                                    .name = "barrier",
-                                    .brief = "",
-                                    .summary = "Returns once every rank has called it."};
-inline constexpr Schema kAllreduce = {.id = OpKind::kAllreduce,
-                                      .name = "allreduce",
-                                      .brief = "{in.dtype}, {op}, {count}",
-                                      .dimensions = vectors::kCount,
-                                      .operands = vectors::kAllreduce,
-                                      .attributes = vectors::kOp,
-                                      .conditions = vectors::kAveragesOfFloats,
-                                      .meaning = &vectors::kJoined,
-                                      .summary = "out[i] = op over ranks of in[i], on every rank."};
+inline constexpr Schema kBarrier = {
+    .id = OpKind::kBarrier,
+    .name = "barrier",
+    .brief = "",
+    .summary =
+        "Returns once every rank has called it. On a GPU what the ranks enqueue behind it waits, "
+        "too, for all that they had enqueued before it."};
+inline constexpr Schema kAllreduce = {
+    .id = OpKind::kAllreduce,
+    .name = "allreduce",
+    .brief = "{in.dtype}, {op}, {count}",
+    .dimensions = vectors::kCount,
+    .operands = vectors::kAllreduce,
+    .attributes = vectors::kOp,
+    .conditions = vectors::kAveragesOfFloats,
+    .meaning = &vectors::kJoined,
+    .summary =
+        "out[i] = op over ranks of in[i], on every rank. The result has the same bits on all of "
+        "them. Ranks compare counts and types, not shapes: elements are joined in the order in "
+        "which they lie."};
 inline constexpr Schema kAllgather = {
     .id = OpKind::kAllgather,
     .name = "allgather",
@@ -104,15 +111,21 @@ inline constexpr Schema kBroadcast = {.id = OpKind::kBroadcast,
                                       .attributes = vectors::kRoot,
                                       .meaning = &vectors::kOfRoot,
                                       .summary = "out[i] = in[i] of rank root, on every rank."};
-inline constexpr Schema kSendRecv = {.id = OpKind::kSendRecv,
-                                     .name = "send_recv",
-                                     .brief = "{in.dtype}, {count}, {root} to {peer}",
-                                     .scope = Scope::kPair,
-                                     .dimensions = vectors::kCount,
-                                     .operands = vectors::kSendRecv,
-                                     .attributes = vectors::kEnds,
-                                     .meaning = &vectors::kSent,
-                                     .summary = "out[i] of the receiver = in[i] of the sender."};
+inline constexpr Schema kSendRecv = {
+    .id = OpKind::kSendRecv,
+    .name = "send_recv",
+    .brief = "{in.dtype}, {count}, {root} to {peer}",
+    .scope = Scope::kPair,
+    .dimensions = vectors::kCount,
+    .operands = vectors::kSendRecv,
+    .attributes = vectors::kEnds,
+    .meaning = &vectors::kSent,
+    .summary =
+        "out[i] of the receiver = in[i] of the sender. Only these two call. The sender waits until "
+        "the other one receives, for nothing is buffered. Two that send to each other are both "
+        "refused at once (SK_ERR_DESYNC); a ring in which all send first waits until the timeout, "
+        "and ends: let even ranks send first and odd ranks receive first. Counts and types must "
+        "match on both sides."};
 
 }  // namespace ops
 

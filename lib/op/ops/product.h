@@ -11,6 +11,8 @@ namespace ops::product {
 inline constexpr Dimension kDimensions[] = {
     {"m", "rows of a"}, {"n", "columns of b and c"}, {"k", "columns of a, rows of b"}};
 
+inline constexpr const char* kAlike = "laid out, turned and packed alike on every rank";
+
 constexpr OperandSchema a(bool reached) {
   return {.name = "a",
           .role = Role::kIn,
@@ -18,7 +20,8 @@ constexpr OperandSchema a(bool reached) {
           .shape = "m, k",
           .storage = Storage::kRows,
           .turned_by = "transpose_a",
-          .reached = reached};
+          .reached = reached,
+          .doc = kAlike};
 }
 constexpr OperandSchema c(const char* shape, bool reached) {
   return {.name = "c",
@@ -34,7 +37,8 @@ inline constexpr OperandSchema kB = {.name = "b",
                                      .shape = "k, n",
                                      .storage = Storage::kPackedB,
                                      .or_storage = Storage::kRows,
-                                     .turned_by = "transpose_b"};
+                                     .turned_by = "transpose_b",
+                                     .doc = kAlike};
 
 inline constexpr Attribute kAttributes[] = {
     {.name = "transpose_a", .kind = AttributeKind::kBool, .doc = "a holds [k, m]"},
