@@ -326,6 +326,11 @@ def plan(schemas: list[dict], wrap: Wrap) -> list[str]:
     return [*lines, "        )"]
 
 
+def names_of(schema: dict) -> list[str]:
+    """Of its methods."""
+    return schema["name"].split("_") if shape_of(schema) == "pair" else [schema["name"]]
+
+
 def module(schemas: list[dict], wrap: Wrap) -> str:
     """The whole file."""
     write = {"vectors": vectors, "pair": pair, "matrices": matrices, "meeting": meeting}
@@ -341,4 +346,7 @@ def module(schemas: list[dict], wrap: Wrap) -> str:
             heads.append(f'_{name} = {kinds[shape]}("{name}")')
         methods += ["", *write[shape](schema, wrap)]
     methods += ["", *plan(schemas, wrap)]
+    names = [name for each in schemas for name in names_of(each)]
+    heads += ["", "METHODS = (", *(f'    "{name}",' for name in names), ")"]
+    heads += ['"""Of the class below, those that are operations."""']
     return HEAD + "\n".join(heads) + "\n" + CLASS + "\n".join(methods) + "\n"

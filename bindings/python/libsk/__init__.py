@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from libsk._gemm import Packed
     from libsk._ops import *  # noqa: F403
     from libsk._plan import Plan, check_plan
+    from libsk._prepared import Prepared
     from libsk._tile import Tile, tile
     from libsk._topo import Topo, topo
     from libsk._trace import Trace
@@ -66,6 +67,7 @@ __all__ = [
     "Packed",
     "PeerLostError",
     "Plan",
+    "Prepared",
     "SystemCallError",
     "Tile",
     "TileError",
@@ -90,6 +92,7 @@ _LAZY = {
     "DeviceArray": "libsk._device_memory",
     "Packed": "libsk._gemm",
     "Plan": "libsk._plan",
+    "Prepared": "libsk._prepared",
     "Topo": "libsk._topo",
     "Trace": "libsk._trace",
     "check_plan": "libsk._plan",

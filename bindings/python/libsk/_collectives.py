@@ -28,6 +28,19 @@ _recv = Taking("send_recv", "recv")
 _allreduce_gemm = Matrices("allreduce_gemm")
 _allgather_gemm = Matrices("allgather_gemm")
 
+METHODS = (
+    "barrier",
+    "allreduce",
+    "allgather",
+    "reduce_scatter",
+    "broadcast",
+    "send",
+    "recv",
+    "allreduce_gemm",
+    "allgather_gemm",
+)
+"""Of the class below, those that are operations."""
+
 
 class Collectives:
     """The part of a communicator that has no state of its own."""

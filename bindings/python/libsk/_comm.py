@@ -26,7 +26,17 @@ from libsk._lazy import Lazy
 if TYPE_CHECKING:
     import numpy as np
 
-    from libsk import _device_memory, _dtypes, _gemm, _gpu, _place, _symmetric, _trace
+    from libsk import (
+        _device_memory,
+        _dtypes,
+        _gemm,
+        _gpu,
+        _place,
+        _plan,
+        _prepared,
+        _symmetric,
+        _trace,
+    )
     from libsk._device_memory import DeviceArray
 else:
     _device_memory = Lazy("libsk._device_memory")
@@ -34,6 +44,8 @@ else:
     _gemm = Lazy("libsk._gemm")
     _gpu = Lazy("libsk._gpu")
     _place = Lazy("libsk._place")
+    _plan = Lazy("libsk._plan")
+    _prepared = Lazy("libsk._prepared")
     _symmetric = Lazy("libsk._symmetric")
     _trace = Lazy("libsk._trace")
 
@@ -204,6 +216,33 @@ class Comm(Collectives):
         limit = integer(event_count_max, "event_count_max", "a number of events", end=2**63)
         gather = None if self._device.is_gpu else self.allgather
         return _trace.Trace(self._handle, limit, gather)
+
+    # ---- plans and calls that are kept ----
+
+    def parse_plan(self, text: str) -> _plan.Plan:
+        """A plan of the text of :meth:`libsk.Plan.dump`, changed or not, for this communicator.
+
+        The text must be valid, as :func:`libsk.check_plan` says, and made for such a world: as many
+        ranks, not more workers. All ranks run the same plan, else they get ``DesyncError``. Making
+        it needs no other rank. Not on a GPU.
+        """
+        return _plan.parse_plan(self._handle, self.world_size, self._place, text)
+
+    def prepare(self, operation: str, *arguments: Any, **given: Any) -> _prepared.Prepared:
+        """A call of one of the methods above, kept ready for loops that repeat it.
+
+        ``operation`` is the method's name, ``"allreduce"``, and the rest its arguments, but for
+        ``stream`` and ``timeout``::
+
+            step = comm.prepare("allreduce", x, out=x)
+            while ...:
+                step.run()
+
+        Each run takes what the arrays hold by then. They are used where they lie and kept alive, so
+        they are row-major; without ``out`` the result is one new array, the same for all runs.
+        Making it needs no other rank. Not on a GPU.
+        """
+        return _prepared.prepare(self, operation, arguments, given)
 
     # ---- symmetric memory ----
 

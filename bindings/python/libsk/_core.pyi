@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from io import FileIO
-from typing import Any
+from typing import Any, overload
 
 Span = tuple[int, int]
 Matrix = tuple[Span, int, int, int, int]
@@ -110,6 +110,19 @@ class VectorOp:
         stream: int,
         timeout_ms: int,
     ) -> None: ...
+    @overload
+    def keep(self, comm: Comm) -> Ready: ...
+    @overload
+    def keep(
+        self,
+        comm: Comm,
+        input: Span,
+        output: Span,
+        count: int,
+        dtype: int,
+        number: int,
+        rest: tuple[list[tuple[int, float]], list[tuple[int, int, int]]] | None,
+    ) -> Ready: ...
     def meet(self, comm: Comm, stream: int, timeout_ms: int) -> None: ...
 
 class MatrixOp:
@@ -130,6 +143,11 @@ class MatrixOp:
         stream: int,
         timeout_ms: int,
     ) -> None: ...
+    def keep(self, comm: Comm, given: list[Matrix | Packed], flags: int) -> Ready: ...
+
+class Ready:
+    def run(self, timeout_ms: int) -> None: ...
+    def close(self) -> None: ...
 
 class Plan:
     def __init__(

@@ -286,7 +286,7 @@ def parse_plan(comm: _core.Comm, world_size: int, place: Place, text: str) -> Pl
             "SK_ERR_UNSUPPORTED",
         )
     codes = tuple(
-        0 if each is None else _dtypes.of_any(words[f"{each['name']}.dtype"])
+        _dtypes.F32 if each is None else _dtypes.of_any(words[f"{each['name']}.dtype"])
         for each in (kind.read, kind.written)
     )
     fields = {name: int(words[name]) for name in kind.uses & words.keys() & _FIELDS if name != "op"}

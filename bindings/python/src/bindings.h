@@ -19,6 +19,7 @@ void bind_local(nanobind::module_& module);
 void bind_local_op(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);
 void bind_products(nanobind::module_& module);
+void bind_ready(nanobind::module_& module);
 void bind_dlpack(nanobind::module_& module);
 void bind_tile(nanobind::module_& module);
 void bind_topo(nanobind::module_& module);

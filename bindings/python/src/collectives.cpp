@@ -8,10 +8,12 @@
 // wrong. So no sentence and no conversion is here.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -21,6 +23,7 @@
 #include "blocking.h"
 #include "call_struct.h"
 #include "plain_array.h"
+#include "ready.h"
 #include "sk/call.h"
 #include "sk/op.h"
 
@@ -120,6 +123,22 @@ class VectorOp {
     enter(comm, in, out, count, dtype, {number, &numbers, &integers}, stream, timeout_ms);
   }
 
+  // The same, kept for later.
+  std::unique_ptr<Ready> keep(CommHandle& comm, const Span& in, const Span& out, int64_t count,
+                              int32_t dtype, int32_t number, nb::handle rest) const {
+    (void)held("x", in, count, blocks(comm, in_), dtype);
+    (void)held("out", out, count, blocks(comm, out_), dtype);
+    std::tuple<std::vector<NumberField>, std::vector<IntegerField>> more;
+    if (!rest.is_none()) more = nb::cast<decltype(more)>(rest);
+    const Numbers numbers = {number, &std::get<0>(more), &std::get<1>(more)};
+    Arguments arguments(bytes_);
+    set(&arguments, comm, in, out, count, dtype, numbers);
+    return std::make_unique<Ready>(comm, number_, arguments.args.get());
+  }
+  std::unique_ptr<Ready> keep_meeting(CommHandle& comm) const {
+    return std::make_unique<Ready>(comm, number_, CallStruct(bytes_).get());
+  }
+
   // Of one that has neither arrays nor numbers.
   void meet(CommHandle& comm, uintptr_t stream, int64_t timeout_ms) const {
     enter(comm, {}, {}, 0, 0, {0, nullptr, nullptr}, stream, timeout_ms);
@@ -197,16 +216,24 @@ class VectorOp {
         case SK_OP_SEND_RECV:
           return in_ != Copies::kNone ? sk_send(c, from, count, dtype, first, given)
                                       : sk_recv(c, to, count, dtype, first, given);
-        default:
-          return by_number(comm, in, out, count, dtype, numbers, given);
+        default: {
+          Arguments arguments(bytes_);
+          set(&arguments, comm, in, out, count, dtype, numbers);
+          return sk_call(c, number_, arguments.args.get(), given);
+        }
       }
     });
   }
 
-  sk_status by_number(const CommHandle& comm, const Span& in, const Span& out, int64_t count,
-                      int32_t dtype, const Numbers& numbers, const sk_run_options* options) const {
-    CallStruct args(bytes_);
+  // The struct of arguments, of whose tensors one is read and one written.
+  struct Arguments {
+    explicit Arguments(uint32_t bytes) : args(bytes) {}
+    CallStruct args;
     sk_tensor read = {}, written = {};
+  };
+  void set(Arguments* arguments, const CommHandle& comm, const Span& in, const Span& out,
+           int64_t count, int32_t dtype, const Numbers& numbers) const {
+    CallStruct& args = arguments->args;
     const auto put = [&](uint32_t offset, Copies copies, const Span& span, sk_tensor* tensor) {
       if (copies == Copies::kNone) return;
       tensor->struct_size = sizeof *tensor;
@@ -219,8 +246,8 @@ class VectorOp {
       tensor->strides[0] = 1;
       args.put(offset, static_cast<const void*>(tensor));
     };
-    put(in_offset_, in_, in, &read);
-    put(out_offset_, out_, out, &written);
+    put(in_offset_, in_, in, &arguments->read);
+    put(out_offset_, out_, out, &arguments->written);
     if (value_at_ != 0) args.put(value_at_, numbers.first);
     if (own_at_ != 0) args.put(own_at_, comm.rank);
     if (numbers.floats != nullptr) {
@@ -231,7 +258,6 @@ class VectorOp {
         args.put_integer(offset, size, value);
       }
     }
-    return sk_call(comm.get(), number_, args.get(), options);
   }
 
   int32_t op_;      // By whose function it is called; 0: by number.
@@ -255,6 +281,9 @@ void bind_collectives(nb::module_& module) {
       .def("run", &VectorOp::run, nb::arg(), any, any, any)
       .def("call", &VectorOp::call, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
            nb::arg(), any, nb::arg(), nb::arg())
+      .def("keep", &VectorOp::keep, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+           nb::arg(), any, nb::keep_alive<0, 2>())
+      .def("keep", &VectorOp::keep_meeting, nb::keep_alive<0, 2>())
       .def("meet", &VectorOp::meet);
 }
 

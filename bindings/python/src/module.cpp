@@ -20,6 +20,7 @@ NB_MODULE(_core, module) {
   sk::python::prepare_blocking();
   sk::python::bind_plain_array(module);
   sk::python::bind_comm(module);
+  sk::python::bind_ready(module);
   sk::python::bind_collectives(module);
   sk::python::bind_local(module);
   sk::python::bind_local_op(module);

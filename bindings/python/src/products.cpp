@@ -1,9 +1,11 @@
 // Operations that ranks do together on matrices, and weights that are packed once for many of them.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <array>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "blocking.h"
 #include "call_struct.h"
 #include "packed.h"
+#include "ready.h"
 #include "sk/op.h"
 #include "sk/ops.h"
 
@@ -63,27 +66,21 @@ class MatrixOp {
     if (operands_.size() > kOperandsMax) check(SK_ERR_INTERNAL, "more matrices than expected");
   }
 
+  // The same, kept for later.
+  std::unique_ptr<Ready> keep(CommHandle& comm, const nb::list& given, uint32_t flags) const {
+    CallStruct args(bytes_);
+    Tensors tensors;
+    set(comm, given, flags, &args, &tensors);
+    return std::make_unique<Ready>(comm, number_, args.get());
+  }
+
   // `given`: a matrix or packed weights for each operand. `flags`: a bit for each attribute.
   void call(CommHandle& comm, const nb::list& given, uint32_t flags, uintptr_t stream,
             int64_t timeout_ms) const {
     const CommHandle::Collective use(comm, name_.c_str());
-    if (given.size() != operands_.size()) check(SK_ERR_INTERNAL, "a matrix is missing");
     CallStruct args(bytes_);
-    std::array<sk_tensor, kOperandsMax> tensors;
-    for (size_t i = 0; i < operands_.size(); ++i) {
-      const auto& [offset, packed_offset, what] = operands_[i];
-      const nb::object each = nb::borrow(PyList_GetItem(given.ptr(), Py_ssize_t(i)));
-      const Packed* packed = nullptr;
-      if (packed_offset != 0 && nb::try_cast(each, packed)) {
-        args.put(packed_offset, packed->get());
-        continue;
-      }
-      set_tensor(what.c_str(), nb::cast<Matrix>(each), &tensors[i]);
-      tensors[i].device_type = comm.device_type;
-      tensors[i].device_id = comm.device_id;
-      args.put(offset, static_cast<const void*>(&tensors[i]));
-    }
-    for (size_t i = 0; i < flags_.size(); ++i) args.put(flags_[i], int32_t(flags >> i & 1));
+    Tensors tensors;
+    set(comm, given, flags, &args, &tensors);
     const sk_run_options options = options_of(stream, timeout_ms);
     sk_comm* const c = comm.get();
     wait(&comm, [&] {
@@ -100,6 +97,26 @@ class MatrixOp {
 
  private:
   static constexpr size_t kOperandsMax = 8;
+  using Tensors = std::array<sk_tensor, kOperandsMax>;
+
+  void set(const CommHandle& comm, const nb::list& given, uint32_t flags, CallStruct* args,
+           Tensors* tensors) const {
+    if (given.size() != operands_.size()) check(SK_ERR_INTERNAL, "a matrix is missing");
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      const auto& [offset, packed_offset, what] = operands_[i];
+      const nb::object each = nb::borrow(PyList_GetItem(given.ptr(), Py_ssize_t(i)));
+      const Packed* packed = nullptr;
+      if (packed_offset != 0 && nb::try_cast(each, packed)) {
+        args->put(packed_offset, packed->get());
+        continue;
+      }
+      set_tensor(what.c_str(), nb::cast<Matrix>(each), &(*tensors)[i]);
+      (*tensors)[i].device_type = comm.device_type;
+      (*tensors)[i].device_id = comm.device_id;
+      args->put(offset, static_cast<const void*>(&(*tensors)[i]));
+    }
+    for (size_t i = 0; i < flags_.size(); ++i) args->put(flags_[i], int32_t(flags >> i & 1));
+  }
 
   int32_t op_;      // By whose function it is called; 0: by number.
   int32_t number_;  // As the schema has it.
@@ -118,7 +135,8 @@ void bind_products(nb::module_& module) {
       .def(nb::init<int32_t, std::string, uint32_t, std::vector<MatrixOp::OperandRow>,
                     std::vector<uint32_t>, bool>(),
            nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("by_number") = false)
-      .def("call", &MatrixOp::call);
+      .def("call", &MatrixOp::call)
+      .def("keep", &MatrixOp::keep, nb::keep_alive<0, 2>());
 }
 
 }  // namespace sk::python

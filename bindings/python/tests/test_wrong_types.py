@@ -122,6 +122,19 @@ enter(
     **{"x": OPERAND, "out": OUT, **CALL},
 )
 enter("Plan.run", lambda c, **a: _product_plan(c).run(X, **a), weights=ALL)
+enter("Comm.parse_plan", lambda c, **a: c.parse_plan(**a), text=TEXT)
+enter("Comm.prepare", lambda c, **a: c.prepare(**a), operation=ALL)
+enter(
+    "Comm.prepare",
+    lambda c, **a: c.prepare("allreduce", *a.values()),
+    arguments=([*OPERAND, 1.5, [1.0], X.T[1:]], "x"),
+)
+enter(
+    "Comm.prepare",
+    lambda c, **a: c.prepare("allreduce", X, out=a["given"]),
+    given=([*OUT, np.zeros((8, 8), np.float32)[::2, ::2]], "out"),
+)
+enter("Prepared.run", lambda c, **a: c.prepare("allreduce", X).run(**a), timeout=TIMEOUT)
 enter("Comm.trace", lambda c, **a: c.trace(**a), event_count_max=COUNT)
 enter("Trace.save", lambda c, **a: c.trace().save(**a), path=[1, 1.5, None, [], {}, object(), X])
 enter("Comm.empty", lambda c, **a: c.empty(**{"shape": 3, **a}), shape=[*SHAPE, 0, [0]])
@@ -213,6 +226,7 @@ enter(
 # Whose arguments are Python's own: what `with` and `pickle` give, and what users do not make.
 _NOT_HERE = {
     *("Comm.__exit__", "Trace.__exit__", "Plan", "Packed", "Topo", "Trace", "DeviceArray"),
+    "Prepared",
     *("Tile", "Tile.check"),  # Of the latter those of its operation: test_tile.py.
     *("comm", "DeviceArray.reshape"),  # **config of Comm; test_gpu_bad_input.py.
 }

@@ -1,0 +1,139 @@
+"""Calls kept ready, for loops that repeat them: arguments are read, and plans made, once.
+
+What a method of a communicator would do is done up to the call itself, by the same code, with a
+communicator in its place that keeps the call instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from libsk import _core
+from libsk._arrays import exports, has_pending_bits, is_numpy
+from libsk._checks import milliseconds, shown
+from libsk._collectives import METHODS, Collectives
+from libsk._errors import Error, UnsupportedError, invalid
+from libsk._operand import Operand
+from libsk._outputs import Output
+from libsk._place import Call, OnCpu, Place
+
+
+class Prepared:
+    """A call kept ready: :meth:`libsk.Comm.prepare` makes it. It keeps its arrays alive."""
+
+    __slots__ = ("__weakref__", "_handle", "_result", "_kept", "operation")
+
+    def __init__(
+        self, operation: str, handle: _core.Ready, result: Output | None, kept: Any
+    ) -> None:
+        self.operation = operation
+        """The method of the communicator whose call it is."""
+        self._handle = handle
+        self._result = result
+        self._kept = kept
+
+    def run(self, *, timeout: float | None = None) -> Any:
+        """The call, with what its arrays hold now; collective, where the method is.
+
+        Returns the result, which is the same array each time.
+        """
+        self._handle.run(milliseconds(timeout))
+        return self._result.finish() if self._result is not None else None
+
+    def close(self) -> None:
+        """Lets go of the call and its arrays. Twice is once; inside a run of it, ``BusyError``."""
+        self._handle.close()
+        self._result = self._kept = None
+
+    def __enter__(self) -> Prepared:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<libsk.Prepared: {self.operation}>"
+
+
+class _Keeper:
+    """In the place of a communicator, and of its place and call."""
+
+    def __init__(self, comm: Any) -> None:
+        self._handle, self._device = comm._handle, _Elsewhere
+        self.rank, self.world_size = comm.rank, comm.world_size
+        self._place: Place = self  # type: ignore[assignment]
+        self._call: Call = OnCpu()
+        self.stream = 0
+        self.made: _core.Ready | None = None
+        self.result: Output | None = None
+        self.kept: list[Any] = []
+
+    def begin(self, stream: Any, arrays: Sequence[Any] = ()) -> _Keeper:
+        self.kept.extend(arrays)
+        return self
+
+    def operand(self, x: Any, what: str, dtype: Any = None) -> Operand:
+        if x is not None and not (is_numpy(x) or exports(x)):
+            raise invalid(
+                f"{what} is {shown(x)}; a call kept ready takes arrays, whose memory stays"
+            )
+        if exports(x) and has_pending_bits(x):
+            raise _is_copied(what)
+        found = self._call.operand(x, what, dtype)
+        self.kept.append(found)
+        return found
+
+    def contiguous(self, operand: Operand, what: str) -> Operand:
+        if operand.strides is not None:
+            raise _is_copied(what)
+        return operand
+
+    def row_major(self, x: Any, what: str, dtype: Any = None) -> Operand:
+        return self.contiguous(self.operand(x, what, dtype), what)
+
+    def target(self, out: Any, code: int) -> Operand:
+        return self._call.target(out, code)
+
+    def output(self, out: Any, *arguments: Any, **more: Any) -> Output:
+        made = self._call.output(out, *arguments, **more)
+        if made.given is not made.operand:
+            raise _is_copied("out")
+        self.result = made
+        return made
+
+    def run(self, function: Callable[..., None], *arguments: Any) -> None:
+        *given, _, _ = arguments  # Neither the stream nor the limit, which each run has for itself.
+        self.made = function.__self__.keep(*given)  # type: ignore[attr-defined]
+
+
+class _Elsewhere:
+    """No short way leads there."""
+
+    is_gpu = True
+
+
+def _is_copied(what: str) -> Error:
+    return invalid(
+        f"{what} is not row-major, or not aligned: a call kept ready works on its arrays where they"
+        " lie, so nothing is copied; give a row-major array"
+    )
+
+
+def prepare(
+    comm: Any, operation: str, arguments: tuple[Any, ...], given: dict[str, Any]
+) -> Prepared:
+    """``sk_op_create()``."""
+    if comm._device.is_gpu:
+        raise UnsupportedError(
+            "comm.prepare() is for communicators on the CPU so far", 12, "SK_ERR_UNSUPPORTED"
+        )
+    if not isinstance(operation, str) or operation not in METHODS:
+        raise invalid(f"operation is {shown(operation)}; allowed is {', '.join(METHODS)}")
+    for name in ("stream", "timeout"):
+        if name in given:
+            raise invalid(f"{name} is given to prepare(); each run has its own: give it to run()")
+    keeper = _Keeper(comm)
+    getattr(Collectives, operation)(keeper, *arguments, **given, timeout=1.0)
+    assert keeper.made is not None
+    return Prepared(operation, keeper.made, keeper.result, keeper.kept)

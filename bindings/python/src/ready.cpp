@@ -1,0 +1,44 @@
+#include "ready.h"
+
+#include "blocking.h"
+
+namespace nb = nanobind;
+
+namespace sk::python {
+
+Ready::Ready(CommHandle& comm, int32_t op, const void* args) : comm_(comm) {
+  const CommHandle::Use use(comm, "prepare");
+  wait(nullptr, [&] {
+    sk_op* made = nullptr;
+    const sk_status status = sk_op_create(comm.get(), op, args, &made);
+    op_.reset(made);  // Here, for an interrupt may be raised behind it.
+    return status;
+  });
+}
+
+void Ready::run(int64_t timeout_ms) {
+  if (op_ == nullptr) check(SK_ERR_BAD_HANDLE, "prepared.run(): it was closed");
+  if (comm_.get() == nullptr) {
+    check(SK_ERR_BAD_HANDLE, "prepared.run(): its communicator was freed");
+  }
+  const CommHandle::Collective use(comm_, "prepared.run");
+  const sk_run_options options = options_of(0, timeout_ms);
+  sk_op* const op = op_.get();
+  wait(&comm_, [&] { return sk_op_run(op, nullptr, timeout_ms != 0 ? &options : nullptr); });
+}
+
+// While a run is inside, which has let go of the interpreter's lock, the operation stays.
+void Ready::close() {
+  if (op_ == nullptr) return;
+  if (comm_.get() != nullptr) {
+    const CommHandle::Use use(comm_, "prepared.close");
+    op_.reset();
+  }
+  op_.reset();
+}
+
+void bind_ready(nb::module_& module) {
+  nb::class_<Ready>(module, "Ready").def("run", &Ready::run).def("close", &Ready::close);
+}
+
+}  // namespace sk::python

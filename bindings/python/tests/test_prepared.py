@@ -1,0 +1,197 @@
+"""Calls that are kept ready, and plans that are made of text."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import libsk as sk
+import numpy as np
+import pytest
+from libsk._collectives import METHODS
+
+Ranks = Callable[..., list[Any]]
+OTHER = np.ones((6, 4), np.float32).T
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "allreduce": ("max",),
+    "allgather": (),
+    "reduce_scatter": ("sum",),
+    "broadcast": (1,),
+}
+
+
+def matrix(comm: sk.Comm, step: int) -> np.ndarray:
+    return np.arange(24, dtype=np.float32).reshape(4, 6) + 100 * comm.rank + step
+
+
+def test_each_run_takes_what_is_there(ranks: Ranks) -> None:
+    def body(comm: sk.Comm) -> None:
+        x = matrix(comm, 0)
+        weights = np.arange(18, dtype=np.float32).reshape(6, 3)
+        packed = comm.pack(weights)
+        calls = {
+            **{name: (x, *rest) for name, rest in ARGUMENTS.items()},
+            "allreduce_gemm": (x, packed),
+            "allgather_gemm": (x, weights),
+        }
+        for name, arguments in calls.items():
+            with comm.prepare(name, *arguments) as made:
+                results = []
+                for step in range(3):
+                    x[...] = matrix(comm, step)
+                    want = getattr(comm, name)(*arguments)
+                    results.append(made.run() if step else made.run(timeout=20.0))
+                    assert np.array_equal(results[-1], want), name
+                assert all(each is results[0] for each in results)
+
+    ranks(2, body)
+
+
+def test_in_place_messages_and_meetings(ranks: Ranks) -> None:
+    def body(comm: sk.Comm) -> None:
+        x = np.full(5, 1.0 + comm.rank)
+        step = comm.prepare("allreduce", x, out=x)
+        assert step.run() is x and x.tolist() == [3.0] * 5
+        step.run()
+        assert x.tolist() == [6.0] * 5
+        meet = comm.prepare("barrier")
+        assert meet.run() is None and "barrier" in repr(meet)
+        if comm.rank == 0:
+            give = comm.prepare("send", x, 1)
+            for value in (7.0, 8.0):
+                x[...] = value
+                give.run()
+        else:
+            take = comm.prepare("recv", peer=0, shape=5, dtype="f64")
+            assert [take.run().tolist() for _ in range(2)] == [[7.0] * 5, [8.0] * 5]
+        meet.run()
+
+    ranks(2, body)
+
+
+def test_the_tests_above_have_all_of_them() -> None:
+    seen = {*ARGUMENTS, "allreduce_gemm", "allgather_gemm", "barrier", "send", "recv"}
+    assert set(METHODS) == seen
+
+
+@pytest.fixture
+def alone() -> Any:
+    with sk.Comm(bootstrap="threads", rank=0, world_size=1, name="prepared") as comm:
+        yield comm
+
+
+def test_arrays_stay_while_it_does(alone: sk.Comm) -> None:
+    class Mine(np.ndarray):
+        pass
+
+    x = np.ones(4).view(Mine)
+    seen = weakref.ref(x)
+    made = alone.prepare("allreduce", x)
+    del x
+    gc.collect()
+    assert seen() is not None and made.run().tolist() == [1.0] * 4
+    made.close()
+    made.close()
+    gc.collect()
+    assert seen() is None
+    with pytest.raises(sk.BadHandleError, match="it was closed"):
+        made.run()
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda c: c.prepare("pack", OTHER), "operation is 'pack'; allowed is barrier, allreduce"),
+        (lambda c: c.prepare("free"), "operation is 'free'"),
+        (lambda c: c.prepare("allreduce", OTHER), "x is not row-major"),
+        (lambda c: c.prepare("allreduce", [1.0]), r"x is \[1.0\]; a call kept ready takes arrays"),
+        (lambda c: c.prepare("allreduce", OTHER.copy(), out=OTHER), "out is not row-major"),
+        (lambda c: c.prepare("allreduce", np.ones(3), timeout=1), "timeout is given to prepare"),
+        (lambda c: c.prepare("allreduce", np.ones(3), stream=None), "stream is given to prepare"),
+        (lambda c: c.prepare("allreduce", np.ones(3, np.int32), "avg"), "averages|AVG"),
+        (lambda c: c.prepare("broadcast", np.ones(3), 1), "root is 1, it must be 0 to 0"),
+        (lambda c: c.prepare("allreduce_gemm", np.ones((2, 3)), np.ones((2, 3))), "same number"),
+    ],
+)
+def test_what_is_refused(alone: sk.Comm, call: Callable[..., Any], sentence: str) -> None:
+    before = alone.info()["calls"]
+    with pytest.raises(sk.InvalidArgumentError, match=sentence):
+        call(alone)
+    assert alone.info()["calls"] == before
+
+
+def test_behind_the_communicator() -> None:
+    comm = sk.Comm(bootstrap="threads", rank=0, world_size=1, name="behind")
+    made, plan = comm.prepare("barrier"), comm.plan("allreduce", count=3)
+    comm.free()
+    with pytest.raises(sk.BadHandleError, match="its communicator was freed"):
+        made.run()
+    made.close()
+    with pytest.raises(sk.BadHandleError):
+        comm.parse_plan(plan.dump())
+    with pytest.raises(sk.BadHandleError):
+        comm.prepare("barrier")
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "barrier": {},
+    "allreduce": {"dtype": "f64", "count": 24, "op": "max"},
+    "allgather": {"dtype": "f64", "count": 24},
+    "reduce_scatter": {"dtype": "f64", "count": 12},
+    "broadcast": {"dtype": "f64", "count": 24, "root": 1},
+    "send_recv": {"dtype": "f64", "count": 24, "root": 1, "peer": 0},
+    "allreduce_gemm": {"dtype": "f64", "m": 4, "n": 3, "k": 6},
+    "allgather_gemm": {"dtype": "f64", "m": 4, "n": 3, "k": 6},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plan_of_its_text(ranks: Ranks, kind: str) -> None:
+    def body(comm: sk.Comm) -> None:
+        made = comm.plan(kind, **KINDS[kind])
+        read = comm.parse_plan(made.dump())
+        assert (read.kind, read.dump(), repr(read)) == (kind, made.dump(), repr(made))
+        x = np.arange(24.0).reshape(4, 6) * (1 + comm.rank)
+        weights = comm.pack(np.arange(18.0).reshape(6, 3)) if "gemm" in kind else None
+
+        def run(plan: sk.Plan) -> Any:
+            if kind == "barrier":
+                return plan.run()
+            if kind == "send_recv":
+                out = None if comm.rank == 1 else np.zeros(24)
+                plan.run(x if comm.rank == 1 else None, out)
+                return out
+            return plan.run(x, weights=weights)
+
+        want, got = run(made), run(read)
+        assert np.array_equal(got, want) if want is not None else got is None
+        if kind not in ("barrier", "send_recv"):
+            with pytest.raises(sk.InvalidArgumentError, match="the plan is for"):
+                read.run(x[1:], weights=weights)
+
+    ranks(2, body)
+
+
+def test_texts_that_are_no_plan_here(alone: sk.Comm, ranks: Ranks) -> None:
+    text = alone.plan("allreduce", count=4).dump()
+    other = ranks(2, lambda comm: comm.plan("allreduce", count=4).dump())[0]
+    for wrong, sentence in {
+        "": "line 1",
+        "no plan": "line 1, column 1: expected",
+        text.replace(" count=4", " count=-4"): "count is -4",
+        text.replace(" count=4", " count=5"): "has 16 bytes, not 20",
+        text[: len(text) // 2]: "line",
+        other: "world_size=2, this communicator runs plans with 1",
+    }.items():
+        with pytest.raises(sk.InvalidArgumentError, match=sentence):
+            alone.parse_plan(wrong)
+    assert alone.parse_plan(text).run(np.ones(4, np.float32)).tolist() == [1.0] * 4
+
+
+def test_a_plan_that_arguments_cannot_make(alone: sk.Comm) -> None:
+    """Of a local operation, which plans of Python's are not of."""
+    text = "sk-plan 3\nop kind=rmsnorm m=1"
+    with pytest.raises(sk.Error, match="line 2"):
+        alone.parse_plan(text)
