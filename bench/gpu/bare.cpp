@@ -37,10 +37,12 @@ void BareProduct::enqueue(const Shape& shape, const Matrix& a, const Matrix& b, 
   gemm.band_rows = band_rows;
   gemm.dtype = gemm.out_dtype = uint32_t(DType::kBF16);
   const uint64_t m = uint64_t(shape.m), n = uint64_t(shape.n), k = uint64_t(shape.k);
-  must(encode_boxes(device, DType::kBF16, {a.address(), m, k, gemm.a_pitch}, kBoxRowsA,
-                    gemm.maps.a));
-  must(encode_boxes(device, DType::kBF16, {b.address(), n, k, shape.b_pitch()},
-                    pairs_ ? kNarrowBoxRowsB : kBoxRowsB, gemm.maps.b));
+  must(encode_view(device, {a.address(), m, k, gemm.a_pitch, DType::kBF16, kBoxRowsA},
+                   gemm.views[0]));
+  must(encode_view(
+      device,
+      {b.address(), n, k, shape.b_pitch(), DType::kBF16, pairs_ ? kNarrowBoxRowsB : kBoxRowsB},
+      gemm.views[1]));
   const Launch all(kernel_, kernel_.blocks_max, pairs_ ? kPairBlocks : 1, /*cooperative=*/false,
                    machine_.stream());
   void* parameters[] = {&gemm};

@@ -1,9 +1,10 @@
 #include "cuda/exec/cut.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
-#include "lib/op/ops/product.h"
+#include "cuda/exec/image.h"
 
 namespace sk::cuda {
 namespace {
@@ -16,7 +17,7 @@ constexpr uint64_t kRowsForPairs = 16;
 uint64_t tiles_along(int64_t size, uint32_t tile) { return (uint64_t(size) + tile - 1) / tile; }
 
 // That can be resident in pairs and multiply what the copy engine reads; 0: it cannot.
-uint32_t pair_blocks_of(const Device& device, const GemmCall& op) {
+uint32_t pair_blocks_of(const Device& device, const Product& op) {
   const bool halves = op.dtype == DType::kBF16 || op.dtype == DType::kF16;
   const bool readable = !op.transpose_a && uint64_t(op.lda) * dtype_bytes(op.dtype) % kUnit == 0;
   if (!halves || !readable || op.k == 0) return 0;
@@ -37,25 +38,25 @@ Result<bool> pairs_wanted() {
 // Pairs of blocks where they fill the GPU: all blocks find another, as many wide tiles as pairs are
 // there, and of a pair hardly ever one has no rows. Else single ones, in narrow tiles where there
 // would else be fewer tiles than workers.
-void cut_product(const Device& device, const OpDesc& desc, bool pairs, Target& target) {
-  const GemmCall op = gemm_call(desc);
+void cut_product(const Device& device, const Product& op, bool pairs, Target& target) {
   const uint64_t rows = tiles_along(op.m, kBoxRowsA), wide = rows * tiles_along(op.n, kBoxRowsB);
-  const uint32_t parts = target.world_size * target.workers;
   const uint64_t pitch = packed_pitch_of(op.dtype, op.k);
-  GemmTiles{kBoxRowsA, wide < parts ? kNarrowBoxRowsB : kBoxRowsB, uint64_t(op.n) * pitch, pitch}
+  GemmTiles{kBoxRowsA, wide < op.parts ? kNarrowBoxRowsB : kBoxRowsB, uint64_t(op.n) * pitch, pitch}
       .apply(target);
   const bool whole = target.workers % kPairBlocks == 0 && target.mapped;
   const bool has_rows = rows % kPairBlocks == 0 || rows >= kRowsForPairs;
   const uint64_t pair_tiles =
       tiles_along(op.m, kPairRows) * tiles_along(op.n, kBoxRowsB) * kPairBlocks;
-  if (!pairs || !multiplies_own_a(desc) || parts > pair_blocks_of(device, op)) return;
-  if (!whole || !has_rows || pair_tiles < parts) return;
+  const uint32_t blocks = target.world_size * target.workers;
+  if (!pairs || blocks > pair_blocks_of(device, op)) return;
+  if (!whole || !has_rows || pair_tiles < op.parts) return;
   target.tile_m = kPairRows;
   target.workers /= kPairBlocks;
 }
 
 bool is_cut_for_pairs(const Plan& plan) {
-  return multiplies_own_a(plan.op) && plan.target.tile_m == kPairRows;
+  return plan.target.tile_m == kPairRows &&
+         std::any_of(plan.ranks.begin(), plan.ranks.end(), needs_gemm);
 }
 
 uint64_t packed_pitch_of(DType dtype, int64_t k) {

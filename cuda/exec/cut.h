@@ -3,6 +3,7 @@
 #define SK_CUDA_EXEC_CUT_H_
 
 #include "cuda/exec/device.h"
+#include "lib/algo/planner.h"
 #include "lib/comm/gemm_tiles.h"
 #include "lib/plan/plan.h"
 
@@ -11,8 +12,8 @@ namespace sk::cuda {
 // Whether pairs of blocks may be used at all, as SK_GPU_PAIRS has it.
 Result<bool> pairs_wanted();
 
-// Tiles and workers of `target` for that call; `pairs`: as pairs_wanted() says.
-void cut_product(const Device& device, const OpDesc& desc, bool pairs, Target& target);
+// Tiles and workers of `target` for that product; `pairs`: as pairs_wanted() says.
+void cut_product(const Device& device, const Product& product, bool pairs, Target& target);
 
 // Whether the plan's target was cut for pairs of blocks.
 bool is_cut_for_pairs(const Plan& plan);

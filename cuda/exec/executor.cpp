@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "cuda/exec/cut.h"
+#include "cuda/exec/image.h"
 #include "cuda/exec/program.h"
 #include "cuda/exec/trace.h"
 #include "lib/base/lasting.h"
@@ -79,8 +80,8 @@ class Executor final : public GpuExecutor {
   ~Executor() override;
 
   const GpuFacts& facts() const override { return facts_; }
-  void cut_product(const OpDesc& op, Target& target) const override {
-    sk::cuda::cut_product(device(), op, pairs_, target);
+  void cut_product(const Product& product, Target& target) const override {
+    sk::cuda::cut_product(device(), product, pairs_, target);
   }
   Result<std::unique_ptr<GpuPlan>> prepare(std::shared_ptr<const Plan> plan) override;
   Status check_memory(const char* name, const void* memory) const override;

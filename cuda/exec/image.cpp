@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/op/ops/product.h"
+#include "lib/plan/packed.h"
 #include "lib/plan/task_info.h"
 
 namespace sk::cuda {
@@ -144,39 +144,12 @@ bool needs_gemm(const RankPlan& part) {
   });
 }
 
-std::optional<std::array<BoxView, 2>> box_views(const Plan& plan, uint32_t rank, uint64_t memory,
-                                                void* const (&operands)[kOperandMax]) {
-  if (!multiplies_own_a(plan.op)) return {};  // One view of A has all rows.
-  const GemmCall op = gemm_call(plan.op);
-  if (op.transpose_a || op.m == 0 || op.n == 0 || op.k == 0) return {};
-  if (op.dtype != DType::kBF16 && op.dtype != DType::kF16) return {};
-  uint64_t packed = reinterpret_cast<uint64_t>(operands[2]);
-  if (op.pack_b) {
-    // The one workspace buffer of the rank that packing tasks write, from its first column on.
-    const RankPlan& part = *plan.part(rank);
-    for (const Task& task : part.tasks) {
-      if (task.op != TaskOp::kPackB || part.params_of(task)[kPackCol0] != 0) continue;
-      const Region& region = part.regions_of(task)[1];
-      packed = memory + rank_memory(plan, rank).workspace + plan.buffers[region.buffer].offset +
-               region.offset;
-    }
-  }
-  const uint64_t k = uint64_t(op.k), n = uint64_t(op.n);
-  const BoxView a{reinterpret_cast<uint64_t>(operands[0]), uint64_t(op.m), k,
-                  uint64_t(op.lda) * dtype_bytes(op.dtype)};
-  const BoxView b{packed, n, k,
-                  packed_pitch(k, n, dtype_bytes(op.dtype), plan.target.packed_bytes)};
-  constexpr uint64_t kUnit = 16;
-  if ((a.address | a.pitch | b.address | b.pitch) % kUnit != 0) return {};
-  return std::array{a, b};
-}
-
 uint32_t box_rows_b(const Plan& plan) {
   return plan.target.tile_n <= kNarrowBoxRowsB ? kNarrowBoxRowsB : kBoxRowsB;
 }
 
 std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64_t at,
-                                  std::span<const uint64_t> ranks) {
+                                  std::span<const uint64_t> ranks, const ViewTable* views) {
   Blob blob(at);
   std::vector<Peer> all;
   for (uint32_t rank = 0; rank < plan.world_size(); ++rank) {
@@ -195,6 +168,7 @@ std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64
   image.tasks = blob.add(part.tasks);
   image.regions = blob.add(part.regions);
   image.params = blob.add(part.params);
+  image.views = views != nullptr ? blob.add(views->tasks[part.rank]) : nullptr;
   image.waits = blob.add(place_waits(part));
   image.posts = blob.add(place_posts(plan, part));
   image.peers = blob.add(part.peers);

@@ -4,11 +4,10 @@
 #ifndef SK_CUDA_EXEC_IMAGE_H_
 #define SK_CUDA_EXEC_IMAGE_H_
 
-#include <array>
-#include <optional>
 #include <span>
 #include <vector>
 
+#include "cuda/exec/views.h"
 #include "cuda/kernel/image.h"
 #include "lib/base/status.h"
 #include "lib/plan/plan.h"
@@ -37,26 +36,15 @@ Status check_part(const Plan& plan, const RankPlan& part);
 // Whether the part multiplies matrices.
 bool needs_gemm(const RankPlan& part);
 
-// A matrix of 16-bit elements as the copy engine is to read it.
-struct BoxView {
-  uint64_t address = 0;
-  uint64_t rows = 0, columns = 0;  // Columns are neighbours in memory.
-  uint64_t pitch = 0;              // Bytes.
-};
-// A, and packed B turned (n rows of k), of the rank whose memory is at `memory`. Nothing: the copy
-// engine cannot read them (types, an A that is turned, addresses or strides that are no multiples
-// of 16), or there is nothing to multiply; kernels that load by themselves can.
-std::optional<std::array<BoxView, 2>> box_views(const Plan& plan, uint32_t rank, uint64_t memory,
-                                                void* const (&operands)[kOperandMax]);
-
 // Rows of such a B that a box has, which are columns of a block of C: few where the plan's tiles
 // are narrow, for they are so where there would else be fewer tiles than workers.
 uint32_t box_rows_b(const Plan& plan);
 
 // The image of rank `part.rank` for the address `at`, followed by its tables. `plan` has the parts
 // of all ranks that it posts to. `ranks`: where each rank's memory begins as this GPU reaches it.
+// `views`: of all parts; null where no kernel of boxes runs it.
 std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64_t at,
-                                  std::span<const uint64_t> ranks);
+                                  std::span<const uint64_t> ranks, const ViewTable* views);
 
 }  // namespace sk::cuda
 

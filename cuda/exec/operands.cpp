@@ -72,15 +72,14 @@ Status check_operands(const Device& device, const Plan& plan, std::span<const Ra
   return {};
 }
 
-Status encode_boxes(const Device& device, DType dtype, const BoxView& view, uint32_t box_rows,
-                    TensorMap& map) {
+Status encode_view(const Device& device, const BoxView& view, TensorMap& map) {
   const uint64_t sizes[] = {view.columns, view.rows};
   const uint64_t pitches[] = {view.pitch};  // Of all dimensions but the first.
-  const uint32_t box[] = {kBoxDepth, box_rows};
+  const uint32_t box[] = {kBoxDepth, view.box_rows};
   const uint32_t steps[] = {1, 1};
   abi::TensorMap made{};
   SK_DEVICE_TRY(device, cuTensorMapEncodeTiled, &made,
-                dtype == DType::kBF16 ? abi::kTensorBf16 : abi::kTensorF16, 2,
+                view.dtype == DType::kBF16 ? abi::kTensorBf16 : abi::kTensorF16, 2,
                 pointer<void>(view.address), sizes, pitches, box, steps, abi::kInterleaveNone,
                 abi::kSwizzle128, abi::kPromote128, abi::kFillZero);
   static_assert(sizeof map == sizeof made);

@@ -2,18 +2,14 @@
 #ifndef SK_CUDA_EXEC_OPERANDS_H_
 #define SK_CUDA_EXEC_OPERANDS_H_
 
-#include <array>
 #include <span>
 #include <string>
 
 #include "cuda/exec/device.h"
-#include "cuda/exec/image.h"
+#include "cuda/exec/views.h"
 #include "lib/plan/plan.h"
 
 namespace sk::cuda {
-
-// One rank's memory for one run, by operand; null where the plan has none.
-using RankOperands = std::array<void*, kOperandMax>;
 
 // Whether `device` reaches what lies at `pointer`. `what`: how sentences name it.
 Status check_place(const Device& device, const std::string& what, const void* pointer);
@@ -22,10 +18,9 @@ Status check_place(const Device& device, const std::string& what, const void* po
 // context is the device's.
 Status check_operands(const Device& device, const Plan& plan, std::span<const RankOperands> ranks);
 
-// `view` as the copy engine reads it in boxes of `box_rows` rows: 128 bytes of a row each, its
-// units of 16 bytes swizzled as load_box() says.
-Status encode_boxes(const Device& device, DType dtype, const BoxView& view, uint32_t box_rows,
-                    TensorMap& map);
+// `view` as the copy engine reads it: boxes of 128 bytes of a row each, its units of 16 bytes
+// swizzled as load_box() says.
+Status encode_view(const Device& device, const BoxView& view, TensorMap& map);
 
 // Whether work on `stream` becomes part of a graph; an error if nothing can be launched on it.
 Result<bool> is_captured(const Device& device, abi::Stream stream);

@@ -46,13 +46,13 @@ struct GpuProgram::Layout {
 
   uint64_t take(uint64_t size) { return std::exchange(bytes, align_up(bytes + size, kAlign)); }
 
-  Layout(const Plan& plan, bool trace) {
+  Layout(const Plan& plan, const ViewTable* views, bool trace) {
     for (const RankPlan& part : plan.ranks)
       ranks.push_back(take(rank_memory(plan, part.rank).bytes));
     control = take(sizeof(Control));
     const std::vector<uint64_t> nowhere(plan.world_size(), 0);
     for (const RankPlan& part : plan.ranks)
-      tables.push_back(take(make_image(plan, part, 0, nowhere).size()));
+      tables.push_back(take(make_image(plan, part, 0, nowhere, views).size()));
     images = take(plan.ranks.size() * sizeof(Image));
     roles = take(queue_count(plan) * sizeof(BlockRole));
     for (const RankPlan& part : plan.ranks)
@@ -68,9 +68,9 @@ Result<std::unique_ptr<GpuProgram>> GpuProgram::prepare(const Device& device, Ep
   std::unique_ptr<GpuProgram> program(new GpuProgram(device, epoch, std::move(plan)));
   const bool multiplies = needs_gemm(program->plan());
   program->kernel_ = &device.kernel(multiplies ? kRunGemms : kRunMoves);
-  if (multiplies) program->box_kernel_ = box_kernel(device, program->plan(), options.pairs);
+  const Kernel* boxes = multiplies ? box_kernel(device, program->plan(), options.pairs) : nullptr;
   if (options.pairs) {
-    if (program->box_kernel_ == nullptr) {
+    if (boxes == nullptr) {
       return error(SK_ERR_UNSUPPORTED,
                    "blocks in pairs on {}: they multiply bf16 and f16 in tiles of more than {} "
                    "columns, on compute capability 9.0",
@@ -78,6 +78,7 @@ Result<std::unique_ptr<GpuProgram>> GpuProgram::prepare(const Device& device, Ep
     }
     program->queue_blocks_ = kPairBlocks;
   }
+  if (boxes != nullptr) program->see_boxes(*boxes);
   program->blocks_ = queue_count(program->plan());
   SK_RETURN_IF_ERROR(program->check_plan());
   const Current current(device.driver(), device.context());
@@ -90,6 +91,15 @@ GpuProgram::~GpuProgram() {
   if (last_run_ == nullptr) return;
   const Current current(device_.driver(), device_.context());
   device_.driver().cuEventDestroy(last_run_);
+}
+
+void GpuProgram::see_boxes(const Kernel& kernel) {
+  const bool pairs = queue_blocks_ != 1;
+  std::optional<ViewTable> views =
+      views_of(*plan_, {kBoxRowsA * queue_blocks_, pairs ? kNarrowBoxRowsB : box_rows_b(*plan_)});
+  if (!views) return;
+  views_ = std::move(*views);
+  box_kernel_ = &kernel;
 }
 
 Status GpuProgram::check_plan() const {
@@ -118,7 +128,8 @@ Status GpuProgram::check_plan() const {
 
 Status GpuProgram::build(const ProgramOptions& options) {
   const Plan& plan = *plan_;
-  const Layout layout(plan, options.trace);
+  const ViewTable* const views = box_kernel_ != nullptr ? &views_ : nullptr;
+  const Layout layout(plan, views, options.trace);
   SK_ASSIGN_OR_RETURN(memory_, DeviceMemory::allocate(device_.owner(), layout.bytes, "the plan"));
   const abi::DevicePtr base = memory_.address();
   for (const uint64_t offset : layout.ranks) ranks_.push_back(base + offset);
@@ -132,7 +143,8 @@ Status GpuProgram::build(const ProgramOptions& options) {
     const RankPlan& part = plan.ranks[i];
     if (options.trace)
       times_.push_back({pointer<TaskTimes>(base + layout.times[i]), part.tasks.size()});
-    const std::vector<std::byte> image = make_image(plan, part, base + layout.tables[i], ranks_);
+    const std::vector<std::byte> image =
+        make_image(plan, part, base + layout.tables[i], ranks_, views);
     put(layout.tables[i], image.data(), image.size());
     put(layout.images + i * sizeof(Image), image.data(), sizeof(Image));
     for (uint32_t queue = 0; queue < part.queues.size(); ++queue, role += sizeof(BlockRole)) {
@@ -144,10 +156,10 @@ Status GpuProgram::build(const ProgramOptions& options) {
   SK_RETURN_IF_ERROR(device_.upload(base + layout.tables.front(), upload.data(), upload.size()));
 
   if (options.trace) clock_ = base + layout.clock;
-  args_.images = pointer<const Image>(base + layout.images);
-  args_.blocks = pointer<const BlockRole>(base + layout.roles);
-  args_.control = control_ = pointer<Control>(base + layout.control);
-  args_.abort = epoch_.word();
+  args_.plan.images = pointer<const Image>(base + layout.images);
+  args_.plan.blocks = pointer<const BlockRole>(base + layout.roles);
+  args_.plan.control = control_ = pointer<Control>(base + layout.control);
+  args_.plan.abort = epoch_.word();
   const OutsideCaptures outside(device_.driver());
   SK_DEVICE_TRY(device_, cuEventCreate, &last_run_, abi::kEventDisableTiming);
   return {};
@@ -165,10 +177,10 @@ Status GpuProgram::run(abi::Stream stream, std::span<const RankOperands> operand
 
   const std::lock_guard running(run_mutex_);
   SK_RETURN_IF_ERROR(bind(operands));
-  args_.timeout_ns = uint64_t(timeout_ns);
+  args_.plan.timeout_ns = uint64_t(timeout_ns);
   const std::span<const TimesPlace> places = times.empty() ? times_ : times;
   for (uint32_t rank = 0; rank < operands.size(); ++rank)
-    args_.times[rank] = rank < places.size() ? places[rank] : TimesPlace{};
+    args_.plan.times[rank] = rank < places.size() ? places[rank] : TimesPlace{};
   {
     const std::lock_guard lock(mutex_);
     timeout_ns_ = timeout_ns;
@@ -207,18 +219,14 @@ Status GpuProgram::follow_last(abi::Stream stream) {
 Status GpuProgram::bind(std::span<const RankOperands> operands) {
   if (std::equal(operands.begin(), operands.end(), bound_.begin(), bound_.end())) return {};
   bound_.clear();
-  boxes_ = box_kernel_ != nullptr;
-  for (uint32_t rank = 0; rank < operands.size(); ++rank) {
-    std::copy(operands[rank].begin(), operands[rank].end(), args_.operands[rank]);
-    if (!boxes_) continue;
-    const auto views = box_views(*plan_, rank, ranks_[rank], args_.operands[rank]);
+  for (uint32_t rank = 0; rank < operands.size(); ++rank)
+    std::copy(operands[rank].begin(), operands[rank].end(), args_.plan.operands[rank]);
+  boxes_ = false;
+  if (box_kernel_ != nullptr) {
+    const std::optional<std::vector<BoxView>> views = place_views(*plan_, views_, ranks_, operands);
     boxes_ = views.has_value();
-    if (!boxes_) continue;
-    const DType dtype = plan_->op.type(0);
-    MatrixMaps& maps = args_.maps[rank];
-    const uint32_t box_rows = queue_blocks_ == 1 ? box_rows_b(*plan_) : kNarrowBoxRowsB;
-    SK_RETURN_IF_ERROR(encode_boxes(device_, dtype, (*views)[0], kBoxRowsA, maps.a));
-    SK_RETURN_IF_ERROR(encode_boxes(device_, dtype, (*views)[1], box_rows, maps.b));
+    for (uint32_t i = 0; boxes_ && i < views->size(); ++i)
+      SK_RETURN_IF_ERROR(encode_view(device_, (*views)[i], args_.views[i]));
   }
   bound_.assign(operands.begin(), operands.end());
   return {};

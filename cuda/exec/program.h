@@ -15,6 +15,7 @@
 #include "cuda/exec/clock.h"
 #include "cuda/exec/epoch.h"
 #include "cuda/exec/operands.h"
+#include "cuda/exec/views.h"
 #include "lib/exec/executor.h"
 #include "lib/plan/plan.h"
 
@@ -71,6 +72,7 @@ class GpuProgram {
   struct Layout;
   GpuProgram(const Device& device, Epoch& epoch, std::shared_ptr<const Plan> plan)
       : device_(device), epoch_(epoch), plan_(std::move(plan)) {}
+  void see_boxes(const Kernel& kernel);  // Takes it where it can read the plan's products.
   Status check_plan() const;
   Status build(const ProgramOptions& options);
   Status bind(std::span<const RankOperands> operands);
@@ -87,6 +89,7 @@ class GpuProgram {
   const Kernel* box_kernel_ = nullptr;  // Where the copy engine can read all operands; may be null.
   uint32_t blocks_ = 0;
   uint32_t queue_blocks_ = 1;  // Of box_kernel_, that serve one queue: a cluster.
+  ViewTable views_;            // Of box_kernel_.
   DeviceMemory memory_;
   std::vector<uint64_t> ranks_;    // Where each rank's memory begins.
   std::vector<TimesPlace> times_;  // By rank; empty without a trace.
@@ -98,9 +101,9 @@ class GpuProgram {
 
   // One run() at a time. It is held while the driver enqueues, which may take as long as it likes.
   std::mutex run_mutex_;
-  LaunchArgs args_{};
+  BoxLaunchArgs args_{};
   std::vector<RankOperands> bound_;    // What args_ has.
-  bool boxes_ = false;                 // args_ has their maps.
+  bool boxes_ = false;                 // args_ has their views.
   abi::Stream last_stream_ = nullptr;  // On which last_run_ was recorded.
 
   std::mutex mutex_;        // All below; never held over a call of the driver.

@@ -39,6 +39,7 @@ SK_DEVICE void fetch_tiles(const BareGemm& gemm, Ring& ring) {
           gemm.dtype, gemm.out_dtype, 0,    gemm.m,     gemm.n, gemm.k, row0,
           rows,       col0,           cols, kGemmStore, 0,      0};
       for (uint32_t i = 0; i < kGemmParamCount; ++i) slot.params[i] = params[i];
+      slot.views = {0, 1, row0, col0};
       slot.pointers[0] = const_cast<std::byte*>(gemm.a) + row0 * gemm.a_pitch;
       slot.pointers[1] = const_cast<std::byte*>(gemm.b);
       slot.pointers[2] = gemm.c + row0 * gemm.c_pitch + uint64_t(col0) * out_element;
@@ -66,7 +67,7 @@ class BareSource {
 
 template <typename Ops>
 SK_DEVICE void run_bare(const BareGemm& gemm) {
-  run_block<Ops>(BareSource<Ops::kPair>(gemm), gemm.maps);
+  run_block<Ops>(BareSource<Ops::kPair>(gemm), gemm.views);
 }
 
 }  // namespace sk::cuda

@@ -147,6 +147,7 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
       slot.stop = !going;
       slot.wait_ns = wait_ns;
       slot.run = run;
+      if (image.views != nullptr) slot.views = image.views[index];
     }
     ptx::sync_warp();
     if (going) {

@@ -17,6 +17,7 @@ namespace sk::cuda {
 inline constexpr uint32_t kOperandMax = 3;
 inline constexpr uint32_t kLaunchRanksMax = 16;  // Ranks of one GPU in one launch.
 inline constexpr uint32_t kPointersMax = 64;     // Addresses of one task: buffers of all regions.
+inline constexpr uint32_t kViewsMax = 64;  // Matrices that the copy engine reads in one launch.
 
 // What a rank says to a peer when it enters a run, in the peer's memory.
 struct Entry {
@@ -64,6 +65,13 @@ struct PlacedPost {
   uint32_t rank, place, add;
 };
 
+// What a product reads through the copy engine: places in the launch's table of views, and the
+// first rows there. Of B's those are columns of B.
+struct ProductViews {
+  uint16_t a, b;
+  uint32_t a_row, b_row;
+};
+
 struct Image {
   uint32_t rank, world_size;
   uint32_t queue_count, peer_count;
@@ -72,6 +80,7 @@ struct Image {
   const Task* tasks;
   const Region* regions;
   const int64_t* params;
+  const ProductViews* views;  // By task.
   const PlacedWait* waits;
   const PlacedPost* posts;
   const uint32_t* peers;  // Ranks in the entry exchange.
@@ -100,10 +109,7 @@ struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
 
-// A and packed B of one rank, in boxes of kBoxDepth elements of k. A pair's boxes of B are narrow.
-struct MatrixMaps {
-  TensorMap a, b;
-};
+// Boxes of A and packed B have kBoxDepth elements of k. A pair's boxes of B are narrow.
 inline constexpr uint32_t kBoxDepth = 64, kBoxRowsA = 128, kBoxRowsB = 256, kNarrowBoxRowsB = 128;
 inline constexpr uint32_t kPairBlocks = 2;  // Of a cluster that does its tasks as one worker.
 
@@ -126,9 +132,14 @@ struct LaunchArgs {
   uint64_t timeout_ns;  // Longest single wait.
   void* operands[kLaunchRanksMax][kOperandMax];  // By image.
   TimesPlace times[kLaunchRanksMax];             // By image.
-  MatrixMaps maps[kLaunchRanksMax];              // By image; for kernels that multiply boxes.
 };
-static_assert(sizeof(LaunchArgs) <= 32764, "what a launch may carry");
+// Those of kernels that multiply boxes. A graph repeats the addresses in the views with the others.
+struct BoxLaunchArgs {
+  LaunchArgs plan;
+  TensorMap views[kViewsMax];
+};
+static_assert(sizeof(BoxLaunchArgs) <= 32764, "what a launch may carry");
+static_assert(offsetof(BoxLaunchArgs, plan) == 0, "kernels without boxes get it as LaunchArgs");
 
 // Parameters of the bare product C = A B, without a plan: row-major A [m, k] and C [m, n], packed
 // B.
@@ -140,7 +151,7 @@ struct BareGemm {
   uint32_t m, n, k;
   uint32_t band_rows;         // Of TileOrder.
   uint32_t dtype, out_dtype;  // DType.
-  MatrixMaps maps;
+  TensorMap views[2];         // A and packed B.
 };
 
 // Parameters of the bare packing of B: a matrix [k, n], or [n, k] where it is transposed, rows

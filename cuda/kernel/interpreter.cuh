@@ -32,12 +32,13 @@ SK_DEVICE FetchedTask* next_task(Ring& ring, uint32_t n) {
 }
 
 SK_DEVICE TileArgs tile_of(const FetchedTask& task) {
-  return {task.regions, task.params, task.pointers, task.first_pointer, task.task.region_count};
+  return {task.regions,           task.params, task.pointers, task.first_pointer,
+          task.task.region_count, &task.views};
 }
 
 template <typename Ops>
-SK_DEVICE void load_queue(const MatrixMaps& maps, BlockShared<Ops>& shared) {
-  typename Ops::Loader loader(maps);
+SK_DEVICE void load_queue(const TensorMap* views, BlockShared<Ops>& shared) {
+  typename Ops::Loader loader(views);
   for (uint32_t n = 0; const FetchedTask* task = next_task(shared.ring, n); ++n) {
     if (Ops::can(*task)) loader.load(task->task.op, tile_of(*task), shared);
     ptx::sync_warp();
@@ -77,9 +78,10 @@ SK_DEVICE void store_queue(const Source& source, BlockShared<Ops>& shared) {
   source.end();
 }
 
-// A Source has fetch(ring), traced(), finish(ring, n, task, able) and end().
+// A Source has fetch(ring), traced(), finish(ring, n, task, able) and end(). `views`: the launch's,
+// of kernels that load boxes.
 template <typename Ops, typename Source>
-SK_DEVICE void run_block(const Source& source, const MatrixMaps& maps) {
+SK_DEVICE void run_block(const Source& source, const TensorMap* views) {
   auto& shared = *reinterpret_cast<BlockShared<Ops>*>(ptx::shared_memory());
   if (ptx::warp() == 0 && ptx::one_lane()) {
     for (uint32_t i = 0; i < kRingSlots; ++i) {
@@ -97,7 +99,7 @@ SK_DEVICE void run_block(const Source& source, const MatrixMaps& maps) {
   if (ptx::warp() < kFirstWorkWarp) {
     Ops::begin_helper();
     if (ptx::warp() == kFetchWarp) source.fetch(shared.ring);
-    if (ptx::warp() == kLoadWarp && Ops::kLoads) load_queue<Ops>(maps, shared);
+    if (ptx::warp() == kLoadWarp && Ops::kLoads) load_queue<Ops>(views, shared);
     if (ptx::warp() == kStoreWarp) store_queue<Ops>(source, shared);
     keep_watch();
   } else {

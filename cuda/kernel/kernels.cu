@@ -12,28 +12,28 @@ SK_KERNEL(sk_run_gemms, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
 }
 
 #if SK_HAS_WGMMA
-SK_KERNEL(sk_run_boxes_bf16, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
+SK_KERNEL(sk_run_boxes_bf16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
   sk::cuda::run_plan<sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB>>(args);
 }
 
-SK_KERNEL(sk_run_boxes_f16, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
+SK_KERNEL(sk_run_boxes_f16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
   sk::cuda::run_plan<sk::cuda::BoxOps<false, sk::cuda::kBoxRowsB>>(args);
 }
 
-SK_KERNEL(sk_run_narrow_bf16, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
+SK_KERNEL(sk_run_narrow_bf16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
   sk::cuda::run_plan<sk::cuda::BoxOps<true, sk::cuda::kNarrowBoxRowsB>>(args);
 }
 
-SK_KERNEL(sk_run_narrow_f16, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
+SK_KERNEL(sk_run_narrow_f16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
   sk::cuda::run_plan<sk::cuda::BoxOps<false, sk::cuda::kNarrowBoxRowsB>>(args);
 }
 
 // In clusters of kPairBlocks blocks.
-SK_KERNEL(sk_run_pairs_bf16, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
+SK_KERNEL(sk_run_pairs_bf16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
   sk::cuda::run_plan<sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB, true>>(args);
 }
 
-SK_KERNEL(sk_run_pairs_f16, sk::cuda::kBlockThreads, sk::cuda::LaunchArgs) {
+SK_KERNEL(sk_run_pairs_f16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
   sk::cuda::run_plan<sk::cuda::BoxOps<false, sk::cuda::kBoxRowsB, true>>(args);
 }
 

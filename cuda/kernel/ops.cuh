@@ -41,7 +41,7 @@ struct MoveOps {
   SK_DEVICE static void begin_worker() {}
 
   struct Loader {
-    SK_DEVICE explicit Loader(const MatrixMaps&) {}
+    SK_DEVICE explicit Loader(const TensorMap*) {}
     SK_DEVICE void load(TaskOp, const TileArgs&, BlockShared<MoveOps>&) {}
   };
   struct Workman {
@@ -88,7 +88,7 @@ struct GemmOps {
   SK_DEVICE static void begin_worker() {}
 
   struct Loader {
-    SK_DEVICE explicit Loader(const MatrixMaps&) {}
+    SK_DEVICE explicit Loader(const TensorMap*) {}
     SK_DEVICE void load(TaskOp, const TileArgs&, BlockShared<GemmOps>&) {}
   };
   struct Workman {
@@ -130,12 +130,12 @@ struct BoxOps {
   SK_DEVICE static void begin_worker() { ptx::take_registers<kWorkerRegisters>(); }
 
   struct Loader {
-    const MatrixMaps& maps;
+    const TensorMap* views;
     uint32_t slice = 0;
 
-    SK_DEVICE explicit Loader(const MatrixMaps& both) : maps(both) {}
+    SK_DEVICE explicit Loader(const TensorMap* all) : views(all) {}
     SK_DEVICE void load(TaskOp op, const TileArgs& tile, Block& shared) {
-      if (op == TaskOp::kGemm) load_boxes(GemmTask(tile), maps, shared.tile, slice);
+      if (op == TaskOp::kGemm) load_boxes(GemmTask(tile), views, shared.tile, slice);
     }
   };
   struct Workman {

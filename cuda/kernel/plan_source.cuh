@@ -51,9 +51,13 @@ class PlanSource {
 };
 
 template <typename Ops>
-SK_DEVICE void run_plan(const LaunchArgs& args) {
+SK_DEVICE void run_plan(const LaunchArgs& args, const TensorMap* views = nullptr) {
   const BlockRole role = args.blocks[ptx::block() / (Ops::kPair ? kPairBlocks : 1)];
-  run_block<Ops>(PlanSource<Ops::kPair>(args, role), args.maps[role.image]);
+  run_block<Ops>(PlanSource<Ops::kPair>(args, role), views);
+}
+template <typename Ops>
+SK_DEVICE void run_plan(const BoxLaunchArgs& args) {
+  run_plan<Ops>(args.plan, args.views);
 }
 
 }  // namespace sk::cuda

@@ -16,6 +16,7 @@ struct FetchedTask {
   bool stop;                   // No task: the queue has ended, or the run has failed.
   uint64_t wait_ns, start_ns;  // Only with a trace.
   uint64_t run;
+  ProductViews views;  // Of a product, in kernels of boxes.
   uint16_t first_pointer[kRegionCountMax + 1];
   Region regions[kRegionCountMax];
   int64_t params[kGemmParamCount];

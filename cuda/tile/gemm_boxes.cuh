@@ -88,26 +88,26 @@ SK_DEVICE uint32_t round_cols(const GemmTask& task) {
 
 // The columns of B that a block of `cols` needs, from `col` on.
 template <uint32_t cols, bool pair>
-SK_DEVICE void load_b(const MatrixMaps& maps, GemmBoxShared<cols, pair>& shared, uint32_t stage,
+SK_DEVICE void load_b(const TensorMap& b, GemmBoxShared<cols, pair>& shared, uint32_t stage,
                       uint32_t k, uint32_t col) {
   if constexpr (pair) {
     constexpr uint32_t kCols = cols / kPairBlocks;  // That this block loads.
     const uint32_t side = ptx::place_in_cluster();
-    ptx::load_box_there(shared.b[stage] + side * (shared.kBoxBytesB / kPairBlocks), maps.b, k,
+    ptx::load_box_there(shared.b[stage] + side * (shared.kBoxBytesB / kPairBlocks), b, k,
                         col + side * kCols, shared.full[stage], (1 << kPairBlocks) - 1);
   } else {
-    ptx::load_box(shared.b[stage], maps.b, k, col, shared.full[stage]);
+    ptx::load_box(shared.b[stage], b, k, col, shared.full[stage]);
   }
 }
 
 // The load warp's part; `slice` counts slices of all tasks. What the other block loads may come
 // before this one expects it: its arrival here is what the phase cannot end without.
 template <uint32_t cols, bool pair>
-SK_DEVICE void load_boxes(const GemmTask& task, const MatrixMaps& maps,
+SK_DEVICE void load_boxes(const GemmTask& task, const TensorMap* views,
                           GemmBoxShared<cols, pair>& shared, uint32_t& slice) {
   constexpr uint32_t kBoxStages = GemmBoxShared<cols, pair>::kBoxStages;
-  const auto first_row = uint32_t(task.args.params[kGemmRow0]);
-  const auto first_col = uint32_t(task.args.params[kGemmCol0]);
+  const ProductViews place = *task.args.views;
+  const TensorMap &a = views[place.a], &b = views[place.b];
   ptx::fence_async_proxy();  // What another block has packed and this warp has acquired.
   each_block<cols, pair>(task, [&](uint32_t row0, uint32_t col0) {
     for (uint32_t s = 0; s < slices_of(task); ++s, ++slice) {
@@ -115,8 +115,8 @@ SK_DEVICE void load_boxes(const GemmTask& task, const MatrixMaps& maps,
       wait_at(At::kStageEmpty, shared.empty[stage], slice / kBoxStages % 2 ^ 1, stage);
       if (ptx::one_lane()) {
         ptx::arrive_expecting(shared.full[stage], kBoxBytesA + shared.kBoxBytesB);
-        ptx::load_box(shared.a[stage], maps.a, s * kBoxDepth, first_row + row0, shared.full[stage]);
-        load_b(maps, shared, stage, s * kBoxDepth, first_col + col0);
+        ptx::load_box(shared.a[stage], a, s * kBoxDepth, place.a_row + row0, shared.full[stage]);
+        load_b(b, shared, stage, s * kBoxDepth, place.b_row + col0);
       }
       ptx::sync_warp();
     }

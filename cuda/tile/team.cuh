@@ -2,6 +2,7 @@
 #ifndef SK_CUDA_TILE_TEAM_CUH_
 #define SK_CUDA_TILE_TEAM_CUH_
 
+#include "cuda/kernel/image.h"
 #include "cuda/ptx/thread.cuh"
 #include "cuda/watch/waits.cuh"
 #include "lib/plan/task.h"
@@ -34,6 +35,7 @@ struct TileArgs {
   std::byte* const* pointers;
   const uint16_t* first_pointer;
   uint32_t region_count;
+  const ProductViews* views;
 
   SK_DEVICE std::byte* pointer(uint32_t region, uint32_t j = 0) const {
     return pointers[first_pointer[region] + j];

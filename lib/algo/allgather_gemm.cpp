@@ -220,7 +220,7 @@ Result<Plan> plan_allgather_gemm(const OpDesc& op, const Target& target, Ranks r
 // A rank's workers share the tiles of one shard after the other.
 Product allgather_gemm_product(const OpDesc& op, const Target& target) {
   const GemmCall call = gemm_call(op);
-  return {call.dtype, call.m, call.n, call.k, target.workers};
+  return {call.dtype, call.m, call.n, call.k, target.workers, call.lda, call.transpose_a};
 }
 
 }  // namespace sk::algo

@@ -323,7 +323,8 @@ Result<Plan> plan_allreduce_gemm(const OpDesc& op, const Target& target, Ranks r
 // All ranks' workers share the tiles of one C.
 Product allreduce_gemm_product(const OpDesc& op, const Target& target) {
   const GemmCall call = gemm_call(op);
-  return {call.dtype, call.m, call.n, call.k, target.world_size * target.workers};
+  return {call.dtype, call.m,          call.n, call.k, target.world_size * target.workers,
+          call.lda,   call.transpose_a};
 }
 
 }  // namespace sk::algo

@@ -30,6 +30,8 @@ struct Product {
   DType dtype;
   int64_t m, n, k;
   uint32_t parts;
+  int64_t lda;       // Of the caller's A,
+  bool transpose_a;  // which holds [k, m].
 };
 // None where plans of `op` have no such tiles.
 std::optional<Product> product_of(const OpDesc& op, const Target& target);

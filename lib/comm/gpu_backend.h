@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "lib/algo/planner.h"
 #include "lib/base/status.h"
 #include "lib/comm/gemm_tiles.h"
 #include "lib/exec/executor.h"
@@ -64,7 +65,7 @@ class GpuExecutor {
   virtual const GpuFacts& facts() const = 0;
   // How a product is cut for the workers that `target` has for each rank. It may have half as many
   // afterwards, each of them twice as large.
-  virtual void cut_product(const OpDesc& op, Target& target) const = 0;
+  virtual void cut_product(const Product& product, Target& target) const = 0;
 
   // `plan` has all ranks' parts and has been validated. The executor outlives what it returns.
   virtual Result<std::unique_ptr<GpuPlan>> prepare(std::shared_ptr<const Plan> plan) = 0;

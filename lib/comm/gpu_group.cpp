@@ -86,7 +86,8 @@ Target GpuGroup::target_for(const OpDesc& op) const {
   target.world_size = config_.world_size;
   target.mapped = !config_.put_only;
   target.workers = workers(multiplies);
-  if (multiplies) executor_->cut_product(op, target);
+  if (const std::optional<Product> product = product_of(op, target))
+    executor_->cut_product(*product, target);
   return target;
 }
 

@@ -2,6 +2,8 @@
 // every epilogue, every type. Whole numbers, so that equality is exact.
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "tests/devhost/kernels.h"
 #include "tests/support/gemm_cases.h"
 #include "tests/support/worlds.h"
@@ -85,6 +87,45 @@ TEST(DeviceGemm, NarrowBlocks) {
   narrow({.m = 300, .n = 520, .k = 456, .ranks = 1, .workers = 2, .tile_m = 256});
   narrow({.m = 150, .n = 280, .k = 40, .symmetric = false});
   narrow({.m = 150, .n = 280, .k = 40, .symmetric = false, .mapped = false});
+}
+
+// The rows of A come from peers' memory, or from copies of it; each kernel that is named must run.
+void check_gathered(GemmCase c, bool boxes) {
+  c.gathers = true;
+  SCOPED_TRACE(describe(c));
+  const Plan plan = plan_gemm(c);
+  ASSERT_FALSE(plan.ranks.empty());
+  const Kernel kernel = kernel_for(plan);
+  std::atomic<uint32_t> by_boxes{0}, by_itself{0};
+  const auto counted = [&](const cuda::BoxLaunchArgs& args, bool have_boxes) {
+    ++(have_boxes ? by_boxes : by_itself);
+    kernel(args, have_boxes);
+  };
+  std::mt19937_64 random(uint64_t(c.m * 31 + c.n));
+  World world = testing_support::random_world(plan, /*runs=*/3, random);
+  DeviceWorld device(plan, counted, {.one_launch = c.m % 2 == 0});
+  const Status status = device.run(world);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_EQ(first_difference(plan, world), "");
+  EXPECT_EQ(by_boxes > 0, boxes);
+  EXPECT_EQ(by_itself > 0, !boxes);
+}
+
+TEST(DeviceGemm, RowsOfPeers) {
+  for (const bool symmetric : {true, false}) {
+    check_gathered({.m = 150, .n = 40, .k = 72, .ranks = 3, .symmetric = symmetric}, true);
+    if (kSlow) continue;
+    check_gathered({.m = 129, .n = 280, .k = 40, .symmetric = symmetric, .pad_a = 8}, true);
+    check_gathered({.m = 300, .n = 24, .k = 40, .symmetric = symmetric, .tile_n = 128}, true);
+    // Rows of 67 elements: the copy engine cannot have them, nor copies of them that are dense.
+    check_gathered({.m = 70, .n = 33, .k = 67, .symmetric = symmetric}, false);
+    check_gathered({.m = 70, .n = 33, .k = 67, .symmetric = symmetric, .pad_a = 5}, symmetric);
+  }
+  check_gathered({.m = 150, .n = 40, .k = 72, .ranks = 3, .mapped = false}, true);
+  check_gathered({.m = 96, .n = 40, .k = 72, .symmetric = false, .tile_m = 64}, true);
+  if (kSlow) return;
+  check_gathered({.m = 40, .n = 40, .k = 72, .transpose_a = true}, false);
+  check_gathered({.m = 40, .n = 40, .k = 72, .ranks = 9, .workers = 1, .mapped = false}, false);
 }
 
 TEST(DeviceGemm, WithoutAPlan) {

@@ -27,13 +27,13 @@ const bool kWatched = SK_WATCH != 0;
 Kernel kernel_for(const Plan& plan, bool boxes, bool pairs) {
   const bool is_gemm = cuda::needs_gemm(plan.ranks[0]), is_bf16 = plan.op.type(0) == DType::kBF16;
   const bool is_narrow = cuda::box_rows_b(plan) == cuda::kNarrowBoxRowsB;
-  return [=](const cuda::LaunchArgs& args, bool have_boxes) {
+  return [=](const cuda::BoxLaunchArgs& args, bool have_boxes) {
     if (pairs && (have_boxes || !is_gemm))
       is_bf16 ? sk_run_pairs_bf16(args) : sk_run_pairs_f16(args);
     else if (!is_gemm)
-      sk_run_moves(args);
+      sk_run_moves(args.plan);
     else if (!boxes || !have_boxes)
-      sk_run_gemms(args);
+      sk_run_gemms(args.plan);
     else if (is_narrow)
       is_bf16 ? sk_run_narrow_bf16(args) : sk_run_narrow_f16(args);
     else
@@ -75,12 +75,11 @@ std::string run_bare(int64_t m, int64_t n, int64_t k, const Bare& bare) {
   gemm.k = uint32_t(k);
   gemm.band_rows = bare.band_rows;
   gemm.dtype = gemm.out_dtype = uint32_t(DType::kBF16);
-  gemm.maps.a =
-      map_of({reinterpret_cast<uint64_t>(a.data()), uint64_t(m), uint64_t(k), gemm.a_pitch},
-             cuda::kBoxRowsA);
-  gemm.maps.b =
-      map_of({reinterpret_cast<uint64_t>(b.data()), uint64_t(n), uint64_t(k), gemm.a_pitch},
-             bare.pairs ? cuda::kNarrowBoxRowsB : cuda::kBoxRowsB);
+  gemm.views[0] = map_of({reinterpret_cast<uint64_t>(a.data()), uint64_t(m), uint64_t(k),
+                          gemm.a_pitch, DType::kBF16, cuda::kBoxRowsA});
+  gemm.views[1] =
+      map_of({reinterpret_cast<uint64_t>(b.data()), uint64_t(n), uint64_t(k), gemm.a_pitch,
+              DType::kBF16, bare.pairs ? cuda::kNarrowBoxRowsB : cuda::kBoxRowsB});
   const bool ended = launch(
       bare.blocks, cuda::kBlockThreads, sizeof(cuda::BlockShared<PairOps>),
       [&] { bare.pairs ? sk_bare_pairs_bf16(gemm) : sk_bare_boxes_bf16(gemm); },

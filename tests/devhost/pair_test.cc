@@ -60,6 +60,13 @@ TEST(PairsOfBlocks, EveryEpilogueAndCopies) {
   check({.m = 300, .n = 80, .k = 40, .symmetric = false, .mapped = false});
 }
 
+TEST(PairsOfBlocks, RowsOfPeers) {
+  check({.m = 300, .n = 40, .k = 72, .ranks = 3, .gathers = true});
+  if (kSlow) return;
+  check({.m = 600, .n = 280, .k = 40, .symmetric = false, .gathers = true});
+  check({.m = 301, .n = 40, .k = 72, .ranks = 3, .mapped = false, .gathers = true});
+}
+
 TEST(PairsOfBlocks, OperationsWithoutProducts) {
   std::mt19937_64 random(7);
   for (const Plan& plan : {direct_allreduce(4, 33), staged_allreduce(3, 17), put_pipeline(9, 3)}) {

@@ -14,6 +14,7 @@ struct Planted {
   bool early_stage = false;     // Operands are given back while products still read them.
   bool frozen_run = false;      // The run index stays, as a launch argument does in a graph.
   bool no_abort_poll = false;   // Nobody looks at the abort word.
+  bool first_view = false;      // Every product takes the first rank's A, wherever its own lies.
   // Of two blocks of a cluster that share a panel:
   bool own_arrivals_only = false;  // A stage is free once this block's own work warps have left it.
   bool own_bytes_only = false;     // What the other block loads is not waited for.

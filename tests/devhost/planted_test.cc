@@ -68,6 +68,13 @@ TEST_F(PlantedBugs, AStageGivenBackEarly) {
   }
 }
 
+TEST_F(PlantedBugs, RowsOfAnotherRanksMatrix) {
+  for (const bool gathers : {true, false}) {
+    const Plan plan = plan_gemm({.m = 8, .n = 16, .k = 16, .gathers = gathers});
+    EXPECT_EXIT(run_until_noticed(plan, {.first_view = true}), failed, kNoticed);
+  }
+}
+
 // Of a pair: one tile, whose halves of B the two blocks load for each other.
 Plan paired_product(int64_t k) {
   return plan_gemm({.m = 256, .n = 16, .k = k, .ranks = 1, .workers = 1, .tile_m = 256});

@@ -94,7 +94,7 @@ struct WrongParity {
   static void begin_worker() {}
 
   struct Loader {
-    explicit Loader(const cuda::MatrixMaps&) {}
+    explicit Loader(const cuda::TensorMap*) {}
     void load(TaskOp, const cuda::TileArgs&, Block& shared) {
       cuda::wait_at(cuda::At::kStageEmpty, shared.tile.empty[3], /*parity=*/0, 3);
     }

@@ -8,7 +8,6 @@
 
 #include "cuda/exec/image.h"
 #include "cuda/ptx/bulk.cuh"
-#include "lib/op/ops/product.h"
 #include "tests/devhost/machine.h"
 #include "tests/devhost/planted.h"
 
@@ -29,13 +28,13 @@ std::string sentence(const cuda::Control& control) {
 
 }  // namespace
 
-cuda::TensorMap map_of(const cuda::BoxView& view, uint64_t box_rows) {
+cuda::TensorMap map_of(const cuda::BoxView& view) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): a driver gets an address too.
   const cuda::ptx::HostMap host{reinterpret_cast<const std::byte*>(view.address),
                                 view.rows,
                                 view.columns,
                                 view.pitch,
-                                box_rows,
+                                view.box_rows,
                                 cuda::kBoxDepth};
   cuda::TensorMap map{};
   std::memcpy(&map, &host, sizeof host);
@@ -60,7 +59,13 @@ struct DeviceWorld::Launch {
 
 DeviceWorld::DeviceWorld(const Plan& plan, Kernel kernel, const Options& options)
     : plan_(plan), kernel_(std::move(kernel)), options_(options) {
-  std::vector<uint64_t> bases;
+  const uint32_t queue_blocks = options.pairs ? cuda::kPairBlocks : 1;
+  views_ = cuda::views_of(plan, {cuda::kBoxRowsA * queue_blocks,
+                                 options.pairs ? cuda::kNarrowBoxRowsB : cuda::box_rows_b(plan)});
+  if (planted.first_view) {
+    for (std::vector<cuda::ProductViews>& tasks : views_->tasks)
+      for (cuda::ProductViews& views : tasks) views.a = 0;
+  }
   for (const RankPlan& part : plan.ranks) {
     auto rank = std::make_unique<Rank>();
     rank->part = &part;
@@ -68,7 +73,7 @@ DeviceWorld::DeviceWorld(const Plan& plan, Kernel kernel, const Options& options
     rank->memory = std::make_unique<Aligned>(layout.bytes);
     std::memset(rank->memory->data() + layout.workspace, int(kPoison),
                 layout.signals - layout.workspace);
-    bases.push_back(reinterpret_cast<uint64_t>(rank->memory->data()));
+    bases_.push_back(reinterpret_cast<uint64_t>(rank->memory->data()));
     for (const Buffer& buffer : plan.buffers) {
       if (buffer.kind == BufferKind::kWorkspace || buffer.owner != part.rank) continue;
       rank->operands[buffer.operand] = std::make_unique<Aligned>(buffer.bytes, kPoison);
@@ -83,9 +88,10 @@ DeviceWorld::DeviceWorld(const Plan& plan, Kernel kernel, const Options& options
     const RankPlan& part = *ranks_[i]->part;
     // Built twice: for the size, then for the address.
     std::vector<std::byte>& table = launch.tables.emplace_back();
-    table.resize(cuda::make_image(plan, part, 0, bases).size());
+    const cuda::ViewTable* const views = views_ ? &*views_ : nullptr;
+    table.resize(cuda::make_image(plan, part, 0, bases_, views).size());
     const auto at = reinterpret_cast<uint64_t>(table.data());
-    const std::vector<std::byte> made = cuda::make_image(plan, part, at, bases);
+    const std::vector<std::byte> made = cuda::make_image(plan, part, at, bases_, views);
     std::memcpy(table.data(), made.data(), made.size());
     for (uint32_t queue = 0; queue < part.queues.size(); ++queue)
       launch.blocks.push_back({uint32_t(launch.ranks.size()), queue});
@@ -118,28 +124,40 @@ void DeviceWorld::end(Rank& rank, OperandBytes& outputs) {
   }
 }
 
+cuda::RankOperands DeviceWorld::operands_of(const Rank& rank) {
+  cuda::RankOperands operands{};
+  for (uint32_t i = 0; i < operands.size(); ++i)
+    if (rank.operands[i] != nullptr) operands[i] = rank.operands[i]->data();
+  return operands;
+}
+
+// Of all ranks, whichever are in the launch: they read each other's matrices.
+bool DeviceWorld::place_views(cuda::BoxLaunchArgs& args) const {
+  if (!views_) return false;
+  std::vector<cuda::RankOperands> operands;
+  for (const std::unique_ptr<Rank>& rank : ranks_) operands.push_back(operands_of(*rank));
+  const auto placed = cuda::place_views(plan_, *views_, bases_, operands);
+  if (!placed) return false;
+  std::transform(placed->begin(), placed->end(), args.views, map_of);
+  return true;
+}
+
 Status DeviceWorld::run_once(Launch& launch, World& world, uint32_t run) {
-  cuda::LaunchArgs args{};
-  args.images = launch.images.data();
-  args.blocks = launch.blocks.data();
-  args.control = &launch.control;
-  args.abort = planted.no_abort_poll ? &nobody_ : &abort_;
-  args.timeout_ns = options_.timeout_ns;
-  bool boxes = true;
-  const uint32_t box_rows_b = options_.pairs ? cuda::kNarrowBoxRowsB : cuda::box_rows_b(plan_);
+  cuda::BoxLaunchArgs args{};
+  args.plan.images = launch.images.data();
+  args.plan.blocks = launch.blocks.data();
+  args.plan.control = &launch.control;
+  args.plan.abort = planted.no_abort_poll ? &nobody_ : &abort_;
+  args.plan.timeout_ns = options_.timeout_ns;
   for (uint32_t i = 0; i < launch.ranks.size(); ++i) {
     Rank& rank = *ranks_[launch.ranks[i]];
     begin(rank, world.inputs[run][launch.ranks[i]]);
-    if (options_.trace) args.times[i] = {rank.times.data(), rank.times.size()};
-    for (uint32_t o = 0; o < 3; ++o)
-      args.operands[i][o] = rank.operands[o] != nullptr ? rank.operands[o]->data() : nullptr;
-    const auto views = cuda::box_views(
-        plan_, launch.ranks[i], reinterpret_cast<uint64_t>(rank.memory->data()), args.operands[i]);
-    boxes = boxes && views.has_value();
-    if (views.has_value())
-      args.maps[i] = {map_of((*views)[0], cuda::kBoxRowsA), map_of((*views)[1], box_rows_b)};
+    if (options_.trace) args.plan.times[i] = {rank.times.data(), rank.times.size()};
+    const cuda::RankOperands operands = operands_of(rank);
+    std::copy(operands.begin(), operands.end(), args.plan.operands[i]);
   }
-  const bool pairs = options_.pairs && (boxes || !is_product(plan_.op.schema()));
+  const bool boxes = place_views(args);
+  const bool pairs = options_.pairs && (boxes || !cuda::needs_gemm(plan_.ranks[0]));
   const uint32_t queue_blocks = pairs ? cuda::kPairBlocks : 1;
   const bool ended = devhost::launch(
       uint32_t(launch.blocks.size()) * queue_blocks, kThreads, kSharedBytes,

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,18 +24,17 @@ struct Aligned {
   std::vector<std::byte> all;
 };
 
-// The map of boxes with so many rows.
-cuda::TensorMap map_of(const cuda::BoxView& view, uint64_t box_rows);
+cuda::TensorMap map_of(const cuda::BoxView& view);
 
 struct Options {
   bool one_launch = true;  // All ranks in one; else each in its own, and they drift apart.
   uint64_t timeout_ns = 60'000'000'000;
   bool trace = false;
-  bool pairs = false;  // Two blocks serve a queue, where all matrices have maps.
+  bool pairs = false;  // Two blocks serve a queue, where all matrices have views.
 };
 
-// What runs on every block. `boxes`: every rank has maps of its matrices.
-using Kernel = std::function<void(const cuda::LaunchArgs& args, bool boxes)>;
+// What runs on every block. `boxes`: the arguments have views of all matrices.
+using Kernel = std::function<void(const cuda::BoxLaunchArgs& args, bool boxes)>;
 
 class DeviceWorld {
  public:
@@ -57,12 +57,16 @@ class DeviceWorld {
   struct Rank;
   struct Launch;
   Status run_once(Launch& launch, World& world, uint32_t run);
+  static cuda::RankOperands operands_of(const Rank& rank);
+  bool place_views(cuda::BoxLaunchArgs& args) const;
   void begin(Rank& rank, const OperandBytes& inputs);
   void end(Rank& rank, OperandBytes& outputs);
 
   const Plan& plan_;
   const Kernel kernel_;
   const Options options_;
+  std::optional<cuda::ViewTable> views_;
+  std::vector<uint64_t> bases_;  // Of ranks' memories.
   uint32_t abort_ = 0, nobody_ = 0;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::vector<std::unique_ptr<Launch>> launches_;

@@ -9,7 +9,7 @@ namespace sk::testing_support {
 
 Plan plan_gemm(const GemmCase& c) {
   TextOp op;
-  op.kind = OpKind::kAllreduceGemm;
+  op.kind = c.gathers ? OpKind::kAllgatherGemm : OpKind::kAllreduceGemm;
   op.dtype = c.dtype;
   op.out_dtype = c.out_dtype;
   op.m = c.m;
@@ -36,9 +36,10 @@ Plan plan_gemm(const GemmCase& c) {
 }
 
 std::string describe(const GemmCase& c) {
-  return fmt::format("{} x {} x {} of {} to {}, {} ranks, symmetric {}, mapped {}, turned {} {}",
+  return fmt::format("{} x {} x {} of {} to {}, {} ranks, symmetric {}, mapped {}, turned {} {}{}",
                      c.m, c.n, c.k, dtype_name(c.dtype), dtype_name(c.out_dtype), c.ranks,
-                     c.symmetric, c.mapped, c.transpose_a, c.transpose_b);
+                     c.symmetric, c.mapped, c.transpose_a, c.transpose_b,
+                     c.gathers ? ", gathered" : "");
 }
 
 }  // namespace sk::testing_support

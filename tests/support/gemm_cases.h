@@ -19,6 +19,7 @@ struct GemmCase {
   uint32_t tile_m = 128, tile_n = 256;
   int64_t pad_a = 0, pad_c = 0;  // Elements between rows.
   bool packed_by_all = true;     // Every queue packs some columns of B.
+  bool gathers = false;          // A of all ranks times the own B, in place of a sum of all ranks'.
 };
 // B is packed in the run, its columns whole units of 16 bytes.
 Plan plan_gemm(const GemmCase& c);

@@ -222,7 +222,11 @@ struct FakeCalls {
                        steps[1] == 1 && interleave == abi::kInterleaveNone &&
                        swizzle == abi::kSwizzle128;
     if (!sound) return kInvalidValue;
-    const TensorMap made = devhost::map_of({at, sizes[1], sizes[0], pitches[0]}, box[1]);
+    const TensorMap made = devhost::map_of({.address = at,
+                                            .rows = sizes[1],
+                                            .columns = sizes[0],
+                                            .pitch = pitches[0],
+                                            .box_rows = box[1]});
     std::memcpy(map, &made, sizeof *map);
     return kFound;
   }

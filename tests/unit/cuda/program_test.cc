@@ -83,6 +83,30 @@ TEST(GpuProgram, TakesTheKernelThatItsOperandsAllow) {
   }
 }
 
+// Rows of A that lie at peers are read by the copy engine too, where they are.
+TEST(GpuProgram, ReadsPeersRowsByTheCopyEngine) {
+  std::mt19937_64 random(30);
+  FakeDriver fake;
+  const auto device = open_device(fake);
+  for (const bool symmetric : {true, false}) {
+    const auto epoch = begin_epoch(*device);
+    const Plan plan = plan_gemm(
+        {.m = 130, .n = 70, .k = 72, .ranks = 3, .symmetric = symmetric, .gathers = true});
+    const auto program = prepare(*device, *epoch, plan);
+    World world = random_world(plan, /*runs=*/2, random);
+    EXPECT_EQ(run_all(fake, *program, world, nullptr), "");
+    EXPECT_EQ(fake.last_kernel(), "sk_run_boxes_bf16");
+    GpuOperands operands(fake, plan);
+    std::vector<RankOperands> shifted = operands.ranks();
+    void* roomy = fake.allocate(0, 130 * 72 * 2 + 64);
+    shifted[1][0] = static_cast<std::byte*>(roomy) + 4;
+    EXPECT_EQ(program->run(nullptr, shifted, kPatientNs).message(), "");
+    EXPECT_EQ(fake.last_kernel(), "sk_run_gemms");
+    EXPECT_EQ(program->wait(nullptr).message(), "");
+    fake.free(roomy);
+  }
+}
+
 TEST(GpuProgram, RunsByPairsOfBlocks) {
   std::mt19937_64 random(29);
   FakeDriver fake;
