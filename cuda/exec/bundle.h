@@ -21,7 +21,7 @@ inline constexpr uint64_t kKernelInterface = [] {
        {sizeof(Image), sizeof(LaunchArgs), sizeof(BoxLaunchArgs), sizeof(Control), sizeof(Entry),
         sizeof(RankState), sizeof(Task), sizeof(Region), sizeof(BufferPlace), sizeof(TaskTimes),
         sizeof(ClockReading), sizeof(BareWeights), offsetof(Image, state),
-        offsetof(LaunchArgs, operands), size_t(kGemmParamCount), size_t(kPointersMax),
+        offsetof(LaunchArgs, operands), sizeof(TaskRecord), size_t(kPointersMax),
         size_t(kKernelCount), sizeof(WatchedBlock)})
     hash = (hash ^ size) * 1099511628211u;
   return hash;

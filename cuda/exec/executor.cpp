@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "cuda/exec/cut.h"
-#include "cuda/exec/image.h"
+#include "cuda/exec/decode.h"
 #include "cuda/exec/program.h"
 #include "cuda/exec/trace.h"
 #include "lib/base/lasting.h"

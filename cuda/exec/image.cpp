@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/plan/packed.h"
-#include "lib/plan/task_info.h"
-
 namespace sk::cuda {
 namespace {
 
@@ -92,52 +89,6 @@ RankMemory rank_memory(const Plan& plan, uint32_t rank) {
   return memory;
 }
 
-Status check_gemm_type(DType dtype) {
-  if (dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16) return {};
-  return error(SK_ERR_UNSUPPORTED, "matrices of {} on a GPU; f32, bf16 and f16 are supported",
-               dtype_name(dtype));
-}
-
-namespace {
-
-// The pitch of B's columns follows from the size of the whole, see packed_pitch(); that of some of
-// them from theirs, which must come to the same.
-Status check_pack(const Plan& plan, const RankPlan& part, const Task& task) {
-  if (task.op != TaskOp::kPackB) return {};
-  const std::span<const int64_t> p = part.params_of(task);
-  if (p[kPackCol0] == 0 && p[kPackCol1] == p[kPackN]) return {};
-  const uint64_t pitch = packed_pitch(uint64_t(p[kPackK]), uint64_t(p[kPackN]),
-                                      dtype_bytes(DType(p[kPackDtype])), plan.target.packed_bytes);
-  const uint64_t offset = uint64_t(p[kPackCol0]) * pitch;
-  const uint64_t bytes = uint64_t(p[kPackCol1] - p[kPackCol0]) * pitch;
-  const Region& region = part.regions_of(task)[1];
-  if (region.offset == offset && region.row_bytes == bytes) return {};
-  return error(SK_ERR_UNSUPPORTED,
-               "columns {} to {} of {} are packed by themselves into {} bytes at {}; on a GPU they "
-               "have {} at {}",
-               p[kPackCol0], p[kPackCol1], p[kPackN], region.row_bytes, region.offset, bytes,
-               offset);
-}
-
-}  // namespace
-
-Status check_part(const Plan& plan, const RankPlan& part) {
-  for (const Task& task : part.tasks) {
-    if (task.op > TaskOp::kGemm) {
-      return error(SK_ERR_UNSUPPORTED, "no kernel for a {} on a GPU yet", task_op_name(task.op));
-    }
-    uint64_t pointers = 0;
-    for (const Region& region : part.regions_of(task)) pointers += region.buffer_count;
-    if (pointers > kPointersMax) {
-      return error(SK_ERR_UNSUPPORTED,
-                   "a {} of the plan touches {} buffers, on a GPU at most {} at once",
-                   task_op_name(task.op), pointers, kPointersMax);
-    }
-    SK_RETURN_IF_ERROR(check_pack(plan, part, task));
-  }
-  return needs_gemm(part) ? check_gemm_type(plan.op.type(0)) : Status();
-}
-
 bool needs_gemm(const RankPlan& part) {
   return std::any_of(part.tasks.begin(), part.tasks.end(), [](const Task& task) {
     return task.op == TaskOp::kGemm || task.op == TaskOp::kPackB;
@@ -149,7 +100,8 @@ uint32_t box_rows_b(const Plan& plan) {
 }
 
 std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64_t at,
-                                  std::span<const uint64_t> ranks, const ViewTable* views) {
+                                  std::span<const uint64_t> ranks,
+                                  std::span<const TaskRecord> records) {
   Blob blob(at);
   std::vector<Peer> all;
   for (uint32_t rank = 0; rank < plan.world_size(); ++rank) {
@@ -167,8 +119,7 @@ std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64
   image.queues = blob.add(part.queues);
   image.tasks = blob.add(part.tasks);
   image.regions = blob.add(part.regions);
-  image.params = blob.add(part.params);
-  image.views = views != nullptr ? blob.add(views->tasks[part.rank]) : nullptr;
+  image.records = blob.add(records);
   image.waits = blob.add(place_waits(part));
   image.posts = blob.add(place_posts(plan, part));
   image.peers = blob.add(part.peers);

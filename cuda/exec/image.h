@@ -7,9 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "cuda/exec/views.h"
 #include "cuda/kernel/image.h"
-#include "lib/base/status.h"
 #include "lib/plan/plan.h"
 
 namespace sk::cuda {
@@ -27,12 +25,6 @@ struct RankMemory {
 };
 RankMemory rank_memory(const Plan& plan, uint32_t rank);
 
-// Whether they multiply matrices of the type.
-Status check_gemm_type(DType dtype);
-
-// Says why the kernels cannot run the part: an operation or a type, too many addresses.
-Status check_part(const Plan& plan, const RankPlan& part);
-
 // Whether the part multiplies matrices.
 bool needs_gemm(const RankPlan& part);
 
@@ -42,9 +34,10 @@ uint32_t box_rows_b(const Plan& plan);
 
 // The image of rank `part.rank` for the address `at`, followed by its tables. `plan` has the parts
 // of all ranks that it posts to. `ranks`: where each rank's memory begins as this GPU reaches it.
-// `views`: of all parts; null where no kernel of boxes runs it.
+// `records`: of the part's tasks, see decode().
 std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64_t at,
-                                  std::span<const uint64_t> ranks, const ViewTable* views);
+                                  std::span<const uint64_t> ranks,
+                                  std::span<const TaskRecord> records);
 
 }  // namespace sk::cuda
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cuda/exec/decode.h"
 #include "cuda/exec/image.h"
 #include "cuda/exec/trace.h"
 #include "cuda/exec/verdict.h"
@@ -46,13 +47,13 @@ struct GpuProgram::Layout {
 
   uint64_t take(uint64_t size) { return std::exchange(bytes, align_up(bytes + size, kAlign)); }
 
-  Layout(const Plan& plan, const ViewTable* views, bool trace) {
+  Layout(const Plan& plan, std::span<const std::vector<TaskRecord>> records, bool trace) {
     for (const RankPlan& part : plan.ranks)
       ranks.push_back(take(rank_memory(plan, part.rank).bytes));
     control = take(sizeof(Control));
     const std::vector<uint64_t> nowhere(plan.world_size(), 0);
     for (const RankPlan& part : plan.ranks)
-      tables.push_back(take(make_image(plan, part, 0, nowhere, views).size()));
+      tables.push_back(take(make_image(plan, part, 0, nowhere, records[part.rank]).size()));
     images = take(plan.ranks.size() * sizeof(Image));
     roles = take(queue_count(plan) * sizeof(BlockRole));
     for (const RankPlan& part : plan.ranks)
@@ -111,7 +112,6 @@ Status GpuProgram::check_plan() const {
     return error(SK_ERR_UNSUPPORTED, "{} ranks on one GPU; at most {} can share it",
                  plan.world_size(), kLaunchRanksMax);
   }
-  for (const RankPlan& part : plan.ranks) SK_RETURN_IF_ERROR(check_part(plan, part));
   uint32_t blocks_max = kernel_->blocks_max;
   if (box_kernel_ != nullptr)
     blocks_max = std::min(blocks_max, box_kernel_->blocks_max / queue_blocks_);
@@ -128,8 +128,12 @@ Status GpuProgram::check_plan() const {
 
 Status GpuProgram::build(const ProgramOptions& options) {
   const Plan& plan = *plan_;
-  const ViewTable* const views = box_kernel_ != nullptr ? &views_ : nullptr;
-  const Layout layout(plan, views, options.trace);
+  std::vector<std::vector<TaskRecord>> records;
+  for (const RankPlan& part : plan.ranks) {
+    const auto* const views = box_kernel_ != nullptr ? &views_.tasks[part.rank] : nullptr;
+    SK_ASSIGN_OR_RETURN(records.emplace_back(), decode(plan, part, views));
+  }
+  const Layout layout(plan, records, options.trace);
   SK_ASSIGN_OR_RETURN(memory_, DeviceMemory::allocate(device_.owner(), layout.bytes, "the plan"));
   const abi::DevicePtr base = memory_.address();
   for (const uint64_t offset : layout.ranks) ranks_.push_back(base + offset);
@@ -144,7 +148,7 @@ Status GpuProgram::build(const ProgramOptions& options) {
     if (options.trace)
       times_.push_back({pointer<TaskTimes>(base + layout.times[i]), part.tasks.size()});
     const std::vector<std::byte> image =
-        make_image(plan, part, base + layout.tables[i], ranks_, views);
+        make_image(plan, part, base + layout.tables[i], ranks_, records[i]);
     put(layout.tables[i], image.data(), image.size());
     put(layout.images + i * sizeof(Image), image.data(), sizeof(Image));
     for (uint32_t queue = 0; queue < part.queues.size(); ++queue, role += sizeof(BlockRole)) {

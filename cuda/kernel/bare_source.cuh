@@ -27,23 +27,24 @@ SK_DEVICE void fetch_tiles(const BareGemm& gemm, Ring& ring) {
     if (ptx::one_lane() && !slot.stop) {
       const TilePlace place = order.place(index);
       const uint32_t row0 = place.row * kRows, col0 = place.col * kBoxRowsB;
-      const uint32_t rows = ptx::least(kRows, gemm.m - row0);
-      const uint32_t cols = ptx::least(kBoxRowsB, gemm.n - col0);
       slot.task = {};
       slot.task.op = TaskOp::kGemm;
-      slot.task.region_count = 3;
-      slot.regions[0] = {0, uint64_t(gemm.k) * element, gemm.a_pitch, rows, 0, 1, kRead};
-      slot.regions[1] = {0, gemm.packed_bytes, gemm.packed_bytes, 1, 1, 1, kRead};
-      slot.regions[2] = {0, uint64_t(cols) * out_element, gemm.c_pitch, rows, 2, 1, kWrite};
-      const int64_t params[kGemmParamCount] = {
-          gemm.dtype, gemm.out_dtype, 0,    gemm.m,     gemm.n, gemm.k, row0,
-          rows,       col0,           cols, kGemmStore, 0,      0};
-      for (uint32_t i = 0; i < kGemmParamCount; ++i) slot.params[i] = params[i];
-      slot.views = {0, 1, row0, col0};
-      slot.pointers[0] = const_cast<std::byte*>(gemm.a) + row0 * gemm.a_pitch;
-      slot.pointers[1] = const_cast<std::byte*>(gemm.b);
-      slot.pointers[2] = gemm.c + row0 * gemm.c_pitch + uint64_t(col0) * out_element;
-      for (uint32_t i = 0; i <= 3; ++i) slot.first_pointer[i] = uint16_t(i);
+      GemmRecord& record = slot.record.gemm;
+      record = {};
+      record.a_pitch = gemm.a_pitch;
+      record.b_pitch = packed_pitch(gemm.k, gemm.n, element, gemm.packed_bytes);
+      record.b_offset = col0 * record.b_pitch;
+      record.c_pitch = gemm.c_pitch;
+      record.rows = ptx::least(kRows, gemm.m - row0);
+      record.cols = ptx::least(kBoxRowsB, gemm.n - col0);
+      record.k = gemm.k;
+      record.views = {0, 1, row0, col0};
+      record.copies = 1;
+      record.dtype = uint8_t(gemm.dtype);
+      record.out_dtype = uint8_t(gemm.out_dtype);
+      slot.addresses[0] = const_cast<std::byte*>(gemm.a) + row0 * gemm.a_pitch;
+      slot.addresses[1] = const_cast<std::byte*>(gemm.b);
+      slot.addresses[2] = gemm.c + row0 * gemm.c_pitch + uint64_t(col0) * out_element;
     }
     ptx::sync_warp();
     if (ptx::one_lane()) ptx::arrive(ring.full[slot_of(n)]);

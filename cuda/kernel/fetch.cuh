@@ -19,12 +19,11 @@ struct Worker {
 
 // Copies whole 4-byte words, a lane at a time.
 template <typename T>
-SK_DEVICE void copy_words(T* to, const T* from, uint32_t count) {
-  const uint32_t words = count * uint32_t(sizeof(T) / 4);
-  auto* out = reinterpret_cast<uint32_t*>(to);
-  const auto* in = reinterpret_cast<const uint32_t*>(from);
+SK_DEVICE void copy_words(T& to, const T& from) {
+  auto* out = reinterpret_cast<uint32_t*>(&to);
+  const auto* in = reinterpret_cast<const uint32_t*>(&from);
   for (uint32_t l = 0; l < ptx::kLanesHere; ++l)
-    for (uint32_t i = ptx::lane(l); i < words; i += ptx::kLanes)
+    for (uint32_t i = ptx::lane(l); i < sizeof(T) / 4; i += ptx::kLanes)
       out[i] = ptx::load_constant(in + i);
 }
 
@@ -82,17 +81,15 @@ SK_DEVICE void resolve(const Worker& worker, FetchedTask& out, const Region* reg
   uint32_t next = 0;
   for (uint32_t i = 0; i < out.task.region_count; ++i) {
     const Region region = regions[i];
-    if (ptx::one_lane()) out.first_pointer[i] = uint16_t(next);
     for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
       const uint32_t lane = ptx::lane(l);
       for (uint32_t j = lane; j < region.buffer_count; j += ptx::kLanes) {
         std::byte* base = address_of(worker, region.buffer + j, run);
-        out.pointers[next + j] = base == nullptr ? nullptr : base + region.offset;
+        out.addresses[next + j] = base == nullptr ? nullptr : base + region.offset;
       }
     }
     next += region.buffer_count;
   }
-  if (ptx::one_lane()) out.first_pointer[out.task.region_count] = uint16_t(next);
 }
 
 // Somebody gave the launch up before it came to this block, which then begins nothing: the callers'
@@ -147,12 +144,10 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
       slot.stop = !going;
       slot.wait_ns = wait_ns;
       slot.run = run;
-      if (image.views != nullptr) slot.views = image.views[index];
     }
     ptx::sync_warp();
     if (going) {
-      copy_words(slot.regions, image.regions + task.first_region, task.region_count);
-      copy_words(slot.params, image.params + task.first_param, task.param_count);
+      copy_words(slot.record, image.records[index]);
       resolve(worker, slot, image.regions + task.first_region, run);
     }
     ptx::sync_warp();

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cuda/kernel/task_record.h"
 #include "lib/plan/packed.h"
 #include "lib/plan/task.h"
 
@@ -65,13 +66,6 @@ struct PlacedPost {
   uint32_t rank, place, add;
 };
 
-// What a product reads through the copy engine: places in the launch's table of views, and the
-// first rows there. Of B's those are columns of B.
-struct ProductViews {
-  uint16_t a, b;
-  uint32_t a_row, b_row;
-};
-
 struct Image {
   uint32_t rank, world_size;
   uint32_t queue_count, peer_count;
@@ -79,8 +73,7 @@ struct Image {
   const Queue* queues;
   const Task* tasks;
   const Region* regions;
-  const int64_t* params;
-  const ProductViews* views;  // By task.
+  const TaskRecord* records;  // By task.
   const PlacedWait* waits;
   const PlacedPost* posts;
   const uint32_t* peers;  // Ranks in the entry exchange.

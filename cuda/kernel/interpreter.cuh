@@ -31,16 +31,11 @@ SK_DEVICE FetchedTask* next_task(Ring& ring, uint32_t n) {
   return slot.stop ? nullptr : &slot;
 }
 
-SK_DEVICE TileArgs tile_of(const FetchedTask& task) {
-  return {task.regions,           task.params, task.pointers, task.first_pointer,
-          task.task.region_count, &task.views};
-}
-
 template <typename Ops>
 SK_DEVICE void load_queue(const TensorMap* views, BlockShared<Ops>& shared) {
   typename Ops::Loader loader(views);
   for (uint32_t n = 0; const FetchedTask* task = next_task(shared.ring, n); ++n) {
-    if (Ops::can(*task)) loader.load(task->task.op, tile_of(*task), shared);
+    if (Ops::can(*task)) loader.load(*task, shared);
     ptx::sync_warp();
     if (ptx::one_lane()) ptx::arrive(shared.ring.done[slot_of(n)]);  // It reads the slot no more.
   }
@@ -56,7 +51,7 @@ SK_DEVICE void work_queue(bool traced, BlockShared<Ops>& shared) {
   typename Ops::Workman workman;
   for (uint32_t n = 0; FetchedTask* task = next_task(shared.ring, n); ++n) {
     if (traced && team.warp() == 0 && ptx::one_lane()) task->start_ns = ptx::timer_ns();
-    if (Ops::can(*task)) workman.perform(team, task->task.op, tile_of(*task), shared);
+    if (Ops::can(*task)) workman.perform(team, *task, shared);
     ptx::sync_warp();
     if (ptx::one_lane()) ptx::arrive(shared.ring.done[slot_of(n)]);
   }
@@ -68,7 +63,7 @@ SK_DEVICE void store_queue(const Source& source, BlockShared<Ops>& shared) {
   typename Ops::Storer storer;
   for (uint32_t n = 0; const FetchedTask* task = next_task(ring, n); ++n) {
     const bool able = Ops::can(*task);
-    if (able) storer.store(task->task.op, tile_of(*task), shared);
+    if (able) storer.store(*task, shared);
     wait_at(At::kRingDone, ring.done[slot_of(n)], phase_of(n), slot_of(n));
     storer.finish();
     source.finish(ring, n, *task, able);

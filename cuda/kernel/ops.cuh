@@ -5,6 +5,7 @@
 
 #include "cuda/kernel/ring.cuh"
 #include "cuda/ptx/target.cuh"
+#include "cuda/tile/copy.cuh"
 #include "cuda/tile/gemm_f32.cuh"
 #include "cuda/tile/gemm_mma.cuh"
 #include "cuda/tile/reduce.cuh"
@@ -25,9 +26,11 @@ struct BlockShared {
 };
 
 // Operations that every set has. Control tasks have nothing to do here.
-SK_DEVICE void move(const Team& team, TaskOp op, const TileArgs& tile) {
-  if (op == TaskOp::kReduce) reduce_tile(team, tile);
-  if (op == TaskOp::kCopy || op == TaskOp::kPut) copy_tile(team, tile);  // All peers are mapped.
+SK_DEVICE void move(const Team& team, const FetchedTask& task) {
+  const TaskOp op = task.task.op;
+  if (op == TaskOp::kReduce) reduce_tile(team, task.record.reduce, task.addresses);
+  if (op == TaskOp::kCopy || op == TaskOp::kPut)  // All peers are mapped.
+    copy_tile(team, task.record.copy, task.addresses);
 }
 
 // Copies and reductions.
@@ -42,22 +45,21 @@ struct MoveOps {
 
   struct Loader {
     SK_DEVICE explicit Loader(const TensorMap*) {}
-    SK_DEVICE void load(TaskOp, const TileArgs&, BlockShared<MoveOps>&) {}
+    SK_DEVICE void load(const FetchedTask&, BlockShared<MoveOps>&) {}
   };
   struct Workman {
-    SK_DEVICE void perform(const Team& team, TaskOp op, const TileArgs& tile,
-                           BlockShared<MoveOps>&) {
-      move(team, op, tile);
+    SK_DEVICE void perform(const Team& team, const FetchedTask& task, BlockShared<MoveOps>&) {
+      move(team, task);
     }
   };
   struct Storer {
-    SK_DEVICE void store(TaskOp, const TileArgs&, BlockShared<MoveOps>&) {}
+    SK_DEVICE void store(const FetchedTask&, BlockShared<MoveOps>&) {}
     SK_DEVICE void finish() {}
   };
 };
 
-SK_DEVICE bool is_gemm_type(int64_t param) {
-  const DType dtype = DType(param);
+SK_DEVICE bool is_gemm_type(uint8_t field) {
+  const DType dtype = DType(field);
   return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16;
 }
 
@@ -66,6 +68,10 @@ union GemmOpsShared {
   GemmF32Shared f32;
   GemmMmaShared mma;
 };
+
+SK_DEVICE GemmTask product_of(const FetchedTask& task) {
+  return GemmTask(task.record.gemm, task.addresses);
+}
 
 SK_DEVICE void multiply_alone(const Team& team, const GemmTask& task, GemmOpsShared& shared) {
   if (task.dtype == DType::kF32) {
@@ -81,7 +87,7 @@ struct GemmOps {
 
   SK_DEVICE static bool can(const FetchedTask& task) {
     return task.task.op < TaskOp::kGemm ||
-           (task.task.op == TaskOp::kGemm && is_gemm_type(task.params[kGemmDtype]));
+           (task.task.op == TaskOp::kGemm && is_gemm_type(task.record.gemm.dtype));
   }
   SK_DEVICE static void init(BlockShared<GemmOps>&) {}
   SK_DEVICE static void begin_helper() {}
@@ -89,18 +95,18 @@ struct GemmOps {
 
   struct Loader {
     SK_DEVICE explicit Loader(const TensorMap*) {}
-    SK_DEVICE void load(TaskOp, const TileArgs&, BlockShared<GemmOps>&) {}
+    SK_DEVICE void load(const FetchedTask&, BlockShared<GemmOps>&) {}
   };
   struct Workman {
-    SK_DEVICE void perform(const Team& team, TaskOp op, const TileArgs& tile,
+    SK_DEVICE void perform(const Team& team, const FetchedTask& task,
                            BlockShared<GemmOps>& shared) {
-      move(team, op, tile);
-      if (op == TaskOp::kPackB) pack_tile(team, tile);
-      if (op == TaskOp::kGemm) multiply_alone(team, GemmTask(tile), shared.tile);
+      move(team, task);
+      if (task.task.op == TaskOp::kPackB) pack_tile(team, task.record.pack, task.addresses);
+      if (task.task.op == TaskOp::kGemm) multiply_alone(team, product_of(task), shared.tile);
     }
   };
   struct Storer {
-    SK_DEVICE void store(TaskOp, const TileArgs&, BlockShared<GemmOps>&) {}
+    SK_DEVICE void store(const FetchedTask&, BlockShared<GemmOps>&) {}
     SK_DEVICE void finish() {}
   };
 };
@@ -120,7 +126,7 @@ struct BoxOps {
 
   SK_DEVICE static bool can(const FetchedTask& task) {
     return task.task.op < TaskOp::kGemm ||
-           (task.task.op == TaskOp::kGemm && DType(task.params[kGemmDtype]) == kDtype);
+           (task.task.op == TaskOp::kGemm && DType(task.record.gemm.dtype) == kDtype);
   }
   SK_DEVICE static void init(Block& shared) {
     sk::cuda::init(shared.tile);
@@ -134,28 +140,28 @@ struct BoxOps {
     uint32_t slice = 0;
 
     SK_DEVICE explicit Loader(const TensorMap* all) : views(all) {}
-    SK_DEVICE void load(TaskOp op, const TileArgs& tile, Block& shared) {
-      if (op == TaskOp::kGemm) load_boxes(GemmTask(tile), views, shared.tile, slice);
+    SK_DEVICE void load(const FetchedTask& task, Block& shared) {
+      if (task.task.op == TaskOp::kGemm) load_boxes(product_of(task), views, shared.tile, slice);
     }
   };
   struct Workman {
     uint32_t slice = 0, round = 0;
 
-    SK_DEVICE void perform(const Team& team, TaskOp op, const TileArgs& tile, Block& shared) {
-      move(team, op, tile);
-      if (op == TaskOp::kPackB) {
-        pack_tile(team, tile);
+    SK_DEVICE void perform(const Team& team, const FetchedTask& task, Block& shared) {
+      move(team, task);
+      if (task.task.op == TaskOp::kPackB) {
+        pack_tile(team, task.record.pack, task.addresses);
         ptx::fence_async_proxy();  // The copy engine reads it.
       }
-      if (op == TaskOp::kGemm)
-        GemmBoxes<bf16, cols, pair>(team, GemmTask(tile), shared.tile, slice, round).run();
+      if (task.task.op == TaskOp::kGemm)
+        GemmBoxes<bf16, cols, pair>(team, product_of(task), shared.tile, slice, round).run();
     }
   };
   struct Storer {
     uint32_t round = 0;
 
-    SK_DEVICE void store(TaskOp op, const TileArgs& tile, Block& shared) {
-      if (op == TaskOp::kGemm) store_staged(GemmTask(tile), shared.tile, round);
+    SK_DEVICE void store(const FetchedTask& task, Block& shared) {
+      if (task.task.op == TaskOp::kGemm) store_staged(product_of(task), shared.tile, round);
     }
     // What the copy engine has stored is there, and comes before what this warp posts.
     SK_DEVICE void finish() {

@@ -16,14 +16,9 @@ struct FetchedTask {
   bool stop;                   // No task: the queue has ended, or the run has failed.
   uint64_t wait_ns, start_ns;  // Only with a trace.
   uint64_t run;
-  ProductViews views;  // Of a product, in kernels of boxes.
-  uint16_t first_pointer[kRegionCountMax + 1];
-  Region regions[kRegionCountMax];
-  int64_t params[kGemmParamCount];
-  std::byte* pointers[kPointersMax];  // Of all regions, one after the other; offsets added.
+  TaskRecord record;
+  std::byte* addresses[kPointersMax];  // Of all regions, one after the other; offsets added.
 };
-static_assert(int(kGemmParamCount) >= int(kReduceParamCount) &&
-              int(kGemmParamCount) >= int(kPackParamCount));
 
 // Between two blocks that serve one queue (pair.cuh).
 struct PairSlots {

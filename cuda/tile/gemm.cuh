@@ -9,7 +9,8 @@ namespace sk::cuda {
 
 // A [rows, k] (or [k, rows] where transposed) times packed columns of B, all strides in bytes.
 struct GemmTask {
-  const TileArgs& args;
+  const GemmRecord& record;
+  std::byte* const* addresses;
   DType dtype, out_dtype;
   GemmEpilogue epilogue;
   bool transpose_a;
@@ -19,44 +20,42 @@ struct GemmTask {
   const std::byte* b;  // Of the tile's first column.
   uint64_t b_pitch;
 
-  SK_DEVICE explicit GemmTask(const TileArgs& tile)
-      : args(tile),
-        dtype(DType(tile.params[kGemmDtype])),
-        out_dtype(DType(tile.params[kGemmOutDtype])),
-        epilogue(GemmEpilogue(tile.params[kGemmEpilogue])),
-        transpose_a(tile.params[kGemmTransposeA] != 0),
-        rows(uint32_t(tile.params[kGemmRows])),
-        cols(uint32_t(tile.params[kGemmCols])),
-        k(uint32_t(tile.params[kGemmK])),
-        self(uint32_t(tile.params[kGemmSelf])),
-        a(tile.pointer(0)),
-        a_pitch(tile.regions[0].pitch),
-        b_pitch(packed_pitch(k, uint64_t(tile.params[kGemmN]), dtype_bytes(dtype),
-                             tile.regions[1].row_bytes)) {
-    b = tile.pointer(1) + uint64_t(tile.params[kGemmCol0]) * b_pitch;
-  }
+  SK_DEVICE GemmTask(const GemmRecord& from, std::byte* const* at)
+      : record(from),
+        addresses(at),
+        dtype(DType(from.dtype)),
+        out_dtype(DType(from.out_dtype)),
+        epilogue(GemmEpilogue(from.epilogue)),
+        transpose_a(from.transpose_a != 0),
+        rows(from.rows),
+        cols(from.cols),
+        k(from.k),
+        self(from.self),
+        a(at[0]),
+        a_pitch(from.a_pitch),
+        b(at[1] + from.b_offset),
+        b_pitch(from.b_pitch) {}
+
+  // The tile's own partial sums, or those of `rank`.
+  SK_DEVICE std::byte* partial(uint32_t rank = 0) const { return addresses[2 + rank]; }
+  // C, wherever there is a copy of it.
+  SK_DEVICE std::byte* const* c() const { return addresses + 2 + record.partials; }
 
   // The product at (row, col) of the tile: stored as it is for the owner of the tile, or added to
   // the others' in rank order, rounded once and stored.
   SK_DEVICE void emit(uint32_t row, uint32_t col, float product) const {
     const uint64_t place = (uint64_t(row) * cols + col) * sizeof(float);
     if (epilogue == kGemmPartial) {
-      *reinterpret_cast<float*>(args.pointer(2) + place) = product;
+      *reinterpret_cast<float*>(partial() + place) = product;
       return;
     }
     float sum = product;
-    if (epilogue == kGemmReduce) {
-      for (uint32_t j = 0; j < args.regions[2].buffer_count; ++j) {
-        const float value =
-            j == self ? product : *reinterpret_cast<const float*>(args.pointer(2, j) + place);
-        sum = j == 0 ? value : sum + value;
-      }
+    for (uint32_t j = 0; j < record.partials; ++j) {
+      const float value = j == self ? product : *reinterpret_cast<const float*>(partial(j) + place);
+      sum = j == 0 ? value : sum + value;
     }
-    const uint32_t last = args.region_count - 1;
-    const Region& c = args.regions[last];
-    for (uint32_t j = 0; j < c.buffer_count; ++j)
-      store_element(out_dtype, args.pointer(last, j) + row * c.pitch + col * dtype_bytes(out_dtype),
-                    sum);
+    const uint64_t at = row * record.c_pitch + col * dtype_bytes(out_dtype);
+    for (uint32_t j = 0; j < record.copies; ++j) store_element(out_dtype, c()[j] + at, sum);
   }
 };
 

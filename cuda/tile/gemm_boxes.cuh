@@ -76,9 +76,9 @@ SK_DEVICE uint32_t slices_of(const GemmTask& task) { return (task.k + kBoxDepth 
 // Rows of C that the copy engine can store: whole units of 16 bytes.
 SK_DEVICE bool is_staged(const GemmTask& task) {
   if (task.epilogue == kGemmPartial) return false;
-  const uint32_t last = task.args.region_count - 1;
   const uint64_t row_bytes = uint64_t(task.cols) * dtype_bytes(task.out_dtype);
-  return ((alignment_bits(task.args, last) | task.args.regions[last].pitch | row_bytes) % 16) == 0;
+  const uint64_t bits = address_bits(task.c(), task.record.copies, task.record.c_pitch, task.rows);
+  return is_aligned(bits | task.record.c_pitch | row_bytes, 16);
 }
 
 // Columns that one round of the staging area takes.
@@ -106,7 +106,7 @@ template <uint32_t cols, bool pair>
 SK_DEVICE void load_boxes(const GemmTask& task, const TensorMap* views,
                           GemmBoxShared<cols, pair>& shared, uint32_t& slice) {
   constexpr uint32_t kBoxStages = GemmBoxShared<cols, pair>::kBoxStages;
-  const ProductViews place = *task.args.views;
+  const ProductViews place = task.record.views;
   const TensorMap &a = views[place.a], &b = views[place.b];
   ptx::fence_async_proxy();  // What another block has packed and this warp has acquired.
   each_block<cols, pair>(task, [&](uint32_t row0, uint32_t col0) {
@@ -128,8 +128,6 @@ template <uint32_t block_cols, bool pair>
 SK_DEVICE void store_staged(const GemmTask& task, GemmBoxShared<block_cols, pair>& shared,
                             uint32_t& round) {
   if (!is_staged(task)) return;
-  const uint32_t last = task.args.region_count - 1;
-  const Region& c = task.args.regions[last];
   const uint32_t element = uint32_t(dtype_bytes(task.out_dtype)), width = round_cols(task);
   each_block<block_cols, pair>(task, [&](uint32_t row0, uint32_t col0) {
     const uint32_t rows = rows_of(task, row0), cols = ptx::least(task.cols - col0, block_cols);
@@ -138,10 +136,9 @@ SK_DEVICE void store_staged(const GemmTask& task, GemmBoxShared<block_cols, pair
       wait_at(At::kStagedFull, shared.staged_full, round % 2);
       for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
         for (uint32_t row = ptx::lane(l); row < rows; row += ptx::kLanes) {
-          const uint64_t place = (row0 + row) * c.pitch + uint64_t(col0 + at) * element;
-          for (uint32_t j = 0; j < c.buffer_count; ++j)
-            ptx::store_row(task.args.pointer(last, j) + place, shared.staged + row * kStagedPitch,
-                           bytes);
+          const uint64_t place = (row0 + row) * task.record.c_pitch + uint64_t(col0 + at) * element;
+          for (uint32_t j = 0; j < task.record.copies; ++j)
+            ptx::store_row(task.c()[j] + place, shared.staged + row * kStagedPitch, bytes);
         }
       }
       ptx::commit_stores();
@@ -240,7 +237,7 @@ class GemmBoxes {
     const uint32_t groups = col_groups(col0);
 #pragma unroll
     for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
-      std::byte* to = task_.args.pointer(2) + partial_place(row0, col0, ptx::lane(l));
+      std::byte* to = task_.partial() + partial_place(row0, col0, ptx::lane(l));
 #pragma unroll
       for (uint32_t j = 0; j < kColGroups; ++j) {
         if (j >= groups) continue;
@@ -256,11 +253,11 @@ class GemmBoxes {
   // Four sums with those of all ranks, in rank order, this rank's own product in its place. Where
   // the group has no row or column in the tile, what comes out is stored nowhere.
   SK_DEVICE void add_partials(float (&four)[4], uint64_t place) {
-    const uint32_t ranks = task_.args.regions[2].buffer_count;
+    const uint32_t ranks = task_.record.partials;
     float sum[4];
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       ptx::Bytes16 loaded;
-      if (rank != task_.self) loaded = ptx::load16(task_.args.pointer(2, rank) + place);
+      if (rank != task_.self) loaded = ptx::load16(task_.partial(rank) + place);
 #pragma unroll
       for (uint32_t v = 0; v < 4; ++v) {
         const float value = rank == task_.self ? four[v] : std::bit_cast<float>(loaded.word[v]);
@@ -331,17 +328,16 @@ class GemmBoxes {
 
   // This warp's 16 rows, element by element: where C is no place for the copy engine.
   SK_DEVICE void copy_out(uint32_t row0, uint32_t col0, uint32_t width, uint32_t element) {
-    const uint32_t last = task_.args.region_count - 1;
-    const Region& c = task_.args.regions[last];
     const uint32_t cols = ptx::least(width, task_.cols - col0), first = row0 + warp_ * 16;
     for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
       for (uint32_t i = ptx::lane(l); i < 16 * cols; i += ptx::kLanes) {
         const uint32_t row = i / cols, col = i % cols;
         if (first + row >= task_.rows) continue;
         const std::byte* from = shared_.staged + (warp_ * 16 + row) * kStagedPitch + col * element;
-        for (uint32_t j = 0; j < c.buffer_count; ++j) {
-          std::byte* to = task_.args.pointer(last, j) + (first + row) * c.pitch +
-                          uint64_t(col0 + col) * element;
+        const uint64_t place =
+            (first + row) * task_.record.c_pitch + uint64_t(col0 + col) * element;
+        for (uint32_t j = 0; j < task_.record.copies; ++j) {
+          std::byte* to = task_.c()[j] + place;
           if (element == 4) {
             *reinterpret_cast<float*>(to) = *reinterpret_cast<const float*>(from);
           } else {

@@ -89,46 +89,35 @@ SK_DEVICE void pack_units(const Team& team, const PackedColumns& b) {
   pack_elements<Unit>(team, b, runs * kRows);
 }
 
-// The columns [first, last) of `b`, which lie `pitch` bytes apart.
-SK_DEVICE void pack_columns(const Team& team, const BareWeights& b, uint64_t pitch, uint64_t first,
-                            uint64_t last) {
-  const uint64_t bytes = dtype_bytes(DType(b.dtype));
-  const uint64_t skipped = first * (b.transposed != 0 ? b.from_pitch : bytes);
-  const PackedColumns columns{b.from + skipped, b.to + first * pitch, b.from_pitch, pitch, b.k,
-                              last - first,     b.transposed != 0};
-  if (bytes == 2) return pack_units<uint16_t>(team, columns);
-  if (bytes == 4) return pack_units<uint32_t>(team, columns);
+SK_DEVICE void pack_columns(const Team& team, const PackedColumns& columns,
+                            uint32_t element_bytes) {
+  if (element_bytes == 2) return pack_units<uint16_t>(team, columns);
+  if (element_bytes == 4) return pack_units<uint32_t>(team, columns);
   pack_units<uint64_t>(team, columns);
 }
 
-// A task has some columns; its region begins with the first of them.
-SK_DEVICE void pack_tile(const Team& team, const TileArgs& args) {
-  const auto first = uint64_t(args.params[kPackCol0]), last = uint64_t(args.params[kPackCol1]);
-  const auto k = uint64_t(args.params[kPackK]);
-  const DType dtype = DType(args.params[kPackDtype]);
-  const uint64_t pitch =
-      packed_pitch(k, last - first, dtype_bytes(dtype), args.regions[1].row_bytes);
-  const BareWeights b{args.pointer(0),
-                      args.pointer(1) - first * pitch,
-                      args.regions[0].pitch,
-                      0,
-                      k,
-                      uint64_t(args.params[kPackN]),
-                      uint32_t(dtype),
-                      uint32_t(args.params[kPackTransposeB])};
-  pack_columns(team, b, pitch, first, last);
+SK_DEVICE void pack_tile(const Team& team, const PackRecord& pack, std::byte* const* addresses) {
+  pack_columns(team,
+               {addresses[0] + pack.from_offset, addresses[1], pack.from_pitch, pack.pitch, pack.k,
+                pack.columns, pack.transposed != 0},
+               pack.element_bytes);
 }
 
 // Without a plan: every block its share of the columns, cut at whole lines of B's rows.
 SK_DEVICE void pack_weights(const BareWeights& b) {
   const Team team{0, kPackThreads / ptx::kLanes, 1};
-  const uint64_t bytes = dtype_bytes(DType(b.dtype)), line = 64 / bytes;
+  const auto bytes = uint32_t(dtype_bytes(DType(b.dtype)));
+  const uint64_t line = 64 / bytes, pitch = packed_pitch(b.k, b.n, bytes, b.packed_bytes);
   const uint64_t lines = (b.n + line - 1) / line;
   const uint64_t first = lines * ptx::block() / ptx::blocks() * line;
   const uint64_t behind = lines * (ptx::block() + 1) / ptx::blocks() * line;
   const uint64_t last = behind < b.n ? behind : b.n;
-  if (first < last)
-    pack_columns(team, b, packed_pitch(b.k, b.n, bytes, b.packed_bytes), first, last);
+  if (first >= last) return;
+  const uint64_t skipped = first * (b.transposed != 0 ? b.from_pitch : bytes);
+  pack_columns(team,
+               {b.from + skipped, b.to + first * pitch, b.from_pitch, pitch, b.k, last - first,
+                b.transposed != 0},
+               bytes);
 }
 
 }  // namespace sk::cuda

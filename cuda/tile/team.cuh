@@ -1,11 +1,10 @@
-// The warps that do a block's tasks together, and what a tile operation gets.
+// The warps that do a block's tasks together, and what all tiles ask of addresses.
 #ifndef SK_CUDA_TILE_TEAM_CUH_
 #define SK_CUDA_TILE_TEAM_CUH_
 
-#include "cuda/kernel/image.h"
+#include "cuda/kernel/task_record.h"
 #include "cuda/ptx/thread.cuh"
 #include "cuda/watch/waits.cuh"
-#include "lib/plan/task.h"
 
 namespace sk::cuda {
 
@@ -28,22 +27,15 @@ struct Team {
   }
 };
 
-// A task's operands: pointers of region i begin at first_pointer[i]; offsets are added.
-struct TileArgs {
-  const Region* regions;
-  const int64_t* params;
-  std::byte* const* pointers;
-  const uint16_t* first_pointer;
-  uint32_t region_count;
-  const ProductViews* views;
-
-  SK_DEVICE std::byte* pointer(uint32_t region, uint32_t j = 0) const {
-    return pointers[first_pointer[region] + j];
-  }
-  SK_DEVICE std::byte* const* pointers_of(uint32_t region) const {
-    return pointers + first_pointer[region];
-  }
-};
+// Of several addresses and their distance from row to row, the low bits, or-ed: which widths they
+// allow.
+SK_DEVICE uint64_t address_bits(std::byte* const* addresses, uint32_t count, uint64_t pitch,
+                                uint32_t rows) {
+  uint64_t bits = rows > 1 ? pitch : 0;
+  for (uint32_t i = 0; i < count; ++i) bits |= reinterpret_cast<uint64_t>(addresses[i]);
+  return bits;
+}
+SK_DEVICE bool is_aligned(uint64_t bits, uint32_t bytes) { return bits % bytes == 0; }
 
 }  // namespace sk::cuda
 

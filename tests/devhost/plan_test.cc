@@ -6,7 +6,7 @@
 #include <fstream>
 #include <thread>
 
-#include "cuda/exec/image.h"
+#include "cuda/exec/decode.h"
 #include "lib/algo/planner.h"
 #include "lib/plan/text.h"
 #include "tests/devhost/kernels.h"

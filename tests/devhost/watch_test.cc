@@ -95,19 +95,19 @@ struct WrongParity {
 
   struct Loader {
     explicit Loader(const cuda::TensorMap*) {}
-    void load(TaskOp, const cuda::TileArgs&, Block& shared) {
+    void load(const cuda::FetchedTask&, Block& shared) {
       cuda::wait_at(cuda::At::kStageEmpty, shared.tile.empty[3], /*parity=*/0, 3);
     }
   };
   struct Workman {
     uint32_t slice = 0, round = 0;
-    void perform(const cuda::Team& team, TaskOp, const cuda::TileArgs& tile, Block& shared) {
-      cuda::GemmBoxes<true, kCols, false>(team, cuda::GemmTask(tile), shared.tile, slice, round)
+    void perform(const cuda::Team& team, const cuda::FetchedTask& task, Block& shared) {
+      cuda::GemmBoxes<true, kCols, false>(team, cuda::product_of(task), shared.tile, slice, round)
           .run();
     }
   };
   struct Storer {
-    void store(TaskOp, const cuda::TileArgs&, Block&) {}
+    void store(const cuda::FetchedTask&, Block&) {}
     void finish() {}
   };
 };

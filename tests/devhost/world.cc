@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "cuda/exec/decode.h"
 #include "cuda/exec/image.h"
 #include "cuda/ptx/bulk.cuh"
 #include "tests/devhost/machine.h"
@@ -88,10 +89,11 @@ DeviceWorld::DeviceWorld(const Plan& plan, Kernel kernel, const Options& options
     const RankPlan& part = *ranks_[i]->part;
     // Built twice: for the size, then for the address.
     std::vector<std::byte>& table = launch.tables.emplace_back();
-    const cuda::ViewTable* const views = views_ ? &*views_ : nullptr;
-    table.resize(cuda::make_image(plan, part, 0, bases_, views).size());
+    const std::vector<cuda::TaskRecord> records =
+        cuda::decode(plan, part, views_ ? &views_->tasks[i] : nullptr).value();
+    table.resize(cuda::make_image(plan, part, 0, bases_, records).size());
     const auto at = reinterpret_cast<uint64_t>(table.data());
-    const std::vector<std::byte> made = cuda::make_image(plan, part, at, bases_, views);
+    const std::vector<std::byte> made = cuda::make_image(plan, part, at, bases_, records);
     std::memcpy(table.data(), made.data(), made.size());
     for (uint32_t queue = 0; queue < part.queues.size(); ++queue)
       launch.blocks.push_back({uint32_t(launch.ranks.size()), queue});

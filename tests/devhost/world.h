@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cuda/exec/image.h"
+#include "cuda/exec/views.h"
 #include "lib/exec/reference.h"
 
 namespace sk::devhost {

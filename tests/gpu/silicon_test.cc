@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cuda/exec/image.h"
+#include "cuda/exec/decode.h"
 #include "lib/algo/planner.h"
 #include "lib/plan/text.h"
 #include "tests/gpu/running.h"

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "cuda/exec/image.h"
+#include "cuda/exec/decode.h"
 #include "cuda/exec/program.h"
 #include "lib/algo/planner.h"
 #include "lib/op/ops/add_rmsnorm.h"

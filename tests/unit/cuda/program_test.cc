@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cuda/exec/image.h"
+#include "cuda/exec/decode.h"
 #include "lib/algo/planner.h"
 #include "tests/support/gemm_cases.h"
 #include "tests/support/plans.h"
