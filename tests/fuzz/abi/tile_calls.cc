@@ -9,6 +9,11 @@ namespace {
 
 constexpr int32_t kFirst = 1000;
 
+// A tile's, or none's; far ones wrap around.
+int32_t number_near(Caller& c) {
+  return int32_t(uint32_t(kFirst) + uint32_t(c.random.around(0, 30)));
+}
+
 // Writes all that it may, and nothing else: canaries of the caller's memory are looked at.
 int32_t fill(void* const* data, const sk_tile_view* views, const sk_tile_value*, void* user) {
   const auto bytes = int64_t(element_bytes(int32_t(views[1].dtype)));
@@ -78,7 +83,7 @@ void tile_register(Caller& c) {
 }
 
 void tile_unregister(Caller& c) {
-  const int32_t op = kFirst + int32_t(c.random.around(0, 30));
+  const int32_t op = number_near(c);
   c.check(sk_tile_unregister(c.handle<sk_context>(kContext), op));
 }
 
@@ -128,7 +133,7 @@ void tile_check(Caller& c) {
   unsigned char args[4096] = {};
   const uint32_t size = struct_size(c.random, 24);
   std::memcpy(args, &size, sizeof size);
-  c.check(sk_tile_check(c.handle<sk_context>(kContext), kFirst + int32_t(c.random.around(0, 30)),
+  c.check(sk_tile_check(c.handle<sk_context>(kContext), number_near(c),
                         c.random.one_in(4) ? nullptr : args, nullptr));
 }
 
