@@ -25,6 +25,14 @@ from measure.launch import LaunchError
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 RECONNECT_MS = 2  # While the kernel does not listen yet.
 LIMIT_S = 120.0
+NOT_A_USERS = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+"""What build machines set. Without byte code each start compiles hundreds of modules, of one kernel
+and not of the other where only one environment came with it."""
+
+
+def environment(more: Mapping[str, str]) -> dict[str, str]:
+    """As a user's shell would give it to a kernel, and ``more``."""
+    return {name: text for name, text in os.environ.items() if name not in NOT_A_USERS} | {**more}
 
 
 @dataclass
@@ -93,7 +101,7 @@ class Kernel:
         self.started = time.perf_counter()
         self.process = subprocess.Popen(
             [part.replace("{connection_file}", str(self._file)) for part in command],
-            env={**os.environ, **(env or {})},
+            env=environment(env or {}),
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,

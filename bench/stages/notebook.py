@@ -32,6 +32,9 @@ def run(bench: Bench) -> list[Row]:
         raise LaunchError(why)
     candidates = _candidates(bench)
     settings = {"prints": PRINTS, **bench.options}
+    for kernel in (kernels.ipykernel(), kernels.ours(1)):
+        # The first start of all writes byte code that is missing; no figure is of it.
+        visits.start_and_print(kernel, bench.scratch / "notebook", 1)
     # Not judged by probes: a cell is woken processes, not a loop on a core, and a ratio of medians
     # of one interleaved run holds on a busy machine. What others took is in the file.
     rounds = run_rounds(bench, "notebook", candidates, settings, judge=Judge.NOTHING)
@@ -46,6 +49,7 @@ def run(bench: Bench) -> list[Row]:
         "first cell: while the ranks still connect to each other",
         "connected_ms": "the same after a comm.barrier(), for which a cell waits until they have",
         "pss_mb_per_rank": "rank processes and template, by the number of ranks",
+        "byte_code": "of both environments is there: one start of each went before",
         "client": "pyzmq and jupyter_client.session in one thread (bench/notebook/client.py)",
     }
     document = results.head("notebook", bench, protocol, _versions())

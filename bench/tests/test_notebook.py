@@ -18,7 +18,7 @@ from measure.rounds import Bench, Candidate, run_rounds
 pytest.importorskip("jupyter_client")
 
 from notebook import kernels, processes, visits
-from notebook.client import Cell, Kernel
+from notebook.client import Cell, Kernel, environment
 from stages import notebook as stage
 
 NAMES = ("ipykernel", "libsk-4", "stub-256")
@@ -144,6 +144,15 @@ def test_a_cells_text_is_what_stays_after_a_clear() -> None:
     cell = Cell(messages=[message("stream", "live"), message("clear_output")])
     cell.messages.append(message("stream", "kept"))
     assert cell.text == "kept"
+
+
+def test_kernels_get_a_users_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    monkeypatch.setenv("KEPT", "yes")
+    given = environment({"SK_PROGRAM": "sk"})
+    assert not {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"} & given.keys()
+    assert (given["KEPT"], given["SK_PROGRAM"]) == ("yes", "sk")
 
 
 def test_a_kernel_that_ends_is_told_at_once(tmp_path: Path) -> None:

@@ -198,3 +198,28 @@ def test_collectives_in_cells(python: Kernel, ranks: int) -> None:
         cell.of("execute_result")[0]["data"]["text/plain"]
         == f"array([{total}., {total}., {total}.])"
     )
+
+
+def io_wakeups(pid: int) -> int:
+    """How often a rank's I/O thread has gone to sleep, and so been woken."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    (thread,) = [each for each in threads if (each / "comm").read_text() == "sk-worker-io\n"]
+    status = (thread / "status").read_text()
+    return int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])
+
+
+def test_a_short_cell_wakes_the_main_thread_alone(start_kernel: StartKernel) -> None:
+    """Of a hundred ranks on two cores each further thread is felt."""
+    kernel = start_kernel(2, PROGRAM)
+    told = kernel.run("import os\ncomm.barrier()\nprint(os.getpid())").text()
+    ranks = [int(line.split()[1]) for line in told.splitlines()]
+    woken = []
+    for _ in range(10):  # It is woken in cells that a busy machine stretches beyond 20 ms.
+        before = [io_wakeups(pid) for pid in ranks]
+        for _ in range(20):
+            assert kernel.run("print(1)").text() == "1\n"
+        after = [io_wakeups(pid) for pid in ranks]
+        woken.append(max(now - then for now, then in zip(after, before, strict=True)))
+        if woken[-1] <= 10:
+            break
+    assert min(woken) <= 10, f"in 20 cells: {woken}"

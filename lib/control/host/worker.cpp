@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -79,6 +78,9 @@ Result<std::unique_ptr<Worker>> Worker::join(const WorkerConfig& config) {
   SK_ASSIGN_OR_RETURN(worker->io_wakeup_, local::make_wakeup());
   SK_ASSIGN_OR_RETURN(worker->request_wakeup_, local::make_wakeup());
   SK_ASSIGN_OR_RETURN(worker->input_wakeup_, local::make_wakeup());
+  SK_ASSIGN_OR_RETURN(worker->watch_,
+                      SharedWatch::make(worker->link_.fd(), worker->request_wakeup_.get(),
+                                        worker->capture_[0].get(), worker->capture_[1].get()));
   worker->send(Hello{kProtocolVersion, static_cast<uint32_t>(*rank),
                      static_cast<uint32_t>(getpid()), config.capture, config.language});
   worker->heartbeat_at_ns_ = monotonic_ns() + kHeartbeatNs;
@@ -116,7 +118,6 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
   while (true) {
     {
       const std::lock_guard lock(mutex_);
-      local::clear_wakeup(request_wakeup_.get());
       waits_ = false;
       if (open_cell_ != 0)
         return error(SK_ERR_INVALID_ARGUMENT,
@@ -135,6 +136,7 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
           drain_capture();  // What came between the cells belongs to the last one.
           flush_records();
           open_cell_ = last_cell_ = execute != nullptr ? execute->cell : comm->cell;
+          capture_news_ = false;
           began_ns_ = monotonic_ns();
           code_ended_ns_ = 0;
           threads_ = 0;
@@ -149,15 +151,29 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
       waits_ = monotonic_ns() < until_ns;
       if (!waits_) return Request();
     }
-    const int64_t left_ms = std::max<int64_t>((until_ns - monotonic_ns() + 999'999) / 1'000'000, 0);
-    pollfd entry{request_wakeup_.get(), POLLIN, 0};
-    // EINTR comes back to the language, whose handler wants to run.
-    if (::poll(&entry, 1, static_cast<int>(std::min<int64_t>(left_ms, 3'600'000))) < 0) {
-      const std::lock_guard lock(mutex_);
-      waits_ = false;
-      return Request();
-    }
+    // A signal comes back to the language, whose handler wants to run.
+    if (!wait_for_request(until_ns)) return Request();
   }
+}
+
+// False: a signal ended the wait.
+bool Worker::wait_for_request(int64_t until_ns) {
+  const int64_t left_ms = std::max<int64_t>((until_ns - monotonic_ns() + 999'999) / 1'000'000, 0);
+  watch_.come_back();
+  const SharedWatch::News news =
+      watch_.wait(static_cast<int>(std::min<int64_t>(left_ms, 3'600'000)));
+  watch_.leave(kFlushNs);
+  if (news.wakeup) local::clear_wakeup(request_wakeup_.get());
+  if (news.capture) {
+    const std::lock_guard lock(mutex_);
+    capture_news_ = true;
+    local::wake(io_wakeup_.get());
+  }
+  read_link();
+  if (!news.signal) return true;
+  const std::lock_guard lock(mutex_);
+  waits_ = false;
+  return false;
 }
 
 Status Worker::stream(uint32_t stream, std::string_view text) {
@@ -218,7 +234,7 @@ Status Worker::done(uint32_t status) {
   const std::lock_guard lock(mutex_);
   if (open_cell_ == 0) return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_done: no cell is open");
   drain_capture();
-  flush_records();
+  queue_records();  // With the end, in one piece.
   Done end{std::exchange(open_cell_, 0), status,           seq_,
            now_ns - began_ns_,           cpu_ns - cpu_ns_, std::exchange(cell_reply_, {})};
   end.lingers = lingers();

@@ -2,7 +2,9 @@
 //
 // One mutex guards all state that both threads touch; neither holds it while it waits. The I/O
 // thread runs no code of the language and blocks all signals, so an interrupt meets the main
-// thread.
+// thread. While the main thread waits for a request it reads the link itself, and the I/O thread
+// sleeps: a cell that is over within 20 ms, of hundreds of ranks on few cores, wakes one thread
+// each.
 #ifndef SK_LIB_CONTROL_HOST_WORKER_H_
 #define SK_LIB_CONTROL_HOST_WORKER_H_
 
@@ -23,6 +25,7 @@
 #include "lib/base/status.h"
 #include "lib/control/framing.h"
 #include "lib/control/host/collectives.h"
+#include "lib/control/host/shared_watch.h"
 #include "lib/control/host/stack_probe.h"
 #include "lib/control/talk/snapshot.h"
 #include "transport/local/link.h"
@@ -31,6 +34,8 @@ namespace sk::control {
 
 inline constexpr uint64_t kBatchBytes = 32 * 1024;  // Of records; then they go out at once.
 inline constexpr uint64_t kDisplayBytesMax = 64ull << 20;
+// Captured output is gathered so long; also how long a cell may run before the I/O thread is woken.
+inline constexpr int64_t kFlushNs = 20'000'000;
 inline constexpr int64_t kHeartbeatNs = 500'000'000;
 inline constexpr char kIoThreadName[] = "sk-worker-io";
 
@@ -81,7 +86,9 @@ class Worker {
   void run_io();
   Heartbeat sign_of_life() const;
   void wait_for_io();
+  bool wait_for_request(int64_t until_ns);
   void read_link();
+  void show_stacks();
   void handle(Message message);
   void interrupt(const Interrupt& interrupt);
   void refuse_cell(uint64_t cell, std::string why);
@@ -97,8 +104,12 @@ class Worker {
   void send_alone(Record record);
   void append_stream(uint32_t stream, std::string_view text);
   bool drain_capture(size_t limit = SIZE_MAX);
+  bool watches_capture() const { return !waits_ || capture_news_; }
+  bool is_main() const { return pthread_equal(main_, pthread_self()) != 0; }
   Status send_captured();
+  void queue_records();
   void flush_records();
+  void queue(const Message& message);
   void send(const Message& message);
   void lose_link();
   Status wait_for_room(std::unique_lock<std::mutex>& lock);
@@ -111,17 +122,21 @@ class Worker {
   mutable std::mutex mutex_;
   std::condition_variable space_;
   local::Link link_;
-  FrameReader reader_;  // The I/O thread's alone.
+  std::mutex read_mutex_;  // Held by who reads the link, until all of it is handled; before mutex_.
+  FrameReader reader_;     // Under read_mutex_.
   local::Fd capture_[2];
   local::Fd io_wakeup_;       // Wakes the I/O thread,
   local::Fd request_wakeup_;  // and this one sk_worker_next().
+  SharedWatch watch_;
   std::deque<Request> requests_;
+  std::deque<uint64_t> stacks_asked_;  // For the I/O thread.
   std::vector<Record> pending_;
   uint64_t pending_bytes_ = 0;
   int64_t gate_ns_ = 0;  // Until then records are gathered; then they go out at once.
   int64_t heartbeat_at_ns_ = 0;
   int64_t end_collectives_at_ns_ = INT64_MAX;
   bool waits_ = false;              // The main thread, in next().
+  bool capture_news_ = false;       // Bytes that came while it waited; the I/O thread looks.
   uint64_t interrupted_early_ = 0;  // A cell that it is to refuse; 0: none.
   uint64_t seq_ = 0;
   uint64_t open_cell_ = 0;

@@ -19,7 +19,6 @@ namespace {
 // What waits to be sent is what a cell's end, or its interrupt, comes behind.
 constexpr uint64_t kQueueBytesMax = 256 * 1024;
 constexpr size_t kCaptureTurnBytes = 64 * 1024;  // Of one pipe, before the rest gets its turn.
-constexpr int64_t kFlushNs = 20'000'000;
 // A language that ends its collective itself, on the signal, tells an interrupt from a lost peer.
 constexpr int64_t kSignalFirstNs = 50'000'000;
 constexpr std::chrono::seconds kSpaceWait{60};
@@ -35,6 +34,7 @@ void Worker::run_io() {
   while (true) {
     wait_for_io();
     read_link();
+    show_stacks();
     const std::lock_guard lock(mutex_);
     const int64_t now = monotonic_ns();
     if (now >= gate_ns_ && link_.queued_bytes() == 0 && drain_capture(kCaptureTurnBytes)) {
@@ -69,34 +69,41 @@ Heartbeat Worker::sign_of_life() const {
 }
 
 void Worker::wait_for_io() {
-  pollfd fds[4] = {};
+  pollfd fds[6] = {};
   nfds_t count = 0;
   int64_t wake_ns = 0;
   {
     const std::lock_guard lock(mutex_);
     fds[count++] = {io_wakeup_.get(), POLLIN, 0};
-    const short out = link_.queued_bytes() > 0 ? POLLOUT : 0;
-    fds[count++] = {link_.fd(), static_cast<short>(POLLIN | out), 0};
+    fds[count++] = {watch_.timer(), POLLIN, 0};
+    fds[count++] = {watch_.link(), POLLIN, 0};
+    if (link_.queued_bytes() > 0) fds[count++] = {link_.fd(), POLLOUT, 0};
     // Between batches, and while the controller is behind, what is captured stays in the kernel,
     // where a killed rank does not lose it.
-    const bool batching = monotonic_ns() < gate_ns_;
+    const bool batching = monotonic_ns() < gate_ns_ && (watches_capture() || !pending_.empty());
     const bool stays = batching || link_.queued_bytes() > 0;
     wake_ns = std::min(batching ? gate_ns_ : heartbeat_at_ns_, end_collectives_at_ns_);
+    // A main thread that waits tells of what comes: so the first line of its next cell, which the
+    // cell's end takes along, wakes nobody.
     for (const local::Fd& fd : capture_)
-      if (fd.open() && welcome_ && !stays) fds[count++] = {fd.get(), POLLIN, 0};
+      if (fd.open() && welcome_ && !stays && watches_capture())
+        fds[count++] = {fd.get(), POLLIN, 0};
   }
   const int64_t left_ms = (wake_ns - monotonic_ns() + 999'999) / 1'000'000;
   ::poll(fds, count, static_cast<int>(std::clamp<int64_t>(left_ms, 0, 1000)));
   if (fds[0].revents != 0) local::clear_wakeup(io_wakeup_.get());
+  if (fds[1].revents != 0) watch_.clear_timer();
 }
 
 bool Worker::lingers() const {
   return collectives() != nullptr && collectives()->used_beside_cells(threads_ > 0);
 }
 
+// By whichever thread was woken for it. Messages are handled in the order in which they came.
 void Worker::read_link() {
+  const std::lock_guard reading(read_mutex_);
   std::string bytes;
-  const local::ReadResult result = link_.read(bytes);  // Only this thread reads.
+  const local::ReadResult result = link_.read(bytes);
   reader_.feed(bytes);
   while (true) {
     auto message = reader_.next();
@@ -110,11 +117,11 @@ void Worker::read_link() {
 }
 
 void Worker::handle(Message message) {
-  // Without the mutex: the main thread may hold it, or wait for it, while it is looked at.
-  if (const auto* ask = std::get_if<Ask>(&message); ask != nullptr && ask->kind == kAskStack)
-    return show_stack(ask->request);
   const std::lock_guard lock(mutex_);
-  if (std::holds_alternative<Welcome>(message)) welcome_ = true;
+  if (std::holds_alternative<Welcome>(message)) {
+    welcome_ = true;
+    local::wake(io_wakeup_.get());  // It may take what is captured.
+  }
   if (auto* group = std::get_if<RankGroup>(&message)) take_group(std::move(*group));
   if (auto* absent = std::get_if<Absent>(&message)) {
     absent_ = std::move(*absent);
@@ -127,13 +134,17 @@ void Worker::handle(Message message) {
     requests_.push_back(std::move(*execute));
   }
   if (auto* ask = std::get_if<Ask>(&message)) {
+    if (ask->kind == kAskStack) {
+      stacks_asked_.push_back(ask->request);
+      return local::wake(io_wakeup_.get());
+    }
     if (ask->snapshot) return send(snapshot_.answer(*ask));
     requests_.push_back(std::move(*ask));
   }
   if (auto* comm = std::get_if<Comm>(&message)) requests_.push_back(std::move(*comm));
   if (auto* input = std::get_if<InputReply>(&message)) take_input_reply(std::move(*input));
   if (std::holds_alternative<Shutdown>(message)) requests_.push_back(Shutdown{});
-  if (!requests_.empty()) local::wake(request_wakeup_.get());
+  if (!requests_.empty() && !is_main()) local::wake(request_wakeup_.get());
 }
 
 // Nobody waits any longer for a rank that is gone: a creation that waits for it ends.
@@ -201,6 +212,20 @@ void Worker::signal_main() {
     pthread_kill(main_, SIGINT);
 }
 
+// Without either mutex: the main thread may hold it, or wait for it, while it is looked at.
+void Worker::show_stacks() {
+  while (true) {
+    uint64_t request = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stacks_asked_.empty() || lost_) return;
+      request = stacks_asked_.front();
+      stacks_asked_.pop_front();
+    }
+    show_stack(request);
+  }
+}
+
 void Worker::show_stack(uint64_t request) {
   bool idle = false;
   {
@@ -224,24 +249,40 @@ void Worker::lose_link() {
   group_news_.notify_all();
   local::wake(input_wakeup_.get());
   local::wake(request_wakeup_.get());
+  local::wake(io_wakeup_.get());
 }
 
 // ---- what both threads do, under the mutex ----------------------------------------------------
 
-void Worker::send(const Message& message) {
+// For the next send(), in front of what that has.
+void Worker::queue(const Message& message) {
   if (lost_ || !link_.open()) return;
   // Records are held under the limit where they come in; see kDisplayBytesMax.
-  if (!append_frames(message, link_.outbox()).ok() || !link_.flush()) lose_link();
+  if (!append_frames(message, link_.outbox()).ok()) lose_link();
+}
+
+void Worker::send(const Message& message) {
+  queue(message);
+  if (lost_ || !link_.open()) return;
+  if (!link_.flush()) lose_link();
   if (link_.queued_bytes() > 0) local::wake(io_wakeup_.get());
 }
 
-void Worker::flush_records() {
+void Worker::queue_records() {
   if (pending_.empty()) return;
   gate_ns_ = monotonic_ns() + kFlushNs;
   Output output{last_cell_, seq_ + 1, std::exchange(pending_, {})};
   seq_ += output.records.size();
   pending_bytes_ = 0;
-  send(output);
+  queue(output);
+}
+
+void Worker::flush_records() {
+  if (pending_.empty()) return;
+  queue_records();
+  if (lost_ || !link_.open()) return;
+  if (!link_.flush()) lose_link();
+  if (link_.queued_bytes() > 0) local::wake(io_wakeup_.get());
 }
 
 void Worker::append_stream(uint32_t stream, std::string_view text) {
@@ -265,6 +306,7 @@ bool Worker::drain_capture(size_t limit) {
   for (uint32_t i = 0; i < 2; ++i) {
     if (!capture_[i].open()) continue;
     const size_t there = local::readable_bytes(capture_[i].get());
+    if (there == 0 && limit == SIZE_MAX) continue;  // The I/O thread looks for the end.
     std::string text;
     // One byte at least, to see the end.
     const local::ReadResult result =
