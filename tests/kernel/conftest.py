@@ -83,6 +83,8 @@ class Kernel:
         self.client: BlockingKernelClient = client or manager.client()
         self.client.start_channels()
         self._early: list[dict[str, Any]] = []
+        self.beside: list[dict[str, Any]] = []
+        """What came while a cell was waited for and is of another, say of a thread of an earlier."""
         self.wait_for_ready()
 
     @property
@@ -138,6 +140,7 @@ class Kernel:
         while True:
             message = self.client.get_iopub_msg(timeout=TIMEOUT)
             if message["parent_header"].get("msg_id") != message_id:
+                self.beside.append(message)
                 continue
             messages.append(message)
             if is_idle(message, message_id):

@@ -28,6 +28,8 @@ class Notebook:
 
     def run(self, code: str) -> Cell:
         cell = self.kernel.run(code)
+        self.take(self.kernel.beside)
+        self.kernel.beside.clear()
         self.take(cell.messages)
         return cell
 
