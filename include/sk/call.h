@@ -34,6 +34,20 @@ SK_NODISCARD SK_API sk_status sk_call(sk_comm* comm, int32_t op, const void* arg
  *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_INVALID_ARGUMENT, SK_ERR_NO_MEMORY, SK_ERR_FORKED. */
 SK_NODISCARD SK_API sk_status sk_comm_self(sk_context* context, sk_comm** out_comm) SK_NOEXCEPT;
 
+/** Whether the calling thread's wait is to end: 0 lets it go on. It may run what an interpreter
+ * does at a signal, and call libsk; an exception of C++ ends the wait. */
+typedef int32_t (*sk_interrupted_fn)(void* user);
+
+/** `interrupted` is asked about every 50 ms by a thread that waits for its turn in a call of a
+ * local operation (sk_comm_self()), and by one whose sk_tile_check() waits for its child: anything
+ * but 0 ends that call with SK_ERR_ABORTED, and it has done nothing. NULL: nobody is asked. `user`
+ * is passed on.
+ *  @threads Before the context's first communicator, sk_comm_self() among them: SK_ERR_BUSY then.
+ *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_FORKED. */
+SK_NODISCARD SK_API sk_status sk_context_set_interrupted(sk_context* context,
+                                                         sk_interrupted_fn interrupted,
+                                                         void* user) SK_NOEXCEPT;
+
 /** What operations there are, as JSON: an array with an object for each, or with `name` the one
  *  object. Fields: name, id, scope ("all", "pair", "local"), summary, source, dimensions, operands
  *  (name, role, types, shape, optional, packed, rows, turned_by, only_on, alias, doc), attributes

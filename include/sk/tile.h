@@ -82,7 +82,8 @@ enum sk_tile_over {
 };
 
 enum sk_tile_flags {
-  SK_TILE_SERIAL = 1 /**< One call of the function at a time. */
+  SK_TILE_SERIAL = 1, /**< One call of the function at a time. */
+  SK_TILE_REPLACE = 2 /**< Of a name that is registered already: takes its place. */
 };
 
 /** A tile. All texts are copied. Fields are only ever appended. */
@@ -109,7 +110,9 @@ typedef struct sk_tile_desc {
  *  {uint32_t struct_size; int32_t operation; const sk_tensor* for each region; int64_t or double
  *  for each parameter}. `function` and `user` must live until sk_tile_unregister() or
  *  sk_finalize() has returned. A name that is registered already is SK_ERR_INVALID_ARGUMENT, unless
- *  all is equal, `function` and `user` too: `*out_op` is the number that it has then.
+ *  all is equal, `function` and `user` too: `*out_op` is the number that it has then. With
+ *  SK_TILE_REPLACE the one of before is unregistered in the same step; where the new one is
+ * refused, or a thread is inside a call of the old one (SK_ERR_BUSY), that stays as it is.
  *  @return SK_OK; SK_ERR_INVALID_ARGUMENT with a sentence that names the region or step and says
  *          what is allowed, SK_ERR_BAD_HANDLE, SK_ERR_NO_MEMORY, SK_ERR_FORKED; SK_ERR_UNSUPPORTED
  *          from sk_call() on a GPU's communicator.

@@ -48,8 +48,20 @@ sk_status sk_comm_self(sk_context* context, sk_comm** out_comm) noexcept {
   return guarded([&]() -> Status {
     SK_RETURN_IF_ERROR(require("out_comm", out_comm));
     SK_ASSIGN_OR_RETURN(const auto owner, contexts.pin(context));
-    SK_ASSIGN_OR_RETURN(void* lane, (*owner)->self.get((*owner)->log, 0, (*owner)->tiles));
+    SK_ASSIGN_OR_RETURN(void* lane, (*owner)->self.get(**owner, 0));
     *out_comm = static_cast<sk_comm*>(lane);
+    return {};
+  });
+}
+
+sk_status sk_context_set_interrupted(sk_context* context, sk_interrupted_fn interrupted,
+                                     void* user) noexcept {
+  return guarded([&]() -> Status {
+    SK_ASSIGN_OR_RETURN(const auto owner, contexts.use(context));
+    if ((*owner)->self.is_made() || (*owner)->children.load() != 0) {
+      return error(SK_ERR_BUSY, "interrupted must be set before the context's communicators");
+    }
+    (*owner)->interruption = {interrupted, user};
     return {};
   });
 }

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -19,6 +20,7 @@
 
 #include "lib/base/futex.h"
 #include "lib/base/inside_tile.h"
+#include "lib/base/interruption.h"
 #include "lib/base/status.h"
 
 namespace sk::api {
@@ -50,6 +52,10 @@ Status bad_handle(HandleKind wanted, const void* handle);
 // pinned (any number, beside an exclusive one). One table per type and process; an object belongs
 // to the context that made it, the table only knows where it is.
 //
+// An object that is made for another one, as a plan is for its communicator, needs no claim of its
+// own for a call that has the other's: that is claimed in its name, use_for(), and it cannot be
+// removed meanwhile, remove_from().
+//
 // All of it is zero at first and nothing of it is destroyed or allocated: a table of static storage
 // serves calls that come during exit, costs no memory that is not used, and goes with the library
 // when that is unloaded. No lock is held by anyone, so that a fork finds none held either.
@@ -58,16 +64,23 @@ class HandleTable {
   struct Slot {
     std::atomic<uint64_t> generation{0};  // 0 while free or on its way.
     std::atomic<bool> taken{false};       // Belongs to an object that is alive, comes or goes.
-    std::atomic<uint32_t> in_use{0};      // 1 while a call has it.
+    std::atomic<uint32_t> in_use{0};      // While a call has it: kCall, or whose name_of() it is.
     std::atomic<bool> queues{false};      // Whoever finds it in use waits for its turn.
     std::atomic<int32_t> waiting{0};      // For that.
     std::atomic<int32_t> pins{0};
-    std::atomic<pid_t> owner{0};  // The process that made it.
+    std::atomic<pid_t> owner{0};               // The process that made it.
+    std::atomic<const void*> parent{nullptr};  // The handle that it was made for.
     T* object = nullptr;
   };
   static constexpr size_t kSlotCount = 1 << 14;
+  static constexpr uint32_t kCall = 1;
 
  public:
+  // Of an object, for as long as it is alive: what its calls claim its parent as. Not kCall.
+  static uint32_t name_of(const void* handle) {
+    return (uint32_t(kind) << kIndexBits) + uint32_t(index_of(handle));
+  }
+
   class Use {
    public:
     Use(Slot* slot, bool exclusive) : slot_(slot), exclusive_(exclusive) {}
@@ -91,7 +104,7 @@ class HandleTable {
   };
 
   // `queues`: calls of several threads wait for each other, where they would be refused.
-  Result<void*> add(std::unique_ptr<T> object, bool queues = false) {
+  Result<void*> add(std::unique_ptr<T> object, bool queues = false, const void* parent = nullptr) {
     const size_t start = hint_.load(std::memory_order_relaxed);
     for (size_t tries = 0; tries < kSlotCount; ++tries) {
       const size_t index = (start + tries) % kSlotCount;
@@ -104,6 +117,7 @@ class HandleTable {
       slot.object = object.release();
       slot.queues.store(queues, std::memory_order_relaxed);
       slot.owner.store(getpid(), std::memory_order_relaxed);
+      slot.parent.store(parent, std::memory_order_relaxed);
       const uint64_t generation = generations_.fetch_add(1, std::memory_order_relaxed) + 1;
       slot.generation.store(generation, std::memory_order_release);
       hint_.store(index + 1, std::memory_order_relaxed);
@@ -114,11 +128,16 @@ class HandleTable {
                  handle_kind_name(kind));
   }
 
-  // `turn_ns`: how long to wait for another thread's call, where calls queue.
-  Result<Use> use(const void* handle, int64_t turn_ns = kTurnNs) {
+  // `turn_ns`: how long to wait for another thread's call, where calls queue. `claim`: whose call.
+  Result<Use> use(const void* handle, int64_t turn_ns = kTurnNs, uint32_t claim = kCall) {
     Slot* slot = find(handle);
     if (slot == nullptr) return refused(handle);
-    if (slot->in_use.exchange(1, std::memory_order_acquire) != 0) {
+    uint32_t by = 0;
+    if (!slot->in_use.compare_exchange_strong(by, claim, std::memory_order_seq_cst)) {
+      if (by == claim && claim != kCall) {
+        return error(SK_ERR_BUSY, "another thread is inside a call on this {}",
+                     handle_kind_name(HandleKind(claim >> kIndexBits)));
+      }
       if (!slot->queues.load(std::memory_order_relaxed)) {
         return error(SK_ERR_BUSY, "another thread is inside a call on this {}",
                      handle_kind_name(kind));
@@ -129,15 +148,51 @@ class HandleTable {
                      "may be the tile's own",
                      handle_kind_name(kind));
       }
-      if (!take_turn(*slot, handle, turn_ns)) {
-        if (find(handle) != slot) return refused(handle);
-        return error(SK_ERR_TIMEOUT, "another thread's call on this {} has not ended for {:.3g} s",
-                     handle_kind_name(kind), double(turn_ns) * 1e-9);
-      }
+      SK_RETURN_IF_ERROR(take_turn(*slot, handle, turn_ns, claim));
     }
     Use use(slot, true);
     if (find(handle) != slot) return refused(handle);  // Freed between look and claim.
     return use;
+  }
+
+  // The claim of an object's parent, of the table `parents`, in its name, and the object, which
+  // stays as long as that.
+  template <typename Parents>
+  Result<std::pair<typename Parents::Use, T*>> use_for(Parents& parents, const void* handle) {
+    const Slot* slot = find(handle);
+    if (slot == nullptr) return refused(handle);
+    auto claim =
+        parents.use(slot->parent.load(std::memory_order_relaxed), kTurnNs, name_of(handle));
+    if (!claim.ok()) {
+      if (claim.status().code() != SK_ERR_BAD_HANDLE) return std::move(claim.status());
+      return error(SK_ERR_BAD_HANDLE, "the {}'s communicator was freed", handle_kind_name(kind));
+    }
+    // Whoever removes it looks at the parent behind its generation: it has seen this claim, and
+    // puts the generation back, or it is removed.
+    while (find(handle) != slot) {
+      if (slot->in_use.load(std::memory_order_seq_cst) == 0 && find(handle) != slot)
+        return refused(handle);
+      std::this_thread::yield();
+    }
+    return std::pair<typename Parents::Use, T*>(std::move(*claim), slot->object);
+  }
+
+  // Takes out an object that has such uses: SK_ERR_BUSY, and nothing has changed, inside of one.
+  template <typename Parents>
+  Result<std::unique_ptr<T>> remove_from(Parents& parents, const void* handle) {
+    SK_ASSIGN_OR_RETURN(Use use, this->use(handle));
+    Slot& slot = *use.slot_;
+    const uint64_t generation = slot.generation.exchange(0, std::memory_order_seq_cst);
+    if (parents.claim_of(slot.parent.load(std::memory_order_relaxed)) != name_of(handle))
+      return take_out(std::move(use));
+    slot.generation.store(generation, std::memory_order_seq_cst);
+    return error(SK_ERR_BUSY, "another thread is inside a call on this {}", handle_kind_name(kind));
+  }
+
+  // Whose call it is in; 0: in none, or it is gone.
+  uint32_t claim_of(const void* handle) {
+    const Slot* slot = find(handle);
+    return slot == nullptr ? 0 : slot->in_use.load(std::memory_order_seq_cst);
   }
 
   // The same without a sentence, for what may be asked often.
@@ -234,21 +289,43 @@ class HandleTable {
     slot.in_use.store(0, std::memory_order_seq_cst);
     if (slot.waiting.load(std::memory_order_seq_cst) != 0) futex_wake(slot.in_use, 1);
   }
-  // Waits until the object is not in use, and claims it; false where it is gone before that, or
-  // not free in time.
-  bool take_turn(Slot& slot, const void* handle, int64_t turn_ns) {
+  // Waits until the object is not in use, and claims it; an error where it is gone before that, not
+  // free in time, or where its owner's interruption is due.
+  Status take_turn(Slot& slot, const void* handle, int64_t turn_ns, uint32_t claim) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(turn_ns);
-    slot.waiting.fetch_add(1, std::memory_order_seq_cst);
-    bool mine = false;
-    while (find(handle) == &slot) {
-      mine = slot.in_use.exchange(1, std::memory_order_seq_cst) == 0;
-      const int64_t left = std::chrono::nanoseconds(until - Clock::now()).count();
-      if (mine || left <= 0) break;
-      futex_wait(slot.in_use, 1, left);
+    const Interruption interruption = interruption_of(handle);
+    // It may run what takes long, so it is asked while nobody counts on this thread.
+    for (bool first = true;; first = false) {
+      if (!first && interruption.is_due()) {
+        return error(SK_ERR_ABORTED, "interrupted while another thread's call on this {} ran",
+                     handle_kind_name(kind));
+      }
+      const Clock::time_point ask = Clock::now() + std::chrono::nanoseconds(Interruption::kAskNs);
+      slot.waiting.fetch_add(1, std::memory_order_seq_cst);
+      bool mine = false, here = false;
+      while ((here = find(handle) == &slot)) {
+        uint32_t by = 0;
+        mine = slot.in_use.compare_exchange_strong(by, claim, std::memory_order_seq_cst);
+        const int64_t left = std::chrono::nanoseconds(std::min(ask, until) - Clock::now()).count();
+        if (mine || left <= 0) break;
+        futex_wait(slot.in_use, by, left);
+      }
+      slot.waiting.fetch_sub(1, std::memory_order_seq_cst);
+      if (!here) return refused(handle);
+      if (mine) return {};
+      if (Clock::now() >= until) {
+        return error(SK_ERR_TIMEOUT, "another thread's call on this {} has not ended for {:.3g} s",
+                     handle_kind_name(kind), double(turn_ns) * 1e-9);
+      }
     }
-    slot.waiting.fetch_sub(1, std::memory_order_seq_cst);
-    return mine;
+  }
+  // Of an object that has one, which is its context's; none of one that is gone.
+  Interruption interruption_of(const void* handle) {
+    if constexpr (requires(const T& object) { Interruption(object.interruption); }) {
+      if (const std::optional<Use> held = try_pin(handle)) return (*held)->interruption;
+    }
+    return {};
   }
   static void unpin(Slot& slot) {
     const bool last = slot.pins.fetch_sub(1, std::memory_order_seq_cst) == 1;
@@ -277,9 +354,12 @@ class HandleTable {
     }
     return bad_handle(kind, handle);
   }
+  static size_t index_of(const void* handle) {
+    return size_t(reinterpret_cast<uintptr_t>(handle)) & ((1 << kIndexBits) - 1);
+  }
   Slot* find(const void* handle) {
     const auto value = uint64_t(reinterpret_cast<uintptr_t>(handle));
-    const size_t index = value & ((1 << kIndexBits) - 1);
+    const size_t index = index_of(handle);
     const uint64_t generation = value >> (kIndexBits + kKindBits);
     const auto its = HandleKind(value >> kIndexBits & ((1 << kKindBits) - 1));
     if (index >= kSlotCount || generation == 0 || its != kind) return nullptr;

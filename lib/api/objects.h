@@ -7,12 +7,15 @@
 
 #include "lib/api/guard.h"
 #include "lib/api/handles.h"
+#include "lib/base/interruption.h"
 #include "lib/base/log.h"
 #include "lib/comm/arguments.h"
 #include "lib/comm/communicator.h"
 #include "lib/tile/user_table.h"
 
 namespace sk::api {
+
+struct Context;
 
 // A communicator in which this process is alone and which any thread may call: made when it is
 // first asked for, freed with whoever has it.
@@ -23,8 +26,8 @@ class Lane {
   Lane& operator=(const Lane&) = delete;
   ~Lane();
   // Its handle. `workers`: 0 is one for each core that this process may use.
-  // `tiles` are those of its context.
-  Result<void*> get(const Log& log, uint32_t workers, const std::shared_ptr<TileSet>& tiles);
+  Result<void*> get(const Context& context, uint32_t workers);
+  bool is_made() const { return comm_.load(std::memory_order_acquire) != nullptr; }
 
  private:
   std::atomic<void*> comm_{nullptr};
@@ -33,6 +36,7 @@ class Lane {
 struct Context {
   Log log;
   std::shared_ptr<TileSet> tiles = std::make_shared<TileSet>();  // Plans of its communicators.
+  Interruption interruption;     // Of waits for a lane's turn, and for a tile's check.
   std::atomic<int> children{0};  // Communicators and sessions alive.
   Lane self;
 };
@@ -61,6 +65,7 @@ struct Comm {
   std::unique_ptr<Communicator> communicator;
   uint32_t workers = 0;           // Of a lane for this rank.
   std::unique_ptr<Lane> local{};  // For what this rank does alone; null: this is a lane itself.
+  Interruption interruption{};    // Of a lane, whose calls wait for each other.
 };
 
 struct PlanHandle {

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <functional>
+#include <optional>
+
 #include "lib/api/calling.h"
 #include "sk/call.h"
 
@@ -5,15 +9,6 @@ using namespace sk;       // NOLINT(google-build-using-namespace): the shell spe
 using namespace sk::api;  // NOLINT(google-build-using-namespace)
 
 namespace {
-
-// The caller gave an operation, and no handle that a sentence about communicators could show.
-auto comm_of(const OpHandle& op) {
-  using Found = decltype(comms.use(op.comm));
-  Found found = comms.use(op.comm);
-  return found.status().code() != SK_ERR_BAD_HANDLE
-             ? std::move(found)
-             : Found(error(SK_ERR_BAD_HANDLE, "the operation's communicator was freed"));
-}
 
 // A local operation's handle keeps the lane's, and whoever has that may go.
 Result<void*> place_of(sk_comm* comm, const Schema& schema) {
@@ -66,8 +61,10 @@ Status take_arguments(OpHandle& op, World world, const void* args) {
 Status run(OpHandle& op, Communicator& communicator, const void* args,
            const sk_run_options* options) {
   if (args != nullptr) SK_RETURN_IF_ERROR(take_arguments(op, world_of(communicator), args));
-  PackedUses kept;
-  SK_RETURN_IF_ERROR(kept.pin(op.packed));
+  std::optional<PackedUses> kept;  // Few operations have any: eight of nothing take their time.
+  if (std::ranges::any_of(op.packed, std::identity())) {
+    SK_RETURN_IF_ERROR(kept.emplace().pin(op.packed));
+  }
   if (options == nullptr && communicator.knows(op.pinned)) [[likely]]
     return communicator.run(op.pinned.call);
   Call call = op.call;
@@ -85,7 +82,7 @@ sk_status sk_op_create(sk_comm* comm, int32_t op, const void* args, sk_op** out_
     SK_ASSIGN_OR_RETURN(const Operation operation, operation_of(comm, op));
     SK_ASSIGN_OR_RETURN(void* place, place_of(comm, *operation.schema));
     SK_ASSIGN_OR_RETURN(auto made, make(place, operation, args));
-    SK_ASSIGN_OR_RETURN(void* handle, operations.add(std::move(made)));
+    SK_ASSIGN_OR_RETURN(void* handle, operations.add(std::move(made), /*queues=*/false, place));
     *out_op = static_cast<sk_op*>(handle);
     return {};
   });
@@ -93,20 +90,20 @@ sk_status sk_op_create(sk_comm* comm, int32_t op, const void* args, sk_op** out_
 
 sk_status sk_op_run(sk_op* op, const void* args, const sk_run_options* options) noexcept {
   return guarded([&]() -> Status {
-    SK_ASSIGN_OR_RETURN(const auto use, operations.use(op));
-    SK_ASSIGN_OR_RETURN(const auto comm, comm_of(*use));
+    SK_ASSIGN_OR_RETURN(const auto use, operations.use_for(comms, op));
+    const auto& [comm, mine] = use;
     std::optional<TileSet::Use> tile;  // A user's, which may have been taken away.
-    if (use->schema->id >= OpKind::kUserFirst) {
-      SK_ASSIGN_OR_RETURN(auto found, comm->tiles->use(int32_t(use->schema->id)));
+    if (mine->schema->id >= OpKind::kUserFirst) {
+      SK_ASSIGN_OR_RETURN(auto found, comm->tiles->use(int32_t(mine->schema->id)));
       tile.emplace(std::move(found));
     }
-    return run(*use, *comm->communicator, args, options);
+    return run(*mine, *comm->communicator, args, options);
   });
 }
 
 sk_status sk_op_free(sk_op* op) noexcept {
   return guarded([&]() -> Status {
     SK_RETURN_IF_ERROR(check_outside_tiles());
-    return std::move(operations.remove(op).status());
+    return std::move(operations.remove_from(comms, op).status());
   });
 }

@@ -9,20 +9,31 @@ using namespace sk::api;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-// The caller gave a plan, and no handle that a sentence about communicators could show.
-auto comm_of(const PlanHandle& plan) {
-  using Found = decltype(comms.use(plan.comm));
-  Found found = comms.use(plan.comm);
-  return found.status().code() != SK_ERR_BAD_HANDLE
-             ? std::move(found)
-             : Found(error(SK_ERR_BAD_HANDLE, "the plan's communicator was freed"));
+// What the last run was given is the same call, unless that had options, which are of one run
+// alone.
+Status run_anew(PlanHandle& plan, Communicator& communicator, const void* in,
+                const sk_packed* weights, void* out, const sk_run_options* options) {
+  PackedUses packed;
+  SK_RETURN_IF_ERROR(packed.pin({weights}));
+  SK_ASSIGN_OR_RETURN(const Call call,
+                      plan_call(plan.world, plan.plan->op, in, packed.operands()[0], out, options));
+  plan.in = in, plan.weights = weights, plan.out = out;
+  Status status = communicator.execute(call, {}, &plan.pinned);
+  if (options != nullptr || !status.ok()) plan.pinned.places = 0;
+  return status;
 }
 
-// `again`: with the same memory it is the same call; options are of one run alone.
-Status run_anew(PlanHandle& plan, Communicator& communicator, const Call& call, bool again) {
-  Status status = communicator.execute(call, {}, &plan.pinned);
-  if (!again || !status.ok()) plan.pinned.places = 0;
-  return status;
+// Weights may have been freed since.
+Status run_again(PlanHandle& plan, Communicator& communicator) {
+  if (plan.weights == nullptr) [[likely]]
+    return communicator.run(plan.pinned.call);
+  SK_ASSIGN_OR_RETURN(const auto weights, packed_weights.pin(plan.weights));
+  return communicator.run(plan.pinned.call);
+}
+
+Result<void*> add(std::unique_ptr<PlanHandle> made) {
+  const void* const comm = made->comm;
+  return plans.add(std::move(made), /*queues=*/false, comm);
 }
 
 }  // namespace
@@ -34,8 +45,7 @@ sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* desc, sk_plan** out_
     SK_ASSIGN_OR_RETURN(const OpDesc op, plan_op(world, desc));
     SK_ASSIGN_OR_RETURN(auto plan, communicator.plan_for(op));
     SK_ASSIGN_OR_RETURN(
-        void* handle,
-        plans.add(std::make_unique<PlanHandle>(PlanHandle{comm, world, std::move(plan)})));
+        void* handle, add(std::make_unique<PlanHandle>(PlanHandle{comm, world, std::move(plan)})));
     *out_plan = static_cast<sk_plan*>(handle);
     return {};
   });
@@ -44,19 +54,15 @@ sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* desc, sk_plan** out_
 sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights, void* out,
                       const sk_run_options* options) noexcept {
   return guarded([&]() -> Status {
-    SK_ASSIGN_OR_RETURN(const auto use, plans.use(plan));
-    SK_ASSIGN_OR_RETURN(const auto comm, comm_of(*use));
-    if (!takes_part(use->world, use->plan->op)) return {};
-    PackedUses packed;
-    SK_RETURN_IF_ERROR(packed.pin({weights}));
-    const bool same = options == nullptr && in == use->in && weights == use->weights &&
-                      out == use->out && comm->communicator->knows(use->pinned);
+    SK_ASSIGN_OR_RETURN(const auto use, plans.use_for(comms, plan));
+    PlanHandle& mine = *use.second;
+    Communicator& communicator = *use.first->communicator;
+    const bool same = options == nullptr && in == mine.in && weights == mine.weights &&
+                      out == mine.out && communicator.knows(mine.pinned);
     if (same) [[likely]]
-      return comm->communicator->run(use->pinned.call);
-    SK_ASSIGN_OR_RETURN(const Call call, plan_call(use->world, use->plan->op, in,
-                                                   packed.operands()[0], out, options));
-    use->in = in, use->weights = weights, use->out = out;
-    return run_anew(*use, *comm->communicator, call, options == nullptr);
+      return run_again(mine, communicator);
+    if (!takes_part(mine.world, mine.plan->op)) return {};
+    return run_anew(mine, communicator, in, weights, out, options);
   });
 }
 
@@ -72,7 +78,7 @@ sk_status sk_plan_parse(sk_comm* comm, const char* text, size_t length,
     auto plan = std::make_shared<const Plan>(std::move(parsed));
     PlanHandle made{comm, world_of(communicator), plan};
     made.pinned.plan = std::move(plan);
-    SK_ASSIGN_OR_RETURN(void* handle, plans.add(std::make_unique<PlanHandle>(std::move(made))));
+    SK_ASSIGN_OR_RETURN(void* handle, add(std::make_unique<PlanHandle>(std::move(made))));
     *out_plan = static_cast<sk_plan*>(handle);
     return {};
   });
@@ -98,6 +104,6 @@ sk_status sk_plan_check(const char* text, size_t length) noexcept {
 sk_status sk_plan_free(sk_plan* plan) noexcept {
   return guarded([&]() -> Status {
     SK_RETURN_IF_ERROR(check_outside_tiles());
-    return std::move(plans.remove(plan).status());
+    return std::move(plans.remove_from(comms, plan).status());
   });
 }

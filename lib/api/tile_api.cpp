@@ -14,7 +14,8 @@ sk_status sk_tile_register(sk_context* context, const sk_tile_desc* desc,
     SK_RETURN_IF_ERROR(require("out_op", out_op));
     SK_ASSIGN_OR_RETURN(const auto owner, contexts.pin(context));
     SK_ASSIGN_OR_RETURN(TileArguments read, tile_arguments(desc));
-    SK_ASSIGN_OR_RETURN(const OpKind op, (*owner)->tiles->add(std::move(read.text), read.function));
+    SK_ASSIGN_OR_RETURN(const OpKind op,
+                        (*owner)->tiles->add(std::move(read.text), read.function, read.replaces));
     *out_op = int32_t(op);
     return {};
   });
@@ -34,7 +35,7 @@ sk_status sk_tile_check(sk_context* context, int32_t op, const void* args,
     SK_ASSIGN_OR_RETURN(const TileSet::Use tile, (*owner)->tiles->use(op));
     constexpr World kAlone{.rank = 0, .size = 1, .device = {}};
     SK_ASSIGN_OR_RETURN(const Call call, schema_call(kAlone, tile->schema(), args, {}, options));
-    return check_tile(*tile, call);
+    return check_tile(*tile, call, (*owner)->interruption);
   });
 }
 

@@ -87,11 +87,13 @@ Result<TileArguments> tile_arguments(const sk_tile_desc* desc) {
                  read.over);
   }
   text.over = TileOver(read.over);
-  if ((read.flags & ~uint32_t{SK_TILE_SERIAL}) != 0) {
-    return error(SK_ERR_INVALID_ARGUMENT, "flags is {}, allowed are 0 and SK_TILE_SERIAL (1)",
+  if ((read.flags & ~uint32_t{SK_TILE_SERIAL | SK_TILE_REPLACE}) != 0) {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "flags is {}, allowed are 0, SK_TILE_SERIAL (1), SK_TILE_REPLACE (2) and both",
                  read.flags);
   }
   text.serial = (read.flags & SK_TILE_SERIAL) != 0;
+  out.replaces = (read.flags & SK_TILE_REPLACE) != 0;
   text.tile_rows = read.tile_rows;
   SK_RETURN_IF_ERROR(check_list("region", static_cast<const void*>(read.regions), read.region_count,
                                 kTileRegionsMax));

@@ -10,6 +10,7 @@ namespace sk {
 struct TileArguments {
   TileText text;
   TileFunction function;
+  bool replaces = false;  // A tile of this name.
 };
 Result<TileArguments> tile_arguments(const sk_tile_desc* desc);
 

@@ -209,13 +209,12 @@ class Child {
 
 class Check {
  public:
-  Check(const UserTile& tile, const Call& call) : tile_(tile), call_(call) {}
+  Check(const UserTile& tile, const Call& call, const Interruption& interruption)
+      : tile_(tile), call_(call), interruption_(interruption) {}
 
   Status run() {
     const auto limit = call_.timeout_ns != 0 ? call_.timeout_ns : kTimeoutNs;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    deadline_ns_ = now.tv_sec * 1'000'000'000 + now.tv_nsec + limit;
+    deadline_ns_ = now_ns() + limit;
     SK_ASSIGN_OR_RETURN(const Results whole, results_of(0, std::byte{0xA5}));
     SK_ASSIGN_OR_RETURN(const Results again, results_of(0, std::byte{0x5A}));
     SK_RETURN_IF_ERROR(compare(whole, again, ""));
@@ -275,19 +274,37 @@ class Check {
     return verdict(plan, *report, status);
   }
 
+  static int64_t now_ns() {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+  }
+
+  static void end(pid_t pid, int* status) {
+    kill(pid, SIGKILL);
+    while (waitpid(pid, status, 0) < 0 && errno == EINTR) {
+    }
+  }
+
   Status await(pid_t pid, int* status) const {
+    int64_t ask_ns = now_ns() + Interruption::kAskNs;
     for (;;) {
       const pid_t ended = waitpid(pid, status, WNOHANG);
       // Where somebody else takes ended children, its report says how it went.
       if (ended == pid || (ended < 0 && errno == ECHILD)) return {};
       if (ended < 0 && errno != EINTR)
         return system_error("waitpid for the child that tries a tile");
-      struct timespec now;
-      clock_gettime(CLOCK_MONOTONIC, &now);
-      if (now.tv_sec * 1'000'000'000 + now.tv_nsec > deadline_ns_) {
-        kill(pid, SIGKILL);
-        while (waitpid(pid, status, 0) < 0 && errno == EINTR) {
+      const int64_t now = now_ns();
+      if (now > ask_ns) {
+        if (interruption_.is_due()) {
+          end(pid, status);
+          return error(SK_ERR_ABORTED, "tile {} in {}: interrupted", tile_.text().name,
+                       describe(call_.op));
         }
+        ask_ns = now + Interruption::kAskNs;
+      }
+      if (now > deadline_ns_) {
+        end(pid, status);
         return error(SK_ERR_TIMEOUT, "tile {} in {}: its function has not returned in time",
                      tile_.text().name, describe(call_.op));
       }
@@ -369,11 +386,14 @@ class Check {
 
   const UserTile& tile_;
   const Call& call_;
+  const Interruption& interruption_;
   int64_t deadline_ns_ = 0;
 };
 
 }  // namespace
 
-Status check_tile(const UserTile& tile, const Call& call) { return Check(tile, call).run(); }
+Status check_tile(const UserTile& tile, const Call& call, const Interruption& interruption) {
+  return Check(tile, call, interruption).run();
+}
 
 }  // namespace sk

@@ -55,12 +55,17 @@ TileSet::~TileSet() {
   }
 }
 
-Result<OpKind> TileSet::add(TileText text, TileFunction function) {
+Result<OpKind> TileSet::add(TileText text, TileFunction function, bool replaces) {
   const std::lock_guard lock(mutex_);
+  Entry* before = nullptr;
   for (const std::unique_ptr<Entry>& entry : entries_) {
     if (!entry->is_there || entry->tile->text().name != text.name) continue;
     const bool same = entry->tile->text() == text;
     if (same && entry->tile->function() == function) return entry->tile->schema().id;
+    if (replaces) {
+      before = entry.get();
+      break;
+    }
     return error(SK_ERR_INVALID_ARGUMENT,
                  "a tile {} is registered already, as operation {} and with another {}: unregister "
                  "that, or give this one another name",
@@ -72,7 +77,9 @@ Result<OpKind> TileSet::add(TileText text, TileFunction function) {
                       UserTile::make(std::move(text), function, OpKind(id), number.number()));
   auto entry = std::make_unique<Entry>();
   entry->tile = std::move(tile);
+  if (before != nullptr) SK_RETURN_IF_ERROR(check_unused(*before));
   entries_.push_back(std::move(entry));
+  if (before != nullptr) before->is_there = false;
   std::move(number).publish(entries_.back()->tile.get());
   return OpKind(id);
 }
@@ -101,12 +108,15 @@ Status TileSet::remove(int32_t id) {
     return error(SK_ERR_INVALID_ARGUMENT,
                  "op is {}, which is no tile of this context: there are {}", id, known());
   }
-  if (entry->uses > 0) {
-    return error(SK_ERR_BUSY, "{} thread(s) are inside a call of tile {}", entry->uses,
-                 entry->tile->text().name);
-  }
+  SK_RETURN_IF_ERROR(check_unused(*entry));
   entry->is_there = false;
   return {};
+}
+
+Status TileSet::check_unused(const Entry& entry) {
+  if (entry.uses == 0) return {};
+  return error(SK_ERR_BUSY, "{} thread(s) are inside a call of tile {}", entry.uses,
+               entry.tile->text().name);
 }
 
 TileSet::Use::~Use() {

@@ -35,8 +35,9 @@ class TileSet {
   TileSet& operator=(const TileSet&) = delete;
   ~TileSet();
 
-  // Its number here. One that is there already, alike in all, is found.
-  Result<OpKind> add(TileText text, TileFunction function);
+  // Its number here. One that is there already, alike in all, is found; `replaces`: another of its
+  // name goes, once this one is known to be right.
+  Result<OpKind> add(TileText text, TileFunction function, bool replaces = false);
   // SK_ERR_BUSY while it is in use.
   Status remove(int32_t id);
 
@@ -61,6 +62,7 @@ class TileSet {
 
  private:
   Entry* find(int32_t id);
+  static Status check_unused(const Entry& entry);
   std::string known() const;
 
   std::mutex mutex_;

@@ -2,6 +2,8 @@
 // what becomes of calls that fail.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -329,6 +331,98 @@ TEST(OwnTiles, ATileThatIsCalledStays) {
   EXPECT_EQ(sk_call(self, op, args.get(), nullptr), SK_ERR_BAD_HANDLE);
 }
 
+TEST(OwnTiles, TakeAnothersPlaceOnceTheyAreRight) {
+  with_workers(1, [](sk_context* context, sk_comm* comm) {
+    Witness old, young;
+    int32_t first = 0, second = 0;
+    ASSERT_EQ(sk_tile_register(context, witnessed_tile(old).get(), &first), SK_OK);
+    Array x(4, 4, 4), y(4, 4, 4);
+    const OwnArgs args({x.tensor(), y.tensor()});
+    OwnTile next = witnessed_tile(young);
+    next.get();
+    EXPECT_EQ(sk_tile_register(context, &next.desc, &second), SK_ERR_INVALID_ARGUMENT);
+    next.desc.flags = SK_TILE_REPLACE;
+    next.desc.effect = "y[i, j] = x[i + 1, j]";
+    EXPECT_EQ(sk_tile_register(context, &next.desc, &second), SK_ERR_INVALID_ARGUMENT);
+    EXPECT_EQ(sk_call(comm, first, args.get(), nullptr), SK_OK) << sk_last_error();
+    old.blocked = true;
+    old.entered = false;
+    next = witnessed_tile(young);
+    next.get();
+    next.desc.flags = SK_TILE_REPLACE;
+    std::thread caller(
+        [&] { EXPECT_EQ(sk_call(comm, first, args.get(), nullptr), SK_OK) << sk_last_error(); });
+    while (!old.entered) std::this_thread::yield();
+    EXPECT_EQ(sk_tile_register(context, &next.desc, &second), SK_ERR_BUSY);
+    old.blocked = false;
+    caller.join();
+    ASSERT_EQ(sk_tile_register(context, &next.desc, &second), SK_OK) << sk_last_error();
+    EXPECT_NE(first, second);
+    EXPECT_EQ(sk_call(comm, first, args.get(), nullptr), SK_ERR_INVALID_ARGUMENT);
+    EXPECT_EQ(sk_call(comm, second, args.get(), nullptr), SK_OK) << sk_last_error();
+    EXPECT_EQ(young.calls, 1);
+    int32_t again = 0;  // Alike in all: nothing is replaced.
+    ASSERT_EQ(sk_tile_register(context, &next.desc, &again), SK_OK);
+    EXPECT_EQ(again, second);
+  });
+}
+
+int32_t asked(void* user) { return --*static_cast<std::atomic<int>*>(user) == 0; }
+int32_t throws(void*) { throw 1; }
+
+// Another thread's call goes on for ever, as far as this one can tell.
+TEST(OwnTiles, AnInterruptionEndsTheWaitForATurn) {
+  for (const bool by_exception : {false, true}) {
+    sk_context* context = nullptr;
+    ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+    std::atomic<int> left{3};
+    const sk_interrupted_fn function = by_exception ? throws : asked;
+    ASSERT_EQ(sk_context_set_interrupted(context, function, &left), SK_OK) << sk_last_error();
+    sk_comm* self = nullptr;
+    ASSERT_EQ(sk_comm_self(context, &self), SK_OK) << sk_last_error();
+    EXPECT_EQ(sk_context_set_interrupted(context, nullptr, nullptr), SK_ERR_BUSY);
+    Witness witness;
+    witness.blocked = true;
+    int32_t op = 0, other = 0;
+    ASSERT_EQ(sk_tile_register(context, witnessed_tile(witness).get(), &op), SK_OK);
+    ASSERT_EQ(sk_tile_register(context, saxpy_tile().get(), &other), SK_OK);
+    Array x(4, 4, 4), y(4, 4, 4), z(4, 4, 4);
+    const OwnArgs args({x.tensor(), y.tensor()});
+    const OwnArgs three({x.tensor(), y.tensor(), z.tensor()}, {1.0});
+    std::thread caller(
+        [&] { EXPECT_EQ(sk_call(self, op, args.get(), nullptr), SK_OK) << sk_last_error(); });
+    while (!witness.entered) std::this_thread::yield();
+    EXPECT_EQ(sk_call(self, other, three.get(), nullptr), SK_ERR_ABORTED);
+    EXPECT_THAT(sk_last_error(), HasSubstr("interrupted while another thread's call on this comm"));
+    EXPECT_EQ(left, by_exception ? 3 : 0);
+    witness.blocked = false;
+    caller.join();
+    EXPECT_EQ(sk_call(self, other, three.get(), nullptr), SK_OK) << sk_last_error();
+    EXPECT_EQ(sk_finalize(context), SK_OK) << sk_last_error();
+  }
+}
+
+int32_t for_ever(void* const*, const sk_tile_view*, const sk_tile_value*, void*) {
+  for (;;) pause();
+}
+
+TEST(OwnTiles, AnInterruptionEndsACheck) {
+  sk_context* context = nullptr;
+  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+  std::atomic<int> left{2};
+  ASSERT_EQ(sk_context_set_interrupted(context, asked, &left), SK_OK) << sk_last_error();
+  OwnTile tile("endless", for_ever);
+  tile.reads("x", "f32", "m, n").writes("y", "x", "m, n").does("y[i, j] = f(x[i, j])");
+  int32_t op = 0;
+  ASSERT_EQ(sk_tile_register(context, tile.get(), &op), SK_OK) << sk_last_error();
+  Array x(4, 4, 4), y(4, 4, 4);
+  const OwnArgs args({x.tensor(), y.tensor()});
+  EXPECT_EQ(sk_tile_check(context, op, args.get(), nullptr), SK_ERR_ABORTED);
+  EXPECT_THAT(sk_last_error(), HasSubstr("tile endless in endless(f32, 4 x 4): interrupted"));
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);  // No child is left.
+  EXPECT_EQ(sk_finalize(context), SK_OK);
+}
+
 TEST(OwnTiles, AreKeptReady) {
   sk_context* context = nullptr;
   ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
@@ -407,7 +501,7 @@ TEST(OwnTiles, WhatIsWrongIsSaid) {
                 HasSubstr("name is \"\", it must be made"));
     EXPECT_THAT(refusal([](D d, T) { d.over = 4; }),
                 HasSubstr("over is 4, it must be one of enum"));
-    EXPECT_THAT(refusal([](D d, T) { d.flags = 2; }), HasSubstr("flags is 2, allowed are 0 and"));
+    EXPECT_THAT(refusal([](D d, T) { d.flags = 4; }), HasSubstr("flags is 4, allowed are 0, "));
     EXPECT_THAT(refusal([](D d, T) { d.function = nullptr; }),
                 HasSubstr("saxpy: function is null"));
     EXPECT_THAT(refusal([](D d, T) { d.regions = nullptr; }),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from libsk import _dtypes
+from libsk._checks import about_value
 from libsk._core import Borrowed, describe, know_numpy
 from libsk._errors import Error, invalid
 from libsk._operand import Operand, address_of, laid_out
@@ -66,8 +67,8 @@ def _of_numbers(x: Any, what: str) -> np.ndarray:
         array = np.asarray(x)
     except MemoryError:
         raise
-    except Exception as error:  # Also of the object's own __array__ and the like.
-        raise invalid(f"{what} is no array: {error}") from error
+    except Exception as error:  # noqa: BLE001 - also of the object's own __array__ and the like.
+        raise invalid(f"{what} is no array: {error}") from about_value(error)
     if array.dtype == object or array.dtype.kind in "USV":
         raise invalid(
             f"{what} is a {type(x).__name__}; give a NumPy array, anything with __dlpack__,"
@@ -134,8 +135,10 @@ def device_of_array(x: Any, what: str) -> tuple[int, int]:
     try:
         kind, index = x.__dlpack_device__()
         return int(kind), int(index)
-    except Exception as error:
-        raise invalid(f"{what} does not say on which device it lies: {error}") from error
+    except Exception as error:  # noqa: BLE001 - the exporter's own.
+        raise invalid(f"{what} does not say on which device it lies: {error}") from about_value(
+            error
+        )
 
 
 def borrow(x: Any, what: str, device: tuple[int, int], dtype: Any = None, **stream: int) -> Operand:
@@ -176,5 +179,5 @@ def _ask(x: Any, what: str, stream: dict[str, int]) -> Borrowed:
         return Borrowed(capsule)
     except (MemoryError, Error):  # A DeviceArray's own sentences among them.
         raise
-    except Exception as error:
-        raise invalid(f"{what} cannot be exported through DLPack: {error}") from error
+    except Exception as error:  # noqa: BLE001 - the exporter's own.
+        raise invalid(f"{what} cannot be exported through DLPack: {error}") from about_value(error)

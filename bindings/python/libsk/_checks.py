@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+import signal
+from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any, SupportsIndex
 
 from libsk._errors import invalid
@@ -15,11 +17,45 @@ OPS = {"sum": 1, "prod": 2, "min": 3, "max": 4, "avg": 5}
 _SHOWN_MAX = 80
 
 
+def about_value(error: Exception) -> Exception:
+    """The error of a look at somebody's object, which says something of that: to go into a sentence
+    as its cause. Goes on as it is where it says nothing of it: out of memory, or raised by the
+    handler of a signal, which Python runs between any two steps of such a look."""
+    if isinstance(error, MemoryError) or _is_of_handler(error.__traceback__):
+        raise error
+    return error
+
+
+def _is_of_handler(trace: TracebackType | None) -> bool:
+    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
+    while trace is not None:
+        if trace.tb_frame.f_code in handlers:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _code_of(handler: Any) -> Any:
+    """Of a function, a method, a ``functools.partial`` of one, or an object with ``__call__``."""
+    while hasattr(handler, "func"):
+        handler = handler.func
+    if callable(handler) and not hasattr(handler, "__code__"):
+        handler = type(handler).__call__
+    return getattr(handler, "__code__", None)
+
+
+def read_by(read: Callable[[Any], Any], value: Any) -> tuple[Any, Exception | None]:
+    """What it reads of a value, or None and why it cannot."""
+    try:
+        return read(value), None
+    except Exception as error:  # noqa: BLE001 - of an object of whatever type.
+        return None, about_value(error)
+
+
 def shown(value: Any) -> str:
     """A value in a sentence: its ``repr``, as far as it has one, and not at any length."""
-    try:
-        text = repr(value)
-    except Exception:  # noqa: BLE001 - whatever the object's own raises.
+    text, _ = read_by(repr, value)
+    if text is None:
         return f"a {type(value).__name__}"
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
 
@@ -36,28 +72,25 @@ def milliseconds(seconds: float | None, what: str = "timeout") -> int:
     """A limit in seconds as the C ABI wants it; None is its default."""
     if seconds is None:
         return 0
-    try:
-        number = math.nan if isinstance(seconds, str | bytes) else float(seconds)
-    except Exception:  # noqa: BLE001 - of an object of whatever type.
-        number = math.nan
-    if not 0 < number < 2**40:
-        raise invalid(f"{what} is {shown(seconds)}; give seconds above 0, or None for the default")
+    number, why = None, None
+    if not isinstance(seconds, str | bytes):
+        number, why = read_by(float, seconds)
+    if number is None or not 0 < number < 2**40:
+        sentence = f"{what} is {shown(seconds)}; give seconds above 0, or None for the default"
+        raise invalid(sentence) from why
     return max(1, round(number * 1000))
 
 
-def whole(value: Any) -> int | None:
-    """The number of an object that is a whole one."""
-    try:
-        return operator.index(value)
-    except Exception:  # noqa: BLE001 - of an object of whatever type.
-        return None
+def whole(value: Any) -> tuple[int | None, Exception | None]:
+    """The number of an object that is a whole one; of another None, and why."""
+    return read_by(operator.index, value)
 
 
 def integer(value: Any, what: str, allowed: str, low: int = 0, end: int = 2**31) -> int:
     """A whole number from ``low`` to below ``end``, which is what ``allowed`` says in words."""
-    number = whole(value)
+    number, why = whole(value)
     if number is None or not low <= number < end:
-        raise invalid(f"{what} is {shown(value)}; give {allowed}")
+        raise invalid(f"{what} is {shown(value)}; give {allowed}") from why
     return number
 
 
@@ -90,14 +123,13 @@ def text_of(value: Any, what: str, allowed: str = "a text") -> str:
 def shape_of(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
     """Sizes of one or more dimensions."""
     allowed = "a size, or sizes, that are 0 or more"
-    single = whole(shape)
-    try:
-        numbers = [single] if single is not None else [whole(size) for size in shape]
-    except Exception:  # noqa: BLE001 - of an object of whatever type.
-        numbers = [None]
-    sizes = tuple(number for number in numbers if number is not None)
-    if len(sizes) < len(numbers) or isinstance(shape, str | bytes | dict | set):
-        raise invalid(f"shape is {shown(shape)}; give {allowed}")
+    single, why = whole(shape)
+    given, why = ([shape], None) if single is not None else read_by(list, shape)
+    read = [whole(size) for size in given or ()]
+    sizes = tuple(number for number, _ in read if number is not None)
+    if given is None or len(sizes) < len(read) or isinstance(shape, str | bytes | dict | set):
+        why = next((each for _, each in read if each is not None), why)
+        raise invalid(f"shape is {shown(shape)}; give {allowed}") from why
     if any(size < 0 for size in sizes) or math.prod(sizes) >= 2**63:
         raise invalid(f"shape is {shown(shape)}; give {allowed}, of less than 2**63 elements")
     return sizes

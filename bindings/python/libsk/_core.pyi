@@ -40,12 +40,31 @@ def register_tile(
     effect: str,
     over: int,
     serial: bool,
+    replace: bool,
     tile_rows: int,
     regions: list[tuple[int, str, str, str, str]],
     numbers: list[tuple[int, str, str, str]],
     function: int,
     user: int,
 ) -> int: ...
+
+class TileFunction:
+    def __init__(
+        self,
+        name: str,
+        call: Callable[
+            [tuple[int, ...], tuple[tuple[int, int, int, int], ...], tuple[float, ...]], None
+        ],
+        regions: int,
+        floats: list[bool],
+    ) -> None: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def user(self) -> int: ...
+    def take_raised(self) -> BaseException | None: ...
+
+def inside_tile() -> str | None: ...
 def unregister_tile(context: Context, op: int) -> None: ...
 def describe_tile(context: Context, name: str) -> str: ...
 

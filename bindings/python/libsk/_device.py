@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from libsk._checks import shown, whole
+from libsk._checks import about_value, shown, whole
 from libsk._errors import invalid
 
 _CPU, _CUDA = 0, 2
@@ -71,18 +71,18 @@ def stream_of(stream: Any) -> int:
     if protocol is not None:  # (version of the protocol, handle)
         try:
             handle = (protocol() if callable(protocol) else protocol)[1]
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - of an object of whatever type.
             raise invalid(
                 f"stream is {shown(stream)}, whose __cuda_stream__ gives no pair: {error}"
-            ) from error
+            ) from about_value(error)
     elif hasattr(stream, "cuda_stream"):
         handle = stream.cuda_stream
-    number = None if isinstance(handle, bool) else whole(handle)
+    number, why = (None, None) if isinstance(handle, bool) else whole(handle)
     if number is None:
         raise invalid(
             f"stream is {shown(stream)}; give torch's, an object with __cuda_stream__, or the"
             " number that is a CUDA stream's handle"
-        )
+        ) from why
     if not 0 <= number < 2**64:
         raise invalid(f"stream is {number}; a CUDA stream's handle is an address, or 0")
     if number == 2:  # CU_STREAM_PER_THREAD

@@ -107,6 +107,14 @@ class Operand:
             offsets = offsets[..., np.newaxis] + step * np.arange(size, dtype=np.int64)
         return bool(np.any(np.diff(np.sort(offsets, axis=None)) < self.itemsize))
 
+    def overlaps(self, other: Operand) -> bool:
+        """Whether an element of the one shares bytes with one of the other; also where that is too
+        hard to tell."""
+        try:
+            return bool(np.shares_memory(self.bits(), other.bits(), max_work=10**6))
+        except RuntimeError:  # numpy.exceptions.TooHardError, which old ones have elsewhere.
+            return True
+
 
 class Interface:
     """Lets NumPy look at memory by its address, and keeps the memory's owner."""

@@ -22,7 +22,7 @@ from libsk._place import Call, OnCpu, Place
 class Prepared:
     """A call kept ready: :meth:`libsk.Comm.prepare` makes it. It keeps its arrays alive."""
 
-    __slots__ = ("__weakref__", "_handle", "_result", "_kept", "operation")
+    __slots__ = ("__weakref__", "_handle", "_run", "_array", "_result", "_kept", "operation")
 
     def __init__(
         self, operation: str, handle: _core.Ready, result: Output | None, kept: Any
@@ -30,7 +30,9 @@ class Prepared:
         self.operation = operation
         """The method of the communicator whose call it is."""
         self._handle = handle
+        self._run = handle.run
         self._result = result
+        self._array = None if result is None else result.finish()
         self._kept = kept
 
     def run(self, *, timeout: float | None = None) -> Any:
@@ -38,13 +40,13 @@ class Prepared:
 
         Returns the result, which is the same array each time.
         """
-        self._handle.run(milliseconds(timeout))
-        return self._result.finish() if self._result is not None else None
+        self._run(0 if timeout is None else milliseconds(timeout))
+        return self._array
 
     def close(self) -> None:
         """Lets go of the call and its arrays. Twice is once; inside a run of it, ``BusyError``."""
         self._handle.close()
-        self._result = self._kept = None
+        self._result = self._array = self._kept = None
 
     def __enter__(self) -> Prepared:
         return self

@@ -8,14 +8,14 @@ that: for the operations of this process alone (``libsk._ops``), and for users' 
 from __future__ import annotations
 
 import math
-import operator
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from libsk import _core, _dtypes
-from libsk._checks import is_given, shown
+from libsk._checks import is_given, read_by, shown, whole
 from libsk._context import Context, default_context
 from libsk._errors import UnsupportedError, invalid
 from libsk._operand import Operand
@@ -51,6 +51,7 @@ class Inputs:
         self.sizes: Sizes = {}
         self.codes: dict[str, int] = {}
         self.found: dict[str, Operand] = {}
+        self._results: list[tuple[str, Output]] = []
         self.like: Any = None
         """What further results are like: the first array."""
         for each in schema["operands"]:
@@ -94,16 +95,20 @@ class Inputs:
         axes = each["shape"].split(", ")
         if all(axis in self.sizes for axis in axes):
             return self._of(axes)
-        scope = {"cdiv": lambda a, b: -(-a // b), "min": min, "max": max, "__builtins__": {}}
         sizes = {name: math.prod(size) for name, size in self.sizes.items()}
         try:
-            return tuple(eval(f"({each['shape']},)", scope, sizes))
-        except NameError:
+            return _evaluated(each["shape"], sizes)
+        except KeyError:
             if out is not None:  # It says what nothing that is read does.
                 return tuple(np.shape(out))
             raise invalid(
                 f"no array that is read says how large {each['name']} is ({each['shape']}); give it"
                 " by name"
+            ) from None
+        except ZeroDivisionError:
+            said = ", ".join(f"{name} is {size}" for name, size in sizes.items())
+            raise invalid(
+                f"the shape of {each['name']} ({each['shape']}) is divided by 0: {said}"
             ) from None
 
     def output(self, each: Schema, out: Any, what: str, like: Any = None) -> Output:
@@ -115,6 +120,9 @@ class Inputs:
         given = self.like if like is None else like
         shape = self.shape_of(each, out)
         result = _CPU.output(out, given if out is None else out, code, shape, home, what=what)
+        for other, before in self._results:
+            _check_apart(what, result, other, before)
+        self._results.append((what, result))
         self.found[name] = result.operand
         self.codes[name] = code
         return result
@@ -229,6 +237,17 @@ def quick_way(schema: Schema, *, leading: bool = False) -> Any:
     )
 
 
+_NAMES = re.compile(r"[a-z_][a-z0-9_]*(?!\w)(?!\s*\()")
+"""Of dimensions in an expression; what stands before a parenthesis is a function's."""
+
+
+def _evaluated(shape: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The library's expressions, which Python reads alike but for names: some are words of its."""
+    numbers = _NAMES.sub(lambda found: str(sizes[found[0]]), shape)
+    scope = {"cdiv": lambda a, b: -(-a // b), "min": min, "max": max, "__builtins__": {}}
+    return tuple(eval(f"({numbers},)", scope))
+
+
 def first_code(each: Schema, codes: Mapping[str, int]) -> int:
     """The first type that a result may have."""
     return _code(each["types"].split("|")[0], codes)
@@ -255,6 +274,13 @@ def _code(rule: str, codes: Mapping[str, int]) -> int:
 def _follows_dtype(each: Schema) -> bool:
     """Whether ``dtype``, which says what uint16 holds, is said of this array too."""
     return "|" not in each["types"] and "(" not in each["types"]
+
+
+def _check_apart(what: str, result: Output, other: str, before: Output) -> None:
+    """The library sees two results where it writes them, and not where copies go at the end."""
+    in_place = result.given is result.operand and before.given is before.operand
+    if not in_place and result.given.overlaps(before.given):
+        raise invalid(f"{what} and {other} have elements in the same memory; give each its own")
 
 
 def _in_rows(found: Operand) -> Operand:
@@ -284,23 +310,17 @@ def _kind_of(x: Any) -> Any:
 
 def number_of(value: Any, what: str) -> float:
     """A float, of whatever is one."""
-    try:
-        number = None if isinstance(value, str | bytes) else float(value)
-    except Exception:  # noqa: BLE001 - of an object of whatever type.
-        number = None
+    number, why = (None, None) if isinstance(value, str | bytes) else read_by(float, value)
     if number is None:
-        raise invalid(f"{what} is {shown(value)}; give a number")
+        raise invalid(f"{what} is {shown(value)}; give a number") from why
     return number
 
 
 def integer_of(value: Any, what: str, size: int = 8) -> int:
     """A whole number of so many bytes."""
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except Exception:  # noqa: BLE001 - of an object of whatever type.
-        number = None
+    number, why = (None, None) if isinstance(value, bool) else whole(value)
     if number is None:
-        raise invalid(f"{what} is {shown(value)}; give an integer")
+        raise invalid(f"{what} is {shown(value)}; give an integer") from why
     if not -(2 ** (8 * size - 1)) <= number < 2 ** (8 * size - 1):
         raise invalid(f"{what} is {shown(number)}, which is beyond {8 * size} bits")
     return number

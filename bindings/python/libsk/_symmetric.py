@@ -78,7 +78,7 @@ class Memory:
     def _address_of(self, held: list[Any]) -> int:
         base = held[0]
         while isinstance(base, np.ndarray):
-            for address, (root, _) in self._roots.items():
+            for address, (root, _) in list(self._roots.items()):  # Others make some meanwhile.
                 if base is root:
                     return address
             base = base.base

@@ -16,22 +16,22 @@ import ctypes
 import json
 import threading
 import weakref
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol, overload
 
-import numpy as np
-
-from libsk import _core, _dtypes
-from libsk._checks import is_given, shown
+from libsk import _core
+from libsk._checks import about_value, is_given, shown
 from libsk._context import Context, default_context
-from libsk._errors import BusyError, Error, invalid
+from libsk._errors import Error, InvalidArgumentError, invalid
+from libsk._operand import Operand
 from libsk._outputs import Output
 from libsk._schema_call import Fields, Inputs, integer_of, number_of, quick_way
+from libsk._tile_function import Function
 
 _OVER = {"rows": 1, "blocks": 2, "all": 3}
 _READ, _WRITE = 1, 2
 _INT, _FLOAT = 1, 2
-_VIEW_WORDS = 6  # sk_tile_view: rows, cols, stride, row, col, dtype.
 
 SIGNATURE = ctypes.CFUNCTYPE(
     ctypes.c_int32,
@@ -41,10 +41,6 @@ SIGNATURE = ctypes.CFUNCTYPE(
     ctypes.c_void_p,
 )
 """``sk_tile_fn``: data, views (six int64 each), values (eight bytes each), user; 1 is done."""
-
-
-_inside = threading.local()
-"""``tile``: the name of the one whose function this thread is inside of."""
 
 
 _sharers: dict[tuple[int, int], int] = {}
@@ -62,20 +58,18 @@ class Tile:
 
     def __init__(self, function: Any, context: Context, description: dict[str, Any]) -> None:
         self._context = context
-        self._lock: threading.Lock | None = None
-        self._trampoline: _Trampoline | None = None
+        self._python: Function | None = None
         self._function = function
-        address = _address(function)
+        address, user = _address(function), 0
         if address is None:
-            kinds = [number[0] for number in description["numbers"]]
+            floats = [number[0] == _FLOAT for number in description["numbers"]]
             vectors = ["," not in region[3] for region in description["regions"]]
             reads = [region[0] == _READ for region in description["regions"]]
-            self._trampoline = _Trampoline(description["name"], function, vectors, reads, kinds)
-            self._lock = threading.Lock()  # An exception is that call's.
-            address = self._trampoline.address
+            self._python = Function(description["name"], function, vectors, reads, floats)
+            address, user = self._python.core.address, self._python.core.user
         self.name: str = description["name"]
         with _sharers_lock:
-            self._op = _core.register_tile(context._handle, *description.values(), address, 0)
+            self._op = _core.register_tile(context._handle, *description.values(), address, user)
             shared = (id(context), self._op)
             _sharers[shared] = _sharers.get(shared, 0) + 1
         self._schema = json.loads(_core.describe_tile(context._handle, self.name))
@@ -83,11 +77,9 @@ class Tile:
         self._inputs = [each["name"] for each in operands if each["role"] == "in"]
         self._values = [each["name"] for each in self._schema["attributes"]]
         self._outputs = [each["name"] for each in operands if each["role"] == "out"]
-        self._quick = quick_way(self._schema) if self._trampoline is None else None
+        self._quick = quick_way(self._schema) if self._python is None else None
         # The function goes behind the operation.
-        self._end = weakref.finalize(
-            self, _take_away, context, self._op, function, self._trampoline
-        )
+        self._end = weakref.finalize(self, _take_away, context, self._op, function, self._python)
 
     @property
     def op(self) -> int:
@@ -108,26 +100,33 @@ class Tile:
         state = "" if self._end.alive else ", closed"
         return f"<libsk.Tile {self.name}, operation {self._op}{state}>"
 
-    def __call__(self, *args: Any, **given: Any) -> Any:
+    def __call__(self, /, *args: Any, **given: Any) -> Any:
         if self._quick is not None and (done := self._run_quick(args, given)) is not None:
             return done
         fields, results, kept = self._fields(args, given)
-        self._run(fields)
-        del kept
+        self._run(fields, kept.found.values())
         done = [result.finish() for result in results]
         return done[0] if len(done) == 1 else tuple(done)
 
-    def check(self, *args: Any, timeout: float = 60.0, **given: Any) -> None:
+    def check(self, /, *args: Any, timeout: Any = None, **given: Any) -> None:
         """Tries on the arrays of a call whether the function keeps to what was said of it.
 
         In a child process, which has copies of them between pages that nobody may touch: whether it
         leaves its tile, writes what is read, leaves elements out, or depends on more than the
-        effect says. ``TileError`` says what was found. No array is changed.
+        effect says. ``TileError`` says what was found. No array is changed. ``timeout`` are
+        seconds, 60 by default; where the tile has something of that name, it is that.
         """
-        if not 0 < number_of(timeout, "timeout") < 10**6:
+        if timeout is not None and "timeout" in {*self._inputs, *self._values, *self._outputs}:
+            given["timeout"], timeout = timeout, None
+        seconds = 60.0 if timeout is None else number_of(timeout, "timeout")
+        if not 0 < seconds < 10**6:
             raise invalid(f"timeout is {shown(timeout)}; give seconds, more than 0")
         fields, _, kept = self._fields(args, given)
-        _core.check_tile(self._context._handle, self._op, *fields, max(1, int(timeout * 1000)))
+        call = (self._context._handle, self._op, *fields, max(1, int(seconds * 1000)))
+        if self._python is None:
+            _core.check_tile(*call)
+        else:
+            self._python.within(None, _core.check_tile, *call)
         del kept
 
     def _fields(
@@ -175,90 +174,12 @@ class Tile:
             return None
         return self._quick.run(self._context._handle, args[:inputs], args[inputs:], outputs)
 
-    def _run(self, fields: Fields) -> None:
+    def _run(self, fields: Fields, operands: Iterable[Operand] = ()) -> None:
         call = (self._context._handle, self._op, *fields)
-        if self._lock is None or self._trampoline is None:
+        if self._python is None:
             _core.call_alone(*call)
-            return
-        if getattr(_inside, "tile", None) is not None:  # Its call has what this one would wait for.
-            raise BusyError(
-                f"tile {self.name} was called from inside tile {_inside.tile}, whose call is not"
-                " over",
-                14,
-                "SK_ERR_BUSY",
-            )
-        with self._lock:
-            self._trampoline.raised = None
-            try:
-                _core.call_alone(*call)
-            except Error as error:
-                raised, self._trampoline.raised = self._trampoline.raised, None
-                if raised is None:
-                    raise
-                raise raised from error
-
-
-class _Trampoline:
-    """A function of Python's as one of C's: arrays of its tile, and what it raised."""
-
-    def __init__(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        vectors: list[bool],
-        reads: list[bool],
-        kinds: list[int],
-    ) -> None:
-        self.raised: BaseException | None = None
-        self._name = name
-        self._function = function
-        self._regions = list(zip(vectors, reads, strict=True))
-        self._kinds = kinds
-        self._closure = SIGNATURE(self._call)
-
-    @property
-    def address(self) -> int:
-        return ctypes.cast(self._closure, ctypes.c_void_p).value or 0
-
-    def _call(self, data: Any, views: Any, values: int | None, _: Any) -> int:
-        outer = getattr(_inside, "tile", None)
-        _inside.tile = self._name
-        try:
-            arrays = [
-                _view(data[i], views[_VIEW_WORDS * i : _VIEW_WORDS * (i + 1)], vector, read)
-                for i, (vector, read) in enumerate(self._regions)
-            ]
-            self._function(*arrays, *_values(values, self._kinds))
-        except BaseException as error:  # noqa: BLE001 - the call raises it.
-            self.raised = error
-            return 0
-        finally:
-            _inside.tile = outer
-        return 1
-
-
-def _view(address: int | None, view: list[int], vector: bool, read: bool) -> np.ndarray:
-    rows, columns, stride, _, _, code = view
-    dtype = np.dtype(np.uint16) if code == _dtypes.BF16 else _dtypes.to_numpy(code)
-    if rows * columns == 0 or not address:
-        array = np.empty((columns,) if vector else (rows, columns), dtype)
-    else:
-        reach = ((rows - 1) * stride + columns) * dtype.itemsize
-        memory = (ctypes.c_char * reach).from_address(address)
-        steps = (stride * dtype.itemsize, dtype.itemsize)
-        array = np.ndarray((rows, columns), dtype, memory, strides=steps)
-        if vector:
-            array = array[0]
-    array.flags.writeable = not read
-    return array
-
-
-def _values(address: int | None, kinds: list[int]) -> list[int | float]:
-    if not kinds or not address:
-        return []
-    integers = (ctypes.c_int64 * len(kinds)).from_address(address)
-    floats = (ctypes.c_double * len(kinds)).from_address(address)
-    return [integers[i] if kind == _INT else floats[i] for i, kind in enumerate(kinds)]
+        else:
+            self._python.within(operands, _core.call_alone, *call)
 
 
 def _leave(context: Context, op: int) -> None:
@@ -266,7 +187,8 @@ def _leave(context: Context, op: int) -> None:
     shared = (id(context), op)
     with _sharers_lock:
         if _sharers.get(shared, 1) == 1:
-            _core.unregister_tile(context._handle, op)
+            with suppress(InvalidArgumentError):  # Another one has taken its place.
+                _core.unregister_tile(context._handle, op)
         _sharers[shared] = _sharers.get(shared, 1) - 1
         if _sharers[shared] == 0:
             del _sharers[shared]
@@ -289,8 +211,10 @@ def _address(function: Any) -> int | None:
     else:
         try:
             address = getattr(function, "address", None)
-        except Exception:  # noqa: BLE001 - of an object of whatever type.
-            address = None
+        except Exception as error:  # noqa: BLE001 - of an object of whatever type.
+            raise invalid(f"function is {shown(function)}, whose address is none") from about_value(
+                error
+            )
     if type(address) is int:
         if 0 <= address < 2**64:
             return address
@@ -360,6 +284,49 @@ def _places(given: Any, writes: Any) -> dict[str, str]:
     return places
 
 
+class Compiled(Protocol):
+    """Has its code somewhere, as numba's functions do."""
+
+    @property
+    def address(self) -> int: ...
+
+
+@overload
+def tile(
+    function: None = None,
+    *,
+    reads: Mapping[str, tuple[str, str]],
+    writes: Mapping[str, tuple[str, str]],
+    effect: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    in_place: Mapping[str, str] | None = None,
+    name: str | None = None,
+    over: str | None = None,
+    tile_rows: int = 0,
+    serial: bool | None = None,
+    version: int = 1,
+    summary: str = "",
+    replace: bool = False,
+    context: Context | None = None,
+) -> Callable[[Callable[..., Any] | Compiled | int], Tile]: ...
+@overload
+def tile(
+    function: Callable[..., Any] | Compiled | int,
+    *,
+    reads: Mapping[str, tuple[str, str]],
+    writes: Mapping[str, tuple[str, str]],
+    effect: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    in_place: Mapping[str, str] | None = None,
+    name: str | None = None,
+    over: str | None = None,
+    tile_rows: int = 0,
+    serial: bool | None = None,
+    version: int = 1,
+    summary: str = "",
+    replace: bool = False,
+    context: Context | None = None,
+) -> Tile: ...
 def tile(
     function: Any = None,
     *,
@@ -385,7 +352,7 @@ def tile(
     (docs/your-own-tile.md); without one all that is written depends on all that is read. ``over``
     is ``"rows"``, ``"blocks"`` or ``"all"``. ``serial`` asks for one call of the function at a
     time, as functions of Python's are called anyway. ``replace`` takes the place of a tile of that
-    name in this context.
+    name in this context; where the new one is refused, the old one stays.
 
     ``function`` is called with arrays of its tile (those that are read, then those that are
     written) and the parameters, or is compiled code: a ctypes function pointer, an object with an
@@ -419,18 +386,9 @@ def tile(
         "effect": does,
         "over": _OVER[cut],
         "serial": is_python if serial is None else is_given(serial, "serial"),
+        "replace": is_given(replace, "replace"),
         "tile_rows": integer_of(tile_rows, "tile_rows"),
         "regions": regions,
         "numbers": [] if parameters is None else _numbers(parameters),
     }
-    if is_given(replace, "replace"):
-        _free_name(context, named)
     return Tile(function, context, description)
-
-
-def _free_name(context: Context, name: str) -> None:
-    try:
-        known = json.loads(_core.describe_tile(context._handle, name))
-    except Error:
-        return  # There is none of that name.
-    _core.unregister_tile(context._handle, known["id"])

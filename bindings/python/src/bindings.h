@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "gil.h"
 #include "memory.h"
 #include "sk/comm.h"
 #include "sk/op.h"
@@ -88,7 +89,7 @@ class CommHandle {
 
    private:
     static CommHandle& admitted(CommHandle& handle, const char* call) {
-      if (handle.admit.is_valid()) handle.admit(call);
+      if (handle.admit.is_valid()) contained([&] { handle.admit(call); });
       return handle;
     }
   };

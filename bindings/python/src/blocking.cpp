@@ -84,7 +84,7 @@ bool sigint_means_keyboard_interrupt() {
 void watch_for(Watch* watch, sk_comm* comm) {
   std::unique_lock lock(watch->mutex, std::try_to_lock);
   if (!lock.owns_lock()) {
-    nb::gil_scoped_release released;
+    GilReleased released;
     lock.lock();
   }
   watch->comm = comm;
@@ -118,10 +118,9 @@ void prepare_blocking() {
   g_python.standard = of("signal", "default_int_handler").release().ptr();
 }
 
-InterruptScope::InterruptScope(sk_comm* comm, bool looks) {
+InterruptScope::InterruptScope(sk_comm* comm, bool looks) : outer_(std::exchange(t_scope, this)) {
   if (comm == nullptr || !is_main_thread()) return;
   comm_ = comm;
-  outer_ = std::exchange(t_scope, this);
   if (!sigint_means_keyboard_interrupt()) return;
   Watch* watch = watch_of_process();
   if (!looks || !g_installed) g_installed = install_handler();
@@ -139,19 +138,40 @@ InterruptScope::InterruptScope(sk_comm* comm, bool looks) {
 
 // A handler that ran in a call's wait has made this one: SIGINT means that call again behind it.
 sk_comm* InterruptScope::watched_outside() const {
-  return outer_ != nullptr && outer_->armed_ ? outer_->comm_ : nullptr;
+  for (const InterruptScope* each = outer_; each != nullptr; each = each->outer_) {
+    if (each->armed_) return each->comm_;
+  }
+  return nullptr;
+}
+
+// With the lock. Whether one of them raised; that is then kept.
+bool InterruptScope::run_handlers() {
+  if (PyErr_CheckSignals() == 0) return false;
+  raised_ = std::make_exception_ptr(nb::python_error());
+  return true;
 }
 
 void InterruptScope::look(void*) {
   InterruptScope* const scope = t_scope;
-  if (scope == nullptr || scope->raised_ != nullptr) return;
-  const nb::gil_scoped_acquire gil;
+  if (scope == nullptr || scope->comm_ == nullptr || scope->raised_ != nullptr) return;
+  const GilAcquired gil;
   if (scope->armed_) g_installed = install_handler();
-  if (PyErr_CheckSignals() == 0) return;
-  nb::python_error error;
-  const std::string reason = nb::str(error.type().attr("__name__")).c_str();
-  scope->raised_ = std::make_exception_ptr(std::move(error));
+  if (!scope->run_handlers()) return;
+  std::string reason;
+  try {
+    std::rethrow_exception(scope->raised_);
+  } catch (const nb::python_error& error) {
+    reason = nb::str(error.type().attr("__name__")).c_str();
+  }
   sk_comm_abort(scope->comm_, reason.c_str());
+}
+
+int32_t InterruptScope::interrupted(void*) {
+  InterruptScope* const scope = t_scope;
+  if (scope == nullptr || !is_main_thread()) return 0;
+  if (scope->raised_ != nullptr) return 1;
+  const GilAcquired gil;
+  return scope->run_handlers() ? 1 : 0;
 }
 
 void InterruptScope::rethrow() {
@@ -177,7 +197,7 @@ void wait_detached(const std::function<sk_status()>& call, const std::function<v
     sk_status status;
     std::string sentence;
     {
-      nb::gil_scoped_release released;
+      GilReleased released;
       status = call();
       sentence = status == SK_OK ? "" : sk_last_error();
     }
@@ -209,7 +229,7 @@ void wait_detached(const std::function<sk_status()>& call, const std::function<v
 
   for (;;) {
     {
-      nb::gil_scoped_release released;
+      GilReleased released;
       std::unique_lock lock(shared->mutex);
       // Short enough for Ctrl-C to feel immediate; a finished call wakes us at once.
       shared->ended.wait_for(lock, std::chrono::milliseconds(50), [&] { return shared->done; });

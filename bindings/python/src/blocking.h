@@ -7,7 +7,8 @@
 //
 // All other handlers of Python's run where they must, on the main thread: a call that waits looks
 // for them about every 50 ms (sk_comm_config.waiting). One that returns lets the wait go on; the
-// exception of one that raises aborts the communicator and ends the call.
+// exception of one that raises aborts the communicator and ends the call. Calls on no communicator
+// that wait for other threads of this process look as often (sk_context_set_interrupted()).
 #ifndef LIBSK_PYTHON_BLOCKING_H_
 #define LIBSK_PYTHON_BLOCKING_H_
 
@@ -20,12 +21,13 @@
 
 #include "bindings.h"
 #include "errors.h"
+#include "gil.h"
 #include "sk/comm.h"
 
 namespace sk::python {
 
-// From construction to end, SIGINT aborts `comm`, and handlers of signals run. Does nothing outside
-// Python's main thread.
+// From construction to end, SIGINT aborts `comm`, and handlers of signals run: outside Python's
+// main thread neither. `comm` is null in calls on none.
 class InterruptScope {
  public:
   // Throws a KeyboardInterrupt that is already due. `looks`: the call that waits will call look().
@@ -35,11 +37,14 @@ class InterruptScope {
   // With the GIL: the exception of a handler that ran meanwhile, if one raised.
   void rethrow();
   static void look(void*);  // For sk_comm_config.waiting.
+  // The same of a call on no communicator; not 0: a handler raised, so that the call has to end.
+  static int32_t interrupted(void*);
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;
 
  private:
   sk_comm* watched_outside() const;
+  bool run_handlers();
 
   sk_comm* comm_ = nullptr;  // Null outside the main thread.
   InterruptScope* outer_ = nullptr;
@@ -63,7 +68,7 @@ void wait(CommHandle* comm, Call&& call) {
     const bool looks = comm != nullptr && comm->device_type == SK_DEVICE_CPU;
     InterruptScope scope(comm != nullptr ? comm->get() : nullptr, looks);
     {
-      nanobind::gil_scoped_release released;
+      GilReleased released;
       status = std::forward<Call>(call)();
       sentence = status == SK_OK ? "" : sk_last_error();
       scope.leave();

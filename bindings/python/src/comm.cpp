@@ -15,6 +15,7 @@
 #include "bindings.h"
 #include "blocking.h"
 #include "context.h"
+#include "gil.h"
 #include "sk/op.h"
 
 namespace nb = nanobind;
@@ -151,7 +152,7 @@ void CommHandle::free() {
     inside_thread_ = PyThread_get_thread_ident();
     answer = release();
     inside_ = nullptr;
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     scope.leave();
   } catch (...) {  // An interrupt that was due before.
     freed_ = false;
@@ -172,8 +173,9 @@ void CommHandle::check_not_freed() const {
 
 // Not left to libsk, which knows neither the names of threads nor the cells that began them.
 void CommHandle::refuse(const char* call) const {
-  nb::object make = nb::module_::import_("libsk._errors").attr("busy");
-  nb::object error = make(call, inside_, inside_thread_);
+  const nb::object error = contained([&] {
+    return nb::module_::import_("libsk._errors").attr("busy")(call, inside_, inside_thread_);
+  });
   PyErr_SetObject(error.type().ptr(), error.ptr());
   throw nb::python_error();
 }
@@ -183,7 +185,7 @@ CommHandle::Answer CommHandle::release() {
   if (comm_ == nullptr) return {};
   Answer answer;
   {
-    nb::gil_scoped_release released;  // The end may wait and log, and the log function wants it.
+    GilReleased released;  // The end may wait and log, and the log function wants it.
     answer.status = sk_comm_free(comm_);
     if (answer.status != SK_OK) answer.sentence = sk_last_error();
   }
@@ -216,7 +218,7 @@ void bind_comm(nb::module_& module) {
              sk_status status;
              std::string sentence;
              {
-               nb::gil_scoped_release released;
+               GilReleased released;
                status = sk_comm_abort(comm.get(), reason.c_str());
                sentence = status == SK_OK ? "" : sk_last_error();
              }

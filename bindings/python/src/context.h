@@ -9,8 +9,11 @@
 #include <memory>
 #include <utility>
 
+#include "blocking.h"
 #include "errors.h"
+#include "gil.h"
 #include "sk/base.h"
+#include "sk/call.h"
 
 namespace sk::python {
 
@@ -22,12 +25,14 @@ class LogFunction {
 
   static void call(void* user, int32_t level, const char* component, const char* message) {
     if (ends()) return;  // The lock is not given to other threads any more.
-    nanobind::gil_scoped_acquire gil;
-    try {
-      static_cast<LogFunction*>(user)->function_(level, text(component), text(message));
-    } catch (nanobind::python_error& error) {
-      error.discard_as_unraisable("the log function of libsk.Context");
-    }
+    const GilAcquired gil;
+    contained([&] {
+      try {
+        static_cast<LogFunction*>(user)->function_(level, text(component), text(message));
+      } catch (nanobind::python_error& error) {
+        error.discard_as_unraisable("the log function of libsk.Context");
+      }
+    });
   }
 
  private:
@@ -61,6 +66,7 @@ class Context {
       config.log_user = log_.get();
     }
     check(sk_init(&config, &context_));
+    check(sk_context_set_interrupted(context_, &InterruptScope::interrupted, nullptr));
   }
   ~Context() {
     // A creation that was interrupted may need a moment for its end. It keeps the context, which
@@ -69,7 +75,7 @@ class Context {
       [[maybe_unused]] const auto* kept = log_.release();  // It may still have something to say.
       return;
     }
-    nanobind::gil_scoped_release released;  // The last lines of the log need it.
+    GilReleased released;  // The last lines of the log need it.
     if (sk_finalize(context_) == SK_OK) return;
     [[maybe_unused]] const auto* kept = log_.release();  // Nor is this its end.
   }

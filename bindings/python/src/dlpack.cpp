@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "gil.h"
 #include "sk/op.h"
 
 namespace nb = nanobind;
@@ -111,7 +112,7 @@ void release_exported(Managed* managed) {
   if (managed == nullptr) return;
   auto* const exported = static_cast<Exported<Managed>*>(managed->context);
   if (Py_IsInitialized()) {  // Else nothing is left that could be told.
-    const nb::gil_scoped_acquire gil;
+    const GilAcquired gil;
     Py_DECREF(exported->owner);
   }
   delete exported;

@@ -3,14 +3,18 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "gil.h"
+
 namespace nb = nanobind;
 
 namespace sk::python {
 
 void check(sk_status status, const std::string& sentence) {
   if (status == SK_OK) return;
-  nb::object make = nb::module_::import_("libsk._errors").attr("from_status");
-  nb::object error = make(int(status), sk_status_name(status), sentence);
+  const nb::object error = contained([&] {
+    return nb::module_::import_("libsk._errors")
+        .attr("from_status")(int(status), sk_status_name(status), sentence);
+  });
   PyErr_SetObject(error.type().ptr(), error.ptr());
   throw nb::python_error();
 }

@@ -23,8 +23,7 @@ namespace nb = nanobind;
 namespace sk::python {
 namespace {
 
-// From any thread: libsk lets one after another in. Nobody else is waited for, so that there is
-// nothing that a signal would have to end.
+// From any thread: libsk lets one after another in.
 void call_alone(const Context& context, int32_t op, uint32_t bytes,
                 const std::vector<TensorField>& tensors, const std::vector<NumberField>& numbers,
                 const std::vector<IntegerField>& integers) {
@@ -36,40 +35,56 @@ void call_alone(const Context& context, int32_t op, uint32_t bytes,
   });
 }
 
-// While it lives, what this thread forks goes on as an interpreter of its own: without that a child
-// waits for threads that it has not, as soon as another one had asked for the lock.
+// While it lives this thread has not the interpreter's lock, but for what it forks: the child has
+// it then, and goes on as an interpreter of its own, which waits for no threads that it has not.
 class ForksInterpreter {
  public:
   ForksInterpreter() {
-    static const int watched = pthread_atfork(nullptr, nullptr, [] {
-      if (here_) PyOS_AfterFork_Child();
-    });
+    static const int watched = pthread_atfork(
+        [] {
+          if (here_ == nullptr) return;
+          contained([] { PyEval_RestoreThread(here_->state_); });
+          PyOS_BeforeFork();
+        },
+        [] {
+          if (here_ == nullptr) return;
+          PyOS_AfterFork_Parent();
+          here_->state_ = PyEval_SaveThread();
+        },
+        [] {
+          if (here_ != nullptr) PyOS_AfterFork_Child();
+        });
     if (watched != 0) throw std::bad_alloc();
-    PyOS_BeforeFork();
-    here_ = true;
+    here_ = this;
+    state_ = PyEval_SaveThread();
   }
   ~ForksInterpreter() {
-    here_ = false;
-    PyOS_AfterFork_Parent();
+    here_ = nullptr;
+    contained([this] { PyEval_RestoreThread(state_); });
   }
   ForksInterpreter(const ForksInterpreter&) = delete;
   ForksInterpreter& operator=(const ForksInterpreter&) = delete;
 
  private:
-  static inline thread_local bool here_ = false;
+  static inline thread_local ForksInterpreter* here_ = nullptr;
+  PyThreadState* state_ = nullptr;
 };
 
-// With the interpreter's lock, which the forked child has then: its functions may be Python's.
+// The forked children's functions may be Python's.
 void check_tile(const Context& context, int32_t op, uint32_t bytes,
                 const std::vector<TensorField>& tensors, const std::vector<NumberField>& numbers,
                 const std::vector<IntegerField>& integers, int64_t timeout_ms) {
   const CallArgs args(bytes, tensors, numbers, integers);
   const sk_run_options options = options_of(0, timeout_ms);
   sk_status status = SK_OK;
+  InterruptScope scope(nullptr);
   {
     const ForksInterpreter forks;
     status = sk_tile_check(context.get(), op, args.get(), &options);
   }
+  scope.leave();
+  scope.rethrow();
+  check_signals();  // Before what the child makes of it, which a terminal's Ctrl-C reaches as well.
   check(status);
 }
 

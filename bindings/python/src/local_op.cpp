@@ -212,7 +212,8 @@ class LocalOp {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       PyTuple_SetItem(list.ptr(), Py_ssize_t(i), PyLong_FromLong(codes[i]));
     }
-    auto found = nb::cast<std::vector<std::tuple<int32_t, nb::object>>>(types_(list));
+    auto found = nb::cast<std::vector<std::tuple<int32_t, nb::object>>>(
+        contained([&] { return types_(list); }));
     if (found.size() != outputs_.size()) return nullptr;
     return &known_.emplace_back(codes, std::move(found));
   }

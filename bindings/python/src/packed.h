@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "bindings.h"
+#include "gil.h"
 
 namespace sk::python {
 
@@ -20,7 +21,7 @@ class Packed {
   struct Free {
     void operator()(sk_packed* packed) const {
       // A GPU's driver gives memory back only when everything that runs there is done.
-      const nanobind::gil_scoped_release released;
+      const GilReleased released;
       sk_packed_free(packed);
     }
   };

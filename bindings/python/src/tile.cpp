@@ -14,6 +14,7 @@
 #include "bindings.h"
 #include "context.h"
 #include "text.h"
+#include "tile_function.h"
 
 namespace nb = nanobind;
 
@@ -33,7 +34,8 @@ void check_text(const std::string& text) {
 
 int32_t register_tile(const Context& context, const std::string& name, uint32_t version,
                       const std::string& summary, const std::string& effect, int32_t over,
-                      bool serial, int64_t tile_rows, const std::vector<RegionText>& regions,
+                      bool serial, bool replace, int64_t tile_rows,
+                      const std::vector<RegionText>& regions,
                       const std::vector<NumberText>& numbers, uintptr_t function, uintptr_t user) {
   for (const std::string* each : {&name, &summary, &effect}) check_text(*each);
   std::vector<sk_tile_region> region_structs;
@@ -59,7 +61,7 @@ int32_t register_tile(const Context& context, const std::string& name, uint32_t 
   desc.summary = given(summary);
   desc.effect = given(effect);
   desc.over = over;
-  desc.flags = serial ? SK_TILE_SERIAL : 0;
+  desc.flags = (serial ? SK_TILE_SERIAL : 0) | (replace ? SK_TILE_REPLACE : 0);
   desc.regions = region_list.data();
   desc.parameters = number_list.data();
   desc.region_count = uint32_t(region_list.size());
@@ -85,6 +87,7 @@ std::string describe_tile(const Context& context, const std::string& name) {
 }  // namespace
 
 void bind_tile(nb::module_& module) {
+  bind_tile_function(module);
   module.def("register_tile", &register_tile);
   module.def("unregister_tile", &unregister_tile);
   module.def("describe_tile", &describe_tile);

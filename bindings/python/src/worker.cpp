@@ -24,6 +24,7 @@
 
 #include "bindings.h"
 #include "blocking.h"
+#include "gil.h"
 #include "sk/session.h"
 #include "sk/talk.h"
 #include "wire_text.h"
@@ -107,7 +108,7 @@ void out(Call&& call) {
   sk_status status;
   std::string sentence;
   {
-    nb::gil_scoped_release released;
+    GilReleased released;
     status = call();
     sentence = status == SK_OK ? "" : sk_last_error();
   }
@@ -142,7 +143,7 @@ nb::object write_in_order(nb::handle file, nb::handle data) {
     sk_worker* const worker = joined.worker;
     ++joined.writing;
     {
-      nb::gil_scoped_release released;
+      GilReleased released;
       // If there is no room, or no controller, it is written all the same, and order is all it
       // loses.
       (void)!sk_worker_stream(worker, SK_STREAM_STDOUT, nullptr, 0);
@@ -296,7 +297,7 @@ class Worker {
       sk_status status;
       std::string sentence;
       {
-        nb::gil_scoped_release released;
+        GilReleased released;
         status = sk_worker_input(worker_, prompt.c_str(), password ? 1 : 0, 3'600'000, &answer);
         sentence = status == SK_OK ? "" : sk_last_error();
       }
@@ -352,7 +353,7 @@ class Worker {
   void retire() {
     joined.worker = nullptr;
     while (joined.writing > 0 && joined.pid == getpid()) {
-      nb::gil_scoped_release released;
+      GilReleased released;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }

@@ -232,6 +232,13 @@ void comm_self(Caller& c) {
   c.check(sk_barrier(self, nullptr));
 }
 
+// Refused, mostly: the pool's contexts have communicators.
+void set_interrupted(Caller& c) {
+  constexpr sk_interrupted_fn kNever = [](void*) -> int32_t { return 0; };
+  c.check(sk_context_set_interrupted(c.handle<sk_context>(kContext),
+                                     c.random.one_in(2) ? nullptr : kNever, nullptr));
+}
+
 void op_describe(Caller& c) {
   constexpr const char* kNames[] = {nullptr, "allreduce", "", "no such", "rms\xff\n\"norm"};
   std::string room(c.random.below(300), '#');
@@ -245,9 +252,13 @@ void op_describe(Caller& c) {
 const std::vector<Function>& call_functions() {
   (void)all_operations();
   static const std::vector<Function> all = {
-      {"sk_call", 80, true, call},           {"sk_comm_self", 10, true, comm_self},
-      {"sk_op_create", 40, true, op_create}, {"sk_op_describe", 5, true, op_describe},
-      {"sk_op_free", 10, true, op_free},     {"sk_op_run", 60, true, op_run},
+      {"sk_call", 80, true, call},
+      {"sk_comm_self", 10, true, comm_self},
+      {"sk_op_create", 40, true, op_create},
+      {"sk_op_describe", 5, true, op_describe},
+      {"sk_op_free", 10, true, op_free},
+      {"sk_op_run", 60, true, op_run},
+      {"sk_context_set_interrupted", 3, true, set_interrupted},
   };
   return all;
 }

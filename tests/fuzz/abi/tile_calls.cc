@@ -63,7 +63,7 @@ void tile_register(Caller& c) {
                         "y[j, i] = f(x[i, j])", "y[i] = f(x[i])", "opaque", "y[i, j] = x[i, j]"},
                        rooms[11]);
   desc.over = int32_t(c.random.around(1, 3));
-  desc.flags = uint32_t(c.random.around(0, 1));
+  desc.flags = uint32_t(c.random.around(0, 3));
   desc.regions = c.random.one_in(24) ? nullptr : regions;
   desc.parameters = c.random.one_in(24) ? nullptr : parameters;
   // What is said to be there is read.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -108,6 +109,85 @@ TEST(Handles, WhoWaitsForWhatIsTakenAwayIsTold) {
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(wrong.load(), 0);
   }
+}
+
+using Parents = HandleTable<int, HandleKind::kComm>;
+using Children = HandleTable<std::vector<int>, HandleKind::kPlan>;
+
+TEST(Handles, WhatIsMadeForAnotherNeedsNoClaimOfItsOwn) {
+  auto parents = std::make_unique<Parents>();
+  auto children = std::make_unique<Children>();
+  void* const parent = parents->add(std::make_unique<int>(7)).value();
+  const auto make = [&] {
+    return children->add(std::make_unique<std::vector<int>>(3, 1), false, parent).value();
+  };
+  void *const one = make(), *const other = make();
+  {
+    const auto use = children->use_for(*parents, one);
+    ASSERT_TRUE(use.ok());
+    EXPECT_EQ(*use.value().first, 7);
+    EXPECT_EQ(use.value().second->size(), 3u);
+    const auto again = children->use_for(*parents, one);
+    EXPECT_EQ(again.status().code(), SK_ERR_BUSY);
+    EXPECT_THAT(again.status().message(), testing::HasSubstr("a call on this plan"));
+    EXPECT_THAT(children->use_for(*parents, other).status().message(),
+                testing::HasSubstr("a call on this communicator"));
+    EXPECT_EQ(children->remove_from(*parents, one).status().code(), SK_ERR_BUSY);
+    EXPECT_TRUE(children->remove_from(*parents, other).ok());
+  }
+  EXPECT_TRUE(
+      children->use_for(*parents, one).ok());  // The removal that was refused changed nothing.
+  {
+    const auto call = parents->use(parent);  // Of somebody else.
+    EXPECT_EQ(children->use_for(*parents, one).status().code(), SK_ERR_BUSY);
+    EXPECT_TRUE(children->remove_from(*parents, make()).ok());
+  }
+  ASSERT_TRUE(parents->remove(parent).ok());
+  EXPECT_THAT(children->use_for(*parents, one).status().message(),
+              testing::HasSubstr("the plan's communicator was freed"));
+  EXPECT_TRUE(children->remove_from(*parents, one).ok());
+  EXPECT_EQ(children->use_for(*parents, one).status().code(), SK_ERR_BAD_HANDLE);
+}
+
+// Either a removal finds a use inside and changes nothing, or no use has the object any more.
+TEST(Handles, RemovalsRaceWithUsesForAnother) {
+  auto parents = std::make_unique<Parents>();
+  auto children = std::make_unique<Children>();
+  void* const parent = parents->add(std::make_unique<int>(0)).value();
+  std::atomic<void*> child{nullptr};
+  std::atomic<bool> over{false};
+  std::atomic<int> uses{0}, wrong{0};
+  const auto make = [&] {
+    return children->add(std::make_unique<std::vector<int>>(64, 5), false, parent).value();
+  };
+  child = make();
+  std::thread user([&] {
+    while (!over) {
+      const auto use = children->use_for(*parents, child);
+      if (!use.ok()) {
+        if (use.status().code() != SK_ERR_BAD_HANDLE) ++wrong;
+        continue;
+      }
+      ++uses;
+      for (int& each : *use.value().second) wrong += each++ < 5;
+    }
+  });
+  int refused = 0;
+  for (int round = 0; round < 20'000 || uses < 100; ++round) {
+    auto removed = children->remove_from(*parents, child);
+    if (!removed.ok()) {
+      ++refused;
+      EXPECT_EQ(removed.status().code(), SK_ERR_BUSY);
+      continue;
+    }
+    std::ranges::fill(*removed.value(), -1);  // Whoever still has it sees this.
+    removed.value().reset();
+    child = make();
+  }
+  over = true;
+  user.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(refused, 0);
 }
 
 }  // namespace

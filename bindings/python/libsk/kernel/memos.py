@@ -13,6 +13,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from libsk._checks import about_value
+
 _KEPT_MAX = 1024
 """Of one function; a style has some 40 colours, Python's lexer some 20 lists of words."""
 
@@ -44,7 +46,8 @@ def _keep(module: str, name: str, key: Callable[..., Any]) -> None:
             found = key(*arguments, **options)
             if found in kept:
                 return kept[found]
-        except Exception:  # noqa: BLE001 - called as we do not know it, or with a style of its own.
+        except Exception as error:  # noqa: BLE001 - called as we do not know it, or in its own way.
+            about_value(error)
             return function(*arguments, **options)
         result = function(*arguments, **options)
         if len(kept) < _KEPT_MAX:

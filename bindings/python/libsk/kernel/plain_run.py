@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 
+from libsk._checks import about_value
 from libsk.kernel.plain import PlainPrefilter, PlainTransformer
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ class PlainRunner:
             try:
                 name = self._compiler.cache(cell, shell.execution_count, raw_code=raw_cell)
                 pieces = compile_(cell, name)
-            except Exception:  # noqa: BLE001 - IPython says what is wrong.
+            except Exception as error:  # noqa: BLE001 - IPython says what is wrong.
+                about_value(error)
                 return None, True
             result = self._run(info, cell, pieces, name)
         except BaseException as raised:  # noqa: BLE001 - in IPython's lines, or an error's own.

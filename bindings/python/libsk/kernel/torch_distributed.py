@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qsl, urlparse
 
+from libsk._checks import about_value
 from libsk.kernel import meeting
 
 _SLICE = timedelta(milliseconds=100)
@@ -175,7 +176,8 @@ def _who(given: dict[str, str]) -> tuple[int, int]:
 def _shown(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001 - the error's own.
+    except Exception as broken:  # noqa: BLE001 - the error's own.
+        about_value(broken)
         return type(error).__name__
 
 
