@@ -44,17 +44,25 @@ def _code_of(handler: Any) -> Any:
     return getattr(handler, "__code__", None)
 
 
-def read_by(read: Callable[[Any], Any], value: Any) -> tuple[Any, Exception | None]:
-    """What it reads of a value, or None and why it cannot."""
+def read_by(read: Callable[[Any], Any], value: Any) -> tuple[Any, list[Exception]]:
+    """What it reads of a value, or None and why it cannot: for :func:`refusal`."""
     try:
-        return read(value), None
+        return read(value), []
     except Exception as error:  # noqa: BLE001 - of an object of whatever type.
-        return None, about_value(error)
+        return None, [about_value(error)]
+
+
+def refusal(sentence: str, why: list[Exception]) -> Exception:
+    """An argument that is refused, and its cause, which it takes: a frame that kept that would be
+    in its traceback as well, and all that the frames have would stay until garbage is collected."""
+    error = invalid(sentence)
+    error.__cause__ = why.pop() if why else None
+    return error
 
 
 def shown(value: Any) -> str:
     """A value in a sentence: its ``repr``, as far as it has one, and not at any length."""
-    text, _ = read_by(repr, value)
+    text = read_by(repr, value)[0]  # Why not is kept by no name: as in refusal().
     if text is None:
         return f"a {type(value).__name__}"
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
@@ -72,16 +80,16 @@ def milliseconds(seconds: float | None, what: str = "timeout") -> int:
     """A limit in seconds as the C ABI wants it; None is its default."""
     if seconds is None:
         return 0
-    number, why = None, None
+    number, why = None, list[Exception]()
     if not isinstance(seconds, str | bytes):
         number, why = read_by(float, seconds)
     if number is None or not 0 < number < 2**40:
         sentence = f"{what} is {shown(seconds)}; give seconds above 0, or None for the default"
-        raise invalid(sentence) from why
+        raise refusal(sentence, why)
     return max(1, round(number * 1000))
 
 
-def whole(value: Any) -> tuple[int | None, Exception | None]:
+def whole(value: Any) -> tuple[int | None, list[Exception]]:
     """The number of an object that is a whole one; of another None, and why."""
     return read_by(operator.index, value)
 
@@ -90,7 +98,7 @@ def integer(value: Any, what: str, allowed: str, low: int = 0, end: int = 2**31)
     """A whole number from ``low`` to below ``end``, which is what ``allowed`` says in words."""
     number, why = whole(value)
     if number is None or not low <= number < end:
-        raise invalid(f"{what} is {shown(value)}; give {allowed}") from why
+        raise refusal(f"{what} is {shown(value)}; give {allowed}", why)
     return number
 
 
@@ -124,12 +132,13 @@ def shape_of(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
     """Sizes of one or more dimensions."""
     allowed = "a size, or sizes, that are 0 or more"
     single, why = whole(shape)
-    given, why = ([shape], None) if single is not None else read_by(list, shape)
+    given, why = ([shape], []) if single is not None else read_by(list, shape)
     read = [whole(size) for size in given or ()]
     sizes = tuple(number for number, _ in read if number is not None)
     if given is None or len(sizes) < len(read) or isinstance(shape, str | bytes | dict | set):
-        why = next((each for _, each in read if each is not None), why)
-        raise invalid(f"shape is {shown(shape)}; give {allowed}") from why
+        for _, each in read:
+            why, each[:] = [*why, *each], []
+        raise refusal(f"shape is {shown(shape)}; give {allowed}", why)
     if any(size < 0 for size in sizes) or math.prod(sizes) >= 2**63:
         raise invalid(f"shape is {shown(shape)}; give {allowed}, of less than 2**63 elements")
     return sizes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from libsk._checks import about_value, shown, whole
+from libsk._checks import about_value, refusal, shown, whole
 from libsk._errors import invalid
 
 _CPU, _CUDA = 0, 2
@@ -77,12 +77,13 @@ def stream_of(stream: Any) -> int:
             ) from about_value(error)
     elif hasattr(stream, "cuda_stream"):
         handle = stream.cuda_stream
-    number, why = (None, None) if isinstance(handle, bool) else whole(handle)
+    number, why = (None, []) if isinstance(handle, bool) else whole(handle)
     if number is None:
-        raise invalid(
+        raise refusal(
             f"stream is {shown(stream)}; give torch's, an object with __cuda_stream__, or the"
-            " number that is a CUDA stream's handle"
-        ) from why
+            " number that is a CUDA stream's handle",
+            why,
+        )
     if not 0 <= number < 2**64:
         raise invalid(f"stream is {number}; a CUDA stream's handle is an address, or 0")
     if number == 2:  # CU_STREAM_PER_THREAD

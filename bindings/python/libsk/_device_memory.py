@@ -68,9 +68,19 @@ class _Root:
                 self.place.synchronize(other, 0)
 
     def give_back(self) -> None:
-        self.handle.free_memory(self.address)
-        self.is_freed = True
+        self.handle.free_memory(self.address, self._forget)
         del self._own
+
+    def _forget(self) -> None:
+        """Nobody else is in a call by now; who asks for the memory while ranks wait is refused."""
+        if self.loans:
+            raise BusyError(
+                f"comm.free(): {len(self.loans)} other array(s) still look into this memory"
+                " (through DLPack); delete them first",
+                14,
+                "SK_ERR_BUSY",
+            )
+        self.is_freed = True
 
 
 class DeviceArray:
@@ -198,12 +208,5 @@ class Memory:
         if root not in self._roots:
             raise invalid("comm.free() takes an array of this communicator's empty()")
         root.settle(None)
-        if root.loans:
-            raise BusyError(
-                f"comm.free(): {len(root.loans)} other array(s) still look into this memory"
-                " (through DLPack); delete them first",
-                14,
-                "SK_ERR_BUSY",
-            )
         root.give_back()
         self._roots.remove(root)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from libsk._checks import read_by, shown
+from libsk._checks import read_by, refusal, shown
 from libsk._errors import invalid
 
 F32, F64, BF16, F16, I32, I64 = range(1, 7)
@@ -90,14 +90,14 @@ def of_any(dtype: Any, what: str = "dtype") -> int:
     if isinstance(dtype, str) and dtype in _FROM_NAME:
         return _FROM_NAME[dtype]
     # NumPy's default is f64, and libsk's is not.
-    found, why = (None, None) if dtype is None else read_by(np.dtype, dtype)
+    found, why = (None, []) if dtype is None else read_by(np.dtype, dtype)
     if found is not None:
         return of_numpy(found, what)
     text = "" if isinstance(dtype, str) else shown(dtype)
     name = text.rpartition(".")[2]  # torch.float32 and its like: their names end as ours do.
     if name in _FROM_NAME:
         return _FROM_NAME[name]
-    raise invalid(f"{what} is {shown(dtype)}; allowed is {ALLOWED}") from why
+    raise refusal(f"{what} is {shown(dtype)}; allowed is {ALLOWED}", why)
 
 
 def to_numpy(code: int) -> np.dtype[Any]:

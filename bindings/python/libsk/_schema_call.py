@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from libsk import _core, _dtypes
-from libsk._checks import is_given, read_by, shown, whole
+from libsk._checks import is_given, read_by, refusal, shown, whole
 from libsk._context import Context, default_context
 from libsk._errors import UnsupportedError, invalid
 from libsk._operand import Operand
@@ -310,17 +310,17 @@ def _kind_of(x: Any) -> Any:
 
 def number_of(value: Any, what: str) -> float:
     """A float, of whatever is one."""
-    number, why = (None, None) if isinstance(value, str | bytes) else read_by(float, value)
+    number, why = (None, []) if isinstance(value, str | bytes) else read_by(float, value)
     if number is None:
-        raise invalid(f"{what} is {shown(value)}; give a number") from why
+        raise refusal(f"{what} is {shown(value)}; give a number", why)
     return number
 
 
 def integer_of(value: Any, what: str, size: int = 8) -> int:
     """A whole number of so many bytes."""
-    number, why = (None, None) if isinstance(value, bool) else whole(value)
+    number, why = (None, []) if isinstance(value, bool) else whole(value)
     if number is None:
-        raise invalid(f"{what} is {shown(value)}; give an integer") from why
+        raise refusal(f"{what} is {shown(value)}; give an integer", why)
     if not -(2 ** (8 * size - 1)) <= number < 2 ** (8 * size - 1):
         raise invalid(f"{what} is {shown(number)}, which is beyond {8 * size} bits")
     return number

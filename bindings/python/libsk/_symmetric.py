@@ -12,7 +12,6 @@ so it is given back while it has one name and nothing more.
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ class Memory:
             "data": (address, False),
         }
         self._roots[address] = (np.asarray(Interface(interface, _core.Lease(self._handle))), 0)
-        unused = self._references(address)
+        unused, _ = self._forget(address, [np.empty(0)], 0, 0)
         root = self._roots[address][0]
         self._roots[address] = (root, unused)
         return root.view(dtype).reshape(shape)
@@ -56,24 +55,33 @@ class Memory:
         and, once, the caller. References of frames differ with versions of Python.
         """
         address = self._address_of(held)
-        others = self._references(address) - self._roots[address][1] - 1
-        if others > 0:
-            raise _busy(f"{others} other array(s) still look into this memory (views, slices)")
-        users = _references_to_item(held) - _OF_A_LIST_ALONE - 1
-        if users > 0:
-            raise _busy(
-                f"{users} more reference(s) to this array may still reach its memory (a tensor made"
-                " of it, a memoryview or another buffer, an iterator, another thread's call, a"
-                " second name)"
-            )
-        self._handle.free_memory(address)
-        del self._roots[address]
-        # The array forgets the memory: it now has no elements, so no later use can reach it.
-        held[0].__setstate__((1, (0,), held[0].dtype, False, b""))
 
-    def _references(self, address: int) -> int:
+        def forget() -> None:
+            # The array has no elements from here on: no use can reach the memory, neither later nor
+            # while the ranks wait for each other.
+            of_root, of_item = self._roots[address][1] + 1, _OF_A_LIST_ALONE + 1
+            root, item = self._forget(address, held, of_root, of_item)
+            if root > of_root:
+                others = root - of_root
+                raise _busy(f"{others} other array(s) still look into this memory (views, slices)")
+            if item > of_item:
+                raise _busy(
+                    f"{item - of_item} more reference(s) to this array may still reach its memory"
+                    " (a tensor made of it, a memoryview or another buffer, an iterator, another"
+                    " thread's call, a second name)"
+                )
+
+        self._handle.free_memory(address, forget)
+        del self._roots[address]
+
+    def _forget(
+        self, address: int, held: list[Any], most_of_root: int, most_of_item: int
+    ) -> tuple[int, int]:
+        """How many refer to the root and to the item of the list; where there are not more than
+        ``most``, that becomes an array of no elements."""
         root = self._roots[address][0]
-        return sys.getrefcount(root)
+        state = (1, (0,), held[0].dtype, False, b"")
+        return _core.forget_array(root, held, most_of_root, most_of_item, state)
 
     def _address_of(self, held: list[Any]) -> int:
         base = held[0]
@@ -89,8 +97,4 @@ def _busy(sentence: str) -> BusyError:
     return BusyError(f"comm.free(): {sentence}; delete them first", 14, "SK_ERR_BUSY")
 
 
-def _references_to_item(held: list[Any]) -> int:
-    return sys.getrefcount(held[0])
-
-
-_OF_A_LIST_ALONE = _references_to_item([np.empty(0)])
+_OF_A_LIST_ALONE = _core.forget_array(np.empty(0), [np.empty(0)], 0, 0, ())[1]

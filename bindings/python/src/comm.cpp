@@ -125,9 +125,27 @@ void synchronize(CommHandle& comm, uintptr_t stream, int64_t timeout_ms) {
   wait(&comm, [&] { return sk_comm_synchronize(comm.get(), &options); });
 }
 
-void free_memory(CommHandle& comm, uintptr_t memory) {
+// `forget` is called once nobody else can be inside a call, and before anybody waits: it refuses by
+// raising, or makes the memory unreachable.
+void free_memory(CommHandle& comm, uintptr_t memory, const nb::object& forget) {
   const CommHandle::Collective use(comm, "free");
+  contained([&] { forget(); });
   wait(&comm, [&] { return sk_free(comm.get(), pointer(memory)); });
+}
+
+// How many refer to `root`, the array of an allocation, and to the one item of `held`, the array
+// that was handed out. Where those are not more than `most` the latter becomes one without
+// elements, of which no view leads to the memory: no other thread of Python's comes in between.
+nb::tuple forget_array(nb::handle root, const nb::list& held, Py_ssize_t most_of_root,
+                       Py_ssize_t most_of_item, const nb::tuple& state) {
+  PyObject* const item = PyList_GetItem(held.ptr(), 0);
+  if (item == nullptr) throw nb::python_error();
+  const Py_ssize_t of_root = Py_REFCNT(root.ptr()), of_item = Py_REFCNT(item);
+  if (of_root <= most_of_root && of_item <= most_of_item) {
+    const nb::object set = nb::handle(item).attr("__setstate__");
+    set(state);
+  }
+  return nb::make_tuple(of_root, of_item);
 }
 
 }  // namespace
@@ -227,6 +245,7 @@ void bind_comm(nb::module_& module) {
       .def("synchronize", &synchronize)
       .def("alloc", &alloc)
       .def("free_memory", &free_memory);
+  module.def("forget_array", &forget_array);
   nb::class_<CommHandle::Lease>(module, "Lease")
       .def(nb::init<CommHandle&>(), nb::keep_alive<1, 2>());
   nb::class_<Cancel>(module, "Cancel").def(nb::init<>()).def("request", &Cancel::request);

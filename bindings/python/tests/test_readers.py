@@ -3,10 +3,13 @@ argument, and what the argument itself raises is told."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
 import os
 import signal
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -143,3 +146,25 @@ def test_what_a_pair_of_cudas_raises_is_told() -> None:
     with pytest.raises(sk.InvalidArgumentError, match="by hand") as raised:
         stream_of(Streamed(breaks))
     assert isinstance(raised.value.__cause__, Broken)
+
+
+def test_what_was_refused_is_let_go(comm: sk.Comm) -> None:
+    """At once, and not when garbage is collected: a refusal that is dropped holds nothing."""
+
+    def breaks() -> Any:
+        raise Broken("by hand")
+
+    gc.disable()
+    try:
+        for reader, read in READERS.items():
+            for value in (Argument(breaks), object()):
+                if reader in ("a name", "an array", "a result"):
+                    continue
+                argument = type("Mine", (type(value),), {})(*[breaks] * isinstance(value, Argument))
+                gone = weakref.ref(argument)
+                with contextlib.suppress(sk.Error):
+                    read(comm, argument)
+                del argument
+                assert gone() is None, reader
+    finally:
+        gc.enable()

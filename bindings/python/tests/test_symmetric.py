@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import libsk as sk
 import numpy as np
 import pytest
+from conftest import run_ranks
 
 
 class _Subclass(np.ndarray):
@@ -82,3 +85,39 @@ def test_however_the_array_is_handed_in(alone: sk.Comm) -> None:
     alone.free(array=kept["y"])
     alone.free(alone.empty(3))
     assert [x.size for x in kept.values()] == [0, 0]
+
+
+def test_nobody_reaches_memory_that_is_on_its_way_back() -> None:
+    """Rank 0 waits for rank 1 in its free(), while another thread looks for the array."""
+    array, comms, looked, seen = [], [], threading.Event(), []
+
+    def body(comm: sk.Comm) -> None:
+        x = comm.empty(1 << 12)
+        x[:] = 7
+        if comm.rank == 0:
+            array.append(weakref.ref(x))
+            comms.append(comm)
+        else:
+            assert looked.wait(30)
+        comm.free(x)
+        assert x.size == 0
+
+    def look() -> None:
+        while not comms:
+            time.sleep(0.001)
+        while True:
+            try:
+                comms[0].info()
+            except sk.BusyError as error:
+                if "inside comm.free()" in str(error):
+                    break
+            except sk.BadHandleError:
+                break
+        seen.append(array[0]().size)
+        looked.set()
+
+    looker = threading.Thread(target=look)
+    looker.start()
+    assert run_ranks(2, body) == [None, None]
+    looker.join(30)
+    assert seen == [0]

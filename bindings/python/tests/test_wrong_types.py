@@ -213,7 +213,6 @@ enter(
         float("nan"),
         float("inf"),
         1j,
-        None,
         object(),
         len,
         ...,
