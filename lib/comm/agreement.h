@@ -25,9 +25,9 @@ struct RankFacts {
   uint64_t memory_bytes = 0;    // Of its host.
   uint64_t heap_bytes_max = 0;  // As asked for; 0: what the host has.
   uint64_t cache_bytes = 0;     // shared_cache_bytes().
-  // What its executor takes of its segment at once, and what is left where it draws from (
-  // world_memory.h): of its host and of its control group, whose limit `group_limit` names, with a
-  // NUL.
+  // What its executor takes of its segment at once (staging_in() of it), and what is left where it
+  // draws from (world_memory.h): of its host and of its control group, whose limit `group_limit`
+  // names, with a NUL.
   uint64_t staging_bytes = 0;
   uint64_t machine_left = UINT64_MAX, group_left = UINT64_MAX;
   char group_limit[96] = {};

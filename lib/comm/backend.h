@@ -29,7 +29,8 @@ struct Backend {
       connect;
   std::function<std::unique_ptr<Executor>(Endpoint&, Ledger&, uint32_t workers, bool shared_cores)>
       make_executor;
-  uint64_t staging_bytes = 0;  // Of workspace, for the executor's own areas.
+  // Of workspace, for the executor's own areas; in large worlds staging_in() of it.
+  uint64_t staging_bytes = 0;
   std::function<MemoryRoom()> memory_room;
   // Which of the sets of tile kernels this rank uses: a number below 32 with one meaning in all
   // builds of a version.

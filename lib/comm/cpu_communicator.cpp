@@ -80,15 +80,17 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& conf
       const Agreement agreed,
       agree_on_target(*bootstrap, facts_of(config, backend, world_size), config.timeout_ns));
   SegmentLayout layout = control_layout(world_size);
-  layout.workspace_bytes_max = align_up(backend.staging_bytes + agreed.memory_bytes, kPage);
+  const uint64_t staging_bytes = staging_in(world_size, backend.staging_bytes);
+  layout.workspace_bytes_max = align_up(staging_bytes + agreed.memory_bytes, kPage);
   layout.heap_bytes_max = align_up(agreed.heap_bytes_max, kPage);
 
   std::unique_ptr<CpuCommunicator> comm(new CpuCommunicator(config.absence));
   comm->backend_ = backend;
+  comm->staging_bytes_ = staging_bytes;
   SK_ASSIGN_OR_RETURN(comm->endpoint_,
                       backend.connect(*bootstrap, layout, config.timeout_ns, agreed.put_only));
   comm->endpoint_->set_absence(config.absence);
-  Status taken = comm->endpoint_->commit(layout.workspace_offset(), backend.staging_bytes);
+  Status taken = comm->endpoint_->commit(layout.workspace_offset(), staging_bytes);
   comm->timeout_ns_ = config.timeout_ns;
   comm->local_rank_ = bootstrap->local_rank();
   comm->local_size_ = bootstrap->local_size();
@@ -359,12 +361,12 @@ Status CpuCommunicator::ensure_workspace(const Plan& plan) {
   const uint64_t needed = align_up(workspace_bytes(plan, rank(), 1), kPage);
   if (needed <= workspace_committed_) return {};
   const SegmentLayout& layout = endpoint_->layout();
-  const uint64_t room = layout.workspace_bytes_max - backend_.staging_bytes;
+  const uint64_t room = layout.workspace_bytes_max - staging_bytes_;
   if (needed > room) {
     return error(SK_ERR_NO_MEMORY, "{} needs {} bytes of workspace, the machine has {}",
                  describe(plan.op), needed, room);
   }
-  const uint64_t start = layout.workspace_offset() + backend_.staging_bytes;
+  const uint64_t start = layout.workspace_offset() + staging_bytes_;
   SK_RETURN_IF_ERROR(
       endpoint_->commit(start + workspace_committed_, needed - workspace_committed_));
   workspace_committed_ = needed;

@@ -102,6 +102,7 @@ class CpuCommunicator final : public Communicator {
   uint64_t seq_ = 0;                // Of the last entry with all ranks.
   uint64_t seqs_told_ = 0;          // Of those, how many only told of calls that differed.
   std::vector<uint64_t> pair_seq_;  // Of the last entry with each peer alone.
+  uint64_t staging_bytes_ = 0;      // Before the general workspace.
   uint64_t workspace_committed_ = 0;
   std::unordered_map<OpDesc, std::shared_ptr<Ready>, OpHash> cache_;
   PlanCache made_;

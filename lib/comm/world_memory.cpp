@@ -50,7 +50,7 @@ SegmentLayout control_layout(uint32_t world_size) {
 }
 
 uint64_t connected_bytes(uint32_t world_size, uint64_t staging_bytes) {
-  return control_layout(world_size).control_bytes() + staging_bytes;
+  return control_layout(world_size).control_bytes() + staging_in(world_size, staging_bytes);
 }
 
 bool is_worth_asking(uint32_t world_size, uint64_t staging_bytes) {

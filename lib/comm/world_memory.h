@@ -17,7 +17,8 @@ namespace sk {
 // The part of the ranks' segments that depends on their number alone.
 SegmentLayout control_layout(uint32_t world_size);
 
-// What each rank of such a world commits when it connects: header, entry slots, signals, staging.
+// What each rank of such a world commits when it connects: header, entry slots, signals, and its
+// part of `staging_bytes` (staging_in()).
 // The ledger is as many words, but untouched until a plan uses them, so it does not count.
 uint64_t connected_bytes(uint32_t world_size, uint64_t staging_bytes);
 

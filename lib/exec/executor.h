@@ -50,6 +50,10 @@ class Ledger {
 // How many signals may go from one rank to another, in worlds of this size.
 uint32_t signals_per_edge(uint32_t world_size);
 
+// Of the staging areas that a rank has where ranks are few, so much it has in a world of this size:
+// what each of many reads whole is small.
+uint64_t staging_in(uint32_t world_size, uint64_t bytes);
+
 // Of one call. Peers reach only those for whose places an entry has words.
 inline constexpr uint32_t kRunOperandMax = OpDesc::kOperandsMax;
 static_assert(OpDesc::kReachedMax <= kEntryWords);

@@ -15,7 +15,16 @@ constexpr uint32_t kOfLargeWorlds = 60;
 static_assert(kOfLargeWorlds * sizeof(SignalWord) + kEntryLaneCount * 2 * sizeof(EntrySlot) ==
               4096);
 
+// From there on nothing larger than 2 KB is handed over whole (tune() in lib/comm/limits.cpp), and
+// all areas together are smaller than what a rank has of signals.
+constexpr uint32_t kStagesLittle = 64;
+constexpr uint64_t kShareOfStaging = 64;
+
 }  // namespace
+
+uint64_t staging_in(uint32_t world_size, uint64_t bytes) {
+  return world_size > kStagesLittle ? bytes / kShareOfStaging : bytes;
+}
 
 uint32_t signals_per_edge(uint32_t world_size) {
   if (world_size > kSmallWorld) return kOfLargeWorlds;

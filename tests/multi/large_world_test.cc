@@ -1,8 +1,10 @@
 // More ranks, connected by puts alone, than talk to all others in one plan: theirs pass everything
 // to neighbours, and each rank makes and judges its own part only.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <bit>
+#include <filesystem>
 #include <numeric>
 #include <random>
 #include <string>
@@ -54,6 +56,33 @@ std::string wrong(const std::vector<float>& is, const Must& must) {
            std::to_string(must(i));
   }
   return "";
+}
+
+// Bytes that segments of this process's ranks take, by segment.
+std::vector<uint64_t> segments_taken() {
+  std::vector<uint64_t> taken;
+  std::error_code gone;  // The iterator's own descriptor.
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    struct stat info = {};
+    if (target.find("memfd:sk-segment") == std::string::npos) continue;
+    if (stat(entry.path().c_str(), &info) == 0) taken.push_back(uint64_t(info.st_blocks) * 512);
+  }
+  return taken;
+}
+
+// Signals and entries of an edge have a page together, the header one, and staging areas 32 KB.
+TEST(LargeWorld, ARankTakesAPageForEachOther) {
+  constexpr int kMany = 256;
+  in_thread_ranks(kMany, [](sk_comm* comm, int rank) {
+    ASSERT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
+    if (rank == 0) {
+      const std::vector<uint64_t> taken = segments_taken();
+      EXPECT_EQ(taken.size(), size_t(kMany));
+      for (const uint64_t bytes : taken) ASSERT_LE(bytes, (kMany + 1) * 4096 + (32 << 10));
+    }
+    ASSERT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
+  });
 }
 
 TEST(LargeWorld, EveryCollectiveGivesWhatItShouldOfAnySize) {
@@ -108,6 +137,49 @@ TEST(LargeWorld, EveryCollectiveGivesWhatItShouldOfAnySize) {
       ASSERT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
     }
   });
+}
+
+// Ranks that map each other's memory pass on, too, where they are very many; what does not go from
+// rank to rank is refused with what to do.
+TEST(LargeWorld, VeryManyRanksThatMapEachOtherPassOn) {
+  constexpr int kMany = 201;
+  in_thread_ranks(
+      kMany,
+      [](sk_comm* comm, int rank) {
+        constexpr size_t kCount = 3000, kBlock = 5;
+        const std::vector<float> in = values(rank, 1, kCount);
+        std::vector<float> out(kCount, kPoison), all(kBlock * kMany, kPoison);
+        ASSERT_EQ(sk_allreduce(comm, in.data(), out.data(), kCount, SK_F32, SK_SUM, nullptr), SK_OK)
+            << sk_last_error();
+        ASSERT_EQ(wrong(out,
+                        [&](size_t i) {
+                          float total = 0;
+                          for (int r = 0; r < kMany; ++r) total += value(r, 1, i);
+                          return total;
+                        }),
+                  "");
+        ASSERT_EQ(sk_allgather(comm, in.data(), all.data(), kBlock, SK_F32, nullptr), SK_OK)
+            << sk_last_error();
+        ASSERT_EQ(wrong(all, [&](size_t i) { return value(int(i / kBlock), 1, i % kBlock); }), "");
+        ASSERT_EQ(sk_broadcast(comm, in.data(), out.data(), kCount, SK_F32, 7, nullptr), SK_OK)
+            << sk_last_error();
+        ASSERT_EQ(wrong(out, [&](size_t i) { return value(7, 1, i); }), "");
+        if (rank == 3) {
+          ASSERT_EQ(sk_send(comm, in.data(), kCount, SK_F32, 200, nullptr), SK_OK)
+              << sk_last_error();
+        }
+        if (rank == 200) {
+          ASSERT_EQ(sk_recv(comm, out.data(), kCount, SK_F32, 3, nullptr), SK_OK)
+              << sk_last_error();
+          ASSERT_EQ(wrong(out, [&](size_t i) { return value(3, 1, i); }), "");
+        }
+        EXPECT_EQ(sk_allreduce(comm, in.data(), out.data(), kCount, SK_F32, SK_AVG, nullptr),
+                  SK_ERR_UNSUPPORTED);
+        EXPECT_NE(std::string(sk_last_error()).find("up to 200 ranks, here are 201"),
+                  std::string::npos)
+            << sk_last_error();
+      },
+      [](sk_comm_config& config) { config.timeout_ms = 120'000; });
 }
 
 uint16_t to_bf16(float value) {

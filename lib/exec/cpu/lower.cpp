@@ -27,10 +27,11 @@ Result<std::unique_ptr<Program>> CpuProgram::lower(std::shared_ptr<const Plan> p
   if (program->part_ == nullptr) {
     return error(SK_ERR_INTERNAL, "the plan has no part for rank {}", rank);
   }
+  program->area_bytes_ = staging_in(shared.endpoint.world_size(), kStagingBytes);
   const uint64_t staged = staged_bytes(*plan);
-  if (staged > kStagingBytes) {
+  if (staged > program->area_bytes_) {
     return error(SK_ERR_UNSUPPORTED, "the plan stages {} bytes, at most {} are there", staged,
-                 kStagingBytes);
+                 program->area_bytes_);
   }
   if (staged > 0 && is_pair(plan->op)) {
     return error(SK_ERR_UNSUPPORTED,
@@ -166,7 +167,7 @@ void CpuProgram::lower_addresses() {
     }
     tiles_.push_back(tile);
   }
-  const uint64_t general = endpoint.layout().workspace_offset() + kStagingAreas * kStagingBytes;
+  const uint64_t general = endpoint.layout().workspace_offset() + kStagingAreas * area_bytes_;
   for (uint32_t id = 0; id < plan_->buffers.size(); ++id) {
     const Buffer& buffer = plan_->buffers[id];
     if (buffer.kind != BufferKind::kWorkspace) continue;
@@ -181,7 +182,7 @@ void CpuProgram::lower_addresses() {
   if (const uint64_t bytes = staged_bytes(*plan_); bytes >= kStagingRotateMin) {
     staging_areas_ = kStagingAreas;
     staging_stride_ = align_up(bytes, kWorkspaceAlign);
-    staging_places_ = uint32_t(std::max<uint64_t>(1, kStagingBytes / staging_stride_));
+    staging_places_ = uint32_t(std::max<uint64_t>(1, area_bytes_ / staging_stride_));
   }
   for (uint32_t id = 0; id < plan_->buffers.size(); ++id) {
     const Buffer& buffer = plan_->buffers[id];

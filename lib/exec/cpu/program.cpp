@@ -110,7 +110,7 @@ void CpuProgram::place_staging() {
   const uint64_t area = args_->seq % staging_areas_;
   const uint64_t place = args_->seq / staging_areas_ % staging_places_;
   const uint64_t start =
-      shared_.endpoint.layout().workspace_offset() + area * kStagingBytes + place * staging_stride_;
+      shared_.endpoint.layout().workspace_offset() + area * area_bytes_ + place * staging_stride_;
   for (const Staged& staged : staged_) {
     offsets_[staged.buffer] = start + plan_->buffers[staged.buffer].offset;
     if (staged.segment != nullptr) {

@@ -25,7 +25,8 @@ struct Shared {
   Waiting waiting = {};
 };
 
-// The workspace of a segment: the staging areas, then the general area. A plan that stages takes
+// The workspace of a segment: the staging areas, each of so many bytes (less in large worlds:
+// staging_in()), then the general area. A plan that stages takes
 // the area seq % n, where n is even: two runs in a row then never share one, whatever n their plans
 // have. Inside its area it takes the places there are for it in turn.
 inline constexpr uint64_t kStagingBytes = 256 << 10;
@@ -216,7 +217,8 @@ class CpuProgram final : public Program {
   std::vector<int64_t> params_;
   std::vector<Patch> own_, peers_;
   std::vector<Staged> staged_;
-  uint64_t staging_stride_ = 0;  // From one place to the next in an area.
+  uint64_t area_bytes_ = kStagingBytes;  // Of each staging area.
+  uint64_t staging_stride_ = 0;          // From one place to the next in an area.
   uint32_t staging_areas_ = 2, staging_places_ = 1;
   std::vector<Worker> workers_;
 

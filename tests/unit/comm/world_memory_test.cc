@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "lib/comm/limits.h"
+#include "lib/exec/cpu/executor.h"
+
 namespace sk {
 namespace {
 
@@ -23,7 +26,8 @@ uint64_t whole(uint32_t ranks) { return ranks * connected_bytes(ranks, kStaging)
 
 TEST(WorldMemory, CountsWhatEachRankCommits) {
   const SegmentLayout layout = control_layout(200);
-  EXPECT_EQ(connected_bytes(200, kStaging), layout.control_bytes() + kStaging);
+  EXPECT_EQ(connected_bytes(200, kStaging), layout.control_bytes() + kStaging / 64);
+  EXPECT_EQ(connected_bytes(64, kStaging), control_layout(64).control_bytes() + kStaging);
   EXPECT_GE(layout.control_bytes(), uint64_t{layout.signal_count_max} * sizeof(SignalWord));
   EXPECT_LE(layout.control_bytes(), layout.workspace_offset());
 }
@@ -32,6 +36,20 @@ TEST(WorldMemory, CountsWhatEachRankCommits) {
 TEST(WorldMemory, OfSignalsAndEntriesGrowsWithThePairs) {
   for (const uint32_t ranks : {33u, 256u, 4096u})
     EXPECT_LE(control_layout(ranks).control_bytes(), (uint64_t{ranks} + 2) * 4096);
+}
+
+// What is handed over whole fits into staging areas of every size that there is (eight at each
+// rank).
+TEST(WorldMemory, StagingHoldsWhatIsHandedOverWhole) {
+  for (const uint32_t ranks : {2u, 3u, 64u, 65u, 256u, 4096u}) {
+    for (const uint32_t cores : {1u, 10'000u}) {
+      Target target{.world_size = ranks, .workers = 1, .cores = cores};
+      tune(target, 32 << 20);
+      const uint64_t area = staging_in(ranks, cpu::staging_bytes()) / 8;
+      EXPECT_LE(target.one_shot_bytes, area) << ranks;
+      EXPECT_LE(target.one_shot_symmetric_bytes, area) << ranks;
+    }
+  }
 }
 
 TEST(WorldMemory, EverythingFitsWhereNothingIsKnown) { EXPECT_TRUE(World(4096).check().ok()); }
