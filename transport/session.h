@@ -43,8 +43,14 @@ static_assert(sizeof(SignalWord) == 64);
 // Entry slots: before any signal of a run, each rank writes one into every peer's segment. Two per
 // pair and lane, by the parity of seq: a rank that has finished call seq may enter seq + 1, but not
 // seq + 2, before the peer has read its entry of seq. Collectives and calls between two ranks count
-// their calls apart, each in a lane of its own.
-enum EntryLane : uint32_t { kCollectiveLane = 0, kPairLane = 1, kEntryLaneCount = 2 };
+// their calls apart, each in a lane of its own. Where many ranks meet along a tree, what they tell
+// each other there goes in a third, under the numbers of collectives.
+enum EntryLane : uint32_t {
+  kCollectiveLane = 0,
+  kPairLane = 1,
+  kTreeLane = 2,
+  kEntryLaneCount = 3
+};
 inline constexpr uint32_t kEntryWords = 5;
 struct alignas(64) EntrySlot {
   std::atomic<uint64_t> seq;  // Stored last, with release; counts entries from 1.
@@ -67,7 +73,7 @@ struct SegmentLayout {
   uint64_t heap_bytes_max = 0;
   // Of what header, entries and signals look like: grows with every change, so that two builds do
   // not take each other's segments for their own.
-  uint32_t version = 3;
+  uint32_t version = 4;
 
   uint64_t entry_offset() const;   // EntrySlot[world_size][kEntryLaneCount][2].
   uint64_t signal_offset() const;  // SignalWord[signal_count_max].
@@ -101,6 +107,10 @@ struct alignas(64) SegmentHeader {
   // Not 0 while the owner is in a call, where peers that are threads of its process have to know:
   // they have registered memory. On a line that nobody looks at while calls go well.
   std::atomic<uint32_t> inside;
+
+  // Where ranks meet along a tree: the last collective that the owner has entered, by which those
+  // who wait long find out for whom. On that line, too.
+  std::atomic<uint64_t> entered;
 
   void set_reason(const std::string& text);  // Cut to kReasonBytesMax.
   std::string reason() const;
@@ -176,6 +186,10 @@ class Endpoint {
   // Who will not come; null: nobody knows. Set once, before the first call; outlives the endpoint.
   void set_absence(const Absence* absence) { absence_ = absence; }
   const Absence* absence() const { return absence_; }
+
+  // SegmentHeader::entered of a peer, as far as it is known here: for sentences, and for what to do
+  // about peers that are gone, not for knowing that an entry has arrived.
+  virtual uint64_t entered_by(uint32_t peer) const = 0;
 
   // Takes memory for [offset, offset + bytes) of the own segment, zero-filled, or says
   // SK_ERR_NO_MEMORY; release() gives it back. Offsets and sizes are multiples of 4096.

@@ -11,7 +11,7 @@ constexpr uint32_t kSmallWorld = 32;
 constexpr uint32_t kOfSmallWorlds = 96;
 // With the edge's entry slots one page: what a rank keeps grows with the world, not with its
 // square.
-constexpr uint32_t kOfLargeWorlds = 60;
+constexpr uint32_t kOfLargeWorlds = 58;
 static_assert(kOfLargeWorlds * sizeof(SignalWord) + kEntryLaneCount * 2 * sizeof(EntrySlot) ==
               4096);
 

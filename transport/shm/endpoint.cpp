@@ -118,8 +118,9 @@ uint32_t ShmEndpoint::left(uint32_t peer) const {
 }
 
 // Of a peer that has left: its entry was stored before its `left`, so what is not there by now will
-// never come.
+// never come. Along a tree most ranks have no entry of each other.
 bool ShmEndpoint::will_not_enter(uint32_t peer) const {
+  if (entered_by(peer) < entered_by(rank_)) return true;
   for (const EntryLane lane : {kCollectiveLane, kPairLane}) {
     const uint64_t seq = sessions_[peer].entered(lane);
     if (entry(peer, lane, seq).seq.load(std::memory_order_acquire) < seq) return true;

@@ -70,6 +70,9 @@ class ShmEndpoint final : public Endpoint {
   ~ShmEndpoint() override;
 
   Session& session(uint32_t peer) override { return sessions_[peer]; }
+  uint64_t entered_by(uint32_t peer) const override {
+    return sessions_[peer].header().entered.load(std::memory_order_acquire);
+  }
   bool mapped() const override { return mapped_; }
   Status commit(uint64_t offset, uint64_t bytes) override;
   Status release(uint64_t offset, uint64_t bytes) override;

@@ -98,10 +98,19 @@ Status CpuProgram::exchange(std::span<const uint32_t> peers, EntryLane theirs, u
   return {};
 }
 
-// Why the entries differ; the same sentence at all ranks, for all of them have all entries. That
-// memory runs out ends no communicator here: all ranks have refused the call.
+// Why the entries differ; the same sentence at all ranks, for all of them have all entries: ranks
+// that have met along a tree send them now. That memory runs out ends no communicator here: all
+// ranks have refused the call.
 Status CpuProgram::desync() {
   const Endpoint& endpoint = shared_.endpoint;
+  if (along_tree()) {
+    SK_RETURN_IF_ERROR(tell_each(entry_, part_->peers));
+    const int64_t deadline_ns = now_ns() + args_->timeout_ns;
+    for (const uint32_t peer : part_->peers) {
+      const EntrySlot& slot = endpoint.entry(peer, args_->lane, args_->seq);
+      SK_RETURN_IF_ERROR(await_entry(slot, args_->seq, peer, deadline_ns));
+    }
+  }
   const auto entry_of = [&](uint32_t peer) -> const EntrySlot& {
     return endpoint.entry(peer, args_->lane, args_->seq);
   };
@@ -139,12 +148,14 @@ Status CpuProgram::find_mismatch() {
   Endpoint& endpoint = shared_.endpoint;
   const EntryLane other = other_lane();
   for (const uint32_t peer : part_->peers) {
-    const uint64_t next = endpoint.session(peer).entered(other) + 1;
+    const uint64_t next = last_entry(endpoint.session(peer), other) + 1;
     const EntrySlot& theirs = endpoint.entry(peer, other, next);
     const EntrySlot& awaited = endpoint.entry(peer, args_->lane, args_->seq);
     if (theirs.seq.load(std::memory_order_acquire) != next) continue;
     if (awaited.seq.load(std::memory_order_acquire) == args_->seq) continue;
     if (theirs.other_lane >= args_->seq) continue;
+    // That it finds the same: along a tree there has been no entry for it.
+    if (along_tree() && !told_each_) SK_RETURN_IF_ERROR(send(entry_, args_->seq, {&peer, 1}));
     std::string called;
     if (theirs.fingerprint == 0) {  // It has declined, and looks for nothing more.
       called = op_kind_name(OpKind(theirs.words[0]));

@@ -16,7 +16,8 @@ class CpuExecutor final : public Executor {
  public:
   CpuExecutor(Endpoint& endpoint, Ledger& ledger, const CpuExecutorConfig& config)
       : workers_(std::max(1u, config.workers)),
-        shared_{endpoint, ledger, workers_, config.shared_cores ? kSpinsShared : kSpinsAlone} {}
+        shared_{endpoint, ledger, workers_, config.shared_cores ? kSpinsShared : kSpinsAlone,
+                EntryTree(endpoint, config.shared_cores ? kArityShared : kArityAlone)} {}
 
   const char* name() const override { return "cpu"; }
   Result<std::unique_ptr<Program>> prepare(std::shared_ptr<const Plan> plan,

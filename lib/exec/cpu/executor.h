@@ -7,8 +7,9 @@
 namespace sk::cpu {
 
 struct CpuExecutorConfig {
-  uint32_t workers = 1;       // Threads, the caller's included.
-  bool shared_cores = false;  // Ranks of this host outnumber its cores: yield early.
+  uint32_t workers = 1;  // Threads, the caller's included.
+  // Ranks outnumber their host's cores: yield early. The same at all ranks.
+  bool shared_cores = false;
 };
 
 std::unique_ptr<Executor> make_cpu_executor(Endpoint& endpoint, Ledger& ledger,

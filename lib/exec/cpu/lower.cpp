@@ -187,6 +187,7 @@ void CpuProgram::lower_addresses() {
   for (uint32_t id = 0; id < plan_->buffers.size(); ++id) {
     const Buffer& buffer = plan_->buffers[id];
     if (buffer.kind == BufferKind::kWorkspace) continue;
+    tells_each_ = tells_each_ || buffer.access != BufferAccess::kLocal;
     const Patch patch{id, buffer.owner, buffer.operand, segment_of(buffer.owner)};
     if (buffer.owner == rank) {
       own_.push_back(patch);

@@ -165,7 +165,7 @@ bool CpuProgram::ready(Head& head) {
   const LoweredTask& task = tasks_[head.next];
   if (shared_.trace != nullptr && head.waiting_since == 0) head.waiting_since = now_ns();
   if (task.op == TaskOp::kAwait) {
-    if (head.queue == 0) return entries_arrived(part_->peers, head.satisfied);
+    if (head.queue == 0) return all_entered(head.satisfied);
     return admitted_.load(std::memory_order_acquire) == args_->seq + 1;
   }
   for (; head.satisfied < task.wait_count; ++head.satisfied) {
@@ -182,6 +182,14 @@ bool CpuProgram::entries_arrived(std::span<const uint32_t> peers, uint32_t& arri
     if (entry.seq.load(std::memory_order_acquire) != args_->seq) return false;
   }
   return true;
+}
+
+bool CpuProgram::all_entered(uint32_t& arrived) {
+  if (along_tree()) {
+    if (!shared_.tree.step()) return false;
+    if (!tells_each_) return true;
+  }
+  return entries_arrived(part_->peers, arrived);
 }
 
 Status CpuProgram::execute(Worker& worker, Head& head) {
@@ -235,13 +243,23 @@ Status CpuProgram::enter() {
     const uint64_t offset = args_->operands[i].segment_offset;
     if (entry_.words[i] != offset) entry_.words[i] = offset;
   }
-  return send(entry_, args_->seq, part_->peers);
+  if (!along_tree()) return send(entry_, args_->seq, part_->peers);
+  told_each_ = false;
+  if (tells_each_) SK_RETURN_IF_ERROR(tell_each(entry_, part_->peers));
+  return shared_.tree.begin(args_->seq, fingerprint_);
+}
+
+// Once in a run, of all that meet along a tree.
+Status CpuProgram::tell_each(EntrySlot& entry, std::span<const uint32_t> peers) {
+  if (told_each_) return {};
+  told_each_ = true;
+  return send(entry, args_->seq, peers);
 }
 
 Status CpuProgram::send(EntrySlot& entry, uint64_t seq, std::span<const uint32_t> peers) {
   for (const uint32_t peer : peers) {
     Session& session = shared_.endpoint.session(peer);
-    const uint64_t other = session.entered(other_lane());
+    const uint64_t other = last_entry(session, other_lane());
     if (entry.other_lane != other) entry.other_lane = other;
     SK_RETURN_IF_ERROR(session.enter(entry, args_->lane, seq));
   }
@@ -250,7 +268,12 @@ Status CpuProgram::send(EntrySlot& entry, uint64_t seq, std::span<const uint32_t
 
 Status CpuProgram::admit() {
   Endpoint& endpoint = shared_.endpoint;
-  for (const uint32_t peer : part_->peers) {
+  const bool along = along_tree();
+  if (along) {
+    SK_RETURN_IF_ERROR(shared_.tree.take_status());
+    if (!shared_.tree.alike()) return desync();
+  }
+  for (const uint32_t peer : along ? std::span<const uint32_t>() : part_->peers) {
     const EntrySlot& entry = endpoint.entry(peer, args_->lane, args_->seq);
     if (entry.fingerprint != fingerprint_) [[unlikely]]
       return desync();
@@ -274,15 +297,21 @@ Status CpuProgram::tell_waiting() {
   return status;
 }
 
+// It is beyond that where the ranks already tell each other that they differ.
+bool CpuProgram::has_entered(uint32_t peer) const {
+  const Endpoint& endpoint = shared_.endpoint;
+  if (along_tree()) return endpoint.entered_by(peer) >= args_->seq;
+  const EntrySlot& entry = endpoint.entry(peer, args_->lane, args_->seq);
+  return entry.seq.load(std::memory_order_acquire) >= args_->seq;
+}
+
 // A peer that somebody knows to be elsewhere, and that has not entered this call, never will.
 Status CpuProgram::find_absent() {
   Endpoint& endpoint = shared_.endpoint;
   if (endpoint.absence() == nullptr) return {};
   std::vector<uint32_t> lacking;
   for (const uint32_t peer : part_->peers) {
-    const EntrySlot& awaited = endpoint.entry(peer, args_->lane, args_->seq);
-    // It is beyond that where the ranks already tell each other that they differ.
-    if (awaited.seq.load(std::memory_order_acquire) < args_->seq) lacking.push_back(peer);
+    if (!has_entered(peer)) lacking.push_back(peer);
   }
   std::sort(lacking.begin(), lacking.end());
   const auto absent = endpoint.absence()->among(describe(plan_->op), lacking);
@@ -298,7 +327,9 @@ std::optional<uint32_t> CpuProgram::awaited_peer(const Head& head) const {
   if (head.next == head.end) return std::nullopt;
   const LoweredTask& task = tasks_[head.next];
   if (task.op == TaskOp::kAwait) {
-    if (head.queue != 0 || head.satisfied >= part_->peers.size()) return std::nullopt;
+    if (head.queue != 0 || part_->peers.empty()) return std::nullopt;
+    if (along_tree() && !shared_.tree.over()) return shared_.tree.awaited();
+    if (head.satisfied >= part_->peers.size()) return std::nullopt;
     return part_->peers[head.satisfied];
   }
   if (head.satisfied >= task.wait_count) return std::nullopt;

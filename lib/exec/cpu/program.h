@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "lib/exec/cpu/entry_tree.h"
 #include "lib/exec/cpu/tile_table.h"
 #include "lib/exec/cpu/waiter.h"
 #include "lib/exec/cpu/workers.h"
@@ -21,6 +22,7 @@ struct Shared {
   Ledger& ledger;
   Workers& workers;
   uint32_t spins;
+  EntryTree tree;
   TraceBuffer* trace = nullptr;
   Waiting waiting = {};
 };
@@ -124,6 +126,9 @@ class CpuProgram final : public Program {
   bool any_ready(Worker& worker);
   bool ready(Head& head);
   bool entries_arrived(std::span<const uint32_t> peers, uint32_t& arrived) const;
+  // Whether all of the call's ranks have entered, and told what they tell; goes on with that.
+  bool all_entered(uint32_t& arrived);
+  bool has_entered(uint32_t peer) const;
   std::optional<uint32_t> awaited_peer(const Head& head) const;
   Status execute(Worker& worker, Head& head);
   // One task whose waits are met. `admits`: it is the first queue's, which compares the entries.
@@ -154,6 +159,9 @@ class CpuProgram final : public Program {
   Status post(const LoweredTask& task);
   Status enter();
   Status send(EntrySlot& entry, uint64_t seq, std::span<const uint32_t> peers);
+  Status tell_each(EntrySlot& entry, std::span<const uint32_t> peers);
+  // Of a call of all ranks of a large world.
+  bool along_tree() const { return shared_.tree.used() && args_->lane == kCollectiveLane; }
   Status admit();  // All entries are here: compare them, learn the peers' operands.
   // Waits for `ready`, which needs some of `worker`'s heads; now and then looks whether it ever
   // will be. The time runs out for peers only: what the own workers are at ends with their tiles
@@ -181,6 +189,12 @@ class CpuProgram final : public Program {
   Status desync();
   Status declined(uint32_t peer, OpKind theirs) const;
   Status await_entry(const EntrySlot& slot, uint64_t seq, uint32_t peer, int64_t deadline_ns);
+  // How often this rank has entered that lane with a peer, who has done so as often. Along a tree
+  // there are no entries from each to each by which to know.
+  uint64_t last_entry(const Session& session, EntryLane lane) const {
+    if (lane != kCollectiveLane || !shared_.tree.used()) return session.entered(lane);
+    return shared_.endpoint.header().entered.load(std::memory_order_relaxed);
+  }
   Status exchange(std::span<const uint32_t> peers, EntryLane theirs, uint64_t their_seq,
                   const Parcel& own, std::span<Parcel> texts, uint64_t& rounds);
   Status find_mismatch();
@@ -200,6 +214,9 @@ class CpuProgram final : public Program {
   uint64_t fingerprint_ = 0;
   EntrySlot entry_{};
   uint32_t told_operands_ = 0;  // Peers may reach them.
+  // Where ranks meet along a tree: some rank reaches another's operands, and each tells each where
+  // its own are.
+  bool tells_each_ = false;
   std::vector<LoweredWait> waits_;
   std::vector<LoweredPost> posts_;
   std::vector<LoweredTask> tasks_;
@@ -224,6 +241,7 @@ class CpuProgram final : public Program {
 
   // Of the current run.
   const RunArgs* args_ = nullptr;
+  bool told_each_ = false;             // Along a tree: each peer has the entry of this run.
   std::atomic<uint64_t> admitted_{0};  // seq + 1 of the last run whose entries have been compared.
   Refusal refusal_;
   std::atomic<bool> failed_{false};

@@ -21,9 +21,18 @@ Status CpuProgram::stay_out(const RunArgs& args, const OpDesc& op,
   args_ = &args;
   EntrySlot entry{};  // Its fingerprint, 0, says it.
   entry.words[0] = uint64_t(op.kind());
+  Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
+  if (along_tree()) {
+    EntryTree& tree = shared_.tree;
+    SK_RETURN_IF_ERROR(tree.begin(args.seq, entry.fingerprint));
+    Status met = waiter.wait([&] { return tree.step(); }, args.timeout_ns);
+    if (ran_out(met)) return give_up(tree.awaited(), op);
+    SK_RETURN_IF_ERROR(std::move(met));
+    SK_RETURN_IF_ERROR(tree.take_status());
+  }
+  // Also along a tree: all tell each other now, for they know that not all are alike.
   SK_RETURN_IF_ERROR(send(entry, args.seq, peers));
   uint32_t arrived = 0;
-  Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
   Status status = waiter.wait([&] { return entries_arrived(peers, arrived); }, args.timeout_ns);
   return ran_out(status) ? give_up(peers[arrived], op) : std::move(status);
 }
