@@ -8,6 +8,7 @@
 // go on while others are multiplied. The chunk that a rank puts as its i-th is sent in step 2i; the
 // i-th that comes gives its slot back in step 2(i + chunks of a shard) + 1.
 #include <algorithm>
+#include <utility>
 
 #include "lib/algo/large_worlds.h"
 #include "lib/algo/neighbours.h"
@@ -49,6 +50,8 @@ class GatherGemmRing {
     const uint64_t slot_bytes = align_up(rows_ * line(), kWorkspaceAlign);
     inbox_ = {layout_.add_workspace(layout_.inbox_access(), kShards * chunks_ * slot_bytes),
               kShards * chunks_, slot_bytes};
+    tiles_of_.resize(chunks_);
+    for (uint32_t t = 0; t < tiles_.count(); ++t) tiles_of_[tiles_[t].row0 / rows_].push_back(t);
   }
 
   std::vector<Flow> flows(uint32_t rank) const {
@@ -114,7 +117,7 @@ class GatherGemmRing {
     for (uint32_t i = 0; i < passed(); ++i) {
       if (i + chunks_ < passed()) pass_on(part, all[0], all[1], i);
       if (i >= chunks_) give_back(part, all[0], i - chunks_);
-      for (uint32_t queue = queues_; queue > 0; --queue) take(part, queue - 1, all[0], i);
+      take(part, all[0], i);
     }
     return part.finish();
   }
@@ -146,22 +149,22 @@ class GatherGemmRing {
   // How often a queue tells the first one that it is done with a chunk.
   uint32_t told() const { return passed() > inbox_.slots ? passed() - inbox_.slots : 0; }
 
-  // A queue's tiles of a chunk.
-  void take(Part& part, uint32_t queue, const Flow& in, uint32_t i) const {
+  // All queues' tiles of a chunk. The first of each queue waits for it.
+  void take(Part& part, const Flow& in, uint32_t i) const {
     const uint32_t whose = source(in.from, i);
-    std::optional<Wait> arrival = arrival_of(in, i);
-    for (uint32_t t = 0; t < tiles_.count(); ++t) {
+    std::vector<std::optional<Wait>> arrivals(queues_, arrival_of(in, i));
+    for (const uint32_t t : tiles_of_[i % chunks_]) {
       const Tile tile = tiles_[t];
-      const bool is_its = tile.row0 >= rows(i).begin && tile.row0 < rows(i).begin + rows(i).count;
-      if (!is_its || (whose + t) % queues_ != queue) continue;
+      const uint32_t queue = (whose + t) % queues_;
       Region a = factors_.a(in.inbox, line(), tile.row0 - rows(i).begin, tile.rows);
       a.offset += in.offset(i);
-      multiply(part, queue, whose, tile, a, arrival);
-      arrival.reset();
+      multiply(part, queue, whose, tile, a, std::exchange(arrivals[queue], std::nullopt));
     }
-    if (queue == 0 || !in.has_credit(i)) return;
-    const Post done = part.to(part.rank(), queue);
-    part.nop(queue, maybe(arrival), {&done, 1}, /*after_all=*/true);
+    if (!in.has_credit(i)) return;
+    for (uint32_t queue = 1; queue < queues_; ++queue) {
+      const Post done = part.to(part.rank(), queue);
+      part.nop(queue, maybe(arrivals[queue]), {&done, 1}, /*after_all=*/true);
+    }
   }
 
   // The first queue's word that all are done with a chunk, and its own put of it.
@@ -201,8 +204,9 @@ class GatherGemmRing {
   const GemmCall op_;
   const Tiles tiles_;
   Factors factors_;
-  uint64_t rows_;    // Of a chunk.
-  uint32_t chunks_;  // Of a shard.
+  uint64_t rows_;                                // Of a chunk.
+  uint32_t chunks_;                              // Of a shard.
+  std::vector<std::vector<uint32_t>> tiles_of_;  // By chunk of a shard.
   uint32_t queues_ = 1;
   uint32_t a_ = 0, c_ = 0, copy_ = 0;
   Inbox inbox_;
