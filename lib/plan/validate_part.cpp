@@ -47,12 +47,17 @@ Status validate_part(const Plan& part, const FlowsOf& flows_of) {
   SK_ASSIGN_OR_RETURN(const check::Scene scene, check::make_scene(part, flows_of));
   const Status status = judge(scene);
   if (status.ok()) return Status();
-  std::string numbers;
-  for (size_t i = 0; i < scene.ranks.size(); ++i) {
-    numbers += fmt::format("{}{} is {}", i == 0 ? "" : ", ", i, scene.ranks[i]);
-  }
-  return error(status.code(), "{} (judged with its neighbours alone: of the ranks here {})",
-               status.message(), numbers);
+  const auto numbers = [](const std::vector<uint32_t>& of_plan) {
+    std::string text;
+    for (size_t i = 0; i < of_plan.size(); ++i) {
+      text += fmt::format("{}{} is {}", i == 0 ? "" : ", ", i, of_plan[i]);
+    }
+    return text;
+  };
+  return error(status.code(),
+               "{} (judged with its neighbours alone: of the ranks here {} in the plan, of the "
+               "buffers {})",
+               status.message(), numbers(scene.ranks), numbers(scene.buffers));
 }
 
 }  // namespace sk

@@ -150,9 +150,9 @@ class Maker {
     }
     std::sort(kept.begin(), kept.end());
     kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
-    buffers_ = std::move(kept);
+    scene_.buffers = std::move(kept);
     std::vector<uint64_t> end(scene_.ranks.size(), 0);
-    for (const uint32_t id : buffers_) {
+    for (const uint32_t id : scene_.buffers) {
       Buffer buffer = plan_.buffers[id];
       buffer.owner = number_of(buffer.owner);
       if (buffer.kind == BufferKind::kWorkspace) {
@@ -174,8 +174,9 @@ class Maker {
   }
 
   uint32_t buffer_of(uint32_t id) const {
-    const auto at = std::lower_bound(buffers_.begin(), buffers_.end(), id);
-    return at == buffers_.end() || *at != id ? kNowhere : uint32_t(at - buffers_.begin());
+    const std::vector<uint32_t>& all = scene_.buffers;
+    const auto at = std::lower_bound(all.begin(), all.end(), id);
+    return at == all.end() || *at != id ? kNowhere : uint32_t(at - all.begin());
   }
 
   std::vector<uint32_t> all_but(uint32_t number) const {
@@ -283,7 +284,6 @@ class Maker {
 
   const Plan& plan_;
   const FlowsOf& flows_of_;
-  std::vector<uint32_t> buffers_;      // Of the plan, by number here.
   std::vector<uint32_t> ends_memory_;  // By flow.
   Scene scene_;
 };

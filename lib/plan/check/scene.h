@@ -16,9 +16,10 @@ namespace sk::check {
 
 struct Scene {
   Plan plan;
-  std::vector<uint32_t> ranks;  // Of the world, by number here; ascending.
-  uint32_t self = 0;            // The part that is judged.
-  std::vector<Flow> flows;      // In the numbers of here: ranks and buffers.
+  std::vector<uint32_t> ranks;    // Of the world, by number here; ascending.
+  std::vector<uint32_t> buffers;  // Of the plan, by number here; others are the neighbours' own.
+  uint32_t self = 0;              // The part that is judged.
+  std::vector<Flow> flows;        // In the numbers of here: ranks and buffers.
 };
 
 // Of a plan with one part. Refuses flows that say what cannot be, or that neighbours see otherwise.
