@@ -183,7 +183,7 @@ Status CpuCommunicator::execute(const Call& call, const CallKey& key, Pinned* pi
   SK_ASSIGN_OR_RETURN(Placed placed, place(call));
   Result<Ready*> ready = caught([&] { return ready_for(placed.op, pinned); });
   if (!ready.ok()) {
-    SK_RETURN_IF_ERROR(decline(placed.op, placed.args.timeout_ns));
+    SK_RETURN_IF_ERROR(decline(placed.op, placed.args.timeout_ns, ready.status().code()));
     return std::move(ready.status());
   }
   Ready& its = **ready;
@@ -278,10 +278,10 @@ Status CpuCommunicator::run(Program& program, RunArgs& args) {
   return enter(program.plan().op, args, program, [&] { return program.run(args); });
 }
 
-Status CpuCommunicator::decline(const OpDesc& op, int64_t timeout_ns) {
+Status CpuCommunicator::decline(const OpDesc& op, int64_t timeout_ns, int32_t code) {
   RunArgs args;
   args.timeout_ns = timeout_ns;
-  return enter(op, args, *meeting_, [&] { return meeting_->decline(args, op); });
+  return enter(op, args, *meeting_, [&] { return meeting_->decline(args, op, code); });
 }
 
 Status CpuCommunicator::prepare_meeting() {

@@ -70,7 +70,7 @@ class CpuCommunicator final : public Communicator {
   Status run(Program& program, RunArgs& args);
   // Peers that have entered `op` learn that this rank cannot, instead of waiting for it. Takes no
   // memory.
-  Status decline(const OpDesc& op, int64_t timeout_ns);
+  Status decline(const OpDesc& op, int64_t timeout_ns, int32_t code);
   uint64_t& last_entry(const OpDesc& op) {
     if (!is_pair(op)) return seq_;
     const auto [sender, receiver] = ends_of(op);

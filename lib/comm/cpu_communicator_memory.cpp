@@ -19,10 +19,10 @@ constexpr int64_t kLookNs = 200'000;  // Between two looks at a peer.
 Status CpuCommunicator::agree(OpKind kind, uint64_t bytes, bool able) {
   forget_calls();  // Where memory lies is about to change.
   const OpDesc op = memory_call(kind, bytes);
-  if (!able) return decline(op, timeout_ns_);
+  if (!able) return decline(op, timeout_ns_, SK_ERR_NO_MEMORY);
   Result<std::shared_ptr<Ready>> ready = caught([&] { return ready_for(op); });
   if (!ready.ok()) {
-    SK_RETURN_IF_ERROR(decline(op, timeout_ns_));
+    SK_RETURN_IF_ERROR(decline(op, timeout_ns_, ready.status().code()));
     return std::move(ready.status());
   }
   RunArgs args;

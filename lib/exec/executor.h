@@ -108,12 +108,12 @@ class Program {
   virtual Status run(const RunArgs& args) = 0;
 
   // Enters in the place of a run of `op`, with its lane and seq, only to say that this rank cannot
-  // take part in it, and waits for who can. Takes no memory. Of a program of any op that all ranks
-  // take part in.
-  virtual Status decline(const RunArgs& args, const OpDesc& op) = 0;
+  // take part in it, and with which error, and waits for who can. Takes no memory. Of a program of
+  // any op that all ranks take part in.
+  virtual Status decline(const RunArgs& args, const OpDesc& op, int32_t code) = 0;
 
   // Once after a run that failed: whether all its ranks have entered and refused it, because they
-  // called different things (SK_ERR_DESYNC) or one had declined (SK_ERR_NO_MEMORY). Nothing was
+  // called different things (SK_ERR_DESYNC) or one had declined (with its error). Nothing was
   // moved or posted then, and the next run may come, with the seq behind those that telling each
   // other of the calls has taken. Of a local operation also whether a user's tile has failed it
   // (SK_ERR_TILE): its results are anything, all else is as after a run that went well.

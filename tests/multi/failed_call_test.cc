@@ -36,8 +36,8 @@ class OtherProgram final : public Program {
     std::optional<Status> status = instead_(plan().ranks.front().rank, args);
     return status ? std::move(*status) : sound_->run(args);
   }
-  Status decline(const RunArgs& args, const OpDesc& op) override {
-    return sound_->decline(args, op);
+  Status decline(const RunArgs& args, const OpDesc& op, int32_t code) override {
+    return sound_->decline(args, op, code);
   }
   Refusal take_refusal() override { return sound_->take_refusal(); }
 
@@ -175,6 +175,26 @@ sk_tensor matrix(std::vector<float>& data, int64_t rows, int64_t columns) {
   tensor.shape[1] = tensor.strides[0] = columns;
   tensor.strides[1] = 1;
   return tensor;
+}
+
+// That one rank has no plan for a call is no want of memory: the others are told what it is.
+TEST(DeclinedCall, IsSaidWithItsError) {
+  in_thread_ranks(3, [&](sk_comm* comm, int rank) {
+    // Nothing that this rank packs fits into so little.
+    if (rank == 1) use_tiles([](GemmTiles& tiles) { tiles.packed_bytes = 64; });
+    std::vector<float> a(64 * 64, 1.0f), b(64 * 64, 1.0f), c(64 * 64, -1.0f);
+    const sk_tensor ta = matrix(a, 64, 64), tb = matrix(b, 64, 64);
+    sk_tensor tc = matrix(c, 64, 64);
+    EXPECT_EQ(sk_allreduce_gemm(comm, &ta, &tb, nullptr, &tc, 0, nullptr), SK_ERR_UNSUPPORTED);
+    EXPECT_THAT(sk_last_error(),
+                HasSubstr(rank == 1 ? "has no plan that could be run"
+                                    : "rank 1 cannot take part in allreduce_gemm("));
+    EXPECT_THAT(sk_last_error(), HasSubstr(rank == 1 ? "" : "SK_ERR_UNSUPPORTED"));
+    EXPECT_EQ(c[0], -1.0f);
+    use_tiles(nullptr);
+    EXPECT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
+  });
+  use_backend(nullptr);
 }
 
 // Its own workers are no peers: a rank is as slow as it is.

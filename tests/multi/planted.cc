@@ -78,8 +78,8 @@ class PlantedProgram final : public Program {
     if (bug_ == Bug::kIgnoresBase) std::fill(ledger_.base().begin(), ledger_.base().end(), 0);
     return status;
   }
-  Status decline(const RunArgs& args, const OpDesc& op) override {
-    return sound_->decline(args, op);
+  Status decline(const RunArgs& args, const OpDesc& op, int32_t code) override {
+    return sound_->decline(args, op, code);
   }
   Refusal take_refusal() override { return sound_->take_refusal(); }
 

@@ -49,9 +49,19 @@ class Parcel {
   uint64_t size_ = 0;
 };
 
-// A rank that declines tells the kind of its call alone; it need not be this rank's call.
-Status CpuProgram::declined(uint32_t peer, OpKind theirs) const {
+// A rank that declines tells the kind of its call and its error; it need not be this rank's call.
+Status CpuProgram::declined(uint32_t peer, const EntrySlot& entry) const {
   const OpDesc& op = plan_->op;
+  const auto theirs = OpKind(entry.words[0]);
+  const auto code = int32_t(entry.words[1]);
+  if (code != SK_ERR_NO_MEMORY) {
+    return error(
+        code, "rank {} cannot take part in {} ({}, which its own sentence explains){}", peer,
+        theirs == op.kind() ? describe(op) : std::string(op_kind_name(theirs)), status_name(code),
+        theirs == op.kind()
+            ? ""
+            : fmt::format(", while rank {} called {}", shared_.endpoint.rank(), describe(op)));
+  }
   if (theirs == op.kind()) {
     return error(SK_ERR_NO_MEMORY, "rank {} has no memory to take part in {}", peer, describe(op));
   }
@@ -117,7 +127,7 @@ Status CpuProgram::desync() {
   for (const uint32_t peer : part_->peers) {
     if (entry_of(peer).fingerprint != 0) continue;
     refusal_.refused = true;
-    return declined(peer, OpKind(entry_of(peer).words[0]));
+    return declined(peer, entry_of(peer));
   }
   Parcel own;
   std::vector<Parcel> texts;

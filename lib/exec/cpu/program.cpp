@@ -11,7 +11,7 @@ namespace sk::cpu {
 Status CpuProgram::run(const RunArgs& args) {
   if (!straight_ || !scratch_.empty()) {
     if (Status able = caught([this] { return reserve(); }); !able.ok()) [[unlikely]] {
-      SK_RETURN_IF_ERROR(stay_out(args, plan_->op, part_->peers));
+      SK_RETURN_IF_ERROR(stay_out(args, plan_->op, part_->peers, able.code()));
       refusal_.refused = true;
       return able;
     }

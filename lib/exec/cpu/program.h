@@ -51,7 +51,7 @@ class CpuProgram final : public Program {
 
   const Plan& plan() const override { return *plan_; }
   Status run(const RunArgs& args) override;
-  Status decline(const RunArgs& args, const OpDesc& op) override;
+  Status decline(const RunArgs& args, const OpDesc& op, int32_t code) override;
   Refusal take_refusal() override { return std::exchange(refusal_, {}); }
 
  private:
@@ -116,7 +116,8 @@ class CpuProgram final : public Program {
   }
 
   Status reserve();
-  Status stay_out(const RunArgs& args, const OpDesc& op, std::span<const uint32_t> peers);
+  Status stay_out(const RunArgs& args, const OpDesc& op, std::span<const uint32_t> peers,
+                  int32_t code);
   Status run_straight();
   Status run_queues();
   void await_workers() noexcept;
@@ -187,7 +188,7 @@ class CpuProgram final : public Program {
     return args_->lane == kCollectiveLane ? kPairLane : kCollectiveLane;
   }
   Status desync();
-  Status declined(uint32_t peer, OpKind theirs) const;
+  Status declined(uint32_t peer, const EntrySlot& entry) const;
   Status await_entry(const EntrySlot& slot, uint64_t seq, uint32_t peer, int64_t deadline_ns);
   // How often this rank has entered that lane with a peer, who has done so as often. Along a tree
   // there are no entries from each to each by which to know.

@@ -16,11 +16,12 @@ Status CpuProgram::reserve() {
 
 // Enters all the same, so that the peers hear of it instead of waiting. Their entries are awaited:
 // the next run but one uses the same slots.
-Status CpuProgram::stay_out(const RunArgs& args, const OpDesc& op,
-                            std::span<const uint32_t> peers) {
+Status CpuProgram::stay_out(const RunArgs& args, const OpDesc& op, std::span<const uint32_t> peers,
+                            int32_t code) {
   args_ = &args;
   EntrySlot entry{};  // Its fingerprint, 0, says it.
   entry.words[0] = uint64_t(op.kind());
+  entry.words[1] = uint64_t(code);
   Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
   if (along_tree()) {
     EntryTree& tree = shared_.tree;
@@ -37,11 +38,11 @@ Status CpuProgram::stay_out(const RunArgs& args, const OpDesc& op,
   return ran_out(status) ? give_up(peers[arrived], op) : std::move(status);
 }
 
-Status CpuProgram::decline(const RunArgs& args, const OpDesc& op) {
-  if (!is_pair(op)) return stay_out(args, op, part_->peers);
+Status CpuProgram::decline(const RunArgs& args, const OpDesc& op, int32_t code) {
+  if (!is_pair(op)) return stay_out(args, op, part_->peers, code);
   const auto [sender, receiver] = ends_of(op);
   const uint32_t other[] = {sender == shared_.endpoint.rank() ? receiver : sender};
-  return stay_out(args, op, other);
+  return stay_out(args, op, other, code);
 }
 
 }  // namespace sk::cpu
