@@ -54,6 +54,8 @@ class GatherGemmRing {
     for (uint32_t t = 0; t < tiles_.count(); ++t) tiles_of_[tiles_[t].row0 / rows_].push_back(t);
   }
 
+  uint64_t chunk_count() const { return uint64_t(layout_.ranks() - 1) * chunks_; }
+
   std::vector<Flow> flows(uint32_t rank) const {
     if (chunks_ == 0) return {};
     return {from((rank + layout_.ranks() - 1) % layout_.ranks()), from(rank)};
@@ -223,6 +225,10 @@ bool allgather_gemm_ring_does(const OpDesc& op, const Target& target) {
 
 Plan allgather_gemm_ring(const OpDesc& op, const Target& target, Ranks ranks) {
   return GatherGemmRing(op, target).plan(ranks);
+}
+
+uint64_t allgather_gemm_ring_chunks(const OpDesc& op, const Target& target) {
+  return chunks_by<GatherGemmRing>(op, target);
 }
 
 FlowsOf allgather_gemm_ring_flows(const OpDesc& op, const Target& target) {

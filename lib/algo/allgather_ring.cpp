@@ -27,6 +27,8 @@ class GatherRing {
         slack_(per_block_ > 1 ? 1 : 0),
         inbox_(add_inbox(layout_, chunks_.elements() * layout_.element_bytes())) {}
 
+  uint64_t chunk_count() const { return uint64_t(layout_.ranks() - 1) * per_block_; }
+
   std::vector<Flow> flows(uint32_t rank) const {
     std::vector<Flow> all = {from(before(rank)), from(rank)};
     return all;
@@ -113,6 +115,10 @@ class GatherRing {
 
 Plan allgather_ring(const OpDesc& op, const Target& target, Ranks ranks) {
   return GatherRing(op, target).plan(ranks);
+}
+
+uint64_t allgather_ring_chunks(const OpDesc& op, const Target& target) {
+  return chunks_by<GatherRing>(op, target);
 }
 
 FlowsOf allgather_ring_flows(const OpDesc& op, const Target& target) {

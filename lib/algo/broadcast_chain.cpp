@@ -1,5 +1,5 @@
 // Broadcast to many ranks along a chain that begins at the root, chunk by chunk: a rank passes on
-// what it has taken, at time c + 2p the p-th one chunk c.
+// what has come, and then takes it, at time c + 2p the p-th one chunk c.
 #include "lib/algo/chunks.h"
 #include "lib/algo/large_worlds.h"
 #include "lib/algo/neighbours.h"
@@ -19,6 +19,8 @@ class BroadcastChain {
                 : layout_.add_operand(BufferKind::kInput, BufferAccess::kLocal, 0, bytes())),
         chunks_(layout_, uint64_t(op_.count), /*pairs=*/2),
         inbox_(add_inbox(layout_, chunks_.elements() * layout_.element_bytes())) {}
+
+  uint64_t chunk_count() const { return chunks_.count(whole().count); }
 
   std::vector<Flow> flows(uint32_t rank) const {
     std::vector<Flow> all;
@@ -69,8 +71,13 @@ class BroadcastChain {
       const Slice piece = chunks_.of(whole(), c);
       const uint64_t es = layout_.element_bytes();
       Region mine = flat((root ? in_ : out_) + rank, piece.begin * es, piece.count * es, kWrite);
-      if (!root) take_chunk(part, all[0], c, mine);
-      if (out != nullptr) put_chunk(part, *out, c, mine, /*after_all=*/!root);
+      if (root) {
+        put_chunk(part, *out, c, mine, /*after_all=*/false);
+      } else if (out != nullptr) {
+        pass_chunk(part, all[0], *out, c, mine);
+      } else {
+        take_chunk(part, all[0], c, mine);
+      }
     }
     // Behind what others wait for.
     if (root && !op_.in_place) {
@@ -90,6 +97,10 @@ class BroadcastChain {
 
 Plan broadcast_chain(const OpDesc& op, const Target& target, Ranks ranks) {
   return BroadcastChain(op, target).plan(ranks);
+}
+
+uint64_t broadcast_chain_chunks(const OpDesc& op, const Target& target) {
+  return chunks_by<BroadcastChain>(op, target);
 }
 
 FlowsOf broadcast_chain_flows(const OpDesc& op, const Target& target) {

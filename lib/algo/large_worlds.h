@@ -20,16 +20,20 @@ inline bool is_large(const Target& target) {
 bool sum_chain_does(const OpDesc& op, const Target& target);
 Plan sum_chain(const OpDesc& op, const Target& target, Ranks ranks);
 FlowsOf sum_chain_flows(const OpDesc& op, const Target& target);
+uint64_t sum_chain_chunks(const OpDesc& op, const Target& target);
 
 Plan allgather_ring(const OpDesc& op, const Target& target, Ranks ranks);
 FlowsOf allgather_ring_flows(const OpDesc& op, const Target& target);
+uint64_t allgather_ring_chunks(const OpDesc& op, const Target& target);
 
 Plan broadcast_chain(const OpDesc& op, const Target& target, Ranks ranks);
 FlowsOf broadcast_chain_flows(const OpDesc& op, const Target& target);
+uint64_t broadcast_chain_chunks(const OpDesc& op, const Target& target);
 
 bool allgather_gemm_ring_does(const OpDesc& op, const Target& target);
 Plan allgather_gemm_ring(const OpDesc& op, const Target& target, Ranks ranks);
 FlowsOf allgather_gemm_ring_flows(const OpDesc& op, const Target& target);
+uint64_t allgather_gemm_ring_chunks(const OpDesc& op, const Target& target);
 
 }  // namespace sk::algo
 

@@ -69,6 +69,12 @@ void take_chunk(Part& part, const Flow& flow, uint32_t chunk, Region dst, bool a
             kTakeInputs);
 }
 
+void pass_chunk(Part& part, const Flow& in, const Flow& out, uint32_t chunk, Region dst) {
+  const Wait arrival = arrival_of(in, chunk);
+  put_chunk(part, out, chunk, slot_of(in, chunk, kRead), false, &arrival);
+  take_chunk(part, in, chunk, dst, /*after_all=*/true);
+}
+
 Part begin_part(const Layout& layout, uint32_t rank, const std::vector<Flow>& flows) {
   Part part(layout, rank, /*queues=*/1, lanes_of(flows), [&](uint32_t producer, uint32_t lane) {
     return posts_of(flows, rank, producer, lane);

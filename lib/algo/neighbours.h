@@ -43,9 +43,18 @@ uint32_t posts_of(const std::vector<Flow>& flows, uint32_t rank, uint32_t produc
 
 // Copies a chunk to where it belongs, once it has arrived, and gives its slot back.
 void take_chunk(Part& part, const Flow& flow, uint32_t chunk, Region dst, bool after_all = false);
+// The same of one that goes on as `out`'s chunk of that number. It is put from its slot before it
+// is copied: along a chain of ranks the first byte does not wait for a copy at each of them.
+void pass_chunk(Part& part, const Flow& in, const Flow& out, uint32_t chunk, Region dst);
 
 // A part of one queue with these flows, behind its await.
 Part begin_part(const Layout& layout, uint32_t rank, const std::vector<Flow>& flows);
+
+// Of a form of plans that says how many chunks a rank passes on at most.
+template <typename Form>
+uint64_t chunks_by(const OpDesc& op, const Target& target) {
+  return Form(op, target).chunk_count();
+}
 
 // Of a form of plans that says its flows(rank).
 template <typename Form>

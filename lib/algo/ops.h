@@ -14,6 +14,8 @@ using Ranks = std::span<const uint32_t>;
 struct LargeForm {
   Plan (*plan)(const OpDesc& op, const Target& target, Ranks ranks);
   FlowsOf (*flows)(const OpDesc& op, const Target& target);
+  // How many chunks a rank passes on.
+  uint64_t (*chunks)(const OpDesc& op, const Target& target);
   bool (*does)(const OpDesc& op, const Target& target) = nullptr;  // Null: it does all.
 };
 

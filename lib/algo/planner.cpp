@@ -12,12 +12,15 @@ namespace sk {
 namespace {
 
 constexpr algo::LargeForm kSumChain = {algo::sum_chain, algo::sum_chain_flows,
-                                       algo::sum_chain_does};
-constexpr algo::LargeForm kGatherRing = {algo::allgather_ring, algo::allgather_ring_flows};
-constexpr algo::LargeForm kBroadcastChain = {algo::broadcast_chain, algo::broadcast_chain_flows};
+                                       algo::sum_chain_chunks, algo::sum_chain_does};
+constexpr algo::LargeForm kGatherRing = {algo::allgather_ring, algo::allgather_ring_flows,
+                                         algo::allgather_ring_chunks};
+constexpr algo::LargeForm kBroadcastChain = {algo::broadcast_chain, algo::broadcast_chain_flows,
+                                             algo::broadcast_chain_chunks};
 
 constexpr algo::LargeForm kGatherGemmRing = {
-    algo::allgather_gemm_ring, algo::allgather_gemm_ring_flows, algo::allgather_gemm_ring_does};
+    algo::allgather_gemm_ring, algo::allgather_gemm_ring_flows, algo::allgather_gemm_ring_chunks,
+    algo::allgather_gemm_ring_does};
 
 // One line for each operation that moves anything.
 constexpr algo::Planner kPlanners[] = {
@@ -38,6 +41,10 @@ constexpr algo::Planner kPlanners[] = {
 constexpr algo::Planner kUserPlanner = {OpKind::kUserFirst, algo::plan_user_tile};
 
 constexpr uint64_t kPutBytesLeast = 8;  // The largest element.
+
+// Of what a rank passes on in a large world: its part, with the flows by which it is judged, takes
+// some 500 bytes for each.
+constexpr uint64_t kPassedChunksMax = 1 << 20;
 
 const algo::Planner* planner_of(const OpDesc& op) {
   if (op.schema().tile != TaskOp::kNop) return &kUserPlanner;
@@ -71,7 +78,25 @@ Result<Plan> make(const OpDesc& op, const Target& target, algo::Ranks ranks) {
     return error(SK_ERR_INTERNAL, "{} is planned for {} ranks", describe(op), target.world_size);
   }
   if (moves_nothing(op, target)) return algo::plan_barrier(op, target, ranks);
-  if (const algo::LargeForm* form = large_form(op, target)) return form->plan(op, target, ranks);
+  if (const algo::LargeForm* form = large_form(op, target)) {
+    const uint64_t chunks = form->chunks(op, target);
+    if (chunks <= kPassedChunksMax) return form->plan(op, target, ranks);
+    return error(
+        SK_ERR_UNSUPPORTED,
+        "{} among {} ranks would go on from rank to rank in {} pieces, where a put carries "
+        "{} bytes; at most {} are planned for",
+        describe(op), target.world_size,
+        chunks < UINT32_MAX ? std::to_string(chunks) : "more than 4 billion", target.put_bytes_max,
+        kPassedChunksMax);
+  }
+  if (!is_pair(op) && target.world_size > algo::kMappedPairsMax) {
+    return error(
+        SK_ERR_UNSUPPORTED,
+        "{} has a form for up to {} ranks, here are {}: make communicators of fewer, or use "
+        "what goes from rank to rank (sums, all-gather, broadcast; allgather_gemm of a that "
+        "is not transposed)",
+        describe(op), algo::kMappedPairsMax, target.world_size);
+  }
   if (const algo::Planner* planner = planner_of(op)) return planner->plan(op, target, ranks);
   return error(SK_ERR_UNSUPPORTED, "no planner for operation {}", int(op.kind()));
 }

@@ -36,6 +36,8 @@ class SumChain {
         sums_(layout_.add_workspace(BufferAccess::kLocal, up_.slots * up_.slot_bytes)),
         widened_(widens() ? layout_.add_workspace(BufferAccess::kLocal, up_.slot_bytes) : 0) {}
 
+  uint64_t chunk_count() const { return uint64_t(blocks_) * per_block_; }
+
   std::vector<Flow> flows(uint32_t rank) const {
     std::vector<Flow> all;
     if (rank > 0) {
@@ -201,13 +203,12 @@ class SumChain {
       if (credit) part.nop(0, {}, maybe(credit), /*after_all=*/true);
       return;
     }
-    // In place rank 0's result replaces what its put reads.
-    const bool after_all = op_.in_place && ends.sums_in == nullptr;
     const Region result = own_out(rank, chunk);
-    take_chunk(part, *ends.results_in, chunk, result, after_all);
     if (!scatters_ && ends.results_out != nullptr) {
-      put_chunk(part, *ends.results_out, chunk, result, /*after_all=*/true);
+      return pass_chunk(part, *ends.results_in, *ends.results_out, chunk, result);
     }
+    // In place rank 0's result replaces what its put reads.
+    take_chunk(part, *ends.results_in, chunk, result, op_.in_place && ends.sums_in == nullptr);
   }
 
   Layout layout_;
@@ -233,6 +234,10 @@ bool sum_chain_does(const OpDesc& op, const Target&) {
 
 Plan sum_chain(const OpDesc& op, const Target& target, Ranks ranks) {
   return SumChain(op, target).plan(ranks);
+}
+
+uint64_t sum_chain_chunks(const OpDesc& op, const Target& target) {
+  return chunks_by<SumChain>(op, target);
 }
 
 FlowsOf sum_chain_flows(const OpDesc& op, const Target& target) {

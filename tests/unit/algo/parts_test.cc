@@ -263,6 +263,64 @@ TEST(Parts, OfAThousandRanksAreSmall) {
   }
 }
 
+// Of a chain's inner rank: what has come goes on before it is copied, so that its first byte does
+// not wait for a copy at each rank.
+TEST(Parts, OfAChainPassOnBeforeTheyCopy) {
+  const Target target{.world_size = 70, .mapped = false};
+  for (const OpKind kind : {OpKind::kAllreduce, OpKind::kBroadcast}) {
+    const OpDesc op = op_desc({.kind = kind, .dtype = DType::kF32, .count = 5000});
+    Result<Plan> made = make_plan_part(op, target, 30);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    const RankPlan& part = made->ranks[0];
+    size_t copies = 0;
+    for (size_t i = 0; i < part.tasks.size(); ++i) {
+      if (part.tasks[i].op != TaskOp::kCopy) continue;
+      ++copies;
+      const Region& slot = part.regions_of(part.tasks[i])[0];
+      ASSERT_EQ(part.tasks[i - 1].op, TaskOp::kPut);
+      const Region& sent = part.regions_of(part.tasks[i - 1])[0];
+      EXPECT_EQ(sent.buffer, slot.buffer);
+      EXPECT_EQ(sent.offset, slot.offset);
+      EXPECT_TRUE(part.tasks[i].flags & kAfterAll) << "gives a slot back that is being read";
+    }
+    EXPECT_GT(copies, 0u);
+  }
+}
+
+// Where puts carry little what a rank passes on would be more pieces than a plan has, and their
+// number more than 32 bits hold.
+TEST(Parts, OfTooManyPiecesAreRefused) {
+  const Target target{.world_size = 100, .mapped = false, .put_bytes_max = 8};
+  for (const int64_t count : {int64_t(1) << 24, int64_t(1) << 32, int64_t(1) << 40}) {
+    for (const OpKind kind :
+         {OpKind::kAllreduce, OpKind::kReduceScatter, OpKind::kAllgather, OpKind::kBroadcast}) {
+      const OpDesc op = op_desc({.kind = kind, .dtype = DType::kF64, .count = count});
+      const Result<Plan> made = make_plan_part(op, target, 30);
+      ASSERT_FALSE(made.ok());
+      EXPECT_EQ(made.status().code(), SK_ERR_UNSUPPORTED);
+      EXPECT_THAT(made.status().message(), HasSubstr("where a put carries 8 bytes"));
+    }
+  }
+}
+
+// A refusal's numbers are those of a small world; it says what they are in the plan.
+TEST(Parts, ThatAreRefusedSayWhichBuffersAreMeant) {
+  const Target target{.world_size = 70, .mapped = false};
+  const OpDesc op = op_desc({.kind = OpKind::kBroadcast, .dtype = DType::kF32, .count = 10});
+  Result<Plan> made = make_plan_part(op, target, 30);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  Plan& part = *made;
+  const uint32_t out = 30;  // Outputs come first.
+  ASSERT_EQ(part.buffers[out].owner, 30u);
+  for (Task& task : part.ranks[0].tasks) {
+    if (task.op == TaskOp::kCopy) part.ranks[0].regions[task.first_region + 1].offset = 4096;
+  }
+  const Status status = validate_part(part, *flows_of(op, target));
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.message(), HasSubstr("buffer 0"));
+  EXPECT_THAT(status.message(), HasSubstr("of the buffers 0 is 30,"));
+}
+
 // Flows that both ends see changed alike: whatever parts pass with them is sound, and most are not
 // what the parts do.
 TEST(Parts, KeepTheFlowsThatTheyAreJudgedWith) {
