@@ -48,7 +48,7 @@ class GatherGemmRing {
     if (chunks_ == 0) return;
     if (!is_dense()) copy_ = layout_.add_workspace(BufferAccess::kLocal, uint64_t(op_.m) * line());
     const uint64_t slot_bytes = align_up(rows_ * line(), kWorkspaceAlign);
-    inbox_ = {layout_.add_workspace(layout_.inbox_access(), kShards * chunks_ * slot_bytes),
+    inbox_ = {layout_.add_workspace(BufferAccess::kPutOnly, kShards * chunks_ * slot_bytes),
               kShards * chunks_, slot_bytes};
     tiles_of_.resize(chunks_);
     for (uint32_t t = 0; t < tiles_.count(); ++t) tiles_of_[tiles_[t].row0 / rows_].push_back(t);

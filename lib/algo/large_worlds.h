@@ -1,6 +1,6 @@
-// The forms of collectives for many ranks that only puts connect. Each rank talks to its neighbours
-// alone, and their plans are judged part by part (lib/plan/flow.h): a rank makes and judges its
-// own, however many others there are.
+// The forms of collectives for many ranks. Each rank talks to its neighbours alone, by puts, and
+// their plans are judged part by part (lib/plan/flow.h): a rank makes and judges its own, however
+// many others there are.
 #ifndef SK_LIB_ALGO_LARGE_WORLDS_H_
 #define SK_LIB_ALGO_LARGE_WORLDS_H_
 
@@ -12,8 +12,13 @@ namespace sk::algo {
 // be more than its share of the work.
 inline constexpr uint32_t kAllPairsMax = 64;
 
+// Ranks that map each other's memory do so in up to so many: a call of a few bytes is one hand-over
+// then, and not one for each rank of a chain. In larger worlds a plan of all ranks would take each
+// of them too long to make and judge.
+inline constexpr uint32_t kMappedPairsMax = 200;
+
 inline bool is_large(const Target& target) {
-  return !target.mapped && target.world_size > kAllPairsMax;
+  return target.world_size > (target.mapped ? kMappedPairsMax : kAllPairsMax);
 }
 
 // All-reduce and reduce-scatter.

@@ -13,7 +13,7 @@ constexpr uint32_t kSlotsMin = 3, kSlotsMax = 8;
 Inbox add_inbox(Layout& layout, uint64_t chunk_bytes) {
   const uint32_t slots = std::clamp(layout.target().slot_count, kSlotsMin, kSlotsMax);
   const uint64_t slot_bytes = align_up(chunk_bytes, kWorkspaceAlign);
-  return {layout.add_workspace(layout.inbox_access(), slots * slot_bytes), slots, slot_bytes};
+  return {layout.add_workspace(BufferAccess::kPutOnly, slots * slot_bytes), slots, slot_bytes};
 }
 
 Flow flow_into(const Inbox& inbox, uint32_t from, uint32_t to, uint32_t lane) {
