@@ -50,12 +50,12 @@ class AllreduceGemm {
 
  private:
   // Tiles that are stored are counted per producing queue, each one behind the ones before
-  // (after_all). Tiles that are put arrive in any order: they are counted in blocks, and a block is
-  // waited for as a whole. A tile that is put counts as many as the puts that the largest one
-  // takes: a smaller one's last put makes up for those it lacks. A group is a queue or a block.
-  // Lanes: partial tiles for this rank by group; finished tiles of the producer's by group; tiles
-  // for queue 0 to put, by the own queue that has made them; those of B, which the rank packs for
-  // itself.
+  // (posts_in_order), so that a tile is begun while the one before is stored. Tiles that are put
+  // arrive in any order: they are counted in blocks, and a block is waited for as a whole. A tile
+  // that is put counts as many as the puts that the largest one takes: a smaller one's last put
+  // makes up for those it lacks. A group is a queue or a block. Lanes: partial tiles for this rank
+  // by group; finished tiles of the producer's by group; tiles for queue 0 to put, by the own queue
+  // that has made them; those of B, which the rank packs for itself.
   uint32_t groups() const { return blocks_ == 1 ? queues_ : blocks_; }
   uint32_t partial_lane(uint32_t group) const { return group; }
   uint32_t done_lane(uint32_t group) const { return groups() + group; }

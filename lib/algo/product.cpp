@@ -173,7 +173,7 @@ void Factors::multiply(Part& part, const Gemm& gemm) const {
   const auto add = [&](std::initializer_list<Region> regions) {
     part.builder().add({.op = TaskOp::kGemm,
                         .queue = gemm.queue,
-                        .after_all = !gemm.posts.empty(),
+                        .posts_in_order = !gemm.posts.empty(),
                         .regions = regions,
                         .params = params,
                         .waits = gemm.waits,

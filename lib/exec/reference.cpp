@@ -55,7 +55,7 @@ class Reference {
   };
   struct QueueState {
     uint32_t next = 0;
-    std::vector<uint32_t> started;  // Indices in the queue of tasks that have not ended.
+    std::vector<uint32_t> started;  // Indices in the queue of tasks that have not ended, ascending.
   };
   struct RankState {
     uint32_t run = 0;
@@ -107,6 +107,8 @@ class Reference {
     for (uint32_t q = 0; q < state.queues.size(); ++q) {
       const QueueState& queue = state.queues[q];
       for (uint32_t i = 0; i < queue.started.size(); ++i) {
+        // It posts as it finishes.
+        if (i > 0 && (task(rank, q, queue.started[i]).flags & kPostsInOrder) != 0) continue;
         actions_.push_back({Action::kFinish, rank, q, i});
       }
       const bool more = queue.next < plan_.ranks[rank].queues[q].task_count;

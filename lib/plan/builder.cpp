@@ -19,7 +19,8 @@ void RankBuilder::add(const TaskSpec& spec) {
   }
   Task task{};
   task.op = spec.op;
-  task.flags = uint8_t((spec.after_all ? kAfterAll : 0) | spec.free);
+  task.flags = uint8_t((spec.after_all ? kAfterAll : 0) |
+                       (spec.posts_in_order ? kPostsInOrder : 0) | spec.free);
   task.region_count = uint8_t(spec.regions.size() + spec.more_regions.size());
   task.param_count = uint16_t(spec.params.size());
   task.wait_count = uint16_t(spec.waits.size());

@@ -23,6 +23,7 @@ class RankBuilder {
     TaskOp op = TaskOp::kNop;
     uint32_t queue = 0;
     bool after_all = false;
+    bool posts_in_order = false;
     uint8_t free = 0;  // kFreeRows, kFreeBlocks, or neither.
     std::initializer_list<Region> regions = {};
     std::span<const Region> more_regions = {};  // Behind them.

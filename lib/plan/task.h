@@ -4,7 +4,8 @@
 // (1) The tasks of a queue start in order. (2) A task starts only once its waits are met. (3) Its
 // posts are seen only after all its writes are. Queue order orders starts only: what a task's wait
 // has let it see, later tasks of its queue may rely on too; that an earlier task has finished, they
-// may rely on only behind kAfterAll. This file includes nothing but <cstdint>: it is level 0.
+// may rely on only behind kAfterAll; whoever has waited for a post, behind kPostsInOrder too. This
+// file includes nothing but <cstdint>: it is level 0.
 #ifndef SK_LIB_PLAN_TASK_H_
 #define SK_LIB_PLAN_TASK_H_
 
@@ -32,9 +33,11 @@ enum class TaskOp : uint16_t {
 inline constexpr uint32_t kTaskOpCount = 12;
 
 enum TaskFlags : uint8_t {
-  kAfterAll = 1,    // Starts only once every earlier task of its queue has finished.
-  kFreeRows = 2,    // The first range of its tile is over the plan's free dimension,
-  kFreeBlocks = 4,  // or over the blocks of it (free_rows.h).
+  kAfterAll = 1,      // Starts only once every earlier task of its queue has finished.
+  kFreeRows = 2,      // The first range of its tile is over the plan's free dimension,
+  kFreeBlocks = 4,    // or over the blocks of it (free_rows.h).
+  kPostsInOrder = 8,  // Starts as others do, but its posts are seen only once every earlier task of
+                      // its queue has finished. Not for puts, whose posts travel with the bytes.
 };
 
 // A strided block of bytes, the same in `buffer_count` buffers with consecutive ids (the ranks'

@@ -13,8 +13,9 @@
 //     nop wait=r1.s0>=1
 //
 // Behind the target, where the plan has one: `free dimension=1 block=16`. A task's flags stand
-// behind its name: after_all, free_rows, free_blocks. A region is BUFFERS@OFFSET:BYTES, or
-// BUFFERS@OFFSET:ROWSxROW_BYTES/PITCH. Empty lines and lines that begin with # say nothing.
+// behind its name: after_all, free_rows, free_blocks, posts_in_order. A region is
+// BUFFERS@OFFSET:BYTES, or BUFFERS@OFFSET:ROWSxROW_BYTES/PITCH. Empty lines and lines that begin
+// with # say nothing.
 #ifndef SK_LIB_PLAN_TEXT_H_
 #define SK_LIB_PLAN_TEXT_H_
 

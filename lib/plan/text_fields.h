@@ -54,8 +54,10 @@ struct FlagWord {
   uint8_t flag;
   std::string_view word;
 };
-inline constexpr FlagWord kFlagWords[] = {
-    {kAfterAll, "after_all"}, {kFreeRows, "free_rows"}, {kFreeBlocks, "free_blocks"}};
+inline constexpr FlagWord kFlagWords[] = {{kAfterAll, "after_all"},
+                                          {kFreeRows, "free_rows"},
+                                          {kFreeBlocks, "free_blocks"},
+                                          {kPostsInOrder, "posts_in_order"}};
 
 template <typename B, typename Visitor>
 void visit_buffer(B& buffer, Visitor&& field) {

@@ -2,8 +2,11 @@
 // every epilogue, every type. Whole numbers, so that equality is exact.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 
+#include "lib/op/ops/product.h"
 #include "tests/devhost/kernels.h"
 #include "tests/support/gemm_cases.h"
 #include "tests/support/worlds.h"
@@ -62,6 +65,41 @@ TEST(DeviceGemm, EveryEpilogue) {
   }
   check({.m = 150, .n = 280, .k = 40, .symmetric = false, .mapped = false}, {true, false});
   check({.m = 40, .n = 281, .k = 40, .pad_c = 1}, {true});
+}
+
+// Each rank's product is one number. As f32, 1 + 2^24 is 2^24, so that the sum of 1, 2^24 and 1 in
+// rank order is not what comes of the ones added first, as whoever begins with the own product, or
+// ends with it, would have it on some rank.
+TEST(DeviceGemm, PartialTilesAreAddedInRankOrder) {
+  constexpr float kLarge = 1 << 24, kOfRank[] = {1, kLarge, 1};
+  const Plan plan =
+      plan_gemm({.m = 384, .n = 24, .k = 8, .out_dtype = DType::kF32, .ranks = 3, .workers = 1});
+  std::mt19937_64 random(1);
+  for (const bool boxes : {true, false}) {
+    World world = testing_support::random_world(plan, /*runs=*/1, random);
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      OperandBytes& operands = world.inputs[0][rank];
+      const auto fill = [](std::vector<std::byte>& matrix, size_t every, float value) {
+        std::fill(matrix.begin(), matrix.end(), std::byte{0});
+        const uint16_t bits = f32_to_bf16(value);
+        for (size_t at = 0; at < matrix.size(); at += 2 * every) std::memcpy(&matrix[at], &bits, 2);
+      };
+      fill(operands[GemmCall::kA], /*every=*/8, kOfRank[rank]);
+      fill(operands[GemmCall::kB], /*every=*/1, 1);
+    }
+    DeviceWorld device(plan, kernel_for(plan, boxes), {});
+    const Status status = device.run(world);
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (const OperandBytes& outputs : world.outputs[0]) {
+      const std::vector<std::byte>& c = outputs[GemmCall::kC];
+      ASSERT_EQ(c.size(), 384u * 24 * sizeof(float));
+      for (size_t at = 0; at < c.size(); at += sizeof(float)) {
+        float value;
+        std::memcpy(&value, &c[at], sizeof value);
+        ASSERT_EQ(value, kLarge) << at / sizeof(float);
+      }
+    }
+  }
 }
 
 TEST(DeviceGemm, ManyTilesAndManySlices) {
@@ -126,6 +164,35 @@ TEST(DeviceGemm, RowsOfPeers) {
   if (kSlow) return;
   check_gathered({.m = 40, .n = 40, .k = 72, .transpose_a = true}, false);
   check_gathered({.m = 40, .n = 40, .k = 72, .ranks = 9, .workers = 1, .mapped = false}, false);
+}
+
+// Whether, in one of some runs, work on a product began before the task ahead of it was posted.
+bool overlaps(const Plan& plan) {
+  std::mt19937_64 random(3);
+  DeviceWorld device(plan, kernel_for(plan), {.trace = true});
+  for (int tries = 0; tries < 50; ++tries) {
+    World world = testing_support::random_world(plan, /*runs=*/1, random);
+    EXPECT_TRUE(device.run(world).ok());
+    EXPECT_EQ(first_difference(plan, world), "");
+    for (const RankPlan& part : plan.ranks) {
+      const cuda::TaskTimes* times = device.times(part.rank);
+      for (size_t i = 1; i < part.tasks.size(); ++i) {
+        const bool product = part.tasks[i].op == TaskOp::kGemm && part.tasks[i].post_count > 0;
+        if (product && times[i].start_ns < times[i - 1].end_ns) return true;
+      }
+    }
+  }
+  return false;
+}
+
+// That each tile's post tells of the tiles before it holds no tile up.
+TEST(DeviceGemm, ATileIsBegunWhileTheOneBeforeIsStored) {
+  Plan plan = plan_gemm({.m = 512, .n = 16, .k = 16, .workers = 1});
+  EXPECT_TRUE(overlaps(plan));
+  for (RankPlan& part : plan.ranks)
+    for (Task& task : part.tasks)
+      if ((task.flags & kPostsInOrder) != 0) task.flags = kAfterAll;
+  EXPECT_FALSE(overlaps(plan));
 }
 
 TEST(DeviceGemm, WithoutAPlan) {

@@ -60,6 +60,14 @@ TEST_F(PlantedBugs, APostBeforeTheCopyEngineHasStored) {
   }
 }
 
+// Its partial tile is told of, and those of the tiles before it, while some rows are on their way.
+TEST_F(PlantedBugs, APostBeforeTheLastWarpIsDone) {
+  if (!kSanitized) GTEST_SKIP() << "the warp is rarely late enough: ThreadSanitizer's to see";
+  EXPECT_EXIT(run_until_noticed(plan_gemm({.m = 512, .n = 16, .k = 16, .workers = 1}),
+                                {.early_done = true}),
+              failed, kNoticed);
+}
+
 TEST_F(PlantedBugs, AStageGivenBackEarly) {
   for (const uint32_t tile_n : {256u, 128u}) {  // Wide blocks, and narrow ones.
     const Plan plan =

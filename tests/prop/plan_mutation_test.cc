@@ -35,11 +35,24 @@ std::string mutate(std::string text, std::mt19937_64& random) {
 }
 
 std::string swap_word(std::string text, std::mt19937_64& random) {
-  static const char* const kWords[][2] = {
-      {"sum", "max"},      {"f32", "bf16"},       {"f32", "i32"},       {"f64", "f32"},
-      {"read=", "write="}, {" after_all", ""},    {"local", "mapped"},  {"mapped ", "put "},
-      {"put ", "local "},  {"default", "stream"}, {"input", "inout"},   {"copy", "put"},
-      {"  await\n", ""},   {"  enter\n", ""},     {"partial", "store"}, {"min", "prod"}};
+  static const char* const kWords[][2] = {{"sum", "max"},
+                                          {"f32", "bf16"},
+                                          {"f32", "i32"},
+                                          {"f64", "f32"},
+                                          {"read=", "write="},
+                                          {" after_all", ""},
+                                          {"local", "mapped"},
+                                          {"mapped ", "put "},
+                                          {"put ", "local "},
+                                          {"default", "stream"},
+                                          {"input", "inout"},
+                                          {"copy", "put"},
+                                          {"  await\n", ""},
+                                          {"  enter\n", ""},
+                                          {"partial", "store"},
+                                          {"min", "prod"},
+                                          {" after_all", " posts_in_order"},
+                                          {" posts_in_order", ""}};
   const auto& [from, to] = kWords[random() % std::size(kWords)];
   std::vector<size_t> places;
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + 1)) {

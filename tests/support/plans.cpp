@@ -142,4 +142,46 @@ Plan put_pipeline(int64_t chunk_count, uint32_t slots, uint64_t chunk_elements) 
   return plan;
 }
 
+Plan counted_pieces(uint32_t pieces, uint64_t piece_elements) {
+  Plan plan;
+  const uint64_t piece = piece_elements * 4, bytes = pieces * piece;
+  plan.op = op_desc(
+      {.kind = OpKind::kSendRecv, .root = 0, .peer = 1, .count = int64_t(pieces * piece_elements)});
+  plan.target = {.world_size = 2};
+  plan.buffers = {{.kind = BufferKind::kInput, .operand = 0, .owner = 0, .bytes = bytes},
+                  {.kind = BufferKind::kOutput, .operand = 1, .owner = 1, .bytes = bytes},
+                  {.access = BufferAccess::kMapped, .owner = 0, .bytes = bytes}};
+  RankBuilder source(0, 1), sink(1, 1);
+  source.set_peers({1});
+  sink.set_peers({0});
+  source.add_signal({1, 0, 1});
+  sink.add_signal({0, 0, pieces});
+  for (RankBuilder* part : {&source, &sink}) {
+    part->add({.op = TaskOp::kEnter});
+    part->add({.op = TaskOp::kAwait});
+  }
+  const int64_t copy[] = {kStoreDefault};
+  const Post made{1, 0, 1}, taken{0, 0, 1};
+  for (uint32_t i = 0; i < pieces; ++i) {
+    const Wait arrival{0, 0, i + 1};
+    const bool last = i + 1 == pieces;
+    source.add({.op = TaskOp::kCopy,
+                .posts_in_order = true,
+                .regions = {flat(0, i * piece, piece, kRead), flat(2, i * piece, piece, kWrite)},
+                .params = copy,
+                .posts = {&made, 1}});
+    sink.add({.op = TaskOp::kCopy,
+              .posts_in_order = last,
+              .regions = {flat(2, i * piece, piece, kRead), flat(1, i * piece, piece, kWrite)},
+              .params = copy,
+              .waits = {&arrival, 1},
+              .posts = {&taken, last ? 1u : 0u}});
+  }
+  const Wait all_taken{1, 0, 1};
+  source.add({.waits = {&all_taken, 1}});
+  plan.ranks.push_back(source.finish());
+  plan.ranks.push_back(sink.finish());
+  return plan;
+}
+
 }  // namespace sk::testing_support

@@ -18,6 +18,10 @@ Plan staged_allreduce(uint32_t ranks, int64_t count);
 // Rank 0 sends to rank 1 by puts through `slots` slots, each with its own data and credit signal.
 Plan put_pipeline(int64_t chunk_count, uint32_t slots, uint64_t chunk_elements = 16);
 
+// Rank 0 sends to rank 1 in pieces, which it copies into mapped workspace one beside the other and
+// counts by one signal; rank 1 takes each as soon as so many are there.
+Plan counted_pieces(uint32_t pieces, uint64_t piece_elements = 16);
+
 }  // namespace sk::testing_support
 
 #endif  // SK_TESTS_SUPPORT_PLANS_H_

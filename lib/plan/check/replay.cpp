@@ -185,16 +185,15 @@ class Replay {
     const uint32_t rank = where.part.rank;
     const int32_t run = ranks_[rank].run;
     uint32_t& clock = queues_[queue].clock;
-    if (task.flags & kAfterAll) {
-      const int32_t before = run * int32_t(events_.queues()[queue].count) + int32_t(where.index);
-      clocks_.raise(clock, events_.finished_line(queue), before);
-    }
+    if (task.flags & kAfterAll) finish_before(clock, event, run);
     for (const Wait& wait : where.part.waits_of(task)) {
       SignalLog& log = logs_.of(rank, wait);
       logs_.told_by(log, wait.target, told_);
       for (const PostRecord& post : told_) {
         if (events_.knows_post(clocks_, clock, post.event, run)) continue;  // And all that it knew.
         clocks_.hear_note(clock, post.note, rank_of(post.event), rank);
+        // The note is what the task knew when it started: less than its post tells.
+        if (posts_in_order(post.event)) finish_before(clock, post.event, run);
         events_.learn(clocks_, clock, post.event, run);
       }
     }
@@ -217,6 +216,17 @@ class Replay {
     if (task.op == TaskOp::kEnter) enter(rank, event, clock);
     for (const Post& post : where.part.posts_of(task)) record(post, event, clock, run);
     return Status();
+  }
+
+  bool posts_in_order(uint32_t event) const {
+    return (events_.task(plan_, event).flags & kPostsInOrder) != 0;
+  }
+
+  // Has `clock` know that all earlier tasks of the event's queue have finished.
+  void finish_before(uint32_t& clock, uint32_t event, int32_t run) {
+    const Event& e = events_[event];
+    const int32_t before = run * int32_t(events_.queues()[e.queue].count) + e.index;
+    clocks_.raise(clock, events_.finished_line(e.queue), before);
   }
 
   uint32_t rank_of(uint32_t event) const { return events_.queues()[events_[event].queue].rank; }
@@ -266,8 +276,9 @@ class Replay {
       const uint32_t before = here[-1].event;
       const bool put = events_.task(plan_, before).op == TaskOp::kPut;
       const bool follows =
-          before == event || (put ? events_.knows_post(clocks_, clock, before, run)
-                                  : events_.knows_end(clocks_, clock, before, run));
+          before == event ||
+          (put ? events_.knows_post(clocks_, clock, before, run)
+               : posts_in_order(event) || events_.knows_end(clocks_, clock, before, run));
       if (!follows) {
         log.chain = false;
         if (log.partly_awaited) broken_.push_back(index);

@@ -14,17 +14,24 @@ struct Order {
 
 std::vector<uint64_t> reach_without(const Plan& plan, const Events& events, const Order& order,
                                     uint64_t per_run) {
+  const auto in_order = [&](size_t i) {
+    return (events.task(plan, order.events[i]).flags & kPostsInOrder) != 0;
+  };
   std::vector<uint64_t> reach;
   uint64_t through = 0;  // Posts of order[0, next).
-  size_t next = 0;
+  uint64_t ordered = 0;  // Of order[behind, next), the posts of later tasks, those in order.
+  size_t next = 0, behind = 0;
   for (size_t i = 0; i < order.events.size(); ++i) {
     const Event& event = events[order.events[i]];
     while (next < order.events.size() &&
            uint32_t(events[order.events[next]].index) < event.after_all_next) {
+      if (in_order(next)) ordered += order.adds[next];
       through += order.adds[next++];
     }
+    for (; behind < next && events[order.events[behind]].index <= event.index; ++behind)
+      if (in_order(behind)) ordered -= order.adds[behind];
     const bool put = events.task(plan, order.events[i]).op == TaskOp::kPut;
-    reach.push_back(per_run - order.adds[i] - (put ? 0 : per_run - through));
+    reach.push_back(per_run - order.adds[i] - (put ? 0 : per_run - through + ordered));
   }
   return reach;
 }

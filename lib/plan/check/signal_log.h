@@ -6,8 +6,9 @@
 // follows the one before may itself rest on what waits for this signal tell (credits do), so it is
 // assumed first and checked on the way. The check is sound: in any real execution, look at the
 // first wait that was met without a post it is said to tell of; a later post of the chain counted
-// instead, but that one started knowing the missing one to be over, and it started earlier. Signals
-// whose posts turn out to be no chain are replayed again with what after_all alone guarantees.
+// instead, but that one was posted knowing the missing one to be over, and it was posted earlier.
+// Signals whose posts turn out to be no chain are replayed again with what after_all and
+// posts_in_order alone guarantee.
 #ifndef SK_LIB_PLAN_CHECK_SIGNAL_LOG_H_
 #define SK_LIB_PLAN_CHECK_SIGNAL_LOG_H_
 
@@ -44,7 +45,7 @@ struct SignalLogs {
   std::vector<SignalLog> logs;
   std::vector<PostRecord> records;  // Room for a run of every signal's posts.
   // Where no chain is assumed, per signal and post: what the signal can reach in a run if that post
-  // does not come, by after_all alone.
+  // does not come, by after_all and posts_in_order alone.
   std::vector<std::vector<uint64_t>> reach_without;
 
   // Of a wait, or a post, of one of the rank's tasks.

@@ -61,16 +61,28 @@ Status check_roles(const Plan& plan, const RankPlan& part, const Task& task,
   return Status();
 }
 
+// What has no order to keep is not said to keep one: a plan has one text.
+Status check_order(const Task& task, const Where& where) {
+  if ((task.flags & kPostsInOrder) == 0) return Status();
+  const char* why = task.post_count == 0            ? "it has none"
+                    : task.op == TaskOp::kPut       ? "a put's travel with its bytes"
+                    : (task.flags & kAfterAll) != 0 ? "those of a task that is after_all are so"
+                                                    : nullptr;
+  return why == nullptr ? Status() : refuse('0', "{} has its posts in order: {}", where, why);
+}
+
 Status check_task(const Plan& plan, const RankPlan& part, const Task& task, const Where& where) {
   const Signature* signature = signature_of(task.op);
   if (signature == nullptr) return refuse('0', "{}: there is no operation {}", where, int(task.op));
   if (task.op >= TaskOp::kUserFirst && task.op != plan.op.schema().tile) {
     return refuse('0', "{}: a user's tile is in plans of its own operation alone", where);
   }
-  const int known = kAfterAll | (plan.free.number != 0 ? kFreeRows | kFreeBlocks : 0);
+  const int known =
+      kAfterAll | kPostsInOrder | (plan.free.number != 0 ? kFreeRows | kFreeBlocks : 0);
   if ((task.flags & ~known) != 0) {
     return refuse('0', "{} has unknown flags {}", where, task.flags);
   }
+  SK_RETURN_IF_ERROR(check_order(task, where));
   if (!inside(task.first_region, task.region_count, part.regions.size()) ||
       !inside(task.first_param, task.param_count, part.params.size()) ||
       !inside(task.first_wait, task.wait_count, part.waits.size()) ||

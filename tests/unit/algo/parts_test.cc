@@ -150,7 +150,7 @@ void change(LoosePart& part, std::mt19937_64& random) {
       if (!task.posts.empty()) task.posts[0].signal += uint32_t(step);
       break;
     case 5:
-      task.task.flags ^= kAfterAll;
+      task.task.flags ^= pick<uint8_t>(random, {kAfterAll, kPostsInOrder});
       break;
     case 6:
       if (!task.regions.empty())

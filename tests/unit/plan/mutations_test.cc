@@ -24,6 +24,7 @@ Plan base_plan(const std::string& name) {
   if (name == "direct") return direct_allreduce(2, 10);
   if (name == "direct3") return direct_allreduce(3, 30);
   if (name == "staged") return staged_allreduce(3, 10);
+  if (name == "counted") return counted_pieces(4);
   return put_pipeline(/*chunk_count=*/6, /*slots=*/2);
 }
 
@@ -42,6 +43,19 @@ const Mutation kMutations[] = {
      "rule 0: rank 0 awaits its peers, but not in its first queue"},
     {"OneSidedPeer", "direct", {{"rank 1 peers=0", "rank 1 peers=-"}}, "rule 0: rank 0 has peer 1"},
     {"UnknownFlag", "direct", {{"  await\n", "  await flags2\n"}}, "rule 0: rank 0 queue 0 task 1"},
+    {"OrderWithoutPosts",
+     "direct",
+     {{"  await\n", "  await posts_in_order\n"}},
+     "rule 0: rank 0 queue 0 task 1 (await) has its posts in order: it has none"},
+    {"OrderOfAPut",
+     "pipeline",
+     {{"  put ", "  put posts_in_order "}},
+     "rule 0: rank 0 queue 0 task 2 (put) has its posts in order: a put's travel with its bytes"},
+    {"OrderTwice",
+     "counted",
+     {{"copy posts_in_order", "copy after_all posts_in_order"}},
+     "rule 0: rank 0 queue 0 task 2 (copy) has its posts in order: those of a task that is "
+     "after_all are so"},
     {"BadParameter",
      "direct",
      {{"hint=default", "hint=7"}},
@@ -139,6 +153,26 @@ const Mutation kMutations[] = {
       {"write=b1@256:64 wait=r0.s0>=3", "write=b1@256:64 wait=r0.s0>=5"},
       {"write=b1@320:64 wait=r0.s1>=3", "write=b1@320:64 wait=r0.s0>=6"}},
      "come in any order, so that waits for a part of them tell nothing"},
+    {"CountsPiecesThatComeInAnyOrder",
+     "counted",
+     {{"posts_in_order hint=default read=b0@64", "hint=default read=b0@64"}},
+     "rule c: rank 1 queue 0 task 2 (copy) reads bytes 0 to 63 of buffer 2, and nothing says that "
+     "rank 0 queue 0 task 2 (copy) of run 0 has written them before (posts of some signals come in "
+     "any order"},
+    {"CountsOnALastPieceInAnyOrder",
+     "counted",
+     {{"posts_in_order hint=default read=b0@192", "hint=default read=b0@192"}},
+     "rule c: rank 1 queue 0 task 2 (copy) reads bytes 0 to 63 of buffer 2"},
+    {"StartsAsIfItsPostsInOrderHeldItBack",
+     "counted",
+     {{"read=b0@64:64", "read=b2@0:64"}},
+     "rule c: rank 0 queue 0 task 3 (copy) reads bytes 0 to 63 of buffer 2, and nothing says that "
+     "rank 0 queue 0 task 2 (copy) of run 0 has written them before"},
+    {"TellsOfOnePieceOnly",
+     "counted",
+     {{"posts_in_order hint=default read=b2@192:64 write=b1@192:64",
+       "hint=default read=b2@192:64 write=b1@192:64"}},
+     "rule c: run 0 of rank 0 ends, and nothing says that rank 1 queue 0 task 2 (copy) of run 0 "},
     {"CallerLeavesWhilePeersRead",
      "direct3",
      {{" wait=r1.s0>=1 wait=r2.s0>=1", " wait=r2.s0>=1"},

@@ -63,7 +63,15 @@ inline bool test(const MBarrier& barrier, uint32_t parity) {
   return barrier.phase.load(std::memory_order_acquire) % 2 != parity;
 }
 
+// The store warp's wait for the eight work warps and the load warp, with planted.early_done.
+inline void wait_for_all_but_one(const MBarrier& barrier, uint32_t parity) {
+  while (!test(barrier, parity) && barrier.missing.load(std::memory_order_acquire) > 1)
+    std::this_thread::yield();
+}
+
 inline void wait(const MBarrier& barrier, uint32_t parity) {
+  if (devhost::planted.early_done && barrier.count == 9)
+    return wait_for_all_but_one(barrier, parity);
   for (;;) {
     const uint32_t phase = barrier.phase.load(std::memory_order_acquire);
     if (phase % 2 != parity) return;
