@@ -2,8 +2,8 @@
 // where there would else be fewer blocks than multiprocessors). Three parties share the work and
 // meet at barriers only, so that each is ahead of the next, across tasks too:
 //
-//   load warp     boxes of A and B by the copy engine into kBoxStages stages, k in slices of 64
-//   work warps    two warpgroups, 64 rows each: products; then sums to peers, from peers, or
+//   load warp     boxes of A and B by the copy engine into the stages of a pipeline, k in slices of
+//   64 work warps    two warpgroups, 64 rows each: products; then sums to peers, from peers, or
 //                 rounded into the staging area, 128 bytes of each row at a time
 //   store warp    rows of the staging area to their places by the copy engine, while the work warps
 //                 multiply the next tile
@@ -17,10 +17,9 @@
 #ifndef SK_CUDA_TILE_GEMM_BOXES_CUH_
 #define SK_CUDA_TILE_GEMM_BOXES_CUH_
 
-#include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/gemm.cuh"
-#include "cuda/watch/waits.cuh"
+#include "cuda/tile/pipeline.cuh"
 
 namespace sk::cuda {
 
@@ -31,29 +30,23 @@ inline constexpr uint32_t kBoxBytesA = kBlockRows * kBoxDepth * 2;
 inline constexpr uint32_t kStagedBytes = 128;                // Of a row.
 inline constexpr uint32_t kStagedPitch = kStagedBytes + 16;  // Rows begin in other banks.
 
-// For blocks of `cols` columns.
+// For blocks of `cols` columns. A stage has a box of A, and behind it one of B.
 template <uint32_t cols, bool pair>
 struct GemmBoxShared {
-  static constexpr uint32_t kSides = pair ? kPairBlocks : 1;
   static constexpr uint32_t kBoxBytesB = cols * kBoxDepth * 2;
-  static constexpr uint32_t kBoxStages = (192 << 10) / (kBoxBytesA + kBoxBytesB);  // 4, or 6.
+  static constexpr uint32_t kStageBytes = kBoxBytesA + kBoxBytesB;
+  static constexpr uint32_t kStages = (192 << 10) / kStageBytes;  // 4, or 6.
 
-  alignas(1024) std::byte a[kBoxStages][kBoxBytesA];
-  alignas(1024) std::byte b[kBoxStages][kBoxBytesB];
+  Pipeline<kStageBytes, kStages, pair ? kPairBlocks : 1> pipeline;
   alignas(16) std::byte staged[kBlockRows * kStagedPitch];
-  ptx::MBarrier full[kBoxStages];   // By the copy engine.
-  ptx::MBarrier empty[kBoxStages];  // By each work warp, of both blocks.
-  ptx::MBarrier staged_full;        // By each work warp.
-  ptx::MBarrier staged_empty;       // By the store warp.
+  ptx::MBarrier staged_full;   // By each work warp.
+  ptx::MBarrier staged_empty;  // By the store warp.
 };
 
 // By one thread, before anything else.
 template <uint32_t cols, bool pair>
 SK_DEVICE void init(GemmBoxShared<cols, pair>& shared) {
-  for (uint32_t i = 0; i < shared.kBoxStages; ++i) {
-    ptx::init(shared.full[i], 1);
-    ptx::init(shared.empty[i], kBoxWarps * shared.kSides);
-  }
+  shared.pipeline.init(kBoxWarps);
   ptx::init(shared.staged_full, kBoxWarps);
   ptx::init(shared.staged_empty, 1);
 }
@@ -88,35 +81,35 @@ SK_DEVICE uint32_t round_cols(const GemmTask& task) {
 
 // The columns of B that a block of `cols` needs, from `col` on.
 template <uint32_t cols, bool pair>
-SK_DEVICE void load_b(const TensorMap& b, GemmBoxShared<cols, pair>& shared, uint32_t stage,
+SK_DEVICE void load_b(const TensorMap& b, GemmBoxShared<cols, pair>& shared, uint32_t slice,
                       uint32_t k, uint32_t col) {
+  std::byte* const to = shared.pipeline.at(slice) + kBoxBytesA;
+  ptx::MBarrier& arrivals = shared.pipeline.arrivals(slice);
   if constexpr (pair) {
     constexpr uint32_t kCols = cols / kPairBlocks;  // That this block loads.
     const uint32_t side = ptx::place_in_cluster();
-    ptx::load_box_there(shared.b[stage] + side * (shared.kBoxBytesB / kPairBlocks), b, k,
-                        col + side * kCols, shared.full[stage], (1 << kPairBlocks) - 1);
+    ptx::load_box_there(to + side * (shared.kBoxBytesB / kPairBlocks), b, k, col + side * kCols,
+                        arrivals, (1 << kPairBlocks) - 1);
   } else {
-    ptx::load_box(shared.b[stage], b, k, col, shared.full[stage]);
+    ptx::load_box(to, b, k, col, arrivals);
   }
 }
 
-// The load warp's part; `slice` counts slices of all tasks. What the other block loads may come
-// before this one expects it: its arrival here is what the phase cannot end without.
+// The load warp's part; `slice` counts stages of all tasks.
 template <uint32_t cols, bool pair>
 SK_DEVICE void load_boxes(const GemmTask& task, const TensorMap* views,
                           GemmBoxShared<cols, pair>& shared, uint32_t& slice) {
-  constexpr uint32_t kBoxStages = GemmBoxShared<cols, pair>::kBoxStages;
   const ProductViews place = task.record.views;
   const TensorMap &a = views[place.a], &b = views[place.b];
   ptx::fence_async_proxy();  // What another block has packed and this warp has acquired.
   each_block<cols, pair>(task, [&](uint32_t row0, uint32_t col0) {
     for (uint32_t s = 0; s < slices_of(task); ++s, ++slice) {
-      const uint32_t stage = slice % kBoxStages;
-      wait_at(At::kStageEmpty, shared.empty[stage], slice / kBoxStages % 2 ^ 1, stage);
+      shared.pipeline.begin_fill(slice);
       if (ptx::one_lane()) {
-        ptx::arrive_expecting(shared.full[stage], kBoxBytesA + shared.kBoxBytesB);
-        ptx::load_box(shared.a[stage], a, s * kBoxDepth, place.a_row + row0, shared.full[stage]);
-        load_b(b, shared, stage, s * kBoxDepth, place.b_row + col0);
+        shared.pipeline.expect(slice, shared.kStageBytes);
+        ptx::load_box(shared.pipeline.at(slice), a, s * kBoxDepth, place.a_row + row0,
+                      shared.pipeline.arrivals(slice));
+        load_b(b, shared, slice, s * kBoxDepth, place.b_row + col0);
       }
       ptx::sync_warp();
     }
@@ -187,10 +180,10 @@ class GemmBoxes {
   SK_DEVICE void multiply(Sums (&sums)[ptx::kLanesHere]) {
     const uint32_t slices = slices_of(task_);
     for (uint32_t s = 0; s < slices; ++s, ++slice_) {
-      const uint32_t stage = slice_ % Shared::kBoxStages;
-      wait_at(At::kStageFull, shared_.full[stage], slice_ / Shared::kBoxStages % 2, stage);
-      const std::byte* a = shared_.a[stage] + warp_ / 4 * (kGroupRows * kBoxDepth * 2);
-      const std::byte* b = shared_.b[stage];
+      shared_.pipeline.wait_full(slice_);
+      const std::byte* stage = shared_.pipeline.at(slice_);
+      const std::byte* a = stage + warp_ / 4 * (kGroupRows * kBoxDepth * 2);
+      const std::byte* b = stage + kBoxBytesA;
       ptx::begin_products();
 #pragma unroll
       for (uint32_t k = 0; k < kBoxDepth / 16; ++k)
@@ -198,24 +191,11 @@ class GemmBoxes {
                                               ptx::operand(b + k * 32), s != 0 || k != 0);
       ptx::commit_products();
       ptx::wait_products<1>();
-      if (s > 0) release(slice_ - 1);
+      if (s > 0) shared_.pipeline.release(slice_ - 1);
     }
     ptx::wait_products<0>();
     ptx::pin(sums);
-    release(slice_ - 1);
-  }
-
-  SK_DEVICE void release(uint32_t slice) {
-    ptx::sync_warp();
-    if (!ptx::one_lane()) return;
-    ptx::MBarrier& empty = shared_.empty[slice % Shared::kBoxStages];
-    if constexpr (pair) {
-#pragma unroll
-      for (uint32_t side = 0; side < kPairBlocks; ++side)
-        ptx::arrive_there(ptx::there(&empty, side));
-    } else {
-      ptx::arrive(empty);
-    }
+    shared_.pipeline.release(slice_ - 1);
   }
 
   // Groups of 64 rows by groups of 8 columns, 16 bytes for each thread of a warpgroup.

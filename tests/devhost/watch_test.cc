@@ -96,7 +96,7 @@ struct WrongParity {
   struct Loader {
     explicit Loader(const cuda::TensorMap*) {}
     void load(const cuda::FetchedTask&, Block& shared) {
-      cuda::wait_at(cuda::At::kStageEmpty, shared.tile.empty[3], /*parity=*/0, 3);
+      shared.tile.pipeline.begin_fill(shared.tile.kStages + 3);
     }
   };
   struct Workman {
