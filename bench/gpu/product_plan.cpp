@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cuda/exec/image.h"
+#include "cuda/exec/kernels.h"
 #include "lib/algo/planner.h"
 #include "lib/op/ops/allreduce_gemm.h"
 
@@ -67,6 +67,6 @@ std::string ProductPlan::no_pairs(const Shape& shape, uint32_t workers) {
   return "";
 }
 
-bool ProductPlan::is_narrow() const { return box_rows_b(program().plan()) != kBoxRowsB; }
+bool ProductPlan::is_narrow() const { return !needs_of(program().plan()).wide_tiles; }
 
 }  // namespace sk::cuda

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "cuda/exec/image.h"
+#include "cuda/exec/kernels.h"
 
 namespace sk::cuda {
 namespace {
@@ -18,10 +18,11 @@ uint64_t tiles_along(int64_t size, uint32_t tile) { return (uint64_t(size) + til
 
 // That can be resident in pairs and multiply what the copy engine reads; 0: it cannot.
 uint32_t pair_blocks_of(const Device& device, const Product& op) {
-  const bool halves = op.dtype == DType::kBF16 || op.dtype == DType::kF16;
   const bool readable = !op.transpose_a && uint64_t(op.lda) * dtype_bytes(op.dtype) % kUnit == 0;
-  if (!halves || !readable || op.k == 0) return 0;
-  return device.kernel(op.dtype == DType::kBF16 ? kRunPairsBf16 : kRunPairsF16).blocks_max;
+  if (!readable || op.k == 0) return 0;
+  const TileNeeds needs{1u << uint32_t(TaskOp::kGemm), 1u << uint32_t(op.dtype), true};
+  const std::optional<KernelId> pairs = find_kernel(needs, Way::kPairs);
+  return pairs ? device.kernel(*pairs).blocks_max : 0;
 }
 
 }  // namespace
@@ -55,8 +56,7 @@ void cut_product(const Device& device, const Product& op, bool pairs, Target& ta
 }
 
 bool is_cut_for_pairs(const Plan& plan) {
-  return plan.target.tile_m == kPairRows &&
-         std::any_of(plan.ranks.begin(), plan.ranks.end(), needs_gemm);
+  return plan.target.tile_m == kPairRows && needs_of(plan).multiplies();
 }
 
 uint64_t packed_pitch_of(DType dtype, int64_t k) {

@@ -89,6 +89,11 @@ Result<GemmRecord> decode_gemm(std::span<const Region> regions, const int64_t* p
                                                      {"columns", p[kGemmCols]},
                                                      {"elements in a sum", p[kGemmK]},
                                                      {"columns in all", p[kGemmN]}};
+  const DType out = DType(p[kGemmOutDtype]);
+  if (p[kGemmEpilogue] != kGemmPartial && out != dtype && out != DType::kF32) {
+    return error(SK_ERR_UNSUPPORTED, "a product of {} as {} on a GPU; as {} or f32 it may be",
+                 dtype_name(dtype), dtype_name(out), dtype_name(dtype));
+  }
   for (const auto& [what, extent] : extents)
     SK_RETURN_IF_ERROR(check_extent(TaskOp::kGemm, what, extent));
   GemmRecord record{};

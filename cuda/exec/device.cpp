@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
+#include "cuda/exec/kernels.h"
+
 namespace sk::cuda {
 namespace {
 
 constexpr int kOldestCapability = 8;  // Of the targets in cmake/SkCuda.cmake.
 constexpr unsigned kWarpThreads = 32;
-constexpr const char* kNames[kKernelCount] = {
-    "sk_run_moves",       "sk_run_gemms",      "sk_run_boxes_bf16", "sk_run_boxes_f16",
-    "sk_run_narrow_bf16", "sk_run_narrow_f16", "sk_run_pairs_bf16", "sk_run_pairs_f16"};
-
-bool is_pair(uint32_t id) { return id == kRunPairsBf16 || id == kRunPairsF16; }
 
 }  // namespace
 
@@ -111,17 +108,18 @@ Status Device::load_kernels() {
   SK_ASSIGN_OR_RETURN(pack_, load_kernel("sk_pack_weights"));
   for (uint32_t id = 0; id < kKernelCount; ++id) {
     Kernel& kernel = kernels_[id];
+    const KernelTraits& traits = traits_of(KernelId(id));
     const auto [threads, shared_bytes] = kernel.needs;
     if (threads == 0) continue;
-    SK_ASSIGN_OR_RETURN(kernel.function, load_kernel(kNames[id]));
+    SK_ASSIGN_OR_RETURN(kernel.function, load_kernel(traits.name));
     if (shared_bytes > shared_bytes_max_) {
       return error(SK_ERR_UNSUPPORTED, "{} takes {} bytes of shared memory, a block of {} has {}",
-                   kNames[id], shared_bytes, name_, shared_bytes_max_);
+                   traits.name, shared_bytes, name_, shared_bytes_max_);
     }
     SK_DEVICE_TRY(*this, cuFuncSetAttribute, kernel.function, abi::kMaxDynamicSharedSizeBytes,
                   int(shared_bytes));
     int resident = 0;
-    if (is_pair(id)) {
+    if (traits.way == Way::kPairs) {
       kernel.blocks_max = resident_pairs(kernel) * kPairBlocks;
       continue;
     }

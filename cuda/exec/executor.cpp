@@ -7,6 +7,7 @@
 
 #include "cuda/exec/cut.h"
 #include "cuda/exec/decode.h"
+#include "cuda/exec/kernels.h"
 #include "cuda/exec/program.h"
 #include "cuda/exec/trace.h"
 #include "lib/base/lasting.h"
@@ -131,11 +132,14 @@ class Executor final : public GpuExecutor {
   std::vector<std::shared_ptr<Weights>> late_;  // Given up, but perhaps not yet packed.
 };
 
-uint32_t least_of(const Device& device, std::initializer_list<KernelId> kernels) {
+// Of kernels of single blocks, those that multiply or those that do not.
+uint32_t least_blocks(const Device& device, bool multiply) {
   uint32_t least = UINT32_MAX;
-  for (const KernelId id : kernels) {
-    // A GPU that has no kernel of an id runs such plans with another one.
-    if (const uint32_t blocks = device.kernel(id).blocks_max; blocks != 0)
+  for (uint32_t id = 0; id < kKernelCount; ++id) {
+    const KernelTraits& traits = traits_of(KernelId(id));
+    if (traits.way == Way::kPairs || (traits.types != 0) != multiply) continue;
+    // A GPU that has no such kernel runs its plans with another one.
+    if (const uint32_t blocks = device.kernel(KernelId(id)).blocks_max; blocks != 0)
       least = std::min(least, blocks);
   }
   return least == UINT32_MAX ? 0 : least;
@@ -151,9 +155,8 @@ Result<std::shared_ptr<GpuExecutor>> Executor::open(int32_t ordinal) {
 Status Executor::start() {
   SK_RETURN_IF_ERROR(device().usable());
   SK_ASSIGN_OR_RETURN(pairs_, pairs_wanted());
-  facts_ = {
-      device().ordinal(), device().name(), kLaunchRanksMax, least_of(device(), {kRunMoves}),
-      least_of(device(), {kRunGemms, kRunBoxesBf16, kRunBoxesF16, kRunNarrowBf16, kRunNarrowF16})};
+  facts_ = {device().ordinal(), device().name(), kLaunchRanksMax,
+            least_blocks(device(), /*multiply=*/false), least_blocks(device(), /*multiply=*/true)};
   SK_ASSIGN_OR_RETURN(epoch_, Epoch::begin(device()));
   const Current current(driver(), device().context());
   SK_RETURN_IF_ERROR(current.status());

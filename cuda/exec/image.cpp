@@ -1,6 +1,5 @@
 #include "cuda/exec/image.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace sk::cuda {
@@ -87,16 +86,6 @@ RankMemory rank_memory(const Plan& plan, uint32_t rank) {
   const RankPlan* part = plan.part(rank);
   memory.bytes = memory.signals + (part != nullptr ? part->signals.size() : 0) * sizeof(uint64_t);
   return memory;
-}
-
-bool needs_gemm(const RankPlan& part) {
-  return std::any_of(part.tasks.begin(), part.tasks.end(), [](const Task& task) {
-    return task.op == TaskOp::kGemm || task.op == TaskOp::kPackB;
-  });
-}
-
-uint32_t box_rows_b(const Plan& plan) {
-  return plan.target.tile_n <= kNarrowBoxRowsB ? kNarrowBoxRowsB : kBoxRowsB;
 }
 
 std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64_t at,

@@ -25,13 +25,6 @@ struct RankMemory {
 };
 RankMemory rank_memory(const Plan& plan, uint32_t rank);
 
-// Whether the part multiplies matrices.
-bool needs_gemm(const RankPlan& part);
-
-// Rows of such a B that a box has, which are columns of a block of C: few where the plan's tiles
-// are narrow, for they are so where there would else be fewer tiles than workers.
-uint32_t box_rows_b(const Plan& plan);
-
 // The image of rank `part.rank` for the address `at`, followed by its tables. `plan` has the parts
 // of all ranks that it posts to. `ranks`: where each rank's memory begins as this GPU reaches it.
 // `records`: of the part's tasks, see decode().

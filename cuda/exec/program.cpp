@@ -5,6 +5,7 @@
 
 #include "cuda/exec/decode.h"
 #include "cuda/exec/image.h"
+#include "cuda/exec/kernels.h"
 #include "cuda/exec/trace.h"
 #include "cuda/exec/verdict.h"
 
@@ -13,21 +14,17 @@ namespace {
 
 constexpr uint64_t kAlign = 256;
 
-bool needs_gemm(const Plan& plan) {
-  return std::any_of(plan.ranks.begin(), plan.ranks.end(),
-                     [](const RankPlan& part) { return cuda::needs_gemm(part); });
+// That multiplies boxes; none: there is nothing to multiply, or this GPU has none for it.
+std::optional<KernelId> box_kernel(const Device& device, const TileNeeds& needs, bool pairs) {
+  if (!needs.multiplies() || (pairs && !needs.wide_tiles)) return std::nullopt;
+  const std::optional<KernelId> id = find_kernel(needs, pairs ? Way::kPairs : way_of_boxes(needs));
+  return id && device.kernel(*id).blocks_max != 0 ? id : std::nullopt;
 }
 
-// Null: this GPU has none for the type.
-const Kernel* box_kernel(const Device& device, const Plan& plan, bool pairs) {
-  const DType dtype = plan.op.type(0);
-  if (dtype != DType::kBF16 && dtype != DType::kF16) return nullptr;
-  const bool narrow = box_rows_b(plan) == kNarrowBoxRowsB, bf16 = dtype == DType::kBF16;
-  if (pairs && narrow) return nullptr;
-  const Kernel& kernel = device.kernel(pairs    ? (bf16 ? kRunPairsBf16 : kRunPairsF16)
-                                       : narrow ? (bf16 ? kRunNarrowBf16 : kRunNarrowF16)
-                                                : (bf16 ? kRunBoxesBf16 : kRunBoxesF16));
-  return kernel.blocks_max != 0 ? &kernel : nullptr;
+// Of a plan that no kernel runs.
+Status why_not(const Plan& plan) {
+  for (const RankPlan& part : plan.ranks) SK_RETURN_IF_ERROR(check_part(plan, part));
+  return error(SK_ERR_UNSUPPORTED, "no kernel does all tasks of the plan on a GPU");
 }
 
 uint32_t queue_count(const Plan& plan) {
@@ -67,11 +64,13 @@ Result<std::unique_ptr<GpuProgram>> GpuProgram::prepare(const Device& device, Ep
                                                         const ProgramOptions& options) {
   SK_RETURN_IF_ERROR(device.usable());
   std::unique_ptr<GpuProgram> program(new GpuProgram(device, epoch, std::move(plan)));
-  const bool multiplies = needs_gemm(program->plan());
-  program->kernel_ = &device.kernel(multiplies ? kRunGemms : kRunMoves);
-  const Kernel* boxes = multiplies ? box_kernel(device, program->plan(), options.pairs) : nullptr;
+  const TileNeeds needs = needs_of(program->plan());
+  const std::optional<KernelId> alone = find_kernel(needs, Way::kAlone);
+  if (!alone) return why_not(program->plan());
+  program->kernel_ = &device.kernel(*alone);
+  const std::optional<KernelId> boxes = box_kernel(device, needs, options.pairs);
   if (options.pairs) {
-    if (boxes == nullptr) {
+    if (!boxes) {
       return error(SK_ERR_UNSUPPORTED,
                    "blocks in pairs on {}: they multiply bf16 and f16 in tiles of more than {} "
                    "columns, on compute capability 9.0",
@@ -79,7 +78,7 @@ Result<std::unique_ptr<GpuProgram>> GpuProgram::prepare(const Device& device, Ep
     }
     program->queue_blocks_ = kPairBlocks;
   }
-  if (boxes != nullptr) program->see_boxes(*boxes);
+  if (boxes) program->see_boxes(device.kernel(*boxes), traits_of(*boxes).shape());
   program->blocks_ = queue_count(program->plan());
   SK_RETURN_IF_ERROR(program->check_plan());
   const Current current(device.driver(), device.context());
@@ -94,10 +93,8 @@ GpuProgram::~GpuProgram() {
   device_.driver().cuEventDestroy(last_run_);
 }
 
-void GpuProgram::see_boxes(const Kernel& kernel) {
-  const bool pairs = queue_blocks_ != 1;
-  std::optional<ViewTable> views =
-      views_of(*plan_, {kBoxRowsA * queue_blocks_, pairs ? kNarrowBoxRowsB : box_rows_b(*plan_)});
+void GpuProgram::see_boxes(const Kernel& kernel, const BoxShape& shape) {
+  std::optional<ViewTable> views = views_of(*plan_, shape);
   if (!views) return;
   views_ = std::move(*views);
   box_kernel_ = &kernel;

@@ -72,7 +72,8 @@ class GpuProgram {
   struct Layout;
   GpuProgram(const Device& device, Epoch& epoch, std::shared_ptr<const Plan> plan)
       : device_(device), epoch_(epoch), plan_(std::move(plan)) {}
-  void see_boxes(const Kernel& kernel);  // Takes it where it can read the plan's products.
+  // Takes it where it can read the plan's products.
+  void see_boxes(const Kernel& kernel, const BoxShape& shape);
   Status check_plan() const;
   Status build(const ProgramOptions& options);
   Status bind(std::span<const RankOperands> operands);

@@ -66,17 +66,11 @@ SK_DEVICE uint32_t rows_of(const GemmTask& task, uint32_t row0) {
 
 SK_DEVICE uint32_t slices_of(const GemmTask& task) { return (task.k + kBoxDepth - 1) / kBoxDepth; }
 
-// Rows of C that the copy engine can store: whole units of 16 bytes.
-SK_DEVICE bool is_staged(const GemmTask& task) {
-  if (task.epilogue == kGemmPartial) return false;
+// Whether C has rows that the copy engine can store: whole units of 16 bytes.
+SK_DEVICE bool takes_rows(const GemmTask& task) {
   const uint64_t row_bytes = uint64_t(task.cols) * dtype_bytes(task.out_dtype);
   const uint64_t bits = address_bits(task.c(), task.record.copies, task.record.c_pitch, task.rows);
   return is_aligned(bits | task.record.c_pitch | row_bytes, 16);
-}
-
-// Columns that one round of the staging area takes.
-SK_DEVICE uint32_t round_cols(const GemmTask& task) {
-  return kStagedBytes / uint32_t(dtype_bytes(task.out_dtype));
 }
 
 // The columns of B that a block of `cols` needs, from `col` on.
@@ -116,33 +110,89 @@ SK_DEVICE void load_boxes(const GemmTask& task, const TensorMap* views,
   });
 }
 
-// The store warp's part; `round` counts rounds of all tasks.
+// Some columns of a staged block, on their way to C.
+struct StagedRound {
+  const std::byte* from;
+  uint64_t place;  // In C.
+  uint32_t rows, cols, element;
+};
+
+// By the copy engine, row by row.
+SK_DEVICE void store_rows(const GemmTask& task, const StagedRound& round) {
+  for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
+    for (uint32_t row = ptx::lane(l); row < round.rows; row += ptx::kLanes) {
+      const uint64_t place = round.place + row * task.record.c_pitch;
+      for (uint32_t j = 0; j < task.record.copies; ++j)
+        ptx::store_row(task.c()[j] + place, round.from + row * kStagedPitch,
+                       round.cols * round.element);
+    }
+  }
+  ptx::commit_stores();
+  begin_wait(At::kStores, 0, 0);
+  ptx::wait_stores_read();
+  end_wait(At::kStores);
+}
+
+// Element by element, where C is no place for the copy engine: neighbouring lanes store neighbours.
+template <typename Bits>
+SK_DEVICE void store_elements(const GemmTask& task, const StagedRound& round) {
+  for (uint32_t j = 0; j < task.record.copies; ++j) {
+    for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
+      for (uint32_t col = ptx::lane(l); col < round.cols; col += ptx::kLanes) {
+        const std::byte* from = round.from + col * sizeof(Bits);
+        std::byte* to = task.c()[j] + round.place + col * sizeof(Bits);
+#pragma unroll 8
+        for (uint32_t row = 0; row < round.rows; ++row)
+          *reinterpret_cast<Bits*>(to + row * task.record.c_pitch) =
+              *reinterpret_cast<const Bits*>(from + row * kStagedPitch);
+      }
+    }
+  }
+}
+
+// The store warp's part; `number` counts rounds of all tasks.
 template <uint32_t block_cols, bool pair>
 SK_DEVICE void store_staged(const GemmTask& task, GemmBoxShared<block_cols, pair>& shared,
-                            uint32_t& round) {
-  if (!is_staged(task)) return;
-  const uint32_t element = uint32_t(dtype_bytes(task.out_dtype)), width = round_cols(task);
+                            uint32_t& number) {
+  if (task.epilogue == kGemmPartial) return;
+  const bool by_engine = takes_rows(task);
+  const uint32_t element = uint32_t(dtype_bytes(task.out_dtype)), width = kStagedBytes / element;
   each_block<block_cols, pair>(task, [&](uint32_t row0, uint32_t col0) {
-    const uint32_t rows = rows_of(task, row0), cols = ptx::least(task.cols - col0, block_cols);
-    for (uint32_t at = 0; at < cols; at += width, ++round) {
-      const uint32_t bytes = ptx::least(cols - at, width) * element;
-      wait_at(At::kStagedFull, shared.staged_full, round % 2);
-      for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
-        for (uint32_t row = ptx::lane(l); row < rows; row += ptx::kLanes) {
-          const uint64_t place = (row0 + row) * task.record.c_pitch + uint64_t(col0 + at) * element;
-          for (uint32_t j = 0; j < task.record.copies; ++j)
-            ptx::store_row(task.c()[j] + place, shared.staged + row * kStagedPitch, bytes);
-        }
+    const uint32_t cols = ptx::least(task.cols - col0, block_cols);
+    for (uint32_t at = 0; at < cols; at += width, ++number) {
+      const StagedRound round{shared.staged,
+                              row0 * task.record.c_pitch + uint64_t(col0 + at) * element,
+                              rows_of(task, row0), ptx::least(cols - at, width), element};
+      wait_at(At::kStagedFull, shared.staged_full, number % 2);
+      if (by_engine) {
+        store_rows(task, round);
+      } else if (element == 4) {
+        store_elements<uint32_t>(task, round);
+      } else {
+        store_elements<uint16_t>(task, round);
       }
-      ptx::commit_stores();
-      begin_wait(At::kStores, 0, 0);
-      ptx::wait_stores_read();
-      end_wait(At::kStores);
       ptx::sync_warp();
       if (ptx::one_lane()) ptx::arrive(shared.staged_empty);
     }
   });
 }
+
+// How a sum becomes an element of C.
+template <DType dtype>
+struct Rounding {
+  static constexpr uint32_t kElement = uint32_t(dtype_bytes(dtype));
+  static constexpr uint32_t kGroups = kStagedBytes / kElement / 8;  // That a round takes.
+
+  // Two neighbours.
+  SK_DEVICE static void put(std::byte* at, float left, float right) {
+    if constexpr (dtype == DType::kF32) {
+      reinterpret_cast<float*>(at)[0] = left;
+      reinterpret_cast<float*>(at)[1] = right;
+    } else {
+      *reinterpret_cast<uint32_t*>(at) = Packed<dtype>::put(left, 0) | Packed<dtype>::put(right, 1);
+    }
+  }
+};
 
 // A work warp's part.
 template <bool bf16, uint32_t block_cols, bool pair>
@@ -159,20 +209,18 @@ class GemmBoxes {
     each_block<block_cols, pair>(task_, [&](uint32_t row0, uint32_t col0) {
       Sums sums[ptx::kLanesHere];
       multiply(sums);
-      if (task_.epilogue == kGemmPartial) {
-        store_partial(sums, row0, col0);
-        return;
-      }
-      if (dtype_bytes(task_.out_dtype) == 2) {
-        stage<2>(sums, row0, col0);
+      if (task_.epilogue == kGemmPartial) return store_partial(sums, row0, col0);
+      if (task_.out_dtype == DType::kF32) {
+        stage<Rounding<DType::kF32>>(sums, row0, col0);
       } else {
-        stage<4>(sums, row0, col0);
+        stage<Rounding<bf16 ? DType::kBF16 : DType::kF16>>(sums, row0, col0);
       }
     });
   }
 
  private:
   static constexpr uint32_t kColGroups = block_cols / 8;  // Columns come in groups of 8.
+  static constexpr uint32_t kAddedGroups = 4;             // Whose loads are under way at once.
 
   // One slice's products stay under way while the next slice is waited for. There is a first slice:
   // sums that begin here either with it or with zeros would be kept twice, which takes registers
@@ -230,101 +278,64 @@ class GemmBoxes {
     }
   }
 
-  // Four sums with those of all ranks, in rank order, this rank's own product in its place. Where
-  // the group has no row or column in the tile, what comes out is stored nowhere.
-  SK_DEVICE void add_partials(float (&four)[4], uint64_t place) {
-    const uint32_t ranks = task_.record.partials;
-    float sum[4];
-    for (uint32_t rank = 0; rank < ranks; ++rank) {
-      ptx::Bytes16 loaded;
-      if (rank != task_.self) loaded = ptx::load16(task_.partial(rank) + place);
+  // The sums with those of all ranks, in rank order, this rank's own product in its place. The
+  // loads of all groups are under way at once. From -0 on, for it and any value are that value.
+  SK_DEVICE void add_partials(float (&sums)[kAddedGroups * 4], uint64_t place, uint32_t groups) {
+    float total[kAddedGroups * 4];
 #pragma unroll
-      for (uint32_t v = 0; v < 4; ++v) {
-        const float value = rank == task_.self ? four[v] : std::bit_cast<float>(loaded.word[v]);
-        sum[v] = rank == 0 ? value : sum[v] + value;
-      }
+    for (float& each : total) each = -0.0f;
+    for (uint32_t rank = 0; rank < task_.record.partials; ++rank) {
+      ptx::Bytes16 loaded[kAddedGroups] = {};
+      if (rank != task_.self) load_partials(loaded, task_.partial(rank) + place, groups);
+#pragma unroll
+      for (uint32_t v = 0; v < kAddedGroups * 4; ++v)
+        total[v] += rank == task_.self ? sums[v] : std::bit_cast<float>(loaded[v / 4].word[v % 4]);
     }
 #pragma unroll
-    for (uint32_t v = 0; v < 4; ++v) four[v] = sum[v];
+    for (uint32_t v = 0; v < kAddedGroups * 4; ++v) sums[v] = total[v];
+  }
+  // Of groups that the tile has.
+  SK_DEVICE static void load_partials(ptx::Bytes16 (&loaded)[kAddedGroups], const std::byte* from,
+                                      uint32_t groups) {
+#pragma unroll
+    for (uint32_t j = 0; j < kAddedGroups; ++j)
+      if (j < groups) loaded[j] = ptx::load16(from + j * kNextColGroup);
   }
 
-  // Rounds the block into the staging area, round after round, and sees to it that it is stored.
-  template <uint32_t element>
+  // Rounds the block into the staging area, round after round: two neighbours in a row, and the two
+  // of the row eight below.
+  template <typename Rounding>
   SK_DEVICE void stage(const Sums (&sums)[ptx::kLanesHere], uint32_t row0, uint32_t col0) {
-    constexpr uint32_t kWidth = kStagedBytes / element, kRoundGroups = kWidth / 8;
-    const bool staged = is_staged(task_);
     const bool adds = task_.epilogue == kGemmReduce && has_rows(row0);
     const uint32_t groups = col_groups(col0);
 #pragma unroll
-    for (uint32_t first = 0; first < kColGroups; first += kRoundGroups) {
-      if (col0 + first * 8 >= task_.cols) continue;
+    for (uint32_t first = 0; first < kColGroups; first += Rounding::kGroups) {
+      if (first >= groups) continue;
       // The store warp is done with the round before.
       wait_at(At::kStagedEmpty, shared_.staged_empty, round_ % 2 ^ 1);
 #pragma unroll
       for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
-        const uint64_t place = partial_place(row0, col0, ptx::lane(l));
+        const uint32_t lane = ptx::lane(l);
+        const uint64_t place = partial_place(row0, col0, lane);
+        std::byte* at = shared_.staged + (warp_ * 16 + lane / 4) * kStagedPitch +
+                        lane % 4 * 2 * Rounding::kElement;
 #pragma unroll
-        for (uint32_t j = 0; j < kRoundGroups; ++j) {
-          float four[4];
+        for (uint32_t j = first; j < first + Rounding::kGroups; j += kAddedGroups) {
+          float some[kAddedGroups * 4];
 #pragma unroll
-          for (uint32_t v = 0; v < 4; ++v) four[v] = sums[l].value[4 * (first + j) + v];
-          if (adds && first + j < groups) add_partials(four, place + (first + j) * kNextColGroup);
-          stage_group<element>(four, j, ptx::lane(l));
-        }
-      }
-      if (staged) {
-        ptx::fence_async_proxy_of_block();
-        ptx::sync_warp();
-        if (ptx::one_lane()) ptx::arrive(shared_.staged_full);
-        ++round_;
-      } else {
-        ptx::sync_warp();
-        copy_out(row0, col0 + first * 8, kWidth, element);
-        ptx::sync_warp();
-      }
-    }
-  }
-
-  // Four sums: two neighbours in a row, and the two of the row eight below.
-  template <uint32_t element>
-  SK_DEVICE void stage_group(const float (&four)[4], uint32_t group, uint32_t lane) {
-    std::byte* at = shared_.staged + (warp_ * 16 + lane / 4) * kStagedPitch +
-                    (group * 8 + lane % 4 * 2) * element;
+          for (uint32_t v = 0; v < kAddedGroups * 4; ++v) some[v] = sums[l].value[4 * j + v];
+          if (adds && j < groups) add_partials(some, place + j * kNextColGroup, groups - j);
 #pragma unroll
-    for (uint32_t half = 0; half < 2; ++half, at += 8 * kStagedPitch) {
-      const float left = four[2 * half], right = four[2 * half + 1];
-      if constexpr (element == 4) {
-        reinterpret_cast<float*>(at)[0] = left;
-        reinterpret_cast<float*>(at)[1] = right;
-      } else if (task_.out_dtype == DType::kBF16) {
-        *reinterpret_cast<uint32_t*>(at) =
-            Packed<DType::kBF16>::put(left, 0) | Packed<DType::kBF16>::put(right, 1);
-      } else {
-        *reinterpret_cast<uint32_t*>(at) =
-            Packed<DType::kF16>::put(left, 0) | Packed<DType::kF16>::put(right, 1);
-      }
-    }
-  }
-
-  // This warp's 16 rows, element by element: where C is no place for the copy engine.
-  SK_DEVICE void copy_out(uint32_t row0, uint32_t col0, uint32_t width, uint32_t element) {
-    const uint32_t cols = ptx::least(width, task_.cols - col0), first = row0 + warp_ * 16;
-    for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
-      for (uint32_t i = ptx::lane(l); i < 16 * cols; i += ptx::kLanes) {
-        const uint32_t row = i / cols, col = i % cols;
-        if (first + row >= task_.rows) continue;
-        const std::byte* from = shared_.staged + (warp_ * 16 + row) * kStagedPitch + col * element;
-        const uint64_t place =
-            (first + row) * task_.record.c_pitch + uint64_t(col0 + col) * element;
-        for (uint32_t j = 0; j < task_.record.copies; ++j) {
-          std::byte* to = task_.c()[j] + place;
-          if (element == 4) {
-            *reinterpret_cast<float*>(to) = *reinterpret_cast<const float*>(from);
-          } else {
-            *reinterpret_cast<uint16_t*>(to) = *reinterpret_cast<const uint16_t*>(from);
+          for (uint32_t i = 0; i < kAddedGroups; ++i, at += 8 * Rounding::kElement) {
+            Rounding::put(at, some[4 * i], some[4 * i + 1]);
+            Rounding::put(at + 8 * kStagedPitch, some[4 * i + 2], some[4 * i + 3]);
           }
         }
       }
+      ptx::fence_async_proxy_of_block();
+      ptx::sync_warp();
+      if (ptx::one_lane()) ptx::arrive(shared_.staged_full);
+      ++round_;
     }
   }
 

@@ -1,6 +1,6 @@
 #include "tests/devhost/kernels.h"
 
-#include "cuda/exec/image.h"
+#include "cuda/exec/kernels.h"
 #include "cuda/kernel/kernels.cu"
 #include "tests/devhost/machine.h"
 #include "tests/support/worlds.h"
@@ -24,20 +24,62 @@ static_assert(sizeof(cuda::BlockShared<cuda::GemmOps>) + kWatchBytes <= 163 << 1
 
 const bool kWatched = SK_WATCH != 0;
 
+namespace {
+
+void run_kernel(cuda::KernelId id, const cuda::BoxLaunchArgs& args) {
+  switch (id) {
+    case cuda::kRunMoves:
+      return sk_run_moves(args.plan);
+    case cuda::kRunGemms:
+      return sk_run_gemms(args.plan);
+    case cuda::kRunBoxesBf16:
+      return sk_run_boxes_bf16(args);
+    case cuda::kRunBoxesF16:
+      return sk_run_boxes_f16(args);
+    case cuda::kRunNarrowBf16:
+      return sk_run_narrow_bf16(args);
+    case cuda::kRunNarrowF16:
+      return sk_run_narrow_f16(args);
+    case cuda::kRunPairsBf16:
+      return sk_run_pairs_bf16(args);
+    case cuda::kRunPairsF16:
+      return sk_run_pairs_f16(args);
+    case cuda::kKernelCount:
+      return;
+  }
+}
+
+template <typename Ops>
+bool can_do(TaskOp op, DType dtype) {
+  cuda::FetchedTask task{};
+  task.task.op = op;
+  task.record.gemm.dtype = uint8_t(dtype);
+  return Ops::can(task);
+}
+
+}  // namespace
+
+bool can(cuda::KernelId id, TaskOp op, DType dtype) {
+  using cuda::BoxOps, cuda::kBoxRowsB, cuda::kNarrowBoxRowsB;
+  constexpr bool (*kCan[cuda::kKernelCount])(TaskOp, DType) = {
+      can_do<cuda::MoveOps>,
+      can_do<cuda::GemmOps>,
+      can_do<BoxOps<true, kBoxRowsB>>,
+      can_do<BoxOps<false, kBoxRowsB>>,
+      can_do<BoxOps<true, kNarrowBoxRowsB>>,
+      can_do<BoxOps<false, kNarrowBoxRowsB>>,
+      can_do<BoxOps<true, kBoxRowsB, true>>,
+      can_do<BoxOps<false, kBoxRowsB, true>>};
+  return kCan[id](op, dtype);
+}
+
 Kernel kernel_for(const Plan& plan, bool boxes, bool pairs) {
-  const bool is_gemm = cuda::needs_gemm(plan.ranks[0]), is_bf16 = plan.op.type(0) == DType::kBF16;
-  const bool is_narrow = cuda::box_rows_b(plan) == cuda::kNarrowBoxRowsB;
+  const cuda::TileNeeds needs = cuda::needs_of(plan);
   return [=](const cuda::BoxLaunchArgs& args, bool have_boxes) {
-    if (pairs && (have_boxes || !is_gemm))
-      is_bf16 ? sk_run_pairs_bf16(args) : sk_run_pairs_f16(args);
-    else if (!is_gemm)
-      sk_run_moves(args.plan);
-    else if (!boxes || !have_boxes)
-      sk_run_gemms(args.plan);
-    else if (is_narrow)
-      is_bf16 ? sk_run_narrow_bf16(args) : sk_run_narrow_f16(args);
-    else
-      is_bf16 ? sk_run_boxes_bf16(args) : sk_run_boxes_f16(args);
+    cuda::Way way = cuda::Way::kAlone;
+    if (boxes && have_boxes) way = cuda::way_of_boxes(needs);
+    if (pairs && (have_boxes || !needs.multiplies())) way = cuda::Way::kPairs;
+    run_kernel(cuda::find_kernel(needs, way).value(), args);
   };
 }
 

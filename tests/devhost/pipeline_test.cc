@@ -142,9 +142,7 @@ uint32_t wrong_stages(bool early) {
 TEST(Pipeline, IsSharedByOperations) { EXPECT_EQ(wrong_stages(/*early=*/false), 0u); }
 
 // Planted: readers give stages back before they have read them.
-TEST(Pipeline, ShowsAStageThatIsGivenBackEarly) {
-  EXPECT_GT(wrong_stages(/*early=*/true), 0u);
-}
+TEST(Pipeline, ShowsAStageThatIsGivenBackEarly) { EXPECT_GT(wrong_stages(/*early=*/true), 0u); }
 
 }  // namespace
 }  // namespace sk

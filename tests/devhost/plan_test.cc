@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cuda/exec/decode.h"
+#include "cuda/exec/kernels.h"
 #include "lib/algo/planner.h"
 #include "lib/plan/text.h"
 #include "tests/devhost/kernels.h"
@@ -34,6 +35,22 @@ bool is_supported(const Plan& plan) {
   for (const RankPlan& part : plan.ranks)
     if (!cuda::check_part(plan, part).ok()) return false;
   return true;
+}
+
+// The host chooses kernels by a table of its own.
+TEST(DeviceCode, KernelsCanDoWhatIsSaidOfThem) {
+  for (uint32_t id = 0; id < cuda::kKernelCount; ++id) {
+    const cuda::KernelTraits& said = cuda::traits_of(cuda::KernelId(id));
+    for (uint32_t op = 0; op < kTaskOpCount; ++op) {
+      for (const DType dtype : {DType::kF32, DType::kF64, DType::kBF16, DType::kF16, DType::kI32}) {
+        const bool is_said =
+            (said.ops >> op & 1) != 0 &&
+            (TaskOp(op) != TaskOp::kGemm || (said.types >> uint32_t(dtype) & 1) != 0);
+        EXPECT_EQ(devhost::can(cuda::KernelId(id), TaskOp(op), dtype), is_said)
+            << said.name << ", " << op << ", " << dtype_name(dtype);
+      }
+    }
+  }
 }
 
 class RandomPlans : public testing::TestWithParam<uint64_t> {};

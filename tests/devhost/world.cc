@@ -8,6 +8,7 @@
 
 #include "cuda/exec/decode.h"
 #include "cuda/exec/image.h"
+#include "cuda/exec/kernels.h"
 #include "cuda/ptx/bulk.cuh"
 #include "tests/devhost/machine.h"
 #include "tests/devhost/planted.h"
@@ -60,9 +61,10 @@ struct DeviceWorld::Launch {
 
 DeviceWorld::DeviceWorld(const Plan& plan, Kernel kernel, const Options& options)
     : plan_(plan), kernel_(std::move(kernel)), options_(options) {
-  const uint32_t queue_blocks = options.pairs ? cuda::kPairBlocks : 1;
-  views_ = cuda::views_of(plan, {cuda::kBoxRowsA * queue_blocks,
-                                 options.pairs ? cuda::kNarrowBoxRowsB : cuda::box_rows_b(plan)});
+  const cuda::TileNeeds needs = cuda::needs_of(plan);
+  const auto boxes =
+      cuda::find_kernel(needs, options.pairs ? cuda::Way::kPairs : cuda::way_of_boxes(needs));
+  if (boxes) views_ = cuda::views_of(plan, cuda::traits_of(*boxes).shape());
   if (planted.first_view) {
     for (std::vector<cuda::ProductViews>& tasks : views_->tasks)
       for (cuda::ProductViews& views : tasks) views.a = 0;
@@ -159,7 +161,7 @@ Status DeviceWorld::run_once(Launch& launch, World& world, uint32_t run) {
     std::copy(operands.begin(), operands.end(), args.plan.operands[i]);
   }
   const bool boxes = place_views(args);
-  const bool pairs = options_.pairs && (boxes || !cuda::needs_gemm(plan_.ranks[0]));
+  const bool pairs = options_.pairs && (boxes || !cuda::needs_of(plan_).multiplies());
   const uint32_t queue_blocks = pairs ? cuda::kPairBlocks : 1;
   const bool ended = devhost::launch(
       uint32_t(launch.blocks.size()) * queue_blocks, kThreads, kSharedBytes,

@@ -23,6 +23,17 @@ size_t task_of(const RankPlan& part, TaskOp op, size_t n = 0) {
   return 0;
 }
 
+TEST(Decode, AProductIsOfItsTypeOrSingle) {
+  Plan plan = plan_gemm({.m = 128, .n = 64, .k = 16, .ranks = 1});
+  RankPlan& part = plan.ranks[0];
+  const Task& task = part.tasks[task_of(part, TaskOp::kGemm)];
+  part.params[task.first_param + kGemmOutDtype] = int64_t(DType::kF32);
+  EXPECT_TRUE(check_part(plan, part).ok());
+  part.params[task.first_param + kGemmOutDtype] = int64_t(DType::kF16);
+  EXPECT_EQ(check_part(plan, part).message(),
+            "a product of bf16 as f16 on a GPU; as bf16 or f32 it may be");
+}
+
 TEST(Decode, Products) {
   const Plan plan = plan_gemm({.m = 300, .n = 600, .k = 72, .ranks = 3, .pad_a = 8, .pad_c = 16});
   const auto views = views_of(plan, {});
