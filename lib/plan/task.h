@@ -55,7 +55,13 @@ static_assert(sizeof(Region) == 40);
 
 enum RegionAccess : uint32_t { kRead = 1, kWrite = 2 };
 
-inline constexpr uint32_t kRegionCountMax = 6;
+// Of a task; of one that takes one region or more of a kind: those are of every machine.
+inline constexpr uint32_t kRegionCountMax = 8, kRepeatedRegionsMax = 6;
+
+// What a plan has where a run puts a value of its own: the number of an operation's runtime
+// attribute behind this. The bits of a NaN, which no attribute is.
+inline constexpr int64_t kRunValue = 0x7ff9'0000'0000'0000;
+inline constexpr uint32_t kRunValuesMax = 4;
 
 // Signals belong to an edge, from the rank whose tasks post them to the rank that waits for them,
 // and are numbered within it: both ends name one without knowing the other's further edges.

@@ -45,8 +45,9 @@ bool is_word(std::string_view text) {
 // One step of one call.
 class StepRun {
  public:
-  StepRun(const OpDesc& op, int64_t world, const Step& step, Arrays& arrays)
-      : op_(op), world_(world), step_(step), arrays_(arrays) {}
+  StepRun(const OpDesc& op, int64_t world, std::span<const int64_t> values, const Step& step,
+          Arrays& arrays)
+      : op_(op), world_(world), values_(values), step_(step), arrays_(arrays) {}
 
   void run() {
     find_iterators(step_.out);
@@ -153,7 +154,11 @@ class StepRun {
   }
   double bound(std::string_view text) const {
     const Meaning is = meaning_of(op_.schema(), text);
-    return is.is_float ? float_of(op_[is.field]) : double(value(text));
+    if (!is.only_bound) return double(value(text));
+    const Attribute& attribute = *op_.schema().attribute(text);
+    const auto index = size_t(&attribute - op_.schema().attributes.data());
+    const int64_t bits = attribute.runtime ? values_[op_.schema().run_value(index)] : op_[is.field];
+    return attribute.kind == AttributeKind::kFloat ? float_of(bits) : double(bits);
   }
 
   // The attribute's value where the monoid is one, else by its name.
@@ -201,6 +206,7 @@ class StepRun {
 
   const OpDesc& op_;
   const int64_t world_;
+  const std::span<const int64_t> values_;
   const Step& step_;
   Arrays& arrays_;
   std::map<std::string, int64_t, std::less<>> extents_;
@@ -247,7 +253,8 @@ Array shaped(const OpDesc& op, int64_t world, const char* shape) {
   return out;
 }
 
-void make_results(const OpDesc& op, int64_t world, Arrays& arrays) {
+void make_results(const OpDesc& op, int64_t world, std::span<const int64_t> values,
+                  Arrays& arrays) {
   const Schema& schema = op.schema();
   if (schema.meaning == nullptr) return;
   for (const InnerArray& inner : schema.arrays) {
@@ -256,7 +263,7 @@ void make_results(const OpDesc& op, int64_t world, Arrays& arrays) {
     arrays.emplace(inner.name, std::vector<Array>(size_t(world), one));
   }
   for (const Step& step : *schema.meaning) {
-    StepRun(op, world, step, arrays).run();
+    StepRun(op, world, values, step, arrays).run();
     round_what_is_read_again(op, step, arrays);
   }
 }

@@ -35,7 +35,7 @@ double number(DType type, Random& random) {
 class ShapeMaker {
  public:
   ShapeMaker(const Schema& schema, const Setting& setting, Random& random)
-      : schema_(schema), random_(random), shape_{OpDesc(schema), setting, {}, {}} {}
+      : schema_(schema), random_(random), shape_{OpDesc(schema), setting, {}, {}, {}, {}} {}
 
   bool make() {
     OpDesc& op = shape_.op;
@@ -46,9 +46,12 @@ class ShapeMaker {
       work *= std::max<int64_t>(1, extent);
     }
     for (size_t i = 0; i < schema_.attributes.size(); ++i) {
-      op.set(schema_.attribute_field(i), attribute(schema_.attributes[i]));
+      const int64_t value = attribute(schema_.attributes[i]);
+      if (schema_.attributes[i].runtime) shape_.values.push_back(value);
+      op.set(schema_.attribute_field(i), value);
     }
     for (uint32_t i = 0; i < schema_.operands.size(); ++i) choose(i);
+    if (schema_.has_lists()) choose_lengths();
     if (work > kWorkMax || !mistake_in(op, uint32_t(world())).empty()) return false;
     tell_features();
     return true;
@@ -80,6 +83,17 @@ class ShapeMaker {
     };
     const int64_t least = bound(attribute.least, -3), most = bound(attribute.most, least + 6);
     return least + int64_t(random_() % uint64_t(std::max<int64_t>(1, most - least + 1)));
+  }
+
+  // Tensors of no element and of one among them; of no elements perhaps no tensor.
+  void choose_lengths() {
+    int64_t left = shape_.op[schema_.field(schema_.free)];
+    while (left > 0 || chance(random_, 2)) {
+      const int64_t some = left > 0 ? 1 + int64_t(random_() % uint64_t(left)) : 0;
+      const int64_t lengths[] = {0, std::min<int64_t>(1, left), some, some};
+      shape_.lengths.push_back(lengths[random_() % 4]);
+      left -= shape_.lengths.back();
+    }
   }
 
   void choose(uint32_t i) {
@@ -132,6 +146,10 @@ class ShapeMaker {
                        : extent == 1 ? "1"
                                      : "0"));
     }
+    if (schema_.has_lists()) {
+      const size_t count = shape_.lengths.size();
+      tell(fmt::format("lists of {}", count > 2 ? "more" : fmt::to_string(count)));
+    }
     for (size_t i = 0; i < schema_.attributes.size(); ++i) {
       const Attribute& each = schema_.attributes[i];
       if (each.kind != AttributeKind::kBool && each.kind != AttributeKind::kRedOp) continue;
@@ -173,7 +191,10 @@ Stored as_given(const OpDesc& op, uint32_t operand, int64_t world) {
 }
 
 // Where an element of the shape's row and column is stored, in bytes.
-size_t at(const OpDesc& op, uint32_t operand, const Stored& how, int64_t row, int64_t column) {
+size_t at(const Shape& shape, uint32_t operand, const Stored& how, int64_t row, int64_t column) {
+  const OpDesc& op = shape.op;
+  if (op.schema().operands[operand].list)
+    return size_t(listed_at(shape, column)) * how.element_bytes;
   const bool turned =
       how.storage != Storage::kPackedB && flag(op, op.schema().operands[operand].turned_by);
   const int64_t index = turned ? column * how.stride + row : row * how.stride + column;
@@ -181,6 +202,15 @@ size_t at(const OpDesc& op, uint32_t operand, const Stored& how, int64_t row, in
 }
 
 }  // namespace
+
+int64_t listed_at(const Shape& shape, int64_t element) {
+  int64_t behind = 0;  // What lies before an element's tensor is listed after it.
+  size_t tensor = 0;
+  while (tensor < shape.lengths.size() && element >= shape.lengths[tensor])
+    element -= shape.lengths[tensor++];
+  for (size_t i = tensor + 1; i < shape.lengths.size(); ++i) behind += shape.lengths[i] + 1;
+  return behind + element;
+}
 
 std::vector<Setting> settings_of(const Schema& schema) {
   if (schema.scope == Scope::kLocal) return {{1, false, 1}, {1, false, 2}, {1, false, 3}};
@@ -250,8 +280,9 @@ Case make_case(const Shape& shape, Random& random) {
     for (uint32_t i = 0; i < schema.operands.size(); ++i) {
       if (!has(shape, i, rank) || place_of(shape, i, rank).home != i) continue;
       const Stored how = as_given(op, i, world);
-      const int64_t elements =
+      int64_t elements =
           how.rows == 0 || how.columns == 0 ? 0 : (how.rows - 1) * how.stride + how.columns;
+      if (schema.operands[i].list) elements += int64_t(shape.lengths.size());
       Memory& memory = mine.operands[i];
       memory.offset = Memory::kGuard + random() % 4 * how.element_bytes;
       memory.bytes.resize(memory.offset + size_t(elements) * how.element_bytes + Memory::kGuard);
@@ -275,8 +306,9 @@ Case make_case(const Shape& shape, Random& random) {
           memory.bytes.data() + memory.offset + size_t(place.first) * how.element_bytes;
       for (int64_t row = 0; row < array.rows; ++row) {
         for (int64_t column = 0; column < array.columns; ++column) {
-          std::byte* to = first + at(op, i, how, row, column);
-          set(op.type(i), to, number(op.type(i), random));
+          std::byte* to = first + at(shape, i, how, row, column);
+          const double drawn = number(op.type(i), random);
+          set(op.type(i), to, operand.not_negative ? std::fabs(drawn) : drawn);
           const double value = get(op.type(i), to);
           array.at(row, column) = {value, std::fabs(value), true};
         }
@@ -285,7 +317,7 @@ Case make_case(const Shape& shape, Random& random) {
     c.expected.emplace(operand.name, std::move(by_rank));
   }
   // An output in place of an input begins as that, and its elements are made.
-  make_results(op, world, c.expected);
+  make_results(op, world, shape.values, c.expected);
   return c;
 }
 
@@ -303,7 +335,7 @@ void for_each_result(const Case& c, uint32_t operand, int64_t rank, const RankMe
   for (int64_t row = 0; row < want.rows; ++row) {
     for (int64_t column = 0; column < want.columns; ++column) {
       visit(row, column, want.at(row, column), place.home,
-            first + at(op, operand, how, row, column));
+            first + at(c.shape, operand, how, row, column));
     }
   }
 }
@@ -340,8 +372,11 @@ std::string wrong_in(const Case& c, int64_t rank, const RankMemory& after) {
                       const double got = get(type, &after.operands[home].bytes[at]);
                       std::copy_n(&before.operands[home].bytes[at], dtype_bytes(type),
                                   &rest.operands[home].bytes[at]);
-                      if (std::fabs(got - value.value) <= tolerance(value, type) || !wrong.empty())
-                        return;
+                      std::byte stored[sizeof(double)];  // Perhaps beyond the largest of its type.
+                      set(type, stored, value.value);
+                      const bool same = got == get(type, stored) ||
+                                        std::fabs(got - value.value) <= tolerance(value, type);
+                      if (same || !wrong.empty()) return;
                       wrong =
                           fmt::format("{}[{}, {}] of rank {} is {}, it must be {}",
                                       schema.operands[i].name, row, column, rank, got, value.value);

@@ -90,8 +90,9 @@ std::vector<std::pair<std::string, Field>> fields_of(const Schema& schema) {
   }
   for (const Dimension& each : schema.dimensions)
     fields.emplace_back(each.name, schema.field(each.name));
-  for (const Attribute& each : schema.attributes)
-    fields.emplace_back(each.name, schema.field(each.name));
+  for (const Attribute& each : schema.attributes) {
+    if (!each.runtime) fields.emplace_back(each.name, schema.field(each.name));
+  }
   return fields;
 }
 
