@@ -28,9 +28,11 @@ enum class TaskOp : uint16_t {
   kRmsnormBackward = 9,  // regions: dy, x, rstd, weight where it is given, dx, sums where they are.
   kSumRows = 10,         // regions: in, out.
   kAddRmsnorm = 11,  // regions: x, residual, weight where it is given, y, total, rstd where it is.
+  // Of vectors, on CPUs so far. regions: params, grads, ms, vs, and the new ones of all but grads.
+  kAdamw = 12,
   kUserFirst = 0x4000,  // From here on: tiles of users, by their process (lib/tile/user_table.h).
 };
-inline constexpr uint32_t kTaskOpCount = 12;
+inline constexpr uint32_t kTaskOpCount = 13;
 
 enum TaskFlags : uint8_t {
   kAfterAll = 1,      // Starts only once every earlier task of its queue has finished.
@@ -138,6 +140,22 @@ enum SumRowsParam {
   kSumRowsCol0,
   kSumRowsCols,
   kSumRowsParamCount
+};
+
+// Elements [first, first + count) of n; the last two are values of a run.
+enum AdamwParam {
+  kAdamwDtype,
+  kAdamwGradDtype,
+  kAdamwN,
+  kAdamwFirst,
+  kAdamwCount,
+  kAdamwBeta1,  // From here on the bits of doubles,
+  kAdamwBeta2,
+  kAdamwEps,
+  kAdamwWeightDecay,
+  kAdamwLr,
+  kAdamwStep,  // and an integer.
+  kAdamwParamCount
 };
 
 // kGemm: rows [row0, row0 + rows) and columns [col0, col0 + cols) of C[m, n] = A[m, k] * B[k, n].

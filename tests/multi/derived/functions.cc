@@ -79,11 +79,41 @@ Argument rmsnorm_dx(std::span<const Argument> in, const Bound&) {
   return out;
 }
 
+// m + (g - m) * (1 - beta1).
+Argument adamw_m(std::span<const Argument> in, const Bound& bound) {
+  const double m = in[0][0].value, g = in[1][0].value;
+  return {computed(m + (g - m) * (1 - bound("beta1")), std::fabs(m) + std::fabs(g))};
+}
+
+// v * beta2 + g^2 * (1 - beta2).
+Argument adamw_v(std::span<const Argument> in, const Bound& bound) {
+  const double v = in[0][0].value, g = in[1][0].value, beta2 = bound("beta2");
+  const double value = v * beta2 + g * g * (1 - beta2);
+  return {computed(value, std::fabs(v) + g * g)};
+}
+
+// p * (1 - lr * weight_decay) - lr * (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps);
+// of p, m, v.
+Argument adamw_step(std::span<const Argument> in, const Bound& bound) {
+  const double lr = bound("lr"), step = bound("step");
+  const double m = in[1][0].value / (1 - std::pow(bound("beta1"), step));
+  const double v = in[2][0].value / (1 - std::pow(bound("beta2"), step));
+  const double kept = in[0][0].value * (1 - lr * bound("weight_decay"));
+  const double less = lr * m / (std::sqrt(v) + bound("eps"));
+  return {computed(kept - less, std::fabs(in[0][0].value) + std::fabs(less))};
+}
+
 }  // namespace
 
 const Function& function_of(std::string_view name) {
-  static const std::map<std::string, Function, std::less<>> all = {
-      {"add", add}, {"mul", mul}, {"rms", rms}, {"rmsnorm", rmsnorm}, {"rmsnorm_dx", rmsnorm_dx}};
+  static const std::map<std::string, Function, std::less<>> all = {{"add", add},
+                                                                   {"mul", mul},
+                                                                   {"rms", rms},
+                                                                   {"rmsnorm", rmsnorm},
+                                                                   {"rmsnorm_dx", rmsnorm_dx},
+                                                                   {"adamw_m", adamw_m},
+                                                                   {"adamw_v", adamw_v},
+                                                                   {"adamw_step", adamw_step}};
   const auto found = all.find(name);
   if (found == all.end())
     throw std::runtime_error(std::string(name) + " has no formula in functions.cc");
