@@ -81,12 +81,19 @@ struct Case {
   DType weight_dtype() const { return weight == RmsnormWeight::kF32 ? DType::kF32 : dtype; }
 };
 
+// Long ones, too: where they are streamed one is written while the next is read.
+size_t columns(Random& random) {
+  const int64_t kind = random.between(0, 15);
+  if (kind == 0) return size_t(random.between(1900, 9000));
+  return size_t(kind < 8 ? random.between(1, 40) : random.between(41, 700));
+}
+
 Case random_case(Random& random, CpuIsa isa, DType dtype, RmsnormWeight weight) {
   return {.isa = isa,
           .dtype = dtype,
           .weight = weight,
           .rows = size_t(random.between(0, 9)),
-          .cols = size_t(random.coin() ? random.between(1, 40) : random.between(41, 700)),
+          .cols = columns(random),
           .second = random.coin(),
           .in_place = random.between(0, 3) == 0,
           .eps = random.pick(std::vector<double>{0, 1e-6, 0.5}),
@@ -282,6 +289,69 @@ TEST(Rmsnorm, RowsDoNotKnowEachOther) {
       args.hint = i % 2 == 0 ? StoreHint::kNonTemporal : StoreHint::kNormal;
       kernel(args);
       EXPECT_EQ(std::memcmp(one.at(0, 0), all.at(i, 0), 333 * 2), 0) << cpu_isa_name(isa);
+    }
+  }
+}
+
+// Nor whether a long row is read while the one before it is written.
+TEST(Rmsnorm, LongRowsHaveTheirBitsBesideOthers) {
+  constexpr size_t kRows = 5, kBlock = 2;
+  uint64_t salt = 6'000'000;
+  for (const CpuIsa isa : isas()) {
+    for (const DType dtype : kDTypes) {
+      for (const RmsnormWeight weight : kWeights) {
+        Random random(++salt);
+        const size_t cols = size_t(random.between(1900, 9000)), bytes = cols * dtype_bytes(dtype);
+        const DType sums = accumulator(dtype);
+        SCOPED_TRACE(std::string(cpu_isa_name(isa)) + " " + dtype_name(dtype) + ", weight " +
+                     std::to_string(int(weight)) + ", " + std::to_string(cols) + replay_line());
+        Matrix x(random, dtype, kRows, cols, true), dy(random, dtype, kRows, cols, true);
+        Matrix w(random, weight == RmsnormWeight::kF32 ? DType::kF32 : dtype, 1, cols, false);
+        Matrix rstd(random, sums, 1, kRows, false);
+        for (Matrix* each : {&x, &dy, &w, &rstd}) each->fill(random, -2, 2);
+        const auto forward = [&](Matrix& y, size_t row, size_t rows, StoreHint hint) {
+          select_rmsnorm(dtype, weight, isa)({.x = x.at(row, 0),
+                                              .w = w.at(0, 0),
+                                              .y = y.at(row, 0),
+                                              .x_pitch = int64_t(x.pitch),
+                                              .y_pitch = int64_t(y.pitch),
+                                              .rows = rows,
+                                              .cols = cols,
+                                              .eps = 1e-5,
+                                              .hint = hint});
+        };
+        const auto backward = [&](Matrix& dx, Matrix& block, StoreHint hint) {
+          select_rmsnorm_backward(dtype, weight, isa)({.x = x.at(0, 0),
+                                                       .dy = dy.at(0, 0),
+                                                       .w = w.at(0, 0),
+                                                       .rstd = rstd.at(0, 0),
+                                                       .dx = dx.at(0, 0),
+                                                       .sums = block.at(0, 0),
+                                                       .x_pitch = int64_t(x.pitch),
+                                                       .dy_pitch = int64_t(dy.pitch),
+                                                       .dx_pitch = int64_t(dx.pitch),
+                                                       .sums_pitch = int64_t(block.pitch),
+                                                       .rows = kRows,
+                                                       .cols = cols,
+                                                       .block = kBlock,
+                                                       .hint = hint});
+        };
+        Matrix y(random, dtype, kRows, cols, true), alone(random, dtype, kRows, cols, true);
+        forward(y, 0, kRows, StoreHint::kNonTemporal);
+        for (size_t i = 0; i < kRows; ++i) forward(alone, i, 1, StoreHint::kNormal);
+        Matrix dx(random, dtype, kRows, cols, true), dx_alone(random, dtype, kRows, cols, true);
+        Matrix block(random, sums, 3, cols, false), block_alone(random, sums, 3, cols, false);
+        backward(dx, block, StoreHint::kNonTemporal);
+        backward(dx_alone, block_alone, StoreHint::kNormal);
+        for (size_t i = 0; i < kRows; ++i) {
+          ASSERT_EQ(std::memcmp(y.at(i, 0), alone.at(i, 0), bytes), 0) << "row " << i;
+          ASSERT_EQ(std::memcmp(dx.at(i, 0), dx_alone.at(i, 0), bytes), 0) << "row " << i;
+        }
+        for (size_t i = 0; i < 3; ++i) {
+          ASSERT_EQ(std::memcmp(block.at(i, 0), block_alone.at(i, 0), cols * dtype_bytes(sums)), 0);
+        }
+        for (Matrix* each : {&y, &dx, &block}) EXPECT_TRUE(each->is_clean());
+      }
     }
   }
 }
