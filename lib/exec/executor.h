@@ -86,8 +86,8 @@ struct RunArgs {
 };
 
 struct TaskEvent {
-  uint32_t task;  // Index in the rank's part.
-  uint32_t queue;
+  uint32_t task;   // Index in the rank's part.
+  uint32_t queue;  // Its own; where another worker ran it, that one's.
   TaskOp op;
   int64_t wait_ns, start_ns, end_ns;  // CLOCK_MONOTONIC: began to wait, began to work, done.
 };

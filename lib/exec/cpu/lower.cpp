@@ -115,6 +115,8 @@ Status CpuProgram::lower_tasks() {
     lowered.wait_count = task.wait_count;
     lowered.post_count = task.post_count;
     lowered.fn = tile.function;
+    lowered.least_ns = tile.least_ns;
+    lowered.after_all = (task.flags & kAfterAll) != 0;
     lowered.waits = waits_.data() + task.first_wait;
     lowered.posts = posts_.data() + task.first_post;
     tasks_.push_back(lowered);
@@ -129,9 +131,10 @@ void CpuProgram::lower_queues() {
   workers_.resize(count);
   for (uint32_t queue = 0; queue < queues; ++queue) {
     const Queue& tasks = part_->queues[queue];
-    workers_[queue % count].heads.push_back(
-        {queue, tasks.first_task, tasks.first_task + tasks.task_count});
+    Head& head = heads_.emplace_back(queue, tasks.first_task, tasks.first_task + tasks.task_count);
+    workers_[queue % count].heads.push_back(&head);
   }
+  if (count > 1) open_queues();
 }
 
 void CpuProgram::lower_uses() {

@@ -59,10 +59,12 @@ Status CpuProgram::run_queues() {
   for (Worker& worker : workers_) {
     worker.events.clear();
     worker.events_lost = 0;
-    for (Head& head : worker.heads) {
-      head.next = head.begin;
-      head.satisfied = 0;
-    }
+  }
+  for (Head& head : heads_) {
+    head.next.store(head.begin, std::memory_order_relaxed);
+    head.retired.store(head.begin, std::memory_order_relaxed);
+    if (head.open) std::ranges::fill(head.finished, uint8_t(0));  // A run that failed leaves some.
+    head.satisfied = 0;
   }
   const uint32_t count = uint32_t(workers_.size());
   if (count == 1) {
@@ -134,37 +136,64 @@ Status CpuProgram::walk_queues(Worker& worker, bool drives) {
     SK_RETURN_IF_ERROR(run_ready(worker, finished));
     if (finished) return {};
     SK_RETURN_IF_ERROR(wait_for(waiter, worker, [&] {
-      return any_ready(worker) || failed_.load(std::memory_order_relaxed);
+      return any_ready(worker) || has_started_all(worker) ||
+             failed_.load(std::memory_order_relaxed);
     }));
     if (failed_.load(std::memory_order_relaxed)) [[unlikely]]
       return {};
   }
 }
 
-// Runs every queue as far as its waits are met.
+// Runs every queue as far as its waits are met, and tasks of other workers' queues: behind each of
+// those the own ones come first again.
 Status CpuProgram::run_ready(Worker& worker, bool& finished) {
-  finished = true;
-  for (Head& head : worker.heads) {
-    for (; head.next != head.end; ++head.next) {
-      if (!ready(head)) {
-        finished = false;
-        break;
-      }
-      SK_RETURN_IF_ERROR(execute(worker, head));
+  for (bool helped = true; helped;) {
+    helped = false;
+    finished = true;
+    for (Head* head : worker.heads) {
+      bool any = false;
+      SK_RETURN_IF_ERROR(head->open ? run_claimed(worker, *head, /*is_own=*/true, any)
+                                    : run_queue(worker, *head));
+      finished = finished && head->started_all();
     }
+    for (Head* head : worker.others) {
+      if (helped) break;
+      SK_RETURN_IF_ERROR(run_claimed(worker, *head, /*is_own=*/false, helped));
+      finished = finished && head->started_all();
+    }
+    if (failed_.load(std::memory_order_relaxed)) [[unlikely]]
+      return {};
   }
   return {};
 }
 
-bool CpuProgram::any_ready(Worker& worker) {
-  for (Head& head : worker.heads) {
-    if (head.next != head.end && ready(head)) return true;
+Status CpuProgram::run_queue(Worker& worker, Head& head) {
+  uint32_t next = head.next.load(std::memory_order_relaxed);
+  for (; next != head.end && ready(head); ++next) {
+    SK_RETURN_IF_ERROR(execute(worker, head));
+    head.next.store(next + 1, std::memory_order_relaxed);
   }
-  return false;
+  return {};
+}
+
+// Of the own queues and of those of others that it may run.
+bool CpuProgram::has_started_all(const Worker& worker) {
+  const auto started = [](const Head* head) { return head->started_all(); };
+  return std::ranges::all_of(worker.heads, started) && std::ranges::all_of(worker.others, started);
+}
+
+bool CpuProgram::any_ready(Worker& worker) {
+  return std::ranges::any_of(worker.heads,
+                             [&](Head* head) {
+                               if (head->open) return any_claimable(*head, /*is_own=*/true);
+                               return !head->started_all() && ready(*head);
+                             }) ||
+         std::ranges::any_of(worker.others,
+                             [&](Head* head) { return any_claimable(*head, /*is_own=*/false); });
 }
 
 bool CpuProgram::ready(Head& head) {
-  const LoweredTask& task = tasks_[head.next];
+  const LoweredTask& task = tasks_[head.next.load(std::memory_order_relaxed)];
   if (shared_.trace != nullptr && head.waiting_since == 0) head.waiting_since = now_ns();
   if (task.op == TaskOp::kAwait) {
     if (head.queue == 0) return all_entered(head.satisfied);
@@ -195,11 +224,12 @@ bool CpuProgram::all_entered(uint32_t& arrived) {
 }
 
 Status CpuProgram::execute(Worker& worker, Head& head) {
-  const LoweredTask& task = tasks_[head.next];
+  const uint32_t index = head.next.load(std::memory_order_relaxed);
+  const LoweredTask& task = tasks_[index];
   const int64_t start = shared_.trace != nullptr ? now_ns() : 0;
-  SK_RETURN_IF_ERROR(perform(head.next, task, /*admits=*/head.queue == 0));
+  SK_RETURN_IF_ERROR(perform(index, task, /*admits=*/head.queue == 0));
   if (shared_.trace != nullptr) {
-    note_event(worker, {head.next, head.queue, task.op,
+    note_event(worker, {index, head.queue, task.op,
                         head.waiting_since == 0 ? start : head.waiting_since, start, now_ns()});
   }
   head.satisfied = 0;
@@ -326,8 +356,10 @@ Status CpuProgram::find_absent() {
 
 // None where an own worker is waited for.
 std::optional<uint32_t> CpuProgram::awaited_peer(const Head& head) const {
-  if (head.next == head.end) return std::nullopt;
-  const LoweredTask& task = tasks_[head.next];
+  const std::lock_guard lock(head.lock);
+  const uint32_t next = head.next.load(std::memory_order_relaxed);
+  if (next == head.end) return std::nullopt;
+  const LoweredTask& task = tasks_[next];
   if (task.op == TaskOp::kAwait) {
     if (head.queue != 0 || part_->peers.empty()) return std::nullopt;
     if (along_tree() && !shared_.tree.over()) return shared_.tree.awaited();
@@ -342,8 +374,8 @@ std::optional<uint32_t> CpuProgram::awaited_peer(const Head& head) const {
 
 // A wait has lasted its time: names the rank that it was for. OK where that is only the own one.
 Status CpuProgram::give_up(const Worker& worker) const {
-  for (const Head& head : worker.heads) {
-    if (const std::optional<uint32_t> peer = awaited_peer(head)) return give_up(*peer, plan_->op);
+  for (const Head* head : worker.heads) {
+    if (const std::optional<uint32_t> peer = awaited_peer(*head)) return give_up(*peer, plan_->op);
   }
   return {};
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -78,6 +79,9 @@ class CpuProgram final : public Program {
     TaskOp runs_as;  // that, where `op` is a nop because a run has nothing left for it.
     uint32_t wait_count, post_count;
     TileFn fn;
+    uint64_t least_ns;  // As PreparedTile has it.
+    bool after_all;     // Starts once all earlier ones of its queue have finished.
+    bool any_worker;    // Where its queue is open, others may run it.
     const TileOp* own;  // A user's.
     const LoweredWait* waits;
     const LoweredPost* posts;
@@ -97,14 +101,25 @@ class CpuProgram final : public Program {
     uint32_t buffer;
     std::byte* segment;  // The owner's, where mapped.
   };
-  struct Head {  // Where a queue stands.
-    uint32_t queue, begin, end;
-    uint32_t next = 0;
-    uint32_t satisfied = 0;  // Waits, or peers' entries, of the next task already met.
+  // Where a queue stands. Others than its own worker touch it where it is open, with the lock; who
+  // looks without it sees at worst what was.
+  struct alignas(64) Head {
+    Head(uint32_t number, uint32_t first, uint32_t behind)
+        : queue(number), begin(first), end(behind) {}
+    const uint32_t queue, begin, end;
+    bool open = false;
+    mutable std::mutex lock{};
+    std::atomic<uint32_t> next{0};     // Of tasks, the next to start.
+    std::atomic<uint32_t> retired{0};  // Tasks before it have finished, and their posts are out.
+    std::vector<uint8_t> finished{};   // By task, from `begin` on.
+    uint32_t satisfied = 0;            // Waits, or peers' entries, of the next task already met.
     int64_t waiting_since = 0;
+
+    bool started_all() const { return next.load(std::memory_order_relaxed) == end; }
   };
   struct Worker {
-    std::vector<Head> heads;
+    std::vector<Head*> heads;     // Its own,
+    std::vector<Head*> others{};  // and open ones of others.
     std::vector<TaskEvent> events;
     uint64_t events_lost = 0;  // There was no memory for them.
   };
@@ -132,7 +147,9 @@ class CpuProgram final : public Program {
   void run_worker(uint32_t worker) noexcept;
   Status walk_queues(Worker& worker, bool drives);
   Status run_ready(Worker& worker, bool& finished);
+  Status run_queue(Worker& worker, Head& head);
   bool any_ready(Worker& worker);
+  static bool has_started_all(const Worker& worker);
   bool ready(Head& head);
   bool entries_arrived(std::span<const uint32_t> peers, uint32_t& arrived) const;
   // Whether all of the call's ranks have entered, and told what they tell; goes on with that.
@@ -140,8 +157,21 @@ class CpuProgram final : public Program {
   bool has_entered(uint32_t peer) const;
   std::optional<uint32_t> awaited_peer(const Head& head) const;
   Status execute(Worker& worker, Head& head);
+  // Queues that several workers run (open_queues.cpp).
+  void open_queues();
+  bool claimable(const Head& head, bool is_own) const;
+  bool any_claimable(Head& head, bool is_own);
+  bool claim(Head& head, bool is_own, uint32_t& index, int64_t& waiting_since);
+  Status run_claimed(Worker& worker, Head& head, bool is_own, bool& any);
+  Status retire(Head& head, uint32_t index);
   // One task whose waits are met. `admits`: it is the first queue's, which compares the entries.
   Status perform(uint32_t index, const LoweredTask& task, bool admits) {
+    if (task.op == TaskOp::kPut) return run_put(index, task);  // Its post travels with the bytes.
+    SK_RETURN_IF_ERROR(work(index, task, admits));
+    return task.post_count == 0 ? Status() : post(task);
+  }
+  // All but its posts.
+  Status work(uint32_t index, const LoweredTask& task, bool admits) {
     switch (task.op) {
       case TaskOp::kNop:
         break;
@@ -151,8 +181,6 @@ class CpuProgram final : public Program {
       case TaskOp::kAwait:
         if (admits) SK_RETURN_IF_ERROR(admit());
         break;
-      case TaskOp::kPut:
-        return run_put(index, task);  // Its post travels with the bytes.
       case TaskOp::kUserFirst:
         run_own(index, task);
         break;
@@ -163,7 +191,7 @@ class CpuProgram final : public Program {
         // A tile operation: lowering refuses all other numbers.
         task.fn(tiles_[index]);
     }
-    return task.post_count == 0 ? Status() : post(task);
+    return {};
   }
   Status run_put(uint32_t index, const LoweredTask& task);
   void run_own(uint32_t index, const LoweredTask& task) noexcept;
@@ -252,6 +280,7 @@ class CpuProgram final : public Program {
   uint64_t area_bytes_ = kStagingBytes;  // Of each staging area.
   uint64_t staging_stride_ = 0;          // From one place to the next in an area.
   uint32_t staging_areas_ = 2, staging_places_ = 1;
+  std::deque<Head> heads_;  // By queue; they stay where they are.
   std::vector<Worker> workers_;
 
   // Of the current run.

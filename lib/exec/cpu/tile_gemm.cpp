@@ -76,9 +76,14 @@ TileFn choose(const TileShape& shape, CpuIsa isa) {
   return select_gemm(DType(shape.params[kGemmDtype]), isa) == nullptr ? nullptr : run;
 }
 
+uint64_t flops(const TileShape& shape) {
+  const std::span<const int64_t> p = shape.params;
+  return 2 * uint64_t(p[kGemmRows]) * uint64_t(p[kGemmCols]) * uint64_t(p[kGemmK]);
+}
+
 }  // namespace
 
 constexpr CpuTile cpu_tiles::kGemm = {
-    .check = check, .choose = choose, .reserve = gemm_reserve_scratch};
+    .check = check, .choose = choose, .reserve = gemm_reserve_scratch, .flops = flops};
 
 }  // namespace sk::cpu

@@ -14,6 +14,18 @@ struct Entry {
 constexpr Entry kTiles[] = {SK_ALL_TILE_OPS(SK_LIST_CPU_TILE)};
 #undef SK_LIST_CPU_TILE
 
+constexpr uint64_t kBytesPerNs = 16,
+                   kFlopsPerNs = 128;  // Of one core; near 3 times as many of some.
+
+uint64_t least_ns(const TileShape& shape, uint64_t (*flops)(const TileShape&)) {
+  if (flops != nullptr) return flops(shape) / kFlopsPerNs;
+  uint64_t bytes = 0;
+  for (const Region& each : shape.regions) {
+    bytes += each.row_bytes * each.rows * each.buffer_count;
+  }
+  return bytes / kBytesPerNs;
+}
+
 }  // namespace
 
 const CpuTile* cpu_tile(TaskOp id) {
@@ -26,7 +38,10 @@ const CpuTile* cpu_tile(TaskOp id) {
 Result<PreparedTile> prepare_tile(const RankPlan& part, const Task& task) {
   if (const CpuTile* tile = cpu_tile(task.op)) return prepare_tile(part, task, *tile);
   const TileOp* tile = tile_op(task.op);
-  if (tile != nullptr && tile->own != nullptr) return PreparedTile{.own = tile};
+  if (tile != nullptr && tile->own != nullptr) {
+    const TileShape shape{part.regions_of(task), part.params_of(task)};
+    return PreparedTile{.own = tile, .least_ns = least_ns(shape, nullptr)};
+  }
   if (signature_of(task.op) != nullptr && tile == nullptr) return PreparedTile{};
   return error(SK_ERR_UNSUPPORTED, "rank {}: no kernel for operation {}", part.rank, int(task.op));
 }
@@ -38,7 +53,8 @@ Result<PreparedTile> prepare_tile(const RankPlan& part, const Task& task, const 
     if (!status.ok()) return error(status.code(), "rank {}: {}", part.rank, status.message());
   }
   if (const TileFn function = tile.choose(shape, cpu_isa())) {
-    return PreparedTile{function, tile.reserve};
+    return PreparedTile{
+        .function = function, .reserve = tile.reserve, .least_ns = least_ns(shape, tile.flops)};
   }
   return error(SK_ERR_UNSUPPORTED, "rank {}: this machine has no kernel for a {} like this: {}",
                part.rank, task_op_name(task.op), dump_task(part, task));

@@ -18,6 +18,8 @@ struct CpuTile {
   TileFn (*choose)(const TileShape& shape, CpuIsa isa);
   // Makes sure of the scratch memory of the thread that calls it. Null: it needs none.
   Reserve reserve = nullptr;
+  // Floating-point operations of a task whose time they are. Null: its bytes are.
+  uint64_t (*flops)(const TileShape& shape) = nullptr;
 };
 
 namespace cpu_tiles {
@@ -37,6 +39,7 @@ struct PreparedTile {
   TileFn function = nullptr;
   Reserve reserve = nullptr;
   const TileOp* own = nullptr;  // A user's, whose function may fail.
+  uint64_t least_ns = 0;        // Of a tile: it takes at least about so long on a core of today.
 };
 Result<PreparedTile> prepare_tile(const RankPlan& part, const Task& task);
 Result<PreparedTile> prepare_tile(const RankPlan& part, const Task& task, const CpuTile& tile);
