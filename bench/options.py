@@ -15,6 +15,8 @@ STAGES = (
     "gemm",
     "fused",
     "gathered",
+    "workers",
+    "rows",
     "misc",
     "python",
     "notebook",

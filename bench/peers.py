@@ -38,6 +38,7 @@ class Spec:
 
 
 MPI4PY = "mpi4py==4.1.2"
+TORCH = "torch==2.15.0"
 
 SPECS: dict[str, Spec] = {
     spec.name: spec
@@ -51,6 +52,7 @@ SPECS: dict[str, Spec] = {
             ("bin/python", "bin/ipcluster"),
         ),
         Spec("mpi4py", (MPI4PY,), "0.01 GB", ("bin/python",)),
+        Spec("torch", (TORCH, "numpy"), "3 GB", ("bin/python",)),
         Spec("mpich", ("mpich==5.0.2",), "0.1 GB", ("bin/mpirun", "include/mpi.h")),
         Spec(
             "oneapi",
@@ -61,11 +63,13 @@ SPECS: dict[str, Spec] = {
     )
 }
 MPIS = ("impi", "ompi", "mpich")
+ASKED_FOR = ("torch",)  # Large, and of one stage: installed by their names alone.
 TITLES = {
     "impi": "Intel MPI 2021.18.1",
     "ompi": "Open MPI 5.0.11",
     "mpich": "MPICH 5.0.2",
     "mpi4py": "mpi4py 4.1.2",
+    "torch": "torch 2.15.0",
     "notebook": "ipykernel 7.4.0 and ipyparallel 9.2.0",
     "oneapi": "oneDNN 3.13 and MKL 2026.2",
     "dnnl2": "oneDNN 2.6 (Debian)",
@@ -195,6 +199,11 @@ def mpi4py_modules() -> Path | None:
     return found[0] if found else None
 
 
+def torch_python() -> Path | None:
+    """The interpreter that has torch, where it was asked for."""
+    return folder() / "torch" / "bin" / "python" if ready(SPECS["torch"]) else None
+
+
 def oneapi_libraries() -> Path:
     """The search path for oneDNN 3.13 and MKL."""
     return folder() / "oneapi-lib"
@@ -237,9 +246,10 @@ def mpi(name: str) -> Peer:
 
 
 def main() -> int:
-    """Installs the named environments, all by default."""
+    """Installs the named environments; by default all that need not be asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=list(SPECS), help=f"of {', '.join(SPECS)}")
+    usual = [name for name in SPECS if name not in ASKED_FOR]
+    parser.add_argument("names", nargs="*", default=usual, help=f"of {', '.join(SPECS)}")
     names = parser.parse_args().names
     unknown = [name for name in names if name not in SPECS]
     if unknown:

@@ -24,7 +24,8 @@ from measure import goals, machine
 from measure.goals import Row
 from measure.rounds import Bench
 from options import STAGES, parse
-from stages import allreduce, fused, gathered, gemm, misc, notebook, python
+from stages import allreduce, fused, gathered, gemm, misc, notebook, python, workers
+from stages import rows as rows_stage
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parent
@@ -36,12 +37,14 @@ MEASURES: dict[str, Callable[[Bench], list[Row]]] = {
     "gemm": gemm.run,
     "fused": fused.run,
     "gathered": gathered.run,
+    "workers": workers.run,
+    "rows": rows_stage.run,
     "misc": misc.run,
     "python": python.run,
     "notebook": notebook.run,
 }
 assert tuple(MEASURES) == STAGES
-WITHOUT_MPI = {"gathered", "misc", "notebook"}
+WITHOUT_MPI = {"gathered", "workers", "rows", "misc", "notebook"}
 WITHOUT_PROGRAMS = {"notebook"}  # Kernels are started as a user's are.
 PROGRAMS = (
     "bench_probe",
@@ -49,6 +52,8 @@ PROGRAMS = (
     "gemm_bench",
     "gemm_ar_bench",
     "gemm_ag_bench",
+    "gemm_workers_bench",
+    "rows_bench",
     "misc_bench",
     "plan_bench",
 )

@@ -139,7 +139,28 @@ struct CallState {
   DirectLoop loop;
   float* in;
   float* out;
+  sk_tensor from, to;  // The same as tensors,
+  sk_allreduce_args args;
+  sk_op* op;  // and kept ready.
 };
+
+// What the generic path takes of `in` and `out`.
+void describe(CallState* s) {
+  s->from = {};
+  s->from.struct_size = sizeof s->from;
+  s->from.dtype = SK_F32;
+  s->from.ndim = 1;
+  s->from.shape[0] = s->from.strides[0] = 1;
+  s->to = s->from;
+  s->from.data = s->in;
+  s->to.data = s->out;
+  s->args = {};
+  s->args.struct_size = sizeof s->args;
+  s->args.in = &s->from;
+  s->args.out = &s->to;
+  s->args.op = SK_SUM;
+  must(s->world, sk_op_create(s->comm, SK_OP_ALLREDUCE, &s->args, &s->op), "sk_op_create");
+}
 
 void rewrite(void* user, int round) {
   auto* s = static_cast<CallState*>(user);
@@ -159,6 +180,16 @@ int call_allreduce(void* user) {
   must(s->world, sk_allreduce(s->comm, s->in, s->out, 1, SK_F32, SK_SUM, nullptr), "sk_allreduce");
   return 0;
 }
+int call_by_number(void* user) {
+  auto* s = static_cast<CallState*>(user);
+  must(s->world, sk_call(s->comm, SK_OP_ALLREDUCE, &s->args, nullptr), "sk_call");
+  return 0;
+}
+int call_kept(void* user) {
+  auto* s = static_cast<CallState*>(user);
+  must(s->world, sk_op_run(s->op, nullptr, nullptr), "sk_op_run");
+  return 0;
+}
 int call_raw_barrier(void* user) {
   sk_bench::direct_barrier(&static_cast<CallState*>(user)->loop);
   return 0;
@@ -175,7 +206,9 @@ struct DirectMemory {
 
 int calls_main(bench_world* w, const DirectMemory& memory) {
   Session session(w, 0);
-  CallState symmetric = {w, session.comm, {}, nullptr, nullptr};
+  CallState symmetric = {};
+  symmetric.world = w;
+  symmetric.comm = session.comm;
   void *in = nullptr, *out = nullptr;
   must(w, sk_alloc(session.comm, 64, &in), "sk_alloc");
   must(w, sk_alloc(session.comm, 64, &out), "sk_alloc");
@@ -192,6 +225,7 @@ int calls_main(bench_world* w, const DirectMemory& memory) {
   CallState ordinary = symmetric;
   ordinary.in = own_in;
   ordinary.out = own_out;
+  for (CallState* each : {&symmetric, &ordinary}) describe(each);
   // The raw cases share one turn counter: one state.
   bench_case cases[] = {
       {"barrier", 0, nullptr, call_barrier, &symmetric, 0},
@@ -199,6 +233,10 @@ int calls_main(bench_world* w, const DirectMemory& memory) {
       {"allreduce of 1, symmetric", 4, rewrite, call_allreduce, &symmetric, 0},
       {"raw allreduce of 1", 4, rewrite_direct, call_raw_allreduce, &symmetric, 0},
       {"allreduce of 1, ordinary", 4, rewrite, call_allreduce, &ordinary, 0},
+      {"sk_call, symmetric", 4, rewrite, call_by_number, &symmetric, 0},
+      {"sk_op_run, symmetric", 4, rewrite, call_kept, &symmetric, 0},
+      {"sk_call, ordinary", 4, rewrite, call_by_number, &ordinary, 0},
+      {"sk_op_run, ordinary", 4, rewrite, call_kept, &ordinary, 0},
   };
   for (bench_case& c : cases) bench_calibrate(w, &c, 2.0);
   for (int batch = 0; batch < w->batches; ++batch) {
@@ -207,6 +245,7 @@ int calls_main(bench_world* w, const DirectMemory& memory) {
       bench_report(w, &c, c.iters);
     }
   }
+  for (CallState* each : {&symmetric, &ordinary}) must(w, sk_op_free(each->op), "sk_op_free");
   return 0;
 }
 
