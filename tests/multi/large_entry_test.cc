@@ -34,6 +34,7 @@ void PrintTo(const World& world, std::ostream* out) { *out << world.name; }
 struct Board {
   std::atomic<int> failed;   // Ranks whose body has failed.
   std::atomic<int> looks;    // Of rank 1, while its calls wait.
+  std::atomic<int> through;  // Ranks that have been through the first call.
   std::atomic<int> arrived;  // Ranks that have come so far, in whatever sense a test has.
 };
 
@@ -159,6 +160,14 @@ std::string expect_usable(sk_comm* comm) {
 
 std::string name(int rank) { return "rank " + std::to_string(rank); }
 
+// A call that ends the communicator would end the one before it at ranks that are still inside.
+std::string expect_usable_by_all(sk_comm* comm, Board& board) {
+  const std::string wrong = expect_usable(comm);
+  ++board.through;
+  while (board.through < kRanks) usleep(1000);
+  return wrong;
+}
+
 class LargeEntry : public testing::TestWithParam<World> {};
 
 TEST_P(LargeEntry, WhateverOneRankCallsInsteadAllLearnItAndGoOn) {
@@ -233,7 +242,7 @@ TEST_P(LargeEntry, ARankThatIsTooLateIsNamedByAll) {
       // Else some may not have begun when the first one's time is over.
       ++board.arrived;
     }
-    if (auto wrong = expect_usable(comm); !wrong.empty()) return wrong;
+    if (auto wrong = expect_usable_by_all(comm, board); !wrong.empty()) return wrong;
     sk_run_options options{};
     options.struct_size = sizeof options;
     options.timeout_ms = rank == 7 ? 500 : 0;
@@ -250,7 +259,7 @@ TEST_P(LargeEntry, ARankThatIsTooLateIsNamedByAll) {
 TEST_P(LargeEntry, WhoHasLeftIsMissedByAll) {
   for (const int leaver : {0, 40}) {
     run_world(GetParam(), [leaver](sk_comm*& comm, int rank, Board& board) -> std::string {
-      if (auto wrong = expect_usable(comm); !wrong.empty()) return wrong;
+      if (auto wrong = expect_usable_by_all(comm, board); !wrong.empty()) return wrong;
       if (rank == leaver) {
         const sk_status freed = sk_comm_free(comm);
         comm = nullptr;
@@ -266,8 +275,8 @@ TEST_P(LargeEntry, WhoHasLeftIsMissedByAll) {
 
 // Both are in calls that the other is to come to; they are no neighbours in the tree.
 TEST_P(LargeEntry, ACollectiveAndAMessageThatWaitForEachOtherAreNamed) {
-  run_world(GetParam(), [](sk_comm*& comm, int rank, Board&) -> std::string {
-    if (auto wrong = expect_usable(comm); !wrong.empty()) return wrong;
+  run_world(GetParam(), [](sk_comm*& comm, int rank, Board& board) -> std::string {
+    if (auto wrong = expect_usable_by_all(comm, board); !wrong.empty()) return wrong;
     float data[4] = {};
     const sk_status status =
         rank == 3 ? sk_send(comm, data, 4, SK_F32, 70, nullptr) : sk_barrier(comm, nullptr);
@@ -291,8 +300,8 @@ TEST(LargeEntry, WhoDiesIsNamedByAll) {
   for (const int victim : {0, 9, 74}) {
     run_world(
         {"processes", Layout::kProcesses, false},
-        [victim](sk_comm*& comm, int rank, Board&) -> std::string {
-          if (auto wrong = expect_usable(comm); !wrong.empty()) return wrong;
+        [victim](sk_comm*& comm, int rank, Board& board) -> std::string {
+          if (auto wrong = expect_usable_by_all(comm, board); !wrong.empty()) return wrong;
           if (rank == victim) raise(SIGKILL);
           return expect(sk_barrier(comm, nullptr), SK_ERR_PEER_LOST, {name(victim) + " died"});
         },
