@@ -57,6 +57,21 @@ TEST(CpuTiles, ANumberWithoutARecordIsRefused) {
   }
 }
 
+// What is long enough that others may take it goes by bytes, or by operations where a tile has
+// them.
+TEST(CpuTiles, TasksTakeTimeForTheirBytesOrTheirOperations) {
+  constexpr uint64_t kBytes = 64 << 10;
+  const RankPlan part =
+      one_task(TaskOp::kCopy, {flat(0, 0, kBytes, kRead), flat(1, 0, kBytes, kWrite)}, kCopyOf);
+  EXPECT_EQ(prepare_tile(part, part.tasks[0]).value().least_ns, 2 * kBytes / 16);
+  CpuTile counted = *cpu_tile(TaskOp::kCopy);
+  counted.flops = [](const TileShape& shape) { return 1280 * uint64_t(shape.regions.size()); };
+  EXPECT_EQ(prepare_tile(part, part.tasks[0], counted).value().least_ns, 2u * 1280 / 128);
+  const int64_t gemm[kGemmParamCount] = {SK_F32, SK_F32, 0,  256,        512, 64, 0,
+                                         128,    0,      32, kGemmStore, 0,   0};
+  EXPECT_EQ(cpu_tile(TaskOp::kGemm)->flops({.regions = {}, .params = gemm}), 2u * 128 * 32 * 64);
+}
+
 // A task without a function would do nothing, and post.
 TEST(CpuTiles, AnOperationThatNoKernelDoesIsRefused) {
   const RankPlan part = copy_task();
