@@ -184,12 +184,12 @@ class CpuProgram final : public Program {
       case TaskOp::kUserFirst:
         run_own(index, task);
         break;
-      case kInPieces:
-        run_in_pieces(index, task);
-        break;
       default:
         // A tile operation: lowering refuses all other numbers.
-        task.fn(tiles_[index]);
+        if (task.op == kInPieces)
+          run_in_pieces(index, task);
+        else
+          task.fn(tiles_[index]);
     }
     return {};
   }
