@@ -87,6 +87,7 @@ class StepRun {
   }
 
   int64_t value(std::string_view text) const {
+    if (const auto alone = now_.find(text); alone != now_.end()) return alone->second;
     const ExprValue is = evaluate(text, Bindings(op_, world_, now_));
     if (!is.ok()) throw std::runtime_error("cannot compute " + std::string(text));
     return is.value;
