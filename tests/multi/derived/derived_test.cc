@@ -3,8 +3,11 @@
 // means.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
 #include "tests/multi/derived/cover.h"
 #include "tests/multi/derived/elements.h"
@@ -136,7 +139,7 @@ RankMemory right(const Case& c, int64_t rank) {
 TEST_P(Derived, WhatIsWrongIsSeen) {
   Random random(seed());
   size_t looked = 0;
-  for (const Shape& shape : covering_pairs(*GetParam(), random).shapes) {
+  for (const Shape& shape : covering_pairs(*GetParam(), random, {{"numbers", "plain"}}).shapes) {
     const Case c = make_case(shape, random);
     const int64_t rank = int64_t(random() % uint64_t(shape.setting.ranks));
     const RankMemory made = right(c, rank);
@@ -156,6 +159,105 @@ TEST_P(Derived, WhatIsWrongIsSeen) {
     }
   }
   EXPECT_TRUE(looked > 3 || GetParam()->operands.empty());
+}
+
+// What a bug makes of a result: by its name, in the terms of what is right. `stale`: of the call
+// before.
+struct Bug {
+  const char* name;
+  bool rounds;  // It is as good as right but in its last bits.
+  void (*plant)(Array& result, const Array& stale, DType type);
+};
+void turn(Array& array, size_t by) {
+  if (by < array.elements.size())
+    std::rotate(array.elements.begin(), array.elements.begin() + ptrdiff_t(by),
+                array.elements.end());
+}
+constexpr Bug kBugs[] = {
+    {"a scale is missing", false,
+     [](Array& is, const Array&, DType) {
+       for (Value& each : is.elements) each.value *= 2;
+     }},
+    {"halves are swapped", false,
+     [](Array& is, const Array&, DType) { turn(is, is.elements.size() / 2); }},
+    {"the row before", false,
+     [](Array& is, const Array&, DType) { turn(is, is.rows > 1 ? size_t(is.columns) : 1); }},
+    {"the call before", false,
+     [](Array& is, const Array& stale, DType) { is.elements = stale.elements; }},
+    {"the mean is over padding, too", false,
+     [](Array& is, const Array&, DType) {
+       for (Value& each : is.elements) each.value *= double(is.columns) / double(is.columns + 7);
+     }},
+    {"rounded to a shorter type on the way", true,
+     [](Array& is, const Array&, DType type) {
+       const DType shorter = type == DType::kF64   ? DType::kF32
+                             : type == DType::kF32 ? DType::kBF16
+                                                   : type;
+       for (Value& each : is.elements) {
+         std::byte bytes[sizeof(double)];
+         // Of the shortest: without its last bit.
+         const double less = type == shorter ? each.value * (1 + step_of(type) * 2) : each.value;
+         set(shorter, bytes, less);
+         each.value = get(shorter, bytes);
+       }
+     }},
+};
+
+// How far the farthest element is off, by what it was made of.
+double farthest(const Array& from, const Array& right) {
+  double most = 0;
+  for (size_t i = 0; i < right.elements.size(); ++i) {
+    const Value& is = right.elements[i];
+    const double size = std::max(is.size, std::fabs(is.value));
+    const double off = std::fabs(from.elements[i].value - is.value);
+    if (std::isfinite(off) && size > 1e-9) most = std::max(most, off / size);
+  }
+  return most;
+}
+
+// Each of these in a result, and one element that nobody has written.
+TEST_P(Derived, EachPlantedBugIsSeen) {
+  Random random(seed());
+  std::map<std::string, int> planted;
+  for (const Shape& shape : covering_pairs(*GetParam(), random, {{"numbers", "plain"}}).shapes) {
+    const Case c = make_case(shape, random), before = make_case(shape, random);
+    const auto rank = int64_t(random() % uint64_t(shape.setting.ranks));
+    const OpDesc& op = shape.op;
+    for (uint32_t i = 0; i < op.schema().operands.size(); ++i) {
+      const OperandSchema& operand = op.schema().operands[i];
+      if (operand.role != Role::kOut || !has(shape, i, rank)) continue;
+      const Array& made = c.expected.at(operand.name)[size_t(rank)];
+      const Array& stale = before.expected.at(operand.name)[size_t(rank)];
+      for (const Bug& bug : kBugs) {
+        Case wrong = c;
+        Array& there = wrong.expected.at(operand.name)[size_t(rank)];
+        bug.plant(there, stale, op.type(i));
+        // Where the numbers allow it: a row may be like the one before.
+        const double seen_from = is_float(op.type(i)) ? 4 * step_of(op.type(i)) : 0;
+        if (farthest(there, made) <= (bug.rounds ? step_of(op.type(i)) : 2 * seen_from)) continue;
+        RankMemory memory = right(c, rank);
+        put_results(wrong, i, rank, memory);
+        const bool seen = !wrong_in(c, rank, memory).empty();
+        // Long sums may lose as much as that in their own type.
+        if (!bug.rounds) {
+          EXPECT_TRUE(seen) << bug.name << ": " << operand.name << " of " << text_of(shape);
+        }
+        planted[bug.name] += seen;
+      }
+      if (made.elements.empty() || place_of(shape, i, rank).home != i) continue;
+      RankMemory memory = right(c, rank);
+      const size_t first = memory.operands[i].offset;
+      std::copy_n(&c.before[size_t(rank)].operands[i].bytes[first], dtype_bytes(op.type(i)),
+                  &memory.operands[i].bytes[first]);
+      if (memory.operands[i].bytes == right(c, rank).operands[i].bytes) continue;
+      EXPECT_NE(wrong_in(c, rank, memory), "") << operand.name << " of " << text_of(shape);
+    }
+  }
+  for (const auto& [name, count] : planted) std::printf("%s: seen %d times\n", name.c_str(), count);
+  const bool moves = GetParam()->meaning != nullptr;
+  for (const Bug& bug : kBugs) {
+    EXPECT_TRUE(planted[bug.name] > 3 || !moves || bug.rounds) << bug.name;
+  }
 }
 
 std::vector<const Schema*> local_schemas() {

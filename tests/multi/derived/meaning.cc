@@ -154,7 +154,10 @@ class StepRun {
   }
   double bound(std::string_view text) const {
     const Meaning is = meaning_of(op_.schema(), text);
-    return is.is_float ? float_of(op_[is.field]) : double(value(text));
+    if (!is.is_float) return double(value(text));
+    const double given = float_of(op_[is.field]);
+    // In the type of sums, as schemas say.
+    return accumulator(op_.type(0)) == DType::kF64 ? given : double(float(given));
   }
 
   // The attribute's value where the monoid is one, else by its name.
@@ -176,16 +179,19 @@ class StepRun {
     switch (monoid()) {
       case RedOp::kSum:
       case RedOp::kAvg:
-        out = {out.value + value.value, out.size + value.size, false};
+        out = {out.value + value.value, out.size + value.size, false,
+               std::max(out.roundings, value.roundings) + 1, out.lost + value.lost};
         break;
       case RedOp::kProd:
-        out = {out.value * value.value, out.size * value.size, false};
+        out = {out.value * value.value, out.size * value.size, false,
+               out.roundings + value.roundings + 1};
         break;
+      // A NaN on either side stays; of zeros the first.
       case RedOp::kMin:
-        out.value = std::min(out.value, value.value);
+        if (!(out.value <= value.value) && !std::isnan(out.value)) out.value = value.value;
         break;
       case RedOp::kMax:
-        out.value = std::max(out.value, value.value);
+        if (!(out.value >= value.value) && !std::isnan(out.value)) out.value = value.value;
         break;
     }
   }
@@ -195,7 +201,8 @@ class StepRun {
     for (std::vector<Array>::iterator each = arrays_.at(array_of(step_.out)).begin();
          each != arrays_.at(array_of(step_.out)).end(); ++each) {
       for (Value& value : each->elements) {
-        if (seen_.contains(&value)) value = {value.value / count, value.size / count, false};
+        if (!seen_.contains(&value)) continue;
+        value = {value.value / count, value.size / count, false, value.roundings + 2, value.lost};
       }
     }
   }

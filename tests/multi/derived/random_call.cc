@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "lib/algo/planner.h"
 #include "lib/op/expr.h"
@@ -13,21 +14,14 @@
 #include "lib/op/types.h"
 #include "lib/op/values.h"
 #include "tests/multi/derived/elements.h"
+#include "tests/multi/derived/numbers.h"
+#include "tests/multi/derived/tolerance.h"
 
 namespace sk::derived {
 namespace {
 
 constexpr int64_t kWorkMax = 60'000;  // Elements that the oracle may have to look at, about.
 constexpr int64_t kExtents[] = {2, 3, 5, 8, 13, 17, 32, 33, 70, 200, 1000, 5000};
-
-bool chance(Random& random, uint32_t in) { return random() % in == 0; }
-
-// Numbers that no type here is troubled by: products of as many as there are ranks stay small.
-double number(DType type, Random& random) {
-  if (!is_float(type)) return double(int64_t(random() % 5) - 2);
-  const double size = 0.5 + double(random() % 1024) / 1024;
-  return chance(random, 2) ? size : -size;
-}
 
 // What workers of one rank share has so many elements at least: of two bytes, three times as
 // many as one worker keeps to itself.
@@ -39,7 +33,7 @@ class ShapeMaker {
       : schema_(schema),
         choices_(choices),
         random_(random),
-        shape_{OpDesc(schema), setting(ways), {}, {}} {}
+        shape_{OpDesc(schema), setting(ways), {}, 0, {}} {}
 
   bool make() {
     OpDesc& op = shape_.op;
@@ -48,6 +42,14 @@ class ShapeMaker {
       op.set(schema_.attribute_field(i), attribute(schema_.attributes[i]));
     }
     for (uint32_t i = 0; i < schema_.operands.size(); ++i) choose(i);
+    // A product of many such numbers is beyond all types in some orders, and not in others.
+    const auto factors = schema_.attribute("op");
+    const bool joins = factors != nullptr && factors->kind == AttributeKind::kRedOp;
+    if (joins && RedOp(op[schema_.field("op")]) == RedOp::kProd) {
+      shape_.numbers = choices_.draw("numbers", {kNumbers[0], kNumbers[1]});
+    } else {
+      shape_.numbers = choices_.draw("numbers", kNumbers);
+    }
     if (!choices_.kept() || !mistake_in(op, uint32_t(world())).empty()) return false;
     shape_.features = choices_.features();
     tell_rows_in_effect();
@@ -274,6 +276,12 @@ Case make_case(const Shape& shape, Random& random) {
       for (std::byte& each : memory.bytes) each = std::byte(random() | 1);
     }
   }
+  std::vector<uint32_t> read;
+  for (uint32_t i = 0; i < schema.operands.size(); ++i) {
+    if (schema.operands[i].role == Role::kIn && !op.absent(i)) read.push_back(i);
+  }
+  const uint32_t odd_operand = read.empty() ? 0 : read[random() % read.size()];
+  const auto odd_rank = int64_t(random() % uint64_t(world));
   for (uint32_t i = 0; i < schema.operands.size(); ++i) {
     if (op.absent(i)) continue;
     const OperandSchema& operand = schema.operands[i];
@@ -289,10 +297,21 @@ Case make_case(const Shape& shape, Random& random) {
       Memory& memory = c.before[size_t(rank)].operands[place.home];
       std::byte* first =
           memory.bytes.data() + memory.offset + size_t(place.first) * how.element_bytes;
+      // Of all ranks and inputs one alone has it.
+      const bool is_odd = rank == odd_rank && i == odd_operand && array.rows * array.columns > 0;
+      const int64_t odd =
+          is_odd ? int64_t(random() % uint64_t(array.rows * array.columns)) : int64_t(-1);
       for (int64_t row = 0; row < array.rows; ++row) {
         for (int64_t column = 0; column < array.columns; ++column) {
           std::byte* to = first + at(op, i, how, row, column);
-          set(op.type(i), to, number(op.type(i), random));
+          double one = number(op.type(i), kNumbers[shape.numbers], random);
+          if (is_float(op.type(i)) && row * array.columns + column == odd) {
+            if (kNumbers[shape.numbers] == "one NaN")
+              one = std::numeric_limits<double>::quiet_NaN();
+            if (kNumbers[shape.numbers] == "one infinity")
+              one = std::numeric_limits<double>::infinity();
+          }
+          set(op.type(i), to, one);
           const double value = get(op.type(i), to);
           array.at(row, column) = {value, std::fabs(value), true};
         }
@@ -324,14 +343,6 @@ void for_each_result(const Case& c, uint32_t operand, int64_t rank, const RankMe
   }
 }
 
-// By how much a result of that type may differ: half a step where it is rounded once.
-double tolerance(const Value& value, DType type) {
-  if (value.exact || !is_float(type)) return 0;
-  const double sums = step_of(accumulator(type)) * 64;
-  return std::fabs(value.value) * step_of(type) / 2 + value.size * sums +
-         (type == DType::kF16 ? 0x1p-24 : 1e-37);
-}
-
 }  // namespace
 
 void put_results(const Case& c, uint32_t operand, int64_t rank, RankMemory& into) {
@@ -356,8 +367,7 @@ std::string wrong_in(const Case& c, int64_t rank, const RankMemory& after) {
                       const double got = get(type, &after.operands[home].bytes[at]);
                       std::copy_n(&before.operands[home].bytes[at], dtype_bytes(type),
                                   &rest.operands[home].bytes[at]);
-                      if (std::fabs(got - value.value) <= tolerance(value, type) || !wrong.empty())
-                        return;
+                      if (is_right(got, value, type) || !wrong.empty()) return;
                       wrong =
                           fmt::format("{}[{}, {}] of rank {} is {}, it must be {}",
                                       schema.operands[i].name, row, column, rank, got, value.value);

@@ -29,6 +29,7 @@ struct Shape {
   OpDesc op;
   Setting setting;
   std::set<uint32_t> inside;  // Operands that lie in the memory of `may_be_in`.
+  size_t numbers = 0;         // Of which kind they are.
   // What it is one of, "a type=f16", "ranks=3", so that calls can be chosen that have all pairs.
   std::vector<std::string> features;
 };
