@@ -33,7 +33,7 @@ Argument mul(std::span<const Argument> in, const Bound&) {
 
 // The sum of all.
 Argument add(std::span<const Argument> in, const Bound&) {
-  double value = 0, size = 0;
+  double value = -0.0, size = 0;  // -0, which no term's sign is lost to.
   for (const Argument& each : in) {
     value += element(each, 0).value;
     size += std::fabs(element(each, 0).value);

@@ -41,6 +41,9 @@ inline bool is_right(double got, const Value& value, DType type) {
   if (std::isnan(value.value)) return std::isnan(got);  // Any NaN.
   if (value.exact) return got == value.value && std::signbit(got) == std::signbit(value.value);
   if (std::isinf(value.value)) return got == value.value;
+  // Nothing but zeros was added or multiplied: IEEE says which zero that is.
+  if (is_float(type) && value.size == 0 && value.lost == 0)
+    return got == 0 && std::signbit(got) == std::signbit(value.value);
   const double may_differ = tolerance(value, type);
   if (is_float(type) && std::fabs(value.value) + may_differ > ends_of_type(type).largest &&
       std::isinf(got))
