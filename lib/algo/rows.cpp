@@ -1,5 +1,6 @@
 #include "lib/algo/rows.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "lib/algo/planner.h"
@@ -77,9 +78,13 @@ OpDesc with_room(OpDesc op, uint64_t* in_effect) {
   if (schema.free[0] == '\0') return op;
   const Field field = schema.field(schema.free);
   const uint64_t extent = uint64_t(op[field]);
-  const uint64_t bytes = Operands(op, 1, 0).extent(0).bytes;
-  // What a call of no rows has may be too long a row to make room for.
-  if (extent == 0 || bytes > algo::kRoomBytesMax) return op;
+  const Operands operands(op, 1, 0);
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < schema.operands.size(); ++i)
+    bytes = std::max(bytes, operands.extent(i).bytes);
+  // What a call of no rows has may be too long a row to make room for, and of rows of nothing there
+  // may be too many.
+  if (extent == 0 || bytes == 0 || bytes > algo::kRoomBytesMax) return op;
   *in_effect = extent;
   // Workers that share rows have a piece each of what the plan was made for, the last what is left
   // of its piece: there room costs time.

@@ -22,7 +22,10 @@ uint64_t parts_of(uint64_t count, uint64_t part) { return (count + part - 1) / p
 class UserPlan {
  public:
   UserPlan(const OpDesc& op, const Target& target, const UserTile& tile)
-      : layout_(op, target), tile_(tile), effect_(tile.places()) {
+      : layout_(op, target),
+        tile_(tile),
+        effect_(tile.places()),
+        free_(named(op.schema().dimensions, op.schema().free)) {
     const OpScope scope(op, 1);
     for (const UserEffect::Iterator& each : effect_.iterators) {
       whole_.push_back(uint64_t(std::max<int64_t>(0, evaluate(each.extent, scope).value)));
@@ -194,19 +197,26 @@ class UserPlan {
     for (size_t i = 0; i < op.schema().attributes.size(); ++i) {
       params[tile_.number_parameter(i)] = op[op.schema().attribute_field(i)];
     }
-    part_->builder().add(
-        {.op = tile_.id, .queue = queue, .more_regions = regions, .params = params});
+    part_->builder().add({.op = tile_.id,
+                          .queue = queue,
+                          .free = free_ != nullptr ? uint8_t(kFreeRows) : uint8_t(0),
+                          .more_regions = regions,
+                          .params = params});
   }
 
   Plan finish() {
     std::vector<RankPlan> parts;
     parts.push_back(part_->finish());
-    return layout_.finish(std::move(parts));
+    Plan plan = layout_.finish(std::move(parts));
+    if (free_ != nullptr)
+      plan.free.number = uint32_t(free_ - plan.op.schema().dimensions.data()) + 1;
+    return plan;
   }
 
   Layout layout_;
   const UserTile& tile_;
   const UserEffect& effect_;
+  const Dimension* free_;  // Null where plans are of one number of rows.
   std::vector<RowsOperand> operands_;
   std::vector<uint64_t> whole_;   // By iterator.
   int first_ = -1, second_ = -1;  // The iterators that are cut.

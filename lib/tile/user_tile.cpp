@@ -86,9 +86,32 @@ void UserTile::describe(OpKind id, TaskOp number) {
              .operands = operands_,
              .attributes = attributes_,
              .meaning = &meaning_,
+             .free = free_dimension(),
              .summary = text_.summary.c_str(),
              .tile = number,
              .digest = text_.digest()};
+}
+
+// What is cut first, where it is one dimension that nothing else depends on and rows, wherever they
+// have it, lie one after the other along it. None where calls of the function were promised rows
+// that a run would have less of.
+const char* UserTile::free_dimension() const {
+  const UserEffect::Iterator& first = places_.iterators[0];
+  if (first.cut != UserEffect::Cut::kFirst || text_.tile_rows > 1) return "";
+  const Dimension* found = named(std::span<const Dimension>(dimensions_), first.extent);
+  if (found == nullptr) return "";
+  for (const UserEffect::Iterator& each : places_.iterators) {
+    if (&each != &first && names::has_word(each.extent, found->name)) return "";
+  }
+  for (const TileText::Number& each : text_.numbers) {
+    for (const std::string* bound : {&each.least, &each.most}) {
+      if (names::has_word(*bound, found->name)) return "";
+    }
+  }
+  for (const UserEffect::Place& place : places_.places) {
+    if (place.iterator[0] >= 0 && place.iterator[1] == 0) return "";
+  }
+  return found->name;
 }
 
 // The tile.

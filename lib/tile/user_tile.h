@@ -53,6 +53,7 @@ class UserTile : public TileOp {
   UserTile(TileText text, TileFunction function) : text_(std::move(text)), function_(function) {}
   void describe(OpKind id, TaskOp number);
   void sign();
+  const char* free_dimension() const;
   const char* keep(std::string text) { return texts_.emplace_back(std::move(text)).c_str(); }
   sk_tile_view view(const TileArgs& args, size_t region) const;
   // Elements of a region along an axis.

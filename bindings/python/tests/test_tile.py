@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import guarded
 import libsk as sk
 import numpy as np
 import pytest
@@ -537,3 +538,34 @@ def test_numbas_cfunc_is_a_tile(context: sk.Context) -> None:
     tile = sk.tile(doubled, name="doubled", context=context, **given)
     x = np.arange(10001, dtype=np.float32)
     np.testing.assert_array_equal(tile(x), 2 * x)
+
+
+@pytest.mark.parametrize("over", ["rows", "blocks"])
+def test_any_number_of_rows_has_one_of_few_plans(over: str) -> None:
+    """In memory that ends at a page which nobody may touch, none and all of them in any order."""
+    plans: list[str] = []
+    context = sk.Context(log_level="info", log=lambda _level, _component, text: plans.append(text))
+    calls: list[int] = []
+
+    def doubled(x: np.ndarray, y: np.ndarray) -> None:
+        calls.append(y.size)
+        np.multiply(x, 2, out=y)
+
+    tile = sk.tile(
+        doubled,
+        reads={"x": ("f32", "m, n")},
+        writes={"y": ("x", "m, n")},
+        effect="y[i, j] = doubled(x[i, j])",
+        over=over,
+        context=context,
+    )
+    rng = np.random.default_rng()
+    for m in rng.permutation(1201):
+        x, y = guarded.empty((m, 8), np.float32), guarded.empty((m, 8), np.float32)
+        x[:] = rng.integers(-500, 500, (m, 8))
+        calls.clear()
+        tile(x, y=y)
+        assert sum(calls) == y.size
+        assert (y == 2 * x).all(), m
+    made = [text for text in plans if "plan of doubled(" in text]
+    assert 10 <= len(made) <= 40, made

@@ -4,6 +4,7 @@
 #include "lib/base/float_mode.h"
 #include "lib/base/inside_tile.h"
 #include "lib/exec/cpu/program.h"
+#include "lib/plan/free_rows.h"
 #include "lib/plan/text.h"
 
 namespace sk::cpu {
@@ -22,9 +23,12 @@ void CpuProgram::run_own(uint32_t index, const LoweredTask& task) noexcept {
   if (done && status.ok()) [[likely]]
     return;
   Status named = caught([&] {
+    // As the call has it: its plan may be one for more rows.
+    const Plan called = free_extent_ != 0 ? in_effect(*plan_, extent_) : *plan_;
+    const RankPlan& part = *called.part(part_->rank);
     const char* how = status.ok() ? "its function did not return 1, which is done" : "it threw";
     return error(SK_ERR_TILE, "tile {} failed in {}: {}, in the task {}", task.own->signature.name,
-                 describe(plan_->op), how, dump_task(*part_, part_->tasks[index]));
+                 describe(called.op), how, dump_task(part, part.tasks[index]));
   });
   const std::lock_guard<std::mutex> lock(failure_mutex_);
   if (own_failed_.load(std::memory_order_relaxed)) return;  // Later failures are no news.

@@ -9,10 +9,12 @@
 #include <limits>
 
 #include "lib/op/judge.h"
-#include "lib/op/ops/memory.h"
+#include "lib/op/stored.h"
 #include "lib/op/types.h"
 #include "lib/op/values.h"
+#include "tests/multi/derived/cover.h"
 #include "tests/multi/derived/given.h"
+#include "tests/multi/derived/run_cases.h"
 #include "tests/multi/thread_ranks.h"
 
 namespace sk::derived {
@@ -109,10 +111,33 @@ class Breaks {
     change(i, "shape[0] -1", name, [](sk_tensor& t) { t.shape[0] = -1; });
     change(i, "shape[0] huge", "", [](sk_tensor& t) { t.shape[0] = int64_t(1) << 62; });
     change(i, "reserved 1", name, [](sk_tensor& t) { t.reserved = 1; });
-    change(i, "device", name, [](sk_tensor& t) { t.device_type = 2; });
+    change(i, "on a GPU", name, [](sk_tensor& t) { t.device_type = SK_DEVICE_CUDA; });
+    change(i, "device_type 99", name, [](sk_tensor& t) { t.device_type = 99; });
+    change(i, "device_id 1", name, [](sk_tensor& t) { t.device_id = 1; });
     types(i);
     if (op_.storage(i) == Storage::kRows) rows(i);
     sizes(i);
+    shared(i);
+  }
+  // What is written lies in another operand's memory, and not as in place.
+  void shared(uint32_t i) {
+    const auto many = [&](uint32_t of) {
+      return has(c_.shape, of, rank_) && op_.storage(of) != Storage::kPackedB &&
+             stored(op_, of, uint32_t(c_.shape.setting.ranks)).columns > 1 &&
+             c_.expected.at(schema_.operands[of].name)[size_t(rank_)].elements.size() > 1;
+    };
+    if (schema_.operands[i].role != Role::kOut || !many(i)) return;
+    for (uint32_t other = 0; other < schema_.operands.size(); ++other) {
+      if (other == i || !many(other) || op_.aliased(i) || op_.aliased(other) ||
+          dtype_bytes(op_.type(other)) != dtype_bytes(op_.type(i)))
+        continue;
+      add(std::string(schema_.operands[i].name) + " an element into " +
+              schema_.operands[other].name,
+          "overlap", [this, i, other](Given& given) {
+            given.tensor(i).data =
+                static_cast<std::byte*>(given.tensor(other).data) + dtype_bytes(op_.type(other));
+          });
+    }
   }
   // Another type that the schema does not allow there, or that makes another operand's wrong.
   void types(uint32_t i) {
@@ -210,6 +235,8 @@ class Breaks {
         break;
     }
     put("NaN", std::numeric_limits<double>::quiet_NaN(), attribute.name);
+    if (std::isfinite(attribute.lowest))
+      put("-inf", -std::numeric_limits<double>::infinity(), attribute.name);
     if (std::isfinite(attribute.lowest)) put("too small", attribute.lowest - 1, attribute.name);
     if (std::isfinite(attribute.highest)) put("too large", attribute.highest + 1, attribute.name);
   }
@@ -264,14 +291,6 @@ size_t refuse_all(sk_comm* comm, const Case& c, int rank, uint64_t seed) {
   return breaks.size();
 }
 
-std::vector<const Schema*> schemas() {
-  std::vector<const Schema*> out;
-  for (const Schema* each : all_schemas()) {
-    if (!is_of_memory(*each)) out.push_back(each);
-  }
-  return out;
-}
-
 class DerivedBad : public testing::TestWithParam<const Schema*> {};
 
 // Calls of two ranks, or of one: nothing that is refused is waited for by the other.
@@ -280,9 +299,11 @@ TEST_P(DerivedBad, CallsAreRefusedWithASentenceAndChangeNothing) {
   Random random(seed);
   const int ranks = GetParam()->scope == Scope::kLocal ? 1 : 2;
   std::vector<Case> cases;
-  for (const Shape& shape : covering_pairs(random_shapes(*GetParam(), 1000, random))) {
-    if (shape.setting.ranks != ranks || shape.op.any_symmetric()) continue;
-    cases.push_back(make_case(shape, random));
+  Wishes wishes;
+  if (ranks == 2) wishes.emplace("ranks", "2");
+  if (ranks == 1) wishes.emplace("workers", "1");
+  for (const Shape& shape : covering_pairs(*GetParam(), random, wishes, {"map"}).shapes) {
+    if (!shape.op.any_symmetric()) cases.push_back(make_case(shape, random));
   }
   ASSERT_FALSE(cases.empty());
   testing_ops::in_thread_ranks(ranks, [&](sk_comm* comm, int rank) {
@@ -291,6 +312,16 @@ TEST_P(DerivedBad, CallsAreRefusedWithASentenceAndChangeNothing) {
     EXPECT_GE(refused, 2 * cases.size());
     if (rank == 0) std::printf("%zu calls refused, of %zu\n", refused, cases.size());
   });
+}
+
+// Names that nobody has, each a letter away from one that there is.
+TEST_P(DerivedBad, AnUnknownNameSuggestsTheNearOne) {
+  const std::string name = GetParam()->name;
+  for (const std::string& wrong :
+       {name + "x", "x" + name, name.substr(0, name.size() - 1), name.substr(1)}) {
+    EXPECT_EQ(sk_op_describe(wrong.c_str(), nullptr, 0, nullptr), SK_ERR_INVALID_ARGUMENT);
+    EXPECT_THAT(sk_last_error(), testing::HasSubstr("\"" + wrong + "\"; did you mean " + name));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DerivedBad, testing::ValuesIn(schemas()),

@@ -3,111 +3,125 @@
 // means.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <map>
-#include <mutex>
 
-#include "lib/op/ops/memory.h"
+#include "tests/multi/derived/cover.h"
 #include "tests/multi/derived/elements.h"
-#include "tests/multi/derived/given.h"
-#include "tests/multi/thread_ranks.h"
+#include "tests/multi/derived/run_cases.h"
 
 namespace sk::derived {
 namespace {
 
-uint64_t seed() {
-  const char* given = std::getenv("SK_TEST_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-}
+constexpr size_t kBeside = 60;  // Calls that need not have anything new.
 
-// All of so many random calls, where that is asked for, in place of those that cover all pairs.
-size_t whole() {
-  const char* given = std::getenv("SK_TEST_DERIVED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : 0;
-}
+// In place of those that cover all pairs: so many random ones, or "all".
+const char* asked() { return std::getenv("SK_TEST_DERIVED"); }
+bool all_asked() { return asked() != nullptr && std::strcmp(asked(), "all") == 0; }
 
-std::vector<const Schema*> schemas() {
-  std::vector<const Schema*> out;
-  for (const Schema* each : all_schemas()) {
-    if (!is_of_memory(*each)) out.push_back(each);
+class Derived : public testing::TestWithParam<const Schema*> {};
+class DerivedLarge : public Derived {};
+
+// What the words of the schema may be, each of which some call must have had.
+std::vector<std::string> promised(const Schema& schema) {
+  std::vector<std::string> out;
+  const auto each = [&](const std::string& axis, const std::vector<std::string>& values) {
+    for (const std::string& value : values) out.push_back(axis + "=" + value);
+  };
+  if (schema.scope == Scope::kLocal) {
+    each("workers", {"1", "2", "3"});
+    if (schema.free[0] != '\0') {
+      each(std::string(schema.free) + " in effect",
+           {"none", "part of the plan's", "all of the plan's"});
+    }
+  } else {
+    for (int ranks = schema.scope == Scope::kPair ? 2 : 1; ranks <= kRanksMax; ++ranks)
+      each("ranks", {std::to_string(ranks)});
+    each("peers", kMapsAndPuts);
+  }
+  for (const Dimension& dimension : schema.dimensions) {
+    const std::string condition = std::string(dimension.name) + " >= 1";
+    const bool some = std::ranges::any_of(
+        schema.conditions, [&](const Condition& is) { return condition == is.holds; });
+    each(dimension.name, {"1", "more"});
+    if (!some) each(dimension.name, {"0"});
+  }
+  for (const Attribute& attribute : schema.attributes) {
+    if (attribute.kind == AttributeKind::kBool) each(attribute.name, {"no", "yes"});
+    if (attribute.kind == AttributeKind::kRedOp)
+      each(attribute.name, {"sum", "prod", "min", "max", "avg"});
+  }
+  for (const OperandSchema& operand : schema.operands) {
+    const std::string name = operand.name;
+    const bool floats = std::string_view(operand.types) == "float";
+    if (floats || std::string_view(operand.types) == "any")
+      each(name + " type", {"f32", "f64", "bf16", "f16"});
+    if (std::string_view(operand.types) == "any") each(name + " type", {"i32", "i64"});
+    if (operand.optional) each(name, {"there", "left out"});
+    if (operand.storage != operand.or_storage)
+      each(name + " stored", {"as first said", "the other way"});
+    if (operand.alias[0] != '\0') each(name + " in place", {"no", "yes"});
+    if (operand.reached) each(name + " mapped", {"no", "yes"});
+    if (operand.may_be(Storage::kRows)) each(name + " rows apart", {"no", "yes"});
+    if (operand.may_be_in[0] != '\0') each(name + " inside", {"no", "yes"});
   }
   return out;
 }
 
-// One call in the way that `way` says; each rank may take another one.
-sk_status call(sk_comm* comm, const Schema& schema, Given& given, uint64_t way) {
-  const auto id = int32_t(schema.id);
-  if (way % 3 != 0) return sk_call(comm, id, given.args(), nullptr);
-  sk_op* op = nullptr;
-  const std::array<unsigned char, 4096> right = given.bytes();
-  if (way % 2 != 0) given.put_other_values();  // They are of a run, not of the handle.
-  sk_status status = sk_op_create(comm, id, given.args(), &op);
-  given.bytes() = right;
-  if (status != SK_OK) return status;
-  status = sk_op_run(op, way % 2 != 0 ? given.args() : nullptr, nullptr);
-  EXPECT_EQ(sk_op_free(op), SK_OK) << sk_last_error();
-  return status;
+std::vector<std::string> missing(const Schema& schema, const Coverage& coverage) {
+  std::vector<std::string> out = promised(schema);
+  std::erase_if(out, [&](const std::string& feature) {
+    const size_t at = feature.find('=');
+    const auto axis = coverage.axes().find(feature.substr(0, at));
+    return axis != coverage.axes().end() && axis->second.contains(feature.substr(at + 1));
+  });
+  return out;
 }
 
-// "" or what is wrong. Twice with the same memory: the second call may be remembered.
-std::string run(sk_comm* comm, const Case& c, int rank, Random& random) {
-  const OpDesc& op = c.shape.op;
-  Given given(comm, c, rank, random);
-  if (is_pair(op) && ends_of(op)[0] != uint32_t(rank) && ends_of(op)[1] != uint32_t(rank))
-    return "";
-  for (int turn = 0; turn < 2; ++turn) {
-    given.restore();
-    if (call(comm, op.schema(), given, random()) != SK_OK) return sk_last_error();
-    const std::string wrong = wrong_in(c, rank, given.memory());
-    if (!wrong.empty()) return wrong;
-  }
-  return "";
-}
-
-// Cases of one setting share a world.
-void run_all(const Setting& setting, const std::vector<Case>& cases, uint64_t first) {
-  std::mutex mutex;
-  testing_ops::in_thread_ranks(
-      setting.ranks,
-      [&](sk_comm* comm, int rank) {
-        Random random(first + uint64_t(rank));
-        for (const Case& c : cases) {
-          const std::string wrong = run(comm, c, rank, random);
-          if (wrong.empty()) continue;
-          const std::lock_guard lock(mutex);
-          ADD_FAILURE() << wrong << "\n  " << text_of(c.shape) << "\n  SK_TEST_SEED=" << first;
-          (void)sk_comm_abort(comm, "a result is wrong");
-          return;
-        }
-      },
-      [&](sk_comm_config& config) {
-        config.flags = setting.put_only ? uint32_t(SK_COMM_PUT_ONLY) : 0;
-        config.workers = uint32_t(setting.workers);
-      });
-}
-
-class Derived : public testing::TestWithParam<const Schema*> {};
-
+// Prints what the calls have had, and which pairs no call may have: SK_TEST_DERIVED_PAIRS lists
+// these.
 TEST_P(Derived, CallsMakeWhatTheSchemaSays) {
   const uint64_t first = seed();
   Random random(first);
-  std::vector<Shape> shapes = random_shapes(*GetParam(), whole() != 0 ? whole() : 3000, random);
-  ASSERT_FALSE(shapes.empty());
-  if (whole() == 0) {
-    const std::vector<Shape> more(shapes.end() - ptrdiff_t(std::min<size_t>(100, shapes.size())),
-                                  shapes.end());
-    shapes = covering_pairs(std::move(shapes));
-    shapes.insert(shapes.end(), more.begin(), more.end());
+  if (asked() != nullptr) {
+    const std::vector<Shape> shapes =
+        all_asked() ? all_shapes(*GetParam(), random)
+                    : random_shapes(*GetParam(), std::strtoull(asked(), nullptr, 10), random);
+    ASSERT_FALSE(shapes.empty());
+    Coverage coverage;
+    for (const Shape& shape : shapes) coverage.add(shape);
+    std::printf("%zu calls, %zu pairs: %s\n", shapes.size(), coverage.pairs(),
+                coverage.text().c_str());
+    return run_shapes(shapes, random, first);
   }
-  std::map<std::tuple<int, bool, int>, std::vector<Case>> by_setting;
-  for (const Shape& shape : shapes) {
-    const Setting& setting = shape.setting;
-    by_setting[{setting.ranks, setting.put_only, setting.workers}].push_back(
-        make_case(shape, random));
+  Cover cover = covering_pairs(*GetParam(), random);
+  EXPECT_EQ(missing(*GetParam(), cover.coverage), std::vector<std::string>());
+  std::printf("%zu calls have %zu pairs, %zu are of no call: %s\n", cover.shapes.size(),
+              cover.coverage.pairs(), cover.never.size(), cover.coverage.text().c_str());
+  if (std::getenv("SK_TEST_DERIVED_PAIRS") != nullptr) {
+    for (const std::string& pair : cover.never) std::printf("  never: %s\n", pair.c_str());
   }
-  RecordProperty("cases", int(shapes.size()));
-  std::printf("%zu calls in %zu worlds\n", shapes.size(), by_setting.size());
-  for (const auto& [key, cases] : by_setting) run_all(cases[0].shape.setting, cases, first);
+  RecordProperty("cases", int(cover.shapes.size()));
+  for (Shape& shape : random_shapes(*GetParam(), kBeside, random))
+    cover.shapes.push_back(std::move(shape));
+  run_shapes(cover.shapes, random, first);
+}
+
+// Of each type so many rows that two workers or three have their part.
+TEST_P(DerivedLarge, WorkersShareIt) {
+  const uint64_t first = seed();
+  Random random(first);
+  for (const char* type : {"f32", "f64", "bf16", "f16"}) {
+    const Wishes wishes = {{kRowsAre, kShared},
+                           {std::string(GetParam()->operands[0].name) + " type", type},
+                           {"workers", random() % 2 == 0 ? "2" : "3"}};
+    const std::vector<Shape> shapes = random_shapes(*GetParam(), 1, random, wishes);
+    ASSERT_EQ(shapes.size(), 1u) << type;
+    run_shapes(shapes, random, first);
+  }
 }
 
 // As the call would leave it, or nearly so.
@@ -125,7 +139,7 @@ RankMemory right(const Case& c, int64_t rank) {
 TEST_P(Derived, WhatIsWrongIsSeen) {
   Random random(seed());
   size_t looked = 0;
-  for (const Shape& shape : covering_pairs(random_shapes(*GetParam(), 500, random))) {
+  for (const Shape& shape : covering_pairs(*GetParam(), random, {{"numbers", "plain"}}).shapes) {
     const Case c = make_case(shape, random);
     const int64_t rank = int64_t(random() % uint64_t(shape.setting.ranks));
     const RankMemory made = right(c, rank);
@@ -147,6 +161,113 @@ TEST_P(Derived, WhatIsWrongIsSeen) {
   EXPECT_TRUE(looked > 3 || GetParam()->operands.empty());
 }
 
+// What a bug makes of a result: by its name, in the terms of what is right. `stale`: of the call
+// before.
+struct Bug {
+  const char* name;
+  bool rounds;  // It is as good as right but in its last bits.
+  void (*plant)(Array& result, const Array& stale, DType type);
+};
+void turn(Array& array, size_t by) {
+  if (by < array.elements.size())
+    std::rotate(array.elements.begin(), array.elements.begin() + ptrdiff_t(by),
+                array.elements.end());
+}
+constexpr Bug kBugs[] = {
+    {"a scale is missing", false,
+     [](Array& is, const Array&, DType) {
+       for (Value& each : is.elements) each.value *= 2;
+     }},
+    {"halves are swapped", false,
+     [](Array& is, const Array&, DType) { turn(is, is.elements.size() / 2); }},
+    {"the row before", false,
+     [](Array& is, const Array&, DType) { turn(is, is.rows > 1 ? size_t(is.columns) : 1); }},
+    {"the call before", false,
+     [](Array& is, const Array& stale, DType) { is.elements = stale.elements; }},
+    {"the mean is over padding, too", false,
+     [](Array& is, const Array&, DType) {
+       for (Value& each : is.elements) each.value *= double(is.columns) / double(is.columns + 7);
+     }},
+    {"rounded to a shorter type on the way", true,
+     [](Array& is, const Array&, DType type) {
+       const DType shorter = type == DType::kF64   ? DType::kF32
+                             : type == DType::kF32 ? DType::kBF16
+                                                   : type;
+       for (Value& each : is.elements) {
+         std::byte bytes[sizeof(double)];
+         // Of the shortest: without its last bit.
+         const double less = type == shorter ? each.value * (1 + step_of(type) * 2) : each.value;
+         set(shorter, bytes, less);
+         each.value = get(shorter, bytes);
+       }
+     }},
+};
+
+// How far the farthest element is off, by what it was made of.
+double farthest(const Array& from, const Array& right) {
+  double most = 0;
+  for (size_t i = 0; i < right.elements.size(); ++i) {
+    const Value& is = right.elements[i];
+    const double size = std::max(is.size, std::fabs(is.value));
+    const double off = std::fabs(from.elements[i].value - is.value);
+    if (std::isfinite(off) && size > 1e-9) most = std::max(most, off / size);
+  }
+  return most;
+}
+
+// Each of these in a result, and one element that nobody has written.
+TEST_P(Derived, EachPlantedBugIsSeen) {
+  Random random(seed());
+  std::map<std::string, int> planted;
+  for (const Shape& shape : covering_pairs(*GetParam(), random, {{"numbers", "plain"}}).shapes) {
+    const Case c = make_case(shape, random), before = make_case(shape, random);
+    const auto rank = int64_t(random() % uint64_t(shape.setting.ranks));
+    const OpDesc& op = shape.op;
+    for (uint32_t i = 0; i < op.schema().operands.size(); ++i) {
+      const OperandSchema& operand = op.schema().operands[i];
+      if (operand.role != Role::kOut || !has(shape, i, rank)) continue;
+      const Array& made = c.expected.at(operand.name)[size_t(rank)];
+      const Array& stale = before.expected.at(operand.name)[size_t(rank)];
+      for (const Bug& bug : kBugs) {
+        Case wrong = c;
+        Array& there = wrong.expected.at(operand.name)[size_t(rank)];
+        bug.plant(there, stale, op.type(i));
+        // Where the numbers allow it: a row may be like the one before.
+        const double seen_from = is_float(op.type(i)) ? 4 * step_of(op.type(i)) : 0;
+        if (farthest(there, made) <= (bug.rounds ? step_of(op.type(i)) : 2 * seen_from)) continue;
+        RankMemory memory = right(c, rank);
+        put_results(wrong, i, rank, memory);
+        const bool seen = !wrong_in(c, rank, memory).empty();
+        // Long sums may lose as much as that in their own type.
+        if (!bug.rounds) {
+          EXPECT_TRUE(seen) << bug.name << ": " << operand.name << " of " << text_of(shape);
+        }
+        planted[bug.name] += seen;
+      }
+      if (made.elements.empty() || place_of(shape, i, rank).home != i) continue;
+      RankMemory memory = right(c, rank);
+      const size_t first = memory.operands[i].offset;
+      std::copy_n(&c.before[size_t(rank)].operands[i].bytes[first], dtype_bytes(op.type(i)),
+                  &memory.operands[i].bytes[first]);
+      if (memory.operands[i].bytes == right(c, rank).operands[i].bytes) continue;
+      EXPECT_NE(wrong_in(c, rank, memory), "") << operand.name << " of " << text_of(shape);
+    }
+  }
+  for (const auto& [name, count] : planted) std::printf("%s: seen %d times\n", name.c_str(), count);
+  const bool moves = GetParam()->meaning != nullptr;
+  for (const Bug& bug : kBugs) {
+    EXPECT_TRUE(planted[bug.name] > 3 || !moves || bug.rounds) << bug.name;
+  }
+}
+
+std::vector<const Schema*> local_schemas() {
+  std::vector<const Schema*> out = schemas();
+  std::erase_if(out, [](const Schema* each) { return each->scope != Scope::kLocal; });
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DerivedLarge, testing::ValuesIn(local_schemas()),
+                         [](const auto& info) { return std::string(info.param->name); });
 INSTANTIATE_TEST_SUITE_P(All, Derived, testing::ValuesIn(schemas()),
                          [](const auto& info) { return std::string(info.param->name); });
 

@@ -8,7 +8,12 @@
 namespace sk::derived {
 namespace {
 
-Value computed(double value, double size) { return {value, size, false}; }
+// What flushing to zero may take of factors up to 2^20 (docs of the products).
+constexpr double kLost = 0x1p-100;
+
+Value computed(double value, double size, double roundings = 8) {
+  return {value, size, false, roundings, kLost};
+}
 
 // Of an argument that the call came without: 1.
 Value element(const Argument& argument, size_t j) {
@@ -23,17 +28,17 @@ Argument mul(std::span<const Argument> in, const Bound&) {
     value *= element(each, 0).value;
     size *= element(each, 0).size;
   }
-  return {computed(value, size)};
+  return {computed(value, size, double(in.size()))};
 }
 
 // The sum of all.
 Argument add(std::span<const Argument> in, const Bound&) {
-  double value = 0, size = 0;
+  double value = -0.0, size = 0;  // -0, which no term's sign is lost to.
   for (const Argument& each : in) {
     value += element(each, 0).value;
     size += std::fabs(element(each, 0).value);
   }
-  return {computed(value, size)};
+  return {{value, size, false, double(in.size()), 0}};
 }
 
 // 1 / sqrt(mean of x^2 + eps).
@@ -44,17 +49,17 @@ double rstd_of(const Argument& x, double eps) {
 }
 
 Argument rms(std::span<const Argument> in, const Bound& bound) {
-  const double rstd = rstd_of(in[0], bound("eps"));
-  return {computed(rstd, rstd)};
+  const double rstd = rstd_of(in[0], bound.in_type_of_sums("eps"));
+  return {computed(rstd, rstd, double(in[0].size()) + 8)};
 }
 
 // x * rstd * weight.
 Argument rmsnorm(std::span<const Argument> in, const Bound& bound) {
-  const double rstd = rstd_of(in[0], bound("eps"));
+  const double rstd = rstd_of(in[0], bound.in_type_of_sums("eps"));
   Argument out;
   for (size_t j = 0; j < in[0].size(); ++j) {
     const double value = in[0][j].value * rstd * element(in[1], j).value;
-    out.push_back(computed(value, std::fabs(value)));
+    out.push_back(computed(value, std::fabs(value), double(in[0].size()) + 10));
   }
   return out;
 }
@@ -63,18 +68,24 @@ Argument rmsnorm(std::span<const Argument> in, const Bound& bound) {
 Argument rmsnorm_dx(std::span<const Argument> in, const Bound&) {
   const Argument &dy = in[0], &x = in[1];
   const double rstd = in[2][0].value, n = double(x.size());
-  double dot = 0, all = 0;
+  double dot = 0, all = 0, sizes = 0;
   for (size_t j = 0; j < x.size(); ++j) {
     const double term = dy[j].value * element(in[3], j).value * x[j].value;
     dot += term;
     all += std::fabs(term);
+    sizes += 1 + std::fabs(x[j].value);
   }
   Argument out;
   for (size_t j = 0; j < x.size(); ++j) {
     const double one = dy[j].value * element(in[3], j).value;
     const double off = x[j].value * rstd * rstd / n;
-    out.push_back(computed(rstd * (one - off * dot),
-                           std::fabs(rstd) * (std::fabs(one) + std::fabs(off) * all)));
+    Value value = computed(rstd * (one - off * dot),
+                           std::fabs(rstd) * (std::fabs(one) + std::fabs(off) * all), n + 10);
+    // What is subnormal on the way has lost so much, and is multiplied by the rest.
+    value.lost +=
+        0x1p-148 * std::fabs(rstd) *
+        (1 + std::fabs(off) * sizes + all * (1 + std::fabs(rstd) + std::fabs(x[j].value)));
+    out.push_back(value);
   }
   return out;
 }

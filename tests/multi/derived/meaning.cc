@@ -88,6 +88,7 @@ class StepRun {
   }
 
   int64_t value(std::string_view text) const {
+    if (const auto alone = now_.find(text); alone != now_.end()) return alone->second;
     const ExprValue is = evaluate(text, Bindings(op_, world_, now_));
     if (!is.ok()) throw std::runtime_error("cannot compute " + std::string(text));
     return is.value;
@@ -137,13 +138,14 @@ class StepRun {
     if (to == nullptr || !to->here()) return;
     std::vector<Argument> in;
     for (const Access& access : step_.in) in.push_back(argument(access));
-    Argument made =
-        step_.function.empty() ? in[0] : function_of(step_.function)(in, [&](auto name) {
-          for (const Binding& each : step_.bind) {
-            if (each.parameter == name) return bound(each.value);
-          }
-          throw std::runtime_error("nothing is bound to " + std::string(name));
-        });
+    const Bound bound_to = {[&](std::string_view name) {
+                              for (const Binding& each : step_.bind) {
+                                if (each.parameter == name) return bound(each.value);
+                              }
+                              throw std::runtime_error("nothing is bound to " + std::string(name));
+                            },
+                            accumulator(op_.type(0))};
+    Argument made = step_.function.empty() ? in[0] : function_of(step_.function)(in, bound_to);
     if (!goes_inside(step_.out)) return join(element(*to, step_.out), made[0]);
     const std::string inside = *inside_.begin();
     for (size_t i = 0; i < made.size(); ++i) {
@@ -180,16 +182,19 @@ class StepRun {
     switch (monoid()) {
       case RedOp::kSum:
       case RedOp::kAvg:
-        out = {out.value + value.value, out.size + value.size, false};
+        out = {out.value + value.value, out.size + value.size, false,
+               std::max(out.roundings, value.roundings) + 1, out.lost + value.lost};
         break;
       case RedOp::kProd:
-        out = {out.value * value.value, out.size * value.size, false};
+        out = {out.value * value.value, out.size * value.size, false,
+               out.roundings + value.roundings + 1};
         break;
+      // A NaN on either side stays; of zeros the first.
       case RedOp::kMin:
-        out.value = std::min(out.value, value.value);
+        if (!(out.value <= value.value) && !std::isnan(out.value)) out.value = value.value;
         break;
       case RedOp::kMax:
-        out.value = std::max(out.value, value.value);
+        if (!(out.value >= value.value) && !std::isnan(out.value)) out.value = value.value;
         break;
     }
   }
@@ -199,7 +204,8 @@ class StepRun {
     for (std::vector<Array>::iterator each = arrays_.at(array_of(step_.out)).begin();
          each != arrays_.at(array_of(step_.out)).end(); ++each) {
       for (Value& value : each->elements) {
-        if (seen_.contains(&value)) value = {value.value / count, value.size / count, false};
+        if (!seen_.contains(&value)) continue;
+        value = {value.value / count, value.size / count, false, value.roundings + 2, value.lost};
       }
     }
   }

@@ -13,11 +13,13 @@
 
 namespace sk::derived {
 
-// `size`: how large the numbers were that it was computed from, for what rounding may make of it;
-// `exact`: nothing was computed, it was moved or chosen.
+// `size`: how large the numbers were that it was computed from, for what rounding may make of it:
+// the sum of the magnitudes of all terms. `exact`: nothing was computed, it was moved or chosen.
 struct Value {
   double value = 0, size = 0;
   bool exact = true;
+  double roundings = 0;  // Of numbers up to `size`, at most, in whatever order terms are summed.
+  double lost = 0;       // What may be lost below the smallest normal numbers.
 };
 
 // Rows and columns as the schema's shape has them, not as they are stored; a vector is one row.

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "lib/algo/planner.h"
 #include "lib/op/expr.h"
 #include "lib/op/judge.h"
 #include "lib/op/scope.h"
@@ -12,48 +14,48 @@
 #include "lib/op/types.h"
 #include "lib/op/values.h"
 #include "tests/multi/derived/elements.h"
+#include "tests/multi/derived/numbers.h"
+#include "tests/multi/derived/tolerance.h"
 
 namespace sk::derived {
 namespace {
 
 constexpr int64_t kWorkMax = 60'000;  // Elements that the oracle may have to look at, about.
-constexpr int64_t kExtents[] = {0, 1, 2, 3, 5, 8, 13, 17, 32, 33, 70, 200, 1000, 5000};
+constexpr int64_t kExtents[] = {2, 3, 5, 8, 13, 17, 32, 33, 70, 200, 1000, 5000};
 
-template <typename T>
-const T& one_of(const std::vector<T>& all, Random& random) {
-  return all[random() % all.size()];
-}
-bool chance(Random& random, uint32_t in) { return random() % in == 0; }
-
-// Numbers that no type here is troubled by: products of as many as there are ranks stay small.
-double number(DType type, Random& random) {
-  if (!is_float(type)) return double(int64_t(random() % 5) - 2);
-  const double size = 0.5 + double(random() % 1024) / 1024;
-  return chance(random, 2) ? size : -size;
-}
+// What workers of one rank share has so many elements at least: of two bytes, three times as
+// many as one worker keeps to itself.
+constexpr int64_t kSharedElements = 200'000;
 
 class ShapeMaker {
  public:
-  ShapeMaker(const Schema& schema, const Setting& setting, Random& random)
-      : schema_(schema), random_(random), shape_{OpDesc(schema), setting, {}, {}, {}, {}} {}
+  ShapeMaker(const Schema& schema, const Ways& ways, Choices& choices, Random& random)
+      : schema_(schema),
+        choices_(choices),
+        random_(random),
+        shape_{OpDesc(schema), setting(ways), {}, {}, {}, 0, {}} {}
 
   bool make() {
     OpDesc& op = shape_.op;
-    int64_t work = world() * world();
-    for (size_t i = 0; i < schema_.dimensions.size(); ++i) {
-      const int64_t extent = kExtents[random_() % std::size(kExtents)];
-      op.set(schema_.dimension_field(i), extent);
-      work *= std::max<int64_t>(1, extent);
-    }
+    if (!dimensions()) return false;
     for (size_t i = 0; i < schema_.attributes.size(); ++i) {
       const int64_t value = attribute(schema_.attributes[i]);
       if (schema_.attributes[i].runtime) shape_.values.push_back(value);
       op.set(schema_.attribute_field(i), value);
     }
     for (uint32_t i = 0; i < schema_.operands.size(); ++i) choose(i);
+    // A product of many such numbers is beyond all types in some orders, and not in others.
+    const auto factors = schema_.attribute("op");
+    const bool joins = factors != nullptr && factors->kind == AttributeKind::kRedOp;
+    if (joins && RedOp(op[schema_.field("op")]) == RedOp::kProd) {
+      shape_.numbers = choices_.draw("numbers", {kNumbers[0], kNumbers[1]});
+    } else {
+      shape_.numbers = choices_.draw("numbers", kNumbers);
+    }
+    if (!choices_.kept() || !mistake_in(op, uint32_t(world())).empty()) return false;
+    shape_.features = choices_.features();
     if (schema_.has_lists()) choose_lengths();
-    if (work > kWorkMax || !mistake_in(op, uint32_t(world())).empty()) return false;
-    tell_features();
+    tell_rows_in_effect();
     return true;
   }
   Shape take() { return std::move(shape_); }
@@ -61,14 +63,55 @@ class ShapeMaker {
  private:
   int64_t world() const { return shape_.setting.ranks; }
 
+  Setting setting(const Ways& ways) {
+    Setting out;
+    if (schema_.scope == Scope::kLocal) {
+      out.workers = 1 + int(choices_.pick("workers", {"1", "2", "3"}));
+      return out;
+    }
+    std::vector<std::string> ranks;
+    const int least = schema_.scope == Scope::kPair ? 2 : 1;
+    for (int count = least; count <= kRanksMax; ++count) ranks.push_back(std::to_string(count));
+    out.ranks = least + int(choices_.pick("ranks", ranks));
+    out.put_only = choices_.pick("peers", ways) != 0;
+    if (out.ranks <= 3) out.workers = 1 + int(choices_.draw("workers", {"1", "2", "3"}));
+    return out;
+  }
+
+  // Nothing, one or more of each; where workers share a call, so many of the first.
+  bool dimensions() {
+    int64_t left = kWorkMax / (world() * world()), others = 1;
+    bool many = true;
+    for (size_t i = 0; i < schema_.dimensions.size(); ++i) {
+      const auto kind =
+          int64_t(choices_.draw(schema_.dimensions[i].name, {"0", "1", "more", "more", "more"}));
+      int64_t extent = std::min<int64_t>(kind, 2);
+      if (extent > 1) {
+        const auto end = std::upper_bound(std::begin(kExtents), std::end(kExtents), left);
+        if (end == std::begin(kExtents)) return false;
+        extent = kExtents[random_() % uint64_t(end - std::begin(kExtents))];
+      }
+      many &= extent > 1;
+      if (i > 0) others *= std::max<int64_t>(1, extent);
+      left /= std::max<int64_t>(1, extent);
+      shape_.op.set(schema_.dimension_field(i), extent);
+    }
+    if (!choices_.wants(kRowsAre, kShared)) return true;
+    if (!many) return false;
+    const int64_t rows = kSharedElements / others + 1 + int64_t(random_() % 50);
+    shape_.op.set(schema_.dimension_field(0), rows);
+    return true;
+  }
+
   int64_t attribute(const Attribute& attribute) {
     switch (attribute.kind) {
       case AttributeKind::kBool:
-        return int64_t(random_() % 2);
+        return int64_t(choices_.pick_flag(attribute.name));
       case AttributeKind::kRank:
         return int64_t(random_() % uint64_t(world()));
       case AttributeKind::kRedOp:
-        return SK_SUM + int64_t(random_() % (SK_AVG - SK_SUM + 1));
+        return SK_SUM +
+               int64_t(choices_.pick(attribute.name, {"sum", "prod", "min", "max", "avg"}));
       case AttributeKind::kInt:
         return integer(attribute);
       case AttributeKind::kFloat:
@@ -94,87 +137,70 @@ class ShapeMaker {
       shape_.lengths.push_back(lengths[random_() % 4]);
       left -= shape_.lengths.back();
     }
+    const size_t count = shape_.lengths.size();
+    shape_.features.push_back(
+        fmt::format("lists of={}", count > 2 ? "more" : fmt::to_string(count)));
   }
 
   void choose(uint32_t i) {
     OpDesc& op = shape_.op;
     const OperandSchema& operand = schema_.operands[i];
-    if (operand.optional && chance(random_, 3)) {
+    const std::string name = operand.name;
+    if (operand.optional && choices_.pick(name, {"there", "left out"}) == 1) {
       op.set(OpDesc::absent_field(i), 1);
       op.set(OpDesc::type_field(i), int64_t(first_type(op, i)));
       return;
     }
     std::vector<DType> types;
+    std::vector<std::string> type_names;
     for (int32_t type = SK_F32; type <= SK_I64; ++type) {
-      if (may_have_type(op, i, DType(type))) types.push_back(DType(type));
+      if (!may_have_type(op, i, DType(type))) continue;
+      types.push_back(DType(type));
+      type_names.emplace_back(dtype_name(DType(type)));
     }
     if (types.empty()) return;
-    op.set(OpDesc::type_field(i), int64_t(one_of(types, random_)));
+    op.set(OpDesc::type_field(i), int64_t(types[choices_.pick(name + " type", type_names)]));
     if (operand.storage != operand.or_storage) {
-      op.set(OpDesc::storage_field(i),
-             int64_t(chance(random_, 2) ? operand.storage : operand.or_storage));
+      const bool other = choices_.pick(name + " stored", {"as first said", "the other way"}) == 1;
+      op.set(OpDesc::storage_field(i), int64_t(other ? operand.or_storage : operand.storage));
     }
-    if (operand.reached && chance(random_, 3)) op.set(OpDesc::symmetric_field(i), 1);
-    if (op.storage(i) == Storage::kRows) {
-      const int64_t pads[] = {0, 0, 1, 7};
+    const bool in_place = operand.alias[0] != '\0' && choices_.pick_flag(name + " in place");
+    if (!in_place && operand.reached && choices_.pick_flag(name + " mapped"))
+      op.set(OpDesc::symmetric_field(i), 1);
+    if (op.storage(i) == Storage::kRows && !in_place) {
       const Stored how = stored(op, i, uint32_t(world()));
-      op.set(schema_.stride_field(i), std::max<int64_t>(1, how.columns) + pads[random_() % 4]);
+      const bool apart = choices_.pick_flag(name + " rows apart");
+      const int64_t pad = !apart ? 0 : random_() % 2 == 0 ? 1 : 7;
+      op.set(schema_.stride_field(i), std::max<int64_t>(1, how.columns) + pad);
     }
-    if (operand.alias[0] != '\0' && chance(random_, 4)) in_place(i);
-    if (operand.may_be_in[0] != '\0' && chance(random_, 3)) shape_.inside.insert(i);
+    if (in_place) share(i);
+    if (operand.may_be_in[0] != '\0' && choices_.pick_flag(name + " inside"))
+      shape_.inside.insert(i);
   }
-  void in_place(uint32_t i) {
+  void share(uint32_t i) {
     OpDesc& op = shape_.op;
     const auto home =
         uint32_t(schema_.operand(schema_.operands[i].alias) - schema_.operands.data());
     op.set(OpDesc::aliased_field(i), 1);
-    op.set(OpDesc::symmetric_field(i), 0);
     // An operand behind this one gets the same type by its own rule.
     if (op.storage(i) == Storage::kRows && home < i)
       op.set(schema_.stride_field(i), op[schema_.stride_field(home)]);
   }
 
-  void tell_features() {
-    const OpDesc& op = shape_.op;
-    const auto tell = [&](std::string feature) { shape_.features.push_back(std::move(feature)); };
-    tell(fmt::format("ranks={}", world()));
-    tell(fmt::format("put_only={}", shape_.setting.put_only));
-    for (size_t i = 0; i < schema_.dimensions.size(); ++i) {
-      const int64_t extent = op[schema_.dimension_field(i)];
-      tell(fmt::format("{} is {}", schema_.dimensions[i].name,
-                       extent > 1    ? "more"
-                       : extent == 1 ? "1"
-                                     : "0"));
-    }
-    if (schema_.has_lists()) {
-      const size_t count = shape_.lengths.size();
-      tell(fmt::format("lists of {}", count > 2 ? "more" : fmt::to_string(count)));
-    }
-    for (size_t i = 0; i < schema_.attributes.size(); ++i) {
-      const Attribute& each = schema_.attributes[i];
-      if (each.kind != AttributeKind::kBool && each.kind != AttributeKind::kRedOp) continue;
-      tell(fmt::format("{}={}", each.name, value_text(each, op[schema_.attribute_field(i)])));
-    }
-    for (uint32_t i = 0; i < schema_.operands.size(); ++i) {
-      const OperandSchema& each = schema_.operands[i];
-      if (op.absent(i)) {
-        tell(fmt::format("{} absent", each.name));
-        continue;
-      }
-      tell(fmt::format("{} {}", each.name, dtype_name(op.type(i))));
-      if (each.storage != each.or_storage)
-        tell(fmt::format("{} stored {}", each.name, int(op.storage(i))));
-      if (each.reached) tell(fmt::format("{} symmetric {}", each.name, op.symmetric(i)));
-      if (each.alias[0] != '\0') tell(fmt::format("{} in place {}", each.name, op.aliased(i)));
-      if (each.may_be_in[0] != '\0')
-        tell(fmt::format("{} inside {}", each.name, shape_.inside.contains(i)));
-      if (op.storage(i) != Storage::kRows) continue;
-      tell(fmt::format("{} apart {}", each.name,
-                       op[schema_.stride_field(i)] > stored(op, i, uint32_t(world())).columns));
-    }
+  // Of a plan for any number of rows: whether the call has all that its plan was made for.
+  void tell_rows_in_effect() {
+    if (schema_.free[0] == '\0') return;
+    uint64_t extent = 0;
+    const OpDesc planned = with_room(shape_.op, &extent);
+    const int64_t rows = shape_.op[schema_.field(schema_.free)];
+    const char* which = rows == 0                                     ? "none"
+                        : planned[schema_.field(schema_.free)] > rows ? "part of the plan's"
+                                                                      : "all of the plan's";
+    shape_.features.push_back(fmt::format("{} in effect={}", schema_.free, which));
   }
 
   const Schema& schema_;
+  Choices& choices_;
   Random& random_;
   Shape shape_;
 };
@@ -212,43 +238,34 @@ int64_t listed_at(const Shape& shape, int64_t element) {
   return behind + element;
 }
 
-std::vector<Setting> settings_of(const Schema& schema) {
-  if (schema.scope == Scope::kLocal) return {{1, false, 1}, {1, false, 2}, {1, false, 3}};
-  std::vector<Setting> all;
-  for (const int ranks : {1, 2, 3, 5, 8, 16}) {
-    if (schema.scope == Scope::kPair && ranks == 1) continue;
-    for (const bool put_only : {false, true}) {
-      all.push_back({ranks, put_only, ranks > 3 ? 1 : ranks});
-    }
-  }
-  return all;
-}
-
-std::vector<Shape> random_shapes(const Schema& schema, size_t count, Random& random) {
-  const std::vector<Setting> settings = settings_of(schema);
+std::vector<Shape> random_shapes(const Schema& schema, size_t count, Random& random,
+                                 const Wishes& wishes, const Ways& ways) {
   std::vector<Shape> out;
   for (size_t tries = 0; tries < 200 * count && out.size() < count; ++tries) {
-    ShapeMaker maker(schema, one_of(settings, random), random);
+    Choices choices(random, wishes);
+    ShapeMaker maker(schema, ways, choices, random);
     if (maker.make()) out.push_back(maker.take());
   }
   return out;
 }
 
-std::vector<Shape> covering_pairs(std::vector<Shape> all) {
-  std::set<std::pair<std::string, std::string>> seen;
-  const auto take = [&](const Shape& shape) {
-    size_t added = 0;
-    for (const std::string& a : shape.features) {
-      for (const std::string& b : shape.features) added += a <= b && seen.emplace(a, b).second;
+std::vector<Shape> all_shapes(const Schema& schema, Random& random, const Ways& ways) {
+  constexpr int kTries = 100;  // Sizes are drawn, and not all fit.
+  std::vector<Shape> out;
+  Choices choices = Choices::of_all(random);
+  do {
+    for (int tries = 0; tries < kTries; ++tries) {
+      Choices same = choices;
+      ShapeMaker maker(schema, ways, same, random);
+      const bool made = maker.make();
+      if (made) out.push_back(maker.take());
+      if (made || tries + 1 == kTries) {
+        choices = same;
+        break;
+      }
     }
-    return added;
-  };
-  // Those that have most come first: a later one then adds what is rare.
-  std::vector<Shape> chosen;
-  for (Shape& shape : all) {
-    if (take(shape) != 0) chosen.push_back(std::move(shape));
-  }
-  return chosen;
+  } while (choices.next());
+  return out;
 }
 
 bool has(const Shape& shape, uint32_t operand, int64_t rank) {
@@ -289,6 +306,12 @@ Case make_case(const Shape& shape, Random& random) {
       for (std::byte& each : memory.bytes) each = std::byte(random() | 1);
     }
   }
+  std::vector<uint32_t> read;
+  for (uint32_t i = 0; i < schema.operands.size(); ++i) {
+    if (schema.operands[i].role == Role::kIn && !op.absent(i)) read.push_back(i);
+  }
+  const uint32_t odd_operand = read.empty() ? 0 : read[random() % read.size()];
+  const auto odd_rank = int64_t(random() % uint64_t(world));
   for (uint32_t i = 0; i < schema.operands.size(); ++i) {
     if (op.absent(i)) continue;
     const OperandSchema& operand = schema.operands[i];
@@ -304,11 +327,21 @@ Case make_case(const Shape& shape, Random& random) {
       Memory& memory = c.before[size_t(rank)].operands[place.home];
       std::byte* first =
           memory.bytes.data() + memory.offset + size_t(place.first) * how.element_bytes;
+      // Of all ranks and inputs one alone has it.
+      const bool is_odd = rank == odd_rank && i == odd_operand && array.rows * array.columns > 0;
+      const int64_t odd =
+          is_odd ? int64_t(random() % uint64_t(array.rows * array.columns)) : int64_t(-1);
       for (int64_t row = 0; row < array.rows; ++row) {
         for (int64_t column = 0; column < array.columns; ++column) {
           std::byte* to = first + at(shape, i, how, row, column);
-          const double drawn = number(op.type(i), random);
-          set(op.type(i), to, operand.not_negative ? std::fabs(drawn) : drawn);
+          double one = number(op.type(i), kNumbers[shape.numbers], random);
+          if (is_float(op.type(i)) && row * array.columns + column == odd) {
+            if (kNumbers[shape.numbers] == "one NaN")
+              one = std::numeric_limits<double>::quiet_NaN();
+            if (kNumbers[shape.numbers] == "one infinity")
+              one = std::numeric_limits<double>::infinity();
+          }
+          set(op.type(i), to, operand.not_negative ? std::fabs(one) : one);
           const double value = get(op.type(i), to);
           array.at(row, column) = {value, std::fabs(value), true};
         }
@@ -340,14 +373,6 @@ void for_each_result(const Case& c, uint32_t operand, int64_t rank, const RankMe
   }
 }
 
-// By how much a result of that type may differ: half a step where it is rounded once.
-double tolerance(const Value& value, DType type) {
-  if (value.exact || !is_float(type)) return 0;
-  const double sums = step_of(accumulator(type)) * 64;
-  return std::fabs(value.value) * step_of(type) / 2 + value.size * sums +
-         (type == DType::kF16 ? 0x1p-24 : 1e-37);
-}
-
 }  // namespace
 
 void put_results(const Case& c, uint32_t operand, int64_t rank, RankMemory& into) {
@@ -372,11 +397,7 @@ std::string wrong_in(const Case& c, int64_t rank, const RankMemory& after) {
                       const double got = get(type, &after.operands[home].bytes[at]);
                       std::copy_n(&before.operands[home].bytes[at], dtype_bytes(type),
                                   &rest.operands[home].bytes[at]);
-                      std::byte stored[sizeof(double)];  // Perhaps beyond the largest of its type.
-                      set(type, stored, value.value);
-                      const bool same = got == get(type, stored) ||
-                                        std::fabs(got - value.value) <= tolerance(value, type);
-                      if (same || !wrong.empty()) return;
+                      if (is_right(got, value, type) || !wrong.empty()) return;
                       wrong =
                           fmt::format("{}[{}, {}] of rank {} is {}, it must be {}",
                                       schema.operands[i].name, row, column, rank, got, value.value);

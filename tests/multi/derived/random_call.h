@@ -3,25 +3,26 @@
 #ifndef SK_TESTS_MULTI_DERIVED_RANDOM_CALL_H_
 #define SK_TESTS_MULTI_DERIVED_RANDOM_CALL_H_
 
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "lib/op/schema.h"
+#include "tests/multi/derived/choices.h"
 #include "tests/multi/derived/meaning.h"
 
 namespace sk::derived {
 
-using Random = std::mt19937_64;
+constexpr int kRanksMax = 16;
 
 struct Setting {
   int ranks = 1;
   bool put_only = false;
   int workers = 1;
 };
-// Some settings that an operation of `scope` is tried in.
-std::vector<Setting> settings_of(const Schema& schema);
+// How ranks reach each other: the first of them maps memory, the others put.
+using Ways = std::vector<std::string>;
+inline const Ways kMapsAndPuts = {"map", "put"};
 
 // A call without its memory. What `op` says of symmetric operands is where they lie.
 struct Shape {
@@ -30,13 +31,19 @@ struct Shape {
   std::set<uint32_t> inside;     // Operands that lie in the memory of `may_be_in`.
   std::vector<int64_t> lengths;  // Of the tensors of each list.
   std::vector<int64_t> values;   // Of runtime attributes.
-  // What it is one of, "a.dtype=f16", "ranks=3", so that calls can be chosen that have all pairs.
+  size_t numbers = 0;            // Of which kind they are.
+  // What it is one of, "a type=f16", "ranks=3", so that calls can be chosen that have all pairs.
   std::vector<std::string> features;
 };
-// None where no such call comes about in many tries.
-std::vector<Shape> random_shapes(const Schema& schema, size_t count, Random& random);
-// Few of them that have every pair of features which two of all have together.
-std::vector<Shape> covering_pairs(std::vector<Shape> all);
+// A wish of local operations: rows that several workers share. Their oracle takes long, so none are
+// where nobody wishes them.
+inline constexpr char kRowsAre[] = "rows are", kShared[] = "shared";
+// Fewer than `count` where such calls do not come about in many tries.
+std::vector<Shape> random_shapes(const Schema& schema, size_t count, Random& random,
+                                 const Wishes& wishes = {}, const Ways& ways = kMapsAndPuts);
+// One of each of the product of all axes but sizes, named ranks and numbers, which are drawn.
+std::vector<Shape> all_shapes(const Schema& schema, Random& random,
+                              const Ways& ways = kMapsAndPuts);
 
 // Memory of one operand, with room in front and behind that nobody may write.
 struct Memory {

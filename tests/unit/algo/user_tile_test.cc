@@ -6,11 +6,13 @@
 
 #include <functional>
 #include <random>
+#include <set>
 
 #include "lib/algo/planner.h"
 #include "lib/exec/reference.h"
 #include "lib/op/judge.h"
 #include "lib/op/values.h"
+#include "lib/plan/free_rows.h"
 #include "lib/plan/text.h"
 #include "lib/plan/validate.h"
 #include "lib/tile/user_table.h"
@@ -39,6 +41,35 @@ Target target_of(uint32_t workers) {
   target.world_size = 1;
   target.workers = target.cores = workers;
   return target;
+}
+
+// In the reference's eyes, of numbers that alpha does not round.
+void expect_saxpy(const Plan& plan, std::mt19937_64& random) {
+  const OpDesc& op = plan.op;
+  const Schema& schema = op.schema();
+  const auto m = size_t(op[schema.field("m")]), n = size_t(op[schema.field("n")]);
+  const auto ld = size_t(op[schema.stride_field(0)]);
+  std::vector<float> x((m - 1) * ld + n), y(x.size());
+  for (float& each : x) each = float(random() % 100);
+  for (float& each : y) each = float(random() % 100);
+  World world;
+  world.inputs.assign(1, std::vector<OperandBytes>(1));
+  const auto bytes = [](const std::vector<float>& from) {
+    const auto* begin = reinterpret_cast<const std::byte*>(from.data());
+    return std::vector<std::byte>(begin, begin + from.size() * sizeof(float));
+  };
+  world.inputs[0][0][0] = bytes(x);
+  world.inputs[0][0][1] = bytes(y);
+  const Status ran = run_reference(plan, world, random());
+  ASSERT_TRUE(ran.ok()) << ran.message();
+  const std::vector<std::byte>& raw = world.outputs[0][0][op.aliased(2) ? 1 : 2];
+  ASSERT_EQ(raw.size(), x.size() * sizeof(float));
+  const auto* z = reinterpret_cast<const float*>(raw.data());
+  for (size_t i = 0; i < m; ++i) {
+    for (size_t j = 0; j < n; ++j) {
+      ASSERT_EQ(z[i * ld + j], 2.5f * x[i * ld + j] + y[i * ld + j]) << i << ", " << j;
+    }
+  }
 }
 
 class UserPlans : public testing::Test {
@@ -73,33 +104,11 @@ TEST_F(UserPlans, AreValidAndRightInTheReferencesEyes) {
       const int64_t n = 1 + int64_t(random() % (round % 8 == 1 ? 900 : 20));
       OpDesc op = op_of(tile, {m, n}, int64_t(random() % 3));
       op.set(tile.schema().field("alpha"), bits_of(2.5));
-      const bool in_place = round % 2 == 0;
-      op.set(OpDesc::aliased_field(2), in_place);
+      op.set(OpDesc::aliased_field(2), round % 2 == 0);
       const Plan plan = make_plan(op, target_of(1 + uint32_t(random() % 5))).value();
       const Status valid = validate(plan);
       ASSERT_TRUE(valid.ok()) << valid.message() << "\n" << dump(plan);
-      const size_t ld = size_t(op[tile.schema().stride_field(0)]);
-      std::vector<float> x((size_t(m) - 1) * ld + size_t(n)), y(x.size());
-      for (float& each : x) each = float(random() % 100);
-      for (float& each : y) each = float(random() % 100);
-      World world;
-      world.inputs.assign(1, std::vector<OperandBytes>(1));
-      const auto bytes = [](const std::vector<float>& from) {
-        const auto* begin = reinterpret_cast<const std::byte*>(from.data());
-        return std::vector<std::byte>(begin, begin + from.size() * sizeof(float));
-      };
-      world.inputs[0][0][0] = bytes(x);
-      world.inputs[0][0][1] = bytes(y);
-      const Status ran = run_reference(plan, world, random());
-      ASSERT_TRUE(ran.ok()) << ran.message();
-      const std::vector<std::byte>& raw = world.outputs[0][0][in_place ? 1 : 2];
-      ASSERT_EQ(raw.size(), x.size() * sizeof(float));
-      const auto* z = reinterpret_cast<const float*>(raw.data());
-      for (size_t i = 0; i < size_t(m); ++i) {
-        for (size_t j = 0; j < size_t(n); ++j) {
-          ASSERT_EQ(z[i * ld + j], 2.5f * x[i * ld + j] + y[i * ld + j]) << i << ", " << j;
-        }
-      }
+      ASSERT_NO_FATAL_FAILURE(expect_saxpy(plan, random));
     }
   }
 }
@@ -158,6 +167,128 @@ TEST_F(UserPlans, OfAnyShapeAreValid) {
       EXPECT_LE(plan.ranks[0].queues.size(), workers);
     }
   }
+}
+
+TileText block_sums_text() {
+  TileText text = normed_text();
+  text.name = "block_sums";
+  text.regions = {read_region("x", "f32", "m, n"), written_region("s", "x", "cdiv(m, 16), n")};
+  text.effect = "s[i // 16, j] = sum(i uncut) square(x[i, j])";
+  return text;
+}
+
+TEST_F(UserPlans, HaveFreeRowsWhereNothingElseDependsOnThem) {
+  const TileText rows = saxpy_text(), blocks = saxpy_text(TileOver::kBlocks),
+                 all = saxpy_text(TileOver::kAll), sums = normed_text(),
+                 block_sums = block_sums_text();
+  const struct {
+    const char* name;
+    TileText text;
+    std::function<void(TileText&)> change;
+    const char* free;
+  } kCases[] = {
+      {"rows", rows, [](TileText&) {}, "m"},
+      {"blocks", blocks, [](TileText&) {}, "m"},
+      {"all", all, [](TileText&) {}, ""},
+      {"two_results", sums, [](TileText&) {}, "m"},
+      {"blocks_of_rows", block_sums, [](TileText&) {}, "m"},
+      {"one_row_is_no_promise", rows, [](TileText& t) { t.tile_rows = 1; }, "m"},
+      {"rows_were_promised", rows, [](TileText& t) { t.tile_rows = 2; }, ""},
+      {"rows_are_computed", rows,
+       [](TileText& t) {
+         for (auto& each : t.regions) each.shape = "2 * m, n";
+         t.regions.insert(t.regions.begin(), read_region("v", "f32", "m"));
+         t.effect = "z[i, j] = f[k](x[i, j], y[i, j], v[k])";
+         t.regions[1].types = "f32";
+       },
+       ""},
+      {"all_rows_of_another", rows,
+       [](TileText& t) {
+         t.regions.push_back(read_region("v", "x", "m"));
+         t.effect = "z[i, j] = f[k](x[i, j], y[i, j], v[k])";
+       },
+       ""},
+      {"columns", sums,
+       [](TileText& t) {
+         t.regions = {read_region("x", "f32", "m, n"), written_region("s", "x", "n")};
+         t.effect = "s[j] = sum(i uncut) x[i, j]";
+       },
+       ""},
+      {"a_bound_knows_them", sums,
+       [](TileText& t) {
+         t.numbers = {
+             {.kind = AttributeKind::kInt, .name = "k", .least = "0", .most = "m", .doc = ""}};
+       },
+       ""},
+  };
+  for (const auto& each : kCases) {
+    TileText text = each.text;
+    text.name = std::string("t_") + each.name;
+    each.change(text);
+    EXPECT_STREQ(add(text).schema().free, each.free) << each.name;
+  }
+}
+
+TEST_F(UserPlans, OfEachNumberOfRowsAreValidAndRight) {
+  std::mt19937_64 random(std::random_device{}());
+  for (const TileText& text :
+       {saxpy_text(), saxpy_text(TileOver::kBlocks), normed_text(), block_sums_text()}) {
+    TileText named = text;
+    named.name += tile_over_name(text.over);
+    const UserTile& tile = add(named);
+    const bool is_saxpy = text.name == "saxpy";
+    for (int round = 0; round < 12; ++round) {
+      const int64_t m = 1 + int64_t(random() % 700), n = 1 + int64_t(random() % 300);
+      OpDesc op = op_of(tile, {m, n}, int64_t(random() % 3));
+      if (is_saxpy) {
+        op.set(tile.schema().field("alpha"), bits_of(2.5));
+        op.set(OpDesc::aliased_field(2), round % 2 == 0);
+      }
+      uint64_t extent = 0;
+      const Plan plan =
+          make_plan(with_room(op, &extent), target_of(1 + uint32_t(random() % 4))).value();
+      ASSERT_EQ(extent, uint64_t(m));
+      ASSERT_GE(free_extent(plan), extent);
+      const Status valid = validate(plan);
+      ASSERT_TRUE(valid.ok()) << valid.message();
+      for (const uint64_t rows : {uint64_t(0), uint64_t(1), extent, free_extent(plan)}) {
+        const Plan exact = in_effect(plan, rows);
+        const Status valid_then = validate(exact);
+        ASSERT_TRUE(valid_then.ok()) << rows << ": " << valid_then.message();
+        if (!is_saxpy || rows == 0) continue;
+        ASSERT_NO_FATAL_FAILURE(expect_saxpy(exact, random));
+      }
+      Plan uncut = plan;
+      for (Task& task : uncut.ranks[0].tasks) task.flags = 0;
+      EXPECT_THAT(validate(uncut).message(), HasSubstr("with 0 of its free dimension in effect"));
+    }
+  }
+}
+
+TEST_F(UserPlans, OfManyNumbersOfRowsAreFew) {
+  // The first operand has no rows, so that it says nothing of how large a call is.
+  TileText text = saxpy_text();
+  text.name = "weighted";
+  text.numbers.clear();
+  text.regions = {read_region("w", "f32", "n"), read_region("x", "w", "m, n"),
+                  written_region("z", "w", "m, n")};
+  text.effect = "z[i, j] = weighted(w[j], x[i, j])";
+  const UserTile& tile = add(text);
+  const auto plans_up_to = [&](int64_t rows, int64_t columns) {
+    OpDesc op(tile.schema());
+    op.set(tile.schema().field("n"), columns);
+    for (const uint32_t i : {1u, 2u}) op.set(tile.schema().stride_field(i), columns);
+    std::set<uint64_t> made;
+    for (int64_t m = 1; m <= rows; ++m) {
+      op.set(tile.schema().field("m"), m);
+      uint64_t extent = 0;
+      made.insert(with_room(op, &extent).hash());
+    }
+    return made.size();
+  };
+  EXPECT_LE(plans_up_to(1'200, 8), 40u);
+  EXPECT_LE(plans_up_to(1'200, 1'024), 110u);     // What workers share has less room.
+  EXPECT_GE(plans_up_to(1'200, 40'000), 1'000u);  // Above 16 MB each has its own.
 }
 
 TEST_F(UserPlans, UseAllWorkersUnlessOneIsAskedFor) {
