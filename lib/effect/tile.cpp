@@ -120,6 +120,14 @@ Tile::Do Tile::lowered(const Step& step, Form& form) {
     if (out.monoid.constant == 0) out.monoid = number(step.fold.monoid);
     if (out.uncut) out.over = iterator(step.fold.over);
   }
+  bool of_entries = false;
+  for (const Access& access : step.in) {
+    of_entries |= access.at == step.fold.over;
+    require(access.at.empty() || access.at == step.fold.over,
+            "a step reads entries that it does not join");
+  }
+  require(!out.joins || out.uncut || (of_entries && step.in.size() == 1),
+          "a step joins other things than a region's entries");
   const bool in_blocks = out.out.blocks_of >= 0;
   require(!in_blocks || (out.uncut && out.over == out.out.blocks_of),
           "a step makes blocks of what it does not sum");

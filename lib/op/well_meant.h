@@ -254,6 +254,25 @@ constexpr bool has_type(const Schema& schema, std::string_view type) {
   return operand_in_expressions(schema, type) != nullptr;
 }
 
+// What all steps read or make on one rank alone is on that rank, and only that.
+constexpr bool is_where_it_is_used(const Schema& schema, const OperandSchema& operand) {
+  std::string_view only;
+  bool used = false, alone = true;
+  const auto look = [&](const Access& access) {
+    if (operand_in_expressions(schema, access.array) != &operand) return;
+    const Attribute* rank = schema.attribute(access.at);
+    alone &= rank != nullptr && rank->kind == AttributeKind::kRank && (!used || only == access.at);
+    only = access.at;
+    used = true;
+  };
+  const size_t count = schema.meaning == nullptr ? 0 : schema.meaning->size();
+  for (size_t i = 0; i < count; ++i) {
+    look((*schema.meaning)[i].out);
+    for (const Access& access : (*schema.meaning)[i].in) look(access);
+  }
+  return !used || (alone ? only : std::string_view()) == operand.only_on;
+}
+
 constexpr std::string_view in_meaning(const Schema& schema) {
   const size_t count = schema.meaning == nullptr ? 0 : schema.meaning->size();
   const auto is_defined = [&](std::string_view name, const Schema& in) {
@@ -305,6 +324,10 @@ constexpr std::string_view in_meaning(const Schema& schema) {
     for (size_t j = 0; j < i; ++j) {
       if (alike(step, (*schema.meaning)[j])) return "two steps are alike";
     }
+  }
+  for (const OperandSchema& operand : schema.operands) {
+    if (!is_where_it_is_used(schema, operand))
+      return "an operand is on other ranks than the steps that read or make it";
   }
   return kFine;
 }

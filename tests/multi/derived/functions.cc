@@ -1,5 +1,7 @@
 #include "tests/multi/derived/functions.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <map>
 #include <stdexcept>
@@ -41,6 +43,18 @@ Argument add(std::span<const Argument> in, const Bound&) {
   return {{value, size, false, double(in.size()), 0}};
 }
 
+// One that no call comes without, of `count` elements where that is said.
+const Argument& needed(std::span<const Argument> in, size_t i, size_t count = 0) {
+  if (i >= in.size() || in[i].empty() || (count != 0 && in[i].size() != count))
+    throw std::runtime_error(fmt::format("a formula's argument {} is not as it must be", i));
+  return in[i];
+}
+// One that calls may come without.
+const Argument& optional(std::span<const Argument> in, size_t i, size_t count) {
+  if (i < in.size() && in[i].empty()) return in[i];
+  return needed(in, i, count);
+}
+
 // 1 / sqrt(mean of x^2 + eps).
 double rstd_of(const Argument& x, double eps) {
   double squares = 0;
@@ -49,35 +63,38 @@ double rstd_of(const Argument& x, double eps) {
 }
 
 Argument rms(std::span<const Argument> in, const Bound& bound) {
-  const double rstd = rstd_of(in[0], bound.in_type_of_sums("eps"));
-  return {computed(rstd, rstd, double(in[0].size()) + 8)};
+  const Argument& x = needed(in, 0);
+  const double rstd = rstd_of(x, bound.in_type_of_sums("eps"));
+  return {computed(rstd, rstd, double(x.size()) + 8)};
 }
 
 // x * rstd * weight.
 Argument rmsnorm(std::span<const Argument> in, const Bound& bound) {
-  const double rstd = rstd_of(in[0], bound.in_type_of_sums("eps"));
+  const Argument &x = needed(in, 0), &weight = optional(in, 1, x.size());
+  const double rstd = rstd_of(x, bound.in_type_of_sums("eps"));
   Argument out;
-  for (size_t j = 0; j < in[0].size(); ++j) {
-    const double value = in[0][j].value * rstd * element(in[1], j).value;
-    out.push_back(computed(value, std::fabs(value), double(in[0].size()) + 10));
+  for (size_t j = 0; j < x.size(); ++j) {
+    const double value = x[j].value * rstd * element(weight, j).value;
+    out.push_back(computed(value, std::fabs(value), double(x.size()) + 10));
   }
   return out;
 }
 
 // rstd * (dy * weight - x * rstd^2 * mean of dy * weight * x); of dy, x, rstd, weight.
 Argument rmsnorm_dx(std::span<const Argument> in, const Bound&) {
-  const Argument &dy = in[0], &x = in[1];
-  const double rstd = in[2][0].value, n = double(x.size());
+  const Argument &dy = needed(in, 0), &x = needed(in, 1, dy.size());
+  const Argument& weight = optional(in, 3, dy.size());
+  const double rstd = needed(in, 2, 1)[0].value, n = double(x.size());
   double dot = 0, all = 0, sizes = 0;
   for (size_t j = 0; j < x.size(); ++j) {
-    const double term = dy[j].value * element(in[3], j).value * x[j].value;
+    const double term = dy[j].value * element(weight, j).value * x[j].value;
     dot += term;
     all += std::fabs(term);
     sizes += 1 + std::fabs(x[j].value);
   }
   Argument out;
   for (size_t j = 0; j < x.size(); ++j) {
-    const double one = dy[j].value * element(in[3], j).value;
+    const double one = dy[j].value * element(weight, j).value;
     const double off = x[j].value * rstd * rstd / n;
     Value value = computed(rstd * (one - off * dot),
                            std::fabs(rstd) * (std::fabs(one) + std::fabs(off) * all), n + 10);
@@ -90,15 +107,18 @@ Argument rmsnorm_dx(std::span<const Argument> in, const Bound&) {
   return out;
 }
 
+// Of an argument of one element.
+double number(std::span<const Argument> in, size_t i) { return needed(in, i, 1)[0].value; }
+
 // m + (g - m) * (1 - beta1).
 Argument adamw_m(std::span<const Argument> in, const Bound& bound) {
-  const double m = in[0][0].value, g = in[1][0].value;
+  const double m = number(in, 0), g = number(in, 1);
   return {computed(m + (g - m) * (1 - bound("beta1")), std::fabs(m) + std::fabs(g))};
 }
 
 // v * beta2 + g^2 * (1 - beta2).
 Argument adamw_v(std::span<const Argument> in, const Bound& bound) {
-  const double v = in[0][0].value, g = in[1][0].value, beta2 = bound("beta2");
+  const double v = number(in, 0), g = number(in, 1), beta2 = bound("beta2");
   const double value = v * beta2 + g * g * (1 - beta2);
   return {computed(value, std::fabs(v) + g * g)};
 }
@@ -107,11 +127,11 @@ Argument adamw_v(std::span<const Argument> in, const Bound& bound) {
 // of p, m, v.
 Argument adamw_step(std::span<const Argument> in, const Bound& bound) {
   const double lr = bound("lr"), step = bound("step");
-  const double m = in[1][0].value / (1 - std::pow(bound("beta1"), step));
-  const double v = in[2][0].value / (1 - std::pow(bound("beta2"), step));
-  const double kept = in[0][0].value * (1 - lr * bound("weight_decay"));
+  const double m = number(in, 1) / (1 - std::pow(bound("beta1"), step));
+  const double v = number(in, 2) / (1 - std::pow(bound("beta2"), step));
+  const double kept = number(in, 0) * (1 - lr * bound("weight_decay"));
   const double less = lr * m / (std::sqrt(v) + bound("eps"));
-  return {computed(kept - less, std::fabs(in[0][0].value) + std::fabs(less))};
+  return {computed(kept - less, std::fabs(number(in, 0)) + std::fabs(less))};
 }
 
 }  // namespace

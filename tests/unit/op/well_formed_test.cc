@@ -48,6 +48,18 @@ TEST(WellFormed, ADraftIs) {
   EXPECT_EQ(turned.flaw(), kNoFlaw);
 }
 
+TEST(WellFormed, AnOperandIsOnTheRankWhereItIsUsed) {
+  constexpr Steps kOfRoot = steps_of("y@r[i, j] = x@root[i, j]");
+  constexpr char kElsewhere[] = "an operand is on other ranks than the steps that read or make it";
+  Draft draft;
+  draft.operands[0].only_on = "root";
+  EXPECT_EQ(draft.flaw(), kElsewhere);
+  draft.meaning = &kOfRoot;
+  EXPECT_EQ(draft.flaw(), kNoFlaw);
+  draft.operands[0].only_on = "";
+  EXPECT_EQ(draft.flaw(), kElsewhere);
+}
+
 constexpr char kNoName[] = "a name in it is none, or has another meaning";
 
 TEST(WellFormed, NamesAreNamesAndTheirOwn) {
@@ -310,6 +322,7 @@ TEST(WellFormed, WhatIsReadLiesWhereItsIteratorsSay) {
     Draft draft;
     draft.operands[0].shape = x;
     draft.operands[1].shape = y;
+    if (text.find("x@root") != text.npos) draft.operands[0].only_on = "root";
     Steps steps;
     EXPECT_TRUE(read_steps(text, &steps)) << text;
     draft.meaning = &steps;
