@@ -64,12 +64,15 @@ class _Keeper:
     def __init__(self, comm: Any) -> None:
         self._handle, self._device = comm._handle, _Elsewhere
         self.rank, self.world_size = comm.rank, comm.world_size
-        self._place: Place = self  # type: ignore[assignment]
         self._call: Call = OnCpu()
         self.stream = 0
         self.made: _core.Ready | None = None
         self.result: Output | None = None
         self.kept: list[Any] = []
+
+    @property
+    def _place(self) -> Place:
+        return self  # type: ignore[return-value]
 
     def begin(self, stream: Any, arrays: Sequence[Any] = ()) -> _Keeper:
         self.kept.extend(arrays)

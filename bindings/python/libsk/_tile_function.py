@@ -61,7 +61,10 @@ class Function:
                 raised = self.core.take_raised()
                 if raised is None:
                     raise
-                raise raised from error
+                try:
+                    raise raised from error
+                finally:
+                    del raised  # Its frames, this one among them, would keep the arrays.
             finally:
                 self._arrays.operands = []
 

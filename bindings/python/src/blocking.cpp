@@ -212,7 +212,7 @@ void wait_detached(const std::function<sk_status()>& call, const std::function<v
     std::string sentence;
   };
   auto shared = std::make_shared<Shared>();
-  std::thread([shared, call, late] {
+  std::thread([shared, call = call, late = late]() mutable {
     const sk_status status = call();
     const std::string sentence = status == SK_OK ? "" : sk_last_error();
     bool abandoned;
@@ -222,6 +222,9 @@ void wait_detached(const std::function<sk_status()>& call, const std::function<v
       shared->sentence = sentence;
       shared->done = true;
       abandoned = shared->abandoned;
+      // Whoever sees that it is done may go on as if this thread had ended: what the functions
+      // hold is not held here any more.
+      if (!abandoned) call = nullptr, late = nullptr;
     }
     shared->ended.notify_all();
     if (abandoned && status == SK_OK) late();
