@@ -174,6 +174,7 @@ class Ready:
     def close(self) -> None: ...
 
 class Plan:
+    @overload
     def __init__(
         self,
         comm: Comm,
@@ -181,19 +182,19 @@ class Plan:
         read: tuple[str, str, int],
         written: tuple[str, str, int],
     ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        comm: Comm,
+        text: str,
+        read: Callable[[str], tuple[dict[str, int], tuple[str, str, int], tuple[str, str, int]]],
+    ) -> None: ...
     def run(
         self, input: Span, weights: Packed | None, output: Span, stream: int, timeout_ms: int
     ) -> None: ...
     def try_run(self, x: Any, out: Any) -> Any: ...
     def dump(self) -> str: ...
 
-def parse_plan(
-    comm: Comm,
-    text: str,
-    fields: dict[str, int],
-    read: tuple[str, str, int],
-    written: tuple[str, str, int],
-) -> Plan: ...
 def plan_check(text: str) -> None: ...
 def trace_start(comm: Comm, event_count_max: int) -> None: ...
 def trace_stop(comm: Comm) -> None: ...

@@ -6,7 +6,6 @@ Which kinds there are, and what each is planned by, the library's schemas say.
 from __future__ import annotations
 
 import math
-import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -273,26 +272,35 @@ def _refuse_unused(kind: Kind, given: dict[str, int]) -> None:
 
 def parse_plan(comm: _core.Comm, world_size: int, place: Place, text: str) -> Plan:
     """``sk_plan_parse()``."""
-    text = text_of(text, "text", _A_TEXT)
-    _core.plan_check(text)
-    said = re.search(r"^op kind=(\w+)(.*)$", text, re.MULTILINE)
-    words = dict(re.findall(r" ([\w.]+)=(\S+)", said[2] if said else ""))
-    kind = kinds().get(said[1]) if said else None
+    given: list[Any] = []
+
+    def read(written: str) -> tuple[dict[str, int], Extent, Extent]:
+        """Of what the library understood, in the one form in which it writes that."""
+        kind, codes, fields = _of_op_line(written)
+        given[:] = kind, codes, fields
+        return fields, *kind.extents(codes)
+
+    handle = _core.Plan(comm, text_of(text, "text", _A_TEXT), read)
+    return Plan(handle, *given, world_size, place)
+
+
+def _of_op_line(text: str) -> tuple[Kind, tuple[int, int], dict[str, int]]:
+    """The kind of a plan's text, its operands' types, and its fields."""
+    _, line, _ = text.split("\n", 2)
+    words = dict(word.split("=", 1) for word in line.split()[1:])
+    kind = kinds().get(words["kind"])
     if kind is None:
         raise UnsupportedError(
-            f"text is a plan of {said[1] if said else 'nothing'}; plans that can be run are of"
-            f" {', '.join(kinds())}",
+            f"text is a plan of {words['kind']}; plans that can be run are of {', '.join(kinds())}",
             12,
             "SK_ERR_UNSUPPORTED",
         )
-    codes = tuple(
+    read, written = (
         _dtypes.F32 if each is None else _dtypes.of_any(words[f"{each['name']}.dtype"])
         for each in (kind.read, kind.written)
     )
     fields = {name: int(words[name]) for name in kind.uses & words.keys() & _FIELDS if name != "op"}
-    extents = kind.extents(codes)  # type: ignore[arg-type]
-    handle = _core.parse_plan(comm, text, fields, *extents)
-    return Plan(handle, kind, codes, fields, world_size, place)  # type: ignore[arg-type]
+    return kind, (read, written), fields
 
 
 _A_TEXT = "a plan's text, as plan.dump() writes it"

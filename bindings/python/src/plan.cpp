@@ -59,16 +59,18 @@ class Plan {
  public:
   // A kind's, of sk_plan_create(): `fields` are those of sk_plan_desc.
   Plan(CommHandle& comm, const Fields& fields, const OperandRow& in, const OperandRow& out)
-      : Plan(comm, fields, in, out, [&](sk_plan** plan) {
-          const sk_plan_desc desc = desc_of(fields);
-          return sk_plan_create(comm.get(), &desc, plan);
-        }) {}
-  // Of a plan's text, whose fields these are.
-  static Plan* parsed(CommHandle& comm, const std::string& text, const Fields& fields,
-                      const OperandRow& in, const OperandRow& out) {
-    return new Plan(comm, fields, in, out, [&](sk_plan** plan) {
-      return sk_plan_parse(comm.get(), text.data(), text.size(), plan);
+      : comm_(comm) {
+    make([&](sk_plan** plan) {
+      const sk_plan_desc desc = desc_of(fields);
+      return sk_plan_create(comm.get(), &desc, plan);
     });
+    know({fields, in, out});
+  }
+  // Of a plan's text. `read` says of which fields and operands, from the text as dump() writes it:
+  // what a text may be else only the library reads.
+  Plan(CommHandle& comm, const std::string& text, const nb::object& read) : comm_(comm) {
+    make([&](sk_plan** plan) { return sk_plan_parse(comm.get(), text.data(), text.size(), plan); });
+    know(nb::cast<Description>(contained([&] { return read(dump()); })));
   }
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -116,19 +118,23 @@ class Plan {
     int32_t dtype = 0;
   };
 
-  template <typename Make>
-  Plan(CommHandle& comm, const Fields& fields, const OperandRow& in, const OperandRow& out,
-       const Make& make)
-      : comm_(comm) {
-    const CommHandle::Use use(comm, "plan");
+  // The fields, the operand that is read, and the one that is written.
+  using Description = std::tuple<Fields, OperandRow, OperandRow>;
+
+  template <typename Making>
+  void make(const Making& making) {
+    const CommHandle::Use use(comm_, "plan");
     wait(nullptr, [&] {
       sk_plan* plan = nullptr;
-      const sk_status status = make(&plan);
+      const sk_status status = making(&plan);
       plan_.reset(plan);  // Here, for an interrupt may be raised behind it.
       return status;
     });
-    in_ = {elements_of(in, fields, comm), std::get<2>(in)};
-    out_ = {elements_of(out, fields, comm), std::get<2>(out)};
+  }
+  void know(const Description& description) {
+    const auto& [fields, in, out] = description;
+    in_ = {elements_of(in, fields, comm_), std::get<2>(in)};
+    out_ = {elements_of(out, fields, comm_), std::get<2>(out)};
     alike_ = !std::get<0>(in).empty() && std::get<0>(in) == std::get<0>(out) &&
              std::get<2>(in) == std::get<2>(out) && std::get<1>(out).empty();
   }
@@ -166,10 +172,10 @@ void bind_plan(nb::module_& module) {
   nb::class_<Plan>(module, "Plan")
       .def(nb::init<CommHandle&, const Fields&, const OperandRow&, const OperandRow&>(),
            nb::keep_alive<1, 2>())
+      .def(nb::init<CommHandle&, const std::string&, const nb::object&>(), nb::keep_alive<1, 2>())
       .def("run", &Plan::run, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg())
       .def("try_run", &Plan::try_run, nb::arg().none(), nb::arg().none())
       .def("dump", &Plan::dump);
-  module.def("parse_plan", &Plan::parsed, nb::keep_alive<0, 1>());
   module.def("plan_check",
              [](const std::string& text) { check(sk_plan_check(text.data(), text.size())); });
   module.def("trace_start", [](CommHandle& comm, uint64_t event_count_max) {

@@ -1,4 +1,4 @@
-"""Calls that are kept ready, and plans that are made of text."""
+"""Calls that are kept ready."""
 
 from __future__ import annotations
 
@@ -133,65 +133,3 @@ def test_behind_the_communicator() -> None:
         comm.parse_plan(plan.dump())
     with pytest.raises(sk.BadHandleError):
         comm.prepare("barrier")
-
-
-KINDS: dict[str, dict[str, Any]] = {
-    "barrier": {},
-    "allreduce": {"dtype": "f64", "count": 24, "op": "max"},
-    "allgather": {"dtype": "f64", "count": 24},
-    "reduce_scatter": {"dtype": "f64", "count": 12},
-    "broadcast": {"dtype": "f64", "count": 24, "root": 1},
-    "send_recv": {"dtype": "f64", "count": 24, "root": 1, "peer": 0},
-    "allreduce_gemm": {"dtype": "f64", "m": 4, "n": 3, "k": 6},
-    "allgather_gemm": {"dtype": "f64", "m": 4, "n": 3, "k": 6},
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_plan_of_its_text(ranks: Ranks, kind: str) -> None:
-    def body(comm: sk.Comm) -> None:
-        made = comm.plan(kind, **KINDS[kind])
-        read = comm.parse_plan(made.dump())
-        assert (read.kind, read.dump(), repr(read)) == (kind, made.dump(), repr(made))
-        x = np.arange(24.0).reshape(4, 6) * (1 + comm.rank)
-        weights = comm.pack(np.arange(18.0).reshape(6, 3)) if "gemm" in kind else None
-
-        def run(plan: sk.Plan) -> Any:
-            if kind == "barrier":
-                return plan.run()
-            if kind == "send_recv":
-                out = None if comm.rank == 1 else np.zeros(24)
-                plan.run(x if comm.rank == 1 else None, out)
-                return out
-            return plan.run(x, weights=weights)
-
-        want, got = run(made), run(read)
-        assert np.array_equal(got, want) if want is not None else got is None
-        if kind not in ("barrier", "send_recv"):
-            with pytest.raises(sk.InvalidArgumentError, match="the plan is for"):
-                read.run(x[1:], weights=weights)
-
-    ranks(2, body)
-
-
-def test_texts_that_are_no_plan_here(alone: sk.Comm, ranks: Ranks) -> None:
-    text = alone.plan("allreduce", count=4).dump()
-    other = ranks(2, lambda comm: comm.plan("allreduce", count=4).dump())[0]
-    for wrong, sentence in {
-        "": "line 1",
-        "no plan": "line 1, column 1: expected",
-        text.replace(" count=4", " count=-4"): "count is -4",
-        text.replace(" count=4", " count=5"): "has 16 bytes, not 20",
-        text[: len(text) // 2]: "line",
-        other: "world_size=2, this communicator runs plans with 1",
-    }.items():
-        with pytest.raises(sk.InvalidArgumentError, match=sentence):
-            alone.parse_plan(wrong)
-    assert alone.parse_plan(text).run(np.ones(4, np.float32)).tolist() == [1.0] * 4
-
-
-def test_a_plan_that_arguments_cannot_make(alone: sk.Comm) -> None:
-    """Of a local operation, which plans of Python's are not of."""
-    text = "sk-plan 3\nop kind=rmsnorm m=1"
-    with pytest.raises(sk.Error, match="line 2"):
-        alone.parse_plan(text)
