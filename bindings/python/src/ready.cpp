@@ -6,6 +6,21 @@ namespace nb = nanobind;
 
 namespace sk::python {
 
+namespace {
+
+class Inside {
+ public:
+  explicit Inside(bool& inside) : inside_(inside) { inside_ = true; }
+  ~Inside() { inside_ = false; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  bool& inside_;
+};
+
+}  // namespace
+
 Ready::Ready(CommHandle& comm, int32_t op, const void* args) : comm_(comm) {
   const CommHandle::Use use(comm, "prepare");
   wait(nullptr, [&] {
@@ -24,17 +39,18 @@ void Ready::run(int64_t timeout_ms) {
   const CommHandle::Collective use(comm_, "prepared.run");
   const sk_run_options options = options_of(0, timeout_ms);
   sk_op* const op = op_.get();
+  const Inside inside(inside_);
   wait(&comm_, [&] { return sk_op_run(op, nullptr, timeout_ms != 0 ? &options : nullptr); });
 }
 
-// While a run is inside, which has let go of the interpreter's lock, the operation stays.
+// While a run is inside, which has let go of the interpreter's lock, the operation stays. Other
+// calls of the communicator have nothing of it.
 void Ready::close() {
   if (op_ == nullptr) return;
-  if (comm_.get() != nullptr) {
-    const CommHandle::Use use(comm_, "prepared.close");
-    op_.reset();
-  }
-  op_.reset();
+  if (inside_)
+    check(SK_ERR_BUSY, "prepared.close(): another thread is inside prepared.run() of it");
+  check(sk_op_free(op_.get()));
+  (void)op_.release();
 }
 
 void bind_ready(nb::module_& module) {

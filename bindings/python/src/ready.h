@@ -22,6 +22,7 @@ class Ready {
   };
   CommHandle& comm_;  // Kept by nb::keep_alive.
   std::unique_ptr<sk_op, Free> op_;
+  bool inside_ = false;  // A run is. Runs are one at a time, as calls of the communicator.
 };
 
 }  // namespace sk::python

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -98,6 +100,38 @@ def test_arrays_stay_while_it_does(alone: sk.Comm) -> None:
     assert seen() is None
     with pytest.raises(sk.BadHandleError, match="it was closed"):
         made.run()
+
+
+def test_an_idle_one_is_closed_beside_another_run(ranks: Ranks) -> None:
+    entered = threading.Event()
+
+    def body(comm: sk.Comm) -> None:
+        x = np.ones(4)
+        if comm.rank == 1:
+            assert entered.wait(30)
+            comm.allreduce(x, out=x)
+            return
+        busy, idle = (comm.prepare("allreduce", x, out=x) for _ in range(2))
+        thread = threading.Thread(target=busy.run)
+        thread.start()
+        try:
+            with pytest.raises(sk.BusyError):  # Once it is inside.
+                for _ in range(1000):
+                    comm.info()
+                    time.sleep(0.01)
+            with idle:
+                pass
+            with pytest.raises(sk.BadHandleError, match="it was closed"):
+                idle.run()
+            with pytest.raises(sk.BusyError, match=r"inside prepared.run\(\) of it"):
+                busy.close()
+        finally:
+            entered.set()
+            thread.join(30)
+        assert x.tolist() == [2.0] * 4
+        busy.close()
+
+    ranks(2, body)
 
 
 @pytest.mark.parametrize(
