@@ -238,9 +238,10 @@ class Comm(Collectives):
             while ...:
                 step.run()
 
-        Each run takes what the arrays hold by then. They are used where they lie and kept alive, so
-        they are row-major; without ``out`` the result is one new array, the same for all runs.
-        Making it needs no other rank. Not on a GPU.
+        Each run takes what the arrays hold by then, in the memory that was theirs when the call was
+        prepared. They are used where they lie and kept alive until ``close()``, so they are
+        row-major, and none exports a copy of itself; without ``out`` the result is one new array,
+        the same for all runs. Making it needs no other rank. Not on a GPU.
         """
         return _prepared.prepare(self, operation, arguments, given)
 

@@ -20,7 +20,7 @@ from libsk._arrays import (
     torch_if_of,
 )
 from libsk._core import Borrowed, describe
-from libsk._errors import NoMemoryError, invalid
+from libsk._errors import Error, NoMemoryError, invalid
 from libsk._operand import Operand, span_of
 
 
@@ -39,6 +39,11 @@ class Output:
     def given(self) -> Operand:
         """The memory that has the result in the end."""
         return self._target if self._target is not None else self.operand
+
+    @property
+    def array(self) -> Any:
+        """What has the result in the end, as its user has it."""
+        return self._result
 
     def finish(self) -> Any:
         """The array to return, once the call is done."""
@@ -70,6 +75,21 @@ def output(
     else a NumPy array. ``source`` is the call's input, of the same type and shape; ``what`` is what
     the caller's array is called.
     """
+    made = placed(out, like, code, shape, source, what)
+    if out is not None and type(out) is not np.ndarray:
+        note_write(out)
+    return made
+
+
+def placed(
+    out: Any,
+    like: Any,
+    code: int,
+    shape: tuple[int, ...],
+    source: Operand | None = None,
+    what: str = "out",
+) -> Output:
+    """The same of calls to come: nothing is written yet."""
     if out is None:
         return _new(like, code, shape)
     if type(out) is np.ndarray:  # The short way for what is common.
@@ -78,7 +98,6 @@ def output(
             return Output(Operand(plain[0], shape, None, code, False, out), None, out)
     target = target_of(out, code, what)
     check_output(target, code, shape, what)
-    note_write(out)
     if target.strides is None:
         return Output(target, None, out)
     origin = source.origin if source is not None else None
@@ -139,12 +158,17 @@ def check_output(target: Operand, code: int, shape: tuple[int, ...], what: str =
     if target.read_only:
         if type(target.owner) is Borrowed and target.owner.is_copy:
             raise invalid(f"{what} exports a copy of itself through DLPack, which nobody else sees")
-        raise invalid(f"{what} is read-only; give an array that can be written")
+        raise read_only(what)
     if target.strides is not None and target.overlaps_itself():
         raise invalid(
             f"{what} has strides of {target.strides} bytes for shape {shape}, by which elements"
             " share memory; give an array in which each has its own"
         )
+
+
+def read_only(what: str) -> Error:
+    """Where a result should go."""
+    return invalid(f"{what} is read-only; give an array that can be written")
 
 
 def note_write(out: Any) -> None:

@@ -9,20 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from libsk import _core
+from libsk import _core, _outputs
 from libsk._arrays import exports, has_pending_bits, is_numpy
 from libsk._checks import milliseconds, shown
 from libsk._collectives import METHODS, Collectives
 from libsk._errors import Error, UnsupportedError, invalid
 from libsk._operand import Operand
-from libsk._outputs import Output
+from libsk._outputs import Output, note_write, read_only
 from libsk._place import Call, OnCpu, Place
 
 
 class Prepared:
     """A call kept ready: :meth:`libsk.Comm.prepare` makes it. It keeps its arrays alive."""
 
-    __slots__ = ("__weakref__", "_handle", "_run", "_array", "_result", "_kept", "operation")
+    __slots__ = (
+        "__weakref__",
+        "_handle",
+        "_run",
+        "_result",
+        "_array",
+        "_is_plain",
+        "_kept",
+        "operation",
+    )
 
     def __init__(
         self, operation: str, handle: _core.Ready, result: Output | None, kept: Any
@@ -32,20 +41,36 @@ class Prepared:
         self._handle = handle
         self._run = handle.run
         self._result = result
-        self._array = None if result is None else result.finish()
+        self._array = None if result is None else result.array
+        self._is_plain = type(result) is Output and is_numpy(self._array)
         self._kept = kept
 
     def run(self, *, timeout: float | None = None) -> Any:
         """The call, with what its arrays hold now; collective, where the method is.
 
-        Returns the result, which is the same array each time.
+        Returns the result, which is the same array each time. One that has been made read-only is
+        refused; torch hears of each run that it has written its tensor.
         """
-        self._run(0 if timeout is None else milliseconds(timeout))
-        return self._array
+        array, limit = self._array, 0 if timeout is None else milliseconds(timeout)
+        if not self._is_plain:
+            return self._run_other(limit)
+        if not array.flags.writeable:
+            raise read_only("out")
+        self._run(limit)
+        return array
+
+    def _run_other(self, limit: int) -> Any:
+        """Where the result is no array of NumPy's: there is none, or a number, a tensor, ..."""
+        result = self._result
+        if result is not None:
+            note_write(result.array)
+        self._run(limit)
+        return None if result is None else result.finish()
 
     def close(self) -> None:
         """Lets go of the call and its arrays. Twice is once; inside a run of it, ``BusyError``."""
         self._handle.close()
+        self._is_plain = False  # First: a run that begins meanwhile has an array then.
         self._result = self._array = self._kept = None
 
     def __enter__(self) -> Prepared:
@@ -86,8 +111,21 @@ class _Keeper:
         if exports(x) and has_pending_bits(x):
             raise _is_copied(what)
         found = self._call.operand(x, what, dtype)
+        self._check_stays(x, what, found, dtype)
         self.kept.append(found)
         return found
+
+    def _check_stays(self, x: Any, what: str, found: Operand, dtype: Any = None) -> None:
+        """An exporter may make a copy for whoever asks, and need not say so."""
+        if not exports(x) or not found.count:
+            return
+        owner = found.owner
+        is_copy = isinstance(owner, _core.Borrowed) and owner.is_copy
+        if is_copy or self._call.operand(x, what, dtype).span != found.span:
+            raise invalid(
+                f"{what} exports a copy of itself through DLPack; a call kept ready takes arrays"
+                " that export the memory they have"
+            )
 
     def contiguous(self, operand: Operand, what: str) -> Operand:
         if operand.strides is not None:
@@ -100,10 +138,12 @@ class _Keeper:
     def target(self, out: Any, code: int) -> Operand:
         return self._call.target(out, code)
 
-    def output(self, out: Any, *arguments: Any, **more: Any) -> Output:
-        made = self._call.output(out, *arguments, **more)
+    def output(self, out: Any, *arguments: Any, rows_apart: bool = False) -> Output:
+        made = _outputs.placed(out, *arguments)
         if made.given is not made.operand:
             raise _is_copied("out")
+        if out is not None:
+            self._check_stays(out, "out", made.operand)
         self.result = made
         return made
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import time
+import types
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -100,6 +102,100 @@ def test_arrays_stay_while_it_does(alone: sk.Comm) -> None:
     assert seen() is None
     with pytest.raises(sk.BadHandleError, match="it was closed"):
         made.run()
+
+
+class Copies:
+    """An exporter that hands out a copy each time; ``says``: with DLPack's flag for that."""
+
+    def __init__(self, array: np.ndarray, says: bool) -> None:
+        self._array, self._says = array, says
+
+    def __dlpack__(self, *, max_version: Any = None, **more: Any) -> Any:
+        if self._says:
+            return self._array.__dlpack__(max_version=max_version, copy=True)
+        return self._array.copy().__dlpack__(max_version=max_version)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+class Shares(Copies):
+    def __dlpack__(self, **more: Any) -> Any:
+        return self._array.__dlpack__(**more)
+
+
+@pytest.mark.parametrize("says", [False, True])
+def test_an_exporter_of_copies_is_refused(alone: sk.Comm, says: bool) -> None:
+    """Else each run would take what was there when the call was prepared."""
+    x = np.ones(4, np.float32)
+    copies = Copies(x, says)
+    assert alone.allreduce(copies).tolist() == [1.0] * 4
+    for what, arguments, more in (
+        ("x", ("allreduce", copies), {}),
+        ("a", ("allreduce_gemm", Copies(np.ones((2, 2)), says), np.ones((2, 2))), {}),
+        ("out", ("allreduce", x), {"out": copies}),
+    ):
+        with pytest.raises(sk.InvalidArgumentError, match=f"^{what} exports a copy of itself"):
+            alone.prepare(*arguments, **more)
+    shares = Shares(x, says)
+    step = alone.prepare("allreduce", shares, out=shares)
+    x[:] = 5
+    assert step.run() is shares and x.tolist() == [5.0] * 4
+    assert alone.prepare("allreduce", Copies(np.ones(0), False)).run().size == 0
+
+
+@pytest.mark.parametrize("out", [np.zeros(4), None])
+def test_a_result_that_was_made_read_only_is_refused(alone: sk.Comm, out: Any) -> None:
+    x = np.ones(4)
+    step = alone.prepare("allreduce", x, out=out)
+    result = step.run()
+    x[:] = 7
+    result.flags.writeable = False
+    before = alone.info()["calls"]
+    with pytest.raises(sk.InvalidArgumentError, match="out is read-only; give an array that can"):
+        step.run()
+    assert result.tolist() == [1.0] * 4 and alone.info()["calls"] == before
+    result.flags.writeable = True
+    assert step.run() is result and result.tolist() == [7.0] * 4
+
+
+def test_a_number_is_that_of_its_run(ranks: Ranks) -> None:
+    def body(comm: sk.Comm) -> None:
+        if comm.rank == 0:
+            for value in (3.0, 4.0):
+                comm.send(np.array(value), 1)
+        else:
+            take = comm.prepare("recv", peer=0, shape=(), dtype="f64")
+            assert [take.run(), take.run()] == [3.0, 4.0]
+
+    ranks(2, body)
+
+
+def test_torch_hears_of_each_write(alone: sk.Comm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those of runs, and of no other."""
+    versions: dict[int, int] = {}
+
+    class Tensor(Shares):
+        def is_neg(self) -> bool:
+            return False
+
+        is_conj = is_inference = is_neg
+
+    def count(tensor: Tensor) -> None:
+        versions[id(tensor)] = versions.get(id(tensor), 0) + 1
+
+    torch: Any = types.ModuleType("torch")
+    torch.Tensor = Tensor
+    torch.autograd = types.SimpleNamespace(graph=types.SimpleNamespace(increment_version=count))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    x = Tensor(np.ones(4), False)
+    step = alone.prepare("allreduce", x, out=x)
+    assert not versions
+    for runs in range(1, 4):
+        step.run()
+        assert versions == {id(x): runs}
+    alone.allreduce(x, out=x)
+    assert versions == {id(x): 4}
 
 
 def test_an_idle_one_is_closed_beside_another_run(ranks: Ranks) -> None:
