@@ -6,6 +6,7 @@ import copy
 import importlib.util
 import inspect
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +16,8 @@ import libsk as sk
 import numpy as np
 import pytest
 from libsk import _collective, _collectives, _core
+from libsk._dtypes import of_numpy
+from libsk._operand import span_of
 from libsk._plan import kinds
 from libsk._schemas import schemas
 
@@ -99,6 +102,26 @@ def test_products_by_number(ranks: Ranks) -> None:
                 assert np.array_equal(made.call(comm, None, (left, weights), *more), want), name
 
     ranks(2, body)
+
+
+def test_products_without_options_are_remembered() -> None:
+    """By number, where they then take a small part of the time: options are of one call alone."""
+    with sk.Comm(bootstrap="threads", rank=0, world_size=1, name="remembered") as comm:
+        made = renumbered(_collectives._allreduce_gemm)
+        x, out = np.ones((4, 4), np.float32), np.zeros((4, 4), np.float32)
+        code = of_numpy(x.dtype, "x")
+        left, result = ((span_of(each), code, 4, 4, 4) for each in (x, out))
+
+        def nanoseconds(limit: int) -> int:
+            begin = time.perf_counter_ns()
+            for _ in range(100):
+                made.core.core.call(comm._handle, [left, left, result], 0, 0, limit)
+            return time.perf_counter_ns() - begin
+
+        times = [(nanoseconds(0), nanoseconds(20_000)) for _ in range(50)]
+        plain, limited = (min(each) for each in zip(*times, strict=True))
+        assert 2 * plain < limited
+    assert out.tolist() == [[4.0] * 4] * 4
 
 
 def new_one(**change: Any) -> dict[str, Any]:
