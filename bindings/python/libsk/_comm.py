@@ -21,6 +21,7 @@ from libsk._collectives import Collectives
 from libsk._context import Context, default_context
 from libsk._device import CPU, device_of
 from libsk._errors import invalid
+from libsk._here import Here
 from libsk._lazy import Lazy
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ JOB_SECRETS = ("SK_JOB_SECRET_FD", "SK_JOB_SECRET")
 _BOOTSTRAPS = {"auto": 0, "env": 1, "threads": 2}
 
 
-class Comm(Collectives):
+class Comm(Collectives, Here):
     """A fixed set of ranks that call the same things in the same order.
 
     Without arguments the ranks are those that ``sk run``, torchrun, mpirun or srun started (see

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from libsk import _core
 from libsk._checks import shown
 from libsk._errors import invalid
+from libsk._here import Here
 
 LogFunction = Callable[[int, str, str], None]
 
 _LEVELS = {"debug": -1, "info": 1, "warn": 2, "error": 3}
 
 
-class Context:
+class Context(Here):
     """One embedding of libsk. Most programs never make one: a default serves them.
 
     ``log_level`` is ``"debug"``, ``"info"``, ``"warn"`` or ``"error"``, the least that is logged:

@@ -11,6 +11,7 @@ from libsk import _core, _dtypes
 from libsk._checks import shape_of
 from libsk._device import Device
 from libsk._errors import BusyError, invalid
+from libsk._here import Here
 
 _CUDA = 2
 
@@ -83,7 +84,7 @@ class _Root:
         self.is_freed = True
 
 
-class DeviceArray:
+class DeviceArray(Here):
     """Memory of a GPU that all ranks reach: what ``comm.empty()`` gives there.
 
     It holds no operations of its own: ``torch.from_dlpack(array)`` and its like in other libraries

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from libsk import _core, _dtypes
 from libsk._checks import is_given, milliseconds
 from libsk._errors import Error, UnsupportedError, invalid
+from libsk._here import Here
 from libsk._schemas import Schema, of_role
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ Matrix = tuple["Span", int, int, int, int]
 """Span, dtype, rows, columns, elements from row to row."""
 
 
-class Packed:
+class Packed(Here):
     """Weights laid out for this CPU: what ``comm.pack()`` returns. Immutable."""
 
     __slots__ = ("__weakref__", "_handle", "_code", "_shape")

@@ -13,6 +13,7 @@ from libsk import _core, _dtypes
 from libsk._checks import OPS, index_of, integer, is_given, milliseconds, op_code, shown, text_of
 from libsk._errors import UnsupportedError, invalid
 from libsk._gemm import Packed
+from libsk._here import Here
 from libsk._schemas import Schema, of_role, schemas
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def kinds() -> dict[str, Kind]:
     return {each.name: each for each in made if each.can_be_planned}
 
 
-class Plan:
+class Plan(Here):
     """A validated plan of one communicator: :meth:`libsk.Comm.plan` makes it. Immutable."""
 
     __slots__ = (

@@ -14,12 +14,13 @@ from libsk._arrays import exports, has_pending_bits, is_numpy
 from libsk._checks import milliseconds, shown
 from libsk._collectives import METHODS, Collectives
 from libsk._errors import Error, UnsupportedError, invalid
+from libsk._here import Here
 from libsk._operand import Operand
 from libsk._outputs import Output, note_write, read_only
 from libsk._place import Call, OnCpu, Place
 
 
-class Prepared:
+class Prepared(Here):
     """A call kept ready: :meth:`libsk.Comm.prepare` makes it. It keeps its arrays alive."""
 
     __slots__ = (

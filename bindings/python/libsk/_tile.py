@@ -24,6 +24,7 @@ from libsk import _core
 from libsk._checks import about_value, is_given, shown
 from libsk._context import Context, default_context
 from libsk._errors import Error, InvalidArgumentError, invalid
+from libsk._here import Here
 from libsk._operand import Operand
 from libsk._outputs import Output
 from libsk._schema_call import Fields, Inputs, integer_of, number_of, quick_way
@@ -48,7 +49,7 @@ _sharers: dict[tuple[int, int], int] = {}
 _sharers_lock = threading.Lock()
 
 
-class Tile:
+class Tile(Here):
     """An operation that a user made of a tile; made by :func:`tile`.
 
     Called with the arrays that it reads and its parameters, in the order of its description or by

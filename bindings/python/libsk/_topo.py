@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from libsk import _core
 from libsk._checks import text_of
 
@@ -36,6 +38,9 @@ class Topo:
     def dump(self) -> str:
         """The graph as text, which :meth:`parse` reads back."""
         return self._handle.dump()
+
+    def __reduce__(self) -> tuple[Callable[[str], Topo], tuple[str]]:
+        return Topo.parse, (self.dump(),)
 
     def __repr__(self) -> str:
         return f"<libsk.Topo: {self.hosts} host(s), {self.cores} cores, {self.gpus} GPUs>"

@@ -14,12 +14,13 @@ import numpy as np
 from libsk import _core
 from libsk._checks import shown
 from libsk._errors import UnsupportedError, invalid
+from libsk._here import Here
 
 Gather = Callable[[np.ndarray], np.ndarray]
 """``Comm.allgather()``."""
 
 
-class Trace:
+class Trace(Here):
     """Records from ``with`` to its end; afterwards ``events`` and ``json`` hold what was recorded.
 
     Times are microseconds of the host's monotonic clock, so ranks of one host share an axis.

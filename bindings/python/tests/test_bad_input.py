@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 import threading
@@ -334,8 +335,37 @@ def test_errors_have_classes_of_python_too() -> None:
     assert issubclass(sk.TimeoutError, TimeoutError)
     error = sk.PeerLostError("rank 3 died", 20, "SK_ERR_PEER_LOST")
     error.rank = 5  # As what was raised may say more than its text.
-    copy = pickle.loads(pickle.dumps(error))
-    assert (type(copy), copy.code, copy.rank) == (sk.PeerLostError, 20, 5)
+    other = pickle.loads(pickle.dumps(error))
+    assert (type(other), other.code, other.rank) == (sk.PeerLostError, 20, 5)
+
+
+def test_what_is_of_this_process_says_so() -> None:
+    class Own(sk.Comm):
+        pass
+
+    with Own(bootstrap="threads", rank=0, world_size=1, name="here") as comm:
+        tile = sk.tile(
+            print,
+            name="here",
+            reads={"x": ("f32", "m, n")},
+            writes={"y": ("x", "m, n")},
+            effect="y[i, j] = f(x[i, j])",
+        )
+        named = {
+            "Comm": comm,
+            "Plan": comm.plan("allreduce", count=3),
+            "Packed": comm.pack(np.ones((2, 2))),
+            "Prepared": comm.prepare("barrier"),
+            "Trace": comm.trace(),
+            "Context": sk.Context(),
+            "Tile": tile,
+            "DeviceArray": object.__new__(sk.DeviceArray),
+        }
+        for name, each in named.items():
+            for call in (pickle.dumps, copy.copy, copy.deepcopy):
+                with pytest.raises(TypeError, match=f"^a libsk.{name} can be neither pickled nor"):
+                    call(each)
+        tile.close()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import libsk as sk
 import pytest
 
@@ -17,6 +20,12 @@ def test_text_reads_back() -> None:
     made = sk.Topo.synthetic("hosts:2 numa:2 cores:8 gpus:4 nics:2")
     assert (made.hosts, made.gpus, made.nics) == (2, 8, 4)
     assert sk.Topo.parse(made.dump()).dump() == made.dump()
+
+
+def test_it_goes_to_other_processes() -> None:
+    made = sk.Topo.synthetic("hosts:2 numa:2 cores:8 gpus:4 nics:2")
+    for other in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+        assert type(other) is sk.Topo and other.dump() == made.dump() and other.gpus == 8
 
 
 @pytest.mark.parametrize("spec", ["cores", "cores:-1", "wheels:4"])
