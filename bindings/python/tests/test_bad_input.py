@@ -41,7 +41,6 @@ CASES: list[tuple[str, Callable[[sk.Comm], Any], str]] = [
     ("out shape", lambda c: c.allreduce(F32, out=F32[:5].copy()), r"out has shape \(5,\)"),
     ("out list", lambda c: c.allreduce(F32, out=[0.0] * 6), "out is a list"),
     ("out read-only", lambda c: c.allreduce(F32, out=read_only(F32)), "out is read-only"),
-    ("overlap", lambda c: c.allreduce(np.zeros(8, np.float32)[:6], out=None) and None, ""),
     ("gather out", lambda c: c.allgather(F32, out=F32), r"must have \(2, 6\)"),
     ("scatter", lambda c: c.reduce_scatter(F32[:5]), "multiple of the 2 ranks"),
     ("scatter number", lambda c: c.reduce_scatter(1.0), "multiple of the 2 ranks"),
@@ -59,11 +58,19 @@ CASES: list[tuple[str, Callable[[sk.Comm], Any], str]] = [
     ("gemm shapes", lambda c: c.allreduce_gemm(MATRIX, MATRIX), "a is 4 x 3 and b is 4 x 3"),
     ("gemm vector", lambda c: c.allreduce_gemm(MATRIX, F32), "b has shape"),
     ("gemm types", lambda c: c.allreduce_gemm(MATRIX, MATRIX.T.astype(float)), "give one type"),
-    ("gemm integers", lambda c: c.allreduce_gemm(MATRIX.astype("i4"), MATRIX.T.astype("i4")), ""),
+    (
+        "gemm integers",
+        lambda c: c.allreduce_gemm(*[MATRIX[:3].astype("i4")] * 2),
+        "a is i32, it must",
+    ),
     ("gemm out", lambda c: c.allreduce_gemm(MATRIX, MATRIX.T, MATRIX), r"must have \(4, 4\)"),
-    ("gemm out type", lambda c: c.allreduce_gemm(MATRIX, MATRIX.T, out_dtype="f16"), ""),
+    (
+        "gemm out type",
+        lambda c: c.allreduce_gemm(MATRIX, MATRIX.T, out_dtype="f16"),
+        "out_dtype is f16",
+    ),
     ("pack vector", lambda c: c.pack(F32), "b has shape"),
-    ("pack type", lambda c: c.pack(MATRIX.astype("i8")), ""),
+    ("pack type", lambda c: c.pack(MATRIX.astype("i8")), "b is i64, it must be f32, f64, bf16 or"),
     ("empty nothing", lambda c: c.empty((0, 3)), "at least one element"),
     ("empty type", lambda c: c.empty(3, "u8"), "allowed is"),
     ("free other", lambda c: c.free(F32), "this communicator's empty"),
@@ -131,11 +138,8 @@ def pair() -> Iterator[sk.Comm]:
     assert not done.is_alive()
 
 
-REFUSED = [case for case in CASES if case[0] != "overlap"]
-
-
 @pytest.mark.parametrize(
-    ("call", "sentence"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
+    ("call", "sentence"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
 def test_a_wrong_argument(pair: sk.Comm, call: Callable[[sk.Comm], Any], sentence: str) -> None:
     before = pair.info()["calls"]
