@@ -15,12 +15,6 @@ constexpr uint32_t kRuns = 2;  // Of which the second finds what the first has l
 
 constexpr size_t kTasksMax = 400;  // Of a plan: each is judged many times.
 
-size_t tasks_in(const Plan& plan) {
-  size_t count = 0;
-  for (const RankPlan& part : plan.ranks) count += part.tasks.size();
-  return count;
-}
-
 bool is_end(const OpDesc& op, int64_t rank) {
   if (!is_pair(op)) return true;
   const auto ends = ends_of(op);
@@ -49,6 +43,12 @@ std::vector<std::byte> given(const Case& call, uint32_t operand, int64_t rank) {
 }
 
 }  // namespace
+
+bool is_long(const Plan& plan) {
+  size_t tasks = 0;
+  for (const RankPlan& part : plan.ranks) tasks += part.tasks.size();
+  return tasks > kTasksMax;
+}
 
 Target target_of(const Shape& shape, Random& random) {
   const OpDesc& op = shape.op;
@@ -85,9 +85,9 @@ std::vector<Planned> planned_calls(const Schema& schema, size_t count, Random& r
   for (const Shape& shape : shapes) {
     if (out.size() == count) break;
     Result<Plan> plan = make_plan(shape.op, target_of(shape, random));
-    for (int tries = 0; tries < 5 && plan.ok() && tasks_in(plan.value()) > kTasksMax; ++tries)
+    for (int tries = 0; tries < 5 && plan.ok() && is_long(plan.value()); ++tries)
       plan = make_plan(shape.op, target_of(shape, random));
-    if (plan.ok() && tasks_in(plan.value()) > kTasksMax) continue;
+    if (plan.ok() && is_long(plan.value())) continue;
     if (!plan.ok()) {
       ADD_FAILURE() << plan.status().message() << " of " << text_of(shape);
       continue;

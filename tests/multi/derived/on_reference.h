@@ -21,6 +21,9 @@ struct Planned {
 // Of a call of this shape, in small pieces, so that there are several of each.
 Target target_of(const Shape& shape, Random& random);
 
+// A plan of so many tasks that judging it again and again takes long.
+bool is_long(const Plan& plan);
+
 // Calls that have all pairs of what calls may be, at most `count` of them, drawn, and their plans,
 // which are valid and right. Of at most eight ranks and not too many tasks, each operand in memory
 // of its own.
