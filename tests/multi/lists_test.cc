@@ -60,12 +60,18 @@ struct Lists {
       for (size_t i = 0; i < arrays[0][k].size(); ++i) {
         volatile float &p = arrays[0][k][i], &m = arrays[2][k][i], &v = arrays[3][k][i];
         const volatile float& g = arrays[1][k][i];
-        volatile float a = g - m, b = a * float(1 - args.beta1), c = g * g;
+        volatile float a = g - m;
+        volatile float b = a * float(1 - args.beta1);
         m = m + b;
-        a = v * float(args.beta2), b = c * float(1 - args.beta2);
+        a = v * float(args.beta2);
+        b = g * g;
+        b = b * float(1 - args.beta2);
         v = a + b;
-        a = std::sqrt(v) * 1.0f, b = a * scale, a = b + float(args.eps);
-        b = m * rate, c = b / a;
+        a = std::sqrt(v) * 1.0f;
+        b = a * scale;
+        a = b + float(args.eps);
+        b = m * rate;
+        volatile float c = b / a;
         a = p * float(1 - args.lr * args.weight_decay);
         p = a - c;
       }

@@ -99,7 +99,7 @@ std::string describe_operations() {
 void bind_local(nb::module_& module) {
   module.def("call_alone", &call_alone, nb::arg("context"), nb::arg("op"), nb::arg("size"),
              nb::arg("tensors"), nb::arg("numbers"), nb::arg("integers"),
-             nb::arg("lists") = std::vector<ListField>());
+             nb::arg("lists") = nb::tuple());
   module.def("check_tile", &check_tile);
   module.def("describe_operations", &describe_operations);
 }
