@@ -40,7 +40,7 @@ class CallMemory {
     KnownCall& known = place(key);
     return known.key == key && known.program != nullptr ? &known : nullptr;
   }
-  void remember(const KnownCall& call) {
+  void remember(KnownCall call) {
     if (call.key.function != 0) place(call.key) = call;
   }
   void forget_all() { known_.fill({}); }

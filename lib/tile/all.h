@@ -12,8 +12,7 @@
   X(kRmsnorm)              \
   X(kRmsnormBackward)      \
   X(kSumRows)              \
-  X(kAddRmsnorm)           \
-  X(kAdamw)
+  X(kAddRmsnorm)
 
 namespace sk::tiles {
 

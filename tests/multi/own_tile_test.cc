@@ -13,6 +13,7 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include "sk.h"
@@ -375,7 +376,7 @@ TEST(OwnTiles, TakeAnothersPlaceOnceTheyAreRight) {
 }
 
 int32_t asked(void* user) { return --*static_cast<std::atomic<int>*>(user) == 0; }
-int32_t throws(void*) { throw 1; }
+int32_t throws(void*) { throw std::runtime_error("asked"); }
 
 // Another thread's call goes on for ever, as far as this one can tell.
 TEST(OwnTiles, AnInterruptionEndsTheWaitForATurn) {

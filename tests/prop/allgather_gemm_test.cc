@@ -206,6 +206,7 @@ TEST_P(AllgatherGemm, AReaderThatDoesNotTellIsSeen) {
         if (task.post_count == 0) return false;
         const Post told = part.posts[task.first_post];
         task.post_count = 0;
+        task.flags &= uint8_t(~kPostsInOrder);  // It has none.
         RankPlan& owner = changed.ranks[told.rank];
         std::erase_if(owner.signals, [&](const Signal& each) {
           return each.producer == part.rank && each.number == told.signal;

@@ -7,5 +7,4 @@ OPERATIONS = (
     "rmsnorm",
     "rmsnorm_backward",
     "add_rmsnorm",
-    "adamw",
 )

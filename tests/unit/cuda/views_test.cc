@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include <map>
 #include <set>
 
@@ -155,7 +157,7 @@ TEST(Views, LieWhereOperandsDo) {
   ASSERT_TRUE(table.has_value());
   const uint64_t ranks[] = {1 << 20, 2 << 20};
   std::vector<RankOperands> operands(2, RankOperands{});
-  const auto at = [](uint64_t address) { return reinterpret_cast<void*>(address); };
+  const auto at = [](uint64_t address) { return std::bit_cast<void*>(address); };
   operands[0][0] = at(0x1000);
   operands[1][0] = at(0x2010);
   const auto placed = place_views(plan, *table, ranks, operands);
