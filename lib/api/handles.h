@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -14,9 +15,9 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <thread>
 #include <utility>
 
+#include "lib/api/turns.h"
 #include "lib/base/futex.h"
 #include "lib/base/inside_tile.h"
 #include "lib/base/status.h"
@@ -40,11 +41,15 @@ const char* handle_kind_name(HandleKind kind);
 // From the top: generation, 4 bits of kind, 16 bits of slot.
 inline constexpr uint64_t kIndexBits = 16, kKindBits = 4;
 
-// Longest wait for another thread's call on the same object to end.
+// Longest wait for another thread's calls on an object to end, where nothing else is said.
 inline constexpr int64_t kTurnNs = 300'000'000'000;
 
 // What a refused handle is told: that it is null, of another kind, or not alive.
 Status bad_handle(HandleKind wanted, const void* handle);
+// Of an object that is in a call, or that another thread takes away.
+Status busy_handle(HandleKind kind, bool ends);
+// Why the turn of an object did not come.
+Status no_turn(HandleKind kind, TurnQueue::Outcome why, int64_t limit_ns);
 
 // Objects of one public type. Two kinds of use: exclusive (one call at a time per object), and
 // pinned (any number, beside an exclusive one). One table per type and process; an object belongs
@@ -52,32 +57,33 @@ Status bad_handle(HandleKind wanted, const void* handle);
 //
 // All of it is zero at first and nothing of it is destroyed or allocated: a table of static storage
 // serves calls that come during exit, costs no memory that is not used, and goes with the library
-// when that is unloaded. No lock is held by anyone, so that a fork finds none held either.
+// when that is unloaded. A forked child forgets all of it, and so who waited or held a lock.
 template <typename T, HandleKind kind>
 class HandleTable {
+  using Clock = std::chrono::steady_clock;
   struct Slot {
-    std::atomic<uint64_t> generation{0};  // 0 while free or on its way.
-    std::atomic<bool> taken{false};       // Belongs to an object that is alive, comes or goes.
-    std::atomic<uint32_t> in_use{0};      // 1 while a call has it.
-    std::atomic<bool> queues{false};      // Whoever finds it in use waits for its turn.
-    std::atomic<int32_t> waiting{0};      // For that.
-    std::atomic<int32_t> pins{0};
+    // The object's generation, above the bits of its turn; 0 while free or on its way.
+    std::atomic<uint64_t> word{0};
+    std::atomic<bool> taken{false};   // Belongs to an object that is alive, comes or goes.
+    std::atomic<int64_t> turn_ns{0};  // So long whoever finds it in use waits for its turn.
+    std::atomic<uint32_t> pins{0};
     std::atomic<pid_t> owner{0};  // The process that made it.
     T* object = nullptr;
+    TurnQueue turns;
   };
   static constexpr size_t kSlotCount = 1 << 14;
 
  public:
   class Use {
    public:
-    Use(Slot* slot, bool exclusive) : slot_(slot), exclusive_(exclusive) {}
-    Use(Use&& other) noexcept
-        : slot_(std::exchange(other.slot_, nullptr)), exclusive_(other.exclusive_) {}
+    // `alive`: the word of an exclusive one when nobody has it; 0 pins.
+    Use(Slot* slot, uint64_t alive) : slot_(slot), alive_(alive) {}
+    Use(Use&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)), alive_(other.alive_) {}
     Use& operator=(Use&&) = delete;
     ~Use() {
       if (slot_ == nullptr) return;
-      if (exclusive_)
-        release(*slot_);
+      if (alive_ != 0)
+        release(*slot_, alive_);
       else
         unpin(*slot_);
     }
@@ -87,11 +93,62 @@ class HandleTable {
    private:
     friend class HandleTable;
     Slot* slot_;
-    bool exclusive_;
+    uint64_t alive_;
   };
 
-  // `queues`: calls of several threads wait for each other, where they would be refused.
-  Result<void*> add(std::unique_ptr<T> object, bool queues = false) {
+  // The one user of an object that is to go, until take() has it or this ends: then all is as
+  // before.
+  class Ending {
+   public:
+    Ending(HandleTable& table, Use use, Clock::time_point until)
+        : table_(&table), use_(std::move(use)), until_(until) {}
+    Ending(Ending&&) noexcept = default;
+    Ending& operator=(Ending&&) = delete;
+    ~Ending() {
+      if (use_.slot_ != nullptr) use_.slot_->word.fetch_and(~kEnding, std::memory_order_seq_cst);
+    }
+    T& operator*() const { return *use_; }
+    T* operator->() const { return &*use_; }
+    // Of the time that there was for all of it; not negative.
+    int64_t left_ns() const {
+      return std::max<int64_t>(0, std::chrono::nanoseconds(until_ - Clock::now()).count());
+    }
+
+    // Whoever begins a call from here on is refused (SK_ERR_BUSY).
+    void close() { use_.slot_->word.fetch_or(kEnding, std::memory_order_seq_cst); }
+    // Closes, and waits for the pinned calls of before.
+    Status drain() {
+      close();
+      std::atomic<uint32_t>& pins = use_.slot_->pins;
+      for (uint32_t count = 0; (count = pins.load(std::memory_order_seq_cst)) != 0;) {
+        const int64_t left = left_ns();
+        if (left == 0) {
+          return error(SK_ERR_TIMEOUT,
+                       "{} call(s) of other threads on this {} have not ended; it stays as it is",
+                       count, handle_kind_name(kind));
+        }
+        futex_wait(pins, count, left);
+      }
+      return {};
+    }
+    // Behind drain(). The handle is dead from here on, and whoever waits for its turn hears it.
+    std::unique_ptr<T> take() && {
+      Slot& slot = *std::exchange(use_.slot_, nullptr);
+      std::unique_ptr<T> object(std::exchange(slot.object, nullptr));
+      slot.turns.end(slot.word);
+      slot.taken.store(false, std::memory_order_release);
+      table_->hint_.store(size_t(&slot - table_->slots_.data()), std::memory_order_relaxed);
+      return object;
+    }
+
+   private:
+    HandleTable* table_;
+    Use use_;
+    Clock::time_point until_;
+  };
+
+  // `turn_ns`: calls of several threads wait for each other, each so long; 0: they are refused.
+  Result<void*> add(std::unique_ptr<T> object, int64_t turn_ns = 0) {
     const size_t start = hint_.load(std::memory_order_relaxed);
     for (size_t tries = 0; tries < kSlotCount; ++tries) {
       const size_t index = (start + tries) % kSlotCount;
@@ -102,10 +159,10 @@ class HandleTable {
       while (used <= index && !used_.compare_exchange_weak(used, index + 1)) {
       }
       slot.object = object.release();
-      slot.queues.store(queues, std::memory_order_relaxed);
+      slot.turn_ns.store(turn_ns, std::memory_order_relaxed);
       slot.owner.store(getpid(), std::memory_order_relaxed);
       const uint64_t generation = generations_.fetch_add(1, std::memory_order_relaxed) + 1;
-      slot.generation.store(generation, std::memory_order_release);
+      slot.word.store(generation << kTurnBits, std::memory_order_release);
       hint_.store(index + 1, std::memory_order_relaxed);
       return std::bit_cast<void*>(
           uintptr_t(((generation << kKindBits | uint64_t(kind)) << kIndexBits) | index));
@@ -114,46 +171,38 @@ class HandleTable {
                  handle_kind_name(kind));
   }
 
-  // `turn_ns`: how long to wait for another thread's call, where calls queue.
-  Result<Use> use(const void* handle, int64_t turn_ns = kTurnNs) {
-    Slot* slot = find(handle);
+  // `turn`: how to wait for another thread's call, where calls queue.
+  Result<Use> use(const void* handle, const Turn& turn = {}) {
+    const auto [slot, alive] = place_of(handle);
     if (slot == nullptr) return refused(handle);
-    if (slot->in_use.exchange(1, std::memory_order_acquire) != 0) {
-      if (!slot->queues.load(std::memory_order_relaxed)) {
-        return error(SK_ERR_BUSY, "another thread is inside a call on this {}",
-                     handle_kind_name(kind));
-      }
-      if (InsideTile::is()) {
-        return error(SK_ERR_BUSY,
-                     "called from inside a tile, while this {} is in a call, which "
-                     "may be the tile's own",
-                     handle_kind_name(kind));
-      }
-      if (!take_turn(*slot, handle, turn_ns)) {
-        if (find(handle) != slot) return refused(handle);
-        return error(SK_ERR_TIMEOUT, "another thread's call on this {} has not ended for {:.3g} s",
-                     handle_kind_name(kind), double(turn_ns) * 1e-9);
-      }
-    }
-    Use use(slot, true);
-    if (find(handle) != slot) return refused(handle);  // Freed between look and claim.
-    return use;
+    uint64_t is = alive;
+    if (slot->word.compare_exchange_strong(is, alive | kUsed, std::memory_order_acquire)) [[likely]]
+      return Use(slot, alive);
+    if (is >> kTurnBits != alive >> kTurnBits) return refused(handle);
+    const int64_t usual_ns = slot->turn_ns.load(std::memory_order_relaxed);
+    if (usual_ns == 0) return busy_handle(kind, (is & kEnding) != 0);
+    SK_RETURN_IF_ERROR(take_turn(*slot, handle, alive, usual_ns, turn));
+    return Use(slot, alive);
   }
 
   // The same without a sentence, for what may be asked often.
   std::optional<Use> try_pin(const void* handle) {
-    Slot* slot = find(handle);
+    const auto [slot, alive] = place_of(handle);
     if (slot == nullptr) return std::nullopt;
-    slot->pins.fetch_add(1, std::memory_order_seq_cst);
-    Use use(slot, false);
-    if (find(handle) != slot) return std::nullopt;
+    Use use = count_in(*slot);
+    const uint64_t is = slot->word.load(std::memory_order_seq_cst);
+    if (is >> kTurnBits != alive >> kTurnBits || (is & kEnding) != 0) return std::nullopt;
     return use;
   }
 
   Result<Use> pin(const void* handle) {
-    std::optional<Use> use = try_pin(handle);
-    if (!use) return refused(handle);
-    return std::move(*use);
+    const auto [slot, alive] = place_of(handle);
+    if (slot == nullptr) return refused(handle);
+    Use use = count_in(*slot);
+    const uint64_t is = slot->word.load(std::memory_order_seq_cst);
+    if (is >> kTurnBits != alive >> kTurnBits) return refused(handle);
+    if ((is & kEnding) != 0) return busy_handle(kind, /*ends=*/true);
+    return use;
   }
 
   // As pin(), but a handle of the process that this one was forked from is refused.
@@ -167,48 +216,42 @@ class HandleTable {
   void for_each_in_use(const Body& body) {
     const size_t used = used_.load(std::memory_order_acquire);
     for (Slot& slot : std::span(slots_).first(used)) {  // Asked at the end of every cell.
-      if (!slot.in_use.load(std::memory_order_acquire)) continue;
-      slot.pins.fetch_add(1, std::memory_order_seq_cst);
-      if (slot.generation.load(std::memory_order_seq_cst) != 0) body(*slot.object);
-      unpin(slot);
+      if ((slot.word.load(std::memory_order_acquire) & kUsed) == 0) continue;
+      const Use use = count_in(slot);
+      const uint64_t is = slot.word.load(std::memory_order_seq_cst);
+      if (is != 0 && (is & kEnding) == 0) body(*slot.object);
     }
   }
 
-  // Takes the object out; the handle is dead from here on. `part(T&)` runs first and makes pinned
-  // calls end that wait; nobody can begin another one by then.
-  template <typename Part>
-  Result<std::unique_ptr<T>> remove(const void* handle, const Part& part) {
-    SK_ASSIGN_OR_RETURN(Use use, this->use(handle));
-    Slot& slot = *use.slot_;
-    slot.generation.store(0, std::memory_order_seq_cst);
-    part(*slot.object);
-    for (int32_t pins = 0; (pins = slot.pins.load(std::memory_order_seq_cst)) != 0;)
-      slot.pins.wait(pins, std::memory_order_seq_cst);
-    return take_out(std::move(use));
+  // Waits for the object's turn, `limit_ns` in all for whatever is to be waited for.
+  Result<Ending> end(const void* handle, int64_t limit_ns = kTurnNs) {
+    const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(limit_ns);
+    SK_ASSIGN_OR_RETURN(Use use, this->use(handle, {.limit_ns = std::max<int64_t>(1, limit_ns)}));
+    return Ending(*this, std::move(use), until);
   }
-  Result<std::unique_ptr<T>> remove(const void* handle) {
-    return remove(handle, [](T&) {});
+
+  // Takes the object out; where calls on it do not end in time, SK_ERR_TIMEOUT, and it stays.
+  Result<std::unique_ptr<T>> remove(const void* handle, int64_t limit_ns = kTurnNs) {
+    SK_ASSIGN_OR_RETURN(Ending ending, end(handle, limit_ns));
+    SK_RETURN_IF_ERROR(ending.drain());
+    return std::move(ending).take();
   }
 
   // The same for an object whose calls may wait long: SK_ERR_BUSY, and nothing has changed, while
   // a thread is inside one.
   Result<std::unique_ptr<T>> remove_idle(const void* handle) {
     SK_RETURN_IF_ERROR(check_owner(handle));
-    SK_ASSIGN_OR_RETURN(Use use, this->use(handle));
-    Slot& slot = *use.slot_;
-    const uint64_t generation = slot.generation.exchange(0, std::memory_order_seq_cst);
-    if (slot.pins.load(std::memory_order_seq_cst) == 0) return take_out(std::move(use));
-    slot.generation.store(generation, std::memory_order_seq_cst);
-    return error(SK_ERR_BUSY, "another thread is inside a call on this {}", handle_kind_name(kind));
+    SK_ASSIGN_OR_RETURN(Ending ending, end(handle, /*limit_ns=*/0));
+    if (!ending.drain().ok()) return busy_handle(kind, /*ends=*/false);
+    return std::move(ending).take();
   }
 
   // In a forked child, whose threads call nothing else meanwhile: its parent's handles are refused
   // from here on. Their objects stay as they are, with memory and threads that are the parent's.
   void forget_all() {
     for (Slot& slot : std::span(slots_).first(used_.load())) {
-      slot.generation.store(0);
-      slot.in_use.store(0);
-      slot.waiting.store(0);
+      slot.word.store(0);
+      slot.turns.forget();
       slot.pins.store(0);
       slot.object = nullptr;
       slot.taken.store(false);
@@ -217,8 +260,10 @@ class HandleTable {
   }
 
   Status check_owner(const void* handle) {
-    const Slot* slot = find(handle);
-    if (slot == nullptr) return refused(handle);
+    const auto [slot, alive] = place_of(handle);
+    if (slot == nullptr ||
+        slot->word.load(std::memory_order_acquire) >> kTurnBits != alive >> kTurnBits)
+      return refused(handle);
     const pid_t owner = slot->owner.load(std::memory_order_relaxed);
     if (owner == getpid()) return {};
     return error(SK_ERR_FORKED, "this {} is of process {}, from which this one was forked",
@@ -226,47 +271,45 @@ class HandleTable {
   }
 
  private:
-  static void release(Slot& slot) {
-    if (!slot.queues.load(std::memory_order_relaxed)) [[likely]]
-      return slot.in_use.store(0, std::memory_order_release);
-    // In one order with take_turn(): it has counted itself before it looks, so either it finds the
-    // object free, or it is seen here.
-    slot.in_use.store(0, std::memory_order_seq_cst);
-    if (slot.waiting.load(std::memory_order_seq_cst) != 0) futex_wake(slot.in_use, 1);
+  struct Place {
+    Slot* slot;      // Null where no handle of this kind is like it.
+    uint64_t alive;  // Its word while the object is alive and nobody has it.
+  };
+
+  static void release(Slot& slot, uint64_t alive) {
+    if (slot.turn_ns.load(std::memory_order_relaxed) == 0) [[likely]]
+      return slot.word.store(alive, std::memory_order_release);  // Nobody waits for that.
+    uint64_t is = alive | kUsed;
+    if (slot.word.compare_exchange_strong(is, alive, std::memory_order_release)) [[likely]]
+      return;
+    slot.turns.pass(slot.word, alive);
   }
-  // Waits until the object is not in use, and claims it; false where it is gone before that, or
-  // not free in time.
-  bool take_turn(Slot& slot, const void* handle, int64_t turn_ns) {
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(turn_ns);
-    slot.waiting.fetch_add(1, std::memory_order_seq_cst);
-    bool mine = false;
-    while (find(handle) == &slot) {
-      mine = slot.in_use.exchange(1, std::memory_order_seq_cst) == 0;
-      const int64_t left = std::chrono::nanoseconds(until - Clock::now()).count();
-      if (mine || left <= 0) break;
-      futex_wait(slot.in_use, 1, left);
-    }
-    slot.waiting.fetch_sub(1, std::memory_order_seq_cst);
-    return mine;
+  static Use count_in(Slot& slot) {
+    slot.pins.fetch_add(1, std::memory_order_seq_cst);
+    return Use(&slot, 0);
   }
+  // In one order with Ending: either it finds no pin, or its end is seen here.
   static void unpin(Slot& slot) {
     const bool last = slot.pins.fetch_sub(1, std::memory_order_seq_cst) == 1;
-    if (last && slot.generation.load(std::memory_order_seq_cst) == 0) slot.pins.notify_all();
+    if (last && (slot.word.load(std::memory_order_seq_cst) & kEnding) != 0)
+      futex_wake(slot.pins, INT_MAX);
   }
-  std::unique_ptr<T> take_out(Use use) {
-    Slot& slot = *use.slot_;
-    std::unique_ptr<T> object(std::exchange(slot.object, nullptr));
-    { const Use ends = std::move(use); }  // Before the slot is another object's.
-    // Whoever still waits for its turn hears that there is none, and has left the slot by then.
-    while (slot.waiting.load(std::memory_order_seq_cst) != 0) {
-      futex_wake(slot.in_use, INT_MAX);
-      std::this_thread::yield();
+
+  [[gnu::noinline]] Status take_turn(Slot& slot, const void* handle, uint64_t alive,
+                                     int64_t usual_ns, const Turn& turn) {
+    if (InsideTile::is()) {
+      return error(SK_ERR_BUSY,
+                   "called from inside a tile, while this {} is in a call, which may be the tile's "
+                   "own",
+                   handle_kind_name(kind));
     }
-    slot.taken.store(false, std::memory_order_release);
-    hint_.store(size_t(&slot - slots_.data()), std::memory_order_relaxed);
-    return object;
+    const int64_t limit_ns = turn.limit_ns != 0 ? turn.limit_ns : usual_ns;
+    const TurnQueue::Outcome outcome = slot.turns.wait(slot.word, alive, limit_ns, turn);
+    if (outcome == TurnQueue::Outcome::kMine) return {};
+    return outcome == TurnQueue::Outcome::kGone ? refused(handle)
+                                                : no_turn(kind, outcome, limit_ns);
   }
+
   Status refused(const void* handle) const {
     const auto value = uint64_t(reinterpret_cast<uintptr_t>(handle));
     const uint64_t generation = value >> (kIndexBits + kKindBits);
@@ -277,15 +320,13 @@ class HandleTable {
     }
     return bad_handle(kind, handle);
   }
-  Slot* find(const void* handle) {
+  Place place_of(const void* handle) {
     const auto value = uint64_t(reinterpret_cast<uintptr_t>(handle));
     const size_t index = value & ((1 << kIndexBits) - 1);
     const uint64_t generation = value >> (kIndexBits + kKindBits);
     const auto its = HandleKind(value >> kIndexBits & ((1 << kKindBits) - 1));
-    if (index >= kSlotCount || generation == 0 || its != kind) return nullptr;
-    Slot& slot = slots_[index];
-    const bool live = slot.generation.load(std::memory_order_seq_cst) == generation;
-    return live ? &slot : nullptr;
+    if (index >= kSlotCount || generation == 0 || its != kind) return {nullptr, 0};
+    return {&slots_[index], generation << kTurnBits};
   }
 
   std::array<Slot, kSlotCount> slots_{};

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,8 +14,11 @@
 namespace sk::api {
 namespace {
 
+using testing::HasSubstr;
+using Table = HandleTable<int, HandleKind::kPlan>;
+
 TEST(Handles, AFreedOneIsRefusedThoughItsPlaceIsTaken) {
-  auto table = std::make_unique<HandleTable<int, HandleKind::kPlan>>();
+  auto table = std::make_unique<Table>();
   void* const first = table->add(std::make_unique<int>(1)).value();
   EXPECT_EQ(*table->remove(first).value(), 1);
   void* const second = table->add(std::make_unique<int>(2)).value();
@@ -30,7 +35,7 @@ TEST(Handles, AFreedOneIsRefusedThoughItsPlaceIsTaken) {
 
 // The place of a thread's object is often another one's place of a moment ago.
 TEST(Handles, OneThreadsEndIsNoUseOfAnothersObject) {
-  auto table = std::make_unique<HandleTable<int, HandleKind::kPlan>>();
+  auto table = std::make_unique<Table>();
   std::vector<std::string> said(4);
   std::vector<std::thread> threads;
   for (size_t t = 0; t < said.size(); ++t) {
@@ -51,8 +56,8 @@ TEST(Handles, OneThreadsEndIsNoUseOfAnothersObject) {
 }
 
 TEST(Handles, CallsThatQueueAreOneAtATime) {
-  auto table = std::make_unique<HandleTable<int, HandleKind::kPlan>>();
-  void* const shared = table->add(std::make_unique<int>(0), /*queues=*/true).value();
+  auto table = std::make_unique<Table>();
+  void* const shared = table->add(std::make_unique<int>(0), kTurnNs).value();
   std::atomic<int> refused{0};
   std::vector<std::thread> threads;
   constexpr int kThreads = 6, kTurns = 20'000;
@@ -74,24 +79,138 @@ TEST(Handles, CallsThatQueueAreOneAtATime) {
 }
 
 TEST(Handles, ATurnIsWaitedForNoLongerThanIsSaid) {
-  auto table = std::make_unique<HandleTable<int, HandleKind::kPlan>>();
-  void* const shared = table->add(std::make_unique<int>(0), /*queues=*/true).value();
-  {
-    const auto held = table->use(shared);
-    ASSERT_TRUE(held.ok());
-    const auto late = table->use(shared, /*turn_ns=*/20'000'000);
-    ASSERT_EQ(late.status().code(), SK_ERR_TIMEOUT);
-    EXPECT_THAT(late.status().message(), testing::HasSubstr("has not ended for 0.02 s"));
+  auto table = std::make_unique<Table>();
+  for (const bool own : {false, true}) {
+    void* const shared = table->add(std::make_unique<int>(0), own ? 20'000'000 : kTurnNs).value();
+    {
+      const auto held = table->use(shared);
+      ASSERT_TRUE(held.ok());
+      const auto late = table->use(shared, {.limit_ns = own ? 0 : 20'000'000});
+      ASSERT_EQ(late.status().code(), SK_ERR_TIMEOUT);
+      EXPECT_THAT(late.status().message(), HasSubstr("have not ended for 0.02 s"));
+    }
+    EXPECT_TRUE(table->use(shared).ok());  // Whoever gave up has left nothing behind.
+    EXPECT_TRUE(table->remove(shared).ok());
   }
-  EXPECT_TRUE(table->use(shared).ok());  // Whoever gave up has left nothing behind.
+}
+
+// Threads that wait for their turn, each behind those of before, and the order in which it came.
+class Queue {
+ public:
+  Queue(Table& table, void* shared) : table_(table), shared_(shared) {}
+  ~Queue() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  // Returns once it waits.
+  void add() {
+    const size_t who = waiters_.size();
+    Waiter& its = waiters_.emplace_back();
+    threads_.emplace_back([this, who, &its] {
+      const auto use = table_.use(shared_, {.waiting = look, .user = &its});
+      if (use.ok()) order.push_back(int(who));
+      its.gave_up = !use.ok();
+    });
+    while (!its.waits) std::this_thread::yield();
+  }
+  void end_wait_of(size_t who) {
+    waiters_[who].stop = true;
+    while (!waiters_[who].gave_up) std::this_thread::yield();
+  }
+  std::vector<int> order;  // By whoever has the turn.
+
+ private:
+  struct Waiter {
+    std::atomic<bool> waits{false}, stop{false}, gave_up{false};
+  };
+  static int32_t look(void* user) {
+    auto& its = *static_cast<Waiter*>(user);
+    its.waits = true;
+    return its.stop ? 1 : 0;
+  }
+  Table& table_;
+  void* shared_;
+  std::deque<Waiter> waiters_;
+  std::vector<std::thread> threads_;
+};
+
+TEST(Handles, TurnsComeInTheOrderInWhichTheyWereWaitedFor) {
+  auto table = std::make_unique<Table>();
+  void* const shared = table->add(std::make_unique<int>(0), kTurnNs).value();
+  for (const int gives_up : {-1, 0, 1, 2}) {
+    std::vector<int> order, wanted;
+    {
+      Queue queue(*table, shared);
+      auto held = std::make_optional(table->use(shared));
+      ASSERT_TRUE(held->ok());
+      for (int who = 0; who < 3; ++who) {
+        queue.add();
+        if (who != gives_up) wanted.push_back(who);
+      }
+      if (gives_up >= 0) queue.end_wait_of(size_t(gives_up));
+      held.reset();
+      const auto again = table->use(shared);  // Whoever had it comes last.
+      ASSERT_TRUE(again.ok());
+      order = queue.order;
+    }
+    EXPECT_EQ(order, wanted);
+  }
   EXPECT_TRUE(table->remove(shared).ok());
+}
+
+// Calls that do not end keep an object where it is, and whoever comes meanwhile hears why.
+TEST(Handles, WhatIsInUseIsTakenAwayInTimeOrNotAtAll) {
+  auto table = std::make_unique<Table>();
+  for (const int64_t turn_ns : {int64_t{0}, kTurnNs}) {
+    void* const it = table->add(std::make_unique<int>(7), turn_ns).value();
+    {
+      const auto pinned = table->pin(it);
+      ASSERT_TRUE(pinned.ok());
+      const auto late = table->remove(it, 20'000'000);
+      ASSERT_EQ(late.status().code(), SK_ERR_TIMEOUT);
+      EXPECT_THAT(late.status().message(), HasSubstr("it stays as it is"));
+      EXPECT_EQ(table->remove_idle(it).status().code(), SK_ERR_BUSY);
+    }
+    {
+      auto ending = table->end(it);
+      ASSERT_TRUE(ending.ok());
+      EXPECT_TRUE(table->pin(it).ok());
+      ending->close();
+      const auto refused = table->pin(it);
+      EXPECT_EQ(refused.status().code(), SK_ERR_BUSY);
+      EXPECT_THAT(refused.status().message(), HasSubstr("another thread ends this plan"));
+      EXPECT_FALSE(table->try_pin(it).has_value());
+      EXPECT_TRUE(ending->drain().ok());
+    }
+    EXPECT_TRUE(table->pin(it).ok());  // As before.
+    EXPECT_EQ(*table->use(it).value(), 7);
+    EXPECT_EQ(*table->remove(it).value(), 7);
+    EXPECT_EQ(table->pin(it).status().code(), SK_ERR_BAD_HANDLE);
+  }
+}
+
+TEST(Handles, AnEndWaitsForCallsThatWereThereBefore) {
+  auto table = std::make_unique<Table>();
+  for (int round = 0; round < 200; ++round) {
+    void* const it = table->add(std::make_unique<int>(round)).value();
+    std::atomic<bool> inside{false}, left{false};
+    std::thread other([&] {
+      const auto pinned = table->pin(it);
+      inside = true;
+      std::this_thread::yield();
+      left = true;
+    });
+    while (!inside) std::this_thread::yield();
+    EXPECT_EQ(*table->remove(it).value(), round);
+    EXPECT_TRUE(left);
+    other.join();
+  }
 }
 
 // Those who wait hear that there is nothing more to wait for.
 TEST(Handles, WhoWaitsForWhatIsTakenAwayIsTold) {
-  auto table = std::make_unique<HandleTable<int, HandleKind::kPlan>>();
+  auto table = std::make_unique<Table>();
   for (int round = 0; round < 200; ++round) {
-    void* const shared = table->add(std::make_unique<int>(round), /*queues=*/true).value();
+    void* const shared = table->add(std::make_unique<int>(round), kTurnNs).value();
     std::vector<std::thread> threads;
     std::atomic<int> wrong{0};
     for (int t = 0; t < 3; ++t) {
