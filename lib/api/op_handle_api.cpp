@@ -7,9 +7,9 @@ using namespace sk::api;  // NOLINT(google-build-using-namespace)
 namespace {
 
 // The caller gave an operation, and no handle that a sentence about communicators could show.
-auto comm_of(const OpHandle& op) {
-  using Found = decltype(comms.use(op.comm));
-  Found found = comms.use(op.comm);
+auto comm_of(const OpHandle& op, const sk_run_options* options) {
+  using Found = decltype(use_comm(op.comm, options));
+  Found found = use_comm(op.comm, options);
   return found.status().code() != SK_ERR_BAD_HANDLE
              ? std::move(found)
              : Found(error(SK_ERR_BAD_HANDLE, "the operation's communicator was freed"));
@@ -94,12 +94,13 @@ sk_status sk_op_create(sk_comm* comm, int32_t op, const void* args, sk_op** out_
 sk_status sk_op_run(sk_op* op, const void* args, const sk_run_options* options) noexcept {
   return guarded([&]() -> Status {
     SK_ASSIGN_OR_RETURN(const auto use, operations.use(op));
-    SK_ASSIGN_OR_RETURN(const auto comm, comm_of(*use));
+    SK_ASSIGN_OR_RETURN(const auto comm, comm_of(*use, options));
     std::optional<TileSet::Use> tile;  // A user's, which may have been taken away.
     if (use->schema->id >= OpKind::kUserFirst) {
       SK_ASSIGN_OR_RETURN(auto found, comm->tiles->use(int32_t(use->schema->id)));
       tile.emplace(std::move(found));
     }
+    if (use->schema->scope == Scope::kLocal) SK_RETURN_IF_ERROR(settle_options(*comm, options));
     return run(*use, *comm->communicator, args, options);
   });
 }

@@ -10,9 +10,9 @@ using namespace sk::api;  // NOLINT(google-build-using-namespace)
 namespace {
 
 // The caller gave a plan, and no handle that a sentence about communicators could show.
-auto comm_of(const PlanHandle& plan) {
-  using Found = decltype(comms.use(plan.comm));
-  Found found = comms.use(plan.comm);
+auto comm_of(const PlanHandle& plan, const sk_run_options* options) {
+  using Found = decltype(use_comm(plan.comm, options));
+  Found found = use_comm(plan.comm, options);
   return found.status().code() != SK_ERR_BAD_HANDLE
              ? std::move(found)
              : Found(error(SK_ERR_BAD_HANDLE, "the plan's communicator was freed"));
@@ -45,7 +45,7 @@ sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights, v
                       const sk_run_options* options) noexcept {
   return guarded([&]() -> Status {
     SK_ASSIGN_OR_RETURN(const auto use, plans.use(plan));
-    SK_ASSIGN_OR_RETURN(const auto comm, comm_of(*use));
+    SK_ASSIGN_OR_RETURN(const auto comm, comm_of(*use, options));
     if (!takes_part(use->world, use->plan->op)) return {};
     PackedUses packed;
     SK_RETURN_IF_ERROR(packed.pin({weights}));
