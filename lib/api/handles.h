@@ -61,7 +61,7 @@ Status no_turn(HandleKind kind, TurnQueue::Outcome why, int64_t limit_ns);
 template <typename T, HandleKind kind>
 class HandleTable {
   using Clock = std::chrono::steady_clock;
-  struct Slot {
+  struct alignas(64) Slot {  // Calls on other objects write other lines of the cache.
     // The object's generation, above the bits of its turn; 0 while free or on its way.
     std::atomic<uint64_t> word{0};
     std::atomic<bool> taken{false};   // Belongs to an object that is alive, comes or goes.
@@ -124,8 +124,8 @@ class HandleTable {
         const int64_t left = left_ns();
         if (left == 0) {
           return error(SK_ERR_TIMEOUT,
-                       "{} call(s) of other threads on this {} have not ended; it stays as it is",
-                       count, handle_kind_name(kind));
+                       "other threads' calls on this {} have not ended; it stays as it is",
+                       handle_kind_name(kind));
         }
         futex_wait(pins, count, left);
       }
