@@ -84,7 +84,7 @@ class Kernel:
         self.client.start_channels()
         self._early: list[dict[str, Any]] = []
         self.beside: list[dict[str, Any]] = []
-        """What came while a cell was waited for and is of another, say of a thread of an earlier."""
+        """What came while a cell was waited for and is another's, say an earlier one's thread."""
         self.wait_for_ready()
 
     @property

@@ -14,9 +14,12 @@
 #include <vector>
 
 #include "sk.h"
+#include "tests/support/until.h"
 #include "transport/local/link.h"
 
 namespace {
+
+using sk::testing_support::until;
 
 // Rank 0 has eight below it, each of those eight, and the last two ranks are three below rank 0.
 constexpr int kRanks = 75;
@@ -164,7 +167,7 @@ std::string name(int rank) { return "rank " + std::to_string(rank); }
 std::string expect_usable_by_all(sk_comm* comm, Board& board) {
   const std::string wrong = expect_usable(comm);
   ++board.through;
-  while (board.through < kRanks) usleep(1000);
+  if (!until([&] { return board.through == kRanks; })) return "not all came through the first call";
   return wrong;
 }
 
@@ -215,7 +218,8 @@ TEST_P(LargeEntry, OperandsThatPeersReachAreFound) {
       if (sk_allreduce(comm, in, to, kCount, SK_F64, SK_SUM, nullptr) != SK_OK)
         return sk_last_error();
       for (int64_t i = 0; i < kCount; ++i) {
-        if (to[i] != double(kRanks * (i + call) + kRanks * (kRanks - 1) / 2))
+        constexpr int64_t kOfRanks = int64_t{kRanks} * (kRanks - 1) / 2;
+        if (to[i] != double(kRanks * (i + call) + kOfRanks))
           return "a wrong sum in call " + std::to_string(call);
       }
     }
@@ -226,9 +230,7 @@ TEST_P(LargeEntry, OperandsThatPeersReachAreFound) {
 // Rank 1 has waited for long by then, and looked after the others again and again.
 TEST_P(LargeEntry, ALateRankIsWaitedFor) {
   run_world(GetParam(), [](sk_comm*& comm, int rank, Board& board) -> std::string {
-    if (rank == 74) {
-      while (board.looks < 5) usleep(1000);
-    }
+    if (rank == 74 && !until([&] { return board.looks >= 5; })) return "nobody looked";
     if (auto wrong = expect(sk_barrier(comm, nullptr), SK_OK, {}); !wrong.empty()) return wrong;
     return expect_usable(comm);
   });
@@ -237,7 +239,7 @@ TEST_P(LargeEntry, ALateRankIsWaitedFor) {
 TEST_P(LargeEntry, ARankThatIsTooLateIsNamedByAll) {
   run_world(GetParam(), [](sk_comm*& comm, int rank, Board& board) -> std::string {
     if (rank == 40) {
-      while (board.arrived < kRanks - 1) usleep(1000);
+      if (!until([&] { return board.arrived == kRanks - 1; })) return "not all arrived";
     } else {
       // Else some may not have begun when the first one's time is over.
       ++board.arrived;
@@ -246,9 +248,8 @@ TEST_P(LargeEntry, ARankThatIsTooLateIsNamedByAll) {
     sk_run_options options{};
     options.struct_size = sizeof options;
     options.timeout_ms = rank == 7 ? 500 : 0;
-    if (rank == 40) {
-      while (board.arrived < 2 * (kRanks - 1)) usleep(1000);
-    }
+    if (rank == 40 && !until([&] { return board.arrived == 2 * (kRanks - 1); }))
+      return "not all gave up";
     std::string wrong = expect(sk_barrier(comm, &options), SK_ERR_TIMEOUT,
                                {"rank 7 waited 0.5 s for rank 40 in barrier()"});
     ++board.arrived;
@@ -266,7 +267,7 @@ TEST_P(LargeEntry, WhoHasLeftIsMissedByAll) {
         ++board.arrived;
         return freed == SK_OK ? "" : sk_last_error();
       }
-      while (board.arrived == 0) usleep(1000);
+      if (!until([&] { return board.arrived != 0; })) return "nobody left";
       return expect(sk_barrier(comm, nullptr), SK_ERR_PEER_LOST,
                     {name(leaver) + " has freed the communicator"});
     });

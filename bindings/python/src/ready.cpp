@@ -49,8 +49,10 @@ void Ready::close() {
   if (op_ == nullptr) return;
   if (inside_)
     check(SK_ERR_BUSY, "prepared.close(): another thread is inside prepared.run() of it");
-  check(sk_op_free(op_.get()));
-  (void)op_.release();
+  sk_op* const op = op_.release();
+  const sk_status result = sk_op_free(op);
+  if (result != SK_OK) op_.reset(op);  // Refused, it stays as it was.
+  check(result);
 }
 
 void bind_ready(nb::module_& module) {

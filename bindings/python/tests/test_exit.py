@@ -73,7 +73,7 @@ def has_a_tile():
 
 def sleeps(x, y):
     begun.set()
-    time.sleep(0.4)
+    time.sleep(0.4)  # tidy: allow sleep: the end is to come while a tile is in it
 
 
 def has_a_tile_that_sleeps():
@@ -114,7 +114,7 @@ if sys.argv[1] == "waits":
 for _ in range(int(sys.argv[2])):
     threading.Thread(target=globals()[sys.argv[1]], daemon=True).start()
 assert begun.wait(30)
-time.sleep(0.05)
+time.sleep(0.05)  # tidy: allow sleep: any moment of the calls is right, the first least of all
 """
 
 

@@ -214,7 +214,7 @@ def test_an_idle_one_is_closed_beside_another_run(ranks: Ranks) -> None:
             with pytest.raises(sk.BusyError):  # Once it is inside.
                 for _ in range(1000):
                     comm.info()
-                    time.sleep(0.01)
+                    time.sleep(0.01)  # tidy: allow sleep: a bounded poll, of what only a call shows
             with idle:
                 pass
             with pytest.raises(sk.BadHandleError, match="it was closed"):

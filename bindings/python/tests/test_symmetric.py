@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -89,7 +88,8 @@ def test_however_the_array_is_handed_in(alone: sk.Comm) -> None:
 
 def test_nobody_reaches_memory_that_is_on_its_way_back() -> None:
     """Rank 0 waits for rank 1 in its free(), while another thread looks for the array."""
-    array, comms, looked, seen = [], [], threading.Event(), []
+    array, comms, seen = [], [], []
+    made, looked = threading.Event(), threading.Event()
 
     def body(comm: sk.Comm) -> None:
         x = comm.empty(1 << 12)
@@ -97,14 +97,14 @@ def test_nobody_reaches_memory_that_is_on_its_way_back() -> None:
         if comm.rank == 0:
             array.append(weakref.ref(x))
             comms.append(comm)
+            made.set()
         else:
             assert looked.wait(30)
         comm.free(x)
         assert x.size == 0
 
     def look() -> None:
-        while not comms:
-            time.sleep(0.001)
+        assert made.wait(30)
         while True:
             try:
                 comms[0].info()
