@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from libsk import _dtypes, _ops
+from libsk._list_call import has_lists
 from libsk._op_names import OPERATIONS
 from libsk._schema_call import result_code
 from libsk._schemas import Schema, schemas
@@ -140,7 +141,9 @@ def _gradient(forward: _Operation, backward: _Operation, op: Any, gradient_op: A
 
 
 def _make() -> dict[str, Callable[..., Any]]:
-    operations = {name: _Operation(schemas()[name]) for name in OPERATIONS}
+    # What overwrites lists of tensors is no function of them, which is all that is made here.
+    names = [name for name in OPERATIONS if not has_lists(schemas()[name])]
+    operations = {name: _Operation(schemas()[name]) for name in names}
     made: dict[str, Any] = {}
     for name, each in operations.items():
         made[name] = torch.library.custom_op(

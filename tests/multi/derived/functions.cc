@@ -64,14 +64,14 @@ double rstd_of(const Argument& x, double eps) {
 
 Argument rms(std::span<const Argument> in, const Bound& bound) {
   const Argument& x = needed(in, 0);
-  const double rstd = rstd_of(x, bound("eps"));
+  const double rstd = rstd_of(x, bound.in_type_of_sums("eps"));
   return {computed(rstd, rstd, double(x.size()) + 8)};
 }
 
 // x * rstd * weight.
 Argument rmsnorm(std::span<const Argument> in, const Bound& bound) {
   const Argument &x = needed(in, 0), &weight = optional(in, 1, x.size());
-  const double rstd = rstd_of(x, bound("eps"));
+  const double rstd = rstd_of(x, bound.in_type_of_sums("eps"));
   Argument out;
   for (size_t j = 0; j < x.size(); ++j) {
     const double value = x[j].value * rstd * element(weight, j).value;
@@ -107,11 +107,44 @@ Argument rmsnorm_dx(std::span<const Argument> in, const Bound&) {
   return out;
 }
 
+// Of an argument of one element.
+double number(std::span<const Argument> in, size_t i) { return needed(in, i, 1)[0].value; }
+
+// m + (g - m) * (1 - beta1).
+Argument adamw_m(std::span<const Argument> in, const Bound& bound) {
+  const double m = number(in, 0), g = number(in, 1);
+  return {computed(m + (g - m) * (1 - bound("beta1")), std::fabs(m) + std::fabs(g))};
+}
+
+// v * beta2 + g^2 * (1 - beta2).
+Argument adamw_v(std::span<const Argument> in, const Bound& bound) {
+  const double v = number(in, 0), g = number(in, 1), beta2 = bound("beta2");
+  const double value = v * beta2 + g * g * (1 - beta2);
+  return {computed(value, std::fabs(v) + g * g)};
+}
+
+// p * (1 - lr * weight_decay) - lr * (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps);
+// of p, m, v.
+Argument adamw_step(std::span<const Argument> in, const Bound& bound) {
+  const double lr = bound("lr"), step = bound("step");
+  const double m = number(in, 1) / (1 - std::pow(bound("beta1"), step));
+  const double v = number(in, 2) / (1 - std::pow(bound("beta2"), step));
+  const double kept = number(in, 0) * (1 - lr * bound("weight_decay"));
+  const double less = lr * m / (std::sqrt(v) + bound("eps"));
+  return {computed(kept - less, std::fabs(number(in, 0)) + std::fabs(less))};
+}
+
 }  // namespace
 
 const Function& function_of(std::string_view name) {
-  static const std::map<std::string, Function, std::less<>> all = {
-      {"add", add}, {"mul", mul}, {"rms", rms}, {"rmsnorm", rmsnorm}, {"rmsnorm_dx", rmsnorm_dx}};
+  static const std::map<std::string, Function, std::less<>> all = {{"add", add},
+                                                                   {"mul", mul},
+                                                                   {"rms", rms},
+                                                                   {"rmsnorm", rmsnorm},
+                                                                   {"rmsnorm_dx", rmsnorm_dx},
+                                                                   {"adamw_m", adamw_m},
+                                                                   {"adamw_v", adamw_v},
+                                                                   {"adamw_step", adamw_step}};
   const auto found = all.find(name);
   if (found == all.end())
     throw std::runtime_error(std::string(name) + " has no formula in functions.cc");
