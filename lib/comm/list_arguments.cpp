@@ -10,9 +10,13 @@ namespace {
 
 // Memory of one argument.
 struct Span {
-  uintptr_t begin = 0, end = 0;
+  const void* data = nullptr;
+  uint64_t bytes = 0;
   size_t operand = 0, entry = 0;
   bool written = false;
+
+  uintptr_t begin() const { return reinterpret_cast<uintptr_t>(data); }
+  uintptr_t end() const { return begin() + bytes; }
 };
 
 }  // namespace
@@ -94,9 +98,7 @@ Status ListArguments::check_apart(std::span<const CallOperand> others) const {
   for (size_t operand = 0; operand < schema_.operands.size(); ++operand) {
     const bool written = schema_.is_written(operand);
     const auto add = [&](const void* data, uint64_t bytes, size_t entry) {
-      const auto begin = reinterpret_cast<uintptr_t>(data);
-      if (data != nullptr && bytes > 0)
-        spans.push_back({begin, begin + bytes, operand, entry, written});
+      if (data != nullptr && bytes > 0) spans.push_back({data, bytes, operand, entry, written});
     };
     for (size_t i = 0; i < lists_[operand].size(); ++i)
       add(lists_[operand][i].data, lists_[operand][i].bytes, i);
@@ -106,14 +108,12 @@ Status ListArguments::check_apart(std::span<const CallOperand> others) const {
   const Span *reaches = nullptr, *written = nullptr;  // Those that end last.
   for (const Span& span : spans) {
     const Span* before = span.written ? reaches : written;
-    if (before != nullptr && span.begin < before->end) {
-      return check::apart(name(before->operand, before->entry).c_str(),
-                          reinterpret_cast<const void*>(before->begin), before->end - before->begin,
-                          name(span.operand, span.entry).c_str(),
-                          reinterpret_cast<const void*>(span.begin), span.end - span.begin);
+    if (before != nullptr && span.begin() < before->end()) {
+      return check::apart(name(before->operand, before->entry).c_str(), before->data, before->bytes,
+                          name(span.operand, span.entry).c_str(), span.data, span.bytes);
     }
-    if (reaches == nullptr || span.end > reaches->end) reaches = &span;
-    if (span.written && (written == nullptr || span.end > written->end)) written = &span;
+    if (reaches == nullptr || span.end() > reaches->end()) reaches = &span;
+    if (span.written && (written == nullptr || span.end() > written->end())) written = &span;
   }
   return {};
 }

@@ -23,8 +23,8 @@ void step(const TileArgs& args) {
     const auto p = load<Sum>(dtype, at(0, i, dtype_bytes(dtype)));
     const auto g = load<Sum>(grad, at(1, i, dtype_bytes(grad)));
     auto m = load_as<Sum>(at(2, i, sizeof(Sum))), v = load_as<Sum>(at(3, i, sizeof(Sum)));
-    const Sum more_m = (g - m) * Sum(numbers.m_takes);
-    m = m + more_m;
+    const Sum kept_m = m * Sum(numbers.m_keeps), more_m = g * Sum(numbers.m_takes);
+    m = kept_m + more_m;
     const Sum kept_v = v * Sum(numbers.v_keeps), more_v = g * g * Sum(numbers.v_takes);
     v = kept_v + more_v;
     const Sum root = std::sqrt(v) * Sum(numbers.v_scale);

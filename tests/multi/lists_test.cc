@@ -54,15 +54,16 @@ struct Lists {
 
   // The same, element after element.
   void step() {
-    const auto rate = float(args.lr / (1 - std::pow(args.beta1, double(args.step))));
-    const auto scale = float(1 / std::sqrt(1 - std::pow(args.beta2, double(args.step))));
+    const auto gone = [&](double beta) { return -std::expm1(double(args.step) * std::log(beta)); };
+    const auto rate = float(args.lr / gone(args.beta1));
+    const auto scale = float(1 / std::sqrt(gone(args.beta2)));
     for (size_t k = 0; k < arrays[0].size(); ++k) {
       for (size_t i = 0; i < arrays[0][k].size(); ++i) {
         volatile float &p = arrays[0][k][i], &m = arrays[2][k][i], &v = arrays[3][k][i];
         const volatile float& g = arrays[1][k][i];
-        volatile float a = g - m;
-        volatile float b = a * float(1 - args.beta1);
-        m = m + b;
+        volatile float a = m * float(args.beta1);
+        volatile float b = g * float(1 - args.beta1);
+        m = a + b;
         a = v * float(args.beta2);
         b = g * g;
         b = b * float(1 - args.beta2);

@@ -164,7 +164,7 @@ def adamw(
 ) -> None:
     """A step of AdamW for all tensors of the lists, in their place.
 
-    m = m + (g - m) * (1 - beta1), v = v * beta2 + g^2 * (1 - beta2), p = p * (1 - lr *
+    m = m * beta1 + g * (1 - beta1), v = v * beta2 + g^2 * (1 - beta2), p = p * (1 - lr *
     weight_decay) - m * (lr / (1 - beta1^step)) / (sqrt(v) / sqrt(1 - beta2^step) + eps). Numbers
     are computed in doubles and rounded to f32, of f64 not at all; elements in that, each operation
     rounded, so that all processors give the same bits.

@@ -21,6 +21,7 @@ void run(const TileArgs& args) {
   step.new_m = args.pointers[5][0];
   step.new_v = args.pointers[6][0];
   step.count = size_t(args.params[kAdamwCount]);
+  step.m_keeps = by.m_keeps;
   step.m_takes = by.m_takes;
   step.v_keeps = by.v_keeps;
   step.v_takes = by.v_takes;

@@ -211,6 +211,10 @@ const Mistake kMistakes[] = {
      [](Planting& at) {
        if (int64_t* is = at.parameter(ParamUse::kPlace)) --*is;
      }},
+    {"a value of a run is another",
+     [](Planting& at) {
+       if (int64_t* is = at.parameter(ParamUse::kRun)) *is = *is == kRunValue ? *is + 1 : kRunValue;
+     }},
     {"a hint is another",
      [](Planting& at) {
        if (int64_t* is = at.parameter(ParamUse::kHint)) ++*is;

@@ -1,6 +1,6 @@
 // A step of AdamW on vectors:
 //
-//   m = m + (g - m) * m_takes
+//   m = m * m_keeps + g * m_takes
 //   v = v * v_keeps + (g * g) * v_takes
 //   p = p * p_keeps - (m * rate) / (sqrt(v) * v_scale + eps)
 //
@@ -24,7 +24,8 @@ struct AdamwArgs {
   const void *p = nullptr, *g = nullptr, *m = nullptr, *v = nullptr;
   void *new_p = nullptr, *new_m = nullptr, *new_v = nullptr;
   size_t count = 0;
-  double m_takes = 0, v_keeps = 0, v_takes = 0, p_keeps = 0, rate = 0, v_scale = 0, eps = 0;
+  double m_keeps = 0, m_takes = 0, v_keeps = 0, v_takes = 0;
+  double p_keeps = 0, rate = 0, v_scale = 0, eps = 0;
 };
 using AdamwFn = void (*)(const AdamwArgs& args);
 

@@ -16,7 +16,7 @@ struct Adamw {
   static_assert(P::kLanes == kLanes && G::kLanes == kLanes);
 
   struct Numbers {
-    Number m_takes, v_keeps, v_takes, p_keeps, rate, v_scale, eps;
+    Number m_keeps, m_takes, v_keeps, v_takes, p_keeps, rate, v_scale, eps;
   };
   struct Elements {
     Acc p, g, m, v;
@@ -37,7 +37,7 @@ struct Adamw {
   }
 
   static inline __attribute__((always_inline)) void step(const Numbers& by, Elements& e) {
-    e.m = e.m + (e.g - e.m) * by.m_takes;
+    e.m = e.m * by.m_keeps + e.g * by.m_takes;
     e.v = e.v * by.v_keeps + e.g * e.g * by.v_takes;
     e.p = e.p * by.p_keeps - e.m * by.rate / (root(e.v) * by.v_scale + by.eps);
   }
@@ -69,8 +69,8 @@ struct Adamw {
   }
 
   static void run(const AdamwArgs& a) {
-    const Numbers by{Number(a.m_takes), Number(a.v_keeps), Number(a.v_takes), Number(a.p_keeps),
-                     Number(a.rate),    Number(a.v_scale), Number(a.eps)};
+    const Numbers by{Number(a.m_keeps), Number(a.m_takes), Number(a.v_keeps), Number(a.v_takes),
+                     Number(a.p_keeps), Number(a.rate),    Number(a.v_scale), Number(a.eps)};
     size_t i = 0;
     for (; i + kLanes <= a.count; i += kLanes) {
       Elements e{load<P>(a.p, i), load<G>(a.g, i), load<M>(a.m, i), load<M>(a.v, i)};

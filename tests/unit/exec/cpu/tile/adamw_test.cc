@@ -20,6 +20,7 @@ struct Numbers {
 
 AdamwArgs numbers_of(const Numbers& n, int step) {
   AdamwArgs args;
+  args.m_keeps = n.beta1;
   args.m_takes = 1 - n.beta1;
   args.v_keeps = n.beta2;
   args.v_takes = 1 - n.beta2;
@@ -33,9 +34,9 @@ AdamwArgs numbers_of(const Numbers& n, int step) {
 // One element, an operation at a time: what is volatile is neither kept wider nor contracted.
 template <typename T>
 void scalar(const AdamwArgs& by, T& p, T g, T& m, T& v) {
-  volatile T difference = g - m;
-  volatile T more = difference * T(by.m_takes);
-  m = m + more;
+  volatile T kept_m = m * T(by.m_keeps);
+  volatile T more = g * T(by.m_takes);
+  m = kept_m + more;
   volatile T kept = v * T(by.v_keeps);
   volatile T square = g * g;
   volatile T taken = square * T(by.v_takes);
