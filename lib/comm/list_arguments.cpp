@@ -104,7 +104,7 @@ Status ListArguments::check_apart(std::span<const CallOperand> others) const {
       add(lists_[operand][i].data, lists_[operand][i].bytes, i);
     if (!schema_.operands[operand].list) add(others[operand].data, others[operand].bytes, 0);
   }
-  std::ranges::sort(spans, {}, &Span::begin);
+  std::ranges::stable_sort(spans, {}, &Span::begin);  // Of the same place in their own order.
   const Span *reaches = nullptr, *written = nullptr;  // Those that end last.
   for (const Span& span : spans) {
     const Span* before = span.written ? reaches : written;

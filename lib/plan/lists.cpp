@@ -56,7 +56,10 @@ std::string list_flaw(const Plan& plan) {
       const std::optional<Along> along = along_first_range(part, task);
       for (size_t i = 0; i < regions.size(); ++i) {
         if (!is_list(plan.op, plan.buffers[regions[i].buffer])) continue;
-        const bool cut = along && along->bytes[i] != 0 && (task.flags & kFreeRows) != 0;
+        // Of exactly so much (in_effect()) nothing is free, and the first range is cut all the
+        // same.
+        const bool free = (task.flags & kFreeRows) != 0 || plan.free.number == 0;
+        const bool cut = along && along->bytes[i] != 0 && free;
         if (cut && regions[i].buffer_count == 1) continue;
         return fmt::format("a {} has region {} in a list, and is not cut along it",
                            task_op_name(task.op), i);

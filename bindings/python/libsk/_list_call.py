@@ -106,9 +106,7 @@ def call_on_lists(
             integers.append((offset, 4, int(is_given(values[of], of))))
         else:
             integers.append((offset, 8, integer_of(values[of], of)))
-    _core.call_alone(
-        context._handle, schema["id"], schema["bytes"], [], floats, integers, listed
-    )
+    _core.call_alone(context._handle, schema["id"], schema["bytes"], [], floats, integers, listed)
     for result in lists.results:
         result.finish()
 

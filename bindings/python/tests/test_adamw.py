@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import inspect
 
+import libsk as sk
 import ml_dtypes
 import numpy as np
 import pytest
-
-import libsk as sk
 
 SHAPES = [(3, 5), (), (0, 4), (1,), (70, 1001), (7,)]
 NUMBERS = {"lr": 0.125, "step": 3, "beta1": 0.8, "beta2": 0.9, "eps": 1e-3, "weight_decay": 0.5}

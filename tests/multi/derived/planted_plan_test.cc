@@ -233,9 +233,16 @@ const Mistake kMistakes[] = {
      }},
     {"rows are not cut",
      [](Planting& at) {
-       auto in = at.task([](const Task& task) { return (task.flags & ~kAfterAll) != 0; });
-       if (in) in->task.flags &= kAfterAll;
+       constexpr uint8_t kFree = kFreeRows | kFreeBlocks;
+       auto in = at.task([](const Task& task) { return (task.flags & kFree) != 0; });
+       if (in) in->task.flags &= uint8_t(~kFree);
      }},
+    {"its posts are not in order",
+     [](Planting& at) {
+       auto in = at.task([](const Task& task) { return (task.flags & kPostsInOrder) != 0; });
+       if (in) in->task.flags &= uint8_t(~kPostsInOrder);
+     },
+     true},
 };
 
 class PlantedPlans : public testing::TestWithParam<const Schema*> {};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "lib/algo/planner.h"
 #include "lib/op/expr.h"
@@ -367,8 +368,11 @@ void for_each_result(const Case& c, uint32_t operand, int64_t rank, const RankMe
   const size_t first = memory.operands[place.home].offset + size_t(place.first) * how.element_bytes;
   for (int64_t row = 0; row < want.rows; ++row) {
     for (int64_t column = 0; column < want.columns; ++column) {
-      visit(row, column, want.at(row, column), place.home,
-            first + at(c.shape, operand, how, row, column));
+      const size_t where = first + at(c.shape, operand, how, row, column);
+      // Of a schema that is wrong: in place of another it may be longer than that.
+      if (where + how.element_bytes > memory.operands[place.home].bytes.size())
+        throw std::runtime_error("a result lies behind the memory that it is in");
+      visit(row, column, want.at(row, column), place.home, where);
     }
   }
 }

@@ -15,6 +15,7 @@
 #include "lib/exec/reference.h"
 #include "lib/op/judge.h"
 #include "lib/op/values.h"
+#include "lib/plan/free_rows.h"
 #include "lib/plan/lists.h"
 #include "lib/plan/text.h"
 #include "lib/plan/validate.h"
@@ -55,6 +56,17 @@ TEST(AdamwPlans, AreValidOfAnyLengthAndComeBackFromTheirText) {
         EXPECT_TRUE(back.value() == plan);
       }
     }
+  }
+}
+
+// Where tensors end is cut there, too.
+TEST(AdamwPlans, OfExactlySoMuchAreValid) {
+  const Plan plan = plan_of(100'000, 3);
+  for (const uint64_t extent : {0, 1, 33, 40'000, 99'999, 100'000}) {
+    const Plan exact = in_effect(plan, extent);
+    EXPECT_EQ(exact.free, FreeDimension());
+    const Status valid = validate(exact);
+    EXPECT_TRUE(valid.ok()) << valid.message() << "\n" << dump(exact);
   }
 }
 
@@ -148,12 +160,6 @@ TEST(AdamwPlans, WithAPlantedBugAreRefused) {
       {"results a place further", region(4, [](Region& r) { r.offset += 4; }), ""},
       {"cut at no tensor's end", [](Plan&, Task& task) { task.flags = 0; },
        "a adamw has region 0 in a list, and is not cut along it"},
-      {"no free dimension",
-       [](Plan& plan, Task&) {
-         plan.free = {};
-         for (Task& each : plan.ranks[0].tasks) each.flags = 0;
-       },
-       "in a list, and is not cut along it"},
       {"moments elsewhere", [](Plan& plan, Task&) { plan.op.set(OpDesc::aliased_field(5), 0); },
        "new_ms lies in ms and nowhere else"},
   };
