@@ -86,7 +86,14 @@ def types_doc(types: str) -> str:
 
 def operand_doc(operand: dict) -> str:
     """What a tensor of the struct is."""
-    parts = [f"[{operand['shape']}]", types_doc(operand["types"])]
+    shape = f"[{operand['shape']}]"
+    if operand.get("only_in_place"):
+        return f"{shape}, what becomes of {operand['alias']}, in its place"
+    parts = [shape, types_doc(operand["types"])]
+    if operand.get("list"):
+        parts = ["tensors of any shapes", f"{shape} elements in all", parts[1]]
+    if operand.get("not_negative"):
+        parts.append("0 or more")
     if operand.get("turned_by"):
         parts.append(f"transposed with {operand['turned_by']}")
     if operand.get("only_on"):
@@ -108,12 +115,22 @@ def attribute_doc(attribute: dict) -> str:
     if attribute["kind"] == "float":
         parts.append(f"{attribute['lowest']} to {attribute['highest']}")
     if attribute.get("least") or attribute.get("most"):
-        parts.append(f"{attribute.get('least', '')} to {attribute.get('most', '')}")
+        least, most = attribute.get("least"), attribute.get("most")
+        both = f"{least} to {most}" if least and most else ""
+        parts.append(both or (f"{least} or more" if least else f"at most {most}"))
     if attribute.get("doc"):
         parts.append(attribute["doc"])
+    if attribute.get("runtime"):
+        parts.append("another one is no other plan")
     if attribute.get("suggested") and attribute["kind"] in ("int", "float"):
         parts.append(f"usually {attribute['suggested']}")
     return "; ".join(parts)
+
+
+def is_written(schema: dict, operand: dict) -> bool:
+    """Whether a call leaves something else where that was."""
+    within = [each["alias"] for each in schema["operands"] if each.get("only_in_place")]
+    return operand["role"] == "out" or operand["name"] in within
 
 
 def fields(schema: dict) -> list[str]:
@@ -126,6 +143,13 @@ def fields(schema: dict) -> list[str]:
         if kind == "tensor":
             const = "const " if operands[of]["role"] == "in" else ""
             lines += [comment(operand_doc(operands[of]), indent="  "), f"  {const}sk_tensor* {of};"]
+        elif kind == "list":
+            written = is_written(schema, operands[of])
+            doc = operand_doc(operands[of]) + (", overwritten" if written else "")
+            const = "" if written else "const "
+            lines += [comment(doc, indent="  "), f"  {const}sk_tensor* const* {of};"]
+        elif kind == "length":
+            lines += [comment("Tensors of each list.", indent="  "), f"  int64_t {of};"]
         elif kind == "packed":
             lines.append(comment(f"{of} as sk_pack() left it; {of} is NULL then", indent="  "))
             lines.append(f"  const sk_packed* {of}_packed;")

@@ -17,7 +17,7 @@ import textwrap
 from pathlib import Path
 
 import python_collectives
-from make_ops_header import attribute_doc, run, types_doc
+from make_ops_header import attribute_doc, is_written, run, types_doc
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "bindings" / "python" / "libsk"
@@ -38,6 +38,7 @@ Written by tools/make_python_ops.py from the library's schemas.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from libsk._context import Context
@@ -66,7 +67,9 @@ def operands(schema: dict, role: str, optional: bool) -> list[dict]:
     return [
         each
         for each in schema["operands"]
-        if each["role"] == role and bool(each.get("optional")) == optional
+        if each["role"] == role
+        and bool(each.get("optional")) == optional
+        and not each.get("only_in_place")
     ]
 
 
@@ -78,7 +81,10 @@ def out_name(schema: dict, output: dict) -> str:
 
 def parameters(schema: dict) -> list[str]:
     """Of the function, with types and defaults."""
-    found = [f"{each['name']}: Any" for each in operands(schema, "in", optional=False)]
+    found = [
+        f"{each['name']}: {'Sequence[Any]' if each.get('list') else 'Any'}"
+        for each in operands(schema, "in", optional=False)
+    ]
     plain = [each for each in schema["attributes"] if not each.get("suggested")]
     found += [f"{each['name']}: {TYPES[each['kind']]}" for each in plain]
     found += [f"{each['name']}: Any = None" for each in operands(schema, "in", optional=True)]
@@ -98,6 +104,10 @@ def array_doc(each: dict) -> str:
     """One array's line."""
     shape = f"(..., {each['shape'].split(', ')[1]})" if "," in each["shape"] else each["shape"]
     parts = [f"shape {shape}" if "," in shape else f"[{shape}]", types_doc(each["types"])]
+    if each.get("list"):
+        parts[0] = "a list of arrays"
+    if each.get("not_negative"):
+        parts.append("0 or more")
     if each.get("alias"):
         parts.append(f"may be {each['alias']}")
     if each.get("doc"):
@@ -113,7 +123,8 @@ def docstring(schema: dict) -> str:
         lines += ["", wrap(rest[0])]
     lines.append("")
     for each in (*operands(schema, "in", optional=False), *operands(schema, "in", optional=True)):
-        lines.append(wrap(f"``{each['name']}``: {array_doc(each)}", hang="    "))
+        written = ", overwritten" if is_written(schema, each) else ""
+        lines.append(wrap(f"``{each['name']}``: {array_doc(each)}{written}", hang="    "))
     for each in schema["attributes"]:
         lines.append(wrap(f"``{each['name']}``: {attribute_doc(each)}", hang="    "))
     for each in operands(schema, "out", optional=False):
@@ -132,7 +143,7 @@ def docstring(schema: dict) -> str:
 
 def together(names: list[str]) -> str:
     """A tuple of Python's."""
-    return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"
+    return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"  # "()" of none.
 
 
 def function(schema: dict) -> str:
@@ -142,13 +153,13 @@ def function(schema: dict) -> str:
     outputs = [
         f"return_{each['name']}" if each.get("optional") else out_name(schema, each)
         for each in schema["operands"]
-        if each["role"] == "out"
+        if each["role"] == "out" and not each.get("only_in_place")
     ]
     name = schema["name"]
     lines = [f'_{name} = LocalFunction("{name}")', "", "", f"def {name}("]
     lines += [f"    {parameter}," for parameter in parameters(schema)]
-    lines += [") -> Any:", docstring(schema)]
-    lines += [f"    return _{name}("]
+    lines += [f") -> {'Any' if outputs else 'None'}:", docstring(schema)]
+    lines += [f"    {'return ' if outputs else ''}_{name}("]
     arguments = ("context", "dtype", together(arrays), together(values), together(outputs))
     lines += [f"        {argument}," for argument in arguments]
     return "\n".join([*lines, "    )"])

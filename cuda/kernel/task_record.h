@@ -17,7 +17,7 @@ struct CopyRecord {
   uint32_t rows, to_count;
 };
 
-inline constexpr uint32_t kReduceInputsMax = kRegionCountMax - 1;
+inline constexpr uint32_t kReduceInputsMax = kRepeatedRegionsMax - 1;
 
 // kReduce. Addresses: all inputs, input by input, then all outputs.
 struct ReduceRecord {

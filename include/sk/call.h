@@ -17,8 +17,10 @@ extern "C" {
 /** Calls the operation `op` (enum sk_op_kind) with its struct of arguments (sk/ops.h). In the
  *  struct `operation` is 0 or the same number. A tensor that may be left out is NULL then; numbers
  * have no defaults: zero means zero. A vector is a tensor of any shape whose elements lie one after
- *  another. Results are written where the tensors of results say. Of a local operation no other
- *  rank has to call anything, and it may be called from any thread.
+ *  another. A list is an array of `length` pointers to such tensors of one type; the n-th tensors
+ * of all lists have as many elements. Results are written where the tensors of results say, or over
+ *  what they come of. Of a local operation no other rank has to call anything, and it may be called
+ *  from any thread.
  *  @return as the calls of sk/op.h; SK_ERR_INVALID_ARGUMENT for what the operation does not allow
  *          (the sentence names the argument, what it was and what is allowed) and for a number that
  *          is no operation; SK_ERR_UNSUPPORTED for a local operation on a GPU's communicator. */
@@ -50,9 +52,9 @@ SK_NODISCARD SK_API sk_status sk_context_set_interrupted(sk_context* context,
 
 /** What operations there are, as JSON: an array with an object for each, or with `name` the one
  *  object. Fields: name, id, scope ("all", "pair", "local"), summary, source, dimensions, operands
- *  (name, role, types, shape, optional, packed, rows, turned_by, only_on, alias, doc), attributes
- *  (name, kind, least, most, suggested, doc), conditions, meaning. `*out_size` gets the length
- *  without the NUL, so a first call may pass capacity 0.
+ *  (name, role, types, shape, optional, list, only_in_place, not_negative, packed, rows, turned_by,
+ *  only_on, alias, doc), attributes (name, kind, least, most, runtime, suggested, doc), conditions,
+ *  meaning. `*out_size` gets the length without the NUL, so a first call may pass capacity 0.
  *  @return SK_OK, SK_ERR_OUT_OF_RANGE when `capacity` was too small (the text is cut),
  *          SK_ERR_INVALID_ARGUMENT for a name that no operation has; the sentence has the nearest.
  *  @threads Any. */
@@ -71,8 +73,9 @@ SK_NODISCARD SK_API sk_status sk_op_create(sk_comm* comm, int32_t op, const void
                                            sk_op** out_op) SK_NOEXCEPT;
 
 /** Runs it, with the effect of sk_call(): collective, where the operation is. `args`: other memory
- *  than the last time, of the same types, shapes, strides, overlaps and numbers; NULL: the same as
- *  the last time. A run without options and with NULL arguments is the fastest.
+ *  than the last time, of the same types, shapes, strides, overlaps and numbers (but such of which
+ *  sk/ops.h says that another one is no other plan; of lists as many elements in all); NULL: the
+ *  same as the last time. A run without options and with NULL arguments is the fastest.
  *  @threads One at a time for each handle (SK_ERR_BUSY), and as sk_call() for the communicator's.
  *  @return As sk_call(); SK_ERR_INVALID_ARGUMENT where `args` are another operation's, the last
  *          ones stay then; SK_ERR_BAD_HANDLE where the communicator, or packed weights that it was

@@ -17,7 +17,8 @@ extern "C" {
 enum sk_op_id {
   SK_OP_RMSNORM = 9,
   SK_OP_RMSNORM_BACKWARD = 10,
-  SK_OP_ADD_RMSNORM = 11
+  SK_OP_ADD_RMSNORM = 11,
+  SK_OP_ADAMW = 12
 };
 
 /** out[i] = op over ranks of in[i], on every rank. The result has the same bits on all of them.
@@ -207,6 +208,45 @@ typedef struct sk_add_rmsnorm_args {
 SK_NODISCARD static inline sk_status sk_add_rmsnorm(sk_comm* comm, const sk_add_rmsnorm_args* args,
     const sk_run_options* options) {
   return sk_call(comm, SK_OP_ADD_RMSNORM, args, options);
+}
+
+/** A step of AdamW for all tensors of the lists, in their place. m = m * beta1 + g * (1 -
+ *  beta1), v = v * beta2 + g^2 * (1 - beta2), p = p * (1 - lr * weight_decay) - m * (lr / (1 -
+ *  beta1^step)) / (sqrt(v) / sqrt(1 - beta2^step) + eps). Numbers are computed in doubles and
+ *  rounded to f32, of f64 not at all; elements in that, each operation rounded, so that all
+ *  processors give the same bits. n: elements of all tensors of a list. Local: no other rank
+ *  takes part. Source: I. Loshchilov, F. Hutter: Decoupled Weight Decay Regularization, 2019. */
+typedef struct sk_adamw_args {
+  uint32_t struct_size;
+  int32_t operation; /**< 0 or SK_OP_ADAMW. */
+  /** Tensors of each list. */
+  int64_t length;
+  /** tensors of any shapes, [n] elements in all, f32, f64, bf16 or f16, overwritten */
+  sk_tensor* const* params;
+  /** tensors of any shapes, [n] elements in all, of params's type or f32 */
+  const sk_tensor* const* grads;
+  /** tensors of any shapes, [n] elements in all, of the type of sums of params, the gradients'
+   *  moving averages, 0 before the first step, overwritten */
+  sk_tensor* const* ms;
+  /** tensors of any shapes, [n] elements in all, of the type of sums of params, 0 or more,
+   *  those of their squares, 0 before the first step, overwritten */
+  sk_tensor* const* vs;
+  /** 0 to inf; the learning rate of this step; another one is no other plan */
+  double lr;
+  /** 1 or more; the number of this step, from 1; another one is no other plan */
+  int64_t step;
+  /** 0 to 0.9999999999999999; what ms keeps of itself; usually 0.9 */
+  double beta1;
+  /** 0 to 0.9999999999999999; what vs keeps of itself; usually 0.999 */
+  double beta2;
+  /** 0 to inf; added to the root of vs; usually 1e-8 */
+  double eps;
+  /** 0 to inf; how much of params goes, times lr; usually 0.01 */
+  double weight_decay;
+} sk_adamw_args;
+SK_NODISCARD static inline sk_status sk_adamw(sk_comm* comm, const sk_adamw_args* args,
+    const sk_run_options* options) {
+  return sk_call(comm, SK_OP_ADAMW, args, options);
 }
 
 #ifdef __cplusplus

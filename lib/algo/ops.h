@@ -41,6 +41,7 @@ Product allgather_gemm_product(const OpDesc& op, const Target& target);
 Result<Plan> plan_rmsnorm(const OpDesc& op, const Target& target, Ranks ranks);
 Result<Plan> plan_add_rmsnorm(const OpDesc& op, const Target& target, Ranks ranks);
 Result<Plan> plan_rmsnorm_backward(const OpDesc& op, const Target& target, Ranks ranks);
+Result<Plan> plan_adamw(const OpDesc& op, const Target& target, Ranks ranks);
 Result<Plan> plan_user_tile(const OpDesc& op, const Target& target, Ranks ranks);
 
 }  // namespace sk::algo

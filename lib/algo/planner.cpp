@@ -35,6 +35,7 @@ constexpr algo::Planner kPlanners[] = {
     {OpKind::kRmsnorm, algo::plan_rmsnorm},
     {OpKind::kRmsnormBackward, algo::plan_rmsnorm_backward},
     {OpKind::kAddRmsnorm, algo::plan_add_rmsnorm},
+    {OpKind::kAdamw, algo::plan_adamw},
 };
 
 // Of those that users made of tiles.

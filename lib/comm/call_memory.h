@@ -40,7 +40,7 @@ class CallMemory {
     KnownCall& known = place(key);
     return known.key == key && known.program != nullptr ? &known : nullptr;
   }
-  void remember(KnownCall call) {
+  void remember(const KnownCall& call) {
     if (call.key.function != 0) place(call.key) = call;
   }
   void forget_all() { known_.fill({}); }

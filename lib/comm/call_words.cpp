@@ -42,6 +42,9 @@ bool CallWords::read(const Schema& schema, const ArgLayout& layout, const void* 
       case ArgField::kPacked:
         if (word(field.offset, uint64_t()) != 0) return false;
         break;
+      case ArgField::kList:
+      case ArgField::kLength:
+        return false;
       case ArgField::kInt32:
         if (!push(word(field.offset, uint32_t()))) return false;
         break;

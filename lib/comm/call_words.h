@@ -2,7 +2,8 @@
 //
 // Each operand's address, type, place, shape and strides as far as they are used, and the
 // attributes. Calls with packed weights have none (their handle may be freed and another's), nor
-// such whose structs are of another version.
+// such with lists (which would be read twice, and remembered instead of others), nor such whose
+// structs are of another version.
 #ifndef SK_LIB_COMM_CALL_WORDS_H_
 #define SK_LIB_COMM_CALL_WORDS_H_
 

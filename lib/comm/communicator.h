@@ -32,7 +32,9 @@ struct CallOperand {
 struct Call {
   OpDesc op;             // Without the symmetric flags, which execute() finds out, unless it is
   bool planned = false;  // a plan's: then memory must be what they say.
-  std::array<CallOperand, kRunOperandMax> operands;  // By their schema's numbers.
+  std::array<CallOperand, kRunOperandMax> operands;  // By their schema's numbers; none of lists.
+  std::shared_ptr<const Pieces> pieces;              // Of lists, where there are any.
+  std::array<int64_t, kRunValuesMax> values{};       // RunArgs::values.
   int64_t timeout_ns = 0;                            // 0: the communicator's.
   void* stream = nullptr;                            // Of a GPU; null: its default stream.
   const CallWords* words = nullptr;  // What it is remembered by; null: nothing, or its key.

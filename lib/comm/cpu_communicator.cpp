@@ -162,6 +162,8 @@ Status check_planned(const Call& call, uint32_t symmetric) {
 Result<CpuCommunicator::Placed> CpuCommunicator::place(const Call& call) const {
   Placed placed;
   placed.args.timeout_ns = call.timeout_ns != 0 ? call.timeout_ns : timeout_ns_;
+  placed.args.pieces = call.pieces;
+  placed.args.values = call.values;
   uint32_t symmetric = 0;
   for (uint32_t i = 0; i < kRunOperandMax; ++i) {
     const CallOperand& operand = call.operands[i];

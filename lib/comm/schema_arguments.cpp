@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "lib/comm/checks.h"
+#include "lib/comm/list_arguments.h"
 #include "lib/comm/tensor_arguments.h"
 #include "lib/op/judge.h"
 #include "lib/op/names.h"
@@ -71,7 +72,7 @@ class Args {
 class Reader {
  public:
   Reader(World world, const Schema& schema, const Args& args, const PackedOperands& packed)
-      : world_(world), schema_(schema), args_(args), packed_(packed) {
+      : world_(world), schema_(schema), args_(args), packed_(packed), lists_(schema) {
     call_.op = OpDesc(schema);
   }
 
@@ -84,7 +85,8 @@ class Reader {
     SK_RETURN_IF_ERROR(overlaps());
     const std::string mistake = mistake_in(call_.op, uint32_t(world_.size));
     if (!mistake.empty()) return error(SK_ERR_INVALID_ARGUMENT, "{}", mistake);
-    return call_;
+    if (schema_.has_lists()) call_.pieces = lists_.pieces();
+    return std::move(call_);
   }
 
  private:
@@ -99,7 +101,7 @@ class Reader {
 
   Status attributes() {
     for (const ArgField& field : args_.layout().fields()) {
-      if (field.kind == ArgField::kTensor || field.kind == ArgField::kPacked) continue;
+      if (!field.is_number()) continue;
       const Attribute& attribute = schema_.attributes[field.index];
       int64_t value = field.kind == ArgField::kInt32 ? args_.value<int32_t>(field.offset)
                                                      : args_.value<int64_t>(field.offset);
@@ -119,6 +121,11 @@ class Reader {
       // Of numbers from 0 on there is one zero: plans and their hashes go by bits.
       const bool no_sign = attribute.kind == AttributeKind::kFloat && attribute.lowest >= 0;
       if (no_sign && value == std::numeric_limits<int64_t>::min()) value = 0;
+      if (attribute.runtime) {
+        const std::string outside = outside_of(attribute, value, OpScope(call_.op, world_.size));
+        if (!outside.empty()) return error(SK_ERR_INVALID_ARGUMENT, "{}", outside);
+        call_.values[schema_.run_value(field.index)] = value;
+      }
       call_.op.set(schema_.attribute_field(field.index), value);
     }
     return {};
@@ -126,9 +133,21 @@ class Reader {
 
   Status operands() {
     for (const ArgField& field : args_.layout().fields()) {
-      if (field.kind != ArgField::kTensor) continue;
-      SK_RETURN_IF_ERROR(read_operand(field.index, args_.value<const sk_tensor*>(field.offset)));
+      if (field.kind == ArgField::kTensor) {
+        SK_RETURN_IF_ERROR(read_operand(field.index, args_.value<const sk_tensor*>(field.offset)));
+      } else if (field.kind == ArgField::kLength) {
+        SK_RETURN_IF_ERROR(lists_.take_length(args_.value<int64_t>(field.offset)));
+      } else if (field.kind == ArgField::kList) {
+        SK_RETURN_IF_ERROR(
+            read_list(field.index, args_.value<const sk_tensor* const*>(field.offset)));
+      }
     }
+    return lists_.check_lengths();
+  }
+  Status read_list(uint32_t i, const sk_tensor* const* tensors) {
+    SK_ASSIGN_OR_RETURN(given_[i].tensor, lists_.read(world_, i, tensors));
+    given_[i].came = Came::kTensor;
+    call_.op.set(OpDesc::type_field(i), int64_t(given_[i].tensor.dtype));
     return {};
   }
   Status read_operand(uint32_t i, const sk_tensor* tensor) {
@@ -278,6 +297,7 @@ class Reader {
 
   // What is written is apart from all else, or is another operand's memory as the schema allows.
   Status overlaps() {
+    if (schema_.has_lists()) return lists_.check_apart(call_.operands);
     for (uint32_t i = 0; i < schema_.operands.size(); ++i) {
       for (uint32_t j = 0; j < i; ++j) {
         if (operand(i).role == Role::kIn && operand(j).role == Role::kIn) continue;
@@ -321,6 +341,7 @@ class Reader {
   const Args& args_;
   const PackedOperands& packed_;
   Call call_;
+  ListArguments lists_;
   std::array<Given, OpDesc::kOperandsMax> given_;
   uint64_t bound_ = 0;  // A bit for each dimension.
 };

@@ -65,8 +65,18 @@ struct Operand {
   uint64_t segment_offset = 0;
 };
 
+// Where the tensors of a call's lists lie: those that have elements, in their order.
+struct Pieces {
+  std::vector<uint64_t> ends;  // Of each, behind its last element, counted over all.
+  // By operand, also of what is only in place; empty where it is no list.
+  std::array<std::vector<std::byte*>, kRunOperandMax> data;
+};
+
 struct RunArgs {
   std::array<Operand, kRunOperandMax> operands;
+  // Null where lists lie in one piece each, where `operands` says; of plans without any nothing.
+  std::shared_ptr<const Pieces> pieces;
+  std::array<int64_t, kRunValuesMax> values{};  // Of runtime attributes, by their number.
   EntryLane lane = kCollectiveLane;
   uint64_t seq = 0;        // Of the lane, from 1.
   int64_t timeout_ns = 0;  // Longest single wait.

@@ -81,6 +81,9 @@ std::string operand_text(const OperandSchema& is) {
       .text("types", is.types)
       .text("shape", is.shape)
       .flag("optional", is.optional)
+      .flag("list", is.list)
+      .flag("only_in_place", is.only_in_place)
+      .flag("not_negative", is.not_negative)
       .flag("rows", is.may_be(Storage::kRows))
       .flag("packed", is.may_be(Storage::kPackedB))
       .flag("reached", is.reached)
@@ -101,7 +104,10 @@ std::string attribute_text(const Attribute& is) {
     object.text("lowest", fmt::format("{}", is.lowest));
     object.text("highest", fmt::format("{}", is.highest));
   }
-  return object.said("suggested", is.suggested).said("doc", is.doc).done();
+  return object.flag("runtime", is.runtime)
+      .said("suggested", is.suggested)
+      .said("doc", is.doc)
+      .done();
 }
 
 std::string dimension_text(const Dimension& is) {
@@ -118,6 +124,10 @@ const char* field_kind(ArgField::Kind kind) {
       return "tensor";
     case ArgField::kPacked:
       return "packed";
+    case ArgField::kList:
+      return "list";
+    case ArgField::kLength:
+      return "length";
     case ArgField::kInt32:
       return "int32";
     case ArgField::kInt64:
@@ -132,10 +142,10 @@ const char* field_kind(ArgField::Kind kind) {
 std::string layout_text(const Schema& schema) {
   const ArgLayout layout(schema);
   return array(layout.fields(), [&](const ArgField& field) {
-    const bool operand = field.kind == ArgField::kTensor || field.kind == ArgField::kPacked;
+    const char* of =
+        field.is_number() ? schema.attributes[field.index].name : schema.operands[field.index].name;
     return Object()
-        .text("of",
-              operand ? schema.operands[field.index].name : schema.attributes[field.index].name)
+        .text("of", field.kind == ArgField::kLength ? "length" : of)
         .text("kind", field_kind(field.kind))
         .number("offset", field.offset)
         .done();

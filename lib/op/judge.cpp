@@ -73,6 +73,7 @@ class Judge {
   }
   std::string numbers() const {
     for (size_t i = 0; i < schema_.attributes.size(); ++i) {
+      if (schema_.attributes[i].runtime) continue;  // Of a run: nothing says it here.
       const std::string outside = outside_of(schema_.attributes[i], op_[schema_.attribute_field(i)],
                                              OpScope(op_, world_size_));
       if (!outside.empty()) return fmt::format("{}: {}", schema_.name, outside);
@@ -135,6 +136,10 @@ class Judge {
       if (how.stride < how.columns) {
         return fmt::format("{}: the stride of {}, {}, is shorter than its rows of {}",
                            describe(op_), operand.name, how.stride, how.columns);
+      }
+      if (operand.only_in_place && !op_.aliased(i)) {
+        return fmt::format("{}: {} lies in {} and nowhere else", describe(op_), operand.name,
+                           operand.alias);
       }
       if (!op_.aliased(i)) continue;
       const auto home = uint32_t(schema_.operand(operand.alias) - schema_.operands.data());

@@ -57,6 +57,7 @@ void append_fields(std::string& text, const OpDesc& op) {
   }
   for (size_t i = 0; i < schema.attributes.size(); ++i) {
     const Attribute& attribute = schema.attributes[i];
+    if (attribute.runtime) continue;
     field(attribute.spoken(), value_text(attribute, op[schema.attribute_field(i)]));
   }
   for (uint32_t i = 0; i < schema.operands.size(); ++i) {

@@ -14,7 +14,9 @@ struct Meaning {
   enum Kind : uint8_t { kNothing, kField, kWorld, kRank, kValue };
   Kind kind = kNothing;
   Field field = {};
-  bool is_float = false;  // Its bits: bound to functions as they are, and else of no use.
+  // A float's bits, or a runtime value (kRunValue): bound to functions as they are, and else of no
+  // use.
+  bool only_bound = false;
   int64_t value = 0;
 };
 
@@ -48,6 +50,10 @@ constexpr Meaning meaning_of(const Schema& schema, std::string_view name) {
     return {Meaning::kField, schema.field(dimension.name)};
   }
   for (const Attribute& attribute : schema.attributes) {
+    if (names::is_called(name, attribute.name) && attribute.runtime) {
+      const size_t index = size_t(&attribute - schema.attributes.data());
+      return {Meaning::kValue, {}, true, kRunValue + schema.run_value(index)};
+    }
     if (names::is_called(name, attribute.name)) {
       return {Meaning::kField, schema.field(attribute.name),
               attribute.kind == AttributeKind::kFloat};
@@ -75,7 +81,7 @@ class Known {
   constexpr bool find(std::string_view name, int64_t* value) const {
     *value = 0;
     const Meaning is = meaning_of(schema_, name);
-    if (is.is_float && !has_floats_) return false;
+    if (is.only_bound && !has_floats_) return false;
     return is.kind != Meaning::kNothing && (is.kind != Meaning::kRank || has_rank_);
   }
   constexpr bool find_is_float(std::string_view operand, bool* value) const {
@@ -90,7 +96,7 @@ class Known {
 
 // How many things of `schema` have that name.
 constexpr int count(const Schema& schema, std::string_view name) {
-  int found = name == "world" || name == "rank";
+  int found = name == "world" || name == "rank" || (name == "length" && schema.has_lists());
   for (const Dimension& each : schema.dimensions) found += name == each.name;
   for (const OperandSchema& each : schema.operands) found += name == each.name;
   for (const InnerArray& each : schema.arrays) found += name == each.name;

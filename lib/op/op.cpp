@@ -33,6 +33,7 @@ OpDesc::OpDesc(const Schema& schema) : schema_(&schema) {
   for (uint32_t i = 0; i < schema.operands.size(); ++i) {
     set(type_field(i), int64_t(DType::kF32));
     set(storage_field(i), int64_t(schema.operands[i].storage));
+    set(aliased_field(i), schema.operands[i].only_in_place);
   }
   for (size_t i = 0; i < schema.attributes.size(); ++i) {
     if (schema.attributes[i].kind != AttributeKind::kRedOp) continue;

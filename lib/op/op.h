@@ -25,6 +25,7 @@ enum class OpKind : uint16_t {
   kRmsnorm = 9,  // From here on sk/ops.h has their names.
   kRmsnormBackward = 10,
   kAddRmsnorm = 11,
+  kAdamw = 12,
   // Collective calls that move nothing: entry exchanges with a name, so that a mismatch can say it.
   kAlloc = 100,
   kFree = 101,

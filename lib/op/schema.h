@@ -39,6 +39,12 @@ struct OperandSchema {
   const char* alias = "";
   const char* alias_at = "0";
   bool optional = false;  // A call may come without it.
+  // Any number of tensors, one vector in their order; the n-th of all lists are equally long. It
+  // has the free dimension, along which tiles are cut: where one tensor ends is of the call alone.
+  bool list = false;
+  // What becomes of `alias`, in its place: no argument of its own.
+  bool only_in_place = false;
+  bool not_negative = false;  // Its elements, as the caller promises.
   // It may lie in all of that operand's memory, which is this rank's own business.
   const char* may_be_in = "";
   const char* doc = "";
@@ -62,6 +68,9 @@ struct Attribute {
   const char *least = "", *most = "";
   double lowest = -std::numeric_limits<double>::infinity();  // kFloat: likewise.
   double highest = std::numeric_limits<double>::infinity();
+  // Of a run, and of no plan: descriptions have no word for it, tasks take its value when they run
+  // (kRunValue). Of local operations so far, where no rank has to agree.
+  bool runtime = false;
   const char* suggested = "";  // What Python and Julia take where nothing is said; C has none.
   const char* doc = "";
 
@@ -123,7 +132,29 @@ struct Schema {
     return named(attributes, wanted);
   }
 
-  // Where descriptions keep them. Of an operand that is never stored in rows: none.
+  constexpr bool has_lists() const {
+    bool any = false;
+    for (const OperandSchema& each : operands) any |= each.list;
+    return any;
+  }
+  // Whether a call leaves something else where that operand was.
+  constexpr bool is_written(size_t index) const {
+    bool written = operands[index].role == Role::kOut;
+    for (const OperandSchema& each : operands) {
+      written |= each.only_in_place && std::string_view(each.alias) == operands[index].name;
+    }
+    return written;
+  }
+  // The number of an attribute among those that are runtime values, or of all of these.
+  constexpr uint32_t run_value(size_t index) const {
+    uint32_t before = 0;
+    for (size_t i = 0; i < index; ++i) before += attributes[i].runtime;
+    return before;
+  }
+  constexpr uint32_t run_values() const { return run_value(attributes.size()); }
+
+  // Where descriptions keep them. Of an operand that is never stored in rows, and of an attribute
+  // that is a runtime value: none.
   constexpr Field dimension_field(size_t index) const { return whole(OpDesc::kFirstWord + index); }
   constexpr Field stride_field(size_t operand_index) const {
     if (!operands[operand_index].may_be(Storage::kRows)) return {};
@@ -131,7 +162,9 @@ struct Schema {
   }
   constexpr Field attribute_field(size_t index) const {
     size_t flags = 0, words = 0;
+    if (attributes[index].runtime) return {};
     for (size_t i = 0; i < index; ++i) {
+      if (attributes[i].runtime) continue;
       (attributes[i].kind == AttributeKind::kBool ? flags : words) += 1;
     }
     if (attributes[index].kind == AttributeKind::kBool) {
@@ -151,7 +184,9 @@ struct Schema {
   }
   constexpr uint32_t word_count() const {
     size_t words = OpDesc::kFirstWord + dimensions.size() + strides_before(operands.size());
-    for (const Attribute& each : attributes) words += each.kind != AttributeKind::kBool;
+    for (const Attribute& each : attributes) {
+      words += each.kind != AttributeKind::kBool && !each.runtime;
+    }
     return uint32_t(words);
   }
 
@@ -170,6 +205,13 @@ consteval Field field_of(const Schema& schema, std::string_view name) {
   const Field field = schema.field(name);
   if (!field) the_schema_has_no_such_name();
   return field;
+}
+
+// What plans have for a runtime attribute that the schema must have.
+consteval int64_t run_value_of(const Schema& schema, std::string_view name) {
+  const Attribute* attribute = schema.attribute(name);
+  if (attribute == nullptr || !attribute->runtime) the_schema_has_no_such_name();
+  return kRunValue + schema.run_value(size_t(attribute - schema.attributes.data()));
 }
 
 // Null for a number or a name that is no operation.

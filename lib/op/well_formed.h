@@ -36,6 +36,20 @@ constexpr bool has_attribute(const Schema& schema, std::string_view name, Attrib
   return attribute != nullptr && attribute->kind == kind;
 }
 
+constexpr std::string_view in_list(const Schema& schema, const OperandSchema& operand) {
+  if (schema.scope != Scope::kLocal) return "a list is of an operation of several ranks";
+  if (schema.free[0] == '\0' || std::string_view(schema.free) != operand.shape) {
+    return "a list is no vector of the free dimension";
+  }
+  if (operand.optional) return "a list may be absent, where it may be empty";
+  const OperandSchema* home = schema.operand(operand.alias);
+  const bool in_list = home == nullptr || home->list;
+  if (!in_list ||
+      (operand.role == Role::kOut && operand.alias[0] != '\0' && !operand.only_in_place))
+    return "a list is in place of no list, or only at times";
+  return kNoFlaw;
+}
+
 constexpr std::string_view in_operand(const Schema& schema, const OperandSchema& operand) {
   if (!has_types(schema, operand)) return "an operand's types name none that there is";
   if (operand.reached && &operand - schema.operands.data() >= OpDesc::kReachedMax) {
@@ -58,6 +72,16 @@ constexpr std::string_view in_operand(const Schema& schema, const OperandSchema&
   }
   if (operand.only_on[0] != '\0' && !has_attribute(schema, operand.only_on, AttributeKind::kRank)) {
     return "an operand is only on a rank that no attribute names";
+  }
+  if (operand.list && in_list(schema, operand) != kNoFlaw) return in_list(schema, operand);
+  if (operand.only_in_place) {
+    const OperandSchema* home = schema.operand(operand.alias);
+    if (home == nullptr || operand.role != Role::kOut || operand.optional ||
+        home->only_on[0] != '\0')
+      return "only in place there is an output, in the place of an operand that is there";
+    if (home->list != operand.list || std::string_view(home->shape) != operand.shape ||
+        std::string_view(operand.types) != home->name || operand.alias_at != std::string_view("0"))
+      return "only in place an output is all of an operand, and as that";
   }
   if (operand.alias[0] == '\0') return kNoFlaw;
   const OperandSchema* home = schema.operand(operand.alias);
@@ -90,6 +114,10 @@ constexpr std::string_view in_attribute(const Schema& schema, const Attribute& a
     if (bound.empty()) continue;
     if (!is_int) return "a bound is no integer's";
     if (!proofread(bound, names::Known(schema)).ok()) return "a bound cannot be read";
+  }
+  const bool number = is_int || attribute.kind == AttributeKind::kFloat;
+  if (attribute.runtime && (schema.scope != Scope::kLocal || !number)) {
+    return "a runtime value is no number, or other ranks would have to agree on it";
   }
   if (attribute.kind == AttributeKind::kFloat && !(attribute.lowest <= attribute.highest)) {
     return "nothing is between a number's bounds";
@@ -126,6 +154,7 @@ constexpr bool reads_brief(const Schema& schema) {
 constexpr std::string_view flaw_in(const Schema& schema) {
   if (schema.operands.size() > OpDesc::kOperandsMax) return "it has too many operands";
   if (schema.word_count() > OpDesc::kWordsMax) return "it has too many words";
+  if (schema.run_values() > kRunValuesMax) return "it has too many runtime values";
   if (flaws::booleans(schema) > 64) return "it has too many booleans";
   if (!has_own_names(schema)) return "a name in it is none, or has another meaning";
   for (const OperandSchema& operand : schema.operands) {

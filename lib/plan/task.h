@@ -28,9 +28,11 @@ enum class TaskOp : uint16_t {
   kRmsnormBackward = 9,  // regions: dy, x, rstd, weight where it is given, dx, sums where they are.
   kSumRows = 10,         // regions: in, out.
   kAddRmsnorm = 11,  // regions: x, residual, weight where it is given, y, total, rstd where it is.
+  // Of vectors, on CPUs so far. regions: params, grads, ms, vs, and the new ones of all but grads.
+  kAdamw = 12,
   kUserFirst = 0x4000,  // From here on: tiles of users, by their process (lib/tile/user_table.h).
 };
-inline constexpr uint32_t kTaskOpCount = 12;
+inline constexpr uint32_t kTaskOpCount = 13;
 
 enum TaskFlags : uint8_t {
   kAfterAll = 1,      // Starts only once every earlier task of its queue has finished.
@@ -55,7 +57,13 @@ static_assert(sizeof(Region) == 40);
 
 enum RegionAccess : uint32_t { kRead = 1, kWrite = 2 };
 
-inline constexpr uint32_t kRegionCountMax = 6;
+// Of a task; of one that takes one region or more of a kind: those are of every machine.
+inline constexpr uint32_t kRegionCountMax = 8, kRepeatedRegionsMax = 6;
+
+// What a plan has where a run puts a value of its own: the number of an operation's runtime
+// attribute behind this. The bits of a NaN, which no attribute is.
+inline constexpr int64_t kRunValue = 0x7ff9'0000'0000'0000;
+inline constexpr uint32_t kRunValuesMax = 4;
 
 // Signals belong to an edge, from the rank whose tasks post them to the rank that waits for them,
 // and are numbered within it: both ends name one without knowing the other's further edges.
@@ -132,6 +140,22 @@ enum SumRowsParam {
   kSumRowsCol0,
   kSumRowsCols,
   kSumRowsParamCount
+};
+
+// Elements [first, first + count) of n; the last two are values of a run.
+enum AdamwParam {
+  kAdamwDtype,
+  kAdamwGradDtype,
+  kAdamwN,
+  kAdamwFirst,
+  kAdamwCount,
+  kAdamwBeta1,  // From here on the bits of doubles,
+  kAdamwBeta2,
+  kAdamwEps,
+  kAdamwWeightDecay,
+  kAdamwLr,
+  kAdamwStep,  // and an integer.
+  kAdamwParamCount
 };
 
 // kGemm: rows [row0, row0 + rows) and columns [col0, col0 + cols) of C[m, n] = A[m, k] * B[k, n].

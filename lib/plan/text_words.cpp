@@ -16,6 +16,7 @@ void for_each_word(const Schema& schema, Visitor&& visit) {
     visit(schema.dimensions[i].name, schema.dimension_field(i), WordKind::kInteger);
   }
   for (size_t i = 0; i < schema.attributes.size(); ++i) {
+    if (schema.attributes[i].runtime) continue;  // Of runs.
     const AttributeKind kind = schema.attributes[i].kind;
     visit(schema.attributes[i].name, schema.attribute_field(i),
           kind == AttributeKind::kBool    ? WordKind::kFlag

@@ -7,6 +7,7 @@
 #include "lib/plan/check/replay.h"
 #include "lib/plan/check/structure.h"
 #include "lib/plan/free_rows.h"
+#include "lib/plan/lists.h"
 
 namespace sk {
 namespace {
@@ -52,6 +53,8 @@ Status validate_as_made(const Plan& world) {
 // is one row at most; where there is none a task that should be cut and is not leaves its operand.
 Status validate_free(const Plan& world) {
   if (const std::string flaw = free_flaw(world); !flaw.empty())
+    return check::refuse('0', "{}", flaw);
+  if (const std::string flaw = list_flaw(world); !flaw.empty())
     return check::refuse('0', "{}", flaw);
   if (world.free.number == 0) return Status();
   const effect::Meaning meaning(world.op, world.target.world_size);

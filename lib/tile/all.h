@@ -12,7 +12,8 @@
   X(kRmsnorm)              \
   X(kRmsnormBackward)      \
   X(kSumRows)              \
-  X(kAddRmsnorm)
+  X(kAddRmsnorm)           \
+  X(kAdamw)
 
 namespace sk::tiles {
 

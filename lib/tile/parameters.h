@@ -33,6 +33,13 @@ inline constexpr const char* kHintWords[] = {"default", "stream", "take", "hand_
 inline constexpr Parameter kHintParameter = {"hint",        ParamKind::kWord, ParamUse::kHint,
                                              kStoreDefault, kHandOver,        kHintWords};
 
+// A value of a run: of which of the operation's runtime attributes.
+inline constexpr const char* kRunWords[] = {"run.0", "run.1", "run.2", "run.3"};
+constexpr Parameter run_parameter(const char* name) {
+  return {name,     ParamKind::kWord, ParamUse::kRun, kRunValue, kRunValue + kRunValuesMax - 1,
+          kRunWords};
+}
+
 }  // namespace sk::tiles
 
 #endif  // SK_LIB_TILE_PARAMETERS_H_

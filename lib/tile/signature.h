@@ -28,6 +28,7 @@ enum class ParamUse : uint8_t {
   kMeaning,  // What is computed.
   kPlace,    // Where in an array, or among the ranks, a region lies.
   kHint,     // How, and never what.
+  kRun,      // Meant as kMeaning is; plans have which value of a run it is (kRunValue).
 };
 
 struct Parameter {
@@ -76,7 +77,7 @@ struct Form {
   constexpr uint32_t region_count_min() const { return uint32_t(regions.size()); }
   constexpr uint32_t region_count_max() const {
     for (const RegionRole& role : regions) {
-      if (role.repeats) return kRegionCountMax;
+      if (role.repeats) return kRepeatedRegionsMax;
     }
     return region_count_min();
   }

@@ -47,7 +47,7 @@ struct TileText {
   bool operator==(const TileText&) const = default;
 };
 
-inline constexpr size_t kTileRegionsMax = kRegionCountMax, kTileNumbersMax = kStepBindingsMax;
+inline constexpr size_t kTileRegionsMax = 6, kTileNumbersMax = kStepBindingsMax;
 
 // Names, types, shapes and numbers; of the effect nothing but whether there is one where it must
 // be. Else a sentence that names the tile and what of it.

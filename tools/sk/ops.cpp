@@ -34,13 +34,16 @@ void list() {
 void show_operand(const OperandSchema& is) {
   std::string more;
   const auto note = [&](const std::string& text) { more += ", " + text; };
+  if (is.list) note("a list of tensors");
+  if (is.not_negative) note("0 or more");
   if (is.optional) note("may be left out");
   if (is.turned_by[0] != '\0') note(fmt::format("transposed with {}", is.turned_by));
   if (is.may_be(sk::Storage::kPackedB)) note("or packed");
   if (is.only_on[0] != '\0') note(fmt::format("of rank {} alone", is.only_on));
   if (is.alias[0] != '\0') {
     const bool whole = std::strcmp(is.alias_at, "0") == 0;
-    note(fmt::format("may be {}{}", is.alias, whole ? "" : fmt::format(" + {}", is.alias_at)));
+    note(fmt::format("{} {}{}", is.only_in_place ? "always in the place of" : "may be", is.alias,
+                     whole ? "" : fmt::format(" + {}", is.alias_at)));
   }
   if (is.doc[0] != '\0') note(is.doc);
   const char* role = is.role == sk::Role::kIn ? "in" : "out";
@@ -50,6 +53,7 @@ void show_operand(const OperandSchema& is) {
 void show_attribute(const Attribute& is) {
   std::string more = is.doc[0] == '\0' ? "" : fmt::format(", {}", is.doc);
   if (is.suggested[0] != '\0') more += fmt::format(", usually {}", is.suggested);
+  if (is.runtime) more += ", another one is no other plan";
   constexpr const char* kKinds[] = {"bool", "rank", "redop", "int", "float"};
   fmt::print("  {:<15} {}{}\n", is.name, kKinds[size_t(is.kind)], more);
 }

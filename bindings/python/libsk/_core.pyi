@@ -21,6 +21,7 @@ def call_alone(
     tensors: list[tuple[int, str, tuple[Span, int, int, int, int]]],
     numbers: list[tuple[int, float]],
     integers: list[tuple[int, int, int]],
+    lists: list[tuple[int, list[tuple[str, Matrix]]]] = ...,
 ) -> None: ...
 def check_tile(
     context: Context,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from libsk._context import Context, default_context
+from libsk._list_call import call_on_lists, has_lists
 from libsk._schema_call import call, quick_way
 from libsk._schemas import schemas
 
@@ -19,9 +20,14 @@ class LocalFunction:
         self._schema = schemas()[name]
         operands = self._schema["operands"]
         self._inputs = [each["name"] for each in operands if each["role"] == "in"]
-        self._outputs = [each["name"] for each in operands if each["role"] == "out"]
+        self._outputs = [
+            each["name"]
+            for each in operands
+            if each["role"] == "out" and not each.get("only_in_place")
+        ]
         self._values = [each["name"] for each in self._schema["attributes"]]
-        self.quick = quick_way(self._schema, leading=True)
+        self._call = call_on_lists if has_lists(self._schema) else call
+        self.quick = None if has_lists(self._schema) else quick_way(self._schema, leading=True)
 
     def __call__(self, context: Context | None, dtype: Any, *given: tuple[Any, ...]) -> Any:
         is_context = context is None or type(context) is Context
@@ -39,4 +45,4 @@ class LocalFunction:
             dict(zip(names, each, strict=True))
             for names, each in zip(all_names, given, strict=True)
         )
-        return call(self._schema, context, arrays, values, outputs, dtype)
+        return self._call(self._schema, context, arrays, values, outputs, dtype)

@@ -7,4 +7,5 @@ OPERATIONS = (
     "rmsnorm",
     "rmsnorm_backward",
     "add_rmsnorm",
+    "adamw",
 )

@@ -9,6 +9,7 @@ Written by tools/make_python_ops.py from the library's schemas.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from libsk._context import Context
@@ -18,6 +19,7 @@ __all__ = [
     "rmsnorm",
     "rmsnorm_backward",
     "add_rmsnorm",
+    "adamw",
 ]
 
 
@@ -139,4 +141,53 @@ def add_rmsnorm(
         (x, residual, weight),
         (eps,),
         (out, out_total, return_rstd),
+    )
+
+
+_adamw = LocalFunction("adamw")
+
+
+def adamw(
+    params: Sequence[Any],
+    grads: Sequence[Any],
+    ms: Sequence[Any],
+    vs: Sequence[Any],
+    lr: float,
+    step: int,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-8,
+    weight_decay: float = 0.01,
+    *,
+    dtype: Any = None,
+    context: Context | None = None,
+) -> None:
+    """A step of AdamW for all tensors of the lists, in their place.
+
+    m = m * beta1 + g * (1 - beta1), v = v * beta2 + g^2 * (1 - beta2), p = p * (1 - lr *
+    weight_decay) - m * (lr / (1 - beta1^step)) / (sqrt(v) / sqrt(1 - beta2^step) + eps). Numbers
+    are computed in doubles and rounded to f32, of f64 not at all; elements in that, each operation
+    rounded, so that all processors give the same bits.
+
+    ``params``: a list of arrays, f32, f64, bf16 or f16, overwritten
+    ``grads``: a list of arrays, of params's type or f32
+    ``ms``: a list of arrays, of the type of sums of params, the gradients' moving averages, 0
+        before the first step, overwritten
+    ``vs``: a list of arrays, of the type of sums of params, 0 or more, those of their squares, 0
+        before the first step, overwritten
+    ``lr``: 0 to inf; the learning rate of this step; another one is no other plan
+    ``step``: 1 or more; the number of this step, from 1; another one is no other plan
+    ``beta1``: 0 to 0.9999999999999999; what ms keeps of itself; usually 0.9
+    ``beta2``: 0 to 0.9999999999999999; what vs keeps of itself; usually 0.999
+    ``eps``: 0 to inf; added to the root of vs; usually 1e-8
+    ``weight_decay``: 0 to inf; how much of params goes, times lr; usually 0.01
+
+    Source: I. Loshchilov, F. Hutter: Decoupled Weight Decay Regularization, 2019.
+    """
+    _adamw(
+        context,
+        dtype,
+        (params, grads, ms, vs),
+        (lr, step, beta1, beta2, eps, weight_decay),
+        (),
     )

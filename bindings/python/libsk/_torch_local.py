@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from libsk import _dtypes, _ops
+from libsk._list_call import has_lists
 from libsk._op_names import OPERATIONS
 from libsk._schema_call import result_code
 from libsk._schemas import Schema, schemas
@@ -34,7 +35,9 @@ class _Operation:
         plain = [each for each in attributes if not each.get("suggested")]
         usual = [each for each in attributes if each.get("suggested")]
         self.inputs = [*needed, *free]
-        self.outputs = [each for each in operands if each["role"] == "out"]
+        within = [each for each in operands if each.get("only_in_place")]
+        self.outputs = [each for each in operands if each["role"] == "out" and each not in within]
+        self.overwritten = tuple(each["alias"] for each in within)
         self.input_names = [each["name"] for each in self.inputs]
         self.output_names = [each["name"] for each in self.outputs]
         self.attribute_names = [each["name"] for each in attributes]
@@ -44,7 +47,7 @@ class _Operation:
             each["name"]: _TYPES[each["kind"]](ast.literal_eval(each["suggested"]))
             for each in usual
         }
-        told = [f"Tensor {each['name']}" for each in needed]
+        told = [f"{self._type(each)} {each['name']}" for each in needed]
         told += [f"{_TYPES[each['kind']].__name__} {each['name']}" for each in plain]
         told += [f"Tensor? {each['name']}=None" for each in free]
         told += [
@@ -52,6 +55,12 @@ class _Operation:
         ]
         results = ", ".join("Tensor" for _ in self.outputs)
         self.signature = f"({', '.join(told)}) -> ({results})"
+
+    def _type(self, operand: Schema) -> str:
+        """In torch's words, what is overwritten with a name of its own."""
+        name = operand["name"]
+        written = f"({name}!)" if name in self.overwritten else ""
+        return f"Tensor{written}{'[]' if operand.get('list') else ''}"
 
     def named(self, arguments: tuple[Any, ...]) -> dict[str, Any]:
         """The arguments of one call."""
@@ -104,6 +113,31 @@ class _Operation:
         return tuple(out) if len(out) > 1 else out[0]
 
 
+class _OnLists(_Operation):
+    """One that overwrites lists of tensors, and has no result."""
+
+    def run(self, *arguments: Any) -> None:
+        given = self.named(arguments)
+        for name in self.input_names:
+            given[name] = [x.detach() for x in given[name]]
+        getattr(_ops, self.name)(**given)
+
+    def fake(self, *arguments: Any) -> None:
+        """Nothing is made, and each list has as many tensors."""
+        given = self.named(arguments)
+        first = self.input_names[0]
+        for name in self.input_names:
+            has, wanted = len(given[name]), len(given[first])
+            torch._check(
+                has == wanted,
+                lambda name=name, has=has, wanted=wanted: (
+                    f"{name} has {has} tensors; {first} has {wanted}"
+                ),
+            )
+            for x in given[name]:
+                torch._check(x.dtype in _CODES, lambda x=x: f"libsk has no type {x.dtype}")
+
+
 def _gradient(forward: _Operation, backward: _Operation, op: Any, gradient_op: Any) -> None:
     """Makes the second the gradient of the first."""
 
@@ -140,11 +174,14 @@ def _gradient(forward: _Operation, backward: _Operation, op: Any, gradient_op: A
 
 
 def _make() -> dict[str, Callable[..., Any]]:
-    operations = {name: _Operation(schemas()[name]) for name in OPERATIONS}
+    operations = {
+        name: (_OnLists if has_lists(schemas()[name]) else _Operation)(schemas()[name])
+        for name in OPERATIONS
+    }
     made: dict[str, Any] = {}
     for name, each in operations.items():
         made[name] = torch.library.custom_op(
-            f"sk::{name}", each.run, mutates_args=(), schema=each.signature
+            f"sk::{name}", each.run, mutates_args=each.overwritten, schema=each.signature
         )
         made[name].register_fake(each.fake)
     for name, each in operations.items():

@@ -63,17 +63,29 @@ inline void set_tensor(const char* what, const Matrix& matrix, sk_tensor* tensor
 using TensorField = std::tuple<uint32_t, std::string, Matrix>;
 using NumberField = std::tuple<uint32_t, double>;
 using IntegerField = std::tuple<uint32_t, uint32_t, int64_t>;
+// Each tensor of a list has its name.
+using ListField = std::tuple<uint32_t, std::vector<std::tuple<std::string, Matrix>>>;
 
 // The struct of one, with its tensors.
 class CallArgs {
  public:
   CallArgs(uint32_t bytes, const std::vector<TensorField>& tensors,
-           const std::vector<NumberField>& numbers, const std::vector<IntegerField>& integers)
-      : args_(bytes), tensors_(tensors.size()) {
+           const std::vector<NumberField>& numbers, const std::vector<IntegerField>& integers,
+           const std::vector<ListField>& lists = {})
+      : args_(bytes), tensors_(tensors.size() + tensors_in(lists)), listed_(lists.size()) {
     sk_tensor* next = tensors_.data();
     for (const auto& [offset, what, matrix] : tensors) {
       set_tensor(what.c_str(), matrix, next);
       args_.put(offset, static_cast<const void*>(next++));
+    }
+    size_t number = 0;
+    for (const auto& [offset, list] : lists) {
+      std::vector<const sk_tensor*>& pointers = listed_[number++];
+      for (const auto& [what, matrix] : list) {
+        set_tensor(what.c_str(), matrix, next);
+        pointers.push_back(next++);
+      }
+      args_.put(offset, static_cast<const void*>(pointers.data()));
     }
     for (const auto& [offset, value] : numbers) args_.put(offset, value);
     for (const auto& [offset, size, value] : integers) args_.put_integer(offset, size, value);
@@ -84,8 +96,15 @@ class CallArgs {
   const void* get() const { return args_.get(); }
 
  private:
+  static size_t tensors_in(const std::vector<ListField>& lists) {
+    size_t count = 0;
+    for (const auto& list : lists) count += std::get<1>(list).size();
+    return count;
+  }
+
   CallStruct args_;
   std::vector<sk_tensor> tensors_;
+  std::vector<std::vector<const sk_tensor*>> listed_;
 };
 
 }  // namespace sk::python

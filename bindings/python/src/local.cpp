@@ -26,8 +26,8 @@ namespace {
 // From any thread: libsk lets one after another in.
 void call_alone(const Context& context, int32_t op, uint32_t bytes,
                 const std::vector<TensorField>& tensors, const std::vector<NumberField>& numbers,
-                const std::vector<IntegerField>& integers) {
-  const CallArgs args(bytes, tensors, numbers, integers);
+                const std::vector<IntegerField>& integers, const std::vector<ListField>& lists) {
+  const CallArgs args(bytes, tensors, numbers, integers, lists);
   wait(nullptr, [&] {
     sk_comm* self = nullptr;
     const sk_status status = sk_comm_self(context.get(), &self);
@@ -97,7 +97,9 @@ std::string describe_operations() {
 }  // namespace
 
 void bind_local(nb::module_& module) {
-  module.def("call_alone", &call_alone);
+  module.def("call_alone", &call_alone, nb::arg("context"), nb::arg("op"), nb::arg("size"),
+             nb::arg("tensors"), nb::arg("numbers"), nb::arg("integers"),
+             nb::arg("lists") = nb::tuple());
   module.def("check_tile", &check_tile);
   module.def("describe_operations", &describe_operations);
 }

@@ -186,6 +186,17 @@ enter(
     **{"return_rstd": FLAG, "dtype": DTYPE, "context": without(None)},
 )
 
+_LISTS = {name: [_ROWS.copy()] for name in ("params", "grads", "ms", "vs")}
+_NUMBER = [*TEXTS, -1, float("nan"), 1j, None, object(), len, ..., Hostile(), [], X]
+enter(
+    "adamw",
+    lambda c, **a: sk.adamw(**{**_LISTS, "lr": 0.1, "step": 1, **a}),
+    **dict.fromkeys(_LISTS, ALL),
+    **dict.fromkeys(("lr", "eps", "weight_decay"), _NUMBER),
+    **dict.fromkeys(("beta1", "beta2"), [*_NUMBER, 1, 1.5]),
+    **{"step": [*_NUMBER, 0, 1.5, 2**63], "dtype": DTYPE, "context": without(None)},
+)
+
 _TILE = {"reads": {"x": ("f32", "m")}, "writes": {"y": ("x", "m")}, "effect": "y[i] = x[i]"}
 _CALLABLE = (object, len)
 enter(

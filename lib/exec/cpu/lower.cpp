@@ -96,7 +96,19 @@ Status CpuProgram::lower_tasks() {
   for (const Task& task : part_->tasks) {
     SK_ASSIGN_OR_RETURN(const PreparedTile tile, prepare_tile(*part_, task));
     LoweredTask lowered{};
-    lowered.op = tile.own != nullptr ? TaskOp::kUserFirst : task.op;
+    lowered.runs_as = tile.own != nullptr ? TaskOp::kUserFirst : task.op;
+    if (plan_->op.schema().has_lists() && task.region_count > 0) {
+      along_.resize(part_->tasks.size());
+      if (task.param_count > kPieceParamsMax)
+        return error(SK_ERR_UNSUPPORTED,
+                     "a task over lists has {} parameters, at most {} are there", task.param_count,
+                     kPieceParamsMax);
+      if (const std::optional<Along> along = along_first_range(*part_, task)) {
+        along_[tasks_.size()] = *along;
+        lowered.runs_as = kInPieces;
+      }
+    }
+    lowered.op = lowered.runs_as;
     lowered.own = tile.own;
     const bool known = std::find(scratch_.begin(), scratch_.end(), tile.reserve) != scratch_.end();
     if (tile.reserve != nullptr && !known) scratch_.push_back(tile.reserve);
@@ -152,12 +164,12 @@ void CpuProgram::lower_addresses() {
   offsets_.resize(plan_->buffers.size());
   pointers_.resize(uses_.size());
   free_extent_ = extent_ = free_extent(*plan_);
-  if (free_extent_ != 0) {
-    regions_ = part_->regions;
-    params_ = part_->params;
-  }
+  run_values_ = run_values(*part_);
+  const bool own_params = free_extent_ != 0 || !run_values_.empty();
+  if (free_extent_ != 0) regions_ = part_->regions;
+  if (own_params) params_ = part_->params;
   const std::vector<Region>& regions = free_extent_ != 0 ? regions_ : part_->regions;
-  const std::vector<int64_t>& params = free_extent_ != 0 ? params_ : part_->params;
+  const std::vector<int64_t>& params = own_params ? params_ : part_->params;
   std::byte* const* next = pointers_.data();
   for (const Task& task : part_->tasks) {
     TileArgs tile{.regions = regions.data() + task.first_region,
@@ -191,7 +203,8 @@ void CpuProgram::lower_addresses() {
     const Buffer& buffer = plan_->buffers[id];
     if (buffer.kind == BufferKind::kWorkspace) continue;
     tells_each_ = tells_each_ || buffer.access != BufferAccess::kLocal;
-    const Patch patch{id, buffer.owner, buffer.operand, segment_of(buffer.owner)};
+    const Patch patch{id, buffer.owner, buffer.operand, is_list(plan_->op, buffer),
+                      segment_of(buffer.owner)};
     if (buffer.owner == rank) {
       own_.push_back(patch);
     } else if (buffer.access != BufferAccess::kLocal) {

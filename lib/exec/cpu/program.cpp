@@ -23,7 +23,9 @@ Status CpuProgram::run(const RunArgs& args) {
     const uint64_t extent = std::min(args.extent, free_extent_);
     if (extent != extent_) put_in_effect(extent);
   }
+  for (const RunValue& each : run_values_) params_[each.param] = args.values[each.number];
   for (const Patch& patch : own_) {
+    if (patch.list && args.pieces != nullptr) continue;
     resolve(patch.buffer, static_cast<std::byte*>(args.operands[patch.operand].data));
   }
   if (straight_ && shared_.trace == nullptr) [[likely]] {
@@ -49,7 +51,7 @@ void CpuProgram::put_in_effect(uint64_t extent) {
     std::ranges::copy(part_->regions_of(task), regions.begin());
     const bool left = sk::put_in_effect(*plan_, task, extent, params, regions);
     LoweredTask& lowered = tasks_[i];
-    lowered.op = !left ? TaskOp::kNop : lowered.own != nullptr ? TaskOp::kUserFirst : task.op;
+    lowered.op = left ? lowered.runs_as : TaskOp::kNop;
   }
 }
 

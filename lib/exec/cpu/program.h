@@ -14,6 +14,7 @@
 #include "lib/exec/cpu/waiter.h"
 #include "lib/exec/cpu/workers.h"
 #include "lib/exec/executor.h"
+#include "lib/plan/lists.h"
 
 namespace sk::cpu {
 
@@ -45,6 +46,11 @@ inline constexpr int64_t kMismatchLookNs = 50'000'000;
 
 class Parcel;
 
+// Parameters of a task over lists.
+inline constexpr uint32_t kPieceParamsMax = 16;
+// No number of a task: one that runs on each tensor of lists by itself.
+inline constexpr TaskOp kInPieces = TaskOp(uint16_t(TaskOp::kUserFirst) - 1);
+
 class CpuProgram final : public Program {
  public:
   static Result<std::unique_ptr<Program>> lower(std::shared_ptr<const Plan> plan,
@@ -69,7 +75,8 @@ class CpuProgram final : public Program {
     uint32_t rank, index, add;
   };
   struct LoweredTask {
-    TaskOp op;  // kUserFirst for all of users.
+    TaskOp op;       // kUserFirst for all of users, kInPieces for all that go over lists;
+    TaskOp runs_as;  // that, where `op` is a nop because a run has nothing left for it.
     uint32_t wait_count, post_count;
     TileFn fn;
     uint64_t least_ns;  // As PreparedTile has it.
@@ -82,6 +89,7 @@ class CpuProgram final : public Program {
   // A caller's buffer: its address is known at run, a peer's at its entry.
   struct Patch {
     uint32_t buffer, rank, operand;
+    bool list;           // Of which a run may say otherwise where it lies.
     std::byte* segment;  // The peer's, where mapped.
   };
   // Where a region of some task points into a buffer.
@@ -178,12 +186,16 @@ class CpuProgram final : public Program {
         break;
       default:
         // A tile operation: lowering refuses all other numbers.
-        task.fn(tiles_[index]);
+        if (task.op == kInPieces)
+          run_in_pieces(index, task);
+        else
+          task.fn(tiles_[index]);
     }
     return {};
   }
   Status run_put(uint32_t index, const LoweredTask& task);
   void run_own(uint32_t index, const LoweredTask& task) noexcept;
+  void run_in_pieces(uint32_t index, const LoweredTask& task) const;
   Status take_own_failure();
   Status post(const LoweredTask& task);
   Status enter();
@@ -261,6 +273,8 @@ class CpuProgram final : public Program {
   uint64_t free_extent_ = 0, extent_ = 0;
   std::vector<Region> regions_;
   std::vector<int64_t> params_;
+  std::vector<RunValue> run_values_;
+  std::vector<Along> along_;  // By task, where the operation has lists.
   std::vector<Patch> own_, peers_;
   std::vector<Staged> staged_;
   uint64_t area_bytes_ = kStagingBytes;  // Of each staging area.

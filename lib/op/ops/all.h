@@ -2,6 +2,7 @@
 #ifndef SK_LIB_OP_OPS_ALL_H_
 #define SK_LIB_OP_OPS_ALL_H_
 
+#include "lib/op/ops/adamw.h"
 #include "lib/op/ops/add_rmsnorm.h"
 #include "lib/op/ops/allgather_gemm.h"
 #include "lib/op/ops/allreduce_gemm.h"
@@ -21,6 +22,7 @@
   X(kRmsnorm)             \
   X(kRmsnormBackward)     \
   X(kAddRmsnorm)          \
+  X(kAdamw)               \
   X(kAlloc)               \
   X(kFree)                \
   X(kRegister)            \

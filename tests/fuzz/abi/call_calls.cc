@@ -1,13 +1,43 @@
 // sk_call() of every operation that the library says it has, and what it says of them.
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string_view>
 
-#include "tests/fuzz/abi/tensors.h"
+#include "tests/fuzz/abi/list_arguments.h"
 
 namespace sk::fuzz_abi {
+
+void spoil(Random& random, sk_tensor& tensor) {
+  constexpr int64_t kNever[] = {-1, INT64_MIN, INT64_MAX, int64_t(1) << 62};
+  switch (random.below(40)) {
+    case 0:
+      tensor.dtype = int32_t(random.number() | 0x100);
+      break;
+    case 1:
+      tensor.ndim = int32_t(random.around(-1, 1));
+      break;
+    case 2:
+      tensor.shape[random.below(2)] = kNever[random.below(4)];
+      break;
+    case 3:
+      tensor.strides[random.below(2)] = kNever[random.below(3)];
+      break;
+    case 4:
+      tensor.device_type = int32_t(random.number() | 1);
+      break;
+    case 5:
+      tensor.device_id = int32_t(random.number() | 1);
+      break;
+    case 6:
+      tensor.reserved = int32_t(random.number() | 1);
+      break;
+    default:
+      break;
+  }
+}
 
 Given<sk_tensor> matrix(Caller& c, Guarded& memory, int64_t rows, int64_t cols, int32_t dtype,
                         int32_t ndim) {
@@ -28,32 +58,7 @@ Given<sk_tensor> matrix(Caller& c, Guarded& memory, int64_t rows, int64_t cols, 
     t.shape[0] = cols;
     t.strides[0] = 1;
   }
-  constexpr int64_t kNever[] = {-1, INT64_MIN, INT64_MAX, int64_t(1) << 62};
-  switch (c.random.below(40)) {
-    case 0:
-      t.dtype = int32_t(c.random.number() | 0x100);
-      break;
-    case 1:
-      t.ndim = int32_t(c.random.around(-1, 1));
-      break;
-    case 2:
-      t.shape[c.random.below(2)] = kNever[c.random.below(4)];
-      break;
-    case 3:
-      t.strides[c.random.below(2)] = kNever[c.random.below(3)];
-      break;
-    case 4:
-      t.device_type = int32_t(c.random.number() | 1);
-      break;
-    case 5:
-      t.device_id = int32_t(c.random.number() | 1);
-      break;
-    case 6:
-      t.reserved = int32_t(c.random.number() | 1);
-      break;
-    default:
-      break;
-  }
+  spoil(c.random, t);
   return Given(c.random, t);
 }
 
@@ -113,12 +118,15 @@ int64_t extent(Caller& c) {
 struct Arguments {
   std::array<unsigned char, 4096> bytes{};
   std::vector<std::unique_ptr<Given<sk_tensor>>> tensors;
-  int32_t asked = 0;
+  std::unique_ptr<Lists> lists;  // Where the operation has any.
+  int32_t asked = 0;             // What sk_call() is asked for.
+  int32_t operation = 0;         // What they are of.
   bool none = false;
 
   const void* get() const { return none ? nullptr : bytes.data(); }
   void check(const char* name) const {
     for (const auto& each : tensors) each->check(name, false);
+    if (lists) lists->check(name);
   }
 };
 
@@ -132,11 +140,12 @@ Arguments arguments(Caller& c) {
   const std::vector<Operation>& all = all_operations();
   const Operation& operation = all[c.random.below(all.size())];
   Arguments made;
-  auto& [args, tensors, asked, none] = made;
+  auto& [args, tensors, lists, asked, of, none] = made;
   const auto put = [&]<typename T>(uint32_t offset, const T& value) {
     std::memcpy(args.data() + offset, static_cast<const void*>(&value), sizeof(T));
   };
   put(0, struct_size(c.random, operation.bytes));
+  of = operation.id;
   const int32_t id = c.random.one_in(16) ? int32_t(c.random.number()) : operation.id;
   put(4, c.random.one_in(2) ? 0 : operation.id);
   const int32_t dtype = int32_t(1 + c.random.below(6));
@@ -151,6 +160,14 @@ Arguments arguments(Caller& c) {
       put(field.offset, static_cast<const void*>(tensors.back()->get()));
     } else if (field.kind == "packed") {
       if (c.random.one_in(2)) put(field.offset, c.handle<sk_packed>(kPacked));
+    } else if (field.kind == "length") {
+      lists = std::make_unique<Lists>(c);
+      put(field.offset, lists->length(c.random));
+    } else if (field.kind == "list") {
+      if (!lists) fail("a list has no length before it");
+      put(field.offset, lists->add(c, c.random.one_in(12) ? int32_t(SK_F32) : dtype));
+    } else if (field.kind == "double") {
+      put(field.offset, c.random.one_in(4) ? c.random.number() : std::bit_cast<int64_t>(0.5));
     } else if (field.kind == "int32") {
       put(field.offset, int32_t(c.random.around(0, 4)));
     } else {
@@ -202,7 +219,7 @@ void op_create(Caller& c) {
                                         c.random.one_in(16) ? nullptr : &made);
   c.check(status);
   args.check("sk_op_create");
-  if (status == SK_OK) c.pool.add(kOp, {made, 0, 0});
+  if (status == SK_OK) c.pool.add(kOp, {made, 0, 0, args.operation});
 }
 
 // Without arguments it runs on the last ones' memory: only where that is nobody's.
@@ -213,6 +230,8 @@ void op_run(Caller& c) {
   if (op.in_bytes != 0) return c.check(sk_op_run(handle, nullptr, options.pointer));
   Arguments args = arguments(c);
   args.none = false;
+  // A number is no address: another operation's arguments say so, and are refused.
+  if (args.operation != op.operation) std::memcpy(&args.bytes[4], &args.operation, 4);
   c.check(sk_op_run(handle, args.get(), options.pointer));
   args.check("sk_op_run");
 }

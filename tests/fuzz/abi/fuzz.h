@@ -25,6 +25,7 @@ enum Kind : uint32_t { kContext, kComm, kPacked, kPlan, kTopo, kSession, kWorker
 struct Handle {
   void* value = nullptr;
   uint64_t in_bytes = 0, out_bytes = 0;  // Of a plan: what its runs read and write.
+  int32_t operation = 0;                 // Of an sk_op: which it is of; 0: nobody knows.
 };
 
 // The handles of the process, by kind.

@@ -32,6 +32,9 @@ struct Options {
   const sk_run_options* pointer = nullptr;
 };
 
+// Now and then puts into one field what it never has.
+void spoil(Random& random, sk_tensor& tensor);
+
 // A matrix that lies in `memory` to the last byte; with one axis its first row.
 Given<sk_tensor> matrix(Caller& c, Guarded& memory, int64_t rows, int64_t cols, int32_t dtype,
                         int32_t ndim = 2);

@@ -1,5 +1,6 @@
 // What is wrong with a call, made from the schema: each operand and each number in turn. Each gets
 // a sentence that names it, changes nothing, and the call that was right goes on.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,9 +41,16 @@ class Breaks {
     });
     for (const ArgField& field : layout.fields()) {
       if (field.kind == ArgField::kTensor) {
-        if (has(c_.shape, field.index, rank_) && op_.storage(field.index) != Storage::kPackedB)
-          tensor(field);
-      } else if (field.kind != ArgField::kPacked) {
+        if (!has(c_.shape, field.index, rank_) || op_.storage(field.index) == Storage::kPackedB)
+          continue;
+        tensor(field.index, schema_.operands[field.index].name);
+        if (!schema_.operands[field.index].optional) null(field);
+      } else if (field.kind == ArgField::kList) {
+        list(field);
+      } else if (field.kind == ArgField::kLength) {
+        for (const int64_t length : {int64_t(-1), int64_t(1) << 40})
+          add("length", "length", [field, length](Given& given) { given.put(field, length); });
+      } else if (field.is_number()) {
         number(field);
       }
     }
@@ -59,21 +67,44 @@ class Breaks {
         [i, change](Given& given) { change(given.tensor(i)); });
   }
 
-  void tensor(const ArgField& field) {
+  void null(const ArgField& field) {
+    const std::string name = schema_.operands[field.index].name;
+    add(name + " null", name,
+        [field](Given& given) { given.put(field, static_cast<const void*>(nullptr)); });
+  }
+  // One tensor of it in all ways, which the sentence must say; and what is wrong with lists alone.
+  void list(const ArgField& field) {
     const uint32_t i = field.index;
-    const std::string name = schema_.operands[i].name;
-    if (!schema_.operands[i].optional) {
-      add(name + " null", name,
-          [field](Given& given) { given.put(field, static_cast<const sk_tensor*>(nullptr)); });
-    }
-    if (!c_.expected.at(name)[size_t(rank_)].elements.empty()) {
+    const std::vector<int64_t>& lengths = c_.shape.lengths;
+    if (lengths.empty()) return;
+    null(field);
+    const std::string name =
+        fmt::format("{}[{}]", schema_.operands[i].name, Given::broken(c_.shape));
+    tensor(i, name);
+    const size_t first = Given::broken(c_.shape), last = lengths.size() - 1;
+    add(name + " null", name, [i, first](Given& given) { given.list(i)[first] = nullptr; });
+    add("the last of a list longer", "", [i, more = lengths[last] + 1, last](Given& given) {
+      sk_tensor& longer = given.entry(i, last);
+      longer.data = given.tensor(i).data;  // Some memory, where that one has none.
+      longer.ndim = 1;
+      longer.shape[0] = more;
+      longer.strides[0] = 1;
+    });
+    if (first == last || lengths[last] == 0 || !schema_.is_written(i)) return;
+    add(name + " twice", "overlap",
+        [i, first, last](Given& given) { given.entry(i, last).data = given.entry(i, first).data; });
+  }
+
+  void tensor(uint32_t i, const std::string& name) {
+    if (!c_.expected.at(schema_.operands[i].name)[size_t(rank_)].elements.empty()) {
       change(i, "data null", name, [](sk_tensor& t) { t.data = nullptr; });
       const size_t bytes = dtype_bytes(op_.type(i));
       change(i, "a byte off", name, [bytes](sk_tensor& t) {
         t.data = static_cast<std::byte*>(t.data) + (bytes > 1 ? 1 : 0);
       });
     }
-    change(i, "struct_size 3", "struct_size", [](sk_tensor& t) { t.struct_size = 3; });
+    change(i, "struct_size 3", schema_.operands[i].list ? name : "struct_size",
+           [](sk_tensor& t) { t.struct_size = 3; });
     change(i, "dtype 99", name, [](sk_tensor& t) { t.dtype = 99; });
     change(i, "ndim 0", name, [](sk_tensor& t) { t.ndim = 0; });
     change(i, "ndim 9", name, [](sk_tensor& t) { t.ndim = 9; });
@@ -117,6 +148,11 @@ class Breaks {
     for (int32_t type = SK_F32; type <= SK_I64; ++type) {
       OpDesc other = op_;
       other.set(OpDesc::type_field(i), type);
+      for (uint32_t k = 0; k < schema_.operands.size(); ++k) {
+        const OperandSchema& each = schema_.operands[k];
+        if (each.only_in_place && std::string_view(each.alias) == schema_.operands[i].name)
+          other.set(OpDesc::type_field(k), type);
+      }
       if (other == op_ || mistake_in(other, uint32_t(c_.shape.setting.ranks)).empty()) continue;
       change(i, dtype_name(DType(type)), "", [type](sk_tensor& t) { t.dtype = type; });
     }

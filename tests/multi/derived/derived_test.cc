@@ -161,6 +161,12 @@ TEST_P(Derived, WhatIsWrongIsSeen) {
   EXPECT_TRUE(looked > 3 || GetParam()->operands.empty());
 }
 
+double as_stored(double value, DType type) {
+  std::byte bytes[sizeof(double)];
+  set(type, bytes, value);
+  return get(type, bytes);
+}
+
 // What a bug makes of a result: by its name, in the terms of what is right. `stale`: of the call
 // before.
 struct Bug {
@@ -194,22 +200,22 @@ constexpr Bug kBugs[] = {
                              : type == DType::kF32 ? DType::kBF16
                                                    : type;
        for (Value& each : is.elements) {
-         std::byte bytes[sizeof(double)];
          // Of the shortest: without its last bit.
          const double less = type == shorter ? each.value * (1 + step_of(type) * 2) : each.value;
-         set(shorter, bytes, less);
-         each.value = get(shorter, bytes);
+         each.value = as_stored(less, shorter);
        }
      }},
 };
 
-// How far the farthest element is off, by what it was made of.
-double farthest(const Array& from, const Array& right) {
+// How far the farthest element is off, by what it was made of. As it is stored: twice of what is
+// beyond the type is the same infinity.
+double farthest(const Array& from, const Array& right, DType type) {
   double most = 0;
   for (size_t i = 0; i < right.elements.size(); ++i) {
     const Value& is = right.elements[i];
     const double size = std::max(is.size, std::fabs(is.value));
-    const double off = std::fabs(from.elements[i].value - is.value);
+    const double off =
+        std::fabs(as_stored(from.elements[i].value, type) - as_stored(is.value, type));
     if (std::isfinite(off) && size > 1e-9) most = std::max(most, off / size);
   }
   return most;
@@ -234,7 +240,8 @@ TEST_P(Derived, EachPlantedBugIsSeen) {
         bug.plant(there, stale, op.type(i));
         // Where the numbers allow it: a row may be like the one before.
         const double seen_from = is_float(op.type(i)) ? 4 * step_of(op.type(i)) : 0;
-        if (farthest(there, made) <= (bug.rounds ? step_of(op.type(i)) : 2 * seen_from)) continue;
+        if (farthest(there, made, op.type(i)) <= (bug.rounds ? step_of(op.type(i)) : 2 * seen_from))
+          continue;
         RankMemory memory = right(c, rank);
         put_results(wrong, i, rank, memory);
         const bool seen = !wrong_in(c, rank, memory).empty();

@@ -15,7 +15,15 @@ namespace sk::derived {
 // came without it.
 using Argument = std::vector<Value>;
 // What is bound to its parameters, by name.
-using Bound = std::function<double(std::string_view)>;
+struct Bound {
+  std::function<double(std::string_view)> of;
+  DType sums;  // The type of its sums.
+
+  double operator()(std::string_view name) const { return of(name); }
+  double in_type_of_sums(std::string_view name) const {
+    return sums == DType::kF64 ? of(name) : double(float(of(name)));
+  }
+};
 // All elements along what it is inside of, or one for all.
 using Function = std::function<Argument(std::span<const Argument>, const Bound&)>;
 

@@ -24,7 +24,12 @@ Given::Given(sk_comm* comm, const Case& c, int64_t rank, Random& random)
     EXPECT_EQ(sk_alloc(comm, bytes, &symmetric_[i]), SK_OK) << sk_last_error();
   }
   restore();
-  for (uint32_t i = 0; i < schema.operands.size(); ++i) tensors_[i] = describe(i, random);
+  lists_.resize(schema.operands.size());
+  pointers_.resize(schema.operands.size());
+  for (uint32_t i = 0; i < schema.operands.size(); ++i) {
+    tensors_[i] = describe(i, random);
+    if (schema.operands[i].list) describe_list(i, random);
+  }
   const ArgLayout& layout = arg_layout(schema);
   const uint32_t size = layout.size();
   std::memcpy(args_.data(), &size, sizeof size);
@@ -41,15 +46,40 @@ Given::Given(sk_comm* comm, const Case& c, int64_t rank, Random& random)
         EXPECT_EQ(sk_pack(comm, &tensors_[i], 0, &packed_.back()), SK_OK) << sk_last_error();
         put(field, packed_.back());
         break;
-      case ArgField::kInt32:
-        put(field, int32_t(op[schema.attribute_field(i)]));
+      case ArgField::kList:
+        put(field, static_cast<const sk_tensor* const*>(pointers_[i].data()));
         break;
+      case ArgField::kLength:
+        put(field, int64_t(c.shape.lengths.size()));
+        break;
+      case ArgField::kInt32:
       case ArgField::kInt64:
       case ArgField::kDouble:
-        put(field, op[schema.attribute_field(i)]);
+        put_number(field, schema.attributes[i].runtime ? c.shape.values[schema.run_value(i)]
+                                                       : op[schema.attribute_field(i)]);
         break;
     }
   }
+}
+
+void Given::put_number(const ArgField& field, int64_t value) {
+  if (field.kind == ArgField::kInt32) return put(field, int32_t(value));
+  put(field, value);
+}
+
+void Given::put_other_values() {
+  const Schema& schema = case_.shape.op.schema();
+  for (const ArgField& field : arg_layout(schema).fields()) {
+    if (!field.is_number() || !schema.attributes[field.index].runtime) continue;
+    const int64_t value = case_.shape.values[schema.run_value(field.index)];
+    const bool is_float = schema.attributes[field.index].kind == AttributeKind::kFloat;
+    put_number(field, is_float ? bits_of(float_of(value) / 2) : value + 1);
+  }
+}
+
+size_t Given::broken(const Shape& shape) {
+  const auto found = std::ranges::find_if(shape.lengths, [](int64_t length) { return length > 0; });
+  return found == shape.lengths.end() ? 0 : size_t(found - shape.lengths.begin());
 }
 
 Given::~Given() {
@@ -108,13 +138,33 @@ sk_tensor Given::describe(uint32_t operand, Random& random) {
   tensor.strides[0] = how.stride;
   tensor.strides[1] = 1;
   if (how.storage != Storage::kDense) return tensor;
-  // A vector is a tensor of any shape.
-  const bool halves = how.columns % 2 == 0 && random() % 3 == 0;
-  tensor.ndim = halves ? 2 : 1;
-  tensor.shape[0] = halves ? 2 : how.columns;
-  tensor.shape[1] = tensor.strides[0] = how.columns / 2;
-  if (!halves) tensor.strides[0] = 1;
+  shape_vector(tensor, how.columns, random);
   return tensor;
+}
+
+void Given::describe_list(uint32_t operand, Random& random) {
+  const sk_tensor whole = tensors_[operand];
+  const size_t element = dtype_bytes(case_.shape.op.type(operand));
+  int64_t first = 0;
+  for (const int64_t length : case_.shape.lengths) {
+    sk_tensor tensor = whole;
+    const int64_t at = length == 0 ? 0 : listed_at(case_.shape, first);
+    tensor.data = static_cast<std::byte*>(whole.data) + size_t(at) * element;
+    shape_vector(tensor, length, random);
+    if (length == 0 && random() % 2 == 0) tensor.data = nullptr;
+    lists_[operand].push_back(tensor);
+    first += length;
+  }
+  for (const sk_tensor& each : lists_[operand]) pointers_[operand].push_back(&each);
+}
+
+// A vector is a tensor of any shape.
+void Given::shape_vector(sk_tensor& tensor, int64_t count, Random& random) {
+  const bool halves = count % 2 == 0 && random() % 3 == 0;
+  tensor.ndim = halves ? 2 : 1;
+  tensor.shape[0] = halves ? 2 : count;
+  tensor.shape[1] = tensor.strides[0] = count / 2;
+  if (!halves) tensor.strides[0] = 1;
 }
 
 }  // namespace sk::derived

@@ -26,7 +26,17 @@ class Given {
 
   const void* args() const { return args_.data(); }
   // For who wants to break something.
-  sk_tensor& tensor(uint32_t operand) { return tensors_[operand]; }
+  // Of a list that which broken() says.
+  sk_tensor& tensor(uint32_t operand) {
+    std::vector<sk_tensor>& list = lists_[operand];
+    return list.empty() ? tensors_[operand] : list[broken(case_.shape)];
+  }
+  sk_tensor& entry(uint32_t operand, size_t number) { return lists_[operand][number]; }
+  // The first tensor of a list that has elements, or else the first.
+  static size_t broken(const Shape& shape);
+  std::vector<const sk_tensor*>& list(uint32_t operand) { return pointers_[operand]; }
+  // Other values of a run than the call's.
+  void put_other_values();
   std::array<unsigned char, 4096>& bytes() { return args_; }
   template <typename T>
   void put(const ArgField& field, const T& value) {
@@ -36,6 +46,9 @@ class Given {
  private:
   std::byte* data(uint32_t operand);
   sk_tensor describe(uint32_t operand, Random& random);
+  void describe_list(uint32_t operand, Random& random);
+  static void shape_vector(sk_tensor& tensor, int64_t count, Random& random);
+  void put_number(const ArgField& field, int64_t value);
 
   sk_comm* comm_;
   const Case& case_;
@@ -43,6 +56,9 @@ class Given {
   RankMemory memory_;
   std::vector<void*> symmetric_;  // By operand; null where it is ordinary.
   std::vector<sk_tensor> tensors_;
+  // By operand, of lists.
+  std::vector<std::vector<sk_tensor>> lists_;
+  std::vector<std::vector<const sk_tensor*>> pointers_;
   std::vector<sk_packed*> packed_;
   std::array<unsigned char, 4096> args_{};
 };

@@ -45,8 +45,9 @@ bool is_word(std::string_view text) {
 // One step of one call.
 class StepRun {
  public:
-  StepRun(const OpDesc& op, int64_t world, const Step& step, Arrays& arrays)
-      : op_(op), world_(world), step_(step), arrays_(arrays) {}
+  StepRun(const OpDesc& op, int64_t world, std::span<const int64_t> values, const Step& step,
+          Arrays& arrays)
+      : op_(op), world_(world), values_(values), step_(step), arrays_(arrays) {}
 
   void run() {
     find_iterators(step_.out);
@@ -137,13 +138,14 @@ class StepRun {
     if (to == nullptr || !to->here()) return;
     std::vector<Argument> in;
     for (const Access& access : step_.in) in.push_back(argument(access));
-    Argument made =
-        step_.function.empty() ? in[0] : function_of(step_.function)(in, [&](auto name) {
-          for (const Binding& each : step_.bind) {
-            if (each.parameter == name) return bound(each.value);
-          }
-          throw std::runtime_error("nothing is bound to " + std::string(name));
-        });
+    const Bound bound_to = {[&](std::string_view name) {
+                              for (const Binding& each : step_.bind) {
+                                if (each.parameter == name) return bound(each.value);
+                              }
+                              throw std::runtime_error("nothing is bound to " + std::string(name));
+                            },
+                            accumulator(op_.type(0))};
+    Argument made = step_.function.empty() ? in[0] : function_of(step_.function)(in, bound_to);
     if (!goes_inside(step_.out)) return join(element(*to, step_.out), made[0]);
     const std::string inside = *inside_.begin();
     for (size_t i = 0; i < made.size(); ++i) {
@@ -154,10 +156,11 @@ class StepRun {
   }
   double bound(std::string_view text) const {
     const Meaning is = meaning_of(op_.schema(), text);
-    if (!is.is_float) return double(value(text));
-    const double given = float_of(op_[is.field]);
-    // In the type of sums, as schemas say.
-    return accumulator(op_.type(0)) == DType::kF64 ? given : double(float(given));
+    if (!is.only_bound) return double(value(text));
+    const Attribute& attribute = *op_.schema().attribute(text);
+    const auto index = size_t(&attribute - op_.schema().attributes.data());
+    const int64_t bits = attribute.runtime ? values_[op_.schema().run_value(index)] : op_[is.field];
+    return attribute.kind == AttributeKind::kFloat ? float_of(bits) : double(bits);
   }
 
   // The attribute's value where the monoid is one, else by its name.
@@ -209,6 +212,7 @@ class StepRun {
 
   const OpDesc& op_;
   const int64_t world_;
+  const std::span<const int64_t> values_;
   const Step& step_;
   Arrays& arrays_;
   std::map<std::string, int64_t, std::less<>> extents_;
@@ -255,7 +259,8 @@ Array shaped(const OpDesc& op, int64_t world, const char* shape) {
   return out;
 }
 
-void make_results(const OpDesc& op, int64_t world, Arrays& arrays) {
+void make_results(const OpDesc& op, int64_t world, std::span<const int64_t> values,
+                  Arrays& arrays) {
   const Schema& schema = op.schema();
   if (schema.meaning == nullptr) return;
   for (const InnerArray& inner : schema.arrays) {
@@ -264,7 +269,7 @@ void make_results(const OpDesc& op, int64_t world, Arrays& arrays) {
     arrays.emplace(inner.name, std::vector<Array>(size_t(world), one));
   }
   for (const Step& step : *schema.meaning) {
-    StepRun(op, world, step, arrays).run();
+    StepRun(op, world, values, step, arrays).run();
     round_what_is_read_again(op, step, arrays);
   }
 }

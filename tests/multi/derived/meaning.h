@@ -4,6 +4,7 @@
 #define SK_TESTS_MULTI_DERIVED_MEANING_H_
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,7 +39,8 @@ Array shaped(const OpDesc& op, int64_t world, const char* shape);
 
 // `arrays` holds the inputs of each rank, those that the call has; results are added. A function
 // that it does not know is an error: a schema with a new one adds its formula to functions.cc.
-void make_results(const OpDesc& op, int64_t world, Arrays& arrays);
+// `values`: of runtime attributes.
+void make_results(const OpDesc& op, int64_t world, std::span<const int64_t> values, Arrays& arrays);
 
 }  // namespace sk::derived
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/algo/planner.h"
+#include "lib/plan/lists.h"
 #include "lib/plan/validate.h"
 #include "tests/multi/derived/cover.h"
 
@@ -21,6 +22,20 @@ bool is_end(const OpDesc& op, int64_t rank) {
   return ends[0] == uint64_t(rank) || ends[1] == uint64_t(rank);
 }
 
+// `visit(where)` for each element of a list, in their order, with the byte of it in its memory,
+// where tensors lie apart. A plan has it as one vector.
+template <typename Visitor>
+void for_each_listed(const Case& call, uint32_t operand, int64_t rank, Visitor&& visit) {
+  const uint32_t home = place_of(call.shape, operand, rank).home;
+  const size_t element = dtype_bytes(call.shape.op.type(operand));
+  const size_t first = call.before[size_t(rank)].operands[home].offset;
+  const int64_t count = shaped(call.shape.op, call.shape.setting.ranks,
+                               call.shape.op.schema().operands[operand].shape)
+                            .columns;
+  for (int64_t i = 0; i < count; ++i)
+    visit(size_t(i) * element, first + size_t(listed_at(call.shape, i)) * element, element);
+}
+
 // All of the memory that an operand lies in: a plan names it by one of those that are there.
 std::vector<std::byte> given(const Case& call, uint32_t operand, int64_t rank) {
   const uint32_t i = place_of(call.shape, operand, rank).home;
@@ -28,6 +43,14 @@ std::vector<std::byte> given(const Case& call, uint32_t operand, int64_t rank) {
   const auto first = memory.bytes.begin() + ptrdiff_t(memory.offset);
   std::vector<std::byte> bytes(first, memory.bytes.end() - ptrdiff_t(Memory::kGuard));
   const OpDesc& op = call.shape.op;
+  if (op.schema().operands[i].list) {
+    std::vector<std::byte> vector;
+    for_each_listed(call, i, rank, [&](size_t, size_t from, size_t element) {
+      const auto at = memory.bytes.begin() + ptrdiff_t(from);
+      vector.insert(vector.end(), at, at + ptrdiff_t(element));
+    });
+    return vector;
+  }
   if (op.storage(i) != Storage::kPackedB) return bytes;
   // Column after column, as the reference has it.
   const Array is = shaped(op, call.shape.setting.ranks, op.schema().operands[i].shape);
@@ -115,7 +138,7 @@ World run(const Case& call, const Plan& plan, uint64_t seed, std::string* said) 
       }
     }
   }
-  const Status status = run_reference(plan, world, seed);
+  const Status status = run_reference(with_run_values(plan, call.shape.values), world, seed);
   *said = status.ok() ? "" : std::string(status.message());
   return world;
 }
@@ -130,6 +153,15 @@ std::string wrong_in(const Case& call, const World& world) {
         const bool packed = call.shape.op.storage(i) == Storage::kPackedB;
         if (packed || made.empty() || !has(call.shape, i, int64_t(rank))) continue;
         Memory& memory = after.operands[place_of(call.shape, i, int64_t(rank)).home];
+        if (call.shape.op.schema().operands[i].list) {
+          size_t listed = 0;
+          for_each_listed(call, i, int64_t(rank), [&](size_t from, size_t to, size_t element) {
+            if (from + element <= made.size()) std::copy_n(&made[from], element, &memory.bytes[to]);
+            listed = from + element;
+          });
+          if (listed != made.size()) return "a list has another size";
+          continue;
+        }
         if (memory.offset + made.size() + Memory::kGuard != memory.bytes.size())
           return "an operand has another size";
         std::copy(made.begin(), made.end(), memory.bytes.begin() + ptrdiff_t(memory.offset));

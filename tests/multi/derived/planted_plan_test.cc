@@ -211,6 +211,10 @@ const Mistake kMistakes[] = {
      [](Planting& at) {
        if (int64_t* is = at.parameter(ParamUse::kPlace)) --*is;
      }},
+    {"a value of a run is another",
+     [](Planting& at) {
+       if (int64_t* is = at.parameter(ParamUse::kRun)) *is = *is == kRunValue ? *is + 1 : kRunValue;
+     }},
     {"a hint is another",
      [](Planting& at) {
        if (int64_t* is = at.parameter(ParamUse::kHint)) ++*is;
@@ -229,9 +233,16 @@ const Mistake kMistakes[] = {
      }},
     {"rows are not cut",
      [](Planting& at) {
-       auto in = at.task([](const Task& task) { return (task.flags & ~kAfterAll) != 0; });
-       if (in) in->task.flags &= kAfterAll;
+       constexpr uint8_t kFree = kFreeRows | kFreeBlocks;
+       auto in = at.task([](const Task& task) { return (task.flags & kFree) != 0; });
+       if (in) in->task.flags &= uint8_t(~kFree);
      }},
+    {"its posts are not in order",
+     [](Planting& at) {
+       auto in = at.task([](const Task& task) { return (task.flags & kPostsInOrder) != 0; });
+       if (in) in->task.flags &= uint8_t(~kPostsInOrder);
+     },
+     true},
 };
 
 class PlantedPlans : public testing::TestWithParam<const Schema*> {};

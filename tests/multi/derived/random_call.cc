@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "lib/algo/planner.h"
 #include "lib/op/expr.h"
@@ -33,13 +34,15 @@ class ShapeMaker {
       : schema_(schema),
         choices_(choices),
         random_(random),
-        shape_{OpDesc(schema), setting(ways), {}, 0, {}} {}
+        shape_{OpDesc(schema), setting(ways), {}, {}, {}, 0, {}} {}
 
   bool make() {
     OpDesc& op = shape_.op;
     if (!dimensions()) return false;
     for (size_t i = 0; i < schema_.attributes.size(); ++i) {
-      op.set(schema_.attribute_field(i), attribute(schema_.attributes[i]));
+      const int64_t value = attribute(schema_.attributes[i]);
+      if (schema_.attributes[i].runtime) shape_.values.push_back(value);
+      op.set(schema_.attribute_field(i), value);
     }
     for (uint32_t i = 0; i < schema_.operands.size(); ++i) choose(i);
     // A product of many such numbers is beyond all types in some orders, and not in others.
@@ -52,6 +55,7 @@ class ShapeMaker {
     }
     if (!choices_.kept() || !mistake_in(op, uint32_t(world())).empty()) return false;
     shape_.features = choices_.features();
+    if (schema_.has_lists()) choose_lengths();
     tell_rows_in_effect();
     return true;
   }
@@ -123,6 +127,20 @@ class ShapeMaker {
     };
     const int64_t least = bound(attribute.least, -3), most = bound(attribute.most, least + 6);
     return least + int64_t(random_() % uint64_t(std::max<int64_t>(1, most - least + 1)));
+  }
+
+  // Tensors of no element and of one among them; of no elements perhaps no tensor.
+  void choose_lengths() {
+    int64_t left = shape_.op[schema_.field(schema_.free)];
+    while (left > 0 || chance(random_, 2)) {
+      const int64_t some = left > 0 ? 1 + int64_t(random_() % uint64_t(left)) : 0;
+      const int64_t lengths[] = {0, std::min<int64_t>(1, left), some, some};
+      shape_.lengths.push_back(lengths[random_() % 4]);
+      left -= shape_.lengths.back();
+    }
+    const size_t count = shape_.lengths.size();
+    shape_.features.push_back(
+        fmt::format("lists of={}", count > 2 ? "more" : fmt::to_string(count)));
   }
 
   void choose(uint32_t i) {
@@ -200,7 +218,10 @@ Stored as_given(const OpDesc& op, uint32_t operand, int64_t world) {
 }
 
 // Where an element of the shape's row and column is stored, in bytes.
-size_t at(const OpDesc& op, uint32_t operand, const Stored& how, int64_t row, int64_t column) {
+size_t at(const Shape& shape, uint32_t operand, const Stored& how, int64_t row, int64_t column) {
+  const OpDesc& op = shape.op;
+  if (op.schema().operands[operand].list)
+    return size_t(listed_at(shape, column)) * how.element_bytes;
   const bool turned =
       how.storage != Storage::kPackedB && flag(op, op.schema().operands[operand].turned_by);
   const int64_t index = turned ? column * how.stride + row : row * how.stride + column;
@@ -208,6 +229,15 @@ size_t at(const OpDesc& op, uint32_t operand, const Stored& how, int64_t row, in
 }
 
 }  // namespace
+
+int64_t listed_at(const Shape& shape, int64_t element) {
+  int64_t behind = 0;  // What lies before an element's tensor is listed after it.
+  size_t tensor = 0;
+  while (tensor < shape.lengths.size() && element >= shape.lengths[tensor])
+    element -= shape.lengths[tensor++];
+  for (size_t i = tensor + 1; i < shape.lengths.size(); ++i) behind += shape.lengths[i] + 1;
+  return behind + element;
+}
 
 std::vector<Shape> random_shapes(const Schema& schema, size_t count, Random& random,
                                  const Wishes& wishes, const Ways& ways) {
@@ -268,8 +298,9 @@ Case make_case(const Shape& shape, Random& random) {
     for (uint32_t i = 0; i < schema.operands.size(); ++i) {
       if (!has(shape, i, rank) || place_of(shape, i, rank).home != i) continue;
       const Stored how = as_given(op, i, world);
-      const int64_t elements =
+      int64_t elements =
           how.rows == 0 || how.columns == 0 ? 0 : (how.rows - 1) * how.stride + how.columns;
+      if (schema.operands[i].list) elements += int64_t(shape.lengths.size());
       Memory& memory = mine.operands[i];
       memory.offset = Memory::kGuard + random() % 4 * how.element_bytes;
       memory.bytes.resize(memory.offset + size_t(elements) * how.element_bytes + Memory::kGuard);
@@ -303,7 +334,7 @@ Case make_case(const Shape& shape, Random& random) {
           is_odd ? int64_t(random() % uint64_t(array.rows * array.columns)) : int64_t(-1);
       for (int64_t row = 0; row < array.rows; ++row) {
         for (int64_t column = 0; column < array.columns; ++column) {
-          std::byte* to = first + at(op, i, how, row, column);
+          std::byte* to = first + at(shape, i, how, row, column);
           double one = number(op.type(i), kNumbers[shape.numbers], random);
           if (is_float(op.type(i)) && row * array.columns + column == odd) {
             if (kNumbers[shape.numbers] == "one NaN")
@@ -311,7 +342,7 @@ Case make_case(const Shape& shape, Random& random) {
             if (kNumbers[shape.numbers] == "one infinity")
               one = std::numeric_limits<double>::infinity();
           }
-          set(op.type(i), to, one);
+          set(op.type(i), to, operand.not_negative ? std::fabs(one) : one);
           const double value = get(op.type(i), to);
           array.at(row, column) = {value, std::fabs(value), true};
         }
@@ -320,7 +351,7 @@ Case make_case(const Shape& shape, Random& random) {
     c.expected.emplace(operand.name, std::move(by_rank));
   }
   // An output in place of an input begins as that, and its elements are made.
-  make_results(op, world, c.expected);
+  make_results(op, world, shape.values, c.expected);
   return c;
 }
 
@@ -337,8 +368,11 @@ void for_each_result(const Case& c, uint32_t operand, int64_t rank, const RankMe
   const size_t first = memory.operands[place.home].offset + size_t(place.first) * how.element_bytes;
   for (int64_t row = 0; row < want.rows; ++row) {
     for (int64_t column = 0; column < want.columns; ++column) {
-      visit(row, column, want.at(row, column), place.home,
-            first + at(op, operand, how, row, column));
+      const size_t where = first + at(c.shape, operand, how, row, column);
+      // Of a schema that is wrong: in place of another it may be longer than that.
+      if (where + how.element_bytes > memory.operands[place.home].bytes.size())
+        throw std::runtime_error("a result lies behind the memory that it is in");
+      visit(row, column, want.at(row, column), place.home, where);
     }
   }
 }

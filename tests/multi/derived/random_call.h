@@ -28,8 +28,10 @@ inline const Ways kMapsAndPuts = {"map", "put"};
 struct Shape {
   OpDesc op;
   Setting setting;
-  std::set<uint32_t> inside;  // Operands that lie in the memory of `may_be_in`.
-  size_t numbers = 0;         // Of which kind they are.
+  std::set<uint32_t> inside;     // Operands that lie in the memory of `may_be_in`.
+  std::vector<int64_t> lengths;  // Of the tensors of each list.
+  std::vector<int64_t> values;   // Of runtime attributes.
+  size_t numbers = 0;            // Of which kind they are.
   // What it is one of, "a type=f16", "ranks=3", so that calls can be chosen that have all pairs.
   std::vector<std::string> features;
 };
@@ -69,6 +71,9 @@ struct Place {
 };
 Place place_of(const Shape& shape, uint32_t operand, int64_t rank);
 bool has(const Shape& shape, uint32_t operand, int64_t rank);
+
+// Where in its memory a list's element lies: its tensors lie apart there, and in another order.
+int64_t listed_at(const Shape& shape, int64_t element);
 
 // What is expected of an output, into memory of `rank`.
 void put_results(const Case& c, uint32_t operand, int64_t rank, RankMemory& into);

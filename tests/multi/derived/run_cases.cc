@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -17,11 +18,14 @@ namespace {
 constexpr size_t kCasesOfWorld = 200;  // Their memory is there all at once.
 
 // One call in the way that `way` says; each rank may take another one.
-sk_status call(sk_comm* comm, const Schema& schema, const Given& given, uint64_t way) {
+sk_status call(sk_comm* comm, const Schema& schema, Given& given, uint64_t way) {
   const auto id = int32_t(schema.id);
   if (way % 3 != 0) return sk_call(comm, id, given.args(), nullptr);
   sk_op* op = nullptr;
+  const std::array<unsigned char, 4096> right = given.bytes();
+  if (way % 2 != 0) given.put_other_values();  // They are of a run, not of the handle.
   sk_status status = sk_op_create(comm, id, given.args(), &op);
+  given.bytes() = right;
   if (status != SK_OK) return status;
   status = sk_op_run(op, way % 2 != 0 ? given.args() : nullptr, nullptr);
   EXPECT_EQ(sk_op_free(op), SK_OK) << sk_last_error();

@@ -98,6 +98,11 @@ TEST(Mismatch, EveryFieldOfADescriptionIsNamed) {
       fields.emplace_back(each.name, schema->field(each.name));
     }
     for (const Attribute& each : schema->attributes) {
+      // A value of a run is in no description, so that no two differ in it.
+      if (each.runtime) {
+        EXPECT_FALSE(schema->field(each.name)) << schema->name << " " << each.name;
+        continue;
+      }
       fields.emplace_back(each.spoken(), schema->field(each.name));
     }
     const OpDesc usual(*schema);

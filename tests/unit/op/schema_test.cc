@@ -90,8 +90,9 @@ std::vector<std::pair<std::string, Field>> fields_of(const Schema& schema) {
   }
   for (const Dimension& each : schema.dimensions)
     fields.emplace_back(each.name, schema.field(each.name));
-  for (const Attribute& each : schema.attributes)
-    fields.emplace_back(each.name, schema.field(each.name));
+  for (const Attribute& each : schema.attributes) {
+    if (!each.runtime) fields.emplace_back(each.name, schema.field(each.name));
+  }
   return fields;
 }
 
@@ -149,6 +150,29 @@ TEST(Descriptions, HaveTheseFields) {
        {"x.type", "x.storage", "x.stride", "dy.type", "dy.storage", "dy.stride", "rstd.type",
         "rstd.storage", "dx.type", "dx.storage", "dx.stride", "weight.type", "weight.storage",
         "weight.absent", "dweight.type", "dweight.storage", "dweight.absent", "m", "n"}},
+      {"adamw",
+       {"params.type",
+        "params.storage",
+        "grads.type",
+        "grads.storage",
+        "ms.type",
+        "ms.storage",
+        "vs.type",
+        "vs.storage",
+        "new_params.type",
+        "new_params.storage",
+        "new_params.aliased",
+        "new_ms.type",
+        "new_ms.storage",
+        "new_ms.aliased",
+        "new_vs.type",
+        "new_vs.storage",
+        "new_vs.aliased",
+        "n",
+        "beta1",
+        "beta2",
+        "eps",
+        "weight_decay"}},
       {"add_rmsnorm",
        {"x.type",
         "x.storage",

@@ -127,6 +127,13 @@ TEST(WellFormed, OperandsSayWhatThereIs) {
   }
 }
 
+TEST(WellFormed, ValuesOfRunsAreOfNoCallBetweenRanks) {
+  Draft of_ranks;
+  of_ranks.attributes.push_back({.name = "lr", .kind = AttributeKind::kFloat, .runtime = true});
+  EXPECT_EQ(of_ranks.flaw(),
+            "a runtime value is no number, or other ranks would have to agree on it");
+}
+
 TEST(WellFormed, TheRestSaysWhatThereIs) {
   Draft draft;
   draft.conditions = {{"m == q", "q"}};

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "lib/algo/planner.h"
+#include "lib/op/ops/adamw.h"
 #include "lib/op/ops/rmsnorm.h"
 #include "lib/op/values.h"
 #include "lib/plan/text.h"
@@ -93,6 +94,10 @@ std::vector<Golden> goldens() {
   out.push_back({"../cpu_plans/rmsnorm-in-place-2-workers", norm, workers});
   out.push_back(
       {"../cpu_plans/rmsnorm-backward-2-workers", rows(ops::kRmsnormBackward, 130), workers});
+  OpDesc step(ops::kAdamw);
+  step.set(ops::kAdamw.field("n"), 20'000);
+  step.set(ops::kAdamw.field("beta2"), bits_of(0.999));
+  out.push_back({"../cpu_plans/adamw-2-workers", step, workers});
   return out;
 }
 

@@ -1,0 +1,121 @@
+"""sk.adamw: lists of arrays that a call overwrites, against float64 and against other layouts."""
+
+from __future__ import annotations
+
+import inspect
+
+import libsk as sk
+import ml_dtypes
+import numpy as np
+import pytest
+
+SHAPES = [(3, 5), (), (0, 4), (1,), (70, 1001), (7,)]
+NUMBERS = {"lr": 0.125, "step": 3, "beta1": 0.8, "beta2": 0.9, "eps": 1e-3, "weight_decay": 0.5}
+
+
+def made(dtype: type, grad: type | None = None) -> list[list[np.ndarray]]:
+    """params, grads, ms, vs."""
+    random = np.random.default_rng(5)
+    sums = np.float64 if dtype is np.float64 else np.float32
+    types = (dtype, grad or dtype, sums, sums)
+    return [
+        [np.asarray(random.uniform(0.25, 2, shape)).astype(kind) for shape in SHAPES]
+        for kind in types
+    ]
+
+
+def oracle(
+    p: np.ndarray, g: np.ndarray, m: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The formula, in float64."""
+    p, g, m, v = (np.asarray(each, np.float64) for each in (p, g, m, v))
+    beta1, beta2, lr = NUMBERS["beta1"], NUMBERS["beta2"], NUMBERS["lr"]
+    m = beta1 * m + (1 - beta1) * g
+    v = beta2 * v + (1 - beta2) * g * g
+    hat_m, hat_v = (each / (1 - b ** NUMBERS["step"]) for each, b in ((m, beta1), (v, beta2)))
+    p = p - lr * NUMBERS["weight_decay"] * p - lr * hat_m / (np.sqrt(hat_v) + NUMBERS["eps"])
+    return p, m, v
+
+
+@pytest.mark.parametrize(
+    ("dtype", "grad", "digits"),
+    [
+        (np.float32, None, 1e-6),
+        (np.float64, None, 1e-14),
+        (np.float64, np.float32, 1e-14),
+        (np.float16, None, 1e-3),
+        (ml_dtypes.bfloat16, None, 1e-2),
+        (ml_dtypes.bfloat16, np.float32, 1e-2),
+    ],
+)
+def test_a_step_is_the_formulas(dtype: type, grad: type | None, digits: float) -> None:
+    lists = made(dtype, grad)
+    want = [oracle(*each) for each in zip(*lists, strict=True)]
+    before = [each.copy() for each in lists[1]]
+    assert sk.adamw(*lists, **NUMBERS) is None
+    for i, each in enumerate(want):
+        for got, wanted, close in zip(
+            (lists[0][i], lists[2][i], lists[3][i]),
+            each,
+            (digits, min(digits, 1e-6), min(digits, 1e-6)),
+            strict=True,
+        ):
+            np.testing.assert_allclose(got.astype(np.float64), wanted, rtol=close, atol=close / 8)
+        np.testing.assert_array_equal(lists[1][i], before[i])
+
+
+def test_arrays_may_lie_in_any_way() -> None:
+    plain, apart = made(np.float32), made(np.float32)
+    sk.adamw(*plain, **NUMBERS)
+    wide = [[np.zeros((*each.shape, 2), each.dtype) for each in one] for one in apart]
+    views = [[each[..., 0] for each in one] for one in wide]
+    for one, other in zip(views, apart, strict=True):
+        for to, source in zip(one, other, strict=True):
+            to[...] = source
+    sk.adamw(*views, **NUMBERS)
+    for one, other in zip(views, plain, strict=True):
+        for got, want in zip(one, other, strict=True):
+            np.testing.assert_array_equal(got, want)
+    assert not any(each[..., 1].any() for one in wide for each in one)
+
+
+def test_lists_may_be_empty() -> None:
+    sk.adamw([], [], [], [], lr=0.1, step=1)
+    sk.adamw((), (), (), (), 0.1, 1)
+
+
+def test_the_usual_numbers_are_the_usual_ones() -> None:
+    parameters = inspect.signature(sk.adamw).parameters
+    usual = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.01}
+    assert {name: parameters[name].default for name in usual} == usual
+    assert parameters["lr"].default is inspect.Parameter.empty
+    assert "a list of arrays" in (sk.adamw.__doc__ or "")
+
+
+def test_what_is_wrong_is_said_of_the_array_and_changes_nothing() -> None:
+    lists = made(np.float32)
+    before = [[each.copy() for each in one] for one in lists]
+
+    def refused(place: int, i: int, x: object, sentence: str, **numbers: float) -> None:
+        wrong = [list(one) for one in lists]
+        wrong[place][i] = x  # type: ignore[call-overload]
+        with pytest.raises(sk.InvalidArgumentError, match=sentence):
+            sk.adamw(*wrong, **{**NUMBERS, **numbers})
+        for one, other in zip(lists, before, strict=True):
+            for got, want in zip(one, other, strict=True):
+                np.testing.assert_array_equal(got, want)
+
+    refused(1, 3, np.ones(2, np.float32), r"grads\[3\] has shape \(2,\); it must have \(1,\)")
+    refused(2, 4, lists[2][4].astype(np.float64), r"ms\[4\] is f64, it must be f32")
+    refused(0, 0, None, r"params\[0\] is")
+    refused(3, 1, 1.5, r"vs\[1\]")
+    refused(2, 4, lists[0][4], r"params\[4\].*ms\[4\].*overlap")
+    frozen = lists[0][4].copy()
+    frozen.flags.writeable = False
+    refused(0, 4, frozen, r"params\[4\]")
+    refused(0, 0, lists[0][0], "step is 0, allowed are 1 to", step=0)
+    refused(0, 0, lists[0][0], "lr is -1", lr=-1)
+    with pytest.raises(sk.InvalidArgumentError, match="grads has 5 arrays; it must have 6"):
+        sk.adamw(lists[0], lists[1][:5], *lists[2:], **NUMBERS)
+    with pytest.raises(sk.InvalidArgumentError, match=r"(?s)params is .*; give a list of arrays"):
+        sk.adamw(lists[0][0], *lists[1:], **NUMBERS)

@@ -1,0 +1,94 @@
+"""sk.adamw as an operation of torch: torch's own steps, its checks, and compiled."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Any
+
+import libsk as sk
+import pytest
+
+# Graphs that another build of libsk left in the usual place call its operations as they were then.
+_graphs = tempfile.TemporaryDirectory(prefix="sk-inductor-", ignore_cleanup_errors=True)
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = _graphs.name
+torch = pytest.importorskip("torch", reason="torch is not installed; ./dev test --suite torch")
+import libsk.torch  # noqa: E402 - needs torch.
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+
+SHAPES = [(3, 5), (), (0, 4), (70, 101), (7,)]
+NUMBERS = (0.9, 0.99, 1e-6, 0.1)  # beta1, beta2, eps, weight_decay
+
+
+def lists(dtype: Any = torch.float64) -> list[list[Any]]:
+    """params, grads, ms, vs before a first step."""
+    draw = torch.Generator().manual_seed(7)
+    params, grads = (
+        [torch.randn(shape, generator=draw, dtype=torch.float64).to(dtype) for shape in SHAPES]
+        for _ in range(2)
+    )
+    sums = torch.float64 if dtype == torch.float64 else torch.float32
+    return [params, grads, *([torch.zeros_like(p, dtype=sums) for p in params] for _ in range(2))]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_steps_are_torchs(dtype: Any) -> None:
+    params, grads, ms, vs = lists(dtype)
+    wanted = [torch.nn.Parameter(p.clone()) for p in params]
+    beta1, beta2, eps, decay = NUMBERS
+    optimizer = torch.optim.AdamW(wanted, lr=0.0, betas=(beta1, beta2), eps=eps, weight_decay=decay)
+    for step in range(1, 6):
+        lr = 0.1 / step
+        for p, g in zip(wanted, grads, strict=True):
+            g.mul_(-0.75)
+            p.grad = g.clone()
+        optimizer.param_groups[0]["lr"] = lr
+        optimizer.step()
+        assert torch.ops.sk.adamw(params, grads, ms, vs, lr, step, *NUMBERS) is None
+    for got, want in zip(params, wanted, strict=True):
+        torch.testing.assert_close(got, want.detach())
+    for got, want in zip(ms, wanted, strict=True):
+        torch.testing.assert_close(got, optimizer.state[want]["exp_avg"])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_torchs_checks(dtype: Any) -> None:
+    torch.library.opcheck(torch.ops.sk.adamw.default, (*lists(dtype), 0.1, 1, *NUMBERS))
+
+
+def test_what_has_gradients_is_overwritten_where_none_are_kept() -> None:
+    params, *others = lists()
+    with_gradients = [torch.nn.Parameter(p.clone()) for p in params]
+    versions = [p._version for p in with_gradients]
+    with torch.no_grad():
+        libsk.torch.adamw(with_gradients, *[[x.clone() for x in one] for one in others], 0.1, 1)
+    assert all(p._version > old for p, old in zip(with_gradients, versions, strict=True))
+    libsk.torch.adamw(params, *others, 0.1, 1)
+    for got, want in zip(with_gradients, params, strict=True):
+        assert torch.equal(got, want)
+
+
+def test_a_compiled_step() -> None:
+    def step(params: list[Any], grads: list[Any], ms: list[Any], vs: list[Any]) -> Any:
+        torch.ops.sk.adamw(params, [2 * g for g in grads], ms, vs, 0.1, 1, *NUMBERS)
+        return params[0] + 1
+
+    made, wanted = lists(), lists()
+    got = torch.compile(step, fullgraph=True)(*made)
+    assert torch.equal(got, step(*wanted))
+    for one, other in zip(made, wanted, strict=True):
+        for is_, must in zip(one, other, strict=True):
+            assert torch.equal(is_, must)
+
+
+def test_what_does_not_fit() -> None:
+    params, grads, ms, vs = lists()
+    before = [p.clone() for p in params]
+    with pytest.raises(sk.InvalidArgumentError, match="grads has 4 arrays; it must have 5"):
+        torch.ops.sk.adamw(params, grads[:4], ms, vs, 0.1, 1)
+    with FakeTensorMode() as mode:
+        fake = [[mode.from_tensor(x) for x in one] for one in (params, grads, ms, vs)]
+        assert torch.ops.sk.adamw(*fake, 0.1, 1) is None
+        with pytest.raises(RuntimeError, match="grads has 4 tensors; params has 5"):
+            torch.ops.sk.adamw(fake[0], fake[1][:4], *fake[2:], 0.1, 1)
+    assert all(torch.equal(p, was) for p, was in zip(params, before, strict=True))
