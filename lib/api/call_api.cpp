@@ -48,7 +48,7 @@ sk_status sk_comm_self(sk_context* context, sk_comm** out_comm) noexcept {
   return guarded([&]() -> Status {
     SK_RETURN_IF_ERROR(require("out_comm", out_comm));
     SK_ASSIGN_OR_RETURN(const auto owner, contexts.pin(context));
-    SK_ASSIGN_OR_RETURN(void* lane, (*owner)->self.get(**owner, 0));
+    SK_ASSIGN_OR_RETURN(void* lane, (*owner)->self.get(**owner, 0, kTurnNs));
     *out_comm = static_cast<sk_comm*>(lane);
     return {};
   });

@@ -36,7 +36,7 @@ Result<void*> lane_of(const sk_comm* comm) {
   if (use->communicator->device().type != SK_DEVICE_CPU) {
     return error(SK_ERR_UNSUPPORTED, "local operations run on the CPU so far, not on a GPU");
   }
-  return use->local->get(use->child.context(), use->workers);
+  return use->local->get(use->child.context(), use->workers, use->timeout_ns);
 }
 
 }  // namespace sk::api

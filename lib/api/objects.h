@@ -18,16 +18,18 @@ namespace sk::api {
 struct Context;
 
 // A communicator in which this process is alone and which any thread may call: made when it is
-// first asked for, freed with whoever has it.
+// first asked for. Whoever has it ends it before it goes itself.
 class Lane {
  public:
   Lane() = default;
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
-  ~Lane();
-  // Its handle. `workers`: 0 is one for each core that this process may use.
-  Result<void*> get(const Context& context, uint32_t workers);
+  // Its handle. `workers`: 0 is one for each core that this process may use. `timeout_ns`: so long
+  // its calls wait for each other.
+  Result<void*> get(const Context& context, uint32_t workers, int64_t timeout_ns);
   bool is_made() const { return comm_.load(std::memory_order_acquire) != nullptr; }
+  // While nobody can get() it. SK_ERR_TIMEOUT, and it stays, where a thread is inside of it longer.
+  Status end(int64_t limit_ns);
 
  private:
   std::atomic<void*> comm_{nullptr};
@@ -63,7 +65,8 @@ struct Comm {
   Child child;                     // Goes last. Of a lane it is nobody's.
   std::shared_ptr<TileSet> tiles;  // Of its context; outlives its plans, which name them.
   std::unique_ptr<Communicator> communicator;
-  uint32_t workers = 0;           // Of a lane for this rank.
+  uint32_t workers = 0;  // Of a lane for this rank.
+  int64_t timeout_ns = 0;
   std::unique_ptr<Lane> local{};  // For what this rank does alone; null: this is a lane itself.
   Interruption interruption{};    // Of a lane, whose calls wait for each other.
 };
@@ -93,6 +96,10 @@ inline constinit HandleTable<Comm, HandleKind::kComm> comms;
 inline constinit HandleTable<Packed, HandleKind::kPacked> packed_weights;
 inline constinit HandleTable<PlanHandle, HandleKind::kPlan> plans;
 inline constinit HandleTable<OpHandle, HandleKind::kOp> operations;
+
+// What sk_finalize() does, in `limit_ns` at most: where calls last longer, SK_ERR_TIMEOUT, and the
+// context is as before.
+Status end_context(const void* context, int64_t limit_ns);
 
 // Shared memory and the CPU; GPUs.
 const Backend& backend();

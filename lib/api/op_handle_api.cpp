@@ -82,7 +82,7 @@ sk_status sk_op_create(sk_comm* comm, int32_t op, const void* args, sk_op** out_
     SK_ASSIGN_OR_RETURN(const Operation operation, operation_of(comm, op));
     SK_ASSIGN_OR_RETURN(void* place, place_of(comm, *operation.schema));
     SK_ASSIGN_OR_RETURN(auto made, make(place, operation, args));
-    SK_ASSIGN_OR_RETURN(void* handle, operations.add(std::move(made), /*queues=*/false, place));
+    SK_ASSIGN_OR_RETURN(void* handle, operations.add(std::move(made), /*turn_ns=*/0, place));
     *out_op = static_cast<sk_op*>(handle);
     return {};
   });

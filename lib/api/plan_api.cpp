@@ -33,7 +33,7 @@ Status run_again(PlanHandle& plan, Communicator& communicator) {
 
 Result<void*> add(std::unique_ptr<PlanHandle> made) {
   const void* const comm = made->comm;
-  return plans.add(std::move(made), /*queues=*/false, comm);
+  return plans.add(std::move(made), /*turn_ns=*/0, comm);
 }
 
 }  // namespace
