@@ -24,7 +24,8 @@ Status call_on(Communicator& communicator, const Schema& schema, const ArgLayout
 Status call_alone(const sk_comm* comm, const Schema& schema, const ArgLayout& layout,
                   const void* args, const sk_run_options* options) {
   SK_ASSIGN_OR_RETURN(void* lane, lane_of(comm));
-  SK_ASSIGN_OR_RETURN(const auto use, comms.use(lane));
+  SK_ASSIGN_OR_RETURN(const auto use, use_comm(lane, options));
+  SK_RETURN_IF_ERROR(settle_options(*use, options));
   return call_on(*use->communicator, schema, layout, args, options);
 }
 
@@ -36,7 +37,7 @@ sk_status sk_call(sk_comm* comm, int32_t op, const void* args,
     SK_ASSIGN_OR_RETURN(const Operation operation, operation_of(comm, op));
     const auto& [schema, layout, owner, tile] = operation;
     if (schema->scope != Scope::kLocal) {
-      SK_ASSIGN_OR_RETURN(const auto use, comms.use(comm));
+      SK_ASSIGN_OR_RETURN(const auto use, use_comm(comm, options));
       return call_on(*use->communicator, *schema, *layout, args, options);
     }
     SK_ASSIGN_OR_RETURN(const auto held, comms.pin(comm));

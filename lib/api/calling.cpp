@@ -1,5 +1,7 @@
 #include "lib/api/calling.h"
 
+#include "lib/comm/checks.h"
+
 namespace sk::api {
 
 PackedUses::Handles PackedUses::named(const ArgLayout& layout, const void* args) {
@@ -19,6 +21,13 @@ Status PackedUses::pin(const Handles& handles) {
   return {};
 }
 
+Result<Turn> turn_of(const sk_run_options& options) {
+  SK_ASSIGN_OR_RETURN(const sk_run_options read, read_struct("sk_run_options", &options));
+  SK_RETURN_IF_ERROR(check::timeout_ms("options.timeout_ms", read.timeout_ms));
+  return Turn{
+      .limit_ns = read.timeout_ms * 1'000'000, .waiting = read.waiting, .user = read.waiting_user};
+}
+
 Result<Operation> operation_of(const sk_comm* comm, int32_t op) {
   if (op < int32_t(OpKind::kUserFirst)) {
     SK_ASSIGN_OR_RETURN(const Schema* schema, callable(op));
@@ -28,6 +37,13 @@ Result<Operation> operation_of(const sk_comm* comm, int32_t op) {
   SK_ASSIGN_OR_RETURN(TileSet::Use tile, held->tiles->use(op));
   const UserTile& is = *tile;
   return Operation{&is.schema(), &is.layout(), std::move(held), std::move(tile)};
+}
+
+Status settle_options(const Comm& lane, const sk_run_options*& options) {
+  if (options == nullptr) return {};
+  SK_RETURN_IF_ERROR(std::move(check::run_options(lane.communicator->device(), options).status()));
+  options = nullptr;
+  return {};
 }
 
 Result<void*> lane_of(const sk_comm* comm) {

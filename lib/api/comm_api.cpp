@@ -138,7 +138,7 @@ sk_status sk_comm_query(const sk_comm* comm, sk_comm_info* info) noexcept {
 }
 
 sk_status sk_comm_synchronize(sk_comm* comm, const sk_run_options* options) noexcept {
-  return with_comm(comm, [&](Communicator& communicator) -> Status {
+  return with_comm(comm, options, [&](Communicator& communicator) -> Status {
     SK_ASSIGN_OR_RETURN(const check::RunOptions read,
                         check::run_options(communicator.device(), options));
     return communicator.synchronize(read.stream, read.timeout_ns);

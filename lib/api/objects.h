@@ -108,13 +108,39 @@ inline World world_of(const Communicator& comm) {
   return {int32_t(comm.rank()), int32_t(comm.world_size()), comm.device()};
 }
 
+// What options say of a call's turn.
+Result<Turn> turn_of(const sk_run_options& options);
+
+// `comm` for its one user, who waits for its turn as `options` say where calls come one after
+// another: as long as the communicator does where they say nothing.
+inline Result<decltype(comms)::Use> use_comm(const void* comm, const sk_run_options* options) {
+  if (options == nullptr) [[likely]]
+    return comms.use(comm);
+  SK_ASSIGN_OR_RETURN(const Turn turn, turn_of(*options));
+  return comms.use(comm, turn);
+}
+
+// The same of what was made for a communicator, in `table`, with that.
+template <typename Table>
+auto use_for_comm(Table& table, const void* handle, const sk_run_options* options)
+    -> decltype(table.use_for(comms, handle)) {
+  if (options == nullptr) [[likely]]
+    return table.use_for(comms, handle);
+  SK_ASSIGN_OR_RETURN(const Turn turn, turn_of(*options));
+  return table.use_for(comms, handle, turn);
+}
+
 // Runs body(Communicator&) as the one user of `comm`.
 template <typename Body>
-sk_status with_comm(const void* comm, const Body& body) noexcept {
+sk_status with_comm(const void* comm, const sk_run_options* options, const Body& body) noexcept {
   return guarded([&]() -> Status {
-    SK_ASSIGN_OR_RETURN(const auto use, comms.use(comm));
+    SK_ASSIGN_OR_RETURN(const auto use, use_comm(comm, options));
     return body(*use->communicator);
   });
+}
+template <typename Body>
+sk_status with_comm(const void* comm, const Body& body) noexcept {
+  return with_comm(comm, nullptr, body);
 }
 
 }  // namespace sk::api

@@ -9,8 +9,9 @@ namespace {
 
 // `make` turns the arguments into a Call; `key` are the arguments.
 template <typename Make>
-sk_status execute(sk_comm* comm, const CallKey& key, const Make& make) noexcept {
-  return with_comm(comm, [&](Communicator& communicator) -> Status {
+sk_status execute(sk_comm* comm, const CallKey& key, const sk_run_options* options,
+                  const Make& make) noexcept {
+  return with_comm(comm, options, [&](Communicator& communicator) -> Status {
     if (KnownCall* known = communicator.known(key)) [[likely]]
       return communicator.run(*known);
     SK_ASSIGN_OR_RETURN(const Call call, make(world_of(communicator)));
@@ -36,7 +37,7 @@ struct ProductArgs {
 template <typename Make>
 sk_status multiply(Make make, sk_comm* comm, const ProductArgs& args) noexcept {
   const auto& [a, b, packed, c, flags, options] = args;
-  return with_comm(comm, [&](Communicator& communicator) -> Status {
+  return with_comm(comm, options, [&](Communicator& communicator) -> Status {
     const auto run = [&](const Packed* weights) -> Status {
       SK_ASSIGN_OR_RETURN(const Call call,
                           make(world_of(communicator), a, b, weights, c, flags, options));
@@ -53,33 +54,33 @@ sk_status multiply(Make make, sk_comm* comm, const ProductArgs& args) noexcept {
 sk_status sk_allreduce(sk_comm* comm, const void* in, void* out, int64_t count, int32_t dtype,
                        int32_t op, const sk_run_options* options) noexcept {
   return execute(
-      comm, key_of(OpKind::kAllreduce, in, out, count, dtype, op, options),
+      comm, key_of(OpKind::kAllreduce, in, out, count, dtype, op, options), options,
       [&](World world) { return allreduce_call(world, in, out, count, dtype, op, options); });
 }
 
 sk_status sk_allgather(sk_comm* comm, const void* in, void* out, int64_t count, int32_t dtype,
                        const sk_run_options* options) noexcept {
   return execute(
-      comm, key_of(OpKind::kAllgather, in, out, count, dtype, 0, options),
+      comm, key_of(OpKind::kAllgather, in, out, count, dtype, 0, options), options,
       [&](World world) { return allgather_call(world, in, out, count, dtype, options); });
 }
 
 sk_status sk_reduce_scatter(sk_comm* comm, const void* in, void* out, int64_t count, int32_t dtype,
                             int32_t op, const sk_run_options* options) noexcept {
   return execute(
-      comm, key_of(OpKind::kReduceScatter, in, out, count, dtype, op, options),
+      comm, key_of(OpKind::kReduceScatter, in, out, count, dtype, op, options), options,
       [&](World world) { return reduce_scatter_call(world, in, out, count, dtype, op, options); });
 }
 
 sk_status sk_broadcast(sk_comm* comm, const void* in, void* out, int64_t count, int32_t dtype,
                        int32_t root, const sk_run_options* options) noexcept {
   return execute(
-      comm, key_of(OpKind::kBroadcast, in, out, count, dtype, root, options),
+      comm, key_of(OpKind::kBroadcast, in, out, count, dtype, root, options), options,
       [&](World world) { return broadcast_call(world, in, out, count, dtype, root, options); });
 }
 
 sk_status sk_barrier(sk_comm* comm, const sk_run_options* options) noexcept {
-  return execute(comm, key_of(OpKind::kBarrier, nullptr, nullptr, 0, 0, 0, options),
+  return execute(comm, key_of(OpKind::kBarrier, nullptr, nullptr, 0, 0, 0, options), options,
                  [&](World world) { return barrier_call(world, options); });
 }
 
@@ -87,12 +88,13 @@ sk_status sk_send(sk_comm* comm, const void* in, int64_t count, int32_t dtype, i
                   const sk_run_options* options) noexcept {
   return execute(
       comm, key_of(OpKind::kSendRecv, in, nullptr, count, dtype, peer, options, /*sends=*/true),
-      [&](World world) { return send_call(world, in, count, dtype, peer, options); });
+      options, [&](World world) { return send_call(world, in, count, dtype, peer, options); });
 }
 
 sk_status sk_recv(sk_comm* comm, void* out, int64_t count, int32_t dtype, int32_t peer,
                   const sk_run_options* options) noexcept {
   return execute(comm, key_of(OpKind::kSendRecv, nullptr, out, count, dtype, peer, options),
+                 options,
                  [&](World world) { return recv_call(world, out, count, dtype, peer, options); });
 }
 

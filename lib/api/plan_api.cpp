@@ -54,7 +54,7 @@ sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* desc, sk_plan** out_
 sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights, void* out,
                       const sk_run_options* options) noexcept {
   return guarded([&]() -> Status {
-    SK_ASSIGN_OR_RETURN(const auto use, plans.use_for(comms, plan));
+    SK_ASSIGN_OR_RETURN(const auto use, use_for_comm(plans, plan, options));
     PlanHandle& mine = *use.second;
     Communicator& communicator = *use.first->communicator;
     const bool same = options == nullptr && in == mine.in && weights == mine.weights &&
