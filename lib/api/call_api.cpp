@@ -11,9 +11,12 @@ Status call_on(Communicator& communicator, const Schema& schema, const ArgLayout
                const void* args, const sk_run_options* options) {
   CallWords words;
   const bool known = options == nullptr && words.read(schema, layout, args);
-  if (KnownCall* call = known ? communicator.known(words) : nullptr) return communicator.run(*call);
+  KnownCall* const before = known ? communicator.known(words) : nullptr;
+  if (before != nullptr && !words.has_packed()) [[likely]]
+    return communicator.run(*before);
   PackedUses packed;
   SK_RETURN_IF_ERROR(packed.pin(PackedUses::named(layout, args)));
+  if (before != nullptr) return communicator.run(*before);
   SK_ASSIGN_OR_RETURN(
       Call call, schema_call(world_of(communicator), schema, args, packed.operands(), options));
   if (known) call.words = &words;

@@ -86,7 +86,7 @@ struct OpHandle {
   const Schema* schema;  // Of a user's: its context has it, which outlives the communicator.
   const ArgLayout* layout;
   Call call{};        // The last one that was asked for.
-  CallWords words{};  // What that was given; without any where it has packed weights.
+  CallWords words{};  // What that was given; none where its structs are older.
   std::array<const void*, OpDesc::kOperandsMax> packed{};  // Handles of those, by operand.
   Pinned pinned{};
 };

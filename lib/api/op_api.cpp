@@ -1,6 +1,8 @@
 #include "lib/api/objects.h"
 #include "lib/comm/arguments.h"
+#include "lib/op/ops/all.h"
 #include "sk/op.h"
+#include "sk/ops.h"
 
 using namespace sk;       // NOLINT(google-build-using-namespace): the shell speaks of nothing else.
 using namespace sk::api;  // NOLINT(google-build-using-namespace)
@@ -25,6 +27,8 @@ CallKey key_of(OpKind kind, const void* in, const void* out, int64_t count, int3
   return {function, dtype, variant, sends, in, out, count};
 }
 
+constexpr uint32_t kProductFlags = SK_GEMM_TRANSPOSE_A | SK_GEMM_TRANSPOSE_B;
+
 struct ProductArgs {
   const sk_tensor *a, *b;
   const sk_packed* packed;
@@ -33,14 +37,36 @@ struct ProductArgs {
   const sk_run_options* options;
 };
 
+// What sk_call() would be given for it, by whose words both remember it. `flags` are known ones.
+template <typename Args>
+Args as_struct(const ProductArgs& args) {
+  Args out{};
+  out.struct_size = sizeof out;
+  out.a = args.a;
+  out.b = args.b;
+  out.b_packed = args.packed;
+  out.c = const_cast<sk_tensor*>(args.c);
+  out.transpose_a = (args.flags & SK_GEMM_TRANSPOSE_A) != 0 ? 1 : 0;
+  out.transpose_b = (args.flags & SK_GEMM_TRANSPOSE_B) != 0 ? 1 : 0;
+  return out;
+}
+
 // `make` is one of the functions for calls that multiply.
-template <typename Make>
-sk_status multiply(Make make, sk_comm* comm, const ProductArgs& args) noexcept {
+template <typename Args, typename Make>
+sk_status multiply(const Schema& schema, Make make, sk_comm* comm,
+                   const ProductArgs& args) noexcept {
   const auto& [a, b, packed, c, flags, options] = args;
   return with_comm(comm, options, [&](Communicator& communicator) -> Status {
     const auto run = [&](const Packed* weights) -> Status {
-      SK_ASSIGN_OR_RETURN(const Call call,
+      const Args named = as_struct<Args>(args);
+      CallWords words;
+      const bool known = options == nullptr && (flags & ~kProductFlags) == 0 &&
+                         words.read(schema, arg_layout(schema), &named);
+      if (KnownCall* its = known ? communicator.known(words) : nullptr) [[likely]]
+        return communicator.run(*its);
+      SK_ASSIGN_OR_RETURN(Call call,
                           make(world_of(communicator), a, b, weights, c, flags, options));
+      if (known) call.words = &words;
       return communicator.execute(call, {});
     };
     if (packed == nullptr) return run(nullptr);
@@ -121,11 +147,13 @@ sk_status sk_packed_free(sk_packed* packed) noexcept {
 sk_status sk_allreduce_gemm(sk_comm* comm, const sk_tensor* a, const sk_tensor* b,
                             const sk_packed* packed, sk_tensor* c, uint32_t flags,
                             const sk_run_options* options) noexcept {
-  return multiply(allreduce_gemm_call, comm, {a, b, packed, c, flags, options});
+  return multiply<sk_allreduce_gemm_args>(ops::kAllreduceGemm, allreduce_gemm_call, comm,
+                                          {a, b, packed, c, flags, options});
 }
 
 sk_status sk_allgather_gemm(sk_comm* comm, const sk_tensor* a, const sk_tensor* b,
                             const sk_packed* packed, sk_tensor* c, uint32_t flags,
                             const sk_run_options* options) noexcept {
-  return multiply(allgather_gemm_call, comm, {a, b, packed, c, flags, options});
+  return multiply<sk_allgather_gemm_args>(ops::kAllgatherGemm, allgather_gemm_call, comm,
+                                          {a, b, packed, c, flags, options});
 }
