@@ -196,8 +196,10 @@ typedef struct sk_plan_desc {
   int64_t m, n, k;   /**< GEMM. */
 } sk_plan_desc;
 
-/** Plans and validates, without a peer. The caller owns `*out_plan`, which may outlive `comm`: it
- *  can be dumped and freed then, and no longer run (SK_ERR_BAD_HANDLE). */
+/** Plans, validates and makes ready to run, workspace included, without a peer: a rank that lacks
+ *  what it takes says so here, and not to peers that wait in the first run. The caller owns
+ *  `*out_plan`, which may outlive `comm`: it can be dumped and freed then, and no longer run
+ *  (SK_ERR_BAD_HANDLE). */
 SK_NODISCARD SK_API sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* desc,
                                              sk_plan** out_plan) SK_NOEXCEPT;
 
@@ -224,8 +226,9 @@ SK_NODISCARD SK_API sk_status sk_plan_check(const char* text, size_t length) SK_
  *  must pass sk_plan_check() and its target be such a world as this: as many ranks, mapped as they
  *  are here, weights packed as here, not more workers, signals or bytes a put. All ranks must run
  *  the same plan (else SK_ERR_DESYNC); where it is of a call that sk_plan_run() has no arguments
- *  for, that says so. No peer is needed to make it.
- *  @return SK_OK; SK_ERR_INVALID_ARGUMENT with line, rule or field; SK_ERR_UNSUPPORTED on a GPU. */
+ *  for, that says so. No peer is needed to make it. It is made ready to run, as above.
+ *  @return SK_OK; SK_ERR_INVALID_ARGUMENT with line, rule or field; SK_ERR_UNSUPPORTED on a GPU,
+ *          and for what cannot be run here; SK_ERR_NO_MEMORY. */
 SK_NODISCARD SK_API sk_status sk_plan_parse(sk_comm* comm, const char* text, size_t length,
                                             sk_plan** out_plan) SK_NOEXCEPT;
 
