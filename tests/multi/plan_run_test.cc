@@ -187,6 +187,23 @@ TEST(PlanParse, OfTextsThatDifferIsNoCall) {
   });
 }
 
+// A rank of an ordinary call and one of a text that is not what libsk would have made: that is
+// said, and nothing else.
+TEST(PlanParse, OfATextBesideAnOrdinaryCallIsSaid) {
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
+    sk_plan* plan = made(comm, SK_OP_ALLREDUCE);
+    sk_plan* other = parsed(comm, changed(text_of(plan), "hint=hand_over", "hint=default"));
+    std::vector<int32_t> in(kCount, 1), out(kCount, -1);
+    const sk_status status =
+        rank == 0 ? sk_plan_run(other, in.data(), nullptr, out.data(), nullptr)
+                  : sk_allreduce(comm, in.data(), out.data(), kCount, SK_I32, SK_SUM, nullptr);
+    EXPECT_EQ(status, SK_ERR_DESYNC);
+    EXPECT_THAT(sk_last_error(), HasSubstr("by plans that differ. A plan from a text runs beside"));
+    EXPECT_EQ(sk_plan_free(plan), SK_OK);
+    EXPECT_EQ(sk_plan_free(other), SK_OK);
+  });
+}
+
 // What cannot be run is no plan: no peer waits in a first run that another rank refuses.
 TEST(PlanParse, WhatCannotBeRunIsRefused) {
   in_thread_ranks(2, [](sk_comm* comm, int rank) {
