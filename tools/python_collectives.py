@@ -82,6 +82,7 @@ def shape_of(schema: dict) -> str:
     raise SystemExit(
         f"{schema['name']} takes neither vectors nor matrices as tools/python_collectives.py and"
         " libsk/_collective.py know them: say there how such a call looks in Python"
+        " (docs/add-an-operation.md, 6, has the shapes that they know)"
     )
 
 

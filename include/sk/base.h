@@ -92,8 +92,11 @@ typedef struct sk_config {
 SK_NODISCARD SK_API sk_status sk_init(const sk_config* config,
                                       sk_context** out_context) SK_NOEXCEPT;
 
-/** Releases a context. Its communicators must have been freed.
- *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_FORKED, or SK_ERR_BUSY when a communicator is alive.
+/** Releases a context. Its communicators must have been freed. Waits for other threads' calls on
+ *  it and on its sk_comm_self(), 300 s at most: then SK_ERR_TIMEOUT, the context stays as it was,
+ *  and it may be tried again. Behind SK_OK nothing of the caller's (log, tiles) is called any more.
+ *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_FORKED, SK_ERR_TIMEOUT, or SK_ERR_BUSY when a
+ *          communicator is alive.
  *  @threads One at a time per context. @since 0.1 */
 SK_API sk_status sk_finalize(sk_context* context) SK_NOEXCEPT;
 

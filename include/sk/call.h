@@ -32,7 +32,8 @@ SK_NODISCARD SK_API sk_status sk_call(sk_comm* comm, int32_t op, const void* arg
  *  sk_comm_free() refuses it, sk_finalize() ends it.
  *  A forked child has its own, in a context that it has made itself.
  *  @threads Any, and any may call it: such calls come one after another and wait for each other,
- *  each for 300 s at most (SK_ERR_TIMEOUT, and it has done nothing).
+ *  first in, first out, each for its options' timeout_ms, else 300 s, at most (SK_ERR_TIMEOUT, and
+ *  it has done nothing).
  *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_INVALID_ARGUMENT, SK_ERR_NO_MEMORY, SK_ERR_FORKED. */
 SK_NODISCARD SK_API sk_status sk_comm_self(sk_context* context, sk_comm** out_comm) SK_NOEXCEPT;
 

@@ -98,7 +98,8 @@ SK_NODISCARD SK_API sk_status sk_comm_create(sk_context* context, const sk_comm_
 /** Releases the communicator and all memory of sk_alloc() and sk_register() on it. Not collective:
  *  peers that still wait for this rank end with SK_ERR_PEER_LOST. Where
  *  memory is registered and calls have failed it waits until no peer is inside one that could touch
- *  it; on a GPU, until launches have ended. SK_ERR_TIMEOUT says that this took longer than the
+ *  it; on a GPU, until launches have ended. It waits, too, for local operations (sk_call()) and
+ *  others that any thread may call. SK_ERR_TIMEOUT says that this took longer than the
  *  communicator's timeout; nothing is released then, and it may be tried again.
  *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_TIMEOUT, SK_ERR_FORKED.
  *  @threads One at a time. @since 0.1 */

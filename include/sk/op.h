@@ -44,6 +44,12 @@ enum sk_dtype { SK_F32 = 1, SK_F64 = 2, SK_BF16 = 3, SK_F16 = 4, SK_I32 = 5, SK_
 /** SK_AVG (the sum over ranks divided by their number) is for floating types only. */
 enum sk_redop { SK_SUM = 1, SK_PROD = 2, SK_MIN = 3, SK_MAX = 4, SK_AVG = 5 };
 
+/** A look at what else there is to do while a call waits for other threads' calls. It runs on the
+ *  thread that called, which is passed over meanwhile, and may call libsk.
+ *  @return 0: wait on; anything else, and an exception of C++: give up, with SK_ERR_BUSY.
+ *  @since 0.1 */
+typedef int32_t (*sk_turn_fn)(void* user);
+
 /** Where a call runs. NULL stands for all zero: the calling thread, or the default stream of the
  *  communicator's GPU; the communicator's timeout. */
 typedef struct sk_run_options {
@@ -55,7 +61,11 @@ typedef struct sk_run_options {
                      stream; the launch waits for what is on it, and what comes on it later for
                      the launch. While one is captured all ranks pass that one. Not the per-thread
                      default stream, which is another one in each thread. On the CPU NULL. */
-  int64_t timeout_ms; /**< 0: the communicator's. */
+  int64_t timeout_ms; /**< 0: the communicator's. Also of the wait for a turn, where threads' calls
+                           come one after another: of sk_comm_self(), of local operations. */
+  sk_turn_fn waiting; /**< Called about every 50 ms while the call waits for its turn; NULL: nothing
+                           is. (While it waits for other ranks, sk_comm_config.waiting is.) */
+  void* waiting_user; /**< Passed to `waiting`. */
 } sk_run_options;
 
 /** out[i] = op over ranks of in[i], i < count. MIN and MAX return NaN where any rank has NaN. */
@@ -186,8 +196,10 @@ typedef struct sk_plan_desc {
   int64_t m, n, k;   /**< GEMM. */
 } sk_plan_desc;
 
-/** Plans and validates, without a peer. The caller owns `*out_plan`, which may outlive `comm`: it
- *  can be dumped and freed then, and no longer run (SK_ERR_BAD_HANDLE). */
+/** Plans, validates and makes ready to run, workspace included, without a peer: a rank that lacks
+ *  what it takes says so here, and not to peers that wait in the first run. The caller owns
+ *  `*out_plan`, which may outlive `comm`: it can be dumped and freed then, and no longer run
+ *  (SK_ERR_BAD_HANDLE). */
 SK_NODISCARD SK_API sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* desc,
                                              sk_plan** out_plan) SK_NOEXCEPT;
 
@@ -214,8 +226,9 @@ SK_NODISCARD SK_API sk_status sk_plan_check(const char* text, size_t length) SK_
  *  must pass sk_plan_check() and its target be such a world as this: as many ranks, mapped as they
  *  are here, weights packed as here, not more workers, signals or bytes a put. All ranks must run
  *  the same plan (else SK_ERR_DESYNC); where it is of a call that sk_plan_run() has no arguments
- *  for, that says so. No peer is needed to make it.
- *  @return SK_OK; SK_ERR_INVALID_ARGUMENT with line, rule or field; SK_ERR_UNSUPPORTED on a GPU. */
+ *  for, that says so. No peer is needed to make it. It is made ready to run, as above.
+ *  @return SK_OK; SK_ERR_INVALID_ARGUMENT with line, rule or field; SK_ERR_UNSUPPORTED on a GPU,
+ *          and for what cannot be run here; SK_ERR_NO_MEMORY. */
 SK_NODISCARD SK_API sk_status sk_plan_parse(sk_comm* comm, const char* text, size_t length,
                                             sk_plan** out_plan) SK_NOEXCEPT;
 

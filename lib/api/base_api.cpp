@@ -31,6 +31,12 @@ void make_what_is_made_once() {
   (void)Status::no_memory().message();
 }
 
+Status check_childless(const Context& context) {
+  const int alive = context.children.load();
+  if (alive == 0) return {};
+  return error(SK_ERR_BUSY, "{} communicators or sessions of this context are alive", alive);
+}
+
 void forget_all() {
   contexts.forget_all();
   comms.forget_all();
@@ -40,6 +46,19 @@ void forget_all() {
 }
 
 }  // namespace
+
+// Nobody can ask for a communicator, or for the lane, once calls have drained.
+Status end_context(const void* context, int64_t limit_ns) {
+  SK_RETURN_IF_ERROR(check_outside_tiles());
+  SK_ASSIGN_OR_RETURN(auto ending, contexts.end(context, limit_ns));
+  SK_RETURN_IF_ERROR(check_childless(**ending));
+  SK_RETURN_IF_ERROR(ending.drain());
+  SK_RETURN_IF_ERROR(check_childless(**ending));
+  SK_RETURN_IF_ERROR((*ending)->self.end(ending.left_ns()));
+  const auto gone = std::move(ending).take();
+  return {};
+}
+
 }  // namespace sk::api
 
 using namespace sk;       // NOLINT(google-build-using-namespace): the shell speaks of nothing else.
@@ -59,14 +78,5 @@ sk_status sk_init(const sk_config* config, sk_context** out_context) noexcept {
 }
 
 sk_status sk_finalize(sk_context* context) noexcept {
-  return guarded([&]() -> Status {
-    SK_RETURN_IF_ERROR(check_outside_tiles());
-    {
-      SK_ASSIGN_OR_RETURN(const auto use, contexts.use(context));
-      if (const int alive = (*use)->children.load(); alive > 0) {
-        return error(SK_ERR_BUSY, "{} communicators or sessions of this context are alive", alive);
-      }
-    }
-    return std::move(contexts.remove(context).status());
-  });
+  return guarded([&] { return end_context(context, kTurnNs); });
 }

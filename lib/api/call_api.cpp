@@ -11,9 +11,12 @@ Status call_on(Communicator& communicator, const Schema& schema, const ArgLayout
                const void* args, const sk_run_options* options) {
   CallWords words;
   const bool known = options == nullptr && words.read(schema, layout, args);
-  if (KnownCall* call = known ? communicator.known(words) : nullptr) return communicator.run(*call);
+  KnownCall* const before = known ? communicator.known(words) : nullptr;
+  if (before != nullptr && !words.has_packed()) [[likely]]
+    return communicator.run(*before);
   PackedUses packed;
   SK_RETURN_IF_ERROR(packed.pin(PackedUses::named(layout, args)));
+  if (before != nullptr) return communicator.run(*before);
   SK_ASSIGN_OR_RETURN(
       Call call, schema_call(world_of(communicator), schema, args, packed.operands(), options));
   if (known) call.words = &words;
@@ -24,7 +27,8 @@ Status call_on(Communicator& communicator, const Schema& schema, const ArgLayout
 Status call_alone(const sk_comm* comm, const Schema& schema, const ArgLayout& layout,
                   const void* args, const sk_run_options* options) {
   SK_ASSIGN_OR_RETURN(void* lane, lane_of(comm));
-  SK_ASSIGN_OR_RETURN(const auto use, comms.use(lane));
+  SK_ASSIGN_OR_RETURN(const auto use, use_comm(lane, options));
+  SK_RETURN_IF_ERROR(settle_options(*use, options));
   return call_on(*use->communicator, schema, layout, args, options);
 }
 
@@ -36,7 +40,7 @@ sk_status sk_call(sk_comm* comm, int32_t op, const void* args,
     SK_ASSIGN_OR_RETURN(const Operation operation, operation_of(comm, op));
     const auto& [schema, layout, owner, tile] = operation;
     if (schema->scope != Scope::kLocal) {
-      SK_ASSIGN_OR_RETURN(const auto use, comms.use(comm));
+      SK_ASSIGN_OR_RETURN(const auto use, use_comm(comm, options));
       return call_on(*use->communicator, *schema, *layout, args, options);
     }
     SK_ASSIGN_OR_RETURN(const auto held, comms.pin(comm));
@@ -48,7 +52,7 @@ sk_status sk_comm_self(sk_context* context, sk_comm** out_comm) noexcept {
   return guarded([&]() -> Status {
     SK_RETURN_IF_ERROR(require("out_comm", out_comm));
     SK_ASSIGN_OR_RETURN(const auto owner, contexts.pin(context));
-    SK_ASSIGN_OR_RETURN(void* lane, (*owner)->self.get(**owner, 0));
+    SK_ASSIGN_OR_RETURN(void* lane, (*owner)->self.get(**owner, 0, kTurnNs));
     *out_comm = static_cast<sk_comm*>(lane);
     return {};
   });

@@ -1,5 +1,7 @@
 #include "lib/api/calling.h"
 
+#include "lib/comm/checks.h"
+
 namespace sk::api {
 
 PackedUses::Handles PackedUses::named(const ArgLayout& layout, const void* args) {
@@ -19,6 +21,13 @@ Status PackedUses::pin(const Handles& handles) {
   return {};
 }
 
+Result<Turn> turn_of(const sk_run_options& options) {
+  SK_ASSIGN_OR_RETURN(const sk_run_options read, read_struct("sk_run_options", &options));
+  SK_RETURN_IF_ERROR(check::timeout_ms("options.timeout_ms", read.timeout_ms));
+  return Turn{
+      .limit_ns = read.timeout_ms * 1'000'000, .waiting = read.waiting, .user = read.waiting_user};
+}
+
 Result<Operation> operation_of(const sk_comm* comm, int32_t op) {
   if (op < int32_t(OpKind::kUserFirst)) {
     SK_ASSIGN_OR_RETURN(const Schema* schema, callable(op));
@@ -30,13 +39,20 @@ Result<Operation> operation_of(const sk_comm* comm, int32_t op) {
   return Operation{&is.schema(), &is.layout(), std::move(held), std::move(tile)};
 }
 
+Status settle_options(const Comm& lane, const sk_run_options*& options) {
+  if (options == nullptr) return {};
+  SK_RETURN_IF_ERROR(std::move(check::run_options(lane.communicator->device(), options).status()));
+  options = nullptr;
+  return {};
+}
+
 Result<void*> lane_of(const sk_comm* comm) {
   SK_ASSIGN_OR_RETURN(const auto use, comms.pin_here(comm));
   if (use->local == nullptr) return const_cast<void*>(static_cast<const void*>(comm));
   if (use->communicator->device().type != SK_DEVICE_CPU) {
     return error(SK_ERR_UNSUPPORTED, "local operations run on the CPU so far, not on a GPU");
   }
-  return use->local->get(use->child.context(), use->workers);
+  return use->local->get(use->child.context(), use->workers, use->timeout_ns);
 }
 
 }  // namespace sk::api

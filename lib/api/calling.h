@@ -35,6 +35,10 @@ struct Operation {
 };
 Result<Operation> operation_of(const sk_comm* comm, int32_t op);
 
+// Behind the turn of `lane` a local operation waits for nobody: of its options nothing is left to
+// be said, once they are seen to be right.
+Status settle_options(const Comm& lane, const sk_run_options*& options);
+
 // Where this rank does alone what it does alone: nobody's turn in a collective is taken for it.
 Result<void*> lane_of(const sk_comm* comm);
 

@@ -74,6 +74,14 @@ Result<std::unique_ptr<Communicator>> create(Communicator::Config config) {
   return made;
 }
 
+// Of a communicator that its caller may free.
+Result<int64_t> timeout_of(const sk_comm* comm) {
+  SK_ASSIGN_OR_RETURN(const auto use, comms.pin(comm));
+  if (use->local != nullptr) return use->timeout_ns;
+  return error(SK_ERR_INVALID_ARGUMENT,
+               "this communicator is of sk_comm_self(): sk_finalize() ends it");
+}
+
 }  // namespace
 
 sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
@@ -84,11 +92,12 @@ sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
     SK_ASSIGN_OR_RETURN(Child child, child_of(context));
     SK_ASSIGN_OR_RETURN(Communicator::Config checked, comm_config(config));
     checked.log = child.context().log;
+    const int64_t timeout_ns = checked.timeout_ns;
     SK_ASSIGN_OR_RETURN(auto made, create(std::move(checked)));
     const auto workers = uint32_t(made->info().workers);
     auto tiles = child.context().tiles;
     auto comm = std::make_unique<Comm>(Comm{std::move(child), std::move(tiles), std::move(made),
-                                            workers, std::make_unique<Lane>()});
+                                            workers, timeout_ns, std::make_unique<Lane>()});
     SK_ASSIGN_OR_RETURN(void* handle, comms.add(std::move(comm)));
     *out_comm = static_cast<sk_comm*>(handle);
     return {};
@@ -98,15 +107,13 @@ sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
 sk_status sk_comm_free(sk_comm* comm) noexcept {
   return guarded([&]() -> Status {
     SK_RETURN_IF_ERROR(check_outside_tiles());
-    {
-      SK_ASSIGN_OR_RETURN(const auto use, comms.use(comm));
-      if (use->local == nullptr) {
-        return error(SK_ERR_INVALID_ARGUMENT,
-                     "this communicator is of sk_comm_self(): sk_finalize() ends it");
-      }
-      SK_RETURN_IF_ERROR(use->communicator->prepare_to_end());
-    }
-    return std::move(comms.remove(comm).status());
+    SK_ASSIGN_OR_RETURN(const int64_t timeout_ns, timeout_of(comm));
+    SK_ASSIGN_OR_RETURN(auto ending, comms.end(comm, timeout_ns));
+    SK_RETURN_IF_ERROR(ending->communicator->prepare_to_end());
+    SK_RETURN_IF_ERROR(ending.drain());
+    SK_RETURN_IF_ERROR(ending->local->end(ending.left_ns()));
+    const auto gone = std::move(ending).take();
+    return {};
   });
 }
 
@@ -131,7 +138,7 @@ sk_status sk_comm_query(const sk_comm* comm, sk_comm_info* info) noexcept {
 }
 
 sk_status sk_comm_synchronize(sk_comm* comm, const sk_run_options* options) noexcept {
-  return with_comm(comm, [&](Communicator& communicator) -> Status {
+  return with_comm(comm, options, [&](Communicator& communicator) -> Status {
     SK_ASSIGN_OR_RETURN(const check::RunOptions read,
                         check::run_options(communicator.device(), options));
     return communicator.synchronize(read.stream, read.timeout_ns);

@@ -250,10 +250,12 @@ sk_status sk_worker_leave(sk_worker* worker) noexcept {
   return guard([&]() -> Status {
     if (worker == nullptr) return {};
     SK_RETURN_IF_ERROR(workers.check_owner(worker).with_context("sk_worker_leave"));
-    Status left;
-    auto owned =
-        workers.remove(worker, [&](WorkerHandle& handle) { left = handle.worker->leave(); });
-    if (!owned.ok()) return std::move(owned.status()).with_context("sk_worker_leave");
+    auto ending = workers.end(worker);
+    if (!ending.ok()) return std::move(ending.status()).with_context("sk_worker_leave");
+    ending->close();
+    Status left = (*ending)->worker->leave();  // Ends what other threads wait for.
+    SK_RETURN_IF_ERROR(ending->drain().with_context("sk_worker_leave"));
+    const auto gone = std::move(*ending).take();
     worker_exists = false;
     return left;
   });

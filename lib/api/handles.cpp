@@ -23,4 +23,24 @@ Status bad_handle(HandleKind wanted, const void* handle) {
   return error(SK_ERR_BAD_HANDLE, "{} is not {} {} handle, or was freed", handle, article, name);
 }
 
+Status busy_handle(HandleKind kind, bool ends) {
+  return error(SK_ERR_BUSY, "another thread {} this {}", ends ? "ends" : "is inside a call on",
+               handle_kind_name(kind));
+}
+
+Status no_turn(HandleKind kind, TurnQueue::Outcome why, int64_t limit_ns) {
+  using Outcome = TurnQueue::Outcome;
+  const char* name = handle_kind_name(kind);
+  if (why == Outcome::kEnds) return busy_handle(kind, /*ends=*/true);
+  if (why == Outcome::kLate) {
+    return error(SK_ERR_TIMEOUT, "other threads' calls on this {} have not ended for {:.3g} s",
+                 name, double(limit_ns) * 1e-9);
+  }
+  if (why == Outcome::kInterrupted)
+    return error(SK_ERR_ABORTED, "interrupted while another thread's call on this {} ran", name);
+  return error(SK_ERR_BUSY,
+               "other threads' calls on this {} have not ended, and options.waiting {}", name,
+               why == Outcome::kThrew ? "threw an exception" : "ended the wait");
+}
+
 }  // namespace sk::api

@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "lib/api/turns.h"
 #include "lib/base/futex.h"
 #include "lib/base/inside_tile.h"
 #include "lib/base/interruption.h"
@@ -42,11 +43,15 @@ const char* handle_kind_name(HandleKind kind);
 // From the top: generation, 4 bits of kind, 16 bits of slot.
 inline constexpr uint64_t kIndexBits = 16, kKindBits = 4;
 
-// Longest wait for another thread's call on the same object to end.
+// Longest wait for another thread's calls on an object to end, where nothing else is said.
 inline constexpr int64_t kTurnNs = 300'000'000'000;
 
 // What a refused handle is told: that it is null, of another kind, or not alive.
 Status bad_handle(HandleKind wanted, const void* handle);
+// Of an object that is in a call, or that another thread takes away.
+Status busy_handle(HandleKind kind, bool ends);
+// Why the turn of an object did not come.
+Status no_turn(HandleKind kind, TurnQueue::Outcome why, int64_t limit_ns);
 
 // Objects of one public type. Two kinds of use: exclusive (one call at a time per object), and
 // pinned (any number, beside an exclusive one). One table per type and process; an object belongs
@@ -58,39 +63,44 @@ Status bad_handle(HandleKind wanted, const void* handle);
 //
 // All of it is zero at first and nothing of it is destroyed or allocated: a table of static storage
 // serves calls that come during exit, costs no memory that is not used, and goes with the library
-// when that is unloaded. No lock is held by anyone, so that a fork finds none held either.
+// when that is unloaded. A forked child forgets all of it, and so who waited or held a lock.
 template <typename T, HandleKind kind>
 class HandleTable {
-  struct Slot {
-    std::atomic<uint64_t> generation{0};  // 0 while free or on its way.
-    std::atomic<bool> taken{false};       // Belongs to an object that is alive, comes or goes.
-    std::atomic<uint32_t> in_use{0};      // While a call has it: kCall, or whose name_of() it is.
-    std::atomic<bool> queues{false};      // Whoever finds it in use waits for its turn.
-    std::atomic<int32_t> waiting{0};      // For that.
-    std::atomic<int32_t> pins{0};
-    std::atomic<pid_t> owner{0};               // The process that made it.
-    std::atomic<const void*> parent{nullptr};  // The handle that it was made for.
+  using Clock = std::chrono::steady_clock;
+  struct alignas(64) Slot {  // Calls on other objects write other lines of the cache.
+    // The object's generation, and below it whose turn it is; 0 while free or on its way.
+    std::atomic<uint64_t> word{0};
+    std::atomic<int64_t> turn_ns{0};  // So long whoever finds it in use waits for its turn.
     T* object = nullptr;
+    std::atomic<const void*> parent{nullptr};  // The handle that it was made for.
+    std::atomic<uint32_t> pins{0};
+    std::atomic<pid_t> owner{0};  // The process that made it.
+    [[no_unique_address]] TurnQueue turns;
+    std::atomic<bool> taken{false};  // Belongs to an object that is alive, comes or goes.
   };
-  static constexpr size_t kSlotCount = 1 << 14;
-  static constexpr uint32_t kCall = 1;
+  static_assert(sizeof(Slot) == 64);
+  static constexpr size_t kSlotBits = 14;
+  static constexpr size_t kSlotCount = 1 << kSlotBits;
+  // A claim is a call's own, or whose name_of() it is.
+  static constexpr uint64_t kCall = uint64_t{1} << kClaimShift;
+  static_assert(kSlotBits + kKindBits + kClaimShift == kTurnBits);
 
  public:
   // Of an object, for as long as it is alive: what its calls claim its parent as. Not kCall.
-  static uint32_t name_of(const void* handle) {
-    return (uint32_t(kind) << kIndexBits) + uint32_t(index_of(handle));
+  static uint64_t name_of(const void* handle) {
+    return (uint64_t(kind) << kSlotBits | index_of(handle)) << kClaimShift;
   }
 
   class Use {
    public:
-    Use(Slot* slot, bool exclusive) : slot_(slot), exclusive_(exclusive) {}
-    Use(Use&& other) noexcept
-        : slot_(std::exchange(other.slot_, nullptr)), exclusive_(other.exclusive_) {}
+    // `mine`: the word of an exclusive one while nobody waits; 0 pins.
+    Use(Slot* slot, uint64_t mine) : slot_(slot), mine_(mine) {}
+    Use(Use&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)), mine_(other.mine_) {}
     Use& operator=(Use&&) = delete;
     ~Use() {
       if (slot_ == nullptr) return;
-      if (exclusive_)
-        release(*slot_);
+      if (mine_ != 0)
+        release(*slot_, mine_);
       else
         unpin(*slot_);
     }
@@ -100,11 +110,65 @@ class HandleTable {
    private:
     friend class HandleTable;
     Slot* slot_;
-    bool exclusive_;
+    uint64_t mine_;
   };
 
-  // `queues`: calls of several threads wait for each other, where they would be refused.
-  Result<void*> add(std::unique_ptr<T> object, bool queues = false, const void* parent = nullptr) {
+  // The one user of an object that is to go, until take() has it or this ends: then all is as
+  // before.
+  class Ending {
+   public:
+    Ending(HandleTable& table, Use use, Clock::time_point until)
+        : table_(&table), use_(std::move(use)), until_(until) {}
+    Ending(Ending&&) noexcept = default;
+    Ending& operator=(Ending&&) = delete;
+    ~Ending() {
+      if (use_.slot_ != nullptr) use_.slot_->word.fetch_and(~kEnding, std::memory_order_seq_cst);
+    }
+    T& operator*() const { return *use_; }
+    T* operator->() const { return &*use_; }
+    const void* parent() const { return use_.slot_->parent.load(std::memory_order_relaxed); }
+    // Of the time that there was for all of it; not negative.
+    int64_t left_ns() const {
+      return std::max<int64_t>(0, std::chrono::nanoseconds(until_ - Clock::now()).count());
+    }
+
+    // Whoever waits for its turn, or begins a call from here on, is refused (SK_ERR_BUSY): it may
+    // have a pin, which would be waited for while it waits for this.
+    void close() { use_.slot_->turns.close(use_.slot_->word); }
+    // Closes, and waits for the pinned calls of before.
+    Status drain() {
+      close();
+      std::atomic<uint32_t>& pins = use_.slot_->pins;
+      for (uint32_t count = 0; (count = pins.load(std::memory_order_seq_cst)) != 0;) {
+        const int64_t left = left_ns();
+        if (left == 0) {
+          return error(SK_ERR_TIMEOUT,
+                       "other threads' calls on this {} have not ended; it stays as it is",
+                       handle_kind_name(kind));
+        }
+        futex_wait(pins, count, left);
+      }
+      return {};
+    }
+    // Behind drain(). The handle is dead from here on.
+    std::unique_ptr<T> take() && {
+      Slot& slot = *std::exchange(use_.slot_, nullptr);
+      std::unique_ptr<T> object(std::exchange(slot.object, nullptr));
+      slot.word.store(0, std::memory_order_seq_cst);
+      slot.taken.store(false, std::memory_order_release);
+      table_->hint_.store(size_t(&slot - table_->slots_.data()), std::memory_order_relaxed);
+      return object;
+    }
+
+   private:
+    HandleTable* table_;
+    Use use_;
+    Clock::time_point until_;
+  };
+
+  // `turn_ns`: calls of several threads wait for each other, each so long; 0: they are refused.
+  // `parent`: whose claim its calls take, if any.
+  Result<void*> add(std::unique_ptr<T> object, int64_t turn_ns = 0, const void* parent = nullptr) {
     const size_t start = hint_.load(std::memory_order_relaxed);
     for (size_t tries = 0; tries < kSlotCount; ++tries) {
       const size_t index = (start + tries) % kSlotCount;
@@ -115,11 +179,11 @@ class HandleTable {
       while (used <= index && !used_.compare_exchange_weak(used, index + 1)) {
       }
       slot.object = object.release();
-      slot.queues.store(queues, std::memory_order_relaxed);
+      slot.turn_ns.store(turn_ns, std::memory_order_relaxed);
       slot.owner.store(getpid(), std::memory_order_relaxed);
       slot.parent.store(parent, std::memory_order_relaxed);
       const uint64_t generation = generations_.fetch_add(1, std::memory_order_relaxed) + 1;
-      slot.generation.store(generation, std::memory_order_release);
+      slot.word.store(generation << kTurnBits, std::memory_order_release);
       hint_.store(index + 1, std::memory_order_relaxed);
       return std::bit_cast<void*>(
           uintptr_t(((generation << kKindBits | uint64_t(kind)) << kIndexBits) | index));
@@ -128,87 +192,91 @@ class HandleTable {
                  handle_kind_name(kind));
   }
 
-  // `turn_ns`: how long to wait for another thread's call, where calls queue. `claim`: whose call.
-  Result<Use> use(const void* handle, int64_t turn_ns = kTurnNs, uint32_t claim = kCall) {
-    Slot* slot = find(handle);
+  // `turn`: how to wait for another thread's call, where calls queue. `claim`: whose call.
+  Result<Use> use(const void* handle, const Turn& turn = {}, uint64_t claim = kCall) {
+    const auto [slot, alive] = place_of(handle);
     if (slot == nullptr) return refused(handle);
-    uint32_t by = 0;
-    if (!slot->in_use.compare_exchange_strong(by, claim, std::memory_order_seq_cst)) {
-      if (by == claim && claim != kCall) {
-        return error(SK_ERR_BUSY, "another thread is inside a call on this {}",
-                     handle_kind_name(HandleKind(claim >> kIndexBits)));
-      }
-      if (!slot->queues.load(std::memory_order_relaxed)) {
-        return error(SK_ERR_BUSY, "another thread is inside a call on this {}",
-                     handle_kind_name(kind));
-      }
-      if (InsideTile::is()) {
-        return error(SK_ERR_BUSY,
-                     "called from inside a tile, while this {} is in a call, which "
-                     "may be the tile's own",
-                     handle_kind_name(kind));
-      }
-      SK_RETURN_IF_ERROR(take_turn(*slot, handle, turn_ns, claim));
-    }
-    Use use(slot, true);
-    if (find(handle) != slot) return refused(handle);  // Freed between look and claim.
-    return use;
+    const uint64_t mine = alive | claim;
+    uint64_t is = alive;
+    if (slot->word.compare_exchange_strong(is, mine, std::memory_order_seq_cst)) [[likely]]
+      return Use(slot, mine);
+    if (is >> kTurnBits != alive >> kTurnBits) return refused(handle);
+    if (claim != kCall && (is & kClaimMask) == claim)
+      return busy_handle(HandleKind(claim >> (kSlotBits + kClaimShift)), /*ends=*/false);
+    if ((is & kEnding) != 0) return busy_handle(kind, /*ends=*/true);
+    const int64_t usual_ns = slot->turn_ns.load(std::memory_order_relaxed);
+    if (usual_ns == 0) return busy_handle(kind, /*ends=*/false);
+    SK_RETURN_IF_ERROR(take_turn(*slot, handle, mine, usual_ns, turn));
+    return Use(slot, mine);
   }
 
   // The claim of an object's parent, of the table `parents`, in its name, and the object, which
   // stays as long as that.
+  //
+  // Why it stays: this side (C) claims the parent's word in the object's name, be it that whoever
+  // had the turn before writes that, and then (D) reads the object's word. remove_from() (A) closes
+  // the object's word, and then (B) reads the parent's. All four are in the one order of seq_cst.
+  // Either B comes behind C and finds the name, if the call is not over: then nothing is removed.
+  // Or B comes before C, and so A before D: then D finds the object closed, or what came of it. It
+  // looks again until it is open, as B has found the name of a call, or gone. In between are a few
+  // instructions of the remover's, which waits for nothing there. Where the call is over that B
+  // does not find, it has read the word behind that call's release, and so the object as it left
+  // it.
   template <typename Parents>
-  Result<std::pair<typename Parents::Use, T*>> use_for(Parents& parents, const void* handle) {
-    const Slot* slot = find(handle);
-    if (slot == nullptr) return refused(handle);
-    auto claim =
-        parents.use(slot->parent.load(std::memory_order_relaxed), kTurnNs, name_of(handle));
+  Result<std::pair<typename Parents::Use, T*>> use_for(Parents& parents, const void* handle,
+                                                       const Turn& turn = {}) {
+    const auto [slot, alive] = place_of(handle);
+    if (slot == nullptr || !is_alive(*slot, alive)) return refused(handle);
+    auto claim = parents.use(slot->parent.load(std::memory_order_relaxed), turn, name_of(handle));
     if (!claim.ok()) {
       if (claim.status().code() != SK_ERR_BAD_HANDLE) return std::move(claim.status());
       return error(SK_ERR_BAD_HANDLE, "the {}'s communicator was freed", handle_kind_name(kind));
     }
-    // Whoever removes it looks at the parent behind its generation: it has seen this claim, and
-    // puts the generation back, or it is removed.
-    while (find(handle) != slot) {
-      if (slot->in_use.load(std::memory_order_seq_cst) == 0 && find(handle) != slot)
-        return refused(handle);
+    for (;;) {
+      const uint64_t is = slot->word.load(std::memory_order_seq_cst);
+      if (is >> kTurnBits != alive >> kTurnBits) return refused(handle);
+      if ((is & kEnding) == 0) [[likely]]
+        return std::pair<typename Parents::Use, T*>(std::move(*claim), slot->object);
       std::this_thread::yield();
     }
-    return std::pair<typename Parents::Use, T*>(std::move(*claim), slot->object);
   }
 
   // Takes out an object that has such uses: SK_ERR_BUSY, and nothing has changed, inside of one.
   template <typename Parents>
   Result<std::unique_ptr<T>> remove_from(Parents& parents, const void* handle) {
-    SK_ASSIGN_OR_RETURN(Use use, this->use(handle));
-    Slot& slot = *use.slot_;
-    const uint64_t generation = slot.generation.exchange(0, std::memory_order_seq_cst);
-    if (parents.claim_of(slot.parent.load(std::memory_order_relaxed)) != name_of(handle))
-      return take_out(std::move(use));
-    slot.generation.store(generation, std::memory_order_seq_cst);
-    return error(SK_ERR_BUSY, "another thread is inside a call on this {}", handle_kind_name(kind));
+    SK_ASSIGN_OR_RETURN(Ending ending, end(handle, /*limit_ns=*/0));
+    ending.close();
+    if (parents.claim_of(ending.parent()) == name_of(handle) || !ending.drain().ok())
+      return busy_handle(kind, /*ends=*/false);
+    return std::move(ending).take();
   }
 
   // Whose call it is in; 0: in none, or it is gone.
-  uint32_t claim_of(const void* handle) {
-    const Slot* slot = find(handle);
-    return slot == nullptr ? 0 : slot->in_use.load(std::memory_order_seq_cst);
+  uint64_t claim_of(const void* handle) {
+    const auto [slot, alive] = place_of(handle);
+    if (slot == nullptr) return 0;
+    const uint64_t is = slot->word.load(std::memory_order_seq_cst);
+    return is >> kTurnBits == alive >> kTurnBits ? is & kClaimMask : 0;
   }
 
   // The same without a sentence, for what may be asked often.
   std::optional<Use> try_pin(const void* handle) {
-    Slot* slot = find(handle);
+    const auto [slot, alive] = place_of(handle);
     if (slot == nullptr) return std::nullopt;
-    slot->pins.fetch_add(1, std::memory_order_seq_cst);
-    Use use(slot, false);
-    if (find(handle) != slot) return std::nullopt;
+    Use use = count_in(*slot);
+    const uint64_t is = slot->word.load(std::memory_order_seq_cst);
+    if (is >> kTurnBits != alive >> kTurnBits || (is & kEnding) != 0) return std::nullopt;
     return use;
   }
 
   Result<Use> pin(const void* handle) {
-    std::optional<Use> use = try_pin(handle);
-    if (!use) return refused(handle);
-    return std::move(*use);
+    const auto [slot, alive] = place_of(handle);
+    if (slot == nullptr) return refused(handle);
+    Use use = count_in(*slot);
+    const uint64_t is = slot->word.load(std::memory_order_seq_cst);
+    if (is >> kTurnBits != alive >> kTurnBits) return refused(handle);
+    if ((is & kEnding) != 0) return busy_handle(kind, /*ends=*/true);
+    return use;
   }
 
   // As pin(), but a handle of the process that this one was forked from is refused.
@@ -222,48 +290,42 @@ class HandleTable {
   void for_each_in_use(const Body& body) {
     const size_t used = used_.load(std::memory_order_acquire);
     for (Slot& slot : std::span(slots_).first(used)) {  // Asked at the end of every cell.
-      if (!slot.in_use.load(std::memory_order_acquire)) continue;
-      slot.pins.fetch_add(1, std::memory_order_seq_cst);
-      if (slot.generation.load(std::memory_order_seq_cst) != 0) body(*slot.object);
-      unpin(slot);
+      if ((slot.word.load(std::memory_order_acquire) & kClaimMask) == 0) continue;
+      const Use use = count_in(slot);
+      const uint64_t is = slot.word.load(std::memory_order_seq_cst);
+      if (is != 0 && (is & kEnding) == 0) body(*slot.object);
     }
   }
 
-  // Takes the object out; the handle is dead from here on. `part(T&)` runs first and makes pinned
-  // calls end that wait; nobody can begin another one by then.
-  template <typename Part>
-  Result<std::unique_ptr<T>> remove(const void* handle, const Part& part) {
-    SK_ASSIGN_OR_RETURN(Use use, this->use(handle));
-    Slot& slot = *use.slot_;
-    slot.generation.store(0, std::memory_order_seq_cst);
-    part(*slot.object);
-    for (int32_t pins = 0; (pins = slot.pins.load(std::memory_order_seq_cst)) != 0;)
-      slot.pins.wait(pins, std::memory_order_seq_cst);
-    return take_out(std::move(use));
+  // Waits for the object's turn, `limit_ns` in all for whatever is to be waited for.
+  Result<Ending> end(const void* handle, int64_t limit_ns = kTurnNs) {
+    const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(limit_ns);
+    SK_ASSIGN_OR_RETURN(Use use, this->use(handle, {.limit_ns = std::max<int64_t>(1, limit_ns)}));
+    return Ending(*this, std::move(use), until);
   }
-  Result<std::unique_ptr<T>> remove(const void* handle) {
-    return remove(handle, [](T&) {});
+
+  // Takes the object out; where calls on it do not end in time, SK_ERR_TIMEOUT, and it stays.
+  Result<std::unique_ptr<T>> remove(const void* handle, int64_t limit_ns = kTurnNs) {
+    SK_ASSIGN_OR_RETURN(Ending ending, end(handle, limit_ns));
+    SK_RETURN_IF_ERROR(ending.drain());
+    return std::move(ending).take();
   }
 
   // The same for an object whose calls may wait long: SK_ERR_BUSY, and nothing has changed, while
   // a thread is inside one.
   Result<std::unique_ptr<T>> remove_idle(const void* handle) {
     SK_RETURN_IF_ERROR(check_owner(handle));
-    SK_ASSIGN_OR_RETURN(Use use, this->use(handle));
-    Slot& slot = *use.slot_;
-    const uint64_t generation = slot.generation.exchange(0, std::memory_order_seq_cst);
-    if (slot.pins.load(std::memory_order_seq_cst) == 0) return take_out(std::move(use));
-    slot.generation.store(generation, std::memory_order_seq_cst);
-    return error(SK_ERR_BUSY, "another thread is inside a call on this {}", handle_kind_name(kind));
+    SK_ASSIGN_OR_RETURN(Ending ending, end(handle, /*limit_ns=*/0));
+    if (!ending.drain().ok()) return busy_handle(kind, /*ends=*/false);
+    return std::move(ending).take();
   }
 
   // In a forked child, whose threads call nothing else meanwhile: its parent's handles are refused
   // from here on. Their objects stay as they are, with memory and threads that are the parent's.
   void forget_all() {
     for (Slot& slot : std::span(slots_).first(used_.load())) {
-      slot.generation.store(0);
-      slot.in_use.store(0);
-      slot.waiting.store(0);
+      slot.word.store(0);
+      slot.turns.forget();
       slot.pins.store(0);
       slot.object = nullptr;
       slot.taken.store(false);
@@ -272,8 +334,8 @@ class HandleTable {
   }
 
   Status check_owner(const void* handle) {
-    const Slot* slot = find(handle);
-    if (slot == nullptr) return refused(handle);
+    const auto [slot, alive] = place_of(handle);
+    if (slot == nullptr || !is_alive(*slot, alive)) return refused(handle);
     const pid_t owner = slot->owner.load(std::memory_order_relaxed);
     if (owner == getpid()) return {};
     return error(SK_ERR_FORKED, "this {} is of process {}, from which this one was forked",
@@ -281,69 +343,58 @@ class HandleTable {
   }
 
  private:
-  static void release(Slot& slot) {
-    if (!slot.queues.load(std::memory_order_relaxed)) [[likely]]
-      return slot.in_use.store(0, std::memory_order_release);
-    // In one order with take_turn(): it has counted itself before it looks, so either it finds the
-    // object free, or it is seen here.
-    slot.in_use.store(0, std::memory_order_seq_cst);
-    if (slot.waiting.load(std::memory_order_seq_cst) != 0) futex_wake(slot.in_use, 1);
+  struct Place {
+    Slot* slot;      // Null where no handle of this kind is like it.
+    uint64_t alive;  // Its word while the object is alive and nobody has it.
+  };
+
+  static bool is_alive(const Slot& slot, uint64_t alive) {
+    return slot.word.load(std::memory_order_acquire) >> kTurnBits == alive >> kTurnBits;
   }
-  // Waits until the object is not in use, and claims it; an error where it is gone before that, not
-  // free in time, or where its owner's interruption is due.
-  Status take_turn(Slot& slot, const void* handle, int64_t turn_ns, uint32_t claim) {
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(turn_ns);
-    const Interruption interruption = interruption_of(handle);
-    // It may run what takes long, so it is asked while nobody counts on this thread.
-    for (bool first = true;; first = false) {
-      if (!first && interruption.is_due()) {
-        return error(SK_ERR_ABORTED, "interrupted while another thread's call on this {} ran",
-                     handle_kind_name(kind));
-      }
-      const Clock::time_point ask = Clock::now() + std::chrono::nanoseconds(Interruption::kAskNs);
-      slot.waiting.fetch_add(1, std::memory_order_seq_cst);
-      bool mine = false, here = false;
-      while ((here = find(handle) == &slot)) {
-        uint32_t by = 0;
-        mine = slot.in_use.compare_exchange_strong(by, claim, std::memory_order_seq_cst);
-        const int64_t left = std::chrono::nanoseconds(std::min(ask, until) - Clock::now()).count();
-        if (mine || left <= 0) break;
-        futex_wait(slot.in_use, by, left);
-      }
-      slot.waiting.fetch_sub(1, std::memory_order_seq_cst);
-      if (!here) return refused(handle);
-      if (mine) return {};
-      if (Clock::now() >= until) {
-        return error(SK_ERR_TIMEOUT, "another thread's call on this {} has not ended for {:.3g} s",
-                     handle_kind_name(kind), double(turn_ns) * 1e-9);
-      }
+
+  static void release(Slot& slot, uint64_t mine) {
+    const uint64_t alive = mine & ~kTurnMask;
+    if (slot.turn_ns.load(std::memory_order_relaxed) == 0) [[likely]]
+      return slot.word.store(alive, std::memory_order_release);  // Nobody waits for that.
+    uint64_t is = mine;
+    if (slot.word.compare_exchange_strong(is, alive, std::memory_order_release)) [[likely]]
+      return;
+    slot.turns.pass(slot.word, mine);
+  }
+  static Use count_in(Slot& slot) {
+    slot.pins.fetch_add(1, std::memory_order_seq_cst);
+    return Use(&slot, 0);
+  }
+  // In one order with Ending: either it finds no pin, or its end is seen here.
+  static void unpin(Slot& slot) {
+    const bool last = slot.pins.fetch_sub(1, std::memory_order_seq_cst) == 1;
+    if (last && (slot.word.load(std::memory_order_seq_cst) & kEnding) != 0)
+      futex_wake(slot.pins, INT_MAX);
+  }
+
+  [[gnu::noinline]] Status take_turn(Slot& slot, const void* handle, uint64_t mine,
+                                     int64_t usual_ns, Turn turn) {
+    if (InsideTile::is()) {
+      return error(SK_ERR_BUSY,
+                   "called from inside a tile, while this {} is in a call, which may be the tile's "
+                   "own",
+                   handle_kind_name(kind));
     }
+    turn.interruption = interruption_of(handle);
+    const int64_t limit_ns = turn.limit_ns != 0 ? turn.limit_ns : usual_ns;
+    const TurnQueue::Outcome outcome = slot.turns.wait(slot.word, mine, limit_ns, turn);
+    if (outcome == TurnQueue::Outcome::kMine) return {};
+    return outcome == TurnQueue::Outcome::kGone ? refused(handle)
+                                                : no_turn(kind, outcome, limit_ns);
   }
-  // Of an object that has one, which is its context's; none of one that is gone.
+  // Of an object that has one, which is its context's; none of one that is gone, or going.
   Interruption interruption_of(const void* handle) {
     if constexpr (requires(const T& object) { Interruption(object.interruption); }) {
       if (const std::optional<Use> held = try_pin(handle)) return (*held)->interruption;
     }
     return {};
   }
-  static void unpin(Slot& slot) {
-    const bool last = slot.pins.fetch_sub(1, std::memory_order_seq_cst) == 1;
-    if (last && slot.generation.load(std::memory_order_seq_cst) == 0) slot.pins.notify_all();
-  }
-  std::unique_ptr<T> take_out(Use use) {
-    Slot& slot = *use.slot_;
-    std::unique_ptr<T> object(std::exchange(slot.object, nullptr));
-    { const Use ends = std::move(use); }  // Before the slot is another object's.
-    // Whoever still waits for its turn hears that there is none, and has left the slot by then.
-    while (slot.waiting.load(std::memory_order_seq_cst) != 0) {
-      futex_wake(slot.in_use, INT_MAX);
-      std::this_thread::yield();
-    }
-    slot.taken.store(false, std::memory_order_release);
-    hint_.store(size_t(&slot - slots_.data()), std::memory_order_relaxed);
-    return object;
-  }
+
   Status refused(const void* handle) const {
     const auto value = uint64_t(reinterpret_cast<uintptr_t>(handle));
     const uint64_t generation = value >> (kIndexBits + kKindBits);
@@ -357,15 +408,13 @@ class HandleTable {
   static size_t index_of(const void* handle) {
     return size_t(reinterpret_cast<uintptr_t>(handle)) & ((1 << kIndexBits) - 1);
   }
-  Slot* find(const void* handle) {
+  Place place_of(const void* handle) {
     const auto value = uint64_t(reinterpret_cast<uintptr_t>(handle));
     const size_t index = index_of(handle);
     const uint64_t generation = value >> (kIndexBits + kKindBits);
     const auto its = HandleKind(value >> kIndexBits & ((1 << kKindBits) - 1));
-    if (index >= kSlotCount || generation == 0 || its != kind) return nullptr;
-    Slot& slot = slots_[index];
-    const bool live = slot.generation.load(std::memory_order_seq_cst) == generation;
-    return live ? &slot : nullptr;
+    if (index >= kSlotCount || generation == 0 || its != kind) return {nullptr, 0};
+    return {&slots_[index], generation << kTurnBits};
   }
 
   std::array<Slot, kSlotCount> slots_{};

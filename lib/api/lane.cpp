@@ -4,13 +4,11 @@
 namespace sk::api {
 namespace {
 
-constexpr int64_t kTimeoutNs = 300'000'000'000;  // Nobody else is waited for.
-
 // No launcher is looked for: whatever the job, this process is alone here.
-Result<std::unique_ptr<Comm>> make(const Context& context, uint32_t workers) {
+Result<std::unique_ptr<Comm>> make(const Context& context, uint32_t workers, int64_t timeout_ns) {
   Communicator::Config config;
   config.bootstrap.kind = SK_BOOTSTRAP_AUTO;
-  config.bootstrap.timeout_ns = config.timeout_ns = kTimeoutNs;
+  config.bootstrap.timeout_ns = config.timeout_ns = timeout_ns;
   config.bootstrap.env = [](const char*) { return std::optional<std::string>(); };
   config.workers = workers;
   config.log = context.log;
@@ -18,24 +16,30 @@ Result<std::unique_ptr<Comm>> make(const Context& context, uint32_t workers) {
   return std::make_unique<Comm>(Comm{.child = Child(),
                                      .tiles = context.tiles,
                                      .communicator = std::move(made),
+                                     .workers = workers,
+                                     .timeout_ns = timeout_ns,
                                      .interruption = context.interruption});
 }
 
 }  // namespace
 
 // Of two threads that make one at the same time, one keeps its own.
-Result<void*> Lane::get(const Context& context, uint32_t workers) {
+Result<void*> Lane::get(const Context& context, uint32_t workers, int64_t timeout_ns) {
   if (void* known = comm_.load(std::memory_order_acquire)) return known;
-  SK_ASSIGN_OR_RETURN(auto made, make(context, workers));
-  SK_ASSIGN_OR_RETURN(void* handle, comms.add(std::move(made), /*queues=*/true));
+  SK_ASSIGN_OR_RETURN(auto made, make(context, workers, timeout_ns));
+  SK_ASSIGN_OR_RETURN(void* handle, comms.add(std::move(made), /*turn_ns=*/timeout_ns));
   void* before = nullptr;
   if (comm_.compare_exchange_strong(before, handle, std::memory_order_acq_rel)) return handle;
-  (void)comms.remove(handle);
+  (void)comms.remove(handle);  // Which nobody else has.
   return before;
 }
 
-Lane::~Lane() {
-  if (void* handle = comm_.load(std::memory_order_acquire)) (void)comms.remove(handle);
+Status Lane::end(int64_t limit_ns) {
+  void* handle = comm_.load(std::memory_order_acquire);
+  if (handle == nullptr) return {};
+  SK_RETURN_IF_ERROR(std::move(comms.remove(handle, limit_ns).status()));
+  comm_.store(nullptr, std::memory_order_release);
+  return {};
 }
 
 }  // namespace sk::api

@@ -18,16 +18,18 @@ namespace sk::api {
 struct Context;
 
 // A communicator in which this process is alone and which any thread may call: made when it is
-// first asked for, freed with whoever has it.
+// first asked for. Whoever has it ends it before it goes itself.
 class Lane {
  public:
   Lane() = default;
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
-  ~Lane();
-  // Its handle. `workers`: 0 is one for each core that this process may use.
-  Result<void*> get(const Context& context, uint32_t workers);
+  // Its handle. `workers`: 0 is one for each core that this process may use. `timeout_ns`: so long
+  // its calls wait for each other.
+  Result<void*> get(const Context& context, uint32_t workers, int64_t timeout_ns);
   bool is_made() const { return comm_.load(std::memory_order_acquire) != nullptr; }
+  // While nobody can get() it. SK_ERR_TIMEOUT, and it stays, where a thread is inside of it longer.
+  Status end(int64_t limit_ns);
 
  private:
   std::atomic<void*> comm_{nullptr};
@@ -63,7 +65,8 @@ struct Comm {
   Child child;                     // Goes last. Of a lane it is nobody's.
   std::shared_ptr<TileSet> tiles;  // Of its context; outlives its plans, which name them.
   std::unique_ptr<Communicator> communicator;
-  uint32_t workers = 0;           // Of a lane for this rank.
+  uint32_t workers = 0;  // Of a lane for this rank.
+  int64_t timeout_ns = 0;
   std::unique_ptr<Lane> local{};  // For what this rank does alone; null: this is a lane itself.
   Interruption interruption{};    // Of a lane, whose calls wait for each other.
 };
@@ -83,7 +86,7 @@ struct OpHandle {
   const Schema* schema;  // Of a user's: its context has it, which outlives the communicator.
   const ArgLayout* layout;
   Call call{};        // The last one that was asked for.
-  CallWords words{};  // What that was given; without any where it has packed weights.
+  CallWords words{};  // What that was given; none where its structs are older.
   std::array<const void*, OpDesc::kOperandsMax> packed{};  // Handles of those, by operand.
   Pinned pinned{};
 };
@@ -94,6 +97,10 @@ inline constinit HandleTable<Packed, HandleKind::kPacked> packed_weights;
 inline constinit HandleTable<PlanHandle, HandleKind::kPlan> plans;
 inline constinit HandleTable<OpHandle, HandleKind::kOp> operations;
 
+// What sk_finalize() does, in `limit_ns` at most: where calls last longer, SK_ERR_TIMEOUT, and the
+// context is as before.
+Status end_context(const void* context, int64_t limit_ns);
+
 // Shared memory and the CPU; GPUs.
 const Backend& backend();
 
@@ -101,13 +108,39 @@ inline World world_of(const Communicator& comm) {
   return {int32_t(comm.rank()), int32_t(comm.world_size()), comm.device()};
 }
 
+// What options say of a call's turn.
+Result<Turn> turn_of(const sk_run_options& options);
+
+// `comm` for its one user, who waits for its turn as `options` say where calls come one after
+// another: as long as the communicator does where they say nothing.
+inline Result<decltype(comms)::Use> use_comm(const void* comm, const sk_run_options* options) {
+  if (options == nullptr) [[likely]]
+    return comms.use(comm);
+  SK_ASSIGN_OR_RETURN(const Turn turn, turn_of(*options));
+  return comms.use(comm, turn);
+}
+
+// The same of what was made for a communicator, in `table`, with that.
+template <typename Table>
+auto use_for_comm(Table& table, const void* handle, const sk_run_options* options)
+    -> decltype(table.use_for(comms, handle)) {
+  if (options == nullptr) [[likely]]
+    return table.use_for(comms, handle);
+  SK_ASSIGN_OR_RETURN(const Turn turn, turn_of(*options));
+  return table.use_for(comms, handle, turn);
+}
+
 // Runs body(Communicator&) as the one user of `comm`.
 template <typename Body>
-sk_status with_comm(const void* comm, const Body& body) noexcept {
+sk_status with_comm(const void* comm, const sk_run_options* options, const Body& body) noexcept {
   return guarded([&]() -> Status {
-    SK_ASSIGN_OR_RETURN(const auto use, comms.use(comm));
+    SK_ASSIGN_OR_RETURN(const auto use, use_comm(comm, options));
     return body(*use->communicator);
   });
+}
+template <typename Body>
+sk_status with_comm(const void* comm, const Body& body) noexcept {
+  return with_comm(comm, nullptr, body);
 }
 
 }  // namespace sk::api

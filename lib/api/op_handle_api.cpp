@@ -82,7 +82,7 @@ sk_status sk_op_create(sk_comm* comm, int32_t op, const void* args, sk_op** out_
     SK_ASSIGN_OR_RETURN(const Operation operation, operation_of(comm, op));
     SK_ASSIGN_OR_RETURN(void* place, place_of(comm, *operation.schema));
     SK_ASSIGN_OR_RETURN(auto made, make(place, operation, args));
-    SK_ASSIGN_OR_RETURN(void* handle, operations.add(std::move(made), /*queues=*/false, place));
+    SK_ASSIGN_OR_RETURN(void* handle, operations.add(std::move(made), /*turn_ns=*/0, place));
     *out_op = static_cast<sk_op*>(handle);
     return {};
   });
@@ -90,13 +90,14 @@ sk_status sk_op_create(sk_comm* comm, int32_t op, const void* args, sk_op** out_
 
 sk_status sk_op_run(sk_op* op, const void* args, const sk_run_options* options) noexcept {
   return guarded([&]() -> Status {
-    SK_ASSIGN_OR_RETURN(const auto use, operations.use_for(comms, op));
+    SK_ASSIGN_OR_RETURN(const auto use, use_for_comm(operations, op, options));
     const auto& [comm, mine] = use;
     std::optional<TileSet::Use> tile;  // A user's, which may have been taken away.
     if (mine->schema->id >= OpKind::kUserFirst) {
       SK_ASSIGN_OR_RETURN(auto found, comm->tiles->use(int32_t(mine->schema->id)));
       tile.emplace(std::move(found));
     }
+    if (mine->schema->scope == Scope::kLocal) SK_RETURN_IF_ERROR(settle_options(*comm, options));
     return run(*mine, *comm->communicator, args, options);
   });
 }

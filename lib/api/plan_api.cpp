@@ -31,9 +31,17 @@ Status run_again(PlanHandle& plan, Communicator& communicator) {
   return communicator.run(plan.pinned.call);
 }
 
-Result<void*> add(std::unique_ptr<PlanHandle> made) {
-  const void* const comm = made->comm;
-  return plans.add(std::move(made), /*queues=*/false, comm);
+// Ready to be run: what cannot be is said now, and not to peers that wait in its first run. A rank
+// that takes no part in it has nothing to make.
+Result<void*> add_prepared(Communicator& communicator, PlanHandle made) {
+  if (takes_part(made.world, made.plan->op)) {
+    Call call;
+    call.op = made.plan->op;
+    call.planned = true;
+    SK_RETURN_IF_ERROR(communicator.prepare(call, made.pinned));
+  }
+  const void* const comm = made.comm;
+  return plans.add(std::make_unique<PlanHandle>(std::move(made)), /*turn_ns=*/0, comm);
 }
 
 }  // namespace
@@ -44,8 +52,7 @@ sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* desc, sk_plan** out_
     const World world = world_of(communicator);
     SK_ASSIGN_OR_RETURN(const OpDesc op, plan_op(world, desc));
     SK_ASSIGN_OR_RETURN(auto plan, communicator.plan_for(op));
-    SK_ASSIGN_OR_RETURN(
-        void* handle, add(std::make_unique<PlanHandle>(PlanHandle{comm, world, std::move(plan)})));
+    SK_ASSIGN_OR_RETURN(void* handle, add_prepared(communicator, {comm, world, std::move(plan)}));
     *out_plan = static_cast<sk_plan*>(handle);
     return {};
   });
@@ -54,7 +61,7 @@ sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* desc, sk_plan** out_
 sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights, void* out,
                       const sk_run_options* options) noexcept {
   return guarded([&]() -> Status {
-    SK_ASSIGN_OR_RETURN(const auto use, plans.use_for(comms, plan));
+    SK_ASSIGN_OR_RETURN(const auto use, use_for_comm(plans, plan, options));
     PlanHandle& mine = *use.second;
     Communicator& communicator = *use.first->communicator;
     const bool same = options == nullptr && in == mine.in && weights == mine.weights &&
@@ -78,7 +85,7 @@ sk_status sk_plan_parse(sk_comm* comm, const char* text, size_t length,
     auto plan = std::make_shared<const Plan>(std::move(parsed));
     PlanHandle made{comm, world_of(communicator), plan};
     made.pinned.plan = std::move(plan);
-    SK_ASSIGN_OR_RETURN(void* handle, add(std::make_unique<PlanHandle>(std::move(made))));
+    SK_ASSIGN_OR_RETURN(void* handle, add_prepared(communicator, std::move(made)));
     *out_plan = static_cast<sk_plan*>(handle);
     return {};
   });

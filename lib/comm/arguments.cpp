@@ -75,6 +75,11 @@ std::string device_text(const DeviceId& device) {
              : fmt::format("GPU {} ({}:{})", device.id, device.type, device.id);
 }
 
+Status timeout_ms(const char* name, int64_t value) {
+  if (value >= 0 && value <= kTimeoutMsMax) return {};
+  return error(SK_ERR_INVALID_ARGUMENT, "{} is {}, it must be 0 to {}", name, value, kTimeoutMsMax);
+}
+
 Result<RunOptions> run_options(const DeviceId& device, const sk_run_options* options) {
   if (options == nullptr) return RunOptions();
   SK_ASSIGN_OR_RETURN(const sk_run_options read, read_struct("sk_run_options", options));
@@ -89,10 +94,7 @@ Result<RunOptions> run_options(const DeviceId& device, const sk_run_options* opt
   if (read.reserved != 0) {
     return error(SK_ERR_INVALID_ARGUMENT, "options.reserved is {}, it must be 0", read.reserved);
   }
-  if (read.timeout_ms < 0 || read.timeout_ms > kTimeoutMsMax) {
-    return error(SK_ERR_INVALID_ARGUMENT, "options.timeout_ms is {}, it must be 0 to {}",
-                 read.timeout_ms, kTimeoutMsMax);
-  }
+  SK_RETURN_IF_ERROR(timeout_ms("options.timeout_ms", read.timeout_ms));
   return RunOptions{read.timeout_ms * 1'000'000, read.stream};
 }
 
@@ -240,10 +242,7 @@ Result<Communicator::Config> comm_config(const sk_comm_config* config) {
     return error(SK_ERR_INVALID_ARGUMENT, "config.bootstrap is {}, it must be 0 to 3",
                  read.bootstrap);
   }
-  if (read.timeout_ms < 0 || read.timeout_ms > check::kTimeoutMsMax) {
-    return error(SK_ERR_INVALID_ARGUMENT, "config.timeout_ms is {}, it must be 0 to {}",
-                 read.timeout_ms, check::kTimeoutMsMax);
-  }
+  SK_RETURN_IF_ERROR(check::timeout_ms("config.timeout_ms", read.timeout_ms));
   if ((read.flags & ~uint32_t(SK_COMM_PUT_ONLY)) != 0) {
     return error(SK_ERR_INVALID_ARGUMENT, "config.flags is {:#x}, known bits are {:#x}", read.flags,
                  uint32_t(SK_COMM_PUT_ONLY));

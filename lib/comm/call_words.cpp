@@ -39,9 +39,12 @@ bool CallWords::read(const Schema& schema, const ArgLayout& layout, const void* 
       case ArgField::kTensor:
         if (!read_tensor(word(field.offset, static_cast<const void*>(nullptr)))) return false;
         break;
-      case ArgField::kPacked:
-        if (word(field.offset, uint64_t()) != 0) return false;
+      case ArgField::kPacked: {
+        const auto handle = word(field.offset, uint64_t());  // Which is never another one's.
+        has_packed_ = has_packed_ || handle != 0;
+        if (!push(handle)) return false;
         break;
+      }
       case ArgField::kList:
       case ArgField::kLength:
         return false;

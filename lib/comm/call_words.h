@@ -1,8 +1,8 @@
 // What a call of sk_call() was given, as words: two calls with the same ones are the same call.
 //
-// Each operand's address, type, place, shape and strides as far as they are used, and the
-// attributes. Calls with packed weights have none (their handle may be freed and another's), nor
-// such with lists (which would be read twice, and remembered instead of others), nor such whose
+// Each operand's address, type, place, shape and strides as far as they are used, or the handle of
+// packed weights, which whoever runs a known call must see to be alive; and the attributes. Calls
+// with lists have none (these would be read twice, and remembered instead of others), nor such whose
 // structs are of another version.
 #ifndef SK_LIB_COMM_CALL_WORDS_H_
 #define SK_LIB_COMM_CALL_WORDS_H_
@@ -23,6 +23,8 @@ class CallWords {
   // False where there are none, or too many.
   bool read(const Schema& schema, const ArgLayout& layout, const void* args);
 
+  // Whether some of them are handles of packed weights.
+  bool has_packed() const { return has_packed_; }
   std::span<const uint64_t> words() const { return {words_.data(), count_}; }
   uint64_t hash() const { return hash_; }
 
@@ -38,6 +40,7 @@ class CallWords {
   std::array<uint64_t, kWordsMax> words_;  // Not cleared: `count_` of them are set.
   size_t count_ = 0;
   uint64_t hash_ = 0;
+  bool has_packed_ = false;
 };
 
 // The last call with each of some hashes, and what became of it.

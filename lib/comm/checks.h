@@ -26,6 +26,7 @@ struct RunOptions {
   int64_t timeout_ns = 0;  // 0: the communicator's.
   void* stream = nullptr;
 };
+Status timeout_ms(const char* name, int64_t value);
 // For a communicator on `device`.
 Result<RunOptions> run_options(const DeviceId& device, const sk_run_options* options);
 // "the CPU (0:0)", "GPU 1 (2:1)".

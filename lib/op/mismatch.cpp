@@ -103,8 +103,9 @@ std::string differences(std::string_view odd, std::string_view usual, const char
   if (!text.empty()) return text;
   if (odd.ends_with(kMore) || usual.ends_with(kMore))
     return ": they differ in what is too long to be told";
-  return ": their plans for it differ, so these are different builds of libsk, or it was made for "
-         "different targets";
+  return ": it is the same call, by plans that differ. A plan from a text runs beside equal ones "
+         "alone, be they from a text or libsk's own; where nobody has one from a text, these are "
+         "different builds of libsk";
 }
 
 }  // namespace

@@ -135,6 +135,7 @@ struct Turn {
   std::barrier<> step{kRanks};
   std::string text;
   sk_status status[kRanks] = {};
+  bool parsed[kRanks] = {};
   bool over = false;
 };
 
@@ -191,7 +192,16 @@ TEST_P(PlanMutations, AreRefusedOrMakeTheSameResults) {
         for (uint64_t i = 0; i < turns && !turn.over; ++i) {
           const std::string changed = mutated(text, random);  // The same on both.
           sk_plan* other = nullptr;
-          if (sk_plan_parse(comm, changed.data(), changed.size(), &other) != SK_OK) continue;
+          turn.parsed[rank] = sk_plan_parse(comm, changed.data(), changed.size(), &other) == SK_OK;
+          turn.step.arrive_and_wait();
+          const bool all = turn.parsed[0] && turn.parsed[1];
+          turn.step.arrive_and_wait();
+          if (!all) {  // What a rank can make ready may be its own.
+            if (other != nullptr) {
+              EXPECT_EQ(sk_plan_free(other), SK_OK);
+            }
+            continue;
+          }
           if (rank == 0) ++accepted;
           sk_status status = SK_OK;
           const std::string wrong = run(other, kind, rank, weights, status);

@@ -187,6 +187,73 @@ TEST(PlanParse, OfTextsThatDifferIsNoCall) {
   });
 }
 
+// A rank of an ordinary call and one of a text that is not what libsk would have made: that is
+// said, and nothing else.
+TEST(PlanParse, OfATextBesideAnOrdinaryCallIsSaid) {
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
+    sk_plan* plan = made(comm, SK_OP_ALLREDUCE);
+    sk_plan* other = parsed(comm, changed(text_of(plan), "hint=hand_over", "hint=default"));
+    std::vector<int32_t> in(kCount, 1), out(kCount, -1);
+    const sk_status status =
+        rank == 0 ? sk_plan_run(other, in.data(), nullptr, out.data(), nullptr)
+                  : sk_allreduce(comm, in.data(), out.data(), kCount, SK_I32, SK_SUM, nullptr);
+    EXPECT_EQ(status, SK_ERR_DESYNC);
+    EXPECT_THAT(sk_last_error(), HasSubstr("by plans that differ. A plan from a text runs beside"));
+    EXPECT_EQ(sk_plan_free(plan), SK_OK);
+    EXPECT_EQ(sk_plan_free(other), SK_OK);
+  });
+}
+
+// What cannot be run is no plan: no peer waits in a first run that another rank refuses.
+TEST(PlanParse, WhatCannotBeRunIsRefused) {
+  in_thread_ranks(2, [](sk_comm* comm, int rank) {
+    const std::string own = "owner=" + std::to_string(rank);
+    sk_plan* plan = made(comm, SK_OP_ALLREDUCE);
+    sk_plan_desc desc{};
+    desc.struct_size = sizeof desc;
+    desc.kind = SK_OP_ALLREDUCE_GEMM;
+    desc.dtype = SK_F32;
+    desc.m = desc.n = desc.k = 8;
+    sk_plan* product = nullptr;
+    ASSERT_EQ(sk_plan_create(comm, &desc, &product), SK_OK) << sk_last_error();
+    const struct {
+      std::string text, from, to;
+      sk_status status;
+      const char* sentence;
+    } all[] = {
+        {text_of(plan), "generations=2 " + own + " bytes=32",
+         "generations=2 " + own + " bytes=99999936", SK_ERR_UNSUPPORTED, "stages"},
+        {text_of(product), own + " bytes=16384 offset=16384",
+         own + " bytes=140737488355328 offset=16384", SK_ERR_NO_MEMORY, "bytes of workspace"},
+    };
+    for (const auto& [text, from, to, status, sentence] : all) {
+      const std::string bad = changed(text, from, to);
+      EXPECT_EQ(sk_plan_check(bad.data(), bad.size()), SK_OK) << sk_last_error();
+      sk_plan* none = nullptr;
+      EXPECT_EQ(sk_plan_parse(comm, bad.data(), bad.size(), &none), status);
+      EXPECT_THAT(sk_last_error(), HasSubstr(sentence));
+      EXPECT_EQ(none, nullptr);
+    }
+    std::vector<int32_t> in(kCount, 1), out(kCount, -1);
+    EXPECT_EQ(sk_plan_run(plan, in.data(), nullptr, out.data(), nullptr), SK_OK) << sk_last_error();
+    EXPECT_EQ(out[0], 2);
+    EXPECT_EQ(sk_plan_free(plan), SK_OK);
+    EXPECT_EQ(sk_plan_free(product), SK_OK);
+  });
+}
+
+TEST(PlanCreate, MakesTheProgram) {
+  in_thread_ranks(2, [](sk_comm* comm, int) {
+    sk_comm_info before{}, after{};
+    before.struct_size = after.struct_size = sizeof before;
+    ASSERT_EQ(sk_comm_query(comm, &before), SK_OK);
+    sk_plan* plan = made(comm, SK_OP_ALLREDUCE);
+    ASSERT_EQ(sk_comm_query(comm, &after), SK_OK);
+    EXPECT_EQ(after.plans, before.plans + 1);
+    EXPECT_EQ(sk_plan_free(plan), SK_OK);
+  });
+}
+
 TEST(PlanParse, WhatDoesNotFitIsSaid) {
   std::string of_two;
   in_thread_ranks(2, [&](sk_comm* comm, int rank) {

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,8 +16,11 @@
 namespace sk::api {
 namespace {
 
+using testing::HasSubstr;
+using Table = HandleTable<int, HandleKind::kPlan>;
+
 TEST(Handles, AFreedOneIsRefusedThoughItsPlaceIsTaken) {
-  auto table = std::make_unique<HandleTable<int, HandleKind::kPlan>>();
+  auto table = std::make_unique<Table>();
   void* const first = table->add(std::make_unique<int>(1)).value();
   EXPECT_EQ(*table->remove(first).value(), 1);
   void* const second = table->add(std::make_unique<int>(2)).value();
@@ -31,7 +37,7 @@ TEST(Handles, AFreedOneIsRefusedThoughItsPlaceIsTaken) {
 
 // The place of a thread's object is often another one's place of a moment ago.
 TEST(Handles, OneThreadsEndIsNoUseOfAnothersObject) {
-  auto table = std::make_unique<HandleTable<int, HandleKind::kPlan>>();
+  auto table = std::make_unique<Table>();
   std::vector<std::string> said(4);
   std::vector<std::thread> threads;
   for (size_t t = 0; t < said.size(); ++t) {
@@ -52,8 +58,8 @@ TEST(Handles, OneThreadsEndIsNoUseOfAnothersObject) {
 }
 
 TEST(Handles, CallsThatQueueAreOneAtATime) {
-  auto table = std::make_unique<HandleTable<int, HandleKind::kPlan>>();
-  void* const shared = table->add(std::make_unique<int>(0), /*queues=*/true).value();
+  auto table = std::make_unique<Table>();
+  void* const shared = table->add(std::make_unique<int>(0), kTurnNs).value();
   std::atomic<int> refused{0};
   std::vector<std::thread> threads;
   constexpr int kThreads = 6, kTurns = 20'000;
@@ -75,31 +81,243 @@ TEST(Handles, CallsThatQueueAreOneAtATime) {
 }
 
 TEST(Handles, ATurnIsWaitedForNoLongerThanIsSaid) {
-  auto table = std::make_unique<HandleTable<int, HandleKind::kPlan>>();
-  void* const shared = table->add(std::make_unique<int>(0), /*queues=*/true).value();
-  {
-    const auto held = table->use(shared);
-    ASSERT_TRUE(held.ok());
-    const auto late = table->use(shared, /*turn_ns=*/20'000'000);
-    ASSERT_EQ(late.status().code(), SK_ERR_TIMEOUT);
-    EXPECT_THAT(late.status().message(), testing::HasSubstr("has not ended for 0.02 s"));
+  auto table = std::make_unique<Table>();
+  for (const bool own : {false, true}) {
+    void* const shared = table->add(std::make_unique<int>(0), own ? 20'000'000 : kTurnNs).value();
+    {
+      const auto held = table->use(shared);
+      ASSERT_TRUE(held.ok());
+      const auto late = table->use(shared, {.limit_ns = own ? 0 : 20'000'000});
+      ASSERT_EQ(late.status().code(), SK_ERR_TIMEOUT);
+      EXPECT_THAT(late.status().message(), HasSubstr("have not ended for 0.02 s"));
+    }
+    EXPECT_TRUE(table->use(shared).ok());  // Whoever gave up has left nothing behind.
+    EXPECT_TRUE(table->remove(shared).ok());
   }
-  EXPECT_TRUE(table->use(shared).ok());  // Whoever gave up has left nothing behind.
+}
+
+// Threads that wait for their turn, each behind those of before, and the order in which it came.
+class Queue {
+ public:
+  Queue(Table& table, void* shared) : table_(table), shared_(shared) {}
+  ~Queue() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  // Returns once it waits.
+  void add() {
+    const size_t who = waiters_.size();
+    Waiter& its = waiters_.emplace_back();
+    threads_.emplace_back([this, who, &its] {
+      const auto use = table_.use(shared_, {.waiting = look, .user = &its});
+      if (use.ok()) order.push_back(int(who));
+      its.gave_up = !use.ok();
+    });
+    while (!its.waits) std::this_thread::yield();
+  }
+  void end_wait_of(size_t who) {
+    waiters_[who].stop = true;
+    while (!waiters_[who].gave_up) std::this_thread::yield();
+  }
+  std::vector<int> order;  // By whoever has the turn.
+
+ private:
+  struct Waiter {
+    std::atomic<bool> waits{false}, stop{false}, gave_up{false};
+  };
+  static int32_t look(void* user) {
+    auto& its = *static_cast<Waiter*>(user);
+    its.waits = true;
+    return its.stop ? 1 : 0;
+  }
+  Table& table_;
+  void* shared_;
+  std::deque<Waiter> waiters_;
+  std::vector<std::thread> threads_;
+};
+
+TEST(Handles, TurnsComeInTheOrderInWhichTheyWereWaitedFor) {
+  auto table = std::make_unique<Table>();
+  void* const shared = table->add(std::make_unique<int>(0), kTurnNs).value();
+  for (const int gives_up : {-1, 0, 1, 2}) {
+    std::vector<int> order, wanted;
+    {
+      Queue queue(*table, shared);
+      auto held = std::make_optional(table->use(shared));
+      ASSERT_TRUE(held->ok());
+      for (int who = 0; who < 3; ++who) {
+        queue.add();
+        if (who != gives_up) wanted.push_back(who);
+      }
+      if (gives_up >= 0) queue.end_wait_of(size_t(gives_up));
+      held.reset();
+      const auto again = table->use(shared);  // Whoever had it comes last.
+      ASSERT_TRUE(again.ok());
+      order = queue.order;
+    }
+    EXPECT_EQ(order, wanted);
+  }
   EXPECT_TRUE(table->remove(shared).ok());
 }
 
-// Those who wait hear that there is nothing more to wait for.
-TEST(Handles, WhoWaitsForWhatIsTakenAwayIsTold) {
-  auto table = std::make_unique<HandleTable<int, HandleKind::kPlan>>();
+// Calls that do not end keep an object where it is, and whoever comes meanwhile hears why.
+TEST(Handles, WhatIsInUseIsTakenAwayInTimeOrNotAtAll) {
+  auto table = std::make_unique<Table>();
+  for (const int64_t turn_ns : {int64_t{0}, kTurnNs}) {
+    void* const it = table->add(std::make_unique<int>(7), turn_ns).value();
+    {
+      const auto pinned = table->pin(it);
+      ASSERT_TRUE(pinned.ok());
+      const auto late = table->remove(it, 20'000'000);
+      ASSERT_EQ(late.status().code(), SK_ERR_TIMEOUT);
+      EXPECT_THAT(late.status().message(), HasSubstr("it stays as it is"));
+      EXPECT_EQ(table->remove_idle(it).status().code(), SK_ERR_BUSY);
+    }
+    {
+      auto ending = table->end(it);
+      ASSERT_TRUE(ending.ok());
+      EXPECT_TRUE(table->pin(it).ok());
+      ending->close();
+      const auto refused = table->pin(it);
+      EXPECT_EQ(refused.status().code(), SK_ERR_BUSY);
+      EXPECT_THAT(refused.status().message(), HasSubstr("another thread ends this plan"));
+      EXPECT_FALSE(table->try_pin(it).has_value());
+      EXPECT_TRUE(ending->drain().ok());
+    }
+    EXPECT_TRUE(table->pin(it).ok());  // As before.
+    EXPECT_EQ(*table->use(it).value(), 7);
+    EXPECT_EQ(*table->remove(it).value(), 7);
+    EXPECT_EQ(table->pin(it).status().code(), SK_ERR_BAD_HANDLE);
+  }
+}
+
+TEST(Handles, AnEndWaitsForCallsThatWereThereBefore) {
+  auto table = std::make_unique<Table>();
   for (int round = 0; round < 200; ++round) {
-    void* const shared = table->add(std::make_unique<int>(round), /*queues=*/true).value();
+    void* const it = table->add(std::make_unique<int>(round)).value();
+    std::atomic<bool> inside{false}, left{false};
+    std::thread other([&] {
+      const auto pinned = table->pin(it);
+      inside = true;
+      std::this_thread::yield();
+      left = true;
+    });
+    while (!inside) std::this_thread::yield();
+    EXPECT_EQ(*table->remove(it).value(), round);
+    EXPECT_TRUE(left);
+    other.join();
+  }
+}
+
+// Their time is over while the turn is passed on to them.
+TEST(Handles, TurnsThatComeLateAreTakenOrLeft) {
+  auto table = std::make_unique<Table>();
+  void* const shared = table->add(std::make_unique<int>(0), kTurnNs).value();
+  std::atomic<int> had{0}, late{0}, wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20'000; ++i) {
+        const auto use = table->use(shared, {.limit_ns = 1 + (i * 7919 + t * 104'729) % 60'000});
+        if (use.ok()) {
+          ++*use.value();
+          ++had;
+          if (i % 64 == 0) std::this_thread::yield();
+        } else {
+          (use.status().code() == SK_ERR_TIMEOUT ? late : wrong)++;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(late, 0);
+  EXPECT_EQ(*table->remove(shared).value(), had);
+}
+
+// What a waiter's function does may last, and may want the same turn.
+TEST(Handles, WhoIsAskedIsPassedOverMeanwhile) {
+  auto table = std::make_unique<Table>();
+  void* const shared = table->add(std::make_unique<int>(0), kTurnNs).value();
+  struct Asked {
+    Table* table;
+    void* shared;
+    std::atomic<bool> inside{false}, nested{false};
+    std::atomic<int> others{0};
+    int others_before = 0;
+  } asked{table.get(), shared};
+  const auto looks = [](void* user) -> int32_t {
+    auto& its = *static_cast<Asked*>(user);
+    its.inside = true;
+    if (its.nested) return 0;
+    its.nested = its.table->use(its.shared, {.limit_ns = 10'000'000'000}).ok();
+    while (its.others == 0) std::this_thread::yield();
+    return 0;
+  };
+  auto held = std::make_optional(table->use(shared));
+  std::thread first([&] {
+    const auto use = table->use(shared, {.waiting = looks, .user = &asked});
+    EXPECT_TRUE(use.ok());
+    asked.others_before = asked.others;
+  });
+  while (!asked.inside) std::this_thread::yield();
+  std::thread second([&] {
+    EXPECT_TRUE(table->use(shared).ok());
+    ++asked.others;
+  });
+  held.reset();
+  second.join();
+  first.join();
+  EXPECT_TRUE(asked.nested);
+  EXPECT_EQ(asked.others_before, 1);
+  EXPECT_TRUE(table->remove(shared).ok());
+}
+
+// Of those who wait for each other one gives way: whoever takes the object away waits for a pin,
+// and who has that waits behind it for its turn.
+TEST(Handles, AnEndDoesNotWaitForThoseWhoWaitForIt) {
+  auto table = std::make_unique<Table>();
+  void* const shared = table->add(std::make_unique<int>(3), kTurnNs).value();
+  auto held = std::make_optional(table->use(shared));
+  std::atomic<bool> ends{false}, waits{false};
+  std::thread ender([&] {
+    ends = true;
+    EXPECT_TRUE(table->remove(shared, /*limit_ns=*/20'000'000'000).ok());
+  });
+  const auto looks = [](void* user) -> int32_t {
+    *static_cast<std::atomic<bool>*>(user) = true;
+    return 0;
+  };
+  while (!ends) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // Behind it.
+  const auto begun = std::chrono::steady_clock::now();
+  std::thread behind([&] {
+    const auto pin = table->pin(shared);
+    ASSERT_TRUE(pin.ok());
+    const auto use = table->use(shared, {.waiting = looks, .user = &waits});
+    EXPECT_EQ(use.status().code(), SK_ERR_BUSY);
+    EXPECT_THAT(use.status().message(), HasSubstr("another thread ends this plan"));
+  });
+  while (!waits) std::this_thread::yield();
+  held.reset();
+  behind.join();
+  ender.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+  EXPECT_EQ(table->use(shared).status().code(), SK_ERR_BAD_HANDLE);
+}
+
+// Those who wait hear that there is nothing more to wait for: that it ends, and then that it is
+// gone.
+TEST(Handles, WhoWaitsForWhatIsTakenAwayIsTold) {
+  auto table = std::make_unique<Table>();
+  for (int round = 0; round < 200; ++round) {
+    void* const shared = table->add(std::make_unique<int>(round), kTurnNs).value();
     std::vector<std::thread> threads;
     std::atomic<int> wrong{0};
     for (int t = 0; t < 3; ++t) {
       threads.emplace_back([&] {
         while (true) {
           const auto use = table->use(shared);
-          if (use.ok()) continue;
+          if (use.ok() || use.status().code() == SK_ERR_BUSY) continue;
           wrong += use.status().code() != SK_ERR_BAD_HANDLE ? 1 : 0;
           return;
         }
@@ -119,7 +337,7 @@ TEST(Handles, WhatIsMadeForAnotherNeedsNoClaimOfItsOwn) {
   auto children = std::make_unique<Children>();
   void* const parent = parents->add(std::make_unique<int>(7)).value();
   const auto make = [&] {
-    return children->add(std::make_unique<std::vector<int>>(3, 1), false, parent).value();
+    return children->add(std::make_unique<std::vector<int>>(3, 1), 0, parent).value();
   };
   void *const one = make(), *const other = make();
   {
@@ -129,9 +347,9 @@ TEST(Handles, WhatIsMadeForAnotherNeedsNoClaimOfItsOwn) {
     EXPECT_EQ(use.value().second->size(), 3u);
     const auto again = children->use_for(*parents, one);
     EXPECT_EQ(again.status().code(), SK_ERR_BUSY);
-    EXPECT_THAT(again.status().message(), testing::HasSubstr("a call on this plan"));
+    EXPECT_THAT(again.status().message(), HasSubstr("a call on this plan"));
     EXPECT_THAT(children->use_for(*parents, other).status().message(),
-                testing::HasSubstr("a call on this communicator"));
+                HasSubstr("a call on this communicator"));
     EXPECT_EQ(children->remove_from(*parents, one).status().code(), SK_ERR_BUSY);
     EXPECT_TRUE(children->remove_from(*parents, other).ok());
   }
@@ -144,21 +362,61 @@ TEST(Handles, WhatIsMadeForAnotherNeedsNoClaimOfItsOwn) {
   }
   ASSERT_TRUE(parents->remove(parent).ok());
   EXPECT_THAT(children->use_for(*parents, one).status().message(),
-              testing::HasSubstr("the plan's communicator was freed"));
+              HasSubstr("the plan's communicator was freed"));
   EXPECT_TRUE(children->remove_from(*parents, one).ok());
   EXPECT_EQ(children->use_for(*parents, one).status().code(), SK_ERR_BAD_HANDLE);
 }
 
-// Either a removal finds a use inside and changes nothing, or no use has the object any more.
-TEST(Handles, RemovalsRaceWithUsesForAnother) {
+// Whoever has the turn before claims in the name of the next.
+TEST(Handles, ATurnPassedOnIsANamesClaim) {
   auto parents = std::make_unique<Parents>();
   auto children = std::make_unique<Children>();
-  void* const parent = parents->add(std::make_unique<int>(0)).value();
+  void* const parent = parents->add(std::make_unique<int>(7), kTurnNs).value();
+  void* const child = children->add(std::make_unique<std::vector<int>>(3, 1), 0, parent).value();
+  auto held = std::make_optional(parents->use(parent));
+  const auto late = children->use_for(*parents, child, {.limit_ns = 20'000'000});
+  EXPECT_EQ(late.status().code(), SK_ERR_TIMEOUT);
+  struct Waiter {
+    std::atomic<bool> waits{false}, inside{false}, leave{false};
+  } its;
+  const auto looks = [](void* user) -> int32_t {
+    static_cast<Waiter*>(user)->waits = true;
+    return 0;
+  };
+  std::thread waiter([&] {
+    const auto use = children->use_for(*parents, child, {.waiting = looks, .user = &its});
+    EXPECT_TRUE(use.ok());
+    its.inside = true;
+    while (!its.leave) std::this_thread::yield();
+  });
+  while (!its.waits) std::this_thread::yield();
+  EXPECT_NE(parents->claim_of(parent), Children::name_of(child));
+  held.reset();
+  while (!its.inside) std::this_thread::yield();
+  EXPECT_EQ(parents->claim_of(parent), Children::name_of(child));
+  EXPECT_EQ(children->remove_from(*parents, child).status().code(), SK_ERR_BUSY);
+  EXPECT_EQ(children->use_for(*parents, child).status().code(), SK_ERR_BUSY);
+  its.leave = true;
+  waiter.join();
+  EXPECT_EQ(parents->claim_of(parent), 0u);
+  EXPECT_TRUE(children->remove_from(*parents, child).ok());
+  EXPECT_TRUE(parents->remove(parent).ok());
+}
+
+// Either a removal finds a use inside and changes nothing, or no use has the object any more: where
+// the user claims the parent itself, and where a rival passes it on.
+class RemovalsRace : public testing::TestWithParam<bool> {};
+
+TEST_P(RemovalsRace, WithUsesForAnother) {
+  const bool passed_on = GetParam();
+  auto parents = std::make_unique<Parents>();
+  auto children = std::make_unique<Children>();
+  void* const parent = parents->add(std::make_unique<int>(0), passed_on ? kTurnNs : 0).value();
   std::atomic<void*> child{nullptr};
   std::atomic<bool> over{false};
   std::atomic<int> uses{0}, wrong{0};
   const auto make = [&] {
-    return children->add(std::make_unique<std::vector<int>>(64, 5), false, parent).value();
+    return children->add(std::make_unique<std::vector<int>>(64, 5), 0, parent).value();
   };
   child = make();
   std::thread user([&] {
@@ -170,6 +428,13 @@ TEST(Handles, RemovalsRaceWithUsesForAnother) {
       }
       ++uses;
       for (int& each : *use.value().second) wrong += each++ < 5;
+    }
+  });
+  std::thread rival([&] {
+    while (passed_on && !over) {
+      const auto use = parents->use(parent);
+      wrong += use.ok() ? 0 : 1;
+      std::this_thread::yield();
     }
   });
   int refused = 0;
@@ -186,9 +451,12 @@ TEST(Handles, RemovalsRaceWithUsesForAnother) {
   }
   over = true;
   user.join();
+  rival.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_GT(refused, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Handles, RemovalsRace, testing::Bool());
 
 }  // namespace
 }  // namespace sk::api

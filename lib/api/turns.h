@@ -1,0 +1,87 @@
+// Turns at an object that one call at a time may have: who waits for another thread's call comes
+// first in, first out.
+#ifndef SK_LIB_API_TURNS_H_
+#define SK_LIB_API_TURNS_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "lib/base/interruption.h"
+
+namespace sk::api {
+
+// How a call waits for its turn.
+struct Turn {
+  int64_t limit_ns = 0;  // 0: as long as calls on the object wait.
+  // Called about every 50 ms, on the thread that waits; anything but 0 ends the wait.
+  int32_t (*waiting)(void* user) = nullptr;
+  void* user = nullptr;
+  Interruption interruption{};  // The object's own, which is asked before that.
+};
+
+// Whose turn it is, as one word: which object it is, in the bits above kTurnBits, and below
+//   who has it, as the claim of that call; 0: nobody,
+//   kAwaited: others wait for it, in the queue,
+//   kEnding: whoever has it takes the object away.
+inline constexpr uint64_t kAwaited = 1;
+inline constexpr uint64_t kEnding = 2;
+inline constexpr uint64_t kClaimShift = 2;
+inline constexpr uint64_t kTurnBits = 20;
+inline constexpr uint64_t kTurnMask = (uint64_t{1} << kTurnBits) - 1;
+inline constexpr uint64_t kClaimMask = kTurnMask & ~(kAwaited | kEnding);
+
+// Those who wait for the turn of one word. Whoever finds the word free takes it, and whoever finds
+// nobody waiting frees it, without looking here; while somebody waits the word is never free.
+//
+// While a waiter runs a function of its caller's it is passed over, and counts as nobody: that may
+// last, and may itself wait for the same turn.
+//
+// Zero at first, and nothing of it is destroyed.
+class TurnQueue {
+ public:
+  enum class Outcome : uint32_t {
+    kNone,
+    kMine,
+    kGone,         // The object was taken away,
+    kEnds,         // or whoever has the turn is about to.
+    kLate,         // The time is over.
+    kInterrupted,  // As Turn::interruption said.
+    kStopped,      // As Turn::waiting said.
+    kThrew,        // That threw an exception.
+  };
+  // `mine`: the word when the turn is the caller's and nobody waits. `limit_ns` is the turn's.
+  Outcome wait(std::atomic<uint64_t>& word, uint64_t mine, int64_t limit_ns, const Turn& turn);
+
+  // Gives the caller's turn, which is not ending, to whoever has waited longest, or to nobody.
+  void pass(std::atomic<uint64_t>& word, uint64_t mine);
+
+  // The caller has the turn, and is about to take the object away: who waits, or is to wait from
+  // here on, is told.
+  void close(std::atomic<uint64_t>& word);
+
+  // In a forked child: whoever waited, or held the lock, is its parent's.
+  void forget();
+
+ private:
+  struct Waiter;
+  class Locked;
+
+  // With the queue locked.
+  void append(Waiter& waiter);
+  void drop(Waiter& waiter);
+  Waiter* longest_waiting() const;  // Of those that are not aside.
+
+  // What the waiter is told; kNone while there is nothing.
+  Outcome enter(std::atomic<uint64_t>& word, Waiter& waiter);
+  Outcome step_aside(std::atomic<uint64_t>& word, Waiter& waiter);
+  Outcome step_back(std::atomic<uint64_t>& word, Waiter& waiter);
+  Outcome give_up(std::atomic<uint64_t>& word, Waiter& waiter, Outcome why);
+
+  Waiter* first_ = nullptr;
+  Waiter* last_ = nullptr;
+  std::atomic<bool> lock_{false};  // Held for a few instructions.
+};
+
+}  // namespace sk::api
+
+#endif  // SK_LIB_API_TURNS_H_
