@@ -99,7 +99,7 @@ Result<Plan> make(const OpDesc& op, const Target& target, algo::Ranks ranks) {
         describe(op), algo::kMappedPairsMax, target.world_size);
   }
   if (const algo::Planner* planner = planner_of(op)) return planner->plan(op, target, ranks);
-  return error(SK_ERR_UNSUPPORTED, "no planner for operation {}", int(op.kind()));
+  return error(SK_ERR_UNSUPPORTED, "no planner for {}", op.schema().name);
 }
 
 }  // namespace

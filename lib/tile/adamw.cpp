@@ -79,6 +79,6 @@ constexpr TileOp kAdamw = {
     .signature = {.name = "adamw", .parameters = kParameters, .forms = kForms, .refuses = refuses},
     .in_place = true,
     .reference = run};
-static_assert(well_formed(kAdamw));
+SK_SOUND(flaw_in(kAdamw));
 
 }  // namespace sk::tiles

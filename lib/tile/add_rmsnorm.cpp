@@ -109,6 +109,6 @@ constexpr TileOp kAddRmsnorm = {.id = TaskOp::kAddRmsnorm,
                                               .refuses = refuses_rows},
                                 .in_place = true,
                                 .reference = run};
-static_assert(well_formed(kAddRmsnorm));
+SK_SOUND(flaw_in(kAddRmsnorm));
 
 }  // namespace sk::tiles

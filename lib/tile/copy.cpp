@@ -33,6 +33,6 @@ constexpr TileOp kCopy = {.id = TaskOp::kCopy,
                                         .forms = kForms,
                                         .touches_peers = true},
                           .reference = run};
-static_assert(well_formed(kCopy));
+SK_SOUND(flaw_in(kCopy));
 
 }  // namespace sk::tiles

@@ -128,6 +128,6 @@ constexpr TileOp kGemm = {.id = TaskOp::kGemm,
                                         .touches_peers = true,
                                         .refuses = refuses},
                           .reference = run};
-static_assert(well_formed(kGemm));
+SK_SOUND(flaw_in(kGemm));
 
 }  // namespace sk::tiles

@@ -44,6 +44,6 @@ constexpr TileOp kPackB = {
     .version = 1,
     .signature = {.name = "pack_b", .parameters = kParameters, .forms = kForms},
     .reference = run};
-static_assert(well_formed(kPackB));
+SK_SOUND(flaw_in(kPackB));
 
 }  // namespace sk::tiles

@@ -98,6 +98,6 @@ constexpr TileOp kReduce = {.id = TaskOp::kReduce,
                                           .refuses = refuses},
                             .in_place = true,
                             .reference = run};
-static_assert(well_formed(kReduce));
+SK_SOUND(flaw_in(kReduce));
 
 }  // namespace sk::tiles

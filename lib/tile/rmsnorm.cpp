@@ -84,6 +84,6 @@ constexpr TileOp kRmsnorm = {.id = TaskOp::kRmsnorm,
                                            .refuses = refuses_rows},
                              .in_place = true,
                              .reference = run};
-static_assert(well_formed(kRmsnorm));
+SK_SOUND(flaw_in(kRmsnorm));
 
 }  // namespace sk::tiles

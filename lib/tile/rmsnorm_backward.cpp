@@ -110,6 +110,6 @@ constexpr TileOp kRmsnormBackward = {.id = TaskOp::kRmsnormBackward,
                                                    .form_parameter = kRowsGiven,
                                                    .refuses = refuses_rows},
                                      .reference = run};
-static_assert(well_formed(kRmsnormBackward));
+SK_SOUND(flaw_in(kRmsnormBackward));
 
 }  // namespace sk::tiles

@@ -86,6 +86,6 @@ constexpr TileOp kSumRows = {.id = TaskOp::kSumRows,
                                            .forms = kForms,
                                            .refuses = refuses},
                              .reference = run};
-static_assert(well_formed(kSumRows));
+SK_SOUND(flaw_in(kSumRows));
 
 }  // namespace sk::tiles

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "lib/base/sound.h"  // SK_SOUND(flaw_in(record)) stands below each.
 #include "lib/tile/tile_op.h"
 
 namespace sk {
@@ -61,8 +62,6 @@ constexpr const char* flaw_in(const TileOp& tile) {
   if (tile.reference == nullptr) return "no reference";
   return flaw_in(tile.signature);
 }
-
-constexpr bool well_formed(const TileOp& tile) { return flaw_in(tile)[0] == '\0'; }
 
 }  // namespace sk
 

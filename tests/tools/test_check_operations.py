@@ -13,6 +13,7 @@ Plant = Callable[[dict[str, str]], Path]
 
 SOUND = {
     "lib/op/ops/halve.h": 'inline constexpr Schema kHalveRows = {.id = 9, .name = "halve_rows"};\n',
+    "lib/op/ops/all.h": "#define SK_ALL_SCHEMAS(X) X(kHalveRows) X(kAlloc)\n",
     "lib/op/ops/memory.h": "inline constexpr Schema kAlloc = call();\n",
     "lib/algo/halve.cpp": "plan(ops::kHalveRows);\n",
     "lib/tile/halve.cpp": 'Tile tile = {.name = "halve_rows"};\n',
@@ -45,6 +46,7 @@ def test_this_repository_passes() -> None:
         ("lib/plan/x.cpp", 'case_of("halve_rows")', 'lib/plan/x.cpp:1: "halve_rows"'),
         ("cuda/kernel/x.cuh", "ops::kHalveRows", "cuda/kernel/x.cuh:1"),
         ("transport/x.h", "ops::kHalveRows", "transport/x.h:1"),
+        ("lib/op/ops/all.h", "#define SK_ALL_SCHEMAS(X) X(kHalve)\n", "no X(kHalveRows)"),
         ("bindings/python/libsk/x.py", 'if name == "halve_rows":\n    pass\n', "libsk/x.py:1"),
     ],
 )

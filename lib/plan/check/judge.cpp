@@ -149,6 +149,10 @@ Status Judge::run_task(const Where& where) {
   if (tile == nullptr) {
     return refuse('e', "{}: nothing is known of what it leaves in its regions", where);
   }
+  if (!tile->flaw().empty()) {
+    return refuse('e', "{}: what its tile's record says it leaves in its regions: {}", where,
+                  tile->flaw());
+  }
   const uint32_t index = part.queues[where.queue].first_task + where.index;
   const std::span<const Access> accesses = footprint_.accesses(part.rank, index);
   inputs_.clear();

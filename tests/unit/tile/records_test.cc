@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/tile/all.h"
+#include "lib/tile/signature_effect.h"
 #include "lib/tile/well_formed.h"
 
 namespace sk {
@@ -31,6 +32,27 @@ TEST(TileOps, NumbersAndNamesAreTheirOwn) {
     EXPECT_EQ(tile_op(tile->id), tile);
   }
   EXPECT_EQ(numbers.size(), kTaskOpCount - 4);
+}
+
+// What the compiler does not see, since it takes memory: a typing error in a form's steps, say.
+TEST_P(EachTileOp, SaysWhatItDoes) {
+  const SignatureEffect effect(GetParam()->signature);
+  EXPECT_EQ(effect.tile().flaw(), "");
+}
+
+TEST(TileOps, AStepThatReadsNoRegionIsAFlaw) {
+  for (const TileOp* tile : all_tile_ops()) {
+    std::vector<Form> forms(tile->signature.forms.begin(), tile->signature.forms.end());
+    std::string steps = forms.back().steps;
+    const std::string region = forms.back().regions.front().name;
+    const size_t at = steps.find(region + "[");
+    ASSERT_NE(at, std::string::npos) << tile->signature.name;
+    steps.replace(at, region.size(), "nobody");
+    forms.back().steps = steps.c_str();
+    Signature signature = tile->signature;
+    signature.forms = forms;
+    EXPECT_NE(SignatureEffect(signature).tile().flaw(), "") << tile->signature.name;
+  }
 }
 
 TEST(TileOps, WhatExecutorsRunThemselvesIsNone) {
