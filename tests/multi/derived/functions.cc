@@ -146,7 +146,7 @@ Argument adamw_v(std::span<const Argument> in, const Bound& bound) {
 // 1 - beta^step, as (1 - beta) * (1 + beta + ... + beta^(step - 1)): nothing cancels.
 Wide gone(Wide beta, double step) {
   Wide sum = 0;
-  for (double i = 0; i < step; ++i) sum = sum * beta + 1;
+  for (int64_t i = 0; i < int64_t(step); ++i) sum = sum * beta + 1;
   return (1 - beta) * sum;
 }
 
