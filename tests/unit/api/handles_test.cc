@@ -250,7 +250,8 @@ TEST(Handles, WhoIsAskedIsPassedOverMeanwhile) {
     its.inside = true;
     if (its.nested) return 0;
     its.nested = its.table->use(its.shared, {.limit_ns = 10'000'000'000}).ok();
-    while (its.others == 0) std::this_thread::yield();
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (its.others == 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     return 0;
   };
   auto held = std::make_optional(table->use(shared));
