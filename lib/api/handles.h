@@ -122,7 +122,9 @@ class HandleTable {
     Ending(Ending&&) noexcept = default;
     Ending& operator=(Ending&&) = delete;
     ~Ending() {
-      if (use_.slot_ != nullptr) use_.slot_->word.fetch_and(~kEnding, std::memory_order_seq_cst);
+      if (use_.slot_ == nullptr) return;
+      use_.slot_->turns.open();
+      use_.slot_->word.fetch_and(~kEnding, std::memory_order_seq_cst);
     }
     T& operator*() const { return *use_; }
     T* operator->() const { return &*use_; }
@@ -132,10 +134,11 @@ class HandleTable {
       return std::max<int64_t>(0, std::chrono::nanoseconds(until_ - Clock::now()).count());
     }
 
-    // Whoever waits for its turn, or begins a call from here on, is refused (SK_ERR_BUSY): it may
-    // have a pin, which would be waited for while it waits for this.
-    void close() { use_.slot_->turns.close(use_.slot_->word); }
-    // Closes, and waits for the pinned calls of before.
+    // Whoever pins it from here on is refused (SK_ERR_BUSY), and whoever wants its turn, unless
+    // calls wait for that.
+    void close() { use_.slot_->word.fetch_or(kEnding, std::memory_order_seq_cst); }
+    // Closes, and waits for the pinned calls of before. One of those may wait for the turn, so
+    // while there are any that is refused (SK_ERR_BUSY), too.
     Status drain() {
       close();
       std::atomic<uint32_t>& pins = use_.slot_->pins;
@@ -146,15 +149,16 @@ class HandleTable {
                        "other threads' calls on this {} have not ended; it stays as it is",
                        handle_kind_name(kind));
         }
+        use_.slot_->turns.refuse(use_.slot_->word);
         futex_wait(pins, count, left);
       }
       return {};
     }
-    // Behind drain(). The handle is dead from here on.
+    // Behind drain(). The handle is dead from here on, and whoever waits for its turn hears it.
     std::unique_ptr<T> take() && {
       Slot& slot = *std::exchange(use_.slot_, nullptr);
+      slot.turns.end(slot.word);
       std::unique_ptr<T> object(std::exchange(slot.object, nullptr));
-      slot.word.store(0, std::memory_order_seq_cst);
       slot.taken.store(false, std::memory_order_release);
       table_->hint_.store(size_t(&slot - table_->slots_.data()), std::memory_order_relaxed);
       return object;
@@ -203,9 +207,8 @@ class HandleTable {
     if (is >> kTurnBits != alive >> kTurnBits) return refused(handle);
     if (claim != kCall && (is & kClaimMask) == claim)
       return busy_handle(HandleKind(claim >> (kSlotBits + kClaimShift)), /*ends=*/false);
-    if ((is & kEnding) != 0) return busy_handle(kind, /*ends=*/true);
     const int64_t usual_ns = slot->turn_ns.load(std::memory_order_relaxed);
-    if (usual_ns == 0) return busy_handle(kind, /*ends=*/false);
+    if (usual_ns == 0) return busy_handle(kind, (is & kEnding) != 0);
     SK_RETURN_IF_ERROR(take_turn(*slot, handle, mine, usual_ns, turn));
     return Use(slot, mine);
   }
@@ -380,19 +383,20 @@ class HandleTable {
                    "own",
                    handle_kind_name(kind));
     }
-    turn.interruption = interruption_of(handle);
+    turn.interruption = interruption_of(slot, mine);
     const int64_t limit_ns = turn.limit_ns != 0 ? turn.limit_ns : usual_ns;
     const TurnQueue::Outcome outcome = slot.turns.wait(slot.word, mine, limit_ns, turn);
     if (outcome == TurnQueue::Outcome::kMine) return {};
     return outcome == TurnQueue::Outcome::kGone ? refused(handle)
                                                 : no_turn(kind, outcome, limit_ns);
   }
-  // Of an object that has one, which is its context's; none of one that is gone, or going.
-  Interruption interruption_of(const void* handle) {
-    if constexpr (requires(const T& object) { Interruption(object.interruption); }) {
-      if (const std::optional<Use> held = try_pin(handle)) return (*held)->interruption;
-    }
-    return {};
+  // Of an object that has one, which is its context's; none of one that is gone. Not by a pin: that
+  // would be waited for by whoever takes the object away.
+  static Interruption interruption_of(Slot& slot, uint64_t mine) {
+    Interruption found;
+    if constexpr (requires(const T& object) { Interruption(object.interruption); })
+      slot.turns.read_alive(slot.word, mine, [&] { found = slot.object->interruption; });
+    return found;
   }
 
   Status refused(const void* handle) const {

@@ -1,7 +1,5 @@
 #include "lib/api/turns.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -27,21 +25,6 @@ Outcome ask(const Turn& turn) {
   }
 }
 
-// Takes the turn where nobody has it; else makes sure that whoever has it sees that it is awaited.
-Outcome take_or_await(std::atomic<uint64_t>& word, uint64_t mine) {
-  const uint64_t alive = mine & ~kTurnMask;
-  uint64_t is = word.load(std::memory_order_relaxed);
-  for (;;) {
-    if (is >> kTurnBits != alive >> kTurnBits) return Outcome::kGone;
-    if ((is & kEnding) != 0) return Outcome::kEnds;
-    if ((is & kAwaited) != 0) return Outcome::kNone;
-    const bool free = is == alive;
-    if (word.compare_exchange_weak(is, free ? mine : is | kAwaited, std::memory_order_seq_cst,
-                                   std::memory_order_relaxed))
-      return free ? Outcome::kMine : Outcome::kNone;
-  }
-}
-
 }  // namespace
 
 // On the stack of the thread that waits. Once `outcome` is set nobody else uses it, but for waking
@@ -53,19 +36,6 @@ struct TurnQueue::Waiter {
   Waiter* next = nullptr;
 
   Outcome told() const { return Outcome(outcome.load(std::memory_order_acquire)); }
-};
-
-class TurnQueue::Locked {
- public:
-  explicit Locked(std::atomic<bool>& lock) : lock_(lock) {
-    while (lock_.exchange(true, std::memory_order_acquire)) sched_yield();
-  }
-  ~Locked() { lock_.store(false, std::memory_order_release); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-
- private:
-  std::atomic<bool>& lock_;
 };
 
 void TurnQueue::append(Waiter& waiter) {
@@ -84,6 +54,21 @@ TurnQueue::Waiter* TurnQueue::longest_waiting() const {
   Waiter* each = first_;
   while (each != nullptr && each->aside) each = each->next;
   return each;
+}
+
+// Takes the turn where nobody has it; else makes sure that whoever has it sees that it is awaited.
+Outcome TurnQueue::take_or_await(std::atomic<uint64_t>& word, uint64_t mine) const {
+  const uint64_t alive = mine & ~kTurnMask;
+  uint64_t is = word.load(std::memory_order_relaxed);
+  for (;;) {
+    if (is >> kTurnBits != alive >> kTurnBits) return Outcome::kGone;
+    if (refuses_) return Outcome::kEnds;
+    if ((is & kAwaited) != 0) return Outcome::kNone;
+    const bool free = is == alive;
+    if (word.compare_exchange_weak(is, free ? mine : is | kAwaited, std::memory_order_seq_cst,
+                                   std::memory_order_relaxed))
+      return free ? Outcome::kMine : Outcome::kNone;
+  }
 }
 
 Outcome TurnQueue::enter(std::atomic<uint64_t>& word, Waiter& waiter) {
@@ -165,21 +150,38 @@ void TurnQueue::pass(std::atomic<uint64_t>& word, uint64_t mine) {
   futex_wake(*sleeps_at, 1);
 }
 
-void TurnQueue::close(std::atomic<uint64_t>& word) {
-  const Locked locked(lock_);
-  const uint64_t is = word.load(std::memory_order_relaxed);
-  word.store((is & ~kAwaited) | kEnding, std::memory_order_seq_cst);
+void TurnQueue::tell_all(Outcome what) {
   last_ = nullptr;
   while (first_ != nullptr) {
     std::atomic<uint32_t>& outcome = first_->outcome;
     first_ = first_->next;
-    outcome.store(uint32_t(Outcome::kEnds), std::memory_order_release);
+    outcome.store(uint32_t(what), std::memory_order_release);
     futex_wake(outcome, 1);
   }
 }
 
+void TurnQueue::refuse(std::atomic<uint64_t>& word) {
+  const Locked locked(lock_);
+  refuses_ = true;
+  tell_all(Outcome::kEnds);
+  word.fetch_and(~kAwaited, std::memory_order_relaxed);
+}
+
+void TurnQueue::open() {
+  const Locked locked(lock_);
+  refuses_ = false;
+}
+
+void TurnQueue::end(std::atomic<uint64_t>& word) {
+  const Locked locked(lock_);
+  word.store(0, std::memory_order_seq_cst);
+  refuses_ = false;
+  tell_all(Outcome::kGone);
+}
+
 void TurnQueue::forget() {
   lock_.store(false);
+  refuses_ = false;
   first_ = last_ = nullptr;
 }
 

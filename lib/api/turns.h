@@ -3,6 +3,8 @@
 #ifndef SK_LIB_API_TURNS_H_
 #define SK_LIB_API_TURNS_H_
 
+#include <sched.h>
+
 #include <atomic>
 #include <cstdint>
 
@@ -55,21 +57,46 @@ class TurnQueue {
   // Gives the caller's turn, which is not ending, to whoever has waited longest, or to nobody.
   void pass(std::atomic<uint64_t>& word, uint64_t mine);
 
-  // The caller has the turn, and is about to take the object away: who waits, or is to wait from
-  // here on, is told.
-  void close(std::atomic<uint64_t>& word);
+  // Of a caller that has the turn and has set kEnding. Whoever waits, or is to wait, is refused
+  // until open() or end().
+  void refuse(std::atomic<uint64_t>& word);
+  void open();
+  // The object is no more, and all who wait hear it.
+  void end(std::atomic<uint64_t>& word);
+
+  // Whether the object of `mine` is alive, and is while `read` looks at it.
+  template <typename Read>
+  bool read_alive(const std::atomic<uint64_t>& word, uint64_t mine, const Read& read) {
+    const Locked locked(lock_);
+    if (word.load(std::memory_order_acquire) >> kTurnBits != mine >> kTurnBits) return false;
+    read();
+    return true;
+  }
 
   // In a forked child: whoever waited, or held the lock, is its parent's.
   void forget();
 
  private:
   struct Waiter;
-  class Locked;
+  class Locked {
+   public:
+    explicit Locked(std::atomic<bool>& lock) : lock_(lock) {
+      while (lock_.exchange(true, std::memory_order_acquire)) sched_yield();
+    }
+    ~Locked() { lock_.store(false, std::memory_order_release); }
+    Locked(const Locked&) = delete;
+    Locked& operator=(const Locked&) = delete;
+
+   private:
+    std::atomic<bool>& lock_;
+  };
 
   // With the queue locked.
   void append(Waiter& waiter);
   void drop(Waiter& waiter);
   Waiter* longest_waiting() const;  // Of those that are not aside.
+  Outcome take_or_await(std::atomic<uint64_t>& word, uint64_t mine) const;
+  void tell_all(Outcome what);
 
   // What the waiter is told; kNone while there is nothing.
   Outcome enter(std::atomic<uint64_t>& word, Waiter& waiter);
@@ -80,6 +107,7 @@ class TurnQueue {
   Waiter* first_ = nullptr;
   Waiter* last_ = nullptr;
   std::atomic<bool> lock_{false};  // Held for a few instructions.
+  bool refuses_ = false;
 };
 
 }  // namespace sk::api
