@@ -275,8 +275,8 @@ class Comm(Collectives, Here):
         Memory that Python still can reach is never pulled away: while arrays of :meth:`empty` are
         alive, the communicator's end waits for the last of them. Calls are refused at once.
 
-        On a GPU ``TimeoutError`` says that calls have not ended within the communicator's timeout.
-        Then it is as it was, and may be freed later.
+        ``TimeoutError`` says that other threads' calls, or a GPU's, have not ended within the
+        communicator's timeout. Then it is as it was, and may be freed later.
         """
         if array is not None:
             held = [array]
