@@ -69,8 +69,8 @@ TEST(Plans, ThatDifferAreADesyncAndMoveNothing) {
     EXPECT_EQ(sk_allreduce_gemm(comm, &ta, &tb, nullptr, &tc, 0, nullptr), SK_ERR_DESYNC);
     const std::string sentence = sk_last_error();
     EXPECT_EQ(sentence.rfind("rank 1 called allreduce_gemm(f32 to f32, 16 x 8 x 4) while the other "
-                             "2 ranks called allreduce_gemm(f32 to f32, 16 x 8 x 4): their plans "
-                             "for it differ",
+                             "2 ranks called allreduce_gemm(f32 to f32, 16 x 8 x 4): it is the "
+                             "same call, by plans that differ",
                              0),
               0u)
         << sentence;

@@ -119,7 +119,7 @@ TEST(Mismatch, EveryFieldOfADescriptionIsNamed) {
 
 TEST(Mismatch, EqualCallsWithOtherPlansAreNotPrintedAsIfTheyDiffered) {
   EXPECT_THAT(explain_mismatch({{0, 1, call_text(allreduce(4))}, {1, 2, call_text(allreduce(4))}}),
-              HasSubstr("their plans for it differ"));
+              HasSubstr("it is the same call, by plans that differ"));
 }
 
 TEST(Mismatch, ManyRanksAreCut) {

@@ -45,7 +45,7 @@ TEST(TileOps, AStepThatReadsNoRegionIsAFlaw) {
     std::vector<Form> forms(tile->signature.forms.begin(), tile->signature.forms.end());
     std::string steps = forms.back().steps;
     const std::string region = forms.back().regions.front().name;
-    const size_t at = steps.find(region + "[");
+    const size_t at = steps.rfind(region);
     ASSERT_NE(at, std::string::npos) << tile->signature.name;
     steps.replace(at, region.size(), "nobody");
     forms.back().steps = steps.c_str();
