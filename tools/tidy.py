@@ -45,6 +45,7 @@ TESTS = r"^(tests|bindings/\w+/tests)/"
 TEST_FILES = r"^(tests/(?!support/|devhost/cuda/)|bindings/\w+/tests/)(?!.*conftest\.py$)"
 PRODUCT = r"^(lib|transport|cuda)/.*\.(c|cpp|h|cu|cuh)$"
 BANS = (
+    _ban(r"^(<{7}|>{7}) ", r".", "a merge that is not finished"),
     _ban(r"\b(TODO|FIXME|XXX|HACK)\b", r".", "real or absent: do it, or file an issue"),
     _ban(
         r"(?i)\b(placeholder|not implemented|for now\b|dummy)",

@@ -43,6 +43,7 @@ FAULTS = {
         "16 lines in `int f(int a, int b)`",
     ),
     "an unlisted source": ("lib/op/op2.cpp", "int x;\n", "no CMakeLists.txt lists it"),
+    "half a merge": ("docs/x.md", "<" * 7 + " HEAD\n", "a merge that is not finished"),
     "a promise": ("lib/op/op.h", "// TODO later\n", "real or absent"),
     "an evasion": ("tools/x.cpp", "// Not implemented on this machine.\n", "real or absent"),
     "a printing library": ("lib/op/op.cpp", 'void f() { printf("x"); }\n', "never prints"),
