@@ -1,4 +1,5 @@
 #include "lib/api/calling.h"
+#include "lib/comm/limits.h"
 #include "lib/op/describe_schema.h"
 #include "sk/call.h"
 
@@ -52,7 +53,8 @@ sk_status sk_comm_self(sk_context* context, sk_comm** out_comm) noexcept {
   return guarded([&]() -> Status {
     SK_RETURN_IF_ERROR(require("out_comm", out_comm));
     SK_ASSIGN_OR_RETURN(const auto owner, contexts.pin(context));
-    SK_ASSIGN_OR_RETURN(void* lane, (*owner)->self.get(**owner, 0, kTurnNs));
+    SK_ASSIGN_OR_RETURN(const uint32_t workers, workers_from_environment());
+    SK_ASSIGN_OR_RETURN(void* lane, (*owner)->self.get(**owner, workers, kTurnNs));
     *out_comm = static_cast<sk_comm*>(lane);
     return {};
   });

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "lib/api/calling.h"
+#include "lib/op/mismatch.h"
 #include "sk/call.h"
 
 using namespace sk;       // NOLINT(google-build-using-namespace): the shell speaks of nothing else.
@@ -35,9 +36,11 @@ Result<std::unique_ptr<OpHandle>> make(void* place, const Operation& operation, 
 
 Status check_same(const OpDesc& given, const OpDesc& made) {
   if (given == made) return {};
+  const std::string how = fields_that_differ(given, made);
   return error(SK_ERR_INVALID_ARGUMENT,
-               "args are of {}, and this operation was made for {}: only addresses may differ",
-               describe(given), describe(made));
+               "args are of {}, and this operation was made for {}: {}{}only addresses and values "
+               "of a run may differ",
+               describe(given), describe(made), how, how.empty() ? "" : "; ");
 }
 
 // With other arguments than the last ones: what they are of must be what the handle was made for.

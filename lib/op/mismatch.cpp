@@ -88,8 +88,8 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-// What of `odd` is not as in `usual`; "" where the calls are of different kinds.
-std::string differences(std::string_view odd, std::string_view usual, const char* between) {
+// Of two calls' words, "" where they are of different kinds or none differs.
+std::string fields(std::string_view odd, std::string_view usual, const char* between) {
   const std::vector<std::string_view> is = lines_of(odd), other = lines_of(usual);
   if (is.empty() || other.empty() || is[0] != other[0]) return "";
   std::string text;
@@ -97,10 +97,18 @@ std::string differences(std::string_view odd, std::string_view usual, const char
     const size_t name = is[i].find('\t');
     if (is[i] == other[i] || name == is[i].npos) continue;
     if (is[i].substr(0, name + 1) != other[i].substr(0, name + 1)) continue;
-    text += fmt::format("{}{} is {}{}{}", text.empty() ? ": " : "; ", is[i].substr(0, name),
+    text += fmt::format("{}{} is {}{}{}", text.empty() ? "" : "; ", is[i].substr(0, name),
                         is[i].substr(name + 1), between, other[i].substr(name + 1));
   }
-  if (!text.empty()) return text;
+  return text;
+}
+
+// What of `odd` is not as in `usual`; "" where the calls are of different kinds.
+std::string differences(std::string_view odd, std::string_view usual, const char* between) {
+  const std::string_view kind = odd.substr(0, odd.find('\n'));
+  if (kind.empty() || kind != usual.substr(0, usual.find('\n'))) return "";
+  const std::string text = fields(odd, usual, between);
+  if (!text.empty()) return ": " + text;
   if (odd.ends_with(kMore) || usual.ends_with(kMore))
     return ": they differ in what is too long to be told";
   return ": it is the same call, by plans that differ. A plan from a text runs beside equal ones "
@@ -109,6 +117,10 @@ std::string differences(std::string_view odd, std::string_view usual, const char
 }
 
 }  // namespace
+
+std::string fields_that_differ(const OpDesc& is, const OpDesc& other) {
+  return fields(call_text(is), call_text(other), ", not ");
+}
 
 std::string call_text(const OpDesc& op) {
   std::string text = fmt::format("{}\n{}", op.schema().name, describe(op));

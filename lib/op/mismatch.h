@@ -18,6 +18,9 @@ std::string cut_call_text(std::string text);
 // The second line, where `text` has one.
 std::string described(const std::string& text);
 
+// "count is 9, not 8; ...": what of one call's words is not as in the other's; "" where nothing is.
+std::string fields_that_differ(const OpDesc& is, const OpDesc& other);
+
 // Equal fingerprints are equal calls; of equal texts with other fingerprints the plans differ.
 struct RankCall {
   uint32_t rank = 0;

@@ -55,14 +55,7 @@ void write_params(std::string& text, const RankPlan& part, const Task& task) {
       continue;
     }
     const Parameter& parameter = signature->parameters[i];
-    const std::string_view word = parameter.word(params[i]);
-    if (parameter.kind == ParamKind::kFloat) {
-      fmt::format_to(Out(text), " {}={}", parameter.name, text::float_text(params[i]));
-    } else if (word.empty()) {
-      fmt::format_to(Out(text), " {}={}", parameter.name, params[i]);
-    } else {
-      fmt::format_to(Out(text), " {}={}", parameter.name, word);
-    }
+    fmt::format_to(Out(text), " {}={}", parameter.name, text::value_text(parameter, params[i]));
   }
 }
 

@@ -117,4 +117,10 @@ Result<OpDesc> read_op_words(const Schema& schema, Reader& reader) {
   return op;
 }
 
+std::string value_text(const Parameter& parameter, int64_t value) {
+  if (parameter.kind == ParamKind::kFloat) return float_text(value);
+  const std::string_view word = parameter.word(value);
+  return word.empty() ? fmt::to_string(value) : std::string(word);
+}
+
 }  // namespace sk::text

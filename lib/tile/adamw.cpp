@@ -25,7 +25,7 @@ void step(const TileArgs& args) {
     auto m = load_as<Sum>(at(2, i, sizeof(Sum))), v = load_as<Sum>(at(3, i, sizeof(Sum)));
     const Sum kept_m = m * Sum(numbers.m_keeps), more_m = g * Sum(numbers.m_takes);
     m = kept_m + more_m;
-    const Sum kept_v = v * Sum(numbers.v_keeps), more_v = g * g * Sum(numbers.v_takes);
+    const Sum kept_v = v * Sum(numbers.v_keeps), more_v = g * Sum(numbers.v_takes) * g;
     v = kept_v + more_v;
     const Sum root = std::sqrt(v) * Sum(numbers.v_scale);
     const Sum less = m * Sum(numbers.rate) / (root + Sum(numbers.eps));

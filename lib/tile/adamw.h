@@ -11,10 +11,11 @@ namespace sk {
 
 // Of a task's parameters, those of the run included:
 //   m = m * m_keeps + g * m_takes
-//   v = v * v_keeps + (g * g) * v_takes
+//   v = v * v_keeps + (g * v_takes) * g
 //   p = p * p_keeps - (m * rate) / (sqrt(v) * v_scale + eps)
 // m keeps its part as a product of its own: what m + (g - m) * m_takes loses is of the size of m,
-// and where beta1 is small and v, too, the quotient makes any size of that.
+// and where beta1 is small and v, too, the quotient makes any size of that. g * g would be beyond
+// the type where v is not yet.
 struct AdamwNumbers {
   double m_keeps, m_takes, v_keeps, v_takes, p_keeps, rate, v_scale, eps;
 

@@ -65,8 +65,8 @@ struct Lists {
         volatile float b = g * float(1 - args.beta1);
         m = a + b;
         a = v * float(args.beta2);
-        b = g * g;
-        b = b * float(1 - args.beta2);
+        b = g * float(1 - args.beta2);
+        b = b * g;
         v = a + b;
         a = std::sqrt(v) * 1.0f;
         b = a * scale;
@@ -173,6 +173,7 @@ TEST(RunValues, ChangeFromCallToCallWithoutAnotherPlan) {
   ASSERT_EQ(sk_adamw(self.comm, &others.args, nullptr), SK_OK) << sk_last_error();
   EXPECT_EQ(plans(self.comm), 1u);
   // What is static is another plan.
+  made.args.lr = wanted.args.lr;
   made.args.beta1 = 0.5;
   ASSERT_EQ(sk_adamw(self.comm, &made.args, nullptr), SK_OK) << sk_last_error();
   EXPECT_EQ(plans(self.comm), 2u);
@@ -203,7 +204,11 @@ TEST(RunValues, ChangeFromRunToRunOfAHandle) {
   EXPECT_TRUE(made == wanted);
   Lists longer({70'000, 2, 40});
   EXPECT_EQ(sk_op_run(op, &longer.args, nullptr), SK_ERR_INVALID_ARGUMENT);
-  EXPECT_THAT(sk_last_error(), HasSubstr("only addresses may differ"));
+  EXPECT_THAT(sk_last_error(), HasSubstr("n is 70042, not "));
+  made.args.lr = wanted.args.lr;
+  made.args.beta1 = 0.5;
+  EXPECT_EQ(sk_op_run(op, &made.args, nullptr), SK_ERR_INVALID_ARGUMENT);
+  EXPECT_THAT(sk_last_error(), HasSubstr("beta1 is 0.5, not 0.9; only addresses and values of a"));
   EXPECT_EQ(sk_op_free(op), SK_OK);
 }
 

@@ -157,7 +157,7 @@ TEST(OpHandle, WhatIsWrongIsSaidAndTheHandleStaysAsItWas) {
     Sum shorter(in.data(), out.data(), kCount - 1);
     refused(sk_op_run(op, &shorter.args, nullptr), SK_ERR_INVALID_ARGUMENT,
             "args are of allreduce(i64, sum, 23), and this operation was made for allreduce(i64, "
-            "sum, 24): only addresses may differ");
+            "sum, 24): count is 23, not 24; only addresses and values of a run may differ");
     Sum in_place(in.data(), in.data());
     refused(sk_op_run(op, &in_place.args, nullptr), SK_ERR_INVALID_ARGUMENT, "only addresses");
     Sum greatest(in.data(), out.data());

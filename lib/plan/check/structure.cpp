@@ -4,6 +4,7 @@
 
 #include "lib/op/schema.h"
 #include "lib/plan/check/refuse.h"
+#include "lib/plan/text_words.h"
 
 namespace sk::check {
 namespace {
@@ -20,8 +21,9 @@ Status check_params(const RankPlan& part, const Task& task, const Signature& sig
   for (size_t i = 0; i < values.size(); ++i) {
     const Parameter& param = signature.parameters[i];
     if (values[i] < param.min || values[i] > param.max) {
-      return refuse('0', "{}: {} is {}, allowed are {} to {}", where, param.name, values[i],
-                    param.min, param.max);
+      return refuse('0', "{}: {} is {}, allowed are {} to {}", where, param.name,
+                    text::value_text(param, values[i]), text::value_text(param, param.min),
+                    text::value_text(param, param.max));
     }
   }
   return Status();

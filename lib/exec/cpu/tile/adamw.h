@@ -1,7 +1,7 @@
 // A step of AdamW on vectors:
 //
 //   m = m * m_keeps + g * m_takes
-//   v = v * v_keeps + (g * g) * v_takes
+//   v = v * v_keeps + (g * v_takes) * g
 //   p = p * p_keeps - (m * rate) / (sqrt(v) * v_scale + eps)
 //
 // Computed in f32, of f64 in f64, each operation rounded by itself: an element has the same bits on

@@ -38,7 +38,7 @@ struct Adamw {
 
   static inline __attribute__((always_inline)) void step(const Numbers& by, Elements& e) {
     e.m = e.m * by.m_keeps + e.g * by.m_takes;
-    e.v = e.v * by.v_keeps + e.g * e.g * by.v_takes;
+    e.v = e.v * by.v_keeps + e.g * by.v_takes * e.g;
     e.p = e.p * by.p_keeps - e.m * by.rate / (root(e.v) * by.v_scale + by.eps);
   }
 

@@ -38,8 +38,8 @@ void scalar(const AdamwArgs& by, T& p, T g, T& m, T& v) {
   volatile T more = g * T(by.m_takes);
   m = kept_m + more;
   volatile T kept = v * T(by.v_keeps);
-  volatile T square = g * g;
-  volatile T taken = square * T(by.v_takes);
+  volatile T part = g * T(by.v_takes);
+  volatile T taken = part * g;
   v = kept + taken;
   volatile T root = std::sqrt(v);
   volatile T scaled = root * T(by.v_scale);
@@ -149,6 +149,21 @@ TEST(AdamwKernels, GiveTheBitsOfALoopOverElements) {
 TEST(AdamwKernels, GiveThemStillAfterAHundredSteps) {
   for (const CpuIsa isa : isas()) {
     for (const DType dtype : kDTypes) expect_same(isa, dtype, dtype, 97, 100);
+  }
+}
+
+// Whose square is beyond f32, where v is not: an infinite one would end the element's steps for
+// ever.
+TEST(AdamwKernels, LargeGradientsLeaveVFinite) {
+  for (const CpuIsa isa : isas()) {
+    Random random(7);
+    State made(random, DType::kF32, DType::kF32, 37);
+    made.g.fill(random, 1e20, 4e20);
+    made.step(select_adamw(DType::kF32, DType::kF32, isa), numbers_of({}, 1));
+    for (size_t i = 0; i < made.v.count; ++i) {
+      const double wanted = made.g.get(i) * made.g.get(i) * 0.001;
+      EXPECT_NEAR(made.v.get(i) / wanted, 1, 1e-6) << i << " on " << int(isa);
+    }
   }
 }
 
