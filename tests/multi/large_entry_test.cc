@@ -165,7 +165,7 @@ std::string name(int rank) { return "rank " + std::to_string(rank); }
 
 // A call that ends the communicator would end the one before it at ranks that are still inside.
 std::string expect_usable_by_all(sk_comm* comm, Board& board) {
-  const std::string wrong = expect_usable(comm);
+  std::string wrong = expect_usable(comm);
   ++board.through;
   if (!until([&] { return board.through == kRanks; })) return "not all came through the first call";
   return wrong;
