@@ -38,14 +38,14 @@ class Context(Here):
 
 
 _default: Context | None = None
-_lock = threading.Lock()
+_lock = threading.RLock()  # A handler of a signal may come back while its thread is in there.
 
 
 def _begin_again() -> None:
     """In a forked child, which has one of its own where it needs one."""
     global _default, _lock
     _default = None
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_begin_again)
@@ -58,5 +58,7 @@ def default_context() -> Context:
         return _default
     with _lock:
         if _default is None:
-            _default = Context()
+            made = Context()
+            if _default is None:  # Else a handler has made one meanwhile.
+                _default = made
         return _default

@@ -14,16 +14,14 @@ from __future__ import annotations
 
 import ctypes
 import json
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, Protocol, overload
 
 from libsk import _core
 from libsk._checks import about_value, is_given, shown
 from libsk._context import Context, default_context
-from libsk._errors import Error, InvalidArgumentError, invalid
+from libsk._errors import Error, invalid
 from libsk._here import Here
 from libsk._operand import Operand
 from libsk._outputs import Output
@@ -42,11 +40,6 @@ SIGNATURE = ctypes.CFUNCTYPE(
     ctypes.c_void_p,
 )
 """``sk_tile_fn``: data, views (six int64 each), values (eight bytes each), user; 1 is done."""
-
-
-_sharers: dict[tuple[int, int], int] = {}
-"""By context and operation, tiles: the same compiled function with the same description is one."""
-_sharers_lock = threading.Lock()
 
 
 class Tile(Here):
@@ -69,10 +62,7 @@ class Tile(Here):
             self._python = Function(description["name"], function, vectors, reads, floats)
             address, user = self._python.core.address, self._python.core.user
         self.name: str = description["name"]
-        with _sharers_lock:
-            self._op = _core.register_tile(context._handle, *description.values(), address, user)
-            shared = (id(context), self._op)
-            _sharers[shared] = _sharers.get(shared, 0) + 1
+        self._op = _core.register_tile(context._handle, *description.values(), address, user)
         self._schema = json.loads(_core.describe_tile(context._handle, self.name))
         operands = self._schema["operands"]
         self._inputs = [each["name"] for each in operands if each["role"] == "in"]
@@ -94,7 +84,7 @@ class Tile(Here):
     def close(self) -> None:
         """Takes the operation away. Twice is once; inside a call of it, ``BusyError``."""
         if self._end.alive:
-            _leave(self._context, self._op)
+            _core.leave_tile(self._context._handle, self._op)
             self._end.detach()
 
     def __repr__(self) -> str:
@@ -183,22 +173,10 @@ class Tile(Here):
             self._python.within(operands, _core.call_alone, *call)
 
 
-def _leave(context: Context, op: int) -> None:
-    """Takes the operation away with the last tile that has it."""
-    shared = (id(context), op)
-    with _sharers_lock:
-        if _sharers.get(shared, 1) == 1:
-            with suppress(InvalidArgumentError):  # Another one has taken its place.
-                _core.unregister_tile(context._handle, op)
-        _sharers[shared] = _sharers.get(shared, 1) - 1
-        if _sharers[shared] == 0:
-            del _sharers[shared]
-
-
 def _take_away(context: Context, op: int, *kept: Any) -> None:
     """Behind the last call; ``kept`` goes when this is done."""
     try:
-        _leave(context, op)
+        _core.leave_tile(context._handle, op)
     except Error:  # Its context has gone before it.
         return
 

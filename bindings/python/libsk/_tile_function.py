@@ -7,6 +7,7 @@ an array of the call's, which it keeps alive, or a copy where the tile lies in n
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -21,6 +22,28 @@ _View = tuple[int, int, int, int]
 """Rows, columns, elements from row to row, element type."""
 
 
+_forks = 0
+"""How many this process is away from the first."""
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
+
+
+class _Turn:
+    """Whose call it is. A forked child has one of its own: nobody there ends a call that another
+    thread was inside of."""
+
+    def __init__(self) -> None:
+        self.forks = _forks
+        self.lock = threading.RLock()  # One that lets its own thread in is one that can be refused.
+        self.is_taken = False
+
+
 class Function:
     """One, for one call at a time: an exception is that call's, and so are the arrays."""
 
@@ -33,7 +56,7 @@ class Function:
         floats: list[bool],
     ) -> None:
         self._name = name
-        self._lock = threading.Lock()
+        self._turn = _Turn()
         self._arrays = _Arrays(function, vectors, reads)
         self.core = _core.TileFunction(name, self._arrays.call, len(vectors), floats)
         """What the library calls, and must live as long as the operation does."""
@@ -52,10 +75,21 @@ class Function:
                 14,
                 "SK_ERR_BUSY",
             )
-        with self._lock:
-            self.core.take_raised()
-            self._arrays.operands = None if operands is None else list(operands)
+        if self._turn.forks != _forks:
+            self._turn = _Turn()
+        turn = self._turn
+        with turn.lock:
+            if turn.is_taken:
+                raise BusyError(
+                    f"tile {self._name} was called by what interrupts this thread's call of it, as"
+                    " a handler of a signal does: that call is not over",
+                    14,
+                    "SK_ERR_BUSY",
+                )
             try:
+                turn.is_taken = True  # With no call beside it, behind which a handler may raise.
+                self.core.take_raised()
+                self._arrays.operands = None if operands is None else list(operands)
                 call(*arguments)
             except Error as error:
                 raised = self.core.take_raised()
@@ -67,6 +101,7 @@ class Function:
                     del raised  # Its frames, this one among them, would keep the arrays.
             finally:
                 self._arrays.operands = []
+                turn.is_taken = False
 
 
 class _Arrays:

@@ -133,6 +133,8 @@ class CommHandle {
     if (inside_ != nullptr) refuse(call);
   }
   [[noreturn]] void refuse(const char* call) const;
+  static Answer end(sk_comm* comm);
+  static void report(const Answer& answer);
   Answer release();
   void release_or_log();
 

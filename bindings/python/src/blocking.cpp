@@ -193,6 +193,7 @@ void check_signals() {
 
 void wait_detached(const std::function<sk_status()>& call, const std::function<void()>& cancel,
                    const std::function<void()>& late) {
+  Ends::retry();
   if (!is_main_thread()) {
     sk_status status;
     std::string sentence;

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "bindings.h"
+#include "ends.h"
 #include "errors.h"
 #include "gil.h"
 #include "sk/comm.h"
@@ -62,6 +63,7 @@ void check_signals();
 // `comm` is what SIGINT aborts; NULL for calls that wait for nobody.
 template <typename Call>
 void wait(CommHandle* comm, Call&& call) {
+  Ends::retry();
   sk_status status;
   std::string sentence;
   {

@@ -11,10 +11,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "bindings.h"
 #include "blocking.h"
 #include "context.h"
+#include "ends.h"
 #include "gil.h"
 #include "sk/op.h"
 
@@ -159,6 +161,7 @@ bool CommHandle::is_over() const {
 }
 
 void CommHandle::free() {
+  Ends::retry();
   check_idle("free");
   if (pins_ > 0) check(SK_ERR_BUSY, "comm.free(): another thread is inside comm.abort()");
   freed_ = true;
@@ -198,16 +201,21 @@ void CommHandle::refuse(const char* call) const {
   throw nb::python_error();
 }
 
-// Ends it, or leaves it as it is and says why. In a forked child nothing of it is left to end.
-CommHandle::Answer CommHandle::release() {
-  if (comm_ == nullptr) return {};
+// In a forked child nothing of it is left to end.
+CommHandle::Answer CommHandle::end(sk_comm* comm) {
   Answer answer;
   {
-    GilReleased released;  // The end may wait and log, and the log function wants it.
-    answer.status = sk_comm_free(comm_);
+    const GilReleased released;  // The end may wait and log, and the log function wants it.
+    answer.status = sk_comm_free(comm);
     if (answer.status != SK_OK) answer.sentence = sk_last_error();
   }
-  if (answer.status == SK_ERR_FORKED) answer = {};
+  return answer.status == SK_ERR_FORKED ? Answer() : answer;
+}
+
+// Ends it, or leaves it as it is and says why.
+CommHandle::Answer CommHandle::release() {
+  if (comm_ == nullptr) return {};
+  Answer answer = end(comm_);
   if (answer.status == SK_OK) comm_ = nullptr;
   return answer;
 }
@@ -215,6 +223,15 @@ CommHandle::Answer CommHandle::release() {
 // For ends that have nobody to hand an error to.
 void CommHandle::release_or_log() {
   const Answer answer = release();
+  if (!Ends::is_refused(answer.status)) return report(answer);
+  Ends::keep([comm = std::exchange(comm_, nullptr)] {
+    const Answer later = end(comm);
+    if (!Ends::is_refused(later.status)) report(later);
+    return later.status;
+  });
+}
+
+void CommHandle::report(const Answer& answer) {
   try {
     check(answer.status, answer.sentence);
   } catch (nb::python_error& error) {

@@ -5,11 +5,14 @@
 #include <nanobind/nanobind.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <utility>
 
 #include "blocking.h"
+#include "ends.h"
 #include "errors.h"
 #include "gil.h"
 #include "sk/base.h"
@@ -75,15 +78,27 @@ class Context {
       [[maybe_unused]] const auto* kept = log_.release();  // It may still have something to say.
       return;
     }
-    GilReleased released;  // The last lines of the log need it.
-    if (sk_finalize(context_) == SK_OK) return;
-    [[maybe_unused]] const auto* kept = log_.release();  // Nor is this its end.
+    Ends::retry();
+    (void)Ends::now_or_later([context = context_, log = log_.release()] {
+      sk_status status;
+      {
+        const GilReleased released;  // The last lines of the log need it.
+        status = sk_finalize(context);
+      }
+      if (status == SK_OK) delete log;  // Else it may still have something to say.
+      return status;
+    });
   }
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
   sk_context* get() const { return context_; }
   const std::shared_ptr<std::atomic<int>>& creations() const { return creations_; }
+
+  // Of each operation of a user's tile, by how many it is shared: the same compiled function with
+  // the same description is one. Registered, or taken away, and counted without anything of
+  // Python's in between, whose collector or whose handlers of signals may do either.
+  std::map<int32_t, int> sharers;
 
  private:
   std::unique_ptr<LogFunction> log_;

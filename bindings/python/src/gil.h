@@ -45,12 +45,19 @@ class GilReleased {
 // With the lock, on a thread that Python need not know.
 class GilAcquired {
  public:
-  GilAcquired() : state_(contained([] { return PyGILState_Ensure(); })) {}
-  ~GilAcquired() { PyGILState_Release(state_); }
+  GilAcquired() : state_(contained([] { return PyGILState_Ensure(); })) { ++depth_; }
+  ~GilAcquired() {
+    --depth_;
+    PyGILState_Release(state_);
+  }
   GilAcquired(const GilAcquired&) = delete;
   GilAcquired& operator=(const GilAcquired&) = delete;
 
+  // How many of them this thread is inside of.
+  static int depth() { return depth_; }
+
  private:
+  static inline thread_local int depth_ = 0;
   PyGILState_STATE state_;
 };
 

@@ -37,36 +37,44 @@ void call_alone(const Context& context, int32_t op, uint32_t bytes,
 
 // While it lives this thread has not the interpreter's lock, but for what it forks: the child has
 // it then, and goes on as an interpreter of its own, which waits for no threads that it has not.
+// Where a function of Python's is called meanwhile, as a handler of a signal is, and has the lock,
+// what that forks is Python's.
 class ForksInterpreter {
  public:
-  ForksInterpreter() {
+  ForksInterpreter() : outer_(here_) {
     static const int watched = pthread_atfork(
         [] {
-          if (here_ == nullptr) return;
+          if (!forks()) return;
           contained([] { PyEval_RestoreThread(here_->state_); });
           PyOS_BeforeFork();
         },
         [] {
-          if (here_ == nullptr) return;
+          if (!forks()) return;
           PyOS_AfterFork_Parent();
           here_->state_ = PyEval_SaveThread();
         },
         [] {
-          if (here_ != nullptr) PyOS_AfterFork_Child();
+          if (!forks()) return;
+          here_ = nullptr;
+          PyOS_AfterFork_Child();
         });
     if (watched != 0) throw std::bad_alloc();
     here_ = this;
     state_ = PyEval_SaveThread();
   }
   ~ForksInterpreter() {
-    here_ = nullptr;
+    here_ = outer_;
     contained([this] { PyEval_RestoreThread(state_); });
   }
   ForksInterpreter(const ForksInterpreter&) = delete;
   ForksInterpreter& operator=(const ForksInterpreter&) = delete;
 
  private:
+  static bool forks() { return here_ != nullptr && here_->depth_ == GilAcquired::depth(); }
+
   static inline thread_local ForksInterpreter* here_ = nullptr;
+  ForksInterpreter* outer_;  // Of a check that a handler interrupts.
+  int depth_ = GilAcquired::depth();
   PyThreadState* state_ = nullptr;
 };
 

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "bindings.h"
+#include "ends.h"
 #include "gil.h"
 
 namespace sk::python {
@@ -20,9 +21,11 @@ class Packed {
  private:
   struct Free {
     void operator()(sk_packed* packed) const {
-      // A GPU's driver gives memory back only when everything that runs there is done.
-      const GilReleased released;
-      sk_packed_free(packed);
+      (void)Ends::now_or_later([packed] {
+        // A GPU's driver gives memory back only when everything that runs there is done.
+        const GilReleased released;
+        return sk_packed_free(packed);
+      });
     }
   };
   std::unique_ptr<sk_packed, Free> packed_;

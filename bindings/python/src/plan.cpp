@@ -13,6 +13,7 @@
 
 #include "bindings.h"
 #include "blocking.h"
+#include "ends.h"
 #include "packed.h"
 #include "plain_array.h"
 #include "sk/op.h"
@@ -110,7 +111,9 @@ class Plan {
 
  private:
   struct Free {
-    void operator()(sk_plan* plan) const { (void)sk_plan_free(plan); }
+    void operator()(sk_plan* plan) const {
+      (void)Ends::now_or_later([plan] { return sk_plan_free(plan); });
+    }
   };
   // What a rank touches of an operand.
   struct Extent {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "bindings.h"
+#include "ends.h"
 #include "sk/call.h"
 
 namespace sk::python {
@@ -18,7 +19,9 @@ class Ready {
 
  private:
   struct Free {
-    void operator()(sk_op* op) const { (void)sk_op_free(op); }
+    void operator()(sk_op* op) const {
+      (void)Ends::now_or_later([op] { return sk_op_free(op); });
+    }
   };
   CommHandle& comm_;  // Kept by nb::keep_alive.
   std::unique_ptr<sk_op, Free> op_;

@@ -32,7 +32,7 @@ void check_text(const std::string& text) {
   if (text.find('\0') != std::string::npos) throw nb::value_error("a text has a NUL in it");
 }
 
-int32_t register_tile(const Context& context, const std::string& name, uint32_t version,
+int32_t register_tile(Context& context, const std::string& name, uint32_t version,
                       const std::string& summary, const std::string& effect, int32_t over,
                       bool serial, bool replace, int64_t tile_rows,
                       const std::vector<RegionText>& regions,
@@ -71,11 +71,24 @@ int32_t register_tile(const Context& context, const std::string& name, uint32_t 
   desc.user = pointer(user);
   int32_t op = 0;
   check(sk_tile_register(context.get(), &desc, &op));
+  ++context.sharers[op];
   return op;
 }
 
-void unregister_tile(const Context& context, int32_t op) {
-  check(sk_tile_unregister(context.get(), op));
+// Takes the operation away with the last tile that has it, unless another one took its place.
+void leave_tile(Context& context, int32_t op) {
+  const auto found = context.sharers.find(op);
+  if (found == context.sharers.end()) return;
+  if (found->second > 1) {
+    --found->second;
+    return;
+  }
+  const sk_status status = sk_tile_unregister(context.get(), op);
+  if (status == SK_OK || status == SK_ERR_INVALID_ARGUMENT) {
+    context.sharers.erase(found);
+  } else {
+    check(status);
+  }
 }
 
 std::string describe_tile(const Context& context, const std::string& name) {
@@ -89,7 +102,7 @@ std::string describe_tile(const Context& context, const std::string& name) {
 void bind_tile(nb::module_& module) {
   bind_tile_function(module);
   module.def("register_tile", &register_tile);
-  module.def("unregister_tile", &unregister_tile);
+  module.def("leave_tile", &leave_tile);
   module.def("describe_tile", &describe_tile);
 }
 
