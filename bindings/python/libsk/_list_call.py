@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from libsk import _core
-from libsk._checks import is_given, shown
+from libsk import _core, _outputs
+from libsk._arrays import exports, is_numpy
+from libsk._checks import is_given, read_by, refusal, shown
 from libsk._context import Context, default_context
 from libsk._errors import invalid
 from libsk._operand import Operand
@@ -15,6 +16,7 @@ from libsk._outputs import Output
 from libsk._place import OnCpu
 from libsk._schema_call import integer_of, number_of, on_cpu
 from libsk._schemas import Schema
+from libsk._tensors import Tensors
 
 _CPU = OnCpu()
 
@@ -33,6 +35,9 @@ class _Lists:
         self.found: dict[str, list[Operand]] = {}
         self.results: list[Output] = []
         self._first: str | None = None
+        self._tensors = Tensors()
+        self._places: list[tuple[str, Operand, bool]] = []
+        self._is_copied = False
         for each in operands:
             if each["role"] != "in":
                 continue
@@ -44,6 +49,8 @@ class _Lists:
                 for i, x in enumerate(given)
             ]
             self._first = self._first or name
+        if self._is_copied:
+            check_apart(self._places)
 
     @property
     def length(self) -> int:
@@ -51,30 +58,62 @@ class _Lists:
         return len(self.found[self._first]) if self._first is not None else 0
 
     def _sequence(self, name: str, given: Any) -> Sequence[Any]:
+        read, why = given, list[Exception]()
         if not isinstance(given, list | tuple):
-            raise invalid(f"{name} is {shown(given)}; give a list of arrays")
-        if self._first is not None and len(given) != self.length:
+            is_other = is_numpy(given) or exports(given)
+            is_other = is_other or isinstance(given, str | bytes | Mapping | set | frozenset)
+            read, why = (None, []) if is_other else read_by(list, given)
+        if read is None:
+            raise refusal(f"{name} is {shown(given)}; give a list of arrays", why)
+        if self._first is not None and len(read) != self.length:
             raise invalid(
-                f"{name} has {len(given)} arrays; it must have {self.length}, as {self._first} has"
+                f"{name} has {len(read)} arrays; it must have {self.length}, as {self._first} has"
             )
-        return given
+        return read
 
     def _read(self, what: str, i: int, x: Any, dtype: Any, written: bool) -> Operand:
-        on_cpu(x)
-        operand = _CPU.operand(x, what, dtype)
+        operand = self._tensors.operand(x, what, dtype)
+        if operand is None:
+            on_cpu(x)
+            if written:
+                _outputs.check_kind(x, what)
+            operand = _CPU.operand(self._tensors.exporter(x, what), what, dtype)
         wanted = self.found[self._first][i].shape if self._first is not None else operand.shape
         if operand.shape != wanted:
             raise invalid(
                 f"{what} has shape {operand.shape}; it must have {wanted}, as {self._first}[{i}]"
                 " has"
             )
+        if written:
+            _outputs.check_output(operand, operand.code, operand.shape, what)
+        self._places.append((what, operand, written))
         source = operand.contiguous()
-        if not written:
-            return source
-        # The array itself is the result; where it is a copy's, that is put back in the end.
-        result = _CPU.output(x, x, source.code, operand.shape, source, what=what)
-        self.results.append(result)
-        return result.operand
+        self._is_copied = self._is_copied or source is not operand
+        if written:  # The array itself is the result: a copy is put back in the end.
+            target = None if source is operand else operand
+            self.results.append(Output(source, target, x))
+        return source
+
+
+def check_apart(places: list[tuple[str, Operand, bool]]) -> None:
+    """Names, memory, and whether it is written: that shares no byte with any other.
+
+    The library says so of memory that it sees, which is not that of arrays that were copied.
+    """
+    extents = [(*place.extent(), i) for i, (_, place, _) in enumerate(places) if place.count]
+    met: list[tuple[int, int]] = []  # Those that reach to where the next one begins, by their ends.
+    for begin, end, i in sorted(extents):
+        what, place, written = places[i]
+        met = [each for each in met if each[0] > begin]
+        for _, j in met:
+            other, before, is_written = places[j]
+            if (written or is_written) and place.overlaps(before):
+                first, second = (other, what) if j < i else (what, other)
+                raise invalid(
+                    f"{first} and {second} overlap: they have elements in the same memory; give"
+                    " each its own"
+                )
+        met.append((end, i))
 
 
 def call_on_lists(
@@ -106,7 +145,9 @@ def call_on_lists(
             integers.append((offset, 4, int(is_given(values[of], of))))
         else:
             integers.append((offset, 8, integer_of(values[of], of)))
-    _core.call_alone(context._handle, schema["id"], schema["bytes"], [], floats, integers, listed)
+    arguments = (schema["bytes"], [], floats, integers, listed)
+    with _outputs.written(lists.results):
+        _core.call_alone(context._handle, schema["id"], *arguments)
     for result in lists.results:
         result.finish()
 

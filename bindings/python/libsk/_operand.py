@@ -81,6 +81,12 @@ class Operand:
         sides = zip(self.shape, strides, strict=True)
         return self.span[0], [side for side in sides if side[0] != 1]
 
+    def extent(self) -> tuple[int, int]:
+        """Where its first byte is, and where its last one ends."""
+        steps = zip(self.strides or (), self.shape, strict=False)
+        below = sum(min(step, 0) * (size - 1) for step, size in steps)
+        return self.span[0] + below, self.span[0] + self.span[1]
+
     def rows(self, first: int, count: int) -> Operand:
         """Some of the first dimension's."""
         strides = self.strides or _row_major_strides(self.shape, self.itemsize)

@@ -6,6 +6,8 @@ or not aligned to its elements, is filled by a copy at the end.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from libsk._arrays import (
     torch_if_of,
 )
 from libsk._core import Borrowed, describe
-from libsk._errors import Error, NoMemoryError, invalid
+from libsk._errors import Error, InvalidArgumentError, NoMemoryError, invalid
 from libsk._operand import Operand, span_of
 
 
@@ -136,11 +138,16 @@ def scattered(source: Operand, result: Output, rank: int) -> Output:
 
 def target_of(out: Any, code: int, what: str = "out") -> Operand:
     """What was given as ``out``; uint16 holds bits where a result of ``code`` has them."""
+    check_kind(out, what)
+    return operand(out, what, "bf16" if code == _dtypes.BF16 and is_bits(out) else None)
+
+
+def check_kind(out: Any, what: str) -> None:
+    """Whether this has memory that may be written."""
     if not is_numpy(out) and not exports(out):
         raise invalid(f"{what} is a {type(out).__name__}; give an array that can be written")
     if exports(out) and has_pending_bits(out):
         raise pending_bits(what, "a tensor of plain elements")
-    return operand(out, what, "bf16" if code == _dtypes.BF16 and is_bits(out) else None)
 
 
 def is_bits(array: Any) -> bool:
@@ -179,6 +186,26 @@ def note_write(out: Any) -> None:
         count = getattr(torch.autograd.graph, "increment_version", None)
         if count is not None:  # Old releases have none.
             count(out)
+
+
+@contextmanager
+def written(results: Sequence[Output]) -> Iterator[None]:
+    """Around the call that writes them, of which torch hears: not of one that was refused, and so
+    wrote nothing, but of one that failed on its way."""
+    try:
+        yield
+    except InvalidArgumentError:
+        raise
+    except BaseException:
+        _note_writes(results)
+        raise
+    _note_writes(results)
+
+
+def _note_writes(results: Sequence[Output]) -> None:
+    for result in results:
+        if type(result.array) is not np.ndarray:
+            note_write(result.array)
 
 
 def _new(like: Any, code: int, shape: tuple[int, ...]) -> Output:

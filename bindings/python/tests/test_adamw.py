@@ -119,3 +119,33 @@ def test_what_is_wrong_is_said_of_the_array_and_changes_nothing() -> None:
         sk.adamw(lists[0], lists[1][:5], *lists[2:], **NUMBERS)
     with pytest.raises(sk.InvalidArgumentError, match=r"(?s)params is .*; give a list of arrays"):
         sk.adamw(lists[0][0], *lists[1:], **NUMBERS)
+
+
+def test_what_is_copied_may_not_overlap_either() -> None:
+    def lists_of(*params: np.ndarray) -> list[list[np.ndarray]]:
+        return [list(params), *([np.ones(p.shape, np.float32) for p in params] for _ in range(3))]
+
+    w = np.arange(1, 37, dtype=np.float32).reshape(6, 6)
+    line = w.reshape(-1)
+    for params in ([w, w.T], [line[::2], line[::2]], [line, line[::-1]]):
+        before = w.copy()
+        with pytest.raises(sk.InvalidArgumentError, match=r"params\[0\] and params\[1\] overlap"):
+            sk.adamw(*lists_of(*params), **NUMBERS)
+        np.testing.assert_array_equal(w, before)
+    params, grads, ms, vs = lists_of(np.ones(18, np.float32))
+    with pytest.raises(sk.InvalidArgumentError, match=r"ms\[0\] and vs\[0\] overlap"):
+        sk.adamw(params, grads, [line[::2]], [line[::2]], **NUMBERS)
+    with pytest.raises(sk.InvalidArgumentError, match=r"params\[0\] and grads\[0\] overlap"):
+        sk.adamw([line[::2]], [line[:18]], ms, vs, **NUMBERS)
+    want, apart = lists_of(*(line[i::2].copy() for i in (0, 1))), lists_of(line[::2], line[1::2])
+    sk.adamw(*want, **NUMBERS)
+    sk.adamw(*apart, **NUMBERS)
+    np.testing.assert_array_equal(line.reshape(18, 2).T, want[0])
+
+
+def test_lists_may_be_whatever_gives_arrays() -> None:
+    got, want = made(np.float32), made(np.float32)
+    sk.adamw(*want, **NUMBERS)
+    sk.adamw(*((x for x in one) for one in got), **NUMBERS)
+    for one, other in zip(got[0], want[0], strict=True):
+        np.testing.assert_array_equal(one, other)

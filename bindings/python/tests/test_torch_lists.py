@@ -92,3 +92,26 @@ def test_what_does_not_fit() -> None:
         with pytest.raises(RuntimeError, match="grads has 4 tensors; params has 5"):
             torch.ops.sk.adamw(fake[0], fake[1][:4], *fake[2:], 0.1, 1)
     assert all(torch.equal(p, was) for p, was in zip(params, before, strict=True))
+
+
+def test_a_models_parameters() -> None:
+    model = torch.nn.Linear(3, 2)
+    plain = [p.detach().clone() for p in model.parameters()]
+    others = [[torch.ones_like(p) for p in plain] for _ in range(3)]
+    again = [[x.clone() for x in one] for one in others]
+    with pytest.raises(sk.InvalidArgumentError, match=r"params\[0\] requires.*torch.no_grad\(\)"):
+        sk.adamw(model.parameters(), *others, 0.1, 1)
+    with torch.no_grad():
+        sk.adamw(model.parameters(), *others, 0.1, 1)
+    sk.adamw(plain, *again, 0.1, 1)
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), plain, strict=True))
+
+
+def test_a_refused_call_is_no_write() -> None:
+    params, grads, ms, vs = lists()
+    versions = [x._version for x in params]
+    with pytest.raises(sk.InvalidArgumentError, match="step is 0"):
+        sk.adamw(params, grads, ms, vs, 0.1, 0)
+    assert [x._version for x in params] == versions
+    sk.adamw(params, grads, ms, vs, 0.1, 1)
+    assert all(x._version > old for x, old in zip(params, versions, strict=True))

@@ -1,0 +1,60 @@
+"""Tensors of torch as lists have them, by hundreds: those that are plain are read by their
+attributes, where an export through DLPack would take several times as long."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from libsk import _dtypes
+from libsk._arrays import torch_if_of
+from libsk._errors import invalid
+from libsk._operand import Operand, laid_out
+
+
+class Tensors:
+    """How one call reads them."""
+
+    def __init__(self) -> None:
+        torch = sys.modules.get("torch")
+        kinds = getattr(torch, "Tensor", None), getattr(getattr(torch, "nn", None), "Parameter", 0)
+        self._kinds = kinds if all(isinstance(kind, type) for kind in kinds) else ()
+        self._dense = getattr(torch, "strided", None)
+        names = _dtypes.TORCH_NAMES.items()
+        self._codes = {getattr(torch, name, name): code for code, name in names}
+        self._has_gradients = bool(self._kinds) and torch.is_grad_enabled()  # type: ignore[union-attr]
+
+    def operand(self, x: Any, what: str, dtype: Any) -> Operand | None:
+        """A dense one on the CPU; None of all others, whose way is DLPack."""
+        if type(x) not in self._kinds or not x.is_cpu or x.layout is not self._dense or x.is_neg():
+            return None
+        code = self._codes.get(x.dtype)
+        if code is None or (dtype is not None and _dtypes.of_any(dtype) != code):
+            return None
+        if x.requires_grad and self._has_gradients:
+            raise self._needs_gradient(what)
+        try:
+            address = x.data_ptr()
+        except RuntimeError:  # Those of torch.func have no memory of their own.
+            return None
+        shape, size = tuple(x.shape), _dtypes.ITEMSIZES[code]
+        if x.is_contiguous() and address and address % size == 0:
+            return Operand((address, x.numel() * size), shape, None, code, False, x)
+        if not address and x.numel():
+            return None
+        return laid_out(address, shape, tuple(s * size for s in x.stride()), code, False, x)
+
+    def exporter(self, x: Any, what: str) -> Any:
+        """What can be exported in its place: no tensor that requires a gradient can."""
+        if torch_if_of(x) is None or not x.requires_grad:
+            return x
+        if self._has_gradients:
+            raise self._needs_gradient(what)
+        return x.detach()
+
+    @staticmethod
+    def _needs_gradient(what: str) -> Exception:
+        return invalid(
+            f"{what} requires a gradient, and none goes through this call: make it under"
+            " torch.no_grad(), as optimizers step, or give what detach() gives"
+        )
