@@ -82,6 +82,14 @@ Result<int64_t> timeout_of(const sk_comm* comm) {
                "this communicator is of sk_comm_self(): sk_finalize() ends it");
 }
 
+std::unique_ptr<Comm> as_object(Child child, std::unique_ptr<Communicator> made,
+                                int64_t timeout_ns) {
+  const auto workers = uint32_t(made->info().workers);
+  auto tiles = child.context().tiles;
+  return std::make_unique<Comm>(Comm{std::move(child), std::move(tiles), std::move(made), workers,
+                                     timeout_ns, std::make_unique<Lane>()});
+}
+
 }  // namespace
 
 sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
@@ -94,11 +102,8 @@ sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
     checked.log = child.context().log;
     const int64_t timeout_ns = checked.timeout_ns;
     SK_ASSIGN_OR_RETURN(auto made, create(std::move(checked)));
-    const auto workers = uint32_t(made->info().workers);
-    auto tiles = child.context().tiles;
-    auto comm = std::make_unique<Comm>(Comm{std::move(child), std::move(tiles), std::move(made),
-                                            workers, timeout_ns, std::make_unique<Lane>()});
-    SK_ASSIGN_OR_RETURN(void* handle, comms.add(std::move(comm)));
+    SK_ASSIGN_OR_RETURN(void* handle,
+                        comms.add(as_object(std::move(child), std::move(made), timeout_ns)));
     *out_comm = static_cast<sk_comm*>(handle);
     return {};
   });

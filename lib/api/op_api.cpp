@@ -53,25 +53,27 @@ Args as_struct(const ProductArgs& args) {
 
 // `make` is one of the functions for calls that multiply.
 template <typename Args, typename Make>
+Status multiply_by(const Packed* weights, Communicator& communicator, const Schema& schema,
+                   Make make, const ProductArgs& args) {
+  const auto& [a, b, packed, c, flags, options] = args;
+  const Args named = as_struct<Args>(args);
+  CallWords words;
+  const bool known = options == nullptr && (flags & ~kProductFlags) == 0 &&
+                     words.read(schema, arg_layout(schema), &named);
+  if (KnownCall* its = known ? communicator.known(words) : nullptr) [[likely]]
+    return communicator.run(*its);
+  SK_ASSIGN_OR_RETURN(Call call, make(world_of(communicator), a, b, weights, c, flags, options));
+  if (known) call.words = &words;
+  return communicator.execute(call, {});
+}
+
+template <typename Args, typename Make>
 sk_status multiply(const Schema& schema, Make make, sk_comm* comm,
                    const ProductArgs& args) noexcept {
-  const auto& [a, b, packed, c, flags, options] = args;
-  return with_comm(comm, options, [&](Communicator& communicator) -> Status {
-    const auto run = [&](const Packed* weights) -> Status {
-      const Args named = as_struct<Args>(args);
-      CallWords words;
-      const bool known = options == nullptr && (flags & ~kProductFlags) == 0 &&
-                         words.read(schema, arg_layout(schema), &named);
-      if (KnownCall* its = known ? communicator.known(words) : nullptr) [[likely]]
-        return communicator.run(*its);
-      SK_ASSIGN_OR_RETURN(Call call,
-                          make(world_of(communicator), a, b, weights, c, flags, options));
-      if (known) call.words = &words;
-      return communicator.execute(call, {});
-    };
-    if (packed == nullptr) return run(nullptr);
-    SK_ASSIGN_OR_RETURN(const auto weights, packed_weights.pin(packed));
-    return run(&*weights);
+  return with_comm(comm, args.options, [&](Communicator& communicator) -> Status {
+    if (args.packed == nullptr) return multiply_by<Args>(nullptr, communicator, schema, make, args);
+    SK_ASSIGN_OR_RETURN(const auto weights, packed_weights.pin(args.packed));
+    return multiply_by<Args>(&*weights, communicator, schema, make, args);
   });
 }
 

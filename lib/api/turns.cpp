@@ -15,6 +15,10 @@ int64_t ns_until(Clock::time_point then) {
   return std::chrono::nanoseconds(then - Clock::now()).count();
 }
 
+Clock::time_point asks_next() {
+  return Clock::now() + std::chrono::nanoseconds(Interruption::kAskNs);
+}
+
 Outcome ask(const Turn& turn) {
   if (turn.interruption.is_due()) return Outcome::kInterrupted;
   try {
@@ -31,11 +35,16 @@ Outcome ask(const Turn& turn) {
 // whoever sleeps at its address, which does no harm to anybody.
 struct TurnQueue::Waiter {
   uint64_t mine;
+  Clock::time_point asks_at;
   std::atomic<uint32_t> outcome{uint32_t(Outcome::kNone)};
   bool aside = false;
   Waiter* next = nullptr;
 
   Outcome told() const { return Outcome(outcome.load(std::memory_order_acquire)); }
+  Outcome rest(int64_t ns) {
+    futex_wait(outcome, uint32_t(Outcome::kNone), ns);
+    return told();
+  }
 };
 
 void TurnQueue::append(Waiter& waiter) {
@@ -106,29 +115,27 @@ Outcome TurnQueue::give_up(std::atomic<uint64_t>& word, Waiter& waiter, Outcome 
   return why;
 }
 
+// Asks, passed over meanwhile.
+Outcome TurnQueue::ask_aside(std::atomic<uint64_t>& word, Waiter& waiter, const Turn& turn) {
+  if (const Outcome told = step_aside(word, waiter); told != Outcome::kNone) return told;
+  if (const Outcome answer = ask(turn); answer != Outcome::kNone)
+    return give_up(word, waiter, answer);
+  const Outcome outcome = step_back(word, waiter);
+  waiter.asks_at = asks_next();
+  return outcome;
+}
+
 Outcome TurnQueue::wait(std::atomic<uint64_t>& word, uint64_t mine, int64_t limit_ns,
                         const Turn& turn) {
   const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(limit_ns);
   const bool asks = turn.waiting != nullptr || turn.interruption.function != nullptr;
-  const auto between_asks = std::chrono::nanoseconds(Interruption::kAskNs);
-  Waiter waiter{.mine = mine};
+  Waiter waiter{.mine = mine, .asks_at = asks ? asks_next() : Clock::time_point::max()};
   Outcome outcome = enter(word, waiter);
-  Clock::time_point look = Clock::now() + between_asks;
   while (outcome == Outcome::kNone) {
     const int64_t left = ns_until(until);
     if (left <= 0) return give_up(word, waiter, Outcome::kLate);
-    const int64_t calm = asks ? std::min(left, ns_until(look)) : left;
-    if (calm > 0) {
-      futex_wait(waiter.outcome, uint32_t(Outcome::kNone), calm);
-      outcome = waiter.told();
-      continue;
-    }
-    outcome = step_aside(word, waiter);
-    if (outcome != Outcome::kNone) break;
-    const Outcome answer = ask(turn);
-    if (answer != Outcome::kNone) return give_up(word, waiter, answer);
-    outcome = step_back(word, waiter);
-    look = Clock::now() + between_asks;
+    const int64_t calm = asks ? std::min(left, ns_until(waiter.asks_at)) : left;
+    outcome = calm > 0 ? waiter.rest(calm) : ask_aside(word, waiter, turn);
   }
   return outcome;
 }

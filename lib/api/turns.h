@@ -100,6 +100,7 @@ class TurnQueue {
 
   // What the waiter is told; kNone while there is nothing.
   Outcome enter(std::atomic<uint64_t>& word, Waiter& waiter);
+  Outcome ask_aside(std::atomic<uint64_t>& word, Waiter& waiter, const Turn& turn);
   Outcome step_aside(std::atomic<uint64_t>& word, Waiter& waiter);
   Outcome step_back(std::atomic<uint64_t>& word, Waiter& waiter);
   Outcome give_up(std::atomic<uint64_t>& word, Waiter& waiter, Outcome why);

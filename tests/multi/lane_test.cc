@@ -16,6 +16,7 @@
 #include "lib/api/objects.h"
 #include "sk.h"
 #include "tests/support/own_tiles.h"
+#include "tests/support/until.h"
 
 namespace sk {
 namespace {
@@ -37,7 +38,7 @@ struct Gate {
 int32_t stays(void* const*, const sk_tile_view*, const sk_tile_value*, void* user) {
   auto& gate = *static_cast<Gate*>(user);
   gate.inside = true;
-  while (!gate.open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(testing_support::until([&] { return gate.open.load(); }));
   gate.inside = false;
   return 1;
 }

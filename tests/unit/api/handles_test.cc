@@ -289,7 +289,8 @@ TEST(Handles, AnEndDoesNotWaitForThoseWhoWaitForIt) {
     return 0;
   };
   while (!ends) std::this_thread::yield();
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // Behind it.
+  constexpr std::chrono::milliseconds kTime{20};
+  std::this_thread::sleep_for(kTime);  // tidy: allow sleep: a thread that waits there tells nobody
   const auto begun = std::chrono::steady_clock::now();
   std::thread behind([&] {
     const auto pin = table->pin(shared);

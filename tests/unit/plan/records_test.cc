@@ -10,6 +10,7 @@
 #include "lib/plan/check/structure.h"
 #include "lib/plan/task_info.h"
 #include "lib/plan/text.h"
+#include "lib/plan/text_words.h"
 #include "lib/tile/all.h"
 
 namespace sk {
@@ -95,7 +96,8 @@ TEST_P(PlanRecords, AWrongParameterIsRefused) {
       for (const int64_t value : {parameter.min - 1, parameter.max + 1}) {
         Plan wrong = plan;
         wrong.ranks[0].params[i] = value;
-        EXPECT_THAT(refusal(wrong), HasSubstr(fmt::format(": {} is {}, ", parameter.name, value)));
+        EXPECT_THAT(refusal(wrong), HasSubstr(fmt::format(": {} is {}, ", parameter.name,
+                                                          text::value_text(parameter, value))));
       }
     }
     for (const int more : {-1, 1}) {
