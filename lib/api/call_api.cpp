@@ -65,7 +65,7 @@ sk_status sk_context_set_interrupted(sk_context* context, sk_interrupted_fn inte
     if ((*owner)->self.is_made() || (*owner)->children.load() != 0) {
       return error(SK_ERR_BUSY, "interrupted must be set before the context's communicators");
     }
-    (*owner)->interruption = {interrupted, user};
+    (*owner)->interruption->set({interrupted, user});
     return {};
   });
 }

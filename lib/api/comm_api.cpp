@@ -74,6 +74,15 @@ Result<std::unique_ptr<Communicator>> create(Communicator::Config config) {
   return made;
 }
 
+Status free_comm(const sk_comm* comm, int64_t limit_ns) {
+  SK_ASSIGN_OR_RETURN(auto ending, comms.end(comm, limit_ns));
+  SK_RETURN_IF_ERROR(ending->communicator->prepare_to_end());
+  SK_RETURN_IF_ERROR(ending.drain());
+  SK_RETURN_IF_ERROR(ending->local->end(ending.left_ns()));
+  const auto gone = std::move(ending).take();
+  return {};
+}
+
 // Of a communicator that its caller may free.
 Result<int64_t> timeout_of(const sk_comm* comm) {
   SK_ASSIGN_OR_RETURN(const auto use, comms.pin(comm));
@@ -106,14 +115,11 @@ sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
 
 sk_status sk_comm_free(sk_comm* comm) noexcept {
   return guarded([&]() -> Status {
-    SK_RETURN_IF_ERROR(check_outside_tiles());
     SK_ASSIGN_OR_RETURN(const int64_t timeout_ns, timeout_of(comm));
-    SK_ASSIGN_OR_RETURN(auto ending, comms.end(comm, timeout_ns));
-    SK_RETURN_IF_ERROR(ending->communicator->prepare_to_end());
-    SK_RETURN_IF_ERROR(ending.drain());
-    SK_RETURN_IF_ERROR(ending->local->end(ending.left_ns()));
-    const auto gone = std::move(ending).take();
-    return {};
+    if (!InsideTile::is()) return free_comm(comm, timeout_ns);
+    Status freed = free_comm(comm, /*limit_ns=*/0);  // The tile's own call is not waited for.
+    if (freed.code() != SK_ERR_TIMEOUT) return freed;
+    return error(SK_ERR_BUSY, "called from inside a tile: {}", freed.message());
   });
 }
 

@@ -15,8 +15,7 @@ namespace sk::api {
 // Keeps the sentence for sk_last_error(), if there is one, and returns the code.
 sk_status report(const Status& status) noexcept;
 
-// SK_ERR_BUSY inside a user's tile, for what waits until no call is inside of an object: the call
-// of that tile is not over.
+// SK_ERR_BUSY inside a user's tile, for what ends all that the call of that tile needs.
 Status check_outside_tiles();
 
 // Runs `body`, which returns a Status, in libsk's own floating-point mode.

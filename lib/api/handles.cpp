@@ -28,6 +28,11 @@ Status busy_handle(HandleKind kind, bool ends) {
                handle_kind_name(kind));
 }
 
+Status inside_call(HandleKind kind) {
+  return error(SK_ERR_BUSY, "called from inside a call on this {}, by a function that it calls",
+               handle_kind_name(kind));
+}
+
 Status no_turn(HandleKind kind, TurnQueue::Outcome why, int64_t limit_ns) {
   using Outcome = TurnQueue::Outcome;
   const char* name = handle_kind_name(kind);

@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "lib/api/held.h"
 #include "lib/api/turns.h"
 #include "lib/base/futex.h"
 #include "lib/base/inside_tile.h"
@@ -50,6 +51,8 @@ inline constexpr int64_t kTurnNs = 300'000'000'000;
 Status bad_handle(HandleKind wanted, const void* handle);
 // Of an object that is in a call, or that another thread takes away.
 Status busy_handle(HandleKind kind, bool ends);
+// Of an object for whose end this thread would wait while it is inside a call on it.
+Status inside_call(HandleKind kind);
 // Why the turn of an object did not come.
 Status no_turn(HandleKind kind, TurnQueue::Outcome why, int64_t limit_ns);
 
@@ -91,11 +94,15 @@ class HandleTable {
     return (uint64_t(kind) << kSlotBits | index_of(handle)) << kClaimShift;
   }
 
+  // Ends on the thread that has it.
   class Use {
    public:
     // `mine`: the word of an exclusive one while nobody waits; 0 pins.
-    Use(Slot* slot, uint64_t mine) : slot_(slot), mine_(mine) {}
-    Use(Use&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)), mine_(other.mine_) {}
+    Use(Slot* slot, uint64_t mine) : held_(slot), slot_(slot), mine_(mine) {}
+    Use(Use&& other) noexcept
+        : held_(std::move(other.held_)),
+          slot_(std::exchange(other.slot_, nullptr)),
+          mine_(other.mine_) {}
     Use& operator=(Use&&) = delete;
     ~Use() {
       if (slot_ == nullptr) return;
@@ -109,6 +116,7 @@ class HandleTable {
 
    private:
     friend class HandleTable;
+    Held held_;
     Slot* slot_;
     uint64_t mine_;
   };
@@ -300,8 +308,12 @@ class HandleTable {
     }
   }
 
-  // Waits for the object's turn, `limit_ns` in all for whatever is to be waited for.
+  // Waits for the object's turn, `limit_ns` in all for whatever is to be waited for. SK_ERR_BUSY at
+  // once where the thread is itself inside of the object.
   Result<Ending> end(const void* handle, int64_t limit_ns = kTurnNs) {
+    if (const auto [slot, alive] = place_of(handle);
+        slot != nullptr && Held::any(slot) && is_alive(*slot, alive))
+      return inside_call(kind);
     const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(limit_ns);
     SK_ASSIGN_OR_RETURN(Use use, this->use(handle, {.limit_ns = std::max<int64_t>(1, limit_ns)}));
     return Ending(*this, std::move(use), until);
@@ -383,6 +395,8 @@ class HandleTable {
                    "own",
                    handle_kind_name(kind));
     }
+    if (Held::any(&slot)) return inside_call(kind);
+    if (TurnQueue::take_soon(slot.word, mine)) return {};
     turn.interruption = interruption_of(slot, mine);
     const int64_t limit_ns = turn.limit_ns != 0 ? turn.limit_ns : usual_ns;
     const TurnQueue::Outcome outcome = slot.turns.wait(slot.word, mine, limit_ns, turn);
@@ -394,8 +408,12 @@ class HandleTable {
   // would be waited for by whoever takes the object away.
   static Interruption interruption_of(Slot& slot, uint64_t mine) {
     Interruption found;
-    if constexpr (requires(const T& object) { Interruption(object.interruption); })
-      slot.turns.read_alive(slot.word, mine, [&] { found = slot.object->interruption; });
+    if constexpr (requires(const T& object) { Interruption(object.interruption->get()); }) {
+      slot.turns.read_alive(slot.word, mine, [&] {
+        const auto& shared = slot.object->interruption;
+        if (shared != nullptr) found = shared->get();
+      });
+    }
     return found;
   }
 

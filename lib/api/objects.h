@@ -38,7 +38,8 @@ class Lane {
 struct Context {
   Log log;
   std::shared_ptr<TileSet> tiles = std::make_shared<TileSet>();  // Plans of its communicators.
-  Interruption interruption;     // Of waits for a lane's turn, and for a tile's check.
+  // Of waits for a lane's turn, and for a tile's check.
+  std::shared_ptr<SharedInterruption> interruption = std::make_shared<SharedInterruption>();
   std::atomic<int> children{0};  // Communicators and sessions alive.
   Lane self;
 };
@@ -68,7 +69,8 @@ struct Comm {
   uint32_t workers = 0;  // Of a lane for this rank.
   int64_t timeout_ns = 0;
   std::unique_ptr<Lane> local{};  // For what this rank does alone; null: this is a lane itself.
-  Interruption interruption{};    // Of a lane, whose calls wait for each other.
+  // Of a lane, whose calls wait for each other: its context's, which may be set while it is made.
+  std::shared_ptr<const SharedInterruption> interruption{};
 };
 
 struct PlanHandle {

@@ -139,8 +139,10 @@ sk_status sk_pack(sk_comm* comm, const sk_tensor* b, uint32_t flags,
 
 sk_status sk_packed_free(sk_packed* packed) noexcept {
   return guarded([&]() -> Status {
-    SK_RETURN_IF_ERROR(check_outside_tiles());
-    return std::move(packed_weights.remove(packed).status());
+    // Its own call, which it must not wait for, may be the one that has them.
+    auto gone =
+        InsideTile::is() ? packed_weights.remove_idle(packed) : packed_weights.remove(packed);
+    return std::move(gone.status());
   });
 }
 

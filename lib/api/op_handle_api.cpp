@@ -103,8 +103,5 @@ sk_status sk_op_run(sk_op* op, const void* args, const sk_run_options* options) 
 }
 
 sk_status sk_op_free(sk_op* op) noexcept {
-  return guarded([&]() -> Status {
-    SK_RETURN_IF_ERROR(check_outside_tiles());
-    return std::move(operations.remove_from(comms, op).status());
-  });
+  return guarded([&]() -> Status { return std::move(operations.remove_from(comms, op).status()); });
 }

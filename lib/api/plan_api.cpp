@@ -109,8 +109,5 @@ sk_status sk_plan_check(const char* text, size_t length) noexcept {
 }
 
 sk_status sk_plan_free(sk_plan* plan) noexcept {
-  return guarded([&]() -> Status {
-    SK_RETURN_IF_ERROR(check_outside_tiles());
-    return std::move(plans.remove_from(comms, plan).status());
-  });
+  return guarded([&]() -> Status { return std::move(plans.remove_from(comms, plan).status()); });
 }

@@ -1,5 +1,6 @@
-// Turns at an object that one call at a time may have: who waits for another thread's call comes
-// first in, first out.
+// Turns at an object that one call at a time may have: who waits for another thread's call comes in
+// about the order of coming, and nobody who has waited 0.1 ms is overtaken by more than those who
+// come before whoever has the turn ends.
 #ifndef SK_LIB_API_TURNS_H_
 #define SK_LIB_API_TURNS_H_
 
@@ -33,7 +34,10 @@ inline constexpr uint64_t kTurnMask = (uint64_t{1} << kTurnBits) - 1;
 inline constexpr uint64_t kClaimMask = kTurnMask & ~(kAwaited | kEnding);
 
 // Those who wait for the turn of one word. Whoever finds the word free takes it, and whoever finds
-// nobody waiting frees it, without looking here; while somebody waits the word is never free.
+// nobody waiting (kAwaited) frees it, without looking here. Else the first of those who wait is
+// given the turn, if it has waited long; before, the word is freed, too, and the first is told to
+// look. So kAwaited is set only while somebody has the turn, and while anybody waits either it is
+// set or the first was told to look, and on finding the turn taken sets it.
 //
 // While a waiter runs a function of its caller's it is passed over, and counts as nobody: that may
 // last, and may itself wait for the same turn.
@@ -44,6 +48,7 @@ class TurnQueue {
   enum class Outcome : uint32_t {
     kNone,
     kMine,
+    kLook,         // Within the queue: the turn may be free.
     kGone,         // The object was taken away,
     kEnds,         // or whoever has the turn is about to.
     kLate,         // The time is over.
@@ -51,10 +56,15 @@ class TurnQueue {
     kStopped,      // As Turn::waiting said.
     kThrew,        // That threw an exception.
   };
+  // Waits as long as a small call may last, without a place in the queue; whether the turn is the
+  // caller's, as wait() has it.
+  static bool take_soon(std::atomic<uint64_t>& word, uint64_t mine);
+
   // `mine`: the word when the turn is the caller's and nobody waits. `limit_ns` is the turn's.
   Outcome wait(std::atomic<uint64_t>& word, uint64_t mine, int64_t limit_ns, const Turn& turn);
 
-  // Gives the caller's turn, which is not ending, to whoever has waited longest, or to nobody.
+  // Gives the caller's turn, which is not ending, to whoever has waited longest, if long, or to
+  // nobody.
   void pass(std::atomic<uint64_t>& word, uint64_t mine);
 
   // Of a caller that has the turn and has set kEnding. Whoever waits, or is to wait, is refused
@@ -97,9 +107,12 @@ class TurnQueue {
   Waiter* longest_waiting() const;  // Of those that are not aside.
   Outcome take_or_await(std::atomic<uint64_t>& word, uint64_t mine) const;
   void tell_all(Outcome what);
+  void give_to(Waiter& next, std::atomic<uint64_t>& word);
+  Outcome heard(std::atomic<uint64_t>& word, Waiter& waiter);
 
   // What the waiter is told; kNone while there is nothing.
   Outcome enter(std::atomic<uint64_t>& word, Waiter& waiter);
+  Outcome look_again(std::atomic<uint64_t>& word, Waiter& waiter);
   Outcome step_aside(std::atomic<uint64_t>& word, Waiter& waiter);
   Outcome step_back(std::atomic<uint64_t>& word, Waiter& waiter);
   Outcome give_up(std::atomic<uint64_t>& word, Waiter& waiter, Outcome why);

@@ -4,6 +4,7 @@
 #define SK_LIB_BASE_INTERRUPTION_H_
 
 #include <cstdint>
+#include <mutex>
 
 namespace sk {
 
@@ -22,6 +23,24 @@ struct Interruption {
       return true;
     }
   }
+};
+
+// One that any thread may set and read: function and user are always of one set(), and whoever
+// waits from then on asks that.
+class SharedInterruption {
+ public:
+  void set(const Interruption& interruption) {
+    const std::scoped_lock locked(mutex_);
+    interruption_ = interruption;
+  }
+  Interruption get() const {
+    const std::scoped_lock locked(mutex_);
+    return interruption_;
+  }
+
+ private:
+  mutable std::mutex mutex_;  // Held for two loads or stores.
+  Interruption interruption_;
 };
 
 }  // namespace sk

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <bit>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <span>
@@ -268,6 +270,51 @@ TEST_F(Lane, AnInterruptionIsAskedForBesideOptions) {
     leave();
   }
   EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
+}
+
+// Set by one thread while another makes sk_comm_self(): whatever was said to be set is asked.
+TEST_F(Lane, AnInterruptionThatWasSetIsTheOneThatIsAsked) {
+  struct Asked {
+    int of_function = 0;  // Which of the two functions asked, by the parity of `user`.
+    intptr_t user = 0;
+  };
+  static Asked asked;
+  constexpr sk_interrupted_fn kFunctions[] = {
+      [](void* user) -> int32_t {
+        return asked = {0, std::bit_cast<intptr_t>(user)}, 0;
+      },
+      [](void* user) -> int32_t {
+        return asked = {1, std::bit_cast<intptr_t>(user)}, 0;
+      },
+  };
+  for (int round = 0; round < 100; ++round) {
+    sk_context* context = nullptr;
+    ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+    intptr_t last = 0;
+    std::atomic<bool> goes{false};
+    std::thread sets([&] {
+      for (intptr_t i = 1;; ++i) {
+        if (sk_context_set_interrupted(context, kFunctions[i % 2], std::bit_cast<void*>(i)) !=
+            SK_OK)
+          return;
+        last = i;
+        goes = true;
+      }
+    });
+    while (!goes) std::this_thread::yield();
+    sk_comm* self = nullptr;
+    ASSERT_EQ(sk_comm_self(context, &self), SK_OK) << sk_last_error();
+    sets.join();
+    asked = {};
+    {
+      const auto lane = api::comms.pin(self);
+      ASSERT_TRUE(lane.ok());
+      EXPECT_FALSE((*lane)->interruption->get().is_due());
+    }
+    EXPECT_EQ(asked.user, last);
+    EXPECT_EQ(asked.of_function, last % 2);
+    EXPECT_EQ(sk_finalize(context), SK_OK) << sk_last_error();
+  }
 }
 
 // A communicator's lane is waited for no longer than the communicator waits for anything.

@@ -159,6 +159,65 @@ TEST(Handles, TurnsComeInTheOrderInWhichTheyWereWaitedFor) {
   EXPECT_TRUE(table->remove(shared).ok());
 }
 
+// Of one word, in which another thread waits for the turn that this one has.
+class Awaited {
+ public:
+  static constexpr uint64_t kAlive = uint64_t{1} << kTurnBits;
+  static constexpr uint64_t kThis = kAlive | uint64_t{1} << kClaimShift;
+  static constexpr uint64_t kOther = kAlive | uint64_t{2} << kClaimShift;
+
+  Awaited() {
+    waits_ = std::thread([this] {
+      EXPECT_EQ(turns.wait(word, kOther, kTurnNs, {}), TurnQueue::Outcome::kMine);
+      has_it = true;
+      while (!ends) std::this_thread::yield();
+      uint64_t is = kOther;
+      if (!word.compare_exchange_strong(is, kAlive)) turns.pass(word, kOther);
+    });
+    while ((word.load() & kAwaited) == 0) std::this_thread::yield();
+  }
+  ~Awaited() {
+    ends = true;
+    waits_.join();
+  }
+
+  std::atomic<uint64_t> word{kThis};
+  TurnQueue turns;
+  std::atomic<bool> has_it{false}, ends{false};
+
+ private:
+  std::thread waits_;
+};
+
+// Nobody starves: whoever has waited 0.1 ms is overtaken by no call that begins behind the end of
+// the one that it waits for.
+TEST(Turns, WhoHasWaitedLongIsNext) {
+  for (int round = 0; round < 50; ++round) {
+    Awaited awaited;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    awaited.turns.pass(awaited.word, Awaited::kThis);
+    EXPECT_EQ(awaited.word.load(), Awaited::kOther);
+    EXPECT_FALSE(TurnQueue::take_soon(awaited.word, Awaited::kThis));
+  }
+}
+
+// A turn that is given lies idle until the thread that was woken runs: of calls that are shorter
+// than that, others may come before.
+TEST(Turns, WhoHasJustComeIsOvertaken) {
+  int overtaken = 0;
+  for (int round = 0; round < 2'000 && overtaken < 10; ++round) {
+    Awaited awaited;
+    awaited.turns.pass(awaited.word, Awaited::kThis);
+    uint64_t is = Awaited::kAlive;
+    if (!awaited.word.compare_exchange_strong(is, Awaited::kThis)) continue;
+    ++overtaken;
+    while ((awaited.word.load() & kAwaited) == 0) std::this_thread::yield();  // It has looked.
+    EXPECT_FALSE(awaited.has_it);
+    awaited.turns.pass(awaited.word, Awaited::kThis);
+  }
+  EXPECT_GT(overtaken, 0);
+}
+
 // Calls that do not end keep an object where it is, and whoever comes meanwhile hears why.
 TEST(Handles, WhatIsInUseIsTakenAwayInTimeOrNotAtAll) {
   auto table = std::make_unique<Table>();
@@ -327,6 +386,40 @@ TEST(Handles, WhoWaitsForWhatIsTakenAwayIsTold) {
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(wrong.load(), 0);
   }
+}
+
+// Its own call it would wait for in vain.
+TEST(Handles, AThreadDoesNotWaitForItself) {
+  auto table = std::make_unique<Table>();
+  void* const shared = table->add(std::make_unique<int>(5), kTurnNs).value();
+  const auto expect_refused = [](const Status& status) {
+    EXPECT_EQ(status.code(), SK_ERR_BUSY);
+    EXPECT_THAT(status.message(), HasSubstr("called from inside a call on this plan"));
+  };
+  const auto begun = std::chrono::steady_clock::now();
+  {
+    const auto first = table->pin(shared);
+    ASSERT_TRUE(first.ok());
+    std::optional<Table::Use> moved(table->pin(shared).value());
+    const auto third = table->pin(shared);
+    moved.reset();  // Not the last one.
+    expect_refused(table->remove(shared).status());
+    expect_refused(table->remove_idle(shared).status());
+    EXPECT_TRUE(table->use(shared).ok());  // A turn is another matter.
+  }
+  {
+    const auto used = table->use(shared);
+    ASSERT_TRUE(used.ok());
+    expect_refused(table->use(shared).status());
+    expect_refused(table->remove(shared).status());
+    std::thread other([&] {  // Of another thread nothing is known.
+      EXPECT_EQ(table->remove(shared, /*limit_ns=*/1'000'000).status().code(), SK_ERR_TIMEOUT);
+    });
+    other.join();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(60));
+  EXPECT_EQ(*table->remove(shared).value(), 5);
+  EXPECT_EQ(table->remove(shared).status().code(), SK_ERR_BAD_HANDLE);
 }
 
 using Parents = HandleTable<int, HandleKind::kComm>;
