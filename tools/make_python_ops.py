@@ -38,7 +38,7 @@ Written by tools/make_python_ops.py from the library's schemas.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from libsk._context import Context
@@ -82,7 +82,7 @@ def out_name(schema: dict, output: dict) -> str:
 def parameters(schema: dict) -> list[str]:
     """Of the function, with types and defaults."""
     found = [
-        f"{each['name']}: {'Sequence[Any]' if each.get('list') else 'Any'}"
+        f"{each['name']}: {'Iterable[Any]' if each.get('list') else 'Any'}"
         for each in operands(schema, "in", optional=False)
     ]
     plain = [each for each in schema["attributes"] if not each.get("suggested")]

@@ -18,7 +18,7 @@ from libsk._checks import (
     text_of,
 )
 from libsk._collectives import Collectives
-from libsk._context import Context, default_context
+from libsk._context import Context, context_of
 from libsk._device import CPU, device_of
 from libsk._errors import invalid
 from libsk._here import Here
@@ -116,9 +116,7 @@ class Comm(Collectives, Here):
                 ' give them with bootstrap="threads" only'
             )
         self._device = device_of(device)
-        if context is not None and not isinstance(context, Context):
-            raise invalid(f"context is {shown(context)}; give a libsk.Context, or None")
-        self._context = context or default_context()
+        self._context = context_of(context)
         self._handle = _core.create(
             self._context._handle,
             _BOOTSTRAPS[bootstrap],

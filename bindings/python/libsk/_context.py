@@ -62,3 +62,12 @@ def default_context() -> Context:
             if _default is None:  # Else a handler has made one meanwhile.
                 _default = made
         return _default
+
+
+def context_of(given: Context | None) -> Context:
+    """The one that a caller gave, or the default one."""
+    if given is None:
+        return default_context()
+    if not isinstance(given, Context):
+        raise invalid(f"context is {shown(given)}; give a libsk.Context, or None")
+    return given

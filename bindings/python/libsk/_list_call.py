@@ -9,7 +9,7 @@ from typing import Any
 from libsk import _core, _outputs
 from libsk._arrays import exports, is_numpy
 from libsk._checks import is_given, read_by, refusal, shown
-from libsk._context import Context, default_context
+from libsk._context import Context, context_of
 from libsk._errors import invalid
 from libsk._operand import Operand
 from libsk._outputs import Output
@@ -125,10 +125,7 @@ def call_on_lists(
     dtype: Any = None,
 ) -> None:
     """``sk_call()`` of an operation of this process alone that overwrites what it is given."""
-    if context is None:
-        context = default_context()
-    elif not isinstance(context, Context):
-        raise invalid(f"context is {shown(context)}; give a libsk.Context, or None")
+    context = context_of(context)
     lists = _Lists(schema, arrays, dtype)
     kinds = {each["name"]: each["kind"] for each in schema["attributes"]}
     listed, floats, integers = [], [], []

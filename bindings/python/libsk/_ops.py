@@ -9,7 +9,7 @@ Written by tools/make_python_ops.py from the library's schemas.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from libsk._context import Context
@@ -148,10 +148,10 @@ _adamw = LocalFunction("adamw")
 
 
 def adamw(
-    params: Sequence[Any],
-    grads: Sequence[Any],
-    ms: Sequence[Any],
-    vs: Sequence[Any],
+    params: Iterable[Any],
+    grads: Iterable[Any],
+    ms: Iterable[Any],
+    vs: Iterable[Any],
     lr: float,
     step: int,
     beta1: float = 0.9,

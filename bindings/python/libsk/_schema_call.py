@@ -16,7 +16,7 @@ import numpy as np
 
 from libsk import _core, _dtypes
 from libsk._checks import is_given, read_by, refusal, shown, whole
-from libsk._context import Context, default_context
+from libsk._context import Context, context_of
 from libsk._errors import UnsupportedError, invalid
 from libsk._operand import Operand
 from libsk._outputs import Output
@@ -161,10 +161,7 @@ def call(
     ``outputs`` has an array or None for each that is always made, and whether each other is wanted.
     One result comes alone, and several as a tuple.
     """
-    if context is None:
-        context = default_context()
-    elif not isinstance(context, Context):
-        raise invalid(f"context is {shown(context)}; give a libsk.Context, or None")
+    context = context_of(context)
     inputs = Inputs(schema, arrays, dtype, leading=True)
     results = []
     has_out = False

@@ -20,7 +20,7 @@ from typing import Any, Protocol, overload
 
 from libsk import _core
 from libsk._checks import about_value, is_given, shown
-from libsk._context import Context, default_context
+from libsk._context import Context, context_of
 from libsk._errors import Error, invalid
 from libsk._here import Here
 from libsk._operand import Operand
@@ -340,10 +340,7 @@ def tile(
     if function is None:
         given = {key: value for key, value in locals().items() if key != "function"}
         return lambda decorated: tile(decorated, **given)
-    if context is None:
-        context = default_context()
-    elif not isinstance(context, Context):
-        raise invalid(f"context is {shown(context)}; give a libsk.Context, or None")
+    context = context_of(context)
     is_python = _address(function) is None
     named = _text(getattr(function, "__name__", None) if name is None else name, "name")
     does = "opaque" if effect is None else _text(effect, "effect")
