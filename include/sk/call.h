@@ -28,9 +28,9 @@ SK_NODISCARD SK_API sk_status sk_call(sk_comm* comm, int32_t op, const void* arg
                                       const sk_run_options* options) SK_NOEXCEPT;
 
 /** A world of one, which is this process alone, with all the cores that the process may use, or as
- *  many workers as SK_WORKERS says: for operations that need no other ranks. Always the same one in a context, which owns it:
- *  sk_comm_free() refuses it, sk_finalize() ends it.
- *  A forked child has its own, in a context that it has made itself.
+ *  many workers as SK_WORKERS says: for operations that need no other ranks. Always the same one in
+ *  a context, which owns it: sk_comm_free() refuses it, sk_finalize() ends it. A forked child has
+ *  its own, in a context that it has made itself.
  *  @threads Any, and any may call it: such calls come one after another and wait for each other,
  *  first in, first out, each for its options' timeout_ms, else 300 s, at most (SK_ERR_TIMEOUT, and
  *  it has done nothing).

@@ -2,8 +2,8 @@
 //
 // Each operand's address, type, place, shape and strides as far as they are used, or the handle of
 // packed weights, which whoever runs a known call must see to be alive; and the attributes. Calls
-// with lists have none (these would be read twice, and remembered instead of others), nor such whose
-// structs are of another version.
+// with lists have none (these would be read twice, and remembered instead of others), nor such
+// whose structs are of another version.
 #ifndef SK_LIB_COMM_CALL_WORDS_H_
 #define SK_LIB_COMM_CALL_WORDS_H_
 
