@@ -20,6 +20,7 @@ def compiler_environment() -> dict[str, str]:
         "CMAKE_CXX_COMPILER_LAUNCHER": "ccache",
         "CCACHE_DIR": str(BUILD / "ccache"),
         "CCACHE_MAXSIZE": "3G",
+        "CCACHE_SLOPPINESS": "pch_defines,time_macros",  # Else nothing with a precompiled header.
     }
     return {name: os.environ.get(name, value) for name, value in defaults.items()}
 

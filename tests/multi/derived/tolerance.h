@@ -45,9 +45,9 @@ inline bool is_right(double got, const Value& value, DType type) {
   if (is_float(type) && value.size == 0 && value.lost == 0)
     return got == 0 && std::signbit(got) == std::signbit(value.value);
   const double may_differ = tolerance(value, type);
-  if (is_float(type) && std::fabs(value.value) + may_differ > ends_of_type(type).largest &&
-      std::isinf(got))
-    return std::signbit(got) == std::signbit(value.value);
+  // What is beyond the largest number is an infinity, of either sign where the sums allow both.
+  if (is_float(type) && std::isinf(got))
+    return (got > 0 ? value.value : -value.value) + may_differ > ends_of_type(type).largest;
   return std::fabs(got - value.value) <= may_differ;
 }
 
