@@ -12,6 +12,17 @@ from shell import BUILD, ROOT, DevError, run
 
 RUNNER = ROOT / "bench" / "run.py"
 OPTIONS = ROOT / "bench" / "options.py"
+# What these measure is the package in build/venv: its kernel, a rank of it, its calls.
+OF_PACKAGE = {"notebook", "misc", "python"}
+
+
+def stages_of(options: list[str]) -> set[str]:
+    """The stages that are asked for; none stands for all of them."""
+    for i, option in enumerate(options):
+        if option.startswith("--stages"):
+            value = option.partition("=")[2] or "".join(options[i + 1 : i + 2])
+            return set(value.split(","))
+    return set()
 
 
 def bench(options: list[str]) -> int:
@@ -23,9 +34,9 @@ def bench(options: list[str]) -> int:
     if checked.returncode != 0 or {"-h", "--help"} & set(options):
         return checked.returncode
     setup("bench")
-    notebook_only = options[:2] == ["--stages", "notebook"]
-    folder = BUILD if notebook_only else build("bench")
-    if notebook_only or not any(option.startswith("--stages") for option in options):
+    stages = stages_of(options)
+    folder = BUILD if stages == {"notebook"} else build("bench")
+    if not stages or stages & OF_PACKAGE:
         build("release")  # The kernel as a user has it, and the stub ranks.
         install(Part.PACKAGE)
     python = BUILD / "venv" / "bin" / "python"
