@@ -32,7 +32,7 @@ class Tensors:
         if code is None or (dtype is not None and _dtypes.of_any(dtype) != code):
             return None
         if x.requires_grad and self._has_gradients:
-            raise self._needs_gradient(what)
+            raise needs_gradient(what)
         try:
             address = x.data_ptr()
         except RuntimeError:  # Those of torch.func have no memory of their own.
@@ -49,12 +49,13 @@ class Tensors:
         if torch_if_of(x) is None or not x.requires_grad:
             return x
         if self._has_gradients:
-            raise self._needs_gradient(what)
+            raise needs_gradient(what)
         return x.detach()
 
-    @staticmethod
-    def _needs_gradient(what: str) -> Exception:
-        return invalid(
-            f"{what} requires a gradient, and none goes through this call: make it under"
-            " torch.no_grad(), as optimizers step, or give what detach() gives"
-        )
+
+def needs_gradient(what: str) -> Exception:
+    """Where gradients are kept, a tensor that requires one is refused."""
+    return invalid(
+        f"{what} requires a gradient, and none goes through this call: make it under"
+        " torch.no_grad(), as optimizers step, or give what detach() gives"
+    )
