@@ -19,7 +19,7 @@ from libsk._checks import is_given, read_by, refusal, shown, whole
 from libsk._context import Context, context_of
 from libsk._errors import UnsupportedError, invalid
 from libsk._operand import Operand
-from libsk._outputs import Output
+from libsk._outputs import Output, Writes
 from libsk._place import OnCpu
 from libsk._schemas import Schema
 
@@ -178,7 +178,9 @@ def call(
             what = f"out_{name}" if has_out else "out"
             has_out = True
             results.append(inputs.output(each, outputs[name], what))
-    _core.call_alone(context._handle, schema["id"], *inputs.fields(values))
+    fields = inputs.fields(values)
+    with Writes(*results):
+        _core.call_alone(context._handle, schema["id"], *fields)
     done = [result.finish() for result in results]
     return done[0] if len(done) == 1 else tuple(done)
 
