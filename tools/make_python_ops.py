@@ -31,7 +31,7 @@ HEAD = '''\
 
 Arrays are NumPy's, or anything with ``__dlpack__`` on the CPU; where an operand has rows, an array
 may have any number of dimensions, whose last is a row. Any thread may call; such calls come one
-after another. ``dtype`` says what uint16 holds (``"bf16"``).
+after another. ``dtype`` says what uint16 holds (``"bf16"``), in whichever of a call's arrays.
 
 Written by tools/make_python_ops.py from the library's schemas.
 """

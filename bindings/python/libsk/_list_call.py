@@ -12,7 +12,7 @@ from libsk._checks import is_given, read_by, refusal, shown
 from libsk._context import Context, context_of
 from libsk._errors import invalid
 from libsk._operand import Operand
-from libsk._outputs import Output
+from libsk._outputs import Output, is_bits
 from libsk._place import OnCpu
 from libsk._schema_call import integer_of, number_of, on_cpu
 from libsk._schemas import Schema
@@ -45,7 +45,13 @@ class _Lists:
             follows = "|" not in each["types"] and "(" not in each["types"]
             given = self._sequence(name, arrays[name])
             self.found[name] = [
-                self._read(f"{name}[{i}]", i, x, dtype if follows else None, name in within)
+                self._read(
+                    f"{name}[{i}]",
+                    i,
+                    x,
+                    dtype if follows or dtype is None or is_bits(x) else None,
+                    name in within,
+                )
                 for i, x in enumerate(given)
             ]
             self._first = self._first or name

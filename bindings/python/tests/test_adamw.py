@@ -79,6 +79,21 @@ def test_arrays_may_lie_in_any_way() -> None:
     assert not any(each[..., 1].any() for one in wide for each in one)
 
 
+@pytest.mark.parametrize("grad", [ml_dtypes.bfloat16, np.float32])
+def test_bits_of_bf16_are_read_as_dtype_says(grad: type) -> None:
+    got, want = made(ml_dtypes.bfloat16, grad), made(ml_dtypes.bfloat16, grad)
+    sk.adamw(*want, **NUMBERS)
+    bits = [[x.view(np.uint16) if x.itemsize == 2 else x for x in one] for one in got]
+    with pytest.raises(sk.InvalidArgumentError, match=r'params\[0\] has .*say dtype="bf16"'):
+        sk.adamw(*bits, **NUMBERS)
+    with pytest.raises(sk.InvalidArgumentError, match="ms is bf16, it must be f32"):
+        sk.adamw(*bits[:2], bits[0], bits[3], **NUMBERS, dtype="bf16")
+    sk.adamw(*bits, **NUMBERS, dtype="bf16")
+    for one, other in zip(got, want, strict=True):
+        for is_, must in zip(one, other, strict=True):
+            np.testing.assert_array_equal(is_, must)
+
+
 def test_lists_may_be_empty() -> None:
     sk.adamw([], [], [], [], lr=0.1, step=1)
     sk.adamw((), (), (), (), 0.1, 1)
