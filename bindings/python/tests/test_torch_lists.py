@@ -8,6 +8,7 @@ from typing import Any
 
 import libsk as sk
 import pytest
+from libsk._operand import Operand
 
 # Graphs that another build of libsk left in the usual place call its operations as they were then.
 _graphs = tempfile.TemporaryDirectory(prefix="sk-inductor-", ignore_cleanup_errors=True)
@@ -173,3 +174,15 @@ def test_a_refused_call_is_no_write() -> None:
     assert [x._version for x in params] == versions
     sk.adamw(params, grads, ms, vs, 0.1, 1)
     assert all(x._version > old for x, old in zip(params, versions, strict=True))
+
+
+def test_channels_last_is_read_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = [[torch.rand(2, 3, 4, 5)] for _ in range(4)]
+    last = [[x.clone(memory_format=torch.channels_last) for x in one] for one in plain]
+    sk.adamw(*plain, 0.1, 1)
+    monkeypatch.setattr(Operand, "bits", None)  # Through which copies go.
+    with torch.no_grad():
+        torch.ops.sk.adamw(*last, 0.1, 1)
+    for one, other in zip(last, plain, strict=True):
+        assert torch.equal(one[0], other[0])
+        assert one[0].is_contiguous(memory_format=torch.channels_last)
