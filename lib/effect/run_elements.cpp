@@ -1,6 +1,7 @@
 // Tiles that go over their regions element by element.
 #include <algorithm>
 
+#include "lib/base/article.h"
 #include "lib/effect/no.h"
 #include "lib/effect/run_forms.h"
 
@@ -146,7 +147,8 @@ class Elements {
 Result<Term> join(const Meaning& meaning, RedOp redop, std::span<const Term> terms) {
   const Joining* joining = meaning.joining(terms[0].array, redop);
   if (joining == nullptr) {
-    return no("nothing is said of a {} of {}", redop_name(redop), meaning.describe(terms[0]));
+    return no("nothing is said of {} of {}", with_article(redop_name(redop)),
+              meaning.describe(terms[0]));
   }
   return joining->join(terms);
 }

@@ -27,6 +27,7 @@ from libsk._arrays import (
     pending_bits,
     torch_if_of,
 )
+from libsk._checks import kind_of
 from libsk._device import Device, stream_of
 from libsk._device_memory import Batch, DeviceArray
 from libsk._errors import (
@@ -201,7 +202,7 @@ class GpuCall:
             raise invalid(f"{what} is None; give an array on {mine} with __dlpack__")
         if not exports(x):
             raise invalid(
-                f"{what} is a {type(x).__name__}; this communicator is on {mine} and takes arrays"
+                f"{what} is {kind_of(x)}; this communicator is on {mine} and takes arrays"
                 " there that have __dlpack__"
             )
         kind, index = device_of_array(x, what)

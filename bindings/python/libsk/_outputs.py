@@ -19,6 +19,7 @@ from libsk._arrays import (
     pending_bits,
     torch_if_of,
 )
+from libsk._checks import kind_of
 from libsk._core import Borrowed, describe
 from libsk._errors import MAY_BE_UNDER_WAY, Error, NoMemoryError, TileError, invalid
 from libsk._operand import Operand, span_of
@@ -134,7 +135,7 @@ def target_of(out: Any, code: int, what: str = "out") -> Operand:
 def check_kind(out: Any, what: str) -> None:
     """Whether this has memory that may be written."""
     if not is_numpy(out) and not exports(out):
-        raise invalid(f"{what} is a {type(out).__name__}; give an array that can be written")
+        raise invalid(f"{what} is {kind_of(out)}; give an array that can be written")
     if exports(out) and has_pending_bits(out):
         raise pending_bits(what, "a tensor of plain elements")
 

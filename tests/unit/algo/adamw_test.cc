@@ -159,7 +159,7 @@ TEST(AdamwPlans, WithAPlantedBugAreRefused) {
       {"the next gradients", region(1, [](Region& r) { r.offset += 4; }), "grads is not"},
       {"results a place further", region(4, [](Region& r) { r.offset += 4; }), ""},
       {"cut at no tensor's end", [](Plan&, Task& task) { task.flags = 0; },
-       "a adamw has region 0 in a list, and is not cut along it"},
+       "an adamw has region 0 in a list, and is not cut along it"},
       {"moments elsewhere", [](Plan& plan, Task&) { plan.op.set(OpDesc::aliased_field(5), 0); },
        "new_ms lies in ms and nowhere else"},
   };
