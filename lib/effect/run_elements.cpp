@@ -4,6 +4,7 @@
 #include "lib/base/article.h"
 #include "lib/effect/no.h"
 #include "lib/effect/run_forms.h"
+#include "lib/op/values.h"
 
 namespace sk::effect {
 namespace {
@@ -142,6 +143,14 @@ class Elements {
   DType dtype_ = DType::kF32, out_dtype_ = DType::kF32;
 };
 
+// As texts of plans have it (text_words.h).
+std::string told(int64_t value, bool is_float) {
+  if (value >= kRunValue && value < kRunValue + int64_t(kRunValuesMax)) {
+    return fmt::format("run.{}", value - kRunValue);
+  }
+  return is_float ? fmt::to_string(float_of(value)) : fmt::to_string(value);
+}
+
 }  // namespace
 
 Result<Term> join(const Meaning& meaning, RedOp redop, std::span<const Term> terms) {
@@ -160,7 +169,8 @@ Status check_bindings(const TileCall& call, const Tile::Do& step, const Function
     if (is == step.bind.end()) return no("{} has no {}", function.name, must.name);
     const int64_t value = call.tile.value(is->value, call.parameters);
     if (value != must.value) {
-      return no("the {} of {} is {}, it must be {}", must.name, function.name, value, must.value);
+      return no("the {} of {} is {}, it must be {}", must.name, function.name,
+                told(value, must.is_float), told(must.value, must.is_float));
     }
   }
   if (step.bind.size() == function.bind.size()) return Status();
