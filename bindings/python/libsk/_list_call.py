@@ -91,6 +91,11 @@ class _Lists:
         """Arrays of each."""
         return len(self._read[self._first]) if self._first is not None else 0
 
+    def vectors(self, name: str) -> list[tuple[str, tuple[Any, int, int, int, int]]]:
+        """Of a list: what each is called, and where it is."""
+        pairs = zip(self._read[name], self.found[name], strict=True)
+        return [(each.what, (at.span, at.code, 1, at.count, 0)) for each, at in pairs]
+
     def _sequence(self, name: str, given: Any) -> Sequence[Any]:
         read, why = given, list[Exception]()
         if not isinstance(given, list | tuple):
@@ -141,8 +146,7 @@ def call_on_lists(
     for field in schema["fields"]:
         of, offset, kind = field["of"], field["offset"], field["kind"]
         if kind == "list":
-            named = [(f"{of}[{i}]", _vector(each)) for i, each in enumerate(lists.found[of])]
-            listed.append((offset, named))
+            listed.append((offset, lists.vectors(of)))
         elif kind == "length":
             integers.append((offset, 8, lists.length))
         elif kinds[of] == "float":
@@ -156,7 +160,3 @@ def call_on_lists(
         _core.call_alone(context._handle, schema["id"], *arguments)
     for result in lists.results:
         result.finish()
-
-
-def _vector(operand: Operand) -> tuple[Any, int, int, int, int]:
-    return operand.span, operand.code, 1, operand.count, 0

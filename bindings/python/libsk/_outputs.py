@@ -6,6 +6,7 @@ or not aligned to its elements, is filled by a copy at the end.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -168,14 +169,25 @@ def read_only(what: str) -> Error:
     return invalid(f"{what} is read-only; give an array that can be written")
 
 
-def note_write(out: Any) -> None:
-    """Tells torch that a tensor is written, as its own operations in place do: a gradient that
+def _note_writes(arrays: list[Any]) -> None:
+    """Tells torch that tensors are written, as its own operations in place do: a gradient that
     needs what was there before then fails instead of being wrong."""
-    torch = torch_if_of(out)
-    if torch is not None and not out.is_inference():  # Those have no versions.
-        count = getattr(torch.autograd.graph, "increment_version", None)
-        if count is not None:  # Old releases have none.
-            count(out)
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    count = getattr(torch.autograd.graph, "increment_version", None)  # Old releases have none.
+    tensors = [  # Those of inference have no versions.
+        x for x in arrays if isinstance(x, torch.Tensor) and not x.is_inference()
+    ]
+    if count is None:
+        return
+    if len(tensors) > 1:
+        try:
+            return count(tensors)
+        except (TypeError, RuntimeError):  # Somewhat older ones take one at a time.
+            pass
+    for x in tensors:
+        count(x)
 
 
 class Writes:
@@ -194,9 +206,13 @@ class Writes:
         is_refused = isinstance(error, Error) and error.code < MAY_BE_UNDER_WAY
         if is_refused and not isinstance(error, TileError):
             return
-        for result in self._results:
-            if not result.is_new and type(result.array) is not np.ndarray:
-                note_write(result.array)
+        _note_writes(
+            [
+                result.array
+                for result in self._results
+                if not result.is_new and type(result.array) is not np.ndarray
+            ]
+        )
 
 
 def _new(like: Any, code: int, shape: tuple[int, ...]) -> Output:

@@ -31,15 +31,15 @@ class Tensors:
         code = self._codes.get(x.dtype)
         if code is None or (dtype is not None and _dtypes.of_any(dtype) != code):
             return None
-        if x.requires_grad and self._has_gradients:
+        if self._has_gradients and x.requires_grad:
             raise needs_gradient(what)
         try:
             address = x.data_ptr()
         except RuntimeError:  # Those of torch.func have no memory of their own.
             return None
         shape, size = tuple(x.shape), _dtypes.ITEMSIZES[code]
-        if x.is_contiguous() and address and address % size == 0:
-            return Operand((address, x.numel() * size), shape, None, code, False, x)
+        if address and address % size == 0 and x.is_contiguous():
+            return Operand((address, x.nbytes), shape, None, code, False, x)
         if not address and x.numel():
             return None
         return laid_out(address, shape, tuple(s * size for s in x.stride()), code, False, x)

@@ -186,3 +186,15 @@ def test_channels_last_is_read_where_it_lies(monkeypatch: pytest.MonkeyPatch) ->
     for one, other in zip(last, plain, strict=True):
         assert torch.equal(one[0], other[0])
         assert one[0].is_contiguous(memory_format=torch.channels_last)
+
+
+def test_older_torchs_note_writes_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def increment_version(tensor: Any) -> None:
+        torch._C._increment_version((tensor,))
+
+    monkeypatch.setattr(torch.autograd.graph, "increment_version", increment_version)
+    params, grads, ms, vs = lists()
+    versions = [x._version for x in (*params, *grads)]
+    sk.adamw(params, grads, ms, vs, 0.1, 1)
+    assert [x._version for x in params] == [old + 1 for old in versions[: len(params)]]
+    assert [x._version for x in grads] == versions[len(params) :]
