@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cuda/kernel/image.h"
+#include "lib/base/article.h"
 #include "lib/plan/packed.h"
 #include "lib/plan/task_info.h"
 
@@ -17,15 +18,14 @@ Status check_pointers(const RankPlan& part, const Task& task) {
   uint64_t pointers = 0;
   for (const Region& region : part.regions_of(task)) pointers += region.buffer_count;
   if (pointers <= kPointersMax) return {};
-  return error(SK_ERR_UNSUPPORTED,
-               "a {} of the plan touches {} buffers, on a GPU at most {} at once",
-               task_op_name(task.op), pointers, kPointersMax);
+  return error(SK_ERR_UNSUPPORTED, "{} of the plan touches {} buffers, on a GPU at most {} at once",
+               with_article(task_op_name(task.op)), pointers, kPointersMax);
 }
 
 Status check_extent(TaskOp op, const char* what, int64_t extent) {
   if (extent >= 0 && extent <= kExtentMax) return {};
-  return error(SK_ERR_UNSUPPORTED, "a {} of the plan has {} {}, on a GPU at most {}",
-               task_op_name(op), extent, what, kExtentMax);
+  return error(SK_ERR_UNSUPPORTED, "{} of the plan has {} {}, on a GPU at most {}",
+               with_article(task_op_name(op)), extent, what, kExtentMax);
 }
 
 CopyRecord decode_copy(std::span<const Region> regions) {
@@ -145,7 +145,8 @@ Result<TaskRecord> decode_task(const Plan& plan, const RankPlan& part, const Tas
       return record;
     }
     default:
-      return error(SK_ERR_UNSUPPORTED, "no kernel for a {} on a GPU yet", task_op_name(task.op));
+      return error(SK_ERR_UNSUPPORTED, "no kernel for {} on a GPU yet",
+                   with_article(task_op_name(task.op)));
   }
 }
 

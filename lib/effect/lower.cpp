@@ -57,6 +57,13 @@ class Meaning::Lowering {
     return evaluate(text, scope_).value;
   }
 
+  // An attribute alone: expressions know no floats.
+  bool means_float(std::string_view text) const {
+    return std::ranges::any_of(schema_.attributes, [&](const Attribute& each) {
+      return each.kind == AttributeKind::kFloat && names::is_called(text, each.name);
+    });
+  }
+
   void add_array(std::string_view name, DType dtype, std::string_view shape) {
     ArrayInfo info{.name = name, .dtype = dtype};
     size_t axes = 0;
@@ -186,7 +193,7 @@ class Meaning::Lowering {
     }
     function.extent = extent_;
     for (const Binding& each : step.bind) {
-      function.bind.push_back({each.parameter, value(each.value)});
+      function.bind.push_back({each.parameter, value(each.value), means_float(each.value)});
     }
     out_.functions_.push_back(function);
   }

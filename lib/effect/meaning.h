@@ -49,6 +49,7 @@ struct Function {
   struct Bound {
     std::string_view name;
     int64_t value = 0;
+    bool is_float = false;  // The bits of a double.
   };
   std::string_view name;
   RedOp redop = RedOp::kSum;

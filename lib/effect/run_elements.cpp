@@ -1,8 +1,10 @@
 // Tiles that go over their regions element by element.
 #include <algorithm>
 
+#include "lib/base/article.h"
 #include "lib/effect/no.h"
 #include "lib/effect/run_forms.h"
+#include "lib/op/values.h"
 
 namespace sk::effect {
 namespace {
@@ -141,12 +143,21 @@ class Elements {
   DType dtype_ = DType::kF32, out_dtype_ = DType::kF32;
 };
 
+// As texts of plans have it (text_words.h).
+std::string told(int64_t value, bool is_float) {
+  if (value >= kRunValue && value < kRunValue + int64_t(kRunValuesMax)) {
+    return fmt::format("run.{}", value - kRunValue);
+  }
+  return is_float ? fmt::to_string(float_of(value)) : fmt::to_string(value);
+}
+
 }  // namespace
 
 Result<Term> join(const Meaning& meaning, RedOp redop, std::span<const Term> terms) {
   const Joining* joining = meaning.joining(terms[0].array, redop);
   if (joining == nullptr) {
-    return no("nothing is said of a {} of {}", redop_name(redop), meaning.describe(terms[0]));
+    return no("nothing is said of {} of {}", with_article(redop_name(redop)),
+              meaning.describe(terms[0]));
   }
   return joining->join(terms);
 }
@@ -158,7 +169,8 @@ Status check_bindings(const TileCall& call, const Tile::Do& step, const Function
     if (is == step.bind.end()) return no("{} has no {}", function.name, must.name);
     const int64_t value = call.tile.value(is->value, call.parameters);
     if (value != must.value) {
-      return no("the {} of {} is {}, it must be {}", must.name, function.name, value, must.value);
+      return no("the {} of {} is {}, it must be {}", must.name, function.name,
+                told(value, must.is_float), told(must.value, must.is_float));
     }
   }
   if (step.bind.size() == function.bind.size()) return Status();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lib/base/article.h"
 #include "lib/op/extent.h"
 #include "lib/op/schema.h"
 #include "lib/plan/task_info.h"
@@ -131,12 +132,13 @@ std::string free_flaw(const Plan& plan) {
       const std::span<const int64_t> params = part.params_of(task);
       const effect::Tile::Form* form = form_of(task, params);
       if (form == nullptr || form->ranges.empty() || form->ranges[0].whole.parameter < 0) {
-        return fmt::format("a {} has no rows to count", task_op_name(task.op));
+        return fmt::format("{} has no rows to count", with_article(task_op_name(task.op)));
       }
       // With it all that put_in_effect() writes is what the plan says where all is in effect.
       const int64_t whole = effect_of(task.op)->value(form->ranges[0].whole, params);
       if (whole < 0 || uint64_t(whole) != whole_of(plan, task, extent)) {
-        return fmt::format("a {} goes over {} rows, its plan over {}", task_op_name(task.op), whole,
+        return fmt::format("{} goes over {} rows, its plan over {}",
+                           with_article(task_op_name(task.op)), whole,
                            whole_of(plan, task, extent));
       }
     }

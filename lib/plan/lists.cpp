@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lib/base/article.h"
 #include "lib/op/schema.h"
 #include "lib/plan/task_info.h"
 
@@ -61,8 +62,8 @@ std::string list_flaw(const Plan& plan) {
         const bool free = (task.flags & kFreeRows) != 0 || plan.free.number == 0;
         const bool cut = along && along->bytes[i] != 0 && free;
         if (cut && regions[i].buffer_count == 1) continue;
-        return fmt::format("a {} has region {} in a list, and is not cut along it",
-                           task_op_name(task.op), i);
+        return fmt::format("{} has region {} in a list, and is not cut along it",
+                           with_article(task_op_name(task.op)), i);
       }
     }
   }

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from libsk import _dtypes
-from libsk._checks import about_value
+from libsk._checks import about_value, kind_of
 from libsk._core import Borrowed, describe, know_numpy
 from libsk._errors import Error, invalid
 from libsk._operand import Operand, address_of, laid_out
@@ -71,8 +71,7 @@ def _of_numbers(x: Any, what: str) -> np.ndarray:
         raise invalid(f"{what} is no array: {error}") from about_value(error)
     if array.dtype == object or array.dtype.kind in "USV":
         raise invalid(
-            f"{what} is a {type(x).__name__}; give a NumPy array, anything with __dlpack__,"
-            " or a number"
+            f"{what} is {kind_of(x)}; give a NumPy array, anything with __dlpack__, or a number"
         )
     return array
 

@@ -60,11 +60,17 @@ def refusal(sentence: str, why: list[Exception]) -> Exception:
     return error
 
 
+def kind_of(value: Any) -> str:
+    """What it is, in a sentence: "a str", "an int"."""
+    name = type(value).__name__
+    return f"{'an' if name[:1] in 'aeioAEIO' else 'a'} {name}"
+
+
 def shown(value: Any) -> str:
     """A value in a sentence: its ``repr``, as far as it has one, and not at any length."""
     text = read_by(repr, value)[0]  # Why not is kept by no name: as in refusal().
     if text is None:
-        return f"a {type(value).__name__}"
+        return kind_of(value)
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
 
 

@@ -135,17 +135,18 @@ class Vectors(_Operation):
             numbers = self._reader(values[0], self._attributes[0][0]), None
         else:
             numbers = self._numbers(values)
-        call.run(
-            self.core.call,
-            comm._handle,
-            given.span,
-            result.operand.span,
-            count,
-            source.code,
-            *numbers,
-            call.stream,
-            milliseconds(timeout),
-        )
+        with _outputs.Writes(result):
+            call.run(
+                self.core.call,
+                comm._handle,
+                given.span,
+                result.operand.span,
+                count,
+                source.code,
+                *numbers,
+                call.stream,
+                milliseconds(timeout),
+            )
         return result.finish()
 
     def _shape_of(self, shape: tuple[int, ...], world_size: int) -> tuple[int, ...]:
@@ -266,7 +267,8 @@ class Taking(_Operation):
         memory = result.operand
         number = index_of(peer, "peer")
         given = (_NOTHING, memory.span, memory.count, memory.code, number, None)
-        call.run(self.core.call, comm._handle, *given, call.stream, milliseconds(timeout))
+        with _outputs.Writes(result):
+            call.run(self.core.call, comm._handle, *given, call.stream, milliseconds(timeout))
         return result.finish()
 
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from libsk import _core
-from libsk._checks import shown
+from libsk._checks import kind_of, shown
 from libsk._errors import invalid
 from libsk._here import Here
 
@@ -33,7 +33,7 @@ class Context(Here):
             allowed = '"debug", "info", "warn" or "error"'
             raise invalid(f"log_level is {shown(log_level)}; allowed is {allowed}")
         if log is not None and not callable(log):
-            raise invalid(f"log is a {type(log).__name__}; give a function of three arguments")
+            raise invalid(f"log is {kind_of(log)}; give a function of three arguments")
         self._handle = _core.Context(level or 0, log)
 
 

@@ -11,6 +11,10 @@ _RANK = re.compile(r"\branks? (\d+)\b")
 _WAITED_FOR = re.compile(r"\b(?:for|connected to|s in [^:]*:) ranks? (\d+)\b")
 _TIMEOUT = 30
 
+MAY_BE_UNDER_WAY = 20
+"""Statuses from here on may come of a call that had begun; those before changed nothing, but for
+that of a tile that failed."""
+
 # Sentences of these codes name the rank that is to blame; others may mention ranks in passing.
 _NAMES_A_RANK = frozenset({16, 20, 21, 30})
 

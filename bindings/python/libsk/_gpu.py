@@ -27,9 +27,11 @@ from libsk._arrays import (
     pending_bits,
     torch_if_of,
 )
+from libsk._checks import kind_of
 from libsk._device import Device, stream_of
 from libsk._device_memory import Batch, DeviceArray
 from libsk._errors import (
+    MAY_BE_UNDER_WAY,
     BusyError,
     Error,
     InvalidArgumentError,
@@ -38,7 +40,7 @@ from libsk._errors import (
     invalid,
 )
 from libsk._operand import Operand
-from libsk._outputs import Output, check_output, note_write
+from libsk._outputs import Output, check_output
 
 if TYPE_CHECKING:
     from libsk import _core
@@ -46,8 +48,6 @@ if TYPE_CHECKING:
 _CUDA, _MANAGED = 2, 13
 """DLPack's device types of memory that a GPU's kernels may touch."""
 _HOST = (1, 3, 11)
-_MAY_BE_UNDER_WAY = 20
-"""Statuses from here on may come of a call that was launched; those before changed nothing."""
 _HELD_MAX = 1024
 """Operands held for one stream before a call waits for that stream."""
 
@@ -136,7 +136,7 @@ class GpuCall:
         try:
             return function(*arguments)
         except Error as error:
-            if error.code < _MAY_BE_UNDER_WAY:
+            if error.code < MAY_BE_UNDER_WAY:
                 self._uses.clear()
             else:
                 self._hold()
@@ -202,7 +202,7 @@ class GpuCall:
             raise invalid(f"{what} is None; give an array on {mine} with __dlpack__")
         if not exports(x):
             raise invalid(
-                f"{what} is a {type(x).__name__}; this communicator is on {mine} and takes arrays"
+                f"{what} is {kind_of(x)}; this communicator is on {mine} and takes arrays"
                 " there that have __dlpack__"
             )
         kind, index = device_of_array(x, what)
@@ -241,14 +241,14 @@ class GpuCall:
         *,
         rows_apart: bool = False,
     ) -> Output:
-        if out is None:
+        is_new = out is None
+        if is_new:
             out = self._new(like, code, shape)
         target = self.target(out, code)
         check_output(target, code, shape)
         if not (rows_apart and _has_rows(target)):
             self.contiguous(target, "out")
-        note_write(out)
-        return Output(target, None, out)
+        return Output(target, None, out, is_new=is_new)
 
     def _new(self, like: Any, code: int, shape: tuple[int, ...]) -> Any:
         torch = torch_if_of(like)

@@ -4,15 +4,16 @@ description of them; ``_schema_call`` has all others."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from libsk import _core, _outputs
+from libsk._apart import check_apart
 from libsk._arrays import exports, is_numpy
 from libsk._checks import is_given, read_by, refusal, shown
 from libsk._context import Context, context_of
 from libsk._errors import invalid
 from libsk._operand import Operand
-from libsk._outputs import Output
+from libsk._outputs import Output, is_bits
 from libsk._place import OnCpu
 from libsk._schema_call import integer_of, number_of, on_cpu
 from libsk._schemas import Schema
@@ -26,6 +27,15 @@ def has_lists(schema: Schema) -> bool:
     return any(each.get("list") for each in schema["operands"])
 
 
+class _Array(NamedTuple):
+    """One of a list."""
+
+    what: str
+    memory: Operand
+    written: bool
+    given: Any
+
+
 class _Lists:
     """The lists of one call, array by array."""
 
@@ -34,28 +44,57 @@ class _Lists:
         within = {each["alias"] for each in operands if each.get("only_in_place")}
         self.found: dict[str, list[Operand]] = {}
         self.results: list[Output] = []
+        self._read: dict[str, list[_Array]] = {}
         self._first: str | None = None
         self._tensors = Tensors()
-        self._places: list[tuple[str, Operand, bool]] = []
-        self._is_copied = False
         for each in operands:
             if each["role"] != "in":
                 continue
             name = each["name"]
             follows = "|" not in each["types"] and "(" not in each["types"]
             given = self._sequence(name, arrays[name])
-            self.found[name] = [
-                self._read(f"{name}[{i}]", i, x, dtype if follows else None, name in within)
+            self._read[name] = [
+                self._array(
+                    f"{name}[{i}]",
+                    i,
+                    x,
+                    dtype if follows or dtype is None or is_bits(x) else None,
+                    name in within,
+                )
                 for i, x in enumerate(given)
             ]
             self._first = self._first or name
-        if self._is_copied:
-            check_apart(self._places)
+        self._place()
+
+    def _place(self) -> None:
+        """Elements are joined by their places in arrays. So the order in which they lie does not
+        matter, where it is the same in all of one place in the lists: that of the first."""
+        if self._first is None:
+            return
+        orders = [each.memory.dense_order() for each in self._read[self._first]]
+        is_copied = False
+        for name, arrays in self._read.items():
+            placed = self.found[name] = []
+            for (_, memory, written, given), order in zip(arrays, orders, strict=True):
+                here = memory if order is None else memory.in_order(order)
+                source = here.contiguous()
+                is_copied = is_copied or source is not here
+                placed.append(source)
+                if written:  # The array itself is the result: a copy is put back in the end.
+                    target = None if source is here else here
+                    self.results.append(Output(source, target, given))
+        if is_copied:
+            check_apart([each[:3] for arrays in self._read.values() for each in arrays])
 
     @property
     def length(self) -> int:
         """Arrays of each."""
-        return len(self.found[self._first]) if self._first is not None else 0
+        return len(self._read[self._first]) if self._first is not None else 0
+
+    def vectors(self, name: str) -> list[tuple[str, tuple[Any, int, int, int, int]]]:
+        """Of a list: what each is called, and where it is."""
+        pairs = zip(self._read[name], self.found[name], strict=True)
+        return [(each.what, (at.span, at.code, 1, at.count, 0)) for each, at in pairs]
 
     def _sequence(self, name: str, given: Any) -> Sequence[Any]:
         read, why = given, list[Exception]()
@@ -71,14 +110,16 @@ class _Lists:
             )
         return read
 
-    def _read(self, what: str, i: int, x: Any, dtype: Any, written: bool) -> Operand:
+    def _array(self, what: str, i: int, x: Any, dtype: Any, written: bool) -> _Array:
         operand = self._tensors.operand(x, what, dtype)
         if operand is None:
             on_cpu(x)
             if written:
                 _outputs.check_kind(x, what)
             operand = _CPU.operand(self._tensors.exporter(x, what), what, dtype)
-        wanted = self.found[self._first][i].shape if self._first is not None else operand.shape
+        wanted = operand.shape
+        if self._first is not None:
+            wanted = self._read[self._first][i].memory.shape
         if operand.shape != wanted:
             raise invalid(
                 f"{what} has shape {operand.shape}; it must have {wanted}, as {self._first}[{i}]"
@@ -86,34 +127,7 @@ class _Lists:
             )
         if written:
             _outputs.check_output(operand, operand.code, operand.shape, what)
-        self._places.append((what, operand, written))
-        source = operand.contiguous()
-        self._is_copied = self._is_copied or source is not operand
-        if written:  # The array itself is the result: a copy is put back in the end.
-            target = None if source is operand else operand
-            self.results.append(Output(source, target, x))
-        return source
-
-
-def check_apart(places: list[tuple[str, Operand, bool]]) -> None:
-    """Names, memory, and whether it is written: that shares no byte with any other.
-
-    The library says so of memory that it sees, which is not that of arrays that were copied.
-    """
-    extents = [(*place.extent(), i) for i, (_, place, _) in enumerate(places) if place.count]
-    met: list[tuple[int, int]] = []  # Those that reach to where the next one begins, by their ends.
-    for begin, end, i in sorted(extents):
-        what, place, written = places[i]
-        met = [each for each in met if each[0] > begin]
-        for _, j in met:
-            other, before, is_written = places[j]
-            if (written or is_written) and place.overlaps(before):
-                first, second = (other, what) if j < i else (what, other)
-                raise invalid(
-                    f"{first} and {second} overlap: they have elements in the same memory; give"
-                    " each its own"
-                )
-        met.append((end, i))
+        return _Array(what, operand, written, x)
 
 
 def call_on_lists(
@@ -132,8 +146,7 @@ def call_on_lists(
     for field in schema["fields"]:
         of, offset, kind = field["of"], field["offset"], field["kind"]
         if kind == "list":
-            named = [(f"{of}[{i}]", _vector(each)) for i, each in enumerate(lists.found[of])]
-            listed.append((offset, named))
+            listed.append((offset, lists.vectors(of)))
         elif kind == "length":
             integers.append((offset, 8, lists.length))
         elif kinds[of] == "float":
@@ -143,11 +156,7 @@ def call_on_lists(
         else:
             integers.append((offset, 8, integer_of(values[of], of)))
     arguments = (schema["bytes"], [], floats, integers, listed)
-    with _outputs.written(lists.results):
+    with _outputs.Writes(*lists.results):
         _core.call_alone(context._handle, schema["id"], *arguments)
     for result in lists.results:
         result.finish()
-
-
-def _vector(operand: Operand) -> tuple[Any, int, int, int, int]:
-    return operand.span, operand.code, 1, operand.count, 0

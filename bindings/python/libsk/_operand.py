@@ -75,6 +75,21 @@ class Operand:
         operand.origin = self
         return operand
 
+    def dense_order(self) -> list[int] | None:
+        """The order of its dimensions in which it is row-major, as ``channels_last`` has one; None
+        where that is their own, or there is none."""
+        strides = self.strides
+        if strides is None:
+            return None
+        order = sorted(range(len(strides)), key=lambda axis: -strides[axis])
+        return order if self.in_order(order).strides is None else None
+
+    def in_order(self, order: list[int]) -> Operand:
+        """The same memory with its dimensions in another order."""
+        strides = self.strides or _row_major_strides(self.shape, self.itemsize)
+        shape, steps = (tuple(of[axis] for axis in order) for of in (self.shape, strides))
+        return laid_out(self.span[0], shape, steps, self.code, self.read_only, self.owner)
+
     def layout(self) -> tuple[int, list[tuple[int, int]]]:
         """Where its elements lie: operands that have the same one are the same memory."""
         strides = self.strides or _row_major_strides(self.shape, self.itemsize)

@@ -2,7 +2,10 @@
 
 Arrays are NumPy's, or anything with ``__dlpack__`` on the CPU; where an operand has rows, an array
 may have any number of dimensions, whose last is a row. Any thread may call; such calls come one
-after another. ``dtype`` says what uint16 holds (``"bf16"``).
+after another. ``dtype`` says what uint16 holds (``"bf16"``), in whichever of a call's arrays.
+
+What is row-major is read and written where it lies, and so are arrays of one place in all lists
+that lie alike and without gaps, as torch's ``channels_last`` does; others are copied for the call.
 
 Written by tools/make_python_ops.py from the library's schemas.
 """

@@ -6,8 +6,7 @@ or not aligned to its elements, is filled by a copy at the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import sys
 from typing import Any
 
 import numpy as np
@@ -21,19 +20,24 @@ from libsk._arrays import (
     pending_bits,
     torch_if_of,
 )
+from libsk._checks import kind_of
 from libsk._core import Borrowed, describe
-from libsk._errors import Error, InvalidArgumentError, NoMemoryError, invalid
+from libsk._errors import MAY_BE_UNDER_WAY, Error, NoMemoryError, TileError, invalid
 from libsk._operand import Operand, span_of
 
 
 class Output:
     """Where one call's result goes."""
 
-    __slots__ = ("operand", "_target", "_result")
+    __slots__ = ("operand", "is_new", "_target", "_result")
 
-    def __init__(self, operand: Operand, target: Operand | None, result: Any) -> None:
+    def __init__(
+        self, operand: Operand, target: Operand | None, result: Any, *, is_new: bool = False
+    ) -> None:
         self.operand = operand
         """Memory for the call."""
+        self.is_new = is_new
+        """Whether it was made for the call: nobody has seen what it held before."""
         self._target = target
         self._result = result
 
@@ -76,22 +80,9 @@ def output(
     ``like`` decides what a new one is: a torch tensor for a torch tensor, a number for a number,
     else a NumPy array. ``source`` is the call's input, of the same type and shape; ``what`` is what
     the caller's array is called.
+
+    Nothing is written yet: the call itself goes into :class:`Writes`.
     """
-    made = placed(out, like, code, shape, source, what)
-    if out is not None and type(out) is not np.ndarray:
-        note_write(out)
-    return made
-
-
-def placed(
-    out: Any,
-    like: Any,
-    code: int,
-    shape: tuple[int, ...],
-    source: Operand | None = None,
-    what: str = "out",
-) -> Output:
-    """The same of calls to come: nothing is written yet."""
     if out is None:
         return _new(like, code, shape)
     if type(out) is np.ndarray:  # The short way for what is common.
@@ -145,7 +136,7 @@ def target_of(out: Any, code: int, what: str = "out") -> Operand:
 def check_kind(out: Any, what: str) -> None:
     """Whether this has memory that may be written."""
     if not is_numpy(out) and not exports(out):
-        raise invalid(f"{what} is a {type(out).__name__}; give an array that can be written")
+        raise invalid(f"{what} is {kind_of(out)}; give an array that can be written")
     if exports(out) and has_pending_bits(out):
         raise pending_bits(what, "a tensor of plain elements")
 
@@ -178,34 +169,50 @@ def read_only(what: str) -> Error:
     return invalid(f"{what} is read-only; give an array that can be written")
 
 
-def note_write(out: Any) -> None:
-    """Tells torch that a tensor is written, as its own operations in place do: a gradient that
+def _note_writes(arrays: list[Any]) -> None:
+    """Tells torch that tensors are written, as its own operations in place do: a gradient that
     needs what was there before then fails instead of being wrong."""
-    torch = torch_if_of(out)
-    if torch is not None and not out.is_inference():  # Those have no versions.
-        count = getattr(torch.autograd.graph, "increment_version", None)
-        if count is not None:  # Old releases have none.
-            count(out)
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    count = getattr(torch.autograd.graph, "increment_version", None)  # Old releases have none.
+    tensors = [  # Those of inference have no versions.
+        x for x in arrays if isinstance(x, torch.Tensor) and not x.is_inference()
+    ]
+    if count is None:
+        return
+    if len(tensors) > 1:
+        try:
+            return count(tensors)
+        except (TypeError, RuntimeError):  # Somewhat older ones take one at a time.
+            pass
+    for x in tensors:
+        count(x)
 
 
-@contextmanager
-def written(results: Sequence[Output]) -> Iterator[None]:
-    """Around the call that writes them, of which torch hears: not of one that was refused, and so
-    wrote nothing, but of one that failed on its way."""
-    try:
-        yield
-    except InvalidArgumentError:
-        raise
-    except BaseException:
-        _note_writes(results)
-        raise
-    _note_writes(results)
+class Writes:
+    """Around the call that writes results, of which torch hears: not of one that was refused, and
+    so wrote nothing, but of one that failed on its way."""
 
+    __slots__ = ("_results",)
 
-def _note_writes(results: Sequence[Output]) -> None:
-    for result in results:
-        if type(result.array) is not np.ndarray:
-            note_write(result.array)
+    def __init__(self, *results: Output) -> None:
+        self._results = results
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        is_refused = isinstance(error, Error) and error.code < MAY_BE_UNDER_WAY
+        if is_refused and not isinstance(error, TileError):
+            return
+        _note_writes(
+            [
+                result.array
+                for result in self._results
+                if not result.is_new and type(result.array) is not np.ndarray
+            ]
+        )
 
 
 def _new(like: Any, code: int, shape: tuple[int, ...]) -> Output:
@@ -215,7 +222,7 @@ def _new(like: Any, code: int, shape: tuple[int, ...]) -> Output:
         tensor = torch.empty(shape, dtype=dtype, device="cpu")  # Whatever torch's default is.
         memory = operand(tensor, "out")
         check_output(memory, code, shape)
-        return Output(memory, None, tensor)
+        return Output(memory, None, tensor, is_new=True)
     is_bf16 = code == _dtypes.BF16
     array = new_array(
         shape, np.dtype(np.uint16) if is_bf16 and is_bits(like) else _dtypes.to_numpy(code)
@@ -224,7 +231,7 @@ def _new(like: Any, code: int, shape: tuple[int, ...]) -> Output:
     span = span_of(array) if plain is None else plain[0]
     memory = Operand(span, shape, None, code, False, array)
     is_number = shape == () and (isinstance(like, np.generic) or not hasattr(like, "shape"))
-    return (_NumberOutput if is_number else Output)(memory, None, array)
+    return (_NumberOutput if is_number else Output)(memory, None, array, is_new=True)
 
 
 def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:

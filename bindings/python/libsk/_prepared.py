@@ -16,7 +16,7 @@ from libsk._collectives import METHODS, Collectives
 from libsk._errors import Error, UnsupportedError, invalid
 from libsk._here import Here
 from libsk._operand import Operand
-from libsk._outputs import Output, note_write, read_only
+from libsk._outputs import Output, Writes, read_only
 from libsk._place import Call, OnCpu, Place
 
 
@@ -63,9 +63,8 @@ class Prepared(Here):
     def _run_other(self, limit: int) -> Any:
         """Where the result is no array of NumPy's: there is none, or a number, a tensor, ..."""
         result = self._result
-        if result is not None:
-            note_write(result.array)
-        self._run(limit)
+        with Writes(*(() if result is None else (result,))):
+            self._run(limit)
         return None if result is None else result.finish()
 
     def close(self) -> None:
@@ -140,11 +139,12 @@ class _Keeper:
         return self._call.target(out, code)
 
     def output(self, out: Any, *arguments: Any, rows_apart: bool = False) -> Output:
-        made = _outputs.placed(out, *arguments)
+        made = _outputs.output(out, *arguments)
         if made.given is not made.operand:
             raise _is_copied("out")
         if out is not None:
             self._check_stays(out, "out", made.operand)
+        made.is_new = True  # To torch, for nothing is written yet.
         self.result = made
         return made
 
@@ -182,4 +182,6 @@ def prepare(
     keeper = _Keeper(comm)
     getattr(Collectives, operation)(keeper, *arguments, **given, timeout=1.0)
     assert keeper.made is not None
+    if keeper.result is not None:
+        keeper.result.is_new = False  # A run writes what the one before it gave.
     return Prepared(operation, keeper.made, keeper.result, keeper.kept)

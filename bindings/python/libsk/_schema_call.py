@@ -19,7 +19,7 @@ from libsk._checks import is_given, read_by, refusal, shown, whole
 from libsk._context import Context, context_of
 from libsk._errors import UnsupportedError, invalid
 from libsk._operand import Operand
-from libsk._outputs import Output
+from libsk._outputs import Output, Writes, is_bits
 from libsk._place import OnCpu
 from libsk._schemas import Schema
 
@@ -61,7 +61,8 @@ class Inputs:
             x = arrays[name]
             on_cpu(x)
             self.like = x if self.like is None else self.like
-            self.found[name] = self._read(each, x, dtype if _follows_dtype(each) else None)
+            is_said = _follows_dtype(each) or is_bits(x)
+            self.found[name] = self._read(each, x, dtype if is_said else None)
             self.codes[name] = self.found[name].code
 
     def _read(self, each: Schema, x: Any, dtype: Any) -> Operand:
@@ -178,7 +179,9 @@ def call(
             what = f"out_{name}" if has_out else "out"
             has_out = True
             results.append(inputs.output(each, outputs[name], what))
-    _core.call_alone(context._handle, schema["id"], *inputs.fields(values))
+    fields = inputs.fields(values)
+    with Writes(*results):
+        _core.call_alone(context._handle, schema["id"], *fields)
     done = [result.finish() for result in results]
     return done[0] if len(done) == 1 else tuple(done)
 
@@ -269,7 +272,7 @@ def _code(rule: str, codes: Mapping[str, int]) -> int:
 
 
 def _follows_dtype(each: Schema) -> bool:
-    """Whether ``dtype``, which says what uint16 holds, is said of this array too."""
+    """Whether ``dtype`` is said of this array too; of uint16 it always is."""
     return "|" not in each["types"] and "(" not in each["types"]
 
 

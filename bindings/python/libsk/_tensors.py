@@ -31,15 +31,15 @@ class Tensors:
         code = self._codes.get(x.dtype)
         if code is None or (dtype is not None and _dtypes.of_any(dtype) != code):
             return None
-        if x.requires_grad and self._has_gradients:
-            raise self._needs_gradient(what)
+        if self._has_gradients and x.requires_grad:
+            raise needs_gradient(what)
         try:
             address = x.data_ptr()
         except RuntimeError:  # Those of torch.func have no memory of their own.
             return None
         shape, size = tuple(x.shape), _dtypes.ITEMSIZES[code]
-        if x.is_contiguous() and address and address % size == 0:
-            return Operand((address, x.numel() * size), shape, None, code, False, x)
+        if address and address % size == 0 and x.is_contiguous():
+            return Operand((address, x.nbytes), shape, None, code, False, x)
         if not address and x.numel():
             return None
         return laid_out(address, shape, tuple(s * size for s in x.stride()), code, False, x)
@@ -49,12 +49,13 @@ class Tensors:
         if torch_if_of(x) is None or not x.requires_grad:
             return x
         if self._has_gradients:
-            raise self._needs_gradient(what)
+            raise needs_gradient(what)
         return x.detach()
 
-    @staticmethod
-    def _needs_gradient(what: str) -> Exception:
-        return invalid(
-            f"{what} requires a gradient, and none goes through this call: make it under"
-            " torch.no_grad(), as optimizers step, or give what detach() gives"
-        )
+
+def needs_gradient(what: str) -> Exception:
+    """Where gradients are kept, a tensor that requires one is refused."""
+    return invalid(
+        f"{what} requires a gradient, and none goes through this call: make it under"
+        " torch.no_grad(), as optimizers step, or give what detach() gives"
+    )

@@ -24,7 +24,7 @@ from libsk._context import Context, context_of
 from libsk._errors import Error, invalid
 from libsk._here import Here
 from libsk._operand import Operand
-from libsk._outputs import Output
+from libsk._outputs import Output, Writes
 from libsk._schema_call import Fields, Inputs, integer_of, number_of, quick_way
 from libsk._tile_function import Function
 
@@ -95,7 +95,7 @@ class Tile(Here):
         if self._quick is not None and (done := self._run_quick(args, given)) is not None:
             return done
         fields, results, kept = self._fields(args, given)
-        self._run(fields, kept.found.values())
+        self._run(fields, results, kept.found.values())
         done = [result.finish() for result in results]
         return done[0] if len(done) == 1 else tuple(done)
 
@@ -165,12 +165,17 @@ class Tile(Here):
             return None
         return self._quick.run(self._context._handle, args[:inputs], args[inputs:], outputs)
 
-    def _run(self, fields: Fields, operands: Iterable[Operand] = ()) -> None:
-        call = (self._context._handle, self._op, *fields)
+    def _run(
+        self, fields: Fields, results: Iterable[Output] = (), operands: Iterable[Operand] = ()
+    ) -> None:
+        def call() -> None:
+            with Writes(*results):
+                _core.call_alone(self._context._handle, self._op, *fields)
+
         if self._python is None:
-            _core.call_alone(*call)
+            call()
         else:
-            self._python.within(operands, _core.call_alone, *call)
+            self._python.within(operands, call)
 
 
 def _take_away(context: Context, op: int, *kept: Any) -> None:

@@ -43,6 +43,7 @@ from typing import Any
 
 import torch
 
+from libsk._checks import kind_of
 from libsk._comm import Comm
 from libsk._errors import invalid
 
@@ -75,7 +76,7 @@ def register(comm: Comm, name: str | None = None) -> str:
     Without ``name`` one is made up. Ranks that are threads of one process need names of their own.
     """
     if not isinstance(comm, Comm):
-        raise invalid(f"comm is a {type(comm).__name__}; give a libsk.Comm")
+        raise invalid(f"comm is {kind_of(comm)}; give a libsk.Comm")
     if name is not None and not (isinstance(name, str) and name):
         raise invalid(f"name is {name!r}; give a text, or None for one that is made up")
     with _lock:

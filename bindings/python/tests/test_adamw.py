@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import libsk as sk
 import ml_dtypes
 import numpy as np
 import pytest
+from libsk._operand import Operand
 
 SHAPES = [(3, 5), (), (0, 4), (1,), (70, 1001), (7,)]
 NUMBERS = {"lr": 0.125, "step": 3, "beta1": 0.8, "beta2": 0.9, "eps": 1e-3, "weight_decay": 0.5}
@@ -77,6 +79,59 @@ def test_arrays_may_lie_in_any_way() -> None:
         for got, want in zip(one, other, strict=True):
             np.testing.assert_array_equal(got, want)
     assert not any(each[..., 1].any() for one in wide for each in one)
+
+
+@pytest.mark.parametrize("grad", [ml_dtypes.bfloat16, np.float32])
+def test_bits_of_bf16_are_read_as_dtype_says(grad: type) -> None:
+    got, want = made(ml_dtypes.bfloat16, grad), made(ml_dtypes.bfloat16, grad)
+    sk.adamw(*want, **NUMBERS)
+    bits = [[x.view(np.uint16) if x.itemsize == 2 else x for x in one] for one in got]
+    with pytest.raises(sk.InvalidArgumentError, match=r'params\[0\] has .*say dtype="bf16"'):
+        sk.adamw(*bits, **NUMBERS)
+    with pytest.raises(sk.InvalidArgumentError, match="ms is bf16, it must be f32"):
+        sk.adamw(*bits[:2], bits[0], bits[3], **NUMBERS, dtype="bf16")
+    sk.adamw(*bits, **NUMBERS, dtype="bf16")
+    for one, other in zip(got, want, strict=True):
+        for is_, must in zip(one, other, strict=True):
+            np.testing.assert_array_equal(is_, must)
+
+
+ORDERS = [(0, 2, 3, 1), (3, 2, 1, 0), (1, 0, 3, 2)]
+"""Of the axes in memory, the slowest first; the first is channels_last's."""
+
+
+@pytest.mark.parametrize("axes", ORDERS, ids=str)
+@pytest.mark.parametrize("shape", [(5, 3, 4, 2), (5, 3, 1, 1), (1, 3, 4, 2)], ids=str)
+@pytest.mark.parametrize("other", [None, 0, 1, 3])
+def test_one_dense_order_of_all_is_read_where_it_lies(
+    axes: tuple[int, ...], shape: tuple[int, ...], other: int | None, monkeypatch: Any
+) -> None:
+    """``other`` is the list whose array is row-major all the same."""
+    random = np.random.default_rng()
+    plain = [[random.uniform(0.25, 2, shape).astype(np.float32)] for _ in range(4)]
+    back = tuple(np.argsort(axes))
+    turned = [
+        [x.copy() if place == other else x.transpose(axes).copy().transpose(back) for x in one]
+        for place, one in enumerate(plain)
+    ]
+    copies = []
+    contiguous = Operand.contiguous
+
+    def counted(self: Operand) -> Operand:
+        source = contiguous(self)
+        copies.append(source is not self)
+        return source
+
+    monkeypatch.setattr(Operand, "contiguous", counted)
+    sk.adamw(*turned, **NUMBERS)
+    copied = sum(copies)
+    if other is None:
+        assert copied == 0
+    elif other > 0:  # It alone: params say how the others are read.
+        assert copied == (not turned[other][0].transpose(axes).flags.c_contiguous)
+    sk.adamw(*plain, **NUMBERS)
+    for one, want in zip(turned, plain, strict=True):
+        np.testing.assert_array_equal(one[0], want[0])
 
 
 def test_lists_may_be_empty() -> None:

@@ -40,6 +40,7 @@ CASES: list[tuple[str, Callable[[sk.Comm], Any], str]] = [
     ("out dtype", lambda c: c.allreduce(F32, out=np.zeros(6)), "out has dtype f64"),
     ("out shape", lambda c: c.allreduce(F32, out=F32[:5].copy()), r"out has shape \(5,\)"),
     ("out list", lambda c: c.allreduce(F32, out=[0.0] * 6), "out is a list"),
+    ("out number", lambda c: c.allreduce(F32, out=7), "out is an int; give an array"),
     ("out read-only", lambda c: c.allreduce(F32, out=read_only(F32)), "out is read-only"),
     ("gather out", lambda c: c.allgather(F32, out=F32), r"must have \(2, 6\)"),
     ("scatter", lambda c: c.reduce_scatter(F32[:5]), "multiple of the 2 ranks"),

@@ -117,6 +117,9 @@ def test_weights_may_be_f32() -> None:
     bits = sk.rmsnorm(x.view(np.uint16), weight, dtype="bf16")
     assert bits.dtype == np.uint16
     np.testing.assert_array_equal(bits, sk.rmsnorm(x, weight).view(np.uint16))
+    narrow = weight.astype(ml_dtypes.bfloat16)
+    bits = sk.rmsnorm(x.view(np.uint16), narrow.view(np.uint16), dtype="bf16")
+    np.testing.assert_array_equal(bits, sk.rmsnorm(x, narrow).view(np.uint16))
 
 
 def test_layouts_and_places() -> None:

@@ -8,12 +8,14 @@ from typing import Any
 
 import libsk as sk
 import pytest
+from libsk._operand import Operand
 
 # Graphs that another build of libsk left in the usual place call its operations as they were then.
 _graphs = tempfile.TemporaryDirectory(prefix="sk-inductor-", ignore_cleanup_errors=True)
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = _graphs.name
 torch = pytest.importorskip("torch", reason="torch is not installed; ./dev test --suite torch")
 import libsk.torch  # noqa: E402 - needs torch.
+from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
 SHAPES = [(3, 5), (), (0, 4), (70, 101), (7,)]
@@ -68,6 +70,63 @@ def test_what_has_gradients_is_overwritten_where_none_are_kept() -> None:
         assert torch.equal(got, want)
 
 
+@pytest.mark.parametrize("place", range(4))
+def test_what_requires_a_gradient_is_refused_and_stays(place: int) -> None:
+    given = lists()
+    given[place][3].requires_grad_()
+    versions = [x._version for one in given for x in one]
+    before = [[x.detach().clone() for x in one] for one in given]
+    name = ["params", "grads", "ms", "vs"][place]
+    sentence = rf"{name}\[3\] requires a gradient.*torch.no_grad\(\)"
+    for lr in (0.1, torch.tensor(0.1)):
+        with pytest.raises(sk.InvalidArgumentError, match=sentence):
+            torch.ops.sk.adamw(*given, lr, 1)
+    with pytest.raises(RuntimeError, match=sentence):
+        torch.compile(torch.ops.sk.adamw, backend="eager")(*given, 0.1, 1)
+    assert [x._version for one in given for x in one] == versions
+    for one, other in zip(given, before, strict=True):
+        assert all(torch.equal(is_, was) for is_, was in zip(one, other, strict=True))
+
+
+def test_a_rate_that_requires_a_gradient_is_refused() -> None:
+    rate = torch.tensor(0.1, requires_grad=True)
+    with pytest.raises(sk.InvalidArgumentError, match="lr requires a gradient"):
+        torch.ops.sk.adamw(*lists(), rate, 1)
+
+
+def test_a_rate_may_be_a_tensor() -> None:
+    got, wanted = lists(), lists()
+    torch.ops.sk.adamw(*got, torch.tensor(0.1, dtype=torch.float64), 3, *NUMBERS)
+    torch.ops.sk.adamw(*wanted, 0.1, 3, *NUMBERS)
+    for one, other in zip(got, wanted, strict=True):
+        assert all(torch.equal(is_, must) for is_, must in zip(one, other, strict=True))
+    with pytest.raises(sk.InvalidArgumentError, match=r"lr is tensor\(\[.*; give a number"):
+        torch.ops.sk.adamw(*got, torch.ones(2), 3)
+    with FakeTensorMode() as mode:
+        fake = [[mode.from_tensor(x) for x in one] for one in got]
+        with pytest.raises(RuntimeError, match=r"lr has shape \(2,\); give one element"):
+            torch.ops.sk.adamw(*fake, torch.ones(2), 3)
+    torch.library.opcheck(torch.ops.sk.adamw.tensor, (*lists(), torch.tensor(0.1), 1, *NUMBERS))
+
+
+def test_other_steps_and_rates_are_no_other_graphs() -> None:
+    graphs = CompileCounterWithBackend("aot_eager")
+
+    @torch.compile(fullgraph=True, backend=graphs)
+    def step(given: list[list[Any]], lr: Any, number: int) -> None:
+        torch.ops.sk.adamw(*given, lr, number, *NUMBERS)
+
+    got, wanted = lists(), lists()
+    for number in range(1, 8):
+        step(got, torch.tensor(0.1 / number, dtype=torch.float64), number)
+        torch.ops.sk.adamw(*wanted, 0.1 / number, number, *NUMBERS)
+        if number == 2:  # Torch takes a number for a constant until it has seen another.
+            known = graphs.frame_count
+    assert graphs.frame_count == known
+    for one, other in zip(got, wanted, strict=True):
+        assert all(torch.equal(is_, must) for is_, must in zip(one, other, strict=True))
+
+
 def test_a_compiled_step() -> None:
     def step(params: list[Any], grads: list[Any], ms: list[Any], vs: list[Any]) -> Any:
         torch.ops.sk.adamw(params, [2 * g for g in grads], ms, vs, 0.1, 1, *NUMBERS)
@@ -115,3 +174,27 @@ def test_a_refused_call_is_no_write() -> None:
     assert [x._version for x in params] == versions
     sk.adamw(params, grads, ms, vs, 0.1, 1)
     assert all(x._version > old for x, old in zip(params, versions, strict=True))
+
+
+def test_channels_last_is_read_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = [[torch.rand(2, 3, 4, 5)] for _ in range(4)]
+    last = [[x.clone(memory_format=torch.channels_last) for x in one] for one in plain]
+    sk.adamw(*plain, 0.1, 1)
+    monkeypatch.setattr(Operand, "bits", None)  # Through which copies go.
+    with torch.no_grad():
+        torch.ops.sk.adamw(*last, 0.1, 1)
+    for one, other in zip(last, plain, strict=True):
+        assert torch.equal(one[0], other[0])
+        assert one[0].is_contiguous(memory_format=torch.channels_last)
+
+
+def test_older_torchs_note_writes_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def increment_version(tensor: Any) -> None:
+        torch._C._increment_version((tensor,))
+
+    monkeypatch.setattr(torch.autograd.graph, "increment_version", increment_version)
+    params, grads, ms, vs = lists()
+    versions = [x._version for x in (*params, *grads)]
+    sk.adamw(params, grads, ms, vs, 0.1, 1)
+    assert [x._version for x in params] == [old + 1 for old in versions[: len(params)]]
+    assert [x._version for x in grads] == versions[len(params) :]

@@ -89,6 +89,80 @@ def test_autograd_sees_what_is_overwritten(alone: sk.Comm, write: str) -> None:
         loss.backward()
 
 
+def partly(x: Any) -> Any:
+    """Overlaps it."""
+    return torch.as_strided(x, (2, 2), (2, 1), 1)
+
+
+REFUSED: dict[str, Callable[[sk.Comm, Any], Any]] = {
+    "rmsnorm": lambda c, out: sk.rmsnorm(torch.ones(2, 2), eps=-1.0, out=out),
+    "add_rmsnorm": lambda c, out: sk.add_rmsnorm(*torch.ones(2, 2, 2), out=out, out_total=out),
+    "allreduce": lambda c, out: c.allreduce(torch.ones(2, 2), "no", out=out),
+    "a limit": lambda c, out: c.allreduce(torch.ones(2, 2), out=out, timeout=-1),
+    "broadcast": lambda c, out: c.broadcast(torch.ones(2, 2), 7, out=out),
+    "gemm": lambda c, out: c.allreduce_gemm(partly(out), torch.eye(2), out=out),
+    "a plan": lambda c, out: c.plan("allreduce", count=4).run(out, out=out),
+    "a tile": lambda c, out: run_tile(out, partly(out), 1),
+}
+
+
+def run_tile(x: Any, z: Any, divisor: int) -> None:
+    """Of Python's."""
+
+    @sk.tile(reads={"x": ("f32", "m, n")}, writes={"z": ("x", "m, n")})
+    def divided(x: np.ndarray, z: np.ndarray) -> None:
+        z[:] = x * (2 // divisor)
+
+    try:
+        divided(x, z=z)
+    finally:
+        divided.close()
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_a_refused_call_is_no_write(alone: sk.Comm, call: str) -> None:
+    memory = torch.full((5,), 3.0)
+    out = memory[:4].view(2, 2)
+    version = out._version
+    with pytest.raises(sk.Error):
+        REFUSED[call](alone, out)
+    assert out._version == version
+    assert torch.equal(memory, torch.full((5,), 3.0))
+
+
+def test_a_call_that_failed_on_its_way_is_a_write() -> None:
+    out = torch.full((2, 2), 3.0)
+    version = out._version
+    with pytest.raises(ZeroDivisionError):
+        run_tile(torch.ones(2, 2), out, 0)
+    assert out._version > version
+
+
+def test_rows_are_a_write() -> None:
+    out = torch.zeros(2, 2)
+    version = out._version
+    assert sk.rmsnorm(torch.ones(2, 2), out=out) is out
+    assert out._version > version
+    assert sk.rmsnorm(torch.ones(2, 2))._version == torch.empty(2, 2)._version
+
+
+@pytest.mark.parametrize("has_out", [False, True])
+def test_a_call_kept_ready_is_a_write_each_time(alone: sk.Comm, has_out: bool) -> None:
+    given_out = torch.zeros(2) if has_out else None
+    before = torch.zeros(2)._version
+    with alone.prepare("allreduce", torch.ones(2), out=given_out) as call:
+        assert given_out is None or given_out._version == before
+        out = call.run()
+        version = out._version
+        for _ in range(2):
+            call.run()
+            assert out._version > version
+            version = out._version
+        with pytest.raises(sk.InvalidArgumentError):
+            call.run(timeout=-1)
+        assert out._version == version
+
+
 def test_what_was_received_is_overwritten_too(ranks: Ranks) -> None:
     def body(comm: sk.Comm) -> None:
         if comm.rank == 1:

@@ -1,5 +1,6 @@
 #include "lib/exec/cpu/tile_table.h"
 
+#include "lib/base/article.h"
 #include "lib/plan/task_info.h"
 #include "lib/plan/text.h"
 
@@ -56,8 +57,8 @@ Result<PreparedTile> prepare_tile(const RankPlan& part, const Task& task, const 
     return PreparedTile{
         .function = function, .reserve = tile.reserve, .least_ns = least_ns(shape, tile.flops)};
   }
-  return error(SK_ERR_UNSUPPORTED, "rank {}: this machine has no kernel for a {} like this: {}",
-               part.rank, task_op_name(task.op), dump_task(part, task));
+  return error(SK_ERR_UNSUPPORTED, "rank {}: this machine has no kernel for {} like this: {}",
+               part.rank, with_article(task_op_name(task.op)), dump_task(part, task));
 }
 
 }  // namespace sk::cpu

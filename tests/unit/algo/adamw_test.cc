@@ -143,13 +143,16 @@ TEST(AdamwPlans, WithAPlantedBugAreRefused) {
     };
   };
   const Bug bugs[] = {
-      {"step for lr", param(kAdamwLr, [](int64_t& p) { p = kRunValue + 1; }), "the lr of"},
-      {"lr for step", param(kAdamwStep, [](int64_t& p) { p = kRunValue; }), "the step of"},
+      {"step for lr", param(kAdamwLr, [](int64_t& p) { p = kRunValue + 1; }),
+       "the lr of adamw_step is run.1, it must be run.0"},
+      {"lr for step", param(kAdamwStep, [](int64_t& p) { p = kRunValue; }),
+       "the step of adamw_step is run.0, it must be run.1"},
       {"a value that there is not", param(kAdamwLr, [](int64_t& p) { p = kRunValue + 2; }),
        "the lr of"},
       {"a number for a value", param(kAdamwLr, [](int64_t& p) { p = bits_of(0.1); }),
        "lr is 4591870180066957722, allowed are"},
-      {"another beta", param(kAdamwBeta1, [](int64_t& p) { p = bits_of(0.99); }), "the beta1 of"},
+      {"another beta", param(kAdamwBeta1, [](int64_t& p) { p = bits_of(0.99); }),
+       "the beta1 of adamw_m is 0.99, it must be 0.9"},
       {"m for v",
        [](Plan& plan, Task& task) {
          Region* regions = &plan.ranks[0].regions[task.first_region];
@@ -159,7 +162,7 @@ TEST(AdamwPlans, WithAPlantedBugAreRefused) {
       {"the next gradients", region(1, [](Region& r) { r.offset += 4; }), "grads is not"},
       {"results a place further", region(4, [](Region& r) { r.offset += 4; }), ""},
       {"cut at no tensor's end", [](Plan&, Task& task) { task.flags = 0; },
-       "a adamw has region 0 in a list, and is not cut along it"},
+       "an adamw has region 0 in a list, and is not cut along it"},
       {"moments elsewhere", [](Plan& plan, Task&) { plan.op.set(OpDesc::aliased_field(5), 0); },
        "new_ms lies in ms and nowhere else"},
   };

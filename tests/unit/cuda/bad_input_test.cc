@@ -7,6 +7,7 @@
 #include "cuda/exec/decode.h"
 #include "cuda/exec/program.h"
 #include "lib/algo/planner.h"
+#include "lib/base/article.h"
 #include "lib/op/ops/adamw.h"
 #include "lib/op/ops/add_rmsnorm.h"
 #include "lib/plan/task_info.h"
@@ -359,8 +360,8 @@ TEST(RowsOnAGpu, HaveNoKernelYet) {
       alone.tasks = {task};
       const Status status = check_part(*plan, alone);
       EXPECT_EQ(status.code(), SK_ERR_UNSUPPORTED);
-      EXPECT_THAT(status.message(),
-                  HasSubstr(fmt::format("no kernel for a {} on a GPU yet", task_op_name(task.op))));
+      EXPECT_THAT(status.message(), HasSubstr(fmt::format("no kernel for {} on a GPU yet",
+                                                          with_article(task_op_name(task.op)))));
       refused.emplace(task_op_name(task.op));
     }
   }

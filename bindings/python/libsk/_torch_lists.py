@@ -1,0 +1,111 @@
+"""Operations that overwrite lists of tensors, as torch's optimizers have theirs.
+
+No gradient goes through them, so they refuse what requires one, as torch's own operations in place
+do. Torch notes the writes where the call is done: nothing here does.
+
+A compiler makes a graph for each value of a number that it takes for a constant. So integers of a
+run (``step``) are torch's ``SymInt``, and for its floats (``lr``) there is the overload ``tensor``,
+which has them as tensors of one element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from libsk import _ops
+from libsk._schemas import Schema
+from libsk._tensors import needs_gradient
+from libsk._torch_operation import Operation, check_type
+
+_LIBRARY = torch.library.Library("sk", "FRAGMENT")  # What is defined goes with it.
+
+
+class _OnLists(Operation):
+    """One of them, without a result. ``by_tensor``: floats of a run come as tensors."""
+
+    def __init__(self, schema: Schema, by_tensor: bool) -> None:
+        super().__init__(schema)
+        within = [each for each in schema["operands"] if each.get("only_in_place")]
+        self._overwritten = {each["alias"] for each in within}
+        self._by_tensor = by_tensor
+        of_run = [each for each in schema["attributes"] if each.get("runtime")]
+        self._tensors = [each["name"] for each in of_run if self._is_tensor(each)]
+
+    def _is_tensor(self, attribute: Schema) -> bool:
+        return self._by_tensor and bool(attribute.get("runtime")) and attribute["kind"] == "float"
+
+    def type_of(self, operand: Schema) -> str:
+        """What is overwritten has a name of its own."""
+        name = operand["name"]
+        return f"Tensor({name}!)[]" if name in self._overwritten else "Tensor[]"
+
+    def number_type(self, attribute: Schema) -> str:
+        if self._is_tensor(attribute):
+            return "Tensor"
+        is_free = attribute.get("runtime") and attribute["kind"] == "int"
+        return "SymInt" if is_free else super().number_type(attribute)
+
+    def run(self, *arguments: Any) -> None:
+        getattr(_ops, self.name)(**self.named(arguments))
+
+    def fake(self, *arguments: Any) -> None:
+        """Nothing is made, and each list has as many tensors."""
+        given = self.named(arguments)
+        first = self.input_names[0]
+        for name in self.input_names:
+            has, wanted = len(given[name]), len(given[first])
+            torch._check(
+                has == wanted,
+                lambda name=name, has=has, wanted=wanted: (
+                    f"{name} has {has} tensors; {first} has {wanted}"
+                ),
+            )
+            for x in given[name]:
+                check_type(x)
+        for name in self._tensors:
+            x = given[name]
+            torch._check(
+                x.numel() == 1,
+                lambda name=name, x=x: f"{name} has shape {tuple(x.shape)}; give one element",
+            )
+
+    def check_gradients(self, *arguments: Any) -> None:
+        """Refuses what requires one, where torch keeps them."""
+        if not torch.is_grad_enabled():
+            return
+        given = self.named(arguments)
+        for name in self.input_names:
+            for i, x in enumerate(given[name]):
+                if x.requires_grad:
+                    raise needs_gradient(f"{name}[{i}]")
+        for name in self._tensors:
+            if given[name].requires_grad:
+                raise needs_gradient(name)
+
+
+def define_on_lists(schema: Schema) -> Callable[..., Any]:
+    """Makes one of torch's of it, with both overloads."""
+    name: str = schema["name"]
+    for overload, operation in (("tensor", _OnLists(schema, True)), ("", _OnLists(schema, False))):
+        if overload and not operation._tensors:
+            continue
+        _define(f"{name}.{overload}" if overload else name, operation)
+    return getattr(torch.ops.sk, name)
+
+
+def _define(name: str, operation: _OnLists) -> None:
+    _LIBRARY.define(f"{name}{operation.signature()}", tags=(torch.Tag.pt2_compliant_tag,))
+    _LIBRARY.impl(name, operation.run, "CompositeExplicitAutograd")
+    packet, _, overload = name.partition(".")
+    op = getattr(getattr(torch.ops.sk, packet), overload or "default")
+
+    def under_autograd(keyset: Any, *arguments: Any) -> None:
+        operation.check_gradients(*arguments)
+        with torch._C._AutoDispatchBelowAutograd():
+            op.redispatch(keyset & torch._C._after_autograd_keyset, *arguments)
+
+    _LIBRARY.impl(name, under_autograd, "Autograd", with_keyset=True)
+    torch.library.register_fake(f"sk::{name}", operation.fake, lib=_LIBRARY)
