@@ -38,7 +38,8 @@ enum sk_status_code {
   SK_ERR_OUT_OF_RANGE = 11,     /**< A buffer or index is too small or too large. */
   SK_ERR_UNSUPPORTED = 12,      /**< Valid, but this build or machine cannot do it. */
   SK_ERR_BAD_HANDLE = 13,       /**< Null, freed, or not such a handle. */
-  SK_ERR_BUSY = 14,             /**< Another thread is inside a call on this object. */
+  SK_ERR_BUSY = 14,             /**< A thread is inside a call on this object: another one, or
+                                   this one, where a function that it calls came here. */
   SK_ERR_FORKED = 15,           /**< Called in a forked child of the process that called sk_init. */
   SK_ERR_DESYNC = 16,           /**< Ranks called different things; every rank gets this. */
   SK_ERR_TILE = 17,             /**< A user's tile failed its call, whose results are anything. */
@@ -94,9 +95,12 @@ SK_NODISCARD SK_API sk_status sk_init(const sk_config* config,
 
 /** Releases a context. Its communicators must have been freed. Waits for other threads' calls on
  *  it and on its sk_comm_self(), 300 s at most: then SK_ERR_TIMEOUT, the context stays as it was,
- *  and it may be tried again. Behind SK_OK nothing of the caller's (log, tiles) is called any more.
- *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_FORKED, SK_ERR_TIMEOUT, or SK_ERR_BUSY when a
- *          communicator is alive.
+ *  and it may be tried again. Calls that wait for their turn there are refused (SK_ERR_BUSY), and
+ *  so are those that come meanwhile. Behind SK_OK nothing of the caller's is called any more: log,
+ *  tiles, functions that are asked while a call waits.
+ *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_FORKED, SK_ERR_TIMEOUT; SK_ERR_BUSY when a communicator
+ *          is alive, and inside a function that a call on the context calls; SK_ERR_ABORTED where
+ *          the function of sk_context_set_interrupted() ended its wait: nothing is released then.
  *  @threads One at a time per context. @since 0.1 */
 SK_API sk_status sk_finalize(sk_context* context) SK_NOEXCEPT;
 

@@ -32,8 +32,10 @@ SK_NODISCARD SK_API sk_status sk_call(sk_comm* comm, int32_t op, const void* arg
  *  a context, which owns it: sk_comm_free() refuses it, sk_finalize() ends it. A forked child has
  *  its own, in a context that it has made itself.
  *  @threads Any, and any may call it: such calls come one after another and wait for each other,
- *  first in, first out, each for its options' timeout_ms, else 300 s, at most (SK_ERR_TIMEOUT, and
- *  it has done nothing).
+ *  each for its options' timeout_ms, else 300 s, at most (SK_ERR_TIMEOUT, and it has done nothing).
+ *  Whoever has waited longest is next once that was 0.1 ms, and not within 0.1 ms of the one before
+ *  it: so long calls that begin may come first, and many threads of small calls are as fast as
+ *  behind a mutex. SK_ERR_BUSY where sk_finalize() ends it meanwhile.
  *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_INVALID_ARGUMENT, SK_ERR_NO_MEMORY, SK_ERR_FORKED. */
 SK_NODISCARD SK_API sk_status sk_comm_self(sk_context* context, sk_comm** out_comm) SK_NOEXCEPT;
 
@@ -45,7 +47,9 @@ typedef int32_t (*sk_interrupted_fn)(void* user);
  * local operation (sk_comm_self()), and by one whose sk_tile_check() waits for its child: anything
  * but 0 ends that call with SK_ERR_ABORTED, and it has done nothing. NULL: nobody is asked. `user`
  * is passed on.
- *  @threads Before the context's first communicator, sk_comm_self() among them: SK_ERR_BUSY then.
+ *  @threads Any, before the context's first communicator, sk_comm_self() among them, and while no
+ *           sk_tile_check() runs: else SK_ERR_BUSY, and nothing has changed. Behind SK_OK nobody
+ *           asks the function of before.
  *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_FORKED. */
 SK_NODISCARD SK_API sk_status sk_context_set_interrupted(sk_context* context,
                                                          sk_interrupted_fn interrupted,
@@ -77,7 +81,8 @@ SK_NODISCARD SK_API sk_status sk_op_create(sk_comm* comm, int32_t op, const void
  *  than the last time, of the same types, shapes, strides, overlaps and numbers (but such of which
  *  sk/ops.h says that another one is no other plan; of lists as many elements in all); NULL: the
  *  same as the last time. A run without options and with NULL arguments is the fastest.
- *  @threads One at a time for each handle (SK_ERR_BUSY), and as sk_call() for the communicator's.
+ *  @threads As sk_call() on the communicator: of a local operation, and of sk_comm_self(), any, and
+ *           runs wait for each other, those of one handle, too; else one at a time (SK_ERR_BUSY).
  *  @return As sk_call(); SK_ERR_INVALID_ARGUMENT where `args` are another operation's, the last
  *          ones stay then; SK_ERR_BAD_HANDLE where the communicator, or packed weights that it was
  *          made with, were freed. */

@@ -29,7 +29,8 @@ typedef int32_t (*sk_allgather_fn)(void* user, const void* in, size_t bytes, voi
 
 /** A look at what else there is to do while a call waits, such as an interpreter's signals. It runs
  *  on the thread that called. Of the communicator it may call sk_comm_abort(), which ends the wait;
- *  all else is SK_ERR_BUSY. An exception of C++ ends the communicator. @since 0.1 */
+ *  all else is SK_ERR_BUSY, and so is freeing what the call was given. An exception of C++ ends the
+ * communicator. @since 0.1 */
 typedef void (*sk_waiting_fn)(void* user);
 
 /** Where a communicator's memory is and its calls run; as DLPack counts, but for the CPU. */
@@ -99,9 +100,12 @@ SK_NODISCARD SK_API sk_status sk_comm_create(sk_context* context, const sk_comm_
  *  peers that still wait for this rank end with SK_ERR_PEER_LOST. Where
  *  memory is registered and calls have failed it waits until no peer is inside one that could touch
  *  it; on a GPU, until launches have ended. It waits, too, for local operations (sk_call()) and
- *  others that any thread may call. SK_ERR_TIMEOUT says that this took longer than the
- *  communicator's timeout; nothing is released then, and it may be tried again.
- *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_BUSY, SK_ERR_TIMEOUT, SK_ERR_FORKED.
+ *  others that any thread may call; those that wait for their turn are refused (SK_ERR_BUSY), and
+ *  those that come meanwhile. SK_ERR_TIMEOUT says that this took longer than the communicator's
+ *  timeout; nothing is released then, and it may be tried again.
+ *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_TIMEOUT, SK_ERR_FORKED; SK_ERR_BUSY, also inside a
+ *          function that a call on it calls (log, `waiting`, a tile); SK_ERR_ABORTED where the
+ *          function of sk_context_set_interrupted() ended its wait: nothing is released then.
  *  @threads One at a time. @since 0.1 */
 SK_API sk_status sk_comm_free(sk_comm* comm) SK_NOEXCEPT;
 

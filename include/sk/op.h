@@ -45,7 +45,8 @@ enum sk_dtype { SK_F32 = 1, SK_F64 = 2, SK_BF16 = 3, SK_F16 = 4, SK_I32 = 5, SK_
 enum sk_redop { SK_SUM = 1, SK_PROD = 2, SK_MIN = 3, SK_MAX = 4, SK_AVG = 5 };
 
 /** A look at what else there is to do while a call waits for other threads' calls. It runs on the
- *  thread that called, which is passed over meanwhile, and may call libsk.
+ *  thread that called, which is passed over meanwhile, and may call libsk; to free what the call
+ *  waits for, or to finalize its context, is SK_ERR_BUSY.
  *  @return 0: wait on; anything else, and an exception of C++: give up, with SK_ERR_BUSY.
  *  @since 0.1 */
 typedef int32_t (*sk_turn_fn)(void* user);
@@ -136,6 +137,12 @@ enum sk_gemm_flags {
  *  @threads Any. */
 SK_NODISCARD SK_API sk_status sk_pack(sk_comm* comm, const sk_tensor* b, uint32_t flags,
                                       sk_packed** out_packed) SK_NOEXCEPT;
+
+/** Waits for other threads' calls that were given them, 300 s at most: then SK_ERR_TIMEOUT, they
+ *  stay, and it may be tried again.
+ *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_TIMEOUT, SK_ERR_FORKED; SK_ERR_BUSY inside a function
+ *          that such a call calls.
+ *  @threads Any. */
 SK_API sk_status sk_packed_free(sk_packed* packed) SK_NOEXCEPT;
 
 /** C = sum over ranks of A_r * B_r, on every rank: a GEMM, then an all-reduce, overlapped.
@@ -207,7 +214,9 @@ SK_NODISCARD SK_API sk_status sk_plan_create(sk_comm* comm, const sk_plan_desc* 
  *  touch nothing. Memory is as the plan's flags say: with SK_PLAN_IN_PLACE `in` and `out` overlap
  * as in the call, without it they are apart; what a SYMMETRIC flag names is memory of sk_alloc() or
  *  sk_register(), and without the flag may be any. For GEMM, A and C are contiguous and `in` points
- *  at A, `weights` is the packed B; else `weights` is NULL. */
+ *  at A, `weights` is the packed B; else `weights` is NULL.
+ *  @threads One at a time per communicator, also of several plans; of sk_comm_self() any: runs wait
+ *           for each other, those of one plan, too. */
 SK_NODISCARD SK_API sk_status sk_plan_run(sk_plan* plan, const void* in, const sk_packed* weights,
                                           void* out, const sk_run_options* options) SK_NOEXCEPT;
 

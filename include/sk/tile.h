@@ -113,6 +113,8 @@ typedef struct sk_tile_desc {
  *  all is equal, `function` and `user` too: `*out_op` is the number that it has then. With
  *  SK_TILE_REPLACE the one of before is unregistered in the same step; where the new one is
  * refused, or a thread is inside a call of the old one (SK_ERR_BUSY), that stays as it is.
+ *  All contexts of a process share room for 8,192 tiles (SK_ERR_NO_MEMORY): one that was taken away
+ *  keeps its place until its context is finalized.
  *  @return SK_OK; SK_ERR_INVALID_ARGUMENT with a sentence that names the region or step and says
  *          what is allowed, SK_ERR_BAD_HANDLE, SK_ERR_NO_MEMORY, SK_ERR_FORKED; SK_ERR_UNSUPPORTED
  *          from sk_call() on a GPU's communicator.

@@ -52,9 +52,12 @@ Status end_context(const void* context, int64_t limit_ns) {
   SK_RETURN_IF_ERROR(check_outside_tiles());
   SK_ASSIGN_OR_RETURN(auto ending, contexts.end(context, limit_ns));
   SK_RETURN_IF_ERROR(check_childless(**ending));
-  SK_RETURN_IF_ERROR(ending.drain());
-  SK_RETURN_IF_ERROR(check_childless(**ending));
-  SK_RETURN_IF_ERROR((*ending)->self.end(ending.left_ns()));
+  ending.close();
+  const auto drains = [&]() -> Status {
+    SK_RETURN_IF_ERROR(ending.drain());
+    return check_childless(**ending);
+  };
+  SK_RETURN_IF_ERROR((*ending)->self.end(ending.left_ns(), drains));
   const auto gone = std::move(ending).take();
   return {};
 }

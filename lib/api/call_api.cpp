@@ -24,10 +24,10 @@ Status call_on(Communicator& communicator, const Schema& schema, const ArgLayout
   return communicator.execute(call, {});
 }
 
-// While `comm` is pinned.
 Status call_alone(const sk_comm* comm, const Schema& schema, const ArgLayout& layout,
                   const void* args, const sk_run_options* options) {
-  SK_ASSIGN_OR_RETURN(void* lane, lane_of(comm));
+  SK_ASSIGN_OR_RETURN(const auto held, comms.pin_here(comm));
+  SK_ASSIGN_OR_RETURN(void* lane, lane_of(comm, *held));
   SK_ASSIGN_OR_RETURN(const auto use, use_comm(lane, options));
   SK_RETURN_IF_ERROR(settle_options(*use, options));
   return call_on(*use->communicator, schema, layout, args, options);
@@ -44,7 +44,6 @@ sk_status sk_call(sk_comm* comm, int32_t op, const void* args,
       SK_ASSIGN_OR_RETURN(const auto use, use_comm(comm, options));
       return call_on(*use->communicator, *schema, *layout, args, options);
     }
-    SK_ASSIGN_OR_RETURN(const auto held, comms.pin(comm));
     return call_alone(comm, *schema, *layout, args, options);
   });
 }
@@ -64,11 +63,12 @@ sk_status sk_context_set_interrupted(sk_context* context, sk_interrupted_fn inte
                                      void* user) noexcept {
   return guarded([&]() -> Status {
     SK_ASSIGN_OR_RETURN(const auto owner, contexts.use(context));
-    if ((*owner)->self.is_made() || (*owner)->children.load() != 0) {
-      return error(SK_ERR_BUSY, "interrupted must be set before the context's communicators");
-    }
-    (*owner)->interruption = {interrupted, user};
-    return {};
+    // One that comes about meanwhile asks what is set here, or has begun to use that of before.
+    if ((*owner)->children.load() == 0 && (*owner)->interruption.set({interrupted, user}))
+      return {};
+    return error(SK_ERR_BUSY,
+                 "interrupted must be set before the context's communicators, sk_comm_self() among "
+                 "them, and while no sk_tile_check() runs");
   });
 }
 

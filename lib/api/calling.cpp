@@ -46,13 +46,12 @@ Status settle_options(const Comm& lane, const sk_run_options*& options) {
   return {};
 }
 
-Result<void*> lane_of(const sk_comm* comm) {
-  SK_ASSIGN_OR_RETURN(const auto use, comms.pin_here(comm));
-  if (use->local == nullptr) return const_cast<void*>(static_cast<const void*>(comm));
-  if (use->communicator->device().type != SK_DEVICE_CPU) {
+Result<void*> lane_of(const sk_comm* comm, Comm& its) {
+  if (its.local == nullptr) return const_cast<void*>(static_cast<const void*>(comm));
+  if (its.communicator->device().type != SK_DEVICE_CPU) {
     return error(SK_ERR_UNSUPPORTED, "local operations run on the CPU so far, not on a GPU");
   }
-  return use->local->get(use->child.context(), use->workers, use->timeout_ns);
+  return its.local->get(its.child.context(), its.workers, its.timeout_ns);
 }
 
 }  // namespace sk::api

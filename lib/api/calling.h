@@ -40,7 +40,8 @@ Result<Operation> operation_of(const sk_comm* comm, int32_t op);
 Status settle_options(const Comm& lane, const sk_run_options*& options);
 
 // Where this rank does alone what it does alone: nobody's turn in a collective is taken for it.
-Result<void*> lane_of(const sk_comm* comm);
+// `its` is `comm`, pinned.
+Result<void*> lane_of(const sk_comm* comm, Comm& its);
 
 }  // namespace sk::api
 

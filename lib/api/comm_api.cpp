@@ -115,8 +115,8 @@ sk_status sk_comm_free(sk_comm* comm) noexcept {
     SK_ASSIGN_OR_RETURN(const int64_t timeout_ns, timeout_of(comm));
     SK_ASSIGN_OR_RETURN(auto ending, comms.end(comm, timeout_ns));
     SK_RETURN_IF_ERROR(ending->communicator->prepare_to_end());
-    SK_RETURN_IF_ERROR(ending.drain());
-    SK_RETURN_IF_ERROR(ending->local->end(ending.left_ns()));
+    ending.close();
+    SK_RETURN_IF_ERROR(ending->local->end(ending.left_ns(), [&] { return ending.drain(); }));
     const auto gone = std::move(ending).take();
     return {};
   });

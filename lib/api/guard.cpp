@@ -1,13 +1,14 @@
 #include "lib/api/guard.h"
 
-#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "lib/base/inside_tile.h"
 
@@ -37,7 +38,9 @@ void begin_again(uint32_t* page, void (*forget)()) {
     forget();
     here(page).store(kAgain, std::memory_order_release);
   }
-  while (here(page).load(std::memory_order_acquire) == kComing) sched_yield();
+  // Not a yield: whoever is inside may have a lower priority, and this thread its core.
+  while (here(page).load(std::memory_order_acquire) == kComing)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
 Status forked() {

@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "lib/base/inside_callback.h"
+
 namespace sk::api {
 
 const char* handle_kind_name(HandleKind kind) {
@@ -26,6 +28,12 @@ Status bad_handle(HandleKind wanted, const void* handle) {
 Status busy_handle(HandleKind kind, bool ends) {
   return error(SK_ERR_BUSY, "another thread {} this {}", ends ? "ends" : "is inside a call on",
                handle_kind_name(kind));
+}
+
+Status inside_call(HandleKind kind) {
+  const char* by = InsideCallback::name();
+  return error(SK_ERR_BUSY, "called from {}, inside a call on the same {} that is not over",
+               by != nullptr ? by : "a function of the caller's", handle_kind_name(kind));
 }
 
 Status no_turn(HandleKind kind, TurnQueue::Outcome why, int64_t limit_ns) {

@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "lib/api/held.h"
 #include "lib/api/turns.h"
 #include "lib/base/futex.h"
 #include "lib/base/inside_tile.h"
@@ -50,6 +51,8 @@ inline constexpr int64_t kTurnNs = 300'000'000'000;
 Status bad_handle(HandleKind wanted, const void* handle);
 // Of an object that is in a call, or that another thread takes away.
 Status busy_handle(HandleKind kind, bool ends);
+// Of an object for which this thread would wait while it is inside of a call on it.
+Status inside_call(HandleKind kind);
 // Why the turn of an object did not come.
 Status no_turn(HandleKind kind, TurnQueue::Outcome why, int64_t limit_ns);
 
@@ -70,9 +73,12 @@ class HandleTable {
   struct alignas(64) Slot {  // Calls on other objects write other lines of the cache.
     // The object's generation, and below it whose turn it is; 0 while free or on its way.
     std::atomic<uint64_t> word{0};
-    std::atomic<int64_t> turn_ns{0};  // So long whoever finds it in use waits for its turn.
+    // this_thread() of the call that has its turn; 0 at times. A thread finds itself there just
+    // while it has it.
+    std::atomic<uintptr_t> holder{0};
     T* object = nullptr;
     std::atomic<const void*> parent{nullptr};  // The handle that it was made for.
+    std::atomic<uint32_t> turn_ms{0};  // So long whoever finds it in use waits for its turn.
     std::atomic<uint32_t> pins{0};
     std::atomic<pid_t> owner{0};  // The process that made it.
     [[no_unique_address]] TurnQueue turns;
@@ -91,26 +97,37 @@ class HandleTable {
     return (uint64_t(kind) << kSlotBits | index_of(handle)) << kClaimShift;
   }
 
+  // Ends on the thread that has it.
   class Use {
    public:
-    // `mine`: the word of an exclusive one while nobody waits; 0 pins.
-    Use(Slot* slot, uint64_t mine) : slot_(slot), mine_(mine) {}
-    Use(Use&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)), mine_(other.mine_) {}
+    // `word`: the object's while nobody waits; one without a claim pins.
+    Use(Slot* slot, uint64_t word) : slot_(slot), word_(word) {
+      if (has_turn()) {
+        slot->holder.store(this_thread(), std::memory_order_relaxed);
+      } else {
+        PinnedHere::add(slot, word);
+      }
+    }
+    Use(Use&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)), word_(other.word_) {}
     Use& operator=(Use&&) = delete;
     ~Use() {
       if (slot_ == nullptr) return;
-      if (mine_ != 0)
-        release(*slot_, mine_);
-      else
-        unpin(*slot_);
+      if (has_turn()) {
+        release(*slot_, word_);
+      } else {
+        PinnedHere::drop(slot_, word_);
+        unpin(slot_->word, slot_->pins);
+      }
     }
     T& operator*() const { return *slot_->object; }
     T* operator->() const { return slot_->object; }
 
    private:
     friend class HandleTable;
+    bool has_turn() const { return (word_ & kClaimMask) != 0; }
+
     Slot* slot_;
-    uint64_t mine_;
+    uint64_t word_;
   };
 
   // The one user of an object that is to go, until take() has it or this ends: then all is as
@@ -134,11 +151,10 @@ class HandleTable {
       return std::max<int64_t>(0, std::chrono::nanoseconds(until_ - Clock::now()).count());
     }
 
-    // Whoever pins it from here on is refused (SK_ERR_BUSY), and whoever wants its turn, unless
-    // calls wait for that.
+    // Whoever pins it from here on is refused (SK_ERR_BUSY), too.
     void close() { use_.slot_->word.fetch_or(kEnding, std::memory_order_seq_cst); }
-    // Closes, and waits for the pinned calls of before. One of those may wait for the turn, so
-    // while there are any that is refused (SK_ERR_BUSY), too.
+    // Closes, and waits for the pinned calls of before, and for functions of callers' that threads
+    // run which waited for the turn.
     Status drain() {
       close();
       std::atomic<uint32_t>& pins = use_.slot_->pins;
@@ -149,14 +165,14 @@ class HandleTable {
                        "other threads' calls on this {} have not ended; it stays as it is",
                        handle_kind_name(kind));
         }
-        use_.slot_->turns.refuse(use_.slot_->word);
         futex_wait(pins, count, left);
       }
       return {};
     }
-    // Behind drain(). The handle is dead from here on, and whoever waits for its turn hears it.
+    // Behind drain(). The handle is dead from here on.
     std::unique_ptr<T> take() && {
       Slot& slot = *std::exchange(use_.slot_, nullptr);
+      slot.holder.store(0, std::memory_order_relaxed);
       slot.turns.end(slot.word);
       std::unique_ptr<T> object(std::exchange(slot.object, nullptr));
       slot.taken.store(false, std::memory_order_release);
@@ -183,7 +199,7 @@ class HandleTable {
       while (used <= index && !used_.compare_exchange_weak(used, index + 1)) {
       }
       slot.object = object.release();
-      slot.turn_ns.store(turn_ns, std::memory_order_relaxed);
+      slot.turn_ms.store(ms_of(turn_ns), std::memory_order_relaxed);
       slot.owner.store(getpid(), std::memory_order_relaxed);
       slot.parent.store(parent, std::memory_order_relaxed);
       const uint64_t generation = generations_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -205,10 +221,8 @@ class HandleTable {
     if (slot->word.compare_exchange_strong(is, mine, std::memory_order_seq_cst)) [[likely]]
       return Use(slot, mine);
     if (is >> kTurnBits != alive >> kTurnBits) return refused(handle);
-    if (claim != kCall && (is & kClaimMask) == claim)
-      return busy_handle(HandleKind(claim >> (kSlotBits + kClaimShift)), /*ends=*/false);
-    const int64_t usual_ns = slot->turn_ns.load(std::memory_order_relaxed);
-    if (usual_ns == 0) return busy_handle(kind, (is & kEnding) != 0);
+    const int64_t usual_ns = slot->turn_ms.load(std::memory_order_relaxed) * int64_t{1'000'000};
+    if (usual_ns == 0) return busy(*slot, is, claim);
     SK_RETURN_IF_ERROR(take_turn(*slot, handle, mine, usual_ns, turn));
     return Use(slot, mine);
   }
@@ -240,7 +254,8 @@ class HandleTable {
       if (is >> kTurnBits != alive >> kTurnBits) return refused(handle);
       if ((is & kEnding) == 0) [[likely]]
         return std::pair<typename Parents::Use, T*>(std::move(*claim), slot->object);
-      std::this_thread::yield();
+      // Not a yield: the remover may have a lower priority, and this thread its core.
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
   }
 
@@ -249,8 +264,11 @@ class HandleTable {
   Result<std::unique_ptr<T>> remove_from(Parents& parents, const void* handle) {
     SK_ASSIGN_OR_RETURN(Ending ending, end(handle, /*limit_ns=*/0));
     ending.close();
-    if (parents.claim_of(ending.parent()) == name_of(handle) || !ending.drain().ok())
-      return busy_handle(kind, /*ends=*/false);
+    if (parents.claim_of(ending.parent()) == name_of(handle)) {
+      return parents.is_mine(ending.parent()) ? inside_call(kind)
+                                              : busy_handle(kind, /*ends=*/false);
+    }
+    if (!ending.drain().ok()) return busy_handle(kind, /*ends=*/false);
     return std::move(ending).take();
   }
 
@@ -262,11 +280,17 @@ class HandleTable {
     return is >> kTurnBits == alive >> kTurnBits ? is & kClaimMask : 0;
   }
 
+  // Whether this thread is inside of a call that has the object's turn.
+  bool is_mine(const void* handle) {
+    const auto [slot, alive] = place_of(handle);
+    return slot != nullptr && is_alive(*slot, alive) && has_turn(*slot);
+  }
+
   // The same without a sentence, for what may be asked often.
   std::optional<Use> try_pin(const void* handle) {
     const auto [slot, alive] = place_of(handle);
     if (slot == nullptr) return std::nullopt;
-    Use use = count_in(*slot);
+    Use use = count_in(*slot, alive);
     const uint64_t is = slot->word.load(std::memory_order_seq_cst);
     if (is >> kTurnBits != alive >> kTurnBits || (is & kEnding) != 0) return std::nullopt;
     return use;
@@ -275,10 +299,11 @@ class HandleTable {
   Result<Use> pin(const void* handle) {
     const auto [slot, alive] = place_of(handle);
     if (slot == nullptr) return refused(handle);
-    Use use = count_in(*slot);
+    Use use = count_in(*slot, alive);
     const uint64_t is = slot->word.load(std::memory_order_seq_cst);
     if (is >> kTurnBits != alive >> kTurnBits) return refused(handle);
-    if ((is & kEnding) != 0) return busy_handle(kind, /*ends=*/true);
+    if ((is & kEnding) != 0)
+      return has_turn(*slot) ? inside_call(kind) : busy_handle(kind, /*ends=*/true);
     return use;
   }
 
@@ -293,17 +318,26 @@ class HandleTable {
   void for_each_in_use(const Body& body) {
     const size_t used = used_.load(std::memory_order_acquire);
     for (Slot& slot : std::span(slots_).first(used)) {  // Asked at the end of every cell.
-      if ((slot.word.load(std::memory_order_acquire) & kClaimMask) == 0) continue;
-      const Use use = count_in(slot);
+      const uint64_t was = slot.word.load(std::memory_order_acquire);
+      if ((was & kClaimMask) == 0) continue;
+      const Use use = count_in(slot, was & ~kTurnMask);
       const uint64_t is = slot.word.load(std::memory_order_seq_cst);
-      if (is != 0 && (is & kEnding) == 0) body(*slot.object);
+      if (is >> kTurnBits == was >> kTurnBits && (is & kEnding) == 0) body(*slot.object);
     }
   }
 
-  // Waits for the object's turn, `limit_ns` in all for whatever is to be waited for.
+  // Waits for the object's turn, `limit_ns` in all for whatever is to be waited for. Who waits for
+  // it, too, or is to, is refused (SK_ERR_BUSY) from here on: it may pin the object, or what that
+  // belongs to. So is this thread, at once, where it is itself inside of the object.
   Result<Ending> end(const void* handle, int64_t limit_ns = kTurnNs) {
+    const auto [slot, alive] = place_of(handle);
+    if (slot != nullptr && is_alive(*slot, alive) &&
+        (has_turn(*slot) || PinnedHere::has(slot, alive)))
+      return inside_call(kind);
     const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(limit_ns);
-    SK_ASSIGN_OR_RETURN(Use use, this->use(handle, {.limit_ns = std::max<int64_t>(1, limit_ns)}));
+    SK_ASSIGN_OR_RETURN(
+        Use use, this->use(handle, {.limit_ns = std::max<int64_t>(1, limit_ns), .ends = true}));
+    if (slot->turn_ms.load(std::memory_order_relaxed) != 0) slot->turns.refuse(slot->word);
     return Ending(*this, std::move(use), until);
   }
 
@@ -330,6 +364,7 @@ class HandleTable {
       slot.word.store(0);
       slot.turns.forget();
       slot.pins.store(0);
+      slot.holder.store(0);
       slot.object = nullptr;
       slot.taken.store(false);
     }
@@ -351,28 +386,54 @@ class HandleTable {
     uint64_t alive;  // Its word while the object is alive and nobody has it.
   };
 
+  // What this thread waits for.
+  class StaysHere {
+   public:
+    StaysHere(const Slot& slot, uint64_t alive) : slot_(slot), alive_(alive) {
+      PinnedHere::add(&slot_, alive_);
+    }
+    ~StaysHere() { PinnedHere::drop(&slot_, alive_); }
+    StaysHere(const StaysHere&) = delete;
+    StaysHere& operator=(const StaysHere&) = delete;
+
+   private:
+    const Slot& slot_;
+    uint64_t alive_;
+  };
+
   static bool is_alive(const Slot& slot, uint64_t alive) {
     return slot.word.load(std::memory_order_acquire) >> kTurnBits == alive >> kTurnBits;
   }
 
+  // Whether it is this thread that has the turn.
+  static bool has_turn(const Slot& slot) {
+    return slot.holder.load(std::memory_order_relaxed) == this_thread();
+  }
+  // Of at least so many; 0 of 0 alone.
+  static uint32_t ms_of(int64_t ns) {
+    return uint32_t(std::min<int64_t>((ns + 999'999) / 1'000'000, UINT32_MAX));
+  }
+
   static void release(Slot& slot, uint64_t mine) {
     const uint64_t alive = mine & ~kTurnMask;
-    if (slot.turn_ns.load(std::memory_order_relaxed) == 0) [[likely]]
+    slot.holder.store(0, std::memory_order_relaxed);
+    if (slot.turn_ms.load(std::memory_order_relaxed) == 0) [[likely]]
       return slot.word.store(alive, std::memory_order_release);  // Nobody waits for that.
     uint64_t is = mine;
     if (slot.word.compare_exchange_strong(is, alive, std::memory_order_release)) [[likely]]
       return;
     slot.turns.pass(slot.word, mine);
   }
-  static Use count_in(Slot& slot) {
+  static Use count_in(Slot& slot, uint64_t alive) {
     slot.pins.fetch_add(1, std::memory_order_seq_cst);
-    return Use(&slot, 0);
+    return Use(&slot, alive);
   }
-  // In one order with Ending: either it finds no pin, or its end is seen here.
-  static void unpin(Slot& slot) {
-    const bool last = slot.pins.fetch_sub(1, std::memory_order_seq_cst) == 1;
-    if (last && (slot.word.load(std::memory_order_seq_cst) & kEnding) != 0)
-      futex_wake(slot.pins, INT_MAX);
+  // Why a call does not wait, of an object whose word `is`.
+  static Status busy(const Slot& slot, uint64_t is, uint64_t claim) {
+    const bool same = claim != kCall && (is & kClaimMask) == claim;
+    const auto of = same ? HandleKind(claim >> (kSlotBits + kClaimShift)) : kind;
+    if (has_turn(slot)) return inside_call(of);
+    return busy_handle(of, /*ends=*/!same && (is & kEnding) != 0);
   }
 
   [[gnu::noinline]] Status take_turn(Slot& slot, const void* handle, uint64_t mine,
@@ -383,9 +444,13 @@ class HandleTable {
                    "own",
                    handle_kind_name(kind));
     }
+    if (has_turn(slot)) return inside_call(kind);
+    if (TurnQueue::take_soon(slot.word, mine)) return {};
     turn.interruption = interruption_of(slot, mine);
     const int64_t limit_ns = turn.limit_ns != 0 ? turn.limit_ns : usual_ns;
-    const TurnQueue::Outcome outcome = slot.turns.wait(slot.word, mine, limit_ns, turn);
+    const StaysHere waits(slot, mine & ~kTurnMask);  // Its functions do not end the object.
+    const TurnQueue::Outcome outcome =
+        slot.turns.wait({slot.word, slot.pins}, mine, limit_ns, turn);
     if (outcome == TurnQueue::Outcome::kMine) return {};
     return outcome == TurnQueue::Outcome::kGone ? refused(handle)
                                                 : no_turn(kind, outcome, limit_ns);
@@ -394,8 +459,8 @@ class HandleTable {
   // would be waited for by whoever takes the object away.
   static Interruption interruption_of(Slot& slot, uint64_t mine) {
     Interruption found;
-    if constexpr (requires(const T& object) { Interruption(object.interruption); })
-      slot.turns.read_alive(slot.word, mine, [&] { found = slot.object->interruption; });
+    if constexpr (requires(const T& object) { Interruption(object.interruption.get()); })
+      slot.turns.read_alive(slot.word, mine, [&] { found = slot.object->interruption.get(); });
     return found;
   }
 

@@ -4,6 +4,8 @@
 namespace sk::api {
 namespace {
 
+constexpr const char* kWhat = "its lane, where local operations run";
+
 // No launcher is looked for: whatever the job, this process is alone here.
 Result<std::unique_ptr<Comm>> make(const Context& context, uint32_t workers, int64_t timeout_ns) {
   Communicator::Config config;
@@ -18,7 +20,7 @@ Result<std::unique_ptr<Comm>> make(const Context& context, uint32_t workers, int
                                      .communicator = std::move(made),
                                      .workers = workers,
                                      .timeout_ns = timeout_ns,
-                                     .interruption = context.interruption});
+                                     .interruption = context.interruption.use()});
 }
 
 }  // namespace
@@ -34,10 +36,19 @@ Result<void*> Lane::get(const Context& context, uint32_t workers, int64_t timeou
   return before;
 }
 
-Status Lane::end(int64_t limit_ns) {
+// One that comes about meanwhile has been made by a call that its owner waits for.
+Status Lane::end(int64_t limit_ns, const std::function<Status()>& owner_drains) {
   void* handle = comm_.load(std::memory_order_acquire);
-  if (handle == nullptr) return {};
-  SK_RETURN_IF_ERROR(std::move(comms.remove(handle, limit_ns).status()));
+  if (handle == nullptr) {
+    SK_RETURN_IF_ERROR(owner_drains());
+    handle = comm_.load(std::memory_order_acquire);
+    if (handle == nullptr) return {};
+  }
+  auto ending = comms.end(handle, limit_ns);
+  if (!ending.ok()) return std::move(ending.status()).with_context(kWhat);
+  SK_RETURN_IF_ERROR(owner_drains());
+  SK_RETURN_IF_ERROR(ending->drain().with_context(kWhat));
+  const auto gone = std::move(*ending).take();
   comm_.store(nullptr, std::memory_order_release);
   return {};
 }

@@ -3,6 +3,7 @@
 #define SK_LIB_API_OBJECTS_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 
 #include "lib/api/guard.h"
@@ -27,9 +28,10 @@ class Lane {
   // Its handle. `workers`: 0 is one for each core that this process may use. `timeout_ns`: so long
   // its calls wait for each other.
   Result<void*> get(const Context& context, uint32_t workers, int64_t timeout_ns);
-  bool is_made() const { return comm_.load(std::memory_order_acquire) != nullptr; }
-  // While nobody can get() it. SK_ERR_TIMEOUT, and it stays, where a thread is inside of it longer.
-  Status end(int64_t limit_ns);
+  // Whoever waits for its turn is refused at once: it may keep its owner from going. Behind
+  // `owner_drains` nobody can get() it. SK_ERR_TIMEOUT, and it stays, where a thread is inside of
+  // it longer.
+  Status end(int64_t limit_ns, const std::function<Status()>& owner_drains);
 
  private:
   std::atomic<void*> comm_{nullptr};
@@ -38,8 +40,8 @@ class Lane {
 struct Context {
   Log log;
   std::shared_ptr<TileSet> tiles = std::make_shared<TileSet>();  // Plans of its communicators.
-  Interruption interruption;     // Of waits for a lane's turn, and for a tile's check.
-  std::atomic<int> children{0};  // Communicators and sessions alive.
+  SharedInterruption interruption;  // Of waits for a lane's turn, and for a tile's check.
+  std::atomic<int> children{0};     // Communicators and sessions alive.
   Lane self;
 };
 
@@ -68,7 +70,7 @@ struct Comm {
   uint32_t workers = 0;  // Of a lane for this rank.
   int64_t timeout_ns = 0;
   std::unique_ptr<Lane> local{};  // For what this rank does alone; null: this is a lane itself.
-  Interruption interruption{};    // Of a lane, whose calls wait for each other.
+  SharedInterruption::Use interruption{};  // Of a lane, whose calls wait for each other.
 };
 
 struct PlanHandle {

@@ -14,8 +14,8 @@ namespace {
 // A local operation's handle keeps the lane's, and whoever has that may go.
 Result<void*> place_of(sk_comm* comm, const Schema& schema) {
   if (schema.scope != Scope::kLocal) return static_cast<void*>(comm);
-  SK_ASSIGN_OR_RETURN(const auto held, comms.pin(comm));
-  return lane_of(comm);
+  SK_ASSIGN_OR_RETURN(const auto held, comms.pin_here(comm));
+  return lane_of(comm, *held);
 }
 
 Result<std::unique_ptr<OpHandle>> make(void* place, const Operation& operation, const void* args) {

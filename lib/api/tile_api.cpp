@@ -35,7 +35,8 @@ sk_status sk_tile_check(sk_context* context, int32_t op, const void* args,
     SK_ASSIGN_OR_RETURN(const TileSet::Use tile, (*owner)->tiles->use(op));
     constexpr World kAlone{.rank = 0, .size = 1, .device = {}};
     SK_ASSIGN_OR_RETURN(const Call call, schema_call(kAlone, tile->schema(), args, {}, options));
-    return check_tile(*tile, call, (*owner)->interruption);
+    const auto interruption = (*owner)->interruption.use();
+    return check_tile(*tile, call, interruption.get());
   });
 }
 

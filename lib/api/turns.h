@@ -1,14 +1,17 @@
-// Turns at an object that one call at a time may have: who waits for another thread's call comes
-// first in, first out.
+// Turns at an object that one call at a time may have: who waits for another thread's call comes in
+// the order of coming, once it has waited for 0.1 ms; before, calls that find the object free come
+// first.
 #ifndef SK_LIB_API_TURNS_H_
 #define SK_LIB_API_TURNS_H_
 
-#include <sched.h>
-
 #include <atomic>
+#include <climits>
 #include <cstdint>
+#include <mutex>
 
+#include "lib/base/futex.h"
 #include "lib/base/interruption.h"
+#include "lib/base/short_lock.h"
 
 namespace sk::api {
 
@@ -19,6 +22,7 @@ struct Turn {
   int32_t (*waiting)(void* user) = nullptr;
   void* user = nullptr;
   Interruption interruption{};  // The object's own, which is asked before that.
+  bool ends = false;            // It is to take the object away: nobody else waits beside it.
 };
 
 // Whose turn it is, as one word: which object it is, in the bits above kTurnBits, and below
@@ -32,11 +36,27 @@ inline constexpr uint64_t kTurnBits = 20;
 inline constexpr uint64_t kTurnMask = (uint64_t{1} << kTurnBits) - 1;
 inline constexpr uint64_t kClaimMask = kTurnMask & ~(kAwaited | kEnding);
 
+// One who keeps an object from going has left.
+inline void unpin(const std::atomic<uint64_t>& word, std::atomic<uint32_t>& pins) {
+  // In one order with whoever ends it: either that finds no pin, or its end is seen here.
+  const bool last = pins.fetch_sub(1, std::memory_order_seq_cst) == 1;
+  if (last && (word.load(std::memory_order_seq_cst) & kEnding) != 0) futex_wake(pins, INT_MAX);
+}
+
 // Those who wait for the turn of one word. Whoever finds the word free takes it, and whoever finds
-// nobody waiting frees it, without looking here; while somebody waits the word is never free.
+// nobody waiting (kAwaited) frees it, without looking here.
+//
+// A turn that is given to a thread that sleeps lies idle until that runs: as long as many small
+// calls take. So it is given to the first of those who wait only once that has waited for a while,
+// and not within that while of the last time. Before, the word is freed, and the first is woken to
+// look whether it is still free. If it is not, it sleeps out its while, and is not woken meanwhile:
+// then it sees to it that the turn is given to it.
+//
+// While anybody waits one of three holds of the first: the word has kAwaited, and so is taken; or
+// it was told to look; or it will look by itself.
 //
 // While a waiter runs a function of its caller's it is passed over, and counts as nobody: that may
-// last, and may itself wait for the same turn.
+// last, and may itself wait for the same turn. It pins the object meanwhile.
 //
 // Zero at first, and nothing of it is destroyed.
 class TurnQueue {
@@ -44,30 +64,41 @@ class TurnQueue {
   enum class Outcome : uint32_t {
     kNone,
     kMine,
+    kLook,         // Within the queue: the turn may be free.
     kGone,         // The object was taken away,
-    kEnds,         // or whoever has the turn is about to.
+    kEnds,         // or somebody is about to.
     kLate,         // The time is over.
     kInterrupted,  // As Turn::interruption said.
     kStopped,      // As Turn::waiting said.
     kThrew,        // That threw an exception.
   };
-  // `mine`: the word when the turn is the caller's and nobody waits. `limit_ns` is the turn's.
-  Outcome wait(std::atomic<uint64_t>& word, uint64_t mine, int64_t limit_ns, const Turn& turn);
+  // The object, as far as its turns need it: its word, and how many keep it from going.
+  struct Of {
+    std::atomic<uint64_t>& word;
+    std::atomic<uint32_t>& pins;
+  };
 
-  // Gives the caller's turn, which is not ending, to whoever has waited longest, or to nobody.
+  // Waits as long as a small call may last, without a place in the queue; whether the turn is the
+  // caller's. `mine`: the word then, while nobody waits.
+  static bool take_soon(std::atomic<uint64_t>& word, uint64_t mine);
+  // `limit_ns` is the turn's.
+  Outcome wait(const Of& of, uint64_t mine, int64_t limit_ns, const Turn& turn);
+
+  // Gives the caller's turn, which is not ending, to whoever has waited longest, if long enough, or
+  // to nobody.
   void pass(std::atomic<uint64_t>& word, uint64_t mine);
 
-  // Of a caller that has the turn and has set kEnding. Whoever waits, or is to wait, is refused
-  // until open() or end().
+  // Of a caller that has the turn and is to take the object away. Whoever waits, or is to wait, is
+  // refused until open() or end().
   void refuse(std::atomic<uint64_t>& word);
   void open();
-  // The object is no more, and all who wait hear it.
+  // The object is no more.
   void end(std::atomic<uint64_t>& word);
 
   // Whether the object of `mine` is alive, and is while `read` looks at it.
   template <typename Read>
   bool read_alive(const std::atomic<uint64_t>& word, uint64_t mine, const Read& read) {
-    const Locked locked(lock_);
+    const std::scoped_lock locked(lock_);
     if (word.load(std::memory_order_acquire) >> kTurnBits != mine >> kTurnBits) return false;
     read();
     return true;
@@ -78,36 +109,30 @@ class TurnQueue {
 
  private:
   struct Waiter;
-  class Locked {
-   public:
-    explicit Locked(std::atomic<bool>& lock) : lock_(lock) {
-      while (lock_.exchange(true, std::memory_order_acquire)) sched_yield();
-    }
-    ~Locked() { lock_.store(false, std::memory_order_release); }
-    Locked(const Locked&) = delete;
-    Locked& operator=(const Locked&) = delete;
-
-   private:
-    std::atomic<bool>& lock_;
-  };
 
   // With the queue locked.
   void append(Waiter& waiter);
   void drop(Waiter& waiter);
   Waiter* longest_waiting() const;  // Of those that are not aside.
-  Outcome take_or_await(std::atomic<uint64_t>& word, uint64_t mine) const;
+  Outcome take(std::atomic<uint64_t>& word, const Waiter& waiter) const;
+  Outcome take_queued(std::atomic<uint64_t>& word, Waiter& waiter);
+  uint64_t next_waits() const;
+  void attend(std::atomic<uint64_t>& word);
+  std::atomic<uint32_t>* give_or_free(std::atomic<uint64_t>& word, uint64_t mine);
   void tell_all(Outcome what);
 
   // What the waiter is told; kNone while there is nothing.
   Outcome enter(std::atomic<uint64_t>& word, Waiter& waiter);
-  Outcome ask_aside(std::atomic<uint64_t>& word, Waiter& waiter, const Turn& turn);
-  Outcome step_aside(std::atomic<uint64_t>& word, Waiter& waiter);
+  Outcome look_once(std::atomic<uint64_t>& word, Waiter& waiter);
+  Outcome look(std::atomic<uint64_t>& word, Waiter& waiter);
+  Outcome rest(std::atomic<uint64_t>& word, Waiter& waiter, int64_t ns);
+  Outcome ask_aside(const Of& of, Waiter& waiter, const Turn& turn);
+  Outcome step_aside(const Of& of, Waiter& waiter);
   Outcome step_back(std::atomic<uint64_t>& word, Waiter& waiter);
   Outcome give_up(std::atomic<uint64_t>& word, Waiter& waiter, Outcome why);
 
-  Waiter* first_ = nullptr;
-  Waiter* last_ = nullptr;
-  std::atomic<bool> lock_{false};  // Held for a few instructions.
+  Waiter* last_ = nullptr;  // Whose next is the first: the object has few bytes.
+  ShortLock lock_;
   bool refuses_ = false;
 };
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <string_view>
 
+#include "lib/base/inside_callback.h"
+
 namespace sk {
 namespace {
 
@@ -46,6 +48,7 @@ void Log::write(int32_t level, const char* component, const std::string& message
     (void)!::write(STDERR_FILENO, line.data(), line.size());
   }
   if (level < fn_level_) return;
+  const InsideCallback inside("the log function");
   try {
     fn_(user_, level, component, message.c_str());
   } catch (...) {  // Whatever the caller's function throws is none of the call that logged.

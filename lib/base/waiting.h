@@ -2,6 +2,7 @@
 #ifndef SK_LIB_BASE_WAITING_H_
 #define SK_LIB_BASE_WAITING_H_
 
+#include "lib/base/inside_callback.h"
 #include "lib/base/status.h"
 
 namespace sk {
@@ -12,6 +13,7 @@ struct Waiting {
 
   Status look() const {
     if (function == nullptr) return {};
+    const InsideCallback inside("config.waiting");
     try {
       function(user);
     } catch (...) {

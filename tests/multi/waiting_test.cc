@@ -7,9 +7,12 @@
 #include <string>
 
 #include "tests/multi/thread_ranks.h"
+#include "tests/support/own_tiles.h"
 
 namespace sk::testing_ops {
 namespace {
+
+using testing_support::matrix;
 
 enum class Does { kReturns, kAborts, kThrows };
 
@@ -82,6 +85,61 @@ TEST(Waiting, TheCallerMayAbortWhatItWaitsFor) {
 TEST(Waiting, AnExceptionEndsTheCommunicator) {
   for (const int workers : {1, 2})
     wait_and_look(Does::kThrows, workers, SK_ERR_ABORTED, "config.waiting threw an exception");
+}
+
+// What that call is inside of it would wait for, and for itself.
+struct Ends {
+  std::atomic<sk_comm*> comm{nullptr};
+  sk_packed* packed = nullptr;
+  std::atomic<int> count{0};
+  sk_status comm_status = SK_OK, packed_status = SK_OK;
+  std::string of_comm = {}, of_packed = {};
+};
+
+void end_all(void* user) {
+  auto& it = *static_cast<Ends*>(user);
+  if (it.count != 0) return;
+  it.comm_status = sk_comm_free(it.comm);
+  it.of_comm = sk_last_error();
+  it.packed_status = sk_packed_free(it.packed);
+  it.of_packed = sk_last_error();
+  ++it.count;
+}
+
+TEST(Waiting, TheCallerEndsNothingThatTheCallIsInsideOf) {
+  Ends it;
+  in_thread_ranks(
+      2,
+      [&](sk_comm* comm, int rank) {
+        std::vector<float> a(16, 1), b(16, 1), c(16);
+        const sk_tensor left = matrix(SK_F32, a.data(), 4, 4, 4);
+        const sk_tensor right = matrix(SK_F32, b.data(), 4, 4, 4);
+        sk_tensor out = matrix(SK_F32, c.data(), 4, 4, 4);
+        sk_packed* packed = nullptr;
+        ASSERT_EQ(sk_pack(comm, &right, 0, &packed), SK_OK) << sk_last_error();
+        if (rank == 0) {
+          it.packed = packed;
+          it.comm = comm;
+        } else {
+          while (it.count == 0) std::this_thread::yield();
+        }
+        EXPECT_EQ(sk_allreduce_gemm(comm, &left, nullptr, packed, &out, 0, nullptr), SK_OK)
+            << sk_last_error();
+        EXPECT_EQ(c[15], 8.0f);
+        EXPECT_EQ(sk_packed_free(packed), SK_OK) << sk_last_error();
+      },
+      [&](sk_comm_config& config) {
+        if (config.rank != 0) return;
+        config.waiting = end_all;
+        config.waiting_user = &it;
+      });
+  EXPECT_EQ(it.comm_status, SK_ERR_BUSY);
+  EXPECT_EQ(it.of_comm,
+            "called from config.waiting, inside a call on the same communicator that is not over");
+  EXPECT_EQ(it.packed_status, SK_ERR_BUSY);
+  EXPECT_EQ(
+      it.of_packed,
+      "called from config.waiting, inside a call on the same packed weights that is not over");
 }
 
 TEST(Gathering, AnExceptionIsAFailureOfTheCallers) {

@@ -8,18 +8,13 @@
 
 #include <cstdint>
 
+#include "lib/base/spin.h"
 #include "lib/base/status.h"
 #include "transport/session.h"
 
 namespace sk::cpu {
 
-inline void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
+inline void pause() { relax(); }
 
 int64_t now_ns();  // CLOCK_MONOTONIC.
 void nap();        // 50 us.

@@ -19,6 +19,12 @@ namespace {
 using testing::HasSubstr;
 using Table = HandleTable<int, HandleKind::kPlan>;
 
+// A thread does not wait for itself, so whatever waits for the test's own use does so on another.
+template <typename Body>
+void elsewhere(const Body& body) {
+  std::thread(body).join();
+}
+
 TEST(Handles, AFreedOneIsRefusedThoughItsPlaceIsTaken) {
   auto table = std::make_unique<Table>();
   void* const first = table->add(std::make_unique<int>(1)).value();
@@ -87,9 +93,11 @@ TEST(Handles, ATurnIsWaitedForNoLongerThanIsSaid) {
     {
       const auto held = table->use(shared);
       ASSERT_TRUE(held.ok());
-      const auto late = table->use(shared, {.limit_ns = own ? 0 : 20'000'000});
-      ASSERT_EQ(late.status().code(), SK_ERR_TIMEOUT);
-      EXPECT_THAT(late.status().message(), HasSubstr("have not ended for 0.02 s"));
+      elsewhere([&] {
+        const auto late = table->use(shared, {.limit_ns = own ? 0 : 20'000'000});
+        ASSERT_EQ(late.status().code(), SK_ERR_TIMEOUT);
+        EXPECT_THAT(late.status().message(), HasSubstr("have not ended for 0.02 s"));
+      });
     }
     EXPECT_TRUE(table->use(shared).ok());  // Whoever gave up has left nothing behind.
     EXPECT_TRUE(table->remove(shared).ok());
@@ -100,8 +108,10 @@ TEST(Handles, ATurnIsWaitedForNoLongerThanIsSaid) {
 class Queue {
  public:
   Queue(Table& table, void* shared) : table_(table), shared_(shared) {}
-  ~Queue() {
-    for (std::thread& thread : threads_) thread.join();
+  ~Queue() { join(); }
+  void join() {
+    for (std::thread& thread : threads_)
+      if (thread.joinable()) thread.join();
   }
   // Returns once it waits.
   void add() {
@@ -139,22 +149,19 @@ TEST(Handles, TurnsComeInTheOrderInWhichTheyWereWaitedFor) {
   auto table = std::make_unique<Table>();
   void* const shared = table->add(std::make_unique<int>(0), kTurnNs).value();
   for (const int gives_up : {-1, 0, 1, 2}) {
-    std::vector<int> order, wanted;
-    {
-      Queue queue(*table, shared);
-      auto held = std::make_optional(table->use(shared));
-      ASSERT_TRUE(held->ok());
-      for (int who = 0; who < 3; ++who) {
-        queue.add();
-        if (who != gives_up) wanted.push_back(who);
-      }
-      if (gives_up >= 0) queue.end_wait_of(size_t(gives_up));
-      held.reset();
-      const auto again = table->use(shared);  // Whoever had it comes last.
-      ASSERT_TRUE(again.ok());
-      order = queue.order;
+    std::vector<int> wanted;
+    Queue queue(*table, shared);
+    auto held = std::make_optional(table->use(shared));
+    ASSERT_TRUE(held->ok());
+    for (int who = 0; who < 3; ++who) {
+      queue.add();
+      if (who != gives_up) wanted.push_back(who);
     }
-    EXPECT_EQ(order, wanted);
+    if (gives_up >= 0) queue.end_wait_of(size_t(gives_up));
+    held.reset();
+    EXPECT_TRUE(table->use(shared).ok());  // Behind who is given the turn.
+    queue.join();
+    EXPECT_EQ(queue.order, wanted);
   }
   EXPECT_TRUE(table->remove(shared).ok());
 }
@@ -167,19 +174,24 @@ TEST(Handles, WhatIsInUseIsTakenAwayInTimeOrNotAtAll) {
     {
       const auto pinned = table->pin(it);
       ASSERT_TRUE(pinned.ok());
-      const auto late = table->remove(it, 20'000'000);
-      ASSERT_EQ(late.status().code(), SK_ERR_TIMEOUT);
-      EXPECT_THAT(late.status().message(), HasSubstr("it stays as it is"));
-      EXPECT_EQ(table->remove_idle(it).status().code(), SK_ERR_BUSY);
+      elsewhere([&] {
+        const auto late = table->remove(it, 20'000'000);
+        ASSERT_EQ(late.status().code(), SK_ERR_TIMEOUT);
+        EXPECT_THAT(late.status().message(), HasSubstr("it stays as it is"));
+        EXPECT_EQ(table->remove_idle(it).status().code(), SK_ERR_BUSY);
+      });
     }
     {
       auto ending = table->end(it);
       ASSERT_TRUE(ending.ok());
       EXPECT_TRUE(table->pin(it).ok());
       ending->close();
-      const auto refused = table->pin(it);
-      EXPECT_EQ(refused.status().code(), SK_ERR_BUSY);
-      EXPECT_THAT(refused.status().message(), HasSubstr("another thread ends this plan"));
+      elsewhere([&] {
+        const auto refused = table->pin(it);
+        EXPECT_EQ(refused.status().code(), SK_ERR_BUSY);
+        EXPECT_THAT(refused.status().message(), HasSubstr("another thread ends this plan"));
+      });
+      EXPECT_THAT(table->pin(it).status().message(), HasSubstr("inside a call on the same plan"));
       EXPECT_FALSE(table->try_pin(it).has_value());
       EXPECT_TRUE(ending->drain().ok());
     }
@@ -273,38 +285,147 @@ TEST(Handles, WhoIsAskedIsPassedOverMeanwhile) {
   EXPECT_TRUE(table->remove(shared).ok());
 }
 
+int32_t tells(void* user) {
+  *static_cast<std::atomic<bool>*>(user) = true;
+  return 0;
+}
+
 // Of those who wait for each other one gives way: whoever takes the object away waits for a pin,
-// and who has that waits behind it for its turn.
-TEST(Handles, AnEndDoesNotWaitForThoseWhoWaitForIt) {
+// and who has that waits for its turn, of a call that may last.
+TEST(Handles, AnEndRefusesThoseWhoWait) {
   auto table = std::make_unique<Table>();
   void* const shared = table->add(std::make_unique<int>(3), kTurnNs).value();
   auto held = std::make_optional(table->use(shared));
-  std::atomic<bool> ends{false}, waits{false};
-  std::thread ender([&] {
-    ends = true;
-    EXPECT_TRUE(table->remove(shared, /*limit_ns=*/20'000'000'000).ok());
-  });
-  const auto looks = [](void* user) -> int32_t {
-    *static_cast<std::atomic<bool>*>(user) = true;
-    return 0;
-  };
-  while (!ends) std::this_thread::yield();
-  constexpr std::chrono::milliseconds kTime{20};
-  std::this_thread::sleep_for(kTime);  // tidy: allow sleep: a thread that waits there tells nobody
-  const auto begun = std::chrono::steady_clock::now();
-  std::thread behind([&] {
+  const auto expect_refused = [&](std::atomic<bool>* waits) {
     const auto pin = table->pin(shared);
     ASSERT_TRUE(pin.ok());
-    const auto use = table->use(shared, {.waiting = looks, .user = &waits});
+    const auto use = table->use(
+        shared,
+        {.limit_ns = 10'000'000'000, .waiting = waits != nullptr ? tells : nullptr, .user = waits});
     EXPECT_EQ(use.status().code(), SK_ERR_BUSY);
     EXPECT_THAT(use.status().message(), HasSubstr("another thread ends this plan"));
-  });
-  while (!waits) std::this_thread::yield();
-  held.reset();
-  behind.join();
-  ender.join();
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+  };
+  for (const bool in_time : {false, true}) {
+    std::atomic<bool> waits{false};
+    std::thread before([&] { expect_refused(&waits); });
+    while (!waits) std::this_thread::yield();
+    std::thread ender([&] {
+      const auto gone = table->remove(shared, in_time ? 20'000'000'000 : 100'000'000);
+      EXPECT_EQ(gone.status().code(), in_time ? SK_OK : SK_ERR_TIMEOUT);
+    });
+    before.join();  // The call that has the turn lasts.
+    if (in_time) std::thread([&] { expect_refused(nullptr); }).join();
+    if (in_time) held.reset();
+    ender.join();
+    if (in_time) continue;
+    waits = false;  // All is as before.
+    std::thread behind(
+        [&] { EXPECT_TRUE(table->use(shared, {.waiting = tells, .user = &waits}).ok()); });
+    while (!waits) std::this_thread::yield();
+    held.reset();
+    behind.join();
+    held.emplace(table->use(shared));
+    ASSERT_TRUE(held->ok());
+  }
   EXPECT_EQ(table->use(shared).status().code(), SK_ERR_BAD_HANDLE);
+}
+
+// Behind its success nothing of a caller's runs.
+TEST(Handles, AnEndWaitsForFunctionsOfThoseWhoWait) {
+  auto table = std::make_unique<Table>();
+  struct Blocks {
+    std::atomic<bool> inside{false}, open{false};
+    static int32_t look(void* user) {
+      auto& its = *static_cast<Blocks*>(user);
+      its.inside = true;
+      while (!its.open) std::this_thread::yield();
+      its.inside = false;
+      return 0;
+    }
+  };
+  for (const bool in_time : {false, true}) {
+    void* const shared = table->add(std::make_unique<int>(3), kTurnNs).value();
+    Blocks blocks;
+    auto held = std::make_optional(table->use(shared));
+    std::thread waiter([&] {
+      const auto use = table->use(shared, {.waiting = Blocks::look, .user = &blocks});
+      EXPECT_EQ(use.status().code(), SK_ERR_BUSY);
+    });
+    while (!blocks.inside) std::this_thread::yield();
+    held.reset();
+    if (in_time) {
+      std::thread opens([&] {
+        while (table->pin(shared).ok()) std::this_thread::yield();  // Until it ends.
+        blocks.open = true;
+      });
+      EXPECT_TRUE(table->remove(shared, /*limit_ns=*/20'000'000'000).ok());
+      EXPECT_FALSE(blocks.inside);
+      opens.join();
+    } else {
+      EXPECT_EQ(table->remove(shared, /*limit_ns=*/20'000'000).status().code(), SK_ERR_TIMEOUT);
+      EXPECT_TRUE(blocks.inside);
+      blocks.open = true;
+    }
+    waiter.join();
+    EXPECT_EQ(table->remove(shared).ok(), !in_time);
+  }
+}
+
+// Its own call it would wait for in vain.
+TEST(Handles, AThreadDoesNotWaitForItself) {
+  auto table = std::make_unique<Table>();
+  void* const shared = table->add(std::make_unique<int>(5), kTurnNs).value();
+  void* const other = table->add(std::make_unique<int>(6)).value();
+  const auto expect_refused = [](const Status& status) {
+    EXPECT_EQ(status.code(), SK_ERR_BUSY);
+    EXPECT_THAT(status.message(), HasSubstr("inside a call on the same plan that is not over"));
+  };
+  {
+    const auto first = table->pin(shared);
+    ASSERT_TRUE(first.ok());
+    std::optional<Table::Use> moved(table->pin(shared).value());
+    const auto third = table->pin(shared);
+    moved.reset();  // Not the last one.
+    expect_refused(table->remove(shared).status());
+    expect_refused(table->remove_idle(shared).status());
+    EXPECT_TRUE(table->use(shared).ok());  // A turn is another matter.
+    EXPECT_EQ(*table->remove(other).value(), 6);
+  }
+  {
+    const auto used = table->use(shared);
+    ASSERT_TRUE(used.ok());
+    expect_refused(table->use(shared).status());
+    expect_refused(table->remove(shared).status());
+    std::thread([&] {  // Of another thread nothing is known.
+      EXPECT_EQ(table->remove(shared, /*limit_ns=*/1'000'000).status().code(), SK_ERR_TIMEOUT);
+    })
+        .join();
+  }
+  EXPECT_EQ(*table->remove(shared).value(), 5);
+  EXPECT_EQ(table->remove(shared).status().code(), SK_ERR_BAD_HANDLE);
+}
+
+// Nor does a function that it calls while it waits for its turn.
+TEST(Handles, AWaitersFunctionDoesNotEndTheObject) {
+  auto table = std::make_unique<Table>();
+  void* const shared = table->add(std::make_unique<int>(5), kTurnNs).value();
+  struct Ends {
+    Table* table;
+    void* shared;
+    Status status;
+  } ends{table.get(), shared, {}};
+  const auto tries = [](void* user) -> int32_t {
+    auto& its = *static_cast<Ends*>(user);
+    its.status = std::move(its.table->remove(its.shared).status());
+    return 1;
+  };
+  const auto held = table->use(shared);
+  std::thread([&] {
+    EXPECT_EQ(table->use(shared, {.waiting = tries, .user = &ends}).status().code(), SK_ERR_BUSY);
+  }).join();
+  EXPECT_EQ(ends.status.code(), SK_ERR_BUSY);
+  EXPECT_THAT(ends.status.message(),
+              HasSubstr("called from options.waiting, inside a call on the same plan"));
 }
 
 // Those who wait hear that there is nothing more to wait for.
@@ -319,6 +440,7 @@ TEST(Handles, WhoWaitsForWhatIsTakenAwayIsTold) {
         while (true) {
           const auto use = table->use(shared);
           if (use.ok()) continue;
+          if (use.status().code() == SK_ERR_BUSY) continue;  // It is about to.
           wrong += use.status().code() != SK_ERR_BAD_HANDLE ? 1 : 0;
           return;
         }
@@ -346,12 +468,20 @@ TEST(Handles, WhatIsMadeForAnotherNeedsNoClaimOfItsOwn) {
     ASSERT_TRUE(use.ok());
     EXPECT_EQ(*use.value().first, 7);
     EXPECT_EQ(use.value().second->size(), 3u);
-    const auto again = children->use_for(*parents, one);
-    EXPECT_EQ(again.status().code(), SK_ERR_BUSY);
-    EXPECT_THAT(again.status().message(), HasSubstr("a call on this plan"));
-    EXPECT_THAT(children->use_for(*parents, other).status().message(),
-                HasSubstr("a call on this communicator"));
-    EXPECT_EQ(children->remove_from(*parents, one).status().code(), SK_ERR_BUSY);
+    elsewhere([&] {
+      const auto again = children->use_for(*parents, one);
+      EXPECT_EQ(again.status().code(), SK_ERR_BUSY);
+      EXPECT_THAT(again.status().message(), HasSubstr("is inside a call on this plan"));
+      EXPECT_THAT(children->use_for(*parents, other).status().message(),
+                  HasSubstr("is inside a call on this communicator"));
+      EXPECT_THAT(children->remove_from(*parents, one).status().message(),
+                  HasSubstr("another thread is inside a call on this plan"));
+    });
+    EXPECT_THAT(children->use_for(*parents, one).status().message(),
+                HasSubstr("inside a call on the same plan"));
+    const auto kept = children->remove_from(*parents, one);
+    EXPECT_EQ(kept.status().code(), SK_ERR_BUSY);
+    EXPECT_THAT(kept.status().message(), HasSubstr("inside a call on the same plan"));
     EXPECT_TRUE(children->remove_from(*parents, other).ok());
   }
   EXPECT_TRUE(
@@ -375,8 +505,10 @@ TEST(Handles, ATurnPassedOnIsANamesClaim) {
   void* const parent = parents->add(std::make_unique<int>(7), kTurnNs).value();
   void* const child = children->add(std::make_unique<std::vector<int>>(3, 1), 0, parent).value();
   auto held = std::make_optional(parents->use(parent));
-  const auto late = children->use_for(*parents, child, {.limit_ns = 20'000'000});
-  EXPECT_EQ(late.status().code(), SK_ERR_TIMEOUT);
+  elsewhere([&] {
+    const auto late = children->use_for(*parents, child, {.limit_ns = 20'000'000});
+    EXPECT_EQ(late.status().code(), SK_ERR_TIMEOUT);
+  });
   struct Waiter {
     std::atomic<bool> waits{false}, inside{false}, leave{false};
   } its;
@@ -396,7 +528,8 @@ TEST(Handles, ATurnPassedOnIsANamesClaim) {
   while (!its.inside) std::this_thread::yield();
   EXPECT_EQ(parents->claim_of(parent), Children::name_of(child));
   EXPECT_EQ(children->remove_from(*parents, child).status().code(), SK_ERR_BUSY);
-  EXPECT_EQ(children->use_for(*parents, child).status().code(), SK_ERR_BUSY);
+  EXPECT_EQ(children->use_for(*parents, child, {.limit_ns = 20'000'000}).status().code(),
+            SK_ERR_TIMEOUT);  // Of one object, too, calls come one after another.
   its.leave = true;
   waiter.join();
   EXPECT_EQ(parents->claim_of(parent), 0u);
