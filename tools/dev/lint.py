@@ -1,7 +1,9 @@
 """clang-tidy over every source that changed since it was last found clean.
 
 A source counts as changed when it, a header of ours that it includes, its compile command or the
-settings do; what was clean is remembered in build/lint/clean.json by a hash of those.
+settings do; what was clean is remembered in build/lint/clean.json by a hash of those. A checkout
+that has no such file, CI's above all, begins with the commit that linted.txt names: everything was
+clean there. Where Git does not have that commit, everything counts as changed.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from setup import VENV
 from shell import BUILD, ROOT, jobs, output_of, say
 
 STATE = BUILD / "lint" / "clean.json"
+PINS = ROOT / "requirements" / "pins.txt"
+LINTED = Path(__file__).with_name("linted.txt")
 TIDY = VENV / "bin" / "clang-tidy"
 # The compile commands are g++'s: what it warns of it has said, and clang may not know.
 G_PLUS_PLUS = ("-Wno-unknown-warning-option", "-Wno-deprecated-declarations")
@@ -91,6 +95,49 @@ def key_of(source: Source, rules: bytes) -> str:
     return digest.hexdigest()
 
 
+@cache
+def blobs_of(tree: str) -> dict[str, str]:
+    """The name of each file's content in a commit, by its path in the repository."""
+    out = {}
+    for line in output_of(["git", "ls-tree", "-r", "-z", tree]).split("\0"):
+        about, tab, name = line.partition("\t")
+        if tab:
+            out[name] = about.split()[2]
+    return out
+
+
+@cache
+def blob_of(path: Path) -> str:
+    """As Git would name the content that a file has now."""
+    raw = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
+
+
+def is_as_in(commit: str, path: Path) -> bool:
+    """Whether a file has the content that it had there."""
+    return blobs_of(commit).get(str(path.relative_to(ROOT))) == blob_of(path)
+
+
+def linted_commit() -> str:
+    """Where all was found clean by the settings of now; "" where that cannot be told."""
+    commit = LINTED.read_text().split()[-1]
+    known = subprocess.run(
+        ["git", "cat-file", "-e", f"{commit}^{{commit}}"], cwd=ROOT, capture_output=True
+    )
+    if known.returncode != 0:
+        return ""
+    listed = output_of(["git", "ls-files", "--cached", "--others", "*.clang-tidy"]).splitlines()
+    settings_files = [*(ROOT / name for name in listed), CAPNP_PRELUDE, PINS]
+    return commit if all(is_as_in(commit, path) for path in settings_files) else ""
+
+
+def is_as_linted(commit: str, source: Source) -> bool:
+    """Whether nothing of ours that its compilation reads, or its folder says of it, has changed."""
+    lists = source.path.with_name("CMakeLists.txt")
+    read = [*files_of(source.path), *([lists] if lists.exists() else [])]
+    return all(is_as_in(commit, path) for path in read)
+
+
 def lint_one(source: Source) -> str:
     """What clang-tidy says of one source; "" when it is clean."""
     extra = list(G_PLUS_PLUS)
@@ -116,6 +163,11 @@ def lint(builds: list[Path], files: list[Path]) -> int:
     clean: dict[str, str] = json.loads(STATE.read_text()) if STATE.exists() else {}
     keys = {source: key_of(source, rules) for source in sources}
     changed = [source for source in sources if clean.get(str(source.path)) != keys[source]]
+    if not STATE.exists() and (commit := linted_commit()):
+        same = {source for source in changed if is_as_linted(commit, source)}
+        say(f"C++ lint: {len(same)} sources are as in {commit[:12]}, where all was clean")
+        clean |= {str(source.path): keys[source] for source in same}
+        changed = [source for source in changed if source not in same]
     say(f"C++ lint: {len(changed)} of {len(sources)} sources changed")
     found = 0
     with ThreadPoolExecutor(jobs()) as pool:
