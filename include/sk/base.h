@@ -1,10 +1,10 @@
 /* Status codes, version, errors, log callback, context: what every other header of libsk uses.
  *
- * Every function returns a status; the sentence that says what was wrong is sk_last_error() of the
- * calling thread. No function exits the process, prints other than the log that was asked for, or
- * installs a signal handler. After fork() a child's calls return SK_ERR_FORKED until it has called
- * sk_init() itself; what was its parent's stays so, and it meets no other ranks
- * (docs/threads.md). */
+ * Every function returns a status; the sentence that says what was wrong is the thread's
+ * sk_last_error(). No function exits the process, prints other than the log that was asked for, or
+ * installs a signal handler. A callback returns or throws: it does not longjmp, end its thread or
+ * let it be cancelled. A forked child's calls are SK_ERR_FORKED until it has called sk_init(); what
+ * was its parent's stays so, and it meets no other ranks (docs/threads.md). */
 #ifndef SK_BASE_H_
 #define SK_BASE_H_
 
@@ -43,11 +43,11 @@ enum sk_status_code {
   SK_ERR_FORKED = 15,           /**< Called in a forked child of the process that called sk_init. */
   SK_ERR_DESYNC = 16,           /**< Ranks called different things; every rank gets this. */
   SK_ERR_TILE = 17,             /**< A user's tile failed its call, whose results are anything. */
-  /* Class 2, a peer is gone: the communicator is over. */
+  /* Class 2: the communicator is over, unless the call waited for a turn (sk_comm_query()). */
   SK_ERR_PEER_LOST = 20, /**< A rank died, or will not come; the sentence names it. */
-  SK_ERR_ABORTED = 21,   /**< A rank called sk_comm_abort(). */
+  SK_ERR_ABORTED = 21,   /**< sk_comm_abort(), or a function of the caller's ended a wait. */
   /* Class 3, time. */
-  SK_ERR_TIMEOUT = 30, /**< A bounded wait ran out; the sentence names the rank waited for. */
+  SK_ERR_TIMEOUT = 30, /**< A bounded wait ran out; the sentence names whom or what it was for. */
   /* Class 4, resources. */
   SK_ERR_NO_MEMORY = 40, /**< Memory, shared memory or file descriptors ran out. */
   /* Class 5, the machine below. */

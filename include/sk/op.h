@@ -23,11 +23,11 @@
  * change nothing and leave the communicator usable. What the first four refuse on one rank is no
  * call: peers that made it wait for this rank's next one, and take that for it if it looks the
  * same. So make the call again, right, or end all with sk_comm_abort(). After the next three the
- * communicator can only be freed. So it can after a call that failed half-way for want of memory or
- * for another reason (SK_ERR_INTERNAL, SK_ERR_TRANSPORT), which all other ranks get as
- * SK_ERR_ABORTED with its sentence; sk_comm_query() says which it is. On a GPU also
- * SK_ERR_UNSUPPORTED (matrices of f64), which changes nothing, and SK_ERR_DEVICE, after which the
- * process must restart where it says so.
+ * communicator can only be freed, unless a local call waited for its turn. So it can after one that
+ * failed half-way for want of memory or for another reason (SK_ERR_INTERNAL, SK_ERR_TRANSPORT), as
+ * which all other ranks get SK_ERR_ABORTED with its sentence; sk_comm_query() says which it is. On
+ * a GPU also SK_ERR_UNSUPPORTED (matrices of f64), which changes nothing, and SK_ERR_DEVICE, after
+ * which the process must restart where it says so.
  * Threads: one at a time per communicator. Since 0.1. */
 #ifndef SK_OP_H_
 #define SK_OP_H_

@@ -125,7 +125,7 @@ SK_NODISCARD SK_API sk_status sk_tile_register(sk_context* context, const sk_til
 /** Takes an operation of the user's away; its number is never another's, its name may be. The
  *  function is not called again, and may go.
  *  @return SK_OK; SK_ERR_INVALID_ARGUMENT for a number that is none of this context; SK_ERR_BUSY,
- *          and nothing has changed, while a thread is inside a call of it.
+ *          and nothing has changed, while a thread is inside a call of it, or describes tiles.
  *  @threads Any. */
 SK_NODISCARD SK_API sk_status sk_tile_unregister(sk_context* context, int32_t op) SK_NOEXCEPT;
 

@@ -34,7 +34,7 @@ void make_what_is_made_once() {
 Status check_childless(const Context& context) {
   const int alive = context.children.load();
   if (alive == 0) return {};
-  return error(SK_ERR_BUSY, "{} communicators or sessions of this context are alive", alive);
+  return error(SK_ERR_BUSY, "{} communicators of this context are alive", alive);
 }
 
 void forget_all() {
