@@ -24,7 +24,7 @@
  * call: peers that made it wait for this rank's next one, and take that for it if it looks the
  * same. So make the call again, right, or end all with sk_comm_abort(). After the next three the
  * communicator can only be freed, unless a local call waited for its turn. So it can after one that
- * failed half-way for want of memory or for another reason (SK_ERR_INTERNAL, SK_ERR_TRANSPORT), as
+ * failed half-way for want of memory or for another reason (SK_ERR_INTERNAL, SK_ERR_TRANSPORT), for
  * which all other ranks get SK_ERR_ABORTED with its sentence; sk_comm_query() says which it is. On
  * a GPU also SK_ERR_UNSUPPORTED (matrices of f64), which changes nothing, and SK_ERR_DEVICE, after
  * which the process must restart where it says so.
