@@ -169,7 +169,7 @@ def read_only(what: str) -> Error:
     return invalid(f"{what} is read-only; give an array that can be written")
 
 
-def _note_writes(arrays: list[Any]) -> None:
+def note_writes(arrays: list[Any]) -> None:
     """Tells torch that tensors are written, as its own operations in place do: a gradient that
     needs what was there before then fails instead of being wrong."""
     torch = sys.modules.get("torch")
@@ -190,6 +190,12 @@ def _note_writes(arrays: list[Any]) -> None:
         count(x)
 
 
+def has_written(error: BaseException) -> bool:
+    """Whether a call that failed so may have written: one that was refused has not."""
+    is_refused = isinstance(error, Error) and error.code < MAY_BE_UNDER_WAY
+    return not is_refused or isinstance(error, TileError)
+
+
 class Writes:
     """Around the call that writes results, of which torch hears: not of one that was refused, and
     so wrote nothing, but of one that failed on its way."""
@@ -203,10 +209,9 @@ class Writes:
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        is_refused = isinstance(error, Error) and error.code < MAY_BE_UNDER_WAY
-        if is_refused and not isinstance(error, TileError):
+        if error is not None and not has_written(error):
             return
-        _note_writes(
+        note_writes(
             [
                 result.array
                 for result in self._results

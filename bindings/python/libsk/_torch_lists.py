@@ -1,7 +1,11 @@
 """Operations that overwrite lists of tensors, as torch's optimizers have theirs.
 
 No gradient goes through them, so they refuse what requires one, as torch's own operations in place
-do. Torch notes the writes where the call is done: nothing here does.
+do.
+
+Torch has a version for each tensor, by which it sees that a gradient needs what was overwritten. A
+call of libsk moves it for tensors with memory. Others, as ``torch.compile`` and ``torch.func`` put
+in their place, never get there: theirs are moved on the way back.
 
 A compiler makes a graph for each value of a number that it takes for a constant. So integers of a
 run (``step``) are torch's ``SymInt``, and for its floats (``lr``) there is the overload ``tensor``,
@@ -16,6 +20,8 @@ from typing import Any
 import torch
 
 from libsk import _ops
+from libsk._errors import Error
+from libsk._outputs import has_written, note_writes
 from libsk._schemas import Schema
 from libsk._tensors import needs_gradient
 from libsk._torch_operation import Operation, check_type
@@ -50,6 +56,12 @@ class _OnLists(Operation):
 
     def run(self, *arguments: Any) -> None:
         getattr(_ops, self.name)(**self.named(arguments))
+
+    def overwritten(self, *arguments: Any) -> list[torch.Tensor]:
+        """Those of one call that have a version: tensors of inference have none."""
+        given = self.named(arguments)
+        names = [name for name in self.input_names if name in self._overwritten]
+        return [x for name in names for x in given[name] if not x.is_inference()]
 
     def fake(self, *arguments: Any) -> None:
         """Nothing is made, and each list has as many tensors."""
@@ -107,5 +119,24 @@ def _define(name: str, operation: _OnLists) -> None:
         with torch._C._AutoDispatchBelowAutograd():
             op.redispatch(keyset & torch._C._after_autograd_keyset, *arguments)
 
+    def noted(keyset: Any, *arguments: Any) -> None:
+        tensors = operation.overwritten(*arguments)
+        before = [x._version for x in tensors]
+
+        def note() -> None:
+            """Once: a version that has moved is that of a tensor that the call itself has noted."""
+            both = zip(tensors, before, strict=True)
+            note_writes([x for x, version in both if x._version == version])
+
+        try:
+            with torch._C._AutoDispatchBelowADInplaceOrView():
+                op.redispatch(keyset & torch._C._after_ADInplaceOrView_keyset, *arguments)
+        except Error as error:
+            if has_written(error):
+                note()
+            raise
+        note()
+
     _LIBRARY.impl(name, under_autograd, "Autograd", with_keyset=True)
+    _LIBRARY.impl(name, noted, "ADInplaceOrView", with_keyset=True)
     torch.library.register_fake(f"sk::{name}", operation.fake, lib=_LIBRARY)
