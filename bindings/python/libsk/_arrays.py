@@ -54,8 +54,8 @@ def exports(x: Any) -> bool:
 
 
 def _check_unmasked(x: np.ndarray, what: str) -> None:
-    ma = sys.modules.get("numpy.ma")
-    if ma is not None and issubclass(type(x), ma.MaskedArray):
+    ma = sys.modules.get("numpy.ma")  # It may be half imported, as torch: then there are none.
+    if issubclass(type(x), getattr(ma, "MaskedArray", ())):
         raise invalid(
             f"{what} is a masked array, and libsk knows no masks: give {what}.data, or"
             f" {what}.filled() with a value for what is masked"
@@ -110,9 +110,13 @@ def _of_dlpack(x: Any, what: str, dtype: Any) -> Operand:
 
 
 def torch_if_of(x: Any) -> Any:
-    """The module torch where ``x`` is a tensor of its, else None."""
+    """The module torch where ``x`` is a tensor of its, else None.
+
+    While another thread imports it, it lies there and has little yet: not what is looked up in it
+    here, and no tensors.
+    """
     torch = sys.modules.get("torch")
-    return torch if torch is not None and isinstance(x, torch.Tensor) else None
+    return torch if isinstance(x, getattr(torch, "Tensor", ())) else None
 
 
 def has_pending_bits(x: Any) -> bool:

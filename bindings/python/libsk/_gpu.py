@@ -74,13 +74,14 @@ class OnGpu:
         return GpuCall(self, handle)
 
     def _default_stream(self, arrays: Sequence[Any]) -> int:
-        torch = sys.modules.get("torch")
-        if torch is None:
+        cuda = getattr(sys.modules.get("torch"), "cuda", None)
+        has_begun = getattr(cuda, "is_initialized", None)  # Not while torch is being imported.
+        if has_begun is None:
             return 0
-        is_used = any(isinstance(array, torch.Tensor) and array.is_cuda for array in arrays)
-        if not (is_used or (not arrays and torch.cuda.is_initialized())):
+        is_used = any(torch_if_of(array) is not None and array.is_cuda for array in arrays)
+        if not (is_used or (not arrays and has_begun())):
             return 0
-        return stream_of(torch.cuda.current_stream(self.device.index))
+        return stream_of(cuda.current_stream(self.device.index))
 
     def synchronize(self, stream: Any, timeout_ms: int) -> None:
         streams = list(self.batches) or [0] if stream is None else [stream_of(stream)]
@@ -174,9 +175,9 @@ class GpuCall:
 
     def _keep(self) -> None:
         batch = self._batch()
-        torch = sys.modules.get("torch")
         for array, operand in self._uses:
-            if torch is None or not isinstance(array, torch.Tensor):
+            torch = torch_if_of(array)
+            if torch is None:
                 batch.append(operand.owner)
             elif stream_of(torch.cuda.current_stream(array.device)) != self.stream:
                 array.record_stream(_torchs_stream(torch, self.stream, array.device))

@@ -6,7 +6,6 @@ or not aligned to its elements, is filled by a copy at the end.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -172,15 +171,14 @@ def read_only(what: str) -> Error:
 def note_writes(arrays: list[Any]) -> None:
     """Tells torch that tensors are written, as its own operations in place do: a gradient that
     needs what was there before then fails instead of being wrong."""
-    torch = sys.modules.get("torch")
-    if torch is None:
+    tensors = [x for x in arrays if torch_if_of(x) is not None]
+    if not tensors:
         return
-    count = getattr(torch.autograd.graph, "increment_version", None)  # Old releases have none.
-    tensors = [  # Those of inference have no versions.
-        x for x in arrays if isinstance(x, torch.Tensor) and not x.is_inference()
-    ]
+    graph = torch_if_of(tensors[0]).autograd.graph
+    count = getattr(graph, "increment_version", None)  # Old releases have none.
     if count is None:
         return
+    tensors = [x for x in tensors if not x.is_inference()]  # Which have no versions.
     if len(tensors) > 1:
         try:
             return count(tensors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from typing import Any
 
@@ -198,3 +199,19 @@ def test_older_torchs_note_writes_one_at_a_time(monkeypatch: pytest.MonkeyPatch)
     sk.adamw(params, grads, ms, vs, 0.1, 1)
     assert [x._version for x in params] == [old + 1 for old in versions[: len(params)]]
     assert [x._version for x in grads] == versions[len(params) :]
+
+
+def test_gradients_are_asked_for_where_a_list_imports_torch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = [[torch.ones(3)] for _ in range(4)]
+    given[0][0].requires_grad_()
+
+    def params() -> Any:
+        monkeypatch.setitem(sys.modules, "torch", torch)
+        yield from given[0]
+
+    monkeypatch.delitem(sys.modules, "torch")
+    with pytest.raises(sk.InvalidArgumentError, match=r"params\[0\] requires a gradient"):
+        sk.adamw(params(), *given[1:], 0.1, 1)
+    assert torch.equal(given[0][0], torch.ones(3))
