@@ -14,6 +14,7 @@ which has them as tensors of one element.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ from libsk._errors import Error
 from libsk._outputs import has_written, note_writes
 from libsk._schemas import Schema
 from libsk._tensors import needs_gradient
-from libsk._torch_operation import Operation, check_type
+from libsk._torch_operation import Operation, check_device, check_type
 
 _LIBRARY = torch.library.Library("sk", "FRAGMENT")  # What is defined goes with it.
 
@@ -77,8 +78,18 @@ class _OnLists(Operation):
             )
             for x in given[name]:
                 check_type(x)
+        places = {f"{name}[{i}]": x for name in self.input_names for i, x in enumerate(given[name])}
+        check_device(places)
         for name in self._tensors:
             x = given[name]
+            for place, y in itertools.islice(places.items(), 1):  # Any device else will do.
+                torch._check(
+                    x.is_meta == y.is_meta,
+                    lambda name=name, x=x, place=place, y=y: (
+                        f"{name} is on {x.device}, and {place} on {y.device}; either both are on"
+                        " meta, or none"
+                    ),
+                )
             torch._check(
                 x.numel() == 1,
                 lambda name=name, x=x: f"{name} has shape {tuple(x.shape)}; give one element",

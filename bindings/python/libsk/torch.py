@@ -52,6 +52,7 @@ if not hasattr(torch.library, "custom_op"):
 
 from libsk._op_names import OPERATIONS
 from libsk._torch_local import FUNCTIONS
+from libsk._torch_operation import check_device
 
 __all__ = [
     "allgather",
@@ -169,6 +170,7 @@ def _fake_product(
     transpose_b: bool,
     out_dtype: torch.dtype | None,
 ) -> torch.Tensor:
+    check_device({"a": a, "b": b})
     torch._check(a.dim() == 2, lambda: f"a has {a.dim()} dimensions; it must be a matrix")
     torch._check(b.dim() == 2, lambda: f"b has {b.dim()} dimensions; it must be a matrix")
     torch._check(a.dtype == b.dtype, lambda: f"a has {a.dtype} and b {b.dtype}; give one type")

@@ -215,3 +215,33 @@ def test_gradients_are_asked_for_where_a_list_imports_torch(
     with pytest.raises(sk.InvalidArgumentError, match=r"params\[0\] requires a gradient"):
         sk.adamw(params(), *given[1:], 0.1, 1)
     assert torch.equal(given[0][0], torch.ones(3))
+
+
+RATES = {"a number": lambda: 0.1, "a tensor": lambda: torch.tensor(0.1)}
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("place", range(4))
+def test_one_tensor_on_meta_is_refused(place: int, rate: str) -> None:
+    given = lists()
+    given[place][3] = given[place][3].to("meta")
+    before = [x.clone() for one in given for x in one]
+    name = ["params", "grads", "ms", "vs"][place]
+    with pytest.raises(RuntimeError, match=rf"{name}\[3\] is on meta, and params\[0\] on cpu;"):
+        torch.ops.sk.adamw(*given, RATES[rate](), 1)
+    after = [x for one in given for x in one]
+    assert all(x.is_meta or torch.equal(x, was) for x, was in zip(after, before, strict=True))
+
+
+def test_a_rate_is_on_meta_where_the_lists_are() -> None:
+    given = lists()
+    on_meta = [[x.to("meta") for x in one] for one in given]
+    assert torch.ops.sk.adamw(*on_meta, 0.1, 1) is None
+    assert torch.ops.sk.adamw(*on_meta, torch.tensor(0.1, device="meta"), 1) is None
+    with pytest.raises(RuntimeError, match=r"lr is on meta, and params\[0\] on cpu;"):
+        torch.ops.sk.adamw(*given, torch.tensor(0.1, device="meta"), 1)
+    with pytest.raises(RuntimeError, match=r"lr is on cpu, and params\[0\] on meta;"):
+        torch.ops.sk.adamw(*on_meta, torch.tensor(0.1), 1)
+    with FakeTensorMode():  # A rate may lie on the CPU while all else is elsewhere.
+        on_gpu = [[torch.ones(3, device="cuda")] for _ in range(4)]
+        assert torch.ops.sk.adamw(*on_gpu, torch.tensor(0.1), 1) is None
