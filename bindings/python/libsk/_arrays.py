@@ -16,6 +16,7 @@ from libsk._checks import about_value, kind_of
 from libsk._core import Borrowed, describe, know_numpy
 from libsk._errors import Error, invalid
 from libsk._operand import Operand, address_of, laid_out
+from libsk._tangents import check_no_tangent
 
 _CPU_DEVICES = (1, 3, 11)
 """DLPack's device types whose memory the CPU reads: CPU, and pinned for CUDA or ROCm."""
@@ -102,6 +103,7 @@ def _of_dlpack(x: Any, what: str, dtype: Any) -> Operand:
             f"{what} lies on device {where} {index}, and this communicator is on the CPU: copy it"
             f" to the host (torch: .cpu()){gpu}"
         )
+    check_no_tangent(x, what)
     if has_pending_bits(x):
         if what == "out":
             raise pending_bits(what, "a tensor of plain elements")

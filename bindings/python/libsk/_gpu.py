@@ -41,6 +41,7 @@ from libsk._errors import (
 )
 from libsk._operand import Operand
 from libsk._outputs import Output, check_output
+from libsk._tangents import check_no_tangent
 
 if TYPE_CHECKING:
     from libsk import _core
@@ -186,6 +187,7 @@ class GpuCall:
 
     def operand(self, x: Any, what: str, dtype: Any = None) -> Operand:
         device = self._device_of(x, what)
+        check_no_tangent(x, what)
         if has_pending_bits(x):
             raise pending_bits(what, f"{what}.resolve_conj().resolve_neg()")
         # DLPack's 1: the default stream.

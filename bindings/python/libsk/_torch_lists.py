@@ -24,6 +24,7 @@ from libsk import _ops
 from libsk._errors import Error
 from libsk._outputs import has_written, note_writes
 from libsk._schemas import Schema
+from libsk._tangents import check_no_tangent, may_have_tangents
 from libsk._tensors import needs_gradient
 from libsk._torch_operation import Operation, check_device, check_type
 
@@ -96,10 +97,16 @@ class _OnLists(Operation):
             )
 
     def check_gradients(self, *arguments: Any) -> None:
-        """Refuses what requires one, where torch keeps them."""
+        """Refuses what requires one, where torch keeps them, and what has a tangent."""
+        given = self.named(arguments)
+        if may_have_tangents():
+            for name in self.input_names:
+                for i, x in enumerate(given[name]):
+                    check_no_tangent(x, f"{name}[{i}]")
+            for name in self._tensors:
+                check_no_tangent(given[name], name)
         if not torch.is_grad_enabled():
             return
-        given = self.named(arguments)
         for name in self.input_names:
             for i, x in enumerate(given[name]):
                 if x.requires_grad:

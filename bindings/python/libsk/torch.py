@@ -53,6 +53,7 @@ if not hasattr(torch.library, "custom_op"):
 from libsk._op_names import OPERATIONS
 from libsk._torch_local import FUNCTIONS
 from libsk._torch_operation import check_device
+from libsk._torch_tangents import refuse_tangents
 
 __all__ = [
     "allgather",
@@ -341,3 +342,6 @@ def _sum_backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
 
 
 allreduce.register_autograd(_sum_backward, setup_context=_keep_names)
+
+for _name in ("allreduce_gemm", "allgather_gemm", "allgather", "reduce_scatter", "allreduce"):
+    refuse_tangents(_name)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 import libsk as sk
@@ -14,7 +16,9 @@ _graphs = tempfile.TemporaryDirectory(prefix="sk-inductor-", ignore_cleanup_erro
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = _graphs.name
 torch = pytest.importorskip("torch", reason="torch is not installed; ./dev test --suite torch")
 import libsk.torch  # noqa: E402 - needs torch, and registers the operations.
+from libsk.torch import register  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.autograd import forward_ad  # noqa: E402
 
 MODIFIED = "modified by an inplace operation"
 
@@ -76,3 +80,50 @@ def test_a_call_is_one_write_and_a_refused_one_none(rate: str) -> None:
         with pytest.raises((sk.InvalidArgumentError, RuntimeError), match="grads has 1 "):
             torch.ops.sk.adamw(given[0], given[1][:1], *given[2:], RATES[rate](), 1)
         assert [[x._version for x in one] for one in given] == [[1, 1], [0, 0], [1, 1], [1, 1]]
+
+
+TANGENTS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "params": ("params[0]", lambda x, _: torch.ops.sk.adamw([x], *ones(3), 0.1, 1)),
+    "grads": ("grads[0]", lambda x, _: torch.ops.sk.adamw(*ones(1), [x], *ones(2), 0.1, 1)),
+    "lr": ("lr", lambda x, _: torch.ops.sk.adamw(*ones(4), x[0, 0], 1)),
+    "sk.adamw": ("vs[0]", lambda x, _: sk.adamw(*ones(3), [x], 0.1, 1)),
+    "rmsnorm": ("x", lambda x, _: torch.ops.sk.rmsnorm(x)),
+    "weight": ("weight", lambda x, _: torch.ops.sk.rmsnorm(torch.ones(2, 2), x[0])),
+    "gradient": ("dy", lambda x, _: torch.ops.sk.rmsnorm_backward(*ones(1)[0], x, x[0])),
+    "add_rmsnorm": ("residual", lambda x, _: torch.ops.sk.add_rmsnorm(torch.ones(2, 2), x)),
+    "sk.rmsnorm": ("x", lambda x, _: sk.rmsnorm(x)),
+    "out": ("out", lambda x, _: sk.rmsnorm(torch.ones(2, 2), out=x)),
+    "allreduce": ("x", lambda x, comm: torch.ops.sk.allreduce(x, register(comm))),
+    "allgather": ("x", lambda x, comm: torch.ops.sk.allgather(x, register(comm))),
+    "reduce_scatter": ("x", lambda x, comm: torch.ops.sk.reduce_scatter(x, register(comm))),
+    "gemm": ("b", lambda x, comm: torch.ops.sk.allreduce_gemm(x.detach(), x, register(comm))),
+    "gathered": ("a", lambda x, comm: torch.ops.sk.allgather_gemm(x, x, register(comm))),
+    "comm.allreduce": ("x", lambda x, comm: comm.allreduce(x)),
+    "comm.allreduce_gemm": ("b", lambda x, comm: comm.allreduce_gemm(torch.ones(2, 2), x)),
+}
+
+
+def ones(count: int) -> list[list[Any]]:
+    """Lists of one."""
+    return [[torch.ones(2, 2)] for _ in range(count)]
+
+
+@pytest.mark.parametrize("call", TANGENTS)
+def test_what_has_a_tangent_is_refused(call: str) -> None:
+    what, function = TANGENTS[call]
+    sentence = re.escape(f"{what} has a tangent, and no derivative goes through this call")
+    x = torch.ones(2, 2)
+    with sk.Comm(bootstrap="threads", rank=0, world_size=1, name="tangents") as comm:
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(x, torch.ones(2, 2))
+            with pytest.raises(sk.InvalidArgumentError, match=sentence):
+                function(dual, comm)
+            with torch.no_grad(), pytest.raises(sk.InvalidArgumentError, match=sentence):
+                function(dual, comm)
+            if call != "lr":
+                function(dual.detach(), comm)
+        x = torch.ones(2, 2)
+        refusals = (sk.InvalidArgumentError, RuntimeError)
+        with pytest.raises(refusals, match=f"{sentence}|doesn't have storage"):
+            torch.func.jvp(lambda y: function(y, comm), (x,), (x,))
+        assert torch.equal(x, torch.ones(2, 2))
