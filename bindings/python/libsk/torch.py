@@ -12,7 +12,8 @@ of torch takes tensors and plain values, so a communicator goes by a name::
     c = torch.ops.sk.allreduce_gemm(a, b, name)
 
 They run on the tensors of the communicator's device, CPU or GPU, and on fake ones, so in a function
-under ``torch.compile``. As everywhere, all ranks make the same calls in the same order: so let all
+under ``torch.compile``; calls of ``libsk``'s own functions there are made between its graphs. As
+everywhere, all ranks make the same calls in the same order: so let all
 ranks compile the same function.
 
 Gradients of ``allreduce_gemm`` and ``allreduce`` are those of one loss that every rank computes
@@ -42,6 +43,7 @@ import weakref
 from typing import Any
 
 import torch
+from torch._dynamo import trace_rules
 
 from libsk._checks import kind_of
 from libsk._comm import Comm
@@ -65,6 +67,10 @@ __all__ = [
     *OPERATIONS,
 ]
 globals().update(FUNCTIONS)
+
+# The compiler goes through Python code, and libsk's own reads memory by addresses, of which it has
+# none: what is compiled breaks off before such a call, as before any that it does not know.
+trace_rules.add("libsk")
 
 _lock = threading.Lock()
 _numbers = itertools.count()
