@@ -40,7 +40,7 @@ from libsk._errors import (
     invalid,
 )
 from libsk._operand import Operand
-from libsk._outputs import Output, check_output
+from libsk._outputs import Output, check_mode, check_output
 from libsk._tangents import check_no_tangent
 
 if TYPE_CHECKING:
@@ -232,6 +232,7 @@ class GpuCall:
         return self.contiguous(self.operand(x, what, dtype), what)
 
     def target(self, out: Any, code: int) -> Operand:
+        check_mode(out, "out")
         return self.operand(out, "out")
 
     def output(

@@ -138,6 +138,18 @@ def check_kind(out: Any, what: str) -> None:
         raise invalid(f"{what} is {kind_of(out)}; give an array that can be written")
     if exports(out) and has_pending_bits(out):
         raise pending_bits(what, "a tensor of plain elements")
+    check_mode(out, what)
+
+
+def check_mode(out: Any, what: str) -> None:
+    """Tensors of torch's inference mode have no versions, so they are written inside of it alone,
+    as torch does."""
+    torch = torch_if_of(out)
+    if torch is not None and out.is_inference() and not torch.is_inference_mode_enabled():
+        raise invalid(
+            f"{what} was made in torch's inference mode, and is not to be overwritten outside of"
+            " it: give a clone()"
+        )
 
 
 def is_bits(array: Any) -> bool:

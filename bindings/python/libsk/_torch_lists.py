@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from libsk import _ops
-from libsk._errors import Error
+from libsk._errors import Error, invalid
 from libsk._outputs import has_written, note_writes
 from libsk._schemas import Schema
 from libsk._tangents import check_no_tangent, may_have_tangents
@@ -57,7 +57,18 @@ class _OnLists(Operation):
         return "SymInt" if is_free else super().number_type(attribute)
 
     def run(self, *arguments: Any) -> None:
-        getattr(_ops, self.name)(**self.named(arguments))
+        given = self.named(arguments)
+        self.check_numbers(given)
+        getattr(_ops, self.name)(**given)
+
+    def check_numbers(self, given: dict[str, Any]) -> None:
+        """Whether tensors that stand for numbers are real ones; torch gives None for a tensor."""
+        for name in self._tensors:
+            x = given[name]
+            if x is None:
+                raise invalid(f"{name} is None; give a number, or a tensor of one element")
+            if x.dtype == torch.bool or x.is_complex():
+                raise invalid(f"{name} has dtype {x.dtype}; give a real number")
 
     def overwritten(self, *arguments: Any) -> list[torch.Tensor]:
         """Those of one call that have a version: tensors of inference have none."""
@@ -68,6 +79,7 @@ class _OnLists(Operation):
     def fake(self, *arguments: Any) -> None:
         """Nothing is made, and each list has as many tensors."""
         given = self.named(arguments)
+        self.check_numbers(given)
         first = self.input_names[0]
         for name in self.input_names:
             has, wanted = len(given[name]), len(given[first])
@@ -81,6 +93,7 @@ class _OnLists(Operation):
                 check_type(x)
         places = {f"{name}[{i}]": x for name in self.input_names for i, x in enumerate(given[name])}
         check_device(places)
+        self._check_apart(places)
         for name in self._tensors:
             x = given[name]
             for place, y in itertools.islice(places.items(), 1):  # Any device else will do.
@@ -96,9 +109,24 @@ class _OnLists(Operation):
                 lambda name=name, x=x: f"{name} has shape {tuple(x.shape)}; give one element",
             )
 
+    def _check_apart(self, places: dict[str, torch.Tensor]) -> None:
+        """Fake ones have no memory: one tensor twice is what can be told of them."""
+        known: dict[int, str] = {}
+        for place, x in places.items():
+            other = known.setdefault(id(x), place)
+            is_written = {place.partition("[")[0], other.partition("[")[0]} & self._overwritten
+            if other != place and is_written:
+                torch._check(
+                    x.numel() == 0,
+                    lambda place=place, other=other: (
+                        f"{other} and {place} overlap: they are one tensor; give each its own"
+                    ),
+                )
+
     def check_gradients(self, *arguments: Any) -> None:
         """Refuses what requires one, where torch keeps them, and what has a tangent."""
         given = self.named(arguments)
+        self.check_numbers(given)
         if may_have_tangents():
             for name in self.input_names:
                 for i, x in enumerate(given[name]):

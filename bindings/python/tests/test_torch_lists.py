@@ -245,3 +245,55 @@ def test_a_rate_is_on_meta_where_the_lists_are() -> None:
     with FakeTensorMode():  # A rate may lie on the CPU while all else is elsewhere.
         on_gpu = [[torch.ones(3, device="cuda")] for _ in range(4)]
         assert torch.ops.sk.adamw(*on_gpu, torch.tensor(0.1), 1) is None
+
+
+WRONG_RATES = {
+    "None": (lambda: None, "lr is None; give a number"),
+    "bool": (lambda: torch.tensor(True), "lr has dtype torch.bool; give a real number"),
+    "complex": (lambda: torch.tensor(1 + 0j), "lr has dtype torch.complex64; give a real number"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_RATES)
+def test_a_rate_is_a_real_number(kind: str) -> None:
+    make, sentence = WRONG_RATES[kind]
+    given = lists()
+    for mode in (torch.enable_grad, torch.no_grad, torch.inference_mode):
+        with mode(), pytest.raises(sk.InvalidArgumentError, match=sentence):
+            torch.ops.sk.adamw(*given, make(), 1)
+    with FakeTensorMode(allow_non_fake_inputs=True) as fake:
+        pretended = [[fake.from_tensor(x) for x in one] for one in given]
+        with pytest.raises(sk.InvalidArgumentError, match=sentence):
+            torch.ops.sk.adamw(*pretended, make(), 1)
+    assert all(torch.equal(x, y) for x, y in zip(given[0], lists()[0], strict=True))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_one_tensor_in_two_places_is_refused_compiled_too(backend: str) -> None:
+    params, _, ms, vs = lists()
+    before = [p.clone() for p in params]
+    step = torch.compile(lambda *given: torch.ops.sk.adamw(*given, 0.1, 1), backend=backend)
+    with pytest.raises(RuntimeError, match=r"params\[0\] and grads\[0\] overlap"):
+        step(params, params, ms, vs)
+    assert all(torch.equal(p, was) for p, was in zip(params, before, strict=True))
+    step(params, lists()[1], ms, vs)
+
+
+@pytest.mark.parametrize("call", ["torch.ops.sk.adamw", "sk.adamw", "out"])
+def test_tensors_of_inference_are_overwritten_in_its_mode_alone(call: str) -> None:
+    with torch.inference_mode():
+        given = [[torch.ones(2, 2)] for _ in range(4)]
+
+    def run() -> None:
+        if call == "out":
+            sk.rmsnorm(torch.full((2, 2), 3.0), out=given[0][0])
+        else:
+            (sk if call == "sk.adamw" else torch.ops.sk).adamw(*given, 0.1, 1)
+
+    name = "out" if call == "out" else r"params\[0\]"
+    with pytest.raises(sk.InvalidArgumentError, match=f"{name} was made in torch's inference mode"):
+        run()
+    assert torch.equal(given[0][0], torch.ones(2, 2))
+    with torch.inference_mode():
+        run()
+    assert not torch.equal(given[0][0], torch.ones(2, 2))
