@@ -56,6 +56,8 @@ PYTHON_SUITES = (
         (
             "tests/kernel/test_torch.py",
             "bindings/python/tests/test_dlpack.py",
+            "bindings/python/tests/test_torch_autograd.py",
+            "bindings/python/tests/test_torch_compiled.py",
             "bindings/python/tests/test_torch_lists.py",
             "bindings/python/tests/test_torch_ops.py",
             "bindings/python/tests/test_torch_tensors.py",

@@ -16,6 +16,7 @@ from libsk._checks import about_value, kind_of
 from libsk._core import Borrowed, describe, know_numpy
 from libsk._errors import Error, invalid
 from libsk._operand import Operand, address_of, laid_out
+from libsk._tangents import check_no_tangent
 
 _CPU_DEVICES = (1, 3, 11)
 """DLPack's device types whose memory the CPU reads: CPU, and pinned for CUDA or ROCm."""
@@ -54,8 +55,8 @@ def exports(x: Any) -> bool:
 
 
 def _check_unmasked(x: np.ndarray, what: str) -> None:
-    ma = sys.modules.get("numpy.ma")
-    if ma is not None and issubclass(type(x), ma.MaskedArray):
+    ma = sys.modules.get("numpy.ma")  # It may be half imported, as torch: then there are none.
+    if issubclass(type(x), getattr(ma, "MaskedArray", ())):
         raise invalid(
             f"{what} is a masked array, and libsk knows no masks: give {what}.data, or"
             f" {what}.filled() with a value for what is masked"
@@ -102,6 +103,7 @@ def _of_dlpack(x: Any, what: str, dtype: Any) -> Operand:
             f"{what} lies on device {where} {index}, and this communicator is on the CPU: copy it"
             f" to the host (torch: .cpu()){gpu}"
         )
+    check_no_tangent(x, what)
     if has_pending_bits(x):
         if what == "out":
             raise pending_bits(what, "a tensor of plain elements")
@@ -110,9 +112,13 @@ def _of_dlpack(x: Any, what: str, dtype: Any) -> Operand:
 
 
 def torch_if_of(x: Any) -> Any:
-    """The module torch where ``x`` is a tensor of its, else None."""
+    """The module torch where ``x`` is a tensor of its, else None.
+
+    While another thread imports it, it lies there and has little yet: not what is looked up in it
+    here, and no tensors.
+    """
     torch = sys.modules.get("torch")
-    return torch if torch is not None and isinstance(x, torch.Tensor) else None
+    return torch if isinstance(x, getattr(torch, "Tensor", ())) else None
 
 
 def has_pending_bits(x: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -104,9 +103,8 @@ def to_numpy(code: int) -> np.dtype[Any]:
     """NumPy's type. For bf16 that is ml_dtypes' where it is installed, else uint16 (the bits)."""
     if code != BF16:
         return _TO_NUMPY[code]
-    if "ml_dtypes" not in sys.modules:
-        try:
-            import ml_dtypes  # noqa: F401 - imported for what it registers.
-        except ImportError:
-            return np.dtype(np.uint16)
-    return np.dtype(sys.modules["ml_dtypes"].bfloat16)
+    try:
+        import ml_dtypes
+    except ImportError:
+        return np.dtype(np.uint16)
+    return np.dtype(ml_dtypes.bfloat16)

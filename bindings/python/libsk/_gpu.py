@@ -40,7 +40,8 @@ from libsk._errors import (
     invalid,
 )
 from libsk._operand import Operand
-from libsk._outputs import Output, check_output
+from libsk._outputs import Output, check_mode, check_output
+from libsk._tangents import check_no_tangent
 
 if TYPE_CHECKING:
     from libsk import _core
@@ -74,13 +75,14 @@ class OnGpu:
         return GpuCall(self, handle)
 
     def _default_stream(self, arrays: Sequence[Any]) -> int:
-        torch = sys.modules.get("torch")
-        if torch is None:
+        cuda = getattr(sys.modules.get("torch"), "cuda", None)
+        has_begun = getattr(cuda, "is_initialized", None)  # Not while torch is being imported.
+        if has_begun is None:
             return 0
-        is_used = any(isinstance(array, torch.Tensor) and array.is_cuda for array in arrays)
-        if not (is_used or (not arrays and torch.cuda.is_initialized())):
+        is_used = any(torch_if_of(array) is not None and array.is_cuda for array in arrays)
+        if not (is_used or (not arrays and has_begun())):
             return 0
-        return stream_of(torch.cuda.current_stream(self.device.index))
+        return stream_of(cuda.current_stream(self.device.index))
 
     def synchronize(self, stream: Any, timeout_ms: int) -> None:
         streams = list(self.batches) or [0] if stream is None else [stream_of(stream)]
@@ -174,9 +176,9 @@ class GpuCall:
 
     def _keep(self) -> None:
         batch = self._batch()
-        torch = sys.modules.get("torch")
         for array, operand in self._uses:
-            if torch is None or not isinstance(array, torch.Tensor):
+            torch = torch_if_of(array)
+            if torch is None:
                 batch.append(operand.owner)
             elif stream_of(torch.cuda.current_stream(array.device)) != self.stream:
                 array.record_stream(_torchs_stream(torch, self.stream, array.device))
@@ -185,6 +187,7 @@ class GpuCall:
 
     def operand(self, x: Any, what: str, dtype: Any = None) -> Operand:
         device = self._device_of(x, what)
+        check_no_tangent(x, what)
         if has_pending_bits(x):
             raise pending_bits(what, f"{what}.resolve_conj().resolve_neg()")
         # DLPack's 1: the default stream.
@@ -229,6 +232,7 @@ class GpuCall:
         return self.contiguous(self.operand(x, what, dtype), what)
 
     def target(self, out: Any, code: int) -> Operand:
+        check_mode(out, "out")
         return self.operand(out, "out")
 
     def output(

@@ -126,6 +126,7 @@ class _Lists:
                 " has"
             )
         if written:
+            _outputs.check_mode(x, what)
             _outputs.check_output(operand, operand.code, operand.shape, what)
         return _Array(what, operand, written, x)
 

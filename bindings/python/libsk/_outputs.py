@@ -6,7 +6,6 @@ or not aligned to its elements, is filled by a copy at the end.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -139,6 +138,18 @@ def check_kind(out: Any, what: str) -> None:
         raise invalid(f"{what} is {kind_of(out)}; give an array that can be written")
     if exports(out) and has_pending_bits(out):
         raise pending_bits(what, "a tensor of plain elements")
+    check_mode(out, what)
+
+
+def check_mode(out: Any, what: str) -> None:
+    """Tensors of torch's inference mode have no versions, so they are written inside of it alone,
+    as torch does."""
+    torch = torch_if_of(out)
+    if torch is not None and out.is_inference() and not torch.is_inference_mode_enabled():
+        raise invalid(
+            f"{what} was made in torch's inference mode, and is not to be overwritten outside of"
+            " it: give a clone()"
+        )
 
 
 def is_bits(array: Any) -> bool:
@@ -169,18 +180,17 @@ def read_only(what: str) -> Error:
     return invalid(f"{what} is read-only; give an array that can be written")
 
 
-def _note_writes(arrays: list[Any]) -> None:
+def note_writes(arrays: list[Any]) -> None:
     """Tells torch that tensors are written, as its own operations in place do: a gradient that
     needs what was there before then fails instead of being wrong."""
-    torch = sys.modules.get("torch")
-    if torch is None:
+    tensors = [x for x in arrays if torch_if_of(x) is not None]
+    if not tensors:
         return
-    count = getattr(torch.autograd.graph, "increment_version", None)  # Old releases have none.
-    tensors = [  # Those of inference have no versions.
-        x for x in arrays if isinstance(x, torch.Tensor) and not x.is_inference()
-    ]
+    graph = torch_if_of(tensors[0]).autograd.graph
+    count = getattr(graph, "increment_version", None)  # Old releases have none.
     if count is None:
         return
+    tensors = [x for x in tensors if not x.is_inference()]  # Which have no versions.
     if len(tensors) > 1:
         try:
             return count(tensors)
@@ -188,6 +198,12 @@ def _note_writes(arrays: list[Any]) -> None:
             pass
     for x in tensors:
         count(x)
+
+
+def has_written(error: BaseException) -> bool:
+    """Whether a call that failed so may have written: one that was refused has not."""
+    is_refused = isinstance(error, Error) and error.code < MAY_BE_UNDER_WAY
+    return not is_refused or isinstance(error, TileError)
 
 
 class Writes:
@@ -203,10 +219,9 @@ class Writes:
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        is_refused = isinstance(error, Error) and error.code < MAY_BE_UNDER_WAY
-        if is_refused and not isinstance(error, TileError):
+        if error is not None and not has_written(error):
             return
-        _note_writes(
+        note_writes(
             [
                 result.array
                 for result in self._results

@@ -10,6 +10,7 @@ from libsk import _dtypes
 from libsk._arrays import torch_if_of
 from libsk._errors import invalid
 from libsk._operand import Operand, laid_out
+from libsk._tangents import check_no_tangent, may_have_tangents
 
 
 class Tensors:
@@ -22,7 +23,9 @@ class Tensors:
         self._dense = getattr(torch, "strided", None)
         names = _dtypes.TORCH_NAMES.items()
         self._codes = {getattr(torch, name, name): code for code, name in names}
-        self._has_gradients = bool(self._kinds) and torch.is_grad_enabled()  # type: ignore[union-attr]
+        is_on = getattr(torch, "is_grad_enabled", None)  # None while torch is being imported.
+        self._has_gradients = is_on is not None and is_on()
+        self._may_have_tangents = may_have_tangents()
 
     def operand(self, x: Any, what: str, dtype: Any) -> Operand | None:
         """A dense one on the CPU; None of all others, whose way is DLPack."""
@@ -33,6 +36,8 @@ class Tensors:
             return None
         if self._has_gradients and x.requires_grad:
             raise needs_gradient(what)
+        if self._may_have_tangents:
+            check_no_tangent(x, what)
         try:
             address = x.data_ptr()
         except RuntimeError:  # Those of torch.func have no memory of their own.
@@ -46,9 +51,10 @@ class Tensors:
 
     def exporter(self, x: Any, what: str) -> Any:
         """What can be exported in its place: no tensor that requires a gradient can."""
-        if torch_if_of(x) is None or not x.requires_grad:
+        torch = torch_if_of(x)
+        if torch is None or not x.requires_grad:
             return x
-        if self._has_gradients:
+        if torch.is_grad_enabled():  # Asked anew: what gives the list may have imported torch.
             raise needs_gradient(what)
         return x.detach()
 

@@ -1,7 +1,11 @@
 """Operations that overwrite lists of tensors, as torch's optimizers have theirs.
 
 No gradient goes through them, so they refuse what requires one, as torch's own operations in place
-do. Torch notes the writes where the call is done: nothing here does.
+do.
+
+Torch has a version for each tensor, by which it sees that a gradient needs what was overwritten. A
+call of libsk moves it for tensors with memory. Others, as ``torch.compile`` and ``torch.func`` put
+in their place, never get there: theirs are moved on the way back.
 
 A compiler makes a graph for each value of a number that it takes for a constant. So integers of a
 run (``step``) are torch's ``SymInt``, and for its floats (``lr``) there is the overload ``tensor``,
@@ -10,15 +14,19 @@ which has them as tensors of one element.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from libsk import _ops
+from libsk._errors import Error, invalid
+from libsk._outputs import has_written, note_writes
 from libsk._schemas import Schema
+from libsk._tangents import check_no_tangent, may_have_tangents
 from libsk._tensors import needs_gradient
-from libsk._torch_operation import Operation, check_type
+from libsk._torch_operation import Operation, check_device, check_type
 
 _LIBRARY = torch.library.Library("sk", "FRAGMENT")  # What is defined goes with it.
 
@@ -49,11 +57,29 @@ class _OnLists(Operation):
         return "SymInt" if is_free else super().number_type(attribute)
 
     def run(self, *arguments: Any) -> None:
-        getattr(_ops, self.name)(**self.named(arguments))
+        given = self.named(arguments)
+        self.check_numbers(given)
+        getattr(_ops, self.name)(**given)
+
+    def check_numbers(self, given: dict[str, Any]) -> None:
+        """Whether tensors that stand for numbers are real ones; torch gives None for a tensor."""
+        for name in self._tensors:
+            x = given[name]
+            if x is None:
+                raise invalid(f"{name} is None; give a number, or a tensor of one element")
+            if x.dtype == torch.bool or x.is_complex():
+                raise invalid(f"{name} has dtype {x.dtype}; give a real number")
+
+    def overwritten(self, *arguments: Any) -> list[torch.Tensor]:
+        """Those of one call that have a version: tensors of inference have none."""
+        given = self.named(arguments)
+        names = [name for name in self.input_names if name in self._overwritten]
+        return [x for name in names for x in given[name] if not x.is_inference()]
 
     def fake(self, *arguments: Any) -> None:
         """Nothing is made, and each list has as many tensors."""
         given = self.named(arguments)
+        self.check_numbers(given)
         first = self.input_names[0]
         for name in self.input_names:
             has, wanted = len(given[name]), len(given[first])
@@ -65,18 +91,50 @@ class _OnLists(Operation):
             )
             for x in given[name]:
                 check_type(x)
+        places = {f"{name}[{i}]": x for name in self.input_names for i, x in enumerate(given[name])}
+        check_device(places)
+        self._check_apart(places)
         for name in self._tensors:
             x = given[name]
+            for place, y in itertools.islice(places.items(), 1):  # Any device else will do.
+                torch._check(
+                    x.is_meta == y.is_meta,
+                    lambda name=name, x=x, place=place, y=y: (
+                        f"{name} is on {x.device}, and {place} on {y.device}; either both are on"
+                        " meta, or none"
+                    ),
+                )
             torch._check(
                 x.numel() == 1,
                 lambda name=name, x=x: f"{name} has shape {tuple(x.shape)}; give one element",
             )
 
+    def _check_apart(self, places: dict[str, torch.Tensor]) -> None:
+        """Fake ones have no memory: one tensor twice is what can be told of them."""
+        known: dict[int, str] = {}
+        for place, x in places.items():
+            other = known.setdefault(id(x), place)
+            is_written = {place.partition("[")[0], other.partition("[")[0]} & self._overwritten
+            if other != place and is_written:
+                torch._check(
+                    x.numel() == 0,
+                    lambda place=place, other=other: (
+                        f"{other} and {place} overlap: they are one tensor; give each its own"
+                    ),
+                )
+
     def check_gradients(self, *arguments: Any) -> None:
-        """Refuses what requires one, where torch keeps them."""
+        """Refuses what requires one, where torch keeps them, and what has a tangent."""
+        given = self.named(arguments)
+        self.check_numbers(given)
+        if may_have_tangents():
+            for name in self.input_names:
+                for i, x in enumerate(given[name]):
+                    check_no_tangent(x, f"{name}[{i}]")
+            for name in self._tensors:
+                check_no_tangent(given[name], name)
         if not torch.is_grad_enabled():
             return
-        given = self.named(arguments)
         for name in self.input_names:
             for i, x in enumerate(given[name]):
                 if x.requires_grad:
@@ -107,5 +165,24 @@ def _define(name: str, operation: _OnLists) -> None:
         with torch._C._AutoDispatchBelowAutograd():
             op.redispatch(keyset & torch._C._after_autograd_keyset, *arguments)
 
+    def noted(keyset: Any, *arguments: Any) -> None:
+        tensors = operation.overwritten(*arguments)
+        before = [x._version for x in tensors]
+
+        def note() -> None:
+            """Once: a version that has moved is that of a tensor that the call itself has noted."""
+            both = zip(tensors, before, strict=True)
+            note_writes([x for x, version in both if x._version == version])
+
+        try:
+            with torch._C._AutoDispatchBelowADInplaceOrView():
+                op.redispatch(keyset & torch._C._after_ADInplaceOrView_keyset, *arguments)
+        except Error as error:
+            if has_written(error):
+                note()
+            raise
+        note()
+
     _LIBRARY.impl(name, under_autograd, "Autograd", with_keyset=True)
+    _LIBRARY.impl(name, noted, "ADInplaceOrView", with_keyset=True)
     torch.library.register_fake(f"sk::{name}", operation.fake, lib=_LIBRARY)

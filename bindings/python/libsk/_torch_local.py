@@ -16,6 +16,7 @@ from libsk._op_names import OPERATIONS
 from libsk._schemas import schemas
 from libsk._torch_lists import define_on_lists
 from libsk._torch_operation import Operation
+from libsk._torch_tangents import refuse_tangents
 
 
 def _gradient(forward: Operation, backward: Operation, op: Any, gradient_op: Any) -> None:
@@ -66,6 +67,7 @@ def _make() -> dict[str, Callable[..., Any]]:
             f"sk::{name}", each.run, mutates_args=(), schema=each.signature()
         )
         made[name].register_fake(each.fake)
+        refuse_tangents(name)
     for name, each in operations.items():
         if backward := operations.get(f"{name}_backward"):
             _gradient(each, backward, made[name], made[f"{name}_backward"])

@@ -83,6 +83,7 @@ class Operation:
     def fake(self, *arguments: Any) -> Any:
         """Shapes and types of the results."""
         given = self.named(arguments)
+        check_device({name: given[name] for name in self.input_names if given[name] is not None})
         sizes: dict[str, tuple[Any, ...]] = {}
         codes: dict[str, int] = {}
         for each in self.inputs:
@@ -112,3 +113,17 @@ class Operation:
 def check_type(x: torch.Tensor) -> None:
     """Whether libsk has the type of its elements, for tensors of which that is all there is."""
     torch._check(x.dtype in _CODES, lambda: f"libsk has no type {x.dtype}")
+
+
+def check_device(named: dict[str, torch.Tensor]) -> None:
+    """Whether all are in one place. One on meta among others is no case for the call itself: torch
+    takes it here, where nothing would be computed."""
+    first = next(iter(named), None)
+    for name, x in named.items():
+        wanted = named[first].device
+        torch._check(
+            x.device == wanted,
+            lambda name=name, x=x, wanted=wanted: (
+                f"{name} is on {x.device}, and {first} on {wanted}; give all on one device"
+            ),
+        )

@@ -12,7 +12,8 @@ of torch takes tensors and plain values, so a communicator goes by a name::
     c = torch.ops.sk.allreduce_gemm(a, b, name)
 
 They run on the tensors of the communicator's device, CPU or GPU, and on fake ones, so in a function
-under ``torch.compile``. As everywhere, all ranks make the same calls in the same order: so let all
+under ``torch.compile``; calls of ``libsk``'s own functions there are made between its graphs. As
+everywhere, all ranks make the same calls in the same order: so let all
 ranks compile the same function.
 
 Gradients of ``allreduce_gemm`` and ``allreduce`` are those of one loss that every rank computes
@@ -42,6 +43,7 @@ import weakref
 from typing import Any
 
 import torch
+from torch._dynamo import trace_rules
 
 from libsk._checks import kind_of
 from libsk._comm import Comm
@@ -52,6 +54,8 @@ if not hasattr(torch.library, "custom_op"):
 
 from libsk._op_names import OPERATIONS
 from libsk._torch_local import FUNCTIONS
+from libsk._torch_operation import check_device
+from libsk._torch_tangents import refuse_tangents
 
 __all__ = [
     "allgather",
@@ -63,6 +67,10 @@ __all__ = [
     *OPERATIONS,
 ]
 globals().update(FUNCTIONS)
+
+# The compiler goes through Python code, and libsk's own reads memory by addresses, of which it has
+# none: what is compiled breaks off before such a call, as before any that it does not know.
+trace_rules.add("libsk")
 
 _lock = threading.Lock()
 _numbers = itertools.count()
@@ -169,6 +177,7 @@ def _fake_product(
     transpose_b: bool,
     out_dtype: torch.dtype | None,
 ) -> torch.Tensor:
+    check_device({"a": a, "b": b})
     torch._check(a.dim() == 2, lambda: f"a has {a.dim()} dimensions; it must be a matrix")
     torch._check(b.dim() == 2, lambda: f"b has {b.dim()} dimensions; it must be a matrix")
     torch._check(a.dtype == b.dtype, lambda: f"a has {a.dtype} and b {b.dtype}; give one type")
@@ -339,3 +348,6 @@ def _sum_backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
 
 
 allreduce.register_autograd(_sum_backward, setup_context=_keep_names)
+
+for _name in ("allreduce_gemm", "allgather_gemm", "allgather", "reduce_scatter", "allreduce"):
+    refuse_tangents(_name)

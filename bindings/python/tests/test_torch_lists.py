@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from typing import Any
 
@@ -198,3 +199,101 @@ def test_older_torchs_note_writes_one_at_a_time(monkeypatch: pytest.MonkeyPatch)
     sk.adamw(params, grads, ms, vs, 0.1, 1)
     assert [x._version for x in params] == [old + 1 for old in versions[: len(params)]]
     assert [x._version for x in grads] == versions[len(params) :]
+
+
+def test_gradients_are_asked_for_where_a_list_imports_torch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = [[torch.ones(3)] for _ in range(4)]
+    given[0][0].requires_grad_()
+
+    def params() -> Any:
+        monkeypatch.setitem(sys.modules, "torch", torch)
+        yield from given[0]
+
+    monkeypatch.delitem(sys.modules, "torch")
+    with pytest.raises(sk.InvalidArgumentError, match=r"params\[0\] requires a gradient"):
+        sk.adamw(params(), *given[1:], 0.1, 1)
+    assert torch.equal(given[0][0], torch.ones(3))
+
+
+RATES = {"a number": lambda: 0.1, "a tensor": lambda: torch.tensor(0.1)}
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("place", range(4))
+def test_one_tensor_on_meta_is_refused(place: int, rate: str) -> None:
+    given = lists()
+    given[place][3] = given[place][3].to("meta")
+    before = [x.clone() for one in given for x in one]
+    name = ["params", "grads", "ms", "vs"][place]
+    with pytest.raises(RuntimeError, match=rf"{name}\[3\] is on meta, and params\[0\] on cpu;"):
+        torch.ops.sk.adamw(*given, RATES[rate](), 1)
+    after = [x for one in given for x in one]
+    assert all(x.is_meta or torch.equal(x, was) for x, was in zip(after, before, strict=True))
+
+
+def test_a_rate_is_on_meta_where_the_lists_are() -> None:
+    given = lists()
+    on_meta = [[x.to("meta") for x in one] for one in given]
+    assert torch.ops.sk.adamw(*on_meta, 0.1, 1) is None
+    assert torch.ops.sk.adamw(*on_meta, torch.tensor(0.1, device="meta"), 1) is None
+    with pytest.raises(RuntimeError, match=r"lr is on meta, and params\[0\] on cpu;"):
+        torch.ops.sk.adamw(*given, torch.tensor(0.1, device="meta"), 1)
+    with pytest.raises(RuntimeError, match=r"lr is on cpu, and params\[0\] on meta;"):
+        torch.ops.sk.adamw(*on_meta, torch.tensor(0.1), 1)
+    with FakeTensorMode():  # A rate may lie on the CPU while all else is elsewhere.
+        on_gpu = [[torch.ones(3, device="cuda")] for _ in range(4)]
+        assert torch.ops.sk.adamw(*on_gpu, torch.tensor(0.1), 1) is None
+
+
+WRONG_RATES = {
+    "None": (lambda: None, "lr is None; give a number"),
+    "bool": (lambda: torch.tensor(True), "lr has dtype torch.bool; give a real number"),
+    "complex": (lambda: torch.tensor(1 + 0j), "lr has dtype torch.complex64; give a real number"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_RATES)
+def test_a_rate_is_a_real_number(kind: str) -> None:
+    make, sentence = WRONG_RATES[kind]
+    given = lists()
+    for mode in (torch.enable_grad, torch.no_grad, torch.inference_mode):
+        with mode(), pytest.raises(sk.InvalidArgumentError, match=sentence):
+            torch.ops.sk.adamw(*given, make(), 1)
+    with FakeTensorMode(allow_non_fake_inputs=True) as fake:
+        pretended = [[fake.from_tensor(x) for x in one] for one in given]
+        with pytest.raises(sk.InvalidArgumentError, match=sentence):
+            torch.ops.sk.adamw(*pretended, make(), 1)
+    assert all(torch.equal(x, y) for x, y in zip(given[0], lists()[0], strict=True))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_one_tensor_in_two_places_is_refused_compiled_too(backend: str) -> None:
+    params, _, ms, vs = lists()
+    before = [p.clone() for p in params]
+    step = torch.compile(lambda *given: torch.ops.sk.adamw(*given, 0.1, 1), backend=backend)
+    with pytest.raises(RuntimeError, match=r"params\[0\] and grads\[0\] overlap"):
+        step(params, params, ms, vs)
+    assert all(torch.equal(p, was) for p, was in zip(params, before, strict=True))
+    step(params, lists()[1], ms, vs)
+
+
+@pytest.mark.parametrize("call", ["torch.ops.sk.adamw", "sk.adamw", "out"])
+def test_tensors_of_inference_are_overwritten_in_its_mode_alone(call: str) -> None:
+    with torch.inference_mode():
+        given = [[torch.ones(2, 2)] for _ in range(4)]
+
+    def run() -> None:
+        if call == "out":
+            sk.rmsnorm(torch.full((2, 2), 3.0), out=given[0][0])
+        else:
+            (sk if call == "sk.adamw" else torch.ops.sk).adamw(*given, 0.1, 1)
+
+    name = "out" if call == "out" else r"params\[0\]"
+    with pytest.raises(sk.InvalidArgumentError, match=f"{name} was made in torch's inference mode"):
+        run()
+    assert torch.equal(given[0][0], torch.ones(2, 2))
+    with torch.inference_mode():
+        run()
+    assert not torch.equal(given[0][0], torch.ones(2, 2))

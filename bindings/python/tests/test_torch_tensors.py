@@ -226,3 +226,13 @@ def test_memory_under_a_tensor_is_not_given_back(alone: sk.Comm, make: str) -> N
     del tensor
     alone.free(x)
     assert x.size == 0
+
+
+def test_torchs_operations_have_operands_of_one_device(alone: sk.Comm) -> None:
+    name = pytest.importorskip("libsk.torch").register(alone)
+    x, elsewhere = torch.ones(3, 3), torch.ones(3, device="meta")
+    with pytest.raises(RuntimeError, match="weight is on meta, and x on cpu; give all on one"):
+        torch.ops.sk.rmsnorm(x, elsewhere)
+    for product in (torch.ops.sk.allreduce_gemm, torch.ops.sk.allgather_gemm):
+        with pytest.raises(RuntimeError, match="b is on meta, and a on cpu; give all on one"):
+            product(x, elsewhere.expand(3, 3), name)
