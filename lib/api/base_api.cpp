@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "lib/api/objects.h"
+#include "lib/api/serial_turns.h"
 #include "lib/comm/arguments.h"
 #include "lib/effect/term.h"
 #include "lib/plan/task_info.h"
@@ -43,6 +44,7 @@ void forget_all() {
   packed_weights.forget_all();
   plans.forget_all();
   operations.forget_all();
+  SerialTurn::forget_all();
 }
 
 }  // namespace

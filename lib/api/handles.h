@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -53,8 +54,12 @@ Status bad_handle(HandleKind wanted, const void* handle);
 Status busy_handle(HandleKind kind, bool ends);
 // Of an object for which this thread would wait while it is inside of a call on it.
 Status inside_call(HandleKind kind);
+// The same of a call as its sentence has it: "on the same communicator".
+Status inside_call(std::string_view call);
 // Why the turn of an object did not come.
 Status no_turn(HandleKind kind, TurnQueue::Outcome why, int64_t limit_ns);
+// The same of calls as the sentence has them: "on this communicator". Of what nobody takes away.
+Status no_turn(std::string_view calls, TurnQueue::Outcome why, int64_t limit_ns);
 
 // Objects of one public type. Two kinds of use: exclusive (one call at a time per object), and
 // pinned (any number, beside an exclusive one). One table per type and process; an object belongs

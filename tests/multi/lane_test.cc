@@ -297,6 +297,57 @@ TEST_F(Lane, AnInterruptionIsAskedForBesideOptions) {
   EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
 }
 
+// Of a serial tile, for which calls on different lanes wait.
+TEST_F(Lane, ASerialTilesTurnIsWaitedForAsOptionsSay) {
+  OwnTile tile("alone", stays);
+  tile.reads("x", "f32", "m, n").writes("y", "x", "m, n").over(SK_TILE_OVER_ALL);
+  tile.desc.user = &gate_;
+  tile.desc.flags = SK_TILE_SERIAL;
+  ASSERT_EQ(sk_tile_register(context_, tile.get(), &op_), SK_OK) << sk_last_error();
+  sk_comm* const comm = alone(/*timeout_ms=*/20);
+  sk_op* op = nullptr;
+  ASSERT_EQ(sk_op_create(comm, op_, args_.get(), &op), SK_OK) << sk_last_error();
+  const Turns calls[] = {
+      {"call", [&](auto* o) { return sk_call(comm, op_, args_.get(), o); }},
+      {"kept", [&](auto* o) { return sk_op_run(op, nullptr, o); }},
+      {"check", [&](auto* o) { return sk_tile_check(context_, op_, args_.get(), o); }},
+  };
+  enter(self_);
+  for (const Turns& each : calls) {
+    SCOPED_TRACE(each.name);
+    const bool checks = std::string(each.name) == "check";
+    sk_run_options options{};
+    options.struct_size = sizeof options;
+    options.timeout_ms = 20;
+    EXPECT_EQ(each.call(&options), SK_ERR_TIMEOUT);
+    EXPECT_THAT(sk_last_error(), HasSubstr("calls of tile alone, which is serial, have not ended"));
+    if (!checks) {
+      EXPECT_EQ(each.call(nullptr), SK_ERR_TIMEOUT);  // As long as the communicator does.
+    }
+    options.timeout_ms = 0;
+    gate_.interrupts = true;
+    if (!checks) options.timeout_ms = 10'000;
+    EXPECT_EQ(each.call(&options), SK_ERR_ABORTED);
+    EXPECT_THAT(sk_last_error(),
+                HasSubstr("interrupted while another thread's call of tile alone"));
+    gate_.interrupts = false;
+    if (checks) continue;
+    int looks = 0;
+    options.waiting = gives_up;
+    options.waiting_user = &looks;
+    EXPECT_EQ(each.call(&options), SK_ERR_BUSY);
+    EXPECT_THAT(sk_last_error(), HasSubstr("options.waiting ended the wait"));
+    EXPECT_EQ(looks, 1);
+  }
+  leave();
+  for (const Turns& each : calls) {  // The check finds that nothing is written.
+    const int32_t expected = std::string(each.name) == "check" ? SK_ERR_TILE : SK_OK;
+    EXPECT_EQ(each.call(nullptr), expected) << sk_last_error();
+  }
+  EXPECT_EQ(sk_op_free(op), SK_OK);
+  EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
+}
+
 // A thread that waits for its turn has a call under way, for whose end it would wait for ever.
 TEST_F(Lane, AFunctionOfAWaitEndsNothingThatTheWaitIsOf) {
   sk_run_options options{};
