@@ -40,6 +40,22 @@ Status inside_call(std::string_view call) {
                by != nullptr ? by : "a function of the caller's", call);
 }
 
+Status inside_too_many(HandleKind kind) {
+  return error(
+      SK_ERR_BUSY,
+      "this thread is inside of more calls than are known one by one, each from a function "
+      "of the one before, and this {} may be in one of them",
+      handle_kind_name(kind));
+}
+
+Status waits_too_deep(HandleKind kind) {
+  const char* by = InsideCallback::name();
+  return error(SK_ERR_BUSY,
+               "called from {}, inside so many calls, each from a function of the one before, that "
+               "no further one waits for this {}",
+               by != nullptr ? by : "a function of the caller's", handle_kind_name(kind));
+}
+
 Status no_turn(HandleKind kind, TurnQueue::Outcome why, int64_t limit_ns) {
   if (why == TurnQueue::Outcome::kEnds) return busy_handle(kind, /*ends=*/true);
   return no_turn(fmt::format("on this {}", handle_kind_name(kind)), why, limit_ns);

@@ -56,6 +56,10 @@ Status busy_handle(HandleKind kind, bool ends);
 Status inside_call(HandleKind kind);
 // The same of a call as its sentence has it: "on the same communicator".
 Status inside_call(std::string_view call);
+// Of an object that may be one of the many that this thread is inside of.
+Status inside_too_many(HandleKind kind);
+// Of a thread that is to wait once more, inside of functions of its own waits.
+Status waits_too_deep(HandleKind kind);
 // Why the turn of an object did not come.
 Status no_turn(HandleKind kind, TurnQueue::Outcome why, int64_t limit_ns);
 // The same of calls as the sentence has them: "on this communicator". Of what nobody takes away.
@@ -339,6 +343,7 @@ class HandleTable {
     if (slot != nullptr && is_alive(*slot, alive) &&
         (has_turn(*slot) || PinnedHere::has(slot, alive)))
       return inside_call(kind);
+    if (!PinnedHere::knows_all()) return inside_too_many(kind);
     const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(limit_ns);
     SK_ASSIGN_OR_RETURN(
         Use use, this->use(handle, {.limit_ns = std::max<int64_t>(1, limit_ns), .ends = true}));
@@ -451,6 +456,7 @@ class HandleTable {
     }
     if (has_turn(slot)) return inside_call(kind);
     if (TurnQueue::take_soon(slot.word, mine)) return {};
+    if (!PinnedHere::has_room()) return waits_too_deep(kind);
     turn.interruption = interruption_of(slot, mine);
     const int64_t limit_ns = turn.limit_ns != 0 ? turn.limit_ns : usual_ns;
     const StaysHere waits(slot, mine & ~kTurnMask);  // Its functions do not end the object.

@@ -393,6 +393,60 @@ TEST_F(Lane, AFunctionOfAWaitEndsNothingThatTheWaitIsOf) {
   EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
 }
 
+// Else its own calls ask it, and those that they make again.
+TEST_F(Lane, AnInterruptionIsNotAskedInsideOfItself) {
+  sk_run_options options{};
+  options.struct_size = sizeof options;
+  options.timeout_ms = 200;  // Four questions' worth.
+  gate_.asked = 0;
+  Tried tried{[&] { return norm(self_, &options); }};
+  gate_.at_question = [&] {
+    tried();
+    gate_.interrupts = true;
+  };
+  enter(self_);
+  EXPECT_EQ(norm(self_, nullptr), SK_ERR_ABORTED);
+  leave();
+  EXPECT_EQ(tried.status, SK_ERR_TIMEOUT) << tried.sentence;
+  EXPECT_EQ(gate_.asked, 1);
+}
+
+// A function that waits by itself, and so on.
+TEST_F(Lane, WaitsInsideOfWaitsEnd) {
+  constexpr int kFar = 100;
+  struct Deep {
+    std::function<sk_status()> call;
+    std::function<void()> at_end;
+    int depth = 0, deepest = 0;
+    std::string sentence{};
+  };
+  sk_run_options options{};
+  options.struct_size = sizeof options;
+  sk_packed* packed = nullptr;
+  ASSERT_EQ(sk_pack(self_, &x_, 0, &packed), SK_OK) << sk_last_error();
+  Deep deep{.call = [&] { return norm(self_, &options); },
+            .at_end = [&] { EXPECT_EQ(sk_packed_free(packed), SK_OK) << sk_last_error(); }};
+  options.waiting_user = &deep;
+  options.waiting = [](void* user) -> int32_t {
+    auto& its = *static_cast<Deep*>(user);
+    its.deepest = ++its.depth;
+    if (its.depth < kFar) {
+      EXPECT_EQ(its.call(), SK_ERR_BUSY);
+    }
+    if (its.depth == its.deepest) {
+      its.sentence = sk_last_error();
+      its.at_end();
+    }
+    --its.depth;
+    return 1;
+  };
+  enter(self_);
+  EXPECT_EQ(norm(self_, &options), SK_ERR_BUSY);
+  leave();
+  EXPECT_LT(deep.deepest, kFar);
+  EXPECT_THAT(deep.sentence, HasSubstr("no further one waits for this communicator"));
+}
+
 TEST_F(Lane, TheLogEndsNothingThatItTellsOf) {
   sk_config config{};
   config.struct_size = sizeof config;
