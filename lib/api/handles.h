@@ -253,7 +253,7 @@ class HandleTable {
                                                        const Turn& turn = {}) {
     const auto [slot, alive] = place_of(handle);
     if (slot == nullptr || !is_alive(*slot, alive)) return refused(handle);
-    auto claim = parents.use(slot->parent.load(std::memory_order_relaxed), turn, name_of(handle));
+    auto claim = claim_for(parents, handle, *slot, alive, turn);
     if (!claim.ok()) {
       if (claim.status().code() != SK_ERR_BAD_HANDLE) return std::move(claim.status());
       return error(SK_ERR_BAD_HANDLE, "the {}'s communicator was freed", handle_kind_name(kind));
@@ -279,6 +279,16 @@ class HandleTable {
     }
     if (!ending.drain().ok()) return busy_handle(kind, /*ends=*/false);
     return std::move(ending).take();
+  }
+
+  // As use(), of an object that nobody has; none: wait for it.
+  std::optional<Use> try_use(const void* handle, uint64_t claim) {
+    const auto [slot, alive] = place_of(handle);
+    if (slot == nullptr) return std::nullopt;
+    uint64_t is = alive;
+    if (!slot->word.compare_exchange_strong(is, alive | claim, std::memory_order_seq_cst))
+      return std::nullopt;
+    return std::optional<Use>(std::in_place, slot, alive | claim);
   }
 
   // Whose call it is in; 0: in none, or it is gone.
@@ -410,6 +420,19 @@ class HandleTable {
     const Slot& slot_;
     uint64_t alive_;
   };
+
+  // The claim of its parent, in its name. While that is waited for, functions of the wait do not
+  // end the object.
+  template <typename Parents>
+  static Result<typename Parents::Use> claim_for(Parents& parents, const void* handle,
+                                                 const Slot& slot, uint64_t alive,
+                                                 const Turn& turn) {
+    const void* const parent = slot.parent.load(std::memory_order_relaxed);
+    if (auto at_once = parents.try_use(parent, name_of(handle))) [[likely]]
+      return std::move(*at_once);
+    const StaysHere waits(slot, alive);
+    return parents.use(parent, turn, name_of(handle));
+  }
 
   static bool is_alive(const Slot& slot, uint64_t alive) {
     return slot.word.load(std::memory_order_acquire) >> kTurnBits == alive >> kTurnBits;

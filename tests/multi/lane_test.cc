@@ -393,6 +393,46 @@ TEST_F(Lane, AFunctionOfAWaitEndsNothingThatTheWaitIsOf) {
   EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
 }
 
+// What was made for the lane, too, though the run that waits has nothing of it yet.
+TEST_F(Lane, AFunctionOfAWaitDoesNotFreeWhatIsToRun) {
+  sk_plan_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.kind = SK_OP_BARRIER;
+  sk_plan* plan = nullptr;
+  sk_op* op = nullptr;
+  ASSERT_EQ(sk_plan_create(self_, &desc, &plan), SK_OK) << sk_last_error();
+  ASSERT_EQ(sk_op_create(self_, op_, args_.get(), &op), SK_OK) << sk_last_error();
+  struct Run {
+    const char* what;
+    std::function<sk_status(const sk_run_options*)> run;
+    std::function<sk_status()> free;
+  };
+  const Run runs[] = {
+      {"operation", [&](auto* o) { return sk_op_run(op, nullptr, o); },
+       [&] { return sk_op_free(op); }},
+      {"plan", [&](auto* o) { return sk_plan_run(plan, nullptr, nullptr, nullptr, o); },
+       [&] { return sk_plan_free(plan); }},
+  };
+  enter(self_);
+  for (const Run& each : runs) {
+    Tried tried{each.free};
+    sk_run_options options{};
+    options.struct_size = sizeof options;
+    options.waiting = Tried::waiting;
+    options.waiting_user = &tried;
+    EXPECT_EQ(each.run(&options), SK_ERR_BUSY);
+    EXPECT_EQ(tried.status, SK_ERR_BUSY);
+    EXPECT_EQ(tried.sentence,
+              std::string("called from options.waiting, inside a call on the same ") + each.what +
+                  " that is not over");
+  }
+  leave();
+  for (const Run& each : runs) {
+    EXPECT_EQ(each.run(nullptr), SK_OK) << sk_last_error();
+    EXPECT_EQ(each.free(), SK_OK) << sk_last_error();
+  }
+}
+
 // Else its own calls ask it, and those that they make again.
 TEST_F(Lane, AnInterruptionIsNotAskedInsideOfItself) {
   sk_run_options options{};
