@@ -67,6 +67,13 @@ Status no_turn(std::string_view calls, TurnQueue::Outcome why, int64_t limit_ns)
     return error(SK_ERR_TIMEOUT, "other threads' calls {} have not ended for {:.3g} s", calls,
                  double(limit_ns) * 1e-9);
   }
+  if (why == Outcome::kForked) {
+    return error(
+        SK_ERR_FORKED,
+        "a function of the wait for other threads' calls {} forked, and its child came back "
+        "from it: the call is the parent's",
+        calls);
+  }
   if (why == Outcome::kInterrupted)
     return error(SK_ERR_ABORTED, "interrupted while another thread's call {} ran", calls);
   return error(SK_ERR_BUSY, "other threads' calls {} have not ended, and options.waiting {}", calls,

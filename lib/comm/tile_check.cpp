@@ -295,7 +295,15 @@ class Check {
         return system_error("waitpid for the child that tries a tile");
       const int64_t now = now_ns();
       if (now > ask_ns) {
-        if (interruption_.is_due()) {
+        const pid_t process = getpid();
+        const bool due = interruption_.is_due();
+        if (getpid() != process) {
+          return error(SK_ERR_FORKED,
+                       "tile {} in {}: the interruption's function forked, and its "
+                       "child came back from it: the call is the parent's",
+                       tile_.text().name, describe(call_.op));
+        }
+        if (due) {
           end(pid, status);
           return error(SK_ERR_ABORTED, "tile {} in {}: interrupted", tile_.text().name,
                        describe(call_.op));
