@@ -295,6 +295,53 @@ TEST(ForkedEarly, WhileTheFirstCallIsUnderWay) {
   }
 }
 
+// As sk_init() is the first call, too.
+TEST(ForkedEarly, WhileTheFirstInitIsUnderWay) {
+  if (!kForksThreads) GTEST_SKIP() << "threads behind such a fork are not for ThreadSanitizer";
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer's heap hangs in a child where another thread was in it";
+#endif
+  for (int round = 0; round < 120; ++round) {
+    const auto pause = std::chrono::microseconds(4 * round);
+    ASSERT_EQ(child_of([&] {
+                std::atomic<bool> begun{false}, right{false};
+                std::thread other([&] {
+                  begun.store(true);
+                  right.store(begins_anew());
+                });
+                while (!begun.load()) {
+                }
+                const auto until = std::chrono::steady_clock::now() + pause;
+                while (std::chrono::steady_clock::now() < until) {
+                }
+                const int status = child_of([] { return begins_anew() ? 0 : 2; });
+                other.join();
+                return status != 0 ? 3 : right.load() ? 0 : 4;
+              }),
+              0)
+        << "forked " << pause.count() << " us after the first sk_init() began";
+  }
+}
+
+TEST_F(Forked, WhileAnotherThreadLooksAtTheMachine) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer's heap hangs in a child where another thread was in it";
+#endif
+  const auto discovers = [] {
+    sk_topo* topo = nullptr;
+    return sk_topo_discover(&topo) == SK_OK && sk_topo_free(topo) == SK_OK;
+  };
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop.load()) EXPECT_TRUE(discovers()) << sk_last_error();
+  });
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(child_of([&] { return begins_anew() && discovers() ? 0 : 1; }), 0) << i;
+  }
+  stop.store(true);
+  other.join();
+}
+
 // Two threads of a child may each be the first.
 TEST_F(Forked, SeveralThreadsOfAChildBeginAtOnce) {
   for (int round = 0; round < 10; ++round) {
