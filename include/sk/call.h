@@ -40,7 +40,9 @@ SK_NODISCARD SK_API sk_status sk_call(sk_comm* comm, int32_t op, const void* arg
 SK_NODISCARD SK_API sk_status sk_comm_self(sk_context* context, sk_comm** out_comm) SK_NOEXCEPT;
 
 /** Whether the calling thread's wait is to end: 0 lets it go on. It may run what an interpreter
- * does at a signal, and call libsk; an exception of C++ ends the wait. */
+ * does at a signal, and call libsk; an exception of C++ ends the wait. A wait of a call that it
+ * makes asks nobody: it ends with its time. A child that it forks is not to return from
+ * it: where it does, the call is SK_ERR_FORKED there. */
 typedef int32_t (*sk_interrupted_fn)(void* user);
 
 /** `interrupted` is asked about every 50 ms by a thread that waits for its turn in a call of a

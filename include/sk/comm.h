@@ -30,7 +30,8 @@ typedef int32_t (*sk_allgather_fn)(void* user, const void* in, size_t bytes, voi
 /** A look at what else there is to do while a call waits, such as an interpreter's signals. It runs
  *  on the thread that called. Of the communicator it may call sk_comm_abort(), which ends the wait;
  *  what one thread at a time may call is SK_ERR_BUSY, and so is freeing what the call was given. An
- *  exception of C++ ends the communicator. @since 0.1 */
+ *  exception of C++ ends the communicator. A child that it forks is not to return from it: where it
+ *  does, the call is SK_ERR_FORKED there, and goes on in the parent. @since 0.1 */
 typedef void (*sk_waiting_fn)(void* user);
 
 /** Where a communicator's memory is and its calls run; as DLPack counts, but for the CPU. */

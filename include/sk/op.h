@@ -46,7 +46,9 @@ enum sk_redop { SK_SUM = 1, SK_PROD = 2, SK_MIN = 3, SK_MAX = 4, SK_AVG = 5 };
 
 /** A look at what else there is to do while a call waits for other threads' calls. It runs on the
  *  thread that called, which is passed over meanwhile, and may call libsk; to free what the call
- *  waits for, or to finalize its context, is SK_ERR_BUSY.
+ *  waits for, the sk_op or sk_plan that it runs, or to finalize its context, is SK_ERR_BUSY. So
+ *  is a wait inside of some twenty others, each from a function of the one before. A child that it
+ *  forks is not to return from it: where it does, the call is SK_ERR_FORKED there.
  *  @return 0: wait on; anything else, and an exception of C++: give up, with SK_ERR_BUSY.
  *  @since 0.1 */
 typedef int32_t (*sk_turn_fn)(void* user);

@@ -82,7 +82,8 @@ enum sk_tile_over {
 };
 
 enum sk_tile_flags {
-  SK_TILE_SERIAL = 1, /**< One call of the function at a time. */
+  SK_TILE_SERIAL = 1, /**< One call of the function at a time: calls of the operation that come on
+                           several communicators wait for each other, as for a lane's turn. */
   SK_TILE_REPLACE = 2 /**< Of a name that is registered already: takes its place. */
 };
 
@@ -140,7 +141,8 @@ SK_NODISCARD SK_API sk_status sk_tile_describe(sk_context* context, const char* 
  *  process, which has copies of them, each tile's between pages that nobody may touch. Whether it
  *  reads or writes outside of its regions, writes what is read, leaves elements unwritten, is the
  *  same twice, and the same however it is cut. `args` is as for sk_call(), and nothing of it is
- *  written; `options` may have a timeout for the child (NULL: a minute). What it finds is no proof
+ *  written; `options` may have a timeout for the child (NULL: a minute), and of a
+ *  serial tile for the end of other threads' calls before it. What it finds is no proof
  *  that there is nothing else: what depends on values is seen for these alone. The child is forked:
  *  the function may not need what other threads of this process do.
  *  @return SK_OK: nothing was found; SK_ERR_TILE with a sentence that names the tile, the task and

@@ -1,8 +1,11 @@
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <mutex>
 
 #include "lib/api/objects.h"
+#include "lib/api/serial_turns.h"
 #include "lib/comm/arguments.h"
 #include "lib/effect/term.h"
 #include "lib/plan/task_info.h"
@@ -22,9 +25,17 @@ Result<std::shared_ptr<Context>> make_context(const sk_config* config) {
   return context;
 }
 
+constinit std::mutex making;
+
+// As the library is loaded: a fork during a first call would find that half done.
+[[gnu::constructor]] void keep_forks_out() {
+  (void)pthread_atfork([] { making.lock(); }, [] { making.unlock(); }, [] { making.unlock(); });
+}
+
 // What is made once in a process and calls look at: a fork while one of them made it would leave it
-// half made for ever, and its child waiting.
+// half made for ever, and its child waiting. So forks wait until it is made.
 void make_what_is_made_once() {
+  const std::scoped_lock locked(making);
   (void)backend();
   (void)effect_of(TaskOp::kNop);
   (void)effect::Joining::hash_of(0);
@@ -43,6 +54,7 @@ void forget_all() {
   packed_weights.forget_all();
   plans.forget_all();
   operations.forget_all();
+  SerialTurn::forget_all();
 }
 
 }  // namespace

@@ -24,13 +24,18 @@ Status call_on(Communicator& communicator, const Schema& schema, const ArgLayout
   return communicator.execute(call, {});
 }
 
-Status call_alone(const sk_comm* comm, const Schema& schema, const ArgLayout& layout,
-                  const void* args, const sk_run_options* options) {
+Status call_alone(const sk_comm* comm, const Operation& operation, const void* args,
+                  const sk_run_options* options) {
   SK_ASSIGN_OR_RETURN(const auto held, comms.pin_here(comm));
   SK_ASSIGN_OR_RETURN(void* lane, lane_of(comm, *held));
   SK_ASSIGN_OR_RETURN(const auto use, use_comm(lane, options));
+  std::optional<SerialTurn> turn;
+  if (operation.tile.has_value()) {
+    SK_ASSIGN_OR_RETURN(SerialTurn taken, serial_turn(**operation.tile, *use, options));
+    turn.emplace(std::move(taken));
+  }
   SK_RETURN_IF_ERROR(settle_options(*use, options));
-  return call_on(*use->communicator, schema, layout, args, options);
+  return call_on(*use->communicator, *operation.schema, *operation.layout, args, options);
 }
 
 }  // namespace
@@ -39,12 +44,11 @@ sk_status sk_call(sk_comm* comm, int32_t op, const void* args,
                   const sk_run_options* options) noexcept {
   return guarded([&]() -> Status {
     SK_ASSIGN_OR_RETURN(const Operation operation, operation_of(comm, op));
-    const auto& [schema, layout, owner, tile] = operation;
-    if (schema->scope != Scope::kLocal) {
+    if (operation.schema->scope != Scope::kLocal) {
       SK_ASSIGN_OR_RETURN(const auto use, use_comm(comm, options));
-      return call_on(*use->communicator, *schema, *layout, args, options);
+      return call_on(*use->communicator, *operation.schema, *operation.layout, args, options);
     }
-    return call_alone(comm, *schema, *layout, args, options);
+    return call_alone(comm, operation, args, options);
   });
 }
 

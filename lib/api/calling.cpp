@@ -39,6 +39,16 @@ Result<Operation> operation_of(const sk_comm* comm, int32_t op) {
   return Operation{&is.schema(), &is.layout(), std::move(held), std::move(tile)};
 }
 
+Result<SerialTurn> serial_turn(const UserTile& tile, const Comm& lane,
+                               const sk_run_options* options) {
+  Turn turn;
+  if (options != nullptr) {
+    SK_ASSIGN_OR_RETURN(turn, turn_of(*options));
+  }
+  turn.interruption = lane.interruption.get();
+  return SerialTurn::take(tile, turn, lane.timeout_ns);
+}
+
 Status settle_options(const Comm& lane, const sk_run_options*& options) {
   if (options == nullptr) return {};
   SK_RETURN_IF_ERROR(std::move(check::run_options(lane.communicator->device(), options).status()));

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "lib/api/objects.h"
+#include "lib/api/serial_turns.h"
 #include "lib/comm/schema_arguments.h"
 
 namespace sk::api {
@@ -35,8 +36,13 @@ struct Operation {
 };
 Result<Operation> operation_of(const sk_comm* comm, int32_t op);
 
-// Behind the turn of `lane` a local operation waits for nobody: of its options nothing is left to
-// be said, once they are seen to be right.
+// The turn at `tile` of a call that has the turn of `lane`, waited for as `options` say and else as
+// long as for that.
+Result<SerialTurn> serial_turn(const UserTile& tile, const Comm& lane,
+                               const sk_run_options* options);
+
+// Behind the turn of `lane`, and the tile's, a local operation waits for nobody: of its options
+// nothing is left to be said, once they are seen to be right.
 Status settle_options(const Comm& lane, const sk_run_options*& options);
 
 // Where this rank does alone what it does alone: nobody's turn in a collective is taken for it.

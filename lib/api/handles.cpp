@@ -31,23 +31,52 @@ Status busy_handle(HandleKind kind, bool ends) {
 }
 
 Status inside_call(HandleKind kind) {
+  return inside_call(fmt::format("on the same {}", handle_kind_name(kind)));
+}
+
+Status inside_call(std::string_view call) {
   const char* by = InsideCallback::name();
-  return error(SK_ERR_BUSY, "called from {}, inside a call on the same {} that is not over",
+  return error(SK_ERR_BUSY, "called from {}, inside a call {} that is not over",
+               by != nullptr ? by : "a function of the caller's", call);
+}
+
+Status inside_too_many(HandleKind kind) {
+  return error(
+      SK_ERR_BUSY,
+      "this thread is inside of more calls than are known one by one, each from a function "
+      "of the one before, and this {} may be in one of them",
+      handle_kind_name(kind));
+}
+
+Status waits_too_deep(HandleKind kind) {
+  const char* by = InsideCallback::name();
+  return error(SK_ERR_BUSY,
+               "called from {}, inside so many calls, each from a function of the one before, that "
+               "no further one waits for this {}",
                by != nullptr ? by : "a function of the caller's", handle_kind_name(kind));
 }
 
 Status no_turn(HandleKind kind, TurnQueue::Outcome why, int64_t limit_ns) {
+  if (why == TurnQueue::Outcome::kEnds) return busy_handle(kind, /*ends=*/true);
+  return no_turn(fmt::format("on this {}", handle_kind_name(kind)), why, limit_ns);
+}
+
+Status no_turn(std::string_view calls, TurnQueue::Outcome why, int64_t limit_ns) {
   using Outcome = TurnQueue::Outcome;
-  const char* name = handle_kind_name(kind);
-  if (why == Outcome::kEnds) return busy_handle(kind, /*ends=*/true);
   if (why == Outcome::kLate) {
-    return error(SK_ERR_TIMEOUT, "other threads' calls on this {} have not ended for {:.3g} s",
-                 name, double(limit_ns) * 1e-9);
+    return error(SK_ERR_TIMEOUT, "other threads' calls {} have not ended for {:.3g} s", calls,
+                 double(limit_ns) * 1e-9);
+  }
+  if (why == Outcome::kForked) {
+    return error(
+        SK_ERR_FORKED,
+        "a function of the wait for other threads' calls {} forked, and its child came back "
+        "from it: the call is the parent's",
+        calls);
   }
   if (why == Outcome::kInterrupted)
-    return error(SK_ERR_ABORTED, "interrupted while another thread's call on this {} ran", name);
-  return error(SK_ERR_BUSY,
-               "other threads' calls on this {} have not ended, and options.waiting {}", name,
+    return error(SK_ERR_ABORTED, "interrupted while another thread's call {} ran", calls);
+  return error(SK_ERR_BUSY, "other threads' calls {} have not ended, and options.waiting {}", calls,
                why == Outcome::kThrew ? "threw an exception" : "ended the wait");
 }
 

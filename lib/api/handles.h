@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -53,8 +54,16 @@ Status bad_handle(HandleKind wanted, const void* handle);
 Status busy_handle(HandleKind kind, bool ends);
 // Of an object for which this thread would wait while it is inside of a call on it.
 Status inside_call(HandleKind kind);
+// The same of a call as its sentence has it: "on the same communicator".
+Status inside_call(std::string_view call);
+// Of an object that may be one of the many that this thread is inside of.
+Status inside_too_many(HandleKind kind);
+// Of a thread that is to wait once more, inside of functions of its own waits.
+Status waits_too_deep(HandleKind kind);
 // Why the turn of an object did not come.
 Status no_turn(HandleKind kind, TurnQueue::Outcome why, int64_t limit_ns);
+// The same of calls as the sentence has them: "on this communicator". Of what nobody takes away.
+Status no_turn(std::string_view calls, TurnQueue::Outcome why, int64_t limit_ns);
 
 // Objects of one public type. Two kinds of use: exclusive (one call at a time per object), and
 // pinned (any number, beside an exclusive one). One table per type and process; an object belongs
@@ -244,7 +253,7 @@ class HandleTable {
                                                        const Turn& turn = {}) {
     const auto [slot, alive] = place_of(handle);
     if (slot == nullptr || !is_alive(*slot, alive)) return refused(handle);
-    auto claim = parents.use(slot->parent.load(std::memory_order_relaxed), turn, name_of(handle));
+    auto claim = claim_for(parents, handle, *slot, alive, turn);
     if (!claim.ok()) {
       if (claim.status().code() != SK_ERR_BAD_HANDLE) return std::move(claim.status());
       return error(SK_ERR_BAD_HANDLE, "the {}'s communicator was freed", handle_kind_name(kind));
@@ -270,6 +279,16 @@ class HandleTable {
     }
     if (!ending.drain().ok()) return busy_handle(kind, /*ends=*/false);
     return std::move(ending).take();
+  }
+
+  // As use(), of an object that nobody has; none: wait for it.
+  std::optional<Use> try_use(const void* handle, uint64_t claim) {
+    const auto [slot, alive] = place_of(handle);
+    if (slot == nullptr) return std::nullopt;
+    uint64_t is = alive;
+    if (!slot->word.compare_exchange_strong(is, alive | claim, std::memory_order_seq_cst))
+      return std::nullopt;
+    return std::optional<Use>(std::in_place, slot, alive | claim);
   }
 
   // Whose call it is in; 0: in none, or it is gone.
@@ -334,6 +353,7 @@ class HandleTable {
     if (slot != nullptr && is_alive(*slot, alive) &&
         (has_turn(*slot) || PinnedHere::has(slot, alive)))
       return inside_call(kind);
+    if (!PinnedHere::knows_all()) return inside_too_many(kind);
     const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(limit_ns);
     SK_ASSIGN_OR_RETURN(
         Use use, this->use(handle, {.limit_ns = std::max<int64_t>(1, limit_ns), .ends = true}));
@@ -401,6 +421,19 @@ class HandleTable {
     uint64_t alive_;
   };
 
+  // The claim of its parent, in its name. While that is waited for, functions of the wait do not
+  // end the object.
+  template <typename Parents>
+  static Result<typename Parents::Use> claim_for(Parents& parents, const void* handle,
+                                                 const Slot& slot, uint64_t alive,
+                                                 const Turn& turn) {
+    const void* const parent = slot.parent.load(std::memory_order_relaxed);
+    if (auto at_once = parents.try_use(parent, name_of(handle))) [[likely]]
+      return std::move(*at_once);
+    const StaysHere waits(slot, alive);
+    return parents.use(parent, turn, name_of(handle));
+  }
+
   static bool is_alive(const Slot& slot, uint64_t alive) {
     return slot.word.load(std::memory_order_acquire) >> kTurnBits == alive >> kTurnBits;
   }
@@ -446,6 +479,7 @@ class HandleTable {
     }
     if (has_turn(slot)) return inside_call(kind);
     if (TurnQueue::take_soon(slot.word, mine)) return {};
+    if (!PinnedHere::has_room()) return waits_too_deep(kind);
     turn.interruption = interruption_of(slot, mine);
     const int64_t limit_ns = turn.limit_ns != 0 ? turn.limit_ns : usual_ns;
     const StaysHere waits(slot, mine & ~kTurnMask);  // Its functions do not end the object.

@@ -41,13 +41,16 @@ class PinnedHere {
     else
       --all.more_;
   }
-  // Where there are more than are known, any may be.
   static bool has(const void* place, uint64_t which) {
     const PinnedHere& all = here();
     size_t i = all.count_;
     while (i > 0 && !all.pins_[i - 1].is(place, which)) --i;
-    return i > 0 || all.more_ > 0;
+    return i > 0;
   }
+  // Else there are more than are known, and any may be.
+  static bool knows_all() { return here().more_ == 0; }
+  // Whether one more call fits that a function of a call's calls.
+  static bool has_room() { return here().count_ + kOfACall <= kMax; }
 
  private:
   struct Pin {
@@ -55,8 +58,8 @@ class PinnedHere {
     uint64_t which;
     bool is(const void* at, uint64_t one) const { return place == at && which == one; }
   };
-  // Of a call no more than eleven, and of each that a callback makes.
-  static constexpr size_t kMax = 60;
+  // Of a call no more than so many, and of each that a callback makes.
+  static constexpr size_t kOfACall = 12, kMax = 60;
 
   static PinnedHere& here() {
     static constinit thread_local PinnedHere all;

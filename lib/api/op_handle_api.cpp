@@ -96,9 +96,12 @@ sk_status sk_op_run(sk_op* op, const void* args, const sk_run_options* options) 
     SK_ASSIGN_OR_RETURN(const auto use, use_for_comm(operations, op, options));
     const auto& [comm, mine] = use;
     std::optional<TileSet::Use> tile;  // A user's, which may have been taken away.
+    std::optional<SerialTurn> turn;
     if (mine->schema->id >= OpKind::kUserFirst) {
       SK_ASSIGN_OR_RETURN(auto found, comm->tiles->use(int32_t(mine->schema->id)));
       tile.emplace(std::move(found));
+      SK_ASSIGN_OR_RETURN(SerialTurn taken, serial_turn(**tile, *comm, options));
+      turn.emplace(std::move(taken));
     }
     if (mine->schema->scope == Scope::kLocal) SK_RETURN_IF_ERROR(settle_options(*comm, options));
     return run(*mine, *comm->communicator, args, options);

@@ -1,4 +1,5 @@
 #include "lib/api/objects.h"
+#include "lib/api/serial_turns.h"
 #include "lib/comm/schema_arguments.h"
 #include "lib/comm/tile_arguments.h"
 #include "lib/comm/tile_check.h"
@@ -36,6 +37,10 @@ sk_status sk_tile_check(sk_context* context, int32_t op, const void* args,
     constexpr World kAlone{.rank = 0, .size = 1, .device = {}};
     SK_ASSIGN_OR_RETURN(const Call call, schema_call(kAlone, tile->schema(), args, {}, options));
     const auto interruption = (*owner)->interruption.use();
+    // Else the child might come about while another thread is inside of the function, whose lock it
+    // would find held for ever.
+    const Turn turn{.limit_ns = call.timeout_ns, .interruption = interruption.get()};
+    SK_ASSIGN_OR_RETURN(const SerialTurn alone, SerialTurn::take(*tile, turn, kTileCheckNs));
     return check_tile(*tile, call, interruption.get());
   });
 }

@@ -1,5 +1,7 @@
 #include "lib/api/turns.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -26,7 +28,7 @@ Clock::time_point asks_next() {
   return Clock::now() + std::chrono::nanoseconds(Interruption::kAskNs);
 }
 
-Outcome ask(const Turn& turn) {
+Outcome ask_both(const Turn& turn) {
   if (turn.interruption.is_due()) return Outcome::kInterrupted;
   const InsideCallback inside("options.waiting");
   try {
@@ -35,6 +37,13 @@ Outcome ask(const Turn& turn) {
   } catch (...) {
     return Outcome::kThrew;
   }
+}
+
+// A child that one of the functions forked, and that came back from it, has nobody's turn.
+Outcome ask(const Turn& turn) {
+  const pid_t process = getpid();
+  const Outcome answer = ask_both(turn);
+  return getpid() == process ? answer : Outcome::kForked;
 }
 
 bool is_final(Outcome outcome) { return outcome != Outcome::kNone && outcome != Outcome::kLook; }
@@ -231,6 +240,8 @@ Outcome TurnQueue::give_up(std::atomic<uint64_t>& word, Waiter& waiter, Outcome 
 Outcome TurnQueue::ask_aside(const Of& of, Waiter& waiter, const Turn& turn) {
   if (const Outcome told = step_aside(of, waiter); told != Outcome::kNone) return told;
   const Outcome answer = ask(turn);
+  // Of the parent's queue nothing is touched: whoever had its lock is not here to leave it.
+  if (answer == Outcome::kForked) return answer;
   unpin(of.word, of.pins);
   if (answer != Outcome::kNone) return give_up(of.word, waiter, answer);
   waiter.asks_at = asks_next();

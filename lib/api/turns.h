@@ -71,6 +71,7 @@ class TurnQueue {
     kInterrupted,  // As Turn::interruption said.
     kStopped,      // As Turn::waiting said.
     kThrew,        // That threw an exception.
+    kForked,       // This is a child that one of them forked.
   };
   // The object, as far as its turns need it: its word, and how many keep it from going.
   struct Of {

@@ -17,9 +17,11 @@ struct Interruption {
   int32_t (*function)(void* user) = nullptr;
   void* user = nullptr;
 
-  // What it throws is an answer, too: nothing may leave through the C ABI.
+  // What it throws is an answer, too: nothing may leave through the C ABI. Inside of one, this
+  // thread's waits ask nobody: else the function would be asked by its own calls, ever deeper.
   bool is_due() const noexcept {
-    if (function == nullptr) return false;
+    if (function == nullptr || asks_) return false;
+    const Asking asking;
     const InsideCallback inside("the function of sk_context_set_interrupted()");
     try {
       return function(user) != 0;
@@ -27,6 +29,15 @@ struct Interruption {
       return true;
     }
   }
+
+ private:
+  struct Asking {
+    Asking() { asks_ = true; }
+    ~Asking() { asks_ = false; }
+    Asking(const Asking&) = delete;
+    Asking& operator=(const Asking&) = delete;
+  };
+  static inline constinit thread_local bool asks_ = false;
 };
 
 // One that any thread may set or use. It is not set while anybody uses it: whoever is told that it

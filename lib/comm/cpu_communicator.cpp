@@ -60,6 +60,8 @@ class Inside {
     if (word_ != nullptr) [[unlikely]]
       word_->store(0, std::memory_order_release);
   }
+  // In a forked child: the word is its parent's, which is inside.
+  void forget() { word_ = nullptr; }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
@@ -232,7 +234,7 @@ CpuCommunicator::~CpuCommunicator() { log_.end(calls()); }
 
 template <typename Body>
 Status CpuCommunicator::enter(const OpDesc& op, RunArgs& args, Program& program, const Body& body) {
-  const Inside inside(heap_->has_registered() ? &endpoint_->header().inside : nullptr);
+  Inside inside(heap_->has_registered() ? &endpoint_->header().inside : nullptr);
   if (Status ended = over(); !ended.ok()) [[unlikely]] {
     log_.failure(ended, /*ends=*/true);
     return ended;
@@ -243,6 +245,7 @@ Status CpuCommunicator::enter(const OpDesc& op, RunArgs& args, Program& program,
   Status status = caught(body);
   if (status.ok()) [[likely]]
     return status;
+  if (status.code() == SK_ERR_FORKED) inside.forget();
   return failed(op, program, std::move(status));
 }
 
@@ -263,7 +266,9 @@ Status CpuCommunicator::failed(const OpDesc& op, Program& program, Status status
         return {};
       });
     }
-    if (endpoint_->header().abort_word.load(std::memory_order_acquire) == 0) {
+    // A forked child tells nobody: all that the others know is its parent's.
+    if (code != SK_ERR_FORKED &&
+        endpoint_->header().abort_word.load(std::memory_order_acquire) == 0) {
       endpoint_->abort(code == SK_ERR_TIMEOUT ? AbortCause::kTimeout : AbortCause::kAborted, rank(),
                        status.message());
     }

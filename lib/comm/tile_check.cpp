@@ -14,7 +14,6 @@
 namespace sk {
 namespace {
 
-constexpr int64_t kTimeoutNs = 60'000'000'000;
 constexpr uint64_t kPage = 4096;
 constexpr std::byte kCanary{0xC7};
 
@@ -213,7 +212,7 @@ class Check {
       : tile_(tile), call_(call), interruption_(interruption) {}
 
   Status run() {
-    const auto limit = call_.timeout_ns != 0 ? call_.timeout_ns : kTimeoutNs;
+    const auto limit = call_.timeout_ns != 0 ? call_.timeout_ns : kTileCheckNs;
     deadline_ns_ = now_ns() + limit;
     SK_ASSIGN_OR_RETURN(const Results whole, results_of(0, std::byte{0xA5}));
     SK_ASSIGN_OR_RETURN(const Results again, results_of(0, std::byte{0x5A}));
@@ -296,7 +295,15 @@ class Check {
         return system_error("waitpid for the child that tries a tile");
       const int64_t now = now_ns();
       if (now > ask_ns) {
-        if (interruption_.is_due()) {
+        const pid_t process = getpid();
+        const bool due = interruption_.is_due();
+        if (getpid() != process) {
+          return error(SK_ERR_FORKED,
+                       "tile {} in {}: the interruption's function forked, and its "
+                       "child came back from it: the call is the parent's",
+                       tile_.text().name, describe(call_.op));
+        }
+        if (due) {
           end(pid, status);
           return error(SK_ERR_ABORTED, "tile {} in {}: interrupted", tile_.text().name,
                        describe(call_.op));

@@ -8,6 +8,9 @@
 
 namespace sk {
 
+// How long that may take where the call does not say.
+inline constexpr int64_t kTileCheckNs = 60'000'000'000;
+
 // In forked children, which have copies of the operands; the call's own are only read. SK_ERR_TILE
 // with what was found, SK_ERR_TIMEOUT where a child does not end, SK_ERR_ABORTED where the
 // interruption is due.

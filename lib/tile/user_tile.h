@@ -78,7 +78,9 @@ class UserTile : public TileOp {
   std::vector<effect::RangeRecord> ranges_;
   Form form_{};
   std::unique_ptr<const SignatureEffect> effect_;
-  mutable std::mutex serial_;  // Of a function that is not to be called twice at one time.
+  // Of a function that is not to be called twice at one time. Those who come here are of one call:
+  // calls come in turns.
+  mutable std::mutex serial_;
 };
 
 }  // namespace sk

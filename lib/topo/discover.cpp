@@ -1,6 +1,7 @@
 // hwloc looks at the machine and writes its XML; hwloc_xml.cpp reads that as it does any other, so
 // there is one way from hwloc to our graph, and recorded machines test it.
 #include <hwloc.h>
+#include <pthread.h>
 
 #include <memory>
 #include <mutex>
@@ -40,6 +41,13 @@ int write_xml(hwloc_topology* topology, char** text, int* bytes) {
 
 // hwloc asks libudev, which fills a key of the whole process at its first use without a lock.
 constinit std::mutex one_at_a_time;
+
+// A child that is forked while another thread discovers would find it held for ever. As the library
+// is loaded: a fork during a first call would find that half done.
+[[gnu::constructor]] void keep_forks_out() {
+  (void)pthread_atfork([] { one_at_a_time.lock(); }, [] { one_at_a_time.unlock(); },
+                       [] { one_at_a_time.unlock(); });
+}
 
 }  // namespace
 

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "sk.h"
+#include "tests/multi/thread_ranks.h"
+#include "tests/support/own_tiles.h"
 
 namespace {
 
@@ -170,6 +172,97 @@ TEST_F(Forked, WhileOtherThreadsAreInside) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// A function of a call's that forks, and what its child's calls came to.
+struct Forks {
+  pid_t parent = getpid();
+  std::atomic<pid_t> child{0};
+  std::atomic<bool> ended{false};
+  int status = -1;
+
+  // Once; its child returns.
+  void operator()() {
+    if (child != 0) return;
+    child = fork();
+    if (child == 0) {
+      child = -1;
+      alarm(20);
+      return;
+    }
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    ended = true;
+  }
+  bool is_child() const { return getpid() != parent; }
+};
+
+// The others go on with the parent, and hear nothing of the child.
+TEST_F(Forked, AChildOfAWaitForRanksIsInNoCall) {
+  for (const int workers : {1, 2}) {
+    Forks forks;
+    sk::testing_ops::in_thread_ranks(
+        2,
+        [&](sk_comm* comm, int rank) {
+          std::vector<float> x(100'000, 1.0f);
+          const auto sum = [&] {
+            return sk_allreduce(comm, x.data(), x.data(), int64_t(x.size()), SK_F32, SK_SUM,
+                                nullptr);
+          };
+          while (rank == 1 && !forks.ended) std::this_thread::yield();
+          const sk_status status = sum();
+          if (forks.is_child()) {
+            const bool said =
+                std::string(sk_last_error()).find("config.waiting forked") != std::string::npos;
+            _exit(status == SK_ERR_FORKED && said && sum() == SK_ERR_FORKED ? 0 : 1);
+          }
+          EXPECT_EQ(status, SK_OK) << sk_last_error();
+          EXPECT_EQ(x[99'999], 2.0f);
+          EXPECT_EQ(sum(), SK_OK) << sk_last_error();
+        },
+        [&](sk_comm_config& config) {
+          config.workers = workers;
+          config.timeout_ms = 2'000;
+          if (config.rank != 0) return;
+          config.waiting = [](void* user) { (*static_cast<Forks*>(user))(); };
+          config.waiting_user = &forks;
+        });
+    EXPECT_EQ(forks.status, 0);
+  }
+}
+
+int32_t stays(void* const*, const sk_tile_view*, const sk_tile_value*, void* user) {
+  while (!static_cast<Forks*>(user)->ended) std::this_thread::yield();
+  return 1;
+}
+
+TEST_F(Forked, AChildOfAWaitForATurnIsInNoCall) {
+  Forks forks;
+  sk::testing_support::OwnTile tile("stays", stays);
+  tile.reads("x", "f32", "m, n").writes("y", "x", "m, n").over(SK_TILE_OVER_ALL);
+  tile.desc.user = &forks;
+  int32_t op = 0;
+  ASSERT_EQ(sk_tile_register(context_, tile.get(), &op), SK_OK) << sk_last_error();
+  std::vector<float> x(kRows * kColumns), y(kRows * kColumns);
+  const sk::testing_support::OwnArgs args({matrix(x), matrix(y)});
+  sk_run_options options{};
+  options.struct_size = sizeof options;
+  options.waiting_user = &forks;
+  options.waiting = [](void* user) -> int32_t {
+    (*static_cast<Forks*>(user))();
+    return 0;
+  };
+  const auto call = [&] {
+    const sk_status status = sk_call(self_, op, args.get(), &options);
+    if (forks.is_child()) {
+      const bool said = std::string(sk_last_error()).find("forked") != std::string::npos;
+      _exit(status == SK_ERR_FORKED && said && !computes(self_) ? 0 : 1);
+    }
+    EXPECT_EQ(status, SK_OK) << sk_last_error();
+  };
+  std::thread other(call);  // One of the two waits for the other one, and forks.
+  call();
+  other.join();
+  EXPECT_EQ(forks.status, 0);
+}
+
 // What is made once in a process, at a first call, is a lock for as long as that takes. Each round
 // has a parent of its own, in which nothing was called before.
 TEST(ForkedEarly, WhileTheFirstCallIsUnderWay) {
@@ -200,6 +293,53 @@ TEST(ForkedEarly, WhileTheFirstCallIsUnderWay) {
               0)
         << "forked " << pause.count() << " us after the first call began";
   }
+}
+
+// As sk_init() is the first call, too.
+TEST(ForkedEarly, WhileTheFirstInitIsUnderWay) {
+  if (!kForksThreads) GTEST_SKIP() << "threads behind such a fork are not for ThreadSanitizer";
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer's heap hangs in a child where another thread was in it";
+#endif
+  for (int round = 0; round < 120; ++round) {
+    const auto pause = std::chrono::microseconds(4 * round);
+    ASSERT_EQ(child_of([&] {
+                std::atomic<bool> begun{false}, right{false};
+                std::thread other([&] {
+                  begun.store(true);
+                  right.store(begins_anew());
+                });
+                while (!begun.load()) {
+                }
+                const auto until = std::chrono::steady_clock::now() + pause;
+                while (std::chrono::steady_clock::now() < until) {
+                }
+                const int status = child_of([] { return begins_anew() ? 0 : 2; });
+                other.join();
+                return status != 0 ? 3 : right.load() ? 0 : 4;
+              }),
+              0)
+        << "forked " << pause.count() << " us after the first sk_init() began";
+  }
+}
+
+TEST_F(Forked, WhileAnotherThreadLooksAtTheMachine) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer's heap hangs in a child where another thread was in it";
+#endif
+  const auto discovers = [] {
+    sk_topo* topo = nullptr;
+    return sk_topo_discover(&topo) == SK_OK && sk_topo_free(topo) == SK_OK;
+  };
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop.load()) EXPECT_TRUE(discovers()) << sk_last_error();
+  });
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(child_of([&] { return begins_anew() && discovers() ? 0 : 1; }), 0) << i;
+  }
+  stop.store(true);
+  other.join();
 }
 
 // Two threads of a child may each be the first.

@@ -297,6 +297,57 @@ TEST_F(Lane, AnInterruptionIsAskedForBesideOptions) {
   EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
 }
 
+// Of a serial tile, for which calls on different lanes wait.
+TEST_F(Lane, ASerialTilesTurnIsWaitedForAsOptionsSay) {
+  OwnTile tile("alone", stays);
+  tile.reads("x", "f32", "m, n").writes("y", "x", "m, n").over(SK_TILE_OVER_ALL);
+  tile.desc.user = &gate_;
+  tile.desc.flags = SK_TILE_SERIAL;
+  ASSERT_EQ(sk_tile_register(context_, tile.get(), &op_), SK_OK) << sk_last_error();
+  sk_comm* const comm = alone(/*timeout_ms=*/20);
+  sk_op* op = nullptr;
+  ASSERT_EQ(sk_op_create(comm, op_, args_.get(), &op), SK_OK) << sk_last_error();
+  const Turns calls[] = {
+      {"call", [&](auto* o) { return sk_call(comm, op_, args_.get(), o); }},
+      {"kept", [&](auto* o) { return sk_op_run(op, nullptr, o); }},
+      {"check", [&](auto* o) { return sk_tile_check(context_, op_, args_.get(), o); }},
+  };
+  enter(self_);
+  for (const Turns& each : calls) {
+    SCOPED_TRACE(each.name);
+    const bool checks = std::string(each.name) == "check";
+    sk_run_options options{};
+    options.struct_size = sizeof options;
+    options.timeout_ms = 20;
+    EXPECT_EQ(each.call(&options), SK_ERR_TIMEOUT);
+    EXPECT_THAT(sk_last_error(), HasSubstr("calls of tile alone, which is serial, have not ended"));
+    if (!checks) {
+      EXPECT_EQ(each.call(nullptr), SK_ERR_TIMEOUT);  // As long as the communicator does.
+    }
+    options.timeout_ms = 0;
+    gate_.interrupts = true;
+    if (!checks) options.timeout_ms = 10'000;
+    EXPECT_EQ(each.call(&options), SK_ERR_ABORTED);
+    EXPECT_THAT(sk_last_error(),
+                HasSubstr("interrupted while another thread's call of tile alone"));
+    gate_.interrupts = false;
+    if (checks) continue;
+    int looks = 0;
+    options.waiting = gives_up;
+    options.waiting_user = &looks;
+    EXPECT_EQ(each.call(&options), SK_ERR_BUSY);
+    EXPECT_THAT(sk_last_error(), HasSubstr("options.waiting ended the wait"));
+    EXPECT_EQ(looks, 1);
+  }
+  leave();
+  for (const Turns& each : calls) {  // The check finds that nothing is written.
+    const int32_t expected = std::string(each.name) == "check" ? SK_ERR_TILE : SK_OK;
+    EXPECT_EQ(each.call(nullptr), expected) << sk_last_error();
+  }
+  EXPECT_EQ(sk_op_free(op), SK_OK);
+  EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
+}
+
 // A thread that waits for its turn has a call under way, for whose end it would wait for ever.
 TEST_F(Lane, AFunctionOfAWaitEndsNothingThatTheWaitIsOf) {
   sk_run_options options{};
@@ -340,6 +391,100 @@ TEST_F(Lane, AFunctionOfAWaitEndsNothingThatTheWaitIsOf) {
   leave();
   EXPECT_EQ(sk_op_free(op), SK_OK);
   EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
+}
+
+// What was made for the lane, too, though the run that waits has nothing of it yet.
+TEST_F(Lane, AFunctionOfAWaitDoesNotFreeWhatIsToRun) {
+  sk_plan_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.kind = SK_OP_BARRIER;
+  sk_plan* plan = nullptr;
+  sk_op* op = nullptr;
+  ASSERT_EQ(sk_plan_create(self_, &desc, &plan), SK_OK) << sk_last_error();
+  ASSERT_EQ(sk_op_create(self_, op_, args_.get(), &op), SK_OK) << sk_last_error();
+  struct Run {
+    const char* what;
+    std::function<sk_status(const sk_run_options*)> run;
+    std::function<sk_status()> free;
+  };
+  const Run runs[] = {
+      {"operation", [&](auto* o) { return sk_op_run(op, nullptr, o); },
+       [&] { return sk_op_free(op); }},
+      {"plan", [&](auto* o) { return sk_plan_run(plan, nullptr, nullptr, nullptr, o); },
+       [&] { return sk_plan_free(plan); }},
+  };
+  enter(self_);
+  for (const Run& each : runs) {
+    Tried tried{each.free};
+    sk_run_options options{};
+    options.struct_size = sizeof options;
+    options.waiting = Tried::waiting;
+    options.waiting_user = &tried;
+    EXPECT_EQ(each.run(&options), SK_ERR_BUSY);
+    EXPECT_EQ(tried.status, SK_ERR_BUSY);
+    EXPECT_EQ(tried.sentence,
+              std::string("called from options.waiting, inside a call on the same ") + each.what +
+                  " that is not over");
+  }
+  leave();
+  for (const Run& each : runs) {
+    EXPECT_EQ(each.run(nullptr), SK_OK) << sk_last_error();
+    EXPECT_EQ(each.free(), SK_OK) << sk_last_error();
+  }
+}
+
+// Else its own calls ask it, and those that they make again.
+TEST_F(Lane, AnInterruptionIsNotAskedInsideOfItself) {
+  sk_run_options options{};
+  options.struct_size = sizeof options;
+  options.timeout_ms = 200;  // Four questions' worth.
+  gate_.asked = 0;
+  Tried tried{[&] { return norm(self_, &options); }};
+  gate_.at_question = [&] {
+    tried();
+    gate_.interrupts = true;
+  };
+  enter(self_);
+  EXPECT_EQ(norm(self_, nullptr), SK_ERR_ABORTED);
+  leave();
+  EXPECT_EQ(tried.status, SK_ERR_TIMEOUT) << tried.sentence;
+  EXPECT_EQ(gate_.asked, 1);
+}
+
+// A function that waits by itself, and so on.
+TEST_F(Lane, WaitsInsideOfWaitsEnd) {
+  constexpr int kFar = 100;
+  struct Deep {
+    std::function<sk_status()> call;
+    std::function<void()> at_end;
+    int depth = 0, deepest = 0;
+    std::string sentence{};
+  };
+  sk_run_options options{};
+  options.struct_size = sizeof options;
+  sk_packed* packed = nullptr;
+  ASSERT_EQ(sk_pack(self_, &x_, 0, &packed), SK_OK) << sk_last_error();
+  Deep deep{.call = [&] { return norm(self_, &options); },
+            .at_end = [&] { EXPECT_EQ(sk_packed_free(packed), SK_OK) << sk_last_error(); }};
+  options.waiting_user = &deep;
+  options.waiting = [](void* user) -> int32_t {
+    auto& its = *static_cast<Deep*>(user);
+    its.deepest = ++its.depth;
+    if (its.depth < kFar) {
+      EXPECT_EQ(its.call(), SK_ERR_BUSY);
+    }
+    if (its.depth == its.deepest) {
+      its.sentence = sk_last_error();
+      its.at_end();
+    }
+    --its.depth;
+    return 1;
+  };
+  enter(self_);
+  EXPECT_EQ(norm(self_, &options), SK_ERR_BUSY);
+  leave();
+  EXPECT_LT(deep.deepest, kFar);
+  EXPECT_THAT(deep.sentence, HasSubstr("no further one waits for this communicator"));
 }
 
 TEST_F(Lane, TheLogEndsNothingThatItTellsOf) {

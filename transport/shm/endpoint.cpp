@@ -159,6 +159,7 @@ void ShmEndpoint::find_peers_that_left() {
 }
 
 void ShmEndpoint::abort(AbortCause cause, uint32_t rank, const std::string& reason) {
+  if (process_ != getpid()) return;  // A forked child's copy.
   if (cause != AbortCause::kPeerLost && cause != AbortCause::kPeerLeft) {
     rank = rank_;  // Whose reason it is.
     const std::lock_guard lock(reason_mutex_);

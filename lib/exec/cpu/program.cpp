@@ -322,7 +322,9 @@ Status CpuProgram::admit() {
 
 Status CpuProgram::tell_waiting() {
   Status status = shared_.waiting.look();
-  if (!status.ok()) {
+  if (status.code() == SK_ERR_FORKED) {
+    shared_.workers.forget();
+  } else if (!status.ok()) {
     Endpoint& endpoint = shared_.endpoint;
     endpoint.abort(AbortCause::kAborted, endpoint.rank(), status.message());
   }

@@ -35,6 +35,9 @@ class Workers {
   void run(uint32_t active, Body body, void* object);
   bool finished() const { return running_.load(std::memory_order_acquire) == 0; }
 
+  // In a forked child, which has none of the threads: nobody is inside a run.
+  void forget() { running_.store(0, std::memory_order_relaxed); }
+
   // How often the thread of `worker`, which is not 0, has been woken.
   uint32_t rounds(uint32_t worker) const {
     return threads_[worker - 1].bell.load(std::memory_order_relaxed);

@@ -25,6 +25,26 @@ void elsewhere(const Body& body) {
   std::thread(body).join();
 }
 
+// Of very many, calls of functions of calls, not all are known.
+TEST(Handles, WhatMayBeInACallOfThisThreadIsNotWaitedFor) {
+  auto table = std::make_unique<Table>();
+  void* const held = table->add(std::make_unique<int>(1)).value();
+  void* const other = table->add(std::make_unique<int>(2)).value();
+  {
+    std::deque<Table::Use> uses;
+    while (PinnedHere::knows_all()) uses.push_back(table->pin(held).value());
+    EXPECT_FALSE(PinnedHere::has_room());
+    const auto refused = table->remove(other);
+    EXPECT_EQ(refused.status().code(), SK_ERR_BUSY);
+    EXPECT_THAT(refused.status().message(), HasSubstr("this plan may be in one of them"));
+    EXPECT_THAT(table->remove(held).status().message(),
+                HasSubstr("inside a call on the same plan"));
+  }
+  EXPECT_EQ(*table->remove(other).value(), 2);
+  EXPECT_TRUE(PinnedHere::has_room());
+  EXPECT_EQ(*table->remove(held).value(), 1);
+}
+
 TEST(Handles, AFreedOneIsRefusedThoughItsPlaceIsTaken) {
   auto table = std::make_unique<Table>();
   void* const first = table->add(std::make_unique<int>(1)).value();
