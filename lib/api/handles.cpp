@@ -61,19 +61,21 @@ Status no_turn(HandleKind kind, TurnQueue::Outcome why, int64_t limit_ns) {
   return no_turn(fmt::format("on this {}", handle_kind_name(kind)), why, limit_ns);
 }
 
+// Of a child that is not to be there.
+static Status came_back(std::string_view calls) {
+  return error(SK_ERR_FORKED,
+               "a function of the wait for other threads' calls {} forked, and its child came back "
+               "from it: the call is the parent's",
+               calls);
+}
+
 Status no_turn(std::string_view calls, TurnQueue::Outcome why, int64_t limit_ns) {
   using Outcome = TurnQueue::Outcome;
   if (why == Outcome::kLate) {
     return error(SK_ERR_TIMEOUT, "other threads' calls {} have not ended for {:.3g} s", calls,
                  double(limit_ns) * 1e-9);
   }
-  if (why == Outcome::kForked) {
-    return error(
-        SK_ERR_FORKED,
-        "a function of the wait for other threads' calls {} forked, and its child came back "
-        "from it: the call is the parent's",
-        calls);
-  }
+  if (why == Outcome::kForked) return came_back(calls);
   if (why == Outcome::kInterrupted)
     return error(SK_ERR_ABORTED, "interrupted while another thread's call {} ran", calls);
   return error(SK_ERR_BUSY, "other threads' calls {} have not ended, and options.waiting {}", calls,

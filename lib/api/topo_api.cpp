@@ -1,7 +1,10 @@
 // Topologies: the thin C shell over lib/topo.
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <mutex>
 
 #include "lib/api/guard.h"
 #include "lib/api/handles.h"
@@ -23,6 +26,16 @@ using sk::topo::Graph;
 
 // A call keeps its graph while another thread frees the handle.
 constinit sk::api::HandleTable<const Graph, sk::api::HandleKind::kTopo> topologies;
+
+// hwloc asks libudev, which fills a key of the whole process at its first use without a lock.
+constinit std::mutex one_at_a_time;
+
+// A child that is forked while another thread discovers would find it held for ever. As the library
+// is loaded: a fork during a first call would find that half done.
+[[gnu::constructor]] void keep_forks_out() {
+  (void)pthread_atfork([] { one_at_a_time.lock(); }, [] { one_at_a_time.unlock(); },
+                       [] { one_at_a_time.unlock(); });
+}
 
 template <typename T>
 Status require(const char* name, const T* pointer) {
@@ -66,7 +79,10 @@ sk_topo_info info_of(const Graph& graph) {
 extern "C" {
 
 sk_status sk_topo_discover(sk_topo** out_topo) noexcept {
-  return create(out_topo, [] { return sk::topo::discover(); });
+  return create(out_topo, [] {
+    const std::lock_guard lock(one_at_a_time);
+    return sk::topo::discover();
+  });
 }
 
 sk_status sk_topo_parse(const char* text, size_t length, sk_topo** out_topo) noexcept {

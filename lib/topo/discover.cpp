@@ -1,10 +1,8 @@
 // hwloc looks at the machine and writes its XML; hwloc_xml.cpp reads that as it does any other, so
 // there is one way from hwloc to our graph, and recorded machines test it.
 #include <hwloc.h>
-#include <pthread.h>
 
 #include <memory>
-#include <mutex>
 
 #include "lib/topo/import.h"
 
@@ -39,20 +37,9 @@ int write_xml(hwloc_topology* topology, char** text, int* bytes) {
   return hwloc_topology_export_xmlbuffer(topology, text, bytes, 0);
 }
 
-// hwloc asks libudev, which fills a key of the whole process at its first use without a lock.
-constinit std::mutex one_at_a_time;
-
-// A child that is forked while another thread discovers would find it held for ever. As the library
-// is loaded: a fork during a first call would find that half done.
-[[gnu::constructor]] void keep_forks_out() {
-  (void)pthread_atfork([] { one_at_a_time.lock(); }, [] { one_at_a_time.unlock(); },
-                       [] { one_at_a_time.unlock(); });
-}
-
 }  // namespace
 
 Result<Graph> discover() {
-  const std::lock_guard lock(one_at_a_time);
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return error(SK_ERR_NO_MEMORY, "hwloc could not start");
   const std::unique_ptr<hwloc_topology, DestroyTopology> topology(raw);

@@ -11,7 +11,7 @@ namespace sk::topo {
 
 // This machine, as hwloc sees it. HWLOC_FSROOT in the environment puts a recorded tree of /sys and
 // /proc in its place. Bus bridges with one device behind them are not nodes; PCI devices that are
-// neither GPU, NIC nor NVSwitch are left out.
+// neither GPU, NIC nor NVSwitch are left out. One call at a time in a process.
 Result<Graph> discover();
 
 // hwloc's XML (root element `topology`, versions 2 and 3) or NCCL's (`system`). An error tells line
