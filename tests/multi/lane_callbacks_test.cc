@@ -4,30 +4,20 @@
 
 #include <atomic>
 #include <bit>
-#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
-#include <span>
-#include <stdexcept>
 #include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "lib/api/objects.h"
 #include "sk.h"
 #include "tests/multi/lane_stage.h"
 #include "tests/support/own_tiles.h"
-#include "tests/support/until.h"
 
 namespace sk {
 namespace {
 
 using testing::HasSubstr;
-using testing_support::matrix;
-using testing_support::OwnArgs;
-using testing_support::OwnTile;
 
 class LaneCallbacks : public Lane {};
 
