@@ -27,14 +27,28 @@ using sk::topo::Graph;
 // A call keeps its graph while another thread frees the handle.
 constinit sk::api::HandleTable<const Graph, sk::api::HandleKind::kTopo> topologies;
 
-// hwloc asks libudev, which fills a key of the whole process at its first use without a lock.
-constinit std::mutex one_at_a_time;
+// hwloc asks libudev, which fills a key of the whole process at its first use without a lock. Who
+// waits for a look's end holds the door, and so comes before the next look of the same thread.
+constinit std::mutex door, one_at_a_time;
+
+void begin_look() {
+  const std::lock_guard next(door);
+  one_at_a_time.lock();
+}
 
 // A child that is forked while another thread discovers would find it held for ever. As the library
 // is loaded: a fork during a first call would find that half done.
 [[gnu::constructor]] void keep_forks_out() {
-  (void)pthread_atfork([] { one_at_a_time.lock(); }, [] { one_at_a_time.unlock(); },
-                       [] { one_at_a_time.unlock(); });
+  constexpr auto kEnd = [] {
+    one_at_a_time.unlock();
+    door.unlock();
+  };
+  (void)pthread_atfork(
+      [] {
+        door.lock();
+        one_at_a_time.lock();
+      },
+      kEnd, kEnd);
 }
 
 template <typename T>
@@ -80,7 +94,8 @@ extern "C" {
 
 sk_status sk_topo_discover(sk_topo** out_topo) noexcept {
   return create(out_topo, [] {
-    const std::lock_guard lock(one_at_a_time);
+    begin_look();
+    const std::unique_lock look(one_at_a_time, std::adopt_lock);
     return sk::topo::discover();
   });
 }

@@ -263,6 +263,23 @@ TEST_F(Forked, AChildOfAWaitForATurnIsInNoCall) {
   EXPECT_EQ(forks.status, 0);
 }
 
+// Another thread begins `call`, and so long after that a child is forked, which begins anew.
+int fork_beside(std::chrono::microseconds pause, const std::function<bool()>& call) {
+  std::atomic<bool> begun{false}, right{false};
+  std::thread other([&] {
+    begun.store(true);
+    right.store(call());
+  });
+  while (!begun.load()) {
+  }
+  const auto until = std::chrono::steady_clock::now() + pause;
+  while (std::chrono::steady_clock::now() < until) {
+  }
+  const int status = child_of([] { return begins_anew() ? 0 : 2; });
+  other.join();
+  return status != 0 ? 3 : right.load() ? 0 : 4;
+}
+
 // What is made once in a process, at a first call, is a lock for as long as that takes. Each round
 // has a parent of its own, in which nothing was called before.
 TEST(ForkedEarly, WhileTheFirstCallIsUnderWay) {
@@ -272,25 +289,15 @@ TEST(ForkedEarly, WhileTheFirstCallIsUnderWay) {
 #endif
   for (int round = 0; round < 120; ++round) {
     const auto pause = std::chrono::microseconds(4 * round);
-    ASSERT_EQ(child_of([&] {
-                sk_context* own = nullptr;
-                if (sk_init(nullptr, &own) != SK_OK) return 1;
-                std::atomic<bool> begun{false}, wrong{false};
-                std::thread other([&] {
-                  begun.store(true);
-                  sk_comm* self = nullptr;
-                  wrong.store(sk_comm_self(own, &self) != SK_OK || !computes(self));
-                });
-                while (!begun.load()) {
-                }
-                const auto until = std::chrono::steady_clock::now() + pause;
-                while (std::chrono::steady_clock::now() < until) {
-                }
-                const int status = child_of([] { return begins_anew() ? 0 : 2; });
-                other.join();
-                return status != 0 ? 3 : wrong.load() ? 4 : 0;
-              }),
-              0)
+    const auto parent = [&] {
+      sk_context* own = nullptr;
+      if (sk_init(nullptr, &own) != SK_OK) return 1;
+      return fork_beside(pause, [&] {
+        sk_comm* self = nullptr;
+        return sk_comm_self(own, &self) == SK_OK && computes(self);
+      });
+    };
+    ASSERT_EQ(child_of(parent), 0)
         << "forked " << pause.count() << " us after the first call began";
   }
 }
@@ -303,22 +310,7 @@ TEST(ForkedEarly, WhileTheFirstInitIsUnderWay) {
 #endif
   for (int round = 0; round < 120; ++round) {
     const auto pause = std::chrono::microseconds(4 * round);
-    ASSERT_EQ(child_of([&] {
-                std::atomic<bool> begun{false}, right{false};
-                std::thread other([&] {
-                  begun.store(true);
-                  right.store(begins_anew());
-                });
-                while (!begun.load()) {
-                }
-                const auto until = std::chrono::steady_clock::now() + pause;
-                while (std::chrono::steady_clock::now() < until) {
-                }
-                const int status = child_of([] { return begins_anew() ? 0 : 2; });
-                other.join();
-                return status != 0 ? 3 : right.load() ? 0 : 4;
-              }),
-              0)
+    ASSERT_EQ(child_of([&] { return fork_beside(pause, begins_anew); }), 0)
         << "forked " << pause.count() << " us after the first sk_init() began";
   }
 }

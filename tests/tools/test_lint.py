@@ -36,6 +36,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ".clang-tidy": "Checks: '*'\n",
         "pins.txt": "clang-tidy==1\n",
         "prelude.h": "\n",
+        "lint.py": "\n",
         "linted.txt": "",
     }.items():
         (root / name).write_text(text)
@@ -46,6 +47,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(lint, "ROOT", root)
     monkeypatch.setattr(lint, "LINTED", root / "linted.txt")
     monkeypatch.setattr(lint, "PINS", root / "pins.txt")
+    monkeypatch.setattr(lint, "SELF", root / "lint.py")
     monkeypatch.setattr(lint, "CAPNP_PRELUDE", root / "prelude.h")
     monkeypatch.setattr(
         lint, "output_of", lambda words: git(root, *(str(word) for word in words[1:]))
@@ -66,11 +68,20 @@ def test_what_has_not_changed_is_clean(tree: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["lib/a.cc", "lib/near.h", "lib/far.h", "lib/CMakeLists.txt", ".clang-tidy", "pins.txt"],
+    [
+        *("lib/a.cc", "lib/near.h", "lib/far.h", "lib/CMakeLists.txt"),
+        *(".clang-tidy", "pins.txt", "prelude.h", "lint.py"),
+    ],
 )
 def test_what_has_changed_is_not(tree: Path, name: str) -> None:
     with (tree / name).open("a") as file:
         file.write("\n")
+    assert not is_clean(tree)
+
+
+def test_settings_that_are_gone_were_others(tree: Path) -> None:
+    (tree / ".clang-tidy").unlink()
+    git(tree, "rm", "-q", "--cached", ".clang-tidy")
     assert not is_clean(tree)
 
 

@@ -23,6 +23,7 @@ from shell import BUILD, ROOT, jobs, output_of, say
 STATE = BUILD / "lint" / "clean.json"
 PINS = ROOT / "requirements" / "pins.txt"
 LINTED = Path(__file__).with_name("linted.txt")
+SELF = Path(__file__).resolve()
 TIDY = VENV / "bin" / "clang-tidy"
 # The compile commands are g++'s: what it warns of it has said, and clang may not know.
 G_PLUS_PLUS = ("-Wno-unknown-warning-option", "-Wno-deprecated-declarations")
@@ -127,7 +128,9 @@ def linted_commit() -> str:
     if known.returncode != 0:
         return ""
     listed = output_of(["git", "ls-files", "--cached", "--others", "*.clang-tidy"]).splitlines()
-    settings_files = [*(ROOT / name for name in listed), CAPNP_PRELUDE, PINS]
+    if sorted(listed) != sorted(name for name in blobs_of(commit) if name.endswith(".clang-tidy")):
+        return ""
+    settings_files = [*(ROOT / name for name in listed), CAPNP_PRELUDE, PINS, SELF]
     return commit if all(is_as_in(commit, path) for path in settings_files) else ""
 
 
