@@ -209,9 +209,12 @@ consteval Field field_of(const Schema& schema, std::string_view name) {
 
 // What plans have for a runtime attribute that the schema must have.
 consteval int64_t run_value_of(const Schema& schema, std::string_view name) {
-  const Attribute* attribute = schema.attribute(name);
-  if (attribute == nullptr || !attribute->runtime) the_schema_has_no_such_name();
-  return kRunValue + schema.run_value(size_t(attribute - schema.attributes.data()));
+  size_t index = 0;  // No pointer: for GCC 12 under UBSan those into constants are no constants.
+  while (index < schema.attributes.size() && name != schema.attributes[index].name) ++index;
+  if (index == schema.attributes.size() || !schema.attributes[index].runtime) {
+    the_schema_has_no_such_name();
+  }
+  return kRunValue + schema.run_value(index);
 }
 
 // Null for a number or a name that is no operation.
