@@ -1,4 +1,3 @@
-#include <pthread.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -6,6 +5,7 @@
 
 #include "lib/api/objects.h"
 #include "lib/api/serial_turns.h"
+#include "lib/base/fork_lock.h"
 #include "lib/comm/arguments.h"
 #include "lib/effect/term.h"
 #include "lib/plan/task_info.h"
@@ -25,12 +25,7 @@ Result<std::shared_ptr<Context>> make_context(const sk_config* config) {
   return context;
 }
 
-constinit std::mutex making;
-
-// As the library is loaded: a fork during a first call would find that half done.
-[[gnu::constructor]] void keep_forks_out() {
-  (void)pthread_atfork([] { making.lock(); }, [] { making.unlock(); }, [] { making.unlock(); });
-}
+ForkLock making;
 
 // What is made once in a process and calls look at: a fork while one of them made it would leave it
 // half made for ever, and its child waiting. So forks wait until it is made.

@@ -1,6 +1,4 @@
 // Topologies: the thin C shell over lib/topo.
-#include <pthread.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -8,6 +6,7 @@
 
 #include "lib/api/guard.h"
 #include "lib/api/handles.h"
+#include "lib/base/fork_lock.h"
 #include "lib/base/structs.h"
 #include "lib/topo/graph.h"
 #include "lib/topo/host.h"
@@ -29,26 +28,11 @@ constinit sk::api::HandleTable<const Graph, sk::api::HandleKind::kTopo> topologi
 
 // hwloc asks libudev, which fills a key of the whole process at its first use without a lock. Who
 // waits for a look's end holds the door, and so comes before the next look of the same thread.
-constinit std::mutex door, one_at_a_time;
+sk::ForkLock door, one_at_a_time;
 
 void begin_look() {
   const std::lock_guard next(door);
   one_at_a_time.lock();
-}
-
-// A child that is forked while another thread discovers would find it held for ever. As the library
-// is loaded: a fork during a first call would find that half done.
-[[gnu::constructor]] void keep_forks_out() {
-  constexpr auto kEnd = [] {
-    one_at_a_time.unlock();
-    door.unlock();
-  };
-  (void)pthread_atfork(
-      [] {
-        door.lock();
-        one_at_a_time.lock();
-      },
-      kEnd, kEnd);
 }
 
 template <typename T>

@@ -5,7 +5,6 @@
 // keeps no job from running.
 #include <openssl/sha.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -20,6 +19,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "lib/base/fork_lock.h"
 #include "lib/base/lasting.h"
 #include "transport/bootstrap/address.h"
 #include "transport/bootstrap/kinds.h"
@@ -30,27 +30,17 @@ namespace {
 constexpr int kLooks = 20;  // At a name that is held where nobody listens.
 constexpr int kLookMs = 1;
 
-struct Claims {
-  std::mutex mutex;
-  std::map<std::string, int> held;  // Listening, by name.
-};
-
-Claims& claims() {
-  static Lasting<Claims> instance;
+// Listening, by name. With the lock held only.
+std::map<std::string, int>& held() {
+  static Lasting<std::map<std::string, int>> instance;
   return *instance;
 }
 
 // What is only forked would hold its parent's names beyond the parent's end.
-void forget_in_children() {
-  static const int once =
-      pthread_atfork([] { claims().mutex.lock(); }, [] { claims().mutex.unlock(); },
-                     [] {
-                       for (const auto& [name, fd] : claims().held) close(fd);
-                       claims().held.clear();
-                       claims().mutex.unlock();
-                     });
-  static_cast<void>(once);
-}
+ForkLock held_lock{[] {
+  for (const auto& [name, fd] : held()) close(fd);
+  held().clear();
+}};
 
 Result<Address> name_of(const JobEnv& job) {
   SK_ASSIGN_OR_RETURN(const std::string space, process_space());
@@ -172,14 +162,13 @@ std::optional<int> hold(const Address& name) {
 }  // namespace
 
 Status claim_rank(const JobEnv& job) {
-  forget_in_children();
   SK_ASSIGN_OR_RETURN(const Address name, name_of(job));
   const std::string key(reinterpret_cast<const char*>(&name.storage), name.bytes);
-  const std::lock_guard lock(claims().mutex);
-  if (claims().held.contains(key)) return {};
+  const std::lock_guard lock(held_lock);
+  if (held().contains(key)) return {};
   for (int i = 0; i < kLooks; ++i) {
     if (const std::optional<int> fd = hold(name)) {
-      if (*fd >= 0) claims().held.emplace(key, *fd);
+      if (*fd >= 0) held().emplace(key, *fd);
       return {};
     }
     const Holder holder = look_at(name);

@@ -1,7 +1,6 @@
 #include "transport/shm/segment.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -14,6 +13,7 @@
 #include <mutex>
 #include <utility>
 
+#include "lib/base/fork_lock.h"
 #include "lib/base/lasting.h"
 #include "lib/base/memory_limit.h"
 
@@ -176,15 +176,8 @@ struct Entry {
   std::weak_ptr<Segment> segment;
   pid_t process;
 };
-// Whatever thread forks, children find it free.
-constinit std::mutex mutex_of_published;
-std::mutex& published_mutex() {
-  static const int once =
-      pthread_atfork([] { mutex_of_published.lock(); }, [] { mutex_of_published.unlock(); },
-                     [] { mutex_of_published.unlock(); });
-  static_cast<void>(once);
-  return mutex_of_published;
-}
+ForkLock published_lock;
+// With the lock held only.
 std::map<Secret, Entry>& published() {
   static Lasting<std::map<Secret, Entry>> entries;
   return *entries;
@@ -194,17 +187,17 @@ std::map<Secret, Entry>& published() {
 
 Published::Published(const Secret& secret, const std::shared_ptr<Segment>& segment)
     : secret_(secret) {
-  const std::lock_guard lock(published_mutex());
+  const std::lock_guard lock(published_lock);
   published()[secret] = {segment, getpid()};
 }
 
 Published::~Published() {
-  const std::lock_guard lock(published_mutex());
+  const std::lock_guard lock(published_lock);
   published().erase(secret_);
 }
 
 std::shared_ptr<Segment> Published::find(const Secret& secret) {
-  const std::lock_guard lock(published_mutex());
+  const std::lock_guard lock(published_lock);
   const auto found = published().find(secret);
   if (found == published().end() || found->second.process != getpid()) return nullptr;
   return found->second.segment.lock();
