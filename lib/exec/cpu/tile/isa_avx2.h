@@ -47,6 +47,33 @@ struct Avx2 {
     return reinterpret_cast<Vec<uint16_t, 16>>(
         _mm256_castsi256_si128(_mm256_permute4x64_epi64(halves, 0x08)));
   }
+
+  // Within lanes: an element of `a`, then one of `b`, from the first or the second half of each.
+  static Vec<uint16_t, 32> unpack_low(Vec<uint16_t, 32> a, Vec<uint16_t, 32> b) {
+    return reinterpret_cast<Vec<uint16_t, 32>>(
+        _mm256_unpacklo_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+  }
+  static Vec<uint16_t, 32> unpack_high(Vec<uint16_t, 32> a, Vec<uint16_t, 32> b) {
+    return reinterpret_cast<Vec<uint16_t, 32>>(
+        _mm256_unpackhi_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+  }
+  // Within lanes. Of numbers below 2^16.
+  static Vec<uint16_t, 32> pack(Vec<uint32_t, 32> a, Vec<uint32_t, 32> b) {
+    return reinterpret_cast<Vec<uint16_t, 32>>(
+        _mm256_packus_epi32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+  }
+  static Vec<float, 32> low_lanes(Vec<float, 32> a, Vec<float, 32> b) {
+    return reinterpret_cast<Vec<float, 32>>(
+        _mm256_permute2f128_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), 0x20));
+  }
+  static Vec<float, 32> high_lanes(Vec<float, 32> a, Vec<float, 32> b) {
+    return reinterpret_cast<Vec<float, 32>>(
+        _mm256_permute2f128_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), 0x31));
+  }
+  static bool any_nan(Vec<float, 32> a, Vec<float, 32> b) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(reinterpret_cast<__m256>(a),
+                                            reinterpret_cast<__m256>(b), _CMP_UNORD_Q)) != 0;
+  }
 };
 
 }  // namespace

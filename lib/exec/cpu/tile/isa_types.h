@@ -38,12 +38,15 @@ static inline __attribute__((always_inline)) void store_vec(void* to, V v) {
 }
 
 // An element type as it lies in memory (Mem) and as it is computed with (Acc). Mem and Acc have the
-// same number of lanes.
+// same number of lanes, and what they are computed with has elements of type Sum; InRows is the
+// format of rows that keep those.
 template <typename Isa, typename T>
 struct Plain {
   using Elem = T;
   using Acc = Vec<T, Isa::kBytes>;
   using Mem = Acc;
+  using Sum = T;
+  using InRows = Plain;
   static constexpr size_t kLanes = Isa::kBytes / sizeof(T);
   static Acc widen(Mem m) { return m; }
   static Mem narrow(Acc a) { return a; }
@@ -54,6 +57,8 @@ struct Bf16 {
   using Elem = uint16_t;
   using Acc = Vec<float, Isa::kBytes>;
   using Mem = Vec<uint16_t, Isa::kBytes / 2>;
+  using Sum = float;
+  using InRows = Plain<Isa, float>;
   static constexpr size_t kLanes = Isa::kBytes / sizeof(float);
   static Acc widen(Mem m) {
     using Bits = Vec<uint32_t, Isa::kBytes>;
@@ -75,6 +80,8 @@ struct F16 {
   using Elem = uint16_t;
   using Acc = Vec<float, Isa::kBytes>;
   using Mem = Vec<uint16_t, Isa::kBytes / 2>;
+  using Sum = float;
+  using InRows = Plain<Isa, float>;
   static constexpr size_t kLanes = Isa::kBytes / sizeof(float);
   static Acc widen(Mem m) { return Isa::widen_f16(m); }
   static Mem narrow(Acc a) { return Isa::narrow_f16(a); }

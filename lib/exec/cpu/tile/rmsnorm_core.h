@@ -13,7 +13,7 @@ struct NoWeight {};
 template <typename Isa, typename X, typename W>
 struct Rmsnorm {
   using Acc = typename X::Acc;
-  using Sum = __typeof__(Acc{}[0] + Acc{}[0]);
+  using Sum = typename X::Sum;
   using Row = RowOf<Isa, X>;
   static constexpr size_t kLanes = X::kLanes;
   static constexpr size_t kUnroll = 4;
@@ -287,7 +287,7 @@ struct Rmsnorm {
   // The sum over j of dy_j w_j x_j, and on the way what the row adds to its block's sums.
   template <bool kSums, bool kFirst, typename Beside>
   static inline __attribute__((always_inline)) Sum dot_row(const RowArgs& a, Beside& beside) {
-    using Sums = RowOf<Isa, Plain<Isa, Sum>>;
+    using Sums = RowOf<Isa, typename X::InRows>;
     const Acc by = Acc{} + a.rstd;
     return sum_row(
         a.cols, beside,
@@ -362,12 +362,13 @@ constexpr void fill_rmsnorm_table(RmsnormTable& table, int type) {
   table.backward[type][2] = Rmsnorm<Isa, X, F32>::backward;
 }
 
-template <typename Isa>
+// `B` and `F`: bf16, and the floats that go with it.
+template <typename Isa, typename B = Bf16<Isa>, typename F = Plain<Isa, float>>
 constexpr RmsnormTable make_rmsnorm_table() {
   RmsnormTable table{};
   fill_rmsnorm_table<Isa, Plain<Isa, float>, Plain<Isa, float>>(table, 0);
   fill_rmsnorm_table<Isa, Plain<Isa, double>, F32OfF64<Isa>>(table, 1);
-  fill_rmsnorm_table<Isa, Bf16<Isa>, Plain<Isa, float>>(table, 2);
+  fill_rmsnorm_table<Isa, B, F>(table, 2);
   fill_rmsnorm_table<Isa, F16<Isa>, Plain<Isa, float>>(table, 3);
   return table;
 }
