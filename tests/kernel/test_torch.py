@@ -19,7 +19,7 @@ if importlib.util.find_spec("torch") is None:
 
 PROGRAM = [sys.executable, "-m", "libsk.kernel"]
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOK = ROOT / "examples" / "torch.ipynb"
+EXAMPLES = ROOT / "examples"
 NOTEBOOK_S = 300
 RANKS = 4
 SUM = "x = torch.tensor([rank + 1.0]); dist.all_reduce(x); x.item()"
@@ -163,18 +163,33 @@ def test_a_script_under_sk_run(tmp_path: Path) -> None:
     assert done.stdout.count("3.0") == 6  # Of three processes, so not by line.
 
 
-def test_the_notebook(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel.stop()
-    monkeypatch.setenv("SK_NRANKS", str(RANKS))
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+def executed(name: str) -> tuple[str, int]:
+    """What an example prints, and how many pictures it shows."""
+    notebook = nbformat.read(EXAMPLES / name, as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells)
     NotebookClient(notebook, timeout=NOTEBOOK_S).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    text = "".join(output.get("text", "") for output in outputs)
+    pictures = sum("image/png" in output.get("data", {}) for output in outputs)
+    return "".join(output.get("text", "") for output in outputs), pictures
+
+
+def test_the_notebook(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel.stop()
+    monkeypatch.setenv("SK_NRANKS", str(RANKS))
+    text, pictures = executed("torch.ipynb")
     assert text.count("after:  10.0\n") == 1
     assert "True True 10.0\n" in text
     assert "4 ranks are together again" in text
     right = float(text.split("% of the points")[0].rsplit("\n", 1)[1])
     assert right > 90
-    pictures = [output for output in outputs if "image/png" in output.get("data", {})]
-    assert len(pictures) == RANKS + 4  # A part of the rose for each rank; the others are alike.
+    assert pictures == RANKS + 4  # A part of the rose for each rank; the others are alike.
+
+
+def test_five_cells(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel.stop()
+    monkeypatch.setenv("SK_NRANKS", str(RANKS))
+    text, pictures = executed("examples.ipynb")
+    assert text.count("sum:  10.0\n") == 2  # By comm, and by torch.distributed.
+    assert text.count(" has 2,500 samples\n") == RANKS
+    assert "comm.barrier()" in text and "dist.barrier()" in text
+    assert pictures == 1
