@@ -109,6 +109,8 @@ def test_each_kind_in_each_list(kind: str, place: int, mode: str) -> None:
 @pytest.fixture
 def _no_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalFunction, "long_way", refuse)
+    for name in ("check_gradients", "overwritten"):  # Further steps of torch's dispatcher.
+        monkeypatch.setattr(f"libsk._torch_lists._OnLists.{name}", refuse)
 
 
 LISTS: dict[str, Callable[[], list[list[Any]]]] = {
