@@ -215,3 +215,32 @@ def test_what_is_asked_of_a_tensor() -> None:
     out.asks = False
     assert quick(x, out) is out
     assert out.versions == 2
+
+
+@ctypes.CFUNCTYPE(
+    ctypes.c_int32,
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.POINTER(ctypes.c_int64),
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+)
+def fails(*_: Any) -> int:
+    """A tile's function that does so."""
+    return 0
+
+
+def test_what_failed_on_its_way_is_a_write_and_what_was_refused_is_none() -> None:
+    exchange = capsule(FIRST, NAME)
+    assert know(exchange)
+    x, out = Tensor(np.ones((3, 4))), Tensor(np.zeros((3, 4)))
+    tile = sk.tile(fails, name="fails", reads={"x": ("f64", "m, n")}, writes={"y": ("f64", "m, n")})
+    with pytest.raises(sk.TileError):
+        tile(x, y=out)
+    assert out.versions == 1
+    tile.close()
+    context = default_context()._handle
+    assert _rmsnorm.quick.run(context, (x, None), (-1.0,), (out, False)) is None
+    given = tuple([Tensor(np.ones(4))] for _ in range(4))
+    assert _adamw.quick_lists is not None
+    assert not _adamw.quick_lists.run(default_context(), given, (0.1, 0, 0.9, 0.99, 1e-8, 0.0))
+    assert [out.versions, *(one[0].versions for one in given)] == [1, 0, 0, 0, 0]
