@@ -15,6 +15,7 @@ from libsk import _dtypes
 from libsk._checks import about_value, kind_of
 from libsk._core import Borrowed, describe, know_numpy
 from libsk._errors import Error, invalid
+from libsk._lazy import Lazy
 from libsk._operand import Operand, address_of, laid_out
 from libsk._tangents import check_no_tangent
 
@@ -24,6 +25,7 @@ _DEVICE_NAMES = {2: "CUDA", 8: "Metal", 10: "ROCm", 13: "CUDA managed", 14: "one
 _BYTES_END = 2**63
 
 know_numpy(np.ndarray, np.empty)
+_exchange: Any = Lazy("libsk._exchange")
 
 
 def operand(x: Any, what: str, dtype: Any = None) -> Operand:
@@ -95,6 +97,8 @@ def _of_numpy(x: np.ndarray, what: str, dtype: Any) -> Operand:
 
 
 def _of_dlpack(x: Any, what: str, dtype: Any) -> Operand:
+    if torch_if_of(x) is not None:
+        _exchange.know_torch()  # For the calls to come.
     device, index = device_of_array(x, what)
     if device not in _CPU_DEVICES:
         where = _DEVICE_NAMES.get(device, f"type {device}")

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from libsk import _core, _outputs
 from libsk._apart import check_apart
 from libsk._arrays import exports, is_numpy
@@ -15,7 +17,7 @@ from libsk._errors import invalid
 from libsk._operand import Operand
 from libsk._outputs import Output, is_bits
 from libsk._place import OnCpu
-from libsk._schema_call import integer_of, number_of, on_cpu
+from libsk._schema_call import integer_of, number_of, number_row, on_cpu
 from libsk._schemas import Schema
 from libsk._tensors import Tensors
 
@@ -25,6 +27,37 @@ _CPU = OnCpu()
 def has_lists(schema: Schema) -> bool:
     """Whether the operation is of this kind."""
     return any(each.get("list") for each in schema["operands"])
+
+
+class QuickLists:
+    """The short way of one, for calls whose arguments are all of the common kind."""
+
+    def __init__(self, schema: Schema) -> None:
+        operands = schema["operands"]
+        within = {each["alias"] for each in operands if each.get("only_in_place")}
+        fields = {each["of"]: each for each in schema["fields"]}
+        lists = [each["name"] for each in operands if each["role"] == "in"]
+        (length,) = (each["offset"] for each in schema["fields"] if each["kind"] == "length")
+        self._core = _core.ListOp(
+            schema["id"],
+            schema["bytes"],
+            length,
+            [(fields[name]["offset"], name, name in within) for name in lists],
+            [number_row(each, fields) for each in schema["attributes"]],
+        )
+
+    def run(
+        self,
+        context: Context,
+        arrays: tuple[Any, ...],
+        values: tuple[Any, ...],
+        *,
+        negative: bool = True,
+    ) -> bool:
+        """Whether the call was made; if not, nothing has changed. ``negative``: whether a tensor of
+        torch may have a negation that is yet to be applied."""
+        plain = tuple(float(x) if type(x) is np.float64 else x for x in values)
+        return self._core.run(context._handle, arrays, plain, negative)
 
 
 class _Array(NamedTuple):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from libsk._context import Context, default_context
-from libsk._list_call import call_on_lists, has_lists
+from libsk._list_call import QuickLists, call_on_lists, has_lists
 from libsk._schema_call import call, quick_way
 from libsk._schemas import schemas
 
@@ -26,16 +26,20 @@ class LocalFunction:
             if each["role"] == "out" and not each.get("only_in_place")
         ]
         self._values = [each["name"] for each in self._schema["attributes"]]
-        self._call = call_on_lists if has_lists(self._schema) else call
-        self.quick = None if has_lists(self._schema) else quick_way(self._schema, leading=True)
+        on_lists = has_lists(self._schema)
+        self._call = call_on_lists if on_lists else call
+        self.quick = None if on_lists else quick_way(self._schema, leading=True)
+        self.quick_lists = QuickLists(self._schema) if on_lists else None
 
     def __call__(self, context: Context | None, dtype: Any, *given: tuple[Any, ...]) -> Any:
-        is_context = context is None or type(context) is Context
-        if is_context and dtype is None and self.quick is not None:
-            handle = (default_context() if context is None else context)._handle
-            done = self.quick.run(handle, *given)
-            if done is not None:
-                return done
+        if (context is None or type(context) is Context) and dtype is None:
+            known = default_context() if context is None else context
+            if self.quick is not None:
+                done = self.quick.run(known._handle, *given)
+                if done is not None:
+                    return done
+            elif self.quick_lists is not None and self.quick_lists.run(known, *given[:2]):
+                return None
         return self.long_way(context, dtype, *given)
 
     def long_way(self, context: Context | None, dtype: Any, *given: tuple[Any, ...]) -> Any:

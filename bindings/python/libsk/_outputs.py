@@ -21,8 +21,9 @@ from libsk._arrays import (
 )
 from libsk._checks import kind_of
 from libsk._core import Borrowed, describe
-from libsk._errors import MAY_BE_UNDER_WAY, Error, NoMemoryError, TileError, invalid
+from libsk._errors import Error, NoMemoryError, invalid
 from libsk._operand import Operand, span_of
+from libsk._writes import count_writes, has_written
 
 
 class Output:
@@ -184,26 +185,8 @@ def note_writes(arrays: list[Any]) -> None:
     """Tells torch that tensors are written, as its own operations in place do: a gradient that
     needs what was there before then fails instead of being wrong."""
     tensors = [x for x in arrays if torch_if_of(x) is not None]
-    if not tensors:
-        return
-    graph = torch_if_of(tensors[0]).autograd.graph
-    count = getattr(graph, "increment_version", None)  # Old releases have none.
-    if count is None:
-        return
-    tensors = [x for x in tensors if not x.is_inference()]  # Which have no versions.
-    if len(tensors) > 1:
-        try:
-            return count(tensors)
-        except (TypeError, RuntimeError):  # Somewhat older ones take one at a time.
-            pass
-    for x in tensors:
-        count(x)
-
-
-def has_written(error: BaseException) -> bool:
-    """Whether a call that failed so may have written: one that was refused has not."""
-    is_refused = isinstance(error, Error) and error.code < MAY_BE_UNDER_WAY
-    return not is_refused or isinstance(error, TileError)
+    if tensors and hasattr(torch_if_of(tensors[0]).autograd.graph, "increment_version"):
+        count_writes([x for x in tensors if not x.is_inference()])  # Which have no versions.
 
 
 class Writes:

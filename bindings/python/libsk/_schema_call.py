@@ -198,16 +198,11 @@ def quick_way(schema: Schema, *, leading: bool = False) -> Any:
     if any(len(shape) > 2 for shape in shapes.values()):
         return None
     fields = {each["of"]: each for each in schema["fields"]}
-    kinds = {"float": 0, "bool": 1, "int": 2}
 
     def row(each: Schema) -> tuple[int, str, list[int], bool]:
         name = each["name"]
         places = [numbers[axis] for axis in shapes[name]]
         return fields[name]["offset"], name, places, bool(each.get("optional"))
-
-    def number(each: Schema) -> tuple[int, int, int]:
-        field = fields[each["name"]]
-        return field["offset"], kinds[each["kind"]], 4 if field["kind"] == "int32" else 8
 
     inputs = [each for each in operands if each["role"] == "in"]
     outputs = [each for each in operands if each["role"] == "out"]
@@ -230,11 +225,18 @@ def quick_way(schema: Schema, *, leading: bool = False) -> Any:
         schema["id"],
         schema["bytes"],
         [row(each) for each in inputs],
-        [number(each) for each in schema["attributes"]],
+        [number_row(each, fields) for each in schema["attributes"]],
         [row(each) for each in outputs],
         leading,
         types,
     )
+
+
+def number_row(attribute: Schema, fields: Mapping[str, Schema]) -> tuple[int, int, int]:
+    """Where in the struct one is, its kind as the extension module has it, and its bytes."""
+    field = fields[attribute["name"]]
+    kind = ("float", "bool", "int").index(attribute["kind"])
+    return field["offset"], kind, 4 if field["kind"] == "int32" else 8
 
 
 _NAMES = re.compile(r"[a-z_][a-z0-9_]*(?!\w)(?!\s*\()")

@@ -9,6 +9,7 @@ from typing import Any
 from libsk import _dtypes
 from libsk._arrays import torch_if_of
 from libsk._errors import invalid
+from libsk._exchange import know_torch
 from libsk._operand import Operand, laid_out
 from libsk._tangents import check_no_tangent, may_have_tangents
 
@@ -17,6 +18,7 @@ class Tensors:
     """How one call reads them."""
 
     def __init__(self) -> None:
+        know_torch()  # For the calls to come.
         torch = sys.modules.get("torch")
         kinds = getattr(torch, "Tensor", None), getattr(getattr(torch, "nn", None), "Parameter", 0)
         self._kinds = kinds if all(isinstance(kind, type) for kind in kinds) else ()

@@ -21,12 +21,15 @@ from typing import Any
 import torch
 
 from libsk import _ops
+from libsk._context import default_context
 from libsk._errors import Error, invalid
-from libsk._outputs import has_written, note_writes
+from libsk._list_call import QuickLists
+from libsk._outputs import note_writes
 from libsk._schemas import Schema
 from libsk._tangents import check_no_tangent, may_have_tangents
 from libsk._tensors import needs_gradient
 from libsk._torch_operation import Operation, check_device, check_type
+from libsk._writes import has_written
 
 _LIBRARY = torch.library.Library("sk", "FRAGMENT")  # What is defined goes with it.
 
@@ -39,6 +42,7 @@ class _OnLists(Operation):
         within = [each for each in schema["operands"] if each.get("only_in_place")]
         self._overwritten = {each["alias"] for each in within}
         self._by_tensor = by_tensor
+        self._quick = QuickLists(schema)
         of_run = [each for each in schema["attributes"] if each.get("runtime")]
         self._tensors = [each["name"] for each in of_run if self._is_tensor(each)]
 
@@ -60,6 +64,26 @@ class _OnLists(Operation):
         given = self.named(arguments)
         self.check_numbers(given)
         getattr(_ops, self.name)(**given)
+
+    def run_quick(self, keys: Any, arguments: tuple[Any, ...]) -> bool:
+        """Whether this is a call of the common kind, and is done. ``keys`` are the dispatcher's, of
+        all tensors and of what torch does with them.
+
+        Where none is left behind autograd but the CPU's, the tensors have memory, and all that
+        torch would do is to call :meth:`run`. Each step to there makes all lists anew.
+        """
+        behind = keys & torch._C._after_ADInplaceOrView_keyset
+        if behind.highestPriorityTypeId() != torch._C.DispatchKey.CPU:
+            return False
+        given = self.named(arguments)
+        for name in self._tensors:
+            x = given[name]
+            if not _is_number(x):
+                return False
+            given[name] = x.item()
+        arrays = tuple(given[name] for name in self.input_names)
+        values = tuple(given[name] for name in self.attribute_names)
+        return self._quick.run(default_context(), arrays, values, negative=False)
 
     def check_numbers(self, given: dict[str, Any]) -> None:
         """Whether tensors that stand for numbers are real ones; torch gives None for a tensor."""
@@ -144,6 +168,12 @@ class _OnLists(Operation):
                 raise needs_gradient(name)
 
 
+def _is_number(x: Any) -> bool:
+    """Whether this is a tensor that is a real number, and no more."""
+    is_plain = type(x) is torch.Tensor and x.is_floating_point() and x.numel() == 1
+    return is_plain and not x.requires_grad and not may_have_tangents()
+
+
 def define_on_lists(schema: Schema) -> Callable[..., Any]:
     """Makes one of torch's of it, with both overloads."""
     name: str = schema["name"]
@@ -161,11 +191,15 @@ def _define(name: str, operation: _OnLists) -> None:
     op = getattr(getattr(torch.ops.sk, packet), overload or "default")
 
     def under_autograd(keyset: Any, *arguments: Any) -> None:
+        if operation.run_quick(keyset, arguments):
+            return
         operation.check_gradients(*arguments)
         with torch._C._AutoDispatchBelowAutograd():
             op.redispatch(keyset & torch._C._after_autograd_keyset, *arguments)
 
     def noted(keyset: Any, *arguments: Any) -> None:
+        if operation.run_quick(keyset, arguments):
+            return
         tensors = operation.overwritten(*arguments)
         before = [x._version for x in tensors]
 

@@ -16,6 +16,7 @@ namespace sk::python {
 
 void bind_collectives(nanobind::module_& module);
 void bind_comm(nanobind::module_& module);
+void bind_list_op(nanobind::module_& module);
 void bind_local(nanobind::module_& module);
 void bind_local_op(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);

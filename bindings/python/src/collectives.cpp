@@ -87,9 +87,11 @@ class VectorOp {
   nb::object run(CommHandle& comm, nb::handle x, nb::handle out, nb::handle value) const {
     int32_t number = 0;
     if (!read(value, &number)) return nb::none();
+    if (!is_on_host(comm)) return nb::none();
+    PlainArrays arrays;
+    if (in_ == Copies::kNone) return receive(comm, &arrays, out, number);
     PlainArray source;
-    if (in_ == Copies::kNone) return receive(comm, out, number);
-    if (!look(comm, x, &source)) return nb::none();
+    if (!arrays.look(x, &source)) return nb::none();
     int64_t count = source.count();
     if (out_ == Copies::kNone) {
       enter(comm, source.span(), {}, count, source.dtype(), {number, nullptr, nullptr}, 0, 0);
@@ -97,17 +99,21 @@ class VectorOp {
     }
     PlainResult result;
     if (in_ == out_) {
-      if (!result.make(comm, out, x, source, source.shape())) return nb::none();
+      if (!result.make(arrays, out, x, source, source.shape())) return nb::none();
     } else {
       const Shape shape = shape_of_other(comm, source.shape());
-      if (shape.get().empty() || !result.make(comm, out, x, source, shape.get())) return nb::none();
+      if (shape.get().empty() || !result.make(arrays, out, x, source, shape.get()))
+        return nb::none();
     }
     if (in_ == Copies::kOfAll) {
       if (count % comm.world_size != 0) return nb::none();
       count /= comm.world_size;
     }
-    enter(comm, source.span(), result.span(), count, source.dtype(), {number, nullptr, nullptr}, 0,
-          0);
+    arrays.written_by([&] {
+      enter(comm, source.span(), result.span(), count, source.dtype(), {number, nullptr, nullptr},
+            0, 0);
+      return true;
+    });
     return result.take();
   }
 
@@ -165,11 +171,14 @@ class VectorOp {
     return false;
   }
 
-  nb::object receive(CommHandle& comm, nb::handle out, int32_t number) const {
+  nb::object receive(CommHandle& comm, PlainArrays* arrays, nb::handle out, int32_t number) const {
     PlainArray target;
-    if (!look(comm, out, &target) || target.read_only()) return nb::none();
-    enter(comm, {}, target.span(), target.count(), target.dtype(), {number, nullptr, nullptr}, 0,
-          0);
+    if (!arrays->look_at_output(out, &target)) return nb::none();
+    arrays->written_by([&] {
+      enter(comm, {}, target.span(), target.count(), target.dtype(), {number, nullptr, nullptr}, 0,
+            0);
+      return true;
+    });
     return nb::borrow(out);
   }
 

@@ -13,12 +13,11 @@
 #include <tuple>
 #include <vector>
 
+#include "alone.h"
 #include "bindings.h"
-#include "blocking.h"
 #include "call_struct.h"
 #include "context.h"
 #include "plain_array.h"
-#include "sk/call.h"
 
 namespace nb = nanobind;
 
@@ -31,8 +30,6 @@ using Axes = std::vector<uint32_t>;
 // Where in the struct, its name, its axes by number, and whether it may be left out; of an output:
 // whether it is made only where it is asked for.
 using OperandRow = std::tuple<uint32_t, std::string, Axes, bool>;
-enum class Number : uint8_t { kFloat = 0, kBool = 1, kInteger = 2 };
-using NumberRow = std::tuple<uint32_t, uint8_t, uint32_t>;  // Where, Number, bytes.
 
 // What is known of the axes while a call's arrays are read: an axis may be several dimensions.
 class Sizes {
@@ -81,24 +78,6 @@ Matrix matrix_of(const PlainArray& array, bool vector) {
   return {array.span(), array.dtype(), rows, columns, std::max<Py_ssize_t>(1, columns)};
 }
 
-bool read_float(PyObject* value, double* out) {
-  if (PyFloat_CheckExact(value) == 0 && PyLong_CheckExact(value) == 0) return false;
-  *out = PyFloat_AsDouble(value);
-  if (PyErr_Occurred() == nullptr) return true;
-  PyErr_Clear();
-  return false;
-}
-
-bool read_integer(PyObject* value, uint32_t bytes, int64_t* out) {
-  if (PyLong_CheckExact(value) == 0) return false;
-  *out = PyLong_AsLongLong(value);
-  if (PyErr_Occurred() != nullptr) {
-    PyErr_Clear();
-    return false;
-  }
-  return bytes != sizeof(int32_t) || *out == int32_t(*out);
-}
-
 class LocalOp {
  public:
   // `leading`: an operand of rows has any number of dimensions, whose last is a row. `types`: of
@@ -131,6 +110,8 @@ class LocalOp {
       return nb::none();
     CallStruct args(bytes_);
     Sizes sizes(leading_);
+    PlainArrays plain;
+    nb::handle like;  // The first array, of whose kind results are.
     std::array<PlainArray, kOperandsMax> read, made;
     std::array<sk_tensor, kOperandsMax> read_tensors, made_tensors;
     Codes codes{};
@@ -138,12 +119,13 @@ class LocalOp {
       const auto& [offset, name, axes, optional] = inputs_[i];
       PyObject* const given = PyTuple_GetItem(arrays.ptr(), Py_ssize_t(i));
       if (given == Py_None && optional) continue;
-      if (!look(given, &read[i]) || !sizes.take(axes, read[i].shape())) return nb::none();
+      if (!plain.look(given, &read[i]) || !sizes.take(axes, read[i].shape())) return nb::none();
+      if (!like.is_valid()) like = given;
       codes[i] = read[i].dtype();
       set_tensor(name.c_str(), matrix_of(read[i], axes.size() == 1), &read_tensors[i]);
       args.put(offset, static_cast<const void*>(&read_tensors[i]));
     }
-    if (!read_numbers(values, &args)) return nb::none();
+    if (!read_numbers(numbers_, values, &args)) return nb::none();
 
     const Types* const types = types_of(codes);
     if (types == nullptr) return nb::none();
@@ -160,15 +142,19 @@ class LocalOp {
       const auto& [code, dtype] = types->of_results[i];
       if (code == 0 || !sizes.knows(axes)) return nb::none();
       const Shape shape = sizes.shape_of(axes);
-      nb::object result = given == Py_None ? new_array(shape.get(), dtype) : nb::borrow(given);
-      if (!result.is_valid() || !look(result, &made[i]) || made[i].read_only() ||
-          made[i].dtype() != code || !std::ranges::equal(made[i].shape(), shape.get()))
+      const bool is_given = given != Py_None;
+      nb::object result = is_given ? nb::borrow(given) : new_like(like, shape.get(), code, dtype);
+      if (!result.is_valid()) return nb::none();
+      const bool fits =
+          is_given ? plain.look_at_output(result, &made[i]) : plain.look(result, &made[i]);
+      if (!fits || made[i].dtype() != code || !std::ranges::equal(made[i].shape(), shape.get()))
         return nb::none();
       set_tensor(name.c_str(), matrix_of(made[i], axes.size() == 1), &made_tensors[i]);
       args.put(offset, static_cast<const void*>(&made_tensors[i]));
       results[count++] = std::move(result);
     }
-    return call(context, args) ? taken(results, count) : nb::none();
+    const bool is_done = plain.written_by([&] { return take_alone(context, op_, args); });
+    return is_done ? taken(results, count) : nb::none();
   }
 
  private:
@@ -178,29 +164,10 @@ class LocalOp {
     std::vector<std::tuple<int32_t, nb::object>> of_results;
   };
 
-  bool read_numbers(const nb::tuple& values, CallStruct* args) const {
-    for (size_t i = 0; i < numbers_.size(); ++i) {
-      const auto& [offset, kind, bytes] = numbers_[i];
-      PyObject* const value = PyTuple_GetItem(values.ptr(), Py_ssize_t(i));
-      double number = 0;
-      int64_t integer = value == Py_True ? 1 : 0;
-      switch (Number(kind)) {
-        case Number::kFloat:
-          if (!read_float(value, &number)) return false;
-          args->put(offset, number);
-          continue;
-        case Number::kBool:
-          if (value != Py_True && value != Py_False) return false;
-          break;
-        case Number::kInteger:
-          if (!read_integer(value, bytes, &integer)) return false;
-          break;
-        default:
-          return false;
-      }
-      args->put_integer(offset, bytes, integer);
-    }
-    return true;
+  static nb::object new_like(nb::handle like, std::span<const Py_ssize_t> shape, int32_t code,
+                             nb::handle dtype) {
+    if (like.is_valid() && is_tensor(like)) return new_tensor(shape, code);
+    return new_array(shape, dtype);
   }
 
   // Null where Python finds none. Asked once of each; few are ever used.
@@ -216,19 +183,6 @@ class LocalOp {
         contained([&] { return types_(list); }));
     if (found.size() != outputs_.size()) return nullptr;
     return &known_.emplace_back(codes, std::move(found));
-  }
-
-  // Whether it was done: what the library refuses has changed nothing.
-  bool call(const Context& context, const CallStruct& args) const {
-    bool refused = false;
-    wait(nullptr, [&] {
-      sk_comm* self = nullptr;
-      sk_status status = sk_comm_self(context.get(), &self);
-      if (status == SK_OK) status = sk_call(self, op_, args.get(), nullptr);
-      refused = status == SK_ERR_INVALID_ARGUMENT;
-      return refused ? SK_OK : status;
-    });
-    return !refused;
   }
 
   static nb::object taken(std::array<nb::object, kOperandsMax>& results, size_t count) {

@@ -6,6 +6,7 @@
 #include "blocking.h"
 #include "plain_array.h"
 #include "sk/base.h"
+#include "tensors.h"
 
 namespace nb = nanobind;
 
@@ -19,11 +20,13 @@ NB_MODULE(_core, module) {
   module.def("status_name", [](int32_t status) { return sk_status_name(status); });
   sk::python::prepare_blocking();
   sk::python::bind_plain_array(module);
+  sk::python::bind_tensors(module);
   sk::python::bind_comm(module);
   sk::python::bind_ready(module);
   sk::python::bind_collectives(module);
   sk::python::bind_local(module);
   sk::python::bind_local_op(module);
+  sk::python::bind_list_op(module);
   sk::python::bind_products(module);
   sk::python::bind_plan(module);
   sk::python::bind_dlpack(module);

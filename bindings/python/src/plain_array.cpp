@@ -56,16 +56,35 @@ bool PlainArray::look(PyObject* array) {
   }
   held_ = true;
   dtype_ = dtype_of(view_);
-  return dtype_ != 0 && reinterpret_cast<uintptr_t>(view_.buf) % size_t(view_.itemsize) == 0;
+  if (dtype_ == 0) return false;
+  span_ = {reinterpret_cast<uintptr_t>(view_.buf), uint64_t(view_.len)};
+  count_ = view_.len / view_.itemsize;
+  shape_ = {view_.shape, size_t(view_.ndim)};
+  return span_.address % size_t(view_.itemsize) == 0;
 }
 
-bool look(nb::handle array, PlainArray* out) {
+bool PlainArray::look_at_numpys(nb::handle array) {
   PyObject* const object = array.ptr();
-  return reinterpret_cast<PyObject*>(Py_TYPE(object)) == g_array_class && out->look(object);
+  return reinterpret_cast<PyObject*>(Py_TYPE(object)) == g_array_class && look(object);
 }
 
-bool look(const CommHandle& comm, nb::handle array, PlainArray* out) {
-  return comm.device_type == SK_DEVICE_CPU && look(array, out);
+bool PlainArray::look(nb::handle tensor, const Tensors& tensors) {
+  TensorMemory memory;
+  if (!tensors.is_plain(tensor, true) || !read_tensor(tensor, &memory)) return false;
+  if (!memory.is_row_major() || memory.shape.size() > kDimensionsMax) return false;
+  dtype_ = memory.dtype;
+  span_ = memory.span();
+  count_ = memory.count();
+  std::ranges::copy(memory.shape, sizes_.begin());
+  shape_ = std::span(sizes_).first(memory.shape.size());
+  return true;
+}
+
+bool PlainArrays::look(nb::handle array, PlainArray* out, bool written) {
+  if (!is_tensor(array)) return out->look_at_numpys(array);
+  if (!has_tensors_ && !tensors_.begin(false)) return false;
+  has_tensors_ = true;
+  return out->look(array, tensors_) && (!written || tensors_.is_writable(array));
 }
 
 nb::object new_array(std::span<const Py_ssize_t> shape, nb::handle dtype) {
@@ -78,11 +97,16 @@ nb::object new_array(std::span<const Py_ssize_t> shape, nb::handle dtype) {
   return nb::steal(made);
 }
 
-bool PlainResult::make(const CommHandle& comm, nb::handle given, nb::handle like,
+bool PlainResult::make(PlainArrays& arrays, nb::handle given, nb::handle like,
                        const PlainArray& source, std::span<const Py_ssize_t> shape) {
-  object_ = given.is_none() ? new_array(shape, like.attr("dtype")) : nb::borrow(given);
-  return object_.is_valid() && look(comm, object_, &array_) && !array_.read_only() &&
-         array_.dtype() == source.dtype() && std::ranges::equal(array_.shape(), shape);
+  const bool is_given = !given.is_none();
+  object_ = is_given          ? nb::borrow(given)
+            : is_tensor(like) ? new_tensor(shape, source.dtype())
+                              : new_array(shape, like.attr("dtype"));
+  if (!object_.is_valid()) return false;
+  const bool fits =
+      is_given ? arrays.look_at_output(object_, &array_) : arrays.look(object_, &array_);
+  return fits && array_.dtype() == source.dtype() && std::ranges::equal(array_.shape(), shape);
 }
 
 void bind_plain_array(nb::module_& module) {

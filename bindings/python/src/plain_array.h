@@ -1,5 +1,5 @@
-// Arrays of the common kind: NumPy's own, row-major, aligned, of a type that the buffer protocol
-// has a letter for. libsk/_arrays.py looks at all others, in its own time.
+// Arrays of the common kind: NumPy's own, of a type that the buffer protocol has a letter for, and
+// torch's, both row-major and aligned. libsk/_arrays.py looks at all others, in its own time.
 #ifndef LIBSK_PYTHON_PLAIN_ARRAY_H_
 #define LIBSK_PYTHON_PLAIN_ARRAY_H_
 
@@ -12,31 +12,44 @@
 
 #include "bindings.h"
 #include "memory.h"
+#include "tensors.h"
 
 namespace sk::python {
 
-// One's memory, which its array keeps for as long as this lives. With the GIL only.
+// One's memory, which its array keeps for as long as this lives; a tensor's its caller. With the
+// GIL only.
 class PlainArray {
  public:
   PlainArray() = default;
-  // Whether it is one; what else it is matters not.
+  // Whether it is one that gives a buffer; what else it is matters not.
   bool look(PyObject* array);
+  // Whether it is one of NumPy's own class.
+  bool look_at_numpys(nanobind::handle array);
+  // Whether it is one of torch's, of a call that has begun with them.
+  bool look(nanobind::handle tensor, const Tensors& tensors);
   ~PlainArray() {
     if (held_) PyBuffer_Release(&view_);
   }
   PlainArray(const PlainArray&) = delete;
   PlainArray& operator=(const PlainArray&) = delete;
 
-  Span span() const { return {reinterpret_cast<uintptr_t>(view_.buf), uint64_t(view_.len)}; }
-  int64_t count() const { return view_.len / view_.itemsize; }
+  Span span() const { return span_; }
+  int64_t count() const { return count_; }
   int32_t dtype() const { return dtype_; }
-  bool read_only() const { return view_.readonly != 0; }
-  std::span<const Py_ssize_t> shape() const { return {view_.shape, size_t(view_.ndim)}; }
+  bool read_only() const { return held_ && view_.readonly != 0; }
+  std::span<const Py_ssize_t> shape() const { return shape_; }
 
  private:
+  // Of tensors, whose own may change while others are looked at; those of more go the long way.
+  static constexpr size_t kDimensionsMax = 8;
+
   Py_buffer view_{};
   bool held_ = false;
   int32_t dtype_ = 0;
+  Span span_;
+  int64_t count_ = 0;
+  std::span<const Py_ssize_t> shape_;
+  std::array<Py_ssize_t, kDimensionsMax> sizes_{};
 };
 
 // Of as many dimensions as arrays of NumPy may have, and one more.
@@ -53,21 +66,37 @@ class Shape {
   size_t count_ = 0;
 };
 
-// Whether this is a plain array of NumPy's own class.
-bool look(nanobind::handle array, PlainArray* out);
-
 // A new array of NumPy's; invalid where there is no memory for it.
 nanobind::object new_array(std::span<const Py_ssize_t> shape, nanobind::handle dtype);
 
-// Whether this is a plain array, for a communicator that is where those are.
-bool look(const CommHandle& comm, nanobind::handle array, PlainArray* out);
+// The arrays of one call. What is written goes through written_by().
+class PlainArrays {
+ public:
+  // Whether this is a plain array of NumPy's own class, or of torch's.
+  bool look(nanobind::handle array, PlainArray* out) { return look(array, out, false); }
+  // Whether it may be written, too.
+  bool look_at_output(nanobind::handle array, PlainArray* out) {
+    return look(array, out, true) && !out->read_only();
+  }
+  // As Tensors::written_by().
+  template <typename Call>
+  bool written_by(Call&& call) {
+    return tensors_.written_by(std::forward<Call>(call));
+  }
+
+ private:
+  bool look(nanobind::handle array, PlainArray* out, bool written);
+
+  Tensors tensors_;
+  bool has_tensors_ = false;
+};
 
 // An output: the one that is given, or a new one.
 class PlainResult {
  public:
   // Whether it can take a result of this shape, of the type that `like` has, whose memory is
   // `source`.
-  bool make(const CommHandle& comm, nanobind::handle given, nanobind::handle like,
+  bool make(PlainArrays& arrays, nanobind::handle given, nanobind::handle like,
             const PlainArray& source, std::span<const Py_ssize_t> shape);
   Span span() const { return array_.span(); }
   nanobind::object take() { return std::move(object_); }
@@ -76,6 +105,9 @@ class PlainResult {
   nanobind::object object_;
   PlainArray array_;  // Behind its object, which it lets go of first.
 };
+
+// Whether arrays of this kind lie where the communicator's do.
+inline bool is_on_host(const CommHandle& comm) { return comm.device_type == SK_DEVICE_CPU; }
 
 void bind_plain_array(nanobind::module_& module);
 

@@ -94,12 +94,17 @@ class Plan {
 
   // run() of plain arrays, whole, as in collectives.cpp, where the result is shaped as they are.
   nb::object try_run(nb::handle x, nb::handle out) {
+    if (!alike_ || comm_.get() == nullptr || !is_on_host(comm_)) return nb::none();
+    PlainArrays arrays;
     PlainArray in;
-    if (!alike_ || comm_.get() == nullptr || !look(comm_, x, &in)) return nb::none();
-    if (in.dtype() != in_.dtype || in.count() != in_.elements) return nb::none();
+    if (!arrays.look(x, &in) || in.dtype() != in_.dtype || in.count() != in_.elements)
+      return nb::none();
     PlainResult result;
-    if (!result.make(comm_, out, x, in, in.shape())) return nb::none();
-    run(in.span(), nullptr, result.span(), 0, 0);
+    if (!result.make(arrays, out, x, in, in.shape())) return nb::none();
+    arrays.written_by([&] {
+      run(in.span(), nullptr, result.span(), 0, 0);
+      return true;
+    });
     return result.take();
   }
 

@@ -30,7 +30,7 @@ def schema_of(name: str) -> dict[str, Any]:
     return _local.schemas()[name]
 
 
-# Lists are read array by array, which has no short way.
+# Lists have a short way of their own.
 QUICK = [
     name for name in OPERATIONS if not any(each.get("list") for each in schema_of(name)["operands"])
 ]
