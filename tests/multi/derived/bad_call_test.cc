@@ -133,9 +133,8 @@ class Breaks {
         continue;
       add(std::string(schema_.operands[i].name) + " an element into " +
               schema_.operands[other].name,
-          "overlap", [this, i, other](Given& given) {
-            given.tensor(i).data =
-                static_cast<std::byte*>(given.tensor(other).data) + dtype_bytes(op_.type(other));
+          "overlap", [i, other, bytes = dtype_bytes(op_.type(other))](Given& given) {
+            given.tensor(i).data = static_cast<std::byte*>(given.tensor(other).data) + bytes;
           });
     }
   }

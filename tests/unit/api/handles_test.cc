@@ -439,13 +439,16 @@ TEST(Handles, AWaitersFunctionDoesNotEndTheObject) {
     its.status = std::move(its.table->remove(its.shared).status());
     return 1;
   };
-  const auto held = table->use(shared);
-  std::thread([&] {
-    EXPECT_EQ(table->use(shared, {.waiting = tries, .user = &ends}).status().code(), SK_ERR_BUSY);
-  }).join();
+  {
+    const auto held = table->use(shared);
+    std::thread([&] {
+      EXPECT_EQ(table->use(shared, {.waiting = tries, .user = &ends}).status().code(), SK_ERR_BUSY);
+    }).join();
+  }
   EXPECT_EQ(ends.status.code(), SK_ERR_BUSY);
   EXPECT_THAT(ends.status.message(),
               HasSubstr("called from options.waiting, inside a call on the same plan"));
+  EXPECT_TRUE(table->remove(shared).ok());
 }
 
 // Those who wait hear that there is nothing more to wait for.

@@ -160,6 +160,8 @@ TEST_P(RemovalsRace, WithUsesForAnother) {
   rival.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_GT(refused, 0);
+  EXPECT_TRUE(children->remove_from(*parents, child).ok());
+  EXPECT_TRUE(parents->remove(parent).ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(Handles, RemovalsRace, testing::Bool());
