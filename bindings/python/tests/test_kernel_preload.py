@@ -41,6 +41,7 @@ children = [children_of(keeper), children_of(os.getpid())]
 note(json.dumps({"template": os.getpid(), "keeper": keeper, "children": children,
     "there": [name for name in names if name in sys.modules],
     "threads": len(os.listdir("/proc/self/task")),
+    "group": os.getpgid(0) == os.getpgid(keeper),
     "variables": {n: v for n, v in os.environ.items() if n.endswith("_NUM_THREADS")},
     "seen": getattr(sys.modules.get("sees"), "seen", None)}))
 sys.stdout.flush()
@@ -97,6 +98,7 @@ BAD = {
         "import os\nos.write(2, b'no device')\nos.kill(os.getpid(), 9)",
         ["SIGKILL", 'it says "no device"'],
     ),
+    "ends its group": ("import os; os.killpg(0, 9)", ["ends with SIGKILL"]),
     "begins a thread": (
         "import threading, time\n"
         "threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()",
@@ -105,7 +107,7 @@ BAD = {
     "begins a process": (
         "import subprocess\nchild = subprocess.Popen(['sleep', '1000'])\npid = child.pid\n"
         + LEAVES_PID,
-        ["leaves a process behind (sleep)", "none could wait for it"],
+        ["leaves a process behind", "none could wait for it"],
     ),
     "begins an orphan": (
         "import os, time\n"
@@ -144,7 +146,7 @@ def test_a_bad_module_is_left_out_and_the_others_are_there(tmp_path: Path, case:
     assert outcome.modules["before"]["why_not"] == outcome.modules["after"]["why_not"] == ""
     template = outcome.template
     assert template["there"] == ["before", "after"]
-    assert template["threads"] == 1
+    assert template["threads"] == 1 and template["group"]
     # The keeper has the template and nothing else, and that has nobody.
     assert template["children"] == [[str(template["template"])], []]
     if (tmp_path / "pid").exists():

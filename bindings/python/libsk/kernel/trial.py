@@ -137,6 +137,9 @@ def _serve(link: socket.socket) -> None:
             os._exit(0)
         elif "stay" in order:
             _die_with(order["stay"])
+            if order["stay"]:
+                with contextlib.suppress(OSError):  # The module has begun a session.
+                    os.setpgid(0, os.getpgid(order["stay"]))
             answer: dict[str, Any] = {}
         elif "reap" in order:
             answer = {"status": os.waitpid(order["reap"], 0)[1]}
@@ -145,6 +148,7 @@ def _serve(link: socket.socket) -> None:
             pid = os.fork()
             if pid == 0:
                 _die_with(base)
+                os.setpgid(0, 0)  # A signal to its group is not for us.
                 link.close()
                 link = socket.socket(fileno=fds[0])
                 answer = _import(order["try"], *fds[1:])
