@@ -20,6 +20,7 @@ STAGES = (
     "misc",
     "python",
     "notebook",
+    "preload",
 )
 ABOUT = """Measures libsk against the strongest peers that run here.
 

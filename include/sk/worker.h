@@ -51,6 +51,14 @@ typedef struct sk_worker_config {
  *          is gone: exit). @threads The only one. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_worker_template(int32_t* out_forked) SK_NOEXCEPT;
 
+/** In a template, before sk_worker_template(): what it is about to do, for whoever opened the
+ * session, who gets it as SK_EVENT_NOTE under the tag "template". A template that loads for long
+ * says something now and then: each note gives it the whole start_timeout_ms anew. UTF-8, at most
+ * 65,536 bytes, copied. Where this process is no template the call does nothing.
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (no text; a bad SK_TEMPLATE_FD), SK_ERR_OUT_OF_RANGE (too
+ *          long), SK_ERR_PEER_LOST (the controller is gone: exit). @threads Any. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_worker_template_note(const char* text, uint64_t bytes) SK_NOEXCEPT;
+
 /** Joins the controller over the descriptor that SK_WORKER_FD names and starts the I/O thread.
  *  SK_WORKER_FD is removed from the environment, so that children do not take it for theirs. Call
  *  it from the thread that will run cells: that one gets the interrupts. The caller owns

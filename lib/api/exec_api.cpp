@@ -122,6 +122,14 @@ sk_status sk_worker_template(int32_t* out_forked) noexcept {
   });
 }
 
+sk_status sk_worker_template_note(const char* text, uint64_t bytes) noexcept {
+  return guard([&]() -> Status {
+    if (text == nullptr)
+      return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_template_note: text is NULL");
+    return sk::control::Worker::note_template({text, bytes});
+  });
+}
+
 sk_status sk_worker_join(const sk_worker_config* config, sk_worker** out_worker) noexcept {
   return guard([&]() -> Status {
     SK_RETURN_IF_ERROR(check_out("sk_worker_join", "out_worker", out_worker));

@@ -138,6 +138,11 @@ void Agent::respawn(uint32_t rank, int64_t now_ns) {
   ports_.signal(rank, SIGKILL);
 }
 
+void Agent::on_template_note(int64_t now_ns) {
+  for (Rank& r : ranks_)
+    if (r.state == State::kStarting) r.heard_ns = std::max(r.heard_ns, now_ns);
+}
+
 void Agent::on_bytes(uint32_t rank, int64_t now_ns) {
   if (ranks_[rank].state == State::kReady) ranks_[rank].heard_ns = now_ns;
 }

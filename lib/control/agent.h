@@ -100,6 +100,9 @@ class Agent {
   // Starts `open.ranks` ranks, once.
   void start(const Open& open, Job job, int64_t now_ns);
 
+  // The process that ranks will be forked from is at work: they need not have joined yet.
+  void on_template_note(int64_t now_ns);
+
   // Bytes came that may be no whole message yet: a long one takes many reads.
   void on_bytes(uint32_t rank, int64_t now_ns);
   void on_message(uint32_t rank, Message message, int64_t now_ns);

@@ -8,6 +8,11 @@
 #include "lib/control/text.h"
 
 namespace sk::control {
+namespace {
+
+constexpr const char* kTemplateNote = "template";
+
+}  // namespace
 
 Controller::Controller(ControllerPorts& ports, ControllerTimers timers, Job job)
     : ports_(ports),
@@ -101,6 +106,17 @@ void Controller::on_session_attached(int64_t now_ns) {
   state.status = reported_state_;
   state.tag.clear();
   send_now(std::move(state));  // So that it knows where the past ends.
+}
+
+// The last one is there for a front end that comes later, too.
+void Controller::on_template_note(std::string text, int64_t now_ns) {
+  agent_.on_template_note(now_ns);
+  Event event;
+  event.kind = SK_EVENT_NOTE;
+  event.tag = kTemplateNote;
+  event.text = text;
+  if (attachable_) notes_.take({kTemplateNote, std::move(text)});
+  if (attached_) send_now(std::move(event));
 }
 
 void Controller::end(int64_t now_ns) {

@@ -79,6 +79,9 @@ class Controller : private AgentEvents {
   // Nobody will: what would have started one is gone.
   void on_nobody_left(int64_t now_ns);
 
+  // What the process that ranks are forked from says while it loads.
+  void on_template_note(std::string text, int64_t now_ns);
+
   Agent& agent() { return agent_; }
   uint64_t last_cell() const { return last_cell_; }
   uint32_t rank_count() const { return static_cast<uint32_t>(ranks_.size()); }

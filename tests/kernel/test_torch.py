@@ -142,6 +142,51 @@ def test_a_rank_that_dies(kernel: Kernel) -> None:
     assert not [pid for pid in ranks if alive(pid)]
 
 
+@pytest.mark.parametrize("variables", [{}, {"OMP_NUM_THREADS": "2"}, {"OMP_NUM_THREADS": "3,1"}])
+def test_preloaded_ranks_have_the_threads_of_others(
+    start_kernel: StartKernel, variables: dict[str, str]
+) -> None:
+    found = []
+    for names in ("", "torch"):
+        kernel = start_kernel(2, PROGRAM, {**variables, "SK_PRELOAD": names})
+        assert kernel.run("import torch").text("stderr") == ""
+        counts = kernel.run("print(torch.get_num_threads(), torch.get_num_interop_threads())")
+        # A thread of the user's own has them, too.
+        code = """
+        import threading
+        def work(): print(torch.get_num_threads())
+        thread = threading.Thread(target=work); thread.start(); thread.join()
+        """
+        found.append((counts.text(), kernel.run(textwrap.dedent(code)).text()))
+    assert found[0] == found[1]
+
+
+def test_preloaded_ranks_work_as_others(start_kernel: StartKernel) -> None:
+    kernel = start_kernel(RANKS, PROGRAM, {"SK_PRELOAD": "numpy,torch"})
+    kernel.run("import torch, torch.distributed as dist; dist.init_process_group()")
+    assert value(kernel.run(SUM)) == "10.0"
+    # What a cell's import would have patched is patched.
+    cell = interrupted(kernel, "if rank != 2: dist.barrier()")
+    assert cell.reply["ename"] == "KeyboardInterrupt"
+    assert "did not stop" not in cell.reply["evalue"]
+    code = """
+    model = torch.nn.Linear(64, 64)
+    model(torch.ones(256, 64)).sum().backward()
+    model.bias.grad[0].item()
+    """
+    assert value(kernel.run(textwrap.dedent(code).strip())) == "256.0"
+
+
+def test_preloaded_ranks_draw_their_own_numbers(start_kernel: StartKernel) -> None:
+    kernel = start_kernel(RANKS, PROGRAM, {"SK_PRELOAD": "torch"})
+    kernel.run("import torch")
+    drawn = kernel.run("print(torch.rand(1).item())").text().split()[1::2]
+    assert len(set(drawn)) == RANKS
+    seeded = kernel.run("%sk seed 5\nprint(torch.rand(1).item())").text()
+    kernel.run("torch.manual_seed(5 + rank)")
+    assert kernel.run("print(torch.rand(1).item())").text() == seeded
+
+
 SCRIPT = """
 import torch, torch.distributed as dist
 for turn in range(2):

@@ -75,6 +75,8 @@ class Session {
         ADD_FAILURE() << "the cell has no end: " << sk_last_error();
         return outcome;
       }
+      if (event.kind == SK_EVENT_NOTE)
+        notes_.push_back(event.tag + (": " + std::string(event.text)));
       if (event.cell != cell) continue;
       if (event.kind == SK_EVENT_STREAM) outcome.text.append(event.text, event.text_bytes);
       if (event.kind == SK_EVENT_DISPLAY && event.display == SK_DISPLAY_CLEAR_WAIT)
@@ -94,6 +96,8 @@ class Session {
       ASSERT_NE(event.kind, SK_EVENT_NONE) << "the cell printed nothing";
     }
   }
+  // What came beside cells: "tag: text".
+  const std::vector<std::string>& notes() const { return notes_; }
   // What a shell started by this rank prints; its parent is the rank.
   std::string shell(const std::string& command, int rank = 0) {
     return run("sh " + command, std::to_string(rank).c_str()).text;
@@ -101,6 +105,7 @@ class Session {
 
  private:
   sk_session* handle_ = nullptr;
+  std::vector<std::string> notes_;
 };
 
 // Fields of /proc/PID/stat behind the name: state, parent, group, session.
@@ -259,6 +264,28 @@ TEST(ExecTemplate, ATemplateThatCannotServeIsTheCauseOfDeath) {
     for (const char* word : each.words)
       EXPECT_NE(outcome.error.find(word), std::string::npos) << each.name << ": " << outcome.error;
   }
+}
+
+// It loads for longer than a rank may take to join, and says so now and then.
+TEST(ExecTemplate, NotesAreHeardAndGiveTheTemplateTime) {
+  Session session(2, SK_SESSION_TEMPLATE, {"SK_STUB_TEMPLATE=notes"}, nullptr, 2'000);
+  const Outcome outcome = session.run("print up");
+  EXPECT_EQ(outcome.text, "up\n") << outcome.error;
+  ASSERT_EQ(session.notes().size(), 8u);
+  EXPECT_EQ(session.notes().front(), "template: step 0");
+  EXPECT_EQ(session.notes().back(), "template: step 7");
+}
+
+TEST(ExecTemplate, ANoteOfWhatIsNoTemplateIsChecked) {
+  unsetenv("SK_TEMPLATE_FD");
+  EXPECT_EQ(sk_worker_template_note("x", 1), SK_OK);
+  EXPECT_EQ(sk_worker_template_note(nullptr, 0), SK_ERR_INVALID_ARGUMENT);
+  const std::string long_note(65'537, 'x');
+  EXPECT_EQ(sk_worker_template_note(long_note.data(), long_note.size()), SK_ERR_OUT_OF_RANGE);
+  EXPECT_NE(std::string(sk_last_error()).find("65537 bytes"), std::string::npos);
+  setenv("SK_TEMPLATE_FD", "99999", 1);
+  EXPECT_EQ(sk_worker_template_note("x", 1), SK_ERR_INVALID_ARGUMENT);
+  unsetenv("SK_TEMPLATE_FD");
 }
 
 TEST(ExecTemplate, RanksOutliveTheirTemplate) {

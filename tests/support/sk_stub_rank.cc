@@ -326,13 +326,19 @@ void answer(const sk_request& request) {
   if (sk_worker_reply(worker, request.id, &reply) != SK_OK) quit("reply");
 }
 
-// SK_STUB_TEMPLATE: how the template behaves. "": well; fail, hang, thread.
+// SK_STUB_TEMPLATE: how the template behaves. "": well; fail, hang, thread; notes: it tells of its
+// work for longer than the tests' limit.
 void become_rank() {
   const char* said = std::getenv("SK_STUB_TEMPLATE");
   const std::string how = std::getenv("SK_TEMPLATE_FD") == nullptr || said == nullptr ? "" : said;
   if (how == "fail") {
     std::fputs("sk-stub-rank: told to fail as a template\n", stderr);
     std::_Exit(9);
+  }
+  for (int i = 0; how == "notes" && i < 8; ++i) {
+    const std::string note = "step " + std::to_string(i);
+    if (sk_worker_template_note(note.data(), note.size()) != SK_OK) quit("note");
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
   }
   if (how == "hang") std::this_thread::sleep_for(std::chrono::hours(1));
   if (how == "thread")

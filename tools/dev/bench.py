@@ -13,7 +13,8 @@ from shell import BUILD, ROOT, DevError, run
 RUNNER = ROOT / "bench" / "run.py"
 OPTIONS = ROOT / "bench" / "options.py"
 # What these measure is the package in build/venv: its kernel, a rank of it, its calls.
-OF_PACKAGE = {"notebook", "misc", "python"}
+OF_PACKAGE = {"notebook", "preload", "misc", "python"}
+WITHOUT_PROGRAMS = {"notebook", "preload"}  # As bench/run.py has it.
 
 
 def stages_of(options: list[str]) -> set[str]:
@@ -35,7 +36,7 @@ def bench(options: list[str]) -> int:
         return checked.returncode
     setup("bench")
     stages = stages_of(options)
-    folder = BUILD if stages == {"notebook"} else build("bench")
+    folder = BUILD if stages and stages <= WITHOUT_PROGRAMS else build("bench")
     if not stages or stages & OF_PACKAGE:
         build("release")  # The kernel as a user has it, and the stub ranks.
         install(Part.PACKAGE)

@@ -21,13 +21,15 @@ constexpr auto kTick = std::chrono::milliseconds(1000);  // How often the parent
 }  // namespace
 
 Front::Front(Channels& channels, OpenSession open, Wire wire, Language language, int32_t rank_count,
-             int signal_fd)
+             int signal_fd, PreloadChoice preload, std::string why_no_preload)
     : channels_(channels),
       open_(std::move(open)),
       wire_(std::move(wire)),
       language_(std::move(language)),
       rank_count_(rank_count),
-      signal_fd_(signal_fd) {}
+      signal_fd_(signal_fd),
+      preload_(std::move(preload)),
+      why_no_preload_(std::move(why_no_preload)) {}
 
 int Front::run() {
   // Without ranks it stays and says so in each cell: if it ended, a notebook server would start it

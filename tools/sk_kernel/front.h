@@ -23,6 +23,7 @@
 #include "tools/sk_kernel/magic_facts.h"
 #include "tools/sk_kernel/magic_time.h"
 #include "tools/sk_kernel/magics.h"
+#include "tools/sk_kernel/preload.h"
 #include "tools/sk_kernel/usage.h"
 #include "tools/sk_kernel/wire.h"
 
@@ -40,13 +41,14 @@ struct OpenedSession {
   int32_t ranks = 0;
   bool attached = false;  // It was there before: another front end had it.
 };
-using OpenSession = std::function<Result<OpenedSession>()>;
+using OpenSession = std::function<Result<OpenedSession>(const Names& preload)>;
 
 class Front {
  public:
   // The channels outlive the front end. `signal_fd` is a signalfd of SIGINT and SIGTERM.
+  // `why_no_preload`: not "" where ranks cannot share modules.
   Front(Channels& channels, OpenSession open, Wire wire, Language language, int32_t rank_count,
-        int signal_fd);
+        int signal_fd, PreloadChoice preload, std::string why_no_preload);
 
   // Serves until it is told to shut down (0), or the ranks' controller is gone (1).
   int run();
@@ -83,7 +85,8 @@ class Front {
     size_t shown_before = 0;  // How many of them are of earlier steps.
     bool adopted = false;     // A lost front end had begun it.
     bool collects_facts = false;
-    bool asks_language = false;  // Whether it has the magic that may be a slip.
+    bool shows_progress = false;  // Of the start that it waits for.
+    bool asks_language = false;   // Whether it has the magic that may be a slip.
     std::vector<RankFacts> facts;
   };
   struct Question {
@@ -147,6 +150,16 @@ class Front {
   void ask_log(const std::shared_ptr<LogRead>& read);
   void take_log(const std::shared_ptr<LogRead>& read, const sk_event& event);
   void take_display(const std::shared_ptr<LogRead>& read, const sk_event& event);
+
+  // Modules that ranks share (front_preload.cpp).
+  void on_template_note(const Json& json);
+  void show_progress();
+  std::string progress_line() const;
+  void hide_progress();
+  void show_preload();
+  bool set_preload(const std::vector<std::string>& words);
+  void note_start();
+  bool set_seed(const std::vector<std::string>& words);
 
   void shut_ranks_down();
   void reconnect();
@@ -229,6 +242,12 @@ class Front {
   int64_t execution_count_ = 0;
   CellTimes times_;           // Of the last cell that ran code.
   int32_t tag_ = SK_TAG_SET;  // Of this session and those after it.
+  PreloadChoice preload_;     // Of the next start.
+  const std::string why_no_preload_;
+  Names preload_now_;                        // What the ranks were started with,
+  std::optional<PreloadNote> preload_note_;  // and what the template said of it last.
+  std::set<std::string> preload_told_;       // Sentences that somebody has read.
+  std::chrono::steady_clock::time_point opened_at_;
   bool leaving_ = false;
   bool attached_ = false;    // To a session that was there before,
   bool told_state_ = false;  // and how far it has told what we missed.

@@ -21,8 +21,9 @@ constexpr auto kReplyPatience = std::chrono::seconds(20);
 
 constexpr std::string_view kQueueNotes = "queue/";  // Numbered, so that they sort as they came.
 constexpr std::string_view kHistoryNotes = "history/";
-constexpr int64_t kHistoryLines = 1000;         // The newest are kept,
-constexpr size_t kHistoryBytesMax = 16 * 1024;  // if they are no longer.
+constexpr std::string_view kTemplateNote = "template";  // Not ours: of the ranks' template.
+constexpr int64_t kHistoryLines = 1000;                 // The newest are kept,
+constexpr size_t kHistoryBytesMax = 16 * 1024;          // if they are no longer.
 constexpr size_t kClientsMax = 256;
 
 std::string note_name(std::string_view kind, uint64_t number) {
@@ -163,8 +164,9 @@ void Front::tell_notices(Cell& cell) {
         ran);
   if (text.empty()) return;
   const Json content = {{"name", "stderr"}, {"text", text}};
+  const size_t before = cell.shown.size();
   publish("stream", cell.request.header, content);
-  cell.shown.push_back({"stream", content, Json::object()});
+  if (cell.shown.size() == before) cell.shown.push_back({"stream", content, Json::object()});
 }
 
 // ---- what is left for the next one --------------------------------------------------------------
@@ -204,6 +206,7 @@ void Front::on_note(const sk_event& event) {
   const std::string name = event.tag;
   const Json note = Json::parse(event.text, event.text + event.text_bytes, nullptr,
                                 /*allow_exceptions=*/false);
+  if (name == kTemplateNote) return on_template_note(note);
   if (name.starts_with(kQueueNotes)) return take_waiting(name, note);
   if (!name.starts_with(kHistoryNotes) || !note.is_object()) return;
   const int64_t line = note.value("line", int64_t{0});

@@ -76,8 +76,12 @@ void Front::on_event(const sk_event& event) {
     if (session_ != nullptr && sk_session_ack(session_, cell) != SK_OK) return;
   } else if (event.kind == SK_EVENT_CELL_START) {
     if (!current_ && *event.tag != '\0') adopt_cell(event);
+    if (current_ && event.cell == current_id_) hide_progress();
   } else if (event.kind == SK_EVENT_STATUS) {
     if (catches_up()) on_attached(event);
+    // A template that ended meanwhile imports nothing any more.
+    if (event.status != SK_SESSION_STARTING && preload_note_ && !preload_note_->importing.empty())
+      preload_note_.reset();
   } else if (event.kind == SK_EVENT_NOTE) {
     on_note(event);
   } else if (event.kind == SK_EVENT_INPUT) {

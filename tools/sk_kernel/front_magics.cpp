@@ -43,6 +43,8 @@ bool Front::do_magic(const MagicCall& call) {
   if (call.name == "sk revive" || call.name == "sk stack" || call.name == "sk status")
     return ask_session(call);
   if (call.name == "sk tag") return set_tag(words);
+  if (call.name == "sk preload") return set_preload(words);
+  if (call.name == "sk seed") return set_seed(words);
   if (call.name == "sk log" || call.name == "sk show") return read_log(call);
   const bool reset = call.name == "reset";  // IPython's -f says: do not ask. Nobody is asked here.
   if (call.name != "sk help" && !words.empty() && !(reset && words[0] == "-f")) {
@@ -97,7 +99,7 @@ void Front::reconnect() {
 }
 
 bool Front::open_session() {
-  auto opened = open_();
+  auto opened = open_(preload_.names());
   if (!opened.ok()) {
     why_no_session_ = opened.status().message() + "; %reconnect tries again";
     return false;
@@ -105,6 +107,7 @@ bool Front::open_session() {
   session_ = opened->session;
   rank_count_ = opened->ranks;
   attached_ = opened->attached;
+  note_start();
   // A reply to a client that is not connected again yet is kept, not dropped.
   if (attached_) channels_.shell().set(zmq::sockopt::router_mandatory, true);
   if (sk_session_fd(session_, &session_fd_) == SK_OK && (tag_ == SK_TAG_SET || configure_session()))

@@ -126,6 +126,7 @@ void Front::on_shutdown(zmq::socket_t& socket, const Message& message) {
   const Json content = {{"status", "ok"}, {"restart", flag_of(message.content, "restart", false)}};
   reply(socket, message, "shutdown_reply", content);
   publish("shutdown_reply", message.header, content);
+  if (content["restart"] == false) preload_.forget();
   leaving_ = true;
 }
 

@@ -106,7 +106,8 @@ void Front::give_up_asked() {
 
 Json Front::answer_of(const std::string& name, const sk_event& event) const {
   if (name == "sk status") {
-    const Table table = status_table(event.text);
+    Table table = status_table(event.text);
+    if (preload_note_ && !preload_note_->importing.empty()) table.foot = progress_line();
     return {{"text/plain", table.plain()}, {"text/html", table.html()}};
   }
   if (name == "sk revive" && event.string_count > 0) {

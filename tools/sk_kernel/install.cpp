@@ -11,6 +11,7 @@
 
 #include "tools/sk/verbs.h"
 #include "tools/sk_kernel/kernelspec.h"
+#include "tools/sk_kernel/preload.h"
 #include "tools/sk_kernel/rank_count.h"
 #include "tools/sk_kernel/spec_places.h"
 #include "transport/local/link.h"
@@ -21,11 +22,13 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: sk install [--user | --sys-prefix | --prefix DIR] [--name NAME]\n"
-    "                  [--display-name TEXT] [--ranks N] [--env NAME VALUE]... [--python FILE]\n\n"
+    "                  [--display-name TEXT] [--ranks N] [--preload MODULES]\n"
+    "                  [--env NAME VALUE]... [--python FILE]\n\n"
     "Writes the kernelspec, by default superkernel-python for this user.\n"
     "  --sys-prefix    into the environment of the Python interpreter\n"
     "  --prefix DIR    into DIR/share/jupyter/kernels\n"
     "  --ranks N       start N ranks (SK_NRANKS outranks it); else one per GPU, else per core\n"
+    "  --preload MODULES  import them once for all ranks: numpy,torch (SK_PRELOAD outranks it)\n"
     "  --env NAME VALUE  set a variable for the kernel; may be repeated\n"
     "  --python FILE   the interpreter that ranks run; default: that of DIR, of this program's\n"
     "                  environment, or python3 in PATH\n";
@@ -36,6 +39,7 @@ struct Options {
   PlaceOption place;
   std::string name = "superkernel-python";
   std::string python;
+  Names modules;
   SpecValues values;
 };
 
@@ -60,6 +64,9 @@ Result<Options> parse(int argc, char** argv) {
     } else if (argument == "--ranks") {
       SK_ASSIGN_OR_RETURN(const int32_t ranks, parse_rank_count("--ranks", value));
       options.values.ranks = std::to_string(ranks);
+    } else if (argument == "--preload") {
+      SK_ASSIGN_OR_RETURN(options.modules, parse_modules("--preload", value));
+      options.values.preload = joined(options.modules, ",");
     } else if (argument == "--env") {
       options.values.env[value] = argv[i + 2];
     } else if (argument == "--python") {
@@ -88,14 +95,18 @@ std::string choose_python(const Options& options) {
   return "python3";
 }
 
-// What the interpreter says of itself: its path, version and prefix, one a line.
-Result<std::vector<std::string>> ask_python(const std::string& python) {
+// What the interpreter says of itself: its path, version and prefix, one a line, and then those of
+// `modules` that it does not have.
+Result<std::vector<std::string>> ask_python(const std::string& python, const Names& modules) {
   SK_ASSIGN_OR_RETURN(auto out, local::pipe_pair());
   local::SpawnSpec spec;
   spec.argv = {python, "-c",
                "import importlib.util, platform, sys\n"
                "if importlib.util.find_spec('libsk') is None: sys.exit(3)\n"
-               "print(sys.executable, platform.python_version(), sys.prefix, sep='\\n')"};
+               "print(sys.executable, platform.python_version(), sys.prefix, sep='\\n')\n"
+               "for name in sys.argv[1:]:\n"
+               "  if importlib.util.find_spec(name.split('.')[0]) is None: print(name)"};
+  spec.argv.insert(spec.argv.end(), modules.begin(), modules.end());
   spec.fds = {{out.second.get(), 1}};
   SK_ASSIGN_OR_RETURN(local::Process process, local::Process::spawn(spec));
   out.second.reset();
@@ -114,7 +125,7 @@ Result<std::vector<std::string>> ask_python(const std::string& python) {
   std::vector<std::string> lines;
   for (size_t begin = 0, at; (at = text.find('\n', begin)) != std::string::npos; begin = at + 1)
     lines.push_back(text.substr(begin, at - begin));
-  if (!end || end->signaled || end->code != 0 || lines.size() != 3)
+  if (!end || end->signaled || end->code != 0 || lines.size() < 3)
     return error(SK_ERR_SYSTEM, "{} did not say its version", python);
   return lines;
 }
@@ -126,7 +137,7 @@ std::string kernels_folder(const Options& options, const std::string& sys_prefix
 }
 
 Result<std::string> install(Options options) {
-  SK_ASSIGN_OR_RETURN(const auto about, ask_python(choose_python(options)));
+  SK_ASSIGN_OR_RETURN(const auto about, ask_python(choose_python(options), options.modules));
   options.values.sk = this_program();
   options.values.python = about[0];
   options.values.language_version = about[1];
@@ -139,6 +150,10 @@ Result<std::string> install(Options options) {
                  "{} is a kernel of another program; take another --name, or remove it first",
                  folder);
   SK_RETURN_IF_ERROR(write_spec(folder, options.values));
+  if (const Names missing(about.begin() + 3, about.end()); !missing.empty())
+    std::fprintf(stderr,
+                 "sk install: %s has no module %s yet; --preload leaves out what is missing\n",
+                 about[0].c_str(), joined(missing, ", ").c_str());
   return folder;
 }
 

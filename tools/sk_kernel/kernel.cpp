@@ -22,15 +22,16 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: sk kernel -f CONNECTION_FILE [--ranks N] [--any-address] [--language NAME]\n"
-    "                 [--language-version V] [-- PROGRAM ARGUMENT...]\n\n"
+    "                 [--language-version V] [--preload MODULES] [-- PROGRAM ARGUMENT...]\n\n"
     "Serves a notebook: every cell runs on every rank. The number of ranks is SK_NRANKS, else\n"
     "--ranks, else one per GPU, else one per core. PROGRAM is what a rank runs; default\n"
     "python3 -m libsk.kernel. With --any-address the connection file may name 0.0.0.0 or the "
-    "like.\n";
+    "like.\nPython's ranks share what SK_PRELOAD names, else --preload: numpy,torch.\n";
 
 struct Options {
   std::string connection_file;
   std::string ranks;
+  std::string preload;
   bool any_address = false;
   Language language;
   std::vector<const char*> program;  // Ends with a null pointer.
@@ -50,6 +51,7 @@ Result<Options> parse(int argc, char** argv) {
     }
     std::string* const value = argument == "-f"                   ? &options.connection_file
                                : argument == "--ranks"            ? &options.ranks
+                               : argument == "--preload"          ? &options.preload
                                : argument == "--language"         ? &options.language.name
                                : argument == "--language-version" ? &options.language.version
                                                                   : nullptr;
@@ -99,7 +101,12 @@ Result<int> serve(const Options& options) {
   SK_ASSIGN_OR_RETURN(const std::string id, random_id());
   SK_ASSIGN_OR_RETURN(const bool forks, forks_ranks(options.program));
   SK_ASSIGN_OR_RETURN(const Lease lease, choose_lease(connection.key));
-  const OpenSession open = [&]() -> Result<OpenedSession> {
+  SK_ASSIGN_OR_RETURN(PreloadChoice preload,
+                      PreloadChoice::make(options.preload, std::getenv("SK_PRELOAD"),
+                                          options.connection_file, connection.key));
+  const std::string why_no_preload =
+      forks ? "" : "only ranks of Python share modules, and only forked ones (SK_TEMPLATE)";
+  const OpenSession open = [&](const Names& shared) -> Result<OpenedSession> {
     const std::string program = options.program[0];
     if (const std::string why = why_not_startable(program); !why.empty())
       return error(SK_ERR_INVALID_ARGUMENT,
@@ -111,10 +118,14 @@ Result<int> serve(const Options& options) {
     config.struct_size = sizeof config;
     config.ranks = ranks;
     config.argv = options.program.data();
+    const std::string line = "SK_PRELOAD=" + joined(shared, ",");
+    const char* const env[] = {line.c_str(), nullptr};
+    if (!shared.empty() || std::getenv("SK_PRELOAD") != nullptr) config.env = env;
     config.flags = SK_SESSION_NOTEBOOK | (forks ? SK_SESSION_TEMPLATE : 0);
     return attach_or_open(lease, config);
   };
-  Front front(*channels, open, Wire(connection.key, id), options.language, ranks, signal_fd);
+  Front front(*channels, open, Wire(connection.key, id), options.language, ranks, signal_fd,
+              std::move(preload), why_no_preload);
   const int result = front.run();
   if (sk_session_close(front.session()) != SK_OK) return Status(SK_ERR_TIMEOUT, sk_last_error());
   return result;

@@ -29,10 +29,12 @@ Result<std::string> fill_spec(std::string_view text, const SpecValues& values) {
       argv.push_back(values.python);
     else if (entry == "@LANGUAGE_VERSION@")
       argv.push_back(values.language_version);
-    else if (entry != "@RANKS@")
+    else if (entry != "@OPTIONS@")
       argv.push_back(entry);
-    else if (!values.ranks.empty())
-      argv.insert(argv.end(), {"--ranks", values.ranks});
+    else {
+      if (!values.ranks.empty()) argv.insert(argv.end(), {"--ranks", values.ranks});
+      if (!values.preload.empty()) argv.insert(argv.end(), {"--preload", values.preload});
+    }
   }
   spec["argv"] = std::move(argv);
   spec["display_name"] = values.display_name;

@@ -24,6 +24,7 @@ struct SpecValues {
   std::string language_version;
   std::string display_name;
   std::string ranks;                       // "": chosen at each start.
+  std::string preload;                     // Modules that ranks share; "": none.
   std::map<std::string, std::string> env;  // Variables of the kernel.
 };
 

@@ -1,4 +1,5 @@
 // `sk list` and `sk remove`: the kernelspecs that `sk install` wrote.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -85,12 +86,17 @@ int list(int argc, char** argv) {
   const std::vector<std::string> folders = kernel_folders(request.value().place);
   Table table;
   table.head = {"name", "ranks", "program", "kernelspec"};
-  for (const InstalledSpec& spec : find_specs(folders)) {
+  const std::vector<InstalledSpec> specs = find_specs(folders);
+  const bool any_preload = std::any_of(specs.begin(), specs.end(),
+                                       [](const auto& spec) { return !spec.preload.empty(); });
+  if (any_preload) table.head.insert(table.head.begin() + 2, "preload");
+  for (const InstalledSpec& spec : specs) {
     std::string program = spec.program;
     if (!spec.missing.empty())
       program += spec.missing == program ? " (is gone)" : " (" + spec.missing + " is gone)";
     table.rows.push_back(
         {spec.name, spec.ranks.empty() ? "by start" : spec.ranks, program, spec.folder});
+    if (any_preload) table.rows.back().insert(table.rows.back().begin() + 2, spec.preload);
   }
   if (table.rows.empty())
     std::printf("No kernel of SuperKernel is installed in %s\n", joined(folders).c_str());

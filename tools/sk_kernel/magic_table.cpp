@@ -45,6 +45,16 @@ const std::vector<MagicEntry>& magic_table() {
        "Without RANKS all of them. A rank that comes back has nothing in its memory but what a "
        "fresh "
        "kernel has; the others keep what they have."},
+      {"%sk preload", "[MODULES | none]", "shows which modules ranks share, or chooses them",
+       "A shared module is imported once, before the ranks are there, and its memory is there "
+       "once; "
+       "import then takes no time. With names (numpy,pandas or apart by blanks) it chooses what "
+       "the next start shares: of this kernel, after a restart or %shutdown and %reconnect, until "
+       "it is shut down. sk install --preload keeps a choice for every notebook. A module whose "
+       "import leaves threads, processes or an open GPU behind is left out, with a sentence."},
+      {"%sk seed", "N", "seeds the random generators on every rank",
+       "Rank r gets N + r: random.seed(), numpy.random.seed() and torch.manual_seed(), also where "
+       "NumPy or PyTorch is imported later. Without it each rank draws numbers of its own."},
       {"%sk tag", "set|none|spec|host", "chooses how lines of some ranks are marked",
        "set: [0-3,5] and the text, alike lines once; the default. none: no mark. spec: [rank    3] "
        "before each line of each rank, rank by rank, nothing put together. host: as set, with the "

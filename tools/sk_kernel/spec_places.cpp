@@ -107,9 +107,10 @@ std::optional<InstalledSpec> read_spec(const std::string& folder) {
   }
   if (argv.size() < 2 || fs::path(argv[0]).filename() != "sk" || argv[1] != "kernel")
     return std::nullopt;
-  InstalledSpec found{fs::path(folder).filename(), folder, "", "python3", ""};
+  InstalledSpec found{fs::path(folder).filename(), folder, "", "", "python3", ""};
   for (size_t i = 2; i + 1 < argv.size(); ++i) {
     if (argv[i] == "--ranks") found.ranks = argv[i + 1];
+    if (argv[i] == "--preload") found.preload = argv[i + 1];
     if (argv[i] != "--") continue;
     found.program = argv[i + 1];
     break;

@@ -36,6 +36,7 @@ struct InstalledSpec {
   std::string name;
   std::string folder;
   std::string ranks;    // "" when each start chooses.
+  std::string preload;  // Modules that ranks share; "": none.
   std::string program;  // What the ranks run; Python, for Python.
   std::string missing;  // The program of the two (`sk` or the ranks') that is gone; "" for none.
 };

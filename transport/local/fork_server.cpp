@@ -120,7 +120,7 @@ Result<Forked> serve_forks(Fd socket, pid_t controller) {
                  "this process has {} threads; only one that has a single thread can be forked",
                  threads);
   SK_RETURN_IF_ERROR(set_nonblocking(socket.get(), false));
-  if (!send_reply(socket.get(), {kForkReady, 0, 0})) return Forked::kOver;
+  if (!send_reply(socket.get(), {kForkReady})) return Forked::kOver;
   fflush(nullptr);  // What is buffered now would be written by every new process again.
   while (true) {
     if (!wait_for(socket.get(), false, 3'600'000)) continue;
@@ -134,7 +134,7 @@ Result<Forked> serve_forks(Fd socket, pid_t controller) {
     }
     int status = 0;
     while (waitpid(intermediate, &status, 0) < 0 && errno == EINTR) continue;
-    if (!send_reply(socket.get(), {kForkDone, 0, 0})) return Forked::kOver;
+    if (!send_reply(socket.get(), {kForkDone})) return Forked::kOver;
     // One byte for each; those too many vanish with the pipe.
     const char bytes[kForkBatchMax] = {};
     if (write(go.second.get(), bytes, sizeof bytes) < 0) return system_error("write to a pipe");

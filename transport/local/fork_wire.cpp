@@ -18,6 +18,12 @@ struct Header {
   std::array<int32_t, kForkFdsMax> targets = {};
 };
 
+struct ReplyHeader {
+  uint32_t id = 0;
+  int32_t pid = 0;
+  int32_t failure = 0;
+};
+
 union Control {  // Aligned as the kernel wants it.
   cmsghdr align;
   char bytes[CMSG_SPACE(sizeof(int) * kForkFdsMax)];
@@ -157,17 +163,37 @@ Result<std::optional<ForkRequest>> receive_request(int fd) {
 }
 
 bool send_reply(int fd, const ForkReply& reply) {
+  if (reply.note.size() > kForkNoteMax) return false;
+  ReplyHeader header{reply.id, reply.pid, reply.failure};
+  std::string note = reply.note;
+  iovec parts[2] = {{&header, sizeof header}, {note.data(), note.size()}};
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
   ssize_t n = -1;
-  do n = send(fd, &reply, sizeof reply, MSG_NOSIGNAL);
+  do n = sendmsg(fd, &message, MSG_NOSIGNAL);
   while (n < 0 && errno == EINTR);
-  return n == sizeof reply;
+  return n == static_cast<ssize_t>(sizeof header + note.size());
 }
 
 PacketResult receive_reply(int fd, ForkReply* reply) {
   ssize_t n = -1;
-  do n = recv(fd, reply, sizeof *reply, MSG_DONTWAIT);
+  do n = recv(fd, nullptr, 0, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);  // How long it is.
   while (n < 0 && errno == EINTR);
-  if (n == sizeof *reply) return PacketResult::kDone;
+  ReplyHeader header;
+  if (n >= static_cast<ssize_t>(sizeof header)) {
+    std::string note(static_cast<size_t>(n) - sizeof header, '\0');
+    iovec parts[2] = {{&header, sizeof header}, {note.data(), note.size()}};
+    msghdr message = {};
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    do n = recvmsg(fd, &message, MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n == static_cast<ssize_t>(sizeof header + note.size())) {
+      *reply = {header.id, header.pid, header.failure, std::move(note)};
+      return PacketResult::kDone;
+    }
+  }
   return n < 0 && would_block() ? PacketResult::kAgain : PacketResult::kClosed;
 }
 

@@ -31,14 +31,17 @@ struct ForkRequest {
 };
 
 // From the template: kForkReady once, when it can take requests; kForkDone after each batch, when
-// its processes are the controller's children, and before they go on.
+// its processes are the controller's children, and before they go on; kForkNote while it loads.
 struct ForkReply {
   uint32_t id = 0;
   int32_t pid = 0;      // 0: not forked, because of
   int32_t failure = 0;  // this errno.
+  std::string note{};   // Of a kForkNote.
 };
 inline constexpr uint32_t kForkReady = UINT32_MAX;
 inline constexpr uint32_t kForkDone = UINT32_MAX - 1;
+inline constexpr uint32_t kForkNote = UINT32_MAX - 2;
+inline constexpr size_t kForkNoteMax = 64 * 1024;  // Bytes of one.
 
 // Two connected ends that keep packets apart; both close-on-exec.
 Result<std::pair<Fd, Fd>> packet_pair();
@@ -50,6 +53,7 @@ Result<PacketResult> send_request(int fd, const ForkRequest& request);
 // Waits for a request; nothing when the other end is gone. SK_ERR_TRANSPORT: it is none.
 Result<std::optional<ForkRequest>> receive_request(int fd);
 
+// False: the other end is gone, or the note too long.
 bool send_reply(int fd, const ForkReply& reply);
 // Never waits.
 PacketResult receive_reply(int fd, ForkReply* reply);

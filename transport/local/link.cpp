@@ -50,6 +50,14 @@ Status check_peer_is_same_user(int fd) {
                peer.uid, geteuid());
 }
 
+Result<pid_t> peer_process(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    return system_error("getsockopt(SO_PEERCRED)");
+  return peer.pid;
+}
+
 Status set_nonblocking(int fd, bool on) {
   const int flags = fcntl(fd, F_GETFL);
   if (flags < 0 || fcntl(fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK) != 0)

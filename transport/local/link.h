@@ -5,6 +5,8 @@
 #ifndef SK_TRANSPORT_LOCAL_LINK_H_
 #define SK_TRANSPORT_LOCAL_LINK_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -21,6 +23,8 @@ Result<std::pair<Fd, Fd>> pipe_pair();
 
 // SK_ERR_TRUST unless the process at the other end of `fd` runs as this user.
 Status check_peer_is_same_user(int fd);
+// The process at the other end, which for a pair is the one that made it.
+Result<pid_t> peer_process(int fd);
 
 Status set_nonblocking(int fd, bool on);
 

@@ -133,6 +133,11 @@ nb::object worker_template() {
   return lines;
 }
 
+// What the template is about to do, for the front end.
+void template_note(const std::string& text) {
+  out([&] { return sk_worker_template_note(text.data(), text.size()); });
+}
+
 // `file.write(data)` of one of two raw files on the captured descriptors. Each has a pipe of its
 // own: what went to the other one is sent before, or nobody could tell which came first.
 // Native, so that no signal's handler runs, and raises, between the write and its return: the
@@ -367,6 +372,7 @@ void bind_worker(nb::module_& module) {
   g_file_write =
       nb::object(nb::module_::import_("io").attr("FileIO").attr("write")).release().ptr();
   module.def("worker_template", &worker_template);
+  module.def("template_note", &template_note);
   module.def("write_in_order", &write_in_order);
   module.def("to_wire",
              [](const RawText& text) { return nb::bytes(text.utf8.data(), text.utf8.size()); });

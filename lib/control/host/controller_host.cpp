@@ -149,7 +149,10 @@ Status ControllerHost::watch(uint32_t rank) {
 
 // Processes that the template has forked meanwhile, and those that it never will.
 void ControllerHost::pump_template() {
-  for (RankTemplate::Outcome& outcome : template_.pump()) {
+  std::vector<RankTemplate::Outcome> outcomes = template_.pump();
+  for (std::string& note : template_.take_notes())
+    controller_.on_template_note(std::move(note), monotonic_ns());
+  for (RankTemplate::Outcome& outcome : outcomes) {
     RankProcess& r = *ranks_[outcome.rank];
     r.forking = false;
     r.process = std::move(outcome.process);

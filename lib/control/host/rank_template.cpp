@@ -146,6 +146,7 @@ void RankTemplate::read_replies(std::vector<Outcome>* outcomes) {
   local::ForkReply reply;
   while (local::receive_reply(socket_.get(), &reply) == local::PacketResult::kDone) {
     if (reply.id == local::kForkReady) ready_ = true;
+    if (reply.id == local::kForkNote) notes_.push_back(reply.note);
     if (reply.id == local::kForkDone) adopt_forked(outcomes);
     const auto rank = std::find(sent_.begin(), sent_.end(), reply.id);
     if (rank != sent_.end()) forked_[*rank] = reply;

@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/status.h"
@@ -40,6 +41,8 @@ class RankTemplate {
 
   // Does what can be done without waiting; call it after requests and when a token is ready.
   std::vector<Outcome> pump();
+  // What the template has said since the last call (sk_worker_template_note()).
+  std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
   // Ends the template, and thereby every request that has no outcome yet.
   void kill() const;
 
@@ -74,6 +77,7 @@ class RankTemplate {
   std::vector<std::string> argv_;
   std::vector<std::string> env_;
   std::string tail_;  // What it wrote last.
+  std::vector<std::string> notes_;
   size_t batch_ = 0;  // Requests of the batch that is open.
   bool ready_ = false;
 };

@@ -14,8 +14,10 @@
 #include <utility>
 
 #include "lib/control/host/clock.h"
+#include "lib/control/text.h"
 #include "transport/bootstrap/secret.h"
 #include "transport/local/fork_server.h"
+#include "transport/local/fork_wire.h"
 
 namespace sk::control {
 namespace {
@@ -100,10 +102,26 @@ Result<bool> Worker::serve_template() {
   SK_RETURN_IF_ERROR(
       local::check_peer_is_same_user(socket.get()).with_context("sk_worker_template"));
   unsetenv("SK_TEMPLATE_FD");
-  auto forked = local::serve_forks(std::move(socket), getppid());
+  // Not the parent: the process that the controller started may have forked the one that serves.
+  SK_ASSIGN_OR_RETURN(const pid_t controller, local::peer_process(socket.get()));
+  auto forked = local::serve_forks(std::move(socket), controller);
   if (!forked.ok()) return std::move(forked.status()).with_context("sk_worker_template");
   if (*forked == local::Forked::kNewProcess) return true;
   return error(SK_ERR_PEER_LOST, "sk_worker_template: the controller is gone");
+}
+
+Status Worker::note_template(std::string_view text) {
+  if (text.size() > local::kForkNoteMax)
+    return error(SK_ERR_OUT_OF_RANGE, "sk_worker_template_note: {} bytes; at most {} are allowed",
+                 text.size(), local::kForkNoteMax);
+  const char* fd_text = std::getenv("SK_TEMPLATE_FD");
+  if (fd_text == nullptr) return {};
+  SK_ASSIGN_OR_RETURN(local::Fd socket,
+                      take_fd("sk_worker_template_note", "SK_TEMPLATE_FD", fd_text));
+  const bool sent = local::send_reply(socket.get(), {local::kForkNote, 0, 0, utf8_clean(text)});
+  (void)socket.release();  // It is there for sk_worker_template().
+  if (sent) return {};
+  return error(SK_ERR_PEER_LOST, "sk_worker_template_note: the controller is gone");
 }
 
 Worker::~Worker() {

@@ -52,6 +52,8 @@ class Worker {
   static Result<std::unique_ptr<Worker>> join(const WorkerConfig& config);
   // True in a process forked from this one, false where this is no template.
   static Result<bool> serve_template();
+  // What a template says while it loads; nothing where this is none.
+  static Status note_template(std::string_view text);
   ~Worker();
 
   using Request = std::variant<std::monostate, Execute, Ask, Shutdown, Comm>;

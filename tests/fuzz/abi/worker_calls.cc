@@ -19,6 +19,11 @@ void worker_template(Caller& c) {
   if (forked == 1) fail("no template, and yet forked from one");
 }
 
+void worker_template_note(Caller& c) {
+  const Text text(c);
+  c.check(sk_worker_template_note(text.data, text.bytes));
+}
+
 void worker_join(Caller& c) {
   sk_worker_config config{};
   config.flags = c.random.one_in(4) ? uint32_t(c.random.bits()) : uint32_t(c.random.below(4));
@@ -147,6 +152,7 @@ void join_worker(Pool& pool) {
 const std::vector<Function>& worker_functions() {
   static const std::vector<Function> all = {
       {"sk_worker_template", 5, true, worker_template},
+      {"sk_worker_template_note", 5, true, worker_template_note},
       {"sk_worker_join", 10, true, worker_join},
       {"sk_worker_next", 20, true, worker_next},
       {"sk_worker_stream", 20, true, worker_stream},

@@ -11,7 +11,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from libsk import _core
-from libsk.kernel import magics, mime
+from libsk.kernel import magics, mime, seeds
 
 if TYPE_CHECKING:
     from libsk.kernel.shell import RankShell
@@ -20,6 +20,8 @@ FACTS = "application/vnd.superkernel.facts+json"
 
 _MAGIC = "magic "
 """And the name as it is typed: whether there is such a one."""
+_SEED = "seed "
+"""And the seed of rank 0."""
 
 _PACKAGES = ("numpy", "torch", "jax", "cupy", "ipython")
 """Told with their versions where they are installed."""
@@ -31,6 +33,9 @@ def run(worker: _core.Worker, shell: RankShell, name: str) -> BaseException | No
     try:
         if name.startswith(_MAGIC):
             magics.require(shell, name.removeprefix(_MAGIC))
+            return None
+        if name.startswith(_SEED):
+            seeds.choose(int(name.removeprefix(_SEED)), shell.own_names["rank"])
             return None
         action = _ACTIONS.get(name)
         if action is None:

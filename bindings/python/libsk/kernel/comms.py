@@ -100,6 +100,7 @@ class RankCommManager(CommManager):
 def install(worker: _core.Worker) -> RankCommManager:
     """From now on whoever makes a comm in this process gets one of this rank."""
     manager = RankCommManager()
+    manager.targets.update(comm.get_comm_manager().targets)  # Of modules that ranks share.
 
     def create_comm(*args: Any, **keys: Any) -> RankComm:
         made = RankComm.__new__(RankComm)

@@ -15,20 +15,26 @@ _PATCHES = {
     "matplotlib.backends.backend_svg": "libsk.kernel.svg_figures",
     "torch.distributed.distributed_c10d": "libsk.kernel.torch_distributed",
     "ipywidgets.widgets.widget_output": "libsk.kernel.output_widget",
+    "numpy.random": "libsk.kernel.seeds",
+    "torch": "libsk.kernel.seeds",
 }
 """Whose ``patch()`` a module is given to when it has just been imported."""
 
 
 def install() -> None:
-    """Once in a rank."""
-    sys.meta_path.insert(0, _Finder())
+    """Once in a rank. What the template has imported is patched here."""
+    # The loop of asyncio is a matter of each cell.
+    there = [name for name in _PATCHES if name in sys.modules and name != "asyncio"]
+    for name in there:
+        importlib.import_module(_PATCHES[name]).patch(sys.modules[name])
+    sys.meta_path.insert(0, _Finder(there))
 
 
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds these modules as all others would, and patches each after it ran."""
 
-    def __init__(self) -> None:
-        self._awaited = dict(_PATCHES)
+    def __init__(self, patched: Sequence[str]) -> None:
+        self._awaited = {name: patch for name, patch in _PATCHES.items() if name not in patched}
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -14,7 +14,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 _LINE = ("sk", "info", "hostname", "welcome", "shutdown", "reconnect")
 _CELL = ("on", "rank", "px")
-_VERBS = ("status", "stack", "revive", "tag", "log", "show", "time", "help")
+_VERBS = ("status", "stack", "revive", "preload", "seed", "tag", "log", "show", "time", "help")
 """Of ``%sk``."""
 
 

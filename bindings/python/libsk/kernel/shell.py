@@ -79,6 +79,7 @@ class RankShell(InteractiveShell):
         # On SystemExit IPython tells how a terminal is left; showtraceback() says what holds here.
         warnings.filterwarnings("ignore", "To exit: use 'exit', 'quit'")
         magics.register(shell)
+        shell.kernel = _KernelFace(shell)
         shell._plain = PlainRunner(shell, shell.input_transformer_manager, shell.prefilter)
         return shell
 
@@ -89,7 +90,6 @@ class RankShell(InteractiveShell):
         self.own_names = names
         self.add_own_names()
         self.init_environment()  # A template's is not its ranks'.
-        self.kernel = _KernelFace(self)
         # For good: nothing but cells and their callbacks runs here, and each change costs them.
         self.builtin_trap.__enter__()
 

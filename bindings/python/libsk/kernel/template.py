@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from libsk import _core
 from libsk._errors import InvalidArgumentError
+from libsk.kernel import seeds
 
 if TYPE_CHECKING:
     from libsk.kernel.shell import RankShell
@@ -63,6 +64,7 @@ def become_rank(shell: RankShell) -> None:
     """In a template: returns in each process forked from it, which is a rank from then on."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
+    shared = _preload(shell)
     gc.freeze()  # A collection in a rank would write to every object, and so copy all of them.
     try:
         lines = _core.worker_template()
@@ -77,10 +79,24 @@ def become_rank(shell: RankShell) -> None:
         gc.unfreeze()
         return
     _renew_environment(lines)
-    # Python seeds `random` anew after a fork; NumPy has to be told, where it is loaded already.
-    if "numpy.random" in sys.modules:
-        sys.modules["numpy.random"].seed()
+    seeds.renew()
+    if shared:
+        from libsk.kernel import thread_counts
+
+        thread_counts.apply()
     gc.enable()
+
+
+def _preload(shell: RankShell) -> bool:
+    """Imports what the kernel was told to share among its ranks. Whether that was anything."""
+    if "SK_TEMPLATE_FD" not in os.environ or not os.environ.get("SK_PRELOAD"):
+        return False
+    from libsk.kernel import preload
+
+    shell.displayhook.worker = shell.display_pub.worker = preload.Nobody()
+    with shell.builtin_trap:
+        preload.run(preload.wanted())
+    return True
 
 
 def _renew_environment(lines: list[bytes]) -> None:
