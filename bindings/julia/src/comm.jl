@@ -233,8 +233,9 @@ end
 """What a call of a communicator ended with, where that was not well."""
 @noinline function failed(comm::Comm, status::Int32)
     failure = last_error(status)
-    comm.waiting.is_interrupted && throw(InterruptException())
-    throw(failure)
+    comm.waiting.is_interrupted || throw(failure)
+    comm.waiting.is_interrupted = false  # Later calls say what has become of the communicator.
+    throw(InterruptException())
 end
 
 """Seconds, as the library takes them; `nothing` is the communicator's own timeout."""

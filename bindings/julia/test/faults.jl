@@ -69,6 +69,7 @@ end
         ccall(:jl_exit_on_sigint, Cvoid, (Cint,), 0)
         run(`sh -c "sleep 1; kill -INT $(getpid())"`; wait = false)
         @test thrown(() -> barrier(comm)) isa InterruptException
+        @test thrown(() -> barrier(comm)).code == 21  # Once; the communicator is over.
     else
         @test await(() -> info(comm).over != 0)
         error = thrown(() -> barrier(comm))
