@@ -29,7 +29,7 @@ thread at a time may use a communicator.
 Errors: `SKError` with `code` 10 for an argument that makes no sense or launchers that disagree, 20
 where a rank died, 21 where one aborted, 30 where ranks did not come, 60 where one is a stranger.
 """
-mutable struct Comm
+mutable struct Comm <: Ranks
     handle::Ptr{Cvoid}
     rank::Int
     world_size::Int

@@ -10,7 +10,7 @@ import pytest
 from conftest import PACKAGE, ROOT, TESTS, Run
 
 ALONE = ("abi", "adamw", "arrays", "bfloat16", "columns", "help", "lifetimes", "topology")
-TOGETHER = ("collectives", "products")
+TOGETHER = ("collectives", "prepared", "products")
 FAULTS = ("faults",)
 
 
