@@ -19,6 +19,7 @@ STAGES = (
     "rows",
     "misc",
     "python",
+    "julia",
     "notebook",
     "preload",
 )

@@ -24,7 +24,7 @@ from measure import goals, machine
 from measure.goals import Row
 from measure.rounds import Bench
 from options import STAGES, parse
-from stages import allreduce, fused, gathered, gemm, misc, notebook, preload, python, workers
+from stages import allreduce, fused, gathered, gemm, julia, misc, notebook, preload, python, workers
 from stages import rows as rows_stage
 
 HERE = Path(__file__).resolve().parent
@@ -41,11 +41,12 @@ MEASURES: dict[str, Callable[[Bench], list[Row]]] = {
     "rows": rows_stage.run,
     "misc": misc.run,
     "python": python.run,
+    "julia": julia.run,
     "notebook": notebook.run,
     "preload": preload.run,
 }
 assert tuple(MEASURES) == STAGES
-WITHOUT_MPI = {"gathered", "workers", "rows", "misc", "notebook", "preload"}
+WITHOUT_MPI = {"gathered", "workers", "rows", "misc", "julia", "notebook", "preload"}
 WITHOUT_PROGRAMS = {"notebook", "preload"}  # Kernels are started as a user's are.
 PROGRAMS = (
     "bench_probe",

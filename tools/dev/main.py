@@ -38,7 +38,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     }
     added["test"].add_argument("--suite", help="one folder of tests/, or python, kernel, ...")
     added["test"].add_argument(
-        "--install", action="store_true", help="also what --suite torch needs: 3 GB from PyPI"
+        "--install",
+        action="store_true",
+        help="also what --suite torch (3 GB) or julia (60 MB) loads",
     )
     for name in ("test", "asan", "tsan"):
         added[name].add_argument("-k", dest="pattern", help="only tests whose name matches")

@@ -52,7 +52,8 @@ def missing_packages(names: list[str]) -> list[str]:
     return [name for name in names if name not in installed]
 
 
-def _as_root(command: list[str]) -> list[str]:
+def as_root(command: list[str]) -> list[str]:
+    """The command as it must be given for root's rights; root's is given as it is."""
     if os.geteuid() == 0:
         return command
     if shutil.which("sudo") is None:
@@ -69,10 +70,10 @@ def install_packages(verb: str) -> None:
         return
     say(f"missing Debian packages: {' '.join(missing)}")
     env = {"DEBIAN_FRONTEND": "noninteractive"}
-    install = _as_root(["apt-get", "-y", "--no-install-recommends", "install", *missing])
+    install = as_root(["apt-get", "-y", "--no-install-recommends", "install", *missing])
     # Package lists may be absent (a bare machine) or old; ask for new ones only when that shows.
     if run(install, "apt-get install", env=env, may_fail=True) != 0:
-        run(_as_root(["apt-get", "update"]), "apt-get update", env=env)
+        run(as_root(["apt-get", "update"]), "apt-get update", env=env)
         run(install, "apt-get install, second try", env=env)
 
 

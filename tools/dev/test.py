@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import heap
+import julia
 import product
 from builder import build
 from results import FAILED, SKIPPED, Outcome, Results, read_junit
@@ -36,12 +37,19 @@ class PythonSuite:
     # where that environment is there already.
     costs: str = ""
     asks: bool = False  # Makes it only for --install.
+    with_julia: bool = False  # Needs that instead of an environment of its own.
     checks_heap: bool = False  # Runs in a heap that checks itself.
 
     def is_here(self) -> bool:
         """Whether it has tests."""
         paths = [ROOT / path for path in self.paths]
         return any(path.is_file() or any(path.glob("test_*.py")) for path in paths)
+
+    def is_ready(self) -> bool:
+        """Whether what it costs was paid already."""
+        if self.with_julia:
+            return julia.find() is not None
+        return not self.costs or has_layer(self.name)
 
 
 PYTHON_SUITES = (
@@ -86,6 +94,14 @@ PYTHON_SUITES = (
         product.Part.KERNEL,
         costs="ipykernel, jupyter_client and pyzmq as Debian 12 has them, from PyPI: 20 MB to load",
     ),
+    PythonSuite(
+        "julia",
+        ("bindings/julia/test",),
+        product.Part.LIBRARY,
+        costs=julia.COSTS,
+        asks=True,
+        with_julia=True,
+    ),
 )
 
 
@@ -127,7 +143,7 @@ def run_pytest(suite: PythonSuite, path: str, pattern: str | None) -> list[Outco
     name = f"{suite.name}, {Path(path).stem}" if len(suite.paths) > 1 else suite.name
     junit = BUILD / f"pytest-{name.replace(', ', '-')}.xml"
     junit.unlink(missing_ok=True)
-    over = layer(suite.name) if suite.costs else None
+    over = layer(suite.name) if suite.costs and not suite.with_julia else None
     python = over / "bin" / "python" if over else PYTHON
     command = [python, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no"]
     command += ["--junit-xml", junit]
@@ -137,6 +153,7 @@ def run_pytest(suite: PythonSuite, path: str, pattern: str | None) -> list[Outco
     what = f"Python tests ({name})"
     env = product.environment(over) if suite.needs != product.Part.NOTHING else {}
     env |= heap.environment() if suite.checks_heap else {}
+    env |= {"SK_JULIA": str(julia.find())} if suite.with_julia else {}
     status = run(command, what, env=env, may_fail=True, timeout_s=SUITE_TIMEOUT_S)
     if status == 5 and pattern:
         return []  # pytest's word for "nothing matches".
@@ -159,7 +176,7 @@ def close(results: Results, filtered: bool) -> int:
 def present_suites(suite: str | None, *, may_install: bool) -> list[PythonSuite]:
     """The Python suites chosen, as far as they have tests and may have what they need."""
     chosen = [each for each in PYTHON_SUITES if suite in (None, each.name) and each.is_here()]
-    absent = [each for each in chosen if each.costs and not has_layer(each.name)]
+    absent = [each for each in chosen if not each.is_ready()]
     for each in absent:
         if suite is None:
             say(f"left out: {each.name}, which needs more; ./dev test --suite {each.name}")
@@ -174,6 +191,9 @@ def prepare(suites: list[PythonSuite]) -> None:
     product.install(max((each.needs for each in suites), default=product.Part.NOTHING))
     for each in suites:
         if not each.costs:
+            continue
+        if each.with_julia:
+            julia.install()
             continue
         if not has_layer(each.name):
             say(f"{each.name} needs {each.costs}; all of it but Debian packages goes into build/")
