@@ -51,7 +51,7 @@ def stem(name: str) -> str:
 def _zmq_libraries() -> Path:
     """A folder where `libzmq.so.5` is the one that PyPI's pyzmq carries, and what that needs.
 
-    Debian's brings Kerberos, NORM and PGM along: 2.3 MB of protocols that no notebook speaks.
+    Debian's brings Kerberos, NORM and PGM along: 2.4 MB of protocols that no notebook speaks.
     """
     folder = BUILD / "wheel" / "before-system"
     shutil.rmtree(folder, ignore_errors=True)
