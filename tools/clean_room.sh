@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# usage: tools/clean_room.sh FOLDER COMMAND...
+# usage: tools/clean_room.sh [--carry FILE] FOLDER COMMAND...
 #
 # Makes FOLDER a bare Debian 12 (debootstrap's minbase, plus git to clone with), clones this
 # repository's HEAD into it, and runs COMMAND there. Whatever COMMAND needs, it must install. The
 # room gets this machine's own package sources and certificates, for it has no others. FOLDER.base
-# is the untouched system and is kept, so that the next room takes seconds.
+# is the untouched system and is kept, so that the next room takes seconds. FILE goes into the clone's
+# build/.
 set -euo pipefail
 if [ $# -lt 2 ]; then
   sed -n 's/^# usage/usage/p' "$0" >&2
@@ -13,6 +14,11 @@ fi
 # Own mount and process namespaces: when the script ends, so do its mounts and all it started.
 if [ "${SK_CLEAN_ROOM:-}" != inside ]; then
   SK_CLEAN_ROOM=inside exec unshare --mount --pid --fork --kill-child "$0" "$@"
+fi
+carry=""
+if [ "$1" = --carry ]; then
+  carry=$(realpath -e "$2")
+  shift 2
 fi
 room=$(realpath -m "$1")
 shift
@@ -56,6 +62,10 @@ mount --rbind /dev "$room/dev"
 mount -t tmpfs -o mode=1777 tmpfs "$room/dev/shm"
 
 git clone -q "$source" "$room/root/src"
+if [ -n "$carry" ]; then
+  mkdir -p "$room/root/src/build"
+  cp "$carry" "$room/root/src/build/"
+fi
 # Recorded machines lie beside the repository where they are at hand; tests skip without them.
 if [ -d "$source/../shared" ]; then cp -a "$source/../shared" "$room/root/shared"; fi
 echo "clean room: $*"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -60,6 +61,24 @@ def test_the_program_tells_the_operations(prefix: Path) -> None:
     wrong = subprocess.run([sk, "ops", "allredcue"], capture_output=True, text=True, timeout=60)
     assert wrong.returncode == 2
     assert 'no operation is called "allredcue"; did you mean allreduce?' in wrong.stderr
+
+
+def test_the_program_tells_where_it_is_installed(prefix: Path, tmp_path: Path) -> None:
+    sk = prefix / "bin" / "sk"
+    assert run([str(sk), "prefix"]) == f"{prefix.resolve()}\n"
+    linked = tmp_path / "sk"  # As a link in a folder of PATH, it is the same installation's.
+    linked.symlink_to(sk)
+    assert run([str(linked), "prefix"]) == f"{prefix.resolve()}\n"
+    alone = tmp_path / "bin" / "sk"
+    alone.parent.mkdir()
+    shutil.copy(sk, alone)
+    for command, status, words in (
+        ([alone, "prefix"], 1, f"{alone} is not installed: there is no {tmp_path}/include/sk.h"),
+        ([sk, "prefix", "--cflags"], 2, "--cflags is too much; it takes no argument"),
+    ):
+        wrong = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert (wrong.returncode, wrong.stdout) == (status, "")
+        assert wrong.stderr == f"sk prefix: {words}\n"
 
 
 def test_the_soname_is_the_major_version(prefix: Path) -> None:

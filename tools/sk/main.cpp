@@ -19,6 +19,7 @@ constexpr Verb kVerbs[] = {
     {"kernel", "serve a notebook (named by kernelspecs)", run_kernel},
     {"list", "list the notebook kernels that were installed", run_list},
     {"ops", "list the operations, or show one", run_ops},
+    {"prefix", "print where headers and libraries of this installation lie", run_prefix},
     {"remove", "remove notebook kernels that were installed", run_remove},
     {"run", "start a program as N ranks on this host", run_run},
     {"topo", "show what this or another machine looks like", run_topo},

@@ -9,6 +9,7 @@ int run_install(int argc, char** argv);
 int run_kernel(int argc, char** argv);
 int run_list(int argc, char** argv);
 int run_ops(int argc, char** argv);
+int run_prefix(int argc, char** argv);
 int run_remove(int argc, char** argv);
 int run_run(int argc, char** argv);
 int run_topo(int argc, char** argv);

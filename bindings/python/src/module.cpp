@@ -38,7 +38,8 @@ NB_MODULE(_core, module) {
 
 extern "C" NB_EXPORT PyObject* PyInit__core();
 extern "C" PyObject* PyInit__core() {
-  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return make_module();
+  // By its number, for the stable ABI names no other way: the first one made is the main one.
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return make_module();
   PyErr_SetString(PyExc_ImportError,
                   "libsk works in the main interpreter of a process only, not in subinterpreters");
   return nullptr;

@@ -14,7 +14,7 @@ std::string to_wire(PyObject* text, bool up_to_nul) {
     const auto bytes =
         nb::steal<nb::object>(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
     if (bytes.is_valid())
-      out.assign(PyBytes_AS_STRING(bytes.ptr()), size_t(PyBytes_GET_SIZE(bytes.ptr())));
+      out.assign(PyBytes_AsString(bytes.ptr()), size_t(PyBytes_Size(bytes.ptr())));
     else
       PyErr_Clear(), out = "(a text that cannot be encoded)";
   }
