@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lib/control/host/clock.h"
+#include "lib/control/host/facts.h"
 #include "lib/control/host/worker.h"
 #include "lib/control/rank_set.h"
 #include "lib/control/text.h"
@@ -22,6 +23,11 @@ constexpr size_t kCaptureTurnBytes = 64 * 1024;  // Of one pipe, before the rest
 // A language that ends its collective itself, on the signal, tells an interrupt from a lost peer.
 constexpr int64_t kSignalFirstNs = 50'000'000;
 constexpr std::chrono::seconds kSpaceWait{60};
+// A language's event loop that turns answers an interrupt within this time,
+constexpr int64_t kLoopAnswersNs = 300'000'000;
+// unless its thread gets no processor; then it is looked at again.
+constexpr int64_t kLookAgainNs = 50'000'000;
+constexpr int64_t kRanNs = 1'000'000;
 
 thread_local uint64_t cell_of_this_thread = 0;  // As it said; 0: whichever is open.
 
@@ -47,6 +53,7 @@ void Worker::run_io() {
       const bool due = (open_cell_ != 0 && cancelled()) || interrupted_early_ != 0;
       if (due && collectives() != nullptr) collectives()->interrupt();
     }
+    if (now >= signal_at_ns_) signal_late(now);
     if (now >= heartbeat_at_ns_) {
       send(sign_of_life());
       heartbeat_at_ns_ = now + kHeartbeatNs;
@@ -82,7 +89,8 @@ void Worker::wait_for_io() {
     // where a killed rank does not lose it.
     const bool batching = monotonic_ns() < gate_ns_ && (watches_capture() || !pending_.empty());
     const bool stays = batching || link_.queued_bytes() > 0;
-    wake_ns = std::min(batching ? gate_ns_ : heartbeat_at_ns_, end_collectives_at_ns_);
+    wake_ns =
+        std::min({batching ? gate_ns_ : heartbeat_at_ns_, end_collectives_at_ns_, signal_at_ns_});
     // A main thread that waits tells of what comes: so the first line of its next cell, which the
     // cell's end takes along, wakes nobody.
     for (const local::Fd& fd : capture_)
@@ -189,7 +197,13 @@ void Worker::interrupt(const Interrupt& interrupt) {
     cancelled_.store(true, std::memory_order_relaxed);
   space_.notify_all();
   local::wake(input_wakeup_.get());
-  if (config_.sigint) signal_main();
+  if (config_.event_loop) {
+    local::wake(interrupt_wakeup_.get());
+    main_cpu_ns_ = thread_cpu_ns(main_);
+    if (config_.sigint) signal_at_ns_ = std::min(signal_at_ns_, monotonic_ns() + kLoopAnswersNs);
+  } else if (config_.sigint) {
+    signal_main();
+  }
   end_collectives_at_ns_ = monotonic_ns() + kSignalFirstNs;
 }
 
@@ -210,6 +224,34 @@ void Worker::signal_main() {
     ::kill(0, SIGINT);
   else
     pthread_kill(main_, SIGINT);
+}
+
+// The main thread did not come to its event loop: code of the language keeps it, which the signal
+// ends. Unless it gets no processor: in its loop the signal might end the process.
+void Worker::signal_late(int64_t now_ns) {
+  const int64_t cpu_ns = thread_cpu_ns(main_);
+  const bool ran = cpu_ns - std::exchange(main_cpu_ns_, cpu_ns) > kRanNs;
+  if (!ran && own_thread_state(main_tid_) == 'R') {
+    signal_at_ns_ = now_ns + kLookAgainNs;
+    return;
+  }
+  signal_at_ns_ = INT64_MAX;
+  ::kill(getpid(), SIGINT);  // Whichever thread the language takes it with.
+}
+
+Result<std::pair<int, int>> Worker::event_fds() const {
+  if (!config_.event_loop)
+    return error(SK_ERR_INVALID_ARGUMENT, "joined without SK_WORKER_EVENT_LOOP");
+  return std::pair(request_wakeup_.get(), interrupt_wakeup_.get());
+}
+
+Result<uint64_t> Worker::interrupted() {
+  if (!config_.event_loop)
+    return error(SK_ERR_INVALID_ARGUMENT, "joined without SK_WORKER_EVENT_LOOP");
+  const std::lock_guard lock(mutex_);
+  local::clear_wakeup(interrupt_wakeup_.get());
+  signal_at_ns_ = INT64_MAX;
+  return cancelled() ? open_cell_ : 0;
 }
 
 // Without either mutex: the main thread may hold it, or wait for it, while it is looked at.
