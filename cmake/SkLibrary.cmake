@@ -59,3 +59,9 @@ file(RELATIVE_PATH SK_PC_PREFIX /root/${CMAKE_INSTALL_LIBDIR}/pkgconfig /root)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/sk.pc.in ${PROJECT_BINARY_DIR}/sk.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/sk.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+
+# LibSK.jl, which finds libsk.so.MAJOR beside itself; PREFIX/share/julia goes into JULIA_LOAD_PATH.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/bindings/julia/src
+  DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/julia/LibSK COMPONENT development)
+install(FILES ${PROJECT_SOURCE_DIR}/bindings/julia/Project.toml
+  DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/julia/LibSK COMPONENT development)

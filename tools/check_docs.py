@@ -21,7 +21,7 @@ READERS = re.compile(
     r"|\"(SK_[A-Z0-9_]+)=?\""
 )
 PRODUCT = re.compile(r"^(lib|transport|cuda|tools|bindings)/.*\.(c|cpp|h|cu|py|jl)$")
-NOT_PRODUCT = re.compile(r"/tests/|^tools/(dev/|\w+\.py$)")
+NOT_PRODUCT = re.compile(r"/tests?/|^tools/(dev/|\w+\.py$)")
 # Codes and enumerators of the C ABI are names in strings too, but no variables.
 ABI_NAME = re.compile(r"\bSK_[A-Z0-9_]+\b")
 ROW = re.compile(r"^\| *`([A-Z][A-Z0-9_]*)` *\|", re.MULTILINE)

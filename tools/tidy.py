@@ -39,10 +39,10 @@ def _ban(pattern: str, where: str, reason: str) -> Ban:
     return Ban(re.compile(pattern), re.compile(where), reason)
 
 
-TESTS = r"^(tests|bindings/\w+/tests)/"
+TESTS = r"^(tests|bindings/\w+/tests?)/"
 # Beside the tests stand bounded polls, programs that play a slow rank, and what the CPU has where a
 # GPU has instructions; those may sleep.
-TEST_FILES = r"^(tests/(?!support/|devhost/cuda/)|bindings/\w+/tests/)(?!.*conftest\.py$)"
+TEST_FILES = r"^(tests/(?!support/|devhost/cuda/)|bindings/\w+/tests?/)(?!.*conftest\.py$)"
 PRODUCT = r"^(lib|transport|cuda)/.*\.(c|cpp|h|cu|cuh)$"
 BANS = (
     _ban(r"^(<{7}|>{7}) ", r".", "a merge that is not finished"),

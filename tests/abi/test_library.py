@@ -40,7 +40,7 @@ def test_what_the_headers_declare_is_there_and_nothing_else(prefix: Path) -> Non
     assert [symbol for symbol in symbols if "@" not in symbol] == ["SK_0"]
 
 
-@pytest.mark.parametrize("tool", ["make_ops_header.py", "make_python_ops.py"])
+@pytest.mark.parametrize("tool", ["make_ops_header.py", "make_python_ops.py", "make_julia_ops.py"])
 def test_what_is_written_from_schemas_is_what_the_library_says(prefix: Path, tool: str) -> None:
     path = Path(__file__).resolve().parents[2] / "tools" / tool
     run([sys.executable, str(path), "--check", str(prefix / "lib" / "libsk.so")])

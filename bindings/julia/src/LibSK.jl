@@ -1,0 +1,45 @@
+"""
+    LibSK
+
+Collectives, products fused with them and local operations over any number of ranks, on Julia's
+arrays where they lie. [`Comm`](@ref) connects the ranks; `sk run -n 4 julia this.jl` starts them.
+"""
+module LibSK
+
+using Libdl
+using LinearAlgebra: Adjoint, Transpose
+
+export BFloat16, Comm, Packed, SKError, SymmetricArray, Topo
+export abort, free!, gather_trace, info, pack, trace
+
+include("library.jl")
+include("errors.jl")
+include("bfloat16.jl")
+include("abi.jl")
+include("released.jl")
+include("symmetric.jl")
+include("arrays.jl")
+include("comm.jl")
+include("calls.jl")
+include("products.jl")
+include("collectives.jl")
+include("local.jl")
+include("topo.jl")
+include("trace.jl")
+
+# Addresses, which are another process's when this package is precompiled.
+const look_around_pointer = Ref{Ptr{Cvoid}}(C_NULL)
+const comm_free = Ref{Ptr{Cvoid}}(C_NULL)
+const packed_free = Ref{Ptr{Cvoid}}(C_NULL)
+const topo_free = Ref{Ptr{Cvoid}}(C_NULL)
+
+function __init__()
+    library = load_library()
+    look_around_pointer[] = @cfunction(look_around, Cvoid, (Ptr{Cvoid},))
+    comm_free[] = Libdl.dlsym(library, :sk_comm_free)
+    packed_free[] = Libdl.dlsym(library, :sk_packed_free)
+    topo_free[] = Libdl.dlsym(library, :sk_topo_free)
+    return nothing
+end
+
+end

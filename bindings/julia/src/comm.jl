@@ -1,0 +1,261 @@
+# Communicators: who the ranks are, what one rank is, and the end.
+
+"""What C sees of a communicator while a call waits: where `waiting` looks whether to go on."""
+mutable struct Waiting
+    handle::Ptr{Cvoid}
+    cancel_fd::Int32  # While the ranks meet, else -1.
+    is_interrupted::Bool
+end
+
+"""
+    Comm(; name, timeout, workers, symmetric_bytes_max, put_only)
+    Comm(f; ...)
+
+A fixed set of ranks that call the same things in the same order. The ranks are those that `sk run`,
+torchrun, mpirun or srun started (docs/env.md); where none of them did this is a world of one. Ranks
+are numbered from 0, as everywhere outside Julia. Returns when every rank has called it. The second
+form calls `f(comm)` and closes it.
+
+- `name`: which of the communicators that the job's processes make at the same time;
+- `timeout`: the longest wait for a peer in any call, in seconds; 300 by default;
+- `workers`: threads that run this rank's tiles; 0 is one for each core that falls to it;
+- `symmetric_bytes_max`: address space for [`SymmetricArray`](@ref)s; 0 is the machine's memory;
+- `put_only`: plans as if no peer's memory could be mapped, for tests.
+
+A call waits until its arrays may be used again. It holds its thread meanwhile: other tasks of that
+thread do not run. Ctrl-C aborts the communicator: this rank throws `InterruptException`, its peers
+an [`SKError`](@ref). One thread at a time may use a communicator.
+
+Errors: `SKError` with `code` 10 for an argument that makes no sense or launchers that disagree, 20
+where a rank died, 21 where one aborted, 30 where ranks did not come, 60 where one is a stranger.
+"""
+mutable struct Comm
+    handle::Ptr{Cvoid}
+    rank::Int
+    world_size::Int
+    local_rank::Int
+    waiting::Waiting
+    arrays::Vector{SymmetricArray}
+end
+
+const context = Ref{Ptr{Cvoid}}(C_NULL)
+const context_lock = ReentrantLock()
+
+"""The one context of this package."""
+function the_context()
+    context[] == C_NULL || return context[]
+    lock(context_lock) do
+        context[] == C_NULL || return
+        made = Ref{Ptr{Cvoid}}(C_NULL)
+        check(ccall((:sk_init, libsk), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), C_NULL, made))
+        context[] = made[]
+    end
+    return context[]
+end
+
+"""The first of two ends of a wait for other ranks: Ctrl-C, which only Julia's code can see."""
+function look_around(user::Ptr{Cvoid})::Cvoid
+    try
+        GC.safepoint()
+    catch error
+        error isa InterruptException && interrupt(unsafe_pointer_to_objref(user)::Waiting)
+    end
+    return nothing
+end
+
+function interrupt(waiting::Waiting)
+    waiting.is_interrupted = true
+    if waiting.handle != C_NULL
+        ccall((:sk_comm_abort, libsk), Int32, (Ptr{Cvoid}, Cstring), waiting.handle, "interrupted")
+    elseif waiting.cancel_fd > 0
+        one = Ref{UInt64}(1)
+        ccall(:write, Cssize_t, (Cint, Ptr{Cvoid}, Csize_t), waiting.cancel_fd, one, 8)
+    end
+end
+
+# C has pointers to them, also once a communicator was dropped, until its handle is freed.
+const waitings = Set{Waiting}()
+
+function Comm(;
+    name = nothing,
+    timeout = nothing,
+    workers = 0,
+    symmetric_bytes_max = 0,
+    put_only = false,
+)
+    put_only isa Bool || invalid("put_only is $(shown(put_only)); allowed is true or false")
+    text = name === nothing ? nothing : c_text(name, "name")
+    threads = whole(workers, "workers", 0, typemax(Int32))
+    bytes = whole(symmetric_bytes_max, "symmetric_bytes_max", 0, typemax(Int64))
+    limit = milliseconds(timeout)
+    free_dropped()
+    descriptor = ccall(:eventfd, Cint, (Cuint, Cint), 0, 0o2000000)  # EFD_CLOEXEC
+    waiting = Waiting(C_NULL, descriptor, false)
+    lock(() -> push!(waitings, waiting), context_lock)
+    made = Ref{Ptr{Cvoid}}(C_NULL)
+    GC.@preserve text begin
+        config = CommConfig(
+            sizeof(CommConfig), 0, 0, 0,
+            text === nothing ? C_NULL : pointer(text), C_NULL, C_NULL,
+            limit, put_only, threads, bytes,
+            max(descriptor, 0), 0, 0, 0,
+            look_around_pointer[], pointer_from_objref(waiting),
+        )
+        status = @waits libsk.sk_comm_create(
+            the_context()::Ptr{Cvoid}, Ref(config)::Ptr{CommConfig}, made::Ptr{Ptr{Cvoid}}
+        )::Int32
+    end
+    failure = status == 0 ? nothing : last_error(status)
+    descriptor >= 0 && ccall(:close, Cint, (Cint,), descriptor)
+    waiting.cancel_fd = -1
+    if waiting.is_interrupted
+        status == 0 && check(ccall((:sk_comm_free, libsk), Int32, (Ptr{Cvoid},), made[]))
+        throw(InterruptException())
+    end
+    failure === nothing || throw(failure)
+    waiting.handle = made[]
+    own = query(made[])
+    comm = Comm(made[], own.rank, own.world_size, own.local_rank, waiting, SymmetricArray[])
+    return finalizer(drop, comm)
+end
+
+function Comm(f; config...)
+    comm = Comm(; config...)
+    try
+        return f(comm)
+    finally
+        close(comm)
+    end
+end
+
+# What a dropped communicator's arrays see does not matter: they were dropped with it.
+drop(comm::Comm) = free_later(comm_free[], comm.handle)
+
+function query(handle::Ptr{Cvoid})
+    info = blank(CommInfo)
+    check(ccall((:sk_comm_query, libsk), Int32, (Ptr{Cvoid}, Ptr{CommInfo}), handle, info))
+    return info[]
+end
+
+@inline function open_handle(comm::Comm)
+    comm.handle == C_NULL && closed("communicator")
+    return comm.handle
+end
+
+@noinline closed(what) = throw(SKError(BAD_HANDLE, "this $what was closed"))
+
+"""
+    info(comm)
+
+What this rank is, as a named tuple: `rank`, `world_size`, `local_rank`, `local_size`, `workers`,
+`mapped` (whether all peers' symmetric memory can be loaded and stored), `symmetric_bytes`, `calls`
+(collectives finished), `plans` (in the cache), `over` (0, or the code of what ended it).
+"""
+function info(comm::Comm)
+    found = query(open_handle(comm))
+    return (
+        rank = Int(found.rank), world_size = Int(found.world_size),
+        local_rank = Int(found.local_rank), local_size = Int(found.local_size),
+        workers = Int(found.workers), mapped = found.mapped == 1,
+        symmetric_bytes = Int(found.symmetric_bytes), calls = Int(found.calls),
+        plans = Int(found.plans), over = Int(found.over),
+    )
+end
+
+"""
+    abort(comm, reason = "")
+
+Ends every rank's current and later calls with an [`SKError`](@ref) with `code` 21, which names this
+rank. Any thread may call it.
+"""
+function abort(comm::Comm, reason = "")
+    text = c_text(reason, "reason")
+    check(ccall((:sk_comm_abort, libsk), Int32, (Ptr{Cvoid}, Cstring), open_handle(comm), text))
+end
+
+"""
+    close(comm)
+
+Leaves the communicator and gives back its memory; its [`SymmetricArray`](@ref)s are gone. Not
+collective: peers that still wait for this rank end with `code` 20. Twice is once. A communicator
+that is only dropped is closed at some time later: close it, or use `Comm(f)`.
+
+Errors: `SKError` with `code` 14 inside a call, 30 where other threads' calls have not ended within
+the timeout; it is as it was then.
+"""
+function Base.close(comm::Comm)
+    comm.handle == C_NULL && return nothing
+    check(@waits libsk.sk_comm_free(comm.handle::Ptr{Cvoid})::Int32)
+    comm.handle = comm.waiting.handle = C_NULL
+    foreach(forget!, comm.arrays)
+    empty!(comm.arrays)
+    lock(() -> delete!(waitings, comm.waiting), context_lock)
+    return nothing
+end
+
+Base.isopen(comm::Comm) = comm.handle != C_NULL
+
+function Base.show(io::IO, comm::Comm)
+    closed = isopen(comm) ? "" : ", closed"
+    print(io, "Comm(rank ", comm.rank, " of ", comm.world_size, closed, ")")
+end
+
+function SymmetricArray{T}(comm::Comm, dims::Integer...) where {T}
+    isbitstype(T) || invalid("T is $T; elements of symmetric memory must be plain bits")
+    all(>(0), dims) && !isempty(dims) ||
+        invalid("dims is $(shown(dims)); symmetric memory needs at least one element")
+    bytes = foldl(Base.checked_mul, dims; init = sizeof(T))
+    at = Ref{Ptr{Cvoid}}(C_NULL)
+    handle = open_handle(comm)
+    status = @waits libsk.sk_alloc(
+        handle::Ptr{Cvoid}, bytes::UInt64, at::Ptr{Ptr{Cvoid}}
+    )::Int32
+    status == 0 || failed(comm, status)
+    array = SymmetricArray{T,length(dims)}(Ptr{T}(at[]), Int.(dims), comm)
+    push!(comm.arrays, array)
+    return array
+end
+
+SymmetricArray{T}(comm::Comm, dims::Tuple) where {T} = SymmetricArray{T}(comm, dims...)
+
+"""
+    free!(x::SymmetricArray)
+
+Gives its memory back, collectively: every rank gives the same array. It is empty then.
+"""
+function free!(x::SymmetricArray)
+    is_gone(x) && gone()
+    comm = x.comm::Comm
+    any(each -> each === x, comm.arrays) ||
+        invalid("this SymmetricArray looks into another's memory; free that one")
+    handle = open_handle(comm)
+    status = @waits libsk.sk_free(handle::Ptr{Cvoid}, x.pointer::Ptr{Cvoid})::Int32
+    status == 0 || failed(comm, status)
+    filter!(each -> each !== x, comm.arrays)
+    forget!(x)
+    return nothing
+end
+
+"""What a call of a communicator ended with, where that was not well."""
+@noinline function failed(comm::Comm, status::Int32)
+    failure = last_error(status)
+    comm.waiting.is_interrupted && throw(InterruptException())
+    throw(failure)
+end
+
+"""Seconds, as the library takes them; `nothing` is the communicator's own timeout."""
+milliseconds(::Nothing) = Int64(0)
+function milliseconds(seconds)
+    if !(seconds isa Real) || seconds isa Bool || !(0 < seconds <= 2.0^40 / 1000)
+        invalid("timeout is $(shown(seconds)); it must be seconds, more than 0, or nothing")
+    end
+    return ceil(Int64, seconds * 1000)
+end
+
+"""An integer within bounds, for C."""
+function whole(x, name, least, most)
+    if !(x isa Integer) || x isa Bool || !(least <= x <= most)
+        invalid("$name is $(shown(x)); it must be an integer, $least to $most")
+    end
+    return Int64(x)
+end
