@@ -19,6 +19,7 @@ STAGES = (
     "rows",
     "misc",
     "python",
+    "julia",
     "notebook",
 )
 ABOUT = """Measures libsk against the strongest peers that run here.

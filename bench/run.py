@@ -24,7 +24,7 @@ from measure import goals, machine
 from measure.goals import Row
 from measure.rounds import Bench
 from options import STAGES, parse
-from stages import allreduce, fused, gathered, gemm, misc, notebook, python, workers
+from stages import allreduce, fused, gathered, gemm, julia, misc, notebook, python, workers
 from stages import rows as rows_stage
 
 HERE = Path(__file__).resolve().parent
@@ -41,10 +41,11 @@ MEASURES: dict[str, Callable[[Bench], list[Row]]] = {
     "rows": rows_stage.run,
     "misc": misc.run,
     "python": python.run,
+    "julia": julia.run,
     "notebook": notebook.run,
 }
 assert tuple(MEASURES) == STAGES
-WITHOUT_MPI = {"gathered", "workers", "rows", "misc", "notebook"}
+WITHOUT_MPI = {"gathered", "workers", "rows", "misc", "julia", "notebook"}
 WITHOUT_PROGRAMS = {"notebook"}  # Kernels are started as a user's are.
 PROGRAMS = (
     "bench_probe",

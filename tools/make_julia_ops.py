@@ -183,7 +183,7 @@ def meeting(schema: dict) -> str:
     return "\n".join(
         [
             about,
-            f"function {name}(comm::Comm; timeout = nothing)",
+            f"function {name}(comm::Ranks; timeout = nothing)",
             f"    sk_call(comm, {schema['id']}, Ref((UInt32(8), Int32({schema['id']}))), timeout)",
             "    return nothing",
             "end",
@@ -214,7 +214,7 @@ def vectors(schema: dict) -> str:
         forms.insert(1, f"{name}!(comm, x; ...)")
     lines = [
         words.docstring(schema, forms, words.vector_lines(schema, shape), "Returns `out`."),
-        head(f"{name}!", ["comm::Comm", *words.typed(name, "out", "x")], keys),
+        head(f"{name}!", ["comm::Ranks", *words.typed(name, "out", "x")], keys),
         *checks(schema, [read, written]),
         f"    {shape}(comm, out, x)",
         *call(
@@ -229,9 +229,9 @@ def vectors(schema: dict) -> str:
     ]
     typed = ", ".join(words.typed(name, "x"))
     if shape == "same_size":
-        lines.append(short(f"{name}!", f"comm::Comm, {typed}", f"{name}!(comm, x, x; keywords...)"))
+        lines.append(short(f"{name}!", f"comm::Ranks, {typed}", f"{name}!(comm, x, x; keywords...)"))
     body = f"{name}!(comm, {result[shape]}(comm, x), x; keywords...)"
-    lines += [short(name, f"comm::Comm, {typed}", body)]
+    lines += [short(name, f"comm::Ranks, {typed}", body)]
     return "\n".join(lines)
 
 
@@ -254,7 +254,7 @@ def pair(schema: dict) -> str:
         given = {own: ends["own"], peer: ends["peer"], other["name"]: "C_NULL"}
         lines += [
             words.docstring(schema, forms, words.pair_lines(array, take, give), tail),
-            head(name, ["comm::Comm", array, "peer"], ["timeout = nothing"]),
+            head(name, ["comm::Ranks", array, "peer"], ["timeout = nothing"]),
             f'    holds("{array}", {array}, ANY)',
             *call(schema, "comm", [(at["name"], f'vector("{array}", {array})')], [array], given),
             "    return out" if array == "out" else "    return nothing",
@@ -262,7 +262,7 @@ def pair(schema: dict) -> str:
             *([""] if array == "x" else []),
         ]
     body = f"{take}!(comm, new_array(T, dims), peer; keywords...)"
-    lines.append(short(take, "comm::Comm, T::Type, dims, peer", body))
+    lines.append(short(take, "comm::Ranks, T::Type, dims, peer", body))
     return "\n".join(lines)
 
 
@@ -283,7 +283,7 @@ def matrices(schema: dict) -> str:
             words.matrix_lines(schema, read, written),
             f"Returns `{out}`.",
         ),
-        head(f"{name}!", ["comm::Comm", out, *arrays], ["timeout = nothing"]),
+        head(f"{name}!", ["comm::Ranks", out, *arrays], ["timeout = nothing"]),
     ]
     for each in wanted:
         array = each["name"]
@@ -317,7 +317,7 @@ def matrices(schema: dict) -> str:
             sizes.setdefault(axis, f'factor_size("{each["name"]}", {each["name"]})[{place}]')
     made = re.sub(r"\b[a-z]\b", lambda found: sizes[found[0]], size)
     lines += [
-        f"function {name}(comm::Comm, {', '.join(arrays)}; out_type = eltype({first}), "
+        f"function {name}(comm::Ranks, {', '.join(arrays)}; out_type = eltype({first}), "
         "timeout = nothing)",
         f"    {out} = new_array(out_type, ({made}))",
         f"    return {name}!(comm, {out}, {', '.join(arrays)}; timeout = timeout)",

@@ -106,7 +106,9 @@ def _apt() -> list[str]:
 def _mirror() -> str:
     """Where this machine gets Debian from, as apt reads its sources."""
     form = "$(REPO_URI) $(RELEASE) $(COMPONENT)"
-    listed = output_of(["apt-get", "indextargets", "--format", form, "Created-By: Packages"])
+    # Also where no list of packages was loaded yet, as on a bare machine.
+    asked = ["apt-get", "indextargets", "--no-release-info", "--format", form]
+    listed = output_of([*asked, "Created-By: Packages"])
     for line in listed.splitlines():
         address, release, component = line.split()
         # Of its releases the one without -security and -updates is on a mirror of everything.

@@ -10,7 +10,7 @@ using Libdl
 using LinearAlgebra: Adjoint, Transpose
 
 export BFloat16, Comm, Packed, SKError, SymmetricArray, Topo
-export abort, free!, gather_trace, info, pack, trace
+export abort, free!, gather_trace, info, pack, prepare, trace
 
 include("library.jl")
 include("errors.jl")
@@ -24,6 +24,7 @@ include("calls.jl")
 include("products.jl")
 include("collectives.jl")
 include("local.jl")
+include("prepared.jl")
 include("topo.jl")
 include("trace.jl")
 
@@ -32,6 +33,7 @@ const look_around_pointer = Ref{Ptr{Cvoid}}(C_NULL)
 const comm_free = Ref{Ptr{Cvoid}}(C_NULL)
 const packed_free = Ref{Ptr{Cvoid}}(C_NULL)
 const topo_free = Ref{Ptr{Cvoid}}(C_NULL)
+const op_free = Ref{Ptr{Cvoid}}(C_NULL)
 
 function __init__()
     library = load_library()
@@ -39,6 +41,7 @@ function __init__()
     comm_free[] = Libdl.dlsym(library, :sk_comm_free)
     packed_free[] = Libdl.dlsym(library, :sk_packed_free)
     topo_free[] = Libdl.dlsym(library, :sk_topo_free)
+    op_free[] = Libdl.dlsym(library, :sk_op_free)
     return nothing
 end
 

@@ -15,7 +15,7 @@ On a GPU what the ranks enqueue behind it waits, too, for all that they had enqu
 Arrays are used where they lie, and only during the call. Errors: [`SKError`](@ref); with a `code`
 below 20 nothing was changed.
 """
-function barrier(comm::Comm; timeout = nothing)
+function barrier(comm::Ranks; timeout = nothing)
     sk_call(comm, 1, Ref((UInt32(8), Int32(1))), timeout)
     return nothing
 end
@@ -48,7 +48,7 @@ they lie. Averages are for floating types.
 Returns `out`. Arrays are used where they lie, and only during the call. Errors: [`SKError`](@ref);
 with a `code` below 20 nothing was changed.
 """
-function allreduce!(comm::Comm, out, x; op = :sum, timeout = nothing)
+function allreduce!(comm::Ranks, out, x; op = :sum, timeout = nothing)
     holds("x", x, ANY)
     holds("out", out, kind(eltype(x)))
     same_size(comm, out, x)
@@ -60,8 +60,8 @@ function allreduce!(comm::Comm, out, x; op = :sum, timeout = nothing)
     end
     return out
 end
-allreduce!(comm::Comm, x; keywords...) = allreduce!(comm, x, x; keywords...)
-allreduce(comm::Comm, x; keywords...) = allreduce!(comm, like_x(comm, x), x; keywords...)
+allreduce!(comm::Ranks, x; keywords...) = allreduce!(comm, x, x; keywords...)
+allreduce(comm::Ranks, x; keywords...) = allreduce!(comm, like_x(comm, x), x; keywords...)
 
 struct AllgatherArgs
     struct_size::UInt32
@@ -85,7 +85,7 @@ Indices count from 0 here, elements in the order in which they lie.
 Returns `out`. Arrays are used where they lie, and only during the call. Errors: [`SKError`](@ref);
 with a `code` below 20 nothing was changed.
 """
-function allgather!(comm::Comm, out, x; timeout = nothing)
+function allgather!(comm::Ranks, out, x; timeout = nothing)
     holds("x", x, ANY)
     holds("out", out, kind(eltype(x)))
     all_parts(comm, out, x)
@@ -97,7 +97,7 @@ function allgather!(comm::Comm, out, x; timeout = nothing)
     end
     return out
 end
-allgather(comm::Comm, x; keywords...) = allgather!(comm, like_all_parts(comm, x), x; keywords...)
+allgather(comm::Ranks, x; keywords...) = allgather!(comm, like_all_parts(comm, x), x; keywords...)
 
 struct ReduceScatterArgs
     struct_size::UInt32
@@ -124,7 +124,7 @@ Indices count from 0 here, elements in the order in which they lie. Averages are
 Returns `out`. Arrays are used where they lie, and only during the call. Errors: [`SKError`](@ref);
 with a `code` below 20 nothing was changed.
 """
-function reduce_scatter!(comm::Comm, out, x; op = :sum, timeout = nothing)
+function reduce_scatter!(comm::Ranks, out, x; op = :sum, timeout = nothing)
     holds("x", x, ANY)
     holds("out", out, kind(eltype(x)))
     own_part(comm, out, x)
@@ -136,7 +136,7 @@ function reduce_scatter!(comm::Comm, out, x; op = :sum, timeout = nothing)
     end
     return out
 end
-reduce_scatter(comm::Comm, x; keywords...) =
+reduce_scatter(comm::Ranks, x; keywords...) =
     reduce_scatter!(comm, like_own_part(comm, x), x; keywords...)
 
 struct BroadcastArgs
@@ -166,7 +166,7 @@ Returns `out`. Arrays are used where they lie, and only during the call. Errors:
 with a `code` below 20 nothing was changed.
 """
 function Base.broadcast!(
-    comm::Comm, out::AbstractArray, x::AbstractArray;
+    comm::Ranks, out::AbstractArray, x::AbstractArray;
     root = 0,
     timeout = nothing,
 )
@@ -187,8 +187,8 @@ function Base.broadcast!(
     end
     return out
 end
-Base.broadcast!(comm::Comm, x::AbstractArray; keywords...) = broadcast!(comm, x, x; keywords...)
-Base.broadcast(comm::Comm, x::AbstractArray; keywords...) =
+Base.broadcast!(comm::Ranks, x::AbstractArray; keywords...) = broadcast!(comm, x, x; keywords...)
+Base.broadcast(comm::Ranks, x::AbstractArray; keywords...) =
     broadcast!(comm, like_x(comm, x), x; keywords...)
 
 struct SendRecvArgs
@@ -217,7 +217,7 @@ types must match on both sides. Indices count from 0 here, elements in the order
 Returns nothing. Arrays are used where they lie, and only during the call. Errors:
 [`SKError`](@ref); with a `code` below 20 nothing was changed.
 """
-function send(comm::Comm, x, peer; timeout = nothing)
+function send(comm::Ranks, x, peer; timeout = nothing)
     holds("x", x, ANY)
     tensors = Ref((vector("x", x),))
     GC.@preserve tensors x begin
@@ -254,7 +254,7 @@ Returns `out`, in the second form a new array of such a type and size. Arrays ar
 lie, and only during the call. Errors: [`SKError`](@ref); with a `code` below 20 nothing was
 changed.
 """
-function recv!(comm::Comm, out, peer; timeout = nothing)
+function recv!(comm::Ranks, out, peer; timeout = nothing)
     holds("out", out, ANY)
     tensors = Ref((vector("out", out),))
     GC.@preserve tensors out begin
@@ -271,7 +271,7 @@ function recv!(comm::Comm, out, peer; timeout = nothing)
     end
     return out
 end
-recv(comm::Comm, T::Type, dims, peer; keywords...) =
+recv(comm::Ranks, T::Type, dims, peer; keywords...) =
     recv!(comm, new_array(T, dims), peer; keywords...)
 
 struct AllreduceGemmArgs
@@ -306,7 +306,7 @@ Columns may lie apart, as those of `view(A, 1:3, :)`.
 Returns `c`. Arrays are used where they lie, and only during the call. Errors: [`SKError`](@ref);
 with a `code` below 20 nothing was changed.
 """
-function allreduce_gemm!(comm::Comm, c, b, a; timeout = nothing)
+function allreduce_gemm!(comm::Ranks, c, b, a; timeout = nothing)
     holds_factor("a", a, FLOAT)
     holds_weights("b", b, kind(eltype(a)))
     holds_matrix("c", c, kind(eltype(a)) | kind(Float32))
@@ -333,7 +333,7 @@ function allreduce_gemm!(comm::Comm, c, b, a; timeout = nothing)
     end
     return c
 end
-function allreduce_gemm(comm::Comm, b, a; out_type = eltype(a), timeout = nothing)
+function allreduce_gemm(comm::Ranks, b, a; out_type = eltype(a), timeout = nothing)
     c = new_array(out_type, (factor_size("b", b)[1], factor_size("a", a)[2]))
     return allreduce_gemm!(comm, c, b, a; timeout = timeout)
 end
@@ -371,7 +371,7 @@ Columns may lie apart, as those of `view(A, 1:3, :)`.
 Returns `c`. Arrays are used where they lie, and only during the call. Errors: [`SKError`](@ref);
 with a `code` below 20 nothing was changed.
 """
-function allgather_gemm!(comm::Comm, c, b, a; timeout = nothing)
+function allgather_gemm!(comm::Ranks, c, b, a; timeout = nothing)
     holds_factor("a", a, FLOAT)
     holds_weights("b", b, kind(eltype(a)))
     holds_matrix("c", c, kind(eltype(a)) | kind(Float32))
@@ -398,7 +398,7 @@ function allgather_gemm!(comm::Comm, c, b, a; timeout = nothing)
     end
     return c
 end
-function allgather_gemm(comm::Comm, b, a; out_type = eltype(a), timeout = nothing)
+function allgather_gemm(comm::Ranks, b, a; out_type = eltype(a), timeout = nothing)
     c = new_array(out_type, (factor_size("b", b)[1], comm.world_size * factor_size("a", a)[2]))
     return allgather_gemm!(comm, c, b, a; timeout = timeout)
 end

@@ -3,7 +3,6 @@
 """What C sees of a communicator while a call waits: where `waiting` looks whether to go on."""
 mutable struct Waiting
     handle::Ptr{Cvoid}
-    cancel_fd::Int32  # While the ranks meet, else -1.
     is_interrupted::Bool
 end
 
@@ -24,12 +23,13 @@ form calls `f(comm)` and closes it.
 
 A call waits until its arrays may be used again. It holds its thread meanwhile: other tasks of that
 thread do not run. Ctrl-C aborts the communicator: this rank throws `InterruptException`, its peers
-an [`SKError`](@ref). One thread at a time may use a communicator.
+an [`SKError`](@ref). (While the ranks meet it is thrown once they have met, or did not in time.) One
+thread at a time may use a communicator.
 
 Errors: `SKError` with `code` 10 for an argument that makes no sense or launchers that disagree, 20
 where a rank died, 21 where one aborted, 30 where ranks did not come, 60 where one is a stranger.
 """
-mutable struct Comm
+mutable struct Comm <: Ranks
     handle::Ptr{Cvoid}
     rank::Int
     world_size::Int
@@ -53,7 +53,7 @@ function the_context()
     return context[]
 end
 
-"""The first of two ends of a wait for other ranks: Ctrl-C, which only Julia's code can see."""
+"""Called now and then while a call waits: Ctrl-C ends that, and only Julia's code can see it."""
 function look_around(user::Ptr{Cvoid})::Cvoid
     try
         GC.safepoint()
@@ -65,12 +65,7 @@ end
 
 function interrupt(waiting::Waiting)
     waiting.is_interrupted = true
-    if waiting.handle != C_NULL
-        ccall((:sk_comm_abort, libsk), Int32, (Ptr{Cvoid}, Cstring), waiting.handle, "interrupted")
-    elseif waiting.cancel_fd > 0
-        one = Ref{UInt64}(1)
-        ccall(:write, Cssize_t, (Cint, Ptr{Cvoid}, Csize_t), waiting.cancel_fd, one, 8)
-    end
+    ccall((:sk_comm_abort, libsk), Int32, (Ptr{Cvoid}, Cstring), waiting.handle, "interrupted")
 end
 
 # C has pointers to them, also once a communicator was dropped, until its handle is freed.
@@ -89,8 +84,14 @@ function Comm(;
     bytes = whole(symmetric_bytes_max, "symmetric_bytes_max", 0, typemax(Int64))
     limit = milliseconds(timeout)
     free_dropped()
-    descriptor = ccall(:eventfd, Cint, (Cuint, Cint), 0, 0o2000000)  # EFD_CLOEXEC
-    waiting = Waiting(C_NULL, descriptor, false)
+    # Ctrl-C from here on is thrown at the end, when there is an object that can be freed.
+    return disable_sigint() do
+        create(text, limit, threads, bytes, put_only)
+    end
+end
+
+function create(text, limit, threads, bytes, put_only)
+    waiting = Waiting(C_NULL, false)
     lock(() -> push!(waitings, waiting), context_lock)
     made = Ref{Ptr{Cvoid}}(C_NULL)
     GC.@preserve text begin
@@ -98,21 +99,14 @@ function Comm(;
             sizeof(CommConfig), 0, 0, 0,
             text === nothing ? C_NULL : pointer(text), C_NULL, C_NULL,
             limit, put_only, threads, bytes,
-            max(descriptor, 0), 0, 0, 0,
+            0, 0, 0, 0,
             look_around_pointer[], pointer_from_objref(waiting),
         )
         status = @waits libsk.sk_comm_create(
             the_context()::Ptr{Cvoid}, Ref(config)::Ptr{CommConfig}, made::Ptr{Ptr{Cvoid}}
         )::Int32
     end
-    failure = status == 0 ? nothing : last_error(status)
-    descriptor >= 0 && ccall(:close, Cint, (Cint,), descriptor)
-    waiting.cancel_fd = -1
-    if waiting.is_interrupted
-        status == 0 && check(ccall((:sk_comm_free, libsk), Int32, (Ptr{Cvoid},), made[]))
-        throw(InterruptException())
-    end
-    failure === nothing || throw(failure)
+    check(status)
     waiting.handle = made[]
     own = query(made[])
     comm = Comm(made[], own.rank, own.world_size, own.local_rank, waiting, SymmetricArray[])
@@ -239,8 +233,9 @@ end
 """What a call of a communicator ended with, where that was not well."""
 @noinline function failed(comm::Comm, status::Int32)
     failure = last_error(status)
-    comm.waiting.is_interrupted && throw(InterruptException())
-    throw(failure)
+    comm.waiting.is_interrupted || throw(failure)
+    comm.waiting.is_interrupted = false  # Later calls say what has become of the communicator.
+    throw(InterruptException())
 end
 
 """Seconds, as the library takes them; `nothing` is the communicator's own timeout."""

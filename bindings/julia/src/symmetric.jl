@@ -1,5 +1,8 @@
 # Symmetric memory as arrays: peers read and write it without a copy.
 
+"""What operations take as their first argument: a communicator, or what keeps a call of one."""
+abstract type Ranks end
+
 """
     SymmetricArray{T}(comm, dims...)
 
@@ -14,7 +17,7 @@ the array alone gives nothing back, for that would not be collective.
 mutable struct SymmetricArray{T,N} <: DenseArray{T,N}
     pointer::Ptr{T}
     size::NTuple{N,Int}
-    comm::Any  # A Comm, which is declared behind this; it keeps the memory.
+    comm::Ranks  # It keeps the memory.
 end
 
 Base.size(x::SymmetricArray) = x.size

@@ -12,6 +12,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1]
 TESTS = PACKAGE / "test"
+ROOT = PACKAGE.parents[1]
 TIMEOUT_S = 600  # Of a program; what hangs ends by the library's own timeouts long before.
 
 
@@ -56,7 +57,7 @@ def run(julia: str, prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> R
         # Compiling is most of what these programs do.
         command = [julia, "--startup-file=no", "-O0", str(program), *arguments]
         if ranks > 1:
-            command = [str(prefix / "bin" / "sk"), "run", "-n", str(ranks), "--", *command]
+            command = [str(prefix / "bin" / "sk"), "run", "--tag", "-n", str(ranks), "--", *command]
         return subprocess.run(
             command, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )

@@ -15,6 +15,10 @@ help_of(name) = string(Base.Docs.doc(Base.Docs.Binding(LibSK, name)))
     end
 end
 
+@testset "no method is unclear" begin
+    @test isempty(detect_ambiguities(LibSK))
+end
+
 @testset "what the help of operations says" begin
     text = string(@doc rmsnorm!)
     for word in ("y[j, i] = x[j, i]", "(n, ...)", "weight", "rstd", "eps = 1e-5", "SKError", "Zhang")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
-from conftest import PACKAGE, TESTS, Run
+from conftest import PACKAGE, ROOT, TESTS, Run
 
 ALONE = ("abi", "adamw", "arrays", "bfloat16", "columns", "help", "lifetimes", "topology")
-TOGETHER = ("collectives", "products")
+TOGETHER = ("collectives", "prepared", "products")
 FAULTS = ("faults",)
 
 
@@ -76,3 +77,29 @@ def test_a_planted_mistake_is_found(run: Run, tmp_path: Path, mistake: str) -> N
     done = run(TESTS / f"{program}.jl", ranks, package=package, depot=tmp_path / "depot")
     assert done.returncode != 0
     assert "Test Summary" in done.stdout  # It found what was wrong; it did not merely break.
+
+
+def example(page: Path, heading: str = "") -> str:
+    """The first program in Julia under a heading, or of the page."""
+    pattern = rf"{heading}.*?^```julia\n(.*?)^```"
+    found = re.search(pattern, page.read_text(), re.MULTILINE | re.DOTALL)
+    assert found, page
+    return found[1]
+
+
+def test_the_pages_examples_run_as_they_are_printed(run: Run, tmp_path: Path) -> None:
+    pages = {"hello": (PACKAGE / "README.md", ""), "product": (ROOT / "README.md", "^### Julia$")}
+    output = {}
+    for name, (page, heading) in pages.items():
+        program = tmp_path / f"{name}.jl"
+        program.write_text(example(page, heading))
+        assert len(program.read_text().splitlines()) <= 15
+        done = run(program, 2)
+        assert done.returncode == 0, done.stderr
+        output[name] = done.stdout
+    for line in ("rank 0: Float32[3.0, 3.0, 3.0], y is 8×2", "rank 1:"):
+        assert line in output["hello"]
+        assert line in (PACKAGE / "README.md").read_text()
+    errors = [float(word) for word in re.findall(r"relative error (\S+)", output["product"])]
+    assert len(errors) == 2
+    assert all(error < 1e-5 for error in errors)
