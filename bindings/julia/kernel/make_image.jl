@@ -7,6 +7,8 @@ Base.__init__()
 Base.init_depot_path()
 Base.init_load_path()
 Base.include(Base.__toplevel__, joinpath(@__DIR__, "src", "SuperKernelRank.jl"))
+# Of what is loaded already Julia runs no __init__ either; help needs this one.
+Base.loaded_modules[Base.PkgId("SuperKernelRank")].REPL.__init__()
 let warm = joinpath(@__DIR__, "warm.jl")
     Base.include(Base.loaded_modules[Base.PkgId("SuperKernelRank")], warm)
 end

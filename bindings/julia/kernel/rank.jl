@@ -4,5 +4,5 @@ let id = Base.PkgId("SuperKernelRank")
     haskey(Base.loaded_modules, id) ||
         Base.include(Base.__toplevel__, joinpath(@__DIR__, "src", "SuperKernelRank.jl"))
     status = Base.invokelatest(Base.loaded_modules[id].main, ARGS[1])
-    status == 0 || exit(status)
+    exit(status)
 end

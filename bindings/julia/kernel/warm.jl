@@ -56,6 +56,18 @@ let output = RankStream(STDOUT), kept = copy(kept_descriptors), displays = copy(
     precompile(wait, (FileWatching.FDWatcher,))
     precompile(FileWatching.FDWatcher, (RawFD, Bool, Bool))
     precompile(schedule, (Task, Any))
+    precompile(main, (String,))
+    # What Julia itself does at the start of a process without a terminal.
+    precompile(TextDisplay, (Base.PipeEndpoint,))
+    precompile(Logging.ConsoleLogger, (Base.PipeEndpoint,))
+    precompile(REPL.Terminals.TTYTerminal, (String, IOStream, Base.PipeEndpoint, Base.PipeEndpoint))
+    for x in (1, 1:3, [1], "x", nothing, sin, 2.5)
+        mark_of(x)
+        entries_of("x", x)
+    end
+    traceback_of(Tuple{Any,Any}[(InterruptException(), backtrace())])
+    precompile(sleep, (Int,))
+    precompile(sleep, (Float64,))
     for which in (STDOUT, STDERR)
         ccall(:close, Cint, (Cint,), kept_descriptors[which])
     end

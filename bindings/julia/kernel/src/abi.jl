@@ -90,12 +90,22 @@ struct RawCommMessage
     buffer_count::UInt64
 end
 
+struct RawGroup
+    struct_size::UInt32
+    missing_count::Int32
+    first_missing::Int32
+    reserved::Int32
+    epoch::UInt64
+    master_port::Int32
+    coordinator_port::Int32
+end
+
 const FUNCTIONS = (
     :sk_last_error, :sk_host_facts, :sk_version,
     :sk_worker_join, :sk_worker_fds, :sk_worker_interrupted, :sk_worker_next, :sk_worker_stream,
     :sk_worker_display, :sk_worker_error, :sk_worker_code_ended, :sk_worker_done,
     :sk_worker_reply, :sk_worker_cancelled, :sk_worker_leave, :sk_worker_input, :sk_worker_comm,
-    :sk_worker_cell_reply, :sk_worker_snapshot,
+    :sk_worker_cell_reply, :sk_worker_snapshot, :sk_worker_group, :sk_worker_regroup,
 )
 
 # The address of each function, in the order of FUNCTIONS.

@@ -31,7 +31,9 @@ function run_cell(request)
             mode()
             return nothing
         end
-        value = evaluate(parse_cell(request.code, cell_name(count)))
+        parsed = parse_cell(request.code, cell_name(count))
+        connect_if_named(parsed)
+        value = evaluate(parsed)
         # As the REPL: not through `=`, which a macro or a constant could turn into something else.
         ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, :ans, value)
         request.silent || hides_value(request.code) || show_result(value)

@@ -2,18 +2,19 @@
 
 struct RankDisplay <: AbstractDisplay end
 
-Base.display(::RankDisplay, x) = send_display(DISPLAY_DATA, bundle_of(x))
+Base.display(::RankDisplay, @nospecialize(x)) = send_display(DISPLAY_DATA, bundle_of(x))
 Base.display(::RankDisplay, kind::MIME, x) = send_display(DISPLAY_DATA, bundle_of_one(kind, x))
 Base.display(d::RankDisplay, kind::AbstractString, x) = display(d, MIME(kind), x)
 Base.displayable(::RankDisplay, ::MIME) = true
 
 """One form that was asked for, and the text, which every notebook can show."""
-function bundle_of_one(kind::MIME, x)
+function bundle_of_one(kind::MIME, @nospecialize(x))
     name = string(kind)
-    # A text of another type is that type's data, as in every Julia display.
-    data = istextmime(name) && x isa AbstractString ? Vector{UInt8}(String(x)) : shown_as(name, x)
+    # A text, or bytes of a type that is none, are that type's data, as in every Julia display.
+    is_data = istextmime(name) ? x isa AbstractString : x isa Vector{UInt8}
+    data = !is_data ? shown_as(name, x) : x isa Vector{UInt8} ? x : Vector{UInt8}(String(x))
     bundle = Bundle([name => data])
-    name == "text/plain" || x isa AbstractString ||
+    name == "text/plain" || is_data ||
         try
             push!(bundle, "text/plain" => shown_as("text/plain", x))
         catch error
@@ -43,7 +44,7 @@ Removes what this cell has put out so far; with `wait` when the next output come
 """
 clear_output(wait::Bool = false) = send_display(wait ? DISPLAY_CLEAR_WAIT : DISPLAY_CLEAR, Bundle())
 
-function show_result(value)
+function show_result(@nospecialize(value))
     value === nothing && return
     send_display(DISPLAY_RESULT, bundle_of(value))
 end

@@ -3,10 +3,10 @@
 const WORDS_MAX = 1 << 20  # Bytes of an exception's text: all ranks send theirs.
 const FRAMES_MAX = 100     # Beyond, the middle is left out.
 
-name_of(error) = string(nameof(typeof(error)))
+name_of(@nospecialize(error)) = string(nameof(typeof(error)))
 
 """What `showerror` says, or a sentence where that fails."""
-function words_of(error)
+function words_of(@nospecialize(error))
     error isa InterruptException && return "InterruptException"
     text = try
         sprint() do io
@@ -20,13 +20,13 @@ function words_of(error)
 end
 
 """The same without the error's name, where `showerror` begins with that."""
-function text_of(error)
+function text_of(@nospecialize(error))
     name, words = name_of(error), words_of(error)
     words == name && return ""
     return startswith(words, name * ": ") ? words[(ncodeunits(name) + 3):end] : words
 end
 
-line_of(error) = (text = text_of(error); isempty(text) ? name_of(error) : "$(name_of(error)): $text")
+line_of(@nospecialize(error)) = (text = text_of(error); isempty(text) ? name_of(error) : "$(name_of(error)): $text")
 
 """A backtrace's frames down to the cell's own, without ours."""
 function cell_frames(backtrace)
@@ -75,7 +75,7 @@ function traceback_of(stack)
     return split(replace(String(take!(out)), " at ./In[" => " at In["), '\n')
 end
 
-is_interrupt(error) = error isa InterruptException || (error isa TaskFailedException &&
+is_interrupt(@nospecialize(error)) = error isa InterruptException || (error isa TaskFailedException &&
                                                       is_interrupt(result_of(error.task)))
 
 result_of(task) = task.state === :failed ? (isdefined(task, :exception) ? task.exception : nothing) : nothing
@@ -87,7 +87,11 @@ function flags_of(stack)
 end
 
 """Whether libsk has ended a call because a peer is lost or the call was aborted."""
-is_consequence(error) = error isa WorkerError && error.code in (ERR_PEER_LOST, ERR_ABORTED)
+is_consequence(@nospecialize(error)) = code_of(error) in (ERR_PEER_LOST, ERR_ABORTED)
+
+code_of(@nospecialize(error)) = error isa WorkerError ? error.code : is_of_libsk(typeof(error)) ? Int(error.code) : 0
+
+is_of_libsk(kind) = nameof(kind) === :SKError && nameof(parentmodule(kind)) === :LibSK
 
 """Puts out the error that ends the cell."""
 function report_error(stack)

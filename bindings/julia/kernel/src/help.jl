@@ -1,7 +1,7 @@
 # Documentation: of the name at the cursor, and behind `?`.
 
 """The forms of a piece of documentation."""
-function help_bundle(found)
+function help_bundle(@nospecialize(found))
     bundle = Bundle()
     for kind in ("text/plain", "text/html", "text/markdown")
         (kind == "text/plain" || can_show(kind, found)) && push!(bundle, kind => shown_as(kind, found))

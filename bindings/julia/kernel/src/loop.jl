@@ -44,10 +44,12 @@ function serve_cell(request)
     answer = request.kind == EXECUTE && failure === nothing && !isempty(request.expressions) ?
         answer_expressions(request.expressions) : ""
     restore_descriptors()
+    restore_variables()
     Libc.flush_cstdio()
     failure === nothing || report_error(failure)
     isempty(answer) || cell_reply(answer)
     is_cancelled() && forget_signals()
+    ask_for_another()
     cell_done(failure === nothing ? CELL_OK : CELL_ERROR)
 end
 
@@ -90,6 +92,8 @@ function main(library::AbstractString)
         return 1
     end
     foreach(name -> delete!(ENV, name), PRIVATE_VARIABLES)
+    add_package(library)
+    know_rank()
     install_streams()
     install_stdin()
     pushdisplay(RankDisplay())
@@ -99,6 +103,7 @@ function main(library::AbstractString)
     serves[] = true
     serve()
     serves[] = false
+    Core.eval(Base, :(is_interactive = false))  # Else Julia's own prompt would follow.
     leave_controller()
     return 0
 end

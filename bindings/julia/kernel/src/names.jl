@@ -35,12 +35,15 @@ end
 const HIDDEN = (:Base, :Core, :Main, :ans, :eval, :include)
 
 """What tells one value from another without looking into it; `objectid` would read all of a tuple."""
-mark_of(value) = hash(typeof(value).name.name, value isa Module ? hash(nameof(value)) : address_of(value))
+mark_of(@nospecialize(value)) = value isa PLAIN ? hash(value) :
+    hash(typeof(value).name.name, value isa Module ? hash(nameof(value)) : address_of(value))
 
-address_of(value) = isimmutable(value) ? UInt(hash(sizeof(typeof(value)))) :
+const PLAIN = Union{Bool,Int,Float64,Nothing,Symbol}
+
+address_of(@nospecialize(value)) = isimmutable(value) ? UInt(hash(sizeof(typeof(value)))) :
     UInt(ccall(:jl_value_ptr, Ptr{Cvoid}, (Any,), value))
 
-function entries_of(name, value)
+function entries_of(name, @nospecialize(value))
     entries = [name => help_of(value)]
     members = value isa Module ? names(value) : value isa Function || value isa Type ? Symbol[] : fieldnames_of(value)
     for member in Iterators.take(members, MEMBERS_MAX)
@@ -49,10 +52,10 @@ function entries_of(name, value)
     return entries
 end
 
-fieldnames_of(value) = try collect(Symbol, fieldnames(typeof(value))) catch; Symbol[] end
+fieldnames_of(@nospecialize(value)) = try Symbol[fieldname(typeof(value), i) for i in 1:fieldcount(typeof(value))] catch; Symbol[] end
 
-help_of(value) = string("Type: ", type_text(typeof(value)),
-    value isa Union{Bool,Int,Float64,Nothing} ? "\nValue: $value" : "",
+help_of(@nospecialize(value)) = string("Type: ", type_text(typeof(value)),
+    value isa PLAIN ? "\nValue: $value" : "",
     value isa Union{String,Array} ? "\nLength: $(length(value))" : "")
 
 """The name of a type; its parameters may have a `show` of their own."""

@@ -2,34 +2,44 @@
 
 from_environment(name) = parse(Int, get(ENV, name, "0"))
 
-"""The ranks that a set names: 3, 0:2, [0, 3], (1, 2), "0-3,5", "!0" or "all"."""
-in_set(set::Integer, rank, world_size) = valid_rank(set, world_size) == rank
-in_set(set::Union{AbstractVector{<:Integer},Tuple,AbstractSet{<:Integer}}, rank, world_size) =
-    (foreach(each -> valid_rank(each, world_size), set); rank in set)
+# As they were at the start: a cell may change the environment.
+const rank, local_rank, world_size = Ref(0), Ref(0), Ref(1)
 
-function in_set(set::AbstractString, rank, world_size)
+function know_rank()
+    rank[] = from_environment("RANK")
+    local_rank[] = from_environment("LOCAL_RANK")
+    world_size[] = from_environment("WORLD_SIZE")
+end
+
+"""Whether a rank is in a set: 3, 0:2, [0, 3], (1, 2), "0-3,5", "!0" or "all"."""
+in_set(set::Integer, own, size) = valid_rank(set, size) == own
+in_set(set::Union{AbstractVector{<:Integer},Tuple,AbstractSet{<:Integer}}, own, size) =
+    (foreach(each -> valid_rank(each, size), set); own in set)
+
+function in_set(set::AbstractString, own, size)
     text = strip(set)
     text == "all" && return true
-    startswith(text, '!') && return !in_set(text[2:end], rank, world_size)
+    startswith(text, '!') && return !in_set(text[2:end], own, size)
     found = false
     for part in split(text, ',')
         ends = match(r"^\s*(\d+)\s*(?:-\s*(\d+)\s*(?::\s*(\d+)\s*)?)?$", part)
-        ends === nothing && throw(ArgumentError("@on \"$set\": \"$part\" is no rank and no range such as 0-3 or 0-6:2"))
-        first = valid_rank(parse(Int, ends[1]), world_size)
-        last = ends[2] === nothing ? first : valid_rank(parse(Int, ends[2]), world_size)
+        ends === nothing && throw(ArgumentError(
+            "@on \"$set\": \"$part\" is no rank and no range such as 0-3 or 0-6:2"))
+        first = valid_rank(parse(Int, ends[1]), size)
+        last = ends[2] === nothing ? first : valid_rank(parse(Int, ends[2]), size)
         step = ends[3] === nothing ? 1 : parse(Int, ends[3])
         first <= last && step > 0 || throw(ArgumentError("@on \"$set\": \"$part\" is empty"))
-        found |= rank in first:step:last
+        found |= own in first:step:last
     end
     return found
 end
 
-in_set(set, rank, world_size) = throw(ArgumentError(
+in_set(set, own, size) = throw(ArgumentError(
     "@on takes a rank (0), a range (0:2), a list ([0, 3]) or a text (\"0-3,5\"), not a $(typeof(set))"))
 
-function valid_rank(each, world_size)
-    each isa Integer && 0 <= each < world_size && return Int(each)
-    throw(ArgumentError("@on: rank $each asked for, but there are ranks 0 to $(world_size - 1)"))
+function valid_rank(each, size)
+    each isa Integer && 0 <= each < size && return Int(each)
+    throw(ArgumentError("@on: rank $each asked for, but there are ranks 0 to $(size - 1)"))
 end
 
 """
@@ -40,7 +50,7 @@ The set is a rank, a range, a list or a text: `@on 0 ...`, `@on 0:2 ...`, `@on "
 """
 macro on(set, expression)
     return quote
-        if in_set($(esc(set)), from_environment("RANK"), from_environment("WORLD_SIZE"))
+        if in_set($(esc(set)), rank[], world_size[])
             $(esc(expression))
         end
     end
@@ -49,17 +59,16 @@ end
 """What every cell finds in Main; `%reset` puts it there again."""
 function own_names()
     return [
-        :rank => from_environment("RANK"),
-        :local_rank => from_environment("LOCAL_RANK"),
-        :world_size => from_environment("WORLD_SIZE"),
-        :comm => make_communicator(),
+        :rank => rank[],
+        :local_rank => local_rank[],
+        :world_size => world_size[],
         :sk => SuperKernelRank,
     ]
 end
 
 function add_own_names()
     for (name, value) in own_names()
-        value === nothing || ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, name, value)
+        ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, name, value)
     end
     Core.eval(Main, :(using .sk: @on))
     return

@@ -67,6 +67,18 @@ function restore_descriptors()
     tell("what the cell has put in place of descriptor $(join(moved, " and ")) holds for the cell alone")
 end
 
+"""After a cell there are streams and displays, whatever it has made of those."""
+function restore_variables()
+    for (name, stream) in ((:stdout, RankStream(STDOUT)), (:stderr, RankStream(STDERR)))
+        getfield(Base, name) isa IO || Core.eval(Base, :($name = $stream))
+    end
+    Base.stdin isa IO || install_stdin()
+    displays = Base.Multimedia.displays
+    isempty(displays) && pushdisplay(TextDisplay(RankStream(STDOUT)))
+    any(each -> each isa RankDisplay, displays) || pushdisplay(RankDisplay())
+    return
+end
+
 leads_to(fd, kept) = (there = place_of(fd)) !== nothing && there == place_of(kept)
 
 function place_of(fd)
