@@ -229,7 +229,9 @@ def vectors(schema: dict) -> str:
     ]
     typed = ", ".join(words.typed(name, "x"))
     if shape == "same_size":
-        lines.append(short(f"{name}!", f"comm::Ranks, {typed}", f"{name}!(comm, x, x; keywords...)"))
+        lines.append(
+            short(f"{name}!", f"comm::Ranks, {typed}", f"{name}!(comm, x, x; keywords...)")
+        )
     body = f"{name}!(comm, {result[shape]}(comm, x), x; keywords...)"
     lines += [short(name, f"comm::Ranks, {typed}", body)]
     return "\n".join(lines)

@@ -17,7 +17,7 @@ static sk_tensor tensor(void* data, int64_t rows, int64_t columns) {
 
 /** Nanoseconds of an all-reduce of `count` elements, tensors and arguments made anew each time, as
  *  a program does that gets its arrays from elsewhere. Negative where one failed. */
-double c_allreduce(sk_comm* comm, float* in, float* out, int64_t count, int64_t calls) {
+SK_API double c_allreduce(sk_comm* comm, float* in, float* out, int64_t count, int64_t calls) {
   const double start = now_ns();
   for (int64_t i = 0; i < calls; ++i) {
     sk_tensor x = tensor(in, 1, count), y = tensor(out, 1, count);
@@ -28,8 +28,8 @@ double c_allreduce(sk_comm* comm, float* in, float* out, int64_t count, int64_t 
 }
 
 /** The same of rmsnorm with a weight; `comm` is that of sk_comm_self(). */
-double c_rmsnorm(sk_comm* comm, float* in, float* out, float* weight, int64_t rows, int64_t columns,
-                 int64_t calls) {
+SK_API double c_rmsnorm(sk_comm* comm, float* in, float* out, float* weight, int64_t rows,
+                        int64_t columns, int64_t calls) {
   const double start = now_ns();
   for (int64_t i = 0; i < calls; ++i) {
     sk_tensor x = tensor(in, rows, columns), y = tensor(out, rows, columns);
@@ -42,8 +42,8 @@ double c_rmsnorm(sk_comm* comm, float* in, float* out, float* weight, int64_t ro
 }
 
 /** The same of c = a * b, in C's order. */
-double c_product(sk_comm* comm, float* a, float* b, float* c, int64_t m, int64_t n, int64_t k,
-                 int64_t calls) {
+SK_API double c_product(sk_comm* comm, float* a, float* b, float* c, int64_t m, int64_t n,
+                        int64_t k, int64_t calls) {
   const double start = now_ns();
   for (int64_t i = 0; i < calls; ++i) {
     sk_tensor left = tensor(a, m, k), right = tensor(b, k, n), result = tensor(c, m, n);

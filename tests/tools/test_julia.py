@@ -7,6 +7,7 @@ from pathlib import Path
 
 import julia
 import pytest
+import test as suites
 from shell import DevError
 
 
@@ -71,3 +72,19 @@ def test_the_wrapper_puts_the_library_before_what_was_there(home: Path) -> None:
         [julia.WRAPPER], capture_output=True, text=True, env={"LD_PRELOAD": ""}, timeout=60
     )
     assert done.stdout.strip() == "/libunwind.so.8"
+
+
+def test_without_it_a_whole_run_leaves_its_suite_out_and_says_so(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "julia" not in [each.name for each in suites.present_suites(None, may_install=False)]
+    assert "left out: julia" in capsys.readouterr().out
+    with pytest.raises(DevError, match="needs Julia.*--install"):
+        suites.present_suites("julia", may_install=False)
+    asked = suites.present_suites("julia", may_install=True)
+    assert [each.name for each in asked] == ["julia"]
+
+
+def test_with_it_the_suite_is_part_of_a_whole_run(home: Path) -> None:
+    program(home / "path" / "julia", "exit 0")
+    assert "julia" in [each.name for each in suites.present_suites(None, may_install=False)]

@@ -105,8 +105,12 @@ function create(text, limit, threads, bytes, put_only)
         status = @waits libsk.sk_comm_create(
             the_context()::Ptr{Cvoid}, Ref(config)::Ptr{CommConfig}, made::Ptr{Ptr{Cvoid}}
         )::Int32
+        failure = status == 0 ? nothing : last_error(status)
     end
-    check(status)
+    if status != 0
+        lock(() -> delete!(waitings, waiting), context_lock)
+        throw(failure)
+    end
     waiting.handle = made[]
     own = query(made[])
     comm = Comm(made[], own.rank, own.world_size, own.local_rank, waiting, SymmetricArray[])

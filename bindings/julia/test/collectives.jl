@@ -28,7 +28,7 @@ in_order(@nospecialize(parts)) = reduce(vcat, Any[vec(collect(part)) for part in
 @testset "collectives" begin
     Comm() do comm
         world, me = comm.world_size, comm.rank + 1
-        for round in 1:parse(Int, get(ENV, "SK_TEST_ROUNDS", "2")), T in TYPES
+        for round in 1:ROUNDS, T in TYPES
             dims = rand(SHARED, 1:3)
             size = odd_size(dims)
             xs = of_ranks((rng, _) -> draw(rng, T, size...), world)

@@ -7,6 +7,9 @@ end
 const SEED = parse(Int, get(ENV, "SK_TEST_SEED", string(rand(RandomDevice(), UInt32))))
 println("SK_TEST_SEED=", SEED)
 
+# Ranks draw the same shapes, and each compiles for itself: there are runs of 1 to 4 of them anyway.
+const ROUNDS = parse(Int, get(ENV, "SK_TEST_ROUNDS", get(ENV, "WORLD_SIZE", "1") == "1" ? "2" : "1"))
+
 # Of all ranks alike: shapes, choices. Never ask it for a rank's own data.
 const SHARED = MersenneTwister(SEED)
 

@@ -19,7 +19,7 @@ end
 @testset "products" begin
     Comm() do comm
         world, me = comm.world_size, comm.rank + 1
-        for round in 1:parse(Int, get(ENV, "SK_TEST_ROUNDS", "2")), T in FLOATS
+        for round in 1:ROUNDS, T in FLOATS
             n, k, m = rand(SHARED, 1:40, 3)
             as = of_ranks((rng, _) -> draw(rng, T, k, m), world)
             bs = of_ranks((rng, _) -> draw(rng, T, n, k), world)

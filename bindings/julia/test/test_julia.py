@@ -40,7 +40,7 @@ PLANTED = {
     "a tensor whose sides are exchanged": (
         "arrays.jl",
         "return tensor(x, axes_of(m, n), axes_of(max(step, n, 1), 1), 2)",
-        "return tensor(x, axes_of(n, m), axes_of(max(step, m, 1), 1), 2)",
+        "return tensor(x, axes_of(n, m), axes_of(max(m, 1), 1), 2)",
         "columns",
     ),
     "a product whose transposes are exchanged": (
@@ -76,7 +76,9 @@ def test_a_planted_mistake_is_found(run: Run, tmp_path: Path, mistake: str) -> N
     ranks = 2 if program == "collectives" else 1
     done = run(TESTS / f"{program}.jl", ranks, package=package, depot=tmp_path / "depot")
     assert done.returncode != 0
-    assert "Test Summary" in done.stdout  # It found what was wrong; it did not merely break.
+    assert "Test Summary" in done.stdout, done.stderr[
+        -5000:
+    ]  # It found what was wrong; it did not merely break.
 
 
 def example(page: Path, heading: str = "") -> str:
