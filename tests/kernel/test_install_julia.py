@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, SK
+from conftest import BUILD, ROOT, SK
 
 GOOD = "printf '1.9.0\\n/nowhere/sys.so\\n'"
 
@@ -53,8 +53,11 @@ def test_the_kernelspec_has_the_ranks_sources(install: Command) -> None:
         str(install.folder / "rank" / "rank.jl"),
         str(BUILD / "libsk.so.0"),
     ]
-    assert (install.folder / "rank" / "src" / "SuperKernelRank.jl").exists()
-    assert (install.folder / "rank" / "LibSK" / "src" / "LibSK.jl").exists()
+    rank, sources = install.folder / "rank", ROOT / "bindings" / "julia"
+    for made, source in ((rank, sources / "kernel"), (rank / "LibSK" / "src", sources / "src")):
+        for file in source.rglob("*.jl"):
+            assert (made / file.relative_to(source)).read_bytes() == file.read_bytes(), file
+    assert (rank / "LibSK" / "Project.toml").exists()
     listed = subprocess.run(
         [str(SK), "list", "--user"],
         capture_output=True,
