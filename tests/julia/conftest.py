@@ -70,7 +70,10 @@ def julia() -> str:
 
 @pytest.fixture(scope="session")
 def spec(julia: str) -> Path:
-    """The folder of kernelspecs, with a superkernel-julia; with SK_JULIA_IMAGE=1 from an image."""
+    """The folder of kernelspecs, with a superkernel-julia: SK_JULIA_KERNELS, or made here. With
+    SK_JULIA_IMAGE=1 with its image, which costs some minutes."""
+    if "SK_JULIA_KERNELS" in os.environ:
+        return Path(os.environ["SK_JULIA_KERNELS"])
     prefix = Path(tempfile.mkdtemp(prefix="sk-julia-"))
     install(julia, prefix, *([] if os.environ.get("SK_JULIA_IMAGE") == "1" else ["--no-image"]))
     return prefix / "share" / "jupyter" / "kernels"

@@ -40,7 +40,9 @@ let output = RankStream(STDOUT), kept = copy(kept_descriptors), displays = copy(
     for code in ("prin", "x_.", "\\alph", "Base.pri", "sin(", ";ls /us")
         serve_one(warm_request(code, COMPLETE))
     end
-    serve_one(warm_request("println", INSPECT))
+    for name in ("println", "sum", "map", "Dict", "@time", "for", "sin", "Base.Threads")
+        serve_one(warm_request(name, INSPECT))
+    end
     serve_one(warm_request("hostname", ACTION))
     for x in (1, 2.5, "text", [1, 2], 'c', :s, 0x1, true)
         print(output, x)
