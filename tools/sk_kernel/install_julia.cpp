@@ -21,8 +21,8 @@ constexpr int64_t kAskMs = 120'000;
 constexpr int64_t kImageMs = 1'800'000;
 constexpr size_t kSaidMax = 600;  // Of a failure's words.
 
-// Says what is wrong by its exit status; else its version, its image and where its image's compiler
-// flags come from, one a line. The last test is whether exceptions through compiled code work.
+// Says what is wrong by its exit status; else its version and its system image, one a line. The
+// last test is whether exceptions through compiled code work.
 constexpr const char* kProbe =
     "VERSION >= v\"1.5\" || (println(VERSION); exit(3))\n"
     "for name in (\"Base64\", \"FileWatching\", \"InteractiveUtils\", \"Libdl\", \"Logging\", "
@@ -89,8 +89,10 @@ std::string in_path(const std::string& program) {
   if (program.find('/') != std::string::npos) return fs::absolute(program).lexically_normal();
   const char* path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
-  for (std::string folder; std::getline(folders, folder, ':');)
-    if (access((folder + "/" + program).c_str(), X_OK) == 0) return folder + "/" + program;
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    std::string found = folder.append("/").append(program);
+    if (access(found.c_str(), X_OK) == 0) return found;
+  }
   return "";
 }
 
