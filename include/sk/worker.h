@@ -20,7 +20,12 @@ enum sk_worker_flags {
   /** An interrupt sends SIGINT to this process's group (or main thread, if it leads no group).
    *  Without it an interrupt only sets sk_worker_cancelled(). The program installs the handler.
    *  It comes between cells, too, where one was given and sk_worker_next() is not called for it. */
-  SK_WORKER_SIGINT = 2
+  SK_WORKER_SIGINT = 2,
+  /** The program waits in an event loop of its own, on the descriptors of sk_worker_fds(), and
+   *  calls sk_worker_next() with a timeout of 0. An interrupt is told there first. With
+   *  SK_WORKER_SIGINT the process alone, not its group, gets SIGINT once 300 ms have passed without
+   *  sk_worker_interrupted(): then code keeps the loop from turning. One that turns gets none. */
+  SK_WORKER_EVENT_LOOP = 4
 };
 
 /** Zero means default. Fields are only ever appended. */
@@ -100,6 +105,20 @@ typedef struct sk_request {
  *          SK_ERR_PEER_LOST, SK_ERR_BUSY. @threads The one that joined. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_worker_next(sk_worker* worker, int64_t timeout_ms,
                                              sk_request* request) SK_NOEXCEPT;
+
+/** For an event loop: `*out_requests` is readable while sk_worker_next() may have something,
+ *  `*out_interrupts` while sk_worker_interrupted() may. Owned by the worker: only to be polled.
+ *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_INVALID_ARGUMENT (a NULL; joined without
+ *          SK_WORKER_EVENT_LOOP). @threads Any. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_worker_fds(sk_worker* worker, int32_t* out_requests,
+                                            int32_t* out_interrupts) SK_NOEXCEPT;
+
+/** Takes an interrupt over: the program will end the open cell's code itself, and no SIGINT follows
+ *  for this one. `*out_cell` is the open cell where it was interrupted, else 0: it has ended, or
+ *  sk_worker_next() will refuse it.
+ *  @return as sk_worker_fds(). @threads Any. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_worker_interrupted(sk_worker* worker,
+                                                    uint64_t* out_cell) SK_NOEXCEPT;
 
 /** Text printed by the rank. Copied. Waits (at most until the cell is interrupted or 60 s) while
  *  more than 4 MiB are on the way. Goes out within 20 ms: a rank that is killed sooner loses it

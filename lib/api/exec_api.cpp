@@ -160,6 +160,29 @@ sk_status sk_worker_next(sk_worker* worker, int64_t timeout_ms, sk_request* requ
   });
 }
 
+sk_status sk_worker_fds(sk_worker* worker, int32_t* out_requests,
+                        int32_t* out_interrupts) noexcept {
+  return with_worker("sk_worker_fds", worker, [&](WorkerHandle& handle) -> Status {
+    SK_RETURN_IF_ERROR(check_out("sk_worker_fds", "out_requests", out_requests));
+    SK_RETURN_IF_ERROR(check_out("sk_worker_fds", "out_interrupts", out_interrupts));
+    auto fds = handle.worker->event_fds();
+    if (!fds.ok()) return std::move(fds.status()).with_context("sk_worker_fds");
+    *out_requests = fds->first;
+    *out_interrupts = fds->second;
+    return {};
+  });
+}
+
+sk_status sk_worker_interrupted(sk_worker* worker, uint64_t* out_cell) noexcept {
+  return with_worker("sk_worker_interrupted", worker, [&](WorkerHandle& handle) -> Status {
+    SK_RETURN_IF_ERROR(check_out("sk_worker_interrupted", "out_cell", out_cell));
+    auto cell = handle.worker->interrupted();
+    if (!cell.ok()) return std::move(cell.status()).with_context("sk_worker_interrupted");
+    *out_cell = *cell;
+    return {};
+  });
+}
+
 sk_status sk_worker_group(const sk_worker* worker, sk_group* group) noexcept {
   return with_worker("sk_worker_group", worker, [&](WorkerHandle& handle) -> Status {
     SK_RETURN_IF_ERROR(sk::check_struct("sk_group", "group", group));

@@ -2,7 +2,7 @@
 
 A page is Markdown. In it
 
-    ```python      is a cell, run on four ranks in order of the page
+    ```python      is a cell, run on four ranks in order of the page; in julia.md ```julia is
     ```output      behind a cell: all that the cell shows, as text
     ```console     is for a shell: lines that begin with `$ `, each followed by what it prints
 
@@ -25,7 +25,6 @@ from typing import Any
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HAND = re.compile(r"<!-- (interrupt|input: .*?) -->\s*$")
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
-KINDS = {"python", "output", "console"}
 
 
 @dataclass
@@ -39,17 +38,17 @@ class Example:
     promised: str = ""
 
 
-def read_page(path: Path) -> list[Example]:
+def read_page(path: Path, language: str = "python") -> list[Example]:
     """The examples of a page, in order. Blocks of other languages are not run."""
     text = path.read_text()
     examples: list[Example] = []
     for block in BLOCK.finditer(text):
         kind, body = block[1], block[2]
-        if kind not in KINDS:
+        if kind not in (language, "output", "console"):
             continue
         line = text.count("\n", 0, block.start()) + 1
         if kind == "output":
-            assert examples and examples[-1].kind == "python", f"{path}:{line}: output of nothing"
+            assert examples and examples[-1].kind == language, f"{path}:{line}: output of nothing"
             assert not examples[-1].promised, f"{path}:{line}: a second output"
             examples[-1].promised = body
             continue

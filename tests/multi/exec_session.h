@@ -41,12 +41,15 @@ class Gate {
 
 class Session {
  public:
-  explicit Session(int32_t ranks) {
+  // `variable`: "NAME=value" for the ranks.
+  explicit Session(int32_t ranks, const char* variable = nullptr) {
     const char* argv[] = {SK_STUB_RANK, nullptr};
+    const char* env[] = {variable, nullptr};
     sk_session_config config = {};
     config.struct_size = sizeof config;
     config.ranks = ranks;
     config.argv = argv;
+    config.env = env;
     config.sk_path = SK_TOOL;
     EXPECT_EQ(sk_session_open(&config, &handle_), SK_OK) << sk_last_error();
   }

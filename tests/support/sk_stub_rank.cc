@@ -14,6 +14,7 @@
 //   error NAME TEXT     ends the cell with that exception
 //   sleep MS            until interrupted          hang MS   with SIGINT blocked
 //   spin MS             busy, looks at sk_worker_cancelled()
+//   park MS             in its event loop (SK_STUB_LOOP=1), until interrupted there
 //   input PROMPT        asks and prints "got TEXT"; password PROMPT   the same, hidden
 //   comm OPEN|MSG|CLOSE ID DATA   (OPEN: of the target "stub")
 //   thread MS TEXT      a line by a thread of this cell, that much later
@@ -22,6 +23,7 @@
 //   exit CODE           die SIGNAL                 flood LINES TEXT
 //   lie                 raw bytes into the link    on RANKS COMMAND   only on those ranks (0,2)
 //   # TEXT              nothing
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -93,6 +95,26 @@ bool wait_ms(long ms, bool look_at_flag) {
   while (clock::now() < until) {
     if (look_at_flag ? sk_worker_cancelled(worker) != 0 : interrupted != 0) return false;
     if (!look_at_flag) usleep(1000);
+  }
+  return true;
+}
+
+// SK_STUB_LOOP=1: this program has an event loop, which these two wake.
+int32_t requests_fd = -1;
+int32_t interrupts_fd = -1;
+
+// A turn of it, which nothing but one of the two, or the time, ends.
+bool turn(int fd, long ms) {
+  pollfd entry{fd, POLLIN, 0};
+  return poll(&entry, 1, static_cast<int>(ms)) > 0;
+}
+
+// False when it was interrupted.
+bool park(long ms) {
+  while (turn(interrupts_fd, ms)) {
+    uint64_t cell = 0;
+    if (sk_worker_interrupted(worker, &cell) != SK_OK) quit("interrupted");
+    if (cell == open_cell) return false;  // Else it was an earlier cell's.
   }
   return true;
 }
@@ -241,6 +263,11 @@ bool run_word(const std::string& word, std::istringstream& in, Failure* failure)
   else if (word == "sleep" || word == "spin") {
     if (!wait_ms(std::atol(rest(in).c_str()), word == "spin"))
       *failure = {"KeyboardInterrupt", "", SK_ERROR_INTERRUPT};
+  } else if (word == "park") {
+    if (!park(std::atol(rest(in).c_str()))) {
+      wait_ms(600, false);  // In which a signal would come.
+      *failure = {interrupted == 0 ? "Woken" : "Signalled", "", SK_ERROR_INTERRUPT};
+    }
   } else if (word == "flood") {
     long lines = 0;
     in >> lines;
@@ -367,13 +394,16 @@ int main() {
   sigaction(SIGINT, &action, nullptr);
   sk_worker_config config = {};
   config.struct_size = sizeof config;
-  config.flags = SK_WORKER_CAPTURE | SK_WORKER_SIGINT;
+  const bool loops = std::getenv("SK_STUB_LOOP") != nullptr;
+  config.flags = SK_WORKER_CAPTURE | SK_WORKER_SIGINT | (loops ? SK_WORKER_EVENT_LOOP : 0);
   config.language = "stub";
   if (sk_worker_join(&config, &worker) != SK_OK) quit("join");
+  if (loops && sk_worker_fds(worker, &requests_fd, &interrupts_fd) != SK_OK) quit("fds");
   while (true) {
     sk_request request = {};
     request.struct_size = sizeof request;
-    if (sk_worker_next(worker, 60'000, &request) != SK_OK) return 0;
+    if (loops) turn(requests_fd, 60'000);
+    if (sk_worker_next(worker, loops ? 0 : 60'000, &request) != SK_OK) return 0;
     if (request.kind == SK_REQUEST_SHUTDOWN) break;
     if (request.kind == SK_REQUEST_EXECUTE)
       execute(request);

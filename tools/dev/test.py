@@ -99,8 +99,8 @@ PYTHON_SUITES = (
     ),
     PythonSuite(
         "julia",
-        ("bindings/julia/test",),
-        product.Part.LIBRARY,
+        ("bindings/julia/test", "tests/julia"),
+        product.Part.KERNEL,
         costs=julia.COSTS,
         asks=True,
         with_julia=True,

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "tools/sk/verbs.h"
+#include "tools/sk_kernel/install_julia.h"
 #include "tools/sk_kernel/kernelspec.h"
 #include "tools/sk_kernel/preload.h"
 #include "tools/sk_kernel/rank_count.h"
@@ -22,8 +23,9 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: sk install [--user | --sys-prefix | --prefix DIR] [--name NAME]\n"
-    "                  [--display-name TEXT] [--ranks N] [--preload MODULES]\n"
-    "                  [--env NAME VALUE]... [--python FILE]\n\n"
+    "                  [--display-name TEXT] [--ranks N] [--env NAME VALUE]...\n"
+    "                  [--python FILE] [--preload MODULES]\n"
+    "                  [--language julia [--julia FILE] [--no-image]]\n\n"
     "Writes the kernelspec, by default superkernel-python for this user.\n"
     "  --sys-prefix    into the environment of the Python interpreter\n"
     "  --prefix DIR    into DIR/share/jupyter/kernels\n"
@@ -31,25 +33,35 @@ constexpr const char* kUsage =
     "  --preload MODULES  import them once for all ranks: numpy,torch (SK_PRELOAD outranks it)\n"
     "  --env NAME VALUE  set a variable for the kernel; may be repeated\n"
     "  --python FILE   the interpreter that ranks run; default: that of DIR, of this program's\n"
-    "                  environment, or python3 in PATH\n";
+    "                  environment, or python3 in PATH\n"
+    "  --language julia  the kernel superkernel-julia, whose ranks run Julia\n"
+    "  --julia FILE    the program that they run; default: julia in PATH\n"
+    "  --no-image      do not make a system image, with which ranks start faster\n";
 
 constexpr int64_t kPythonMs = 30'000;
 
 struct Options {
   PlaceOption place;
-  std::string name = "superkernel-python";
-  std::string python;
+  std::string name;     // "": superkernel-LANGUAGE.
+  std::string program;  // Of the language; "": found.
+  bool image = true;
   Names modules;
   SpecValues values;
 };
 
 Result<Options> parse(int argc, char** argv) {
   Options options;
+  bool has_name = false;
+  std::string program_of;  // The language that a program was named for.
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     SK_ASSIGN_OR_RETURN(const int taken, take_place(options.place, i, argc, argv));
     if (taken > 0) {
       i += taken - 1;
+      continue;
+    }
+    if (argument == "--no-image") {
+      options.image = false;
       continue;
     }
     const int values = argument == "--env" ? 2 : 1;
@@ -59,6 +71,7 @@ Result<Options> parse(int argc, char** argv) {
     const std::string value = values > 0 ? argv[i + 1] : "";
     if (argument == "--name") {
       options.name = value;
+      has_name = true;
     } else if (argument == "--display-name") {
       options.values.display_name = value;
     } else if (argument == "--ranks") {
@@ -69,13 +82,28 @@ Result<Options> parse(int argc, char** argv) {
       options.values.preload = joined(options.modules, ",");
     } else if (argument == "--env") {
       options.values.env[value] = argv[i + 2];
-    } else if (argument == "--python") {
-      options.python = value;
+    } else if (argument == "--language") {
+      if (value != "python" && value != "julia")
+        return error(SK_ERR_INVALID_ARGUMENT, "--language is \"{}\"; python and julia are allowed",
+                     value);
+      options.values.language = value;
+    } else if (argument == "--python" || argument == "--julia") {
+      options.program = value;
+      program_of = argument.substr(2);
     } else {
       return error(SK_ERR_INVALID_ARGUMENT, "{} is no option of sk install", argument);
     }
     i += values;
   }
+  const std::string& language = options.values.language;
+  if (!program_of.empty() && program_of != language)
+    return error(SK_ERR_INVALID_ARGUMENT, "--{} is for --language {}, not {}", program_of,
+                 program_of, language);
+  if (!options.modules.empty() && language != "python")
+    return error(SK_ERR_INVALID_ARGUMENT, "--preload is for --language python, not {}", language);
+  if (!options.image && language != "julia")
+    return error(SK_ERR_INVALID_ARGUMENT, "--no-image is for --language julia, not {}", language);
+  if (options.name.empty() && !has_name) options.name = "superkernel-" + language;
   const auto allowed = [](unsigned char c) { return std::isalnum(c) || std::strchr("._-", c); };
   if (options.name.empty() || !std::all_of(options.name.begin(), options.name.end(), allowed))
     return error(SK_ERR_INVALID_ARGUMENT,
@@ -86,7 +114,7 @@ Result<Options> parse(int argc, char** argv) {
 // The interpreter that was meant: of the prefix, of the environment that this program is installed
 // in (ENV/lib/python3.x/site-packages/libsk/bin/sk), or of PATH.
 std::string choose_python(const Options& options) {
-  if (!options.python.empty()) return options.python;
+  if (!options.program.empty()) return options.program;
   for (const std::string& prefix : {options.place.prefix, environment_prefix()}) {
     const std::string own = prefix + "/bin/python";
     if (!prefix.empty() && why_not_startable(own).empty())
@@ -137,23 +165,43 @@ std::string kernels_folder(const Options& options, const std::string& sys_prefix
 }
 
 Result<std::string> install(Options options) {
-  SK_ASSIGN_OR_RETURN(const auto about, ask_python(choose_python(options), options.modules));
   options.values.sk = this_program();
-  options.values.python = about[0];
-  options.values.language_version = about[1];
-  if (options.values.display_name.empty()) options.values.display_name = "SuperKernel (Python)";
+  Names missing;  // Of the modules that are to be preloaded.
+  std::string sys_prefix = options.place.where == "--sys-prefix" ? environment_prefix() : "";
+  if (options.values.language == "julia") {
+    SK_RETURN_IF_ERROR(find_julia(options.program, options.values));
+    if (options.values.display_name.empty()) options.values.display_name = "SuperKernel (Julia)";
+  } else {
+    SK_ASSIGN_OR_RETURN(const auto about, ask_python(choose_python(options), options.modules));
+    options.values.program = about[0];
+    options.values.language_version = about[1];
+    sys_prefix = about[2];
+    missing.assign(about.begin() + 3, about.end());
+    if (options.values.display_name.empty()) options.values.display_name = "SuperKernel (Python)";
+  }
   // Jupyter compares kernel names in lower case.
   std::transform(options.name.begin(), options.name.end(), options.name.begin(), ::tolower);
-  const std::string folder = kernels_folder(options, about[2]) + "/" + options.name;
+  const std::string folder = kernels_folder(options, sys_prefix) + "/" + options.name;
   if (std::filesystem::exists(folder + "/kernel.json") && !read_spec(folder))
     return error(SK_ERR_INVALID_ARGUMENT,
                  "{} is a kernel of another program; take another --name, or remove it first",
                  folder);
   SK_RETURN_IF_ERROR(write_spec(folder, options.values));
-  if (const Names missing(about.begin() + 3, about.end()); !missing.empty())
+  if (!missing.empty())
     std::fprintf(stderr,
                  "sk install: %s has no module %s yet; --preload leaves out what is missing\n",
-                 about[0].c_str(), joined(missing, ", ").c_str());
+                 options.values.program.c_str(), joined(missing, ", ").c_str());
+  if (options.values.language != "julia" || !options.image) return folder;
+  std::printf("Making a system image, which takes some minutes; --no-image leaves it out\n");
+  std::fflush(stdout);
+  auto image = make_julia_image(folder, options.values);
+  if (!image.ok()) {
+    std::printf("There is no system image, so ranks start slower: %s\n",
+                image.status().message().c_str());
+    return folder;
+  }
+  options.values.image = std::move(image).value();
+  SK_RETURN_IF_ERROR(write_spec(folder, options.values));
   return folder;
 }
 

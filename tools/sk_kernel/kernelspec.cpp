@@ -7,6 +7,8 @@
 namespace sk::kernel {
 namespace {
 
+constexpr std::string_view kFolder = "@FOLDER@";
+
 Status write_file(const std::filesystem::path& path, std::string_view bytes) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -17,7 +19,8 @@ Status write_file(const std::filesystem::path& path, std::string_view bytes) {
 
 }  // namespace
 
-Result<std::string> fill_spec(std::string_view text, const SpecValues& values) {
+Result<std::string> fill_spec(std::string_view text, const std::string& folder,
+                              const SpecValues& values) {
   auto spec = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!spec.is_object() || !spec["argv"].is_array())
     return error(SK_ERR_INTERNAL, "the kernelspec's template is no JSON object with argv");
@@ -25,13 +28,19 @@ Result<std::string> fill_spec(std::string_view text, const SpecValues& values) {
   for (const auto& entry : spec["argv"]) {
     if (entry == "@SK@")
       argv.push_back(values.sk);
-    else if (entry == "@PYTHON@")
-      argv.push_back(values.python);
+    else if (entry == "@PROGRAM@")
+      argv.push_back(values.program);
+    else if (entry == "@LIBSK@")
+      argv.push_back(values.libsk);
+    else if (entry.is_string() && entry.get_ref<const std::string&>().starts_with(kFolder))
+      argv.push_back(folder + entry.get<std::string>().substr(kFolder.size()));
+    else if (entry == "@IMAGE@" && !values.image.empty())
+      argv.insert(argv.end(), {"-J", values.image});
     else if (entry == "@LANGUAGE_VERSION@")
       argv.push_back(values.language_version);
-    else if (entry != "@OPTIONS@")
+    else if (entry != "@OPTIONS@" && entry != "@IMAGE@")
       argv.push_back(entry);
-    else {
+    else if (entry == "@OPTIONS@") {
       if (!values.ranks.empty()) argv.insert(argv.end(), {"--ranks", values.ranks});
       if (!values.preload.empty()) argv.insert(argv.end(), {"--preload", values.preload});
     }
@@ -47,13 +56,14 @@ Status write_spec(const std::string& folder, const SpecValues& values) {
   std::filesystem::create_directories(folder, failure);
   if (failure)
     return error(SK_ERR_SYSTEM, "cannot make the folder {}: {}", folder, failure.message());
-  for (const SpecFile& file : spec_files()) {
+  for (const SpecFile& file : spec_files(values.language)) {
     const std::filesystem::path path = std::filesystem::path(folder) / file.name;
+    std::filesystem::create_directories(path.parent_path(), failure);
     if (path.extension() != ".in") {
       SK_RETURN_IF_ERROR(write_file(path, file.bytes));
       continue;
     }
-    SK_ASSIGN_OR_RETURN(const std::string text, fill_spec(file.bytes, values));
+    SK_ASSIGN_OR_RETURN(const std::string text, fill_spec(file.bytes, folder, values));
     SK_RETURN_IF_ERROR(write_file(path.parent_path() / path.stem(), text));
   }
   return {};

@@ -12,15 +12,19 @@
 namespace sk::kernel {
 
 struct SpecFile {
-  const char* name;
+  std::string_view language;
+  const char* name;  // In the kernelspec's folder.
   std::string_view bytes;
 };
-// The files of kernelspec/superkernel-python, as they were when this program was built.
-std::vector<SpecFile> spec_files();
+// The files of a language's kernelspec, as they were when this program was built.
+std::vector<SpecFile> spec_files(std::string_view language);
 
 struct SpecValues {
-  std::string sk;      // The program's path.
-  std::string python;  // The interpreter's path.
+  std::string language = "python";
+  std::string sk;       // This program's path,
+  std::string program;  // that of the language's,
+  std::string libsk;    // and of the library, where the ranks load it by that.
+  std::string image;    // A system image that ranks start from; "": none.
   std::string language_version;
   std::string display_name;
   std::string ranks;                       // "": chosen at each start.
@@ -28,8 +32,9 @@ struct SpecValues {
   std::map<std::string, std::string> env;  // Variables of the kernel.
 };
 
-// kernel.json from its template.
-Result<std::string> fill_spec(std::string_view text, const SpecValues& values);
+// kernel.json of this folder from its template.
+Result<std::string> fill_spec(std::string_view text, const std::string& folder,
+                              const SpecValues& values);
 
 // Writes the whole folder, over what is there.
 Status write_spec(const std::string& folder, const SpecValues& values);

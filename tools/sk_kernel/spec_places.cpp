@@ -52,6 +52,17 @@ std::string this_program() {
   return {path, n > 0 ? static_cast<size_t>(n) : 0};
 }
 
+std::string library_beside_program() {
+  const fs::path here = fs::path(this_program()).parent_path();
+  std::error_code none;
+  // PREFIX/bin, libsk/bin of a package, build/tools/sk.
+  for (const char* place : {"../lib/libsk.so.0", "../lib/x86_64-linux-gnu/libsk.so.0",
+                            "../lib/aarch64-linux-gnu/libsk.so.0", "../lib64/libsk.so.0",
+                            "../libsk.so.0", "../../libsk.so.0"})
+    if (fs::exists(here / place, none)) return (here / place).lexically_normal();
+  return "";
+}
+
 std::string user_kernels() {
   const std::string data = variable(std::getenv("JUPYTER_DATA_DIR"));
   if (!data.empty()) return data + "/kernels";

@@ -22,6 +22,9 @@ Result<int> take_place(PlaceOption& option, int i, int argc, char** argv);
 
 std::string this_program();
 
+// The libsk.so.0 that lies with this program: installed, in a Python package, in a build; "".
+std::string library_beside_program();
+
 // The folder of kernelspecs of this user, and of a prefix.
 std::string user_kernels();
 std::string prefix_kernels(const std::string& prefix);

@@ -205,9 +205,9 @@ Result<LogRequest> to_log_request(const sk_log_query* query) {
 
 Result<WorkerConfig> to_worker_config(const sk_worker_config* config) {
   SK_ASSIGN_OR_RETURN(const sk_worker_config c, read_struct("sk_worker_config", config));
-  if ((c.flags & ~uint32_t(SK_WORKER_CAPTURE | SK_WORKER_SIGINT)) != 0)
-    return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_join: flags is {:#x}; known are 0x1 and 0x2",
-                 c.flags);
+  if ((c.flags & ~uint32_t(SK_WORKER_CAPTURE | SK_WORKER_SIGINT | SK_WORKER_EVENT_LOOP)) != 0)
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "sk_worker_join: flags is {:#x}; known are 0x1, 0x2 and 0x4", c.flags);
   if (c.stack_signal != 0 && (c.stack_signal < SIGRTMIN || c.stack_signal > SIGRTMAX))
     return error(SK_ERR_INVALID_ARGUMENT,
                  "sk_worker_join: stack_signal is {}; 0 or a real-time signal, {} to {}",
@@ -222,6 +222,7 @@ Result<WorkerConfig> to_worker_config(const sk_worker_config* config) {
                  c.language_stack_signal, c.language_stack_fd);
   return WorkerConfig{(c.flags & SK_WORKER_CAPTURE) != 0,
                       (c.flags & SK_WORKER_SIGINT) != 0,
+                      (c.flags & SK_WORKER_EVENT_LOOP) != 0,
                       or_empty(c.language).substr(0, 256),
                       {c.stack_signal, c.language_stack_signal, asks ? c.language_stack_fd : -1},
                       {}};

@@ -2,6 +2,7 @@
 #ifndef SK_LIB_CONTROL_HOST_CLOCK_H_
 #define SK_LIB_CONTROL_HOST_CLOCK_H_
 
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <cstdint>
@@ -24,6 +25,14 @@ inline int64_t process_cpu_ns() {
   const int64_t seconds = own.tv_sec + children.ru_utime.tv_sec + children.ru_stime.tv_sec;
   const int64_t micros = children.ru_utime.tv_usec + children.ru_stime.tv_usec;
   return seconds * 1'000'000'000 + micros * 1'000 + own.tv_nsec;
+}
+
+// Processor time of one thread of this process.
+inline int64_t thread_cpu_ns(pthread_t thread) {
+  clockid_t clock{};
+  timespec used{};
+  if (pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &used) != 0) return 0;
+  return used.tv_sec * 1'000'000'000 + used.tv_nsec;
 }
 
 }  // namespace sk::control

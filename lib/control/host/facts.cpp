@@ -72,6 +72,12 @@ uint64_t resident_bytes(pid_t pid) {
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+char own_thread_state(pid_t tid) {
+  const std::string stat = read_file(fmt::format("/proc/self/task/{}/stat", tid));
+  const size_t end = stat.rfind(") ");
+  return end == std::string::npos || end + 2 >= stat.size() ? char(0) : stat[end + 2];
+}
+
 char thread_state(pid_t pid, std::string_view name) {
   std::error_code failed;
   const std::filesystem::directory_iterator threads(fmt::format("/proc/{}/task", pid), failed);

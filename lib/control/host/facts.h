@@ -20,6 +20,9 @@ uint64_t resident_bytes(pid_t pid);
 // stopped, 'S' sleeps (proc(5)); 0 when there is none.
 char thread_state(pid_t pid, std::string_view name);
 
+// The same of a thread of this process, by its number.
+char own_thread_state(pid_t tid);
+
 // How many processes of a control group the kernel has killed for want of memory, from the text of
 // memory.events (or v1's memory.oom_control); 0 where it says nothing.
 uint64_t oom_kills_in(const std::string& events);

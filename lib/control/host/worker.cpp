@@ -79,6 +79,7 @@ Result<std::unique_ptr<Worker>> Worker::join(const WorkerConfig& config) {
   SK_ASSIGN_OR_RETURN(worker->link_, local::Link::adopt(std::move(link)));
   SK_ASSIGN_OR_RETURN(worker->io_wakeup_, local::make_wakeup());
   SK_ASSIGN_OR_RETURN(worker->request_wakeup_, local::make_wakeup());
+  SK_ASSIGN_OR_RETURN(worker->interrupt_wakeup_, local::make_wakeup());
   SK_ASSIGN_OR_RETURN(worker->input_wakeup_, local::make_wakeup());
   SK_ASSIGN_OR_RETURN(worker->watch_,
                       SharedWatch::make(worker->link_.fd(), worker->request_wakeup_.get(),
@@ -133,6 +134,8 @@ Worker::~Worker() {
 
 Result<Worker::Request> Worker::next(int64_t timeout_ms) {
   const int64_t until_ns = monotonic_ns() + timeout_ms * 1'000'000;
+  // Before the look: what comes after it sets it again.
+  if (config_.event_loop) local::clear_wakeup(request_wakeup_.get());
   while (true) {
     {
       const std::lock_guard lock(mutex_);
@@ -257,6 +260,7 @@ Status Worker::done(uint32_t status) {
            now_ns - began_ns_,           cpu_ns - cpu_ns_, std::exchange(cell_reply_, {})};
   end.lingers = lingers();
   send(end);
+  signal_at_ns_ = INT64_MAX;
   if (absent_.cell == end.cell) apply_absent();  // Nothing holds between cells.
   if (input_open_)                               // A thread of the language still waits.
     take_input_reply({input_open_->request, SK_INPUT_REFUSED, "the cell that asked has ended"});

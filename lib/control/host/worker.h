@@ -9,6 +9,7 @@
 #define SK_LIB_CONTROL_HOST_WORKER_H_
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -19,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -42,6 +44,7 @@ inline constexpr char kIoThreadName[] = "sk-worker-io";
 struct WorkerConfig {
   bool capture = false;
   bool sigint = false;
+  bool event_loop = false;  // Of the language: it is woken, and gets SIGINT only if that fails.
   std::string language;
   StackProbeConfig stacks;
   std::function<Collectives*()> collectives;  // Null while the process has none.
@@ -74,6 +77,10 @@ class Worker {
   // As sk_worker_input(); nullopt: the timeout ran out or a signal came. No prompt: withdraws.
   Result<std::optional<InputReply>> input(std::optional<std::string> prompt, bool password,
                                           int64_t timeout_ms);
+  // Of a language with an event loop: the descriptors that wake it, for a request and an interrupt.
+  Result<std::pair<int, int>> event_fds() const;
+  // As sk_worker_interrupted().
+  Result<uint64_t> interrupted();
   Status snapshot(const std::string& root, std::vector<Snapshot::Name> names);
   RankGroup group() const;
   // As sk_worker_regroup().
@@ -95,6 +102,7 @@ class Worker {
   void interrupt(const Interrupt& interrupt);
   void refuse_cell(uint64_t cell, std::string why);
   void signal_main();
+  void signal_late(int64_t now_ns);
   void take_group(RankGroup group);
   void apply_absent();
   Collectives* collectives() const { return config_.collectives ? config_.collectives() : nullptr; }
@@ -121,14 +129,16 @@ class Worker {
 
   const WorkerConfig config_;
   const pthread_t main_;
+  const pid_t main_tid_ = gettid();
   mutable std::mutex mutex_;
   std::condition_variable space_;
   local::Link link_;
   std::mutex read_mutex_;  // Held by who reads the link, until all of it is handled; before mutex_.
   FrameReader reader_;     // Under read_mutex_.
   local::Fd capture_[2];
-  local::Fd io_wakeup_;       // Wakes the I/O thread,
-  local::Fd request_wakeup_;  // and this one sk_worker_next().
+  local::Fd io_wakeup_;         // Wakes the I/O thread,
+  local::Fd request_wakeup_;    // and this one sk_worker_next().
+  local::Fd interrupt_wakeup_;  // Wakes a language's event loop.
   SharedWatch watch_;
   std::deque<Request> requests_;
   std::deque<uint64_t> stacks_asked_;  // For the I/O thread.
@@ -137,9 +147,11 @@ class Worker {
   int64_t gate_ns_ = 0;  // Until then records are gathered; then they go out at once.
   int64_t heartbeat_at_ns_ = 0;
   int64_t end_collectives_at_ns_ = INT64_MAX;
-  bool waits_ = false;              // The main thread, in next().
-  bool capture_news_ = false;       // Bytes that came while it waited; the I/O thread looks.
-  uint64_t interrupted_early_ = 0;  // A cell that it is to refuse; 0: none.
+  int64_t signal_at_ns_ = INT64_MAX;  // An event loop that has not answered by then gets SIGINT;
+  int64_t main_cpu_ns_ = 0;           // what its thread had used when it was last looked at.
+  bool waits_ = false;                // The main thread, in next().
+  bool capture_news_ = false;         // Bytes that came while it waited; the I/O thread looks.
+  uint64_t interrupted_early_ = 0;    // A cell that it is to refuse; 0: none.
   uint64_t seq_ = 0;
   uint64_t open_cell_ = 0;
   int64_t code_ended_ns_ = 0;  // 0: not said.

@@ -19,8 +19,6 @@ namespace {
 // What waits to be sent is what a cell's end, or its interrupt, comes behind.
 constexpr uint64_t kQueueBytesMax = 256 * 1024;
 constexpr size_t kCaptureTurnBytes = 64 * 1024;  // Of one pipe, before the rest gets its turn.
-// A language that ends its collective itself, on the signal, tells an interrupt from a lost peer.
-constexpr int64_t kSignalFirstNs = 50'000'000;
 constexpr std::chrono::seconds kSpaceWait{60};
 
 thread_local uint64_t cell_of_this_thread = 0;  // As it said; 0: whichever is open.
@@ -47,6 +45,7 @@ void Worker::run_io() {
       const bool due = (open_cell_ != 0 && cancelled()) || interrupted_early_ != 0;
       if (due && collectives() != nullptr) collectives()->interrupt();
     }
+    if (now >= signal_at_ns_) signal_late(now);
     if (now >= heartbeat_at_ns_) {
       send(sign_of_life());
       heartbeat_at_ns_ = now + kHeartbeatNs;
@@ -82,7 +81,8 @@ void Worker::wait_for_io() {
     // where a killed rank does not lose it.
     const bool batching = monotonic_ns() < gate_ns_ && (watches_capture() || !pending_.empty());
     const bool stays = batching || link_.queued_bytes() > 0;
-    wake_ns = std::min(batching ? gate_ns_ : heartbeat_at_ns_, end_collectives_at_ns_);
+    wake_ns =
+        std::min({batching ? gate_ns_ : heartbeat_at_ns_, end_collectives_at_ns_, signal_at_ns_});
     // A main thread that waits tells of what comes: so the first line of its next cell, which the
     // cell's end takes along, wakes nobody.
     for (const local::Fd& fd : capture_)
@@ -166,50 +166,6 @@ void Worker::apply_absent() {
   if (open_cell_ != 0 && open_cell_ == absent_.cell)
     for (const Absent::Group& group : absent_.groups) groups.push_back({group.ranks, group.why});
   collectives()->set_absent(std::move(groups));
-}
-
-// Under the mutex, which done() takes too: after it no signal of this cell is sent.
-void Worker::interrupt(const Interrupt& interrupt) {
-  const auto queued = std::find_if(requests_.begin(), requests_.end(), [&](const Request& request) {
-    const auto* execute = std::get_if<Execute>(&request);
-    return execute != nullptr && execute->cell == interrupt.cell;
-  });
-  if (queued != requests_.end() && waits_) {  // It has not even begun.
-    requests_.erase(queued);
-    return refuse_cell(interrupt.cell, "");
-  }
-  // What an earlier cell has left behind keeps the main thread from this one, say a task of a loop:
-  // it is that which is to end. The cell is refused when the thread comes for it, and not before,
-  // or the rank would pass for idle.
-  if (queued != requests_.end())
-    interrupted_early_ = interrupt.cell;
-  else if (open_cell_ == 0 || open_cell_ != interrupt.cell)
-    return;
-  else
-    cancelled_.store(true, std::memory_order_relaxed);
-  space_.notify_all();
-  local::wake(input_wakeup_.get());
-  if (config_.sigint) signal_main();
-  end_collectives_at_ns_ = monotonic_ns() + kSignalFirstNs;
-}
-
-void Worker::refuse_cell(uint64_t cell, std::string why) {
-  last_cell_ = cell;
-  const std::string line = why.empty() ? "KeyboardInterrupt" : "KeyboardInterrupt: " + why;
-  pending_.push_back(
-      {monotonic_ns(),
-       ErrorRecord{"KeyboardInterrupt", std::move(why), {line}, SK_ERROR_INTERRUPT}});
-  flush_records();
-  send(Done{cell, SK_CELL_ERROR, seq_});
-}
-
-// The group, as a terminal does, so that children that the cell waits for end too; the kernel
-// gives a process's signal to its main thread unless that blocks it.
-void Worker::signal_main() {
-  if (getpgrp() == getpid())
-    ::kill(0, SIGINT);
-  else
-    pthread_kill(main_, SIGINT);
 }
 
 // Without either mutex: the main thread may hold it, or wait for it, while it is looked at.

@@ -43,6 +43,15 @@ void worker_next(Caller& c) {
   c.check(sk_worker_next(worker_of(c), c.random.timeout_ms(), given.get()));
   given.check("sk_worker_next", true);
 }
+void worker_fds(Caller& c) {
+  int32_t requests = -1, interrupts = -1;
+  c.check(sk_worker_fds(worker_of(c), c.random.one_in(8) ? nullptr : &requests,
+                        c.random.one_in(8) ? nullptr : &interrupts));
+}
+void worker_interrupted(Caller& c) {
+  uint64_t cell = 0;
+  c.check(sk_worker_interrupted(worker_of(c), c.random.one_in(8) ? nullptr : &cell));
+}
 void worker_stream(Caller& c) {
   const Text text(c);
   const auto stream = int32_t(c.random.around(1, 2));
@@ -155,6 +164,8 @@ const std::vector<Function>& worker_functions() {
       {"sk_worker_template_note", 5, true, worker_template_note},
       {"sk_worker_join", 10, true, worker_join},
       {"sk_worker_next", 20, true, worker_next},
+      {"sk_worker_fds", 20, true, worker_fds},
+      {"sk_worker_interrupted", 20, true, worker_interrupted},
       {"sk_worker_stream", 20, true, worker_stream},
       {"sk_worker_display", 20, true, worker_display},
       {"sk_worker_error", 20, true, worker_error},

@@ -1,0 +1,65 @@
+# A cell: parsed, run in Main, its value shown.
+
+"""The name under which a cell's lines are told, "In[3]"."""
+cell_name(count) = "In[$count]"
+
+"""Runs a parsed cell's statements; by this function's frame a backtrace is cut."""
+@noinline evaluate(ex) = Core.eval(Main, ex)
+
+"""A cell does not end its rank."""
+struct ExitError <: Exception
+    code::Int
+end
+
+Base.showerror(io::IO, error::ExitError) = print(io, "exit($(error.code)): a cell does not end its rank. ",
+    "The ranks end with the kernel: shut it down or restart it.")
+
+# Whether cells are served: then exit() is theirs.
+const serves = Ref(false)
+
+# Julia's own, which ends the process, is called where this is no rank.
+Base.exit(code) = serves[] ? throw(ExitError(code)) : ccall(:jl_exit, Cvoid, (Int32,), code)
+
+const own_count = Ref(0)  # Where the notebook does not count.
+
+"""Runs one cell; what it raised, or nothing."""
+function run_cell(request)
+    count = request.execution_count > 0 ? request.execution_count : (own_count[] += 1)
+    _, failure = as_cell_code() do
+        mode = other_mode(request.code)
+        if mode !== nothing
+            mode()
+            return nothing
+        end
+        parsed = parse_cell(request.code, cell_name(count))
+        connect_if_named(parsed)
+        value = evaluate(parsed)
+        # As the REPL: not through `=`, which a macro or a constant could turn into something else.
+        ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, :ans, value)
+        request.silent || hides_value(request.code) || show_result(value)
+        return nothing
+    end
+    return failure
+end
+
+"""The values of the expressions that came with a cell, as JSON for the front end."""
+function answer_expressions(expressions::AbstractString)
+    answers = Pair{String,String}[]
+    for (name, code) in read_json_texts(expressions)
+        bundle, failure = as_cell_code(() -> bundle_of(evaluate(parse_cell(code, "user_expressions"))))
+        if failure === nothing
+            data = [kind => json(text_or_base64(kind, bytes)) for (kind, bytes) in bundle]
+            fields = ["status" => json("ok"), "data" => json(data), "metadata" => "{}"]
+        else
+            error = failure[end][1]
+            fields = ["status" => json("error"), "ename" => json(name_of(error)),
+                      "evalue" => json(text_of(error)),
+                      "traceback" => string("[", join(map(json, traceback_of(failure)), ", "), "]")]
+        end
+        push!(answers, name => json(fields))
+    end
+    return json(["user_expressions" => json(answers)])
+end
+
+text_or_base64(kind, bytes) =
+    istextmime(kind) ? String(copy(bytes)) : Base64.base64encode(bytes)

@@ -1,0 +1,101 @@
+# Exceptions as the notebook shows them: the name, the text, and a backtrace that ends at the cell.
+
+const WORDS_MAX = 1 << 20  # Bytes of an exception's text: all ranks send theirs.
+const FRAMES_MAX = 100     # Beyond, the middle is left out.
+
+name_of(@nospecialize(error)) = string(nameof(typeof(error)))
+
+"""What `showerror` says, or a sentence where that fails."""
+function words_of(@nospecialize(error))
+    error isa InterruptException && return "InterruptException"
+    text = try
+        sprint() do io
+            Base.invokelatest(showerror, IOContext(io, :limit => true, :module => Main), error)
+        end
+    catch broken
+        return "<its showerror raised $(nameof(typeof(broken)))>"
+    end
+    sizeof(text) <= WORDS_MAX && return text
+    return string(text[1:thisind(text, WORDS_MAX)], "… (", sizeof(text) - WORDS_MAX, " bytes more)")
+end
+
+"""The same without the error's name, where `showerror` begins with that."""
+function text_of(@nospecialize(error))
+    name, words = name_of(error), words_of(error)
+    words == name && return ""
+    return startswith(words, name * ": ") ? words[(ncodeunits(name) + 3):end] : words
+end
+
+line_of(@nospecialize(error)) = (text = text_of(error); isempty(text) ? name_of(error) : "$(name_of(error)): $text")
+
+"""A backtrace's frames down to the cell's own, without ours."""
+function cell_frames(backtrace)
+    frames = try
+        stacktrace(backtrace)
+    catch  # Lines that cannot be found.
+        return Base.StackTraces.StackFrame[]
+    end
+    ours = findfirst(frame -> frame.func === :evaluate && is_ours(frame), frames)
+    ours === nothing && (ours = findfirst(is_ours, frames))
+    ours === nothing || (frames = frames[1:(ours - 1)])
+    # `eval`, by which we run a cell's statements.
+    while !isempty(frames) && frames[end].func === :eval && endswith(string(frames[end].file), "boot.jl")
+        pop!(frames)
+    end
+    # The safe point that the cell's parser has put into a loop.
+    isempty(frames) || frames[1].func !== :safepoint || popfirst!(frames)
+    length(frames) <= FRAMES_MAX && return frames
+    half = FRAMES_MAX ÷ 2
+    return vcat(frames[1:half], frames[(end - half + 1):end])
+end
+
+const FOLDER = @__DIR__
+
+is_ours(frame) = startswith(string(frame.file), FOLDER)
+
+"""The lines of a traceback: the error, what led to it, and where."""
+function traceback_of(stack)
+    out = IOBuffer()
+    for (i, (error, backtrace)) in enumerate(reverse(stack))
+        i > 1 && print(out, "\ncaused by: ")
+        print(out, "\e[31m", words_of(error), "\e[39m")
+        error isa Union{Meta.ParseError,CellSyntaxError} && continue
+        frames = cell_frames(backtrace)
+        try
+            # A vector of frames as Julia's own: repeated ones, of a recursion, are put together.
+            Base.invokelatest(Base.show_backtrace, IOContext(out, :limit => true, :color => false), frames)
+        catch
+            for (number, frame) in enumerate(frames)
+                print(out, number == 1 ? "\nStacktrace:" : "", "\n [", number, "] ", frame.func, " at ",
+                      frame.file, ":", frame.line)
+            end
+        end
+    end
+    # A compiled statement's file is told as one of this folder, an interpreted one's is not.
+    return split(replace(String(take!(out)), " at ./In[" => " at In["), '\n')
+end
+
+is_interrupt(@nospecialize(error)) = error isa InterruptException || (error isa TaskFailedException &&
+                                                      is_interrupt(result_of(error.task)))
+
+result_of(task) = task.state === :failed ? (isdefined(task, :exception) ? task.exception : nothing) : nothing
+
+"""`enum sk_error_flags`."""
+function flags_of(stack)
+    is_interrupt(stack[end][1]) && return INTERRUPT
+    return any(is_consequence(error) for (error, _) in stack) ? CONSEQUENCE : 0
+end
+
+"""Whether libsk has ended a call because a peer is lost or the call was aborted."""
+is_consequence(@nospecialize(error)) = code_of(error) in (ERR_PEER_LOST, ERR_ABORTED)
+
+code_of(@nospecialize(error)) = error isa WorkerError ? error.code : is_of_libsk(typeof(error)) ? Int(error.code) : 0
+
+is_of_libsk(kind) = nameof(kind) === :SKError && nameof(parentmodule(kind)) === :LibSK
+
+"""Puts out the error that ends the cell."""
+function report_error(stack)
+    stack = isempty(stack) ? Tuple{Any,Any}[(ErrorException("an exception that is gone"), [])] : stack
+    error = stack[end][1]
+    send_error(name_of(error), text_of(error), traceback_of(stack), flags_of(stack))
+end

@@ -1,0 +1,94 @@
+# Interrupts: a task of its own hears of one and throws InterruptException into the cell's task.
+#
+# Where the cell's code never lets another task run, libsk sends SIGINT after 300 ms, and Julia
+# throws at its next safe point. A process that is parked in the event loop must never get SIGINT:
+# Julia 1.5 may end there. It cannot, for there the task below runs, and libsk is told.
+#
+# Our own tasks defer the signal (`sigatomic_begin`), so it meets cells only.
+
+# The task that runs a cell's code, while it does.
+const cell_task = Ref{Union{Task,Nothing}}(nothing)
+
+# When a signal was last seen to be possible; see forget_signals().
+const was_interrupted = Ref(false)
+
+function watch_interrupts()
+    Base.sigatomic_begin()
+    watcher = FileWatching.FDWatcher(RawFD(worker.interrupts), true, false)
+    while true
+        try
+            wait(watcher)
+            take_interrupt() == 0 || interrupt_cell()
+        catch error
+            error isa EOFError && return  # The watcher was closed: the rank ends.
+            error isa WorkerError && return
+        end
+    end
+end
+
+function interrupt_cell()
+    signal_children()
+    task = cell_task[]
+    task === nothing && return  # It has left the cell's code already.
+    task.state === :runnable || return
+    schedule(task, InterruptException(), error = true)
+end
+
+"""
+Calls `f` as code of the cell, which an interrupt ends: its value, or what it raised, as pairs of
+exception and backtrace, the newest last.
+"""
+function as_cell_code(f)
+    try
+        cell_task[] = current_task()
+        Base.sigatomic_end()
+        value = f()
+        Base.sigatomic_begin()
+        cell_task[] = nothing
+        return value, nothing
+    catch
+        # Signals are deferred again, as at the try.
+        cell_task[] = nothing
+        code_ended()
+        return nothing, exceptions()
+    end
+end
+
+@static if isdefined(Base, :current_exceptions)
+    exceptions() = Tuple{Any,Any}[(each.exception, each.backtrace) for each in Base.current_exceptions()]
+else
+    exceptions() = Tuple{Any,Any}[each for each in Base.catch_stack()]
+end
+
+"""
+After an interrupted cell: a SIGINT that came too late for it is not to hit the next one. Julia's
+thread for signals passes it on within moments.
+"""
+function forget_signals()
+    for _ in 1:5
+        try
+            Base.sigatomic_end()
+            GC.safepoint()
+            Base.sigatomic_begin()
+        catch  # There it was; signals are deferred again.
+        end
+        Libc.systemsleep(0.002)
+    end
+end
+
+"""
+SIGINT to the children that the cell waits for, and theirs, as a terminal would: to all processes
+of this one's group but itself.
+"""
+function signal_children()
+    own = getpid()
+    group = ccall(:getpgrp, Cint, ())
+    for name in readdir("/proc")
+        pid = tryparse(Int32, name)
+        (pid === nothing || pid == own) && continue
+        group_of(pid) == group && ccall(:kill, Cint, (Cint, Cint), pid, Base.SIGINT)
+    end
+end
+
+"""The process group of a process, from "PID (NAME) STATE PARENT GROUP ..."; -1 if it is gone."""
+group_of(pid) = ccall(:getpgid, Cint, (Cint,), pid)

@@ -1,0 +1,62 @@
+# A cell's text as expressions: checked before anything of it runs, with the REPL's rules for
+# globals in loops, and loops that an interrupt can end.
+
+"""The cell is no Julia."""
+struct CellSyntaxError <: Exception
+    message::String
+    place::String  # "In[3]:2"
+end
+
+Base.showerror(io::IO, error::CellSyntaxError) = print(io, "syntax: ", error.message, "\n at ", error.place)
+
+"""The whole cell as one expression; nothing where it is empty."""
+function parse_cell(code::String, name::String)
+    parsed = Base.parse_input_line(code, filename = name)
+    if parsed isa Expr && parsed.head in (:error, :incomplete)
+        problem = isempty(parsed.args) ? "" : parsed.args[1]
+        message = problem isa AbstractString ? problem : string(problem)
+        message = replace(message, r"^syntax: " => "")
+        throw(CellSyntaxError(message, "$name:$(line_of_problem(code))"))
+    end
+    return with_safe_points(REPL.softscope(parsed))
+end
+
+"""The line at which the first statement begins that cannot be parsed."""
+function line_of_problem(code::String)
+    at = firstindex(code)
+    while at <= ncodeunits(code)
+        statement, next = Meta.parse(code, at, greedy = true, raise = false, depwarn = false)
+        if statement isa Expr && statement.head in (:error, :incomplete)
+            break
+        end
+        next == at && break
+        at = next
+    end
+    while at <= ncodeunits(code) && code[at] in (' ', '\t', '\n', '\r', ';')
+        at = nextind(code, at)
+    end
+    return 1 + count(==('\n'), SubString(code, 1, prevind(code, min(at, ncodeunits(code) + 1))))
+end
+
+# Heads whose parts run where the whole does: neither functions, nor macros' arguments, nor quotes.
+const TRANSPARENT = (:toplevel, :block, :if, :elseif, :let, :try, :(=), :local, :global)
+
+"""
+In loops of the cell itself each round begins with a safe point, at which Julia looks at signals:
+compiled loops that call nothing have none. Functions are left as they are, for their speed.
+"""
+function with_safe_points(@nospecialize(ex))
+    ex isa Expr || return ex
+    if ex.head in (:for, :while)
+        body = Expr(:block, SAFE_POINT, with_safe_points(ex.args[2]))
+        return Expr(ex.head, ex.args[1], body)
+    end
+    ex.head in TRANSPARENT || return ex
+    ex.head === :(=) && ex.args[1] isa Expr && ex.args[1].head in (:call, :where) && return ex
+    return Expr(ex.head, Any[with_safe_points(each) for each in ex.args]...)
+end
+
+const SAFE_POINT = Expr(:call, GlobalRef(GC, :safepoint))
+
+"""As the REPL has it, also where the last statement is followed by a comment."""
+hides_value(code::AbstractString) = REPL.ends_with_semicolon(code)

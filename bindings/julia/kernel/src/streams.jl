@@ -1,0 +1,91 @@
+# stdout and stderr of Julia in a rank: text goes to libsk at once, in its place among what C code
+# and children write to descriptors 1 and 2, which libsk captures.
+
+struct RankStream <: IO
+    which::Int  # enum sk_stream, and the descriptor's number.
+end
+
+function Base.unsafe_write(io::RankStream, text::Ptr{UInt8}, bytes::UInt)
+    bytes == 0 || stream(io.which, text, bytes)
+    return Int(bytes)
+end
+
+function Base.write(io::RankStream, byte::UInt8)
+    one = Ref(byte)
+    GC.@preserve one Base.unsafe_write(io, Base.unsafe_convert(Ptr{UInt8}, one), UInt(1))
+end
+
+Base.isopen(::RankStream) = true
+Base.iswritable(::RankStream) = true
+Base.isreadable(::RankStream) = false
+Base.flush(::RankStream) = Libc.flush_cstdio()
+Base.close(::RankStream) = nothing  # The next cell prints, too.
+Base.displaysize(::RankStream) = page_size()
+Base.get(::RankStream, key::Symbol, otherwise) = key === :color ? true : otherwise
+Base.show(io::IO, stream::RankStream) =
+    print(io, "RankStream(", stream.which == STDOUT ? "stdout" : "stderr", ")")
+# For children: the captured descriptor.
+Base.setup_stdio(io::RankStream, ::Bool) = (RawFD(io.which), false)
+
+# Where the captured descriptors lead, should a cell close or move them.
+const kept_descriptors = Cint[-1, -1]
+
+function install_streams()
+    for which in (STDOUT, STDERR)
+        kept_descriptors[which] = ccall(:fcntl, Cint, (Cint, Cint, Cint...), which, F_DUPFD_CLOEXEC, 3)
+    end
+    output, errors = RankStream(STDOUT), RankStream(STDERR)
+    Core.eval(Base, :(stdout = $output; stderr = $errors))
+    Logging.global_logger(Logging.ConsoleLogger(errors))
+    empty!(Base.Multimedia.displays)
+    pushdisplay(TextDisplay(output))
+    return
+end
+
+const F_DUPFD_CLOEXEC = 1030
+
+# What `redirect_stdout(old)` is given back after a `redirect_stdout()`.
+for (name, variable, which) in ((:redirect_stdout, :stdout, STDOUT), (:redirect_stderr, :stderr, STDERR))
+    @eval function Base.$name(io::RankStream)
+        lead_back($which)
+        Core.eval(Base, Expr(:(=), $(QuoteNode(variable)), io))
+        return io
+    end
+end
+
+lead_back(which) = ccall(:dup2, Cint, (Cint, Cint), kept_descriptors[which], which) >= 0
+
+"""
+After a cell descriptors 1 and 2 lead to the notebook again, whatever it has made of them: the next
+one is not to print in vain. The variables stdout and stderr stay as the cell has left them.
+"""
+function restore_descriptors()
+    moved = [which for which in (STDOUT, STDERR) if !leads_to(which, kept_descriptors[which])]
+    isempty(moved) && return
+    Libc.flush_cstdio()
+    foreach(lead_back, moved)
+    tell("what the cell has put in place of descriptor $(join(moved, " and ")) holds for the cell alone")
+end
+
+"""After a cell there are streams and displays, whatever it has made of those."""
+function restore_variables()
+    for (name, stream) in ((:stdout, RankStream(STDOUT)), (:stderr, RankStream(STDERR)))
+        getfield(Base, name) isa IO || Core.eval(Base, :($name = $stream))
+    end
+    Base.stdin isa IO || install_stdin()
+    displays = Base.Multimedia.displays
+    isempty(displays) && pushdisplay(TextDisplay(RankStream(STDOUT)))
+    any(each -> each isa RankDisplay, displays) || pushdisplay(RankDisplay())
+    return
+end
+
+leads_to(fd, kept) = (there = place_of(fd)) !== nothing && there == place_of(kept)
+
+function place_of(fd)
+    try
+        status = stat(RawFD(fd))
+        return (status.device, status.inode)
+    catch
+        return nothing  # Closed.
+    end
+end

@@ -1,0 +1,85 @@
+# What a rank does in its first cells, done once while the image is made, so that their native code
+# is in it. There is no controller here: every call of libsk is one of a function that returns 0.
+
+# Every method of ours whose types are known.
+for name in names(SuperKernelRank, all = true)
+    isdefined(SuperKernelRank, name) || continue
+    f = getfield(SuperKernelRank, name)
+    f isa Function || continue
+    for method in methods(f)
+        method.module === SuperKernelRank && precompile(method.sig)
+    end
+end
+
+warm_request(code, kind = EXECUTE; expressions = "") =
+    Request(kind, 1, code, ncodeunits(code), 1, false, true, 0, expressions, 0, "", "")
+
+const WARM_CELLS = (
+    "print(1)", "println(\"x\", 1, 2.5)", "1 + 1", "2.5", "\"text\"", "nothing", "x_ = [1, 2, 3]",
+    "[1.0 2.0; 3.0 4.0]", "(1, \"a\")", "Dict(1 => 2)", ":symbol", "true", "rand(2) .+ 1",
+    "for i in 1:2\n    y_ = i\nend", "f_(x) = x + 1\nf_(2)", "error(\"boom\")", "sqrt(-1)", "undefined_",
+    "1 +", "sleep(0.001)", "typeof(1)", "1:3", "?println", ";true", "println(stderr, \"x\")", "display(1)",
+    "using .sk: @on\n@on 0 1", "exit()",
+)
+
+fill!(addresses, cglobal(:jl_is_debugbuild))
+Base.sigatomic_begin()
+let output = RankStream(STDOUT), kept = copy(kept_descriptors), displays = copy(Base.Multimedia.displays)
+    ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, :sk, SuperKernelRank)
+    pushdisplay(RankDisplay())
+    for which in (STDOUT, STDERR)
+        kept_descriptors[which] = ccall(:dup, Cint, (Cint,), which)
+    end
+    serves[] = true
+    for code in WARM_CELLS
+        serve_one(warm_request(code))
+        serve_one(warm_request(code, IS_COMPLETE))
+    end
+    serves[] = false
+    serve_one(warm_request("1", expressions = "{\"a\": \"1 + 1\"}"))
+    for code in ("prin", "x_.", "\\alph", "Base.pri", "sin(", ";ls /us")
+        serve_one(warm_request(code, COMPLETE))
+    end
+    for name in ("println", "sum", "map", "Dict", "@time", "for", "sin", "Base.Threads")
+        serve_one(warm_request(name, INSPECT))
+    end
+    serve_one(warm_request("hostname", ACTION))
+    for x in (1, 2.5, "text", [1, 2], 'c', :s, 0x1, true)
+        print(output, x)
+        println(output, x)
+        show(output, x)
+    end
+    printstyled(output, "x", color = :red)
+    @async nothing
+    yield()
+    signal_children()
+    forget_signals()
+    next_request()
+    precompile(wait, (FileWatching.FDWatcher,))
+    precompile(FileWatching.FDWatcher, (RawFD, Bool, Bool))
+    precompile(schedule, (Task, Any))
+    precompile(main, (String,))
+    # What Julia itself does at the start of a process without a terminal.
+    precompile(TextDisplay, (Base.PipeEndpoint,))
+    precompile(Logging.ConsoleLogger, (Base.PipeEndpoint,))
+    precompile(REPL.Terminals.TTYTerminal, (String, IOStream, Base.PipeEndpoint, Base.PipeEndpoint))
+    for x in (1, 1:3, [1], "x", nothing, sin, 2.5)
+        mark_of(x)
+        entries_of("x", x)
+    end
+    traceback_of(Tuple{Any,Any}[(InterruptException(), backtrace())])
+    precompile(sleep, (Int,))
+    precompile(sleep, (Float64,))
+    for which in (STDOUT, STDERR)
+        ccall(:close, Cint, (Cint,), kept_descriptors[which])
+    end
+    copyto!(kept_descriptors, kept)
+    copyto!(resize!(Base.Multimedia.displays, length(displays)), displays)
+end
+Base.sigatomic_end()
+# As in a process that has done nothing yet.
+fill!(addresses, C_NULL)
+empty!(told)
+knows_language[] = false
+own_count[] = 0
+cell_task[] = nothing

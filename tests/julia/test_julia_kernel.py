@@ -1,0 +1,294 @@
+"""`sk kernel` with Julia ranks: what a user of a notebook does first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from conftest import Cell, Kernel, wait_until
+
+
+def tagged(ranks: int, *lines: str) -> str:
+    """Lines of each rank, as a cell shows what differs; `{}` is the rank."""
+    tag = "[{0}] " if ranks > 1 else ""
+    return "".join(f"{tag}{line}\n".format(rank) for rank in range(ranks) for line in lines)
+
+
+def of_all(ranks: int) -> str:
+    """What stands behind an error of all ranks."""
+    return "" if ranks == 1 else f" [ranks 0-{ranks - 1}]"
+
+
+def result(cell: Cell) -> str:
+    """The text of the cell's value."""
+    (shown,) = cell.of("execute_result")
+    return str(shown["data"]["text/plain"])
+
+
+def ename(cell: Cell) -> str | None:
+    """The error's name, or None."""
+    return cell.reply["ename"] if cell.reply["status"] == "error" else None
+
+
+def test_print_reads_as_one(kernel: Kernel) -> None:
+    assert kernel.run("print(1)").text() == "1"
+    assert kernel.run('println("hello")').text() == "hello\n"
+
+
+def test_every_rank_knows_itself(kernel: Kernel, ranks: int) -> None:
+    text = kernel.run('println(rank, " ", local_rank, " of ", world_size)').text()
+    assert text == tagged(ranks, f"{{0}} {{0}} of {ranks}")
+
+
+def test_a_value_is_a_result_and_is_ans(kernel: Kernel, ranks: int) -> None:
+    assert result(kernel.run("1 + 1")) == "2"
+    assert result(kernel.run("ans * 10")) == "20"
+    assert kernel.run("3;").messages == []
+    assert kernel.run("nothing").messages == []
+    assert result(kernel.run("[1 2; 3 4]")) == "2×2 Array{Int64,2}:\n 1  2\n 3  4"
+    expected = "0" if ranks == 1 else "\n".join(f"[{rank}] {rank * 10}" for rank in range(ranks))
+    assert result(kernel.run("rank * 10")) == expected
+
+
+def test_globals_in_loops_are_the_repls(kernel: Kernel) -> None:
+    assert result(kernel.run("s = 0\nfor i in 1:10\n    s += i\nend\ns")) == "55"
+
+
+def test_one_error_with_the_cells_line(kernel: Kernel, ranks: int) -> None:
+    cell = kernel.run('function g(x)\n    error("boom")\nend\ng(1)')
+    assert len(cell.of("error")) == 1
+    assert ename(cell) == "ErrorException"
+    assert cell.reply["evalue"] == "boom" + of_all(ranks)
+    traceback = "\n".join(cell.reply["traceback"])
+    assert "g(::Int64) at In[" in traceback and "]:2" in traceback
+    assert "top-level scope at In[" in traceback and "]:4" in traceback
+    assert "SuperKernelRank" not in traceback and "boot.jl" not in traceback
+
+
+def test_an_error_through_compiled_code(kernel: Kernel, ranks: int) -> None:
+    cell = kernel.run("h(x) = sqrt(x)\nh(-1.0)")
+    assert ename(cell) == "DomainError"
+    assert "h(::Float64)" in "\n".join(cell.reply["traceback"])
+    assert kernel.run("print(rank < world_size)").text() == "true"
+
+
+def test_what_led_to_an_error_is_told(kernel: Kernel) -> None:
+    cell = kernel.run('try\n    error("first")\ncatch\n    error("second")\nend')
+    assert cell.reply["evalue"].startswith("second")
+    traceback = "\n".join(cell.reply["traceback"])
+    assert traceback.index("second") < traceback.index("caused by") < traceback.index("first")
+
+
+def test_a_cell_that_is_no_julia_runs_nothing(kernel: Kernel) -> None:
+    cell = kernel.run('println("not run")\n\n\nf(x = ]')
+    assert ename(cell) == "CellSyntaxError"
+    assert cell.text() == ""
+    assert "]:4" in cell.reply["evalue"]
+
+
+def test_every_way_to_print_is_seen_in_order(kernel: Kernel) -> None:
+    code = (
+        'println("julia")\n'
+        'ccall(:puts, Cint, (Cstring,), "C")\n'
+        "run(`echo child`)\n"
+        "run(pipeline(`echo piped`, stdout = stdout))\n"
+        'ccall(:write, Cssize_t, (Cint, Cstring, Csize_t), 1, "descriptor\\n", 11)\n'
+        'println("again")\n'
+        'println(stderr, "error")'
+    )
+    cell = kernel.run(code + ";")
+    assert cell.text() == "julia\nC\nchild\npiped\ndescriptor\nagain\n"
+    assert cell.text("stderr") == "error\n"
+
+
+def test_logging_goes_to_stderr(kernel: Kernel) -> None:
+    cell = kernel.run('@warn "careful"')
+    assert "careful" in cell.text("stderr") and "In[" in cell.text("stderr")
+
+
+def test_displays_by_their_richest_form(kernel: Kernel) -> None:
+    code = (
+        "struct Picture end\n"
+        'Base.show(io::IO, ::MIME"image/png", ::Picture) =\n'
+        "    write(io, UInt8[0x89, 0x50, 0x4e, 0x47])\n"
+        'Base.show(io::IO, ::MIME"text/html", ::Picture) = print(io, "<b>picture</b>")\n'
+        "display(Picture())\nPicture()"
+    )
+    cell = kernel.run(code)
+    (shown,) = cell.of("display_data")
+    assert shown["data"]["image/png"].strip() == "iVBORw=="
+    assert shown["data"]["text/html"] == "<b>picture</b>"
+    (value,) = cell.of("execute_result")
+    assert value["data"] == shown["data"]
+    svg = kernel.run('display("image/svg+xml", "<svg/>")').of("display_data")
+    assert svg[0]["data"]["image/svg+xml"] == "<svg/>"
+
+
+def test_a_display_that_is_updated(kernel: Kernel) -> None:
+    kernel.run('sk.display_as("here", 1)')
+    cell = kernel.run('sk.update_display("here", 2)')
+    (update,) = cell.of("update_display_data")
+    assert update["data"]["text/plain"] == "2"
+
+
+def test_help_the_shell_and_packages(kernel: Kernel, ranks: int) -> None:
+    page = kernel.run("?println").reply["payload"]
+    assert page[0]["source"] == "page" and "println" in page[0]["data"]["text/plain"]
+    assert kernel.run(";echo hi; exit 3").text() == "hi\nexit status 3\n"
+    cell = kernel.run("]add Example")
+    assert ename(cell) == "UsageError" and "%%on 0" in cell.reply["evalue"]
+
+
+def test_on_some_ranks(kernel: Kernel, ranks: int) -> None:
+    assert kernel.run('@on 0 println("one")').text() == ("one\n" if ranks == 1 else "[0] one\n")
+    everybody = f'@on "0-{ranks - 1}" println("all")' if ranks > 1 else '@on "0" println("all")'
+    assert kernel.run(everybody).text() == "all\n"
+    assert kernel.run("%%on 0\nprintln(rank)").text() == "0\n"
+    cell = kernel.run("@on 99 1")
+    assert ename(cell) == "ArgumentError" and "rank 99 asked for" in cell.reply["evalue"]
+
+
+def test_exit_ends_no_rank(kernel: Kernel) -> None:
+    for code in ("exit()", "exit(3)", "f_exit() = exit(1); f_exit()"):
+        cell = kernel.run(code)
+        assert ename(cell) == "ExitError" and "does not end its rank" in cell.reply["evalue"]
+    assert kernel.run("print(1)").text() == "1"
+
+
+def test_answers_beside_cells(kernel: Kernel) -> None:
+    client = kernel.client
+    client.complete("printl", 6)
+    found = client.get_shell_msg(timeout=60)["content"]
+    assert "println" in found["matches"] and (found["cursor_start"], found["cursor_end"]) == (0, 6)
+    code = "x = \\alph"
+    client.complete(code, len(code))
+    found = client.get_shell_msg(timeout=60)["content"]
+    assert "\\alpha" in found["matches"] and found["cursor_start"] == 4
+    code = "ä + \\alpha"
+    client.complete(code, len(code))
+    found = client.get_shell_msg(timeout=60)["content"]
+    assert found["matches"] == ["α"] and (found["cursor_start"], found["cursor_end"]) == (4, 10)
+
+    def help_of(code: str, cursor: int) -> dict[str, Any]:
+        client.inspect(code, cursor)
+        told: dict[str, Any] = client.get_shell_msg(timeout=60)["content"]
+        return told
+
+    # While Julia still compiles what shows documentation, the names alone answer.
+    assert wait_until(lambda: help_of("sum([1])", 2)["found"])
+    assert "sum" in help_of("sum([1])", 2)["data"]["text/plain"]
+    client.inspect("no_such_name", 3)
+    assert not client.get_shell_msg(timeout=60)["content"]["found"]
+    for code, status in (("1 + 1", "complete"), ("function f()", "incomplete"), ("1 )", "invalid")):
+        client.is_complete(code)
+        assert client.get_shell_msg(timeout=60)["content"]["status"] == status
+    while kernel.client.iopub_channel.msg_ready():
+        kernel.client.get_iopub_msg(timeout=1)
+
+
+def test_names_are_completed_while_a_cell_runs(kernel: Kernel) -> None:
+    kernel.run("a_name_of_mine = [1, 2]")
+    sent = kernel.start('rank == 0 && println("on")\nsleep(60)')  # Rank 0 will be asked.
+    kernel.wait_for_stream(sent)
+    kernel.client.complete("a_name_of", 9)
+    found = kernel.client.get_shell_msg(timeout=60)["content"]
+    assert found["matches"] == ["a_name_of_mine"]
+    kernel.manager.interrupt_kernel()
+    assert ename(kernel.finish(sent)) == "InterruptException"
+
+
+def test_user_expressions(kernel: Kernel) -> None:
+    cell = kernel.run("y = 3;", user_expressions={"twice": "2y", "bad": 'error("no \\"é\\"")'})
+    answers = cell.reply["user_expressions"]
+    assert answers["twice"]["data"]["text/plain"] == "6"
+    assert answers["bad"]["status"] == "error" and answers["bad"]["evalue"] == 'no "é"'
+
+
+def test_input_is_asked_once(kernel: Kernel, ranks: int) -> None:
+    sent = kernel.start('println("got ", readline())', allow_stdin=True)
+    assert kernel.client.get_stdin_msg(timeout=60)["content"]["prompt"] == "stdin> "
+    kernel.client.input("a line")
+    assert kernel.finish(sent).text() == "got a line\n"
+    sent = kernel.start('print(read(Base.getpass("Key"), String))', allow_stdin=True)
+    asked = kernel.client.get_stdin_msg(timeout=60)["content"]
+    assert asked == {"prompt": "Key: ", "password": True}
+    kernel.client.input("secret")
+    assert kernel.finish(sent).text() == "secret"
+    cell = kernel.run("readline()", allow_stdin=False)
+    assert ename(cell) == "StdinNotImplementedError"
+
+
+def test_magics_that_languages_share(kernel: Kernel, ranks: int) -> None:
+    assert kernel.run("%hostname").text().strip()
+    facts = kernel.run("%info").of("display_data")[0]["data"]["text/plain"]
+    assert "julia" in facts and "processor" in facts
+    kernel.run("mine = 5; also = [1]")
+    kernel.run("%reset")
+    assert kernel.run('println(mine === nothing, " ", rank < world_size)').text() == "true true\n"
+    cell = kernel.run("%%onn 0\n1")
+    assert ename(cell) == "UsageError" and "did you mean %%on" in cell.reply["evalue"]
+
+
+def test_a_task_goes_on_between_cells(kernel: Kernel) -> None:
+    kernel.run("c = Channel(1); t = @async (sleep(0.05); put!(c, 7));")
+    # These cells let no task run.
+    assert wait_until(lambda: kernel.run("print(isready(c))").text() == "true")
+    assert result(kernel.run("take!(c)")) == "7"
+
+
+def test_redirection_is_undone(kernel: Kernel) -> None:
+    code = (
+        'old = stdout; rd, wr = redirect_stdout(); println("captured"); redirect_stdout(old)\n'
+        'close(wr); println("got ", readline(rd))'
+    )
+    assert kernel.run(code).text() == "got captured\n"
+    cell = kernel.run("ccall(:close, Cint, (Cint,), 1);")
+    assert "holds for the cell alone" in cell.text("stderr")
+    assert kernel.run("run(`echo seen`);").text() == "seen\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "sleep(60)",
+        "while true end",
+        "while true; sin(1.0); end",
+        "loops() = (while true; rand(3); end); loops()",
+        "take!(Channel(0))",
+        "run(`sleep 60`)",
+        ";sleep 60",
+        "ccall(:usleep, Cint, (Cuint,), 600000); sleep(60)",
+        "@sync for i in 1:3; @async sleep(60); end",
+        "lock(ReentrantLock()); wait(Condition())",
+        "readline()",
+        'while true; print("x"); end',
+    ],
+)
+def test_interrupts(kernel: Kernel, code: str) -> None:
+    shown = f";echo on; {code[1:]}" if code[0] == ";" else f'println("on")\n{code}'
+    sent = kernel.start(shown, allow_stdin=True)
+    kernel.wait_for_stream(sent)
+    kernel.manager.interrupt_kernel()
+    cell = kernel.finish(sent)
+    assert ename(cell) in ("InterruptException", "CompositeException"), cell.reply
+    assert kernel.run("print(rank < world_size)").text() == "true"
+
+
+def test_an_interrupt_of_a_sleep_twenty_times(kernel: Kernel, ranks: int) -> None:
+    kernel.run("kept = rank")
+    processes = kernel.ranks()
+    for _ in range(20):
+        sent = kernel.start('println("asleep")\nsleep(60)')
+        kernel.wait_for_stream(sent)
+        kernel.manager.interrupt_kernel()
+        assert ename(kernel.finish(sent)) == "InterruptException"
+        assert kernel.run("println(kept)").text() == tagged(ranks, "{0}")
+    assert kernel.ranks() == processes
+
+
+def test_interrupts_between_cells_do_nothing(kernel: Kernel) -> None:
+    processes = kernel.ranks()
+    for _ in range(5):
+        kernel.manager.interrupt_kernel()  # On another channel: it may meet the next cell.
+        assert wait_until(lambda: kernel.run("print(1)").text() == "1")
+    assert kernel.ranks() == processes
