@@ -22,6 +22,7 @@ from shell import BUILD, ROOT, jobs, output_of, say
 
 STATE = BUILD / "lint" / "clean.json"
 PINS = ROOT / "requirements" / "pins.txt"
+PINNED = ("clang-tidy==", "nanobind==")  # The linter, and what sources include.
 LINTED = Path(__file__).with_name("linted.txt")
 SELF = Path(__file__).resolve()
 TIDY = VENV / "bin" / "clang-tidy"
@@ -119,6 +120,11 @@ def is_as_in(commit: str, path: Path) -> bool:
     return blobs_of(commit).get(str(path.relative_to(ROOT))) == blob_of(path)
 
 
+def pinned(text: str) -> list[str]:
+    """The pins that can change what is found."""
+    return [line for line in text.splitlines() if line.startswith(PINNED)]
+
+
 def linted_commit() -> str:
     """Where all was found clean by the settings of now; "" where that cannot be told."""
     commit = LINTED.read_text().split()[-1]
@@ -130,8 +136,10 @@ def linted_commit() -> str:
     listed = output_of(["git", "ls-files", "--cached", "--others", "*.clang-tidy"]).splitlines()
     if sorted(listed) != sorted(name for name in blobs_of(commit) if name.endswith(".clang-tidy")):
         return ""
-    settings_files = [*(ROOT / name for name in listed), CAPNP_PRELUDE, PINS, SELF]
-    return commit if all(is_as_in(commit, path) for path in settings_files) else ""
+    settings_files = [*(ROOT / name for name in listed), CAPNP_PRELUDE, SELF]
+    then = output_of(["git", "show", f"{commit}:{PINS.relative_to(ROOT)}"])
+    same = all(is_as_in(commit, path) for path in settings_files)
+    return commit if same and pinned(then) == pinned(PINS.read_text()) else ""
 
 
 def is_as_linted(commit: str, source: Source) -> bool:
