@@ -11,14 +11,16 @@ FLOAT, BFLOAT = 2, 4
 """DLPack's type codes."""
 
 
-class _Device(ctypes.Structure):
+class DLDevice(ctypes.Structure):
     _fields_ = [("type", ctypes.c_int32), ("id", ctypes.c_int32)]
 
 
-class _Tensor(ctypes.Structure):
+class DLTensor(ctypes.Structure):
+    """As DLPack lays it out."""
+
     _fields_ = [
         ("data", ctypes.c_void_p),
-        ("device", _Device),
+        ("device", DLDevice),
         ("ndim", ctypes.c_int32),
         ("code", ctypes.c_uint8),
         ("bits", ctypes.c_uint8),
@@ -33,7 +35,7 @@ _Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class _Managed(ctypes.Structure):
-    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("release", _Release)]
+    _fields_ = [("tensor", DLTensor), ("context", ctypes.c_void_p), ("release", _Release)]
 
 
 class Exporter:
@@ -58,9 +60,9 @@ class Exporter:
         self._strides = (ctypes.c_int64 * memory.ndim)(*steps)
         self._release = _Release(self._count)
         self._device = device
-        tensor = _Tensor(
+        tensor = DLTensor(
             memory.ctypes.data - offset,
-            _Device(*device),
+            DLDevice(*device),
             memory.ndim,
             code,
             memory.itemsize * 8,

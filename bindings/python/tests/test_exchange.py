@@ -11,30 +11,14 @@ from typing import Any
 import libsk as sk
 import numpy as np
 import pytest
+from exporter import FLOAT, DLDevice, DLTensor
 from libsk import _core, _exchange
 from libsk._context import default_context
 from libsk._ops import _adamw, _rmsnorm
 from libsk._writes import has_written
 
 CPU, CUDA = 1, 2
-FLOAT, COMPLEX = 2, 5
-
-
-class DLTensor(ctypes.Structure):
-    """As DLPack lays it out."""
-
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
+COMPLEX = 5
 
 
 Describe = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor))
@@ -84,7 +68,7 @@ def describe(x: Tensor, out: Any) -> int:
     """What ``said`` does not say is what NumPy does."""
     made = out.contents
     made.data = x.array.ctypes.data
-    made.device_type, made.code, made.lanes = CPU, FLOAT, 1
+    made.device, made.code, made.lanes = DLDevice(CPU, 0), FLOAT, 1
     made.bits, made.ndim = 8 * x.array.itemsize, x.array.ndim
     made.shape, made.strides, made.byte_offset = x.sizes, x.steps, 0
     for name, value in x.said.items():
@@ -170,7 +154,7 @@ def test_tables(table: str) -> None:
 
 
 SAID: dict[str, dict[str, Any]] = {
-    "on another device": {"device_type": CUDA},
+    "on another device": {"device": DLDevice(CUDA, 0)},
     "of another type": {"code": COMPLEX},
     "of 24 bits": {"bits": 24},
     "of two lanes": {"lanes": 2},
