@@ -15,8 +15,6 @@
 #include <mutex>
 #include <vector>
 
-#include "lib/base/fork_lock.h"
-#include "lib/base/lasting.h"
 #include "transport/bootstrap/env.h"
 #include "transport/bootstrap/secret_fd.h"
 
@@ -30,12 +28,15 @@ constexpr const char* kSecretFd = "SK_JOB_SECRET_FD";
 constexpr const char* kSecretText = "SK_JOB_SECRET";
 
 // What the variables were that have been taken out of the environment.
-// With the lock held only.
-std::map<std::string, std::string>& taken_in() {
-  static Lasting<std::map<std::string, std::string>> variables;
-  return *variables;
+struct TakenIn {
+  std::mutex mutex;
+  std::map<std::string, std::string> variables;
+};
+
+TakenIn& taken_in() {
+  static TakenIn* instance = new TakenIn;  // Never freed: threads may outlive static destruction.
+  return *instance;
 }
-ForkLock taken_in_lock;
 
 Status check_secret(const std::string& secret, const std::string& from) {
   if (secret.size() >= kSecretBytesMin && secret.size() <= kSecretBytesMax) return {};
@@ -108,25 +109,25 @@ Result<std::string> read_secret_file(const std::string& path) {
 }  // namespace
 
 void take_in_job_secret() {
-  const std::lock_guard lock(taken_in_lock);
+  const std::lock_guard lock(taken_in().mutex);
   for (const char* name : {kSecretFd, kSecretText}) {
     char* const text = std::getenv(name);
     if (text == nullptr) continue;
-    taken_in()[name] = text;
+    taken_in().variables[name] = text;
     explicit_bzero(text, strlen(text));  // /proc/PID/environ shows this memory.
     unsetenv(name);
   }
-  const auto fd = taken_in().find(kSecretFd);
-  if (fd == taken_in().end()) return;
+  const auto fd = taken_in().variables.find(kSecretFd);
+  if (fd == taken_in().variables.end()) return;
   // What is wrong with it is told to whoever needs it.
   [[maybe_unused]] const Result<std::string> read = read_secret_fd(fd->second);
 }
 
 std::optional<std::string> process_env(const char* name) {
   if (const char* value = std::getenv(name); value != nullptr) return value;
-  const std::lock_guard lock(taken_in_lock);
-  const auto it = taken_in().find(name);
-  if (it == taken_in().end()) return std::nullopt;
+  const std::lock_guard lock(taken_in().mutex);
+  const auto it = taken_in().variables.find(name);
+  if (it == taken_in().variables.end()) return std::nullopt;
   return it->second;
 }
 
