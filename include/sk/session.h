@@ -59,7 +59,8 @@ SK_NODISCARD SK_API sk_status sk_session_attach(const char* name, const char* to
  *  what is lost with a front end, as cells that it has not handed over. `name` has 1 to 256 bytes;
  *  the text replaces what was there under it, and NULL takes that away. All texts have at most
  *  64 MiB: of one that does not fit the name alone is kept, and its event has no text. Only
- *  sessions with a name keep any. `text` is copied.
+ *  sessions with a name keep any. `text` is copied. The name "template" is also that of
+ *  sk_worker_template_note(), which replaces what is under it.
  *  @return as sk_exec(). @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_session_keep(sk_session* session, const char* name,
                                               const char* text, uint64_t bytes) SK_NOEXCEPT;

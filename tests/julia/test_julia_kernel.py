@@ -50,6 +50,20 @@ def test_a_value_is_a_result_and_is_ans(kernel: Kernel, ranks: int) -> None:
     assert result(kernel.run("rank * 10")) == expected
 
 
+def test_what_a_cell_includes_lies_where_it_runs(kernel: Kernel) -> None:
+    kernel.run('cd(mktempdir()); write("part.jl", "included = 7 * 6")')
+    assert result(kernel.run('include("part.jl"); included')) == "42"
+
+
+def test_a_seed_is_the_ranks_own(kernel: Kernel, ranks: int) -> None:
+    draw = "import Random\n(Random.seed!(7 + rank); rand()) == drawn"
+    assert kernel.run("%sk seed 7").reply["status"] == "ok"
+    kernel.run("drawn = rand()")
+    assert result(kernel.run(draw)) == "true"
+    cell = kernel.run("%sk preload")
+    assert ename(cell) == "UsageError" and "only ranks of Python" in cell.reply["evalue"]
+
+
 def test_globals_in_loops_are_the_repls(kernel: Kernel) -> None:
     assert result(kernel.run("s = 0\nfor i in 1:10\n    s += i\nend\ns")) == "55"
 

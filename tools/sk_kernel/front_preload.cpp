@@ -141,11 +141,11 @@ void Front::show_preload() {
 
 // False: the cell has ended.
 bool Front::set_preload(const std::vector<std::string>& words) {
+  if (language_.name != "python")
+    return fail_cell("UsageError", "%sk preload: only ranks of Python share modules"), false;
   if (words.empty()) return show_preload(), true;
   auto names = parse_modules("%sk preload", joined(words, " "));
   if (!names.ok()) return fail_cell("UsageError", names.status().message()), false;
-  if (language_.name != "python")
-    return fail_cell("UsageError", "%sk preload: only ranks of Python share modules"), false;
   const Status kept = preload_.choose(std::move(*names));
   if (!kept.ok())
     return fail_cell("SessionError", fmt::format("%sk preload: {}", kept.message())), false;

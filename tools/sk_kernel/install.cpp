@@ -179,6 +179,10 @@ Result<std::string> install(Options options) {
     missing.assign(about.begin() + 3, about.end());
     if (options.values.display_name.empty()) options.values.display_name = "SuperKernel (Python)";
   }
+  if (options.place.where == "--sys-prefix" && sys_prefix.empty())
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "--sys-prefix: this program lies in no environment of Python, and there is no "
+                 "python3 in PATH; name the folder with --prefix DIR");
   // Jupyter compares kernel names in lower case.
   std::transform(options.name.begin(), options.name.end(), options.name.begin(), ::tolower);
   const std::string folder = kernels_folder(options, sys_prefix) + "/" + options.name;

@@ -66,7 +66,7 @@ Result<Finished> run(const std::vector<std::string>& argv, int64_t timeout_ms) {
     process.signal_group(SIGKILL);
   else
     finished.end = *end;
-  if (finished.said.size() > kSaidMax) finished.said.resize(kSaidMax);
+  if (finished.said.size() > kSaidMax) finished.said.erase(0, finished.said.size() - kSaidMax);
   while (!finished.said.empty() && finished.said.back() == '\n') finished.said.pop_back();
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) finished.lines.push_back(line);

@@ -61,7 +61,7 @@ Result<Names> parse_modules(const std::string& where, const std::string& text) {
     const std::string name(at, end);
     at = end;
     if (name.empty()) continue;
-    if (!is_module(name))
+    if (!is_module(name) || name == "__main__")
       return error(SK_ERR_INVALID_ARGUMENT,
                    "{} has \"{}\", which is no name of a module; names such as "
                    "numpy,matplotlib.pyplot are allowed, and none",
@@ -69,8 +69,9 @@ Result<Names> parse_modules(const std::string& where, const std::string& text) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   if (names.size() > kNamesMax || text.size() > kBytesMax)
-    return error(SK_ERR_INVALID_ARGUMENT, "{} has {} names; at most {} are allowed, of {} bytes",
-                 where, names.size(), kNamesMax, kBytesMax);
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "{} has {} names in {} bytes; at most {} are allowed, in {} bytes", where,
+                 names.size(), text.size(), kNamesMax, kBytesMax);
   if (names == Names{"none"}) names.clear();
   return names;
 }

@@ -72,7 +72,8 @@ std::string user_kernels() {
 }
 
 std::string prefix_kernels(const std::string& prefix) {
-  return (fs::absolute(prefix).lexically_normal() / "share/jupyter/kernels").string();
+  std::error_code none;  // "" has no absolute form: where no environment is, there are none.
+  return (fs::absolute(prefix, none).lexically_normal() / "share/jupyter/kernels").string();
 }
 
 std::string environment_prefix() {

@@ -133,6 +133,16 @@ BAD = {
         ["descriptors open (eventpoll, socket)"],
     ),
     "keeps a pipe": ("import os; pipe = os.pipe()", ["leaves a descriptor open (pipe)"]),
+    "keeps a file": (
+        "import pathlib\n"
+        "log = pathlib.Path(__file__).with_suffix('.log').open('w')\n"
+        "log.write('kept')",
+        ["leaves a file open (bad.log)", "one place in it"],
+    ),
+    "fails with what is no text": (
+        "import os; raise OSError(os.fsdecode(b'no data at caf\\xe9.csv'))",
+        ["OSError", "no data at caf"],
+    ),
     "closes all": ("import os; os.closerange(3, 1000)", ["left out"]),
 }
 

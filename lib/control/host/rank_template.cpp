@@ -23,6 +23,7 @@ constexpr int kFirstRankFd = 3;  // kept free so that nothing of the program's i
 constexpr size_t kSentMax = 2 * local::kForkBatchMax;  // Descriptors under way are limited.
 constexpr size_t kTailBytesMax = 8192;
 constexpr int64_t kReapMs = 2'000;
+constexpr int kRepliesMax = 4 * int(kSentMax);  // In one turn.
 
 std::string name_of(const std::string& line) { return line.substr(0, line.find('=')); }
 
@@ -144,7 +145,9 @@ void RankTemplate::send_what_fits(std::vector<Outcome>* outcomes) {
 
 void RankTemplate::read_replies(std::vector<Outcome>* outcomes) {
   local::ForkReply reply;
-  while (local::receive_reply(socket_.get(), &reply) == local::PacketResult::kDone) {
+  // A template that never stops telling keeps nothing else from its turn.
+  for (int i = 0; i < kRepliesMax; ++i) {
+    if (local::receive_reply(socket_.get(), &reply) != local::PacketResult::kDone) return;
     if (reply.id == local::kForkReady) ready_ = true;
     if (reply.id == local::kForkNote) notes_.push_back(reply.note);
     if (reply.id == local::kForkDone) adopt_forked(outcomes);

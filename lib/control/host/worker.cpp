@@ -112,17 +112,23 @@ Result<bool> Worker::serve_template() {
 }
 
 Status Worker::note_template(std::string_view text) {
-  if (text.size() > local::kForkNoteMax)
-    return error(SK_ERR_OUT_OF_RANGE, "sk_worker_template_note: {} bytes; at most {} are allowed",
-                 text.size(), local::kForkNoteMax);
+  const std::string note = utf8_clean(text);  // A byte that is no text becomes three.
+  if (note.size() > local::kForkNoteMax)
+    return error(SK_ERR_OUT_OF_RANGE,
+                 "sk_worker_template_note: {} bytes as UTF-8; at most {} are allowed", note.size(),
+                 local::kForkNoteMax);
   const char* fd_text = std::getenv("SK_TEMPLATE_FD");
   if (fd_text == nullptr) return {};
   SK_ASSIGN_OR_RETURN(local::Fd socket,
                       take_fd("sk_worker_template_note", "SK_TEMPLATE_FD", fd_text));
-  const bool sent = local::send_reply(socket.get(), {local::kForkNote, 0, 0, utf8_clean(text)});
+  const bool sent = local::send_reply(socket.get(), {local::kForkNote, 0, 0, note});
+  const int failure = errno;
   (void)socket.release();  // It is there for sk_worker_template().
   if (sent) return {};
-  return error(SK_ERR_PEER_LOST, "sk_worker_template_note: the controller is gone");
+  if (failure == EPIPE || failure == ECONNRESET)
+    return error(SK_ERR_PEER_LOST, "sk_worker_template_note: the controller is gone");
+  errno = failure;
+  return system_error("sk_worker_template_note: sendmsg");
 }
 
 Worker::~Worker() {
@@ -140,9 +146,11 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
     {
       const std::lock_guard lock(mutex_);
       waits_ = false;
-      if (open_cell_ != 0)
+      if (open_cell_ != 0) {
+        stay_readable();
         return error(SK_ERR_INVALID_ARGUMENT,
                      "sk_worker_next: cell {} is still open; call sk_worker_done()", open_cell_);
+      }
       if (!requests_.empty()) {
         Request request = std::move(requests_.front());
         requests_.pop_front();
@@ -151,6 +159,7 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
         if (execute != nullptr && execute->cell == interrupted_early_) {
           refuse_cell(execute->cell, "before the cell began here");
           interrupted_early_ = 0;
+          signal_at_ns_ = INT64_MAX;
           continue;
         }
         if (execute != nullptr || comm != nullptr) {
@@ -165,6 +174,7 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
           cancelled_.store(false, std::memory_order_relaxed);
           if (absent_.cell == open_cell_) apply_absent();
         }
+        stay_readable();
         return request;
       }
       SK_RETURN_IF_ERROR(check_open());
@@ -175,6 +185,12 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
     // A signal comes back to the language, whose handler wants to run.
     if (!wait_for_request(until_ns)) return Request();
   }
+}
+
+// An event loop hears of what is left though nothing new comes.
+void Worker::stay_readable() {
+  if (config_.event_loop && (!requests_.empty() || group_changed_))
+    local::wake(request_wakeup_.get());
 }
 
 // False: a signal ended the wait.

@@ -103,6 +103,7 @@ class Worker {
   void refuse_cell(uint64_t cell, std::string why);
   void signal_main();
   void signal_late(int64_t now_ns);
+  void stay_readable();
   void take_group(RankGroup group);
   void apply_absent();
   Collectives* collectives() const { return config_.collectives ? config_.collectives() : nullptr; }

@@ -5,7 +5,7 @@ cells, and hands back text, displays and errors. `rank.jl` starts it; nothing he
 """
 module SuperKernelRank
 
-import Base64, FileWatching, InteractiveUtils, Libdl, Logging, Markdown, REPL
+import Base64, FileWatching, InteractiveUtils, Libdl, Logging, Markdown, Random, REPL
 using REPL.REPLCompletions
 
 include("abi.jl")

@@ -3,8 +3,14 @@
 """The name under which a cell's lines are told, "In[3]"."""
 cell_name(count) = "In[$count]"
 
-"""Runs a parsed cell's statements; by this function's frame a backtrace is cut."""
-@noinline evaluate(ex) = Core.eval(Main, ex)
+"""
+Runs a parsed cell's statements; by this function's frame a backtrace is cut. A cell is in no file:
+what it includes is looked for in the folder where it runs.
+"""
+@noinline function evaluate(ex)
+    task_local_storage(:SOURCE_PATH, nothing)
+    return Core.eval(Main, ex)
+end
 
 """A cell does not end its rank."""
 struct ExitError <: Exception

@@ -1,5 +1,5 @@
 """What an import has left in a process that a fork would break: threads, processes, open GPUs,
-connections.
+connections, open files.
 
 Looked at from outside, in /proc: what a module has replaced in its own process does not matter.
 """
@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import signal
+import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,7 +25,9 @@ _END_S = 5.0
 _SHOWN_MAX = 3
 _PROC = Path("/proc")
 _CONNECTION = re.compile(r"(socket|pipe):|anon_inode:\[?(eventpoll|eventfd|inotify|io_uring)")
-"""Of what a fork shares and what several readers spoil; a file is not among them."""
+"""Of what a fork shares and what several readers spoil."""
+_MEMORY = ("/memfd:", "/dev/shm/", "/dev/zero")
+"""Files without a place to read or write at that anyone uses: they are mapped."""
 _KIND = re.compile(r"^anon_inode:|[][]|:.*")
 
 
@@ -36,6 +39,7 @@ class Left:
     processes: list[str] = field(default_factory=list)
     gpu_files: list[str] = field(default_factory=list)
     connections: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
 
 
 def of(pid: int, but: int, link: str = "") -> Left:
@@ -47,12 +51,14 @@ def of(pid: int, but: int, link: str = "") -> Left:
         time.sleep(0.005)
     orphans = [child for child in _children(os.getpid()) if child != but]
     processes = [_name(child) for child in [*descendants(pid), *orphans]]
-    opened = set(_descriptors(pid)) - set(_descriptors(but)) - {link}
+    now = _descriptors(pid)
+    opened = set(now) - set(_descriptors(but)) - {link}
     return Left(
         threads,
         processes,
         sorted(name for name in opened if name.startswith(GPU_FILES)),
         sorted(_KIND.sub("", name) for name in opened if _CONNECTION.match(name)),
+        sorted(Path(name).name for name in opened if now[name] and not name.startswith(_MEMORY)),
     )
 
 
@@ -91,6 +97,13 @@ def _why(left: Left) -> str:
             f"leaves {_count(left.connections, 'descriptor')} open"
             f" ({_some(left.connections)}). All ranks would have the same, and take from each "
             "other what comes in there"
+        )
+    if left.files:
+        one = len(left.files) == 1
+        return (
+            f"leaves {_count(left.files, 'file')} open ({_some(left.files)}). All ranks would have"
+            f" one place in {'it' if one else 'each'} where they read and write, and each would"
+            " write what the import has left to be written"
         )
     return ""
 
@@ -158,12 +171,12 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def _descriptors(pid: int) -> list[str]:
-    """What they lead to."""
-    found = []
+def _descriptors(pid: int) -> dict[str, bool]:
+    """What they lead to, and whether that is a regular file."""
+    found = {}
     for entry in _entries(_PROC / str(pid) / "fd"):
         with contextlib.suppress(OSError):
-            found.append(str(entry.readlink()))
+            found[str(entry.readlink())] = stat.S_ISREG(entry.stat().st_mode)
     return found
 
 

@@ -106,7 +106,9 @@ def _be_subreaper(on: bool) -> None:
 
 
 def _tell(what: dict[str, Any]) -> None:
-    _core.template_note(json.dumps(what, ensure_ascii=False))
+    """What a module says may have what is no text: names of files, above all."""
+    text = json.dumps(what, ensure_ascii=False)
+    _core.template_note(text.encode("utf-8", "replace").decode())
 
 
 def _as_note(modules: list[Module]) -> list[dict[str, Any]]:
