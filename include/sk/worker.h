@@ -59,7 +59,8 @@ SK_NODISCARD SK_API sk_status sk_worker_template(int32_t* out_forked) SK_NOEXCEP
 /** In a template, before sk_worker_template(): what it is about to do, for whoever opened the
  * session, who gets it as SK_EVENT_NOTE under the tag "template". A template that loads for long
  * says something now and then: each note gives it the whole start_timeout_ms anew. UTF-8, at most
- * 65,536 bytes, of which one that is no text counts as three; copied. Where this process is no template the call does nothing.
+ * 65,536 bytes, of which one that is no text counts as three; copied. Where this process is no
+ * template the call does nothing.
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (no text; a bad SK_TEMPLATE_FD), SK_ERR_OUT_OF_RANGE (too
  *          long), SK_ERR_PEER_LOST (the controller is gone: exit). @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_worker_template_note(const char* text, uint64_t bytes) SK_NOEXCEPT;

@@ -26,7 +26,7 @@ BAD = {
     "absent": "import no_such_module_xyz",
     "leaver": "import sys; sys.exit(3)",
     "crasher": "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
-    "hanger": "import time\nwhile True: time.sleep(1)",
+    "hanger": "import signal\nwhile True: signal.pause()",
     "threader": "import threading, time\n"
     "threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()",
     "parent": "import subprocess; child = subprocess.Popen(['sleep', '1000'])",
@@ -120,7 +120,7 @@ def test_bad_modules_are_told_once_and_the_rest_is_shared(
 def test_a_start_that_takes_long_says_what_it_does(
     start_kernel: StartKernel, tmp_path: Path
 ) -> None:
-    write(tmp_path, slow="import time; time.sleep(5)")
+    write(tmp_path, slow="from time import sleep; sleep(5)")
     kernel = start_kernel(2, PROGRAM, {"SK_PRELOAD": "slow"})
     cell = kernel.run("print('up')")
     shown = [

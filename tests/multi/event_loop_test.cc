@@ -43,6 +43,19 @@ TEST(EventLoop, CellsRunAndTheNextIsHeard) {
   EXPECT_EQ(session.run("c from C\nprint {rank}", "1"), "from C\n1\n");
 }
 
+// The rank takes one of them a turn, as its descriptor says that there may be something.
+TEST(EventLoop, WhatComesTogetherIsHeardOneByOne) {
+  Session session(2, kLoop);
+  session.run("print up");
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 4; ++i) {
+      uint64_t question = 0;
+      ASSERT_EQ(sk_session_ask(session.get(), SK_REQUEST_COMPLETE, "x", 1, 1, 0, &question), SK_OK);
+    }
+    ASSERT_EQ(session.run("print on"), "on\n") << "round " << round;
+  }
+}
+
 TEST(EventLoop, AParkedRankIsWokenAndGetsNoSignal) {
   Session session(2, kLoop);
   session.run("print up");

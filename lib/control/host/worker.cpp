@@ -112,11 +112,14 @@ Result<bool> Worker::serve_template() {
 }
 
 Status Worker::note_template(std::string_view text) {
-  const std::string note = utf8_clean(text);  // A byte that is no text becomes three.
-  if (note.size() > local::kForkNoteMax)
+  const auto too_long = [](size_t bytes) {
     return error(SK_ERR_OUT_OF_RANGE,
-                 "sk_worker_template_note: {} bytes as UTF-8; at most {} are allowed", note.size(),
+                 "sk_worker_template_note: {} bytes as UTF-8; at most {} are allowed", bytes,
                  local::kForkNoteMax);
+  };
+  if (text.size() > local::kForkNoteMax) return too_long(text.size());
+  const std::string note = utf8_clean(text);  // A byte that is no text becomes three.
+  if (note.size() > local::kForkNoteMax) return too_long(note.size());
   const char* fd_text = std::getenv("SK_TEMPLATE_FD");
   if (fd_text == nullptr) return {};
   SK_ASSIGN_OR_RETURN(local::Fd socket,
