@@ -205,7 +205,7 @@ TEST_P(PlanMutations, AreRefusedOrMakeTheSameResults) {
           if (rank == 0) ++accepted;
           sk_status status = SK_OK;
           const std::string wrong = run(other, kind, rank, weights, status);
-          if (status != SK_OK && turn.text.empty() && rank == 0) turn.text = sk_last_error();
+          if (rank == 0 && status != SK_OK && turn.text.empty()) turn.text = sk_last_error();
           EXPECT_EQ(wrong, "") << "SK_TEST_SEED=" << seed << "\n" << changed;
           // Refused in time, with what it needs; never a wait for posts that do not come.
           EXPECT_NE(status, SK_ERR_TIMEOUT) << sk_last_error() << "\n" << changed;

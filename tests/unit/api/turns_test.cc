@@ -107,7 +107,7 @@ int32_t tells(void* user) {
 // Else each of many that wait would be given the turn while it sleeps.
 TEST(Turns, NotTwoInARowAreGiven) {
   int freed = 0;
-  for (int round = 0; round < 60 && freed < 3; ++round) {
+  for (int round = 0; round < 1000 && freed < 3; ++round) {
     Object object;
     object.word = kThis;
     std::atomic<int> had{0};
