@@ -76,23 +76,42 @@ def test_variables_of_the_kernel(sk: Command) -> None:
 
 def test_modules_that_ranks_share(sk: Command) -> None:
     sk.install("--name", "plain")
-    out = sk.install("--name", "shared", "--ranks", "2", "--preload", "json, decimal,json")
+    out = sk.install(
+        "--name",
+        "shared",
+        "--ranks",
+        "2",
+        "--preload",
+        "json, decimal,json",
+        "--preload",
+        "json,abc",
+    )
     assert out == f"Installed the kernelspec in {sk.user / 'shared'}\n"
     argv = spec(sk.user / "shared")["argv"]
-    assert argv[argv.index("--preload") + 1] == "json,decimal"
+    assert argv[argv.index("--preload") + 1] == "json,decimal,abc"
     assert argv.index("--ranks") < argv.index("--preload") < argv.index("--")
     assert "--preload" not in spec(sk.user / "plain")["argv"]
     rows = {line.split()[0]: line.split()[1:] for line in sk("list", "--user").splitlines()}
     assert rows["name"] == ["ranks", "preload", "program", "kernelspec"]
-    assert rows["shared"][:2] == ["2", "json,decimal"]
+    assert rows["shared"][:2] == ["2", "json,decimal,abc"]
 
 
 def test_a_module_that_is_not_there_is_said(sk: Command) -> None:
-    command = [SK, "install", "--python", sys.executable, "--preload", "json,nosuch_x.y"]
+    command = [
+        SK,
+        "install",
+        "--python",
+        sys.executable,
+        "--preload",
+        "json,nosuch_x.y,os.nosuch,os.path",
+    ]
     env = {"HOME": str(sk.home), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
     assert done.returncode == 0
-    assert "has no module nosuch_x.y yet; --preload leaves out what is missing" in done.stderr
+    assert (
+        "has no module nosuch_x.y, os.nosuch yet; --preload leaves out what is missing"
+        in done.stderr
+    )
     assert "json" not in done.stderr
 
 
@@ -182,6 +201,8 @@ def test_a_name_in_two_places_needs_the_place(sk: Command, tmp_path: Path) -> No
         (["install", "--name", "a b"], "letters, digits"),
         (["install", "--frobnicate", "x"], "is no option"),
         (["install", "--preload", "a-b"], '--preload has "a-b", which is no name of a module'),
+        (["install", "--preload", "none,json"], "none stands alone"),
+        (["install", "--env", "SK_PRELOAD", "a-b"], '--env SK_PRELOAD has "a-b"'),
         (["install", "--env", "A"], "a name and a value"),
         (["list", "--nosuch"], "--nosuch is no option of sk list"),
         (["list", "name"], "takes no name"),

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import SK, TIMEOUT, Cell, Kernel, StartKernel, kill, wait_until
-from jupyter_client.connect import write_connection_file
+from conftest import Cell, Kernel, StartKernel, kill, wait_until
 
 if importlib.util.find_spec("libsk") is None:
     pytest.skip("the package libsk is not installed in this Python", allow_module_level=True)
@@ -183,6 +181,8 @@ def test_a_choice_outlives_a_restart_and_ends_with_the_kernel(
     [
         ("%sk preload 3d", '%sk preload has "3d", which is no name of a module'),
         ("%sk preload a..b", '"a..b"'),
+        ("%sk preload import json", '"import"'),
+        ("%sk preload none json", "none stands alone"),
         ("%sk preload " + ",".join(f"m{i}" for i in range(65)), "at most 64"),
         ("%sk seed", "needs a number from 0 to 4294963199"),
         ("%sk seed -1", '"-1"'),
@@ -196,13 +196,19 @@ def test_wrong_words_get_a_sentence(kernel: Kernel, typed: str, words: str) -> N
     assert words in reply["evalue"]
 
 
-def test_a_wrong_variable_is_refused(tmp_path: Path) -> None:
-    path, _ = write_connection_file(str(tmp_path / "connection.json"), key=b"k")
-    command = [str(SK), "kernel", "-f", path, "--ranks", "1", "--", *PROGRAM]
-    env = {**os.environ, "SK_PRELOAD": "numpy;torch"}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=TIMEOUT)
-    assert done.returncode == 2
-    assert 'SK_PRELOAD has "numpy;torch", which is no name of a module' in done.stderr
+@pytest.mark.parametrize("names", ["numpy;torch", "none,json", "import json"])
+def test_a_wrong_variable_is_said_and_shares_nothing(start_kernel: StartKernel, names: str) -> None:
+    kernel = start_kernel(2, PROGRAM, {"SK_PRELOAD": names})
+    said = told(kernel.run("print(1)"))
+    assert (
+        said.startswith("preload: nothing is preloaded: SK_PRELOAD has ") and said.count("\n") == 1
+    )
+    assert told(kernel.run("print(1)")) == ""
+    kernel.run("%sk preload json")
+    kernel.run("%shutdown")
+    kernel.run("%reconnect")
+    assert kernel.run("print(2)").text() == "2\n"
+    assert "1 of 1 shared by 2 ranks" in str(kernel.run("%sk preload").of("display_data"))
 
 
 def test_ranks_that_are_not_forked_share_nothing_and_say_so(start_kernel: StartKernel) -> None:

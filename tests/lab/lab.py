@@ -40,6 +40,11 @@ class Notebook:
         expect(prompt).not_to_have_text("[*]:", timeout=TIMEOUT_MS)
         expect(prompt).not_to_have_text("[ ]:", timeout=TIMEOUT_MS)
 
+    def is_finished(self, index: int) -> bool:
+        """Whether the cell has its number."""
+        prompt = self.cell(index).locator(".jp-InputPrompt").first.inner_text()
+        return prompt.strip() not in ("[*]:", "[ ]:")
+
     def run(self, index: int) -> None:
         self.start(index)
         self.finish(index)

@@ -13,7 +13,6 @@ namespace {
 
 constexpr auto kLong = std::chrono::milliseconds(1500);  // A start that takes longer says why.
 constexpr const char* kProgressId = "superkernel-start";
-constexpr size_t kPrintedMax = 200;
 constexpr int64_t kSeedMax = 4'294'963'199;  // NumPy takes 32 bits; the highest rank adds 4095.
 
 std::string mebibytes(double bytes) { return fmt::format("{:.0f} MiB", bytes / (1 << 20)); }
@@ -28,10 +27,8 @@ Json as_progress(const std::string& line) {
 std::string sentence_of(const SharedModule& module) {
   if (!module.why_not.empty()) return fmt::format("preload: {}.\n", module.why_not);
   if (module.printed.empty()) return "";
-  std::string printed = module.printed;
-  if (printed.size() > kPrintedMax) printed = printed.substr(0, kPrintedMax) + " …";
   return fmt::format("preload: {} printed, when it was imported for all ranks: {}\n", module.name,
-                     printed);
+                     module.printed);
 }
 
 std::string next_start(const Names& names) {
@@ -163,8 +160,10 @@ void Front::note_start() {
   opened_at_ = std::chrono::steady_clock::now();
   preload_now_ = preload_.names();
   preload_note_.reset();
-  if (attached_ || preload_now_.empty() || why_no_preload_.empty()) return;
-  const std::string line = fmt::format("preload: nothing is preloaded: {}.\n", why_no_preload_);
+  if (attached_) return;
+  const std::string& why = preload_now_.empty() ? preload_.flaw() : why_no_preload_;
+  if (why.empty()) return;
+  const std::string line = fmt::format("preload: nothing is preloaded: {}.\n", why);
   if (preload_told_.insert(line).second) notices_ += line;
 }
 

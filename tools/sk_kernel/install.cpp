@@ -78,9 +78,11 @@ Result<Options> parse(int argc, char** argv) {
       SK_ASSIGN_OR_RETURN(const int32_t ranks, parse_rank_count("--ranks", value));
       options.values.ranks = std::to_string(ranks);
     } else if (argument == "--preload") {
-      SK_ASSIGN_OR_RETURN(options.modules, parse_modules("--preload", value));
-      options.values.preload = joined(options.modules, ",");
+      options.values.preload += "," + value;
+      SK_ASSIGN_OR_RETURN(options.modules, parse_modules("--preload", options.values.preload));
     } else if (argument == "--env") {
+      if (value == "SK_PRELOAD")
+        SK_RETURN_IF_ERROR(parse_modules("--env SK_PRELOAD", argv[i + 2]).status());
       options.values.env[value] = argv[i + 2];
     } else if (argument == "--language") {
       if (value != "python" && value != "julia")
@@ -95,6 +97,7 @@ Result<Options> parse(int argc, char** argv) {
     }
     i += values;
   }
+  options.values.preload = joined(options.modules, ",");
   const std::string& language = options.values.language;
   if (!program_of.empty() && program_of != language)
     return error(SK_ERR_INVALID_ARGUMENT, "--{} is for --language {}, not {}", program_of,
@@ -129,11 +132,17 @@ Result<std::vector<std::string>> ask_python(const std::string& python, const Nam
   SK_ASSIGN_OR_RETURN(auto out, local::pipe_pair());
   local::SpawnSpec spec;
   spec.argv = {python, "-c",
-               "import importlib.util, platform, sys\n"
+               "import importlib.machinery, importlib.util, platform, sys\n"
                "if importlib.util.find_spec('libsk') is None: sys.exit(3)\n"
                "print(sys.executable, platform.python_version(), sys.prefix, sep='\\n')\n"
                "for name in sys.argv[1:]:\n"
-               "  if importlib.util.find_spec(name.split('.')[0]) is None: print(name)"};
+               "  first, *rest = name.split('.')\n"
+               "  spec = importlib.util.find_spec(first)\n"
+               "  for part in rest:\n"  // Not by find_spec(name), which imports what is around it.
+               "    folders = spec and spec.submodule_search_locations\n"
+               "    whole = f'{spec.name}.{part}' if spec else ''\n"
+               "    spec = importlib.machinery.PathFinder.find_spec(whole, folders or [])\n"
+               "  if spec is None and name not in sys.modules: print(name)"};
   spec.argv.insert(spec.argv.end(), modules.begin(), modules.end());
   spec.fds = {{out.second.get(), 1}};
   SK_ASSIGN_OR_RETURN(local::Process process, local::Process::spawn(spec));

@@ -101,9 +101,8 @@ Result<int> serve(const Options& options) {
   SK_ASSIGN_OR_RETURN(const std::string id, random_id());
   SK_ASSIGN_OR_RETURN(const bool forks, forks_ranks(options.program));
   SK_ASSIGN_OR_RETURN(const Lease lease, choose_lease(connection.key));
-  SK_ASSIGN_OR_RETURN(PreloadChoice preload,
-                      PreloadChoice::make(options.preload, std::getenv("SK_PRELOAD"),
-                                          options.connection_file, connection.key));
+  PreloadChoice preload = PreloadChoice::make(options.preload, std::getenv("SK_PRELOAD"),
+                                              options.connection_file, connection.key);
   const std::string why_no_preload =
       forks ? "" : "only ranks of Python share modules, and only forked ones (SK_TEMPLATE)";
   const OpenSession open = [&](const Names& shared) -> Result<OpenedSession> {

@@ -18,6 +18,9 @@ namespace {
 constexpr size_t kNamesMax = 64;
 constexpr size_t kBytesMax = 4096;  // Of all names together.
 
+// What stands beside names in import statements, and is none.
+constexpr const char* kNoNames[] = {"import", "from", "as", "__main__"};
+
 // a.b_2: words of letters, digits and "_" with dots between them. Letters beyond ASCII are Python's
 // to judge.
 bool is_module(const std::string& name) {
@@ -61,7 +64,7 @@ Result<Names> parse_modules(const std::string& where, const std::string& text) {
     const std::string name(at, end);
     at = end;
     if (name.empty()) continue;
-    if (!is_module(name) || name == "__main__")
+    if (!is_module(name) || std::count(std::begin(kNoNames), std::end(kNoNames), name) != 0)
       return error(SK_ERR_INVALID_ARGUMENT,
                    "{} has \"{}\", which is no name of a module; names such as "
                    "numpy,matplotlib.pyplot are allowed, and none",
@@ -72,7 +75,11 @@ Result<Names> parse_modules(const std::string& where, const std::string& text) {
     return error(SK_ERR_INVALID_ARGUMENT,
                  "{} has {} names in {} bytes; at most {} are allowed, in {} bytes", where,
                  names.size(), text.size(), kNamesMax, kBytesMax);
-  if (names == Names{"none"}) names.clear();
+  const bool none = std::find(names.begin(), names.end(), "none") != names.end();
+  if (none && names.size() > 1)
+    return error(SK_ERR_INVALID_ARGUMENT, "{} has none beside {}; none stands alone", where,
+                 names[0] == "none" ? names[1] : names[0]);
+  if (none) names.clear();
   return names;
 }
 
@@ -82,25 +89,29 @@ std::string joined(const Names& names, const char* between) {
   return text;
 }
 
-Result<PreloadChoice> PreloadChoice::make(const std::string& installed, const char* variable,
-                                          const std::string& connection_file,
-                                          const std::string& key) {
+PreloadChoice PreloadChoice::make(const std::string& installed, const char* variable,
+                                  const std::string& connection_file, const std::string& key) {
   PreloadChoice choice;
   // Not a name with the kernel's in it: Jupyter takes every file that has one for a connection
   // file.
   const std::filesystem::path path = std::filesystem::absolute(connection_file);
   choice.file_ =
       path.parent_path() / ("sk-preload-" + keyed_hash(key, path.string()).substr(0, 16));
-  SK_ASSIGN_OR_RETURN(choice.names_, variable != nullptr ? parse_modules("SK_PRELOAD", variable)
-                                                         : parse_modules("--preload", installed));
+  auto names = variable != nullptr ? parse_modules("SK_PRELOAD", variable)
+                                   : parse_modules("--preload", installed);
   if (const auto told = own_text(choice.file_))
-    if (auto names = parse_modules("", *told); names.ok()) choice.names_ = std::move(*names);
+    if (auto chosen = parse_modules("", *told); chosen.ok()) names = std::move(chosen);
+  if (names.ok())
+    choice.names_ = std::move(*names);
+  else
+    choice.flaw_ = names.status().message();
   return choice;
 }
 
 Status PreloadChoice::choose(Names names) {
   const std::string text = names.empty() ? "none\n" : joined(names, ",") + "\n";
   names_ = std::move(names);
+  flaw_.clear();
   forget();
   const local::Fd file(
       open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));

@@ -13,8 +13,8 @@ namespace sk::kernel {
 
 using Names = std::vector<std::string>;
 
-// Names with commas or blanks between them, each once; "none" alone is none. `where` is what a
-// sentence says they were given to.
+// Names with commas or blanks between them, each once; "none", which stands alone, is none. `where`
+// is what a sentence says they were given to.
 Result<Names> parse_modules(const std::string& where, const std::string& text);
 
 std::string joined(const Names& names, const char* between);
@@ -25,10 +25,12 @@ class PreloadChoice {
  public:
   PreloadChoice() = default;
   // `installed` is what the kernelspec says, `variable` SK_PRELOAD, which comes before it.
-  static Result<PreloadChoice> make(const std::string& installed, const char* variable,
-                                    const std::string& connection_file, const std::string& key);
+  static PreloadChoice make(const std::string& installed, const char* variable,
+                            const std::string& connection_file, const std::string& key);
 
   const Names& names() const { return names_; }
+  // What is wrong with the kernelspec's names or the variable's, which are none then; else "".
+  const std::string& flaw() const { return flaw_; }
   // From the next start on, also of this kernel's next front end.
   Status choose(Names names);
   // When the kernel ends for good.
@@ -36,6 +38,7 @@ class PreloadChoice {
 
  private:
   Names names_;
+  std::string flaw_;
   std::string file_;
 };
 

@@ -121,10 +121,14 @@ def _as_note(modules: list[Module]) -> list[dict[str, Any]]:
         ("why_not", 60),
     ):
         for each in told:
-            each[name] = each[name][:length]
+            each[name] = _shown(each[name], length)
         if len(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")) < _NOTE_MAX:
             break
     return told
+
+
+def _shown(text: str, length: int) -> str:
+    return text if len(text) <= length else text[:length].rstrip() + " …" * bool(length)
 
 
 def _end_as(status: int) -> NoReturn:
