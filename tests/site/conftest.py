@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "dev"))
+
+from docs import sphinx
+
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 300
 
@@ -29,8 +33,7 @@ NOT_LOADED = {"next", "prev", "search", "index", "canonical", "author", "help", 
 
 def make_site(source: Path, site: Path, read: Path) -> subprocess.CompletedProcess[str]:
     """Sphinx as ./dev docs runs it."""
-    command = [sys.executable, "-B", "-m", "sphinx", "-q", "-E", "-W", "--keep-going", "-b", "html"]
-    command += ["-c", str(source / "docs" / "site"), "-d", str(read), str(source), str(site)]
+    command = sphinx(sys.executable, source, site, read)
     return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
 
 

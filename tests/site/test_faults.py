@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, make_site
+from conftest import ROOT, make_site, read_page
 
 FIRST = """# First
 
@@ -81,3 +81,18 @@ def test_a_page_of_the_menu_that_is_missing_fails_it(tree: Path) -> None:
     status, said = outcome(tree)
     assert status != 0
     assert "docs/first" in said
+
+
+def test_what_a_page_has_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(
+        "<html><head><title>A page</title><link rel='next' href='b.html'>"
+        "<link rel='stylesheet' href='//localhost/a.css'><script src='https://localhost/a.js'>"
+        "</script></head><body><svg><title>a sign</title></svg><h1 id='top'>A page</h1>"
+        "<img src='a.png'><a href='https://localhost/'>out</a><a name='old'></a></body></html>"
+    )
+    page = read_page(path)
+    assert (page.title, page.headings) == ("A page", ["A page"])
+    assert page.loaded == ["//localhost/a.css", "https://localhost/a.js", "a.png"]
+    assert page.links == ["https://localhost/"]
+    assert page.anchors == {"top", "old"}
