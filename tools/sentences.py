@@ -16,13 +16,30 @@ SPEAKERS = re.compile(
 )
 HEADING = re.compile(r"^### (.*)$", re.MULTILINE)
 QUOTED = re.compile(r"`([^`]+)`")
-# Between two literals that the compiler joins, also Python's f-strings.
-JOINT = re.compile(r'(?<!\\)"\s+f?"')
+C_LIKE = (".c", ".cpp", ".h")
+# What a source file consists of, as far as texts go: comments, among them Python's docstrings, are
+# found so that nothing in them counts as a text.
+TOKEN_OF_C = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\\n])+'|"(?P<text>(?:\\.|[^"\\\n])*)\"""", re.DOTALL
+)
+TOKEN = re.compile(
+    r'''#[^\n]*|""".*?"""|"(?P<text>(?:\\.|[^"\\\n])*)"|'(?P<alt>(?:\\.|[^'\\\n])*)\'''',
+    re.DOTALL,
+)
 
 
-def said_in(code: str) -> str:
-    """A source file with the parts of a literal joined, so that each text is on one line."""
-    return JOINT.sub("", code).replace('\\"', '"')
+def texts_of(code: str, name: str) -> str:
+    """A file's texts, one a line; those that the compiler joins are one, f-strings too."""
+    said, end = "", -1
+    for token in (TOKEN_OF_C if name.endswith(C_LIKE) else TOKEN).finditer(code):
+        parts = token.groupdict()
+        text = parts["text"] if parts["text"] is not None else parts.get("alt")
+        if text is None:
+            continue
+        joined = end >= 0 and code[end : token.start()].strip() in ("", "f")
+        said += ("" if joined else "\n") + text.replace('\\"', '"')
+        end = token.end()
+    return said
 
 
 def pattern_of(sentence: str) -> re.Pattern[str]:
@@ -36,7 +53,7 @@ def check_sentences(root: Path, names: list[str]) -> Iterator[str]:
     page = root / PAGE
     if not page.is_file():
         return
-    texts = [said_in((root / name).read_text()) for name in names if SPEAKERS.search(name)]
+    texts = [texts_of((root / name).read_text(), name) for name in names if SPEAKERS.search(name)]
     for heading in HEADING.findall(page.read_text()):
         quoted = QUOTED.findall(heading)
         if not quoted:

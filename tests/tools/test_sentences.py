@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sentences import HEADING, PAGE, QUOTED, check_sentences
+from sentences import HEADING, PAGE, QUOTED, check_sentences, texts_of
 from tidy import tracked
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CODE = """
 return error(SK_ERR_TIMEOUT, "rank {} waited {:.1f} s for "
                              "rank {} in {}", a, b, c, d);
-say("say \\"dtype\\" first");
+say("say \\"dtype\\" first");  // It says "aloud" what it does.
+/* "A remark" */ const char quote = '"', *other = "behind a quote";
 """
 
 
@@ -32,6 +33,7 @@ def found(tmp_path: Path, heading: str) -> list[str]:
         "`rank … waited … s for rank … in …`",
         "`waited … s for rank`",
         '`say "dtype" first`',
+        "`behind a quote`",
         "`rank … waited`, `first`",
     ],
 )
@@ -46,11 +48,22 @@ def test_what_is_said_is_not_found(tmp_path: Path, heading: str) -> None:
         ("`for rank … waited`", 'no code says "for rank … waited"'),
         ("`in … say`", 'no code says "in … say"'),  # Two texts.
         ("`waited`, `slept`", 'no code says "slept"'),
+        ("`aloud`", 'no code says "aloud"'),  # Comments say nothing.
+        ("`A remark`", 'no code says "A remark"'),
         ("In words", 'the heading "In words" quotes no sentence'),
     ],
 )
 def test_what_is_not_said_is_found(tmp_path: Path, heading: str, finding: str) -> None:
     assert found(tmp_path, heading) == [f"{PAGE}: {finding}"]
+
+
+def test_pythons_texts_are_joined_and_docstrings_are_none() -> None:
+    code = '''def f():
+    """A docstring, "quoted"."""
+    raise invalid(f'{x} says "no"' f"; give {y}, "
+                  "or nothing")  # As "said"
+'''
+    assert texts_of(code, "a.py").split("\n") == ["", '{x} says "no"; give {y}, or nothing']
 
 
 def test_tests_do_not_count_as_code(tmp_path: Path) -> None:
