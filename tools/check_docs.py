@@ -1,4 +1,4 @@
-"""Checks that documents and code agree: environment variables, links, pages that comments name.
+"""Checks that documents and code agree: variables, links, pages that comments name, sentences.
 
 usage: check_docs.py [ROOT]   (prints one line per finding; exit status 1 when there is any)
 
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from sentences import check_sentences
 from tidy import tracked
 
 READERS = re.compile(
@@ -92,6 +93,7 @@ def findings(root: Path) -> list[str]:
         *check_variables(root, names),
         *check_links(root, names),
         *check_pages(root, names),
+        *check_sentences(root, names),
     ]
 
 

@@ -12,6 +12,10 @@ comment of HTML before a cell tells what the reader's hand does meanwhile:
 
     <!-- interrupt -->   presses stop once the cell has shown something
     <!-- input: Ada -->  types this where the cell asks
+
+and one before a block of any language, that it is no cell but a file that a shell finds later:
+
+    <!-- file: sum.py -->
 """
 
 from __future__ import annotations
@@ -24,18 +28,20 @@ from typing import Any
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HAND = re.compile(r"<!-- (interrupt|input: .*?) -->\s*$")
+FILE = re.compile(r"<!-- file: ([\w.]+) -->\s*$")
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass
 class Example:
-    """A cell or a shell's lines, and what the page says that comes of it."""
+    """A cell, a file or a shell's lines, and what the page says that comes of it."""
 
     kind: str
     text: str
     line: int
     hand: str = ""
     promised: str = ""
+    file: str = ""  # Its name, where it is one; kind is "file" then.
 
 
 def read_page(path: Path, language: str = "python") -> list[Example]:
@@ -44,15 +50,19 @@ def read_page(path: Path, language: str = "python") -> list[Example]:
     examples: list[Example] = []
     for block in BLOCK.finditer(text):
         kind, body = block[1], block[2]
+        before = text[: block.start()]
+        line = before.count("\n") + 1
+        if name := FILE.search(before):
+            examples.append(Example("file", body, line, file=name[1]))
+            continue
         if kind not in (language, "output", "console"):
             continue
-        line = text.count("\n", 0, block.start()) + 1
         if kind == "output":
             assert examples and examples[-1].kind == language, f"{path}:{line}: output of nothing"
             assert not examples[-1].promised, f"{path}:{line}: a second output"
             examples[-1].promised = body
             continue
-        hand = HAND.search(text[: block.start()])
+        hand = HAND.search(before)
         examples.append(Example(kind, body.removesuffix("\n"), line, hand[1] if hand else ""))
     return examples
 

@@ -23,6 +23,7 @@ VERBS = {
     "cuda": "compile the kernels for every GPU target and read what came out; gets nvcc if absent",
     "bench": "the benchmarks against their peers",
     "gpu": "checks, then benchmarks, on this machine's GPU, by what --bundle made",
+    "docs": "these pages as a site, in build/site/; needs no build of the library",
     "wheel": "the Python package with all that it needs as one file, in build/dist/",
     "clean": "remove build/",
     "clean-room": "a command (the README's by default) in a bare Debian 12",
@@ -132,6 +133,10 @@ def act(options: argparse.Namespace) -> int:
         import lab
 
         return lab.lab(options.rest)
+    if options.verb == "docs":
+        import docs
+
+        return docs.docs()
     if options.verb == "bench":
         import bench
 

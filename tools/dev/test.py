@@ -63,6 +63,12 @@ PYTHON_SUITES = (
     PythonSuite("kernel", ("tests/kernel",), product.Part.KERNEL),
     PythonSuite("docs", ("tests/docs",), product.Part.KERNEL),
     PythonSuite(
+        "site",
+        ("tests/site",),
+        product.Part.NOTHING,
+        costs="Sphinx, MyST-Parser and Furo from PyPI: 30 MB to load",
+    ),
+    PythonSuite(
         "torch",
         (
             "tests/kernel/test_torch.py",

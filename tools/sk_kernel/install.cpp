@@ -81,8 +81,10 @@ Result<Options> parse(int argc, char** argv) {
       options.values.preload += "," + value;
       SK_ASSIGN_OR_RETURN(options.modules, parse_modules("--preload", options.values.preload));
     } else if (argument == "--env") {
-      if (value == "SK_PRELOAD")
-        SK_RETURN_IF_ERROR(parse_modules("--env SK_PRELOAD", argv[i + 2]).status());
+      if (value == "SK_PRELOAD") {
+        const auto names = parse_modules("--env SK_PRELOAD", argv[i + 2]);
+        if (!names.ok()) return Status(names.status().code(), names.status().message());
+      }
       options.values.env[value] = argv[i + 2];
     } else if (argument == "--language") {
       if (value != "python" && value != "julia")
