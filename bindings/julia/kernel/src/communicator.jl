@@ -18,9 +18,10 @@ end
 const connection = Connection(nothing, 0, (0, 0))
 
 """Makes LibSK known to `using`, behind all that the user has: beside this module when installed, in a
-checkout above it."""
+checkout above it. Of an image it is part already, without the library."""
 function add_package(library)
     ENV["SK_LIBRARY"] = library  # One libsk in this process: it ends the waits of an interrupted cell.
+    haskey(Base.loaded_modules, LIBSK_ID) && Base.invokelatest(Base.root_module(LIBSK_ID).start)
     for folder in (joinpath(FOLDER, "..", "LibSK"), joinpath(FOLDER, "..", ".."))
         isfile(joinpath(folder, "src", "LibSK.jl")) || continue
         push!(LOAD_PATH, normpath(folder))
