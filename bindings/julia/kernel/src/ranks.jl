@@ -49,11 +49,9 @@ Evaluates the expression on these ranks and is its value there; on the others it
 The set is a rank, a range, a list or a text: `@on 0 ...`, `@on 0:2 ...`, `@on "0-3,5" ...`.
 """
 macro on(set, expression)
-    return quote
-        if in_set($(esc(set)), rank[], world_size[])
-            $(esc(expression))
-        end
-    end
+    # Without line numbers of this file: those of the cell hold on.
+    is_on = :(in_set($(esc(set)), rank[], world_size[]))
+    return Expr(:if, is_on, esc(expression))
 end
 
 """What every cell finds in Main; `%reset` puts it there again."""
