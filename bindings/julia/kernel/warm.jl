@@ -5,6 +5,8 @@
 for name in names(SuperKernelRank, all = true)
     isdefined(SuperKernelRank, name) || continue
     f = getfield(SuperKernelRank, name)
+    # A function without a name that holds no variables.
+    f isa DataType && f <: Function && isdefined(f, :instance) && (f = f.instance)
     f isa Function || continue
     for method in methods(f)
         method.module === SuperKernelRank && precompile(method.sig)

@@ -17,8 +17,13 @@ function common_calls()
     plain(info, Comm)
     plain(barrier, Comm)
     plain(isopen, Comm)
+    plain(drop, Comm)
     plain(showerror, IOContext{IOBuffer}, SKError)
     plain(show, IOContext{IOBuffer}, Comm)
+    for T in COMMON_ELEMENTS
+        plain(allreduce, Comm, T)
+        plain(allgather, Comm, T)
+    end
     for T in COMMON_ELEMENTS, dims in 1:2
         x = Array{T,dims}
         plain(allreduce, Comm, x)
@@ -31,13 +36,24 @@ function common_calls()
             with(allreduce, (:op,), (op,), Comm, x)
             with(allreduce!, (:op,), (op,), Comm, x)
         end
+        # Whatever function `op` is, Julia compiles what follows once.
+        types = (Function, Nothing, typeof(allreduce!), Comm, x, x)
+        foreach(body -> plain(body, types...), bodies(:allreduce!, types))
     end
+    plain(AllreduceArgs, Int, Int, Ptr{Tensor}, Ptr{Tensor}, Int32)
     for T in (Float32, Float64)
         plain(allreduce_gemm, Comm, Matrix{T}, Matrix{T})
         plain(allgather_gemm, Comm, Matrix{T}, Matrix{T})
         plain(pack, Comm, Matrix{T})
     end
     return calls
+end
+
+"""The function in which Julia has put what another one with keywords does, under a name of its own."""
+function bodies(name, types)
+    found = [getfield(@__MODULE__, each) for each in names(@__MODULE__, all = true)
+             if startswith(string(each), "#$name#")]
+    return filter(each -> each isa Function && hasmethod(each, Tuple{types...}), found)
 end
 
 """The calls that there are no methods for; none, if all is well."""
