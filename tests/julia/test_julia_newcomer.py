@@ -65,6 +65,7 @@ def test_what_is_neither_is_a_syntax_error_in_its_line(
         "f(x) = @on 99 x\nf(1)",
         '@on "0-99" 1',
         "@on 1.5 1",
+        "@on rank == 0 1",
         "readline()",
         "read(stdin, Char)",
         'Base.getpass("Key")',
@@ -91,6 +92,8 @@ HINTS = {
     "comm.no_such": "type Comm has no field no_such",
     "rank([1 0; 0 1])": "the rank of a matrix is LinearAlgebra.rank",
     "no_such_name": "UndefVarError: no_such_name not defined",
+    "struct Kept; x; end; struct Kept; y; end": "until the kernel is restarted",
+    "using NoSuchPackage": "add it in a cell that begins with %%on 0",
 }
 
 
@@ -99,9 +102,18 @@ def test_an_error_says_what_is_meant(kernel: Kernel, ranks: int) -> None:
     for code in HINTS:
         # Without what other cells have brought in.
         kernel.run("module Fresh; const comm, rank = Main.comm, Main.rank; end; comm")
-        cell = kernel.run(f"Core.eval(Fresh, :({code}))")
+        cell = kernel.run(f"Core.eval(Fresh, quote; {code}; end)")
         said[code] = traceback(cell)
     for code, words in HINTS.items():
         assert words in said[code].replace("\x1b[31m", "")
     for code in ("no_such_name", "comm.no_such"):
         assert "using LibSK" not in said[code]
+
+
+def test_a_condition_is_no_set_of_ranks(kernels: Kernels) -> None:
+    assert "not a condition" in kernels(4).run("@on rank == 0 1").reply["evalue"]
+
+
+def test_a_script_finds_no_arguments_of_the_rank(kernels: Kernels) -> None:
+    (shown,) = kernels(1).run("ARGS").of("execute_result")
+    assert shown["data"]["text/plain"] == "String[]"

@@ -70,6 +70,11 @@ function hint_of(@nospecialize(error))
         member = match(r"^type Comm has no field (\w+!?)$", error.msg)
         member !== nothing && is_of_package(Symbol(member[1])) &&
             return "it is a function: `using LibSK`, and $(member[1])(comm, …)"
+        startswith(error.msg, "invalid redefinition of constant") &&
+            return "types and constants stay what they are until the kernel is restarted"
+    elseif error isa ArgumentError
+        startswith(error.msg, "Package ") && occursin("not found in current path", error.msg) &&
+            return "All ranks share one environment: add it in a cell that begins with %%on 0"
     elseif error isa MethodError
         error.f === rank[] && error.args isa Tuple{AbstractMatrix} &&
             return "`rank` is the number of this rank; the rank of a matrix is LinearAlgebra.rank"

@@ -11,6 +11,10 @@ function know_rank()
     world_size[] = from_environment("WORLD_SIZE")
 end
 
+# Which would be rank 0 or 1.
+in_set(set::Bool, own, size) = throw(ArgumentError(
+    "@on takes ranks (0, 0:2, [0, 3], \"0-3,5\"), not a condition: write `rank == 0 && expression`"))
+
 """Whether a rank is in a set: 3, 0:2, [0, 3], (1, 2), "0-3,5", "!0" or "all"."""
 in_set(set::Integer, own, size) = valid_rank(set, size) == own
 in_set(set::Union{AbstractVector{<:Integer},Tuple,AbstractSet{<:Integer}}, own, size) =
