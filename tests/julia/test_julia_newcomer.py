@@ -3,8 +3,10 @@ backtrace of the user's own lines."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from conftest import Cell, Kernel, Kernels
+from conftest import Cell, Kernel, Kernels, start
 
 
 def traceback(cell: Cell) -> str:
@@ -108,6 +110,26 @@ def test_an_error_says_what_is_meant(kernel: Kernel, ranks: int) -> None:
         assert words in said[code].replace("\x1b[31m", "")
     for code in ("no_such_name", "comm.no_such"):
         assert "using LibSK" not in said[code]
+
+
+def test_ranks_meet_whatever_a_cell_has_made_of_the_environment(spec: Path) -> None:
+    kernel = start(spec, 2)
+    try:
+        kernel.run("rank == 0 && foreach(name -> delete!(ENV, name), collect(keys(ENV)))")
+        kernel.run('rank == 1 && (ENV["RANK"] = "0")')
+        (shown,) = kernel.run("using LibSK; allreduce(comm, rank + 1)").of("execute_result")
+        assert shown["data"]["text/plain"] == "3"
+        assert kernel.run('print(get(ENV, "RANK", "none"))').text() == "[0] none\n[1] 0\n"
+    finally:
+        kernel.stop()
+
+
+def test_help_beside_a_name_that_is_no_text(kernels: Kernels) -> None:
+    kernel = kernels(1)
+    kernel.run('Core.eval(Main, :($(Symbol("\\xff")) = 1)); nothing')
+    for name in ("sum", "Base.sum", "@time"):
+        page = kernel.run(f"?{name}").reply["payload"]
+        assert name.split(".")[-1] in page[0]["data"]["text/plain"]
 
 
 def test_a_condition_is_no_set_of_ranks(kernels: Kernels) -> None:

@@ -43,9 +43,13 @@ function connect_if_named(ex)
     end
     group.missing_count == 0 || return  # A call on the old one says who is not there.
     drop_connection()
-    # Loaded in its place in the order of things, and compiled without a word about it.
-    library = Logging.with_logger(() -> Base.require(LIBSK_ID), Logging.NullLogger())
-    connection.comm = Base.invokelatest(library.Comm; name = "notebook-$(group.epoch)")
+    # Whatever a cell has made of the environment: else a rank could be a world of its own, for which the
+    # others wait.
+    connection.comm = withenv(job_environment...) do
+        # Loaded in its place in the order of things, and compiled without a word about it.
+        library = Logging.with_logger(() -> Base.require(LIBSK_ID), Logging.NullLogger())
+        Base.invokelatest(library.Comm; name = "notebook-$(group.epoch)")
+    end
     connection.epoch = group.epoch
     ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, :comm, connection.comm)
     return

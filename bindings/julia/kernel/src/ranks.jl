@@ -9,7 +9,15 @@ function know_rank()
     rank[] = from_environment("RANK")
     local_rank[] = from_environment("LOCAL_RANK")
     world_size[] = from_environment("WORLD_SIZE")
+    for name in OF_THE_JOB
+        haskey(ENV, name) && (job_environment[name] = ENV[name])
+    end
 end
+
+# What LibSK reads to meet the other ranks.
+const OF_THE_JOB = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "SK_MASTER_PORT",
+                    "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SK_LIBRARY")
+const job_environment = Dict{String,String}()
 
 # Which would be rank 0 or 1.
 in_set(set::Bool, own, size) = throw(ArgumentError(
