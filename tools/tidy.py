@@ -180,7 +180,7 @@ def check_listed(root: Path, names: list[str]) -> Iterator[str]:
 
 
 def check_notebook(name: str, text: str) -> Iterator[str]:
-    """A committed notebook holds no results, if nothing compares them: the demo and CI make them."""
+    """A committed notebook holds no results that nothing compares: the demo and CI make them."""
     if name.endswith(".ipynb") and name not in STORED:
         cells = json.loads(text)["cells"]
         held = sum(1 for cell in cells if cell.get("outputs") or cell.get("execution_count"))
