@@ -70,6 +70,7 @@ let output = RankStream(STDOUT), kept = copy(kept_descriptors), displays = copy(
     precompile(FileWatching.FDWatcher, (RawFD, Bool, Bool))
     precompile(schedule, (Task, Any))
     precompile(main, (String,))
+    precompile(withenv, (typeof(make_comm), Pair{String,String}, Vararg{Pair{String,String}}))
     # What Julia itself does at the start of a process without a terminal.
     precompile(TextDisplay, (Base.PipeEndpoint,))
     precompile(Logging.ConsoleLogger, (Base.PipeEndpoint,))

@@ -45,14 +45,17 @@ function connect_if_named(ex)
     drop_connection()
     # Whatever a cell has made of the environment: else a rank could be a world of its own, for which the
     # others wait.
-    connection.comm = withenv(job_environment...) do
-        # Loaded in its place in the order of things, and compiled without a word about it.
-        library = Logging.with_logger(() -> Base.require(LIBSK_ID), Logging.NullLogger())
-        Base.invokelatest(library.Comm; name = "notebook-$(group.epoch)")
-    end
     connection.epoch = group.epoch
+    connection.comm = withenv(make_comm, job_environment...)
     ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, :comm, connection.comm)
     return
+end
+
+"""Of this epoch; a function of a name, so that an image has it compiled."""
+function make_comm()
+    # Loaded in its place in the order of things, and compiled without a word about it.
+    library = Logging.with_logger(() -> Base.require(LIBSK_ID), Logging.NullLogger())
+    return Base.invokelatest(library.Comm; name = "notebook-$(connection.epoch)")
 end
 
 """At a cell's end: where `comm` is over, all ranks begin a new epoch, before another cell comes."""
