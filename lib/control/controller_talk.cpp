@@ -17,11 +17,11 @@ void Controller::on_input_request(uint32_t rank, InputRequest request, int64_t n
   }
   InputReply refusal{request.request, SK_INPUT_REFUSED, ""};
   if (!running_ || running_->request.cell != request.cell || !running_->pending.contains(rank))
-    refusal.text = "input() has nobody to ask: no cell is running on this rank";
+    refusal.text = "there is nobody to ask: no cell is running on this rank";
   else if (!running_->request.allow_input)
-    refusal.text = "input() has nobody to ask: whoever sent this cell takes no input requests";
+    refusal.text = "there is nobody to ask: whoever sent this cell takes no input requests";
   else if (running_->interrupts > 0)
-    refusal.text = "input() has nobody to ask: the cell was interrupted";
+    refusal.text = "there is nobody to ask: the cell was interrupted";
   if (!refusal.text.empty()) return agent_.send(rank, refusal);
   prompts_.add(rank, std::move(request), now_ns);
   settle_prompts(now_ns);

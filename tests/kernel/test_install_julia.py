@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import subprocess
 from pathlib import Path
 
@@ -98,6 +100,56 @@ def test_an_image_that_cannot_be_made_is_told(install: Command) -> None:
         "There is no system image, so ranks start slower: julia --output-o failed: no room" in said
     )
     assert "-J" not in json.loads((install.folder / "kernel.json").read_text())["argv"]
+
+
+# Instead of writing an image: steps as make_image.jl tells them, among other lines.
+TELLS = (
+    "printf 'a cell printed this\\nstep: running first cells\\n1\\nstep: writing native code\\n'"
+)
+TRIES = f'case "$*" in *output-o*) {TELLS}; %s; exit 1;; esac; {GOOD}'
+
+
+def test_what_an_image_waits_for_is_told(install: Command) -> None:
+    lines = install(TRIES % "true").splitlines()
+    assert lines[0].startswith("Making a system image")
+    assert [line.split(maxsplit=1)[1] for line in lines[1:4]] == [
+        "starting julia",
+        "running first cells",
+        "writing native code",
+    ]
+    assert all(line.split()[0].startswith("0:") for line in lines[1:4])
+    assert lines[4].startswith("There is no system image")
+
+
+def test_a_terminal_sees_how_long_it_has_taken(install: Command) -> None:
+    ours, theirs = pty.openpty()
+    # It ends once the terminal was told of its third second.
+    gate = install.home / "gate"
+    install(GOOD, "--no-image")
+    program = install.home / "julia"
+    program.write_text(f"#!/bin/sh\n{TRIES % f'read x < {gate}'}\n")
+    os.mkfifo(gate)
+    child = subprocess.Popen(
+        [str(SK), "install", "--language", "julia", "--julia", str(program)],
+        stdout=theirs,
+        env={
+            "HOME": str(install.home),
+            "PATH": "/usr/bin:/bin",
+            "SK_LIBRARY": str(BUILD / "libsk.so.0"),
+        },
+    )
+    os.close(theirs)
+    said = b""
+    while b"0:03 writing native code" not in said:
+        said += os.read(ours, 4096)
+    gate.write_text("\n")
+    while b"Installed the kernelspec" not in said:
+        said += os.read(ours, 4096)
+    assert child.wait(timeout=60) == 0
+    os.close(ours)
+    # Each in the place of the one before, and nothing of them stays.
+    assert said.count(b"\r\x1b[K0:0") >= 4
+    assert b"\r\x1b[KThere is no system image" in said
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 
 import nbformat
 import pytest
-from lab import KERNEL, Notebook
+from lab import KERNELS, Notebook
 from playwright.sync_api import Browser, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
@@ -32,6 +32,17 @@ SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none", "recordTiming": False},
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
+
+
+def with_julia(folder: Path) -> dict[str, str]:
+    """The kernel of Julia for a server, where ./dev test has found a Julia."""
+    julia = os.environ.get("SK_JULIA", "None")
+    if julia == "None":
+        return {}
+    command = ["sk", "install", "--language", "julia", "--julia", julia, "--no-image"]
+    subprocess.run([*command, "--prefix", folder], check=True, timeout=120)
+    more = os.environ.get("JUPYTER_PATH")
+    return {"JUPYTER_PATH": f"{folder}/share/jupyter" + (f":{more}" if more else "")}
 
 
 class Lab:
@@ -56,6 +67,7 @@ class Lab:
             "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
             "MPLCONFIGDIR": str(folder / "matplotlib"),
             "SK_NRANKS": str(RANKS),
+            **with_julia(folder),
         }
         command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--port=0"]
         command += ["--ip=127.0.0.1", f"--IdentityProvider.token={self._token}"]
@@ -121,21 +133,21 @@ def open_notebook(
     name = request.node.name.removeprefix("test_")
     context = browser.new_context(viewport={"width": 1100, "height": 1100}, device_scale_factor=1)
 
-    def start(*cells: str) -> Notebook:
+    def start(*cells: str, language: str = "python") -> Notebook:
         written = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(text) for text in cells],
             metadata={
                 "kernelspec": {
-                    "name": "superkernel-python",
-                    "display_name": KERNEL,
-                    "language": "python",
+                    "name": f"superkernel-{language}",
+                    "display_name": KERNELS[language],
+                    "language": language,
                 }
             },
         )
         nbformat.write(written, lab.folder / "notebooks" / f"{name}.ipynb")
         page = context.new_page()
         page.goto(lab.url(f"{name}.ipynb"))
-        return Notebook(page, PICTURES, name)
+        return Notebook(page, PICTURES, name, language)
 
     yield start
     for page in context.pages:

@@ -7,16 +7,17 @@ from pathlib import Path
 from playwright.sync_api import Locator, Page, expect
 
 TIMEOUT_MS = 60_000
-KERNEL = "SuperKernel (Python)"
+KERNELS = {"python": "SuperKernel (Python)", "julia": "SuperKernel (Julia)"}
 
 
 class Notebook:
     """Cells are counted from 0, as they stand on the page."""
 
-    def __init__(self, page: Page, pictures: Path, name: str) -> None:
+    def __init__(self, page: Page, pictures: Path, name: str, language: str = "python") -> None:
         self.page = page
         self._pictures = pictures
         self._name = name
+        self._kernel = KERNELS[language]
         page.set_default_timeout(TIMEOUT_MS)
         page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
         self.page.keyboard.press("Control+B")  # The file browser away: room for the notebook.
@@ -27,7 +28,7 @@ class Notebook:
 
     def wait_idle(self) -> None:
         """By the status bar: the notebook's own sign is there before the kernel is."""
-        self.page.get_by_text(f"{KERNEL} | Idle").wait_for()
+        self.page.get_by_text(f"{self._kernel} | Idle").wait_for()
 
     def start(self, index: int) -> None:
         """Shift+Enter in the cell."""

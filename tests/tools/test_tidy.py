@@ -20,6 +20,7 @@ SOUND = {
     "tests/a_test.cc": 'TEST(A, B) { GTEST_SKIP() << "needs two cores"; }\n',
     "tests/CMakeLists.txt": "sk_test(a SOURCES a_test.cc)",
     "examples/q.ipynb": json.dumps({"cells": [{"outputs": [], "execution_count": None}]}),
+    "examples/svd.ipynb": json.dumps({"cells": [{"outputs": [1], "execution_count": 1}]}),
     "docs/env.md": "| `RANK` | the rank |\n| `SK_TIMEOUT_MS` | longest wait |\n",
     "lib/op/env.h": 'auto r = getenv("RANK"); auto t = env_int("SK_TIMEOUT_MS");\n',
     "include/sk/base.h": "enum { SK_OK = 0 };\n",

@@ -40,6 +40,7 @@ class PythonSuite:
     costs: str = ""
     asks: bool = False  # Makes it only for --install.
     with_julia: bool = False  # Needs that instead of an environment of its own.
+    uses_julia: bool = False  # Does more where there is one.
     checks_heap: bool = False  # Runs in a heap that checks itself.
     before: Callable[[], object] | None = None  # Makes what it tries.
 
@@ -90,6 +91,7 @@ PYTHON_SUITES = (
         ("tests/lab",),
         product.Part.KERNEL,
         costs="JupyterLab and Playwright from PyPI, Debian's Chromium: 200 MB to load",
+        uses_julia=True,
     ),
     PythonSuite(
         "clients",
@@ -169,7 +171,7 @@ def run_pytest(suite: PythonSuite, path: str, pattern: str | None) -> list[Outco
     what = f"Python tests ({name})"
     env = product.environment(over) if suite.needs != product.Part.NOTHING else {}
     env |= heap.environment() if suite.checks_heap else {}
-    env |= {"SK_JULIA": str(julia.find())} if suite.with_julia else {}
+    env |= {"SK_JULIA": str(julia.find())} if suite.with_julia or suite.uses_julia else {}
     status = run(command, what, env=env, may_fail=True, timeout_s=SUITE_TIMEOUT_S)
     if status == 5 and pattern:
         return []  # pytest's word for "nothing matches".

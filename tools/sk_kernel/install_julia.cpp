@@ -3,11 +3,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
+#include "tools/sk_kernel/progress.h"
 #include "tools/sk_kernel/spec_places.h"
 #include "transport/local/link.h"
 #include "transport/local/process.h"
@@ -19,7 +22,10 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kAskMs = 120'000;
 constexpr int64_t kImageMs = 1'800'000;
+constexpr int64_t kTickMs = 1'000;
 constexpr size_t kSaidMax = 600;  // Of a failure's words.
+// Lines of make_image.jl, among others, that tell what it does from there on.
+constexpr std::string_view kStep = "step: ";
 
 // Says what is wrong by its exit status; else its version and its system image, one a line. The
 // last test is whether exceptions through compiled code work.
@@ -41,7 +47,31 @@ struct Finished {
   std::string said;                // On stderr, the end of it.
 };
 
-Result<Finished> run(const std::vector<std::string>& argv, int64_t timeout_ms) {
+// Shows the steps in the lines of `text` behind `shown`, which then is behind them.
+void show_steps(Progress& progress, std::string_view text, size_t& shown) {
+  for (size_t end; (end = text.find('\n', shown)) != std::string_view::npos; shown = end + 1) {
+    const std::string_view line = text.substr(shown, end - shown);
+    if (line.starts_with(kStep)) progress.step(line.substr(kStep.size()));
+  }
+}
+
+// Reads stdout to its end. False: it did not come in time.
+bool read_all(int fd, std::string& text, int64_t timeout_ms, Progress* progress) {
+  using std::chrono::steady_clock;
+  const auto until = steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  size_t shown = 0;
+  while (steady_clock::now() < until) {
+    if (local::wait_for(fd, false, progress == nullptr ? timeout_ms : kTickMs)) {
+      if (local::read_some(fd, text) != local::ReadResult::kData) return true;
+      if (progress != nullptr) show_steps(*progress, text, shown);
+    }
+    if (progress != nullptr) progress->tick();
+  }
+  return false;
+}
+
+Result<Finished> run(const std::vector<std::string>& argv, int64_t timeout_ms,
+                     Progress* progress = nullptr) {
   SK_ASSIGN_OR_RETURN(auto out, local::pipe_pair());
   SK_ASSIGN_OR_RETURN(auto errors, local::pipe_pair());
   local::SpawnSpec spec;
@@ -53,13 +83,11 @@ Result<Finished> run(const std::vector<std::string>& argv, int64_t timeout_ms) {
   Finished finished;
   std::string text;
   // Each to its end; a program that writes pages to the other meanwhile is none that we run.
-  while (local::wait_for(out.first.get(), false, timeout_ms) &&
-         local::read_some(out.first.get(), text) == local::ReadResult::kData) {
-  }
+  const bool ended = read_all(out.first.get(), text, timeout_ms, progress);
   while (local::wait_for(errors.first.get(), false, 1'000) &&
          local::read_some(errors.first.get(), finished.said) == local::ReadResult::kData) {
   }
-  local::wait_for(process.pidfd(), false, kAskMs);
+  if (ended) local::wait_for(process.pidfd(), false, kAskMs);
   const auto end = process.try_reap();
   finished.in_time = end.has_value();
   if (!end)
@@ -156,26 +184,31 @@ Result<std::string> make_julia_image(const std::string& folder, const SpecValues
   const std::string object = folder + "/rank/image.o", image = folder + "/rank/image.so";
   std::error_code none;
   fs::remove(image, none);
+  Progress progress(stdout);
+  progress.step("starting julia");
   SK_ASSIGN_OR_RETURN(
       const Finished made,
       run({values.program, "--startup-file=no", "-J", asked.lines[1], "--cpu-target=generic",
            "--output-o", object, folder + "/rank/make_image.jl"},
-          kImageMs));
+          kImageMs, &progress));
   if (!ended_well(made) || !fs::exists(object, none)) {
     fs::remove(object, none);
     return error(SK_ERR_SYSTEM, "julia --output-o failed{}{}", made.said.empty() ? "" : ": ",
                  made.said);
   }
+  progress.step("linking");
   SK_ASSIGN_OR_RETURN(const Finished linked, run({cc, "-shared", "-o", image, "-Wl,--whole-archive",
                                                   object, "-Wl,--no-whole-archive"},
-                                                 kImageMs));
+                                                 kImageMs, &progress));
   fs::remove(object, none);
   if (!ended_well(linked)) {
     fs::remove(image, none);
     return error(SK_ERR_SYSTEM, "{} failed{}{}", cc, linked.said.empty() ? "" : ": ", linked.said);
   }
   // One that does not start is worse than none.
-  auto tried = run({values.program, "-J", image, "--startup-file=no", "-e", "print(1)"}, kAskMs);
+  progress.step("trying it");
+  auto tried =
+      run({values.program, "-J", image, "--startup-file=no", "-e", "print(1)"}, kAskMs, &progress);
   if (tried.ok() && ended_well(*tried) && tried->lines == std::vector<std::string>{"1"})
     return image;
   fs::remove(image, none);

@@ -3,6 +3,7 @@
 let id = Base.PkgId("SuperKernelRank")
     haskey(Base.loaded_modules, id) ||
         Base.include(Base.__toplevel__, joinpath(@__DIR__, "src", "SuperKernelRank.jl"))
-    status = Base.invokelatest(Base.loaded_modules[id].main, ARGS[1])
+    # What a cell includes finds no arguments.
+    status = Base.invokelatest(Base.loaded_modules[id].main, popfirst!(ARGS))
     exit(status)
 end

@@ -5,19 +5,30 @@
 for name in names(SuperKernelRank, all = true)
     isdefined(SuperKernelRank, name) || continue
     f = getfield(SuperKernelRank, name)
+    # A function without a name that holds no variables.
+    f isa DataType && f <: Function && isdefined(f, :instance) && (f = f.instance)
     f isa Function || continue
     for method in methods(f)
         method.module === SuperKernelRank && precompile(method.sig)
     end
 end
 
+# And of LibSK's calls those that most cells make.
+Base.loaded_modules[LIBSK_ID].compile_ahead()
+
 warm_request(code, kind = EXECUTE; expressions = "") =
     Request(kind, 1, code, ncodeunits(code), 1, false, true, 0, expressions, 0, "", "")
 
+# What they define is in Main of every notebook, under names that nobody sees.
 const WARM_CELLS = (
-    "print(1)", "println(\"x\", 1, 2.5)", "1 + 1", "2.5", "\"text\"", "nothing", "x_ = [1, 2, 3]",
-    "[1.0 2.0; 3.0 4.0]", "(1, \"a\")", "Dict(1 => 2)", ":symbol", "true", "rand(2) .+ 1",
-    "for i in 1:2\n    y_ = i\nend", "f_(x) = x + 1\nf_(2)", "error(\"boom\")", "sqrt(-1)", "undefined_",
+    "print(1)", "println(\"x\", 1, 2.5)", "1 + 1", "2.5", "\"text\"", "nothing", "var\"#x\" = [1, 2, 3]",
+    "[1.0 2.0; 3.0 4.0]", "[1 2; 3 4]", "Float32[1, 2]", "Float32[1 2; 3 4]", "[1.5, 2.5]", "[\"a\", \"b\"]",
+    "(1, \"a\")", "(1, 2, 3)", "\"x is $(1.5), $(2)\"", "println(\"x \", Float32[1, 2])", "1.0f0",
+    "[1.0 2.0; 3.0 4.0] * [1.0 2.0; 3.0 4.0]", "[1.0 2.0; 3.0 4.0]'", "[1.0 2.0; 3.0 4.0] \\ [1.0, 2.0]",
+    "[1.0 2.0] .* 2 .+ 1", "hcat([1.0, 2.0], [3.0, 4.0])", "sum([1.0 2.0], dims = 1)", "randn(2, 2)[:, 1]",
+    "round(1.234, digits = 2)", "join([1, 2], \", \")", "zeros(Float32, 2, 2)", "maximum(abs, [1.0, 2.0])",
+    "Dict(1 => 2)", ":symbol", "true", "rand(2) .+ 1",
+    "for i in 1:2\n    y = i\nend", "var\"#f\"(x) = x + 1\nvar\"#f\"(2)", "error(\"boom\")", "sqrt(-1)", "undefined_",
     "1 +", "sleep(0.001)", "typeof(1)", "1:3", "?println", ";true", "println(stderr, \"x\")", "display(1)",
     "using .sk: @on\n@on 0 1", "exit()",
 )
@@ -37,7 +48,7 @@ let output = RankStream(STDOUT), kept = copy(kept_descriptors), displays = copy(
     end
     serves[] = false
     serve_one(warm_request("1", expressions = "{\"a\": \"1 + 1\"}"))
-    for code in ("prin", "x_.", "\\alph", "Base.pri", "sin(", ";ls /us")
+    for code in ("prin", "VERSION.", "\\alph", "Base.pri", "sin(", ";ls /us")
         serve_one(warm_request(code, COMPLETE))
     end
     for name in ("println", "sum", "map", "Dict", "@time", "for", "sin", "Base.Threads")
@@ -59,6 +70,7 @@ let output = RankStream(STDOUT), kept = copy(kept_descriptors), displays = copy(
     precompile(FileWatching.FDWatcher, (RawFD, Bool, Bool))
     precompile(schedule, (Task, Any))
     precompile(main, (String,))
+    precompile(withenv, (typeof(make_comm), Pair{String,String}, Vararg{Pair{String,String}}))
     # What Julia itself does at the start of a process without a terminal.
     precompile(TextDisplay, (Base.PipeEndpoint,))
     precompile(Logging.ConsoleLogger, (Base.PipeEndpoint,))

@@ -23,10 +23,12 @@ include("comm.jl")
 include("calls.jl")
 include("products.jl")
 include("collectives.jl")
+include("numbers.jl")
 include("local.jl")
 include("prepared.jl")
 include("topo.jl")
 include("trace.jl")
+include("ahead.jl")
 
 # Addresses, which are another process's when this package is precompiled.
 const look_around_pointer = Ref{Ptr{Cvoid}}(C_NULL)
@@ -35,7 +37,14 @@ const packed_free = Ref{Ptr{Cvoid}}(C_NULL)
 const topo_free = Ref{Ptr{Cvoid}}(C_NULL)
 const op_free = Ref{Ptr{Cvoid}}(C_NULL)
 
-function __init__()
+# An image of Julia with this package in it starts processes that do not know the library yet: there
+# it is false, and the process calls start() once it does.
+const starts_itself = Ref(true)
+
+__init__() = starts_itself[] ? start() : nothing
+
+"""Loads the library."""
+function start()
     library = load_library()
     look_around_pointer[] = @cfunction(look_around, Cvoid, (Ptr{Cvoid},))
     comm_free[] = Libdl.dlsym(library, :sk_comm_free)
@@ -44,5 +53,8 @@ function __init__()
     op_free[] = Libdl.dlsym(library, :sk_op_free)
     return nothing
 end
+
+# Before, the cache holds nothing that is quicker to load than to infer.
+VERSION >= v"1.9" && compile_ahead()
 
 end

@@ -46,6 +46,7 @@ function the_context()
     context[] == C_NULL || return context[]
     lock(context_lock) do
         context[] == C_NULL || return
+        comm_free[] == C_NULL && start()
         made = Ref{Ptr{Cvoid}}(C_NULL)
         check(ccall((:sk_init, libsk), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), C_NULL, made))
         context[] = made[]

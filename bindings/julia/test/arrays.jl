@@ -47,7 +47,9 @@ end
         @refused allreduce(comm, ["a"]) "x has elements of type String"
         @refused allreduce(comm, Union{Missing,Float64}[1.0]) "x has elements of type"
         @refused allreduce(comm, "text") "x is \"text\"" "array"
-        @refused allreduce(comm, 3) "x is 3" "array"
+        @refused allreduce(comm, :three) "x is :three" "array"
+        @refused allreduce(comm, true) "x has elements of type Bool"
+        @refused prepare(allreduce, comm, 3) "x is 3" "array"  # There is nothing to keep.
         @refused allreduce(comm, nothing) "x is nothing" "array"
         @refused allreduce!(comm, zeros(5), ones(6)) "out is 5 long" "6 long"
         @refused allreduce!(comm, zeros(3, 2), ones(2, 3)) "out is 3×2" "2×3"

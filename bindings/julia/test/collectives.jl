@@ -108,6 +108,24 @@ end
     end
 end
 
+@testset "numbers" begin
+    Comm(name = "numbers") do comm
+        world, me = comm.world_size, comm.rank + 1
+        for T in TYPES
+            xs = of_ranks((rng, _) -> draw(rng, T, 1), world)
+            for (op, f) in JOINED
+                total = allreduce(comm, xs[me][1]; op = op)
+                @test total isa T && same([total], joined(f, xs))
+            end
+            gathered = allgather(comm, xs[me][1])
+            @test gathered isa Vector{T} && same(gathered, in_order(xs))
+            root = rand(SHARED, 0:world-1)
+            @test same([broadcast(comm, xs[me][1]; root = root)], xs[root+1])
+        end
+        @test allreduce(comm, me == 1 ? 0.5 : 0.0; op = max, timeout = 60) === 0.5
+    end
+end
+
 @testset "empty arrays" begin
     Comm(name = "empty") do comm
         @test allreduce(comm, zeros(Float32, 0)) == Float32[]

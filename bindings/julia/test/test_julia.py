@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import PACKAGE, ROOT, TESTS, Run
 
-ALONE = ("abi", "adamw", "arrays", "bfloat16", "columns", "help", "lifetimes", "topology")
+ALONE = ("abi", "adamw", "ahead", "arrays", "bfloat16", "columns", "help", "lifetimes", "topology")
 TOGETHER = ("collectives", "prepared", "products")
 FAULTS = ("faults",)
 

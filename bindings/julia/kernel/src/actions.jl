@@ -5,7 +5,7 @@ function run_action(name::AbstractString)
     name == "facts" && return show_facts()
     name == "reset" && return reset_names()
     startswith(name, "seed ") && return (Random.seed!(parse(Int, name[6:end]) + rank[]); nothing)
-    startswith(name, "magic ") && throw(UsageError("there is no magic $(name[7:end]); %sk lists them all"))
+    startswith(name, "magic ") && throw(UsageError(about_magic(name[7:end])))
     throw(ArgumentError("Julia ranks know no action \"$name\""))
 end
 

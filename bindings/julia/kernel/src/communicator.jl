@@ -18,9 +18,10 @@ end
 const connection = Connection(nothing, 0, (0, 0))
 
 """Makes LibSK known to `using`, behind all that the user has: beside this module when installed, in a
-checkout above it."""
+checkout above it. Of an image it is part already, without the library."""
 function add_package(library)
     ENV["SK_LIBRARY"] = library  # One libsk in this process: it ends the waits of an interrupted cell.
+    haskey(Base.loaded_modules, LIBSK_ID) && Base.invokelatest(Base.root_module(LIBSK_ID).start)
     for folder in (joinpath(FOLDER, "..", "LibSK"), joinpath(FOLDER, "..", ".."))
         isfile(joinpath(folder, "src", "LibSK.jl")) || continue
         push!(LOAD_PATH, normpath(folder))
@@ -42,12 +43,19 @@ function connect_if_named(ex)
     end
     group.missing_count == 0 || return  # A call on the old one says who is not there.
     drop_connection()
-    # Loaded in its place in the order of things, and compiled without a word about it.
-    library = Logging.with_logger(() -> Base.require(LIBSK_ID), Logging.NullLogger())
-    connection.comm = Base.invokelatest(library.Comm; name = "notebook-$(group.epoch)")
+    # Whatever a cell has made of the environment: else a rank could be a world of its own, for which the
+    # others wait.
     connection.epoch = group.epoch
+    connection.comm = withenv(make_comm, job_environment...)
     ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, :comm, connection.comm)
     return
+end
+
+"""Of this epoch; a function of a name, so that an image has it compiled."""
+function make_comm()
+    # Loaded in its place in the order of things, and compiled without a word about it.
+    library = Logging.with_logger(() -> Base.require(LIBSK_ID), Logging.NullLogger())
+    return Base.invokelatest(library.Comm; name = "notebook-$(connection.epoch)")
 end
 
 """At a cell's end: where `comm` is over, all ranks begin a new epoch, before another cell comes."""

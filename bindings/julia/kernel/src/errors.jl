@@ -15,6 +15,8 @@ function words_of(@nospecialize(error))
     catch broken
         return "<its showerror raised $(nameof(typeof(broken)))>"
     end
+    hint = hint_of(error)
+    isempty(hint) || (text = string(text, "\n", hint))
     sizeof(text) <= WORDS_MAX && return text
     return string(text[1:thisind(text, WORDS_MAX)], "… (", sizeof(text) - WORDS_MAX, " bytes more)")
 end
@@ -28,8 +30,9 @@ end
 
 line_of(@nospecialize(error)) = (text = text_of(error); isempty(text) ? name_of(error) : "$(name_of(error)): $text")
 
-"""A backtrace's frames down to the cell's own, without ours."""
-function cell_frames(backtrace)
+"""A backtrace's frames down to the cell's own, without ours and those of a package that told its error
+in a sentence."""
+function cell_frames(backtrace, @nospecialize(error))
     frames = try
         stacktrace(backtrace)
     catch  # Lines that cannot be found.
@@ -38,6 +41,9 @@ function cell_frames(backtrace)
     ours = findfirst(frame -> frame.func === :evaluate && is_ours(frame), frames)
     ours === nothing && (ours = findfirst(is_ours, frames))
     ours === nothing || (frames = frames[1:(ours - 1)])
+    # What the cell has called of ours, `@on` or a read of stdin, is told by the line that calls it.
+    frames = filter(!is_ours, frames)
+    is_of_libsk(typeof(error)) && (frames = filter(!is_package, frames))
     # `eval`, by which we run a cell's statements.
     while !isempty(frames) && frames[end].func === :eval && endswith(string(frames[end].file), "boot.jl")
         pop!(frames)
@@ -53,6 +59,12 @@ const FOLDER = @__DIR__
 
 is_ours(frame) = startswith(string(frame.file), FOLDER)
 
+function is_package(frame)
+    package = get(Base.loaded_modules, LIBSK_ID, nothing)
+    package === nothing && return false
+    return startswith(string(frame.file), dirname(string(first(methods(package.start)).file)))
+end
+
 """The lines of a traceback: the error, what led to it, and where."""
 function traceback_of(stack)
     out = IOBuffer()
@@ -60,7 +72,7 @@ function traceback_of(stack)
         i > 1 && print(out, "\ncaused by: ")
         print(out, "\e[31m", words_of(error), "\e[39m")
         error isa Union{Meta.ParseError,CellSyntaxError} && continue
-        frames = cell_frames(backtrace)
+        frames = cell_frames(backtrace, error)
         try
             # A vector of frames as Julia's own: repeated ones, of a recursion, are put together.
             Base.invokelatest(Base.show_backtrace, IOContext(out, :limit => true, :color => false), frames)

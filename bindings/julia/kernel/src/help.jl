@@ -12,7 +12,15 @@ end
 """What the REPL says to `?words`, without its list of similar names."""
 function documentation(words::AbstractString)
     searched = IOBuffer()
-    return Core.eval(Main, REPL.helpmode(searched, words)), String(take!(searched))
+    try
+        return Core.eval(Main, REPL.helpmode(searched, words)), String(take!(searched))
+    catch error
+        error isa InterruptException && rethrow()
+        # Similar names cannot be looked for where one in Main is no UTF-8; what was asked for can be shown.
+        name = Meta.parse(words, raise = false, depwarn = false)
+        name isa Symbol || name isa Expr && name.head in (:., :macrocall) || rethrow()
+        return Core.eval(Main, Expr(:macrocall, GlobalRef(Core, Symbol("@doc")), LineNumberNode(0), name)), ""
+    end
 end
 
 const NAME_PART = r"[\w!.@∂∇√∛∜²³¹ʰʲʳʷʸˡˢˣ′″‴⁗₀-₉ₐₑₒₓ\p{L}\p{N}_]"

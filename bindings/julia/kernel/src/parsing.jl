@@ -16,10 +16,15 @@ function parse_cell(code::String, name::String)
         problem = isempty(parsed.args) ? "" : parsed.args[1]
         message = problem isa AbstractString ? problem : string(problem)
         message = replace(message, r"^syntax: " => "")
-        throw(CellSyntaxError(message, "$name:$(line_of_problem(code))"))
+        line = line_of_problem(code)
+        check_habit(code, line)
+        throw(CellSyntaxError(message, "$name:$line"))
     end
     return with_safe_points(REPL.softscope(parsed))
 end
+
+# Blanks and comments.
+const BLANK = r"^(?:[\s;]|#=(?s:.*?)=#|#(?!=).*)*"
 
 """The line at which the first statement begins that cannot be parsed."""
 function line_of_problem(code::String)
@@ -32,9 +37,8 @@ function line_of_problem(code::String)
         next == at && break
         at = next
     end
-    while at <= ncodeunits(code) && code[at] in (' ', '\t', '\n', '\r', ';')
-        at = nextind(code, at)
-    end
+    before = at > ncodeunits(code) ? "" : match(BLANK, SubString(code, at)).match
+    at += ncodeunits(before)
     return 1 + count(==('\n'), SubString(code, 1, prevind(code, min(at, ncodeunits(code) + 1))))
 end
 

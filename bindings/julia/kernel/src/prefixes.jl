@@ -42,13 +42,6 @@ function run_command(line)
     return nothing
 end
 
-"""A cell of a mode that a rank does not have."""
-struct UsageError <: Exception
-    sentence::String
-end
-
-Base.showerror(io::IO, error::UsageError) = print(io, error.sentence)
-
 refuse_packages() = throw(UsageError(
     "] is the package mode of Julia's REPL. All ranks share one environment, so let one of them change it: " *
     "%%on 0 in the first line, then using Pkg; Pkg.add(\"Name\")"))

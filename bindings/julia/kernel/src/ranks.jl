@@ -9,7 +9,19 @@ function know_rank()
     rank[] = from_environment("RANK")
     local_rank[] = from_environment("LOCAL_RANK")
     world_size[] = from_environment("WORLD_SIZE")
+    for name in OF_THE_JOB
+        haskey(ENV, name) && (job_environment[name] = ENV[name])
+    end
 end
+
+# What LibSK reads to meet the other ranks.
+const OF_THE_JOB = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "SK_MASTER_PORT",
+                    "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SK_LIBRARY")
+const job_environment = Dict{String,String}()
+
+# Which would be rank 0 or 1.
+in_set(set::Bool, own, size) = throw(ArgumentError(
+    "@on takes ranks (0, 0:2, [0, 3], \"0-3,5\"), not a condition: write `rank == 0 && expression`"))
 
 """Whether a rank is in a set: 3, 0:2, [0, 3], (1, 2), "0-3,5", "!0" or "all"."""
 in_set(set::Integer, own, size) = valid_rank(set, size) == own
@@ -49,11 +61,9 @@ Evaluates the expression on these ranks and is its value there; on the others it
 The set is a rank, a range, a list or a text: `@on 0 ...`, `@on 0:2 ...`, `@on "0-3,5" ...`.
 """
 macro on(set, expression)
-    return quote
-        if in_set($(esc(set)), rank[], world_size[])
-            $(esc(expression))
-        end
-    end
+    # Without line numbers of this file: those of the cell hold on.
+    is_on = :(in_set($(esc(set)), rank[], world_size[]))
+    return Expr(:if, is_on, esc(expression))
 end
 
 """What every cell finds in Main; `%reset` puts it there again."""

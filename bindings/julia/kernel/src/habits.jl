@@ -1,0 +1,86 @@
+# What is typed out of habit in notebooks of Python and is no Julia: a sentence says what does it here.
+
+"""Nothing that a rank does, by whatever name."""
+struct UsageError <: Exception
+    sentence::String
+end
+
+Base.showerror(io::IO, error::UsageError) = print(io, error.sentence)
+
+const PACKAGES = "but %%on 0 in the first line, then using Pkg; Pkg.add(\"Name\")"
+const PICTURES = "and none is needed: what shows itself as image/svg+xml or image/png is shown as a picture"
+
+# Magics of IPython by their names, and how a sentence goes on that says they are not there.
+const IN_JULIA = Dict(
+    "time" => "but @time expression; for several lines @time begin … end",
+    "timeit" => "but @time expression, the second time, as the first compiles; @elapsed gives the seconds",
+    "memit" => "but @allocated expression",
+    "prun" => "but using Profile; @profile expression; Profile.print()",
+    "matplotlib" => PICTURES,
+    "pylab" => PICTURES,
+    "pip" => PACKAGES,
+    "conda" => PACKAGES,
+    "mamba" => PACKAGES,
+    "run" => "but include(\"file.jl\")",
+    "load" => "but include(\"file.jl\")",
+    "cd" => "but cd(\"folder\")",
+    "pwd" => "but pwd()",
+    "ls" => "but ;ls, in a cell of its own",
+    "env" => "but ENV[\"NAME\"]",
+    "set_env" => "but ENV[\"NAME\"] = \"value\"",
+    "who" => "but varinfo()",
+    "whos" => "but varinfo()",
+    "bash" => "but ;command, in a cell of its own",
+    "sh" => "but ;command, in a cell of its own",
+    "system" => "but ;command, in a cell of its own",
+    "sx" => "but ;command, in a cell of its own",
+    "writefile" => "but write(\"file\", text)",
+    "pinfo" => "but ?name",
+    "pdoc" => "but ?name",
+    "psource" => "but @less call(arguments)",
+)
+
+const MAGIC = r"^%%?([A-Za-z]\w*)"
+
+"""What to say of a magic that is not there."""
+function about_magic(typed::AbstractString)
+    name = match(MAGIC, typed)[1]
+    haskey(IN_JULIA, name) && return "there is no magic $typed in Julia, $(IN_JULIA[name])"
+    return "there is no magic $typed in Julia, but macros, such as @time. SuperKernel's own magics, which " *
+        "%sk lists, stand in the first lines of a cell"
+end
+
+"""Refuses a line that cannot be parsed where it is a habit of another language."""
+function check_habit(code::AbstractString, line::Integer)
+    text = strip(split(code, '\n')[line])
+    magic = match(MAGIC, text)
+    magic === nothing || throw(UsageError(about_magic(magic.match)))
+    startswith(text, '!') &&
+        throw(UsageError("a command of the shell is a cell of its own, with a semicolon before it: ;$(text[2:end])"))
+    asked = match(r"^([\w.@!]+)\?\??$", text)
+    asked === nothing || throw(UsageError("help is asked for with the question mark in front: ?$(asked[1])"))
+    return
+end
+
+"""A line behind an error's text that tells a newcomer what is meant; "" for most."""
+function hint_of(@nospecialize(error))
+    if error isa UndefVarError
+        is_of_package(error.var) && return "`using LibSK` brings it in"
+    elseif error isa ErrorException
+        member = match(r"^type Comm has no field (\w+!?)$", error.msg)
+        member !== nothing && is_of_package(Symbol(member[1])) &&
+            return "it is a function: `using LibSK`, and $(member[1])(comm, …)"
+        startswith(error.msg, "invalid redefinition of constant") &&
+            return "types and constants stay what they are until the kernel is restarted"
+    elseif error isa ArgumentError
+        startswith(error.msg, "Package ") && occursin("not found in current path", error.msg) &&
+            return "All ranks share one environment: add it in a cell that begins with %%on 0"
+    elseif error isa MethodError
+        error.f === rank[] && error.args isa Tuple{AbstractMatrix} &&
+            return "`rank` is the number of this rank; the rank of a matrix is LinearAlgebra.rank"
+    end
+    return ""
+end
+
+is_of_package(name) =
+    haskey(Base.loaded_modules, LIBSK_ID) && name in names(Base.loaded_modules[LIBSK_ID])
