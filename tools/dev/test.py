@@ -73,6 +73,7 @@ PYTHON_SUITES = (
             "bindings/python/tests/test_torch_ops.py",
             "bindings/python/tests/test_torch_plain.py",
             "bindings/python/tests/test_torch_plain_lists.py",
+            "bindings/python/tests/test_torch_prepared.py",
             "bindings/python/tests/test_torch_tensors.py",
         ),
         product.Part.KERNEL,
