@@ -135,7 +135,7 @@ class Vectors(_Operation):
             numbers = self._reader(values[0], self._attributes[0][0]), None
         else:
             numbers = self._numbers(values)
-        with _outputs.Writes(result):
+        with _outputs.writing(result):
             call.run(
                 self.core.call,
                 comm._handle,
@@ -267,7 +267,7 @@ class Taking(_Operation):
         memory = result.operand
         number = index_of(peer, "peer")
         given = (_NOTHING, memory.span, memory.count, memory.code, number, None)
-        with _outputs.Writes(result):
+        with _outputs.writing(result):
             call.run(self.core.call, comm._handle, *given, call.stream, milliseconds(timeout))
         return result.finish()
 

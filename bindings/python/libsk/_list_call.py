@@ -190,7 +190,7 @@ def call_on_lists(
         else:
             integers.append((offset, 8, integer_of(values[of], of)))
     arguments = (schema["bytes"], [], floats, integers, listed)
-    with _outputs.Writes(*lists.results):
+    with _outputs.writing(*lists.results):
         _core.call_alone(context._handle, schema["id"], *arguments)
     for result in lists.results:
         result.finish()

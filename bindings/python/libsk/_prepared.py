@@ -16,7 +16,7 @@ from libsk._collectives import METHODS, Collectives
 from libsk._errors import Error, UnsupportedError, invalid
 from libsk._here import Here
 from libsk._operand import Operand
-from libsk._outputs import Output, Writes, read_only
+from libsk._outputs import Output, read_only, writing
 from libsk._place import Call, OnCpu, Place
 from libsk._stays import Stays, stays
 
@@ -77,7 +77,7 @@ class Prepared(Here):
         result, array = self._result, self._array
         if is_numpy(array) and not array.flags.writeable:
             raise read_only("out")
-        with Writes(*(() if result is None else (result,))):
+        with writing(*(() if result is None else (result,))):
             self._run(limit)
         return None if result is None else result.finish()
 

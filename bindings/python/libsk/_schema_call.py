@@ -19,7 +19,7 @@ from libsk._checks import is_given, read_by, refusal, shown, whole
 from libsk._context import Context, context_of
 from libsk._errors import UnsupportedError, invalid
 from libsk._operand import Operand
-from libsk._outputs import Output, Writes, is_bits
+from libsk._outputs import Output, is_bits, writing
 from libsk._place import OnCpu
 from libsk._schemas import Schema
 
@@ -180,7 +180,7 @@ def call(
             has_out = True
             results.append(inputs.output(each, outputs[name], what))
     fields = inputs.fields(values)
-    with Writes(*results):
+    with writing(*results):
         _core.call_alone(context._handle, schema["id"], *fields)
     done = [result.finish() for result in results]
     return done[0] if len(done) == 1 else tuple(done)

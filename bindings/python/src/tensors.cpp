@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "errors.h"
 #include "gil.h"
 #include "sk/op.h"
 
@@ -48,7 +49,9 @@ struct Torch {
   PyObject* is_inference_mode = nullptr;
   PyObject* forward_mode = nullptr;  // A module, and its level: -1 where the mode is off.
   PyObject* level = nullptr;
-  PyObject* empty = nullptr;                   // Of a shape and a dtype, on the CPU.
+  PyObject* empty = nullptr;  // Of a shape, and of these by name: a dtype, and the CPU.
+  PyObject* names = nullptr;
+  PyObject* cpu = nullptr;
   PyObject* note = nullptr;                    // Tells of a list of tensors that they are written.
   PyObject* has_written = nullptr;             // Whether a call that ended so may have written.
   std::array<PyObject*, SK_I64 + 1> dtypes{};  // By enum sk_dtype.
@@ -61,7 +64,7 @@ Answer answer(PyObject* got) {
   const nb::object held = nb::steal(got);
   if (got == Py_False) return Answer::kNo;
   if (got == Py_True) return Answer::kYes;
-  if (got == nullptr) PyErr_Clear();
+  if (got == nullptr) drop_error();
   return Answer::kNone;
 }
 
@@ -87,7 +90,7 @@ bool is_forward_mode_off() {
   const nb::object level = nb::steal(PyObject_GetAttr(g_torch.forward_mode, g_torch.level));
   const bool is_known = level.is_valid() && PyLong_CheckExact(level.ptr());
   const long number = is_known ? PyLong_AsLong(level.ptr()) : 0;
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  drop_error();
   return number < 0;
 }
 
@@ -120,7 +123,7 @@ const Exchange* exchange_of(nb::handle capsule) {
 bool know_torch(nb::handle tensor, nb::handle parameter, nb::handle capsule,
                 const std::vector<nb::object>& dtypes, nb::handle is_grad_enabled,
                 nb::handle is_inference_mode, nb::handle forward_mode, nb::handle empty,
-                nb::handle note, nb::handle has_written) {
+                nb::handle cpu, nb::handle note, nb::handle has_written) {
   const Exchange* const exchange = exchange_of(capsule);
   if (exchange == nullptr || dtypes.size() != size_t{SK_I64}) return false;
   const nb::object is_neg = tensor.attr("is_neg"), version = tensor.attr("_version");
@@ -144,6 +147,8 @@ bool know_torch(nb::handle tensor, nb::handle parameter, nb::handle capsule,
   made.forward_mode = kept(forward_mode);
   made.level = PyUnicode_InternFromString("_current_level");
   made.empty = kept(empty);
+  made.names = nb::make_tuple("dtype", "device").release().ptr();
+  made.cpu = kept(cpu);
   made.note = kept(note);
   made.has_written = kept(has_written);
   for (size_t i = 0; i < dtypes.size(); ++i) made.dtypes[i + 1] = kept(dtypes[i]);
@@ -175,13 +180,12 @@ bool Tensors::is_plain(nb::handle x, bool negative) const {
 bool Tensors::is_writable(nb::handle x) {
   const nb::object version = nb::steal(attribute(g_torch.version, x.ptr()));
   if (!version.is_valid()) {
-    PyErr_Clear();
+    drop_error();
     return answer(call(g_torch.is_inference_mode)) == Answer::kYes;
   }
   if (!written_.is_valid()) written_ = nb::list();
-  if (PyList_Append(written_.ptr(), x.ptr()) == 0) return true;
-  PyErr_Clear();
-  return false;
+  if (PyList_Append(written_.ptr(), x.ptr()) != 0) throw nb::python_error();
+  return true;
 }
 
 void Tensors::note() {
@@ -191,7 +195,14 @@ void Tensors::note() {
 
 void Tensors::note_after(nb::python_error& error) {
   if (!written_.is_valid()) return;
-  if (answer(call(g_torch.has_written, error.value().ptr())) != Answer::kNo) note();
+  Answer has_written = Answer::kNone;
+  try {
+    has_written = answer(call(g_torch.has_written, error.value().ptr()));
+  } catch (nb::python_error&) {  // A handler's, of a signal that came meanwhile.
+    note();
+    throw;
+  }
+  if (has_written != Answer::kNo) note();
 }
 
 int64_t TensorMemory::count() const {
@@ -212,7 +223,7 @@ bool TensorMemory::is_row_major() const {
 bool read_tensor(nb::handle x, TensorMemory* out) {
   nb::dlpack::dltensor tensor = {};
   if (g_torch.describe(x.ptr(), &tensor) != 0) {
-    PyErr_Clear();  // As of those without memory.
+    drop_error();  // As of those without memory.
     return false;
   }
   if (tensor.device.device_type != kCpu || tensor.ndim < 0) return false;
@@ -232,9 +243,13 @@ nb::object new_tensor(std::span<const Py_ssize_t> shape, int32_t dtype) {
   for (size_t i = 0; i < shape.size(); ++i) {
     PyTuple_SetItem(sizes.ptr(), Py_ssize_t(i), PyLong_FromSsize_t(shape[i]));
   }
-  PyObject* const made = call(g_torch.empty, sizes.ptr(), g_torch.dtypes[size_t(dtype)]);
-  if (made == nullptr) PyErr_Clear();
-  return nb::steal(made);
+  // Torch's own function, in which no code of Python's runs.
+  const std::array arguments = {sizes.ptr(), g_torch.dtypes[size_t(dtype)], g_torch.cpu};
+  PyObject* const made = contained(
+      [&] { return PyObject_Vectorcall(g_torch.empty, arguments.data(), 1, g_torch.names); });
+  const nb::object held = nb::steal(made);
+  if (made == nullptr) drop_error();
+  return held;
 }
 
 void bind_tensors(nb::module_& module) {

@@ -9,6 +9,7 @@ from typing import Any
 
 import libsk as sk
 import pytest
+from libsk import _core, _exchange
 from libsk._operand import Operand
 
 # Graphs that another build of libsk left in the usual place call its operations as they were then.
@@ -190,13 +191,21 @@ def test_channels_last_is_read_where_it_lies(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_older_torchs_note_writes_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    def increment_version(tensor: Any) -> None:
-        torch._C._increment_version((tensor,))
+    count = torch._C._increment_version
 
-    monkeypatch.setattr(torch.autograd.graph, "increment_version", increment_version)
+    def increment_version(tensor: Any) -> None:
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError("a tensor is wanted")
+        count((tensor,))
+
     params, grads, ms, vs = lists()
     versions = [x._version for x in (*params, *grads)]
-    sk.adamw(params, grads, ms, vs, 0.1, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(torch._C, "_increment_version", increment_version)
+        _core.forget_torch()
+        _exchange._seen = None
+        sk.adamw(params, grads, ms, vs, 0.1, 1)
+    _exchange._seen = None
     assert [x._version for x in params] == [old + 1 for old in versions[: len(params)]]
     assert [x._version for x in grads] == versions[len(params) :]
 
