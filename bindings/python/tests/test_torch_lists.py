@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import libsk as sk
@@ -306,3 +309,20 @@ def test_tensors_of_inference_are_overwritten_in_its_mode_alone(call: str) -> No
     with torch.inference_mode():
         run()
     assert not torch.equal(given[0][0], torch.ones(2, 2))
+
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "pytorch.md"
+
+
+def examples() -> list[str]:
+    """Those about it of the page."""
+    section = PAGE.read_text().partition("## AdamW\n")[2].partition("\n## ")[0]
+    return re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("example", examples())
+def test_an_example_runs_as_it_is_pasted(example: str) -> None:
+    """In a process that has imported nothing."""
+    command = [sys.executable, "-c", example]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
