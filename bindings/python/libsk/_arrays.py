@@ -15,6 +15,7 @@ from libsk import _dtypes
 from libsk._checks import about_value, kind_of
 from libsk._core import Borrowed, describe, know_numpy
 from libsk._errors import Error, invalid
+from libsk._gradients import exporter
 from libsk._lazy import Lazy
 from libsk._operand import Operand, address_of, laid_out
 from libsk._tangents import check_no_tangent
@@ -152,7 +153,8 @@ def device_of_array(x: Any, what: str) -> tuple[int, int]:
 
 def borrow(x: Any, what: str, device: tuple[int, int], dtype: Any = None, **stream: int) -> Operand:
     """What ``x`` exports through DLPack on this device; for a ``stream`` where it has them."""
-    borrowed = _ask(x, what, stream)
+    torch = torch_if_of(x)
+    borrowed = _ask(x if torch is None else exporter(torch, x, what), what, stream)
     # Numbers of devices that are the host say nothing.
     on_host = {device[0], borrowed.device[0]} <= set(_CPU_DEVICES)
     if borrowed.device != device and not on_host:

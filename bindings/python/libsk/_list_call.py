@@ -149,7 +149,7 @@ class _Lists:
             on_cpu(x)
             if written:
                 _outputs.check_kind(x, what)
-            operand = _CPU.operand(self._tensors.exporter(x, what), what, dtype)
+            operand = _CPU.operand(x, what, dtype)
         wanted = operand.shape
         if self._first is not None:
             wanted = self._read[self._first][i].memory.shape

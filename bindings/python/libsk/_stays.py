@@ -12,8 +12,8 @@ from typing import Any
 
 from libsk._arrays import operand, torch_if_of
 from libsk._errors import Error, invalid
+from libsk._gradients import needs_gradient
 from libsk._operand import Operand
-from libsk._tensors import needs_gradient
 
 
 class Stays:

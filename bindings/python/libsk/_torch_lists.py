@@ -23,11 +23,11 @@ import torch
 from libsk import _ops
 from libsk._context import default_context
 from libsk._errors import Error, invalid
+from libsk._gradients import needs_gradient
 from libsk._list_call import QuickLists
 from libsk._outputs import note_writes
 from libsk._schemas import Schema
 from libsk._tangents import check_no_tangent, may_have_tangents
-from libsk._tensors import needs_gradient
 from libsk._torch_operation import Operation, check_device, check_type
 from libsk._writes import has_written
 

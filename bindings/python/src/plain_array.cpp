@@ -69,7 +69,7 @@ bool PlainArray::look_at_numpys(nb::handle array) {
   return reinterpret_cast<PyObject*>(Py_TYPE(object)) == g_array_class && look(object);
 }
 
-bool PlainArray::look(nb::handle tensor, const Tensors& tensors) {
+bool PlainArray::look(nb::handle tensor, Tensors& tensors) {
   TensorMemory memory;
   if (!tensors.is_plain(tensor, true) || !read_tensor(tensor, &memory)) return false;
   if (!memory.is_row_major() || memory.shape.size() > kDimensionsMax) return false;

@@ -164,17 +164,26 @@ bool is_tensor(nb::handle x) {
   return type == g_torch.tensor || type == g_torch.parameter;
 }
 
-bool Tensors::begin(bool gradients) {
+bool Tensors::begin(bool many) {
   if (!is_forward_mode_off()) return false;
-  if (!gradients) return true;
-  const Answer is_on = answer(call(g_torch.is_grad_enabled));
-  refuses_gradients_ = is_on != Answer::kNo;
-  return is_on != Answer::kNone;
+  // Of hundreds all others need not be asked then; of a few that require none, torch itself.
+  if (many) (void)are_gradients_kept();
+  return true;
 }
 
-bool Tensors::is_plain(nb::handle x, bool negative) const {
+bool Tensors::are_gradients_kept() {
+  if (gradients_ == Gradients::kNotAsked) {
+    const bool is_off = answer(call(g_torch.is_grad_enabled)) == Answer::kNo;
+    gradients_ = is_off ? Gradients::kNone : Gradients::kKept;
+  }
+  return gradients_ == Gradients::kKept;
+}
+
+bool Tensors::is_plain(nb::handle x, bool negative) {
   if (negative && answer(call_method(g_torch.is_neg, x.ptr())) != Answer::kNo) return false;
-  return !refuses_gradients_ || answer(attribute(g_torch.requires_grad, x.ptr())) == Answer::kNo;
+  if (gradients_ == Gradients::kNone) return true;
+  const Answer is_required = answer(attribute(g_torch.requires_grad, x.ptr()));
+  return is_required == Answer::kNo || (is_required == Answer::kYes && !are_gradients_kept());
 }
 
 bool Tensors::is_writable(nb::handle x) {

@@ -244,7 +244,7 @@ class Alarm(Exception):
     """What a handler raises."""
 
 
-@pytest.mark.parametrize("name", ["empty", "has_written"])
+@pytest.mark.parametrize("name", ["empty", "grad", "has_written"])
 def test_what_a_handler_raises_while_torch_is_asked(name: str) -> None:
     """It is no answer of torch's, which may fail, for another way is gone then."""
     x, out = Tensor(np.ones((3, 4))), Tensor(np.zeros((3, 4)))
