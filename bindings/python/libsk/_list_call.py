@@ -130,8 +130,11 @@ class _Lists:
         return [(each.what, (at.span, at.code, 1, at.count, 0)) for each, at in pairs]
 
     def _sequence(self, name: str, given: Any) -> Sequence[Any]:
-        read, why = given, list[Exception]()
-        if not isinstance(given, list | tuple):
+        why = list[Exception]()
+        read: Sequence[Any] | None
+        if isinstance(given, list | tuple):
+            read = tuple(given)  # Of its own: another thread may change a list meanwhile.
+        else:
             is_other = is_numpy(given) or exports(given)
             is_other = is_other or isinstance(given, str | bytes | Mapping | set | frozenset)
             read, why = (None, []) if is_other else read_by(list, given)

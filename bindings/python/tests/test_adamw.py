@@ -204,3 +204,33 @@ def test_lists_may_be_whatever_gives_arrays() -> None:
     sk.adamw(*((x for x in one) for one in got), **NUMBERS)
     for one, other in zip(got[0], want[0], strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_lists_are_those_of_the_call_whoever_changes_them_meanwhile() -> None:
+    class Meddler:
+        """An array that empties the lists when it is read."""
+
+        def __init__(self, array: np.ndarray) -> None:
+            self._array = array
+
+        def __dlpack__(self, **more: Any) -> Any:
+            for each in lists:
+                each.clear()
+            return self._array.__dlpack__(**more)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return self._array.__dlpack_device__()
+
+    for place in range(4):
+        lists: list[list[Any]] = made(np.float64)
+        kept, wanted = [list(each) for each in lists], made(np.float64)
+        sk.adamw(*wanted, **NUMBERS)
+        lists[place][0] = Meddler(kept[place][0])
+        names = ["params", "grads", "ms", "vs"]
+        if place == 3:
+            sk.adamw(*lists, **NUMBERS)
+            for one, other in zip(kept, wanted, strict=True):
+                assert all(np.array_equal(*pair) for pair in zip(one, other, strict=True))
+            continue
+        with pytest.raises(sk.InvalidArgumentError, match=f"^{names[place + 1]} has 0 arrays; it"):
+            sk.adamw(*lists, **NUMBERS)
