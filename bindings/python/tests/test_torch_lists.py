@@ -326,3 +326,30 @@ def test_an_example_runs_as_it_is_pasted(example: str) -> None:
     command = [sys.executable, "-c", example]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
+
+
+STEPS = [3.0, torch.tensor(3), torch.tensor(3.0), torch.tensor([3.0], dtype=torch.float64)]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=repr)
+@pytest.mark.parametrize("rate", RATES)
+def test_steps_as_optimizers_count_them(step: Any, rate: str) -> None:
+    wanted, *others = (lists(torch.float32) for _ in range(4))
+    sk.adamw(*wanted, RATES[rate](), 3)
+    sk.adamw(*others[0], RATES[rate](), step)
+    torch.ops.sk.adamw(*others[1], RATES[rate](), step)
+    compiled = torch.compile(lambda *given: torch.ops.sk.adamw(*given), backend="aot_eager")
+    compiled(*others[2], RATES[rate](), float(step))  # Whose tensors of integers are no numbers.
+    for got in others:
+        for one, other in zip(got, wanted, strict=True):
+            assert all(torch.equal(*pair) for pair in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_a_step_that_is_not_whole_is_refused(rate: str) -> None:
+    for call in (sk.adamw, torch.ops.sk.adamw):
+        with pytest.raises(sk.InvalidArgumentError, match="^step is 3.5; give an integer"):
+            call(*lists(), RATES[rate](), 3.5)
+    for step in (True, torch.tensor(True), torch.tensor(3.5)):
+        with pytest.raises(sk.InvalidArgumentError, match="^step is .*; give an integer"):
+            sk.adamw(*lists(), RATES[rate](), step)
