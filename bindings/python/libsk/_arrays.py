@@ -19,6 +19,7 @@ from libsk._gradients import exporter
 from libsk._lazy import Lazy
 from libsk._operand import Operand, address_of, laid_out
 from libsk._tangents import check_no_tangent
+from libsk._wrapped import check_has_memory
 
 _CPU_DEVICES = (1, 3, 11)
 """DLPack's device types whose memory the CPU reads: CPU, and pinned for CUDA or ROCm."""
@@ -98,8 +99,11 @@ def _of_numpy(x: np.ndarray, what: str, dtype: Any) -> Operand:
 
 
 def _of_dlpack(x: Any, what: str, dtype: Any) -> Operand:
-    if torch_if_of(x) is not None:
+    torch = torch_if_of(x)
+    if torch is not None:
         _exchange.know_torch()  # For the calls to come.
+        check_no_tangent(x, what)
+        check_has_memory(torch, x, what)
     device, index = device_of_array(x, what)
     if device not in _CPU_DEVICES:
         where = _DEVICE_NAMES.get(device, f"type {device}")
@@ -108,7 +112,6 @@ def _of_dlpack(x: Any, what: str, dtype: Any) -> Operand:
             f"{what} lies on device {where} {index}, and this communicator is on the CPU: copy it"
             f" to the host (torch: .cpu()){gpu}"
         )
-    check_no_tangent(x, what)
     if has_pending_bits(x):
         if what == "out":
             raise pending_bits(what, "a tensor of plain elements")

@@ -24,6 +24,7 @@ from libsk._checks import kind_of
 from libsk._core import Borrowed, describe
 from libsk._errors import Error, NoMemoryError, invalid
 from libsk._operand import Operand, span_of
+from libsk._wrapped import check_result
 from libsk._writes import count_writes, counter, has_written
 
 
@@ -215,6 +216,7 @@ def _new(like: Any, code: int, shape: tuple[int, ...]) -> Output:
     if torch is not None:
         dtype = getattr(torch, _dtypes.TORCH_NAMES[code])
         tensor = torch.empty(shape, dtype=dtype, device="cpu")  # Whatever torch's default is.
+        check_result(torch, tensor)
         memory = operand(tensor, "out")
         check_output(memory, code, shape)
         return Output(memory, None, tensor, is_new=True)

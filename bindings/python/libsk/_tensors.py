@@ -11,6 +11,7 @@ from libsk._exchange import know_torch
 from libsk._gradients import needs_gradient
 from libsk._operand import Operand, laid_out
 from libsk._tangents import check_no_tangent, may_have_tangents
+from libsk._wrapped import check_has_memory
 
 
 class Tensors:
@@ -36,6 +37,7 @@ class Tensors:
         if code is None or (dtype is not None and _dtypes.of_any(dtype) != code):
             return None
         if self._has_gradients and x.requires_grad:
+            check_has_memory(sys.modules["torch"], x, what)
             raise needs_gradient(what)
         if self._may_have_tangents:
             check_no_tangent(x, what)
