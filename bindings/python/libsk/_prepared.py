@@ -32,6 +32,7 @@ class Prepared(Here):
         "_array",
         "_is_plain",
         "_tensors",
+        "_writing",
         "_kept",
         "operation",
     )
@@ -51,6 +52,7 @@ class Prepared(Here):
         self._result = result
         self._array = None if result is None else result.array
         self._tensors = tensors
+        self._writing = writing(*(() if result is None else (result,)))
         self._is_plain = type(result) is Output and is_numpy(self._array) and not tensors
         self._kept = kept
 
@@ -77,7 +79,7 @@ class Prepared(Here):
         result, array = self._result, self._array
         if is_numpy(array) and not array.flags.writeable:
             raise read_only("out")
-        with writing(*(() if result is None else (result,))):
+        with self._writing:
             self._run(limit)
         return None if result is None else result.finish()
 
@@ -86,7 +88,7 @@ class Prepared(Here):
         self._handle.close()
         self._is_plain = False  # First: a run that begins meanwhile has an array then.
         self._result = self._array = self._kept = None
-        self._tensors = ()
+        self._tensors, self._writing = (), writing()
 
     def __enter__(self) -> Prepared:
         return self

@@ -3,7 +3,9 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "errors.h"
@@ -261,7 +263,44 @@ nb::object new_tensor(std::span<const Py_ssize_t> shape, int32_t dtype) {
   return held;
 }
 
+namespace {
+
+// Where a tensor lay, and how, when a call was prepared that keeps its address.
+class Lies {
+ public:
+  // `address`: the call's.
+  Lies(nb::object x, uintptr_t address) : x_(std::move(x)), address_(address) {
+    TensorMemory memory;
+    is_known_ = is_tensor(x_) && read_tensor(x_, &memory) && memory.address == address;
+    if (!is_known_) return;
+    dtype_ = memory.dtype;
+    shape_.assign(memory.shape.begin(), memory.shape.end());
+    strides_.assign(memory.strides.begin(), memory.strides.end());
+  }
+
+  bool is_known() const { return is_known_; }
+  bool as_before() const {
+    TensorMemory memory;
+    if (!is_known_ || !is_tensor(x_) || !read_tensor(x_, &memory)) return false;
+    return memory.address == address_ && memory.dtype == dtype_ &&
+           std::ranges::equal(memory.shape, shape_) && std::ranges::equal(memory.strides, strides_);
+  }
+
+ private:
+  nb::object x_;
+  uintptr_t address_;
+  bool is_known_ = false;
+  int32_t dtype_ = 0;
+  std::vector<int64_t> shape_, strides_;
+};
+
+}  // namespace
+
 void bind_tensors(nb::module_& module) {
+  nb::class_<Lies>(module, "Lies")
+      .def(nb::init<nb::object, uintptr_t>())
+      .def_prop_ro("is_known", &Lies::is_known)
+      .def("as_before", &Lies::as_before);
   module.def("know_torch", &know_torch);
   module.def("forget_torch", [] { g_torch = {}; });
 }
