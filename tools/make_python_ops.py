@@ -42,13 +42,14 @@ Written by tools/make_python_ops.py from the library's schemas.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal, SupportsFloat, SupportsIndex, overload
 
 from libsk._context import Context
 from libsk._local import LocalFunction
+from libsk._types import ArrayT
 
 '''
-TYPES = {"float": "float", "int": "int", "bool": "bool"}
+TYPES = {"float": "SupportsFloat", "int": "SupportsIndex | SupportsFloat", "bool": "bool"}
 
 
 def wrap(text: str, indent: str = "    ", hang: str = "") -> str:
@@ -82,12 +83,15 @@ def out_name(schema: dict, output: dict) -> str:
     return "out" if output is first else f"out_{output['name']}"
 
 
-def parameters(schema: dict) -> list[str]:
-    """Of the function, with types and defaults."""
+def parameters(schema: dict, array: str = "Any", asked: str = "") -> list[str]:
+    """Of the function, with types and defaults. ``array``: the type of the first input, and of what
+    its result goes into; ``asked``: what is said of results that need not be made."""
     found = [
         f"{each['name']}: {'Iterable[Any]' if each.get('list') else 'Any'}"
         for each in operands(schema, "in", optional=False)
     ]
+    found[0] = found[0].replace(": Any", f": {array}")
+    free = "Any" if array == "Any" else f"{array} | None"
     plain = [each for each in schema["attributes"] if not each.get("suggested")]
     found += [f"{each['name']}: {TYPES[each['kind']]}" for each in plain]
     found += [f"{each['name']}: Any = None" for each in operands(schema, "in", optional=True)]
@@ -97,9 +101,9 @@ def parameters(schema: dict) -> list[str]:
         if each.get("suggested")
     ]
     made = operands(schema, "out", optional=False)
-    found += [f"{out_name(schema, each)}: Any = None" for each in made]
-    asked = operands(schema, "out", optional=True)
-    found += ["*", *(f"return_{each['name']}: bool = False" for each in asked)]
+    found += [f"{out_name(schema, each)}: {free} = None" for each in made]
+    kind = asked or "bool = False"
+    found += ["*", *(f"return_{x['name']}: {kind}" for x in operands(schema, "out", optional=True))]
     return [*found, "dtype: Any = None", "context: Context | None = None"]
 
 
@@ -149,6 +153,23 @@ def together(names: list[str]) -> str:
     return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"  # "()" of none.
 
 
+def overloads(schema: dict) -> list[str]:
+    """What it gives, by what it is asked for: arrays of the kind of the first."""
+    made = ["ArrayT" for _ in operands(schema, "out", optional=False)]
+    free = ["Any" for _ in operands(schema, "out", optional=True)]
+    told = [("ArrayT", "Literal[False] = False" if free else "", made)]
+    if len(free) == 1:
+        told.append(("ArrayT", "Literal[True]", [*made, *free]))
+    told.append(("Any", "", ["Any"]))
+    lines = []
+    for array, asked, results in told if made else []:
+        gives = results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
+        lines += ["@overload", f"def {schema['name']}("]
+        lines += [f"    {parameter}," for parameter in parameters(schema, array, asked)]
+        lines.append(f") -> {gives}: ...")
+    return lines
+
+
 def function(schema: dict) -> str:
     """The whole of one."""
     arrays = [each["name"] for each in schema["operands"] if each["role"] == "in"]
@@ -159,7 +180,7 @@ def function(schema: dict) -> str:
         if each["role"] == "out" and not each.get("only_in_place")
     ]
     name = schema["name"]
-    lines = [f'_{name} = LocalFunction("{name}")', "", "", f"def {name}("]
+    lines = [f'_{name} = LocalFunction("{name}")', "", "", *overloads(schema), f"def {name}("]
     lines += [f"    {parameter}," for parameter in parameters(schema)]
     lines += [f") -> {'Any' if outputs else 'None'}:", docstring(schema)]
     lines += [f"    {'return ' if outputs else ''}_{name}("]

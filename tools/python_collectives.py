@@ -24,7 +24,7 @@ Written by tools/make_python_ops.py from the library's schemas.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from libsk._checks import milliseconds
 from libsk._collective import Giving, Matrices, Meeting, Taking, Vectors
@@ -33,6 +33,7 @@ from libsk._lazy import Lazy
 if TYPE_CHECKING:
     from libsk import _core, _place, _plan
     from libsk._device import Device
+    from libsk._types import ArrayT
 else:
     _plan = Lazy("libsk._plan")
 
@@ -115,6 +116,21 @@ def signature(name: str, parameters: list[str], gives: str = "Any") -> list[str]
     return [short] if len(short) <= 100 else [f"    def {name}(", *lines, f"    ) -> {gives}:"]
 
 
+def overloads(name: str, parameters: list[str]) -> list[str]:
+    """What a method gives: an array of the kind of its first, and whatever it may of others."""
+    first = parameters[0].partition(":")[0]
+    known = {f"{first}: Any": f"{first}: ArrayT", "out: Any = None": "out: ArrayT | None = None"}
+    known["out_dtype: Any = None"] = "out_dtype: None = None"
+    lines = []
+    for told, gives in (
+        ([known.get(each, each) for each in parameters], "ArrayT"),
+        (parameters, "Any"),
+    ):
+        *head, last = signature(name, told, gives)
+        lines += ["    @overload", *head, f"{last[:-1]}: ..."]
+    return lines
+
+
 def summary_of(schema: dict, wrap: Wrap) -> list[str]:
     """The first lines of a docstring, in Python's words."""
     text = re.sub(r"\bin\[", "x[", schema["summary"]).replace("SK_ERR_DESYNC", "``DesyncError``")
@@ -176,7 +192,7 @@ def vectors(schema: dict, wrap: Wrap) -> list[str]:
     parameters = ["x: Any", *map(parameter, attributes), "out: Any = None", "*", *VECTOR_COMMON]
     is_quick = len(attributes) < 2 and all(each["kind"] in ("redop", "rank") for each in attributes)
     value = attributes[0]["name"] if attributes else "None"
-    lines = signature(name, parameters)
+    lines = [*overloads(name, parameters), *signature(name, parameters)]
     lines += end_of_docstring([*summary_of(schema, wrap), "", *docs])
     if is_quick:
         lines += [
@@ -254,7 +270,7 @@ def matrices(schema: dict, wrap: Wrap) -> list[str]:
     names = [each["name"] for each in read]
     parameters = [*(f"{each}: Any" for each in names), "out: Any = None", "*"]
     parameters += [*map(parameter, attributes), "out_dtype: Any = None", *VECTOR_COMMON]
-    lines = signature(name, parameters)
+    lines = [*overloads(name, parameters), *signature(name, parameters)]
     rest = ["", *docs, "", wrap(about, "        ")]
     lines += end_of_docstring([*summary_of(schema, wrap), *rest])
     flags = ", ".join(each["name"] for each in attributes)

@@ -214,8 +214,9 @@ SK_NODISCARD static inline sk_status sk_add_rmsnorm(sk_comm* comm, const sk_add_
  *  beta1), v = v * beta2 + g^2 * (1 - beta2), p = p * (1 - lr * weight_decay) - m * (lr / (1 -
  *  beta1^step)) / (sqrt(v) / sqrt(1 - beta2^step) + eps). Numbers are computed in doubles and
  *  rounded to f32, of f64 not at all; elements in that, each operation rounded, so that all
- *  processors give the same bits. n: elements of all tensors of a list. Local: no other rank
- *  takes part. Source: I. Loshchilov, F. Hutter: Decoupled Weight Decay Regularization, 2019. */
+ *  processors give the same bits (but a NaN's sign and payload). n: elements of all tensors of
+ *  a list. Local: no other rank takes part. Source: I. Loshchilov, F. Hutter: Decoupled Weight
+ *  Decay Regularization, 2019. */
 typedef struct sk_adamw_args {
   uint32_t struct_size;
   int32_t operation; /**< 0 or SK_OP_ADAMW. */

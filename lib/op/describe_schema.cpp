@@ -203,9 +203,17 @@ Result<std::string> describe_schemas(const char* name) {
     if (name == std::string_view(each->name)) return describe_schema(*each);
   }
   const std::string_view wanted = std::string_view(name).substr(0, 64);
-  const Schema* nearest = *std::min_element(all.begin(), all.end(), [&](auto* a, auto* b) {
-    return distance(a->name, wanted) < distance(b->name, wanted);
-  });
+  std::string names;
+  const Schema* nearest = all.front();
+  for (const Schema* each : all) {
+    names += names.empty() ? each->name : std::string(", ") + each->name;
+    if (distance(each->name, wanted) < distance(nearest->name, wanted)) nearest = each;
+  }
+  // A slip is a letter in three or four; what is further off is another word.
+  if (distance(nearest->name, wanted) > std::max<size_t>(1, wanted.size() / 3)) {
+    return error(SK_ERR_INVALID_ARGUMENT, "no operation is called \"{}\"; there are {}", wanted,
+                 names);
+  }
   return error(SK_ERR_INVALID_ARGUMENT, "no operation is called \"{}\"; did you mean {}?", wanted,
                nearest->name);
 }

@@ -12,7 +12,7 @@ namespace sk {
 std::string describe_schema(const Schema& schema);
 
 // Of all operations that callers may call, as an array; or of the one that is called `name`. One
-// that none has gets a sentence with the nearest.
+// that none has gets a sentence with the nearest, or, where none is near, with all.
 Result<std::string> describe_schemas(const char* name);
 
 }  // namespace sk

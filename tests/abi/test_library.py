@@ -58,9 +58,15 @@ def test_the_program_tells_the_operations(prefix: Path) -> None:
         assert shown.startswith(name)
         for operand in next(each for each in described if each["name"] == name)["operands"]:
             assert f" {operand['name']} " in shown
-    wrong = subprocess.run([sk, "ops", "allredcue"], capture_output=True, text=True, timeout=60)
-    assert wrong.returncode == 2
-    assert 'no operation is called "allredcue"; did you mean allreduce?' in wrong.stderr
+    for name, said in (
+        ("allredcue", "did you mean allreduce?"),
+        ("admw", "did you mean adamw?"),
+        ("nosuch", f"there are {', '.join(listed)}"),
+        ("", f"there are {', '.join(listed)}"),
+    ):
+        wrong = subprocess.run([sk, "ops", name], capture_output=True, text=True, timeout=60)
+        assert wrong.returncode == 2
+        assert f'no operation is called "{name}"; {said}' in wrong.stderr
 
 
 def test_the_program_tells_where_it_is_installed(prefix: Path, tmp_path: Path) -> None:

@@ -80,6 +80,8 @@ PYTHON_SUITES = (
             "bindings/python/tests/test_torch_ops.py",
             "bindings/python/tests/test_torch_plain.py",
             "bindings/python/tests/test_torch_plain_lists.py",
+            "bindings/python/tests/test_torch_prepared.py",
+            "bindings/python/tests/test_torch_signals.py",
             "bindings/python/tests/test_torch_tensors.py",
         ),
         product.Part.KERNEL,

@@ -256,7 +256,8 @@ A step of AdamW for all tensors of the lists, in their place.
 m = m * beta1 + g * (1 - beta1), v = v * beta2 + g^2 * (1 - beta2), p = p * (1 - lr * weight_decay)
 - m * (lr / (1 - beta1^step)) / (sqrt(v) / sqrt(1 - beta2^step) + eps). Numbers are computed in
 doubles and rounded to Float32, of Float64 not at all; elements in that, each operation rounded, so
-that all processors give the same bits. n: elements of all tensors of a list.
+that all processors give the same bits (but a NaN's sign and payload). n: elements of all tensors of
+a list.
 
 - `params`: a list of arrays, Float32, Float64, BFloat16 or Float16, overwritten
 - `grads`: a list of arrays, of params's type or Float32

@@ -63,6 +63,7 @@ __all__ = [
     "InternalError",
     "InvalidArgumentError",
     "NoMemoryError",
+    "OPERATIONS",
     "OutOfRangeError",
     "Packed",
     "PeerLostError",

@@ -15,9 +15,11 @@ from libsk import _dtypes
 from libsk._checks import about_value, kind_of
 from libsk._core import Borrowed, describe, know_numpy
 from libsk._errors import Error, invalid
+from libsk._gradients import exporter
 from libsk._lazy import Lazy
 from libsk._operand import Operand, address_of, laid_out
 from libsk._tangents import check_no_tangent
+from libsk._wrapped import check_has_memory
 
 _CPU_DEVICES = (1, 3, 11)
 """DLPack's device types whose memory the CPU reads: CPU, and pinned for CUDA or ROCm."""
@@ -97,8 +99,11 @@ def _of_numpy(x: np.ndarray, what: str, dtype: Any) -> Operand:
 
 
 def _of_dlpack(x: Any, what: str, dtype: Any) -> Operand:
-    if torch_if_of(x) is not None:
+    torch = torch_if_of(x)
+    if torch is not None:
         _exchange.know_torch()  # For the calls to come.
+        check_no_tangent(x, what)
+        check_has_memory(torch, x, what)
     device, index = device_of_array(x, what)
     if device not in _CPU_DEVICES:
         where = _DEVICE_NAMES.get(device, f"type {device}")
@@ -107,7 +112,6 @@ def _of_dlpack(x: Any, what: str, dtype: Any) -> Operand:
             f"{what} lies on device {where} {index}, and this communicator is on the CPU: copy it"
             f" to the host (torch: .cpu()){gpu}"
         )
-    check_no_tangent(x, what)
     if has_pending_bits(x):
         if what == "out":
             raise pending_bits(what, "a tensor of plain elements")
@@ -152,7 +156,8 @@ def device_of_array(x: Any, what: str) -> tuple[int, int]:
 
 def borrow(x: Any, what: str, device: tuple[int, int], dtype: Any = None, **stream: int) -> Operand:
     """What ``x`` exports through DLPack on this device; for a ``stream`` where it has them."""
-    borrowed = _ask(x, what, stream)
+    torch = torch_if_of(x)
+    borrowed = _ask(x if torch is None else exporter(torch, x, what), what, stream)
     # Numbers of devices that are the host say nothing.
     on_host = {device[0], borrowed.device[0]} <= set(_CPU_DEVICES)
     if borrowed.device != device and not on_host:

@@ -21,12 +21,13 @@ def about_value(error: Exception) -> Exception:
     """The error of a look at somebody's object, which says something of that: to go into a sentence
     as its cause. Goes on as it is where it says nothing of it: out of memory, or raised by the
     handler of a signal, which Python runs between any two steps of such a look."""
-    if isinstance(error, MemoryError) or _is_of_handler(error.__traceback__):
+    if isinstance(error, MemoryError) or is_of_handler(error.__traceback__):
         raise error
     return error
 
 
-def _is_of_handler(trace: TracebackType | None) -> bool:
+def is_of_handler(trace: TracebackType | None) -> bool:
+    """Whether the handler of a signal raised what has this traceback."""
     handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
     while trace is not None:
         if trace.tb_frame.f_code in handlers:

@@ -18,12 +18,12 @@ from libsk._lazy import Lazy
 from libsk._schemas import Schema, of_role, schemas
 
 if TYPE_CHECKING:
-    from libsk import _dtypes, _gemm, _outputs, _place, _schema_call
+    from libsk import _dtypes, _gemm, _numbers, _outputs, _place
 else:
     _dtypes = Lazy("libsk._dtypes")
     _gemm = Lazy("libsk._gemm")
+    _numbers = Lazy("libsk._numbers")
     _outputs = Lazy("libsk._outputs")
-    _schema_call = Lazy("libsk._schema_call")
 
 _NONE, _ONE, _OF_ALL = 0, 1, 2
 """Whose operand it is not; of ``count`` elements; of that for every rank."""
@@ -135,7 +135,7 @@ class Vectors(_Operation):
             numbers = self._reader(values[0], self._attributes[0][0]), None
         else:
             numbers = self._numbers(values)
-        with _outputs.Writes(result):
+        with _outputs.writing(result):
             call.run(
                 self.core.call,
                 comm._handle,
@@ -178,10 +178,10 @@ class Vectors(_Operation):
             elif kind == "bool":
                 number = int(is_given(value, name))
             elif kind == "float":
-                floats.append((offset, _schema_call.number_of(value, name)))
+                floats.append((offset, _numbers.number_of(value, name)))
                 continue
             else:
-                number = _schema_call.integer_of(value, name, size)
+                number = _numbers.integer_of(value, name, size)
             if is_known:
                 known = number
             else:
@@ -267,7 +267,7 @@ class Taking(_Operation):
         memory = result.operand
         number = index_of(peer, "peer")
         given = (_NOTHING, memory.span, memory.count, memory.code, number, None)
-        with _outputs.Writes(result):
+        with _outputs.writing(result):
             call.run(self.core.call, comm._handle, *given, call.stream, milliseconds(timeout))
         return result.finish()
 

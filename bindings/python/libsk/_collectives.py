@@ -6,7 +6,7 @@ Written by tools/make_python_ops.py from the library's schemas.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from libsk._checks import milliseconds
 from libsk._collective import Giving, Matrices, Meeting, Taking, Vectors
@@ -15,6 +15,7 @@ from libsk._lazy import Lazy
 if TYPE_CHECKING:
     from libsk import _core, _place, _plan
     from libsk._device import Device
+    from libsk._types import ArrayT
 else:
     _plan = Lazy("libsk._plan")
 
@@ -66,6 +67,28 @@ class Collectives:
             return _barrier.core.meet(self._handle, 0, milliseconds(timeout))
         return _barrier.call(self, stream, timeout)
 
+    @overload
+    def allreduce(
+        self,
+        x: ArrayT,
+        op: str = "sum",
+        out: ArrayT | None = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> ArrayT: ...
+    @overload
+    def allreduce(
+        self,
+        x: Any,
+        op: str = "sum",
+        out: Any = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any: ...
     def allreduce(
         self,
         x: Any,
@@ -92,6 +115,26 @@ class Collectives:
                 return quick
         return _allreduce.call(self, x, out, (op,), dtype, stream, timeout)
 
+    @overload
+    def allgather(
+        self,
+        x: ArrayT,
+        out: ArrayT | None = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> ArrayT: ...
+    @overload
+    def allgather(
+        self,
+        x: Any,
+        out: Any = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any: ...
     def allgather(
         self,
         x: Any,
@@ -113,6 +156,28 @@ class Collectives:
                 return quick
         return _allgather.call(self, x, out, (), dtype, stream, timeout)
 
+    @overload
+    def reduce_scatter(
+        self,
+        x: ArrayT,
+        op: str = "sum",
+        out: ArrayT | None = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> ArrayT: ...
+    @overload
+    def reduce_scatter(
+        self,
+        x: Any,
+        op: str = "sum",
+        out: Any = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any: ...
     def reduce_scatter(
         self,
         x: Any,
@@ -136,6 +201,28 @@ class Collectives:
                 return quick
         return _reduce_scatter.call(self, x, out, (op,), dtype, stream, timeout)
 
+    @overload
+    def broadcast(
+        self,
+        x: ArrayT,
+        root: SupportsIndex = 0,
+        out: ArrayT | None = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> ArrayT: ...
+    @overload
+    def broadcast(
+        self,
+        x: Any,
+        root: SupportsIndex = 0,
+        out: Any = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any: ...
     def broadcast(
         self,
         x: Any,
@@ -203,6 +290,34 @@ class Collectives:
             return out
         return _recv.call(self, out, peer, shape, dtype, stream, timeout)
 
+    @overload
+    def allreduce_gemm(
+        self,
+        a: ArrayT,
+        b: Any,
+        out: ArrayT | None = None,
+        *,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        out_dtype: None = None,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> ArrayT: ...
+    @overload
+    def allreduce_gemm(
+        self,
+        a: Any,
+        b: Any,
+        out: Any = None,
+        *,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        out_dtype: Any = None,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any: ...
     def allreduce_gemm(
         self,
         a: Any,
@@ -232,6 +347,34 @@ class Collectives:
             self, stream, (a, b), (transpose_a, transpose_b), out, out_dtype, dtype, timeout
         )
 
+    @overload
+    def allgather_gemm(
+        self,
+        a: ArrayT,
+        b: Any,
+        out: ArrayT | None = None,
+        *,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        out_dtype: None = None,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> ArrayT: ...
+    @overload
+    def allgather_gemm(
+        self,
+        a: Any,
+        b: Any,
+        out: Any = None,
+        *,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        out_dtype: Any = None,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any: ...
     def allgather_gemm(
         self,
         a: Any,

@@ -241,6 +241,9 @@ class Comm(Collectives, Here):
         prepared. They are used where they lie and kept alive until ``close()``, so they are
         row-major, and none exports a copy of itself; without ``out`` the result is one new array,
         the same for all runs. Making it needs no other rank. Not on a GPU.
+
+        What gives a tensor of torch other memory (``resize_()``, ``share_memory_()``, ``.data =
+        ...``) makes later runs ``InvalidArgumentError``: prepare the call anew then.
         """
         return _prepared.prepare(self, operation, arguments, given)
 

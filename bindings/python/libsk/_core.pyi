@@ -231,7 +231,8 @@ def know_torch(
     is_grad_enabled: Callable[[], bool],
     is_inference_mode: Callable[[], bool],
     forward_mode: Any,
-    empty: Callable[[tuple[int, ...], Any], Any],
+    empty: Callable[..., Any],
+    cpu: Any,
     note: Callable[[list[Any]], None],
     has_written: Callable[[BaseException], bool],
 ) -> bool: ...
@@ -245,6 +246,23 @@ def lend(
     owner: Any,
     versioned: bool,
 ) -> Any: ...
+
+class Lies:
+    def __init__(self, x: Any, address: int) -> None: ...
+    @property
+    def is_known(self) -> bool: ...
+    def as_before(self) -> bool: ...
+
+class Writes:
+    def __init__(
+        self,
+        tensors: list[Any],
+        count: Callable[[Any], Any],
+        takes_lists: bool,
+        has_written: Callable[[BaseException], bool],
+    ) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None: ...
 
 class Borrowed:
     def __init__(self, capsule: Any) -> None: ...

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from libsk import _core, _dtypes
-from libsk._writes import count_writes, has_written
+from libsk._writes import counter, has_written
 
 _seen: Any = None
 
@@ -21,6 +21,7 @@ def know_torch() -> None:
     try:  # While another thread imports it some of this is not there yet.
         capsule = torch.Tensor.__dlpack_c_exchange_api__
         names = [getattr(torch, name) for _, name in sorted(_dtypes.TORCH_NAMES.items())]
+        count, takes_lists = counter(torch)
         known = (
             torch.Tensor,
             torch.nn.Parameter,
@@ -29,12 +30,14 @@ def know_torch() -> None:
             torch.is_grad_enabled,
             torch.is_inference_mode_enabled,
             torch.autograd.forward_ad,
-            lambda shape, dtype: torch.empty(shape, dtype=dtype, device="cpu"),
-            count_writes,
+            torch.empty,
+            torch.device("cpu"),
+            count,
             has_written,
         )
-        torch.autograd.graph.increment_version  # noqa: B018 - old releases have none.
     except AttributeError:
+        return
+    if not takes_lists:
         return
     _core.know_torch(*known)
     _seen = torch

@@ -8,7 +8,7 @@ from libsk import _core, _dtypes
 from libsk._checks import is_given, milliseconds
 from libsk._errors import Error, UnsupportedError, invalid
 from libsk._here import Here
-from libsk._outputs import Writes
+from libsk._outputs import writing
 from libsk._schemas import Schema, of_role
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class Product:
         if memory.strides is not None:
             row_step = memory.strides[0] // memory.itemsize
         given.append((memory.span, code, rows, columns, row_step))
-        with Writes(result):
+        with writing(result):
             call.run(self.core.call, handle, given, bits, call.stream, limit)
         del kept
         return result.finish()

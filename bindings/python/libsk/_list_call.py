@@ -6,18 +6,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from libsk import _core, _outputs
 from libsk._apart import check_apart
 from libsk._arrays import exports, is_numpy
 from libsk._checks import is_given, read_by, refusal, shown
 from libsk._context import Context, context_of
 from libsk._errors import invalid
+from libsk._numbers import in_own_types, integer_of, number_of, readers
 from libsk._operand import Operand
 from libsk._outputs import Output, is_bits
 from libsk._place import OnCpu
-from libsk._schema_call import integer_of, number_of, number_row, on_cpu
+from libsk._schema_call import number_row, on_cpu
 from libsk._schemas import Schema
 from libsk._tensors import Tensors
 
@@ -37,6 +36,7 @@ class QuickLists:
         within = {each["alias"] for each in operands if each.get("only_in_place")}
         fields = {each["of"]: each for each in schema["fields"]}
         lists = [each["name"] for each in operands if each["role"] == "in"]
+        self._readers = readers([each["kind"] for each in schema["attributes"]])
         (length,) = (each["offset"] for each in schema["fields"] if each["kind"] == "length")
         self._core = _core.ListOp(
             schema["id"],
@@ -56,7 +56,7 @@ class QuickLists:
     ) -> bool:
         """Whether the call was made; if not, nothing has changed. ``negative``: whether a tensor of
         torch may have a negation that is yet to be applied."""
-        plain = tuple(float(x) if type(x) is np.float64 else x for x in values)
+        plain = in_own_types(values, self._readers)
         return self._core.run(context._handle, arrays, plain, negative)
 
 
@@ -130,8 +130,11 @@ class _Lists:
         return [(each.what, (at.span, at.code, 1, at.count, 0)) for each, at in pairs]
 
     def _sequence(self, name: str, given: Any) -> Sequence[Any]:
-        read, why = given, list[Exception]()
-        if not isinstance(given, list | tuple):
+        why = list[Exception]()
+        read: Sequence[Any] | None
+        if isinstance(given, list | tuple):
+            read = tuple(given)  # Of its own: another thread may change a list meanwhile.
+        else:
             is_other = is_numpy(given) or exports(given)
             is_other = is_other or isinstance(given, str | bytes | Mapping | set | frozenset)
             read, why = (None, []) if is_other else read_by(list, given)
@@ -149,7 +152,7 @@ class _Lists:
             on_cpu(x)
             if written:
                 _outputs.check_kind(x, what)
-            operand = _CPU.operand(self._tensors.exporter(x, what), what, dtype)
+            operand = _CPU.operand(x, what, dtype)
         wanted = operand.shape
         if self._first is not None:
             wanted = self._read[self._first][i].memory.shape
@@ -190,7 +193,7 @@ def call_on_lists(
         else:
             integers.append((offset, 8, integer_of(values[of], of)))
     arguments = (schema["bytes"], [], floats, integers, listed)
-    with _outputs.Writes(*lists.results):
+    with _outputs.writing(*lists.results):
         _core.call_alone(context._handle, schema["id"], *arguments)
     for result in lists.results:
         result.finish()

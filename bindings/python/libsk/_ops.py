@@ -13,10 +13,11 @@ Written by tools/make_python_ops.py from the library's schemas.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal, SupportsFloat, SupportsIndex, overload
 
 from libsk._context import Context
 from libsk._local import LocalFunction
+from libsk._types import ArrayT
 
 __all__ = [
     "rmsnorm",
@@ -29,10 +30,43 @@ __all__ = [
 _rmsnorm = LocalFunction("rmsnorm")
 
 
+@overload
+def rmsnorm(
+    x: ArrayT,
+    weight: Any = None,
+    eps: SupportsFloat = 1e-5,
+    out: ArrayT | None = None,
+    *,
+    return_rstd: Literal[False] = False,
+    dtype: Any = None,
+    context: Context | None = None,
+) -> ArrayT: ...
+@overload
+def rmsnorm(
+    x: ArrayT,
+    weight: Any = None,
+    eps: SupportsFloat = 1e-5,
+    out: ArrayT | None = None,
+    *,
+    return_rstd: Literal[True],
+    dtype: Any = None,
+    context: Context | None = None,
+) -> tuple[ArrayT, Any]: ...
+@overload
 def rmsnorm(
     x: Any,
     weight: Any = None,
-    eps: float = 1e-5,
+    eps: SupportsFloat = 1e-5,
+    out: Any = None,
+    *,
+    return_rstd: bool = False,
+    dtype: Any = None,
+    context: Context | None = None,
+) -> Any: ...
+def rmsnorm(
+    x: Any,
+    weight: Any = None,
+    eps: SupportsFloat = 1e-5,
     out: Any = None,
     *,
     return_rstd: bool = False,
@@ -67,6 +101,42 @@ def rmsnorm(
 _rmsnorm_backward = LocalFunction("rmsnorm_backward")
 
 
+@overload
+def rmsnorm_backward(
+    x: ArrayT,
+    dy: Any,
+    rstd: Any,
+    weight: Any = None,
+    out: ArrayT | None = None,
+    *,
+    return_dweight: Literal[False] = False,
+    dtype: Any = None,
+    context: Context | None = None,
+) -> ArrayT: ...
+@overload
+def rmsnorm_backward(
+    x: ArrayT,
+    dy: Any,
+    rstd: Any,
+    weight: Any = None,
+    out: ArrayT | None = None,
+    *,
+    return_dweight: Literal[True],
+    dtype: Any = None,
+    context: Context | None = None,
+) -> tuple[ArrayT, Any]: ...
+@overload
+def rmsnorm_backward(
+    x: Any,
+    dy: Any,
+    rstd: Any,
+    weight: Any = None,
+    out: Any = None,
+    *,
+    return_dweight: bool = False,
+    dtype: Any = None,
+    context: Context | None = None,
+) -> Any: ...
 def rmsnorm_backward(
     x: Any,
     dy: Any,
@@ -107,11 +177,50 @@ def rmsnorm_backward(
 _add_rmsnorm = LocalFunction("add_rmsnorm")
 
 
+@overload
+def add_rmsnorm(
+    x: ArrayT,
+    residual: Any,
+    weight: Any = None,
+    eps: SupportsFloat = 1e-5,
+    out: ArrayT | None = None,
+    out_total: ArrayT | None = None,
+    *,
+    return_rstd: Literal[False] = False,
+    dtype: Any = None,
+    context: Context | None = None,
+) -> tuple[ArrayT, ArrayT]: ...
+@overload
+def add_rmsnorm(
+    x: ArrayT,
+    residual: Any,
+    weight: Any = None,
+    eps: SupportsFloat = 1e-5,
+    out: ArrayT | None = None,
+    out_total: ArrayT | None = None,
+    *,
+    return_rstd: Literal[True],
+    dtype: Any = None,
+    context: Context | None = None,
+) -> tuple[ArrayT, ArrayT, Any]: ...
+@overload
 def add_rmsnorm(
     x: Any,
     residual: Any,
     weight: Any = None,
-    eps: float = 1e-5,
+    eps: SupportsFloat = 1e-5,
+    out: Any = None,
+    out_total: Any = None,
+    *,
+    return_rstd: bool = False,
+    dtype: Any = None,
+    context: Context | None = None,
+) -> Any: ...
+def add_rmsnorm(
+    x: Any,
+    residual: Any,
+    weight: Any = None,
+    eps: SupportsFloat = 1e-5,
     out: Any = None,
     out_total: Any = None,
     *,
@@ -155,12 +264,12 @@ def adamw(
     grads: Iterable[Any],
     ms: Iterable[Any],
     vs: Iterable[Any],
-    lr: float,
-    step: int,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    eps: float = 1e-8,
-    weight_decay: float = 0.01,
+    lr: SupportsFloat,
+    step: SupportsIndex | SupportsFloat,
+    beta1: SupportsFloat = 0.9,
+    beta2: SupportsFloat = 0.999,
+    eps: SupportsFloat = 1e-8,
+    weight_decay: SupportsFloat = 0.01,
     *,
     dtype: Any = None,
     context: Context | None = None,
@@ -170,7 +279,7 @@ def adamw(
     m = m * beta1 + g * (1 - beta1), v = v * beta2 + g^2 * (1 - beta2), p = p * (1 - lr *
     weight_decay) - m * (lr / (1 - beta1^step)) / (sqrt(v) / sqrt(1 - beta2^step) + eps). Numbers
     are computed in doubles and rounded to f32, of f64 not at all; elements in that, each operation
-    rounded, so that all processors give the same bits.
+    rounded, so that all processors give the same bits (but a NaN's sign and payload).
 
     ``params``: a list of arrays, f32, f64, bf16 or f16, overwritten
     ``grads``: a list of arrays, of params's type or f32

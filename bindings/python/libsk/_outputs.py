@@ -6,11 +6,12 @@ or not aligned to its elements, is filled by a copy at the end.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from libsk import _dtypes
+from libsk import _core, _dtypes
 from libsk._arrays import (
     exports,
     has_pending_bits,
@@ -23,7 +24,8 @@ from libsk._checks import kind_of
 from libsk._core import Borrowed, describe
 from libsk._errors import Error, NoMemoryError, invalid
 from libsk._operand import Operand, span_of
-from libsk._writes import count_writes, has_written
+from libsk._wrapped import check_result
+from libsk._writes import count_writes, counter, has_written
 
 
 class Output:
@@ -81,7 +83,7 @@ def output(
     else a NumPy array. ``source`` is the call's input, of the same type and shape; ``what`` is what
     the caller's array is called.
 
-    Nothing is written yet: the call itself goes into :class:`Writes`.
+    Nothing is written yet: the call itself goes into :func:`writing`.
     """
     if out is None:
         return _new(like, code, shape)
@@ -181,36 +183,32 @@ def read_only(what: str) -> Error:
     return invalid(f"{what} is read-only; give an array that can be written")
 
 
-def note_writes(arrays: list[Any]) -> None:
+def versioned(arrays: Iterable[Any]) -> list[Any]:
+    """Those of torch's that have versions, which tensors of its inference mode have not."""
+    return [x for x in arrays if torch_if_of(x) is not None and not x.is_inference()]
+
+
+def note_writes(arrays: Iterable[Any]) -> None:
     """Tells torch that tensors are written, as its own operations in place do: a gradient that
     needs what was there before then fails instead of being wrong."""
-    tensors = [x for x in arrays if torch_if_of(x) is not None]
-    if tensors and hasattr(torch_if_of(tensors[0]).autograd.graph, "increment_version"):
-        count_writes([x for x in tensors if not x.is_inference()])  # Which have no versions.
+    if tensors := versioned(arrays):
+        count_writes(torch_if_of(tensors[0]), tensors)
 
 
-class Writes:
+_NO_WRITES = _core.Writes([], len, True, has_written)
+
+
+def writing(*results: Output) -> _core.Writes:
     """Around the call that writes results, of which torch hears: not of one that was refused, and
     so wrote nothing, but of one that failed on its way."""
-
-    __slots__ = ("_results",)
-
-    def __init__(self, *results: Output) -> None:
-        self._results = results
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is not None and not has_written(error):
-            return
-        note_writes(
-            [
-                result.array
-                for result in self._results
-                if not result.is_new and type(result.array) is not np.ndarray
-            ]
-        )
+    arrays = [x.array for x in results if not x.is_new and type(x.array) is not np.ndarray]
+    tensors = versioned(arrays) if arrays else arrays
+    if not tensors:
+        return _NO_WRITES
+    try:
+        return _core.Writes(tensors, *counter(torch_if_of(tensors[0])), has_written)
+    except AttributeError:  # Of torch before it could be told.
+        return _NO_WRITES
 
 
 def _new(like: Any, code: int, shape: tuple[int, ...]) -> Output:
@@ -218,6 +216,7 @@ def _new(like: Any, code: int, shape: tuple[int, ...]) -> Output:
     if torch is not None:
         dtype = getattr(torch, _dtypes.TORCH_NAMES[code])
         tensor = torch.empty(shape, dtype=dtype, device="cpu")  # Whatever torch's default is.
+        check_result(torch, tensor)
         memory = operand(tensor, "out")
         check_output(memory, code, shape)
         return Output(memory, None, tensor, is_new=True)

@@ -14,7 +14,7 @@ from libsk._checks import OPS, index_of, integer, is_given, milliseconds, op_cod
 from libsk._errors import UnsupportedError, invalid
 from libsk._gemm import Packed
 from libsk._here import Here
-from libsk._outputs import Writes
+from libsk._outputs import writing
 from libsk._schemas import Schema, of_role, schemas
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Plan(Here):
         alike = source is not None and shape == source.shape
         result = call.output(out, x, self._out_code, shape, source if alike else None)
         memory = source.span if source else _NOTHING
-        with Writes(result):
+        with writing(result):
             call.run(self._handle.run, memory, packed, result.operand.span, call.stream, limit)
         return result.finish()
 

@@ -16,8 +16,9 @@ from libsk._collectives import METHODS, Collectives
 from libsk._errors import Error, UnsupportedError, invalid
 from libsk._here import Here
 from libsk._operand import Operand
-from libsk._outputs import Output, Writes, read_only
+from libsk._outputs import Output, read_only, writing
 from libsk._place import Call, OnCpu, Place
+from libsk._stays import Stays, stays
 
 
 class Prepared(Here):
@@ -30,12 +31,19 @@ class Prepared(Here):
         "_result",
         "_array",
         "_is_plain",
+        "_tensors",
+        "_writing",
         "_kept",
         "operation",
     )
 
     def __init__(
-        self, operation: str, handle: _core.Ready, result: Output | None, kept: Any
+        self,
+        operation: str,
+        handle: _core.Ready,
+        result: Output | None,
+        tensors: tuple[Stays, ...],
+        kept: Any,
     ) -> None:
         self.operation = operation
         """The method of the communicator whose call it is."""
@@ -43,14 +51,18 @@ class Prepared(Here):
         self._run = handle.run
         self._result = result
         self._array = None if result is None else result.array
-        self._is_plain = type(result) is Output and is_numpy(self._array)
+        self._tensors = tensors
+        self._writing = writing(*(() if result is None else (result,)))
+        self._is_plain = type(result) is Output and is_numpy(self._array) and not tensors
         self._kept = kept
 
     def run(self, *, timeout: float | None = None) -> Any:
         """The call, with what its arrays hold now; collective, where the method is.
 
         Returns the result, which is the same array each time. One that has been made read-only is
-        refused; torch hears of each run that it has written its tensor.
+        refused, and a tensor of torch that has other memory by now, or another shape or type, as
+        after ``resize_()`` or ``share_memory_()``. Torch hears of each run that it has written its
+        tensor.
         """
         array, limit = self._array, 0 if timeout is None else milliseconds(timeout)
         if not self._is_plain:
@@ -61,9 +73,13 @@ class Prepared(Here):
         return array
 
     def _run_other(self, limit: int) -> Any:
-        """Where the result is no array of NumPy's: there is none, or a number, a tensor, ..."""
-        result = self._result
-        with Writes(*(() if result is None else (result,))):
+        """Where there are tensors, or the result is no array: a number, nothing, ..."""
+        for each in self._tensors:
+            each.check()
+        result, array = self._result, self._array
+        if is_numpy(array) and not array.flags.writeable:
+            raise read_only("out")
+        with self._writing:
             self._run(limit)
         return None if result is None else result.finish()
 
@@ -72,6 +88,7 @@ class Prepared(Here):
         self._handle.close()
         self._is_plain = False  # First: a run that begins meanwhile has an array then.
         self._result = self._array = self._kept = None
+        self._tensors, self._writing = (), writing()
 
     def __enter__(self) -> Prepared:
         return self
@@ -94,6 +111,7 @@ class _Keeper:
         self.made: _core.Ready | None = None
         self.result: Output | None = None
         self.kept: list[Any] = []
+        self.tensors: list[Stays] = []
 
     @property
     def _place(self) -> Place:
@@ -112,6 +130,7 @@ class _Keeper:
             raise _is_copied(what)
         found = self._call.operand(x, what, dtype)
         self._check_stays(x, what, found, dtype)
+        self.tensors += stays(x, what, found, dtype)
         self.kept.append(found)
         return found
 
@@ -144,6 +163,7 @@ class _Keeper:
             raise _is_copied("out")
         if out is not None:
             self._check_stays(out, "out", made.operand)
+        self.tensors += stays(made.array, "out", made.operand)
         made.is_new = True  # To torch, for nothing is written yet.
         self.result = made
         return made
@@ -184,4 +204,4 @@ def prepare(
     assert keeper.made is not None
     if keeper.result is not None:
         keeper.result.is_new = False  # A run writes what the one before it gave.
-    return Prepared(operation, keeper.made, keeper.result, keeper.kept)
+    return Prepared(operation, keeper.made, keeper.result, tuple(keeper.tensors), keeper.kept)

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from libsk import _core, _dtypes
-from libsk._checks import is_given, read_by, refusal, shown, whole
+from libsk._checks import is_given
 from libsk._context import Context, context_of
 from libsk._errors import UnsupportedError, invalid
+from libsk._numbers import integer_of, number_of
 from libsk._operand import Operand
-from libsk._outputs import Output, Writes, is_bits
+from libsk._outputs import Output, is_bits, writing
 from libsk._place import OnCpu
 from libsk._schemas import Schema
 
@@ -180,7 +181,7 @@ def call(
             has_out = True
             results.append(inputs.output(each, outputs[name], what))
     fields = inputs.fields(values)
-    with Writes(*results):
+    with writing(*results):
         _core.call_alone(context._handle, schema["id"], *fields)
     done = [result.finish() for result in results]
     return done[0] if len(done) == 1 else tuple(done)
@@ -308,24 +309,6 @@ def _matrix(found: Operand, vector: bool) -> tuple[Any, int, int, int, int]:
 def _kind_of(x: Any) -> Any:
     """What a further result is like: not a number where x is a vector."""
     return x if hasattr(x, "shape") else [x]
-
-
-def number_of(value: Any, what: str) -> float:
-    """A float, of whatever is one."""
-    number, why = (None, []) if isinstance(value, str | bytes) else read_by(float, value)
-    if number is None:
-        raise refusal(f"{what} is {shown(value)}; give a number", why)
-    return number
-
-
-def integer_of(value: Any, what: str, size: int = 8) -> int:
-    """A whole number of so many bytes."""
-    number, why = (None, []) if isinstance(value, bool) else whole(value)
-    if number is None:
-        raise refusal(f"{what} is {shown(value)}; give an integer", why)
-    if not -(2 ** (8 * size - 1)) <= number < 2 ** (8 * size - 1):
-        raise invalid(f"{what} is {shown(number)}, which is beyond {8 * size} bits")
-    return number
 
 
 def on_cpu(x: Any) -> None:

@@ -7,11 +7,11 @@ import sys
 from typing import Any
 
 from libsk import _dtypes
-from libsk._arrays import torch_if_of
-from libsk._errors import invalid
 from libsk._exchange import know_torch
+from libsk._gradients import needs_gradient
 from libsk._operand import Operand, laid_out
 from libsk._tangents import check_no_tangent, may_have_tangents
+from libsk._wrapped import check_has_memory
 
 
 class Tensors:
@@ -37,6 +37,7 @@ class Tensors:
         if code is None or (dtype is not None and _dtypes.of_any(dtype) != code):
             return None
         if self._has_gradients and x.requires_grad:
+            check_has_memory(sys.modules["torch"], x, what)
             raise needs_gradient(what)
         if self._may_have_tangents:
             check_no_tangent(x, what)
@@ -50,20 +51,3 @@ class Tensors:
         if not address and x.numel():
             return None
         return laid_out(address, shape, tuple(s * size for s in x.stride()), code, False, x)
-
-    def exporter(self, x: Any, what: str) -> Any:
-        """What can be exported in its place: no tensor that requires a gradient can."""
-        torch = torch_if_of(x)
-        if torch is None or not x.requires_grad:
-            return x
-        if torch.is_grad_enabled():  # Asked anew: what gives the list may have imported torch.
-            raise needs_gradient(what)
-        return x.detach()
-
-
-def needs_gradient(what: str) -> Exception:
-    """Where gradients are kept, a tensor that requires one is refused."""
-    return invalid(
-        f"{what} requires a gradient, and none goes through this call: make it under"
-        " torch.no_grad(), as optimizers step, or give what detach() gives"
-    )

@@ -23,9 +23,10 @@ from libsk._checks import about_value, is_given, shown
 from libsk._context import Context, context_of
 from libsk._errors import Error, invalid
 from libsk._here import Here
+from libsk._numbers import integer_of, number_of
 from libsk._operand import Operand
-from libsk._outputs import Output, Writes
-from libsk._schema_call import Fields, Inputs, integer_of, number_of, quick_way
+from libsk._outputs import Output, writing
+from libsk._schema_call import Fields, Inputs, quick_way
 from libsk._tile_function import Function
 
 _OVER = {"rows": 1, "blocks": 2, "all": 3}
@@ -169,7 +170,7 @@ class Tile(Here):
         self, fields: Fields, results: Iterable[Output] = (), operands: Iterable[Operand] = ()
     ) -> None:
         def call() -> None:
-            with Writes(*results):
+            with writing(*results):
                 _core.call_alone(self._context._handle, self._op, *fields)
 
         if self._python is None:

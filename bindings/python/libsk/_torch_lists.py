@@ -9,7 +9,8 @@ in their place, never get there: theirs are moved on the way back.
 
 A compiler makes a graph for each value of a number that it takes for a constant. So integers of a
 run (``step``) are torch's ``SymInt``, and for its floats (``lr``) there is the overload ``tensor``,
-which has them as tensors of one element.
+which has them as tensors of one element. Each has a sibling that takes the integers as floats which
+are whole, as optimizers count steps.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ import torch
 from libsk import _ops
 from libsk._context import default_context
 from libsk._errors import Error, invalid
+from libsk._gradients import needs_gradient
 from libsk._list_call import QuickLists
 from libsk._outputs import note_writes
 from libsk._schemas import Schema
 from libsk._tangents import check_no_tangent, may_have_tangents
-from libsk._tensors import needs_gradient
 from libsk._torch_operation import Operation, check_device, check_type
 from libsk._writes import has_written
 
@@ -35,9 +36,10 @@ _LIBRARY = torch.library.Library("sk", "FRAGMENT")  # What is defined goes with 
 
 
 class _OnLists(Operation):
-    """One of them, without a result. ``by_tensor``: floats of a run come as tensors."""
+    """One of them, without a result. ``by_tensor``: floats of a run come as tensors; ``by_float``:
+    its integers as floats."""
 
-    def __init__(self, schema: Schema, by_tensor: bool) -> None:
+    def __init__(self, schema: Schema, by_tensor: bool, by_float: bool) -> None:
         super().__init__(schema)
         within = [each for each in schema["operands"] if each.get("only_in_place")]
         self._overwritten = {each["alias"] for each in within}
@@ -45,6 +47,9 @@ class _OnLists(Operation):
         self._quick = QuickLists(schema)
         of_run = [each for each in schema["attributes"] if each.get("runtime")]
         self._tensors = [each["name"] for each in of_run if self._is_tensor(each)]
+        integers = [each["name"] for each in of_run if each["kind"] == "int"]
+        self._whole = integers if by_float else []
+        self.is_needed = bool(self._tensors or not by_tensor) and bool(integers or not by_float)
 
     def _is_tensor(self, attribute: Schema) -> bool:
         return self._by_tensor and bool(attribute.get("runtime")) and attribute["kind"] == "float"
@@ -57,6 +62,8 @@ class _OnLists(Operation):
     def number_type(self, attribute: Schema) -> str:
         if self._is_tensor(attribute):
             return "Tensor"
+        if attribute["name"] in self._whole:
+            return "float"
         is_free = attribute.get("runtime") and attribute["kind"] == "int"
         return "SymInt" if is_free else super().number_type(attribute)
 
@@ -86,7 +93,11 @@ class _OnLists(Operation):
         return self._quick.run(default_context(), arrays, values, negative=False)
 
     def check_numbers(self, given: dict[str, Any]) -> None:
-        """Whether tensors that stand for numbers are real ones; torch gives None for a tensor."""
+        """Whether tensors that stand for numbers are real ones, for torch gives None for a tensor,
+        and floats that stand for integers are whole."""
+        for name in self._whole:
+            if not given[name].is_integer():
+                raise invalid(f"{name} is {given[name]}; give an integer")
         for name in self._tensors:
             x = given[name]
             if x is None:
@@ -174,13 +185,22 @@ def _is_number(x: Any) -> bool:
     return is_plain and not x.requires_grad and not may_have_tangents()
 
 
+_OVERLOADS = (
+    ("tensor", True, False),
+    ("", False, False),
+    ("tensor_float", True, True),
+    ("float", False, True),
+)
+"""Name, and what comes as tensors and as floats, in the order in which torch tries them."""
+
+
 def define_on_lists(schema: Schema) -> Callable[..., Any]:
-    """Makes one of torch's of it, with both overloads."""
+    """Makes one of torch's of it, with its overloads."""
     name: str = schema["name"]
-    for overload, operation in (("tensor", _OnLists(schema, True)), ("", _OnLists(schema, False))):
-        if overload and not operation._tensors:
-            continue
-        _define(f"{name}.{overload}" if overload else name, operation)
+    for overload, by_tensor, by_float in _OVERLOADS:
+        operation = _OnLists(schema, by_tensor, by_float)
+        if operation.is_needed:
+            _define(f"{name}.{overload}" if overload else name, operation)
     return getattr(torch.ops.sk, name)
 
 

@@ -26,6 +26,7 @@ void bind_dlpack(nanobind::module_& module);
 void bind_tile(nanobind::module_& module);
 void bind_topo(nanobind::module_& module);
 void bind_worker(nanobind::module_& module);
+void bind_writes(nanobind::module_& module);
 
 // Where and how long a call runs. A stream of 0 is the default one.
 inline sk_run_options options_of(uintptr_t stream, int64_t timeout_ms) {

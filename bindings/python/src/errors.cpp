@@ -23,4 +23,19 @@ void check(sk_status status) {
   if (status != SK_OK) check(status, sk_last_error());
 }
 
+void drop_error() {
+  if (PyErr_Occurred() == nullptr) return;
+  nb::python_error error;
+  bool goes_on = !error.matches(PyExc_Exception);
+  const nb::object trace = nb::steal(PyException_GetTraceback(error.value().ptr()));
+  if (!goes_on && trace.is_valid()) {  // Else no code of Python's has raised it.
+    goes_on = contained([&] {
+      return nb::cast<bool>(nb::module_::import_("libsk._checks").attr("is_of_handler")(trace));
+    });
+  }
+  if (!goes_on) return;
+  error.restore();
+  throw nb::python_error();
+}
+
 }  // namespace sk::python

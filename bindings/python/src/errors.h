@@ -15,6 +15,11 @@ void check(sk_status status);
 // The same with a sentence of another thread.
 void check(sk_status status, const std::string& sentence);
 
+// Clears the exception of a look at somebody's object, for the caller goes another way. One that
+// says nothing of that object goes on instead: what a handler of a signal raised, which Python runs
+// wherever such a look runs its code, Ctrl-C, or the interpreter's end.
+void drop_error();
+
 }  // namespace sk::python
 
 #endif  // LIBSK_PYTHON_ERRORS_H_

@@ -33,6 +33,7 @@ NB_MODULE(_core, module) {
   sk::python::bind_tile(module);
   sk::python::bind_topo(module);
   sk::python::bind_worker(module);
+  sk::python::bind_writes(module);
 }
 #undef PyInit__core
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "errors.h"
 #include "sk/op.h"
 
 namespace nb = nanobind;
@@ -51,7 +52,7 @@ nb::object describe(nb::handle array) {
 
 bool PlainArray::look(PyObject* array) {
   if (PyObject_GetBuffer(array, &view_, PyBUF_ND | PyBUF_FORMAT) != 0) {
-    PyErr_Clear();  // Not row-major, or a type that the buffer protocol has no letter for.
+    drop_error();  // Not row-major, or a type that the buffer protocol has no letter for.
     return false;
   }
   held_ = true;
@@ -68,7 +69,7 @@ bool PlainArray::look_at_numpys(nb::handle array) {
   return reinterpret_cast<PyObject*>(Py_TYPE(object)) == g_array_class && look(object);
 }
 
-bool PlainArray::look(nb::handle tensor, const Tensors& tensors) {
+bool PlainArray::look(nb::handle tensor, Tensors& tensors) {
   TensorMemory memory;
   if (!tensors.is_plain(tensor, true) || !read_tensor(tensor, &memory)) return false;
   if (!memory.is_row_major() || memory.shape.size() > kDimensionsMax) return false;
@@ -93,8 +94,9 @@ nb::object new_array(std::span<const Py_ssize_t> shape, nb::handle dtype) {
     PyTuple_SetItem(sizes.ptr(), Py_ssize_t(i), PyLong_FromSsize_t(shape[i]));
   }
   PyObject* const made = PyObject_CallFunctionObjArgs(g_empty, sizes.ptr(), dtype.ptr(), nullptr);
-  if (made == nullptr) PyErr_Clear();
-  return nb::steal(made);
+  const nb::object held = nb::steal(made);
+  if (made == nullptr) drop_error();
+  return held;
 }
 
 bool PlainResult::make(PlainArrays& arrays, nb::handle given, nb::handle like,

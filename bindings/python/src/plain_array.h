@@ -26,7 +26,7 @@ class PlainArray {
   // Whether it is one of NumPy's own class.
   bool look_at_numpys(nanobind::handle array);
   // Whether it is one of torch's, of a call that has begun with them.
-  bool look(nanobind::handle tensor, const Tensors& tensors);
+  bool look(nanobind::handle tensor, Tensors& tensors);
   ~PlainArray() {
     if (held_) PyBuffer_Release(&view_);
   }

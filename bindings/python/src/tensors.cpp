@@ -3,9 +3,12 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
+#include "errors.h"
 #include "gil.h"
 #include "sk/op.h"
 
@@ -48,7 +51,9 @@ struct Torch {
   PyObject* is_inference_mode = nullptr;
   PyObject* forward_mode = nullptr;  // A module, and its level: -1 where the mode is off.
   PyObject* level = nullptr;
-  PyObject* empty = nullptr;                   // Of a shape and a dtype, on the CPU.
+  PyObject* empty = nullptr;  // Of a shape, and of these by name: a dtype, and the CPU.
+  PyObject* names = nullptr;
+  PyObject* cpu = nullptr;
   PyObject* note = nullptr;                    // Tells of a list of tensors that they are written.
   PyObject* has_written = nullptr;             // Whether a call that ended so may have written.
   std::array<PyObject*, SK_I64 + 1> dtypes{};  // By enum sk_dtype.
@@ -61,7 +66,7 @@ Answer answer(PyObject* got) {
   const nb::object held = nb::steal(got);
   if (got == Py_False) return Answer::kNo;
   if (got == Py_True) return Answer::kYes;
-  if (got == nullptr) PyErr_Clear();
+  if (got == nullptr) drop_error();
   return Answer::kNone;
 }
 
@@ -87,7 +92,7 @@ bool is_forward_mode_off() {
   const nb::object level = nb::steal(PyObject_GetAttr(g_torch.forward_mode, g_torch.level));
   const bool is_known = level.is_valid() && PyLong_CheckExact(level.ptr());
   const long number = is_known ? PyLong_AsLong(level.ptr()) : 0;
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  drop_error();
   return number < 0;
 }
 
@@ -120,7 +125,7 @@ const Exchange* exchange_of(nb::handle capsule) {
 bool know_torch(nb::handle tensor, nb::handle parameter, nb::handle capsule,
                 const std::vector<nb::object>& dtypes, nb::handle is_grad_enabled,
                 nb::handle is_inference_mode, nb::handle forward_mode, nb::handle empty,
-                nb::handle note, nb::handle has_written) {
+                nb::handle cpu, nb::handle note, nb::handle has_written) {
   const Exchange* const exchange = exchange_of(capsule);
   if (exchange == nullptr || dtypes.size() != size_t{SK_I64}) return false;
   const nb::object is_neg = tensor.attr("is_neg"), version = tensor.attr("_version");
@@ -144,6 +149,8 @@ bool know_torch(nb::handle tensor, nb::handle parameter, nb::handle capsule,
   made.forward_mode = kept(forward_mode);
   made.level = PyUnicode_InternFromString("_current_level");
   made.empty = kept(empty);
+  made.names = nb::make_tuple("dtype", "device").release().ptr();
+  made.cpu = kept(cpu);
   made.note = kept(note);
   made.has_written = kept(has_written);
   for (size_t i = 0; i < dtypes.size(); ++i) made.dtypes[i + 1] = kept(dtypes[i]);
@@ -159,29 +166,37 @@ bool is_tensor(nb::handle x) {
   return type == g_torch.tensor || type == g_torch.parameter;
 }
 
-bool Tensors::begin(bool gradients) {
+bool Tensors::begin(bool many) {
   if (!is_forward_mode_off()) return false;
-  if (!gradients) return true;
-  const Answer is_on = answer(call(g_torch.is_grad_enabled));
-  refuses_gradients_ = is_on != Answer::kNo;
-  return is_on != Answer::kNone;
+  // Of hundreds all others need not be asked then; of a few that require none, torch itself.
+  if (many) (void)are_gradients_kept();
+  return true;
 }
 
-bool Tensors::is_plain(nb::handle x, bool negative) const {
+bool Tensors::are_gradients_kept() {
+  if (gradients_ == Gradients::kNotAsked) {
+    const bool is_off = answer(call(g_torch.is_grad_enabled)) == Answer::kNo;
+    gradients_ = is_off ? Gradients::kNone : Gradients::kKept;
+  }
+  return gradients_ == Gradients::kKept;
+}
+
+bool Tensors::is_plain(nb::handle x, bool negative) {
   if (negative && answer(call_method(g_torch.is_neg, x.ptr())) != Answer::kNo) return false;
-  return !refuses_gradients_ || answer(attribute(g_torch.requires_grad, x.ptr())) == Answer::kNo;
+  if (gradients_ == Gradients::kNone) return true;
+  const Answer is_required = answer(attribute(g_torch.requires_grad, x.ptr()));
+  return is_required == Answer::kNo || (is_required == Answer::kYes && !are_gradients_kept());
 }
 
 bool Tensors::is_writable(nb::handle x) {
   const nb::object version = nb::steal(attribute(g_torch.version, x.ptr()));
   if (!version.is_valid()) {
-    PyErr_Clear();
+    drop_error();
     return answer(call(g_torch.is_inference_mode)) == Answer::kYes;
   }
   if (!written_.is_valid()) written_ = nb::list();
-  if (PyList_Append(written_.ptr(), x.ptr()) == 0) return true;
-  PyErr_Clear();
-  return false;
+  if (PyList_Append(written_.ptr(), x.ptr()) != 0) throw nb::python_error();
+  return true;
 }
 
 void Tensors::note() {
@@ -191,7 +206,14 @@ void Tensors::note() {
 
 void Tensors::note_after(nb::python_error& error) {
   if (!written_.is_valid()) return;
-  if (answer(call(g_torch.has_written, error.value().ptr())) != Answer::kNo) note();
+  Answer has_written = Answer::kNone;
+  try {
+    has_written = answer(call(g_torch.has_written, error.value().ptr()));
+  } catch (nb::python_error&) {  // A handler's, of a signal that came meanwhile.
+    note();
+    throw;
+  }
+  if (has_written != Answer::kNo) note();
 }
 
 int64_t TensorMemory::count() const {
@@ -212,7 +234,7 @@ bool TensorMemory::is_row_major() const {
 bool read_tensor(nb::handle x, TensorMemory* out) {
   nb::dlpack::dltensor tensor = {};
   if (g_torch.describe(x.ptr(), &tensor) != 0) {
-    PyErr_Clear();  // As of those without memory.
+    drop_error();  // As of those without memory.
     return false;
   }
   if (tensor.device.device_type != kCpu || tensor.ndim < 0) return false;
@@ -232,12 +254,53 @@ nb::object new_tensor(std::span<const Py_ssize_t> shape, int32_t dtype) {
   for (size_t i = 0; i < shape.size(); ++i) {
     PyTuple_SetItem(sizes.ptr(), Py_ssize_t(i), PyLong_FromSsize_t(shape[i]));
   }
-  PyObject* const made = call(g_torch.empty, sizes.ptr(), g_torch.dtypes[size_t(dtype)]);
-  if (made == nullptr) PyErr_Clear();
-  return nb::steal(made);
+  // Torch's own function, in which no code of Python's runs.
+  const std::array arguments = {sizes.ptr(), g_torch.dtypes[size_t(dtype)], g_torch.cpu};
+  PyObject* const made = contained(
+      [&] { return PyObject_Vectorcall(g_torch.empty, arguments.data(), 1, g_torch.names); });
+  const nb::object held = nb::steal(made);
+  if (made == nullptr) drop_error();
+  return held;
 }
 
+namespace {
+
+// Where a tensor lay, and how, when a call was prepared that keeps its address.
+class Lies {
+ public:
+  // `address`: the call's.
+  Lies(nb::object x, uintptr_t address) : x_(std::move(x)), address_(address) {
+    TensorMemory memory;
+    is_known_ = is_tensor(x_) && read_tensor(x_, &memory) && memory.address == address;
+    if (!is_known_) return;
+    dtype_ = memory.dtype;
+    shape_.assign(memory.shape.begin(), memory.shape.end());
+    strides_.assign(memory.strides.begin(), memory.strides.end());
+  }
+
+  bool is_known() const { return is_known_; }
+  bool as_before() const {
+    TensorMemory memory;
+    if (!is_known_ || !is_tensor(x_) || !read_tensor(x_, &memory)) return false;
+    return memory.address == address_ && memory.dtype == dtype_ &&
+           std::ranges::equal(memory.shape, shape_) && std::ranges::equal(memory.strides, strides_);
+  }
+
+ private:
+  nb::object x_;
+  uintptr_t address_;
+  bool is_known_ = false;
+  int32_t dtype_ = 0;
+  std::vector<int64_t> shape_, strides_;
+};
+
+}  // namespace
+
 void bind_tensors(nb::module_& module) {
+  nb::class_<Lies>(module, "Lies")
+      .def(nb::init<nb::object, uintptr_t>())
+      .def_prop_ro("is_known", &Lies::is_known)
+      .def("as_before", &Lies::as_before);
   module.def("know_torch", &know_torch);
   module.def("forget_torch", [] { g_torch = {}; });
 }

@@ -27,11 +27,12 @@ bool is_tensor(nanobind::handle x);
 class Tensors {
  public:
   // Of one call, which has tensors. False: go the long way, for some may have tangents, or torch
-  // does not say. `gradients`: one that requires a gradient is refused only where they are kept.
-  bool begin(bool gradients);
-  // Whether memory holds what the tensor is, and no gradient is lost. `negative`: whether it may
-  // have a negation that is yet to be applied.
-  bool is_plain(nanobind::handle x, bool negative) const;
+  // does not say. `many`: it has hundreds of them.
+  bool begin(bool many);
+  // Whether memory holds what the tensor is, and no gradient is lost: one that requires it is
+  // refused where torch keeps them. `negative`: whether it may have a negation that is yet to be
+  // applied.
+  bool is_plain(nanobind::handle x, bool negative);
   // Whether it may be written; it is remembered then.
   bool is_writable(nanobind::handle x);
   // `call`, which writes them where it returns true or fails on its way; torch is told so then.
@@ -52,7 +53,12 @@ class Tensors {
   void note();
   void note_after(nanobind::python_error& error);
 
-  bool refuses_gradients_ = true;
+  // Of torch, asked once of a call.
+  enum class Gradients : uint8_t { kNotAsked, kNone, kKept };
+
+  bool are_gradients_kept();
+
+  Gradients gradients_ = Gradients::kNotAsked;
   nanobind::object written_;  // A list of those that have a version; invalid: there are none.
 };
 

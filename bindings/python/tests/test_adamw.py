@@ -204,3 +204,56 @@ def test_lists_may_be_whatever_gives_arrays() -> None:
     sk.adamw(*((x for x in one) for one in got), **NUMBERS)
     for one, other in zip(got[0], want[0], strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_lists_are_those_of_the_call_whoever_changes_them_meanwhile() -> None:
+    class Meddler:
+        """An array that empties the lists when it is read."""
+
+        def __init__(self, array: np.ndarray) -> None:
+            self._array = array
+
+        def __dlpack__(self, **more: Any) -> Any:
+            for each in lists:
+                each.clear()
+            return self._array.__dlpack__(**more)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return self._array.__dlpack_device__()
+
+    for place in range(4):
+        lists: list[list[Any]] = made(np.float64)
+        kept, wanted = [list(each) for each in lists], made(np.float64)
+        sk.adamw(*wanted, **NUMBERS)
+        lists[place][0] = Meddler(kept[place][0])
+        names = ["params", "grads", "ms", "vs"]
+        if place == 3:
+            sk.adamw(*lists, **NUMBERS)
+            for one, other in zip(kept, wanted, strict=True):
+                assert all(np.array_equal(*pair) for pair in zip(one, other, strict=True))
+            continue
+        with pytest.raises(sk.InvalidArgumentError, match=f"^{names[place + 1]} has 0 arrays; it"):
+            sk.adamw(*lists, **NUMBERS)
+
+
+STEPS = [3.0, np.float32(3), np.float64(3), np.int64(3), np.uint8(3), np.array(3), np.array(3.0)]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=repr)
+@pytest.mark.parametrize("is_short", [True, False])
+def test_a_step_may_be_whatever_is_whole(step: Any, is_short: bool) -> None:
+    got, wanted = made(np.float32), made(np.float32)
+    given = got if is_short else [iter(each) for each in got]
+    sk.adamw(*given, **{**NUMBERS, "lr": np.float32(0.125), "step": step})
+    sk.adamw(*wanted, **NUMBERS)
+    for one, other in zip(got, wanted, strict=True):
+        assert all(np.array_equal(*pair) for pair in zip(one, other, strict=True))
+
+
+WRONG = [True, np.True_, 3.5, np.float32(3.5), np.array(3.5), float("inf"), float("nan"), "3", 3j]
+
+
+@pytest.mark.parametrize("step", WRONG, ids=repr)
+def test_a_step_is_whole_and_no_bool(step: Any) -> None:
+    with pytest.raises(sk.InvalidArgumentError, match="^step is .*; give an integer"):
+        sk.adamw(*made(np.float32), **{**NUMBERS, "step": step})

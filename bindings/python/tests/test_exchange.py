@@ -4,6 +4,7 @@ and which tensors by them."""
 from __future__ import annotations
 
 import ctypes
+import signal
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -91,19 +92,28 @@ def note(tensors: list[Any]) -> None:
         x.versions += 1
 
 
-def know(exchange: Any) -> bool:
-    """As libsk tells the extension module of torch."""
+def know(exchange: Any, during: Callable[[str], None] = lambda name: None) -> bool:
+    """As libsk tells the extension module of torch. ``during`` is called in functions of its."""
+
+    def made(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*given: Any, **named: Any) -> Any:
+            during(name)
+            return function(*given, **named)
+
+        return called
+
     return _core.know_torch(
         Tensor,
         Tensor,
         exchange,
         [np.float32, np.float64, "bf16", np.float16, np.int32, np.int64],
-        lambda: True,
-        lambda: False,
+        made("grad", lambda: True),
+        made("inference", lambda: False),
         SimpleNamespace(_current_level=-1),
-        lambda shape, dtype: Tensor(np.empty(shape, dtype)),
+        made("empty", lambda shape, *, dtype, device: Tensor(np.empty(shape, dtype))),
+        "cpu",
         note,
-        has_written,
+        made("has_written", has_written),
     )
 
 
@@ -228,3 +238,53 @@ def test_what_failed_on_its_way_is_a_write_and_what_was_refused_is_none() -> Non
     assert _adamw.quick_lists is not None
     assert not _adamw.quick_lists.run(default_context(), given, (0.1, 0, 0.9, 0.99, 1e-8, 0.0))
     assert [out.versions, *(one[0].versions for one in given)] == [1, 0, 0, 0, 0]
+
+
+class Alarm(Exception):
+    """What a handler raises."""
+
+
+@pytest.mark.parametrize("name", ["empty", "grad", "has_written"])
+def test_what_a_handler_raises_while_torch_is_asked(name: str) -> None:
+    """It is no answer of torch's, which may fail, for another way is gone then."""
+    x, out = Tensor(np.ones((3, 4))), Tensor(np.zeros((3, 4)))
+    seen: list[str] = []
+
+    def fail(told: str) -> None:
+        seen.append(told)
+        if told == name:
+            raise ValueError
+
+    def interrupt(told: str) -> None:
+        seen.append(told)
+        if told == name:
+            signal.raise_signal(signal.SIGALRM)
+
+    def handler(*_: Any) -> None:
+        raise Alarm
+
+    tile = sk.tile(fails, name="fails", reads={"x": ("f64", "m, n")}, writes={"y": ("f64", "m, n")})
+    calls: dict[str, tuple[Callable[[], Any], type[Exception]]] = {
+        "empty": (lambda: quick(x), Alarm),
+        "grad": (lambda: quick(x, out), Alarm),
+        "has_written": (lambda: tile(x, y=out), sk.TileError),
+    }
+    call, error = calls[name]
+    out.asks = name == "grad"
+    exchange = capsule(FIRST, NAME)
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        assert know(exchange, interrupt)
+        with pytest.raises(Alarm):
+            call()
+        assert seen.count(name) == 1
+        assert know(exchange, fail)
+        if error is Alarm:
+            assert call() is None
+        else:
+            with pytest.raises(error):
+                call()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        tile.close()
+    assert out.versions == (2 if name == "has_written" else 0)

@@ -35,6 +35,7 @@ class Torch:
 
         class Tensor(Exporter):
             is_cuda = True
+            requires_grad = False
             device = "cuda:0"
 
             def __init__(self, shape: tuple[int, ...], dtype: Any = np.float32) -> None:

@@ -124,6 +124,57 @@ def test_what_has_a_tangent_is_refused(call: str) -> None:
                 function(dual.detach(), comm)
         x = torch.ones(2, 2)
         refusals = (sk.InvalidArgumentError, RuntimeError)
-        with pytest.raises(refusals, match=f"{sentence}|doesn't have storage"):
+        with pytest.raises(refusals, match=f"{sentence}|memory of its own|without memory"):
             torch.func.jvp(lambda y: function(y, comm), (x,), (x,))
         assert torch.equal(x, torch.ones(2, 2))
+
+
+def in_a_transform(call: Callable[[Any], Any]) -> Any:
+    return torch.func.grad(lambda x: (call(x), x.sum())[1])(torch.ones(2, 4))
+
+
+def under_vmap(call: Callable[[Any], Any]) -> Any:
+    return torch.func.vmap(lambda x: (call(x), x)[1])(torch.ones(3, 2, 4))
+
+
+def functionalized(call: Callable[[Any], Any]) -> Any:
+    return torch.func.functionalize(lambda x: (call(x), x)[1])(torch.ones(2, 4))
+
+
+def with_fakes(call: Callable[[Any], Any]) -> Any:
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        return call(torch.ones(2, 4))
+
+
+PLACES = {
+    "grad": (in_a_transform, "torch.func's transforms"),
+    "vmap": (under_vmap, "torch.func's transforms"),
+    "functionalize": (functionalized, "(torch.func's transforms|functionalization)"),
+    "fakes": (with_fakes, "FakeTensorMode"),
+}
+PLAIN = torch.ones(2, 4)
+ON_TENSORS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "rmsnorm": ("x", lambda x: sk.rmsnorm(x)),
+    "a weight": ("weight", lambda x: sk.rmsnorm(PLAIN, x[0])),
+    "lists": (r"params\[0\]", lambda x: sk.adamw([x], [PLAIN], [PLAIN], [PLAIN], 0.1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", ON_TENSORS)
+@pytest.mark.parametrize("place", PLACES)
+def test_what_has_no_memory_of_its_own_is_told_by_its_name(place: str, name: str) -> None:
+    (what, call), (within, told) = ON_TENSORS[name], PLACES[place]
+    said = rf"^{what} is a tensor of {told}.*call the operation of torch\.ops\.sk there"
+    with pytest.raises(sk.InvalidArgumentError, match=said):
+        within(call)
+
+
+def test_a_result_without_memory_is_told_where_it_is_made() -> None:
+    for place in (in_a_transform, with_fakes):
+        out = torch.empty(2, 4)
+        place(lambda _, out=out: sk.rmsnorm(PLAIN, out=out))
+        assert torch.equal(out, sk.rmsnorm(PLAIN))
+        with pytest.raises(
+            sk.InvalidArgumentError, match="^inside of .* give an array of your own"
+        ):
+            place(lambda _: sk.rmsnorm(PLAIN))

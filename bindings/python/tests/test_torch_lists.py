@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import libsk as sk
 import pytest
+from libsk import _core, _exchange
 from libsk._operand import Operand
 
 # Graphs that another build of libsk left in the usual place call its operations as they were then.
@@ -190,13 +194,21 @@ def test_channels_last_is_read_where_it_lies(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_older_torchs_note_writes_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    def increment_version(tensor: Any) -> None:
-        torch._C._increment_version((tensor,))
+    count = torch._C._increment_version
 
-    monkeypatch.setattr(torch.autograd.graph, "increment_version", increment_version)
+    def increment_version(tensor: Any) -> None:
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError("a tensor is wanted")
+        count((tensor,))
+
     params, grads, ms, vs = lists()
     versions = [x._version for x in (*params, *grads)]
-    sk.adamw(params, grads, ms, vs, 0.1, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(torch._C, "_increment_version", increment_version)
+        _core.forget_torch()
+        _exchange._seen = None
+        sk.adamw(params, grads, ms, vs, 0.1, 1)
+    _exchange._seen = None
     assert [x._version for x in params] == [old + 1 for old in versions[: len(params)]]
     assert [x._version for x in grads] == versions[len(params) :]
 
@@ -297,3 +309,47 @@ def test_tensors_of_inference_are_overwritten_in_its_mode_alone(call: str) -> No
     with torch.inference_mode():
         run()
     assert not torch.equal(given[0][0], torch.ones(2, 2))
+
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "pytorch.md"
+
+
+def examples() -> list[str]:
+    """Those about it of the page."""
+    section = PAGE.read_text().partition("## AdamW\n")[2].partition("\n## ")[0]
+    return re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("example", examples())
+def test_an_example_runs_as_it_is_pasted(example: str) -> None:
+    """In a process that has imported nothing."""
+    command = [sys.executable, "-c", example]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+STEPS = [3.0, torch.tensor(3), torch.tensor(3.0), torch.tensor([3.0], dtype=torch.float64)]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=repr)
+@pytest.mark.parametrize("rate", RATES)
+def test_steps_as_optimizers_count_them(step: Any, rate: str) -> None:
+    wanted, *others = (lists(torch.float32) for _ in range(4))
+    sk.adamw(*wanted, RATES[rate](), 3)
+    sk.adamw(*others[0], RATES[rate](), step)
+    torch.ops.sk.adamw(*others[1], RATES[rate](), step)
+    compiled = torch.compile(lambda *given: torch.ops.sk.adamw(*given), backend="aot_eager")
+    compiled(*others[2], RATES[rate](), float(step))  # Whose tensors of integers are no numbers.
+    for got in others:
+        for one, other in zip(got, wanted, strict=True):
+            assert all(torch.equal(*pair) for pair in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_a_step_that_is_not_whole_is_refused(rate: str) -> None:
+    for call in (sk.adamw, torch.ops.sk.adamw):
+        with pytest.raises(sk.InvalidArgumentError, match="^step is 3.5; give an integer"):
+            call(*lists(), RATES[rate](), 3.5)
+    for step in (True, torch.tensor(True), torch.tensor(3.5)):
+        with pytest.raises(sk.InvalidArgumentError, match="^step is .*; give an integer"):
+            sk.adamw(*lists(), RATES[rate](), step)

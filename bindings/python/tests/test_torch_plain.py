@@ -90,6 +90,20 @@ def test_single_arrays_that_are_plain_go_the_short_way(
     assert torch.equal(alone.allgather(x)[0], x)
 
 
+def test_parameters_go_the_short_way_where_no_gradients_are_kept(
+    alone: sk.Comm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("libsk._arrays._of_dlpack", refuse)
+    norm = torch.nn.RMSNorm(5, eps=1e-5)
+    x, out = torch.rand(2, 5), torch.nn.Parameter(torch.empty(2, 5))
+    with torch.no_grad():
+        wanted = norm(x)
+        torch.testing.assert_close(sk.rmsnorm(x, norm.weight), wanted)
+        assert sk.rmsnorm(x, norm.weight, out=out) is out and out._version == 1
+        torch.testing.assert_close(out.detach(), wanted)
+        torch.testing.assert_close(alone.allreduce(out), wanted)
+
+
 def test_what_is_received_is_a_write(ranks: Ranks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("libsk._arrays._of_dlpack", refuse)
 

@@ -186,6 +186,29 @@ def test_tensors_with_a_gradient_are_refused(alone: sk.Comm) -> None:
         assert torch.equal(alone.allreduce(x, out=x), torch.ones(2))
 
 
+@pytest.mark.parametrize("call", CALLS)
+def test_parameters_are_taken_where_no_gradients_are_kept(alone: sk.Comm, call: str) -> None:
+    layer = torch.nn.Linear(2, 2)
+    with torch.no_grad():
+        got, wanted = CALLS[call](alone, layer.weight)
+        assert torch.equal(torch.as_tensor(got), wanted)
+        assert not getattr(got, "requires_grad", False)
+    with pytest.raises(sk.InvalidArgumentError, match=r"^[abx] requires a gradient.*no_grad"):
+        CALLS[call](alone, layer.weight)
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_parameters_are_overwritten_where_no_gradients_are_kept(alone: sk.Comm, write: str) -> None:
+    w = torch.nn.Parameter(torch.full((2, 2), 3.0))
+    loss = (w * w).sum()
+    with torch.no_grad():
+        WRITES[write](alone, w)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    with pytest.raises(sk.InvalidArgumentError, match=r"^(out|x) requires a gradient"):
+        WRITES[write](alone, w)
+
+
 @pytest.fixture
 def _on_meta() -> Iterator[None]:
     torch.set_default_device("meta")

@@ -245,6 +245,8 @@ _NOT_HERE = {
 def _public() -> Iterator[tuple[str, Callable[..., Any]]]:
     for name in sk.__all__:
         thing = getattr(sk, name)
+        if not callable(thing):
+            continue
         if not inspect.isclass(thing):
             yield name, thing
         elif not issubclass(thing, Exception):

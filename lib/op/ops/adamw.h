@@ -105,7 +105,7 @@ inline constexpr Schema kAdamw = {
         "beta1), v = v * beta2 + g^2 * (1 - beta2), p = p * (1 - lr * weight_decay) - m * (lr / "
         "(1 - beta1^step)) / (sqrt(v) / sqrt(1 - beta2^step) + eps). Numbers are computed in "
         "doubles and rounded to f32, of f64 not at all; elements in that, each operation rounded, "
-        "so that all processors give the same bits.",
+        "so that all processors give the same bits (but a NaN's sign and payload).",
     .source = "I. Loshchilov, F. Hutter: Decoupled Weight Decay Regularization, 2019."};
 
 }  // namespace sk::ops
