@@ -33,13 +33,20 @@ def _as_float(value: Any) -> tuple[float | None, list[Exception]]:
 
 
 def _as_whole(value: Any) -> tuple[int | None, list[Exception]]:
-    if isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool"):
+    kind, why = read_by(_name_of_dtype, value)
+    if kind is None:
+        return None, why
+    if isinstance(value, bool) or kind.endswith("bool"):
         return None, []
     number, why = whole(value)
-    if number is not None or not hasattr(value, "__float__"):
+    if number is not None or not hasattr(type(value), "__float__"):
         return number, why
     real = _as_float(value)[0]
     return (int(real), []) if real is not None and real.is_integer() else (None, why)
+
+
+def _name_of_dtype(value: Any) -> str:
+    return str(getattr(value, "dtype", ""))
 
 
 def readers(kinds: list[str]) -> list[tuple[type, Callable[[Any], Any]]]:
