@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import debian
 import julia
 import pytest
 import test as suites
@@ -61,7 +62,7 @@ def test_the_mirror_is_the_one_of_everything(home: Path) -> None:
         "mirror:/debian bookworm main",
     )
     program(home / "path" / "apt-get", "\n".join(f"echo {line}" for line in lines))
-    assert julia._mirror() == "mirror:/debian"
+    assert debian.mirror() == "mirror:/debian"
 
 
 def test_the_wrapper_puts_the_library_before_what_was_there(home: Path) -> None:

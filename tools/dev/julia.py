@@ -11,8 +11,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import debian
 from setup import as_root
-from shell import BUILD, DevError, output_of, run, say
+from shell import BUILD, DevError, run, say
 
 HOME = BUILD / "julia"
 WRAPPER = HOME / "bin" / "julia"
@@ -56,9 +57,9 @@ def install() -> Path:
     if {" ", ":"} & set(str(HOME)):  # They part the names in LD_PRELOAD.
         raise DevError(f"{HOME} has a space or a colon, which LD_PRELOAD cannot have; move it")
     apt = _apt()
-    run([*apt, "update"], "apt-get update for Julia", env=_QUIET)
+    run([*apt, "update"], "apt-get update for Julia", env=debian.QUIET)
     packages = [*apt, "-y", "--no-install-recommends", "install", "julia"]
-    run(as_root(packages), "installing Julia", env=_QUIET)
+    run(as_root(packages), "installing Julia", env=debian.QUIET)
     _write_wrapper(_unpacked(apt, "libunwind8", "libunwind.so.8"))
     if not works(WRAPPER):
         raise DevError(
@@ -68,53 +69,34 @@ def install() -> Path:
     return WRAPPER
 
 
-_QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
-
-
 def _apt() -> list[str]:
     """apt-get with the sources of this machine and Debian 11's."""
     if not KEYRING.exists():
         raise DevError(f"{KEYRING} is missing; install debian-archive-keyring, then try again")
     folder = HOME / "apt"
-    parts, lists, archives = folder / "sources", folder / "lists", folder / "archives"
-    for each in (parts, lists / "partial", archives / "partial"):
-        each.mkdir(parents=True, exist_ok=True)
+    parts = folder / "sources"
+    parts.mkdir(parents=True, exist_ok=True)
     etc = Path("/etc/apt")
     own = [etc / "sources.list", *(etc / "sources.list.d").glob("*")]
     for each in own:
         if each.is_file() and each.suffix in (".list", ".sources"):
             shutil.copy(each, parts / each.name)
     (parts / "sk-julia.sources").write_text(
-        f"Types: deb\nURIs: {_mirror()}\nSuites: {SUITE}\nComponents: main\nSigned-By: {KEYRING}\n"
+        f"Types: deb\nURIs: {debian.mirror()}\nSuites: {SUITE}\nComponents: main\n"
+        f"Signed-By: {KEYRING}\n"
     )
     pins = etc / "preferences"
     kept = pins.read_text() + "\n" if pins.exists() else ""
     pin = f"Package: *\nPin: release n={SUITE}\nPin-Priority: 50\n"
     (folder / "preferences").write_text(kept + pin)
-    options = {
-        "Dir::Etc::sourcelist": "/dev/null",
-        "Dir::Etc::sourceparts": parts,
-        "Dir::Etc::preferences": folder / "preferences",
-        "Dir::State::lists": lists,
-        "Dir::Cache::archives": archives,
-        "DPkg::Lock::Timeout": 120,
-        "APT::Sandbox::User": "root",  # The folder may be closed to apt's own user.
-    }
-    return ["apt-get", *(f"-o{name}={value}" for name, value in options.items())]
-
-
-def _mirror() -> str:
-    """Where this machine gets Debian from, as apt reads its sources."""
-    form = "$(REPO_URI) $(RELEASE) $(COMPONENT)"
-    # Also where no list of packages was loaded yet, as on a bare machine.
-    asked = ["apt-get", "indextargets", "--no-release-info", "--format", form]
-    listed = output_of([*asked, "Created-By: Packages"])
-    for line in listed.splitlines():
-        address, release, component = line.split()
-        # Of its releases the one without -security and -updates is on a mirror of everything.
-        if component == "main" and "-" not in release and "debian" in address:
-            return address
-    raise DevError("apt's sources name no mirror of Debian; install Julia 1.5 or later by hand")
+    return debian.apt_get(
+        folder,
+        {
+            "Dir::Etc::sourcelist": "/dev/null",
+            "Dir::Etc::sourceparts": parts,
+            "Dir::Etc::preferences": folder / "preferences",
+        },
+    )
 
 
 def _unpacked(apt: list[str], package: str, library: str) -> Path:
@@ -122,7 +104,9 @@ def _unpacked(apt: list[str], package: str, library: str) -> Path:
     folder = HOME / package
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    run([*apt, "download", f"{package}/{SUITE}"], f"loading {package}", cwd=folder, env=_QUIET)
+    run(
+        [*apt, "download", f"{package}/{SUITE}"], f"loading {package}", cwd=folder, env=debian.QUIET
+    )
     (archive,) = folder.glob("*.deb")
     run(["dpkg-deb", "-x", archive, folder], f"unpacking {package}")
     found = sorted(folder.rglob(library))

@@ -20,6 +20,7 @@ VERBS = {
     "tidy": "of the checks, clang-tidy alone: every source that changed since it was clean",
     "asan": "the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer",
     "tsan": "the C++ tests under ThreadSanitizer",
+    "arm": "the library for AArch64, and by qemu-user the unit tests of its kernels",
     "cuda": "compile the kernels for every GPU target and read what came out; gets nvcc if absent",
     "bench": "the benchmarks against their peers",
     "gpu": "checks, then benchmarks, on this machine's GPU, by what --bundle made",
@@ -44,7 +45,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         action="store_true",
         help="also what --suite torch (3 GB) or julia (60 MB) loads",
     )
-    for name in ("test", "asan", "tsan"):
+    for name in ("test", "asan", "tsan", "arm"):
         added[name].add_argument("-k", dest="pattern", help="only tests whose name matches")
     added["gpu"].epilog = "All other options go to the bundle's run: ./dev gpu --list names steps."
     added["gpu"].add_argument(
@@ -92,6 +93,10 @@ def act(options: argparse.Namespace) -> int:
         if options.verb == "test":
             return test.test(options.suite, options.pattern, may_install=options.install)
         return test.sanitize(options.verb, options.pattern)
+    if options.verb == "arm":
+        import arm
+
+        return arm.arm(options.pattern)
     if options.verb == "env":
         import product
 

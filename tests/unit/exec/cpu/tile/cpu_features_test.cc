@@ -45,6 +45,9 @@ TEST(CpuIsa, TheEnvironmentOnlyLowers) {
 
 // The kernel's own list, found by other means than cpuid, must agree.
 TEST(CpuIsa, AgreesWithTheKernelsFlags) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "the list is of x86's flags";  // Under an emulator it is the host's, too.
+#endif
   std::ifstream file("/proc/cpuinfo");
   std::string line, flags;
   while (std::getline(file, line)) {
