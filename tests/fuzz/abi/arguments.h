@@ -85,6 +85,8 @@ class Given {
     std::memcpy(before_, memory_, sizeof memory_);
     if (random.one_in(24)) pointer_ = nullptr;
   }
+  Given(const Given&) = delete;  // It points into itself.
+  Given& operator=(const Given&) = delete;
   Struct* get() { return pointer_; }
   const Struct& value() const { return *reinterpret_cast<const Struct*>(memory_); }
   // Fails where more has changed than what the library may fill.

@@ -1,6 +1,5 @@
 // Tiles of the user's own: descriptions of which many are wrong somewhere, and calls of those that
 // came about.
-#include <memory>
 
 #include "tests/fuzz/abi/tensors.h"
 
@@ -105,10 +104,9 @@ void call_tile(Caller& c) {
   if (self == nullptr) return;
   const int64_t rows = int64_t(c.random.below(24)), columns = int64_t(c.random.below(24));
   const int32_t dtype = int32_t(1 + c.random.below(6)), axes = c.random.one_in(3) ? 1 : 2;
-  const auto x = std::make_unique<Given<sk_tensor>>(matrix(c, c.in, rows, columns, dtype, axes));
-  const auto y =
-      std::make_unique<Given<sk_tensor>>(matrix(c, c.out, c.random.one_in(3) ? columns : rows,
-                                                c.random.one_in(3) ? rows : columns, dtype, axes));
+  Given<sk_tensor> x = matrix(c, c.in, rows, columns, dtype, axes);
+  Given<sk_tensor> y = matrix(c, c.out, c.random.one_in(3) ? columns : rows,
+                              c.random.one_in(3) ? rows : columns, dtype, axes);
   struct {
     uint32_t struct_size;
     int32_t operation;
@@ -118,12 +116,12 @@ void call_tile(Caller& c) {
   } args = {};
   args.struct_size =
       c.random.one_in(8) ? struct_size(c.random, 32) : 24 + 8 * uint32_t(c.random.below(2));
-  args.x = x->get();
-  args.y = y->get();
+  args.x = x.get();
+  args.y = y.get();
   args.by = int64_t(c.random.below(3));
   c.check(sk_call(self, kFirst + int32_t(c.random.below(30)), &args, nullptr));
-  x->check("sk_call", false);
-  y->check("sk_call", false);
+  x.check("sk_call", false);
+  y.check("sk_call", false);
 }
 
 namespace {
