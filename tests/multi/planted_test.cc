@@ -12,6 +12,8 @@
 //   peers' operands taken from the entry before     O F    element differs
 //   peers' entries not awaited                      O F B  "has no memory to take part"
 //   queues but the first do not await the entries   O      crash in OpsLarge, 3 workers
+//   helpers of the first queue do not await them    A      crash (exec_cpu_admission_test; O under
+//                                                          ThreadSanitizer, one run of six)
 //   a put's bytes without signal, then its post     F      element differs
 //   a post's amount stored for its running count    O F B  timeout that names the rank
 //   bases not moved on after a run                  O F B  element differs

@@ -43,6 +43,18 @@ def test_ctest(tmp_path: Path) -> None:
     assert not_built.state == FAILED
 
 
+def test_ctest_says_how_a_test_ended(tmp_path: Path) -> None:
+    log = """The following tests FAILED:
+\t  3 - A.Fails (SEGFAULT)
+\t  1 - A.Passes (Timeout)
+"""
+    passed, _, failed, _ = results.with_endings(read(tmp_path, CTEST), log)
+    assert passed == Outcome("A.Passes", PASSED)
+    assert failed.detail == "a_test.cc:3: Failure\nended by: SEGFAULT"
+    again = results.with_endings(read(tmp_path, CTEST), log.replace("SEGFAULT", "Failed"))
+    assert again[2].detail == "a_test.cc:3: Failure"
+
+
 def test_pytest(tmp_path: Path) -> None:
     passed, skipped, failed = read(tmp_path, PYTEST)
     assert passed == Outcome("tests.a.test_x", PASSED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
@@ -55,6 +55,21 @@ def skip_reason(output: str) -> str:
     """The reason in a skipped googletest case's output, on one line."""
     reasons = [" ".join(text.split()) for text in _GTEST_SKIP.findall(output)]
     return "; ".join(dict.fromkeys(reason for reason in reasons if reason)) or "no reason given"
+
+
+# ctest's JUnit file lacks how a test ended; its list of those that failed has it.
+_CTEST_ENDING = re.compile(r"^\s*\d+ - (\S+) \((.+)\)$", re.MULTILINE)
+
+
+def with_endings(outcomes: list[Outcome], log: str) -> list[Outcome]:
+    """The outcomes, of failed ones also how they ended where ctest's log says more than that."""
+    endings = dict(_CTEST_ENDING.findall(log))
+    return [
+        replace(outcome, detail=f"{outcome.detail.rstrip()}\nended by: {endings[outcome.name]}")
+        if outcome.state == FAILED and endings.get(outcome.name, "Failed") != "Failed"
+        else outcome
+        for outcome in outcomes
+    ]
 
 
 def read_junit(path: Path) -> list[Outcome]:

@@ -100,6 +100,11 @@ class _Follower:
         say(f"  {self._what}: {latest.strip()[:100]}")
 
 
+def log_of(what: str) -> Path:
+    """Where run() keeps the output of `what`."""
+    return LOGS / ("".join(c if c.isalnum() else "-" for c in what).strip("-") + ".log")
+
+
 def run(
     command: Sequence[str | Path],
     what: str,
@@ -116,7 +121,7 @@ def run(
     children are killed, and that is a DevError always.
     """
     LOGS.mkdir(parents=True, exist_ok=True)
-    log_path = LOGS / ("".join(c if c.isalnum() else "-" for c in what).strip("-") + ".log")
+    log_path = log_of(what)
     begin_s = time.monotonic()
     say(f"{what} ...")
     with log_path.open("wb") as log_file:

@@ -11,7 +11,7 @@ import julia
 import product
 import wheel
 from builder import build
-from results import FAILED, SKIPPED, Outcome, Results, read_junit
+from results import FAILED, SKIPPED, Outcome, Results, read_junit, with_endings
 from setup import (
     PYTHON,
     has_layer,
@@ -21,7 +21,7 @@ from setup import (
     setup,
     stands_alone,
 )
-from shell import BUILD, LOGS, ROOT, DevError, jobs, run, say, side_by_side
+from shell import BUILD, LOGS, ROOT, DevError, jobs, log_of, run, say, side_by_side
 
 CASE_TIMEOUT_S = 300
 SUITE_TIMEOUT_S = 1800
@@ -144,7 +144,7 @@ def run_ctest(preset: str, suite: str | None, pattern: str | None) -> list[Outco
     status = run(command, what, env=SANITIZER_OPTIONS, may_fail=True, timeout_s=limit)
     if not junit.exists():
         return [Outcome("ctest", FAILED, f"it wrote no results; see {LOGS}")] if status else []
-    outcomes = read_junit(junit)
+    outcomes = with_endings(read_junit(junit), log_of(what).read_text(errors="replace"))
     if status != 0 and not any(outcome.state == FAILED for outcome in outcomes):
         outcomes.append(Outcome("ctest", FAILED, f"exit status {status}; see {LOGS}"))
     return outcomes

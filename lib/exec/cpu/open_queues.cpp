@@ -3,7 +3,9 @@
 // or not awake yet does not hold up the rest. What of a plan is computed does not change: tasks
 // start in the order of their queue, as the next to start is taken under a lock, which also hands
 // on what the starts before have waited for; and posts leave in that order, by whoever finishes the
-// oldest task. A queue is open where its tasks are long beside that, and where any thread can post.
+// oldest task. The first queue's await is the one task that later ones need the end of, without
+// saying so: it learns where the peers' operands are. A queue is open where its tasks are long
+// beside that, and where any thread can post.
 #include <algorithm>
 
 #include "lib/exec/cpu/program.h"
@@ -27,6 +29,7 @@ void CpuProgram::open_queues() {
       const bool is_short =
           task.op == TaskOp::kNop || (task.op == TaskOp::kAwait && head.queue > 0);
       task.any_worker = is_short || (is_tile && task.least_ns >= kTakenNs);
+      task.admitted = i > head.begin && head.queue == 0 && tasks_[i - 1].op == TaskOp::kAwait;
       others += is_tile && task.any_worker && !task.after_all ? 1 : 0;
       any_thread = any_thread && task.op != TaskOp::kPut &&
                    std::all_of(task.posts, task.posts + task.post_count,
@@ -53,6 +56,7 @@ bool CpuProgram::claimable(const Head& head, bool is_own) const {
   if (next == head.end) return false;
   const LoweredTask& task = tasks_[next];
   if (!is_own && !task.any_worker) return false;
+  if (task.admitted && admitted_.load(std::memory_order_acquire) != args_->seq + 1) return false;
   return !task.after_all || head.retired.load(std::memory_order_relaxed) == next;
 }
 

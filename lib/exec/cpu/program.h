@@ -81,7 +81,8 @@ class CpuProgram final : public Program {
     TileFn fn;
     uint64_t least_ns;  // As PreparedTile has it.
     bool after_all;     // Starts once all earlier ones of its queue have finished.
-    bool any_worker;    // Where its queue is open, others may run it.
+    bool any_worker;    // Where its queue is open, others may run it,
+    bool admitted;      // but not before the first queue has read the peers' entries.
     const TileOp* own;  // A user's.
     const LoweredWait* waits;
     const LoweredPost* posts;
