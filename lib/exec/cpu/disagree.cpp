@@ -153,7 +153,8 @@ Status CpuProgram::desync() {
 // A peer that has entered a call of the other lane, and not this one before, waits for this rank
 // there, and this rank for the peer here: neither will ever come. That the entry awaited is not
 // here says nothing by itself: it may still be under way while a later one has arrived. The peer
-// finds the same, whence it tells of its call there. Of the first thread alone.
+// finds the same, whence it tells of its call there; once this rank has entered, for it could not
+// before. Of the first thread alone.
 Status CpuProgram::find_mismatch() {
   Endpoint& endpoint = shared_.endpoint;
   const EntryLane other = other_lane();
@@ -161,6 +162,7 @@ Status CpuProgram::find_mismatch() {
     const uint64_t next = last_entry(endpoint.session(peer), other) + 1;
     const EntrySlot& theirs = endpoint.entry(peer, other, next);
     const EntrySlot& awaited = endpoint.entry(peer, args_->lane, args_->seq);
+    if (last_entry(endpoint.session(peer), args_->lane) < args_->seq) continue;
     if (theirs.seq.load(std::memory_order_acquire) != next) continue;
     if (awaited.seq.load(std::memory_order_acquire) == args_->seq) continue;
     if (theirs.other_lane >= args_->seq) continue;

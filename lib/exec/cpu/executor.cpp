@@ -8,6 +8,7 @@
 #include "lib/exec/cpu/tile/cpu_features.h"
 #include "lib/exec/cpu/tile/gemm.h"
 #include "lib/exec/cpu/tile/reduce.h"
+#include "lib/exec/cpu/waiter.h"
 
 namespace sk::cpu {
 namespace {
@@ -15,7 +16,9 @@ namespace {
 class CpuExecutor final : public Executor {
  public:
   CpuExecutor(Endpoint& endpoint, Ledger& ledger, const CpuExecutorConfig& config)
-      : workers_(std::max(1u, config.workers)),
+      : workers_(
+            std::max(1u, config.workers),
+            [](void* own) { wake_driver(*static_cast<Endpoint*>(own)); }, &endpoint),
         shared_{endpoint, ledger, workers_, config.shared_cores ? kSpinsShared : kSpinsAlone,
                 EntryTree(endpoint, config.shared_cores ? kArityShared : kArityAlone)} {}
 

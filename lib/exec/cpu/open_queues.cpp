@@ -92,10 +92,13 @@ Status CpuProgram::run_claimed(Worker& worker, Head& head, bool is_own, bool& an
     const int64_t start = shared_.trace != nullptr ? now_ns() : 0;
     SK_RETURN_IF_ERROR(work(index, task, /*admits=*/head.queue == 0));
     if (shared_.trace != nullptr) {
-      // In the place of the worker that ran it, whose tasks follow one another.
+      // In the place of the worker that ran it, whose tasks follow one another: the queue's next
+      // may have been waited for, by a helper, while this worker was still at its last.
+      const int64_t since = std::max(waiting_since, worker.busy_until_ns);
       const bool waited = is_own && waiting_since != 0;
-      note_event(worker, {index, worker.heads[0]->queue, task.op, waited ? waiting_since : start,
-                          start, now_ns()});
+      worker.busy_until_ns = now_ns();
+      note_event(worker, {index, worker.heads[0]->queue, task.op, waited ? since : start, start,
+                          worker.busy_until_ns});
     }
     SK_RETURN_IF_ERROR(retire(head, index));
     if (!is_own) break;
@@ -105,13 +108,18 @@ Status CpuProgram::run_claimed(Worker& worker, Head& head, bool is_own, bool& an
 
 // The task has finished: its posts leave once those of all before it have.
 Status CpuProgram::retire(Head& head, uint32_t index) {
-  const std::lock_guard lock(head.lock);
-  head.finished[index - head.begin] = 1;
-  uint32_t oldest = head.retired.load(std::memory_order_relaxed);
-  for (; oldest != head.end && head.finished[oldest - head.begin] != 0; ++oldest) {
-    if (tasks_[oldest].post_count != 0) SK_RETURN_IF_ERROR(post(tasks_[oldest]));
+  bool frees_next = false;
+  {
+    const std::lock_guard lock(head.lock);
+    head.finished[index - head.begin] = 1;
+    uint32_t oldest = head.retired.load(std::memory_order_relaxed);
+    for (; oldest != head.end && head.finished[oldest - head.begin] != 0; ++oldest) {
+      if (tasks_[oldest].post_count != 0) SK_RETURN_IF_ERROR(post(tasks_[oldest]));
+    }
+    head.retired.store(oldest, std::memory_order_relaxed);
+    frees_next = oldest != head.end && tasks_[oldest].after_all;
   }
-  head.retired.store(oldest, std::memory_order_relaxed);
+  if (frees_next) wake_driver(shared_.endpoint);
   return {};
 }
 

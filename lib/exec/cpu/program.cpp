@@ -59,12 +59,14 @@ Status CpuProgram::run_queues() {
   for (Worker& worker : workers_) {
     worker.events.clear();
     worker.events_lost = 0;
+    worker.busy_until_ns = 0;
   }
   for (Head& head : heads_) {
     head.next.store(head.begin, std::memory_order_relaxed);
     head.retired.store(head.begin, std::memory_order_relaxed);
     if (head.open) std::ranges::fill(head.finished, uint8_t(0));  // A run that failed leaves some.
     head.satisfied = 0;
+    head.waiting_since = 0;
   }
   const uint32_t count = uint32_t(workers_.size());
   if (count == 1) {
@@ -86,19 +88,21 @@ Status CpuProgram::run_queues() {
 }
 
 // For as long as they take: they use the caller's memory, and their own waits are bounded. While
-// none has failed this thread still looks after the peers.
+// none has failed this thread still looks after the peers, and lets the caller look: what that one
+// has to say ends the call also where the workers have come to their end meanwhile.
 void CpuProgram::await_workers() noexcept {
   Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
   const auto finished = [this] { return shared_.workers.finished(); };
   Status status;
+  bool told = false;
   while (!finished() && status.ok()) {
     status = caught([&] {
       Status waited = waiter.wait(finished, kMismatchLookNs);
-      return ran_out(waited) ? tell_waiting() : std::move(waited);
+      told = ran_out(waited);
+      return told ? tell_waiting() : std::move(waited);
     });
   }
-  if (finished()) return;
-  fail(std::move(status));
+  if (!status.ok() && (told || !finished())) fail(std::move(status));
   while (!finished()) nap();
 }
 
@@ -362,6 +366,9 @@ std::optional<uint32_t> CpuProgram::awaited_peer(const Head& head) const {
   const uint32_t next = head.next.load(std::memory_order_relaxed);
   if (next == head.end) return std::nullopt;
   const LoweredTask& task = tasks_[next];
+  // Nobody has looked yet at what it waits for.
+  if (head.open && task.after_all && head.retired.load(std::memory_order_relaxed) != next)
+    return std::nullopt;
   if (task.op == TaskOp::kAwait) {
     if (head.queue != 0 || part_->peers.empty()) return std::nullopt;
     if (along_tree() && !shared_.tree.over()) return shared_.tree.awaited();
@@ -374,14 +381,14 @@ std::optional<uint32_t> CpuProgram::awaited_peer(const Head& head) const {
   return producer;
 }
 
-// A wait has lasted its time: names the rank that it was for. OK where that is only the own one.
-Status CpuProgram::give_up(const Worker& worker) const {
+std::optional<uint32_t> CpuProgram::awaited_peer(const Worker& worker) const {
   for (const Head* head : worker.heads) {
-    if (const std::optional<uint32_t> peer = awaited_peer(*head)) return give_up(*peer, plan_->op);
+    if (const std::optional<uint32_t> peer = awaited_peer(*head)) return peer;
   }
-  return {};
+  return std::nullopt;
 }
 
+// A wait has lasted its time: names the rank that it was for.
 Status CpuProgram::give_up(uint32_t peer, const OpDesc& op) const {
   Status named =
       error(SK_ERR_TIMEOUT, "rank {} waited {:.1f} s for rank {} in {}", shared_.endpoint.rank(),
@@ -395,6 +402,7 @@ void CpuProgram::fail(Status status) {
   if (failed_.load(std::memory_order_relaxed)) return;  // Later failures are no news.
   failure_ = std::move(status);
   failed_.store(true, std::memory_order_release);
+  wake_driver(shared_.endpoint);
 }
 
 // No call fails for want of a trace.

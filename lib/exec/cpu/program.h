@@ -122,7 +122,8 @@ class CpuProgram final : public Program {
     std::vector<Head*> heads;     // Its own,
     std::vector<Head*> others{};  // and open ones of others.
     std::vector<TaskEvent> events;
-    uint64_t events_lost = 0;  // There was no memory for them.
+    uint64_t events_lost = 0;   // There was no memory for them.
+    int64_t busy_until_ns = 0;  // While a trace is on: the end of the last of them.
   };
 
   explicit CpuProgram(Shared& shared) : shared_(shared) {}
@@ -206,8 +207,8 @@ class CpuProgram final : public Program {
   bool along_tree() const { return shared_.tree.used() && args_->lane == kCollectiveLane; }
   Status admit();  // All entries are here: compare them, learn the peers' operands.
   // Waits for `ready`, which needs some of `worker`'s heads; now and then looks whether it ever
-  // will be. The time runs out for peers only: what the own workers are at ends with their tiles
-  // and their own waits.
+  // will be. Time runs only while a peer is awaited: what the own workers are at ends with their
+  // tiles and their own waits.
   template <typename Ready>
   Status wait_for(Waiter& waiter, const Worker& worker, const Ready& ready) {
     for (int64_t left = args_->timeout_ns;;) {
@@ -220,9 +221,12 @@ class CpuProgram final : public Program {
       }
       SK_RETURN_IF_ERROR(find_absent());
       left -= slice;
-      if (left > 0) continue;
-      if (Status given_up = give_up(worker); !given_up.ok()) return given_up;
-      left = args_->timeout_ns;
+      const std::optional<uint32_t> peer = awaited_peer(worker);
+      if (!peer) {
+        left = args_->timeout_ns;
+      } else if (left <= 0) {
+        return give_up(*peer, plan_->op);
+      }
     }
   }
   EntryLane other_lane() const {
@@ -242,7 +246,7 @@ class CpuProgram final : public Program {
   Status find_mismatch();
   Status tell_waiting();
   Status find_absent();
-  Status give_up(const Worker& worker) const;
+  std::optional<uint32_t> awaited_peer(const Worker& worker) const;
   Status give_up(uint32_t peer, const OpDesc& op) const;
   void fail(Status status);
   void note_event(Worker& worker, const TaskEvent& event) noexcept;

@@ -2,7 +2,8 @@
 //
 // A hand-off between two running ranks takes a few hundred ns, so waits spin first. Where ranks
 // share cores the peer may need this very core: spinning is short there, and the worker yields.
-// After about 100 us it sleeps on the rank's doorbell, which posters ring.
+// After about 100 us the rank's one driving thread sleeps on its doorbell, which posters ring, and
+// others nap.
 #ifndef SK_LIB_EXEC_CPU_WAITER_H_
 #define SK_LIB_EXEC_CPU_WAITER_H_
 
@@ -22,6 +23,13 @@ void nap();        // 50 us.
 // A wait's own time ran out; a peer's ending has a sentence.
 inline bool ran_out(const Status& status) {
   return status.code() == SK_ERR_TIMEOUT && status.message().empty();
+}
+
+// After something that the thread which drives the endpoint may wait for, by another thread of its
+// rank. A wake that is lost costs what it costs posters: at most kSleepNsMax.
+inline void wake_driver(Endpoint& endpoint) {
+  if (endpoint.header().sleeping.load(std::memory_order_seq_cst) != 0) [[unlikely]]
+    endpoint.ring(endpoint.rank());
 }
 
 class Waiter {

@@ -16,7 +16,7 @@ constexpr int kSpins = 2000;  // Runs come in quick succession: look a few us be
 Workers::~Workers() {
   stop_.store(true, std::memory_order_relaxed);
   for (Thread& each : threads_) {
-    each.bell.fetch_add(1, std::memory_order_release);
+    each.bell.fetch_add(1, std::memory_order_seq_cst);
     each.bell.notify_one();
   }
   for (Thread& each : threads_) each.thread.join();
@@ -66,8 +66,10 @@ void Workers::run(uint32_t active, Body body, void* object) {
   object_ = object;
   running_.store(active - 1, std::memory_order_relaxed);
   for (uint32_t worker = 1; worker < active; ++worker) {
+    // Not a load and a store, though nobody else writes it: notify_one() looks whether anybody
+    // sleeps, and a look ahead of the store would miss who has just looked at the bell.
     std::atomic<uint32_t>& bell = threads_[worker - 1].bell;
-    bell.store(bell.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    bell.fetch_add(1, std::memory_order_seq_cst);
     bell.notify_one();
   }
   body(object, 0);
@@ -79,7 +81,8 @@ void Workers::loop(Thread& thread, uint32_t worker) {
     thread.bell.wait(seen, std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
     body_(object_, worker);
-    running_.fetch_sub(1, std::memory_order_release);
+    if (running_.fetch_sub(1, std::memory_order_seq_cst) == 1 && ended_ != nullptr)
+      ended_(ended_object_);
   }
 }
 

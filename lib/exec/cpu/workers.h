@@ -16,7 +16,11 @@ namespace sk::cpu {
 // needs them, and sleep between runs; those that a run does not need sleep on.
 class Workers {
  public:
-  explicit Workers(uint32_t count) : count_(count) {}
+  // `ended(object)`: called by the last thread that comes to its end in a run, once finished() says
+  // so: who waits for that may be asleep. It touches nothing that goes with the run.
+  using Ended = void (*)(void* object);
+  explicit Workers(uint32_t count, Ended ended = nullptr, void* ended_object = nullptr)
+      : count_(count), ended_(ended), ended_object_(ended_object) {}
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
@@ -52,6 +56,8 @@ class Workers {
   void loop(Thread& thread, uint32_t worker);
 
   uint32_t count_;
+  Ended ended_;
+  void* ended_object_;
   std::deque<Thread> threads_;  // Of number 1 on; they stay where they are.
   Body body_ = nullptr;
   void* object_ = nullptr;

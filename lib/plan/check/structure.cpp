@@ -96,16 +96,22 @@ Status check_task(const Plan& plan, const RankPlan& part, const Task& task, cons
 }
 
 // One kEnter per rank with peers, and an await: or a run would go on before its peers agree. The
-// first queue's await is who looks at what they have entered, and entries are all that one waits
-// for.
+// first queue enters and then awaits: its worker alone has to do with entries, which are all that
+// an await waits for.
 Status check_entry(const RankPlan& part) {
   uint32_t enters = 0, awaits = 0, first_awaits = 0;
   for (uint32_t i = 0; i < part.tasks.size(); ++i) {
     const Task& task = part.tasks[i];
-    enters += task.op == TaskOp::kEnter;
+    const bool in_first = !part.queues.empty() && i < part.queues[0].task_count;
+    if (task.op == TaskOp::kEnter) {
+      ++enters;
+      if (!in_first) return refuse('0', "rank {} enters, but not in its first queue", part.rank);
+      if (first_awaits > 0)
+        return refuse('0', "rank {} awaits its peers before it enters", part.rank);
+    }
     if (task.op != TaskOp::kAwait) continue;
     ++awaits;
-    first_awaits += !part.queues.empty() && i < part.queues[0].task_count;
+    first_awaits += in_first ? 1 : 0;
     if (task.wait_count == 0) continue;
     return refuse('0', "rank {}: an await waits for peers' entries, not for signals", part.rank);
   }

@@ -3,27 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
-#include "lib/exec/cpu/executor.h"
-#include "lib/plan/builder.h"
-#include "tests/support/mem_bootstrap.h"
 #include "tests/support/op_words.h"
-#include "transport/shm/shm.h"
+#include "tests/unit/exec/cpu/two_ranks.h"
 
 namespace sk::cpu {
 namespace {
 
-using testing_support::make_meeting;
-using testing_support::MemBootstrap;
-
 constexpr uint64_t kShort = 64;      // Bytes of a task that stays with its worker,
 constexpr uint64_t kLong = 256'000;  // and of one that others take.
 constexpr int kShortTasks = 100'000;
-constexpr uint64_t kFingerprint = 77;
 
 enum : uint32_t { kOwnIn, kOwnOut, kPeersIn, kPeersOut };
 
@@ -62,73 +54,37 @@ Plan plan_of_rank_0() {
   return plan;
 }
 
-// Rank 1, without an executor: enters each run a moment after rank 0, with other places each time.
-class Admission : public testing::Test {
+class Admission : public TwoRanks {
  protected:
-  void SetUp() override {
-    meeting_ = make_meeting();
-    ASSERT_NE(meeting_, nullptr);
-    layout_.world_size = 2;
-    layout_.signal_count_max = 2 * signals_per_edge(2);
-    layout_.workspace_bytes_max = staging_bytes() + (2 << 20);
-    layout_.heap_bytes_max = 4 << 20;
-    std::thread other([this] { connect(1); });
-    connect(0);
-    other.join();
-    ASSERT_NE(ends_[0], nullptr);
-    ASSERT_NE(ends_[1], nullptr);
-    ASSERT_TRUE(ends_[1]->commit(layout_.heap_offset(), layout_.heap_bytes_max).ok());
-    ledger_ = std::make_unique<Ledger>(2, signals_per_edge(2));
-    executor_ = make_cpu_executor(*ends_[0], *ledger_, {.workers = 2});
-  }
-  void connect(int rank) {
-    MemBootstrap bootstrap(*meeting_, rank, 2);
-    Result<std::unique_ptr<Endpoint>> end =
-        connect_shm(bootstrap, layout_, {.timeout_ns = 60'000'000'000});
-    EXPECT_TRUE(end.ok()) << end.status().message();
-    if (end.ok()) ends_[rank] = std::move(*end);
-  }
-
-  // Fills the place with `value`.
+  // Fills rank 1's place with `value`.
   uint64_t place(uint64_t number, uint8_t value) {
     const uint64_t offset = layout_.heap_offset() + (number << 20);
     memset(ends_[1]->segment() + offset, value, kLong);
     return offset;
   }
-  void enter(uint64_t seq, uint64_t in, uint64_t out) {
-    while (ends_[1]->entry(0, kCollectiveLane, seq).seq.load(std::memory_order_acquire) != seq)
-      std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::microseconds(30));  // The other worker, too, waits.
-    EntrySlot entry{};
-    entry.fingerprint = kFingerprint;
-    entry.words[0] = in;
-    entry.words[1] = out;
-    EXPECT_TRUE(ends_[1]->session(0).enter(entry, kCollectiveLane, seq).ok());
-  }
-
-  testing_support::MeetingPtr meeting_;
-  SegmentLayout layout_;
-  std::array<std::unique_ptr<Endpoint>, 2> ends_;
-  std::unique_ptr<Ledger> ledger_;
-  std::unique_ptr<Executor> executor_;
 };
 
 TEST_F(Admission, AHelperDoesNotBeginBeforeTheEntriesAreRead) {
-  Result<std::unique_ptr<Program>> program =
-      executor_->prepare(std::make_shared<const Plan>(plan_of_rank_0()), kFingerprint);
-  ASSERT_TRUE(program.ok()) << program.status().message();
+  ASSERT_TRUE(ends_[1]->commit(layout_.heap_offset(), layout_.heap_bytes_max).ok());
+  const std::unique_ptr<Program> program = prepare(plan_of_rank_0());
   std::vector<uint8_t> in(kLong + kShort), out(in.size());
   for (uint64_t seq = 1; seq <= 50; ++seq) {
     const auto value = uint8_t(2 * seq);
-    const uint64_t from = place(seq % 2, value), to = place(2 + seq % 2, value + 1);
+    EntrySlot entry{};  // With other places each time.
+    entry.fingerprint = kFingerprint;
+    entry.words[0] = place(seq % 2, value);
+    entry.words[1] = place(2 + seq % 2, value + 1);
     std::ranges::fill(out, uint8_t(0));
     RunArgs args;
     args.operands[0].data = in.data();
     args.operands[1].data = out.data();
     args.seq = seq;
     args.timeout_ns = 60'000'000'000;
-    std::thread peer([&] { enter(seq, from, to); });
-    const Status status = (*program)->run(args);
+    std::thread peer([&] {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));  // Both workers wait by then.
+      enter(seq, entry);
+    });
+    const Status status = program->run(args);
     peer.join();
     ASSERT_TRUE(status.ok()) << status.message();
     ASSERT_EQ(std::count(out.begin(), out.begin() + kLong, uint8_t(value + 1)), int64_t(kLong))
