@@ -81,7 +81,7 @@ TEST_F(Admission, AHelperDoesNotBeginBeforeTheEntriesAreRead) {
     args.seq = seq;
     args.timeout_ns = 60'000'000'000;
     std::thread peer([&] {
-      std::this_thread::sleep_for(std::chrono::microseconds(100));  // Both workers wait by then.
+      let_pass(std::chrono::microseconds(100));  // Both workers wait by then.
       enter(seq, entry);
     });
     const Status status = program->run(args);

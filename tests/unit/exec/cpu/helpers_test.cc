@@ -19,7 +19,7 @@ class Helpers : public TwoRanksAndATile {
   SegmentHeader& header() { return ends_[0]->header(); }
   // Until the calling thread sleeps on the rank's doorbell.
   bool driver_sleeps() {
-    return Flag::becomes([this] { return header().sleeping.load() != 0; });
+    return testing_support::until([this] { return header().sleeping.load() != 0; });
   }
   // Two tasks, of which each worker runs one: the caller's ends once the other has begun, which
   // then does `others`.
@@ -89,7 +89,7 @@ TEST_F(Helpers, WhatTheCallersLookThrowsEndsTheCallThoughTheWorkersAreThrough) {
                             auto& own = *static_cast<Look*>(user);
                             own.called.set();
                             EXPECT_TRUE(own.through.await());
-                            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                            let_pass(std::chrono::milliseconds(20));
                             throw std::runtime_error("enough");
                           },
                           &look});
@@ -148,7 +148,7 @@ TEST_F(LongHelper, NoPeerIsBlamedForIt) {
   const std::unique_ptr<Program> program = prepare_long(helped);
   work_[1] = [&] {
     helped.set();
-    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    let_pass(std::chrono::milliseconds(600));
   };
   post();
   std::thread peer([this] { enter(1); });
@@ -174,7 +174,7 @@ TEST_F(Helpers, EventsOfAWorkerDoNotOverlap) {
   trace.event_count_max = 1000;
   executor_->set_trace(&trace);
   work_[0] = [this] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    let_pass(std::chrono::milliseconds(2));
     post();
   };
   for (uint64_t seq = 1; seq <= 40; ++seq) {
@@ -217,7 +217,7 @@ TEST_F(LongHelper, ARefusedRunLeavesNoWaitBehind) {
   });
   EXPECT_EQ(run(*program).code(), SK_ERR_NO_MEMORY);
   EXPECT_TRUE(program->take_refusal().refused);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  let_pass(std::chrono::milliseconds(20));
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   const int64_t begin_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
   const Status status = run(*program);

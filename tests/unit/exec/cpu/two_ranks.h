@@ -18,6 +18,7 @@
 #include "lib/tile/user_table.h"
 #include "tests/support/mem_bootstrap.h"
 #include "tests/support/own_texts.h"
+#include "tests/support/until.h"
 #include "transport/shm/shm.h"
 
 namespace sk::cpu {
@@ -81,27 +82,23 @@ class TwoRanks : public testing::Test {
   std::unique_ptr<Executor> executor_;
 };
 
-// A flag that a test's threads wait for; false if it did not come.
+// A flag that a test's threads wait for.
 class Flag {
  public:
   void set() { is_set_ = true; }
   bool is_set() const { return is_set_; }
-  bool await() const {
-    return becomes([this] { return is_set_.load(); });
-  }
-  template <typename Ready>
-  static bool becomes(const Ready& ready) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!ready()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::yield();
-    }
-    return true;
+  [[nodiscard]] bool await() const {
+    return testing_support::until([this] { return is_set_.load(); });
   }
 
  private:
   std::atomic<bool> is_set_{false};
 };
+
+// So long others do what they do meanwhile; a test passes whether or not they have.
+inline void let_pass(std::chrono::microseconds time) {
+  std::this_thread::sleep_for(time);  // tidy: allow sleep: what others do meanwhile leaves no trace
+}
 
 // Tasks of the user's tile: rows of 128 KB, so that helpers take them; number i does `work[i]`.
 class TwoRanksAndATile : public TwoRanks {
