@@ -53,6 +53,8 @@ function(sk_test name)
   string(REGEX MATCH "^[^/]+" suite "${place}")
   if(place MATCHES "^(devhost|unit/cuda)")
     set(suite cuda)  # All that can be shown of GPUs without one.
+  elseif(place STREQUAL "unit/exec/cpu")
+    set(suite workers)  # A rank's threads: half of what these show takes ThreadSanitizer.
   elseif(place STREQUAL "../bench/gpu")
     set(suite gpu)
   endif()

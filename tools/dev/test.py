@@ -126,7 +126,7 @@ PYTHON_SUITES = (
 
 
 # Suites of C++ tests that show half of what they can without ThreadSanitizer.
-ALSO_UNDER_TSAN = ("cuda",)
+ALSO_UNDER_TSAN = ("cuda", "workers")
 
 
 def run_ctest(preset: str, suite: str | None, pattern: str | None) -> list[Outcome]:
