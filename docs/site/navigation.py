@@ -10,6 +10,7 @@ MENU: dict[str, tuple[str, ...]] = {
     "Start": (
         "At a glance </README>",
         "/docs/install",
+        "/docs/examples",
         "/docs/troubleshooting",
         "/docs/glossary",
         "/docs/proof",
