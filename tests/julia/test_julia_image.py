@@ -49,3 +49,17 @@ def test_first_cells_compile_nothing_of_ours(traced: tuple[Kernel, Path]) -> Non
     assert not ours, "\n".join(ours)
     for name in (":x_", ":f_", ":tell", ":allreduce"):
         assert name not in shown["data"]["text/plain"].split()
+
+
+def test_every_name_is_the_notebooks_own(traced: tuple[Kernel, Path]) -> None:
+    """A function `f` needs a type `#f`, which what the image has run may not have taken."""
+    kernel, _ = traced
+    try:
+        for name in "abcdefghijklmnopqrstuvwxyz":
+            cell = kernel.run(f"{name}(of) = of + 1\n{name}(1)")
+            assert cell.reply["status"] == "ok", cell.reply
+        hidden = r'count(each -> occursin(r"^#[a-z]+$", string(each)), names(Main, all = true))'
+        (own,) = kernel.run(hidden).of("execute_result")
+    finally:
+        kernel.stop()
+    assert own["data"]["text/plain"] == "26"

@@ -19,16 +19,17 @@ Base.loaded_modules[LIBSK_ID].compile_ahead()
 warm_request(code, kind = EXECUTE; expressions = "") =
     Request(kind, 1, code, ncodeunits(code), 1, false, true, 0, expressions, 0, "", "")
 
-# What they define is in Main of every notebook, under names that nobody sees.
+# What they define is in Main of every notebook, under names that nobody sees, and that nobody's functions
+# need: the type of a function `f` is called `#f`.
 const WARM_CELLS = (
-    "print(1)", "println(\"x\", 1, 2.5)", "1 + 1", "2.5", "\"text\"", "nothing", "var\"#x\" = [1, 2, 3]",
+    "print(1)", "println(\"x\", 1, 2.5)", "1 + 1", "2.5", "\"text\"", "nothing", "var\"#warm x#\" = [1, 2, 3]",
     "[1.0 2.0; 3.0 4.0]", "[1 2; 3 4]", "Float32[1, 2]", "Float32[1 2; 3 4]", "[1.5, 2.5]", "[\"a\", \"b\"]",
     "(1, \"a\")", "(1, 2, 3)", "\"x is $(1.5), $(2)\"", "println(\"x \", Float32[1, 2])", "1.0f0",
     "[1.0 2.0; 3.0 4.0] * [1.0 2.0; 3.0 4.0]", "[1.0 2.0; 3.0 4.0]'", "[1.0 2.0; 3.0 4.0] \\ [1.0, 2.0]",
     "[1.0 2.0] .* 2 .+ 1", "hcat([1.0, 2.0], [3.0, 4.0])", "sum([1.0 2.0], dims = 1)", "randn(2, 2)[:, 1]",
     "round(1.234, digits = 2)", "join([1, 2], \", \")", "zeros(Float32, 2, 2)", "maximum(abs, [1.0, 2.0])",
     "Dict(1 => 2)", ":symbol", "true", "rand(2) .+ 1",
-    "for i in 1:2\n    y = i\nend", "var\"#f\"(x) = x + 1\nvar\"#f\"(2)", "error(\"boom\")", "sqrt(-1)", "undefined_",
+    "for i in 1:2\n    y = i\nend", "var\"#warm f#\"(x) = x + 1\nvar\"#warm f#\"(2)", "error(\"boom\")", "sqrt(-1)", "undefined_",
     "1 +", "sleep(0.001)", "typeof(1)", "1:3", "?println", ";true", "println(stderr, \"x\")", "display(1)",
     "using .sk: @on\n@on 0 1", "exit()",
 )
