@@ -131,7 +131,9 @@ TEST_F(Endurance, AWaitRunsOutByTheGpusOwnClock) {
   Plan plan = direct_allreduce(2, 33);
   for (Task& task : plan.ranks[1].tasks) task.post_count = 0;
   Running running(plan);
-  must(running.program().run(machine().stream(), running.operands().ranks(), 20'000'000));
+  // Long enough for the other rank's blocks to begin, which on a CPU are threads among many.
+  constexpr int64_t kTimeoutNs = 1'000'000'000;
+  must(running.program().run(machine().stream(), running.operands().ranks(), kTimeoutNs));
   const Status status = running.program().wait(machine().stream());
   EXPECT_EQ(status.code(), SK_ERR_TIMEOUT);
   EXPECT_NE(status.message().find("rank 0 waited"), std::string::npos) << status.message();
