@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from libsk._ops import *  # noqa: F403
     from libsk._plan import Plan, check_plan
     from libsk._prepared import Prepared
+    from libsk._session import Cell, CellError, CellEvent, Result, Session
     from libsk._tile import Tile, tile
     from libsk._topo import Topo, topo
     from libsk._trace import Trace
@@ -53,6 +54,9 @@ __all__ = [
     "AbortedError",
     "BadHandleError",
     "BusyError",
+    "Cell",
+    "CellError",
+    "CellEvent",
     "Comm",
     "Context",
     "DesyncError",
@@ -69,6 +73,8 @@ __all__ = [
     "PeerLostError",
     "Plan",
     "Prepared",
+    "Result",
+    "Session",
     "SystemCallError",
     "Tile",
     "TileError",
@@ -88,12 +94,17 @@ __all__ = [
 
 # Loaded at first use, for they bring NumPy: a notebook's ranks are ready before they need it.
 _LAZY = {
+    "Cell": "libsk._session",
+    "CellError": "libsk._session",
+    "CellEvent": "libsk._session",
     "Comm": "libsk._comm",
     "Context": "libsk._context",
     "DeviceArray": "libsk._device_memory",
     "Packed": "libsk._gemm",
     "Plan": "libsk._plan",
     "Prepared": "libsk._prepared",
+    "Result": "libsk._session",
+    "Session": "libsk._session",
     "Topo": "libsk._topo",
     "Trace": "libsk._trace",
     "check_plan": "libsk._plan",
