@@ -1,4 +1,5 @@
-"""Checks that documents and code agree: variables, links, pages that comments name, sentences.
+"""Checks that documents and code agree: variables, links, pages that comments name, sentences, and
+the page that is made of the Python package's docstrings.
 
 usage: check_docs.py [ROOT]   (prints one line per finding; exit status 1 when there is any)
 
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import make_python_page
 from sentences import check_sentences
 from tidy import tracked
 
@@ -86,6 +88,12 @@ def check_pages(root: Path, names: list[str]) -> Iterator[str]:
                     yield f"{name}: names {page}, which does not exist"
 
 
+def check_python_page(root: Path) -> Iterator[str]:
+    """It says what the docstrings say now."""
+    if (root / make_python_page.PACKAGE).is_dir() and make_python_page.has_drifted(root):
+        yield f"{make_python_page.PAGE}: run tools/make_python_page.py, which would write another"
+
+
 def findings(root: Path) -> list[str]:
     """Everything found under `root`."""
     names = tracked(root)
@@ -94,6 +102,7 @@ def findings(root: Path) -> list[str]:
         *check_links(root, names),
         *check_pages(root, names),
         *check_sentences(root, names),
+        *check_python_page(root),
     ]
 
 

@@ -230,7 +230,12 @@ def pair(schema: dict, wrap: Wrap) -> list[str]:
         "        ",
     )
     example = f'``comm.{take}(buffer, 1)`` or ``comm.{take}(peer=1, shape=(3, 4), dtype="f32")``.'
-    lines += end_of_docstring([about, "", wrap(example, "        ")])
+    docs = [
+        line(wrap, "out", "an array of any shape", types, "with as many elements as are sent"),
+        line(wrap, "peer", f"the number of the rank that calls :meth:`{give}`; it must be given"),
+        line(wrap, "shape", "of a new array, in place of ``out``; then ``dtype`` is due as well"),
+    ]
+    lines += end_of_docstring([about, "", wrap(example, "        "), "", *docs])
     plain = "shape is None and dtype is None and stream is None and timeout is None"
     return [
         *lines,

@@ -6,12 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lib/base/workers.h"
 #include "lib/plan/plan.h"
 
 namespace sk {
-
-// Workers of a rank, whether asked for or by the number of cores.
-inline constexpr uint32_t kWorkersMax = 256;
 
 uint64_t memory_bytes();  // Of the machine.
 // How much of its address space this process may give to each of so many segments, half of what its

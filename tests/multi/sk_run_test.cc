@@ -246,6 +246,9 @@ TEST(SkRun, WrongCommandLinesGetASentence) {
       {{"-n", "2", "--"}, 2, "the program to run is missing"},
       {{"-n", "2", "--what", "true"}, 2, "\"--what\" is no option"},
       {{"-n", "2", "--workers", "-1", "true"}, 2, "--workers is \"-1\""},
+      {{"-n", "2", "--workers", "257", "true"},  // What each rank would refuse.
+       2,
+       "--workers is \"257\": it must be a number from 1 to 256"},
       {{"-n", "2", "--timeout", "nan", "true"}, 2, "--timeout is \"nan\""},
       {{"-n", "2", "--timeout", "0", "true"}, 2, "--timeout is \"0\""},
       {{"-n", "2", "/nonexistent/program"}, 127, "cannot run \"/nonexistent/program\""},

@@ -92,10 +92,21 @@ def install_package() -> None:
     stamp.write_text(key)
 
 
-def install_kernel(venv: Path = VENV) -> None:
+def _ranks(ranks: int | None) -> list[str]:
+    return [] if ranks is None else ["--ranks", str(ranks)]
+
+
+def install_kernel(venv: Path = VENV, ranks: int | None = None) -> None:
     """The kernelspec goes into the environment, so that nothing outside build/ is touched."""
     command = [VENV / "bin" / "sk", "install", "--sys-prefix", "--python", venv / "bin" / "python"]
-    run(command, "installing the kernelspec", env=environment())
+    run([*command, *_ranks(ranks)], "installing the kernelspec", env=environment())
+
+
+def install_julia_kernel(venv: Path, julia: Path, ranks: int | None = None) -> None:
+    """That of Julia into the same place, without the system image, which takes minutes to make."""
+    command = [VENV / "bin" / "sk", "install", "--language", "julia", "--julia", julia]
+    command += ["--no-image", "--prefix", venv, *_ranks(ranks)]
+    run(command, "installing Julia's kernelspec", env=environment())
 
 
 def install(part: Part) -> None:

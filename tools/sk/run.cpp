@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "lib/base/workers.h"
 #include "lib/base/world.h"
 #include "tools/sk/job_env.h"
 #include "tools/sk/launch.h"
@@ -12,8 +13,6 @@
 #include "transport/bootstrap/identity.h"
 
 namespace {
-
-constexpr int kWorkersMax = 4096;
 
 constexpr char kUsage[] =
     "usage: sk run -n N [--workers W] [--timeout S] [--tag] [--] PROGRAM [ARGUMENT...]\n"
@@ -27,7 +26,7 @@ constexpr char kUsage[] =
     "ones; a second SIGINT, SIGTERM or SIGHUP ends them. What is ignored at the start stays so.\n"
     "\n"
     "  -n N          number of ranks, 1 to 4096\n"
-    "  --workers W   threads of each rank that run tiles (SK_WORKERS)\n"
+    "  --workers W   threads of each rank that run tiles, 1 to 256 (SK_WORKERS)\n"
     "  --timeout S   end all ranks after S seconds\n"
     "  --tag         put \"[rank N] \" before each line of output\n"
     "\n"
@@ -89,7 +88,7 @@ sk::Result<Options> parse(int argc, char** argv) {
       SK_ASSIGN_OR_RETURN(options.launch.world_size,
                           parse_count(option, argv[i], sk::kWorldSizeMax));
     } else if (option == "--workers") {
-      SK_ASSIGN_OR_RETURN(options.workers, parse_count(option, argv[i], kWorkersMax));
+      SK_ASSIGN_OR_RETURN(options.workers, parse_count(option, argv[i], int(sk::kWorkersMax)));
     } else {
       SK_ASSIGN_OR_RETURN(options.launch.timeout_ns, parse_seconds(option, argv[i]));
     }

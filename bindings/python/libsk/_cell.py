@@ -38,8 +38,7 @@ class Cell:
         state = self._result.status if self._result else "not ended"
         return f"<libsk.Cell {self.number}: {state}>"
 
-    def add(self, event: CellEvent) -> None:
-        """One more event. The session's own."""
+    def _add(self, event: CellEvent) -> None:
         if self._keeps:
             self._events.append(event)
         if event.kind == "input":

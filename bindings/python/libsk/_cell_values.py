@@ -103,12 +103,19 @@ class Result:
     """All that it printed, as a notebook shows it: what ranks have in common once, and tags like
     ``[0-2]`` where they differ."""
     stdout: str
+    """Its part on that stream."""
     stderr: str
+    """And on this one."""
     displays: tuple[Display, ...]
+    """Each with its ``data`` by MIME type (a str for text, what JSON says, bytes for all else), its
+    ``ranks``, ``kind`` (``"display"``, ``"result"``, ``"page"``), ``metadata``, ``display_id``."""
     errors: tuple[Failure, ...]
+    """What ended it, with ``name``, ``value``, ``traceback`` and ``ranks``: errors of several ranks
+    as one, whose value and traceback tell them apart."""
     seconds: dict[int, float]
     """How long each rank took that came to the cell's end."""
     cpu_seconds: dict[int, float]
+    """How much of the processors, with all its threads."""
 
     @property
     def ok(self) -> bool:

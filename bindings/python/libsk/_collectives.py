@@ -284,6 +284,10 @@ class Collectives:
         and ``dtype``.
 
         ``comm.recv(buffer, 1)`` or ``comm.recv(peer=1, shape=(3, 4), dtype="f32")``.
+
+        ``out``: an array of any shape, of any type, with as many elements as are sent
+        ``peer``: the number of the rank that calls :meth:`send`; it must be given
+        ``shape``: of a new array, in place of ``out``; then ``dtype`` is due as well
         """
         is_plain = shape is None and dtype is None and stream is None and timeout is None
         if is_plain and _recv.core.run(self._handle, None, out, peer) is not None:

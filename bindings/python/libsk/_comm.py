@@ -60,14 +60,29 @@ class Comm(Collectives, Here):
     """A fixed set of ranks that call the same things in the same order.
 
     Without arguments the ranks are those that ``sk run``, torchrun, mpirun or srun started (see
-    docs/env.md); where none of them did this is a world of one.
-    ``bootstrap="threads"`` connects threads of this process that give the same ``name``.
+    docs/env.md); where none of them did this is a world of one. Making it is collective: it returns
+    when every rank has done so.
+
+    ``bootstrap``: how ranks meet: "auto" and "env" as their environment says, where "env" refuses
+        a process that no launcher started; "threads" are threads of this process
+    ``rank``, ``world_size``: with "threads" only, and due there: this one's number, and how many
+    ``name``: of the threads that belong together; between processes it tells communicators apart
+        that several threads of a process make at one time
+    ``device``: "cpu", or "cuda:0", a torch.device, or DLPack's pair (2, 0): see below
+    ``timeout``: seconds that a call waits for other ranks at most, 300 by default
+    ``workers``: threads of this rank that compute, 1 to 256, the caller's included; by default one
+        for each core that falls to it; the least of all ranks holds
+    ``put_only``: as if no rank could reach another one's memory, for tests and comparison
+    ``symmetric_bytes_max``: bytes of addresses for :meth:`empty`; by default the machine's memory
+    ``context``: a :class:`libsk.Context`, else the one that is there by itself
 
     Every call below waits until its buffers may be used again, without Python's lock, and for at
-    most ``timeout`` seconds (300 by default). Ctrl-C aborts the communicator: this rank raises
-    ``KeyboardInterrupt``, its peers ``AbortedError``. Other handlers of signals run while a call of
-    the main thread waits (on a GPU: when it returns); one that raises ends it in the same way. One
-    thread at a time may use a communicator.
+    most ``timeout`` seconds, its own or the communicator's. Ctrl-C aborts the communicator: this
+    rank raises ``KeyboardInterrupt``, its peers ``AbortedError``. Other handlers of signals run
+    while a call of the main thread waits (on a GPU: when it returns); one that raises ends it in
+    the same way. One thread at a time may use a communicator, else ``BusyError``. An exception
+    whose ``code`` is below 20 has changed nothing; behind another one the communicator may be over,
+    as ``info()["over"]`` says.
 
     Inputs are NumPy arrays, anything with ``__dlpack__`` whose memory the CPU can reach (torch,
     JAX), or numbers. Row-major memory is used where it lies; any other layout is copied, and as
@@ -179,8 +194,17 @@ class Comm(Collectives, Here):
         return str(self._device)
 
     def info(self) -> dict[str, int]:
-        """``sk_comm_query()``: rank, world_size, local_rank, local_size, workers, mapped,
-        symmetric_bytes, calls, plans, over (the status that ended it, or 0)."""
+        """What this rank is, by ``sk_comm_query()``.
+
+        ``rank``, ``world_size``, ``local_rank``: as the properties
+        ``local_size``: ranks on this host
+        ``workers``: threads, or a GPU's blocks, that compute for this rank
+        ``mapped``: 1 where all ranks reach each other's symmetric memory, else 0
+        ``symmetric_bytes``: bytes that :meth:`empty` holds now
+        ``calls``: collective calls finished; on a GPU: enqueued
+        ``plans``: plans that are kept for calls to come
+        ``over``: the status that ended the communicator, or 0
+        """
         return self._handle.query()
 
     def __repr__(self) -> str:
@@ -200,8 +224,9 @@ class Comm(Collectives, Here):
     def pack(self, b: Any, *, transpose: bool = False, dtype: Any = None) -> _gemm.Packed:
         """Lays out weights for this CPU, or GPU, once, for many products. Not collective.
 
-        ``b`` has shape (K, N), or (N, K) with ``transpose``; it may be changed afterwards. On a GPU
-        that is work of the default stream, for which the call waits.
+        ``b`` has shape (K, N), or (N, K) with ``transpose``, of f32, f64, bf16 or f16; it may be
+        changed afterwards, for what comes of it is a copy. On a GPU that is work of the default
+        stream, for which the call waits, and every communicator of that GPU takes it.
         """
         transpose = is_given(transpose, "transpose")
         call = self._place.begin(0 if self._device.is_gpu else None, (b,))
@@ -254,6 +279,8 @@ class Comm(Collectives, Here):
         """A NumPy array of zeros in symmetric memory, which peers reach without a copy.
 
         On a GPU a :class:`libsk.DeviceArray`, of which ``torch.from_dlpack()`` makes a tensor.
+        ``shape`` is a number or several, with one element at least; ``dtype`` a name ("bf16"), or
+        NumPy's or torch's type of that name.
 
         Collective: the same size on every rank. It lives until :meth:`free` or the communicator's
         end; dropping the array alone gives nothing back, for that would not be collective.
@@ -263,11 +290,17 @@ class Comm(Collectives, Here):
     # ---- the end ----
 
     def abort(self, reason: str = "") -> None:
-        """Ends every rank's current and later calls with ``AbortedError``. Any thread may call."""
+        """Ends every rank's current and later calls with ``AbortedError``. Any thread may call.
+
+        ``reason`` stands in the sentence that they get, its first 200 bytes. What is left to do
+        with the communicator is :meth:`free`.
+        """
         self._handle.abort(text_of(reason, "reason"))
 
     def free(self, array: np.ndarray | DeviceArray | None = None) -> None:
-        """Without an argument: leaves the communicator. Not collective.
+        """Without an argument: leaves the communicator, as the end of ``with`` does.
+
+        That is not collective: ranks that still wait for this one get ``PeerLostError``.
 
         With an array of :meth:`empty`: gives its memory back, collectively, and leaves the array
         with no elements. Refused while other arrays look into that memory, or anything else but one
@@ -301,5 +334,5 @@ class Comm(Collectives, Here):
 
 
 def comm(**config: Any) -> Comm:
-    """Connects all ranks: :class:`Comm`, as a call."""
+    """Connects all ranks: :class:`Comm`, as a call, with the same arguments."""
     return Comm(**config)

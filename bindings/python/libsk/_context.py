@@ -19,6 +19,9 @@ _LEVELS = {"debug": -1, "info": 1, "warn": 2, "error": 3}
 class Context(Here):
     """One embedding of libsk. Most programs never make one: a default serves them.
 
+    It is for a log of one's own, for one part of a program; communicators, operations and tiles of
+    different contexts know nothing of each other.
+
     ``log_level`` is ``"debug"``, ``"info"``, ``"warn"`` or ``"error"``, the least that is logged:
     info says who met whom, on what and which plans run, warnings say why a call failed. ``log``
     gets ``(level, component, message)``, level 0 for debug to 3 for errors, from any thread of

@@ -125,9 +125,9 @@ class Plan(Here):
         """Runs the plan, collectively, and returns ``out`` or a new array.
 
         ``x`` has as many elements as planned and the planned type; for a product it is A,
-        contiguous, and ``weights`` is the packed B. "barrier" takes no arrays; of "send_recv" the
-        sender gives ``x`` and the receiver ``out``, and other ranks return at once. Memory is as
-        planned: ``out`` is ``x`` where the plan is in place, and only there.
+        contiguous, and ``weights`` is B, of :meth:`libsk.Comm.pack`. "barrier" takes no arrays; of
+        "send_recv" the sender gives ``x`` and the receiver ``out``, and other ranks return at once.
+        Memory is as planned: ``out`` is ``x`` where the plan is in place, and only there.
         """
         if weights is None and dtype is None and stream is None and timeout is None:
             quick = self._handle.try_run(x, out)
@@ -310,5 +310,9 @@ _A_TEXT = "a plan's text, as plan.dump() writes it"
 
 
 def check_plan(text: str) -> None:
-    """Parses and validates a plan's text; the exception names the line or the rule."""
+    """Parses and validates a plan's text, and runs nothing.
+
+    It returns nothing. ``InvalidArgumentError`` names the line that cannot be read, or the rule
+    that the plan breaks.
+    """
     _core.plan_check(text_of(text, "text", _A_TEXT))

@@ -14,23 +14,12 @@ from typing import SupportsIndex
 
 from libsk import _core
 from libsk._cell import Cell
-from libsk._cell_values import CellError, CellEvent, CellTraceback, Display, Failure, Result
+from libsk._cell_values import CellEvent, Result
 from libsk._checks import integer, is_given, kind_of, milliseconds, shown, text_of
 from libsk._errors import Error, PeerLostError, TimeoutError, invalid
 from libsk._session_book import Book
 from libsk._session_link import Link
 from libsk._session_questions import Questions, Ranks, rank_set
-
-__all__ = [
-    "Cell",
-    "CellError",
-    "CellEvent",
-    "CellTraceback",
-    "Display",
-    "Failure",
-    "Result",
-    "Session",
-]
 
 _TEMPLATE = 1
 """SK_SESSION_TEMPLATE."""

@@ -75,6 +75,6 @@ class Book:
         event = event_of(fields)
         if event is None:
             return
-        cell.add(event)
+        cell._add(event)
         if event.kind == "done":
             del self.cells[number]

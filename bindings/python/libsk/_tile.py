@@ -331,17 +331,28 @@ def tile(
 ) -> Any:
     """Makes an operation of a function that computes one tile; without one, a decorator.
 
-    ``reads`` and ``writes`` name the arrays, each with types and shape: ``{"x": ("f32|f64", "m,
-    n")}``; ``in_place={"z": "y"}`` lets ``z`` be ``y``. ``parameters`` are ``{"alpha": float}`` or,
-    with bounds, ``{"alpha": (float, 0, 1)}``. ``effect`` says what the function does
-    (docs/your-own-tile.md); without one all that is written depends on all that is read. ``over``
-    is ``"rows"``, ``"blocks"`` or ``"all"``. ``serial`` asks for one call of the function at a
-    time, as functions of Python's are called anyway. ``replace`` takes the place of a tile of that
-    name in this context; where the new one is refused, the old one stays.
+    ``function``: is called with arrays of its tile (those that are read, then those that are
+        written) and the parameters; or compiled code: a ctypes function pointer, an object with an
+        ``address``, or an address
+    ``reads``, ``writes``: the arrays, each with types and shape: ``{"x": ("f32|f64", "m, n")}``;
+        a type may be another array's, ``"x"``
+    ``effect``: what the function does (docs/your-own-tile.md); without one all that is written
+        depends on all that is read
+    ``parameters``: ``{"alpha": float}`` or, with bounds, ``{"alpha": (float, 0, 1)}``
+    ``in_place``: ``{"z": "y"}`` lets ``z`` be ``y``
+    ``name``: the operation's; by default the function's
+    ``over``: what is cut: ``"rows"`` (the default where there is an effect), ``"blocks"`` of both
+        axes, or ``"all"``: nothing, one call has all of it
+    ``tile_rows``: rows of a call at least; 0: the library chooses
+    ``serial``: one call of the function at a time, as functions of Python's are called anyway
+    ``version``: 1 to 65535; grows with what is computed
+    ``summary``: what it computes, for who reads about it
+    ``replace``: takes the place of a tile of that name in this context; where the new one is
+        refused, the old one stays
+    ``context``: where it is known, by default the one that is there by itself
 
-    ``function`` is called with arrays of its tile (those that are read, then those that are
-    written) and the parameters, or is compiled code: a ctypes function pointer, an object with an
-    ``address``, or an address.
+    A description that makes no sense is ``InvalidArgumentError``; a function that fails its call is
+    ``TileError``, or what it raised.
     """
     if function is None:
         given = {key: value for key, value in locals().items() if key != "function"}

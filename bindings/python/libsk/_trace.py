@@ -30,17 +30,17 @@ class Trace(Here):
         self._handle = handle
         self._gather = gather  # None on a GPU.
         self._event_count_max = event_count_max
-        self.json = '{"traceEvents": []}'
+        self.json: str = '{"traceEvents": []}'
         """Chrome's and Perfetto's format: save it and open it there."""
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """One dict for each event: ``name``, ``ts`` and ``dur`` in microseconds, ``pid`` the rank,
-        ``tid`` the worker, ``args``."""
+        """This rank's, one dict for each: ``name``, ``ts`` and ``dur`` in microseconds, ``pid`` the
+        rank, ``tid`` the worker, ``args``."""
         return json.loads(self.json)["traceEvents"]
 
     def gather(self) -> list[dict[str, Any]]:
-        """The events of all ranks. Collective.
+        """The events of all ranks, in one list in the order of ranks, on every rank. Collective.
 
         Not on a GPU, whose ranks are threads of one process: there they join their ``events``.
         """
@@ -63,7 +63,10 @@ class Trace(Here):
         return events
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes ``json`` to a file."""
+        """Writes ``json``, this rank's events, to a file, which is overwritten.
+
+        For all ranks in one: ``json.dump({"traceEvents": trace.gather()}, file)`` on one of them.
+        """
         try:
             target = Path(path)
         except TypeError:

@@ -82,6 +82,7 @@ def register(comm: Comm, name: str | None = None) -> str:
     """The name by which operations know this communicator, for as long as it lives.
 
     Without ``name`` one is made up. Ranks that are threads of one process need names of their own.
+    Registering it again gives the name that it has; that of another one is refused.
     """
     if not isinstance(comm, Comm):
         raise invalid(f"comm is {kind_of(comm)}; give a libsk.Comm")
@@ -136,7 +137,11 @@ def allreduce_gemm(
     transpose_b: bool = False,
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """:meth:`libsk.Comm.allreduce_gemm` on the communicator of that name."""
+    """:meth:`libsk.Comm.allreduce_gemm` on the communicator of that name: a new tensor.
+
+    It has shape (m, n). ``a`` and ``b`` are matrices of one type; ``out_dtype`` may be
+    torch.float32.
+    """
     return _find(comm).allreduce_gemm(
         _with_rows(a),
         _with_rows(b),
@@ -227,7 +232,11 @@ def allgather_gemm(
     transpose_b: bool = False,
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """:meth:`libsk.Comm.allgather_gemm` on the communicator of that name."""
+    """:meth:`libsk.Comm.allgather_gemm` on the communicator of that name: a new tensor.
+
+    It has shape (world_size * m, n). ``a`` and ``b`` are matrices of one type; ``out_dtype`` may be
+    torch.float32.
+    """
     return _find(comm).allgather_gemm(
         _with_rows(a),
         _with_rows(b),
@@ -274,7 +283,10 @@ allgather_gemm.register_autograd(_gathered_backward, setup_context=_keep_operand
     "sk::allgather", mutates_args=(), tags=_TAGS, schema="(Tensor x, str comm) -> Tensor"
 )
 def allgather(x: torch.Tensor, comm: str) -> torch.Tensor:
-    """:meth:`libsk.Comm.allgather` on the communicator of that name."""
+    """:meth:`libsk.Comm.allgather` on the communicator of that name: a new tensor.
+
+    It has the shape of x behind a dimension of world_size.
+    """
     return _find(comm).allgather(x.detach().contiguous())
 
 
@@ -287,7 +299,7 @@ def _(x: torch.Tensor, comm: str) -> torch.Tensor:
     "sk::reduce_scatter", mutates_args=(), tags=_TAGS, schema="(Tensor x, str comm) -> Tensor"
 )
 def reduce_scatter(x: torch.Tensor, comm: str) -> torch.Tensor:
-    """:meth:`libsk.Comm.reduce_scatter`, a sum, on the communicator of that name."""
+    """:meth:`libsk.Comm.reduce_scatter`, a sum: x has world_size times the rows of the result."""
     return _find(comm).reduce_scatter(x.detach().contiguous())
 
 
@@ -326,7 +338,7 @@ reduce_scatter.register_autograd(_scatter_backward, setup_context=_keep_name)
     schema='(Tensor x, str comm, str op="sum") -> Tensor',
 )
 def allreduce(x: torch.Tensor, comm: str, op: str = "sum") -> torch.Tensor:
-    """:meth:`libsk.Comm.allreduce` on the communicator of that name."""
+    """:meth:`libsk.Comm.allreduce` on the communicator of that name: a new tensor shaped as x."""
     return _find(comm).allreduce(x.detach().contiguous(), op)
 
 

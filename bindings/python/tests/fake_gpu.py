@@ -98,8 +98,8 @@ def is_poisoned(array: Exporter) -> bool:
 
 
 def page_examples() -> list[str]:
-    """The Python examples of docs/gpu.md, in order."""
-    page = (ROOT / "docs" / "gpu.md").read_text()
+    """The Python examples of docs/gpu-python.md, in order."""
+    page = (ROOT / "docs" / "gpu-python.md").read_text()
     return re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
 
 

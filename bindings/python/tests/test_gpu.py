@@ -275,8 +275,8 @@ def test_an_abort_reaches_every_rank(gpus: FakeGpus) -> None:
 
 
 def test_the_pages_example(gpus: FakeGpus) -> None:
-    """The one of docs/gpu.md that needs no torch; test_torch_ops.py runs the others."""
+    """The one of docs/gpu-python.md that needs no torch; test_torch_ops.py runs the others."""
     (example,) = [text for text in page_examples() if "torch" not in text]
     before = gpus.launches()
-    exec(compile(example, "docs/gpu.md", "exec"), {})
+    exec(compile(example, "docs/gpu-python.md", "exec"), {})
     assert gpus.launches() > before

@@ -358,12 +358,12 @@ def test_results_are_new(alone: str) -> None:
 
 
 def test_the_pages_examples(capfd: pytest.CaptureFixture[str]) -> None:
-    """Those of docs/gpu.md with torch, in order; but on the CPU."""
+    """Those of docs/gpu-python.md with torch, in order; but on the CPU."""
     names: dict[str, Any] = {}
     for example in page_examples():
         if "torch" in example:
             example = example.replace('device = "cuda:0"', 'device = "cpu"')
-            exec(compile(example, "docs/gpu.md", "exec"), names)
+            exec(compile(example, "docs/gpu-python.md", "exec"), names)
     # By pattern, not by line: a print of one thread may come between the other's text and its end.
     told = re.findall(r"rank \d: (\d\.\de[+-]\d\d)", capfd.readouterr().out)
     assert len(told) == 2 and max(map(float, told)) < 1e-3
