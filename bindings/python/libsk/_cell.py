@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from libsk._cell_values import CellEvent, Outputs, Result
-from libsk._checks import milliseconds, shown, text_of
+from libsk._checks import is_given, milliseconds, shown, text_of
 from libsk._errors import TimeoutError, invalid
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Cell:
 
         Raises :class:`CellError` if it failed, unless ``check`` is False.
         """
+        raises = is_given(check, "check")
         limit = None if timeout is None else milliseconds(timeout) / 1000
         if not self._link.wait(self.is_done, limit, "result"):
             raise TimeoutError(
@@ -72,7 +73,7 @@ class Cell:
                 30,
                 "SK_ERR_TIMEOUT",
             )
-        return self._handed_over(check)
+        return self._handed_over(raises)
 
     def answer(self, text: str | None) -> None:
         """Answers the question that is open with a line; None is the end of input.

@@ -164,6 +164,7 @@ class Session(Questions):
         """
         if input is not None and not callable(input):
             raise invalid(f"input is {kind_of(input)}; give a function of the question, or None")
+        raises = is_given(check, "check")
         limit = None if timeout is None else milliseconds(timeout) / 1000
         cell: Cell | None = None
         try:
@@ -177,7 +178,7 @@ class Session(Questions):
                 self._stop(cell)
             raise
         if ended:
-            return cell.result(check=check)
+            return cell.result(check=raises)
         self._stop(cell)
         raise TimeoutError(
             f"session.run(): cell {cell.number} has not ended within {timeout} s, so it was"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 from libsk import _core
 from libsk._cell import Cell
 from libsk._cell_values import Display, Result, display_of, numbers_of
-from libsk._checks import integer, shown, text_of, whole
+from libsk._checks import integer, refusal, shown, text_of, whole
 from libsk._errors import TimeoutError, from_status, invalid
 
 if TYPE_CHECKING:
@@ -53,15 +53,19 @@ def rank_set(ranks: Ranks) -> str | None:
     if ranks is None:
         return None
     allowed = 'a set as "0-3,5", a rank, several, or None for all'
-    if isinstance(ranks, str):
+    if isinstance(ranks, str) and ranks:
         return text_of(ranks, "ranks", allowed)
-    single, _ = whole(ranks)
-    try:
-        numbers = [whole(each)[0] for each in ([ranks] if single is not None else ranks)]
-    except TypeError:
-        numbers = []
+    single, why = whole(ranks)
+    numbers = []
+    if not isinstance(ranks, str):
+        try:
+            numbers = [whole(each)[0] for each in ([ranks] if single is not None else ranks)]
+        except TypeError:  # It is nothing of which there are several.
+            pass
+        except Exception as raised:  # noqa: BLE001 (of another's __iter__)
+            why = [raised]
     if not numbers or None in numbers:
-        raise invalid(f"ranks is {shown(ranks)}; give {allowed}")
+        raise refusal(f"ranks is {shown(ranks)}; give {allowed}", why)
     return ",".join(map(str, numbers))
 
 

@@ -200,7 +200,7 @@ def test_wrong_arguments_of_calls() -> None:
             r"ranks is \[\]; give a set": lambda: session.run("1", ranks=[]),
             r"ranks is \['a'\]; give a set": lambda: session.run("1", ranks=["a"]),
             "ranks is 1.5; give a set": lambda: session.start("1", ranks=1.5),
-            "the rank set is empty": lambda: session.run("1", ranks=""),
+            "ranks is ''; give a set": lambda: session.run("1", ranks=""),
             "rank 2 asked for, but there are ranks 0 to 1": lambda: session.run("1", ranks=2),
             'rank set: "x"': lambda: session.run("1", ranks="x"),
             "timeout is 0; give seconds": lambda: session.run("1", timeout=0),
@@ -269,6 +269,7 @@ def test_a_forked_child_leaves_the_session_alone() -> None:
 PRELUDE = """
 import os, signal, sys, threading, time
 sys.path.insert(0, {tests!r})
+signal.signal(signal.SIGINT, signal.default_int_handler)  # Who runs in the background ignores it.
 import libsk as sk
 from session_tools import open_session, until_text, wait_for
 """
