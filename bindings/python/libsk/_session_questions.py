@@ -62,7 +62,7 @@ def rank_set(ranks: Ranks) -> str | None:
             numbers = [whole(each)[0] for each in ([ranks] if single is not None else ranks)]
         except TypeError:  # It is nothing of which there are several.
             pass
-        except Exception as raised:  # noqa: BLE001 (of another's __iter__)
+        except Exception as raised:  # noqa: BLE001 - it may raise what it likes.
             why = [raised]
     if not numbers or None in numbers:
         raise refusal(f"ranks is {shown(ranks)}; give {allowed}", why)

@@ -118,7 +118,7 @@ def test_a_wrong_type_gets_a_sentence(session: sk.Session, entry: tuple[str, str
         except sk.Error as error:
             if name not in str(error) or error.code not in (10, 11, 12):
                 wrong.append(f"{shown}: {error.code} {error}")
-        except Exception as error:  # noqa: BLE001 (all of them are said)
+        except Exception as error:  # noqa: BLE001 - all of them are told.
             wrong.append(f"{shown}: {type(error).__name__}: {error}")
         else:
             wrong.append(f"{shown} was taken, and gave {type(result)}")
