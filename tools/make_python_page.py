@@ -28,6 +28,7 @@ CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Weights, calls and plans that are kept", ("Packed", "Prepared", "Plan", "check_plan")),
     ("Operations of this process alone", ("OPERATIONS",)),
     ("Tiles of your own", ("tile", "Tile")),
+    ("Ranks from a script", ("Session", "Cell", "Result", "CellEvent", "CellError")),
     ("Traces", ("Trace",)),
     ("Machines", ("topo", "Topo")),
     ("Memory of a GPU", ("DeviceArray",)),
@@ -36,9 +37,15 @@ CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 """Names of ``libsk``; the operations, and exceptions derived from Error, stand for many."""
 
-MADE_BY_USERS = {"Comm", "Context"}
+MADE_BY_USERS = {"Comm", "Context", "Session"}
 """Classes that are called; objects of the others are what functions give."""
-OBJECTS = {"Comm": "comm", "DeviceArray": "array", "Error": "error"}
+OBJECTS = {
+    "CellError": "error",
+    "CellEvent": "event",
+    "Comm": "comm",
+    "DeviceArray": "array",
+    "Error": "error",
+}
 """What an object is called here; else as its class, in small letters."""
 OF_TORCH = "torch"
 

@@ -30,6 +30,7 @@ MENU: dict[str, tuple[str, ...]] = {
     "Library": (
         "C and C++ </docs/c>",
         "Python </bindings/python/README>",
+        "/docs/python-sessions",
         "PyTorch </docs/pytorch>",
         "Julia </bindings/julia/README>",
         "/docs/your-own-tile",

@@ -9,7 +9,7 @@ module LibSK
 using Libdl
 using LinearAlgebra: Adjoint, Transpose
 
-export BFloat16, Comm, Packed, SKError, SymmetricArray, Topo
+export BFloat16, CellError, CellResult, Comm, Packed, SKError, Session, SymmetricArray, Topo
 export abort, free!, gather_trace, info, pack, prepare, trace
 
 include("library.jl")
@@ -28,6 +28,9 @@ include("local.jl")
 include("prepared.jl")
 include("topo.jl")
 include("trace.jl")
+include("session_abi.jl")
+include("cells.jl")
+include("session.jl")
 include("ahead.jl")
 
 # Addresses, which are another process's when this package is precompiled.
@@ -36,6 +39,7 @@ const comm_free = Ref{Ptr{Cvoid}}(C_NULL)
 const packed_free = Ref{Ptr{Cvoid}}(C_NULL)
 const topo_free = Ref{Ptr{Cvoid}}(C_NULL)
 const op_free = Ref{Ptr{Cvoid}}(C_NULL)
+const session_close = Ref{Ptr{Cvoid}}(C_NULL)
 
 # An image of Julia with this package in it starts processes that do not know the library yet: there
 # it is false, and the process calls start() once it does.
@@ -51,6 +55,7 @@ function start()
     packed_free[] = Libdl.dlsym(library, :sk_packed_free)
     topo_free[] = Libdl.dlsym(library, :sk_topo_free)
     op_free[] = Libdl.dlsym(library, :sk_op_free)
+    session_close[] = Libdl.dlsym(library, :sk_session_close)
     return nothing
 end
 

@@ -23,7 +23,9 @@ snake(name) = lowercase(replace(name, r"(?<=[a-z])(?=[A-Z])" => "_"))
 @testset "structs" begin
     layout = read_layout()
     kinds = Dict("Tensor" => "sk_tensor", "RunOptions" => "sk_run_options", "CommInfo" => "sk_comm_info",
-        "CommConfig" => "sk_comm_config", "TopoInfo" => "sk_topo_info")
+        "CommConfig" => "sk_comm_config", "TopoInfo" => "sk_topo_info",
+        "SessionConfig" => "sk_session_config", "ExecOptions" => "sk_exec_options", "Mime" => "sk_mime",
+        "Event" => "sk_event")
     for name in names(LibSK; all = true)
         endswith(string(name), "Args") && (kinds[string(name)] = "sk_" * snake(string(name)))
     end

@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 from conftest import PACKAGE, ROOT, TESTS, Run
 
-ALONE = ("abi", "adamw", "ahead", "arrays", "bfloat16", "columns", "help", "lifetimes", "topology")
+ALONE = (
+    "abi",
+    "adamw",
+    "ahead",
+    "arrays",
+    "bfloat16",
+    "columns",
+    "help",
+    "lifetimes",
+    "sessions",
+    "topology",
+)
 TOGETHER = ("collectives", "prepared", "products")
 FAULTS = ("faults",)
 
@@ -105,3 +116,13 @@ def test_the_pages_examples_run_as_they_are_printed(run: Run, tmp_path: Path) ->
     errors = [float(word) for word in re.findall(r"relative error (\S+)", output["product"])]
     assert len(errors) == 2
     assert all(error < 1e-5 for error in errors)
+
+
+def test_the_example_of_sessions(run: Run, tmp_path: Path) -> None:
+    page = ROOT / "docs" / "python-sessions.md"
+    program = tmp_path / "four.jl"
+    program.write_text(example(page, "^## From Julia$"))
+    done = run(program)
+    assert done.returncode == 0, done.stderr
+    promised = re.search(r"^## From Julia$.*?^```text\n(.*?)^```", page.read_text(), re.M | re.S)
+    assert promised and done.stdout == promised[1]

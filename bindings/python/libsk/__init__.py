@@ -36,6 +36,8 @@ from libsk._errors import (
 from libsk._op_names import OPERATIONS
 
 if TYPE_CHECKING:
+    from libsk._cell import Cell
+    from libsk._cell_values import CellError, CellEvent, Result
     from libsk._comm import Comm, comm
     from libsk._context import Context
     from libsk._device_memory import DeviceArray
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from libsk._ops import *  # noqa: F403
     from libsk._plan import Plan, check_plan
     from libsk._prepared import Prepared
+    from libsk._session import Session
     from libsk._tile import Tile, tile
     from libsk._topo import Topo, topo
     from libsk._trace import Trace
@@ -53,6 +56,9 @@ __all__ = [
     "AbortedError",
     "BadHandleError",
     "BusyError",
+    "Cell",
+    "CellError",
+    "CellEvent",
     "Comm",
     "Context",
     "DesyncError",
@@ -69,6 +75,8 @@ __all__ = [
     "PeerLostError",
     "Plan",
     "Prepared",
+    "Result",
+    "Session",
     "SystemCallError",
     "Tile",
     "TileError",
@@ -88,12 +96,17 @@ __all__ = [
 
 # Loaded at first use, for they bring NumPy: a notebook's ranks are ready before they need it.
 _LAZY = {
+    "Cell": "libsk._cell",
+    "CellError": "libsk._cell_values",
+    "CellEvent": "libsk._cell_values",
     "Comm": "libsk._comm",
     "Context": "libsk._context",
     "DeviceArray": "libsk._device_memory",
     "Packed": "libsk._gemm",
     "Plan": "libsk._plan",
     "Prepared": "libsk._prepared",
+    "Result": "libsk._cell_values",
+    "Session": "libsk._session",
     "Topo": "libsk._topo",
     "Trace": "libsk._trace",
     "check_plan": "libsk._plan",

@@ -23,6 +23,7 @@ void bind_plan(nanobind::module_& module);
 void bind_products(nanobind::module_& module);
 void bind_ready(nanobind::module_& module);
 void bind_dlpack(nanobind::module_& module);
+void bind_session(nanobind::module_& module);
 void bind_tile(nanobind::module_& module);
 void bind_topo(nanobind::module_& module);
 void bind_worker(nanobind::module_& module);

@@ -30,6 +30,7 @@ NB_MODULE(_core, module) {
   sk::python::bind_products(module);
   sk::python::bind_plan(module);
   sk::python::bind_dlpack(module);
+  sk::python::bind_session(module);
   sk::python::bind_tile(module);
   sk::python::bind_topo(module);
   sk::python::bind_worker(module);
