@@ -208,7 +208,7 @@ def test_each_import_is_told_as_it_begins(tmp_path: Path) -> None:
     told = [(note["importing"], note["number"], note["count"]) for note in outcome.notes[:-2]]
     assert told[0] == ("a1", 1, 2)
     assert told.count(("a2", 2, 2)) >= 3  # About every second.
-    assert outcome.modules["a2"]["seconds"] >= 2.5
+    assert outcome.modules["a2"]["seconds"] >= 2.4  # By another clock than sleep()'s.
 
 
 def test_what_it_costs_is_told(tmp_path: Path) -> None:
