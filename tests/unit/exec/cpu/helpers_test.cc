@@ -38,6 +38,15 @@ class Helpers : public TwoRanksAndATile {
     return prepare(builder);
   }
 
+  // Both queues await the peer, which also posts a signal.
+  static void meet(RankBuilder& builder) {
+    builder.set_peers({1});
+    builder.add_signal({1, 0, 1});
+    builder.add({.op = TaskOp::kEnter});
+    builder.add({.op = TaskOp::kAwait});
+    builder.add({.op = TaskOp::kAwait, .queue = 1});
+  }
+
   const std::thread::id caller_ = std::this_thread::get_id();
   Flag begun_;
 };
@@ -130,11 +139,7 @@ class LongHelper : public Helpers {
   std::unique_ptr<Program> prepare_long(Flag& helped) {
     const Wait wait{1, 0, 1};
     RankBuilder builder(0, 2);
-    builder.set_peers({1});
-    builder.add_signal({1, 0, 1});
-    builder.add({.op = TaskOp::kEnter});
-    builder.add({.op = TaskOp::kAwait});
-    builder.add({.op = TaskOp::kAwait, .queue = 1});
+    meet(builder);
     add(builder, 1, 0, {.is_short = true});
     add(builder, 1, 1);
     add(builder, 1, 2, {.after_all = true, .waits = {&wait, 1}});
@@ -162,11 +167,7 @@ TEST_F(LongHelper, NoPeerIsBlamedForIt) {
 TEST_F(Helpers, EventsOfAWorkerDoNotOverlap) {
   const Wait wait{1, 0, 1};
   RankBuilder builder(0, 2);
-  builder.set_peers({1});
-  builder.add_signal({1, 0, 1});
-  builder.add({.op = TaskOp::kEnter});
-  builder.add({.op = TaskOp::kAwait});
-  builder.add({.op = TaskOp::kAwait, .queue = 1});
+  meet(builder);
   add(builder, 1, 0, {.is_short = true});
   add(builder, 1, 1, {.waits = {&wait, 1}});
   const std::unique_ptr<Program> program = prepare(builder);
