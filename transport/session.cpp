@@ -14,11 +14,9 @@ constexpr uint64_t round_up(uint64_t value, uint64_t align) {
   return (value + align - 1) / align * align;
 }
 
-static_assert(sizeof(SegmentHeader) <= kPage);
-
 }  // namespace
 
-void SegmentHeader::set_reason(const std::string& text) {
+void RankHeader::set_reason(const std::string& text) {
   char bytes[kReasonBytesMax] = {};
   std::copy_n(text.data(), std::min(text.size(), sizeof(bytes)), bytes);
   for (size_t i = 0; i < std::size(reason_words); ++i) {
@@ -28,7 +26,7 @@ void SegmentHeader::set_reason(const std::string& text) {
   }
 }
 
-std::string SegmentHeader::reason() const {
+std::string RankHeader::reason() const {
   char bytes[kReasonBytesMax] = {};
   for (size_t i = 0; i < std::size(reason_words); ++i) {
     const uint64_t word = reason_words[i].load(std::memory_order_relaxed);
@@ -37,25 +35,27 @@ std::string SegmentHeader::reason() const {
   return std::string(bytes, strnlen(bytes, sizeof(bytes)));
 }
 
-uint64_t SegmentLayout::entry_offset() const { return kPage; }
+ControlBlock control_block_at(std::byte* start, const SegmentLayout& layout) {
+  return {.header = reinterpret_cast<RankHeader*>(start),
+          .entries = reinterpret_cast<EntrySlot*>(start + layout.entry_offset()),
+          .signals = reinterpret_cast<SignalWord*>(start + layout.signal_offset())};
+}
+
+uint64_t SegmentLayout::entry_offset() const { return sizeof(RankHeader); }
 
 uint64_t SegmentLayout::signal_offset() const {
-  return entry_offset() +
-         round_up(uint64_t{world_size} * kEntryLaneCount * 2 * sizeof(EntrySlot), kPage);
+  return entry_offset() + uint64_t{world_size} * kEntryLaneCount * 2 * sizeof(EntrySlot);
 }
 
 uint64_t SegmentLayout::control_bytes() const {
   return round_up(signal_offset() + uint64_t{signal_count_max} * sizeof(SignalWord), kPage);
 }
 
-uint64_t SegmentLayout::workspace_offset() const { return round_up(control_bytes(), kHugePage); }
+uint64_t SegmentLayout::heap_offset() const { return round_up(workspace_bytes_max, kHugePage); }
 
-uint64_t SegmentLayout::heap_offset() const {
-  return workspace_offset() + round_up(workspace_bytes_max, kHugePage);
-}
-
+// Never nothing, which could not be mapped.
 uint64_t SegmentLayout::bytes() const {
-  return heap_offset() + round_up(heap_bytes_max, kHugePage);
+  return std::max(kHugePage, heap_offset() + round_up(heap_bytes_max, kHugePage));
 }
 
 }  // namespace sk

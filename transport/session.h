@@ -6,9 +6,10 @@
 // Shared memory, NVLink, TCP, RC and SRD can all keep that. Where caps().mapped, tasks may instead
 // load and store the peer's segment through mapped(), and publish with an own release store.
 //
-// An Endpoint is one rank's end of all its sessions: its own segment, the sessions to its peers,
-// and the abort word that every wait watches. One thread at a time drives an endpoint's sessions,
-// but for post() on mapped sessions, check() and abort(), which any thread may call.
+// An Endpoint is one rank's end of all its sessions: its own segment and control block, the
+// sessions to its peers, and the abort word that every wait watches. One thread at a time drives an
+// endpoint's sessions, but for post() on mapped sessions, check() and abort(), which any thread may
+// call.
 #ifndef SK_TRANSPORT_SESSION_H_
 #define SK_TRANSPORT_SESSION_H_
 
@@ -27,7 +28,7 @@ class Absence;
 
 // What planners read; executors do not.
 struct SessionCaps {
-  bool mapped = false;   // The peer's segment can be loaded and stored.
+  bool mapped = false;   // The peer's segment and control block can be loaded and stored.
   bool ordered = false;  // Puts of this session arrive in order.
   uint64_t put_bytes_max = UINT64_MAX;
 };
@@ -40,7 +41,7 @@ struct alignas(64) SignalWord {
 };
 static_assert(sizeof(SignalWord) == 64);
 
-// Entry slots: before any signal of a run, each rank writes one into every peer's segment. Two per
+// Entry slots: before any signal of a run, each rank writes one into every peer's block. Two per
 // pair and lane, by the parity of seq: a rank that has finished call seq may enter seq + 1, but not
 // seq + 2, before the peer has read its entry of seq. Collectives and calls between two ranks count
 // their calls apart, each in a lane of its own. Where many ranks meet along a tree, what they tell
@@ -62,30 +63,43 @@ struct alignas(64) EntrySlot {
 };
 static_assert(sizeof(EntrySlot) == 64);
 
-// How a rank's segment is laid out: [header | entry slots | signals | workspace | symmetric heap].
-// The same on every rank; workspace and heap begin at multiples of 2 MiB, for huge pages. Address
-// space is reserved for all of it at connection; memory is committed page by page by the
-// owner (commit()), before the first peer can be told of it.
+// What a rank has of shared memory. Its control block, [header | entry slots | signals], is what
+// peers write and read all the time; the blocks of a host's ranks lie beside each other. Its
+// segment, [workspace | symmetric heap], is its own. The same on every rank; workspace and heap
+// begin at multiples of 2 MiB, for huge pages. Address space is reserved for all of it at
+// connection; a segment's memory is committed page by page by the owner (commit()), before the
+// first peer can be told of it.
 struct SegmentLayout {
   uint32_t world_size = 1;
   uint32_t signal_count_max = 4096;  // Of all producers together: see Ledger in lib/exec.
   uint64_t workspace_bytes_max = 0;
   uint64_t heap_bytes_max = 0;
   // Of what header, entries and signals look like: grows with every change, so that two builds do
-  // not take each other's segments for their own.
-  uint32_t version = 4;
+  // not take each other's memory for their own.
+  uint32_t version = 5;
 
+  // In the control block.
   uint64_t entry_offset() const;   // EntrySlot[world_size][kEntryLaneCount][2].
   uint64_t signal_offset() const;  // SignalWord[signal_count_max].
-  uint64_t control_bytes() const;  // Of all before the workspace: committed at connection.
-  uint64_t workspace_offset() const;
+  uint64_t control_bytes() const;  // Whole pages, all committed at connection.
+
+  // In the segment.
+  uint64_t workspace_offset() const { return 0; }
   uint64_t heap_offset() const;
   uint64_t bytes() const;
 
   bool operator==(const SegmentLayout&) const = default;
 };
 
-// At the start of every segment; shared with the peers.
+// Which process a rank is in. A PID names the same process only to those of one PID namespace, and
+// may be given anew once the process has ended.
+struct ProcessName {
+  uint64_t space = 0;       // Of the PID namespace; 0: not known.
+  uint64_t start_time = 0;  // As /proc/PID/stat has it.
+  int32_t pid = 0;
+};
+
+// At the start of every control block; shared with the peers.
 //
 // Wake protocol. A thread that has waited long: reads `doorbell`, adds 1 to `sleeping` (seq_cst),
 // looks once more at what it waits for, calls Endpoint::sleep() with the doorbell it read and at
@@ -93,7 +107,7 @@ struct SegmentLayout {
 // where it is not 0, adds 1 to `doorbell` and wakes the futex. The poster has no fence between
 // store and load, for that would cost every post more than sleeping saves; so a wake can be lost,
 // and then costs at most kSleepNsMax.
-struct alignas(64) SegmentHeader {
+struct alignas(64) RankHeader {
   std::atomic<uint32_t> abort_word;  // 0, or abort_word(cause, rank): the first one wins.
   std::atomic<uint32_t> sleeping;    // Threads of the owner that sleep, or are about to.
   std::atomic<uint32_t> doorbell;    // Futex word.
@@ -103,6 +117,10 @@ struct alignas(64) SegmentHeader {
   // Written once, by the owner, before the first abort word.
   static constexpr size_t kReasonBytesMax = 208;
   std::atomic<uint64_t> reason_words[kReasonBytesMax / 8];
+
+  // The owner's process, for who looks after it and for sentences. Written before any peer can
+  // look.
+  ProcessName process;
 
   // Not 0 while the owner is in a call, where peers that are threads of its process have to know:
   // they have registered memory. On a line that nobody looks at while calls go well.
@@ -131,6 +149,20 @@ constexpr uint32_t abort_word(AbortCause cause, uint32_t rank) {
 constexpr AbortCause abort_cause(uint32_t word) { return static_cast<AbortCause>(word >> 24); }
 constexpr uint32_t abort_rank(uint32_t word) { return (word & 0xffffff) - 1; }
 
+// Where a rank's control block is, mapped.
+struct ControlBlock {
+  RankHeader* header = nullptr;
+  EntrySlot* entries = nullptr;
+  SignalWord* signals = nullptr;
+};
+ControlBlock control_block_at(std::byte* start, const SegmentLayout& layout);
+
+// What a rank can load and store of a peer.
+struct MappedView {
+  std::byte* segment = nullptr;
+  ControlBlock control;
+};
+
 struct PutTarget {
   uint64_t offset;  // In the peer's segment.
 };
@@ -140,8 +172,8 @@ class Session {
   virtual ~Session() = default;
   virtual const SessionCaps& caps() const = 0;
 
-  // Where the peer's segment begins in this process, or null where not caps().mapped.
-  virtual std::byte* mapped() const = 0;
+  // Null where not caps().mapped.
+  virtual const MappedView* mapped() const = 0;
 
   // The contract above. `src` may be reused on return. `signal` indexes the peer's signals.
   virtual Status put(PutTarget dst, const void* src, size_t bytes, uint32_t signal,
@@ -166,16 +198,14 @@ class Endpoint {
   uint32_t world_size() const { return layout_.world_size; }
   const SegmentLayout& layout() const { return layout_; }
 
-  // The own segment, mapped.
-  std::byte* segment() const { return segment_; }
-  SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(segment_); }
-  SignalWord* signals() const {
-    return reinterpret_cast<SignalWord*>(segment_ + layout_.signal_offset());
-  }
+  // The own segment and control block, mapped.
+  std::byte* segment() const { return own_.segment; }
+  RankHeader& header() const { return *own_.control.header; }
+  SignalWord* signals() const { return own_.control.signals; }
   const EntrySlot& entry(uint32_t peer, EntryLane lane, uint64_t seq) const {
-    const auto* slots = reinterpret_cast<const EntrySlot*>(segment_ + layout_.entry_offset());
-    return slots[(peer * kEntryLaneCount + lane) * 2 + (seq & 1)];
+    return own_.control.entries[(peer * kEntryLaneCount + lane) * 2 + (seq & 1)];
   }
+  const MappedView& own() const { return own_; }
 
   // Also of the own rank: puts and posts to itself.
   virtual Session& session(uint32_t peer) = 0;
@@ -187,7 +217,7 @@ class Endpoint {
   void set_absence(const Absence* absence) { absence_ = absence; }
   const Absence* absence() const { return absence_; }
 
-  // SegmentHeader::entered of a peer, as far as it is known here: for sentences, and for what to do
+  // RankHeader::entered of a peer, as far as it is known here: for sentences, and for what to do
   // about peers that are gone, not for knowing that an entry has arrived.
   virtual uint64_t entered_by(uint32_t peer) const = 0;
 
@@ -221,7 +251,7 @@ class Endpoint {
  protected:
   uint32_t rank_ = 0;
   SegmentLayout layout_;
-  std::byte* segment_ = nullptr;
+  MappedView own_;
 
  private:
   const Absence* absence_ = nullptr;

@@ -72,8 +72,7 @@ class Player {
   }
 
   void raw(uint64_t n) {
-    auto* words =
-        reinterpret_cast<SignalWord*>(peer_.mapped() + endpoint_.layout().signal_offset());
+    SignalWord* words = peer_.mapped()->control.signals;
     exchange([&] { words[kRawSignal].value.store(n, std::memory_order_release); },
              signal_is(kRawSignal, n));
   }

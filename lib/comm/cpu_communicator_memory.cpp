@@ -99,9 +99,9 @@ Status CpuCommunicator::await_peers_outside() {
   endpoint_->abort(AbortCause::kAborted, rank(), "it frees memory that was registered");
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns_);
   for (uint32_t peer = 0; peer < world_size(); ++peer) {
-    std::byte* segment = endpoint_->session(peer).mapped();
-    if (peer == rank() || segment == nullptr) continue;
-    auto& header = *reinterpret_cast<SegmentHeader*>(segment);
+    const MappedView* view = endpoint_->session(peer).mapped();
+    if (peer == rank() || view == nullptr) continue;
+    RankHeader& header = *view->control.header;
     // Read by writing: a peer that enters after this look sees the abort words set before it.
     while (header.inside.fetch_or(0, std::memory_order_acq_rel) != 0) {
       if (std::chrono::steady_clock::now() > deadline) {

@@ -9,11 +9,9 @@ namespace {
 constexpr uint32_t kSmallWorld = 32;
 // Planners want at most 17 signals an edge for each queue (a fused GEMM): some 5 queues' worth.
 constexpr uint32_t kOfSmallWorlds = 96;
-// With the edge's entry slots one page: what a rank keeps grows with the world, not with its
-// square.
-constexpr uint32_t kOfLargeWorlds = 58;
-static_assert(kOfLargeWorlds * sizeof(SignalWord) + kEntryLaneCount * 2 * sizeof(EntrySlot) ==
-              4096);
+// With the edge's entry slots less than a page, so that a rank of 256, with its header and its
+// staging areas, keeps no more than a page for each.
+constexpr uint32_t kOfLargeWorlds = 55;
 
 // From there on nothing larger than 2 KB is handed over whole (tune() in lib/comm/limits.cpp), and
 // all areas together are smaller than what a rank has of signals.

@@ -56,17 +56,21 @@ constexpr uint32_t kOneEach = 64;  // Processes: more than ranks_max ranks.
 const std::vector<SessionBackend>& session_backends() {
   const Exclusion threads_cannot_die = {"KilledRanksAreNamed",
                                         "a thread cannot be killed without its process"};
+  const std::string outlives = "WhoStaysSeesWhoDiesWhenOthersHaveLeft";
+  const Exclusion threads_leave_together = {outlives, threads_cannot_die.reason};
+  const Exclusion nobody_takes_over = {
+      outlives, "where PIDs cannot be seen, nobody takes the place of a watcher that has left"};
   static const std::vector<SessionBackend> backends = {
       {.name = "shm_threads",
        .processes_max = 0,
        .skip_reason = always,
        .open = open_shm({}),
-       .exclusions = {threads_cannot_die}},
+       .exclusions = {threads_cannot_die, threads_leave_together}},
       {.name = "shm_threads_put_only",
        .processes_max = 0,
        .skip_reason = always,
        .open = open_shm({.hide_mapped = true}),
-       .exclusions = {threads_cannot_die}},
+       .exclusions = {threads_cannot_die, threads_leave_together}},
       {.name = "shm_processes",
        .processes_max = kOneEach,
        .skip_reason = with_pidfd,
@@ -81,17 +85,17 @@ const std::vector<SessionBackend>& session_backends() {
        .processes_max = kOneEach,
        .skip_reason = always,
        .open = open_shm({.hide_pidfd = true}),
-       .exclusions = {}},
+       .exclusions = {nobody_takes_over}},
       {.name = "shm_threads_in_processes",
        .processes_max = 2,
        .skip_reason = with_pidfd,
        .open = open_shm({}),
-       .exclusions = {}},
+       .exclusions = {{outlives, "a thread that leaves does not end its process"}}},
       {.name = "fault_shm_threads",
        .processes_max = 0,
        .skip_reason = always,
        .open = open_fault,
-       .exclusions = {}},
+       .exclusions = {threads_leave_together}},
       {.name = "fault_shm_processes",
        .processes_max = kOneEach,
        .skip_reason = with_pidfd,

@@ -1,5 +1,9 @@
 #include "tests/cts/session_bodies.h"
 
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -99,7 +103,8 @@ Status memory(RankContext& context) {
     memset(at, 0xab, bytes);
     SK_RETURN_IF_ERROR(context.barrier(*endpoint));
     for (uint32_t peer = 0; peer < context.spec.ranks; ++peer) {
-      const std::byte* base = endpoint->session(peer).mapped();
+      const MappedView* view = endpoint->session(peer).mapped();
+      const std::byte* base = view != nullptr ? view->segment : nullptr;
       if ((base != nullptr) != endpoint->session(peer).caps().mapped) {
         return broken("mapped() and caps().mapped differ for rank {}", peer);
       }
@@ -159,7 +164,7 @@ Status sleepers(RankContext& context) {
   for (uint32_t round = 1; round <= 100; ++round) {
     const uint32_t poster = 1 + round % (context.spec.ranks - 1);
     if (context.rank == 0) {
-      SegmentHeader& header = endpoint->header();
+      RankHeader& header = endpoint->header();
       const uint32_t doorbell = header.doorbell.load(std::memory_order_acquire);
       header.sleeping.fetch_add(1, std::memory_order_seq_cst);
       asleep.store(round, std::memory_order_seq_cst);
@@ -244,6 +249,38 @@ Status leaves(RankContext& context) {
   }
   SK_RETURN_IF_ERROR(context.barrier(*endpoint));
   return enter_call(context, *endpoint, kCollectiveLane, 2);
+}
+
+// The lowest ranks free their endpoints and their processes end, in turn; then the victim dies.
+Status outlives(RankContext& context) {
+  SK_ASSIGN_OR_RETURN(auto endpoint, connect_small(context));
+  SK_RETURN_IF_ERROR(context.barrier(*endpoint));
+  const auto victim = static_cast<uint32_t>(context.spec.numbers[kVictim]);
+  const auto leavers = static_cast<uint32_t>(context.spec.numbers[kVictimCount]);
+  const auto flag = [&](uint32_t rank) -> auto& { return context.memory.ranks[rank].flag; };
+  Dice dice(context.spec.seed, context.rank);
+  // Who looks now and then may have come to be the one that looks after the others.
+  const bool looks = dice.below(2) == 0;
+  for (uint32_t rank = 0; rank < std::min(context.rank, leavers); ++rank) {
+    if (looks) {
+      SK_RETURN_IF_ERROR(context.wait_until(*endpoint, [&] { return flag(rank).load() != 0; }));
+    }
+    while (context.memory.ranks[rank].ended.load() == 0) sched_yield();
+  }
+  if (context.rank < leavers) {
+    endpoint.reset();
+    context.own().phase.store(UINT64_MAX);  // Never late to a barrier.
+    flag(context.rank).store(1);
+    return {};
+  }
+  flag(context.rank).store(1);
+  for (uint32_t rank = leavers; rank < context.spec.ranks; ++rank)
+    while (flag(rank).load() == 0) sched_yield();
+  if (context.rank == victim) {
+    if (dice.below(2) == 0) SK_RETURN_IF_ERROR(endpoint->check());
+    kill(getpid(), SIGKILL);
+  }
+  return wait_for_ever(context, *endpoint);
 }
 
 Status leaving_nothing(RankContext& context, Status (*body)(RankContext&)) {

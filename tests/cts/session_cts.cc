@@ -25,6 +25,7 @@ Result<RankBody> body_of(const std::string& name) {
       {"memory", cts::memory},         {"bad_arguments", cts::bad_arguments},
       {"sleepers", cts::sleepers},     {"aborts", cts::aborts},
       {"two_aborts", cts::two_aborts}, {"leaves", cts::leaves},
+      {"outlives", cts::outlives},
   };
   const auto found = bodies.find(name);
   if (found == bodies.end()) return error(SK_ERR_INVALID_ARGUMENT, "no body is named {}", name);
@@ -243,6 +244,29 @@ TEST_P(SessionCts, KilledRanksAreNamed) {
       }
       const std::vector<RankEnd> ends = stage.join();
       expect_named(world, ends, victim);
+    }
+  }
+}
+
+// Whoever has looked after the others may go before the end.
+TEST_P(SessionCts, WhoStaysSeesWhoDiesWhenOthersHaveLeft) {
+  for (const uint32_t ranks : rank_counts()) {
+    for (uint32_t leavers = 0; leavers + 2 <= ranks; ++leavers) {
+      StageSpec world = spec("outlives", ranks);
+      const uint64_t victim = leavers + Dice(world.seed, ranks).below(ranks - leavers);
+      world.numbers[kVictim] = victim;
+      world.numbers[kVictimCount] = leavers;
+      SCOPED_TRACE(fmt::format("{} of {} ranks leave, rank {} dies, seed {}", leavers, ranks,
+                               victim, world.seed));
+      const std::vector<RankEnd> ends = run(world);
+      for (uint32_t rank = 0; rank < ranks; ++rank) {
+        EXPECT_EQ(ends[rank].ended, rank != victim) << "rank " << rank;
+        if (rank == victim) continue;
+        EXPECT_EQ(ends[rank].code, rank < leavers ? SK_OK : SK_ERR_PEER_LOST) << ends[rank].message;
+        if (rank < leavers) continue;
+        EXPECT_EQ(ends[rank].message.substr(0, ends[rank].message.find(" (")),
+                  fmt::format("rank {} died", victim));
+      }
     }
   }
 }

@@ -38,12 +38,14 @@ int segments_held() {
   int held = 0;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
-    held += line.find("memfd:sk-segment") != std::string::npos ? 1 : 0;
+    for (const char* name : {"memfd:sk-segment", "memfd:sk-control"})
+      held += line.find(name) != std::string::npos ? 1 : 0;
   }
   std::error_code gone;  // The iterator's own descriptor.
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
-    held += target.find("memfd:sk-segment") != std::string::npos ? 1 : 0;
+    for (const char* name : {"memfd:sk-segment", "memfd:sk-control"})
+      held += target.find(name) != std::string::npos ? 1 : 0;
   }
   return held;
 }

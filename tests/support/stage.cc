@@ -208,7 +208,8 @@ size_t mapped_segments() {
   std::ifstream maps("/proc/self/maps");
   size_t count = 0;
   for (std::string line; std::getline(maps, line);) {
-    count += line.find("memfd:sk-segment") != std::string::npos ? 1 : 0;
+    for (const char* name : {"memfd:sk-segment", "memfd:sk-control"})
+      count += line.find(name) != std::string::npos ? 1 : 0;
   }
   return count;
 }

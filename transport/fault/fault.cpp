@@ -23,7 +23,7 @@ class FaultSession final : public Session {
   }
 
   const SessionCaps& caps() const override { return caps_; }
-  std::byte* mapped() const override { return nullptr; }
+  const MappedView* mapped() const override { return nullptr; }
 
   Status put(PutTarget dst, const void* src, size_t bytes, uint32_t signal, uint32_t add) override {
     // What the inner session would refuse is refused now: later nobody would be told.
@@ -94,7 +94,7 @@ class FaultEndpoint final : public Endpoint {
       : network_(std::move(network)), inner_(std::move(inner)) {
     rank_ = inner_->rank();
     layout_ = inner_->layout();
-    segment_ = inner_->segment();
+    own_ = inner_->own();
     for (uint32_t peer = 0; peer < world_size(); ++peer) {
       sessions_.emplace_back(*network_, inner_->session(peer), layout_, rank_, peer);
     }

@@ -1,5 +1,3 @@
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -7,8 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "transport/shm/control.h"
 #include "transport/shm/endpoint.h"
-#include "transport/shm/handshake.h"
+#include "transport/shm/join.h"
+#include "transport/shm/process_name.h"
 #include "transport/shm/shm.h"
 
 namespace sk {
@@ -21,14 +21,13 @@ constexpr int64_t kReportGraceNs = 1'000'000'000;
 // What a rank tells the others: how it fared, and first where it can be reached.
 struct Report {
   int32_t code = SK_OK;
-  uint32_t secondary = 0;     // Failed only because another rank did.
-  uint32_t keep_sockets = 0;  // Sees deaths by sockets: peers must leave theirs open.
+  uint32_t secondary = 0;      // Failed only because another rank did.
+  uint32_t by_connection = 0;  // Sees ends by connections: they are to be left open.
   char message[244] = {};
 };
 struct Offer {
   Report report;
-  Secret name = {};
-  Secret secret = {};
+  Contact contact = {};
   SegmentLayout layout;
 };
 static_assert(std::is_trivially_copyable_v<Offer> && std::is_trivially_copyable_v<Report>);
@@ -65,9 +64,9 @@ class Connector {
 
  private:
   Status prepare(Offer& offer);
-  Status meet(const std::vector<Offer>& offers);
-  Status watch_peers();
-  std::unique_ptr<Endpoint> finish(const std::vector<Report>& reports);
+  Status join(const std::vector<Offer>& offers);
+  Status begin_control();
+  std::unique_ptr<Endpoint> finish();
 
   // Gathers a T of every rank.
   template <typename T>
@@ -90,88 +89,83 @@ class Connector {
   const ShmConfig& config_;
   const uint32_t rank_;
   const Deadline deadline_;
-  std::shared_ptr<Segment> own_;
-  Secret secret_ = {};
+  const uint32_t leader_ = 0;  // The lowest rank of the host.
   std::unique_ptr<Published> published_;
   Fd listener_;
-  std::vector<PeerWatch> watches_;  // In rank order.
-  std::vector<Peer> remote_;        // The ranks in other processes.
-  std::vector<Fd> pending_;         // See exchange().
-  Fd deaths_;                       // See ShmEndpoint.
-  bool secondary_ = false;
+  Joined joined_;
 };
 
 Status Connector::prepare(Offer& offer) {
   offer.layout = layout_;
-  SK_ASSIGN_OR_RETURN(own_, Segment::create(layout_));
-  SK_ASSIGN_OR_RETURN(secret_, random_secret());
-  SK_ASSIGN_OR_RETURN(offer.name, random_secret());
-  offer.secret = secret_;
-  published_ = std::make_unique<Published>(secret_, own_);
-  SK_ASSIGN_OR_RETURN(listener_, listen_at(offer.name, layout_.world_size));
+  offer.contact.process = own_process_name();
+  std::shared_ptr<SharedMemory>& own = joined_.segments[rank_];
+  SK_ASSIGN_OR_RETURN(own, SharedMemory::create(layout_.bytes(), SharedMemory::Pages::kHuge));
+  if (rank_ == leader_) {
+    SK_ASSIGN_OR_RETURN(joined_.control, SharedMemory::create(control_file_bytes(layout_),
+                                                              SharedMemory::Pages::kSmall));
+    SK_RETURN_IF_ERROR(joined_.control->commit(0, control_block_offset(0, layout_)));
+    host_header(*joined_.control).watcher.store(leader_, std::memory_order_relaxed);
+  }
+  if (layout_.world_size == 1) return {};
+  SK_ASSIGN_OR_RETURN(offer.contact.secret, random_secret());
+  SK_ASSIGN_OR_RETURN(offer.contact.name, random_secret());
+  published_ = std::make_unique<Published>(offer.contact.secret, Mappings{own, joined_.control});
+  // Any user may knock, so there is room for more than the ranks; the kernel cuts what is too much.
+  SK_ASSIGN_OR_RETURN(
+      listener_, listen_at(offer.contact.name, static_cast<int>(layout_.world_size) + SOMAXCONN));
   return {};
 }
 
-Status Connector::meet(const std::vector<Offer>& offers) {
+// Ranks that are all threads of this process have each other's mappings already.
+Status Connector::join(const std::vector<Offer>& offers) {
+  std::vector<Contact> contacts;
+  bool all_here = true;
   for (uint32_t rank = 0; rank < offers.size(); ++rank) {
-    if (rank == rank_) {
-      watches_[rank].segment = own_;
-    } else if (auto segment = Published::find(offers[rank].secret)) {
-      watches_[rank].segment = std::move(segment);
-    } else {
-      Peer peer;
-      peer.rank = rank;
-      peer.name = offers[rank].name;
-      peer.secret = offers[rank].secret;
-      remote_.push_back(std::move(peer));
-    }
+    contacts.push_back(offers[rank].contact);
+    if (rank == rank_) continue;
+    Mappings here = Published::find(offers[rank].contact.secret);
+    all_here = all_here && here.segment != nullptr;
+    joined_.segments[rank] = std::move(here.segment);
+    if (rank == leader_) joined_.control = std::move(here.control);
   }
-  const ExchangeInput input = {.rank = rank_,
-                               .secret = secret_,
-                               .own = *own_,
-                               .layout = layout_,
-                               .listener = listener_,
-                               .deadline = deadline_,
-                               .use_pidfd = !config_.hide_pidfd,
-                               .cancel = bootstrap_.cancel()};
-  SK_RETURN_IF_ERROR(exchange(input, remote_, pending_, secondary_));
-  return watch_peers();
+  if (!all_here) {
+    const JoinInput input = {.rank = rank_,
+                             .leader = leader_,
+                             .contacts = contacts,
+                             .layout = layout_,
+                             .listener = listener_,
+                             .deadline = deadline_,
+                             .use_pidfd = !config_.hide_pidfd,
+                             .cancel = bootstrap_.cancel()};
+    SK_RETURN_IF_ERROR(rank_ == leader_ ? lead(input, joined_) : follow(input, joined_));
+  }
+  return begin_control();
 }
 
-// Before the last report: it takes a descriptor, which may be lacking.
-Status Connector::watch_peers() {
-  if (remote_.empty()) return {};
-  deaths_ = Fd(epoll_create1(EPOLL_CLOEXEC));
-  if (!deaths_) return system_error("cannot watch the peers");
-  for (const Peer& peer : remote_) {
-    epoll_event event = {.events = EPOLLIN, .data = {.u32 = peer.rank}};
-    const int fd = (peer.pidfd ? peer.pidfd : peer.incoming).get();
-    if (epoll_ctl(deaths_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
-      return system_error(fmt::format("cannot watch rank {}", peer.rank));
-  }
+// Each commits its own block, so that it counts for its own control group.
+Status Connector::begin_control() {
+  SK_RETURN_IF_ERROR(
+      joined_.control->commit(control_block_offset(rank_, layout_), layout_.control_bytes()));
+  control_block(*joined_.control, rank_, layout_).header->process = own_process_name();
   return {};
 }
 
-std::unique_ptr<Endpoint> Connector::finish(const std::vector<Report>& reports) {
-  for (Peer& peer : remote_) {
-    PeerWatch& watch = watches_[peer.rank];
-    watch.segment = std::move(peer.segment);
-    watch.process = peer.process;
-    watch.fd = std::move(peer.pidfd ? peer.pidfd : peer.incoming);
-    if (reports[peer.rank].keep_sockets != 0) watch.keep_open = std::move(peer.outgoing);
-  }
-  return std::make_unique<ShmEndpoint>(rank_, layout_, std::move(watches_), std::move(deaths_),
-                                       config_.hide_mapped);
+std::unique_ptr<Endpoint> Connector::finish() {
+  // Committed by all. Ranks of this process share it with the leader, who closes it.
+  if (rank_ == leader_ || joined_.control.use_count() == 1) joined_.control->close_descriptor();
+  return std::make_unique<ShmEndpoint>(rank_, layout_, std::move(joined_), config_);
 }
 
 Result<std::unique_ptr<Endpoint>> Connector::run() {
-  watches_.resize(layout_.world_size);
-  if (layout_.world_size == 1) {
-    SK_ASSIGN_OR_RETURN(watches_[0].segment, Segment::create(layout_));
-    return finish({});
-  }
+  joined_.segments.resize(layout_.world_size);
   Offer offer;
-  if (Status status = prepare(offer); !status.ok()) offer.report = report_of(status);
+  Status prepared = prepare(offer);
+  if (layout_.world_size == 1) {
+    SK_RETURN_IF_ERROR(std::move(prepared));
+    SK_RETURN_IF_ERROR(begin_control());
+    return finish();
+  }
+  if (!prepared.ok()) offer.report = report_of(prepared);
   SK_ASSIGN_OR_RETURN(const std::vector<Offer> offers, gather(offer));
   std::vector<Report> reports;
   for (const Offer& other : offers) reports.push_back(other.report);
@@ -182,23 +176,22 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
   }
 
   // Every rank reports once more, also one that failed: the others are told why.
-  Status met = meet(offers);
-  Report report = report_of(met);
-  report.secondary = secondary_ ? 1 : 0;
-  for (const Peer& peer : remote_) report.keep_sockets |= peer.pidfd ? 0 : 1;
-  // Hangs up, so that nobody waits for this rank. Not where another rank's end was the cause: all
-  // are connected to that one and see it, and whoever saw this one hang up first would name it
-  // instead.
-  if (!met.ok() && !secondary_) {
+  Status joined = join(offers);
+  Report report = report_of(joined);
+  report.secondary = joined_.secondary ? 1 : 0;
+  report.by_connection = joined_.by_connection ? 1 : 0;
+  if (!joined.ok()) {  // Hangs up, so that nobody waits for this rank.
     listener_.reset();
-    remote_.clear();
-    pending_.clear();
+    joined_.connections.clear();
   }
   Result<std::vector<Report>> gathered = gather(report);
   // Where not all can report, what this rank has seen of it says more.
-  if (!gathered.ok()) return std::move(met.ok() ? gathered.status() : met);
+  if (!gathered.ok()) return std::move(joined.ok() ? gathered.status() : joined);
   SK_RETURN_IF_ERROR(verdict(*gathered));
-  return finish(*gathered);
+  const bool keep = std::any_of(gathered->begin(), gathered->end(),
+                                [](const Report& each) { return each.by_connection != 0; });
+  if (!keep) joined_.connections.clear();
+  return finish();
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "transport/shm/endpoint.h"
 
 #include <linux/futex.h>
-#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,13 +9,15 @@
 #include <ctime>
 #include <utility>
 
+#include "transport/shm/control.h"
+#include "transport/shm/process_name.h"
+
 namespace sk::shm {
 
-ShmSession::ShmSession(std::byte* peer, const SegmentLayout& layout, uint32_t own_rank, bool mapped)
+ShmSession::ShmSession(const MappedView& peer, const SegmentLayout& layout, uint32_t own_rank,
+                       bool mapped)
     : peer_(peer),
-      signals_(reinterpret_cast<SignalWord*>(peer + layout.signal_offset())),
-      entries_(reinterpret_cast<EntrySlot*>(peer + layout.entry_offset()) +
-               own_rank * kEntryLaneCount * 2),
+      entries_(peer.control.entries + own_rank * kEntryLaneCount * 2),
       segment_bytes_(layout.bytes()),
       signal_count_max_(layout.signal_count_max) {
   caps_.mapped = mapped;
@@ -32,7 +33,7 @@ Status ShmSession::put(PutTarget dst, const void* src, size_t bytes, uint32_t si
   if (signal >= signal_count_max_) [[unlikely]]
     return no_such_signal(signal);
   // A size beyond the caches makes memcpy() store past them, and it fences those stores itself.
-  if (bytes != 0) memcpy(peer_ + dst.offset, src, bytes);
+  if (bytes != 0) memcpy(peer_.segment + dst.offset, src, bytes);
   add_to(signal, add);
   return {};
 }
@@ -65,56 +66,87 @@ void ShmSession::ring() {
   syscall(SYS_futex, &doorbell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-namespace {
-
-// Behind the header in rank 0's segment, which outlives it: how many have freed their endpoints.
-std::atomic<uint32_t>& departures(std::byte* segment_of_rank_0) {
-  static_assert(sizeof(SegmentHeader) % alignof(std::atomic<uint32_t>) == 0);
-  return *reinterpret_cast<std::atomic<uint32_t>*>(segment_of_rank_0 + sizeof(SegmentHeader));
-}
-
-}  // namespace
-
-ShmEndpoint::ShmEndpoint(uint32_t rank, const SegmentLayout& layout, std::vector<PeerWatch> peers,
-                         Fd deaths, bool hide_mapped)
-    : mapped_(!hide_mapped),
+ShmEndpoint::ShmEndpoint(uint32_t rank, const SegmentLayout& layout, Joined joined,
+                         const ShmConfig& config)
+    : mapped_(!config.hide_mapped),
+      use_pidfd_(!config.hide_pidfd),
       process_(getpid()),
-      peers_(std::move(peers)),
-      deaths_(std::move(deaths)) {
+      joined_(std::move(joined)) {
   rank_ = rank;
   layout_ = layout;
-  segment_ = peers_[rank].segment->base();
-  sessions_.reserve(peers_.size());
-  for (const PeerWatch& peer : peers_) {
-    sessions_.emplace_back(peer.segment->base(), layout_, rank_, mapped_);
+  sessions_.reserve(joined_.segments.size());
+  for (uint32_t peer = 0; peer < joined_.segments.size(); ++peer) {
+    const MappedView view = {.segment = joined_.segments[peer]->base(),
+                             .control = control_block(*joined_.control, peer, layout_)};
+    if (peer == rank) own_ = view;
+    sessions_.emplace_back(view, layout_, rank_, mapped_);
   }
 }
 
 ShmEndpoint::~ShmEndpoint() {
   if (process_ != getpid()) return;  // A forked child's copy: the rank itself goes on.
-  const uint32_t before = departures(peers_[0].segment->base()).fetch_add(1);
-  header().left.store(before + 1, std::memory_order_release);
+  header().left.store(host().left.fetch_add(1) + 1, std::memory_order_release);
 }
 
 Status ShmEndpoint::commit(uint64_t offset, uint64_t bytes) {
-  return peers_[rank_].segment->commit(offset, bytes);
+  return joined_.segments[rank_]->commit(offset, bytes);
 }
 
 Status ShmEndpoint::release(uint64_t offset, uint64_t bytes) {
-  return peers_[rank_].segment->release(offset, bytes);
+  return joined_.segments[rank_]->release(offset, bytes);
 }
 
 Status ShmEndpoint::check() {
   const std::unique_lock lock(check_mutex_, std::try_to_lock);
   if (lock && header().abort_word.load(std::memory_order_acquire) == 0) {
+    keep_watch();
     find_dead_processes();
     find_peers_that_left();
   }
   return header().abort_word.load(std::memory_order_acquire) == 0 ? Status() : abort_status();
 }
 
-uint32_t ShmEndpoint::left(uint32_t peer) const {
-  return sessions_[peer].header().left.load(std::memory_order_acquire);
+uint32_t ShmEndpoint::left(uint32_t rank) const {
+  return header_of(rank).left.load(std::memory_order_acquire);
+}
+
+bool ShmEndpoint::same_process(uint32_t rank) const {
+  const ProcessName &own = header().process, &other = header_of(rank).process;
+  return own.space != 0 && own.space == other.space && own.pid == other.pid;
+}
+
+// Where the watcher has freed its endpoint, whoever sees it first takes its place: its process may
+// end now, and what it held goes with it.
+void ShmEndpoint::keep_watch() {
+  if (!joined_.watch.looks() || !use_pidfd_) return;
+  uint32_t watcher = host().watcher.load(std::memory_order_acquire);
+  while (watcher != rank_ && left(watcher) != 0) {
+    if (!host().watcher.compare_exchange_strong(watcher, rank_, std::memory_order_acq_rel))
+      continue;
+    watcher = rank_;
+    watch_all();
+  }
+  if (watcher == joined_.watch.watcher()) return;
+  Fd of_watcher;
+  if (watcher != rank_ && !same_process(watcher)) {
+    Result<Seen> seen = open_pidfd(header_of(watcher).process, of_watcher);
+    if (!seen.ok()) return;  // For want of a descriptor: the next look may find one.
+    if (*seen == Seen::kEnded && left(watcher) == 0) abort(AbortCause::kPeerLost, watcher, "");
+  }
+  joined_.watch.follow(watcher, std::move(of_watcher));
+}
+
+// What cannot be watched, for want of descriptors or of PIDs that can be seen, has its waits end by
+// their limits.
+void ShmEndpoint::watch_all() {
+  for (uint32_t rank = 0; rank < world_size(); ++rank) {
+    if (rank == rank_ || same_process(rank) || left(rank) != 0) continue;
+    Fd fd;
+    Result<Seen> seen = open_pidfd(header_of(rank).process, fd);
+    if (!seen.ok()) continue;
+    if (*seen == Seen::kAlive) (void)joined_.watch.add(rank, std::move(fd));
+    if (*seen == Seen::kEnded && left(rank) == 0) abort(AbortCause::kPeerLost, rank, "");
+  }
 }
 
 // Of a peer that has left: its entry was stored before its `left`, so what is not there by now will
@@ -131,13 +163,8 @@ bool ShmEndpoint::will_not_enter(uint32_t peer) const {
 // In the order in which they ended, so that the first one is named and not who followed it. One
 // that had left before is missed only by who waits for it.
 void ShmEndpoint::find_dead_processes() {
-  if (!deaths_) return;
-  for (;;) {
-    epoll_event event = {};
-    if (epoll_wait(deaths_.get(), &event, 1, 0) <= 0) return;
-    const uint32_t rank = event.data.u32;
-    epoll_ctl(deaths_.get(), EPOLL_CTL_DEL, peers_[rank].fd.get(), nullptr);
-    peers_[rank].fd.reset();
+  for (const uint32_t rank : joined_.watch.ended()) {
+    if (rank == rank_) continue;
     if (left(rank) == 0) {
       abort(AbortCause::kPeerLost, rank, "");
     } else if (will_not_enter(rank)) {
@@ -165,13 +192,10 @@ void ShmEndpoint::abort(AbortCause cause, uint32_t rank, const std::string& reas
     const std::lock_guard lock(reason_mutex_);
     if (!std::exchange(reason_written_, true)) header().set_reason(reason);
   }
-  // Rank 0's word decides which of several causes is the first one; its memory outlives it.
+  // Which of several causes is the first one.
   uint32_t word = 0;
   const uint32_t mine = abort_word(cause, rank);
-  if (sessions_[0].header().abort_word.compare_exchange_strong(word, mine,
-                                                               std::memory_order_acq_rel)) {
-    word = mine;
-  }
+  if (host().cause.compare_exchange_strong(word, mine, std::memory_order_acq_rel)) word = mine;
   for (ShmSession& session : sessions_) {
     uint32_t none = 0;
     session.header().abort_word.compare_exchange_strong(none, word, std::memory_order_acq_rel);
@@ -186,9 +210,12 @@ Status ShmEndpoint::abort_status() const {
     return error(SK_ERR_INTERNAL, "the abort word {:#x} names no rank", word);
   }
   switch (abort_cause(word)) {
-    case AbortCause::kPeerLost:
-      if (peers_[rank].process == 0) return error(SK_ERR_PEER_LOST, "rank {} died", rank);
-      return error(SK_ERR_PEER_LOST, "rank {} died (process {})", rank, peers_[rank].process);
+    case AbortCause::kPeerLost: {
+      const ProcessName &own = header().process, &lost = header_of(rank).process;
+      if (lost.space == 0 || lost.space != own.space || lost.pid == own.pid)
+        return error(SK_ERR_PEER_LOST, "rank {} died", rank);
+      return error(SK_ERR_PEER_LOST, "rank {} died (process {})", rank, lost.pid);
+    }
     case AbortCause::kPeerLeft:
       return error(SK_ERR_PEER_LOST, "rank {} has freed the communicator", rank);
     case AbortCause::kTimeout:

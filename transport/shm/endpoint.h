@@ -8,17 +8,18 @@
 #include <vector>
 
 #include "transport/session.h"
-#include "transport/shm/fd.h"
-#include "transport/shm/segment.h"
+#include "transport/shm/control.h"
+#include "transport/shm/join.h"
+#include "transport/shm/shm.h"
 
 namespace sk::shm {
 
 class ShmSession final : public Session {
  public:
-  ShmSession(std::byte* peer, const SegmentLayout& layout, uint32_t own_rank, bool mapped);
+  ShmSession(const MappedView& peer, const SegmentLayout& layout, uint32_t own_rank, bool mapped);
 
   const SessionCaps& caps() const override { return caps_; }
-  std::byte* mapped() const override { return caps_.mapped ? peer_ : nullptr; }
+  const MappedView* mapped() const override { return caps_.mapped ? &peer_ : nullptr; }
   Status put(PutTarget dst, const void* src, size_t bytes, uint32_t signal, uint32_t add) override;
   Status post(uint32_t signal, uint32_t add) override;
   Status enter(const EntrySlot& entry, EntryLane lane, uint64_t seq) override;
@@ -26,7 +27,7 @@ class ShmSession final : public Session {
     return __atomic_load_n(&entered_[lane], __ATOMIC_RELAXED);
   }
 
-  SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(peer_); }
+  RankHeader& header() const { return *peer_.control.header; }
   void ring();
 
  private:
@@ -35,7 +36,7 @@ class ShmSession final : public Session {
   // would the store fetch it again for itself; one read-modify-write takes it once. It also lets
   // several workers of a rank post one signal.
   void add_to(uint32_t signal, uint32_t add) {
-    signals_[signal].value.fetch_add(add, std::memory_order_release);
+    peer_.control.signals[signal].value.fetch_add(add, std::memory_order_release);
     ring_sleeper();
   }
   void ring_sleeper() {
@@ -43,8 +44,7 @@ class ShmSession final : public Session {
       ring();
   }
 
-  std::byte* peer_;
-  SignalWord* signals_;
+  MappedView peer_;
   EntrySlot* entries_;  // The own slots at the peer: [lane][parity].
   uint64_t segment_bytes_;
   uint32_t signal_count_max_;
@@ -52,21 +52,9 @@ class ShmSession final : public Session {
   uint64_t entered_[kEntryLaneCount] = {};
 };
 
-// What an endpoint knows of a rank beyond its segment.
-struct PeerWatch {
-  std::shared_ptr<Segment> segment;
-  pid_t process = 0;  // 0: not visible, or the own process.
-  Fd fd;              // Readable or hung up once the process has ended; none for own threads.
-  Fd keep_open;       // The connection by which the peer watches this rank.
-};
-
 class ShmEndpoint final : public Endpoint {
  public:
-  // `peers` in rank order, the own rank among them. `deaths` is an epoll of their fds by rank, or
-  // none where no peer has one: its queue is in the order of what happened, also while nobody
-  // looks, so it says who died first.
-  ShmEndpoint(uint32_t rank, const SegmentLayout& layout, std::vector<PeerWatch> peers, Fd deaths,
-              bool hide_mapped);
+  ShmEndpoint(uint32_t rank, const SegmentLayout& layout, Joined joined, const ShmConfig& config);
   ~ShmEndpoint() override;
 
   Session& session(uint32_t peer) override { return sessions_[peer]; }
@@ -83,17 +71,22 @@ class ShmEndpoint final : public Endpoint {
   void ring(uint32_t peer) override { sessions_[peer].ring(); }
 
  private:
+  HostHeader& host() const { return host_header(*joined_.control); }
+  RankHeader& header_of(uint32_t rank) const { return sessions_[rank].header(); }
   // As the how manyth of all ranks it has freed its endpoint; 0: it has not.
-  uint32_t left(uint32_t peer) const;
+  uint32_t left(uint32_t rank) const;
   bool will_not_enter(uint32_t peer) const;
-  std::string reason_of(uint32_t rank) const { return peers_[rank].segment->header().reason(); }
+  std::string reason_of(uint32_t rank) const { return header_of(rank).reason(); }
+  bool same_process(uint32_t rank) const;
+  void keep_watch();
+  void watch_all();
   void find_dead_processes();
   void find_peers_that_left();
 
   const bool mapped_;
+  const bool use_pidfd_;
   const pid_t process_;
-  std::vector<PeerWatch> peers_;
-  const Fd deaths_;
+  Joined joined_;
   std::vector<ShmSession> sessions_;
   std::mutex check_mutex_;       // One of the workers that wait looks after the peers.
   std::mutex reason_mutex_;      // sk_comm_abort() may come from any thread.

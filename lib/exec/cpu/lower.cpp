@@ -17,6 +17,11 @@ uint64_t staged_bytes(const Plan& plan) {
   return bytes;
 }
 
+// Null where only puts reach the rank.
+const MappedView* mapped(Endpoint& endpoint, uint32_t rank) {
+  return rank == endpoint.rank() ? &endpoint.own() : endpoint.session(rank).mapped();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Program>> CpuProgram::lower(std::shared_ptr<const Plan> plan,
@@ -79,13 +84,9 @@ Status CpuProgram::lower_signals() {
     lowered.index = ledger.index(endpoint.rank(), post.signal);
     lowered.add = post.add;
     lowered.posted = &ledger.posted()[ledger.index(post.rank, post.signal)];
-    std::byte* segment =
-        post.rank == endpoint.rank() ? endpoint.segment() : endpoint.session(post.rank).mapped();
-    if (segment != nullptr) {
-      lowered.word =
-          &reinterpret_cast<SignalWord*>(segment + endpoint.layout().signal_offset())[lowered.index]
-               .value;
-      lowered.sleeping = &reinterpret_cast<SegmentHeader*>(segment)->sleeping;
+    if (const MappedView* view = mapped(endpoint, post.rank)) {
+      lowered.word = &view->control.signals[lowered.index].value;
+      lowered.sleeping = &view->control.header->sleeping;
     }
     posts_.push_back(lowered);
   }
@@ -156,9 +157,9 @@ void CpuProgram::lower_uses() {
 
 void CpuProgram::lower_addresses() {
   Endpoint& endpoint = shared_.endpoint;
-  const uint32_t rank = endpoint.rank();
-  const auto segment_of = [&](uint32_t owner) {
-    return owner == rank ? endpoint.segment() : endpoint.session(owner).mapped();
+  const auto segment_of = [&](uint32_t owner) -> std::byte* {
+    const MappedView* view = mapped(endpoint, owner);
+    return view != nullptr ? view->segment : nullptr;
   };
   buffers_.resize(plan_->buffers.size());
   offsets_.resize(plan_->buffers.size());
@@ -205,7 +206,7 @@ void CpuProgram::lower_addresses() {
     tells_each_ = tells_each_ || buffer.access != BufferAccess::kLocal;
     const Patch patch{id, buffer.owner, buffer.operand, is_list(plan_->op, buffer),
                       segment_of(buffer.owner)};
-    if (buffer.owner == rank) {
+    if (buffer.owner == endpoint.rank()) {
       own_.push_back(patch);
     } else if (buffer.access != BufferAccess::kLocal) {
       peers_.push_back(patch);

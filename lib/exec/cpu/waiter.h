@@ -53,7 +53,7 @@ class Waiter {
       SK_RETURN_IF_ERROR(step(patience));
       if (patience.asleep) {
         // The flag goes up before the last look, so that a post between look and sleep rings.
-        SegmentHeader& header = endpoint_.header();
+        RankHeader& header = endpoint_.header();
         const uint32_t seen = header.doorbell.load(std::memory_order_acquire);
         header.sleeping.fetch_add(1, std::memory_order_seq_cst);
         if (!ready()) endpoint_.sleep(seen, kSleepNs);

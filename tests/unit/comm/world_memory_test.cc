@@ -29,13 +29,14 @@ TEST(WorldMemory, CountsWhatEachRankCommits) {
   EXPECT_EQ(connected_bytes(200, kStaging), layout.control_bytes() + kStaging / 64);
   EXPECT_EQ(connected_bytes(64, kStaging), control_layout(64).control_bytes() + kStaging);
   EXPECT_GE(layout.control_bytes(), uint64_t{layout.signal_count_max} * sizeof(SignalWord));
-  EXPECT_LE(layout.control_bytes(), layout.workspace_offset());
 }
 
-// Header and rounding aside, a page for each pair of ranks.
+// Less than a page for each pair of ranks; of many, with all that a rank has.
 TEST(WorldMemory, OfSignalsAndEntriesGrowsWithThePairs) {
   for (const uint32_t ranks : {33u, 256u, 4096u})
-    EXPECT_LE(control_layout(ranks).control_bytes(), (uint64_t{ranks} + 2) * 4096);
+    EXPECT_LE(control_layout(ranks).control_bytes(), uint64_t{ranks} * 4096);
+  for (const uint32_t ranks : {256u, 4096u})
+    EXPECT_LE(connected_bytes(ranks, cpu::staging_bytes()), uint64_t{ranks} * 4096);
 }
 
 // What is handed over whole fits into staging areas of every size that there is (eight at each

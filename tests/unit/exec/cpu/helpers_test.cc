@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 class Helpers : public TwoRanksAndATile {
  protected:
-  SegmentHeader& header() { return ends_[0]->header(); }
+  RankHeader& header() { return ends_[0]->header(); }
   // Until the calling thread sleeps on the rank's doorbell.
   bool driver_sleeps() {
     return testing_support::until([this] { return header().sleeping.load() != 0; });

@@ -38,9 +38,10 @@ class PlainSession final : public Session {
  public:
   PlainSession(World& world, uint32_t to) : world_(world), to_(to) {
     caps_ = {.mapped = true, .ordered = world.ordered};
+    view_.segment = world.memory[to].data();
   }
   const SessionCaps& caps() const override { return caps_; }
-  std::byte* mapped() const override { return world_.memory[to_].data(); }
+  const MappedView* mapped() const override { return &view_; }
   Status put(PutTarget dst, const void* src, size_t bytes, uint32_t signal, uint32_t add) override {
     if (bytes != 0) memcpy(world_.memory[to_].data() + dst.offset, src, bytes);
     world_.largest_put = std::max(world_.largest_put, bytes);
@@ -63,6 +64,7 @@ class PlainSession final : public Session {
   World& world_;
   uint32_t to_;
   SessionCaps caps_;
+  MappedView view_;
   uint64_t entered_[kEntryLaneCount] = {};
 };
 
@@ -71,7 +73,7 @@ class PlainEndpoint final : public Endpoint {
   PlainEndpoint(World& world, uint32_t rank) : world_(world) {
     rank_ = rank;
     layout_ = kLayout;
-    segment_ = world.memory[rank].data();
+    own_.segment = world.memory[rank].data();
     for (uint32_t peer = 0; peer < 3; ++peer) sessions_.emplace_back(world, peer);
   }
   Session& session(uint32_t peer) override { return sessions_[peer]; }

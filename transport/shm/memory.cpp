@@ -1,4 +1,4 @@
-#include "transport/shm/segment.h"
+#include "transport/shm/memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -9,12 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <map>
-#include <mutex>
 #include <utility>
 
-#include "lib/base/fork_lock.h"
-#include "lib/base/lasting.h"
 #include "lib/base/memory_limit.h"
 
 namespace sk::shm {
@@ -65,46 +61,43 @@ Result<Secret> random_secret() {
   return secret;
 }
 
-Result<std::shared_ptr<Segment>> Segment::create(const SegmentLayout& layout) {
+Result<std::shared_ptr<SharedMemory>> SharedMemory::create(uint64_t bytes, Pages pages) {
   // Beyond this limit ftruncate() would raise SIGXFSZ, which ends the process.
   rlimit limit = {};
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && layout.bytes() > limit.rlim_cur) {
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
     return error(SK_ERR_NO_MEMORY,
-                 "a segment of {} bytes exceeds the limit of file sizes, {} (`ulimit -f`); "
-                 "symmetric_bytes_max is a part of it",
-                 layout.bytes(), limit.rlim_cur);
+                 "{} bytes of shared memory exceed the limit of file sizes, {} (`ulimit -f`); "
+                 "symmetric_bytes_max is a part of them",
+                 bytes, limit.rlim_cur);
   }
-  Fd fd(memfd_create("sk-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const char* const name = pages == Pages::kHuge ? "sk-segment" : "sk-control";
+  Fd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return system_error("cannot create a shared-memory file (memfd)");
-  if (ftruncate(fd.get(), static_cast<off_t>(layout.bytes())) != 0) {
-    return system_error(
-        fmt::format("cannot size the shared-memory file to {} bytes", layout.bytes()));
+  if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
+    return system_error(fmt::format("cannot size the shared-memory file to {} bytes", bytes));
   }
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return system_error("cannot seal the size of the shared-memory file");
   }
-  SK_ASSIGN_OR_RETURN(std::shared_ptr<Segment> segment, map(std::move(fd), layout));
-  SK_RETURN_IF_ERROR(segment->commit(0, layout.control_bytes()));
-  return segment;
+  return map(std::move(fd), bytes, pages);
 }
 
-Result<std::shared_ptr<Segment>> Segment::attach(Fd fd, const SegmentLayout& layout) {
+Result<std::shared_ptr<SharedMemory>> SharedMemory::attach(Fd fd, uint64_t bytes, Pages pages,
+                                                           bool keep_descriptor) {
   struct stat info;
   if (fstat(fd.get(), &info) != 0) return system_error("cannot look at a peer's shared memory");
   const int seals = fcntl(fd.get(), F_GET_SEALS);
-  if (static_cast<uint64_t>(info.st_size) != layout.bytes() || seals < 0 ||
-      (seals & F_SEAL_SHRINK) == 0) {
+  if (static_cast<uint64_t>(info.st_size) != bytes || seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
     return error(SK_ERR_TRUST,
                  "a peer's shared memory has {} bytes and seals {:#x}; {} bytes, sealed, were due",
-                 info.st_size, seals, layout.bytes());
+                 info.st_size, seals, bytes);
   }
-  SK_ASSIGN_OR_RETURN(std::shared_ptr<Segment> segment, map(std::move(fd), layout));
-  segment->fd_.reset();  // The mapping holds the memory.
-  return segment;
+  SK_ASSIGN_OR_RETURN(std::shared_ptr<SharedMemory> memory, map(std::move(fd), bytes, pages));
+  if (!keep_descriptor) memory->close_descriptor();
+  return memory;
 }
 
-Result<std::shared_ptr<Segment>> Segment::map(Fd fd, const SegmentLayout& layout) {
-  const uint64_t bytes = layout.bytes();
+Result<std::shared_ptr<SharedMemory>> SharedMemory::map(Fd fd, uint64_t bytes, Pages pages) {
   void* place = reserve_aligned(bytes);
   if (place == MAP_FAILED) {
     return system_error(
@@ -120,22 +113,23 @@ Result<std::shared_ptr<Segment>> Segment::map(Fd fd, const SegmentLayout& layout
     return status;
   }
   // Advice only: kernels that give shared memory no huge pages refuse, and nothing is lost.
-  const uint64_t bulk = layout.workspace_offset();
-  if (bytes > bulk) madvise(static_cast<std::byte*>(base) + bulk, bytes - bulk, MADV_HUGEPAGE);
-  return std::shared_ptr<Segment>(new Segment(std::move(fd), static_cast<std::byte*>(base), bytes));
+  if (pages == Pages::kHuge) madvise(base, bytes, MADV_HUGEPAGE);
+  return std::shared_ptr<SharedMemory>(
+      new SharedMemory(std::move(fd), static_cast<std::byte*>(base), bytes));
 }
 
-Segment::~Segment() { munmap(base_, bytes_); }
+SharedMemory::~SharedMemory() { munmap(base_, bytes_); }
 
-Status Segment::check_range(const char* what, uint64_t offset, uint64_t bytes) const {
+Status SharedMemory::check_range(const char* what, uint64_t offset, uint64_t bytes) const {
   if (offset % kPage != 0 || bytes % kPage != 0 || bytes > bytes_ || offset > bytes_ - bytes) {
-    return error(SK_ERR_INTERNAL, "{} of [{}, +{}) in a segment of {} bytes; pages of 4096 only",
-                 what, offset, bytes, bytes_);
+    return error(SK_ERR_INTERNAL,
+                 "{} of [{}, +{}) in {} bytes of shared memory; pages of 4096 only", what, offset,
+                 bytes, bytes_);
   }
   return {};
 }
 
-Status Segment::commit(uint64_t offset, uint64_t bytes) {
+Status SharedMemory::commit(uint64_t offset, uint64_t bytes) {
   SK_RETURN_IF_ERROR(check_range("commit", offset, bytes));
   if (bytes >= kLargeCommit) {
     const uint64_t available = memory_available("");
@@ -165,42 +159,9 @@ Status Segment::commit(uint64_t offset, uint64_t bytes) {
   return {};
 }
 
-Status Segment::release(uint64_t offset, uint64_t bytes) {
+Status SharedMemory::release(uint64_t offset, uint64_t bytes) {
   SK_RETURN_IF_ERROR(check_range("release", offset, bytes));
   return bytes == 0 ? Status() : punch(fd_.get(), offset, bytes);
-}
-
-namespace {
-
-struct Entry {
-  std::weak_ptr<Segment> segment;
-  pid_t process;
-};
-ForkLock published_lock;
-// With the lock held only.
-std::map<Secret, Entry>& published() {
-  static Lasting<std::map<Secret, Entry>> entries;
-  return *entries;
-}
-
-}  // namespace
-
-Published::Published(const Secret& secret, const std::shared_ptr<Segment>& segment)
-    : secret_(secret) {
-  const std::lock_guard lock(published_lock);
-  published()[secret] = {segment, getpid()};
-}
-
-Published::~Published() {
-  const std::lock_guard lock(published_lock);
-  published().erase(secret_);
-}
-
-std::shared_ptr<Segment> Published::find(const Secret& secret) {
-  const std::lock_guard lock(published_lock);
-  const auto found = published().find(secret);
-  if (found == published().end() || found->second.process != getpid()) return nullptr;
-  return found->second.segment.lock();
 }
 
 }  // namespace sk::shm
