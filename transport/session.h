@@ -118,10 +118,6 @@ struct alignas(64) RankHeader {
   static constexpr size_t kReasonBytesMax = 208;
   std::atomic<uint64_t> reason_words[kReasonBytesMax / 8];
 
-  // The owner's process, for who looks after it and for sentences. Written before any peer can
-  // look.
-  ProcessName process;
-
   // Not 0 while the owner is in a call, where peers that are threads of its process have to know:
   // they have registered memory. On a line that nobody looks at while calls go well.
   std::atomic<uint32_t> inside;
@@ -129,6 +125,10 @@ struct alignas(64) RankHeader {
   // Where ranks meet along a tree: the last collective that the owner has entered, by which those
   // who wait long find out for whom. On that line, too.
   std::atomic<uint64_t> entered;
+
+  // The owner's process, for who looks after it and for sentences. Written before any peer can
+  // look.
+  ProcessName process;
 
   void set_reason(const std::string& text);  // Cut to kReasonBytesMax.
   std::string reason() const;

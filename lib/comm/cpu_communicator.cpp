@@ -22,9 +22,8 @@ RankFacts facts_of(const Communicator::Config& config, const Backend& backend,
   facts.workers = config.workers;
   facts.kernel_set = backend.kernel_set();
   facts.put_only = config.put_only ? 1 : 0;
-  // Every rank maps the segments of all, whose workspace and heap may each have that much.
-  const uint32_t ranks_here = config.bootstrap.kind == SK_BOOTSTRAP_THREADS ? world_size : 1;
-  facts.memory_bytes = std::min(memory_bytes(), reservable_bytes(world_size * ranks_here) / 2);
+  // Every process maps the segments of all ranks, whose workspace and heap may each have that much.
+  facts.memory_bytes = std::min(memory_bytes(), reservable_bytes(world_size) / 2);
   facts.heap_bytes_max = config.heap_bytes_max;
   facts.cache_bytes = shared_cache_bytes();
   facts.cpus = usable_cpus();

@@ -18,13 +18,16 @@ uint64_t memory_bytes() {
 }
 
 uint64_t reservable_bytes(uint32_t segments) {
-  uint64_t room = UINT64_MAX;
+  // Half of what 47 bits reach, which is what processors have at least.
+  constexpr uint64_t kAddressSpace = uint64_t(1) << 46;
+  uint64_t room = kAddressSpace / segments;
   rlimit limit = {};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     uint64_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
     const uint64_t taken = pages * uint64_t(sysconf(_SC_PAGESIZE));
-    room = (limit.rlim_cur - std::min<uint64_t>(limit.rlim_cur, taken)) / 2 / segments;
+    const uint64_t left = limit.rlim_cur - std::min<uint64_t>(limit.rlim_cur, taken);
+    room = std::min(room, left / 2 / segments);
   }
   // Of a file that a segment is: another part holds signals and staging.
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)

@@ -12,8 +12,8 @@
 namespace sk {
 
 uint64_t memory_bytes();  // Of the machine.
-// How much of its address space this process may give to each of so many segments, half of what its
-// limits leave (ulimit -v and -f); UINT64_MAX without limits.
+// How much of its address space this process may give to each of so many segments, half of what
+// there is and of what its limits leave (ulimit -v and -f).
 uint64_t reservable_bytes(uint32_t segments);
 
 // The CPUs that this process may run on, as bits; CPUs beyond the set are not known.

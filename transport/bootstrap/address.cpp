@@ -32,8 +32,7 @@ Status check_exposed(const JobEnv& job, const std::vector<Address>& addresses) {
 constexpr int kLastingNames = 4;
 
 // Containers that share the host's network may repeat a launcher's name, which has a PID in it, so
-// the PIDs' space is part of it. The rest of host_id() is not: ranks of one launcher whose mounts
-// differ must meet to be told so.
+// the PIDs' space is part of it.
 Result<std::vector<Address>> here(const JobEnv& job) {
   SK_ASSIGN_OR_RETURN(const std::string space, process_space());
   std::vector<Address> out;

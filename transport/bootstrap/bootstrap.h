@@ -80,8 +80,8 @@ struct BootstrapConfig {
 // Cancelled before it began, it meets nobody; later, it may still be made if all are there.
 Result<std::unique_ptr<Bootstrap>> make_bootstrap(const BootstrapConfig& config);
 
-// 16 bytes that two processes share exactly when memory and sockets of one can be reached by the
-// other: machine, boot, and the network, mount and process namespaces.
+// 16 bytes that two processes share exactly when each can pass the other descriptors, and so share
+// memory with it: machine, boot, and network namespace, to which abstract sockets belong.
 Result<std::vector<std::byte>> host_id();
 
 // What two processes share exactly when a PID means the same process to both.

@@ -40,13 +40,12 @@ Result<std::string> process_space() {
   return out;
 }
 
-// The host's name is no part of it: containers repeat names, and one host may have two.
+// The host's name is no part of it: containers repeat names, and one host may have two. Nor are the
+// spaces of mounts and PIDs: containers that share a network pass each other descriptors.
 Result<std::vector<std::byte>> host_id() {
   std::string seed;
   SK_RETURN_IF_ERROR(append_file("/proc/sys/kernel/random/boot_id", seed));
-  for (const char* space : {"net", "mnt", "pid"}) {
-    SK_RETURN_IF_ERROR(append_space(space, seed));
-  }
+  SK_RETURN_IF_ERROR(append_space("net", seed));
   unsigned char digest[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(seed.data()), seed.size(), digest);
   const auto* bytes = reinterpret_cast<const std::byte*>(digest);

@@ -116,8 +116,15 @@ Status Leader::accept_some() {
 
 Status Leader::hear() {
   std::vector<Fd> silent = std::exchange(silent_, {});
-  for (Fd& connection : silent) SK_RETURN_IF_ERROR(receive(std::move(connection)));
-  return {};
+  Status heard;
+  for (Fd& connection : silent) {
+    if (heard.ok()) {
+      heard = receive(std::move(connection));
+    } else {
+      silent_.push_back(std::move(connection));  // Who speaks there is told.
+    }
+  }
+  return heard;
 }
 
 Status Leader::receive(Fd connection) {

@@ -1,8 +1,8 @@
 // Shared-memory sessions: the ranks of one host, as processes, as threads, or as both.
 //
-// Every rank owns one memfd (segment.h) and maps every peer's; ranks of one process share the
-// owner's mapping. Descriptors travel over Unix sockets with random abstract names, to processes of
-// the same user only (handshake.h).
+// Every rank has a memfd (memory.h) for its segment and a block of its host's control memory
+// (control.h), and maps every peer's; ranks of one process share the owner's mapping. Descriptors
+// travel over Unix sockets with random abstract names, to processes of the same user only (join.h).
 //
 // The contract's last gap (bytes before signal): put() copies, then stores the signal with release;
 // the waiter loads it with acquire. Both are CPU accesses of one coherent memory, so nothing more

@@ -66,8 +66,8 @@ TEST(Control, BlocksLieBesideEachOther) {
     EXPECT_GE(reinterpret_cast<std::byte*>(block.header), end);
     EXPECT_GE(reinterpret_cast<std::byte*>(block.entries),
               reinterpret_cast<std::byte*>(block.header + 1));
-    EXPECT_GE(block.signals, static_cast<void*>(block.entries +
-                                                kLayout.world_size * kEntryLaneCount * 2));
+    EXPECT_GE(block.signals,
+              static_cast<void*>(block.entries + kLayout.world_size * kEntryLaneCount * 2));
     end = reinterpret_cast<std::byte*>(block.signals + kLayout.signal_count_max);
   }
   EXPECT_LE(end, memory.base() + bytes);
