@@ -97,7 +97,9 @@ TEST(LargeWorld, ARankTakesAPageForEachOther) {
       const std::vector<uint64_t> taken = segments_taken();
       EXPECT_EQ(taken.size(), size_t(kMany));
       const uint64_t control = control_taken();
-      if (geteuid() == 0) EXPECT_GT(control, 0u);
+      if (geteuid() == 0) {
+        EXPECT_GT(control, 0u);
+      }
       for (const uint64_t bytes : taken) ASSERT_LE(bytes + control / kMany, kMany * 4096u);
     }
     ASSERT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
