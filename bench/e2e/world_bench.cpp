@@ -28,10 +28,12 @@ void must(sk_status status, const char* what) {
   exit(1);
 }
 
-// Descriptors of this process, and what its own segment takes of memory.
+// Descriptors of this process, and what its own segment takes of memory, and its control block: of
+// that only a mapping is left, which root can look behind.
 struct Taken {
   size_t descriptors = 0;
   uint64_t segment_bytes = 0;
+  uint64_t control_bytes = 0;  // Of all ranks of the host.
 };
 Taken taken() {
   Taken all;
@@ -42,6 +44,14 @@ Taken taken() {
     ++all.descriptors;
     if (target.find("memfd:sk-segment") == std::string::npos) continue;
     if (stat(entry.path().c_str(), &info) == 0) all.segment_bytes += uint64_t(info.st_blocks) * 512;
+  }
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:sk-control") == std::string::npos) continue;
+    struct stat info = {};
+    const std::string file = "/proc/self/map_files/" + line.substr(0, line.find(' '));
+    if (stat(file.c_str(), &info) == 0) all.control_bytes = uint64_t(info.st_blocks) * 512;
+    break;
   }
   return all;
 }
@@ -117,15 +127,27 @@ int main(int argc, char** argv) {
   // Of all ranks together: on a machine that others use, too, it says more than time does.
   double cpu[2] = {of_barrier.cpu_us, of_reduce.cpu_us};
   must(sk_allreduce(comm, cpu, cpu, 2, SK_F64, SK_SUM, nullptr), "sk_allreduce");
+  double least = double(own.descriptors);  // Rank 0 looks after the others' processes.
+  must(sk_allreduce(comm, &least, &least, 1, SK_F64, SK_MIN, nullptr), "sk_allreduce");
+  // All are there, so it takes what connecting takes.
+  sk_comm* second = nullptr;
+  barrier();
+  const double again = now();
+  must(sk_comm_create(context, &config, &second), "sk_comm_create");
+  const double joined = now();
+  must(sk_comm_free(second), "sk_comm_free");
   if (info.rank == 0) {
     printf(
-        "{\"ranks\": %d, \"put_only\": %s, \"connect_s\": %.3f, \"segment_bytes\": %llu, "
-        "\"descriptors\": %zu, \"page_table_kb\": %ld, \"barrier_us\": %.1f, "
+        "{\"ranks\": %d, \"put_only\": %s, \"connect_s\": %.3f, \"join_s\": %.4f, "
+        "\"rank_bytes\": %llu, \"descriptors\": %zu, \"descriptors_least\": %.0f, "
+        "\"page_table_kb\": %ld, \"barrier_us\": %.1f, "
         "\"barrier_cpu_us\": %.1f, \"first_allreduce_ms\": %.2f, \"allreduce_us\": %.1f, "
         "\"allreduce_cpu_us\": %.1f}\n",
-        info.world_size, put_only ? "true" : "false", connected - start,
-        static_cast<unsigned long long>(own.segment_bytes), own.descriptors, page_table_kb(),
-        of_barrier.median_us, cpu[0], first_ms, of_reduce.median_us, cpu[1]);
+        info.world_size, put_only ? "true" : "false", connected - start, joined - again,
+        static_cast<unsigned long long>(own.segment_bytes +
+                                        own.control_bytes / uint64_t(info.world_size)),
+        own.descriptors, least, page_table_kb(), of_barrier.median_us, cpu[0], first_ms,
+        of_reduce.median_us, cpu[1]);
   }
   barrier();
   must(sk_comm_free(comm), "sk_comm_free");
