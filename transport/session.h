@@ -3,13 +3,17 @@
 //   put(dst, src, bytes, post): when the peer's counter post.signal has grown by post.add, those
 //   bytes are at dst. Nothing is promised about the order of two puts.
 //
+// Its source is read until the put says that it is free (Sent). There may be no room for a put, and
+// what is under way may move only while somebody drives it: Endpoint::progress(), for which no
+// thread runs, but whoever waits.
+//
 // Shared memory, NVLink, TCP, RC and SRD can all keep that. Where caps().mapped, tasks may instead
 // load and store the peer's segment through mapped(), and publish with an own release store.
 //
 // An Endpoint is one rank's end of all its sessions: its own segment and control block, the
 // sessions to its peers, and the abort word that every wait watches. One thread at a time drives an
-// endpoint's sessions, but for post() on mapped sessions, check() and abort(), which any thread may
-// call.
+// endpoint's sessions, but for post() on mapped sessions, progress(), check() and abort(), which
+// any thread may call.
 #ifndef SK_TRANSPORT_SESSION_H_
 #define SK_TRANSPORT_SESSION_H_
 
@@ -167,6 +171,13 @@ struct PutTarget {
   uint64_t offset;  // In the peer's segment.
 };
 
+// What has become of a put.
+enum class Sent : uint8_t {
+  kNow,    // `src` may be reused.
+  kLater,  // `src` is read until sent() has come to what puts() says now.
+  kAgain,  // Nothing has happened, for want of room: Endpoint::progress(), and once more.
+};
+
 class Session {
  public:
   virtual ~Session() = default;
@@ -175,9 +186,14 @@ class Session {
   // Null where not caps().mapped.
   virtual const MappedView* mapped() const = 0;
 
-  // The contract above. `src` may be reused on return. `signal` indexes the peer's signals.
-  virtual Status put(PutTarget dst, const void* src, size_t bytes, uint32_t signal,
-                     uint32_t add) = 0;
+  // The contract above. `signal` indexes the peer's signals.
+  virtual Result<Sent> put(PutTarget dst, const void* src, size_t bytes, uint32_t signal,
+                           uint32_t add) = 0;
+
+  // How many puts have been taken, and of how many, in that order, the sources are free. After an
+  // error of check() none is read any more. Both 0 where every put is kNow. Any thread.
+  virtual uint64_t puts() const { return 0; }
+  virtual uint64_t sent() const { return 0; }
 
   // Adds to the peer's signal, after all of this thread's own stores so far are visible to the
   // peer. Puts of before may still be under way.
@@ -226,8 +242,19 @@ class Endpoint {
   virtual Status commit(uint64_t offset, uint64_t bytes) = 0;
   virtual Status release(uint64_t offset, uint64_t bytes) = 0;
 
+  // Moves what is under way, both ways, as far as that goes without waiting; what comes in it
+  // stores, and adds to the own signals. Every wait calls it all the time where driven(), for
+  // nothing moves else. What ends by it check() tells. Any thread; while one is at it, others
+  // return at once.
+  virtual void progress() {}
+  bool driven() const { return driven_; }
+
+  // Until the peers have all that was put, posted and entered here, or no peer is left that could
+  // take it: before the endpoint goes.
+  virtual Status drain([[maybe_unused]] int64_t timeout_ns) { return {}; }
+
   // Called by every wait that has lasted longer than about 50 us, then at most every few ms: looks
-  // after lost peers, and drives transports that need driving. On a lost peer or an abort it says
+  // after lost peers. On a lost peer or an abort it says
   // which (abort_status()), having told every rank by their abort words. A peer that has freed its
   // endpoint is lost only to those whose current call it has not entered: what it posted before
   // has arrived. Any thread.
@@ -242,7 +269,7 @@ class Endpoint {
   virtual Status abort_status() const = 0;
 
   // Sleeps on the own doorbell until it rings or `timeout_ns` has passed, or for no reason: step
-  // three of the wake protocol above.
+  // three of the wake protocol above. Where driven(), what could move wakes it, too.
   virtual void sleep(uint32_t doorbell_seen, int64_t timeout_ns) = 0;
 
   // Wakes `peer` if it sleeps: to be called after posting directly through mapped().
@@ -252,6 +279,7 @@ class Endpoint {
   uint32_t rank_ = 0;
   SegmentLayout layout_;
   MappedView own_;
+  bool driven_ = false;
 
  private:
   const Absence* absence_ = nullptr;

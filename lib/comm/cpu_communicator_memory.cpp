@@ -117,9 +117,9 @@ Status CpuCommunicator::await_peers_outside() {
 }
 
 Status CpuCommunicator::prepare_to_end() {
+  if (over().ok()) return endpoint_->drain(timeout_ns_);
   // What has succeeded is over at the peers, too.
-  if (!heap_->has_registered() || over().ok()) return {};
-  return await_peers_outside();
+  return heap_->has_registered() ? await_peers_outside() : Status();
 }
 
 }  // namespace sk

@@ -13,6 +13,10 @@ namespace sk::cts {
 // SessionNumber says. session_traffic.cc.
 Status traffic(testing_support::RankContext& context);
 
+// session_flow.cc.
+Status unlooked(testing_support::RankContext& context);
+Status drains(testing_support::RankContext& context);
+
 // session_bodies.cc.
 Status entries(testing_support::RankContext& context);
 Status memory(testing_support::RankContext& context);

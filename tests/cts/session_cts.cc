@@ -25,7 +25,8 @@ Result<RankBody> body_of(const std::string& name) {
       {"memory", cts::memory},         {"bad_arguments", cts::bad_arguments},
       {"sleepers", cts::sleepers},     {"aborts", cts::aborts},
       {"two_aborts", cts::two_aborts}, {"leaves", cts::leaves},
-      {"outlives", cts::outlives},
+      {"outlives", cts::outlives},     {"unlooked", cts::unlooked},
+      {"drains", cts::drains},
   };
   const auto found = bodies.find(name);
   if (found == bodies.end()) return error(SK_ERR_INVALID_ARGUMENT, "no body is named {}", name);
@@ -138,6 +139,18 @@ TEST_P(SessionCts, BytesComeBeforeTheirSignal) {
       world.numbers[kMessages] = 120 / ranks;
       ASSERT_NO_FATAL_FAILURE(expect_all_well(world));
     }
+  }
+}
+
+TEST_P(SessionCts, NoPutWaitsForAPeerThatDoesNotLook) {
+  for (const uint32_t ranks : rank_counts()) {
+    ASSERT_NO_FATAL_FAILURE(expect_all_well(spec("unlooked", ranks)));
+  }
+}
+
+TEST_P(SessionCts, WhatIsDrainedArrivesThoughTheSenderHasGone) {
+  for (const uint32_t ranks : rank_counts()) {
+    ASSERT_NO_FATAL_FAILURE(expect_all_well(spec("drains", ranks)));
   }
 }
 

@@ -61,7 +61,6 @@ class Traffic {
         layout_(endpoint.layout()),
         dice_(context.spec.seed, 1000 + context.rank),
         lines_(context.spec.ranks * kSlots),
-        payload_(kSlotBytes),
         expected_(kSlotBytes) {}
 
   Status run() {
@@ -78,6 +77,8 @@ class Traffic {
     // What might still be under way would show as a signal too many.
     for (int i = 0; i < 50; ++i) SK_RETURN_IF_ERROR(endpoint_.check());
     SK_RETURN_IF_ERROR(context_.barrier(endpoint_));
+    reuse_sources();
+    if (!unsent_.empty()) return broken("{} sources are not free at the end", unsent_.size());
     return check_totals();
   }
 
@@ -125,15 +126,36 @@ class Traffic {
       return broken("{} credits for {} messages to rank {}", credits, own.sent, peer);
     }
     if (own.sent > credits) return {};
+    Session& session = endpoint_.session(peer);
     const Message message = message_of(context_.spec.seed, context_.rank, peer, slot, own.sent);
-    fill(message.content, message.bytes, payload_.data());
+    std::vector<unsigned char> source(message.bytes + 8);
+    fill(message.content, message.bytes, source.data());
+    SK_ASSIGN_OR_RETURN(
+        const Sent sent,
+        session.put({slot_offset(context_.rank, slot) + message.offset}, source.data(),
+                    message.bytes, data_signal(context_.rank, slot), message.add));
+    if (sent == Sent::kAgain) {
+      endpoint_.progress();
+      return {};
+    }
     ++own.sent;
-    SK_RETURN_IF_ERROR(endpoint_.session(peer).put(
-        {slot_offset(context_.rank, slot) + message.offset}, payload_.data(), message.bytes,
-        data_signal(context_.rank, slot), message.add));
-    memset(payload_.data(), 0xee, message.bytes);  // The source is ours again on return.
+    if (sent == Sent::kNow) {
+      memset(source.data(), 0xee, message.bytes);  // Ours again on return.
+    } else {
+      unsent_.push_back({&session, session.puts(), std::move(source)});
+    }
+    reuse_sources();
     die_if_due();
     return {};
+  }
+
+  // Those that are free are written at once.
+  void reuse_sources() {
+    std::erase_if(unsent_, [](Unsent& unsent) {
+      if (unsent.session->sent() < unsent.number) return false;
+      memset(unsent.source.data(), 0xee, unsent.source.size());
+      return true;
+    });
   }
 
   Status receive(uint32_t peer, uint32_t slot) {
@@ -188,7 +210,12 @@ class Traffic {
   const SegmentLayout& layout_;
   Dice dice_;
   std::vector<Line> lines_;
-  std::vector<unsigned char> payload_;
+  struct Unsent {
+    const Session* session;
+    uint64_t number;
+    std::vector<unsigned char> source;
+  };
+  std::vector<Unsent> unsent_;
   std::vector<unsigned char> expected_;
 };
 

@@ -1,6 +1,7 @@
 #include "transport/fault/fault.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <utility>
@@ -25,7 +26,8 @@ class FaultSession final : public Session {
   const SessionCaps& caps() const override { return caps_; }
   const MappedView* mapped() const override { return nullptr; }
 
-  Status put(PutTarget dst, const void* src, size_t bytes, uint32_t signal, uint32_t add) override {
+  Result<Sent> put(PutTarget dst, const void* src, size_t bytes, uint32_t signal,
+                   uint32_t add) override {
     // What the inner session would refuse is refused now: later nobody would be told.
     if (bytes > layout_.bytes() || dst.offset > layout_.bytes() - bytes) {
       return error(SK_ERR_INTERNAL, "put of {} bytes at {} into a segment of {}", bytes, dst.offset,
@@ -36,12 +38,23 @@ class FaultSession final : public Session {
                    caps_.put_bytes_max);
     }
     SK_RETURN_IF_ERROR(check_signal(signal));
+    if (full_ || network_.full()) {
+      full_ = true;
+      return Sent::kAgain;
+    }
     Message message = start(Message::Kind::kPut);
     message.signal = signal;
     message.add = add;
-    if (bytes != 0) message.pieces = network_.cut(dst.offset, src, bytes, !inner_.caps().ordered);
-    return network_.send(std::move(message));
+    const bool later = bytes != 0 && network_.later();
+    if (later) message.sources = sources_;
+    if (bytes != 0) network_.cut(message, dst.offset, src, bytes, !inner_.caps().ordered);
+    SK_RETURN_IF_ERROR(network_.send(std::move(message)));
+    return later ? Sent::kLater : Sent::kNow;
   }
+  uint64_t puts() const override { return sources_->puts.load(); }
+  uint64_t sent() const override { return sources_->sent.load(); }
+  // The endpoint was driven.
+  void make_room() { full_ = false; }
 
   Status post(uint32_t signal, uint32_t add) override {
     SK_RETURN_IF_ERROR(check_signal(signal));
@@ -86,6 +99,8 @@ class FaultSession final : public Session {
   uint32_t from_;
   uint32_t to_;
   uint64_t entered_[kEntryLaneCount] = {};
+  std::atomic<bool> full_{false};
+  const std::shared_ptr<Sources> sources_ = std::make_shared<Sources>();
 };
 
 class FaultEndpoint final : public Endpoint {
@@ -95,11 +110,15 @@ class FaultEndpoint final : public Endpoint {
     rank_ = inner_->rank();
     layout_ = inner_->layout();
     own_ = inner_->own();
+    driven_ = true;
     for (uint32_t peer = 0; peer < world_size(); ++peer) {
       sessions_.emplace_back(*network_, inner_->session(peer), layout_, rank_, peer);
     }
   }
-  ~FaultEndpoint() override { network_->flush(rank_); }
+  ~FaultEndpoint() override {
+    network_->forget_sources(rank_);
+    network_->flush(rank_);
+  }
 
   Session& session(uint32_t peer) override { return sessions_[peer]; }
   bool mapped() const override { return false; }
@@ -109,23 +128,40 @@ class FaultEndpoint final : public Endpoint {
     return inner_->release(offset, bytes);
   }
 
+  void progress() override {
+    make_room();
+    network_->progress();
+  }
+  Status drain(int64_t) override {
+    network_->flush(rank_);
+    return {};
+  }
   Status check() override {
+    make_room();
     SK_RETURN_IF_ERROR(network_->drive());
     const uint32_t killed = network_->killed();
     if (killed < world_size()) inner_->abort(AbortCause::kPeerLost, killed, "");
-    return inner_->check();
+    Status status = inner_->check();
+    if (!status.ok()) network_->forget_sources(rank_);
+    return status;
   }
   void abort(AbortCause cause, uint32_t rank, const std::string& reason) override {
     inner_->abort(cause, rank, reason);
+    network_->forget_sources(rank_);
   }
   Status abort_status() const override { return inner_->abort_status(); }
   void sleep(uint32_t doorbell_seen, int64_t timeout_ns) override {
+    make_room();
     // Delivery may ring this very doorbell; a failure of it shows again in check().
     if (network_->drive().ok()) inner_->sleep(doorbell_seen, timeout_ns);
   }
   void ring(uint32_t peer) override { inner_->ring(peer); }
 
  private:
+  void make_room() {
+    for (FaultSession& session : sessions_) session.make_room();
+  }
+
   std::shared_ptr<Network> network_;
   std::unique_ptr<Endpoint> inner_;
   std::deque<FaultSession> sessions_;

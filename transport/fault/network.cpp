@@ -5,16 +5,37 @@
 #include <utility>
 
 namespace sk::fault {
+namespace {
+
+// Nothing reads the source any more.
+void free_source(const Message& message) {
+  if (message.sources == nullptr) return;
+  message.sources->open.erase(message.put);
+  message.sources->settle();
+}
+
+// The sessions beneath take every put at once.
+Status taken(const Result<Sent>& put) {
+  if (!put.ok()) return put.status().clone();
+  return put.value() == Sent::kNow ? Status()
+                                   : error(SK_ERR_INTERNAL, "the session beneath is driven itself");
+}
+
+}  // namespace
 
 Status Network::send(Message message) {
   const std::lock_guard lock(mutex_);
-  if (dead(message)) return {};
+  if (dead(message)) {
+    free_source(message);
+    return {};
+  }
   message.number = ++sent_;
   bool done = false;
   if (message.from == config_.kill_rank && sent_by_victim_++ == config_.kill_message) {
     // It dies in the middle of this message, if it has pieces, or just before it.
     while (message.pieces.size() > 1 && chance(50)) SK_RETURN_IF_ERROR(deliver(message, done));
     killed_.insert(config_.kill_rank);
+    free_source(message);
     return {};
   }
   if (chance(config_.hold_percent)) {
@@ -25,20 +46,22 @@ Status Network::send(Message message) {
   return deliver_some(/*percent=*/10, /*at_least_one=*/held_.size() > config_.held_max);
 }
 
-std::vector<Message::Piece> Network::cut(uint64_t offset, const void* src, size_t bytes,
-                                         bool whole) {
+void Network::cut(Message& message, uint64_t offset, const void* src, size_t bytes, bool whole) {
   const std::lock_guard lock(mutex_);
-  std::vector<Message::Piece> pieces;
   const auto* from = static_cast<const std::byte*>(src);
   const size_t count = whole ? 1 : std::min<size_t>(bytes, 1 + random_() % 4);
   size_t at = 0;
   for (size_t i = 0; i < count; ++i) {
     const size_t end = i + 1 == count ? bytes : at + random_() % (bytes - at - (count - 1 - i)) + 1;
-    pieces.push_back({offset + at, std::vector<std::byte>(from + at, from + end)});
+    Message::Piece piece{offset + at, end - at, from + at, {}};
+    if (message.sources == nullptr) piece.copy.assign(from + at, from + end);
+    message.pieces.push_back(std::move(piece));
     at = end;
   }
-  std::shuffle(pieces.begin(), pieces.end(), random_);
-  return pieces;
+  std::shuffle(message.pieces.begin(), message.pieces.end(), random_);
+  if (message.sources == nullptr) return;
+  message.put = message.sources->puts.fetch_add(1) + 1;
+  message.sources->open.insert(message.put);
 }
 
 // One step of a message: a piece of a put, or all of it.
@@ -48,11 +71,14 @@ Status Network::deliver(Message& message, bool& done) {
   switch (message.kind) {
     case Message::Kind::kPut: {
       if (message.pieces.empty())
-        return message.session->put({0}, nullptr, 0, message.signal, message.add);
+        return taken(message.session->put({0}, nullptr, 0, message.signal, message.add));
       const Message::Piece piece = std::move(message.pieces.front());
       message.pieces.erase(message.pieces.begin());
-      return message.session->put({piece.offset}, piece.bytes.data(), piece.bytes.size(),
-                                  message.signal, done ? message.add : 0);
+      const std::byte* from = message.sources != nullptr ? piece.source : piece.copy.data();
+      Status arrived = taken(message.session->put({piece.offset}, from, piece.bytes, message.signal,
+                                                  done ? message.add : 0));
+      if (done) free_source(message);
+      return arrived;
     }
     case Message::Kind::kPost:
       return message.session->post(message.signal, message.add);
@@ -74,7 +100,10 @@ void Network::note_arrival(const Message& message) {
 }
 
 Status Network::deliver_some(uint32_t percent, bool at_least_one) {
-  std::erase_if(held_, [&](const Message& message) { return dead(message); });
+  std::erase_if(held_, [&](const Message& message) {
+    if (dead(message)) free_source(message);
+    return dead(message);
+  });
   std::shuffle(held_.begin(), held_.end(), random_);
   std::vector<Message> rest;
   Status status;
@@ -98,6 +127,21 @@ Status Network::drive() {
   if (drives_in_vain_++ < config_.drives_in_vain) return {};
   drives_in_vain_ = 0;
   return deliver_some(/*percent=*/50, /*at_least_one=*/true);
+}
+
+void Network::progress() {
+  const std::lock_guard lock(mutex_);
+  // What ends by it shows again in check().
+  if (config_.drives_in_vain == 0) (void)deliver_some(/*percent=*/10, /*at_least_one=*/false);
+}
+
+void Network::forget_sources(uint32_t rank) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(held_, [&](const Message& message) {
+    const bool reads = message.from == rank && message.sources != nullptr;
+    if (reads) free_source(message);
+    return reads;
+  });
 }
 
 void Network::flush(uint32_t rank) {

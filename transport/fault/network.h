@@ -2,6 +2,7 @@
 #ifndef SK_TRANSPORT_FAULT_NETWORK_H_
 #define SK_TRANSPORT_FAULT_NETWORK_H_
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,14 @@
 #include "transport/fault/fault.h"
 
 namespace sk::fault {
+
+// Whose sources are still to be read, of one session's puts. With the network's lock; others only
+// read the counts.
+struct Sources {
+  std::set<uint64_t> open;
+  std::atomic<uint64_t> puts{0}, sent{0};
+  void settle() { sent.store(open.empty() ? puts.load() : *open.begin() - 1); }
+};
 
 struct Message {
   enum class Kind { kPut, kPost, kEnter };
@@ -27,9 +36,14 @@ struct Message {
   uint32_t add = 0;
   struct Piece {
     uint64_t offset;  // In the peer's segment.
-    std::vector<std::byte> bytes;
+    size_t bytes;
+    const std::byte* source;  // Read only when it arrives, where the sender was told kLater.
+    std::vector<std::byte> copy;
   };
   std::vector<Piece> pieces;  // Of a put: what has not arrived yet, in order of arrival.
+
+  std::shared_ptr<Sources> sources;  // Of a put whose source is free later, which is this one:
+  uint64_t put = 0;
 
   EntryLane lane = kCollectiveLane;
   uint64_t seq = 0;
@@ -51,16 +65,27 @@ class Network final : public FaultNetwork, public std::enable_shared_from_this<N
   // Takes the message over. The status is that of whatever was delivered by the way.
   Status send(Message message);
   // Cuts `bytes` into pieces in the order in which they will arrive.
-  std::vector<Message::Piece> cut(uint64_t offset, const void* src, size_t bytes, bool whole);
+  void cut(Message& message, uint64_t offset, const void* src, size_t bytes, bool whole);
+  // Whether a put shall be told that there is no room, or that its source is free later.
+  bool full() { return chosen(config_.again_percent); }
+  bool later() { return chosen(config_.later_percent); }
   // Delivers some of what is held; at least one message where there is any and the config lets it.
   Status drive();
+  // Delivers a little, unless the config lets nothing be delivered.
+  void progress();
   // Delivers all that `rank` has sent: before its sessions go.
   void flush(uint32_t rank);
+  // Drops what would read memory of `rank`, whose calls have ended.
+  void forget_sources(uint32_t rank);
   // The first rank that was killed, or FaultConfig::kNobody.
   uint32_t killed() const;
 
  private:
   bool chance(uint32_t percent) { return random_() % 100 < percent; }
+  bool chosen(uint32_t percent) {
+    const std::lock_guard lock(mutex_);
+    return chance(percent);
+  }
   bool dead(const Message& message) const {
     return killed_.contains(message.from) || killed_.contains(message.to);
   }

@@ -24,8 +24,8 @@ ShmSession::ShmSession(const MappedView& peer, const SegmentLayout& layout, uint
   caps_.ordered = true;
 }
 
-Status ShmSession::put(PutTarget dst, const void* src, size_t bytes, uint32_t signal,
-                       uint32_t add) {
+Result<Sent> ShmSession::put(PutTarget dst, const void* src, size_t bytes, uint32_t signal,
+                             uint32_t add) {
   if (bytes > segment_bytes_ || dst.offset > segment_bytes_ - bytes) [[unlikely]] {
     return error(SK_ERR_INTERNAL, "put of {} bytes at {} into a segment of {}", bytes, dst.offset,
                  segment_bytes_);
@@ -35,7 +35,7 @@ Status ShmSession::put(PutTarget dst, const void* src, size_t bytes, uint32_t si
   // A size beyond the caches makes memcpy() store past them, and it fences those stores itself.
   if (bytes != 0) memcpy(peer_.segment + dst.offset, src, bytes);
   add_to(signal, add);
-  return {};
+  return Sent::kNow;
 }
 
 Status ShmSession::no_such_signal(uint32_t signal) const {

@@ -20,7 +20,8 @@ class ShmSession final : public Session {
 
   const SessionCaps& caps() const override { return caps_; }
   const MappedView* mapped() const override { return caps_.mapped ? &peer_ : nullptr; }
-  Status put(PutTarget dst, const void* src, size_t bytes, uint32_t signal, uint32_t add) override;
+  Result<Sent> put(PutTarget dst, const void* src, size_t bytes, uint32_t signal,
+                   uint32_t add) override;
   Status post(uint32_t signal, uint32_t add) override;
   Status enter(const EntrySlot& entry, EntryLane lane, uint64_t seq) override;
   uint64_t entered(EntryLane lane) const override {

@@ -251,8 +251,30 @@ Status CpuProgram::run_put(uint32_t index, const LoweredTask& task) {
     return this->post(task);
   }
   *post.posted += post.add;
-  return shared_.endpoint.session(post.rank).put(
-      {offsets_[dst.buffer] + dst.offset}, *tile.pointers[0], src.row_bytes, post.index, post.add);
+  Session& session = shared_.endpoint.session(post.rank);
+  const auto put = [&] {
+    return session.put({offsets_[dst.buffer] + dst.offset}, *tile.pointers[0], src.row_bytes,
+                       post.index, post.add);
+  };
+  SK_ASSIGN_OR_RETURN(const Sent sent, put());
+  return sent == Sent::kNow ? Status() : await_put(post.rank, session, sent, put);
+}
+
+// For room, and then until the source is free: what this worker does next may write it.
+template <typename Put>
+Status CpuProgram::await_put(uint32_t peer, const Session& session, Sent sent, const Put& put) {
+  Status refused;
+  if (sent == Sent::kAgain) {
+    SK_RETURN_IF_ERROR(wait_for_peer(peer, [&] {
+      Result<Sent> again = put();
+      if (again.ok()) sent = *again;
+      if (!again.ok()) refused = std::move(again.status());
+      return !refused.ok() || sent != Sent::kAgain;
+    }));
+    SK_RETURN_IF_ERROR(std::move(refused));
+  }
+  if (sent != Sent::kLater) return {};
+  return wait_for_peer(peer, [&, number = session.puts()] { return session.sent() >= number; });
 }
 
 Status CpuProgram::post(const LoweredTask& task) {

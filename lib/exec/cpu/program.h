@@ -196,6 +196,8 @@ class CpuProgram final : public Program {
     return {};
   }
   Status run_put(uint32_t index, const LoweredTask& task);
+  template <typename Put>
+  Status await_put(uint32_t peer, const Session& session, Sent sent, const Put& put);
   void run_own(uint32_t index, const LoweredTask& task) noexcept;
   void run_in_pieces(uint32_t index, const LoweredTask& task) const;
   Status take_own_failure();
@@ -227,6 +229,20 @@ class CpuProgram final : public Program {
       } else if (left <= 0) {
         return give_up(*peer, plan_->op);
       }
+    }
+  }
+  // Of what only `peer` holds up, by the thread that drives the endpoint.
+  template <typename Ready>
+  Status wait_for_peer(uint32_t peer, const Ready& ready) {
+    Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
+    const auto over = [&] { return failed_.load(std::memory_order_relaxed) || ready(); };
+    for (int64_t left = args_->timeout_ns;;) {
+      const int64_t slice = std::min(left, kMismatchLookNs);
+      Status status = waiter.wait(over, slice);
+      if (!ran_out(status)) return status;
+      SK_RETURN_IF_ERROR(tell_waiting());
+      left -= slice;
+      if (left <= 0) return give_up(peer, plan_->op);
     }
   }
   EntryLane other_lane() const {

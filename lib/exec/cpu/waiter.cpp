@@ -27,6 +27,7 @@ Status Waiter::step(Patience& patience) {
   if (endpoint_.header().abort_word.load(std::memory_order_acquire) != 0) {
     return endpoint_.abort_status();
   }
+  if (endpoint_.driven()) endpoint_.progress();
   sched_yield();
   if (++patience.yields % 8 != 1 && !patience.asleep) return {};  // The clock only now and then.
   const int64_t now = now_ns();

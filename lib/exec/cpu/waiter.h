@@ -43,9 +43,12 @@ class Waiter {
   // Returns once ready() is true, or says why it never will be.
   template <typename Ready>
   Status wait(const Ready& ready, int64_t timeout_ns) {
+    const bool driven = endpoint_.driven();
     for (uint32_t i = 0; i < spins_; ++i) {
       if (ready()) [[likely]]
         return {};
+      if (driven) [[unlikely]]
+        endpoint_.progress();
       pause();
     }
     Patience patience(timeout_ns);

@@ -42,11 +42,13 @@ class PlainSession final : public Session {
   }
   const SessionCaps& caps() const override { return caps_; }
   const MappedView* mapped() const override { return &view_; }
-  Status put(PutTarget dst, const void* src, size_t bytes, uint32_t signal, uint32_t add) override {
+  Result<Sent> put(PutTarget dst, const void* src, size_t bytes, uint32_t signal,
+                   uint32_t add) override {
     if (bytes != 0) memcpy(world_.memory[to_].data() + dst.offset, src, bytes);
     world_.largest_put = std::max(world_.largest_put, bytes);
     ++world_.puts;
-    return post(signal, add);
+    SK_RETURN_IF_ERROR(post(signal, add));
+    return Sent::kNow;
   }
   Status post(uint32_t signal, uint32_t add) override {
     if (add != 0) world_.events.push_back({to_, signal, add});
@@ -116,7 +118,7 @@ void send_puts(Endpoint& endpoint, uint32_t count) {
 std::vector<Event> run_seed(uint64_t seed, bool ordered) {
   World world;
   world.ordered = ordered;
-  auto network = make_fault_network({.seed = seed});
+  auto network = make_fault_network({.seed = seed, .again_percent = 0, .later_percent = 0});
   auto endpoints = wrap_all(*network, world);
   send_puts(*endpoints[0], 40);
   for (int i = 0; i < 40; ++i) EXPECT_TRUE(endpoints[2]->check().ok());
@@ -153,7 +155,8 @@ TEST(Fault, DeliversEverythingOnceInAnotherOrder) {
 // The bytes must be whole when the signal comes, whichever piece went last.
 TEST(Fault, SignalsOnlyWholePuts) {
   World world;
-  auto network = make_fault_network({.seed = 5, .hold_percent = 100});
+  auto network =
+      make_fault_network({.seed = 5, .hold_percent = 100, .again_percent = 0, .later_percent = 0});
   auto endpoints = wrap_all(*network, world);
   send_puts(*endpoints[0], 60);
   for (int i = 0; i < 100; ++i) {
@@ -169,8 +172,12 @@ TEST(Fault, SignalsOnlyWholePuts) {
 
 TEST(Fault, LeavesNothingLyingForLong) {
   World world;
-  auto network =
-      make_fault_network({.seed = 9, .hold_percent = 100, .held_max = 1000, .passed_over_max = 3});
+  auto network = make_fault_network({.seed = 9,
+                                     .hold_percent = 100,
+                                     .held_max = 1000,
+                                     .passed_over_max = 3,
+                                     .again_percent = 0,
+                                     .later_percent = 0});
   auto endpoints = wrap_all(*network, world);
   for (uint32_t i = 0; i < 100; ++i) ASSERT_TRUE(endpoints[0]->session(2).post(i, 1).ok());
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(endpoints[1]->check().ok());
@@ -179,7 +186,7 @@ TEST(Fault, LeavesNothingLyingForLong) {
 
 TEST(Fault, HidesMappedMemory) {
   World world;
-  auto network = make_fault_network({});
+  auto network = make_fault_network({.again_percent = 0, .later_percent = 0});
   auto endpoints = wrap_all(*network, world);
   EXPECT_FALSE(endpoints[0]->mapped());
   EXPECT_EQ(endpoints[0]->session(1).mapped(), nullptr);
@@ -189,7 +196,8 @@ TEST(Fault, HidesMappedMemory) {
 
 TEST(Fault, AnEndpointThatGoesHasSentEverything) {
   World world;
-  auto network = make_fault_network({.seed = 3, .hold_percent = 100});
+  auto network =
+      make_fault_network({.seed = 3, .hold_percent = 100, .again_percent = 0, .later_percent = 0});
   auto endpoints = wrap_all(*network, world);
   send_puts(*endpoints[0], 30);
   EntrySlot entry = {};
@@ -201,9 +209,61 @@ TEST(Fault, AnEndpointThatGoesHasSentEverything) {
   EXPECT_EQ(std::count(world.events.begin(), world.events.end(), entered), 1);
 }
 
+TEST(Fault, TakesNoPutBeforeItIsDriven) {
+  World world;
+  auto network =
+      make_fault_network({.seed = 3, .hold_percent = 0, .again_percent = 50, .later_percent = 0});
+  auto endpoints = wrap_all(*network, world);
+  Session& session = endpoints[0]->session(1);
+  const std::byte byte{7};
+  uint32_t taken = 0, refused = 0;
+  while (taken < 100) {
+    Result<Sent> sent = session.put({slot_of(1)}, &byte, 1, 1, 1);
+    ASSERT_TRUE(sent.ok());
+    if (*sent == Sent::kNow) {
+      ++taken;
+      continue;
+    }
+    ++refused;
+    ASSERT_LT(refused, 1000u);
+    for (int i = 0; i < 5; ++i) {
+      Result<Sent> again = session.put({slot_of(1)}, &byte, 1, 1, 1);
+      ASSERT_TRUE(again.ok() && *again == Sent::kAgain) << "nothing has made room";
+    }
+    EXPECT_EQ(world.events.size(), taken) << "what was not taken has not happened";
+    endpoints[0]->progress();
+  }
+  EXPECT_GT(refused, 20u);
+  EXPECT_EQ(world.events.size(), 100u);
+}
+
+TEST(Fault, ReadsASourceUntilItIsSent) {
+  World world;
+  auto network = make_fault_network(
+      {.seed = 3, .hold_percent = 100, .again_percent = 0, .later_percent = 100});
+  auto endpoints = wrap_all(*network, world);
+  Session& session = endpoints[0]->session(1);
+  std::vector<std::byte> source(100, std::byte{1});
+  Result<Sent> sent = session.put({slot_of(1)}, source.data(), 100, 1, 1);
+  ASSERT_TRUE(sent.ok() && *sent == Sent::kLater);
+  EXPECT_LT(session.sent(), session.puts());
+  std::fill(source.begin(), source.end(), std::byte{2});  // Too early: it arrives so.
+  while (session.sent() < session.puts()) ASSERT_TRUE(endpoints[2]->check().ok());
+  EXPECT_EQ(world.memory[1][slot_of(1)], std::byte{2});
+  // What has ended reads nothing any more.
+  sent = session.put({slot_of(2)}, source.data(), 100, 2, 1);
+  ASSERT_TRUE(sent.ok() && *sent == Sent::kLater);
+  endpoints[0]->abort(AbortCause::kAborted, 0, "no more");
+  EXPECT_EQ(session.sent(), session.puts());
+  source = {};
+  endpoints.clear();
+  EXPECT_EQ(world.memory[1][slot_of(2)], std::byte{0xee});
+}
+
 TEST(Fault, TheDeadNeitherSendNorReceive) {
   World world;
-  auto network = make_fault_network({.seed = 4, .hold_percent = 100});
+  auto network =
+      make_fault_network({.seed = 4, .hold_percent = 100, .again_percent = 0, .later_percent = 0});
   auto endpoints = wrap_all(*network, world);
   ASSERT_TRUE(endpoints[0]->check().ok());
   network->kill(1);
@@ -219,7 +279,8 @@ TEST(Fault, TheDeadNeitherSendNorReceive) {
 
 TEST(Fault, AVictimDiesAtItsMessage) {
   World world;
-  auto network = make_fault_network({.seed = 4, .kill_rank = 0, .kill_message = 12});
+  auto network = make_fault_network(
+      {.seed = 4, .again_percent = 0, .later_percent = 0, .kill_rank = 0, .kill_message = 12});
   auto endpoints = wrap_all(*network, world);
   for (uint32_t i = 0; i < 12; ++i) ASSERT_TRUE(endpoints[0]->session(2).post(i, 1).ok());
   EXPECT_TRUE(endpoints[2]->check().ok());
@@ -230,7 +291,7 @@ TEST(Fault, AVictimDiesAtItsMessage) {
 
 TEST(Fault, RefusesWhatTheTransportWould) {
   World world;
-  auto network = make_fault_network({});
+  auto network = make_fault_network({.again_percent = 0, .later_percent = 0});
   auto endpoints = wrap_all(*network, world);
   const std::byte byte{};
   Session& session = endpoints[0]->session(1);
