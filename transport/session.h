@@ -174,7 +174,7 @@ struct PutTarget {
 // What has become of a put.
 enum class Sent : uint8_t {
   kNow,    // `src` may be reused.
-  kLater,  // `src` is read until sent() has come to what puts() says now.
+  kLater,  // `src` is read until sent() has come to what taken() says now.
   kAgain,  // Nothing has happened, for want of room: Endpoint::progress(), and once more.
 };
 
@@ -192,7 +192,7 @@ class Session {
 
   // How many puts have been taken, and of how many, in that order, the sources are free. After an
   // error of check() none is read any more. Both 0 where every put is kNow. Any thread.
-  virtual uint64_t puts() const { return 0; }
+  virtual uint64_t taken() const { return 0; }
   virtual uint64_t sent() const { return 0; }
 
   // Adds to the peer's signal, after all of this thread's own stores so far are visible to the

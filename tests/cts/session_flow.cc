@@ -39,7 +39,7 @@ class Sender {
       : context_(context), session_(endpoint.session(peer)), source_(kPuts) {}
 
   bool done() const { return next_ == kPuts; }
-  bool sent() const { return session_.sent() >= session_.puts(); }
+  bool sent() const { return session_.sent() >= session_.taken(); }
   // One try; whether it was taken.
   Result<bool> put() {
     std::vector<std::byte>& source = source_[next_];

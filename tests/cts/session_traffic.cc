@@ -142,7 +142,7 @@ class Traffic {
     if (sent == Sent::kNow) {
       memset(source.data(), 0xee, message.bytes);  // Ours again on return.
     } else {
-      unsent_.push_back({&session, session.puts(), std::move(source)});
+      unsent_.push_back({&session, session.taken(), std::move(source)});
     }
     reuse_sources();
     die_if_due();

@@ -51,7 +51,7 @@ class FaultSession final : public Session {
     SK_RETURN_IF_ERROR(network_.send(std::move(message)));
     return later ? Sent::kLater : Sent::kNow;
   }
-  uint64_t puts() const override { return sources_->puts.load(); }
+  uint64_t taken() const override { return sources_->puts.load(); }
   uint64_t sent() const override { return sources_->sent.load(); }
   // The endpoint was driven.
   void make_room() { full_ = false; }

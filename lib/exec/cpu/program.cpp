@@ -274,7 +274,7 @@ Status CpuProgram::await_put(uint32_t peer, const Session& session, Sent sent, c
     SK_RETURN_IF_ERROR(std::move(refused));
   }
   if (sent != Sent::kLater) return {};
-  return wait_for_peer(peer, [&, number = session.puts()] { return session.sent() >= number; });
+  return wait_for_peer(peer, [&, number = session.taken()] { return session.sent() >= number; });
 }
 
 Status CpuProgram::post(const LoweredTask& task) {

@@ -246,15 +246,15 @@ TEST(Fault, ReadsASourceUntilItIsSent) {
   std::vector<std::byte> source(100, std::byte{1});
   Result<Sent> sent = session.put({slot_of(1)}, source.data(), 100, 1, 1);
   ASSERT_TRUE(sent.ok() && *sent == Sent::kLater);
-  EXPECT_LT(session.sent(), session.puts());
+  EXPECT_LT(session.sent(), session.taken());
   std::fill(source.begin(), source.end(), std::byte{2});  // Too early: it arrives so.
-  while (session.sent() < session.puts()) ASSERT_TRUE(endpoints[2]->check().ok());
+  while (session.sent() < session.taken()) ASSERT_TRUE(endpoints[2]->check().ok());
   EXPECT_EQ(world.memory[1][slot_of(1)], std::byte{2});
   // What has ended reads nothing any more.
   sent = session.put({slot_of(2)}, source.data(), 100, 2, 1);
   ASSERT_TRUE(sent.ok() && *sent == Sent::kLater);
   endpoints[0]->abort(AbortCause::kAborted, 0, "no more");
-  EXPECT_EQ(session.sent(), session.puts());
+  EXPECT_EQ(session.sent(), session.taken());
   source = {};
   endpoints.clear();
   EXPECT_EQ(world.memory[1][slot_of(2)], std::byte{0xee});
