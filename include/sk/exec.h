@@ -74,7 +74,7 @@ enum sk_session_flags {
    *  ranks are forked from it once it is warm. */
   SK_SESSION_TEMPLATE = 1,
   /** Whoever reads events can type a notebook's magics: sentences that say what can be done name
-   *  them. Without it they name the calls of these headers. */
+   *  them. Without it they are such as are right in every language. */
   SK_SESSION_NOTEBOOK = 2
 };
 
@@ -166,7 +166,8 @@ enum sk_event_kind {
   SK_EVENT_CELL_START = 3, /**< The cell left the queue. */
   SK_EVENT_STREAM = 4,     /**< `text` on `stream`. Append it as it is: tags are in it. */
   SK_EVENT_DISPLAY = 5,    /**< `display` (enum sk_display_kind), `mimes`, `display_id`. */
-  SK_EVENT_ERROR = 6,      /**< At most one per cell: `ename`, `evalue`, `traceback`. */
+  SK_EVENT_ERROR = 6,      /**< At most one per cell, of all ranks that failed: `ename`, `evalue`,
+                                `traceback`; each rank's own is in `errors`. */
   SK_EVENT_CELL_DONE = 7,  /**< Last of its cell; `status`: enum sk_cell_status; `text`: what the
                                 lowest rank gave to sk_worker_cell_reply(). */
   SK_EVENT_REPLY = 8,  /**< To sk_session_ask() and its kin: `status` is a sk_status; `answer`, ...;
@@ -202,6 +203,17 @@ typedef struct sk_rank_time {
   int64_t wall_ns;
   int64_t cpu_ns; /**< Of all threads of the process, and of children that it waited for. */
 } sk_rank_time;
+
+/** How a cell failed on one rank, in the words of that rank alone. Of more than 16 MiB in one event
+ *  only the beginning of names and values is there, and one line that says so for a traceback. */
+typedef struct sk_rank_error {
+  int32_t rank;
+  uint32_t flags;               /**< enum sk_error_flags (sk/worker.h). */
+  const char* ename;            /**< "ValueError". */
+  const char* evalue;           /**< Its message, without a rank's number behind it. */
+  const char* const* traceback; /**< Lines, of this rank. */
+  uint64_t traceback_count;
+} sk_rank_error;
 
 /** One event, already merged over ranks. Fields are only ever appended; those that a kind does not
  *  use are zero. Pointers stay valid until the next sk_session_poll() or sk_session_close() of
@@ -240,6 +252,11 @@ typedef struct sk_event {
   uint64_t total;     /**< REPLY to sk_session_log(). */
   const char* tag;    /**< CELL_START: of sk_exec_options; first STATUS of a session that attached:
                            the last tag that there was. */
+  const sk_rank_error* errors; /**< ERROR: what `ename`, `evalue` and `traceback` tell of all ranks
+                                    together, rank by rank from the lowest. One that raised and then
+                                    died has two, in that order; there are none of a cell that was
+                                    not run. */
+  uint64_t error_count;
 } sk_event;
 
 /** The next event, waiting up to `timeout_ms` (0: not at all; at most 3,600,000). With SK_OK and

@@ -14,7 +14,7 @@ sk_status sk_session_attach(const char* name, const char* token, sk_session** ou
     *out_session = nullptr;
     SK_RETURN_IF_ERROR(check_out("sk_session_attach", "name", name));
     SK_RETURN_IF_ERROR(check_out("sk_session_attach", "token", token));
-    SK_RETURN_IF_ERROR(sk::control::check_name("sk_session_attach", name, token));
+    SK_RETURN_IF_ERROR(sk::control::check_name(name, token));
     auto handle = std::make_unique<SessionHandle>();
     SK_ASSIGN_OR_RETURN(handle->session, sk::control::Session::attach(name, token));
     const uint32_t ranks = handle->session->rank_count();

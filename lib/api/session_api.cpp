@@ -11,7 +11,7 @@ sk_status ask_about(const char* call, sk_session* session, uint32_t kind, const 
                     uint64_t* out_request) noexcept {
   return with_session(call, session, [&](SessionHandle& handle) -> sk::Status {
     SK_RETURN_IF_ERROR(check_out(call, "out_request", out_request));
-    SK_ASSIGN_OR_RETURN(auto ask, sk::control::to_rank_ask(call, kind, ranks));
+    SK_ASSIGN_OR_RETURN(auto ask, sk::control::to_rank_ask(kind, ranks));
     SK_ASSIGN_OR_RETURN(*out_request, handle.session->ask(std::move(ask)));
     return {};
   });

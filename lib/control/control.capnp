@@ -169,6 +169,12 @@ struct Done {
   lingers @6 :Bool;  # Other threads of the rank use communicators.
 }
 
+# Ranks that failed alike, to the last byte.
+struct RankErrors {
+  ranks @0 :Data;
+  error @1 :Error;
+}
+
 struct RankTime {
   rank @0 :UInt32;
   wallNs @1 :Int64;
@@ -196,6 +202,7 @@ struct Event {
   times @16 :List(RankTime);
   comm @17 :Comm;
   tag @18 :Data;
+  errors @19 :List(RankErrors);
 }
 
 # A rank waits for a line of text. `request` counts the rank's own.

@@ -46,7 +46,7 @@ std::string Controller::why_not(const RankSet& target) const {
 std::string Controller::way_out() const {
   const RankSet others = ranks_now().alive;
   std::string way = fmt::format(". {} starts again what is lost",
-                                notebook_ ? "`%sk revive`" : "sk_session_revive()");
+                                notebook_ ? "`%sk revive`" : "The call \"revive\"");
   const char* alive = notebook_ ? "`%%on alive`" : "the set \"alive\"";
   if (!others.empty()) way += fmt::format(", {} runs a cell on {}", alive, name_ranks(others));
   return way;

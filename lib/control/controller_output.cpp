@@ -30,7 +30,7 @@ ViewStyle Controller::style_of(const Execute& request) const {
   const auto number =
       request.execution_count > 0 ? static_cast<uint64_t>(request.execution_count) : request.cell;
   style.log = notebook_ ? fmt::format("%sk log {}", number)
-                        : fmt::format("sk_session_log() of cell {}", request.cell);
+                        : fmt::format("in the log of cell {}", request.cell);
   style.past = &display_ids_;
   style.world_size = static_cast<uint32_t>(ranks_.size());
   style.live_id = fmt::format("sk-live-{}", request.cell);

@@ -137,6 +137,12 @@ Result<Message> get(wire::Reply::Reader r) {
   SK_ASSIGN_OR_RETURN(Reply m, get_reply(r));
   return Message(std::move(m));
 }
+Result<ErrorRecord> get_error(wire::Error::Reader r) {
+  ErrorRecord m{text(r.getEname()), text(r.getEvalue()), get_strings(r.getTraceback()),
+                r.getFlags()};
+  if (m.flags > 3) return bad("error flags", m.flags);
+  return m;
+}
 Result<Record> get_record(wire::Record::Reader r) {
   switch (r.which()) {
     case wire::Record::STREAM: {
@@ -157,10 +163,7 @@ Result<Record> get_record(wire::Record::Reader r) {
       return Record{r.getTimeNs(), std::move(m)};
     }
     case wire::Record::ERROR: {
-      auto e = r.getError();
-      ErrorRecord m{text(e.getEname()), text(e.getEvalue()), get_strings(e.getTraceback()),
-                    e.getFlags()};
-      if (m.flags > 3) return bad("error flags", m.flags);
+      SK_ASSIGN_OR_RETURN(ErrorRecord m, get_error(r.getError()));
       return Record{r.getTimeNs(), std::move(m)};
     }
   }
@@ -261,6 +264,16 @@ Result<Message> get(wire::Event::Reader r) {
   for (auto time : r.getTimes())
     m.times.push_back({time.getRank(), time.getWallNs(), time.getCpuNs()});
   m.tag = text(r.getTag());
+  uint64_t failures = 0;  // Few bytes may name many ranks.
+  for (auto each : r.getErrors()) {
+    const std::string ranks = text(each.getRanks());
+    auto set = parse_ranks(ranks, kRankCountMax);
+    if (!set.ok() || ranks.empty()) return bad("ranks of an error", 0);
+    failures += set->size();
+    if (failures > kFailuresMax) return bad("number of ranks' errors", failures);
+    SK_ASSIGN_OR_RETURN(ErrorRecord error, get_error(each.getError()));
+    m.errors.push_back({std::move(*set), std::move(error)});
+  }
   SK_RETURN_IF_ERROR(check(m.mimes));
   if (m.stream > SK_STREAM_STDERR) return bad("stream", m.stream);
   if (m.display > SK_DISPLAY_PAGE) return bad("kind of display", m.display);

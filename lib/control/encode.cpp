@@ -110,6 +110,12 @@ void put(wire::Comm::Builder b, const Comm& m) {
   b.setMetadata(data(m.metadata));
   put_strings(b.initBuffers(m.buffers.size()), m.buffers);
 }
+void put(wire::Error::Builder b, const ErrorRecord& m) {
+  b.setEname(data(m.ename));
+  b.setEvalue(data(m.evalue));
+  put_strings(b.initTraceback(m.traceback.size()), m.traceback);
+  b.setFlags(m.flags);
+}
 void put(wire::Record::Builder b, const Record& m) {
   b.setTimeNs(m.time_ns);
   if (const auto* stream = std::get_if<StreamRecord>(&m.body)) {
@@ -123,11 +129,7 @@ void put(wire::Record::Builder b, const Record& m) {
     d.setDisplayId(data(display->display_id));
     d.setMetadata(data(display->metadata));
   } else if (const auto* error = std::get_if<ErrorRecord>(&m.body)) {
-    auto e = b.initError();
-    e.setEname(data(error->ename));
-    e.setEvalue(data(error->evalue));
-    put_strings(e.initTraceback(error->traceback.size()), error->traceback);
-    e.setFlags(error->flags);
+    put(b.initError(), *error);
   }
 }
 void put(wire::Event::Builder b, const Event& m) {
@@ -156,6 +158,11 @@ void put(wire::Event::Builder b, const Event& m) {
     times[i].setCpuNs(m.times[i].cpu_ns);
   }
   b.setTag(data(m.tag));
+  auto errors = b.initErrors(m.errors.size());
+  for (uint32_t i = 0; i < m.errors.size(); ++i) {
+    errors[i].setRanks(data(format_ranks(m.errors[i].ranks)));
+    put(errors[i].initError(), m.errors[i].error);
+  }
 }
 
 struct Put {
@@ -264,6 +271,7 @@ struct Size {
   void add(const std::vector<Mime>& v) {
     for (const auto& m : v) add(m.type), add(m.data), bytes += 24;
   }
+  void add(const ErrorRecord& m) { bytes += 40, add(m.ename), add(m.evalue), add(m.traceback); }
   void add(const Reply& m) { add(m.strings), add(m.mimes), add(m.text), add(m.metadata); }
   void operator()(const Hello& m) { add(m.language); }
   void add(const Comm& m) {
@@ -292,14 +300,15 @@ struct Size {
       if (const auto* s = std::get_if<StreamRecord>(&r.body)) bytes += 40, add(s->text);
       if (const auto* d = std::get_if<DisplayRecord>(&r.body))
         bytes += 40, add(d->mimes), add(d->display_id), add(d->metadata);
-      if (const auto* e = std::get_if<ErrorRecord>(&r.body))
-        bytes += 40, add(e->ename), add(e->evalue), add(e->traceback);
+      if (const auto* e = std::get_if<ErrorRecord>(&r.body)) add(*e);
     }
   }
   void operator()(const Event& m) {
     add(m.ranks), add(m.text), add(m.ename), add(m.evalue), add(m.traceback), add(m.mimes);
     add(m.display_id), add(m.metadata), add(m.reply), add(m.comm), add(m.tag);
     bytes += 32 * m.times.size();
+    for (const RankErrors& each : m.errors)
+      bytes += 64 + 6 * each.ranks.size(), add(each.error);  // "4095," at most.
   }
   void operator()(const Fragment& m) { add(m.data); }
   template <typename Other>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/control/merge/errors.h"
 #include "lib/control/merge/render.h"
 #include "lib/control/text.h"
 
@@ -72,6 +73,7 @@ void LateOutput::add(uint64_t cell, uint32_t rank, const Record& record, const R
     event.evalue = error->evalue;
     if (!all) event.evalue += (event.evalue.empty() ? "[" : " [") + name_ranks({rank}) + "]";
     event.traceback = error->traceback;
+    event.errors = errors_by_rank({{rank, {0, *error}}});
   }
   event.cell = cell;
   pending_.push_back({std::move(event), {rank}});

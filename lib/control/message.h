@@ -29,7 +29,8 @@ inline constexpr uint64_t kCommNameMax = 1024;
 inline constexpr uint32_t kAbsentGroupsMax = 16;  // Of Absent.
 inline constexpr uint64_t kAbsentWhyMax = 1024;
 inline constexpr uint64_t kNoteNameMax = 256;
-inline constexpr uint64_t kWaitsInMax = 256;  // Of Heartbeat.
+inline constexpr uint64_t kWaitsInMax = 256;                 // Of Heartbeat.
+inline constexpr uint64_t kFailuresMax = 4 * kRankCountMax;  // Of one event; a rank has one or two.
 
 struct Hello {
   uint32_t version = kProtocolVersion;
@@ -186,6 +187,13 @@ struct ErrorRecord {
   bool operator==(const ErrorRecord&) const = default;
 };
 
+// Ranks that failed alike, to the last byte.
+struct RankErrors {
+  std::vector<uint32_t> ranks;
+  ErrorRecord error;
+  bool operator==(const RankErrors&) const = default;
+};
+
 // One thing that a rank put out.
 struct Record {
   int64_t time_ns = 0;  // The rank's monotonic clock.
@@ -272,6 +280,7 @@ struct Event {
   std::vector<RankTime> times;
   Comm comm;
   std::string tag;
+  std::vector<RankErrors> errors;  // Of kind ERROR, by lowest rank.
   bool operator==(const Event&) const = default;
 };
 

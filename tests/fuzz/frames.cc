@@ -57,6 +57,7 @@ std::vector<std::string> seeds() {
   event.mimes = {{"text/plain", "a"}, {"image/png", "\x89PNG"}};
   event.traceback = {"line", "line"};
   event.metadata = "{}";
+  event.errors = {{{0, 3}, {"E", "v", {"frame"}, SK_ERROR_INTERRUPT}}};
   Output output{1, 1, {}};
   output.records.push_back({1, StreamRecord{SK_STREAM_STDOUT, "text\n"}});
   output.records.push_back(

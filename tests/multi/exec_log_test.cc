@@ -139,7 +139,7 @@ TEST(ExecOutput, EveryBadArgumentHasASentence) {
   };
   refused(sk_session_log(s, nullptr, &request), SK_ERR_INVALID_ARGUMENT, "query is NULL");
   refused(ask([](sk_log_query& q) { q.what = 3; }), SK_ERR_INVALID_ARGUMENT, "what is 3");
-  refused(ask([](sk_log_query& q) { q.ranks = "2"; }), SK_ERR_OUT_OF_RANGE, "sk_session_log");
+  refused(ask([](sk_log_query& q) { q.ranks = "2"; }), SK_ERR_OUT_OF_RANGE, "rank 2 asked for");
   refused(ask([](sk_log_query& q) { q.ranks = "x"; }), SK_ERR_INVALID_ARGUMENT, "\"x\"");
   refused(ask([](sk_log_query& q) { q.struct_size = 0; }), SK_ERR_INVALID_ARGUMENT, "struct_size");
   refused(ask([](sk_log_query& q) { q.offset = UINT64_MAX; }), SK_ERR_OUT_OF_RANGE, "offset");

@@ -98,7 +98,7 @@ TEST(ExecSession, CodeAndOutputBeyondAFrame) {
   // One line of all of it is shown in part; the display and the log have the whole.
   const std::string shown = session.run("print " + text);
   EXPECT_LT(shown.size(), 300'000u);
-  EXPECT_NE(shown.find("more bytes of this line, `sk_session_log() of cell 1`"), std::string::npos);
+  EXPECT_NE(shown.find("more bytes of this line, in the log of cell 1"), std::string::npos);
   sk_log_query query = {};
   query.struct_size = sizeof query;
   query.ranks = "1";

@@ -120,7 +120,7 @@ void Front::run_on_ranks(const std::string& code, int32_t kind) {
   if (sent != SK_OK) {
     const bool caller = sent == SK_ERR_INVALID_ARGUMENT || sent == SK_ERR_OUT_OF_RANGE;
     std::string why = sk_last_error();
-    constexpr std::string_view kSpec = "sk_exec: rank set: ";
+    constexpr std::string_view kSpec = "cell: rank set: ";
     if (why.starts_with(kSpec))
       why = fmt::format("{}: {}", cell.plan.chosen_by, why.substr(kSpec.size()));
     return fail_cell(caller ? "UsageError" : "SessionError", why);

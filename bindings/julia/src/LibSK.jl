@@ -6,11 +6,12 @@ arrays where they lie. [`Comm`](@ref) connects the ranks; `sk run -n 4 julia thi
 """
 module LibSK
 
+using FileWatching: FileWatching
 using Libdl
 using LinearAlgebra: Adjoint, Transpose
 
-export BFloat16, CellError, CellResult, Comm, Packed, SKError, Session, SymmetricArray, Topo
-export abort, free!, gather_trace, info, pack, prepare, trace
+export BFloat16, Cell, CellError, CellEvent, CellResult, Comm, Packed, SKError, Session, SymmetricArray, Topo
+export abort, attach, cell_log, free!, gather_trace, info, pack, prepare, revive, trace
 
 include("library.jl")
 include("errors.jl")
@@ -29,8 +30,12 @@ include("prepared.jl")
 include("topo.jl")
 include("trace.jl")
 include("session_abi.jl")
+include("json.jl")
 include("cells.jl")
+include("session_events.jl")
 include("session.jl")
+include("session_cells.jl")
+include("session_questions.jl")
 include("ahead.jl")
 
 # Addresses, which are another process's when this package is precompiled.

@@ -244,10 +244,10 @@ end
 end
 
 """Seconds, as the library takes them; `nothing` is the communicator's own timeout."""
-milliseconds(::Nothing) = Int64(0)
-function milliseconds(seconds)
+milliseconds(::Nothing, name = "timeout") = Int64(0)
+function milliseconds(seconds, name = "timeout")
     if !(seconds isa Real) || seconds isa Bool || !(0 < seconds <= 2.0^40 / 1000)
-        invalid("timeout is $(shown(seconds)); it must be seconds, more than 0, or nothing")
+        invalid("$name is $(shown(seconds)); it must be seconds, more than 0, or nothing")
     end
     return ceil(Int64, seconds * 1000)
 end

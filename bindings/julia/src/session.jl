@@ -1,7 +1,7 @@
 # Sessions: rank processes that run cells of source text, for a script or a library.
 
 """
-    Session(ranks; command, env, cwd, start_timeout, interrupt_timeout)
+    Session(ranks; command, env, cwd, name, token, lease, ...)
     Session(f, ranks; ...)
 
 Starts `ranks` processes on this host that run cells, as a notebook's do. The second form calls
@@ -14,46 +14,120 @@ end
 ```
 
 - `command`: the rank program and its arguments, a `Cmd` or texts. By default Julia, from a checkout
-  of libsk or an installed kernel's folder; `\`python3 -m libsk.kernel\`` is Python's;
+  of libsk or an installed kernel's folder; `\`python3 -m libsk.kernel\`` is Python's. With `fork = true`
+  it is started once, and ranks are forked from it: Python's can be;
 - `env`: variables over this process's, pairs of texts; `cwd`: where ranks start;
+- `name`, `token`, `lease`: with these the session outlives a process that ends without closing it, for
+  `lease` seconds, in which [`attach`](@ref) goes on with it. `token` is what that must show, a text of 16
+  bytes or more; one is made up (`session.token`) where none is given;
 - `start_timeout`: the longest wait for a rank to come up, in seconds; 60 by default;
 - `interrupt_timeout`: from an interrupt to the end of its cell without the ranks that do not stop;
-  1.5 by default.
+  1.5 by default;
+- `program`: the `sk` that becomes the session's controller; by default the one beside the library.
 
-One task at a time may use a session. Errors: [`SKError`](@ref).
+Any task may use it, and so may several. Events are read while somebody waits: for a cell, an answer, or the
+session itself. Errors: [`SKError`](@ref).
 """
 mutable struct Session
     handle::Ptr{Cvoid}
     world_size::Int
-    interrupt_s::Float64
-    count::Int
+    token::Union{Nothing,String}
+    has_name::Bool  # Then it keeps what is not acknowledged.
+    fd::RawFD
+    stop_s::Float64  # How long a cell may take to end once it is interrupted.
+    count::Union{Nothing,Int}  # Of its cells; nobody who attaches knows it.
+    book::Book
+    lock::ReentrantLock  # Of the handle's events and of the book.
+    waiting::Int  # Tasks that watch the descriptor.
 end
 
-const POLL_MS = 50  # Tasks and Ctrl-C have their turn as often.
-const PRESSES = 3
+# From an interrupt to the end: the controller gives a rank that ends its cell four times as long as one
+# that does not, and 5 s are for its end to come here.
+stop_seconds(interrupt_s) = 4 * interrupt_s + 5
+const INTERRUPT_S = 1.5
+const ATTACHED_STOP_S = 60.0  # Whoever attaches does not know what the session was opened with.
+const TOLD_S = 10.0  # Longest wait for what a session tells those who attach.
 
 function Session(
     ranks;
     command = nothing,
+    fork = false,
     env = (),
     cwd = nothing,
+    name = nothing,
+    token = nothing,
+    lease = nothing,
     start_timeout = nothing,
     interrupt_timeout = nothing,
+    program = nothing,
 )
     count = whole(ranks, "ranks", typemin(Int32), typemax(Int32))
     words = command === nothing ? julia_command() : words_of(command)
+    fork isa Bool || invalid("fork is $(shown(fork)); allowed is true or false")
     lines = String[lines_of(env)...]
-    place = cwd === nothing ? nothing : c_text(cwd, "cwd")
-    start_ms, interrupt_ms = milliseconds(start_timeout), milliseconds(interrupt_timeout)
+    text(x, what) = x === nothing ? nothing : c_text(x, what)
+    shows = token === nothing && name !== nothing ? random_token() : text(token, "token")
+    texts = (cwd = text(cwd, "cwd"), sk = text(program, "program"), name = text(name, "name"), token = shows)
+    times = (
+        start = milliseconds(start_timeout, "start_timeout"), lease = milliseconds(lease, "lease"),
+        interrupt = milliseconds(interrupt_timeout, "interrupt_timeout"),
+    )
     session_close[] == C_NULL && start()
     free_dropped()
     return disable_sigint() do
-        open_session(count, words, lines, place, start_ms, interrupt_ms)
+        handle = open_session(count, words, fork, lines, texts, times)
+        interrupt_s = times.interrupt == 0 ? INTERRUPT_S : times.interrupt / 1000
+        session_on(handle, count, shows, name !== nothing, stop_seconds(interrupt_s), 0)
     end
 end
 
-function Session(f, ranks; config...)
-    session = Session(ranks; config...)
+Session(f, ranks; config...) = closing(f, Session(ranks; config...))
+
+"""
+    attach(name, token)
+    attach(f, name, token)
+
+Goes on with a [`Session`](@ref) that was opened with this `name` and a lease, by a process that is gone: its
+ranks have kept what they have, and a cell that runs goes on. `session.cells` are those whose results that
+process has not taken, each a [`Cell`](@ref), and `session.notes` what it has left
+([`LibSK.keep`](@ref)). The second form calls `f(session)` and closes it.
+
+```julia
+attach("night-run", token) do session
+    for cell in session.cells
+        print(fetch(cell).text)
+    end
+end
+```
+"""
+function attach(name, token)
+    said, shows = c_text(name, "name"), c_text(token, "token")
+    session_close[] == C_NULL && start()
+    free_dropped()
+    session = disable_sigint() do
+        made, ranks = Ref{Ptr{Cvoid}}(C_NULL), Ref{Int32}(0)
+        status = GC.@preserve said shows begin
+            @waits libsk.sk_session_attach(
+                pointer(said)::Ptr{UInt8}, pointer(shows)::Ptr{UInt8}, made::Ptr{Ptr{Cvoid}},
+                ranks::Ptr{Int32}
+            )::Int32
+        end
+        check(status)
+        session_on(made[], Int(ranks[]), shows, true, ATTACHED_STOP_S, nothing)
+    end
+    session.book.adopts = true
+    try
+        await_that(() -> session.book.states_told >= 2, session, time() + TOLD_S) && return session
+        throw(SKError(TIMEOUT, "attach: the session told nothing of itself for $TOLD_S s"))
+    catch
+        isopen(session) && close(session)
+        rethrow()
+    end
+end
+
+attach(f, name, token) = closing(f, attach(name, token))
+
+function closing(f, session)
     try
         return f(session)
     finally
@@ -61,23 +135,35 @@ function Session(f, ranks; config...)
     end
 end
 
-function open_session(count, words, lines, place, start_ms, interrupt_ms)
+function session_on(handle, ranks, token, has_name, stop_s, count)
+    fd = Ref{Int32}(-1)
+    check(@waits libsk.sk_session_fd(handle::Ptr{Cvoid}, fd::Ptr{Int32})::Int32)
+    session = Session(
+        handle, ranks, token, has_name, RawFD(fd[]), stop_s, count, Book(), ReentrantLock(), 0
+    )
+    return finalizer(each -> free_later(session_close[], each.handle), session)
+end
+
+function open_session(count, words, fork, lines, texts, times)
     made = Ref{Ptr{Cvoid}}(C_NULL)
     argv = [pointer.(words); Ptr{UInt8}(C_NULL)]
     env = [pointer.(lines); Ptr{UInt8}(C_NULL)]
-    status = GC.@preserve words lines place argv env begin
+    at(text) = text === nothing ? Ptr{UInt8}(C_NULL) : pointer(text)
+    status = GC.@preserve words lines texts argv env begin
         config = SessionConfig(
-            sizeof(SessionConfig), count, pointer(argv), pointer(env),
-            place === nothing ? C_NULL : pointer(place), C_NULL,
-            start_ms, 0, 0, 0, interrupt_ms, C_NULL, C_NULL,
+            sizeof(SessionConfig), count, pointer(argv), pointer(env), at(texts.cwd), at(texts.sk),
+            times.start, times.lease, fork ? SESSION_TEMPLATE : 0, 0, times.interrupt, at(texts.name),
+            at(texts.token),
         )
         @waits libsk.sk_session_open(Ref(config)::Ptr{SessionConfig}, made::Ptr{Ptr{Cvoid}})::Int32
     end
     check(status)
-    grace = interrupt_ms == 0 ? 1.5 : interrupt_ms / 1000
-    session = Session(made[], count, grace, 0)
-    return finalizer(each -> free_later(session_close[], each.handle), session)
+    return made[]
 end
+
+const SESSION_TEMPLATE = 1  # enum sk_session_flags
+
+random_token() = bytes2hex(open(file -> read(file, 16), "/dev/urandom"))
 
 """What starts a rank of Julia."""
 function julia_command()
@@ -116,6 +202,14 @@ end
 
 Base.isopen(session::Session) = session.handle != C_NULL
 
+function Base.getproperty(session::Session, name::Symbol)
+    name === :cells && return copy(getfield(session, :book).told)
+    name === :notes && return copy(getfield(session, :book).notes)
+    return getfield(session, name)
+end
+
+Base.propertynames(::Session) = (:world_size, :token, :cells, :notes)
+
 function Base.show(io::IO, session::Session)
     print(io, "Session of ", session.world_size, " ranks", isopen(session) ? "" : ", closed")
 end
@@ -126,126 +220,14 @@ end
 Ends the ranks and waits until they are gone, at most 10 s. Once is enough.
 """
 function Base.close(session::Session)
-    session.handle == C_NULL && return nothing
-    handle, session.handle = session.handle, C_NULL
+    handle = lock(session.lock) do
+        was, session.handle = session.handle, C_NULL
+        return was
+    end
+    handle == C_NULL && return nothing
+    # Nobody may watch a descriptor that is closed.
+    while session.waiting > 0
+        sleep(0.005)
+    end
     return check(@waits libsk.sk_session_close(handle::Ptr{Cvoid})::Int32)
-end
-
-"""
-    run(session, code; ranks, check = true, timeout, input)
-
-Runs `code` as one cell on all ranks of a [`Session`](@ref), waits for its end, and returns a
-[`CellResult`](@ref). Throws a [`CellError`](@ref) if the cell failed, unless `check` is false.
-
-- `ranks`: a set as text (`"0-3,5"`, `"!0"`, `"alive"`, `"one"`) or a number;
-- `timeout`: after so many seconds the cell is interrupted and an `SKError` with `code` 30 thrown;
-- `input`: a function that is called with the prompt where a rank asks, and returns the line, or
-  `nothing` for the end of input. Without it questions are refused.
-
-Ctrl-C interrupts the cell on all ranks, which stay, and throws `InterruptException`. (In a script only
-after `Base.exit_on_sigint(false)`.)
-"""
-function Base.run(
-    session::Session,
-    code::AbstractString;
-    ranks = nothing,
-    check = true,
-    timeout = nothing,
-    input = nothing,
-)
-    check isa Bool || invalid("check is $(shown(check)); allowed is true or false")
-    limit_s = timeout === nothing ? Inf : milliseconds(timeout) / 1000
-    text = c_text(code, "code")
-    chosen = ranks === nothing ? nothing : c_text(ranks isa Integer ? string(ranks) : ranks, "ranks")
-    outputs = Outputs()
-    cell = disable_sigint(() -> execute(session, text, chosen, input !== nothing))
-    try
-        attend(session, cell, outputs, input, time() + limit_s)
-    catch
-        isopen(session) && stop(session, cell, outputs)
-        rethrow()
-    end
-    if outputs.result === nothing
-        stop(session, cell, outputs)
-        throw(SKError(TIMEOUT, "run: the cell has not ended within $timeout s, so it was interrupted"))
-    end
-    check && outputs.result.status != :ok && throw(CellError(outputs.result))
-    return outputs.result
-end
-
-function execute(session, text, chosen, asks)
-    made = Ref{UInt64}(0)
-    handle = open_handle(session)
-    # All ranks count a cell alike: else their tracebacks differ.
-    options = ExecOptions(
-        sizeof(ExecOptions), 0, 0, 0, session.count + 1, 0, asks, C_NULL, C_NULL
-    )
-    status = GC.@preserve text chosen begin
-        set = chosen === nothing ? Ptr{UInt8}(C_NULL) : pointer(chosen)
-        @waits libsk.sk_exec(
-            handle::Ptr{Cvoid}, set::Ptr{UInt8}, pointer(text)::Ptr{UInt8},
-            sizeof(text)::UInt64, Ref(options)::Ptr{ExecOptions}, made::Ptr{UInt64}
-        )::Int32
-    end
-    check(status)
-    session.count += 1
-    return made[]
-end
-
-"""Takes events and answers questions until the cell has ended, or the time is over."""
-function attend(session, cell, outputs, input, until)
-    while outputs.result === nothing && time() < until
-        asked = disable_sigint(() -> take_event!(session, cell, outputs))
-        yield()
-        GC.safepoint()
-        asked === nothing && continue
-        line = input(asked.prompt)
-        answer(session, asked.request, line === nothing ? nothing : c_text(line, "the answer of input"))
-    end
-end
-
-"""The next event. A question, where it is one; an event that is read is not lost by Ctrl-C."""
-function take_event!(session, cell, outputs)
-    event = blank(Event)
-    handle = open_handle(session)
-    check(@waits libsk.sk_session_poll(
-        handle::Ptr{Cvoid}, POLL_MS::Int64, event::Ptr{Event}
-    )::Int32)
-    each = event[]
-    if each.kind == EVENT_STATUS && each.status == 4  # SK_SESSION_OVER
-        throw(SKError(20, "this session is over: $(wire_text(each.text))"))
-    end
-    each.cell == cell || return nothing
-    if each.kind == EVENT_INPUT
-        return (prompt = unsafe_string(each.text, each.text_bytes), request = each.request)
-    end
-    take_in!(outputs, each)
-    return nothing
-end
-
-function answer(session, request, line)
-    handle = open_handle(session)
-    GC.@preserve line begin
-        at = line === nothing ? Ptr{UInt8}(C_NULL) : pointer(line)
-        bytes = line === nothing ? 0 : sizeof(line)
-        check(@waits libsk.sk_session_answer(
-            handle::Ptr{Cvoid}, request::UInt64, at::Ptr{UInt8}, bytes::UInt64
-        )::Int32)
-    end
-end
-
-"""Interrupts the cell and waits for its end; again for each Ctrl-C meanwhile."""
-function stop(session, cell, outputs)
-    for _ in 1:PRESSES
-        try
-            handle = open_handle(session)
-            check(@waits libsk.sk_session_interrupt(handle::Ptr{Cvoid})::Int32)
-            # The controller gives a rank that ends its cell four times as long as one that does not.
-            return attend(session, cell, outputs, _ -> nothing, time() + 4 * session.interrupt_s + 5)
-        catch error
-            error isa InterruptException && continue
-            error isa SKError && return nothing  # The session is over.
-            rethrow()
-        end
-    end
 end

@@ -1,4 +1,8 @@
-# The structs of include/sk/exec.h, field by field; a test compares sizes and offsets.
+# The structs of include/sk/exec.h and output.h, field by field; a test compares sizes and offsets.
+#
+# A rank's program has its own of sk/worker.h (kernel/src/abi.jl). They share no file: a rank starts
+# without this package, from an image that holds no address of it, and the LibSK that its cells load is
+# whichever the user's load path names. What both have is sk_mime alone.
 
 """`sk_session_config`."""
 struct SessionConfig
@@ -37,6 +41,44 @@ struct Mime
     bytes::UInt64
 end
 
+"""`sk_rank_error`."""
+struct WireError
+    rank::Int32
+    flags::UInt32
+    ename::Ptr{UInt8}
+    evalue::Ptr{UInt8}
+    traceback::Ptr{Ptr{UInt8}}
+    traceback_count::UInt64
+end
+
+"""`sk_rank_time`."""
+struct WireTime
+    rank::Int32
+    reserved::Int32
+    wall_ns::Int64
+    cpu_ns::Int64
+end
+
+"""`sk_session_settings`."""
+struct SessionSettings
+    struct_size::UInt32
+    tag::Int32
+    shown_lines::UInt64
+    shown_bytes::UInt64
+    kept_bytes::UInt64
+end
+
+"""`sk_log_query`."""
+struct LogQuery
+    struct_size::UInt32
+    what::Int32
+    cell::UInt64
+    execution_count::Int64
+    ranks::Ptr{UInt8}
+    offset::UInt64
+    limit::UInt64
+end
+
 """`sk_event`."""
 struct Event
     struct_size::UInt32
@@ -65,10 +107,12 @@ struct Event
     strings::Ptr{Ptr{UInt8}}
     string_count::UInt64
     metadata::Ptr{UInt8}
-    times::Ptr{Cvoid}
+    times::Ptr{WireTime}
     time_count::UInt64
     comm::Ptr{UInt8}
     target::Ptr{UInt8}
     total::UInt64
     tag::Ptr{UInt8}
+    errors::Ptr{WireError}
+    error_count::UInt64
 end

@@ -20,23 +20,48 @@ end
 
 snake(name) = lowercase(replace(name, r"(?<=[a-z])(?=[A-Z])" => "_"))
 
+"""Sizes, offsets and names of fields as C has them."""
+function agrees(type, c_name, layout; names = Dict())
+    total, fields = layout[c_name]
+    @test (c_name, sizeof(type)) == (c_name, total)
+    own = map(enumerate(fieldnames(type))) do (i, f)
+        name = rstrip(string(f), '_')
+        (get(names, name, name), Int(fieldoffset(type, i)), sizeof(fieldtype(type, i)))
+    end
+    @test own == fields
+end
+
 @testset "structs" begin
     layout = read_layout()
     kinds = Dict("Tensor" => "sk_tensor", "RunOptions" => "sk_run_options", "CommInfo" => "sk_comm_info",
         "CommConfig" => "sk_comm_config", "TopoInfo" => "sk_topo_info",
         "SessionConfig" => "sk_session_config", "ExecOptions" => "sk_exec_options", "Mime" => "sk_mime",
-        "Event" => "sk_event")
+        "Event" => "sk_event", "WireError" => "sk_rank_error", "WireTime" => "sk_rank_time",
+        "LogQuery" => "sk_log_query", "SessionSettings" => "sk_session_settings")
     for name in names(LibSK; all = true)
         endswith(string(name), "Args") && (kinds[string(name)] = "sk_" * snake(string(name)))
     end
     @test length(kinds) > 12
     for (name, c_name) in kinds
-        type = getfield(LibSK, Symbol(name))
-        total, fields = layout[c_name]
-        @test (c_name, sizeof(type)) == (c_name, total)
-        own = [(rstrip(string(f), '_'), Int(fieldoffset(type, i)), sizeof(fieldtype(type, i)))
-               for (i, f) in enumerate(fieldnames(type))]
-        @test own == fields
+        agrees(getfield(LibSK, Symbol(name)), c_name, layout)
+    end
+end
+
+# A rank's program has its own, for it starts without this package.
+module Rank
+import Libdl
+include(joinpath(@__DIR__, "..", "kernel", "src", "abi.jl"))
+end
+
+@testset "structs of a rank" begin
+    layout = read_layout()
+    names = Dict("stop" => "end")  # A word of Julia's own.
+    for (type, c_name) in (
+        Rank.WorkerConfig => "sk_worker_config", Rank.Mime => "sk_mime", Rank.RawRequest => "sk_request",
+        Rank.RawReply => "sk_reply", Rank.RawInput => "sk_input", Rank.RawName => "sk_name",
+        Rank.RawCommMessage => "sk_comm_message", Rank.RawGroup => "sk_group",
+    )
+        agrees(type, c_name, layout; names = names)
     end
 end
 

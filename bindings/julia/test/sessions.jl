@@ -78,7 +78,7 @@ end
     @refused Session(0) "ranks is 0" "1 to 4096"
     @refused Session("two") "ranks"
     @refused Session(1; command = "x") "command" "Cmd or texts"
-    @refused Session(1; command = String[]) "argv names no program"
+    @refused Session(1; command = String[]) "the rank program (argv) is empty"
     @refused Session(1; env = ["A=b"]) "env has" "pairs of texts"
     @refused Session(1; env = ["A=" => "b"]) "a name has no ="
     @refused Session(1; cwd = 3) "cwd is 3"

@@ -18,6 +18,8 @@ ALONE = (
     "columns",
     "help",
     "lifetimes",
+    "session_attach",
+    "session_cells",
     "sessions",
     "topology",
 )

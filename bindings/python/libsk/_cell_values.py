@@ -15,6 +15,8 @@ _STATUSES = {1: "ok", 2: "error", 3: "aborted"}
 _DISPLAYS = {1: "display", 2: "result", 3: "update", 6: "page"}
 _CLEAR, _CLEAR_WAIT = 4, 5
 """``enum sk_display_kind``."""
+_CONSEQUENCE = 1
+"""SK_ERROR_CONSEQUENCE."""
 _START, _STREAM, _DISPLAY, _ERROR, _DONE, _INPUT, _INPUT_END = 3, 4, 5, 6, 7, 20, 21
 """``enum sk_event_kind``."""
 
@@ -48,8 +50,23 @@ class Display:
 
 
 @dataclass(frozen=True)
+class RankFailure:
+    """How a cell failed on one rank, in the words of that rank alone."""
+
+    rank: int
+    name: str
+    """The exception's type, as its language has it."""
+    value: str
+    """What it says."""
+    traceback: str
+    """As a notebook shows it, with its colours."""
+    is_consequence: bool = False
+    """It failed only because a peer did."""
+
+
+@dataclass(frozen=True)
 class Failure:
-    """An error that ended a cell."""
+    """An error that ended a cell, of all ranks that failed."""
 
     ranks: tuple[int, ...]
     """Whose it is; none where the cell was not run."""
@@ -59,6 +76,8 @@ class Failure:
     """What it says, and for whom."""
     traceback: str
     """As a notebook shows it, with its colours."""
+    each: tuple[RankFailure, ...] = ()
+    """Each rank's own, from the lowest. A rank that raised and then died has two."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +130,7 @@ class Result:
     ``ranks``, ``kind`` (``"display"``, ``"result"``, ``"page"``), ``metadata``, ``display_id``."""
     errors: tuple[Failure, ...]
     """What ended it, with ``name``, ``value``, ``traceback`` and ``ranks``: errors of several ranks
-    as one, whose value and traceback tell them apart."""
+    as one, whose value and traceback tell them apart, and ``each`` rank's own."""
     seconds: dict[int, float]
     """How long each rank took that came to the cell's end."""
     cpu_seconds: dict[int, float]
@@ -131,6 +150,14 @@ class Result:
                 return text if isinstance(text, str) else None
         return None
 
+    @property
+    def rank_errors(self) -> dict[int, RankFailure]:
+        """By rank: how it failed, with its own ``name``, ``value`` and ``traceback``.
+
+        Of a rank that raised and then died it is the death.
+        """
+        return {own.rank: own for error in self.errors for own in error.each}
+
     def check(self) -> Result:
         """Itself; raises :class:`CellError` unless the cell ended well."""
         if self.ok:
@@ -148,7 +175,8 @@ class CellError(Error):
     result: Result | None = None
     """All that the cell gave, up to its end."""
     ranks: tuple[int, ...] = ()
-    """The ranks that failed; ``rank`` is the one of them, if it is one."""
+    """The ranks that failed; ``rank`` is the one of them, if it is one. What each says is in
+    ``result.rank_errors``."""
 
     def __init__(self, sentence: str, code: int = 0, name: str = "SK_CELL_ERROR") -> None:
         super().__init__(sentence, code, name)
@@ -215,6 +243,11 @@ def display_of(fields: dict[str, Any], ranks: tuple[int, ...]) -> Display:
     )
 
 
+def _rank_failure(rank: int, flags: int, words: tuple[str, str, list[str]]) -> RankFailure:
+    name, value, lines = words
+    return RankFailure(rank, name, plain(value), "\n".join(lines), bool(flags & _CONSEQUENCE))
+
+
 def event_of(fields: dict[str, Any]) -> CellEvent | None:
     """An event of a cell; None of one that says nothing here (a widget's)."""
     kind, ranks, text = fields["kind"], numbers_of(fields["ranks"]), fields["text"]
@@ -229,7 +262,11 @@ def event_of(fields: dict[str, Any]) -> CellEvent | None:
         return CellEvent("display", ranks, display=display_of(fields, ranks))
     if kind == _ERROR:
         failure = Failure(
-            ranks, fields["ename"], plain(fields["evalue"]), "\n".join(fields["traceback"])
+            ranks,
+            fields["ename"],
+            plain(fields["evalue"]),
+            "\n".join(fields["traceback"]),
+            tuple(_rank_failure(*each) for each in fields["errors"]),
         )
         return CellEvent("error", ranks, error=failure)
     if kind == _INPUT:

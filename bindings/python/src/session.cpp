@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -81,6 +82,21 @@ nb::list times_of(const sk_event& event) {
   return out;
 }
 
+// By rank: its number, flags, name, value, lines. Ranks that are alike share what they say.
+nb::list errors_of(const sk_event& event) {
+  nb::list out;
+  std::map<const char*, nb::tuple> words;  // Alike is what lies in one place.
+  for (uint64_t i = 0; i < event.error_count; ++i) {
+    const sk_rank_error& error = event.errors[i];
+    const auto [place, is_new] = words.try_emplace(error.evalue);
+    if (is_new)
+      place->second = nb::make_tuple(text_of_wire(error.ename), text_of_wire(error.evalue),
+                                     strings_of(error.traceback, error.traceback_count));
+    out.append(nb::make_tuple(error.rank, error.flags, place->second));
+  }
+  return out;
+}
+
 // What every kind has, and what only some have.
 nb::dict fields_of(const sk_event& event) {
   nb::dict fields;
@@ -112,6 +128,7 @@ nb::dict fields_of(const sk_event& event) {
     fields["ename"] = text_of_wire(event.ename);
     fields["evalue"] = text_of_wire(event.evalue);
     fields["traceback"] = strings_of(event.traceback, event.traceback_count);
+    fields["errors"] = errors_of(event);
   }
   if (event.kind == SK_EVENT_CELL_DONE) fields["times"] = times_of(event);
   return fields;

@@ -160,7 +160,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"ranks": "two"}, "ranks is 'two'; give a number of ranks"),
     ({"ranks": 1.5}, "ranks is 1.5"),
     ({"command": "python"}, "command is 'python'; give a program and its arguments"),
-    ({"command": []}, "argv names no program"),
+    ({"command": []}, "the rank program (argv) is empty"),
     ({"command": ["a", 1]}, r"command\[1\] is 1"),
     ({"env": ["A=b"]}, "env is .*; give a dict"),
     ({"env": {"A=": "b"}}, "env has 'A='; a name has no ="),

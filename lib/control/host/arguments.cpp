@@ -77,26 +77,27 @@ Result<OpenArguments> to_open(const sk_session_config* config) {
   if (config == nullptr) return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: config is NULL");
   SK_ASSIGN_OR_RETURN(const sk_session_config c, read_struct("sk_session_config", config));
   if (c.ranks < 1 || c.ranks > static_cast<int32_t>(kRankCountMax))
-    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: ranks is {}; 1 to {} are allowed",
-                 c.ranks, kRankCountMax);
+    return error(SK_ERR_INVALID_ARGUMENT, "session: ranks is {}; 1 to {} are allowed", c.ranks,
+                 kRankCountMax);
   if ((c.flags & ~uint32_t(SK_SESSION_TEMPLATE | SK_SESSION_NOTEBOOK)) != 0)
-    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: flags is {:#x}; known are 0x1 and 0x2",
+    return error(SK_ERR_INVALID_ARGUMENT, "session: flags is {:#x}; known are 0x1 and 0x2",
                  c.flags);
   if (c.start_timeout_ms < 0 || c.lease_ms < 0 || c.interrupt_ms < 0)
     return error(SK_ERR_INVALID_ARGUMENT,
-                 "sk_session_open: start_timeout_ms is {}, lease_ms {} and interrupt_ms {}; "
+                 "session: start_timeout_ms is {}, lease_ms {} and interrupt_ms {}; "
                  "none may be negative",
                  c.start_timeout_ms, c.lease_ms, c.interrupt_ms);
   Open open;
   open.ranks = static_cast<uint32_t>(c.ranks);
   open.argv = to_strings(c.argv);
   if (open.argv.empty() || open.argv[0].empty())
-    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_open: argv names no program");
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "session: the rank program (argv) is empty; give a program and its arguments");
   open.env = to_strings(c.env);
   for (const std::string& line : open.env)
     if (line.find('=') == std::string::npos || line[0] == '=')
-      return error(SK_ERR_INVALID_ARGUMENT,
-                   "sk_session_open: env has \"{}\", which is not NAME=value", line);
+      return error(SK_ERR_INVALID_ARGUMENT, "session: env has \"{}\", which is not NAME=value",
+                   line);
   open.cwd = or_empty(c.cwd);
   if (c.start_timeout_ms > 0) open.start_timeout_ms = static_cast<uint64_t>(c.start_timeout_ms);
   open.lease_ms = static_cast<uint64_t>(c.lease_ms);
@@ -106,22 +107,23 @@ Result<OpenArguments> to_open(const sk_session_config* config) {
   open.name = or_empty(c.name);
   open.token = or_empty(c.token);
   if (!open.name.empty() || !open.token.empty())
-    SK_RETURN_IF_ERROR(check_name("sk_session_open", open.name, open.token));
+    SK_RETURN_IF_ERROR(check_name(open.name, open.token));
   return OpenArguments{std::move(open), or_empty(c.sk_path)};
 }
 
 Result<Execute> to_execute(const char* ranks, const char* code, uint64_t code_bytes,
                            const sk_exec_options* options) {
-  SK_RETURN_IF_ERROR(check_code("sk_exec", code, code_bytes));
+  SK_RETURN_IF_ERROR(check_code("cell", code, code_bytes));
   SK_ASSIGN_OR_RETURN(const sk_exec_options o, read_struct("sk_exec_options", options));
   if (o.execution_count < 0)
-    return error(SK_ERR_INVALID_ARGUMENT, "sk_exec: execution_count is {}; it may not be negative",
+    return error(SK_ERR_INVALID_ARGUMENT, "cell: execution_count is {}; it may not be negative",
                  o.execution_count);
   if (o.kind != 0 && o.kind != SK_REQUEST_EXECUTE && o.kind != SK_REQUEST_ACTION)
-    return error(SK_ERR_INVALID_ARGUMENT, "sk_exec: kind is {}; EXECUTE and ACTION are allowed",
+    return error(SK_ERR_INVALID_ARGUMENT, "cell: kind is {}; EXECUTE and ACTION are allowed",
                  o.kind);
   if (ranks != nullptr && *ranks == '\0')
-    return error(SK_ERR_INVALID_ARGUMENT, "sk_exec: the rank set is empty; NULL stands for all");
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "cell: the rank set is empty; without one it is all ranks");
   Execute request;
   request.ranks = or_empty(ranks);
   request.code.assign(code == nullptr ? "" : code, code_bytes);
@@ -133,28 +135,26 @@ Result<Execute> to_execute(const char* ranks, const char* code, uint64_t code_by
   request.allow_input = o.allow_input != 0;
   request.tag = or_empty(o.tag);
   if (request.tag.size() > kTagBytesMax)
-    return error(SK_ERR_OUT_OF_RANGE, "sk_exec: a tag of {} bytes; the limit is {}",
+    return error(SK_ERR_OUT_OF_RANGE, "cell: a tag of {} bytes; the limit is {}",
                  request.tag.size(), kTagBytesMax);
   request.expressions = or_empty(o.expressions);
   if (!request.expressions.empty() && !request.expressions.starts_with('{'))
-    return error(SK_ERR_INVALID_ARGUMENT,
-                 "sk_exec: expressions is \"{}\"; it must be a JSON object",
+    return error(SK_ERR_INVALID_ARGUMENT, "cell: expressions is \"{}\"; it must be a JSON object",
                  request.expressions.substr(0, 80));
   return request;
 }
 
 Result<Ask> to_ask(int32_t kind, const char* code, uint64_t code_bytes, uint64_t cursor,
                    int32_t detail) {
-  SK_RETURN_IF_ERROR(check_code("sk_session_ask", code, code_bytes));
+  SK_RETURN_IF_ERROR(check_code("session", code, code_bytes));
   if (kind < SK_REQUEST_COMPLETE || kind > SK_REQUEST_IS_COMPLETE)
     return error(SK_ERR_INVALID_ARGUMENT,
-                 "sk_session_ask: kind is {}; COMPLETE, INSPECT and IS_COMPLETE are allowed", kind);
+                 "session: kind is {}; COMPLETE, INSPECT and IS_COMPLETE are allowed", kind);
   if (cursor > code_bytes)
-    return error(SK_ERR_OUT_OF_RANGE, "sk_session_ask: cursor is {} in {} bytes of code", cursor,
+    return error(SK_ERR_OUT_OF_RANGE, "session: cursor is {} in {} bytes of code", cursor,
                  code_bytes);
   if (detail < 0 || detail > 1)
-    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_ask: detail is {}; 0 and 1 are allowed",
-                 detail);
+    return error(SK_ERR_INVALID_ARGUMENT, "session: detail is {}; 0 and 1 are allowed", detail);
   Ask ask;
   ask.kind = static_cast<uint32_t>(kind);
   ask.code.assign(code == nullptr ? "" : code, code_bytes);
@@ -169,12 +169,11 @@ Result<Configure> to_configure(const sk_session_settings* settings) {
   SK_ASSIGN_OR_RETURN(const sk_session_settings s, read_struct("sk_session_settings", settings));
   if (s.tag < 0 || s.tag > SK_TAG_HOST)
     return error(SK_ERR_INVALID_ARGUMENT,
-                 "sk_session_configure: tag is {}; SET, NONE, SPEC and HOST (1 to 4) are allowed",
-                 s.tag);
+                 "session: tag is {}; SET, NONE, SPEC and HOST (1 to 4) are allowed", s.tag);
   const auto check = [](const char* name, uint64_t value, uint64_t least, uint64_t most) -> Status {
     if (value == 0 || (value >= least && value <= most)) return {};
-    return error(SK_ERR_OUT_OF_RANGE, "sk_session_configure: {} is {}; {} to {} are allowed", name,
-                 value, least, most);
+    return error(SK_ERR_OUT_OF_RANGE, "session: {} is {}; {} to {} are allowed", name, value, least,
+                 most);
   };
   SK_RETURN_IF_ERROR(check("shown_lines", s.shown_lines, 16, kShownLinesMax));
   SK_RETURN_IF_ERROR(check("shown_bytes", s.shown_bytes, 4096, kShownBytesMax));
@@ -186,13 +185,12 @@ Result<LogRequest> to_log_request(const sk_log_query* query) {
   if (query == nullptr) return error(SK_ERR_INVALID_ARGUMENT, "sk_session_log: query is NULL");
   SK_ASSIGN_OR_RETURN(const sk_log_query q, read_struct("sk_log_query", query));
   if (q.what < 0 || q.what > SK_LOG_DISPLAY)
-    return error(SK_ERR_INVALID_ARGUMENT,
-                 "sk_session_log: what is {}; TEXT and DISPLAY (1 and 2) are allowed", q.what);
+    return error(SK_ERR_INVALID_ARGUMENT, "log: what is {}; TEXT and DISPLAY (1 and 2) are allowed",
+                 q.what);
   if (q.execution_count < 0 || q.offset > 1ull << 48)
-    return error(
-        SK_ERR_OUT_OF_RANGE,
-        "sk_session_log: execution_count is {} and offset {}; no cell and no log has those",
-        q.execution_count, q.offset);
+    return error(SK_ERR_OUT_OF_RANGE,
+                 "log: execution_count is {} and offset {}; no cell and no log has those",
+                 q.execution_count, q.offset);
   LogRequest request;
   request.what = q.what == 0 ? uint32_t(SK_LOG_TEXT) : static_cast<uint32_t>(q.what);
   request.cell = q.cell;
@@ -279,9 +277,10 @@ Result<Reply> to_reply(uint64_t id, const sk_reply* reply) {
   return out;
 }
 
-Result<Ask> to_rank_ask(const char* call, uint32_t kind, const char* ranks) {
+Result<Ask> to_rank_ask(uint32_t kind, const char* ranks) {
   if (ranks != nullptr && *ranks == '\0')
-    return error(SK_ERR_INVALID_ARGUMENT, "{}: the rank set is empty; NULL stands for all", call);
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "session: the rank set is empty; without one it is all ranks");
   Ask ask;
   ask.kind = kind;
   ask.code = or_empty(ranks);
@@ -291,23 +290,24 @@ Result<Ask> to_rank_ask(const char* call, uint32_t kind, const char* ranks) {
 Result<Note> to_note(const std::string& name, const char* text, uint64_t bytes) {
   if (name.empty() || name.size() > kNoteNameMax)
     return error(SK_ERR_INVALID_ARGUMENT,
-                 "sk_session_keep: the name has {} bytes; 1 to {} are allowed", name.size(),
-                 kNoteNameMax);
+                 "session: the name of a text that is kept has {} bytes; 1 to {} are allowed",
+                 name.size(), kNoteNameMax);
   if (text == nullptr && bytes > 0)
-    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_keep: text is NULL but has {} bytes", bytes);
+    return error(SK_ERR_INVALID_ARGUMENT, "session: text is NULL but has {} bytes", bytes);
   // The name alone says as much as one that does not fit beside others.
   if (bytes > Notes::kBytesMax) bytes = 0;
   return Note{name, std::string(text == nullptr ? "" : text, bytes), text != nullptr};
 }
 
-Status check_name(const char* call, const std::string& name, const std::string& token) {
+Status check_name(const std::string& name, const std::string& token) {
   constexpr const char* kCharacters = "0123456789abcdefghijklmnopqrstuvwxyz-";
   if (name.empty() || name.size() > 64 || name.find_first_not_of(kCharacters) != std::string::npos)
     return error(SK_ERR_INVALID_ARGUMENT,
-                 "{}: name is \"{}\"; 1 to 64 lower-case letters, digits and dashes are allowed",
-                 call, name.substr(0, 80));
+                 "session: name is \"{}\"; 1 to 64 lower-case letters, digits and dashes are "
+                 "allowed",
+                 name.substr(0, 80));
   if (token.size() >= 16 && token.size() <= 256) return {};
-  return error(SK_ERR_INVALID_ARGUMENT, "{}: a token of {} bytes; 16 to 256 are allowed", call,
+  return error(SK_ERR_INVALID_ARGUMENT, "session: a token of {} bytes; 16 to 256 are allowed",
                token.size());
 }
 

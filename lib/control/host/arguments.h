@@ -31,7 +31,7 @@ Result<Execute> to_execute(const char* ranks, const char* code, uint64_t code_by
 Result<Ask> to_ask(int32_t kind, const char* code, uint64_t code_bytes, uint64_t cursor,
                    int32_t detail);
 // A question of AskKind about `ranks`, NULL for all.
-Result<Ask> to_rank_ask(const char* call, uint32_t kind, const char* ranks);
+Result<Ask> to_rank_ask(uint32_t kind, const char* ranks);
 Result<Configure> to_configure(const sk_session_settings* settings);
 Result<LogRequest> to_log_request(const sk_log_query* query);
 Result<WorkerConfig> to_worker_config(const sk_worker_config* config);
@@ -42,7 +42,7 @@ Result<ErrorRecord> to_error(const char* ename, const char* evalue, const char* 
 Result<Reply> to_reply(uint64_t id, const sk_reply* reply);
 Result<Note> to_note(const std::string& name, const char* text, uint64_t bytes);
 // A name and a token that a session can have; the name may be "" where it need not have one.
-Status check_name(const char* call, const std::string& name, const std::string& token);
+Status check_name(const std::string& name, const std::string& token);
 Status check_timeout(const char* call, int64_t timeout_ms);
 
 }  // namespace sk::control

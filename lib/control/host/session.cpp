@@ -63,7 +63,7 @@ Result<std::unique_ptr<Session>> Session::open(Open open, const std::string& sk_
   auto controller = local::Process::spawn(spec);
   if (!controller.ok())
     return std::move(controller.status())
-        .with_context("session: the controller program (set SK_PROGRAM or sk_path)");
+        .with_context("session: the controller's program (SK_PROGRAM may name another)");
   session->controller_ = std::move(controller).value();
   link.second.reset();
   SK_ASSIGN_OR_RETURN(session->link_, local::Link::adopt(std::move(link.first)));
@@ -110,7 +110,7 @@ Status Session::send(const Message& message) {
 }
 
 Result<uint64_t> Session::execute(Execute request) {
-  SK_RETURN_IF_ERROR(check_ranks(request.ranks, rank_count_).with_context("sk_exec"));
+  SK_RETURN_IF_ERROR(check_ranks(request.ranks, rank_count_).with_context("cell"));
   request.cell = ++last_cell_;
   SK_RETURN_IF_ERROR(send(request));
   return request.cell;
@@ -132,9 +132,8 @@ Result<uint64_t> Session::comm(Comm message) {
 }
 
 Result<uint64_t> Session::log(LogRequest request) {
-  auto ranks = parse_ranks(request.ranks, rank_count_);
-  if (!ranks.ok()) return std::move(ranks.status()).with_context("sk_session_log");
-  if (!request.ranks.empty()) request.ranks = format_ranks(*ranks);  // The log knows no world.
+  SK_ASSIGN_OR_RETURN(const RankSet ranks, parse_ranks(request.ranks, rank_count_));
+  if (!request.ranks.empty()) request.ranks = format_ranks(ranks);  // The log knows no world.
   request.request = ++last_request_;
   SK_RETURN_IF_ERROR(send(request));
   return request.request;
@@ -158,8 +157,7 @@ Result<std::optional<Message>> Session::receive(int64_t timeout_ms) {
 
 Status Session::poll(int64_t timeout_ms, const std::function<void(Event)>& take) {
   const std::unique_lock lock(poll_mutex_, std::try_to_lock);
-  if (!lock.owns_lock())
-    return error(SK_ERR_BUSY, "sk_session_poll: another thread is polling this session");
+  if (!lock.owns_lock()) return error(SK_ERR_BUSY, "session: another thread is polling it");
   if (over_) return controller_lost();
   SK_ASSIGN_OR_RETURN(std::optional<Event> event, next_event(timeout_ms));
   take(event ? std::move(*event) : Event{});
@@ -207,8 +205,7 @@ Status Session::close() {
   controller_.signal_group(SIGKILL);  // Its ranks die with it.
   local::wait_for(controller_.pidfd(), false, kKillMs);
   controller_.try_reap();
-  return error(SK_ERR_TIMEOUT, "sk_session_close: the controller did not end within {} ms",
-               kCloseMs);
+  return error(SK_ERR_TIMEOUT, "session: the controller did not end within {} ms", kCloseMs);
 }
 
 }  // namespace sk::control

@@ -68,10 +68,9 @@ Result<Comm> to_comm(const char* call, const sk_comm_message* message) {
 
 Result<InputReply> to_input_reply(uint64_t request, const char* text, uint64_t bytes) {
   if (text == nullptr && bytes > 0)
-    return error(SK_ERR_INVALID_ARGUMENT, "sk_session_answer: text is NULL but has {} bytes",
-                 bytes);
+    return error(SK_ERR_INVALID_ARGUMENT, "answer: text is NULL but has {} bytes", bytes);
   if (bytes > kLineBytesMax)
-    return error(SK_ERR_OUT_OF_RANGE, "sk_session_answer: {} bytes of text; the limit is {}", bytes,
+    return error(SK_ERR_OUT_OF_RANGE, "answer: {} bytes of text; the limit is {}", bytes,
                  kLineBytesMax);
   if (text == nullptr) return InputReply{request, SK_INPUT_EOF, ""};
   return InputReply{request, SK_INPUT_TEXT, std::string(text, bytes)};

@@ -1,5 +1,7 @@
 #include "lib/control/host/views.h"
 
+#include <algorithm>
+
 #include "lib/base/structs.h"
 #include "lib/control/rank_set.h"
 
@@ -20,6 +22,22 @@ void view_buffers(const std::vector<std::string>& buffers, std::vector<sk_mime>&
 
 }  // namespace
 
+// One for each rank; those that are alike share the lines.
+void EventView::view_errors() {
+  errors_.clear();
+  error_lines_.clear();
+  error_lines_.reserve(event_.errors.size());
+  for (const RankErrors& each : event_.errors) {
+    const auto& lines = error_lines_.emplace_back(pointers(each.error.traceback));
+    for (const uint32_t rank : each.ranks)
+      errors_.push_back({static_cast<int32_t>(rank), each.error.flags, each.error.ename.c_str(),
+                         each.error.evalue.c_str(), lines.data(), lines.size()});
+  }
+  // Of one rank they stay in the order in which they happened.
+  std::stable_sort(errors_.begin(), errors_.end(),
+                   [](const sk_rank_error& a, const sk_rank_error& b) { return a.rank < b.rank; });
+}
+
 void EventView::fill(Event event, sk_event* out) {
   event_ = std::move(event);
   traceback_ = pointers(event_.traceback);
@@ -31,6 +49,7 @@ void EventView::fill(Event event, sk_event* out) {
   times_.clear();
   for (const RankTime& time : event_.times)
     times_.push_back({static_cast<int32_t>(time.rank), 0, time.wall_ns, time.cpu_ns});
+  view_errors();
   sk_event view{};
   view.kind = static_cast<int32_t>(event_.kind);
   view.seq = event_.seq;
@@ -68,6 +87,8 @@ void EventView::fill(Event event, sk_event* out) {
     view.metadata = event_.comm.metadata.c_str();
   }
   view.total = event_.reply.total;
+  view.errors = errors_.data();
+  view.error_count = errors_.size();
   fill_struct(view, out);
 }
 

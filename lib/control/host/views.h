@@ -18,11 +18,15 @@ class EventView {
   void fill(Event event, sk_event* out);
 
  private:
+  void view_errors();
+
   Event event_;
   std::vector<const char*> traceback_;
   std::vector<const char*> strings_;
   std::vector<sk_mime> mimes_;
   std::vector<sk_rank_time> times_;
+  std::vector<std::vector<const char*>> error_lines_;  // One for each of event_.errors.
+  std::vector<sk_rank_error> errors_;
 };
 
 // The last request handed out.

@@ -119,7 +119,7 @@ std::string CellLogs::no_display(uint64_t asked, uint32_t rank, const RankPart& 
 }
 
 Result<std::pair<uint64_t, CellLogs::Cell*>> CellLogs::find(const LogRequest& request) {
-  if (cells_.empty()) return error(SK_ERR_OUT_OF_RANGE, "sk_session_log: no cell has run yet");
+  if (cells_.empty()) return error(SK_ERR_OUT_OF_RANGE, "no cell has run yet");
   if (request.cell == 0 && request.execution_count == 0)
     return std::pair(cells_.rbegin()->first, &cells_.rbegin()->second);
   for (auto it = cells_.rbegin(); it != cells_.rend(); ++it)
@@ -128,9 +128,9 @@ Result<std::pair<uint64_t, CellLogs::Cell*>> CellLogs::find(const LogRequest& re
       return std::pair(it->first, &it->second);
   const char* const older = dropped_to_ > 0 ? "; older ones were dropped to make room" : "";
   if (request.cell != 0)
-    return error(SK_ERR_OUT_OF_RANGE, "sk_session_log: cell {} is not kept: {} to {} are{}",
-                 request.cell, cells_.begin()->first, cells_.rbegin()->first, older);
-  return error(SK_ERR_OUT_OF_RANGE, "sk_session_log: no cell that is kept has the number {}{}",
+    return error(SK_ERR_OUT_OF_RANGE, "cell {} is not kept: {} to {} are{}", request.cell,
+                 cells_.begin()->first, cells_.rbegin()->first, older);
+  return error(SK_ERR_OUT_OF_RANGE, "no cell that is kept has the number {}{}",
                request.execution_count, older);
 }
 
@@ -144,8 +144,8 @@ Reply CellLogs::answer(const LogRequest& request) {
       SK_ASSIGN_OR_RETURN(ranks, parse_ranks(request.ranks, kRankCountMax));
       for (uint32_t rank : ranks)
         if (!std::binary_search(cell.second->ranks.begin(), cell.second->ranks.end(), rank))
-          return error(SK_ERR_OUT_OF_RANGE, "sk_session_log: rank {} did not run cell {}, {} did",
-                       rank, number_of(cell), name_ranks(cell.second->ranks));
+          return error(SK_ERR_OUT_OF_RANGE, "rank {} did not run cell {}, {} did", rank,
+                       number_of(cell), name_ranks(cell.second->ranks));
     }
     if (request.what == SK_LOG_DISPLAY) return read_display(request, *cell.second, ranks, reply);
     return read_text(request, cell.first, *cell.second, ranks, reply);
@@ -186,13 +186,12 @@ Status CellLogs::read_text(const LogRequest& request, uint64_t number, Cell& cel
 Status CellLogs::read_display(const LogRequest& request, Cell& cell, const RankSet& ranks,
                               Reply& reply) {
   if (ranks.size() != 1)
-    return error(SK_ERR_INVALID_ARGUMENT,
-                 "sk_session_log: displays are read from one rank; ranks is \"{}\"", request.ranks);
+    return error(SK_ERR_INVALID_ARGUMENT, "displays are read from one rank; ranks is \"{}\"",
+                 request.ranks);
   const RankPart& part = part_of(cell, ranks[0]);
   reply.total = part.displays.size();
   if (request.offset >= part.displays.size())
-    return error(SK_ERR_OUT_OF_RANGE, "sk_session_log: {}",
-                 no_display(request.offset, ranks[0], part));
+    return error(SK_ERR_OUT_OF_RANGE, "{}", no_display(request.offset, ranks[0], part));
   const DisplayRecord& display = part.displays[request.offset];
   reply.mimes = display.mimes;
   reply.metadata = display.metadata;
@@ -207,7 +206,7 @@ Result<std::string> CellLogs::merge(const Cell& cell, const RankSet& ranks) cons
   }
   if (total > limits_.merged_bytes)
     return error(SK_ERR_OUT_OF_RANGE,
-                 "sk_session_log: {} printed {} bytes; at most {} are merged at once, so ask for "
+                 "{} printed {} bytes; at most {} are merged at once, so ask for "
                  "fewer ranks",
                  name_ranks(ranks), total, limits_.merged_bytes);
   uint64_t lines = 0;
@@ -221,11 +220,10 @@ Result<std::string> CellLogs::merge(const Cell& cell, const RankSet& ranks) cons
     SK_ASSIGN_OR_RETURN(std::string text, part->second->text.read(0, total));
     lines += static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
     if (lines > limits_.merged_lines)
-      return error(
-          SK_ERR_OUT_OF_RANGE,
-          "sk_session_log: {} printed more than {} lines, which is what is merged at most, "
-          "so ask for fewer ranks",
-          name_ranks(ranks), limits_.merged_lines);
+      return error(SK_ERR_OUT_OF_RANGE,
+                   "{} printed more than {} lines, which is what is merged at most, "
+                   "so ask for fewer ranks",
+                   name_ranks(ranks), limits_.merged_lines);
     log.add({0, StreamRecord{SK_STREAM_STDOUT, std::move(text)}}, 0);
     log.finish(0);
   }

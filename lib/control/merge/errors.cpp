@@ -14,6 +14,8 @@
 namespace sk::control {
 namespace {
 
+constexpr uint64_t kErrorsBytesMax = 16ull << 20;  // Of errors_by_rank().
+constexpr size_t kBeginningBytes = 1024;           // Of a name or value beyond that.
 constexpr size_t kGroupsMax = 8;  // Shown with their tracebacks; the others are counted.
 
 // Ranks of a host read one clock, but whoever waits for a core reads it late. What lies closer
@@ -123,13 +125,56 @@ void add_group(const FailureGroup& group, bool is_root, int64_t start_ns, Event&
     event.traceback.insert(event.traceback.end(), lines.begin(), lines.end());
 }
 
+uint64_t size_of(const ErrorRecord& error) {
+  uint64_t bytes = error.ename.size() + error.evalue.size();
+  for (const std::string& line : error.traceback) bytes += line.size();
+  return bytes;
+}
+
+std::string beginning(const std::string& text) {
+  if (text.size() <= kBeginningBytes) return text;
+  const std::string cut = text.substr(0, kBeginningBytes);
+  return cut.substr(0, cut.size() - utf8_open_tail(cut)) + "…";
+}
+
 }  // namespace
+
+std::vector<RankErrors> errors_by_rank(std::vector<RankFailure> failures) {
+  std::stable_sort(
+      failures.begin(), failures.end(), [](const RankFailure& a, const RankFailure& b) {
+        return std::tuple(a.rank, a.error.time_ns) < std::tuple(b.rank, b.error.time_ns);
+      });
+  using Key = std::tuple<uint32_t, std::string, std::string, std::vector<std::string>>;
+  std::map<Key, size_t> places;
+  std::vector<RankErrors> out;
+  uint64_t bytes = 0;
+  for (RankFailure& failure : failures) {
+    ErrorRecord& error = failure.error.error;
+    const auto [place, is_new] = places.try_emplace(
+        Key{error.flags, error.ename, error.evalue, error.traceback}, out.size());
+    if (!is_new) {
+      RankSet& ranks = out[place->second].ranks;
+      if (ranks.back() != failure.rank) ranks.push_back(failure.rank);
+      continue;
+    }
+    if (bytes + size_of(error) > kErrorsBytesMax)
+      error = {beginning(error.ename),
+               beginning(error.evalue),
+               {"(a traceback of too many bytes)"},
+               error.flags};
+    else
+      bytes += size_of(error);
+    out.push_back({{failure.rank}, std::move(error)});
+  }
+  return out;
+}
 
 Event render_errors(const std::vector<RankFailure>& failures, const RankSet& target) {
   std::vector<FailureGroup> groups = group_failures(failures);
   const bool has_root = first_is_root(groups);
   Event event;
   event.kind = SK_EVENT_ERROR;
+  event.errors = errors_by_rank(failures);
   RankSet everyone;
   for (const FailureGroup& group : groups) everyone = merge_sets(everyone, group.ranks);
   event.ranks = format_ranks(everyone);

@@ -14,6 +14,10 @@ struct RankFailure {
   RankError error;
 };
 
+// Each rank's own, those that are alike to the last byte as one. Bounded: once they are more than
+// 16 MiB, of those that follow only the beginning is told.
+std::vector<RankErrors> errors_by_rank(std::vector<RankFailure> failures);
+
 // Equal ones grouped, the earliest first, consequences last. `failures` is not empty.
 Event render_errors(const std::vector<RankFailure>& failures, const RankSet& target);
 

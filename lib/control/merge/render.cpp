@@ -36,7 +36,7 @@ class StreamWriter {
     part.text += group.item->text;
     if (group.item->cut > 0)
       part.text +=
-          "… " + grouped(group.item->cut) + " more bytes of this line, `" + style_.log + "`";
+          "… " + grouped(group.item->cut) + " more bytes of this line, " + log_hint(style_);
     const bool alone = group.ranks == target_ && !tagged;
     if (group.item->newline || !alone) part.text += '\n';
     part.ranks = merge_sets(part.ranks, group.ranks);

@@ -188,9 +188,9 @@ Event contact_sheet(const Column& column, const RankSet& target, const ViewStyle
       html += fmt::format("{}, {}: too much for one sheet", picture->type, size);
     html += "</details>";
   }
-  std::string how = style.log;
-  if (how.starts_with("%sk log")) how = fmt::format("%sk show {}", everyone.front());
-  const std::string hint = "one rank's own picture: `" + how + "`";
+  const bool magics = style.log.starts_with('%');
+  const std::string how = magics ? fmt::format("`%sk show {}`", everyone.front()) : log_hint(style);
+  const std::string hint = "one rank's own picture: " + how;
   plain += "\n" + hint;
   html += "<p>" + hint + "</p>";
   return display_event(SK_DISPLAY_DATA, {{"text/plain", plain}, {"text/html", html}}, everyone,

@@ -41,17 +41,21 @@ size_t column_of_tags(const ViewStyle& style, const std::vector<RankSet>& ranks)
   return width;
 }
 
+std::string log_hint(const ViewStyle& style) {
+  return style.log.starts_with('%') ? "`" + style.log + "`" : style.log;
+}
+
 std::string elision(const ViewStyle& style, uint64_t lines, uint64_t displays) {
   const auto count = [](uint64_t n, const char* what) {
     return grouped(n) + " " + what + (n == 1 ? "" : "s");
   };
   std::string what = lines > 0 || displays == 0 ? count(lines, "line") : "";
   if (displays > 0) what += (what.empty() ? "" : " and ") + count(displays, "display");
-  return "… " + what + " elided, `" + style.log + "`";
+  return "… " + what + " elided, " + log_hint(style);
 }
 
 std::string growing_line(const ViewStyle& style) {
-  return "… a long line that has not ended, `" + style.log + "`";
+  return "… a long line that has not ended, " + log_hint(style);
 }
 
 }  // namespace sk::control

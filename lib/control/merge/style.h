@@ -14,7 +14,7 @@ namespace sk::control {
 struct ViewStyle {
   uint32_t tag = SK_TAG_SET;        // enum sk_tag_mode.
   std::string host;                 // Of the ranks, for SK_TAG_HOST.
-  std::string log = "%sk log";      // What a reader asks for what was left out.
+  std::string log = "%sk log";      // A magic, or words: where what was left out is.
   std::string live_id = "sk-live";  // The display that shows what changes while the cell runs.
   ViewLimits limits;
   const DisplayIds* past = nullptr;  // Displays of earlier cells; outlives the style.
@@ -30,6 +30,9 @@ std::string tag_of(const ViewStyle& style, const RankSet& ranks, size_t width = 
 // How wide the column of tags is, in characters, in which those of `ranks` stand one below the
 // other; 0 where tags have no column of their own. Very long ones stand out of it.
 size_t column_of_tags(const ViewStyle& style, const std::vector<RankSet>& ranks);
+
+// Where what was left out is: "`%sk log 3`", or, where no magics are typed, "in the log of cell 3".
+std::string log_hint(const ViewStyle& style);
 
 // "… 48,210 lines and 3 displays elided, `%sk log 3`".
 std::string elision(const ViewStyle& style, uint64_t lines, uint64_t displays);

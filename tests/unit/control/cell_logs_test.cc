@@ -164,7 +164,7 @@ TEST(CellLogs, CellsAreCalledByTheNotebooksNumber) {
 TEST(CellLogs, NothingHasRun) {
   MemoryChunks chunks(1);
   CellLogs logs(chunks, LogLimits{});
-  EXPECT_EQ(logs.answer(text_of(0, "")).text, "sk_session_log: no cell has run yet");
+  EXPECT_EQ(logs.answer(text_of(0, "")).text, "no cell has run yet");
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ TEST(Codec, EventsComeBackWhole) {
   event.tag = "{}";
   event.reply = {9, 1, 2, 3, 4, {"m"}, {{"text/html", "<b>"}}, "t"};
   event.times = {{0, 5, 6}, {4095, INT64_MAX, 0}};
+  event.errors = {{{0, 2, 3, 4095}, {"E", "v\xff", {"", "l"}, 3}}, {{1}, {"", "", {}, 0}}};
   const auto decoded = decode(encode(event));
   ASSERT_TRUE(decoded.ok()) << decoded.status().message();
   EXPECT_EQ(std::get<Event>(decoded.value()), event);

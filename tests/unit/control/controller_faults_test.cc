@@ -35,7 +35,7 @@ TEST(ControllerFaults, ARefusalOffersWhatCanBeDone) {
   const Event* error = world.find(SK_EVENT_ERROR);
   ASSERT_NE(error, nullptr);
   EXPECT_TRUE(has(error->evalue, "rank 1 is dead: killed by signal 9 (SIGKILL)")) << error->evalue;
-  EXPECT_TRUE(has(error->evalue, "sk_session_revive() starts again what is lost"));
+  EXPECT_TRUE(has(error->evalue, "The call \"revive\" starts again what is lost"));
   EXPECT_TRUE(has(error->evalue, "the set \"alive\" runs a cell on ranks 0,2"));
   EXPECT_FALSE(has(error->evalue, "%")) << error->evalue;
 }

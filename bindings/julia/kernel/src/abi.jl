@@ -1,6 +1,10 @@
 # The C ABI of sk/worker.h and sk/talk.h, as far as a rank needs it: its structs, and its functions
 # by their addresses. The library is opened when the rank starts, so an image of this module holds
 # no address of it.
+#
+# LibSK has structs of its own (src/session_abi.jl), of which sk_mime is here, too. They share no file:
+# a rank starts without that package, and the LibSK that its cells load is whichever the user's load
+# path names. A test holds both to the library's layout (test/abi.jl).
 
 # enum sk_request_kind
 const EXECUTE, COMPLETE, INSPECT, IS_COMPLETE, SHUTDOWN = 1, 2, 3, 4, 5

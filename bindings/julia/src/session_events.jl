@@ -1,0 +1,123 @@
+# What a session's events say, and how they are read: by whoever waits, under the session's lock.
+#
+# No task of its own reads them: Ctrl-C is thrown into whichever task waits, and one that nobody
+# waits for would take it away from the program.
+
+"""All that a session was told."""
+mutable struct Book
+    state::Symbol  # :starting, :ready, :degraded, :over
+    over::String  # Why no event comes any more.
+    states_told::Int
+    adopts::Bool  # A session that attached still hears of the cells of before: up to its second state.
+    lost::Dict{Int,String}
+    notes::Dict{String,String}
+    cells::Dict{UInt64,Any}  # Those that have not ended.
+    told::Vector{Any}  # Of a session that attached: those that the one before it did not hand over.
+    replies::Dict{UInt64,Any}  # By request: nothing until the answer comes.
+end
+
+Book() = Book(:starting, "", 0, false, Dict(), Dict(), Dict(), [], Dict())
+
+# enum sk_session_state, enum sk_rank_state
+const STATES = (:starting, :ready, :degraded, :over)
+const RANK_STUCK, RANK_DEAD = 2, 3
+const WATCH_S = 0.05  # What closes a session waits as long for those who watch its events.
+
+"""Reads events until `done()`, which is asked under the lock; false when it is `until`."""
+function await_that(done, session, until = Inf)
+    while true
+        ended = lock(session.lock) do
+            done() && return true
+            open_handle(session)
+            isempty(session.book.over) || throw(SKError(PEER_LOST, "this session is over: $(session.book.over)"))
+            return false
+        end
+        ended && return true
+        time() < until || return false
+        if read_event(session)
+            yield()  # Other tasks have their turn, and Ctrl-C.
+            GC.safepoint()
+        else
+            watch(session, min(WATCH_S, max(until - time(), 0.001)))
+        end
+    end
+end
+
+"""Waits for the next event, without the lock."""
+function watch(session, seconds)
+    fd = lock(session.lock) do
+        isopen(session) || return nothing
+        session.waiting += 1
+        return session.fd
+    end
+    fd === nothing && return nothing
+    try
+        FileWatching.poll_fd(fd, seconds; readable = true)
+    finally
+        lock(() -> session.waiting -= 1, session.lock)
+    end
+    return nothing
+end
+
+"""Takes the next event, if there is one. One that is read is not lost by Ctrl-C."""
+function read_event(session)
+    return disable_sigint() do
+        lock(session.lock) do
+            isopen(session) || return false
+            event = blank(Event)
+            status = @waits libsk.sk_session_poll(session.handle::Ptr{Cvoid}, 0::Int64, event::Ptr{Event})::Int32
+            if status == PEER_LOST
+                session.book.over = last_error(status).sentence
+                return false
+            end
+            check(status)
+            event[].kind == EVENT_NONE && return false
+            take_event!(session, event[])
+            return true
+        end
+    end
+end
+
+"""Takes what has come already."""
+function catch_up(session)
+    open_handle(session)
+    while read_event(session)
+    end
+    return session.book
+end
+
+function take_event!(session, event::Event)
+    book = session.book
+    if event.kind == EVENT_STATUS
+        book.state = STATES[event.status]
+        book.states_told += 1
+        book.states_told >= 2 && (book.adopts = false)
+        book.state == :over && (book.over = wire_text(event.text))
+    elseif event.kind == EVENT_RANK
+        for rank in ranks_of(wire_text(event.ranks))
+            event.status in (RANK_STUCK, RANK_DEAD) ? book.lost[rank] = wire_text(event.text) : delete!(book.lost, rank)
+        end
+    elseif event.kind == EVENT_NOTE
+        book.notes[wire_text(event.tag)] = wire_text(event.text, event.text_bytes)
+    elseif event.kind == EVENT_REPLY
+        haskey(book.replies, event.request) && (book.replies[event.request] = reply_of(event))
+    else
+        take_of_cell!(session, event)
+    end
+    return nothing
+end
+
+function take_of_cell!(session, event)
+    book = session.book
+    if event.kind == EVENT_CELL_START && book.adopts && !haskey(book.cells, event.cell)
+        cell = Cell(session, event.cell, true, wire_text(event.tag))
+        book.cells[event.cell] = cell
+        push!(book.told, cell)
+    end
+    # Of one that has ended, what its tasks print behind that is in its log.
+    cell = get(book.cells, event.cell, nothing)
+    said = cell_event(event)
+    cell === nothing || said === nothing || take_in!(cell, said)
+    event.kind == EVENT_CELL_DONE && delete!(book.cells, event.cell)
+    return nothing
+end
