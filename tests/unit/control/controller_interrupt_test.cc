@@ -104,5 +104,16 @@ TEST_F(ControllerInterrupt, ASurvivorThatWritesItsErrorSettles) {
   EXPECT_EQ(world.ended(next), SK_CELL_OK);
 }
 
+TEST_F(ControllerInterrupt, WhatIsQueuedBehindItIsRun) {
+  const uint64_t before = world.execute();
+  press();
+  EXPECT_EQ(world.ended(before), SK_CELL_ABORTED);
+  const uint64_t after = world.execute();
+  for (uint32_t rank : {0, 1}) world.done(rank, cell, SK_CELL_ERROR);
+  EXPECT_EQ(world.ended(cell), SK_CELL_ERROR);
+  for (uint32_t rank : {0, 1}) world.done(rank, after);
+  EXPECT_EQ(world.ended(after), SK_CELL_OK);
+}
+
 }  // namespace
 }  // namespace sk::control
