@@ -160,6 +160,13 @@ SK_NODISCARD SK_API sk_status sk_session_ask(sk_session* session, int32_t kind, 
  *  @return SK_OK, SK_ERR_PEER_LOST, SK_ERR_TIMEOUT. @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_session_interrupt(sk_session* session) SK_NOEXCEPT;
 
+/** Interrupts this cell and no other: while it runs as sk_session_interrupt() does, but what is
+ *  queued behind it is run; before that it ends as ABORTED. Nothing happens where it has ended, for
+ *  that may cross with this call. For who shares a session with others.
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (`cell` is 0), SK_ERR_PEER_LOST, SK_ERR_TIMEOUT.
+ *  @threads Any. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_session_cancel(sk_session* session, uint64_t cell) SK_NOEXCEPT;
+
 enum sk_event_kind {
   SK_EVENT_NONE = 0,       /**< The timeout ran out. */
   SK_EVENT_STATUS = 1,     /**< `status`: enum sk_session_state; `text` says why. */
