@@ -177,10 +177,12 @@ enum sk_event_kind {
   SK_EVENT_ERROR = 6,      /**< At most one per cell: `ename`, `evalue`, `traceback`. */
   SK_EVENT_CELL_DONE = 7,  /**< Last of its cell; `status`: enum sk_cell_status; `text`: what the
                                 lowest rank gave to sk_worker_cell_reply(). */
-  SK_EVENT_REPLY = 8,  /**< To sk_session_ask() and its kin: `status` is a sk_status; `answer`, ...;
-                            `text` is why not, or what was asked for. */
-  SK_EVENT_NOTE = 9,   /**< To a session that attached: `text` of sk_session_keep() under `tag`. To
-                            any session, under "template": of sk_worker_template_note(). */
+  SK_EVENT_REPLY = 8, /**< To sk_session_ask() and its kin: `status` is a sk_status; `answer`, ...;
+                           `text` is why not, or what was asked for. */
+  SK_EVENT_NOTE = 9,  /**< To a session that attached: `text` of sk_session_keep() under `tag`. To
+                           any session, under "template": of sk_worker_template_note(). */
+  SK_EVENT_CELL_QUEUED =
+      10,              /**< To a session that attached: `cell` waits in the queue; its `tag`. */
   SK_EVENT_INPUT = 20, /**< `ranks` of `cell` wait for sk_session_answer() with `request`; `text`
                             is the prompt, `answer` 1 for a password. One is open at a time. */
   SK_EVENT_INPUT_END = 21, /**< `request` needs no answer any more. */

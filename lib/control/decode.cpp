@@ -237,7 +237,7 @@ Result<Message> get(wire::Comm::Reader r) {
   return Message(std::move(m));
 }
 bool known_event(uint32_t kind) {
-  return (kind >= SK_EVENT_STATUS && kind <= SK_EVENT_NOTE) ||
+  return (kind >= SK_EVENT_STATUS && kind <= SK_EVENT_CELL_QUEUED) ||
          (kind >= SK_EVENT_INPUT && kind <= SK_EVENT_COMM);
 }
 Result<Message> get(wire::Event::Reader r) {

@@ -363,6 +363,7 @@ session.run("kept = 'from before'")
 session.keep("note", "left ☃")
 code = "import os\\nprint('begun')\\nwhile not os.path.exists({str(gate)!r}): pass\\n'late'"
 cell = session.start(code, tag="mine")
+session.start("kept + ' again'", tag="behind")
 until_text(cell, "begun")
 """
     # The ranks go on, and with them whatever the process has written to.
@@ -370,10 +371,11 @@ until_text(cell, "begun")
     assert done.returncode == 0
     with sk.Session.attach(name, token) as session:
         assert session.world_size == 2 and session.notes["note"] == "left ☃"
-        (cell,) = session.cells
-        assert not cell.is_done()
+        cell, behind = session.cells  # It waits for the first; nobody would ask for it else.
+        assert not cell.is_done() and (behind.number, behind.tag) == (cell.number + 1, "behind")
         gate.touch()
         assert cell.tag == "mine" and cell.result(timeout=60).value == "'late'"
+        assert behind.result(timeout=60).value == "'from before again'"
         assert session.run("kept").value == "'from before'"
     with pytest.raises(sk.PeerLostError):
         sk.Session.attach(name, token)
