@@ -78,7 +78,7 @@ enum sk_session_flags {
   SK_SESSION_NOTEBOOK = 2
 };
 
-/** Zero means default. Fields are only ever appended. Borrowed for the call. */
+/** Zero means default; times are at most 2^40. Fields are only appended. Borrowed for the call. */
 typedef struct sk_session_config {
   uint32_t struct_size;    /**< sizeof(sk_session_config) where the caller was compiled. */
   int32_t ranks;           /**< How many rank processes, 1 to 4096. */
