@@ -78,7 +78,7 @@ enum sk_session_flags {
   SK_SESSION_NOTEBOOK = 2
 };
 
-/** Zero means default. Fields are only ever appended. Borrowed for the call. */
+/** Zero means default; times are at most 2^40. Fields are only appended. Borrowed for the call. */
 typedef struct sk_session_config {
   uint32_t struct_size;    /**< sizeof(sk_session_config) where the caller was compiled. */
   int32_t ranks;           /**< How many rank processes, 1 to 4096. */
@@ -155,9 +155,17 @@ SK_NODISCARD SK_API sk_status sk_session_ask(sk_session* session, int32_t kind, 
  *  libsk's collectives end with SK_ERR_ABORTED and the language's main thread gets SIGINT; again
  *  after a third of `interrupt_ms`. After all of it, or at the third call, the cell ends with an
  *  error that names the ranks that are stuck, and where; those run no cells until they answer or
- *  are revived, the others go on. Without a running cell, stuck ranks get SIGINT again.
+ *  are revived, the others go on. Without a running cell, stuck ranks get SIGINT again. Cells that
+ *  are queued after this call are run, also where the interrupted one has not ended yet.
  *  @return SK_OK, SK_ERR_PEER_LOST, SK_ERR_TIMEOUT. @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_session_interrupt(sk_session* session) SK_NOEXCEPT;
+
+/** Interrupts this cell and no other: while it runs as sk_session_interrupt() does, but what is
+ *  queued behind it is run; before that it ends as ABORTED. Nothing happens where it has ended, for
+ *  that may cross with this call. For who shares a session with others.
+ *  @return SK_OK, SK_ERR_INVALID_ARGUMENT (`cell` is 0), SK_ERR_PEER_LOST, SK_ERR_TIMEOUT.
+ *  @threads Any. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_session_cancel(sk_session* session, uint64_t cell) SK_NOEXCEPT;
 
 enum sk_event_kind {
   SK_EVENT_NONE = 0,       /**< The timeout ran out. */
@@ -170,10 +178,12 @@ enum sk_event_kind {
                                 `traceback`; each rank's own is in `errors`. */
   SK_EVENT_CELL_DONE = 7,  /**< Last of its cell; `status`: enum sk_cell_status; `text`: what the
                                 lowest rank gave to sk_worker_cell_reply(). */
-  SK_EVENT_REPLY = 8,  /**< To sk_session_ask() and its kin: `status` is a sk_status; `answer`, ...;
-                            `text` is why not, or what was asked for. */
-  SK_EVENT_NOTE = 9,   /**< To a session that attached: `text` of sk_session_keep() under `tag`. To
-                            any session, under "template": of sk_worker_template_note(). */
+  SK_EVENT_REPLY = 8, /**< To sk_session_ask() and its kin: `status` is a sk_status; `answer`, ...;
+                           `text` is why not, or what was asked for. */
+  SK_EVENT_NOTE = 9,  /**< To a session that attached: `text` of sk_session_keep() under `tag`. To
+                           any session, under "template": of sk_worker_template_note(). */
+  SK_EVENT_CELL_QUEUED =
+      10,              /**< To a session that attached: `cell` waits in the queue; its `tag`. */
   SK_EVENT_INPUT = 20, /**< `ranks` of `cell` wait for sk_session_answer() with `request`; `text`
                             is the prompt, `answer` 1 for a password. One is open at a time. */
   SK_EVENT_INPUT_END = 21, /**< `request` needs no answer any more. */

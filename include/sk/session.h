@@ -45,9 +45,10 @@ SK_NODISCARD SK_API sk_status sk_session_stack(sk_session* session, const char* 
  *  `*out_ranks` gets the number of its ranks; it may be NULL. First come the session's STATUS, its
  *  lost ranks, and its notes (sk_session_keep()). Then every cell that was not acknowledged is told
  *  anew: CELL_START with its tag, a clear, what it has shown so far, and its CELL_DONE if it has
- *  ended. STATUS once more ends that, and a cell that runs goes on behind it. Cells count on. What
- *  was asked and not answered is not answered any more. Of one stream's text at least the first and
- *  the last MiB are kept, with the count of what is missing. The caller owns `*out_session`.
+ *  ended; CELL_QUEUED with its tag where it waits for those before it. STATUS once more ends that,
+ *  and a cell that runs goes on behind it. Cells count on. What was asked and not answered is not
+ *  answered any more. Of one stream's text at least the first and the last MiB are kept, with the
+ *  count of what is missing. The caller owns `*out_session`.
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT, SK_ERR_PEER_LOST (there is no such session),
  *          SK_ERR_BUSY (it has a front end, or the token is wrong), SK_ERR_TRUST, SK_ERR_SYSTEM.
  *  @threads Any. Waits, at most 3 s. @since 0.1 */

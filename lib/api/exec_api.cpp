@@ -80,8 +80,18 @@ sk_status sk_session_log(sk_session* session, const sk_log_query* query,
 }
 
 sk_status sk_session_interrupt(sk_session* session) noexcept {
-  return with_session("sk_session_interrupt", session,
-                      [&](SessionHandle& handle) -> Status { return handle.session->interrupt(); });
+  return with_session("sk_session_interrupt", session, [&](SessionHandle& handle) -> Status {
+    return handle.session->interrupt(0);
+  });
+}
+
+sk_status sk_session_cancel(sk_session* session, uint64_t cell) noexcept {
+  return with_session("sk_session_cancel", session, [&](SessionHandle& handle) -> Status {
+    if (cell == 0)
+      return error(SK_ERR_INVALID_ARGUMENT,
+                   "sk_session_cancel: cell is 0; cells count from 1, as sk_exec() says");
+    return handle.session->interrupt(cell);
+  });
 }
 
 sk_status sk_session_poll(sk_session* session, int64_t timeout_ms, sk_event* event) noexcept {

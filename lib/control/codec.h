@@ -11,6 +11,10 @@
 
 namespace sk::control {
 
+// What decode() refuses, whoever encodes refuses before: to its reader it is the end of the link.
+inline constexpr uint64_t kMillisMax = 1ull << 40;  // 34 years: no overflow when turned into ns.
+inline constexpr uint64_t kRankSetBytesMax = 65'536;
+
 // A message as one unframed blob; a multiple of 8 bytes.
 std::string encode(const Message& message);
 

@@ -38,7 +38,8 @@ void Controller::on_session_message(Message message, int64_t now_ns) {
   if (!opened_ || ending_) return;
   if (auto* execute = std::get_if<Execute>(&message))
     return on_execute(std::move(*execute), now_ns);
-  if (std::holds_alternative<Interrupt>(message)) return on_interrupt(now_ns);
+  if (const auto* interrupt = std::get_if<Interrupt>(&message))
+    return interrupt->cell == 0 ? on_interrupt(now_ns) : on_cancel(interrupt->cell, now_ns);
   if (auto* ask = std::get_if<Ask>(&message)) return on_ask(std::move(*ask), now_ns);
   if (const auto* reply = std::get_if<InputReply>(&message)) return on_input_reply(*reply, now_ns);
   if (const auto* comm = std::get_if<Comm>(&message)) return on_session_comm(*comm, now_ns);
@@ -228,13 +229,15 @@ void Controller::refuse_cell(const Execute& request, const char* ename, const st
 }
 
 void Controller::drop_queue() {
-  for (const Execute& request : std::exchange(queue_, {})) {
-    Event done;
-    done.kind = SK_EVENT_CELL_DONE;
-    done.cell = request.cell;
-    done.status = SK_CELL_ABORTED;
-    emit(std::move(done));
-  }
+  for (const Execute& request : std::exchange(queue_, {})) abort_cell(request.cell);
+}
+
+void Controller::abort_cell(uint64_t cell) {
+  Event done;
+  done.kind = SK_EVENT_CELL_DONE;
+  done.cell = cell;
+  done.status = SK_CELL_ABORTED;
+  emit(std::move(done));
 }
 
 void Controller::finish_cell_if_done(int64_t now_ns) {
@@ -261,7 +264,9 @@ void Controller::finish_cell_if_done(int64_t now_ns) {
   done.text = cell->reply;
   emit(std::move(done));
   report_state();
-  if (failed && !cell->request.go_on) drop_queue();
+  // Who has interrupted it has dropped what was queued; what came since came in spite of that.
+  const bool drops = failed && !cell->request.go_on && cell->presses == 0;
+  if (drops) drop_queue();
   start_next(now_ns);
 }
 

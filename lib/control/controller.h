@@ -157,6 +157,8 @@ class Controller : private AgentEvents {
   void on_open(const Open& open, int64_t now_ns);
   void on_execute(Execute request, int64_t now_ns);
   void on_interrupt(int64_t now_ns);
+  void on_cancel(uint64_t cell, int64_t now_ns);
+  void press(int64_t now_ns);
   void on_ask(Ask ask, int64_t now_ns);
   void on_output(uint32_t rank, Output output, int64_t now_ns);
   void on_done(uint32_t rank, const Done& done, int64_t now_ns);
@@ -193,6 +195,7 @@ class Controller : private AgentEvents {
   std::vector<Absent::Group> absent_now() const;
   void finish_cell_if_done(int64_t now_ns);
   void drop_queue();
+  void abort_cell(uint64_t cell);
   void on_configure(const Configure& settings);
   void on_log_request(const LogRequest& request);
   ViewStyle style_of(const Execute& request) const;

@@ -31,6 +31,21 @@ void Controller::on_interrupt(int64_t now_ns) {
         agent_.send(rank, Interrupt{ranks_[rank].cell, 1});
     return;
   }
+  press(now_ns);
+}
+
+// One cell, and no other: those behind it belong to somebody else.
+void Controller::on_cancel(uint64_t cell, int64_t now_ns) {
+  if (running_ && running_->request.cell == cell) return press(now_ns);
+  const auto found = std::find_if(queue_.begin(), queue_.end(),
+                                  [&](const Execute& request) { return request.cell == cell; });
+  if (found == queue_.end()) return;  // It has ended, which crosses with this.
+  queue_.erase(found);
+  abort_cell(cell);
+  start_next(now_ns);  // It may have been the one that waits for ranks.
+}
+
+void Controller::press(int64_t now_ns) {
   interrupt_pending(true, now_ns);
   if (++running_->presses < kPressesToGiveUp) return;
   RankSet stuck;

@@ -16,7 +16,6 @@ constexpr uint32_t kListMax = 65'536;        // Entries of any list.
 constexpr uint64_t kOffsetMax = 1ull << 48;  // Into a log.
 constexpr uint64_t kTokenBytesMax = 256;
 constexpr const char* kNameCharacters = "0123456789abcdefghijklmnopqrstuvwxyz-";
-constexpr uint64_t kMillisMax = 1ull << 40;  // 34 years: no overflow when turned into ns.
 
 std::string text(capnp::Data::Reader reader) {
   return {reinterpret_cast<const char*>(reader.begin()), reader.size()};
@@ -99,7 +98,7 @@ Result<Message> get(wire::Execute::Reader r) {
   if (m.execution_count < 0) return bad("execution count sign", 1);
   if (m.kind != SK_REQUEST_EXECUTE && m.kind != SK_REQUEST_ACTION)
     return bad("kind of cell", m.kind);
-  if (m.ranks.size() > 65'536) return bad("rank set size", m.ranks.size());
+  if (m.ranks.size() > kRankSetBytesMax) return bad("rank set size", m.ranks.size());
   return Message(std::move(m));
 }
 Result<Message> get(wire::Interrupt::Reader r) {
@@ -196,7 +195,7 @@ Result<Message> get(wire::LogRequest::Reader r) {
   LogRequest m{r.getRequest(),     r.getWhat(),   r.getCell(), r.getExecutionCount(),
                text(r.getRanks()), r.getOffset(), r.getLimit()};
   if (m.what < SK_LOG_TEXT || m.what > SK_LOG_DISPLAY) return bad("kind of log", m.what);
-  if (m.ranks.size() > 65'536) return bad("rank set size", m.ranks.size());
+  if (m.ranks.size() > kRankSetBytesMax) return bad("rank set size", m.ranks.size());
   if (m.offset > kOffsetMax) return bad("log offset", m.offset);
   return Message(std::move(m));
 }
@@ -240,7 +239,7 @@ Result<Message> get(wire::Comm::Reader r) {
   return Message(std::move(m));
 }
 bool known_event(uint32_t kind) {
-  return (kind >= SK_EVENT_STATUS && kind <= SK_EVENT_NOTE) ||
+  return (kind >= SK_EVENT_STATUS && kind <= SK_EVENT_CELL_QUEUED) ||
          (kind >= SK_EVENT_INPUT && kind <= SK_EVENT_COMM);
 }
 Result<Message> get(wire::Event::Reader r) {

@@ -91,6 +91,13 @@ std::vector<Event> Journal::replay() {
   std::vector<Event> events;
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto& [cell, entry] = *it;
+    if (!entry.loose && !entry.start && !entry.done) {
+      Event queued;
+      queued.kind = SK_EVENT_CELL_QUEUED;
+      queued.cell = cell;
+      queued.tag = entry.tag;
+      events.push_back(std::move(queued));
+    }
     std::vector<Event> view = view_of(entry);
     if (!entry.loose && (entry.start || entry.done)) {
       Event start = entry.start.value_or(Event{});

@@ -128,7 +128,7 @@ struct Execute {
 };
 
 struct Interrupt {
-  uint64_t cell = 0;
+  uint64_t cell = 0;  // Of the session: 0 is whatever runs, and all that waits.
   uint32_t level = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "lib/control/target.h"
 
+#include "lib/control/codec.h"
+
 namespace sk::control {
 namespace {
 
@@ -38,6 +40,9 @@ Result<RankSet> choose_ranks(std::string_view text, const Ranks& ranks) {
 }
 
 Status check_ranks(std::string_view text, uint32_t world_size) {
+  if (text.size() > kRankSetBytesMax)
+    return error(SK_ERR_OUT_OF_RANGE, "rank set: {} bytes of text; the limit is {}", text.size(),
+                 kRankSetBytesMax);
   const auto chosen = choose_ranks(text, {world_size, all_ranks(world_size), ""});
   return chosen.ok() ? Status() : chosen.status().clone();
 }

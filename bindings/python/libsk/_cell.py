@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Generator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from libsk._cell_values import CellEvent, Outputs, Result
 from libsk._checks import is_given, milliseconds, shown, text_of
@@ -33,6 +33,9 @@ class Cell:
         self._outputs = Outputs()
         self._prompt: CellEvent | None = None  # The one that is open.
         self._result: Result | None = None
+
+    def __reduce__(self) -> NoReturn:  # No event would reach a copy.
+        raise TypeError("a Cell cannot be copied or pickled; its Result can")
 
     def __repr__(self) -> str:
         state = self._result.status if self._result else "not ended"
@@ -67,7 +70,9 @@ class Cell:
         """
         raises = is_given(check, "check")
         limit = None if timeout is None else milliseconds(timeout) / 1000
-        if not self._link.wait(self.is_done, limit, "result"):
+        if limit is None and not self.is_done():
+            self._link.refuse_inside_input("cell.result", self.number)
+        if not self._link.wait(self.is_done, limit, "cell.result"):
             raise TimeoutError(
                 f"cell {self.number} has not ended within {timeout} s; it goes on",
                 30,
@@ -84,28 +89,42 @@ class Cell:
         with self._link.changed:
             prompt, self._prompt = self._prompt, None
         if prompt is None:
-            raise invalid(f"answer: cell {self.number} asks for nothing; text is {shown(text)}")
-        self._link.check("answer")
+            raise invalid(
+                f"cell.answer(): cell {self.number} asks for nothing; text is {shown(text)}"
+            )
+        self._link.check("cell.answer")
         self._link.handle.answer(prompt.request, line)
+
+    def interrupt(self) -> None:
+        """Interrupts this cell and no other, or drops it if it has not begun.
+
+        What is queued behind it is run. Nothing happens if it has ended. Does not wait.
+        """
+        self._link.check("cell.interrupt")
+        self._link.handle.cancel(self.number)
 
     def __await__(self) -> Generator[Any, None, Result]:
         return self._ended().__await__()
 
     async def _ended(self) -> Result:
-        await self._link.wait_in_loop(self.is_done, "start")
+        await self._link.wait_in_loop(self.is_done, "cell.__await__")
         return self._handed_over(check=True)
 
     def __iter__(self) -> Iterator[CellEvent]:
         at = 0
         while not self._is_over(at):
-            self._link.wait(lambda at=at: self._has(at), None, "start")  # type: ignore[misc]
+            has = lambda at=at: self._has(at)  # type: ignore[misc]  # noqa: E731
+            if not self._has(at):
+                self._link.refuse_inside_input("cell.__iter__", self.number)
+            self._link.wait(has, None, "cell.__iter__")
             yield self._events[at]
             at += 1
 
     async def __aiter__(self) -> AsyncIterator[CellEvent]:
         at = 0
         while not self._is_over(at):
-            await self._link.wait_in_loop(lambda at=at: self._has(at), "start")  # type: ignore[misc]
+            has = lambda at=at: self._has(at)  # type: ignore[misc]  # noqa: E731
+            await self._link.wait_in_loop(has, "cell.__aiter__")
             yield self._events[at]
             at += 1
 

@@ -197,7 +197,7 @@ def cell_error(result: Result) -> CellError:
         error.__cause__ = CellTraceback(plain("\n".join(each.traceback for each in result.errors)))
     elif result.status == "aborted":
         error = CellError(
-            f"cell {result.cell} was not run: one before it failed, or was interrupted"
+            f"cell {result.cell} was not run: it was interrupted, or one before it failed"
         )
     else:
         error = CellError(f"cell {result.cell} failed")

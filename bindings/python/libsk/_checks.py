@@ -83,15 +83,18 @@ def op_code(op: str, what: str = "op") -> int:
     return code
 
 
-def milliseconds(seconds: float | None, what: str = "timeout") -> int:
+def milliseconds(seconds: float | None, what: str = "timeout", log2_end: int = 40) -> int:
     """A limit in seconds as the C ABI wants it; None is its default."""
     if seconds is None:
         return 0
     number, why = None, list[Exception]()
     if not isinstance(seconds, str | bytes):
         number, why = read_by(float, seconds)
-    if number is None or not 0 < number < 2**40:
-        sentence = f"{what} is {shown(seconds)}; give seconds above 0, or None for the default"
+    if number is None or not 0 < number < 2**log2_end:
+        most = f" and below 2**{log2_end}" if number is not None and number > 0 else ""
+        sentence = (
+            f"{what} is {shown(seconds)}; give seconds above 0{most}, or None for the default"
+        )
         raise refusal(sentence, why)
     return max(1, round(number * 1000))
 

@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import SupportsIndex
+from typing import NoReturn, SupportsIndex
 
 from libsk import _core
 from libsk._cell import Cell
@@ -19,6 +19,7 @@ from libsk._checks import integer, is_given, kind_of, milliseconds, shown, text_
 from libsk._errors import Error, PeerLostError, TimeoutError, invalid
 from libsk._session_book import Book
 from libsk._session_link import Link
+from libsk._session_program import lines_of, path_of, words_of
 from libsk._session_questions import Questions, Ranks, rank_set
 
 _TEMPLATE = 1
@@ -29,6 +30,8 @@ _STOP_S = 5.0
 """Beyond the time that an interrupt gives its ranks, four times ``interrupt_timeout`` at most."""
 _INTERRUPT_MS = 1500
 _PRESSES = 3
+_LOG2_END = 30
+"""Of seconds: ``sk_session_open()`` takes 2**40 milliseconds at most."""
 
 Input = Callable[[CellEvent], "str | None"]
 """Gets the question of a cell's ranks; returns the line, or None for the end of input."""
@@ -79,17 +82,20 @@ class Session(Questions):
         count = integer(ranks, "ranks", "a number of ranks", low=-(2**31))
         python = [sys.executable, "-m", "libsk.kernel"]
         forks = is_given(fork, "fork") and command is None
-        interrupt_ms = milliseconds(interrupt_timeout, "interrupt_timeout")
+        interrupt_ms = milliseconds(interrupt_timeout, "interrupt_timeout", _LOG2_END)
+        lease_ms = milliseconds(lease, "lease", _LOG2_END)
+        if lease is not None and name is None:
+            raise invalid(f"lease is {shown(lease)} without a name, by which to attach; give both")
         if name is not None and token is None:
             token = secrets.token_hex(16)
         handle = _core.Session(
             count,
-            python if command is None else _words_of(command),
-            _lines_of({} if env is None else env),
-            _path_of(cwd, "cwd"),
-            _path_of(program, "program"),
-            milliseconds(start_timeout, "start_timeout"),
-            milliseconds(lease, "lease"),
+            python if command is None else words_of(command),
+            lines_of({} if env is None else env),
+            path_of(cwd, "cwd"),
+            path_of(program, "program"),
+            milliseconds(start_timeout, "start_timeout", _LOG2_END),
+            lease_ms,
             _TEMPLATE if forks else 0,
             interrupt_ms,
             None if name is None else text_of(name, "name"),
@@ -146,6 +152,7 @@ class Session(Questions):
         timeout: float | None = None,
         input: Input | None = None,
         silent: bool = False,
+        go_on: bool = False,
     ) -> Result:
         """Runs ``code`` as one cell on all ranks, or on ``ranks``, and waits for its end.
 
@@ -153,14 +160,17 @@ class Session(Questions):
         several. A cell that names a rank which is dead is not run at all.
 
         Raises :class:`CellError` if the cell fails, unless ``check`` is False; what else was
-        printed is in its ``result``. Cells behind a failed one are dropped. After ``timeout``
-        seconds the cell is interrupted and :class:`TimeoutError` raised. Ctrl-C interrupts it on
-        all ranks, which stay with all that they have, and raises ``KeyboardInterrupt``; a rank that
-        does not stop is left behind as stuck, at the third Ctrl-C at once.
+        printed is in its ``result``. Cells behind a failed one are dropped, unless ``go_on``. After
+        ``timeout`` seconds this cell is interrupted, or dropped if it has not begun, and
+        :class:`TimeoutError` raised, whose ``result`` has what there was of it; other threads'
+        cells are run. Ctrl-C interrupts what runs on all ranks, which stay with all that they have,
+        and raises ``KeyboardInterrupt``; a rank that does not stop is left behind as stuck, at the
+        third Ctrl-C at once.
 
         ``input`` is called with each question of the ranks (``input()``), a :class:`CellEvent`, and
-        returns the line, or None for the end of input. Without it questions are refused. With
-        ``silent`` the cell is not in the ranks' history, and shows no value.
+        returns the line, or None for the end of input. Without it questions are refused. It cannot
+        run cells of this session, which would wait for its answer. With ``silent`` the cell is not
+        in the ranks' history, and shows no value.
         """
         if input is not None and not callable(input):
             raise invalid(f"input is {kind_of(input)}; give a function of the question, or None")
@@ -168,24 +178,35 @@ class Session(Questions):
         limit = None if timeout is None else milliseconds(timeout) / 1000
         cell: Cell | None = None
         try:
-            cell = self._exec("run", code, ranks, input is not None, silent, keeps=False)
+            self._link.refuse_inside_input("run")
+            cell = self._exec("run", code, ranks, input is not None, silent, go_on, keeps=False)
             ended = self._attend(cell, limit, input)
         except KeyboardInterrupt:
-            self._stop(cell)
+            self._stop(cell, self._link.handle.interrupt)
             raise
         except Exception:
             if cell is not None:  # Of `input`, or the session's end.
-                self._stop(cell)
+                self._stop(cell, cell.interrupt)
             raise
-        if ended:
-            return cell.result(check=raises)
-        self._stop(cell)
-        raise TimeoutError(
-            f"session.run(): cell {cell.number} has not ended within {timeout} s, so it was"
+        if not ended:
+            self._stop(cell, cell.interrupt)
+            raise self._late(cell, timeout)
+        return cell.result(check=raises)
+
+    def _late(self, cell: Cell, timeout: float | None) -> TimeoutError:
+        """What is raised for a cell that took too long, once it was interrupted."""
+        result = cell.result(check=False) if cell.is_done() else None
+        never = result is not None and result.status == "aborted"
+        error = TimeoutError(
+            f"session.run(): cell {cell.number} has not begun within {timeout} s, so it was dropped"
+            if never
+            else f"session.run(): cell {cell.number} has not ended within {timeout} s, so it was"
             " interrupted",
             30,
             "SK_ERR_TIMEOUT",
         )
+        error.result = result
+        return error
 
     def start(
         self,
@@ -194,12 +215,14 @@ class Session(Questions):
         *,
         input: bool = False,
         silent: bool = False,
+        go_on: bool = False,
         tag: str | None = None,
     ) -> Cell:
         """Queues ``code`` as a cell and returns at once: see :class:`Cell`.
 
-        With ``input=True`` its ranks may ask, and somebody has to call ``cell.answer()``. ``tag``
-        is the caller's own; a session that attaches finds it at the cell.
+        With ``input=True`` its ranks may ask, and somebody has to call ``cell.answer()``. With
+        ``go_on=True`` cells behind it are run though it fails: for cells that have nothing to do
+        with each other. ``tag`` is the caller's own; a session that attaches finds it at the cell.
         """
         return self._exec(
             "start",
@@ -207,6 +230,7 @@ class Session(Questions):
             ranks,
             is_given(input, "input"),
             silent,
+            go_on,
             tag=None if tag is None else text_of(tag, "tag"),
         )
 
@@ -217,16 +241,17 @@ class Session(Questions):
         ranks: Ranks,
         asks: bool,
         silent: bool,
+        go_on: bool,
         *,
         keeps: bool = True,
         tag: str | None = None,
     ) -> Cell:
         self._link.check(call)
         text, chosen = text_of(code, "code", "source text"), rank_set(ranks)
-        quiet = is_given(silent, "silent")
+        quiet, goes_on = is_given(silent, "silent"), is_given(go_on, "go_on")
         with self._link.changed:  # So that none of its events comes before it is known.
             count = 0 if quiet or self._last_cell is None else self._last_cell + 1
-            number = self._link.handle.exec(chosen, text, quiet, count, asks, tag)
+            number = self._link.handle.exec(chosen, text, quiet, count, asks, goes_on, tag)
             self._last_cell = number
             cell = Cell(self._link, number, self, keeps=keeps)
             self._book.cells[number] = cell
@@ -246,13 +271,20 @@ class Session(Questions):
             question = cell.prompt
             if cell.is_done() or question is None:
                 return cell.is_done()
-            cell.answer(input(question))
+            with self._link.inside_input(cell.number):
+                line = input(question)
+            said = (
+                text_of(line, "what input returned", "a line, or None")
+                if line is not None
+                else None
+            )
+            cell.answer(said)
 
-    def _stop(self, cell: Cell | None) -> None:
+    def _stop(self, cell: Cell | None, interrupt: Callable[[], None]) -> None:
         """Interrupts, and waits until the cell has ended; again for each Ctrl-C meanwhile."""
         for _ in range(_PRESSES):
             try:
-                self._link.handle.interrupt()
+                interrupt()
                 if cell is not None:
                     self._link.wait(cell.is_done, self._stop_s, "run")
                 return
@@ -264,7 +296,8 @@ class Session(Questions):
     def interrupt(self) -> None:
         """Interrupts the cell that runs, on all of its ranks, and drops those that wait.
 
-        Python code, sleeps, commands and collectives end. Does not wait for that.
+        Python code, sleeps, commands and collectives end. Does not wait for that; cells that are
+        queued from then on are run. :meth:`Cell.interrupt` is for one cell alone.
         """
         self._link.check("interrupt")
         self._link.handle.interrupt()
@@ -352,30 +385,11 @@ class Session(Questions):
             warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=1)
             link.close(wait=False)
 
+    def __reduce__(self) -> NoReturn:  # A copy that is dropped would end the ranks.
+        raise TypeError(
+            "a Session cannot be copied or pickled, it is its ranks; another process may attach()"
+            " to one with a name"
+        )
+
     def __repr__(self) -> str:
         return f"<libsk.Session of {self._world_size} ranks: {self.state}>"
-
-
-def _words_of(command: Sequence[str]) -> list[str]:
-    if isinstance(command, str | bytes) or not isinstance(command, Sequence):
-        raise invalid(f"command is {shown(command)}; give a program and its arguments, as a list")
-    return [text_of(word, f"command[{i}]") for i, word in enumerate(command)]
-
-
-def _lines_of(env: Mapping[str, str]) -> list[str]:
-    if not isinstance(env, Mapping):
-        raise invalid(f"env is {shown(env)}; give a dict of names and texts")
-    lines = []
-    for name, value in env.items():
-        if "=" in text_of(name, "a name in env"):
-            raise invalid(f"env has {shown(name)}; a name has no =")
-        lines.append(f"{name}={text_of(value, f'env[{name!r}]')}")
-    return lines
-
-
-def _path_of(path: str | os.PathLike[str] | None, what: str) -> str | None:
-    if path is None:
-        return None
-    if not isinstance(path, str | os.PathLike):
-        raise invalid(f"{what} is {shown(path)}; give a path")
-    return text_of(os.fspath(path), what, "a path")

@@ -8,7 +8,7 @@ from typing import Any
 from libsk._cell import Cell
 from libsk._cell_values import event_of, numbers_of
 
-_STATUS, _RANK, _START, _REPLY, _NOTE = 1, 2, 3, 8, 9
+_STATUS, _RANK, _START, _REPLY, _NOTE, _QUEUED = 1, 2, 3, 8, 9, 10
 """``enum sk_event_kind``."""
 _STATES = {1: "starting", 2: "ready", 3: "degraded", 4: "over"}
 """``enum sk_session_state``."""
@@ -66,7 +66,7 @@ class Book:
     def _take_of_cell(self, kind: int, fields: dict[str, Any]) -> None:
         number = fields["cell"]
         cell = self.cells.get(number)
-        if cell is None and kind == _START and self.adopt is not None:
+        if cell is None and kind in (_START, _QUEUED) and self.adopt is not None:
             cell = self.cells[number] = self.adopt(number)
             cell.tag = fields["tag"]
             self.told.append(cell)

@@ -14,7 +14,7 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from libsk import _core
@@ -55,6 +55,7 @@ class Link:
         self._has_name = has_name  # Then it keeps what is not acknowledged.
         self._has_lease = has_lease
         self._tasks: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
+        self._asked = threading.local()  # Its `cell`: whose question this thread answers.
         self._lost = ""  # Why no event comes any more.
         self._closing = False
         self._close_error: Error | None = None
@@ -68,20 +69,41 @@ class Link:
     # ---- calls --------------------------------------------------------------------------------
 
     def check(self, call: str) -> None:
-        """Raises unless ``call`` can be made."""
+        """Raises unless ``call``, of a session or as it stands, can be made."""
+        named = call if "." in call else f"session.{call}"
         if self._pid != os.getpid():
             raise ForkedError(
-                f"session.{call}(): this session is of process {self._pid}, from which this one"
+                f"{named}(): this session is of process {self._pid}, from which this one"
                 " was forked; open one here",
                 15,
                 "SK_ERR_FORKED",
             )
         if self._closing:
-            raise BadHandleError(
-                f"session.{call}(): this session was closed", 13, "SK_ERR_BAD_HANDLE"
-            )
+            raise BadHandleError(f"{named}(): this session was closed", 13, "SK_ERR_BAD_HANDLE")
         if self._lost:
-            raise PeerLostError(f"session.{call}(): {self._lost}", 20, "SK_ERR_PEER_LOST")
+            raise PeerLostError(f"{named}(): {self._lost}", 20, "SK_ERR_PEER_LOST")
+
+    @contextlib.contextmanager
+    def inside_input(self, cell: int) -> Iterator[None]:
+        """While this thread answers a question of ``cell``, which waits for it."""
+        self._asked.cell = cell
+        try:
+            yield
+        finally:
+            self._asked.cell = None
+
+    def refuse_inside_input(self, call: str, cell: int | None = None) -> None:
+        """Raises where the end of ``cell``, by default one to come, waits for this thread."""
+        asks = getattr(self._asked, "cell", None)
+        if asks is None or (cell is not None and cell < asks):
+            return
+        named = call if "." in call else f"session.{call}"
+        raise BusyError(
+            f"{named}(): cell {asks} waits for what this function, its input, returns, and other"
+            " cells wait for that",
+            14,
+            "SK_ERR_BUSY",
+        )
 
     def acknowledge(self, cell: int) -> None:
         """That a cell was handed over. Where this fails, nobody is left to tell it anew."""

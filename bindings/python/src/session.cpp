@@ -182,12 +182,13 @@ class Session {
   int32_t ranks = 0;
 
   uint64_t exec(const MaybeText& ranks, const std::string& code, bool silent,
-                int64_t execution_count, bool allow_input, const MaybeText& tag) {
+                int64_t execution_count, bool allow_input, bool go_on, const MaybeText& tag) {
     sk_exec_options options = {};
     options.struct_size = sizeof options;
     options.silent = silent ? 1 : 0;
     options.execution_count = execution_count;
     options.allow_input = allow_input ? 1 : 0;
+    options.go_on_after_error = go_on ? 1 : 0;
     options.tag = pointer_of(tag);
     uint64_t cell = 0;
     outside([&] {
@@ -246,6 +247,9 @@ class Session {
 
   void interrupt() {
     outside([&] { return sk_session_interrupt(session_); });
+  }
+  void cancel(uint64_t cell) {
+    outside([&] { return sk_session_cancel(session_, cell); });
   }
   void answer(uint64_t request, const MaybeText& text) {
     outside([&] {
@@ -308,7 +312,7 @@ void bind_session(nb::module_& module) {
       .def(nb::init<const std::string&, const std::string&>())
       .def_ro("ranks", &Session::ranks)
       .def("exec", &Session::exec, nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-           nb::arg().none())
+           nb::arg(), nb::arg().none())
       .def("ask", &Session::ask)
       .def("log", &Session::log, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg())
       .def("status", &Session::status)
@@ -316,6 +320,7 @@ void bind_session(nb::module_& module) {
       .def("stack", &Session::stack, nb::arg().none())
       .def("configure", &Session::configure)
       .def("interrupt", &Session::interrupt)
+      .def("cancel", &Session::cancel)
       .def("answer", &Session::answer, nb::arg(), nb::arg().none())
       .def("keep", &Session::keep, nb::arg(), nb::arg().none())
       .def("ack", &Session::ack)

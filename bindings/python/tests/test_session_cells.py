@@ -158,6 +158,15 @@ def test_a_cell_that_takes_too_long(session: sk.Session) -> None:
     assert session.run("kept").value == "1"
 
 
+def test_what_there_was_of_a_cell_that_takes_too_long(session: sk.Session) -> None:
+    code = "from time import sleep\nprint('begun')\nsleep(600)"
+    with pytest.raises(sk.TimeoutError) as raised:
+        session.run(code, timeout=3)
+    result = raised.value.result
+    assert result is not None and result.status == "error" and "begun" in result.text
+    assert result.errors[0].name == "KeyboardInterrupt"
+
+
 def test_questions_of_a_cell(session: sk.Session) -> None:
     asked = []
 
@@ -191,7 +200,26 @@ def test_who_answers_may_fail(session: sk.Session) -> None:
 
     with pytest.raises(LookupError, match="name"):
         session.run("input('name? ')", input=fail)
+    with pytest.raises(sk.InvalidArgumentError, match="what input returned is 5; give a line"):
+        session.run("input('name? ')", input=lambda question: 5)
     assert session.run("1").ok
+
+
+def test_who_answers_cannot_wait_for_a_cell(session: sk.Session) -> None:
+    begun = session.start("'begun'")
+    started = []
+
+    def answer(question: sk.CellEvent) -> str:
+        assert begun.result().value == "'begun'"
+        started.append(session.start("'started'"))
+        calls = [lambda: session.run("1"), started[0].result, lambda: list(started[0])]
+        for call in calls:
+            with pytest.raises(sk.BusyError, match="waits for what this function, its input"):
+                call()
+        return str(session.status()["running_cell"] > 0)
+
+    assert session.run("input('? ')", input=answer).value.endswith("'True'")
+    assert started[0].result().value == "'started'"
 
 
 def test_names_and_help(session: sk.Session) -> None:

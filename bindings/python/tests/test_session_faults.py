@@ -120,6 +120,11 @@ def test_use_after_close() -> None:
             call()
     with pytest.raises(sk.BadHandleError), session:
         pass
+    with open_session(1) as other:
+        unread = other.start("1")
+    for name, call in {"result": unread.result, "__iter__": lambda: list(unread)}.items():
+        with pytest.raises(sk.BadHandleError, match=rf"^cell.{name}\(\): this session"):
+            call()
 
 
 def test_close_ends_whoever_waits() -> None:
@@ -173,6 +178,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"token": "t" * 20}, 'name is ""'),
     ({"lease": -1}, "lease is -1; give seconds above 0"),
     ({"start_timeout": 0}, "start_timeout is 0"),
+    (
+        {"start_timeout": 2**30},
+        r"start_timeout is 1073741824; give seconds above 0 and below 2\*\*30",
+    ),
+    ({"lease": 5}, "lease is 5 without a name"),
     ({"interrupt_timeout": "x"}, "interrupt_timeout is 'x'"),
     ({"fork": 2}, "fork is 2; give True or False"),
 ]
@@ -202,6 +212,7 @@ def test_wrong_arguments_of_calls() -> None:
             "ranks is 1.5; give a set": lambda: session.start("1", ranks=1.5),
             "ranks is ''; give a set": lambda: session.run("1", ranks=""),
             "rank 2 asked for, but there are ranks 0 to 1": lambda: session.run("1", ranks=2),
+            "rank set: 79999 bytes": lambda: session.run("1", ranks=[0] * 40_000),
             'rank set: "x"': lambda: session.run("1", ranks="x"),
             "timeout is 0; give seconds": lambda: session.run("1", timeout=0),
             "input is an int; give a function": lambda: session.run("1", input=1),
@@ -363,6 +374,7 @@ session.run("kept = 'from before'")
 session.keep("note", "left ☃")
 code = "import os\\nprint('begun')\\nwhile not os.path.exists({str(gate)!r}): pass\\n'late'"
 cell = session.start(code, tag="mine")
+session.start("kept + ' again'", tag="behind")
 until_text(cell, "begun")
 """
     # The ranks go on, and with them whatever the process has written to.
@@ -370,10 +382,11 @@ until_text(cell, "begun")
     assert done.returncode == 0
     with sk.Session.attach(name, token) as session:
         assert session.world_size == 2 and session.notes["note"] == "left ☃"
-        (cell,) = session.cells
-        assert not cell.is_done()
+        cell, behind = session.cells  # It waits for the first; nobody would ask for it else.
+        assert not cell.is_done() and (behind.number, behind.tag) == (cell.number + 1, "behind")
         gate.touch()
         assert cell.tag == "mine" and cell.result(timeout=60).value == "'late'"
+        assert behind.result(timeout=60).value == "'from before again'"
         assert session.run("kept").value == "'from before'"
     with pytest.raises(sk.PeerLostError):
         sk.Session.attach(name, token)

@@ -40,7 +40,7 @@ def enter(method: str, call: Call, **arguments: list[Any]) -> None:
         )
 
 
-WITH = {"ranks": RANKS, "silent": FLAG}
+WITH = {"ranks": RANKS, "silent": FLAG, "go_on": FLAG}
 enter("Session.run", lambda s, **a: s.run(**{"code": "1", **a}), code=TEXT, timeout=TIMEOUT, **WITH)
 enter(
     "Session.run",

@@ -4,7 +4,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "lib/control/codec.h"
 #include "lib/control/notes.h"
 #include "lib/control/rank_set.h"
 
@@ -87,6 +89,14 @@ Result<OpenArguments> to_open(const sk_session_config* config) {
                  "session: start_timeout_ms is {}, lease_ms {} and interrupt_ms {}; "
                  "none may be negative",
                  c.start_timeout_ms, c.lease_ms, c.interrupt_ms);
+  for (const auto& [name, ms] :
+       {std::pair("start_timeout_ms", c.start_timeout_ms), std::pair("lease_ms", c.lease_ms),
+        std::pair("interrupt_ms", c.interrupt_ms)})
+    if (static_cast<uint64_t>(ms) > kMillisMax)
+      return error(SK_ERR_OUT_OF_RANGE, "session: {} is {}; at most {} is allowed", name, ms,
+                   kMillisMax);
+  if (c.reserved != 0)
+    return error(SK_ERR_INVALID_ARGUMENT, "session: reserved is {}; it must be 0", c.reserved);
   Open open;
   open.ranks = static_cast<uint32_t>(c.ranks);
   open.argv = to_strings(c.argv);

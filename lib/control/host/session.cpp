@@ -139,7 +139,7 @@ Result<uint64_t> Session::log(LogRequest request) {
   return request.request;
 }
 
-Status Session::interrupt() { return send(Interrupt{}); }
+Status Session::interrupt(uint64_t cell) { return send(Interrupt{cell, 0}); }
 
 // The next message, or nothing when the time ran out or the link closed (closed_ tells).
 Result<std::optional<Message>> Session::receive(int64_t timeout_ms) {

@@ -29,7 +29,8 @@ class Session {
   Result<uint64_t> ask(Ask ask);
   Status configure(const Configure& settings) { return send(settings); }
   Result<uint64_t> log(LogRequest request);
-  Status interrupt();
+  // 0: whatever runs, and all that waits.
+  Status interrupt(uint64_t cell);
   Status acknowledge(uint64_t cell);
   Status keep(const Note& note);
   Status answer(InputReply reply);

@@ -84,6 +84,10 @@ void session_ask(Caller& c) {
 
 void session_interrupt(Caller& c) { c.check(sk_session_interrupt(session_of(c))); }
 
+void session_cancel(Caller& c) {
+  c.check(sk_session_cancel(session_of(c), uint64_t(c.random.around(0, 20))));
+}
+
 void session_poll(Caller& c) {
   Given given(c.random, sk_event{});
   c.check(sk_session_poll(session_of(c), c.random.timeout_ms(), given.get()));
@@ -174,6 +178,7 @@ const std::vector<Function>& session_functions() {
       {"sk_exec", 20, true, exec},
       {"sk_session_ask", 20, true, session_ask},
       {"sk_session_interrupt", 2, true, session_interrupt},
+      {"sk_session_cancel", 2, true, session_cancel},
       {"sk_session_poll", 60, true, session_poll},
       {"sk_session_fd", 10, true, session_fd},
       {"sk_session_configure", 20, true, session_configure},

@@ -72,6 +72,21 @@ TEST(ControllerAttach, AnEndThatNobodyHeardIsToldUntilItIsAcknowledged) {
   EXPECT_EQ(page(world, cell, from), "");
 }
 
+TEST(ControllerAttach, ACellThatWaitsIsTold) {
+  World world(1, 10'000);
+  world.join_all();
+  const uint64_t running = world.execute("", false, "one");
+  const uint64_t waiting = world.execute("", false, "two");
+  size_t from = lose_and_attach(world, [] {});
+  EXPECT_EQ(count(world, SK_EVENT_CELL_QUEUED, running, from), 0u);
+  EXPECT_EQ(count(world, SK_EVENT_CELL_QUEUED, waiting, from), 1u);
+  EXPECT_EQ(world.find(SK_EVENT_CELL_QUEUED)->tag, "two");
+  world.done(0, running);
+  EXPECT_EQ(count(world, SK_EVENT_CELL_START, waiting, from), 1u);
+  from = lose_and_attach(world, [] {});
+  EXPECT_EQ(count(world, SK_EVENT_CELL_QUEUED, waiting, from), 0u);
+}
+
 TEST(ControllerAttach, LateTextThatNobodyHeardIsToldOnce) {
   World world(1, 10'000);
   world.join_all();

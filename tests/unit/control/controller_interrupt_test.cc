@@ -104,5 +104,47 @@ TEST_F(ControllerInterrupt, ASurvivorThatWritesItsErrorSettles) {
   EXPECT_EQ(world.ended(next), SK_CELL_OK);
 }
 
+TEST_F(ControllerInterrupt, WhatIsQueuedBehindItIsRun) {
+  const uint64_t before = world.execute();
+  press();
+  EXPECT_EQ(world.ended(before), SK_CELL_ABORTED);
+  const uint64_t after = world.execute();
+  for (uint32_t rank : {0, 1}) world.done(rank, cell, SK_CELL_ERROR);
+  EXPECT_EQ(world.ended(cell), SK_CELL_ERROR);
+  for (uint32_t rank : {0, 1}) world.done(rank, after);
+  EXPECT_EQ(world.ended(after), SK_CELL_OK);
+}
+
+TEST_F(ControllerInterrupt, OneCellAloneAndNoOther) {
+  const uint64_t dropped = world.execute(), kept = world.execute();
+  const auto cancel = [&](uint64_t which) {
+    world.controller.on_session_message(Interrupt{which, 0}, world.now);
+  };
+  cancel(dropped);
+  cancel(99);  // There is none.
+  EXPECT_EQ(world.ended(dropped), SK_CELL_ABORTED);
+  EXPECT_EQ(world.count_sent<Interrupt>(0), 0u);
+  cancel(cell);
+  EXPECT_EQ(world.count_sent<Interrupt>(0), 1u);
+  for (uint32_t rank : {0, 1}) world.done(rank, cell, SK_CELL_ERROR);
+  cancel(cell);  // It has ended.
+  EXPECT_EQ(world.count_sent<Interrupt>(0), 1u);
+  for (uint32_t rank : {0, 1}) world.done(rank, kept);
+  EXPECT_EQ(world.ended(kept), SK_CELL_OK);
+}
+
+TEST(ControllerCancel, TheFirstThatWaitsForRanksMakesRoom) {
+  World world(2);
+  world.join_all();
+  world.die(1);
+  world.ask(kAskRevive);
+  const uint64_t all = world.execute(), alive = world.execute("0");
+  EXPECT_EQ(world.count_sent<Execute>(0), 0u);
+  world.controller.on_session_message(Interrupt{all, 0}, world.now);
+  EXPECT_EQ(world.ended(all), SK_CELL_ABORTED);
+  ASSERT_EQ(world.count_sent<Execute>(0), 1u);
+  EXPECT_EQ(world.last_sent<Execute>(0)->cell, alive);
+}
+
 }  // namespace
 }  // namespace sk::control

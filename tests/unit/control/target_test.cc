@@ -37,6 +37,8 @@ TEST(Target, WhatCanBeToldBeforehand) {
   EXPECT_TRUE(check_ranks("alive", 4).ok());
   EXPECT_TRUE(check_ranks("host:anywhere", 4).ok());  // Who knows better refuses it later.
   EXPECT_FALSE(check_ranks("4", 4).ok());
+  // The controller would end over it.
+  EXPECT_EQ(check_ranks("0" + std::string(65'536, ' '), 4).code(), SK_ERR_OUT_OF_RANGE);
   EXPECT_FALSE(check_ranks("x", 4).ok());
 }
 
