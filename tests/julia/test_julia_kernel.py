@@ -306,3 +306,10 @@ def test_interrupts_between_cells_do_nothing(kernel: Kernel) -> None:
         kernel.manager.interrupt_kernel()  # On another channel: it may meet the next cell.
         assert wait_until(lambda: kernel.run("print(1)").text() == "1")
     assert kernel.ranks() == processes
+
+
+def test_what_the_repl_brings_is_there(kernel: Kernel) -> None:
+    assert "Julia Version" in kernel.run("versioninfo()").text()
+    assert "sin" in result(kernel.run("@which sin(1.0)"))
+    kernel.run("%reset")
+    assert kernel.run("varinfo()").reply["status"] == "ok"
