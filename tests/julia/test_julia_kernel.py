@@ -313,3 +313,10 @@ def test_what_the_repl_brings_is_there(kernel: Kernel) -> None:
     assert "sin" in result(kernel.run("@which sin(1.0)"))
     kernel.run("%reset")
     assert kernel.run("varinfo()").reply["status"] == "ok"
+
+
+def test_other_modes_below_a_magic_or_a_comment(kernel: Kernel) -> None:
+    assert kernel.run("%%on 0\n;echo here").text() == "here\n"
+    assert kernel.run("# why\n\n;echo here").text() == "here\n"
+    assert "println" in kernel.run("%%on 0\n?println").reply["payload"][0]["data"]["text/plain"]
+    assert result(kernel.run("#= no\n;echo =# 7")) == "7"
