@@ -320,3 +320,11 @@ def test_other_modes_below_a_magic_or_a_comment(kernel: Kernel) -> None:
     assert kernel.run("# why\n\n;echo here").text() == "here\n"
     assert "println" in kernel.run("%%on 0\n?println").reply["payload"][0]["data"]["text/plain"]
     assert result(kernel.run("#= no\n;echo =# 7")) == "7"
+
+
+def test_what_is_left_of_an_answer_answers_no_later_cell(kernel: Kernel) -> None:
+    for line in ("5 and more", "other"):
+        sent = kernel.start("read(stdin, Char)", allow_stdin=True)
+        assert kernel.client.get_stdin_msg(timeout=60)["content"]["prompt"] == "stdin> "
+        kernel.client.input(line)
+        assert result(kernel.finish(sent)).startswith(f"'{line[0]}'")
