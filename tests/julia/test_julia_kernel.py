@@ -328,3 +328,12 @@ def test_what_is_left_of_an_answer_answers_no_later_cell(kernel: Kernel) -> None
         assert kernel.client.get_stdin_msg(timeout=60)["content"]["prompt"] == "stdin> "
         kernel.client.input(line)
         assert result(kernel.finish(sent)).startswith(f"'{line[0]}'")
+
+
+def test_an_interrupt_in_a_call_of_c_is_told_of_the_cell(kernel: Kernel) -> None:
+    sent = kernel.start('println("on"); ccall(:sleep, Cuint, (Cuint,), 100)')
+    kernel.wait_for_stream(sent)
+    kernel.manager.interrupt_kernel()
+    cell = kernel.finish(sent)
+    assert ename(cell) == "InterruptException", cell.reply
+    assert "REPL.jl" not in "\n".join(cell.reply["traceback"])
