@@ -306,3 +306,34 @@ def test_interrupts_between_cells_do_nothing(kernel: Kernel) -> None:
         kernel.manager.interrupt_kernel()  # On another channel: it may meet the next cell.
         assert wait_until(lambda: kernel.run("print(1)").text() == "1")
     assert kernel.ranks() == processes
+
+
+def test_what_the_repl_brings_is_there(kernel: Kernel) -> None:
+    assert "Julia Version" in kernel.run("versioninfo()").text()
+    assert "sin" in result(kernel.run("@which sin(1.0)"))
+    kernel.run("%reset")
+    assert kernel.run("varinfo()").reply["status"] == "ok"
+
+
+def test_other_modes_below_a_magic_or_a_comment(kernel: Kernel) -> None:
+    assert kernel.run("%%on 0\n;echo here").text() == "here\n"
+    assert kernel.run("# why\n\n;echo here").text() == "here\n"
+    assert "println" in kernel.run("%%on 0\n?println").reply["payload"][0]["data"]["text/plain"]
+    assert result(kernel.run("#= no\n;echo =# 7")) == "7"
+
+
+def test_what_is_left_of_an_answer_answers_no_later_cell(kernel: Kernel) -> None:
+    for line in ("5 and more", "other"):
+        sent = kernel.start("read(stdin, Char)", allow_stdin=True)
+        assert kernel.client.get_stdin_msg(timeout=60)["content"]["prompt"] == "stdin> "
+        kernel.client.input(line)
+        assert result(kernel.finish(sent)).startswith(f"'{line[0]}'")
+
+
+def test_an_interrupt_in_a_call_of_c_is_told_of_the_cell(kernel: Kernel) -> None:
+    sent = kernel.start('println("on"); ccall(:sleep, Cuint, (Cuint,), 100)')
+    kernel.wait_for_stream(sent)
+    kernel.manager.interrupt_kernel()
+    cell = kernel.finish(sent)
+    assert ename(cell) == "InterruptException", cell.reply
+    assert "REPL.jl" not in "\n".join(cell.reply["traceback"])

@@ -21,6 +21,7 @@ HABITS = {
     "%matplotlib inline": "none is needed: what shows itself as image/svg+xml",
     "x = 1\n%cd /tmp": 'but cd("folder")',
     "%load_ext something": "there is no magic %load_ext in Julia, but macros, such as @time",
+    "x = 1\n%sk status": "%sk stands in the first line of a cell",
     "1 + 1\n%%bash\nls": "but ;command, in a cell of its own",
     "%%writefile a.txt\nhere": 'but write("file", text)',
     "!pip install it": "with a semicolon before it: ;pip install it",

@@ -91,7 +91,12 @@ function Comm(;
     end
 end
 
-function create(text, limit, threads, bytes, put_only)
+"""The communicator of this name, as a notebook makes its own: who calls it says when to give up, by a
+descriptor that can be read then. The error is its own, and no interrupt is."""
+meet(name::String, cancel_fd::Cint) =
+    disable_sigint(() -> create(name, Int64(0), Int64(0), Int64(0), false, cancel_fd))
+
+function create(text, limit, threads, bytes, put_only, cancel_fd = Cint(0))
     waiting = Waiting(C_NULL, false)
     lock(() -> push!(waitings, waiting), context_lock)
     made = Ref{Ptr{Cvoid}}(C_NULL)
@@ -100,7 +105,7 @@ function create(text, limit, threads, bytes, put_only)
             sizeof(CommConfig), 0, 0, 0,
             text === nothing ? C_NULL : pointer(text), C_NULL, C_NULL,
             limit, put_only, threads, bytes,
-            0, 0, 0, 0,
+            cancel_fd, 0, 0, 0,
             look_around_pointer[], pointer_from_objref(waiting),
         )
         status = @waits libsk.sk_comm_create(

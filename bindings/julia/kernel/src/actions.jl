@@ -35,7 +35,7 @@ functions and types stay until the ranks are started anew.
 function reset_names()
     own = Symbol[name for (name, _) in own_names()]
     for name in names(Main, all = true)
-        (startswith(string(name), '#') || name in HIDDEN || name in own || name === :comm) && continue
+        (startswith(string(name), '#') || name in HIDDEN || name in own || name === :comm && !is_users()) && continue
         isdefined(Main, name) && !isconst(Main, name) || continue
         ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, name, nothing)
     end

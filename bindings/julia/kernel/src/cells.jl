@@ -9,7 +9,9 @@ what it includes is looked for in the folder where it runs.
 """
 @noinline function evaluate(ex)
     task_local_storage(:SOURCE_PATH, nothing)
-    return Core.eval(Main, ex)
+    value = Core.eval(Main, ex)
+    GC.safepoint()  # An interrupt in a call of C, from which there is no other way back to us, is the cell's.
+    return value
 end
 
 """A cell does not end its rank."""
@@ -39,10 +41,11 @@ function run_cell(request)
         end
         parsed = parse_cell(request.code, cell_name(count))
         connect_if_named(parsed)
+        hides = request.silent || hides_value(request.code)
         value = evaluate(parsed)
         # As the REPL: not through `=`, which a macro or a constant could turn into something else.
         ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, :ans, value)
-        request.silent || hides_value(request.code) || show_result(value)
+        hides || show_result(value)
         return nothing
     end
     return failure

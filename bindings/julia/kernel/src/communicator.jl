@@ -1,21 +1,31 @@
 # `comm`, the communicator of all ranks: LibSK's, made when a cell first names it, and made anew
 # when ranks were lost and revived or a call has ended it.
 #
-# Making one waits for all ranks, which is why it is not made before anybody wants it. All ranks of
-# a cell read the same code, so they meet.
+# Making one waits for all ranks, which is why it is not made before anybody wants it. A cell need not
+# run on all ranks, and one that does begins late on some. So ranks meet in rounds: who wants `comm` asks
+# the controller for a new epoch, of which all ranks hear, and each tries to meet the others under its
+# name, before its cell's code or between two cells. A round in which not all have met is over for
+# all, and the next one lasts longer.
 
 const LIBSK_ID = Base.PkgId(Base.UUID("27efce37-706b-4e18-a6e4-9a8e61c6b267"), "LibSK")
 
-# How long to wait for all ranks' word that a communicator which is over has a successor.
+# How long to wait for the controller's word of the next epoch; it answers at once.
 const REGROUP_MS = 2000
+# The first round, and the longest; all of them, before a cell.
+const ROUND_MS, ROUND_MAX_MS = 2000, 32_000
+const MEETING_MS = 300_000
 
 mutable struct Connection
     comm::Any
-    epoch::UInt64
+    given::Any           # What was put into Main last; anything else there is the user's.
+    epoch::UInt64        # Of the last round,
+    first_epoch::UInt64  # and the one in which this rank came: nobody has asked for that yet.
+    round_ms::Int
+    bell::Cint           # Can be read when the round is over.
     ports::Tuple{Int32,Int32}
 end
 
-const connection = Connection(nothing, 0, (0, 0))
+const connection = Connection(nothing, nothing, 0, 0, ROUND_MS, -1, (0, 0))
 
 """Makes LibSK known to `using`, behind all that the user has: beside this module when installed, in a
 checkout above it. Of an image it is part already, without the library."""
@@ -33,40 +43,123 @@ end
 function connect_if_named(ex)
     group = worker_group()
     tell_ports(group)
-    mentions(ex, :comm) || return
-    # The user's own, by now or in this cell.
-    isdefined(Main, :comm) && getfield(Main, :comm) !== connection.comm && return
-    if connection.comm !== nothing && connection.epoch == group.epoch
-        is_over() || return
-        regroup(REGROUP_MS)
+    (mentions(ex, :comm) && !is_users()) || return
+    until_ns = time_ns() + 10^6 * MEETING_MS
+    while group.missing_count == 0  # Else a call on the old one says who is not there.
+        if connection.epoch == group.epoch && connection.comm !== nothing && !is_over()
+            return give()
+        end
+        # Nobody knows yet that it is wanted; or this round is over.
+        if group.epoch in (connection.epoch, connection.first_epoch)
+            regroup(group.epoch, REGROUP_MS)
+            group = worker_group()
+        end
+        failure = meet(group.epoch)
+        is_cancelled() && throw(InterruptException())
+        time_ns() < until_ns || throw(failure)
         group = worker_group()
     end
-    group.missing_count == 0 || return  # A call on the old one says who is not there.
+end
+
+"""
+Between cells: where other ranks want another `comm`, this one comes too. What fails here is told to the
+next cell that names it.
+"""
+function connect_if_wanted()
+    group = worker_group()
+    if connection.first_epoch == 0
+        is_revived = get(job_environment, "TORCHELASTIC_RESTART_COUNT", "0") != "0"
+        connection.first_epoch = is_revived ? group.epoch : 1
+    end
+    group.missing_count == 0 || return
+    group.epoch in (0, connection.epoch, connection.first_epoch) && return
+    tell_ports(group)
+    try
+        meet(group.epoch; leaves = true)
+    catch
+    end
+    return
+end
+
+"""
+One round: `comm` is there after it, or its failure is the value. Where the rank `leaves` for a
+request that comes it does not keep that waiting.
+"""
+function meet(epoch; leaves = false)
     drop_connection()
-    # Whatever a cell has made of the environment: else a rank could be a world of its own, for which the
-    # others wait.
-    connection.epoch = group.epoch
-    connection.comm = withenv(make_comm, job_environment...)
+    connection.epoch = epoch
+    bell = open_bell(connection.round_ms, leaves)
+    connection.bell = bell[1]
+    try
+        # Whatever a cell has made of the environment: else a rank could be a world of its own, for
+        # which the others wait.
+        connection.comm = withenv(make_comm, job_environment...)
+    catch failure
+        is_of_libsk(typeof(failure)) || rethrow()
+        connection.round_ms = min(2connection.round_ms, ROUND_MAX_MS)
+        return failure
+    finally
+        foreach(fd -> ccall(:close, Cint, (Cint,), fd), bell)
+    end
+    connection.round_ms = ROUND_MS
+    is_users() || give()
+    return nothing
+end
+
+"""Whether `comm` in Main is the user's own; `nothing` is what `%reset` leaves."""
+function is_users()
+    isdefined(Main, :comm) || return false
+    there = getfield(Main, :comm)
+    return !(there === nothing || there === connection.given)
+end
+
+function give()
+    connection.given = connection.comm
     ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, :comm, connection.comm)
     return
 end
 
 """Of this epoch; a function of a name, so that an image has it compiled."""
 function make_comm()
-    # Loaded in its place in the order of things, and compiled without a word about it.
-    library = Logging.with_logger(() -> Base.require(LIBSK_ID), Logging.NullLogger())
-    return Base.invokelatest(library.Comm; name = "notebook-$(connection.epoch)")
+    # Loaded in its place in the order of things, and compiled without a word about it; whole, for what an
+    # interrupt leaves of a package cannot be used.
+    library = Base.disable_sigint() do
+        Logging.with_logger(() -> Base.require(LIBSK_ID), Logging.NullLogger())
+    end
+    return Base.invokelatest(library.meet, "notebook-$(connection.epoch)", connection.bell)
 end
 
+"""
+Descriptors whose first can be read after this time, or when there is a request.
+"""
+function open_bell(timeout_ms, hears_requests)
+    all = ccall(:epoll_create1, Cint, (Cint,), O_CLOEXEC)
+    clock = ccall(:timerfd_create, Cint, (Cint, Cint), CLOCK_MONOTONIC, O_CLOEXEC)
+    all >= 0 && clock >= 0 || throw(SystemError("superkernel: no descriptor for a clock"))
+    # struct itimerspec: no interval, then seconds and nanoseconds.
+    time = Int64[0, 0, timeout_ms ÷ 1000, timeout_ms % 1000 * 10^6]
+    ccall(:timerfd_settime, Cint, (Cint, Cint, Ptr{Int64}, Ptr{Cvoid}), clock, 0, time, C_NULL)
+    # struct epoll_event: what to hear of, then data that nobody looks at; 12 or 16 bytes.
+    event = UInt32[EPOLLIN, 0, 0, 0]
+    for fd in (clock, worker.requests)
+        fd == clock || hears_requests || continue
+        ccall(:epoll_ctl, Cint, (Cint, Cint, Cint, Ptr{UInt32}), all, EPOLL_CTL_ADD, fd, event)
+    end
+    return Cint[all, clock]
+end
+
+const CLOCK_MONOTONIC, O_CLOEXEC, EPOLLIN, EPOLL_CTL_ADD = 1, 0o2000000, 1, 1
+
 """At a cell's end: where `comm` is over, all ranks begin a new epoch, before another cell comes."""
-ask_for_another() = connection.comm !== nothing && is_over() && regroup(0)
+ask_for_another() = connection.epoch != 0 && (connection.comm === nothing || is_over()) &&
+    regroup(connection.epoch, 0)
 
 # LibSK's methods are newer than this loop, hence `invokelatest`.
 is_over() = !Base.invokelatest(isopen, connection.comm) ||
     Base.invokelatest(Base.root_module(LIBSK_ID).info, connection.comm).over != 0
 
-function regroup(wait_ms)
-    @sk sk_worker_regroup(worker.handle::Ptr{Cvoid}, connection.epoch::UInt64, wait_ms::Int64)
+function regroup(epoch, wait_ms)
+    @sk sk_worker_regroup(worker.handle::Ptr{Cvoid}, epoch::UInt64, wait_ms::Int64)
 end
 
 function drop_connection()

@@ -40,11 +40,15 @@ const IN_JULIA = Dict(
     "psource" => "but @less call(arguments)",
 )
 
+# SuperKernel's own, which the front end takes from a cell's first lines.
+const OWN_MAGICS = ("on", "rank", "px", "sk", "welcome", "info", "hostname", "reset", "shutdown", "reconnect")
+
 const MAGIC = r"^%%?([A-Za-z]\w*)"
 
 """What to say of a magic that is not there."""
 function about_magic(typed::AbstractString)
     name = match(MAGIC, typed)[1]
+    name in OWN_MAGICS && return "$typed stands in the first line of a cell, or below other magics there"
     haskey(IN_JULIA, name) && return "there is no magic $typed in Julia, $(IN_JULIA[name])"
     return "there is no magic $typed in Julia, but macros, such as @time. SuperKernel's own magics, which " *
         "%sk lists, stand in the first lines of a cell"

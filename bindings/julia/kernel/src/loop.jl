@@ -10,6 +10,7 @@ function serve()
             rethrow()
         end
         if request === nothing
+            connect_if_wanted()
             wait(watcher)  # Tasks that cells have left behind run meanwhile.
         elseif request.kind == SHUTDOWN
             return

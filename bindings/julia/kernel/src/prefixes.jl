@@ -1,8 +1,11 @@
 # Cells that begin with the REPL's other modes: `?` help, `;` a shell's command, `]` packages.
 
+# As a line of comment the front end leaves `%%on 0`, too.
+const LEADING_COMMENTS = r"^(?:\s*#(?!=)[^\n]*(?:\n|$))+"
+
 """Whether the cell is of another mode, and then what it leads to, as code of the cell."""
 function other_mode(code::AbstractString)
-    text = lstrip(code)
+    text = lstrip(replace(code, LEADING_COMMENTS => ""))
     isempty(text) && return nothing
     first, rest = text[1], strip(SubString(text, nextind(text, 1)))
     first == '?' && return () -> show_help(rest)

@@ -81,5 +81,8 @@ function add_own_names()
         ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, name, value)
     end
     Core.eval(Main, :(using .sk: @on))
+    # As in the REPL: varinfo(), @which, @code_warntype, ...
+    isdefined(Main, :InteractiveUtils) || Core.eval(Main, :(const InteractiveUtils = $InteractiveUtils))
+    Core.eval(Main, :(using .InteractiveUtils))
     return
 end

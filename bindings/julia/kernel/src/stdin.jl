@@ -51,6 +51,9 @@ function fill_line(io::RankInput)
     return true
 end
 
+"""What a cell has not read of an answer is no answer to what the next one asks."""
+forget_line(io::RankInput) = (truncate(io.line, 0); seekstart(io.line))
+
 Base.eof(io::RankInput) = !fill_line(io)
 Base.isopen(::RankInput) = true
 Base.isreadable(::RankInput) = true

@@ -73,6 +73,7 @@ function restore_variables()
         getfield(Base, name) isa IO || Core.eval(Base, :($name = $stream))
     end
     Base.stdin isa IO || install_stdin()
+    Base.stdin isa RankInput && forget_line(Base.stdin)
     displays = Base.Multimedia.displays
     isempty(displays) && pushdisplay(TextDisplay(RankStream(STDOUT)))
     any(each -> each isa RankDisplay, displays) || pushdisplay(RankDisplay())

@@ -1,0 +1,77 @@
+"""`comm` comes about, and comes back, whichever ranks a cell names it on: nobody waits for a rank
+that has no reason to come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Cell, Kernel, Kernels, start
+
+RANKS = 4
+
+
+@pytest.fixture(scope="module")
+def fresh(spec: Path) -> Iterator[Kernel]:
+    """Whose cells have not named it yet."""
+    kernel = start(spec, RANKS)
+    yield kernel
+    kernel.stop()
+
+
+def total(kernel: Kernel, code: str = "allreduce(comm, 1)") -> str:
+    """What the ranks' sum shows; a later cell finds `comm` where this one met its end."""
+    for _ in range(3):
+        cell: Cell = kernel.run(f"using LibSK; {code}")
+        if cell.reply["status"] == "ok":
+            return str(cell.of("execute_result")[0]["data"]["text/plain"])
+        assert "PEER_LOST" in cell.reply["evalue"], cell.reply
+    raise AssertionError(cell.reply)
+
+
+def test_a_cell_of_one_rank_names_it_first(fresh: Kernel) -> None:
+    (shown,) = fresh.run("%%on 1\ncomm").of("execute_result")
+    assert shown["data"]["text/plain"] == "Comm(rank 1 of 4)"
+    assert total(fresh) == str(RANKS)
+
+
+def test_it_comes_back_after_one_rank_has_aborted_it(kernels: Kernels) -> None:
+    kernel = kernels(RANKS)
+    assert total(kernel) == str(RANKS)
+    for _ in range(3):
+        cell = kernel.run('rank == 2 && abort(comm, "only 2"); allreduce(comm, 3)')
+        assert "only 2" in cell.reply["evalue"]
+        assert total(kernel) == str(RANKS)
+
+
+def test_it_comes_back_after_some_have_closed_it(kernels: Kernels) -> None:
+    kernel = kernels(RANKS)
+    assert total(kernel) == str(RANKS)
+    for some in ("0", "1-2", "0-3"):
+        assert kernel.run(f"%%on {some}\nclose(comm)").reply["status"] == "ok"
+        assert kernel.run("%%on 1-2\ncomm").reply["status"] == "ok"
+        assert total(kernel) == str(RANKS)
+
+
+def test_an_interrupt_while_it_comes_about_ends_nothing_else(kernels: Kernels) -> None:
+    kernel = kernels(RANKS)
+    assert total(kernel) == str(RANKS)
+    # Rank 3 cannot come: a task keeps it from its loop.
+    kernel.run("%%on 3\nuntil = time() + 8; @async (while time() < until; end); nothing")
+    assert kernel.run("%%on 0-2\nclose(comm)").reply["status"] == "ok"
+    sent = kernel.start("%%on 0-2\nbarrier(comm)")
+    kernel.manager.interrupt_kernel()
+    assert kernel.finish(sent).reply["status"] == "error"
+    assert kernel.run("%%on 0-2\nprint(1)").text() == "1"
+    assert total(kernel) == str(RANKS)
+
+
+def test_a_reset_gives_it_back(kernels: Kernels) -> None:
+    kernel = kernels(RANKS)
+    kernel.run("comm = 3")
+    assert kernel.run("print(comm)").text() == "3"
+    kernel.run("%reset")
+    assert total(kernel) == str(RANKS)
+    kernel.run("rank == 1 && (comm = nothing); nothing")
+    assert total(kernel) == str(RANKS)
