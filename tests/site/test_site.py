@@ -10,6 +10,10 @@ from urllib.parse import unquote, urlsplit
 from conftest import ROOT, Page
 
 Pages = dict[Path, Page]
+FENCE = re.compile(r"^ *```(\w*)", re.MULTILINE)
+# Of blocks whose long lines style.css breaks; "" is said of what has no language.
+BROKEN_LINES = {"", "console", "output", "sh", "text"}
+COLUMNS = 100  # Of the column that style.css makes, and of the repository's own lines.
 MADE_BY_SPHINX = {"index.html", "search.html", "genindex.html"}
 # In a style sheet: what it loads.
 STYLE_LOADS = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
@@ -58,6 +62,18 @@ def test_every_link_and_anchor_leads_somewhere(site: Path, pages: Pages) -> None
                 wrong.append(f"{page.path.relative_to(site)}: {link}: no such anchor")
     assert not wrong, "\n".join(wrong)
     assert followed > 1000
+
+
+def test_code_is_seen_to_the_end_of_its_lines() -> None:
+    wrong = []
+    for name in documents():
+        language: str | None = None
+        for number, line in enumerate((ROOT / name).read_text().splitlines(), start=1):
+            if fence := FENCE.match(line):
+                language = fence[1] if language is None else None
+            elif language is not None and language not in BROKEN_LINES and len(line) > COLUMNS:
+                wrong.append(f"{name}:{number}: {len(line)} letters of {language}")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path, pages: Pages) -> None:
