@@ -36,13 +36,20 @@ def test_every_document_is_a_page(site: Path, pages: Pages) -> None:
     assert made - MADE_BY_SPHINX == {f"{name[:-3]}.html" for name in documents()}
 
 
-def test_every_page_has_a_title(pages: Pages) -> None:
+def test_every_page_has_a_title(site: Path, pages: Pages) -> None:
     for page in pages.values():
         assert page.title.strip(), page.path
         if page.path.name not in MADE_BY_SPHINX:
             assert len(page.headings) == 1, f"{page.path}: {page.headings}"
             heading = page.headings[0].strip("¶#").strip()
-            assert page.title.startswith(heading), page.path
+            of_site = page.path == site / "docs" / "README.html"
+            assert page.title.startswith("SuperKernel" if of_site else heading), page.path
+
+
+def test_no_two_pages_have_one_heading(pages: Pages) -> None:
+    """They would be told apart neither in the search nor by the links to the next."""
+    seen = [page.headings[0] for page in pages.values() if page.path.name not in MADE_BY_SPHINX]
+    assert sorted(seen) == sorted(set(seen))
 
 
 def test_every_link_and_anchor_leads_somewhere(site: Path, pages: Pages) -> None:
