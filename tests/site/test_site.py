@@ -10,6 +10,10 @@ from urllib.parse import unquote, urlsplit
 from conftest import ROOT, Page
 
 Pages = dict[Path, Page]
+FENCE = re.compile(r"^ *```(\w*)", re.MULTILINE)
+# Of blocks whose long lines style.css breaks; "" is said of what has no language.
+BROKEN_LINES = {"", "console", "output", "sh", "text"}
+COLUMNS = 100  # Of the column that style.css makes, and of the repository's own lines.
 MADE_BY_SPHINX = {"index.html", "search.html", "genindex.html"}
 # In a style sheet: what it loads.
 STYLE_LOADS = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
@@ -32,13 +36,20 @@ def test_every_document_is_a_page(site: Path, pages: Pages) -> None:
     assert made - MADE_BY_SPHINX == {f"{name[:-3]}.html" for name in documents()}
 
 
-def test_every_page_has_a_title(pages: Pages) -> None:
+def test_every_page_has_a_title(site: Path, pages: Pages) -> None:
     for page in pages.values():
         assert page.title.strip(), page.path
         if page.path.name not in MADE_BY_SPHINX:
             assert len(page.headings) == 1, f"{page.path}: {page.headings}"
             heading = page.headings[0].strip("¶#").strip()
-            assert page.title.startswith(heading), page.path
+            of_site = page.path == site / "docs" / "README.html"
+            assert page.title.startswith("SuperKernel" if of_site else heading), page.path
+
+
+def test_no_two_pages_have_one_heading(pages: Pages) -> None:
+    """They would be told apart neither in the search nor by the links to the next."""
+    seen = [page.headings[0] for page in pages.values() if page.path.name not in MADE_BY_SPHINX]
+    assert sorted(seen) == sorted(set(seen))
 
 
 def test_every_link_and_anchor_leads_somewhere(site: Path, pages: Pages) -> None:
@@ -58,6 +69,18 @@ def test_every_link_and_anchor_leads_somewhere(site: Path, pages: Pages) -> None
                 wrong.append(f"{page.path.relative_to(site)}: {link}: no such anchor")
     assert not wrong, "\n".join(wrong)
     assert followed > 1000
+
+
+def test_code_is_seen_to_the_end_of_its_lines() -> None:
+    wrong = []
+    for name in documents():
+        language: str | None = None
+        for number, line in enumerate((ROOT / name).read_text().splitlines(), start=1):
+            if fence := FENCE.match(line):
+                language = fence[1] if language is None else None
+            elif language is not None and language not in BROKEN_LINES and len(line) > COLUMNS:
+                wrong.append(f"{name}:{number}: {len(line)} letters of {language}")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path, pages: Pages) -> None:

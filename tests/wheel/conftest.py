@@ -15,7 +15,13 @@ TRIED = newcomer.ROOT / "build" / "wheel" / "tried"
 
 
 @pytest.fixture(scope="session")
-def home() -> newcomer.Home:
+def wheel() -> Path:
+    """What ./dev has made for these tests."""
+    (made,) = TRIED.glob("libsk-*.whl")
+    return made
+
+
+@pytest.fixture(scope="session")
+def home(wheel: Path) -> newcomer.Home:
     """Below build/, for the way of programs to it is short and it is large."""
-    (wheel,) = TRIED.glob("libsk-*.whl")
     return newcomer.install(wheel, TRIED / "home")

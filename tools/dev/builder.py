@@ -40,7 +40,6 @@ def configure_binding(preset: str) -> Path:
     folder = BUILD / f"{preset}-python"
     options = [
         f"-DPython_EXECUTABLE={PYTHON}",
-        "-DSKBUILD_SCRIPTS_DIR=bin",
         "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
     ]
     command = ["cmake", "-G", "Ninja", "-S", ROOT / "bindings/python", "-B", folder, *options]

@@ -49,6 +49,15 @@ struct Options {
   SpecValues values;
 };
 
+// How many words stand behind an option; 0: it is none.
+int values_behind(const std::string& option) {
+  if (option == "--env") return 2;
+  for (const char* known :
+       {"--name", "--display-name", "--ranks", "--preload", "--language", "--python", "--julia"})
+    if (option == known) return 1;
+  return 0;
+}
+
 Result<Options> parse(int argc, char** argv) {
   Options options;
   bool has_name = false;
@@ -64,11 +73,13 @@ Result<Options> parse(int argc, char** argv) {
       options.image = false;
       continue;
     }
-    const int values = argument == "--env" ? 2 : 1;
+    const int values = values_behind(argument);
+    if (values == 0)
+      return error(SK_ERR_INVALID_ARGUMENT, "{} is no option of sk install", argument);
     if (i + values >= argc)
       return error(SK_ERR_INVALID_ARGUMENT, "{} needs {} after it", argument,
                    values == 1 ? "a value" : "a name and a value");
-    const std::string value = values > 0 ? argv[i + 1] : "";
+    const std::string value = argv[i + 1];
     if (argument == "--name") {
       options.name = value;
       has_name = true;
@@ -81,6 +92,9 @@ Result<Options> parse(int argc, char** argv) {
       options.values.preload += "," + value;
       SK_ASSIGN_OR_RETURN(options.modules, parse_modules("--preload", options.values.preload));
     } else if (argument == "--env") {
+      if (value.empty() || value.find('=') != std::string::npos)
+        return error(SK_ERR_INVALID_ARGUMENT,
+                     "--env has the name \"{}\"; a name is not empty, and has no '='", value);
       if (value == "SK_PRELOAD") {
         const auto names = parse_modules("--env SK_PRELOAD", argv[i + 2]);
         if (!names.ok()) return Status(names.status().code(), names.status().message());
@@ -91,11 +105,9 @@ Result<Options> parse(int argc, char** argv) {
         return error(SK_ERR_INVALID_ARGUMENT, "--language is \"{}\"; python and julia are allowed",
                      value);
       options.values.language = value;
-    } else if (argument == "--python" || argument == "--julia") {
+    } else {  // --python, --julia
       options.program = value;
       program_of = argument.substr(2);
-    } else {
-      return error(SK_ERR_INVALID_ARGUMENT, "{} is no option of sk install", argument);
     }
     i += values;
   }

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -119,12 +120,29 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "_core":  # Not loaded yet.
+        return _compiled()
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module 'libsk' has no attribute {name!r}")
     value = getattr(import_module(module), name)
     globals()[name] = value
     return value
+
+
+def _compiled() -> Any:
+    try:
+        return import_module("libsk._core")
+    except ModuleNotFoundError as error:
+        if error.name != "libsk._core":
+            raise
+        python, here = sys.version.split()[0], __file__.removesuffix("/__init__.py")
+        raise ImportError(
+            f"there is no compiled module of libsk for Python {python} in {here}: this is a "
+            "checkout, lies in an archive, or was installed for another Python; install libsk for "
+            "this one",
+            name=error.name,
+        ) from None
 
 
 def __dir__() -> list[str]:

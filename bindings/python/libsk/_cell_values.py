@@ -172,7 +172,7 @@ class CellError(Error):
     right, so ``code`` is that of no status.
     """
 
-    result: Result | None = None
+    result: Result
     """All that the cell gave, up to its end."""
     ranks: tuple[int, ...] = ()
     """The ranks that failed; ``rank`` is the one of them, if it is one. What each says is in

@@ -45,9 +45,10 @@ class Session(Questions):
         with libsk.Session(4) as session:
             print(session.run("print('rank', rank)").text)
 
-    ``ranks`` is how many. Each is a Python of this environment (``pip install libsk[kernel]``), in
-    which cells find ``rank``, ``world_size``, ``comm`` and ``sk``; names stay from cell to cell.
-    One cell runs at a time, in order of the calls, and any thread may call.
+    ``ranks`` is how many. Each is a Python of this environment, with IPython, which ``[kernel]``
+    behind the wheel's name brings. In it cells find ``rank``, ``world_size``, ``comm`` and ``sk``;
+    names stay from cell to cell. One cell runs at a time, in order of the calls, and any thread may
+    call.
 
     ``command`` is another rank program with its arguments, ``env`` are variables over this
     process's, and ``cwd`` is where ranks start. Ranks are forked from one process that has loaded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -96,3 +97,19 @@ def test_what_an_import_loads() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["libsk", "libsk._errors", "libsk._op_names"]
+
+
+@pytest.mark.parametrize("archive", [False, True])
+@pytest.mark.parametrize("first", ["import libsk; libsk.version()", "from libsk import Comm"])
+def test_a_package_without_its_compiled_module_says_so(
+    tmp_path: Path, first: str, archive: bool
+) -> None:
+    """A checkout's sources, an archive, another Python's installation."""
+    shutil.copytree(PACKAGE, tmp_path / "libsk", ignore=shutil.ignore_patterns("*.so*", "bin"))
+    place = shutil.make_archive(str(tmp_path / "all"), "zip", tmp_path) if archive else tmp_path
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(place)!r}); {first}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    words = f"no compiled module of libsk for Python {sys.version.split()[0]} in {place}/libsk"
+    assert f"ImportError: there is {words}" in done.stderr
+    assert "During handling" not in done.stderr

@@ -139,6 +139,17 @@ BAD = {
         "log.write('kept')",
         ["leaves a file open (bad.log)", "one place in it"],
     ),
+    "takes what is printed": (
+        "import io, sys\nsys.stdout = io.StringIO()",
+        ["puts something else in the place of sys.stdout, where all that cells print would go"],
+    ),
+    "wraps both": (
+        "import io, sys\n"
+        "sys.stdout = io.TextIOWrapper(sys.stdout.buffer)\n"
+        "sys.stderr = io.TextIOWrapper(sys.stderr.buffer)",
+        ["in the place of sys.stdout and sys.stderr"],
+    ),
+    "deletes one": ("import sys\ndel sys.stderr", ["in the place of sys.stderr"]),
     "fails with what is no text": (
         "import os; raise OSError(os.fsdecode(b'no data at caf\\xe9.csv'))",
         ["OSError", "no data at caf"],

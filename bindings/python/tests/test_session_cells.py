@@ -96,7 +96,7 @@ def test_an_error_of_all_ranks(session: sk.Session) -> None:
         session.run("print('before')\n1 / 0")
     error = raised.value
     assert isinstance(error, sk.Error) and error.ranks == tuple(range(session.world_size))
-    assert error.result is not None and error.result.text == "before\n"
+    assert error.result.text == "before\n"
     assert "1 / 0" in str(error.__cause__) and "\x1b" not in str(error.__cause__)
     assert (error.rank is None) == (session.world_size > 1)
     copy = pickle.loads(pickle.dumps(error))

@@ -30,6 +30,10 @@ def test_results_are_of_the_kind_of_the_first_array() -> None:
         assert all(each == names[-1] for each in names), name
 
 
+def test_an_error_of_a_cell_has_its_result() -> None:
+    assert typing.get_type_hints(sk.CellError)["result"] is sk.Result
+
+
 def test_what_is_exported_is_there() -> None:
     assert {"OPERATIONS", *sk.OPERATIONS} <= set(sk.__all__)
     assert all(hasattr(sk, name) for name in sk.__all__)

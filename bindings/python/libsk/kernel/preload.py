@@ -233,7 +233,15 @@ def _fails(name: str, report: dict[str, Any]) -> str:
         return f"{name} is left out: its import asks for input, and only a cell can be given any"
     if exits is not None:
         return f"{name} is left out: its import calls sys.exit({exits}){place}"
-    return f"{name} is left out: its import fails with {error}{place}" if error else ""
+    if error:
+        return f"{name} is left out: its import fails with {error}{place}"
+    replaced = " and ".join(f"sys.{each}" for each in report["replaced"])
+    if not replaced:
+        return ""
+    return (
+        f"{name} is left out: its import puts something else in the place of {replaced}, where all "
+        "that cells print would go. Each rank that needs it imports it by itself"
+    )
 
 
 def _hangs(name: str, limit: float, place: str) -> str:

@@ -198,6 +198,7 @@ def _import(name: str, output: int, where: int) -> dict[str, Any]:
     os.close(output)
     faulthandler.register(_WHERE, file=where, all_threads=False, chain=False)
     stdin, sys.stdin = sys.stdin, _Nobody()
+    streams = [(name, getattr(sys, name)) for name in ("stdout", "stderr")]
     error: BaseException | None = None
     try:
         importlib.import_module(name)
@@ -206,12 +207,14 @@ def _import(name: str, output: int, where: int) -> dict[str, Any]:
     if os.getpid() != pid:  # A process that the module has forked, and that came back from it.
         os._exit(0)
     answer = _words(name, error)
+    answer["replaced"] = [each for each, was in streams if getattr(sys, each, None) is not was]
     sys.stdin = stdin
     faulthandler.unregister(_WHERE)
     os.close(where)
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
+    for each, was in streams:
+        for stream in (was, getattr(sys, each, was)):
+            with contextlib.suppress(Exception):
+                stream.flush()
     ctypes.CDLL(None).fflush(None)
     for fd, number in zip(kept, (1, 2), strict=True):
         os.dup2(fd, number)
