@@ -19,8 +19,8 @@ foreach(language C CXX)
 endforeach()
 set(ENV{PKG_CONFIG_LIBDIR} "${SK_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${SK_SYSROOT}/usr/share/pkgconfig")
 set(ENV{PKG_CONFIG_SYSROOT_DIR} "${SK_SYSROOT}")
-# Libraries that a library needs, which the linker looks for.
-foreach(kind EXE SHARED)
-  set(CMAKE_${kind}_LINKER_FLAGS_INIT "-Wl,-rpath-link,${SK_SYSROOT}/usr/lib/aarch64-linux-gnu")
+# Libraries that a library needs, which the linker looks for in both places that Debian has.
+foreach(place lib usr/lib)
+  add_link_options("LINKER:-rpath-link,${SK_SYSROOT}/${place}/aarch64-linux-gnu")
 endforeach()
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L "${SK_SYSROOT}")

@@ -14,7 +14,6 @@
 namespace sk {
 namespace {
 
-constexpr uint64_t kPage = 4096;
 constexpr std::byte kCanary{0xC7};
 
 // What a child has come to, in memory that its parent sees.
@@ -80,7 +79,12 @@ class Child {
  public:
   Child(const UserTile& tile, const Call& call, const Plan& plan, std::byte poison,
         const std::array<std::byte*, OpDesc::kOperandsMax>& results)
-      : tile_(tile), call_(call), plan_(plan), poison_(poison), results_(results) {}
+      : tile_(tile),
+        call_(call),
+        plan_(plan),
+        poison_(poison),
+        results_(results),
+        page_bytes_(uint64_t(sysconf(_SC_PAGESIZE))) {}
 
   void run() {
     static std::byte stack[1 << 16];
@@ -142,20 +146,20 @@ class Child {
       here = child_regions[other];
       here.map_bytes = 0;  // It is the other's.
       if (region.access == kRead) fill(region, here);
-      return mprotect(here.map + kPage, child_regions[other].map_bytes - 2 * kPage,
+      return mprotect(here.map + page_bytes_, child_regions[other].map_bytes - 2 * page_bytes_,
                       PROT_READ | PROT_WRITE) == 0;
     }
     here.bytes = bytes_of(region);
-    const uint64_t inside = align_up(std::max<uint64_t>(1, here.bytes), kPage);
-    here.map_bytes = inside + 2 * kPage;
+    const uint64_t inside = align_up(std::max<uint64_t>(1, here.bytes), page_bytes_);
+    here.map_bytes = inside + 2 * page_bytes_;
     void* map = mmap(nullptr, here.map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED) return here = {}, false;
     here.map = static_cast<std::byte*>(map);
-    if (mprotect(here.map + kPage, inside, PROT_READ | PROT_WRITE) != 0) return false;
-    here.begin = here.map + kPage + inside - here.bytes;
-    std::memset(here.map + kPage, int(kCanary), inside);
+    if (mprotect(here.map + page_bytes_, inside, PROT_READ | PROT_WRITE) != 0) return false;
+    here.begin = here.map + page_bytes_ + inside - here.bytes;
+    std::memset(here.map + page_bytes_, int(kCanary), inside);
     fill(region, here);
-    return region.access != kRead || mprotect(here.map + kPage, inside, PROT_READ) == 0;
+    return region.access != kRead || mprotect(here.map + page_bytes_, inside, PROT_READ) == 0;
   }
 
   // What is read has the call's elements, what is written none.
@@ -183,7 +187,7 @@ class Child {
       }
       return false;
     };
-    if (broken(here.map + kPage, here.begin)) return false;
+    if (broken(here.map + page_bytes_, here.begin)) return false;
     for (uint64_t row = 0; row + 1 < region.rows && here.bytes > 0; ++row) {
       const std::byte* begin = here.begin + row * region.pitch;
       if (broken(begin + region.row_bytes, begin + region.pitch)) return false;
@@ -204,6 +208,7 @@ class Child {
   const Plan& plan_;
   const std::byte poison_;
   const std::array<std::byte*, OpDesc::kOperandsMax>& results_;
+  const uint64_t page_bytes_;  // 4 KiB on x86, up to 64 KiB on AArch64.
 };
 
 class Check {

@@ -20,7 +20,7 @@ VERBS = {
     "tidy": "of the checks, clang-tidy alone: every source that changed since it was clean",
     "asan": "the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer",
     "tsan": "the C++ tests under ThreadSanitizer",
-    "arm": "the library for AArch64, and by qemu-user the unit tests of its kernels",
+    "arm": "the library for AArch64, and by qemu-user its unit tests",
     "cuda": "compile the kernels for every GPU target and read what came out; gets nvcc if absent",
     "bench": "the benchmarks against their peers",
     "gpu": "checks, then benchmarks, on this machine's GPU, by what --bundle made",
