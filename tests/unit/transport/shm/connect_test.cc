@@ -1,23 +1,21 @@
 // How shared-memory sessions come about, and how they do not: every failure is told to all ranks,
 // names its rank, and leaves nothing open. What connected sessions do is tests/cts/session_cts.cc.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
-#include <cstddef>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "tests/support/mem_bootstrap.h"
 #include "tests/support/stage.h"
-#include "transport/shm/fd.h"
+#include "tests/unit/transport/shm/meddler.h"
 #include "transport/shm/shm.h"
 
 namespace sk {
@@ -30,25 +28,6 @@ constexpr int64_t kPlentyNs = 30'000'000'000;
 SegmentLayout layout_of(uint32_t ranks) {
   return {.world_size = ranks, .signal_count_max = 64, .workspace_bytes_max = 1 << 20};
 }
-
-// Does something between the first gathering, when all ranks listen, and what follows.
-class Meddler final : public Bootstrap {
- public:
-  Meddler(Bootstrap& inner, std::function<void()> meddle, CancelPtr cancel = nullptr)
-      : Bootstrap(inner.rank(), inner.world_size(), std::move(cancel)),
-        inner_(inner),
-        meddle_(std::move(meddle)) {}
-  Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
-                                           int64_t timeout_ns) override {
-    auto all = inner_.allgather(mine, timeout_ns);
-    if (auto meddle = std::exchange(meddle_, {})) meddle();
-    return all;
-  }
-
- private:
-  Bootstrap& inner_;
-  std::function<void()> meddle_;
-};
 
 // Connects, and on failure checks that nothing is left open.
 Status attempt(RankContext& context, Bootstrap& bootstrap, const SegmentLayout& layout,
@@ -119,42 +98,21 @@ Status dies_connecting(RankContext& context) {
   return attempt(context, meddler, layout_of(context.spec.ranks), 2'000'000'000);
 }
 
-// Every abstract name that could be a rank's, and what to say there: nothing, noise, or a packet of
-// the right size with a wrong secret. The connections stay open.
-std::vector<shm::Fd> knock_everywhere() {
-  std::vector<shm::Fd> connections;
-  std::ifstream sockets("/proc/net/unix");
-  for (std::string line; std::getline(sockets, line);) {
-    const size_t at = line.find("@sk-");
-    if (at == std::string::npos) continue;
-    const std::string name = line.substr(at + 1);
-    for (const size_t bytes : {0, 1, 20, 1000}) {
-      shm::Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-      sockaddr_un address = {};
-      address.sun_family = AF_UNIX;
-      memcpy(address.sun_path + 1, name.data(), name.size());
-      const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-      if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) continue;
-      const std::string noise(bytes, 'x');
-      if (bytes != 0 && send(fd.get(), noise.data(), bytes, MSG_NOSIGNAL) < 0) continue;
-      connections.push_back(std::move(fd));
-    }
+// Programs that a rank executes get nothing that would delay the news of its end.
+Status closes_on_exec(RankContext& context) {
+  SK_ASSIGN_OR_RETURN(auto endpoint, connect_shm(context.bootstrap, layout_of(context.spec.ranks),
+                                                 {.timeout_ns = kPlentyNs, .hide_pidfd = true}));
+  int sockets = 0;
+  for (int fd = 3; fd < 256; ++fd) {
+    int type = 0;
+    socklen_t size = sizeof(type);
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET) continue;
+    ++sockets;
+    if ((fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0)
+      return error(SK_ERR_INTERNAL, "connection {} survives exec", fd);
   }
-  return connections;
-}
-
-Status strangers_knock(RankContext& context) {
-  std::vector<shm::Fd> strangers;
-  Meddler meddler(context.bootstrap, [&] {
-    if (context.rank == 0) strangers = knock_everywhere();
-    context.own().flag.store(1, std::memory_order_release);
-    while (context.memory.ranks[0].flag.load(std::memory_order_acquire) == 0) sched_yield();
-  });
-  const Status status = attempt(context, meddler, layout_of(context.spec.ranks));
-  if (context.rank == 0 && strangers.empty()) {
-    return error(SK_ERR_INTERNAL, "the strangers found no rank");
-  }
-  return status.clone();
+  if (sockets == 0) return error(SK_ERR_INTERNAL, "it has no connections");
+  return context.barrier(*endpoint);
 }
 
 class ShmConnect : public testing::Test {
@@ -229,8 +187,8 @@ TEST_F(ShmConnect, ARankThatDiesConnectingIsNamed) {
   expect_end(ends[2], SK_ERR_PEER_LOST, "rank 1 gave up while connecting");
 }
 
-TEST_F(ShmConnect, StrangersAreTurnedAway) {
-  for (const RankEnd& end : run("strangers_knock", 3)) expect_end(end, SK_OK, "");
+TEST_F(ShmConnect, NoConnectionSurvivesExec) {
+  for (const RankEnd& end : run("closes_on_exec", 3)) expect_end(end, SK_OK, "");
 }
 
 TEST_F(ShmConnect, AWorldOfAnotherSizeIsRefused) {
@@ -255,11 +213,11 @@ Result<Connect> connect_of(const StageSpec&) {
 Result<RankBody> body_of(const std::string& name) {
   static const std::map<std::string, Status (*)(RankContext&)> bodies = {
       {"few_descriptors", few_descriptors},
+      {"closes_on_exec", closes_on_exec},
       {"other_layout", other_layout},
       {"other_user", other_user},
       {"stops_connecting", stops_connecting},
       {"dies_connecting", dies_connecting},
-      {"strangers_knock", strangers_knock},
       {"cancels_connecting", cancels_connecting},
   };
   const auto found = bodies.find(name);
