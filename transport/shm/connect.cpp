@@ -90,6 +90,7 @@ class Connector {
   const uint32_t rank_;
   const Deadline deadline_;
   const uint32_t leader_ = 0;  // The lowest rank of the host.
+  ProcessName process_;
   std::unique_ptr<Published> published_;
   Fd listener_;
   Joined joined_;
@@ -97,7 +98,8 @@ class Connector {
 
 Status Connector::prepare(Offer& offer) {
   offer.layout = layout_;
-  offer.contact.process = own_process_name();
+  SK_ASSIGN_OR_RETURN(process_, own_process_name());
+  offer.contact.process = process_;
   std::shared_ptr<SharedMemory>& own = joined_.segments[rank_];
   SK_ASSIGN_OR_RETURN(own, SharedMemory::create(layout_.bytes(), SharedMemory::Pages::kHuge));
   if (rank_ == leader_) {
@@ -146,7 +148,7 @@ Status Connector::join(const std::vector<Offer>& offers) {
 Status Connector::begin_control() {
   SK_RETURN_IF_ERROR(
       joined_.control->commit(control_block_offset(rank_, layout_), layout_.control_bytes()));
-  control_block(*joined_.control, rank_, layout_).header->process = own_process_name();
+  control_block(*joined_.control, rank_, layout_).header->process = process_;
   return {};
 }
 
