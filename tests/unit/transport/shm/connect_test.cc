@@ -115,6 +115,31 @@ Status closes_on_exec(RankContext& context) {
   return context.barrier(*endpoint);
 }
 
+// Rank 0 leaves and its process ends while rank 1, who takes its place, has no descriptor left.
+Status takes_over_late(RankContext& context) {
+  SK_ASSIGN_OR_RETURN(auto endpoint, context.connect(context.bootstrap, layout_of(3)));
+  SK_RETURN_IF_ERROR(context.barrier(*endpoint));
+  if (context.rank == 0) {
+    context.own().phase.store(UINT64_MAX);  // Never late to a barrier.
+    return {};
+  }
+  while (context.memory.ranks[0].ended.load() == 0) sched_yield();
+  std::atomic<uint32_t>& ready = context.memory.ranks[1].flag;
+  if (context.rank == 2) {
+    while (ready.load() == 0) sched_yield();
+    kill(getpid(), SIGKILL);
+  }
+  rlimit before = {};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few = {rlim_t(dup(0)) + 1, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &few);
+  Status looked = endpoint->check();
+  setrlimit(RLIMIT_NOFILE, &before);
+  SK_RETURN_IF_ERROR(std::move(looked));
+  ready.store(1);
+  return context.wait_until(*endpoint, [] { return false; });
+}
+
 class ShmConnect : public testing::Test {
  protected:
   std::vector<RankEnd> run(const char* body, uint32_t ranks, uint64_t number = 0) {
@@ -191,6 +216,13 @@ TEST_F(ShmConnect, NoConnectionSurvivesExec) {
   for (const RankEnd& end : run("closes_on_exec", 3)) expect_end(end, SK_OK, "");
 }
 
+TEST_F(ShmConnect, WhoTakesTheWatchWithoutDescriptorsTriesAgain) {
+  const std::vector<RankEnd> ends = run("takes_over_late", 3);
+  expect_end(ends[0], SK_OK, "");
+  EXPECT_FALSE(ends[2].ended);
+  expect_end(ends[1], SK_ERR_PEER_LOST, "rank 2 died");
+}
+
 TEST_F(ShmConnect, AWorldOfAnotherSizeIsRefused) {
   const auto meeting = make_meeting();
   ASSERT_NE(meeting, nullptr);
@@ -214,6 +246,7 @@ Result<RankBody> body_of(const std::string& name) {
   static const std::map<std::string, Status (*)(RankContext&)> bodies = {
       {"few_descriptors", few_descriptors},
       {"closes_on_exec", closes_on_exec},
+      {"takes_over_late", takes_over_late},
       {"other_layout", other_layout},
       {"other_user", other_user},
       {"stops_connecting", stops_connecting},
