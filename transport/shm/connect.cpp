@@ -105,6 +105,7 @@ Status Connector::prepare(Offer& offer) {
   if (rank_ == leader_) {
     SK_ASSIGN_OR_RETURN(joined_.control, SharedMemory::create(control_file_bytes(layout_),
                                                               SharedMemory::Pages::kSmall));
+    joined_.mapped_control = true;
     SK_RETURN_IF_ERROR(joined_.control->commit(0, control_block_offset(0, layout_)));
     host_header(*joined_.control).watcher.store(leader_, std::memory_order_relaxed);
   }
@@ -153,8 +154,8 @@ Status Connector::begin_control() {
 }
 
 std::unique_ptr<Endpoint> Connector::finish() {
-  // Committed by all. Ranks of this process share it with the leader, who closes it.
-  if (rank_ == leader_ || joined_.control.use_count() == 1) joined_.control->close_descriptor();
+  // Committed by all. Ranks of one process share it, so only one of them closes it.
+  if (joined_.mapped_control) joined_.control->close_descriptor();
   return std::make_unique<ShmEndpoint>(rank_, layout_, std::move(joined_), config_);
 }
 

@@ -114,9 +114,12 @@ Status Member::take(const JoinPacket& packet, std::vector<Fd> descriptors) {
 
 Status Member::take_shared(std::vector<Fd>& descriptors) {
   if (!joined_.control) {
-    SK_ASSIGN_OR_RETURN(joined_.control, SharedMemory::attach(std::move(descriptors[0]),
-                                                              control_file_bytes(in_.layout),
-                                                              SharedMemory::Pages::kSmall, true));
+    SK_ASSIGN_OR_RETURN(
+        const std::shared_ptr<SharedMemory> mine,
+        SharedMemory::attach(std::move(descriptors[0]), control_file_bytes(in_.layout),
+                             SharedMemory::Pages::kSmall, true));
+    joined_.control = Published::share_control(in_.contacts[in_.leader].secret, mine);
+    joined_.mapped_control = joined_.control == mine;
   }
   watch_ = std::move(descriptors[1]);
   return {};

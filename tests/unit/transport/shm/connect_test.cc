@@ -7,8 +7,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -98,6 +100,28 @@ Status dies_connecting(RankContext& context) {
   return attempt(context, meddler, layout_of(context.spec.ranks), 2'000'000'000);
 }
 
+size_t mapped_controls() {
+  std::ifstream maps("/proc/self/maps");
+  size_t count = 0;
+  for (std::string line; std::getline(maps, line);)
+    count += line.find("memfd:sk-control") != std::string::npos ? 1 : 0;
+  return count;
+}
+
+// Ranks 0 and 2 are threads of one process, 1 and 3 of another.
+Status shares_mappings(RankContext& context) {
+  static std::atomic<const void*> seen[2] = {};  // Of this process's two ranks.
+  SK_ASSIGN_OR_RETURN(auto endpoint, context.connect(context.bootstrap, layout_of(4)));
+  seen[context.rank / 2].store(endpoint->session(3).mapped()->control.header);
+  SK_RETURN_IF_ERROR(context.barrier(*endpoint));
+  const size_t controls = mapped_controls();
+  SK_RETURN_IF_ERROR(context.barrier(*endpoint));
+  if (seen[0].load() != seen[1].load() || controls != 1) {
+    return error(SK_ERR_INTERNAL, "{} mappings of the control memory in one process", controls);
+  }
+  return {};
+}
+
 // Programs that a rank executes get nothing that would delay the news of its end.
 Status closes_on_exec(RankContext& context) {
   SK_ASSIGN_OR_RETURN(auto endpoint, connect_shm(context.bootstrap, layout_of(context.spec.ranks),
@@ -142,8 +166,10 @@ Status takes_over_late(RankContext& context) {
 
 class ShmConnect : public testing::Test {
  protected:
-  std::vector<RankEnd> run(const char* body, uint32_t ranks, uint64_t number = 0) {
-    StageSpec spec = {.backend = "", .body = body, .ranks = ranks, .processes = ranks};
+  std::vector<RankEnd> run(const char* body, uint32_t ranks, uint64_t number = 0,
+                           uint32_t processes = UINT32_MAX) {
+    StageSpec spec = {
+        .backend = "", .body = body, .ranks = ranks, .processes = std::min(ranks, processes)};
     spec.numbers[0] = number;
     Stage stage(spec);
     const Status started = stage.start();
@@ -212,6 +238,10 @@ TEST_F(ShmConnect, ARankThatDiesConnectingIsNamed) {
   expect_end(ends[2], SK_ERR_PEER_LOST, "rank 1 gave up while connecting");
 }
 
+TEST_F(ShmConnect, RanksOfAProcessShareOneMapping) {
+  for (const RankEnd& end : run("shares_mappings", 4, 0, 2)) expect_end(end, SK_OK, "");
+}
+
 TEST_F(ShmConnect, NoConnectionSurvivesExec) {
   for (const RankEnd& end : run("closes_on_exec", 3)) expect_end(end, SK_OK, "");
 }
@@ -245,6 +275,7 @@ Result<Connect> connect_of(const StageSpec&) {
 Result<RankBody> body_of(const std::string& name) {
   static const std::map<std::string, Status (*)(RankContext&)> bodies = {
       {"few_descriptors", few_descriptors},
+      {"shares_mappings", shares_mappings},
       {"closes_on_exec", closes_on_exec},
       {"takes_over_late", takes_over_late},
       {"other_layout", other_layout},
