@@ -90,6 +90,7 @@ class Connector {
   const uint32_t rank_;
   const Deadline deadline_;
   const uint32_t leader_ = 0;  // The lowest rank of the host.
+  ProcessName process_;
   std::unique_ptr<Published> published_;
   Fd listener_;
   Joined joined_;
@@ -97,12 +98,14 @@ class Connector {
 
 Status Connector::prepare(Offer& offer) {
   offer.layout = layout_;
-  offer.contact.process = own_process_name();
+  SK_ASSIGN_OR_RETURN(process_, own_process_name());
+  offer.contact.process = process_;
   std::shared_ptr<SharedMemory>& own = joined_.segments[rank_];
   SK_ASSIGN_OR_RETURN(own, SharedMemory::create(layout_.bytes(), SharedMemory::Pages::kHuge));
   if (rank_ == leader_) {
     SK_ASSIGN_OR_RETURN(joined_.control, SharedMemory::create(control_file_bytes(layout_),
                                                               SharedMemory::Pages::kSmall));
+    joined_.mapped_control = true;
     SK_RETURN_IF_ERROR(joined_.control->commit(0, control_block_offset(0, layout_)));
     host_header(*joined_.control).watcher.store(leader_, std::memory_order_relaxed);
   }
@@ -146,13 +149,13 @@ Status Connector::join(const std::vector<Offer>& offers) {
 Status Connector::begin_control() {
   SK_RETURN_IF_ERROR(
       joined_.control->commit(control_block_offset(rank_, layout_), layout_.control_bytes()));
-  control_block(*joined_.control, rank_, layout_).header->process = own_process_name();
+  control_block(*joined_.control, rank_, layout_).header->process = process_;
   return {};
 }
 
 std::unique_ptr<Endpoint> Connector::finish() {
-  // Committed by all. Ranks of this process share it with the leader, who closes it.
-  if (rank_ == leader_ || joined_.control.use_count() == 1) joined_.control->close_descriptor();
+  // Committed by all. Ranks of one process share it, so only one of them closes it.
+  if (joined_.mapped_control) joined_.control->close_descriptor();
   return std::make_unique<ShmEndpoint>(rank_, layout_, std::move(joined_), config_);
 }
 

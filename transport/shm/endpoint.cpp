@@ -7,6 +7,7 @@
 #include <climits>
 #include <cstring>
 #include <ctime>
+#include <numeric>
 #include <utility>
 
 #include "transport/shm/control.h"
@@ -124,8 +125,10 @@ void ShmEndpoint::keep_watch() {
     if (!host().watcher.compare_exchange_strong(watcher, rank_, std::memory_order_acq_rel))
       continue;
     watcher = rank_;
-    watch_all();
+    unwatched_.resize(world_size());
+    std::iota(unwatched_.rbegin(), unwatched_.rend(), 0);
   }
+  watch_others();
   if (watcher == joined_.watch.watcher()) return;
   Fd of_watcher;
   if (watcher != rank_ && !same_process(watcher)) {
@@ -136,16 +139,19 @@ void ShmEndpoint::keep_watch() {
   joined_.watch.follow(watcher, std::move(of_watcher));
 }
 
-// What cannot be watched, for want of descriptors or of PIDs that can be seen, has its waits end by
-// their limits.
-void ShmEndpoint::watch_all() {
-  for (uint32_t rank = 0; rank < world_size(); ++rank) {
-    if (rank == rank_ || same_process(rank) || left(rank) != 0) continue;
-    Fd fd;
-    Result<Seen> seen = open_pidfd(header_of(rank).process, fd);
-    if (!seen.ok()) continue;
-    if (*seen == Seen::kAlive) (void)joined_.watch.add(rank, std::move(fd));
-    if (*seen == Seen::kEnded && left(rank) == 0) abort(AbortCause::kPeerLost, rank, "");
+// What cannot be watched for want of descriptors is tried again at the next look; where PIDs cannot
+// be seen, waits end by their limits.
+void ShmEndpoint::watch_others() {
+  while (!unwatched_.empty()) {
+    const uint32_t rank = unwatched_.back();
+    if (rank != rank_ && !same_process(rank) && left(rank) == 0) {
+      Fd fd;
+      Result<Seen> seen = open_pidfd(header_of(rank).process, fd);
+      if (!seen.ok()) return;
+      if (*seen == Seen::kAlive && !joined_.watch.add(rank, std::move(fd)).ok()) return;
+      if (*seen == Seen::kEnded && left(rank) == 0) abort(AbortCause::kPeerLost, rank, "");
+    }
+    unwatched_.pop_back();
   }
 }
 

@@ -80,7 +80,7 @@ class ShmEndpoint final : public Endpoint {
   std::string reason_of(uint32_t rank) const { return header_of(rank).reason(); }
   bool same_process(uint32_t rank) const;
   void keep_watch();
-  void watch_all();
+  void watch_others();
   void find_dead_processes();
   void find_peers_that_left();
 
@@ -88,6 +88,7 @@ class ShmEndpoint final : public Endpoint {
   const bool use_pidfd_;
   const pid_t process_;
   Joined joined_;
+  std::vector<uint32_t> unwatched_;  // Ranks that this one is to look after, and does not yet.
   std::vector<ShmSession> sessions_;
   std::mutex check_mutex_;       // One of the workers that wait looks after the peers.
   std::mutex reason_mutex_;      // sk_comm_abort() may come from any thread.

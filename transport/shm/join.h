@@ -44,7 +44,8 @@ struct JoinInput {
 };
 
 struct Joined {
-  std::shared_ptr<SharedMemory> control;
+  std::shared_ptr<SharedMemory> control;                // One mapping for all ranks of a process.
+  bool mapped_control = false;                          // It was this rank that mapped it.
   std::vector<std::shared_ptr<SharedMemory>> segments;  // By rank.
   Watch watch;
   // By rank, until all have joined: one that hangs up before says that the rank gave up. Where

@@ -14,7 +14,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kAcceptsAtOnce = 1024;
+// Fewer than may be silent: each connection is listened to before it can be the oldest.
+constexpr int kAcceptsAtOnce = 64;
 constexpr size_t kSilentMax = 64;
 
 // For telling the others why nothing comes of it.
@@ -104,11 +105,10 @@ Status Leader::probe() {
 // Not all at once: strangers who keep coming must not keep the ranks from being heard.
 Status Leader::accept_some() {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
-    SK_ASSIGN_OR_RETURN(Fd connection, accept_one(in_.listener));
-    if (!connection) return {};
-    silent_.push_back(std::move(connection));
-    // A rank speaks as soon as it is connected: the oldest silent one is none.
-    if (silent_.size() > world_size_ + kSilentMax) silent_.erase(silent_.begin());
+    Fd connection;
+    SK_ASSIGN_OR_RETURN(const bool came, accept_one(in_.listener, connection));
+    if (!came) return {};
+    if (connection) silent_.push_back(std::move(connection));
   }
   again_ = true;
   return {};
@@ -124,6 +124,9 @@ Status Leader::hear() {
       silent_.push_back(std::move(connection));  // Who speaks there is told.
     }
   }
+  // A rank speaks as soon as it is connected: the oldest silent ones are none.
+  const size_t most = world_size_ + kSilentMax;
+  if (silent_.size() > most) silent_.erase(silent_.begin(), silent_.end() - ptrdiff_t(most));
   return heard;
 }
 
@@ -223,7 +226,7 @@ Status Leader::wait() {
 
 // Behind the rest: until then a rank's connection tells of its end.
 Status Leader::watch_others() {
-  const ProcessName own = own_process_name();
+  const ProcessName& own = in_.contacts[in_.rank].process;
   for (uint32_t rank = 0; rank < world_size_; ++rank) {
     const ProcessName& process = in_.contacts[rank].process;
     const bool here = process.space == own.space && process.pid == own.pid;
@@ -236,8 +239,8 @@ Status Leader::watch_others() {
     if (seen == Seen::kEnded) return gave_up(rank, joined_);
     if (seen == Seen::kInvisible) {
       joined_.by_connection = true;
-      fd = Fd(dup(joined_.connections[rank].get()));
-      if (!fd) return socket_error(fmt::format("cannot watch rank {}", rank));
+      SK_ASSIGN_OR_RETURN(
+          fd, duplicate(joined_.connections[rank], fmt::format("cannot watch rank {}", rank)));
     }
     SK_RETURN_IF_ERROR(joined_.watch.add(rank, std::move(fd)));
   }

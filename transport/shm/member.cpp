@@ -66,7 +66,8 @@ Status Member::introduce() {
           const Carried carried,
           send_packet(leader(), std::as_bytes(std::span(&hello, 1)), std::span(&own, 1)));
       if (carried == Carried::kDone) return {};
-      if (carried == Carried::kBroken) return gave_up(in_.leader, joined_);
+      // Taken for a stranger, who is silent; or the leader is gone, as the next dial will tell.
+      if (carried == Carried::kBroken) leader().reset();
     }
     SK_RETURN_IF_ERROR(wait(0));
   }
@@ -113,9 +114,12 @@ Status Member::take(const JoinPacket& packet, std::vector<Fd> descriptors) {
 
 Status Member::take_shared(std::vector<Fd>& descriptors) {
   if (!joined_.control) {
-    SK_ASSIGN_OR_RETURN(joined_.control, SharedMemory::attach(std::move(descriptors[0]),
-                                                              control_file_bytes(in_.layout),
-                                                              SharedMemory::Pages::kSmall, true));
+    SK_ASSIGN_OR_RETURN(
+        const std::shared_ptr<SharedMemory> mine,
+        SharedMemory::attach(std::move(descriptors[0]), control_file_bytes(in_.layout),
+                             SharedMemory::Pages::kSmall, true));
+    joined_.control = Published::share_control(in_.contacts[in_.leader].secret, mine);
+    joined_.mapped_control = joined_.control == mine;
   }
   watch_ = std::move(descriptors[1]);
   return {};
@@ -138,7 +142,7 @@ Status Member::wait(short events) {
 }
 
 Status Member::watch_leader() {
-  const ProcessName own = own_process_name();
+  const ProcessName& own = in_.contacts[in_.rank].process;
   const ProcessName& process = in_.contacts[in_.leader].process;
   Fd fd;
   if (own.space == 0 || own.space != process.space || own.pid != process.pid) {
@@ -149,8 +153,7 @@ Status Member::watch_leader() {
     if (seen == Seen::kEnded) return gave_up(in_.leader, joined_);
     if (seen == Seen::kInvisible) {
       joined_.by_connection = true;
-      fd = Fd(dup(leader().get()));
-      if (!fd) return socket_error(fmt::format("cannot watch rank {}", in_.leader));
+      SK_ASSIGN_OR_RETURN(fd, duplicate(leader(), fmt::format("cannot watch rank {}", in_.leader)));
     }
   }
   joined_.watch = Watch(std::move(watch_), in_.leader, std::move(fd), world_size_);

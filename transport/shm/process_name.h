@@ -8,8 +8,9 @@
 
 namespace sk::shm {
 
-// Of the calling process; without a space where /proc does not tell it.
-ProcessName own_process_name();
+// Of the calling process; without a space where /proc does not tell it. An error: no descriptor is
+// left to ask.
+Result<ProcessName> own_process_name();
 
 // What open_pidfd() found.
 enum class Seen {

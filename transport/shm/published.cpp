@@ -34,6 +34,19 @@ Published::~Published() {
   published().erase(secret_);
 }
 
+std::shared_ptr<SharedMemory> Published::share_control(const Secret& leader_secret,
+                                                       const std::shared_ptr<SharedMemory>& mine) {
+  const std::lock_guard lock(published_lock);
+  std::erase_if(published(), [](const auto& entry) {  // Of communicators that are gone.
+    return entry.second.control.expired() && entry.second.segment.expired();
+  });
+  Entry& entry = published()[leader_secret];
+  std::shared_ptr<SharedMemory> first = entry.control.lock();
+  if (first != nullptr && entry.process == getpid()) return first;
+  entry = {{}, mine, getpid()};
+  return mine;
+}
+
 Mappings Published::find(const Secret& secret) {
   const std::lock_guard lock(published_lock);
   const auto found = published().find(secret);

@@ -23,6 +23,11 @@ class Published {
   Published(const Published&) = delete;
   Published& operator=(const Published&) = delete;
 
+  // The control memory that ranks of this process are to use, whose leader is in another one and
+  // has `leader_secret`: `mine`, or what a rank that came before has mapped already.
+  static std::shared_ptr<SharedMemory> share_control(const Secret& leader_secret,
+                                                     const std::shared_ptr<SharedMemory>& mine);
+
   // No segment: there is none in this process.
   static Mappings find(const Secret& secret);
 

@@ -1,5 +1,6 @@
 #include "transport/shm/socket.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -79,19 +80,18 @@ Result<Dialed> dial(const Secret& name, const std::string& whom, Fd& socket) {
   return Dialed::kConnected;
 }
 
-Result<Fd> accept_one(const Fd& listener) {
-  for (;;) {
-    Fd connection(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!connection) {
-      if (errno == EAGAIN) return Fd();
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      return socket_error("cannot accept a peer's connection");
-    }
-    // Any user may knock at an abstract name. A rank of another user finds out by itself: its own
-    // connection shows it ours.
-    SK_ASSIGN_OR_RETURN(const uid_t user, user_of(connection));
-    if (user == geteuid()) return connection;
+Result<bool> accept_one(const Fd& listener, Fd& connection) {
+  Fd accepted(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!accepted) {
+    if (errno == EAGAIN) return false;
+    if (errno == EINTR || errno == ECONNABORTED) return true;
+    return socket_error("cannot accept a peer's connection");
   }
+  // Any user may knock at an abstract name. A rank of another user finds out by itself: its own
+  // connection shows it ours.
+  SK_ASSIGN_OR_RETURN(const uid_t user, user_of(accepted));
+  if (user == geteuid()) connection = std::move(accepted);
+  return true;
 }
 
 Result<Carried> send_packet(const Fd& socket, std::span<const std::byte> bytes,
@@ -140,6 +140,12 @@ Result<Carried> receive_packet(const Fd& socket, std::span<std::byte> bytes, Pac
   }
   packet.cut = (message.msg_flags & MSG_CTRUNC) != 0;
   return Carried::kDone;
+}
+
+Result<Fd> duplicate(const Fd& connection, const std::string& what) {
+  Fd copy(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy) return socket_error(what);
+  return copy;
 }
 
 // The kernel drops what finds no room, and says only that it did.

@@ -35,8 +35,10 @@ enum class Dialed {
 // SK_ERR_TRUST where another user listens. `whom`: for sentences.
 Result<Dialed> dial(const Secret& name, const std::string& whom, Fd& socket);
 
-// A connection that waits at `listener`; none: no more do. Those of other users are closed.
-Result<Fd> accept_one(const Fd& listener);
+// Takes one connection that waits at `listener`; false: none does. One of another user is closed,
+// and leaves `connection` empty: one look at each, so that strangers who keep coming keep nobody
+// here.
+Result<bool> accept_one(const Fd& listener, Fd& connection);
 
 enum class Carried {
   kDone,
@@ -52,6 +54,9 @@ struct Packet {
   bool cut = false;  // Some found no room, in the packet or in this process.
 };
 Result<Carried> receive_packet(const Fd& socket, std::span<std::byte> bytes, Packet& packet);
+// Another descriptor of the same connection; programs that are executed get none.
+Result<Fd> duplicate(const Fd& connection, const std::string& what);
+
 // Why descriptors of a packet that can be trusted found no room.
 Status no_descriptors_left(const std::string& whose);
 

@@ -5,11 +5,13 @@
 #include <cerrno>
 #include <utility>
 
+#include "transport/shm/socket.h"
+
 namespace sk::shm {
 
 Result<Watch> Watch::make(uint32_t watcher, uint32_t world_size) {
   Fd shared(epoll_create1(EPOLL_CLOEXEC));
-  if (!shared) return system_error("cannot watch the peers");
+  if (!shared) return socket_error("cannot watch the peers");
   return Watch(std::move(shared), watcher, Fd(), world_size);
 }
 

@@ -1,15 +1,15 @@
 // How shared-memory sessions come about, and how they do not: every failure is told to all ranks,
 // names its rank, and leaves nothing open. What connected sessions do is tests/cts/session_cts.cc.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <cstddef>
-#include <cstring>
 #include <fstream>
 #include <map>
 #include <string>
@@ -17,7 +17,7 @@
 
 #include "tests/support/mem_bootstrap.h"
 #include "tests/support/stage.h"
-#include "transport/shm/fd.h"
+#include "tests/unit/transport/shm/meddler.h"
 #include "transport/shm/shm.h"
 
 namespace sk {
@@ -30,25 +30,6 @@ constexpr int64_t kPlentyNs = 30'000'000'000;
 SegmentLayout layout_of(uint32_t ranks) {
   return {.world_size = ranks, .signal_count_max = 64, .workspace_bytes_max = 1 << 20};
 }
-
-// Does something between the first gathering, when all ranks listen, and what follows.
-class Meddler final : public Bootstrap {
- public:
-  Meddler(Bootstrap& inner, std::function<void()> meddle, CancelPtr cancel = nullptr)
-      : Bootstrap(inner.rank(), inner.world_size(), std::move(cancel)),
-        inner_(inner),
-        meddle_(std::move(meddle)) {}
-  Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
-                                           int64_t timeout_ns) override {
-    auto all = inner_.allgather(mine, timeout_ns);
-    if (auto meddle = std::exchange(meddle_, {})) meddle();
-    return all;
-  }
-
- private:
-  Bootstrap& inner_;
-  std::function<void()> meddle_;
-};
 
 // Connects, and on failure checks that nothing is left open.
 Status attempt(RankContext& context, Bootstrap& bootstrap, const SegmentLayout& layout,
@@ -119,48 +100,76 @@ Status dies_connecting(RankContext& context) {
   return attempt(context, meddler, layout_of(context.spec.ranks), 2'000'000'000);
 }
 
-// Every abstract name that could be a rank's, and what to say there: nothing, noise, or a packet of
-// the right size with a wrong secret. The connections stay open.
-std::vector<shm::Fd> knock_everywhere() {
-  std::vector<shm::Fd> connections;
-  std::ifstream sockets("/proc/net/unix");
-  for (std::string line; std::getline(sockets, line);) {
-    const size_t at = line.find("@sk-");
-    if (at == std::string::npos) continue;
-    const std::string name = line.substr(at + 1);
-    for (const size_t bytes : {0, 1, 20, 1000}) {
-      shm::Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-      sockaddr_un address = {};
-      address.sun_family = AF_UNIX;
-      memcpy(address.sun_path + 1, name.data(), name.size());
-      const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-      if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) continue;
-      const std::string noise(bytes, 'x');
-      if (bytes != 0 && send(fd.get(), noise.data(), bytes, MSG_NOSIGNAL) < 0) continue;
-      connections.push_back(std::move(fd));
-    }
-  }
-  return connections;
+size_t mapped_controls() {
+  std::ifstream maps("/proc/self/maps");
+  size_t count = 0;
+  for (std::string line; std::getline(maps, line);)
+    count += line.find("memfd:sk-control") != std::string::npos ? 1 : 0;
+  return count;
 }
 
-Status strangers_knock(RankContext& context) {
-  std::vector<shm::Fd> strangers;
-  Meddler meddler(context.bootstrap, [&] {
-    if (context.rank == 0) strangers = knock_everywhere();
-    context.own().flag.store(1, std::memory_order_release);
-    while (context.memory.ranks[0].flag.load(std::memory_order_acquire) == 0) sched_yield();
-  });
-  const Status status = attempt(context, meddler, layout_of(context.spec.ranks));
-  if (context.rank == 0 && strangers.empty()) {
-    return error(SK_ERR_INTERNAL, "the strangers found no rank");
+// Ranks 0 and 2 are threads of one process, 1 and 3 of another.
+Status shares_mappings(RankContext& context) {
+  static std::atomic<const void*> seen[2] = {};  // Of this process's two ranks.
+  SK_ASSIGN_OR_RETURN(auto endpoint, context.connect(context.bootstrap, layout_of(4)));
+  seen[context.rank / 2].store(endpoint->session(3).mapped()->control.header);
+  SK_RETURN_IF_ERROR(context.barrier(*endpoint));
+  const size_t controls = mapped_controls();
+  SK_RETURN_IF_ERROR(context.barrier(*endpoint));
+  if (seen[0].load() != seen[1].load() || controls != 1) {
+    return error(SK_ERR_INTERNAL, "{} mappings of the control memory in one process", controls);
   }
-  return status.clone();
+  return {};
+}
+
+// Programs that a rank executes get nothing that would delay the news of its end.
+Status closes_on_exec(RankContext& context) {
+  SK_ASSIGN_OR_RETURN(auto endpoint, connect_shm(context.bootstrap, layout_of(context.spec.ranks),
+                                                 {.timeout_ns = kPlentyNs, .hide_pidfd = true}));
+  int sockets = 0;
+  for (int fd = 3; fd < 256; ++fd) {
+    int type = 0;
+    socklen_t size = sizeof(type);
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET) continue;
+    ++sockets;
+    if ((fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0)
+      return error(SK_ERR_INTERNAL, "connection {} survives exec", fd);
+  }
+  if (sockets == 0) return error(SK_ERR_INTERNAL, "it has no connections");
+  return context.barrier(*endpoint);
+}
+
+// Rank 0 leaves and its process ends while rank 1, who takes its place, has no descriptor left.
+Status takes_over_late(RankContext& context) {
+  SK_ASSIGN_OR_RETURN(auto endpoint, context.connect(context.bootstrap, layout_of(3)));
+  SK_RETURN_IF_ERROR(context.barrier(*endpoint));
+  if (context.rank == 0) {
+    context.own().phase.store(UINT64_MAX);  // Never late to a barrier.
+    return {};
+  }
+  while (context.memory.ranks[0].ended.load() == 0) sched_yield();
+  std::atomic<uint32_t>& ready = context.memory.ranks[1].flag;
+  if (context.rank == 2) {
+    while (ready.load() == 0) sched_yield();
+    kill(getpid(), SIGKILL);
+  }
+  rlimit before = {};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few = {rlim_t(dup(0)) + 1, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &few);
+  Status looked = endpoint->check();
+  setrlimit(RLIMIT_NOFILE, &before);
+  SK_RETURN_IF_ERROR(std::move(looked));
+  ready.store(1);
+  return context.wait_until(*endpoint, [] { return false; });
 }
 
 class ShmConnect : public testing::Test {
  protected:
-  std::vector<RankEnd> run(const char* body, uint32_t ranks, uint64_t number = 0) {
-    StageSpec spec = {.backend = "", .body = body, .ranks = ranks, .processes = ranks};
+  std::vector<RankEnd> run(const char* body, uint32_t ranks, uint64_t number = 0,
+                           uint32_t processes = UINT32_MAX) {
+    StageSpec spec = {
+        .backend = "", .body = body, .ranks = ranks, .processes = std::min(ranks, processes)};
     spec.numbers[0] = number;
     Stage stage(spec);
     const Status started = stage.start();
@@ -229,8 +238,19 @@ TEST_F(ShmConnect, ARankThatDiesConnectingIsNamed) {
   expect_end(ends[2], SK_ERR_PEER_LOST, "rank 1 gave up while connecting");
 }
 
-TEST_F(ShmConnect, StrangersAreTurnedAway) {
-  for (const RankEnd& end : run("strangers_knock", 3)) expect_end(end, SK_OK, "");
+TEST_F(ShmConnect, RanksOfAProcessShareOneMapping) {
+  for (const RankEnd& end : run("shares_mappings", 4, 0, 2)) expect_end(end, SK_OK, "");
+}
+
+TEST_F(ShmConnect, NoConnectionSurvivesExec) {
+  for (const RankEnd& end : run("closes_on_exec", 3)) expect_end(end, SK_OK, "");
+}
+
+TEST_F(ShmConnect, WhoTakesTheWatchWithoutDescriptorsTriesAgain) {
+  const std::vector<RankEnd> ends = run("takes_over_late", 3);
+  expect_end(ends[0], SK_OK, "");
+  EXPECT_FALSE(ends[2].ended);
+  expect_end(ends[1], SK_ERR_PEER_LOST, "rank 2 died");
 }
 
 TEST_F(ShmConnect, AWorldOfAnotherSizeIsRefused) {
@@ -255,11 +275,13 @@ Result<Connect> connect_of(const StageSpec&) {
 Result<RankBody> body_of(const std::string& name) {
   static const std::map<std::string, Status (*)(RankContext&)> bodies = {
       {"few_descriptors", few_descriptors},
+      {"shares_mappings", shares_mappings},
+      {"closes_on_exec", closes_on_exec},
+      {"takes_over_late", takes_over_late},
       {"other_layout", other_layout},
       {"other_user", other_user},
       {"stops_connecting", stops_connecting},
       {"dies_connecting", dies_connecting},
-      {"strangers_knock", strangers_knock},
       {"cancels_connecting", cancels_connecting},
   };
   const auto found = bodies.find(name);

@@ -1,19 +1,34 @@
 #include "transport/shm/watch.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "transport/shm/process_name.h"
 
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080  // Linux 5.6; older headers do not name it.
+#endif
+
 namespace sk::shm {
 namespace {
+
+ProcessName name_of_self() {
+  Result<ProcessName> own = own_process_name();
+  EXPECT_TRUE(own.ok()) << own.status().message();
+  return own.ok() ? *own : ProcessName{};
+}
 
 // A process that waits for its end.
 class Child {
@@ -23,7 +38,7 @@ class Child {
     EXPECT_EQ(pipe(ready), 0);
     pid_ = fork();
     if (pid_ == 0) {
-      const ProcessName own = own_process_name();
+      const ProcessName own = name_of_self();
       if (write(ready[1], &own, sizeof(own)) != sizeof(own)) _exit(1);
       for (;;) pause();
     }
@@ -76,10 +91,74 @@ TEST(ProcessName, TellsAProcessFromTheNextOfItsPid) {
 TEST(ProcessName, AProgramsNameMayLookLikeFields) {
   char before[16] = {};
   ASSERT_EQ(prctl(PR_GET_NAME, before), 0);
-  const ProcessName plain = own_process_name();
+  const ProcessName plain = name_of_self();
   ASSERT_EQ(prctl(PR_SET_NAME, "a) R 1 (2 3"), 0);
-  EXPECT_EQ(own_process_name().start_time, plain.start_time);
+  EXPECT_EQ(name_of_self().start_time, plain.start_time);
   ASSERT_EQ(prctl(PR_SET_NAME, before), 0);
+}
+
+// What lacks a descriptor is no process that cannot be seen: that would be watched otherwise, or
+// not at all.
+TEST(ProcessName, SaysWhenThereIsNoDescriptorToAskWith) {
+  const Child child;
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const Fd next(dup(0));
+  for (const int free : {0, 1}) {  // For the process, and for when it began.
+    SCOPED_TRACE(free);
+    const rlimit few = {rlim_t(next.get() + 1 + free), before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    Fd fd;
+    const Result<Seen> found = open_pidfd(child.name, fd);
+    const Result<ProcessName> own = own_process_name();
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(found.status().code(), SK_ERR_NO_MEMORY);
+    EXPECT_EQ(own.status().code(), free == 0 ? SK_ERR_NO_MEMORY : SK_OK);
+  }
+}
+
+// Runs `begin`, then forks: the child's name, or what it is without a space where it cannot be.
+template <typename Begin>
+std::optional<ProcessName> name_in_child(Begin begin) {
+  int ends[2] = {-1, -1};
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t outer = fork();
+  if (outer == 0) {
+    if (!begin()) _exit(2);
+    const pid_t inner = fork();  // The first of the new spaces.
+    if (inner == 0) {
+      const ProcessName own = name_of_self();
+      _exit(write(ends[1], &own, sizeof(own)) == sizeof(own) ? 0 : 1);
+    }
+    int state = 1;
+    _exit(waitpid(inner, &state, 0) == inner && state == 0 ? 0 : 1);
+  }
+  close(ends[1]);
+  ProcessName name;
+  const bool came = read(ends[0], &name, sizeof(name)) == ssize_t{sizeof(name)};
+  close(ends[0]);
+  int state = 0;
+  EXPECT_EQ(waitpid(outer, &state, 0), outer);
+  if (WIFEXITED(state) && WEXITSTATUS(state) == 2) return std::nullopt;
+  EXPECT_TRUE(came);
+  return name;
+}
+
+TEST(ProcessName, HasNoSpaceWhereProcTellsOfOtherPids) {
+  const auto name = name_in_child([] { return unshare(CLONE_NEWPID) == 0; });
+  if (!name) GTEST_SKIP() << "no space of PIDs can be made here";
+  EXPECT_EQ(name->space, 0u);
+}
+
+TEST(ProcessName, AnotherClockIsAnotherSpace) {
+  const auto name = name_in_child([] {
+    if (unshare(CLONE_NEWTIME) != 0) return false;
+    const Fd offsets(open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC));
+    const std::string hour = "boottime 3600 0";
+    return write(offsets.get(), hour.data(), hour.size()) == ssize_t(hour.size());
+  });
+  if (!name) GTEST_SKIP() << "no time namespace can be made here";
+  EXPECT_NE(name->space, name_of_self().space);
 }
 
 class WatchTest : public testing::Test {
