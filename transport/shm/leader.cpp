@@ -136,7 +136,10 @@ Status Leader::receive(Fd connection) {
   SK_ASSIGN_OR_RETURN(
       const Carried carried,
       receive_packet(connection, std::as_writable_bytes(std::span(&hello, 1)), packet));
-  if (carried == Carried::kLater) silent_.push_back(std::move(connection));
+  if (carried == Carried::kLater) {
+    silent_.push_back(std::move(connection));
+    return {};
+  }
   // Whoever breaks off is missed by its probe. Whoever does not know the secret belongs to another
   // job.
   if (carried != Carried::kDone || packet.size != sizeof(hello) ||
