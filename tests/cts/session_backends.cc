@@ -57,6 +57,8 @@ const std::vector<SessionBackend>& session_backends() {
   const Exclusion threads_cannot_die = {"KilledRanksAreNamed",
                                         "a thread cannot be killed without its process"};
   const std::string outlives = "WhoStaysSeesWhoDiesWhenOthersHaveLeft";
+  const std::string first = "TheFirstToDieIsNamedByWhoLooksLater";
+  const Exclusion threads_die_together = {first, threads_cannot_die.reason};
   const Exclusion threads_leave_together = {outlives, threads_cannot_die.reason};
   const Exclusion nobody_takes_over = {
       outlives, "where PIDs cannot be seen, nobody takes the place of a watcher that has left"};
@@ -65,12 +67,12 @@ const std::vector<SessionBackend>& session_backends() {
        .processes_max = 0,
        .skip_reason = always,
        .open = open_shm({}),
-       .exclusions = {threads_cannot_die, threads_leave_together}},
+       .exclusions = {threads_cannot_die, threads_leave_together, threads_die_together}},
       {.name = "shm_threads_put_only",
        .processes_max = 0,
        .skip_reason = always,
        .open = open_shm({.hide_mapped = true}),
-       .exclusions = {threads_cannot_die, threads_leave_together}},
+       .exclusions = {threads_cannot_die, threads_leave_together, threads_die_together}},
       {.name = "shm_processes",
        .processes_max = kOneEach,
        .skip_reason = with_pidfd,
@@ -85,17 +87,19 @@ const std::vector<SessionBackend>& session_backends() {
        .processes_max = kOneEach,
        .skip_reason = always,
        .open = open_shm({.hide_pidfd = true}),
-       .exclusions = {nobody_takes_over}},
+       .exclusions = {nobody_takes_over,
+                      {first, "where PIDs cannot be seen, the watcher has no deputy"}}},
       {.name = "shm_threads_in_processes",
        .processes_max = 2,
        .skip_reason = with_pidfd,
        .open = open_shm({}),
-       .exclusions = {{outlives, "a thread that leaves does not end its process"}}},
+       .exclusions = {{outlives, "a thread that leaves does not end its process"},
+                      {first, "ranks of the same processes live and die together"}}},
       {.name = "fault_shm_threads",
        .processes_max = 0,
        .skip_reason = always,
        .open = open_fault,
-       .exclusions = {threads_leave_together}},
+       .exclusions = {threads_leave_together, threads_die_together}},
       {.name = "fault_shm_processes",
        .processes_max = kOneEach,
        .skip_reason = with_pidfd,

@@ -283,6 +283,15 @@ Status outlives(RankContext& context) {
   return wait_for_ever(context, *endpoint);
 }
 
+// Looks only once the test says so.
+Status late_look(RankContext& context) {
+  SK_ASSIGN_OR_RETURN(auto endpoint, connect_small(context));
+  SK_RETURN_IF_ERROR(context.barrier(*endpoint));
+  context.own().flag.store(1);
+  while (context.own().progress.load() == 0) sched_yield();
+  return wait_for_ever(context, *endpoint);
+}
+
 Status leaving_nothing(RankContext& context, Status (*body)(RankContext&)) {
   using namespace testing_support;
   const bool alone = context.spec.processes >= context.spec.ranks;

@@ -26,6 +26,7 @@ Status aborts(testing_support::RankContext& context);
 Status two_aborts(testing_support::RankContext& context);
 Status leaves(testing_support::RankContext& context);
 Status outlives(testing_support::RankContext& context);
+Status late_look(testing_support::RankContext& context);
 
 // Runs `body` and says what it has left behind: descriptors, threads, mappings. Only where the
 // rank has a process of its own.

@@ -4,6 +4,7 @@
 // only the sessions and the stage that starts them.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstring>
@@ -26,7 +27,7 @@ Result<RankBody> body_of(const std::string& name) {
       {"sleepers", cts::sleepers},     {"aborts", cts::aborts},
       {"two_aborts", cts::two_aborts}, {"leaves", cts::leaves},
       {"outlives", cts::outlives},     {"unlooked", cts::unlooked},
-      {"drains", cts::drains},
+      {"drains", cts::drains},         {"late_look", cts::late_look},
   };
   const auto found = bodies.find(name);
   if (found == bodies.end()) return error(SK_ERR_INVALID_ARGUMENT, "no body is named {}", name);
@@ -280,6 +281,34 @@ TEST_P(SessionCts, WhoStaysSeesWhoDiesWhenOthersHaveLeft) {
         EXPECT_EQ(ends[rank].message.substr(0, ends[rank].message.find(" (")),
                   fmt::format("rank {} died", victim));
       }
+    }
+  }
+}
+
+// Though the first to die was followed by whoever might have seen it, and nobody was looking.
+TEST_P(SessionCts, TheFirstToDieIsNamedByWhoLooksLater) {
+  for (const uint32_t follower : {0u, 1u}) {
+    const StageSpec world = spec("late_look", 4);
+    SCOPED_TRACE(fmt::format("rank {} follows rank 2, seed {}", follower, world.seed));
+    Stage stage(world);
+    const Status started = stage.start();
+    ASSERT_TRUE(started.ok()) << started.message();
+    auto& ranks = stage.memory().ranks;
+    // Ends: a rank that cannot come says so, or is given up.
+    for (uint32_t rank = 0; rank < 4; ++rank)
+      while (ranks[rank].flag.load() == 0 && ranks[rank].ended.load() == 0)
+        std::this_thread::yield();
+    for (const uint32_t victim : {2u, follower}) {
+      siginfo_t info = {};
+      ASSERT_EQ(kill(stage.process_of(victim), SIGKILL), 0);
+      ASSERT_EQ(waitid(P_PID, id_t(stage.process_of(victim)), &info, WEXITED | WNOWAIT), 0);
+    }
+    for (uint32_t rank = 0; rank < 4; ++rank) ranks[rank].progress.store(1);
+    const std::vector<RankEnd> ends = stage.join();
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      if (rank == 2 || rank == follower) continue;
+      EXPECT_EQ(ends[rank].code, SK_ERR_PEER_LOST) << ends[rank].message;
+      EXPECT_EQ(ends[rank].message.substr(0, ends[rank].message.find(" (")), "rank 2 died");
     }
   }
 }

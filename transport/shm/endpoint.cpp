@@ -112,8 +112,7 @@ uint32_t ShmEndpoint::left(uint32_t rank) const {
 }
 
 bool ShmEndpoint::same_process(uint32_t rank) const {
-  const ProcessName &own = header().process, &other = header_of(rank).process;
-  return own.space != 0 && own.space == other.space && own.pid == other.pid;
+  return shm::same_process(header().process, header_of(rank).process);
 }
 
 // Where the watcher has freed its endpoint, whoever sees it first takes its place: its process may

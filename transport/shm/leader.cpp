@@ -232,8 +232,7 @@ Status Leader::watch_others() {
   const ProcessName& own = in_.contacts[in_.rank].process;
   for (uint32_t rank = 0; rank < world_size_; ++rank) {
     const ProcessName& process = in_.contacts[rank].process;
-    const bool here = process.space == own.space && process.pid == own.pid;
-    if (!other(rank) || (here && own.space != 0)) continue;
+    if (!other(rank) || same_process(process, own)) continue;
     Fd fd;
     Seen seen = Seen::kInvisible;
     if (in_.use_pidfd) {

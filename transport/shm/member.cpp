@@ -32,6 +32,8 @@ class Member {
   Status take_shared(std::vector<Fd>& descriptors);
   Status wait(short events);
   Status watch_leader();
+  bool is_deputy() const;
+  void stand_by();
   Fd& leader() { return joined_.connections[in_.leader]; }
 
   const JoinInput& in_;
@@ -145,7 +147,7 @@ Status Member::watch_leader() {
   const ProcessName& own = in_.contacts[in_.rank].process;
   const ProcessName& process = in_.contacts[in_.leader].process;
   Fd fd;
-  if (own.space == 0 || own.space != process.space || own.pid != process.pid) {
+  if (!same_process(own, process)) {
     Seen seen = Seen::kInvisible;
     if (in_.use_pidfd) {
       SK_ASSIGN_OR_RETURN(seen, open_pidfd(process, fd));
@@ -157,7 +159,27 @@ Status Member::watch_leader() {
     }
   }
   joined_.watch = Watch(std::move(watch_), in_.leader, std::move(fd), world_size_);
+  if (in_.use_pidfd && is_deputy()) stand_by();
   return {};
+}
+
+// The lowest rank outside the leader's process.
+bool Member::is_deputy() const {
+  const ProcessName& leader = in_.contacts[in_.leader].process;
+  uint32_t rank = 0;
+  while (rank < in_.rank && same_process(in_.contacts[rank].process, leader)) ++rank;
+  return rank == in_.rank && !same_process(in_.contacts[rank].process, leader);
+}
+
+// As far as there are descriptors and PIDs can be seen: the watcher holds them all.
+void Member::stand_by() {
+  for (uint32_t rank = 0; rank < world_size_; ++rank) {
+    if (same_process(in_.contacts[rank].process, in_.contacts[in_.rank].process)) continue;
+    Fd fd;
+    Result<Seen> seen = open_pidfd(in_.contacts[rank].process, fd);
+    if (!seen.ok()) return;
+    if (*seen == Seen::kAlive && !joined_.watch.add(rank, std::move(fd)).ok()) return;
+  }
 }
 
 }  // namespace

@@ -53,6 +53,10 @@ Result<ProcessName> own_process_name() {
       .space = start_time == 0 ? 0 : own_space(), .start_time = start_time, .pid = getpid()};
 }
 
+bool same_process(const ProcessName& one, const ProcessName& other) {
+  return one.space != 0 && one.space == other.space && one.pid == other.pid;
+}
+
 Result<Seen> open_pidfd(const ProcessName& process, Fd& fd) {
   if (process.space == 0 || process.space != own_space()) return Seen::kInvisible;
   Fd opened(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));

@@ -12,6 +12,9 @@ namespace sk::shm {
 // left to ask.
 Result<ProcessName> own_process_name();
 
+// False also where nothing is known of one.
+bool same_process(const ProcessName& one, const ProcessName& other);
+
 // What open_pidfd() found.
 enum class Seen {
   kAlive,

@@ -19,8 +19,8 @@ Watch::Watch(Fd shared, uint32_t watcher, Fd of_watcher, uint32_t world_size)
     : shared_(std::move(shared)),
       of_watcher_(std::move(of_watcher)),
       watcher_(watcher),
-      events_(world_size) {
-  ended_.reserve(world_size + 1);
+      events_(2 * size_t{world_size}) {
+  ended_.reserve(events_.size() + 1);
 }
 
 Status Watch::add(uint32_t rank, Fd fd) {

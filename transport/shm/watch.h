@@ -31,13 +31,14 @@ class Watch {
   bool looks() const { return bool(shared_); }
   int shared() const { return shared_.get(); }
 
-  // The watcher's alone; keeps `fd`.
+  // The watcher's and the deputy's; keeps `fd`.
   Status add(uint32_t rank, Fd fd);
   // Where the watcher has changed.
   void follow(uint32_t watcher, Fd of_watcher);
   uint32_t watcher() const { return watcher_; }
 
-  // Those that have ended, in that order; the watcher's own end is last, for it ends the queue.
+  // Those that have ended, in that order, some of them twice; the watcher's own end is last, for
+  // what it holds goes with it.
   std::span<const uint32_t> ended();
 
  private:
