@@ -16,6 +16,7 @@ void Hub::cut(int from, int to) {
     return entry.second.from == from && entry.second.to == to;
   });
   direction.waiting = 0;
+  direction.line_free_ns = direction.last_due_ns = 0;  // Nothing is left to wait for or overtake.
 }
 
 // When a packet of so many bytes that comes now arrives.

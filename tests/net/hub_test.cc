@@ -163,6 +163,16 @@ TEST(Hub, ACutEndsOneDirectionAndWhatIsUnderWay) {
   EXPECT_THAT(delivered(), testing::ElementsAre(1, 3, 3));
 }
 
+TEST(Hub, NothingWaitsForWhatACutHasEnded) {
+  Hub hub = hub_with({.delay_us = 1'000'000, .rate_kbit = 1});
+  hub.send(0, 1, Packet(1000), 0);
+  hub.cut(0, 1);
+  hub.restore(0, 1);
+  hub.settings(0, 1) = Settings{};
+  hub.send(0, 1, {}, 5);
+  EXPECT_EQ(hub.due_ns(), 5);
+}
+
 TEST(Hub, CountsEveryPacketOnce) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
