@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import signal
+import subprocess
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from conftest import PORT, datagrams, passed, peer, say, stream
-from hosts import Host, Hosts, Link
-from processes import wait_until
+from hosts import EMULATOR, Host, Hosts, Link
+from processes import alive, descendants, wait_until
 
 COUNT = 2000
 
@@ -17,6 +21,11 @@ COUNT = 2000
 def is_likely(found: int, count: int, share: float) -> bool:
     """Within six standard deviations, which chance leaves once in 500 million times."""
     return abs(found - count * share) <= 6 * math.sqrt(count * share * (1 - share))
+
+
+def command_of(pid: int) -> str:
+    """With a zero byte behind each word."""
+    return Path(f"/proc/{pid}/cmdline").read_text()
 
 
 def checksum_errors(host: Host, protocol: str) -> int:
@@ -161,3 +170,35 @@ def test_what_a_link_cannot_do_is_refused_with_a_sentence(pair: Hosts) -> None:
         pair.set(speed=1)
     with Hosts(2) as bridged, pytest.raises(ValueError, match="give Hosts links="):
         bridged.cut(bridged[0], bridged[1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["1"], "usage: sk_link_emulator SEED NAME=NETNS=ADDRESS"),
+        (["one", "a", "b"], 'SEED is "one"; it is a whole number'),
+        (["1", "a=/proc/self/ns/net", "b"], '"a=/proc/self/ns/net" is not NAME=NETNS=ADDRESS'),
+        (["1", "a=/proc/self/ns/net=10.0.0", "b"], '"10.0.0" is no address'),
+        (["1", "a=/proc/self/ns/net=::1,::1", "b"], "two hosts have the address ::1"),
+        (["1", "a=/proc/self/ns/nut=::1", "b"], "/proc/self/ns/nut: No such file or directory"),
+        (["1", "a=/dev/null=::1", "b"], "/dev/null: setns: Invalid argument"),
+    ],
+)
+def test_the_emulator_says_what_its_arguments_lack(arguments: list[str], sentence: str) -> None:
+    done = subprocess.run([EMULATOR, *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode in (1, 2)
+    assert sentence in done.stderr
+    assert done.stdout == ""
+
+
+def test_an_emulator_that_died_says_so() -> None:
+    others = set(descendants(os.getpid()))
+    with Hosts(2, links=Link()) as hosts:
+        mine = [pid for pid in descendants(os.getpid()) if pid not in others]
+        mine = [pid for pid in mine if f"{EMULATOR}\0" in command_of(pid)]
+        assert len(mine) == 2  # Itself, and nsenter.
+        for pid in mine:
+            os.kill(pid, signal.SIGKILL)
+        assert wait_until(lambda: not any(alive(pid) for pid in mine))
+        with pytest.raises(RuntimeError, match="has ended; it said:"):
+            hosts.stats()
