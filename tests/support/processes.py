@@ -12,7 +12,11 @@ TIMEOUT = 60.0
 def descendants(pid: int) -> list[int]:
     """All processes below `pid`, by the kernel's own lists."""
     found: list[int] = []
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+    try:
+        threads = list(Path(f"/proc/{pid}/task").glob("*/children"))
+    except (FileNotFoundError, ProcessLookupError):
+        return []  # It has ended since it was listed.
+    for children in threads:
         for child in map(int, _read(children).split()):
             found += [child, *descendants(child)]
     return found

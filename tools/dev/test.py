@@ -60,6 +60,7 @@ PYTHON_SUITES = (
     PythonSuite("tools", ("tests/tools",), product.Part.NOTHING),
     PythonSuite("abi", ("tests/abi",), product.Part.LIBRARY),
     PythonSuite("bench", ("bench/tests",), product.Part.NOTHING),
+    PythonSuite("net", ("tests/net",), product.Part.NOTHING),
     PythonSuite("python", ("bindings/python/tests",), product.Part.PACKAGE, checks_heap=True),
     PythonSuite("kernel", ("tests/kernel",), product.Part.KERNEL),
     PythonSuite("docs", ("tests/docs",), product.Part.KERNEL),
