@@ -131,7 +131,7 @@ Session(SIZE) do session
         @refused run(session, "1"; input = true) "a function of the prompt"
         @refused run(session, "1"; silent = "x") "silent is"
         @refused run(session, "1"; tag = 3) "tag is 3"
-        @refused run(session, "1"; ranks = [0, true]) "ranks is"
+        @refused run(session, "1"; ranks = (0, true)) "ranks is"
         @refused run(session, "1"; ranks = Int[]) "ranks is"
         @refused run(session, "1"; ranks = 1.5) "ranks is 1.5"
         @refused fetch(run(session, "1"; wait = false); timeout = -1) "timeout is -1"
