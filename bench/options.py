@@ -20,6 +20,7 @@ STAGES = (
     "misc",
     "python",
     "julia",
+    "julia-notebook",
     "notebook",
     "preload",
 )

@@ -24,7 +24,19 @@ from measure import goals, machine
 from measure.goals import Row
 from measure.rounds import Bench
 from options import STAGES, parse
-from stages import allreduce, fused, gathered, gemm, julia, misc, notebook, preload, python, workers
+from stages import (
+    allreduce,
+    fused,
+    gathered,
+    gemm,
+    julia,
+    julia_notebook,
+    misc,
+    notebook,
+    preload,
+    python,
+    workers,
+)
 from stages import rows as rows_stage
 
 HERE = Path(__file__).resolve().parent
@@ -42,12 +54,15 @@ MEASURES: dict[str, Callable[[Bench], list[Row]]] = {
     "misc": misc.run,
     "python": python.run,
     "julia": julia.run,
+    "julia-notebook": julia_notebook.run,
     "notebook": notebook.run,
     "preload": preload.run,
 }
 assert tuple(MEASURES) == STAGES
-WITHOUT_MPI = {"gathered", "workers", "rows", "misc", "julia", "notebook", "preload"}
-WITHOUT_PROGRAMS = {"notebook", "preload"}  # Kernels are started as a user's are.
+WITHOUT_MPI = {
+    "gathered", "workers", "rows", "misc", "julia", "julia-notebook", "notebook", "preload",
+}  # fmt: skip
+WITHOUT_PROGRAMS = {"julia-notebook", "notebook", "preload"}  # Kernels are started as a user's are.
 PROGRAMS = (
     "bench_probe",
     "allreduce_bench",
