@@ -6,10 +6,7 @@ import builtins
 import re
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from libsk._cell_values import Result
+from typing import Any
 
 _RANK = re.compile(r"\branks? (\d+)\b")
 _WAITED_FOR = re.compile(r"\b(?:for|connected to|s in [^:]*:) ranks? (\d+)\b")
@@ -99,8 +96,8 @@ class TimeoutError(Error, builtins.TimeoutError):
     """A wait ran out. Of a call of a communicator, ``.rank`` is the rank waited for, and the
     communicator is over. Of a session's cell, see :attr:`result`."""
 
-    result: Result | None = None
-    """Of :meth:`Session.run`: what the cell that was interrupted gave."""
+    result: Any = None
+    """Of :meth:`Session.run`: the :class:`Result` of the cell that was interrupted."""
 
 
 class NoMemoryError(Error, MemoryError):

@@ -15,7 +15,8 @@ import numpy as np
 import libsk
 comm = libsk.comm()
 x = np.full(1000, comm.rank + 1.0, np.float32)
-print(comm.mapped, comm.local_size, float(comm.allreduce(x)[0]), flush=True)
+info = comm.info()
+print(info["mapped"], info["local_size"], float(comm.allreduce(x)[0]), flush=True)
 if sys.argv[1:] == ["dies"]:
     if comm.rank == 1:
         sys.stdin.readline()
