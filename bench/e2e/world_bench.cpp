@@ -136,6 +136,7 @@ int main(int argc, char** argv) {
   must(sk_comm_create(context, &config, &second), "sk_comm_create");
   const double joined = now();
   must(sk_comm_free(second), "sk_comm_free");
+  const uint64_t rank_bytes = own.segment_bytes + own.control_bytes / uint64_t(info.world_size);
   if (info.rank == 0) {
     printf(
         "{\"ranks\": %d, \"put_only\": %s, \"connect_s\": %.3f, \"join_s\": %.4f, "
@@ -144,10 +145,8 @@ int main(int argc, char** argv) {
         "\"barrier_cpu_us\": %.1f, \"first_allreduce_ms\": %.2f, \"allreduce_us\": %.1f, "
         "\"allreduce_cpu_us\": %.1f}\n",
         info.world_size, put_only ? "true" : "false", connected - start, joined - again,
-        static_cast<unsigned long long>(own.segment_bytes +
-                                        own.control_bytes / uint64_t(info.world_size)),
-        own.descriptors, least, page_table_kb(), of_barrier.median_us, cpu[0], first_ms,
-        of_reduce.median_us, cpu[1]);
+        static_cast<unsigned long long>(rank_bytes), own.descriptors, least, page_table_kb(),
+        of_barrier.median_us, cpu[0], first_ms, of_reduce.median_us, cpu[1]);
   }
   barrier();
   must(sk_comm_free(comm), "sk_comm_free");
