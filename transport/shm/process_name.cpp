@@ -38,7 +38,8 @@ Result<uint64_t> start_time_of(pid_t pid) {
 // mean other processes, or is not there.
 uint64_t own_space() {
   char self[32] = {};
-  if (readlink("/proc/self", self, sizeof(self) - 1) <= 0 || atoi(self) != getpid()) return 0;
+  if (readlink("/proc/self", self, sizeof(self) - 1) <= 0 || strtol(self, nullptr, 10) != getpid())
+    return 0;
   struct stat pids = {}, times = {};
   if (stat("/proc/self/ns/pid", &pids) != 0) return 0;
   if (stat("/proc/self/ns/time", &times) != 0) times.st_ino = 0;  // Linux before 5.6.
