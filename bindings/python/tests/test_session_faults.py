@@ -165,7 +165,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"ranks": "two"}, "ranks is 'two'; give a number of ranks"),
     ({"ranks": 1.5}, "ranks is 1.5"),
     ({"command": "python"}, "command is 'python'; give a program and its arguments"),
-    ({"command": []}, "the rank program (argv) is empty"),
+    ({"command": []}, "the rank program .argv. is empty"),
     ({"command": ["a", 1]}, r"command\[1\] is 1"),
     ({"env": ["A=b"]}, "env is .*; give a dict"),
     ({"env": {"A=": "b"}}, "env has 'A='; a name has no ="),
@@ -195,7 +195,7 @@ def test_wrong_arguments_of_a_session(given: dict[str, Any], sentence: str) -> N
 
 
 def test_a_controller_program_that_is_none() -> None:
-    with pytest.raises(sk.SystemCallError, match="controller program"):
+    with pytest.raises(sk.SystemCallError, match="controller.s program"):
         sk.Session(1, program="/no/such/sk")
     with pytest.raises(sk.SystemCallError, match="ended before it answered"):
         sk.Session(1, program="/bin/true")
