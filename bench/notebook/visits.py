@@ -28,7 +28,8 @@ def _expect(cell: Cell, status: str, text: str) -> None:
 def start_and_print(candidate: Candidate, scratch: Path, prints: int) -> Lines:
     """Seconds to the first finished cell, milliseconds of the next ones, memory of the ranks; where
     ranks connect to each other after their start, also milliseconds of cells after that."""
-    code = "print 1" if candidate.name.startswith("stub") else "print(1)"
+    languages = {"stub": "print 1", "julia": "println(1)"}
+    code = languages.get(candidate.name.split("-")[0], "print(1)")
     code = candidate.cell(code)
     with candidate.open(scratch) as kernel:
         first = kernel.first(candidate.prepare or code)
