@@ -29,6 +29,10 @@ class DevError(Exception):
     """A verb cannot go on; the text is the sentence for the person at the terminal."""
 
 
+class TimedOutError(DevError):
+    """A command had to be stopped."""
+
+
 def say(text: str) -> None:
     """Prints one line with the time since the verb began."""
     print(f"[{time.monotonic() - START_S:6.1f} s] {text}", flush=True)
@@ -118,7 +122,7 @@ def run(
     """Runs `command` and returns its exit status; a failure is a DevError unless `may_fail`.
 
     Output goes to build/log/; `stream` shows it too. After `timeout_s` the command and its
-    children are killed, and that is a DevError always.
+    children are killed, and that is a TimedOutError always.
     """
     LOGS.mkdir(parents=True, exist_ok=True)
     log_path = log_of(what)
@@ -147,7 +151,7 @@ def run(
                 _under_way.discard(process)
         status = process.wait()
     if time.monotonic() - begin_s >= timeout_s and status != 0:
-        raise DevError(f"{what} was stopped after {timeout_s:.0f} s; its output is {log_path}")
+        raise TimedOutError(f"{what} was stopped after {timeout_s:.0f} s; its output is {log_path}")
     if status != 0 and not may_fail:
         if not stream:
             print("\n".join(follower.tail), flush=True)

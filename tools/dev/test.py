@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +22,11 @@ from setup import (
     setup,
     stands_alone,
 )
-from shell import BUILD, LOGS, ROOT, DevError, jobs, log_of, run, say, side_by_side
+from shell import BUILD, ROOT, DevError, TimedOutError, jobs, log_of, run, say, side_by_side
 
 CASE_TIMEOUT_S = 300
+# A whole test of Python's is often minutes of other programs' on a loaded machine.
+PYTHON_CASE_TIMEOUT_S = 600
 SUITE_TIMEOUT_S = 1800
 SANITIZED_TIMEOUT_S = 3600  # Three to ten times the work.
 
@@ -142,13 +145,37 @@ def run_ctest(preset: str, suite: str | None, pattern: str | None) -> list[Outco
     command += ["-R", pattern] if pattern else []
     what = f"C++ tests ({preset})"
     limit = SUITE_TIMEOUT_S if preset == "release" else SANITIZED_TIMEOUT_S
-    status = run(command, what, env=SANITIZER_OPTIONS, may_fail=True, timeout_s=limit)
+    status = run_tests(command, what, SANITIZER_OPTIONS, limit)
     if not junit.exists():
-        return [Outcome("ctest", FAILED, f"it wrote no results; see {LOGS}")] if status else []
+        detail = without_results("ctest", status, what)
+        return [Outcome("ctest", FAILED, detail)] if status else []
     outcomes = with_endings(read_junit(junit), log_of(what).read_text(errors="replace"))
     if status != 0 and not any(outcome.state == FAILED for outcome in outcomes):
-        outcomes.append(Outcome("ctest", FAILED, f"exit status {status}; see {LOGS}"))
+        outcomes.append(Outcome("ctest", FAILED, without_results("ctest", status, what)))
     return outcomes
+
+
+STOPPED = 124  # As of timeout(1).
+
+
+def run_tests(command: list[str | Path], what: str, env: dict[str, str], limit_s: float) -> int:
+    """A runner's exit status; one that had to be stopped has failed, and the others go on."""
+    try:
+        return run(command, what, env=env, may_fail=True, timeout_s=limit_s)
+    except TimedOutError:
+        return STOPPED
+
+
+def without_results(runner: str, status: int, what: str) -> str:
+    """What is known of a runner that failed and names no test for it: its last words."""
+    log = log_of(what)
+    ending = "had to be stopped" if status == STOPPED else f"ended with exit status {status}"
+    lines = log.read_text(errors="replace").splitlines()
+    of_tests = [line for line in lines if not _PYTESTS_OWN_FRAME.match(line)]
+    return "\n".join([f"{runner} {ending}; the end of {log}:", *of_tests[-38:]])
+
+
+_PYTESTS_OWN_FRAME = re.compile(r'\s*File ".*/(_pytest|pluggy)/')
 
 
 # Leak checks stay on; a report ends the test. Threads of a test end before the test does.
@@ -168,6 +195,9 @@ def run_pytest(suite: PythonSuite, path: str, pattern: str | None) -> list[Outco
     python = over / "bin" / "python" if over else PYTHON
     command = [python, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no"]
     command += ["--junit-xml", junit]
+    # A test that hangs ends its run, with where each thread stood: the last of what is told.
+    command += ["-o", f"faulthandler_timeout={PYTHON_CASE_TIMEOUT_S}"]
+    command += ["-o", "faulthandler_exit_on_timeout=true"]
     # ctest takes "A|B" where pytest says "A or B".
     command += ["-k", pattern.replace("|", " or ")] if pattern else []
     command += [ROOT / path]
@@ -175,13 +205,12 @@ def run_pytest(suite: PythonSuite, path: str, pattern: str | None) -> list[Outco
     env = product.environment(over) if suite.needs != product.Part.NOTHING else {}
     env |= heap.environment() if suite.checks_heap else {}
     env |= {"SK_JULIA": str(julia.find())} if suite.with_julia or suite.uses_julia else {}
-    status = run(command, what, env=env, may_fail=True, timeout_s=SUITE_TIMEOUT_S)
+    status = run_tests(command, what, env, SUITE_TIMEOUT_S)
     if status == 5 and pattern:
         return []  # pytest's word for "nothing matches".
     outcomes = read_junit(junit) if junit.exists() else []
     if status != 0 and not any(outcome.state == FAILED for outcome in outcomes):
-        log = f"pytest ended with exit status {status}; its output is in {LOGS}"
-        outcomes.append(Outcome(name, FAILED, log))
+        outcomes.append(Outcome(name, FAILED, without_results("pytest", status, what)))
     return outcomes
 
 
@@ -210,6 +239,8 @@ def present_suites(suite: str | None, *, may_install: bool) -> list[PythonSuite]
 def prepare(suites: list[PythonSuite]) -> None:
     """Installs the product as far as they need it, and their own environments."""
     product.install(max((each.needs for each in suites), default=product.Part.NOTHING))
+    if any(each.checks_heap for each in suites):
+        heap.make()
     for each in suites:
         if not each.costs:
             continue
