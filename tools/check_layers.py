@@ -33,6 +33,8 @@ LEVELS = {
     "lib/effect": 3,  # What operations and tiles mean.
     "lib/tile": 4,
     "lib/plan": 5,
+    "transport/stream": 3,
+    "transport/tls": 4,
     "transport/shm": 5,
     "transport/tcp": 5,
     "transport/fault": 5,

@@ -146,6 +146,7 @@ enum class AbortCause : uint32_t {
   kTimeout = 3,   // A wait of `rank` ran out; its reason says which.
   kPeerLeft = 4,  // `rank` freed its endpoint while others still waited for it.
   kAbsent = 5,    // `rank` waited for one that will not come; its reason says for whom, and why.
+  kLinkLost = 6,  // Nothing comes from `rank` any more, and nothing says that it died.
 };
 constexpr uint32_t abort_word(AbortCause cause, uint32_t rank) {
   return static_cast<uint32_t>(cause) << 24 | (rank + 1);
@@ -264,6 +265,9 @@ class Endpoint {
   // the same cause, the first one. `rank` is who is lost or has left; kAborted, kTimeout and
   // kAbsent are always of the own rank, with its `reason`. Any thread.
   virtual void abort(AbortCause cause, uint32_t rank, const std::string& reason) = 0;
+
+  // What abort() does with a word that came from elsewhere: of an endpoint that is part of one.
+  virtual void end_waits(uint32_t word) { abort(abort_cause(word), abort_rank(word), ""); }
 
   // The sentence for the own abort word's value (not 0).
   virtual Status abort_status() const = 0;

@@ -58,7 +58,12 @@ class Connector {
         layout_(layout),
         config_(config),
         rank_(static_cast<uint32_t>(bootstrap.rank())),
-        deadline_(std::chrono::steady_clock::now() + std::chrono::nanoseconds(config.timeout_ns)) {}
+        deadline_(std::chrono::steady_clock::now() + std::chrono::nanoseconds(config.timeout_ns)) {
+    const std::vector<int>& hosts = bootstrap.host_of();
+    for (uint32_t rank = 0; rank < layout.world_size; ++rank)
+      if (hosts[rank] == hosts[rank_]) ranks_.push_back(rank);
+    leader_ = ranks_[0];
+  }
 
   Result<std::unique_ptr<Endpoint>> run();
 
@@ -89,7 +94,8 @@ class Connector {
   const ShmConfig& config_;
   const uint32_t rank_;
   const Deadline deadline_;
-  const uint32_t leader_ = 0;  // The lowest rank of the host.
+  std::vector<uint32_t> ranks_;  // Of this host.
+  uint32_t leader_ = 0;          // The lowest of them.
   ProcessName process_;
   std::unique_ptr<Published> published_;
   Fd listener_;
@@ -109,13 +115,13 @@ Status Connector::prepare(Offer& offer) {
     SK_RETURN_IF_ERROR(joined_.control->commit(0, control_block_offset(0, layout_)));
     host_header(*joined_.control).watcher.store(leader_, std::memory_order_relaxed);
   }
-  if (layout_.world_size == 1) return {};
+  if (ranks_.size() == 1) return {};
   SK_ASSIGN_OR_RETURN(offer.contact.secret, random_secret());
   SK_ASSIGN_OR_RETURN(offer.contact.name, random_secret());
   published_ = std::make_unique<Published>(offer.contact.secret, Mappings{own, joined_.control});
   // Any user may knock, so there is room for more than the ranks; the kernel cuts what is too much.
-  SK_ASSIGN_OR_RETURN(
-      listener_, listen_at(offer.contact.name, static_cast<int>(layout_.world_size) + SOMAXCONN));
+  SK_ASSIGN_OR_RETURN(listener_,
+                      listen_at(offer.contact.name, static_cast<int>(ranks_.size()) + SOMAXCONN));
   return {};
 }
 
@@ -123,8 +129,8 @@ Status Connector::prepare(Offer& offer) {
 Status Connector::join(const std::vector<Offer>& offers) {
   std::vector<Contact> contacts;
   bool all_here = true;
-  for (uint32_t rank = 0; rank < offers.size(); ++rank) {
-    contacts.push_back(offers[rank].contact);
+  for (const Offer& offer : offers) contacts.push_back(offer.contact);
+  for (const uint32_t rank : ranks_) {
     if (rank == rank_) continue;
     Mappings here = Published::find(offers[rank].contact.secret);
     all_here = all_here && here.segment != nullptr;
@@ -133,7 +139,7 @@ Status Connector::join(const std::vector<Offer>& offers) {
   }
   if (!all_here) {
     const JoinInput input = {.rank = rank_,
-                             .leader = leader_,
+                             .ranks = ranks_,
                              .contacts = contacts,
                              .layout = layout_,
                              .listener = listener_,
@@ -156,7 +162,7 @@ Status Connector::begin_control() {
 std::unique_ptr<Endpoint> Connector::finish() {
   // Committed by all. Ranks of one process share it, so only one of them closes it.
   if (joined_.mapped_control) joined_.control->close_descriptor();
-  return std::make_unique<ShmEndpoint>(rank_, layout_, std::move(joined_), config_);
+  return std::make_unique<ShmEndpoint>(rank_, ranks_, layout_, std::move(joined_), config_);
 }
 
 Result<std::unique_ptr<Endpoint>> Connector::run() {
@@ -208,7 +214,7 @@ Result<std::unique_ptr<Endpoint>> connect_shm(Bootstrap& bootstrap, const Segmen
   }
   const std::vector<int>& hosts = bootstrap.host_of();
   const auto away = std::find_if(hosts.begin(), hosts.end(), [](int host) { return host != 0; });
-  if (away != hosts.end()) {
+  if (away != hosts.end() && !config.one_of_several) {
     return error(SK_ERR_UNSUPPORTED,
                  "shared memory reaches ranks of one host only; rank {} is on another than rank 0",
                  away - hosts.begin());

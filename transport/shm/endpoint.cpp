@@ -7,7 +7,6 @@
 #include <climits>
 #include <cstring>
 #include <ctime>
-#include <numeric>
 #include <utility>
 
 #include "transport/shm/control.h"
@@ -18,7 +17,9 @@ namespace sk::shm {
 ShmSession::ShmSession(const MappedView& peer, const SegmentLayout& layout, uint32_t own_rank,
                        bool mapped)
     : peer_(peer),
-      entries_(peer.control.entries + own_rank * kEntryLaneCount * 2),
+      entries_(peer.control.entries == nullptr
+                   ? nullptr
+                   : peer.control.entries + own_rank * kEntryLaneCount * 2),
       segment_bytes_(layout.bytes()),
       signal_count_max_(layout.signal_count_max) {
   caps_.mapped = mapped;
@@ -67,18 +68,22 @@ void ShmSession::ring() {
   syscall(SYS_futex, &doorbell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-ShmEndpoint::ShmEndpoint(uint32_t rank, const SegmentLayout& layout, Joined joined,
-                         const ShmConfig& config)
+ShmEndpoint::ShmEndpoint(uint32_t rank, std::vector<uint32_t> ranks, const SegmentLayout& layout,
+                         Joined joined, const ShmConfig& config)
     : mapped_(!config.hide_mapped),
       use_pidfd_(!config.hide_pidfd),
       process_(getpid()),
+      ranks_(std::move(ranks)),
       joined_(std::move(joined)) {
   rank_ = rank;
   layout_ = layout;
   sessions_.reserve(joined_.segments.size());
   for (uint32_t peer = 0; peer < joined_.segments.size(); ++peer) {
-    const MappedView view = {.segment = joined_.segments[peer]->base(),
-                             .control = control_block(*joined_.control, peer, layout_)};
+    MappedView view;
+    if (joined_.segments[peer] != nullptr) {
+      view = {.segment = joined_.segments[peer]->base(),
+              .control = control_block(*joined_.control, peer, layout_)};
+    }
     if (peer == rank) own_ = view;
     sessions_.emplace_back(view, layout_, rank_, mapped_);
   }
@@ -124,8 +129,7 @@ void ShmEndpoint::keep_watch() {
     if (!host().watcher.compare_exchange_strong(watcher, rank_, std::memory_order_acq_rel))
       continue;
     watcher = rank_;
-    unwatched_.resize(world_size());
-    std::iota(unwatched_.rbegin(), unwatched_.rend(), 0);
+    unwatched_.assign(ranks_.rbegin(), ranks_.rend());
   }
   watch_others();
   if (watcher == joined_.watch.watcher()) return;
@@ -181,7 +185,7 @@ void ShmEndpoint::find_dead_processes() {
 // The first one that left.
 void ShmEndpoint::find_peers_that_left() {
   uint32_t first = rank_, when = UINT32_MAX;
-  for (uint32_t rank = 0; rank < world_size(); ++rank) {
+  for (const uint32_t rank : ranks_) {
     const uint32_t left_as = rank == rank_ ? 0 : left(rank);
     if (left_as == 0 || left_as >= when || !will_not_enter(rank)) continue;
     first = rank;
@@ -197,11 +201,16 @@ void ShmEndpoint::abort(AbortCause cause, uint32_t rank, const std::string& reas
     const std::lock_guard lock(reason_mutex_);
     if (!std::exchange(reason_written_, true)) header().set_reason(reason);
   }
+  end_waits(abort_word(cause, rank));
+}
+
+void ShmEndpoint::end_waits(uint32_t mine) {
+  if (process_ != getpid()) return;  // A forked child's copy.
   // Which of several causes is the first one.
   uint32_t word = 0;
-  const uint32_t mine = abort_word(cause, rank);
   if (host().cause.compare_exchange_strong(word, mine, std::memory_order_acq_rel)) word = mine;
-  for (ShmSession& session : sessions_) {
+  for (const uint32_t peer : ranks_) {
+    ShmSession& session = sessions_[peer];
     uint32_t none = 0;
     session.header().abort_word.compare_exchange_strong(none, word, std::memory_order_acq_rel);
     session.ring();
@@ -221,6 +230,8 @@ Status ShmEndpoint::abort_status() const {
         return error(SK_ERR_PEER_LOST, "rank {} died", rank);
       return error(SK_ERR_PEER_LOST, "rank {} died (process {})", rank, lost.pid);
     }
+    case AbortCause::kLinkLost:
+      return error(SK_ERR_TRANSPORT, "the connection to rank {} was lost", rank);
     case AbortCause::kPeerLeft:
       return error(SK_ERR_PEER_LOST, "rank {} has freed the communicator", rank);
     case AbortCause::kTimeout:

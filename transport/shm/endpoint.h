@@ -55,18 +55,21 @@ class ShmSession final : public Session {
 
 class ShmEndpoint final : public Endpoint {
  public:
-  ShmEndpoint(uint32_t rank, const SegmentLayout& layout, Joined joined, const ShmConfig& config);
+  // `ranks`: those of this host; there are no sessions to others.
+  ShmEndpoint(uint32_t rank, std::vector<uint32_t> ranks, const SegmentLayout& layout,
+              Joined joined, const ShmConfig& config);
   ~ShmEndpoint() override;
 
   Session& session(uint32_t peer) override { return sessions_[peer]; }
   uint64_t entered_by(uint32_t peer) const override {
-    return sessions_[peer].header().entered.load(std::memory_order_acquire);
+    return header_of(peer).entered.load(std::memory_order_acquire);
   }
   bool mapped() const override { return mapped_; }
   Status commit(uint64_t offset, uint64_t bytes) override;
   Status release(uint64_t offset, uint64_t bytes) override;
   Status check() override;
   void abort(AbortCause cause, uint32_t rank, const std::string& reason) override;
+  void end_waits(uint32_t word) override;
   Status abort_status() const override;
   void sleep(uint32_t doorbell_seen, int64_t timeout_ns) override;
   void ring(uint32_t peer) override { sessions_[peer].ring(); }
@@ -87,12 +90,13 @@ class ShmEndpoint final : public Endpoint {
   const bool mapped_;
   const bool use_pidfd_;
   const pid_t process_;
+  const std::vector<uint32_t> ranks_;
   Joined joined_;
-  std::vector<uint32_t> unwatched_;  // Ranks that this one is to look after, and does not yet.
-  std::vector<ShmSession> sessions_;
-  std::mutex check_mutex_;       // One of the workers that wait looks after the peers.
-  std::mutex reason_mutex_;      // sk_comm_abort() may come from any thread.
-  bool reason_written_ = false;  // Peers may be reading it from then on.
+  std::vector<uint32_t> unwatched_;   // Ranks that this one is to look after, and does not yet.
+  std::vector<ShmSession> sessions_;  // By rank; empty ones of other hosts' ranks.
+  std::mutex check_mutex_;            // One of the workers that wait looks after the peers.
+  std::mutex reason_mutex_;           // sk_comm_abort() may come from any thread.
+  bool reason_written_ = false;       // Peers may be reading it from then on.
 };
 
 }  // namespace sk::shm

@@ -34,7 +34,7 @@ struct Contact {
 
 struct JoinInput {
   uint32_t rank;
-  uint32_t leader;
+  const std::vector<uint32_t>& ranks;    // Of this host, ascending: the first is the leader.
   const std::vector<Contact>& contacts;  // By rank.
   const SegmentLayout& layout;
   const Fd& listener;  // At the own name.
@@ -64,8 +64,10 @@ Status follow(const JoinInput& input, Joined& joined);
 struct JoinPacket {
   enum class Kind : uint32_t { kHello, kShared, kSegments, kFailed };
   Kind kind = Kind::kHello;
-  uint32_t rank = 0;  // kHello: the sender; kSegments: the first of those whose descriptors follow.
-  int32_t code = 0;   // kFailed.
+  // kHello: the sender; kSegments: of the host's ranks, the how manyth is the first of those whose
+  // descriptors follow.
+  uint32_t rank = 0;
+  int32_t code = 0;  // kFailed.
   uint32_t text_bytes = 0;
   Secret secret = {};   // kHello: the leader's.
   char text[464] = {};  // kFailed.

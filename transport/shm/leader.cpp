@@ -24,16 +24,17 @@ constexpr milliseconds kFarewell{200};
 class Leader {
  public:
   Leader(const JoinInput& input, Joined& joined)
-      : in_(input), joined_(joined), world_size_(uint32_t(input.contacts.size())) {
-    joined_.connections.resize(world_size_);
-    probes_.resize(world_size_);
-    sent_.resize(world_size_);
+      : in_(input), joined_(joined), count_(uint32_t(input.ranks.size())) {
+    joined_.connections.resize(input.contacts.size());
+    probes_.resize(input.contacts.size());
+    sent_.resize(input.contacts.size());
+    for (const uint32_t rank : in_.ranks)
+      if (rank != in_.rank) others_.push_back(rank);
   }
   Status run();
   void tell(const Status& why);
 
  private:
-  bool other(uint32_t rank) const { return rank != in_.rank; }
   bool all_came() const;
   bool all_sent() const;
   Status probe();
@@ -42,7 +43,7 @@ class Leader {
   Status receive(Fd connection);
   Status take(uint32_t rank, Fd segment, Fd connection);
   uint32_t packets() const {
-    return 1 + (world_size_ + uint32_t(kDescriptorsMax) - 1) / uint32_t(kDescriptorsMax);
+    return 1 + (count_ + uint32_t(kDescriptorsMax) - 1) / uint32_t(kDescriptorsMax);
   }
   Status send();
   Result<Carried> send_next(uint32_t rank);
@@ -52,7 +53,8 @@ class Leader {
 
   const JoinInput& in_;
   Joined& joined_;
-  const uint32_t world_size_;
+  const uint32_t count_;            // Of the host's ranks.
+  std::vector<uint32_t> others_;    // The host's ranks but this.
   std::vector<Fd> probes_;          // By rank, until it has come.
   std::vector<Fd> silent_;          // Accepted, and silent so far.
   std::vector<uint32_t> sent_;      // Packets, by rank.
@@ -61,19 +63,17 @@ class Leader {
 };
 
 bool Leader::all_came() const {
-  for (uint32_t rank = 0; rank < world_size_; ++rank)
-    if (other(rank) && !joined_.connections[rank]) return false;
-  return true;
+  return std::all_of(others_.begin(), others_.end(),
+                     [&](uint32_t rank) { return bool(joined_.connections[rank]); });
 }
 
 bool Leader::all_sent() const {
-  for (uint32_t rank = 0; rank < world_size_; ++rank)
-    if (other(rank) && sent_[rank] < packets()) return false;
-  return true;
+  return std::all_of(others_.begin(), others_.end(),
+                     [&](uint32_t rank) { return sent_[rank] >= packets(); });
 }
 
 Status Leader::run() {
-  SK_ASSIGN_OR_RETURN(joined_.watch, Watch::make(in_.rank, world_size_));
+  SK_ASSIGN_OR_RETURN(joined_.watch, Watch::make(in_.rank, uint32_t(in_.contacts.size())));
   for (;;) {
     again_ = false;
     if (!all_came()) {
@@ -92,8 +92,8 @@ Status Leader::run() {
 
 // Nobody accepts there: what is connected, or could be if there were room, is alive.
 Status Leader::probe() {
-  for (uint32_t rank = 0; rank < world_size_; ++rank) {
-    if (!other(rank) || joined_.connections[rank] || probes_[rank]) continue;
+  for (const uint32_t rank : others_) {
+    if (joined_.connections[rank] || probes_[rank]) continue;
     SK_ASSIGN_OR_RETURN(const Dialed dialed,
                         dial(in_.contacts[rank].name, fmt::format("rank {}", rank), probes_[rank]));
     if (dialed == Dialed::kRefused) return gave_up(rank, joined_);
@@ -125,7 +125,7 @@ Status Leader::hear() {
     }
   }
   // A rank speaks as soon as it is connected: the oldest silent ones are none.
-  const size_t most = world_size_ + kSilentMax;
+  const size_t most = count_ + kSilentMax;
   if (silent_.size() > most) silent_.erase(silent_.begin(), silent_.end() - ptrdiff_t(most));
   return heard;
 }
@@ -150,7 +150,8 @@ Status Leader::receive(Fd connection) {
 }
 
 Status Leader::take(uint32_t rank, Fd segment, Fd connection) {
-  if (rank >= world_size_ || !other(rank) || joined_.connections[rank]) {
+  const bool due = std::binary_search(others_.begin(), others_.end(), rank);
+  if (!due || joined_.connections[rank]) {
     return error(SK_ERR_TRUST, "a connection came from rank {}, which none was due from", rank);
   }
   // That of a rank in this process is here already.
@@ -166,8 +167,8 @@ Status Leader::take(uint32_t rank, Fd segment, Fd connection) {
 }
 
 Status Leader::send() {
-  for (uint32_t rank = 0; rank < world_size_; ++rank) {
-    while (other(rank) && sent_[rank] < packets()) {
+  for (const uint32_t rank : others_) {
+    while (sent_[rank] < packets()) {
       SK_ASSIGN_OR_RETURN(const Carried carried, send_next(rank));
       if (carried == Carried::kBroken) return gave_up(rank, joined_);
       if (carried == Carried::kLater) {
@@ -189,9 +190,9 @@ Result<Carried> Leader::send_next(uint32_t rank) {
   } else {
     packet.kind = JoinPacket::Kind::kSegments;
     packet.rank = (sent_[rank] - 1) * uint32_t(kDescriptorsMax);
-    const uint32_t end = std::min(world_size_, packet.rank + uint32_t(kDescriptorsMax));
+    const uint32_t end = std::min(count_, packet.rank + uint32_t(kDescriptorsMax));
     for (uint32_t of = packet.rank; of < end; ++of)
-      descriptors.push_back(joined_.segments[of]->fd());
+      descriptors.push_back(joined_.segments[in_.ranks[of]]->fd());
   }
   return send_packet(joined_.connections[rank], std::as_bytes(std::span(&packet, 1)), descriptors);
 }
@@ -201,8 +202,8 @@ Status Leader::wait() {
       std::chrono::ceil<milliseconds>(in_.deadline - std::chrono::steady_clock::now());
   if (left <= milliseconds(0)) {
     std::string ranks;
-    for (uint32_t rank = 0; rank < world_size_; ++rank) {
-      if (!other(rank) || sent_[rank] == packets()) continue;
+    for (const uint32_t rank : others_) {
+      if (sent_[rank] == packets()) continue;
       if (!all_came() && joined_.connections[rank]) continue;
       ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
     }
@@ -212,7 +213,7 @@ Status Leader::wait() {
   for (const Fd& connection : silent_)
     entries.push_back({.fd = connection.get(), .events = POLLIN, .revents = 0});
   const size_t first = entries.size();
-  for (uint32_t rank = 0; rank < world_size_; ++rank) {
+  for (const uint32_t rank : others_) {
     const Fd& of = joined_.connections[rank] ? joined_.connections[rank] : probes_[rank];
     entries.push_back({.fd = of.get(), .events = 0, .revents = 0});
   }
@@ -221,8 +222,9 @@ Status Leader::wait() {
   SK_ASSIGN_OR_RETURN(
       [[maybe_unused]] const int ready,
       in_.cancel.poll(entries, std::chrono::nanoseconds(std::min(left, longest)).count()));
-  for (uint32_t rank = 0; rank < world_size_; ++rank) {
-    if ((entries[first + rank].revents & (POLLHUP | POLLERR)) != 0) return gave_up(rank, joined_);
+  for (size_t i = 0; i < others_.size(); ++i) {
+    if ((entries[first + i].revents & (POLLHUP | POLLERR)) != 0)
+      return gave_up(others_[i], joined_);
   }
   return {};
 }
@@ -230,9 +232,9 @@ Status Leader::wait() {
 // Behind the rest: until then a rank's connection tells of its end.
 Status Leader::watch_others() {
   const ProcessName& own = in_.contacts[in_.rank].process;
-  for (uint32_t rank = 0; rank < world_size_; ++rank) {
+  for (const uint32_t rank : others_) {
     const ProcessName& process = in_.contacts[rank].process;
-    if (!other(rank) || same_process(process, own)) continue;
+    if (same_process(process, own)) continue;
     Fd fd;
     Seen seen = Seen::kInvisible;
     if (in_.use_pidfd) {
@@ -255,17 +257,14 @@ void Leader::tell(const Status& why) {
   packet.text_bytes = uint32_t(std::min(why.message().size(), sizeof(packet.text)));
   memcpy(packet.text, why.message().data(), packet.text_bytes);
   const Deadline end = std::chrono::steady_clock::now() + kFarewell;
-  std::vector<bool> done(world_size_);
-  done[in_.rank] = true;
+  std::vector<uint32_t> to = others_;
   for (;;) {
-    for (uint32_t rank = 0; rank < world_size_; ++rank) {
+    std::erase_if(to, [&](uint32_t rank) {
       const Fd& connection = joined_.connections[rank];
-      if (done[rank] || (!connection && !gone(rank))) continue;
       if (connection) (void)send_packet(connection, std::as_bytes(std::span(&packet, 1)), {});
-      done[rank] = true;
-    }
-    const bool all = std::find(done.begin(), done.end(), false) == done.end();
-    if (all || std::chrono::steady_clock::now() > end) return;
+      return connection || gone(rank);
+    });
+    if (to.empty() || std::chrono::steady_clock::now() > end) return;
     if (!accept_some().ok() || !hear().ok()) return;
     pollfd entry = {.fd = in_.listener.get(), .events = POLLIN, .revents = 0};
     poll(&entry, 1, 1);

@@ -19,13 +19,13 @@ constexpr milliseconds kLeadersWord{500};
 class Member {
  public:
   Member(const JoinInput& input, Joined& joined)
-      : in_(input), joined_(joined), world_size_(uint32_t(input.contacts.size())) {
-    joined_.connections.resize(world_size_);
+      : in_(input), joined_(joined), leader_(input.ranks[0]) {
+    joined_.connections.resize(input.contacts.size());
   }
   Status run();
 
  private:
-  bool has_all() const { return watch_ && taken_ == world_size_; }
+  bool has_all() const { return watch_ && taken_ == in_.ranks.size(); }
   Status introduce();
   Status hear();
   Status take(const JoinPacket& packet, std::vector<Fd> descriptors);
@@ -34,13 +34,13 @@ class Member {
   Status watch_leader();
   bool is_deputy() const;
   void stand_by();
-  Fd& leader() { return joined_.connections[in_.leader]; }
+  Fd& leader() { return joined_.connections[leader_]; }
 
   const JoinInput& in_;
   Joined& joined_;
-  const uint32_t world_size_;
+  const uint32_t leader_;
   Fd watch_;
-  uint32_t taken_ = 0;  // Segments, in rank order.
+  uint32_t taken_ = 0;  // Segments of the host's ranks, in their order.
 };
 
 Status Member::run() {
@@ -55,13 +55,13 @@ Status Member::run() {
 
 Status Member::introduce() {
   JoinPacket hello{.kind = JoinPacket::Kind::kHello, .rank = in_.rank};
-  hello.secret = in_.contacts[in_.leader].secret;
+  hello.secret = in_.contacts[leader_].secret;
   const int own = joined_.segments[in_.rank]->fd();
   for (;;) {
     if (!leader()) {
-      SK_ASSIGN_OR_RETURN(const Dialed dialed, dial(in_.contacts[in_.leader].name,
-                                                    fmt::format("rank {}", in_.leader), leader()));
-      if (dialed == Dialed::kRefused) return gave_up(in_.leader, joined_);
+      SK_ASSIGN_OR_RETURN(const Dialed dialed, dial(in_.contacts[leader_].name,
+                                                    fmt::format("rank {}", leader_), leader()));
+      if (dialed == Dialed::kRefused) return gave_up(leader_, joined_);
     }
     if (leader()) {
       SK_ASSIGN_OR_RETURN(
@@ -85,7 +85,7 @@ Status Member::hear() {
         receive_packet(leader(), std::as_writable_bytes(std::span(&packet, 1)), came));
     if (carried == Carried::kLater) return {};
     if (carried == Carried::kBroken || came.size != sizeof(packet))
-      return gave_up(in_.leader, joined_);
+      return gave_up(leader_, joined_);
     if (came.cut) return no_descriptors_left("the ranks");
     SK_RETURN_IF_ERROR(take(packet, std::move(came.descriptors)));
   }
@@ -101,12 +101,12 @@ Status Member::take(const JoinPacket& packet, std::vector<Fd> descriptors) {
   if (packet.kind == JoinPacket::Kind::kShared && descriptors.size() == 2)
     return take_shared(descriptors);
   if (packet.kind != JoinPacket::Kind::kSegments || packet.rank != taken_ ||
-      descriptors.size() > world_size_ - taken_) {
-    return error(SK_ERR_TRUST, "rank {} sent {} descriptors that were not due", in_.leader,
+      descriptors.size() > in_.ranks.size() - taken_) {
+    return error(SK_ERR_TRUST, "rank {} sent {} descriptors that were not due", leader_,
                  descriptors.size());
   }
   for (Fd& fd : descriptors) {
-    std::shared_ptr<SharedMemory>& segment = joined_.segments[taken_++];
+    std::shared_ptr<SharedMemory>& segment = joined_.segments[in_.ranks[taken_++]];
     if (segment) continue;  // Of a rank of this process.
     SK_ASSIGN_OR_RETURN(segment, SharedMemory::attach(std::move(fd), in_.layout.bytes(),
                                                       SharedMemory::Pages::kHuge));
@@ -120,7 +120,7 @@ Status Member::take_shared(std::vector<Fd>& descriptors) {
         const std::shared_ptr<SharedMemory> mine,
         SharedMemory::attach(std::move(descriptors[0]), control_file_bytes(in_.layout),
                              SharedMemory::Pages::kSmall, true));
-    joined_.control = Published::share_control(in_.contacts[in_.leader].secret, mine);
+    joined_.control = Published::share_control(in_.contacts[leader_].secret, mine);
     joined_.mapped_control = joined_.control == mine;
   }
   watch_ = std::move(descriptors[1]);
@@ -131,8 +131,7 @@ Status Member::wait(short events) {
   const auto now = std::chrono::steady_clock::now();
   const auto left = std::chrono::ceil<milliseconds>(in_.deadline + kLeadersWord - now);
   if (left <= milliseconds(0)) {
-    return error(SK_ERR_TIMEOUT, "rank {} was not connected to rank {} in time", in_.rank,
-                 in_.leader);
+    return error(SK_ERR_TIMEOUT, "rank {} was not connected to rank {} in time", in_.rank, leader_);
   }
   std::vector<pollfd> entries = {{.fd = leader().get(), .events = events, .revents = 0}};
   // To dial or to send again: no event tells that there is room.
@@ -145,35 +144,36 @@ Status Member::wait(short events) {
 
 Status Member::watch_leader() {
   const ProcessName& own = in_.contacts[in_.rank].process;
-  const ProcessName& process = in_.contacts[in_.leader].process;
+  const ProcessName& process = in_.contacts[leader_].process;
   Fd fd;
   if (!same_process(own, process)) {
     Seen seen = Seen::kInvisible;
     if (in_.use_pidfd) {
       SK_ASSIGN_OR_RETURN(seen, open_pidfd(process, fd));
     }
-    if (seen == Seen::kEnded) return gave_up(in_.leader, joined_);
+    if (seen == Seen::kEnded) return gave_up(leader_, joined_);
     if (seen == Seen::kInvisible) {
       joined_.by_connection = true;
-      SK_ASSIGN_OR_RETURN(fd, duplicate(leader(), fmt::format("cannot watch rank {}", in_.leader)));
+      SK_ASSIGN_OR_RETURN(fd, duplicate(leader(), fmt::format("cannot watch rank {}", leader_)));
     }
   }
-  joined_.watch = Watch(std::move(watch_), in_.leader, std::move(fd), world_size_);
+  joined_.watch = Watch(std::move(watch_), leader_, std::move(fd), uint32_t(in_.contacts.size()));
   if (in_.use_pidfd && is_deputy()) stand_by();
   return {};
 }
 
 // The lowest rank outside the leader's process.
 bool Member::is_deputy() const {
-  const ProcessName& leader = in_.contacts[in_.leader].process;
-  uint32_t rank = 0;
-  while (rank < in_.rank && same_process(in_.contacts[rank].process, leader)) ++rank;
-  return rank == in_.rank && !same_process(in_.contacts[rank].process, leader);
+  const ProcessName& leader = in_.contacts[leader_].process;
+  const auto first = std::find_if(in_.ranks.begin(), in_.ranks.end(), [&](uint32_t rank) {
+    return !same_process(in_.contacts[rank].process, leader);
+  });
+  return first != in_.ranks.end() && *first == in_.rank;
 }
 
 // As far as there are descriptors and PIDs can be seen: the watcher holds them all.
 void Member::stand_by() {
-  for (uint32_t rank = 0; rank < world_size_; ++rank) {
+  for (const uint32_t rank : in_.ranks) {
     if (same_process(in_.contacts[rank].process, in_.contacts[in_.rank].process)) continue;
     Fd fd;
     Result<Seen> seen = open_pidfd(in_.contacts[rank].process, fd);

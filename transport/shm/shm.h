@@ -23,7 +23,9 @@ namespace sk {
 struct ShmConfig {
   int64_t timeout_ns = 300'000'000'000;  // For connecting, at most.
   bool hide_mapped = false;  // Sessions say they are not mapped, so that only puts cross ranks.
-  bool hide_pidfd = false;   // Peers' deaths are seen by their sockets, as on kernels before 5.3.
+  // The endpoint reaches the ranks of this host alone, and is a part of one that reaches all.
+  bool one_of_several = false;
+  bool hide_pidfd = false;  // Peers' deaths are seen by their sockets, as on kernels before 5.3.
 };
 
 // Collective. Every rank gives the same layout. Fails on every rank, with the sentence of the one

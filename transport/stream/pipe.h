@@ -35,6 +35,12 @@ class Pipe {
   // Bytes that have come and wait in here, where poll() on fd() does not see them.
   virtual bool holds_input() const { return false; }
 
+  // The host of the other end has all that was taken: closing this end loses none of it.
+  virtual bool delivered() const { return !holds_output(); }
+
+  // Says why, where the other end's host does not answer any more; to be asked now and then.
+  virtual Status look_after() { return {}; }
+
   // What to poll for more input, or for room; -1: there is nothing to poll.
   virtual int fd() const = 0;
 };

@@ -1,0 +1,343 @@
+#include "transport/stream/endpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <list>
+#include <map>
+
+#include "tests/unit/transport/stream/sim.h"
+
+namespace sk::stream {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint32_t kSlots = 3;             // Messages of a pair that may be under way.
+constexpr size_t kMessageBytes = 300'000;  // At most: more than two frames.
+
+SegmentLayout layout_for(uint32_t ranks) {
+  SegmentLayout layout;
+  layout.world_size = ranks;
+  layout.signal_count_max = ranks * kSlots * 2;
+  layout.heap_bytes_max = (uint64_t{ranks} * kSlots * kMessageBytes + 4095) / 4096 * 4096;
+  return layout;
+}
+
+// Messages between all pairs, under the sessions' contract and no other rule: slots that are
+// written again once their reader has said so, sources that are overwritten once they are free.
+class Traffic {
+ public:
+  Traffic(sim::World& world, uint32_t messages)
+      : world_(world), ranks_(world.size()), messages_(messages), pairs_(ranks_ * ranks_) {}
+
+  // One random deed of one rank.
+  void step() {
+    const auto rank = uint32_t(world_.draw(ranks_));
+    if (!world_.alive(rank)) return;
+    switch (world_.draw(4)) {
+      case 0:
+        return send(rank, uint32_t(world_.draw(ranks_)));
+      case 1:
+        return read(rank, uint32_t(world_.draw(ranks_)));
+      case 2:
+        world_.endpoint(rank).progress();
+        return free_sources(rank);
+      default:
+        world_.pass(int64_t(world_.draw(100'000)));
+    }
+  }
+  bool done() const {
+    for (uint32_t a = 0; a < ranks_; ++a)
+      for (uint32_t b = 0; b < ranks_; ++b)
+        if (a != b && pairs_[a * ranks_ + b].read < messages_) return false;
+    return true;
+  }
+  uint32_t wrong() const { return wrong_; }
+  std::map<Sent, int> answers;
+
+ private:
+  struct Source {
+    uint64_t number;
+    std::vector<std::byte> bytes;
+  };
+  struct Pair {
+    uint32_t sent = 0, read = 0;
+    std::list<Source> sources;
+  };
+  static uint32_t arrived(uint32_t from, uint32_t slot) { return from * kSlots + slot; }
+  uint32_t freed(uint32_t by, uint32_t slot) const { return (ranks_ + by) * kSlots + slot; }
+  uint64_t place(uint32_t from, uint32_t slot) const {
+    return layout_for(ranks_).heap_offset() + (uint64_t{from} * kSlots + slot) * kMessageBytes;
+  }
+  static std::vector<std::byte> text(uint32_t from, uint32_t to, uint32_t number) {
+    std::mt19937_64 random(from * 1'000'003 + to * 1'009 + number);
+    const size_t bytes = random() % 4 == 0 ? random() % kMessageBytes : random() % 2'000;
+    std::vector<std::byte> out(bytes);
+    for (size_t i = 0; i < bytes; ++i) out[i] = std::byte(random());
+    return out;
+  }
+
+  void send(uint32_t from, uint32_t to) {
+    Pair& pair = pairs_[from * ranks_ + to];
+    if (from == to || pair.sent == messages_) return;
+    const uint32_t slot = pair.sent % kSlots;
+    HostsEndpoint& endpoint = world_.endpoint(from);
+    if (endpoint.signals()[freed(to, slot)].value.load() < pair.sent / kSlots) return;
+    Source source = {0, text(from, to, pair.sent)};
+    Session& session = endpoint.session(to);
+    Result<Sent> sent = session.put({place(from, slot)}, source.bytes.data(), source.bytes.size(),
+                                    arrived(from, slot), 1);
+    ASSERT_TRUE(sent.ok()) << sent.status().message();
+    ++answers[*sent];
+    if (*sent == Sent::kAgain) return;
+    ++pair.sent;
+    source.number = session.taken();
+    if (*sent == Sent::kLater) {
+      pair.sources.push_back(std::move(source));
+    } else {
+      memset(source.bytes.data(), 0xee, source.bytes.size());
+    }
+  }
+
+  void free_sources(uint32_t from) {
+    for (uint32_t to = 0; to < ranks_; ++to) {
+      Pair& pair = pairs_[from * ranks_ + to];
+      while (!pair.sources.empty() &&
+             pair.sources.front().number <= world_.endpoint(from).session(to).sent())
+        pair.sources.pop_front();
+    }
+  }
+
+  void read(uint32_t to, uint32_t from) {
+    Pair& pair = pairs_[from * ranks_ + to];
+    if (from == to || pair.read == messages_) return;
+    const uint32_t slot = pair.read % kSlots;
+    HostsEndpoint& endpoint = world_.endpoint(to);
+    if (endpoint.signals()[arrived(from, slot)].value.load() <= pair.read / kSlots) return;
+    const std::vector<std::byte> due = text(from, to, pair.read);
+    std::byte* here = endpoint.segment() + place(from, slot);
+    if (memcmp(here, due.data(), due.size()) != 0) ++wrong_;
+    memset(here, 0xdd, due.size());
+    ++pair.read;
+    ASSERT_TRUE(endpoint.session(from).post(freed(to, slot), 1).ok());
+  }
+
+  sim::World& world_;
+  const uint32_t ranks_, messages_;
+  std::vector<Pair> pairs_;
+  uint32_t wrong_ = 0;
+};
+
+uint64_t seeds() {
+  const char* wanted = getenv("SK_SIM_SEEDS");
+  return wanted == nullptr ? 16 : strtoull(wanted, nullptr, 10);
+}
+
+sim::Settings settings_of(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  return {.seed = seed,
+          .room_bytes = size_t(1) << (8 + random() % 12),
+          .piece_bytes_max = size_t(1) << (7 + random() % 13),
+          .delay_ns_max = int64_t(random() % 3) * 500'000};
+}
+
+TEST(HostsEndpoint, BytesComeBeforeTheirSignals) {
+  std::map<Sent, int> answers;
+  for (uint64_t seed = 1; seed <= seeds(); ++seed) {
+    const auto ranks = uint32_t(2 + seed % 6);
+    sim::World world(ranks, settings_of(seed), layout_for(ranks));
+    Traffic traffic(world, 6);
+    uint64_t steps = 0;
+    while (!traffic.done() && ++steps < 20'000'000) traffic.step();
+    ASSERT_TRUE(traffic.done()) << "seed " << seed;
+    ASSERT_EQ(traffic.wrong(), 0u) << "seed " << seed;
+    for (const auto& [sent, count] : traffic.answers) answers[sent] += count;
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      Status status = world.endpoint(rank).check();
+      ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status.message();
+    }
+  }
+  EXPECT_GT(answers[Sent::kNow], 0);
+  EXPECT_GT(answers[Sent::kLater], 0);
+}
+
+// What a rank learns of another's end, asked until it learns of one.
+Status learn(sim::World& world, Traffic& traffic, uint32_t rank, int64_t limit_ns) {
+  const int64_t end_ns = world.now_ns() + limit_ns;
+  for (;;) {
+    for (int i = 0; i < 20; ++i) traffic.step();
+    for (uint32_t other = 0; other < world.size(); ++other)
+      if (world.alive(other)) (void)world.endpoint(other).check();
+    Status status = world.endpoint(rank).check();
+    if (!status.ok() || world.now_ns() > end_ns) return status;
+    world.pass(1'000'000);
+  }
+}
+
+TEST(HostsEndpoint, WhoDiesIsNamedByAll) {
+  for (uint64_t seed = 1; seed <= seeds(); ++seed) {
+    const auto ranks = uint32_t(2 + seed % 6);
+    sim::World world(ranks, settings_of(seed), layout_for(ranks));
+    Traffic traffic(world, 40);
+    for (uint64_t steps = world.draw(20'000); steps > 0; --steps) traffic.step();
+    const auto victim = uint32_t(world.draw(ranks));
+    world.kill(victim);
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      if (rank == victim) continue;
+      const Status status = learn(world, traffic, rank, 1'000'000'000);
+      ASSERT_EQ(status.code(), SK_ERR_PEER_LOST) << "seed " << seed;
+      ASSERT_THAT(status.message(), HasSubstr(fmt::format("rank {} died", victim))) << seed;
+    }
+    EXPECT_EQ(traffic.wrong(), 0u);
+  }
+}
+
+TEST(HostsEndpoint, WhoAbortsIsNamedWithItsReasonByAll) {
+  for (uint64_t seed = 1; seed <= seeds(); ++seed) {
+    const auto ranks = uint32_t(2 + seed % 6);
+    sim::World world(ranks, settings_of(seed), layout_for(ranks));
+    Traffic traffic(world, 40);
+    for (uint64_t steps = world.draw(20'000); steps > 0; --steps) traffic.step();
+    const auto aborts = uint32_t(world.draw(ranks));
+    world.endpoint(aborts).abort(AbortCause::kAborted, 0, "the soup is cold");
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      const Status status = learn(world, traffic, rank, 1'000'000'000);
+      ASSERT_EQ(status.code(), SK_ERR_ABORTED) << "seed " << seed;
+      ASSERT_THAT(status.message(), HasSubstr(fmt::format("rank {} has", aborts))) << seed;
+      ASSERT_THAT(status.message(), HasSubstr("the soup is cold")) << seed;
+    }
+  }
+}
+
+// Both ends of a cut connection say so, and tell the others; nobody is said to have died.
+TEST(HostsEndpoint, ACutConnectionIsNoDeath) {
+  for (uint64_t seed = 1; seed <= seeds(); ++seed) {
+    const auto ranks = uint32_t(2 + seed % 6);
+    sim::World world(ranks, settings_of(seed), layout_for(ranks));
+    Traffic traffic(world, 40);
+    for (uint64_t steps = world.draw(20'000); steps > 0; --steps) traffic.step();
+    const auto a = uint32_t(world.draw(ranks));
+    const uint32_t b = (a + 1 + uint32_t(world.draw(ranks - 1))) % ranks;
+    world.cut(a, b);
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      const Status status = learn(world, traffic, rank, 10'000'000'000);
+      ASSERT_EQ(status.code(), SK_ERR_TRANSPORT) << "seed " << seed << " rank " << rank;
+      const std::string one = fmt::format("of rank {} to rank {} at host {} was lost", a, b, b);
+      const std::string other = fmt::format("of rank {} to rank {} at host {} was lost", b, a, a);
+      ASSERT_THAT(status.message(), ::testing::AnyOf(HasSubstr(one), HasSubstr(other))) << seed;
+    }
+  }
+}
+
+TEST(HostsEndpoint, WhatWasPutComesThoughTheSenderHasLeft) {
+  for (uint64_t seed = 1; seed <= seeds(); ++seed) {
+    sim::Settings settings = settings_of(seed);
+    settings.room_bytes = settings.piece_bytes_max = 1 << 20;
+    sim::World world(2, settings, layout_for(2));
+    std::vector<std::byte> source(world.draw(200'000));
+    for (std::byte& each : source) each = std::byte(world.draw(256));
+    const uint64_t place = world.endpoint(0).layout().heap_offset();
+    ASSERT_TRUE(world.endpoint(1).session(0).put({place}, source.data(), source.size(), 3, 1).ok());
+    world.leave(1);
+    HostsEndpoint& endpoint = world.endpoint(0);
+    while (endpoint.signals()[3].value.load() == 0) {
+      ASSERT_TRUE(endpoint.check().ok());
+      world.pass(100'000);
+    }
+    EXPECT_EQ(memcmp(endpoint.segment() + place, source.data(), source.size()), 0);
+    // It is missed only by who needs it.
+    ASSERT_TRUE(endpoint.check().ok());
+    EntrySlot entry = {};
+    ASSERT_TRUE(endpoint.session(1).enter(entry, kCollectiveLane, 1).ok());
+    const Status status = endpoint.check();
+    EXPECT_EQ(status.code(), SK_ERR_PEER_LOST);
+    EXPECT_THAT(status.message(), HasSubstr("rank 1 has freed the communicator"));
+  }
+}
+
+// Behind an end no memory of a call is touched: its source may be gone, and what comes late is not
+// stored.
+TEST(HostsEndpoint, BehindAnEndNoMemoryIsTouched) {
+  sim::World world(2, {.room_bytes = 1000}, layout_for(2));
+  HostsEndpoint &a = world.endpoint(0), &b = world.endpoint(1);
+  const uint64_t place = a.layout().heap_offset();
+  auto source = std::make_unique<std::vector<std::byte>>(250'000, std::byte{7});
+  Result<Sent> sent = a.session(1).put({place}, source->data(), source->size(), 3, 1);
+  ASSERT_TRUE(sent.ok());
+  ASSERT_EQ(*sent, Sent::kLater);
+  for (int i = 0; i < 20; ++i, world.pass(1'000'000)) {
+    a.progress();
+    b.progress();
+  }
+  a.abort(AbortCause::kAborted, 0, "enough");
+  EXPECT_EQ(a.check().code(), SK_ERR_ABORTED);
+  EXPECT_EQ(a.session(1).sent(), a.session(1).taken());
+  source.reset();  // AddressSanitizer sees who still reads it.
+  std::byte* there = b.segment() + place;
+  Status heard;
+  for (int i = 0; i < 10'000 && heard.ok(); ++i, world.pass(1'000'000)) {
+    a.progress();
+    heard = b.check();
+  }
+  EXPECT_EQ(heard.code(), SK_ERR_ABORTED);
+  EXPECT_THAT(heard.message(), HasSubstr("enough"));
+  EXPECT_EQ(b.signals()[3].value.load(), 0u);
+  memset(there, 1, 250'000);
+  ASSERT_TRUE(a.session(1).put({place}, there, 100, 3, 1).ok());
+  for (int i = 0; i < 100; ++i, world.pass(1'000'000)) {
+    a.progress();
+    b.progress();
+  }
+  EXPECT_EQ(b.signals()[3].value.load(), 0u);
+  EXPECT_TRUE(
+      std::all_of(there, there + 250'000, [](std::byte each) { return each == std::byte{1}; }));
+}
+
+TEST(HostsEndpoint, NoMoreThanSomePutsWait) {
+  sim::World world(2, {.room_bytes = 100}, layout_for(2));
+  std::vector<std::byte> source(20'000);
+  Session& session = world.endpoint(0).session(1);
+  const uint64_t place = world.endpoint(0).layout().heap_offset();
+  uint32_t taken = 0;
+  for (;; ++taken) {
+    Result<Sent> sent = session.put({place}, source.data(), source.size(), 3, 1);
+    ASSERT_TRUE(sent.ok());
+    if (*sent == Sent::kAgain) break;
+    ASSERT_LE(taken, Channel::kBorrowedMax);
+  }
+  EXPECT_EQ(taken, Channel::kBorrowedMax);
+  // Small ones find room until so much waits.
+  uint64_t copied = 0;
+  for (;; copied += 10'000) {
+    Result<Sent> sent = session.put({place}, source.data(), 10'000, 3, 1);
+    ASSERT_TRUE(sent.ok());
+    if (*sent == Sent::kAgain) break;
+    ASSERT_LE(copied, 2 * Channel::kCopiedBytesMax);
+  }
+  EXPECT_GE(copied, Channel::kCopiedBytesMax - 100'000);
+  const uint32_t all = taken + uint32_t(copied / 10'000);
+  for (int i = 0; i < 2'000'000 && world.endpoint(1).signals()[3].value.load() < all; ++i) {
+    world.endpoint(0).progress();
+    world.endpoint(1).progress();
+    world.pass(1'000'000);
+  }
+  EXPECT_EQ(world.endpoint(1).signals()[3].value.load(), all);
+}
+
+TEST(HostsEndpoint, SessionsRefuseWhatLiesOutside) {
+  sim::World world(2, {}, layout_for(2));
+  Session& session = world.endpoint(0).session(1);
+  const uint64_t end = world.endpoint(0).layout().bytes();
+  std::byte byte{};
+  EXPECT_EQ(session.put({end}, &byte, 1, 0, 1).status().code(), SK_ERR_INTERNAL);
+  EXPECT_EQ(session.put({UINT64_MAX}, &byte, 1, 0, 1).status().code(), SK_ERR_INTERNAL);
+  EXPECT_EQ(session.put({0}, &byte, 1, 1'000'000, 1).status().code(), SK_ERR_INTERNAL);
+  EXPECT_EQ(session.post(1'000'000, 1).code(), SK_ERR_INTERNAL);
+  EXPECT_TRUE(session.put({end - 1}, &byte, 1, 0, 1).ok());
+}
+
+}  // namespace
+}  // namespace sk::stream

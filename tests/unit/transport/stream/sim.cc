@@ -1,0 +1,175 @@
+#include "tests/unit/transport/stream/sim.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace sk::stream::sim {
+namespace {
+
+// A host with one rank.
+class Alone final : public Endpoint {
+ public:
+  Alone(uint32_t rank, const SegmentLayout& layout) {
+    rank_ = rank;
+    layout_ = layout;
+    bytes_ = layout.control_bytes() + layout.bytes();
+    memory_ = static_cast<std::byte*>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    own_.control = control_block_at(memory_, layout);
+    own_.segment = memory_ + layout.control_bytes();
+  }
+  ~Alone() override { munmap(memory_, bytes_); }
+
+  Session& session(uint32_t) override { abort_program(); }
+  bool mapped() const override { return false; }
+  uint64_t entered_by(uint32_t) const override { return header().entered.load(); }
+  Status commit(uint64_t, uint64_t) override { return {}; }
+  Status release(uint64_t, uint64_t) override { return {}; }
+  Status check() override { return {}; }
+  void abort(AbortCause cause, uint32_t rank, const std::string& reason) override {
+    if (cause != AbortCause::kPeerLost && cause != AbortCause::kPeerLeft) {
+      rank = rank_;
+      header().set_reason(reason);
+    }
+    end_waits(abort_word(cause, rank));
+  }
+  void end_waits(uint32_t word) override {
+    uint32_t none = 0;
+    header().abort_word.compare_exchange_strong(none, word);
+  }
+  Status abort_status() const override {
+    return error(SK_ERR_ABORTED, "rank {} has ended it: {}", rank_, header().reason());
+  }
+  void sleep(uint32_t, int64_t) override {}
+  void ring(uint32_t) override {}
+
+ private:
+  [[noreturn]] static void abort_program() { std::abort(); }
+  std::byte* memory_;
+  size_t bytes_;
+};
+
+}  // namespace
+
+class SimPipe final : public Pipe {
+ public:
+  SimPipe(World& world, uint32_t own, uint32_t peer) : world_(world), own_(own), peer_(peer) {}
+  ~SimPipe() override { out().closed = true; }
+
+  Result<size_t> send(std::span<const iovec> parts) override {
+    Stream& to = out();
+    if (in().closed && !world_.alive(peer_)) return error(SK_ERR_PEER_LOST, "it is closed");
+    size_t room =
+        world_.settings_.room_bytes - std::min(world_.settings_.room_bytes, to.bytes.size());
+    room = std::min<size_t>(room, 1 + world_.draw(world_.settings_.piece_bytes_max));
+    size_t taken = 0;
+    for (const iovec& part : parts) {
+      const size_t here = std::min(room - taken, part.iov_len);
+      const auto* start = static_cast<const std::byte*>(part.iov_base);
+      to.bytes.insert(to.bytes.end(), start, start + here);
+      taken += here;
+    }
+    const int64_t last = to.due.empty() ? 0 : to.due.back().first;
+    const int64_t due =
+        world_.now_ns_ + int64_t(world_.draw(uint64_t(world_.settings_.delay_ns_max) + 1));
+    if (taken > 0) to.due.emplace_back(std::max(last, due), taken);
+    return taken;
+  }
+
+  Result<size_t> receive(std::span<std::byte> room) override {
+    Stream& from = in();
+    while (!from.cut && !from.due.empty() && from.due.front().first <= world_.now_ns_) {
+      from.there += from.due.front().second;
+      from.due.pop_front();
+    }
+    if (from.there == 0 || room.empty()) {
+      ended_ = from.closed && !from.cut && from.bytes.empty();
+      return size_t{0};
+    }
+    const size_t count = std::min(
+        {room.size(), from.there, size_t(1 + world_.draw(world_.settings_.piece_bytes_max))});
+    std::copy_n(from.bytes.begin(), count, room.begin());
+    from.bytes.erase(from.bytes.begin(), from.bytes.begin() + ptrdiff_t(count));
+    from.there -= count;
+    return count;
+  }
+
+  bool ended() const override { return ended_; }
+  bool delivered() const override {
+    return out().due.empty() || out().due.back().first <= world_.now_ns_;
+  }
+  int fd() const override { return -1; }
+  Status look_after() override {
+    if (!in().cut || world_.now_ns_ - in().cut_ns < world_.settings_.silence_ns) return {};
+    return error(SK_ERR_TRANSPORT, "no word for {} s", world_.settings_.silence_ns / 1'000'000'000);
+  }
+
+ private:
+  Stream& out() const { return world_.stream(own_, peer_); }
+  Stream& in() const { return world_.stream(peer_, own_); }
+  World& world_;
+  const uint32_t own_, peer_;
+  bool ended_ = false;
+};
+
+// Waits by letting time pass.
+class SimReadiness final : public Readiness {
+ public:
+  SimReadiness(World& world, uint32_t own) : world_(world), own_(own) {}
+  void wait(int64_t timeout_ns, std::vector<uint32_t>& peers) override {
+    world_.pass(std::max<int64_t>(0, timeout_ns));
+    peers.clear();
+    for (uint32_t peer = 0; peer < world_.ranks_; ++peer)
+      if (peer != own_) peers.push_back(peer);
+  }
+  void wants_room(uint32_t, bool) override {}
+  void forget(uint32_t) override {}
+  void wake() override {}
+  int64_t now_ns() const override { return world_.now_ns(); }
+
+ private:
+  World& world_;
+  const uint32_t own_;
+};
+
+World::World(uint32_t ranks, const Settings& settings, const SegmentLayout& layout)
+    : ranks_(ranks), settings_(settings), random_(settings.seed), streams_(ranks * ranks) {
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    std::vector<Remote> remotes;
+    for (uint32_t peer = 0; peer < ranks; ++peer) {
+      if (peer == rank) continue;
+      remotes.push_back(
+          {peer, "host " + std::to_string(peer), std::make_unique<SimPipe>(*this, rank, peer)});
+    }
+    endpoints_.push_back(
+        std::make_unique<HostsEndpoint>(std::make_unique<Alone>(rank, layout), std::move(remotes),
+                                        std::make_unique<SimReadiness>(*this, rank)));
+  }
+}
+
+World::~World() {
+  for (uint32_t rank = 0; rank < ranks_; ++rank)
+    if (endpoints_[rank]) leave(rank);
+}
+
+// What it had given to its kernel still comes; nobody frees its endpoint.
+void World::kill(uint32_t rank) {
+  for (uint32_t peer = 0; peer < ranks_; ++peer) stream(rank, peer).closed = true;
+  dead_.push_back(std::move(endpoints_[rank]));
+}
+
+void World::leave(uint32_t rank) {
+  std::unique_ptr<HostsEndpoint> leaving = std::move(endpoints_[rank]);
+  leaving.reset();
+}
+
+void World::cut(uint32_t a, uint32_t b) {
+  for (Stream* each : {&stream(a, b), &stream(b, a)}) {
+    each->cut = true;
+    each->cut_ns = now_ns_;
+  }
+}
+
+}  // namespace sk::stream::sim

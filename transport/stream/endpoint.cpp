@@ -1,0 +1,365 @@
+#include "transport/stream/endpoint.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace sk::stream {
+namespace {
+
+constexpr size_t kBudgetBytes = 1 << 20;  // Of what comes from a peer, at one time.
+constexpr size_t kFewPeers = 4;           // Asked one by one, which is sooner than to ask for all.
+constexpr int64_t kLeaveNs = 2'000'000'000;
+constexpr int64_t kLeaveEndedNs = 500'000'000;
+constexpr int64_t kGraceNs = 200'000'000;
+constexpr int64_t kReasonNs = 100'000'000;
+constexpr int64_t kLookAfterNs = 500'000'000;
+
+}  // namespace
+
+class HostsEndpoint::StreamSession final : public Session {
+ public:
+  StreamSession(std::mutex& mutex, Channel& channel, const SegmentLayout& layout)
+      : mutex_(mutex), channel_(channel), layout_(layout) {
+    caps_.ordered = true;
+  }
+  const SessionCaps& caps() const override { return caps_; }
+  const MappedView* mapped() const override { return nullptr; }
+
+  Result<Sent> put(PutTarget dst, const void* src, size_t bytes, uint32_t signal,
+                   uint32_t add) override {
+    if (bytes > layout_.bytes() || dst.offset > layout_.bytes() - bytes) [[unlikely]] {
+      return error(SK_ERR_INTERNAL, "put of {} bytes at {} into a segment of {}", bytes, dst.offset,
+                   layout_.bytes());
+    }
+    SK_RETURN_IF_ERROR(check_signal(signal));
+    const std::lock_guard lock(mutex_);
+    return channel_.put(dst, std::span(static_cast<const std::byte*>(src), bytes), signal, add);
+  }
+  uint64_t taken() const override { return channel_.taken(); }
+  uint64_t sent() const override { return channel_.sent(); }
+
+  Status post(uint32_t signal, uint32_t add) override {
+    SK_RETURN_IF_ERROR(check_signal(signal));
+    const std::lock_guard lock(mutex_);
+    channel_.post(signal, add);
+    return {};
+  }
+
+  Status enter(const EntrySlot& entry, EntryLane lane, uint64_t seq) override {
+    entered_[lane].store(seq, std::memory_order_relaxed);
+    const std::lock_guard lock(mutex_);
+    channel_.enter(entry, lane, seq);
+    return {};
+  }
+  uint64_t entered(EntryLane lane) const override {
+    return entered_[lane].load(std::memory_order_relaxed);
+  }
+
+ private:
+  Status check_signal(uint32_t signal) const {
+    if (signal < layout_.signal_count_max) [[likely]]
+      return {};
+    return error(SK_ERR_INTERNAL, "signal {} of {}", signal, layout_.signal_count_max);
+  }
+
+  std::mutex& mutex_;
+  Channel& channel_;
+  const SegmentLayout& layout_;
+  SessionCaps caps_;
+  std::atomic<uint64_t> entered_[kEntryLaneCount] = {};
+};
+
+struct HostsEndpoint::Peer {
+  Peer(Remote remote, const MappedView& own, const SegmentLayout& layout, std::mutex& mutex)
+      : rank(remote.rank),
+        where(std::move(remote.where)),
+        channel(rank, own, layout, std::move(remote.pipe)),
+        session(mutex, channel, layout) {}
+  const uint32_t rank;
+  const std::string where;
+  Channel channel;
+  StreamSession session;
+  bool wanted_room = false;
+  uint32_t ended_as = 0;  // The how manyth to leave or to be lost; 0: neither,
+  int64_t ended_ns = 0;   // and when.
+};
+
+HostsEndpoint::HostsEndpoint(std::unique_ptr<Endpoint> local, std::vector<Remote> remotes,
+                             std::unique_ptr<Readiness> readiness)
+    : process_(getpid()), local_(std::move(local)), readiness_(std::move(readiness)) {
+  rank_ = local_->rank();
+  layout_ = local_->layout();
+  own_ = local_->own();
+  driven_ = true;
+  by_rank_.resize(world_size());
+  for (Remote& remote : remotes) {
+    peers_.push_back(std::make_unique<Peer>(std::move(remote), own_, layout_, mutex_));
+    by_rank_[peers_.back()->rank] = peers_.back().get();
+  }
+}
+
+HostsEndpoint::~HostsEndpoint() { leave(); }
+
+bool HostsEndpoint::forked() const { return process_ != getpid(); }
+
+Session& HostsEndpoint::session(uint32_t peer) {
+  return by_rank_[peer] == nullptr ? local_->session(peer) : by_rank_[peer]->session;
+}
+
+uint64_t HostsEndpoint::entered_by(uint32_t peer) const {
+  return by_rank_[peer] == nullptr ? local_->entered_by(peer) : by_rank_[peer]->channel.entered();
+}
+
+void HostsEndpoint::progress() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return;
+  drives_.fetch_add(1, std::memory_order_relaxed);
+  pump_all();
+}
+
+void HostsEndpoint::drive() {
+  const std::lock_guard lock(mutex_);
+  // Whoever sleeps has been woken by what came, but may have looked too early.
+  if (pump_all() && header().sleeping.load(std::memory_order_relaxed) != 0) readiness_->wake();
+}
+
+bool HostsEndpoint::pump_all() {
+  bool came = false;
+  if (peers_.size() <= kFewPeers) {
+    for (const auto& peer : peers_) came |= pump(*peer);
+    return came;
+  }
+  readiness_->wait(0, ready_);
+  ready_.insert(ready_.end(), more_.begin(), more_.end());
+  more_.clear();
+  for (const uint32_t rank : ready_) {
+    Peer& peer = *by_rank_[rank];
+    came |= pump(peer);
+    if (peer.channel.open() && peer.channel.pipe().holds_input()) more_.push_back(rank);
+  }
+  return came;
+}
+
+bool HostsEndpoint::pump(Peer& peer) {
+  Channel& channel = peer.channel;
+  if (!channel.open()) return false;
+  const bool came = channel.pump(kBudgetBytes);
+  if (channel.wants_room() != peer.wanted_room) {
+    peer.wanted_room = channel.wants_room();
+    readiness_->wants_room(peer.rank, peer.wanted_room);
+  }
+  if (!came) return false;
+  const Inbox& inbox = channel.inbox();
+  if (inbox.abort_word() != 0 && heard_word_ == 0) {
+    heard_word_ = inbox.abort_word();
+    heard_reason_ = inbox.reason();
+    local_->end_waits(heard_word_);
+    forget_memory();
+  }
+  note_end(peer);
+  return true;
+}
+
+void HostsEndpoint::note_end(Peer& peer) {
+  if (!peer.channel.open()) readiness_->forget(peer.rank);
+  if (peer.ended_as != 0 || (peer.channel.open() && !peer.channel.inbox().left())) return;
+  peer.ended_as = ++ends_;
+  peer.ended_ns = readiness_->now_ns();
+}
+
+void HostsEndpoint::look_after_peers() {
+  const int64_t now_ns = readiness_->now_ns();
+  if (now_ns - looked_after_ns_ < kLookAfterNs) return;
+  looked_after_ns_ = now_ns;
+  for (const auto& peer : peers_) {
+    peer->channel.look_after();
+    note_end(*peer);
+  }
+}
+
+// Its last frame came behind all its others: an entry that is not there will never come.
+bool HostsEndpoint::will_not_enter(const Peer& peer) const {
+  if (peer.channel.entered() < header().entered.load(std::memory_order_acquire)) return true;
+  for (const EntryLane lane : {kCollectiveLane, kPairLane}) {
+    const uint64_t seq = peer.session.entered(lane);
+    if (entry(peer.rank, lane, seq).seq.load(std::memory_order_acquire) < seq) return true;
+  }
+  return false;
+}
+
+// The first that is missed is named, not who followed it: one that ends in the middle may do so
+// because of another's end, of which its host or others tell.
+void HostsEndpoint::find_ends() {
+  const Peer* first = nullptr;
+  for (const auto& peer : peers_) {
+    if (peer->ended_as == 0) continue;
+    const bool left = peer->channel.inbox().left();
+    if (left ? !will_not_enter(*peer) : readiness_->now_ns() - peer->ended_ns < kGraceNs) continue;
+    if (first == nullptr || peer->ended_as < first->ended_as) first = peer.get();
+  }
+  if (first == nullptr) return;
+  AbortCause cause = AbortCause::kLinkLost;
+  if (first->channel.inbox().left()) {
+    cause = AbortCause::kPeerLeft;
+  } else if (first->channel.ending().code() == SK_ERR_PEER_LOST) {
+    cause = AbortCause::kPeerLost;
+  } else if (heard_word_ == 0) {
+    heard_word_ = abort_word(cause, first->rank);
+    heard_reason_ = fmt::format("the connection of rank {} to rank {} at {} was lost: {}", rank_,
+                                first->rank, first->where, first->channel.ending().message());
+  }
+  local_->end_waits(abort_word(cause, first->rank));
+}
+
+Status HostsEndpoint::check() {
+  // What it finds stands in the abort word, and the sentence may have to be another one.
+  (void)local_->check();
+  progress();
+  if (own_abort_word() == 0) {
+    const std::lock_guard lock(mutex_);
+    look_after_peers();
+    if (ends_ > 0) find_ends();
+  }
+  if (own_abort_word() == 0) return {};
+  {
+    const std::lock_guard lock(mutex_);
+    tell_abort();
+  }
+  return abort_status();
+}
+
+// Every rank has a channel to every rank of other hosts, so each tells what it is the origin of, or
+// has seen of others; what somebody has told is not told again.
+void HostsEndpoint::tell_abort() {
+  const uint32_t word = own_abort_word();
+  if (told_abort_ || word == 0) return;
+  told_abort_ = true;
+  forget_memory();
+  const AbortCause cause = abort_cause(word);
+  const bool seen = cause == AbortCause::kPeerLost || cause == AbortCause::kPeerLeft ||
+                    cause == AbortCause::kLinkLost;
+  if (!seen && abort_rank(word) != rank_) return;
+  const std::string reason = word == heard_word_ ? heard_reason_ : header().reason();
+  for (const auto& peer : peers_) {
+    if (peer->rank == abort_rank(word)) continue;
+    peer->channel.tell_abort(word, reason);
+    pump(*peer);
+  }
+}
+
+void HostsEndpoint::abort(AbortCause cause, uint32_t rank, const std::string& reason) {
+  if (forked()) return;
+  local_->abort(cause, rank, reason);
+  const std::lock_guard lock(mutex_);
+  tell_abort();
+  readiness_->wake();
+}
+
+void HostsEndpoint::end_waits(uint32_t word) {
+  local_->end_waits(word);
+  readiness_->wake();
+}
+
+// Behind an end a call returns, and what it was given may be gone.
+void HostsEndpoint::forget_memory() const {
+  for (const auto& peer : peers_) peer->channel.forget_memory();
+}
+
+// A rank of this host may have heard of it first.
+void HostsEndpoint::await_reason(Peer& peer) const {
+  const int64_t end_ns = readiness_->now_ns() + kReasonNs;
+  std::vector<uint32_t> ready;
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      peer.channel.pump(kBudgetBytes);
+      if (peer.channel.inbox().abort_word() != 0 || !peer.channel.open()) return;
+    }
+    if (readiness_->now_ns() > end_ns) return;
+    readiness_->wait(kSleepNsMax, ready);
+  }
+}
+
+Status HostsEndpoint::abort_status() const {
+  const uint32_t word = own_abort_word();
+  const uint32_t rank = abort_rank(word);
+  const AbortCause why = abort_cause(word);
+  const bool has_reason =
+      why == AbortCause::kTimeout || why == AbortCause::kAbsent || why == AbortCause::kAborted;
+  if (has_reason && rank < world_size() && by_rank_[rank] != nullptr) await_reason(*by_rank_[rank]);
+  const std::lock_guard lock(mutex_);
+  forget_memory();
+  if (abort_cause(word) == AbortCause::kLinkLost && word == heard_word_ && !heard_reason_.empty())
+    return Status(SK_ERR_TRANSPORT, heard_reason_);
+  if (rank >= world_size() || by_rank_[rank] == nullptr) return local_->abort_status();
+  const Peer& peer = *by_rank_[rank];
+  const std::string& reason = peer.channel.inbox().reason();
+  switch (why) {
+    case AbortCause::kPeerLost:
+      return error(SK_ERR_PEER_LOST, "rank {} died (at {})", rank, peer.where);
+    case AbortCause::kPeerLeft:
+      return error(SK_ERR_PEER_LOST, "rank {} has freed the communicator", rank);
+    case AbortCause::kTimeout:
+      return error(SK_ERR_TIMEOUT, "rank {} gave up: {}", rank, reason);
+    case AbortCause::kAbsent:
+      return error(
+          SK_ERR_PEER_LOST, "{}",
+          reason.empty() ? fmt::format("rank {} waited for one that will not come", rank) : reason);
+    case AbortCause::kAborted:
+      return error(SK_ERR_ABORTED, "rank {} has aborted{}{}", rank, reason.empty() ? "" : ": ",
+                   reason);
+    case AbortCause::kLinkLost:
+      return error(SK_ERR_TRANSPORT, "the connection to rank {} at {} was lost", rank, peer.where);
+  }
+  return error(SK_ERR_INTERNAL, "the abort word {:#x} has no known cause", word);
+}
+
+void HostsEndpoint::sleep(uint32_t doorbell_seen, int64_t timeout_ns) {
+  drives_.fetch_add(1, std::memory_order_relaxed);
+  if (header().doorbell.load(std::memory_order_acquire) != doorbell_seen) return;
+  std::vector<uint32_t> ready;
+  readiness_->wait(std::min(timeout_ns, kSleepNsMax), ready);
+  progress();
+}
+
+void HostsEndpoint::ring(uint32_t peer) {
+  if (by_rank_[peer] != nullptr) return;  // What is posted there rings.
+  local_->ring(peer);
+  if (peer == rank_) readiness_->wake();
+}
+
+Status HostsEndpoint::drain(int64_t timeout_ns) {
+  const int64_t end_ns = readiness_->now_ns() + timeout_ns;
+  std::vector<uint32_t> ready;
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      drives_.fetch_add(1, std::memory_order_relaxed);
+      pump_all();
+      const auto late = std::find_if(peers_.begin(), peers_.end(),
+                                     [](const auto& peer) { return !peer->channel.delivered(); });
+      if (late == peers_.end()) break;
+      if (readiness_->now_ns() >= end_ns) {
+        return error(SK_ERR_TIMEOUT, "rank {} at {} did not take what was sent to it",
+                     (*late)->rank, (*late)->where);
+      }
+    }
+    // No event tells that a host has acknowledged what it was sent.
+    readiness_->wait(std::min(end_ns - readiness_->now_ns(), kSleepNsMax), ready);
+  }
+  return local_->drain(std::max<int64_t>(0, end_ns - readiness_->now_ns()));
+}
+
+void HostsEndpoint::leave() {
+  if (forked() || std::exchange(left_, true)) return;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& peer : peers_) peer->channel.leave();
+  }
+  // Who has been told of an end may not look any more.
+  (void)drain(own_abort_word() == 0 ? kLeaveNs : kLeaveEndedNs);
+}
+
+}  // namespace sk::stream

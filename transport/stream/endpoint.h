@@ -1,0 +1,100 @@
+// One rank's end of sessions to ranks of several hosts: those of its own host are another
+// endpoint's, whose segment and control block are this one's, too; the others go over channels.
+//
+// No thread and no clock: whoever waits drives it, by progress(), sleep() and drain(); what else
+// drives it, between calls, is of the room above.
+#ifndef SK_TRANSPORT_STREAM_ENDPOINT_H_
+#define SK_TRANSPORT_STREAM_ENDPOINT_H_
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transport/session.h"
+#include "transport/stream/channel.h"
+#include "transport/stream/readiness.h"
+
+namespace sk::stream {
+
+// A rank of another host.
+struct Remote {
+  uint32_t rank = 0;
+  std::string where;  // For sentences: "10.0.0.2".
+  std::unique_ptr<Pipe> pipe;
+};
+
+class HostsEndpoint : public Endpoint {
+ public:
+  // `local`: of the whole world's layout, with sessions to the ranks that no `remotes` has.
+  HostsEndpoint(std::unique_ptr<Endpoint> local, std::vector<Remote> remotes,
+                std::unique_ptr<Readiness> readiness);
+  ~HostsEndpoint() override;
+
+  Session& session(uint32_t peer) override;
+  uint64_t entered_by(uint32_t peer) const override;
+  bool mapped() const override { return false; }
+  Status commit(uint64_t offset, uint64_t bytes) override { return local_->commit(offset, bytes); }
+  Status release(uint64_t offset, uint64_t bytes) override {
+    return local_->release(offset, bytes);
+  }
+  void progress() override;
+  Status drain(int64_t timeout_ns) override;
+  Status check() override;
+  void abort(AbortCause cause, uint32_t rank, const std::string& reason) override;
+  void end_waits(uint32_t word) override;
+  Status abort_status() const override;
+  void sleep(uint32_t doorbell_seen, int64_t timeout_ns) override;
+  void ring(uint32_t peer) override;
+
+ protected:
+  // How often it has been driven by who waits: changes while somebody does.
+  uint64_t drives() const { return drives_.load(std::memory_order_relaxed); }
+  // As progress(), of who is no wait.
+  void drive();
+  Readiness& readiness() { return *readiness_; }
+  bool forked() const;  // A forked child's copy: the rank itself goes on.
+  // Tells the peers that this rank leaves, and sends what is left, for a while at most. Once.
+  void leave();
+
+ private:
+  class StreamSession;
+  struct Peer;
+
+  // With the lock.
+  bool pump_all();
+  bool pump(Peer& peer);
+  void note_end(Peer& peer);
+  void look_after_peers();
+  void find_ends();
+  void tell_abort();
+  void forget_memory() const;
+
+  void await_reason(Peer& peer) const;  // Without it.
+  bool will_not_enter(const Peer& peer) const;
+  uint32_t own_abort_word() const { return header().abort_word.load(std::memory_order_acquire); }
+
+  const pid_t process_;
+  std::unique_ptr<Endpoint> local_;
+  std::unique_ptr<Readiness> readiness_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  std::vector<Peer*> by_rank_;  // Null: of this host.
+  mutable std::mutex mutex_;    // Of all channels.
+  std::vector<uint32_t> ready_;
+  std::vector<uint32_t> more_;  // Peers whose pipes hold input.
+  std::atomic<uint64_t> drives_{0};
+  uint32_t heard_word_ = 0;  // The first abort word that came from another host, and its reason.
+  std::string heard_reason_;
+  uint32_t ends_ = 0;
+  int64_t looked_after_ns_ = 0;
+  bool told_abort_ = false;
+  bool left_ = false;
+};
+
+}  // namespace sk::stream
+
+#endif  // SK_TRANSPORT_STREAM_ENDPOINT_H_

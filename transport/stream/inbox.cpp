@@ -1,0 +1,167 @@
+#include "transport/stream/inbox.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sk::stream {
+namespace {
+
+constexpr size_t kBufferBytes = 64 << 10;
+// So much of a put is received at its place, and less in the buffer, with what follows it.
+constexpr uint64_t kDirectBytes = 8 << 10;
+
+}  // namespace
+
+Inbox::Inbox(uint32_t peer, const MappedView& own, const SegmentLayout& layout)
+    : peer_(peer), own_(own), layout_(layout), buffer_(kBufferBytes) {}
+
+Result<bool> Inbox::receive(Pipe& pipe, size_t budget) {
+  stored_ = false;
+  for (;;) {
+    if (put_left_ >= kDirectBytes && begin_ == end_) {
+      const std::span place = place_of_put(std::min<uint64_t>(put_left_, budget));
+      SK_ASSIGN_OR_RETURN(const size_t came, pipe.receive(place));
+      if (came == 0) break;
+      put_bytes_came(came);
+      budget -= std::min(came, budget);
+    } else {
+      if (begin_ > 0) memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+      end_ -= begin_;
+      begin_ = 0;
+      SK_ASSIGN_OR_RETURN(const size_t came, pipe.receive(std::span(buffer_).subspan(end_)));
+      if (came == 0) break;
+      end_ += came;
+      budget -= std::min(came, budget);
+      SK_RETURN_IF_ERROR(take_frames());
+    }
+    if (budget == 0) break;
+  }
+  return stored_;
+}
+
+Status Inbox::take_frames() {
+  for (;;) {
+    if (put_left_ > 0) {
+      const std::span place = place_of_put(std::min<uint64_t>(put_left_, end_ - begin_));
+      if (place.empty()) return {};
+      memcpy(place.data(), buffer_.data() + begin_, place.size());
+      begin_ += place.size();
+      put_bytes_came(place.size());
+    } else {
+      SK_ASSIGN_OR_RETURN(const bool whole, take_frame());
+      if (!whole) return {};
+    }
+  }
+}
+
+Result<bool> Inbox::take_frame() {
+  FrameHeader header;
+  if (end_ - begin_ < sizeof(header)) return false;
+  memcpy(&header, buffer_.data() + begin_, sizeof(header));
+  SK_RETURN_IF_ERROR(check(header));
+  const size_t more = header.kind == FrameKind::kEnter   ? sizeof(EntryFrame)
+                      : header.kind == FrameKind::kAbort ? header.add
+                                                         : 0;
+  if (end_ - begin_ < sizeof(header) + more) return false;
+  const std::byte* rest = buffer_.data() + begin_ + sizeof(header);
+  begin_ += sizeof(header) + more;
+  switch (header.kind) {
+    case FrameKind::kPut:
+      put_ = header;
+      put_to_ = own_.segment + header.offset;
+      put_left_ = header.bytes;
+      if (put_left_ == 0) add(header);
+      break;
+    case FrameKind::kPost:
+      add(header);
+      break;
+    case FrameKind::kEnter: {
+      EntryFrame entry;
+      memcpy(&entry, rest, sizeof(entry));
+      enter(header, entry);
+      break;
+    }
+    case FrameKind::kAbort:
+      if (abort_word_ != 0) break;
+      abort_word_ = header.signal;
+      reason_.assign(reinterpret_cast<const char*>(rest), more);
+      stored_ = true;
+      break;
+    case FrameKind::kLeave:
+      left_ = true;
+      entered_ = std::max(entered_, header.offset);
+      stored_ = true;
+      break;
+  }
+  return true;
+}
+
+// Whatever it would touch is looked at before anything is touched.
+Status Inbox::check(const FrameHeader& header) const {
+  const auto bad = [&](const std::string& why) {
+    return error(SK_ERR_TRANSPORT, "rank {} sent what no rank sends: {}", peer_, why);
+  };
+  if (left_) return bad("a frame behind its last one");
+  switch (header.kind) {
+    case FrameKind::kPut:
+      if (header.bytes > layout_.bytes() || header.offset > layout_.bytes() - header.bytes) {
+        return bad(fmt::format("{} bytes for offset {} of a segment of {}", header.bytes,
+                               header.offset, layout_.bytes()));
+      }
+      [[fallthrough]];
+    case FrameKind::kPost:
+      if (header.signal < layout_.signal_count_max) return {};
+      return bad(fmt::format("signal {} of {}", header.signal, layout_.signal_count_max));
+    case FrameKind::kEnter:
+      if (header.lane < kEntryLaneCount && header.offset != 0) return {};
+      return bad(fmt::format("entry {} in lane {}", header.offset, header.lane));
+    case FrameKind::kAbort: {
+      const auto cause = uint32_t(abort_cause(header.signal));
+      if (cause >= uint32_t(AbortCause::kPeerLost) && cause <= uint32_t(AbortCause::kLinkLost) &&
+          abort_rank(header.signal) < layout_.world_size &&
+          header.add <= RankHeader::kReasonBytesMax)
+        return {};
+      return bad(fmt::format("an abort word {:#x} with {} bytes", header.signal, header.add));
+    }
+    case FrameKind::kLeave:
+      return {};
+  }
+  return bad(fmt::format("a frame of kind {}", uint32_t(header.kind)));
+}
+
+void Inbox::discard() {
+  if (discarded_.empty()) discarded_.resize(kBufferBytes);
+}
+
+// For the next bytes of the put that is coming, at most so many.
+std::span<std::byte> Inbox::place_of_put(uint64_t bytes) {
+  if (!discarded_.empty())
+    return std::span(discarded_).first(std::min<size_t>(bytes, discarded_.size()));
+  return {put_to_, size_t(bytes)};
+}
+
+void Inbox::put_bytes_came(size_t bytes) {
+  put_to_ += bytes;
+  put_left_ -= bytes;
+  if (put_left_ == 0) add(put_);
+}
+
+void Inbox::add(const FrameHeader& header) {
+  if (!discarded_.empty()) return;
+  own_.control.signals[header.signal].value.fetch_add(header.add, std::memory_order_release);
+  stored_ = true;
+}
+
+void Inbox::enter(const FrameHeader& header, const EntryFrame& entry) {
+  if (!discarded_.empty()) return;
+  EntrySlot& slot =
+      own_.control.entries[(peer_ * kEntryLaneCount + header.lane) * 2 + (header.offset & 1)];
+  slot.fingerprint = entry.fingerprint;
+  slot.other_lane = entry.other_lane;
+  memcpy(slot.words, entry.words, sizeof(slot.words));
+  slot.seq.store(header.offset, std::memory_order_release);
+  entered_ = std::max(entered_, entry.entered);
+  stored_ = true;
+}
+
+}  // namespace sk::stream
