@@ -4,6 +4,7 @@
 #include "tests/cts/registry.h"
 #include "transport/fault/fault.h"
 #include "transport/shm/shm.h"
+#include "transport/tcp/tcp.h"
 
 namespace sk::cts {
 namespace {
@@ -47,6 +48,44 @@ Connect open_fault(const StageSpec& spec) {
         SK_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> endpoint, inner(bootstrap, layout));
         return network->wrap(std::move(endpoint));
       };
+}
+
+// The ranks of a bootstrap as if so many of them shared a host each.
+class Apart final : public Bootstrap {
+ public:
+  Apart(Bootstrap& inner, int ranks_per_host)
+      : Bootstrap(inner.rank(), inner.world_size()), inner_(inner) {
+    std::vector<std::byte> hosts(size_t(world_size()) * 16);
+    for (int rank = 0; rank < world_size(); ++rank)
+      hosts[size_t(rank) * 16] = std::byte(rank / ranks_per_host);
+    place(hosts);
+  }
+  Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
+                                           int64_t timeout_ns) override {
+    return inner_.allgather(mine, timeout_ns);
+  }
+
+ private:
+  Bootstrap& inner_;
+};
+
+// Over the loopback.
+std::function<Connect(const StageSpec&)> open_tcp(int ranks_per_host) {
+  return [ranks_per_host](const StageSpec&) -> Connect {
+    return [ranks_per_host](Bootstrap& bootstrap, const SegmentLayout& layout) {
+      Apart apart(bootstrap, ranks_per_host);
+      TcpConfig config;
+      config.timeout_ns = kConnectTimeoutNs;
+      config.networks = "127.0.0.0/8";
+      config.secret = "sixteen bytes and more";
+      config.local = [](Bootstrap& all, const SegmentLayout& of_all) {
+        return connect_shm(
+            all, of_all,
+            {.timeout_ns = kConnectTimeoutNs, .hide_mapped = true, .one_of_several = true});
+      };
+      return connect_tcp(apart, layout, config);
+    };
+  };
 }
 
 constexpr uint32_t kOneEach = 64;  // Processes: more than ranks_max ranks.
@@ -95,6 +134,21 @@ const std::vector<SessionBackend>& session_backends() {
        .open = open_shm({}),
        .exclusions = {{outlives, "a thread that leaves does not end its process"},
                       {first, "ranks of the same processes live and die together"}}},
+      {.name = "tcp_threads",
+       .processes_max = 0,
+       .skip_reason = always,
+       .open = open_tcp(1),
+       .exclusions = {threads_cannot_die, threads_leave_together, threads_die_together}},
+      {.name = "tcp_processes",
+       .processes_max = kOneEach,
+       .skip_reason = with_pidfd,
+       .open = open_tcp(1),
+       .exclusions = {}},
+      {.name = "tcp_and_shm_processes",
+       .processes_max = kOneEach,
+       .skip_reason = with_pidfd,
+       .open = open_tcp(2),
+       .exclusions = {}},
       {.name = "fault_shm_threads",
        .processes_max = 0,
        .skip_reason = always,

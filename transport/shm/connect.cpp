@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "transport/bootstrap/report.h"
 #include "transport/shm/control.h"
 #include "transport/shm/endpoint.h"
 #include "transport/shm/join.h"
@@ -18,38 +19,14 @@ namespace {
 // Ranks whose time is up tell each other so, which takes some more.
 constexpr int64_t kReportGraceNs = 1'000'000'000;
 
-// What a rank tells the others: how it fared, and first where it can be reached.
-struct Report {
-  int32_t code = SK_OK;
-  uint32_t secondary = 0;      // Failed only because another rank did.
-  uint32_t by_connection = 0;  // Sees ends by connections: they are to be left open.
-  char message[244] = {};
-};
+// What a rank tells the others first. In its last report the flag says that it sees ends by
+// connections: they are to be left open.
 struct Offer {
   Report report;
   Contact contact = {};
   SegmentLayout layout;
 };
 static_assert(std::is_trivially_copyable_v<Offer> && std::is_trivially_copyable_v<Report>);
-
-Report report_of(const Status& status) {
-  Report report;
-  report.code = status.code();
-  strncpy(report.message, status.message().c_str(), sizeof(report.message) - 1);
-  return report;
-}
-
-// The failure that all ranks return: the first that is not a mere consequence.
-Status verdict(const std::vector<Report>& reports) {
-  const auto failed = [](const Report& report) { return report.code != SK_OK; };
-  auto worst = std::find_if(reports.begin(), reports.end(), [&](const Report& report) {
-    return failed(report) && report.secondary == 0;
-  });
-  if (worst == reports.end()) worst = std::find_if(reports.begin(), reports.end(), failed);
-  if (worst == reports.end()) return {};
-  const std::string message(worst->message, strnlen(worst->message, sizeof(worst->message)));
-  return error(worst->code, "shared memory, rank {}: {}", worst - reports.begin(), message);
-}
 
 class Connector {
  public:
@@ -178,7 +155,7 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
   SK_ASSIGN_OR_RETURN(const std::vector<Offer> offers, gather(offer));
   std::vector<Report> reports;
   for (const Offer& other : offers) reports.push_back(other.report);
-  SK_RETURN_IF_ERROR(verdict(reports));
+  SK_RETURN_IF_ERROR(verdict(reports, "shared memory"));
   for (uint32_t rank = 0; rank < offers.size(); ++rank) {
     if (offers[rank].layout == offers[0].layout) continue;
     return error(SK_ERR_DESYNC, "rank {} wants another segment layout than rank 0", rank);
@@ -188,7 +165,7 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
   Status joined = join(offers);
   Report report = report_of(joined);
   report.secondary = joined_.secondary ? 1 : 0;
-  report.by_connection = joined_.by_connection ? 1 : 0;
+  report.flag = joined_.by_connection ? 1 : 0;
   if (!joined.ok()) {  // Hangs up, so that nobody waits for this rank.
     listener_.reset();
     joined_.connections.clear();
@@ -196,9 +173,9 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
   Result<std::vector<Report>> gathered = gather(report);
   // Where not all can report, what this rank has seen of it says more.
   if (!gathered.ok()) return std::move(joined.ok() ? gathered.status() : joined);
-  SK_RETURN_IF_ERROR(verdict(*gathered));
+  SK_RETURN_IF_ERROR(verdict(*gathered, "shared memory"));
   const bool keep = std::any_of(gathered->begin(), gathered->end(),
-                                [](const Report& each) { return each.by_connection != 0; });
+                                [](const Report& each) { return each.flag != 0; });
   if (!keep) joined_.connections.clear();
   return finish();
 }

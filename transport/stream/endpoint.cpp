@@ -20,8 +20,8 @@ constexpr int64_t kLookAfterNs = 500'000'000;
 
 class HostsEndpoint::StreamSession final : public Session {
  public:
-  StreamSession(std::mutex& mutex, Channel& channel, const SegmentLayout& layout)
-      : mutex_(mutex), channel_(channel), layout_(layout) {
+  StreamSession(HostsEndpoint& endpoint, uint32_t peer, Channel& channel)
+      : endpoint_(endpoint), peer_(peer), channel_(channel) {
     caps_.ordered = true;
   }
   const SessionCaps& caps() const override { return caps_; }
@@ -29,12 +29,13 @@ class HostsEndpoint::StreamSession final : public Session {
 
   Result<Sent> put(PutTarget dst, const void* src, size_t bytes, uint32_t signal,
                    uint32_t add) override {
-    if (bytes > layout_.bytes() || dst.offset > layout_.bytes() - bytes) [[unlikely]] {
+    const uint64_t end = endpoint_.layout().bytes();
+    if (bytes > end || dst.offset > end - bytes) [[unlikely]] {
       return error(SK_ERR_INTERNAL, "put of {} bytes at {} into a segment of {}", bytes, dst.offset,
-                   layout_.bytes());
+                   end);
     }
     SK_RETURN_IF_ERROR(check_signal(signal));
-    const std::lock_guard lock(mutex_);
+    const Sending sending(*this);
     return channel_.put(dst, std::span(static_cast<const std::byte*>(src), bytes), signal, add);
   }
   uint64_t taken() const override { return channel_.taken(); }
@@ -42,14 +43,14 @@ class HostsEndpoint::StreamSession final : public Session {
 
   Status post(uint32_t signal, uint32_t add) override {
     SK_RETURN_IF_ERROR(check_signal(signal));
-    const std::lock_guard lock(mutex_);
+    const Sending sending(*this);
     channel_.post(signal, add);
     return {};
   }
 
   Status enter(const EntrySlot& entry, EntryLane lane, uint64_t seq) override {
     entered_[lane].store(seq, std::memory_order_relaxed);
-    const std::lock_guard lock(mutex_);
+    const Sending sending(*this);
     channel_.enter(entry, lane, seq);
     return {};
   }
@@ -58,25 +59,38 @@ class HostsEndpoint::StreamSession final : public Session {
   }
 
  private:
+  // With the lock; behind it, what found no room is waited for by who sleeps.
+  class Sending {
+   public:
+    explicit Sending(StreamSession& session) : session_(session), lock_(session.endpoint_.mutex_) {}
+    ~Sending() { session_.endpoint_.note_room(session_.peer_); }
+    Sending(const Sending&) = delete;
+    Sending& operator=(const Sending&) = delete;
+
+   private:
+    StreamSession& session_;
+    const std::lock_guard<std::mutex> lock_;
+  };
   Status check_signal(uint32_t signal) const {
-    if (signal < layout_.signal_count_max) [[likely]]
+    const uint32_t end = endpoint_.layout().signal_count_max;
+    if (signal < end) [[likely]]
       return {};
-    return error(SK_ERR_INTERNAL, "signal {} of {}", signal, layout_.signal_count_max);
+    return error(SK_ERR_INTERNAL, "signal {} of {}", signal, end);
   }
 
-  std::mutex& mutex_;
+  HostsEndpoint& endpoint_;
+  const uint32_t peer_;
   Channel& channel_;
-  const SegmentLayout& layout_;
   SessionCaps caps_;
   std::atomic<uint64_t> entered_[kEntryLaneCount] = {};
 };
 
 struct HostsEndpoint::Peer {
-  Peer(Remote remote, const MappedView& own, const SegmentLayout& layout, std::mutex& mutex)
+  Peer(HostsEndpoint& endpoint, Remote remote)
       : rank(remote.rank),
         where(std::move(remote.where)),
-        channel(rank, own, layout, std::move(remote.pipe)),
-        session(mutex, channel, layout) {}
+        channel(rank, endpoint.own(), endpoint.layout(), std::move(remote.pipe)),
+        session(endpoint, rank, channel) {}
   const uint32_t rank;
   const std::string where;
   Channel channel;
@@ -95,7 +109,7 @@ HostsEndpoint::HostsEndpoint(std::unique_ptr<Endpoint> local, std::vector<Remote
   driven_ = true;
   by_rank_.resize(world_size());
   for (Remote& remote : remotes) {
-    peers_.push_back(std::make_unique<Peer>(std::move(remote), own_, layout_, mutex_));
+    peers_.push_back(std::make_unique<Peer>(*this, std::move(remote)));
     by_rank_[peers_.back()->rank] = peers_.back().get();
   }
 }
@@ -146,10 +160,7 @@ bool HostsEndpoint::pump(Peer& peer) {
   Channel& channel = peer.channel;
   if (!channel.open()) return false;
   const bool came = channel.pump(kBudgetBytes);
-  if (channel.wants_room() != peer.wanted_room) {
-    peer.wanted_room = channel.wants_room();
-    readiness_->wants_room(peer.rank, peer.wanted_room);
-  }
+  note_room(peer.rank);
   if (!came) return false;
   const Inbox& inbox = channel.inbox();
   if (inbox.abort_word() != 0 && heard_word_ == 0) {
@@ -160,6 +171,14 @@ bool HostsEndpoint::pump(Peer& peer) {
   }
   note_end(peer);
   return true;
+}
+
+void HostsEndpoint::note_room(uint32_t rank) {
+  Peer& peer = *by_rank_[rank];
+  if (peer.channel.wants_room() == peer.wanted_room) [[likely]]
+    return;
+  peer.wanted_room = !peer.wanted_room;
+  readiness_->wants_room(rank, peer.wanted_room);
 }
 
 void HostsEndpoint::note_end(Peer& peer) {

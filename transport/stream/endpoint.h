@@ -68,6 +68,7 @@ class HostsEndpoint : public Endpoint {
   // With the lock.
   bool pump_all();
   bool pump(Peer& peer);
+  void note_room(uint32_t rank);
   void note_end(Peer& peer);
   void look_after_peers();
   void find_ends();

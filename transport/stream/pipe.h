@@ -17,12 +17,12 @@ class Pipe {
  public:
   virtual ~Pipe() = default;
 
-  // Takes bytes of `parts`, from the front, as many as there is room for; 0: none for now. What is
+  // Takes bytes of `parts`, from the front, as many as there is room for; 0: none yet. What is
   // taken may be overwritten. An error: the stream is broken, and says how
   // (SK_ERR_PEER_LOST: the other end is closed; SK_ERR_TRANSPORT: what is between; SK_ERR_TRUST).
   virtual Result<size_t> send(std::span<const iovec> parts) = 0;
 
-  // Bytes that have come, at most as many as `room` has; 0: none for now, or ended().
+  // Bytes that have come, at most as many as `room` has; 0: none yet, or ended().
   virtual Result<size_t> receive(std::span<std::byte> room) = 0;
 
   // The other end has closed its side, all that it sent has been received.

@@ -1,0 +1,27 @@
+#include "transport/bootstrap/report.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace sk {
+
+Report report_of(const Status& status) {
+  Report report;
+  report.code = status.code();
+  strncpy(report.message, status.message().c_str(), sizeof(report.message) - 1);
+  return report;
+}
+
+Status verdict(const std::vector<Report>& reports, const char* step) {
+  const auto failed = [](const Report& report) { return report.code != SK_OK; };
+  auto worst = std::find_if(reports.begin(), reports.end(), [&](const Report& report) {
+    return failed(report) && report.secondary == 0;
+  });
+  if (worst == reports.end()) worst = std::find_if(reports.begin(), reports.end(), failed);
+  if (worst == reports.end()) return {};
+  const std::string message(worst->message, strnlen(worst->message, sizeof(worst->message)));
+  return error(worst->code, "{}, rank {}: {}", step, worst - reports.begin(), message);
+}
+
+}  // namespace sk

@@ -1,0 +1,213 @@
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "transport/bootstrap/kinds.h"
+#include "transport/bootstrap/report.h"
+#include "transport/tcp/endpoint.h"
+#include "transport/tcp/epoll.h"
+#include "transport/tcp/meeting.h"
+#include "transport/tcp/networks.h"
+#include "transport/tcp/socket.h"
+#include "transport/tcp/tcp.h"
+
+namespace sk {
+namespace tcp {
+namespace {
+
+constexpr size_t kAddressesMax = 8;
+constexpr int64_t kReportGraceNs = 1'000'000'000;
+
+// Plain bytes, in the same form on every host.
+struct Place {
+  uint16_t family = 0;  // 4, 6; 0: none.
+  uint16_t port = 0;
+  std::array<std::byte, 16> address = {};
+};
+
+// What a rank tells the others: where it can be reached, and what nobody else knows of this
+// meeting.
+struct Offer {
+  Report report;
+  uint32_t wrapped = 0;
+  std::array<Place, kAddressesMax> places = {};
+  std::array<std::byte, 32> nonce = {};
+};
+static_assert(std::is_trivially_copyable_v<Offer>);
+
+Place place_of(const Address& address) {
+  Place place;
+  if (address.family() == AF_INET) {
+    const auto* in = reinterpret_cast<const sockaddr_in*>(&address.storage);
+    place.family = 4;
+    place.port = ntohs(in->sin_port);
+    memcpy(place.address.data(), &in->sin_addr, 4);
+  } else {
+    const auto* in6 = reinterpret_cast<const sockaddr_in6*>(&address.storage);
+    place.family = 6;
+    place.port = ntohs(in6->sin6_port);
+    memcpy(place.address.data(), &in6->sin6_addr, 16);
+  }
+  return place;
+}
+
+Address address_of(const Place& place) {
+  Address address;
+  if (place.family == 4) {
+    auto* in = reinterpret_cast<sockaddr_in*>(&address.storage);
+    in->sin_family = AF_INET;
+    in->sin_port = htons(place.port);
+    memcpy(&in->sin_addr, place.address.data(), 4);
+    address.bytes = sizeof(*in);
+  } else {
+    auto* in6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
+    in6->sin6_family = AF_INET6;
+    in6->sin6_port = htons(place.port);
+    memcpy(&in6->sin6_addr, place.address.data(), 16);
+    address.bytes = sizeof(*in6);
+  }
+  return address;
+}
+
+class Connector {
+ public:
+  Connector(Bootstrap& bootstrap, const SegmentLayout& layout, const TcpConfig& config)
+      : bootstrap_(bootstrap),
+        layout_(layout),
+        config_(config),
+        rank_(uint32_t(bootstrap.rank())),
+        deadline_ns_(bootstrap_clock_ns() + config.timeout_ns) {}
+
+  Result<std::unique_ptr<Endpoint>> run();
+
+ private:
+  Status prepare(Offer& offer);
+  Result<MeetingKey> key_of(const std::vector<Offer>& offers) const;
+  Status meet(const std::vector<Offer>& offers);
+  Result<std::unique_ptr<Endpoint>> finish(std::unique_ptr<Endpoint> local);
+
+  template <typename T>
+  Result<std::vector<T>> gather(const T& mine) {
+    const int64_t left = std::max(deadline_ns_ - bootstrap_clock_ns(), kReportGraceNs);
+    SK_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
+                        bootstrap_.allgather(std::as_bytes(std::span(&mine, 1)), left));
+    std::vector<T> all(layout_.world_size);
+    if (bytes.size() != all.size() * sizeof(T)) {
+      return error(SK_ERR_INTERNAL, "the bootstrap gathered {} bytes; {} were due", bytes.size(),
+                   all.size() * sizeof(T));
+    }
+    memcpy(all.data(), bytes.data(), bytes.size());
+    return all;
+  }
+
+  Bootstrap& bootstrap_;
+  const SegmentLayout& layout_;
+  const TcpConfig& config_;
+  const uint32_t rank_;
+  const int64_t deadline_ns_;
+  std::vector<SocketPtr> listeners_;
+  std::vector<Met> met_;
+};
+
+Status Connector::prepare(Offer& offer) {
+  offer.wrapped = config_.wrap ? 1 : 0;
+  SK_RETURN_IF_ERROR(fill_random(offer.nonce));
+  SK_ASSIGN_OR_RETURN(const auto ports, port_range(config_.ports));
+  SK_ASSIGN_OR_RETURN(const std::vector<Address> addresses,
+                      own_addresses(config_.networks, kAddressesMax));
+  for (const Address& address : addresses) {
+    Address bound;
+    SK_ASSIGN_OR_RETURN(SocketPtr listener, listen_at(address, ports.first, ports.second, &bound));
+    offer.places[listeners_.size()] = place_of(bound);
+    listeners_.push_back(std::move(listener));
+  }
+  return {};
+}
+
+// Of the secret, and of what each rank has drawn: of this meeting alone.
+Result<MeetingKey> Connector::key_of(const std::vector<Offer>& offers) const {
+  std::vector<std::byte> nonces;
+  for (const Offer& offer : offers)
+    nonces.insert(nonces.end(), offer.nonce.begin(), offer.nonce.end());
+  MeetingKey key;
+  SK_ASSIGN_OR_RETURN(key.bytes, hmac(as_bytes(config_.secret), {as_bytes("hosts meet"), nonces}));
+  return key;
+}
+
+Status Connector::meet(const std::vector<Offer>& offers) {
+  SK_ASSIGN_OR_RETURN(const MeetingKey key, key_of(offers));
+  MeetingInput input = {.rank = rank_,
+                        .world_size = layout_.world_size,
+                        .peers = {},
+                        .addresses = {},
+                        .listeners = listeners_,
+                        .key = key,
+                        .deadline_ns = deadline_ns_,
+                        .cancel = bootstrap_.cancel(),
+                        .config = config_};
+  const std::vector<int>& hosts = bootstrap_.host_of();
+  for (uint32_t rank = 0; rank < layout_.world_size; ++rank) {
+    std::vector<Address>& addresses = input.addresses.emplace_back();
+    for (const Place& place : offers[rank].places)
+      if (place.family != 0) addresses.push_back(address_of(place));
+    if (hosts[rank] != hosts[rank_]) input.peers.push_back(rank);
+  }
+  SK_ASSIGN_OR_RETURN(met_, tcp::meet(input));
+  return {};
+}
+
+Result<std::unique_ptr<Endpoint>> Connector::finish(std::unique_ptr<Endpoint> local) {
+  SK_ASSIGN_OR_RETURN(std::unique_ptr<Epoll> epoll, Epoll::make(layout_.world_size));
+  std::vector<stream::Remote> remotes;
+  for (Met& met : met_) {
+    SK_RETURN_IF_ERROR(epoll->add(met.rank, met.pipe->fd()));
+    remotes.push_back({met.rank, std::move(met.where), std::move(met.pipe)});
+  }
+  auto endpoint =
+      std::make_unique<TcpEndpoint>(std::move(local), std::move(remotes), std::move(epoll));
+  SK_RETURN_IF_ERROR(endpoint->start());
+  return std::unique_ptr<Endpoint>(std::move(endpoint));
+}
+
+Result<std::unique_ptr<Endpoint>> Connector::run() {
+  SK_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> local, config_.local(bootstrap_, layout_));
+  Offer offer;
+  offer.report = report_of(prepare(offer));
+  SK_ASSIGN_OR_RETURN(const std::vector<Offer> offers, gather(offer));
+  std::vector<Report> reports;
+  for (const Offer& other : offers) reports.push_back(other.report);
+  SK_RETURN_IF_ERROR(verdict(reports, "connecting hosts"));
+  for (uint32_t rank = 0; rank < offers.size(); ++rank) {
+    if (offers[rank].wrapped == offers[0].wrapped) continue;
+    return error(SK_ERR_INVALID_ARGUMENT, "rank {} has SK_NET_TLS=0, and rank {} has not",
+                 offers[0].wrapped == 0 ? 0 : rank, offers[0].wrapped == 0 ? rank : 0);
+  }
+
+  Status met = meet(offers);
+  listeners_.clear();
+  Result<std::unique_ptr<Endpoint>> endpoint =
+      met.ok() ? finish(std::move(local)) : Result<std::unique_ptr<Endpoint>>(met.clone());
+  if (met.ok() && !endpoint.ok()) met = endpoint.status().clone();
+  // Every rank reports once more, also one that failed: the others are told why.
+  Result<std::vector<Report>> gathered = gather(report_of(met));
+  if (!gathered.ok()) return std::move(met.ok() ? gathered.status() : met);
+  SK_RETURN_IF_ERROR(verdict(*gathered, "connecting hosts"));
+  return endpoint;
+}
+
+}  // namespace
+}  // namespace tcp
+
+Result<std::unique_ptr<Endpoint>> connect_tcp(Bootstrap& bootstrap, const SegmentLayout& layout,
+                                              const TcpConfig& config) {
+  if (layout.world_size != uint32_t(bootstrap.world_size())) {
+    return error(SK_ERR_INVALID_ARGUMENT, "a layout for {} ranks in a world of {}",
+                 layout.world_size, bootstrap.world_size());
+  }
+  return tcp::Connector(bootstrap, layout, config).run();
+}
+
+}  // namespace sk

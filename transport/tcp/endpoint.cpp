@@ -1,0 +1,76 @@
+#include "transport/tcp/endpoint.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+namespace sk::tcp {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{1};  // How often it looks whether somebody drives.
+constexpr int64_t kSleepNs = 1'000'000'000;    // What could move ends it sooner.
+
+}  // namespace
+
+TcpEndpoint::TcpEndpoint(std::unique_ptr<Endpoint> local, std::vector<stream::Remote> remotes,
+                         std::unique_ptr<stream::Readiness> readiness)
+    : HostsEndpoint(std::move(local), std::move(remotes), std::move(readiness)) {}
+
+// Signals are the program's own threads' matter.
+Status TcpEndpoint::start() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status started = caught([&] {
+    thread_ = std::make_unique<std::thread>([this] { drive_while_nobody_does(); });
+    return Status();
+  });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+TcpEndpoint::~TcpEndpoint() {
+  if (forked()) {
+    (void)thread_.release();  // The child has no such thread to wait for.
+    return;
+  }
+  leave();
+  if (thread_ == nullptr) return;
+  {
+    const std::lock_guard lock(stop_mutex_);
+    stop_ = true;
+  }
+  stop_changed_.notify_all();
+  readiness().wake();
+  thread_->join();
+}
+
+bool TcpEndpoint::stopping_within_a_look() {
+  std::unique_lock lock(stop_mutex_);
+  return stop_changed_.wait_for(lock, kLook, [&] { return stop_; });
+}
+
+// Who waits drives: while that changes, this only looks now and then.
+void TcpEndpoint::drive_while_nobody_does() {
+  std::vector<uint32_t> ready;
+  uint64_t seen = drives();
+  for (;;) {
+    const uint64_t now = drives();
+    if (now == seen) {
+      drive();
+      readiness().wait(kSleepNs, ready);
+    }
+    if (now != seen || drives() != seen) {
+      if (stopping_within_a_look()) return;
+      seen = now;
+      continue;
+    }
+    const std::lock_guard lock(stop_mutex_);
+    if (stop_) return;
+  }
+}
+
+}  // namespace sk::tcp

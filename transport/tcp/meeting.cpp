@@ -1,0 +1,274 @@
+#include "transport/tcp/meeting.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <list>
+#include <utility>
+
+#include "transport/bootstrap/kinds.h"
+
+namespace sk::tcp {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kHigherWaitsNs = 700 * kMs;  // For what the lower rank dials.
+constexpr int64_t kNextAddressNs = 400 * kMs;  // A dial that has not come to anything is given up.
+constexpr int64_t kAgainNs = 200 * kMs;        // Behind the last address.
+constexpr int64_t kStrangerNs = 10'000 * kMs;  // To prove itself.
+constexpr size_t kStrangersMax = 256;          // More than the ranks that are still missing.
+constexpr size_t kDialsMax = 128;              // At once: each takes a descriptor.
+
+class Meeting {
+ public:
+  explicit Meeting(const MeetingInput& input) : in_(input), begin_ns_(bootstrap_clock_ns()) {
+    for (const uint32_t rank : in_.peers) {
+      Pair& pair = pairs_.emplace_back();
+      pair.rank = rank;
+      pair.next_dial_ns = begin_ns_ + (in_.rank < rank ? 0 : kHigherWaitsNs);
+    }
+  }
+  Result<std::vector<Met>> run();
+
+ private:
+  struct Connection {
+    SocketPtr dialing;  // Until it stands.
+    std::unique_ptr<Greeting> greeting;
+    uint32_t peer = UINT32_MAX;  // Of a dial.
+    std::string where;
+    int64_t until_ns = 0;
+    bool ready = true;
+    bool over = false;
+    int fd() const { return dialing ? dialing->fd() : greeting->pipe().fd(); }
+    bool dials() const { return peer != UINT32_MAX; }
+  };
+  struct Pair {
+    uint32_t rank = 0;
+    std::unique_ptr<stream::Pipe> pipe;
+    std::string where;
+    size_t next_address = 0;
+    int64_t next_dial_ns = 0;
+    bool dials = false;  // A dial is under way.
+    std::vector<std::string> tried;
+  };
+
+  bool done() const {
+    return std::all_of(pairs_.begin(), pairs_.end(),
+                       [](const Pair& pair) { return pair.pipe != nullptr; });
+  }
+  Pair* pair_of(uint32_t rank) {
+    const auto it = std::find_if(pairs_.begin(), pairs_.end(),
+                                 [&](const Pair& pair) { return pair.rank == rank; });
+    return it == pairs_.end() ? nullptr : &*it;
+  }
+  Status dial_some();
+  Status dial(Pair& pair);
+  void accept_some();
+  Status greet(Connection& connection, SocketPtr socket);
+  Status go_on(Connection& connection);
+  void end(Connection& connection, const Status& why);
+  void adopt(Connection& connection);
+  Status wait();
+  Status nobody() const;
+
+  const MeetingInput& in_;
+  const int64_t begin_ns_;
+  std::vector<Pair> pairs_;
+  std::list<Connection> connections_;
+  Status stranger_;  // The last sentence about one that could not prove itself.
+  Status no_room_;
+};
+
+Result<std::vector<Met>> Meeting::run() {
+  while (!done()) {
+    SK_RETURN_IF_ERROR(dial_some());
+    accept_some();
+    for (Connection& connection : connections_) {
+      if (!connection.ready) continue;
+      Status status = go_on(connection);
+      if (!status.ok()) end(connection, status);
+    }
+    const int64_t now = bootstrap_clock_ns();
+    for (Connection& connection : connections_)
+      if (!connection.over && now > connection.until_ns)
+        end(connection, Status(SK_ERR_TIMEOUT, "no answer"));
+    connections_.remove_if([](const Connection& connection) { return connection.over; });
+    if (!done()) SK_RETURN_IF_ERROR(wait());
+  }
+  std::vector<Met> met;
+  for (Pair& pair : pairs_) met.push_back({pair.rank, std::move(pair.where), std::move(pair.pipe)});
+  return met;
+}
+
+Status Meeting::dial_some() {
+  const int64_t now = bootstrap_clock_ns();
+  auto dials = size_t(std::count_if(connections_.begin(), connections_.end(),
+                                    [](const Connection& each) { return each.dials(); }));
+  for (Pair& pair : pairs_) {
+    if (pair.pipe || pair.dials || now < pair.next_dial_ns) continue;
+    if (dials++ >= kDialsMax) break;
+    SK_RETURN_IF_ERROR(dial(pair));
+  }
+  return {};
+}
+
+// The next of its addresses; behind the last one from the first again.
+Status Meeting::dial(Pair& pair) {
+  const std::vector<Address>& addresses = in_.addresses[pair.rank];
+  if (addresses.empty()) return error(SK_ERR_TRANSPORT, "rank {} gave no address", pair.rank);
+  const Address& address = addresses[pair.next_address++ % addresses.size()];
+  pair.next_dial_ns =
+      bootstrap_clock_ns() + (pair.next_address % addresses.size() == 0 ? kAgainNs : 0);
+  pair.tried.resize(addresses.size());
+  Connection connection = {.dialing = nullptr,
+                           .greeting = nullptr,
+                           .peer = pair.rank,
+                           .where = address.text(),
+                           .until_ns = bootstrap_clock_ns() + kNextAddressNs};
+  bool under_way = false;
+  Result<SocketPtr> socket = tcp::dial(address, &under_way);
+  if (!socket.ok()) {
+    if (socket.status().code() == SK_ERR_NO_MEMORY) no_room_ = socket.status().clone();
+    pair.tried[(pair.next_address - 1) % addresses.size()] = socket.status().message();
+    return {};
+  }
+  pair.dials = true;
+  connection.ready = !under_way;
+  if (under_way) {
+    connection.dialing = std::move(socket).value();
+  } else {
+    SK_RETURN_IF_ERROR(greet(connection, std::move(socket).value()));
+  }
+  connections_.push_back(std::move(connection));
+  return {};
+}
+
+void Meeting::accept_some() {
+  for (const SocketPtr& listener : in_.listeners) {
+    for (size_t i = 0; i < kStrangersMax; ++i) {
+      SocketPtr socket = accept_one(*listener, &no_room_);
+      if (!socket) break;
+      Connection connection = {.dialing = nullptr,
+                               .greeting = nullptr,
+                               .where = "",
+                               .until_ns = bootstrap_clock_ns() + kStrangerNs};
+      if (greet(connection, std::move(socket)).ok()) connections_.push_back(std::move(connection));
+    }
+  }
+  // The oldest ones go: a rank proves itself at once.
+  auto strangers = size_t(std::count_if(connections_.begin(), connections_.end(),
+                                        [](const Connection& each) { return !each.dials(); }));
+  for (auto it = connections_.begin(); strangers > kStrangersMax + in_.peers.size();) {
+    const bool goes = !it->dials();
+    it = goes ? connections_.erase(it) : std::next(it);
+    strangers -= goes ? 1 : 0;
+  }
+}
+
+Status Meeting::greet(Connection& connection, SocketPtr socket) {
+  std::unique_ptr<stream::Pipe> pipe = make_pipe(std::move(socket));
+  if (in_.config.wrap) {
+    SK_ASSIGN_OR_RETURN(pipe, in_.config.wrap(std::move(pipe), connection.dials(), in_.key.bytes));
+  }
+  SK_ASSIGN_OR_RETURN(connection.greeting,
+                      connection.dials()
+                          ? Greeting::dial(in_.key, in_.rank, connection.peer, std::move(pipe))
+                          : Greeting::accept(in_.key, in_.rank, in_.world_size, std::move(pipe)));
+  return {};
+}
+
+Status Meeting::go_on(Connection& connection) {
+  if (connection.dialing) {
+    SK_RETURN_IF_ERROR(dialed(*connection.dialing));
+    connection.until_ns = bootstrap_clock_ns() + kStrangerNs;
+    SK_RETURN_IF_ERROR(greet(connection, std::move(connection.dialing)));
+  }
+  SK_ASSIGN_OR_RETURN(Greeting::State state, connection.greeting->go_on());
+  if (state == Greeting::State::kUnderWay) return {};
+  Pair* pair = pair_of(connection.greeting->peer());
+  if (pair == nullptr || pair->pipe) {
+    connection.over = true;  // The pair has one already.
+    return {};
+  }
+  if (state == Greeting::State::kProven && in_.rank < pair->rank) {
+    SK_RETURN_IF_ERROR(connection.greeting->choose());
+    state = Greeting::State::kChosen;
+  }
+  if (state == Greeting::State::kChosen && !connection.greeting->wants_room()) adopt(connection);
+  return {};
+}
+
+void Meeting::adopt(Connection& connection) {
+  Pair& pair = *pair_of(connection.greeting->peer());
+  pair.where = !connection.where.empty() || in_.addresses[pair.rank].empty()
+                   ? connection.where
+                   : in_.addresses[pair.rank][0].text();
+  pair.pipe = connection.greeting->take_pipe();
+  connection.over = true;
+  for (Connection& other : connections_)
+    if (&other != &connection && other.peer == pair.rank) other.over = true;
+}
+
+void Meeting::end(Connection& connection, const Status& why) {
+  connection.over = true;
+  if (!connection.dials()) {
+    if (why.code() == SK_ERR_TRUST) stranger_ = why.clone();
+    return;
+  }
+  Pair& pair = *pair_of(connection.peer);
+  pair.dials = false;
+  const size_t addresses = in_.addresses[pair.rank].size();
+  pair.tried[(pair.next_address - 1) % addresses] =
+      fmt::format("{}: {}", connection.where, why.message());
+}
+
+Status Meeting::nobody() const {
+  std::string text;
+  for (const Pair& pair : pairs_) {
+    if (pair.pipe) continue;
+    std::string tried;
+    for (const std::string& each : pair.tried)
+      if (!each.empty()) tried += (tried.empty() ? "" : "; ") + each;
+    text = fmt::format("no way from rank {} to rank {} was found{}{}", in_.rank, pair.rank,
+                       tried.empty() ? "" : ": ", tried);
+    break;
+  }
+  if (!stranger_.ok()) text += "; " + stranger_.message();
+  if (!no_room_.ok()) text += "; " + no_room_.message();
+  return Status(no_room_.ok() ? SK_ERR_TRANSPORT : SK_ERR_NO_MEMORY, text);
+}
+
+Status Meeting::wait() {
+  const int64_t now = bootstrap_clock_ns();
+  if (now >= in_.deadline_ns) return nobody();
+  int64_t until = std::min(in_.deadline_ns, now + 1'000 * kMs);
+  for (const Pair& pair : pairs_)
+    if (!pair.pipe && !pair.dials) until = std::min(until, pair.next_dial_ns);
+  std::vector<pollfd> entries;
+  // Where no descriptor is left, whoever knocks is let in later.
+  for (const SocketPtr& listener : in_.listeners)
+    entries.push_back({listener->fd(), short(no_room_.ok() ? POLLIN : 0), 0});
+  const size_t first = entries.size();
+  for (const Connection& connection : connections_) {
+    const bool out = connection.dialing || connection.greeting->wants_room();
+    entries.push_back({connection.fd(),
+                       short(connection.dialing ? POLLOUT
+                             : out              ? POLLIN | POLLOUT
+                                                : POLLIN),
+                       0});
+    until = std::min(until, connection.until_ns);
+  }
+  if (!no_room_.ok()) until = std::min(until, now + 50 * kMs);
+  no_room_ = {};
+  SK_ASSIGN_OR_RETURN([[maybe_unused]] const int ready,
+                      in_.cancel.poll(entries, std::max(kMs, until - now)));
+  size_t at = first;
+  for (Connection& connection : connections_) connection.ready = entries[at++].revents != 0;
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Met>> meet(const MeetingInput& input) { return Meeting(input).run(); }
+
+}  // namespace sk::tcp

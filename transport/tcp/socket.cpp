@@ -1,0 +1,205 @@
+#include "transport/tcp/socket.h"
+
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "lib/base/fork_lock.h"
+
+namespace sk::tcp {
+
+struct OpenSockets {
+  std::vector<Socket*> all;
+  static OpenSockets& get() {
+    static OpenSockets* instance = new OpenSockets;  // Never freed: threads may outlive it.
+    return *instance;
+  }
+  static void close_in_child() {
+    for (Socket* each : get().all) close(std::exchange(each->fd_, -1));
+    get().all.clear();
+  }
+};
+
+namespace {
+
+ForkLock open_sockets_lock(&OpenSockets::close_in_child);
+
+// Where a host has gone, nothing comes back: not even that there is nobody.
+constexpr int kIdleS = 2, kProbeS = 1, kProbes = 2;
+constexpr uint32_t kSilenceMs = 4'000;
+
+std::string errno_text(int number) { return std::generic_category().message(number); }
+
+// What a failed call says of the connection.
+Status broken(int number) {
+  if (number == EPIPE || number == ECONNRESET)
+    return error(SK_ERR_PEER_LOST, "its end is closed ({})", errno_text(number));
+  return error(SK_ERR_TRANSPORT, "{}", errno_text(number));
+}
+
+bool is_passing(int number) {
+  return number == EAGAIN || number == EINTR || number == ENOBUFS || number == ENOMEM;
+}
+
+void set(int fd, int level, int option, int value) {
+  setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+void prepare(int fd) {
+  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdleS);
+  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kProbeS);
+  set(fd, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+}
+
+class SocketPipe final : public stream::Pipe {
+ public:
+  explicit SocketPipe(SocketPtr socket) : socket_(std::move(socket)) {}
+
+  Result<size_t> send(std::span<const iovec> parts) override {
+    if (parts.empty()) return size_t{0};
+    msghdr message = {};
+    message.msg_iov = const_cast<iovec*>(parts.data());
+    message.msg_iovlen = parts.size();
+    const ssize_t sent = sendmsg(fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) return size_t(sent);
+    if (is_passing(errno)) return size_t{0};
+    return broken(errno);
+  }
+
+  Result<size_t> receive(std::span<std::byte> room) override {
+    const ssize_t came = recv(fd(), room.data(), room.size(), MSG_DONTWAIT);
+    if (came > 0) return size_t(came);
+    if (came == 0) {
+      ended_ = !room.empty();
+      return size_t{0};
+    }
+    if (is_passing(errno)) return size_t{0};
+    return broken(errno);
+  }
+
+  bool ended() const override { return ended_; }
+  int fd() const override { return socket_->fd(); }
+
+  bool delivered() const override {
+    int left = 0;
+    return ioctl(fd(), SIOCOUTQ, &left) != 0 || left == 0;
+  }
+
+  // Of one that is idle the kernel's probes see to it. TCP_USER_TIMEOUT would also end one whose
+  // peer answers but does not read: a stopped process is none that is gone.
+  Status look_after() override {
+    tcp_info info = {};
+    socklen_t bytes = sizeof(info);
+    if (getsockopt(fd(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return {};
+    const bool unanswered = info.tcpi_retransmits != 0 || info.tcpi_probes != 0;
+    if (!unanswered || info.tcpi_last_ack_recv < kSilenceMs) return {};
+    return error(SK_ERR_TRANSPORT, "its host has not answered for {} ms", info.tcpi_last_ack_recv);
+  }
+
+ private:
+  const SocketPtr socket_;
+  bool ended_ = false;
+};
+
+}  // namespace
+
+Socket::Socket(int fd) : fd_(fd) {
+  const std::lock_guard lock(open_sockets_lock);
+  OpenSockets::get().all.push_back(this);
+}
+
+Socket::~Socket() {
+  const std::lock_guard lock(open_sockets_lock);
+  std::erase(OpenSockets::get().all, this);
+  if (fd_ >= 0) close(fd_);
+}
+
+namespace {
+
+Result<SocketPtr> new_socket(int family) {
+  const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd >= 0) return std::make_unique<Socket>(fd);
+  if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+    return error(SK_ERR_NO_MEMORY, "no socket: {}", errno_text(errno));
+  return system_error("socket()");
+}
+
+void set_port(Address& address, int port) {
+  if (address.family() == AF_INET6) {
+    reinterpret_cast<sockaddr_in6*>(&address.storage)->sin6_port = htons(uint16_t(port));
+  } else {
+    reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port = htons(uint16_t(port));
+  }
+}
+
+}  // namespace
+
+Result<SocketPtr> listen_at(const Address& address, int first, int last, Address* bound) {
+  SK_ASSIGN_OR_RETURN(SocketPtr made, new_socket(address.family()));
+  if (address.family() == AF_INET6) set(made->fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  for (int port = first; port <= last; ++port) {
+    *bound = address;
+    set_port(*bound, port);
+    if (bind(made->fd(), bound->get(), bound->bytes) != 0) {
+      if (errno == EADDRINUSE && port < last) continue;
+      return error(SK_ERR_TRANSPORT, "cannot listen at {}: {}", bound->text(), errno_text(errno));
+    }
+    if (listen(made->fd(), SOMAXCONN) != 0) {
+      if (errno == EADDRINUSE && port < last) {
+        SK_ASSIGN_OR_RETURN(made, new_socket(address.family()));
+        continue;
+      }
+      return error(SK_ERR_TRANSPORT, "cannot listen at {}: {}", bound->text(), errno_text(errno));
+    }
+    bound->bytes = sizeof(bound->storage);
+    if (getsockname(made->fd(), reinterpret_cast<sockaddr*>(&bound->storage), &bound->bytes) != 0)
+      return system_error("getsockname()");
+    return made;
+  }
+  return error(SK_ERR_INVALID_ARGUMENT, "no port from {} to {}", first, last);
+}
+
+SocketPtr accept_one(const Socket& listener, Status* failed) {
+  const int fd = accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) {
+    if (errno == EMFILE || errno == ENFILE)
+      *failed = error(SK_ERR_NO_MEMORY, "no connection can be taken: {}", errno_text(errno));
+    return nullptr;
+  }
+  prepare(fd);
+  return std::make_unique<Socket>(fd);
+}
+
+Result<SocketPtr> dial(const Address& address, bool* under_way) {
+  SK_ASSIGN_OR_RETURN(SocketPtr made, new_socket(address.family()));
+  prepare(made->fd());
+  *under_way = false;
+  if (connect(made->fd(), address.get(), address.bytes) == 0) return made;
+  if (errno != EINPROGRESS)
+    return error(SK_ERR_TRANSPORT, "{}: {}", address.text(), errno_text(errno));
+  *under_way = true;
+  return made;
+}
+
+Status dialed(const Socket& socket) {
+  int number = 0;
+  socklen_t bytes = sizeof(number);
+  if (getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &number, &bytes) != 0) number = errno;
+  return number == 0 ? Status() : error(SK_ERR_TRANSPORT, "{}", errno_text(number));
+}
+
+std::unique_ptr<stream::Pipe> make_pipe(SocketPtr socket) {
+  return std::make_unique<SocketPipe>(std::move(socket));
+}
+
+}  // namespace sk::tcp
