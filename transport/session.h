@@ -266,7 +266,9 @@ class Endpoint {
   // kAbsent are always of the own rank, with its `reason`. Any thread.
   virtual void abort(AbortCause cause, uint32_t rank, const std::string& reason) = 0;
 
-  // What abort() does with a word that came from elsewhere: of an endpoint that is part of one.
+  // What check() does before it answers, and abort() with a word that came from elsewhere: of an
+  // endpoint that is part of one.
+  virtual void look_after_peers() { (void)check(); }
   virtual void end_waits(uint32_t word) { abort(abort_cause(word), abort_rank(word), ""); }
 
   // The sentence for the own abort word's value (not 0).

@@ -4,7 +4,10 @@
 #include "lib/base/lasting.h"
 #include "lib/exec/cpu/executor.h"
 #include "lib/exec/cpu/tile/cpu_features.h"
+#include "transport/bootstrap/env.h"
+#include "transport/bootstrap/secret.h"
 #include "transport/shm/shm.h"
+#include "transport/tcp/tcp.h"
 
 namespace sk::api {
 namespace {
@@ -24,11 +27,27 @@ Backend named_parts() {
   return backend;
 }
 
+// Ranks of several hosts: shared memory within each, TCP between them.
+Result<std::unique_ptr<Endpoint>> connect_hosts(Bootstrap& bootstrap, const SegmentLayout& layout,
+                                                int64_t timeout_ns) {
+  TcpConfig config;
+  config.timeout_ns = timeout_ns;
+  config.networks = process_env("SK_NET").value_or("");
+  config.ports = process_env("SK_PORT_RANGE").value_or("");
+  SK_ASSIGN_OR_RETURN(config.secret, read_job_secret(process_env));
+  config.local = [timeout_ns](Bootstrap& all, const SegmentLayout& of_all) {
+    return connect_shm(all, of_all,
+                       {.timeout_ns = timeout_ns, .hide_mapped = true, .one_of_several = true});
+  };
+  return connect_tcp(bootstrap, layout, config);
+}
+
 Backend make_backend() {
   Backend backend = named_parts();
   backend.check = cpu::check_environment;
   backend.connect = [](Bootstrap& bootstrap, const SegmentLayout& layout, int64_t timeout_ns,
                        bool put_only) {
+    if (!bootstrap.one_host()) return connect_hosts(bootstrap, layout, timeout_ns);
     return connect_shm(bootstrap, layout, {.timeout_ns = timeout_ns, .hide_mapped = put_only});
   };
   backend.make_executor = [](Endpoint& endpoint, Ledger& ledger, uint32_t workers, bool shared) {

@@ -101,6 +101,10 @@ const std::vector<SessionBackend>& session_backends() {
   const Exclusion threads_leave_together = {outlives, threads_cannot_die.reason};
   const Exclusion nobody_takes_over = {
       outlives, "where PIDs cannot be seen, nobody takes the place of a watcher that has left"};
+  const Exclusion two_causes = {"AllRanksSeeTheSameCause",
+                                "of two ends at once each host may see another one first"};
+  const Exclusion near_is_sooner = {
+      first, "the ends of a host's own ranks are seen at once, those of others a while later"};
   static const std::vector<SessionBackend> backends = {
       {.name = "shm_threads",
        .processes_max = 0,
@@ -138,17 +142,18 @@ const std::vector<SessionBackend>& session_backends() {
        .processes_max = 0,
        .skip_reason = always,
        .open = open_tcp(1),
-       .exclusions = {threads_cannot_die, threads_leave_together, threads_die_together}},
+       .exclusions = {threads_cannot_die, threads_leave_together, threads_die_together,
+                      two_causes}},
       {.name = "tcp_processes",
        .processes_max = kOneEach,
        .skip_reason = with_pidfd,
        .open = open_tcp(1),
-       .exclusions = {}},
+       .exclusions = {two_causes}},
       {.name = "tcp_and_shm_processes",
        .processes_max = kOneEach,
        .skip_reason = with_pidfd,
        .open = open_tcp(2),
-       .exclusions = {}},
+       .exclusions = {two_causes, near_is_sooner}},
       {.name = "fault_shm_threads",
        .processes_max = 0,
        .skip_reason = always,

@@ -103,13 +103,17 @@ Status ShmEndpoint::release(uint64_t offset, uint64_t bytes) {
 }
 
 Status ShmEndpoint::check() {
+  look_after_peers();
+  return header().abort_word.load(std::memory_order_acquire) == 0 ? Status() : abort_status();
+}
+
+void ShmEndpoint::look_after_peers() {
   const std::unique_lock lock(check_mutex_, std::try_to_lock);
   if (lock && header().abort_word.load(std::memory_order_acquire) == 0) {
     keep_watch();
     find_dead_processes();
     find_peers_that_left();
   }
-  return header().abort_word.load(std::memory_order_acquire) == 0 ? Status() : abort_status();
 }
 
 uint32_t ShmEndpoint::left(uint32_t rank) const {

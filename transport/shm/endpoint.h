@@ -68,6 +68,7 @@ class ShmEndpoint final : public Endpoint {
   Status commit(uint64_t offset, uint64_t bytes) override;
   Status release(uint64_t offset, uint64_t bytes) override;
   Status check() override;
+  void look_after_peers() override;
   void abort(AbortCause cause, uint32_t rank, const std::string& reason) override;
   void end_waits(uint32_t word) override;
   Status abort_status() const override;

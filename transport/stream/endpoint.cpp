@@ -188,7 +188,7 @@ void HostsEndpoint::note_end(Peer& peer) {
   peer.ended_ns = readiness_->now_ns();
 }
 
-void HostsEndpoint::look_after_peers() {
+void HostsEndpoint::look_after_hosts() {
   const int64_t now_ns = readiness_->now_ns();
   if (now_ns - looked_after_ns_ < kLookAfterNs) return;
   looked_after_ns_ = now_ns;
@@ -233,12 +233,11 @@ void HostsEndpoint::find_ends() {
 }
 
 Status HostsEndpoint::check() {
-  // What it finds stands in the abort word, and the sentence may have to be another one.
-  (void)local_->check();
+  local_->look_after_peers();
   progress();
   if (own_abort_word() == 0) {
     const std::lock_guard lock(mutex_);
-    look_after_peers();
+    look_after_hosts();
     if (ends_ > 0) find_ends();
   }
   if (own_abort_word() == 0) return {};

@@ -70,7 +70,7 @@ class HostsEndpoint : public Endpoint {
   bool pump(Peer& peer);
   void note_room(uint32_t rank);
   void note_end(Peer& peer);
-  void look_after_peers();
+  void look_after_hosts();
   void find_ends();
   void tell_abort();
   void forget_memory() const;
