@@ -2,9 +2,9 @@
 #include <unistd.h>
 
 #include "tests/cts/registry.h"
+#include "tests/support/apart.h"
 #include "transport/fault/fault.h"
 #include "transport/shm/shm.h"
-#include "transport/tcp/tcp.h"
 
 namespace sk::cts {
 namespace {
@@ -50,40 +50,10 @@ Connect open_fault(const StageSpec& spec) {
       };
 }
 
-// The ranks of a bootstrap as if so many of them shared a host each.
-class Apart final : public Bootstrap {
- public:
-  Apart(Bootstrap& inner, int ranks_per_host)
-      : Bootstrap(inner.rank(), inner.world_size()), inner_(inner) {
-    std::vector<std::byte> hosts(size_t(world_size()) * 16);
-    for (int rank = 0; rank < world_size(); ++rank)
-      hosts[size_t(rank) * 16] = std::byte(rank / ranks_per_host);
-    place(hosts);
-  }
-  Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
-                                           int64_t timeout_ns) override {
-    return inner_.allgather(mine, timeout_ns);
-  }
-
- private:
-  Bootstrap& inner_;
-};
-
-// Over the loopback.
 std::function<Connect(const StageSpec&)> open_tcp(int ranks_per_host) {
   return [ranks_per_host](const StageSpec&) -> Connect {
     return [ranks_per_host](Bootstrap& bootstrap, const SegmentLayout& layout) {
-      Apart apart(bootstrap, ranks_per_host);
-      TcpConfig config;
-      config.timeout_ns = kConnectTimeoutNs;
-      config.networks = "127.0.0.0/8";
-      config.secret = "sixteen bytes and more";
-      config.local = [](Bootstrap& all, const SegmentLayout& of_all) {
-        return connect_shm(
-            all, of_all,
-            {.timeout_ns = kConnectTimeoutNs, .hide_mapped = true, .one_of_several = true});
-      };
-      return connect_tcp(apart, layout, config);
+      return testing_support::connect_apart(bootstrap, layout, ranks_per_host, kConnectTimeoutNs);
     };
   };
 }

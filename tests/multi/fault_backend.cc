@@ -5,6 +5,7 @@
 
 #include "lib/api/objects.h"
 #include "lib/exec/cpu/executor.h"
+#include "tests/support/apart.h"
 #include "transport/shm/shm.h"
 
 namespace sk::testing_ops {
@@ -13,6 +14,7 @@ namespace {
 struct Chosen {
   std::shared_ptr<FaultNetwork> network;
   Decorate decorate;
+  int ranks_per_host = 0;  // 0: all are on this one.
 };
 
 Chosen& chosen() {
@@ -24,6 +26,8 @@ thread_local std::function<void(GemmTiles&)> tiles_of_thread;
 
 Result<std::unique_ptr<Endpoint>> connect(Bootstrap& bootstrap, const SegmentLayout& layout,
                                           int64_t timeout_ns, bool put_only) {
+  if (const int each = chosen().ranks_per_host; each != 0)
+    return testing_support::connect_apart(bootstrap, layout, each, timeout_ns);
   const std::shared_ptr<FaultNetwork> network = chosen().network;
   // Below the network the transport stays as it is: its sessions are in order, so puts are cut.
   SK_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> endpoint,
@@ -62,7 +66,11 @@ MemoryRoom memory_left() {
 void use_memory_left(uint64_t bytes) { left_for_test = bytes; }
 
 void use_backend(std::shared_ptr<FaultNetwork> network, Decorate decorate) {
-  chosen() = {std::move(network), std::move(decorate)};
+  chosen() = {.network = std::move(network), .decorate = std::move(decorate)};
+}
+
+void use_hosts(int ranks_per_host) {
+  chosen() = {.network = nullptr, .decorate = nullptr, .ranks_per_host = ranks_per_host};
 }
 
 void use_tiles(std::function<void(GemmTiles&)> change) { tiles_of_thread = std::move(change); }

@@ -20,6 +20,9 @@ using Decorate =
 // executor as it is.
 void use_backend(std::shared_ptr<FaultNetwork> network, Decorate decorate = nullptr);
 
+// The same over TCP: of hosts with so many ranks each.
+void use_hosts(int ranks_per_host);
+
 // What machines say they have left from now on; UINT64_MAX: the truth.
 void use_memory_left(uint64_t bytes);
 

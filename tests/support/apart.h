@@ -1,0 +1,49 @@
+// The ranks of a bootstrap as if so many of them shared a host each, and were reached over the
+// loopback from the others.
+#ifndef SK_TESTS_SUPPORT_APART_H_
+#define SK_TESTS_SUPPORT_APART_H_
+
+#include <memory>
+#include <vector>
+
+#include "transport/shm/shm.h"
+#include "transport/tcp/tcp.h"
+
+namespace sk::testing_support {
+
+class Apart final : public Bootstrap {
+ public:
+  Apart(Bootstrap& inner, int ranks_per_host)
+      : Bootstrap(inner.rank(), inner.world_size()), inner_(inner) {
+    std::vector<std::byte> hosts(size_t(world_size()) * 16);
+    for (int rank = 0; rank < world_size(); ++rank)
+      hosts[size_t(rank) * 16] = std::byte(rank / ranks_per_host);
+    place(hosts);
+  }
+  Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
+                                           int64_t timeout_ns) override {
+    return inner_.allgather(mine, timeout_ns);
+  }
+
+ private:
+  Bootstrap& inner_;
+};
+
+inline Result<std::unique_ptr<Endpoint>> connect_apart(Bootstrap& bootstrap,
+                                                       const SegmentLayout& layout,
+                                                       int ranks_per_host, int64_t timeout_ns) {
+  Apart apart(bootstrap, ranks_per_host);
+  TcpConfig config;
+  config.timeout_ns = timeout_ns;
+  config.networks = "127.0.0.0/8";
+  config.secret = "sixteen bytes and more";
+  config.local = [timeout_ns](Bootstrap& all, const SegmentLayout& of_all) {
+    return connect_shm(all, of_all,
+                       {.timeout_ns = timeout_ns, .hide_mapped = true, .one_of_several = true});
+  };
+  return connect_tcp(apart, layout, config);
+}
+
+}  // namespace sk::testing_support
+
+#endif  // SK_TESTS_SUPPORT_APART_H_
