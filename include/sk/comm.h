@@ -1,8 +1,10 @@
-/* Communicators: a fixed set of ranks of one host that call the same things in the same order.
+/* Communicators: a fixed set of ranks that call the same things in the same order.
  *
- * A rank is a process or a thread; on several hosts they meet, and get SK_ERR_UNSUPPORTED so far. A
- * communicator is used by one thread at a time; different ones are independent. Every wait is
- * bounded by the communicator's timeout and ends at once when a peer dies or a rank aborts. */
+ * A rank is a process or a thread. Those of one host share memory; between hosts there is TCP, with
+ * TLS 1.3 under the job's secret (docs/env.md), and a thread in each rank, which moves bytes while
+ * the program computes. A communicator is used by one thread at a time; different ones are
+ * independent. Every wait is bounded by the communicator's timeout and ends at once when a peer
+ * dies or a rank aborts, and some seconds after a host has fallen silent (SK_ERR_TRANSPORT). */
 #ifndef SK_COMM_H_
 #define SK_COMM_H_
 

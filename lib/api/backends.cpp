@@ -22,7 +22,7 @@ Backend named_parts() {
   cpu::choose_kernels();
   Backend backend;
   backend.kernel_set_name = cpu::cpu_isa_name(cpu::cpu_isa());
-  backend.transport_name = "shm";
+  backend.transport_name = [](bool one_host) { return one_host ? "shm" : "shm and tcp"; };
   backend.memory_room = [] { return memory_room(""); };
   return backend;
 }

@@ -36,7 +36,8 @@ struct Backend {
   // builds of a version.
   std::function<uint32_t()> kernel_set;
   const char* kernel_set_name = "?";  // For the log,
-  const char* transport_name = "?";   // like this.
+  // like this, of ranks on one host or on several.
+  const char* (*transport_name)(bool one_host) = nullptr;
   // For ranks that use these sets, as bits: tiles that all of them can take, and room for B as any
   // of them packs it.
   std::function<GemmTiles(DType, int64_t m, int64_t n, int64_t k, uint32_t parts,

@@ -119,7 +119,8 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& conf
   target.put_bytes_max = links.put_bytes_max;
   log.info("target: {} workers a rank, {} cores of the host for its ranks{}, {} here",
            target.workers, target.cores, shared_cores ? ", shared" : "", backend.kernel_set_name);
-  log.info("transport {}: {}; a wait lasts {} ms at most", backend.transport_name,
+  log.info("transport {}: {}; a wait lasts {} ms at most",
+           backend.transport_name == nullptr ? "?" : backend.transport_name(bootstrap->one_host()),
            target.mapped ? "all peers' memory is mapped" : "puts alone",
            config.timeout_ns / 1'000'000);
   comm->log_ = log;
