@@ -66,7 +66,6 @@ def ran(folder: Path, source: str, env: Mapping[str, str]) -> subprocess.Complet
 
 @pytest.fixture
 def checked() -> dict[str, str]:
-    heap.make()
     env = heap.environment()
     if "LD_PRELOAD" not in env:
         pytest.skip(env[heap.NAME])

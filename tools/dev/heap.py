@@ -11,24 +11,16 @@ from __future__ import annotations
 import ctypes
 import os
 
-from shell import BUILD, ROOT, run
+from shell import BUILD
 
 NAME = "SK_CHECKED_HEAP"
 """The variable that says what checks: for those who read a test's output."""
 _GLIBC = "libc_malloc_debug.so.0"  # Since glibc 2.34 malloc.check is in there, and nowhere else.
-_FORKS_SOURCE = ROOT / "tests" / "support" / "heap_forks.c"
-_FORKS = BUILD / "libheap_forks.so"
-
-
-def make() -> None:
-    """Builds what of it is ours."""
-    if not _FORKS.exists() or _FORKS.stat().st_mtime < _FORKS_SOURCE.stat().st_mtime:
-        command = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-        run([*command, _FORKS_SOURCE, "-o", _FORKS, "-ldl", "-pthread"], "building the heap's gate")
+_FORKS = BUILD / "release" / "tests" / "support" / "libsk_heap_forks.so"
 
 
 def environment() -> dict[str, str]:
-    """The variables that make it, behind make()."""
+    """The variables that make it; the tests are built."""
     tunables = "glibc.malloc.perturb=165"
     checked = {"PYTHONMALLOC": "debug", "GLIBC_TUNABLES": tunables}
     try:

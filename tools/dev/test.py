@@ -239,8 +239,6 @@ def present_suites(suite: str | None, *, may_install: bool) -> list[PythonSuite]
 def prepare(suites: list[PythonSuite]) -> None:
     """Installs the product as far as they need it, and their own environments."""
     product.install(max((each.needs for each in suites), default=product.Part.NOTHING))
-    if any(each.checks_heap for each in suites):
-        heap.make()
     for each in suites:
         if not each.costs:
             continue
