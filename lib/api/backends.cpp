@@ -42,14 +42,16 @@ Result<std::unique_ptr<Endpoint>> connect_hosts(Bootstrap& bootstrap, const Segm
   return connect_tcp(bootstrap, layout, config);
 }
 
+Result<std::unique_ptr<Endpoint>> connect(Bootstrap& bootstrap, const SegmentLayout& layout,
+                                          int64_t timeout_ns, bool put_only) {
+  if (!bootstrap.one_host()) return connect_hosts(bootstrap, layout, timeout_ns);
+  return connect_shm(bootstrap, layout, {.timeout_ns = timeout_ns, .hide_mapped = put_only});
+}
+
 Backend make_backend() {
   Backend backend = named_parts();
   backend.check = cpu::check_environment;
-  backend.connect = [](Bootstrap& bootstrap, const SegmentLayout& layout, int64_t timeout_ns,
-                       bool put_only) {
-    if (!bootstrap.one_host()) return connect_hosts(bootstrap, layout, timeout_ns);
-    return connect_shm(bootstrap, layout, {.timeout_ns = timeout_ns, .hide_mapped = put_only});
-  };
+  backend.connect = connect;
   backend.make_executor = [](Endpoint& endpoint, Ledger& ledger, uint32_t workers, bool shared) {
     return cpu::make_cpu_executor(endpoint, ledger, {.workers = workers, .shared_cores = shared});
   };
