@@ -33,6 +33,9 @@ struct Credentials {
 // A connection that reads and writes `wire`; both must stay where they are.
 Result<Connection> make_connection(Side side, Wire& wire, Credentials& credentials);
 
+// Empties this thread's queue of errors: what others left there would be taken for a call's reason.
+void drop_errors();
+
 // Why a call of OpenSSL failed, from this thread's queue of errors, which is empty behind it.
 Status take_error(bool in_handshake, const Credentials& credentials);
 

@@ -1,6 +1,5 @@
 #include "transport/tls/tls.h"
 
-#include <openssl/err.h>
 #include <openssl/ssl.h>
 
 #include <algorithm>
@@ -37,6 +36,8 @@ class Tls final : public stream::Pipe {
   Status seal(std::span<const std::byte> plain);
   // Decrypts of one record; 0: it held no plain bytes, or is not there yet.
   Result<size_t> open(std::span<std::byte> room);
+  // The rest of a record that has been decrypted.
+  bool has_plain() const { return SSL_pending(connection_.get()) > 0; }
   // A record may ask for a new key, which OpenSSL says at once. A peer that asks and never reads
   // is not heard any more.
   bool may_answer() const { return wire_.out.room() >= Outgoing::kRoomForAnswer; }
@@ -66,7 +67,7 @@ Status Tls::begin(Side side, std::span<const std::byte> key, std::string_view id
   SK_ASSIGN_OR_RETURN(connection_, make_connection(side, wire_, credentials_));
   if (side == Side::kAccepts) return {};
   // The first words, so that they are held output and whoever drives sends them.
-  ERR_clear_error();
+  drop_errors();
   const int did = SSL_do_handshake(connection_.get());
   if (SSL_get_error(connection_.get(), did) == SSL_ERROR_WANT_READ) return {};
   return take_error(true, credentials_);
@@ -97,15 +98,24 @@ Result<size_t> Tls::receive(std::span<std::byte> room) {
   SK_RETURN_IF_ERROR(shake());
   const size_t output = wire_.out.size();
   size_t size = 0;
+  bool all = false;  // That was below has come up.
   while (shaken_ && !farewell_ && size < room.size() && may_answer()) {
-    Result<size_t> opened = open(room.subspan(size));
-    if (opened.ok()) size += *opened;
-    if (opened.ok() && (*opened > 0 || wire_.in.has_record())) continue;
-    const Result<bool> more = opened.ok() && !farewell_ ? fill() : Result<bool>(false);
-    // What came ahead of an error is given first; the next call tells the error.
-    if (!broken_.ok() && size == 0) return broken_.clone();
+    if (has_plain() || wire_.in.has_record()) {
+      const Result<size_t> opened = open(room.subspan(size));
+      if (!opened.ok()) break;
+      size += opened.value();
+      continue;
+    }
+    // Where something can be given, another call may find out that there is no more.
+    if (all && size > 0) break;
+    const size_t space = wire_.in.room().size();
+    const size_t before = wire_.in.size();
+    const Result<bool> more = fill();
     if (!more.ok() || !more.value()) break;
+    all = wire_.in.size() - before < space;
   }
+  // What came ahead of an error is given first; the next call tells the error.
+  if (!broken_.ok() && size == 0) return broken_.clone();
   // A new key that the other end asked for. Should it not go out, send() says why.
   if (wire_.out.size() > output) [[maybe_unused]]
     const Status flushed = flush();
@@ -114,19 +124,19 @@ Result<size_t> Tls::receive(std::span<std::byte> room) {
 
 bool Tls::ended() const {
   if (farewell_) return true;
-  return shaken_ && below_->ended() && wire_.in.empty() && SSL_pending(connection_.get()) == 0;
+  return shaken_ && below_->ended() && wire_.in.empty() && !has_plain();
 }
 
 bool Tls::holds_input() const {
   if (!broken_.ok()) return true;  // Which whoever drives has to hear.
   return !farewell_ && may_answer() &&
-         (SSL_pending(connection_.get()) > 0 || wire_.in.has_record() || below_->holds_input());
+         (has_plain() || wire_.in.has_record() || below_->holds_input());
 }
 
 Status Tls::shake() {
   if (shaken_) return {};
   while (true) {
-    ERR_clear_error();
+    drop_errors();
     const int did = SSL_do_handshake(connection_.get());
     if (did == 1) {
       SK_RETURN_IF_ERROR(check_handshake());
@@ -152,7 +162,7 @@ Status Tls::check_handshake() {
 }
 
 Status Tls::seal(std::span<const std::byte> plain) {
-  ERR_clear_error();
+  drop_errors();
   if (records_ == records_per_key_) {
     if (SSL_key_update(connection_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1)
       return fail_by_openssl();
@@ -168,7 +178,7 @@ Status Tls::seal(std::span<const std::byte> plain) {
 }
 
 Result<size_t> Tls::open(std::span<std::byte> room) {
-  ERR_clear_error();
+  drop_errors();
   size_t got = 0;
   if (SSL_read_ex(connection_.get(), room.data(), room.size(), &got) == 1) return got;
   switch (SSL_get_error(connection_.get(), 0)) {

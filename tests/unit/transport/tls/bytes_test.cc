@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -235,6 +236,23 @@ TEST(Tls, GivesWhatCameThoughSendingFails) {
   EXPECT_EQ(send_text(*stream.dialer, "a question").status().code(), SK_ERR_PEER_LOST);
   EXPECT_EQ(receive_all(*stream.dialer), "why I go");
   EXPECT_TRUE(stream.dialer->ended());
+}
+
+// What all streams share is shared by threads.
+TEST(Tls, StreamsOfSeveralThreadsDoNotMeet) {
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([thread] {
+      for (int i = 0; i < 20; ++i) {
+        Stream stream;
+        ASSERT_TRUE(shake(stream).dialer.ok());
+        const std::string text = fmt::format("text {} of thread {}", i, thread);
+        ASSERT_EQ(send_text(*stream.dialer, text).value(), text.size());
+        EXPECT_EQ(receive_all(*stream.acceptor), text);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(Tls, RefusesWhatItCannotUse) {

@@ -6,10 +6,10 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/unit/transport/tls/peer.h"
 #include "tests/unit/transport/tls/wires.h"
 
 namespace sk::tls {
@@ -112,87 +112,13 @@ TEST(TlsTrust, RepeatedWordsOpenNothing) {
   EXPECT_EQ(status.code(), SK_ERR_TRANSPORT) << status.message();
 }
 
-// A peer that is OpenSSL with other manners.
-class Peer {
- public:
-  Peer(std::shared_ptr<Lane> out, std::shared_ptr<Lane> in, SSL_CTX* context, bool dials)
-      : out_(std::move(out)), in_(std::move(in)), context_(context), ssl_(SSL_new(context)) {
-    SSL_set_bio(ssl_, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
-    dials ? SSL_set_connect_state(ssl_) : SSL_set_accept_state(ssl_);
-  }
-  ~Peer() {
-    SSL_free(ssl_);
-    SSL_CTX_free(context_);
-    ERR_clear_error();
-  }
-  SSL* ssl() { return ssl_; }
-
-  // What has come goes in, what it says goes out.
-  void move() {
-    const std::string came = in_->bytes.substr(in_->read);
-    in_->read = in_->bytes.size();
-    if (!came.empty()) BIO_write(SSL_get_rbio(ssl_), came.data(), int(came.size()));
-    if (SSL_do_handshake(ssl_) == 1) {
-      char room[100];
-      const int got = SSL_read(ssl_, room, sizeof(room));
-      if (got > 0) received.append(room, size_t(got));
-    }
-    ERR_clear_error();
-    char room[4'000];
-    for (int got; (got = BIO_read(SSL_get_wbio(ssl_), room, sizeof(room))) > 0;)
-      out_->bytes.append(room, size_t(got));
-  }
-
-  std::string received;
-
- private:
-  const std::shared_ptr<Lane> out_, in_;
-  SSL_CTX* const context_;
-  SSL* const ssl_;
-};
-
-int give_key(SSL* ssl, const EVP_MD*, const unsigned char** identity, size_t* size,
-             SSL_SESSION** session) {
-  static const unsigned char kSuite[] = {0x13, 0x01};
-  static const std::string kName = Who().identity;
-  const std::vector<std::byte> key = key_of('k');
-  *session = SSL_SESSION_new();
-  SSL_SESSION_set1_master_key(*session, reinterpret_cast<const unsigned char*>(key.data()),
-                              key.size());
-  SSL_SESSION_set_cipher(*session, SSL_CIPHER_find(ssl, kSuite));
-  SSL_SESSION_set_protocol_version(*session, TLS1_3_VERSION);
-  *identity = reinterpret_cast<const unsigned char*>(kName.data());
-  *size = kName.size();
-  return 1;
-}
-
-SSL_CTX* context_with_key() {
-  SSL_CTX* const context = SSL_CTX_new(TLS_method());
-  SSL_CTX_set_psk_use_session_callback(context, give_key);
-  return context;
-}
-
-// What our accepting end makes of such a peer.
-Status met_by(SSL_CTX* context) {
-  Stream stream;
-  stream.dialer.reset();
-  stream.there->closed = false;
-  Peer peer(stream.there, stream.back, context, true);
-  Status status;
-  for (int i = 0; i < 10 && status.ok(); ++i) {
-    peer.move();
-    EXPECT_EQ(receive_all(*stream.acceptor, &status), "");
-  }
-  return status;
-}
-
 TEST(TlsTrust, OlderTlsAndOtherSuitesAndNoKeyAreRefused) {
   SSL_CTX* const older = context_with_key();
   SSL_CTX_set_max_proto_version(older, TLS1_2_VERSION);
   SSL_CTX* const other_hash = context_with_key();
   SSL_CTX_set_ciphersuites(other_hash, "TLS_AES_256_GCM_SHA384");
   for (SSL_CTX* context : {older, other_hash, SSL_CTX_new(TLS_method())}) {
-    const Status status = met_by(context);
+    const Status status = PeerDials(context).shake();
     EXPECT_EQ(status.code(), SK_ERR_TRUST) << status.message();
     EXPECT_THAT(status.message(), HasSubstr("the handshake for the key named"));
   }
@@ -225,61 +151,6 @@ TEST(TlsTrust, ACertificateIsNoKey) {
   }
   EXPECT_EQ(status.code(), SK_ERR_TRUST) << status.message();
   EXPECT_THAT(status.message(), HasSubstr("certificate verify failed"));
-}
-
-// The same peer is let in where its manners are good, so that the above refuses what it names.
-TEST(TlsTrust, APeerWithTheKeyIsLetInWhateverProgramItIs) {
-  Stream stream;
-  stream.dialer.reset();
-  stream.there->closed = false;
-  Peer peer(stream.there, stream.back, context_with_key(), true);
-  for (int i = 0; i < 5; ++i) {
-    peer.move();
-    EXPECT_EQ(receive_all(*stream.acceptor), "");
-  }
-  ASSERT_EQ(SSL_write(peer.ssl(), "hello", 5), 5);
-  peer.move();
-  EXPECT_EQ(receive_all(*stream.acceptor), "hello");
-  ASSERT_EQ(send_text(*stream.acceptor, "good day").value(), 8U);
-  peer.move();
-  EXPECT_EQ(peer.received, "good day");
-  EXPECT_STREQ(SSL_get_version(peer.ssl()), "TLSv1.3");
-  EXPECT_EQ(SSL_session_reused(peer.ssl()), 1);
-  EXPECT_NE(SSL_get_negotiated_group(peer.ssl()), 0);  // A fresh exchange took place.
-
-  // It may ask for new keys as often as it likes; none of that is output that piles up here.
-  for (int i = 0; i < 300; ++i) {
-    ASSERT_EQ(SSL_key_update(peer.ssl(), SSL_KEY_UPDATE_REQUESTED), 1);
-    peer.move();
-    ASSERT_EQ(receive_all(*stream.acceptor), "");
-    ASSERT_FALSE(stream.acceptor->holds_output());
-  }
-  // Even where it reads none of the answers.
-  stream.back->room = 0;
-  for (int i = 0; i < 20'000; ++i) {
-    ASSERT_EQ(SSL_key_update(peer.ssl(), SSL_KEY_UPDATE_REQUESTED), 1);
-    peer.move();
-    ASSERT_EQ(receive_all(*stream.acceptor), "");
-  }
-  EXPECT_TRUE(stream.acceptor->holds_output());
-  EXPECT_FALSE(stream.acceptor->holds_input());
-  stream.back->room = size_t{1} << 20;
-  ASSERT_EQ(stream.acceptor->send({}).value(), 0U);
-  for (int i = 0; i < 30; ++i) {
-    ASSERT_EQ(receive_all(*stream.acceptor), "");
-    peer.move();
-  }
-  ASSERT_EQ(send_text(*stream.acceptor, "under a new key").value(), 15U);
-  peer.move();
-  EXPECT_EQ(peer.received, "good dayunder a new key");
-
-  // Its farewell is an end, whatever the wire does.
-  EXPECT_FALSE(stream.acceptor->ended());
-  SSL_shutdown(peer.ssl());
-  peer.move();
-  EXPECT_EQ(receive_all(*stream.acceptor), "");
-  EXPECT_TRUE(stream.acceptor->ended());
-  EXPECT_FALSE(stream.acceptor->holds_input());
 }
 
 }  // namespace
