@@ -14,6 +14,9 @@
 namespace sk::tls {
 namespace {
 
+// A handshake takes some 300 bytes each way. A stranger's announced length must not be waited for.
+constexpr size_t kHandshakeBytesMax = size_t{16} << 10;
+
 class Tls final : public stream::Pipe {
  public:
   Tls(std::unique_ptr<stream::Pipe> below, uint64_t records_per_key)
@@ -56,6 +59,7 @@ class Tls final : public stream::Pipe {
   Credentials credentials_;
   Connection connection_;
   Gathered gathered_;
+  size_t came_ = 0;        // Up to the end of the handshake.
   bool shaken_ = false;    // The handshake is done.
   bool farewell_ = false;  // The other end has said that nothing follows.
   Status broken_;
@@ -143,6 +147,10 @@ Status Tls::shake() {
       break;
     }
     if (SSL_get_error(connection_.get(), did) != SSL_ERROR_WANT_READ) return fail_by_openssl();
+    if (came_ > kHandshakeBytesMax) {
+      return fail(error(SK_ERR_TRUST, "TLS: {} bytes came and no handshake: {} are plenty for one",
+                        came_, kHandshakeBytesMax));
+    }
     SK_ASSIGN_OR_RETURN(const bool more, fill());
     if (!more) break;
   }
@@ -206,6 +214,7 @@ Result<bool> Tls::fill() {
   Result<size_t> got = below_->receive(wire_.in.room());
   if (!got.ok()) return fail(std::move(got.status()));
   wire_.in.filled(*got);
+  if (!shaken_) came_ += *got;
   if (*got > 0 || !below_->ended()) return *got > 0;
   if (!wire_.in.empty()) {
     return fail(error(SK_ERR_TRANSPORT,

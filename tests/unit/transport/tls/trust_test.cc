@@ -7,6 +7,7 @@
 #include <openssl/x509.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/transport/tls/peer.h"
@@ -69,6 +70,20 @@ TEST(TlsTrust, PlainWordsAreNoTls) {
   }
 }
 
+// What a stranger may make us keep and look through is bounded.
+TEST(TlsTrust, AHelloWithoutEndIsRefused) {
+  Stream stream;
+  std::string record = {22, 3, 3, 0x40, 0};
+  record += {1, 1, char(0xff), char(0xff)};  // A hello of 128 KiB.
+  record.resize(5 + 0x4000, '\3');
+  for (int i = 0; i < 100; ++i)
+    stream.there->bytes += i == 0 ? record : record.substr(0, 5) + std::string(0x4000, '\3');
+  const Status status = stream.acceptor->send({}).status().clone();
+  EXPECT_EQ(status.code(), SK_ERR_TRUST);
+  EXPECT_THAT(status.message(), HasSubstr("16384 are plenty"));
+  EXPECT_LE(stream.there->read, 256U << 10);
+}
+
 TEST(TlsTrust, GarbageGetsNothingInOrOut) {
   std::mt19937 random(11);
   for (int round = 0; round < 3'000; ++round) {
@@ -117,10 +132,14 @@ TEST(TlsTrust, OlderTlsAndOtherSuitesAndNoKeyAreRefused) {
   SSL_CTX_set_max_proto_version(older, TLS1_2_VERSION);
   SSL_CTX* const other_hash = context_with_key();
   SSL_CTX_set_ciphersuites(other_hash, "TLS_AES_256_GCM_SHA384");
-  for (SSL_CTX* context : {older, other_hash, SSL_CTX_new(TLS_method())}) {
+  SSL_CTX* const keyless = SSL_CTX_new(TLS_method());
+  for (const auto& [context, reason] :
+       {std::pair(older, "unsupported protocol"), std::pair(other_hash, "no shared cipher"),
+        std::pair(keyless, "no suitable signature algorithm")}) {
     const Status status = PeerDials(context).shake();
     EXPECT_EQ(status.code(), SK_ERR_TRUST) << status.message();
     EXPECT_THAT(status.message(), HasSubstr("the handshake for the key named"));
+    EXPECT_THAT(status.message(), HasSubstr(reason));
   }
 }
 
