@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "transport/tls/openssl.h"
 #include "transport/tls/records.h"
@@ -29,12 +30,17 @@ class Tls final : public stream::Pipe {
   bool ended() const override;
   bool holds_output() const override { return !wire_.out.empty() || below_->holds_output(); }
   bool holds_input() const override;
+  bool delivered() const override {
+    return early_.empty() && wire_.out.empty() && below_->delivered();
+  }
+  Status look_after() override { return below_->look_after(); }
   int fd() const override { return below_->fd(); }
 
  private:
   // Goes on with the handshake as far as what is there allows, and sends what it says.
   Status shake();
   Status check_handshake();
+  size_t take_early(std::span<const iovec> parts);
   // Encrypts one record. There is room for it.
   Status seal(std::span<const std::byte> plain);
   // Decrypts of one record; 0: it held no plain bytes, or is not there yet.
@@ -59,9 +65,10 @@ class Tls final : public stream::Pipe {
   Credentials credentials_;
   Connection connection_;
   Gathered gathered_;
-  size_t came_ = 0;        // Up to the end of the handshake.
-  bool shaken_ = false;    // The handshake is done.
-  bool farewell_ = false;  // The other end has said that nothing follows.
+  std::vector<std::byte> early_;  // Taken before the handshake was done; at most a record.
+  size_t came_ = 0;               // Up to the end of the handshake.
+  bool shaken_ = false;           // The handshake is done.
+  bool farewell_ = false;         // The other end has said that nothing follows.
   Status broken_;
 };
 
@@ -80,7 +87,7 @@ Status Tls::begin(Side side, std::span<const std::byte> key, std::string_view id
 Result<size_t> Tls::send(std::span<const iovec> parts) {
   if (!broken_.ok()) return broken_.clone();
   SK_RETURN_IF_ERROR(shake());
-  if (!shaken_) return size_t{0};
+  if (!shaken_) return take_early(parts);
   size_t taken = 0;
   Parts left(parts);
   while (true) {
@@ -144,6 +151,8 @@ Status Tls::shake() {
     const int did = SSL_do_handshake(connection_.get());
     if (did == 1) {
       SK_RETURN_IF_ERROR(check_handshake());
+      if (!early_.empty()) SK_RETURN_IF_ERROR(seal(early_));
+      early_ = {};
       break;
     }
     if (SSL_get_error(connection_.get(), did) != SSL_ERROR_WANT_READ) return fail_by_openssl();
@@ -167,6 +176,18 @@ Status Tls::check_handshake() {
   credentials_.forget();
   shaken_ = true;
   return {};
+}
+
+// First words wait here for the handshake, or whoever has them would wait for room that is there.
+size_t Tls::take_early(std::span<const iovec> parts) {
+  size_t taken = 0;
+  for (const iovec& part : parts) {
+    const auto* const bytes = static_cast<const std::byte*>(part.iov_base);
+    const size_t size = std::min(part.iov_len, kRecordBytes - early_.size());
+    early_.insert(early_.end(), bytes, bytes + size);
+    taken += size;
+  }
+  return taken;
 }
 
 Status Tls::seal(std::span<const std::byte> plain) {

@@ -29,8 +29,9 @@ inline constexpr size_t kIdentityBytesMax = 128;
 inline constexpr uint64_t kRecordsPerKey = uint64_t{1} << 22;
 
 // `identity` names the key and crosses the wire in the clear; both ends give the same two. Moves no
-// byte yet: the handshake is done by send() and receive(), which take and give none until then, and
-// the dialing end's first words are held output.
+// byte yet: the handshake is done by send() and receive(), and the dialing end's first words of it
+// are held output. Until it is done send() takes a record's worth, which goes out then, and not
+// before.
 //
 // Errors of the pipe that are not those of `below`: SK_ERR_TRUST where the other end does not hold
 // the key, names another or does not speak TLS; SK_ERR_TRANSPORT where bytes were changed, or the

@@ -156,6 +156,39 @@ TEST(Tls, TakesABoundedAmountWhereNothingGoesOut) {
   EXPECT_EQ(receive_all(*stream.acceptor), text.substr(0, taken));
 }
 
+// Who has something to say first need not wait for room that is there.
+TEST(Tls, TakesFirstWordsAndKeepsThemUntilItKnowsTheOtherEnd) {
+  Stream stream;
+  const std::string text = "first words" + std::string(20'000, 't');
+  size_t taken = send_text(*stream.dialer, text.substr(0, 11)).value();
+  ASSERT_EQ(taken, 11U);
+  taken += send_text(*stream.dialer, text.substr(11)).value();
+  EXPECT_EQ(taken, 16'384U);
+  EXPECT_EQ(send_text(*stream.dialer, "more").value(), 0U);
+  EXPECT_FALSE(stream.dialer->holds_output()) << "room below would not help";
+  EXPECT_FALSE(stream.dialer->delivered());
+  EXPECT_LT(stream.there->bytes.size(), 1'000U);
+  ASSERT_TRUE(shake(stream).dialer.ok());
+  EXPECT_TRUE(stream.dialer->delivered());
+  taken += send_text(*stream.dialer, std::string_view(text).substr(taken)).value();
+  EXPECT_EQ(taken, text.size());
+  EXPECT_EQ(receive_all(*stream.acceptor), text);
+}
+
+// What the stream below knows of the other end's host is handed on.
+TEST(Tls, AsksBelowWhatArrivedAndWhoAnswers) {
+  Stream stream;
+  ASSERT_TRUE(shake(stream).dialer.ok());
+  ASSERT_EQ(send_text(*stream.dialer, "text").value(), 4U);
+  EXPECT_FALSE(stream.dialer->holds_output());
+  EXPECT_FALSE(stream.dialer->delivered());
+  EXPECT_EQ(receive_all(*stream.acceptor), "text");
+  EXPECT_TRUE(stream.dialer->delivered());
+  EXPECT_TRUE(stream.dialer->look_after().ok());
+  stream.there->dead = true;
+  EXPECT_EQ(stream.dialer->look_after().code(), SK_ERR_TRANSPORT);
+}
+
 TEST(Tls, SaysThatItHoldsInputAndOnlyWhereItCanGiveSome) {
   Stream stream;
   EXPECT_TRUE(stream.dialer->holds_output()) << "its first words";

@@ -104,11 +104,7 @@ TEST(TlsTrust, GarbageGetsNothingInOrOut) {
       EXPECT_EQ(receive_all(pipe, &status), "");
       if (!status.ok()) break;
       Result<size_t> sent = send_text(pipe, "plain");
-      if (!sent.ok()) {
-        status = std::move(sent.status());
-      } else {
-        EXPECT_EQ(*sent, 0U);
-      }
+      if (!sent.ok()) status = std::move(sent.status());
     }
     EXPECT_THAT(status.code(), testing::AnyOf(SK_ERR_TRUST, SK_ERR_TRANSPORT, SK_ERR_PEER_LOST));
     EXPECT_EQ((dials ? stream.there : stream.back)->bytes.find("plain"), std::string::npos);

@@ -25,6 +25,7 @@ struct Lane {
   std::string bytes;
   size_t read = 0;
   size_t room = size_t{1} << 20;      // Bytes that may be under way.
+  bool dead = false;                  // Nobody answers there.
   bool closed = false;                // By its writer.
   std::map<size_t, uint8_t> changes;  // Bits that are turned over, by place.
   size_t cut = kNowhere;              // Nothing from here on arrives, and the lane ends.
@@ -49,6 +50,10 @@ class WireEnd final : public stream::Pipe {
   Result<size_t> send(std::span<const iovec> parts) override;
   Result<size_t> receive(std::span<std::byte> room) override;
   bool ended() const override { return in_->at_end(); }
+  bool delivered() const override { return out_->read == out_->bytes.size(); }
+  Status look_after() override {
+    return out_->dead ? Status(SK_ERR_TRANSPORT, "no word") : Status();
+  }
   int fd() const override { return 4711; }
 
  private:
