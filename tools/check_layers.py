@@ -33,7 +33,7 @@ LEVELS = {
     "lib/effect": 3,  # What operations and tiles mean.
     "lib/tile": 4,
     "lib/plan": 5,
-    "transport/stream": 3,
+    "transport/stream": 3,  # The protocol over streams of bytes; no socket, clock or thread.
     "transport/tls": 4,
     "transport/shm": 5,
     "transport/tcp": 5,
@@ -80,7 +80,9 @@ CLOCK_HEADER = re.compile(r"^(thread|chrono|ctime|time\.h|pthread\.h|random)$")
 VERBS_ROOMS = ("transport/rdma", "transport/verbs", "transport/efa")
 DETERMINISTIC = ("lib/op", "lib/topo", "lib/effect", "lib/tile", "lib/plan", "lib/algo")
 
-BACKENDS = re.compile(r"^(transport/(?!bootstrap/|local/)\w+|lib/exec/(cpu|sim)|cuda/exec)/")
+BACKENDS = re.compile(
+    r"^(transport/(?!(bootstrap|local|stream|tls)/)\w+|lib/exec/(cpu|sim)|cuda/exec)/"
+)
 BACKEND_USERS = ("lib/api/backends.cpp", "tests/", "tools/", "bench/", "cuda/")
 
 UNKNOWN = "?"
