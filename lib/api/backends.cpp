@@ -8,6 +8,7 @@
 #include "transport/bootstrap/secret.h"
 #include "transport/shm/shm.h"
 #include "transport/tcp/tcp.h"
+#include "transport/tls/tls.h"
 
 namespace sk::api {
 namespace {
@@ -27,6 +28,13 @@ Backend named_parts() {
   return backend;
 }
 
+Result<std::unique_ptr<stream::Pipe>> within_tls(std::unique_ptr<stream::Pipe> pipe, bool dials,
+                                                 std::span<const std::byte> meeting) {
+  SK_ASSIGN_OR_RETURN(const auto key, tls::derive_key(meeting, "libsk hosts", {}));
+  return tls::make_tls(std::move(pipe), dials ? tls::Side::kDials : tls::Side::kAccepts, key,
+                       "libsk hosts");
+}
+
 // Ranks of several hosts: shared memory within each, TCP between them.
 Result<std::unique_ptr<Endpoint>> connect_hosts(Bootstrap& bootstrap, const SegmentLayout& layout,
                                                 int64_t timeout_ns) {
@@ -35,6 +43,10 @@ Result<std::unique_ptr<Endpoint>> connect_hosts(Bootstrap& bootstrap, const Segm
   config.networks = process_env("SK_NET").value_or("");
   config.ports = process_env("SK_PORT_RANGE").value_or("");
   SK_ASSIGN_OR_RETURN(config.secret, read_job_secret(process_env));
+  const std::string tls = process_env("SK_NET_TLS").value_or("1");
+  if (tls != "0" && tls != "1")
+    return error(SK_ERR_INVALID_ARGUMENT, "SK_NET_TLS is \"{}\": it must be 0 or 1", tls);
+  if (tls == "1") config.wrap = within_tls;
   config.local = [timeout_ns](Bootstrap& all, const SegmentLayout& of_all) {
     return connect_shm(all, of_all,
                        {.timeout_ns = timeout_ns, .hide_mapped = true, .one_of_several = true});

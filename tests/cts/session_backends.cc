@@ -23,6 +23,16 @@ std::string with_pidfd() {
   return "";
 }
 
+// A rank's thread stores what comes from others, ordered behind the rank's own stores by words of
+// other processes; ThreadSanitizer would have to see those.
+std::string with_all_in_sight() {
+#ifdef __SANITIZE_THREAD__
+  return "ThreadSanitizer sees no order that goes through other processes";
+#else
+  return with_pidfd();
+#endif
+}
+
 Connect shm(const ShmConfig& config) {
   return [config](Bootstrap& bootstrap, const SegmentLayout& layout) {
     return connect_shm(bootstrap, layout, config);
@@ -50,10 +60,11 @@ Connect open_fault(const StageSpec& spec) {
       };
 }
 
-std::function<Connect(const StageSpec&)> open_tcp(int ranks_per_host) {
-  return [ranks_per_host](const StageSpec&) -> Connect {
-    return [ranks_per_host](Bootstrap& bootstrap, const SegmentLayout& layout) {
-      return testing_support::connect_apart(bootstrap, layout, ranks_per_host, kConnectTimeoutNs);
+std::function<Connect(const StageSpec&)> open_tcp(int ranks_per_host, bool tls = false) {
+  return [ranks_per_host, tls](const StageSpec&) -> Connect {
+    return [ranks_per_host, tls](Bootstrap& bootstrap, const SegmentLayout& layout) {
+      return testing_support::connect_apart(bootstrap, layout, ranks_per_host, kConnectTimeoutNs,
+                                            tls);
     };
   };
 }
@@ -116,12 +127,23 @@ const std::vector<SessionBackend>& session_backends() {
                       two_causes}},
       {.name = "tcp_processes",
        .processes_max = kOneEach,
-       .skip_reason = with_pidfd,
+       .skip_reason = with_all_in_sight,
        .open = open_tcp(1),
+       .exclusions = {two_causes}},
+      {.name = "tcp_tls_threads",
+       .processes_max = 0,
+       .skip_reason = always,
+       .open = open_tcp(1, true),
+       .exclusions = {threads_cannot_die, threads_leave_together, threads_die_together,
+                      two_causes}},
+      {.name = "tcp_tls_processes",
+       .processes_max = kOneEach,
+       .skip_reason = with_all_in_sight,
+       .open = open_tcp(1, true),
        .exclusions = {two_causes}},
       {.name = "tcp_and_shm_processes",
        .processes_max = kOneEach,
-       .skip_reason = with_pidfd,
+       .skip_reason = with_all_in_sight,
        .open = open_tcp(2),
        .exclusions = {two_causes, near_is_sooner}},
       {.name = "fault_shm_threads",

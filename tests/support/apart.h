@@ -8,6 +8,7 @@
 
 #include "transport/shm/shm.h"
 #include "transport/tcp/tcp.h"
+#include "transport/tls/tls.h"
 
 namespace sk::testing_support {
 
@@ -31,12 +32,20 @@ class Apart final : public Bootstrap {
 
 inline Result<std::unique_ptr<Endpoint>> connect_apart(Bootstrap& bootstrap,
                                                        const SegmentLayout& layout,
-                                                       int ranks_per_host, int64_t timeout_ns) {
+                                                       int ranks_per_host, int64_t timeout_ns,
+                                                       bool tls = false) {
   Apart apart(bootstrap, ranks_per_host);
   TcpConfig config;
   config.timeout_ns = timeout_ns;
   config.networks = "127.0.0.0/8";
   config.secret = "sixteen bytes and more";
+  if (tls) {
+    config.wrap = [](std::unique_ptr<stream::Pipe> pipe, bool dials,
+                     std::span<const std::byte> key) {
+      return tls::make_tls(std::move(pipe), dials ? tls::Side::kDials : tls::Side::kAccepts, key,
+                           "ranks apart");
+    };
+  }
   config.local = [timeout_ns](Bootstrap& all, const SegmentLayout& of_all) {
     return connect_shm(all, of_all,
                        {.timeout_ns = timeout_ns, .hide_mapped = true, .one_of_several = true});
