@@ -111,6 +111,7 @@ HostsEndpoint::HostsEndpoint(std::unique_ptr<Endpoint> local, std::vector<Remote
   for (Remote& remote : remotes) {
     peers_.push_back(std::make_unique<Peer>(*this, std::move(remote)));
     by_rank_[peers_.back()->rank] = peers_.back().get();
+    if (peers_.back()->channel.pipe().holds_input()) more_.push_back(peers_.back()->rank);
   }
 }
 
@@ -133,20 +134,22 @@ void HostsEndpoint::progress() {
   pump_all();
 }
 
-void HostsEndpoint::drive() {
+bool HostsEndpoint::drive() {
   const std::lock_guard lock(mutex_);
   // Whoever sleeps has been woken by what came, but may have looked too early.
   if (pump_all() && header().sleeping.load(std::memory_order_relaxed) != 0) readiness_->wake();
+  return !more_.empty();
 }
 
 bool HostsEndpoint::pump_all() {
   bool came = false;
   if (peers_.size() <= kFewPeers) {
-    for (const auto& peer : peers_) came |= pump(*peer);
-    return came;
+    ready_.clear();
+    for (const auto& peer : peers_) ready_.push_back(peer->rank);
+  } else {
+    readiness_->wait(0, ready_);
+    ready_.insert(ready_.end(), more_.begin(), more_.end());
   }
-  readiness_->wait(0, ready_);
-  ready_.insert(ready_.end(), more_.begin(), more_.end());
   more_.clear();
   for (const uint32_t rank : ready_) {
     Peer& peer = *by_rank_[rank];

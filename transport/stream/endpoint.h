@@ -54,8 +54,8 @@ class HostsEndpoint : public Endpoint {
  protected:
   // How often it has been driven by who waits: changes while somebody does.
   uint64_t drives() const { return drives_.load(std::memory_order_relaxed); }
-  // As progress(), of who is no wait.
-  void drive();
+  // As progress(), of who is no wait; true: there is more that no event tells of.
+  bool drive();
   Readiness& readiness() { return *readiness_; }
   bool forked() const;  // A forked child's copy: the rank itself goes on.
   // Tells the peers that this rank leaves, and sends what is left, for a while at most. Once.
@@ -86,7 +86,7 @@ class HostsEndpoint : public Endpoint {
   std::vector<Peer*> by_rank_;  // Null: of this host.
   mutable std::mutex mutex_;    // Of all channels.
   std::vector<uint32_t> ready_;
-  std::vector<uint32_t> more_;  // Peers whose pipes hold input.
+  std::vector<uint32_t> more_;  // Peers whose pipes hold input, of which no event tells.
   std::atomic<uint64_t> drives_{0};
   uint32_t heard_word_ = 0;  // The first abort word that came from another host, and its reason.
   std::string heard_reason_;

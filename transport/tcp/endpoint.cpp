@@ -60,8 +60,7 @@ void TcpEndpoint::drive_while_nobody_does() {
   for (;;) {
     const uint64_t now = drives();
     if (now == seen) {
-      drive();
-      readiness().wait(kSleepNs, ready);
+      if (!drive()) readiness().wait(kSleepNs, ready);
     }
     if (now != seen || drives() != seen) {
       if (stopping_within_a_look()) return;

@@ -238,7 +238,7 @@ Result<bool> Tls::fill() {
   if (!shaken_) came_ += *got;
   if (*got > 0 || !below_->ended()) return *got > 0;
   if (!wire_.in.empty()) {
-    return fail(error(SK_ERR_TRANSPORT,
+    return fail(error(SK_ERR_PEER_LOST,
                       "TLS: the stream was cut inside a record: it ends {} bytes behind its begin",
                       wire_.in.size()));
   }

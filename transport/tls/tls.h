@@ -34,9 +34,10 @@ inline constexpr uint64_t kRecordsPerKey = uint64_t{1} << 22;
 // before.
 //
 // Errors of the pipe that are not those of `below`: SK_ERR_TRUST where the other end does not hold
-// the key, names another or does not speak TLS; SK_ERR_TRANSPORT where bytes were changed, or the
-// stream ends inside a record. One that ends between records has ended(), whether or not TLS said
-// goodbye: what tells a farewell from a death are the frames above. So this end never says it.
+// the key, names another or does not speak TLS; SK_ERR_TRANSPORT where bytes were changed;
+// SK_ERR_PEER_LOST where the stream ends inside a record. One that ends between records has
+// ended(), whether or not TLS said goodbye: what tells a farewell from a death are the frames
+// above. So this end never says it.
 Result<std::unique_ptr<stream::Pipe>> make_tls(std::unique_ptr<stream::Pipe> below, Side side,
                                                std::span<const std::byte> key,
                                                std::string_view identity,

@@ -172,7 +172,7 @@ TEST(TlsTamper, AnEndInsideARecordIsACutAndOneBetweenIsAnEnd) {
       continue;
     }
     EXPECT_FALSE(stream.acceptor->ended());
-    EXPECT_EQ(status.code(), SK_ERR_TRANSPORT);
+    EXPECT_EQ(status.code(), SK_ERR_PEER_LOST);
     EXPECT_THAT(status.message(), HasSubstr("cut inside a record"));
   }
 }
