@@ -15,10 +15,10 @@ std::span<const std::byte> bytes_of(const auto& value) {
 
 Sent Channel::put(PutTarget dst, std::span<const std::byte> bytes, uint32_t signal, uint32_t add) {
   const bool copies = bytes.size() <= kCopiedBytes && outbox_.copied_bytes() < kCopiedBytesMax;
-  if (can_send() && !copies && outbox_.borrowed() >= kBorrowedMax) return Sent::kAgain;
+  if (can_put() && !copies && outbox_.borrowed() >= kBorrowedMax) return Sent::kAgain;
   const uint64_t number = taken_.load(std::memory_order_relaxed) + 1;
   taken_.store(number, std::memory_order_relaxed);
-  if (can_send()) {
+  if (can_put()) {
     const bool first = drained();
     const FrameHeader header = {
         .kind = FrameKind::kPut, .signal = signal, .add = add, .offset = dst.offset};
@@ -104,6 +104,7 @@ void Channel::look_after() {
 }
 
 void Channel::forget_memory() {
+  forgotten_ = true;
   outbox_.forget_sources();
   inbox_.discard();
   note_sent();

@@ -58,6 +58,7 @@ class Channel {
  private:
   void send();
   bool can_send() const { return open() && unsendable_.ok(); }
+  bool can_put() const { return can_send() && !forgotten_; }
   void send_no_more(Status why);
   void note_sent();
 
@@ -68,6 +69,7 @@ class Channel {
   std::unique_ptr<Pipe> pipe_;
   std::deque<uint64_t> borrowed_puts_;  // The numbers of those whose sources are still read.
   std::atomic<uint64_t> taken_{0}, sent_{0}, peer_entered_{0};
+  bool forgotten_ = false;  // No memory of a call's is read any more.
   Status unsendable_, ending_;
 };
 

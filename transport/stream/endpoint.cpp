@@ -15,6 +15,7 @@ constexpr int64_t kLeaveEndedNs = 500'000'000;
 constexpr int64_t kGraceNs = 200'000'000;
 constexpr int64_t kReasonNs = 100'000'000;
 constexpr int64_t kLookAfterNs = 500'000'000;
+constexpr int64_t kMixedSliceNs = 60'000;  // What comes from other hosts waits so long, at most.
 
 }  // namespace
 
@@ -161,10 +162,14 @@ bool HostsEndpoint::pump_all() {
 
 bool HostsEndpoint::pump(Peer& peer) {
   Channel& channel = peer.channel;
-  if (!channel.open()) return false;
+  if (!channel.open()) {
+    note_end(peer);
+    return false;
+  }
   const bool came = channel.pump(kBudgetBytes);
   note_room(peer.rank);
   if (!came) return false;
+  came_.fetch_add(1, std::memory_order_relaxed);
   const Inbox& inbox = channel.inbox();
   if (inbox.abort_word() != 0 && heard_word_ == 0) {
     heard_word_ = inbox.abort_word();
@@ -295,7 +300,7 @@ void HostsEndpoint::await_reason(Peer& peer) const {
   for (;;) {
     {
       const std::lock_guard lock(mutex_);
-      peer.channel.pump(kBudgetBytes);
+      const_cast<HostsEndpoint*>(this)->pump(peer);
       if (peer.channel.inbox().abort_word() != 0 || !peer.channel.open()) return;
     }
     if (readiness_->now_ns() > end_ns) return;
@@ -339,10 +344,22 @@ Status HostsEndpoint::abort_status() const {
 
 void HostsEndpoint::sleep(uint32_t doorbell_seen, int64_t timeout_ns) {
   drives_.fetch_add(1, std::memory_order_relaxed);
+  timeout_ns = std::min(timeout_ns, kSleepNsMax);
   if (header().doorbell.load(std::memory_order_acquire) != doorbell_seen) return;
   std::vector<uint32_t> ready;
-  readiness_->wait(std::min(timeout_ns, kSleepNsMax), ready);
-  progress();
+  if (peers_.size() + 1 == world_size()) {
+    readiness_->wait(timeout_ns, ready);
+    progress();
+    return;
+  }
+  // Neighbours ring the doorbell, which no poll sees; other hosts cannot.
+  const int64_t end_ns = readiness_->now_ns() + timeout_ns;
+  const uint64_t before = came_;
+  do {
+    local_->sleep(doorbell_seen, kMixedSliceNs);
+    progress();
+  } while (came_ == before && header().doorbell.load(std::memory_order_acquire) == doorbell_seen &&
+           readiness_->now_ns() < end_ns);
 }
 
 void HostsEndpoint::ring(uint32_t peer) {
@@ -377,7 +394,10 @@ void HostsEndpoint::leave() {
   if (forked() || std::exchange(left_, true)) return;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& peer : peers_) peer->channel.leave();
+    for (const auto& peer : peers_) {
+      peer->channel.leave();
+      pump(*peer);
+    }
   }
   // Who has been told of an end may not look any more.
   (void)drain(own_abort_word() == 0 ? kLeaveNs : kLeaveEndedNs);

@@ -88,6 +88,7 @@ class HostsEndpoint : public Endpoint {
   std::vector<uint32_t> ready_;
   std::vector<uint32_t> more_;  // Peers whose pipes hold input, of which no event tells.
   std::atomic<uint64_t> drives_{0};
+  std::atomic<uint64_t> came_{0};  // How often something came.
   uint32_t heard_word_ = 0;  // The first abort word that came from another host, and its reason.
   std::string heard_reason_;
   uint32_t ends_ = 0;

@@ -64,7 +64,6 @@ Result<bool> Inbox::take_frame() {
                                                          : 0;
   if (end_ - begin_ < sizeof(header) + more) return false;
   const std::byte* rest = buffer_.data() + begin_ + sizeof(header);
-  begin_ += sizeof(header) + more;
   switch (header.kind) {
     case FrameKind::kPut:
       put_ = header;
@@ -83,8 +82,8 @@ Result<bool> Inbox::take_frame() {
     }
     case FrameKind::kAbort:
       if (abort_word_ != 0) break;
-      abort_word_ = header.signal;
       reason_.assign(reinterpret_cast<const char*>(rest), more);
+      abort_word_ = header.signal;
       stored_ = true;
       break;
     case FrameKind::kLeave:
@@ -93,6 +92,7 @@ Result<bool> Inbox::take_frame() {
       stored_ = true;
       break;
   }
+  begin_ += sizeof(header) + more;  // Last: where memory runs out before, it is taken again.
   return true;
 }
 

@@ -118,13 +118,18 @@ Status Connector::prepare(Offer& offer) {
   SK_ASSIGN_OR_RETURN(const auto ports, port_range(config_.ports));
   SK_ASSIGN_OR_RETURN(const std::vector<Address> addresses,
                       own_addresses(config_.networks, kAddressesMax));
+  Status refused;
   for (const Address& address : addresses) {
     Address bound;
-    SK_ASSIGN_OR_RETURN(SocketPtr listener, listen_at(address, ports.first, ports.second, &bound));
+    Result<SocketPtr> listener = listen_at(address, ports.first, ports.second, &bound);
+    if (!listener.ok()) {
+      refused = std::move(listener.status());  // One that is about to go, or to come.
+      continue;
+    }
     offer.places[listeners_.size()] = place_of(bound);
-    listeners_.push_back(std::move(listener));
+    listeners_.push_back(std::move(listener).value());
   }
-  return {};
+  return listeners_.empty() ? std::move(refused) : Status();
 }
 
 // Of the secret, and of what each rank has drawn: of this meeting alone.
@@ -191,8 +196,14 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
   Result<std::unique_ptr<Endpoint>> endpoint =
       met.ok() ? finish(std::move(local)) : Result<std::unique_ptr<Endpoint>>(met.clone());
   if (met.ok() && !endpoint.ok()) met = endpoint.status().clone();
-  // Every rank reports once more, also one that failed: the others are told why.
-  Result<std::vector<Report>> gathered = gather(report_of(met));
+  // Every rank reports once more, also one that failed: the others are told why. Who has not found
+  // one that does not listen any more knows least.
+  Report report = report_of(met);
+  if (met.code() == SK_ERR_PEER_LOST) {
+    report.code = SK_ERR_TRANSPORT;
+    report.secondary = 1;
+  }
+  Result<std::vector<Report>> gathered = gather(report);
   if (!gathered.ok()) return std::move(met.ok() ? gathered.status() : met);
   SK_RETURN_IF_ERROR(verdict(*gathered, "connecting hosts"));
   return endpoint;

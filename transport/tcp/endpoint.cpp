@@ -53,6 +53,16 @@ bool TcpEndpoint::stopping_within_a_look() {
   return stop_changed_.wait_for(lock, kLook, [&] { return stop_; });
 }
 
+// True: at once again. Where memory runs out it is tried again a little later.
+bool TcpEndpoint::drive_once() {
+  bool more = false;
+  const Status driven = caught([&] {
+    more = drive();
+    return Status();
+  });
+  return more && driven.ok();
+}
+
 // Who waits drives: while that changes, this only looks now and then.
 void TcpEndpoint::drive_while_nobody_does() {
   std::vector<uint32_t> ready;
@@ -60,7 +70,7 @@ void TcpEndpoint::drive_while_nobody_does() {
   for (;;) {
     const uint64_t now = drives();
     if (now == seen) {
-      if (!drive()) readiness().wait(kSleepNs, ready);
+      if (!drive_once()) readiness().wait(kSleepNs, ready);
     }
     if (now != seen || drives() != seen) {
       if (stopping_within_a_look()) return;

@@ -23,6 +23,7 @@ class TcpEndpoint final : public stream::HostsEndpoint {
  private:
   void drive_while_nobody_does();
   bool stopping_within_a_look();
+  bool drive_once();
 
   std::unique_ptr<std::thread> thread_;
   std::mutex stop_mutex_;

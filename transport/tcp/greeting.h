@@ -46,6 +46,7 @@ class Greeting {
   Status choose();
 
   bool dials() const { return dials_; }
+  State state() const { return state_; }
   uint32_t peer() const { return peer_; }
   stream::Pipe& pipe() { return *pipe_; }
   std::unique_ptr<stream::Pipe> take_pipe() { return std::move(pipe_); }

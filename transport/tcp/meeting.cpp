@@ -16,6 +16,7 @@ constexpr int64_t kHigherWaitsNs = 700 * kMs;  // For what the lower rank dials.
 constexpr int64_t kNextAddressNs = 400 * kMs;  // A dial that has not come to anything is given up.
 constexpr int64_t kAgainNs = 200 * kMs;        // Behind the last address.
 constexpr int64_t kStrangerNs = 10'000 * kMs;  // To prove itself.
+constexpr int64_t kRefusedNs = 8'000 * kMs;    // A rank that still meets listens.
 constexpr size_t kStrangersMax = 256;          // More than the ranks that are still missing.
 constexpr size_t kDialsMax = 128;              // At once: each takes a descriptor.
 
@@ -48,13 +49,18 @@ class Meeting {
     std::string where;
     size_t next_address = 0;
     int64_t next_dial_ns = 0;
-    bool dials = false;  // A dial is under way.
+    bool dials = false;            // A dial is under way.
+    int64_t refused_since_ns = 0;  // Nobody listens at one of its addresses; 0: not so.
     std::vector<std::string> tried;
   };
 
   bool done() const {
     return std::all_of(pairs_.begin(), pairs_.end(),
                        [](const Pair& pair) { return pair.pipe != nullptr; });
+  }
+  // The peer may have chosen it: it stays while the meeting lasts.
+  static bool is_proven(const Connection& connection) {
+    return connection.greeting && connection.greeting->state() != Greeting::State::kUnderWay;
   }
   Pair* pair_of(uint32_t rank) {
     const auto it = std::find_if(pairs_.begin(), pairs_.end(),
@@ -69,7 +75,8 @@ class Meeting {
   void end(Connection& connection, const Status& why);
   void adopt(Connection& connection);
   Status wait();
-  Status nobody() const;
+  void note_refusal(Pair& pair, const Status& why);
+  Status nobody(int32_t code) const;
 
   const MeetingInput& in_;
   const int64_t begin_ns_;
@@ -84,14 +91,15 @@ Result<std::vector<Met>> Meeting::run() {
     SK_RETURN_IF_ERROR(dial_some());
     accept_some();
     for (Connection& connection : connections_) {
-      if (!connection.ready) continue;
-      Status status = go_on(connection);
+      const bool late = bootstrap_clock_ns() > connection.until_ns;
+      if (connection.over || (!connection.ready && !late)) continue;
+      const bool connects = connection.dialing && !connection.ready;
+      // Late or not: what it waits for may have come.
+      Status status = connects ? Status() : go_on(connection);
+      if (status.ok() && late && !connection.over && !is_proven(connection))
+        status = Status(SK_ERR_TIMEOUT, "no answer");
       if (!status.ok()) end(connection, status);
     }
-    const int64_t now = bootstrap_clock_ns();
-    for (Connection& connection : connections_)
-      if (!connection.over && now > connection.until_ns)
-        end(connection, Status(SK_ERR_TIMEOUT, "no answer"));
     connections_.remove_if([](const Connection& connection) { return connection.over; });
     if (!done()) SK_RETURN_IF_ERROR(wait());
   }
@@ -128,6 +136,7 @@ Status Meeting::dial(Pair& pair) {
   bool under_way = false;
   Result<SocketPtr> socket = tcp::dial(address, &under_way);
   if (!socket.ok()) {
+    note_refusal(pair, socket.status());
     if (socket.status().code() == SK_ERR_NO_MEMORY) no_room_ = socket.status().clone();
     pair.tried[(pair.next_address - 1) % addresses.size()] = socket.status().message();
     return {};
@@ -158,8 +167,9 @@ void Meeting::accept_some() {
   // The oldest ones go: a rank proves itself at once.
   auto strangers = size_t(std::count_if(connections_.begin(), connections_.end(),
                                         [](const Connection& each) { return !each.dials(); }));
-  for (auto it = connections_.begin(); strangers > kStrangersMax + in_.peers.size();) {
-    const bool goes = !it->dials();
+  for (auto it = connections_.begin();
+       it != connections_.end() && strangers > kStrangersMax + in_.peers.size();) {
+    const bool goes = !it->dials() && !is_proven(*it);
     it = goes ? connections_.erase(it) : std::next(it);
     strangers -= goes ? 1 : 0;
   }
@@ -180,6 +190,7 @@ Status Meeting::greet(Connection& connection, SocketPtr socket) {
 Status Meeting::go_on(Connection& connection) {
   if (connection.dialing) {
     SK_RETURN_IF_ERROR(dialed(*connection.dialing));
+    pair_of(connection.peer)->refused_since_ns = 0;
     connection.until_ns = bootstrap_clock_ns() + kStrangerNs;
     SK_RETURN_IF_ERROR(greet(connection, std::move(connection.dialing)));
   }
@@ -217,12 +228,18 @@ void Meeting::end(Connection& connection, const Status& why) {
   }
   Pair& pair = *pair_of(connection.peer);
   pair.dials = false;
+  note_refusal(pair, why);
   const size_t addresses = in_.addresses[pair.rank].size();
   pair.tried[(pair.next_address - 1) % addresses] =
       fmt::format("{}: {}", connection.where, why.message());
 }
 
-Status Meeting::nobody() const {
+void Meeting::note_refusal(Pair& pair, const Status& why) {
+  if (why.code() == SK_ERR_PEER_LOST && pair.refused_since_ns == 0)
+    pair.refused_since_ns = bootstrap_clock_ns();
+}
+
+Status Meeting::nobody(int32_t code) const {
   std::string text;
   for (const Pair& pair : pairs_) {
     if (pair.pipe) continue;
@@ -235,12 +252,15 @@ Status Meeting::nobody() const {
   }
   if (!stranger_.ok()) text += "; " + stranger_.message();
   if (!no_room_.ok()) text += "; " + no_room_.message();
-  return Status(no_room_.ok() ? SK_ERR_TRANSPORT : SK_ERR_NO_MEMORY, text);
+  return Status(no_room_.ok() ? code : SK_ERR_NO_MEMORY, text);
 }
 
 Status Meeting::wait() {
   const int64_t now = bootstrap_clock_ns();
-  if (now >= in_.deadline_ns) return nobody();
+  if (now >= in_.deadline_ns) return nobody(SK_ERR_TRANSPORT);
+  for (const Pair& pair : pairs_)
+    if (!pair.pipe && pair.refused_since_ns != 0 && now - pair.refused_since_ns > kRefusedNs)
+      return nobody(SK_ERR_PEER_LOST);
   int64_t until = std::min(in_.deadline_ns, now + 1'000 * kMs);
   for (const Pair& pair : pairs_)
     if (!pair.pipe && !pair.dials) until = std::min(until, pair.next_dial_ns);

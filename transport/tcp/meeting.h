@@ -36,7 +36,8 @@ struct Met {
   std::unique_ptr<stream::Pipe> pipe;
 };
 
-// One of each peer, in their order.
+// One of each peer, in their order. SK_ERR_PEER_LOST: a peer does not listen any more, for it has
+// failed; what it tells says why.
 Result<std::vector<Met>> meet(const MeetingInput& input);
 
 }  // namespace sk::tcp

@@ -22,6 +22,12 @@ struct OpenSockets {
     static OpenSockets* instance = new OpenSockets;  // Never freed: threads may outlive it.
     return *instance;
   }
+  // With the lock, from the descriptor's making on: a child that is forked between has it, too.
+  static std::unique_ptr<Socket> keep(int fd) {
+    std::unique_ptr<Socket> socket(new Socket(fd));
+    get().all.push_back(socket.get());
+    return socket;
+  }
   static void close_in_child() {
     for (Socket* each : get().all) close(std::exchange(each->fd_, -1));
     get().all.clear();
@@ -43,6 +49,11 @@ Status broken(int number) {
   if (number == EPIPE || number == ECONNRESET)
     return error(SK_ERR_PEER_LOST, "its end is closed ({})", errno_text(number));
   return error(SK_ERR_TRANSPORT, "{}", errno_text(number));
+}
+
+Status no_connection(int number) {
+  const int32_t code = number == ECONNREFUSED ? SK_ERR_PEER_LOST : SK_ERR_TRANSPORT;
+  return Status(code, errno_text(number));
 }
 
 bool is_passing(int number) {
@@ -113,11 +124,6 @@ class SocketPipe final : public stream::Pipe {
 
 }  // namespace
 
-Socket::Socket(int fd) : fd_(fd) {
-  const std::lock_guard lock(open_sockets_lock);
-  OpenSockets::get().all.push_back(this);
-}
-
 Socket::~Socket() {
   const std::lock_guard lock(open_sockets_lock);
   std::erase(OpenSockets::get().all, this);
@@ -127,11 +133,20 @@ Socket::~Socket() {
 namespace {
 
 Result<SocketPtr> new_socket(int family) {
+  const std::lock_guard lock(open_sockets_lock);
   const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd >= 0) return std::make_unique<Socket>(fd);
+  if (fd >= 0) return OpenSockets::keep(fd);
   if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
     return error(SK_ERR_NO_MEMORY, "no socket: {}", errno_text(errno));
   return system_error("socket()");
+}
+
+Result<SocketPtr> socket_to_listen(int family) {
+  SK_ASSIGN_OR_RETURN(SocketPtr made, new_socket(family));
+  if (family == AF_INET6) set(made->fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  // Connections of an earlier communicator may still have the port.
+  set(made->fd(), SOL_SOCKET, SO_REUSEADDR, 1);
+  return made;
 }
 
 void set_port(Address& address, int port) {
@@ -145,8 +160,7 @@ void set_port(Address& address, int port) {
 }  // namespace
 
 Result<SocketPtr> listen_at(const Address& address, int first, int last, Address* bound) {
-  SK_ASSIGN_OR_RETURN(SocketPtr made, new_socket(address.family()));
-  if (address.family() == AF_INET6) set(made->fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  SK_ASSIGN_OR_RETURN(SocketPtr made, socket_to_listen(address.family()));
   for (int port = first; port <= last; ++port) {
     *bound = address;
     set_port(*bound, port);
@@ -156,7 +170,7 @@ Result<SocketPtr> listen_at(const Address& address, int first, int last, Address
     }
     if (listen(made->fd(), SOMAXCONN) != 0) {
       if (errno == EADDRINUSE && port < last) {
-        SK_ASSIGN_OR_RETURN(made, new_socket(address.family()));
+        SK_ASSIGN_OR_RETURN(made, socket_to_listen(address.family()));
         continue;
       }
       return error(SK_ERR_TRANSPORT, "cannot listen at {}: {}", bound->text(), errno_text(errno));
@@ -170,14 +184,19 @@ Result<SocketPtr> listen_at(const Address& address, int first, int last, Address
 }
 
 SocketPtr accept_one(const Socket& listener, Status* failed) {
-  const int fd = accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd < 0) {
-    if (errno == EMFILE || errno == ENFILE)
+  SocketPtr socket;
+  {
+    const std::lock_guard lock(open_sockets_lock);
+    const int fd = accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0) socket = OpenSockets::keep(fd);
+  }
+  if (!socket) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
       *failed = error(SK_ERR_NO_MEMORY, "no connection can be taken: {}", errno_text(errno));
     return nullptr;
   }
-  prepare(fd);
-  return std::make_unique<Socket>(fd);
+  prepare(socket->fd());
+  return socket;
 }
 
 Result<SocketPtr> dial(const Address& address, bool* under_way) {
@@ -185,8 +204,7 @@ Result<SocketPtr> dial(const Address& address, bool* under_way) {
   prepare(made->fd());
   *under_way = false;
   if (connect(made->fd(), address.get(), address.bytes) == 0) return made;
-  if (errno != EINPROGRESS)
-    return error(SK_ERR_TRANSPORT, "{}: {}", address.text(), errno_text(errno));
+  if (errno != EINPROGRESS) return no_connection(errno).with_context(address.text());
   *under_way = true;
   return made;
 }
@@ -195,7 +213,7 @@ Status dialed(const Socket& socket) {
   int number = 0;
   socklen_t bytes = sizeof(number);
   if (getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &number, &bytes) != 0) number = errno;
-  return number == 0 ? Status() : error(SK_ERR_TRANSPORT, "{}", errno_text(number));
+  return number == 0 ? Status() : no_connection(number);
 }
 
 std::unique_ptr<stream::Pipe> make_pipe(SocketPtr socket) {

@@ -15,7 +15,6 @@ namespace sk::tcp {
 // Owns a descriptor that does not block.
 class Socket {
  public:
-  explicit Socket(int fd);
   ~Socket();
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
@@ -24,6 +23,7 @@ class Socket {
 
  private:
   friend struct OpenSockets;
+  explicit Socket(int fd) : fd_(fd) {}
   int fd_;
 };
 
@@ -33,7 +33,8 @@ using SocketPtr = std::unique_ptr<Socket>;
 Result<SocketPtr> listen_at(const Address& address, int first, int last, Address* bound);
 // Null: nobody is there yet, or the process has no descriptor left, as `*failed` says.
 SocketPtr accept_one(const Socket& listener, Status* failed);
-// Not yet connected where `under_way`; an error names the errno.
+// Not yet connected where `under_way`; an error names the errno: SK_ERR_PEER_LOST where nobody
+// listens there.
 Result<SocketPtr> dial(const Address& address, bool* under_way);
 // Of one that was under way and has become writable.
 Status dialed(const Socket& socket);

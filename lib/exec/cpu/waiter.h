@@ -40,11 +40,14 @@ class Waiter {
       : endpoint_(endpoint), spins_(spins), drives_(drives) {}
   bool drives() const { return drives_; }
 
-  // Returns once ready() is true, or says why it never will be.
+  // Returns once ready() is true, or says why it never will be. Having said so once it is not asked
+  // again: to ask may be to do, as with a put that had found no room.
   template <typename Ready>
   Status wait(const Ready& ready, int64_t timeout_ns) {
     const bool driven = endpoint_.driven();
-    for (uint32_t i = 0; i < spins_; ++i) {
+    // A look of a driven endpoint is a system call, of some hundred ns.
+    const uint32_t spins = driven ? spins_ / 16 : spins_;
+    for (uint32_t i = 0; i < spins; ++i) {
       if (ready()) [[likely]]
         return {};
       if (driven) [[unlikely]]
@@ -52,16 +55,19 @@ class Waiter {
       pause();
     }
     Patience patience(timeout_ns);
-    while (!ready()) {
+    bool is_ready = ready();
+    while (!is_ready) {
       SK_RETURN_IF_ERROR(step(patience));
       if (patience.asleep) {
         // The flag goes up before the last look, so that a post between look and sleep rings.
         RankHeader& header = endpoint_.header();
         const uint32_t seen = header.doorbell.load(std::memory_order_acquire);
         header.sleeping.fetch_add(1, std::memory_order_seq_cst);
-        if (!ready()) endpoint_.sleep(seen, kSleepNs);
+        is_ready = ready();
+        if (!is_ready) endpoint_.sleep(seen, kSleepNs);
         header.sleeping.fetch_sub(1, std::memory_order_relaxed);
       }
+      is_ready = is_ready || ready();
     }
     return {};
   }

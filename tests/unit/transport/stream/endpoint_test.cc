@@ -258,6 +258,33 @@ TEST(HostsEndpoint, WhatWasPutComesThoughTheSenderHasLeft) {
   }
 }
 
+TEST(HostsEndpoint, WhoLeavesIsNeverSaidToHaveDied) {
+  for (uint32_t ranks = 2; ranks < 9; ++ranks) {
+    sim::World world(ranks, {}, layout_for(ranks));
+    world.leave(ranks - 1);
+    HostsEndpoint& endpoint = world.endpoint(0);
+    EntrySlot entry = {};
+    ASSERT_TRUE(endpoint.session(ranks - 1).enter(entry, kCollectiveLane, 1).ok());
+    Status status;
+    for (int i = 0; i < 1'000 && status.ok(); ++i, world.pass(1'000'000)) status = endpoint.check();
+    EXPECT_THAT(status.message(),
+                HasSubstr(fmt::format("rank {} has freed the communicator", ranks - 1)));
+  }
+}
+
+// Behind an end nothing is borrowed any more, whoever puts.
+TEST(HostsEndpoint, APutBehindAnEndReadsNothing) {
+  sim::World world(2, {.room_bytes = 1000}, layout_for(2));
+  HostsEndpoint& a = world.endpoint(0);
+  a.abort(AbortCause::kAborted, 0, "enough");
+  EXPECT_EQ(a.check().code(), SK_ERR_ABORTED);
+  std::vector<std::byte> source(250'000);
+  Result<Sent> sent = a.session(1).put({a.layout().heap_offset()}, source.data(), 250'000, 3, 1);
+  ASSERT_TRUE(sent.ok());
+  EXPECT_EQ(*sent, Sent::kNow);
+  EXPECT_EQ(a.session(1).sent(), a.session(1).taken());
+}
+
 // Behind an end no memory of a call is touched: its source may be gone, and what comes late is not
 // stored.
 TEST(HostsEndpoint, BehindAnEndNoMemoryIsTouched) {

@@ -117,21 +117,30 @@ class SimPipe final : public Pipe {
 // Waits by letting time pass.
 class SimReadiness final : public Readiness {
  public:
-  SimReadiness(World& world, uint32_t own) : world_(world), own_(own) {}
+  SimReadiness(World& world, uint32_t own)
+      : world_(world), own_(own), wants_room_(world.ranks_), forgotten_(world.ranks_) {}
   void wait(int64_t timeout_ns, std::vector<uint32_t>& peers) override {
     world_.pass(std::max<int64_t>(0, timeout_ns));
     peers.clear();
-    for (uint32_t peer = 0; peer < world_.ranks_; ++peer)
-      if (peer != own_) peers.push_back(peer);
+    for (uint32_t peer = 0; peer < world_.ranks_; ++peer) {
+      if (peer == own_ || forgotten_[peer]) continue;
+      const Stream &from = world_.stream(peer, own_), &to = world_.stream(own_, peer);
+      const bool due = !from.due.empty() && from.due.front().first <= world_.now_ns_;
+      const bool input =
+          !from.cut && (from.there > 0 || due || (from.closed && from.bytes.empty()));
+      const bool room = wants_room_[peer] && to.bytes.size() < world_.settings_.room_bytes;
+      if (input || room) peers.push_back(peer);
+    }
   }
-  void wants_room(uint32_t, bool) override {}
-  void forget(uint32_t) override {}
+  void wants_room(uint32_t peer, bool wants) override { wants_room_[peer] = wants; }
+  void forget(uint32_t peer) override { forgotten_[peer] = true; }
   void wake() override {}
   int64_t now_ns() const override { return world_.now_ns(); }
 
  private:
   World& world_;
   const uint32_t own_;
+  std::vector<bool> wants_room_, forgotten_;
 };
 
 World::World(uint32_t ranks, const Settings& settings, const SegmentLayout& layout)
