@@ -220,11 +220,11 @@ def test_user_expressions(kernel: Kernel) -> None:
 
 def test_input_is_asked_once(kernel: Kernel, ranks: int) -> None:
     sent = kernel.start('println("got ", readline())', allow_stdin=True)
-    assert kernel.client.get_stdin_msg(timeout=60)["content"]["prompt"] == "stdin> "
+    assert kernel.prompt(sent)["prompt"] == "stdin> "
     kernel.client.input("a line")
     assert kernel.finish(sent).text() == "got a line\n"
     sent = kernel.start('print(read(Base.getpass("Key"), String))', allow_stdin=True)
-    asked = kernel.client.get_stdin_msg(timeout=60)["content"]
+    asked = kernel.prompt(sent)
     assert asked == {"prompt": "Key: ", "password": True}
     kernel.client.input("secret")
     assert kernel.finish(sent).text() == "secret"
@@ -325,7 +325,7 @@ def test_other_modes_below_a_magic_or_a_comment(kernel: Kernel) -> None:
 def test_what_is_left_of_an_answer_answers_no_later_cell(kernel: Kernel) -> None:
     for line in ("5 and more", "other"):
         sent = kernel.start("read(stdin, Char)", allow_stdin=True)
-        assert kernel.client.get_stdin_msg(timeout=60)["content"]["prompt"] == "stdin> "
+        assert kernel.prompt(sent)["prompt"] == "stdin> "
         kernel.client.input(line)
         assert result(kernel.finish(sent)).startswith(f"'{line[0]}'")
 
