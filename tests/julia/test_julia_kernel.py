@@ -300,6 +300,24 @@ def test_an_interrupt_of_a_sleep_twenty_times(kernel: Kernel, ranks: int) -> Non
     assert kernel.ranks() == processes
 
 
+def test_a_rank_can_be_asked_where_it_is_while_it_compiles(kernel: Kernel) -> None:
+    """The answer comes from the midst of the compiler, which goes on with its work."""
+    code = (
+        'println("on")\n'
+        "for i in 1:100\n"
+        '    eval(Meta.parse("compiled$i(x) = (y = x .+ $i; sum(abs2, y) / length(y))"))\n'
+        '    eval(Meta.parse("compiled$i([1.0, $i])"))\n'
+        "end\n"
+        "print(compiled100([0.0]))"
+    )
+    sent = kernel.start(code)
+    kernel.wait_for_stream(sent)
+    for _ in range(40):
+        assert "rank" in kernel.aside("%sk stack")
+    cell = kernel.finish(sent)
+    assert cell.text().endswith("10000.0"), cell.reply
+
+
 def test_interrupts_between_cells_do_nothing(kernel: Kernel) -> None:
     processes = kernel.ranks()
     for _ in range(5):
