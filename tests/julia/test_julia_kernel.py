@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import Cell, Kernel, wait_until
+from conftest import Cell, Kernel, Kernels, wait_until
 
 
 def tagged(ranks: int, *lines: str) -> str:
@@ -298,6 +298,33 @@ def test_an_interrupt_of_a_sleep_twenty_times(kernel: Kernel, ranks: int) -> Non
         assert ename(kernel.finish(sent)) == "InterruptException"
         assert kernel.run("println(kept)").text() == tagged(ranks, "{0}")
     assert kernel.ranks() == processes
+
+
+def test_an_interrupt_while_ranks_begin_to_ask_is_one_error(kernel: Kernel) -> None:
+    for _ in range(10):
+        sent = kernel.start('println("on")\nsleep(rank / 500)\nreadline()', allow_stdin=True)
+        kernel.wait_for_stream(sent)
+        kernel.manager.interrupt_kernel()
+        cell = kernel.finish(sent)
+        assert ename(cell) == "InterruptException", cell.reply
+        assert kernel.run("print(rank < world_size)").text() == "true"
+
+
+def test_an_interrupt_is_told_once(kernels: Kernels) -> None:
+    """What a cell does about it is not interrupted by the same one. On one rank: several that
+    compute may get no processor for so long that the signal comes, too."""
+    kernel = kernels(1)
+    code = (
+        'println("on"); rank_program = Base.loaded_modules[Base.PkgId("SuperKernelRank")]\n'
+        "while !rank_program.is_cancelled() end\n"  # No task runs there.
+        "try readline() catch error; sleep(0.2); print(typeof(error)) end"
+    )
+    sent = kernel.start(code, allow_stdin=True)
+    kernel.wait_for_stream(sent)
+    kernel.manager.interrupt_kernel()
+    cell = kernel.finish(sent)
+    assert cell.reply["status"] == "ok", cell.reply
+    assert cell.text() == "on\nInterruptException"
 
 
 def test_a_rank_can_be_asked_where_it_is_while_it_compiles(kernel: Kernel) -> None:
