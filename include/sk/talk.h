@@ -70,8 +70,9 @@ typedef struct sk_input {
  *  without the language's lock. With SK_INPUT_NONE the question stays open: the next call with the
  *  same prompt goes on waiting for it. `prompt` NULL withdraws the question and returns at once.
  *  `password` 1: not to be shown. A prompt has at most 64 KiB.
- *  @return SK_OK, SK_ERR_ABORTED (the cell was interrupted), SK_ERR_BUSY (another thread waits
- *          here), SK_ERR_INVALID_ARGUMENT, SK_ERR_OUT_OF_RANGE, SK_ERR_PEER_LOST.
+ *  @return SK_OK, SK_ERR_ABORTED (the cell was interrupted, whatever the answer),
+ *          SK_ERR_BUSY (another thread waits here), SK_ERR_INVALID_ARGUMENT, SK_ERR_OUT_OF_RANGE,
+ *          SK_ERR_PEER_LOST.
  *  @threads One at a time. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_worker_input(sk_worker* worker, const char* prompt,
                                               int32_t password, int64_t timeout_ms,

@@ -115,8 +115,8 @@ SK_NODISCARD SK_API sk_status sk_worker_fds(sk_worker* worker, int32_t* out_requ
                                             int32_t* out_interrupts) SK_NOEXCEPT;
 
 /** Takes an interrupt over: the program will end the open cell's code itself, and no SIGINT follows
- *  for this one. `*out_cell` is the open cell where it was interrupted, else 0: it has ended, or
- *  sk_worker_next() will refuse it.
+ *  for this one. `*out_cell` is the open cell where it was interrupted, else 0: it has ended,
+ *  sk_worker_next() will refuse it, or the interrupt was taken over before.
  *  @return as sk_worker_fds(). @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_worker_interrupted(sk_worker* worker,
                                                     uint64_t* out_cell) SK_NOEXCEPT;

@@ -90,7 +90,8 @@ def start(kernels: Path, ranks: int, name: str = "superkernel-julia") -> Kernel:
     )
     kernel = Kernel(manager)
     sent = kernel.start("nothing")
-    kernel.client.get_shell_msg(timeout=START_S)
+    reply = kernel.client.get_shell_msg(timeout=START_S)["content"]
+    assert reply["status"] == "ok", reply  # Else each test that uses it fails, and says less.
     while True:
         message = kernel.client.get_iopub_msg(timeout=START_S)
         if (
@@ -102,13 +103,29 @@ def start(kernels: Path, ranks: int, name: str = "superkernel-julia") -> Kernel:
 
 Kernels = Callable[[int], Kernel]
 
+failed: list[str] = []
+"""Tests that did."""
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Notes a failure."""
+    if report.failed:
+        failed.append(report.nodeid)
+
 
 @pytest.fixture(scope="session")
 def kernels(spec: Path) -> Iterator[Kernels]:
-    """By their number of ranks."""
+    """By their number of ranks. Tests behind one that failed get new ones: a cell that it left
+    waiting is not what they are about."""
     running: dict[int, Kernel] = {}
+    failures = len(failed)
 
     def of(ranks: int) -> Kernel:
+        nonlocal failures
+        if len(failed) > failures:
+            failures = len(failed)
+            while running:
+                running.popitem()[1].stop()
         if ranks not in running:
             running[ranks] = start(spec, ranks)
         return running[ranks]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import Cell, Kernel, wait_until
+from conftest import Cell, Kernel, Kernels, wait_until
 
 
 def tagged(ranks: int, *lines: str) -> str:
@@ -220,11 +220,11 @@ def test_user_expressions(kernel: Kernel) -> None:
 
 def test_input_is_asked_once(kernel: Kernel, ranks: int) -> None:
     sent = kernel.start('println("got ", readline())', allow_stdin=True)
-    assert kernel.client.get_stdin_msg(timeout=60)["content"]["prompt"] == "stdin> "
+    assert kernel.prompt(sent)["prompt"] == "stdin> "
     kernel.client.input("a line")
     assert kernel.finish(sent).text() == "got a line\n"
     sent = kernel.start('print(read(Base.getpass("Key"), String))', allow_stdin=True)
-    asked = kernel.client.get_stdin_msg(timeout=60)["content"]
+    asked = kernel.prompt(sent)
     assert asked == {"prompt": "Key: ", "password": True}
     kernel.client.input("secret")
     assert kernel.finish(sent).text() == "secret"
@@ -300,6 +300,51 @@ def test_an_interrupt_of_a_sleep_twenty_times(kernel: Kernel, ranks: int) -> Non
     assert kernel.ranks() == processes
 
 
+def test_an_interrupt_while_ranks_begin_to_ask_is_one_error(kernel: Kernel) -> None:
+    for _ in range(10):
+        sent = kernel.start('println("on")\nsleep(rank / 500)\nreadline()', allow_stdin=True)
+        kernel.wait_for_stream(sent)
+        kernel.manager.interrupt_kernel()
+        cell = kernel.finish(sent)
+        assert ename(cell) == "InterruptException", cell.reply
+        assert kernel.run("print(rank < world_size)").text() == "true"
+
+
+def test_an_interrupt_is_told_once(kernels: Kernels) -> None:
+    """What a cell does about it is not interrupted by the same one. On one rank: several that
+    compute may get no processor for so long that the signal comes, too."""
+    kernel = kernels(1)
+    code = (
+        'println("on"); rank_program = Base.loaded_modules[Base.PkgId("SuperKernelRank")]\n'
+        "while !rank_program.is_cancelled() end\n"  # No task runs there.
+        "try readline() catch error; sleep(0.2); print(typeof(error)) end"
+    )
+    sent = kernel.start(code, allow_stdin=True)
+    kernel.wait_for_stream(sent)
+    kernel.manager.interrupt_kernel()
+    cell = kernel.finish(sent)
+    assert cell.reply["status"] == "ok", cell.reply
+    assert cell.text() == "on\nInterruptException"
+
+
+def test_a_rank_can_be_asked_where_it_is_while_it_compiles(kernel: Kernel) -> None:
+    """The answer comes from the midst of the compiler, which goes on with its work."""
+    code = (
+        'println("on")\n'
+        "for i in 1:100\n"
+        '    eval(Meta.parse("compiled$i(x) = (y = x .+ $i; sum(abs2, y) / length(y))"))\n'
+        '    eval(Meta.parse("compiled$i([1.0, $i])"))\n'
+        "end\n"
+        "print(compiled100([0.0]))"
+    )
+    sent = kernel.start(code)
+    kernel.wait_for_stream(sent)
+    for _ in range(40):
+        assert "rank" in kernel.aside("%sk stack")
+    cell = kernel.finish(sent)
+    assert cell.text().endswith("10000.0"), cell.reply
+
+
 def test_interrupts_between_cells_do_nothing(kernel: Kernel) -> None:
     processes = kernel.ranks()
     for _ in range(5):
@@ -325,7 +370,7 @@ def test_other_modes_below_a_magic_or_a_comment(kernel: Kernel) -> None:
 def test_what_is_left_of_an_answer_answers_no_later_cell(kernel: Kernel) -> None:
     for line in ("5 and more", "other"):
         sent = kernel.start("read(stdin, Char)", allow_stdin=True)
-        assert kernel.client.get_stdin_msg(timeout=60)["content"]["prompt"] == "stdin> "
+        assert kernel.prompt(sent)["prompt"] == "stdin> "
         kernel.client.input(line)
         assert result(kernel.finish(sent)).startswith(f"'{line[0]}'")
 

@@ -21,7 +21,7 @@ def test_the_page_is_true(kernels: Kernels) -> None:
             continue  # It installs what the reader has by now.
         sent = kernel.start(example.text, allow_stdin=example.hand.startswith("input"))
         if example.hand.startswith("input: "):
-            kernel.client.get_stdin_msg(timeout=60)
+            kernel.prompt(sent)
             kernel.client.input(example.hand.removeprefix("input: "))
         elif example.hand == "interrupt":
             kernel.wait_for_stream(sent)

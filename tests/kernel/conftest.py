@@ -164,6 +164,15 @@ class Kernel:
             if message["msg_type"] == "stream":
                 return message["content"]["text"]
 
+    def prompt(self, message_id: str) -> dict[str, Any]:
+        """What a cell asks for. Questions of earlier cells, which an interrupt ended, are dropped:
+        who answers one of those answers nothing."""
+        while True:
+            message = self.client.get_stdin_msg(timeout=TIMEOUT)
+            if message["parent_header"].get("msg_id") == message_id:
+                asked: dict[str, Any] = message["content"]
+                return asked
+
     def stop(self) -> None:
         """Shuts down, by force if it must."""
         self.client.stop_channels()

@@ -181,6 +181,22 @@ TEST(TalkInput, AnInterruptEndsTheWaitAndLateAnswersDoNothing) {
   EXPECT_EQ(session.text(), "got in time\n");
 }
 
+// Nor does an answer that came in time, where it is looked for later: what the controller refuses
+// because of the interrupt would else be another error than that.
+TEST(TalkInput, AnInterruptIsToldBeforeAnAnswer) {
+  Session session(2);
+  const uint64_t cell = session.start("asklate x");
+  session.answer(session.next(SK_EVENT_INPUT), "in time");
+  EXPECT_EQ(sk_session_interrupt(session.get()), SK_OK);
+  EXPECT_EQ(session.next(SK_EVENT_ERROR).ename, "KeyboardInterrupt");
+  EXPECT_EQ(session.end(cell).status, SK_CELL_ERROR);
+  EXPECT_EQ(session.text(), "");
+  const uint64_t next = session.start("input y");
+  session.answer(session.next(SK_EVENT_INPUT), "to this one");
+  EXPECT_EQ(session.end(next).status, SK_CELL_OK);
+  EXPECT_EQ(session.text(), "got to this one\n");
+}
+
 TEST(TalkInput, ADeathWhileOthersWaitEndsTheCell) {
   const Gate gate;
   Session session(3);

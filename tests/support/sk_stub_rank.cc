@@ -16,6 +16,7 @@
 //   spin MS             busy, looks at sk_worker_cancelled()
 //   park MS             in its event loop (SK_STUB_LOOP=1), until interrupted there
 //   input PROMPT        asks and prints "got TEXT"; password PROMPT   the same, hidden
+//   asklate PROMPT      asks, and looks for the answer once the cell was interrupted
 //   comm OPEN|MSG|CLOSE ID DATA   (OPEN: of the target "stub")
 //   thread MS TEXT      a line by a thread of this cell, that much later
 //   name ROOT HELP      what is known of ROOT while the rank is busy
@@ -114,7 +115,10 @@ bool park(long ms) {
   while (turn(interrupts_fd, ms)) {
     uint64_t cell = 0;
     if (sk_worker_interrupted(worker, &cell) != SK_OK) quit("interrupted");
-    if (cell == open_cell) return false;  // Else it was an earlier cell's.
+    if (cell != open_cell) continue;  // It was an earlier cell's.
+    uint64_t again = 0;
+    if (sk_worker_interrupted(worker, &again) != SK_OK || again != 0) quit("interrupted, again");
+    return false;
   }
   return true;
 }
@@ -146,6 +150,15 @@ void ask_for_input(const std::string& prompt, int32_t password, Failure* failure
   if (input.state == SK_INPUT_TEXT) put(SK_STREAM_STDOUT, "got " + text + "\n");
   if (input.state == SK_INPUT_EOF) *failure = {"EOFError", "end of input", 0};
   if (input.state == SK_INPUT_REFUSED) *failure = {"EOFError", text, 0};
+}
+
+// Asks, and looks for the answer once the cell was interrupted.
+void ask_and_look_late(const std::string& prompt, Failure* failure) {
+  sk_input input = {};
+  input.struct_size = sizeof input;
+  if (sk_worker_input(worker, prompt.c_str(), 0, 0, &input) != SK_OK) quit("input");
+  if (wait_ms(60'000, true)) return;
+  ask_for_input(prompt, 0, failure);
 }
 
 void send_comm(int32_t kind, const std::string& id, const std::string& data, const sk_mime* buffers,
@@ -239,6 +252,8 @@ bool run_word(const std::string& word, std::istringstream& in, Failure* failure)
     in >> a, *failure = {a, rest(in), 0};
   else if (word == "input" || word == "password")
     ask_for_input(rest(in), word == "password" ? 1 : 0, failure);
+  else if (word == "asklate")
+    ask_and_look_late(rest(in), failure);
   else if (word == "comm") {
     std::string id;
     in >> a >> id;

@@ -3,7 +3,6 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <execinfo.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "lib/control/host/clock.h"
+#include "lib/control/host/own_unwinder.h"
 #include "lib/control/stack_text.h"
 
 namespace sk::control {
@@ -69,7 +69,7 @@ Files find_files(void* language_function) {
   found.interpreter = file_of(language_function);
   if (found.library == nullptr) return found;
   std::array<void*, kFramesMax> frames;
-  const int count = backtrace(frames.data(), kFramesMax);
+  const int count = callers(frames);
   for (int i = 0; i < count; ++i) {
     void* const caller = file_of(frames[static_cast<size_t>(i)]);
     if (caller == own) continue;
@@ -100,11 +100,11 @@ NativeFrame frame_at(void* address) {
   return {of, info.dli_sname != nullptr};
 }
 
-// Async-signal-safe once backtrace() has loaded what it needs, which install() sees to.
+// Async-signal-safe once callers() was called before, which install() sees to.
 void on_signal(int) {
   const int saved = errno;
   const uint64_t question = asked.load(std::memory_order_acquire);
-  answer.count = backtrace(answer.frames.data(), kFramesMax);
+  answer.count = callers(answer.frames);
   answer.answered.store(question, std::memory_order_release);
   errno = saved;
 }
@@ -179,8 +179,8 @@ Status StackProbe::install(const StackProbeConfig& config) {
   if (config.language_signal != 0)
     SK_RETURN_IF_ERROR(install_around_language(config.language_signal));
   if (config.native_signal == 0) return {};
-  void* frame = nullptr;
-  backtrace(&frame, 1);  // Loads libgcc_s now: in the handler it could not.
+  std::array<void*, 1> frame;
+  callers(frame);  // Sets its tables up.
   struct sigaction action = {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART | SA_ONSTACK;

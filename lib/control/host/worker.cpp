@@ -175,6 +175,7 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
           threads_ = 0;
           cpu_ns_ = process_cpu_ns();
           cancelled_.store(false, std::memory_order_relaxed);
+          interrupt_untaken_ = false;
           if (absent_.cell == open_cell_) apply_absent();
         }
         stay_readable();

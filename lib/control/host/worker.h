@@ -150,6 +150,7 @@ class Worker {
   int64_t end_collectives_at_ns_ = INT64_MAX;
   int64_t signal_at_ns_ = INT64_MAX;  // An event loop that has not answered by then gets SIGINT;
   int64_t main_cpu_ns_ = 0;           // what its thread had used when it was last looked at.
+  bool interrupt_untaken_ = false;    // By interrupted().
   bool waits_ = false;                // The main thread, in next().
   bool capture_news_ = false;         // Bytes that came while it waited; the I/O thread looks.
   uint64_t interrupted_early_ = 0;    // A cell that it is to refuse; 0: none.

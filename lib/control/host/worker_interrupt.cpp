@@ -45,6 +45,7 @@ void Worker::interrupt(const Interrupt& interrupt) {
   space_.notify_all();
   local::wake(input_wakeup_.get());
   if (config_.event_loop) {
+    interrupt_untaken_ = true;
     local::wake(interrupt_wakeup_.get());
     main_cpu_ns_ = thread_cpu_ns(main_);
     if (config_.sigint) signal_at_ns_ = std::min(signal_at_ns_, monotonic_ns() + kLoopAnswersNs);
@@ -98,7 +99,7 @@ Result<uint64_t> Worker::interrupted() {
   const std::lock_guard lock(mutex_);
   local::clear_wakeup(interrupt_wakeup_.get());
   signal_at_ns_ = INT64_MAX;
-  return cancelled() ? open_cell_ : 0;
+  return std::exchange(interrupt_untaken_, false) && cancelled() ? open_cell_ : 0;
 }
 
 }  // namespace sk::control

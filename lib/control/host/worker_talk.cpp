@@ -56,15 +56,17 @@ Result<std::optional<InputReply>> Worker::input(std::optional<std::string> promp
     {
       const std::lock_guard lock(mutex_);
       local::clear_wakeup(input_wakeup_.get());
+      // Before the answer, which may be the controller's no to what was asked after the interrupt.
+      if (cancelled()) {
+        if (input_reply_) input_open_.reset();  // It is answered: nothing to take back.
+        SK_RETURN_IF_ERROR(ask_for_input(std::nullopt, false));
+        return error(SK_ERR_ABORTED, "sk_worker_input: the cell was interrupted");
+      }
       if (input_reply_) {
         input_open_.reset();
         return std::exchange(input_reply_, std::nullopt);
       }
       SK_RETURN_IF_ERROR(check_open());
-      if (cancelled()) {
-        SK_RETURN_IF_ERROR(ask_for_input(std::nullopt, false));
-        return error(SK_ERR_ABORTED, "sk_worker_input: the cell was interrupted");
-      }
     }
     const int64_t left_ms = (until_ns - monotonic_ns() + 999'999) / 1'000'000;
     if (left_ms <= 0) return std::optional<InputReply>();

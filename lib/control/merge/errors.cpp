@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -40,6 +41,9 @@ std::string normalised(const std::string& line) {
   }
   return out;
 }
+
+// Of ranks that run nothing of their language: not yet, or not what could be ended.
+constexpr std::string_view kOurInterrupt = "KeyboardInterrupt";
 
 constexpr uint32_t kFollowed = SK_ERROR_CONSEQUENCE | SK_ERROR_INTERRUPT;
 
@@ -112,6 +116,21 @@ std::string value_of(const ErrorRecord& error) {
   return error.evalue.empty() ? error.ename : error.ename + ": " + error.evalue;
 }
 
+// The one name of all that did not only follow. An interrupt is one thing, which a language names.
+std::string name_of(const std::vector<FailureGroup>& groups) {
+  const ErrorRecord* named = groups[0].error;
+  for (const FailureGroup& group : groups) {
+    const ErrorRecord& error = *group.error;
+    if (follows(error)) continue;
+    if (is_interrupt(*named) && is_interrupt(error)) {
+      if (named->ename == kOurInterrupt) named = &error;
+    } else if (error.ename != named->ename) {
+      return "MultiRankError";
+    }
+  }
+  return named->ename;
+}
+
 void add_group(const FailureGroup& group, bool is_root, int64_t start_ns, Event& event) {
   event.evalue += fmt::format("{}{} [{}]", event.evalue.empty() ? "" : "; ", value_of(*group.error),
                               name_ranks(group.ranks));
@@ -179,9 +198,7 @@ Event render_errors(const std::vector<RankFailure>& failures, const RankSet& tar
   for (const FailureGroup& group : groups) everyone = merge_sets(everyone, group.ranks);
   event.ranks = format_ranks(everyone);
   event.all_ranks = groups.size() == 1 && groups[0].ranks == target;
-  event.ename = groups[0].error->ename;
-  for (const FailureGroup& group : groups)  // What only followed does not change the name.
-    if (!follows(*group.error) && group.error->ename != event.ename) event.ename = "MultiRankError";
+  event.ename = name_of(groups);
   if (groups.size() == 1) {
     event.evalue = groups[0].error->evalue;
     event.traceback = groups[0].error->traceback;

@@ -33,6 +33,22 @@ TEST(ErrorsByRank, WhatOneRankRaisedComesBeforeItsDeath) {
   EXPECT_EQ(found, (std::vector<RankErrors>{{{1}, raised}, {{1}, died}}));
 }
 
+// A rank that had not begun the cell, or did not stop, is told of by the name that we have for it.
+TEST(ErrorsByRank, AnInterruptHasTheNameOfItsLanguage) {
+  const auto interrupt = [](const char* name, const char* value = "") {
+    return ErrorRecord{name, value, {name}, SK_ERROR_INTERRUPT};
+  };
+  const RankFailure ours = failure(0, interrupt("KeyboardInterrupt", "before it began"), 1);
+  const RankFailure theirs = failure(1, interrupt("InterruptException"), 5);
+  const RankFailure after = failure(2, {"LostError", "", {}, SK_ERROR_CONSEQUENCE}, 9);
+  const RankFailure other = failure(3, {"E", "v", {}, 0}, 9);
+  EXPECT_EQ(render_errors({ours, theirs}, {0, 1}).ename, "InterruptException");
+  EXPECT_EQ(render_errors({theirs, ours, after}, {0, 1, 2}).ename, "InterruptException");
+  EXPECT_EQ(render_errors({ours}, {0}).ename, "KeyboardInterrupt");
+  EXPECT_EQ(render_errors({ours, other}, {0, 3}).ename, "MultiRankError");
+  EXPECT_EQ(render_errors({theirs, other}, {1, 3}).ename, "MultiRankError");
+}
+
 // 4,096 ranks with long tracebacks of their own are still one message.
 TEST(ErrorsByRank, AreBounded) {
   std::vector<RankFailure> failures;

@@ -8,7 +8,17 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
 #include <thread>
+#include <vector>
+
+// libgcc's, by which a compiler at run time tells of its frames.
+extern "C" {
+void __register_frame(void* begin);
+void __deregister_frame(void* begin);
+}
 
 namespace sk::control {
 namespace {
@@ -79,6 +89,49 @@ TEST(StackProbe, ASignalWithoutHandlerIsRefused) {
   EXPECT_EQ(refused.code(), SK_ERR_INVALID_ARGUMENT);
   EXPECT_NE(refused.message().find("has no handler"), std::string::npos) << refused.message();
   close(file);
+}
+
+// What .eh_frame holds of a function at `begin`: what all have in common, this one, the end.
+std::vector<uint32_t> frame_of(uintptr_t begin) {
+  const auto low = static_cast<uint32_t>(begin), high = static_cast<uint32_t>(begin >> 32);
+  return {12, 0, 0x78010001, 0x10, 20, 20, low, high, 16, 0, 0};
+}
+
+// Julia's compiler is in malloc() and tells of frames all the time that an interrupted cell
+// compiles.
+void compile_while_it_is_asked(int rounds) {
+  StackProbe probe;
+  StackProbeConfig asks;
+  asks.native_signal = SIGRTMAX - 3;
+  asks.answer_ns = 20 * kSecond;
+  if (!probe.install(asks).ok()) std::_Exit(2);
+  std::atomic<uint32_t> begun{0};
+  std::atomic<bool> over{false};
+  std::thread asker([&] {
+    begun.wait(0);  // Who starts a thread blocks all signals meanwhile.
+    for (int i = 0; i < rounds; ++i)
+      if (probe.native().find("blocks signals") != std::string::npos)
+        std::_Exit(3);  // The thread that was asked waits for itself, and so would join().
+    over = true;
+  });
+  begun.store(1);
+  begun.notify_one();
+  std::vector<std::vector<uint32_t>> told;
+  for (uintptr_t i = 0; !over; ++i) {
+    told.push_back(frame_of(0x7000'0000'0000 + 16 * i));
+    __register_frame(told.back().data());
+    std::free(std::malloc(500 + i % 5000));
+    if (told.size() < 64) continue;
+    for (std::vector<uint32_t>& each : told) __deregister_frame(each.data());
+    told.clear();
+  }
+  asker.join();
+  std::_Exit(0);
+}
+
+TEST(StackProbeDeath, AThreadThatAllocatesOrTellsOfFramesAnswersAndGoesOn) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(compile_while_it_is_asked(500), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -146,6 +146,6 @@ Base.showerror(io::IO, error::WorkerError) = print(io, error.sentence)
 
 function check(status::Integer)
     status == 0 && return
-    status == ERR_ABORTED && throw(InterruptException())
+    status == ERR_ABORTED && raise_interrupt()
     throw(WorkerError(status, last_error()))
 end

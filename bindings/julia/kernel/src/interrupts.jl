@@ -35,6 +35,15 @@ function interrupt_cell()
 end
 
 """
+InterruptException where a call of libsk says that the cell was interrupted. In the cell's own task that
+is the interrupt, told once: the task above does not tell it again, to what the cell does about it.
+"""
+function raise_interrupt()
+    current_task() === cell_task[] && take_interrupt() != 0 && signal_children()
+    throw(InterruptException())
+end
+
+"""
 Calls `f` as code of the cell, which an interrupt ends: its value, or what it raised, as pairs of
 exception and backtrace, the newest last.
 """
