@@ -151,7 +151,7 @@ Result<Shared> shared() {
   static std::mutex mutex;
   static Shared made;
   const std::lock_guard lock(mutex);
-  // What a program's exit() would free may be in use by a thread that drives.
+  // What OpenSSL would free at a program's end may be in use by a thread that drives.
   if (made.bio == nullptr) OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   if (made.bio == nullptr) made.bio = make_bio_method();
   if (made.bio != nullptr && made.context == nullptr) {

@@ -15,8 +15,8 @@ TEST(Waiter, AsksNoMoreOnceItIsReady) {
   ASSERT_NE(meeting, nullptr);
   SegmentLayout layout;
   layout.workspace_bytes_max = 4096;
-  const auto bootstrap = testing_support::join_meeting(*meeting, 0, 1);
-  Result<std::unique_ptr<Endpoint>> endpoint = connect_shm(*bootstrap, layout, {});
+  testing_support::MemBootstrap bootstrap(*meeting, 0, 1);
+  Result<std::unique_ptr<Endpoint>> endpoint = connect_shm(bootstrap, layout, {});
   ASSERT_TRUE(endpoint.ok()) << endpoint.status().message();
   for (const bool drives : {false, true}) {
     // At each of its looks in turn, while it spins, yields and sleeps.
