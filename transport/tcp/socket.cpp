@@ -157,6 +157,15 @@ void set_port(Address& address, int port) {
   }
 }
 
+Status cannot_listen(const Address& at, int first, int last) {
+  const int number = errno;
+  const std::string text = at.text();
+  if (number != EADDRINUSE || first == 0)
+    return error(SK_ERR_TRANSPORT, "cannot listen at {}: {}", text, errno_text(number));
+  return error(SK_ERR_TRANSPORT, "SK_PORT_RANGE is \"{}-{}\": none of these ports is free at {}",
+               first, last, text.substr(0, text.rfind(':')));
+}
+
 }  // namespace
 
 Result<SocketPtr> listen_at(const Address& address, int first, int last, Address* bound) {
@@ -166,14 +175,14 @@ Result<SocketPtr> listen_at(const Address& address, int first, int last, Address
     set_port(*bound, port);
     if (bind(made->fd(), bound->get(), bound->bytes) != 0) {
       if (errno == EADDRINUSE && port < last) continue;
-      return error(SK_ERR_TRANSPORT, "cannot listen at {}: {}", bound->text(), errno_text(errno));
+      return cannot_listen(*bound, first, last);
     }
     if (listen(made->fd(), SOMAXCONN) != 0) {
       if (errno == EADDRINUSE && port < last) {
         SK_ASSIGN_OR_RETURN(made, socket_to_listen(address.family()));
         continue;
       }
-      return error(SK_ERR_TRANSPORT, "cannot listen at {}: {}", bound->text(), errno_text(errno));
+      return cannot_listen(*bound, first, last);
     }
     bound->bytes = sizeof(bound->storage);
     if (getsockname(made->fd(), reinterpret_cast<sockaddr*>(&bound->storage), &bound->bytes) != 0)
