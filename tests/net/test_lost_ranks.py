@@ -136,6 +136,16 @@ def listens(host: Host, port: int) -> bool:
     return f":{port:04X} " in host.run(["cat", "/proc/net/tcp"]).stdout
 
 
+def test_a_cut_while_hosts_meet_is_said_when_the_time_has_run_out() -> None:
+    with Hosts(3, links=Link()) as hosts:
+        hosts.cut(hosts[1], hosts[2])
+        ranks = Ranks(list(hosts), SK_PROBE_TIMEOUT_MS=6000)
+        for said in ranks.said(within=BOUND_S):
+            assert said.startswith("SK_ERR_TRANSPORT: ")
+            assert "no way from rank" in said
+            assert "10.77.0." in said
+
+
 @pytest.mark.parametrize("victim", [0, 2])
 def test_a_rank_that_dies_while_hosts_meet_is_not_waited_for(victim: int) -> None:
     with Hosts(3, links=Link()) as hosts:
