@@ -1,9 +1,17 @@
 // A rank for the tests of many hosts: makes a communicator as its environment says, sums numbers
 // over all ranks, a few and many, and prints SK_OK, or what was refused and why. It ends with 0
-// either way. Where SK_PROBE_ROUNDS is set, it goes on so many times.
+// either way.
+//
+// The environment says how it differs: SK_PROBE_ROUNDS, how often it sums; SK_PROBE_COUNT_MAX, how
+// many numbers at most; SK_PROBE_TIMEOUT_MS, how long it waits for others; SK_PROBE_FORK=1: a child
+// that does nothing is forked first, and lives on; SK_PROBE_END=exit: it ends behind its rounds
+// and frees nothing; SK_PROBE_END=idle: it calls nothing any more, and does not end.
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "sk.h"
@@ -24,6 +32,21 @@ sk_status sum_over_all(sk_comm* comm, int rank, int world_size, size_t count, bo
   return status;
 }
 
+size_t number_of(const char* variable, size_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : size_t(std::atoll(text));
+}
+
+std::string text_of(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? "" : text;
+}
+
+void say(const char* line) {
+  std::puts(line);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main() {
@@ -34,31 +57,36 @@ int main() {
     sk_comm_config config{};
     config.struct_size = sizeof(config);
     config.bootstrap = SK_BOOTSTRAP_ENV;
-    config.timeout_ms = 60'000;
+    config.timeout_ms = int(number_of("SK_PROBE_TIMEOUT_MS", 60'000));
     config.symmetric_bytes_max = 16 << 20;
     status = sk_comm_create(context, &config, &comm);
   }
   bool right = true;
-  const char* rounds_text = std::getenv("SK_PROBE_ROUNDS");
-  const int rounds = rounds_text == nullptr ? 3 : std::atoi(rounds_text);
+  const size_t rounds = number_of("SK_PROBE_ROUNDS", 3);
+  const size_t count_max = number_of("SK_PROBE_COUNT_MAX", 1 << 20);
+  if (status == SK_OK && !text_of("SK_PROBE_FORK").empty() && fork() == 0) {
+    sleep(600);  // Whoever made the hosts ends what is in them sooner.
+    _exit(0);
+  }
   if (status == SK_OK) {
     sk_comm_info info{};
     info.struct_size = sizeof(info);
     status = sk_comm_query(comm, &info);
-    for (int round = 0; round < rounds; ++round) {
+    for (size_t round = 0; round < rounds; ++round) {
       for (const size_t count : {size_t{1}, size_t{4099}, size_t{1} << 20}) {
-        if (status == SK_OK) status = sum_over_all(comm, info.rank, info.world_size, count, &right);
+        if (status == SK_OK && count <= count_max)
+          status = sum_over_all(comm, info.rank, info.world_size, count, &right);
       }
-      if (round == 0 && rounds > 3) {
-        std::puts("begun");
-        std::fflush(stdout);
-      }
+      if (round == 0 && rounds > 3) say("begun");
     }
   }
   if (status == SK_OK) {
-    std::puts(right ? "SK_OK" : "a sum is wrong");
+    say(right ? "SK_OK" : "a sum is wrong");
+    if (text_of("SK_PROBE_END") == "exit") return 0;
+    if (text_of("SK_PROBE_END") == "idle") sleep(600);
   } else {
     std::printf("%s: %s\n", sk_status_name(status), sk_last_error());
+    std::fflush(stdout);
   }
   if (comm != nullptr) status = sk_comm_free(comm);
   return status == SK_OK || comm == nullptr ? 0 : 1;

@@ -57,12 +57,15 @@ void Channel::enter(const EntrySlot& entry, EntryLane lane, uint64_t seq) {
 }
 
 void Channel::tell_abort(uint32_t word, const std::string& reason) {
-  if (!can_send()) return;
+  if (!can_send() && !silent_) return;
   const auto text = std::as_bytes(std::span(reason))
                         .first(std::min<size_t>(reason.size(), RankHeader::kReasonBytesMax));
   outbox_.copy(bytes_of(
       FrameHeader{.kind = FrameKind::kAbort, .signal = word, .add = uint32_t(text.size())}));
   outbox_.copy(text);
+  if (!std::exchange(silent_, false)) return;
+  (void)outbox_.send(*pipe_);
+  outbox_.clear();
 }
 
 void Channel::leave() {
@@ -100,7 +103,9 @@ void Channel::send_no_more(Status why) {
 void Channel::look_after() {
   if (!open()) return;
   ending_ = pipe_->look_after();
-  if (!open()) send_no_more({});
+  if (open()) return;
+  silent_ = unsendable_.ok() && drained();
+  send_no_more({});
 }
 
 void Channel::forget_memory() {

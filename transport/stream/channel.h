@@ -29,6 +29,7 @@ class Channel {
   Sent put(PutTarget dst, std::span<const std::byte> bytes, uint32_t signal, uint32_t add);
   void post(uint32_t signal, uint32_t add);
   void enter(const EntrySlot& entry, EntryLane lane, uint64_t seq);
+  // Also to a peer whose host does not answer: that may hear this rank all the same.
   void tell_abort(uint32_t word, const std::string& reason);
   void leave();
   // From here on no memory of a call's is read, and what comes is stored nowhere.
@@ -71,6 +72,7 @@ class Channel {
   std::atomic<uint64_t> taken_{0}, sent_{0}, peer_entered_{0};
   bool forgotten_ = false;  // No memory of a call's is read any more.
   Status unsendable_, ending_;
+  bool silent_ = false;  // It has ended because the peer's host says nothing, between two frames.
 };
 
 }  // namespace sk::stream

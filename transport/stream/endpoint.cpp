@@ -269,7 +269,7 @@ void HostsEndpoint::tell_abort() {
   if (!seen && abort_rank(word) != rank_) return;
   const std::string reason = word == heard_word_ ? heard_reason_ : header().reason();
   for (const auto& peer : peers_) {
-    if (peer->rank == abort_rank(word)) continue;
+    if (peer->rank == abort_rank(word) && cause != AbortCause::kLinkLost) continue;
     peer->channel.tell_abort(word, reason);
     pump(*peer);
   }
@@ -394,6 +394,7 @@ void HostsEndpoint::leave() {
   if (forked() || std::exchange(left_, true)) return;
   {
     const std::lock_guard lock(mutex_);
+    tell_abort();  // Whoever read only the word knows of an end that this rank has told nobody yet.
     for (const auto& peer : peers_) {
       peer->channel.leave();
       pump(*peer);

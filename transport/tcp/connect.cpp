@@ -19,7 +19,7 @@ namespace tcp {
 namespace {
 
 constexpr size_t kAddressesMax = 8;
-constexpr int64_t kReportGraceNs = 1'000'000'000;
+constexpr int64_t kReportGraceNs = 1'000'000'000;  // To say why, for who has used up the time.
 
 // Plain bytes, in the same form on every host.
 struct Place {
@@ -91,7 +91,7 @@ class Connector {
 
   template <typename T>
   Result<std::vector<T>> gather(const T& mine) {
-    const int64_t left = std::max(deadline_ns_ - bootstrap_clock_ns(), kReportGraceNs);
+    const int64_t left = std::max<int64_t>(deadline_ns_ - bootstrap_clock_ns(), 0) + kReportGraceNs;
     SK_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
                         bootstrap_.allgather(std::as_bytes(std::span(&mine, 1)), left));
     std::vector<T> all(layout_.world_size);

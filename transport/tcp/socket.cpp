@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "lib/base/fork_lock.h"
+#include "transport/bootstrap/kinds.h"
 
 namespace sk::tcp {
 
@@ -38,9 +39,12 @@ namespace {
 
 ForkLock open_sockets_lock(&OpenSockets::close_in_child);
 
-// Where a host has gone, nothing comes back: not even that there is nobody.
-constexpr int kIdleS = 2, kProbeS = 1, kProbes = 2;
-constexpr uint32_t kSilenceMs = 4'000;
+// Where a host has gone, nothing comes back: not even that there is nobody. Who waits finds that by
+// what goes unanswered (look_after()), long before the kernel does: that one ends what it gives up
+// by a reset, which a peer who still hears could not tell from the end of a process.
+constexpr int kIdleS = 1, kProbeS = 1, kProbes = 60;
+constexpr int64_t kSilenceMs = 4'000;
+constexpr uint32_t kUnansweredMin = 2;  // One may have been lost by itself.
 
 std::string errno_text(int number) { return std::generic_category().message(number); }
 
@@ -106,19 +110,24 @@ class SocketPipe final : public stream::Pipe {
     return ioctl(fd(), SIOCOUTQ, &left) != 0 || left == 0;
   }
 
-  // Of one that is idle the kernel's probes see to it. TCP_USER_TIMEOUT would also end one whose
-  // peer answers but does not read: a stopped process is none that is gone.
+  // TCP_USER_TIMEOUT would also end one whose peer answers but does not read: a stopped process is
+  // none that is gone. Of such a one the kernel asks ever more rarely: that nothing has come for
+  // long says something only of the time since it has asked.
   Status look_after() override {
     tcp_info info = {};
     socklen_t bytes = sizeof(info);
     if (getsockopt(fd(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return {};
-    const bool unanswered = info.tcpi_retransmits != 0 || info.tcpi_probes != 0;
-    if (!unanswered || info.tcpi_last_ack_recv < kSilenceMs) return {};
-    return error(SK_ERR_TRANSPORT, "its host has not answered for {} ms", info.tcpi_last_ack_recv);
+    const uint32_t unanswered = std::max<uint32_t>(info.tcpi_retransmits, info.tcpi_probes);
+    const int64_t now_ms = bootstrap_clock_ns() / 1'000'000;
+    const int64_t heard_ms = now_ms - info.tcpi_last_ack_recv;
+    if (unanswered == 0 || heard_ms > asked_ms_) asked_ms_ = now_ms;
+    if (unanswered < kUnansweredMin || now_ms - asked_ms_ < kSilenceMs) return {};
+    return error(SK_ERR_TRANSPORT, "its host has not answered for {} ms", now_ms - asked_ms_);
   }
 
  private:
   const SocketPtr socket_;
+  int64_t asked_ms_ = 0;  // When look_after() first saw what is unanswered since.
   bool ended_ = false;
 };
 
@@ -157,6 +166,15 @@ void set_port(Address& address, int port) {
   }
 }
 
+Status cannot_listen(const Address& at, int first, int last) {
+  const int number = errno;
+  const std::string text = at.text();
+  if (number != EADDRINUSE || first == 0)
+    return error(SK_ERR_TRANSPORT, "cannot listen at {}: {}", text, errno_text(number));
+  return error(SK_ERR_TRANSPORT, "SK_PORT_RANGE is \"{}-{}\": none of these ports is free at {}",
+               first, last, text.substr(0, text.rfind(':')));
+}
+
 }  // namespace
 
 Result<SocketPtr> listen_at(const Address& address, int first, int last, Address* bound) {
@@ -166,14 +184,14 @@ Result<SocketPtr> listen_at(const Address& address, int first, int last, Address
     set_port(*bound, port);
     if (bind(made->fd(), bound->get(), bound->bytes) != 0) {
       if (errno == EADDRINUSE && port < last) continue;
-      return error(SK_ERR_TRANSPORT, "cannot listen at {}: {}", bound->text(), errno_text(errno));
+      return cannot_listen(*bound, first, last);
     }
     if (listen(made->fd(), SOMAXCONN) != 0) {
       if (errno == EADDRINUSE && port < last) {
         SK_ASSIGN_OR_RETURN(made, socket_to_listen(address.family()));
         continue;
       }
-      return error(SK_ERR_TRANSPORT, "cannot listen at {}: {}", bound->text(), errno_text(errno));
+      return cannot_listen(*bound, first, last);
     }
     bound->bytes = sizeof(bound->storage);
     if (getsockname(made->fd(), reinterpret_cast<sockaddr*>(&bound->storage), &bound->bytes) != 0)

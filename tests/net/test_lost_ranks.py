@@ -1,0 +1,159 @@
+"""Ranks of several hosts of which one dies, stops, leaves or can be reached no more."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+from hosts import Host, Hosts, Link
+from processes import wait_until
+from ranks import MANY, SMALL, Ranks
+
+BOUND_S = 20.0  # What is awaited takes a second; a machine may be slow.
+LINK_BOUND_S = 30.0  # Silence is waited for.
+
+
+def pairs(hosts: Hosts) -> list[Host]:
+    """Two ranks of each host."""
+    return [host for host in hosts for _ in range(2)]
+
+
+def many(hosts: Hosts, **options: object) -> Ranks:
+    """Ranks that sum without end, two of each host."""
+    return Ranks(pairs(hosts), SK_PROBE_ROUNDS=MANY, **options).begin()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("victim", [0, 3])
+@pytest.mark.parametrize("count_max", [1, 1 << 20])
+def test_a_killed_rank_is_named_by_all_others(victim: int, count_max: int) -> None:
+    with Hosts(2) as hosts:
+        ranks = many(hosts, SK_PROBE_COUNT_MAX=count_max)
+        ranks[victim].program.kill()
+        for said in ranks.said(victim, within=BOUND_S):
+            assert said.startswith("SK_ERR_PEER_LOST: ")
+            assert f"rank {victim} died" in said
+
+
+def test_a_rank_whose_child_lives_on_is_seen_to_die() -> None:
+    with Hosts(2) as hosts:
+        ranks = many(hosts, SK_PROBE_FORK=1)
+        ranks[2].program.kill()
+        for said in ranks.said(2, within=BOUND_S):
+            assert "rank 2 died" in said
+
+
+def test_a_rank_that_ends_without_freeing_is_seen_to_die() -> None:
+    with Hosts(2) as hosts:
+        each = {1: {"SK_PROBE_ROUNDS": 20, "SK_PROBE_END": "exit"}}
+        ranks = Ranks(pairs(hosts), each=each, SK_PROBE_ROUNDS=MANY)
+        for number, said in enumerate(ranks.said(within=60)):
+            assert said == "SK_OK" if number == 1 else "rank 1 died" in said
+
+
+def test_a_rank_that_frees_its_communicator_is_no_dead_one() -> None:
+    with Hosts(2) as hosts:
+        ranks = Ranks(pairs(hosts), each={2: {"SK_PROBE_ROUNDS": 20}}, SK_PROBE_ROUNDS=MANY)
+        for number, said in enumerate(ranks.said(within=60)):
+            assert said == "SK_OK" if number == 2 else "rank 2 has freed the communicator" in said
+
+
+def test_all_ranks_of_a_host_die() -> None:
+    with Hosts(3) as hosts:
+        ranks = many(hosts)
+        for victim in (4, 5):
+            ranks[victim].program.kill()
+        for said in ranks.said(4, 5, within=BOUND_S):
+            assert "rank 4 died" in said or "rank 5 died" in said
+
+
+@pytest.mark.parametrize("count_max", [1, 1 << 20])
+@pytest.mark.parametrize("link", [Link(), Link(delay_us=30_000, loss=0.02)], ids=["near", "far"])
+def test_a_stopped_rank_is_waited_for(link: Link, count_max: int) -> None:
+    """Its host answers for it."""
+    with Hosts(2, links=link) as hosts:
+        ranks = many(hosts, SK_PROBE_COUNT_MAX=count_max)
+        ranks[3].stop()
+        time.sleep(6 if link == Link() else 16)
+        ranks[3].go_on()
+        time.sleep(1)
+        assert [rank.said for rank in ranks] == [""] * 4
+        ranks[3].program.kill()
+        for said in ranks.said(3, within=BOUND_S):
+            assert "rank 3 died" in said
+
+
+def lost(said: str, own: list[int], others: list[int]) -> bool:
+    """Whether a rank says that a connection between two sides was lost, and of nobody's death."""
+    names = [f"rank {a} to rank {b} at " for a in own for b in others]
+    names += [f"rank {b} to rank {a} at " for a in own for b in others]
+    names += [f"the connection to rank {rank} " for rank in (*own, *others)]
+    is_named = any(name in said for name in names)
+    return said.startswith("SK_ERR_TRANSPORT: ") and is_named and "died" not in said
+
+
+@pytest.mark.parametrize("count_max", [1, SMALL, 1 << 20])
+def test_a_cut_is_a_lost_connection_on_both_sides(count_max: int) -> None:
+    with Hosts(2, links=Link()) as hosts:
+        ranks = many(hosts, SK_PROBE_COUNT_MAX=count_max)
+        hosts.cut(hosts[0], hosts[1])
+        for said in ranks.said(within=LINK_BOUND_S):
+            assert lost(said, [0, 1], [2, 3])
+
+
+@pytest.mark.parametrize("count_max", [1, SMALL, 1 << 20])
+@pytest.mark.parametrize("sender", [0, 1])
+def test_a_cut_of_one_direction_is_a_lost_connection_on_both_sides(
+    sender: int, count_max: int
+) -> None:
+    with Hosts(2, links=Link()) as hosts:
+        ranks = many(hosts, SK_PROBE_COUNT_MAX=count_max)
+        hosts.cut(hosts[sender], hosts[1 - sender], one_way=True)
+        for said in ranks.said(within=LINK_BOUND_S):
+            assert lost(said, [0, 1], [2, 3])
+
+
+def test_a_cut_off_host_is_told_of_by_the_others() -> None:
+    with Hosts(3, links=Link()) as hosts:
+        ranks = many(hosts)
+        hosts.cut(hosts[1])
+        for said in ranks.said(within=LINK_BOUND_S):
+            assert lost(said, [2, 3], [0, 1, 4, 5])
+
+
+def test_a_short_cut_is_got_over() -> None:
+    with Hosts(2, links=Link()) as hosts:
+        ranks = many(hosts)
+        for _ in range(3):
+            hosts.cut(hosts[0], hosts[1])
+            time.sleep(0.7)
+            hosts.restore(hosts[0], hosts[1])
+            time.sleep(0.7)
+        assert [rank.said for rank in ranks] == [""] * 4
+
+
+def listens(host: Host, port: int) -> bool:
+    return f":{port:04X} " in host.run(["cat", "/proc/net/tcp"]).stdout
+
+
+def test_a_cut_while_hosts_meet_is_said_when_the_time_has_run_out() -> None:
+    with Hosts(3, links=Link()) as hosts:
+        hosts.cut(hosts[1], hosts[2])
+        ranks = Ranks(list(hosts), SK_PROBE_TIMEOUT_MS=6000)
+        for said in ranks.said(within=BOUND_S):
+            assert said.startswith("SK_ERR_TRANSPORT: ")
+            assert "no way from rank" in said
+            assert "10.77.0." in said
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_rank_that_dies_while_hosts_meet_is_not_waited_for(victim: int) -> None:
+    with Hosts(3, links=Link()) as hosts:
+        hosts.cut(hosts[1], hosts[2])
+        ranks = Ranks(list(hosts), SK_PORT_RANGE="30700-30700")
+        assert wait_until(lambda: listens(hosts[1], 30700) and listens(hosts[2], 30700))
+        ranks[victim].program.send_signal(signal.SIGKILL)
+        hosts.restore(hosts[1], hosts[2])
+        for said in ranks.said(victim, within=BOUND_S):
+            assert f"rank {victim}" in said
+            assert not said.startswith(("SK_OK", "SK_ERR_TIMEOUT"))
