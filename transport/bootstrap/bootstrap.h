@@ -46,17 +46,23 @@ class Bootstrap {
 
  protected:
   using CancelPtr = std::shared_ptr<const Cancel>;
+  // All on one host, until place() says otherwise.
   Bootstrap(int rank, int world_size, CancelPtr cancel = nullptr)
-      : rank_(rank), world_size_(world_size), cancel_(std::move(cancel)) {}
+      : rank_(rank),
+        world_size_(world_size),
+        local_rank_(rank),
+        local_size_(world_size),
+        host_of_(size_t(world_size)),
+        cancel_(std::move(cancel)) {}
   // `host_ids` holds 16 bytes of every rank: equal bytes, same host.
   void place(std::span<const std::byte> host_ids);
 
  private:
   int rank_;
   int world_size_;
-  int local_rank_ = 0;
-  int local_size_ = 1;
-  std::vector<int> host_of_ = {0};
+  int local_rank_;
+  int local_size_;
+  std::vector<int> host_of_;
   CancelPtr cancel_;
 };
 

@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kHigherWaitsNs = 700 * kMs;  // For what the lower rank dials.
-constexpr int64_t kNextAddressNs = 400 * kMs;  // A dial that has not come to anything is given up.
+constexpr int64_t kDialNs = 400 * kMs;         // That has come to nothing is given up,
+constexpr int64_t kDialNsMax = 3'200 * kMs;    // later each time: some networks are slow.
 constexpr int64_t kAgainNs = 200 * kMs;        // Behind the last address.
 constexpr int64_t kStrangerNs = 10'000 * kMs;  // To prove itself.
 constexpr int64_t kRefusedNs = 8'000 * kMs;    // A rank that still meets listens.
@@ -124,6 +125,7 @@ Status Meeting::dial_some() {
 Status Meeting::dial(Pair& pair) {
   const std::vector<Address>& addresses = in_.addresses[pair.rank];
   if (addresses.empty()) return error(SK_ERR_TRANSPORT, "rank {} gave no address", pair.rank);
+  const size_t times = pair.next_address / addresses.size();
   const Address& address = addresses[pair.next_address++ % addresses.size()];
   pair.next_dial_ns =
       bootstrap_clock_ns() + (pair.next_address % addresses.size() == 0 ? kAgainNs : 0);
@@ -132,7 +134,8 @@ Status Meeting::dial(Pair& pair) {
                            .greeting = nullptr,
                            .peer = pair.rank,
                            .where = address.text(),
-                           .until_ns = bootstrap_clock_ns() + kNextAddressNs};
+                           .until_ns = bootstrap_clock_ns() +
+                                       std::min(kDialNsMax, kDialNs << std::min<size_t>(times, 3))};
   bool under_way = false;
   Result<SocketPtr> socket = tcp::dial(address, &under_way);
   if (!socket.ok()) {

@@ -123,7 +123,9 @@ TEST(TlsTamper, EachBitOfARecordsHeaderCounts) {
     if (status.ok()) {
       EXPECT_EQ(receive_all(*stream.acceptor, &status), "");
     }
-    EXPECT_EQ(status.code(), SK_ERR_TRANSPORT) << "bit " << bit << ": " << status.message();
+    // Where it waits for more than comes, the stream seems to be cut.
+    EXPECT_THAT(status.code(), AnyOf(SK_ERR_TRANSPORT, SK_ERR_PEER_LOST))
+        << "bit " << bit << ": " << status.message();
   }
 }
 
