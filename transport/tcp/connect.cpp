@@ -123,7 +123,7 @@ Status Connector::prepare(Offer& offer) {
     Address bound;
     Result<SocketPtr> listener = listen_at(address, ports.first, ports.second, &bound);
     if (!listener.ok()) {
-      refused = std::move(listener.status());  // One that is about to go, or to come.
+      if (refused.ok()) refused = std::move(listener.status());  // It may be about to go.
       continue;
     }
     offer.places[listeners_.size()] = place_of(bound);
