@@ -36,12 +36,14 @@ def test_kin_of_pythons_own_are_named() -> None:
 
 
 def test_the_notebooks_own_names_are_told() -> None:
-    said = re.compile(r'(?:error_content|fail_cell)\(\s*"(\w+)"|\bename = "(\w+)"')
+    said = re.compile(
+        r'(?:error_content|fail_cell)\(\s*"(\w+)"|\bename = "(\w+)"|\breturn "(\w+Error)"'
+    )
     sources = [
         *(ROOT / "tools" / "sk_kernel").glob("*.cpp"),
         *(ROOT / "lib").glob("control/**/*.cpp"),
     ]
-    names = {a or b for source in sources for a, b in said.findall(source.read_text())}
+    names = {"".join(found) for source in sources for found in said.findall(source.read_text())}
     assert {"UsageError", "MultiRankError", "SessionOver"} <= names
     chapter = PAGE[PAGE.index("## In a notebook") :]
     assert not {name for name in names if f"`{name}`" not in chapter}
