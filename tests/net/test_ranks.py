@@ -175,7 +175,7 @@ for number in range(count):
         except OSError:
             pass
 print("held", len(held), flush=True)
-time.sleep(600)
+time.sleep(600)  # tidy: allow sleep: it holds what it has until it is killed
 """
 
 
