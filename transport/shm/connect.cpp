@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -50,20 +49,10 @@ class Connector {
   Status begin_control();
   std::unique_ptr<Endpoint> finish();
 
-  // Gathers a T of every rank.
   template <typename T>
   Result<std::vector<T>> gather(const T& mine) {
     const auto left = std::chrono::nanoseconds(deadline_ - std::chrono::steady_clock::now());
-    SK_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
-                        bootstrap_.allgather(std::as_bytes(std::span(&mine, 1)),
-                                             std::max<int64_t>(left.count(), kReportGraceNs)));
-    std::vector<T> all(layout_.world_size);
-    if (bytes.size() != all.size() * sizeof(T)) {
-      return error(SK_ERR_INTERNAL, "the bootstrap gathered {} bytes; {} were due", bytes.size(),
-                   all.size() * sizeof(T));
-    }
-    memcpy(all.data(), bytes.data(), bytes.size());
-    return all;
+    return gather_each(bootstrap_, mine, std::max<int64_t>(left.count(), kReportGraceNs));
   }
 
   Bootstrap& bootstrap_;

@@ -92,15 +92,7 @@ class Connector {
   template <typename T>
   Result<std::vector<T>> gather(const T& mine) {
     const int64_t left = std::max<int64_t>(deadline_ns_ - bootstrap_clock_ns(), 0) + kReportGraceNs;
-    SK_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
-                        bootstrap_.allgather(std::as_bytes(std::span(&mine, 1)), left));
-    std::vector<T> all(layout_.world_size);
-    if (bytes.size() != all.size() * sizeof(T)) {
-      return error(SK_ERR_INTERNAL, "the bootstrap gathered {} bytes; {} were due", bytes.size(),
-                   all.size() * sizeof(T));
-    }
-    memcpy(all.data(), bytes.data(), bytes.size());
-    return all;
+    return gather_each(bootstrap_, mine, left);
   }
 
   Bootstrap& bootstrap_;
