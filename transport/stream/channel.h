@@ -23,7 +23,7 @@ class Channel {
 
   Channel(uint32_t peer, const MappedView& own, const SegmentLayout& layout,
           std::unique_ptr<Pipe> pipe)
-      : peer_(peer), own_(own), inbox_(peer, own, layout), pipe_(std::move(pipe)) {}
+      : own_(own), inbox_(peer, own, layout), pipe_(std::move(pipe)) {}
 
   // As the session's. What a broken channel is given is lost: check() tells why.
   Sent put(PutTarget dst, std::span<const std::byte> bytes, uint32_t signal, uint32_t add);
@@ -63,7 +63,6 @@ class Channel {
   void send_no_more(Status why);
   void note_sent();
 
-  const uint32_t peer_;
   const MappedView own_;
   Inbox inbox_;
   Outbox outbox_;

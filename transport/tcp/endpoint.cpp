@@ -34,7 +34,8 @@ Status TcpEndpoint::start() {
 
 TcpEndpoint::~TcpEndpoint() {
   if (forked()) {
-    (void)thread_.release();  // The child has no such thread to wait for.
+    // The child has no such thread to wait for.
+    [[maybe_unused]] const std::thread* const left_alone = thread_.release();
     return;
   }
   leave();
