@@ -5,22 +5,10 @@
 #include <map>
 
 #include "lib/comm/world_memory.h"
+#include "transport/bootstrap/report.h"
 
 namespace sk {
 namespace {
-
-template <typename T>
-Result<std::vector<T>> gather(Bootstrap& bootstrap, const T& mine, int64_t timeout_ns) {
-  SK_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
-                      bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), timeout_ns));
-  std::vector<T> all(size_t(bootstrap.world_size()));
-  if (bytes.size() != all.size() * sizeof(T)) {
-    return error(SK_ERR_INTERNAL, "the bootstrap gathered {} bytes; {} were due", bytes.size(),
-                 all.size() * sizeof(T));
-  }
-  std::memcpy(static_cast<void*>(all.data()), bytes.data(), bytes.size());
-  return all;
-}
 
 // The ranks of one host, who may be pinned, each to its own cores.
 struct Host {
@@ -93,7 +81,7 @@ Result<Agreement> agree_on(std::span<const RankFacts> all, std::span<const int> 
 }
 
 Result<Agreement> agree_on_target(Bootstrap& bootstrap, const RankFacts& mine, int64_t timeout_ns) {
-  SK_ASSIGN_OR_RETURN(const std::vector<RankFacts> all, gather(bootstrap, mine, timeout_ns));
+  SK_ASSIGN_OR_RETURN(const std::vector<RankFacts> all, gather_each(bootstrap, mine, timeout_ns));
   return agree_on(all, bootstrap.host_of());
 }
 
@@ -103,7 +91,7 @@ void LinkFacts::fail(const Status& status) {
 }
 
 Result<LinkFacts> agree_on_links(Bootstrap& bootstrap, const LinkFacts& mine, int64_t timeout_ns) {
-  SK_ASSIGN_OR_RETURN(const std::vector<LinkFacts> all, gather(bootstrap, mine, timeout_ns));
+  SK_ASSIGN_OR_RETURN(const std::vector<LinkFacts> all, gather_each(bootstrap, mine, timeout_ns));
   LinkFacts least;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     const LinkFacts& each = all[rank];

@@ -32,7 +32,7 @@ Result<std::vector<T>> gather_each(Bootstrap& bootstrap, const T& mine, int64_t 
     return error(SK_ERR_INTERNAL, "the bootstrap gathered {} bytes; {} were due", bytes.size(),
                  all.size() * sizeof(T));
   }
-  memcpy(all.data(), bytes.data(), bytes.size());
+  std::memcpy(static_cast<void*>(all.data()), bytes.data(), bytes.size());
   return all;
 }
 

@@ -164,6 +164,19 @@ TEST(HostsEndpoint, BytesComeBeforeTheirSignals) {
   EXPECT_GT(answers[Sent::kLater], 0);
 }
 
+// Ranks in the midst of what they send each other.
+struct Scene {
+  explicit Scene(uint64_t seed)
+      : ranks(uint32_t(2 + seed % 6)),
+        world(ranks, settings_of(seed), layout_for(ranks)),
+        traffic(world, 40) {
+    for (uint64_t steps = world.draw(20'000); steps > 0; --steps) traffic.step();
+  }
+  const uint32_t ranks;
+  sim::World world;
+  Traffic traffic;
+};
+
 // What a rank learns of another's end, asked until it learns of one.
 Status learn(sim::World& world, Traffic& traffic, uint32_t rank, int64_t limit_ns) {
   const int64_t end_ns = world.now_ns() + limit_ns;
@@ -179,10 +192,8 @@ Status learn(sim::World& world, Traffic& traffic, uint32_t rank, int64_t limit_n
 
 TEST(HostsEndpoint, WhoDiesIsNamedByAll) {
   for (uint64_t seed = 1; seed <= seeds(); ++seed) {
-    const auto ranks = uint32_t(2 + seed % 6);
-    sim::World world(ranks, settings_of(seed), layout_for(ranks));
-    Traffic traffic(world, 40);
-    for (uint64_t steps = world.draw(20'000); steps > 0; --steps) traffic.step();
+    Scene scene(seed);
+    auto& [ranks, world, traffic] = scene;
     const auto victim = uint32_t(world.draw(ranks));
     world.kill(victim);
     for (uint32_t rank = 0; rank < ranks; ++rank) {
@@ -197,10 +208,8 @@ TEST(HostsEndpoint, WhoDiesIsNamedByAll) {
 
 TEST(HostsEndpoint, WhoAbortsIsNamedWithItsReasonByAll) {
   for (uint64_t seed = 1; seed <= seeds(); ++seed) {
-    const auto ranks = uint32_t(2 + seed % 6);
-    sim::World world(ranks, settings_of(seed), layout_for(ranks));
-    Traffic traffic(world, 40);
-    for (uint64_t steps = world.draw(20'000); steps > 0; --steps) traffic.step();
+    Scene scene(seed);
+    auto& [ranks, world, traffic] = scene;
     const auto aborts = uint32_t(world.draw(ranks));
     world.endpoint(aborts).abort(AbortCause::kAborted, 0, "the soup is cold");
     for (uint32_t rank = 0; rank < ranks; ++rank) {
@@ -215,10 +224,8 @@ TEST(HostsEndpoint, WhoAbortsIsNamedWithItsReasonByAll) {
 // Both ends of a cut connection say so, and tell the others; nobody is said to have died.
 TEST(HostsEndpoint, ACutConnectionIsNoDeath) {
   for (uint64_t seed = 1; seed <= seeds(); ++seed) {
-    const auto ranks = uint32_t(2 + seed % 6);
-    sim::World world(ranks, settings_of(seed), layout_for(ranks));
-    Traffic traffic(world, 40);
-    for (uint64_t steps = world.draw(20'000); steps > 0; --steps) traffic.step();
+    Scene scene(seed);
+    auto& [ranks, world, traffic] = scene;
     const auto a = uint32_t(world.draw(ranks));
     const uint32_t b = (a + 1 + uint32_t(world.draw(ranks - 1))) % ranks;
     world.cut(a, b);
