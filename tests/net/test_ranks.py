@@ -38,6 +38,25 @@ def test_ranks_of_two_hosts_are_one_world(by: str) -> None:
         assert hosts.stats()["h1", "h0"]["delivered"] > 0
 
 
+@pytest.mark.parametrize(
+    ("tls", "words"), [("1", "shm and tcp within TLS"), ("0", "shm and tcp, not encrypted")]
+)
+def test_the_log_says_whether_it_is_encrypted(tls: str, words: str) -> None:
+    with Hosts(2) as hosts:
+        ranks = Ranks(list(hosts), SK_LOG="info", SK_NET_TLS=tls)
+        assert ranks.said() == ["SK_OK"] * 2
+        for rank in ranks:
+            assert any(f"transport {words}:" in line for line in rank.lines)
+
+
+def test_encryption_is_agreed_on() -> None:
+    with Hosts(2) as hosts:
+        for said in Ranks(list(hosts), each={1: {"SK_NET_TLS": 0}}).said():
+            assert "rank 1 has SK_NET_TLS=0, and rank 0 has not" in said
+        for said in Ranks(list(hosts), SK_NET_TLS="yes").said():
+            assert 'SK_NET_TLS is "yes": it must be 0 or 1' in said
+
+
 @pytest.mark.parametrize("order", [[0, 0, 1, 1, 2, 2], [0, 1, 2, 0, 1, 2]])
 def test_pairs_of_ranks_on_three_hosts_are_one_world(order: list[int]) -> None:
     with Hosts(3) as hosts:
