@@ -114,6 +114,7 @@ struct Control {
   uint32_t peer;    // For whom it waited; itself: for nobody yet, aborted before it began.
   uint32_t signal;  // Its place; UINT32_MAX: for its entry.
   uint64_t wanted, seen;
+  uint64_t begun = 0;  // So many runs may begin: the first block has looked at the abort word.
 };
 
 // Launch parameters; a replayed graph repeats them.

@@ -1,5 +1,5 @@
 // Sets of operations, each of which makes one kernel: what its work warps can do, and what its load
-// and store warps do for them. A set's parties live as long as a queue is walked.
+// warp does for them. A set's parties live as long as a queue is walked.
 #ifndef SK_CUDA_KERNEL_OPS_CUH_
 #define SK_CUDA_KERNEL_OPS_CUH_
 
@@ -52,10 +52,6 @@ struct MoveOps {
       move(team, task);
     }
   };
-  struct Storer {
-    SK_DEVICE void store(const FetchedTask&, BlockShared<MoveOps>&) {}
-    SK_DEVICE void finish() {}
-  };
 };
 
 SK_DEVICE bool is_gemm_type(uint8_t field) {
@@ -105,10 +101,6 @@ struct GemmOps {
       if (task.task.op == TaskOp::kGemm) multiply_alone(team, product_of(task), shared.tile);
     }
   };
-  struct Storer {
-    SK_DEVICE void store(const FetchedTask&, BlockShared<GemmOps>&) {}
-    SK_DEVICE void finish() {}
-  };
 };
 
 #if SK_HAS_WGMMA
@@ -139,13 +131,16 @@ struct BoxOps {
     const TensorMap* views;
     uint32_t slice = 0;
 
-    SK_DEVICE explicit Loader(const TensorMap* all) : views(all) {}
+    SK_DEVICE explicit Loader(const TensorMap* all) : views(all) {
+      constexpr uint32_t kFirst = 2;  // Of one rank these are all: A, and B.
+      for (uint32_t i = 0; ptx::one_lane() && i < kFirst; ++i) ptx::prefetch_map(all[i]);
+    }
     SK_DEVICE void load(const FetchedTask& task, Block& shared) {
       if (task.task.op == TaskOp::kGemm) load_boxes(product_of(task), views, shared.tile, slice);
     }
   };
   struct Workman {
-    uint32_t slice = 0, round = 0;
+    uint32_t slice = 0;
 
     SK_DEVICE void perform(const Team& team, const FetchedTask& task, Block& shared) {
       move(team, task);
@@ -154,22 +149,7 @@ struct BoxOps {
         ptx::fence_async_proxy();  // The copy engine reads it.
       }
       if (task.task.op == TaskOp::kGemm)
-        GemmBoxes<bf16, cols, pair>(team, product_of(task), shared.tile, slice, round).run();
-    }
-  };
-  struct Storer {
-    uint32_t round = 0;
-
-    SK_DEVICE void store(const FetchedTask& task, Block& shared) {
-      if (task.task.op == TaskOp::kGemm) store_staged(product_of(task), shared.tile, round);
-    }
-    // What the copy engine has stored is there, and comes before what this warp posts.
-    SK_DEVICE void finish() {
-      begin_wait(At::kStores, 0, 0);
-      ptx::wait_stores();
-      end_wait(At::kStores);
-      ptx::fence_async_proxy();
-      ptx::sync_warp();
+        GemmBoxes<bf16, cols, pair>(team, product_of(task), shared.tile, slice).run();
     }
   };
 };

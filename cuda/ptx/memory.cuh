@@ -83,6 +83,13 @@ SK_DEVICE void store16(std::byte* at, const Bytes16& v) {
                "r"(v.word[2]), "r"(v.word[3])
                : "memory");
 }
+struct alignas(8) Bytes8 {
+  uint32_t word[2];
+};
+SK_DEVICE void store8(std::byte* at, const Bytes8& v) {
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(at), "r"(v.word[0]), "r"(v.word[1])
+               : "memory");
+}
 
 // Nanoseconds of a clock that all multiprocessors share; steps of up to a microsecond.
 SK_DEVICE uint64_t timer_ns() {

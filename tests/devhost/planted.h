@@ -10,7 +10,6 @@ struct Planted {
   bool relaxed_post = false;    // A post orders nothing before it.
   bool no_proxy_fence = false;  // The copy engine need not see what was stored before.
   bool no_post = false;         // Signals stay as they are.
-  bool early_post = false;      // Stores by the copy engine are not waited for.
   bool early_done = false;      // A task is posted while one of the warps that do it still does.
   bool early_stage = false;     // Operands are given back while products still read them.
   bool frozen_run = false;      // The run index stays, as a launch argument does in a graph.
