@@ -102,7 +102,8 @@ struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
 
-// Boxes of A and packed B have kBoxDepth elements of k. A pair's boxes of B are narrow.
+// Boxes of A and B have kBoxDepth elements of k. A pair's boxes of B are narrow; those of a B [k,
+// n] have 64 columns, in every kernel.
 inline constexpr uint32_t kBoxDepth = 64, kBoxRowsA = 128, kBoxRowsB = 256, kNarrowBoxRowsB = 128;
 inline constexpr uint32_t kPairBlocks = 2;  // Of a cluster that does its tasks as one worker.
 
@@ -170,6 +171,12 @@ enum KernelId : uint32_t {
   kRunNarrowF16,
   kRunPairsBf16,
   kRunPairsF16,
+  kRunBoxesKnBf16,  // The same of a B [k, n] as it lies.
+  kRunBoxesKnF16,
+  kRunNarrowKnBf16,
+  kRunNarrowKnF16,
+  kRunPairsKnBf16,
+  kRunPairsKnF16,
   kKernelCount
 };
 

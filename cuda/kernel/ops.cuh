@@ -83,7 +83,7 @@ struct GemmOps {
 
   SK_DEVICE static bool can(const FetchedTask& task) {
     return task.task.op < TaskOp::kGemm ||
-           (task.task.op == TaskOp::kGemm && is_gemm_type(task.record.gemm.dtype));
+           (is_gemm(task.task.op) && is_gemm_type(task.record.gemm.dtype));
   }
   SK_DEVICE static void init(BlockShared<GemmOps>&) {}
   SK_DEVICE static void begin_helper() {}
@@ -98,7 +98,7 @@ struct GemmOps {
                            BlockShared<GemmOps>& shared) {
       move(team, task);
       if (task.task.op == TaskOp::kPackB) pack_tile(team, task.record.pack, task.addresses);
-      if (task.task.op == TaskOp::kGemm) multiply_alone(team, product_of(task), shared.tile);
+      if (is_gemm(task.task.op)) multiply_alone(team, product_of(task), shared.tile);
     }
   };
 };
@@ -107,8 +107,9 @@ struct GemmOps {
 // The same, of one type of 16-bit floats, with products by warpgroups from boxes that the load warp
 // brings. One type per kernel: with both in one, or with other products beside them, sums that may
 // have come from either are kept twice, which takes registers that are not there.
+// One layout of B too, for the same reason.
 // `pair`: by two blocks of a cluster together.
-template <bool bf16, uint32_t cols, bool pair = false>
+template <bool bf16, uint32_t cols, bool pair = false, LayoutB layout = LayoutB::kColumns>
 struct BoxOps {
   using Shared = GemmBoxShared<cols, pair>;
   using Block = BlockShared<BoxOps>;
@@ -118,7 +119,8 @@ struct BoxOps {
 
   SK_DEVICE static bool can(const FetchedTask& task) {
     return task.task.op < TaskOp::kGemm ||
-           (task.task.op == TaskOp::kGemm && DType(task.record.gemm.dtype) == kDtype);
+           (is_gemm(task.task.op) && DType(task.record.gemm.dtype) == kDtype &&
+            task.record.gemm.layout_b == layout);
   }
   SK_DEVICE static void init(Block& shared) {
     sk::cuda::init(shared.tile);
@@ -136,7 +138,7 @@ struct BoxOps {
       for (uint32_t i = 0; ptx::one_lane() && i < kFirst; ++i) ptx::prefetch_map(all[i]);
     }
     SK_DEVICE void load(const FetchedTask& task, Block& shared) {
-      if (task.task.op == TaskOp::kGemm) load_boxes(product_of(task), views, shared.tile, slice);
+      if (is_gemm(task.task.op)) load_boxes<layout>(product_of(task), views, shared.tile, slice);
     }
   };
   struct Workman {
@@ -148,8 +150,8 @@ struct BoxOps {
         pack_tile(team, task.record.pack, task.addresses);
         ptx::fence_async_proxy();  // The copy engine reads it.
       }
-      if (task.task.op == TaskOp::kGemm)
-        GemmBoxes<bf16, cols, pair>(team, product_of(task), shared.tile, slice).run();
+      if (is_gemm(task.task.op))
+        GemmBoxes<bf16, layout, cols, pair>(team, product_of(task), shared.tile, slice).run();
     }
   };
 };

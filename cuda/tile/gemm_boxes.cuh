@@ -1,10 +1,11 @@
-// kGemm of bf16 and f16 on sm_90a: 128 x 256 or 128 x 128 blocks of the tile in turn (narrow ones
-// where there would else be fewer blocks than multiprocessors). Two parties share the work and
-// meet at barriers only, so that each is ahead of the next, across tasks too:
+// Products of bf16 and f16 on sm_90a: 128 x 256 or 128 x 128 blocks of the tile in turn (narrow
+// ones where there would else be fewer blocks than multiprocessors). Two parties share the work
+// and meet at barriers only, so that each is ahead of the next, across tasks too:
 //
-//   load warp     boxes of A and B by the copy engine into the stages of a pipeline, k in slices of
-//   64 work warps    two warpgroups, 64 rows each: products; then sums to peers, from peers, or
-//                 rounded to C, while the load warp brings what the next block needs
+//   load warp    boxes of A and B by the copy engine into the stages of a pipeline, k in slices of
+//                64
+//   work warps   two warpgroups, 64 rows each: products; then sums to peers, from peers, or rounded
+//                to C, while the load warp brings what the next block needs
 //
 // `pair`: two blocks of a cluster do the task together, each every other 128 rows of it. Both need
 // the same columns of B, so each loads half of them, for both: a third less for the caches to
@@ -27,7 +28,11 @@ inline constexpr uint32_t kBoxWarps = 8;
 inline constexpr uint32_t kGroupRows = 64;  // Of a block, those of one warpgroup.
 inline constexpr uint32_t kBoxBytesA = kBlockRows * kBoxDepth * 2;
 
-// For blocks of `cols` columns. A stage has a box of A, and behind it one of B.
+// For blocks of `cols` columns. A stage has a box of A, and behind it B: one box where columns of B
+// are packed or its rows (LayoutB::kColumns), else boxes of 64 rows of k, for kStripCols columns
+// each.
+inline constexpr uint32_t kStripCols = 64;  // 128 bytes of a row.
+inline constexpr uint32_t kStripBytes = kBoxDepth * kStripCols * 2;
 template <uint32_t cols, bool pair>
 struct GemmBoxShared {
   static constexpr uint32_t kBoxBytesB = cols * kBoxDepth * 2;
@@ -53,24 +58,37 @@ SK_DEVICE void each_block(const GemmTask& task, const Fn& fn) {
 }
 SK_DEVICE uint32_t slices_of(const GemmTask& task) { return (task.k + kBoxDepth - 1) / kBoxDepth; }
 
-// The columns of B that a block of `cols` needs, from `col` on.
-template <uint32_t cols, bool pair>
+// A box of B, into the stages of all blocks that share it.
+template <bool pair>
+SK_DEVICE void load_box_of_b(std::byte* to, const TensorMap& b, uint32_t x, uint32_t y,
+                             ptx::MBarrier& arrivals) {
+  if constexpr (pair) {
+    ptx::load_box_there(to, b, x, y, arrivals, (1 << kPairBlocks) - 1);
+  } else {
+    ptx::load_box(to, b, x, y, arrivals);
+  }
+}
+
+// The columns of B that a block of `cols` needs, from `col` on; of a pair those that this block
+// loads.
+template <LayoutB layout, uint32_t cols, bool pair>
 SK_DEVICE void load_b(const TensorMap& b, GemmBoxShared<cols, pair>& shared, uint32_t slice,
                       uint32_t k, uint32_t col) {
-  std::byte* const to = shared.pipeline.at(slice) + kBoxBytesA;
+  constexpr uint32_t kCols = cols / (pair ? kPairBlocks : 1), kColBytes = kBoxDepth * 2;
+  const uint32_t first = pair ? ptx::place_in_cluster() * kCols : 0;
+  std::byte* const to = shared.pipeline.at(slice) + kBoxBytesA + first * kColBytes;
   ptx::MBarrier& arrivals = shared.pipeline.arrivals(slice);
-  if constexpr (pair) {
-    constexpr uint32_t kCols = cols / kPairBlocks;  // That this block loads.
-    const uint32_t side = ptx::place_in_cluster();
-    ptx::load_box_there(to + side * (shared.kBoxBytesB / kPairBlocks), b, k, col + side * kCols,
-                        arrivals, (1 << kPairBlocks) - 1);
+  if constexpr (layout == LayoutB::kColumns) {
+    load_box_of_b<pair>(to, b, k, col + first, arrivals);
   } else {
-    ptx::load_box(to, b, k, col, arrivals);
+#pragma unroll
+    for (uint32_t at = 0; at < kCols; at += kStripCols)
+      load_box_of_b<pair>(to + at * kColBytes, b, col + first + at, k, arrivals);
   }
 }
 
 // The load warp's part; `slice` counts stages of all tasks.
-template <uint32_t cols, bool pair>
+template <LayoutB layout, uint32_t cols, bool pair>
 SK_DEVICE void load_boxes(const GemmTask& task, const TensorMap* views,
                           GemmBoxShared<cols, pair>& shared, uint32_t& slice) {
   const ProductViews place = task.record.views;
@@ -83,7 +101,7 @@ SK_DEVICE void load_boxes(const GemmTask& task, const TensorMap* views,
         shared.pipeline.expect(slice, shared.kStageBytes);
         ptx::load_box(shared.pipeline.at(slice), a, s * kBoxDepth, place.a_row + row0,
                       shared.pipeline.arrivals(slice));
-        load_b(b, shared, slice, s * kBoxDepth, place.b_row + col0);
+        load_b<layout>(b, shared, slice, s * kBoxDepth, place.b_row + col0);
       }
       ptx::sync_warp();
     }
@@ -91,7 +109,7 @@ SK_DEVICE void load_boxes(const GemmTask& task, const TensorMap* views,
 }
 
 // A work warp's part.
-template <bool bf16, uint32_t block_cols, bool pair>
+template <bool bf16, LayoutB layout, uint32_t block_cols, bool pair>
 class GemmBoxes {
   using Shared = GemmBoxShared<block_cols, pair>;
   using Sums = ptx::ProductSums<block_cols>;
@@ -110,6 +128,13 @@ class GemmBoxes {
   }
 
  private:
+  // From the k-th element of each column on.
+  SK_DEVICE static uint64_t operand_b(const std::byte* b, uint32_t k) {
+    if constexpr (layout == LayoutB::kRows)
+      return ptx::turned_operand(b + k * (kStripCols * 2), kStripBytes);
+    return ptx::operand(b + k * 2);
+  }
+
   static constexpr uint32_t kColGroups = block_cols / 8;  // Columns come in groups of 8.
   static constexpr uint32_t kAddedGroups = 4;             // Whose loads are under way at once.
 
@@ -126,8 +151,8 @@ class GemmBoxes {
       ptx::begin_products();
 #pragma unroll
       for (uint32_t k = 0; k < kBoxDepth / 16; ++k)
-        ptx::multiply_async<bf16, block_cols>(sums, ptx::operand(a + k * 32),
-                                              ptx::operand(b + k * 32), s != 0 || k != 0);
+        ptx::multiply_async<bf16, layout == LayoutB::kRows>(sums, ptx::operand(a + k * 32),
+                                                            operand_b(b, k * 16), s != 0 || k != 0);
       ptx::commit_products();
       ptx::wait_products<1>();
       if (s > 0) shared_.pipeline.release(slice_ - 1);

@@ -76,6 +76,7 @@ class Parser {
     }
     text::visit_target(plan_.target, fields);
     SK_RETURN_IF_ERROR(std::move(fields.status));
+    plan_.target.raw_b = reader_.take_word(text::kRawB);
     return reader_.finish_line();
   }
 

@@ -72,6 +72,12 @@ TEST_F(PlantedBugs, RowsOfAnotherRanksMatrix) {
   }
 }
 
+// Whose rows of k, or strips of columns, lie elsewhere.
+TEST_F(PlantedBugs, ATurnedOperandWithItsOffsetsSwapped) {
+  const Plan plan = plan_gemm({.m = 8, .n = 72, .k = 16, .ranks = 1, .workers = 1, .raw_b = true});
+  EXPECT_EXIT(run_until_noticed(plan, {.swapped_offsets = true}), failed, kNoticed);
+}
+
 // Of a pair: one tile, whose halves of B the two blocks load for each other.
 Plan paired_product(int64_t k) {
   return plan_gemm({.m = 256, .n = 16, .k = k, .ranks = 1, .workers = 1, .tile_m = 256});
