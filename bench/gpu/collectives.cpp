@@ -6,6 +6,7 @@
 #include "bench/gpu/parts.h"
 #include "bench/gpu/product_plan.h"
 #include "bench/gpu/rounds.h"
+#include "cuda/exec/cut.h"
 
 namespace sk::cuda {
 namespace {
@@ -39,7 +40,9 @@ void measure_one(const Machine& machine, const Collective& collective, uint32_t 
   const OpDesc op =
       describe(*schema_of(collective.kind),
                {.symmetric_in = true, .symmetric_out = true, .count = int64_t(count)});
-  PlanRun run(machine, op, {.world_size = ranks, .workers = machine.workers(ranks)});
+  Target target{.world_size = ranks, .workers = machine.workers(ranks)};
+  cut_moves(target);
+  PlanRun run(machine, op, target);
   const Plan& plan = run.program().plan();
   std::vector<Matrix> memory;
   memory.reserve(plan.buffers.size());

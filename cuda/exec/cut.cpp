@@ -55,6 +55,15 @@ Result<bool> pairs_wanted() {
                wish);
 }
 
+// A turn is a batch of a block, all of whose loads are under way at once: blocks that go through
+// memory side by side find the same pages open, where shares that lie far apart (the worst: by a
+// power of two) crowd on some channels. Less than a quarter of a batch does not pay for a block.
+void cut_moves(Target& target) {
+  constexpr uint64_t kBatchBytes = 32 << 10;  // Of 256 threads, 8 loads of 16 bytes each.
+  target.turn_bytes = kBatchBytes;
+  target.queue_bytes_min = kBatchBytes / 4;
+}
+
 // Pairs of blocks where they fill the GPU: all blocks find another, as many wide tiles as pairs are
 // there, and of a pair hardly ever one has no rows. Else single ones, in narrow tiles where there
 // would else be fewer tiles than workers.

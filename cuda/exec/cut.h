@@ -1,4 +1,5 @@
-// How products are cut into tiles for a GPU: wide or narrow ones, by single blocks or by pairs.
+// How operations are cut for a GPU: vectors into shares, products into tiles, wide or narrow ones,
+// by single blocks or by pairs.
 #ifndef SK_CUDA_EXEC_CUT_H_
 #define SK_CUDA_EXEC_CUT_H_
 
@@ -11,6 +12,9 @@ namespace sk::cuda {
 
 // Whether pairs of blocks may be used at all, as SK_GPU_PAIRS has it.
 Result<bool> pairs_wanted();
+
+// Shares of copies and reductions: what keeps a block's loads under way.
+void cut_moves(Target& target);
 
 // Tiles and workers of `target` for that product; `pairs`: as pairs_wanted() says.
 void cut_product(const Device& device, const Product& product, bool pairs, Target& target);

@@ -29,9 +29,10 @@ Status check_extent(TaskOp op, const char* what, int64_t extent) {
                with_article(task_op_name(op)), extent, what, kExtentMax);
 }
 
-CopyRecord decode_copy(std::span<const Region> regions) {
+CopyRecord decode_copy(std::span<const Region> regions, StoreHintParam hint) {
   const Region &from = regions[0], &to = regions[1];
-  return {from.row_bytes, from.pitch, to.pitch, from.rows, to.buffer_count};
+  return {from.row_bytes, from.pitch,      to.pitch,
+          from.rows,      to.buffer_count, hint == kStoreNonTemporal};
 }
 
 ReduceRecord decode_reduce(std::span<const Region> regions, const int64_t* params) {
@@ -50,6 +51,7 @@ ReduceRecord decode_reduce(std::span<const Region> regions, const int64_t* param
   record.columns = out.row_bytes / dtype_bytes(DType(record.out_dtype));
   record.rows = out.rows;
   record.out_count = uint8_t(out.buffer_count);
+  record.past_caches = params[kReduceHint] == kStoreNonTemporal;
   return record;
 }
 
@@ -134,10 +136,15 @@ Result<TaskRecord> decode_task(const Plan& plan, const RankPlan& part, const Tas
     case TaskOp::kAwait:
       return record;
     case TaskOp::kPut:
+      SK_RETURN_IF_ERROR(check_extent(task.op, "rows", regions[0].rows));
+      record.copy = decode_copy(regions, kStoreDefault);
+      return record;
     case TaskOp::kCopy:
-      record.copy = decode_copy(regions);
+      SK_RETURN_IF_ERROR(check_extent(task.op, "rows", regions[0].rows));
+      record.copy = decode_copy(regions, StoreHintParam(params[kCopyHint]));
       return record;
     case TaskOp::kReduce:
+      SK_RETURN_IF_ERROR(check_extent(task.op, "rows", regions[0].rows));
       record.reduce = decode_reduce(regions, params);
       return record;
     case TaskOp::kPackB: {

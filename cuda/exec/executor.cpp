@@ -81,6 +81,7 @@ class Executor final : public GpuExecutor {
   ~Executor() override;
 
   const GpuFacts& facts() const override { return facts_; }
+  void cut_moves(Target& target) const override { sk::cuda::cut_moves(target); }
   void cut_product(const Product& product, Target& target) const override {
     sk::cuda::cut_product(device(), product, pairs_, target);
   }

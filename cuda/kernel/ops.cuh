@@ -25,12 +25,13 @@ struct BlockShared {
   Ring ring;
 };
 
-// Operations that every set has. Control tasks have nothing to do here.
+// Operations that every set has; `lean`, see copy_tile(). Control tasks have nothing to do here.
+template <bool lean>
 SK_DEVICE void move(const Team& team, const FetchedTask& task) {
   const TaskOp op = task.task.op;
-  if (op == TaskOp::kReduce) reduce_tile(team, task.record.reduce, task.addresses);
+  if (op == TaskOp::kReduce) reduce_tile<lean>(team, task.record.reduce, task.addresses);
   if (op == TaskOp::kCopy || op == TaskOp::kPut)  // All peers are mapped.
-    copy_tile(team, task.record.copy, task.addresses);
+    copy_tile<lean>(team, task.record.copy, task.addresses);
 }
 
 // Copies and reductions.
@@ -49,7 +50,7 @@ struct MoveOps {
   };
   struct Workman {
     SK_DEVICE void perform(const Team& team, const FetchedTask& task, BlockShared<MoveOps>&) {
-      move(team, task);
+      move</*lean=*/false>(team, task);
     }
   };
 };
@@ -96,7 +97,7 @@ struct GemmOps {
   struct Workman {
     SK_DEVICE void perform(const Team& team, const FetchedTask& task,
                            BlockShared<GemmOps>& shared) {
-      move(team, task);
+      move</*lean=*/false>(team, task);
       if (task.task.op == TaskOp::kPackB) pack_tile(team, task.record.pack, task.addresses);
       if (is_gemm(task.task.op)) multiply_alone(team, product_of(task), shared.tile);
     }
@@ -145,7 +146,7 @@ struct BoxOps {
     uint32_t slice = 0;
 
     SK_DEVICE void perform(const Team& team, const FetchedTask& task, Block& shared) {
-      move(team, task);
+      move</*lean=*/true>(team, task);
       if (task.task.op == TaskOp::kPackB) {
         pack_tile(team, task.record.pack, task.addresses);
         ptx::fence_async_proxy();  // The copy engine reads it.

@@ -15,6 +15,7 @@ namespace sk::cuda {
 struct CopyRecord {
   uint64_t row_bytes, from_pitch, to_pitch;
   uint32_t rows, to_count;
+  uint32_t past_caches;  // Not 0: what is stored is not looked at again soon.
 };
 
 inline constexpr uint32_t kReduceInputsMax = kRepeatedRegionsMax - 1;
@@ -28,6 +29,7 @@ struct ReduceRecord {
   uint8_t inputs, all_in_count;        // of so many inputs; of all of them.
   uint8_t out_count;
   uint8_t dtype, out_dtype, op;  // DType, RedOp.
+  uint8_t past_caches;           // As in CopyRecord.
 };
 
 // kPackB: columns of B. Addresses: all of B, the first packed column.

@@ -91,6 +91,35 @@ SK_DEVICE void store8(std::byte* at, const Bytes8& v) {
                : "memory");
 }
 
+// For runs of bytes that are walked once: none are kept in the multiprocessor's own cache. Nothing
+// is touched, and zeros are loaded, where `there` is false: a predicate in place of a branch, so
+// that loads stay together.
+SK_DEVICE Bytes16 load16_once(bool there, const std::byte* at) {
+  Bytes16 v{};
+  asm volatile(
+      "{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %5, 0;\n\t"
+      "@p ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n\t}"
+      : "+r"(v.word[0]), "+r"(v.word[1]), "+r"(v.word[2]), "+r"(v.word[3])
+      : "l"(at), "r"(uint32_t(there))
+      : "memory");
+  return v;
+}
+SK_DEVICE void store16_where(bool there, std::byte* at, const Bytes16& v) {
+  asm volatile(
+      "{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %5, 0;\n\t"
+      "@p st.global.v4.u32 [%0], {%1, %2, %3, %4};\n\t}" ::"l"(at),
+      "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"(uint32_t(there))
+      : "memory");
+}
+// The same of what nobody looks at again soon: these lines are the first to leave the caches.
+SK_DEVICE void store16_past(bool there, std::byte* at, const Bytes16& v) {
+  asm volatile(
+      "{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %5, 0;\n\t"
+      "@p st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};\n\t}" ::"l"(at),
+      "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"(uint32_t(there))
+      : "memory");
+}
+
 // Nanoseconds of a clock that all multiprocessors share; steps of up to a microsecond.
 SK_DEVICE uint64_t timer_ns() {
   uint64_t now;

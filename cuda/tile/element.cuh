@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "cuda/ptx/convert.cuh"
+#include "cuda/ptx/memory.cuh"
 #include "lib/op/dtype.h"
 
 namespace sk::cuda {
@@ -57,20 +58,25 @@ template <typename Sum>
 inline constexpr bool kIsInteger = false;
 template <>
 inline constexpr bool kIsInteger<int64_t> = true;
+template <>
+inline constexpr bool kIsInteger<int32_t> = true;
 
-// include/sk/op.h: minimum and maximum of a NaN and anything is a NaN.
+// include/sk/op.h: minimum and maximum of a NaN and anything is a NaN. Without a branch, so that
+// code for many elements is not written once for each operation.
 template <typename Sum>
 SK_DEVICE Sum join(RedOp op, Sum a, Sum b) {
+  Sum total, product, picked = op == RedOp::kMin ? (b < a ? b : a) : (a < b ? b : a);
   if constexpr (kIsInteger<Sum>) {
-    if (op == RedOp::kSum) return Sum(uint64_t(a) + uint64_t(b));
-    if (op == RedOp::kProd) return Sum(uint64_t(a) * uint64_t(b));
+    total = Sum(uint64_t(a) + uint64_t(b));
+    product = Sum(uint64_t(a) * uint64_t(b));
   } else {
-    if (op == RedOp::kSum || op == RedOp::kAvg) return a + b;
-    if (op == RedOp::kProd) return a * b;
-    if (a != a) return a;
-    if (b != b) return b;
+    total = a + b;
+    product = a * b;
+    picked = b != b ? b : picked;
+    picked = a != a ? a : picked;
   }
-  return op == RedOp::kMin ? (b < a ? b : a) : (a < b ? b : a);
+  picked = op == RedOp::kProd ? product : picked;
+  return op == RedOp::kSum || op == RedOp::kAvg ? total : picked;
 }
 
 // Floats of one type in 32-bit words.
@@ -91,6 +97,52 @@ struct Packed {
     return bits << (16 * which);
   }
 };
+
+// Elements of one type in 16 bytes, as the sums they go into. (32 bits hold sums of 32-bit
+// integers: what does not fit wraps around.)
+template <DType dtype>
+struct Unit {
+  using Sum = float;
+  static constexpr uint32_t kPerWord = Packed<dtype>::kPerWord, kCount = 4 * kPerWord;
+
+  SK_DEVICE static Sum get(const ptx::Bytes16& bytes, uint32_t which) {
+    return Packed<dtype>::get(bytes.word[which / kPerWord], which % kPerWord);
+  }
+  // Into bytes that are 0 there.
+  SK_DEVICE static void put(ptx::Bytes16& bytes, uint32_t which, Sum value) {
+    bytes.word[which / kPerWord] |= Packed<dtype>::put(value, which % kPerWord);
+  }
+};
+template <>
+struct Unit<DType::kI32> {
+  using Sum = int32_t;
+  static constexpr uint32_t kCount = 4;
+
+  SK_DEVICE static Sum get(const ptx::Bytes16& bytes, uint32_t which) {
+    return Sum(bytes.word[which]);
+  }
+  SK_DEVICE static void put(ptx::Bytes16& bytes, uint32_t which, Sum value) {
+    bytes.word[which] = uint32_t(value);
+  }
+};
+template <typename Wide>
+struct WideUnit {
+  using Sum = Wide;
+  static constexpr uint32_t kCount = 2;
+
+  SK_DEVICE static Sum get(const ptx::Bytes16& bytes, uint32_t which) {
+    return std::bit_cast<Sum>(bytes.word[2 * which] | uint64_t(bytes.word[2 * which + 1]) << 32);
+  }
+  SK_DEVICE static void put(ptx::Bytes16& bytes, uint32_t which, Sum value) {
+    const auto bits = std::bit_cast<uint64_t>(value);
+    bytes.word[2 * which] = uint32_t(bits);
+    bytes.word[2 * which + 1] = uint32_t(bits >> 32);
+  }
+};
+template <>
+struct Unit<DType::kF64> : WideUnit<double> {};
+template <>
+struct Unit<DType::kI64> : WideUnit<int64_t> {};
 
 }  // namespace sk::cuda
 

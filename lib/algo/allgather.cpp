@@ -4,6 +4,7 @@
 
 #include "lib/algo/ops.h"
 #include "lib/algo/pipe.h"
+#include "lib/algo/shares.h"
 
 namespace sk::algo {
 namespace {
@@ -46,27 +47,55 @@ class Allgather {
   }
   Slice whole() const { return {0, uint64_t(layout_.call().count)}; }
 
+  // Runs of ranks whose outputs one task of `rank` stores: all; in place, where the own block lies
+  // there already, one peer after the other, so that each goes on as soon as it can, but with
+  // several queues, which store everywhere at about the same time, the ranks before and after.
+  std::vector<Slice> stored_at(uint32_t rank, uint32_t queues) const {
+    const uint32_t ranks = layout_.ranks();
+    if (!layout_.call().in_place) return {{0, ranks}};
+    std::vector<Slice> runs;
+    if (queues == 1) {
+      for (const uint32_t peer : peers_of(rank, ranks)) runs.push_back({peer, 1});
+      return runs;
+    }
+    if (rank > 0) runs.push_back({0, rank});
+    if (rank + 1 < ranks) runs.push_back({rank + 1, ranks - rank - 1});
+    return runs;
+  }
+
   Plan direct(Ranks ranks) {
     add_operands(layout_.operand_access(true));
+    const bool in_place = layout_.call().in_place;
     const StoreHintParam hint = block_bytes_ * layout_.ranks() >= layout_.target().stream_bytes
                                     ? kStoreNonTemporal
                                     : kStoreDefault;
+    const Shares shares(layout_, whole().count, 1);
+    const uint32_t queues = shares.queues();
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) {
-      Part part(layout_, rank, 1, 1,
-                [&](uint32_t producer, uint32_t) { return producer != rank ? 1u : 0u; });
+      // Lane q: queue q of the producer has stored its share of the producer's block here.
+      Part part(layout_, rank, queues, queues, [&](uint32_t producer, uint32_t lane) {
+        return producer != rank && shares.has(0, lane) ? 1u : 0u;
+      });
       part.enter(false);
-      part.await(0);
-      const std::vector<Post> done = part.to_all_peers(0);
-      if (layout_.call().in_place) {  // The own block lies in place already.
-        std::vector<Post> last(1);
-        for (const uint32_t peer : part.peers()) {
-          last[0] = part.to(peer, 0);
-          part.copy(0, source(rank, whole()), place(rank, peer, whole()), false, {}, last, hint);
+      for (uint32_t queue = 0; queue < queues; ++queue) {
+        part.await(queue);
+        const std::vector<Share> mine = shares.of(0, queue);
+        for (const Slice& run : stored_at(rank, queues)) {
+          std::vector<Post> done;
+          for (uint32_t peer = uint32_t(run.begin); peer < run.begin + run.count; ++peer)
+            if (peer != rank) done.push_back(part.to(peer, queue));
+          for (size_t i = 0; i < mine.size(); ++i) {
+            const bool is_last = i + 1 == mine.size();
+            const Region from =
+                in_place ? shares.region(mine[i], out_ + rank, rank * block_bytes_, kRead)
+                         : shares.region(mine[i], in_ + rank, 0, kRead);
+            const Region to = shares.region(mine[i], out_ + uint32_t(run.begin),
+                                            rank * block_bytes_, kWrite, uint32_t(run.count));
+            part.copy(queue, from, to, false, {}, is_last ? done : std::vector<Post>(), hint,
+                      /*posts_in_order=*/i > 0);
+          }
         }
-      } else {
-        part.copy(0, source(rank, whole()), place(rank, 0, whole(), layout_.ranks()), false, {},
-                  done, hint);
       }
       parts.push_back(part.finish());
     }

@@ -13,6 +13,7 @@
 #include "lib/algo/large_worlds.h"
 #include "lib/algo/ops.h"
 #include "lib/algo/part.h"
+#include "lib/algo/shares.h"
 
 namespace sk::algo {
 
@@ -37,34 +38,29 @@ StoreHintParam store_hint(const Layout& layout, uint64_t bytes) {
 
 Plan direct(Layout layout, Ranks ranks) {
   const VectorCall op = layout.call();
-  const uint64_t es = layout.element_bytes();
   const Operands operands =
       add_operands(layout, layout.operand_access(true), layout.operand_access(true));
-  const uint64_t per_rank = uint64_t(op.count) * es / layout.ranks();
-  const uint32_t queues_max = std::clamp<uint32_t>(layout.target().workers, 1, layout.lanes_max());
-  const uint32_t queues = uint32_t(std::clamp<uint64_t>(per_rank / (128 << 10), 1, queues_max));
-  const StoreHintParam hint = store_hint(layout, uint64_t(op.count) * es);
+  const Shares shares(layout, uint64_t(op.count), layout.ranks());
+  const uint32_t queues = shares.queues();
+  const StoreHintParam hint = store_hint(layout, uint64_t(op.count) * layout.element_bytes());
   std::vector<RankPlan> parts;
   for (const uint32_t rank : ranks) {
-    const auto has_work = [&](uint32_t r, uint32_t queue) {
-      return slice_of(op.count, layout.ranks() * queues, r * queues + queue,
-                      line_elements(op.dtype));
-    };
-    // Lane q: queue q of the producer has reduced its piece of this rank's operands.
+    // Lane q: queue q of the producer has reduced its share of this rank's operands.
     Part part(layout, rank, queues, queues, [&](uint32_t producer, uint32_t lane) {
-      return producer != rank && has_work(producer, lane).count > 0 ? 1u : 0u;
+      return producer != rank && shares.has(producer, lane) ? 1u : 0u;
     });
     part.enter(false);
     for (uint32_t queue = 0; queue < queues; ++queue) {
       part.await(queue);
-      const Slice slice = has_work(rank, queue);
-      if (slice.count == 0) continue;
-      const Region in =
-          flat(operands.in, slice.begin * es, slice.count * es, kRead, layout.ranks());
-      const Region out =
-          flat(operands.out, slice.begin * es, slice.count * es, kWrite, layout.ranks());
-      part.reduce(queue, {in, out}, op.dtype, op.dtype, op.redop, false, {},
-                  part.to_all_peers(queue), hint);
+      const std::vector<Share> mine = shares.of(rank, queue);
+      for (size_t i = 0; i < mine.size(); ++i) {
+        const bool is_last = i + 1 == mine.size();
+        const Region in = shares.region(mine[i], operands.in, 0, kRead, layout.ranks());
+        const Region out = shares.region(mine[i], operands.out, 0, kWrite, layout.ranks());
+        part.reduce(queue, {in, out}, op.dtype, op.dtype, op.redop, false, {},
+                    is_last ? part.to_all_peers(queue) : std::vector<Post>(), hint,
+                    /*posts_in_order=*/i > 0);
+      }
     }
     parts.push_back(part.finish());
   }
@@ -93,14 +89,19 @@ Plan one_shot(Layout layout, Ranks ranks) {
 
 // A world of one: the input is the result, whatever the reduction.
 Plan local_copy(Layout layout, Ranks ranks) {
-  const uint64_t bytes = uint64_t(layout.call().count) * layout.element_bytes();
   const Operands operands = add_operands(layout, BufferAccess::kLocal, BufferAccess::kLocal);
+  const Shares shares(layout, uint64_t(layout.call().count), 1);
   std::vector<RankPlan> parts;
   for (const uint32_t rank : ranks) {
-    Part part(layout, rank, /*queues=*/1, /*lanes=*/0, [](uint32_t, uint32_t) { return 0u; });
+    Part part(layout, rank, shares.queues(), /*lanes=*/0, [](uint32_t, uint32_t) { return 0u; });
     part.enter(false);
-    part.await(0);
-    part.copy(0, flat(operands.in, 0, bytes, kRead), flat(operands.out, 0, bytes, kWrite));
+    for (uint32_t queue = 0; queue < shares.queues(); ++queue) {
+      part.await(queue);
+      for (const Share& share : shares.of(0, queue)) {
+        part.copy(queue, shares.region(share, operands.in, 0, kRead),
+                  shares.region(share, operands.out, 0, kWrite));
+      }
+    }
     parts.push_back(part.finish());
   }
   return layout.finish(std::move(parts));

@@ -3,6 +3,7 @@
 // send/recv is a pipe between two ranks, which alone take part.
 #include "lib/algo/ops.h"
 #include "lib/algo/pipe.h"
+#include "lib/algo/shares.h"
 
 namespace sk::algo {
 namespace {
@@ -41,32 +42,89 @@ class FromOne {
     in_ = layout_.add_operand(BufferKind::kInput, BufferAccess::kLocal, 0, bytes_);
     out_ = layout_.add_operand(BufferKind::kOutput, out_access, 1, bytes_);
   }
+  StoreHintParam hint() const {
+    return bytes_ >= layout_.target().stream_bytes ? kStoreNonTemporal : kStoreDefault;
+  }
   Region in(uint32_t rank) const { return flat(in_ + rank, 0, bytes_, kRead); }
   Region out(uint32_t rank, RegionAccess access) const {
     return flat(out_ + rank, 0, bytes_, access);
   }
 
+  // Peers pull from the root's output: its input is nobody else's to read. Where that is the same,
+  // and ranks have several queues, spread() does it.
   Plan direct(Ranks ranks) {
+    if (layout_.call().in_place && layout_.target().workers > 1) return spread(ranks);
     add_operands(layout_.operand_access(true));
     const uint32_t root = uint32_t(layout_.call().root);
     const bool in_place = layout_.call().in_place;
+    const Shares shares(layout_, uint64_t(layout_.call().count), 1, /*lanes=*/2);
+    const uint32_t queues = shares.queues();
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) {
-      // Lane 0: the root has filled its own output. Lane 1: the producer has read it.
-      Part part(layout_, rank, 1, 2, [&](uint32_t producer, uint32_t lane) {
-        if (lane == 0) return is_root(producer) && producer != rank && !in_place ? 1u : 0u;
-        return is_root(rank) && producer != rank ? 1u : 0u;
+      // Lane q: pieces of its own output that the root's queue q has filled. Behind those lanes:
+      // queue q of the producer has read them all.
+      Part part(layout_, rank, queues, 2 * queues, [&](uint32_t producer, uint32_t lane) {
+        if (!shares.has(0, lane % queues) || producer == rank) return 0u;
+        if (lane < queues)
+          return is_root(producer) && !in_place ? uint32_t(shares.pieces(0, lane).size()) : 0u;
+        return is_root(rank) ? 1u : 0u;
       });
       part.enter(false);
-      part.await(0);
-      if (is_root(rank)) {
-        if (!in_place) part.copy(0, in(rank), out(rank, kWrite), false, {}, part.to_all_peers(0));
-      } else {
-        const Wait filled = part.from(root, 0, 1);
-        const Post done = part.to(root, 1);
-        part.copy(0, out(root, kRead), out(rank, kWrite), false,
-                  in_place ? std::span<const Wait>() : std::span(&filled, 1), {&done, 1},
-                  bytes_ >= layout_.target().stream_bytes ? kStoreNonTemporal : kStoreDefault);
+      for (uint32_t queue = 0; queue < queues; ++queue) {
+        part.await(queue);
+        if (is_root(rank) && in_place) continue;
+        const std::vector<Share> pieces = shares.pieces(0, queue);
+        for (size_t i = 0; i < pieces.size(); ++i) {
+          const Region out = shares.region(pieces[i], out_ + rank, 0, kWrite);
+          if (is_root(rank)) {
+            part.copy(queue, shares.region(pieces[i], in_ + rank, 0, kRead), out, false, {},
+                      part.to_all_peers(queue), kStoreDefault, /*posts_in_order=*/i > 0);
+            continue;
+          }
+          const bool is_last = i + 1 == pieces.size();
+          const Wait filled = part.from(root, queue, uint32_t(i + 1));
+          const Post done = part.to(root, queues + queue);
+          part.copy(queue, shares.region(pieces[i], out_ + root, 0, kRead), out, false,
+                    in_place ? std::span<const Wait>() : std::span(&filled, 1),
+                    is_last ? std::span(&done, 1) : std::span<const Post>(), hint(),
+                    /*posts_in_order=*/i > 0);
+        }
+      }
+      parts.push_back(part.finish());
+    }
+    return layout_.finish(std::move(parts));
+  }
+
+  // In place: all queues of all ranks read a share of the root's buffer and store it into all
+  // others.
+  Plan spread(Ranks ranks) {
+    add_operands(layout_.operand_access(true));
+    const uint32_t root = uint32_t(layout_.call().root), world = layout_.ranks();
+    const Shares shares(layout_, uint64_t(layout_.call().count), world);
+    const uint32_t queues = shares.queues();
+    std::vector<Slice> runs;  // Of ranks, but for the root.
+    if (root > 0) runs.push_back({0, root});
+    if (root + 1 < world) runs.push_back({root + 1, world - root - 1});
+    std::vector<RankPlan> parts;
+    for (const uint32_t rank : ranks) {
+      // Lane q: queue q of the producer has stored its share here, or read it on the root.
+      Part part(layout_, rank, queues, queues, [&](uint32_t producer, uint32_t lane) {
+        return producer != rank && shares.has(producer, lane) ? 1u : 0u;
+      });
+      part.enter(false);
+      for (uint32_t queue = 0; queue < queues; ++queue) {
+        part.await(queue);
+        const std::vector<Share> mine = shares.of(rank, queue);
+        for (size_t i = 0; i < mine.size() * runs.size(); ++i) {
+          const Share& share = mine[i / runs.size()];
+          const Slice& run = runs[i % runs.size()];
+          const bool is_last = i + 1 == mine.size() * runs.size();
+          part.copy(
+              queue, shares.region(share, out_ + root, 0, kRead),
+              shares.region(share, out_ + uint32_t(run.begin), 0, kWrite, uint32_t(run.count)),
+              false, {}, is_last ? part.to_all_peers(queue) : std::vector<Post>(), hint(),
+              /*posts_in_order=*/i > 0);
+        }
       }
       parts.push_back(part.finish());
     }

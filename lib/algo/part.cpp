@@ -34,13 +34,14 @@ std::vector<Post> Part::to_all_peers(uint32_t lane) const {
 }
 
 void Part::copy(uint32_t queue, Region src, Region dst, bool after_all, std::span<const Wait> waits,
-                std::span<const Post> posts, StoreHintParam hint) {
+                std::span<const Post> posts, StoreHintParam hint, bool posts_in_order) {
   src.access = kRead;
   dst.access = kWrite;
   const int64_t params[kCopyParamCount] = {hint};
   builder_.add({.op = TaskOp::kCopy,
                 .queue = queue,
                 .after_all = after_all,
+                .posts_in_order = posts_in_order && !posts.empty(),
                 .regions = {src, dst},
                 .params = params,
                 .waits = waits,
@@ -59,7 +60,7 @@ void Part::put(Region src, Region dst, Post post, bool after_all, std::span<cons
 
 void Part::reduce(uint32_t queue, std::initializer_list<Region> regions, DType dtype,
                   DType out_dtype, RedOp op, bool after_all, std::span<const Wait> waits,
-                  std::span<const Post> posts, StoreHintParam hint) {
+                  std::span<const Post> posts, StoreHintParam hint, bool posts_in_order) {
   int64_t params[kReduceParamCount] = {};
   params[kReduceDtype] = int64_t(dtype);
   params[kReduceOutDtype] = int64_t(out_dtype);
@@ -68,6 +69,7 @@ void Part::reduce(uint32_t queue, std::initializer_list<Region> regions, DType d
   builder_.add({.op = TaskOp::kReduce,
                 .queue = queue,
                 .after_all = after_all,
+                .posts_in_order = posts_in_order && !posts.empty(),
                 .regions = regions,
                 .params = params,
                 .waits = waits,

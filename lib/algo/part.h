@@ -34,15 +34,16 @@ class Part {
   Post to(uint32_t peer, uint32_t lane, uint32_t add = 1) const { return {peer, lane, add}; }
   std::vector<Post> to_all_peers(uint32_t lane) const;
 
+  // Posts in order, of this and of a reduction: where there are any.
   void copy(uint32_t queue, Region src, Region dst, bool after_all = false,
             std::span<const Wait> waits = {}, std::span<const Post> posts = {},
-            StoreHintParam hint = kStoreDefault);
+            StoreHintParam hint = kStoreDefault, bool posts_in_order = false);
   // One row on both sides; the first post travels with the bytes.
   void put(Region src, Region dst, Post post, bool after_all, std::span<const Wait> waits);
   // `regions`: up to five inputs in rank order, then the output.
   void reduce(uint32_t queue, std::initializer_list<Region> regions, DType dtype, DType out_dtype,
               RedOp op, bool after_all, std::span<const Wait> waits, std::span<const Post> posts,
-              StoreHintParam hint);
+              StoreHintParam hint, bool posts_in_order = false);
   // Of what the other ranks passed on and this rank's own operand, in rank order. `passed` is rank
   // 0's copy, the others' copies have the buffers after it. What the rank passed on itself is not
   // read back: the operand is nearer.

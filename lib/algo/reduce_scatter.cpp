@@ -4,6 +4,7 @@
 
 #include "lib/algo/ops.h"
 #include "lib/algo/ring.h"
+#include "lib/algo/shares.h"
 
 namespace sk::algo {
 namespace {
@@ -46,24 +47,34 @@ class ReduceScatter {
                 buffer_count);
   }
   Slice whole() const { return {0, uint64_t(layout_.call().count)}; }
-  void reduce(Part& part, std::initializer_list<Region> regions, bool after_all,
-              std::span<const Wait> waits, std::span<const Post> posts,
-              StoreHintParam hint = kStoreDefault) const {
-    const VectorCall& op = layout_.call();
-    part.reduce(0, regions, op.dtype, op.dtype, op.redop, after_all, waits, posts, hint);
-  }
 
   Plan direct(Ranks ranks) {
     add_operands(layout_.operand_access(true));
+    const VectorCall& op = layout_.call();
+    const Shares shares(layout_, whole().count, 1);
+    const uint32_t queues = shares.queues();
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) {
-      // Lane 0: the producer has read this rank's input.
-      Part part(layout_, rank, 1, 1,
-                [&](uint32_t producer, uint32_t) { return producer != rank ? 1u : 0u; });
+      // Lane q: queue q of the producer has read its share of this rank's input.
+      Part part(layout_, rank, queues, queues, [&](uint32_t producer, uint32_t lane) {
+        return producer != rank && shares.has(0, lane) ? 1u : 0u;
+      });
       part.enter(false);
-      part.await(0);
-      reduce(part, {in(0, rank, whole(), layout_.ranks()), out(rank, whole())}, false, {},
-             part.to_all_peers(0));
+      for (uint32_t queue = 0; queue < queues; ++queue) {
+        part.await(queue);
+        const std::vector<Share> mine = shares.of(0, queue);
+        for (size_t i = 0; i < mine.size(); ++i) {
+          const bool is_last = i + 1 == mine.size();
+          const Region from =
+              shares.region(mine[i], in_, rank * block_bytes_, kRead, layout_.ranks());
+          const Region to = op.in_place
+                                ? shares.region(mine[i], in_ + rank, rank * block_bytes_, kWrite)
+                                : shares.region(mine[i], out_ + rank, 0, kWrite);
+          part.reduce(queue, {from, to}, op.dtype, op.dtype, op.redop, false, {},
+                      is_last ? part.to_all_peers(queue) : std::vector<Post>(), kStoreDefault,
+                      /*posts_in_order=*/i > 0);
+        }
+      }
       parts.push_back(part.finish());
     }
     return layout_.finish(std::move(parts));

@@ -63,6 +63,8 @@ class GpuExecutor {
  public:
   virtual ~GpuExecutor() = default;
   virtual const GpuFacts& facts() const = 0;
+  // How vectors are shared out among the workers that `target` has for each rank.
+  virtual void cut_moves(Target& target) const = 0;
   // How a product is cut for the workers that `target` has for each rank. It may have half as many
   // afterwards, each of them twice as large.
   virtual void cut_product(const Product& product, Target& target) const = 0;

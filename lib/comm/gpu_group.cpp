@@ -86,6 +86,7 @@ Target GpuGroup::target_for(const OpDesc& op) const {
   target.world_size = config_.world_size;
   target.mapped = !config_.put_only;
   target.workers = workers(multiplies);
+  executor_->cut_moves(target);
   if (const std::optional<Product> product = product_of(op, target))
     executor_->cut_product(*product, target);
   return target;

@@ -39,6 +39,11 @@ struct Target {
   bool raw_b = false;
   // From one rank to another, at most; plans have as many queues as that allows.
   uint32_t edge_signals_max = UINT32_MAX;
+  // How a rank's queues share out what peers may reach: none is given less than the one, where
+  // there are several, and where there is enough for it they take turns with runs of the other, so
+  // that all of them together go through memory as one would. 0: each has one run.
+  uint64_t queue_bytes_min = 128 << 10;
+  uint64_t turn_bytes = 0;
 
   bool operator==(const Target&) const = default;
 };

@@ -126,6 +126,7 @@ std::string dump(const Plan& plan) {
   text += "\ntarget";
   text::visit_target(plan.target, FieldWriter{text});
   if (plan.target.raw_b) fmt::format_to(Out(text), " {}", text::kRawB);
+  if (text::has_shares(plan.target)) text::visit_shares(plan.target, FieldWriter{text});
   text += '\n';
   if (plan.free.number != 0 || plan.free.block != 0) {
     text += "free";

@@ -47,6 +47,18 @@ void visit_target(T& target, Visitor&& field) {
   field("edge_signals_max", target.edge_signals_max);
 }
 
+// Behind those, where they are not what they are by default: texts that know nothing of them say so
+// of plans that have nothing of them.
+template <typename T, typename Visitor>
+void visit_shares(T& target, Visitor&& field) {
+  field("queue_bytes_min", target.queue_bytes_min);
+  field("turn_bytes", target.turn_bytes);
+}
+inline bool has_shares(const Target& target) {
+  return target.queue_bytes_min != Target().queue_bytes_min ||
+         target.turn_bytes != Target().turn_bytes;
+}
+
 template <typename F, typename Visitor>
 void visit_free(F& free, Visitor&& field) {
   field("dimension", free.number);

@@ -3,10 +3,12 @@
 // GPU the same on the fake one, less of it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "cuda/exec/cut.h"
 #include "cuda/exec/decode.h"
 #include "lib/algo/planner.h"
 #include "lib/plan/text.h"
@@ -61,7 +63,10 @@ class Collectives : public Silicon, public testing::WithParamInterface<uint32_t>
     words.symmetric_in = words.symmetric_out;
     const OpDesc op = kind == OpKind::kBarrier ? OpDesc() : op_desc(words);
     Target target{.world_size = ranks, .workers = Machine::get().workers(ranks)};
-    if (!real()) target.workers = 1;
+    if (!real()) target.workers = std::min(target.workers, 2u);
+    cut_moves(target);
+    if (random_() % 2)
+      target.turn_bytes = target.queue_bytes_min = 256;  // Small vectors have turns.
     target.one_shot_bytes = random_() % 2 ? 4096 : 0;
     SCOPED_TRACE(describe({op, target}));
     Result<Plan> plan = make_plan(op, target);

@@ -256,6 +256,9 @@ Case random_case(std::mt19937_64& random, uint32_t ranks_max) {
   c.target.one_shot_bytes = pick(random, {0u, 256u, 4096u});
   c.target.one_shot_symmetric_bytes = pick(random, {0u, 0u, 256u});
   c.target.stream_bytes = pick(random, {512u, 1u << 20});
+  c.target.queue_bytes_min = pick(random, {64u, 64u, 512u, 128u << 10});
+  c.target.turn_bytes = pick(random, {0u, 64u, 192u});
+  if (random() % 4 == 0) c.target.edge_signals_max = pick(random, {4u, 8u, 30u});
   if (op.kind == OpKind::kBarrier) return c;
   // A GEMM's tiles are put in slots of 16 KB or more: in thousands of puts at the narrowest.
   const bool multiplies = is_product(*schema_of(op.kind));

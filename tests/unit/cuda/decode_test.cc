@@ -142,6 +142,21 @@ TEST(Decode, CopiesAndReductions) {
   EXPECT_EQ(RedOp(reduce.op), RedOp::kSum);
 }
 
+// Which of its hints a GPU heeds: of stores past the caches.
+TEST(Decode, HintsOfCopiesAndReductions) {
+  Plan plan = staged_allreduce(3, 17);
+  RankPlan& part = plan.ranks[1];
+  const size_t copied = task_of(part, TaskOp::kCopy), reduced = task_of(part, TaskOp::kReduce);
+  for (const int64_t hint : {kStoreDefault, kStoreNonTemporal, kTakeInputs, kHandOver}) {
+    part.params[part.tasks[copied].first_param + kCopyHint] = hint;
+    part.params[part.tasks[reduced].first_param + kReduceHint] = hint;
+    auto records = decode(plan, part, nullptr);
+    ASSERT_TRUE(records.ok()) << records.status().message();
+    EXPECT_EQ((*records)[copied].copy.past_caches != 0, hint == kStoreNonTemporal);
+    EXPECT_EQ((*records)[reduced].reduce.past_caches != 0, hint == kStoreNonTemporal);
+  }
+}
+
 // Numbers that no kernel could count to are a sentence, not other numbers.
 TEST(Decode, RefusesWhatDoesNotFit) {
   const Plan sound = plan_gemm({.m = 8, .n = 16, .k = 8});
@@ -157,6 +172,13 @@ TEST(Decode, RefusesWhatDoesNotFit) {
     const Status status = check_part(plan, part);
     EXPECT_EQ(status.code(), SK_ERR_UNSUPPORTED);
     EXPECT_THAT(status.message(), HasSubstr(sentence));
+  }
+  for (const TaskOp op : {TaskOp::kCopy, TaskOp::kReduce}) {
+    Plan moves = staged_allreduce(3, 17);
+    RankPlan& part = moves.ranks[0];
+    part.regions[part.tasks[task_of(part, op)].first_region].rows = UINT32_MAX;
+    EXPECT_THAT(check_part(moves, part).message(),
+                HasSubstr("has 4294967295 rows, on a GPU at most 2147483647"));
   }
   Plan plan = sound;
   RankPlan& part = plan.ranks[0];

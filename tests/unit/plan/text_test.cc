@@ -60,6 +60,8 @@ TEST(PlanText, OddValuesSurviveTheRoundTrip) {
     plan.target.packed_pitch = random() % 2 ? random() >> random() % 64 : 0;
     plan.target.raw_b = random() % 2;
     if (random() % 2) plan.target.edge_signals_max = uint32_t(random()) >> random() % 32;
+    if (random() % 2) plan.target.queue_bytes_min = random() >> random() % 64;
+    if (random() % 2) plan.target.turn_bytes = random() >> random() % 64;
     plan.buffers[0].access = BufferAccess(random() % 5);
     const Result<Plan> back = parse(dump(plan));
     ASSERT_TRUE(back.ok()) << back.status().message() << "\n" << dump(plan);
@@ -93,6 +95,10 @@ TEST(PlanText, ErrorsNameLineAndColumn) {
       {replaced(text, "put_bytes_max=18446744073709551615",
                 "put_bytes_max=1 band_rows=0 packed_bytes=1"),
        "expected packed_pitch="},
+      {replaced(text, "edge_signals_max=4294967295", "edge_signals_max=1 turns=1"),
+       "expected queue_bytes_min="},
+      {replaced(text, "edge_signals_max=4294967295", "edge_signals_max=1 queue_bytes_min=9"),
+       "expected turn_bytes="},
       {replaced(text, "buffer 1 ", "buffer 2 "), "the buffer's number is 1 here, not 2"},
       {replaced(text, "  reduce dtype", "  reduice dtype"), "expected a task"},
       {replaced(text, "redop=sum hint", "hint"), "expected a parameter"},

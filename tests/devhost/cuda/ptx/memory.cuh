@@ -85,6 +85,15 @@ inline void store8(std::byte* at, const Bytes8& v) {
   let_posts_go_ahead();
   std::memcpy(std::assume_aligned<8>(at), &v, sizeof v);
 }
+inline Bytes16 load16_once(bool there, const std::byte* at) {
+  return there ? load16(at) : Bytes16{};
+}
+inline void store16_where(bool there, std::byte* at, const Bytes16& v) {
+  if (there) store16(at, v);
+}
+inline void store16_past(bool there, std::byte* at, const Bytes16& v) {
+  store16_where(there, at, v);
+}
 
 inline uint64_t timer_ns() {
   return uint64_t(std::chrono::steady_clock::now().time_since_epoch().count());
