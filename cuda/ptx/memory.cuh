@@ -83,9 +83,9 @@ SK_DEVICE void store16(std::byte* at, const Bytes16& v) {
                "r"(v.word[2]), "r"(v.word[3])
                : "memory");
 }
-// For runs of bytes that are walked once: none are kept in the multiprocessor's own cache. Nothing is
-// touched, and zeros are loaded, where `there` is false: a predicate in place of a branch, so that
-// loads stay together.
+// For runs of bytes that are walked once: none are kept in the multiprocessor's own cache. Nothing
+// is touched, and zeros are loaded, where `there` is false: a predicate in place of a branch, so
+// that loads stay together.
 SK_DEVICE Bytes16 load16_once(bool there, const std::byte* at) {
   Bytes16 v{};
   asm volatile(
