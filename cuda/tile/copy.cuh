@@ -73,6 +73,10 @@ SK_DEVICE void copy_tile(const Team& team, const CopyRecord& copy, std::byte* co
   const uint64_t bits = address_bits(addresses, 1, copy.from_pitch, copy.rows) |
                         address_bits(addresses + 1, copy.to_count, copy.to_pitch, copy.rows);
   const bool past = copy.past_caches != 0;
+  // Onto itself: a broadcast's root, whose output is its input.
+  if (copy.to_count == 1 && addresses[0] == addresses[1] &&
+      (copy.rows == 1 || copy.from_pitch == copy.to_pitch))
+    return;
   uint64_t done = 0;
   if (is_aligned(bits, 16)) {
     done = copy_rows<lean, ptx::Bytes16>(team, copy, addresses, 0, ptx::load16_once,

@@ -50,10 +50,8 @@ class FromOne {
     return flat(out_ + rank, 0, bytes_, access);
   }
 
-  // Peers pull from the root's output: its input is nobody else's to read. Where that is the same,
-  // and ranks have several queues, spread() does it.
+  // Peers pull from the root's output, piece by piece: its input is nobody else's to read.
   Plan direct(Ranks ranks) {
-    if (layout_.call().in_place && layout_.target().workers > 1) return spread(ranks);
     add_operands(layout_.operand_access(true));
     const uint32_t root = uint32_t(layout_.call().root);
     const bool in_place = layout_.call().in_place;
@@ -88,42 +86,6 @@ class FromOne {
                     in_place ? std::span<const Wait>() : std::span(&filled, 1),
                     is_last ? std::span(&done, 1) : std::span<const Post>(), hint(),
                     /*posts_in_order=*/i > 0);
-        }
-      }
-      parts.push_back(part.finish());
-    }
-    return layout_.finish(std::move(parts));
-  }
-
-  // In place: all queues of all ranks read a share of the root's buffer and store it into all
-  // others.
-  Plan spread(Ranks ranks) {
-    add_operands(layout_.operand_access(true));
-    const uint32_t root = uint32_t(layout_.call().root), world = layout_.ranks();
-    const Shares shares(layout_, uint64_t(layout_.call().count), world);
-    const uint32_t queues = shares.queues();
-    std::vector<Slice> runs;  // Of ranks, but for the root.
-    if (root > 0) runs.push_back({0, root});
-    if (root + 1 < world) runs.push_back({root + 1, world - root - 1});
-    std::vector<RankPlan> parts;
-    for (const uint32_t rank : ranks) {
-      // Lane q: queue q of the producer has stored its share here, or read it on the root.
-      Part part(layout_, rank, queues, queues, [&](uint32_t producer, uint32_t lane) {
-        return producer != rank && shares.has(producer, lane) ? 1u : 0u;
-      });
-      part.enter(false);
-      for (uint32_t queue = 0; queue < queues; ++queue) {
-        part.await(queue);
-        const std::vector<Share> mine = shares.of(rank, queue);
-        for (size_t i = 0; i < mine.size() * runs.size(); ++i) {
-          const Share& share = mine[i / runs.size()];
-          const Slice& run = runs[i % runs.size()];
-          const bool is_last = i + 1 == mine.size() * runs.size();
-          part.copy(
-              queue, shares.region(share, out_ + root, 0, kRead),
-              shares.region(share, out_ + uint32_t(run.begin), 0, kWrite, uint32_t(run.count)),
-              false, {}, is_last ? part.to_all_peers(queue) : std::vector<Post>(), hint(),
-              /*posts_in_order=*/i > 0);
         }
       }
       parts.push_back(part.finish());

@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace sk::algo {
+namespace {
+
+// Blocks of all ranks in one output, each in turns of its own, cut it into as many parts as there
+// are ranks, squared, times turns; all of them are judged.
+uint64_t turns_max(uint32_t world_size) { return std::clamp(128 / world_size, 8u, 32u); }
+
+}  // namespace
 
 Shares::Shares(const Layout& layout, uint64_t count, uint32_t ranks, uint32_t lanes)
     : count_(count),
@@ -16,8 +23,15 @@ Shares::Shares(const Layout& layout, uint64_t count, uint32_t ranks, uint32_t la
       std::clamp<uint32_t>(target.workers, 1, std::max(1u, layout.lanes_max() / lanes));
   queues_ = uint32_t(std::clamp<uint64_t>(per_rank / least, 1, most));
   if (queues_ == 1 || target.turn_bytes < 64) return;
-  turn_ = target.turn_bytes / 64 * unit_;
-  turns_ = uint32_t(std::min<uint64_t>(count / (turn_ * sharers()), INT32_MAX));
+  const uint64_t least_turn = target.turn_bytes / 64 * unit_;
+  const uint64_t turns = count / (least_turn * sharers());
+  // An odd number of the least ones: the queues' places go through all of the memory's channels, as
+  // they do with those.
+  const uint64_t most_turns = turns_max(layout.ranks());
+  turn_ = least_turn * (turns > most_turns ? turns / most_turns | 1 : 1);
+  if (count / (turn_ * sharers()) > most_turns) turn_ += 2 * least_turn;
+  turns_ = uint32_t(count / (turn_ * sharers()));
+  least_piece_ = 4 * least_turn;  // What a hand-over is worth.
 }
 
 Slice Shares::rest(uint32_t rank, uint32_t queue) const {
@@ -41,10 +55,10 @@ std::vector<Share> Shares::of(uint32_t rank, uint32_t queue) const {
 }
 
 std::vector<Share> Shares::pieces(uint32_t rank, uint32_t queue) const {
-  constexpr uint32_t kTurnsMin = 4;  // A hand-over is worth so many.
   std::vector<Share> pieces;
   for (const Share& share : of(rank, queue)) {
-    const uint32_t rows = std::max(kTurnsMin, (share.rows + kPiecesMax - 2) / (kPiecesMax - 1));
+    const auto worth = uint32_t((least_piece_ + share.count - 1) / share.count);
+    const uint32_t rows = std::max(worth, (share.rows + kPiecesMax - 2) / (kPiecesMax - 1));
     for (uint32_t row = 0; row < share.rows; row += rows) {
       Share piece = share;
       piece.begin += row * share.pitch;

@@ -39,8 +39,8 @@ class Shares {
 
   uint64_t count_, element_bytes_, unit_;
   uint32_t ranks_, queues_;
-  uint64_t turn_ = 0;   // Elements.
-  uint32_t turns_ = 0;  // That everybody has.
+  uint64_t turn_ = 0, least_piece_ = 0;  // Elements.
+  uint32_t turns_ = 0;                   // That everybody has.
 };
 
 }  // namespace sk::algo

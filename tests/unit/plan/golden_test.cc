@@ -52,6 +52,13 @@ std::vector<Golden> goldens() {
   out.push_back({"allreduce-staged-3-ranks", words(op), {.world_size = 3}});
   op.symmetric_in = op.symmetric_out = true;
   out.push_back({"allreduce-direct-2-ranks", words(op), two});
+  // As on a GPU: queues share out what there is, in turns.
+  Target turns{.world_size = 2, .workers = 2};
+  turns.queue_bytes_min = turns.turn_bytes = 64;
+  op.count = 150;
+  out.push_back({"allreduce-turns-2-ranks", words(op), turns});
+  TextOp follow{.kind = OpKind::kBroadcast, .symmetric_out = true, .root = 1, .count = 300};
+  out.push_back({"broadcast-pieces-2-ranks", words(follow), turns});
   TextOp gather{.kind = OpKind::kAllgather, .count = 40};
   out.push_back({"allgather-puts-3-ranks", words(gather), puts});
   TextOp scatter{.kind = OpKind::kReduceScatter, .in_place = true, .count = 40};
