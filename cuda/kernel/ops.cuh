@@ -115,9 +115,9 @@ struct GemmOps {
 // The same, of one type of 16-bit floats, with products by warpgroups from boxes that the load warp
 // brings. One type per kernel: with both in one, or with other products beside them, sums that may
 // have come from either are kept twice, which takes registers that are not there.
-// One layout of B too, for the same reason.
+// One layout of operands too, for the same reason.
 // `pair`: by two blocks of a cluster together.
-template <bool bf16, uint32_t cols, bool pair = false, LayoutB layout = LayoutB::kColumns>
+template <bool bf16, uint32_t cols, bool pair = false, MatrixLayout layout = MatrixLayout::kColumns>
 struct BoxOps {
   using Shared = GemmBoxShared<cols, pair>;
   using Block = BlockShared<BoxOps>;
@@ -128,7 +128,7 @@ struct BoxOps {
   SK_DEVICE static bool can(const FetchedTask& task) {
     return task.task.op < TaskOp::kGemm ||
            (is_gemm(task.task.op) && DType(task.record.gemm.dtype) == kDtype &&
-            task.record.gemm.layout_b == layout);
+            task.record.gemm.layout == layout);
   }
   SK_DEVICE static void init(Block& shared) {
     sk::cuda::init(shared.tile);
