@@ -156,7 +156,7 @@ struct BoxOps {
         ptx::fence_async_proxy();  // The copy engine reads it.
       }
       if (is_gemm(task.task.op))
-        GemmBoxes<bf16, layout, cols, pair>(team, product_of(task), shared.tile, slice, round)
+        GemmBoxes<bf16, cols, pair, layout>(team, product_of(task), shared.tile, slice, round)
             .run();
     }
   };

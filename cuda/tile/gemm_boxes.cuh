@@ -225,7 +225,7 @@ struct Rounding {
 };
 
 // A work warp's part.
-template <bool bf16, MatrixLayout layout, uint32_t block_cols, bool pair>
+template <bool bf16, uint32_t block_cols, bool pair, MatrixLayout layout = MatrixLayout::kColumns>
 class GemmBoxes {
   using Shared = GemmBoxShared<block_cols, pair>;
   using Sums = ptx::ProductSums<block_cols>;
