@@ -37,6 +37,8 @@ PAIRS = (
     *BOXES, r"^UTMALDG\.2D\.MULTICAST$", r"^SYNCS\.ARRIVE\.TRANS64\.RED\.", r"^UCGABAR_WAIT$",
 )  # fmt: skip
 NARROW = (r"^HGMMA\.64x128x16\.F32", *ENGINE)
+# Of a B [k, n], and of an A [k, m] with it.
+UNPACKED = ("kn_bf16", "kn_f16", "km_kn_bf16", "km_kn_f16")
 # By target and kernel, patterns of which each must match an instruction.
 REQUIRED = {
     **{(target, "sk_run_moves"): SIGNALS for target in ("sm_80", "sm_90a", "sm_100f")},
@@ -47,9 +49,9 @@ REQUIRED = {
     ("sm_90a", "sk_run_narrow_f16"): SIGNALS + NARROW,
     ("sm_90a", "sk_run_pairs_bf16"): SIGNALS + PAIRS,
     ("sm_90a", "sk_run_pairs_f16"): SIGNALS + PAIRS,
-    **{("sm_90a", f"sk_run_boxes_kn_{dtype}"): SIGNALS + BOXES for dtype in ("bf16", "f16")},
-    **{("sm_90a", f"sk_run_narrow_kn_{dtype}"): SIGNALS + NARROW for dtype in ("bf16", "f16")},
-    **{("sm_90a", f"sk_run_pairs_kn_{dtype}"): SIGNALS + PAIRS for dtype in ("bf16", "f16")},
+    **{("sm_90a", f"sk_run_boxes_{of}"): SIGNALS + BOXES for of in UNPACKED},
+    **{("sm_90a", f"sk_run_narrow_{of}"): SIGNALS + NARROW for of in UNPACKED},
+    **{("sm_90a", f"sk_run_pairs_{of}"): SIGNALS + PAIRS for of in UNPACKED},
     ("sm_90a", "sk_bare_boxes_bf16"): BOXES,
     ("sm_90a", "sk_bare_pairs_bf16"): PAIRS,
 }

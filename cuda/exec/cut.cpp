@@ -20,14 +20,11 @@ bool is_readable(const Product& op, int64_t stride) {
   return uint64_t(stride) * dtype_bytes(op.dtype) % kUnit == 0;
 }
 
-// How many blocks of such a kernel can be resident.
-uint32_t blocks_of(const Device& device, const Product& op, Way way) {
-  const bool by_rows = op.ldb != 0 && !op.transpose_b;
-  const TileNeeds needs{
-      .ops = 1u << uint32_t(TaskOp::kGemm),
-      .types = 1u << uint32_t(op.dtype),
-      .layouts = 1u << uint32_t(by_rows ? LayoutB::kRows : LayoutB::kColumns),
-  };
+// How many blocks of a kernel for such operands can be resident.
+uint32_t blocks_of(const Device& device, DType dtype, MatrixLayout layout, Way way) {
+  const TileNeeds needs{.ops = 1u << uint32_t(TaskOp::kGemm),
+                        .types = 1u << uint32_t(dtype),
+                        .layouts = 1u << uint32_t(layout)};
   const std::optional<KernelId> id = find_kernel(needs, way);
   return id ? device.kernel(*id).blocks_max : 0;
 }
@@ -35,13 +32,18 @@ uint32_t blocks_of(const Device& device, const Product& op, Way way) {
 // Where kernels of boxes could, products read B as it lies, whether or not these can have A.
 bool reads_raw_b(const Device& device, const Product& op) {
   return op.ldb != 0 && op.k != 0 && is_readable(op, op.ldb) &&
-         blocks_of(device, op, Way::kBoxes) != 0;
+         blocks_of(device, op.dtype, MatrixLayout::kRows, Way::kBoxes) != 0;
 }
 
 // That can be resident in pairs and multiply what the copy engine reads; 0: it cannot.
 uint32_t pair_blocks_of(const Device& device, const Product& op) {
-  if (op.transpose_a || !is_readable(op, op.lda) || op.k == 0) return 0;
-  return blocks_of(device, op, Way::kPairs);
+  if (!is_readable(op, op.lda) || op.k == 0) return 0;
+  const bool by_rows = reads_raw_b(device, op) && !op.transpose_b;
+  if (op.transpose_a && !by_rows) return 0;
+  const MatrixLayout layout = op.transpose_a ? MatrixLayout::kTurned
+                              : by_rows      ? MatrixLayout::kRows
+                                             : MatrixLayout::kColumns;
+  return blocks_of(device, op.dtype, layout, Way::kPairs);
 }
 
 }  // namespace

@@ -101,12 +101,12 @@ Result<GemmRecord> decode_gemm(TaskOp op, std::span<const Region> regions, const
   GemmRecord record{};
   record.a_pitch = regions[0].pitch;
   const uint64_t element = dtype_bytes(dtype);
-  record.layout_b = layout_of_b(op, p);
+  record.layout = layout_of(op, p);
   record.b_pitch = op == TaskOp::kGemmRaw ? regions[1].pitch
                                           : packed_pitch(uint64_t(p[kGemmK]), uint64_t(p[kGemmN]),
                                                          element, regions[1].row_bytes);
   record.b_offset =
-      uint64_t(p[kGemmCol0]) * (record.layout_b == LayoutB::kRows ? element : record.b_pitch);
+      uint64_t(p[kGemmCol0]) * (record.layout == MatrixLayout::kColumns ? record.b_pitch : element);
   record.rows = uint32_t(p[kGemmRows]);
   record.cols = uint32_t(p[kGemmCols]);
   record.k = uint32_t(p[kGemmK]);

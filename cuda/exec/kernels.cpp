@@ -15,12 +15,14 @@ constexpr uint32_t kMoves = bits(TaskOp::kNop, TaskOp::kEnter, TaskOp::kAwait, T
                                  TaskOp::kCopy, TaskOp::kReduce);
 constexpr uint32_t kProducts = kMoves | bits(TaskOp::kPackB, TaskOp::kGemm, TaskOp::kGemmRaw);
 constexpr uint32_t kBf16 = bits(DType::kBF16), kF16 = bits(DType::kF16);
-constexpr uint32_t kColumns = bits(LayoutB::kColumns), kRows = bits(LayoutB::kRows);
+constexpr uint32_t kColumns = bits(MatrixLayout::kColumns), kRows = bits(MatrixLayout::kRows),
+                   kTurned = bits(MatrixLayout::kTurned);
 
 // By KernelId, those that can do less before those that can do more.
 constexpr KernelTraits kTraits[kKernelCount] = {
     {"sk_run_moves", kMoves, 0, 0, Way::kAlone},
-    {"sk_run_gemms", kProducts, bits(DType::kF32) | kBf16 | kF16, kColumns | kRows, Way::kAlone},
+    {"sk_run_gemms", kProducts, bits(DType::kF32) | kBf16 | kF16, kColumns | kRows | kTurned,
+     Way::kAlone},
     {"sk_run_boxes_bf16", kProducts, kBf16, kColumns, Way::kBoxes},
     {"sk_run_boxes_f16", kProducts, kF16, kColumns, Way::kBoxes},
     {"sk_run_narrow_bf16", kProducts, kBf16, kColumns, Way::kNarrow},
@@ -32,7 +34,13 @@ constexpr KernelTraits kTraits[kKernelCount] = {
     {"sk_run_narrow_kn_bf16", kProducts, kBf16, kRows, Way::kNarrow},
     {"sk_run_narrow_kn_f16", kProducts, kF16, kRows, Way::kNarrow},
     {"sk_run_pairs_kn_bf16", kProducts, kBf16, kRows, Way::kPairs},
-    {"sk_run_pairs_kn_f16", kProducts, kF16, kRows, Way::kPairs}};
+    {"sk_run_pairs_kn_f16", kProducts, kF16, kRows, Way::kPairs},
+    {"sk_run_boxes_km_kn_bf16", kProducts, kBf16, kTurned, Way::kBoxes},
+    {"sk_run_boxes_km_kn_f16", kProducts, kF16, kTurned, Way::kBoxes},
+    {"sk_run_narrow_km_kn_bf16", kProducts, kBf16, kTurned, Way::kNarrow},
+    {"sk_run_narrow_km_kn_f16", kProducts, kF16, kTurned, Way::kNarrow},
+    {"sk_run_pairs_km_kn_bf16", kProducts, kBf16, kTurned, Way::kPairs},
+    {"sk_run_pairs_km_kn_f16", kProducts, kF16, kTurned, Way::kPairs}};
 
 void note(const RankPlan& part, const Task& task, TileNeeds& needs) {
   constexpr uint32_t kUserTile = 31;  // No kernel has one.
@@ -40,7 +48,7 @@ void note(const RankPlan& part, const Task& task, TileNeeds& needs) {
   if (!is_gemm(task.op)) return;
   const int64_t* params = part.params_of(task).data();
   needs.types |= bits(DType(params[kGemmDtype]));
-  needs.layouts |= bits(layout_of_b(task.op, params));
+  needs.layouts |= bits(layout_of(task.op, params));
 }
 
 }  // namespace
@@ -55,7 +63,8 @@ TileNeeds needs_of(const Plan& plan) {
 
 BoxShape KernelTraits::shape() const {
   const uint32_t columns = way == Way::kBoxes ? kBoxRowsB : kNarrowBoxRowsB;
-  return {kBoxRowsA * queue_blocks(), layouts == kRows ? kBoxDepth : columns};
+  return {kBoxRowsA * queue_blocks(), layouts == kColumns ? columns : kBoxDepth,
+          layouts == kTurned};
 }
 
 const KernelTraits& traits_of(KernelId id) { return kTraits[id]; }

@@ -14,7 +14,7 @@ namespace sk::cuda {
 struct TileNeeds {
   uint32_t ops = 0;         // Bits, by TaskOp.
   uint32_t types = 0;       // Of products, bits, by DType.
-  uint32_t layouts = 0;     // Of B in products, bits, by LayoutB.
+  uint32_t layouts = 0;     // Of products, bits, by MatrixLayout.
   bool wide_tiles = false;  // Products are cut into tiles of more columns than a narrow block has.
 
   bool multiplies() const { return types != 0; }

@@ -15,9 +15,11 @@ constexpr uint64_t kElementBytes = 2;            // Of the types that it is aske
 constexpr uint64_t kCoordinateMax = 1ull << 31;  // Coordinates are signed.
 constexpr uint64_t kPitchMax = 1ull << 40;
 
-// Rows that lie equally far apart in a buffer, as many as there may be.
+// Rows that lie equally far apart in a buffer, as many as there may be; or, turned, `columns` rows
+// of as many elements as there may be.
 struct Rows {
   uint32_t buffer = 0;
+  bool turned = false;
   uint64_t offset = 0, pitch = 0, columns = 0;
   DType dtype = DType::kBF16;
   uint32_t box_rows = 0;
@@ -36,7 +38,8 @@ struct Strip {
 bool is_readable(const Strip& strip) {
   const Rows& rows = strip.rows;
   return (rows.offset | rows.pitch) % kUnit == 0 && rows.columns > 0 &&
-         rows.columns < kCoordinateMax && strip.end() < kCoordinateMax && rows.pitch < kPitchMax;
+         rows.columns < kCoordinateMax && strip.end() < kCoordinateMax && rows.pitch < kPitchMax &&
+         (!rows.turned || strip.end() * kElementBytes <= rows.pitch);
 }
 
 // A matrix as it lies. A single row may have any pitch, so it gets one that can be read.
@@ -48,13 +51,37 @@ std::optional<Strip> strip_of(const Region& is, uint64_t rows, uint64_t columns,
   const uint64_t pitch = is_row ? align_up(std::max(is.row_bytes, kUnit), kUnit) : is.pitch;
   if (pitch < std::max<uint64_t>(is.row_bytes, 1)) return {};
   const uint64_t offset = is_row ? is.offset : is.offset % pitch;
-  return Strip{
-      {is.buffer, offset, pitch, columns, dtype, box_rows}, (is.offset - offset) / pitch, rows};
+  return Strip{{.buffer = is.buffer,
+                .offset = offset,
+                .pitch = pitch,
+                .columns = columns,
+                .dtype = dtype,
+                .box_rows = box_rows},
+               (is.offset - offset) / pitch,
+               rows};
+}
+
+// Columns of an A [k, m], from the first that its lines have.
+std::optional<Strip> strip_of_turned_a(const Region& a, const int64_t* params) {
+  const auto rows = uint64_t(params[kGemmRows]), k = uint64_t(params[kGemmK]);
+  if (a.buffer_count != 1 || a.rows != k || a.row_bytes != rows * kElementBytes) return {};
+  if (a.pitch == 0 || a.offset % kElementBytes != 0) return {};
+  const uint64_t skipped = a.offset % a.pitch;
+  return Strip{{.buffer = a.buffer,
+                .turned = true,
+                .offset = a.offset - skipped,
+                .pitch = a.pitch,
+                .columns = k,
+                .dtype = DType(params[kGemmDtype]),
+                .box_rows = kBoxDepth},
+               skipped / kElementBytes,
+               rows};
 }
 
 // Of a tile, its rows of A.
-std::optional<Strip> strip_of_a(const Region& a, const int64_t* params) {
-  if (params[kGemmTransposeA] != 0) return {};
+std::optional<Strip> strip_of_a(const Region& a, const int64_t* params, bool turned) {
+  if ((params[kGemmTransposeA] != 0) != turned) return {};
+  if (turned) return strip_of_turned_a(a, params);
   return strip_of(a, uint64_t(params[kGemmRows]), uint64_t(params[kGemmK]),
                   DType(params[kGemmDtype]), kBoxRowsA);
 }
@@ -64,12 +91,19 @@ std::optional<Strip> strip_of_b(TaskOp op, const Region& b, const int64_t* param
                                 uint32_t box_rows) {
   const auto k = uint64_t(params[kGemmK]), n = uint64_t(params[kGemmN]);
   if (op == TaskOp::kGemmRaw) {
-    const bool by_rows = layout_of_b(op, params) == LayoutB::kRows;
+    const bool by_rows = layout_of(op, params) != MatrixLayout::kColumns;
     return strip_of(b, by_rows ? k : n, by_rows ? n : k, DType(params[kGemmDtype]), box_rows);
   }
   if (b.buffer_count != 1 || b.rows != 1) return {};
   const uint64_t pitch = packed_pitch(k, n, kElementBytes, b.row_bytes);
-  return Strip{{b.buffer, b.offset, pitch, k, DType(params[kGemmDtype]), box_rows}, 0, n};
+  return Strip{{.buffer = b.buffer,
+                .offset = b.offset,
+                .pitch = pitch,
+                .columns = k,
+                .dtype = DType(params[kGemmDtype]),
+                .box_rows = box_rows},
+               0,
+               n};
 }
 
 // Collects strips, then finds a view for each of them.
@@ -92,8 +126,8 @@ class Table {
     const auto [place, is_new] = places_.try_emplace({strip.rows, end}, uint32_t(views_.size()));
     if (is_new) {
       const Rows& rows = strip.rows;
-      views_.push_back(
-          {rows.buffer, rows.offset, end, rows.columns, rows.pitch, rows.dtype, rows.box_rows});
+      views_.push_back({rows.buffer, rows.offset, rows.turned ? rows.columns : end,
+                        rows.turned ? end : rows.columns, rows.pitch, rows.dtype, rows.box_rows});
     }
     return place->second;
   }
@@ -126,7 +160,7 @@ std::optional<Factors> factors_of(const Plan& plan, const RankPlan& part, const 
   if (dtype != DType::kBF16 && dtype != DType::kF16) return {};
   const Region &a = part.regions_of(task)[0], &b = part.regions_of(task)[1];
   if (!stays(plan, a) || !stays(plan, b)) return {};
-  const std::optional<Strip> strip_a = strip_of_a(a, params);
+  const std::optional<Strip> strip_a = strip_of_a(a, params, shape.turned_a);
   const std::optional<Strip> strip_b = strip_of_b(task.op, b, params, shape.rows_b);
   if (!strip_a || !strip_b || !is_readable(*strip_a) || !is_readable(*strip_b)) return {};
   return Factors{*strip_a, *strip_b, uint32_t(params[kGemmCol0])};
@@ -134,9 +168,10 @@ std::optional<Factors> factors_of(const Plan& plan, const RankPlan& part, const 
 
 }  // namespace
 
-LayoutB layout_of_b(TaskOp op, const int64_t* params) {
+MatrixLayout layout_of(TaskOp op, const int64_t* params) {
   const bool by_rows = op == TaskOp::kGemmRaw && params[kGemmRawTransposeB] == 0;
-  return by_rows ? LayoutB::kRows : LayoutB::kColumns;
+  if (!by_rows) return MatrixLayout::kColumns;
+  return params[kGemmTransposeA] != 0 ? MatrixLayout::kTurned : MatrixLayout::kRows;
 }
 
 std::optional<ViewTable> views_of(const Plan& plan, const BoxShape& shape) {

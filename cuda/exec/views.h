@@ -21,10 +21,11 @@ using RankOperands = std::array<void*, kOperandMax>;
 struct BoxShape {
   uint32_t block_rows = kBoxRowsA;  // Of a tile, those that the blocks of one queue take at once.
   uint32_t rows_b = kBoxRowsB;      // Of a box of B: columns of C, or of a B [k, n] rows of it.
+  bool turned_a = false;            // A is [k, m].
 };
 
-// How the B of such a product lies.
-LayoutB layout_of_b(TaskOp op, const int64_t* params);
+// How the operands of such a product lie.
+MatrixLayout layout_of(TaskOp op, const int64_t* params);
 
 // Rows of 16-bit elements in a buffer of the plan.
 struct View {
@@ -42,8 +43,9 @@ struct ViewTable {
 };
 
 // Of all ranks' parts. Nothing: a product of the plan has operands that the copy engine cannot read
-// wherever they lie (types, an A that is turned, strides that are no multiples of 16 bytes, no k),
-// or there are more views than a launch carries. Kernels that load by themselves can.
+// wherever they lie (types, an A turned otherwise than the shape has it, strides that are no
+// multiples of 16 bytes, no k), or there are more views than a launch carries. Kernels that load by
+// themselves can.
 std::optional<ViewTable> views_of(const Plan& plan, const BoxShape& shape);
 
 // A view in memory.

@@ -58,6 +58,7 @@ class BareSource {
   SK_DEVICE explicit BareSource(const BareGemm& gemm) : gemm_(gemm) {}
 
   SK_DEVICE void fetch(Ring& ring) const { fetch_tiles<pair>(gemm_, ring); }
+  SK_DEVICE void look() const {}
   SK_DEVICE bool traced() const { return false; }
   SK_DEVICE void finish(Ring&, uint32_t, const FetchedTask&, bool) const {}
   SK_DEVICE void end() const {}

@@ -102,8 +102,8 @@ struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
 
-// Boxes of A and B have kBoxDepth elements of k. A pair's boxes of B are narrow; those of a B [k,
-// n] have 64 columns, in every kernel.
+// Boxes of A and B have kBoxDepth elements of k. A pair's boxes of B are narrow; those of a B
+// [k, n] or an A [k, m] have 64 columns, in every kernel.
 inline constexpr uint32_t kBoxDepth = 64, kBoxRowsA = 128, kBoxRowsB = 256, kNarrowBoxRowsB = 128;
 inline constexpr uint32_t kPairBlocks = 2;  // Of a cluster that does its tasks as one worker.
 
@@ -177,6 +177,12 @@ enum KernelId : uint32_t {
   kRunNarrowKnF16,
   kRunPairsKnBf16,
   kRunPairsKnF16,
+  kRunBoxesKmKnBf16,  // And of an A [k, m].
+  kRunBoxesKmKnF16,
+  kRunNarrowKmKnBf16,
+  kRunNarrowKmKnF16,
+  kRunPairsKmKnBf16,
+  kRunPairsKmKnF16,
   kKernelCount
 };
 

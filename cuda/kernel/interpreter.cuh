@@ -4,7 +4,8 @@
 //   warp 0        fetches tasks ahead, waits until they may start (fetch.cuh)
 //   warp 1        loads boxes of matrices ahead, where the kernel has wgmma (tile/gemm_boxes.cuh)
 //   warp 2        waits until all that work on a task are done, and tells others of it
-//   warp 3        nothing; with SK_WATCH it looks at the others' waits (watch/waits.cuh)
+//   warp 3        looks whether the launch may begin; with SK_WATCH then at the others' waits
+//                 (watch/waits.cuh)
 //   warps 4 - 11  do the tasks, all eight on one at a time
 //
 // Operations that are not in `Ops` are not in the code of the kernel.
@@ -16,12 +17,12 @@
 
 namespace sk::cuda {
 
-inline constexpr uint32_t kFetchWarp = 0, kLoadWarp = 1, kPostWarp = 2;
+inline constexpr uint32_t kFetchWarp = 0, kLoadWarp = 1, kPostWarp = 2, kLookWarp = 3;
 inline constexpr uint32_t kFirstWorkWarp = 4;
 inline constexpr uint32_t kBlockThreads = (kFirstWorkWarp + kWorkWarps) * ptx::kLanes;
 inline constexpr uint32_t kWorkBarrier = 1;
 static_assert(kWatchedWarps == kFirstWorkWarp + kWorkWarps && kWatchedWorkWarp == kFirstWorkWarp);
-static_assert(kWatchman != kFetchWarp && kWatchman != kLoadWarp && kWatchman != kPostWarp);
+static_assert(kWatchman == kLookWarp);
 
 // The n-th task of the queue, once it is in the ring; null: the queue has ended.
 SK_DEVICE FetchedTask* next_task(Ring& ring, uint32_t n) {
@@ -68,8 +69,8 @@ SK_DEVICE void post_queue(const Source& source, Ring& ring) {
   source.end();
 }
 
-// A Source has fetch(ring), traced(), finish(ring, n, task, able) and end(). `views`: the launch's,
-// of kernels that load boxes.
+// A Source has fetch(ring), look(), traced(), finish(ring, n, task, able) and end(). `views`: the
+// launch's, of kernels that load boxes.
 template <typename Ops, typename Source>
 SK_DEVICE void run_block(const Source& source, const TensorMap* views) {
   auto& shared = *reinterpret_cast<BlockShared<Ops>*>(ptx::shared_memory());
@@ -91,6 +92,7 @@ SK_DEVICE void run_block(const Source& source, const TensorMap* views) {
     if (ptx::warp() == kFetchWarp) source.fetch(shared.ring);
     if (ptx::warp() == kLoadWarp && Ops::kLoads) load_queue<Ops>(views, shared);
     if (ptx::warp() == kPostWarp) post_queue<Ops>(source, shared.ring);
+    if (ptx::warp() == kLookWarp) source.look();
     keep_watch();
   } else {
     Ops::begin_worker();

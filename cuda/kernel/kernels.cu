@@ -39,33 +39,68 @@ SK_KERNEL(sk_run_pairs_f16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
 
 // And those of a B [k, n] that nobody has packed.
 SK_KERNEL(sk_run_boxes_kn_bf16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
-  sk::cuda::run_plan<sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB, false, sk::cuda::LayoutB::kRows>>(
-      args);
+  sk::cuda::run_plan<
+      sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB, false, sk::cuda::MatrixLayout::kRows>>(args);
 }
 
 SK_KERNEL(sk_run_boxes_kn_f16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
-  sk::cuda::run_plan<sk::cuda::BoxOps<false, sk::cuda::kBoxRowsB, false, sk::cuda::LayoutB::kRows>>(
-      args);
+  sk::cuda::run_plan<
+      sk::cuda::BoxOps<false, sk::cuda::kBoxRowsB, false, sk::cuda::MatrixLayout::kRows>>(args);
 }
 
 SK_KERNEL(sk_run_narrow_kn_bf16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
   sk::cuda::run_plan<
-      sk::cuda::BoxOps<true, sk::cuda::kNarrowBoxRowsB, false, sk::cuda::LayoutB::kRows>>(args);
+      sk::cuda::BoxOps<true, sk::cuda::kNarrowBoxRowsB, false, sk::cuda::MatrixLayout::kRows>>(
+      args);
 }
 
 SK_KERNEL(sk_run_narrow_kn_f16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
   sk::cuda::run_plan<
-      sk::cuda::BoxOps<false, sk::cuda::kNarrowBoxRowsB, false, sk::cuda::LayoutB::kRows>>(args);
+      sk::cuda::BoxOps<false, sk::cuda::kNarrowBoxRowsB, false, sk::cuda::MatrixLayout::kRows>>(
+      args);
 }
 
 SK_KERNEL(sk_run_pairs_kn_bf16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
-  sk::cuda::run_plan<sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB, true, sk::cuda::LayoutB::kRows>>(
-      args);
+  sk::cuda::run_plan<
+      sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB, true, sk::cuda::MatrixLayout::kRows>>(args);
 }
 
 SK_KERNEL(sk_run_pairs_kn_f16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
-  sk::cuda::run_plan<sk::cuda::BoxOps<false, sk::cuda::kBoxRowsB, true, sk::cuda::LayoutB::kRows>>(
+  sk::cuda::run_plan<
+      sk::cuda::BoxOps<false, sk::cuda::kBoxRowsB, true, sk::cuda::MatrixLayout::kRows>>(args);
+}
+
+// And of such a B and an A [k, m].
+SK_KERNEL(sk_run_boxes_km_kn_bf16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
+  sk::cuda::run_plan<
+      sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB, false, sk::cuda::MatrixLayout::kTurned>>(args);
+}
+
+SK_KERNEL(sk_run_boxes_km_kn_f16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
+  sk::cuda::run_plan<
+      sk::cuda::BoxOps<false, sk::cuda::kBoxRowsB, false, sk::cuda::MatrixLayout::kTurned>>(args);
+}
+
+SK_KERNEL(sk_run_narrow_km_kn_bf16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
+  sk::cuda::run_plan<
+      sk::cuda::BoxOps<true, sk::cuda::kNarrowBoxRowsB, false, sk::cuda::MatrixLayout::kTurned>>(
       args);
+}
+
+SK_KERNEL(sk_run_narrow_km_kn_f16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
+  sk::cuda::run_plan<
+      sk::cuda::BoxOps<false, sk::cuda::kNarrowBoxRowsB, false, sk::cuda::MatrixLayout::kTurned>>(
+      args);
+}
+
+SK_KERNEL(sk_run_pairs_km_kn_bf16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
+  sk::cuda::run_plan<
+      sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB, true, sk::cuda::MatrixLayout::kTurned>>(args);
+}
+
+SK_KERNEL(sk_run_pairs_km_kn_f16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
+  sk::cuda::run_plan<
+      sk::cuda::BoxOps<false, sk::cuda::kBoxRowsB, true, sk::cuda::MatrixLayout::kTurned>>(args);
 }
 
 SK_KERNEL(sk_bare_boxes_bf16, sk::cuda::kBlockThreads, sk::cuda::BareGemm) {
@@ -89,13 +124,19 @@ SK_KERNEL(sk_tell_needs, sk::cuda::ptx::kLanes, sk::cuda::NeedsArgs) {
   args.out[kRunNarrowF16] = {kBlockThreads, sizeof(BlockShared<BoxOps<false, kNarrowBoxRowsB>>)};
   args.out[kRunPairsBf16] = {kBlockThreads, sizeof(BlockShared<BoxOps<true, kBoxRowsB, true>>)};
   args.out[kRunPairsF16] = {kBlockThreads, sizeof(BlockShared<BoxOps<false, kBoxRowsB, true>>)};
-  // How B lies changes nothing of it.
+  // How operands lie changes nothing of it.
   args.out[kRunBoxesKnBf16] = args.out[kRunBoxesBf16];
   args.out[kRunBoxesKnF16] = args.out[kRunBoxesF16];
   args.out[kRunNarrowKnBf16] = args.out[kRunNarrowBf16];
   args.out[kRunNarrowKnF16] = args.out[kRunNarrowF16];
   args.out[kRunPairsKnBf16] = args.out[kRunPairsBf16];
   args.out[kRunPairsKnF16] = args.out[kRunPairsF16];
+  args.out[kRunBoxesKmKnBf16] = args.out[kRunBoxesBf16];
+  args.out[kRunBoxesKmKnF16] = args.out[kRunBoxesF16];
+  args.out[kRunNarrowKmKnBf16] = args.out[kRunNarrowBf16];
+  args.out[kRunNarrowKmKnF16] = args.out[kRunNarrowF16];
+  args.out[kRunPairsKmKnBf16] = args.out[kRunPairsBf16];
+  args.out[kRunPairsKmKnF16] = args.out[kRunPairsF16];
 #endif
 }
 

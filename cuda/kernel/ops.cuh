@@ -108,9 +108,9 @@ struct GemmOps {
 // The same, of one type of 16-bit floats, with products by warpgroups from boxes that the load warp
 // brings. One type per kernel: with both in one, or with other products beside them, sums that may
 // have come from either are kept twice, which takes registers that are not there.
-// One layout of B too, for the same reason.
+// One layout of operands too, for the same reason.
 // `pair`: by two blocks of a cluster together.
-template <bool bf16, uint32_t cols, bool pair = false, LayoutB layout = LayoutB::kColumns>
+template <bool bf16, uint32_t cols, bool pair = false, MatrixLayout layout = MatrixLayout::kColumns>
 struct BoxOps {
   using Shared = GemmBoxShared<cols, pair>;
   using Block = BlockShared<BoxOps>;
@@ -121,7 +121,7 @@ struct BoxOps {
   SK_DEVICE static bool can(const FetchedTask& task) {
     return task.task.op < TaskOp::kGemm ||
            (is_gemm(task.task.op) && DType(task.record.gemm.dtype) == kDtype &&
-            task.record.gemm.layout_b == layout);
+            task.record.gemm.layout == layout);
   }
   SK_DEVICE static void init(Block& shared) {
     sk::cuda::init(shared.tile);
@@ -152,7 +152,7 @@ struct BoxOps {
         ptx::fence_async_proxy();  // The copy engine reads it.
       }
       if (is_gemm(task.task.op))
-        GemmBoxes<bf16, layout, cols, pair>(team, product_of(task), shared.tile, slice).run();
+        GemmBoxes<bf16, cols, pair, layout>(team, product_of(task), shared.tile, slice).run();
     }
   };
 };

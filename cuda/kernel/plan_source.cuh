@@ -11,9 +11,13 @@ template <bool pair>
 class PlanSource {
  public:
   SK_DEVICE PlanSource(const LaunchArgs& args, const BlockRole& role, const Image& image)
-      : worker_{args, image, role.image, role.queue} {}
+      : worker_{args, image, role.image, role.queue},
+        seen_(is_looking() ? ptx::load_relaxed_sys(args.abort) : 0) {}
 
   SK_DEVICE void fetch(Ring& ring) const { fetch_queue<pair>(worker_, ring); }
+  SK_DEVICE void look() const {
+    if (is_looking()) tell_begun(worker_, seen_);
+  }
   SK_DEVICE bool traced() const { return times().count != 0; }
 
   // Behind all writes of the task. By the post warp, as end() is.
@@ -47,7 +51,10 @@ class PlanSource {
   // A launch parameter: without a trace a task costs a compare with a constant.
   SK_DEVICE const TimesPlace& times() const { return worker_.args.times[worker_.image_index]; }
 
+  SK_DEVICE static bool is_looking() { return ptx::block() == 0 && ptx::warp() == kLookWarp; }
+
   const Worker worker_;
+  const uint32_t seen_;  // Asked for before the block is ready, for it comes from far away.
 };
 
 template <typename Ops>

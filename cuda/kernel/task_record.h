@@ -41,7 +41,7 @@ struct PackRecord {
 };
 
 // What a product reads through the copy engine: places in the launch's table of views, and the
-// first rows there. Of B's those are columns of B.
+// first row of A and column of B there.
 struct ProductViews {
   uint16_t a, b;
   uint32_t a_row, b_row;
@@ -49,8 +49,12 @@ struct ProductViews {
 
 constexpr bool is_gemm(TaskOp op) { return op == TaskOp::kGemm || op == TaskOp::kGemmRaw; }
 
-// How B lies: packed or [n, k], elements of a column are neighbours; [k, n], those of a row.
-enum class LayoutB : uint8_t { kColumns, kRows };
+// How a product's operands lie. A is [m, k], but for sk_run_gemms either.
+enum class MatrixLayout : uint8_t {
+  kColumns,  // B is packed or [n, k]: elements of a column are neighbours,
+  kRows,     // or it is [k, n]: those of a row are,
+  kTurned,   // and A is [k, m].
+};
 
 // kGemm and kGemmRaw. Addresses: A, B, partial tiles where there are any, C.
 struct GemmRecord {
@@ -63,7 +67,7 @@ struct GemmRecord {
   uint8_t dtype, out_dtype;  // DType.
   uint8_t epilogue;          // GemmEpilogue.
   uint8_t transpose_a;
-  LayoutB layout_b;
+  MatrixLayout layout;
 };
 
 // By the task's operation; of what has no tile it is empty.

@@ -63,9 +63,9 @@ SK_DEVICE void pin(ProductSums<cols> (&sums)[kLanesHere]) {
       "%104, %105, %106, %107, %108, %109, %110, %111, "              \
       "%112, %113, %114, %115, %116, %117, %118, %119, "              \
       "%120, %121, %122, %123, %124, %125, %126, %127}, "             \
-      "%128, %129, p, 1, 1, 0, %131;\n}"                              \
+      "%128, %129, p, 1, 1, %131, %132;\n}"                           \
       : SK_SUMS_32(0), SK_SUMS_32(32), SK_SUMS_32(64), SK_SUMS_32(96) \
-      : "l"(a), "l"(b), "r"(int32_t(add)), "n"(int32_t(turned_b)))
+      : "l"(a), "l"(b), "r"(int32_t(add)), "n"(int32_t(turned_a)), "n"(int32_t(turned_b)))
 
 #define SK_MULTIPLY_128(type)                                      \
   asm volatile(                                                    \
@@ -80,13 +80,13 @@ SK_DEVICE void pin(ProductSums<cols> (&sums)[kLanesHere]) {
       "%40, %41, %42, %43, %44, %45, %46, %47, "                   \
       "%48, %49, %50, %51, %52, %53, %54, %55, "                   \
       "%56, %57, %58, %59, %60, %61, %62, %63}, "                  \
-      "%64, %65, p, 1, 1, 0, %67;\n}"                              \
+      "%64, %65, p, 1, 1, %67, %68;\n}"                            \
       : SK_SUMS_32(0), SK_SUMS_32(32)                              \
-      : "l"(a), "l"(b), "r"(int32_t(add)), "n"(int32_t(turned_b)))
+      : "l"(a), "l"(b), "r"(int32_t(add)), "n"(int32_t(turned_a)), "n"(int32_t(turned_b)))
 
 // sums = a b, or with `add` sums + a b. All four warps of the group, after begin_products().
-// `turned_b`: b is a turned_operand().
-template <bool bf16, bool turned_b, uint32_t cols>
+// `turned_a`, `turned_b`: which are a turned_operand().
+template <bool bf16, bool turned_a, bool turned_b, uint32_t cols>
 SK_DEVICE void multiply_async(ProductSums<cols> (&sums)[kLanesHere], uint64_t a, uint64_t b,
                               bool add) {
   static_assert(cols == 256 || cols == 128);

@@ -20,7 +20,7 @@ struct GemmTask {
   uint64_t a_pitch;
   const std::byte* b;  // Of the tile's first column.
   uint64_t b_pitch;
-  bool b_rows;  // LayoutB::kRows.
+  bool b_rows;  // It is [k, n].
 
   SK_DEVICE GemmTask(const GemmRecord& from, std::byte* const* at)
       : record(from),
@@ -37,7 +37,7 @@ struct GemmTask {
         a_pitch(from.a_pitch),
         b(at[1] + from.b_offset),
         b_pitch(from.b_pitch),
-        b_rows(from.layout_b == LayoutB::kRows) {}
+        b_rows(from.layout != MatrixLayout::kColumns) {}
 
   // The tile's own partial sums, or those of `rank`.
   SK_DEVICE std::byte* partial(uint32_t rank = 0) const { return addresses[2 + rank]; }

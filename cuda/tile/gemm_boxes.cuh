@@ -28,9 +28,9 @@ inline constexpr uint32_t kBoxWarps = 8;
 inline constexpr uint32_t kGroupRows = 64;  // Of a block, those of one warpgroup.
 inline constexpr uint32_t kBoxBytesA = kBlockRows * kBoxDepth * 2;
 
-// For blocks of `cols` columns. A stage has a box of A, and behind it B: one box where columns of B
-// are packed or its rows (LayoutB::kColumns), else boxes of 64 rows of k, for kStripCols columns
-// each.
+// For blocks of `cols` columns. A stage has A, and behind it B, of either one box with k along its
+// rows, or, where they lie so (MatrixLayout), boxes of 64 rows of k for kStripCols rows of A or
+// columns of B each.
 inline constexpr uint32_t kStripCols = 64;  // 128 bytes of a row.
 inline constexpr uint32_t kStripBytes = kBoxDepth * kStripCols * 2;
 template <uint32_t cols, bool pair>
@@ -71,14 +71,14 @@ SK_DEVICE void load_box_of_b(std::byte* to, const TensorMap& b, uint32_t x, uint
 
 // The columns of B that a block of `cols` needs, from `col` on; of a pair those that this block
 // loads.
-template <LayoutB layout, uint32_t cols, bool pair>
+template <MatrixLayout layout, uint32_t cols, bool pair>
 SK_DEVICE void load_b(const TensorMap& b, GemmBoxShared<cols, pair>& shared, uint32_t slice,
                       uint32_t k, uint32_t col) {
   constexpr uint32_t kCols = cols / (pair ? kPairBlocks : 1), kColBytes = kBoxDepth * 2;
   const uint32_t first = pair ? ptx::place_in_cluster() * kCols : 0;
   std::byte* const to = shared.pipeline.at(slice) + kBoxBytesA + first * kColBytes;
   ptx::MBarrier& arrivals = shared.pipeline.arrivals(slice);
-  if constexpr (layout == LayoutB::kColumns) {
+  if constexpr (layout == MatrixLayout::kColumns) {
     load_box_of_b<pair>(to, b, k, col + first, arrivals);
   } else {
 #pragma unroll
@@ -87,8 +87,21 @@ SK_DEVICE void load_b(const TensorMap& b, GemmBoxShared<cols, pair>& shared, uin
   }
 }
 
+// The rows of A from `row` on.
+template <MatrixLayout layout>
+SK_DEVICE void load_a(const TensorMap& a, std::byte* to, uint32_t k, uint32_t row,
+                      ptx::MBarrier& arrivals) {
+  if constexpr (layout != MatrixLayout::kTurned) {
+    ptx::load_box(to, a, k, row, arrivals);
+  } else {
+#pragma unroll
+    for (uint32_t at = 0; at < kBlockRows; at += kStripCols)
+      ptx::load_box(to + at * (kBoxDepth * 2), a, row + at, k, arrivals);
+  }
+}
+
 // The load warp's part; `slice` counts stages of all tasks.
-template <LayoutB layout, uint32_t cols, bool pair>
+template <MatrixLayout layout, uint32_t cols, bool pair>
 SK_DEVICE void load_boxes(const GemmTask& task, const TensorMap* views,
                           GemmBoxShared<cols, pair>& shared, uint32_t& slice) {
   const ProductViews place = task.record.views;
@@ -99,8 +112,8 @@ SK_DEVICE void load_boxes(const GemmTask& task, const TensorMap* views,
       shared.pipeline.begin_fill(slice);
       if (ptx::one_lane()) {
         shared.pipeline.expect(slice, shared.kStageBytes);
-        ptx::load_box(shared.pipeline.at(slice), a, s * kBoxDepth, place.a_row + row0,
-                      shared.pipeline.arrivals(slice));
+        load_a<layout>(a, shared.pipeline.at(slice), s * kBoxDepth, place.a_row + row0,
+                       shared.pipeline.arrivals(slice));
         load_b<layout>(b, shared, slice, s * kBoxDepth, place.b_row + col0);
       }
       ptx::sync_warp();
@@ -109,7 +122,7 @@ SK_DEVICE void load_boxes(const GemmTask& task, const TensorMap* views,
 }
 
 // A work warp's part.
-template <bool bf16, LayoutB layout, uint32_t block_cols, bool pair>
+template <bool bf16, uint32_t block_cols, bool pair, MatrixLayout layout = MatrixLayout::kColumns>
 class GemmBoxes {
   using Shared = GemmBoxShared<block_cols, pair>;
   using Sums = ptx::ProductSums<block_cols>;
@@ -128,11 +141,17 @@ class GemmBoxes {
   }
 
  private:
-  // From the k-th element of each column on.
-  SK_DEVICE static uint64_t operand_b(const std::byte* b, uint32_t k) {
-    if constexpr (layout == LayoutB::kRows)
-      return ptx::turned_operand(b + k * (kStripCols * 2), kStripBytes);
-    return ptx::operand(b + k * 2);
+  static constexpr bool kTurnedA = layout == MatrixLayout::kTurned;
+  static constexpr bool kTurnedB = layout != MatrixLayout::kColumns;
+
+  // From the k-th element of each row of A, or column of B, on.
+  template <bool turned>
+  SK_DEVICE static uint64_t operand(const std::byte* at, uint32_t k) {
+    if constexpr (turned) {
+      return ptx::turned_operand(at + k * (kStripCols * 2), kStripBytes);
+    } else {
+      return ptx::operand(at + k * 2);
+    }
   }
 
   static constexpr uint32_t kColGroups = block_cols / 8;  // Columns come in groups of 8.
@@ -157,8 +176,8 @@ class GemmBoxes {
       ptx::begin_products();
 #pragma unroll
       for (uint32_t k = 0; k < kBoxDepth / 16; ++k)
-        ptx::multiply_async<bf16, layout == LayoutB::kRows>(sums, ptx::operand(a + k * 32),
-                                                            operand_b(b, k * 16), s != 0 || k != 0);
+        ptx::multiply_async<bf16, kTurnedA, kTurnedB>(
+            sums, operand<kTurnedA>(a, k * 16), operand<kTurnedB>(b, k * 16), s != 0 || k != 0);
       ptx::commit_products();
       ptx::wait_products<1>();
       if (s > 0 && !early) shared_.pipeline.release(slice_ - 1);

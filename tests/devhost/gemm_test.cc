@@ -246,6 +246,22 @@ TEST(DeviceGemm, RawOperands) {
   check_raw({.m = 70, .n = 33, .k = 67, .pad_b = 3}, false);
 }
 
+// A [k, m] and B [k, n], both as they lie.
+TEST(DeviceGemm, RawOperandsThatAreBothTurned) {
+  const auto both = [](GemmCase c) {
+    c.raw_b = c.transpose_a = true;
+    EXPECT_TRUE(cuda::views_of(plan_gemm(c), {.rows_b = 64, .turned_a = true}).has_value());
+    check(c, {true});
+  };
+  both({.m = 136, .n = 264, .k = 72});
+  both({.m = 296, .n = 72, .k = 136, .ranks = 1, .tile_n = 128, .pad_a = 8});
+  if (kSlow) return;
+  both({.m = 8, .n = 8, .k = 1});
+  both({.m = 64, .n = 24, .k = 200, .dtype = DType::kF16, .out_dtype = DType::kF16});
+  both({.m = 304, .n = 520, .k = 328, .out_dtype = DType::kF32, .ranks = 3, .tile_m = 256});
+  both({.m = 70, .n = 40, .k = 16, .symmetric = false, .pad_a = 2});
+}
+
 TEST(DeviceGemm, RawOperandsInNarrowBlocks) {
   const auto narrow = [](GemmCase c) {
     c.tile_n = 128;
@@ -271,6 +287,21 @@ TEST(DeviceGemm, RawOperandsOfRowsOfPeers) {
                     .raw_b = true},
                    true);
   }
+}
+
+TEST(DeviceGemm, TurnedRowsOfPeers) {
+  for (const bool symmetric : {true, false}) {
+    check_gathered({.m = 136,
+                    .n = 40,
+                    .k = 72,
+                    .ranks = 3,
+                    .symmetric = symmetric,
+                    .transpose_a = true,
+                    .raw_b = true},
+                   true);
+  }
+  check_gathered({.m = 136, .n = 40, .k = 72, .mapped = false, .transpose_a = true, .raw_b = true},
+                 true);
 }
 
 TEST(DeviceGemm, RawOperandsOfSinglePrecision) {

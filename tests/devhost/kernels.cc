@@ -56,25 +56,37 @@ void run_kernel(cuda::KernelId id, const cuda::BoxLaunchArgs& args) {
       return sk_run_pairs_kn_bf16(args);
     case cuda::kRunPairsKnF16:
       return sk_run_pairs_kn_f16(args);
+    case cuda::kRunBoxesKmKnBf16:
+      return sk_run_boxes_km_kn_bf16(args);
+    case cuda::kRunBoxesKmKnF16:
+      return sk_run_boxes_km_kn_f16(args);
+    case cuda::kRunNarrowKmKnBf16:
+      return sk_run_narrow_km_kn_bf16(args);
+    case cuda::kRunNarrowKmKnF16:
+      return sk_run_narrow_km_kn_f16(args);
+    case cuda::kRunPairsKmKnBf16:
+      return sk_run_pairs_km_kn_bf16(args);
+    case cuda::kRunPairsKmKnF16:
+      return sk_run_pairs_km_kn_f16(args);
     case cuda::kKernelCount:
       return;
   }
 }
 
 template <typename Ops>
-bool can_do(TaskOp op, DType dtype, cuda::LayoutB layout) {
+bool can_do(TaskOp op, DType dtype, cuda::MatrixLayout layout) {
   cuda::FetchedTask task{};
   task.task.op = op;
   task.record.gemm.dtype = uint8_t(dtype);
-  task.record.gemm.layout_b = layout;
+  task.record.gemm.layout = layout;
   return Ops::can(task);
 }
 
 }  // namespace
 
-bool can(cuda::KernelId id, TaskOp op, DType dtype, cuda::LayoutB layout) {
-  using cuda::BoxOps, cuda::kBoxRowsB, cuda::kNarrowBoxRowsB, cuda::LayoutB;
-  constexpr bool (*kCan[cuda::kKernelCount])(TaskOp, DType, LayoutB) = {
+bool can(cuda::KernelId id, TaskOp op, DType dtype, cuda::MatrixLayout layout) {
+  using cuda::BoxOps, cuda::kBoxRowsB, cuda::kNarrowBoxRowsB, cuda::MatrixLayout;
+  constexpr bool (*kCan[cuda::kKernelCount])(TaskOp, DType, MatrixLayout) = {
       can_do<cuda::MoveOps>,
       can_do<cuda::GemmOps>,
       can_do<BoxOps<true, kBoxRowsB>>,
@@ -83,12 +95,18 @@ bool can(cuda::KernelId id, TaskOp op, DType dtype, cuda::LayoutB layout) {
       can_do<BoxOps<false, kNarrowBoxRowsB>>,
       can_do<BoxOps<true, kBoxRowsB, true>>,
       can_do<BoxOps<false, kBoxRowsB, true>>,
-      can_do<BoxOps<true, kBoxRowsB, false, LayoutB::kRows>>,
-      can_do<BoxOps<false, kBoxRowsB, false, LayoutB::kRows>>,
-      can_do<BoxOps<true, kNarrowBoxRowsB, false, LayoutB::kRows>>,
-      can_do<BoxOps<false, kNarrowBoxRowsB, false, LayoutB::kRows>>,
-      can_do<BoxOps<true, kBoxRowsB, true, LayoutB::kRows>>,
-      can_do<BoxOps<false, kBoxRowsB, true, LayoutB::kRows>>};
+      can_do<BoxOps<true, kBoxRowsB, false, MatrixLayout::kRows>>,
+      can_do<BoxOps<false, kBoxRowsB, false, MatrixLayout::kRows>>,
+      can_do<BoxOps<true, kNarrowBoxRowsB, false, MatrixLayout::kRows>>,
+      can_do<BoxOps<false, kNarrowBoxRowsB, false, MatrixLayout::kRows>>,
+      can_do<BoxOps<true, kBoxRowsB, true, MatrixLayout::kRows>>,
+      can_do<BoxOps<false, kBoxRowsB, true, MatrixLayout::kRows>>,
+      can_do<BoxOps<true, kBoxRowsB, false, MatrixLayout::kTurned>>,
+      can_do<BoxOps<false, kBoxRowsB, false, MatrixLayout::kTurned>>,
+      can_do<BoxOps<true, kNarrowBoxRowsB, false, MatrixLayout::kTurned>>,
+      can_do<BoxOps<false, kNarrowBoxRowsB, false, MatrixLayout::kTurned>>,
+      can_do<BoxOps<true, kBoxRowsB, true, MatrixLayout::kTurned>>,
+      can_do<BoxOps<false, kBoxRowsB, true, MatrixLayout::kTurned>>};
   return kCan[id](op, dtype, layout);
 }
 

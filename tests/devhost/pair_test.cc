@@ -77,6 +77,10 @@ TEST(PairsOfBlocks, RawOperands) {
   }
 }
 
+TEST(PairsOfBlocks, RawOperandsThatAreBothTurned) {
+  check({.m = 304, .n = 264, .k = 136, .transpose_a = true, .raw_b = true});
+}
+
 TEST(PairsOfBlocks, RowsOfPeers) {
   check({.m = 300, .n = 40, .k = 72, .ranks = 3, .gathers = true});
   if (kSlow) return;

@@ -43,7 +43,9 @@ TEST(DeviceCode, KernelsCanDoWhatIsSaidOfThem) {
     const cuda::KernelTraits& said = cuda::traits_of(cuda::KernelId(id));
     for (uint32_t op = 0; op < kTaskOpCount; ++op) {
       for (const DType dtype : {DType::kF32, DType::kF64, DType::kBF16, DType::kF16, DType::kI32}) {
-        for (const cuda::LayoutB layout : {cuda::LayoutB::kColumns, cuda::LayoutB::kRows}) {
+        for (const cuda::MatrixLayout layout :
+             {cuda::MatrixLayout::kColumns, cuda::MatrixLayout::kRows,
+              cuda::MatrixLayout::kTurned}) {
           const bool multiplies = (said.types >> uint32_t(dtype) & 1) != 0 &&
                                   (said.layouts >> uint32_t(layout) & 1) != 0;
           const bool is_said =

@@ -103,9 +103,7 @@ struct WrongParity {
   struct Workman {
     uint32_t slice = 0;
     void perform(const cuda::Team& team, const cuda::FetchedTask& task, Block& shared) {
-      cuda::GemmBoxes<true, LayoutB::kColumns, kCols, false>(team, cuda::product_of(task),
-                                                             shared.tile, slice)
-          .run();
+      cuda::GemmBoxes<true, kCols, false>(team, cuda::product_of(task), shared.tile, slice).run();
     }
   };
 };

@@ -75,8 +75,10 @@ std::string multiply(sk_comm* comm, Machine& machine, int rank, int ranks, int32
   const auto [m, n, k] = shape;
   void* const a = machine.take(size_t(m * k) * bytes_of(dtype));
   auto* const c = static_cast<float*>(machine.take(size_t(m * n) * 4));
-  for (int i = 0; i < m * k; ++i) put(a, dtype, i, a_at(rank, i));
-  sk_tensor ta = tensor(a, dtype, m, k), tc = tensor(c, SK_F32, m, n);
+  const bool turned = (flags & SK_GEMM_TRANSPOSE_A) != 0;
+  for (int i = 0; i < m * k; ++i) put(a, dtype, turned ? i % k * m + i / k : i, a_at(rank, i));
+  sk_tensor ta = turned ? tensor(a, dtype, k, m) : tensor(a, dtype, m, k),
+            tc = tensor(c, SK_F32, m, n);
   EXPECT_EQ(sk_allreduce_gemm(comm, &ta, b, packed, &tc, flags, nullptr), SK_OK) << sk_last_error();
   EXPECT_EQ(sk_comm_synchronize(comm, nullptr), SK_OK) << sk_last_error();
   std::string wrong;
@@ -175,9 +177,13 @@ TEST(GpuPack, ABThatIsNotPackedIsReadAsItLies) {
     bool transposed;
     size_t skipped;  // Bytes, behind an address of the GPU's.
     const char* kernel;
+    bool turned_a = false;
   };
   const Row rows[] = {
       {{300, 72, 16}, SK_BF16, false, 0, "sk_run_narrow_kn_bf16"},
+      {{304, 72, 16}, SK_BF16, false, 0, "sk_run_narrow_km_kn_bf16", true},
+      {{512, 512, 16}, SK_F16, false, 0, "sk_run_pairs_km_kn_f16", true},
+      {{304, 72, 16}, SK_BF16, true, 0, "sk_run_gemms", true},
       {{300, 72, 16}, SK_F16, true, 0, "sk_run_narrow_f16"},
       {{300, 1024, 16}, SK_F16, false, 0, "sk_run_boxes_kn_f16"},
       {{512, 512, 16}, SK_BF16, false, 0, "sk_run_pairs_kn_bf16"},
@@ -201,9 +207,10 @@ TEST(GpuPack, ABThatIsNotPackedIsReadAsItLies) {
         const std::lock_guard lock(mutex);
         kernels.insert(kernel);
       });
-      EXPECT_EQ(multiply(comm, machine, rank, 1, row.dtype, row.shape, nullptr, &t,
-                         row.transposed ? SK_GEMM_TRANSPOSE_B : 0),
-                "");
+      uint32_t flags = 0;
+      if (row.transposed) flags |= SK_GEMM_TRANSPOSE_B;
+      if (row.turned_a) flags |= SK_GEMM_TRANSPOSE_A;
+      EXPECT_EQ(multiply(comm, machine, rank, 1, row.dtype, row.shape, nullptr, &t, flags), "");
       machine.fake.at_each_launch(nullptr);
       machine.fake.free(memory);
     });

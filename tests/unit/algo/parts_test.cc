@@ -65,6 +65,7 @@ FormCase product_case(std::mt19937_64& random, uint32_t ranks) {
   const uint64_t column = uint64_t(words.k) * dtype_bytes(words.dtype);
   target.packed_bytes = words.k == 0 ? 64 : uint64_t(words.n) * column;
   if (words.pack_b && random() % 2) target.packed_pitch = column;
+  if (words.pack_b) target.raw_b = random() % 3 == 0;
   EXPECT_TRUE(algo::allgather_gemm_ring_does(op, target));
   return {algo::allgather_gemm_ring(op, target, all_of(ranks)),
           algo::allgather_gemm_ring_flows(op, target)};

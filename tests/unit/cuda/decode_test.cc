@@ -58,7 +58,7 @@ TEST(Decode, Products) {
       EXPECT_EQ(record.self, uint32_t(p[kGemmSelf]));
       EXPECT_EQ(DType(record.dtype), DType::kBF16);
       EXPECT_EQ(record.transpose_a, 0);
-      EXPECT_EQ(record.layout_b, LayoutB::kColumns);
+      EXPECT_EQ(record.layout, MatrixLayout::kColumns);
       EXPECT_EQ(record.views.a_row, views->tasks[part.rank][i].a_row);
       EXPECT_EQ(record.views.b_row, uint32_t(p[kGemmCol0]));
       const bool is_partial = record.epilogue == kGemmPartial;
@@ -88,7 +88,7 @@ TEST(Decode, ProductsOfARawB) {
       ASSERT_NE(part.tasks[i].op, TaskOp::kPackB);
       if (!is_gemm(part.tasks[i].op)) continue;
       const GemmRecord& record = (*records)[i].gemm;
-      EXPECT_EQ(record.layout_b, turned ? LayoutB::kColumns : LayoutB::kRows);
+      EXPECT_EQ(record.layout, turned ? MatrixLayout::kColumns : MatrixLayout::kRows);
       EXPECT_EQ(record.b_pitch, (turned ? 88u : 616u) * 2);
       const int64_t* p = part.params_of(part.tasks[i]).data();
       EXPECT_EQ(record.b_offset, uint64_t(p[kGemmCol0]) * (turned ? record.b_pitch : 2));

@@ -24,7 +24,7 @@ struct FunctionOpaque {
   bool loaded = false;
 };
 struct ModuleOpaque {
-  FunctionOpaque functions[24];
+  FunctionOpaque functions[30];
 };
 struct EventOpaque {
   std::shared_future<void> done;

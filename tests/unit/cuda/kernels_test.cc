@@ -54,7 +54,11 @@ TEST(Kernels, OfBoxesAreOfALayoutOfB) {
   c.tile_n = 128;
   c.dtype = c.out_dtype = DType::kF16;
   EXPECT_EQ(box_kernel_of(plan_gemm(c)), "sk_run_narrow_kn_f16");
-  // Of both: no kernel of boxes.
+  c.transpose_a = true;
+  EXPECT_EQ(box_kernel_of(plan_gemm(c)), "sk_run_narrow_km_kn_f16");
+  EXPECT_EQ(kernel_of(plan_gemm(c), Way::kAlone), "sk_run_gemms");
+  c.transpose_a = false;
+  // Of several: no kernel of boxes.
   Plan both = plan_gemm(c);
   for (Task& task : both.ranks[1].tasks) {
     if (!is_gemm(task.op)) continue;
@@ -91,6 +95,9 @@ TEST(Kernels, ReadBoxesAsTheyMultiplyThem) {
   expect(kRunBoxesKnBf16, 128, 64);
   expect(kRunNarrowKnF16, 128, 64);
   expect(kRunPairsKnF16, 256, 64);
+  EXPECT_FALSE(traits_of(kRunPairsKnF16).shape().turned_a);
+  expect(kRunBoxesKmKnBf16, 128, 64);
+  EXPECT_TRUE(traits_of(kRunBoxesKmKnBf16).shape().turned_a);
 }
 
 }  // namespace

@@ -29,13 +29,14 @@ void expect_matching(const Plan& plan, const ViewTable& table) {
       const View &a = table.views[views.a], &b = table.views[views.b];
       const Region& rows = part.regions_of(task)[0];
       EXPECT_EQ(a.buffer, rows.buffer);
-      EXPECT_EQ(a.offset + views.a_row * a.pitch, rows.offset);
-      EXPECT_EQ(a.columns, uint64_t(p[kGemmK]));
-      EXPECT_LE(views.a_row + uint64_t(p[kGemmRows]), a.rows);
+      const bool turned = p[kGemmTransposeA] != 0;
+      EXPECT_EQ(a.offset + views.a_row * (turned ? 2 : a.pitch), rows.offset);
+      EXPECT_EQ(turned ? a.rows : a.columns, uint64_t(p[kGemmK]));
+      EXPECT_LE(views.a_row + uint64_t(p[kGemmRows]), turned ? a.columns : a.rows);
       EXPECT_LE(a.offset + (a.rows - 1) * a.pitch + a.columns * 2, plan.buffers[a.buffer].bytes);
       EXPECT_EQ(b.buffer, part.regions_of(task)[1].buffer);
       EXPECT_EQ(views.b_row, uint64_t(p[kGemmCol0]));
-      const bool by_rows = layout_of_b(task.op, p) == LayoutB::kRows;
+      const bool by_rows = layout_of(task.op, p) != MatrixLayout::kColumns;
       EXPECT_EQ(b.rows, uint64_t(p[by_rows ? kGemmK : kGemmN]));
       EXPECT_EQ(b.columns, uint64_t(p[by_rows ? kGemmN : kGemmK]));
       EXPECT_LE(b.offset + (b.rows - 1) * b.pitch + b.columns * 2, plan.buffers[b.buffer].bytes);
@@ -84,6 +85,33 @@ TEST(Views, OfARawBAreItsRows) {
       EXPECT_EQ(view.box_rows, 64u);
     }
   }
+}
+
+// A [k, m] is one view too, but where others write beside a tile.
+TEST(Views, OfATurnedAAreItsLines) {
+  const BoxShape shape{.rows_b = 64, .turned_a = true};
+  GemmCase c{
+      .m = 296, .n = 40, .k = 72, .ranks = 3, .transpose_a = true, .pad_a = 8, .raw_b = true};
+  const Plan plan = plan_gemm(c);
+  EXPECT_FALSE(views_of(plan, {.rows_b = 64}).has_value());
+  const auto table = views_of(plan, shape);
+  ASSERT_TRUE(table.has_value());
+  EXPECT_EQ(table->views.size(), 6u);
+  expect_matching(plan, *table);
+  c.gathers = true;
+  c.symmetric = false;
+  const Plan gathered = plan_gemm(c);
+  const auto copies = views_of(gathered, shape);
+  ASSERT_TRUE(copies.has_value());
+  expect_matching(gathered, *copies);
+  for (const View& view : copies->views) {
+    if (gathered.buffers[view.buffer].operand == 2) continue;
+    EXPECT_EQ(view.rows, 72u);
+    EXPECT_EQ(view.box_rows, 64u);
+    EXPECT_LE(view.columns, 296u);
+  }
+  c.pad_a = 1;
+  EXPECT_FALSE(views_of(plan_gemm(c), shape).has_value());
 }
 
 // A peer's copy is written while others of its rows are read: no box may reach past a tile.

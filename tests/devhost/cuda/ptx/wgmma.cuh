@@ -95,12 +95,12 @@ void multiply_rows(ProductSums<cols>* sums, const Operand& a, const Operand& b, 
 
 inline void begin_products() {}
 
-template <bool bf16, bool turned_b, uint32_t cols>
+template <bool bf16, bool turned_a, bool turned_b, uint32_t cols>
 void multiply_async(ProductSums<cols> (&sums)[kLanesHere], uint64_t a, uint64_t b, bool add) {
   const uint32_t first_row = warp() % kGroupWarps * 16;
   ProductSums<cols>* const to = sums;
   const std::byte* const shared = devhost::this_warp().block->shared;
-  const Operand left(shared, a, /*turned=*/false), right(shared, b, turned_b);
+  const Operand left(shared, a, turned_a), right(shared, b, turned_b);
   devhost::this_warp().products.push_back(
       [=] { multiply_rows<bf16>(to, left, right, add, first_row); });
 }
