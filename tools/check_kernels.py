@@ -47,6 +47,9 @@ REQUIRED = {
     ("sm_90a", "sk_run_narrow_f16"): SIGNALS + NARROW,
     ("sm_90a", "sk_run_pairs_bf16"): SIGNALS + PAIRS,
     ("sm_90a", "sk_run_pairs_f16"): SIGNALS + PAIRS,
+    **{("sm_90a", f"sk_run_boxes_kn_{dtype}"): SIGNALS + BOXES for dtype in ("bf16", "f16")},
+    **{("sm_90a", f"sk_run_narrow_kn_{dtype}"): SIGNALS + NARROW for dtype in ("bf16", "f16")},
+    **{("sm_90a", f"sk_run_pairs_kn_{dtype}"): SIGNALS + PAIRS for dtype in ("bf16", "f16")},
     ("sm_90a", "sk_bare_boxes_bf16"): BOXES,
     ("sm_90a", "sk_bare_pairs_bf16"): PAIRS,
 }

@@ -213,6 +213,7 @@ INSTANTIATE_TEST_SUITE_P(
                     OnePart{measure_versus_pairs, "4096x4096x4096", "\"bare_pairs\""},
                     OnePart{measure_order, "8192x8192x8192", "bare_bands_of_1"},
                     OnePart{measure_gemm, "4096x4096x4096", kOfPlan},
+                    OnePart{measure_raw, "4096x4096x4096", "\"plan_kn\""},
                     OnePart{measure_pairs, "8192x8192x8192", "\"plan_pairs\""},
                     OnePart{measure_fused, "4096x4096x4096 2 ranks", kOfPlan},
                     OnePart{measure_collectives, "allgather 4 ranks", kOfPlan},

@@ -23,7 +23,7 @@ struct Heuristic {
   float waves;
   int reserved[4];
 };
-constexpr int kR32F = 0, kR16BF = 14, kCompute32F = 68, kTransposed = 1;
+constexpr int kR32F = 0, kR16BF = 14, kCompute32F = 68, kAsItIs = 0, kTransposed = 1;
 constexpr int kDescTransA = 3, kPreferWorkspaceMax = 1, kPreferReductionSchemes = 3;
 // Sums of parts of k in 32 bits only: in those of the output they would be rounded on the way.
 constexpr uint32_t kReduceInComputeType = 2;
@@ -61,7 +61,8 @@ struct CublasLt::Library {
   Handle handle = nullptr;
 };
 
-// In its column-major words: C turned [n, m] = B turned back [n, k] times A turned [k, m].
+// In its column-major words: C turned [n, m] = B turned back [n, k] times A turned [k, m]. Rows of
+// n are such a B as they are.
 struct CublasLt::Product {
   explicit Product(const Library& library) : library(library) {}
   ~Product() {
@@ -116,15 +117,18 @@ CublasLt::~CublasLt() {
 
 uint64_t CublasLt::version() const { return library_ != nullptr ? library_->version() : 0; }
 
-int CublasLt::prepare(const Shape& shape) {
+int CublasLt::prepare(const Shape& shape, OfB of_b) {
   const Library& lt = *library_;
   auto product = std::make_unique<Product>(lt);
   const uint64_t m = uint64_t(shape.m), n = uint64_t(shape.n), k = uint64_t(shape.k);
   check(lt.cublasLtMatmulDescCreate(&product->desc, kCompute32F, kR32F), "MatmulDescCreate");
-  check(lt.cublasLtMatmulDescSetAttribute(product->desc, kDescTransA, &kTransposed,
-                                          sizeof kTransposed),
+  const bool by_rows = of_b == OfB::kKN;
+  const int how = by_rows ? kAsItIs : kTransposed;
+  check(lt.cublasLtMatmulDescSetAttribute(product->desc, kDescTransA, &how, sizeof how),
         "MatmulDescSetAttribute");
-  check(lt.cublasLtMatrixLayoutCreate(&product->b, kR16BF, k, n, int64_t(shape.b_pitch() / 2)),
+  const uint64_t pitch = by_rows ? shape.kn_pitch() : shape.b_pitch();
+  check(lt.cublasLtMatrixLayoutCreate(&product->b, kR16BF, by_rows ? n : k, by_rows ? k : n,
+                                      int64_t(pitch / 2)),
         "MatrixLayoutCreate");
   check(lt.cublasLtMatrixLayoutCreate(&product->a, kR16BF, k, m, int64_t(shape.a_pitch() / 2)),
         "MatrixLayoutCreate");

@@ -18,7 +18,8 @@ class CublasLt {
   uint64_t version() const;  // 130101 is 13.1.1; 0: absent.
 
   // Gets its best algorithms for the shape, as many as it names, up to 8: at least one, or throws.
-  int prepare(const Shape& shape);
+  // B is as n rows of k, or as k rows of n (OfB::kKN).
+  int prepare(const Shape& shape, OfB of_b = OfB::kNK);
   // C = A B on the machine's stream, by one of them; 0 is its own choice.
   void enqueue(int algorithm, const Matrix& a, const Matrix& b, const Matrix& c) const;
 

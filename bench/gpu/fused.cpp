@@ -8,7 +8,6 @@
 #include "bench/gpu/product_plan.h"
 #include "bench/gpu/rounds.h"
 #include "lib/op/ops/collectives.h"
-#include "lib/tile/all.h"
 
 namespace sk::cuda {
 namespace {
@@ -59,7 +58,7 @@ double overlap(const Machine& machine, ProductPlan& traced, const std::vector<Ra
   for (uint32_t rank = 0; rank < plan.world_size(); ++rank) {
     const RankPlan& part = plan.ranks[rank];
     for (const TaskEvent& event : must(traced.program().events(rank))) {
-      if (event.op != tiles::kGemm.id) continue;
+      if (!is_gemm(event.op)) continue;
       const int64_t epilogue = part.params_of(part.tasks[event.task])[kGemmEpilogue];
       if (epilogue == kGemmPartial) last_partial_ns = std::max(last_partial_ns, event.end_ns);
       if (epilogue == kGemmReduce) reduced_ns.push_back(event.end_ns);

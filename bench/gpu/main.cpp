@@ -48,17 +48,12 @@ void probe(const Machine& machine) {
 constexpr struct {
   const char* name;
   void (*act)(const Machine&, const Wanted&);
-} kParts[] = {{"bare", check_bare},
-              {"bare_pairs", check_bare_pairs},
-              {"versus", measure_versus},
-              {"versus_pairs", measure_versus_pairs},
-              {"order", measure_order},
-              {"gemm", measure_gemm},
-              {"pairs", measure_pairs},
-              {"fused", measure_fused},
-              {"collectives", measure_collectives},
-              {"latency", measure_latency},
-              {"stalls", measure_stalls}};
+} kParts[] = {{"bare", check_bare},         {"bare_pairs", check_bare_pairs},
+              {"versus", measure_versus},   {"versus_pairs", measure_versus_pairs},
+              {"order", measure_order},     {"gemm", measure_gemm},
+              {"raw", measure_raw},         {"pairs", measure_pairs},
+              {"fused", measure_fused},     {"collectives", measure_collectives},
+              {"latency", measure_latency}, {"stalls", measure_stalls}};
 
 int run(const std::string& part, const std::string& name) {
   if (part == "probe") return probe(Machine::get()), 0;

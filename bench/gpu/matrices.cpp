@@ -55,6 +55,22 @@ std::vector<uint16_t> Matrix::read() const {
   return values;
 }
 
+void Matrix::write(const std::vector<uint16_t>& values) {
+  must(machine_.device().upload(memory_.address(), values.data(), bytes_));
+}
+
+std::vector<uint16_t> turned_b(const Shape& shape, const std::vector<uint16_t>& b) {
+  constexpr int64_t kSide = 32;  // Of blocks: lines of both stay in the cache.
+  const auto from = int64_t(shape.b_pitch() / 2), to = int64_t(shape.kn_pitch() / 2);
+  std::vector<uint16_t> out(size_t(shape.kn_bytes() / 2));
+  for (int64_t row0 = 0; row0 < shape.n; row0 += kSide)
+    for (int64_t col0 = 0; col0 < shape.k; col0 += kSide)
+      for (int64_t row = row0; row < std::min(row0 + kSide, shape.n); ++row)
+        for (int64_t col = col0; col < std::min(col0 + kSide, shape.k); ++col)
+          out[size_t(col * to + row)] = b[size_t(row * from + col)];
+  return out;
+}
+
 std::string compare_product(const Shape& shape, const std::vector<std::vector<uint16_t>>& a,
                             const std::vector<std::vector<uint16_t>>& b,
                             const std::vector<uint16_t>& c) {

@@ -1,4 +1,5 @@
-// Matrices of bf16 in the GPU's memory: A [m, k] by rows, B as n rows of k (a packed B), C [m, n].
+// Matrices of bf16 in the GPU's memory: A [m, k] by rows, B as n rows of k (a packed B, or one that
+// is [n, k]) or as k rows of n, C [m, n].
 #ifndef SK_BENCH_GPU_MATRICES_H_
 #define SK_BENCH_GPU_MATRICES_H_
 
@@ -16,9 +17,18 @@ struct Shape {
   std::string name() const;
   uint64_t a_pitch() const { return uint64_t(k) * 2; }
   uint64_t b_pitch() const { return (uint64_t(k) * 2 + 15) / 16 * 16; }  // As packed_pitch() says.
+  uint64_t kn_pitch() const { return (uint64_t(n) * 2 + 15) / 16 * 16; }
   uint64_t a_bytes() const { return uint64_t(m) * a_pitch(); }
   uint64_t b_bytes() const { return uint64_t(n) * b_pitch(); }
+  uint64_t kn_bytes() const { return uint64_t(k) * kn_pitch(); }
   uint64_t c_bytes() const { return uint64_t(m * n) * 2; }
+};
+
+// How a product gets its B.
+enum class OfB {
+  kPacked,
+  kNK,  // As it lies, [n, k]
+  kKN,  // or [k, n].
 };
 
 enum class Fill {
@@ -35,12 +45,16 @@ class Matrix {
   void fill(Fill fill, uint64_t seed);
   void poison();
   std::vector<uint16_t> read() const;
+  void write(const std::vector<uint16_t>& values);
 
  private:
   const Machine& machine_;
   uint64_t bytes_;
   DeviceMemory memory_;
 };
+
+// The k rows of a B that is given as n.
+std::vector<uint16_t> turned_b(const Shape& shape, const std::vector<uint16_t>& b);
 
 // C = A B of small products compared element by element, of large ones at some hundred places.
 struct ProductVerdict {

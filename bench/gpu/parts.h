@@ -43,6 +43,7 @@ void measure_versus_pairs(const Machine& machine, const Wanted& wanted);
 void measure_order(const Machine& machine, const Wanted& wanted);
 
 void measure_gemm(const Machine& machine, const Wanted& wanted);   // With a plan, too.
+void measure_raw(const Machine& machine, const Wanted& wanted);    // Of a B that nobody packs.
 void measure_pairs(const Machine& machine, const Wanted& wanted);  // Beside single blocks.
 void measure_fused(const Machine& machine, const Wanted& wanted);  // sk_allreduce_gemm, its halves.
 void measure_collectives(const Machine& machine, const Wanted& wanted);  // Beside copies.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kPairRows = kBoxRowsA * kPairBlocks;
 
-OpDesc product_op(const Shape& shape) {
+OpDesc product_op(const Shape& shape, OfB of_b) {
   GemmCall op;
   op.dtype = op.out_dtype = DType::kBF16;
   op.m = shape.m;
@@ -20,6 +20,9 @@ OpDesc product_op(const Shape& shape) {
   op.lda = shape.k;
   op.ldc = shape.n;
   op.symmetric_out = true;
+  op.pack_b = of_b != OfB::kPacked;
+  op.transpose_b = of_b == OfB::kNK;
+  if (op.pack_b) op.ldb = int64_t(of_b == OfB::kNK ? shape.b_pitch() : shape.kn_pitch()) / 2;
   return describe(ops::kAllreduceGemm, op);
 }
 
@@ -27,12 +30,13 @@ int64_t tile_count(const Shape& shape, uint32_t tile_m, uint32_t tile_n) {
   return (shape.m + tile_m - 1) / tile_m * ((shape.n + tile_n - 1) / tile_n);
 }
 
-Target product_target(const Shape& shape, uint32_t ranks, uint32_t workers, bool pairs) {
+Target product_target(const Shape& shape, uint32_t ranks, uint32_t workers, bool pairs, OfB of_b) {
   Target target{.world_size = ranks, .workers = workers};
   target.tile_m = pairs ? kPairRows : kBoxRowsA;
   const bool few = tile_count(shape, target.tile_m, kBoxRowsB) < int64_t(ranks) * workers;
   target.tile_n = few && !pairs ? kNarrowBoxRowsB : kBoxRowsB;
   target.packed_bytes = shape.b_bytes();
+  target.raw_b = of_b != OfB::kPacked;
   return target;
 }
 
@@ -51,9 +55,9 @@ void PlanRun::enqueue(const std::vector<RankOperands>& operands) {
 }
 
 ProductPlan::ProductPlan(const Machine& machine, const Shape& shape, uint32_t ranks,
-                         uint32_t workers, const ProgramOptions& options)
-    : PlanRun(machine, product_op(shape), product_target(shape, ranks, workers, options.pairs),
-              options),
+                         uint32_t workers, const ProgramOptions& options, OfB of_b)
+    : PlanRun(machine, product_op(shape, of_b),
+              product_target(shape, ranks, workers, options.pairs, of_b), options),
       note_(fmt::format("{} ranks of up to {} workers{}, tiles of {} x {}", ranks, workers,
                         options.pairs ? " of two blocks" : "", program().plan().target.tile_m,
                         program().plan().target.tile_n)) {}

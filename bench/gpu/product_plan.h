@@ -1,4 +1,4 @@
-// A plan of C = A B, of each rank's A and packed B summed over ranks, on the machine's stream.
+// A plan of C = A B, of each rank's A and B summed over ranks, on the machine's stream.
 #ifndef SK_BENCH_GPU_PRODUCT_PLAN_H_
 #define SK_BENCH_GPU_PRODUCT_PLAN_H_
 
@@ -27,7 +27,7 @@ class ProductPlan : public PlanRun {
  public:
   // `workers`: of each rank. With ProgramOptions::pairs a worker has tiles of 256 rows.
   ProductPlan(const Machine& machine, const Shape& shape, uint32_t ranks, uint32_t workers,
-              const ProgramOptions& options = {});
+              const ProgramOptions& options = {}, OfB of_b = OfB::kPacked);
 
   // Why pairs of `workers` would stand idle, or cannot multiply the shape; "": they would not.
   static std::string no_pairs(const Shape& shape, uint32_t workers);

@@ -63,6 +63,7 @@ GEMMS = (
     "8192x8192x8192", "4096x4096x4096", "128x8192x8192", "4096x4096x512", "16x8192x8192",
     "8192x28672x8192", "1000x777x3333", "300x5000x4100",
 )  # fmt: skip
+RAW = ("8192x8192x8192", "4096x4096x4096", "128x8192x8192", "4096x4096x512")
 PAIRED = ("8192x8192x8192", "4096x4096x4096", "4096x4096x512", "8192x28672x8192")
 FUSED = ("4096x4096x4096", "8192x8192x2048")
 STALLED = ("8192x8192x8192", "4096x4096x4096", "4096x4096x512", "128x8192x8192")
@@ -112,7 +113,9 @@ STEPS = (
     *of_ranks(2),
     tests("golden", "Silicon.PlansFromTheirTexts"),
     tests("pair-results", "ProductCases.ByPairsOfBlocks"),
+    tests("raw-results", "ProductCases.OfARawB"),
     *(bench("gemm", case, products(1)) for case in GEMMS[:4]),
+    *(bench("raw", case, "raw-results") for case in RAW),
     bench("latency", "replayed run", products(1)),
     *(bench("pairs", case, "pair-results") for case in PAIRED[:2]),
     *(watched("stalls", case, products(1)) for case in STALLED),

@@ -138,6 +138,17 @@ def gemm_rows(lines: list[Line]) -> list[Row]:
     return rows
 
 
+def raw_rows(lines: list[Line]) -> list[Row]:
+    """A B that nobody packs over a packed one, and beside cuBLASLt's of the same layout."""
+    beside = (("plan_nk", "plan"), ("plan_kn", "plan"), ("plan_nk", "cublaslt"),
+              ("plan_kn", "cublaslt_kn"))  # fmt: skip
+    return [
+        _ratio(f"GEMM bf16, {name}", case, cell, other, name, 0.0, most=False).without_goal()
+        for case, cell in cases(lines, "raw").items()
+        for name, other in beside
+    ]
+
+
 def pairs_rows(lines: list[Line]) -> list[Row]:
     """Pairs of blocks over single ones: no goal, for it is a choice."""
     return [
@@ -212,6 +223,7 @@ ROWS = {
     "fused": fused_rows,
     "collectives": collective_rows,
     "latency": latency_rows,
+    "raw": raw_rows,
     "pairs": pairs_rows,
     "order": no_rows,
     "stalls": no_rows,

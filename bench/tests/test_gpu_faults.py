@@ -138,7 +138,7 @@ def test_stalls_and_the_way_to_the_first_tile_are_kept_for_each_candidate(bundle
     for name, found in cell.items():
         launch = found["launch"]
         assert 0 < launch["first_task_us"] < launch["first_stage_us"] < launch["end_us"], name
-        for stall in ("load at stage_empty", "work at stage_full", "store at staged_full"):
+        for stall in ("load at stage_empty", "work at stage_full", "post at ring_done"):
             assert 0 < found["stalls"][stall] < 1, (name, stall)
     lines = told.visit["steps"]["stalls-8192x8192x8192"]["lines"]
     assert all("gpu" in line for line in lines)

@@ -16,13 +16,32 @@ constexpr uint64_t kRowsForPairs = 16;
 
 uint64_t tiles_along(int64_t size, uint32_t tile) { return (uint64_t(size) + tile - 1) / tile; }
 
+bool is_readable(const Product& op, int64_t stride) {
+  return uint64_t(stride) * dtype_bytes(op.dtype) % kUnit == 0;
+}
+
+// How many blocks of such a kernel can be resident.
+uint32_t blocks_of(const Device& device, const Product& op, Way way) {
+  const bool by_rows = op.ldb != 0 && !op.transpose_b;
+  const TileNeeds needs{
+      .ops = 1u << uint32_t(TaskOp::kGemm),
+      .types = 1u << uint32_t(op.dtype),
+      .layouts = 1u << uint32_t(by_rows ? LayoutB::kRows : LayoutB::kColumns),
+  };
+  const std::optional<KernelId> id = find_kernel(needs, way);
+  return id ? device.kernel(*id).blocks_max : 0;
+}
+
+// Where kernels of boxes could, products read B as it lies, whether or not these can have A.
+bool reads_raw_b(const Device& device, const Product& op) {
+  return op.ldb != 0 && op.k != 0 && is_readable(op, op.ldb) &&
+         blocks_of(device, op, Way::kBoxes) != 0;
+}
+
 // That can be resident in pairs and multiply what the copy engine reads; 0: it cannot.
 uint32_t pair_blocks_of(const Device& device, const Product& op) {
-  const bool readable = !op.transpose_a && uint64_t(op.lda) * dtype_bytes(op.dtype) % kUnit == 0;
-  if (!readable || op.k == 0) return 0;
-  const TileNeeds needs{1u << uint32_t(TaskOp::kGemm), 1u << uint32_t(op.dtype), true};
-  const std::optional<KernelId> pairs = find_kernel(needs, Way::kPairs);
-  return pairs ? device.kernel(*pairs).blocks_max : 0;
+  if (op.transpose_a || !is_readable(op, op.lda) || op.k == 0) return 0;
+  return blocks_of(device, op, Way::kPairs);
 }
 
 }  // namespace
@@ -51,7 +70,11 @@ void cut_moves(Target& target) {
 void cut_product(const Device& device, const Product& op, bool pairs, Target& target) {
   const uint64_t rows = tiles_along(op.m, kBoxRowsA), wide = rows * tiles_along(op.n, kBoxRowsB);
   const uint64_t pitch = packed_pitch_of(op.dtype, op.k);
-  GemmTiles{kBoxRowsA, wide < op.parts ? kNarrowBoxRowsB : kBoxRowsB, uint64_t(op.n) * pitch, pitch}
+  GemmTiles{.tile_m = kBoxRowsA,
+            .tile_n = wide < op.parts ? kNarrowBoxRowsB : kBoxRowsB,
+            .packed_bytes = uint64_t(op.n) * pitch,
+            .packed_pitch = pitch,
+            .raw_b = reads_raw_b(device, op)}
       .apply(target);
   const bool whole = target.workers % kPairBlocks == 0 && target.mapped;
   const bool has_rows = rows % kPairBlocks == 0 || rows >= kRowsForPairs;

@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cuda/exec/views.h"
 #include "cuda/kernel/image.h"
 #include "lib/base/article.h"
 #include "lib/plan/packed.h"
@@ -83,7 +84,7 @@ Result<PackRecord> decode_pack(const Plan& plan, std::span<const Region> regions
                     transposed};
 }
 
-Result<GemmRecord> decode_gemm(std::span<const Region> regions, const int64_t* p,
+Result<GemmRecord> decode_gemm(TaskOp op, std::span<const Region> regions, const int64_t* p,
                                const ProductViews* views) {
   const DType dtype = DType(p[kGemmDtype]);
   SK_RETURN_IF_ERROR(check_gemm_type(dtype));
@@ -96,13 +97,16 @@ Result<GemmRecord> decode_gemm(std::span<const Region> regions, const int64_t* p
     return error(SK_ERR_UNSUPPORTED, "a product of {} as {} on a GPU; as {} or f32 it may be",
                  dtype_name(dtype), dtype_name(out), dtype_name(dtype));
   }
-  for (const auto& [what, extent] : extents)
-    SK_RETURN_IF_ERROR(check_extent(TaskOp::kGemm, what, extent));
+  for (const auto& [what, extent] : extents) SK_RETURN_IF_ERROR(check_extent(op, what, extent));
   GemmRecord record{};
   record.a_pitch = regions[0].pitch;
-  record.b_pitch = packed_pitch(uint64_t(p[kGemmK]), uint64_t(p[kGemmN]), dtype_bytes(dtype),
-                                regions[1].row_bytes);
-  record.b_offset = uint64_t(p[kGemmCol0]) * record.b_pitch;
+  const uint64_t element = dtype_bytes(dtype);
+  record.layout_b = layout_of_b(op, p);
+  record.b_pitch = op == TaskOp::kGemmRaw ? regions[1].pitch
+                                          : packed_pitch(uint64_t(p[kGemmK]), uint64_t(p[kGemmN]),
+                                                         element, regions[1].row_bytes);
+  record.b_offset =
+      uint64_t(p[kGemmCol0]) * (record.layout_b == LayoutB::kRows ? element : record.b_pitch);
   record.rows = uint32_t(p[kGemmRows]);
   record.cols = uint32_t(p[kGemmCols]);
   record.k = uint32_t(p[kGemmK]);
@@ -147,8 +151,9 @@ Result<TaskRecord> decode_task(const Plan& plan, const RankPlan& part, const Tas
       SK_ASSIGN_OR_RETURN(record.pack, decode_pack(plan, regions, params));
       return record;
     }
-    case TaskOp::kGemm: {
-      SK_ASSIGN_OR_RETURN(record.gemm, decode_gemm(regions, params, views));
+    case TaskOp::kGemm:
+    case TaskOp::kGemmRaw: {
+      SK_ASSIGN_OR_RETURN(record.gemm, decode_gemm(task.op, regions, params, views));
       return record;
     }
     default:

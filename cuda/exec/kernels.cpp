@@ -13,25 +13,34 @@ constexpr uint32_t bits(Each each, Rest... rest) {
 
 constexpr uint32_t kMoves = bits(TaskOp::kNop, TaskOp::kEnter, TaskOp::kAwait, TaskOp::kPut,
                                  TaskOp::kCopy, TaskOp::kReduce);
-constexpr uint32_t kProducts = kMoves | bits(TaskOp::kPackB, TaskOp::kGemm);
+constexpr uint32_t kProducts = kMoves | bits(TaskOp::kPackB, TaskOp::kGemm, TaskOp::kGemmRaw);
 constexpr uint32_t kBf16 = bits(DType::kBF16), kF16 = bits(DType::kF16);
+constexpr uint32_t kColumns = bits(LayoutB::kColumns), kRows = bits(LayoutB::kRows);
 
 // By KernelId, those that can do less before those that can do more.
 constexpr KernelTraits kTraits[kKernelCount] = {
-    {"sk_run_moves", kMoves, 0, Way::kAlone},
-    {"sk_run_gemms", kProducts, bits(DType::kF32) | kBf16 | kF16, Way::kAlone},
-    {"sk_run_boxes_bf16", kProducts, kBf16, Way::kBoxes},
-    {"sk_run_boxes_f16", kProducts, kF16, Way::kBoxes},
-    {"sk_run_narrow_bf16", kProducts, kBf16, Way::kNarrow},
-    {"sk_run_narrow_f16", kProducts, kF16, Way::kNarrow},
-    {"sk_run_pairs_bf16", kProducts, kBf16, Way::kPairs},
-    {"sk_run_pairs_f16", kProducts, kF16, Way::kPairs}};
+    {"sk_run_moves", kMoves, 0, 0, Way::kAlone},
+    {"sk_run_gemms", kProducts, bits(DType::kF32) | kBf16 | kF16, kColumns | kRows, Way::kAlone},
+    {"sk_run_boxes_bf16", kProducts, kBf16, kColumns, Way::kBoxes},
+    {"sk_run_boxes_f16", kProducts, kF16, kColumns, Way::kBoxes},
+    {"sk_run_narrow_bf16", kProducts, kBf16, kColumns, Way::kNarrow},
+    {"sk_run_narrow_f16", kProducts, kF16, kColumns, Way::kNarrow},
+    {"sk_run_pairs_bf16", kProducts, kBf16, kColumns, Way::kPairs},
+    {"sk_run_pairs_f16", kProducts, kF16, kColumns, Way::kPairs},
+    {"sk_run_boxes_kn_bf16", kProducts, kBf16, kRows, Way::kBoxes},
+    {"sk_run_boxes_kn_f16", kProducts, kF16, kRows, Way::kBoxes},
+    {"sk_run_narrow_kn_bf16", kProducts, kBf16, kRows, Way::kNarrow},
+    {"sk_run_narrow_kn_f16", kProducts, kF16, kRows, Way::kNarrow},
+    {"sk_run_pairs_kn_bf16", kProducts, kBf16, kRows, Way::kPairs},
+    {"sk_run_pairs_kn_f16", kProducts, kF16, kRows, Way::kPairs}};
 
 void note(const RankPlan& part, const Task& task, TileNeeds& needs) {
   constexpr uint32_t kUserTile = 31;  // No kernel has one.
   needs.ops |= 1u << std::min(uint32_t(task.op), kUserTile);
-  if (task.op != TaskOp::kGemm) return;
-  needs.types |= bits(DType(part.params_of(task)[kGemmDtype]));
+  if (!is_gemm(task.op)) return;
+  const int64_t* params = part.params_of(task).data();
+  needs.types |= bits(DType(params[kGemmDtype]));
+  needs.layouts |= bits(layout_of_b(task.op, params));
 }
 
 }  // namespace
@@ -45,8 +54,8 @@ TileNeeds needs_of(const Plan& plan) {
 }
 
 BoxShape KernelTraits::shape() const {
-  const bool wide = way == Way::kBoxes;
-  return {kBoxRowsA * queue_blocks(), wide ? kBoxRowsB : kNarrowBoxRowsB};
+  const uint32_t columns = way == Way::kBoxes ? kBoxRowsB : kNarrowBoxRowsB;
+  return {kBoxRowsA * queue_blocks(), layouts == kRows ? kBoxDepth : columns};
 }
 
 const KernelTraits& traits_of(KernelId id) { return kTraits[id]; }
@@ -54,7 +63,8 @@ const KernelTraits& traits_of(KernelId id) { return kTraits[id]; }
 std::optional<KernelId> find_kernel(const TileNeeds& needs, Way way) {
   for (uint32_t id = 0; id < kKernelCount; ++id) {
     const KernelTraits& each = kTraits[id];
-    if (each.way == way && (needs.ops & ~each.ops) == 0 && (needs.types & ~each.types) == 0)
+    if (each.way == way && (needs.ops & ~each.ops) == 0 && (needs.types & ~each.types) == 0 &&
+        (needs.layouts & ~each.layouts) == 0)
       return KernelId(id);
   }
   return std::nullopt;

@@ -14,6 +14,7 @@ namespace sk::cuda {
 struct TileNeeds {
   uint32_t ops = 0;         // Bits, by TaskOp.
   uint32_t types = 0;       // Of products, bits, by DType.
+  uint32_t layouts = 0;     // Of B in products, bits, by LayoutB.
   bool wide_tiles = false;  // Products are cut into tiles of more columns than a narrow block has.
 
   bool multiplies() const { return types != 0; }
@@ -32,7 +33,7 @@ enum class Way : uint8_t {
 // In libsk_cuda.so, if not for every target.
 struct KernelTraits {
   const char* name;
-  uint32_t ops, types;  // As in TileNeeds: all that it can do.
+  uint32_t ops, types, layouts;  // As in TileNeeds: all that it can do.
   Way way;
 
   uint32_t queue_blocks() const { return way == Way::kPairs ? kPairBlocks : 1; }

@@ -39,23 +39,34 @@ bool is_readable(const Strip& strip) {
          rows.columns < kCoordinateMax && strip.end() < kCoordinateMax && rows.pitch < kPitchMax;
 }
 
-// Of a tile, its rows of A. A single row may have any pitch, so it gets one that can be read.
-std::optional<Strip> strip_of_a(const Region& a, const int64_t* params) {
-  const auto rows = uint64_t(params[kGemmRows]), columns = uint64_t(params[kGemmK]);
-  if (params[kGemmTransposeA] != 0 || a.buffer_count != 1) return {};
-  if (a.rows != rows || a.row_bytes != columns * kElementBytes) return {};
-  const bool is_row = a.rows == 1 && (a.pitch < a.row_bytes || a.pitch % kUnit != 0);
-  const uint64_t pitch = is_row ? align_up(std::max(a.row_bytes, kUnit), kUnit) : a.pitch;
-  if (pitch < std::max<uint64_t>(a.row_bytes, 1)) return {};
-  const uint64_t offset = is_row ? a.offset : a.offset % pitch;
-  return Strip{{a.buffer, offset, pitch, columns, DType(params[kGemmDtype]), kBoxRowsA},
-               (a.offset - offset) / pitch,
-               rows};
+// A matrix as it lies. A single row may have any pitch, so it gets one that can be read.
+std::optional<Strip> strip_of(const Region& is, uint64_t rows, uint64_t columns, DType dtype,
+                              uint32_t box_rows) {
+  if (is.buffer_count != 1) return {};
+  if (is.rows != rows || is.row_bytes != columns * kElementBytes) return {};
+  const bool is_row = is.rows == 1 && (is.pitch < is.row_bytes || is.pitch % kUnit != 0);
+  const uint64_t pitch = is_row ? align_up(std::max(is.row_bytes, kUnit), kUnit) : is.pitch;
+  if (pitch < std::max<uint64_t>(is.row_bytes, 1)) return {};
+  const uint64_t offset = is_row ? is.offset : is.offset % pitch;
+  return Strip{
+      {is.buffer, offset, pitch, columns, dtype, box_rows}, (is.offset - offset) / pitch, rows};
 }
 
-// Packed B turned: rows of k, one for each column of B, all of them, whichever the tile takes.
-std::optional<Strip> strip_of_b(const Region& b, const int64_t* params, uint32_t box_rows) {
+// Of a tile, its rows of A.
+std::optional<Strip> strip_of_a(const Region& a, const int64_t* params) {
+  if (params[kGemmTransposeA] != 0) return {};
+  return strip_of(a, uint64_t(params[kGemmRows]), uint64_t(params[kGemmK]),
+                  DType(params[kGemmDtype]), kBoxRowsA);
+}
+
+// All of B, whichever columns the tile takes. Packed B turned: rows of k, one for each column of B.
+std::optional<Strip> strip_of_b(TaskOp op, const Region& b, const int64_t* params,
+                                uint32_t box_rows) {
   const auto k = uint64_t(params[kGemmK]), n = uint64_t(params[kGemmN]);
+  if (op == TaskOp::kGemmRaw) {
+    const bool by_rows = layout_of_b(op, params) == LayoutB::kRows;
+    return strip_of(b, by_rows ? k : n, by_rows ? n : k, DType(params[kGemmDtype]), box_rows);
+  }
   if (b.buffer_count != 1 || b.rows != 1) return {};
   const uint64_t pitch = packed_pitch(k, n, kElementBytes, b.row_bytes);
   return Strip{{b.buffer, b.offset, pitch, k, DType(params[kGemmDtype]), box_rows}, 0, n};
@@ -116,12 +127,17 @@ std::optional<Factors> factors_of(const Plan& plan, const RankPlan& part, const 
   const Region &a = part.regions_of(task)[0], &b = part.regions_of(task)[1];
   if (!stays(plan, a) || !stays(plan, b)) return {};
   const std::optional<Strip> strip_a = strip_of_a(a, params);
-  const std::optional<Strip> strip_b = strip_of_b(b, params, shape.rows_b);
+  const std::optional<Strip> strip_b = strip_of_b(task.op, b, params, shape.rows_b);
   if (!strip_a || !strip_b || !is_readable(*strip_a) || !is_readable(*strip_b)) return {};
   return Factors{*strip_a, *strip_b, uint32_t(params[kGemmCol0])};
 }
 
 }  // namespace
+
+LayoutB layout_of_b(TaskOp op, const int64_t* params) {
+  const bool by_rows = op == TaskOp::kGemmRaw && params[kGemmRawTransposeB] == 0;
+  return by_rows ? LayoutB::kRows : LayoutB::kColumns;
+}
 
 std::optional<ViewTable> views_of(const Plan& plan, const BoxShape& shape) {
   Table found(plan, shape);
@@ -129,7 +145,7 @@ std::optional<ViewTable> views_of(const Plan& plan, const BoxShape& shape) {
   for (const RankPlan& part : plan.ranks) {
     auto& factors = all.emplace_back(part.tasks.size());
     for (size_t i = 0; i < part.tasks.size(); ++i) {
-      if (part.tasks[i].op != TaskOp::kGemm) continue;
+      if (!is_gemm(part.tasks[i].op)) continue;
       factors[i] = factors_of(plan, part, part.tasks[i], shape);
       if (!factors[i]) return {};
       found.note(factors[i]->a);

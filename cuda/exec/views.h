@@ -20,8 +20,11 @@ using RankOperands = std::array<void*, kOperandMax>;
 // How kernels of boxes cut what they multiply.
 struct BoxShape {
   uint32_t block_rows = kBoxRowsA;  // Of a tile, those that the blocks of one queue take at once.
-  uint32_t rows_b = kBoxRowsB;      // Of a box of packed B: columns of C.
+  uint32_t rows_b = kBoxRowsB;      // Of a box of B: columns of C, or of a B [k, n] rows of it.
 };
+
+// How the B of such a product lies.
+LayoutB layout_of_b(TaskOp op, const int64_t* params);
 
 // Rows of 16-bit elements in a buffer of the plan.
 struct View {

@@ -11,10 +11,10 @@
 namespace sk::cuda {
 namespace {
 
-constexpr const char* kRoles[] = {"fetch", "load", "store", "watchman", "work"};
+constexpr const char* kRoles[] = {"fetch", "load", "post", "watchman", "work"};
 constexpr const char* kPlaces[kWatchedPlaces] = {
-    "ring_empty",  "ring_full", "ring_done", "stage_empty", "stage_full", "staged_empty",
-    "staged_full", "stores",    "told",      "pair_done",   "team",       "signal"};
+    "ring_empty", "ring_full", "ring_done", "stage_empty", "stage_full",
+    "told",       "pair_done", "team",      "signal"};
 
 uint32_t role_of(uint32_t warp) { return std::min(warp, kWatchedWorkWarp); }
 const char* place_of(uint32_t place) { return place < kWatchedPlaces ? kPlaces[place] : "?"; }

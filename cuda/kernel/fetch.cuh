@@ -92,28 +92,49 @@ SK_DEVICE void resolve(const Worker& worker, FetchedTask& out, const Region* reg
   }
 }
 
-// Somebody gave the launch up before it came to this block, which then begins nothing: the callers'
-// memory may be used for something else.
-SK_DEVICE bool late(const Worker& worker) {
-  if (!ptx::any(ptx::load_relaxed_sys(worker.args.abort) != 0)) return false;
+// Somebody gave the launch up before it began: no block begins anything, for the callers' memory
+// may be used for something else. The word is the host's, and looks at it are answered one after
+// the other, a microsecond each, so the launch's first block alone looks and tells the others.
+SK_DEVICE bool late(const Worker& worker, uint64_t run) {
+  bool lost = false;
   if (ptx::one_lane()) {
+    const LaunchArgs& args = worker.args;
     const uint32_t rank = worker.image.rank;
-    fail(worker.args, Verdict::kAborted,
-         {0, rank, worker.queue, worker.image.queues[worker.queue].first_task, rank, UINT32_MAX, 0,
-          0});
+    const uint32_t task = worker.image.queues[worker.queue].first_task;
+    const Control what{0, rank, worker.queue, task, rank, UINT32_MAX, 0, 0};
+    if (ptx::block() == 0) {
+      if (ptx::load_relaxed_sys(args.abort) != 0) fail(args, Verdict::kAborted, what);
+      ptx::store_release_sys(&args.control->begun, run + 1);
+    } else {
+      lost = !wait_until(&args.control->begun, run + 1, args, what);
+    }
+    lost = lost || ptx::load_relaxed_sys(&args.control->verdict) != uint32_t(Verdict::kRunning);
   }
-  return true;
+  return ptx::any(lost);
 }
 
-// What the task waits for has come; false: the run has failed. Of a pair the leader waits.
+// Also where the queue has no tasks: if it is the first block's, others wait for its look.
+template <bool pair>
+SK_DEVICE bool may_begin(const Worker& worker, uint64_t run) {
+  if constexpr (pair) {
+    if (!leads()) return true;  // It hears of its first task.
+  }
+  begin_wait(At::kSignal, 0, 0);
+  const bool going = !late(worker, run);
+  end_wait(At::kSignal);
+  return going;
+}
+
+// What the task waits for has come; false: the run has failed, or may not begin. Of a pair the
+// leader waits.
 template <bool pair>
 SK_DEVICE bool meet_start(const Worker& worker, Ring& ring, uint32_t n, uint32_t index,
-                          const Task& task, uint64_t run) {
+                          const Task& task, uint64_t run, bool may) {
   if constexpr (pair) {
     if (!leads()) return hear_start(ring, n);
   }
   begin_wait(At::kSignal, 0, 0);
-  const bool going = (n != 0 || !late(worker)) && meet_waits(worker, index, task, run) &&
+  const bool going = may && meet_waits(worker, index, task, run) &&
                      (task.op != TaskOp::kAwait || meet_entries(worker, index, run));
   end_wait(At::kSignal);
   if constexpr (pair) tell_start(ring, n, going);
@@ -127,6 +148,7 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
   const uint64_t run = ptx::load_relaxed_sys(&image.state->run);
   const bool traced = worker.args.times[worker.image_index].count != 0;
   uint32_t n = 0;
+  const bool may = may_begin<pair>(worker, run);
   bool going = true;
   for (; n < queue.task_count && going; ++n) {
     FetchedTask& slot = ring.slots[slot_of(n)];
@@ -134,10 +156,11 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
     begin_task(n);
     const uint32_t index = queue.first_task + n;
     const Task task = image.tasks[index];
+    copy_words(slot.record, image.records[index]);  // Under way beside what the task waits for.
     if ((task.flags & kAfterAll) && n > 0)
       wait_at(At::kRingEmpty, ring.empty[slot_of(n - 1)], phase_of(n - 1), slot_of(n - 1));
     const uint64_t wait_ns = traced ? ptx::timer_ns() : 0;
-    going = meet_start<pair>(worker, ring, n, index, task, run);
+    going = meet_start<pair>(worker, ring, n, index, task, run, may);
     if (ptx::one_lane()) {
       slot.task = task;
       slot.index = index;
@@ -146,10 +169,7 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
       slot.run = run;
     }
     ptx::sync_warp();
-    if (going) {
-      copy_words(slot.record, image.records[index]);
-      resolve(worker, slot, image.regions + task.first_region, run);
-    }
+    if (going) resolve(worker, slot, image.regions + task.first_region, run);
     ptx::sync_warp();
     if (ptx::one_lane()) ptx::arrive(ring.full[slot_of(n)]);
   }

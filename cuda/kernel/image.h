@@ -102,7 +102,8 @@ struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
 
-// Boxes of A and packed B have kBoxDepth elements of k. A pair's boxes of B are narrow.
+// Boxes of A and B have kBoxDepth elements of k. A pair's boxes of B are narrow; those of a B [k,
+// n] have 64 columns, in every kernel.
 inline constexpr uint32_t kBoxDepth = 64, kBoxRowsA = 128, kBoxRowsB = 256, kNarrowBoxRowsB = 128;
 inline constexpr uint32_t kPairBlocks = 2;  // Of a cluster that does its tasks as one worker.
 
@@ -114,6 +115,7 @@ struct Control {
   uint32_t peer;    // For whom it waited; itself: for nobody yet, aborted before it began.
   uint32_t signal;  // Its place; UINT32_MAX: for its entry.
   uint64_t wanted, seen;
+  uint64_t begun = 0;  // So many runs may begin: the first block has looked at the abort word.
 };
 
 // Launch parameters; a replayed graph repeats them.
@@ -169,6 +171,12 @@ enum KernelId : uint32_t {
   kRunNarrowF16,
   kRunPairsBf16,
   kRunPairsF16,
+  kRunBoxesKnBf16,  // The same of a B [k, n] as it lies.
+  kRunBoxesKnF16,
+  kRunNarrowKnBf16,
+  kRunNarrowKnF16,
+  kRunPairsKnBf16,
+  kRunPairsKnF16,
   kKernelCount
 };
 

@@ -3,7 +3,7 @@
 //
 //   warp 0        fetches tasks ahead, waits until they may start (fetch.cuh)
 //   warp 1        loads boxes of matrices ahead, where the kernel has wgmma (tile/gemm_boxes.cuh)
-//   warp 2        stores what is staged, waits until all writes of a task are there, finishes it
+//   warp 2        waits until all that work on a task are done, and tells others of it
 //   warp 3        nothing; with SK_WATCH it looks at the others' waits (watch/waits.cuh)
 //   warps 4 - 11  do the tasks, all eight on one at a time
 //
@@ -16,12 +16,12 @@
 
 namespace sk::cuda {
 
-inline constexpr uint32_t kFetchWarp = 0, kLoadWarp = 1, kStoreWarp = 2;
+inline constexpr uint32_t kFetchWarp = 0, kLoadWarp = 1, kPostWarp = 2;
 inline constexpr uint32_t kFirstWorkWarp = 4;
 inline constexpr uint32_t kBlockThreads = (kFirstWorkWarp + kWorkWarps) * ptx::kLanes;
 inline constexpr uint32_t kWorkBarrier = 1;
 static_assert(kWatchedWarps == kFirstWorkWarp + kWorkWarps && kWatchedWorkWarp == kFirstWorkWarp);
-static_assert(kWatchman != kFetchWarp && kWatchman != kLoadWarp && kWatchman != kStoreWarp);
+static_assert(kWatchman != kFetchWarp && kWatchman != kLoadWarp && kWatchman != kPostWarp);
 
 // The n-th task of the queue, once it is in the ring; null: the queue has ended.
 SK_DEVICE FetchedTask* next_task(Ring& ring, uint32_t n) {
@@ -58,15 +58,10 @@ SK_DEVICE void work_queue(bool traced, BlockShared<Ops>& shared) {
 }
 
 template <typename Ops, typename Source>
-SK_DEVICE void store_queue(const Source& source, BlockShared<Ops>& shared) {
-  Ring& ring = shared.ring;
-  typename Ops::Storer storer;
+SK_DEVICE void post_queue(const Source& source, Ring& ring) {
   for (uint32_t n = 0; const FetchedTask* task = next_task(ring, n); ++n) {
-    const bool able = Ops::can(*task);
-    if (able) storer.store(*task, shared);
     wait_at(At::kRingDone, ring.done[slot_of(n)], phase_of(n), slot_of(n));
-    storer.finish();
-    source.finish(ring, n, *task, able);
+    source.finish(ring, n, *task, Ops::can(*task));
     ptx::sync_warp();
     if (ptx::one_lane()) ptx::arrive(ring.empty[slot_of(n)]);
   }
@@ -95,7 +90,7 @@ SK_DEVICE void run_block(const Source& source, const TensorMap* views) {
     Ops::begin_helper();
     if (ptx::warp() == kFetchWarp) source.fetch(shared.ring);
     if (ptx::warp() == kLoadWarp && Ops::kLoads) load_queue<Ops>(views, shared);
-    if (ptx::warp() == kStoreWarp) store_queue<Ops>(source, shared);
+    if (ptx::warp() == kPostWarp) post_queue<Ops>(source, shared.ring);
     keep_watch();
   } else {
     Ops::begin_worker();

@@ -37,6 +37,37 @@ SK_KERNEL(sk_run_pairs_f16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
   sk::cuda::run_plan<sk::cuda::BoxOps<false, sk::cuda::kBoxRowsB, true>>(args);
 }
 
+// And those of a B [k, n] that nobody has packed.
+SK_KERNEL(sk_run_boxes_kn_bf16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
+  sk::cuda::run_plan<sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB, false, sk::cuda::LayoutB::kRows>>(
+      args);
+}
+
+SK_KERNEL(sk_run_boxes_kn_f16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
+  sk::cuda::run_plan<sk::cuda::BoxOps<false, sk::cuda::kBoxRowsB, false, sk::cuda::LayoutB::kRows>>(
+      args);
+}
+
+SK_KERNEL(sk_run_narrow_kn_bf16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
+  sk::cuda::run_plan<
+      sk::cuda::BoxOps<true, sk::cuda::kNarrowBoxRowsB, false, sk::cuda::LayoutB::kRows>>(args);
+}
+
+SK_KERNEL(sk_run_narrow_kn_f16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
+  sk::cuda::run_plan<
+      sk::cuda::BoxOps<false, sk::cuda::kNarrowBoxRowsB, false, sk::cuda::LayoutB::kRows>>(args);
+}
+
+SK_KERNEL(sk_run_pairs_kn_bf16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
+  sk::cuda::run_plan<sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB, true, sk::cuda::LayoutB::kRows>>(
+      args);
+}
+
+SK_KERNEL(sk_run_pairs_kn_f16, sk::cuda::kBlockThreads, sk::cuda::BoxLaunchArgs) {
+  sk::cuda::run_plan<sk::cuda::BoxOps<false, sk::cuda::kBoxRowsB, true, sk::cuda::LayoutB::kRows>>(
+      args);
+}
+
 SK_KERNEL(sk_bare_boxes_bf16, sk::cuda::kBlockThreads, sk::cuda::BareGemm) {
   sk::cuda::run_bare<sk::cuda::BoxOps<true, sk::cuda::kBoxRowsB>>(args);
 }
@@ -58,6 +89,13 @@ SK_KERNEL(sk_tell_needs, sk::cuda::ptx::kLanes, sk::cuda::NeedsArgs) {
   args.out[kRunNarrowF16] = {kBlockThreads, sizeof(BlockShared<BoxOps<false, kNarrowBoxRowsB>>)};
   args.out[kRunPairsBf16] = {kBlockThreads, sizeof(BlockShared<BoxOps<true, kBoxRowsB, true>>)};
   args.out[kRunPairsF16] = {kBlockThreads, sizeof(BlockShared<BoxOps<false, kBoxRowsB, true>>)};
+  // How B lies changes nothing of it.
+  args.out[kRunBoxesKnBf16] = args.out[kRunBoxesBf16];
+  args.out[kRunBoxesKnF16] = args.out[kRunBoxesF16];
+  args.out[kRunNarrowKnBf16] = args.out[kRunNarrowBf16];
+  args.out[kRunNarrowKnF16] = args.out[kRunNarrowF16];
+  args.out[kRunPairsKnBf16] = args.out[kRunPairsBf16];
+  args.out[kRunPairsKnF16] = args.out[kRunPairsF16];
 #endif
 }
 

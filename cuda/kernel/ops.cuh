@@ -1,5 +1,5 @@
 // Sets of operations, each of which makes one kernel: what its work warps can do, and what its load
-// and store warps do for them. A set's parties live as long as a queue is walked.
+// warp does for them. A set's parties live as long as a queue is walked.
 #ifndef SK_CUDA_KERNEL_OPS_CUH_
 #define SK_CUDA_KERNEL_OPS_CUH_
 
@@ -53,10 +53,6 @@ struct MoveOps {
       move</*lean=*/false>(team, task);
     }
   };
-  struct Storer {
-    SK_DEVICE void store(const FetchedTask&, BlockShared<MoveOps>&) {}
-    SK_DEVICE void finish() {}
-  };
 };
 
 SK_DEVICE bool is_gemm_type(uint8_t field) {
@@ -88,7 +84,7 @@ struct GemmOps {
 
   SK_DEVICE static bool can(const FetchedTask& task) {
     return task.task.op < TaskOp::kGemm ||
-           (task.task.op == TaskOp::kGemm && is_gemm_type(task.record.gemm.dtype));
+           (is_gemm(task.task.op) && is_gemm_type(task.record.gemm.dtype));
   }
   SK_DEVICE static void init(BlockShared<GemmOps>&) {}
   SK_DEVICE static void begin_helper() {}
@@ -103,12 +99,8 @@ struct GemmOps {
                            BlockShared<GemmOps>& shared) {
       move</*lean=*/false>(team, task);
       if (task.task.op == TaskOp::kPackB) pack_tile(team, task.record.pack, task.addresses);
-      if (task.task.op == TaskOp::kGemm) multiply_alone(team, product_of(task), shared.tile);
+      if (is_gemm(task.task.op)) multiply_alone(team, product_of(task), shared.tile);
     }
-  };
-  struct Storer {
-    SK_DEVICE void store(const FetchedTask&, BlockShared<GemmOps>&) {}
-    SK_DEVICE void finish() {}
   };
 };
 
@@ -116,8 +108,9 @@ struct GemmOps {
 // The same, of one type of 16-bit floats, with products by warpgroups from boxes that the load warp
 // brings. One type per kernel: with both in one, or with other products beside them, sums that may
 // have come from either are kept twice, which takes registers that are not there.
+// One layout of B too, for the same reason.
 // `pair`: by two blocks of a cluster together.
-template <bool bf16, uint32_t cols, bool pair = false>
+template <bool bf16, uint32_t cols, bool pair = false, LayoutB layout = LayoutB::kColumns>
 struct BoxOps {
   using Shared = GemmBoxShared<cols, pair>;
   using Block = BlockShared<BoxOps>;
@@ -127,7 +120,8 @@ struct BoxOps {
 
   SK_DEVICE static bool can(const FetchedTask& task) {
     return task.task.op < TaskOp::kGemm ||
-           (task.task.op == TaskOp::kGemm && DType(task.record.gemm.dtype) == kDtype);
+           (is_gemm(task.task.op) && DType(task.record.gemm.dtype) == kDtype &&
+            task.record.gemm.layout_b == layout);
   }
   SK_DEVICE static void init(Block& shared) {
     sk::cuda::init(shared.tile);
@@ -140,13 +134,16 @@ struct BoxOps {
     const TensorMap* views;
     uint32_t slice = 0;
 
-    SK_DEVICE explicit Loader(const TensorMap* all) : views(all) {}
+    SK_DEVICE explicit Loader(const TensorMap* all) : views(all) {
+      constexpr uint32_t kFirst = 2;  // Of one rank these are all: A, and B.
+      for (uint32_t i = 0; ptx::one_lane() && i < kFirst; ++i) ptx::prefetch_map(all[i]);
+    }
     SK_DEVICE void load(const FetchedTask& task, Block& shared) {
-      if (task.task.op == TaskOp::kGemm) load_boxes(product_of(task), views, shared.tile, slice);
+      if (is_gemm(task.task.op)) load_boxes<layout>(product_of(task), views, shared.tile, slice);
     }
   };
   struct Workman {
-    uint32_t slice = 0, round = 0;
+    uint32_t slice = 0;
 
     SK_DEVICE void perform(const Team& team, const FetchedTask& task, Block& shared) {
       move</*lean=*/true>(team, task);
@@ -154,23 +151,8 @@ struct BoxOps {
         pack_tile(team, task.record.pack, task.addresses);
         ptx::fence_async_proxy();  // The copy engine reads it.
       }
-      if (task.task.op == TaskOp::kGemm)
-        GemmBoxes<bf16, cols, pair>(team, product_of(task), shared.tile, slice, round).run();
-    }
-  };
-  struct Storer {
-    uint32_t round = 0;
-
-    SK_DEVICE void store(const FetchedTask& task, Block& shared) {
-      if (task.task.op == TaskOp::kGemm) store_staged(product_of(task), shared.tile, round);
-    }
-    // What the copy engine has stored is there, and comes before what this warp posts.
-    SK_DEVICE void finish() {
-      begin_wait(At::kStores, 0, 0);
-      ptx::wait_stores();
-      end_wait(At::kStores);
-      ptx::fence_async_proxy();
-      ptx::sync_warp();
+      if (is_gemm(task.task.op))
+        GemmBoxes<bf16, layout, cols, pair>(team, product_of(task), shared.tile, slice).run();
     }
   };
 };

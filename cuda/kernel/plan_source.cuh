@@ -10,13 +10,13 @@ namespace sk::cuda {
 template <bool pair>
 class PlanSource {
  public:
-  SK_DEVICE PlanSource(const LaunchArgs& args, const BlockRole& role)
-      : worker_{args, args.images[role.image], role.image, role.queue} {}
+  SK_DEVICE PlanSource(const LaunchArgs& args, const BlockRole& role, const Image& image)
+      : worker_{args, image, role.image, role.queue} {}
 
   SK_DEVICE void fetch(Ring& ring) const { fetch_queue<pair>(worker_, ring); }
   SK_DEVICE bool traced() const { return times().count != 0; }
 
-  // Behind all writes of the task. By the store warp, as end() is.
+  // Behind all writes of the task. By the post warp, as end() is.
   SK_DEVICE void finish(Ring& ring, uint32_t n, const FetchedTask& task, bool able) const {
     if constexpr (pair) {
       if (!leads()) return tell_done(ring, n);
@@ -53,7 +53,9 @@ class PlanSource {
 template <typename Ops>
 SK_DEVICE void run_plan(const LaunchArgs& args, const TensorMap* views = nullptr) {
   const BlockRole role = args.blocks[ptx::block() / (Ops::kPair ? kPairBlocks : 1)];
-  run_block<Ops>(PlanSource<Ops::kPair>(args, role), views);
+  auto& shared = *reinterpret_cast<BlockShared<Ops>*>(ptx::shared_memory());
+  if (ptx::warp() == kFetchWarp) copy_words(shared.ring.image, args.images[role.image]);
+  run_block<Ops>(PlanSource<Ops::kPair>(args, role, shared.ring.image), views);
 }
 template <typename Ops>
 SK_DEVICE void run_plan(const BoxLaunchArgs& args) {

@@ -6,7 +6,7 @@
 
 namespace sk::cuda {
 
-// By the store warp, which has waited for all that worked on the task: their writes come before the
+// By the post warp, which has waited for all that worked on the task: their writes come before the
 // adds, for a release covers what the releasing thread has seen through a barrier.
 SK_DEVICE void post_all(const Image& image, const Task& task) {
   for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {

@@ -23,15 +23,16 @@ struct FetchedTask {
 // Between two blocks that serve one queue (pair.cuh).
 struct PairSlots {
   ptx::MBarrier told[kRingSlots];  // In the other block, by the leader's fetch warp.
-  ptx::MBarrier done[kRingSlots];  // In the leader, by the other's store warp.
+  ptx::MBarrier done[kRingSlots];  // In the leader, by the other's post warp.
   uint32_t stop[kRingSlots];       // What the other is told.
 };
 
 struct Ring {
+  Image image;  // The rank's, so that what it names is one load away.
   FetchedTask slots[kRingSlots];
   ptx::MBarrier full[kRingSlots];   // By the fetch warp.
   ptx::MBarrier done[kRingSlots];   // By each work warp and the load warp: their part is done.
-  ptx::MBarrier empty[kRingSlots];  // By the store warp: all writes are there, and posted.
+  ptx::MBarrier empty[kRingSlots];  // By the post warp: all writes are there, and posted.
   PairSlots pair;
 };
 

@@ -47,10 +47,15 @@ struct ProductViews {
   uint32_t a_row, b_row;
 };
 
-// kGemm. Addresses: A, packed B, partial tiles where there are any, C.
+constexpr bool is_gemm(TaskOp op) { return op == TaskOp::kGemm || op == TaskOp::kGemmRaw; }
+
+// How B lies: packed or [n, k], elements of a column are neighbours; [k, n], those of a row.
+enum class LayoutB : uint8_t { kColumns, kRows };
+
+// kGemm and kGemmRaw. Addresses: A, B, partial tiles where there are any, C.
 struct GemmRecord {
-  uint64_t a_pitch, b_pitch, c_pitch;
-  uint64_t b_offset;  // Of the tile's first column.
+  uint64_t a_pitch, b_pitch, c_pitch;  // B's: from column to column, or from row to row.
+  uint64_t b_offset;                   // Of the tile's first column.
   uint32_t rows, cols, k;
   ProductViews views;
   uint16_t self;             // Whose partial tile this product is.
@@ -58,6 +63,7 @@ struct GemmRecord {
   uint8_t dtype, out_dtype;  // DType.
   uint8_t epilogue;          // GemmEpilogue.
   uint8_t transpose_a;
+  LayoutB layout_b;
 };
 
 // By the task's operation; of what has no tile it is empty.

@@ -24,8 +24,10 @@ SK_DEVICE void fail(const LaunchArgs& args, Verdict verdict, const Control& what
   ptx::store_release_sys(args.abort, 1);  // Who sees this on the host finds the rest complete.
 }
 
-// Looks at the abort word and the clock only now and then: both cost more than a look at a signal.
-inline constexpr uint32_t kLooksPerPoll = 64;
+// Looks at the clock, and at whether others have given up, only now and then, for they cost more
+// than a look at a signal; at the abort word more seldom, for it is the host's, and the looks of
+// all blocks are answered one after the other, a microsecond each.
+inline constexpr uint32_t kLooksPerPoll = 64, kLooksPerAbort = 16 * kLooksPerPoll;
 
 // Until *word >= wanted; false: the launch is over without it. `what` says who waits for whom.
 SK_DEVICE bool wait_until(const uint64_t* word, uint64_t wanted, const LaunchArgs& args,
@@ -41,7 +43,7 @@ SK_DEVICE bool wait_until(const uint64_t* word, uint64_t wanted, const LaunchArg
     if (ptx::load_relaxed_sys(&args.control->verdict) != uint32_t(Verdict::kRunning)) return false;
     what.wanted = wanted;
     what.seen = seen;
-    if (ptx::load_relaxed_sys(args.abort) != 0) {
+    if (looks % kLooksPerAbort == kLooksPerAbort - 1 && ptx::load_relaxed_sys(args.abort) != 0) {
       fail(args, Verdict::kAborted, what);
       return false;
     }

@@ -1,5 +1,4 @@
-// Copies by the copy engine (sm_90 and later): boxes of matrices into shared memory, rows out of
-// it.
+// Copies by the copy engine (sm_90 and later): boxes of matrices into shared memory.
 //
 // The engine is another proxy: what ordinary stores wrote, to shared or to global memory, it sees
 // only behind fence_async_proxy() of the storing thread, or, for what came from another block, of
@@ -13,10 +12,6 @@
 namespace sk::cuda::ptx {
 
 SK_DEVICE void fence_async_proxy() { asm volatile("fence.proxy.async;" ::: "memory"); }
-// The same for this block's shared memory alone: does not wait for stores to global memory.
-SK_DEVICE void fence_async_proxy_of_block() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
 
 // Makes initialised barriers known to the copy engine.
 SK_DEVICE void fence_barrier_init() {
@@ -46,19 +41,6 @@ SK_DEVICE void load_box(std::byte* to, const TensorMap& map, uint32_t x, uint32_
 SK_DEVICE void prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
-
-// `bytes` from shared to global memory: a multiple of 16, both ends aligned to 16. Belongs to this
-// thread's next group of stores.
-SK_DEVICE void store_row(std::byte* to, const std::byte* from, uint32_t bytes) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
-               "r"(shared_address(from)), "r"(bytes)
-               : "memory");
-}
-SK_DEVICE void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Until the shared memory of all this thread's stores may be written again,
-SK_DEVICE void wait_stores_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
-// and until what they wrote is there.
-SK_DEVICE void wait_stores() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 
 }  // namespace sk::cuda::ptx
 

@@ -1,9 +1,10 @@
 // Blocks of one cluster: they lie on neighbouring multiprocessors and reach each other's shared
 // memory (sm_90 and later).
 //
-// What a block writes for another is released by release_there() and acquired by test_in_cluster(),
+// What a block writes for another is released by release_there() and acquired by try_in_cluster(),
 // both of the cluster's scope; they wait for all earlier writes to memory, and drop the cached
-// lines, so they are for once per task. arrive_there() and test() cost as little as within a block.
+// lines, so they are for once per task. arrive_there() and try_wait() cost as little as within a
+// block.
 #ifndef SK_CUDA_PTX_CLUSTER_CUH_
 #define SK_CUDA_PTX_CLUSTER_CUH_
 
@@ -49,12 +50,12 @@ SK_DEVICE void store_there(There to, uint32_t value) {
   asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(to.address), "r"(value) : "memory");
 }
 
-// As test(); acquires what threads of other blocks have released.
-SK_DEVICE bool test_in_cluster(const MBarrier& barrier, uint32_t parity) {
+// As try_wait(); acquires what threads of other blocks have released.
+SK_DEVICE bool try_in_cluster(const MBarrier& barrier, uint32_t parity) {
   uint32_t done;
   asm volatile(
       "{\n.reg .pred p;\n"
-      "mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
       "selp.u32 %0, 1, 0, p;\n}"
       : "=r"(done)
       : "r"(shared_address(&barrier)), "r"(parity)
@@ -63,7 +64,7 @@ SK_DEVICE bool test_in_cluster(const MBarrier& barrier, uint32_t parity) {
 }
 // Not bounded by a clock: who arrives is in this cluster, and bounded itself.
 SK_DEVICE void wait_in_cluster(const MBarrier& barrier, uint32_t parity) {
-  while (!test_in_cluster(barrier, parity)) {
+  while (!try_in_cluster(barrier, parity)) {
   }
 }
 

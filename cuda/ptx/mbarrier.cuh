@@ -27,21 +27,28 @@ SK_DEVICE void arrive(MBarrier& barrier) {
                : "memory");
 }
 
-// Whether the phase of this parity has ended; acquires what was done before it did.
-SK_DEVICE bool test(const MBarrier& barrier, uint32_t parity) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define SK_TRY_WAIT "mbarrier.test_wait.parity.shared.b64"
+#else
+#define SK_TRY_WAIT "mbarrier.try_wait.parity.shared.b64"
+#endif
+
+// Whether the phase of this parity has ended; acquires what was done before it did. From sm_90 on
+// it sleeps a while before it says no, and takes no turns from other warps meanwhile.
+SK_DEVICE bool try_wait(const MBarrier& barrier, uint32_t parity) {
   uint32_t done;
-  asm volatile(
-      "{\n.reg .pred p;\nmbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
-      "selp.u32 %0, 1, 0, p;\n}"
-      : "=r"(done)
-      : "r"(shared_address(&barrier)), "r"(parity)
-      : "memory");
+  asm volatile("{\n.reg .pred p;\n" SK_TRY_WAIT " p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+               : "=r"(done)
+               : "r"(shared_address(&barrier)), "r"(parity)
+               : "memory");
   return done != 0;
 }
 
+#undef SK_TRY_WAIT
+
 // Not bounded by a clock: who arrives is in this block, and bounded itself.
 SK_DEVICE void wait(const MBarrier& barrier, uint32_t parity) {
-  while (!test(barrier, parity)) {
+  while (!try_wait(barrier, parity)) {
   }
 }
 

@@ -112,6 +112,14 @@ SK_DEVICE void store16_past(bool there, std::byte* at, const Bytes16& v) {
       : "memory");
 }
 
+struct alignas(8) Bytes8 {
+  uint32_t word[2];
+};
+SK_DEVICE void store8(std::byte* at, const Bytes8& v) {
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(at), "r"(v.word[0]), "r"(v.word[1])
+               : "memory");
+}
+
 // Nanoseconds of a clock that all multiprocessors share; steps of up to a microsecond.
 SK_DEVICE uint64_t timer_ns() {
   uint64_t now;

@@ -6,6 +6,7 @@
 #define SK_CUDA_PTX_WGMMA_CUH_
 
 #include "cuda/ptx/mbarrier.cuh"
+#include "cuda/ptx/operand.cuh"
 
 namespace sk::cuda::ptx {
 
@@ -18,13 +19,9 @@ struct ProductSums {
   float value[cols / 2];
 };
 
-// Descriptor of an operand: rows of 128 bytes (k along them), eight of them 1024 bytes, 128-byte
-// swizzle. `at`: of the first row, plus 32 bytes for each 16 elements of k passed.
-SK_DEVICE uint64_t operand(const std::byte* at) {
-  constexpr uint64_t kRowGroup = uint64_t(1024 >> 4) << 32;
-  constexpr uint64_t kSwizzle128 = uint64_t(1) << 62;
-  constexpr uint64_t kLeading = uint64_t(1) << 16;  // Not used with this layout.
-  return kSwizzle128 | kRowGroup | kLeading | (uint64_t(shared_address(at)) & 0x3ffff) >> 4;
+SK_DEVICE uint64_t operand(const std::byte* at) { return operand_at(shared_address(at)); }
+SK_DEVICE uint64_t turned_operand(const std::byte* at, uint32_t next) {
+  return turned_operand_at(shared_address(at), next);
 }
 
 // Sums that ordinary code has written are the next products' too.
@@ -66,9 +63,9 @@ SK_DEVICE void pin(ProductSums<cols> (&sums)[kLanesHere]) {
       "%104, %105, %106, %107, %108, %109, %110, %111, "              \
       "%112, %113, %114, %115, %116, %117, %118, %119, "              \
       "%120, %121, %122, %123, %124, %125, %126, %127}, "             \
-      "%128, %129, p, 1, 1, 0, 0;\n}"                                 \
+      "%128, %129, p, 1, 1, 0, %131;\n}"                              \
       : SK_SUMS_32(0), SK_SUMS_32(32), SK_SUMS_32(64), SK_SUMS_32(96) \
-      : "l"(a), "l"(b), "r"(int32_t(add)))
+      : "l"(a), "l"(b), "r"(int32_t(add)), "n"(int32_t(turned_b)))
 
 #define SK_MULTIPLY_128(type)                                      \
   asm volatile(                                                    \
@@ -83,12 +80,13 @@ SK_DEVICE void pin(ProductSums<cols> (&sums)[kLanesHere]) {
       "%40, %41, %42, %43, %44, %45, %46, %47, "                   \
       "%48, %49, %50, %51, %52, %53, %54, %55, "                   \
       "%56, %57, %58, %59, %60, %61, %62, %63}, "                  \
-      "%64, %65, p, 1, 1, 0, 0;\n}"                                \
+      "%64, %65, p, 1, 1, 0, %67;\n}"                              \
       : SK_SUMS_32(0), SK_SUMS_32(32)                              \
-      : "l"(a), "l"(b), "r"(int32_t(add)))
+      : "l"(a), "l"(b), "r"(int32_t(add)), "n"(int32_t(turned_b)))
 
 // sums = a b, or with `add` sums + a b. All four warps of the group, after begin_products().
-template <bool bf16, uint32_t cols>
+// `turned_b`: b is a turned_operand().
+template <bool bf16, bool turned_b, uint32_t cols>
 SK_DEVICE void multiply_async(ProductSums<cols> (&sums)[kLanesHere], uint64_t a, uint64_t b,
                               bool add) {
   static_assert(cols == 256 || cols == 128);

@@ -1,4 +1,5 @@
-// kGemm: what every matrix kernel shares: where a task's operands lie, and what becomes of a sum.
+// Products: what every matrix kernel shares: where a task's operands lie, and what becomes of a
+// sum.
 #ifndef SK_CUDA_TILE_GEMM_CUH_
 #define SK_CUDA_TILE_GEMM_CUH_
 
@@ -7,7 +8,7 @@
 
 namespace sk::cuda {
 
-// A [rows, k] (or [k, rows] where transposed) times packed columns of B, all strides in bytes.
+// A [rows, k] (or [k, rows] where transposed) times columns of B, all strides in bytes.
 struct GemmTask {
   const GemmRecord& record;
   std::byte* const* addresses;
@@ -19,6 +20,7 @@ struct GemmTask {
   uint64_t a_pitch;
   const std::byte* b;  // Of the tile's first column.
   uint64_t b_pitch;
+  bool b_rows;  // LayoutB::kRows.
 
   SK_DEVICE GemmTask(const GemmRecord& from, std::byte* const* at)
       : record(from),
@@ -34,7 +36,8 @@ struct GemmTask {
         a(at[0]),
         a_pitch(from.a_pitch),
         b(at[1] + from.b_offset),
-        b_pitch(from.b_pitch) {}
+        b_pitch(from.b_pitch),
+        b_rows(from.layout_b == LayoutB::kRows) {}
 
   // The tile's own partial sums, or those of `rank`.
   SK_DEVICE std::byte* partial(uint32_t rank = 0) const { return addresses[2 + rank]; }

@@ -1,12 +1,11 @@
-// kGemm of bf16 and f16 on sm_90a: 128 x 256 or 128 x 128 blocks of the tile in turn (narrow ones
-// where there would else be fewer blocks than multiprocessors). Three parties share the work and
-// meet at barriers only, so that each is ahead of the next, across tasks too:
+// Products of bf16 and f16 on sm_90a: 128 x 256 or 128 x 128 blocks of the tile in turn (narrow
+// ones where there would else be fewer blocks than multiprocessors). Two parties share the work
+// and meet at barriers only, so that each is ahead of the next, across tasks too:
 //
-//   load warp     boxes of A and B by the copy engine into the stages of a pipeline, k in slices of
-//   64 work warps    two warpgroups, 64 rows each: products; then sums to peers, from peers, or
-//                 rounded into the staging area, 128 bytes of each row at a time
-//   store warp    rows of the staging area to their places by the copy engine, while the work warps
-//                 multiply the next tile
+//   load warp    boxes of A and B by the copy engine into the stages of a pipeline, k in slices of
+//                64
+//   work warps   two warpgroups, 64 rows each: products; then sums to peers, from peers, or rounded
+//                to C, while the load warp brings what the next block needs
 //
 // `pair`: two blocks of a cluster do the task together, each every other 128 rows of it. Both need
 // the same columns of B, so each loads half of them, for both: a third less for the caches to
@@ -19,6 +18,7 @@
 
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/gemm.cuh"
+#include "cuda/tile/gemm_store.cuh"
 #include "cuda/tile/pipeline.cuh"
 
 namespace sk::cuda {
@@ -27,10 +27,12 @@ inline constexpr uint32_t kBlockRows = kBoxRowsA;
 inline constexpr uint32_t kBoxWarps = 8;
 inline constexpr uint32_t kGroupRows = 64;  // Of a block, those of one warpgroup.
 inline constexpr uint32_t kBoxBytesA = kBlockRows * kBoxDepth * 2;
-inline constexpr uint32_t kStagedBytes = 128;                // Of a row.
-inline constexpr uint32_t kStagedPitch = kStagedBytes + 16;  // Rows begin in other banks.
 
-// For blocks of `cols` columns. A stage has a box of A, and behind it one of B.
+// For blocks of `cols` columns. A stage has a box of A, and behind it B: one box where columns of B
+// are packed or its rows (LayoutB::kColumns), else boxes of 64 rows of k, for kStripCols columns
+// each.
+inline constexpr uint32_t kStripCols = 64;  // 128 bytes of a row.
+inline constexpr uint32_t kStripBytes = kBoxDepth * kStripCols * 2;
 template <uint32_t cols, bool pair>
 struct GemmBoxShared {
   static constexpr uint32_t kBoxBytesB = cols * kBoxDepth * 2;
@@ -38,17 +40,12 @@ struct GemmBoxShared {
   static constexpr uint32_t kStages = (192 << 10) / kStageBytes;  // 4, or 6.
 
   Pipeline<kStageBytes, kStages, pair ? kPairBlocks : 1> pipeline;
-  alignas(16) std::byte staged[kBlockRows * kStagedPitch];
-  ptx::MBarrier staged_full;   // By each work warp.
-  ptx::MBarrier staged_empty;  // By the store warp.
 };
 
 // By one thread, before anything else.
 template <uint32_t cols, bool pair>
 SK_DEVICE void init(GemmBoxShared<cols, pair>& shared) {
   shared.pipeline.init(kBoxWarps);
-  ptx::init(shared.staged_full, kBoxWarps);
-  ptx::init(shared.staged_empty, 1);
 }
 
 // Blocks of a task in the order in which all parties take them. Of a pair each side has as many:
@@ -59,38 +56,39 @@ SK_DEVICE void each_block(const GemmTask& task, const Fn& fn) {
   for (uint32_t row0 = 0; row0 < task.rows; row0 += kBlockRows * (pair ? kPairBlocks : 1))
     for (uint32_t col0 = 0; col0 < task.cols; col0 += cols) fn(first + row0, col0);
 }
-// Of such a block.
-SK_DEVICE uint32_t rows_of(const GemmTask& task, uint32_t row0) {
-  return row0 < task.rows ? ptx::least(task.rows - row0, kBlockRows) : 0;
-}
-
 SK_DEVICE uint32_t slices_of(const GemmTask& task) { return (task.k + kBoxDepth - 1) / kBoxDepth; }
 
-// Whether C has rows that the copy engine can store: whole units of 16 bytes.
-SK_DEVICE bool takes_rows(const GemmTask& task) {
-  const uint64_t row_bytes = uint64_t(task.cols) * dtype_bytes(task.out_dtype);
-  const uint64_t bits = address_bits(task.c(), task.record.copies, task.record.c_pitch, task.rows);
-  return is_aligned(bits | task.record.c_pitch | row_bytes, 16);
+// A box of B, into the stages of all blocks that share it.
+template <bool pair>
+SK_DEVICE void load_box_of_b(std::byte* to, const TensorMap& b, uint32_t x, uint32_t y,
+                             ptx::MBarrier& arrivals) {
+  if constexpr (pair) {
+    ptx::load_box_there(to, b, x, y, arrivals, (1 << kPairBlocks) - 1);
+  } else {
+    ptx::load_box(to, b, x, y, arrivals);
+  }
 }
 
-// The columns of B that a block of `cols` needs, from `col` on.
-template <uint32_t cols, bool pair>
+// The columns of B that a block of `cols` needs, from `col` on; of a pair those that this block
+// loads.
+template <LayoutB layout, uint32_t cols, bool pair>
 SK_DEVICE void load_b(const TensorMap& b, GemmBoxShared<cols, pair>& shared, uint32_t slice,
                       uint32_t k, uint32_t col) {
-  std::byte* const to = shared.pipeline.at(slice) + kBoxBytesA;
+  constexpr uint32_t kCols = cols / (pair ? kPairBlocks : 1), kColBytes = kBoxDepth * 2;
+  const uint32_t first = pair ? ptx::place_in_cluster() * kCols : 0;
+  std::byte* const to = shared.pipeline.at(slice) + kBoxBytesA + first * kColBytes;
   ptx::MBarrier& arrivals = shared.pipeline.arrivals(slice);
-  if constexpr (pair) {
-    constexpr uint32_t kCols = cols / kPairBlocks;  // That this block loads.
-    const uint32_t side = ptx::place_in_cluster();
-    ptx::load_box_there(to + side * (shared.kBoxBytesB / kPairBlocks), b, k, col + side * kCols,
-                        arrivals, (1 << kPairBlocks) - 1);
+  if constexpr (layout == LayoutB::kColumns) {
+    load_box_of_b<pair>(to, b, k, col + first, arrivals);
   } else {
-    ptx::load_box(to, b, k, col, arrivals);
+#pragma unroll
+    for (uint32_t at = 0; at < kCols; at += kStripCols)
+      load_box_of_b<pair>(to + at * kColBytes, b, col + first + at, k, arrivals);
   }
 }
 
 // The load warp's part; `slice` counts stages of all tasks.
-template <uint32_t cols, bool pair>
+template <LayoutB layout, uint32_t cols, bool pair>
 SK_DEVICE void load_boxes(const GemmTask& task, const TensorMap* views,
                           GemmBoxShared<cols, pair>& shared, uint32_t& slice) {
   const ProductViews place = task.record.views;
@@ -103,122 +101,40 @@ SK_DEVICE void load_boxes(const GemmTask& task, const TensorMap* views,
         shared.pipeline.expect(slice, shared.kStageBytes);
         ptx::load_box(shared.pipeline.at(slice), a, s * kBoxDepth, place.a_row + row0,
                       shared.pipeline.arrivals(slice));
-        load_b(b, shared, slice, s * kBoxDepth, place.b_row + col0);
+        load_b<layout>(b, shared, slice, s * kBoxDepth, place.b_row + col0);
       }
       ptx::sync_warp();
     }
   });
 }
-
-// Some columns of a staged block, on their way to C.
-struct StagedRound {
-  const std::byte* from;
-  uint64_t place;  // In C.
-  uint32_t rows, cols, element;
-};
-
-// By the copy engine, row by row.
-SK_DEVICE void store_rows(const GemmTask& task, const StagedRound& round) {
-  for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
-    for (uint32_t row = ptx::lane(l); row < round.rows; row += ptx::kLanes) {
-      const uint64_t place = round.place + row * task.record.c_pitch;
-      for (uint32_t j = 0; j < task.record.copies; ++j)
-        ptx::store_row(task.c()[j] + place, round.from + row * kStagedPitch,
-                       round.cols * round.element);
-    }
-  }
-  ptx::commit_stores();
-  begin_wait(At::kStores, 0, 0);
-  ptx::wait_stores_read();
-  end_wait(At::kStores);
-}
-
-// Element by element, where C is no place for the copy engine: neighbouring lanes store neighbours.
-template <typename Bits>
-SK_DEVICE void store_elements(const GemmTask& task, const StagedRound& round) {
-  for (uint32_t j = 0; j < task.record.copies; ++j) {
-    for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
-      for (uint32_t col = ptx::lane(l); col < round.cols; col += ptx::kLanes) {
-        const std::byte* from = round.from + col * sizeof(Bits);
-        std::byte* to = task.c()[j] + round.place + col * sizeof(Bits);
-#pragma unroll 8
-        for (uint32_t row = 0; row < round.rows; ++row)
-          *reinterpret_cast<Bits*>(to + row * task.record.c_pitch) =
-              *reinterpret_cast<const Bits*>(from + row * kStagedPitch);
-      }
-    }
-  }
-}
-
-// The store warp's part; `number` counts rounds of all tasks.
-template <uint32_t block_cols, bool pair>
-SK_DEVICE void store_staged(const GemmTask& task, GemmBoxShared<block_cols, pair>& shared,
-                            uint32_t& number) {
-  if (task.epilogue == kGemmPartial) return;
-  const bool by_engine = takes_rows(task);
-  const uint32_t element = uint32_t(dtype_bytes(task.out_dtype)), width = kStagedBytes / element;
-  each_block<block_cols, pair>(task, [&](uint32_t row0, uint32_t col0) {
-    const uint32_t cols = ptx::least(task.cols - col0, block_cols);
-    for (uint32_t at = 0; at < cols; at += width, ++number) {
-      const StagedRound round{shared.staged,
-                              row0 * task.record.c_pitch + uint64_t(col0 + at) * element,
-                              rows_of(task, row0), ptx::least(cols - at, width), element};
-      wait_at(At::kStagedFull, shared.staged_full, number % 2);
-      if (by_engine) {
-        store_rows(task, round);
-      } else if (element == 4) {
-        store_elements<uint32_t>(task, round);
-      } else {
-        store_elements<uint16_t>(task, round);
-      }
-      ptx::sync_warp();
-      if (ptx::one_lane()) ptx::arrive(shared.staged_empty);
-    }
-  });
-}
-
-// How a sum becomes an element of C.
-template <DType dtype>
-struct Rounding {
-  static constexpr uint32_t kElement = uint32_t(dtype_bytes(dtype));
-  static constexpr uint32_t kGroups = kStagedBytes / kElement / 8;  // That a round takes.
-
-  // Two neighbours.
-  SK_DEVICE static void put(std::byte* at, float left, float right) {
-    if constexpr (dtype == DType::kF32) {
-      reinterpret_cast<float*>(at)[0] = left;
-      reinterpret_cast<float*>(at)[1] = right;
-    } else {
-      *reinterpret_cast<uint32_t*>(at) = Packed<dtype>::put(left, 0) | Packed<dtype>::put(right, 1);
-    }
-  }
-};
 
 // A work warp's part.
-template <bool bf16, uint32_t block_cols, bool pair>
+template <bool bf16, LayoutB layout, uint32_t block_cols, bool pair>
 class GemmBoxes {
   using Shared = GemmBoxShared<block_cols, pair>;
   using Sums = ptx::ProductSums<block_cols>;
 
  public:
-  SK_DEVICE GemmBoxes(const Team& team, const GemmTask& task, Shared& shared, uint32_t& slice,
-                      uint32_t& round)
-      : task_(task), shared_(shared), slice_(slice), round_(round), warp_(team.warp()) {}
+  SK_DEVICE GemmBoxes(const Team& team, const GemmTask& task, Shared& shared, uint32_t& slice)
+      : task_(task), shared_(shared), slice_(slice), warp_(team.warp()) {}
 
   SK_DEVICE void run() {
     each_block<block_cols, pair>(task_, [&](uint32_t row0, uint32_t col0) {
       Sums sums[ptx::kLanesHere];
       multiply(sums);
-      if (task_.epilogue == kGemmPartial) return store_partial(sums, row0, col0);
-      if (task_.out_dtype == DType::kF32) {
-        stage<Rounding<DType::kF32>>(sums, row0, col0);
-      } else {
-        stage<Rounding<bf16 ? DType::kBF16 : DType::kF16>>(sums, row0, col0);
-      }
+      if (!has_rows(row0)) return;
+      store(sums, row0, col0);
     });
   }
 
  private:
+  // From the k-th element of each column on.
+  SK_DEVICE static uint64_t operand_b(const std::byte* b, uint32_t k) {
+    if constexpr (layout == LayoutB::kRows)
+      return ptx::turned_operand(b + k * (kStripCols * 2), kStripBytes);
+    return ptx::operand(b + k * 2);
+  }
+
   static constexpr uint32_t kColGroups = block_cols / 8;  // Columns come in groups of 8.
   static constexpr uint32_t kAddedGroups = 4;             // Whose loads are under way at once.
 
@@ -235,8 +151,8 @@ class GemmBoxes {
       ptx::begin_products();
 #pragma unroll
       for (uint32_t k = 0; k < kBoxDepth / 16; ++k)
-        ptx::multiply_async<bf16, block_cols>(sums, ptx::operand(a + k * 32),
-                                              ptx::operand(b + k * 32), s != 0 || k != 0);
+        ptx::multiply_async<bf16, layout == LayoutB::kRows>(sums, ptx::operand(a + k * 32),
+                                                            operand_b(b, k * 16), s != 0 || k != 0);
       ptx::commit_products();
       ptx::wait_products<1>();
       if (s > 0) shared_.pipeline.release(slice_ - 1);
@@ -260,21 +176,15 @@ class GemmBoxes {
     return row0 + warp_ / 4 * kGroupRows < task_.rows;
   }
 
-  SK_DEVICE void store_partial(const Sums (&sums)[ptx::kLanesHere], uint32_t row0, uint32_t col0) {
-    if (!has_rows(row0)) return;
-    const uint32_t groups = col_groups(col0);
+  SK_DEVICE void store_partial(const SumsOfLane& sums, uint64_t place, uint32_t groups) {
 #pragma unroll
-    for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
-      std::byte* to = task_.partial() + partial_place(row0, col0, ptx::lane(l));
+    for (uint32_t i = 0; i < kStoredGroups; ++i) {
+      if (i >= groups) continue;
+      ptx::Bytes16 four;
 #pragma unroll
-      for (uint32_t j = 0; j < kColGroups; ++j) {
-        if (j >= groups) continue;
-        ptx::Bytes16 four;
-#pragma unroll
-        for (uint32_t v = 0; v < 4; ++v)
-          four.word[v] = std::bit_cast<uint32_t>(sums[l].value[4 * j + v]);
-        ptx::store16(to + j * kNextColGroup, four);
-      }
+      for (uint32_t v = 0; v < 4; ++v)
+        four.word[v] = std::bit_cast<uint32_t>(sums.value[4 * i + v]);
+      ptx::store16(task_.partial() + place + i * kNextColGroup, four);
     }
   }
 
@@ -302,46 +212,31 @@ class GemmBoxes {
       if (j < groups) loaded[j] = ptx::load16(from + j * kNextColGroup);
   }
 
-  // Rounds the block into the staging area, round after round: two neighbours in a row, and the two
-  // of the row eight below.
-  template <typename Rounding>
-  SK_DEVICE void stage(const Sums (&sums)[ptx::kLanesHere], uint32_t row0, uint32_t col0) {
-    const bool adds = task_.epilogue == kGemmReduce && has_rows(row0);
+  // The block, rounded, to C and its copies: four groups of columns at a time.
+  SK_DEVICE void store(const Sums (&sums)[ptx::kLanesHere], uint32_t row0, uint32_t col0) {
+    const bool adds = task_.epilogue == kGemmReduce;
     const uint32_t groups = col_groups(col0);
+    const WarpRows to(task_, row0 + warp_ * 16, col0);
 #pragma unroll
-    for (uint32_t first = 0; first < kColGroups; first += Rounding::kGroups) {
-      if (first >= groups) continue;
-      // The store warp is done with the round before.
-      wait_at(At::kStagedEmpty, shared_.staged_empty, round_ % 2 ^ 1);
+    for (uint32_t j = 0; j < kColGroups; j += kAddedGroups) {
+      if (j >= groups) continue;
+      SumsOfLane some[ptx::kLanesHere];
 #pragma unroll
       for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
-        const uint32_t lane = ptx::lane(l);
-        const uint64_t place = partial_place(row0, col0, lane);
-        std::byte* at = shared_.staged + (warp_ * 16 + lane / 4) * kStagedPitch +
-                        lane % 4 * 2 * Rounding::kElement;
 #pragma unroll
-        for (uint32_t j = first; j < first + Rounding::kGroups; j += kAddedGroups) {
-          float some[kAddedGroups * 4];
-#pragma unroll
-          for (uint32_t v = 0; v < kAddedGroups * 4; ++v) some[v] = sums[l].value[4 * j + v];
-          if (adds && j < groups) add_partials(some, place + j * kNextColGroup, groups - j);
-#pragma unroll
-          for (uint32_t i = 0; i < kAddedGroups; ++i, at += 8 * Rounding::kElement) {
-            Rounding::put(at, some[4 * i], some[4 * i + 1]);
-            Rounding::put(at + 8 * kStagedPitch, some[4 * i + 2], some[4 * i + 3]);
-          }
-        }
+        for (uint32_t v = 0; v < kAddedGroups * 4; ++v) some[l].value[v] = sums[l].value[4 * j + v];
+        const uint64_t place = partial_place(row0, col0, ptx::lane(l)) + j * kNextColGroup;
+        if (adds) add_partials(some[l].value, place, groups - j);
+        if (task_.epilogue == kGemmPartial) store_partial(some[l], place, groups - j);
       }
-      ptx::fence_async_proxy_of_block();
-      ptx::sync_warp();
-      if (ptx::one_lane()) ptx::arrive(shared_.staged_full);
-      ++round_;
+      if (task_.epilogue != kGemmPartial)
+        store_groups<bf16 ? DType::kBF16 : DType::kF16>(to, some, 8 * j);
     }
   }
 
   const GemmTask& task_;
   Shared& shared_;
-  uint32_t &slice_, &round_;
+  uint32_t& slice_;
   const uint32_t warp_;
 };
 

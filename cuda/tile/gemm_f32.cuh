@@ -1,5 +1,5 @@
-// kGemm of f32: 64 x 64 blocks of the tile in turn, four by four sums per thread, k ascending with
-// fused multiply-adds. The matrix units have no f32 that is one.
+// Products of f32: 64 x 64 blocks of the tile in turn, four by four sums per thread, k ascending
+// with fused multiply-adds. The matrix units have no f32 that is one.
 #ifndef SK_CUDA_TILE_GEMM_F32_CUH_
 #define SK_CUDA_TILE_GEMM_F32_CUH_
 
@@ -34,9 +34,12 @@ SK_DEVICE void load_f32_block(const Team& team, const GemmTask& task, GemmF32Sha
                               ? (k0 + ak) * task.a_pitch + uint64_t(row0 + row) * sizeof(float)
                               : (row0 + row) * task.a_pitch + uint64_t(k0 + ak) * sizeof(float);
     shared.a[ak][row] = a_inside ? *reinterpret_cast<const float*>(task.a + a_at) : 0.0f;
-    const bool b_inside = col0 + slow < task.cols && k0 + fast < task.k;
-    const uint64_t b_at = (col0 + slow) * task.b_pitch + uint64_t(k0 + fast) * sizeof(float);
-    shared.b[fast][slow] = b_inside ? *reinterpret_cast<const float*>(task.b + b_at) : 0.0f;
+    const uint32_t col = task.b_rows ? t_fast : slow, bk = task.b_rows ? t_slow : fast;
+    const bool b_inside = col0 + col < task.cols && k0 + bk < task.k;
+    const uint64_t b_at = task.b_rows
+                              ? (k0 + bk) * task.b_pitch + uint64_t(col0 + col) * sizeof(float)
+                              : (col0 + col) * task.b_pitch + uint64_t(k0 + bk) * sizeof(float);
+    shared.b[bk][col] = b_inside ? *reinterpret_cast<const float*>(task.b + b_at) : 0.0f;
   });
 }
 

@@ -1,10 +1,11 @@
-// kGemm of bf16 and f16 with warp-wide matrix instructions, sm_80 and later: 128 x 128 blocks of
+// Products of bf16 and f16 with warp-wide matrix instructions, sm_80 and later: 128 x 128 blocks of
 // the tile in turn, k in slices of 32 through kMmaStages stages of shared memory.
 //
 // Shared layout: units of 16 bytes (8 elements), placed so that the eight rows that one ldmatrix
 // reads lie in different banks.
 //   A, B      [128 rows][4 units]   unit u of row r at u ^ (r / 2 % 4)
-//   A turned  [32 k][16 units]      unit u of row k at u ^ (k % 8)
+//   turned    [32 k][16 units]      unit u of row k at u ^ (k % 8)
+// Turned are an A [k, m] and a B [k, n].
 #ifndef SK_CUDA_TILE_GEMM_MMA_CUH_
 #define SK_CUDA_TILE_GEMM_MMA_CUH_
 
@@ -68,30 +69,36 @@ class GemmMma {
 
   SK_DEVICE void load(uint32_t stage, uint32_t row0, uint32_t col0, uint32_t k0) {
     team_.each(kMmaUnits, [&](uint64_t i) {
-      const uint32_t row = uint32_t(i) / 4, unit = uint32_t(i) % 4;
-      load_rows(shared_.b[stage], task_.b, task_.b_pitch, col0 + row, task_.cols, row, unit, k0,
-                b_aligned_);
-      if (!task_.transpose_a) {
-        load_rows(shared_.a[stage], task_.a, task_.a_pitch, row0 + row, task_.rows, row, unit, k0,
-                  a_aligned_);
-        return;
-      }
-      const uint32_t k = uint32_t(i) / 16, turned = uint32_t(i) % 16;
-      const uint32_t first = row0 + turned * 8;
-      const uint32_t count = k0 + k < task_.k ? elements_from(first, task_.rows) : 0;
-      const std::byte* from =
-          count == 0 ? task_.a : task_.a + (k0 + k) * task_.a_pitch + uint64_t(first) * 2;
-      load_unit(bytes(shared_.a[stage][turned_unit(k, turned)]), from, count, a_aligned_);
+      const Operand a{task_.a, task_.a_pitch, row0, task_.rows, a_aligned_};
+      const Operand b{task_.b, task_.b_pitch, col0, task_.cols, b_aligned_};
+      load_operand(shared_.a[stage], a, task_.transpose_a, uint32_t(i), k0);
+      load_operand(shared_.b[stage], b, task_.b_rows, uint32_t(i), k0);
     });
     ptx::commit_copies();
   }
 
-  SK_DEVICE void load_rows(ptx::Bytes16* to, const std::byte* from, uint64_t pitch, uint32_t place,
-                           uint32_t end, uint32_t row, uint32_t unit, uint32_t k0, bool aligned) {
-    const uint32_t k = k0 + unit * 8;
-    const uint32_t count = place < end ? elements_from(k, task_.k) : 0;
-    load_unit(bytes(to[row_unit(row, unit)]),
-              count == 0 ? from : from + place * pitch + uint64_t(k) * 2, count, aligned);
+  // Rows of A, or columns of B: those of a block from `first` on, of `end`.
+  struct Operand {
+    const std::byte* from;
+    uint64_t pitch;
+    uint32_t first, end;
+    bool aligned;
+  };
+
+  // The i-th unit of a slice.
+  SK_DEVICE void load_operand(ptx::Bytes16* to, const Operand& is, bool turned, uint32_t i,
+                              uint32_t k0) {
+    if (turned) {
+      const uint32_t k = i / 16, unit = i % 16, place = is.first + unit * 8;
+      const uint32_t count = k0 + k < task_.k ? elements_from(place, is.end) : 0;
+      const uint64_t at = count == 0 ? 0 : (k0 + k) * is.pitch + uint64_t(place) * 2;
+      load_unit(bytes(to[turned_unit(k, unit)]), is.from + at, count, is.aligned);
+    } else {
+      const uint32_t row = i / 4, unit = i % 4, place = is.first + row, k = k0 + unit * 8;
+      const uint32_t count = place < is.end ? elements_from(k, task_.k) : 0;
+      const uint64_t at = count == 0 ? 0 : place * is.pitch + uint64_t(k) * 2;
+      load_unit(bytes(to[row_unit(row, unit)]), is.from + at, count, is.aligned);
+    }
   }
 
   SK_DEVICE static std::byte* bytes(ptx::Bytes16& unit) {
@@ -129,11 +136,16 @@ class GemmMma {
     uint32_t loaded[ptx::kLanesHere][4];
     for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
       const uint32_t lane = ptx::lane(l);
-      const uint32_t matrix = lane / 8;
-      const uint32_t unit = row_unit(n + matrix / 2 * 8 + lane % 8, (k + matrix % 2 * 8) / 8);
+      const uint32_t matrix = lane / 8, right = matrix / 2 * 8, below = matrix % 2 * 8;
+      const uint32_t unit = task_.b_rows ? turned_unit(k + below + lane % 8, (n + right) / 8)
+                                         : row_unit(n + right + lane % 8, (k + below) / 8);
       row[l] = bytes(shared_.b[stage][unit]);
     }
-    ptx::load_matrices<false>(loaded, row);
+    if (task_.b_rows) {
+      ptx::load_matrices<true>(loaded, row);
+    } else {
+      ptx::load_matrices<false>(loaded, row);
+    }
 #pragma unroll
     for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
       left[l] = {{loaded[l][0], loaded[l][1]}};

@@ -209,24 +209,68 @@ SK_DEVICE void add_rows(const Team& team, const ReduceTask& task, uint32_t units
 
 // 16 bytes of every input at a time; returns the columns done. (No task has more than kUnitsMax of
 // them, 16 GiB, in a row but where one queue has them all.)
-template <bool lean>
 SK_DEVICE uint64_t reduce_packed(const Team& team, const ReduceTask& task) {
   const ReduceRecord& record = task.record;
   const auto in_unit = uint32_t(16 / dtype_bytes(DType(record.dtype)));
   const uint64_t all = record.columns / in_unit;
   const uint32_t units = all < kUnitsMax ? uint32_t(all) : kUnitsMax;
-  const auto any = [&](const Batch<OfAny::kUnits>& batch) {
-    reduce_batch<OfAny, /*adds=*/false>(task, batch);
-  };
   const bool adds = RedOp(record.op) == RedOp::kSum || RedOp(record.op) == RedOp::kAvg;
-  if (lean || !adds || !team.fills_rows<OfTwo::kUnits>(record.rows, units)) {
-    team.each_across_rows<OfAny::kUnits>(record.rows, units, any);
+  if (!adds || !team.fills_rows<OfTwo::kUnits>(record.rows, units)) {
+    team.each_across_rows<OfAny::kUnits>(record.rows, units,
+                                         [&](const Batch<OfAny::kUnits>& batch) {
+                                           reduce_batch<OfAny, /*adds=*/false>(task, batch);
+                                         });
   } else if (record.all_in_count <= OfTwo::kRanks) {
     add_rows<OfTwo>(team, task, units);
   } else {
     add_rows<OfFour>(team, task, units);
   }
   return uint64_t(units) * in_unit;
+}
+
+// The same, of floats of up to 32 bits, in the registers that are left beside the sums of a
+// product: one place at a time, up to four addresses of an input at once.
+template <DType dtype>
+SK_DEVICE uint64_t reduce_lean(const Team& team, const ReduceTask& task) {
+  using In = Unit<dtype>;
+  constexpr uint32_t kAtOnce = 4;
+  const ReduceRecord& record = task.record;
+  const RedOp op = RedOp(record.op);
+  const uint64_t units = record.columns / In::kCount;
+  team.each(units * record.rows, [&](uint64_t i) {
+    const uint64_t row = record.rows == 1 ? 0 : i / units;
+    const uint64_t at = (i - row * units) * 16;
+    float sum[In::kCount];
+    bool first = true;
+    std::byte* const* from = task.addresses;
+    for (uint32_t r = 0; r < record.inputs; from += record.in_count[r++]) {
+      const uint32_t count = record.in_count[r];
+      const uint64_t place = row * record.in_pitch[r] + at;
+      for (uint32_t j = 0; j < count; j += kAtOnce) {
+        ptx::Bytes16 loaded[kAtOnce];
+#pragma unroll
+        for (uint32_t u = 0; u < kAtOnce; ++u)
+          if (j + u < count) loaded[u] = ptx::load16(from[j + u] + place);
+#pragma unroll
+        for (uint32_t u = 0; u < kAtOnce; ++u) {
+          if (j + u >= count) break;
+#pragma unroll
+          for (uint32_t e = 0; e < In::kCount; ++e) {
+            const float value = In::get(loaded[u], e);
+            sum[e] = first ? value : join(op, sum[e], value);
+          }
+          first = false;
+        }
+      }
+    }
+    ptx::Bytes16 result{};
+#pragma unroll
+    for (uint32_t e = 0; e < In::kCount; ++e)
+      In::put(result, e, op == RedOp::kAvg ? sum[e] / float(record.all_in_count) : sum[e]);
+    for (uint32_t j = 0; j < record.out_count; ++j)
+      ptx::store16(task.outputs()[j] + row * record.out_pitch + at, result);
+  });
+  return units * In::kCount;
 }
 
 // `lean`: see copy_tile().
@@ -236,8 +280,15 @@ SK_DEVICE void reduce_tile(const Team& team, const ReduceRecord& record,
   const ReduceTask task{record, addresses};
   const DType dtype = DType(record.dtype);
   uint64_t done = 0;
-  if (record.out_dtype == record.dtype && is_aligned(task.bits(), 16))
-    done = reduce_packed<lean>(team, task);
+  if (record.out_dtype == record.dtype && is_aligned(task.bits(), 16)) {
+    if constexpr (lean) {
+      if (dtype == DType::kF32) done = reduce_lean<DType::kF32>(team, task);
+      if (dtype == DType::kBF16) done = reduce_lean<DType::kBF16>(team, task);
+      if (dtype == DType::kF16) done = reduce_lean<DType::kF16>(team, task);
+    } else {
+      done = reduce_packed(team, task);
+    }
+  }
   if (done == record.columns) return;
   if (!is_float(dtype)) return reduce_elements<int64_t>(team, task, done);
   if (dtype == DType::kF64) return reduce_elements<double>(team, task, done);

@@ -6,25 +6,22 @@
 
 namespace sk::cuda {
 
-// Of a block: one that fetches, one that loads, one that stores, the watchman, eight that work.
+// Of a block: one that fetches, one that loads, one that posts, the watchman, eight that work.
 inline constexpr uint32_t kWatchedWarps = 12, kWatchman = 3, kWatchedWorkWarp = 4;
 
 // What warps of a block wait at.
 enum class At : uint32_t {
-  kRingEmpty,    // The fetch warp: a slot for the next task.
-  kRingFull,     // All others: the next task.
-  kRingDone,     // The store warp: all that work on the task.
-  kStageEmpty,   // The load warp: a stage that nobody reads any more.
-  kStageFull,    // Work warps: boxes of A and B.
-  kStagedEmpty,  // Work warps, in the epilogue: the staging area.
-  kStagedFull,   // The store warp: what is to be stored.
-  kStores,       // The store warp: what the copy engine stores.
-  kTold,         // The fetch warp of a pair's second block: go, or stop.
-  kPairDone,     // The store warp of its first block: the other's share.
-  kTeam,         // Work warps: each other.
-  kSignal,       // The fetch warp: what the task waits for; the stage is the signal.
+  kRingEmpty,   // The fetch warp: a slot for the next task.
+  kRingFull,    // All others: the next task.
+  kRingDone,    // The post warp: all that work on the task.
+  kStageEmpty,  // The load warp: a stage that nobody reads any more.
+  kStageFull,   // Work warps: boxes of A and B.
+  kTold,        // The fetch warp of a pair's second block: go, or stop.
+  kPairDone,    // The post warp of its first block: the other's share.
+  kTeam,        // Work warps: each other.
+  kSignal,      // The fetch warp: what the task waits for; the stage is the signal.
 };
-inline constexpr uint32_t kWatchedPlaces = 12;
+inline constexpr uint32_t kWatchedPlaces = 9;
 
 // Where a warp waited when somebody's deadline had passed.
 struct StuckWarp {

@@ -30,7 +30,7 @@ class AllgatherGemm {
       way_ = !target.mapped ? Way::kPuts : op_.symmetric_in ? Way::kDirect : Way::kStaged;
     }
     queues_ = std::clamp<uint32_t>(target.workers, 1, layout_.ranks() * tiles_.count());
-    const uint32_t per_queue = 1 + (op_.pack_b && target.packed_pitch != 0 ? 1 : 0);
+    const uint32_t per_queue = 1 + (packs_by_all(op_, target) ? 1 : 0);
     const uint32_t lanes = layout_.lanes_max() - 1;
     queues_ = std::clamp<uint32_t>((lanes - 1) / per_queue, 1, queues_);
     if (way_ == Way::kStaged || way_ == Way::kPuts) {
@@ -220,7 +220,7 @@ Result<Plan> plan_allgather_gemm(const OpDesc& op, const Target& target, Ranks r
 // A rank's workers share the tiles of one shard after the other.
 Product allgather_gemm_product(const OpDesc& op, const Target& target) {
   const GemmCall call = gemm_call(op);
-  return {call.dtype, call.m, call.n, call.k, target.workers, call.lda, call.transpose_a};
+  return product_of(call, target.workers);
 }
 
 }  // namespace sk::algo

@@ -37,7 +37,7 @@ class GatherGemmRing {
         rows_(chunk_rows(op_, target)),
         chunks_(op_.k > 0 ? uint32_t((uint64_t(op_.m) + rows_ - 1) / rows_) : 0) {
     // Of the own rank's signals: one for each queue, and those of B.
-    const uint32_t per_queue = 1 + (op_.pack_b && target.packed_pitch != 0 ? 1 : 0);
+    const uint32_t per_queue = 1 + (packs_by_all(op_, target) ? 1 : 0);
     const uint32_t lanes = (layout_.lanes_max() - 2) / per_queue;
     queues_ =
         std::clamp<uint32_t>(std::min(target.workers, lanes), 1, layout_.ranks() * tiles_.count());

@@ -28,8 +28,7 @@ class AllreduceGemm {
     queues_ =
         std::clamp<uint32_t>(target.workers, 1, std::max(1u, tiles_.count() / layout_.ranks()));
     const uint32_t shared = target.mapped ? 0 : 2 * blocks_;  // Lanes, whatever queues there are.
-    const uint32_t per_queue =
-        (target.mapped ? 2 : 1) + (op_.pack_b && target.packed_pitch != 0 ? 1 : 0);
+    const uint32_t per_queue = (target.mapped ? 2 : 1) + (packs_by_all(op_, target) ? 1 : 0);
     const uint32_t lanes = layout_.lanes_max() - 1;
     queues_ = std::clamp<uint32_t>((lanes - std::min(lanes, shared)) / per_queue, 1, queues_);
     direct_ = target.world_size == 1 || (target.mapped && op_.symmetric_out);
@@ -323,8 +322,7 @@ Result<Plan> plan_allreduce_gemm(const OpDesc& op, const Target& target, Ranks r
 // All ranks' workers share the tiles of one C.
 Product allreduce_gemm_product(const OpDesc& op, const Target& target) {
   const GemmCall call = gemm_call(op);
-  return {call.dtype, call.m,          call.n, call.k, target.world_size * target.workers,
-          call.lda,   call.transpose_a};
+  return product_of(call, target.world_size * target.workers);
 }
 
 }  // namespace sk::algo

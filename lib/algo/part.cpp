@@ -19,9 +19,13 @@ void Part::set_peers(std::vector<uint32_t> peers) {
   builder_.set_peers(peers_);
 }
 
-void Part::enter(bool after_all) { builder_.add({.op = TaskOp::kEnter, .after_all = after_all}); }
+void Part::enter(bool after_all) {
+  if (ranks_ > 1) builder_.add({.op = TaskOp::kEnter, .after_all = after_all});
+}
 
-void Part::await(uint32_t queue) { builder_.add({.op = TaskOp::kAwait, .queue = queue}); }
+void Part::await(uint32_t queue) {
+  if (ranks_ > 1) builder_.add({.op = TaskOp::kAwait, .queue = queue});
+}
 
 std::vector<Post> Part::to_all_peers(uint32_t lane) const {
   std::vector<Post> posts;

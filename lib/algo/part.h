@@ -22,7 +22,8 @@ class Part {
   uint32_t ranks() const { return ranks_; }
   const std::vector<uint32_t>& peers() const { return peers_; }
 
-  // The entry exchange: with the ranks `peers_` of the whole world, or with one.
+  // The entry exchange: with the ranks `peers_` of the whole world, or with one. Of a world of one
+  // there is nobody to agree with.
   void set_peers(std::vector<uint32_t> peers);
   void enter(bool after_all);
   void await(uint32_t queue);

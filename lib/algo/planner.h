@@ -32,6 +32,8 @@ struct Product {
   uint32_t parts;
   int64_t lda;       // Of the caller's A,
   bool transpose_a;  // which holds [k, m].
+  int64_t ldb;       // Of the caller's B, 0 where it comes packed,
+  bool transpose_b;  // which holds [n, k].
 };
 // None where plans of `op` have no such tiles.
 std::optional<Product> product_of(const OpDesc& op, const Target& target);

@@ -26,6 +26,24 @@ uint64_t span_bytes(uint64_t rows, uint64_t cols, int64_t stride, uint64_t eleme
 
 }  // namespace
 
+bool packs(const GemmCall& call, const Target& target) { return call.pack_b && !target.raw_b; }
+
+bool packs_by_all(const GemmCall& call, const Target& target) {
+  return packs(call, target) && target.packed_pitch != 0;
+}
+
+Product product_of(const GemmCall& call, uint32_t parts) {
+  return {.dtype = call.dtype,
+          .m = call.m,
+          .n = call.n,
+          .k = call.k,
+          .parts = parts,
+          .lda = call.lda,
+          .transpose_a = call.transpose_a,
+          .ldb = call.pack_b ? call.ldb : 0,
+          .transpose_b = call.transpose_b};
+}
+
 Tiles::Tiles(const Target& target, int64_t m, int64_t n)
     : m_(uint64_t(m)),
       n_(uint64_t(n)),
@@ -61,7 +79,7 @@ void Factors::add_b() {
   const uint64_t cols = uint64_t(call_.transpose_b ? call_.k : call_.n);
   raw_b_ = layout_.add_operand(BufferKind::kInput, BufferAccess::kLocal, GemmCall::kB,
                                span_bytes(rows, cols, call_.ldb, layout_.element_bytes()));
-  b_ = layout_.add_workspace(BufferAccess::kLocal, packed);
+  if (packs()) b_ = layout_.add_workspace(BufferAccess::kLocal, packed);
 }
 
 Region Factors::a(uint32_t buffer, uint64_t pitch, uint64_t row0, uint64_t rows) const {
@@ -93,11 +111,11 @@ void Factors::pack_by(uint32_t queues, uint32_t first_lane) {
 }
 
 bool Factors::is_packed_by_all() const {
-  return call_.pack_b && layout_.target().packed_pitch != 0 && queues_ > 1;
+  return packs_by_all(call_, layout_.target()) && queues_ > 1;
 }
 
 uint32_t Factors::posts(uint32_t lane) const {
-  if (lane == packed_lane()) return call_.pack_b ? 1 : 0;
+  if (lane == packed_lane()) return packs() ? 1 : 0;
   return packed_by(lane - share_lane(0)).count != 0 ? 1 : 0;
 }
 
@@ -111,7 +129,7 @@ Slice Factors::packed_by(uint32_t queue) const {
 // Where all pack, the first queue waits for the others and tells them: a table of waits for each
 // queue would grow with their number squared.
 void Factors::pack(Part& part, uint32_t queue) const {
-  if (!call_.pack_b) return;
+  if (!packs()) return;
   pack_columns(part, queue);
   const Post packed = part.to(part.rank(), packed_lane());
   if (queue != 0 || !is_packed_by_all()) {
@@ -124,14 +142,19 @@ void Factors::pack(Part& part, uint32_t queue) const {
   part.nop(queue, waits, {&packed, 1});
 }
 
+// All of it. Without k there is nothing to read, but the packed B is written all the same.
+Region Factors::raw_b(uint32_t buffer) const {
+  const uint64_t es = layout_.element_bytes();
+  const auto rows = uint64_t(call_.k == 0 ? 1 : call_.transpose_b ? call_.n : call_.k);
+  const auto cols = uint64_t(call_.k == 0 ? 0 : call_.transpose_b ? call_.k : call_.n);
+  return {0, cols * es, uint64_t(call_.ldb) * es, uint32_t(rows), buffer, 1, kRead};
+}
+
 void Factors::pack_columns(Part& part, uint32_t queue) const {
   const Slice columns = packed_by(queue);
   if (columns.count == 0) return;
   const uint32_t rank = part.rank();
-  const uint64_t es = layout_.element_bytes(), pitch = layout_.target().packed_pitch;
-  // Without k there is nothing to read, but the packed B is written all the same.
-  const auto rows = uint64_t(call_.k == 0 ? 1 : call_.transpose_b ? call_.n : call_.k);
-  const auto cols = uint64_t(call_.k == 0 ? 0 : call_.transpose_b ? call_.k : call_.n);
+  const uint64_t pitch = layout_.target().packed_pitch;
   int64_t params[kPackParamCount] = {};
   params[kPackDtype] = int64_t(call_.dtype);
   params[kPackTransposeB] = call_.transpose_b;
@@ -145,9 +168,7 @@ void Factors::pack_columns(Part& part, uint32_t queue) const {
   const Post packed = part.to(rank, is_packed_by_all() ? share_lane(queue) : packed_lane());
   part.builder().add({.op = TaskOp::kPackB,
                       .queue = queue,
-                      .regions = {Region{0, cols * es, uint64_t(call_.ldb) * es, uint32_t(rows),
-                                         raw_b_ + rank, 1, kRead},
-                                  packed_columns},
+                      .regions = {raw_b(raw_b_ + rank), packed_columns},
                       .params = params,
                       .posts = {&packed, 1}});
 }
@@ -155,7 +176,8 @@ void Factors::pack_columns(Part& part, uint32_t queue) const {
 void Factors::multiply(Part& part, const Gemm& gemm) const {
   const uint32_t rank = part.rank();
   const Tile& tile = gemm.tile;
-  int64_t params[kGemmParamCount] = {};
+  const bool raw = call_.pack_b && !packs();
+  int64_t params[kGemmRawParamCount] = {};
   params[kGemmDtype] = int64_t(call_.dtype);
   params[kGemmOutDtype] = int64_t(call_.out_dtype);
   params[kGemmTransposeA] = call_.transpose_a;
@@ -169,13 +191,16 @@ void Factors::multiply(Part& part, const Gemm& gemm) const {
   params[kGemmEpilogue] = gemm.epilogue;
   params[kGemmSelf] = gemm.epilogue == kGemmReduce ? rank : 0;
   params[kGemmHint] = gemm.hint;
-  const Region b = flat(b_ + rank, 0, layout_.target().packed_bytes, kRead);
+  params[kGemmRawTransposeB] = call_.transpose_b;
+  const std::span<const int64_t> all(params, raw ? kGemmRawParamCount : kGemmParamCount);
+  const Region b =
+      raw ? raw_b(raw_b_ + rank) : flat(b_ + rank, 0, layout_.target().packed_bytes, kRead);
   const auto add = [&](std::initializer_list<Region> regions) {
-    part.builder().add({.op = TaskOp::kGemm,
+    part.builder().add({.op = raw ? TaskOp::kGemmRaw : TaskOp::kGemm,
                         .queue = gemm.queue,
                         .posts_in_order = !gemm.posts.empty(),
                         .regions = regions,
-                        .params = params,
+                        .params = all,
                         .waits = gemm.waits,
                         .posts = gemm.posts});
   };

@@ -1,9 +1,10 @@
-// What plans of products have in common: how C is cut into tiles, B packed once by all queues, and
-// the tasks that multiply.
+// What plans of products have in common: how C is cut into tiles, B packed once by all queues or
+// read as it lies, and the tasks that multiply.
 #ifndef SK_LIB_ALGO_PRODUCT_H_
 #define SK_LIB_ALGO_PRODUCT_H_
 
 #include "lib/algo/part.h"
+#include "lib/algo/planner.h"
 #include "lib/op/ops/product.h"
 #include "lib/plan/tile_order.h"
 
@@ -28,6 +29,13 @@ class Tiles {
   TileOrder order_;
 };
 
+// Whether tasks pack B, and whether each queue does some of it where there are several.
+bool packs(const GemmCall& call, const Target& target);
+bool packs_by_all(const GemmCall& call, const Target& target);
+
+// Whose tiles so many workers take at one time.
+Product product_of(const GemmCall& call, uint32_t parts);
+
 // A call's operands. Lines are rows of A, or, where it is turned, columns.
 class Factors {
  public:
@@ -51,7 +59,8 @@ class Factors {
   bool is_packed_by_all() const;
   uint32_t lane_count() const { return 1 + (is_packed_by_all() ? queues_ : 0); }
   uint32_t posts(uint32_t lane) const;
-  // A queue's share of it, then a wait for all of it. Nothing where it comes packed.
+  // A queue's share of it, then a wait for all of it. Nothing where it comes packed, or is read as
+  // it lies.
   void pack(Part& part, uint32_t queue) const;
 
   struct Gemm {
@@ -69,6 +78,8 @@ class Factors {
   void multiply(Part& part, const Gemm& gemm) const;
 
  private:
+  bool packs() const { return algo::packs(call_, layout_.target()); }
+  Region raw_b(uint32_t buffer) const;
   Slice packed_by(uint32_t queue) const;
   void pack_columns(Part& part, uint32_t queue) const;
   uint32_t packed_lane() const { return first_lane_; }

@@ -9,12 +9,14 @@ namespace sk {
 struct GemmTiles {
   uint32_t tile_m = 0, tile_n = 0;
   uint64_t packed_bytes = 0, packed_pitch = 0;
+  bool raw_b = false;
 
   void apply(Target& target) const {
     target.tile_m = tile_m;
     target.tile_n = tile_n;
     target.packed_bytes = packed_bytes;
     target.packed_pitch = packed_pitch;
+    target.raw_b = raw_b;
   }
 };
 

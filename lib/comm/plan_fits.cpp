@@ -22,6 +22,7 @@ Status check_fits(const Plan& plan, const Target& here) {
       // How packed weights lie, which are made without a plan.
       {"packed_bytes", target.packed_bytes, here.packed_bytes},
       {"packed_pitch", target.packed_pitch, here.packed_pitch},
+      {"raw_b", target.raw_b, here.raw_b},
   };
   for (const auto& [field, its, ours] : same) {
     if (its != ours) return differs(field, its, "", ours);

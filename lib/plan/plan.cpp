@@ -71,7 +71,7 @@ void add_target(Hash& hash, const Target& t) {
   hash.add(t.world_size, t.mapped, t.workers, t.cores, t.tile_m, t.tile_n, t.packed_bytes,
            t.chunk_bytes, t.slot_count, t.one_shot_bytes, t.one_shot_symmetric_bytes,
            t.stream_bytes, t.put_bytes_max, t.band_rows, t.packed_pitch, t.edge_signals_max,
-           t.queue_bytes_min, t.turn_bytes);
+           t.raw_b, t.queue_bytes_min, t.turn_bytes);
 }
 
 void add_part(Hash& hash, const RankPlan& part) {

@@ -35,6 +35,8 @@ struct Target {
   // From column to column of packed B (packed.h), so that every queue can pack some. 0: the machine
   // has its own order, and one task packs all.
   uint64_t packed_pitch = 0;
+  // Products read a B that the caller has not packed as it lies: nothing packs it.
+  bool raw_b = false;
   // From one rank to another, at most; plans have as many queues as that allows.
   uint32_t edge_signals_max = UINT32_MAX;
   // How a rank's queues share out what peers may reach: none is given less than the one, where

@@ -30,9 +30,12 @@ enum class TaskOp : uint16_t {
   kAddRmsnorm = 11,  // regions: x, residual, weight where it is given, y, total, rstd where it is.
   // Of vectors, on CPUs so far. regions: params, grads, ms, vs, and the new ones of all but grads.
   kAdamw = 12,
+  // kGemm of a B that lies as the caller has it, on GPUs. regions: a, b (all of it), then as
+  // kGemm's.
+  kGemmRaw = 13,
   kUserFirst = 0x4000,  // From here on: tiles of users, by their process (lib/tile/user_table.h).
 };
-inline constexpr uint32_t kTaskOpCount = 13;
+inline constexpr uint32_t kTaskOpCount = 14;
 
 enum TaskFlags : uint8_t {
   kAfterAll = 1,      // Starts only once every earlier task of its queue has finished.
@@ -176,7 +179,10 @@ enum GemmParam {
   kGemmEpilogue,
   kGemmSelf,
   kGemmHint,
-  kGemmParamCount
+  kGemmParamCount,
+  // Of kGemmRaw, behind those: whether B holds [n, k].
+  kGemmRawTransposeB = kGemmParamCount,
+  kGemmRawParamCount
 };
 enum GemmEpilogue { kGemmStore = 0, kGemmPartial = 1, kGemmReduce = 2 };
 // How a tile treats the caches; never what it computes. kTakeInputs: nobody else reads the inputs

@@ -125,6 +125,7 @@ std::string dump(const Plan& plan) {
   fmt::format_to(Out(text), "\nop kind={}{}", plan.op.schema().name, text::op_words(plan.op));
   text += "\ntarget";
   text::visit_target(plan.target, FieldWriter{text});
+  if (plan.target.raw_b) fmt::format_to(Out(text), " {}", text::kRawB);
   if (text::has_shares(plan.target)) text::visit_shares(plan.target, FieldWriter{text});
   text += '\n';
   if (plan.free.number != 0 || plan.free.block != 0) {

@@ -24,6 +24,9 @@ inline std::string_view value_name(BufferAccess access) {
   return size_t(access) < std::size(kNames) ? kNames[size_t(access)] : "";
 }
 
+// Stands behind a target's fields where it is so.
+inline constexpr std::string_view kRawB = "raw_b";
+
 template <typename T, typename Visitor>
 void visit_target(T& target, Visitor&& field) {
   field("world_size", target.world_size);

@@ -13,7 +13,8 @@
   X(kRmsnormBackward)      \
   X(kSumRows)              \
   X(kAddRmsnorm)           \
-  X(kAdamw)
+  X(kAdamw)                \
+  X(kGemmRaw)
 
 namespace sk::tiles {
 

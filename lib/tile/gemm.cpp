@@ -1,4 +1,5 @@
-// gemm: a tile of C = A * B, and by its epilogue what becomes of it (task.h, GemmParam).
+// gemm: a tile of C = A * B, and by its epilogue what becomes of it (task.h, GemmParam); gemm_raw:
+// the same of a B that nobody has packed.
 #include <fmt/format.h>
 
 #include "lib/plan/packed.h"
@@ -10,16 +11,34 @@
 namespace sk::tiles {
 namespace {
 
+// The tile's columns of B, in bytes.
+struct Columns {
+  const std::byte* first;
+  uint64_t next, below;  // From column to column, and from element to element of one.
+};
+Columns packed_columns(const TileArgs& args) {
+  const int64_t* p = args.params;
+  const uint64_t element = dtype_bytes(DType(p[kGemmDtype]));
+  const uint64_t pitch =
+      packed_pitch(uint64_t(p[kGemmK]), uint64_t(p[kGemmN]), element, args.regions[1].row_bytes);
+  return {args.pointers[1][0] + uint64_t(p[kGemmCol0]) * pitch, pitch, element};
+}
+Columns raw_columns(const TileArgs& args) {
+  const int64_t* p = args.params;
+  const uint64_t element = dtype_bytes(DType(p[kGemmDtype])), pitch = args.regions[1].pitch;
+  const uint64_t next = p[kGemmRawTransposeB] ? pitch : element;
+  return {args.pointers[1][0] + uint64_t(p[kGemmCol0]) * next, next,
+          p[kGemmRawTransposeB] ? element : pitch};
+}
+
 // A partial tile of the reference: rows * cols accumulators, row after row.
 template <typename Sum>
-void gemm(const TileArgs& args) {
+void gemm(const TileArgs& args, const Columns& b) {
   const int64_t* p = args.params;
   const DType dtype = DType(p[kGemmDtype]), out_dtype = DType(p[kGemmOutDtype]);
   const uint64_t element = dtype_bytes(dtype), k = uint64_t(p[kGemmK]);
   const uint64_t rows = uint64_t(p[kGemmRows]), cols = uint64_t(p[kGemmCols]);
   const Region& a = args.regions[0];
-  const uint64_t b_pitch = packed_pitch(k, uint64_t(p[kGemmN]), element, args.regions[1].row_bytes);
-  const std::byte* b = args.pointers[1][0] + uint64_t(p[kGemmCol0]) * b_pitch;
   for (uint64_t row = 0; row < rows; ++row) {
     for (uint64_t column = 0; column < cols; ++column) {
       Sum product = Sum();
@@ -27,7 +46,7 @@ void gemm(const TileArgs& args) {
         const uint64_t at =
             p[kGemmTransposeA] ? i * a.pitch + row * element : row * a.pitch + i * element;
         product += load<Sum>(dtype, args.pointers[0][0] + at) *
-                   load<Sum>(dtype, b + column * b_pitch + i * element);
+                   load<Sum>(dtype, b.first + column * b.next + i * b.below);
       }
       const uint64_t place = (row * cols + column) * sizeof(Sum);
       if (p[kGemmEpilogue] == kGemmPartial) {
@@ -52,9 +71,10 @@ void gemm(const TileArgs& args) {
   }
 }
 
+template <Columns (*columns)(const TileArgs&)>
 void run(const TileArgs& args) {
-  if (DType(args.params[kGemmDtype]) == DType::kF64) return gemm<double>(args);
-  gemm<float>(args);
+  if (DType(args.params[kGemmDtype]) == DType::kF64) return gemm<double>(args, columns(args));
+  gemm<float>(args, columns(args));
 }
 
 constexpr const char* kEpilogueWords[] = {"store", "partial", "reduce"};
@@ -72,8 +92,9 @@ constexpr Parameter kParameters[] = {
     Parameter{"epilogue", ParamKind::kWord, ParamUse::kMeaning, kGemmStore, kGemmReduce,
               kEpilogueWords},
     Parameter{"self", ParamKind::kInteger, ParamUse::kPlace, 0, UINT16_MAX},
-    kHintParameter};
-static_assert(std::size(kParameters) == kGemmParamCount);
+    kHintParameter,
+    flag_parameter("transpose_b")};  // Of gemm_raw.
+static_assert(std::size(kParameters) == kGemmRawParamCount);
 
 constexpr RegionRole kA = {.name = "a",
                            .access = kRead,
@@ -85,6 +106,8 @@ constexpr RegionRole kB = {.name = "b",
                            .type = "dtype",
                            .layout = &effect::layouts::kPackedB,
                            .whole = true};
+constexpr RegionRole kRawB = {
+    .name = "b", .access = kRead, .type = "dtype", .turned_by = "transpose_b", .whole = true};
 constexpr RegionRole kC = {
     .name = "c", .access = kWrite, .many_buffers = true, .type = "out_dtype"};
 constexpr RegionRole kPartial = {.name = "partial",
@@ -98,15 +121,20 @@ constexpr RegionRole kPartials = {.name = "partials",
                                   .type = "accumulator(dtype)",
                                   .layout = &effect::layouts::kPartialTile};
 constexpr RegionRole kStored[] = {kA, kB, kC}, kKept[] = {kA, kB, kPartial},
-                     kSummed[] = {kA, kB, kPartials, kC};
+                     kSummed[] = {kA, kB, kPartials, kC}, kRawStored[] = {kA, kRawB, kC},
+                     kRawKept[] = {kA, kRawB, kPartial}, kRawSummed[] = {kA, kRawB, kPartials, kC};
 constexpr effect::RangeRecord kRanges[] = {
     {"i", "row0", "rows", "m"}, {"j", "col0", "cols", "n"}, {"l", "0", "k", "k"}};
+constexpr const char* kStores = "c[i, j] = sum(l uncut) mul(a[i, l], b[l, j])";
+constexpr const char* kKeeps = "partial[i, j] = sum(l uncut) mul(a[i, l], b[l, j])";
+constexpr const char* kSums =
+    "partials@self[i, j] = sum(l uncut) mul(a[i, l], b[l, j]); c[i, j] = sum(e) partials@e[i, j]";
 constexpr Form kForms[] = {  // By GemmEpilogue.
-    {kStored, "c[i, j] = sum(l uncut) mul(a[i, l], b[l, j])", kRanges},
-    {kKept, "partial[i, j] = sum(l uncut) mul(a[i, l], b[l, j])", kRanges},
-    {kSummed,
-     "partials@self[i, j] = sum(l uncut) mul(a[i, l], b[l, j]); c[i, j] = sum(e) partials@e[i, j]",
-     kRanges}};
+    {kStored, kStores, kRanges},
+    {kKept, kKeeps, kRanges},
+    {kSummed, kSums, kRanges}};
+constexpr Form kRawForms[] = {
+    {kRawStored, kStores, kRanges}, {kRawKept, kKeeps, kRanges}, {kRawSummed, kSums, kRanges}};
 
 std::string refuses(std::span<const int64_t> p) {
   const DType dtype = DType(p[kGemmDtype]), out_dtype = DType(p[kGemmOutDtype]);
@@ -122,12 +150,23 @@ std::string refuses(std::span<const int64_t> p) {
 constexpr TileOp kGemm = {.id = TaskOp::kGemm,
                           .version = 1,
                           .signature = {.name = "gemm",
-                                        .parameters = kParameters,
+                                        .parameters = std::span(kParameters).first(kGemmParamCount),
                                         .forms = kForms,
                                         .form_parameter = kGemmEpilogue,
                                         .touches_peers = true,
                                         .refuses = refuses},
-                          .reference = run};
+                          .reference = run<packed_columns>};
 SK_SOUND(flaw_in(kGemm));
+
+constexpr TileOp kGemmRaw = {.id = TaskOp::kGemmRaw,
+                             .version = 1,
+                             .signature = {.name = "gemm_raw",
+                                           .parameters = kParameters,
+                                           .forms = kRawForms,
+                                           .form_parameter = kGemmEpilogue,
+                                           .touches_peers = true,
+                                           .refuses = refuses},
+                             .reference = run<raw_columns>};
+SK_SOUND(flaw_in(kGemmRaw));
 
 }  // namespace sk::tiles

@@ -220,6 +220,70 @@ TEST(DeviceGemm, TurnedOperands) {
   }
 }
 
+// A B that nobody has packed, by the kernel that is meant and by the one that runs alone.
+void check_raw(GemmCase c, bool boxes = true) {
+  c.raw_b = true;
+  for (const bool turned_b : {true, false}) {
+    c.transpose_b = turned_b;
+    SCOPED_TRACE(describe(c));
+    EXPECT_EQ(cuda::views_of(plan_gemm(c), {}).has_value(), boxes);
+    check(c, {true, false});
+  }
+}
+
+TEST(DeviceGemm, RawOperands) {
+  check_raw({.m = 128, .n = 256, .k = 64, .ranks = 1});
+  check_raw({.m = 131, .n = 264, .k = 72});
+  check_raw({.m = 65, .n = 336, .k = 136, .ranks = 1, .pad_b = 8});
+  check_raw({.m = 1, .n = 8, .k = 200});
+  if (kSlow) return;
+  check_raw({.m = 40, .n = 64, .k = 16, .dtype = DType::kF16, .out_dtype = DType::kF16});
+  check_raw({.m = 131, .n = 264, .k = 72, .out_dtype = DType::kF32, .ranks = 3, .pad_c = 8});
+  check_raw({.m = 300, .n = 520, .k = 328, .workers = 3});
+  check_raw({.m = 96, .n = 40, .k = 8, .symmetric = false, .mapped = false});
+  // A is turned, or B has rows of odd bytes: not for the copy engine.
+  check_raw({.m = 136, .n = 72, .k = 48, .transpose_a = true, .pad_b = 1}, false);
+  check_raw({.m = 70, .n = 33, .k = 67, .pad_b = 3}, false);
+}
+
+TEST(DeviceGemm, RawOperandsInNarrowBlocks) {
+  const auto narrow = [](GemmCase c) {
+    c.tile_n = 128;
+    check_raw(c);
+  };
+  narrow({.m = 131, .n = 264, .k = 72});
+  if (kSlow) return;
+  narrow({.m = 65, .n = 136, .k = 328, .dtype = DType::kF16, .out_dtype = DType::kF16});
+  narrow({.m = 300, .n = 520, .k = 456, .ranks = 1, .workers = 2, .tile_m = 256});
+}
+
+TEST(DeviceGemm, RawOperandsOfRowsOfPeers) {
+  for (const bool turned_b : {true, false}) {
+    check_gathered({.m = 150, .n = 40, .k = 72, .ranks = 3, .transpose_b = turned_b, .raw_b = true},
+                   true);
+    if (kSlow) continue;
+    check_gathered({.m = 129,
+                    .n = 280,
+                    .k = 40,
+                    .symmetric = false,
+                    .transpose_b = turned_b,
+                    .pad_a = 8,
+                    .raw_b = true},
+                   true);
+  }
+}
+
+TEST(DeviceGemm, RawOperandsOfSinglePrecision) {
+  const GemmCase c{.m = 66,
+                   .n = 70,
+                   .k = 33,
+                   .dtype = DType::kF32,
+                   .out_dtype = DType::kF32,
+                   .ranks = 3,
+                   .transpose_a = true};
+  check_raw(c, false);
+}
+
 TEST(DeviceGemm, SinglePrecision) {
   check({.m = 130, .n = 70, .k = 33, .dtype = DType::kF32, .out_dtype = DType::kF32}, {false});
   check({.m = 66,

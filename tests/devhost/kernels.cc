@@ -44,24 +44,37 @@ void run_kernel(cuda::KernelId id, const cuda::BoxLaunchArgs& args) {
       return sk_run_pairs_bf16(args);
     case cuda::kRunPairsF16:
       return sk_run_pairs_f16(args);
+    case cuda::kRunBoxesKnBf16:
+      return sk_run_boxes_kn_bf16(args);
+    case cuda::kRunBoxesKnF16:
+      return sk_run_boxes_kn_f16(args);
+    case cuda::kRunNarrowKnBf16:
+      return sk_run_narrow_kn_bf16(args);
+    case cuda::kRunNarrowKnF16:
+      return sk_run_narrow_kn_f16(args);
+    case cuda::kRunPairsKnBf16:
+      return sk_run_pairs_kn_bf16(args);
+    case cuda::kRunPairsKnF16:
+      return sk_run_pairs_kn_f16(args);
     case cuda::kKernelCount:
       return;
   }
 }
 
 template <typename Ops>
-bool can_do(TaskOp op, DType dtype) {
+bool can_do(TaskOp op, DType dtype, cuda::LayoutB layout) {
   cuda::FetchedTask task{};
   task.task.op = op;
   task.record.gemm.dtype = uint8_t(dtype);
+  task.record.gemm.layout_b = layout;
   return Ops::can(task);
 }
 
 }  // namespace
 
-bool can(cuda::KernelId id, TaskOp op, DType dtype) {
-  using cuda::BoxOps, cuda::kBoxRowsB, cuda::kNarrowBoxRowsB;
-  constexpr bool (*kCan[cuda::kKernelCount])(TaskOp, DType) = {
+bool can(cuda::KernelId id, TaskOp op, DType dtype, cuda::LayoutB layout) {
+  using cuda::BoxOps, cuda::kBoxRowsB, cuda::kNarrowBoxRowsB, cuda::LayoutB;
+  constexpr bool (*kCan[cuda::kKernelCount])(TaskOp, DType, LayoutB) = {
       can_do<cuda::MoveOps>,
       can_do<cuda::GemmOps>,
       can_do<BoxOps<true, kBoxRowsB>>,
@@ -69,8 +82,14 @@ bool can(cuda::KernelId id, TaskOp op, DType dtype) {
       can_do<BoxOps<true, kNarrowBoxRowsB>>,
       can_do<BoxOps<false, kNarrowBoxRowsB>>,
       can_do<BoxOps<true, kBoxRowsB, true>>,
-      can_do<BoxOps<false, kBoxRowsB, true>>};
-  return kCan[id](op, dtype);
+      can_do<BoxOps<false, kBoxRowsB, true>>,
+      can_do<BoxOps<true, kBoxRowsB, false, LayoutB::kRows>>,
+      can_do<BoxOps<false, kBoxRowsB, false, LayoutB::kRows>>,
+      can_do<BoxOps<true, kNarrowBoxRowsB, false, LayoutB::kRows>>,
+      can_do<BoxOps<false, kNarrowBoxRowsB, false, LayoutB::kRows>>,
+      can_do<BoxOps<true, kBoxRowsB, true, LayoutB::kRows>>,
+      can_do<BoxOps<false, kBoxRowsB, true, LayoutB::kRows>>};
+  return kCan[id](op, dtype, layout);
 }
 
 Kernel kernel_for(const Plan& plan, bool boxes, bool pairs) {

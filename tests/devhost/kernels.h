@@ -15,8 +15,8 @@ extern const bool kWatched;
 // two blocks of a cluster, where Options has that too.
 Kernel kernel_for(const Plan& plan, bool boxes = true, bool pairs = false);
 
-// Whether the kernel does such tasks, of products those of the type.
-bool can(cuda::KernelId id, TaskOp op, DType dtype);
+// Whether the kernel does such tasks, of products those of the type whose B lies so.
+bool can(cuda::KernelId id, TaskOp op, DType dtype, cuda::LayoutB layout);
 
 // Runs the plan on what `world` has for inputs: "" or a sentence, of a failure or of what differs
 // from what the op says.

@@ -109,8 +109,6 @@ bool launch(uint32_t blocks, uint32_t threads, size_t shared_bytes,
         block->running.fetch_sub(1, std::memory_order_relaxed);
         wait_groups(warp.copy_groups, 0);
         wait_groups(warp.product_groups, 0);
-        wait_groups(warp.store_reads, 0);
-        wait_groups(warp.store_writes, 0);
         wait_groups(warp.told, 0);
         t_warp = nullptr;
       });

@@ -76,13 +76,11 @@ struct Cluster {
 struct Warp {
   Block* block;
   uint32_t index;
-  // Work of the engine, begun and committed, oldest first: copies, products, stores.
+  // Work of the engine, begun and committed, oldest first: copies, products.
   std::vector<Copy> copies;
   std::vector<std::shared_ptr<Job>> copy_groups;
   std::vector<std::function<void()>> products;
   std::vector<std::shared_ptr<Job>> product_groups;
-  std::vector<Copy> rows;
-  std::vector<std::shared_ptr<Job>> store_reads, store_writes;
   std::vector<std::shared_ptr<Job>> told;  // Arrivals in blocks of the cluster.
   uint32_t meetings = 0;                   // Of the cluster, that it has waited for.
 };

@@ -60,6 +60,23 @@ TEST(PairsOfBlocks, EveryEpilogueAndCopies) {
   check({.m = 300, .n = 80, .k = 40, .symmetric = false, .mapped = false});
 }
 
+// Both blocks load strips of a B [k, n], or rows of a B [n, k], for both.
+TEST(PairsOfBlocks, RawOperands) {
+  for (const bool turned_b : {true, false}) {
+    check({.m = 300, .n = 264, .k = 136, .transpose_b = turned_b, .pad_b = 8, .raw_b = true});
+    if (kSlow) continue;
+    check({.m = 512, .n = 80, .k = 648, .ranks = 1, .transpose_b = turned_b, .raw_b = true});
+    check({.m = 259,
+           .n = 520,
+           .k = 72,
+           .dtype = DType::kF16,
+           .out_dtype = DType::kF16,
+           .symmetric = false,
+           .transpose_b = turned_b,
+           .raw_b = true});
+  }
+}
+
 TEST(PairsOfBlocks, RowsOfPeers) {
   check({.m = 300, .n = 40, .k = 72, .ranks = 3, .gathers = true});
   if (kSlow) return;

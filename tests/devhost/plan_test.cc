@@ -43,11 +43,14 @@ TEST(DeviceCode, KernelsCanDoWhatIsSaidOfThem) {
     const cuda::KernelTraits& said = cuda::traits_of(cuda::KernelId(id));
     for (uint32_t op = 0; op < kTaskOpCount; ++op) {
       for (const DType dtype : {DType::kF32, DType::kF64, DType::kBF16, DType::kF16, DType::kI32}) {
-        const bool is_said =
-            (said.ops >> op & 1) != 0 &&
-            (TaskOp(op) != TaskOp::kGemm || (said.types >> uint32_t(dtype) & 1) != 0);
-        EXPECT_EQ(devhost::can(cuda::KernelId(id), TaskOp(op), dtype), is_said)
-            << said.name << ", " << op << ", " << dtype_name(dtype);
+        for (const cuda::LayoutB layout : {cuda::LayoutB::kColumns, cuda::LayoutB::kRows}) {
+          const bool multiplies = (said.types >> uint32_t(dtype) & 1) != 0 &&
+                                  (said.layouts >> uint32_t(layout) & 1) != 0;
+          const bool is_said =
+              (said.ops >> op & 1) != 0 && (!cuda::is_gemm(TaskOp(op)) || multiplies);
+          EXPECT_EQ(devhost::can(cuda::KernelId(id), TaskOp(op), dtype, layout), is_said)
+              << said.name << ", " << op << ", " << dtype_name(dtype) << ", " << int(layout);
+        }
       }
     }
   }

@@ -7,15 +7,15 @@
 namespace sk::devhost {
 
 struct Planted {
-  bool relaxed_post = false;    // A post orders nothing before it.
-  bool no_proxy_fence = false;  // The copy engine need not see what was stored before.
-  bool no_post = false;         // Signals stay as they are.
-  bool early_post = false;      // Stores by the copy engine are not waited for.
-  bool early_done = false;      // A task is posted while one of the warps that do it still does.
-  bool early_stage = false;     // Operands are given back while products still read them.
-  bool frozen_run = false;      // The run index stays, as a launch argument does in a graph.
-  bool no_abort_poll = false;   // Nobody looks at the abort word.
-  bool first_view = false;      // Every product takes the first rank's A, wherever its own lies.
+  bool relaxed_post = false;     // A post orders nothing before it.
+  bool no_proxy_fence = false;   // The copy engine need not see what was stored before.
+  bool no_post = false;          // Signals stay as they are.
+  bool early_done = false;       // A task is posted while one of the warps that do it still does.
+  bool early_stage = false;      // Operands are given back while products still read them.
+  bool frozen_run = false;       // The run index stays, as a launch argument does in a graph.
+  bool no_abort_poll = false;    // Nobody looks at the abort word.
+  bool swapped_offsets = false;  // Of a turned operand: eight rows on for 64 columns on.
+  bool first_view = false;       // Every product takes the first rank's A, wherever its own lies.
   // Of two blocks of a cluster that share a panel:
   bool own_arrivals_only = false;  // A stage is free once this block's own work warps have left it.
   bool own_bytes_only = false;     // What the other block loads is not waited for.

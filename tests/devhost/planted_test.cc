@@ -49,17 +49,6 @@ bool failed(int status) { return status != 0; }
 
 constexpr char kNoticed[] = "noticed: run .* differs|data race";
 
-// Ranks copy each other's rounded tiles out of the workspace, where the copy engine has put them.
-Plan staged_product(uint32_t tile_n = 16) {
-  return plan_gemm({.m = 8, .n = 64, .k = 16, .symmetric = false, .tile_m = 8, .tile_n = tile_n});
-}
-
-TEST_F(PlantedBugs, APostBeforeTheCopyEngineHasStored) {
-  for (const uint32_t tile_n : {256u, 16u}) {
-    EXPECT_EXIT(run_until_noticed(staged_product(tile_n), {.early_post = true}), failed, kNoticed);
-  }
-}
-
 // Its partial tile is told of, and those of the tiles before it, while some rows are on their way.
 TEST_F(PlantedBugs, APostBeforeTheLastWarpIsDone) {
   if (!kSanitized) GTEST_SKIP() << "the warp is rarely late enough: ThreadSanitizer's to see";
@@ -81,6 +70,12 @@ TEST_F(PlantedBugs, RowsOfAnotherRanksMatrix) {
     const Plan plan = plan_gemm({.m = 8, .n = 16, .k = 16, .gathers = gathers});
     EXPECT_EXIT(run_until_noticed(plan, {.first_view = true}), failed, kNoticed);
   }
+}
+
+// Whose rows of k, or strips of columns, lie elsewhere.
+TEST_F(PlantedBugs, ATurnedOperandWithItsOffsetsSwapped) {
+  const Plan plan = plan_gemm({.m = 8, .n = 72, .k = 16, .ranks = 1, .workers = 1, .raw_b = true});
+  EXPECT_EXIT(run_until_noticed(plan, {.swapped_offsets = true}), failed, kNoticed);
 }
 
 // Of a pair: one tile, whose halves of B the two blocks load for each other.
@@ -136,7 +131,8 @@ TEST_F(PlantedBugs, APostThatOrdersNothing) {
 
 TEST_F(PlantedBugs, NoFenceBeforeTheCopyEngine) {
   if (!kSanitized) GTEST_SKIP() << "a CPU has no second proxy: ThreadSanitizer's to see";
-  EXPECT_EXIT(run_until_noticed(staged_product(), {.no_proxy_fence = true}), failed, "data race");
+  const Plan plan = plan_gemm({.m = 8, .n = 64, .k = 16, .tile_m = 8, .tile_n = 16});
+  EXPECT_EXIT(run_until_noticed(plan, {.no_proxy_fence = true}), failed, "data race");
 }
 
 }  // namespace

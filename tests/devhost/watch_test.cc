@@ -45,15 +45,16 @@ TEST_F(Watched, AMissingArrivalIsNamed) {
   EXPECT_THAT(sentence(), HasSubstr("load at stage_empty, stage 0, parity 0, task 0 (block 0, "));
   // Those that wait for it in turn.
   EXPECT_THAT(sentence(), HasSubstr("work at stage_full, stage 0, parity 1, task 0 (block 0, 8 "));
-  EXPECT_THAT(sentence(), HasSubstr("store at staged_full, stage 0, parity 0, task 0"));
+  EXPECT_THAT(sentence(), HasSubstr("post at ring_done, stage 0, parity 0, task 0"));
   EXPECT_THAT(sentence(), StartsWith("a launch on this hung and was ended; who waited longest "));
 }
 
-TEST_F(Watched, AMissingArrivalOfTheStoreWarpIsNamed) {
+// Who fetches waits for a slot that was never given back.
+TEST_F(Watched, AMissingArrivalOfThePostWarpIsNamed) {
   begin(kSoon);
   loses_arrival_of_warp = 2;
-  EXPECT_EQ(run_bare(128, 256, 64, {}), kTrapped);  // Four rounds of the staging area.
-  EXPECT_THAT(sentence(), HasSubstr("work at staged_empty, stage 0, parity 0, task 0"));
+  EXPECT_EQ(run_bare(128 * 5, 256, 64, {.blocks = 1}), kTrapped);
+  EXPECT_THAT(sentence(), HasSubstr("fetch at ring_empty, stage 0, parity 0, task 3"));
 }
 
 // Both blocks tell, although the bug is in one of them.
@@ -100,15 +101,12 @@ struct WrongParity {
     }
   };
   struct Workman {
-    uint32_t slice = 0, round = 0;
+    uint32_t slice = 0;
     void perform(const cuda::Team& team, const cuda::FetchedTask& task, Block& shared) {
-      cuda::GemmBoxes<true, kCols, false>(team, cuda::product_of(task), shared.tile, slice, round)
+      cuda::GemmBoxes<true, LayoutB::kColumns, kCols, false>(team, cuda::product_of(task),
+                                                             shared.tile, slice)
           .run();
     }
-  };
-  struct Storer {
-    void store(const cuda::FetchedTask&, Block&) {}
-    void finish() {}
   };
 };
 
@@ -150,8 +148,7 @@ TEST_F(Watched, ALaunchThatEndsHasToldItsStalls) {
   for (const auto& [role, place] :
        std::initializer_list<std::pair<const char*, const char*>>{{"load", "stage_empty"},
                                                                   {"work", "stage_full"},
-                                                                  {"work", "staged_empty"},
-                                                                  {"store", "staged_full"},
+                                                                  {"post", "ring_done"},
                                                                   {"fetch", "ring_empty"},
                                                                   {"work", "ring_full"}}) {
     EXPECT_GT(share(role, place), 0) << role << " at " << place;
@@ -159,7 +156,7 @@ TEST_F(Watched, ALaunchThatEndsHasToldItsStalls) {
   }
   EXPECT_EQ(share("load", "stage_full"), 0);
   EXPECT_EQ(share("work", "stage_empty"), 0);
-  for (const char* role : {"fetch", "load", "store", "work"}) {
+  for (const char* role : {"fetch", "load", "post", "work"}) {
     double sum = 0;
     for (const cuda::StallShare& each : cuda::stalls_of(blocks_))
       sum += each.role == std::string(role) ? each.share : 0;

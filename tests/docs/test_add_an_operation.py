@@ -72,12 +72,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     put(copy, "lib/op/op.h", "  // Collective calls that move nothing", "  kAddScale = 13,\n")
     put(copy, "lib/op/ops/all.h", "#define SK_ALL", '#include "lib/op/ops/add_scale.h"\n')
     put(copy, "lib/op/ops/all.h", "  X(kAlloc)", "  X(kAddScale) \\\n")
-    put(copy, "lib/plan/task.h", "  kUserFirst", "  kAddScale = 13,\n")
+    put(copy, "lib/plan/task.h", "  kUserFirst", "  kAddScale = 14,\n")
     task = copy / "lib/plan/task.h"
-    task.write_text(task.read_text().replace("kTaskOpCount = 13;", "kTaskOpCount = 14;"))
+    task.write_text(task.read_text().replace("kTaskOpCount = 14;", "kTaskOpCount = 15;"))
     all_tiles = copy / "lib/tile/all.h"
-    lines = "  X(kAdamw) \\\n  X(kAddScale)"
-    all_tiles.write_text(all_tiles.read_text().replace("  X(kAdamw)", lines))
+    lines = "  X(kGemmRaw) \\\n  X(kAddScale)"
+    all_tiles.write_text(all_tiles.read_text().replace("  X(kGemmRaw)", lines))
     put(copy, "lib/algo/rmsnorm.cpp", "  Result<Plan> backward()", plan)
     put(copy, "lib/algo/rmsnorm.cpp", "Result<Plan> plan_add_rmsnorm(", planner)
     declaration = (

@@ -158,6 +158,8 @@ TEST_P(Products, OfEveryKernelAndType) {
       {.m = 70, .n = 33, .k = 67},
       {.m = 150, .n = 280, .k = 40, .symmetric = false},
       {.m = 136, .n = 72, .k = 50, .transpose_a = true, .transpose_b = true},
+      {.m = 131, .n = 264, .k = 72, .raw_b = true},
+      {.m = 131, .n = 264, .k = 72, .transpose_b = true, .pad_b = 8, .raw_b = true},
   };
   for (const GemmCase& c : cases) {
     for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF32}) {
@@ -169,12 +171,49 @@ TEST_P(Products, OfEveryKernelAndType) {
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, Products, kRankCounts, name_of);
 
+// Nobody packs it: both layouts, by wide blocks, narrow ones and pairs, and by the kernel that
+// loads for itself where A is turned or rows of B lie at odd distances.
+TEST_F(ProductCases, OfARawB) {
+  const GemmCase cases[] = {
+      {.m = 128, .n = 256, .k = 64},
+      {.m = 131, .n = 264, .k = 72, .pad_b = 8},
+      {.m = 300, .n = 520, .k = 328},
+      {.m = 150, .n = 280, .k = 40, .symmetric = false},
+      {.m = 136, .n = 72, .k = 48, .transpose_a = true},
+      {.m = 70, .n = 33, .k = 67, .pad_b = 3},
+  };
+  for (const GemmCase& each : cases) {
+    for (const bool turned_b : {false, true}) {
+      for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF32}) {
+        GemmCase c = each;
+        c.raw_b = true;
+        c.transpose_b = turned_b;
+        if (!real() && (c.m > 131 || dtype == DType::kF16)) continue;
+        for (const uint32_t tile_n : {256u, 128u}) {
+          c.tile_n = tile_n;
+          check_case(c, dtype, /*ranks=*/1 + uint32_t(turned_b));
+          if (HasFatalFailure()) return;
+        }
+        const uint32_t pair_workers = Machine::get().pair_workers(1);
+        if (pair_workers == 0 || dtype == DType::kF32) continue;
+        c.tile_n = c.tile_m = 256;
+        c.dtype = c.out_dtype = dtype;
+        c.ranks = 1;
+        c.workers = real() ? pair_workers : 1;
+        SCOPED_TRACE(describe(c));
+        Running running(plan_gemm(c), {.pairs = true});
+        ASSERT_EQ(running.run_random(random_, 2), "") << "seed " << seed_;
+      }
+    }
+  }
+}
+
 // Two blocks of a cluster for each worker, where the GPU has kernels for that.
 TEST_F(ProductCases, ByPairsOfBlocks) {
   if (Machine::get().pair_workers(1) == 0) return;
   for (const GemmCase& shape :
        {GemmCase{.m = 256, .n = 256, .k = 64}, GemmCase{.m = 300, .n = 264, .k = 328, .pad_c = 8},
-        GemmCase{.m = 1000, .n = 520, .k = 1032},
+        GemmCase{.m = 1000, .n = 520, .k = 520},
         GemmCase{.m = 259, .n = 80, .k = 72, .symmetric = false}}) {
     if (!real() && shape.m != 259) continue;
     for (const DType dtype : {DType::kBF16, DType::kF16}) {
@@ -187,7 +226,7 @@ TEST_F(ProductCases, ByPairsOfBlocks) {
         c.workers = real() ? Machine::get().pair_workers(ranks) : 1;
         SCOPED_TRACE(describe(c));
         Running running(plan_gemm(c), {.pairs = true});
-        ASSERT_EQ(running.run_random(random_, real() ? 3 : 1), "") << "seed " << seed_;
+        ASSERT_EQ(running.run_random(random_, real() ? 2 : 1), "") << "seed " << seed_;
       }
     }
   }
@@ -202,6 +241,7 @@ TEST_F(ProductCases, OfRandomShapes) {
                .k = 1 + int64_t(random_() % (most / 2))};
     c.symmetric = random_() % 2;
     c.transpose_b = random_() % 2;
+    c.raw_b = random_() % 2;
     c.tile_n = random_() % 2 ? 128 : 256;
     check_case(c, kTypes[random_() % 3], 1u << random_() % (real() ? 4 : 2));
     if (HasFatalFailure()) return;

@@ -70,14 +70,14 @@ sk_packed* pack(sk_comm* comm, Machine& machine, int rank, int32_t dtype, int k,
 
 // One product of all ranks; "" or the first wrong element of C, which began as poison.
 std::string multiply(sk_comm* comm, Machine& machine, int rank, int ranks, int32_t dtype,
-                     const Shape& shape, const sk_packed* packed) {
+                     const Shape& shape, const sk_packed* packed, const sk_tensor* b = nullptr,
+                     uint32_t flags = 0) {
   const auto [m, n, k] = shape;
   void* const a = machine.take(size_t(m * k) * bytes_of(dtype));
   auto* const c = static_cast<float*>(machine.take(size_t(m * n) * 4));
   for (int i = 0; i < m * k; ++i) put(a, dtype, i, a_at(rank, i));
   sk_tensor ta = tensor(a, dtype, m, k), tc = tensor(c, SK_F32, m, n);
-  EXPECT_EQ(sk_allreduce_gemm(comm, &ta, nullptr, packed, &tc, 0, nullptr), SK_OK)
-      << sk_last_error();
+  EXPECT_EQ(sk_allreduce_gemm(comm, &ta, b, packed, &tc, flags, nullptr), SK_OK) << sk_last_error();
   EXPECT_EQ(sk_comm_synchronize(comm, nullptr), SK_OK) << sk_last_error();
   std::string wrong;
   for (int i = 0; i < m * n && wrong.empty(); ++i) {
@@ -164,6 +164,50 @@ TEST(GpuPack, PairsOfBlocksMultiplyWhereTheyFillTheGpu) {
     machine.fake.at_each_launch(nullptr);
     EXPECT_TRUE(kernels.contains(row.kernel)) << testing::PrintToString(kernels);
     unsetenv("SK_GPU_PAIRS");
+  }
+}
+
+// Which kernel multiplies it, by how it lies; nothing packs it where the copy engine can read it.
+TEST(GpuPack, ABThatIsNotPackedIsReadAsItLies) {
+  struct Row {
+    Shape shape;
+    int32_t dtype;
+    bool transposed;
+    size_t skipped;  // Bytes, behind an address of the GPU's.
+    const char* kernel;
+  };
+  const Row rows[] = {
+      {{300, 72, 16}, SK_BF16, false, 0, "sk_run_narrow_kn_bf16"},
+      {{300, 72, 16}, SK_F16, true, 0, "sk_run_narrow_f16"},
+      {{300, 1024, 16}, SK_F16, false, 0, "sk_run_boxes_kn_f16"},
+      {{512, 512, 16}, SK_BF16, false, 0, "sk_run_pairs_kn_bf16"},
+      {{512, 512, 16}, SK_BF16, true, 0, "sk_run_pairs_bf16"},
+      {{300, 71, 16}, SK_BF16, false, 0, "sk_run_narrow_bf16"},  // Odd rows: packed.
+      {{300, 72, 16}, SK_BF16, false, 2, "sk_run_gemms"},        // An odd address.
+      {{300, 72, 16}, SK_F32, false, 0, "sk_run_gemms"}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(testing::Message() << row.kernel << ", " << row.shape.n << " columns");
+    Machine machine;
+    std::mutex mutex;
+    std::set<std::string> kernels;
+    in_ranks(1, [&](sk_comm* comm, int rank) {
+      const auto [m, n, k] = row.shape;
+      char* const memory = static_cast<char*>(machine.take(size_t(k * n) * 4 + row.skipped));
+      void* const b = memory + row.skipped;
+      for (int i = 0; i < k * n; ++i)
+        put(b, row.dtype, row.transposed ? i % n * k + i / n : i, b_at(rank, i));
+      const sk_tensor t = row.transposed ? tensor(b, row.dtype, n, k) : tensor(b, row.dtype, k, n);
+      machine.fake.at_each_launch([&](const std::string& kernel) {
+        const std::lock_guard lock(mutex);
+        kernels.insert(kernel);
+      });
+      EXPECT_EQ(multiply(comm, machine, rank, 1, row.dtype, row.shape, nullptr, &t,
+                         row.transposed ? SK_GEMM_TRANSPOSE_B : 0),
+                "");
+      machine.fake.at_each_launch(nullptr);
+      machine.fake.free(memory);
+    });
+    EXPECT_TRUE(kernels.contains(row.kernel)) << testing::PrintToString(kernels);
   }
 }
 

@@ -17,11 +17,12 @@ struct GemmCase {
   bool mapped = true;
   bool transpose_a = false, transpose_b = false;
   uint32_t tile_m = 128, tile_n = 256;
-  int64_t pad_a = 0, pad_c = 0;  // Elements between rows.
-  bool packed_by_all = true;     // Every queue packs some columns of B.
-  bool gathers = false;          // A of all ranks times the own B, in place of a sum of all ranks'.
+  int64_t pad_a = 0, pad_b = 0, pad_c = 0;  // Elements between rows.
+  bool packed_by_all = true;                // Every queue packs some columns of B.
+  bool raw_b = false;                       // Nobody packs it.
+  bool gathers = false;  // A of all ranks times the own B, in place of a sum of all ranks'.
 };
-// B is packed in the run, its columns whole units of 16 bytes.
+// B is packed in the run, its columns whole units of 16 bytes, or read as it lies.
 Plan plan_gemm(const GemmCase& c);
 std::string describe(const GemmCase& c);
 

@@ -153,33 +153,52 @@ class Oracle {
     }
   }
 
-  int64_t a(uint32_t rank, int64_t row, int64_t i) const {
-    return decode(op_.dtype, world_.inputs[run_][rank][0],
-                  uint64_t(op_.transpose_a ? i * op_.lda + row : row * op_.lda + i));
-  }
-  int64_t b(uint32_t rank, int64_t i, int64_t column) const {
-    const int64_t at = !op_.pack_b       ? column * op_.k + i
-                       : op_.transpose_b ? column * op_.ldb + i
-                                         : i * op_.ldb + column;
-    return decode(op_.dtype, world_.inputs[run_][rank][2], uint64_t(at));
-  }
-  int64_t dot(uint32_t a_rank, uint32_t b_rank, int64_t row, int64_t column) const {
-    int64_t sum = 0;
-    for (int64_t i = 0; i < op_.k; ++i) sum += a(a_rank, row, i) * b(b_rank, i, column);
-    return sum;
-  }
-  void product(uint32_t rank, std::vector<std::byte>& out) const {
-    const bool gathers = op_.kind == OpKind::kAllgatherGemm;
-    for (int64_t row = 0; row < (gathers ? ranks_ : 1) * op_.m; ++row) {
-      for (int64_t column = 0; column < op_.n; ++column) {
-        int64_t sum = 0;
-        if (gathers) {
-          sum = dot(uint32_t(row / op_.m), rank, row % op_.m, column);
-        } else {
-          for (uint32_t each = 0; each < ranks_; ++each) sum += dot(each, each, row, column);
-        }
-        encode(op_.out_dtype, sum, out, uint64_t(row * op_.ldc + column));
+  // Row after row. Whole numbers, whose sums are whole numbers too: in doubles they are exact.
+  using Matrix = std::vector<double>;
+  Matrix a(uint32_t rank) const {
+    Matrix out;
+    for (int64_t row = 0; row < op_.m; ++row) {
+      for (int64_t i = 0; i < op_.k; ++i) {
+        const int64_t at = op_.transpose_a ? i * op_.lda + row : row * op_.lda + i;
+        out.push_back(double(decode(op_.dtype, world_.inputs[run_][rank][0], uint64_t(at))));
       }
+    }
+    return out;
+  }
+  Matrix b(uint32_t rank) const {
+    Matrix out;
+    for (int64_t i = 0; i < op_.k; ++i) {
+      for (int64_t column = 0; column < op_.n; ++column) {
+        const int64_t at = !op_.pack_b       ? column * op_.k + i
+                           : op_.transpose_b ? column * op_.ldb + i
+                                             : i * op_.ldb + column;
+        out.push_back(double(decode(op_.dtype, world_.inputs[run_][rank][2], uint64_t(at))));
+      }
+    }
+    return out;
+  }
+  void add_product(const Matrix& left, const Matrix& right, double* sums) const {
+    for (int64_t row = 0; row < op_.m; ++row, sums += op_.n) {
+      for (int64_t i = 0; i < op_.k; ++i) {
+        const double factor = left[size_t(row * op_.k + i)];
+        const double* from = right.data() + i * op_.n;
+        for (int64_t column = 0; column < op_.n; ++column) sums[column] += factor * from[column];
+      }
+    }
+  }
+  void product(uint32_t rank, std::vector<std::byte>& out) {
+    const bool gathers = op_.kind == OpKind::kAllgatherGemm;
+    const size_t size = size_t(op_.m * op_.n);
+    // A sum over all ranks is the same at each.
+    if (gathers || sums_.empty()) {
+      sums_.assign((gathers ? ranks_ : 1) * size, 0);
+      const Matrix own = b(rank);
+      for (uint32_t each = 0; each < ranks_; ++each)
+        add_product(a(each), gathers ? own : b(each), sums_.data() + (gathers ? each * size : 0));
+    }
+    for (size_t i = 0; i < sums_.size(); ++i) {
+      const uint64_t row = i / uint64_t(op_.n), column = i % uint64_t(op_.n);
+      encode(op_.out_dtype, int64_t(sums_[i]), out, row * uint64_t(op_.ldc) + column);
     }
   }
 
@@ -188,6 +207,7 @@ class Oracle {
   uint32_t ranks_;
   const World& world_;
   uint32_t run_;
+  Matrix sums_;  // Of the product.
 };
 
 template <typename T>
@@ -215,6 +235,7 @@ void random_gemm(TextOp& op, Case& c, std::mt19937_64& random) {
   c.target.packed_bytes = uint64_t(op.n) * (op.pack_b ? pitch : column);
   if (op.k == 0) c.target.packed_bytes = 64;  // What is packed has some bytes all the same.
   if (op.pack_b && random() % 2) c.target.packed_pitch = pitch;
+  if (op.pack_b) c.target.raw_b = random() % 2;
   c.target.band_rows = uint32_t(random() % 4);
 }
 
@@ -290,8 +311,9 @@ World random_world(const Plan& plan, uint32_t runs, std::mt19937_64& random) {
 
 std::string first_difference(const Plan& plan, const World& world) {
   for (uint32_t run = 0; run < world.inputs.size(); ++run) {
+    Oracle oracle(plan, world, run);
     for (uint32_t rank = 0; rank < plan.target.world_size; ++rank) {
-      const std::string difference = Oracle(plan, world, run).check(rank);
+      const std::string difference = oracle.check(rank);
       if (!difference.empty()) return difference;
     }
   }

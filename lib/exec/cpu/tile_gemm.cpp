@@ -86,4 +86,8 @@ uint64_t flops(const TileShape& shape) {
 constexpr CpuTile cpu_tiles::kGemm = {
     .check = check, .choose = choose, .reserve = gemm_reserve_scratch, .flops = flops};
 
+// Kernels here want B in their own order, so plans for CPUs pack it.
+constexpr CpuTile cpu_tiles::kGemmRaw = {
+    .choose = [](const TileShape&, CpuIsa) -> TileFn { return nullptr; }};
+
 }  // namespace sk::cpu

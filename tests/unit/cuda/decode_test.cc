@@ -58,6 +58,7 @@ TEST(Decode, Products) {
       EXPECT_EQ(record.self, uint32_t(p[kGemmSelf]));
       EXPECT_EQ(DType(record.dtype), DType::kBF16);
       EXPECT_EQ(record.transpose_a, 0);
+      EXPECT_EQ(record.layout_b, LayoutB::kColumns);
       EXPECT_EQ(record.views.a_row, views->tasks[part.rank][i].a_row);
       EXPECT_EQ(record.views.b_row, uint32_t(p[kGemmCol0]));
       const bool is_partial = record.epilogue == kGemmPartial;
@@ -68,6 +69,33 @@ TEST(Decode, Products) {
   }
   EXPECT_GT(seen[kGemmPartial], 0u);
   EXPECT_GT(seen[kGemmReduce], 0u);
+}
+
+TEST(Decode, ProductsOfARawB) {
+  for (const bool turned : {true, false}) {
+    const Plan plan = plan_gemm({.m = 128,
+                                 .n = 600,
+                                 .k = 72,
+                                 .ranks = 1,
+                                 .transpose_b = turned,
+                                 .pad_b = 16,
+                                 .raw_b = true});
+    const RankPlan& part = plan.ranks[0];
+    auto records = decode(plan, part, nullptr);
+    ASSERT_TRUE(records.ok()) << records.status().message();
+    uint64_t columns = 0;
+    for (size_t i = 0; i < part.tasks.size(); ++i) {
+      ASSERT_NE(part.tasks[i].op, TaskOp::kPackB);
+      if (!is_gemm(part.tasks[i].op)) continue;
+      const GemmRecord& record = (*records)[i].gemm;
+      EXPECT_EQ(record.layout_b, turned ? LayoutB::kColumns : LayoutB::kRows);
+      EXPECT_EQ(record.b_pitch, (turned ? 88u : 616u) * 2);
+      const int64_t* p = part.params_of(part.tasks[i]).data();
+      EXPECT_EQ(record.b_offset, uint64_t(p[kGemmCol0]) * (turned ? record.b_pitch : 2));
+      columns += record.cols;
+    }
+    EXPECT_EQ(columns, 600u);
+  }
 }
 
 TEST(Decode, PackedColumns) {

@@ -24,7 +24,7 @@ struct FunctionOpaque {
   bool loaded = false;
 };
 struct ModuleOpaque {
-  FunctionOpaque functions[18];
+  FunctionOpaque functions[24];
 };
 struct EventOpaque {
   std::shared_future<void> done;

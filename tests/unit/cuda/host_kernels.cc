@@ -11,6 +11,12 @@ void sk_run_narrow_bf16(sk::cuda::BoxLaunchArgs args);
 void sk_run_narrow_f16(sk::cuda::BoxLaunchArgs args);
 void sk_run_pairs_bf16(sk::cuda::BoxLaunchArgs args);
 void sk_run_pairs_f16(sk::cuda::BoxLaunchArgs args);
+void sk_run_boxes_kn_bf16(sk::cuda::BoxLaunchArgs args);
+void sk_run_boxes_kn_f16(sk::cuda::BoxLaunchArgs args);
+void sk_run_narrow_kn_bf16(sk::cuda::BoxLaunchArgs args);
+void sk_run_narrow_kn_f16(sk::cuda::BoxLaunchArgs args);
+void sk_run_pairs_kn_bf16(sk::cuda::BoxLaunchArgs args);
+void sk_run_pairs_kn_f16(sk::cuda::BoxLaunchArgs args);
 void sk_bare_boxes_bf16(sk::cuda::BareGemm gemm);
 void sk_pack_weights(sk::cuda::BareWeights args);
 void sk_bare_pairs_bf16(sk::cuda::BareGemm gemm);
@@ -43,6 +49,12 @@ const HostKernel* find_host_kernel(const std::string& name) {
       host_kernel<BoxLaunchArgs, sk_run_narrow_f16>("sk_run_narrow_f16", true),
       host_kernel<BoxLaunchArgs, sk_run_pairs_bf16>("sk_run_pairs_bf16", true, kPairBlocks),
       host_kernel<BoxLaunchArgs, sk_run_pairs_f16>("sk_run_pairs_f16", true, kPairBlocks),
+      host_kernel<BoxLaunchArgs, sk_run_boxes_kn_bf16>("sk_run_boxes_kn_bf16", true),
+      host_kernel<BoxLaunchArgs, sk_run_boxes_kn_f16>("sk_run_boxes_kn_f16", true),
+      host_kernel<BoxLaunchArgs, sk_run_narrow_kn_bf16>("sk_run_narrow_kn_bf16", true),
+      host_kernel<BoxLaunchArgs, sk_run_narrow_kn_f16>("sk_run_narrow_kn_f16", true),
+      host_kernel<BoxLaunchArgs, sk_run_pairs_kn_bf16>("sk_run_pairs_kn_bf16", true, kPairBlocks),
+      host_kernel<BoxLaunchArgs, sk_run_pairs_kn_f16>("sk_run_pairs_kn_f16", true, kPairBlocks),
       host_kernel<BareGemm, sk_bare_boxes_bf16>("sk_bare_boxes_bf16", false),
       host_kernel<BareWeights, sk_pack_weights>("sk_pack_weights", false),
       host_kernel<BareGemm, sk_bare_pairs_bf16>("sk_bare_pairs_bf16", false, kPairBlocks),

@@ -44,6 +44,27 @@ TEST(Kernels, OfBoxesAreOfATypeAndAWidth) {
   EXPECT_EQ(kernel_of(plan_gemm(single), Way::kPairs), "");
 }
 
+TEST(Kernels, OfBoxesAreOfALayoutOfB) {
+  GemmCase c{.m = 256, .n = 300, .k = 64, .transpose_b = true, .raw_b = true};
+  EXPECT_EQ(box_kernel_of(plan_gemm(c)), "sk_run_boxes_bf16");
+  c.transpose_b = false;
+  EXPECT_EQ(box_kernel_of(plan_gemm(c)), "sk_run_boxes_kn_bf16");
+  EXPECT_EQ(kernel_of(plan_gemm(c), Way::kAlone), "sk_run_gemms");
+  EXPECT_EQ(kernel_of(plan_gemm(c), Way::kPairs), "sk_run_pairs_kn_bf16");
+  c.tile_n = 128;
+  c.dtype = c.out_dtype = DType::kF16;
+  EXPECT_EQ(box_kernel_of(plan_gemm(c)), "sk_run_narrow_kn_f16");
+  // Of both: no kernel of boxes.
+  Plan both = plan_gemm(c);
+  for (Task& task : both.ranks[1].tasks) {
+    if (!is_gemm(task.op)) continue;
+    both.ranks[1].params[task.first_param + kGemmRawTransposeB] = 1;
+    break;
+  }
+  EXPECT_EQ(box_kernel_of(both), "");
+  EXPECT_EQ(kernel_of(both, Way::kAlone), "sk_run_gemms");
+}
+
 // A plan of several products, whatever operation it is of: one of another type is enough.
 TEST(Kernels, FollowFromEveryTask) {
   Plan plan = plan_gemm({.m = 256, .n = 300, .k = 64});
@@ -67,6 +88,9 @@ TEST(Kernels, ReadBoxesAsTheyMultiplyThem) {
   expect(kRunBoxesF16, 128, 256);
   expect(kRunNarrowBf16, 128, 128);
   expect(kRunPairsBf16, 256, 128);
+  expect(kRunBoxesKnBf16, 128, 64);
+  expect(kRunNarrowKnF16, 128, 64);
+  expect(kRunPairsKnF16, 256, 64);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ void expect_matching(const Plan& plan, const ViewTable& table) {
     ASSERT_EQ(table.tasks[part.rank].size(), part.tasks.size());
     for (size_t i = 0; i < part.tasks.size(); ++i) {
       const Task& task = part.tasks[i];
-      if (task.op != TaskOp::kGemm) continue;
+      if (!is_gemm(task.op)) continue;
       const int64_t* p = part.params_of(task).data();
       const ProductViews& views = table.tasks[part.rank][i];
       const View &a = table.views[views.a], &b = table.views[views.b];
@@ -35,7 +35,10 @@ void expect_matching(const Plan& plan, const ViewTable& table) {
       EXPECT_LE(a.offset + (a.rows - 1) * a.pitch + a.columns * 2, plan.buffers[a.buffer].bytes);
       EXPECT_EQ(b.buffer, part.regions_of(task)[1].buffer);
       EXPECT_EQ(views.b_row, uint64_t(p[kGemmCol0]));
-      EXPECT_EQ(b.rows, uint64_t(p[kGemmN]));
+      const bool by_rows = layout_of_b(task.op, p) == LayoutB::kRows;
+      EXPECT_EQ(b.rows, uint64_t(p[by_rows ? kGemmK : kGemmN]));
+      EXPECT_EQ(b.columns, uint64_t(p[by_rows ? kGemmN : kGemmK]));
+      EXPECT_LE(b.offset + (b.rows - 1) * b.pitch + b.columns * 2, plan.buffers[b.buffer].bytes);
     }
   }
 }
@@ -56,6 +59,29 @@ TEST(Views, AreOneForEachMatrix) {
       EXPECT_EQ(table->views.size(), 6u) << gathers;  // A and B of each rank.
       EXPECT_EQ(buffers_of(*table).size(), 6u);
       expect_matching(plan, *table);
+    }
+  }
+}
+
+// What the caller has of B, for all tiles.
+TEST(Views, OfARawBAreItsRows) {
+  for (const bool turned : {true, false}) {
+    const Plan plan = plan_gemm({.m = 300,
+                                 .n = 600,
+                                 .k = 72,
+                                 .ranks = 3,
+                                 .transpose_b = turned,
+                                 .pad_b = 16,
+                                 .raw_b = true});
+    const auto table = views_of(plan, {.rows_b = 64});
+    ASSERT_TRUE(table.has_value());
+    EXPECT_EQ(table->views.size(), 6u);
+    expect_matching(plan, *table);
+    for (const View& view : table->views) {
+      if (plan.buffers[view.buffer].operand != 2) continue;
+      EXPECT_EQ(plan.buffers[view.buffer].kind, BufferKind::kInput);
+      EXPECT_EQ(view.pitch, (turned ? 88u : 616u) * 2);
+      EXPECT_EQ(view.box_rows, 64u);
     }
   }
 }
@@ -127,6 +153,7 @@ TEST(Views, AreNotOfWhatTheEngineCannotRead) {
       {"f32", {.m = 8, .n = 8, .k = 8, .dtype = DType::kF32, .out_dtype = DType::kF32}},
       {"turned", {.m = 8, .n = 8, .k = 8, .transpose_a = true}},
       {"no k", {.m = 8, .n = 8, .k = 0}},
+      {"rows of B apart by 18 bytes", {.m = 8, .n = 8, .k = 8, .pad_b = 1, .raw_b = true}},
       {"rows of A apart by 18 bytes", {.m = 8, .n = 8, .k = 8, .pad_a = 1}}};
   for (const auto& [what, c] : cases) EXPECT_FALSE(views_of(plan_gemm(c), {}).has_value()) << what;
   EXPECT_TRUE(views_of(plan_gemm({.m = 8, .n = 8, .k = 8}), {}).has_value());

@@ -52,6 +52,18 @@ Stream packed(Bench& bench, const Product& p, std::initializer_list<Strip> strip
   return out;
 }
 
+// The same of a B that nobody has packed: of its elements, [n, k] where it is turned.
+Result<Stream> raw_gemm(Bench& bench, const Product& p, std::vector<int64_t> params,
+                        const Stream& a, const Stream& b, bool turned, Region out) {
+  params.push_back(turned);
+  const uint64_t rows = uint64_t(params[kGemmRows]), k = uint64_t(p.k), n = uint64_t(p.n);
+  const Region from{0, k * 4, k * 4, uint32_t(rows), 0, 1, kRead};
+  const uint64_t b_rows = turned ? n : k, line = (turned ? k : n) * 4;
+  return bench.run(*effect_of(TaskOp::kGemmRaw), params,
+                   {from, Region{0, line, line, uint32_t(b_rows), 0, 1, kRead}, out},
+                   {{0, 0, a}, {1, 0, b}});
+}
+
 Result<Stream> gemm(Bench& bench, const Product& p, const std::vector<int64_t>& params,
                     const Stream& a, const Stream& b, std::vector<Region> outputs,
                     std::vector<TileInput> partials = {}) {
@@ -78,6 +90,21 @@ TEST(Products, AProductOfOneRankIsItsOutput) {
                                 packed(bench, p, {{0, 16}, {16, 16}}), {tile_of_c(p, 16, 24)});
   ASSERT_TRUE(c.ok()) << c.status().message();
   EXPECT_TRUE(same(c.value(), bench.elements(kC, 0, {16, 16, 8, 24}), bench.work));
+}
+
+TEST(Products, ARawBIsAllOfIt) {
+  const Product p;
+  Bench bench(p.op(), 1);
+  const Stream a = bench.elements(kA, 0, {16, 16, 0, 16});
+  const auto product = [&](const effect::Rect& b, bool turned) {
+    return raw_gemm(bench, p, gemm_params(p, 16, 16, 8, 24, kGemmStore), a,
+                    bench.elements(kB, 0, b), turned, tile_of_c(p, 16, 24));
+  };
+  const Result<Stream> c = product({0, 16, 0, 32}, false);
+  ASSERT_TRUE(c.ok()) << c.status().message();
+  EXPECT_TRUE(same(c.value(), bench.elements(kC, 0, {16, 16, 8, 24}), bench.work));
+  EXPECT_THAT(refusal(product({0, 16, 0, 32}, true)), HasSubstr("b"));
+  EXPECT_THAT(refusal(product({0, 15, 0, 32}, false)), HasSubstr("b"));
 }
 
 TEST(Products, SwappedStripsAreRefused) {

@@ -85,6 +85,10 @@ std::vector<Golden> goldens() {
   queues.packed_pitch = 32;
   queues.packed_bytes = 72 * queues.packed_pitch;
   out.push_back({"allreduce-gemm-packed-by-all-2-ranks", words(packs), queues});
+  // Or where all read B as it lies, [k, n] here.
+  Target raw = queues;
+  raw.raw_b = true;
+  out.push_back({"allreduce-gemm-raw-2-ranks", words(packs), raw});
   TextOp gathers{.kind = OpKind::kAllgatherGemm, .m = 40, .n = 24, .k = 8};
   gathers.lda = 10;
   gathers.ldc = 24;

@@ -58,6 +58,7 @@ TEST(PlanText, OddValuesSurviveTheRoundTrip) {
     plan.target.chunk_bytes = random();
     plan.target.band_rows = random() % 2 ? uint32_t(random()) >> random() % 32 : 0;
     plan.target.packed_pitch = random() % 2 ? random() >> random() % 64 : 0;
+    plan.target.raw_b = random() % 2;
     if (random() % 2) plan.target.edge_signals_max = uint32_t(random()) >> random() % 32;
     if (random() % 2) plan.target.queue_bytes_min = random() >> random() % 64;
     if (random() % 2) plan.target.turn_bytes = random() >> random() % 64;

@@ -80,7 +80,7 @@ TEST(UnsafeTexts, ThatNameBuffersWithoutEndAreRefusedAtOnce) {
   while (plan.buffers.size() < 20'000) plan.buffers.push_back({});
   Task task = part.tasks.back();
   task.op = TaskOp::kReduce;
-  const auto regions = part.regions_of(part.tasks[2]);
+  const auto regions = part.regions_of(part.tasks[0]);
   ASSERT_EQ(regions.size(), 2u);
   std::vector<Region> many(regions.begin(), regions.end());
   many[0].buffer_count = uint32_t(plan.buffers.size() - many[0].buffer);

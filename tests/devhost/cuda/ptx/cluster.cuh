@@ -50,8 +50,8 @@ inline void store_there(There to, uint32_t value) {
   std::memcpy(to.at, &value, sizeof value);
 }
 
-inline bool test_in_cluster(const MBarrier& barrier, uint32_t parity) {
-  return test(barrier, parity);
+inline bool try_in_cluster(const MBarrier& barrier, uint32_t parity) {
+  return try_wait(barrier, parity);
 }
 inline void wait_in_cluster(const MBarrier& barrier, uint32_t parity) {
   // The first block waits for one arrival only where the other's share is done. It posts before

@@ -43,7 +43,7 @@ inline bool loses_arrival() {
          devhost::loses_arrival_of_warp.compare_exchange_strong(loser, -1);
 }
 
-// With planted.early_done the last of a task's warps lets the store warp go ahead.
+// With planted.early_done the last of a task's warps lets the post warp go ahead.
 inline bool is_last_of_task(const MBarrier& barrier) {
   return devhost::planted.early_done && barrier.count == 9 &&
          barrier.missing.load(std::memory_order_relaxed) == 1;
@@ -66,13 +66,13 @@ inline void complete_bytes(MBarrier& barrier, uint32_t bytes) {
 }
 
 // The phase under way is not `parity`, so the one before it, which was, has ended.
-inline bool test(const MBarrier& barrier, uint32_t parity) {
+inline bool try_wait(const MBarrier& barrier, uint32_t parity) {
   return barrier.phase.load(std::memory_order_acquire) % 2 != parity;
 }
 
-// The store warp's wait for the eight work warps and the load warp, with planted.early_done.
+// The post warp's wait for the eight work warps and the load warp, with planted.early_done.
 inline void wait_for_all_but_one(const MBarrier& barrier, uint32_t parity) {
-  while (!test(barrier, parity) && barrier.missing.load(std::memory_order_acquire) > 1)
+  while (!try_wait(barrier, parity) && barrier.missing.load(std::memory_order_acquire) > 1)
     std::this_thread::yield();
 }
 
