@@ -12,9 +12,9 @@ namespace sk::cuda {
 namespace {
 
 constexpr const char* kRoles[] = {"fetch", "load", "post", "watchman", "work"};
-constexpr const char* kPlaces[kWatchedPlaces] = {
-    "ring_empty", "ring_full", "ring_done", "stage_empty", "stage_full",
-    "told",       "pair_done", "team",      "signal"};
+constexpr const char* kPlaces[kWatchedPlaces] = {"ring_empty",  "ring_full",  "ring_done",
+                                                 "stage_empty", "stage_full", "told",
+                                                 "pair_done",   "team",       "signal"};
 
 uint32_t role_of(uint32_t warp) { return std::min(warp, kWatchedWorkWarp); }
 const char* place_of(uint32_t place) { return place < kWatchedPlaces ? kPlaces[place] : "?"; }

@@ -83,14 +83,6 @@ SK_DEVICE void store16(std::byte* at, const Bytes16& v) {
                "r"(v.word[2]), "r"(v.word[3])
                : "memory");
 }
-struct alignas(8) Bytes8 {
-  uint32_t word[2];
-};
-SK_DEVICE void store8(std::byte* at, const Bytes8& v) {
-  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(at), "r"(v.word[0]), "r"(v.word[1])
-               : "memory");
-}
-
 // For runs of bytes that are walked once: none are kept in the multiprocessor's own cache. Nothing
 // is touched, and zeros are loaded, where `there` is false: a predicate in place of a branch, so
 // that loads stay together.
@@ -118,6 +110,14 @@ SK_DEVICE void store16_past(bool there, std::byte* at, const Bytes16& v) {
       "@p st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};\n\t}" ::"l"(at),
       "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"(uint32_t(there))
       : "memory");
+}
+
+struct alignas(8) Bytes8 {
+  uint32_t word[2];
+};
+SK_DEVICE void store8(std::byte* at, const Bytes8& v) {
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(at), "r"(v.word[0]), "r"(v.word[1])
+               : "memory");
 }
 
 // Nanoseconds of a clock that all multiprocessors share; steps of up to a microsecond.

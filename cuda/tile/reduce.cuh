@@ -214,12 +214,12 @@ SK_DEVICE uint64_t reduce_packed(const Team& team, const ReduceTask& task) {
   const auto in_unit = uint32_t(16 / dtype_bytes(DType(record.dtype)));
   const uint64_t all = record.columns / in_unit;
   const uint32_t units = all < kUnitsMax ? uint32_t(all) : kUnitsMax;
-  const auto any = [&](const Batch<OfAny::kUnits>& batch) {
-    reduce_batch<OfAny, /*adds=*/false>(task, batch);
-  };
   const bool adds = RedOp(record.op) == RedOp::kSum || RedOp(record.op) == RedOp::kAvg;
   if (!adds || !team.fills_rows<OfTwo::kUnits>(record.rows, units)) {
-    team.each_across_rows<OfAny::kUnits>(record.rows, units, any);
+    team.each_across_rows<OfAny::kUnits>(record.rows, units,
+                                         [&](const Batch<OfAny::kUnits>& batch) {
+                                           reduce_batch<OfAny, /*adds=*/false>(task, batch);
+                                         });
   } else if (record.all_in_count <= OfTwo::kRanks) {
     add_rows<OfTwo>(team, task, units);
   } else {
@@ -228,16 +228,66 @@ SK_DEVICE uint64_t reduce_packed(const Team& team, const ReduceTask& task) {
   return uint64_t(units) * in_unit;
 }
 
-// `lean`: see copy_tile(); element by element then, for no planner reduces beside products.
+// The same, of floats of up to 32 bits, in the registers that are left beside the sums of a
+// product: one place at a time, up to four addresses of an input at once.
+template <DType dtype>
+SK_DEVICE uint64_t reduce_lean(const Team& team, const ReduceTask& task) {
+  using In = Unit<dtype>;
+  constexpr uint32_t kAtOnce = 4;
+  const ReduceRecord& record = task.record;
+  const RedOp op = RedOp(record.op);
+  const uint64_t units = record.columns / In::kCount;
+  team.each(units * record.rows, [&](uint64_t i) {
+    const uint64_t row = record.rows == 1 ? 0 : i / units;
+    const uint64_t at = (i - row * units) * 16;
+    float sum[In::kCount];
+    bool first = true;
+    std::byte* const* from = task.addresses;
+    for (uint32_t r = 0; r < record.inputs; from += record.in_count[r++]) {
+      const uint32_t count = record.in_count[r];
+      const uint64_t place = row * record.in_pitch[r] + at;
+      for (uint32_t j = 0; j < count; j += kAtOnce) {
+        ptx::Bytes16 loaded[kAtOnce];
+#pragma unroll
+        for (uint32_t u = 0; u < kAtOnce; ++u)
+          if (j + u < count) loaded[u] = ptx::load16(from[j + u] + place);
+#pragma unroll
+        for (uint32_t u = 0; u < kAtOnce; ++u) {
+          if (j + u >= count) break;
+#pragma unroll
+          for (uint32_t e = 0; e < In::kCount; ++e) {
+            const float value = In::get(loaded[u], e);
+            sum[e] = first ? value : join(op, sum[e], value);
+          }
+          first = false;
+        }
+      }
+    }
+    ptx::Bytes16 result{};
+#pragma unroll
+    for (uint32_t e = 0; e < In::kCount; ++e)
+      In::put(result, e, op == RedOp::kAvg ? sum[e] / float(record.all_in_count) : sum[e]);
+    for (uint32_t j = 0; j < record.out_count; ++j)
+      ptx::store16(task.outputs()[j] + row * record.out_pitch + at, result);
+  });
+  return units * In::kCount;
+}
+
+// `lean`: see copy_tile().
 template <bool lean>
 SK_DEVICE void reduce_tile(const Team& team, const ReduceRecord& record,
                            std::byte* const* addresses) {
   const ReduceTask task{record, addresses};
   const DType dtype = DType(record.dtype);
   uint64_t done = 0;
-  if constexpr (!lean) {
-    if (record.out_dtype == record.dtype && is_aligned(task.bits(), 16))
+  if (record.out_dtype == record.dtype && is_aligned(task.bits(), 16)) {
+    if constexpr (lean) {
+      if (dtype == DType::kF32) done = reduce_lean<DType::kF32>(team, task);
+      if (dtype == DType::kBF16) done = reduce_lean<DType::kBF16>(team, task);
+      if (dtype == DType::kF16) done = reduce_lean<DType::kF16>(team, task);
+    } else {
       done = reduce_packed(team, task);
+    }
   }
   if (done == record.columns) return;
   if (!is_float(dtype)) return reduce_elements<int64_t>(team, task, done);

@@ -12,8 +12,9 @@
 //     reduce dtype=f32 out_dtype=f32 redop=sum hint=default read=b0..b1@0:4000 ... post=r1.s0+1
 //     nop wait=r1.s0>=1
 //
-// Behind the target's fields, where nothing packs B: `raw_b`. On a line below, where the plan has
-// one: `free dimension=1 block=16`. A task's flags stand behind its name: after_all, free_rows,
+// Behind the target's fields, where nothing packs B: `raw_b`, and where queues share out vectors
+// otherwise than CPUs' do: `queue_bytes_min=8192 turn_bytes=32768`. On a line below, where the plan
+// has one: `free dimension=1 block=16`. A task's flags stand behind its name: after_all, free_rows,
 // free_blocks, posts_in_order. A region is BUFFERS@OFFSET:BYTES, or
 // BUFFERS@OFFSET:ROWSxROW_BYTES/PITCH. Empty lines and lines that begin with # say nothing.
 #ifndef SK_LIB_PLAN_TEXT_H_

@@ -75,7 +75,7 @@ class Parser {
       return reader_.fail("expected target");
     }
     text::visit_target(plan_.target, fields);
-    plan_.target.raw_b = fields.status.ok() && reader_.take_word(text::kRawB);
+    if (fields.status.ok()) plan_.target.raw_b = reader_.take_word(text::kRawB);
     if (fields.status.ok() && !reader_.at_line_end()) text::visit_shares(plan_.target, fields);
     SK_RETURN_IF_ERROR(std::move(fields.status));
     return reader_.finish_line();

@@ -78,13 +78,6 @@ inline void store16(std::byte* at, const Bytes16& v) {
   let_posts_go_ahead();
   std::memcpy(std::assume_aligned<16>(at), &v, sizeof v);
 }
-struct alignas(8) Bytes8 {
-  uint32_t word[2];
-};
-inline void store8(std::byte* at, const Bytes8& v) {
-  let_posts_go_ahead();
-  std::memcpy(std::assume_aligned<8>(at), &v, sizeof v);
-}
 inline Bytes16 load16_once(bool there, const std::byte* at) {
   return there ? load16(at) : Bytes16{};
 }
@@ -93,6 +86,14 @@ inline void store16_where(bool there, std::byte* at, const Bytes16& v) {
 }
 inline void store16_past(bool there, std::byte* at, const Bytes16& v) {
   store16_where(there, at, v);
+}
+
+struct alignas(8) Bytes8 {
+  uint32_t word[2];
+};
+inline void store8(std::byte* at, const Bytes8& v) {
+  let_posts_go_ahead();
+  std::memcpy(std::assume_aligned<8>(at), &v, sizeof v);
 }
 
 inline uint64_t timer_ns() {
