@@ -105,7 +105,6 @@ std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64
   image.queue_count = uint32_t(part.queues.size());
   image.peer_count = uint32_t(part.peers.size());
   image.fingerprint = plan.op.hash();
-  image.queues = blob.add(part.queues);
   image.tasks = blob.add(part.tasks);
   image.regions = blob.add(part.regions);
   image.records = blob.add(records);

@@ -35,12 +35,12 @@ uint32_t queue_count(const Plan& plan) {
 
 }  // namespace
 
-// One allocation: [ranks' memory] [control] [tables] [images] [roles] [times] [clock]. The tables,
-// images and roles are uploaded, the rest begins as zeros.
+// One allocation: [ranks' memory] [control] [tables] [roles] [times] [clock]. The tables and roles
+// are uploaded, the rest begins as zeros.
 struct GpuProgram::Layout {
   uint64_t bytes = 0;
   std::vector<uint64_t> ranks, tables, times;  // Offsets, by rank.
-  uint64_t control = 0, images = 0, roles = 0, clock = 0;
+  uint64_t control = 0, roles = 0, clock = 0;
 
   uint64_t take(uint64_t size) { return std::exchange(bytes, align_up(bytes + size, kAlign)); }
 
@@ -51,7 +51,6 @@ struct GpuProgram::Layout {
     const std::vector<uint64_t> nowhere(plan.world_size(), 0);
     for (const RankPlan& part : plan.ranks)
       tables.push_back(take(make_image(plan, part, 0, nowhere, records[part.rank]).size()));
-    images = take(plan.ranks.size() * sizeof(Image));
     roles = take(queue_count(plan) * sizeof(BlockRole));
     for (const RankPlan& part : plan.ranks)
       times.push_back(trace ? take(part.tasks.size() * sizeof(TaskTimes)) : 0);
@@ -147,9 +146,9 @@ Status GpuProgram::build(const ProgramOptions& options) {
     const std::vector<std::byte> image =
         make_image(plan, part, base + layout.tables[i], ranks_, records[i]);
     put(layout.tables[i], image.data(), image.size());
-    put(layout.images + i * sizeof(Image), image.data(), sizeof(Image));
     for (uint32_t queue = 0; queue < part.queues.size(); ++queue, role += sizeof(BlockRole)) {
-      const BlockRole block{i, queue};
+      BlockRole block{{}, part.queues[queue], i, queue};
+      std::memcpy(&block.image, image.data(), sizeof block.image);
       put(role, &block, sizeof block);
     }
   }
@@ -157,7 +156,6 @@ Status GpuProgram::build(const ProgramOptions& options) {
   SK_RETURN_IF_ERROR(device_.upload(base + layout.tables.front(), upload.data(), upload.size()));
 
   if (options.trace) clock_ = base + layout.clock;
-  args_.plan.images = pointer<const Image>(base + layout.images);
   args_.plan.blocks = pointer<const BlockRole>(base + layout.roles);
   args_.plan.control = control_ = pointer<Control>(base + layout.control);
   args_.plan.abort = epoch_.word();

@@ -13,8 +13,7 @@ namespace sk::cuda {
 
 struct Worker {
   const LaunchArgs& args;
-  const Image& image;
-  uint32_t image_index, queue;
+  const BlockRole& role;
 };
 
 // Copies whole 4-byte words, a lane at a time.
@@ -29,14 +28,14 @@ SK_DEVICE void copy_words(T& to, const T& from) {
 
 // Whether the waits of `task` have been met; each lane takes some of them.
 SK_DEVICE bool meet_waits(const Worker& worker, uint32_t index, const Task& task, uint64_t run) {
-  const Image& image = worker.image;
+  const Image& image = worker.role.image;
   bool lost = false;
   for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
     const uint32_t lane = ptx::lane(l);
     for (uint32_t i = lane; i < task.wait_count && !lost; i += ptx::kLanes) {
       const PlacedWait wait = image.waits[task.first_wait + i];
       const uint64_t wanted = run * wait.posts_per_run + wait.target;
-      const Control what{0, image.rank, worker.queue, index, image.rank, wait.place, 0, 0};
+      const Control what{0, image.rank, worker.role.queue, index, image.rank, wait.place, 0, 0};
       lost = !wait_until(&image.signals[wait.place], wanted, worker.args, what);
     }
   }
@@ -45,14 +44,14 @@ SK_DEVICE bool meet_waits(const Worker& worker, uint32_t index, const Task& task
 
 // Every peer has entered this run, with the same operation.
 SK_DEVICE bool meet_entries(const Worker& worker, uint32_t index, uint64_t run) {
-  const Image& image = worker.image;
+  const Image& image = worker.role.image;
   bool lost = false;
   for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
     const uint32_t lane = ptx::lane(l);
     for (uint32_t i = lane; i < image.peer_count && !lost; i += ptx::kLanes) {
       const uint32_t peer = image.peers[i];
       const Entry& entry = image.entries[run % 2 * image.world_size + peer];
-      Control what{0, image.rank, worker.queue, index, peer, UINT32_MAX, 0, 0};
+      Control what{0, image.rank, worker.role.queue, index, peer, UINT32_MAX, 0, 0};
       lost = !wait_until(&entry.seq, run + 1, worker.args, what);
       if (lost || ptx::load_relaxed_sys(&entry.fingerprint) == image.fingerprint) continue;
       what.wanted = image.fingerprint;
@@ -67,11 +66,11 @@ SK_DEVICE bool meet_entries(const Worker& worker, uint32_t index, uint64_t run) 
 // Where `buffer` begins in this run. A peer's operand is in its entry, which some wait of this task
 // or one before it has made visible.
 SK_DEVICE std::byte* address_of(const Worker& worker, uint32_t buffer, uint64_t run) {
-  const Image& image = worker.image;
+  const Image& image = worker.role.image;
   const BufferPlace& place = image.buffers[buffer];
   if (place.operand < 0) return reinterpret_cast<std::byte*>(place.address[run % 2]);
   if (place.owner == image.rank)
-    return static_cast<std::byte*>(worker.args.operands[worker.image_index][place.operand]);
+    return static_cast<std::byte*>(worker.args.operands[worker.role.rank_index][place.operand]);
   const Entry& entry = image.entries[run % 2 * image.world_size + place.owner];
   return reinterpret_cast<std::byte*>(ptx::load_relaxed_sys(&entry.operand[place.operand]));
 }
@@ -98,21 +97,22 @@ SK_DEVICE void resolve(const Worker& worker, FetchedTask& out, const Region* reg
 // warp that has nothing else to do, and tells the others what it has `seen`.
 SK_DEVICE void tell_begun(const Worker& worker, uint32_t seen) {
   if (!ptx::one_lane()) return;
-  const uint32_t rank = worker.image.rank;
-  const uint32_t task = worker.image.queues[worker.queue].first_task;
+  const uint32_t rank = worker.role.image.rank;
+  const uint32_t task = worker.role.tasks.first_task;
   if (seen != 0)
-    fail(worker.args, Verdict::kAborted, {0, rank, worker.queue, task, rank, UINT32_MAX, 0, 0});
-  const uint64_t run = ptx::load_relaxed_sys(&worker.image.state->run);
+    fail(worker.args, Verdict::kAborted,
+         {0, rank, worker.role.queue, task, rank, UINT32_MAX, 0, 0});
+  const uint64_t run = ptx::load_relaxed_sys(&worker.role.image.state->run);
   ptx::store_release_sys(&worker.args.control->begun, run + 1);
 }
 SK_DEVICE bool hear_begun(const Worker& worker, uint64_t run) {
   bool lost = false;
   if (ptx::one_lane()) {
     const LaunchArgs& args = worker.args;
-    const uint32_t rank = worker.image.rank;
-    const uint32_t task = worker.image.queues[worker.queue].first_task;
+    const uint32_t rank = worker.role.image.rank;
+    const uint32_t task = worker.role.tasks.first_task;
     lost = !wait_until(&args.control->begun, run + 1, args,
-                       {0, rank, worker.queue, task, rank, UINT32_MAX, 0, 0}) ||
+                       {0, rank, worker.role.queue, task, rank, UINT32_MAX, 0, 0}) ||
            ptx::load_relaxed_sys(&args.control->verdict) != uint32_t(Verdict::kRunning);
   }
   return !ptx::any(lost);
@@ -136,10 +136,10 @@ SK_DEVICE bool meet_start(const Worker& worker, Ring& ring, uint32_t n, uint32_t
 
 template <bool pair>
 SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
-  const Image& image = worker.image;
-  const Queue queue = image.queues[worker.queue];
+  const Image& image = worker.role.image;
+  const Queue queue = worker.role.tasks;
   const uint64_t run = ptx::load_relaxed_sys(&image.state->run);
-  const bool traced = worker.args.times[worker.image_index].count != 0;
+  const bool traced = worker.args.times[worker.role.rank_index].count != 0;
   uint32_t n = 0;
   bool going = true;
   for (; n < queue.task_count && going; ++n) {
@@ -152,9 +152,12 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
     if ((task.flags & kAfterAll) && n > 0)
       wait_at(At::kRingEmpty, ring.empty[slot_of(n - 1)], phase_of(n - 1), slot_of(n - 1));
     const uint64_t wait_ns = traced ? ptx::timer_ns() : 0;
+    if (ptx::one_lane()) slot.task = task;
+    ptx::sync_warp();
+    // While the launch waits for its beginning: what is looked up here is near when it is again.
+    if (n == 0) resolve(worker, slot, image.regions + task.first_region, run);
     going = meet_start<pair>(worker, ring, n, index, task, run);
     if (ptx::one_lane()) {
-      slot.task = task;
       slot.index = index;
       slot.stop = !going;
       slot.wait_ns = wait_ns;

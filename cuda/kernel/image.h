@@ -70,7 +70,6 @@ struct Image {
   uint32_t rank, world_size;
   uint32_t queue_count, peer_count;
   uint64_t fingerprint;
-  const Queue* queues;
   const Task* tasks;
   const Region* regions;
   const TaskRecord* records;  // By task.
@@ -84,9 +83,12 @@ struct Image {
   Entry* entries;  // [2][world_size].
 };
 
-// Which queue of which rank a block serves.
+// What a block serves: a queue of a rank, with all that the way to its first task needs, in one
+// piece; what is asked for one after the other is far away when a launch begins.
 struct BlockRole {
-  uint32_t image, queue;
+  Image image;
+  Queue tasks;
+  uint32_t rank_index, queue;  // Of those that are launched; of the rank.
 };
 
 enum class Verdict : uint32_t {
@@ -120,13 +122,12 @@ struct Control {
 
 // Launch parameters; a replayed graph repeats them.
 struct LaunchArgs {
-  const Image* images;
   const BlockRole* blocks;
   Control* control;
   uint32_t* abort;      // Anything but zero ends the launch; one that fails sets it. Host memory.
   uint64_t timeout_ns;  // Longest single wait.
-  void* operands[kLaunchRanksMax][kOperandMax];  // By image.
-  TimesPlace times[kLaunchRanksMax];             // By image.
+  void* operands[kLaunchRanksMax][kOperandMax];  // By rank_index.
+  TimesPlace times[kLaunchRanksMax];             // By rank_index.
 };
 // Those of kernels that multiply boxes. A graph repeats the addresses in the views with the others.
 struct BoxLaunchArgs {

@@ -10,9 +10,9 @@ namespace sk::cuda {
 template <bool pair>
 class PlanSource {
  public:
-  SK_DEVICE PlanSource(const LaunchArgs& args, const BlockRole& role, const Image& image)
-      : worker_{args, image, role.image, role.queue},
-        seen_(is_looking() ? ptx::load_relaxed_sys(args.abort) : 0) {}
+  // `role` is read behind the block's first meeting.
+  SK_DEVICE PlanSource(const LaunchArgs& args, const BlockRole& role)
+      : worker_{args, role}, seen_(is_looking() ? ptx::load_relaxed_sys(args.abort) : 0) {}
 
   SK_DEVICE void fetch(Ring& ring) const { fetch_queue<pair>(worker_, ring); }
   SK_DEVICE void look() const {
@@ -26,13 +26,14 @@ class PlanSource {
       if (!leads()) return tell_done(ring, n);
       hear_done(ring, n);
     }
-    const Image& image = worker_.image;
+    const Image& image = worker_.role.image;
     if (able) {
       if (task.task.op == TaskOp::kEnter) enter(worker_, task.run);
       post_all(image, task.task);
     } else if (ptx::one_lane()) {
       fail(worker_.args, Verdict::kBadTask,
-           {0, image.rank, worker_.queue, task.index, image.rank, 0, 0, uint64_t(task.task.op)});
+           {0, image.rank, worker_.role.queue, task.index, image.rank, 0, 0,
+            uint64_t(task.task.op)});
     }
     if (task.index < times().count && ptx::one_lane())
       times().first[task.index] = {task.wait_ns, task.start_ns, ptx::timer_ns()};
@@ -44,12 +45,12 @@ class PlanSource {
     }
     const uint32_t verdict = ptx::load_relaxed_sys(&worker_.args.control->verdict);
     if (ptx::one_lane() && verdict == uint32_t(Verdict::kRunning))
-      end_queue(worker_.image, ptx::load_relaxed_sys(&worker_.image.state->run));
+      end_queue(worker_.role.image, ptx::load_relaxed_sys(&worker_.role.image.state->run));
   }
 
  private:
   // A launch parameter: without a trace a task costs a compare with a constant.
-  SK_DEVICE const TimesPlace& times() const { return worker_.args.times[worker_.image_index]; }
+  SK_DEVICE const TimesPlace& times() const { return worker_.args.times[worker_.role.rank_index]; }
 
   SK_DEVICE static bool is_looking() { return ptx::block() == 0 && ptx::warp() == kLookWarp; }
 
@@ -59,10 +60,10 @@ class PlanSource {
 
 template <typename Ops>
 SK_DEVICE void run_plan(const LaunchArgs& args, const TensorMap* views = nullptr) {
-  const BlockRole role = args.blocks[ptx::block() / (Ops::kPair ? kPairBlocks : 1)];
-  auto& shared = *reinterpret_cast<BlockShared<Ops>*>(ptx::shared_memory());
-  if (ptx::warp() == kFetchWarp) copy_words(shared.ring.image, args.images[role.image]);
-  run_block<Ops>(PlanSource<Ops::kPair>(args, role, shared.ring.image), views);
+  BlockRole& role = reinterpret_cast<BlockShared<Ops>*>(ptx::shared_memory())->ring.role;
+  if (ptx::warp() == kFetchWarp)
+    copy_words(role, args.blocks[ptx::block() / (Ops::kPair ? kPairBlocks : 1)]);
+  run_block<Ops>(PlanSource<Ops::kPair>(args, role), views);
 }
 template <typename Ops>
 SK_DEVICE void run_plan(const BoxLaunchArgs& args) {

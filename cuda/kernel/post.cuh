@@ -21,7 +21,7 @@ SK_DEVICE void post_all(const Image& image, const Task& task) {
 // Into the peers' entries of this run's parity: a peer still in the run before reads the others,
 // and one two runs behind cannot be, for this rank has ended the run between only with its entry.
 SK_DEVICE void enter(const Worker& worker, uint64_t run) {
-  const Image& image = worker.image;
+  const Image& image = worker.role.image;
   for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
     const uint32_t lane = ptx::lane(l);
     for (uint32_t i = lane; i < image.peer_count; i += ptx::kLanes) {
@@ -29,7 +29,7 @@ SK_DEVICE void enter(const Worker& worker, uint64_t run) {
       ptx::store_relaxed_sys(&entry.fingerprint, image.fingerprint);
       for (uint32_t o = 0; o < kOperandMax; ++o) {
         const auto address =
-            reinterpret_cast<uint64_t>(worker.args.operands[worker.image_index][o]);
+            reinterpret_cast<uint64_t>(worker.args.operands[worker.role.rank_index][o]);
         ptx::store_relaxed_sys(&entry.operand[o], address);
       }
       ptx::store_release_sys(&entry.seq, run + 1);

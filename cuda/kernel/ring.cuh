@@ -28,7 +28,7 @@ struct PairSlots {
 };
 
 struct Ring {
-  Image image;  // The rank's, so that what it names is one load away.
+  BlockRole role;
   FetchedTask slots[kRingSlots];
   ptx::MBarrier full[kRingSlots];   // By the fetch warp.
   ptx::MBarrier done[kRingSlots];   // By each work warp and the load warp: their part is done.

@@ -54,7 +54,6 @@ struct DeviceWorld::Rank {
 struct DeviceWorld::Launch {
   std::vector<uint32_t> ranks;
   std::vector<std::vector<std::byte>> tables;
-  std::vector<cuda::Image> images;
   std::vector<cuda::BlockRole> blocks;
   cuda::Control control{};
 };
@@ -97,15 +96,11 @@ DeviceWorld::DeviceWorld(const Plan& plan, Kernel kernel, const Options& options
     const auto at = reinterpret_cast<uint64_t>(table.data());
     const std::vector<std::byte> made = cuda::make_image(plan, part, at, bases_, records);
     std::memcpy(table.data(), made.data(), made.size());
-    for (uint32_t queue = 0; queue < part.queues.size(); ++queue)
-      launch.blocks.push_back({uint32_t(launch.ranks.size()), queue});
-    launch.ranks.push_back(i);
-  }
-  for (const std::unique_ptr<Launch>& launch : launches_) {
-    for (const std::vector<std::byte>& table : launch->tables) {
-      launch->images.emplace_back();
-      std::memcpy(&launch->images.back(), table.data(), sizeof(cuda::Image));
+    for (uint32_t queue = 0; queue < part.queues.size(); ++queue) {
+      launch.blocks.push_back({{}, part.queues[queue], uint32_t(launch.ranks.size()), queue});
+      std::memcpy(&launch.blocks.back().image, table.data(), sizeof(cuda::Image));
     }
+    launch.ranks.push_back(i);
   }
 }
 
@@ -148,7 +143,6 @@ bool DeviceWorld::place_views(cuda::BoxLaunchArgs& args) const {
 
 Status DeviceWorld::run_once(Launch& launch, World& world, uint32_t run) {
   cuda::BoxLaunchArgs args{};
-  args.plan.images = launch.images.data();
   args.plan.blocks = launch.blocks.data();
   args.plan.control = &launch.control;
   args.plan.abort = planted.no_abort_poll ? &nobody_ : &abort_;
