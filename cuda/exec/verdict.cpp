@@ -28,6 +28,9 @@ std::string what_was_missing(const RankPlan& part, const Control& control) {
 Status verdict_status(const Plan& plan, const Control& control, int64_t timeout_ns) {
   const auto verdict = Verdict(control.verdict);
   if (verdict == Verdict::kRunning) return {};
+  // Whoever looked may have nothing to do.
+  if (verdict == Verdict::kAborted && control.signal == UINT32_MAX && control.peer == control.rank)
+    return error(SK_ERR_ABORTED, "the run was aborted before it began");
   const RankPlan* part = plan.part(control.rank);
   if (part == nullptr || control.task >= part->tasks.size())
     return error(SK_ERR_INTERNAL,
@@ -38,8 +41,6 @@ Status verdict_status(const Plan& plan, const Control& control, int64_t timeout_
     case Verdict::kRunning:
       break;
     case Verdict::kAborted:
-      if (control.signal == UINT32_MAX && control.peer == control.rank)
-        return error(SK_ERR_ABORTED, "the run was aborted before it began");
       return error(SK_ERR_ABORTED, "the run was aborted; rank {} waited for rank {} in {}",
                    control.rank, other, place(*part, control));
     case Verdict::kTimeout:

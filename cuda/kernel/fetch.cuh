@@ -118,6 +118,13 @@ SK_DEVICE bool hear_begun(const Worker& worker, uint64_t run) {
   return !ptx::any(lost);
 }
 
+// Of a pair the second block hears of its tasks from the leader.
+template <bool pair>
+SK_DEVICE bool listens() {
+  if constexpr (pair) return leads();
+  return true;
+}
+
 // What the task waits for has come; false: the run has failed, or may not begin. Of a pair the
 // leader waits.
 template <bool pair>
@@ -148,7 +155,7 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
     begin_task(n);
     const uint32_t index = queue.first_task + n;
     const Task task = image.tasks[index];
-    copy_words(slot.record, image.records[index]);  // Under way beside what the task waits for.
+    copy_words(slot.record, image.records[index]);  // Asked for beside the task itself.
     if ((task.flags & kAfterAll) && n > 0)
       wait_at(At::kRingEmpty, ring.empty[slot_of(n - 1)], phase_of(n - 1), slot_of(n - 1));
     const uint64_t wait_ns = traced ? ptx::timer_ns() : 0;
@@ -169,6 +176,8 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
     if (ptx::one_lane()) ptx::arrive(ring.full[slot_of(n)]);
   }
   if (!going) return;
+  // Who has nothing to do ends the run no sooner: its number is what the others wait for.
+  if (n == 0 && listens<pair>()) hear_begun(worker, run);
   wait_at(At::kRingEmpty, ring.empty[slot_of(n)], phase_of(n) ^ 1, slot_of(n));
   if (ptx::one_lane()) {
     ring.slots[slot_of(n)].stop = true;

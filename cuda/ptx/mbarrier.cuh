@@ -46,18 +46,6 @@ SK_DEVICE bool try_wait(const MBarrier& barrier, uint32_t parity) {
 
 #undef SK_TRY_WAIT
 
-// The same at once.
-SK_DEVICE bool test(const MBarrier& barrier, uint32_t parity) {
-  uint32_t done;
-  asm volatile(
-      "{\n.reg .pred p;\nmbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
-      "selp.u32 %0, 1, 0, p;\n}"
-      : "=r"(done)
-      : "r"(shared_address(&barrier)), "r"(parity)
-      : "memory");
-  return done != 0;
-}
-
 // Not bounded by a clock: who arrives is in this block, and bounded itself.
 SK_DEVICE void wait(const MBarrier& barrier, uint32_t parity) {
   while (!try_wait(barrier, parity)) {

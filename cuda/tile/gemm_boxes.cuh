@@ -163,12 +163,6 @@ class GemmBoxes {
   SK_DEVICE void multiply(Sums (&sums)[ptx::kLanesHere]) {
     const uint32_t slices = slices_of(task_);
     for (uint32_t s = 0; s < slices; ++s, ++slice_) {
-      // Where the next slice is not there yet, its load may wait for the place of the one before.
-      const bool early = s > 0 && !shared_.pipeline.is_full(slice_);
-      if (early) {
-        ptx::wait_products<0>();
-        shared_.pipeline.release(slice_ - 1);
-      }
       shared_.pipeline.wait_full(slice_);
       const std::byte* stage = shared_.pipeline.at(slice_);
       const std::byte* a = stage + warp_ / 4 * (kGroupRows * kBoxDepth * 2);
@@ -180,7 +174,7 @@ class GemmBoxes {
             sums, operand<kTurnedA>(a, k * 16), operand<kTurnedB>(b, k * 16), s != 0 || k != 0);
       ptx::commit_products();
       ptx::wait_products<1>();
-      if (s > 0 && !early) shared_.pipeline.release(slice_ - 1);
+      if (s > 0) shared_.pipeline.release(slice_ - 1);
     }
     ptx::wait_products<0>();
     ptx::pin(sums);

@@ -46,10 +46,6 @@ class Pipeline {
   }
   SK_DEVICE ptx::MBarrier& arrivals(uint32_t n) { return full_[n % stages]; }
 
-  // By whole warps.
-  SK_DEVICE bool is_full(uint32_t n) const {
-    return !ptx::any(!ptx::test(full_[n % stages], n / stages % 2));
-  }
   SK_DEVICE void wait_full(uint32_t n) const {
     wait_at(At::kStageFull, full_[n % stages], n / stages % 2, n % stages);
   }

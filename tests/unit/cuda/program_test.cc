@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "cuda/exec/decode.h"
+#include "cuda/exec/verdict.h"
 #include "lib/algo/planner.h"
 #include "tests/support/gemm_cases.h"
+#include "tests/support/op_words.h"
 #include "tests/support/plans.h"
 #include "tests/support/worlds.h"
 #include "tests/unit/cuda/gpu_world.h"
@@ -282,6 +284,17 @@ TEST(GpuProgram, AnAbortEndsALaunchThatWaits) {
   const int launches = fake.count(Call::cuLaunchKernelEx);
   EXPECT_EQ(program->run(nullptr, operands.ranks(), kPatientNs).code(), SK_ERR_ABORTED);
   EXPECT_EQ(fake.count(Call::cuLaunchKernelEx), launches);
+}
+
+// A rank alone that is told to leave all as it is has no task to name.
+TEST(Verdicts, AnAbortBeforeARunThatDoesNothingIsAnAbort) {
+  const OpDesc op = op_desc({.kind = OpKind::kBarrier});
+  const Plan plan = make_plan(op, {.world_size = 1}).value();
+  ASSERT_TRUE(plan.ranks[0].tasks.empty());
+  const Control control{uint32_t(Verdict::kAborted), 0, 0, 0, 0, UINT32_MAX, 0, 0};
+  const Status status = verdict_status(plan, control, 0);
+  EXPECT_EQ(status.code(), SK_ERR_ABORTED);
+  EXPECT_EQ(status.message(), "the run was aborted before it began");
 }
 
 TEST(GpuProgram, ATraceHasEveryTaskOfTheLastRun) {

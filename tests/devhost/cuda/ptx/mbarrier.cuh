@@ -70,8 +70,6 @@ inline bool try_wait(const MBarrier& barrier, uint32_t parity) {
   return barrier.phase.load(std::memory_order_acquire) % 2 != parity;
 }
 
-inline bool test(const MBarrier& barrier, uint32_t parity) { return try_wait(barrier, parity); }
-
 // The post warp's wait for the eight work warps and the load warp, with planted.early_done.
 inline void wait_for_all_but_one(const MBarrier& barrier, uint32_t parity) {
   while (!try_wait(barrier, parity) && barrier.missing.load(std::memory_order_acquire) > 1)
