@@ -249,20 +249,27 @@ TEST(AllocationInARefusedCall, ThatFailsEndsNothing) {
 
 // A worker's thread has nobody above it to catch what it throws.
 TEST(AllocationOfAWorker, ThatFailsEndsTheCallAndNotTheProcess) {
+  std::atomic<bool> rank_0_has_ended{false};
   in_thread_ranks(
       kRanks,
       [&](sk_comm* comm, int rank) {
         of_the_test = true;
         Rank self(comm, rank);
         ASSERT_EQ(product(self, 1).status, SK_OK) << sk_last_error();
+        // Rank 0's worker waits for the others, and needs some memory to go on doing so. They come
+        // once the call has ended: sooner, its other worker might end their part before it is told.
         if (rank == 0) {
           others_failed = 0;
           others_fail = true;
-        } else {  // Rank 0's worker waits for this rank, and needs some memory to go on doing so.
-          while (others_failed.load() == 0) std::this_thread::yield();
-          others_fail = false;
+        } else {
+          while (!rank_0_has_ended.load()) std::this_thread::yield();
         }
         const Outcome ended = product(self, 2);
+        if (rank == 0) {
+          EXPECT_GT(others_failed.load(), 0);
+          others_fail = false;
+          rank_0_has_ended = true;
+        }
         EXPECT_EQ(ended.status, rank == 0 ? SK_ERR_NO_MEMORY : SK_ERR_ABORTED) << sk_last_error();
         EXPECT_NE(std::string(sk_last_error()).find("memory ran out"), std::string::npos);
         EXPECT_NE(sk_barrier(comm, nullptr), SK_OK);
