@@ -106,13 +106,14 @@ def opener(gpus: FakeGpus) -> Iterator[Callable[[int], None]]:
 def test_traces_wait_without_the_lock(gpus: FakeGpus, opener: Callable[[int], None]) -> None:
     with sk.Comm(name="traced", timeout=_PATIENT_S, **_ALONE) as comm:
         x, handle = gpus.array(np.ones(4097, np.float32)), gpus.stream(0)
+        out = gpus.array(np.zeros(4097, np.float32))  # A rank alone does nothing in place.
         trace = comm.trace()
         hold = gpus.hold(handle)
-        comm.allreduce(x, out=x, stream=handle)
+        comm.allreduce(x, out=out, stream=handle)
         opener(hold)
         with trace:  # Waits, and when it ends, too.
             hold = gpus.hold(handle)
-            comm.allreduce(x, out=x, stream=handle)
+            comm.allreduce(x, out=out, stream=handle)
             opener(hold)
         assert trace.events
 
