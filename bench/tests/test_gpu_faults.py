@@ -98,7 +98,7 @@ def test_a_benchmark_that_hangs_has_said_what_it_was_at(bundle: Path) -> None:
     ("step", "waits"),
     [
         ("bare-128x256x4096", "load at stage_empty, stage 0, parity 0, task 0 (block 0"),
-        ("smoke-cooperative", "store at ring_done, stage 0, parity 0, task 0 (block 0"),
+        ("smoke-cooperative", "post at ring_done, stage 0, parity 0, task 0 (block 0"),
     ],
 )
 def test_a_launch_that_hangs_is_explained(bundle: Path, step: str, waits: str) -> None:
