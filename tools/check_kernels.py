@@ -29,8 +29,8 @@ FORBIDDEN = re.compile(r"^(LDL|STL)\b")
 # Every interpreter: an acquire, a release and its add, at the scope of the whole machine.
 SIGNALS = (r"^LDG\.E\.64\.STRONG\.SYS$", r"^REDG?\.E\.ADD\.64\.STRONG\.SYS$", r"^MEMBAR\..*SYS$")
 MMA = (r"^HMMA\.16816\.F32\.BF16$", r"^HMMA\.16816\.F32$", r"^LDGSTS\.", r"^LDSM\.")
-# Products by warpgroups, boxes in and rows out by the copy engine, registers handed over.
-ENGINE = (r"^UTMALDG\.2D$", r"^UBLKCP\.G\.S$", r"^USETMAXREG\.TRY_ALLOC")
+# Products by warpgroups, boxes in by the copy engine, rows out in units, registers handed over.
+ENGINE = (r"^UTMALDG\.2D$", r"^STG\.E\.128$", r"^SHFL\.BFLY$", r"^USETMAXREG\.TRY_ALLOC")
 BOXES = (r"^HGMMA\.64x256x16\.F32", *ENGINE)
 # By two blocks of a cluster: boxes to both, arrivals in the other's memory, a meeting at the end.
 PAIRS = (
@@ -56,10 +56,11 @@ REQUIRED = {
     ("sm_90a", "sk_bare_pairs_bf16"): PAIRS,
 }
 
-# What the compiler puts around a shuffle or a vote where it cannot prove that all lanes come: a
-# lane that does not holds up those that have. Shuffles themselves are no measure, for code that all
-# lanes run may be there twice.
-COLLECTIVES = (r"^BRA\.DIV$", r"^WARPSYNC\.COLLECTIVE$")
+# What the compiler puts behind a shuffle or a vote where it cannot prove that all lanes come: a
+# lane that does not holds up those that have. Neither shuffles themselves nor the branches to it
+# are a measure, for code that all lanes run may be there twice, and proven once. Before sm_90 there
+# is no such instruction, and both of these must be more.
+COLLECTIVE, BRANCH, ASKED = r"^WARPSYNC\.COLLECTIVE$", r"^BRA\.DIV$", r"^(SHFL|VOTE|WARPSYNC)"
 # Such a one too; but meetings of a cluster, which all lanes do come to, take it as well.
 LANES_MEET, CLUSTERS_MEET = r"^WARPSYNC(?!\.COLLECTIVE)", r"^UCGABAR_WAIT$"
 
@@ -157,7 +158,9 @@ def watched_findings(plain: list[Kernel], watched: list[Kernel]) -> list[str]:
         if form is None:
             found.append(f"{kernel}: its watched form is not there")
             continue
-        patterns = COLLECTIVES if count(kernel, CLUSTERS_MEET) else (*COLLECTIVES, LANES_MEET)
+        patterns = [COLLECTIVE] if count(kernel, CLUSTERS_MEET) else [COLLECTIVE, LANES_MEET]
+        if not count(form, COLLECTIVE) and count(form, ASKED) > count(kernel, ASKED):
+            patterns.append(BRANCH)
         for pattern in patterns:
             more, usual = count(form, pattern), count(kernel, pattern)
             if more > usual:

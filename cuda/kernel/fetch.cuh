@@ -118,23 +118,29 @@ SK_DEVICE bool hear_begun(const Worker& worker, uint64_t run) {
   return !ptx::any(lost);
 }
 
-// Of a pair the second block hears of its tasks from the leader.
+// Before the first task, and where there is none: who has nothing to do must not end the run before
+// its number is told. Of a pair the second block hears of its tasks from the leader.
 template <bool pair>
-SK_DEVICE bool listens() {
-  if constexpr (pair) return leads();
-  return true;
+SK_DEVICE bool may_begin(const Worker& worker, uint64_t run) {
+  if constexpr (pair) {
+    if (!leads()) return true;
+  }
+  begin_wait(At::kSignal, 0, 0);
+  const bool begun = hear_begun(worker, run);
+  end_wait(At::kSignal);
+  return begun;
 }
 
-// What the task waits for has come; false: the run has failed, or may not begin. Of a pair the
+// What the task waits for has come; false: the run has failed, or has not `begun`. Of a pair the
 // leader waits.
 template <bool pair>
 SK_DEVICE bool meet_start(const Worker& worker, Ring& ring, uint32_t n, uint32_t index,
-                          const Task& task, uint64_t run) {
+                          const Task& task, uint64_t run, bool begun) {
   if constexpr (pair) {
     if (!leads()) return hear_start(ring, n);
   }
   begin_wait(At::kSignal, 0, 0);
-  const bool going = (n != 0 || hear_begun(worker, run)) && meet_waits(worker, index, task, run) &&
+  const bool going = begun && meet_waits(worker, index, task, run) &&
                      (task.op != TaskOp::kAwait || meet_entries(worker, index, run));
   end_wait(At::kSignal);
   if constexpr (pair) tell_start(ring, n, going);
@@ -147,6 +153,7 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
   const Queue queue = worker.role.tasks;
   const uint64_t run = ptx::load_relaxed_sys(&image.state->run);
   const bool traced = worker.args.times[worker.role.rank_index].count != 0;
+  const bool begun = may_begin<pair>(worker, run);
   uint32_t n = 0;
   bool going = true;
   for (; n < queue.task_count && going; ++n) {
@@ -159,12 +166,9 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
     if ((task.flags & kAfterAll) && n > 0)
       wait_at(At::kRingEmpty, ring.empty[slot_of(n - 1)], phase_of(n - 1), slot_of(n - 1));
     const uint64_t wait_ns = traced ? ptx::timer_ns() : 0;
-    if (ptx::one_lane()) slot.task = task;
-    ptx::sync_warp();
-    // While the launch waits for its beginning: what is looked up here is near when it is again.
-    if (n == 0) resolve(worker, slot, image.regions + task.first_region, run);
-    going = meet_start<pair>(worker, ring, n, index, task, run);
+    going = meet_start<pair>(worker, ring, n, index, task, run, begun);
     if (ptx::one_lane()) {
+      slot.task = task;
       slot.index = index;
       slot.stop = !going;
       slot.wait_ns = wait_ns;
@@ -176,8 +180,6 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
     if (ptx::one_lane()) ptx::arrive(ring.full[slot_of(n)]);
   }
   if (!going) return;
-  // Who has nothing to do ends the run no sooner: its number is what the others wait for.
-  if (n == 0 && listens<pair>()) hear_begun(worker, run);
   wait_at(At::kRingEmpty, ring.empty[slot_of(n)], phase_of(n) ^ 1, slot_of(n));
   if (ptx::one_lane()) {
     ring.slots[slot_of(n)].stop = true;

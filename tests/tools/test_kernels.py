@@ -111,7 +111,11 @@ def test_a_kernel_that_is_not_there_is_said() -> None:
 
 @pytest.mark.parametrize(
     "instruction",
-    ["WARPSYNC.COLLECTIVE R4, `(.L_x_1)", "BRA.DIV UR4, `(.L_x_1)", "WARPSYNC.ALL"],
+    [
+        "WARPSYNC.COLLECTIVE R4, `(.L_x_1)",
+        "BRA.DIV ~URZ, `(.L_x_1) ;\n        /*0060*/   SHFL.BFLY PT, R4, R4, 0x1, 0x1f",
+        "WARPSYNC.ALL",
+    ],
 )
 def test_a_watched_kernel_that_waits_for_more_lanes_than_the_plain_one_is_said(
     instruction: str,
@@ -124,6 +128,10 @@ def test_a_watched_kernel_that_waits_for_more_lanes_than_the_plain_one_is_said(
     (said, *_) = check_kernels.watched_findings([plain], [lone])
     assert said.startswith("sk_run_moves for sm_90a, watched: 2 instructions like ")
     assert said.endswith(", not 1")
+    branches = kernel(
+        SASS + "        /*0040*/   BRA.DIV ~URZ, `(.L_x_1) ;\n"
+    )  # Of what is there already.
+    assert check_kernels.watched_findings([kernel(SASS)], [branches]) == []
 
 
 def test_a_kernel_without_a_watched_form_is_said() -> None:
