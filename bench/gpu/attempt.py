@@ -10,10 +10,12 @@ import json
 import os
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gpu import places, process, steps
+from gpu import package, places, process, steps
+from gpu.package import Package
 from gpu.steps import Step
 
 HOME = Path(__file__).resolve().parent.parent
@@ -59,6 +61,8 @@ def passed_count(text: str) -> int:
     found = re.search(r"\[  PASSED  \] (\d+) tests?\.", text)
     if found is not None:
         return 0 if "SKIPPED" in text else int(found[1])
+    if found := re.search(r"^(\d+) passed\b", text, re.MULTILINE):  # pytest's last line.
+        return int(found[1])
     return sum("checked" in line for line in read_lines(text))
 
 
@@ -77,7 +81,10 @@ class Place:
     home: Path = HOME
 
     def command(self, step: Step, *, watched: bool = False) -> list[str]:
-        """Our programs by their place, NVIDIA's where it is; empty where there is none."""
+        """Our programs by their place, others' where they are; empty where there is none."""
+        if step.command[0] == steps.PYTEST:
+            why = self.why_absent(step)
+            return [] if why or watched else self.package.command(self.home, *step.command[1:])
         words = [
             self._program(word, watched) if word.startswith("gpu_") else word
             for word in step.command
@@ -86,6 +93,19 @@ class Place:
             found = None if self.fake or watched else places.find_sanitizer()
             return [found, *words[1:]] if found else []
         return words if not watched or Path(words[0]).exists() else []
+
+    @cached_property
+    def package(self) -> Package:
+        """The Python package, and what runs it."""
+        if self.fake:
+            return Package(why="torch knows no fake GPU")
+        return package.find(self.home, self.log.parent)
+
+    def why_absent(self, step: Step) -> str:
+        """Of a step that has no command."""
+        if step.command[0] == steps.PYTEST:
+            return self.package.why
+        return f"there is no {steps.CHECKER} for a GPU here"
 
     def _program(self, name: str, watched: bool) -> str:
         name += steps.WATCHED if watched and not name.endswith(steps.WATCHED) else ""

@@ -13,6 +13,8 @@ LIMIT_S = 20.0
 CHECKED_S = 90.0  # Under NVIDIA's checker, which rewrites all kernels of a program first.
 SILICON, ENDURANCE, BENCH = "gpu_silicon_test", "gpu_endurance_test", "gpu_bench"
 CHECKER = "compute-sanitizer"
+PYTEST = "pytest"
+COMPILED_S = 90.0  # Of torch's compiler, which compiles with a compiler of C++ and of Triton.
 WATCHED = "_watched"  # What follows the name of a program whose kernels' waits are watched.
 
 
@@ -36,6 +38,11 @@ class Step:
 def tests(name: str, filters: str, program: str = SILICON, **more: object) -> Step:
     """Some tests of a program of googletest's."""
     return Step(name, (program, "--gtest_brief=0", f"--gtest_filter={filters}"), **more)  # type: ignore[arg-type]
+
+
+def package(subject: str, limit_s: float = LIMIT_S) -> Step:
+    """Some tests of the Python package, with torch's tensors."""
+    return Step(f"python-{subject}", (PYTEST, f"test_{subject}.py"), limit_s=limit_s)
 
 
 def bench(part: str, case: str, *after: str, name: str = "") -> Step:
@@ -73,6 +80,7 @@ ENDURED = (
     "RunsOfOneGraphFollowEachOther", "LateRanksComputeTheSame", "LeavesNoMemoryBehind",
     "GraphReplaysAndPlainRunsOfLateRanksMix",
 )  # fmt: skip
+PACKAGE = ("operations", "streams", "memory", "bad_input", "traces")
 SANITIZED = ("Silicon.PlansFromTheirTexts", "Ranks/Products.OfEveryKernelAndType/2")
 
 
@@ -114,6 +122,8 @@ STEPS = (
     tests("golden", "Silicon.PlansFromTheirTexts"),
     tests("pair-results", "ProductCases.ByPairsOfBlocks"),
     tests("raw-results", "ProductCases.OfARawB"),
+    *(package(subject) for subject in PACKAGE),
+    package("torch_operations", COMPILED_S),
     *(bench("gemm", case, products(1)) for case in GEMMS[:4]),
     *(bench("raw", case, "raw-results") for case in RAW),
     bench("latency", "replayed run", products(1)),

@@ -116,7 +116,7 @@ class Visit:
         limit_s = self._limit(step)
         command = self.place.command(step)
         if not command:
-            why = f"there is no {steps.CHECKER} for a GPU here"
+            why = self.place.why_absent(step)
             self.say(f"{step.name}: {ABSENT}: {why}")
             self._enter(step, {"outcome": ABSENT, "why": why})
             return

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from gpu import places, process, steps
+from gpu import package, places, process, steps
 from gpu.attempt import NoGpuError, Place
 from gpu.book import Book
+from gpu.package import Package
 from gpu.steps import Step
 from gpu.visit import Visit
 
@@ -377,3 +379,46 @@ def test_nvidias_checker_is_given_our_program(
     assert bed.run(Step("memcheck", command)) == 0
     assert bed.ran() == (["memcheck", str(bed.home / "bin" / steps.SILICON)] if there else [])
     assert bed.outcomes() == {"memcheck": "passed" if there else "absent"}
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_packages_tests_are_run_by_a_python_that_has_torch(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    """Else the step says why not; a test of theirs that fails is the step's failure."""
+    python = bed.home / "python3"
+    python.write_text('#!/bin/sh\necho $PYTHONPATH ${7##*/}\necho "$SAID"\nexit $STATUS\n')
+    python.chmod(0o755)
+    found = Package(str(python), bed.home / "site") if there else Package(why="no torch here")
+    monkeypatch.setattr(package, "find", lambda *_: found)
+    passes = Step(
+        "good", (steps.PYTEST, "test_a.py"), env=(("SAID", "3 passed in 1s"), ("STATUS", "0"))
+    )
+    fails = Step(
+        "bad", (steps.PYTEST, "test_b.py"), env=(("SAID", "1 failed, 2 passed"), ("STATUS", "1"))
+    )
+    assert bed.run(passes, fails) == (1 if there else 0)
+    told = bed.told()["steps"]
+    if there:
+        assert bed.outcomes() == {"good": "passed", "bad": "failed"}
+        assert told["good"]["passed"] == 3
+    else:
+        assert bed.outcomes() == {"good": "absent", "bad": "absent"}
+        assert told["good"]["why"] == "no torch here"
+
+
+def test_a_bundle_without_a_wheel_says_how_to_make_one_that_has_it(tmp_path: Path) -> None:
+    assert "--bundle --python" in package.find(tmp_path, tmp_path).why
+
+
+def test_a_wheel_is_unpacked_and_a_python_without_torch_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dist").mkdir()
+    with zipfile.ZipFile(tmp_path / "dist" / "libsk-1.whl", "w") as file:
+        file.writestr("libsk/__init__.py", "")
+    for module in ("torch", "pytest"):  # Which are not there, whatever this Python has.
+        (tmp_path / "site").mkdir(exist_ok=True)
+        (tmp_path / "site" / f"{module}.py").write_text(f"raise ImportError('no {module}')")
+    found = package.find(tmp_path, tmp_path)
+    assert not found.python and found.why.endswith(": ImportError: no pytest")

@@ -17,6 +17,7 @@ from builder import build
 from kernels import find_nvcc
 from setup import PYTHON, setup
 from shell import BUILD, ROOT, DevError, output_of, run, say
+from wheel import requested, wheel
 
 BUNDLE = BUILD / "gpu-bundle"
 OUT = BUILD / "gpu-visit"  # What a visit leaves, where it is made from here.
@@ -39,9 +40,9 @@ PROGRAMS = (*PLAIN, *(f"{program}_watched" for program in PLAIN))
 LIBRARIES = ("cuda/libsk_cuda.so.0", "cuda/watch/libsk_cuda_watched.so.0")
 TARGETS = ("sk_cuda", "sk_cuda_watched", *(Path(program).name for program in PROGRAMS))
 PYTHON_FILES = (
-    "gpu/__init__.py", "gpu/attempt.py", "gpu/awake.py", "gpu/book.py", "gpu/places.py",
-    "gpu/process.py", "gpu/publish.py", "gpu/steps.py", "gpu/summary.py", "gpu/visit.py",
-    "measure/__init__.py", "measure/goals.py", "measure/stats.py",
+    "gpu/__init__.py", "gpu/attempt.py", "gpu/awake.py", "gpu/book.py", "gpu/package.py",
+    "gpu/places.py", "gpu/process.py", "gpu/publish.py", "gpu/steps.py", "gpu/summary.py",
+    "gpu/visit.py", "measure/__init__.py", "measure/goals.py", "measure/stats.py",
 )  # fmt: skip
 # Of glibc, which every machine has, of this version or a later one.
 GLIBC = re.compile(r"(linux-vdso|libc|libm|libdl|librt|libpthread|ld-linux[-\w]*)\.so(\.\d+)?")
@@ -137,7 +138,18 @@ def commit() -> str:
     return f"{made}+{hashlib.sha256(changes.encode()).hexdigest()[:8]}" if changes else made
 
 
-def bundle() -> None:
+def add_package(fresh: Path, pythons: list[str]) -> None:
+    """The Python package for these interpreters, its tests with torch, and the page they read."""
+    tests = fresh / "tests" / "gpu" / "python"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "tests" / "gpu" / "python", tests, ignore=ignored)
+    (fresh / "docs").mkdir()
+    shutil.copy2(ROOT / "docs" / "gpu-python.md", fresh / "docs")
+    if pythons:
+        wheel(requested(pythons), cuda=True, to=fresh / "dist")
+
+
+def bundle(pythons: list[str] | None = None) -> None:
     """Builds for all targets and puts together what a machine with a GPU needs."""
     setup("gpu")
     made = build("gpu", *TARGETS, options=[f"-DSK_NVCC={find_nvcc()}"])
@@ -152,6 +164,7 @@ def bundle() -> None:
     for name in PYTHON_FILES:
         (fresh / name).parent.mkdir(exist_ok=True)
         shutil.copy2(ROOT / "bench" / name, fresh / name)
+    add_package(fresh, pythons or [])
     (fresh / "run").write_text(RUN)
     (fresh / "run").chmod(0o755)
     head = {"commit": commit(), "glibc": prove(fresh)}

@@ -52,6 +52,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--bundle", action="store_true", help="make the folder for a machine with a GPU; needs none"
     )
     added["gpu"].add_argument(
+        "--python", action="append", default=[], metavar="FILE",
+        help="with --bundle: carry the Python package too, also for this interpreter",
+    )  # fmt: skip
+    added["gpu"].add_argument(
         "--results", type=Path, metavar="FILE", help="keep and draw a visit.json that came back"
     )
     added["wheel"].add_argument(
@@ -75,6 +79,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     options, unknown = parser.parse_known_args(arguments)
     if options.verb == "gpu" and not options.bundle and not options.results:
         options.rest, unknown = unknown, []
+    if options.verb == "gpu" and options.python and not options.bundle:
+        added["gpu"].error("--python is for --bundle: which Pythons its package is for")
     if unknown:  # In the words of the verb: of its options there is one to mean.
         added[options.verb].error(f"unrecognized arguments: {' '.join(unknown)}")
     return options
@@ -119,7 +125,7 @@ def act(options: argparse.Namespace) -> int:
 
         if not options.bundle and not options.results:
             return gpu.gpu(options.rest)
-        gpu.results(options.results) if options.results else gpu.bundle()
+        gpu.results(options.results) if options.results else gpu.bundle(options.python)
         return 0
     if options.verb == "demo":
         import demo

@@ -190,14 +190,20 @@ class GpuCall:
         check_no_tangent(x, what)
         if has_pending_bits(x):
             raise pending_bits(what, f"{what}.resolve_conj().resolve_neg()")
-        # DLPack's 1: the default stream.
-        found = borrow(x, what, device, dtype, stream=self.stream or 1)
+        found = borrow(x, what, device, dtype, stream=self._order(x))
         if found.span[0] % found.itemsize:
             raise invalid(
                 f"{what} starts at an address that is no multiple of {found.itemsize} bytes"
             )
         self._uses.append((x, found))
         return found
+
+    def _order(self, x: Any) -> int:
+        """The stream that is to wait for what its library has enqueued to write ``x``."""
+        torch = torch_if_of(x)
+        if torch is not None and _is_captured_alone(torch, self.stream, x.device):
+            return -1  # DLPack's none: a wait for work outside of the graph would end the capture.
+        return self.stream or 1  # DLPack's 1: the default stream.
 
     def _device_of(self, x: Any, what: str) -> tuple[int, int]:
         mine = self._place.device
@@ -270,6 +276,15 @@ def _torchs_stream(torch: Any, handle: int, device: Any) -> Any:
     if handle == 0:  # Of which ExternalStream() makes any stream of torch's pool.
         return torch.cuda.default_stream(device)
     return torch.cuda.ExternalStream(handle, device)
+
+
+def _is_captured_alone(torch: Any, handle: int, device: Any) -> bool:
+    """Whether this stream is captured and torch's current one is another, which is not."""
+    cuda = torch.cuda
+    if stream_of(cuda.current_stream(device)) == handle or cuda.is_current_stream_capturing():
+        return False
+    with cuda.stream(_torchs_stream(torch, handle, device)):
+        return cuda.is_current_stream_capturing()
 
 
 def _has_rows(matrix: Operand) -> bool:

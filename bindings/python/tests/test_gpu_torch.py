@@ -1,13 +1,14 @@
 """What a communicator on a GPU asks of torch: its current stream, its allocator, new tensors.
 
 No machine of these tests has a GPU that torch would use. So a stand-in answers for torch, on the
-fake GPU, and keeps what it was asked; that torch's own answers are what it has here, nobody has
-seen yet.
+fake GPU, and keeps what it was asked. Torch's own answers: tests/gpu/python.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,6 +32,7 @@ class Torch:
 
     def __init__(self, gpus: FakeGpus) -> None:
         self.current = gpus.stream(0)
+        self.captured: set[int] = set()
         torch = self
 
         class Tensor(Exporter):
@@ -61,12 +63,20 @@ class Torch:
             current_stream=lambda device: SimpleNamespace(cuda_stream=torch.current),
             default_stream=lambda device: 0,
             ExternalStream=external_stream,
+            is_current_stream_capturing=lambda: torch.current in torch.captured,
             is_initialized=lambda: True,
+            stream=self.on_stream,
         )
         self.versions: list[Any] = []  # Tensors whose version was counted up.
         self.autograd = SimpleNamespace(
             graph=SimpleNamespace(increment_version=self.versions.append)
         )
+
+    @contextmanager
+    def on_stream(self, stream: int) -> Iterator[None]:
+        before, self.current = self.current, stream
+        yield
+        self.current = before
 
     def empty(self, shape: tuple[int, ...], dtype: Any, device: str) -> Any:
         assert device == "cuda:0"
@@ -128,6 +138,20 @@ def test_the_allocator_is_told_of_other_streams(
     assert x.streams[-1] == out.streams[-1] == other
     comm.allreduce(x, out=out, stream=0)
     assert x.recorded == [other, 0] and x.streams[-1] == 1
+
+
+def test_a_capture_waits_for_nothing_outside(torch: Torch, comm: sk.Comm, gpus: FakeGpus) -> None:
+    """Such a wait would end it. Where torch captures its current stream as well, there is one."""
+    x, stream = torch.Tensor((4,)), gpus.stream(0)
+    torch.captured = {stream}
+    comm.allreduce(x, out=x, stream=stream)
+    assert x.streams == [-1, -1]
+    torch.captured = {stream, torch.current}
+    comm.allreduce(x, out=x, stream=stream)
+    assert x.streams == [-1, -1, stream, stream]
+    torch.captured = {torch.current}
+    comm.allreduce(x, out=x)
+    assert x.streams[4:] == [torch.current, torch.current]
 
 
 def test_tensors_are_not_held(torch: Torch, comm: sk.Comm) -> None:

@@ -1,0 +1,64 @@
+"""The Python package that a bundle may carry, and a Python that has torch with CUDA to try it with.
+
+The wheel is unpacked, not installed: a visit leaves the machine's environments as they are.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ASK_S = 120.0  # torch is read from a disk that has never been read.
+_ASK = """
+import pytest, torch
+if not torch.cuda.is_available():
+    raise SystemExit("its torch sees no GPU")
+import libsk
+"""
+
+
+@dataclass(frozen=True)
+class Package:
+    """What runs the tests; or why nothing does."""
+
+    python: str = ""
+    site: Path | None = None
+    why: str = ""
+
+    def command(self, home: Path, *tests: str) -> list[str]:
+        """These tests' command."""
+        words = [str(home / "tests" / "gpu" / "python" / name) for name in tests]
+        options = ("-q", "--tb=short", "-p", "no:cacheprovider", "--log-level=CRITICAL")
+        return ["env", f"PYTHONPATH={self.site}", self.python, "-m", "pytest", *options, *words]
+
+
+def find(home: Path, out: Path) -> Package:
+    """Unpacks the bundle's wheel under `out` and looks for a Python to run it."""
+    wheels = sorted((home / "dist").glob("*.whl"))
+    if not wheels:
+        return Package(why="this bundle has no Python package: ./dev gpu --bundle --python FILE")
+    site = out / "site"
+    if not site.exists():
+        with zipfile.ZipFile(wheels[0]) as file:
+            file.extractall(site)
+    why = "there is no python3"
+    for python in dict.fromkeys(filter(None, (sys.executable, shutil.which("python3")))):
+        why = _asked(python, site)
+        if not why:
+            return Package(python, site)
+    return Package(why=f"there is no Python with pytest, torch and a GPU: {why}")
+
+
+def _asked(python: str, site: Path) -> str:
+    """Why this Python cannot run them, or ""."""
+    command = ["env", f"PYTHONPATH={site}", python, "-c", _ASK]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ASK_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"{python} did not answer within {ASK_S:.0f} s"
+    said = done.stderr.strip().splitlines()
+    return "" if done.returncode == 0 else f"{python}: {said[-1] if said else done.returncode}"

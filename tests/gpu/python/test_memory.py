@@ -1,0 +1,86 @@
+"""Symmetric memory, other libraries' arrays, and what is left behind."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import libsk as sk
+import pytest
+import torch
+from conftest import DEVICE, Ranks, make_comm
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "i32"])
+def test_symmetric_memory(ranks: Ranks, dtype: str) -> None:
+    def body(comm: sk.Comm) -> None:
+        x = comm.empty((300, 7), dtype)
+        seen = torch.from_dlpack(x)
+        assert seen.device == torch.device(DEVICE) and not seen.any()
+        for turn in range(5):
+            seen.fill_(comm.rank + turn)
+            comm.allreduce(x, out=x)
+            assert torch.all(seen == 3 + 3 * turn)
+        comm.synchronize()
+        del seen
+        comm.free(x)
+
+    ranks(3, body)
+
+
+def test_arrays_of_cupy(ranks: Ranks) -> None:
+    cupy = pytest.importorskip("cupy")
+
+    def body(comm: sk.Comm) -> None:
+        with cupy.cuda.Device(0), cupy.cuda.Stream(non_blocking=True) as stream:
+            x = cupy.arange(5000, dtype=cupy.float32) + comm.rank
+            out = cupy.full(5000, cupy.nan, dtype=cupy.float32)
+            assert comm.allreduce(x, out=out, stream=stream) is out
+            total = out.get(stream=stream)
+            stream.synchronize()
+            assert (total == 2 * cupy.arange(5000).get() + 1).all()
+            symmetric = comm.empty((5000,), "f32")
+            view = cupy.asarray(symmetric)
+            view[...] = x
+            comm.allreduce(symmetric, out=symmetric, stream=stream)
+            assert (view.get(stream=stream) == total).all()
+            with pytest.raises(sk.Error, match="out"):
+                comm.allreduce(x, stream=stream)
+            comm.synchronize()
+            del view
+
+    ranks(2, body)
+
+
+def test_communicators_leave_nothing_behind() -> None:
+    def once(i: int) -> None:
+        with make_comm(0, 1, f"left {i}") as comm:
+            x = torch.ones(1 << 20, device=DEVICE)
+            w = comm.pack(torch.ones(512, 512, device=DEVICE, dtype=torch.bfloat16))
+            comm.allreduce_gemm(torch.ones(64, 512, device=DEVICE, dtype=torch.bfloat16), w)
+            comm.empty((1 << 20,), "f32")
+            comm.allreduce(x, out=x)
+
+    def free_bytes() -> int:
+        gc.collect()
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        return torch.cuda.mem_get_info()[0]
+
+    with make_comm(0, 1, "keeps the device open"):
+        once(0)
+        before = free_bytes()
+        for i in range(1, 30):
+            once(i)
+        assert before - free_bytes() < 4 << 20
+
+
+def test_communicators_come_and_go(ranks: Ranks) -> None:
+    def body(comm: sk.Comm) -> Any:
+        return comm.allreduce(torch.ones(100, device=DEVICE))
+
+    for world_size in (1, 2, 8, 3):
+        for got in ranks(world_size, body):
+            assert torch.all(got == world_size)
