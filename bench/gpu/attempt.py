@@ -82,9 +82,8 @@ class Place:
 
     def command(self, step: Step, *, watched: bool = False) -> list[str]:
         """Our programs by their place, others' where they are; empty where there is none."""
-        if step.command[0] == steps.PYTEST:
-            why = self.why_absent(step)
-            return [] if why or watched else self.package.command(self.home, *step.command[1:])
+        if step.command[0] in (steps.API, steps.PYTEST):
+            return [] if watched or self.why_absent(step) else self._of_package(step)
         words = [
             self._program(word, watched) if word.startswith("gpu_") else word
             for word in step.command
@@ -103,9 +102,16 @@ class Place:
 
     def why_absent(self, step: Step) -> str:
         """Of a step that has no command."""
+        if step.command[0] == steps.API:
+            return "" if self.package.site else self.package.why
         if step.command[0] == steps.PYTEST:
             return self.package.why
         return f"there is no {steps.CHECKER} for a GPU here"
+
+    def _of_package(self, step: Step) -> list[str]:
+        if step.command[0] == steps.API:
+            return self.package.program(self.home, *step.command)
+        return self.package.command(self.home, *step.command[1:])
 
     def _program(self, name: str, watched: bool) -> str:
         name += steps.WATCHED if watched and not name.endswith(steps.WATCHED) else ""

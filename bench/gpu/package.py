@@ -1,6 +1,7 @@
 """The Python package that a bundle may carry, and a Python that has torch with CUDA to try it with.
 
-The wheel is unpacked, not installed: a visit leaves the machine's environments as they are.
+The wheel is unpacked, not installed: a visit leaves the machine's environments as they are. It has
+the library, too, with which a program of C's tests runs.
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ import libsk
 class Package:
     """What runs the tests; or why nothing does."""
 
-    python: str = ""
     site: Path | None = None
-    why: str = ""
+    python: str = ""
+    why: str = ""  # There is no Python, or no package either.
+
+    def program(self, home: Path, *words: str) -> list[str]:
+        """A program with the package's library."""
+        return ["env", f"LD_LIBRARY_PATH={self.site}/libsk", str(home / "api" / words[0]), *words[1:]]
 
     def command(self, home: Path, *tests: str) -> list[str]:
         """These tests' command."""
@@ -49,8 +54,8 @@ def find(home: Path, out: Path) -> Package:
     for python in dict.fromkeys(filter(None, (sys.executable, shutil.which("python3")))):
         why = _asked(python, site)
         if not why:
-            return Package(python, site)
-    return Package(why=f"there is no Python with pytest, torch and a GPU: {why}")
+            return Package(site, python)
+    return Package(site, why=f"there is no Python with pytest, torch and a GPU: {why}")
 
 
 def _asked(python: str, site: Path) -> str:

@@ -14,6 +14,7 @@ CHECKED_S = 90.0  # Under NVIDIA's checker, which rewrites all kernels of a prog
 SILICON, ENDURANCE, BENCH = "gpu_silicon_test", "gpu_endurance_test", "gpu_bench"
 CHECKER = "compute-sanitizer"
 PYTEST = "pytest"
+API = "gpu_api_test"  # With the library of the Python package.
 COMPILED_S = 90.0  # Of torch's compiler, which compiles with a compiler of C++ and of Triton.
 WATCHED = "_watched"  # What follows the name of a program whose kernels' waits are watched.
 
@@ -122,6 +123,7 @@ STEPS = (
     tests("golden", "Silicon.PlansFromTheirTexts"),
     tests("pair-results", "ProductCases.ByPairsOfBlocks"),
     tests("raw-results", "ProductCases.OfARawB"),
+    *(tests(f"api-{n}-ranks", f"Ranks/Api.*/{n}", API) for n in RANKS),
     *(package(subject) for subject in PACKAGE),
     package("torch_operations", COMPILED_S),
     *(bench("gemm", case, products(1)) for case in GEMMS[:4]),

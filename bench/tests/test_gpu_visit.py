@@ -389,7 +389,7 @@ def test_the_packages_tests_are_run_by_a_python_that_has_torch(
     python = bed.home / "python3"
     python.write_text('#!/bin/sh\necho $PYTHONPATH ${7##*/}\necho "$SAID"\nexit $STATUS\n')
     python.chmod(0o755)
-    found = Package(str(python), bed.home / "site") if there else Package(why="no torch here")
+    found = Package(bed.home / "site", str(python)) if there else Package(why="no torch here")
     monkeypatch.setattr(package, "find", lambda *_: found)
     passes = Step(
         "good", (steps.PYTEST, "test_a.py"), env=(("SAID", "3 passed in 1s"), ("STATUS", "0"))
@@ -421,4 +421,5 @@ def test_a_wheel_is_unpacked_and_a_python_without_torch_is_named(
         (tmp_path / "site").mkdir(exist_ok=True)
         (tmp_path / "site" / f"{module}.py").write_text(f"raise ImportError('no {module}')")
     found = package.find(tmp_path, tmp_path)
+    assert found.program(tmp_path, "gpu_api_test")[1] == f"LD_LIBRARY_PATH={tmp_path}/site/libsk"
     assert not found.python and found.why.endswith(": ImportError: no pytest")

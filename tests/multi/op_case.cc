@@ -19,10 +19,35 @@ namespace {
 
 constexpr char kPoison = char(0xa5);
 
+// How a rank writes and reads what its calls work on.
+class Hand {
+ public:
+  Hand(const Gpu* gpu, void* stream) : gpu_(gpu), stream_(stream) {}
+  void write(void* to, const void* from, size_t bytes) const {
+    if (gpu_ != nullptr && gpu_->upload) return gpu_->upload(to, from, bytes, stream_);
+    std::memcpy(to, from, bytes);
+  }
+  void poison(void* to, size_t bytes) const {
+    if (gpu_ == nullptr || !gpu_->upload) return void(std::memset(to, kPoison, bytes));
+    gpu_->upload(to, std::vector<char>(bytes, kPoison).data(), bytes, stream_);
+  }
+  // What lies there, in `room` if it lies elsewhere.
+  const char* read(const char* from, size_t bytes, std::vector<char>& room) const {
+    if (gpu_ == nullptr || !gpu_->download) return from;
+    room.resize(bytes);
+    gpu_->download(room.data(), from, bytes, stream_);
+    return room.data();
+  }
+
+ private:
+  const Gpu* gpu_;
+  void* stream_;
+};
+
 // One rank's memory for one case: symmetric or not, poisoned.
 class Memory {
  public:
-  Memory(sk_comm* comm, const Gpu* gpu, size_t bytes, bool symmetric)
+  Memory(sk_comm* comm, const Gpu* gpu, const Hand& hand, size_t bytes, bool symmetric)
       : comm_(comm), gpu_(gpu), bytes_(std::max<size_t>(bytes, 1)) {
     void* data = nullptr;
     if (!symmetric && gpu != nullptr) {
@@ -34,7 +59,7 @@ class Memory {
       return;
     }
     symmetric_ = static_cast<char*>(data);
-    std::memset(this->data(), kPoison, bytes_);
+    hand.poison(this->data(), bytes_);
   }
   ~Memory() {
     (void)release();
@@ -151,25 +176,30 @@ std::string run_case(const Caller& caller, const Case& c, const Row& row, Arriva
   const auto inputs = make_inputs(c, row.ranks, false), weights = make_inputs(c, row.ranks, true);
   const size_t in_bytes = inputs[0].size() - 1;
   const size_t out_bytes = size_t(out_count(c, row.ranks)) * size_of(c.out_dtype);
-  Memory in(comm, row.gpu, in_bytes, c.symmetric), out(comm, row.gpu, out_bytes, c.symmetric);
-  Memory b(comm, row.gpu, weights[size_t(rank)].size(), /*symmetric=*/false);
+  const Hand hand(row.gpu, caller.options.stream);
+  Memory in(comm, row.gpu, hand, in_bytes, c.symmetric);
+  Memory out(comm, row.gpu, hand, out_bytes, c.symmetric);
+  Memory b(comm, row.gpu, hand, weights[size_t(rank)].size(), /*symmetric=*/false);
   if (!in.wrong().empty() || !out.wrong().empty()) return fail(in.wrong() + out.wrong());
   char* from = in.data();
   char* to = out.data();
   if (c.in_place) place_in_place(c, rank, from, to);
-  std::memcpy(from, inputs[size_t(rank)].data(), in_bytes);
-  std::memcpy(b.data(), weights[size_t(rank)].data(), weights[size_t(rank)].size());
+  hand.write(from, inputs[size_t(rank)].data(), in_bytes);
+  hand.write(b.data(), weights[size_t(rank)].data(), weights[size_t(rank)].size());
   const sk_status called = caller.by_number ? call_by_number(comm, rank, row.ranks, c,
                                                              {from, b.data(), to}, caller.given)
                                             : call(caller, c, from, b.data(), to);
   if (called != SK_OK) return fail(sk_last_error());
   if (sk_comm_synchronize(comm, caller.given) != SK_OK) return fail(sk_last_error());
   // The call is over: its inputs are ours.
-  std::memset(b.data(), kPoison, weights[size_t(rank)].size());
-  if (!c.in_place) std::memset(from, kPoison, in_bytes);
-  std::string wrong = first_difference(c, to, expected(c, rank, inputs, weights));
+  hand.poison(b.data(), weights[size_t(rank)].size());
+  if (!c.in_place) hand.poison(from, in_bytes);
+  const std::vector<double> want = expected(c, rank, inputs, weights);
+  std::vector<char> room;
+  const char* found = hand.read(to, want.size() * size_of(c.out_dtype), room);
+  std::string wrong = first_difference(c, found, want);
   if (!wrong.empty()) return fail(std::move(wrong));
-  std::memset(out.data(), kPoison, out_bytes);
+  hand.poison(out.data(), out_bytes);
   wrong = in.release();
   return wrong + out.release();
 }

@@ -28,6 +28,9 @@ struct Gpu {
   std::function<void*(size_t bytes)> take;
   std::function<void(void*)> give_back;
   std::function<void*(int rank)> stream;
+  // Copies to and from its memory, done when they return. Null: the host reaches that memory.
+  using Copy = std::function<void(void* to, const void* from, size_t bytes, void* stream)>;
+  Copy upload = nullptr, download = nullptr;
 };
 
 struct Row {

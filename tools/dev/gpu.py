@@ -38,6 +38,7 @@ PLAIN = ("tests/gpu/gpu_silicon_test", "tests/gpu/gpu_endurance_test", "bench/gp
 # And with kernels that say who waits where when they hang.
 PROGRAMS = (*PLAIN, *(f"{program}_watched" for program in PLAIN))
 LIBRARIES = ("cuda/libsk_cuda.so.0", "cuda/watch/libsk_cuda_watched.so.0")
+API = "gpu_api_test"
 TARGETS = ("sk_cuda", "sk_cuda_watched", *(Path(program).name for program in PROGRAMS))
 PYTHON_FILES = (
     "gpu/__init__.py", "gpu/attempt.py", "gpu/awake.py", "gpu/book.py", "gpu/package.py",
@@ -64,8 +65,9 @@ sys.exit(main(sys.argv[1:]))
 
 
 def elves(folder: Path) -> list[Path]:
-    """Programs and libraries."""
+    """Programs and libraries, but for the one that runs with what is in the wheel."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
+    files = [path for path in files if path.name != API]
     return [path for path in files if path.open("rb").read(4) == ELF]
 
 
@@ -147,6 +149,9 @@ def add_package(fresh: Path, pythons: list[str]) -> None:
     shutil.copy2(ROOT / "docs" / "gpu-python.md", fresh / "docs")
     if pythons:
         wheel(requested(pythons), cuda=True, to=fresh / "dist")
+        made = build("gpu", API)
+        (fresh / "api").mkdir()
+        shutil.copy2(made / "tests" / "gpu" / API, fresh / "api")
 
 
 def bundle(pythons: list[str] | None = None) -> None:
