@@ -19,7 +19,7 @@ inline constexpr uint64_t kKernelInterface = [] {
   uint64_t hash = 14695981039346656037u;
   for (const size_t size :
        {sizeof(Image), sizeof(LaunchArgs), sizeof(BoxLaunchArgs), sizeof(Control), sizeof(Entry),
-        sizeof(RankState), sizeof(Task), sizeof(Region), sizeof(BufferPlace), sizeof(TaskTimes),
+        sizeof(RankState), sizeof(Task), sizeof(TaskPlace), sizeof(TaskTimes),
         sizeof(ClockReading), sizeof(BareWeights), offsetof(Image, state),
         offsetof(LaunchArgs, operands), sizeof(TaskRecord), size_t(kPointersMax),
         size_t(kKernelCount), sizeof(WatchedBlock)})

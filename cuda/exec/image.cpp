@@ -1,5 +1,6 @@
 #include "cuda/exec/image.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace sk::cuda {
@@ -38,21 +39,59 @@ class Blob {
   std::vector<std::byte> bytes_ = std::vector<std::byte>(sizeof(Image));
 };
 
-std::vector<BufferPlace> place_buffers(const Plan& plan, std::span<const uint64_t> ranks) {
-  std::vector<BufferPlace> places;
-  for (const Buffer& buffer : plan.buffers) {
-    BufferPlace place{{0, 0}, buffer.owner, buffer.operand};
-    if (buffer.kind == BufferKind::kWorkspace) {
-      const RankMemory memory = rank_memory(plan, buffer.owner);
-      place.operand = -1;
-      for (uint32_t parity = 0; parity < 2; ++parity) {
-        const uint64_t area = buffer.generations == 2 ? memory.staging[parity] : memory.workspace;
-        place.address[parity] = ranks[buffer.owner] + area + buffer.offset;
-      }
-    }
-    places.push_back(place);
+// Where byte `offset` of `buffer` lies.
+TaskPlace place(const Plan& plan, const Buffer& buffer, uint64_t offset,
+                std::span<const uint64_t> ranks) {
+  TaskPlace place{{offset, offset}, buffer.owner, buffer.operand};
+  if (buffer.kind != BufferKind::kWorkspace) return place;
+  const RankMemory memory = rank_memory(plan, buffer.owner);
+  place.operand = kWorkspacePlace;
+  for (uint32_t parity = 0; parity < 2; ++parity) {
+    const uint64_t area = buffer.generations == 2 ? memory.staging[parity] : memory.workspace;
+    place.address[parity] += ranks[buffer.owner] + area + buffer.offset;
   }
-  return places;
+  return place;
+}
+
+// Rows of equal length, one for each task, so that a task's is found without another look: `fill`
+// appends what the task has.
+template <typename T, typename Fill>
+std::vector<T> rows(const RankPlan& part, uint32_t length, const T& nothing, const Fill& fill) {
+  std::vector<T> all;
+  all.reserve(part.tasks.size() * length);
+  for (size_t i = 0; i < part.tasks.size(); ++i) {
+    fill(all, part.tasks[i]);
+    all.resize((i + 1) * length, nothing);
+  }
+  return all;
+}
+
+uint32_t place_count(const RankPlan& part, const Task& task) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < task.region_count; ++i)
+    count += part.regions[task.first_region + i].buffer_count;
+  return count;
+}
+
+std::vector<TaskPlace> place_tasks(const Plan& plan, const RankPlan& part, uint32_t length,
+                                   std::span<const uint64_t> ranks) {
+  const auto fill = [&](std::vector<TaskPlace>& all, const Task& task) {
+    for (uint32_t i = 0; i < task.region_count; ++i) {
+      const Region& region = part.regions[task.first_region + i];
+      for (uint32_t j = 0; j < region.buffer_count; ++j)
+        all.push_back(place(plan, plan.buffers[region.buffer + j], region.offset, ranks));
+    }
+  };
+  return rows<TaskPlace>(part, length, {{0, 0}, 0, kNoPlace}, fill);
+}
+
+std::vector<PlacedWait> first_waits(const RankPlan& part, uint32_t length,
+                                    const std::vector<PlacedWait>& waits) {
+  const auto fill = [&](std::vector<PlacedWait>& all, const Task& task) {
+    const auto first = waits.begin() + task.first_wait;
+    all.insert(all.end(), first, first + std::min<uint32_t>(task.wait_count, length));
+  };
+  return rows<PlacedWait>(part, length, {}, fill);
 }
 
 std::vector<PlacedWait> place_waits(const RankPlan& part) {
@@ -105,13 +144,19 @@ std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64
   image.queue_count = uint32_t(part.queues.size());
   image.peer_count = uint32_t(part.peers.size());
   image.fingerprint = plan.op.hash();
+  for (const Task& task : part.tasks) {
+    image.places_per_task = std::max(image.places_per_task, place_count(part, task));
+    image.waits_ahead_per_task = std::max<uint32_t>(image.waits_ahead_per_task, task.wait_count);
+  }
+  image.waits_ahead_per_task = std::min(image.waits_ahead_per_task, kWaitsAheadMax);
+  const std::vector<PlacedWait> waits = place_waits(part);
   image.tasks = blob.add(part.tasks);
-  image.regions = blob.add(part.regions);
   image.records = blob.add(records);
-  image.waits = blob.add(place_waits(part));
+  image.places = blob.add(place_tasks(plan, part, image.places_per_task, ranks));
+  image.waits_ahead = blob.add(first_waits(part, image.waits_ahead_per_task, waits));
+  image.waits = blob.add(waits);
   image.posts = blob.add(place_posts(plan, part));
   image.peers = blob.add(part.peers);
-  image.buffers = blob.add(place_buffers(plan, ranks));
   image.all = blob.add(all);
   image.state = pointer<RankState>(own + rank_memory(plan, part.rank).state);
   image.signals = all[part.rank].signals;

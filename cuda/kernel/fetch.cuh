@@ -26,18 +26,76 @@ SK_DEVICE void copy_words(T& to, const T& from) {
       out[i] = ptx::load_constant(in + i);
 }
 
-// Whether the waits of `task` have been met; each lane takes some of them.
-SK_DEVICE bool meet_waits(const Worker& worker, uint32_t index, const Task& task, uint64_t run) {
-  const Image& image = worker.role.image;
-  bool lost = false;
+// What a task is, a piece of it with each lane: all loads need nothing but its number, so they are
+// under way side by side, while what came before the task is waited for.
+struct Ahead {
+  struct Piece {
+    uint32_t word;     // Of the task, then of its record.
+    uint64_t address;  // Of a TaskPlace, in this run.
+    uint32_t owner;
+    int32_t operand;
+    PlacedWait wait;
+  };
+  Piece pieces[ptx::kLanesHere];
+};
+inline constexpr uint32_t kTaskWords = sizeof(Task) / 4, kRecordWords = sizeof(TaskRecord) / 4;
+static_assert(kTaskWords + kRecordWords <= ptx::kLanes && kWaitsAheadMax <= ptx::kLanes);
+
+SK_DEVICE Ahead ask_for(const Image& image, uint32_t index, uint64_t run) {
+  const auto* const task = reinterpret_cast<const uint32_t*>(image.tasks + index);
+  const auto* const record = reinterpret_cast<const uint32_t*>(image.records + index);
+  const TaskPlace* const places = image.places + uint64_t(index) * image.places_per_task;
+  const PlacedWait* const waits = image.waits_ahead + uint64_t(index) * image.waits_ahead_per_task;
+  Ahead ahead;
   for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
     const uint32_t lane = ptx::lane(l);
-    for (uint32_t i = lane; i < task.wait_count && !lost; i += ptx::kLanes) {
-      const PlacedWait wait = image.waits[task.first_wait + i];
-      const uint64_t wanted = run * wait.posts_per_run + wait.target;
-      const Control what{0, image.rank, worker.role.queue, index, image.rank, wait.place, 0, 0};
-      lost = !wait_until(&image.signals[wait.place], wanted, worker.args, what);
+    Ahead::Piece& piece = ahead.pieces[l] = {};
+    piece.operand = kNoPlace;
+    if (lane < kTaskWords + kRecordWords)
+      piece.word =
+          ptx::load_constant(lane < kTaskWords ? task + lane : record + (lane - kTaskWords));
+    if (lane < image.places_per_task) {
+      piece.address = ptx::load_constant(&places[lane].address[run % 2]);
+      piece.owner = ptx::load_constant(&places[lane].owner);
+      piece.operand = ptx::load_constant(&places[lane].operand);
     }
+    if (lane < image.waits_ahead_per_task)
+      piece.wait = {ptx::load_constant(&waits[lane].place), ptx::load_constant(&waits[lane].target),
+                    ptx::load_constant(&waits[lane].posts_per_run)};
+  }
+  return ahead;
+}
+
+// The task and its record, into a slot that is free.
+SK_DEVICE void put_words(FetchedTask& to, const Ahead& ahead) {
+  auto* const task = reinterpret_cast<uint32_t*>(&to.task);
+  auto* const record = reinterpret_cast<uint32_t*>(&to.record);
+  for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
+    const uint32_t lane = ptx::lane(l), word = ahead.pieces[l].word;
+    if (lane < kTaskWords) {
+      task[lane] = word;
+    } else if (lane < kTaskWords + kRecordWords) {
+      record[lane - kTaskWords] = word;
+    }
+  }
+  ptx::sync_warp();
+}
+
+// Whether the waits of a task have been met; each lane takes some of them.
+SK_DEVICE bool meet_waits(const Worker& worker, uint32_t index, const Task& task,
+                          const Ahead& ahead, uint64_t run) {
+  const Image& image = worker.role.image;
+  bool lost = false;
+  const auto meet = [&](const PlacedWait& wait) {
+    const uint64_t wanted = run * wait.posts_per_run + wait.target;
+    const Control what{0, image.rank, worker.role.queue, index, image.rank, wait.place, 0, 0};
+    lost = !wait_until(&image.signals[wait.place], wanted, worker.args, what);
+  };
+  for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
+    const uint32_t lane = ptx::lane(l), asked = image.waits_ahead_per_task;
+    if (lane < asked && lane < task.wait_count && !lost) meet(ahead.pieces[l].wait);
+    for (uint32_t i = asked + lane; i < task.wait_count && !lost; i += ptx::kLanes)
+      meet(image.waits[task.first_wait + i]);
   }
   return !ptx::any(lost);
 }
@@ -63,31 +121,36 @@ SK_DEVICE bool meet_entries(const Worker& worker, uint32_t index, uint64_t run) 
   return !ptx::any(lost);
 }
 
-// Where `buffer` begins in this run. A peer's operand is in its entry, which some wait of this task
-// or one before it has made visible.
-SK_DEVICE std::byte* address_of(const Worker& worker, uint32_t buffer, uint64_t run) {
+// What a place is in this run. A peer's operand is in its entry, which some wait of this task or
+// one before it has made visible.
+SK_DEVICE std::byte* address_of(const Worker& worker, uint64_t address, uint32_t owner,
+                                int32_t operand, uint64_t run) {
   const Image& image = worker.role.image;
-  const BufferPlace& place = image.buffers[buffer];
-  if (place.operand < 0) return reinterpret_cast<std::byte*>(place.address[run % 2]);
-  if (place.owner == image.rank)
-    return static_cast<std::byte*>(worker.args.operands[worker.role.rank_index][place.operand]);
-  const Entry& entry = image.entries[run % 2 * image.world_size + place.owner];
-  return reinterpret_cast<std::byte*>(ptx::load_relaxed_sys(&entry.operand[place.operand]));
+  if (operand == kWorkspacePlace) return reinterpret_cast<std::byte*>(address);
+  std::byte* base = nullptr;
+  if (owner == image.rank) {
+    base = static_cast<std::byte*>(worker.args.operands[worker.role.rank_index][operand]);
+  } else {
+    const Entry& entry = image.entries[run % 2 * image.world_size + owner];
+    base = reinterpret_cast<std::byte*>(ptx::load_relaxed_sys(&entry.operand[operand]));
+  }
+  return base == nullptr ? nullptr : base + address;
 }
 
-SK_DEVICE void resolve(const Worker& worker, FetchedTask& out, const Region* regions,
+SK_DEVICE void resolve(const Worker& worker, FetchedTask& out, const Ahead& ahead, uint32_t index,
                        uint64_t run) {
-  uint32_t next = 0;
-  for (uint32_t i = 0; i < out.task.region_count; ++i) {
-    const Region region = regions[i];
-    for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
-      const uint32_t lane = ptx::lane(l);
-      for (uint32_t j = lane; j < region.buffer_count; j += ptx::kLanes) {
-        std::byte* base = address_of(worker, region.buffer + j, run);
-        out.addresses[next + j] = base == nullptr ? nullptr : base + region.offset;
-      }
+  const Image& image = worker.role.image;
+  for (uint32_t l = 0; l < ptx::kLanesHere; ++l) {
+    const uint32_t lane = ptx::lane(l);
+    const Ahead::Piece& piece = ahead.pieces[l];
+    if (piece.operand != kNoPlace)
+      out.addresses[lane] = address_of(worker, piece.address, piece.owner, piece.operand, run);
+    for (uint32_t i = lane + ptx::kLanes; i < image.places_per_task; i += ptx::kLanes) {
+      const TaskPlace& place = image.places[uint64_t(index) * image.places_per_task + i];
+      if (place.operand == kNoPlace) break;
+      out.addresses[i] =
+          address_of(worker, place.address[run % 2], place.owner, place.operand, run);
     }
-    next += region.buffer_count;
   }
 }
 
@@ -99,11 +162,12 @@ SK_DEVICE void tell_begun(const Worker& worker, uint32_t seen) {
   if (!ptx::one_lane()) return;
   const uint32_t rank = worker.role.image.rank;
   const uint32_t task = worker.role.tasks.first_task;
-  if (seen != 0)
-    fail(worker.args, Verdict::kAborted,
-         {0, rank, worker.role.queue, task, rank, UINT32_MAX, 0, 0});
   const uint64_t run = ptx::load_relaxed_sys(&worker.role.image.state->run);
-  ptx::store_release_sys(&worker.args.control->begun, run + 1);
+  uint64_t* const begun = &worker.args.control->begun;
+  // Where the run begins nothing else is told with it, and a release would take its time.
+  if (seen == 0) return ptx::store_relaxed_sys(begun, run + 1);
+  fail(worker.args, Verdict::kAborted, {0, rank, worker.role.queue, task, rank, UINT32_MAX, 0, 0});
+  ptx::store_release_sys(begun, run + 1);
 }
 SK_DEVICE bool hear_begun(const Worker& worker, uint64_t run) {
   bool lost = false;
@@ -135,12 +199,12 @@ SK_DEVICE bool may_begin(const Worker& worker, uint64_t run) {
 // leader waits.
 template <bool pair>
 SK_DEVICE bool meet_start(const Worker& worker, Ring& ring, uint32_t n, uint32_t index,
-                          const Task& task, uint64_t run, bool begun) {
+                          const Task& task, const Ahead& ahead, uint64_t run, bool begun) {
   if constexpr (pair) {
     if (!leads()) return hear_start(ring, n);
   }
   begin_wait(At::kSignal, 0, 0);
-  const bool going = begun && meet_waits(worker, index, task, run) &&
+  const bool going = begun && meet_waits(worker, index, task, ahead, run) &&
                      (task.op != TaskOp::kAwait || meet_entries(worker, index, run));
   end_wait(At::kSignal);
   if constexpr (pair) tell_start(ring, n, going);
@@ -153,6 +217,8 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
   const Queue queue = worker.role.tasks;
   const uint64_t run = ptx::load_relaxed_sys(&image.state->run);
   const bool traced = worker.args.times[worker.role.rank_index].count != 0;
+  Ahead next{};
+  if (queue.task_count > 0) next = ask_for(image, queue.first_task, run);
   const bool begun = may_begin<pair>(worker, run);
   uint32_t n = 0;
   bool going = true;
@@ -161,21 +227,22 @@ SK_DEVICE void fetch_queue(const Worker& worker, Ring& ring) {
     wait_at(At::kRingEmpty, ring.empty[slot_of(n)], phase_of(n) ^ 1, slot_of(n));
     begin_task(n);
     const uint32_t index = queue.first_task + n;
-    const Task task = image.tasks[index];
-    copy_words(slot.record, image.records[index]);  // Asked for beside the task itself.
+    const Ahead now = next;
+    if (n + 1 < queue.task_count) next = ask_for(image, index + 1, run);
+    put_words(slot, now);
+    const Task& task = slot.task;
     if ((task.flags & kAfterAll) && n > 0)
       wait_at(At::kRingEmpty, ring.empty[slot_of(n - 1)], phase_of(n - 1), slot_of(n - 1));
     const uint64_t wait_ns = traced ? ptx::timer_ns() : 0;
-    going = meet_start<pair>(worker, ring, n, index, task, run, begun);
+    going = meet_start<pair>(worker, ring, n, index, task, now, run, begun);
     if (ptx::one_lane()) {
-      slot.task = task;
       slot.index = index;
       slot.stop = !going;
       slot.wait_ns = wait_ns;
       slot.run = run;
     }
     ptx::sync_warp();
-    if (going) resolve(worker, slot, image.regions + task.first_region, run);
+    if (going) resolve(worker, slot, now, index, run);
     ptx::sync_warp();
     if (ptx::one_lane()) ptx::arrive(ring.full[slot_of(n)]);
   }

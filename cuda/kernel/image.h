@@ -36,12 +36,15 @@ struct RankState {
   uint32_t unused;
 };
 
-// Where a buffer of the plan begins.
-struct BufferPlace {
-  uint64_t address[2];  // Workspace: in runs of even and odd number.
+// An address that a task touches, as far as the plan knows it.
+struct TaskPlace {
+  uint64_t address[2];  // In runs of even and odd number; of operands: bytes from where they begin.
   uint32_t owner;
-  int32_t operand;  // Of the owner, in its entry; -1: workspace.
+  int32_t operand;  // Of the owner, in its entry; or what follows.
 };
+inline constexpr int32_t kWorkspacePlace = -1, kNoPlace = -2;
+// Of a task's waits those that the fetch warp asks for with the task itself, a lane each.
+inline constexpr uint32_t kWaitsAheadMax = 8;
 
 // A peer, as this rank reaches it.
 struct Peer {
@@ -69,15 +72,16 @@ struct PlacedPost {
 struct Image {
   uint32_t rank, world_size;
   uint32_t queue_count, peer_count;
+  uint32_t places_per_task, waits_ahead_per_task;
   uint64_t fingerprint;
   const Task* tasks;
-  const Region* regions;
-  const TaskRecord* records;  // By task.
+  const TaskRecord* records;      // By task.
+  const TaskPlace* places;        // [task][places_per_task]: all regions' buffers, one by one.
+  const PlacedWait* waits_ahead;  // [task][waits_ahead_per_task]: its first ones.
   const PlacedWait* waits;
   const PlacedPost* posts;
   const uint32_t* peers;  // Ranks in the entry exchange.
-  const BufferPlace* buffers;
-  const Peer* all;  // By rank, this one too.
+  const Peer* all;        // By rank, this one too.
   RankState* state;
   uint64_t* signals;
   Entry* entries;  // [2][world_size].
