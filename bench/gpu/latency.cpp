@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "bench/gpu/bare.h"
 #include "bench/gpu/parts.h"
 #include "bench/gpu/product_plan.h"
 #include "bench/gpu/rounds.h"
@@ -24,12 +25,14 @@ void measure_replay(const Machine& machine) {
   const OpDesc op = describe(ops::kAllreduce, {.count = 256});
   PlanRun one_rank(machine, op, {.world_size = 1, .workers = 1});
   const Matrix in(machine, 1024), out(machine, 1024);
+  const BareProduct bare(machine);
   measure(machine, "latency", "replayed run",
           {{"plan",
             [&](int) {
               tile.enqueue({{a.data(), c.data(), b.data()}});
             },
             "one product of 128x256x64, by one block"},
+           {"bare", [&](int) { bare.enqueue(shape, a, b, c); }, "the same without a plan"},
            {"copy",
             [&](int) {
               one_rank.enqueue({{in.data(), out.data(), nullptr}});
