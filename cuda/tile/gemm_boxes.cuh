@@ -233,7 +233,9 @@ class GemmBoxes {
 
   // The block, rounded, to C and its copies: four groups of columns at a time.
   SK_DEVICE void store(const Sums (&sums)[ptx::kLanesHere], uint32_t row0, uint32_t col0) {
-    const bool adds = task_.epilogue == kGemmReduce;
+    // A rank's own sums alone are what they are.
+    const bool adds = task_.epilogue == kGemmReduce && task_.record.partials > 1;
+    const bool partial = task_.epilogue == kGemmPartial;
     const uint32_t groups = col_groups(col0);
     const WarpRows to(task_, row0 + warp_ * 16, col0);
 #pragma unroll
@@ -246,10 +248,9 @@ class GemmBoxes {
         for (uint32_t v = 0; v < kAddedGroups * 4; ++v) some[l].value[v] = sums[l].value[4 * j + v];
         const uint64_t place = partial_place(row0, col0, ptx::lane(l)) + j * kNextColGroup;
         if (adds) add_partials(some[l].value, place, groups - j);
-        if (task_.epilogue == kGemmPartial) store_partial(some[l], place, groups - j);
+        if (partial) store_partial(some[l], place, groups - j);
       }
-      if (task_.epilogue != kGemmPartial)
-        store_groups<bf16 ? DType::kBF16 : DType::kF16>(to, some, 8 * j);
+      if (!partial) store_groups<bf16 ? DType::kBF16 : DType::kF16>(to, some, 8 * j);
     }
   }
 

@@ -26,7 +26,9 @@ class WarpRows {
   SK_DEVICE WarpRows(const GemmTask& task, uint32_t row0, uint32_t col0)
       : task_(task),
         element_(uint32_t(dtype_bytes(task.out_dtype))),
-        place_(row0 * task.record.c_pitch + uint64_t(col0) * element_),
+        pitch_(task.record.c_pitch),
+        first_(task.c()[0] + row0 * pitch_ + uint64_t(col0) * element_),
+        copies_(task.record.copies),
         rows_(row0 < task.rows ? task.rows - row0 : 0),
         cols_(task.cols - col0),
         takes_units_(
@@ -54,14 +56,19 @@ class WarpRows {
   template <typename Fn>
   SK_DEVICE void each(uint32_t row, uint32_t col, const Fn& fn) const {
     if (row >= rows_ || col >= cols_) return;
-    const uint64_t at = place_ + row * task_.record.c_pitch + col * element_;
+    std::byte* const at = first_ + (row * pitch_ + col * element_);
+    fn(at);
 #pragma unroll 1
-    for (uint32_t copy = 0; copy < task_.record.copies; ++copy) fn(task_.c()[copy] + at);
+    for (uint32_t copy = 1; copy < copies_; ++copy) fn(at + (task_.c()[copy] - task_.c()[0]));
   }
 
+  // All that a store needs is held: what is read from shared memory for each is what stores wait
+  // for.
   const GemmTask& task_;
   const uint32_t element_;
-  const uint64_t place_;
+  const uint64_t pitch_;
+  std::byte* const first_;  // In the first copy, the others are as far from it as their C is.
+  const uint32_t copies_;
   const uint32_t rows_, cols_;
   const bool takes_units_;
 };
