@@ -135,24 +135,23 @@ constexpr const char* kSandbox =
 void check_shared_memory(Findings* findings) {
   const Status status = try_shared_memory();
   if (status.ok()) {
-    findings->ok("shared-memory",
-                 fmt::format("memory files, sealed and handed over by Unix sockets, work ({})",
-                             seccomp()));
+    findings->ok(
+        "shared-memory",
+        fmt::format("memory files, sealed and handed over by Unix sockets, work ({})", seccomp()));
   } else {
-    findings->fault("shared-memory",
-                    fmt::format("ranks of one host cannot share memory: {} ({})", status.message(),
-                                seccomp()),
-                    kSandbox);
+    findings->fault(
+        "shared-memory",
+        fmt::format("ranks of one host cannot share memory: {} ({})", status.message(), seccomp()),
+        kSandbox);
   }
   struct statvfs shm {};
   if (statvfs("/dev/shm", &shm) == 0) {
-    findings->info("shared-memory",
-                   fmt::format("/dev/shm: {} of {} free; libsk puts nothing there",
-                               bytes_text(uint64_t(shm.f_bavail) * shm.f_frsize),
-                               bytes_text(uint64_t(shm.f_blocks) * shm.f_frsize)));
+    findings->info("shared-memory", fmt::format("/dev/shm: {} of {} free; libsk puts nothing there",
+                                                bytes_text(uint64_t(shm.f_bavail) * shm.f_frsize),
+                                                bytes_text(uint64_t(shm.f_blocks) * shm.f_frsize)));
   } else {
-    findings->info("shared-memory", fmt::format("/dev/shm: {}; libsk puts nothing there",
-                                                std::strerror(errno)));
+    findings->info("shared-memory",
+                   fmt::format("/dev/shm: {}; libsk puts nothing there", std::strerror(errno)));
   }
 }
 

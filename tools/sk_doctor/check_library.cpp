@@ -76,8 +76,8 @@ void check_isa(const Probe& library, Findings* findings) {
   } else {
     const std::string best = probe(library.path, Wanted::kCpuAtItsBest).isa();
     if (best == used) {
-      findings->ok("isa", fmt::format("{}, the best that this machine has; SK_CPU_ISA is {}", used,
-                                      wanted));
+      findings->ok(
+          "isa", fmt::format("{}, the best that this machine has; SK_CPU_ISA is {}", used, wanted));
     } else {
       findings->limit("isa", fmt::format("{} by SK_CPU_ISA; this machine has {}", used, best),
                       "unset SK_CPU_ISA");
@@ -90,9 +90,8 @@ void check_gpu(const Probe& library, Findings* findings) {
   const Json gpus = library.facts.value("gpus", Json::array());
   const std::string driver = library.facts.value("driver", "");
   const Probe gpu = probe(library.path, Wanted::kGpu);
-  const std::string there =
-      fmt::format("{} GPU{}{}", gpus.size(), gpus.size() == 1 ? "" : "s",
-                  driver.empty() ? "" : fmt::format(", driver {}", driver));
+  const std::string there = fmt::format("{} GPU{}{}", gpus.size(), gpus.size() == 1 ? "" : "s",
+                                        driver.empty() ? "" : fmt::format(", driver {}", driver));
   if (gpu.failure.empty() && gpu.refused.empty()) {
     findings->ok("gpu", fmt::format("{}; a communicator on the first: {}", there, gpu.target));
     return;

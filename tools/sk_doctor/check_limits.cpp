@@ -18,10 +18,10 @@ namespace sk::doctor {
 namespace {
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
-// Of rank 0 while ranks of one host connect, for each rank: a connection of the meeting, one of
-// shared memory, its segment, what tells of its end, and the next one's while it is handed over.
-constexpr uint64_t kDescriptorsPerRank = 4;
-constexpr uint64_t kDescriptorsOfOne = 24;  // Standard streams, event queues, sockets to listen at.
+// Of rank 0 while ranks of one host connect, for each: a connection of their meeting, and one of
+// shared memory or, later, what tells of the rank's end. Found by lowering the limit.
+constexpr uint64_t kDescriptorsPerRank = 2;
+constexpr uint64_t kDescriptorsOfOne = 16;  // Standard streams, event queues, sockets to listen at.
 
 struct Limit {
   uint64_t soft = UINT64_MAX, hard = UINT64_MAX;  // UINT64_MAX: none.
@@ -41,13 +41,12 @@ std::string count_text(uint64_t count) {
 // Processes that the tightest control group still takes; UINT64_MAX: no limit.
 uint64_t processes_left_in_groups() {
   uint64_t left = UINT64_MAX;
-  for_each_control_group("", {"pids", "/sys/fs/cgroup/pids"},
-                         [&](const std::string& folder, bool) {
-                           uint64_t most = 0, now = 0;
-                           std::ifstream limit(folder + "/pids.max"), used(folder + "/pids.current");
-                           if (!(limit >> most) || !(used >> now)) return;
-                           left = std::min(left, most > now ? most - now : 0);
-                         });
+  for_each_control_group("", {"pids", "/sys/fs/cgroup/pids"}, [&](const std::string& folder, bool) {
+    uint64_t most = 0, now = 0;
+    std::ifstream limit(folder + "/pids.max"), used(folder + "/pids.current");
+    if (!(limit >> most) || !(used >> now)) return;
+    left = std::min(left, most > now ? most - now : 0);
+  });
   return left;
 }
 
@@ -78,12 +77,12 @@ void check_cpus(Findings* findings) {
   const int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : there;
   const uint32_t quota = cpu_limit("").cpus;
   if (uint64_t(quota) < uint64_t(allowed)) {
-    findings->limit("cpus",
-                    fmt::format("the time of {} CPUs (quota of the control group), of {} here",
-                                quota, there),
-                    fmt::format("start {} ranks at most (sk run -n {}), or give the container more "
-                                "(docker run --cpus)",
-                                quota, quota));
+    findings->limit(
+        "cpus",
+        fmt::format("the time of {} CPUs (quota of the control group), of {} here", quota, there),
+        fmt::format("start {} ranks at most (sk run -n {}), or give the container more "
+                    "(docker run --cpus)",
+                    quota, quota));
   } else if (allowed < there) {
     findings->limit(
         "cpus", fmt::format("{} of {} CPUs may be used (affinity)", allowed, there),
@@ -109,23 +108,25 @@ void check_memory(Findings* findings) {
   }
   const Limit files = limit_of(RLIMIT_FSIZE), space = limit_of(RLIMIT_AS);
   if (files.soft != UINT64_MAX) {
-    findings->fault("memory",
-                    fmt::format("files may have {} (ulimit -f), shared memory, too: a rank's is as "
-                                "large as the machine's memory unless symmetric_bytes_max says less",
-                                bytes_text(files.soft)),
-                    "ulimit -f unlimited");
+    findings->fault(
+        "memory",
+        fmt::format("files may have {} (ulimit -f), shared memory, too: a rank's is as "
+                    "large as the machine's memory unless symmetric_bytes_max says less",
+                    bytes_text(files.soft)),
+        "ulimit -f unlimited");
   }
   if (space.soft != UINT64_MAX) {
-    findings->fault("memory",
-                    fmt::format("a process may have {} of address space (ulimit -v); a rank reserves "
-                                "the machine's memory for each rank of its host",
-                                bytes_text(space.soft)),
-                    "ulimit -v unlimited");
+    findings->fault(
+        "memory",
+        fmt::format("a process may have {} of address space (ulimit -v); a rank reserves "
+                    "the machine's memory for each rank of its host",
+                    bytes_text(space.soft)),
+        "ulimit -v unlimited");
   }
   const Limit locked = limit_of(RLIMIT_MEMLOCK);
-  findings->info("memory", fmt::format("{} may be locked (ulimit -l); libsk locks none",
-                                       locked.soft == UINT64_MAX ? "all of it"
-                                                                 : bytes_text(locked.soft)));
+  findings->info("memory",
+                 fmt::format("{} may be locked (ulimit -l); libsk locks none",
+                             locked.soft == UINT64_MAX ? "all of it" : bytes_text(locked.soft)));
 }
 
 void check_descriptors(Findings* findings) {
@@ -138,9 +139,11 @@ void check_descriptors(Findings* findings) {
   const uint64_t needed = descriptors_for_ranks(wanted);
   const std::string advice =
       limit.hard >= needed
-          ? fmt::format("ulimit -n {}", std::min<uint64_t>(limit.hard, std::max<uint64_t>(needed, 65536)))
-          : fmt::format("have the hard limit raised to {} (limits.conf, docker run --ulimit nofile=)",
-                        needed);
+          ? fmt::format("ulimit -n {}",
+                        std::min<uint64_t>(limit.hard, std::max<uint64_t>(needed, 65536)))
+          : fmt::format(
+                "have the hard limit raised to {} (limits.conf, docker run --ulimit nofile=)",
+                needed);
   if (ranks < 2) {
     findings->fault("descriptors", found, advice);
   } else if (ranks < wanted) {
@@ -157,10 +160,10 @@ void check_processes(Findings* findings) {
   // A rank of several hosts has a thread that moves bytes; a notebook has its front end, controller
   // and template.
   const uint64_t needed = 2 * uint64_t(cpus) + 8;
-  const std::string found =
-      fmt::format("processes and threads: {} for this user (ulimit -u), the control group takes {} "
-                  "more",
-                  count_text(limit.soft), left == UINT64_MAX ? "any number" : std::to_string(left));
+  const std::string found = fmt::format(
+      "processes and threads: {} for this user (ulimit -u), the control group takes {} "
+      "more",
+      count_text(limit.soft), left == UINT64_MAX ? "any number" : std::to_string(left));
   if (left < needed) {
     const std::string advice =
         fmt::format("let it take {} (docker run --pids-limit, TasksMax= of systemd)", needed);

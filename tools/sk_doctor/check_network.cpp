@@ -105,8 +105,7 @@ void check_network(Findings* findings) {
     return;
   }
   std::string text;
-  for (const Address& each : chosen.value())
-    text += (text.empty() ? "" : ", ") + host_text(each);
+  for (const Address& each : chosen.value()) text += (text.empty() ? "" : ", ") + host_text(each);
   findings->ok("network", fmt::format("reached by other hosts' ranks at {} ({})", text,
                                       wanted.empty() ? "SK_NET is not set" : "SK_NET=" + wanted));
 }
@@ -139,7 +138,8 @@ void check_ports(Findings* findings) {
     const std::string where = host_text(address);
     const std::string text =
         wanted.empty() ? "any port of the kernel's"
-                       : fmt::format("{}{} of the {} ports of SK_PORT_RANGE={}", tried < there && int(held.size()) == tried ? "at least " : "",
+                       : fmt::format("{}{} of the {} ports of SK_PORT_RANGE={}",
+                                     tried < there && int(held.size()) == tried ? "at least " : "",
                                      held.size(), there, wanted);
     if (held.empty()) {
       findings->fault("ports",
@@ -152,11 +152,11 @@ void check_ports(Findings* findings) {
                                                    "{} free ports at least, one for each rank",
                                                    cpus));
     } else if (int(held.size()) < std::max(needed, wanted.empty() ? 1 : cpus)) {
-      findings->limit("ports",
-                      fmt::format("{} can be listened at, at {}: enough for {} ranks", text, where,
-                                  held.size()),
-                      fmt::format("give a range with {} free ports at least, one for each rank",
-                                  cpus));
+      findings->limit(
+          "ports",
+          fmt::format("{} can be listened at, at {}: enough for {} ranks", text, where,
+                      held.size()),
+          fmt::format("give a range with {} free ports at least, one for each rank", cpus));
     } else {
       findings->ok("ports", fmt::format("{} can be listened at, at {}", text, where));
     }
@@ -169,10 +169,10 @@ void check_tls(Findings* findings) {
   if (status.ok()) {
     findings->ok("tls", fmt::format("TLS 1.3 under a shared key works: {}", version));
   } else {
-    findings->fault("tls", fmt::format("no TLS 1.3 under a shared key with {}: {}", version,
-                                       status.message()),
-                    "allow TLS 1.3 in OpenSSL's settings (OPENSSL_CONF), or SK_NET_TLS=0 on all "
-                    "ranks of a network that nobody else is in");
+    findings->fault(
+        "tls", fmt::format("no TLS 1.3 under a shared key with {}: {}", version, status.message()),
+        "allow TLS 1.3 in OpenSSL's settings (OPENSSL_CONF), or SK_NET_TLS=0 on all "
+        "ranks of a network that nobody else is in");
   }
 }
 

@@ -1,6 +1,6 @@
 // Notebook kernels: whether what they name is still there.
-#include <fstream>
 #include <filesystem>
+#include <fstream>
 
 #include "lib/base/status.h"
 #include "tools/sk_doctor/checks.h"
@@ -44,11 +44,11 @@ void check_notebooks(Findings* findings) {
     if (missing.empty()) {
       findings->ok("notebooks", fmt::format("{} starts {}", what, spec.program));
     } else {
-      findings->fault("notebooks",
-                      fmt::format("{} in {} names {}, which cannot be started or is gone", what,
-                                  spec.folder, missing),
-                      fmt::format("sk remove {}, or sk install --name {} again", spec.name,
-                                  spec.name));
+      findings->fault(
+          "notebooks",
+          fmt::format("{} in {} names {}, which cannot be started or is gone", what, spec.folder,
+                      missing),
+          fmt::format("sk remove {}, or sk install --name {} again", spec.name, spec.name));
     }
   }
 }

@@ -124,8 +124,8 @@ Outcome in_child(const std::function<int()>& work, int64_t timeout_ns) {
     }
     (void)read_all(streams, clock_ns() + 100 * kMs);
   }
-  outcome.failure = late ? fmt::format("not done after {} s", timeout_ns / 1'000'000'000)
-                         : failure_of(status);
+  outcome.failure =
+      late ? fmt::format("not done after {} s", timeout_ns / 1'000'000'000) : failure_of(status);
   return outcome;
 }
 

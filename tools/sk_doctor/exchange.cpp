@@ -1,7 +1,6 @@
 #include "tools/sk_doctor/exchange.h"
 
 #include <algorithm>
-#include <random>
 #include <vector>
 
 #include "tools/sk_doctor/child.h"
@@ -10,8 +9,11 @@ namespace sk::doctor {
 namespace {
 
 constexpr int64_t kWords = kExchangeBytes / int64_t(sizeof(int64_t));
-constexpr int kRoundTrips = 20;
-constexpr int kExchanges = 2;  // The first makes plans and warms caches; the faster one is told.
+// The fastest counts; the first makes plans and warms caches.
+struct Times {
+  int small, large;
+};
+constexpr Times kThorough = {20, 3}, kBrief = {2, 1};
 
 using Words = std::vector<int64_t>;
 
@@ -40,18 +42,22 @@ class Pair {
 };
 
 Words random_words(uint64_t seed) {
-  std::mt19937_64 random(seed);
   Words words(kWords);
-  std::generate(words.begin(), words.end(), [&] { return int64_t(random()); });
+  for (int64_t& word : words) {  // SplitMix64: many ranks of few cores make many of these.
+    uint64_t z = seed += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    word = int64_t(z ^ z >> 31);
+  }
   return words;
 }
 
-Status small_messages(const Pair& pair, Exchanged* out) {
+Status small_messages(const Pair& pair, int times, Exchanged* out) {
   Words mine = {1}, theirs = {0};
   SK_RETURN_IF_ERROR(pair.both_ways(mine, theirs));
   out->small_came = true;
   int64_t least_ns = INT64_MAX;
-  for (int i = 0; i < kRoundTrips; ++i) {
+  for (int i = 0; i < times; ++i) {
     const int64_t begin_ns = clock_ns();
     SK_RETURN_IF_ERROR(pair.both_ways(mine, theirs));
     least_ns = std::min(least_ns, clock_ns() - begin_ns);
@@ -60,9 +66,12 @@ Status small_messages(const Pair& pair, Exchanged* out) {
   return {};
 }
 
-Status large_messages(const Pair& pair, int rank, int peer, uint64_t seed, Exchanged* out) {
-  for (int i = 0; i < kExchanges; ++i) {
-    const auto seed_of = [&](int whose) { return (seed * kExchanges + i) << 13 ^ uint64_t(whose); };
+Status large_messages(const Pair& pair, int rank, int peer, uint64_t seed, int times,
+                      Exchanged* out) {
+  for (int i = 0; i < times; ++i) {
+    const auto seed_of = [&](int whose) {
+      return (seed << 4 | uint64_t(i)) << 13 ^ uint64_t(whose);
+    };
     const Words mine = random_words(seed_of(rank)), due = random_words(seed_of(peer));
     Words theirs(kWords);
     const int64_t begin_ns = clock_ns();
@@ -95,12 +104,14 @@ Exchanged exchanged_from(const Json& json) {
           json.value("round_trip_us", 0.), json.value("bytes_per_s", 0.)};
 }
 
-Exchanged exchange(const Library& library, sk_comm* comm, int rank, int peer, uint64_t seed) {
+Exchanged exchange(const Library& library, sk_comm* comm, int rank, int peer, uint64_t seed,
+                   bool brief) {
+  const Times& times = brief ? kBrief : kThorough;
   const Pair pair(library, comm, rank, peer);
   Exchanged out;
   out.tried = true;
-  Status status = small_messages(pair, &out);
-  if (status.ok()) status = large_messages(pair, rank, peer, seed, &out);
+  Status status = small_messages(pair, times.small, &out);
+  if (status.ok()) status = large_messages(pair, rank, peer, seed, times.large, &out);
   out.code = status.code();
   out.failure = status.message();
   return out;

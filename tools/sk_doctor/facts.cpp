@@ -92,7 +92,8 @@ void compare_machines(const std::vector<Json>& facts, Findings* findings) {
     for (const int rank : ranks) hosts.insert(host_of(facts[size_t(rank)]));
     std::string where;
     for (const std::string& host : hosts) where += (where.empty() ? "" : ", ") + host;
-    if (hosts.size() > 4) where = fmt::format("{} hosts, {} the first", hosts.size(), *hosts.begin());
+    if (hosts.size() > 4)
+      where = fmt::format("{} hosts, {} the first", hosts.size(), *hosts.begin());
     finding.found = fmt::format("rank{} {} ({}): {}", ranks.size() == 1 ? "" : "s",
                                 numbers_text(ranks), where, finding.found);
     findings->add(finding);

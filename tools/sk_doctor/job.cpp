@@ -1,4 +1,6 @@
 // A rank of a job: what all ranks of it see of each other, told by rank 0.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -14,6 +16,8 @@ namespace {
 
 constexpr double kClocksApartS = 1;  // From where files and logs of hosts come out of order.
 constexpr size_t kFailuresTold = 20;
+constexpr int kAloneRanksMax = 64;  // More pairs, one after the other, would take too long.
+constexpr useconds_t kFarewellUs = 3'000'000;
 
 struct Job {
   Findings findings;
@@ -50,8 +54,8 @@ void tell_pairs(const std::vector<PairSeen>& pairs, const std::vector<std::strin
     untried += pair.tried ? 0 : 1;
     if (pair.failure.empty() || ++failures > kFailuresTold) continue;
     findings->fault("pair",
-                    fmt::format("rank {} ({}) and rank {} ({}): {}", pair.a,
-                                hosts[size_t(pair.a)], pair.b, hosts[size_t(pair.b)], pair.failure),
+                    fmt::format("rank {} ({}) and rank {} ({}): {}", pair.a, hosts[size_t(pair.a)],
+                                pair.b, hosts[size_t(pair.b)], pair.failure),
                     advice_for(pair));
   }
   if (failures > kFailuresTold) {
@@ -77,9 +81,9 @@ Status compare_clocks(Meeting& meeting, Job* job) {
   const std::string found =
       std::abs(ahead_s) <= sure_s
           ? fmt::format("clocks of the day agree within {:.3g} ms", sure_s * 1e3)
-          : fmt::format("rank {}'s clock of the day is {:.3g} ms {} of rank 0's, give or take {:.3g}",
-                        worst, std::abs(ahead_s) * 1e3, ahead_s > 0 ? "ahead" : "behind",
-                        sure_s * 1e3);
+          : fmt::format(
+                "rank {}'s clock of the day is {:.3g} ms {} of rank 0's, give or take {:.3g}",
+                worst, std::abs(ahead_s) * 1e3, ahead_s > 0 ? "ahead" : "behind", sure_s * 1e3);
   if (std::abs(ahead_s) - sure_s > kClocksApartS) {
     job->findings.limit("clocks", found, "let NTP set the clocks (timedatectl set-ntp true)");
   } else {
@@ -112,7 +116,10 @@ Status exchange_among_all(Meeting& meeting, const std::vector<std::string>& host
     broken = rows[rank].broken;
     by = int(rank);
   }
-  if (all_loaded && !broken.empty()) {
+  // Between hosts one pair that fails keeps all from a communicator, and hides the others.
+  const bool by_pairs = all_loaded && !broken.empty() && !meeting.one_host() &&
+                        meeting.world_size() <= kAloneRanksMax;
+  if (by_pairs) {
     SK_ASSIGN_OR_RETURN(const Meeting::Row alone, meeting.exchange_pairs(library.value()));
     SK_ASSIGN_OR_RETURN(rows, rows_of(meeting, alone));
   }
@@ -120,8 +127,8 @@ Status exchange_among_all(Meeting& meeting, const std::vector<std::string>& host
   if (!broken.empty()) {
     job->findings.fault(
         "communicator", fmt::format("of all ranks, as rank {} says: {}", by, broken),
-        "what follows is of a communicator of each pair alone; docs/troubleshooting.md has the "
-        "sentence");
+        by_pairs ? "set right what fails below, where each pair had a communicator of its own"
+                 : "docs/troubleshooting.md has the sentence");
   } else if (all_loaded) {
     job->findings.ok("communicator", fmt::format("of all {} ranks stands", hosts.size()));
   }
@@ -141,7 +148,7 @@ Status exchange_among_all(Meeting& meeting, const std::vector<std::string>& host
   return {};
 }
 
-Status examine(Meeting& meeting, const Options& options, Job* job) {
+Status examine(Meeting& meeting, Job* job) {
   Findings own;
   const Probe library = check_own(&own);
   if (!meeting.one_host()) {
@@ -155,7 +162,6 @@ Status examine(Meeting& meeting, const Options& options, Job* job) {
   for (const Json& each : facts) hosts.push_back(host_of(each));
   job->more["ranks"] = facts;
   SK_RETURN_IF_ERROR(compare_clocks(meeting, job));
-  (void)options;
   return exchange_among_all(meeting, hosts, job);
 }
 
@@ -163,26 +169,35 @@ Status examine(Meeting& meeting, const Options& options, Job* job) {
 
 int be_rank(const Options& options, const Identity& identity) {
   Job job;
-  const std::string who = fmt::format("rank {} of {} ({})", identity.rank, identity.world_size,
-                                      identity.launcher);
+  const std::string who =
+      fmt::format("rank {} of {} ({})", identity.rank, identity.world_size, identity.launcher);
   auto meeting = Meeting::join(options.timeout_s);
   Status status = meeting.ok() ? Status() : std::move(meeting.status());
   if (status.ok()) {
-    job.findings.ok("meeting", fmt::format("all {} ranks of {} came", identity.world_size,
-                                           identity.launcher));
-    status = examine(meeting.value(), options, &job);
+    job.findings.ok("meeting",
+                    fmt::format("all {} ranks of {} came", identity.world_size, identity.launcher));
+    status = examine(meeting.value(), &job);
   }
   if (!status.ok()) {
-    job.findings.fault("meeting", fmt::format("{}: {}", who, status.message()),
-                       "look at the output and host of the rank that is named; "
-                       "docs/troubleshooting.md has the sentence");
+    job.findings.fault(
+        "meeting", fmt::format("{}: {}", who, status.message()),
+        "look at the output and host of the rank that is named; where all have come, at the "
+        "MTUs between it and rank 0; "
+        "docs/troubleshooting.md has the sentence");
   }
-  int32_t result = job.findings.faulty() ? 1 : 0;
+  int result = job.findings.faulty() ? 1 : 0;
   if (identity.rank == 0) {
     job.more["world_size"] = identity.world_size;
     result = report(options, job.findings, job.more, job.table);
   } else if (!status.ok()) {
     std::fprintf(stderr, "sk doctor: %s: %s\n", who.c_str(), status.message().c_str());
+  }
+  // Launchers end a job at the first rank that fails: rank 0 is to have printed before.
+  if (status.ok()) {
+    const auto printed = meeting.value().gather(Json(result));
+    if (printed.ok() && printed.value()[0].is_number()) result = printed.value()[0].get<int>();
+  } else if (identity.rank != 0) {
+    usleep(kFarewellUs);
   }
   return result;
 }

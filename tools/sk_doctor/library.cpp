@@ -88,7 +88,8 @@ std::string last_line(const std::string& text) {
   const size_t end = text.find_last_not_of('\n');
   if (end == std::string::npos) return "";
   const size_t begin = text.find_last_of('\n', end);
-  return text.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin == std::string::npos ? -1 : begin));
+  return text.substr(begin == std::string::npos ? 0 : begin + 1,
+                     end - (begin == std::string::npos ? -1 : begin));
 }
 
 }  // namespace
@@ -97,8 +98,8 @@ Result<Library> Library::load(const std::string& name) {
   void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return error(SK_ERR_SYSTEM, "{}", dlerror());
   Library library;
-#define SK_DOCTOR_LOOK_UP(call)                                                                \
-  library.call = reinterpret_cast<decltype(library.call)>(dlsym(handle, "sk_" #call));         \
+#define SK_DOCTOR_LOOK_UP(call)                                                        \
+  library.call = reinterpret_cast<decltype(library.call)>(dlsym(handle, "sk_" #call)); \
   if (library.call == nullptr) return error(SK_ERR_UNSUPPORTED, "{} has no sk_" #call "()", name);
   SK_DOCTOR_CALLS(SK_DOCTOR_LOOK_UP)
 #undef SK_DOCTOR_LOOK_UP

@@ -14,9 +14,9 @@
 namespace sk::doctor {
 
 // What of the C ABI is used here.
-#define SK_DOCTOR_CALLS(call)                                                            \
-  call(version) call(status_name) call(last_error) call(init) call(finalize) call(send)  \
-      call(recv) call(barrier) call(host_facts) call(comm_create) call(comm_free) call(comm_query)
+#define SK_DOCTOR_CALLS(call)                                                                      \
+  call(version) call(status_name) call(last_error) call(init) call(finalize) call(send) call(recv) \
+      call(barrier) call(host_facts) call(comm_create) call(comm_free) call(comm_query)
 
 struct Library {
 #define SK_DOCTOR_FIELD(name) decltype(&::sk_##name) name = nullptr;
@@ -42,7 +42,8 @@ std::string chosen_library();
 struct Probe {
   std::string path, version;
   std::string failure;  // Why it cannot be loaded, or what it did to its process; "": nothing.
-  std::string target;   // What a rank computes on, as its log has it: "1 workers a rank, ..., amx here"
+  std::string
+      target;  // What a rank computes on, as its log has it: "1 workers a rank, ..., amx here"
   std::string refused;  // The sentence of a world of one that was refused; "": it was not.
   Json facts;           // sk_host_facts().
 
@@ -50,10 +51,10 @@ struct Probe {
 };
 
 enum class Wanted : uint8_t {
-  kVersion,      // path and version alone.
-  kCpu,          // All of it.
-  kCpuAtItsBest, // Without SK_CPU_ISA.
-  kGpu,          // `refused` is what it says of a communicator on the first GPU.
+  kVersion,       // path and version alone.
+  kCpu,           // All of it.
+  kCpuAtItsBest,  // Without SK_CPU_ISA.
+  kGpu,           // `refused` is what it says of a communicator on the first GPU.
 };
 
 Probe probe(const std::string& name, Wanted wanted);

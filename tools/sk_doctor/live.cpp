@@ -24,9 +24,10 @@ struct Way {
   bool apart;
   const char* tls;  // SK_NET_TLS.
 };
-constexpr std::array<Way, 3> kWays = {{{"live.shm", "shared memory", false, "1"},
-                                       {"live.tcp", "TCP on the loopback, not encrypted", true, "0"},
-                                       {"live.tls", "TCP on the loopback within TLS", true, "1"}}};
+constexpr std::array<Way, 3> kWays = {
+    {{"live.shm", "shared memory", false, "1"},
+     {"live.tcp", "TCP on the loopback, not encrypted", true, "0"},
+     {"live.tls", "TCP on the loopback within TLS", true, "1"}}};
 
 std::string last_lines(const std::string& text) {
   constexpr size_t kBytesMax = 400;
@@ -47,10 +48,10 @@ void judge(const Way& way, const Json& said, Findings* findings) {
                                    [](const PairSeen& pair) { return !pair.failure.empty(); });
   const std::string who = fmt::format("{} ranks over {}", rows.size(), way.what);
   if (failed != pairs.end()) {
-    findings->fault(way.id,
-                    fmt::format("{}: rank {} and rank {}: {}", who, failed->a, failed->b,
-                                failed->failure),
-                    "docs/troubleshooting.md has the sentence; SK_LOG=info tells what led to it");
+    findings->fault(
+        way.id,
+        fmt::format("{}: rank {} and rank {}: {}", who, failed->a, failed->b, failed->failure),
+        "docs/troubleshooting.md has the sentence; SK_LOG=info tells what led to it");
   } else if (!broken.empty()) {
     findings->fault(way.id, fmt::format("{}: {}", who, broken),
                     "docs/troubleshooting.md has the sentence; SK_LOG=info tells what led to it");
@@ -104,10 +105,11 @@ void check_live(const Options& options, Findings* findings) {
                   {}, {"SK_BOOTSTRAP", "SK_JOB_SECRET_FILE"}, int64_t((all_s + 5) * 1e9));
   const Json ways = Json::parse(outcome.out, nullptr, false);
   if (!ways.is_array() || ways.size() != kWays.size()) {
-    findings->fault("live.start",
-                    fmt::format("{} ranks that sk run started here did not end well: {} {}", ranks,
-                                outcome.failure, last_lines(outcome.err)),
-                    "docs/troubleshooting.md has the sentence; the lines above may have the reason");
+    findings->fault(
+        "live.start",
+        fmt::format("{} ranks that sk run started here did not end well: {} {}", ranks,
+                    outcome.failure, last_lines(outcome.err)),
+        "docs/troubleshooting.md has the sentence; the lines above may have the reason");
     return;
   }
   int descriptors = 0;
@@ -116,9 +118,10 @@ void check_live(const Options& options, Findings* findings) {
     for (const Json& row : ways[i].value("rows", Json::array()))
       descriptors = std::max(descriptors, row.value("descriptors", 0));
   }
-  findings->info("live.start", fmt::format("sk run started {} ranks; each had {} descriptors open at "
-                                           "most when all were connected",
-                                           ranks, descriptors));
+  findings->info("live.start",
+                 fmt::format("sk run started {} ranks; each had {} descriptors open at "
+                             "most when all were connected",
+                             ranks, descriptors));
 }
 
 }  // namespace sk::doctor

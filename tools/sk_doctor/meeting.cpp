@@ -86,25 +86,29 @@ Result<Meeting::Clocks> Meeting::compare_clocks() {
   return clocks;
 }
 
+// Heads first, then as many bytes as the longest has: where a path takes small packets only, what
+// is small still comes.
 Result<std::vector<Meeting::Step>> Meeting::step(const Step& mine) {
-  constexpr size_t kHead = 8, kStepBytes = 16 << 10;  // A communicator of two gathers less at once.
-  const auto size = uint32_t(mine.bytes.size());
-  if (size > kStepBytes)
-    return error(SK_ERR_OUT_OF_RANGE, "{} bytes in a step of at most {}", size, kStepBytes);
-  std::vector<std::byte> part(kHead + kStepBytes);
-  part[0] = std::byte(mine.stands_still);
-  part[1] = std::byte(mine.enough);
-  std::memcpy(&part[4], &size, sizeof(size));
-  std::copy(mine.bytes.begin(), mine.bytes.end(), part.begin() + kHead);
-  SK_ASSIGN_OR_RETURN(const std::vector<std::byte> all, gather_bytes(part));
-  std::vector<Step> steps(all.size() / part.size());
-  for (size_t rank = 0; rank < steps.size(); ++rank) {
-    const std::byte* from = all.data() + rank * part.size();
-    uint32_t bytes = 0;
-    std::memcpy(&bytes, from + 4, sizeof(bytes));
-    bytes = std::min(bytes, uint32_t(kStepBytes));
-    steps[rank] = {from[0] != std::byte(0), from[1] != std::byte(0),
-                   std::vector<std::byte>(from + kHead, from + kHead + bytes)};
+  struct Head {
+    uint32_t stands_still, enough, bytes;
+  };
+  const Head head = {mine.stands_still, mine.enough, uint32_t(mine.bytes.size())};
+  SK_ASSIGN_OR_RETURN(const std::vector<std::byte> all,
+                      gather_bytes(std::as_bytes(std::span(&head, 1))));
+  std::vector<Head> heads(all.size() / sizeof(Head));
+  std::memcpy(heads.data(), all.data(), all.size());
+  uint32_t most = 0;
+  for (const Head& each : heads) most = std::max(most, each.bytes);
+  std::vector<std::byte> padded = mine.bytes, parts;
+  padded.resize(most);
+  if (most > 0) {
+    SK_ASSIGN_OR_RETURN(parts, gather_bytes(padded));
+  }
+  std::vector<Step> steps;
+  for (size_t rank = 0; rank < heads.size(); ++rank) {
+    const std::byte* from = parts.data() + rank * most;
+    steps.push_back({heads[rank].stands_still != 0, heads[rank].enough != 0,
+                     std::vector<std::byte>(from, from + heads[rank].bytes)});
   }
   return steps;
 }

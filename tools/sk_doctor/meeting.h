@@ -2,8 +2,8 @@
 // and communicators of all ranks or of each pair alone.
 //
 // Ranks meet as the launcher says, through rank 0, with this program's own parts. So they can tell
-// each other what they see also where some pairs cannot reach each other; what is then tried between
-// them is the library's.
+// each other what they see also where some pairs cannot reach each other; what is then tried
+// between them is the library's.
 #ifndef SK_TOOLS_SK_DOCTOR_MEETING_H_
 #define SK_TOOLS_SK_DOCTOR_MEETING_H_
 

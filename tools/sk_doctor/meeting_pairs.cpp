@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kPairNs = 8'000'000'000;    // A host that fell silent is noticed in less.
 constexpr int64_t kPairsNs = 90'000'000'000;  // For all rounds of pairs.
+constexpr int kThoroughRanksMax = 8;          // More: little of each pair, since they are many.
 constexpr size_t kHostIdBytes = 16;           // What a communicator gathers first: see place.cpp.
 
 int open_descriptors() {
@@ -118,7 +119,8 @@ Meeting::Row Meeting::exchange_all(const Library& library, bool apart) {
     const int peer = partner_in(round, rank(), world_size());
     if (peer >= 0) {
       Exchanged& with = row.with[size_t(peer)];
-      with = exchange(library, made.comm(), rank(), peer, seed_of(rank(), peer));
+      with = exchange(library, made.comm(), rank(), peer, seed_of(rank(), peer),
+                      world_size() > kThoroughRanksMax);
       if (with.code != SK_OK && with.code != SK_ERR_INTERNAL) {
         row.broken = with.failure;
         row.code = with.code;
@@ -189,7 +191,7 @@ Exchanged Meeting::exchange_pair(const Library& library, int round, Status* over
   const Made made(library, mine, 2, timeout_ns, gather_pair, &gathering);
   stand_still();
   if (made.comm() != nullptr) {
-    out = exchange(library, made.comm(), mine, 1 - mine, seed_of(rank(), peer));
+    out = exchange(library, made.comm(), mine, 1 - mine, seed_of(rank(), peer), true);
   } else {
     out.tried = true;
     out.code = made.code();

@@ -57,10 +57,10 @@ std::string matrix_text(const std::vector<PairSeen>& pairs, int world_size) {
       const auto pair = std::find_if(pairs.begin(), pairs.end(), [&](const PairSeen& each) {
         return each.a == std::min(a, b) && each.b == std::max(a, b);
       });
-      const char* word = pair == pairs.end()        ? "."
-                         : !pair->tried             ? "?"
-                         : pair->failure.empty()    ? "ok"
-                                                    : "FAIL";
+      const char* word = pair == pairs.end()     ? "."
+                         : !pair->tried          ? "?"
+                         : pair->failure.empty() ? "ok"
+                                                 : "FAIL";
       out += fmt::format("{:>5}", word);
     }
   }
@@ -79,7 +79,8 @@ std::string speeds_text(const std::vector<PairSeen>& pairs) {
   std::sort(speeds.begin(), speeds.end());
   const auto range = [](const std::vector<double>& of) {
     const double least = of.front(), most = of.back();
-    return of.size() == 1 ? fmt::format("{:.3g}", least) : fmt::format("{:.3g} to {:.3g}", least, most);
+    return of.size() == 1 ? fmt::format("{:.3g}", least)
+                          : fmt::format("{:.3g} to {:.3g}", least, most);
   };
   return fmt::format("8 bytes there and back in {} us, 1 MiB at {} GB/s", range(trips),
                      range(speeds));
