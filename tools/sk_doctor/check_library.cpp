@@ -64,7 +64,7 @@ void check_isa(const Probe& library, Findings* findings) {
   if (!library.failure.empty()) return;
   if (!library.refused.empty()) {
     findings->fault("isa", fmt::format("a world of one is refused: {}", library.refused),
-                    "set or unset the variable that the sentence names (docs/env.md)");
+                    "set right what the sentence names: a variable (docs/env.md), or a limit");
     return;
   }
   const char* wanted = std::getenv("SK_CPU_ISA");

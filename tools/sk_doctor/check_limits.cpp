@@ -18,6 +18,7 @@ namespace sk::doctor {
 namespace {
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
+constexpr uint64_t kSegmentBytes = 8 << 20;  // A rank's, before anybody asks for symmetric memory.
 // Of rank 0 while ranks of one host connect, for each: a connection of their meeting, and one of
 // shared memory or, later, what tells of the rank's end. Found by lowering the limit.
 constexpr uint64_t kDescriptorsPerRank = 2;
@@ -108,20 +109,17 @@ void check_memory(Findings* findings) {
   }
   const Limit files = limit_of(RLIMIT_FSIZE), space = limit_of(RLIMIT_AS);
   if (files.soft != UINT64_MAX) {
-    findings->fault(
-        "memory",
-        fmt::format("files may have {} (ulimit -f), shared memory, too: a rank's is as "
-                    "large as the machine's memory unless symmetric_bytes_max says less",
-                    bytes_text(files.soft)),
-        "ulimit -f unlimited");
+    const std::string said = fmt::format("files may have {} (ulimit -f), and shared memory is one",
+                                         bytes_text(files.soft));
+    files.soft < kSegmentBytes ? findings->fault("memory", said, "ulimit -f unlimited")
+                               : findings->limit("memory", said, "ulimit -f unlimited");
   }
   if (space.soft != UINT64_MAX) {
-    findings->fault(
-        "memory",
-        fmt::format("a process may have {} of address space (ulimit -v); a rank reserves "
-                    "the machine's memory for each rank of its host",
-                    bytes_text(space.soft)),
-        "ulimit -v unlimited");
+    findings->limit("memory",
+                    fmt::format("a process may have {} of address space (ulimit -v); each rank "
+                                "maps the shared memory of all ranks of its host",
+                                bytes_text(space.soft)),
+                    "ulimit -v unlimited");
   }
   const Limit locked = limit_of(RLIMIT_MEMLOCK);
   findings->info("memory",
