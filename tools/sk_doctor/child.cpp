@@ -129,15 +129,9 @@ Outcome in_child(const std::function<int()>& work, int64_t timeout_ns) {
   return outcome;
 }
 
-Outcome run_program(const std::vector<std::string>& argv, const std::vector<std::string>& env,
-                    const std::vector<std::string>& without, int64_t timeout_ns) {
+Outcome run_program(const std::vector<std::string>& argv, int64_t timeout_ns) {
   return in_child(
       [&] {
-        for (const std::string& name : without) unsetenv(name.c_str());
-        for (const std::string& line : env) {
-          const size_t equals = line.find('=');
-          setenv(line.substr(0, equals).c_str(), line.c_str() + equals + 1, 1);
-        }
         std::vector<char*> words;
         words.reserve(argv.size() + 1);
         for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));

@@ -18,10 +18,8 @@ struct Outcome {
 // Forks, so this process has no other thread. `work` writes to descriptors 1 and 2.
 Outcome in_child(const std::function<int()>& work, int64_t timeout_ns);
 
-// Starts argv[0] with `env` ("NAME=value") over this process's environment, without the variables
-// `without`.
-Outcome run_program(const std::vector<std::string>& argv, const std::vector<std::string>& env,
-                    const std::vector<std::string>& without, int64_t timeout_ns);
+// Starts argv[0], with this process's environment.
+Outcome run_program(const std::vector<std::string>& argv, int64_t timeout_ns);
 
 int64_t clock_ns();  // CLOCK_MONOTONIC.
 

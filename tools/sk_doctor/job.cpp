@@ -109,7 +109,15 @@ Status exchange_among_all(Meeting& meeting, const std::vector<std::string>& host
   const bool all_loaded = std::all_of(loaded.begin(), loaded.end(),
                                       [](const Json& each) { return each == Json(true); });
   if (all_loaded) mine = meeting.exchange_all(library.value(), false);
-  SK_ASSIGN_OR_RETURN(std::vector<Meeting::Row> rows, rows_of(meeting, mine));
+  auto gathered = rows_of(meeting, mine);
+  if (!gathered.ok()) {
+    if (!mine.broken.empty())  // Else what the ranks did last would be lost with their meeting.
+      job->findings.fault("communicator",
+                          fmt::format("of all ranks, as this one says: {}", mine.broken),
+                          "look at the rank that the next line names");
+    return std::move(gathered.status());
+  }
+  std::vector<Meeting::Row> rows = std::move(gathered).value();
   std::string broken;
   int by = -1;
   for (size_t rank = 0; rank < rows.size() && broken.empty(); ++rank) {

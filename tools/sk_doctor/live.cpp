@@ -102,7 +102,7 @@ void check_live(const Options& options, Findings* findings) {
   const Outcome outcome =
       run_program({sk, "run", "-n", std::to_string(ranks), "--timeout", fmt::format("{}", all_s),
                    "--", sk, "doctor", "--started-rank", "--timeout", timeout},
-                  {}, {"SK_BOOTSTRAP", "SK_JOB_SECRET_FILE"}, int64_t((all_s + 5) * 1e9));
+                  int64_t((all_s + 5) * 1e9));
   const Json ways = Json::parse(outcome.out, nullptr, false);
   if (!ways.is_array() || ways.size() != kWays.size()) {
     findings->fault(
