@@ -63,10 +63,11 @@ LEVELS = {
     "cuda/exec": 8,  # The host's side of GPUs; libsk has it, the kernels (level 10) it loads.
     "tools": 10,
     "tools/sk_kernel": 11,  # The notebook front end, a room of its own above the table of verbs.
+    "tools/sk_doctor": 12,  # Looks at all that is below, the front end's kernelspecs too.
     "tests/support": 11,
-    "tests": 12,
+    "tests": 13,
     "bench": 11,
-    "bench/gpu": 13,  # Stands on what takes a GPU's place in tests.
+    "bench/gpu": 14,  # Stands on what takes a GPU's place in tests.
 }
 C_ABI_ONLY = ("bindings", "examples")
 SOURCES = {".c", ".cc", ".cpp", ".h", ".hpp", ".cu", ".cuh"}

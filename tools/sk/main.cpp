@@ -15,6 +15,7 @@ struct Verb {
 
 constexpr Verb kVerbs[] = {
     {"controller", "serve one session of ranks (started by libsk)", run_controller},
+    {"doctor", "say what this machine and this job allow, and what is in the way", run_doctor},
     {"install", "make the notebook kernel known to Jupyter", run_install},
     {"kernel", "serve a notebook (named by kernelspecs)", run_kernel},
     {"list", "list the notebook kernels that were installed", run_list},

@@ -5,6 +5,7 @@
 // argv[0] is the verb. The value is the exit status: 0, 2 for a wrong command line, else as the
 // verb's help says.
 int run_controller(int argc, char** argv);
+int run_doctor(int argc, char** argv);
 int run_install(int argc, char** argv);
 int run_kernel(int argc, char** argv);
 int run_list(int argc, char** argv);

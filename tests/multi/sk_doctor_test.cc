@@ -1,0 +1,247 @@
+// `sk doctor` from outside: a machine that is well, and one fault after the other planted.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "tools/sk_doctor/rounds.h"
+
+namespace {
+
+using Json = nlohmann::json;
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+
+struct Outcome {
+  int status;
+  std::string text;
+};
+
+// `script` has the program's path for DOCTOR. Of stdout alone.
+Outcome shell(std::string script) {
+  const std::string word = "DOCTOR";
+  for (size_t at; (at = script.find(word)) != std::string::npos;)
+    script.replace(at, word.size(), SK_PROGRAM " doctor");
+  std::FILE* pipe = popen(("unset RANK WORLD_SIZE; " + script).c_str(), "r");
+  Outcome out{-1, ""};
+  char chunk[4096];
+  for (size_t got; (got = fread(chunk, 1, sizeof(chunk), pipe)) > 0;) out.text.append(chunk, got);
+  const int status = pclose(pipe);
+  out.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return out;
+}
+
+// "state: found -> advice" of all findings of this name.
+std::vector<std::string> found(const Json& said, const std::string& id) {
+  std::vector<std::string> lines;
+  for (const Json& each : said["findings"]) {
+    if (each["id"] != id) continue;
+    lines.push_back(each["state"].get<std::string>() + ": " + each["found"].get<std::string>() +
+                    " -> " + each["advice"].get<std::string>());
+  }
+  return lines;
+}
+
+struct Said {
+  int status;
+  Json json;
+};
+
+Said json_of(const std::string& script) {
+  const Outcome outcome = shell(script);
+  Said said{outcome.status, Json::parse(outcome.text, nullptr, false)};
+  EXPECT_TRUE(said.json.is_object()) << outcome.text;
+  if (!said.json.is_object()) said.json = {{"findings", Json::array()}};
+  return said;
+}
+
+// Nothing of the caller's kernels or settings.
+constexpr const char* kBare = "JUPYTER_DATA_DIR=/nonexistent JUPYTER_PATH= ";
+
+TEST(SkDoctor, AWellMachineHasNoFault) {
+  const Said said = json_of(std::string(kBare) + "DOCTOR --json");
+  EXPECT_EQ(said.status, 0) << said.json.dump(1);
+  EXPECT_EQ(said.json["ok"], true);
+  EXPECT_EQ(said.json["doctor"], 1);
+  for (const char* id : {"library", "shared-memory", "pidfd", "tls"})
+    EXPECT_THAT(found(said.json, id), Contains(testing::StartsWith("ok: "))) << id;
+  for (const char* id : {"live.shm", "live.tcp", "live.tls"}) {
+    EXPECT_THAT(found(said.json, id),
+                testing::ElementsAre(AllOf(testing::StartsWith("ok: "), HasSubstr(" GB/s"))));
+  }
+  for (const char* id : {"isa", "cpus", "memory", "descriptors", "processes", "network", "gpu",
+                         "notebooks", "environment", "live.start"})
+    EXPECT_FALSE(found(said.json, id).empty()) << id;
+  for (const Json& each : said.json["findings"]) {
+    const bool judged = each["state"] == "limit" || each["state"] == "fault";
+    EXPECT_EQ(judged, !each["advice"].get<std::string>().empty()) << each;
+  }
+}
+
+TEST(SkDoctor, AsTextItIsALineEachAndTheSumOfThem) {
+  const Outcome outcome = shell(std::string(kBare) + "SK_CPU_ISA=nonsense DOCTOR");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.text, HasSubstr("fault  isa             a world of one is refused: "));
+  EXPECT_THAT(outcome.text,
+              HasSubstr("\n                       -> set right what the sentence names"));
+  EXPECT_THAT(outcome.text, testing::ContainsRegex("\n[1-9][0-9]* faults?, [0-9]+ limits?\\.\n$"));
+}
+
+TEST(SkDoctor, APlantedFaultIsFound) {
+  struct {
+    const char* before;
+    const char* id;
+    const char* line;
+  } const table[] = {
+      {"ulimit -n 19;", "descriptors", "fault: 19 (ulimit -n), 19 at most, enough for 1 ranks"},
+      {"ulimit -f 1000;", "memory", "(ulimit -f), and shared memory is one"},
+      {"SK_NET=nothere0", "network", "fault: SK_NET is \"nothere0\": \"nothere0\" is neither an"},
+      {"SK_NET=192.0.2.77/32", "network", "fault: SK_NET is \"192.0.2.77/32\": this host has no"},
+      {"SK_PORT_RANGE=9-1", "ports", "fault: SK_PORT_RANGE is \"9-1\": it must be LOW-HIGH"},
+      {"SK_LIBRARY=/nonexistent.so", "library", "fault: SK_LIBRARY is \"/nonexistent.so\": "},
+      {"SK_CPU_ISA=nonsense", "isa", "fault: a world of one is refused: SK_CPU_ISA: \"nonsense\""},
+      {"SK_WORKERS=0", "isa", "fault: a world of one is refused: "},
+      {"SK_BOOTSTRAP=nobody", "job", "fault: "},
+  };
+  for (const auto& row : table) {
+    const Said said =
+        json_of(std::string("export ") + kBare + "; " + row.before + " DOCTOR --json --timeout 5");
+    EXPECT_EQ(said.status, 1) << row.before;
+    EXPECT_THAT(found(said.json, row.id), Contains(HasSubstr(row.line))) << row.before;
+  }
+}
+
+TEST(SkDoctor, WhatIsLessThanItCouldBeIsALimitAndNoFault) {
+  const Said slow = json_of(std::string(kBare) + "SK_NETT=eth0 DOCTOR --json");
+  EXPECT_EQ(slow.status, 0) << slow.json.dump(1);
+  EXPECT_THAT(found(slow.json, "environment"),
+              Contains(AllOf(HasSubstr("limit: SK_NETT is set"), HasSubstr("is SK_NET meant?"))));
+  const Said pinned = json_of("taskset -c 0 env " + std::string(kBare) + "DOCTOR --json");
+  if (sysconf(_SC_NPROCESSORS_ONLN) > 1) {
+    EXPECT_THAT(found(pinned.json, "cpus"), Contains(HasSubstr("limit: 1 of ")));
+  }
+}
+
+TEST(SkDoctor, PortsThatAnotherHasAreFound) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t bytes = sizeof(address);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), bytes), 0);
+  ASSERT_EQ(listen(fd, 1), 0);
+  ASSERT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &bytes), 0);
+  const std::string port = std::to_string(ntohs(address.sin_port));
+  const Said said = json_of(std::string(kBare) + "SK_NET=127.0.0.1 SK_PORT_RANGE=" + port + "-" +
+                            port + " DOCTOR --json --timeout 3");
+  EXPECT_EQ(said.status, 1);
+  EXPECT_THAT(found(said.json, "ports"),
+              Contains(AllOf(HasSubstr("fault: no port of SK_PORT_RANGE=" + port),
+                             HasSubstr("ss -tlnp shows who has them"))));
+  close(fd);
+}
+
+TEST(SkDoctor, AKernelWhoseProgramIsGoneIsFound) {
+  char folder[] = "/tmp/sk_doctor_test_XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string spec = std::string(folder) + "/kernels/broken";
+  std::filesystem::create_directories(spec);
+  std::ofstream(spec + "/kernel.json")
+      << R"({"argv": ["/gone/sk", "kernel", "--ranks", "3", "--", "python3"]})";
+  const Said said =
+      json_of("JUPYTER_PATH= JUPYTER_DATA_DIR=" + std::string(folder) + " DOCTOR --json");
+  EXPECT_EQ(said.status, 1);
+  EXPECT_THAT(found(said.json, "notebooks"),
+              Contains(AllOf(HasSubstr("fault: kernel broken (3 ranks)"), HasSubstr("/gone/sk"),
+                             HasSubstr("sk remove broken"))));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(SkDoctor, AsAJobsRanksItSaysWhoReachesWhom) {
+  const Outcome text = shell(SK_PROGRAM " run -n 3 DOCTOR");
+  EXPECT_EQ(text.status, 0) << text.text;
+  EXPECT_THAT(text.text, HasSubstr("  rank    0    1    2\n     0    .   ok   ok\n"));
+  const Said said = json_of(SK_PROGRAM " run -n 5 DOCTOR --json");
+  EXPECT_EQ(said.status, 0);
+  EXPECT_EQ(said.json["world_size"], 5);
+  EXPECT_EQ(said.json["pairs"].size(), 10u);
+  EXPECT_EQ(said.json["all_reached"], true);
+  const Said many = json_of(SK_PROGRAM " run -n 17 DOCTOR --json");
+  EXPECT_EQ(many.status, 0);
+  EXPECT_EQ(many.json["pairs"].size(), 0u);  // None that failed.
+}
+
+TEST(SkDoctor, RanksThatDifferAreNamed) {
+  const Said said = json_of(SK_PROGRAM
+                            " run -n 3 sh -c 'test $RANK = 1 && export SK_CPU_ISA=portable "
+                            "SK_LOG=error; exec DOCTOR --json'");
+  EXPECT_EQ(said.status, 0) << said.json.dump(1);
+  EXPECT_THAT(found(said.json, "differs.SK_LOG"),
+              Contains(AllOf(HasSubstr("limit: "), HasSubstr("error: rank 1"))));
+  const auto isa = found(said.json, "differs.isa");
+  if (!isa.empty()) {  // A machine that has more than portable.
+    EXPECT_THAT(isa, Contains(HasSubstr("portable: rank 1")));
+  }
+}
+
+TEST(SkDoctor, ARankThatDoesNotComeOrHasStoppedIsNamed) {
+  for (const char* does : {"exec sleep 60", "kill -STOP $$"}) {
+    const Outcome outcome = shell(std::string(SK_PROGRAM " run -n 3 sh -c 'test $RANK = 1 && ") +
+                                  does + "; exec DOCTOR --timeout 3' 2>/dev/null");
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_THAT(outcome.text, AllOf(HasSubstr("fault  meeting"), HasSubstr("rank 1")));
+  }
+}
+
+TEST(SkDoctor, MistakesGetASentence) {
+  struct {
+    const char* arguments;
+    const char* sentence;
+  } const table[] = {
+      {"--what", "\"--what\" is no option"},
+      {"here", "\"here\" is no option"},
+      {"--timeout", "--timeout needs a value"},
+      {"--timeout 0", "--timeout is \"0\": it must be a number of seconds from 1 to 3600"},
+      {"--timeout nan", "--timeout is \"nan\""},
+      {"--timeout 5x", "--timeout is \"5x\""},
+  };
+  for (const auto& row : table) {
+    const Outcome outcome = shell(std::string("DOCTOR ") + row.arguments + " 2>&1");
+    EXPECT_EQ(outcome.status, 2) << row.arguments;
+    EXPECT_THAT(outcome.text, HasSubstr(row.sentence));
+  }
+  const Outcome help = shell("DOCTOR --json --help");
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.text, HasSubstr("usage: sk doctor"));
+}
+
+TEST(Rounds, EveryPairMeetsOnceAndNobodyIsInTwo) {
+  for (int n = 2; n <= 40; ++n) {
+    std::set<std::pair<int, int>> met;
+    for (int round = 0; round < sk::doctor::round_count(n); ++round) {
+      for (int rank = 0; rank < n; ++rank) {
+        const int peer = sk::doctor::partner_in(round, rank, n);
+        if (peer < 0) continue;
+        ASSERT_NE(peer, rank);
+        ASSERT_EQ(sk::doctor::partner_in(round, peer, n), rank);
+        if (rank < peer) {
+          ASSERT_TRUE(met.insert({rank, peer}).second);
+        }
+      }
+    }
+    EXPECT_EQ(met.size(), size_t(n * (n - 1) / 2));
+  }
+}
+
+}  // namespace

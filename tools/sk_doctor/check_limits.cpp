@@ -1,0 +1,175 @@
+// CPUs, memory, and what the system lets one process have.
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "lib/base/control_group.h"
+#include "lib/base/cpu_limit.h"
+#include "lib/base/memory_limit.h"
+#include "lib/base/status.h"
+#include "tools/sk_doctor/checks.h"
+
+namespace sk::doctor {
+namespace {
+
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+constexpr uint64_t kSegmentBytes = 8 << 20;  // A rank's, before anybody asks for symmetric memory.
+// Of rank 0 while ranks of one host connect, for each: a connection of their meeting, and one of
+// shared memory or, later, what tells of the rank's end. Found by lowering the limit.
+constexpr uint64_t kDescriptorsPerRank = 2;
+constexpr uint64_t kDescriptorsOfOne = 16;  // Standard streams, event queues, sockets to listen at.
+
+struct Limit {
+  uint64_t soft = UINT64_MAX, hard = UINT64_MAX;  // UINT64_MAX: none.
+};
+
+Limit limit_of(decltype(RLIMIT_NOFILE) which) {
+  rlimit limit{};
+  if (getrlimit(which, &limit) != 0) return {};
+  const auto plain = [](rlim_t value) { return value == RLIM_INFINITY ? UINT64_MAX : value; };
+  return {plain(limit.rlim_cur), plain(limit.rlim_max)};
+}
+
+std::string count_text(uint64_t count) {
+  return count == UINT64_MAX ? "no limit" : std::to_string(count);
+}
+
+// Processes that the tightest control group still takes; UINT64_MAX: no limit.
+uint64_t processes_left_in_groups() {
+  uint64_t left = UINT64_MAX;
+  for_each_control_group("", {"pids", "/sys/fs/cgroup/pids"}, [&](const std::string& folder, bool) {
+    uint64_t most = 0, now = 0;
+    std::ifstream limit(folder + "/pids.max"), used(folder + "/pids.current");
+    if (!(limit >> most) || !(used >> now)) return;
+    left = std::min(left, most > now ? most - now : 0);
+  });
+  return left;
+}
+
+}  // namespace
+
+int ranks_for_descriptors(uint64_t descriptors) {
+  if (descriptors < kDescriptorsOfOne) return 0;
+  return int(std::min<uint64_t>((descriptors - kDescriptorsOfOne) / kDescriptorsPerRank, 4096));
+}
+
+uint64_t descriptors_for_ranks(int ranks) {
+  return kDescriptorsOfOne + kDescriptorsPerRank * uint64_t(ranks);
+}
+
+int usable_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int allowed = sched_getaffinity(0, sizeof(set), &set) == 0
+                          ? CPU_COUNT(&set)
+                          : int(std::thread::hardware_concurrency());
+  return std::max(1, int(std::min<uint64_t>(uint64_t(allowed), cpu_limit("").cpus)));
+}
+
+void check_cpus(Findings* findings) {
+  const auto there = int(sysconf(_SC_NPROCESSORS_ONLN));
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : there;
+  const uint32_t quota = cpu_limit("").cpus;
+  if (uint64_t(quota) < uint64_t(allowed)) {
+    findings->limit(
+        "cpus",
+        fmt::format("the time of {} CPUs (quota of the control group), of {} here", quota, there),
+        fmt::format("start {} ranks at most (sk run -n {}), or give the container more "
+                    "(docker run --cpus)",
+                    quota, quota));
+  } else if (allowed < there) {
+    findings->limit(
+        "cpus", fmt::format("{} of {} CPUs may be used (affinity)", allowed, there),
+        fmt::format("start {} ranks at most, or without taskset, cpuset or --cpus-per-task",
+                    allowed));
+  } else {
+    findings->ok("cpus", fmt::format("all {} may be used", there));
+  }
+}
+
+void check_memory(Findings* findings) {
+  const MemoryRoom room = memory_room("");
+  const uint64_t left = std::min(room.machine, room.group);
+  const std::string found =
+      room.group < room.machine
+          ? fmt::format("{} left by the control group ({}), {} in the machine",
+                        bytes_text(room.group), room.group_limit, bytes_text(room.machine))
+          : fmt::format("{} left", bytes_text(left));
+  if (left < kGiB / 4) {
+    findings->limit("memory", found, "end what is not needed, or give the container more memory");
+  } else {
+    findings->ok("memory", found);
+  }
+  const Limit files = limit_of(RLIMIT_FSIZE), space = limit_of(RLIMIT_AS);
+  if (files.soft != UINT64_MAX) {
+    const std::string said = fmt::format("files may have {} (ulimit -f), and shared memory is one",
+                                         bytes_text(files.soft));
+    files.soft < kSegmentBytes ? findings->fault("memory", said, "ulimit -f unlimited")
+                               : findings->limit("memory", said, "ulimit -f unlimited");
+  }
+  if (space.soft != UINT64_MAX) {
+    findings->limit("memory",
+                    fmt::format("a process may have {} of address space (ulimit -v); each rank "
+                                "maps the shared memory of all ranks of its host",
+                                bytes_text(space.soft)),
+                    "ulimit -v unlimited");
+  }
+  const Limit locked = limit_of(RLIMIT_MEMLOCK);
+  findings->info("memory",
+                 fmt::format("{} may be locked (ulimit -l); libsk locks none",
+                             locked.soft == UINT64_MAX ? "all of it" : bytes_text(locked.soft)));
+}
+
+void check_descriptors(Findings* findings) {
+  const Limit limit = limit_of(RLIMIT_NOFILE);
+  const int ranks = ranks_for_descriptors(limit.soft), cpus = usable_cpus();
+  const int wanted = std::max(2, cpus);
+  const std::string found =
+      fmt::format("{} (ulimit -n), {} at most, enough for {} ranks on this host",
+                  count_text(limit.soft), count_text(limit.hard), ranks);
+  const uint64_t needed = descriptors_for_ranks(wanted);
+  const std::string advice =
+      limit.hard >= needed
+          ? fmt::format("ulimit -n {}",
+                        std::min<uint64_t>(limit.hard, std::max<uint64_t>(needed, 65536)))
+          : fmt::format(
+                "have the hard limit raised to {} (limits.conf, docker run --ulimit nofile=)",
+                needed);
+  if (ranks < 2) {
+    findings->fault("descriptors", found, advice);
+  } else if (ranks < wanted) {
+    findings->limit("descriptors", found + fmt::format(", which has {} CPUs", cpus), advice);
+  } else {
+    findings->ok("descriptors", found);
+  }
+}
+
+void check_processes(Findings* findings) {
+  const Limit limit = limit_of(RLIMIT_NPROC);
+  const uint64_t left = processes_left_in_groups();
+  const int cpus = usable_cpus();
+  // A rank of several hosts has a thread that moves bytes; a notebook has its front end, controller
+  // and template.
+  const uint64_t needed = 2 * uint64_t(cpus) + 8;
+  const std::string found = fmt::format(
+      "processes and threads: {} for this user (ulimit -u), the control group takes {} "
+      "more",
+      count_text(limit.soft), left == UINT64_MAX ? "any number" : std::to_string(left));
+  if (left < needed) {
+    const std::string advice =
+        fmt::format("let it take {} (docker run --pids-limit, TasksMax= of systemd)", needed);
+    left < 8 ? findings->fault("processes", found, advice)
+             : findings->limit("processes", found, advice);
+  } else {
+    findings->ok("processes", found);
+  }
+}
+
+}  // namespace sk::doctor

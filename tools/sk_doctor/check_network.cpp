@@ -1,0 +1,179 @@
+// How ranks of other hosts would reach this one.
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include "lib/base/status.h"
+#include "tools/sk_doctor/checks.h"
+#include "tools/sk_doctor/child.h"
+#include "transport/tcp/networks.h"
+#include "transport/tcp/socket.h"
+#include "transport/tls/tls.h"
+
+namespace sk::doctor {
+namespace {
+
+constexpr size_t kAddressesMax = 8;  // As a rank has at most.
+constexpr int kPortsTried = 64;      // Of a range, from both ends.
+constexpr int64_t kHandshakeNs = 10'000'000'000;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Without its port, which is 0 here.
+std::string host_text(const Address& address) {
+  const std::string text = address.text();
+  return text.substr(0, text.rfind(':'));
+}
+
+// "eth0 10.0.0.1, lo 127.0.0.1": what is up.
+std::string interfaces() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return fmt::format("not known: {}", std::strerror(errno));
+  std::string out;
+  for (const ifaddrs* it = list; it != nullptr; it = it->ifa_next) {
+    const int family = it->ifa_addr != nullptr ? it->ifa_addr->sa_family : AF_UNSPEC;
+    if ((it->ifa_flags & IFF_UP) == 0 || (family != AF_INET && family != AF_INET6)) continue;
+    Address address;
+    address.bytes = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    std::memcpy(&address.storage, it->ifa_addr, address.bytes);
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", it->ifa_name, host_text(address));
+  }
+  freeifaddrs(list);
+  return out.empty() ? "no interface is up" : out;
+}
+
+// TLS 1.3 over two ends of a connection on the loopback, until a byte has crossed.
+Status shake_hands() {
+  Address here;
+  auto* const in = reinterpret_cast<sockaddr_in*>(&here.storage);
+  in->sin_family = AF_INET;
+  in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  here.bytes = sizeof(sockaddr_in);
+  Address bound;
+  SK_ASSIGN_OR_RETURN(const tcp::SocketPtr listener, tcp::listen_at(here, 0, 0, &bound));
+  bool under_way = false;
+  SK_ASSIGN_OR_RETURN(tcp::SocketPtr dialing, tcp::dial(bound, &under_way));
+  pollfd knock{listener->fd(), POLLIN, 0};
+  poll(&knock, 1, int(kHandshakeNs / 1'000'000));
+  Status failed;
+  tcp::SocketPtr accepted = tcp::accept_one(*listener, &failed);
+  SK_RETURN_IF_ERROR(std::move(failed));
+  if (accepted == nullptr) return error(SK_ERR_TIMEOUT, "nobody came to {}", bound.text());
+  const std::array<std::byte, tls::kKeyBytes> key{std::byte{7}};
+  SK_ASSIGN_OR_RETURN(const auto a, tls::make_tls(tcp::make_pipe(std::move(dialing)),
+                                                  tls::Side::kDials, key, "sk doctor"));
+  SK_ASSIGN_OR_RETURN(const auto b, tls::make_tls(tcp::make_pipe(std::move(accepted)),
+                                                  tls::Side::kAccepts, key, "sk doctor"));
+  std::byte sent{42}, came{0};
+  const iovec part{&sent, 1};
+  size_t taken = 0;
+  const int64_t until_ns = clock_ns() + kHandshakeNs;
+  while (clock_ns() < until_ns) {
+    SK_ASSIGN_OR_RETURN(const size_t more, a->send(std::span(&part, taken == 0 ? 1 : 0)));
+    taken += more;
+    SK_ASSIGN_OR_RETURN(const size_t got, b->receive(std::span(&came, 1)));
+    if (got == 1) return came == sent ? Status() : error(SK_ERR_TRANSPORT, "another byte came");
+    (void)a->receive({});
+    (void)b->send({});
+  }
+  return error(SK_ERR_TIMEOUT, "no handshake within {} s", kHandshakeNs / 1'000'000'000);
+}
+
+}  // namespace
+
+void check_network(Findings* findings) {
+  findings->info("network", fmt::format("up: {}", interfaces()));
+  const std::string wanted = variable("SK_NET");
+  const auto chosen = tcp::own_addresses(wanted, kAddressesMax);
+  if (!chosen.ok()) {
+    if (wanted.empty()) {
+      findings->limit("network", chosen.status().message(),
+                      "ranks of this host need none; for several hosts bring an interface up");
+    } else {
+      findings->fault("network", chosen.status().message(),
+                      "unset SK_NET, or name one of the interfaces above or its network");
+    }
+    return;
+  }
+  std::string text;
+  for (const Address& each : chosen.value()) text += (text.empty() ? "" : ", ") + host_text(each);
+  findings->ok("network", fmt::format("reached by other hosts' ranks at {} ({})", text,
+                                      wanted.empty() ? "SK_NET is not set" : "SK_NET=" + wanted));
+}
+
+void check_ports(Findings* findings) {
+  const std::string wanted = variable("SK_PORT_RANGE");
+  const auto range = tcp::port_range(wanted);
+  if (!range.ok()) {
+    findings->fault("ports", range.status().message(), "SK_PORT_RANGE=29500-29599");
+    return;
+  }
+  const auto addresses = tcp::own_addresses(variable("SK_NET"), kAddressesMax);
+  if (!addresses.ok()) return;  // Which the network's line says.
+  const auto [low, high] = range.value();
+  for (const Address& address : addresses.value()) {
+    // Sockets are kept until all are counted: the kernel would give a free one twice.
+    std::vector<tcp::SocketPtr> held;
+    const int there = wanted.empty() ? 1 : high - low + 1, tried = std::min(there, kPortsTried);
+    Status last;
+    for (int i = 0; i < tried; ++i) {
+      Address bound;
+      auto socket = tcp::listen_at(address, low, high, &bound);
+      if (!socket.ok()) {
+        last = std::move(socket.status());
+        break;
+      }
+      held.push_back(std::move(socket).value());
+    }
+    const int cpus = usable_cpus(), needed = std::min(cpus, there);
+    const std::string where = host_text(address);
+    const std::string text =
+        wanted.empty() ? "any port of the kernel's"
+                       : fmt::format("{}{} of the {} ports of SK_PORT_RANGE={}",
+                                     tried < there && int(held.size()) == tried ? "at least " : "",
+                                     held.size(), there, wanted);
+    if (held.empty()) {
+      findings->fault("ports",
+                      wanted.empty()
+                          ? fmt::format("no rank can listen at {}: {}", where, last.message())
+                          : fmt::format("no port of SK_PORT_RANGE={} is free at {}: {}", wanted,
+                                        where, last.message()),
+                      wanted.empty() ? "look at the address's interface (ip address)"
+                                     : fmt::format("ss -tlnp shows who has them; give a range with "
+                                                   "{} free ports at least, one for each rank",
+                                                   cpus));
+    } else if (int(held.size()) < std::max(needed, wanted.empty() ? 1 : cpus)) {
+      findings->limit(
+          "ports",
+          fmt::format("{} can be listened at, at {}: enough for {} ranks", text, where,
+                      held.size()),
+          fmt::format("give a range with {} free ports at least, one for each rank", cpus));
+    } else {
+      findings->ok("ports", fmt::format("{} can be listened at, at {}", text, where));
+    }
+  }
+}
+
+void check_tls(Findings* findings) {
+  const std::string version = openssl_version();
+  const Status status = shake_hands();
+  if (status.ok()) {
+    findings->ok("tls", fmt::format("TLS 1.3 under a shared key works: {}", version));
+  } else {
+    findings->fault(
+        "tls", fmt::format("no TLS 1.3 under a shared key with {}: {}", version, status.message()),
+        "allow TLS 1.3 in OpenSSL's settings (OPENSSL_CONF), or SK_NET_TLS=0 on all "
+        "ranks of a network that nobody else is in");
+  }
+}
+
+}  // namespace sk::doctor
