@@ -32,7 +32,8 @@ class Package:
 
     def program(self, home: Path, *words: str) -> list[str]:
         """A program with the package's library."""
-        return ["env", f"LD_LIBRARY_PATH={self.site}/libsk", str(home / "api" / words[0]), *words[1:]]
+        library = f"LD_LIBRARY_PATH={self.site}/libsk"
+        return ["env", library, str(home / "api" / words[0]), *words[1:]]
 
     def command(self, home: Path, *tests: str) -> list[str]:
         """These tests' command."""

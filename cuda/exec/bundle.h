@@ -19,10 +19,9 @@ inline constexpr uint64_t kKernelInterface = [] {
   uint64_t hash = 14695981039346656037u;
   for (const size_t size :
        {sizeof(Image), sizeof(LaunchArgs), sizeof(BoxLaunchArgs), sizeof(Control), sizeof(Entry),
-        sizeof(RankState), sizeof(Task), sizeof(TaskPlace), sizeof(TaskTimes),
-        sizeof(ClockReading), sizeof(BareWeights), offsetof(Image, state),
-        offsetof(LaunchArgs, operands), sizeof(TaskRecord), size_t(kPointersMax),
-        size_t(kKernelCount), sizeof(WatchedBlock)})
+        sizeof(RankState), sizeof(Task), sizeof(TaskPlace), sizeof(TaskTimes), sizeof(ClockReading),
+        sizeof(BareWeights), offsetof(Image, state), offsetof(LaunchArgs, operands),
+        sizeof(TaskRecord), size_t(kPointersMax), size_t(kKernelCount), sizeof(WatchedBlock)})
     hash = (hash ^ size) * 1099511628211u;
   return hash;
 }();

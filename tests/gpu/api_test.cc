@@ -103,7 +103,8 @@ TEST_P(Api, OperationsEqualTheOracleWithPutsOnly) {
 
 TEST_P(Api, LargeOperationsEqualTheOracle) { check({.cases = 4, .large = true}, true); }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Api, testing::Values(1, 2, 4, 8), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ranks, Api, testing::Values(1, 2, 4, 8),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace sk::cuda
