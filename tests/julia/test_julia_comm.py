@@ -3,8 +3,10 @@ that has no reason to come."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 
 import pytest
 from conftest import Cell, Kernel, Kernels, start
@@ -65,6 +67,28 @@ def test_an_interrupt_while_it_comes_about_ends_nothing_else(kernels: Kernels) -
     assert kernel.finish(sent).reply["status"] == "error"
     assert kernel.run("%%on 0-2\nprint(1)").text() == "1"
     assert total(kernel) == str(RANKS)
+
+
+@pytest.mark.parametrize("when", ["in a cell", "between cells"])
+def test_ranks_that_wait_for_another_hear_of_cells(
+    fresh: Kernel, tmp_path: Path, when: str
+) -> None:
+    """Also where descriptor 0 is closed: in a communicator's configuration that one is none, and
+    ranks whose way to hear was 0 were deaf until rank 3 came, or 300 s had passed."""
+    assert total(fresh) == str(RANKS)
+    gate = tmp_path / "gate"
+    # A task runs when the rank is back in its loop, as a rule before it hears of the next epoch.
+    close = f"{'' if when == 'in a cell' else '@async '}ccall(:close, Cint, (Cint,), 0)"
+    # Rank 3 cannot come: a task keeps it from its loop.
+    fresh.run(f"%%on 3\n@async (while !ispath({json.dumps(str(gate))}); end); nothing")
+    try:
+        assert fresh.run(f"%%on 0-2\nclose(comm); {close}; nothing").reply["status"] == "ok"
+        for _ in range(3):
+            sleep(0.3)  # They meet meanwhile; what ends that is the cell.
+            assert fresh.run(f"%%on 0-2\n{close}; print(1)").text() == "1"
+    finally:
+        gate.touch()
+    assert total(fresh) == str(RANKS)
 
 
 def test_a_reset_gives_it_back(kernels: Kernels) -> None:

@@ -259,6 +259,8 @@ def test_redirection_is_undone(kernel: Kernel) -> None:
     cell = kernel.run("ccall(:close, Cint, (Cint,), 1);")
     assert "holds for the cell alone" in cell.text("stderr")
     assert kernel.run("run(`echo seen`);").text() == "seen\n"
+    kernel.run("ccall(:close, Cint, (Cint,), 0);")
+    assert kernel.run('print(readlink("/proc/self/fd/0")); run(`cat`);').text() == "/dev/null"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 // Contexts and communicators: who the ranks are, their memory, and their end.
+#include <fcntl.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -38,12 +39,22 @@ class Cancel {
 
  private:
   struct Event {
-    Event() : fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    Event() : fd(make()) {
       if (fd < 0) check(SK_ERR_SYSTEM, std::string("eventfd: ") + std::strerror(errno));
     }
     ~Event() { close(fd); }
     Event(const Event&) = delete;
     Event& operator=(const Event&) = delete;
+    // Never 0, which the process may have closed: as a config's cancel_fd that is none.
+    static int make() {
+      const int opened = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+      if (opened != 0) return opened;
+      const int moved = fcntl(opened, F_DUPFD_CLOEXEC, 3);
+      const int failure = errno;
+      close(opened);
+      errno = failure;
+      return moved;
+    }
     const int fd;
   };
   std::shared_ptr<Event> event_;

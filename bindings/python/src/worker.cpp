@@ -60,7 +60,8 @@ struct Joined {
   sk_worker* worker = nullptr;
   pid_t pid = 0;                  // Children of fork() have no rank.
   int writing = 0;                // Threads that are in `worker` without the GIL.
-  int descriptors[2] = {-1, -1};  // Where 1 and 2 lead, should a cell close those.
+  int descriptors[2] = {-1, -1};  // Where 1 and 2 lead, should a cell close those,
+  int input = -1;                 // and 0.
 } joined;
 
 bool is_rank() { return joined.worker != nullptr && joined.pid == getpid(); }
@@ -83,11 +84,13 @@ bool same_file(int one, int other) {
 
 // After a cell 1 and 2 lead to the notebook again, whatever it has made of them, by dup2() say: the
 // next one is not to print in vain. Which led elsewhere, for somebody to say so; `flush` hands on
-// what was written for that place.
+// what was written for that place. 0 is not left closed: the next descriptor that anybody opens
+// would be taken for it, by children and by calls of C for which it is none.
 std::vector<int> restore_descriptors(const nb::callable& flush) {
   std::vector<int> moved;
   if (!is_rank()) return moved;
   reopen_descriptors();
+  if (fcntl(0, F_GETFD) == -1 && errno == EBADF && joined.input >= 0) dup2(joined.input, 0);
   for (int which = 0; which < 2; ++which)
     if (!same_file(1 + which, joined.descriptors[which])) moved.push_back(1 + which);
   if (moved.empty()) return moved;
@@ -192,6 +195,7 @@ class Worker {
     joined.pid = getpid();
     for (int which = 0; which < 2; ++which)
       joined.descriptors[which] = fcntl(1 + which, F_DUPFD_CLOEXEC, 3);
+    joined.input = fcntl(0, F_DUPFD_CLOEXEC, 3);
   }
   ~Worker() {
     if (worker_ == nullptr) return;

@@ -6,6 +6,8 @@ import os
 import random
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -52,6 +54,35 @@ def wait_for_state(session: Session, rank: int, state: str) -> None:
     deadline = time.monotonic() + LIMIT_S
     while session.states()[rank]["state"] != state:
         assert time.monotonic() < deadline
+
+
+@pytest.mark.parametrize("close", ["os.close(0)", "ctypes.CDLL(None).close(0)"])
+def test_descriptor_0_is_not_left_closed(close: str) -> None:
+    with Session(RANKS) as session:
+        expect_united(session.run(REUNITE))  # No thread opens anything meanwhile.
+        session.run(f"import ctypes, os; {close};")
+        later = session.run("print(os.readlink('/proc/self/fd/0'))\n!cat; echo $?")
+        assert (later.out, later.err) == ("/dev/null\n0\n", "")
+
+
+def test_without_descriptor_0_an_attempt_is_given_up_all_the_same() -> None:
+    """In a configuration 0 is no descriptor, and what gives up must not be that one."""
+    program = """
+import os, threading
+os.close(0)
+import libsk as sk
+from libsk import _core
+cancel = _core.Cancel()
+threading.Timer(0.2, cancel.request).start()
+try:
+    sk.Comm(rank=0, world_size=2, bootstrap="threads", timeout=20, _cancel=cancel)
+except sk.Error as error:
+    print(type(error).__name__)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (done.stdout, done.stderr) == ("AbortedError\n", "")
 
 
 @pytest.mark.parametrize("witness", [0, 1])

@@ -133,9 +133,8 @@ end
 Descriptors whose first can be read after this time, or when there is a request.
 """
 function open_bell(timeout_ms, hears_requests)
-    all = ccall(:epoll_create1, Cint, (Cint,), O_CLOEXEC)
-    clock = ccall(:timerfd_create, Cint, (Cint, Cint), CLOCK_MONOTONIC, O_CLOEXEC)
-    all >= 0 && clock >= 0 || throw(SystemError("superkernel: no descriptor for a clock"))
+    all = fresh_descriptor(ccall(:epoll_create1, Cint, (Cint,), O_CLOEXEC))
+    clock = fresh_descriptor(ccall(:timerfd_create, Cint, (Cint, Cint), CLOCK_MONOTONIC, O_CLOEXEC))
     # struct itimerspec: no interval, then seconds and nanoseconds.
     time = Int64[0, 0, timeout_ms ÷ 1000, timeout_ms % 1000 * 10^6]
     ccall(:timerfd_settime, Cint, (Cint, Cint, Ptr{Int64}, Ptr{Cvoid}), clock, 0, time, C_NULL)
@@ -146,6 +145,17 @@ function open_bell(timeout_ms, hears_requests)
         ccall(:epoll_ctl, Cint, (Cint, Cint, Cint, Ptr{UInt32}), all, EPOLL_CTL_ADD, fd, event)
     end
     return Cint[all, clock]
+end
+
+"""What was just opened, under a number that is none of 0 to 2: a bell that is descriptor 0 would be none
+for libsk, and a rank that waits for it deaf to its cells."""
+function fresh_descriptor(opened::Cint)
+    opened > STDERR && return opened
+    opened < 0 && throw(SystemError("superkernel: no descriptor for a clock"))
+    moved = above_stdio(opened)
+    ccall(:close, Cint, (Cint,), opened)
+    moved < 0 && throw(SystemError("superkernel: no descriptor for a clock"))
+    return moved
 end
 
 const CLOCK_MONOTONIC, O_CLOEXEC, EPOLLIN, EPOLL_CTL_ADD = 1, 0o2000000, 1, 1

@@ -27,13 +27,13 @@ Base.show(io::IO, stream::RankStream) =
 # For children: the captured descriptor.
 Base.setup_stdio(io::RankStream, ::Bool) = (RawFD(io.which), false)
 
-# Where the captured descriptors lead, should a cell close or move them.
+# Where descriptors 1 and 2 lead, should a cell close or move them, and 0, should it close that.
 const kept_descriptors = Cint[-1, -1]
+const kept_stdin = Ref{Cint}(-1)
 
 function install_streams()
-    for which in (STDOUT, STDERR)
-        kept_descriptors[which] = ccall(:fcntl, Cint, (Cint, Cint, Cint...), which, F_DUPFD_CLOEXEC, 3)
-    end
+    foreach(which -> kept_descriptors[which] = above_stdio(which), (STDOUT, STDERR))
+    kept_stdin[] = above_stdio(0)
     output, errors = RankStream(STDOUT), RankStream(STDERR)
     Core.eval(Base, :(stdout = $output; stderr = $errors))
     Logging.global_logger(Logging.ConsoleLogger(errors))
@@ -41,6 +41,11 @@ function install_streams()
     pushdisplay(TextDisplay(output))
     return
 end
+
+"""A duplicate that is none of 0 to 2; -1 where that fails. Where a cell closes one of those, the next
+descriptor that anybody opens has its number, and is taken for it: by children, by what puts it in its
+place again, and by calls of C for which descriptor 0 is none."""
+above_stdio(fd::Integer) = ccall(:fcntl, Cint, (Cint, Cint, Cint...), fd, F_DUPFD_CLOEXEC, 3)
 
 const F_DUPFD_CLOEXEC = 1030
 
@@ -57,9 +62,11 @@ lead_back(which) = ccall(:dup2, Cint, (Cint, Cint), kept_descriptors[which], whi
 
 """
 After a cell descriptors 1 and 2 lead to the notebook again, whatever it has made of them: the next
-one is not to print in vain. The variables stdout and stderr stay as the cell has left them.
+one is not to print in vain. The variables stdout and stderr stay as the cell has left them. What it
+has put in place of 0 stays, too, but 0 is not left closed.
 """
 function restore_descriptors()
+    place_of(0) === nothing && kept_stdin[] >= 0 && ccall(:dup2, Cint, (Cint, Cint), kept_stdin[], 0)
     moved = [which for which in (STDOUT, STDERR) if !leads_to(which, kept_descriptors[which])]
     isempty(moved) && return
     Libc.flush_cstdio()

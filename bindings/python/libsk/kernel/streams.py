@@ -51,14 +51,15 @@ def install() -> None:
 
 
 def keep_descriptors() -> None:
-    """In a rank ``os.close(1)`` leaves 1 open: the next file that any thread opens would get its
-    number, and with it all that is printed. A process that the rank forks closes what it likes."""
+    """In a rank ``os.close(1)`` leaves 1 open, and so for 0 and 2: the next file that any thread
+    opens would get its number, and with it all that is printed, or be what children read. A process
+    that the rank forks closes what it likes."""
     rank, close, closerange = os.getpid(), os.close, os.closerange
-    first, last = min(_DESCRIPTORS.values()), max(_DESCRIPTORS.values())
+    first, last = 0, 2
 
     @functools.wraps(close)
     def keeping(fd: int) -> None:
-        if fd in (first, last) and os.getpid() == rank:
+        if fd in (0, 1, 2) and os.getpid() == rank:
             return
         close(fd)
 
