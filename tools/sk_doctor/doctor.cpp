@@ -83,8 +83,8 @@ int report(const Options& options, const Findings& findings, const Json& more,
   return findings.faulty() || !written ? 1 : 0;
 }
 
-void check_machine(Findings* findings) {
-  const Probe library = check_library(findings);
+Probe check_rank(Findings* findings) {
+  Probe library = check_library(findings);
   check_isa(library, findings);
   check_cpus(findings);
   check_memory(findings);
@@ -92,6 +92,11 @@ void check_machine(Findings* findings) {
   check_processes(findings);
   check_shared_memory(findings);
   check_pidfd(findings);
+  return library;
+}
+
+void check_machine(Findings* findings) {
+  const Probe library = check_rank(findings);
   check_network(findings);
   check_ports(findings);
   check_tls(findings);

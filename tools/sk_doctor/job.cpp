@@ -27,14 +27,7 @@ struct Job {
 
 // What of this rank's machine may stand in its job's way.
 Probe check_own(Findings* findings) {
-  const Probe library = check_library(findings);
-  check_isa(library, findings);
-  check_cpus(findings);
-  check_memory(findings);
-  check_descriptors(findings);
-  check_processes(findings);
-  check_shared_memory(findings);
-  check_pidfd(findings);
+  Probe library = check_rank(findings);
   check_environment(findings);
   return library;
 }

@@ -3,6 +3,7 @@
 #define SK_TOOLS_SK_DOCTOR_MODES_H_
 
 #include "tools/sk_doctor/finding.h"
+#include "tools/sk_doctor/library.h"
 #include "transport/bootstrap/identity.h"
 
 namespace sk::doctor {
@@ -13,6 +14,9 @@ struct Options {
   bool is_started_rank = false;  // One of those that check_live() starts.
   double timeout_s = 20;
 };
+
+// What a rank stands on, wherever its peers are.
+Probe check_rank(Findings* findings);
 
 // What this machine allows, all but its ranks.
 void check_machine(Findings* findings);
