@@ -12,6 +12,7 @@ MENU: dict[str, tuple[str, ...]] = {
         "/docs/install",
         "/docs/examples",
         "/docs/troubleshooting",
+        "/docs/doctor",
         "/docs/glossary",
         "/docs/proof",
         "/docs/refused",

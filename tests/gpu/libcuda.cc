@@ -1,5 +1,6 @@
 // The fake driver as a libcuda.so.1, so that the way to a real one is gone in tests too: loaded by
-// its name, with the symbols and versions that a driver has. There are two GPUs.
+// its name, with the symbols and versions that a driver has. There are two GPUs, with memory for
+// what the tests on real ones take.
 #include <future>
 #include <memory>
 
@@ -8,7 +9,10 @@
 namespace {
 
 struct Both {
-  Both() { driver.gpus.resize(2); }
+  Both() {
+    driver.gpus.resize(2);
+    for (auto& gpu : driver.gpus) gpu.memory_bytes = 1 << 30;
+  }
   mutable sk::cuda::FakeDriver driver;
   sk::cuda::Calls calls = sk::cuda::fake_calls(driver);
 };
