@@ -31,6 +31,10 @@ ROW = re.compile(r"^\| *`([A-Z][A-Z0-9_]*)` *\|", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 NAMED_PAGE = re.compile(r"\bdocs/[\w/-]+\.md\b")
 ENV_PAGE = "docs/env.md"
+MENU_FILE = "docs/site/navigation.py"
+MENU_ENTRY = re.compile(r"\"(?:[^\"]* <)?/([\w/.-]+)>?\"")
+# The front page, and what follows the README of its folder by itself (docs/site/conf.py).
+NOT_IN_MENU = re.compile(r"^docs/(README|(adr|tutorial)/\d[^/]*)\.md$")
 
 
 def read_variables(root: Path, names: list[str]) -> dict[str, str]:
@@ -88,6 +92,16 @@ def check_pages(root: Path, names: list[str]) -> Iterator[str]:
                     yield f"{name}: names {page}, which does not exist"
 
 
+def check_menu(root: Path, names: list[str]) -> Iterator[str]:
+    """The site's menu has every document, without which `./dev docs` makes no site."""
+    if MENU_FILE not in names:
+        return
+    listed = set(MENU_ENTRY.findall((root / MENU_FILE).read_text()))
+    for name in names:
+        if name.endswith(".md") and not NOT_IN_MENU.match(name) and name[:-3] not in listed:
+            yield f"{name}: stands nowhere in the menu of {MENU_FILE}"
+
+
 def check_python_page(root: Path) -> Iterator[str]:
     """It says what the docstrings say now."""
     if (root / make_python_page.PACKAGE).is_dir() and make_python_page.has_drifted(root):
@@ -101,6 +115,7 @@ def findings(root: Path) -> list[str]:
         *check_variables(root, names),
         *check_links(root, names),
         *check_pages(root, names),
+        *check_menu(root, names),
         *check_sentences(root, names),
         *check_python_page(root),
     ]

@@ -26,6 +26,7 @@ SOUND = {
     "include/sk/base.h": "enum { SK_OK = 0 };\n",
     "lib/op/name.h": '// docs/env.md\nconst char* n = "SK_OK";\n',
     "README.md": "[environment](docs/env.md) [anchor](docs/env.md#x) [out](mailto:x)\n",
+    "docs/site/navigation.py": 'MENU = {"Start": ("At a glance </README>", "/docs/env")}\n',
 }
 
 
@@ -113,6 +114,7 @@ DISAGREEMENTS = {
     "a stale row": ("lib/op/env.h", 'getenv("SK_TIMEOUT_MS");', "no code reads RANK"),
     "a dead link": ("README.md", "[x](docs/gone.md)", "leads nowhere"),
     "a page that is not there": ("lib/op/x.h", "// see docs/gone.md", "does not exist"),
+    "a page that no menu has": ("docs/gone.md", "# Gone", "stands nowhere in the menu"),
 }
 
 
