@@ -44,7 +44,8 @@ def cuda() -> int:
     nvcc = find_nvcc()
     # The watched ones too: that they compile, and can end. How fast they are is nobody's concern.
     targets = ("sk_cuda", "sk_cuda_watched")
-    folder = build("release", *targets, options=["-DSK_CUDA=ON", f"-DSK_NVCC={nvcc}"])
+    # Where ./dev gpu looks for them, so that nobody compiles them twice.
+    folder = build("gpu", *targets, options=[f"-DSK_NVCC={nvcc}"])
     nvdisasm = system_program("nvdisasm") or wheel_program(VENV, "nvdisasm")
     command = [sys.executable, "-B", ROOT / "tools/check_kernels.py"]
     command += [folder / "cuda/kernels", folder / "cuda/watch/kernels", nvdisasm]
