@@ -210,7 +210,8 @@ sk_status sk_worker_group(const sk_worker* worker, sk_group* group) noexcept {
 
 sk_status sk_worker_regroup(sk_worker* worker, uint64_t epoch, int64_t timeout_ms) noexcept {
   return with_worker("sk_worker_regroup", worker, [&](WorkerHandle& handle) -> Status {
-    SK_RETURN_IF_ERROR(sk::control::check_timeout("sk_worker_regroup", timeout_ms));
+    if (timeout_ms != SK_AFTER_CELL)
+      SK_RETURN_IF_ERROR(sk::control::check_timeout("sk_worker_regroup", timeout_ms));
     return handle.worker->regroup(epoch, timeout_ms);
   });
 }

@@ -267,7 +267,10 @@ struct Absent {
 }
 
 # Rank to controller: the communicators of this epoch are over.
-struct Regroup { epoch @0 :UInt64; }
+struct Regroup {
+  epoch @0 :UInt64;
+  afterCell @1 :Bool;  # Not before the cell that runs has ended on all its ranks.
+}
 
 struct Fragment {
   totalBytes @0 :UInt64;

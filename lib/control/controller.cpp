@@ -264,6 +264,7 @@ void Controller::finish_cell_if_done(int64_t now_ns) {
   done.text = cell->reply;
   emit(std::move(done));
   report_state();
+  regroup_if_wanted();
   // Who has interrupted it has dropped what was queued; what came since came in spite of that.
   const bool drops = failed && !cell->request.go_on && cell->presses == 0;
   if (drops) drop_queue();

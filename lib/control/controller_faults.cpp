@@ -88,7 +88,18 @@ RankGroup Controller::group_now() const {
 // rank connects anew, also those that have not noticed; and what they meet under is one name. While
 // ranks are missing the next epoch begins by itself.
 void Controller::on_regroup(const Regroup& request) {
-  if (request.epoch == epoch_ && group_missing_.empty()) begin_epoch();
+  if (request.epoch != epoch_ || !group_missing_.empty()) return;
+  // A rank that is slower has not begun the cell yet, and would meet the others in it, who have
+  // left.
+  if (request.after_cell && running_)
+    regroups_after_cell_ = epoch_;
+  else
+    begin_epoch();
+}
+
+void Controller::regroup_if_wanted() {
+  if (std::exchange(regroups_after_cell_, 0) == epoch_ && group_missing_.empty() && epoch_ > 0)
+    begin_epoch();
 }
 
 // ---- revive -----------------------------------------------------------------------------------

@@ -381,7 +381,7 @@ Result<Message> get(wire::Message::Reader r) {
     case wire::Message::ABSENT:
       return get(r.getAbsent());
     case wire::Message::REGROUP:
-      return Message(Regroup{r.getRegroup().getEpoch()});
+      return Message(Regroup{r.getRegroup().getEpoch(), r.getRegroup().getAfterCell()});
   }
   return bad("kind of message", static_cast<uint32_t>(r.which()));
 }

@@ -249,7 +249,11 @@ struct Put {
     g.setTorchPort(m.torch_port);
     g.setJaxPort(m.jax_port);
   }
-  void operator()(const Regroup& m) { b.initRegroup().setEpoch(m.epoch); }
+  void operator()(const Regroup& m) {
+    auto out = b.initRegroup();
+    out.setEpoch(m.epoch);
+    out.setAfterCell(m.after_cell);
+  }
   void operator()(const Absent& m) {
     auto a = b.initAbsent();
     a.setCell(m.cell);

@@ -100,6 +100,7 @@ struct RankGroup {
 // A rank's: its communicators of `epoch` are over, so that all ranks need a new one.
 struct Regroup {
   uint64_t epoch = 0;
+  bool after_cell = false;  // Not before the cell that runs has ended on all its ranks.
 };
 
 // To a rank in a cell: which others will enter no collective of it any more, and why.

@@ -301,7 +301,8 @@ RankGroup Worker::group() const {
 Status Worker::regroup(uint64_t epoch, int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
   if (group_.epoch != epoch) return check_open();  // The news is on its way, or was told already.
-  send(Regroup{epoch});
+  send(Regroup{epoch, timeout_ms == SK_AFTER_CELL});
+  if (timeout_ms == SK_AFTER_CELL) return check_open();
   group_news_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
                        [&] { return lost_ || group_.epoch != epoch; });
   return check_open();

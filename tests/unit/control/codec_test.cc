@@ -69,9 +69,12 @@ TEST(Codec, GroupsComeBackWhole) {
   EXPECT_EQ(back.missing, (std::vector<uint32_t>{1, 4095}));
   EXPECT_EQ(back.torch_port, 65535);
   EXPECT_EQ(back.jax_port, 1024);
-  const auto regroup = decode(encode(Regroup{7}));
-  ASSERT_TRUE(regroup.ok()) << regroup.status().message();
-  EXPECT_EQ(std::get<Regroup>(regroup.value()).epoch, 7u);
+  for (bool after_cell : {false, true}) {
+    const auto regroup = decode(encode(Regroup{7, after_cell}));
+    ASSERT_TRUE(regroup.ok()) << regroup.status().message();
+    EXPECT_EQ(std::get<Regroup>(regroup.value()).epoch, 7u);
+    EXPECT_EQ(std::get<Regroup>(regroup.value()).after_cell, after_cell);
+  }
 }
 
 TEST(Codec, WhoIsAbsentComesBackWhole) {

@@ -216,6 +216,27 @@ TEST(ControllerFaults, ARankWhoseCommunicatorsAreOverBeginsAnEpochForAll) {
   EXPECT_EQ(world.last_sent<RankGroup>(0)->missing, std::vector<uint32_t>{1});
 }
 
+TEST(ControllerFaults, AnEpochThatEndsWithTheCellWaitsForItsSlowestRank) {
+  World world(3);
+  world.join_all();
+  const uint64_t cell = world.execute("0-1");
+  world.from(1, Regroup{1, /*after_cell=*/true});
+  world.done(1, cell);
+  for (uint32_t rank : {0, 1, 2}) EXPECT_EQ(world.last_sent<RankGroup>(rank)->epoch, 1u);
+  world.done(0, cell);
+  for (uint32_t rank : {0, 1, 2}) EXPECT_EQ(world.last_sent<RankGroup>(rank)->epoch, 2u);
+  world.from(1, Regroup{2, /*after_cell=*/true});  // No cell runs.
+  EXPECT_EQ(world.last_sent<RankGroup>(0)->epoch, 3u);
+
+  const uint64_t another = world.execute("0-1");
+  world.from(1, Regroup{3, /*after_cell=*/true});
+  world.from(0, Regroup{3});  // Who waits for it in the cell does not wait for its end.
+  EXPECT_EQ(world.last_sent<RankGroup>(0)->epoch, 4u);
+  world.done(0, another);
+  world.done(1, another);
+  EXPECT_EQ(world.last_sent<RankGroup>(0)->epoch, 4u);
+}
+
 TEST(ControllerFaults, RevivedRanksAndSurvivorsGetTheSameNewPorts) {
   World world(3);
   const auto has_port = [&](uint32_t rank, const char* line) {

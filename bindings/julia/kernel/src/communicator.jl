@@ -11,6 +11,9 @@ const LIBSK_ID = Base.PkgId(Base.UUID("27efce37-706b-4e18-a6e4-9a8e61c6b267"), "
 
 # How long to wait for the controller's word of the next epoch; it answers at once.
 const REGROUP_MS = 2000
+# SK_AFTER_CELL. A slower rank has not begun the cell yet: it finds `comm` as the others did, instead of
+# waiting in the cell for those who have ended it.
+const AFTER_CELL = -1
 # The first round, and the longest; all of them, before a cell.
 const ROUND_MS, ROUND_MAX_MS = 2000, 32_000
 const MEETING_MS = 300_000
@@ -162,7 +165,7 @@ const CLOCK_MONOTONIC, O_CLOEXEC, EPOLLIN, EPOLL_CTL_ADD = 1, 0o2000000, 1, 1
 
 """At a cell's end: where `comm` is over, all ranks begin a new epoch, before another cell comes."""
 ask_for_another() = connection.epoch != 0 && (connection.comm === nothing || is_over()) &&
-    regroup(connection.epoch, 0)
+    regroup(connection.epoch, AFTER_CELL)
 
 # LibSK's methods are newer than this loop, hence `invokelatest`.
 is_over() = !Base.invokelatest(isopen, connection.comm) ||
