@@ -50,20 +50,22 @@ int64_t clock_ns(clockid_t clock) {
   return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
+void remove_own() {
+  unlink(own.path);
+  rmdir(own.folder);  // Where it was the last.
+  // At an exit another thread may still be inside a call.
+  if (own.standing == 0) munmap(own.base, kFileBytesMax);
+  own = {.watches_exit = own.watches_exit};
+}
+
 // Called at the exit of the process with its status, and with 0 where the library is unloaded:
 // glibc hands to functions of __cxa_atexit() what it hands to those of on_exit(), and takes them
 // along with the library, as it does not do there.
 void on_end(void*, int status) {
   const std::lock_guard guard(lock);
   if (own.base == nullptr || own.pid != getpid()) return;
-  if (status == 0) {
-    unlink(own.path);
-    rmdir(own.folder);  // Where it was the last.
-    // Another thread may be inside a call meanwhile.
-    if (own.standing == 0) munmap(own.base, kFileBytesMax);
-  } else {
-    note_own_end(head(), End::kExited, status);
-  }
+  if (status == 0) return remove_own();
+  note_own_end(head(), End::kExited, status);
   own = {.watches_exit = true};
 }
 
@@ -239,7 +241,8 @@ void give_back(Area* area) {
   if (area->over_code.load(std::memory_order_relaxed) == 0)
     area->over_ns.store(clock_ns(CLOCK_MONOTONIC), std::memory_order_relaxed);
   area->stage.store(uint32_t(Stage::kFreed), std::memory_order_release);
-  --own.standing;
+  // What is left has nothing to say, unless one of them had failed.
+  if (--own.standing == 0 && failed_areas() == 0) remove_own();
 }
 
 }  // namespace sk::record

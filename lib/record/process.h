@@ -1,5 +1,5 @@
 // The flight record of this process: made when its first communicator of several ranks is, removed
-// when the process ends with exit status 0.
+// with the last unless one of them failed, and when the process ends with exit status 0.
 #ifndef SK_LIB_RECORD_PROCESS_H_
 #define SK_LIB_RECORD_PROCESS_H_
 

@@ -300,6 +300,30 @@ TEST_F(SkStatus, SixtyFourRanks) {
   EXPECT_EQ(records(), 0u);
 }
 
+// Whose processes have other numbers here than in their own PID namespace, where the record says 1
+// or some such.
+TEST_F(SkStatus, RanksOfAContainerThatSharesMemoryAreFound) {
+  const char* const inside = "unshare --pid --fork --mount-proc --kill-child ";
+  if (std::system((std::string(inside) + "true 2>/dev/null").c_str()) != 0)
+    GTEST_SKIP() << "this user may make no PID namespace";
+  Job job(ranks("2", {"barrier 1", "1:kill", "say here", "pause"}), -1,
+          {"unshare", "--pid", "--fork", "--mount-proc", "--kill-child"});
+  // sk run, which is PID 1 there, ends them all.
+  EXPECT_EQ(job.finish(), 128 + SIGKILL);
+  Json comm = comm_that([](const Json& c) { return c["ranks"][1]["state"] == "ended"; });
+  EXPECT_THAT(says(comm, 1), StartsWith("killed by signal 9 (SIGKILL) "));
+  run("--forget");
+
+  Job living(ranks("2", {"barrier 1", "1:stop", "say here", "pause"}), -1,
+             {"unshare", "--pid", "--fork", "--mount-proc", "--kill-child"});
+  living.read_output(1);
+  comm = comm_that([](const Json& c) {
+    return states(c) == std::vector<std::string>{"outside", "stopped"};
+  });
+  const std::string link = "/proc/" + std::to_string(int(comm["ranks"][0]["pid"])) + "/exe";
+  EXPECT_EQ(fs::read_symlink(link).filename(), "status_rank");
+}
+
 TEST_F(SkStatus, MetricsAreOpenMetrics) {
   Job job(
       ranks("2", {"barrier 3", "allreduce 1000", "allreduce 500", "say there", "1:stop", "pause"}));

@@ -140,6 +140,25 @@ TEST_F(Record, KeepsTheLastCallsAlone) {
             0);
 }
 
+TEST_F(Record, GoesWithTheLastCommunicatorUnlessOneFailed) {
+  EXPECT_EQ(in_child([this] {
+              CommRecord one = make(kMeeting), two = make(kMeeting);
+              one = CommRecord();
+              EXPECT_EQ(list_records(folder_).size(), 1u);
+              two = CommRecord();
+              EXPECT_FALSE(fs::exists(folder_));
+              one = make(kMeeting);
+              one.over(SK_ERR_TIMEOUT, "rank 2 did not come");
+              one.over(SK_ERR_ABORTED, "the first reason counts");
+              one = CommRecord();
+              const CommView comm = read().comms.at(0);
+              EXPECT_EQ(comm.stage, Stage::kFreed);
+              EXPECT_EQ(comm.over_code, SK_ERR_TIMEOUT);
+              EXPECT_EQ(comm.over_sentence, "rank 2 did not come");
+            }),
+            0);
+}
+
 // Two communicators; more operations than there are lines; a name that is too long.
 TEST_F(Record, IsBounded) {
   EXPECT_EQ(in_child([this] {
