@@ -26,6 +26,7 @@ LEVELS = {
     "lib/base": 1,
     "lib/plan/packed.h": 1,  # A rule that device code follows too.
     "lib/plan/task.h": 1,  # Plain data that device code reads too.
+    "lib/record": 2,  # What a process writes of its calls, and what others read of it.
     "lib/op": 2,
     "lib/topo": 2,
     "transport": 2,  # The contracts: session, capabilities, memory.
@@ -63,6 +64,7 @@ LEVELS = {
     "cuda/exec": 8,  # The host's side of GPUs; libsk has it, the kernels (level 10) it loads.
     "tools": 10,
     "tools/sk_kernel": 11,  # The notebook front end, a room of its own above the table of verbs.
+    "tools/sk_status": 12,  # Reads flight records, and prints tables as the front end does.
     "tools/sk_doctor": 12,  # Looks at all that is below, the front end's kernelspecs too.
     "tests/support": 11,
     "tests": 13,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 PAGE = "docs/troubleshooting.md"
 SPEAKERS = re.compile(
-    r"^(lib|transport|cuda|bindings|tools/(sk|sk_kernel|dev))/(?!.*tests?/).*\.(c|cpp|h|py|jl)$"
+    r"^(lib|transport|cuda|bindings|tools/(sk|sk_kernel|sk_status|dev))/(?!.*tests?/).*\.(c|cpp|h|py|jl)$"
 )
 HEADING = re.compile(r"^### (.*)$", re.MULTILINE)
 QUOTED = re.compile(r"`([^`]+)`")

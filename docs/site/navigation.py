@@ -13,6 +13,7 @@ MENU: dict[str, tuple[str, ...]] = {
         "/docs/examples",
         "/docs/troubleshooting",
         "/docs/doctor",
+        "/docs/status",
         "/docs/glossary",
         "/docs/proof",
         "/docs/refused",

@@ -19,16 +19,21 @@ GemmTiles gemm_tiles(DType dtype, int64_t m, int64_t n, int64_t k, uint32_t part
   return {target.tile_m, target.tile_n, target.packed_bytes};
 }
 
+bool is_encrypted() { return process_env("SK_NET_TLS") != "0"; }
+
 const char* transport_name(bool one_host) {
   if (one_host) return "shm";
-  return process_env("SK_NET_TLS") == "0" ? "shm and tcp, not encrypted" : "shm and tcp within TLS";
+  return is_encrypted() ? "shm and tcp within TLS" : "shm and tcp, not encrypted";
 }
+
+const char* far_link() { return is_encrypted() ? "tls" : "tcp"; }
 
 Backend named_parts() {
   cpu::choose_kernels();
   Backend backend;
   backend.kernel_set_name = cpu::cpu_isa_name(cpu::cpu_isa());
   backend.transport_name = transport_name;
+  backend.far_link = far_link;
   backend.memory_room = [] { return memory_room(""); };
   return backend;
 }

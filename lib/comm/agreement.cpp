@@ -75,6 +75,7 @@ Result<Agreement> agree_on(std::span<const RankFacts> all, std::span<const int> 
     agreement.kernel_sets |= 1u << facts.kernel_set;
     agreement.put_only = agreement.put_only || facts.put_only != 0;
   }
+  agreement.name = std::max<uint64_t>(1, all[0].drawn);
   SK_RETURN_IF_ERROR(check_memory(all, host_of));
   tune(target, cache_bytes);
   return agreement;

@@ -22,6 +22,7 @@ struct RankFacts {
   uint32_t workers = 0;     // As asked for; 0: what falls to it of the cores.
   uint32_t kernel_set = 0;  // Backend::kernel_set().
   uint32_t put_only = 0;
+  uint64_t drawn = 0;           // At random: rank 0's names the communicator.
   uint64_t memory_bytes = 0;    // Of its host.
   uint64_t heap_bytes_max = 0;  // As asked for; 0: what the host has.
   uint64_t cache_bytes = 0;     // shared_cache_bytes().
@@ -42,6 +43,7 @@ struct Agreement {
   uint64_t memory_bytes = 0, heap_bytes_max = 0;  // The least.
   uint32_t kernel_sets = 0;                       // Bit i: some rank has kernel set i.
   bool put_only = false;                          // Some rank asks for it.
+  uint64_t name = 0;                              // No other communicator's; not 0.
 };
 
 // The same on all ranks; `all` and `host_of` by rank. SK_ERR_DESYNC names a rank whose library is

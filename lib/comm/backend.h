@@ -38,6 +38,8 @@ struct Backend {
   const char* kernel_set_name = "?";  // For the log,
   // like this, of ranks on one host or on several.
   const char* (*transport_name)(bool one_host) = nullptr;
+  // For records: what links a rank to those of other hosts, "tcp".
+  const char* (*far_link)() = nullptr;
   // For ranks that use these sets, as bits: tiles that all of them can take, and room for B as any
   // of them packs it.
   std::function<GemmTiles(DType, int64_t m, int64_t n, int64_t k, uint32_t parts,

@@ -1,10 +1,14 @@
 #include "lib/comm/cpu_communicator.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
 #include <atomic>
 
 #include "lib/algo/planner.h"
 #include "lib/comm/agreement.h"
+#include "lib/comm/flight.h"
+#include "lib/comm/inside.h"
 #include "lib/comm/plan_fits.h"
 #include "lib/comm/world_memory.h"
 #include "lib/op/schema.h"
@@ -22,6 +26,7 @@ RankFacts facts_of(const Communicator::Config& config, const Backend& backend,
   facts.workers = config.workers;
   facts.kernel_set = backend.kernel_set();
   facts.put_only = config.put_only ? 1 : 0;
+  if (getrandom(&facts.drawn, sizeof(facts.drawn), GRND_NONBLOCK) < 0) facts.drawn = 1;
   // Every process maps the segments of all ranks, whose workspace and heap may each have that much.
   facts.memory_bytes = std::min(memory_bytes(), reservable_bytes(world_size) / 2);
   facts.heap_bytes_max = config.heap_bytes_max;
@@ -44,35 +49,12 @@ LinkFacts links_of(Endpoint& endpoint) {
   return links;
 }
 
-// Says in the own segment that this rank is in a call; null: nobody has to know. Who frees memory
-// sets the abort words and then looks here with a read-modify-write, and this is one, too: the
-// later of the two sees the earlier, so either the look at the abort word that follows sees the
-// end, or the other sees this. (No fence: ThreadSanitizer knows none.)
-class Inside {
- public:
-  explicit Inside(std::atomic<uint32_t>* word) : word_(word) {
-    if (word_ == nullptr) [[likely]]
-      return;
-    word_->exchange(1, std::memory_order_acq_rel);
-  }
-  ~Inside() {
-    if (word_ != nullptr) [[unlikely]]
-      word_->store(0, std::memory_order_release);
-  }
-  // In a forked child: the word is its parent's, which is inside.
-  void forget() { word_ = nullptr; }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-
- private:
-  std::atomic<uint32_t>* word_;
-};
-
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& config,
                                                               const Backend& backend) {
   SK_RETURN_IF_ERROR(backend.check());
+  SK_ASSIGN_OR_RETURN(record::CommRecord record, begin_record(config));
   SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> bootstrap, make_bootstrap(config.bootstrap));
   CommLog log(config.log, *bootstrap);
   log.meeting(config.bootstrap, *bootstrap);
@@ -124,6 +106,10 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& conf
            target.mapped ? "all peers' memory is mapped" : "puts alone",
            config.timeout_ns / 1'000'000);
   comm->log_ = log;
+  record.stands(agreed.name, bootstrap->host_of(),
+                backend.far_link == nullptr ? "?" : backend.far_link());
+  comm->record_ = std::move(record);
+  comm->executor_->set_awaited(comm->record_.awaited());
   return std::unique_ptr<Communicator>(std::move(comm));
 }
 
@@ -237,15 +223,26 @@ Status CpuCommunicator::enter(const OpDesc& op, RunArgs& args, Program& program,
   Inside inside(heap_->has_registered() ? &endpoint_->header().inside : nullptr);
   if (Status ended = over(); !ended.ok()) [[unlikely]] {
     log_.failure(ended, /*ends=*/true);
+    record_.over(ended.code(), ended.message());
     return ended;
   }
   if (absence_ != nullptr) absence_->note_call(std::this_thread::get_id());
   args.lane = is_pair(op) ? kPairLane : kCollectiveLane;
   args.seq = ++last_entry(op);
+  if (record_.on()) {
+    if (program.recorded.line == Program::Recorded::kNone) [[unlikely]]
+      program.recorded = find_line(record_, op, program.plan(), rank());
+    record_.enter(program.recorded.line, program.recorded.bytes,
+                  args.seq | (args.lane == kPairLane ? record::kPairBit : 0));
+  }
   Status status = caught(body);
+  if (status.code() == SK_ERR_FORKED) [[unlikely]] {
+    inside.forget();
+    record_.forget();
+  }
+  if (record_.on()) record_.leave(status.code());
   if (status.ok()) [[likely]]
     return status;
-  if (status.code() == SK_ERR_FORKED) inside.forget();
   return failed(op, program, std::move(status));
 }
 
@@ -278,6 +275,7 @@ Status CpuCommunicator::failed(const OpDesc& op, Program& program, Status status
     });
   }
   log_.failure(status, ends);
+  if (ends) record_.over(status.code(), status.message());
   return status;
 }
 
@@ -288,6 +286,7 @@ Status CpuCommunicator::run(Program& program, RunArgs& args) {
 Status CpuCommunicator::decline(const OpDesc& op, int64_t timeout_ns, int32_t code) {
   RunArgs args;
   args.timeout_ns = timeout_ns;
+  meeting_->recorded = {};  // Of another call each time.
   return enter(op, args, *meeting_, [&] { return meeting_->decline(args, op, code); });
 }
 

@@ -10,6 +10,7 @@
 #include "lib/comm/communicator.h"
 #include "lib/comm/heap.h"
 #include "lib/comm/plan_cache.h"
+#include "lib/record/comm_record.h"
 
 namespace sk {
 
@@ -89,6 +90,7 @@ class CpuCommunicator final : public Communicator {
 
   Backend backend_;
   CommLog log_;
+  record::CommRecord record_;
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<Executor> executor_;

@@ -122,6 +122,7 @@ class Agent {
   // becomes of the new one is reported. Nothing once the agent shuts down.
   void respawn(uint32_t rank, int64_t now_ns);
   void shut_down(int64_t now_ns);
+  bool is_ending() const { return phase_ != Phase::kRunning; }
 
   // Nobody was listened to in between: the ranks' silence was ours.
   void was_busy(int64_t from_ns, int64_t to_ns);

@@ -7,6 +7,7 @@
 #define SK_LIB_EXEC_EXECUTOR_H_
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <span>
@@ -132,6 +133,14 @@ class Program {
     uint64_t seqs_taken = 0;  // Beyond the run's own; equal on all its ranks.
   };
   virtual Refusal take_refusal() = 0;
+
+  // Of whoever runs it: where its calls are recorded (lib/record), and what one of them moves.
+  struct Recorded {
+    static constexpr uint32_t kNone = UINT32_MAX;
+    uint32_t line = kNone;
+    uint64_t bytes = 0;
+  };
+  Recorded recorded;
 };
 
 class Executor {
@@ -149,6 +158,10 @@ class Executor {
 
   // Whom the thread that runs a program tells now and then that it waits for other ranks.
   virtual void set_waiting(const Waiting& waiting) = 0;
+
+  // Where it writes for which rank a wait has lasted a while, plus 1, and 0 once that is over;
+  // null: nowhere. Others read it.
+  virtual void set_awaited([[maybe_unused]] std::atomic<uint32_t>* awaited) {}
 };
 
 }  // namespace sk

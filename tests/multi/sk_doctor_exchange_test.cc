@@ -126,9 +126,9 @@ TEST(DoctorFacts, VersionsThatDifferAreAFaultAndMachinesFindingsAreToldOnce) {
 }
 
 TEST(DoctorFindings, WhatOthersSaidIsPrintable) {
-  EXPECT_EQ(printable("a\nb\x1b[31mc"), "a b [31mc");
-  EXPECT_EQ(printable("\xff"), "\xEF\xBF\xBD");
-  EXPECT_EQ(numbers_text({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
+  EXPECT_EQ(sk::printable("a\nb\x1b[31mc"), "a b [31mc");
+  EXPECT_EQ(sk::printable("\xff"), "\xEF\xBF\xBD");
+  EXPECT_EQ(sk::numbers_text({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
 }
 
 }  // namespace

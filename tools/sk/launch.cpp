@@ -20,6 +20,7 @@
 #include <system_error>
 #include <vector>
 
+#include "lib/record/ended.h"
 #include "tools/sk/guard.h"
 #include "tools/sk/relay.h"
 #include "transport/local/fd.h"
@@ -285,6 +286,8 @@ void Job::reap_in_order(std::optional<Failure>& first) {
     kill(-rank.pid, SIGKILL);
     guard_.forget(rank.pid);
     if (waitpid(rank.pid, &status, WNOHANG) != rank.pid) continue;
+    record::note_end(rank.pid, WIFSIGNALED(status) ? record::End::kSignaled : record::End::kExited,
+                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     rank.alive = false;
     rank.end.reset();
     if (status != 0 && !first) first = Failure{int(&rank - ranks_.data()), status};

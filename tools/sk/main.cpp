@@ -23,6 +23,7 @@ constexpr Verb kVerbs[] = {
     {"prefix", "print where headers and libraries of this installation lie", run_prefix},
     {"remove", "remove notebook kernels that were installed", run_remove},
     {"run", "start a program as N ranks on this host", run_run},
+    {"status", "say where the ranks of running jobs stand, and of dead ones stood", run_status},
     {"topo", "show what this or another machine looks like", run_topo},
 };
 

@@ -13,6 +13,7 @@ int run_ops(int argc, char** argv);
 int run_prefix(int argc, char** argv);
 int run_remove(int argc, char** argv);
 int run_run(int argc, char** argv);
+int run_status(int argc, char** argv);
 int run_topo(int argc, char** argv);
 
 #endif  // SK_TOOLS_SK_VERBS_H_

@@ -150,12 +150,13 @@ void check_shared_memory(Findings* findings) {
   }
   struct statvfs shm {};
   if (statvfs("/dev/shm", &shm) == 0) {
-    findings->info("shared-memory", fmt::format("/dev/shm: {} of {} free; libsk puts nothing there",
-                                                bytes_text(uint64_t(shm.f_bavail) * shm.f_frsize),
-                                                bytes_text(uint64_t(shm.f_blocks) * shm.f_frsize)));
+    findings->info("shared-memory",
+                   fmt::format("/dev/shm: {} of {} free; flight records alone lie there",
+                               bytes_text(uint64_t(shm.f_bavail) * shm.f_frsize),
+                               bytes_text(uint64_t(shm.f_blocks) * shm.f_frsize)));
   } else {
     findings->info("shared-memory",
-                   fmt::format("/dev/shm: {}; libsk puts nothing there", std::strerror(errno)));
+                   fmt::format("/dev/shm: {}; flight records lie elsewhere", std::strerror(errno)));
   }
 }
 

@@ -13,12 +13,14 @@ namespace sk::doctor {
 namespace {
 
 // All that docs/env.md has and that begin so.
-constexpr std::array<std::string_view, 24> kKnown = {
-    "SK_BOOTSTRAP",       "SK_JOB_ID",      "SK_MASTER_PORT", "SK_LISTEN",     "SK_JOB_SECRET_FD",
-    "SK_JOB_SECRET_FILE", "SK_JOB_SECRET",  "SK_NET",         "SK_PORT_RANGE", "SK_NET_TLS",
-    "SK_WORKERS",         "SK_GPU_PAIRS",   "SK_CPU_ISA",     "SK_LIBRARY",    "SK_LOG",
-    "SK_NRANKS",          "SK_PROGRAM",     "SK_WORKER_FD",   "SK_PRELOAD",    "SK_PRELOAD_LIMIT_S",
-    "SK_TEMPLATE",        "SK_TEMPLATE_FD", "SK_CAPTURE_FDS", "SK_LEASE_S"};
+constexpr std::array<std::string_view, 27> kKnown = {
+    "SK_BOOTSTRAP",     "SK_JOB_ID",          "SK_MASTER_PORT",  "SK_LISTEN",
+    "SK_JOB_SECRET_FD", "SK_JOB_SECRET_FILE", "SK_JOB_SECRET",   "SK_NET",
+    "SK_PORT_RANGE",    "SK_NET_TLS",         "SK_WORKERS",      "SK_GPU_PAIRS",
+    "SK_CPU_ISA",       "SK_LIBRARY",         "SK_LOG",          "SK_NRANKS",
+    "SK_PROGRAM",       "SK_WORKER_FD",       "SK_PRELOAD",      "SK_PRELOAD_LIMIT_S",
+    "SK_TEMPLATE",      "SK_TEMPLATE_FD",     "SK_CAPTURE_FDS",  "SK_LEASE_S",
+    "SK_RECORD",        "SK_RECORD_DIR",      "SK_RECORD_KEEP_S"};
 
 bool is_known(std::string_view name) {
   return std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end();

@@ -51,14 +51,6 @@ std::string to_text(const Findings& findings) {
                            limits == 1 ? "" : "s");
 }
 
-std::string printable(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += uint8_t(c) < 0x20 || c == 0x7f ? ' ' : c;
-  // What is no UTF-8 becomes question marks, as JSON's own writer would have it.
-  const std::string quoted = Json(out).dump(-1, ' ', false, Json::error_handler_t::replace);
-  return Json::parse(quoted).get<std::string>();
-}
-
 std::string bytes_text(uint64_t bytes) {
   if (bytes == UINT64_MAX) return "no limit";
   constexpr std::array<const char*, 5> kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
@@ -66,18 +58,6 @@ std::string bytes_text(uint64_t bytes) {
   double value = double(bytes);
   for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
   return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
-
-std::string numbers_text(const std::vector<int>& numbers) {
-  std::string out;
-  for (size_t i = 0; i < numbers.size();) {
-    size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    out += fmt::format("{}{}", out.empty() ? "" : ",", numbers[i]);
-    if (last > i) out += fmt::format("-{}", numbers[last]);
-    i = last + 1;
-  }
-  return out;
 }
 
 }  // namespace sk::doctor

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/text/text.h"
+
 namespace sk::doctor {
 
 using Json = nlohmann::json;
@@ -53,14 +55,8 @@ Finding from_json(const Json& json);
 // A line for each, below it what to do; at last how many there are of each kind.
 std::string to_text(const Findings& findings);
 
-// Whatever a library, a system or another rank said, as text that JSON can hold.
-std::string printable(const std::string& text);
-
 // "1.5 GiB"
 std::string bytes_text(uint64_t bytes);
-
-// "0-3,7": numbers in order.
-std::string numbers_text(const std::vector<int>& numbers);
 
 }  // namespace sk::doctor
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <span>
 #include <vector>
 
+#include "lib/base/process_name.h"
 #include "lib/base/world.h"
 
 namespace sk {
@@ -50,14 +50,8 @@ std::string slurm_job(const EnvLookup& env) {
 
 // A number is given to another process once its own has ended, a pair of number and start is not.
 std::string start_of_process(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string line;
-  std::getline(file, line);
-  const size_t name_end = line.rfind(')');  // The name before it may hold anything.
-  if (name_end == std::string::npos) return "";
-  size_t at = name_end + 1;
-  for (int field = 3; field < 22 && at != std::string::npos; ++field) at = line.find(' ', at + 1);
-  return at == std::string::npos ? "" : line.substr(at + 1, line.find(' ', at + 1) - at - 1);
+  const uint64_t start_time = process_start_time(pid).value_or(0);
+  return start_time == 0 ? "" : std::to_string(start_time);
 }
 
 // Hydra gives no name of its job. But PMI_FD is one end of a pair of sockets made by its proxy, and

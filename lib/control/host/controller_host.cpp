@@ -10,6 +10,7 @@
 #include "lib/control/host/clock.h"
 #include "lib/control/host/controller_loop.h"
 #include "lib/control/host/worker.h"
+#include "lib/record/ended.h"
 
 namespace sk::control {
 namespace {
@@ -271,8 +272,14 @@ void ControllerHost::signal(uint32_t rank, int signal_number) {
 void ControllerHost::on_exit(uint32_t rank) {
   if (!ranks_[rank] || ranks_[rank]->process.pid() <= 0) return;
   RankProcess& r = *ranks_[rank];
+  const pid_t pid = r.process.pid();
   const auto end = r.process.try_reap();
   if (!end) return;
+  if (controller_.agent().is_ending()) {
+    record::note_end(pid, record::End::kExited, 0);  // However: it was asked to.
+  } else {
+    record::note_end(pid, end->signaled ? record::End::kSignaled : record::End::kExited, end->code);
+  }
   poller_.remove(r.process.pidfd());
   while (r.link.open()) {
     const int fd = r.link.fd();

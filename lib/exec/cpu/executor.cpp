@@ -29,6 +29,7 @@ class CpuExecutor final : public Executor {
   }
   void set_trace(TraceBuffer* trace) override { shared_.trace = trace; }
   void set_waiting(const Waiting& waiting) override { shared_.waiting = waiting; }
+  void set_awaited(std::atomic<uint32_t>* awaited) override { shared_.awaited = awaited; }
 
  private:
   // A look and a pause take 15 to 60 ns. Alone: about 50 us, longer than most hand-offs. Shared:

@@ -27,6 +27,28 @@ struct Shared {
   EntryTree tree;
   TraceBuffer* trace = nullptr;
   Waiting waiting = {};
+  std::atomic<uint32_t>* awaited = nullptr;  // Executor::set_awaited().
+};
+
+// Says for whom this thread has waited a while, from the first tell() until the wait is over.
+class Awaited {
+ public:
+  explicit Awaited(std::atomic<uint32_t>* word) : word_(word) {}
+  ~Awaited() {
+    if (told_) [[unlikely]]
+      word_->store(0, std::memory_order_relaxed);
+  }
+  Awaited(const Awaited&) = delete;
+  Awaited& operator=(const Awaited&) = delete;
+  void tell(uint32_t peer) {
+    if (word_ == nullptr) return;
+    word_->store(peer + 1, std::memory_order_relaxed);
+    told_ = true;
+  }
+
+ private:
+  std::atomic<uint32_t>* const word_;
+  bool told_ = false;
 };
 
 // The workspace of a segment: the staging areas, each of so many bytes (less in large worlds:
@@ -213,6 +235,7 @@ class CpuProgram final : public Program {
   // tiles and their own waits.
   template <typename Ready>
   Status wait_for(Waiter& waiter, const Worker& worker, const Ready& ready) {
+    Awaited awaited(shared_.awaited);
     for (int64_t left = args_->timeout_ns;;) {
       const int64_t slice = std::min(left, kMismatchLookNs);
       Status status = waiter.wait(ready, slice);
@@ -224,6 +247,7 @@ class CpuProgram final : public Program {
       SK_RETURN_IF_ERROR(find_absent());
       left -= slice;
       const std::optional<uint32_t> peer = awaited_peer(worker);
+      if (peer) awaited.tell(*peer);
       if (!peer) {
         left = args_->timeout_ns;
       } else if (left <= 0) {
@@ -236,10 +260,12 @@ class CpuProgram final : public Program {
   Status wait_for_peer(uint32_t peer, const Ready& ready) {
     Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
     const auto over = [&] { return failed_.load(std::memory_order_relaxed) || ready(); };
+    Awaited awaited(shared_.awaited);
     for (int64_t left = args_->timeout_ns;;) {
       const int64_t slice = std::min(left, kMismatchLookNs);
       Status status = waiter.wait(over, slice);
       if (!ran_out(status)) return status;
+      awaited.tell(peer);
       SK_RETURN_IF_ERROR(tell_waiting());
       left -= slice;
       if (left <= 0) return give_up(peer, plan_->op);

@@ -1,0 +1,164 @@
+#include "lib/record/ended.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+
+#include "lib/base/process_name.h"
+
+namespace sk::record {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+// What nobody here can see has an end that nobody here can see.
+constexpr int64_t kInvisibleKeepS = 30 * 86400;
+
+int64_t wall_ns() {
+  timespec time;
+  clock_gettime(CLOCK_REALTIME, &time);
+  return int64_t(time.tv_sec) * kSecond + time.tv_nsec;
+}
+
+// A file of records that this process may change; -1: it is none, or nobody may.
+int open_record(const std::string& path, ProcessHead& head) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  struct stat what = {};
+  const bool is = fd >= 0 && fstat(fd, &what) == 0 && S_ISREG(what.st_mode) &&
+                  what.st_uid == geteuid() &&
+                  pread(fd, static_cast<void*>(&head), sizeof(head), 0) == ssize_t(sizeof(head)) &&
+                  head.magic == kMagic && head.version == kVersion;
+  if (is) return fd;
+  if (fd >= 0) close(fd);
+  return -1;
+}
+
+End end_of(const ProcessHead& head) { return End(head.end.load(std::memory_order_relaxed)); }
+
+// Nobody else writes there: the process has ended. `end` is stored last.
+void write_end(int fd, End how, int code) {
+  const int32_t number = code;
+  const int64_t now = wall_ns();
+  const auto word = uint32_t(how);
+  (void)!pwrite(fd, &number, sizeof(number), offsetof(ProcessHead, end_code));
+  (void)!pwrite(fd, &now, sizeof(now), offsetof(ProcessHead, end_wall_ns));
+  (void)!pwrite(fd, &word, sizeof(word), offsetof(ProcessHead, end));
+}
+
+// The number by which a process of another PID namespace is known in its own: the last of NSpid.
+int64_t innermost_pid(const std::string& pid) {
+  std::ifstream status("/proc/" + pid + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("NSpid:")) continue;
+    const size_t last = line.find_last_of(" \t");
+    return last == std::string::npos ? 0 : std::atoll(line.c_str() + last);
+  }
+  return 0;
+}
+
+SeenProcess find_in_other_space(const FileName& name) {
+  SeenProcess found;
+  DIR* const all = opendir("/proc");
+  if (all == nullptr) return found;
+  while (const dirent* entry = readdir(all)) {
+    const pid_t pid = pid_t(std::atoi(entry->d_name));
+    if (pid <= 0 || process_space_of(pid) != name.space) continue;
+    found.seen = Seen::kEnded;  // Its space is seen; now it or another of its processes.
+    if (innermost_pid(entry->d_name) != name.pid) continue;
+    found = {Seen::kAlive, pid};
+    break;
+  }
+  closedir(all);
+  return found;
+}
+
+struct Dead {
+  std::string path;
+  int64_t since_ns;
+};
+
+}  // namespace
+
+void note_own_end(ProcessHead& head, End how, int code) {
+  head.end_code.store(code, std::memory_order_relaxed);
+  head.end_wall_ns.store(wall_ns(), std::memory_order_relaxed);
+  head.end.store(uint32_t(how), std::memory_order_release);
+}
+
+SeenProcess find_process(const FileName& name) {
+  if (name.space == 0 || name.pid > INT32_MAX) return {};
+  if (name.space != own_process_space()) return find_in_other_space(name);
+  const auto pid = pid_t(name.pid);
+  if (kill(pid, 0) != 0 && errno == ESRCH) return {Seen::kEnded, 0};
+  const uint64_t start_time = process_start_time(pid).value_or(0);
+  if (start_time == 0) return kill(pid, 0) != 0 ? SeenProcess{Seen::kEnded, 0} : SeenProcess{};
+  if (start_time != name.start_time) return {Seen::kEnded, 0};
+  return {Seen::kAlive, pid};
+}
+
+void note_end(pid_t pid, End how, int code) {
+  Result<Settings> settings = read_settings(process_env);
+  if (!settings.ok()) return;
+  const uint64_t space = own_process_space();
+  if (space == 0) return;
+  for (const std::string& folder : folders(*settings, process_env)) {
+    if (!check_folder(folder).ok()) continue;
+    for (const std::string& file : list_records(folder)) {
+      const auto name = parse_file_name(file);
+      if (!name || name->pid != pid || name->space != space) continue;
+      const std::string path = folder + "/" + file;
+      ProcessHead head;
+      const int fd = open_record(path, head);
+      if (fd < 0) continue;
+      if (end_of(head) == End::kUnknown || end_of(head) == End::kGone) write_end(fd, how, code);
+      close(fd);
+      if (how == End::kExited && code == 0) unlink(path.c_str());
+    }
+    rmdir(folder.c_str());  // Where it was the last.
+  }
+}
+
+void sweep(const std::string& folder, int64_t keep_s) {
+  if (!check_folder(folder).ok()) return;
+  const int64_t now = wall_ns();
+  std::vector<Dead> dead;
+  for (const std::string& file : list_records(folder)) {
+    const auto name = parse_file_name(file);
+    if (!name) continue;
+    const SeenProcess process = find_process(*name);
+    if (process.seen == Seen::kAlive) continue;
+    const std::string path = folder + "/" + file;
+    ProcessHead head;
+    const int fd = open_record(path, head);
+    if (fd < 0) continue;
+    struct stat what = {};
+    const bool aged = process.seen == Seen::kInvisible && fstat(fd, &what) == 0 &&
+                      now / kSecond - what.st_mtime > kInvisibleKeepS;
+    if (aged) unlink(path.c_str());
+    if (process.seen == Seen::kEnded) {
+      int64_t since = head.end_wall_ns.load(std::memory_order_relaxed);
+      if (end_of(head) == End::kUnknown) {
+        write_end(fd, End::kGone, 0);
+        since = now;
+      }
+      dead.push_back({path, since});
+    }
+    close(fd);
+  }
+  std::sort(dead.begin(), dead.end(),
+            [](const Dead& a, const Dead& b) { return a.since_ns < b.since_ns; });
+  for (size_t i = 0; i < dead.size(); ++i) {
+    const bool beyond = dead.size() - i > kDeadMax;
+    if (beyond || now - dead[i].since_ns > keep_s * kSecond) unlink(dead[i].path.c_str());
+  }
+}
+
+}  // namespace sk::record

@@ -1,0 +1,35 @@
+// What becomes of the records of processes that have ended.
+#ifndef SK_LIB_RECORD_ENDED_H_
+#define SK_LIB_RECORD_ENDED_H_
+
+#include <sys/types.h>
+
+#include "lib/record/folder.h"
+#include "lib/record/layout.h"
+
+namespace sk::record {
+
+// A process's word on its own end.
+void note_own_end(ProcessHead& head, End how, int code);
+
+// For whoever had started the process and has reaped it: how it ended. Where it ended with exit
+// status 0 its record is removed; else the first word on it counts.
+void note_end(pid_t pid, End how, int code);
+
+// Removes the records of processes that have ended: `keep_s` after that was first seen, and the
+// oldest where there are more than kDeadMax.
+void sweep(const std::string& folder, int64_t keep_s);
+inline constexpr size_t kDeadMax = 256;
+
+// Whether the process that a record names is there: by PID and start where both mean the same here,
+// else by what /proc shows of its space.
+enum class Seen { kAlive, kEnded, kInvisible };
+struct SeenProcess {
+  Seen seen = Seen::kInvisible;
+  pid_t pid = 0;  // As it is called here, where it is alive.
+};
+SeenProcess find_process(const FileName& name);
+
+}  // namespace sk::record
+
+#endif  // SK_LIB_RECORD_ENDED_H_
