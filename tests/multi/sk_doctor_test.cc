@@ -4,71 +4,23 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
+#include "tests/multi/sk_doctor_said.h"
 #include "tools/sk_doctor/rounds.h"
 
 namespace {
 
-using Json = nlohmann::json;
+using namespace sk::doctor_test;
 using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
-
-struct Outcome {
-  int status;
-  std::string text;
-};
-
-// `script` has the program's path for DOCTOR. Of stdout alone.
-Outcome shell(std::string script) {
-  const std::string word = "DOCTOR";
-  for (size_t at; (at = script.find(word)) != std::string::npos;)
-    script.replace(at, word.size(), SK_PROGRAM " doctor");
-  std::FILE* pipe = popen(("unset RANK WORLD_SIZE; " + script).c_str(), "r");
-  Outcome out{-1, ""};
-  char chunk[4096];
-  for (size_t got; (got = fread(chunk, 1, sizeof(chunk), pipe)) > 0;) out.text.append(chunk, got);
-  const int status = pclose(pipe);
-  out.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return out;
-}
-
-// "state: found -> advice" of all findings of this name.
-std::vector<std::string> found(const Json& said, const std::string& id) {
-  std::vector<std::string> lines;
-  for (const Json& each : said["findings"]) {
-    if (each["id"] != id) continue;
-    lines.push_back(each["state"].get<std::string>() + ": " + each["found"].get<std::string>() +
-                    " -> " + each["advice"].get<std::string>());
-  }
-  return lines;
-}
-
-struct Said {
-  int status;
-  Json json;
-};
-
-Said json_of(const std::string& script) {
-  const Outcome outcome = shell(script);
-  Said said{outcome.status, Json::parse(outcome.text, nullptr, false)};
-  EXPECT_TRUE(said.json.is_object()) << outcome.text;
-  if (!said.json.is_object()) said.json = {{"findings", Json::array()}};
-  return said;
-}
-
-// Nothing of the caller's kernels or settings.
-constexpr const char* kBare = "JUPYTER_DATA_DIR=/nonexistent JUPYTER_PATH= ";
 
 TEST(SkDoctor, AWellMachineHasNoFault) {
   const Said said = json_of(std::string(kBare) + "DOCTOR --json");
@@ -166,42 +118,6 @@ TEST(SkDoctor, AKernelWhoseProgramIsGoneIsFound) {
               Contains(AllOf(HasSubstr("fault: kernel broken (3 ranks)"), HasSubstr("/gone/sk"),
                              HasSubstr("sk remove broken"))));
   std::filesystem::remove_all(folder);
-}
-
-TEST(SkDoctor, AsAJobsRanksItSaysWhoReachesWhom) {
-  const Outcome text = shell(SK_PROGRAM " run -n 3 DOCTOR");
-  EXPECT_EQ(text.status, 0) << text.text;
-  EXPECT_THAT(text.text, HasSubstr("  rank    0    1    2\n     0    .   ok   ok\n"));
-  const Said said = json_of(SK_PROGRAM " run -n 5 DOCTOR --json");
-  EXPECT_EQ(said.status, 0);
-  EXPECT_EQ(said.json["world_size"], 5);
-  EXPECT_EQ(said.json["pairs"].size(), 10u);
-  EXPECT_EQ(said.json["all_reached"], true);
-  const Said many = json_of(SK_PROGRAM " run -n 17 DOCTOR --json");
-  EXPECT_EQ(many.status, 0);
-  EXPECT_EQ(many.json["pairs"].size(), 0u);  // None that failed.
-}
-
-TEST(SkDoctor, RanksThatDifferAreNamed) {
-  const Said said = json_of(SK_PROGRAM
-                            " run -n 3 sh -c 'test $RANK = 1 && export SK_CPU_ISA=portable "
-                            "SK_LOG=error; exec DOCTOR --json'");
-  EXPECT_EQ(said.status, 0) << said.json.dump(1);
-  EXPECT_THAT(found(said.json, "differs.SK_LOG"),
-              Contains(AllOf(HasSubstr("limit: "), HasSubstr("error: rank 1"))));
-  const auto isa = found(said.json, "differs.isa");
-  if (!isa.empty()) {  // A machine that has more than portable.
-    EXPECT_THAT(isa, Contains(HasSubstr("portable: rank 1")));
-  }
-}
-
-TEST(SkDoctor, ARankThatDoesNotComeOrHasStoppedIsNamed) {
-  for (const char* does : {"exec sleep 60", "kill -STOP $$"}) {
-    const Outcome outcome = shell(std::string(SK_PROGRAM " run -n 3 sh -c 'test $RANK = 1 && ") +
-                                  does + "; exec DOCTOR --timeout 3' 2>/dev/null");
-    EXPECT_EQ(outcome.status, 1);
-    EXPECT_THAT(outcome.text, AllOf(HasSubstr("fault  meeting"), HasSubstr("rank 1")));
-  }
 }
 
 TEST(SkDoctor, MistakesGetASentence) {

@@ -20,10 +20,6 @@ constexpr std::array<std::string_view, 24> kKnown = {
     "SK_NRANKS",          "SK_PROGRAM",     "SK_WORKER_FD",   "SK_PRELOAD",    "SK_PRELOAD_LIMIT_S",
     "SK_TEMPLATE",        "SK_TEMPLATE_FD", "SK_CAPTURE_FDS", "SK_LEASE_S"};
 
-bool is_known(std::string_view name) {
-  return std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end();
-}
-
 // How many letters two names differ in, added, left out or changed.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -47,6 +43,10 @@ std::string nearest(std::string_view name) {
 
 }  // namespace
 
+bool is_known_variable(std::string_view name) {
+  return std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end();
+}
+
 Json environment() {
   Json all = Json::object();
   for (char** it = environ; *it != nullptr; ++it) {
@@ -54,8 +54,8 @@ Json environment() {
     const size_t equals = std::min(line.find('='), line.size());
     const std::string name(line.substr(0, equals));
     if (name.rfind("SK_", 0) != 0 || equals == line.size()) continue;
-    // What is a secret, or a descriptor's number, is no setting to compare.
-    const bool withheld = name.rfind("SK_JOB_SECRET", 0) == 0;
+    // Whatever another program keeps in a variable of its own may be a secret, and ours that are.
+    const bool withheld = !is_known_variable(name) || name.rfind("SK_JOB_SECRET", 0) == 0;
     all[name] = withheld ? "(set)" : printable(std::string(line.substr(equals + 1)));
   }
   return all;
@@ -65,7 +65,7 @@ void check_environment(Findings* findings) {
   const Json set = environment();
   std::string known;
   for (const auto& [name, value] : set.items()) {
-    if (is_known(name)) {
+    if (is_known_variable(name)) {
       known += fmt::format("{}{}={}", known.empty() ? "" : " ", name, value.get<std::string>());
       continue;
     }

@@ -2,6 +2,8 @@
 #ifndef SK_TOOLS_SK_DOCTOR_CHECKS_H_
 #define SK_TOOLS_SK_DOCTOR_CHECKS_H_
 
+#include <string_view>
+
 #include "tools/sk_doctor/finding.h"
 
 namespace sk::doctor {
@@ -40,8 +42,10 @@ void check_notebooks(Findings* findings);
 // CPUs that this process may use: its affinity, and at most the quota of its control group.
 int usable_cpus();
 
-// SK_... and what it is; secrets' values are withheld.
+// SK_... and what it is, or "(set)": no value leaves this process of a secret, nor of a variable
+// that libsk does not know.
 Json environment();
+bool is_known_variable(std::string_view name);
 
 // How many ranks of one host a limit of descriptors is enough for, by what is counted while they
 // connect.
