@@ -74,4 +74,13 @@ TEST(SkDoctorJob, NoValueOfAVariableThatLibskDoesNotReadLeavesARank) {
   }
 }
 
+// On one host ranks ask for no descriptor, for of two that inherited it one may have lost it.
+TEST(SkDoctorJob, AWrapperThatClosesDescriptorsIsNoFault) {
+  const Said said = json_of(SK_PROGRAM
+                            " run -n 2 python3 -c 'import subprocess, sys; "
+                            "sys.exit(subprocess.run(sys.argv[1:]).returncode)' DOCTOR --json");
+  EXPECT_EQ(said.status, 0) << said.json.dump(1);
+  EXPECT_EQ(said.json["all_reached"], true);
+}
+
 }  // namespace

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,9 +21,12 @@ _ports = itertools.count(28400)
 
 
 def start(
-    places: Sequence[Host], *options: str, each: dict[int, dict[str, str]] | None = None
+    places: Sequence[Host],
+    *options: str,
+    each: dict[int, dict[str, str]] | None = None,
+    through: Sequence[str] = (),
 ) -> list[Program]:
-    """Its ranks, one in each of `places`."""
+    """Its ranks, one in each of `places`; `through` is a program that starts each."""
     port = next(_ports)
     ranks = []
     for rank, host in enumerate(places):
@@ -37,7 +41,7 @@ def start(
             "MASTER_PORT": str(port),
             **(each or {}).get(rank, {}),
         }
-        command = [SK, "doctor", *options]
+        command = [*through, SK, "doctor", *options]
         ranks.append(host.popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
     return ranks
 
@@ -133,3 +137,22 @@ def test_encryption_that_differs_is_a_fault(tls: str) -> None:
     assert statuses == [1, 1]
     [line] = found(said, "differs.SK_NET_TLS")
     assert line.startswith(f"fault: {tls}: rank 0 | {other}: rank 1 -> ")
+
+
+WITH_SECRET = f"""
+import fcntl, os, sys
+fd = os.memfd_create("secret", os.MFD_ALLOW_SEALING)
+os.write(fd, b"abc\\x00{SECRET}")  # What a variable would end at.
+fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+os.set_inheritable(fd, True)
+info = os.fstat(fd)
+os.environ["SK_JOB_SECRET_FD"] = f"{{fd}}:{{info.st_dev}}:{{info.st_ino}}"
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_a_secret_may_have_any_bytes() -> None:
+    with Hosts(2) as hosts:
+        statuses, said = doctor(list(hosts), through=[sys.executable, "-c", WITH_SECRET])
+    assert statuses == [0, 0], said
+    assert said["all_reached"]

@@ -172,7 +172,7 @@ int be_rank(const Options& options, const Identity& identity) {
   Job job;
   const std::string who =
       fmt::format("rank {} of {} ({})", identity.rank, identity.world_size, identity.launcher);
-  auto meeting = Meeting::join(options.timeout_s);
+  auto meeting = Meeting::join(options.timeout_s, identity.can_meet_here());
   Status status = meeting.ok() ? Status() : std::move(meeting.status());
   if (status.ok()) {
     job.findings.ok("meeting",

@@ -63,7 +63,7 @@ void judge(const Way& way, const Json& said, Findings* findings) {
 
 // One way after the other, as all ranks do.
 Result<Json> take_all_ways(const Options& options, int* rank) {
-  SK_ASSIGN_OR_RETURN(Meeting meeting, Meeting::join(options.timeout_s));
+  SK_ASSIGN_OR_RETURN(Meeting meeting, Meeting::join(options.timeout_s, /*here*/ false));
   *rank = meeting.rank();
   const auto library = Library::load(chosen_library());
   Json ways = Json::array();

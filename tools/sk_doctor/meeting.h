@@ -21,7 +21,9 @@ namespace sk::doctor {
 class Meeting {
  public:
   // SK_ERR_TIMEOUT names who did not come within `timeout_s`, of all that follows too.
-  static Result<Meeting> join(double timeout_s);
+  // `here`: the launcher says that all ranks are on this host, where a descriptor of the secret
+  // that a wrapper has closed keeps no rank from the others.
+  static Result<Meeting> join(double timeout_s, bool here);
 
   int rank() const { return bootstrap_->rank(); }
   int world_size() const { return bootstrap_->world_size(); }
