@@ -51,9 +51,10 @@ class Meeting {
   };
   Row exchange_all(const Library& library, bool apart);
 
-  // The same through a communicator of each pair, which others' failures do not end; those that
-  // rank 0 finds no time for are not tried. An error is that of the meeting.
-  Result<Row> exchange_pairs(const Library& library);
+  // The same through a communicator of each pair, which others' failures do not end, put into
+  // `rows` of all ranks as its round ends; those that rank 0 finds no time for are not tried. An
+  // error is that of the meeting, and what was put before stays.
+  Status exchange_pairs(const Library& library, std::vector<Row>* rows);
 
  private:
   Meeting(std::unique_ptr<Bootstrap> bootstrap, double timeout_s);

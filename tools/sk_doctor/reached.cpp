@@ -38,7 +38,10 @@ std::vector<PairSeen> pairs_of(const std::vector<Meeting::Row>& rows) {
       pair.a = int(a);
       pair.b = int(b);
       pair.tried = one.tried || other.tried;
-      pair.failure = one.failure.empty() ? other.failure : one.failure;
+      const bool others =
+          one.failure.empty() || (one.code == SK_ERR_PEER_LOST && !other.failure.empty());
+      pair.failure = others ? other.failure : one.failure;
+      pair.code = others ? other.code : one.code;
       pair.small_came = one.small_came && other.small_came;
       pair.round_trip_us = one.round_trip_us;
       pair.bytes_per_s = one.bytes_per_s;
