@@ -6,6 +6,7 @@ import itertools
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -104,6 +105,23 @@ def test_a_path_that_loses_large_packets_is_told_from_one_that_is_closed() -> No
         assert "compare the MTUs on the way" in line
 
 
+@pytest.mark.parametrize("facts", [0, 4000])
+def test_a_path_to_rank_0_that_loses_large_packets_both_ways_keeps_no_rank_from_the_meeting(
+    facts: int,
+) -> None:
+    with Hosts(3, links=Link()) as hosts:
+        hosts.set(hosts[0], packet_bytes=1280)
+        hosts.set(None, hosts[0], packet_bytes=1280)
+        each = {rank: {"SK_JOB_ID": "x" * facts} for rank in range(3)} if facts else None
+        statuses, said = doctor(list(hosts), "--timeout", "10", each=each)
+    assert statuses == [1] * 3
+    pairs = {tuple(pair["ranks"]): pair["reached"] for pair in said["pairs"]}
+    assert pairs == {(0, 1): False, (0, 2): False, (1, 2): True}
+    for line in found(said, "pair"):
+        assert "rank 0 (h0)" in line
+        assert "compare the MTUs on the way" in line
+
+
 def test_a_pair_that_cannot_connect_is_named_with_its_addresses() -> None:
     with Hosts(3, links=Link()) as hosts:
         hosts.cut(hosts[1], hosts[2])
@@ -126,6 +144,69 @@ def test_a_rank_that_never_comes_is_named() -> None:
     assert statuses[:2] == [1, 1]
     assert "fault  meeting" in out
     assert "rank 2" in out, out + err
+
+
+@pytest.mark.parametrize(
+    ("variables", "sentence", "end"),
+    [
+        ({"SK_JOB_ID": "other"}, "rank 1 of another job came, by SK_JOB_ID", "did not come"),
+        ({"WORLD_SIZE": "4"}, "rank 1 came with WORLD_SIZE 4, which is 3 here", "did not come"),
+        ({"RANK": "2"}, "rank 2 (RANK) came twice, from two processes", "rank 1 did not come"),
+        ({"SK_JOB_SECRET": "x" * 20}, "could not show the job's secret", "rank 1 did not come"),
+        (
+            {"SK_JOB_SECRET": "x" * 20, "SK_JOB_ID": "other"},
+            " of another job turned away",
+            "rank 1 did not come",
+        ),
+    ],
+)
+def test_whom_rank_0_refused_is_told(variables: dict[str, str], sentence: str, end: str) -> None:
+    with Hosts(3) as hosts:
+        statuses, said = doctor(list(hosts), "--timeout", "4", each={1: variables})
+    assert statuses[0] == 1
+    [line] = found(said, "meeting")
+    assert sentence in line
+    assert end in line
+    assert "MTU" not in line
+    # What rank 0 knows of itself is told all the same, and what programs ask for is there.
+    assert found(said, "library")
+    assert found(said, "network")
+    assert [bool(each) for each in said["ranks"]] == [True, False, False]
+    assert said["pairs"] == []
+    assert said["all_reached"] is False
+
+
+def test_rank_0_at_a_loopback_is_told_from_a_firewall() -> None:
+    with Hosts(2) as hosts:
+        each = {rank: {"MASTER_ADDR": "127.0.0.1"} for rank in range(2)}
+        statuses, said = doctor(list(hosts), "--timeout", "3", each=each)
+    assert statuses == [1, 1]
+    lines = found(said, "environment")
+    assert any('MASTER_ADDR is "127.0.0.1", which each host takes' in line for line in lines)
+
+
+def test_a_wrong_count_of_a_hosts_ranks_is_named() -> None:
+    with Hosts(2) as hosts:
+        counts = {"LOCAL_WORLD_SIZE": "2", "SK_JOB_ID": "wrong count"}
+        statuses, said = doctor(list(hosts), "--timeout", "3", each={0: counts, 1: counts})
+    assert statuses == [1, 1]
+    assert "since LOCAL_WORLD_SIZE is 2" in found(said, "meeting")[0]
+
+
+def test_what_was_seen_before_the_meeting_ended_is_told() -> None:
+    with Hosts(3, links=Link()) as hosts:
+        hosts.cut(hosts[1], hosts[2])
+        ranks = start(list(hosts), "--json", "--timeout", "8")
+        # Once the communicator of all has failed, and pairs are tried.
+        time.sleep(11)
+        hosts.cut(hosts[2])
+        statuses, out, err = finish(ranks)
+    assert statuses[:2] == [1, 1]
+    said = json.loads(out)
+    assert "rank 2" in found(said, "meeting")[0], err
+    [line] = found(said, "communicator")
+    assert "no way from rank" in line
+    assert len(said["pairs"]) == 3
 
 
 @pytest.mark.parametrize("tls", ["0", "1"])

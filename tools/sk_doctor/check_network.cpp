@@ -1,6 +1,7 @@
 // How ranks of other hosts would reach this one.
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 
@@ -108,6 +109,28 @@ void check_network(Findings* findings) {
   for (const Address& each : chosen.value()) text += (text.empty() ? "" : ", ") + host_text(each);
   findings->ok("network", fmt::format("reached by other hosts' ranks at {} ({})", text,
                                       wanted.empty() ? "SK_NET is not set" : "SK_NET=" + wanted));
+}
+
+void check_master(Findings* findings) {
+  const std::string master = variable("MASTER_ADDR");
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  if (master.empty() || getaddrinfo(master.c_str(), nullptr, &hints, &list) != 0) return;
+  Address address;
+  address.bytes = list->ai_addrlen;
+  std::memcpy(&address.storage, list->ai_addr, list->ai_addrlen);
+  freeaddrinfo(list);
+  const auto* in = reinterpret_cast<const sockaddr_in*>(&address.storage);
+  const auto* in6 = reinterpret_cast<const sockaddr_in6*>(&address.storage);
+  const bool any = address.family() == AF_INET ? in->sin_addr.s_addr == htonl(INADDR_ANY)
+                                               : IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr) != 0;
+  if (!any && !address.loopback()) return;
+  findings->limit("environment",
+                  fmt::format("MASTER_ADDR is \"{}\", which each host takes for itself: ranks of "
+                              "other hosts do not find rank 0 there",
+                              master),
+                  "set MASTER_ADDR to rank 0's address in a network that all are in");
 }
 
 void check_ports(Findings* findings) {

@@ -29,6 +29,8 @@ void check_pidfd(Findings* findings);
 
 // Addresses at which other hosts' ranks reach this one, ports to listen at, and TLS.
 void check_network(Findings* findings);
+// Whether rank 0 is said to be where ranks of other hosts cannot find it.
+void check_master(Findings* findings);
 void check_ports(Findings* findings);
 void check_tls(Findings* findings);
 const char* openssl_version();

@@ -26,6 +26,12 @@ Status read_place(const EnvLookup& env, JobEnv& job) {
                  : address->empty() ? "empty"
                                     : "longer than 255 bytes");
   }
+  if (address->front() == '[') {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "the environment variable MASTER_ADDR is \"{}\": it must be an address without "
+                 "brackets, the port is a variable of its own",
+                 *address);
+  }
   job.address = *address;
   job.port_variable = env("SK_MASTER_PORT") ? "SK_MASTER_PORT" : "MASTER_PORT";
   SK_ASSIGN_OR_RETURN(job.port, read_number(env, job.port_variable.c_str(), 1, 65535));
@@ -71,6 +77,7 @@ Result<JobEnv> read_job_env(const EnvLookup& env, const Identity& identity,
   job.rank = identity.rank;
   job.world_size = identity.world_size;
   job.one_host = identity.can_meet_here();
+  job.hosts = identity.hosts;
   job.launcher = identity.launcher;
   job.start = identity.job;
   job.rank_variable = identity.rank_variable;

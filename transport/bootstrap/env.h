@@ -14,6 +14,7 @@ struct JobEnv {
   int rank = 0;
   int world_size = 1;
   bool one_host = false;  // The ranks meet at a Unix socket: no address, no port.
+  std::string hosts;      // What says so: "LOCAL_WORLD_SIZE is 2".
   std::string launcher;   // With `start`, for sentences.
   std::string start;      // What the launcher calls this start of the job.
   std::string rank_variable, world_size_variable;  // What said so, for sentences.
