@@ -83,4 +83,13 @@ TEST(SkDoctorJob, AWrapperThatClosesDescriptorsIsNoFault) {
   EXPECT_EQ(said.json["all_reached"], true);
 }
 
+// What only ranks of several hosts or notebooks read is in no rank's way here.
+TEST(SkDoctorJob, AValueWithoutSenseThatNobodyReadsIsALimit) {
+  const Said said =
+      json_of(SK_PROGRAM " run -n 2 env SK_NET_TLS=yes SK_LEASE_S=junk DOCTOR --json");
+  EXPECT_EQ(said.status, 0) << said.json.dump(1);
+  for (const char* line : {"limit: ranks 0-1 ", "SK_NET_TLS is \"yes\"", "SK_LEASE_S is \"junk\""})
+    EXPECT_THAT(found(said.json, "environment"), Contains(HasSubstr(line)));
+}
+
 }  // namespace

@@ -120,6 +120,40 @@ TEST(SkDoctor, AKernelWhoseProgramIsGoneIsFound) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(SkDoctor, AValueWithoutSenseIsAFault) {
+  struct {
+    const char* setting;
+    const char* line;
+  } const table[] = {
+      {"SK_NET_TLS=yes", "fault: SK_NET_TLS is \"yes\": it must be 0 or 1"},
+      {"SK_GPU_PAIRS=junk", "fault: SK_GPU_PAIRS is \"junk\": it must be 0 or 1"},
+      {"SK_TEMPLATE=junk", "fault: SK_TEMPLATE is \"junk\": it must be 0 or 1"},
+      {"SK_LISTEN=junk", "SK_LISTEN is \"junk\": it must be \"master\""},
+      {"SK_MASTER_PORT=x", "SK_MASTER_PORT is \"x\""},
+      {"SK_NRANKS=junk", "fault: SK_NRANKS"},
+      {"SK_PRELOAD=1,2", "fault: SK_PRELOAD"},
+      {"SK_PRELOAD_LIMIT_S=junk", "fault: SK_PRELOAD_LIMIT_S is \"junk\""},
+      {"SK_LEASE_S=junk", "fault: SK_LEASE_S is \"junk\""},
+      {"SK_JOB_SECRET_FD=77", "SK_JOB_SECRET_FD is \"77\": it must be NUMBER:DEVICE:INODE"},
+      {"SK_JOB_SECRET=short", "fault: the job secret of SK_JOB_SECRET has 5 bytes"},
+      {"SK_PROGRAM=/nonexistent", "fault: SK_PROGRAM is \"/nonexistent\""},
+      {"SK_WORKER_FD=9", "fault: a variable that notebooks set"},
+      {"TMPDIR=/nonexistent", "fault: TMPDIR is \"/nonexistent\""},
+  };
+  // All at once: each is told whatever the others are.
+  std::string all = kBare;
+  for (const auto& row : table) all += std::string(row.setting) + " ";
+  const Said said = json_of("env " + all + "DOCTOR --json --timeout 5");
+  EXPECT_EQ(said.status, 1);
+  for (const auto& row : table)
+    EXPECT_THAT(found(said.json, "environment"), Contains(HasSubstr(row.line))) << row.setting;
+  const Said fine = json_of("env " + std::string(kBare) +
+                            "SK_NET_TLS=0 SK_GPU_PAIRS=0 SK_TEMPLATE=0 SK_LISTEN=any "
+                            "SK_MASTER_PORT=9 SK_NRANKS=2 SK_PRELOAD=numpy SK_PRELOAD_LIMIT_S=1.5 "
+                            "SK_LEASE_S=0 SK_PROGRAM=true TMPDIR=/tmp DOCTOR --json");
+  EXPECT_EQ(fine.status, 0) << fine.json.dump(1);
+}
+
 TEST(SkDoctor, MistakesGetASentence) {
   struct {
     const char* arguments;

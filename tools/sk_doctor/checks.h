@@ -2,8 +2,6 @@
 #ifndef SK_TOOLS_SK_DOCTOR_CHECKS_H_
 #define SK_TOOLS_SK_DOCTOR_CHECKS_H_
 
-#include <string_view>
-
 #include "tools/sk_doctor/finding.h"
 
 namespace sk::doctor {
@@ -35,8 +33,12 @@ void check_ports(Findings* findings);
 void check_tls(Findings* findings);
 const char* openssl_version();
 
-// Variables of libsk that are set, and names that are none.
-void check_environment(Findings* findings);
+// What the doctor looks at.
+enum class Run : uint8_t { kMachine, kRanksHere, kRanksOfHosts };
+
+// Variables of libsk that are set, names that are none, and values without sense: a fault where
+// they are read, else a limit.
+void check_environment(Findings* findings, Run run);
 
 // Notebook kernels that `sk install` wrote.
 void check_notebooks(Findings* findings);
@@ -47,7 +49,6 @@ int usable_cpus();
 // SK_... and what it is, or "(set)": no value leaves this process of a secret, nor of a variable
 // that libsk does not know.
 Json environment();
-bool is_known_variable(std::string_view name);
 
 // How many ranks of one host a limit of descriptors is enough for, by what is counted while they
 // connect.

@@ -95,14 +95,14 @@ Probe check_rank(Findings* findings) {
   return library;
 }
 
-void check_machine(Findings* findings) {
+void check_machine(Findings* findings, Run run) {
   const Probe library = check_rank(findings);
   check_network(findings);
   check_ports(findings);
   check_tls(findings);
   check_gpu(library, findings);
   check_notebooks(findings);
-  check_environment(findings);
+  check_environment(findings, run);
 }
 
 namespace {
@@ -118,7 +118,9 @@ int examine(const Options& options) {
   } else if (identity.value() && identity.value()->world_size > 1) {
     return be_rank(options, *identity.value());
   }
-  check_machine(&findings);
+  // A job of one rank, which may have been started through what closes a secret's descriptor.
+  const bool alone = identity.ok() && identity.value() && identity.value()->can_meet_here();
+  check_machine(&findings, alone ? Run::kRanksHere : Run::kMachine);
   check_live(options, &findings);
   return report(options, findings, Json::object(), "");
 }

@@ -8,6 +8,7 @@
 
 #include "lib/base/memory_limit.h"
 #include "tools/sk_doctor/checks.h"
+#include "tools/sk_doctor/variables.h"
 
 namespace sk::doctor {
 namespace {

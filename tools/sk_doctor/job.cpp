@@ -22,7 +22,7 @@ constexpr useconds_t kFarewellUs = 3'000'000;
 // by what is found here.
 Json check_own(const Identity& identity, Findings* findings) {
   const Probe library = check_rank(findings);
-  check_environment(findings);
+  check_environment(findings, identity.can_meet_here() ? Run::kRanksHere : Run::kRanksOfHosts);
   if (!identity.can_meet_here()) {
     check_network(findings);
     check_ports(findings);

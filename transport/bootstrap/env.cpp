@@ -35,14 +35,7 @@ Status read_place(const EnvLookup& env, JobEnv& job) {
   job.address = *address;
   job.port_variable = env("SK_MASTER_PORT") ? "SK_MASTER_PORT" : "MASTER_PORT";
   SK_ASSIGN_OR_RETURN(job.port, read_number(env, job.port_variable.c_str(), 1, 65535));
-  const std::optional<std::string> listen = env("SK_LISTEN");
-  if (listen && *listen != "any" && *listen != "master") {
-    return error(SK_ERR_INVALID_ARGUMENT,
-                 "the environment variable SK_LISTEN is \"{}\": it must be \"master\" (listen at "
-                 "MASTER_ADDR) or \"any\" (at every address)",
-                 listen->substr(0, 64));
-  }
-  job.any_address = listen == "any";
+  SK_ASSIGN_OR_RETURN(job.any_address, listens_anywhere(env));
   return {};
 }
 
@@ -64,6 +57,15 @@ Status check_place(const EnvLookup& env, const Identity& identity) {
 }
 
 }  // namespace
+
+Result<bool> listens_anywhere(const EnvLookup& env) {
+  const std::optional<std::string> listen = env("SK_LISTEN");
+  if (!listen || *listen == "any" || *listen == "master") return listen == "any";
+  return error(SK_ERR_INVALID_ARGUMENT,
+               "the environment variable SK_LISTEN is \"{}\": it must be \"master\" (listen at "
+               "MASTER_ADDR) or \"any\" (at every address)",
+               listen->substr(0, 64));
+}
 
 std::string JobEnv::place() const {
   if (one_host)

@@ -35,6 +35,9 @@ struct JobEnv {
 Result<JobEnv> read_job_env(const EnvLookup& env, const Identity& identity,
                             const std::string& name);
 
+// What SK_LISTEN says: true for "any".
+Result<bool> listens_anywhere(const EnvLookup& env);
+
 // The secret of SK_JOB_SECRET_FD, SK_JOB_SECRET_FILE or SK_JOB_SECRET, the first that is set;
 // empty when none is. `here`: of ranks that meet on this host. There the first does not count, for
 // of two ranks that inherited it one may have been started through what closes its descriptors.
