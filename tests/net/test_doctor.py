@@ -237,3 +237,30 @@ def test_a_secret_may_have_any_bytes() -> None:
         statuses, said = doctor(list(hosts), through=[sys.executable, "-c", WITH_SECRET])
     assert statuses == [0, 0], said
     assert said["all_reached"]
+
+
+def limited(descriptors: int) -> list[str]:
+    return ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"]
+
+
+@pytest.mark.parametrize("per_host", [1, 4])
+def test_the_descriptors_that_the_page_asks_for_are_enough(per_host: int) -> None:
+    with Hosts(3) as hosts:
+        places = [host for host in hosts for _ in range(per_host)]
+        enough = 16 + 2 * per_host + 3 * (len(places) - per_host)
+        statuses, said = doctor(places, through=limited(enough))
+        assert statuses == [0] * len(places), said
+        assert not found(said, "descriptors")
+        said = doctor(places, through=limited(enough - 1))[1]
+        assert f"one may need {enough}" in found(said, "descriptors")[0]
+
+
+def test_pairs_that_all_pass_where_all_at_once_do_not_point_at_limits() -> None:
+    with Hosts(3) as hosts:
+        places = [host for host in hosts for _ in range(4)]
+        statuses, said = doctor(places, "--timeout", "8", through=limited(28))
+    assert statuses == [1] * 12
+    [line] = found(said, "communicator")
+    assert "descriptor" in line or "Too many open files" in line
+    assert "look at the limits of that rank's host" in line
+    assert said["all_reached"]

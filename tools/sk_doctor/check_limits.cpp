@@ -13,6 +13,7 @@
 #include "lib/base/memory_limit.h"
 #include "lib/base/status.h"
 #include "tools/sk_doctor/checks.h"
+#include "transport/bootstrap/identity.h"
 
 namespace sk::doctor {
 namespace {
@@ -22,6 +23,9 @@ constexpr uint64_t kSegmentBytes = 8 << 20;  // A rank's, before anybody asks fo
 // Of rank 0 while ranks of one host connect, for each: a connection of their meeting, and one of
 // shared memory or, later, what tells of the rank's end. Found by lowering the limit.
 constexpr uint64_t kDescriptorsPerRank = 2;
+// Of a rank on another host: that of their meeting, one to each other, and while they connect the
+// other's, of which one stays.
+constexpr uint64_t kDescriptorsPerFarRank = 3;
 constexpr uint64_t kDescriptorsOfOne = 16;  // Standard streams, event queues, sockets to listen at.
 
 struct Limit {
@@ -60,6 +64,11 @@ int ranks_for_descriptors(uint64_t descriptors) {
 
 uint64_t descriptors_for_ranks(int ranks) {
   return kDescriptorsOfOne + kDescriptorsPerRank * uint64_t(ranks);
+}
+
+uint64_t descriptors_of_hub(int world_size, int local_size) {
+  return descriptors_for_ranks(local_size) +
+         kDescriptorsPerFarRank * uint64_t(world_size - local_size);
 }
 
 int usable_cpus() {
@@ -127,14 +136,17 @@ void check_memory(Findings* findings) {
                              locked.soft == UINT64_MAX ? "all of it" : bytes_text(locked.soft)));
 }
 
-void check_descriptors(Findings* findings) {
+void check_descriptors(const Identity* identity, Findings* findings) {
   const Limit limit = limit_of(RLIMIT_NOFILE);
   const int ranks = ranks_for_descriptors(limit.soft), cpus = usable_cpus();
-  const int wanted = std::max(2, cpus);
-  const std::string found =
-      fmt::format("{} (ulimit -n), {} at most, enough for {} ranks on this host",
-                  count_text(limit.soft), count_text(limit.hard), ranks);
-  const uint64_t needed = descriptors_for_ranks(wanted);
+  // Where the launcher does not say how many are here, as if no other were.
+  const int local = identity == nullptr        ? std::max(2, cpus)
+                    : identity->local_size > 0 ? identity->local_size
+                                               : 1;
+  const int all = identity == nullptr ? local : identity->world_size;
+  const uint64_t needed = descriptors_of_hub(all, local);
+  std::string found = fmt::format("{} (ulimit -n), {} at most, enough for {} ranks on this host",
+                                  count_text(limit.soft), count_text(limit.hard), ranks);
   const std::string advice =
       limit.hard >= needed
           ? fmt::format("ulimit -n {}",
@@ -142,10 +154,15 @@ void check_descriptors(Findings* findings) {
           : fmt::format(
                 "have the hard limit raised to {} (limits.conf, docker run --ulimit nofile=)",
                 needed);
+  const bool is_short = limit.soft < needed;
+  if (is_short && identity == nullptr) found += fmt::format(", which has {} CPUs", cpus);
+  if (is_short && identity != nullptr)
+    found += fmt::format("; while {} ranks connect, {} of them here, one may need {}", all, local,
+                         needed);
   if (ranks < 2) {
     findings->fault("descriptors", found, advice);
-  } else if (ranks < wanted) {
-    findings->limit("descriptors", found + fmt::format(", which has {} CPUs", cpus), advice);
+  } else if (is_short) {
+    findings->limit("descriptors", found, advice);
   } else {
     findings->ok("descriptors", found);
   }

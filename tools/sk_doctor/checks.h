@@ -4,6 +4,10 @@
 
 #include "tools/sk_doctor/finding.h"
 
+namespace sk {
+struct Identity;  // transport/bootstrap/identity.h
+}
+
 namespace sk::doctor {
 
 struct Probe;  // library.h
@@ -18,7 +22,8 @@ void check_gpu(const Probe& library, Findings* findings);
 // CPUs and how many ranks fit them; memory; limits of descriptors, files, address space, processes.
 void check_cpus(Findings* findings);
 void check_memory(Findings* findings);
-void check_descriptors(Findings* findings);
+// `identity`: of a rank; null: of a machine, whose CPUs say how many ranks it may have.
+void check_descriptors(const Identity* identity, Findings* findings);
 void check_processes(Findings* findings);
 
 // What ranks of one host ask of the kernel, tried.
@@ -54,6 +59,8 @@ Json environment();
 // connect.
 int ranks_for_descriptors(uint64_t descriptors);
 uint64_t descriptors_for_ranks(int ranks);
+// The same of the rank at which `world_size` meet, `local_size` of them on its host.
+uint64_t descriptors_of_hub(int world_size, int local_size);
 
 }  // namespace sk::doctor
 

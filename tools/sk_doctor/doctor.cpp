@@ -83,12 +83,12 @@ int report(const Options& options, const Findings& findings, const Json& more,
   return findings.faulty() || !written ? 1 : 0;
 }
 
-Probe check_rank(Findings* findings) {
+Probe check_rank(const Identity* identity, Findings* findings) {
   Probe library = check_library(findings);
   check_isa(library, findings);
   check_cpus(findings);
   check_memory(findings);
-  check_descriptors(findings);
+  check_descriptors(identity, findings);
   check_processes(findings);
   check_shared_memory(findings);
   check_pidfd(findings);
@@ -96,7 +96,7 @@ Probe check_rank(Findings* findings) {
 }
 
 void check_machine(Findings* findings, Run run) {
-  const Probe library = check_rank(findings);
+  const Probe library = check_rank(nullptr, findings);
   check_network(findings);
   check_ports(findings);
   check_tls(findings);

@@ -21,7 +21,7 @@ constexpr useconds_t kFarewellUs = 3'000'000;
 // What of this rank's machine may stand in its job's way. Before its ranks meet, for that may fail
 // by what is found here.
 Json check_own(const Identity& identity, Findings* findings) {
-  const Probe library = check_rank(findings);
+  const Probe library = check_rank(&identity, findings);
   check_environment(findings, identity.can_meet_here() ? Run::kRanksHere : Run::kRanksOfHosts);
   if (!identity.can_meet_here()) {
     check_network(findings);

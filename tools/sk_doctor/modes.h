@@ -17,7 +17,8 @@ struct Options {
 };
 
 // What a rank stands on, wherever its peers are.
-Probe check_rank(Findings* findings);
+// `identity`: of a job's rank; null: of any rank that this machine may have.
+Probe check_rank(const Identity* identity, Findings* findings);
 
 // What this machine allows, all but its ranks.
 void check_machine(Findings* findings, Run run);
