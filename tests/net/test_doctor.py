@@ -264,3 +264,13 @@ def test_pairs_that_all_pass_where_all_at_once_do_not_point_at_limits() -> None:
     assert "descriptor" in line or "Too many open files" in line
     assert "look at the limits of that rank's host" in line
     assert said["all_reached"]
+
+
+def test_ranks_that_look_at_ports_are_not_in_each_others_way() -> None:
+    with Hosts(2) as hosts:
+        a, b = hosts
+        ports = {rank: {"SK_PORT_RANGE": "28900-28903"} for rank in range(8)}
+        for _ in range(4):
+            statuses, said = doctor([a, a, a, a, b, b, b, b], each=ports)
+            assert statuses == [0] * 8, said
+            assert not found(said, "ports")

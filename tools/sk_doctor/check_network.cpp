@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@
 #include "lib/base/status.h"
 #include "tools/sk_doctor/checks.h"
 #include "tools/sk_doctor/child.h"
+#include "transport/bootstrap/identity.h"
 #include "transport/tcp/networks.h"
 #include "transport/tcp/socket.h"
 #include "transport/tls/tls.h"
@@ -21,7 +23,9 @@ namespace sk::doctor {
 namespace {
 
 constexpr size_t kAddressesMax = 8;  // As a rank has at most.
-constexpr int kPortsTried = 64;      // Of a range, from both ends.
+constexpr int kPortsTried = 64;      // Of a range, from its lower end.
+constexpr int kPortLooks = 3;
+constexpr useconds_t kPortLookUs = 3'000;
 constexpr int64_t kHandshakeNs = 10'000'000'000;
 
 std::string variable(const char* name) {
@@ -50,6 +54,20 @@ std::string interfaces() {
   }
   freeifaddrs(list);
   return out.empty() ? "no interface is up" : out;
+}
+
+// One port at a time, given back at once: a rank of this or another job that looks as well, or
+// whose communicator is being made, is to find it free. Who has it for that long has it no more at
+// the third look.
+bool can_listen(const Address& address, int port, Status* last) {
+  for (int look = 0; look < kPortLooks; ++look) {
+    if (look > 0) usleep(kPortLookUs);
+    Address bound;
+    const auto socket = tcp::listen_at(address, port, port, &bound);
+    if (socket.ok()) return true;
+    *last = socket.status().clone();
+  }
+  return false;
 }
 
 // TLS 1.3 over two ends of a connection on the loopback, until a byte has crossed.
@@ -133,7 +151,9 @@ void check_master(Findings* findings) {
                   "set MASTER_ADDR to rank 0's address in a network that all are in");
 }
 
-void check_ports(Findings* findings) {
+void check_ports(const Identity* identity, Findings* findings) {
+  // One rank of a host is enough, and others at the same time would be in its way.
+  if (identity != nullptr && identity->local_rank > 0) return;
   const std::string wanted = variable("SK_PORT_RANGE");
   const auto range = tcp::port_range(wanted);
   if (!range.ok()) {
@@ -143,43 +163,35 @@ void check_ports(Findings* findings) {
   const auto addresses = tcp::own_addresses(variable("SK_NET"), kAddressesMax);
   if (!addresses.ok()) return;  // Which the network's line says.
   const auto [low, high] = range.value();
+  const int ranks = identity != nullptr && identity->local_size > 0 ? identity->local_size
+                    : identity != nullptr                           ? 1
+                                                                    : usable_cpus();
+  const int there = wanted.empty() ? 1 : high - low + 1, tried = std::min(there, kPortsTried);
   for (const Address& address : addresses.value()) {
-    // Sockets are kept until all are counted: the kernel would give a free one twice.
-    std::vector<tcp::SocketPtr> held;
-    const int there = wanted.empty() ? 1 : high - low + 1, tried = std::min(there, kPortsTried);
     Status last;
-    for (int i = 0; i < tried; ++i) {
-      Address bound;
-      auto socket = tcp::listen_at(address, low, high, &bound);
-      if (!socket.ok()) {
-        last = std::move(socket.status());
-        break;
-      }
-      held.push_back(std::move(socket).value());
-    }
-    const int cpus = usable_cpus(), needed = std::min(cpus, there);
+    int free = 0;
+    for (int i = 0; i < tried; ++i) free += can_listen(address, low == 0 ? 0 : low + i, &last);
     const std::string where = host_text(address);
     const std::string text =
-        wanted.empty() ? "any port of the kernel's"
-                       : fmt::format("{}{} of the {} ports of SK_PORT_RANGE={}",
-                                     tried < there && int(held.size()) == tried ? "at least " : "",
-                                     held.size(), there, wanted);
-    if (held.empty()) {
+        wanted.empty()
+            ? "any port of the kernel's"
+            : fmt::format("{}{} of the {} ports of SK_PORT_RANGE={}",
+                          tried < there && free == tried ? "at least " : "", free, there, wanted);
+    const std::string advice =
+        fmt::format("give a range with {} free ports at least, one for each rank", ranks);
+    if (free == 0) {
       findings->fault("ports",
                       wanted.empty()
                           ? fmt::format("no rank can listen at {}: {}", where, last.message())
                           : fmt::format("no port of SK_PORT_RANGE={} is free at {}: {}", wanted,
                                         where, last.message()),
                       wanted.empty() ? "look at the address's interface (ip address)"
-                                     : fmt::format("ss -tlnp shows who has them; give a range with "
-                                                   "{} free ports at least, one for each rank",
-                                                   cpus));
-    } else if (int(held.size()) < std::max(needed, wanted.empty() ? 1 : cpus)) {
+                                     : "ss -tlnp shows who has them; " + advice);
+    } else if (!wanted.empty() && free < std::min(ranks, kPortsTried)) {
       findings->limit(
           "ports",
-          fmt::format("{} can be listened at, at {}: enough for {} ranks", text, where,
-                      held.size()),
-          fmt::format("give a range with {} free ports at least, one for each rank", cpus));
+          fmt::format("{} can be listened at, at {}: enough for {} ranks", text, where, free),
+          advice);
     } else {
       findings->ok("ports", fmt::format("{} can be listened at, at {}", text, where));
     }

@@ -34,7 +34,8 @@ void check_pidfd(Findings* findings);
 void check_network(Findings* findings);
 // Whether rank 0 is said to be where ranks of other hosts cannot find it.
 void check_master(Findings* findings);
-void check_ports(Findings* findings);
+// `identity`: as above.
+void check_ports(const Identity* identity, Findings* findings);
 void check_tls(Findings* findings);
 const char* openssl_version();
 

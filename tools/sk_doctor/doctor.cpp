@@ -98,7 +98,7 @@ Probe check_rank(const Identity* identity, Findings* findings) {
 void check_machine(Findings* findings, Run run) {
   const Probe library = check_rank(nullptr, findings);
   check_network(findings);
-  check_ports(findings);
+  check_ports(nullptr, findings);
   check_tls(findings);
   check_gpu(library, findings);
   check_notebooks(findings);

@@ -25,7 +25,7 @@ Json check_own(const Identity& identity, Findings* findings) {
   check_environment(findings, identity.can_meet_here() ? Run::kRanksHere : Run::kRanksOfHosts);
   if (!identity.can_meet_here()) {
     check_network(findings);
-    check_ports(findings);
+    check_ports(&identity, findings);
     check_tls(findings);
   }
   return own_facts(library, *findings);
