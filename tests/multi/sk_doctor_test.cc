@@ -154,6 +154,18 @@ TEST(SkDoctor, AValueWithoutSenseIsAFault) {
   EXPECT_EQ(fine.status, 0) << fine.json.dump(1);
 }
 
+TEST(SkDoctor, ALoopbackThatIsDownIsALineOfItsOwn) {
+  if (geteuid() != 0) GTEST_SKIP() << "a network of one's own takes root";
+  const Said said = json_of("unshare -n env " + std::string(kBare) + "DOCTOR --json");
+  EXPECT_EQ(said.status, 0) << said.json.dump(1);
+  EXPECT_THAT(found(said.json, "network"),
+              Contains(AllOf(HasSubstr("limit: the loopback"), HasSubstr("ip link set lo up"))));
+  EXPECT_THAT(found(said.json, "tls"), Contains(testing::StartsWith("ok: ")));
+  EXPECT_THAT(found(said.json, "live.shm"), Contains(testing::StartsWith("ok: ")));
+  for (const char* id : {"live.tcp", "live.tls"})
+    EXPECT_THAT(found(said.json, id), Contains(HasSubstr("not tried, for the loopback is down")));
+}
+
 TEST(SkDoctor, MistakesGetASentence) {
   struct {
     const char* arguments;

@@ -3,21 +3,18 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
 
 #include "lib/base/status.h"
 #include "tools/sk_doctor/checks.h"
-#include "tools/sk_doctor/child.h"
 #include "transport/bootstrap/identity.h"
+#include "transport/local/fd.h"
 #include "transport/tcp/networks.h"
 #include "transport/tcp/socket.h"
-#include "transport/tls/tls.h"
 
 namespace sk::doctor {
 namespace {
@@ -26,7 +23,6 @@ constexpr size_t kAddressesMax = 8;  // As a rank has at most.
 constexpr int kPortsTried = 64;      // Of a range, from its lower end.
 constexpr int kPortLooks = 3;
 constexpr useconds_t kPortLookUs = 3'000;
-constexpr int64_t kHandshakeNs = 10'000'000'000;
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -70,47 +66,26 @@ bool can_listen(const Address& address, int port, Status* last) {
   return false;
 }
 
-// TLS 1.3 over two ends of a connection on the loopback, until a byte has crossed.
-Status shake_hands() {
-  Address here;
-  auto* const in = reinterpret_cast<sockaddr_in*>(&here.storage);
-  in->sin_family = AF_INET;
-  in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  here.bytes = sizeof(sockaddr_in);
-  Address bound;
-  SK_ASSIGN_OR_RETURN(const tcp::SocketPtr listener, tcp::listen_at(here, 0, 0, &bound));
-  bool under_way = false;
-  SK_ASSIGN_OR_RETURN(tcp::SocketPtr dialing, tcp::dial(bound, &under_way));
-  pollfd knock{listener->fd(), POLLIN, 0};
-  poll(&knock, 1, int(kHandshakeNs / 1'000'000));
-  Status failed;
-  tcp::SocketPtr accepted = tcp::accept_one(*listener, &failed);
-  SK_RETURN_IF_ERROR(std::move(failed));
-  if (accepted == nullptr) return error(SK_ERR_TIMEOUT, "nobody came to {}", bound.text());
-  const std::array<std::byte, tls::kKeyBytes> key{std::byte{7}};
-  SK_ASSIGN_OR_RETURN(const auto a, tls::make_tls(tcp::make_pipe(std::move(dialing)),
-                                                  tls::Side::kDials, key, "sk doctor"));
-  SK_ASSIGN_OR_RETURN(const auto b, tls::make_tls(tcp::make_pipe(std::move(accepted)),
-                                                  tls::Side::kAccepts, key, "sk doctor"));
-  std::byte sent{42}, came{0};
-  const iovec part{&sent, 1};
-  size_t taken = 0;
-  const int64_t until_ns = clock_ns() + kHandshakeNs;
-  while (clock_ns() < until_ns) {
-    SK_ASSIGN_OR_RETURN(const size_t more, a->send(std::span(&part, taken == 0 ? 1 : 0)));
-    taken += more;
-    SK_ASSIGN_OR_RETURN(const size_t got, b->receive(std::span(&came, 1)));
-    if (got == 1) return came == sent ? Status() : error(SK_ERR_TRANSPORT, "another byte came");
-    (void)a->receive({});
-    (void)b->send({});
-  }
-  return error(SK_ERR_TIMEOUT, "no handshake within {} s", kHandshakeNs / 1'000'000'000);
-}
-
 }  // namespace
+
+bool loopback_is_up() {
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const local::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  any.sin_port = htons(9);  // Nothing is sent.
+  return socket.open() &&
+         connect(socket.get(), reinterpret_cast<const sockaddr*>(&any), sizeof(any)) == 0;
+}
 
 void check_network(Findings* findings) {
   findings->info("network", fmt::format("up: {}", interfaces()));
+  if (!loopback_is_up()) {
+    findings->limit("network",
+                    "the loopback has no 127.0.0.1 or is down: what meets at it on this host "
+                    "(PyTorch, JAX, notebooks) cannot; ranks of libsk share memory",
+                    "ip link set lo up");
+  }
   const std::string wanted = variable("SK_NET");
   const auto chosen = tcp::own_addresses(wanted, kAddressesMax);
   if (!chosen.ok()) {
@@ -195,19 +170,6 @@ void check_ports(const Identity* identity, Findings* findings) {
     } else {
       findings->ok("ports", fmt::format("{} can be listened at, at {}", text, where));
     }
-  }
-}
-
-void check_tls(Findings* findings) {
-  const std::string version = openssl_version();
-  const Status status = shake_hands();
-  if (status.ok()) {
-    findings->ok("tls", fmt::format("TLS 1.3 under a shared key works: {}", version));
-  } else {
-    findings->fault(
-        "tls", fmt::format("no TLS 1.3 under a shared key with {}: {}", version, status.message()),
-        "allow TLS 1.3 in OpenSSL's settings (OPENSSL_CONF), or SK_NET_TLS=0 on all "
-        "ranks of a network that nobody else is in");
   }
 }
 

@@ -32,6 +32,7 @@ void check_pidfd(Findings* findings);
 
 // Addresses at which other hosts' ranks reach this one, ports to listen at, and TLS.
 void check_network(Findings* findings);
+bool loopback_is_up();
 // Whether rank 0 is said to be where ranks of other hosts cannot find it.
 void check_master(Findings* findings);
 // `identity`: as above.
