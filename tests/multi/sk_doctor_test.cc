@@ -166,6 +166,24 @@ TEST(SkDoctor, ALoopbackThatIsDownIsALineOfItsOwn) {
     EXPECT_THAT(found(said.json, id), Contains(HasSubstr("not tried, for the loopback is down")));
 }
 
+TEST(SkDoctor, ALimitIsNotTakenForASandbox) {
+  struct {
+    const char* before;
+    const char* id;
+    const char* advice;
+  } const table[] = {{"ulimit -n 6;", "shared-memory", "ulimit -n 65536"},
+                     {"ulimit -n 6;", "library", "raise the limit that the sentence names"},
+                     {"ulimit -f 0;", "shared-memory", "ulimit -f unlimited"}};
+  for (const auto& row : table) {
+    const Said said =
+        json_of(std::string("export ") + kBare + "; " + row.before + " DOCTOR --json --timeout 3");
+    EXPECT_THAT(found(said.json, row.id),
+                Contains(AllOf(HasSubstr("fault: "), HasSubstr(row.advice),
+                               testing::Not(HasSubstr("seccomp profile")))))
+        << row.before;
+  }
+}
+
 TEST(SkDoctor, MistakesGetASentence) {
   struct {
     const char* arguments;
