@@ -184,6 +184,16 @@ TEST(SkDoctor, ALimitIsNotTakenForASandbox) {
   }
 }
 
+TEST(SkDoctor, TheUsersOwnLimitOfProcessesIsJudged) {
+  if (geteuid() != 0) GTEST_SKIP() << "another user takes root";
+  const std::string other = "prlimit --nproc=4 setpriv --reuid 12345 --clear-groups env ";
+  const Said said = json_of(other + kBare + "DOCTOR --json --timeout 3");
+  EXPECT_EQ(said.status, 1);
+  EXPECT_THAT(found(said.json, "processes"),
+              Contains(AllOf(HasSubstr("fault: "), HasSubstr("4 for this user (ulimit -u, "),
+                             HasSubstr("let this user have"))));
+}
+
 TEST(SkDoctor, MistakesGetASentence) {
   struct {
     const char* arguments;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -53,6 +54,25 @@ uint64_t processes_left_in_groups() {
     left = std::min(left, most > now ? most - now : 0);
   });
   return left;
+}
+
+// Processes and threads that this user may have beside those that are there; UINT64_MAX: no limit
+// counts, as for a superuser.
+uint64_t processes_left_of(uint64_t limit) {
+  if (limit == UINT64_MAX || geteuid() == 0) return UINT64_MAX;
+  uint64_t used = 0;
+  std::error_code failed;
+  using Folder = std::filesystem::directory_iterator;
+  for (Folder it("/proc", failed), end; !failed && it != end; it.increment(failed)) {
+    std::ifstream status(it->path() / "status");
+    uint64_t user = UINT64_MAX, threads = 0;
+    for (std::string word; status >> word;) {
+      if (word == "Uid:") status >> user;
+      if (word == "Threads:" && status >> threads) break;
+    }
+    if (user == getuid()) used += threads;
+  }
+  return limit > used ? limit - used : 0;
 }
 
 }  // namespace
@@ -170,18 +190,22 @@ void check_descriptors(const Identity* identity, Findings* findings) {
 
 void check_processes(Findings* findings) {
   const Limit limit = limit_of(RLIMIT_NPROC);
-  const uint64_t left = processes_left_in_groups();
+  const uint64_t in_groups = processes_left_in_groups(), of_user = processes_left_of(limit.soft);
+  const uint64_t left = std::min(in_groups, of_user);
   const int cpus = usable_cpus();
   // A rank of several hosts has a thread that moves bytes; a notebook has its front end, controller
   // and template.
   const uint64_t needed = 2 * uint64_t(cpus) + 8;
   const std::string found = fmt::format(
-      "processes and threads: {} for this user (ulimit -u), the control group takes {} "
+      "processes and threads: {} for this user (ulimit -u{}), the control group takes {} "
       "more",
-      count_text(limit.soft), left == UINT64_MAX ? "any number" : std::to_string(left));
+      count_text(limit.soft), of_user == UINT64_MAX ? "" : fmt::format(", {} more", of_user),
+      in_groups == UINT64_MAX ? "any number" : std::to_string(in_groups));
   if (left < needed) {
     const std::string advice =
-        fmt::format("let it take {} (docker run --pids-limit, TasksMax= of systemd)", needed);
+        of_user < in_groups
+            ? fmt::format("let this user have {} more (ulimit -u, limits.conf)", needed)
+            : fmt::format("let it take {} (docker run --pids-limit, TasksMax= of systemd)", needed);
     left < 8 ? findings->fault("processes", found, advice)
              : findings->limit("processes", found, advice);
   } else {
