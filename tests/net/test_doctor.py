@@ -274,3 +274,23 @@ def test_ranks_that_look_at_ports_are_not_in_each_others_way() -> None:
             statuses, said = doctor([a, a, a, a, b, b, b, b], each=ports)
             assert statuses == [0] * 8, said
             assert not found(said, "ports")
+
+
+def test_the_slowest_pair_and_the_addresses_are_named() -> None:
+    with Hosts(3, links=Link()) as hosts:
+        hosts.set(hosts[1], hosts[2], rate_kbit=100_000)
+        hosts.set(hosts[2], hosts[1], rate_kbit=100_000)
+        statuses, said = doctor(list(hosts))
+    assert statuses == [0] * 3, said
+    assert said["slowest"]["ranks"] == [1, 2]
+    assert said["slowest"]["addresses"] == ["10.77.0.2", "10.77.0.3"]
+    assert "rank 1 (h1) and rank 2 (h2): 1 MiB at 0.0" in found(said, "slowest")[0]
+    assert "3 pairs are joined over IPv4 and 0 over IPv6" in found(said, "paths")[0]
+
+
+def test_the_family_that_was_taken_is_told() -> None:
+    with Hosts(2) as hosts:
+        net = {rank: {"SK_NET": "fd77::/16"} for rank in range(2)}
+        said = doctor(list(hosts), each=net)[1]
+    assert "0 pairs are joined over IPv4 and 1 over IPv6" in found(said, "paths")[0]
+    assert said["pairs"][0]["addresses"] == ["[fd77::1]", "[fd77::2]"]

@@ -34,6 +34,20 @@ std::string advice_for(const PairSeen& pair, bool one_host) {
 
 bool fails(const PairSeen& pair) { return !pair.failure.empty(); }
 
+// Which of several addresses was taken, for where one of two networks is the slow one.
+void tell_networks(const std::vector<PairSeen>& pairs, Findings* findings) {
+  size_t v4 = 0, v6 = 0;
+  for (const PairSeen& pair : pairs) {
+    if (pair.addresses.first.empty()) continue;
+    (pair.addresses.first.front() == '[' ? v6 : v4) += 1;
+  }
+  if (v4 + v6 == 0) return;
+  findings->info("paths",
+                 fmt::format("between hosts {} pairs are joined over IPv4 and {} over IPv6; "
+                             "sk doctor --json has each one's addresses",
+                             v4, v6));
+}
+
 void tell_pairs(const std::vector<PairSeen>& pairs, const Meeting& meeting,
                 const std::vector<std::string>& hosts, Findings* findings) {
   const std::vector<int>& host_of = meeting.host_of();
@@ -55,6 +69,16 @@ void tell_pairs(const std::vector<PairSeen>& pairs, const Meeting& meeting,
     findings->limit("pairs", fmt::format("{} of {} pairs were not tried", untried, pairs.size()),
                     "set right what failed, and ask again");
   }
+  if (const PairSeen* slow = slowest(pairs); slow != nullptr && pairs.size() > 1) {
+    const auto& [here, there] = slow->addresses;
+    findings->info(
+        "slowest",
+        fmt::format(
+            "rank {} ({}) and rank {} ({}): 1 MiB at {:.3g} GB/s, {}", slow->a,
+            hosts[size_t(slow->a)], slow->b, hosts[size_t(slow->b)], slow->bytes_per_s / 1e9,
+            here.empty() ? "over shared memory" : fmt::format("from {} to {}", here, there)));
+  }
+  tell_networks(pairs, findings);
   if (failures + untried == 0) {
     findings->ok("pairs", fmt::format("1 MiB between all {} pairs came as it was sent; {}",
                                       pairs.size(), speeds_text(pairs)));
@@ -107,6 +131,8 @@ void tell(const std::vector<PairSeen>& pairs, const Meeting& meeting,
     if (outlier || few) job->more["pairs"].push_back(to_json(pair, hosts));
   }
   job->more["all_reached"] = all_reached;
+  const PairSeen* slow = slowest(pairs);
+  job->more["slowest"] = slow != nullptr ? to_json(*slow, hosts) : Json();
 }
 
 }  // namespace

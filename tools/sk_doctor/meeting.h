@@ -47,7 +47,8 @@ class Meeting {
     std::vector<Exchanged> with;
     std::string broken;
     int32_t code = SK_OK;
-    int descriptors = 0;  // That were open while it stood.
+    int descriptors = 0;      // That were open while it stood.
+    Connections connections;  // Of it.
   };
   Row exchange_all(const Library& library, bool apart);
 

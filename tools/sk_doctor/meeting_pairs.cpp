@@ -104,10 +104,12 @@ Meeting::Row Meeting::exchange_all(const Library& library, bool apart) {
   Row row;
   row.with.resize(size_t(world_size()));
   Gathering gathering{*bootstrap_, timeout_ns_ + timeout_ns_ / 4, apart, 0, ""};
+  const Connections before = open_connections();
   const Made made(library, rank(), world_size(), timeout_ns_, gather_all, &gathering);
   row.code = made.code();
   row.broken = gathering.failure.empty() ? made.failure() : gathering.failure;
   if (made.comm() == nullptr) return row;
+  row.connections = opened_since(before);
   sk_comm_info info{};
   info.struct_size = sizeof(info);
   if (library.comm_query(made.comm(), &info) == SK_OK && apart && info.local_size != 1) {
@@ -192,10 +194,12 @@ Exchanged Meeting::exchange_pair(const Library& library, int round, Status* over
     return out;
   }
   const int mine = rank() < peer ? 0 : 1;
+  const Connections before = open_connections();
   const Made made(library, mine, 2, timeout_ns, gather_pair, &gathering);
   stand_still();
   if (made.comm() != nullptr) {
     out = exchange(library, made.comm(), mine, 1 - mine, seed_of(rank(), peer), true);
+    out.connections = opened_since(before);
   } else if (over->ok()) {  // Else the meeting has ended, which says nothing of the pair.
     out.tried = true;
     out.code = left ? SK_ERR_PEER_LOST : made.code();

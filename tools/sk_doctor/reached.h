@@ -23,7 +23,11 @@ struct PairSeen {
   int32_t code = SK_OK;  // Of that side.
   bool small_came = false;
   double round_trip_us = 0, bytes_per_s = 0;
+  std::pair<std::string, std::string> addresses;  // a's and b's; "": shared memory, or not known.
 };
+
+// Of those that reached each other; null: none did.
+const PairSeen* slowest(const std::vector<PairSeen>& pairs);
 
 // All pairs by rank order.
 std::vector<PairSeen> pairs_of(const std::vector<Meeting::Row>& rows);
