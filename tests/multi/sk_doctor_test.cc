@@ -194,6 +194,20 @@ TEST(SkDoctor, TheUsersOwnLimitOfProcessesIsJudged) {
                              HasSubstr("let this user have"))));
 }
 
+TEST(SkDoctor, AShortNameIsNobodysMistake) {
+  const Said said = json_of(std::string(kBare) + "SK_A=1 SK_GPU=2 DOCTOR --json");
+  EXPECT_THAT(found(said.json, "environment"),
+              testing::Not(Contains(HasSubstr("is SK_NET meant?"))));
+}
+
+TEST(SkDoctor, WhatATerminalWouldObeyIsNotPrinted) {
+  const Outcome outcome =
+      shell(std::string(kBare) + "SK_JOB_ID=\"$(printf 'a\\302\\2332J\\033[2Jb')\" DOCTOR");
+  EXPECT_THAT(outcome.text, HasSubstr("SK_JOB_ID=a 2J [2Jb"));
+  EXPECT_EQ(outcome.text.find("\xc2\x9b"), std::string::npos);
+  EXPECT_EQ(outcome.text.find('\033'), std::string::npos);
+}
+
 TEST(SkDoctor, MistakesGetASentence) {
   struct {
     const char* arguments;

@@ -294,3 +294,11 @@ def test_the_family_that_was_taken_is_told() -> None:
         said = doctor(list(hosts), each=net)[1]
     assert "0 pairs are joined over IPv4 and 1 over IPv6" in found(said, "paths")[0]
     assert said["pairs"][0]["addresses"] == ["[fd77::1]", "[fd77::2]"]
+
+
+def test_hosts_of_one_name_are_told_apart() -> None:
+    with Hosts(2) as hosts:
+        for host in hosts:
+            host.run(["sh", "-c", "echo vm > /proc/sys/kernel/hostname"])
+        said = doctor(list(hosts))[1]
+    assert found(said, "hosts") == ["info: vm of rank 0: rank 0 | vm of rank 1: rank 1 -> "]

@@ -25,12 +25,15 @@ size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// Of a short name most letters may not be other ones.
+size_t near_enough(std::string_view name) { return std::min<size_t>(3, (name.size() - 1) / 3); }
+
 std::string nearest(std::string_view name) {
   const auto all = variables();
   const auto best = std::min_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {
     return distance(a.name, name) < distance(b.name, name);
   });
-  return distance(best->name, name) <= 3 ? std::string(best->name) : "";
+  return distance(best->name, name) <= near_enough(name) ? std::string(best->name) : "";
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
+#include <set>
 
 #include "tools/sk_doctor/checks.h"
 #include "tools/sk_doctor/facts.h"
@@ -51,8 +53,22 @@ Status compare_clocks(Meeting& meeting, Job* job) {
   return {};
 }
 
+// Hosts of one name are told apart by their first rank.
+void name_hosts_apart(const std::vector<int>& first_of, std::vector<Json>* facts) {
+  std::map<std::string, std::set<int>> hosts_of;
+  for (size_t rank = 0; rank < facts->size(); ++rank)
+    hosts_of[host_of((*facts)[rank])].insert(first_of[rank]);
+  for (size_t rank = 0; rank < facts->size(); ++rank) {
+    Json& each = (*facts)[rank];
+    const std::string name = host_of(each);
+    if (each.is_object() && hosts_of[name].size() > 1)
+      each["host"] = fmt::format("{} of rank {}", name, first_of[rank]);
+  }
+}
+
 Status examine(Meeting& meeting, const Json& own, Job* job) {
-  SK_ASSIGN_OR_RETURN(const std::vector<Json> facts, meeting.gather(own));
+  SK_ASSIGN_OR_RETURN(std::vector<Json> facts, meeting.gather(own));
+  name_hosts_apart(meeting.host_of(), &facts);
   compare_facts(facts, &job->findings);
   std::vector<std::string> hosts;
   for (const Json& each : facts) hosts.push_back(host_of(each));
@@ -114,7 +130,7 @@ int be_rank(const Options& options, const Identity& identity) {
   if (identity.rank == 0) {
     result = report(options, job.findings, job.more, job.table);
   } else if (!status.ok()) {
-    std::fprintf(stderr, "sk doctor: %s: %s\n", who.c_str(), status.message().c_str());
+    std::fprintf(stderr, "sk doctor: %s: %s\n", who.c_str(), printable(status.message()).c_str());
   }
   // Launchers end a job at the first rank that fails: rank 0 is to have printed before.
   if (status.ok()) {
