@@ -110,10 +110,14 @@ std::string host_of(const Json& facts) {
 Json own_facts(const Probe& library, const Findings& findings) {
   char name[256] = "";
   if (gethostname(name, sizeof(name) - 1) != 0) name[0] = '\0';
+  const Json gpus = library.facts.value("gpus", Json::array());
+  const std::string driver = library.facts.value("driver", "");
   Json out = {{"host", printable(name)},
               {"sk", own_version()},
               {"libsk", library.failure.empty() ? library.version : "none: " + library.failure},
               {"isa", library.isa().empty() ? "not known" : library.isa()},
+              {"gpus", std::to_string(gpus.size())},
+              {"driver", driver.empty() ? "none" : driver},
               {"environment", environment()},
               {"limits",
                {{"cpus", std::to_string(usable_cpus())},
@@ -144,6 +148,13 @@ void compare_facts(const std::vector<Json>& facts, Findings* findings) {
                     "SK_CPU_ISA to the least on all ranks");
   } else {
     ++same;
+  }
+  for (const char* name : {"gpus", "driver"}) {
+    const Groups groups = groups_of(facts, nullptr, name);
+    if (groups.size() > 1)
+      findings->limit(fmt::format("differs.{}", name), text_of(groups),
+                      "where ranks are to compute on GPUs, give each host the same (nvidia-smi "
+                      "there; CUDA_VISIBLE_DEVICES)");
   }
   for (const std::string& name : names_in(facts, "environment")) {
     // What libsk does not read may differ as it likes; each rank says which names are nearly ours.

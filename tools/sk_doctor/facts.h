@@ -10,8 +10,8 @@
 
 namespace sk::doctor {
 
-// Of this rank: "host", "sk", "libsk", "isa", "environment", "limits", and under "findings" what
-// of its machine is a limit or a fault.
+// Of this rank: "host", "sk", "libsk", "isa", "gpus", "driver", "environment", "limits", and under
+// "findings" what of its machine is a limit or a fault.
 Json own_facts(const Probe& library, const Findings& findings);
 
 std::string host_of(const Json& facts);

@@ -24,6 +24,8 @@ constexpr useconds_t kFarewellUs = 3'000'000;
 // by what is found here.
 Json check_own(const Identity& identity, Findings* findings) {
   const Probe library = check_rank(&identity, findings);
+  if (identity.local_rank <= 0)
+    check_gpu(library, findings);  // Of one rank of a host: it takes long.
   check_environment(findings, identity.can_meet_here() ? Run::kRanksHere : Run::kRanksOfHosts);
   if (!identity.can_meet_here()) {
     check_network(findings);
