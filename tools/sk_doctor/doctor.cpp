@@ -23,7 +23,7 @@ constexpr char kUsage[] =
     "compares the ranks, exchanges 1 MiB between every two of them, and rank 0 prints.\n"
     "\n"
     "  --json             for programs: see docs/doctor.md\n"
-    "  --timeout SECONDS  how long ranks are waited for, 1 to 3600; default 20\n"
+    "  --timeout SECONDS  how long ranks are waited for in each step, 1 to 3600; default 20\n"
     "\n"
     "Exit status: 0 when there is no fault, 1 when there is one, 2 for a wrong command line.\n";
 
