@@ -74,7 +74,7 @@ bool loopback_is_up() {
   any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   const local::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   any.sin_port = htons(9);  // Nothing is sent.
-  return socket.open() &&
+  return !socket.open() ||  // Which other lines tell.
          connect(socket.get(), reinterpret_cast<const sockaddr*>(&any), sizeof(any)) == 0;
 }
 
