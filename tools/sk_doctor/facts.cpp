@@ -126,10 +126,14 @@ Json own_facts(const Probe& library, const Findings& findings) {
                 {"address-space", limit_text(RLIMIT_AS)},
                 {"processes", limit_text(RLIMIT_NPROC)}}},
               {"findings", Json::array()}};
+  add_findings(findings, &out);
+  return out;
+}
+
+void add_findings(const Findings& findings, Json* facts) {
   for (const Finding& each : findings.all())
     if (each.state == State::kLimit || each.state == State::kFault)
-      out["findings"].push_back(to_json(each));
-  return out;
+      (*facts)["findings"].push_back(to_json(each));
 }
 
 void compare_facts(const std::vector<Json>& facts, Findings* findings) {

@@ -14,6 +14,9 @@ namespace sk::doctor {
 // "findings" what of its machine is a limit or a fault.
 Json own_facts(const Probe& library, const Findings& findings);
 
+// What of these is a limit or a fault.
+void add_findings(const Findings& findings, Json* facts);
+
 std::string host_of(const Json& facts);
 
 // A finding for each thing in which ranks differ, with the ranks of each value; and one for each

@@ -22,18 +22,17 @@ constexpr useconds_t kFarewellUs = 3'000'000;
 
 // What of this rank's machine may stand in its job's way. Before its ranks meet, for that may fail
 // by what is found here.
-Json check_own(const Identity& identity, Findings* findings) {
-  const Probe library = check_rank(&identity, findings);
-  if (identity.local_rank <= 0)
-    check_gpu(library, findings);  // Of one rank of a host: it takes long.
-  check_environment(findings, identity.can_meet_here() ? Run::kRanksHere : Run::kRanksOfHosts);
-  if (!identity.can_meet_here()) {
-    check_network(findings);
-    check_ports(&identity, findings);
-    check_tls(findings);
+struct Own {
+  explicit Own(const Identity& identity) : library(check_rank(&identity, &findings)) {
+    check_environment(&findings, identity.can_meet_here() ? Run::kRanksHere : Run::kRanksOfHosts);
+    if (identity.can_meet_here()) return;
+    check_network(&findings);
+    check_ports(&identity, &findings);
+    check_tls(&findings);
   }
-  return own_facts(library, *findings);
-}
+  Findings findings;
+  Probe library;
+};
 
 Status compare_clocks(Meeting& meeting, Job* job) {
   SK_ASSIGN_OR_RETURN(const Meeting::Clocks clocks, meeting.compare_clocks());
@@ -68,13 +67,19 @@ void name_hosts_apart(const std::vector<int>& first_of, std::vector<Json>* facts
   }
 }
 
-Status examine(Meeting& meeting, const Json& own, Job* job) {
-  SK_ASSIGN_OR_RETURN(std::vector<Json> facts, meeting.gather(own));
-  name_hosts_apart(meeting.host_of(), &facts);
-  compare_facts(facts, &job->findings);
+Status examine(Meeting& meeting, const Identity& identity, Json facts, const Probe& library,
+               Job* job) {
+  if (identity.local_rank <= 0) {  // Of one rank of a host, where the others wait for it longest.
+    Findings gpu;
+    check_gpu(library, &gpu);
+    add_findings(gpu, &facts);
+  }
+  SK_ASSIGN_OR_RETURN(std::vector<Json> all, meeting.gather(facts));
+  name_hosts_apart(meeting.host_of(), &all);
+  compare_facts(all, &job->findings);
   std::vector<std::string> hosts;
-  for (const Json& each : facts) hosts.push_back(host_of(each));
-  job->more["ranks"] = facts;
+  for (const Json& each : all) hosts.push_back(host_of(each));
+  job->more["ranks"] = all;
   SK_RETURN_IF_ERROR(compare_clocks(meeting, job));
   return exchange_among_all(meeting, hosts, job);
 }
@@ -111,17 +116,17 @@ int be_rank(const Options& options, const Identity& identity) {
   Job job;
   const std::string who =
       fmt::format("rank {} of {} ({})", identity.rank, identity.world_size, identity.launcher);
-  Findings own;
-  const Json facts = check_own(identity, &own);
+  const Own own(identity);
+  const Json facts = own_facts(own.library, own.findings);
   job.more = nothing_known(identity, facts);
   auto meeting = Meeting::join(options.timeout_s, identity.can_meet_here());
   Status status = meeting.ok() ? Status() : std::move(meeting.status());
   if (status.ok()) {
     job.findings.ok("meeting",
                     fmt::format("all {} ranks of {} came", identity.world_size, identity.launcher));
-    status = examine(meeting.value(), facts, &job);
+    status = examine(meeting.value(), identity, facts, own.library, &job);
   } else {
-    for (const Finding& each : own.all()) job.findings.add(each);
+    for (const Finding& each : own.findings.all()) job.findings.add(each);
     if (!identity.one_host) check_master(&job.findings);
   }
   if (!status.ok()) {
