@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "cuda/exec/kernels.h"
+#include "lib/base/flag.h"
 
 namespace sk::cuda {
 namespace {
@@ -50,11 +51,7 @@ uint32_t pair_blocks_of(const Device& device, const Product& op) {
 
 Result<bool> pairs_wanted() {
   const char* text = std::getenv("SK_GPU_PAIRS");
-  const std::string_view wish = text != nullptr ? text : "1";
-  if (wish == "0" || wish == "1") return wish == "1";
-  return error(SK_ERR_INVALID_ARGUMENT,
-               "SK_GPU_PAIRS is \"{}\"; 0, never, or 1, where pairs of blocks fill the GPU, is due",
-               wish);
+  return parse_flag("SK_GPU_PAIRS", text != nullptr ? text : "1");
 }
 
 // A turn is a batch of a block, all of whose loads are under way at once: blocks that go through

@@ -1,6 +1,7 @@
 // The one file that names concrete transports and executors.
 #include "cuda/exec/executor.h"
 #include "lib/api/objects.h"
+#include "lib/base/flag.h"
 #include "lib/base/lasting.h"
 #include "lib/exec/cpu/executor.h"
 #include "lib/exec/cpu/tile/cpu_features.h"
@@ -54,9 +55,8 @@ Result<std::unique_ptr<Endpoint>> connect_hosts(Bootstrap& bootstrap, const Segm
   config.ports = process_env("SK_PORT_RANGE").value_or("");
   SK_ASSIGN_OR_RETURN(config.secret, read_job_secret(process_env));
   const std::string tls = process_env("SK_NET_TLS").value_or("1");
-  if (tls != "0" && tls != "1")
-    return error(SK_ERR_INVALID_ARGUMENT, "SK_NET_TLS is \"{}\": it must be 0 or 1", tls);
-  if (tls == "1") config.wrap = within_tls;
+  SK_ASSIGN_OR_RETURN(const bool encrypted, parse_flag("SK_NET_TLS", tls));
+  if (encrypted) config.wrap = within_tls;
   config.local = [timeout_ns](Bootstrap& all, const SegmentLayout& of_all) {
     return connect_shm(all, of_all,
                        {.timeout_ns = timeout_ns, .hide_mapped = true, .one_of_several = true});

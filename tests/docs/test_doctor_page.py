@@ -12,7 +12,7 @@ DOCTOR = ROOT / "tools" / "sk_doctor"
 def test_the_doctor_knows_the_variables_that_the_page_of_them_has() -> None:
     page = (ROOT / "docs" / "env.md").read_text()
     documented = set(re.findall(r"^\| `(SK_[A-Z_]+)` \|", page, re.MULTILINE))
-    text = (DOCTOR / "check_environment.cpp").read_text()
+    text = (DOCTOR / "variables.cpp").read_text()
     known = set(re.findall(r'"(SK_[A-Z_]+)"', text)) - {"SK_"}
     assert documented == known
 

@@ -54,4 +54,4 @@ def test_another_value_is_refused(tmp_path: Path, value: str) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert f'SK_TEMPLATE is "{value}"; 0 and 1 are allowed' in done.stderr
+    assert f'SK_TEMPLATE is "{value}": it must be 0 or 1' in done.stderr

@@ -226,7 +226,7 @@ TEST(GpuPack, AWishForPairsThatIsNoneIsRefused) {
   sk_comm_config config = gpu_config(0, 1);
   sk_comm* comm = nullptr;
   expect_refused(sk_comm_create(context, &config, &comm), SK_ERR_INVALID_ARGUMENT,
-                 "SK_GPU_PAIRS is \"yes\"; 0, never, or 1");
+                 "SK_GPU_PAIRS is \"yes\": it must be 0 or 1");
   unsetenv("SK_GPU_PAIRS");
   EXPECT_EQ(sk_comm_create(context, &config, &comm), SK_OK) << sk_last_error();
   EXPECT_EQ(sk_comm_free(comm), SK_OK);

@@ -4,71 +4,23 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
+#include "tests/multi/sk_doctor_said.h"
 #include "tools/sk_doctor/rounds.h"
 
 namespace {
 
-using Json = nlohmann::json;
+using namespace sk::doctor_test;
 using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
-
-struct Outcome {
-  int status;
-  std::string text;
-};
-
-// `script` has the program's path for DOCTOR. Of stdout alone.
-Outcome shell(std::string script) {
-  const std::string word = "DOCTOR";
-  for (size_t at; (at = script.find(word)) != std::string::npos;)
-    script.replace(at, word.size(), SK_PROGRAM " doctor");
-  std::FILE* pipe = popen(("unset RANK WORLD_SIZE; " + script).c_str(), "r");
-  Outcome out{-1, ""};
-  char chunk[4096];
-  for (size_t got; (got = fread(chunk, 1, sizeof(chunk), pipe)) > 0;) out.text.append(chunk, got);
-  const int status = pclose(pipe);
-  out.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return out;
-}
-
-// "state: found -> advice" of all findings of this name.
-std::vector<std::string> found(const Json& said, const std::string& id) {
-  std::vector<std::string> lines;
-  for (const Json& each : said["findings"]) {
-    if (each["id"] != id) continue;
-    lines.push_back(each["state"].get<std::string>() + ": " + each["found"].get<std::string>() +
-                    " -> " + each["advice"].get<std::string>());
-  }
-  return lines;
-}
-
-struct Said {
-  int status;
-  Json json;
-};
-
-Said json_of(const std::string& script) {
-  const Outcome outcome = shell(script);
-  Said said{outcome.status, Json::parse(outcome.text, nullptr, false)};
-  EXPECT_TRUE(said.json.is_object()) << outcome.text;
-  if (!said.json.is_object()) said.json = {{"findings", Json::array()}};
-  return said;
-}
-
-// Nothing of the caller's kernels or settings.
-constexpr const char* kBare = "JUPYTER_DATA_DIR=/nonexistent JUPYTER_PATH= ";
 
 TEST(SkDoctor, AWellMachineHasNoFault) {
   const Said said = json_of(std::string(kBare) + "DOCTOR --json");
@@ -168,40 +120,92 @@ TEST(SkDoctor, AKernelWhoseProgramIsGoneIsFound) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(SkDoctor, AsAJobsRanksItSaysWhoReachesWhom) {
-  const Outcome text = shell(SK_PROGRAM " run -n 3 DOCTOR");
-  EXPECT_EQ(text.status, 0) << text.text;
-  EXPECT_THAT(text.text, HasSubstr("  rank    0    1    2\n     0    .   ok   ok\n"));
-  const Said said = json_of(SK_PROGRAM " run -n 5 DOCTOR --json");
-  EXPECT_EQ(said.status, 0);
-  EXPECT_EQ(said.json["world_size"], 5);
-  EXPECT_EQ(said.json["pairs"].size(), 10u);
-  EXPECT_EQ(said.json["all_reached"], true);
-  const Said many = json_of(SK_PROGRAM " run -n 17 DOCTOR --json");
-  EXPECT_EQ(many.status, 0);
-  EXPECT_EQ(many.json["pairs"].size(), 0u);  // None that failed.
+TEST(SkDoctor, AValueWithoutSenseIsAFault) {
+  struct {
+    const char* setting;
+    const char* line;
+  } const table[] = {
+      {"SK_NET_TLS=yes", "fault: SK_NET_TLS is \"yes\": it must be 0 or 1"},
+      {"SK_GPU_PAIRS=junk", "fault: SK_GPU_PAIRS is \"junk\": it must be 0 or 1"},
+      {"SK_TEMPLATE=junk", "fault: SK_TEMPLATE is \"junk\": it must be 0 or 1"},
+      {"SK_LISTEN=junk", "SK_LISTEN is \"junk\": it must be \"master\""},
+      {"SK_MASTER_PORT=x", "SK_MASTER_PORT is \"x\""},
+      {"SK_NRANKS=junk", "fault: SK_NRANKS"},
+      {"SK_PRELOAD=1,2", "fault: SK_PRELOAD"},
+      {"SK_PRELOAD_LIMIT_S=junk", "fault: SK_PRELOAD_LIMIT_S is \"junk\""},
+      {"SK_LEASE_S=junk", "fault: SK_LEASE_S is \"junk\""},
+      {"SK_JOB_SECRET_FD=77", "SK_JOB_SECRET_FD is \"77\": it must be NUMBER:DEVICE:INODE"},
+      {"SK_JOB_SECRET=short", "fault: the job secret of SK_JOB_SECRET has 5 bytes"},
+      {"SK_PROGRAM=/nonexistent", "fault: SK_PROGRAM is \"/nonexistent\""},
+      {"SK_WORKER_FD=9", "fault: a variable that notebooks set"},
+      {"TMPDIR=/nonexistent", "fault: TMPDIR is \"/nonexistent\""},
+  };
+  // All at once: each is told whatever the others are.
+  std::string all = kBare;
+  for (const auto& row : table) all += std::string(row.setting) + " ";
+  const Said said = json_of("env " + all + "DOCTOR --json --timeout 5");
+  EXPECT_EQ(said.status, 1);
+  for (const auto& row : table)
+    EXPECT_THAT(found(said.json, "environment"), Contains(HasSubstr(row.line))) << row.setting;
+  const Said fine = json_of("env " + std::string(kBare) +
+                            "SK_NET_TLS=0 SK_GPU_PAIRS=0 SK_TEMPLATE=0 SK_LISTEN=any "
+                            "SK_MASTER_PORT=9 SK_NRANKS=2 SK_PRELOAD=numpy SK_PRELOAD_LIMIT_S=1.5 "
+                            "SK_LEASE_S=0 SK_PROGRAM=true TMPDIR=/tmp DOCTOR --json");
+  EXPECT_EQ(fine.status, 0) << fine.json.dump(1);
 }
 
-TEST(SkDoctor, RanksThatDifferAreNamed) {
-  const Said said = json_of(SK_PROGRAM
-                            " run -n 3 sh -c 'test $RANK = 1 && export SK_CPU_ISA=portable "
-                            "SK_LOG=error; exec DOCTOR --json'");
+TEST(SkDoctor, ALoopbackThatIsDownIsALineOfItsOwn) {
+  if (geteuid() != 0) GTEST_SKIP() << "a network of one's own takes root";
+  const Said said = json_of("unshare -n env " + std::string(kBare) + "DOCTOR --json");
   EXPECT_EQ(said.status, 0) << said.json.dump(1);
-  EXPECT_THAT(found(said.json, "differs.SK_LOG"),
-              Contains(AllOf(HasSubstr("limit: "), HasSubstr("error: rank 1"))));
-  const auto isa = found(said.json, "differs.isa");
-  if (!isa.empty()) {  // A machine that has more than portable.
-    EXPECT_THAT(isa, Contains(HasSubstr("portable: rank 1")));
+  EXPECT_THAT(found(said.json, "network"),
+              Contains(AllOf(HasSubstr("limit: the loopback"), HasSubstr("ip link set lo up"))));
+  EXPECT_THAT(found(said.json, "tls"), Contains(testing::StartsWith("ok: ")));
+  EXPECT_THAT(found(said.json, "live.shm"), Contains(testing::StartsWith("ok: ")));
+  for (const char* id : {"live.tcp", "live.tls"})
+    EXPECT_THAT(found(said.json, id), Contains(HasSubstr("not tried, for the loopback is down")));
+}
+
+TEST(SkDoctor, ALimitIsNotTakenForASandbox) {
+  struct {
+    const char* before;
+    const char* id;
+    const char* advice;
+  } const table[] = {{"ulimit -n 6;", "shared-memory", "ulimit -n 65536"},
+                     {"ulimit -n 6;", "library", "raise the limit that the sentence names"},
+                     {"ulimit -f 0;", "shared-memory", "ulimit -f unlimited"}};
+  for (const auto& row : table) {
+    const Said said =
+        json_of(std::string("export ") + kBare + "; " + row.before + " DOCTOR --json --timeout 3");
+    EXPECT_THAT(found(said.json, row.id),
+                Contains(AllOf(HasSubstr("fault: "), HasSubstr(row.advice),
+                               testing::Not(HasSubstr("seccomp profile")))))
+        << row.before;
   }
 }
 
-TEST(SkDoctor, ARankThatDoesNotComeOrHasStoppedIsNamed) {
-  for (const char* does : {"exec sleep 60", "kill -STOP $$"}) {
-    const Outcome outcome = shell(std::string(SK_PROGRAM " run -n 3 sh -c 'test $RANK = 1 && ") +
-                                  does + "; exec DOCTOR --timeout 3' 2>/dev/null");
-    EXPECT_EQ(outcome.status, 1);
-    EXPECT_THAT(outcome.text, AllOf(HasSubstr("fault  meeting"), HasSubstr("rank 1")));
-  }
+TEST(SkDoctor, TheUsersOwnLimitOfProcessesIsJudged) {
+  if (geteuid() != 0) GTEST_SKIP() << "another user takes root";
+  const std::string other = "prlimit --nproc=4 setpriv --reuid 12345 --clear-groups env ";
+  const Said said = json_of(other + kBare + "DOCTOR --json --timeout 3");
+  EXPECT_EQ(said.status, 1);
+  EXPECT_THAT(found(said.json, "processes"),
+              Contains(AllOf(HasSubstr("fault: "), HasSubstr("4 for this user (ulimit -u, "),
+                             HasSubstr("let this user have"))));
+}
+
+TEST(SkDoctor, AShortNameIsNobodysMistake) {
+  const Said said = json_of(std::string(kBare) + "SK_A=1 SK_GPU=2 DOCTOR --json");
+  EXPECT_THAT(found(said.json, "environment"),
+              testing::Not(Contains(HasSubstr("is SK_NET meant?"))));
+}
+
+TEST(SkDoctor, WhatATerminalWouldObeyIsNotPrinted) {
+  const Outcome outcome =
+      shell(std::string(kBare) + "SK_JOB_ID=\"$(printf 'a\\302\\2332J\\033[2Jb')\" DOCTOR");
+  EXPECT_THAT(outcome.text, HasSubstr("SK_JOB_ID=a 2J [2Jb"));
+  EXPECT_EQ(outcome.text.find("\xc2\x9b"), std::string::npos);
+  EXPECT_EQ(outcome.text.find('\033'), std::string::npos);
 }
 
 TEST(SkDoctor, MistakesGetASentence) {

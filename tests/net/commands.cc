@@ -33,7 +33,8 @@ constexpr Amount kAmounts[] = {{"delay_us", &Settings::delay_us, 0, kMinuteUs},
                                {"jitter_us", &Settings::jitter_us, 0, kMinuteUs},
                                {"reorder_us", &Settings::reorder_us, 0, kMinuteUs},
                                {"rate_kbit", &Settings::rate_kbit, 0, 100'000'000},
-                               {"queue_packets", &Settings::queue_packets, 1, 1'000'000}};
+                               {"queue_packets", &Settings::queue_packets, 1, 1'000'000},
+                               {"packet_bytes", &Settings::packet_bytes, 0, 65'535}};
 
 struct Count {
   const char* name;

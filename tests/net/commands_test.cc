@@ -60,7 +60,7 @@ TEST_F(Commands, SetChangesWhatItNames) {
 
 TEST_F(Commands, EverySettingHasItsName) {
   EXPECT_EQ(say("set a b loss 0.1 duplicate 0.2 reorder 0.3 corrupt 0.4 corrupt_unseen 0.5 "
-                "delay_us 6 jitter_us 7 reorder_us 8 rate_kbit 9 queue_packets 10"),
+                "delay_us 6 jitter_us 7 reorder_us 8 rate_kbit 9 queue_packets 10 packet_bytes 11"),
             "ok\n");
   const Settings& set = hub_.settings(0, 1);
   EXPECT_EQ(set.loss, 0.1);
@@ -73,6 +73,7 @@ TEST_F(Commands, EverySettingHasItsName) {
   EXPECT_EQ(set.reorder_us, 8);
   EXPECT_EQ(set.rate_kbit, 9);
   EXPECT_EQ(set.queue_packets, 10);
+  EXPECT_EQ(set.packet_bytes, 11);
 }
 
 TEST_F(Commands, WhatIsRefusedChangesNothingAndSaysWhatIsAllowed) {

@@ -20,8 +20,9 @@ struct Settings {
   int64_t delay_us = 0;
   int64_t jitter_us = 0;  // Up to this much more, by chance; packets stay in order.
   int64_t reorder_us = 2000;
-  int64_t rate_kbit = 0;         // 1000 bits a second; 0: without end.
-  int64_t queue_packets = 4096;  // Under way at once; what comes then is dropped.
+  int64_t rate_kbit = 0;          // 1000 bits a second; 0: without end.
+  int64_t queue_packets = 4096;   // Under way at once; what comes then is dropped.
+  int64_t packet_bytes = 65'535;  // Of the largest that comes through; larger ones are lost unsaid.
 };
 
 struct Fate {

@@ -53,7 +53,7 @@ void Hub::send(int from, int to, Packet packet, int64_t now_ns) {
     ++counts.cut;
     return;
   }
-  if (fate.lost) {
+  if (fate.lost || int64_t(packet.size()) > direction.settings.packet_bytes) {
     ++counts.lost;
     return;
   }

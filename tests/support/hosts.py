@@ -56,6 +56,7 @@ class Link:
     reorder_us: int = 2000
     rate_kbit: int = 0
     queue_packets: int = 4096
+    packet_bytes: int = 65535
 
 
 def why_not(*, clocks: bool = False) -> str:

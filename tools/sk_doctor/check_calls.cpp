@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 
@@ -23,14 +24,22 @@ using local::Fd;
 
 constexpr size_t kBytes = 1 << 20;
 
+// The errno of what was refused last, by which the advice goes.
+int refused_by = 0;
+
+Status refused(const std::string& what) {
+  refused_by = errno;
+  return system_error(what);
+}
+
 // A memory file without a name, as every rank's segment is: sized, sealed, filled.
 Result<Fd> memory_file() {
   Fd file(memfd_create("sk-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file.open()) return system_error("memfd_create()");
-  if (ftruncate(file.get(), kBytes) != 0) return system_error("ftruncate() of a memory file");
+  if (!file.open()) return refused("memfd_create()");
+  if (ftruncate(file.get(), kBytes) != 0) return refused("ftruncate() of a memory file");
   if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-    return system_error("F_ADD_SEALS of a memory file");
-  if (fallocate(file.get(), 0, 0, kBytes) != 0) return system_error("fallocate() of a memory file");
+    return refused("F_ADD_SEALS of a memory file");
+  if (fallocate(file.get(), 0, 0, kBytes) != 0) return refused("fallocate() of a memory file");
   return file;
 }
 
@@ -38,23 +47,23 @@ Result<Fd> memory_file() {
 Result<std::pair<Fd, Fd>> connected_by_name() {
   Fd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   Fd dialer(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!listener.open() || !dialer.open()) return system_error("a Unix socket");
+  if (!listener.open() || !dialer.open()) return refused("a Unix socket");
   sockaddr_un name{};  // The kernel chooses a name that nobody has.
   name.sun_family = AF_UNIX;
   socklen_t bytes = sizeof(name.sun_family);
   if (bind(listener.get(), reinterpret_cast<sockaddr*>(&name), bytes) != 0 ||
       listen(listener.get(), 1) != 0)
-    return system_error("to listen at an abstract Unix socket");
+    return refused("to listen at an abstract Unix socket");
   bytes = sizeof(name);
   if (getsockname(listener.get(), reinterpret_cast<sockaddr*>(&name), &bytes) != 0 ||
       connect(dialer.get(), reinterpret_cast<sockaddr*>(&name), bytes) != 0)
-    return system_error("to connect to an abstract Unix socket");
+    return refused("to connect to an abstract Unix socket");
   Fd accepted(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!accepted.open()) return system_error("to accept at an abstract Unix socket");
+  if (!accepted.open()) return refused("to accept at an abstract Unix socket");
   ucred peer{};
   socklen_t size = sizeof(peer);
   if (getsockopt(accepted.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-    return system_error("SO_PEERCRED");
+    return refused("SO_PEERCRED");
   if (peer.uid != geteuid())
     return error(SK_ERR_TRUST, "SO_PEERCRED says user {} of a connection of user {}", peer.uid,
                  geteuid());
@@ -78,10 +87,10 @@ Result<Fd> handed_over(const Fd& file, const Fd& from, const Fd& to) {
   const int number = file.get();
   std::memcpy(CMSG_DATA(header), &number, sizeof(number));
   if (sendmsg(from.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
-    return system_error("to send a descriptor (SCM_RIGHTS)");
+    return refused("to send a descriptor (SCM_RIGHTS)");
   message.msg_controllen = sizeof(control);
   if (recvmsg(to.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != 1)
-    return system_error("to receive a descriptor (SCM_RIGHTS)");
+    return refused("to receive a descriptor (SCM_RIGHTS)");
   header = CMSG_FIRSTHDR(&message);
   if (header == nullptr || header->cmsg_type != SCM_RIGHTS)
     return error(SK_ERR_SYSTEM, "a descriptor that was sent (SCM_RIGHTS) did not come");
@@ -98,7 +107,7 @@ Status share(const Fd& file, const Fd& same) {
   void *a = map(file), *b = map(same);
   Status status;
   if (a == MAP_FAILED || b == MAP_FAILED) {
-    status = system_error("mmap() of a memory file");
+    status = refused("mmap() of a memory file");
   } else {
     std::memset(a, 0x5a, kBytes);
     const auto* bytes = static_cast<const unsigned char*>(b);
@@ -128,8 +137,27 @@ std::string seccomp() {
   return "seccomp not known, for /proc/self/status does not say";
 }
 
-constexpr const char* kSandbox =
-    "allow it in the container's seccomp profile (docker run --security-opt seccomp=PROFILE.json)";
+std::string advice_for(int number) {
+  switch (number) {
+    case EPERM:
+    case EACCES:
+    case ENOSYS:
+      return "allow it in the container's seccomp profile (docker run --security-opt "
+             "seccomp=PROFILE.json)";
+    case EMFILE:
+      return "raise the limit of descriptors: ulimit -n 65536";
+    case ENFILE:
+      return "the whole machine has no descriptor left: raise fs.file-max (sysctl)";
+    case EFBIG:
+      return "raise the limit of files, of which shared memory is one: ulimit -f unlimited";
+    case ENOMEM:
+    case ENOSPC:
+      return "give it more memory: end what is not needed, or raise the limits of the control "
+             "group and of address space (ulimit -v unlimited)";
+    default:
+      return "docs/troubleshooting.md has what ranks of one host need of the kernel";
+  }
+}
 
 }  // namespace
 
@@ -146,7 +174,7 @@ void check_shared_memory(Findings* findings) {
     findings->fault(
         "shared-memory",
         fmt::format("ranks of one host cannot share memory: {} ({})", status.message(), seccomp()),
-        kSandbox);
+        advice_for(refused_by));
   }
   struct statvfs shm {};
   if (statvfs("/dev/shm", &shm) == 0) {
@@ -167,10 +195,11 @@ void check_pidfd(Findings* findings) {
     findings->ok("pidfd", "processes can be watched (pidfd_open)");
     return;
   }
+  const int number = errno;
   findings->fault("pidfd",
                   fmt::format("pidfd_open(): {}; sk run and notebooks cannot watch their ranks",
-                              std::strerror(errno)),
-                  errno == ENOSYS ? "Linux 5.3 or later is needed" : kSandbox);
+                              std::strerror(number)),
+                  number == ENOSYS ? "Linux 5.3 or later is needed" : advice_for(number));
 }
 
 }  // namespace sk::doctor

@@ -2,29 +2,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
+#include <cstdlib>
 #include <string_view>
 
-#include "lib/base/status.h"
 #include "tools/sk_doctor/checks.h"
+#include "tools/sk_doctor/variables.h"
 
 namespace sk::doctor {
 namespace {
-
-// All that docs/env.md has and that begin so.
-constexpr std::array<std::string_view, 27> kKnown = {
-    "SK_BOOTSTRAP",     "SK_JOB_ID",          "SK_MASTER_PORT",  "SK_LISTEN",
-    "SK_JOB_SECRET_FD", "SK_JOB_SECRET_FILE", "SK_JOB_SECRET",   "SK_NET",
-    "SK_PORT_RANGE",    "SK_NET_TLS",         "SK_WORKERS",      "SK_GPU_PAIRS",
-    "SK_CPU_ISA",       "SK_LIBRARY",         "SK_LOG",          "SK_NRANKS",
-    "SK_PROGRAM",       "SK_WORKER_FD",       "SK_PRELOAD",      "SK_PRELOAD_LIMIT_S",
-    "SK_TEMPLATE",      "SK_TEMPLATE_FD",     "SK_CAPTURE_FDS",  "SK_LEASE_S",
-    "SK_RECORD",        "SK_RECORD_DIR",      "SK_RECORD_KEEP_S"};
-
-bool is_known(std::string_view name) {
-  return std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end();
-}
 
 // How many letters two names differ in, added, left out or changed.
 size_t distance(std::string_view a, std::string_view b) {
@@ -40,11 +25,15 @@ size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// Of a short name most letters may not be other ones.
+size_t near_enough(std::string_view name) { return std::min<size_t>(3, (name.size() - 1) / 3); }
+
 std::string nearest(std::string_view name) {
-  const auto* best = std::min_element(kKnown.begin(), kKnown.end(), [&](auto a, auto b) {
-    return distance(a, name) < distance(b, name);
+  const auto all = variables();
+  const auto best = std::min_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+    return distance(a.name, name) < distance(b.name, name);
   });
-  return distance(*best, name) <= 3 ? std::string(*best) : "";
+  return distance(best->name, name) <= near_enough(name) ? std::string(best->name) : "";
 }
 
 }  // namespace
@@ -56,18 +45,18 @@ Json environment() {
     const size_t equals = std::min(line.find('='), line.size());
     const std::string name(line.substr(0, equals));
     if (name.rfind("SK_", 0) != 0 || equals == line.size()) continue;
-    // What is a secret, or a descriptor's number, is no setting to compare.
-    const bool withheld = name.rfind("SK_JOB_SECRET", 0) == 0;
+    // Whatever another program keeps in a variable of its own may be a secret, and ours that are.
+    const bool withheld = !is_known_variable(name) || is_secret(name);
     all[name] = withheld ? "(set)" : printable(std::string(line.substr(equals + 1)));
   }
   return all;
 }
 
-void check_environment(Findings* findings) {
+void check_environment(Findings* findings, Run run) {
   const Json set = environment();
   std::string known;
   for (const auto& [name, value] : set.items()) {
-    if (is_known(name)) {
+    if (is_known_variable(name)) {
       known += fmt::format("{}{}={}", known.empty() ? "" : " ", name, value.get<std::string>());
       continue;
     }
@@ -81,6 +70,20 @@ void check_environment(Findings* findings) {
     }
   }
   findings->info("environment", known.empty() ? "no variable of libsk is set" : known);
+  for (const Variable& variable : variables()) {
+    const char* value = std::getenv(variable.name);
+    if (value == nullptr || variable.check == nullptr) continue;
+    if (is_secret(variable.name) && run == Run::kRanksHere) continue;  // Who meet without one.
+    const Status status = variable.check(value);
+    if (status.ok()) continue;
+    const std::string advice =
+        fmt::format("unset {}, or set it as docs/env.md has it", variable.name);
+    if (is_read_in(variable.reader, run)) {
+      findings->fault("environment", status.message(), advice);
+    } else {
+      findings->limit("environment", status.message(), advice);
+    }
+  }
 }
 
 }  // namespace sk::doctor

@@ -19,7 +19,8 @@ void check_other(const char* who, const std::string& name, const Probe& chosen,
                  Findings* findings) {
   const Probe other = probe(name, Wanted::kVersion);
   if (!other.failure.empty()) {
-    if (std::string(who) != "SK_LIBRARY") return;  // The loader knows none: so be it.
+    // The loader knows none: so be it.
+    if (std::string(who) != "SK_LIBRARY" || other.not_started) return;
     findings->fault("library", fmt::format("SK_LIBRARY is \"{}\": {}", name, other.failure),
                     "unset SK_LIBRARY, or let it name a libsk.so.0");
   } else if (other.version != chosen.version) {
@@ -42,8 +43,11 @@ Probe check_library(Findings* findings) {
   const std::string name = chosen_library();
   Probe probed = probe(name, Wanted::kCpu);
   if (!probed.failure.empty()) {
-    findings->fault("library", fmt::format("{} cannot be used: {}", name, probed.failure),
-                    "install libsk (docs/install.md), or let LD_LIBRARY_PATH name its folder");
+    findings->fault(
+        "library", fmt::format("{} cannot be used: {}", name, probed.failure),
+        probed.not_started
+            ? "raise the limit that the sentence names (ulimit -n, ulimit -u)"
+            : "install libsk (docs/install.md), or let LD_LIBRARY_PATH name its folder");
     return probed;
   }
   if (probed.version != own_version()) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include "lib/base/memory_limit.h"
 #include "lib/base/status.h"
 #include "tools/sk_doctor/checks.h"
+#include "transport/bootstrap/identity.h"
 
 namespace sk::doctor {
 namespace {
@@ -22,6 +24,9 @@ constexpr uint64_t kSegmentBytes = 8 << 20;  // A rank's, before anybody asks fo
 // Of rank 0 while ranks of one host connect, for each: a connection of their meeting, and one of
 // shared memory or, later, what tells of the rank's end. Found by lowering the limit.
 constexpr uint64_t kDescriptorsPerRank = 2;
+// Of a rank on another host: that of their meeting, one to each other, and while they connect the
+// other's, of which one stays.
+constexpr uint64_t kDescriptorsPerFarRank = 3;
 constexpr uint64_t kDescriptorsOfOne = 16;  // Standard streams, event queues, sockets to listen at.
 
 struct Limit {
@@ -51,6 +56,25 @@ uint64_t processes_left_in_groups() {
   return left;
 }
 
+// Processes and threads that this user may have beside those that are there; UINT64_MAX: no limit
+// counts, as for a superuser.
+uint64_t processes_left_of(uint64_t limit) {
+  if (limit == UINT64_MAX || geteuid() == 0) return UINT64_MAX;
+  uint64_t used = 0;
+  std::error_code failed;
+  using Folder = std::filesystem::directory_iterator;
+  for (Folder it("/proc", failed), end; !failed && it != end; it.increment(failed)) {
+    std::ifstream status(it->path() / "status");
+    uint64_t user = UINT64_MAX, threads = 0;
+    for (std::string word; status >> word;) {
+      if (word == "Uid:") status >> user;
+      if (word == "Threads:" && status >> threads) break;
+    }
+    if (user == getuid()) used += threads;
+  }
+  return limit > used ? limit - used : 0;
+}
+
 }  // namespace
 
 int ranks_for_descriptors(uint64_t descriptors) {
@@ -60,6 +84,11 @@ int ranks_for_descriptors(uint64_t descriptors) {
 
 uint64_t descriptors_for_ranks(int ranks) {
   return kDescriptorsOfOne + kDescriptorsPerRank * uint64_t(ranks);
+}
+
+uint64_t descriptors_of_hub(int world_size, int local_size) {
+  return descriptors_for_ranks(local_size) +
+         kDescriptorsPerFarRank * uint64_t(world_size - local_size);
 }
 
 int usable_cpus() {
@@ -127,14 +156,17 @@ void check_memory(Findings* findings) {
                              locked.soft == UINT64_MAX ? "all of it" : bytes_text(locked.soft)));
 }
 
-void check_descriptors(Findings* findings) {
+void check_descriptors(const Identity* identity, Findings* findings) {
   const Limit limit = limit_of(RLIMIT_NOFILE);
   const int ranks = ranks_for_descriptors(limit.soft), cpus = usable_cpus();
-  const int wanted = std::max(2, cpus);
-  const std::string found =
-      fmt::format("{} (ulimit -n), {} at most, enough for {} ranks on this host",
-                  count_text(limit.soft), count_text(limit.hard), ranks);
-  const uint64_t needed = descriptors_for_ranks(wanted);
+  // Where the launcher does not say how many are here, as if no other were.
+  const int local = identity == nullptr        ? std::max(2, cpus)
+                    : identity->local_size > 0 ? identity->local_size
+                                               : 1;
+  const int all = identity == nullptr ? local : identity->world_size;
+  const uint64_t needed = descriptors_of_hub(all, local);
+  std::string found = fmt::format("{} (ulimit -n), {} at most, enough for {} ranks on this host",
+                                  count_text(limit.soft), count_text(limit.hard), ranks);
   const std::string advice =
       limit.hard >= needed
           ? fmt::format("ulimit -n {}",
@@ -142,10 +174,15 @@ void check_descriptors(Findings* findings) {
           : fmt::format(
                 "have the hard limit raised to {} (limits.conf, docker run --ulimit nofile=)",
                 needed);
+  const bool is_short = limit.soft < needed;
+  if (is_short && identity == nullptr) found += fmt::format(", which has {} CPUs", cpus);
+  if (is_short && identity != nullptr)
+    found += fmt::format("; while {} ranks connect, {} of them here, one may need {}", all, local,
+                         needed);
   if (ranks < 2) {
     findings->fault("descriptors", found, advice);
-  } else if (ranks < wanted) {
-    findings->limit("descriptors", found + fmt::format(", which has {} CPUs", cpus), advice);
+  } else if (is_short) {
+    findings->limit("descriptors", found, advice);
   } else {
     findings->ok("descriptors", found);
   }
@@ -153,18 +190,22 @@ void check_descriptors(Findings* findings) {
 
 void check_processes(Findings* findings) {
   const Limit limit = limit_of(RLIMIT_NPROC);
-  const uint64_t left = processes_left_in_groups();
+  const uint64_t in_groups = processes_left_in_groups(), of_user = processes_left_of(limit.soft);
+  const uint64_t left = std::min(in_groups, of_user);
   const int cpus = usable_cpus();
   // A rank of several hosts has a thread that moves bytes; a notebook has its front end, controller
   // and template.
   const uint64_t needed = 2 * uint64_t(cpus) + 8;
   const std::string found = fmt::format(
-      "processes and threads: {} for this user (ulimit -u), the control group takes {} "
+      "processes and threads: {} for this user (ulimit -u{}), the control group takes {} "
       "more",
-      count_text(limit.soft), left == UINT64_MAX ? "any number" : std::to_string(left));
+      count_text(limit.soft), of_user == UINT64_MAX ? "" : fmt::format(", {} more", of_user),
+      in_groups == UINT64_MAX ? "any number" : std::to_string(in_groups));
   if (left < needed) {
     const std::string advice =
-        fmt::format("let it take {} (docker run --pids-limit, TasksMax= of systemd)", needed);
+        of_user < in_groups
+            ? fmt::format("let this user have {} more (ulimit -u, limits.conf)", needed)
+            : fmt::format("let it take {} (docker run --pids-limit, TasksMax= of systemd)", needed);
     left < 8 ? findings->fault("processes", found, advice)
              : findings->limit("processes", found, advice);
   } else {

@@ -1,27 +1,28 @@
 // How ranks of other hosts would reach this one.
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
 
 #include "lib/base/status.h"
 #include "tools/sk_doctor/checks.h"
-#include "tools/sk_doctor/child.h"
+#include "transport/bootstrap/identity.h"
+#include "transport/local/fd.h"
 #include "transport/tcp/networks.h"
 #include "transport/tcp/socket.h"
-#include "transport/tls/tls.h"
 
 namespace sk::doctor {
 namespace {
 
 constexpr size_t kAddressesMax = 8;  // As a rank has at most.
-constexpr int kPortsTried = 64;      // Of a range, from both ends.
-constexpr int64_t kHandshakeNs = 10'000'000'000;
+constexpr int kPortsTried = 64;      // Of a range, from its lower end.
+constexpr int kPortLooks = 3;
+constexpr useconds_t kPortLookUs = 3'000;
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -51,47 +52,40 @@ std::string interfaces() {
   return out.empty() ? "no interface is up" : out;
 }
 
-// TLS 1.3 over two ends of a connection on the loopback, until a byte has crossed.
-Status shake_hands() {
-  Address here;
-  auto* const in = reinterpret_cast<sockaddr_in*>(&here.storage);
-  in->sin_family = AF_INET;
-  in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  here.bytes = sizeof(sockaddr_in);
-  Address bound;
-  SK_ASSIGN_OR_RETURN(const tcp::SocketPtr listener, tcp::listen_at(here, 0, 0, &bound));
-  bool under_way = false;
-  SK_ASSIGN_OR_RETURN(tcp::SocketPtr dialing, tcp::dial(bound, &under_way));
-  pollfd knock{listener->fd(), POLLIN, 0};
-  poll(&knock, 1, int(kHandshakeNs / 1'000'000));
-  Status failed;
-  tcp::SocketPtr accepted = tcp::accept_one(*listener, &failed);
-  SK_RETURN_IF_ERROR(std::move(failed));
-  if (accepted == nullptr) return error(SK_ERR_TIMEOUT, "nobody came to {}", bound.text());
-  const std::array<std::byte, tls::kKeyBytes> key{std::byte{7}};
-  SK_ASSIGN_OR_RETURN(const auto a, tls::make_tls(tcp::make_pipe(std::move(dialing)),
-                                                  tls::Side::kDials, key, "sk doctor"));
-  SK_ASSIGN_OR_RETURN(const auto b, tls::make_tls(tcp::make_pipe(std::move(accepted)),
-                                                  tls::Side::kAccepts, key, "sk doctor"));
-  std::byte sent{42}, came{0};
-  const iovec part{&sent, 1};
-  size_t taken = 0;
-  const int64_t until_ns = clock_ns() + kHandshakeNs;
-  while (clock_ns() < until_ns) {
-    SK_ASSIGN_OR_RETURN(const size_t more, a->send(std::span(&part, taken == 0 ? 1 : 0)));
-    taken += more;
-    SK_ASSIGN_OR_RETURN(const size_t got, b->receive(std::span(&came, 1)));
-    if (got == 1) return came == sent ? Status() : error(SK_ERR_TRANSPORT, "another byte came");
-    (void)a->receive({});
-    (void)b->send({});
+// One port at a time, given back at once: a rank of this or another job that looks as well, or
+// whose communicator is being made, is to find it free. Who has it for that long has it no more at
+// the third look.
+bool can_listen(const Address& address, int port, Status* last) {
+  for (int look = 0; look < kPortLooks; ++look) {
+    if (look > 0) usleep(kPortLookUs);
+    Address bound;
+    const auto socket = tcp::listen_at(address, port, port, &bound);
+    if (socket.ok()) return true;
+    *last = socket.status().clone();
   }
-  return error(SK_ERR_TIMEOUT, "no handshake within {} s", kHandshakeNs / 1'000'000'000);
+  return false;
 }
 
 }  // namespace
 
+bool loopback_is_up() {
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const local::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  any.sin_port = htons(9);  // Nothing is sent.
+  return !socket.open() ||  // Which other lines tell.
+         connect(socket.get(), reinterpret_cast<const sockaddr*>(&any), sizeof(any)) == 0;
+}
+
 void check_network(Findings* findings) {
   findings->info("network", fmt::format("up: {}", interfaces()));
+  if (!loopback_is_up()) {
+    findings->limit("network",
+                    "the loopback has no 127.0.0.1 or is down: what meets at it on this host "
+                    "(PyTorch, JAX, notebooks) cannot; ranks of libsk share memory",
+                    "ip link set lo up");
+  }
   const std::string wanted = variable("SK_NET");
   const auto chosen = tcp::own_addresses(wanted, kAddressesMax);
   if (!chosen.ok()) {
@@ -110,7 +104,31 @@ void check_network(Findings* findings) {
                                       wanted.empty() ? "SK_NET is not set" : "SK_NET=" + wanted));
 }
 
-void check_ports(Findings* findings) {
+void check_master(Findings* findings) {
+  const std::string master = variable("MASTER_ADDR");
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  if (master.empty() || getaddrinfo(master.c_str(), nullptr, &hints, &list) != 0) return;
+  Address address;
+  address.bytes = list->ai_addrlen;
+  std::memcpy(&address.storage, list->ai_addr, list->ai_addrlen);
+  freeaddrinfo(list);
+  const auto* in = reinterpret_cast<const sockaddr_in*>(&address.storage);
+  const auto* in6 = reinterpret_cast<const sockaddr_in6*>(&address.storage);
+  const bool any = address.family() == AF_INET ? in->sin_addr.s_addr == htonl(INADDR_ANY)
+                                               : IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr) != 0;
+  if (!any && !address.loopback()) return;
+  findings->limit("environment",
+                  fmt::format("MASTER_ADDR is \"{}\", which each host takes for itself: ranks of "
+                              "other hosts do not find rank 0 there",
+                              master),
+                  "set MASTER_ADDR to rank 0's address in a network that all are in");
+}
+
+void check_ports(const Identity* identity, Findings* findings) {
+  // One rank of a host is enough, and others at the same time would be in its way.
+  if (identity != nullptr && identity->local_rank > 0) return;
   const std::string wanted = variable("SK_PORT_RANGE");
   const auto range = tcp::port_range(wanted);
   if (!range.ok()) {
@@ -120,59 +138,38 @@ void check_ports(Findings* findings) {
   const auto addresses = tcp::own_addresses(variable("SK_NET"), kAddressesMax);
   if (!addresses.ok()) return;  // Which the network's line says.
   const auto [low, high] = range.value();
+  const int ranks = identity != nullptr && identity->local_size > 0 ? identity->local_size
+                    : identity != nullptr                           ? 1
+                                                                    : usable_cpus();
+  const int there = wanted.empty() ? 1 : high - low + 1, tried = std::min(there, kPortsTried);
   for (const Address& address : addresses.value()) {
-    // Sockets are kept until all are counted: the kernel would give a free one twice.
-    std::vector<tcp::SocketPtr> held;
-    const int there = wanted.empty() ? 1 : high - low + 1, tried = std::min(there, kPortsTried);
     Status last;
-    for (int i = 0; i < tried; ++i) {
-      Address bound;
-      auto socket = tcp::listen_at(address, low, high, &bound);
-      if (!socket.ok()) {
-        last = std::move(socket.status());
-        break;
-      }
-      held.push_back(std::move(socket).value());
-    }
-    const int cpus = usable_cpus(), needed = std::min(cpus, there);
+    int free = 0;
+    for (int i = 0; i < tried; ++i) free += can_listen(address, low == 0 ? 0 : low + i, &last);
     const std::string where = host_text(address);
     const std::string text =
-        wanted.empty() ? "any port of the kernel's"
-                       : fmt::format("{}{} of the {} ports of SK_PORT_RANGE={}",
-                                     tried < there && int(held.size()) == tried ? "at least " : "",
-                                     held.size(), there, wanted);
-    if (held.empty()) {
+        wanted.empty()
+            ? "any port of the kernel's"
+            : fmt::format("{}{} of the {} ports of SK_PORT_RANGE={}",
+                          tried < there && free == tried ? "at least " : "", free, there, wanted);
+    const std::string advice =
+        fmt::format("give a range with {} free ports at least, one for each rank", ranks);
+    if (free == 0) {
       findings->fault("ports",
                       wanted.empty()
                           ? fmt::format("no rank can listen at {}: {}", where, last.message())
                           : fmt::format("no port of SK_PORT_RANGE={} is free at {}: {}", wanted,
                                         where, last.message()),
                       wanted.empty() ? "look at the address's interface (ip address)"
-                                     : fmt::format("ss -tlnp shows who has them; give a range with "
-                                                   "{} free ports at least, one for each rank",
-                                                   cpus));
-    } else if (int(held.size()) < std::max(needed, wanted.empty() ? 1 : cpus)) {
+                                     : "ss -tlnp shows who has them; " + advice);
+    } else if (!wanted.empty() && free < std::min(ranks, kPortsTried)) {
       findings->limit(
           "ports",
-          fmt::format("{} can be listened at, at {}: enough for {} ranks", text, where,
-                      held.size()),
-          fmt::format("give a range with {} free ports at least, one for each rank", cpus));
+          fmt::format("{} can be listened at, at {}: enough for {} ranks", text, where, free),
+          advice);
     } else {
       findings->ok("ports", fmt::format("{} can be listened at, at {}", text, where));
     }
-  }
-}
-
-void check_tls(Findings* findings) {
-  const std::string version = openssl_version();
-  const Status status = shake_hands();
-  if (status.ok()) {
-    findings->ok("tls", fmt::format("TLS 1.3 under a shared key works: {}", version));
-  } else {
-    findings->fault(
-        "tls", fmt::format("no TLS 1.3 under a shared key with {}: {}", version, status.message()),
-        "allow TLS 1.3 in OpenSSL's settings (OPENSSL_CONF), or SK_NET_TLS=0 on all "
-        "ranks of a network that nobody else is in");
   }
 }
 

@@ -86,14 +86,16 @@ Outcome in_child(const std::function<int()>& work, int64_t timeout_ns) {
   Outcome outcome;
   int out[2] = {-1, -1}, err[2] = {-1, -1};
   if (pipe2(out, O_CLOEXEC) != 0) {
-    outcome.failure = fmt::format("no pipe: {}", std::strerror(errno));
+    outcome.failure = fmt::format("cannot be started, no pipe: {}", std::strerror(errno));
+    outcome.not_started = true;
     return outcome;
   }
   std::vector<Stream> streams;
   streams.push_back({local::Fd(out[0]), &outcome.out});
   local::Fd out_end(out[1]);
   if (pipe2(err, O_CLOEXEC) != 0) {
-    outcome.failure = fmt::format("no pipe: {}", std::strerror(errno));
+    outcome.failure = fmt::format("cannot be started, no pipe: {}", std::strerror(errno));
+    outcome.not_started = true;
     return outcome;
   }
   streams.push_back({local::Fd(err[0]), &outcome.err});
@@ -101,7 +103,8 @@ Outcome in_child(const std::function<int()>& work, int64_t timeout_ns) {
   const int64_t deadline_ns = clock_ns() + timeout_ns;
   const pid_t parent = getpid(), pid = fork();
   if (pid < 0) {
-    outcome.failure = fmt::format("no process: {}", std::strerror(errno));
+    outcome.failure = fmt::format("cannot be started: {}", std::strerror(errno));
+    outcome.not_started = true;
     return outcome;
   }
   if (pid == 0) {

@@ -12,7 +12,8 @@ namespace sk::doctor {
 
 struct Outcome {
   std::string out, err;
-  std::string failure;  // How it ended, where that was not with status 0; "": it was.
+  std::string failure;       // How it ended, where that was not with status 0; "": it was.
+  bool not_started = false;  // Since this process lacks what that takes, as `failure` says.
 };
 
 // Forks, so this process has no other thread. `work` writes to descriptors 1 and 2.

@@ -95,13 +95,18 @@ Json to_json(const Exchanged& exchanged) {
           {"failure", printable(exchanged.failure)},
           {"small_came", exchanged.small_came},
           {"round_trip_us", exchanged.round_trip_us},
-          {"bytes_per_s", exchanged.bytes_per_s}};
+          {"bytes_per_s", exchanged.bytes_per_s},
+          {"connections", exchanged.connections}};
 }
 
 Exchanged exchanged_from(const Json& json) {
-  return {json.value("tried", false),      json.value("code", 0),
-          json.value("failure", ""),       json.value("small_came", false),
-          json.value("round_trip_us", 0.), json.value("bytes_per_s", 0.)};
+  return {json.value("tried", false),
+          json.value("code", 0),
+          json.value("failure", ""),
+          json.value("small_came", false),
+          json.value("round_trip_us", 0.),
+          json.value("bytes_per_s", 0.),
+          json.value("connections", Connections())};
 }
 
 Exchanged exchange(const Library& library, sk_comm* comm, int rank, int peer, uint64_t seed,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "tools/sk_doctor/connections.h"
 #include "tools/sk_doctor/library.h"
 
 namespace sk::doctor {
@@ -17,7 +18,8 @@ struct Exchanged {
   std::string failure;      // The sentence; "": all bytes came as they were sent.
   bool small_came = false;  // A message of 8 bytes had crossed both ways.
   double round_trip_us = 0;
-  double bytes_per_s = 0;  // One way, while the other is silent.
+  double bytes_per_s = 0;   // One way, while the other is silent.
+  Connections connections;  // Of this rank, made for this pair alone.
 };
 
 Json to_json(const Exchanged& exchanged);

@@ -8,6 +8,7 @@
 
 #include "lib/base/memory_limit.h"
 #include "tools/sk_doctor/checks.h"
+#include "tools/sk_doctor/variables.h"
 
 namespace sk::doctor {
 namespace {
@@ -109,10 +110,14 @@ std::string host_of(const Json& facts) {
 Json own_facts(const Probe& library, const Findings& findings) {
   char name[256] = "";
   if (gethostname(name, sizeof(name) - 1) != 0) name[0] = '\0';
+  const Json gpus = library.facts.value("gpus", Json::array());
+  const std::string driver = library.facts.value("driver", "");
   Json out = {{"host", printable(name)},
               {"sk", own_version()},
               {"libsk", library.failure.empty() ? library.version : "none: " + library.failure},
               {"isa", library.isa().empty() ? "not known" : library.isa()},
+              {"gpus", std::to_string(gpus.size())},
+              {"driver", driver.empty() ? "none" : driver},
               {"environment", environment()},
               {"limits",
                {{"cpus", std::to_string(usable_cpus())},
@@ -121,10 +126,14 @@ Json own_facts(const Probe& library, const Findings& findings) {
                 {"address-space", limit_text(RLIMIT_AS)},
                 {"processes", limit_text(RLIMIT_NPROC)}}},
               {"findings", Json::array()}};
+  add_findings(findings, &out);
+  return out;
+}
+
+void add_findings(const Findings& findings, Json* facts) {
   for (const Finding& each : findings.all())
     if (each.state == State::kLimit || each.state == State::kFault)
-      out["findings"].push_back(to_json(each));
-  return out;
+      (*facts)["findings"].push_back(to_json(each));
 }
 
 void compare_facts(const std::vector<Json>& facts, Findings* findings) {
@@ -144,8 +153,16 @@ void compare_facts(const std::vector<Json>& facts, Findings* findings) {
   } else {
     ++same;
   }
+  for (const char* name : {"gpus", "driver"}) {
+    const Groups groups = groups_of(facts, nullptr, name);
+    if (groups.size() > 1)
+      findings->limit(fmt::format("differs.{}", name), text_of(groups),
+                      "where ranks are to compute on GPUs, give each host the same (nvidia-smi "
+                      "there; CUDA_VISIBLE_DEVICES)");
+  }
   for (const std::string& name : names_in(facts, "environment")) {
-    if (is_each_ranks_own(name)) continue;
+    // What libsk does not read may differ as it likes; each rank says which names are nearly ours.
+    if (is_each_ranks_own(name) || !is_known_variable(name)) continue;
     const Groups groups = groups_of(facts, "environment", name);
     if (groups.size() == 1) continue;
     const std::string advice = fmt::format("set {} to one value on all ranks, or on none", name);

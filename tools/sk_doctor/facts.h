@@ -10,9 +10,12 @@
 
 namespace sk::doctor {
 
-// Of this rank: "host", "sk", "libsk", "isa", "environment", "limits", and under "findings" what
-// of its machine is a limit or a fault.
+// Of this rank: "host", "sk", "libsk", "isa", "gpus", "driver", "environment", "limits", and under
+// "findings" what of its machine is a limit or a fault.
 Json own_facts(const Probe& library, const Findings& findings);
+
+// What of these is a limit or a fault.
+void add_findings(const Findings& findings, Json* facts);
 
 std::string host_of(const Json& facts);
 

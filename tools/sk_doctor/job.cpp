@@ -1,69 +1,38 @@
 // A rank of a job: what all ranks of it see of each other, told by rank 0.
+#include "tools/sk_doctor/job.h"
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
+#include <set>
 
 #include "tools/sk_doctor/checks.h"
 #include "tools/sk_doctor/facts.h"
 #include "tools/sk_doctor/meeting.h"
 #include "tools/sk_doctor/modes.h"
-#include "tools/sk_doctor/reached.h"
 
 namespace sk::doctor {
 namespace {
 
 constexpr double kClocksApartS = 1;  // From where files and logs of hosts come out of order.
-constexpr size_t kFailuresTold = 20;
-constexpr int kAloneRanksMax = 64;  // More pairs, one after the other, would take too long.
 constexpr useconds_t kFarewellUs = 3'000'000;
 
-struct Job {
+// What of this rank's machine may stand in its job's way. Before its ranks meet, for that may fail
+// by what is found here.
+struct Own {
+  explicit Own(const Identity& identity) : library(check_rank(&identity, &findings)) {
+    check_environment(&findings, identity.can_meet_here() ? Run::kRanksHere : Run::kRanksOfHosts);
+    if (identity.can_meet_here()) return;
+    check_network(&findings);
+    check_ports(&identity, &findings);
+    check_tls(&findings);
+  }
   Findings findings;
-  Json more = Json::object();
-  std::string table;
+  Probe library;
 };
-
-// What of this rank's machine may stand in its job's way.
-Probe check_own(Findings* findings) {
-  Probe library = check_rank(findings);
-  check_environment(findings);
-  return library;
-}
-
-std::string advice_for(const PairSeen& pair) {
-  if (pair.small_came)
-    return "small messages came and large ones did not: compare the MTUs on the way (ip link; ping "
-           "-M do -s 1472 HOST), or set one that all of it can carry (ip link set DEV mtu 1400)";
-  return "let TCP pass between the two (firewall, SK_PORT_RANGE), or name a network that both are "
-         "in with SK_NET";
-}
-
-void tell_pairs(const std::vector<PairSeen>& pairs, const std::vector<std::string>& hosts,
-                Findings* findings) {
-  size_t failures = 0, untried = 0;
-  for (const PairSeen& pair : pairs) {
-    untried += pair.tried ? 0 : 1;
-    if (pair.failure.empty() || ++failures > kFailuresTold) continue;
-    findings->fault("pair",
-                    fmt::format("rank {} ({}) and rank {} ({}): {}", pair.a, hosts[size_t(pair.a)],
-                                pair.b, hosts[size_t(pair.b)], pair.failure),
-                    advice_for(pair));
-  }
-  if (failures > kFailuresTold) {
-    findings->fault("pair", fmt::format("{} more pairs failed", failures - kFailuresTold),
-                    "sk doctor --json names them all");
-  }
-  if (untried > 0) {
-    findings->limit("pairs", fmt::format("{} of {} pairs were not tried", untried, pairs.size()),
-                    "set right what failed, and ask again");
-  }
-  if (failures + untried == 0) {
-    findings->ok("pairs", fmt::format("1 MiB between all {} pairs came as it was sent; {}",
-                                      pairs.size(), speeds_text(pairs)));
-  }
-}
 
 Status compare_clocks(Meeting& meeting, Job* job) {
   SK_ASSIGN_OR_RETURN(const Meeting::Clocks clocks, meeting.compare_clocks());
@@ -85,85 +54,60 @@ Status compare_clocks(Meeting& meeting, Job* job) {
   return {};
 }
 
-Result<std::vector<Meeting::Row>> rows_of(Meeting& meeting, const Meeting::Row& mine) {
-  SK_ASSIGN_OR_RETURN(const std::vector<Json> all, meeting.gather(to_json(mine)));
-  std::vector<Meeting::Row> rows;
-  for (const Json& each : all) rows.push_back(row_from(each));
-  return rows;
+// Hosts of one name are told apart by their first rank.
+void name_hosts_apart(const std::vector<int>& first_of, std::vector<Json>* facts) {
+  std::map<std::string, std::set<int>> hosts_of;
+  for (size_t rank = 0; rank < facts->size(); ++rank)
+    hosts_of[host_of((*facts)[rank])].insert(first_of[rank]);
+  for (size_t rank = 0; rank < facts->size(); ++rank) {
+    Json& each = (*facts)[rank];
+    const std::string name = host_of(each);
+    if (each.is_object() && hosts_of[name].size() > 1)
+      each["host"] = fmt::format("{} of rank {}", name, first_of[rank]);
+  }
 }
 
-// Through one communicator; where that cannot be had or does not last, through one of each pair.
-Status exchange_among_all(Meeting& meeting, const std::vector<std::string>& hosts, Job* job) {
-  const auto library = Library::load(chosen_library());
-  Meeting::Row mine;
-  mine.with.resize(hosts.size());
-  // Who cannot load it would keep all others waiting.
-  SK_ASSIGN_OR_RETURN(const std::vector<Json> loaded, meeting.gather(Json(library.ok())));
-  const bool all_loaded = std::all_of(loaded.begin(), loaded.end(),
-                                      [](const Json& each) { return each == Json(true); });
-  if (all_loaded) mine = meeting.exchange_all(library.value(), false);
-  auto gathered = rows_of(meeting, mine);
-  if (!gathered.ok()) {
-    if (!mine.broken.empty())  // Else what the ranks did last would be lost with their meeting.
-      job->findings.fault("communicator",
-                          fmt::format("of all ranks, as this one says: {}", mine.broken),
-                          "look at the rank that the next line names");
-    return std::move(gathered.status());
+Status examine(Meeting& meeting, const Identity& identity, Json facts, const Probe& library,
+               Job* job) {
+  if (identity.local_rank <= 0) {  // Of one rank of a host, where the others wait for it longest.
+    Findings gpu;
+    check_gpu(library, &gpu);
+    add_findings(gpu, &facts);
   }
-  std::vector<Meeting::Row> rows = std::move(gathered).value();
-  std::string broken;
-  int by = -1;
-  for (size_t rank = 0; rank < rows.size() && broken.empty(); ++rank) {
-    broken = rows[rank].broken;
-    by = int(rank);
-  }
-  // Between hosts one pair that fails keeps all from a communicator, and hides the others.
-  const bool by_pairs = all_loaded && !broken.empty() && !meeting.one_host() &&
-                        meeting.world_size() <= kAloneRanksMax;
-  if (by_pairs) {
-    SK_ASSIGN_OR_RETURN(const Meeting::Row alone, meeting.exchange_pairs(library.value()));
-    SK_ASSIGN_OR_RETURN(rows, rows_of(meeting, alone));
-  }
-  const std::vector<PairSeen> pairs = pairs_of(rows);
-  if (!broken.empty()) {
-    job->findings.fault(
-        "communicator", fmt::format("of all ranks, as rank {} says: {}", by, broken),
-        by_pairs ? "set right what fails below, where each pair had a communicator of its own"
-                 : "docs/troubleshooting.md has the sentence");
-  } else if (all_loaded) {
-    job->findings.ok("communicator", fmt::format("of all {} ranks stands", hosts.size()));
-  }
-  tell_pairs(pairs, hosts, &job->findings);
-  const bool failed = std::any_of(pairs.begin(), pairs.end(), [](const PairSeen& pair) {
-    return !pair.tried || !pair.failure.empty();
-  });
-  if (meeting.world_size() <= kMatrixRanksMax)
-    job->table = matrix_text(pairs, meeting.world_size());
-  job->more["pairs"] = Json::array();
-  for (const PairSeen& pair : pairs) {
-    const bool outlier = !pair.tried || !pair.failure.empty();
-    if (outlier || meeting.world_size() <= kMatrixRanksMax)
-      job->more["pairs"].push_back(to_json(pair, hosts));
-  }
-  job->more["all_reached"] = !failed;
-  return {};
-}
-
-Status examine(Meeting& meeting, Job* job) {
-  Findings own;
-  const Probe library = check_own(&own);
-  if (!meeting.one_host()) {
-    check_network(&own);
-    check_ports(&own);
-    check_tls(&own);
-  }
-  SK_ASSIGN_OR_RETURN(const std::vector<Json> facts, meeting.gather(own_facts(library, own)));
-  compare_facts(facts, &job->findings);
+  SK_ASSIGN_OR_RETURN(std::vector<Json> all, meeting.gather(facts));
+  name_hosts_apart(meeting.host_of(), &all);
+  compare_facts(all, &job->findings);
   std::vector<std::string> hosts;
-  for (const Json& each : facts) hosts.push_back(host_of(each));
-  job->more["ranks"] = facts;
+  for (const Json& each : all) hosts.push_back(host_of(each));
+  job->more["ranks"] = all;
   SK_RETURN_IF_ERROR(compare_clocks(meeting, job));
   return exchange_among_all(meeting, hosts, job);
+}
+
+std::string advice_for(const Status& status, bool met) {
+  switch (status.code()) {
+    case SK_ERR_INVALID_ARGUMENT:
+    case SK_ERR_TRUST:
+    case SK_ERR_SYSTEM:
+      return "set right what the sentence names; docs/env.md has the variables";
+    default:
+      return met ? "look at the output and host of the rank that is named (dmesg: out of memory), "
+                   "and at the network between it and rank 0"
+                 : "where ranks were refused, set right what the sentence says of them; else look "
+                   "at the output and host of each that did not come, and whether it reaches rank "
+                   "0 (firewall, MASTER_ADDR)";
+  }
+}
+
+// As if all that is not known had not been tried: what programs ask for is always there.
+Json nothing_known(const Identity& identity, const Json& own) {
+  Json ranks = Json::array();
+  for (int rank = 0; rank < identity.world_size; ++rank)
+    ranks.push_back(rank == identity.rank ? own : Json());
+  return {{"world_size", identity.world_size},
+          {"ranks", ranks},
+          {"pairs", Json::array()},
+          {"all_reached", false}};
 }
 
 }  // namespace
@@ -172,26 +116,28 @@ int be_rank(const Options& options, const Identity& identity) {
   Job job;
   const std::string who =
       fmt::format("rank {} of {} ({})", identity.rank, identity.world_size, identity.launcher);
-  auto meeting = Meeting::join(options.timeout_s);
+  const Own own(identity);
+  const Json facts = own_facts(own.library, own.findings);
+  job.more = nothing_known(identity, facts);
+  auto meeting = Meeting::join(options.timeout_s, identity.can_meet_here());
   Status status = meeting.ok() ? Status() : std::move(meeting.status());
   if (status.ok()) {
     job.findings.ok("meeting",
                     fmt::format("all {} ranks of {} came", identity.world_size, identity.launcher));
-    status = examine(meeting.value(), &job);
+    status = examine(meeting.value(), identity, facts, own.library, &job);
+  } else {
+    for (const Finding& each : own.findings.all()) job.findings.add(each);
+    if (!identity.one_host) check_master(&job.findings);
   }
   if (!status.ok()) {
-    job.findings.fault(
-        "meeting", fmt::format("{}: {}", who, status.message()),
-        "look at the output and host of the rank that is named; where all have come, at the "
-        "MTUs between it and rank 0; "
-        "docs/troubleshooting.md has the sentence");
+    job.findings.fault("meeting", fmt::format("{}: {}", who, status.message()),
+                       advice_for(status, meeting.ok()));
   }
   int result = job.findings.faulty() ? 1 : 0;
   if (identity.rank == 0) {
-    job.more["world_size"] = identity.world_size;
     result = report(options, job.findings, job.more, job.table);
   } else if (!status.ok()) {
-    std::fprintf(stderr, "sk doctor: %s: %s\n", who.c_str(), status.message().c_str());
+    std::fprintf(stderr, "sk doctor: %s: %s\n", who.c_str(), printable(status.message()).c_str());
   }
   // Launchers end a job at the first rank that fails: rank 0 is to have printed before.
   if (status.ok()) {

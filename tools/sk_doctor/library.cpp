@@ -131,6 +131,7 @@ Probe probe(const std::string& name, Wanted wanted) {
   const Outcome outcome = in_child([&] { return answer(name, wanted); }, kProbeNs);
   const Json said = Json::parse(outcome.out, nullptr, false);
   Probe probe;
+  probe.not_started = outcome.not_started;
   if (!said.is_object()) {
     probe.failure = fmt::format("its process {} {}", outcome.failure, last_line(outcome.err));
     return probe;

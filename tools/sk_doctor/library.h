@@ -41,7 +41,8 @@ std::string chosen_library();
 // What a library says in a process of its own.
 struct Probe {
   std::string path, version;
-  std::string failure;  // Why it cannot be loaded, or what it did to its process; "": nothing.
+  std::string failure;       // Why it cannot be loaded, or what it did to its process; "": nothing.
+  bool not_started = false;  // There was no process to load it.
   std::string
       target;  // What a rank computes on, as its log has it: "1 workers a rank, ..., amx here"
   std::string refused;  // The sentence of a world of one that was refused; "": it was not.

@@ -7,6 +7,8 @@
 
 #include "transport/bootstrap/env.h"
 #include "transport/bootstrap/secret.h"
+#include "transport/bootstrap/secret_fd.h"
+#include "transport/local/secret.h"
 
 namespace sk::doctor {
 namespace {
@@ -21,20 +23,30 @@ double day_clock_s() {
   return double(now.tv_sec) + double(now.tv_nsec) / 1e9;
 }
 
+// This program has taken the secret in, and the library that is loaded has a memory of its own. As
+// a file, for a secret may have any bytes, and a variable none behind a NUL.
+Status hand_over_secret(bool here) {
+  SK_ASSIGN_OR_RETURN(const std::string secret, read_job_secret(process_env, here));
+  if (secret.empty()) return {};
+  SK_ASSIGN_OR_RETURN(local::Fd file, local::keep_job_secret(secret));
+  SK_ASSIGN_OR_RETURN(const std::string name, name_secret_fd(file.get(), file.get()));
+  setenv("SK_JOB_SECRET_FD", name.c_str(), 1);
+  (void)file.release();  // Whoever reads it closes it.
+  return {};
+}
+
 }  // namespace
 
 Meeting::Meeting(std::unique_ptr<Bootstrap> bootstrap, double timeout_s)
     : bootstrap_(std::move(bootstrap)), timeout_ns_(int64_t(timeout_s * 1e9)) {}
 
-Result<Meeting> Meeting::join(double timeout_s) {
+Result<Meeting> Meeting::join(double timeout_s, bool here) {
   BootstrapConfig config;
   config.kind = SK_BOOTSTRAP_ENV;
   config.name = "sk doctor";
   config.timeout_ns = int64_t(timeout_s * 1e9);
   SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> bootstrap, make_bootstrap(config));
-  // This program has taken the secret in, and the library that is loaded has a memory of its own.
-  SK_ASSIGN_OR_RETURN(const std::string secret, read_job_secret(process_env));
-  if (!secret.empty()) setenv("SK_JOB_SECRET", secret.c_str(), 1);
+  SK_RETURN_IF_ERROR(hand_over_secret(here));
   return Meeting(std::move(bootstrap), timeout_s);
 }
 

@@ -21,7 +21,9 @@ namespace sk::doctor {
 class Meeting {
  public:
   // SK_ERR_TIMEOUT names who did not come within `timeout_s`, of all that follows too.
-  static Result<Meeting> join(double timeout_s);
+  // `here`: the launcher says that all ranks are on this host, where a descriptor of the secret
+  // that a wrapper has closed keeps no rank from the others.
+  static Result<Meeting> join(double timeout_s, bool here);
 
   int rank() const { return bootstrap_->rank(); }
   int world_size() const { return bootstrap_->world_size(); }
@@ -45,13 +47,15 @@ class Meeting {
     std::vector<Exchanged> with;
     std::string broken;
     int32_t code = SK_OK;
-    int descriptors = 0;  // That were open while it stood.
+    int descriptors = 0;      // That were open while it stood.
+    Connections connections;  // Of it.
   };
   Row exchange_all(const Library& library, bool apart);
 
-  // The same through a communicator of each pair, which others' failures do not end; those that
-  // rank 0 finds no time for are not tried. An error is that of the meeting.
-  Result<Row> exchange_pairs(const Library& library);
+  // The same through a communicator of each pair, which others' failures do not end, put into
+  // `rows` of all ranks as its round ends; those that rank 0 finds no time for are not tried. An
+  // error is that of the meeting, and what was put before stays.
+  Status exchange_pairs(const Library& library, std::vector<Row>* rows);
 
  private:
   Meeting(std::unique_ptr<Bootstrap> bootstrap, double timeout_s);

@@ -104,10 +104,12 @@ Meeting::Row Meeting::exchange_all(const Library& library, bool apart) {
   Row row;
   row.with.resize(size_t(world_size()));
   Gathering gathering{*bootstrap_, timeout_ns_ + timeout_ns_ / 4, apart, 0, ""};
+  const Connections before = open_connections();
   const Made made(library, rank(), world_size(), timeout_ns_, gather_all, &gathering);
   row.code = made.code();
   row.broken = gathering.failure.empty() ? made.failure() : gathering.failure;
   if (made.comm() == nullptr) return row;
+  row.connections = opened_since(before);
   sk_comm_info info{};
   info.struct_size = sizeof(info);
   if (library.comm_query(made.comm(), &info) == SK_OK && apart && info.local_size != 1) {
@@ -155,6 +157,7 @@ Exchanged Meeting::exchange_pair(const Library& library, int round, Status* over
   const int peer = partner_in(round, rank(), world_size());
   const int64_t timeout_ns = std::min(timeout_ns_, kPairNs);
   Exchanged out;
+  bool left = false;  // The peer has failed by itself, and says why.
   PairGathering gathering{[&](const void* in, size_t bytes, void* all) -> int32_t {
     Step mine;
     mine.stands_still = false;
@@ -166,7 +169,10 @@ Exchanged Meeting::exchange_pair(const Library& library, int round, Status* over
       return 1;
     }
     const Step& theirs = steps.value()[size_t(peer)];
-    if (theirs.stands_still || theirs.bytes.size() != bytes) return 2;
+    if (theirs.stands_still || theirs.bytes.size() != bytes) {
+      left = true;
+      return 2;
+    }
     auto* const to = static_cast<std::byte*>(all);
     std::memcpy(to + (rank() < peer ? 0 : bytes), in, bytes);
     std::memcpy(to + (rank() < peer ? bytes : 0), theirs.bytes.data(), bytes);
@@ -188,34 +194,45 @@ Exchanged Meeting::exchange_pair(const Library& library, int round, Status* over
     return out;
   }
   const int mine = rank() < peer ? 0 : 1;
+  const Connections before = open_connections();
   const Made made(library, mine, 2, timeout_ns, gather_pair, &gathering);
   stand_still();
   if (made.comm() != nullptr) {
     out = exchange(library, made.comm(), mine, 1 - mine, seed_of(rank(), peer), true);
-  } else {
+    out.connections = opened_since(before);
+  } else if (over->ok()) {  // Else the meeting has ended, which says nothing of the pair.
     out.tried = true;
-    out.code = made.code();
-    out.failure = made.failure();
+    out.code = left ? SK_ERR_PEER_LOST : made.code();
+    out.failure = left ? fmt::format("rank {} gave up", peer) : made.failure();
   }
   return out;
 }
 
-Result<Meeting::Row> Meeting::exchange_pairs(const Library& library) {
-  Row row;
-  row.with.resize(size_t(world_size()));
+// Each round begins with what became of the one before, so a meeting that ends keeps the rounds.
+Status Meeting::exchange_pairs(const Library& library, std::vector<Row>* rows) {
+  const size_t own = size_t(rank());
   const int64_t until_ns = clock_ns() + kPairsNs;
-  for (int round = 0; round < round_count(world_size()); ++round) {
+  Exchanged last;
+  for (int round = 0;; ++round) {
     Step mine;
-    mine.enough = clock_ns() > until_ns;
+    mine.enough = clock_ns() > until_ns || round == round_count(world_size());
+    const std::string told = to_json(last).dump();
+    const auto bytes = std::as_bytes(std::span(told));
+    mine.bytes.assign(bytes.begin(), bytes.end());
     SK_ASSIGN_OR_RETURN(const std::vector<Step> steps, step(mine));
-    if (steps[0].enough) break;
+    for (size_t each = 0; round > 0 && each < steps.size(); ++each) {
+      const int peer = partner_in(round - 1, int(each), world_size());
+      const auto* const text = reinterpret_cast<const char*>(steps[each].bytes.data());
+      const Json said = Json::parse(text, text + steps[each].bytes.size(), nullptr, false);
+      if (peer >= 0 && said.is_object()) (*rows)[each].with[size_t(peer)] = exchanged_from(said);
+    }
+    if (steps[0].enough) return {};
     Status over;
-    Exchanged exchanged = exchange_pair(library, round, &over);
+    last = exchange_pair(library, round, &over);
     const int peer = partner_in(round, rank(), world_size());
-    if (peer >= 0) row.with[size_t(peer)] = std::move(exchanged);
+    if (peer >= 0) (*rows)[own].with[size_t(peer)] = last;
     SK_RETURN_IF_ERROR(std::move(over));
   }
-  return row;
 }
 
 }  // namespace sk::doctor

@@ -2,6 +2,7 @@
 #ifndef SK_TOOLS_SK_DOCTOR_MODES_H_
 #define SK_TOOLS_SK_DOCTOR_MODES_H_
 
+#include "tools/sk_doctor/checks.h"
 #include "tools/sk_doctor/finding.h"
 #include "tools/sk_doctor/library.h"
 #include "transport/bootstrap/identity.h"
@@ -16,10 +17,11 @@ struct Options {
 };
 
 // What a rank stands on, wherever its peers are.
-Probe check_rank(Findings* findings);
+// `identity`: of a job's rank; null: of any rank that this machine may have.
+Probe check_rank(const Identity* identity, Findings* findings);
 
 // What this machine allows, all but its ranks.
-void check_machine(Findings* findings);
+void check_machine(Findings* findings, Run run);
 
 // Starts ranks here through `sk run`, over shared memory and over TCP on the loopback, and says how
 // they fared.

@@ -12,7 +12,8 @@ Json to_json(const Meeting::Row& row) {
   return {{"with", with},
           {"broken", printable(row.broken)},
           {"code", row.code},
-          {"descriptors", row.descriptors}};
+          {"descriptors", row.descriptors},
+          {"connections", row.connections}};
 }
 
 Meeting::Row row_from(const Json& json) {
@@ -23,6 +24,7 @@ Meeting::Row row_from(const Json& json) {
   row.broken = json.value("broken", "");
   row.code = json.value("code", 0);
   row.descriptors = json.value("descriptors", 0);
+  row.connections = json.value("connections", Connections());
   return row;
 }
 
@@ -38,14 +40,29 @@ std::vector<PairSeen> pairs_of(const std::vector<Meeting::Row>& rows) {
       pair.a = int(a);
       pair.b = int(b);
       pair.tried = one.tried || other.tried;
-      pair.failure = one.failure.empty() ? other.failure : one.failure;
+      const bool others =
+          one.failure.empty() || (one.code == SK_ERR_PEER_LOST && !other.failure.empty());
+      pair.failure = others ? other.failure : one.failure;
+      pair.code = others ? other.code : one.code;
       pair.small_came = one.small_came && other.small_came;
       pair.round_trip_us = one.round_trip_us;
       pair.bytes_per_s = one.bytes_per_s;
+      const bool alone = !one.connections.empty() && !other.connections.empty();
+      pair.addresses = alone ? common(one.connections, other.connections)
+                             : common(rows[a].connections, rows[b].connections);
       pairs.push_back(std::move(pair));
     }
   }
   return pairs;
+}
+
+const PairSeen* slowest(const std::vector<PairSeen>& pairs) {
+  const PairSeen* found = nullptr;
+  for (const PairSeen& pair : pairs) {
+    if (!pair.tried || !pair.failure.empty()) continue;
+    if (found == nullptr || pair.bytes_per_s < found->bytes_per_s) found = &pair;
+  }
+  return found;
 }
 
 std::string matrix_text(const std::vector<PairSeen>& pairs, int world_size) {
@@ -93,7 +110,8 @@ Json to_json(const PairSeen& pair, const std::vector<std::string>& hosts) {
           {"reached", pair.tried && pair.failure.empty()},
           {"failure", printable(pair.failure)},
           {"round_trip_us", pair.round_trip_us},
-          {"bytes_per_s", pair.bytes_per_s}};
+          {"bytes_per_s", pair.bytes_per_s},
+          {"addresses", {pair.addresses.first, pair.addresses.second}}};
 }
 
 }  // namespace sk::doctor

@@ -18,10 +18,16 @@ Meeting::Row row_from(const Json& json);
 struct PairSeen {
   int a = 0, b = 0;
   bool tried = false;
-  std::string failure;  // Of a's side, else of b's; "": all bytes came both ways.
+  // Of a's side, else of b's; of one that only lost the other, last. "": all bytes came both ways.
+  std::string failure;
+  int32_t code = SK_OK;  // Of that side.
   bool small_came = false;
   double round_trip_us = 0, bytes_per_s = 0;
+  std::pair<std::string, std::string> addresses;  // a's and b's; "": shared memory, or not known.
 };
+
+// Of those that reached each other; null: none did.
+const PairSeen* slowest(const std::vector<PairSeen>& pairs);
 
 // All pairs by rank order.
 std::vector<PairSeen> pairs_of(const std::vector<Meeting::Row>& rows);

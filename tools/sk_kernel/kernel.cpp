@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/flag.h"
 #include "tools/sk/verbs.h"
 #include "tools/sk_kernel/front.h"
 #include "tools/sk_kernel/lease.h"
@@ -71,11 +72,9 @@ Result<Options> parse(int argc, char** argv) {
 // package that cannot live through a fork.
 Result<bool> forks_ranks(const std::vector<const char*>& program) {
   const char* value = std::getenv("SK_TEMPLATE");
-  const std::string text = value == nullptr ? "1" : value;
-  if (text != "0" && text != "1")
-    return error(SK_ERR_INVALID_ARGUMENT, "SK_TEMPLATE is \"{}\"; 0 and 1 are allowed", text);
+  SK_ASSIGN_OR_RETURN(const bool wanted, parse_flag("SK_TEMPLATE", value == nullptr ? "1" : value));
   const size_t count = program.size() - 1;  // The last is a null pointer.
-  return text == "1" && count >= 3 && std::string_view(program[count - 2]) == "-m" &&
+  return wanted && count >= 3 && std::string_view(program[count - 2]) == "-m" &&
          std::string_view(program[count - 1]) == "libsk.kernel";
 }
 

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "sk/session.h"
 
@@ -15,15 +14,21 @@ constexpr int64_t kSecondsMax = 7 * 86'400;
 
 }  // namespace
 
+Result<int64_t> parse_lease(const std::string& text) {
+  int64_t seconds = 0;
+  const char* end = text.data() + text.size();
+  const auto [last, failure] = std::from_chars(text.data(), end, seconds);
+  if (failure != std::errc() || last != end || seconds < 0 || seconds > kSecondsMax)
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "SK_LEASE_S is \"{}\"; it must be a number of seconds from 0 to {}", text,
+                 kSecondsMax);
+  return seconds;
+}
+
 Result<Lease> choose_lease(const std::string& key) {
   int64_t seconds = kDefaultSeconds;
   if (const char* text = std::getenv("SK_LEASE_S")) {
-    const char* end = text + std::strlen(text);
-    const auto [last, failure] = std::from_chars(text, end, seconds);
-    if (failure != std::errc() || last != end || seconds < 0 || seconds > kSecondsMax)
-      return error(SK_ERR_INVALID_ARGUMENT,
-                   "SK_LEASE_S is \"{}\"; it must be a number of seconds from 0 to {}", text,
-                   kSecondsMax);
+    SK_ASSIGN_OR_RETURN(seconds, parse_lease(text));
   }
   Lease lease;
   lease.ms = seconds * 1000;

@@ -16,6 +16,9 @@ struct Lease {
   int64_t ms = 0;
 };
 
+// What SK_LEASE_S says, in seconds.
+Result<int64_t> parse_lease(const std::string& text);
+
 // From SK_LEASE_S, seconds, 300 when it is not set; `key` is the connection file's.
 Result<Lease> choose_lease(const std::string& key);
 

@@ -26,17 +26,16 @@ Status read_place(const EnvLookup& env, JobEnv& job) {
                  : address->empty() ? "empty"
                                     : "longer than 255 bytes");
   }
+  if (address->front() == '[') {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "the environment variable MASTER_ADDR is \"{}\": it must be an address without "
+                 "brackets, the port is a variable of its own",
+                 *address);
+  }
   job.address = *address;
   job.port_variable = env("SK_MASTER_PORT") ? "SK_MASTER_PORT" : "MASTER_PORT";
   SK_ASSIGN_OR_RETURN(job.port, read_number(env, job.port_variable.c_str(), 1, 65535));
-  const std::optional<std::string> listen = env("SK_LISTEN");
-  if (listen && *listen != "any" && *listen != "master") {
-    return error(SK_ERR_INVALID_ARGUMENT,
-                 "the environment variable SK_LISTEN is \"{}\": it must be \"master\" (listen at "
-                 "MASTER_ADDR) or \"any\" (at every address)",
-                 listen->substr(0, 64));
-  }
-  job.any_address = listen == "any";
+  SK_ASSIGN_OR_RETURN(job.any_address, listens_anywhere(env));
   return {};
 }
 
@@ -59,6 +58,15 @@ Status check_place(const EnvLookup& env, const Identity& identity) {
 
 }  // namespace
 
+Result<bool> listens_anywhere(const EnvLookup& env) {
+  const std::optional<std::string> listen = env("SK_LISTEN");
+  if (!listen || *listen == "any" || *listen == "master") return listen == "any";
+  return error(SK_ERR_INVALID_ARGUMENT,
+               "the environment variable SK_LISTEN is \"{}\": it must be \"master\" (listen at "
+               "MASTER_ADDR) or \"any\" (at every address)",
+               listen->substr(0, 64));
+}
+
 std::string JobEnv::place() const {
   if (one_host)
     return fmt::format("their meeting place on this host (job {} of {})", start, launcher);
@@ -71,6 +79,7 @@ Result<JobEnv> read_job_env(const EnvLookup& env, const Identity& identity,
   job.rank = identity.rank;
   job.world_size = identity.world_size;
   job.one_host = identity.can_meet_here();
+  job.hosts = identity.hosts;
   job.launcher = identity.launcher;
   job.start = identity.job;
   job.rank_variable = identity.rank_variable;

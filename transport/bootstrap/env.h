@@ -14,6 +14,7 @@ struct JobEnv {
   int rank = 0;
   int world_size = 1;
   bool one_host = false;  // The ranks meet at a Unix socket: no address, no port.
+  std::string hosts;      // What says so: "LOCAL_WORLD_SIZE is 2".
   std::string launcher;   // With `start`, for sentences.
   std::string start;      // What the launcher calls this start of the job.
   std::string rank_variable, world_size_variable;  // What said so, for sentences.
@@ -33,6 +34,9 @@ struct JobEnv {
 // is allowed. `name`: the communicator's.
 Result<JobEnv> read_job_env(const EnvLookup& env, const Identity& identity,
                             const std::string& name);
+
+// What SK_LISTEN says: true for "any".
+Result<bool> listens_anywhere(const EnvLookup& env);
 
 // The secret of SK_JOB_SECRET_FD, SK_JOB_SECRET_FILE or SK_JOB_SECRET, the first that is set;
 // empty when none is. `here`: of ranks that meet on this host. There the first does not count, for

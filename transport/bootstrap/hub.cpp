@@ -124,10 +124,12 @@ void HubBootstrap::admit(const MemberHello& hello, Channel channel) {
   last_progress_.clear();  // The newcomer has not heard it.
 }
 
+// Whatever was refused meanwhile may be the one that is missed.
 Status HubBootstrap::late(const HubDoor& door, int64_t timeout_ns) const {
-  std::string text = fmt::format("{} within {} ms; {} is {}{}", absent(), timeout_ns / 1'000'000,
-                                 job_.one_host ? "where ranks wait" : "where rank 0 waits",
-                                 job_.place(), door.refused());
+  std::string text =
+      fmt::format("{} within {} ms; {} is {}{}{}", absent(), timeout_ns / 1'000'000,
+                  job_.one_host ? "where ranks wait" : "where rank 0 waits", job_.place(),
+                  job_.one_host ? fmt::format(", since {}", job_.hosts) : "", door.refused());
   // On one host only processes of this user are heard; at a port anybody is.
   const bool distrusted = door.refused_unproven() && job_.one_host;
   return Status(distrusted ? SK_ERR_TRUST : SK_ERR_TIMEOUT, std::move(text));

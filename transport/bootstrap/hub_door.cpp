@@ -17,6 +17,7 @@ constexpr int64_t kHelloTimeNs = 5'000'000'000;  // A connection that says nothi
 constexpr size_t kStrangersMax = 1024;
 constexpr int kAcceptsAtOnce = 128;  // Between two looks at those that are here.
 constexpr size_t kNoncesMax = 16 * size_t{kWorldSizeMax};
+constexpr size_t kSizesTold = 8;
 constexpr size_t kHelloBytesMax = sizeof(MemberHello) + sizeof(MemberProof);
 
 }  // namespace
@@ -44,6 +45,25 @@ std::string HubDoor::refused() const {
   std::string text;
   // Whoever is missing is no less late because a stranger came.
   if (other_users_ > 0) text += connections(other_users_) + " of another user turned away";
+  const auto list = [](const std::set<uint32_t>& ranks) {
+    std::vector<bool> flags(ranks.empty() ? 0
+                                          : std::min<size_t>(*ranks.rbegin(), kWorldSizeMax) + 1);
+    for (const uint32_t rank : ranks)
+      if (rank < flags.size()) flags[rank] = true;
+    return rank_list(flags);
+  };
+  if (!ranks_of_other_jobs_.empty())
+    text += fmt::format(
+        "; {} of another job came, by SK_JOB_ID, TORCHELASTIC_RUN_ID or "
+        "TORCHELASTIC_RESTART_COUNT",
+        list(ranks_of_other_jobs_));
+  if (other_jobs_ > 0) text += connections(other_jobs_) + " of another job turned away";
+  for (const auto& [rank, size] : other_sizes_)
+    text += fmt::format("; rank {} came with {} {}, which is {} here", rank,
+                        job_.world_size_variable, size, world_size_);
+  if (!ranks_come_twice_.empty())
+    text += fmt::format("; {} ({}) came twice, from two processes", list(ranks_come_twice_),
+                        job_.rank_variable);
   if (unproven_ == 0) return text;
   text += connections(unproven_);
   text += job_.secret.empty() ? fmt::format(" had a job secret where rank {} has none", rank_)
@@ -107,15 +127,29 @@ Status HubDoor::hear(Stranger& stranger) {
   return {};
 }
 
+// Whom a hello comes from is known by its proof alone, also where the job is another.
+Result<Verdict> HubDoor::verdict_on_other_job(const MemberHello& hello) {
+  SK_ASSIGN_OR_RETURN(const Mac proof, hello_proof(job_.secret, hello));
+  if (equal_mac(proof, hello.proof) && hello.rank < uint32_t(kWorldSizeMax)) {
+    ranks_of_other_jobs_.insert(hello.rank);
+  } else {
+    ++other_jobs_;
+  }
+  return Verdict::kOtherJob;
+}
+
 Result<Verdict> HubDoor::verdict_on(const MemberHello& hello) {
-  if (hello.job != job_.job) return Verdict::kOtherJob;
+  if (hello.job != job_.job) return verdict_on_other_job(hello);
   if ((hello.has_secret != 0) == job_.secret.empty()) return Verdict::kSecret;
   SK_ASSIGN_OR_RETURN(const Mac proof, hello_proof(job_.secret, hello));
   if (!equal_mac(proof, hello.proof)) return Verdict::kSecret;
   // Who repeats what it overheard can go no further, but should not have a place either.
   if (nonces_.size() >= kNoncesMax) nonces_.clear();
   if (!nonces_.insert(hello.nonce).second) return Verdict::kSecret;
-  if (hello.world_size != uint32_t(world_size_)) return Verdict::kWorldSize;
+  if (hello.world_size != uint32_t(world_size_)) {
+    if (other_sizes_.size() < kSizesTold) other_sizes_[hello.rank] = hello.world_size;
+    return Verdict::kWorldSize;
+  }
   if (hello.name != job_.name) return Verdict::kLater;
   return Verdict::kJoined;
 }
@@ -149,6 +183,9 @@ Status HubDoor::judge_proof(Stranger& stranger, const MemberProof& proof) {
     verdict.verdict = Verdict::kSecret;
   } else if (rank == uint32_t(rank_) || rank >= uint32_t(world_size_) || !is_free_(rank)) {
     verdict.verdict = Verdict::kTaken;
+    ranks_come_twice_.insert(rank);
+  } else {
+    ranks_come_twice_.erase(rank);  // It had gone, and this is what came after it.
   }
   stranger.channel.put(verdict);
   SK_RETURN_IF_ERROR(stranger.channel.pump_output());

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -62,6 +63,7 @@ class HubDoor {
   Status answer_hello(Stranger& stranger);
   Status judge_proof(Stranger& stranger, const MemberProof& proof);
   Result<Verdict> verdict_on(const MemberHello& hello);
+  Result<Verdict> verdict_on_other_job(const MemberHello& hello);
 
   const JobEnv& job_;
   int rank_;
@@ -70,8 +72,14 @@ class HubDoor {
   Admit admit_;
   std::list<Stranger> strangers_;
   std::set<std::array<std::byte, 32>> nonces_;  // Of those that held the secret.
+  // Who was refused, for refused().
   int unproven_ = 0;     // Connections that could not show the job's secret, or had one too many.
   int other_users_ = 0;  // Connections of other users, turned away unheard.
+  int other_jobs_ = 0;   // Connections of another job, without this one's secret.
+  // Those that held the secret, by the ranks that they said they are.
+  std::set<uint32_t> ranks_of_other_jobs_;
+  std::map<uint32_t, uint32_t> other_sizes_;
+  std::set<uint32_t> ranks_come_twice_;
 };
 
 }  // namespace sk

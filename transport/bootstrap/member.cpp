@@ -1,4 +1,6 @@
 // The other ranks of a job that meets by environment: each dials the hub until it answers.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,7 +21,10 @@ constexpr int64_t kBackoffMostNs = 250'000'000;
 constexpr int64_t kConnectNs = 2'000'000'000;
 constexpr int64_t kAnswerNs = 10'000'000'000;  // Of a hub that has accepted; it may be loaded.
 constexpr int64_t kTakenNs = 2'000'000'000;    // How long an ended connection may hold its place.
-constexpr int64_t kLastWordNs = 500'000'000;   // For the hub to say who is missing, at the end.
+// So small that they pass where a path loses those of full size: little is said here, and it names
+// the path. Less than the least packet that IPv4's hosts take, headers included.
+constexpr int kSegmentBytes = 500;
+constexpr int64_t kLastWordNs = 500'000'000;  // For the hub to say who is missing, at the end.
 
 class MemberBootstrap final : public Bootstrap {
  public:
@@ -135,6 +140,9 @@ MemberBootstrap::Attempt MemberBootstrap::dial(const Address& address, int64_t d
   if (fd < 0) return {.why = system_error("socket"), .again = true};
   Channel channel(fd);
   channel.send_at_once();
+  // Told with the connection's first packet, so it bounds what the hub sends as well.
+  if (address.family() != AF_UNIX)
+    setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &kSegmentBytes, sizeof(kSegmentBytes));
   const int64_t until_ns = std::min(deadline_ns, bootstrap_clock_ns() + kConnectNs);
   if (connect(fd, address.get(), address.bytes) != 0) {
     int code = errno;

@@ -36,6 +36,13 @@ bool read_name(const std::string& text, Name& out) {
          read_part(at, end, ':', out.device) && read_part(at, end, ':', out.inode) && at == end;
 }
 
+// What is no descriptor's name may be the secret itself, given to the wrong variable.
+std::string shown(const std::string& text) {
+  return text.find_first_not_of("0123456789:") == std::string::npos
+             ? fmt::format("\"{}\"", text.substr(0, 64))
+             : fmt::format("{} bytes of text", text.size());
+}
+
 bool is_sealed_memory(int fd) {
   const int seals = fcntl(fd, F_GET_SEALS);
   return seals >= 0 && (seals & F_SEAL_WRITE) != 0;
@@ -53,9 +60,9 @@ Result<SecretFd> find_secret_fd(const std::string& text) {
   Name name;
   if (!read_name(text, name)) {
     return error(SK_ERR_INVALID_ARGUMENT,
-                 "the environment variable SK_JOB_SECRET_FD is \"{}\": it must be "
+                 "the environment variable SK_JOB_SECRET_FD is {}: it must be "
                  "NUMBER:DEVICE:INODE of an open descriptor (stat -Lc {}:%d:%i /dev/fd/{})",
-                 text.substr(0, 64), name.number >= 0 ? std::to_string(name.number) : "N",
+                 shown(text), name.number >= 0 ? std::to_string(name.number) : "N",
                  name.number >= 0 ? std::to_string(name.number) : "N");
   }
   struct stat info;

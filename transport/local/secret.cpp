@@ -20,8 +20,7 @@ Result<std::string> random_hex(size_t bytes) {
   return text;
 }
 
-Result<Fd> make_job_secret() {
-  SK_ASSIGN_OR_RETURN(const std::string secret, random_hex(kSecretBytes));
+Result<Fd> keep_job_secret(const std::string& secret) {
   Fd file(memfd_create("sk-job-secret", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file.open()) return system_error("cannot keep a job secret: memfd_create");
   if (write(file.get(), secret.data(), secret.size()) != ssize_t(secret.size())) {
@@ -32,6 +31,11 @@ Result<Fd> make_job_secret() {
     return system_error("cannot keep a job secret: seals");
   }
   return file;
+}
+
+Result<Fd> make_job_secret() {
+  SK_ASSIGN_OR_RETURN(const std::string secret, random_hex(kSecretBytes));
+  return keep_job_secret(secret);
 }
 
 }  // namespace sk::local

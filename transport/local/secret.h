@@ -14,9 +14,10 @@ namespace sk::local {
 // `bytes` random bytes, two hexadecimal digits each.
 Result<std::string> random_hex(size_t bytes);
 
-// A new secret in a file without a name that nobody can change; close-on-exec. SK_JOB_SECRET_FD
-// names it to a rank (docs/env.md).
-Result<Fd> make_job_secret();
+// A secret in a file without a name that nobody can change; close-on-exec. SK_JOB_SECRET_FD names
+// it to a rank (docs/env.md).
+Result<Fd> keep_job_secret(const std::string& secret);
+Result<Fd> make_job_secret();  // A new one.
 
 }  // namespace sk::local
 

@@ -40,6 +40,39 @@ TEST(BootstrapEnv, RankZeroNamesTheMissingRankAndTellsTheOthers) {
   });
 }
 
+// Both sides: who set the variable looks at either.
+TEST(BootstrapEnv, WhomTheHubRefusedIsToldByIt) {
+  struct {
+    const char* variable;
+    const char* value;
+    const char* sentence;
+  } const table[] = {
+      {"WORLD_SIZE", "4", "rank 1 came with WORLD_SIZE 4, which is 3 here"},
+      {"SK_JOB_ID", "another", "rank 1 of another job came, by SK_JOB_ID"},
+  };
+  for (const auto& row : table) {
+    const HeldPort port;
+    on_ranks(3, [&](int rank) {
+      Variables variables = job_variables(rank, 3, port.number());
+      if (rank == 1) variables[row.variable] = row.value;
+      const int64_t timeout_ns = rank == 0 ? 2 * kEnough : kEnough;
+      const auto made = make_bootstrap(env_config(variables, timeout_ns));
+      ASSERT_FALSE(made.ok());
+      if (rank != 0) return;
+      EXPECT_EQ(made.status().code(), SK_ERR_TIMEOUT);
+      EXPECT_THAT(made.status().message(), HasSubstr(row.sentence));
+    });
+  }
+}
+
+TEST(BootstrapEnv, AnAddressInBracketsIsRefusedAtOnce) {
+  Variables variables = job_variables(1, 2, 1);
+  variables["MASTER_ADDR"] = "[fd00::1]";
+  const auto made = make_bootstrap(env_config(variables, kLong));
+  EXPECT_EQ(made.status().code(), SK_ERR_INVALID_ARGUMENT);
+  EXPECT_THAT(made.status().message(), HasSubstr("without brackets"));
+}
+
 TEST(BootstrapEnv, AMissingRankZeroIsNamed) {
   const HeldPort port;
   const auto made = make_bootstrap(env_config(job_variables(1, 2, port.number()), 200 * kMs));
