@@ -24,6 +24,7 @@ class HostsEndpoint::StreamSession final : public Session {
   StreamSession(HostsEndpoint& endpoint, uint32_t peer, Channel& channel)
       : endpoint_(endpoint), peer_(peer), channel_(channel) {
     caps_.ordered = true;
+    caps_.crosses = true;
   }
   const SessionCaps& caps() const override { return caps_; }
   const MappedView* mapped() const override { return nullptr; }
