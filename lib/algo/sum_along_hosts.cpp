@@ -272,8 +272,7 @@ class SumAlongHosts {
     if (host == 0 && hosts_.size(0) == 1 && !widens()) {
       return put_chunk(part, up, u, own_in(rank, unit), false);
     }
-    // Then the put that last read this place is over, too.
-    if (const std::optional<Wait> room = room_for(up, u)) all.waits.push_back(*room);
+    // The put of the unit before began once those before it had read their places of `sums_`.
     add_sum(part, all, place, sum_dtype_, widens());
     put_chunk(part, up, u, place, /*after_all=*/true);
   }
