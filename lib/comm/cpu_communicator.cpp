@@ -120,6 +120,7 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& conf
   target.mapped = links.mapped;
   target.put_bytes_max = links.put_bytes_max;
   target.host_of = std::move(links.host_of);
+  comm->executor_->set_hosts(target.host_of);
   log.info("target: {} workers a rank, {} cores of the host for its ranks{}, {} here",
            target.workers, target.cores, shared_cores ? ", shared" : "", backend.kernel_set_name);
   log.info("transport {}: {}; a wait lasts {} ms at most",

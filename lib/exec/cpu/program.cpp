@@ -307,6 +307,12 @@ Status CpuProgram::enter() {
   return shared_.tree.begin(args_->seq, fingerprint_);
 }
 
+// Between hosts, where a wait lasts: who has entered tells each, so that all know for whom they
+// wait.
+Status CpuProgram::tell_late() {
+  return shared_.tree.begun(args_->seq) ? tell_each(entry_, part_->peers) : Status();
+}
+
 // Once in a run, of all that meet along a tree.
 Status CpuProgram::tell_each(EntrySlot& entry, std::span<const uint32_t> peers) {
   if (told_each_) return {};
