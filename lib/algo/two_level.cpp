@@ -107,12 +107,9 @@ Choice choose_levels(const OpDesc& op, const Target& target) {
   if (kind == OpKind::kAllreduce) return choose_allreduce(message, average, target.put_bytes_max);
   if (kind == OpKind::kReduceScatter)
     return choose_reduce_scatter(message, average, target.put_bytes_max);
-  const Levels levels =
-      kind == OpKind::kAllgather || message.once_per_host() <= message.from_host_to_host()
-          ? Levels::kOncePerHost
-          : Levels::kAlongHosts;
-  if (!relay_fits(op, target, levels)) return {Levels::kFlat, "an edge has too few signals"};
-  return {levels};
+  const bool once =
+      kind == OpKind::kAllgather || message.once_per_host() <= message.from_host_to_host();
+  return {once ? Levels::kOncePerHost : Levels::kAlongHosts};
 }
 
 }  // namespace sk::algo

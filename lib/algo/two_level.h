@@ -28,8 +28,6 @@ Plan sum_whole(const OpDesc& op, const Target& target, Ranks ranks);
 Plan sum_along_hosts(const OpDesc& op, const Target& target, Ranks ranks);
 // All-gather and broadcast.
 Plan relay(const OpDesc& op, const Target& target, Ranks ranks, Levels levels);
-// Whether edges have the signals for it.
-bool relay_fits(const OpDesc& op, const Target& target, Levels levels);
 
 }  // namespace sk::algo
 
