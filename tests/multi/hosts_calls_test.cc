@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <latch>
 #include <string>
 
@@ -38,6 +39,38 @@ TEST_P(HostsCalls, WhoDoesNotComeIsNamed) {
         told.count_down();
       },
       [](sk_comm_config& config) { config.timeout_ms = 700; });
+}
+
+// Of one rank: a look every 50 ms while it waits; at the second one it has told each that it does.
+struct Looks {
+  std::latch* all = nullptr;
+  int count = 0;
+  static void look(void* user) {
+    auto* looks = static_cast<Looks*>(user);
+    if (looks->count++ < kEach) looks->all->count_down();
+  }
+  static constexpr int kEach = 2;
+};
+
+// Whoever has waited long has told each, and gets no answer from who has not and is gone by now.
+TEST_P(HostsCalls, RanksMayLeaveBehindACallThatOthersHaveWaitedForLong) {
+  const int last = GetParam();
+  for (int round = 0; round < 5; ++round) {
+    std::latch waited(Looks::kEach * (kRanks - 1));
+    std::array<Looks, kRanks> looks;
+    in_thread_ranks(
+        kRanks,
+        [&](sk_comm* comm, int rank) {
+          if (rank == last) waited.wait();
+          EXPECT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
+        },
+        [&](sk_comm_config& config) {
+          Looks& own = looks[size_t(config.rank)];
+          own.all = &waited;
+          config.waiting = Looks::look;
+          config.waiting_user = &own;
+        });
+  }
 }
 
 // A rank that sends to one that is in a collective: both learn it, by name.
