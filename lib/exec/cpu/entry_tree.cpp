@@ -41,6 +41,7 @@ void EntryTree::follow_hosts(std::span<const uint32_t> host_of) {
   }
   if (own != first) {
     above_ = {first};
+    for (const uint32_t host : host_of) far_.push_back(host != first);
     return;
   }
   for (uint32_t i = 1; i < host_of.size(); ++i) {  // Rotated, so that no rank is hit by all.

@@ -53,6 +53,9 @@ class EntryTree {
   // tell it, which they do once a call has lasted.
   bool crosses() const { return used_ && crosses_; }
   bool begun(uint64_t seq) const { return seq_ == seq; }
+  // Whether this rank may judge that `peer` has not entered: of ranks of other hosts others hear
+  // first, and may be slow to say so.
+  bool hears_first_of(uint32_t peer) const { return far_.empty() || !far_[peer]; }
 
   // Enters call `seq`. Of a rank that declines `fingerprint` is 0.
   Status begin(uint64_t seq, uint64_t fingerprint);
@@ -84,6 +87,7 @@ class EntryTree {
   // Who tells this rank of themselves and of those below them; and whom it tells in turn, and who
   // tell it of all others: its parent, or the first ranks of the other hosts.
   std::vector<uint32_t> below_, above_;
+  std::vector<bool> far_;  // By rank; empty where there are none.
   Stage stage_ = Stage::kOver;
   uint64_t seq_ = 0, fingerprint_ = 0;
   uint32_t heard_ = 0;  // Of `below_`, then of `above_`, so many have told.
