@@ -106,9 +106,6 @@ TEST(TwoLevel, ALargeAllreduceCrossesOnceForEachHost) {
     for (const uint32_t size : sizes) name += std::to_string(size) + " ";
     EXPECT_LE(double(sum.bytes_out_max), 1.1 * least) << name;
     EXPECT_GE(double(sum.bytes_out_max), 0.999 * least) << name;
-    RecordProperty("crossing " + name,
-                   fmt::format("{} bytes of {}, flat {}; {} messages, flat {}", sum.bytes_out_max,
-                               least, plain.bytes_out_max, sum.messages, plain.messages));
     std::printf(
         "%s: %lu bytes over the busiest link, least %.0f, flat %lu; %lu messages, flat %lu\n",
         name.c_str(), sum.bytes_out_max, least, plain.bytes_out_max, sum.messages, plain.messages);
