@@ -34,6 +34,7 @@ class Absence;
 struct SessionCaps {
   bool mapped = false;   // The peer's segment and control block can be loaded and stored.
   bool ordered = false;  // Puts of this session arrive in order.
+  bool crosses = false;  // Over the link of the peer's host: it is another one.
   uint64_t put_bytes_max = UINT64_MAX;
 };
 

@@ -5,6 +5,7 @@
 #include "lib/algo/ops.h"
 #include "lib/algo/pipe.h"
 #include "lib/algo/shares.h"
+#include "lib/algo/two_level.h"
 
 namespace sk::algo {
 namespace {
@@ -152,6 +153,8 @@ class Allgather {
 }  // namespace
 
 Result<Plan> plan_allgather(const OpDesc& op, const Target& target, Ranks ranks) {
+  const Levels levels = choose_levels(op, target).levels;
+  if (levels != Levels::kFlat) return relay(op, target, ranks, levels);
   return Allgather(op, target).plan(ranks);
 }
 

@@ -1,4 +1,5 @@
-// All-reduce, in one of five forms; many ranks have one more (large_worlds.h).
+// All-reduce, in one of five forms; many ranks have one more (large_worlds.h), ranks of several
+// hosts two (two_level.h).
 //
 // direct    (operands mapped)    each rank reduces its slice from all inputs into all outputs
 // one-shot  (small, mapped)      each copies its input into its staging area; each reduces all of
@@ -14,6 +15,7 @@
 #include "lib/algo/ops.h"
 #include "lib/algo/part.h"
 #include "lib/algo/shares.h"
+#include "lib/algo/two_level.h"
 
 namespace sk::algo {
 
@@ -118,6 +120,14 @@ Result<Plan> plan_allreduce(const OpDesc& op, const Target& target, Ranks ranks)
   }
   if (target.world_size == 1) return local_copy(std::move(layout), ranks);
   const bool symmetric = call.symmetric_in && call.symmetric_out;
+  switch (choose_levels(op, target).levels) {
+    case Levels::kWhole:
+      return sum_whole(op, target, ranks);
+    case Levels::kAlongHosts:
+      return sum_along_hosts(op, target, ranks);
+    default:
+      break;
+  }
   if (layout.one_shot(bytes, symmetric)) return one_shot(std::move(layout), ranks);
   if (target.mapped && symmetric) return direct(std::move(layout), ranks);
   if (target.world_size == 2 && (target.mapped || !call.symmetric_out)) {

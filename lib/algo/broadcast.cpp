@@ -4,6 +4,7 @@
 #include "lib/algo/ops.h"
 #include "lib/algo/pipe.h"
 #include "lib/algo/shares.h"
+#include "lib/algo/two_level.h"
 
 namespace sk::algo {
 namespace {
@@ -160,6 +161,8 @@ class FromOne {
 }  // namespace
 
 Result<Plan> plan_broadcast(const OpDesc& op, const Target& target, Ranks ranks) {
+  const Levels levels = choose_levels(op, target).levels;
+  if (levels != Levels::kFlat) return relay(op, target, ranks, levels);
   return FromOne(op, target).broadcast(ranks);
 }
 

@@ -70,9 +70,18 @@ void take_chunk(Part& part, const Flow& flow, uint32_t chunk, Region dst, bool a
 }
 
 void pass_chunk(Part& part, const Flow& in, const Flow& out, uint32_t chunk, Region dst) {
+  const Onward onward{&out, chunk};
+  hand_on_chunk(part, in, chunk, {&onward, 1}, dst);
+}
+
+void hand_on_chunk(Part& part, const Flow& in, uint32_t chunk, std::span<const Onward> out,
+                   Region dst) {
   const Wait arrival = arrival_of(in, chunk);
-  put_chunk(part, out, chunk, slot_of(in, chunk, kRead), false, &arrival);
-  take_chunk(part, in, chunk, dst, /*after_all=*/true);
+  for (const Onward& onward : out) {
+    put_chunk(part, *onward.flow, onward.chunk, slot_of(in, chunk, kRead), false,
+              &onward == &out.front() ? &arrival : nullptr);
+  }
+  take_chunk(part, in, chunk, dst, /*after_all=*/!out.empty());
 }
 
 Part begin_part(const Layout& layout, uint32_t rank, const std::vector<Flow>& flows) {

@@ -47,6 +47,14 @@ void take_chunk(Part& part, const Flow& flow, uint32_t chunk, Region dst, bool a
 // is copied: along a chain of ranks the first byte does not wait for a copy at each of them.
 void pass_chunk(Part& part, const Flow& in, const Flow& out, uint32_t chunk, Region dst);
 
+// The same of one that goes on to several, or to none.
+struct Onward {
+  const Flow* flow;
+  uint32_t chunk;
+};
+void hand_on_chunk(Part& part, const Flow& in, uint32_t chunk, std::span<const Onward> out,
+                   Region dst);
+
 // A part of one queue with these flows, behind its await.
 Part begin_part(const Layout& layout, uint32_t rank, const std::vector<Flow>& flows);
 

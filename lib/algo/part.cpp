@@ -61,6 +61,13 @@ void Part::put(Region src, Region dst, Post post, bool after_all, std::span<cons
 void Part::reduce(uint32_t queue, std::initializer_list<Region> regions, DType dtype,
                   DType out_dtype, RedOp op, bool after_all, std::span<const Wait> waits,
                   std::span<const Post> posts, StoreHintParam hint, bool posts_in_order) {
+  reduce(queue, std::span(regions.begin(), regions.size()), dtype, out_dtype, op, after_all, waits,
+         posts, hint, posts_in_order);
+}
+
+void Part::reduce(uint32_t queue, std::span<const Region> regions, DType dtype, DType out_dtype,
+                  RedOp op, bool after_all, std::span<const Wait> waits,
+                  std::span<const Post> posts, StoreHintParam hint, bool posts_in_order) {
   int64_t params[kReduceParamCount] = {};
   params[kReduceDtype] = int64_t(dtype);
   params[kReduceOutDtype] = int64_t(out_dtype);
@@ -70,7 +77,7 @@ void Part::reduce(uint32_t queue, std::initializer_list<Region> regions, DType d
                 .queue = queue,
                 .after_all = after_all,
                 .posts_in_order = posts_in_order && !posts.empty(),
-                .regions = regions,
+                .more_regions = regions,
                 .params = params,
                 .waits = waits,
                 .posts = posts});

@@ -44,6 +44,9 @@ class Part {
   void reduce(uint32_t queue, std::initializer_list<Region> regions, DType dtype, DType out_dtype,
               RedOp op, bool after_all, std::span<const Wait> waits, std::span<const Post> posts,
               StoreHintParam hint, bool posts_in_order = false);
+  void reduce(uint32_t queue, std::span<const Region> regions, DType dtype, DType out_dtype,
+              RedOp op, bool after_all, std::span<const Wait> waits, std::span<const Post> posts,
+              StoreHintParam hint, bool posts_in_order = false);
   // Of what the other ranks passed on and this rank's own operand, in rank order. `passed` is rank
   // 0's copy, the others' copies have the buffers after it. What the rank passed on itself is not
   // read back: the operand is nearer.

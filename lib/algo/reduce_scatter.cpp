@@ -5,6 +5,7 @@
 #include "lib/algo/ops.h"
 #include "lib/algo/ring.h"
 #include "lib/algo/shares.h"
+#include "lib/algo/two_level.h"
 
 namespace sk::algo {
 namespace {
@@ -150,7 +151,14 @@ class ReduceScatter {
 }  // namespace
 
 Result<Plan> plan_reduce_scatter(const OpDesc& op, const Target& target, Ranks ranks) {
-  return ReduceScatter(op, target).plan(ranks);
+  switch (choose_levels(op, target).levels) {
+    case Levels::kWhole:
+      return sum_whole(op, target, ranks);
+    case Levels::kAlongHosts:
+      return sum_along_hosts(op, target, ranks);
+    default:
+      return ReduceScatter(op, target).plan(ranks);
+  }
 }
 
 }  // namespace sk::algo

@@ -91,9 +91,9 @@ void LinkFacts::fail(const Status& status) {
   status.message().copy(why, sizeof why - 1);
 }
 
-Result<LinkFacts> agree_on_links(Bootstrap& bootstrap, const LinkFacts& mine, int64_t timeout_ns) {
+Result<Links> agree_on_links(Bootstrap& bootstrap, const LinkFacts& mine, int64_t timeout_ns) {
   SK_ASSIGN_OR_RETURN(const std::vector<LinkFacts> all, gather_each(bootstrap, mine, timeout_ns));
-  LinkFacts least;
+  Links least;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     const LinkFacts& each = all[rank];
     if (each.code != SK_OK) {
@@ -102,7 +102,15 @@ Result<LinkFacts> agree_on_links(Bootstrap& bootstrap, const LinkFacts& mine, in
     }
     least.mapped = least.mapped && each.mapped;
     least.put_bytes_max = std::min(least.put_bytes_max, each.put_bytes_max);
+    if (each.host > rank || all[each.host].host != each.host) {
+      return error(SK_ERR_INTERNAL,
+                   "rank {} shares a host with rank {}, which says that it does with rank {}", rank,
+                   each.host, each.host < all.size() ? all[each.host].host : each.host);
+    }
+    least.host_of.push_back(each.host);
   }
+  if (std::ranges::all_of(least.host_of, [](uint32_t host) { return host == 0; }))
+    least.host_of.clear();
   return least;
 }
 

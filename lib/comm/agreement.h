@@ -56,6 +56,7 @@ Result<Agreement> agree_on_target(Bootstrap& bootstrap, const RankFacts& mine, i
 // What a rank can say of all its peers only once it is connected to them.
 struct LinkFacts {
   bool mapped = true;
+  uint32_t host = 0;  // The least rank that it reaches without crossing, or is.
   uint64_t put_bytes_max = UINT64_MAX;
   // Why this rank cannot go on: fail().
   int32_t code = SK_OK;
@@ -63,8 +64,14 @@ struct LinkFacts {
   void fail(const Status& status);
 };
 static_assert(std::is_trivially_copyable_v<LinkFacts>);
+
+struct Links {
+  bool mapped = true;
+  uint64_t put_bytes_max = UINT64_MAX;
+  std::vector<uint32_t> host_of;  // Target::host_of.
+};
 // What holds for all ranks; where one cannot go on, none does, and all say why it cannot.
-Result<LinkFacts> agree_on_links(Bootstrap& bootstrap, const LinkFacts& mine, int64_t timeout_ns);
+Result<Links> agree_on_links(Bootstrap& bootstrap, const LinkFacts& mine, int64_t timeout_ns);
 
 }  // namespace sk
 

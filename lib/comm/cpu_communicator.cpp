@@ -41,10 +41,12 @@ RankFacts facts_of(const Communicator::Config& config, const Backend& backend,
 LinkFacts links_of(Endpoint& endpoint) {
   LinkFacts links;
   links.mapped = endpoint.mapped();
+  links.host = endpoint.rank();
   for (uint32_t peer = 0; peer < endpoint.world_size(); ++peer) {
     if (peer == endpoint.rank()) continue;
-    links.put_bytes_max =
-        std::min(links.put_bytes_max, endpoint.session(peer).caps().put_bytes_max);
+    const SessionCaps& caps = endpoint.session(peer).caps();
+    links.put_bytes_max = std::min(links.put_bytes_max, caps.put_bytes_max);
+    if (!caps.crosses) links.host = std::min(links.host, peer);
   }
   return links;
 }
@@ -96,9 +98,11 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& conf
 
   LinkFacts mine = links_of(*comm->endpoint_);
   if (!taken.ok()) mine.fail(taken);
-  SK_ASSIGN_OR_RETURN(const LinkFacts links, agree_on_links(*bootstrap, mine, config.timeout_ns));
+  SK_ASSIGN_OR_RETURN(Links links, agree_on_links(*bootstrap, mine, config.timeout_ns));
   target.mapped = links.mapped;
   target.put_bytes_max = links.put_bytes_max;
+  target.host_of = std::move(links.host_of);
+  comm->executor_->set_hosts(target.host_of);
   log.info("target: {} workers a rank, {} cores of the host for its ranks{}, {} here",
            target.workers, target.cores, shared_cores ? ", shared" : "", backend.kernel_set_name);
   log.info("transport {}: {}; a wait lasts {} ms at most",

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "lib/algo/two_level.h"
 #include "lib/op/dtype.h"
+#include "lib/plan/crossing.h"
 #include "lib/plan/task_info.h"
 
 namespace sk {
@@ -45,6 +47,33 @@ std::string why(PlanForm form, const Plan& plan) {
   return {};
 }
 
+std::string levels(const Plan& plan) {
+  const algo::Choice choice = algo::choose_levels(plan.op, plan.target);
+  switch (choice.levels) {
+    case algo::Levels::kWhole:
+      return "in two levels, inputs whole to one rank of each host";
+    case algo::Levels::kAlongHosts:
+      return "in two levels, from host to host";
+    case algo::Levels::kOncePerHost:
+      return "in two levels, once to each host";
+    case algo::Levels::kFlat:
+      break;
+  }
+  return choice.why_flat == nullptr
+             ? "from rank to rank"
+             : fmt::format("from rank to rank, although ranks share hosts: {}", choice.why_flat);
+}
+
+// What it costs the hosts' links, as the plan has it; of a plan without all parts nothing.
+std::string between_hosts(const Plan& plan) {
+  const bool whole = plan.ranks.size() == plan.world_size();
+  const std::vector<LinkLoad> loads = whole ? crossing_of(plan) : std::vector<LinkLoad>();
+  const CrossingSum sum = sum_of(loads);
+  if (sum.messages == 0) return {};
+  return fmt::format("; between {} hosts {}: {} messages, {} bytes from a host at most",
+                     loads.size(), levels(plan), sum.messages, sum.bytes_out_max);
+}
+
 }  // namespace
 
 PlanForm form_of(const Plan& plan, uint32_t rank) {
@@ -68,8 +97,8 @@ std::string explain(const Plan& plan, uint32_t rank) {
   const RankPlan* part = plan.part(rank);
   const size_t queues = part == nullptr ? 0 : part->queues.size();
   const size_t tasks = part == nullptr ? 0 : part->tasks.size();
-  return fmt::format("{}: {}; {} tasks in {} queues", describe(plan.op),
-                     why(form_of(plan, rank), plan), tasks, queues);
+  return fmt::format("{}: {}{}; {} tasks in {} queues", describe(plan.op),
+                     why(form_of(plan, rank), plan), between_hosts(plan), tasks, queues);
 }
 
 }  // namespace sk

@@ -156,6 +156,9 @@ class Executor {
   // Null turns the trace off.
   virtual void set_trace(TraceBuffer* trace) = 0;
 
+  // Which ranks share a host (Target::host_of), by which they meet. Once, before the first run.
+  virtual void set_hosts(std::span<const uint32_t> host_of) = 0;
+
   // Whom the thread that runs a program tells now and then that it waits for other ranks.
   virtual void set_waiting(const Waiting& waiting) = 0;
 

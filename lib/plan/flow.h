@@ -33,7 +33,7 @@ struct Content {
 
 struct Chunk {
   uint64_t bytes = 0;
-  Content content;
+  Content content = {};
   uint64_t sent = 0, taken = 0;  // The steps of its put and of its slot's credit.
 
   bool operator==(const Chunk&) const = default;

@@ -72,6 +72,7 @@ void add_target(Hash& hash, const Target& t) {
            t.chunk_bytes, t.slot_count, t.one_shot_bytes, t.one_shot_symmetric_bytes,
            t.stream_bytes, t.put_bytes_max, t.band_rows, t.packed_pitch, t.edge_signals_max,
            t.raw_b, t.queue_bytes_min, t.turn_bytes);
+  if (!t.host_of.empty()) hash.add_all(t.host_of, [&](uint32_t host) { hash.add(host); });
 }
 
 void add_part(Hash& hash, const RankPlan& part) {

@@ -44,6 +44,8 @@ struct Target {
   // that all of them together go through memory as one would. 0: each has one run.
   uint64_t queue_bytes_min = 128 << 10;
   uint64_t turn_bytes = 0;
+  // For each rank the least rank of its host. Empty: all share one, or nothing is known of it.
+  std::vector<uint32_t> host_of = {};
 
   bool operator==(const Target&) const = default;
 };

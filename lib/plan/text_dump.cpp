@@ -127,6 +127,10 @@ std::string dump(const Plan& plan) {
   text::visit_target(plan.target, FieldWriter{text});
   if (plan.target.raw_b) fmt::format_to(Out(text), " {}", text::kRawB);
   if (text::has_shares(plan.target)) text::visit_shares(plan.target, FieldWriter{text});
+  for (size_t rank = 0; rank < plan.target.host_of.size(); ++rank) {
+    if (rank == 0) fmt::format_to(Out(text), " {}", text::kHostOf);
+    fmt::format_to(Out(text), "{}{}", rank == 0 ? "" : ",", plan.target.host_of[rank]);
+  }
   text += '\n';
   if (plan.free.number != 0 || plan.free.block != 0) {
     text += "free";

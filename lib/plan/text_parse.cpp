@@ -76,9 +76,25 @@ class Parser {
     }
     text::visit_target(plan_.target, fields);
     if (fields.status.ok()) plan_.target.raw_b = reader_.take_word(text::kRawB);
-    if (fields.status.ok() && !reader_.at_line_end()) text::visit_shares(plan_.target, fields);
+    if (fields.status.ok()) SK_RETURN_IF_ERROR(hosts(fields));
     SK_RETURN_IF_ERROR(std::move(fields.status));
     return reader_.finish_line();
+  }
+
+  // Where there are any, and shares before them.
+  Status hosts(FieldReader& fields) {
+    bool has = reader_.take(text::kHostOf);
+    if (!has && !reader_.at_line_end()) {
+      text::visit_shares(plan_.target, fields);
+      has = fields.status.ok() && reader_.take(text::kHostOf);
+    }
+    while (has) {
+      uint32_t host = 0;
+      SK_RETURN_IF_ERROR(reader_.take_number(host, "host_of"));
+      plan_.target.host_of.push_back(host);
+      has = reader_.take(",");
+    }
+    return Status();
   }
 
   Result<OpDesc> op() {

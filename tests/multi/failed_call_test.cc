@@ -58,6 +58,7 @@ class OtherExecutor final : public Executor {
     return std::unique_ptr<Program>(std::make_unique<OtherProgram>(std::move(program), instead_));
   }
   void set_trace(TraceBuffer* trace) override { sound_->set_trace(trace); }
+  void set_hosts(std::span<const uint32_t> host_of) override { sound_->set_hosts(host_of); }
   void set_waiting(const Waiting& waiting) override { sound_->set_waiting(waiting); }
 
  private:

@@ -22,6 +22,7 @@ struct World {
   int ranks;
   bool kind;  // Plain shared memory.
   FaultConfig faults;
+  int ranks_per_host = 0;  // Else over TCP.
 };
 
 void PrintTo(const World& world, std::ostream* out) { *out << world.name; }
@@ -50,12 +51,13 @@ class FaultDesync : public testing::TestWithParam<World> {
 
 TEST_P(FaultDesync, RanksTellEachOtherAndGoOn) {
   constexpr uint64_t kCalls = 80;
-  const auto& [name, ranks, kind, faults] = GetParam();
+  const auto& [name, ranks, kind, faults, ranks_per_host] = GetParam();
   const uint64_t seed = base_seed();
   SCOPED_TRACE("replay with SK_TEST_SEED=" + std::to_string(seed));
   FaultConfig config = faults;
   config.seed = seed + 1;
   use_backend(kind ? nullptr : make_fault_network(config));
+  if (ranks_per_host != 0) use_hosts(ranks_per_host);
   std::array<Sentences, kCalls> told;
   in_thread_ranks(ranks, [&, count = ranks](sk_comm* comm, int rank) {
     for (uint64_t call = 0; call < kCalls; ++call) {
@@ -108,13 +110,14 @@ TEST_P(FaultDesync, RanksTellEachOtherAndGoOn) {
 constexpr FaultConfig kMild = {};
 constexpr FaultConfig kHarsh = {.hold_percent = 100, .held_max = 256, .passed_over_max = 64};
 
-INSTANTIATE_TEST_SUITE_P(All, FaultDesync,
-                         testing::Values(World{"two", 2, true, kMild},
-                                         World{"nine", 9, true, kMild},
-                                         World{"two_harsh", 2, false, kHarsh},
-                                         World{"three", 3, false, kMild},
-                                         World{"five_harsh", 5, false, kHarsh}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    All, FaultDesync,
+    testing::Values(World{"two", 2, true, kMild}, World{"nine", 9, true, kMild},
+                    World{"two_harsh", 2, false, kHarsh}, World{"three", 3, false, kMild},
+                    World{"five_harsh", 5, false, kHarsh}, World{"three_hosts", 3, true, kMild, 1},
+                    World{"hosts_of_two", 6, true, kMild, 2},
+                    World{"hosts_of_three_and_one", 4, true, kMild, 3}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace sk::testing_ops

@@ -241,6 +241,7 @@ Case case_of_kind(const Row& row, std::mt19937_64& random, int32_t kind) {
 
 // What a GPU has not is left out.
 Case case_for(const Row& row, std::mt19937_64& random, int turn) {
+  if (row.draw) return row.draw(random, turn);
   if (row.uneven && !row.large) {
     const std::array kinds = {SK_OP_ALLREDUCE,      SK_OP_ALLREDUCE_GEMM, SK_OP_ALLGATHER,
                               SK_OP_REDUCE_SCATTER, SK_OP_BROADCAST,      SK_OP_SEND_RECV,

@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <random>
 #include <string>
 
 #include "tests/multi/oracle.h"
@@ -43,6 +44,8 @@ struct Row {
   // Each rank has its own workers, CPUs, flags and, as a process, instruction set; by seed. Of
   // cases that are not large every operation has its turn.
   bool uneven = false;
+  // Instead of random_case(), where ranks are threads; the same at each.
+  std::function<Case(std::mt19937_64& random, int turn)> draw = nullptr;
   int64_t timeout_ms = 60'000;
   const Gpu* gpu = nullptr;  // Null: the ranks are on the CPU.
 };

@@ -103,6 +103,7 @@ class PlantedExecutor final : public Executor {
         std::make_unique<PlantedProgram>(bug_, std::move(program), ledger_));
   }
   void set_trace(TraceBuffer* trace) override { sound_->set_trace(trace); }
+  void set_hosts(std::span<const uint32_t> host_of) override { sound_->set_hosts(host_of); }
   void set_waiting(const Waiting& waiting) override { sound_->set_waiting(waiting); }
 
  private:

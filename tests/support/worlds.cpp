@@ -239,6 +239,20 @@ void random_gemm(TextOp& op, Case& c, std::mt19937_64& random) {
   c.target.band_rows = uint32_t(random() % 4);
 }
 
+// Where nothing is mapped: a world in several hosts, in most cases one behind the other.
+void random_hosts(Case& c, std::mt19937_64& random) {
+  if (c.target.mapped || random() % 2) return;
+  const uint32_t count = uint32_t(2 + random() % 4);
+  const bool in_order = random() % 4 != 0;
+  std::vector<uint32_t> least(count, UINT32_MAX);
+  for (uint32_t rank = 0; rank < c.target.world_size; ++rank) {
+    uint32_t& host = least[in_order ? rank * count / c.target.world_size : random() % count];
+    host = std::min(host, rank);
+    c.target.host_of.push_back(host);
+  }
+  if (std::ranges::count(c.target.host_of, 0u) == c.target.world_size) c.target.host_of.clear();
+}
+
 }  // namespace
 
 Case random_case(std::mt19937_64& random, uint32_t ranks_max) {
@@ -259,7 +273,10 @@ Case random_case(std::mt19937_64& random, uint32_t ranks_max) {
   c.target.queue_bytes_min = pick(random, {64u, 64u, 512u, 128u << 10});
   c.target.turn_bytes = pick(random, {0u, 64u, 192u});
   if (random() % 4 == 0) c.target.edge_signals_max = pick(random, {4u, 8u, 30u});
-  if (op.kind == OpKind::kBarrier) return c;
+  if (op.kind == OpKind::kBarrier) {
+    random_hosts(c, random);
+    return c;
+  }
   // A GEMM's tiles are put in slots of 16 KB or more: in thousands of puts at the narrowest.
   const bool multiplies = is_product(*schema_of(op.kind));
   const uint64_t narrow = multiplies ? 1000 : 8;
@@ -267,6 +284,7 @@ Case random_case(std::mt19937_64& random, uint32_t ranks_max) {
   if (multiplies) {
     random_gemm(op, c, random);
     c.op = op_desc(op);
+    random_hosts(c, random);
     return c;
   }
   op.dtype = op.out_dtype = DType(SK_F32 + random() % 6);
@@ -284,6 +302,7 @@ Case random_case(std::mt19937_64& random, uint32_t ranks_max) {
     op.peer = int32_t((uint32_t(op.root) + step) % c.target.world_size);
   }
   c.op = op_desc(op);
+  random_hosts(c, random);
   return c;
 }
 

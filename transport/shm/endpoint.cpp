@@ -165,9 +165,11 @@ void ShmEndpoint::watch_others() {
 // Of a peer that has left: its entry was stored before its `left`, so what is not there by now will
 // never come. Along a tree most ranks have no entry of each other.
 bool ShmEndpoint::will_not_enter(uint32_t peer) const {
-  if (entered_by(peer) < entered_by(rank_)) return true;
+  const uint64_t met = entered_by(rank_);
+  if (entered_by(peer) < met) return true;
   for (const EntryLane lane : {kCollectiveLane, kPairLane}) {
     const uint64_t seq = sessions_[peer].entered(lane);
+    if (lane == kCollectiveLane && seq <= met) continue;
     if (entry(peer, lane, seq).seq.load(std::memory_order_acquire) < seq) return true;
   }
   return false;

@@ -24,6 +24,7 @@ class HostsEndpoint::StreamSession final : public Session {
   StreamSession(HostsEndpoint& endpoint, uint32_t peer, Channel& channel)
       : endpoint_(endpoint), peer_(peer), channel_(channel) {
     caps_.ordered = true;
+    caps_.crosses = true;
   }
   const SessionCaps& caps() const override { return caps_; }
   const MappedView* mapped() const override { return nullptr; }
@@ -206,11 +207,14 @@ void HostsEndpoint::look_after_hosts() {
   }
 }
 
-// Its last frame came behind all its others: an entry that is not there will never come.
+// Its last frame came behind all its others: an entry that is not there will never come. Of a
+// collective that ranks meet in along a tree there is one only from who has waited long.
 bool HostsEndpoint::will_not_enter(const Peer& peer) const {
-  if (peer.channel.entered() < header().entered.load(std::memory_order_acquire)) return true;
+  const uint64_t met = header().entered.load(std::memory_order_acquire);
+  if (peer.channel.entered() < met) return true;
   for (const EntryLane lane : {kCollectiveLane, kPairLane}) {
     const uint64_t seq = peer.session.entered(lane);
+    if (lane == kCollectiveLane && seq <= met) continue;
     if (entry(peer.rank, lane, seq).seq.load(std::memory_order_acquire) < seq) return true;
   }
   return false;

@@ -28,6 +28,7 @@ class CpuExecutor final : public Executor {
     return CpuProgram::lower(std::move(plan), fingerprint, shared_);
   }
   void set_trace(TraceBuffer* trace) override { shared_.trace = trace; }
+  void set_hosts(std::span<const uint32_t> host_of) override { shared_.tree.follow_hosts(host_of); }
   void set_waiting(const Waiting& waiting) override { shared_.waiting = waiting; }
   void set_awaited(std::atomic<uint32_t>* awaited) override { shared_.awaited = awaited; }
 

@@ -307,6 +307,12 @@ Status CpuProgram::enter() {
   return shared_.tree.begin(args_->seq, fingerprint_);
 }
 
+// Between hosts, where a wait lasts: who has entered tells each, so that all know for whom they
+// wait.
+Status CpuProgram::tell_late() {
+  return shared_.tree.begun(args_->seq) ? tell_each(entry_, part_->peers) : Status();
+}
+
 // Once in a run, of all that meet along a tree.
 Status CpuProgram::tell_each(EntrySlot& entry, std::span<const uint32_t> peers) {
   if (told_each_) return {};
@@ -360,7 +366,11 @@ Status CpuProgram::tell_waiting() {
 // It is beyond that where the ranks already tell each other that they differ.
 bool CpuProgram::has_entered(uint32_t peer) const {
   const Endpoint& endpoint = shared_.endpoint;
-  if (along_tree()) return endpoint.entered_by(peer) >= args_->seq;
+  if (along_tree()) {
+    const EntryTree& tree = shared_.tree;
+    const bool all_have = tree.begun(args_->seq) && tree.over();
+    return all_have || endpoint.entered_by(peer) >= args_->seq;
+  }
   const EntrySlot& entry = endpoint.entry(peer, args_->lane, args_->seq);
   return entry.seq.load(std::memory_order_acquire) >= args_->seq;
 }
@@ -374,8 +384,12 @@ Status CpuProgram::find_absent() {
     if (!has_entered(peer)) lacking.push_back(peer);
   }
   std::sort(lacking.begin(), lacking.end());
-  const auto absent = endpoint.absence()->among(describe(plan_->op), lacking);
+  auto absent = endpoint.absence()->among(describe(plan_->op), lacking);
   if (!absent) return {};
+  if (along_tree()) {
+    std::erase_if(absent->ranks, [&](uint32_t peer) { return !shared_.tree.hears_first_of(peer); });
+    if (absent->ranks.empty()) return {};
+  }
   Status status = error(SK_ERR_PEER_LOST, "{} will not come to {}: {}", name_ranks(absent->ranks),
                         describe(plan_->op), absent->why);
   endpoint.abort(AbortCause::kAbsent, endpoint.rank(), status.message());

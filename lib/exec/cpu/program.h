@@ -227,7 +227,8 @@ class CpuProgram final : public Program {
   Status enter();
   Status send(EntrySlot& entry, uint64_t seq, std::span<const uint32_t> peers);
   Status tell_each(EntrySlot& entry, std::span<const uint32_t> peers);
-  // Of a call of all ranks of a large world.
+  Status tell_late();
+  // Of a call of all ranks that meet so.
   bool along_tree() const { return shared_.tree.used() && args_->lane == kCollectiveLane; }
   Status admit();  // All entries are here: compare them, learn the peers' operands.
   // Waits for `ready`, which needs some of `worker`'s heads; now and then looks whether it ever
@@ -242,6 +243,7 @@ class CpuProgram final : public Program {
       if (!ran_out(status)) return status;
       if (waiter.drives()) {
         SK_RETURN_IF_ERROR(tell_waiting());
+        if (along_tree() && shared_.tree.crosses()) SK_RETURN_IF_ERROR(tell_late());
         SK_RETURN_IF_ERROR(find_mismatch());
       }
       SK_RETURN_IF_ERROR(find_absent());

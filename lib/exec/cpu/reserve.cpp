@@ -23,8 +23,10 @@ Status CpuProgram::stay_out(const RunArgs& args, const OpDesc& op, std::span<con
   entry.words[0] = uint64_t(op.kind());
   entry.words[1] = uint64_t(code);
   Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
+  EntryTree& tree = shared_.tree;
+  const bool first = !along_tree() || tree.crosses();  // So that all know that it has come.
+  if (first) SK_RETURN_IF_ERROR(send(entry, args.seq, peers));
   if (along_tree()) {
-    EntryTree& tree = shared_.tree;
     SK_RETURN_IF_ERROR(tree.begin(args.seq, entry.fingerprint));
     Status met = waiter.wait([&] { return tree.step(); }, args.timeout_ns);
     if (ran_out(met)) return give_up(tree.awaited(), op);
@@ -32,7 +34,7 @@ Status CpuProgram::stay_out(const RunArgs& args, const OpDesc& op, std::span<con
     SK_RETURN_IF_ERROR(tree.take_status());
   }
   // Also along a tree: all tell each other now, for they know that not all are alike.
-  SK_RETURN_IF_ERROR(send(entry, args.seq, peers));
+  if (!first) SK_RETURN_IF_ERROR(send(entry, args.seq, peers));
   uint32_t arrived = 0;
   Status status = waiter.wait([&] { return entries_arrived(peers, arrived); }, args.timeout_ns);
   return ran_out(status) ? give_up(peers[arrived], op) : std::move(status);

@@ -39,6 +39,26 @@ Status check_operand(const Plan& plan, const Operands& operands, size_t id,
   return Status();
 }
 
+// A host goes by its least rank, and there are two at least.
+Status check_hosts(const Target& target) {
+  const std::vector<uint32_t>& host_of = target.host_of;
+  if (host_of.empty()) return Status();
+  if (host_of.size() != target.world_size) {
+    return refuse('0', "the hosts of {} ranks are given, in a world of {}", host_of.size(),
+                  target.world_size);
+  }
+  bool several = false;
+  for (uint32_t rank = 0; rank < host_of.size(); ++rank) {
+    if (host_of[rank] > rank || host_of[host_of[rank]] != host_of[rank]) {
+      return refuse('0', "rank {} has host {}, which is not the least rank of a host", rank,
+                    host_of[rank]);
+    }
+    several |= host_of[rank] != 0;
+  }
+  if (!several) return refuse('0', "hosts are given, and all ranks share one");
+  return Status();
+}
+
 }  // namespace
 
 Status check_op(const Plan& plan) {
@@ -46,6 +66,7 @@ Status check_op(const Plan& plan) {
   if (ranks < 1 || ranks > uint32_t{kWorldSizeMax}) {
     return refuse('h', "a world of {} ranks, allowed are 1 to {}", ranks, kWorldSizeMax);
   }
+  SK_RETURN_IF_ERROR(check_hosts(plan.target));
   const std::string mistake = mistake_in(plan.op, ranks);
   if (!mistake.empty()) return refuse('0', "{}", mistake);
   const Operands operands = operands_of(plan);

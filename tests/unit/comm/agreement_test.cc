@@ -37,7 +37,7 @@ std::vector<Result<T>> on_ranks(int ranks, const std::function<Result<T>(Bootstr
 }
 
 TEST(Agreement, OnLinksIsTheLeastOfAll) {
-  const auto all = on_ranks<LinkFacts>(3, [](Bootstrap& bootstrap) {
+  const auto all = on_ranks<Links>(3, [](Bootstrap& bootstrap) {
     LinkFacts mine;
     mine.mapped = bootstrap.rank() != 1;
     mine.put_bytes_max = 100u + uint64_t(bootstrap.rank());
@@ -47,12 +47,39 @@ TEST(Agreement, OnLinksIsTheLeastOfAll) {
     ASSERT_TRUE(each.ok()) << each.status().message();
     EXPECT_FALSE(each.value().mapped);
     EXPECT_EQ(each.value().put_bytes_max, 100u);
+    EXPECT_TRUE(each.value().host_of.empty());
+  }
+}
+
+TEST(Agreement, OnLinksSaysWhichRanksShareAHost) {
+  const auto all = on_ranks<Links>(4, [](Bootstrap& bootstrap) {
+    LinkFacts mine;
+    mine.host = bootstrap.rank() == 2 ? 0 : uint32_t(bootstrap.rank() & ~2);
+    return agree_on_links(bootstrap, mine, kLong);
+  });
+  for (const auto& each : all) {
+    ASSERT_TRUE(each.ok()) << each.status().message();
+    EXPECT_EQ(each.value().host_of, (std::vector<uint32_t>{0, 1, 0, 1}));
+  }
+}
+
+// Plans of ranks that differ in it would not fit together.
+TEST(Agreement, OnLinksRefusesHostsThatDoNotFitTogether) {
+  const auto all = on_ranks<Links>(3, [](Bootstrap& bootstrap) {
+    LinkFacts mine;
+    mine.host = bootstrap.rank() == 0 ? 0 : uint32_t(bootstrap.rank() - 1);
+    return agree_on_links(bootstrap, mine, kLong);
+  });
+  for (const auto& each : all) {
+    EXPECT_EQ(each.status().code(), SK_ERR_INTERNAL);
+    EXPECT_EQ(each.status().message(),
+              "rank 2 shares a host with rank 1, which says that it does with rank 0");
   }
 }
 
 // The others must not wait for it, nor find out by its end.
 TEST(Agreement, ARankThatCannotGoOnEndsTheCreationOnAll) {
-  const auto all = on_ranks<LinkFacts>(3, [](Bootstrap& bootstrap) {
+  const auto all = on_ranks<Links>(3, [](Bootstrap& bootstrap) {
     LinkFacts mine;
     if (bootstrap.rank() > 0) {
       mine.fail(error(SK_ERR_NO_MEMORY, "no memory for the signals of {} ranks {}", 3,

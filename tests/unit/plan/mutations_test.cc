@@ -286,6 +286,19 @@ const Mutation kMutations[] = {
      {{" post=r1.s0+1\n", "\n"}, {"  await\n", "  nop post=r1.s0+1\n  await\n"}},
      "rule g: rank 0 queue 0 task 1 (nop) posts to rank 1 before it has awaited its peers"},
 
+    {"HostsOfFewerRanks",
+     "direct",
+     {{"edge_signals_max=4294967295", "edge_signals_max=4294967295 host_of=0"}},
+     "rule 0: the hosts of 1 ranks are given, in a world of 2"},
+    {"HostOfNoRank",
+     "direct",
+     {{"edge_signals_max=4294967295", "edge_signals_max=4294967295 host_of=1,1"}},
+     "rule 0: rank 0 has host 1, which is not the least rank of a host"},
+    {"OneHost",
+     "direct",
+     {{"edge_signals_max=4294967295", "edge_signals_max=4294967295 host_of=0,0"}},
+     "rule 0: hosts are given, and all ranks share one"},
+
     {"WorldTooLarge", "direct", {{"world_size=2", "world_size=5000"}}, "rule h: a world of 5000"},
 };
 

@@ -62,6 +62,8 @@ TEST(PlanText, OddValuesSurviveTheRoundTrip) {
     if (random() % 2) plan.target.edge_signals_max = uint32_t(random()) >> random() % 32;
     if (random() % 2) plan.target.queue_bytes_min = random() >> random() % 64;
     if (random() % 2) plan.target.turn_bytes = random() >> random() % 64;
+    for (uint64_t hosts = random() % 2 * (random() % 4); hosts > 0; --hosts)
+      plan.target.host_of.push_back(uint32_t(random()) >> random() % 32);
     plan.buffers[0].access = BufferAccess(random() % 5);
     const Result<Plan> back = parse(dump(plan));
     ASSERT_TRUE(back.ok()) << back.status().message() << "\n" << dump(plan);
@@ -99,6 +101,10 @@ TEST(PlanText, ErrorsNameLineAndColumn) {
        "expected queue_bytes_min="},
       {replaced(text, "edge_signals_max=4294967295", "edge_signals_max=1 queue_bytes_min=9"),
        "expected turn_bytes="},
+      {replaced(text, "edge_signals_max=4294967295", "edge_signals_max=1 host_of=0,,1"),
+       "expected host_of, a number"},
+      {replaced(text, "edge_signals_max=4294967295", "edge_signals_max=1 host_of=0,1 turn_bytes=2"),
+       "unexpected text at the end of the line"},
       {replaced(text, "buffer 1 ", "buffer 2 "), "the buffer's number is 1 here, not 2"},
       {replaced(text, "  reduce dtype", "  reduice dtype"), "expected a task"},
       {replaced(text, "redop=sum hint", "hint"), "expected a parameter"},

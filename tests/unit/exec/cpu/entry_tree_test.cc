@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <random>
 #include <set>
 #include <thread>
@@ -55,7 +56,8 @@ bool is_alike(uint64_t call) {
   return true;
 }
 
-void enter_calls(uint32_t rank, uint32_t arity, std::atomic<uint64_t>& entered) {
+void enter_calls(uint32_t rank, uint32_t arity, const std::vector<uint32_t>& host_of,
+                 std::atomic<uint64_t>& entered) {
   BootstrapConfig config;
   config.kind = SK_BOOTSTRAP_THREADS;
   config.name = "trees of " + std::to_string(arity);
@@ -68,12 +70,15 @@ void enter_calls(uint32_t rank, uint32_t arity, std::atomic<uint64_t>& entered) 
       connect_shm(**bootstrap, layout, {.timeout_ns = 60'000'000'000});
   ASSERT_TRUE(endpoint.ok()) << endpoint.status().message();
   EntryTree tree(**endpoint, arity);
+  tree.follow_hosts(host_of);
   ASSERT_TRUE(tree.used());
+  ASSERT_EQ(tree.crosses(), !host_of.empty());
   for (uint64_t call = 1; call <= kCalls; ++call) {
     ++entered;
     ASSERT_TRUE(tree.begin(call, fingerprint(call, rank)).ok());
     while (!tree.step()) {
       ASSERT_LT(tree.awaited(), kRanks);
+      ASSERT_FALSE(testing::Test::HasFailure()) << "of a rank that does not go on";
       std::this_thread::yield();
     }
     ASSERT_TRUE(tree.take_status().ok());
@@ -83,13 +88,29 @@ void enter_calls(uint32_t rank, uint32_t arity, std::atomic<uint64_t>& entered) 
   }
 }
 
+void enter_all(uint32_t arity, const std::vector<uint32_t>& host_of) {
+  std::atomic<uint64_t> entered{0};
+  std::vector<std::thread> ranks;
+  for (uint32_t rank = 0; rank < kRanks; ++rank)
+    ranks.emplace_back([&, rank] { enter_calls(rank, arity, host_of, entered); });
+  for (std::thread& rank : ranks) rank.join();
+}
+
 TEST(EntryTree, IsABarrierAndTellsAllAlike) {
-  for (const uint32_t arity : {2u, 3u, kArityAlone, kArityShared}) {
-    std::atomic<uint64_t> entered{0};
-    std::vector<std::thread> ranks;
-    for (uint32_t rank = 0; rank < kRanks; ++rank)
-      ranks.emplace_back([&, rank] { enter_calls(rank, arity, entered); });
-    for (std::thread& rank : ranks) rank.join();
+  for (const uint32_t arity : {2u, 3u, kArityAlone, kArityShared}) enter_all(arity, {});
+}
+
+TEST(EntryTree, OfHostsIsABarrierAndTellsAllAlike) {
+  for (const uint32_t hosts : {2u, 5u, 60u, 66u, kRanks}) {
+    for (const bool in_order : {true, false}) {
+      std::vector<uint32_t> host_of(kRanks);
+      std::map<uint32_t, uint32_t> first;
+      for (uint32_t rank = 0; rank < kRanks; ++rank) {
+        const uint32_t host = in_order ? rank * hosts / kRanks : rank % hosts;
+        host_of[rank] = first.emplace(host, rank).first->second;
+      }
+      enter_all(kArityShared, host_of);
+    }
   }
 }
 

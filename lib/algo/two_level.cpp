@@ -1,0 +1,115 @@
+#include "lib/algo/two_level.h"
+
+#include <algorithm>
+
+#include "lib/algo/large_worlds.h"
+#include "lib/algo/layout.h"
+
+namespace sk::algo {
+namespace {
+
+// What a link carries in the time of one crossing: some 25 microseconds at 10 Gbit/s.
+constexpr uint64_t kCrossingBytes = 32 << 10;
+// A message that is put whole is not reduced before all of it is there.
+constexpr uint64_t kWholeBytesMax = 64 << 10;
+
+// How much of its time a form takes of the busiest link, in bytes: what passes there in its busier
+// direction, and what passes could while crossings wait for one another.
+uint64_t cost(uint64_t bytes, uint64_t crossings) { return bytes + crossings * kCrossingBytes; }
+
+struct Message {
+  const Hosts& hosts;
+  uint64_t bytes;      // Of an input of a sum, or of a result's.
+  uint64_t sum_bytes;  // The same, as sums travel.
+
+  // The most of f(ranks of a host).
+  template <typename Of>
+  uint64_t most(const Of& of) const {
+    uint64_t most = 0;
+    for (uint32_t host = 0; host < hosts.count(); ++host)
+      most = std::max(most, uint64_t(of(uint64_t(hosts.size(host)))));
+    return most;
+  }
+  uint64_t ranks() const { return hosts.ranks(); }
+
+  // Of an all-reduce: elements to the owner of each slice, and sums back.
+  uint64_t flat_sums() const {
+    return cost(most([&](uint64_t own) { return 2 * own * (ranks() - own) * bytes / ranks(); }), 2);
+  }
+  uint64_t whole_sums() const {
+    return cost(most([&](uint64_t own) {
+                  return std::max(own * (hosts.count() - 1), ranks() - own) * bytes;
+                }),
+                1);
+  }
+  // Between two hosts sums go one way and results the other.
+  uint64_t sums_along_hosts() const {
+    return cost(sum_bytes + (hosts.count() > 2 ? bytes : 0), 2 * hosts.last());
+  }
+  // Of a reduce-scatter, whose results are its inputs' blocks.
+  uint64_t flat_scatter() const {
+    return cost(most([&](uint64_t own) { return own * (ranks() - own) * bytes / ranks(); }), 1);
+  }
+  uint64_t scatter_along_hosts() const {
+    const uint64_t results =
+        hosts.count() > 2 ? most([&](uint64_t own) { return own * bytes / ranks(); }) : 0;
+    return cost(sum_bytes + results, hosts.count());
+  }
+  uint64_t once_per_host() const { return cost(hosts.last() * bytes, 1); }
+  uint64_t from_host_to_host() const { return cost(bytes, hosts.last()); }
+};
+
+constexpr const char* kScattered = "the ranks of a host do not follow one another";
+constexpr const char* kAverage = "an average is made of all ranks' elements at once";
+constexpr const char* kCheaper = "that costs less at this size";
+
+Choice choose_allreduce(const Message& message, bool average, uint64_t put_bytes_max) {
+  const bool whole = message.bytes <= std::min(kWholeBytesMax, put_bytes_max);
+  const bool along = message.hosts.in_order() && !average;
+  const uint64_t flat = message.flat_sums(), by_whole = message.whole_sums(),
+                 by_hosts = message.sums_along_hosts();
+  if (whole && by_whole < flat && (!along || by_whole <= by_hosts)) return {Levels::kWhole};
+  if (along && by_hosts < flat) return {Levels::kAlongHosts};
+  return {Levels::kFlat, average ? kAverage : !message.hosts.in_order() ? kScattered : kCheaper};
+}
+
+Choice choose_reduce_scatter(const Message& message, bool average, uint64_t put_bytes_max) {
+  if (!message.hosts.in_order()) return {Levels::kFlat, kScattered};
+  const uint64_t of_host = message.hosts.largest() * message.bytes / message.ranks();
+  const uint64_t flat = message.flat_scatter(), by_hosts = message.scatter_along_hosts();
+  if (!average && by_hosts < flat) return {Levels::kAlongHosts};
+  // As many bytes as flat, in fewer messages.
+  if (of_host <= std::min(kWholeBytesMax, put_bytes_max)) return {Levels::kWhole};
+  return {Levels::kFlat, average ? kAverage : kCheaper};
+}
+
+}  // namespace
+
+Choice choose_levels(const OpDesc& op, const Target& target) {
+  if (target.host_of.empty() || target.mapped || is_pair(op) || is_local(op)) return {};
+  const Hosts hosts(target);
+  if (!hosts.shared()) return {};
+  const OpKind kind = op.kind();
+  if (kind == OpKind::kBarrier) return {};
+  if (is_large(target)) {
+    return {Levels::kFlat, "so many ranks go from each to the next one"};
+  }
+  if (kind != OpKind::kAllreduce && kind != OpKind::kReduceScatter && kind != OpKind::kAllgather &&
+      kind != OpKind::kBroadcast) {
+    return {Levels::kFlat, "this operation has no other form"};
+  }
+  const VectorCall call = vector_call(op);
+  const uint64_t count = uint64_t(call.count);
+  const uint64_t elements = kind == OpKind::kReduceScatter ? count * target.world_size : count;
+  const Message message{hosts, elements * dtype_bytes(call.dtype),
+                        elements * dtype_bytes(accumulator(call.dtype))};
+  const bool average = call.redop == RedOp::kAvg;
+  if (kind == OpKind::kAllreduce) return choose_allreduce(message, average, target.put_bytes_max);
+  if (kind == OpKind::kReduceScatter)
+    return choose_reduce_scatter(message, average, target.put_bytes_max);
+  const bool once =
+      kind == OpKind::kAllgather || message.once_per_host() <= message.from_host_to_host();
+  return {once ? Levels::kOncePerHost : Levels::kAlongHosts};
+}
+
+}  // namespace sk::algo
