@@ -10,6 +10,8 @@ namespace {
 constexpr size_t kFailuresTold = 20;
 constexpr int kAloneRanksMax = 64;  // More pairs, one after the other, would take too long.
 
+constexpr const char* kConnectionLost = " was lost: ";  // docs/troubleshooting.md has all of it.
+
 using Rows = std::vector<Meeting::Row>;
 
 // What a network does to a connection; all else is of a rank's own host.
@@ -28,6 +30,10 @@ std::string advice_for(const PairSeen& pair, bool one_host) {
   if (pair.small_came)
     return "small messages came and large ones did not: compare the MTUs on the way (ip link; ping "
            "-M do -s 1472 HOST), or set one that all of it can carry (ip link set DEV mtu 1400)";
+  // That the two were connected is told by the library's sentence alone; their meeting goes on.
+  if (pair.failure.find(kConnectionLost) != std::string::npos)
+    return "they were connected, and then nothing came through while small packets to rank 0 did: "
+           "compare the MTUs on the way (ip link; ping -M do -s 1472 HOST)";
   return "let TCP pass between the two (firewall, SK_PORT_RANGE), or name a network that both are "
          "in with SK_NET";
 }

@@ -44,7 +44,7 @@ std::vector<PairSeen> pairs_of(const std::vector<Meeting::Row>& rows) {
           one.failure.empty() || (one.code == SK_ERR_PEER_LOST && !other.failure.empty());
       pair.failure = others ? other.failure : one.failure;
       pair.code = others ? other.code : one.code;
-      pair.small_came = one.small_came && other.small_came;
+      pair.small_came = one.small_came || other.small_came;  // The other may not have told.
       pair.round_trip_us = one.round_trip_us;
       pair.bytes_per_s = one.bytes_per_s;
       const bool alone = !one.connections.empty() && !other.connections.empty();
@@ -109,6 +109,7 @@ Json to_json(const PairSeen& pair, const std::vector<std::string>& hosts) {
           {"tried", pair.tried},
           {"reached", pair.tried && pair.failure.empty()},
           {"failure", printable(pair.failure)},
+          {"small_came", pair.small_came},
           {"round_trip_us", pair.round_trip_us},
           {"bytes_per_s", pair.bytes_per_s},
           {"addresses", {pair.addresses.first, pair.addresses.second}}};
