@@ -44,6 +44,13 @@ LEFT_OUT = (
         "transport_shm_connect_test",
         "its ranks are programs that it starts, and this machine's kernel starts none of AArch64",
     ),
+    LeftOut("transport_shm_strangers_test", "its ranks are such programs, too"),
+    LeftOut("control_test", "the test starts itself again", "StackProbeDeath.*"),
+    LeftOut(
+        "transport_shm_watch_test",
+        "the emulator's /proc/self/stat gives a forked process the start of its parent",
+        "ProcessName.TellsAProcess*:WatchTest.TellsWhoEnded*:WatchTest.TheWatchersEndEnds*",
+    ),
     LeftOut(
         "transport_shm_memory_test",
         "the emulator books address space page by page, which takes minutes for each segment",

@@ -155,7 +155,10 @@ std::vector<RankEnd> run(const char* body, uint32_t ranks) {
 }
 
 TEST(ShmStrangers, AreTurnedAway) {
-  for (const RankEnd& end : run("strangers_knock", 3)) EXPECT_EQ(end.code, SK_OK) << end.message;
+  for (const RankEnd& end : run("strangers_knock", 3)) {
+    EXPECT_TRUE(end.ended);
+    EXPECT_EQ(end.code, SK_OK) << end.message;
+  }
 }
 
 TEST(ShmStrangers, PushOutNoRankByTheirSilence) {
