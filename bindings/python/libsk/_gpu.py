@@ -169,10 +169,15 @@ class GpuCall:
 
     def _hold(self) -> None:
         """Keeps everything: an allocator only knows the order of what was enqueued by now."""
-        self._batch().extend(operand.owner for _, operand in self._uses)
+        batch = self._batch()
+        batch.extend(operand.owner for _, operand in self._uses)
+        self._note(batch)
+
+    def _note(self, batch: Batch) -> None:
+        """Also memory of another communicator, whose calls are of other batches."""
         for array, _ in self._uses:
             if isinstance(array, DeviceArray):
-                array._note_use(self.stream)
+                array._note_use(self.stream, batch)
 
     def _keep(self) -> None:
         batch = self._batch()
@@ -182,8 +187,7 @@ class GpuCall:
                 batch.append(operand.owner)
             elif stream_of(torch.cuda.current_stream(array.device)) != self.stream:
                 array.record_stream(_torchs_stream(torch, self.stream, array.device))
-            if isinstance(array, DeviceArray):
-                array._note_use(self.stream)
+        self._note(batch)
 
     def operand(self, x: Any, what: str, dtype: Any = None) -> Operand:
         device = self._device_of(x, what)
