@@ -3,7 +3,8 @@
 A call enqueues and returns, so two things that the CPU's calls need not care for are settled here.
 
 Order: each array is exported for the call's stream (``__dlpack__(stream=...)``), so its library
-makes that stream wait for what it has enqueued on the array.
+makes that stream wait for what it has enqueued on the array. Our own arrays have no library that
+knows who writes them: they are taken for torch's, where torch is at work on the GPU.
 
 Life: a torch tensor goes back to an allocator that reuses memory in the order of the stream it was
 made for, as with torch's own operations; on any other stream the allocator is told
@@ -75,14 +76,13 @@ class OnGpu:
         return GpuCall(self, handle)
 
     def _default_stream(self, arrays: Sequence[Any]) -> int:
-        cuda = getattr(sys.modules.get("torch"), "cuda", None)
-        has_begun = getattr(cuda, "is_initialized", None)  # Not while torch is being imported.
-        if has_begun is None:
+        torch = _torch_on_gpus()
+        if torch is None:
             return 0
         is_used = any(torch_if_of(array) is not None and array.is_cuda for array in arrays)
-        if not (is_used or (not arrays and has_begun())):
+        if not (is_used or not arrays or any(isinstance(array, DeviceArray) for array in arrays)):
             return 0
-        return stream_of(cuda.current_stream(self.device.index))
+        return stream_of(torch.cuda.current_stream(self.device.index))
 
     def synchronize(self, stream: Any, timeout_ms: int) -> None:
         streams = list(self.batches) or [0] if stream is None else [stream_of(stream)]
@@ -204,10 +204,23 @@ class GpuCall:
 
     def _order(self, x: Any) -> int:
         """The stream that is to wait for what its library has enqueued to write ``x``."""
+        if isinstance(x, DeviceArray):
+            self._follow_torch()
         torch = torch_if_of(x)
         if torch is not None and _is_captured_alone(torch, self.stream, x.device):
             return -1  # DLPack's none: a wait for work outside of the graph would end the capture.
         return self.stream or 1  # DLPack's 1: the default stream.
+
+    def _follow_torch(self) -> None:
+        """As ``Tensor.__dlpack__()`` does: this stream waits for torch's current one."""
+        torch = _torch_on_gpus()
+        if torch is None:
+            return
+        index = self._place.device.index
+        current = torch.cuda.current_stream(index)
+        if stream_of(current) == self.stream or _is_captured_alone(torch, self.stream, index):
+            return
+        _torchs_stream(torch, self.stream, index).wait_stream(current)
 
     def _device_of(self, x: Any, what: str) -> tuple[int, int]:
         mine = self._place.device
@@ -274,6 +287,14 @@ class GpuCall:
         return torch.empty(
             shape, dtype=getattr(torch, _dtypes.TORCH_NAMES[code]), device=like.device
         )
+
+
+def _torch_on_gpus() -> Any:
+    """The module torch where it works on GPUs, else None; while it is being imported it is
+    incomplete."""
+    torch = sys.modules.get("torch")
+    has_begun = getattr(getattr(torch, "cuda", None), "is_initialized", None)
+    return torch if has_begun is not None and has_begun() else None
 
 
 def _torchs_stream(torch: Any, handle: int, device: Any) -> Any:

@@ -19,10 +19,16 @@ from exporter import Exporter
 from fake_gpu import FakeGpus, host_view
 
 
-def external_stream(handle: int, device: str) -> int:
-    """As torch's, which takes 0 for nothing and gives any stream of its pool."""
-    assert handle != 0
-    return handle
+class Stream:
+    """torch's name for a stream."""
+
+    def __init__(self, torch: Torch, handle: int) -> None:
+        self._torch = torch
+        self.cuda_stream = handle
+
+    def wait_stream(self, other: Stream) -> None:
+        self._torch.waits.append((self.cuda_stream, other.cuda_stream))
+        self._torch.gpus.wait(self.cuda_stream, other.cuda_stream)
 
 
 class Torch:
@@ -31,8 +37,10 @@ class Torch:
     float32, bfloat16 = np.float32, np.uint16
 
     def __init__(self, gpus: FakeGpus) -> None:
+        self.gpus = gpus
         self.current = gpus.stream(0)
         self.captured: set[int] = set()
+        self.waits: list[tuple[int, int]] = []  # Who was to wait for whom.
         torch = self
 
         class Tensor(Exporter):
@@ -46,8 +54,8 @@ class Torch:
                 super().__init__(memory, 2, device=(2, 0))
                 self.recorded: list[int] = []
 
-            def record_stream(self, stream: int) -> None:
-                self.recorded.append(stream)
+            def record_stream(self, stream: Stream) -> None:
+                self.recorded.append(stream.cuda_stream)
 
             def is_neg(self) -> bool:
                 return False
@@ -60,9 +68,9 @@ class Torch:
 
         self.Tensor = Tensor
         self.cuda = SimpleNamespace(
-            current_stream=lambda device: SimpleNamespace(cuda_stream=torch.current),
-            default_stream=lambda device: 0,
-            ExternalStream=external_stream,
+            current_stream=lambda device: Stream(torch, torch.current),
+            default_stream=lambda device: Stream(torch, 0),
+            ExternalStream=self.external_stream,
             is_current_stream_capturing=lambda: torch.current in torch.captured,
             is_initialized=lambda: True,
             stream=self.on_stream,
@@ -72,9 +80,14 @@ class Torch:
             graph=SimpleNamespace(increment_version=self.versions.append)
         )
 
+    def external_stream(self, handle: int, device: Any) -> Stream:
+        """As torch's, which takes 0 for nothing and gives any stream of its pool."""
+        assert handle != 0
+        return Stream(self, handle)
+
     @contextmanager
-    def on_stream(self, stream: int) -> Iterator[None]:
-        before, self.current = self.current, stream
+    def on_stream(self, stream: Stream) -> Iterator[None]:
+        before, self.current = self.current, stream.cuda_stream
         yield
         self.current = before
 
@@ -127,6 +140,40 @@ def test_torchs_current_stream(torch: Torch, comm: sk.Comm, gpus: FakeGpus) -> N
     assert x.streams[-1] == torch.current
 
 
+@pytest.mark.parametrize("way", ["current", "default", "named"])
+def test_symmetric_memory_is_in_order_with_torch(
+    torch: Torch, comm: sk.Comm, gpus: FakeGpus, way: str
+) -> None:
+    """Torch writes it through a view, of which the array knows nothing."""
+    x, out = comm.empty(6), comm.empty(6)
+    values, results = (host_view(each.ptr, (6,), np.float32) for each in (x, out))
+    values[...] = 1
+    hold = gpus.hold(torch.current)
+    stream = {"current": None, "default": 0, "named": gpus.stream(0)}[way]
+    comm.allreduce(x, out=out, stream=stream)
+    try:
+        with pytest.raises(sk.TimeoutError):
+            comm.synchronize(timeout=0.05)
+        values[...] = 5  # As what torch's stream does next would.
+    finally:
+        gpus.open(hold)
+    comm.synchronize()
+    assert np.all(results == 5)
+
+
+def test_symmetric_memory_is_packed_in_order_with_torch(torch: Torch, gpus: FakeGpus) -> None:
+    config = {"bootstrap": "threads", "rank": 0, "world_size": 1, "timeout": 0.2}
+    with sk.Comm(device="cuda:0", name="packs", **config) as comm:
+        b = comm.empty((4, 4))
+        hold = gpus.hold(torch.current)
+        try:
+            with pytest.raises(sk.TimeoutError):
+                comm.pack(b)
+        finally:
+            gpus.open(hold)
+        comm.synchronize(stream=0, timeout=30)
+
+
 def test_the_allocator_is_told_of_other_streams(
     torch: Torch, comm: sk.Comm, gpus: FakeGpus
 ) -> None:
@@ -146,6 +193,8 @@ def test_a_capture_waits_for_nothing_outside(torch: Torch, comm: sk.Comm, gpus: 
     torch.captured = {stream}
     comm.allreduce(x, out=x, stream=stream)
     assert x.streams == [-1, -1]
+    comm.allreduce(symmetric := comm.empty(4), out=symmetric, stream=stream)
+    assert torch.waits == []
     torch.captured = {stream, torch.current}
     comm.allreduce(x, out=x, stream=stream)
     assert x.streams == [-1, -1, stream, stream]

@@ -11,6 +11,8 @@ import torch
 from conftest import DEVICE, Ranks, make_comm
 
 pytestmark = pytest.mark.gpu
+COUNT = 100_003
+CYCLES = 20_000_000  # A wait of some 10 ms on the GPU.
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "i32"])
@@ -28,6 +30,29 @@ def test_symmetric_memory(ranks: Ranks, dtype: str) -> None:
         comm.free(x)
 
     ranks(3, body)
+
+
+@pytest.mark.parametrize("way", ["current", "argument"])
+def test_symmetric_memory_on_a_side_stream(ranks: Ranks, way: str) -> None:
+    """Torch writes and reads it there; a stream that is named waits for torch's current one."""
+
+    def body(comm: sk.Comm) -> None:
+        x, out = comm.empty(COUNT, "f32"), comm.empty(COUNT, "f32")
+        seen, results = torch.from_dlpack(x), torch.from_dlpack(out)
+        current, other = torch.cuda.Stream(), torch.cuda.Stream()
+        with torch.cuda.stream(current):
+            for turn in range(5):
+                torch.cuda._sleep(CYCLES)
+                seen.fill_(comm.rank + turn)
+                if way == "current":
+                    comm.allreduce(x, out=out)
+                else:
+                    comm.allreduce(x, out=out, stream=other)
+                    current.wait_stream(other)
+                assert torch.all(results == 1 + 2 * turn)
+        comm.synchronize()
+
+    ranks(2, body)
 
 
 def test_arrays_of_cupy(ranks: Ranks) -> None:
