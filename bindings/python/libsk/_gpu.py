@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from libsk import _dtypes
@@ -194,7 +195,8 @@ class GpuCall:
         check_no_tangent(x, what)
         if has_pending_bits(x):
             raise pending_bits(what, f"{what}.resolve_conj().resolve_neg()")
-        found = borrow(x, what, device, dtype, stream=self._order(x))
+        with self._current(torch_if_of(x)):
+            found = borrow(x, what, device, dtype, stream=self._order(x))
         if found.span[0] % found.itemsize:
             raise invalid(
                 f"{what} starts at an address that is no multiple of {found.itemsize} bytes"
@@ -218,9 +220,17 @@ class GpuCall:
             return
         index = self._place.device.index
         current = torch.cuda.current_stream(index)
-        if stream_of(current) == self.stream or _is_captured_alone(torch, self.stream, index):
-            return
-        _torchs_stream(torch, self.stream, index).wait_stream(current)
+        with self._current(torch):
+            if stream_of(current) == self.stream or _is_captured_alone(torch, self.stream, index):
+                return
+            _torchs_stream(torch, self.stream, index).wait_stream(current)
+
+    def _current(self, torch: Any) -> AbstractContextManager[Any]:
+        """Torch exports, and tells of captures, for the thread's current GPU alone: that is the
+        first one in a new thread, whichever this communicator is on."""
+        if torch is None:
+            return contextlib.nullcontext()
+        return torch.cuda.device(self._place.device.index)
 
     def _device_of(self, x: Any, what: str) -> tuple[int, int]:
         mine = self._place.device

@@ -31,6 +31,11 @@ class Stream:
         self._torch.gpus.wait(self.cuda_stream, other.cuda_stream)
 
 
+def index_of(device: Any) -> int:
+    """Of a GPU."""
+    return device if isinstance(device, int) else int(device.removeprefix("cuda:"))
+
+
 class Torch:
     """As much of the module as is asked for."""
 
@@ -38,7 +43,8 @@ class Torch:
 
     def __init__(self, gpus: FakeGpus) -> None:
         self.gpus = gpus
-        self.current = gpus.stream(0)
+        self.index = 0  # Of the current GPU.
+        self.streams = [gpus.stream(0), gpus.stream(1)]  # By GPU: its current one.
         self.captured: set[int] = set()
         self.waits: list[tuple[int, int]] = []  # Who was to wait for whom.
         torch = self
@@ -46,13 +52,20 @@ class Torch:
         class Tensor(Exporter):
             is_cuda = True
             requires_grad = False
-            device = "cuda:0"
 
-            def __init__(self, shape: tuple[int, ...], dtype: Any = np.float32) -> None:
+            def __init__(
+                self, shape: tuple[int, ...], dtype: Any = np.float32, device: str = "cuda:0"
+            ) -> None:
                 size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-                memory = host_view(gpus.allocate(0, size), shape, dtype)
-                super().__init__(memory, 2, device=(2, 0))
+                self.device, index = device, index_of(device)
+                memory = host_view(gpus.allocate(index, size), shape, dtype)
+                super().__init__(memory, 2, device=(2, index))
                 self.recorded: list[int] = []
+
+            def __dlpack__(self, *, stream: Any = None) -> Any:
+                if index_of(self.device) != torch.index:
+                    raise BufferError("Can't export tensors on a different CUDA device index")
+                return super().__dlpack__(stream=stream)
 
             def record_stream(self, stream: Stream) -> None:
                 self.recorded.append(stream.cuda_stream)
@@ -68,10 +81,11 @@ class Torch:
 
         self.Tensor = Tensor
         self.cuda = SimpleNamespace(
-            current_stream=lambda device: Stream(torch, torch.current),
+            current_stream=lambda device: Stream(torch, torch.streams[index_of(device)]),
+            device=self.on_gpu,
             default_stream=lambda device: Stream(torch, 0),
             ExternalStream=self.external_stream,
-            is_current_stream_capturing=lambda: torch.current in torch.captured,
+            is_current_stream_capturing=lambda: torch.streams[torch.index] in torch.captured,
             is_initialized=lambda: True,
             stream=self.on_stream,
         )
@@ -85,15 +99,27 @@ class Torch:
         assert handle != 0
         return Stream(self, handle)
 
+    @property
+    def current(self) -> int:
+        """The first GPU's current stream."""
+        return self.streams[0]
+
     @contextmanager
     def on_stream(self, stream: Stream) -> Iterator[None]:
-        before, self.current = self.current, stream.cuda_stream
+        before, self.streams[self.index] = self.streams[self.index], stream.cuda_stream
         yield
-        self.current = before
+        self.streams[self.index] = before
+
+    @contextmanager
+    def on_gpu(self, device: Any) -> Iterator[None]:
+        before, self.index = self.index, index_of(device)
+        try:
+            yield
+        finally:
+            self.index = before
 
     def empty(self, shape: tuple[int, ...], dtype: Any, device: str) -> Any:
-        assert device == "cuda:0"
-        return self.Tensor(shape, dtype)
+        return self.Tensor(shape, dtype, device)
 
 
 @pytest.fixture
@@ -123,6 +149,24 @@ def test_tensors_in_and_out(torch: Torch, comm: sk.Comm) -> None:
     torch.versions.clear()
     comm.allreduce(x, out=out)
     assert torch.versions == [out]
+
+
+def test_a_gpu_that_is_not_torchs_current_one(torch: Torch, gpus: FakeGpus) -> None:
+    config = {"bootstrap": "threads", "rank": 0, "world_size": 1, "timeout": 30.0}
+    with sk.Comm(device="cuda:1", name="the second GPU", **config) as comm:
+        x, stream = torch.Tensor((4,), device="cuda:1"), gpus.stream(1)
+        x.memory[...] = 2
+        out = comm.allreduce(x)
+        assert out.device == "cuda:1"
+        symmetric = comm.empty(4)
+        torch.captured = {stream}
+        comm.allreduce(symmetric, out=out, stream=stream)
+        comm.allreduce(x, out=out, stream=stream)
+        assert torch.waits == [] and x.streams[-1] == -1
+        comm.synchronize()
+        assert np.all(out.memory == 2) and torch.index == 0
+        with pytest.raises(sk.InvalidArgumentError, match="lies on cuda:0"):
+            comm.allreduce(torch.Tensor((4,)))
 
 
 def test_torchs_current_stream(torch: Torch, comm: sk.Comm, gpus: FakeGpus) -> None:

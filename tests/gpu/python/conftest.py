@@ -41,7 +41,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def settle() -> None:
     """Waits for all work of the GPU, so that any thread may look at results."""
     if ON_GPU:
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(DEVICE)
+
+
+def sleep(cycles: int) -> None:
+    """Keeps this GPU's current stream busy; which GPU is current in a thread is no matter."""
+    with torch.cuda.device(DEVICE):
+        torch.cuda._sleep(cycles)
 
 
 def make_comm(rank: int, world_size: int, name: str, **config: Any) -> sk.Comm:
@@ -62,8 +68,6 @@ def ranks() -> Ranks:
 
         def rank_main(rank: int) -> None:
             try:
-                if ON_GPU:
-                    torch.cuda.set_device(DEVICE)
                 with make_comm(rank, world_size, name, **config) as comm:
                     try:
                         results[rank] = body(comm)

@@ -8,7 +8,7 @@ from typing import Any
 import libsk as sk
 import pytest
 import torch
-from conftest import DEVICE, Ranks, make_comm
+from conftest import DEVICE, Ranks, make_comm, sleep
 
 pytestmark = pytest.mark.gpu
 COUNT = 100_003
@@ -39,10 +39,10 @@ def test_symmetric_memory_on_a_side_stream(ranks: Ranks, way: str) -> None:
     def body(comm: sk.Comm) -> None:
         x, out = comm.empty(COUNT, "f32"), comm.empty(COUNT, "f32")
         seen, results = torch.from_dlpack(x), torch.from_dlpack(out)
-        current, other = torch.cuda.Stream(), torch.cuda.Stream()
+        current, other = torch.cuda.Stream(DEVICE), torch.cuda.Stream(DEVICE)
         with torch.cuda.stream(current):
             for turn in range(5):
-                torch.cuda._sleep(CYCLES)
+                sleep(CYCLES)
                 seen.fill_(comm.rank + turn)
                 if way == "current":
                     comm.allreduce(x, out=out)
@@ -90,9 +90,9 @@ def test_communicators_leave_nothing_behind() -> None:
 
     def free_bytes() -> int:
         gc.collect()
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(DEVICE)
         torch.cuda.empty_cache()
-        return torch.cuda.mem_get_info()[0]
+        return torch.cuda.mem_get_info(DEVICE)[0]
 
     with make_comm(0, 1, "keeps the device open"):
         once(0)
