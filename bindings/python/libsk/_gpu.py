@@ -209,8 +209,13 @@ class GpuCall:
         if isinstance(x, DeviceArray):
             self._follow_torch()
         torch = torch_if_of(x)
-        if torch is not None and _is_captured_alone(torch, self.stream, x.device):
-            return -1  # DLPack's none: a wait for work outside of the graph would end the capture.
+        if torch is not None:
+            # DLPack's -1: none. Torch's current stream need not wait for itself, and torch, which
+            # would know it by another object, would record an event to that end; on a captured
+            # stream a wait for work outside of the graph would end the capture.
+            is_current = stream_of(torch.cuda.current_stream(x.device)) == self.stream
+            if is_current or _is_captured_alone(torch, self.stream, x.device):
+                return -1
         return self.stream or 1  # DLPack's 1: the default stream.
 
     def _follow_torch(self) -> None:
@@ -314,9 +319,9 @@ def _torchs_stream(torch: Any, handle: int, device: Any) -> Any:
 
 
 def _is_captured_alone(torch: Any, handle: int, device: Any) -> bool:
-    """Whether this stream is captured and torch's current one is another, which is not."""
+    """Whether this stream is captured and torch's current one, which is another, is not."""
     cuda = torch.cuda
-    if stream_of(cuda.current_stream(device)) == handle or cuda.is_current_stream_capturing():
+    if cuda.is_current_stream_capturing():
         return False
     with cuda.stream(_torchs_stream(torch, handle, device)):
         return cuda.is_current_stream_capturing()
