@@ -1,6 +1,7 @@
 // The fake driver as a libcuda.so.1, so that the way to a real one is gone in tests too: loaded by
 // its name, with the symbols and versions that a driver has. There are two GPUs, with memory for
-// what the tests on real ones take.
+// what the tests on real ones take, and SK_FAKE_MULTIPROCESSORS multiprocessors, or 8.
+#include <cstdlib>
 #include <future>
 #include <memory>
 
@@ -11,7 +12,11 @@ namespace {
 struct Both {
   Both() {
     driver.gpus.resize(2);
-    for (auto& gpu : driver.gpus) gpu.memory_bytes = 1 << 30;
+    const char* wanted = std::getenv("SK_FAKE_MULTIPROCESSORS");
+    for (auto& gpu : driver.gpus) {
+      gpu.memory_bytes = 1 << 30;
+      if (wanted != nullptr) gpu.multiprocessors = std::atoi(wanted);
+    }
   }
   mutable sk::cuda::FakeDriver driver;
   sk::cuda::Calls calls = sk::cuda::fake_calls(driver);

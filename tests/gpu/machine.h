@@ -49,7 +49,7 @@ class Machine {
   // somebody ends their process: SK_GPU_WAIT_S seconds, else 5 s on a GPU, 60 s on a fake one.
   int64_t patience_ns() const { return patience_ns_; }
 
-  // Of all blocks that can be resident, each rank's share.
+  // Of all blocks that can be resident, each rank's share; of a fake GPU's a few.
   uint32_t workers(uint32_t ranks) const;
   // The same of pairs of blocks, each one a worker; 0: this GPU has no kernel for them.
   uint32_t pair_workers(uint32_t ranks) const;
@@ -61,6 +61,7 @@ class Machine {
  private:
   Machine();
   void take_fake();
+  uint32_t used(uint32_t blocks) const;
   bool is_real_ = false;
   std::string reason_;
   std::shared_ptr<void> fake_;
