@@ -90,6 +90,7 @@ class Api : public testing::TestWithParam<int> {
     row.seed = testing_ops::base_seed();
     row.workers = 0;
     row.gpu = &gpu;
+    row.timeout_ms = Machine::get().patience_ns() / 1'000'000;
     EXPECT_EQ(testing_ops::run_threads(row), "")
         << "streams " << streams << ", SK_TEST_SEED=" << row.seed;
   }

@@ -151,6 +151,14 @@ void place_in_place(const Case& c, int rank, char*& from, char*& to) {
   }
 }
 
+// For longer than the call's own waits, which say who waited for whom when they run out.
+sk_status synchronize(const Caller& caller, const Row& row) {
+  if (caller.given == nullptr) return sk_comm_synchronize(caller.comm, nullptr);
+  sk_run_options options = *caller.given;
+  options.timeout_ms = 2 * row.timeout_ms;
+  return sk_comm_synchronize(caller.comm, &options);
+}
+
 // A barrier is right if everybody had come to it when it let this rank go.
 std::string run_barrier(const Caller& caller, const Row& row, Arrivals& arrivals) {
   const int rank = caller.rank;
@@ -190,7 +198,7 @@ std::string run_case(const Caller& caller, const Case& c, const Row& row, Arriva
                                                              {from, b.data(), to}, caller.given)
                                             : call(caller, c, from, b.data(), to);
   if (called != SK_OK) return fail(sk_last_error());
-  if (sk_comm_synchronize(comm, caller.given) != SK_OK) return fail(sk_last_error());
+  if (synchronize(caller, row) != SK_OK) return fail(sk_last_error());
   // The call is over: its inputs are ours.
   hand.poison(b.data(), weights[size_t(rank)].size());
   if (!c.in_place) hand.poison(from, in_bytes);
