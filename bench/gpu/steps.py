@@ -82,7 +82,8 @@ ENDURED = (
     "RunsOfOneGraphFollowEachOther", "LateRanksComputeTheSame", "LeavesNoMemoryBehind",
     "GraphReplaysAndPlainRunsOfLateRanksMix",
 )  # fmt: skip
-PACKAGE = ("operations", "streams", "memory", "bad_input", "traces")
+PACKAGE = ("operations", "streams", "memory", "cupy", "bad_input", "traces")
+CUPY = "python-cupy"  # Absent where the Python has torch alone.
 SANITIZED = ("Silicon.PlansFromTheirTexts", "Ranks/Products.OfEveryKernelAndType/2")
 
 

@@ -111,8 +111,11 @@ sk_status call_gemm(const Caller& caller, const Case& c, void* in, void* weights
   sk_tensor out_c = tensor(caller, out, c.out_dtype, out_count(c, caller.ranks) / c.n, c.n);
   const auto call = gathers ? sk_allgather_gemm : sk_allreduce_gemm;
   if (!c.packed) return call(caller.comm, &a, &b, nullptr, &out_c, a_flag | b_flag, caller.given);
+  // On a GPU it reads B on the default stream, which waits for no other.
+  sk_status status = sk_comm_synchronize(caller.comm, caller.given);
+  if (status != SK_OK) return status;
   sk_packed* packed = nullptr;
-  sk_status status = sk_pack(caller.comm, &b, b_flag, &packed);
+  status = sk_pack(caller.comm, &b, b_flag, &packed);
   if (status != SK_OK) return status;
   status = call(caller.comm, &a, nullptr, packed, &out_c, a_flag, caller.given);
   const sk_status freed = sk_packed_free(packed);

@@ -1,4 +1,4 @@
-"""Symmetric memory, other libraries' arrays, and what is left behind."""
+"""Symmetric memory, and what is left behind."""
 
 from __future__ import annotations
 
@@ -51,30 +51,6 @@ def test_symmetric_memory_on_a_side_stream(ranks: Ranks, way: str) -> None:
                     current.wait_stream(other)
                 assert torch.all(results == 1 + 2 * turn)
         comm.synchronize()
-
-    ranks(2, body)
-
-
-def test_arrays_of_cupy(ranks: Ranks) -> None:
-    cupy = pytest.importorskip("cupy")
-
-    def body(comm: sk.Comm) -> None:
-        with cupy.cuda.Device(0), cupy.cuda.Stream(non_blocking=True) as stream:
-            x = cupy.arange(5000, dtype=cupy.float32) + comm.rank
-            out = cupy.full(5000, cupy.nan, dtype=cupy.float32)
-            assert comm.allreduce(x, out=out, stream=stream) is out
-            total = out.get(stream=stream)
-            stream.synchronize()
-            assert (total == 2 * cupy.arange(5000).get() + 1).all()
-            symmetric = comm.empty((5000,), "f32")
-            view = cupy.asarray(symmetric)
-            view[...] = x
-            comm.allreduce(symmetric, out=symmetric, stream=stream)
-            assert (view.get(stream=stream) == total).all()
-            with pytest.raises(sk.Error, match="out"):
-                comm.allreduce(x, stream=stream)
-            comm.synchronize()
-            del view
 
     ranks(2, body)
 
