@@ -53,6 +53,9 @@ class Machine {
   uint32_t workers(uint32_t ranks) const;
   // The same of pairs of blocks, each one a worker; 0: this GPU has no kernel for them.
   uint32_t pair_workers(uint32_t ranks) const;
+  // Of so many blocks that can be resident those that tests and benchmarks fill: a few of a fake
+  // one's.
+  uint32_t used(uint32_t blocks) const;
   uint64_t free_bytes() const;
   void synchronize() const;
   // Throws what the driver says; on the calling thread the device's context is current.
@@ -61,7 +64,6 @@ class Machine {
  private:
   Machine();
   void take_fake();
-  uint32_t used(uint32_t blocks) const;
   bool is_real_ = false;
   std::string reason_;
   std::shared_ptr<void> fake_;
