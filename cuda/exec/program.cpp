@@ -33,19 +33,6 @@ uint32_t queue_count(const Plan& plan) {
   return uint32_t(count);
 }
 
-// A queue without the tasks at its end that only wait: they move nothing and tell nobody, and what
-// they wait for is that peers have done with this rank's memory and told all that they tell in a
-// run. All ranks are one launch, so the launch's end is that wait: the next run of the plan, and
-// whoever uses the memory next, comes behind it on its stream or by an event. A queue may have no
-// task left; a kAwait stays, for it also compares what the ranks call.
-Queue without_closing_waits(const RankPlan& part, Queue queue) {
-  for (; queue.task_count > 0; --queue.task_count) {
-    const Task& last = part.tasks[queue.first_task + queue.task_count - 1];
-    if (last.op != TaskOp::kNop || last.post_count != 0) break;
-  }
-  return queue;
-}
-
 }  // namespace
 
 // One allocation: [ranks' memory] [control] [tables] [roles] [times] [clock]. The tables and roles
@@ -160,7 +147,7 @@ Status GpuProgram::build(const ProgramOptions& options) {
         make_image(plan, part, base + layout.tables[i], ranks_, records[i]);
     put(layout.tables[i], image.data(), image.size());
     for (uint32_t queue = 0; queue < part.queues.size(); ++queue, role += sizeof(BlockRole)) {
-      BlockRole block{{}, without_closing_waits(part, part.queues[queue]), i, queue};
+      BlockRole block{{}, launched_tasks(part, part.queues[queue]), i, queue};
       std::memcpy(&block.image, image.data(), sizeof block.image);
       put(role, &block, sizeof block);
     }
