@@ -57,12 +57,12 @@ def read_lines(text: str) -> list[dict[str, Any]]:
 
 
 def passed_count(text: str) -> int:
-    """How many tests or products passed; 0: nothing was shown, or a test was skipped."""
+    """How many tests or products passed; 0: nothing was shown, or a test was left out."""
     found = re.search(r"\[  PASSED  \] (\d+) tests?\.", text)
     if found is not None:
         return 0 if "SKIPPED" in text else int(found[1])
-    if found := re.search(r"^(\d+) passed\b", text, re.MULTILINE):  # pytest's last line.
-        return int(found[1])
+    if found := re.search(r"^(\d+) passed\b.*", text, re.MULTILINE):  # pytest's last line.
+        return 0 if re.search(r"\d+ (skipped|deselected|xfailed)", found[0]) else int(found[1])
     return sum("checked" in line for line in read_lines(text))
 
 
@@ -105,7 +105,7 @@ class Place:
         if step.command[0] == steps.API:
             return "" if self.package.site else self.package.why
         if step.command[0] == steps.PYTEST:
-            return self.package.why
+            return self.package.why or self.package.lacks.get(step.name, "")
         return f"there is no {steps.CHECKER} for a GPU here"
 
     def _of_package(self, step: Step) -> list[str]:

@@ -43,8 +43,8 @@ void BareProduct::enqueue(const Shape& shape, const Matrix& a, const Matrix& b, 
       device,
       {b.address(), n, k, shape.b_pitch(), DType::kBF16, pairs_ ? kNarrowBoxRowsB : kBoxRowsB},
       gemm.views[1]));
-  const Launch all(kernel_, kernel_.blocks_max, pairs_ ? kPairBlocks : 1, /*cooperative=*/false,
-                   machine_.stream());
+  const Launch all(kernel_, machine_.used(kernel_.blocks_max), pairs_ ? kPairBlocks : 1,
+                   /*cooperative=*/false, machine_.stream());
   void* parameters[] = {&gemm};
   machine_.check(device.driver().cuLaunchKernelEx(all.config(), function_, parameters, nullptr),
                  "cuLaunchKernelEx");

@@ -52,7 +52,7 @@ void measure_abort(const Machine& machine) {
   const OpDesc op =
       describe(ops::kAllreduce, {.symmetric_in = true, .symmetric_out = true, .count = 1000});
   Plan plan = must(make_plan(op, {.world_size = 2, .workers = machine.workers(2)}));
-  for (Task& task : plan.ranks[1].tasks) task.post_count = 0;  // Rank 0 waits in vain.
+  for (Queue& queue : plan.ranks[1].queues) queue.task_count = 0;  // Rank 0 waits in vain.
   const auto shared = std::make_shared<const Plan>(std::move(plan));
   const Matrix in(machine, 4000), out(machine, 4000);
   const std::vector<RankOperands> operands(2, {in.data(), out.data(), nullptr});

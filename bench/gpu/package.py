@@ -10,8 +10,10 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from gpu import steps
 
 ASK_S = 120.0  # torch is read from a disk that has never been read.
 _ASK = """
@@ -29,6 +31,7 @@ class Package:
     site: Path | None = None
     python: str = ""
     why: str = ""  # There is no Python, or no package either.
+    lacks: dict[str, str] = field(default_factory=dict)  # By step: what it has not, for some tests.
 
     def program(self, home: Path, *words: str) -> list[str]:
         """A program with the package's library."""
@@ -53,15 +56,16 @@ def find(home: Path, out: Path) -> Package:
             file.extractall(site)
     why = "there is no python3"
     for python in dict.fromkeys(filter(None, (sys.executable, shutil.which("python3")))):
-        why = _asked(python, site)
+        why = _asked(python, site, _ASK)
         if not why:
-            return Package(site, python)
+            cupy = _asked(python, site, "import cupy")
+            return Package(site, python, lacks={steps.CUPY: f"no CuPy: {cupy}"} if cupy else {})
     return Package(site, why=f"there is no Python with pytest, torch and a GPU: {why}")
 
 
-def _asked(python: str, site: Path) -> str:
-    """Why this Python cannot run them, or ""."""
-    command = ["env", f"PYTHONPATH={site}", python, "-c", _ASK]
+def _asked(python: str, site: Path, question: str) -> str:
+    """Why this Python cannot run that, or ""."""
+    command = ["env", f"PYTHONPATH={site}", python, "-c", question]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=ASK_S, check=False)
     except subprocess.TimeoutExpired:

@@ -67,6 +67,7 @@ PROOF = "bare-watched"
 ONE, DEEP, MANY = "128x256x64", "128x256x4096", "4096x4096x256"
 PAIR_ONE, PAIR_DEEP = "256x256x64", "256x256x4096"
 RANKS = (1, 2, 4, 8)
+CROWDED = (12, 16)  # So many take loops of the kernels that fewer do not.
 GEMMS = (
     "8192x8192x8192", "4096x4096x4096", "128x8192x8192", "4096x4096x512", "16x8192x8192",
     "8192x28672x8192", "1000x777x3333", "300x5000x4100",
@@ -81,7 +82,8 @@ ENDURED = (
     "RunsOfOneGraphFollowEachOther", "LateRanksComputeTheSame", "LeavesNoMemoryBehind",
     "GraphReplaysAndPlainRunsOfLateRanksMix",
 )  # fmt: skip
-PACKAGE = ("operations", "streams", "memory", "bad_input", "traces")
+PACKAGE = ("operations", "streams", "memory", "cupy", "bad_input", "traces")
+CUPY = "python-cupy"  # Absent where the Python has torch alone.
 SANITIZED = ("Silicon.PlansFromTheirTexts", "Ranks/Products.OfEveryKernelAndType/2")
 
 
@@ -135,6 +137,8 @@ STEPS = (
     *(bench("collectives", f"{kind} 2 ranks", moves(2)) for kind in COLLECTIVES),
     *of_ranks(4),
     *of_ranks(8),
+    *(step for n in CROWDED for step in of_ranks(n)),
+    *(tests(f"api-{n}-ranks", f"Ranks/Api.*/{n}", API) for n in CROWDED),
     *(bench("fused", f"{case} {n} ranks", products(n)) for n in RANKS[2:] for case in FUSED),
     *(
         bench("collectives", f"{kind} {n} ranks", moves(n))

@@ -407,6 +407,30 @@ def test_the_packages_tests_are_run_by_a_python_that_has_torch(
         assert told["good"]["why"] == "no torch here"
 
 
+@pytest.mark.parametrize("said", ["4 passed, 1 skipped in 3.1s", "4 passed, 1 deselected in 3s"])
+def test_a_test_that_was_left_out_is_none_that_passed(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    python = bed.home / "python3"
+    python.write_text(f"#!/bin/sh\necho '{said}'\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(package, "find", lambda *_: Package(bed.home / "site", str(python)))
+    assert bed.run(Step("some", (steps.PYTEST, "test_a.py"))) == 1
+    assert bed.outcomes() == {"some": "failed"}
+
+
+def test_cupys_tests_are_absent_where_it_is_not(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = bed.home / "python3"
+    python.write_text("#!/bin/sh\necho '1 passed in 1s'\n")
+    python.chmod(0o755)
+    found = Package(bed.home / "site", str(python), lacks={steps.CUPY: "no CuPy here"})
+    monkeypatch.setattr(package, "find", lambda *_: found)
+    others = Step("python-memory", (steps.PYTEST, "test_memory.py"))
+    assert bed.run(Step(steps.CUPY, (steps.PYTEST, "test_cupy.py")), others) == 0
+    assert bed.outcomes() == {steps.CUPY: "absent", "python-memory": "passed"}
+    assert bed.told()["steps"][steps.CUPY]["why"] == "no CuPy here"
+
+
 def test_a_bundle_without_a_wheel_says_how_to_make_one_that_has_it(tmp_path: Path) -> None:
     assert "--bundle --python" in package.find(tmp_path, tmp_path).why
 
@@ -423,3 +447,11 @@ def test_a_wheel_is_unpacked_and_a_python_without_torch_is_named(
     found = package.find(tmp_path, tmp_path)
     assert found.program(tmp_path, "gpu_api_test")[1] == f"LD_LIBRARY_PATH={tmp_path}/site/libsk"
     assert not found.python and found.why.endswith(": ImportError: no pytest")
+    torch = "class cuda:\n    is_available = staticmethod(lambda: True)\n"
+    (tmp_path / "site" / "torch.py").write_text(torch)
+    (tmp_path / "site" / "pytest.py").write_text("")
+    (tmp_path / "site" / "cupy.py").write_text("raise ImportError('no cupy')")
+    found = package.find(tmp_path, tmp_path)
+    assert found.python and found.lacks[steps.CUPY].endswith(": ImportError: no cupy")
+    (tmp_path / "site" / "cupy.py").write_text("")
+    assert package.find(tmp_path, tmp_path).lacks == {}

@@ -114,6 +114,14 @@ std::vector<PlacedPost> place_posts(const Plan& plan, const RankPlan& part) {
 
 }  // namespace
 
+Queue launched_tasks(const RankPlan& part, Queue queue) {
+  for (; queue.task_count > 0; --queue.task_count) {
+    const Task& last = part.tasks[queue.first_task + queue.task_count - 1];
+    if (last.op != TaskOp::kNop || last.post_count != 0) break;
+  }
+  return queue;
+}
+
 RankMemory rank_memory(const Plan& plan, uint32_t rank) {
   RankMemory memory;
   memory.entries = align_up(sizeof(RankState), kAlign);

@@ -32,6 +32,14 @@ std::vector<std::byte> make_image(const Plan& plan, const RankPlan& part, uint64
                                   std::span<const uint64_t> ranks,
                                   std::span<const TaskRecord> records);
 
+// What a launch of all ranks does of a queue: not the tasks at its end that only wait: they move
+// nothing and tell nobody, and what they wait for is that peers have done with this rank's memory
+// and told all that they tell in a run. All ranks are one launch, so the launch's end is that wait:
+// the next run of the plan, and whoever uses the memory next, comes behind it on its stream or by
+// an event. A queue may have no task left; a kAwait stays, for it also compares what the ranks
+// call.
+Queue launched_tasks(const RankPlan& part, Queue queue);
+
 }  // namespace sk::cuda
 
 #endif  // SK_CUDA_EXEC_IMAGE_H_

@@ -147,7 +147,7 @@ Status GpuProgram::build(const ProgramOptions& options) {
         make_image(plan, part, base + layout.tables[i], ranks_, records[i]);
     put(layout.tables[i], image.data(), image.size());
     for (uint32_t queue = 0; queue < part.queues.size(); ++queue, role += sizeof(BlockRole)) {
-      BlockRole block{{}, part.queues[queue], i, queue};
+      BlockRole block{{}, launched_tasks(part, part.queues[queue]), i, queue};
       std::memcpy(&block.image, image.data(), sizeof block.image);
       put(role, &block, sizeof block);
     }

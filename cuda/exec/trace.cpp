@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cuda/exec/image.h"
+
 namespace sk::cuda {
 
 std::vector<TaskEvent> events_of(const RankPlan& part, std::span<const TaskTimes> times,
@@ -51,7 +53,11 @@ TimesPlace RankTrace::place(const Plan& plan) const {
 void RankTrace::launched(std::shared_ptr<const Plan> plan) {
   const TimesPlace given = place(*plan);
   const std::lock_guard lock(mutex_);
-  read_.dropped += part(*plan).tasks.size() - given.count;
+  for (const Queue& queue : part(*plan).queues) {
+    const auto [first, count] = launched_tasks(part(*plan), queue);
+    const uint64_t end = uint64_t(first) + count;
+    read_.dropped += end - std::min(end, std::max<uint64_t>(first, given.count));
+  }
   if (given.count == 0) return;
   runs_.push_back({std::move(plan), used_, given.count});
   used_ += given.count;

@@ -60,7 +60,9 @@ class BareSource {
   SK_DEVICE void fetch(Ring& ring) const { fetch_tiles<pair>(gemm_, ring); }
   SK_DEVICE void look() const {}
   SK_DEVICE bool traced() const { return false; }
-  SK_DEVICE void finish(Ring&, uint32_t, const FetchedTask&, bool) const {}
+  struct Ahead {};
+  SK_DEVICE Ahead ask(const FetchedTask&) const { return {}; }
+  SK_DEVICE void finish(Ring&, uint32_t, const FetchedTask&, bool, const Ahead&) const {}
   SK_DEVICE void end() const {}
 
  private:

@@ -154,6 +154,9 @@ SK_DEVICE void resolve(const Worker& worker, FetchedTask& out, const Ahead& ahea
   }
 }
 
+inline constexpr uint64_t kRefused = uint64_t(1) << 63;  // In Control::begun.
+static_assert((kOver & kRefused) != 0);
+
 // Somebody may have given the launch up before it began: then no block begins anything, for the
 // callers' memory may be used for something else. The word is the host's, and looks at it are
 // answered one after the other, a microsecond each: so the launch's first block alone looks, by a
@@ -167,17 +170,22 @@ SK_DEVICE void tell_begun(const Worker& worker, uint32_t seen) {
   // Where the run begins nothing else is told with it, and a release would take its time.
   if (seen == 0) return ptx::store_relaxed_sys(begun, run + 1);
   fail(worker.args, Verdict::kAborted, {0, rank, worker.role.queue, task, rank, UINT32_MAX, 0, 0});
-  ptx::store_release_sys(begun, run + 1);
+  ptx::store_release_sys(begun, kRefused | (run + 1));
 }
+// One word says both that it was looked and what was seen, so a block asks memory once. Who hears
+// of a refusal has acquired what was released with it, the verdict: its post warp, to which it
+// comes through the ring's barriers, finds that and does not end the run. A refusal stays: later
+// launches of the program hear of it at once, and the abort word stays as well. A verdict of an
+// earlier launch needs no look, for whoever gave it has set the abort word.
 SK_DEVICE bool hear_begun(const Worker& worker, uint64_t run) {
   bool lost = false;
   if (ptx::one_lane()) {
     const LaunchArgs& args = worker.args;
     const uint32_t rank = worker.role.image.rank;
     const uint32_t task = worker.role.tasks.first_task;
-    lost = !wait_until(&args.control->begun, run + 1, args,
-                       {0, rank, worker.role.queue, task, rank, UINT32_MAX, 0, 0}) ||
-           ptx::load_relaxed_sys(&args.control->verdict) != uint32_t(Verdict::kRunning);
+    const uint64_t begun = wait_for(&args.control->begun, run + 1, args,
+                                    {0, rank, worker.role.queue, task, rank, UINT32_MAX, 0, 0});
+    lost = (begun & kRefused) != 0;  // Or the launch is over.
   }
   return !ptx::any(lost);
 }

@@ -38,7 +38,9 @@ struct RankState {
 
 // An address that a task touches, as far as the plan knows it.
 struct TaskPlace {
-  uint64_t address[2];  // In runs of even and odd number; of operands: bytes from where they begin.
+  // In runs of even and odd number; of operands: bytes from where they begin. Either would do for
+  // both where all ranks are one launch, for then one run ends before the next begins.
+  uint64_t address[2];
   uint32_t owner;
   int32_t operand;  // Of the owner, in its entry; or what follows.
 };

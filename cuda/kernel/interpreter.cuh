@@ -61,16 +61,18 @@ SK_DEVICE void work_queue(bool traced, BlockShared<Ops>& shared) {
 template <typename Ops, typename Source>
 SK_DEVICE void post_queue(const Source& source, Ring& ring) {
   for (uint32_t n = 0; const FetchedTask* task = next_task(ring, n); ++n) {
+    const typename Source::Ahead ahead = source.ask(*task);
     wait_at(At::kRingDone, ring.done[slot_of(n)], phase_of(n), slot_of(n));
-    source.finish(ring, n, *task, Ops::can(*task));
+    source.finish(ring, n, *task, Ops::can(*task), ahead);
     ptx::sync_warp();
     if (ptx::one_lane()) ptx::arrive(ring.empty[slot_of(n)]);
   }
   source.end();
 }
 
-// A Source has fetch(ring), look(), traced(), finish(ring, n, task, able) and end(). `views`: the
-// launch's, of kernels that load boxes.
+// A Source has fetch(ring), look(), traced(), ask(task), which gives an Ahead while the task is
+// under way, finish(ring, n, task, able, ahead) and end(). `views`: the launch's, of kernels that
+// load boxes.
 template <typename Ops, typename Source>
 SK_DEVICE void run_block(const Source& source, const TensorMap* views) {
   auto& shared = *reinterpret_cast<BlockShared<Ops>*>(ptx::shared_memory());

@@ -20,16 +20,26 @@ class PlanSource {
   }
   SK_DEVICE bool traced() const { return times().count != 0; }
 
-  // Behind all writes of the task. By the post warp, as end() is.
-  SK_DEVICE void finish(Ring& ring, uint32_t n, const FetchedTask& task, bool able) const {
+  // By the post warp, as all that follows.
+  using Ahead = PostsAhead;
+  SK_DEVICE Ahead ask(const FetchedTask& task) const {
+    if constexpr (pair) {
+      if (!leads()) return {};
+    }
+    return ask_for_posts(worker_.role.image, task);
+  }
+
+  // Behind all writes of the task.
+  SK_DEVICE void finish(Ring& ring, uint32_t n, const FetchedTask& task, bool able,
+                        const Ahead& ahead) const {
     if constexpr (pair) {
       if (!leads()) return tell_done(ring, n);
       hear_done(ring, n);
     }
     const Image& image = worker_.role.image;
     if (able) {
-      if (task.task.op == TaskOp::kEnter) enter(worker_, task.run);
-      post_all(image, task.task);
+      if (task.task.op == TaskOp::kEnter) enter(worker_, task.run, ahead);
+      post_all(image, task.task, ahead);
     } else if (ptx::one_lane()) {
       fail(worker_.args, Verdict::kBadTask,
            {0, image.rank, worker_.role.queue, task.index, image.rank, 0, 0,

@@ -29,32 +29,39 @@ SK_DEVICE void fail(const LaunchArgs& args, Verdict verdict, const Control& what
 // all blocks are answered one after the other, a microsecond each.
 inline constexpr uint32_t kLooksPerPoll = 64, kLooksPerAbort = 16 * kLooksPerPoll;
 
-// Until *word >= wanted; false: the launch is over without it. `what` says who waits for whom.
-SK_DEVICE bool wait_until(const uint64_t* word, uint64_t wanted, const LaunchArgs& args,
-                          Control what) {
+// What *word is once it is `wanted` or more; kOver: the launch is over without it. `what` says who
+// waits for whom.
+inline constexpr uint64_t kOver = UINT64_MAX;
+SK_DEVICE uint64_t wait_for(const uint64_t* word, uint64_t wanted, const LaunchArgs& args,
+                            Control what) {
   uint64_t began_ns = 0;
   for (uint32_t looks = 0;; ++looks) {
     const uint64_t seen = ptx::load_acquire_sys(word);
-    if (seen >= wanted) return true;
+    if (seen >= wanted) return seen;
     if (looks % kLooksPerPoll != kLooksPerPoll - 1) {
       ptx::pause();
       continue;
     }
-    if (ptx::load_relaxed_sys(&args.control->verdict) != uint32_t(Verdict::kRunning)) return false;
+    if (ptx::load_relaxed_sys(&args.control->verdict) != uint32_t(Verdict::kRunning)) return kOver;
     what.wanted = wanted;
     what.seen = seen;
     if (looks % kLooksPerAbort == kLooksPerAbort - 1 && ptx::load_relaxed_sys(args.abort) != 0) {
       fail(args, Verdict::kAborted, what);
-      return false;
+      return kOver;
     }
     const uint64_t now_ns = ptx::timer_ns();
     if (began_ns == 0) began_ns = now_ns;
     if (now_ns - began_ns > args.timeout_ns) {
       fail(args, Verdict::kTimeout, what);
-      return false;
+      return kOver;
     }
     wait_goes_on(what.signal);
   }
+}
+// Whether it has come to that.
+SK_DEVICE bool wait_until(const uint64_t* word, uint64_t wanted, const LaunchArgs& args,
+                          const Control& what) {
+  return wait_for(word, wanted, args, what) != kOver;
 }
 
 }  // namespace sk::cuda

@@ -11,6 +11,9 @@
 #include "lib/algo/planner.h"
 #include "lib/plan/text.h"
 #include "tests/devhost/kernels.h"
+#include "tests/devhost/planted.h"
+#include "tests/support/gemm_cases.h"
+#include "tests/support/op_words.h"
 #include "tests/support/plans.h"
 #include "tests/support/worlds.h"
 
@@ -127,6 +130,62 @@ TEST(DeviceCode, ReductionsAreTheReferencesToTheLastBit) {
   }
 }
 
+// ---- more ranks than a task has waits at hand, or its warp lanes --------------------------------
+
+class ManyRanks : public testing::TestWithParam<uint32_t> {};
+
+TEST_P(ManyRanks, ComputeWhatTheOpSays) {
+  const uint32_t ranks = GetParam();
+  std::mt19937_64 random(ranks);
+  std::vector<Plan> plans;
+  for (const bool mapped : {true, false}) {
+    const OpDesc op = op_desc({.kind = OpKind::kAllreduce,
+                               .symmetric_in = mapped,
+                               .symmetric_out = mapped,
+                               .count = 401});
+    plans.push_back(make_plan(op, {.world_size = ranks, .workers = 1}).value());
+  }
+  for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    plans.push_back(plan_gemm({.m = 33,
+                               .n = 24,
+                               .k = 16,
+                               .dtype = dtype,
+                               .out_dtype = dtype,
+                               .ranks = ranks,
+                               .workers = 1}));
+  }
+  for (const Plan& plan : plans) {
+    SCOPED_TRACE(dump(plan).substr(0, 300));
+    World world = random_world(plan, /*runs=*/2, random);
+    ASSERT_EQ(devhost::run(plan, world, {}), "");
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, ManyRanks, testing::Values(9u, 12u, 16u),
+                         testing::PrintToStringParamName());
+
+// What kernels look at beyond the first waits of a task, and beyond a warp's lanes of its places.
+TEST(DeviceCode, TasksOfManyRanksHaveManyWaitsAndPlaces) {
+  const Plan plan =
+      plan_gemm({.m = 33, .n = 24, .k = 16, .ranks = cuda::kLaunchRanksMax, .workers = 1});
+  uint32_t places = 0;
+  for (const Task& task : plan.ranks[0].tasks) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < task.region_count; ++i)
+      count += plan.ranks[0].regions[task.first_region + i].buffer_count;
+    places = std::max(places, count);
+  }
+  EXPECT_GT(places, 32u);
+}
+
+// The ninth wait of a task is the one that is met last, by far.
+TEST(DeviceCode, AWaitBeyondThoseAtHand) {
+  static_assert(cuda::kWaitsAheadMax == 8);
+  const Plan plan = signalled_allreduce(10, 33, /*late=*/32);
+  std::mt19937_64 random(5);
+  World world = random_world(plan, /*runs=*/1, random);
+  ASSERT_EQ(devhost::run(plan, world, {}), "");
+}
+
 // ---- what ends a run --------------------------------------------------------------------------
 
 // Rank 1 never comes.
@@ -169,6 +228,23 @@ TEST(DeviceCode, AnAbortBeforeTheLaunchLeavesAllAsItWas) {
     EXPECT_NE(found.find("was aborted: rank"), std::string::npos) << found;
     for (uint32_t rank = 0; rank < ranks; ++rank) EXPECT_TRUE(device.untouched(rank)) << rank;
   }
+}
+
+// A rank that has nothing to do ends its run only once its number was told, by which others hear
+// that they may begin. Else it would be told one too high, and nobody would hear of this abort.
+TEST(DeviceCode, AnAbortBehindARunOfAnIdleRank) {
+  const Plan plan = idle_rank(33);
+  std::mt19937_64 random(1);
+  World world = random_world(plan, 1, random);
+  devhost::planted = {.late_look = true};
+  devhost::DeviceWorld device(plan, devhost::kernel_for(plan), {});
+  const Status first = device.run(world);
+  device.abort();
+  const std::string found = device.run(world).message();
+  devhost::planted = {};
+  ASSERT_TRUE(first.ok()) << first.message();
+  EXPECT_NE(found.find("was aborted: rank"), std::string::npos) << found;
+  EXPECT_TRUE(device.untouched(1));
 }
 
 TEST(DeviceCode, TimesOfTasks) {

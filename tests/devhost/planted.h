@@ -14,6 +14,7 @@ struct Planted {
   bool early_stage = false;      // Operands are given back while products still read them.
   bool frozen_run = false;       // The run index stays, as a launch argument does in a graph.
   bool no_abort_poll = false;    // Nobody looks at the abort word.
+  bool late_look = false;        // No bug: who looks whether a launch may begin comes late.
   bool swapped_offsets = false;  // Of a turned operand: eight rows on for 64 columns on.
   bool first_view = false;       // Every product takes the first rank's A, wherever its own lies.
   // Of two blocks of a cluster that share a panel:

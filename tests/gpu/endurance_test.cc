@@ -113,7 +113,7 @@ TEST_F(Endurance, SeveralPlansAreInFlight) {
 
 // How soon is measured by the benchmark of that; here each only has to come, in its time.
 TEST_F(Endurance, EveryAbortEndsALaunchThatWaits) {
-  Plan plan = direct_allreduce(2, 33);
+  Plan plan = signalled_allreduce(2, 33, /*late=*/0);
   for (Task& task : plan.ranks[1].tasks) task.post_count = 0;  // Rank 0 waits in vain.
   const World world = random_world(plan, /*runs=*/1, random_);
   for (int i = 0; i < times(1000, 5); ++i) {
@@ -128,7 +128,7 @@ TEST_F(Endurance, EveryAbortEndsALaunchThatWaits) {
 }
 
 TEST_F(Endurance, AWaitRunsOutByTheGpusOwnClock) {
-  Plan plan = direct_allreduce(2, 33);
+  Plan plan = signalled_allreduce(2, 33, /*late=*/0);
   for (Task& task : plan.ranks[1].tasks) task.post_count = 0;
   Running running(plan);
   // Long enough for the other rank's blocks to begin, which on a CPU are threads among many.

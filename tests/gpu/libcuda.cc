@@ -1,17 +1,25 @@
 // The fake driver as a libcuda.so.1, so that the way to a real one is gone in tests too: loaded by
 // its name, with the symbols and versions that a driver has. There are two GPUs, with memory for
-// what the tests on real ones take.
+// what the tests on real ones take, and SK_FAKE_MULTIPROCESSORS multiprocessors, or 8;
+// SK_FAKE_FAULT has them fail (fault.h).
+#include <cstdlib>
 #include <future>
 #include <memory>
 
 #include "tests/gpu/fake_calls.h"
+#include "tests/gpu/fault.h"
 
 namespace {
 
 struct Both {
   Both() {
     driver.gpus.resize(2);
-    for (auto& gpu : driver.gpus) gpu.memory_bytes = 1 << 30;
+    const char* wanted = std::getenv("SK_FAKE_MULTIPROCESSORS");
+    for (auto& gpu : driver.gpus) {
+      gpu.memory_bytes = 1 << 30;
+      if (wanted != nullptr) gpu.multiprocessors = std::atoi(wanted);
+    }
+    plant_fault(driver);
   }
   mutable sk::cuda::FakeDriver driver;
   sk::cuda::Calls calls = sk::cuda::fake_calls(driver);

@@ -49,10 +49,13 @@ class Machine {
   // somebody ends their process: SK_GPU_WAIT_S seconds, else 5 s on a GPU, 60 s on a fake one.
   int64_t patience_ns() const { return patience_ns_; }
 
-  // Of all blocks that can be resident, each rank's share.
+  // Of all blocks that can be resident, each rank's share; of a fake GPU's a few.
   uint32_t workers(uint32_t ranks) const;
   // The same of pairs of blocks, each one a worker; 0: this GPU has no kernel for them.
   uint32_t pair_workers(uint32_t ranks) const;
+  // Of so many blocks that can be resident those that tests and benchmarks fill: a few of a fake
+  // one's.
+  uint32_t used(uint32_t blocks) const;
   uint64_t free_bytes() const;
   void synchronize() const;
   // Throws what the driver says; on the calling thread the device's context is current.

@@ -39,8 +39,11 @@ sk_status product(sk_comm* comm, const Case& c, const CaseMemory& memory, int64_
     args.transpose_b = c.transpose_b;
     return sk_call(comm, c.kind, &args, options);
   }
+  // On a GPU it reads B on the default stream, which waits for no other.
+  sk_status status = sk_comm_synchronize(comm, options);
+  if (status != SK_OK) return status;
   sk_packed* packed = nullptr;
-  sk_status status = sk_pack(comm, &b, c.transpose_b ? uint32_t(SK_GEMM_TRANSPOSE_B) : 0u, &packed);
+  status = sk_pack(comm, &b, c.transpose_b ? uint32_t(SK_GEMM_TRANSPOSE_B) : 0u, &packed);
   if (status != SK_OK) return status;
   args.b_packed = packed;
   status = sk_call(comm, c.kind, &args, options);

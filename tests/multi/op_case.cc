@@ -111,8 +111,11 @@ sk_status call_gemm(const Caller& caller, const Case& c, void* in, void* weights
   sk_tensor out_c = tensor(caller, out, c.out_dtype, out_count(c, caller.ranks) / c.n, c.n);
   const auto call = gathers ? sk_allgather_gemm : sk_allreduce_gemm;
   if (!c.packed) return call(caller.comm, &a, &b, nullptr, &out_c, a_flag | b_flag, caller.given);
+  // On a GPU it reads B on the default stream, which waits for no other.
+  sk_status status = sk_comm_synchronize(caller.comm, caller.given);
+  if (status != SK_OK) return status;
   sk_packed* packed = nullptr;
-  sk_status status = sk_pack(caller.comm, &b, b_flag, &packed);
+  status = sk_pack(caller.comm, &b, b_flag, &packed);
   if (status != SK_OK) return status;
   status = call(caller.comm, &a, nullptr, packed, &out_c, a_flag, caller.given);
   const sk_status freed = sk_packed_free(packed);
@@ -149,6 +152,14 @@ void place_in_place(const Case& c, int rank, char*& from, char*& to) {
   } else {
     from = c.kind == SK_OP_ALLGATHER ? to + block * rank : to;
   }
+}
+
+// For longer than the call's own waits, which say who waited for whom when they run out.
+sk_status synchronize(const Caller& caller, const Row& row) {
+  if (caller.given == nullptr) return sk_comm_synchronize(caller.comm, nullptr);
+  sk_run_options options = *caller.given;
+  options.timeout_ms = 2 * row.timeout_ms;
+  return sk_comm_synchronize(caller.comm, &options);
 }
 
 // A barrier is right if everybody had come to it when it let this rank go.
@@ -190,7 +201,7 @@ std::string run_case(const Caller& caller, const Case& c, const Row& row, Arriva
                                                              {from, b.data(), to}, caller.given)
                                             : call(caller, c, from, b.data(), to);
   if (called != SK_OK) return fail(sk_last_error());
-  if (sk_comm_synchronize(comm, caller.given) != SK_OK) return fail(sk_last_error());
+  if (synchronize(caller, row) != SK_OK) return fail(sk_last_error());
   // The call is over: its inputs are ours.
   hand.poison(b.data(), weights[size_t(rank)].size());
   if (!c.in_place) hand.poison(from, in_bytes);

@@ -94,6 +94,63 @@ Plan staged_allreduce(uint32_t ranks, int64_t count) {
   return plan;
 }
 
+Plan signalled_allreduce(uint32_t ranks, int64_t count, uint32_t late) {
+  constexpr uint64_t kLateBytes = 1 << 20;
+  Plan plan = allreduce_of(ranks, count, DType::kF32, RedOp::kSum, BufferAccess::kLocal);
+  const uint64_t bytes = uint64_t(count) * 4;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    plan.buffers.push_back(
+        {.access = BufferAccess::kMapped, .generations = 2, .owner = rank, .bytes = bytes});
+  }
+  plan.buffers.push_back({.owner = ranks - 1, .bytes = 2 * kLateBytes});
+  const int64_t copy[] = {kStoreDefault};
+  const int64_t params[] = {SK_F32, SK_F32, SK_SUM, kStoreDefault};
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    RankBuilder part(rank, 1);
+    part.set_peers(others(rank, ranks));
+    std::vector<Wait> waits;
+    std::vector<Post> posts;
+    for (const uint32_t peer : others(rank, ranks)) {
+      part.add_signal({peer, 0, 1});
+      waits.push_back({peer, 0, 1});
+      posts.push_back({peer, 0, 1});
+    }
+    part.add({.op = TaskOp::kEnter});
+    part.add({.op = TaskOp::kAwait});  // Nobody reads what was staged two runs ago any more.
+    for (uint32_t i = 0; rank + 1 == ranks && i < late; ++i) {
+      part.add({.op = TaskOp::kCopy,
+                .regions = {flat(3 * ranks, 0, kLateBytes, kRead),
+                            flat(3 * ranks, kLateBytes, kLateBytes, kWrite)},
+                .params = copy});
+    }
+    part.add({.op = TaskOp::kCopy,
+              .regions = {flat(rank, 0, bytes, kRead), flat(2 * ranks + rank, 0, bytes, kWrite)},
+              .params = copy,
+              .posts = posts});
+    part.add(
+        {.op = TaskOp::kReduce,
+         .after_all = true,
+         .regions = {flat(2 * ranks, 0, bytes, kRead, ranks), flat(ranks + rank, 0, bytes, kWrite)},
+         .params = params,
+         .waits = waits});
+    plan.ranks.push_back(part.finish());
+  }
+  return plan;
+}
+
+Plan idle_rank(int64_t count) {
+  Plan plan = allreduce_of(2, count, DType::kF32, RedOp::kSum, BufferAccess::kLocal);
+  const uint64_t bytes = uint64_t(count) * 4;
+  const int64_t copy[] = {kStoreDefault};
+  RankBuilder idle(0, 1), busy(1, 1);
+  busy.add({.op = TaskOp::kCopy,
+            .regions = {flat(1, 0, bytes, kRead), flat(3, 0, bytes, kWrite)},
+            .params = copy});
+  plan.ranks.push_back(idle.finish());
+  plan.ranks.push_back(busy.finish());
+  return plan;
+}
+
 Plan put_pipeline(int64_t chunk_count, uint32_t slots, uint64_t chunk_elements) {
   Plan plan;
   const uint64_t chunk_bytes = chunk_elements * 4;

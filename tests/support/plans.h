@@ -15,6 +15,13 @@ Plan direct_allreduce(uint32_t ranks, int64_t count, DType dtype = DType::kF32,
 // reduces all staged inputs into its own output.
 Plan staged_allreduce(uint32_t ranks, int64_t count);
 
+// The same, but each rank signals each other that its input is staged, and reduces in one task that
+// waits for all of these. The last rank copies `late` times 1 MiB of no use before it stages.
+Plan signalled_allreduce(uint32_t ranks, int64_t count, uint32_t late);
+
+// Rank 1 copies its input to its output; rank 0 has nothing to do.
+Plan idle_rank(int64_t count);
+
 // Rank 0 sends to rank 1 by puts through `slots` slots, each with its own data and credit signal.
 Plan put_pipeline(int64_t chunk_count, uint32_t slots, uint64_t chunk_elements = 16);
 

@@ -53,18 +53,19 @@ class _Root:
         self.is_freed = False
         self.loans: weakref.WeakSet[_Loan] = weakref.WeakSet()
         self._own = _Loan(handle)
-        self._uses: dict[int, weakref.ref[Batch]] = {}
-        """By stream: of the last call that uses it; gone once that is done."""
+        self._uses: dict[int, tuple[int, weakref.ref[Batch]]] = {}
+        """The batches of calls that use it, of any communicator, by identity, with their streams;
+        a batch is gone once its calls are done."""
 
-    def note_use(self, stream: int) -> None:
-        """A call on ``stream`` reads or writes it."""
-        self._uses[stream] = weakref.ref(self.place.batches[stream])
+    def note_use(self, stream: int, batch: Batch) -> None:
+        """A call on ``stream`` reads or writes it, and is one of this ``batch``."""
+        self._uses[id(batch)] = stream, weakref.ref(batch)
 
     def settle(self, stream: int | None) -> None:
         """Waits for calls on other streams than this one."""
-        for other, batch in list(self._uses.items()):
+        for key, (other, batch) in list(self._uses.items()):
             if batch() is None:
-                del self._uses[other]
+                del self._uses[key]
             elif other != stream:
                 self.place.synchronize(other, 0)
 
@@ -174,8 +175,8 @@ class DeviceArray(Here):
             "stream": None,
         }
 
-    def _note_use(self, stream: int) -> None:
-        self._root.note_use(stream)
+    def _note_use(self, stream: int, batch: Batch) -> None:
+        self._root.note_use(stream, batch)
 
     def _check(self) -> None:
         if self._root.is_freed:

@@ -3,7 +3,8 @@
 A call enqueues and returns, so two things that the CPU's calls need not care for are settled here.
 
 Order: each array is exported for the call's stream (``__dlpack__(stream=...)``), so its library
-makes that stream wait for what it has enqueued on the array.
+makes that stream wait for what it has enqueued on the array. Our own arrays have no library that
+knows who writes them: they are taken for torch's, where torch is at work on the GPU.
 
 Life: a torch tensor goes back to an allocator that reuses memory in the order of the stream it was
 made for, as with torch's own operations; on any other stream the allocator is told
@@ -16,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from libsk import _dtypes
@@ -75,14 +77,13 @@ class OnGpu:
         return GpuCall(self, handle)
 
     def _default_stream(self, arrays: Sequence[Any]) -> int:
-        cuda = getattr(sys.modules.get("torch"), "cuda", None)
-        has_begun = getattr(cuda, "is_initialized", None)  # Not while torch is being imported.
-        if has_begun is None:
+        torch = _torch_on_gpus()
+        if torch is None:
             return 0
         is_used = any(torch_if_of(array) is not None and array.is_cuda for array in arrays)
-        if not (is_used or (not arrays and has_begun())):
+        if not (is_used or not arrays or any(isinstance(array, DeviceArray) for array in arrays)):
             return 0
-        return stream_of(cuda.current_stream(self.device.index))
+        return stream_of(torch.cuda.current_stream(self.device.index))
 
     def synchronize(self, stream: Any, timeout_ms: int) -> None:
         streams = list(self.batches) or [0] if stream is None else [stream_of(stream)]
@@ -169,10 +170,15 @@ class GpuCall:
 
     def _hold(self) -> None:
         """Keeps everything: an allocator only knows the order of what was enqueued by now."""
-        self._batch().extend(operand.owner for _, operand in self._uses)
+        batch = self._batch()
+        batch.extend(operand.owner for _, operand in self._uses)
+        self._note(batch)
+
+    def _note(self, batch: Batch) -> None:
+        """Also memory of another communicator, whose calls are of other batches."""
         for array, _ in self._uses:
             if isinstance(array, DeviceArray):
-                array._note_use(self.stream)
+                array._note_use(self.stream, batch)
 
     def _keep(self) -> None:
         batch = self._batch()
@@ -182,15 +188,15 @@ class GpuCall:
                 batch.append(operand.owner)
             elif stream_of(torch.cuda.current_stream(array.device)) != self.stream:
                 array.record_stream(_torchs_stream(torch, self.stream, array.device))
-            if isinstance(array, DeviceArray):
-                array._note_use(self.stream)
+        self._note(batch)
 
     def operand(self, x: Any, what: str, dtype: Any = None) -> Operand:
         device = self._device_of(x, what)
         check_no_tangent(x, what)
         if has_pending_bits(x):
             raise pending_bits(what, f"{what}.resolve_conj().resolve_neg()")
-        found = borrow(x, what, device, dtype, stream=self._order(x))
+        with self._current(torch_if_of(x)):
+            found = borrow(x, what, device, dtype, stream=self._order(x))
         if found.span[0] % found.itemsize:
             raise invalid(
                 f"{what} starts at an address that is no multiple of {found.itemsize} bytes"
@@ -200,10 +206,36 @@ class GpuCall:
 
     def _order(self, x: Any) -> int:
         """The stream that is to wait for what its library has enqueued to write ``x``."""
+        if isinstance(x, DeviceArray):
+            self._follow_torch()
         torch = torch_if_of(x)
-        if torch is not None and _is_captured_alone(torch, self.stream, x.device):
-            return -1  # DLPack's none: a wait for work outside of the graph would end the capture.
+        if torch is not None:
+            # DLPack's -1: none. Torch's current stream need not wait for itself, and torch, which
+            # would know it by another object, would record an event to that end; on a captured
+            # stream a wait for work outside of the graph would end the capture.
+            is_current = stream_of(torch.cuda.current_stream(x.device)) == self.stream
+            if is_current or _is_captured_alone(torch, self.stream, x.device):
+                return -1
         return self.stream or 1  # DLPack's 1: the default stream.
+
+    def _follow_torch(self) -> None:
+        """As ``Tensor.__dlpack__()`` does: this stream waits for torch's current one."""
+        torch = _torch_on_gpus()
+        if torch is None:
+            return
+        index = self._place.device.index
+        current = torch.cuda.current_stream(index)
+        with self._current(torch):
+            if stream_of(current) == self.stream or _is_captured_alone(torch, self.stream, index):
+                return
+            _torchs_stream(torch, self.stream, index).wait_stream(current)
+
+    def _current(self, torch: Any) -> AbstractContextManager[Any]:
+        """Torch exports, and tells of captures, for the thread's current GPU alone: that is the
+        first one in a new thread, whichever this communicator is on."""
+        if torch is None:
+            return contextlib.nullcontext()
+        return torch.cuda.device(self._place.device.index)
 
     def _device_of(self, x: Any, what: str) -> tuple[int, int]:
         mine = self._place.device
@@ -272,6 +304,14 @@ class GpuCall:
         )
 
 
+def _torch_on_gpus() -> Any:
+    """The module torch where it works on GPUs, else None; while it is being imported it is
+    incomplete."""
+    torch = sys.modules.get("torch")
+    has_begun = getattr(getattr(torch, "cuda", None), "is_initialized", None)
+    return torch if has_begun is not None and has_begun() else None
+
+
 def _torchs_stream(torch: Any, handle: int, device: Any) -> Any:
     if handle == 0:  # Of which ExternalStream() makes any stream of torch's pool.
         return torch.cuda.default_stream(device)
@@ -279,9 +319,9 @@ def _torchs_stream(torch: Any, handle: int, device: Any) -> Any:
 
 
 def _is_captured_alone(torch: Any, handle: int, device: Any) -> bool:
-    """Whether this stream is captured and torch's current one is another, which is not."""
+    """Whether this stream is captured and torch's current one, which is another, is not."""
     cuda = torch.cuda
-    if stream_of(cuda.current_stream(device)) == handle or cuda.is_current_stream_capturing():
+    if cuda.is_current_stream_capturing():
         return False
     with cuda.stream(_torchs_stream(torch, handle, device)):
         return cuda.is_current_stream_capturing()

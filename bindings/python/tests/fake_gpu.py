@@ -64,6 +64,13 @@ class FakeGpus:
         for hold in list(self._held):
             self.open(hold)
 
+    def wait(self, stream: int, other: int) -> None:
+        """``stream`` goes on once ``other`` has done what it has by now."""
+        event = ctypes.c_void_p()
+        assert self._driver.cuEventCreate(ctypes.byref(event), 0) == 0
+        assert self._driver.cuEventRecord(event, ctypes.c_void_p(other)) == 0
+        assert self._driver.cuStreamWaitEvent(ctypes.c_void_p(stream), event, 0) == 0
+
     def array(self, values: Any, gpu: int = 0) -> Exporter:
         """A copy of these values on a GPU, as an array with ``__dlpack__``."""
         values = np.asarray(values)

@@ -168,3 +168,25 @@ def test_other_streams_wait_for_what_was_written(gpus: FakeGpus) -> None:
         gpus.open(hold)
         comm.synchronize(timeout=30)
         x.__dlpack__(stream=1)
+
+
+def test_memory_of_another_communicator(gpus: FakeGpus) -> None:
+    """It waits for that one's calls, and what such a call uses lives until they are done."""
+    config = {"bootstrap": "threads", "rank": 0, "world_size": 1, "timeout": _WAIT_S}
+    with (
+        sk.Comm(device="cuda:0", name="its own", **config) as mine,
+        sk.Comm(device="cuda:0", name="another", **config) as other,
+    ):
+        x, out, handle = mine.empty(6), gpus.empty((6,), np.float32), gpus.stream(0)
+        host_view(x.ptr, (6,), np.float32)[...] = 3
+        hold = gpus.hold(handle)
+        other.allreduce(x, out=out, stream=handle)
+        with pytest.raises(sk.TimeoutError):
+            x.__dlpack__(stream=1)
+        with pytest.raises(sk.TimeoutError):
+            mine.free(x)
+        assert out.released == 0
+        gpus.open(hold)
+        other.synchronize(timeout=30)
+        assert out.released == 1 and np.all(out.memory == 3)
+        mine.free(x)

@@ -19,10 +19,21 @@ from exporter import Exporter
 from fake_gpu import FakeGpus, host_view
 
 
-def external_stream(handle: int, device: str) -> int:
-    """As torch's, which takes 0 for nothing and gives any stream of its pool."""
-    assert handle != 0
-    return handle
+class Stream:
+    """torch's name for a stream."""
+
+    def __init__(self, torch: Torch, handle: int) -> None:
+        self._torch = torch
+        self.cuda_stream = handle
+
+    def wait_stream(self, other: Stream) -> None:
+        self._torch.waits.append((self.cuda_stream, other.cuda_stream))
+        self._torch.gpus.wait(self.cuda_stream, other.cuda_stream)
+
+
+def index_of(device: Any) -> int:
+    """Of a GPU."""
+    return device if isinstance(device, int) else int(device.removeprefix("cuda:"))
 
 
 class Torch:
@@ -31,23 +42,33 @@ class Torch:
     float32, bfloat16 = np.float32, np.uint16
 
     def __init__(self, gpus: FakeGpus) -> None:
-        self.current = gpus.stream(0)
+        self.gpus = gpus
+        self.index = 0  # Of the current GPU.
+        self.streams = [gpus.stream(0), gpus.stream(1)]  # By GPU: its current one.
         self.captured: set[int] = set()
+        self.waits: list[tuple[int, int]] = []  # Who was to wait for whom.
         torch = self
 
         class Tensor(Exporter):
             is_cuda = True
             requires_grad = False
-            device = "cuda:0"
 
-            def __init__(self, shape: tuple[int, ...], dtype: Any = np.float32) -> None:
+            def __init__(
+                self, shape: tuple[int, ...], dtype: Any = np.float32, device: str = "cuda:0"
+            ) -> None:
                 size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-                memory = host_view(gpus.allocate(0, size), shape, dtype)
-                super().__init__(memory, 2, device=(2, 0))
+                self.device, index = device, index_of(device)
+                memory = host_view(gpus.allocate(index, size), shape, dtype)
+                super().__init__(memory, 2, device=(2, index))
                 self.recorded: list[int] = []
 
-            def record_stream(self, stream: int) -> None:
-                self.recorded.append(stream)
+            def __dlpack__(self, *, stream: Any = None) -> Any:
+                if index_of(self.device) != torch.index:
+                    raise BufferError("Can't export tensors on a different CUDA device index")
+                return super().__dlpack__(stream=stream)
+
+            def record_stream(self, stream: Stream) -> None:
+                self.recorded.append(stream.cuda_stream)
 
             def is_neg(self) -> bool:
                 return False
@@ -60,10 +81,11 @@ class Torch:
 
         self.Tensor = Tensor
         self.cuda = SimpleNamespace(
-            current_stream=lambda device: SimpleNamespace(cuda_stream=torch.current),
-            default_stream=lambda device: 0,
-            ExternalStream=external_stream,
-            is_current_stream_capturing=lambda: torch.current in torch.captured,
+            current_stream=lambda device: Stream(torch, torch.streams[index_of(device)]),
+            device=self.on_gpu,
+            default_stream=lambda device: Stream(torch, 0),
+            ExternalStream=self.external_stream,
+            is_current_stream_capturing=lambda: torch.streams[torch.index] in torch.captured,
             is_initialized=lambda: True,
             stream=self.on_stream,
         )
@@ -72,15 +94,32 @@ class Torch:
             graph=SimpleNamespace(increment_version=self.versions.append)
         )
 
+    def external_stream(self, handle: int, device: Any) -> Stream:
+        """As torch's, which takes 0 for nothing and gives any stream of its pool."""
+        assert handle != 0
+        return Stream(self, handle)
+
+    @property
+    def current(self) -> int:
+        """The first GPU's current stream."""
+        return self.streams[0]
+
     @contextmanager
-    def on_stream(self, stream: int) -> Iterator[None]:
-        before, self.current = self.current, stream
+    def on_stream(self, stream: Stream) -> Iterator[None]:
+        before, self.streams[self.index] = self.streams[self.index], stream.cuda_stream
         yield
-        self.current = before
+        self.streams[self.index] = before
+
+    @contextmanager
+    def on_gpu(self, device: Any) -> Iterator[None]:
+        before, self.index = self.index, index_of(device)
+        try:
+            yield
+        finally:
+            self.index = before
 
     def empty(self, shape: tuple[int, ...], dtype: Any, device: str) -> Any:
-        assert device == "cuda:0"
-        return self.Tensor(shape, dtype)
+        return self.Tensor(shape, dtype, device)
 
 
 @pytest.fixture
@@ -112,10 +151,28 @@ def test_tensors_in_and_out(torch: Torch, comm: sk.Comm) -> None:
     assert torch.versions == [out]
 
 
+def test_a_gpu_that_is_not_torchs_current_one(torch: Torch, gpus: FakeGpus) -> None:
+    config = {"bootstrap": "threads", "rank": 0, "world_size": 1, "timeout": 30.0}
+    with sk.Comm(device="cuda:1", name="the second GPU", **config) as comm:
+        x, stream = torch.Tensor((4,), device="cuda:1"), gpus.stream(1)
+        x.memory[...] = 2
+        out = comm.allreduce(x)
+        assert out.device == "cuda:1"
+        symmetric = comm.empty(4)
+        torch.captured = {stream}
+        comm.allreduce(symmetric, out=out, stream=stream)
+        comm.allreduce(x, out=out, stream=stream)
+        assert torch.waits == [] and x.streams[-1] == -1
+        comm.synchronize()
+        assert np.all(out.memory == 2) and torch.index == 0
+        with pytest.raises(sk.InvalidArgumentError, match="lies on cuda:0"):
+            comm.allreduce(torch.Tensor((4,)))
+
+
 def test_torchs_current_stream(torch: Torch, comm: sk.Comm, gpus: FakeGpus) -> None:
     x = torch.Tensor((4,))
     out = comm.allreduce(x)
-    assert x.streams == [torch.current] and out.streams == [torch.current]
+    assert x.streams == [-1] and out.streams == [-1]  # It is in order with itself.
     hold = gpus.hold(torch.current)
     for enqueue in (lambda: comm.allreduce(x, out=x), comm.barrier):
         enqueue()
@@ -124,7 +181,42 @@ def test_torchs_current_stream(torch: Torch, comm: sk.Comm, gpus: FakeGpus) -> N
             comm.synchronize(timeout=0.05)
     gpus.open(hold)
     comm.synchronize()
-    assert x.streams[-1] == torch.current
+    comm.allreduce(x, out=x, stream=torch.current)
+    assert x.streams[-1] == -1
+
+
+@pytest.mark.parametrize("way", ["current", "default", "named"])
+def test_symmetric_memory_is_in_order_with_torch(
+    torch: Torch, comm: sk.Comm, gpus: FakeGpus, way: str
+) -> None:
+    """Torch writes it through a view, of which the array knows nothing."""
+    x, out = comm.empty(6), comm.empty(6)
+    values, results = (host_view(each.ptr, (6,), np.float32) for each in (x, out))
+    values[...] = 1
+    hold = gpus.hold(torch.current)
+    stream = {"current": None, "default": 0, "named": gpus.stream(0)}[way]
+    comm.allreduce(x, out=out, stream=stream)
+    try:
+        with pytest.raises(sk.TimeoutError):
+            comm.synchronize(timeout=0.05)
+        values[...] = 5  # As what torch's stream does next would.
+    finally:
+        gpus.open(hold)
+    comm.synchronize()
+    assert np.all(results == 5)
+
+
+def test_symmetric_memory_is_packed_in_order_with_torch(torch: Torch, gpus: FakeGpus) -> None:
+    config = {"bootstrap": "threads", "rank": 0, "world_size": 1, "timeout": 0.2}
+    with sk.Comm(device="cuda:0", name="packs", **config) as comm:
+        b = comm.empty((4, 4))
+        hold = gpus.hold(torch.current)
+        try:
+            with pytest.raises(sk.TimeoutError):
+                comm.pack(b)
+        finally:
+            gpus.open(hold)
+        comm.synchronize(stream=0, timeout=30)
 
 
 def test_the_allocator_is_told_of_other_streams(
@@ -146,12 +238,14 @@ def test_a_capture_waits_for_nothing_outside(torch: Torch, comm: sk.Comm, gpus: 
     torch.captured = {stream}
     comm.allreduce(x, out=x, stream=stream)
     assert x.streams == [-1, -1]
+    comm.allreduce(symmetric := comm.empty(4), out=symmetric, stream=stream)
+    assert torch.waits == []
     torch.captured = {stream, torch.current}
     comm.allreduce(x, out=x, stream=stream)
     assert x.streams == [-1, -1, stream, stream]
     torch.captured = {torch.current}
     comm.allreduce(x, out=x)
-    assert x.streams[4:] == [torch.current, torch.current]
+    assert x.streams[4:] == [-1, -1]
 
 
 def test_tensors_are_not_held(torch: Torch, comm: sk.Comm) -> None:

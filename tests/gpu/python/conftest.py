@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,9 @@ import torch
 
 DEVICE = os.environ.get("SK_GPU_DEVICE", "cuda:0")
 ON_GPU = DEVICE != "cpu"
-PATIENCE_S = 60.0
+# Of one wait in a kernel, or for a rank: a visit gives it a part of a step's time, so that a rank
+# says for whom it waited before the step is ended.
+PATIENCE_S = float(os.environ.get("SK_GPU_WAIT_S", "60"))
 _numbers = itertools.count()
 
 Ranks = Callable[..., list[Any]]
@@ -41,7 +44,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def settle() -> None:
     """Waits for all work of the GPU, so that any thread may look at results."""
     if ON_GPU:
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(DEVICE)
+
+
+def sleep(cycles: int) -> None:
+    """Keeps this GPU's current stream busy; which GPU is current in a thread is no matter."""
+    with torch.cuda.device(DEVICE):
+        torch.cuda._sleep(cycles)
 
 
 def make_comm(rank: int, world_size: int, name: str, **config: Any) -> sk.Comm:
@@ -62,8 +71,6 @@ def ranks() -> Ranks:
 
         def rank_main(rank: int) -> None:
             try:
-                if ON_GPU:
-                    torch.cuda.set_device(DEVICE)
                 with make_comm(rank, world_size, name, **config) as comm:
                     try:
                         results[rank] = body(comm)
@@ -80,11 +87,13 @@ def ranks() -> Ranks:
         ]
         for thread in threads:
             thread.start()
+        end = time.monotonic() + 2 * PATIENCE_S
         for thread in threads:
-            thread.join(2 * PATIENCE_S)
-        assert not any(thread.is_alive() for thread in threads), "a rank hangs"
+            thread.join(max(0.0, end - time.monotonic()))
         if failures:
             raise failures[0]
+        hung = [rank for rank, thread in enumerate(threads) if thread.is_alive()]
+        assert not hung, f"ranks {hung} hang"
         return results
 
     return run

@@ -10,7 +10,7 @@ from typing import Any
 import libsk as sk
 import pytest
 import torch
-from conftest import DEVICE, Ranks
+from conftest import DEVICE, Ranks, sleep
 
 pytestmark = pytest.mark.gpu
 
@@ -101,7 +101,7 @@ def test_an_end_with_work_under_way(ranks: Ranks) -> None:
     """It waits for the GPU; results are whole."""
 
     def body(comm: sk.Comm) -> Any:
-        torch.cuda._sleep(50_000_000)
+        sleep(50_000_000)
         out = comm.allreduce(torch.ones(1 << 20, device=DEVICE))
         comm.free()
         return out

@@ -1,4 +1,4 @@
-"""Symmetric memory, other libraries' arrays, and what is left behind."""
+"""Symmetric memory, and what is left behind."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 import libsk as sk
 import pytest
 import torch
-from conftest import DEVICE, Ranks, make_comm
+from conftest import DEVICE, Ranks, make_comm, sleep
 
 pytestmark = pytest.mark.gpu
+COUNT = 100_003
+CYCLES = 20_000_000  # A wait of some 10 ms on the GPU.
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "i32"])
@@ -30,26 +32,25 @@ def test_symmetric_memory(ranks: Ranks, dtype: str) -> None:
     ranks(3, body)
 
 
-def test_arrays_of_cupy(ranks: Ranks) -> None:
-    cupy = pytest.importorskip("cupy")
+@pytest.mark.parametrize("way", ["current", "argument"])
+def test_symmetric_memory_on_a_side_stream(ranks: Ranks, way: str) -> None:
+    """Torch writes and reads it there; a stream that is named waits for torch's current one."""
 
     def body(comm: sk.Comm) -> None:
-        with cupy.cuda.Device(0), cupy.cuda.Stream(non_blocking=True) as stream:
-            x = cupy.arange(5000, dtype=cupy.float32) + comm.rank
-            out = cupy.full(5000, cupy.nan, dtype=cupy.float32)
-            assert comm.allreduce(x, out=out, stream=stream) is out
-            total = out.get(stream=stream)
-            stream.synchronize()
-            assert (total == 2 * cupy.arange(5000).get() + 1).all()
-            symmetric = comm.empty((5000,), "f32")
-            view = cupy.asarray(symmetric)
-            view[...] = x
-            comm.allreduce(symmetric, out=symmetric, stream=stream)
-            assert (view.get(stream=stream) == total).all()
-            with pytest.raises(sk.Error, match="out"):
-                comm.allreduce(x, stream=stream)
-            comm.synchronize()
-            del view
+        x, out = comm.empty(COUNT, "f32"), comm.empty(COUNT, "f32")
+        seen, results = torch.from_dlpack(x), torch.from_dlpack(out)
+        current, other = torch.cuda.Stream(DEVICE), torch.cuda.Stream(DEVICE)
+        with torch.cuda.stream(current):
+            for turn in range(5):
+                sleep(CYCLES)
+                seen.fill_(comm.rank + turn)
+                if way == "current":
+                    comm.allreduce(x, out=out)
+                else:
+                    comm.allreduce(x, out=out, stream=other)
+                    current.wait_stream(other)
+                assert torch.all(results == 1 + 2 * turn)
+        comm.synchronize()
 
     ranks(2, body)
 
@@ -65,9 +66,9 @@ def test_communicators_leave_nothing_behind() -> None:
 
     def free_bytes() -> int:
         gc.collect()
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(DEVICE)
         torch.cuda.empty_cache()
-        return torch.cuda.mem_get_info()[0]
+        return torch.cuda.mem_get_info(DEVICE)[0]
 
     with make_comm(0, 1, "keeps the device open"):
         once(0)

@@ -65,7 +65,7 @@ def test_collectives(ranks: Ranks, draw: Draw, count: int, dtype: Any, world_siz
 
 
 @pytest.mark.parametrize("op", list(_REDUCE))
-@pytest.mark.parametrize("world_size", [1, 3, 8])
+@pytest.mark.parametrize("world_size", [1, 3, 8, 12, 16])
 def test_reductions(ranks: Ranks, draw: Draw, op: str, world_size: int) -> None:
     parts = [draw(-3, 4, (67, 301), torch.float32) for _ in range(world_size)]
     exact = _REDUCE[op](torch.stack(parts).double())

@@ -241,9 +241,10 @@ TEST(GpuProgram, SeveralPlansAreInFlight) {
   }
 }
 
-// A valid plan loses rank 1's posts, so rank 0 waits for what never comes.
-Plan without_posts_of(Plan plan, uint32_t rank) {
-  for (Task& task : plan.ranks[rank].tasks) task.post_count = 0;
+// A valid plan loses rank 1's posts, so rank 0 waits for what never comes, with work behind it.
+Plan waits_in_vain() {
+  Plan plan = signalled_allreduce(2, 9, /*late=*/0);
+  for (Task& task : plan.ranks[1].tasks) task.post_count = 0;
   return plan;
 }
 
@@ -251,7 +252,7 @@ TEST(GpuProgram, AWaitThatRunsOutNamesWhoWaitedForWhom) {
   FakeDriver fake;
   const auto device = open_device(fake);
   const auto epoch = begin_epoch(*device);
-  const Plan plan = without_posts_of(direct_allreduce(2, 9), 1);
+  const Plan plan = waits_in_vain();
   const auto program = prepare(*device, *epoch, plan);
   const auto other = prepare(*device, *epoch, direct_allreduce(2, 9));
   GpuOperands operands(fake, plan);
@@ -274,7 +275,7 @@ TEST(GpuProgram, AnAbortEndsALaunchThatWaits) {
   FakeDriver fake;
   const auto device = open_device(fake);
   const auto epoch = begin_epoch(*device);
-  const Plan plan = without_posts_of(direct_allreduce(2, 9), 1);
+  const Plan plan = waits_in_vain();
   const auto program = prepare(*device, *epoch, plan);
   GpuOperands operands(fake, plan);
   ASSERT_TRUE(program->run(nullptr, operands.ranks(), kPatientNs).ok());
@@ -322,6 +323,25 @@ TEST(GpuProgram, ATraceHasEveryTaskOfTheLastRun) {
   }
   const auto plain = prepare(*device, *epoch, plan);
   EXPECT_EQ(plain->events(0).status().code(), SK_ERR_UNSUPPORTED);
+}
+
+// Which only wait: the end of the launch is that wait.
+TEST(GpuProgram, TasksThatEndAQueueAreLeftOut) {
+  std::mt19937_64 random(32);
+  FakeDriver fake;
+  const auto device = open_device(fake);
+  const auto epoch = begin_epoch(*device);
+  const Plan plan = direct_allreduce(3, 33);
+  const auto closes = uint32_t(plan.ranks[0].tasks.size() - 1);
+  ASSERT_EQ(plan.ranks[0].tasks[closes].op, TaskOp::kNop);
+  ASSERT_EQ(plan.ranks[0].tasks[closes].wait_count, 2);
+  const auto program = prepare(*device, *epoch, plan, {.trace = true});
+  World world = random_world(plan, /*runs=*/4, random);
+  ASSERT_EQ(run_all(fake, *program, world, nullptr), "");
+  Result<std::vector<TaskEvent>> events = program->events(0);
+  ASSERT_TRUE(events.ok());
+  ASSERT_EQ(events->size(), closes);
+  for (const TaskEvent& event : *events) EXPECT_NE(event.task, closes);
 }
 
 // A launch that had to load its kernel could wait for kernels that wait for it.
