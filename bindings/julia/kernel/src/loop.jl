@@ -109,5 +109,6 @@ function main(library::AbstractString)
     return 0
 end
 
-# Ours; children must not take them. libunwind, where it was loaded before us, is for Julia alone.
-const PRIVATE_VARIABLES = ("SK_WORKER_FD", "SK_CAPTURE_FDS", "SK_JOB_SECRET_FD", "LD_PRELOAD")
+# Ours; children must not take them. LD_PRELOAD stays: Julia makes children of itself, to precompile
+# packages and for workers, and starts the program behind the wrapper that has set it.
+const PRIVATE_VARIABLES = ("SK_WORKER_FD", "SK_CAPTURE_FDS", "SK_JOB_SECRET_FD")
