@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conftest import Kernel, Kernels
+from conftest import Kernel, Kernels, start
 
 ERROR = "try error(1) catch; print(:caught) end"
 
@@ -34,3 +34,30 @@ def test_a_package_that_catches_while_it_is_loaded_is_precompiled(
     finally:
         kernel.run("popfirst!(LOAD_PATH); popfirst!(DEPOT_PATH); nothing")
     assert list((tmp_path / "depot").rglob("*.ji"))
+
+
+def test_every_hook_of_exit_runs_though_one_prints_and_one_fails(
+    spec: Path, tmp_path: Path
+) -> None:
+    kernel = start(spec, 2)
+    # Compiled here: ranks that take longer than 2 s to end are ended.
+    kernel.run("showerror(stderr, ErrorException(string(1)), backtrace())")
+    try:
+        for hook in (
+            f'write("{tmp_path}/first$rank", "x")',
+            f'(println("bye"); println(stderr, "bye"); write("{tmp_path}/prints$rank", "x"))',
+            "exit()",
+            f'write("{tmp_path}/last$rank", "x")',
+        ):
+            assert kernel.run(f"atexit(() -> {hook})").reply["status"] == "ok"
+        # One that runs behind the hooks, when nobody takes output any more.
+        kernel.run(f'finalizer(_ -> (println("gone"); write("{tmp_path}/gone$rank", "x")), Ref(1))')
+        kernel.run(
+            f'kept = finalizer(_ -> (println(1); write("{tmp_path}/kept$rank", "x")), Ref(1))'
+        )
+    finally:
+        kernel.stop()
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == [
+        f"{hook}{rank}" for hook in ("first", "gone", "kept", "last", "prints") for rank in (0, 1)
+    ]

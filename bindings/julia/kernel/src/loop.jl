@@ -103,11 +103,16 @@ function main(library::AbstractString)
     @async watch_interrupts()
     serves[] = true
     serve()
+    run_exit_hooks()
     serves[] = false
     Core.eval(Base, :(is_interactive = false))  # Else Julia's own prompt would follow.
     leave_controller()
     return 0
 end
+
+"""What cells have given `atexit`: here, not by Julia's own exit, while what it prints still has a way to
+the notebook, and where an `exit()` in it is refused as in a cell."""
+run_exit_hooks() = Base.invokelatest(Base._atexit, (applicable(Base._atexit) ? () : (Cint(0),))...)
 
 # Ours; children must not take them. LD_PRELOAD stays: Julia makes children of itself, to precompile
 # packages and for workers, and starts the program behind the wrapper that has set it.
