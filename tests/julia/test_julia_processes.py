@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from conftest import Kernel, Kernels, start
 
 ERROR = "try error(1) catch; print(:caught) end"
@@ -51,13 +52,42 @@ def test_every_hook_of_exit_runs_though_one_prints_and_one_fails(
         ):
             assert kernel.run(f"atexit(() -> {hook})").reply["status"] == "ok"
         # One that runs behind the hooks, when nobody takes output any more.
-        kernel.run(f'finalizer(_ -> (println("gone"); write("{tmp_path}/gone$rank", "x")), Ref(1))')
-        kernel.run(
-            f'kept = finalizer(_ -> (println(1); write("{tmp_path}/kept$rank", "x")), Ref(1))'
-        )
+        write = f'write("{tmp_path}/kept$rank", "x")'
+        kernel.run(f"kept = finalizer(_ -> (println(1); {write}), Ref(1)); nothing")
     finally:
         kernel.stop()
     left = sorted(path.name for path in tmp_path.iterdir())
-    assert left == [
-        f"{hook}{rank}" for hook in ("first", "gone", "kept", "last", "prints") for rank in (0, 1)
-    ]
+    hooks = ("first", "kept", "last", "prints")
+    assert left == [f"{hook}{rank}" for hook in hooks for rank in (0, 1)]
+
+
+def test_threads_print_whole_lines(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JULIA_NUM_THREADS", "2")
+    kernel = start(spec, 1)
+    try:
+        cell = kernel.run(
+            "Threads.@threads for i in 1:400\n"
+            '    println("line ", i, " of thread ", Threads.threadid() > 0)\n'
+            "end"
+        )
+        assert cell.reply["status"] == "ok", cell.reply
+        assert sorted(cell.text().splitlines()) == sorted(
+            f"line {i} of thread true" for i in range(1, 401)
+        )
+        assert shown(kernel, "Threads.nthreads()") == "2"
+    finally:
+        kernel.stop()
+
+
+def test_a_task_prints_whole_lines(kernels: Kernels) -> None:
+    kernel = kernels(1)
+    kernel.run("struct Slow end; Base.show(io::IO, ::Slow) = (yield(); print(io, 1))")
+    cell = kernel.run('@sync for i in 1:3; @async println(Slow(), "-", Slow(), "-", Slow()); end')
+    assert cell.text() == "1-1-1\n" * 3
+
+
+def test_a_print_that_was_interrupted_keeps_no_lock(kernels: Kernels) -> None:
+    kernel = kernels(1)
+    # As an interrupt leaves it between the taking and what gives it back.
+    kernel.run("lock(stdout)\nthrow(InterruptException())")
+    assert kernel.run("wait(@async println(1))").text() == "1\n"

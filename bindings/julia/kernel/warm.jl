@@ -95,4 +95,5 @@ fill!(addresses, C_NULL)
 empty!(told)
 knows_language[] = false
 own_count[] = 0
+foreach(held -> held.taker = nothing, stream_locks)
 cell_task[] = nothing

@@ -47,7 +47,10 @@ function serve_cell(request)
     restore_descriptors()
     restore_variables()
     Libc.flush_cstdio()
-    failure === nothing || report_error(failure)
+    if failure !== nothing
+        free_stream_locks()
+        report_error(failure)
+    end
     isempty(answer) || cell_reply(answer)
     is_cancelled() && forget_signals()
     ask_for_another()
