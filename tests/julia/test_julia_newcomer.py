@@ -89,6 +89,32 @@ def test_a_backtrace_is_of_the_users_lines(kernels: Kernels, code: str) -> None:
         assert "f(::Int64) at In[" in text and "]:1" in text
 
 
+WITHOUT_FRAMES = {
+    "a = 1\nb = 2\nno_such_name\nc = 3": 3,
+    "1; 2\nno_such_name": 2,
+    "using NoSuch": 1,
+    "a = 1\n\nusing Base: no_such_name": 3,
+    "for i in 1:2\n    inner = i\nend\ninner": 4,
+    "1\nbreak": 2,
+    'struct Unseen end; Base.show(::IO, ::Unseen) = error("no")\nUnseen()': 2,
+}
+
+
+@pytest.mark.parametrize("code", WITHOUT_FRAMES)
+def test_an_error_without_frames_has_its_statements_line(kernel: Kernel, code: str) -> None:
+    lines = traceback(kernel.run(code)).splitlines()
+    places = [line for line in lines if "top-level scope" in line]
+    assert len(places) == 1 and "]:" in places[0], lines
+    assert places[0].endswith(f"]:{WITHOUT_FRAMES[code]}")
+    assert not any("invokelatest" in line for line in lines)
+
+
+def test_an_error_of_no_statement_has_no_line(kernels: Kernels) -> None:
+    kernel = kernels(1)
+    kernel.run("no_such_name")
+    assert "In[" not in traceback(kernel.run(";cd /no/such/folder"))
+
+
 HINTS = {
     "barrier(comm)": "UndefVarError: barrier not defined\n`using LibSK` brings it in",
     "comm.allreduce([1])": "no field allreduce\nit is a function: `using LibSK`, and allr",

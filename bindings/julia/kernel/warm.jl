@@ -95,5 +95,6 @@ fill!(addresses, C_NULL)
 empty!(told)
 knows_language[] = false
 own_count[] = 0
+statement[] = nothing
 foreach(held -> held.taker = nothing, stream_locks)
 cell_task[] = nothing

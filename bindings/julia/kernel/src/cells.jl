@@ -3,13 +3,24 @@
 """The name under which a cell's lines are told, "In[3]"."""
 cell_name(count) = "In[$count]"
 
+# Where the statement begins that runs, or ran last; nothing before the first.
+const statement = Ref{Union{LineNumberNode,Nothing}}(nothing)
+
 """
-Runs a parsed cell's statements; by this function's frame a backtrace is cut. A cell is in no file:
-what it includes is looked for in the folder where it runs.
+Runs a parsed cell's statements, one by one, so that it is known which of them fails: Julia keeps no frame
+of a lone name or of `using`. By this function's frame a backtrace is cut. A cell is in no file: what it
+includes is looked for in the folder where it runs.
 """
 @noinline function evaluate(ex)
     task_local_storage(:SOURCE_PATH, nothing)
-    value = Core.eval(Main, ex)
+    value = nothing
+    for each in (ex isa Expr && ex.head === :toplevel ? ex.args : Any[ex])
+        if each isa LineNumberNode
+            statement[] = each
+        else
+            value = Core.eval(Main, Expr(:toplevel, statement[], each))
+        end
+    end
     GC.safepoint()  # An interrupt in a call of C, from which there is no other way back to us, is the cell's.
     return value
 end

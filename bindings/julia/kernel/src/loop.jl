@@ -35,6 +35,7 @@ function serve_one(request)
 end
 
 function serve_cell(request)
+    statement[] = nothing
     failure = if request.kind == EXECUTE
         run_cell(request)
     elseif request.kind == ACTION
