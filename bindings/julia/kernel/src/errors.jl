@@ -15,6 +15,8 @@ function words_of(@nospecialize(error))
     catch broken
         return "<its showerror raised $(nameof(typeof(broken)))>"
     end
+    # Each rank has an address of its own, and else the same error.
+    is_of_libsk(typeof(error)) && (text = replace(text, r"\(0x[0-9a-f]+, (\d+ bytes)\)" => s"(\1)"))
     hint = hint_of(error)
     isempty(hint) || (text = string(text, "\n", hint))
     sizeof(text) <= WORDS_MAX && return text
