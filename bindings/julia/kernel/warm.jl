@@ -34,6 +34,7 @@ const WARM_CELLS = (
     "using .sk: @on\n@on 0 1", "exit()",
 )
 
+refuse_editors()
 fill!(addresses, cglobal(:jl_is_debugbuild))
 Base.sigatomic_begin()
 let output = RankStream(STDOUT), kept = copy(kept_descriptors), displays = copy(Base.Multimedia.displays)
@@ -95,4 +96,7 @@ fill!(addresses, C_NULL)
 empty!(told)
 knows_language[] = false
 own_count[] = 0
+statement[] = nothing
+cell_text[] = "" => ""
+foreach(held -> held.taker = nothing, stream_locks)
 cell_task[] = nothing

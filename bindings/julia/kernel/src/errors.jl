@@ -15,6 +15,8 @@ function words_of(@nospecialize(error))
     catch broken
         return "<its showerror raised $(nameof(typeof(broken)))>"
     end
+    # Each rank has an address of its own, and else the same error.
+    is_of_libsk(typeof(error)) && (text = replace(text, r"\(0x[0-9a-f]+, (\d+ bytes)\)" => s"(\1)"))
     hint = hint_of(error)
     isempty(hint) || (text = string(text, "\n", hint))
     sizeof(text) <= WORDS_MAX && return text
@@ -44,15 +46,35 @@ function cell_frames(backtrace, @nospecialize(error))
     # What the cell has called of ours, `@on` or a read of stdin, is told by the line that calls it.
     frames = filter(!is_ours, frames)
     is_of_libsk(typeof(error)) && (frames = filter(!is_package, frames))
-    # `eval`, by which we run a cell's statements.
-    while !isempty(frames) && frames[end].func === :eval && endswith(string(frames[end].file), "boot.jl")
+    while !isempty(frames) && is_way_in(frames[end])
         pop!(frames)
     end
     # The safe point that the cell's parser has put into a loop.
     isempty(frames) || frames[1].func !== :safepoint || popfirst!(frames)
+    with_statement!(frames)
     length(frames) <= FRAMES_MAX && return frames
     half = FRAMES_MAX ÷ 2
     return vcat(frames[1:half], frames[(end - half + 1):end])
+end
+
+"""Whether the frame is of a way by which we call what is the user's: `eval` for statements, `invokelatest`
+for a `show`."""
+is_way_in(frame) = (file = string(frame.file); frame.func === :eval && endswith(file, "boot.jl") ||
+    occursin(r"^#?invokelatest", string(frame.func)) && endswith(file, "essentials.jl"))
+
+const TOP_LEVEL = Symbol("top-level scope")
+
+"""Adds the frame of the cell's statement where Julia has none."""
+function with_statement!(frames)
+    place = statement[]
+    place === nothing && return
+    # Of a lone name Julia has one that says nothing.
+    filter!(frame -> frame.func !== TOP_LEVEL || frame.line > 0, frames)
+    is_there = any(frames) do frame
+        frame.func === TOP_LEVEL && basename(string(frame.file)) == string(place.file)
+    end
+    is_there || push!(frames, Base.StackTraces.StackFrame(TOP_LEVEL, place.file, place.line))
+    return
 end
 
 const FOLDER = @__DIR__

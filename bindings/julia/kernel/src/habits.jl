@@ -54,13 +54,26 @@ function about_magic(typed::AbstractString)
         "%sk lists, stand in the first lines of a cell"
 end
 
+about_shell(command) =
+    "a command of the shell is a cell of its own, with a semicolon before it: ;$(lstrip(command))"
+
+"""What to say where the undefined name is the command in a line of the cell that is one of a shell's; "" elsewhere.
+`!ls` is good Julia, and so is a line `;ls` below others."""
+function shell_hint(name::Symbol)
+    place = statement[]
+    (place === nothing || string(place.file) != cell_text[].first) && return ""
+    lines = split(cell_text[].second, '\n')
+    typed = match(r"^\s*[!;]\s*((\w+)(?:\s.*)?)$", 1 <= place.line <= length(lines) ? lines[place.line] : "")
+    return typed !== nothing && typed[2] == string(name) ? about_shell(typed[1]) : ""
+end
+
 """Refuses a line that cannot be parsed where it is a habit of another language."""
 function check_habit(code::AbstractString, line::Integer)
     text = strip(split(code, '\n')[line])
     magic = match(MAGIC, text)
     magic === nothing || throw(UsageError(about_magic(magic.match)))
-    startswith(text, '!') &&
-        throw(UsageError("a command of the shell is a cell of its own, with a semicolon before it: ;$(text[2:end])"))
+    startswith(text, '!') && throw(UsageError(about_shell(text[2:end])))
+    startswith(text, '?') && throw(UsageError("help is a cell of its own: $text"))
     asked = match(r"^([\w.@!]+)\?\??$", text)
     asked === nothing || throw(UsageError("help is asked for with the question mark in front: ?$(asked[1])"))
     return
@@ -69,7 +82,8 @@ end
 """A line behind an error's text that tells a newcomer what is meant; "" for most."""
 function hint_of(@nospecialize(error))
     if error isa UndefVarError
-        is_of_package(error.var) && return "`using LibSK` brings it in"
+        is_of_package(error.var) && return BRINGS_IN
+        return shell_hint(error.var)
     elseif error isa ErrorException
         member = match(r"^type Comm has no field (\w+!?)$", error.msg)
         member !== nothing && is_of_package(Symbol(member[1])) &&
@@ -86,5 +100,18 @@ function hint_of(@nospecialize(error))
     return ""
 end
 
-is_of_package(name) =
-    haskey(Base.loaded_modules, LIBSK_ID) && name in names(Base.loaded_modules[LIBSK_ID])
+const BRINGS_IN = "`using LibSK` brings it in"
+
+is_of_package(name) = name in package_names()
+
+"""What LibSK exports; read from its source where it is not loaded yet."""
+function package_names()
+    haskey(Base.loaded_modules, LIBSK_ID) && return names(Base.loaded_modules[LIBSK_ID])
+    file = Base.locate_package(LIBSK_ID)
+    found = Symbol[]
+    file === nothing && return found
+    for each in readdir(dirname(file), join = true), line in eachmatch(r"^export ((?:.*,\n)*.*)"m, read(each, String))
+        append!(found, Symbol.(strip.(split(line[1], ','))))
+    end
+    return found
+end

@@ -35,6 +35,7 @@ function serve_one(request)
 end
 
 function serve_cell(request)
+    statement[] = nothing
     failure = if request.kind == EXECUTE
         run_cell(request)
     elseif request.kind == ACTION
@@ -47,7 +48,10 @@ function serve_cell(request)
     restore_descriptors()
     restore_variables()
     Libc.flush_cstdio()
-    failure === nothing || report_error(failure)
+    if failure !== nothing
+        free_stream_locks()
+        report_error(failure)
+    end
     isempty(answer) || cell_reply(answer)
     is_cancelled() && forget_signals()
     ask_for_another()
@@ -98,16 +102,23 @@ function main(library::AbstractString)
     install_streams()
     install_stdin()
     pushdisplay(RankDisplay())
+    refuse_editors()
     Core.eval(Base, :(is_interactive = true))
     add_own_names()
     @async watch_interrupts()
     serves[] = true
     serve()
+    run_exit_hooks()
     serves[] = false
     Core.eval(Base, :(is_interactive = false))  # Else Julia's own prompt would follow.
     leave_controller()
     return 0
 end
 
-# Ours; children must not take them. libunwind, where it was loaded before us, is for Julia alone.
-const PRIVATE_VARIABLES = ("SK_WORKER_FD", "SK_CAPTURE_FDS", "SK_JOB_SECRET_FD", "LD_PRELOAD")
+"""What cells have given `atexit`: here, not by Julia's own exit, while what it prints still has a way to
+the notebook, and where an `exit()` in it is refused as in a cell."""
+run_exit_hooks() = Base.invokelatest(Base._atexit, (applicable(Base._atexit) ? () : (Cint(0),))...)
+
+# Ours; children must not take them. LD_PRELOAD stays: Julia makes children of itself, to precompile
+# packages and for workers, and starts the program behind the wrapper that has set it.
+const PRIVATE_VARIABLES = ("SK_WORKER_FD", "SK_CAPTURE_FDS", "SK_JOB_SECRET_FD")

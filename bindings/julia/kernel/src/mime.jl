@@ -49,10 +49,11 @@ end
 
 """
 All forms of a value. Its text is first, and what that raises is the caller's; a richer form that
-fails is left out, with a line about it.
+fails is left out, with a line about it where no other one is there in its place.
 """
 function bundle_of(@nospecialize(x))
     bundle = Bundle(["text/plain" => shown_as("text/plain", x)])
+    failed = String[]
     for kinds in RICH_TYPES
         kind = first_shown(kinds, x)
         isempty(kind) && continue
@@ -60,8 +61,9 @@ function bundle_of(@nospecialize(x))
             push!(bundle, kind => shown_as(kind, x))
         catch error
             error isa InterruptException && rethrow()
-            tell("not shown as $kind: $(line_of(error))")
+            push!(failed, "not shown as $kind: $(line_of(error))")
         end
     end
+    length(bundle) == 1 && foreach(tell, failed)
     return bundle
 end

@@ -5,6 +5,36 @@ struct RankStream <: IO
     which::Int  # enum sk_stream, and the descriptor's number.
 end
 
+# What one call of `print` or `println` writes stays together, whichever task or thread writes meanwhile.
+mutable struct StreamLock
+    lock::ReentrantLock
+    taker::Union{Task,Nothing}  # Who took it last.
+end
+
+const stream_locks = [StreamLock(ReentrantLock(), nothing) for _ in (STDOUT, STDERR)]
+
+function Base.lock(io::RankStream)
+    held = stream_locks[io.which]
+    lock(held.lock)
+    held.taker = current_task()
+    return
+end
+
+Base.unlock(io::RankStream) = unlock(stream_locks[io.which].lock)
+
+"""
+After a cell that has failed: an interrupt that comes between the taking of a lock and what would give it
+back leaves it taken for good, and later cells would wait to print.
+"""
+function free_stream_locks()
+    for held in stream_locks
+        islocked(held.lock) || continue
+        taker = held.taker
+        taker === nothing || taker === current_task() || istaskdone(taker) || continue
+        held.lock, held.taker = ReentrantLock(), nothing
+    end
+end
+
 function Base.unsafe_write(io::RankStream, text::Ptr{UInt8}, bytes::UInt)
     bytes == 0 || stream(io.which, text, bytes)
     return Int(bytes)

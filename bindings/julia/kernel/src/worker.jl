@@ -71,7 +71,15 @@ zero_of(::Type{Ptr{T}}) where {T} = Ptr{T}(C_NULL)
 """Text as C has it: the NUL, which would end it there, as its picture."""
 c_text(text::AbstractString) = '\0' in text ? replace(String(text), '\0' => '␀') : String(text)
 
+# Whether the controller was left: what finalizers print in the process's last moments goes by its descriptors,
+# which are captured to the end.
+const has_left = Ref(false)
+
 function stream(which::Integer, pointer::Ptr{UInt8}, bytes::Integer)
+    if has_left[]
+        ccall(:write, Cssize_t, (Cint, Ptr{UInt8}, Csize_t), which, pointer, bytes)
+        return
+    end
     status = @sk sk_worker_stream(worker.handle::Ptr{Cvoid}, which::Int32, pointer::Ptr{UInt8},
                                   bytes::UInt64)
     # A rank whose controller is gone ends by itself; what is printed meanwhile is for nobody.
@@ -161,4 +169,9 @@ function host_facts()
     return String(resize!(buffer, size[]))
 end
 
-leave_controller() = @sk sk_worker_leave(worker.handle::Ptr{Cvoid})
+function leave_controller()
+    has_left[] = true
+    @sk sk_worker_leave(worker.handle::Ptr{Cvoid})
+    worker.handle = C_NULL
+    return
+end
