@@ -164,7 +164,9 @@ void check_descriptors(const Identity* identity, Findings* findings) {
                     : identity->local_size > 0 ? identity->local_size
                                                : 1;
   const int all = identity == nullptr ? local : identity->world_size;
-  const uint64_t needed = descriptors_of_hub(all, local);
+  const uint64_t of_program = descriptors_of_hub(all, local);
+  // In a job rank 0 holds a connection to each other's doctor meanwhile.
+  const uint64_t needed = of_program + (identity == nullptr ? 0 : uint64_t(all));
   std::string found = fmt::format("{} (ulimit -n), {} at most, enough for {} ranks on this host",
                                   count_text(limit.soft), count_text(limit.hard), ranks);
   const std::string advice =
@@ -177,8 +179,9 @@ void check_descriptors(const Identity* identity, Findings* findings) {
   const bool is_short = limit.soft < needed;
   if (is_short && identity == nullptr) found += fmt::format(", which has {} CPUs", cpus);
   if (is_short && identity != nullptr)
-    found += fmt::format("; while {} ranks connect, {} of them here, one may need {}", all, local,
-                         needed);
+    found += fmt::format(
+        "; while {} ranks connect, {} of them here, one may need {}, and {} with this meeting", all,
+        local, of_program, needed);
   if (ranks < 2) {
     findings->fault("descriptors", found, advice);
   } else if (is_short) {
