@@ -114,9 +114,9 @@ class Relay {
         out_(layout_.add_operand(op_.in_place ? BufferKind::kInOut : BufferKind::kOutput,
                                  BufferAccess::kLocal, 1,
                                  block_bytes() * (gathers_ ? layout_.ranks() : 1))),
-        chunks_(layout_, strands_[0].block.count,
-                gathers_ ? uint64_t(layout_.ranks()) * layout_.ranks()
-                         : 2ull * (layout_.ranks() - 1)),
+        chunks_(
+            layout_, strands_[0].block.count,
+            gathers_ ? uint64_t(layout_.ranks()) * layout_.ranks() : 2ull * (layout_.ranks() - 1)),
         slots_(std::clamp(target.slot_count, kSlotsMin, kSlotsMax)),
         slot_bytes_(align_up(chunks_.elements() * element_bytes_, kWorkspaceAlign)),
         inboxes_(layout_.add_inboxes(BufferAccess::kPutOnly, slots_ * slot_bytes_, inboxes())) {}

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,7 +60,7 @@ int64_t innermost_pid(const std::string& pid) {
   for (std::string line; std::getline(status, line);) {
     if (!line.starts_with("NSpid:")) continue;
     const size_t last = line.find_last_of(" \t");
-    return last == std::string::npos ? 0 : std::atoll(line.c_str() + last);
+    return last == std::string::npos ? 0 : std::strtoll(line.c_str() + last, nullptr, 10);
   }
   return 0;
 }
@@ -69,7 +70,7 @@ SeenProcess find_in_other_space(const FileName& name) {
   DIR* const all = opendir("/proc");
   if (all == nullptr) return found;
   while (const dirent* entry = readdir(all)) {
-    const pid_t pid = pid_t(std::atoi(entry->d_name));
+    const pid_t pid = pid_t(std::strtol(entry->d_name, nullptr, 10));
     if (pid <= 0 || process_space_of(pid) != name.space) continue;
     found.seen = Seen::kEnded;  // Its space is seen; now it or another of its processes.
     if (innermost_pid(entry->d_name) != name.pid) continue;
@@ -114,7 +115,7 @@ void note_end(pid_t pid, End how, int code) {
     for (const std::string& file : list_records(folder)) {
       const auto name = parse_file_name(file);
       if (!name || name->pid != pid || name->space != space) continue;
-      const std::string path = folder + "/" + file;
+      const std::string path = fmt::format("{}/{}", folder, file);
       ProcessHead head;
       const int fd = open_record(path, head);
       if (fd < 0) continue;
@@ -135,7 +136,7 @@ void sweep(const std::string& folder, int64_t keep_s) {
     if (!name) continue;
     const SeenProcess process = find_process(*name);
     if (process.seen == Seen::kAlive) continue;
-    const std::string path = folder + "/" + file;
+    const std::string path = fmt::format("{}/{}", folder, file);
     ProcessHead head;
     const int fd = open_record(path, head);
     if (fd < 0) continue;

@@ -74,7 +74,7 @@ void watch_exit() {
   using Handler = void (*)(void*);
   // NOLINTNEXTLINE(bugprone-casting-through-void): see on_end().
   auto* const handler = reinterpret_cast<Handler>(reinterpret_cast<void*>(&on_end));
-  own.watches_exit = abi::__cxa_atexit(handler, nullptr, &__dso_handle) == 0;
+  own.watches_exit = abi::__cxa_atexit(handler, nullptr, static_cast<void*>(&__dso_handle)) == 0;
 }
 
 // The kernel kills who writes a file beyond this limit.

@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
     } else if (word == "say") {
       say(rest);
     } else if (word == "meet") {
-      std::ofstream(rest + "/" + std::to_string(info.rank));
+      const std::ofstream made(rest + "/" + std::to_string(info.rank));
       for (int rank = 0; rank < info.world_size; ++rank) {
         const std::string file = rest + "/" + std::to_string(rank);
         if (!sk::testing_support::until([&] { return access(file.c_str(), F_OK) == 0; })) return 6;

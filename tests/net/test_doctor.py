@@ -251,12 +251,13 @@ def limited(descriptors: int) -> list[str]:
 def test_the_descriptors_that_the_page_asks_for_are_enough(per_host: int) -> None:
     with Hosts(3) as hosts:
         places = [host for host in hosts for _ in range(per_host)]
-        enough = 16 + 2 * per_host + 3 * (len(places) - per_host)
+        others = len(places) - per_host
+        enough = 16 + 2 * per_host + 3 * others + len(places)
         statuses, said = doctor(places, through=limited(enough))
         assert statuses == [0] * len(places), said
         assert not found(said, "descriptors")
         said = doctor(places, through=limited(enough - 1))[1]
-        assert f"one may need {enough}" in found(said, "descriptors")[0]
+        assert f"{enough} with this meeting" in found(said, "descriptors")[0]
 
 
 def test_pairs_that_all_pass_where_all_at_once_do_not_point_at_limits() -> None:

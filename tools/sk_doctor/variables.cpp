@@ -1,6 +1,7 @@
 #include "tools/sk_doctor/variables.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -101,7 +102,7 @@ Status check_program(const std::string& text) {
   std::istringstream folders(text.find('/') == std::string::npos && path != nullptr ? path : "");
   std::vector<std::string> places;
   for (std::string folder; std::getline(folders, folder, ':');)
-    places.push_back(folder + "/" + text);
+    places.push_back(fmt::format("{}/{}", folder, text));
   if (places.empty()) places.push_back(text);
   std::error_code missing;
   for (const std::string& place : places)

@@ -217,7 +217,7 @@ Found find_jobs(const record::Settings& settings, const record::EnvLookup& env) 
     }
     found.folders.push_back(folder);
     for (const std::string& file : record::list_records(folder)) {
-      const std::string path = folder + "/" + file;
+      const std::string path = fmt::format("{}/{}", folder, file);
       Result<record::ProcessView> view = record::read_record(path);
       if (!view.ok() && view.status().code() != SK_ERR_PEER_LOST)
         found.unreadable.push_back(view.status().message());
