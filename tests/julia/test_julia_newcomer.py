@@ -124,7 +124,7 @@ HINTS = {
     "no_such_name": "UndefVarError: no_such_name not defined",
     'using REPL.TerminalMenus; request(RadioMenu(["a", "b"]))': "a menu needs a terminal",
     'using REPL.TerminalMenus; request("which?", RadioMenu(["a", "b"]))': "needs a terminal",
-    'ENV[string(:EDITOR)] = string(:vim, ".basic"); Main.InteractiveUtils.@edit sum(1)': "vim needs a terminal",
+    'ENV["EDITOR"] = "vim.basic"; Main.InteractiveUtils.@edit sum(1)': "vim needs",
     "struct Kept; x; end; struct Kept; y; end": "until the kernel is restarted",
     "using NoSuchPackage": "add it in a cell that begins with %%on 0",
 }
