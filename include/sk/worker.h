@@ -224,11 +224,10 @@ SK_NODISCARD SK_API sk_status sk_worker_group(const sk_worker* worker, sk_group*
 enum { SK_AFTER_CELL = -1 };
 
 /** Says that communicators of `epoch` are over here (sk_comm_info.over) or did not come about.
- *  Every rank then hears of a new epoch, also one that has not noticed. Waits for that,
- * `timeout_ms` at most (0: not at all; at most 3,600,000). SK_AFTER_CELL: the epoch begins once the
- * cell that runs has ended on all its ranks, so that a slower one finds the communicator as the
- * others did; not waited for. Does nothing where the epoch is another by now, or where ranks are
- * missing.
+ *  Every rank then hears of a new epoch, also one that has not noticed. Waits for that, at most
+ *  `timeout_ms` (0: not at all; at most 3,600,000). SK_AFTER_CELL: the epoch begins once the cell
+ *  that runs has ended on all its ranks, so that a slower one finds the communicator as the others
+ *  did; not waited for. Does nothing where the epoch is another by now, or where ranks are missing.
  *  @return SK_OK (look at sk_worker_group()), SK_ERR_BAD_HANDLE, SK_ERR_INVALID_ARGUMENT,
  *          SK_ERR_PEER_LOST. @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_worker_regroup(sk_worker* worker, uint64_t epoch,

@@ -120,14 +120,7 @@ Result<Plan> plan_allreduce(const OpDesc& op, const Target& target, Ranks ranks)
   }
   if (target.world_size == 1) return local_copy(std::move(layout), ranks);
   const bool symmetric = call.symmetric_in && call.symmetric_out;
-  switch (choose_levels(op, target).levels) {
-    case Levels::kWhole:
-      return sum_whole(op, target, ranks);
-    case Levels::kAlongHosts:
-      return sum_along_hosts(op, target, ranks);
-    default:
-      break;
-  }
+  if (std::optional<Plan> plan = plan_in_levels(op, target, ranks)) return std::move(*plan);
   if (layout.one_shot(bytes, symmetric)) return one_shot(std::move(layout), ranks);
   if (target.mapped && symmetric) return direct(std::move(layout), ranks);
   if (target.world_size == 2 && (target.mapped || !call.symmetric_out)) {

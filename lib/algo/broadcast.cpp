@@ -161,8 +161,7 @@ class FromOne {
 }  // namespace
 
 Result<Plan> plan_broadcast(const OpDesc& op, const Target& target, Ranks ranks) {
-  const Levels levels = choose_levels(op, target).levels;
-  if (levels != Levels::kFlat) return relay(op, target, ranks, levels);
+  if (std::optional<Plan> plan = plan_in_levels(op, target, ranks)) return std::move(*plan);
   return FromOne(op, target).broadcast(ranks);
 }
 

@@ -151,14 +151,8 @@ class ReduceScatter {
 }  // namespace
 
 Result<Plan> plan_reduce_scatter(const OpDesc& op, const Target& target, Ranks ranks) {
-  switch (choose_levels(op, target).levels) {
-    case Levels::kWhole:
-      return sum_whole(op, target, ranks);
-    case Levels::kAlongHosts:
-      return sum_along_hosts(op, target, ranks);
-    default:
-      return ReduceScatter(op, target).plan(ranks);
-  }
+  if (std::optional<Plan> plan = plan_in_levels(op, target, ranks)) return std::move(*plan);
+  return ReduceScatter(op, target).plan(ranks);
 }
 
 }  // namespace sk::algo

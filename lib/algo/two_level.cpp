@@ -112,4 +112,14 @@ Choice choose_levels(const OpDesc& op, const Target& target) {
   return {once ? Levels::kOncePerHost : Levels::kAlongHosts};
 }
 
+std::optional<Plan> plan_in_levels(const OpDesc& op, const Target& target, Ranks ranks) {
+  const Levels levels = choose_levels(op, target).levels;
+  if (levels == Levels::kFlat) return std::nullopt;
+  const OpKind kind = op.kind();
+  if (kind == OpKind::kAllgather || kind == OpKind::kBroadcast)
+    return relay(op, target, ranks, levels);
+  return levels == Levels::kWhole ? sum_whole(op, target, ranks)
+                                  : sum_along_hosts(op, target, ranks);
+}
+
 }  // namespace sk::algo

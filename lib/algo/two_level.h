@@ -3,6 +3,8 @@
 #ifndef SK_LIB_ALGO_TWO_LEVEL_H_
 #define SK_LIB_ALGO_TWO_LEVEL_H_
 
+#include <optional>
+
 #include "lib/algo/hosts.h"
 #include "lib/algo/ops.h"
 
@@ -22,6 +24,8 @@ struct Choice {
   const char* why_flat = nullptr;
 };
 Choice choose_levels(const OpDesc& op, const Target& target);
+// In the form that is chosen; none where that is flat.
+std::optional<Plan> plan_in_levels(const OpDesc& op, const Target& target, Ranks ranks);
 
 // All-reduce and reduce-scatter.
 Plan sum_whole(const OpDesc& op, const Target& target, Ranks ranks);

@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "lib/base/flag.h"
+
 namespace sk::record {
 namespace {
 
@@ -45,10 +47,7 @@ std::optional<std::string> process_env(const char* name) {
 
 Result<Settings> read_settings(const EnvLookup& env) {
   Settings settings;
-  const std::string on = env("SK_RECORD").value_or("1");
-  if (on != "0" && on != "1")
-    return error(SK_ERR_INVALID_ARGUMENT, "SK_RECORD is \"{}\": it must be 0 or 1", on);
-  settings.on = on == "1";
+  SK_ASSIGN_OR_RETURN(settings.on, parse_flag("SK_RECORD", env("SK_RECORD").value_or("1")));
   settings.folder = env("SK_RECORD_DIR").value_or("");
   if (!settings.folder.empty() && settings.folder[0] != '/') {
     return error(SK_ERR_INVALID_ARGUMENT,

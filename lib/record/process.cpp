@@ -157,12 +157,12 @@ Status make_in(const std::string& folder, bool must_be_memory) {
   return {};
 }
 
-Status make(const Settings& settings, const EnvLookup& env) {
+Status make(const std::vector<std::string>& places, bool must_be_memory) {
   std::string why;
-  for (const std::string& folder : folders(settings, env)) {
-    Status made = make_in(folder, /*must_be_memory=*/settings.folder.empty());
+  for (const std::string& folder : places) {
+    Status made = make_in(folder, must_be_memory);
     // Another's rmdir() may come between folder and file.
-    if (!made.ok()) made = make_in(folder, settings.folder.empty());
+    if (!made.ok()) made = make_in(folder, must_be_memory);
     if (made.ok()) return {};
     why += (why.empty() ? "" : "; ") + made.message();
   }
@@ -226,9 +226,11 @@ uint32_t failed_areas() {
 }  // namespace
 
 Result<Area*> take_area(const Settings& settings, const EnvLookup& env, bool tidies) {
+  // Before the lock: `env` may have one of its own, and forks take both in another order.
+  const std::vector<std::string> places = folders(settings, env);
   const std::lock_guard guard(lock);
   if (own.base != nullptr && own.pid != getpid()) own = {.watches_exit = own.watches_exit};
-  if (own.base == nullptr) SK_RETURN_IF_ERROR(make(settings, env));
+  if (own.base == nullptr) SK_RETURN_IF_ERROR(make(places, settings.folder.empty()));
   if (tidies) sweep(own.folder, settings.keep_s);
   if (Area* area = freed_area(/*also_failed=*/failed_areas() > kFailedKept)) return given(*area);
   SK_RETURN_IF_ERROR(add_area());

@@ -4,7 +4,6 @@
 // that sets the variables which they were seen to set.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -15,25 +14,18 @@
 #include <string>
 #include <thread>
 
+#include "tests/support/shell.h"
+
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
 
-struct Ended {
-  int status;
-  std::string text;  // Of both outputs.
-};
+using Ended = sk::testing_support::Outcome;
 
+// With what it printed to stderr, too.
 Ended run(const std::string& command) {
-  FILE* const pipe = popen(("exec 2>&1; " + command).c_str(), "r");
-  Ended ended{-1, ""};
-  if (pipe == nullptr) return ended;
-  char chunk[4096];
-  for (size_t got; (got = fread(chunk, 1, sizeof(chunk), pipe)) > 0;) ended.text.append(chunk, got);
-  const int status = pclose(pipe);
-  ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  return ended;
+  return sk::testing_support::shell("exec 2>&1; " + command);
 }
 
 std::set<std::string> lines_of(const std::string& text) {

@@ -3,33 +3,24 @@
 #define SK_TESTS_MULTI_SK_DOCTOR_SAID_H_
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "tests/support/shell.h"
+
 namespace sk::doctor_test {
 
 using Json = nlohmann::json;
-struct Outcome {
-  int status;
-  std::string text;
-};
+using testing_support::Outcome;
 
 // `script` has the program's path for DOCTOR. Of stdout alone.
 inline Outcome shell(std::string script) {
   const std::string word = "DOCTOR";
   for (size_t at; (at = script.find(word)) != std::string::npos;)
     script.replace(at, word.size(), SK_PROGRAM " doctor");
-  std::FILE* pipe = popen(("unset RANK WORLD_SIZE; " + script).c_str(), "r");
-  Outcome out{-1, ""};
-  char chunk[4096];
-  for (size_t got; (got = fread(chunk, 1, sizeof(chunk), pipe)) > 0;) out.text.append(chunk, got);
-  const int status = pclose(pipe);
-  out.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return out;
+  return testing_support::shell("unset RANK WORLD_SIZE; " + script);
 }
 
 // "state: found -> advice" of all findings of this name.

@@ -1,7 +1,6 @@
 // `sk topo` from outside.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -9,23 +8,16 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/shell.h"
+
 namespace {
 
 using testing::HasSubstr;
 
-struct Outcome {
-  int status;
-  std::string text;  // Of stdout and stderr.
-};
+using sk::testing_support::Outcome;
 
 Outcome topo(const std::string& arguments) {
-  std::FILE* pipe = popen((SK_PROGRAM " topo " + arguments + " 2>&1").c_str(), "r");
-  Outcome out{-1, ""};
-  char chunk[4096];
-  for (size_t got; (got = fread(chunk, 1, sizeof(chunk), pipe)) > 0;) out.text.append(chunk, got);
-  const int status = pclose(pipe);
-  out.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return out;
+  return sk::testing_support::shell(SK_PROGRAM " topo " + arguments + " 2>&1");
 }
 
 TEST(SkTopo, ShowsThisMachine) {

@@ -22,6 +22,20 @@ LIMIT_S = 120.0
 _ports = itertools.count(29400)
 
 
+def as_rank(places: Sequence[Host], rank: int, port: int) -> dict[str, str]:
+    """The environment of one of a world's ranks, of which each place has one."""
+    return {
+        **ENV,
+        "SK_BOOTSTRAP": "env",
+        "SK_JOB_SECRET": SECRET,
+        "RANK": str(rank),
+        "WORLD_SIZE": str(len(places)),
+        "LOCAL_WORLD_SIZE": str(list(places).count(places[rank])),
+        "MASTER_ADDR": places[0].ip4,
+        "MASTER_PORT": str(port),
+    }
+
+
 class Rank:
     """One rank, and the lines that it has printed, with the times at which they came."""
 
@@ -70,23 +84,16 @@ class Ranks(list[Rank]):
         super().__init__()
         self._places = places
         self._each = each or {}
-        self._all = {
-            **ENV,
-            "SK_BOOTSTRAP": "env",
-            "SK_JOB_SECRET": SECRET,
-            "WORLD_SIZE": str(len(places)),
-            "MASTER_ADDR": master or places[0].ip4,
-            "MASTER_PORT": str(next(_ports)),
-            **{name: str(value) for name, value in probe.items()},
-        }
-        self.master_port = int(self._all["MASTER_PORT"])
+        self.master_port = next(_ports)
+        self._all = {name: str(value) for name, value in probe.items()}
+        if master:
+            self._all["MASTER_ADDR"] = master
         for rank in range(len(places) - len(later)):
             self.start(rank)
 
     def start(self, rank: int) -> None:
         """The next one; the constructor has left out those that come `later`."""
-        env = {**self._all, "RANK": str(rank)}
-        env |= {"LOCAL_WORLD_SIZE": str(self._places.count(self._places[rank]))}
+        env = as_rank(self._places, rank, self.master_port) | self._all
         env |= {name: str(value) for name, value in self._each.get(rank, {}).items()}
         self.append(Rank(self._places[rank], env))
 

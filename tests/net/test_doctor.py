@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from host_program import Program
-from hosts import BUILD, ENV, Host, Hosts, Link
-from ranks import SECRET
+from hosts import BUILD, Host, Hosts, Link
+from ranks import SECRET, as_rank
 
 SK = BUILD / "tools" / "sk" / "sk"
 LIMIT_S = 120.0
@@ -30,17 +30,7 @@ def start(
     port = next(_ports)
     ranks = []
     for rank, host in enumerate(places):
-        env = {
-            **ENV,
-            "SK_BOOTSTRAP": "env",
-            "SK_JOB_SECRET": SECRET,
-            "RANK": str(rank),
-            "WORLD_SIZE": str(len(places)),
-            "LOCAL_WORLD_SIZE": str(list(places).count(host)),
-            "MASTER_ADDR": places[0].ip4,
-            "MASTER_PORT": str(port),
-            **(each or {}).get(rank, {}),
-        }
+        env = as_rank(places, rank, port) | (each or {}).get(rank, {})
         command = [*through, SK, "doctor", *options]
         ranks.append(host.popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
     return ranks

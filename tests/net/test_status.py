@@ -7,9 +7,9 @@ import signal
 import subprocess
 from typing import Any
 
-from hosts import BUILD, ENV, Host, Hosts
+from hosts import BUILD, Host, Hosts
 from processes import wait_until
-from ranks import SECRET
+from ranks import as_rank
 
 SK = BUILD / "tools" / "sk" / "sk"
 RANK = BUILD / "tests" / "multi" / "status_rank"
@@ -28,16 +28,7 @@ def test_a_rank_that_waits_for_another_host_names_the_link() -> None:
         places = [a, a, b]
         ranks = []
         for number, host in enumerate(places):
-            env = {
-                **ENV,
-                "SK_BOOTSTRAP": "env",
-                "SK_JOB_SECRET": SECRET,
-                "RANK": str(number),
-                "WORLD_SIZE": "3",
-                "LOCAL_WORLD_SIZE": str(places.count(host)),
-                "MASTER_ADDR": a.ip4,
-                "MASTER_PORT": "28700",
-            }
+            env = as_rank(places, number, 28700)
             steps = ["barrier 2", "2:stop", "allreduce 1000", "free"]
             quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             ranks.append(host.popen([RANK, *steps], env=env, **quiet))

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <vector>
 
+#include "lib/base/fork_lock.h"
 #include "transport/bootstrap/env.h"
 #include "transport/bootstrap/secret_fd.h"
 
@@ -27,14 +28,13 @@ constexpr int kPipeWaitMs = 5'000;
 constexpr const char* kSecretFd = "SK_JOB_SECRET_FD";
 constexpr const char* kSecretText = "SK_JOB_SECRET";
 
-// What the variables were that have been taken out of the environment.
-struct TakenIn {
-  std::mutex mutex;
-  std::map<std::string, std::string> variables;
-};
+// Of taken_in(): every call that makes a communicator reads variables, whatever thread forks.
+ForkLock taken_in_lock;
 
-TakenIn& taken_in() {
-  static TakenIn* instance = new TakenIn;  // Never freed: threads may outlive static destruction.
+// What the variables were that have been taken out of the environment. With the lock.
+std::map<std::string, std::string>& taken_in() {
+  // Never freed: threads may outlive static destruction.
+  static auto* instance = new std::map<std::string, std::string>;
   return *instance;
 }
 
@@ -109,25 +109,25 @@ Result<std::string> read_secret_file(const std::string& path) {
 }  // namespace
 
 void take_in_job_secret() {
-  const std::lock_guard lock(taken_in().mutex);
+  const std::lock_guard lock(taken_in_lock);
   for (const char* name : {kSecretFd, kSecretText}) {
     char* const text = std::getenv(name);
     if (text == nullptr) continue;
-    taken_in().variables[name] = text;
+    taken_in()[name] = text;
     explicit_bzero(text, strlen(text));  // /proc/PID/environ shows this memory.
     unsetenv(name);
   }
-  const auto fd = taken_in().variables.find(kSecretFd);
-  if (fd == taken_in().variables.end()) return;
+  const auto fd = taken_in().find(kSecretFd);
+  if (fd == taken_in().end()) return;
   // What is wrong with it is told to whoever needs it.
   [[maybe_unused]] const Result<std::string> read = read_secret_fd(fd->second);
 }
 
 std::optional<std::string> process_env(const char* name) {
   if (const char* value = std::getenv(name); value != nullptr) return value;
-  const std::lock_guard lock(taken_in().mutex);
-  const auto it = taken_in().variables.find(name);
-  if (it == taken_in().variables.end()) return std::nullopt;
+  const std::lock_guard lock(taken_in_lock);
+  const auto it = taken_in().find(name);
+  if (it == taken_in().end()) return std::nullopt;
   return it->second;
 }
 
