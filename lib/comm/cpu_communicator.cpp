@@ -57,6 +57,16 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& conf
                                                               const Backend& backend) {
   SK_RETURN_IF_ERROR(backend.check());
   SK_ASSIGN_OR_RETURN(record::CommRecord record, begin_record(config));
+  Result<std::unique_ptr<Communicator>> made = meet(config, backend, record);
+  // Who never came is what is asked then. A creation that its caller ends is no failure.
+  if (!made.ok() && made.status().code() != SK_ERR_ABORTED)
+    record.over(made.status().code(), made.status().message());
+  return made;
+}
+
+Result<std::unique_ptr<Communicator>> CpuCommunicator::meet(const Config& config,
+                                                            const Backend& backend,
+                                                            record::CommRecord& record) {
   SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> bootstrap, make_bootstrap(config.bootstrap));
   CommLog log(config.log, *bootstrap);
   log.meeting(config.bootstrap, *bootstrap);

@@ -47,6 +47,9 @@ class CpuCommunicator final : public Communicator {
   void abort(const std::string& reason) override;
 
  private:
+  // `record` is the communicator's once that is there.
+  static Result<std::unique_ptr<Communicator>> meet(const Config& config, const Backend& backend,
+                                                    record::CommRecord& record);
   explicit CpuCommunicator(Absence* absence) : absence_(absence) {}
   struct Ready {
     std::unique_ptr<Program> program;

@@ -65,20 +65,11 @@ int64_t innermost_pid(const std::string& pid) {
   return 0;
 }
 
-SeenProcess find_in_other_space(const FileName& name) {
-  SeenProcess found;
-  DIR* const all = opendir("/proc");
-  if (all == nullptr) return found;
-  while (const dirent* entry = readdir(all)) {
-    const pid_t pid = pid_t(std::strtol(entry->d_name, nullptr, 10));
-    if (pid <= 0 || process_space_of(pid) != name.space) continue;
-    found.seen = Seen::kEnded;  // Its space is seen; now it or another of its processes.
-    if (innermost_pid(entry->d_name) != name.pid) continue;
-    found = {Seen::kAlive, pid};
-    break;
-  }
-  closedir(all);
-  return found;
+// The kernel gives the number of a PID namespace that is gone to the next one, and PIDs there begin
+// anew: the start tells, where both have one clock.
+bool is_same(const FileName& name, uint64_t own_space, pid_t pid) {
+  const bool one_clock = own_space != 0 && own_space >> 32 == name.space >> 32;
+  return !one_clock || process_start_time(pid).value_or(0) == name.start_time;
 }
 
 struct Dead {
@@ -94,9 +85,32 @@ void note_own_end(ProcessHead& head, End how, int code) {
   head.end.store(uint32_t(how), std::memory_order_release);
 }
 
-SeenProcess find_process(const FileName& name) {
+void Processes::look() {
+  looked_ = true;
+  DIR* const all = opendir("/proc");
+  if (all == nullptr) return;
+  while (const dirent* entry = readdir(all)) {
+    const pid_t pid = pid_t(std::strtol(entry->d_name, nullptr, 10));
+    const uint64_t space = pid > 0 ? process_space_of(pid) : 0;
+    if (space != 0 && space != own_space_)
+      others_[space].emplace(innermost_pid(entry->d_name), pid);
+  }
+  closedir(all);
+}
+
+SeenProcess Processes::find_elsewhere(const FileName& name) {
+  if (!looked_) look();
+  const auto space = others_.find(name.space);
+  if (space == others_.end()) return {};
+  const auto [first, last] = space->second.equal_range(name.pid);
+  for (auto it = first; it != last; ++it)
+    if (is_same(name, own_space_, it->second)) return {Seen::kAlive, it->second};
+  return {Seen::kEnded, 0};  // Its space is seen, and other processes of it.
+}
+
+SeenProcess Processes::find(const FileName& name) {
   if (name.space == 0 || name.pid > INT32_MAX) return {};
-  if (name.space != own_process_space()) return find_in_other_space(name);
+  if (name.space != own_space_) return find_elsewhere(name);
   const auto pid = pid_t(name.pid);
   if (kill(pid, 0) != 0 && errno == ESRCH) return {Seen::kEnded, 0};
   const uint64_t start_time = process_start_time(pid).value_or(0);
@@ -110,11 +124,20 @@ void note_end(pid_t pid, End how, int code) {
   if (!settings.ok()) return;
   const uint64_t space = own_process_space();
   if (space == 0) return;
+  // Of an earlier process of this number the record began before whoever started this one.
+  const uint64_t own_start = process_start_time(getpid()).value_or(0);
   for (const std::string& folder : folders(*settings, process_env)) {
     if (!check_folder(folder).ok()) continue;
-    for (const std::string& file : list_records(folder)) {
+    uint64_t latest = own_start;
+    const std::vector<std::string> files = list_records(folder);
+    for (const std::string& file : files) {
       const auto name = parse_file_name(file);
-      if (!name || name->pid != pid || name->space != space) continue;
+      if (name && name->pid == pid && name->space == space)
+        latest = std::max(latest, name->start_time);
+    }
+    for (const std::string& file : files) {
+      const auto name = parse_file_name(file);
+      if (!name || name->pid != pid || name->space != space || name->start_time != latest) continue;
       const std::string path = fmt::format("{}/{}", folder, file);
       ProcessHead head;
       const int fd = open_record(path, head);
@@ -130,11 +153,12 @@ void note_end(pid_t pid, End how, int code) {
 void sweep(const std::string& folder, int64_t keep_s) {
   if (!check_folder(folder).ok()) return;
   const int64_t now = wall_ns();
+  Processes processes;
   std::vector<Dead> dead;
   for (const std::string& file : list_records(folder)) {
     const auto name = parse_file_name(file);
     if (!name) continue;
-    const SeenProcess process = find_process(*name);
+    const SeenProcess process = processes.find(*name);
     if (process.seen == Seen::kAlive) continue;
     const std::string path = fmt::format("{}/{}", folder, file);
     ProcessHead head;

@@ -4,6 +4,10 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <map>
+
+#include "lib/base/process_name.h"
 #include "lib/record/folder.h"
 #include "lib/record/layout.h"
 
@@ -28,7 +32,21 @@ struct SeenProcess {
   Seen seen = Seen::kInvisible;
   pid_t pid = 0;  // As it is called here, where it is alive.
 };
-SeenProcess find_process(const FileName& name);
+
+// The processes there are, as they are when first asked for one of another space: that takes a look
+// at all of them, once for however many records.
+class Processes {
+ public:
+  SeenProcess find(const FileName& name);
+
+ private:
+  void look();
+  SeenProcess find_elsewhere(const FileName& name);
+
+  const uint64_t own_space_ = own_process_space();
+  bool looked_ = false;
+  std::map<uint64_t, std::multimap<int64_t, pid_t>> others_;  // By space, then by PID in it.
+};
 
 }  // namespace sk::record
 

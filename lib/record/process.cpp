@@ -13,6 +13,8 @@
 #include <ctime>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/base/fork_lock.h"
 #include "lib/base/process_name.h"
@@ -31,12 +33,13 @@ struct Own {
   pid_t pid = 0;
   uint32_t standing = 0;  // Areas that somebody has.
   bool watches_exit = false;
+  bool swept = false;  // Once: a job's start is when what has ended is looked at.
   char path[256] = {};
   char folder[256] = {};
 };
 constinit Own own;
 
-void forget_parents() { own = {.watches_exit = own.watches_exit}; }
+void forget_parents() { own = {.watches_exit = own.watches_exit, .swept = own.swept}; }
 ForkLock lock(forget_parents);
 
 ProcessHead& head() { return *reinterpret_cast<ProcessHead*>(own.base); }
@@ -55,7 +58,7 @@ void remove_own() {
   rmdir(own.folder);  // Where it was the last.
   // At an exit another thread may still be inside a call.
   if (own.standing == 0) munmap(own.base, kFileBytesMax);
-  own = {.watches_exit = own.watches_exit};
+  own = {.watches_exit = own.watches_exit, .swept = own.swept};
 }
 
 // Called at the exit of the process with its status, and with 0 where the library is unloaded:
@@ -66,7 +69,7 @@ void on_end(void*, int status) {
   if (own.base == nullptr || own.pid != getpid()) return;
   if (status == 0) return remove_own();
   note_own_end(head(), End::kExited, status);
-  own = {.watches_exit = true};
+  own = {.watches_exit = true, .swept = own.swept};
 }
 
 void watch_exit() {
@@ -223,15 +226,25 @@ uint32_t failed_areas() {
   return count;
 }
 
+// Not with the lock, for which forks wait.
+void sweep_once(const std::vector<std::string>& places, int64_t keep_s) {
+  {
+    const std::lock_guard guard(lock);
+    if (std::exchange(own.swept, true)) return;
+  }
+  for (const std::string& folder : places) sweep(folder, keep_s);
+}
+
 }  // namespace
 
 Result<Area*> take_area(const Settings& settings, const EnvLookup& env, bool tidies) {
   // Before the lock: `env` may have one of its own, and forks take both in another order.
   const std::vector<std::string> places = folders(settings, env);
+  if (tidies) sweep_once(places, settings.keep_s);
   const std::lock_guard guard(lock);
-  if (own.base != nullptr && own.pid != getpid()) own = {.watches_exit = own.watches_exit};
+  if (own.base != nullptr && own.pid != getpid())
+    own = {.watches_exit = own.watches_exit, .swept = own.swept};
   if (own.base == nullptr) SK_RETURN_IF_ERROR(make(places, settings.folder.empty()));
-  if (tidies) sweep(own.folder, settings.keep_s);
   if (Area* area = freed_area(/*also_failed=*/failed_areas() > kFailedKept)) return given(*area);
   SK_RETURN_IF_ERROR(add_area());
   return given(area_at(head().areas.load(std::memory_order_relaxed) - 1));

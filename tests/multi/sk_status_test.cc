@@ -236,6 +236,31 @@ TEST_F(SkStatus, AMissingRankIsNamedWhileOthersLookForIt) {
   EXPECT_THAT(comm["findings"], Contains("Rank 1 is missing."));
 }
 
+TEST_F(SkStatus, ARankWhoseFirstThreadHasEndedLives) {
+  Job job(ranks("2", {"barrier 1", "0:say gone", "0:retire", "1:pause"}));
+  job.read_output(1);
+  const auto first_thread_state = [this] {
+    const Json said = json();
+    const std::string pid =
+        std::to_string(int(said["jobs"][0]["communicators"][0]["ranks"][0]["pid"]));
+    return read_file("/proc/" + pid + "/stat").find(") Z ") != std::string::npos;
+  };
+  ASSERT_TRUE(until(first_thread_state));
+  EXPECT_EQ(run("--forget").out, "0 records removed.\n");
+  EXPECT_EQ(states(comm_that([](const Json&) { return true; })),
+            (std::vector<std::string>{"outside", "outside"}));
+}
+
+TEST_F(SkStatus, AMeetingThatFailedSaysWhoDidNotCome) {
+  setenv("SK_TEST_RANK", SK_STATUS_RANK, 1);
+  Job job(
+      shell("2", "test $RANK = 1 && exec sleep 1000; SK_TEST_TIMEOUT_MS=500 exec $SK_TEST_RANK"));
+  EXPECT_EQ(job.finish(), 9);
+  const Json comm = comm_that([](const Json& c) { return states(c)[0] == "ended"; });
+  ASSERT_TRUE(comm["ranks"][0].contains("over")) << comm.dump(1);
+  EXPECT_THAT(std::string(comm["ranks"][0]["over"]["sentence"]), HasSubstr("rank 1"));
+}
+
 TEST_F(SkStatus, TwoCommunicatorsAndSeveralJobsAtOnce) {
   Job one(ranks("2", {"barrier 5", "second", "barrier 2", "say there", "pause"}));
   Job two(ranks("2", {"allreduce 7", "say there", "pause"}));

@@ -10,7 +10,9 @@
 //   kill            raises SIGKILL
 //   fork            a child that leaves at once with status 0, then a line
 //   leave N         exit(N), communicators as they are; _leave N: _exit(N)
+//   retire          the first thread ends, another one goes on
 //   free            frees the communicator
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "sk.h"
@@ -42,7 +45,8 @@ sk_comm* make(sk_context* context, const char* name) {
   sk_comm_config config{};
   config.struct_size = sizeof(config);
   config.name = name;
-  config.timeout_ms = 60'000;
+  const char* patience = std::getenv("SK_TEST_TIMEOUT_MS");
+  config.timeout_ms = patience == nullptr ? 60'000 : std::atoi(patience);
   sk_comm* comm = nullptr;
   must(sk_comm_create(context, &config, &comm));
   return comm;
@@ -82,6 +86,9 @@ int main(int argc, char** argv) {
         const std::string file = rest + "/" + std::to_string(rank);
         if (!sk::testing_support::until([&] { return access(file.c_str(), F_OK) == 0; })) return 6;
       }
+    } else if (word == "retire") {  // The first thread ends, another one goes on.
+      std::thread([] { pause(); }).detach();
+      pthread_exit(nullptr);
     } else if (word == "stop") {
       raise(SIGSTOP);
     } else if (word == "pause") {

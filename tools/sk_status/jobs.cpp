@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -34,11 +35,19 @@ char state_of(int64_t pid) {
   return name_end == std::string::npos || name_end + 2 >= line.size() ? '\0' : line[name_end + 2];
 }
 
-void look_at(Process& process) {
+// Its first thread may have ended before the others.
+bool has_other_threads(int64_t pid) {
+  std::error_code gone;
+  const std::filesystem::directory_iterator all(fmt::format("/proc/{}/task", pid), gone);
+  return !gone && std::distance(begin(all), end(all)) > 1;
+}
+
+void look_at(Process& process, record::Processes& processes) {
   const record::ProcessView& view = process.view;
-  const record::SeenProcess seen = record::find_process({view.space, view.pid, view.start_time});
+  const record::SeenProcess seen = processes.find({view.space, view.pid, view.start_time});
   process.pid = seen.seen == record::Seen::kAlive ? seen.pid : view.pid;
-  const char state = seen.seen == record::Seen::kAlive ? state_of(seen.pid) : '\0';
+  char state = seen.seen == record::Seen::kAlive ? state_of(seen.pid) : '\0';
+  if (state == 'Z' && has_other_threads(seen.pid)) state = 'S';
   if (view.end == record::End::kExited || view.end == record::End::kSignaled) {
     process.life = Life::kEnded;
   } else if (seen.seen == record::Seen::kInvisible) {
@@ -208,6 +217,7 @@ const char* state_word(State state) {
 Found find_jobs(const record::Settings& settings, const record::EnvLookup& env) {
   Found found;
   std::vector<ProcessPtr> processes;
+  record::Processes seen;
   for (const std::string& folder : record::folders(settings, env)) {
     const Status fit = record::check_folder(folder);
     if (fit.code() == SK_ERR_PEER_LOST) continue;
@@ -225,7 +235,7 @@ Found find_jobs(const record::Settings& settings, const record::EnvLookup& env) 
       auto process = std::make_shared<Process>();
       process->view = std::move(*view);
       process->path = path;
-      look_at(*process);
+      look_at(*process, seen);
       processes.push_back(std::move(process));
     }
   }

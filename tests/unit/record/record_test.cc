@@ -21,60 +21,12 @@
 #include "lib/record/ended.h"
 #include "lib/record/reader.h"
 #include "tests/support/until.h"
+#include "tests/unit/record/record_fixture.h"
 
 namespace sk::record {
 namespace {
 
 using testing::HasSubstr;
-namespace fs = std::filesystem;
-
-std::optional<std::string> nothing_set(const char*) { return std::nullopt; }
-
-// A folder of this test's own, gone behind it.
-class Record : public testing::Test {
- protected:
-  Record() {
-    std::string pattern = "/dev/shm/sk-record-test-XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-    settings_.folder = folder_;
-  }
-  ~Record() override { fs::remove_all(folder_); }
-
-  CommRecord make(const Meeting& meeting) {
-    Result<CommRecord> made = CommRecord::make(settings_, nothing_set, meeting);
-    EXPECT_TRUE(made.ok()) << made.status().message();
-    return std::move(*made);
-  }
-  std::string path() const {
-    const auto names = list_records(folder_);
-    EXPECT_EQ(names.size(), 1u);
-    return names.empty() ? "" : folder_ + "/" + names[0];
-  }
-  ProcessView read() const {
-    Result<ProcessView> view = read_record(path());
-    EXPECT_TRUE(view.ok()) << view.status().message();
-    return view.ok() ? std::move(*view) : ProcessView();
-  }
-  // Calls `body` in a process of its own: this one's record stays its own. Its exit status, or
-  // minus its signal.
-  static int in_child(const std::function<void()>& body) {
-    const pid_t child = fork();
-    if (child == 0) {
-      body();
-      std::exit(testing::Test::HasFailure() ? 99 : 0);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-
-  Settings settings_;
-  std::string folder_;
-};
-
-const Meeting kMeeting{
-    .job = "a job", .launcher = "nobody", .name = "c", .rank = 1, .world_size = 4};
-
 TEST_F(Record, TellsWhatWasCalledAndHowItEnded) {
   const int status = in_child([this] {
     CommRecord record = make(kMeeting);
@@ -260,31 +212,6 @@ TEST_F(Record, AReaderSeesNoMixture) {
             0);
 }
 
-TEST_F(Record, SurvivesSigkillAndKnowsExitStatus) {
-  EXPECT_EQ(in_child([this] {
-              CommRecord record = make(kMeeting);
-              record.enter(record.line("barrier", "barrier()"), 0, 1);
-              raise(SIGKILL);
-            }),
-            -SIGKILL);
-  ProcessView view = read();
-  EXPECT_EQ(view.end, End::kUnknown);
-  EXPECT_EQ(view.comms.at(0).calls.at(0).state, CallState::kEntered);
-  const auto name = parse_file_name(fs::path(path()).filename());
-  ASSERT_TRUE(name);
-  EXPECT_EQ(find_process(*name).seen, Seen::kEnded);
-  fs::remove(path());
-
-  EXPECT_EQ(in_child([this] {
-              CommRecord record = make(kMeeting);
-              std::exit(3);
-            }),
-            3);
-  view = read();
-  EXPECT_EQ(view.end, End::kExited);
-  EXPECT_EQ(view.end_code, 3);
-}
-
 TEST_F(Record, AForkedChildWritesNothingOfItsParents) {
   EXPECT_EQ(in_child([this] {
               CommRecord record = make(kMeeting);
@@ -300,24 +227,6 @@ TEST_F(Record, AForkedChildWritesNothingOfItsParents) {
               EXPECT_EQ(status, 0);
             }),
             0);
-}
-
-TEST_F(Record, WhatHasEndedGoesWhenItsTimeHasCome) {
-  const auto die = [this] {
-    in_child([this] {
-      CommRecord record = make(kMeeting);
-      raise(SIGKILL);
-    });
-  };
-  die();
-  sweep(folder_, 1000);
-  EXPECT_EQ(read().end, End::kGone);
-  sweep(folder_, 1000);
-  EXPECT_EQ(list_records(folder_).size(), 1u);
-  EXPECT_TRUE(testing_support::until([this] {
-    sweep(folder_, 0);
-    return list_records(folder_).empty();
-  }));
 }
 
 TEST_F(Record, WhatIsNoRecordIsASentence) {
