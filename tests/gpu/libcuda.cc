@@ -16,7 +16,7 @@ struct Both {
     driver.gpus.resize(2);
     const char* wanted = std::getenv("SK_FAKE_MULTIPROCESSORS");
     for (auto& gpu : driver.gpus) {
-      gpu.memory_bytes = 1 << 30;
+      gpu.memory_bytes = uint64_t(8) << 30;
       if (wanted != nullptr) gpu.multiprocessors = std::atoi(wanted);
     }
     plant_fault(driver);
