@@ -159,12 +159,20 @@ class Relay {
     return flat(in_ + rank, piece.begin * element_bytes_, piece.count * element_bytes_, kRead);
   }
 
-  // By the rank whose own it is; by who of the host hands it on, or that another host does.
+  // By the rank whose own it is; by who of the host hands it on, or that another host does. Of a
+  // broadcast a rank has one giver for each strand, and an inbox for each of those alone.
   uint32_t own_inboxes() const { return gathers_ ? layout_.ranks() : 1; }
-  uint32_t inboxes() const { return own_inboxes() + hosts_.largest() + 1; }
+  uint32_t inboxes() const {
+    return own_inboxes() + (gathers_ ? hosts_.largest() + 1 : uint32_t(strands_.size()));
+  }
   uint32_t inbox(uint32_t from, uint32_t to, bool is_own) const {
     const uint32_t first = inboxes_ + to * inboxes();
     if (is_own) return first + (gathers_ ? from : 0);
+    if (!gathers_) {
+      const auto its = [&](const Strand& strand) { return strand.giver[to] == from; };
+      return first + own_inboxes() +
+             uint32_t(std::ranges::find_if(strands_, its) - strands_.begin());
+    }
     const bool local = hosts_.of(from) == hosts_.of(to);
     return first + own_inboxes() + (local ? hosts_.place(from) : hosts_.largest());
   }

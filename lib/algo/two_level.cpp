@@ -10,12 +10,17 @@ namespace {
 
 // What a link carries in the time of one crossing: some 25 microseconds at 10 Gbit/s.
 constexpr uint64_t kCrossingBytes = 32 << 10;
+// So often a rank of a flat all-reduce touches a message's bytes: its own, what it gets, the
+// results.
+constexpr uint64_t kFlatTouches = 7;
 // A message that is put whole is not reduced before all of it is there.
 constexpr uint64_t kWholeBytesMax = 64 << 10;
 
 // How much of its time a form takes of the busiest link, in bytes: what passes there in its busier
 // direction, and what passes could while crossings wait for one another.
 uint64_t cost(uint64_t bytes, uint64_t crossings) { return bytes + crossings * kCrossingBytes; }
+// What the busiest rank loads and stores, as bytes of a link of 10 Gbit/s.
+uint64_t local_cost(uint64_t bytes) { return bytes / 8; }
 
 struct Message {
   const Hosts& hosts;
@@ -34,7 +39,9 @@ struct Message {
 
   // Of an all-reduce: elements to the owner of each slice, and sums back.
   uint64_t flat_sums() const {
-    return cost(most([&](uint64_t own) { return 2 * own * (ranks() - own) * bytes / ranks(); }), 2);
+    return cost(most([&](uint64_t own) { return 2 * own * (ranks() - own) * bytes / ranks(); }),
+                2) +
+           local_cost(kFlatTouches * bytes);
   }
   uint64_t whole_sums() const {
     return cost(most([&](uint64_t own) {
@@ -42,9 +49,11 @@ struct Message {
                 }),
                 1);
   }
-  // Between two hosts sums go one way and results the other.
+  // Between two hosts sums go one way and results the other. As many ranks of each host as the
+  // smallest has join what all of theirs have.
   uint64_t sums_along_hosts() const {
-    return cost(sum_bytes + (hosts.count() > 2 ? bytes : 0), 2 * hosts.last());
+    const uint64_t joined = 3 * uint64_t(hosts.largest()) * bytes / hosts.smallest();
+    return cost(sum_bytes + (hosts.count() > 2 ? bytes : 0), 2 * hosts.last()) + local_cost(joined);
   }
   // Of a reduce-scatter, whose results are its inputs' blocks.
   uint64_t flat_scatter() const {

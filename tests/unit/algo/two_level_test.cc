@@ -153,6 +153,31 @@ TEST(TwoLevel, OtherOperationsCrossOnceForEachHost) {
   EXPECT_EQ(crossing_when_flat(vector_op(OpKind::kReduceScatter, 128), target).messages, 48u);
 }
 
+TEST(TwoLevel, LargeHostsTakeLittleMoreMemoryThanFlatPlans) {
+  for (const std::vector<uint32_t>& sizes :
+       std::vector<std::vector<uint32_t>>{{1, 15}, {15, 1}, {8, 8}, {1, 31}, {16, 16}}) {
+    const Target target = hosts(sizes);
+    for (const OpKind kind : {OpKind::kBroadcast, OpKind::kAllreduce, OpKind::kAllgather}) {
+      const OpDesc op = vector_op(kind, 1 << 22);
+      const Plan plan = made(op, target), plain = made(op, flat(target));
+      uint64_t most = 0, most_flat = 0;
+      for (uint32_t rank = 0; rank < target.world_size; ++rank) {
+        most = std::max(most, workspace_bytes(plan, rank, 1));
+        most_flat = std::max(most_flat, workspace_bytes(plain, rank, 1));
+      }
+      EXPECT_LE(most, 3 * most_flat) << sizes[0] << "+" << sizes[1] << " " << int(kind);
+    }
+  }
+}
+
+// One rank would join what fifteen have.
+TEST(TwoLevel, ALargeHostBesideASmallOneLeavesNoRankAllTheWork) {
+  EXPECT_EQ(algo::choose_levels(vector_op(OpKind::kAllreduce, 1 << 22), hosts({1, 15})).levels,
+            Levels::kFlat);
+  EXPECT_EQ(algo::choose_levels(vector_op(OpKind::kAllreduce, 1 << 22), hosts({8, 8})).levels,
+            Levels::kAlongHosts);
+}
+
 TEST(TwoLevel, WhatDoesNotFitStaysFlatAndSaysWhy) {
   const Target four = hosts({2, 2, 2, 2});
   Target mixed = hosts({2, 2});
