@@ -28,6 +28,10 @@ enum sk_worker_flags {
   SK_WORKER_EVENT_LOOP = 4
 };
 
+/** Called by libsk's own thread once SIGINT was sent for an interrupt. Calls no function of libsk
+ * and waits for nothing. */
+typedef void (*sk_signalled_fn)(void* user);
+
 /** Zero means default. Fields are only ever appended. */
 typedef struct sk_worker_config {
   uint32_t struct_size;
@@ -40,6 +44,10 @@ typedef struct sk_worker_config {
   int32_t language_stack_fd; /**< to this descriptor of a file (memfd_create()), which libsk empties
                                   before and reads after. Both 0: it cannot. */
   int32_t reserved;          /**< 0. */
+  sk_signalled_fn
+      signalled; /**< With SK_WORKER_SIGINT: so that the language finds out when its main thread
+                      has heard the signal, and calls sk_worker_interrupted(); NULL: none. */
+  void* signalled_user; /**< Passed to `signalled`. */
 } sk_worker_config;
 
 /** Where the controller started this process as a template (SK_SESSION_TEMPLATE): says that it is
@@ -116,8 +124,9 @@ SK_NODISCARD SK_API sk_status sk_worker_fds(sk_worker* worker, int32_t* out_requ
 
 /** Takes an interrupt over: the program will end the open cell's code itself, and no SIGINT follows
  *  for this one. `*out_cell` is the open cell where it was interrupted, else 0: it has ended,
- *  sk_worker_next() will refuse it, or the interrupt was taken over before.
- *  @return as sk_worker_fds(). @threads Any. @since 0.1 */
+ *  sk_worker_next() will refuse it, or the interrupt was taken over before. Without an event loop
+ *  it says that the signal has come to the cell's code.
+ *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_INVALID_ARGUMENT (a NULL). @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_worker_interrupted(sk_worker* worker,
                                                     uint64_t* out_cell) SK_NOEXCEPT;
 
@@ -196,7 +205,8 @@ typedef struct sk_reply {
 SK_NODISCARD SK_API sk_status sk_worker_reply(sk_worker* worker, uint64_t id,
                                               const sk_reply* reply) SK_NOEXCEPT;
 
-/** 1 once the open cell was interrupted, else 0 (or no worker). Cheap: for loops in C.
+/** 1 once the open cell was interrupted, 2 where SK_WORKER_EVENT_LOOP's SIGINT was sent for that
+ *  (until the next interrupt), else 0 (or no worker). Cheap: for loops in C.
  *  @threads Any. @since 0.1 */
 SK_NODISCARD SK_API int32_t sk_worker_cancelled(const sk_worker* worker) SK_NOEXCEPT;
 
@@ -207,7 +217,8 @@ typedef struct sk_group {
   uint32_t struct_size;  /**< Set by the caller. */
   int32_t missing_count; /**< Ranks that are dead or coming up. */
   int32_t first_missing; /**< The least of them, or -1. */
-  int32_t reserved;
+  int32_t wanted; /**< 1: a rank has asked for this epoch in a cell and waits for all to meet; 0: it
+                       began without that, by a loss, when all were there, by SK_AFTER_CELL. */
   uint64_t epoch; /**< 0 until all ranks have joined; counted at each loss, each whole group, and
                        each sk_worker_regroup(). */
   /** MASTER_PORT from now on, and the port of JAX_COORDINATOR_ADDRESS: new ones where ranks were

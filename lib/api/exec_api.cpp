@@ -200,6 +200,7 @@ sk_status sk_worker_group(const sk_worker* worker, sk_group* group) noexcept {
     sk_group view{};
     view.missing_count = static_cast<int32_t>(now.missing.size());
     view.first_missing = now.missing.empty() ? -1 : static_cast<int32_t>(now.missing[0]);
+    view.wanted = now.wanted ? 1 : 0;
     view.epoch = now.epoch;
     view.master_port = now.torch_port;
     view.coordinator_port = now.jax_port;
@@ -285,7 +286,7 @@ sk_status sk_worker_reply(sk_worker* worker, uint64_t id, const sk_reply* reply)
 
 int32_t sk_worker_cancelled(const sk_worker* worker) noexcept {
   const auto use = workers.try_pin(worker);
-  return use && (*use)->worker->cancelled() ? 1 : 0;
+  return use ? (*use)->worker->how_cancelled() : 0;
 }
 
 sk_status sk_worker_leave(sk_worker* worker) noexcept {

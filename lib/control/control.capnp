@@ -94,7 +94,7 @@ struct Execute {
 
 struct Interrupt {
   cell @0 :UInt64;
-  level @1 :UInt32;
+  level @1 :UInt32;  # 1: the same again, for a rank that may not have heard it.
 }
 
 struct Ask {
@@ -254,6 +254,7 @@ struct Group {
   missing @1 :List(UInt32);
   torchPort @2 :UInt16;  # Of rank 0's servers from now on; 0: as before.
   jaxPort @3 :UInt16;
+  wanted @4 :Bool;  # A rank waits in a cell for all to meet under this epoch.
 }
 
 # Controller to rank: who will enter no collective of this cell any more.

@@ -218,7 +218,7 @@ class Controller : private AgentEvents {
   bool starting() const;
   bool must_wait(const Result<RankSet>& target) const;
   void update_group();
-  void begin_epoch();
+  void begin_epoch(bool wanted);
   void regroup_if_wanted();
   RankGroup group_now() const;
   const char* state_name(uint32_t rank) const;
@@ -255,6 +255,7 @@ class Controller : private AgentEvents {
   // Of the group of ranks: counted when a rank is lost, when all are there, and when a rank says
   // that its communicators are over.
   uint64_t epoch_ = 0;
+  bool epoch_wanted_ = false;         // A rank waits in a cell for all to meet under it.
   uint64_t regroups_after_cell_ = 0;  // The epoch that ends with the cell that runs; 0: none does.
   RankSet group_missing_;             // As the ranks were told last.
   Configure settings_;                // 0: the default.

@@ -71,17 +71,18 @@ void Controller::update_group() {
       missing.push_back(rank);
   if (epoch_ > 0 && missing == group_missing_) return;
   group_missing_ = std::move(missing);
-  begin_epoch();
+  begin_epoch(false);
 }
 
-void Controller::begin_epoch() {
+void Controller::begin_epoch(bool wanted) {
   ++epoch_;
+  epoch_wanted_ = wanted;
   const Message group = group_now();
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) agent_.send(rank, group);
 }
 
 RankGroup Controller::group_now() const {
-  return {epoch_, group_missing_, agent_.ports().torch, agent_.ports().jax};
+  return {epoch_, group_missing_, agent_.ports().torch, agent_.ports().jax, epoch_wanted_};
 }
 
 // Its communicators are over: by an interrupt, by a wait that ran out, because not all came. Every
@@ -94,12 +95,12 @@ void Controller::on_regroup(const Regroup& request) {
   if (request.after_cell && running_)
     regroups_after_cell_ = epoch_;
   else
-    begin_epoch();
+    begin_epoch(!request.after_cell);
 }
 
 void Controller::regroup_if_wanted() {
   if (std::exchange(regroups_after_cell_, 0) == epoch_ && group_missing_.empty() && epoch_ > 0)
-    begin_epoch();
+    begin_epoch(false);
 }
 
 // ---- revive -----------------------------------------------------------------------------------

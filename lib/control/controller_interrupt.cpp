@@ -28,7 +28,7 @@ void Controller::on_interrupt(int64_t now_ns) {
     // Those that are still stuck in an earlier cell may hear it this time.
     for (uint32_t rank = 0; rank < ranks_.size(); ++rank)
       if (ranks_[rank].state == RankState::kStuck)
-        agent_.send(rank, Interrupt{ranks_[rank].cell, 1});
+        agent_.send(rank, Interrupt{ranks_[rank].cell, 0});
     return;
   }
   press(now_ns);
@@ -57,7 +57,8 @@ void Controller::press(int64_t now_ns) {
 // A rank that writes out its error is left alone, unless its reader has no patience for that.
 void Controller::interrupt_pending(bool by_user, int64_t now_ns) {
   if (running_->interrupts == 0) running_->interrupted_ns = now_ns;
-  const Interrupt interrupt{running_->request.cell, std::min(running_->interrupts, 1u)};
+  const bool again = !by_user && running_->interrupts > 0;
+  const Interrupt interrupt{running_->request.cell, again ? 1u : 0u};
   ++running_->interrupts;
   for (uint32_t rank : running_->pending)
     if (by_user || !has_left(rank)) agent_.send(rank, interrupt);

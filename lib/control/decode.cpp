@@ -102,7 +102,7 @@ Result<Message> get(wire::Execute::Reader r) {
   return Message(std::move(m));
 }
 Result<Message> get(wire::Interrupt::Reader r) {
-  if (r.getLevel() > 3) return bad("interrupt level", r.getLevel());
+  if (r.getLevel() > 1) return bad("interrupt level", r.getLevel());
   return Message(Interrupt{r.getCell(), r.getLevel()});
 }
 Result<Message> get(wire::Ask::Reader r) {
@@ -295,7 +295,7 @@ Result<Message> get(wire::Attach::Reader r) {
   return Message(std::move(m));
 }
 Result<Message> get(wire::Group::Reader r) {
-  RankGroup m{r.getEpoch(), {}, r.getTorchPort(), r.getJaxPort()};
+  RankGroup m{r.getEpoch(), {}, r.getTorchPort(), r.getJaxPort(), r.getWanted()};
   if (r.getMissing().size() > kRankCountMax)
     return bad("number of missing ranks", r.getMissing().size());
   for (const uint32_t rank : r.getMissing()) {

@@ -243,6 +243,7 @@ struct Put {
   }
   void operator()(const RankGroup& m) {
     auto g = b.initGroup();
+    g.setWanted(m.wanted);
     g.setEpoch(m.epoch);
     auto missing = g.initMissing(static_cast<uint32_t>(m.missing.size()));
     for (uint32_t i = 0; i < m.missing.size(); ++i) missing.set(i, m.missing[i]);

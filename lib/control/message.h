@@ -95,6 +95,7 @@ struct RankGroup {
   std::vector<uint32_t> missing;
   uint16_t torch_port = 0;  // Where rank 0's servers of this epoch listen; 0: as before.
   uint16_t jax_port = 0;
+  bool wanted = false;  // A rank waits in a cell for all to meet under this epoch.
 };
 
 // A rank's: its communicators of `epoch` are over, so that all ranks need a new one.
@@ -129,8 +130,8 @@ struct Execute {
 };
 
 struct Interrupt {
-  uint64_t cell = 0;  // Of the session: 0 is whatever runs, and all that waits.
-  uint32_t level = 0;
+  uint64_t cell = 0;   // Of the session: 0 is whatever runs, and all that waits.
+  uint32_t level = 0;  // 1: the same again, to a rank that may not have heard it.
 };
 
 // Kinds of Ask beside those of sk_request_kind that the main thread of a rank answers: the first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import sleep
 from typing import Any
 
 import pytest
@@ -269,6 +270,9 @@ def test_redirection_is_undone(kernel: Kernel) -> None:
         "sleep(60)",
         "while true end",
         "while true; sin(1.0); end",
+        "@time for i in 1:10^12; sin(i); end",
+        "x = @elapsed while true; sin(1.0); end",
+        "Threads.@threads for i in 1:10^12; sin(i); end",
         "loops() = (while true; rand(3); end); loops()",
         "take!(Channel(0))",
         "run(`sleep 60`)",
@@ -286,7 +290,9 @@ def test_interrupts(kernel: Kernel, code: str) -> None:
     kernel.wait_for_stream(sent)
     kernel.manager.interrupt_kernel()
     cell = kernel.finish(sent)
-    assert ename(cell) in ("InterruptException", "CompositeException"), cell.reply
+    # As in Julia: what ended tasks of a cell is told within the error of whoever waited.
+    kinds = ("InterruptException", "CompositeException", "TaskFailedException")
+    assert ename(cell) in kinds and "Interrupt" in str(cell.reply), cell.reply
     assert kernel.run("print(rank < world_size)").text() == "true"
 
 
@@ -327,6 +333,34 @@ def test_an_interrupt_is_told_once(kernels: Kernels) -> None:
     cell = kernel.finish(sent)
     assert cell.reply["status"] == "ok", cell.reply
     assert cell.text() == "on\nInterruptException"
+
+
+@pytest.mark.parametrize("waits", ["sleep(60)", "while true end"])
+@pytest.mark.parametrize("saves", ["sleep(takes)", "while time() < start + takes; sin(1.0); end"])
+def test_what_a_cell_does_about_an_interrupt_goes_on(
+    kernels: Kernels, waits: str, saves: str
+) -> None:
+    """One press is one exception, also where that is told by the signal, and the controller's own
+    second one after half a second is for those who have not heard the first."""
+    kernel = kernels(1)
+    code = (
+        f'println("on")\ntry\n    {waits}\ncatch error\n'
+        f"    start = time()\n    {saves}\n    print(typeof(error))\nend"
+    )
+    kernel.run("takes = 0.9")
+    sent = kernel.start(code)
+    kernel.wait_for_stream(sent)
+    kernel.manager.interrupt_kernel()
+    cell = kernel.finish(sent)
+    assert cell.reply["status"] == "ok", cell.reply
+    assert cell.text() == "on\nInterruptException"
+    kernel.run("takes = 60")
+    sent = kernel.start(code)
+    kernel.wait_for_stream(sent)
+    for _ in range(2):  # The second is another.
+        kernel.manager.interrupt_kernel()
+        sleep(0.7)
+    assert ename(kernel.finish(sent)) == "InterruptException"
 
 
 def test_a_rank_can_be_asked_where_it_is_while_it_compiles(kernel: Kernel) -> None:

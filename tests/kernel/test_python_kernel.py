@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,6 +103,43 @@ def test_interrupt_of_a_loop_and_of_a_child(python: Kernel) -> None:
         python.manager.interrupt_kernel()
         assert python.finish(message_id).reply["ename"] == "KeyboardInterrupt"
     assert python.run("1 + 1").of("execute_result")[0]["data"] == {"text/plain": "2"}
+
+
+@pytest.mark.parametrize(
+    "waits",
+    ["time.sleep(60)", "spin()", "await asyncio.sleep(60)", "asyncio.run(sleeps())"],
+)
+@pytest.mark.parametrize("saves", ["time.sleep(takes)", "while time.time() < start + takes: pass"])
+def test_what_a_cell_does_about_an_interrupt_goes_on(
+    python: Kernel, ranks: int, waits: str, saves: str
+) -> None:
+    """One press is one exception: the controller's own second one after half a second is for ranks
+    that have not heard the first."""
+    # A function: CPython 3.11 raises at a loop's jump back, and that passes by a `try` around it.
+    python.run("import asyncio, time\nasync def sleeps(): await asyncio.sleep(60)\ntakes = 0.9")
+    python.run("def spin():\n    while True: pass")
+    caught = "BaseException" if "async" in waits else "KeyboardInterrupt"
+    code = f"""print("on")
+try:
+    {waits}
+except {caught}:
+    start = time.time()
+    {saves}
+    print("saved")"""
+    sent = python.start(code)
+    python.wait_for_stream(sent)
+    python.manager.interrupt_kernel()
+    assert python.finish(sent).text() == "on\nsaved\n"
+    if "async" in waits:
+        return
+    python.run("takes = 60")
+    sent = python.start(code)
+    python.wait_for_stream(sent)
+    for _ in range(2):  # The second is another.
+        python.manager.interrupt_kernel()
+        time.sleep(0.5)
+    cell = python.finish(sent)
+    assert cell.text() == "on\n" and cell.reply["ename"] == "KeyboardInterrupt"
 
 
 def test_a_segfault_is_told_with_its_words(python: Kernel, ranks: int) -> None:

@@ -1,18 +1,14 @@
 // The rank program's side of cells: requests in, text, displays and errors out (sk/worker.h).
 #include "sk/worker.h"
 
-#include <fcntl.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -24,9 +20,11 @@
 
 #include "bindings.h"
 #include "blocking.h"
+#include "captured.h"
 #include "gil.h"
 #include "sk/session.h"
 #include "sk/talk.h"
+#include "this_rank.h"
 #include "wire_text.h"
 
 namespace nb = nanobind;
@@ -53,69 +51,18 @@ std::vector<const char*> pointers_of(const std::vector<Text>& strings) {
   return pointers;
 }
 
-PyObject* g_file_write = nullptr;  // io.FileIO.write, from import on.
-
-// The process's rank, for output of any thread. With the GIL held only.
-struct Joined {
-  sk_worker* worker = nullptr;
-  pid_t pid = 0;                  // Children of fork() have no rank.
-  int writing = 0;                // Threads that are in `worker` without the GIL.
-  int descriptors[2] = {-1, -1};  // Where 1 and 2 lead, should a cell close those,
-  int input = -1;                 // and 0.
-} joined;
-
-bool is_rank() { return joined.worker != nullptr && joined.pid == getpid(); }
-
-// Descriptors 1 and 2 that a cell has closed. True: one was.
-bool reopen_descriptors() {
-  bool reopened = false;
-  for (int which = 0; is_rank() && which < 2; ++which) {
-    if (fcntl(1 + which, F_GETFD) != -1 || errno != EBADF) continue;
-    reopened = dup2(joined.descriptors[which], 1 + which) >= 0 || reopened;
-  }
-  return reopened;
+// On the main thread, in the midst of Python's code: the signal's handler, whoever's it is, has run
+// before.
+int note_heard(void* /*unused*/) {
+  uint64_t cell = 0;
+  if (is_rank())
+    (void)!sk_worker_interrupted(joined.worker, &cell);  // No controller: nobody asks again.
+  return 0;
 }
 
-bool same_file(int one, int other) {
-  struct stat a = {}, b = {};
-  return fstat(one, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
-         a.st_ino == b.st_ino;
-}
-
-// After a cell 1 and 2 lead to the notebook again, whatever it has made of them, by dup2() say: the
-// next one is not to print in vain. Which led elsewhere, for somebody to say so; `flush` hands on
-// what was written for that place. 0 is not left closed: the next descriptor that anybody opens
-// would be taken for it, by children and by calls of C for which it is none.
-std::vector<int> restore_descriptors(const nb::callable& flush) {
-  std::vector<int> moved;
-  if (!is_rank()) return moved;
-  reopen_descriptors();
-  if (fcntl(0, F_GETFD) == -1 && errno == EBADF && joined.input >= 0) dup2(joined.input, 0);
-  for (int which = 0; which < 2; ++which)
-    if (!same_file(1 + which, joined.descriptors[which])) moved.push_back(1 + which);
-  if (moved.empty()) return moved;
-  flush();
-  fflush(nullptr);
-  std::vector<int> restored;
-  for (const int fd : moved)
-    if (dup2(joined.descriptors[fd - 1], fd) >= 0) restored.push_back(fd);
-  return restored;
-}
-
-// Calls into libsk that may wait for room, so without the GIL; not collective, so nothing to abort.
-// A forked child would speak in its parent's name, and over the parent's link.
-template <typename Call>
-void out(Call&& call) {
-  if (joined.worker != nullptr && joined.pid != getpid())
-    check(SK_ERR_FORKED, "this process was forked by a cell; it is no rank");
-  sk_status status;
-  std::string sentence;
-  {
-    GilReleased released;
-    status = call();
-    sentence = status == SK_OK ? "" : sk_last_error();
-  }
-  check(status, sentence);
+void on_signalled(void* /*unused*/) {
+  (void)Py_AddPendingCall(&note_heard,
+                          nullptr);  // Of the 32 that may wait none is free: it is asked again.
 }
 
 // None where this process is no template. In a forked process: its environment, line by line.
@@ -141,33 +88,6 @@ void template_note(const std::string& text) {
   out([&] { return sk_worker_template_note(text.data(), text.size()); });
 }
 
-// `file.write(data)` of one of two raw files on the captured descriptors. Each has a pipe of its
-// own: what went to the other one is sent before, or nobody could tell which came first.
-// Native, so that no signal's handler runs, and raises, between the write and its return: the
-// buffer above would write the same bytes again.
-nb::object write_in_order(nb::handle file, nb::handle data) {
-  static PyObject* last = nullptr;
-  if (std::exchange(last, file.ptr()) != file.ptr() && is_rank()) {
-    sk_worker* const worker = joined.worker;
-    ++joined.writing;
-    {
-      GilReleased released;
-      // If there is no room, or no controller, it is written all the same, and order is all it
-      // loses.
-      (void)!sk_worker_stream(worker, SK_STREAM_STDOUT, nullptr, 0);
-    }
-    --joined.writing;
-  }
-  PyObject* written = PyObject_CallFunctionObjArgs(g_file_write, file.ptr(), data.ptr(), nullptr);
-  if (written == nullptr) {
-    nb::python_error failure;
-    if (!reopen_descriptors()) throw failure;
-    written = PyObject_CallFunctionObjArgs(g_file_write, file.ptr(), data.ptr(), nullptr);
-    if (written == nullptr) throw nb::python_error();
-  }
-  return nb::steal(written);
-}
-
 void add_comm(nb::dict& fields, const sk_request& request) {
   fields["comm_kind"] = request.comm_kind;
   fields["comm"] = request.comm;
@@ -190,12 +110,11 @@ class Worker {
     config.stack_signal = stack_signal;
     config.language_stack_signal = language_signal;
     config.language_stack_fd = language_fd;
+    config.signalled = &on_signalled;
     check(sk_worker_join(&config, &worker_));
     joined.worker = worker_;
     joined.pid = getpid();
-    for (int which = 0; which < 2; ++which)
-      joined.descriptors[which] = fcntl(1 + which, F_DUPFD_CLOEXEC, 3);
-    joined.input = fcntl(0, F_DUPFD_CLOEXEC, 3);
+    keep_descriptors();
   }
   ~Worker() {
     if (worker_ == nullptr) return;
@@ -373,11 +292,9 @@ class Worker {
 }  // namespace
 
 void bind_worker(nb::module_& module) {
-  g_file_write =
-      nb::object(nb::module_::import_("io").attr("FileIO").attr("write")).release().ptr();
+  bind_captured(module);
   module.def("worker_template", &worker_template);
   module.def("template_note", &template_note);
-  module.def("write_in_order", &write_in_order);
   module.def("to_wire",
              [](const RawText& text) { return nb::bytes(text.utf8.data(), text.utf8.size()); });
   nb::class_<Worker>(module, "Worker")
@@ -390,8 +307,6 @@ void bind_worker(nb::module_& module) {
       .def("error", &Worker::error)
       .def("code_ended", &Worker::code_ended)
       .def("threads", &Worker::threads)
-      .def("restore_descriptors",
-           [](const Worker&, const nb::callable& flush) { return restore_descriptors(flush); })
       .def("output_cell", &Worker::output_cell)
       .def("done", &Worker::done)
       .def("reply", &Worker::reply)

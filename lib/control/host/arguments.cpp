@@ -233,7 +233,9 @@ Result<WorkerConfig> to_worker_config(const sk_worker_config* config) {
                       (c.flags & SK_WORKER_EVENT_LOOP) != 0,
                       or_empty(c.language).substr(0, 256),
                       {c.stack_signal, c.language_stack_signal, asks ? c.language_stack_fd : -1},
-                      {}};
+                      {},
+                      c.signalled,
+                      c.signalled_user};
 }
 
 Result<DisplayRecord> to_display(int32_t kind, const sk_mime* mimes, uint64_t mime_count,

@@ -174,8 +174,8 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
           code_ended_ns_ = 0;
           threads_ = 0;
           cpu_ns_ = process_cpu_ns();
-          cancelled_.store(false, std::memory_order_relaxed);
-          interrupt_untaken_ = false;
+          cancelled_.store(0, std::memory_order_relaxed);
+          interrupt_untaken_ = heard_ = false;
           if (absent_.cell == open_cell_) apply_absent();
         }
         stay_readable();

@@ -48,6 +48,8 @@ struct WorkerConfig {
   std::string language;
   StackProbeConfig stacks;
   std::function<Collectives*()> collectives;  // Null while the process has none.
+  void (*signalled)(void* user) = nullptr;    // As sk_worker_config.signalled.
+  void* signalled_user = nullptr;
 };
 
 class Worker {
@@ -85,11 +87,15 @@ class Worker {
   RankGroup group() const;
   // As sk_worker_regroup().
   Status regroup(uint64_t epoch, int64_t timeout_ms);
-  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  bool cancelled() const { return how_cancelled() != 0; }
+  // As sk_worker_cancelled().
+  int32_t how_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   // Sends what is queued, at most 2 s, and ends the I/O thread.
   Status leave();
 
  private:
+  static constexpr int32_t kCancelled = 1, kSignalled = 2;
+
   explicit Worker(const WorkerConfig& config) : config_(config), main_(pthread_self()) {}
 
   void run_io();
@@ -151,6 +157,7 @@ class Worker {
   int64_t signal_at_ns_ = INT64_MAX;  // An event loop that has not answered by then gets SIGINT;
   int64_t main_cpu_ns_ = 0;           // what its thread had used when it was last looked at.
   bool interrupt_untaken_ = false;    // By interrupted().
+  bool heard_ = false;                // The last one has reached the cell's code, or will.
   bool waits_ = false;                // The main thread, in next().
   bool capture_news_ = false;         // Bytes that came while it waited; the I/O thread looks.
   uint64_t interrupted_early_ = 0;    // A cell that it is to refuse; 0: none.
@@ -175,7 +182,7 @@ class Worker {
   bool welcome_ = false;
   bool lost_ = false;
   bool leaving_ = false;
-  std::atomic<bool> cancelled_{false};
+  std::atomic<int32_t> cancelled_{0};
   StackProbe probe_;  // The I/O thread's alone, once it runs.
   std::thread io_;
 };

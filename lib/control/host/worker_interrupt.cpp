@@ -38,14 +38,15 @@ void Worker::interrupt(const Interrupt& interrupt) {
   // or the rank would pass for idle.
   if (queued != requests_.end())
     interrupted_early_ = interrupt.cell;
-  else if (open_cell_ == 0 || open_cell_ != interrupt.cell)
+  else if (open_cell_ == 0 || open_cell_ != interrupt.cell || (interrupt.level > 0 && heard_))
     return;
   else
-    cancelled_.store(true, std::memory_order_relaxed);
+    cancelled_.store(kCancelled, std::memory_order_relaxed);
+  heard_ = false;
   space_.notify_all();
   local::wake(input_wakeup_.get());
+  interrupt_untaken_ = true;
   if (config_.event_loop) {
-    interrupt_untaken_ = true;
     local::wake(interrupt_wakeup_.get());
     main_cpu_ns_ = thread_cpu_ns(main_);
     if (config_.sigint) signal_at_ns_ = std::min(signal_at_ns_, monotonic_ns() + kLoopAnswersNs);
@@ -72,6 +73,7 @@ void Worker::signal_main() {
     ::kill(0, SIGINT);
   else
     pthread_kill(main_, SIGINT);
+  if (config_.signalled != nullptr) config_.signalled(config_.signalled_user);
 }
 
 // The main thread did not come to its event loop: code of the language keeps it, which the signal
@@ -84,7 +86,11 @@ void Worker::signal_late(int64_t now_ns) {
     return;
   }
   signal_at_ns_ = INT64_MAX;
+  // It comes when the language looks at signals, be that late: a second would be another interrupt.
+  heard_ = true;
+  cancelled_.store(kSignalled, std::memory_order_relaxed);
   ::kill(getpid(), SIGINT);  // Whichever thread the language takes it with.
+  if (config_.signalled != nullptr) config_.signalled(config_.signalled_user);
 }
 
 Result<std::pair<int, int>> Worker::event_fds() const {
@@ -94,12 +100,12 @@ Result<std::pair<int, int>> Worker::event_fds() const {
 }
 
 Result<uint64_t> Worker::interrupted() {
-  if (!config_.event_loop)
-    return error(SK_ERR_INVALID_ARGUMENT, "joined without SK_WORKER_EVENT_LOOP");
   const std::lock_guard lock(mutex_);
-  local::clear_wakeup(interrupt_wakeup_.get());
+  if (config_.event_loop) local::clear_wakeup(interrupt_wakeup_.get());
   signal_at_ns_ = INT64_MAX;
-  return std::exchange(interrupt_untaken_, false) && cancelled() ? open_cell_ : 0;
+  if (!std::exchange(interrupt_untaken_, false) || !cancelled()) return 0;
+  heard_ = true;
+  return open_cell_;
 }
 
 }  // namespace sk::control

@@ -62,13 +62,14 @@ TEST(Codec, SignsOfLifeComeBackWhole) {
 }
 
 TEST(Codec, GroupsComeBackWhole) {
-  const auto group = decode(encode(RankGroup{7, {1, 4095}, 65535, 1024}));
+  const auto group = decode(encode(RankGroup{7, {1, 4095}, 65535, 1024, true}));
   ASSERT_TRUE(group.ok()) << group.status().message();
   const auto& back = std::get<RankGroup>(group.value());
   EXPECT_EQ(back.epoch, 7u);
   EXPECT_EQ(back.missing, (std::vector<uint32_t>{1, 4095}));
   EXPECT_EQ(back.torch_port, 65535);
   EXPECT_EQ(back.jax_port, 1024);
+  EXPECT_TRUE(back.wanted);
   for (bool after_cell : {false, true}) {
     const auto regroup = decode(encode(Regroup{7, after_cell}));
     ASSERT_TRUE(regroup.ok()) << regroup.status().message();
@@ -126,7 +127,7 @@ TEST(Codec, OneFieldOutOfBoundsIsNamed) {
       {Absent{1, {{{1}, std::string(2000, 'x')}}}, "reason size"},
       {Absent{1, std::vector<Absent::Group>(17)}, "groups"},
       {Execute{}, "cell is 0"},
-      {Interrupt{1, 4}, "interrupt level"},
+      {Interrupt{1, 2}, "interrupt level"},
       {Ask{1, SK_REQUEST_EXECUTE, "", 0, 0}, "kind of question"},
       {Ask{1, SK_REQUEST_COMPLETE, "abc", 4, 0}, "cursor is 4"},
       {Ask{1, SK_REQUEST_INSPECT, "abc", 0, 2}, "detail"},

@@ -225,13 +225,16 @@ TEST(ControllerFaults, AnEpochThatEndsWithTheCellWaitsForItsSlowestRank) {
   for (uint32_t rank : {0, 1, 2}) EXPECT_EQ(world.last_sent<RankGroup>(rank)->epoch, 1u);
   world.done(0, cell);
   for (uint32_t rank : {0, 1, 2}) EXPECT_EQ(world.last_sent<RankGroup>(rank)->epoch, 2u);
+  EXPECT_FALSE(world.last_sent<RankGroup>(0)->wanted);
   world.from(1, Regroup{2, /*after_cell=*/true});  // No cell runs.
   EXPECT_EQ(world.last_sent<RankGroup>(0)->epoch, 3u);
+  EXPECT_FALSE(world.last_sent<RankGroup>(0)->wanted);
 
   const uint64_t another = world.execute("0-1");
   world.from(1, Regroup{3, /*after_cell=*/true});
   world.from(0, Regroup{3});  // Who waits for it in the cell does not wait for its end.
   EXPECT_EQ(world.last_sent<RankGroup>(0)->epoch, 4u);
+  EXPECT_TRUE(world.last_sent<RankGroup>(2)->wanted);  // Also who is in no cell is to come.
   world.done(0, another);
   world.done(1, another);
   EXPECT_EQ(world.last_sent<RankGroup>(0)->epoch, 4u);

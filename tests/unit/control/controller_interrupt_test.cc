@@ -78,6 +78,17 @@ TEST_F(ControllerInterrupt, WhoIsNotReadYetIsNotStuckYet) {
   EXPECT_EQ(world.ended(cell), SK_CELL_ERROR);
 }
 
+// The rank knows whether it has heard the first; the user's next press is another.
+TEST_F(ControllerInterrupt, OnlyTheControllersOwnSecondIsTheSameAgain) {
+  press();
+  EXPECT_EQ(world.last_sent<Interrupt>(0)->level, 0u);
+  world.advance(kGiveUpNs / 2);
+  ASSERT_EQ(world.count_sent<Interrupt>(0), 2u);
+  EXPECT_EQ(world.last_sent<Interrupt>(0)->level, 1u);
+  press();
+  EXPECT_EQ(world.last_sent<Interrupt>(0)->level, 0u);
+}
+
 TEST_F(ControllerInterrupt, AnEarlierCellsErrorExcusesNothing) {
   press();
   leave_code(0);

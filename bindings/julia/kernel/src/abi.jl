@@ -28,6 +28,8 @@ struct WorkerConfig
     language_stack_signal::Int32
     language_stack_fd::Int32
     reserved::Int32
+    signalled::Ptr{Cvoid}
+    signalled_user::Ptr{Cvoid}
 end
 
 struct Mime
@@ -98,7 +100,7 @@ struct RawGroup
     struct_size::UInt32
     missing_count::Int32
     first_missing::Int32
-    reserved::Int32
+    wanted::Int32
     epoch::UInt64
     master_port::Int32
     coordinator_port::Int32

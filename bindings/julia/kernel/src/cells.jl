@@ -61,7 +61,7 @@ function run_cell(request)
             return nothing
         end
         parsed = parse_cell(request.code, cell_name(count))
-        connect_if_named(parsed)
+        connect_before(parsed)
         hides = request.silent || hides_value(request.code)
         value = evaluate(parsed)
         # As the REPL: not through `=`, which a macro or a constant could turn into something else.

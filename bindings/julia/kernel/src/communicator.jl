@@ -4,8 +4,11 @@
 # Making one waits for all ranks, which is why it is not made before anybody wants it. A cell need not
 # run on all ranks, and one that does begins late on some. So ranks meet in rounds: who wants `comm` asks
 # the controller for a new epoch, of which all ranks hear, and each tries to meet the others under its
-# name, before its cell's code or between two cells. A round in which not all have met is over for
-# all, and the next one lasts longer.
+# name, before its cell's code or between two cells. A rank that leaves a round, for a request, comes
+# again; whoever has waited in vain for all of a round's time asks for another, which lasts longer.
+#
+# An epoch that nobody waits for is met by nobody: ranks that came together between cells would leave one
+# another for the next cell, each at its own time.
 
 const LIBSK_ID = Base.PkgId(Base.UUID("27efce37-706b-4e18-a6e4-9a8e61c6b267"), "LibSK")
 
@@ -17,18 +20,23 @@ const AFTER_CELL = -1
 # The first round, and the longest; all of them, before a cell.
 const ROUND_MS, ROUND_MAX_MS = 2000, 32_000
 const MEETING_MS = 300_000
+# Before a cell that does not name it: functions of earlier cells may use it, and most cells do not.
+const UNNAMED_MS = 1000
+# Who is left alone in a round comes again, but keeps no core busy with it.
+const AGAIN_S = 0.002
 
 mutable struct Connection
     comm::Any
-    given::Any           # What was put into Main last; anything else there is the user's.
-    epoch::UInt64        # Of the last round,
-    first_epoch::UInt64  # and the one in which this rank came: nobody has asked for that yet.
+    given::Any       # What was put into Main last; anything else there is the user's.
+    epoch::UInt64    # Of the last round.
+    until_ns::UInt64 # That round's end.
     round_ms::Int
-    bell::Cint           # Can be read when the round is over.
+    is_hopeless::Bool  # A cell that does not name it has waited in vain: the next such does not.
+    bell::Cint       # Can be read when the round is over.
     ports::Tuple{Int32,Int32}
 end
 
-const connection = Connection(nothing, nothing, 0, 0, ROUND_MS, -1, (0, 0))
+const connection = Connection(nothing, nothing, 0, 0, ROUND_MS, false, -1, (0, 0))
 
 """Makes LibSK known to `using`, behind all that the user has: beside this module when installed, in a
 checkout above it. Of an image it is part already, without the library."""
@@ -42,26 +50,40 @@ function add_package(library)
     end
 end
 
-"""Before a cell's code: `comm` for all that the code does, if it names it."""
-function connect_if_named(ex)
+"""Before a cell's code: `comm` for all that the code does, if it names it, or any cell did."""
+function connect_before(ex)
     group = worker_group()
     tell_ports(group)
-    (mentions(ex, :comm) && !is_users()) || return
-    until_ns = time_ns() + 10^6 * MEETING_MS
+    is_users() && return
+    mentions(ex, :comm) && return connect(group, MEETING_MS)
+    was_wanted = connection.epoch != 0 || group.wanted != 0
+    (was_wanted && !connection.is_hopeless) || return
+    connection.is_hopeless = connect(group, UNNAMED_MS; throws = false) !== nothing
+    return
+end
+
+"""`comm` is there after it, or its failure is thrown, or the value."""
+function connect(group, wait_ms; throws = true)
+    until_ns = time_ns() + 10^6 * wait_ms
     while group.missing_count == 0  # Else a call on the old one says who is not there.
         if connection.epoch == group.epoch && connection.comm !== nothing && !is_over()
-            return give()
+            give()
+            return nothing
         end
         # Nobody knows yet that it is wanted; or this round is over.
-        if group.epoch in (connection.epoch, connection.first_epoch)
-            regroup(group.epoch, REGROUP_MS)
+        if group.wanted == 0 || (connection.epoch == group.epoch && !is_round_open())
+            regroup(group.epoch, min(REGROUP_MS, wait_ms))
             group = worker_group()
         end
-        failure = meet(group.epoch)
+        failure = group.wanted == 0 ? NO_EPOCH : meet(group.epoch, until_ns)
         is_cancelled() && throw(InterruptException())
-        time_ns() < until_ns || throw(failure)
+        if time_ns() >= until_ns && failure !== nothing
+            throws && throw(failure)
+            return failure
+        end
         group = worker_group()
     end
+    return nothing
 end
 
 """
@@ -70,28 +92,45 @@ next cell that names it.
 """
 function connect_if_wanted()
     group = worker_group()
-    if connection.first_epoch == 0
-        is_revived = get(job_environment, "TORCHELASTIC_RESTART_COUNT", "0") != "0"
-        connection.first_epoch = is_revived ? group.epoch : 1
-    end
-    group.missing_count == 0 || return
-    group.epoch in (0, connection.epoch, connection.first_epoch) && return
+    (group.missing_count == 0 && group.wanted != 0) || return
+    connection.epoch == group.epoch && (connection.comm !== nothing || !is_round_open()) && return
     tell_ports(group)
     try
-        meet(group.epoch; leaves = true)
+        while meet(group.epoch, typemax(UInt64); leaves = true) !== nothing
+            # A request comes first; this round is met again after it.
+            (is_round_open() && !has_request()) || break
+        end
     catch
     end
     return
 end
 
+const NO_EPOCH = ErrorException("the ranks do not meet: another epoch begins")
+
+"""Whether a request, or another epoch, is there."""
+has_request() = ccall(:poll, Cint, (Ptr{Int32}, Culong, Cint), Int32[worker.requests, POLLIN], 1, 0) > 0
+
+"""Whether the last round has time left; one in which `comm` was made has none."""
+is_round_open() = time_ns() < connection.until_ns
+
 """
-One round: `comm` is there after it, or its failure is the value. Where the rank `leaves` for a
-request that comes it does not keep that waiting.
+Meets the others in this epoch's round, until that or the time ends: `comm` is there after it, or its
+failure is the value. Where the rank `leaves` for a request that comes it does not keep that waiting; in
+a cell it leaves for another epoch.
 """
-function meet(epoch; leaves = false)
+function meet(epoch, until_ns; leaves = false)
     drop_connection()
-    connection.epoch = epoch
-    bell = open_bell(connection.round_ms, leaves)
+    load_library()  # Which may take longer than a round.
+    if connection.epoch != epoch
+        connection.epoch = epoch
+        connection.until_ns = time_ns() + 10^6 * connection.round_ms
+    end
+    bell = open_bell(min(until_ns, connection.until_ns), leaves)
+    # What came before the bell was there does not ring it.
+    if worker_group().epoch != epoch
+        foreach(fd -> ccall(:close, Cint, (Cint,), fd), bell)
+        return NO_EPOCH
+    end
     connection.bell = bell[1]
     try
         # Whatever a cell has made of the environment: else a rank could be a world of its own, for
@@ -99,12 +138,18 @@ function meet(epoch; leaves = false)
         connection.comm = withenv(make_comm, job_environment...)
     catch failure
         is_of_libsk(typeof(failure)) || rethrow()
-        connection.round_ms = min(2connection.round_ms, ROUND_MAX_MS)
+        if is_round_open()
+            Libc.systemsleep(AGAIN_S)
+        else
+            connection.round_ms = min(2connection.round_ms, ROUND_MAX_MS)
+        end
         return failure
     finally
         foreach(fd -> ccall(:close, Cint, (Cint,), fd), bell)
     end
     connection.round_ms = ROUND_MS
+    connection.until_ns = 0
+    connection.is_hopeless = false
     is_users() || give()
     return nothing
 end
@@ -122,31 +167,34 @@ function give()
     return
 end
 
-"""Of this epoch; a function of a name, so that an image has it compiled."""
-function make_comm()
-    # Loaded in its place in the order of things, and compiled without a word about it; whole, for what an
-    # interrupt leaves of a package cannot be used.
-    library = Base.disable_sigint() do
-        Logging.with_logger(() -> Base.require(LIBSK_ID), Logging.NullLogger())
-    end
-    return Base.invokelatest(library.meet, "notebook-$(connection.epoch)", connection.bell)
+# Loaded in its place in the order of things, and compiled without a word about it; whole, for what an
+# interrupt leaves of a package cannot be used.
+load_library() = Base.disable_sigint() do
+    Logging.with_logger(() -> Base.require(LIBSK_ID), Logging.NullLogger())
 end
 
+"""Of this epoch; a function of a name, so that an image has it compiled."""
+make_comm() = Base.invokelatest(load_library().meet, "notebook-$(connection.epoch)", connection.bell)
+
 """
-Descriptors whose first can be read after this time, or when there is a request.
+Descriptors whose first can be read at this time, or when there is a request or another epoch: those that
+were there already, too, where the rank `leaves` for them.
 """
-function open_bell(timeout_ms, hears_requests)
+function open_bell(until_ns, leaves)
     all = fresh_descriptor(ccall(:epoll_create1, Cint, (Cint,), O_CLOEXEC))
     clock = fresh_descriptor(ccall(:timerfd_create, Cint, (Cint, Cint), CLOCK_MONOTONIC, O_CLOEXEC))
+    left_ns = max(1, Int64(until_ns) - Int64(time_ns()))  # 0 would be never.
     # struct itimerspec: no interval, then seconds and nanoseconds.
-    time = Int64[0, 0, timeout_ms ÷ 1000, timeout_ms % 1000 * 10^6]
+    time = Int64[0, 0, left_ns ÷ 10^9, left_ns % 10^9]
     ccall(:timerfd_settime, Cint, (Cint, Cint, Ptr{Int64}, Ptr{Cvoid}), clock, 0, time, C_NULL)
     # struct epoll_event: what to hear of, then data that nobody looks at; 12 or 16 bytes.
-    event = UInt32[EPOLLIN, 0, 0, 0]
-    for fd in (clock, worker.requests)
-        fd == clock || hears_requests || continue
-        ccall(:epoll_ctl, Cint, (Cint, Cint, Cint, Ptr{UInt32}), all, EPOLL_CTL_ADD, fd, event)
-    end
+    hears(fd, kind) = ccall(:epoll_ctl, Cint, (Cint, Cint, Cint, Ptr{UInt32}), all, EPOLL_CTL_ADD, fd,
+                            UInt32[kind, 0, 0, 0])
+    hears(worker.requests, leaves ? EPOLLIN : EPOLLIN | EPOLLET)
+    # By its edges alone: in a cell that descriptor can be read all the time.
+    seen = zeros(UInt32, 4)
+    leaves || ccall(:epoll_wait, Cint, (Cint, Ptr{UInt32}, Cint, Cint), all, seen, 1, 0)
+    hears(clock, EPOLLIN)
     return Cint[all, clock]
 end
 
@@ -161,7 +209,9 @@ function fresh_descriptor(opened::Cint)
     return moved
 end
 
-const CLOCK_MONOTONIC, O_CLOEXEC, EPOLLIN, EPOLL_CTL_ADD = 1, 0o2000000, 1, 1
+const CLOCK_MONOTONIC, O_CLOEXEC, EPOLL_CTL_ADD = 1, 0o2000000, 1
+const POLLIN = Int32(1)
+const EPOLLIN, EPOLLET = UInt32(1), UInt32(1) << 31
 
 """At a cell's end: where `comm` is over, all ranks begin a new epoch, before another cell comes."""
 ask_for_another() = connection.epoch != 0 && (connection.comm === nothing || is_over()) &&
@@ -200,6 +250,10 @@ function tell_ports(group)
     ENV["JAX_COORDINATOR_ADDRESS"] = string(get(ENV, "MASTER_ADDR", "127.0.0.1"), ":", ports[2])
 end
 
-"""Whether the code has this name, not only as a field's."""
-mentions(@nospecialize(ex), name) =
-    ex === name || (ex isa Expr && any(each -> mentions(each, name), ex.args))
+"""Whether the code has this name, also as a quoted one, which it may evaluate; not only as a field's."""
+function mentions(@nospecialize(ex), name)
+    (ex === name || (ex isa QuoteNode && ex.value === name)) && return true
+    ex isa Expr || return false
+    is_field = ex.head === :. && length(ex.args) == 2 && ex.args[2] isa QuoteNode && ex.args[1] !== :Main
+    return any(each -> mentions(each, name), is_field ? ex.args[1:1] : ex.args)
+end

@@ -81,7 +81,11 @@ end
 
 """A line behind an error's text that tells a newcomer what is meant; "" for most."""
 function hint_of(@nospecialize(error))
-    if error isa UndefVarError
+    if error isa LoadError  # Of a file that the cell includes.
+        return hint_of(error.error)
+    elseif error isa UndefVarError
+        error.var === :comm &&
+            return "`comm` is made before a cell that names it: write `comm;` into this one, or run such a cell"
         is_of_package(error.var) && return BRINGS_IN
         return shell_hint(error.var)
     elseif error isa ErrorException
@@ -93,6 +97,9 @@ function hint_of(@nospecialize(error))
     elseif error isa ArgumentError
         startswith(error.msg, "Package ") && occursin("not found in current path", error.msg) &&
             return "All ranks share one environment: add it in a cell that begins with %%on 0"
+    elseif is_of_libsk(typeof(error))
+        error.sentence == "this communicator was closed" &&
+            return "`comm` is another in the next cell"
     elseif error isa MethodError
         error.f === rank[] && error.args isa Tuple{AbstractMatrix} &&
             return "`rank` is the number of this rank; the rank of a matrix is LinearAlgebra.rank"

@@ -18,7 +18,8 @@ function watch_interrupts()
     while true
         try
             wait(watcher)
-            take_interrupt() == 0 || interrupt_cell()
+            was_signalled = is_signalled()
+            take_interrupt() == 0 || interrupt_cell(was_signalled)
         catch error
             error isa EOFError && return  # The watcher was closed: the rank ends.
             error isa WorkerError && return
@@ -26,11 +27,14 @@ function watch_interrupts()
     end
 end
 
-function interrupt_cell()
+function interrupt_cell(was_signalled)
     signal_children()
     task = cell_task[]
     task === nothing && return  # It has left the cell's code already.
     task.state === :runnable || return
+    # The signal has reached it, and what it does about that is under way. A task that earlier cells have
+    # left behind may have got it instead.
+    was_signalled && any(each -> is_interrupt(each[1]), exceptions(task)) && return
     schedule(task, InterruptException(), error = true)
 end
 
@@ -64,9 +68,10 @@ function as_cell_code(f)
 end
 
 @static if isdefined(Base, :current_exceptions)
-    exceptions() = Tuple{Any,Any}[(each.exception, each.backtrace) for each in Base.current_exceptions()]
+    exceptions(task = current_task()) =
+        Tuple{Any,Any}[(each.exception, each.backtrace) for each in Base.current_exceptions(task)]
 else
-    exceptions() = Tuple{Any,Any}[each for each in Base.catch_stack()]
+    exceptions(task = current_task()) = Tuple{Any,Any}[each for each in Base.catch_stack(task)]
 end
 
 """

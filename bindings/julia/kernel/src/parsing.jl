@@ -42,8 +42,16 @@ function line_of_problem(code::String)
     return 1 + count(==('\n'), SubString(code, 1, prevind(code, min(at, ncodeunits(code) + 1))))
 end
 
-# Heads whose parts run where the whole does: neither functions, nor macros' arguments, nor quotes.
-const TRANSPARENT = (:toplevel, :block, :if, :elseif, :let, :try, :(=), :local, :global)
+# Heads whose parts run where the whole does: neither functions, nor most macros' arguments, nor quotes.
+const TRANSPARENT = (:toplevel, :block, :if, :elseif, :let, :try, :(=), :local, :global, :macrocall)
+
+# Macros that run what they are given as it stands.
+const TRANSPARENT_MACROS =
+    Symbol.(("@time", "@timev", "@elapsed", "@allocated", "@inbounds", "@threads", "@show", "@sync"))
+
+macro_name(@nospecialize(name)) = name isa Symbol ? name :
+    name isa GlobalRef ? name.name :
+    name isa Expr && name.head === :. && name.args[end] isa QuoteNode ? name.args[end].value : nothing
 
 """
 In loops of the cell itself each round begins with a safe point, at which Julia looks at signals:
@@ -55,6 +63,7 @@ function with_safe_points(@nospecialize(ex))
         body = Expr(:block, SAFE_POINT, with_safe_points(ex.args[2]))
         return Expr(ex.head, ex.args[1], body)
     end
+    ex.head === :macrocall && !(macro_name(ex.args[1]) in TRANSPARENT_MACROS) && return ex
     ex.head in TRANSPARENT || return ex
     ex.head === :(=) && ex.args[1] isa Expr && ex.args[1].head in (:call, :where) && return ex
     return Expr(ex.head, Any[with_safe_points(each) for each in ex.args]...)

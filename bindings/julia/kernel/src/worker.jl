@@ -14,7 +14,7 @@ function join_controller()
     language = "julia $VERSION"
     GC.@preserve language begin
         config = WorkerConfig(sizeof(WorkerConfig), CAPTURE | SIGINT | EVENT_LOOP,
-                              pointer(language), STACK_SIGNAL, 0, 0, 0)
+                              pointer(language), STACK_SIGNAL, 0, 0, 0, C_NULL, C_NULL)
         handle = Ref{Ptr{Cvoid}}(C_NULL)
         check(@sk sk_worker_join(Ref(config)::Ref{WorkerConfig}, handle::Ref{Ptr{Cvoid}}))
         worker.handle = handle[]
@@ -138,6 +138,9 @@ code_ended() = @sk sk_worker_code_ended(worker.handle::Ptr{Cvoid})
 cell_done(status::Integer) = check(@sk sk_worker_done(worker.handle::Ptr{Cvoid}, status::Int32))
 
 is_cancelled() = @sk(sk_worker_cancelled(worker.handle::Ptr{Cvoid}), Int32) != 0
+
+"""Whether libsk has sent SIGINT for the cell's last interrupt."""
+is_signalled() = @sk(sk_worker_cancelled(worker.handle::Ptr{Cvoid}), Int32) == 2
 
 function cell_reply(json::AbstractString)
     text = String(json)

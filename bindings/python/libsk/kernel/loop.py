@@ -213,7 +213,7 @@ class Rank:
     def _finish(self, error: BaseException | None, answer: str = "") -> None:
         self._leave_child(error)
         places.leave()
-        moved = self._worker.restore_descriptors(streams.flush)
+        moved = _core.restore_descriptors(streams.flush)
         if moved:
             self._attempt(lambda: self._worker.stream(_STDERR, streams.moved(moved)))
         streams.restore()
