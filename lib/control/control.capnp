@@ -94,7 +94,7 @@ struct Execute {
 
 struct Interrupt {
   cell @0 :UInt64;
-  level @1 :UInt32;  # 1: the same again, for a rank that may not have heard it.
+  level @1 :UInt32;  # 1: the same again, for a rank that may not have heard it; 2: for one that is stuck.
 }
 
 struct Ask {

@@ -37,8 +37,9 @@ std::string Controller::why_not(const RankSet& target) const {
     if (r.state == RankState::kStuck) stuck.push_back(rank);
   }
   if (!stuck.empty())
-    why += fmt::format("{}{} did not answer the interrupt of an earlier cell yet",
-                       why.empty() ? "" : "; ", name_ranks(stuck));
+    why += fmt::format(
+        "{}{} did not answer the interrupt of an earlier cell yet, which another one may end",
+        why.empty() ? "" : "; ", name_ranks(stuck));
   return why;
 }
 

@@ -28,7 +28,7 @@ void Controller::on_interrupt(int64_t now_ns) {
     // Those that are still stuck in an earlier cell may hear it this time.
     for (uint32_t rank = 0; rank < ranks_.size(); ++rank)
       if (ranks_[rank].state == RankState::kStuck)
-        agent_.send(rank, Interrupt{ranks_[rank].cell, 0});
+        agent_.send(rank, Interrupt{ranks_[rank].cell, 2});
     return;
   }
   press(now_ns);

@@ -102,7 +102,7 @@ Result<Message> get(wire::Execute::Reader r) {
   return Message(std::move(m));
 }
 Result<Message> get(wire::Interrupt::Reader r) {
-  if (r.getLevel() > 1) return bad("interrupt level", r.getLevel());
+  if (r.getLevel() > 2) return bad("interrupt level", r.getLevel());
   return Message(Interrupt{r.getCell(), r.getLevel()});
 }
 Result<Message> get(wire::Ask::Reader r) {

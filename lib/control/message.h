@@ -131,7 +131,7 @@ struct Execute {
 
 struct Interrupt {
   uint64_t cell = 0;   // Of the session: 0 is whatever runs, and all that waits.
-  uint32_t level = 0;  // 1: the same again, to a rank that may not have heard it.
+  uint32_t level = 0;  // As in control.capnp.
 };
 
 // Kinds of Ask beside those of sk_request_kind that the main thread of a rank answers: the first

@@ -335,6 +335,32 @@ def test_an_interrupt_is_told_once(kernels: Kernels) -> None:
     assert cell.text() == "on\nInterruptException"
 
 
+@pytest.mark.parametrize("stays", ["while true end", "ccall(:sleep, Cuint, (Cuint,), 60)"])
+def test_a_rank_that_never_looks_keeps_its_state_through_the_next_press(
+    kernels: Kernels, stays: str
+) -> None:
+    """Julia 1.5 looks at signals nowhere in such a loop; at the fourth in a row it throws."""
+    kernel = kernels(2)
+    kernel.run(f"stays() = {stays}\nstate = 42")
+    sent = kernel.start('println("on")\nrank == 1 && stays()')
+    kernel.wait_for_stream(sent)
+    kernel.manager.interrupt_kernel()
+    assert "did not stop when interrupted" in kernel.finish(sent).reply["evalue"]
+    refused = kernel.run("state").reply
+    assert (
+        "rank 1 did not answer" in refused["evalue"] and "another one may end" in refused["evalue"]
+    )
+    kernel.manager.interrupt_kernel()
+    for _ in range(100):
+        sleep(0.2)
+        cell = kernel.run("state")
+        if cell.reply["status"] == "ok":
+            break
+    assert cell.of("execute_result")[0]["data"]["text/plain"] == "42", cell.reply
+    for _ in range(3):  # Nothing of the row is left for later cells.
+        assert kernel.run("sleep(0.1); print(state)").text() == "42"
+
+
 @pytest.mark.parametrize("waits", ["sleep(60)", "while true end"])
 @pytest.mark.parametrize("saves", ["sleep(takes)", "while time() < start + takes; sin(1.0); end"])
 def test_what_a_cell_does_about_an_interrupt_goes_on(

@@ -255,6 +255,7 @@ Status Worker::code_ended() {
   if (open_cell_ == 0)
     return error(SK_ERR_INVALID_ARGUMENT, "sk_worker_code_ended: no cell is open");
   code_ended_ns_ = now_ns;
+  if (heard_) signal_at_ns_ = INT64_MAX;  // The rest of a row would hit what tells the error.
   // Who interrupted it waits for its end, which comes once the error is written out: that takes
   // many ranks on few cores seconds.
   if (cancelled()) send(sign_of_life());

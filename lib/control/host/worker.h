@@ -155,6 +155,7 @@ class Worker {
   int64_t heartbeat_at_ns_ = 0;
   int64_t end_collectives_at_ns_ = INT64_MAX;
   int64_t signal_at_ns_ = INT64_MAX;  // An event loop that has not answered by then gets SIGINT;
+  uint32_t signals_left_ = 0;         // in a row;
   int64_t main_cpu_ns_ = 0;           // what its thread had used when it was last looked at.
   bool interrupt_untaken_ = false;    // By interrupted().
   bool heard_ = false;                // The last one has reached the cell's code, or will.

@@ -127,7 +127,7 @@ TEST(Codec, OneFieldOutOfBoundsIsNamed) {
       {Absent{1, {{{1}, std::string(2000, 'x')}}}, "reason size"},
       {Absent{1, std::vector<Absent::Group>(17)}, "groups"},
       {Execute{}, "cell is 0"},
-      {Interrupt{1, 2}, "interrupt level"},
+      {Interrupt{1, 3}, "interrupt level"},
       {Ask{1, SK_REQUEST_EXECUTE, "", 0, 0}, "kind of question"},
       {Ask{1, SK_REQUEST_COMPLETE, "abc", 4, 0}, "cursor is 4"},
       {Ask{1, SK_REQUEST_INSPECT, "abc", 0, 2}, "detail"},

@@ -89,6 +89,17 @@ TEST_F(ControllerInterrupt, OnlyTheControllersOwnSecondIsTheSameAgain) {
   EXPECT_EQ(world.last_sent<Interrupt>(0)->level, 0u);
 }
 
+TEST_F(ControllerInterrupt, WhoIsStuckIsToldThatByTheNextPress) {
+  press();
+  world.done(1, cell, SK_CELL_ERROR);
+  world.advance(2 * kGiveUpNs);
+  ASSERT_TRUE(is_stuck(0));
+  press();
+  EXPECT_EQ(world.last_sent<Interrupt>(0)->level, 2u);
+  EXPECT_EQ(world.last_sent<Interrupt>(0)->cell, cell);
+  EXPECT_EQ(world.last_sent<Interrupt>(1)->level, 0u);
+}
+
 TEST_F(ControllerInterrupt, AnEarlierCellsErrorExcusesNothing) {
   press();
   leave_code(0);
