@@ -335,7 +335,7 @@ def test_an_interrupt_is_told_once(kernels: Kernels) -> None:
     assert cell.text() == "on\nInterruptException"
 
 
-@pytest.mark.parametrize("stays", ["while true end", "ccall(:sleep, Cuint, (Cuint,), 60)"])
+@pytest.mark.parametrize("stays", ["while true end", "while true ccall(:getppid, Cint, ()) end"])
 def test_a_rank_that_never_looks_keeps_its_state_through_the_next_press(
     kernels: Kernels, stays: str
 ) -> None:
