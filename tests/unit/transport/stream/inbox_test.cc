@@ -8,30 +8,13 @@
 #include <random>
 #include <vector>
 
+#include "tests/support/tape.h"
+
 namespace sk::stream {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Gives what it was made of, some bytes at a time.
-class Tape final : public Pipe {
- public:
-  explicit Tape(std::vector<std::byte> bytes, size_t piece = SIZE_MAX)
-      : bytes_(std::move(bytes)), piece_(piece) {}
-  Result<size_t> send(std::span<const iovec>) override { return size_t{0}; }
-  Result<size_t> receive(std::span<std::byte> room) override {
-    const size_t count = std::min({room.size(), bytes_.size() - at_, piece_});
-    std::copy_n(bytes_.begin() + ptrdiff_t(at_), count, room.begin());
-    at_ += count;
-    return count;
-  }
-  bool ended() const override { return at_ == bytes_.size(); }
-  int fd() const override { return -1; }
-
- private:
-  std::vector<std::byte> bytes_;
-  size_t piece_, at_ = 0;
-};
+using testing_support::Tape;
 
 class InboxTest : public ::testing::Test {
  protected:
