@@ -5,10 +5,23 @@ from __future__ import annotations
 import itertools
 import subprocess
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from hosts import ENV, Host
-from launchers import HOME, PROGRAMS, SECRET, blocks, make_ready, typed
+from launchers import (
+    HOME,
+    LAUNCHERS,
+    PROGRAMS,
+    ROOT_MAY,
+    SECRET,
+    TORCH,
+    TORCHRUN,
+    Launcher,
+    blocks,
+    make_ready,
+    typed,
+)
 from processes import wait_until
 from said import Said, due, read
 from slurm import Cluster, why_no_slurm
@@ -83,20 +96,59 @@ def test_ranks_of_one_node_need_no_address_and_no_secret(cluster: Cluster, mpi: 
     assert read(text).results == due(4)
 
 
+def batch(cluster: Cluster, script: str, first: Host, path: str = "") -> Said:
+    """Hands a script to sbatch, whose output then is on the first node of the job."""
+    words = "cat > /tmp/job.sh; sbatch --wait --output=/tmp/job.log --chdir=/tmp /tmp/job.sh"
+    env = {**ENV, **ROOT_MAY, "HOME": HOME, "PATH": f"{path}:{ENV['PATH']}"}
+    given = cluster.popen(["sh", "-c", words], env=env, stdin=subprocess.PIPE, **OPTIONS)
+    text = given.communicate(script, timeout=LIMIT_S)[0]
+    log = first.run(["cat", "/tmp/job.log"]).stdout
+    assert given.returncode == 0, text + log
+    return read(log)
+
+
 def test_the_pages_batch_script_finds_its_first_node(cluster: Cluster) -> None:
     """With a second step at the same port; the script runs on the first of its own nodes."""
     script = typed(blocks("Slurm")[0], next(_ports), PROGRAMS["c"])
-    assert script.count("srun") == 1
     script = script.replace("--nodes=4", "--nodes=3 --nodelist=h2,h3,h4") + script.splitlines()[-1]
-    words = "cat > /tmp/job.sh; sbatch --wait --output=/tmp/job.log --chdir=/tmp /tmp/job.sh"
-    given = cluster.popen(
-        ["sh", "-c", words], env={**ENV, "HOME": HOME}, stdin=subprocess.PIPE, **OPTIONS
-    )
-    text = given.communicate(script, timeout=LIMIT_S)[0]
-    log = cluster.nodes[1].run(["cat", "/tmp/job.log"]).stdout
-    assert given.returncode == 0, text + log
-    assert read(log).results == sorted(due(6) * 2)
-    assert read(log).places[5] == ("h4", 1, 2)
+    assert script.count("srun") == 2
+    said = batch(cluster, script, cluster.nodes[1])
+    assert said.results == sorted(due(6) * 2)
+    assert said.places[5] == ("h4", 1, 2)
+
+
+def test_torchrun_on_each_node_by_the_pages_batch_script(cluster: Cluster) -> None:
+    program = TORCHRUN()
+    if program is None:
+        pytest.skip(TORCH)
+    script = typed(blocks("Slurm")[1], next(_ports), PROGRAMS["c"])
+    said = batch(cluster, script, cluster.nodes[0], str(Path(program).parent))
+    assert said.results == due(4)
+    assert sorted(place for place, *_ in said.places.values()) == ["h1", "h1", "h2", "h2"]
+
+
+OTHERS = [each for each in LAUNCHERS if each.name in ("openmpi4", "openmpi5", "hydra")]
+
+
+@pytest.mark.parametrize("per_node", [1, 2])
+@pytest.mark.parametrize("launcher", OTHERS, ids=[each.name for each in OTHERS])
+def test_other_launchers_in_a_job_start_ranks_on_its_nodes(
+    cluster: Cluster, launcher: Launcher, per_node: int
+) -> None:
+    """By daemons of their own, which srun starts, one on each node: ranks inherit from those."""
+    program = launcher.program()
+    if program is None:
+        pytest.skip(launcher.absent)
+    script = typed(blocks("Slurm")[0], next(_ports), PROGRAMS["c"])
+    script = script.replace("--ntasks-per-node=2", f"--ntasks-per-node={per_node}")
+    hands_on = "-x MASTER_ADDR -x MASTER_PORT -x SK_JOB_SECRET_FILE"
+    line = f"{program} {'' if launcher.name == 'hydra' else hands_on} "
+    said = batch(cluster, script.replace("srun ", line), cluster.nodes[0])
+    assert said.results == due(4 * per_node)
+    assert said.places == {
+        rank: (f"h{rank // per_node + 1}", rank % per_node, per_node)
+        for rank in range(4 * per_node)
+    }
 
 
 @pytest.mark.parametrize("mpi", ["none", "pmi2", "pmix"])
