@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 import subprocess
 from collections.abc import Sequence
 
@@ -51,6 +52,20 @@ def test_ranks_of_every_launcher_are_one_world(
     assert places == due_places, text
 
 
+def refusals(launcher: Launcher, hosts: Hosts, *unset: str) -> tuple[list[int], str]:
+    """Exit statuses, and what ranks say to which these variables are not told.
+
+    By files: Hydra may lose the last lines of ranks that fail.
+    """
+    rank = shlex.join(["env", *(f"--unset={name}" for name in unset), *PROGRAMS["c"]])
+    starts = started(launcher, hosts, ["sh", "-c", f"exec {rank} 2>> /tmp/said"])
+    for host in hosts:
+        host.run(["rm", "-f", "/tmp/said"])
+    statuses, text = finish(starts)
+    said = [host.run(["sh", "-c", "cat /tmp/said || true"]).stdout for host in hosts]
+    return statuses, "".join([*said, text])
+
+
 OF_SEVERAL_HOSTS = [each for each in LAUNCHERS if each.hosts > 1]
 NO_SECRET = (
     "can be reached by other hosts and there is no job secret: set SK_JOB_SECRET_FD, "
@@ -62,8 +77,7 @@ NO_SECRET = (
 def test_without_a_secret_every_launchers_ranks_say_what_to_set(
     four: Hosts, launcher: Launcher
 ) -> None:
-    unset = ["env", "-u", "SK_JOB_SECRET_FILE", "-u", "SK_JOB_SECRET", *PROGRAMS["c"]]
-    statuses, text = finish(started(launcher, four, unset))
+    statuses, text = refusals(launcher, four, "SK_JOB_SECRET_FILE", "SK_JOB_SECRET")
     assert 0 not in statuses
     assert NO_SECRET in text
     assert ("mpirun hands on what -x NAME names" in text) == launcher.name.startswith("openmpi")
@@ -81,8 +95,7 @@ WITHOUT_ADDRESS = {
 @pytest.mark.parametrize("name", WITHOUT_ADDRESS)
 def test_without_an_address_ranks_say_what_to_set(four: Hosts, name: str) -> None:
     launcher = next(each for each in LAUNCHERS if each.name == name)
-    unset = ["env", "-u", "MASTER_ADDR", *PROGRAMS["c"]]
-    statuses, text = finish(started(launcher, four, unset))
+    statuses, text = refusals(launcher, four, "MASTER_ADDR")
     assert 0 not in statuses
     assert WITHOUT_ADDRESS[name] in text
     assert "MASTER_ADDR is not set, it must be an address at which rank 0 can be reached" in text
@@ -93,8 +106,7 @@ def test_without_a_port_of_its_own_all_ranks_under_torchrun_say_so_at_once(
     four: Hosts, name: str
 ) -> None:
     launcher = next(each for each in LAUNCHERS if each.name == name)
-    unset = ["env", "-u", "SK_MASTER_PORT", *PROGRAMS["c"]]
-    statuses, text = finish(started(launcher, four, unset))
+    statuses, text = refusals(launcher, four, "SK_MASTER_PORT")
     assert 0 not in statuses
     assert text.count("SK_MASTER_PORT is not set: it must be a free port of rank 0's host") >= 2
     assert "did not come" not in text
@@ -135,6 +147,24 @@ def test_ranks_wait_for_a_name_that_is_not_known_yet() -> None:
             host.run(["sh", "-ec", f"echo {hosts[0].ip4} late >> /etc/hosts"])
         text = "".join(rank.communicate(timeout=LIMIT_S)[0] for rank in ranks)
     assert read(text).results == due(2), text
+
+
+def test_a_host_that_knows_its_name_as_its_loopback_says_so() -> None:
+    """As Debian's installer leaves it. SK_LISTEN=any is the way where others know it by that."""
+    env = {**ENV, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "h0"}
+    env["SK_JOB_SECRET"] = "the same on both"
+    with Hosts(2) as hosts:
+        own_names(hosts[0])
+        hosts[0].run(["sh", "-ec", "(grep -v h0 /etc/hosts; echo 127.0.1.1 h0) > /tmp/new"])
+        hosts[0].run(["sh", "-ec", "cat /tmp/new > /etc/hosts"])
+        env["MASTER_PORT"] = str(next(_ports))
+        statuses, text = finish([Start(hosts[0], PROGRAMS["c"], {**env, "RANK": "0"})])
+        assert statuses == [1]
+        assert 'MASTER_ADDR is "h0", which is 127.0.1.1' in text
+        assert "and LOCAL_WORLD_SIZE is 1: it must be an address" in text
+        env["SK_LISTEN"] = "any"
+        both = [Start(host, PROGRAMS["c"], {**env, "RANK": str(host.number)}) for host in hosts]
+        assert read(finish(both)[1]).results == due(2)
 
 
 @pytest.mark.parametrize("host", range(2))

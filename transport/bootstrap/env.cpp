@@ -87,6 +87,7 @@ Result<JobEnv> read_job_env(const EnvLookup& env, const Identity& identity,
   job.rank = identity.rank;
   job.world_size = identity.world_size;
   job.one_host = identity.can_meet_here();
+  job.several_hosts = identity.several_hosts;
   job.hosts = identity.hosts;
   job.launcher = identity.launcher;
   job.start = identity.job;

@@ -159,6 +159,7 @@ Result<Identity> read_row(const Row& row, const EnvLookup& env) {
     SK_ASSIGN_OR_RETURN(const int number, read_number(env, count, 1, kWorldSizeMax));
     out.hosts = fmt::format("{} is {}", count, number);
     out.one_host = number == (row.local_size != nullptr ? out.world_size : 1);
+    out.several_hosts = !out.one_host;
     out.local_size = out.one_host ? out.world_size : row.local_size != nullptr ? number : 0;
     if (row.local_size != nullptr && number > out.world_size) {
       return error(SK_ERR_INVALID_ARGUMENT,
