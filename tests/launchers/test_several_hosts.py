@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shlex
 import subprocess
 from collections.abc import Sequence
 
 import pytest
 from hosts import ENV, Host, Hosts
-from launchers import LAUNCHERS, PROGRAMS, Launcher, Start
+from launchers import JOBSET, LAUNCHERS, PAGE, PROGRAMS, Launcher, Start
 from processes import wait_until
 from said import due, read
 
@@ -50,6 +51,13 @@ def test_ranks_of_every_launcher_are_one_world(
     if launcher.name == "torchrun_elastic":  # Its agents may come in any order.
         due_places = [due_places, due_places[2:] + due_places[:2]][places[0][0] == "h1"]
     assert places == due_places, text
+
+
+def test_pods_are_played_with_what_the_pages_manifest_gives_them() -> None:
+    manifest = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    given = set(re.findall(r"name: ([A-Z_]+)", manifest[0]))
+    of_kubernetes = {"JOB_COMPLETION_INDEX", "KUBERNETES_SERVICE_HOST"}
+    assert given == set(JOBSET) - of_kubernetes | {"MASTER_ADDR", "MASTER_PORT"}
 
 
 def refusals(launcher: Launcher, hosts: Hosts, *unset: str) -> tuple[list[int], str]:
