@@ -12,6 +12,7 @@ MENU: dict[str, tuple[str, ...]] = {
         "/docs/install",
         "/docs/examples",
         "/docs/troubleshooting",
+        "/docs/launchers",
         "/docs/doctor",
         "/docs/status",
         "/docs/glossary",

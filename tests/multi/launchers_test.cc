@@ -1,7 +1,7 @@
 // Ranks started by others than sk run: they meet with nothing but what their launcher tells them.
 //
-// mpirun and mpiexec are real where they are installed. torchrun and srun are played by a shell
-// that sets the variables which they were seen to set.
+// mpirun and mpiexec are real where they are installed. torchrun, srun and Flux are played by a
+// shell that sets the variables which they set; tests/launchers has the real ones, but for Flux.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -93,6 +93,16 @@ std::string srun(int ranks, const std::string& command) {
                   command);
 }
 
+// With what its shell speaks of PMI.
+std::string flux(int ranks, const std::string& command) {
+  const std::string n = std::to_string(ranks);
+  return by_shell(ranks,
+                  "FLUX_TASK_RANK=$r FLUX_TASK_LOCAL_ID=$r FLUX_JOB_NNODES=1 FLUX_JOB_SIZE=" + n +
+                      " FLUX_URI=local:///run/flux/local FLUX_JOB_ID=f" + unique() +
+                      " PMI_RANK=$r PMI_FD=99 PMI_SIZE=" + n,
+                  command);
+}
+
 class Launchers : public testing::TestWithParam<Launcher> {
  protected:
   void SetUp() override {
@@ -168,7 +178,8 @@ TEST_P(Launchers, AnotherLaunchersVariablesAreRefusedUntilOneIsChosen) {
 const Launcher kLaunchers[] = {{"OpenMpi", "mpirun.openmpi", openmpi},
                                {"Hydra", "mpiexec.hydra", hydra},
                                {"Torchrun", nullptr, torchrun},
-                               {"Srun", nullptr, srun}};
+                               {"Srun", nullptr, srun},
+                               {"Flux", nullptr, flux}};
 INSTANTIATE_TEST_SUITE_P(All, Launchers, testing::ValuesIn(kLaunchers),
                          [](const auto& info) { return std::string(info.param.name); });
 

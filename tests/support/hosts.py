@@ -40,6 +40,7 @@ ENV = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
 HOSTS_MAX = 250
 QUEUE_PACKETS = 10_000  # In a device, for an emulator that is kept from running.
 LIMIT_S = 60.0  # For any one step; all take far less.
+Command = Sequence[str | Path]
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class Host:
         self.holder = holder  # A process that has its namespaces and does nothing.
         self.programs: list[Program] = []
 
-    def popen(self, command: Sequence[str | Path], **options: Any) -> Program:
+    def popen(self, command: Command, **options: Any) -> Program:
         """A program in this host; options are Popen's. It ends at the latest with the hosts."""
         options = {"env": ENV, "cwd": ROOT, "stdin": subprocess.DEVNULL, **options}
         program = Program(self.holder, [str(word) for word in command], **options)
@@ -130,10 +131,11 @@ class Host:
         return program
 
     def run(
-        self, command: Sequence[str | Path], *, check: bool = True, timeout: float = LIMIT_S
+        self, command: Command, *, check: bool = True, timeout: float = LIMIT_S, **options: Any
     ) -> subprocess.CompletedProcess[str]:
         """Waits for a program; an exit status other than 0 fails with what it said."""
-        program = self.popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        program = self.popen(command, **pipes, **options)
         try:
             out, err = program.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:

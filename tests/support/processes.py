@@ -30,6 +30,12 @@ def _read(path: Path) -> str:
         return ""
 
 
+def number_within(pid: int) -> int:
+    """The number that a process has in the innermost space of numbers that it is in."""
+    lines = _read(Path(f"/proc/{pid}/status")).splitlines()
+    return next(int(line.split()[-1]) for line in lines if line.startswith("NSpid:"))
+
+
 def alive(pid: int) -> bool:
     """Whether `pid` still runs (a zombie does not)."""
     stat = _read(Path(f"/proc/{pid}/stat"))

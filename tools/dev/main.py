@@ -24,6 +24,7 @@ VERBS = {
     "cuda": "compile the kernels for every GPU target and read what came out; gets nvcc if absent",
     "bench": "the benchmarks against their peers",
     "gpu": "checks, then benchmarks, on this machine's GPU, by what --bundle made",
+    "slurm": "a command, or a shell, beside a Slurm of four nodes on this machine; as root",
     "docs": "these pages as a site, in build/site/; needs no build of the library",
     "wheel": "the Python package with all that it needs as one file, in build/dist/",
     "clean": "remove build/",
@@ -69,12 +70,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     added["check"].add_argument("--fix", action="store_true", help="format files in place")
     for name, what in (
         ("lab", "for JupyterLab, as --port=8889"),
+        ("slurm", "the command, as srun --nodes=4 PROGRAM; without: a shell"),
         ("clean-room", "the command and its words; without: ./dev demo && ./dev test"),
     ):
         added[name].add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help=what)
     # What follows these verbs is handed on as it is, options too.
     helped = arguments[1:2] in (["-h"], ["--help"]) and arguments[0] != "bench"
-    if arguments and arguments[0] in ("bench", "clean-room", "lab") and not helped:
+    if arguments and arguments[0] in ("bench", "clean-room", "lab", "slurm") and not helped:
         return argparse.Namespace(verb=arguments[0], rest=arguments[1:])
     options, unknown = parser.parse_known_args(arguments)
     if options.verb == "gpu" and not options.bundle and not options.results:
@@ -144,6 +146,10 @@ def act(options: argparse.Namespace) -> int:
         import lab
 
         return lab.lab(options.rest)
+    if options.verb == "slurm":
+        import slurm
+
+        return slurm.slurm(options.rest)
     if options.verb == "docs":
         import docs
 

@@ -112,6 +112,12 @@ PYTHON_SUITES = (
         costs="ipykernel, jupyter_client and pyzmq as Debian 12 has them, from PyPI: 20 MB to load",
     ),
     PythonSuite(
+        "launchers",
+        ("tests/launchers",),
+        product.Part.PACKAGE,
+        costs="Open MPI 5 from PyPI, the other launchers from Debian: 20 MB to load",
+    ),
+    PythonSuite(
         "julia",
         ("bindings/julia/test", "tests/julia"),
         product.Part.KERNEL,

@@ -112,9 +112,10 @@ int examine(const Options& options) {
   Findings findings;
   const auto identity = read_identity(process_env);
   if (!identity.ok()) {
-    findings.fault("job", identity.status().message(),
-                   "set SK_BOOTSTRAP to the launcher that counts: env, openmpi, slurm or hydra; "
-                   "single where there is none");
+    findings.fault(
+        "job", identity.status().message(),
+        "set SK_BOOTSTRAP to the launcher that counts: env, openmpi, slurm, flux or hydra; "
+        "single where there is none");
   } else if (identity.value() && identity.value()->world_size > 1) {
     return be_rank(options, *identity.value());
   }

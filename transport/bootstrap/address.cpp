@@ -22,11 +22,11 @@ Status check_exposed(const JobEnv& job, const std::vector<Address>& addresses) {
   const bool on_this_host = all_loopback && !job.any_address;
   return error(SK_ERR_TRUST,
                "{} can be reached by {} and there is no job secret: set SK_JOB_SECRET_FD, "
-               "SK_JOB_SECRET_FILE or SK_JOB_SECRET to the same 16 bytes or more on every rank; "
+               "SK_JOB_SECRET_FILE or SK_JOB_SECRET to the same 16 bytes or more on every rank{}; "
                "ranks that are all on one host need neither that nor an address where "
                "LOCAL_WORLD_SIZE is WORLD_SIZE and SK_JOB_ID is theirs alone",
                job.any_address ? "SK_LISTEN=any" : fmt::format("MASTER_ADDR \"{}\"", job.address),
-               on_this_host ? "every user of this host" : "other hosts");
+               on_this_host ? "every user of this host" : "other hosts", job.how);
 }
 
 constexpr int kLastingNames = 4;

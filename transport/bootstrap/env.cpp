@@ -36,6 +36,14 @@ Status read_place(const EnvLookup& env, JobEnv& job) {
   job.port_variable = env("SK_MASTER_PORT") ? "SK_MASTER_PORT" : "MASTER_PORT";
   SK_ASSIGN_OR_RETURN(job.port, read_number(env, job.port_variable.c_str(), 1, 65535));
   SK_ASSIGN_OR_RETURN(job.any_address, listens_anywhere(env));
+  // Else rank 0 alone would hear of it, and the others wait for it until their time is up.
+  if (job.port_variable == "MASTER_PORT" && env("TORCHELASTIC_USE_AGENT_STORE") == "True") {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "the environment variable SK_MASTER_PORT is not set: it must be a free port of "
+                 "rank 0's host, the same on every rank, other than MASTER_PORT {}, at which "
+                 "torchrun's agent listens (TORCHELASTIC_USE_AGENT_STORE is True)",
+                 job.port);
+  }
   return {};
 }
 
@@ -46,8 +54,8 @@ Status check_place(const EnvLookup& env, const Identity& identity) {
     return error(SK_ERR_INVALID_ARGUMENT,
                  "{} started {} ranks and {}, so they may be on several hosts: the environment "
                  "variable MASTER_ADDR is not set, it must be an address at which rank 0 can be "
-                 "reached; set it, MASTER_PORT and SK_JOB_SECRET_FILE on every rank",
-                 identity.launcher, identity.world_size, identity.hosts);
+                 "reached; set it, MASTER_PORT and SK_JOB_SECRET_FILE on every rank{}",
+                 identity.launcher, identity.world_size, identity.hosts, identity.how);
   }
   return error(SK_ERR_INVALID_ARGUMENT,
                "nothing tells this start of {} ranks by {} from another: {} is missing; set "
@@ -79,9 +87,12 @@ Result<JobEnv> read_job_env(const EnvLookup& env, const Identity& identity,
   job.rank = identity.rank;
   job.world_size = identity.world_size;
   job.one_host = identity.can_meet_here();
+  job.several_hosts = identity.several_hosts;
   job.hosts = identity.hosts;
   job.launcher = identity.launcher;
   job.start = identity.job;
+  job.how = identity.how;
+  job.start_hint = identity.start_hint;
   job.rank_variable = identity.rank_variable;
   job.world_size_variable = identity.world_size_variable;
   if (job.world_size == 1) return job;
@@ -90,9 +101,7 @@ Result<JobEnv> read_job_env(const EnvLookup& env, const Identity& identity,
   SK_ASSIGN_OR_RETURN(job.secret, read_job_secret(env, job.one_host));
   // A rank left over from an earlier start of the same job must not be taken for one of this.
   job.job = job.one_host ? short_hash(job.launcher + '\n' + job.start)
-                         : short_hash(env("SK_JOB_ID").value_or("") + '\n' +
-                                      env("TORCHELASTIC_RUN_ID").value_or("") + '\n' +
-                                      env("TORCHELASTIC_RESTART_COUNT").value_or(""));
+                         : short_hash(env("SK_JOB_ID").value_or("") + '\n' + identity.start);
   job.name = short_hash(name);
   return job;
 }

@@ -13,10 +13,13 @@ namespace sk {
 struct JobEnv {
   int rank = 0;
   int world_size = 1;
-  bool one_host = false;  // The ranks meet at a Unix socket: no address, no port.
-  std::string hosts;      // What says so: "LOCAL_WORLD_SIZE is 2".
-  std::string launcher;   // With `start`, for sentences.
-  std::string start;      // What the launcher calls this start of the job.
+  bool one_host = false;       // The ranks meet at a Unix socket: no address, no port.
+  bool several_hosts = false;  // The launcher counted more than this one.
+  std::string hosts;           // What says so: "LOCAL_WORLD_SIZE is 2".
+  std::string launcher;        // With `start`, for sentences.
+  std::string start;           // What the launcher calls this start of the job.
+  std::string how;             // Likewise, how its ranks are told of a variable.
+  std::string start_hint;      // By which variables starts on several hosts are told apart.
   std::string rank_variable, world_size_variable;  // What said so, for sentences.
   std::string address;                             // Where rank 0 listens.
   int port = 0;

@@ -53,10 +53,8 @@ std::string HubDoor::refused() const {
     return rank_list(flags);
   };
   if (!ranks_of_other_jobs_.empty())
-    text += fmt::format(
-        "; {} of another job came, by SK_JOB_ID, TORCHELASTIC_RUN_ID or "
-        "TORCHELASTIC_RESTART_COUNT",
-        list(ranks_of_other_jobs_));
+    text +=
+        fmt::format("; {} of another job came, by {}", list(ranks_of_other_jobs_), job_.start_hint);
   if (other_jobs_ > 0) text += connections(other_jobs_) + " of another job turned away";
   for (const auto& [rank, size] : other_sizes_)
     text += fmt::format("; rank {} came with {} {}, which is {} here", rank,

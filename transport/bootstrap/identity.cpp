@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <span>
+#include <sstream>
 #include <vector>
 
 #include "lib/base/process_name.h"
@@ -48,6 +49,12 @@ std::string slurm_job(const EnvLookup& env) {
   return fmt::format("{}.{}.{}", job, step, text_of(env, "SLURM_RESTART_COUNT"));
 }
 
+// The job's number is counted by an instance of Flux, of which each host may have several.
+std::string flux_job(const EnvLookup& env) {
+  const std::string job = text_of(env, "FLUX_JOB_ID"), instance = text_of(env, "FLUX_URI");
+  return job.empty() || instance.empty() ? job : job + "@" + instance;
+}
+
 // A number is given to another process once its own has ended, a pair of number and start is not.
 std::string start_of_process(pid_t pid) {
   const uint64_t start_time = process_start_time(pid).value_or(0);
@@ -79,20 +86,26 @@ struct Row {
   const char* host_count;
   const char* job_variable;  // What a job without a name should have had.
   std::string (*job)(const EnvLookup& env);
+  const char* start;     // Which variables of it are the same on all hosts.
+  const char* how = "";  // The end of a sentence that says what to set on every rank.
 };
 
 // The first whose variables are there counts; all that are there must agree.
 constexpr Row kRows[] = {
     {"env", "torchrun or sk run", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr,
-     "TORCHELASTIC_RUN_ID", env_job},
+     "TORCHELASTIC_RUN_ID", env_job, "TORCHELASTIC_RUN_ID TORCHELASTIC_RESTART_COUNT"},
     {"openmpi", "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, "PMIX_NAMESPACE",
-     openmpi_job},
+     openmpi_job, "PMIX_NAMESPACE OMPI_MCA_ess_base_jobid",
+     " (mpirun hands on what -x NAME names)"},
     // SLURM_NTASKS and SLURM_PROCID are in a batch script, too; SLURM_STEP_NUM_TASKS is srun's.
     {"slurm", "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr,
-     "SLURM_STEP_NUM_NODES", "SLURM_JOB_ID and SLURM_STEP_ID", slurm_job},
+     "SLURM_STEP_NUM_NODES", "SLURM_JOB_ID and SLURM_STEP_ID", slurm_job,
+     "SLURM_JOB_ID SLURM_STEP_ID SLURM_RESTART_COUNT"},
+    {"flux", "Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", nullptr,
+     "FLUX_JOB_NNODES", "FLUX_JOB_ID", flux_job, "FLUX_JOB_ID"},
     {"hydra", "Hydra", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr,
-     "an open PMI_FD", hydra_job},
+     "an open PMI_FD", hydra_job, ""},
 };
 
 // Launchers whose job cannot be met from their variables: to be told, not taken for none.
@@ -102,7 +115,6 @@ struct Unserved {
 };
 constexpr Unserved kUnserved[] = {
     {"PMIX_RANK", nullptr},
-    {"FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
     {"PALS_RANKID", nullptr},
     {"ALPS_APP_PE", nullptr},
@@ -111,10 +123,18 @@ constexpr Unserved kUnserved[] = {
 
 bool is_env(const Row& row) { return row.key == kRows[0].key; }
 
+// srun --mpi=pmi2 gives its ranks PMI's variables, too, without Hydra's own.
+bool is_of_srun(const Row& row, const EnvLookup& env) {
+  if (row.job != hydra_job || env(row.local_rank)) return false;
+  const std::string step = text_of(env, "SLURM_JOB_ID") + '.' + text_of(env, "SLURM_STEP_ID");
+  return text_of(env, "PMI_JOBID") == step;
+}
+
 // Of RANK and WORLD_SIZE one alone is a mistake to be told. Of the others both belong to a
 // launcher.
 bool is_there(const Row& row, const EnvLookup& env) {
   const bool rank = env(row.rank).has_value(), world_size = env(row.world_size).has_value();
+  if (is_of_srun(row, env)) return false;
   return is_env(row) ? rank || world_size : rank && world_size;
 }
 
@@ -139,6 +159,7 @@ Result<Identity> read_row(const Row& row, const EnvLookup& env) {
     SK_ASSIGN_OR_RETURN(const int number, read_number(env, count, 1, kWorldSizeMax));
     out.hosts = fmt::format("{} is {}", count, number);
     out.one_host = number == (row.local_size != nullptr ? out.world_size : 1);
+    out.several_hosts = !out.one_host;
     out.local_size = out.one_host ? out.world_size : row.local_size != nullptr ? number : 0;
     if (row.local_size != nullptr && number > out.world_size) {
       return error(SK_ERR_INVALID_ARGUMENT,
@@ -148,6 +169,13 @@ Result<Identity> read_row(const Row& row, const EnvLookup& env) {
   }
   out.job = with_own_id(env, row.job(env));
   out.job_hint = row.job_variable;
+  out.how = row.how;
+  out.start_hint = "SK_JOB_ID";
+  std::istringstream variables(row.start);
+  for (std::string variable; variables >> variable;) {
+    out.start += text_of(env, variable.c_str()) + '\n';
+    out.start_hint += ", " + variable;
+  }
   return out;
 }
 
@@ -200,7 +228,7 @@ Result<std::optional<Identity>> read_chosen(const EnvLookup& env, const std::str
   }
   return error(SK_ERR_INVALID_ARGUMENT,
                "the environment variable SK_BOOTSTRAP is \"{}\": it must be \"single\", \"env\", "
-               "\"openmpi\", \"slurm\" or \"hydra\"",
+               "\"openmpi\", \"slurm\", \"flux\" or \"hydra\"",
                key.substr(0, 64));
 }
 

@@ -18,12 +18,16 @@ struct Identity {
   std::string rank_variable, world_size_variable;
   int rank = 0;
   int world_size = 1;
-  int local_rank = -1;    // -1: the launcher does not say.
-  int local_size = 0;     // Ranks on this host; 0: likewise.
-  bool one_host = false;  // By the launcher's own count.
-  std::string hosts;      // What said so: "OMPI_COMM_WORLD_LOCAL_SIZE is 2".
-  std::string job;        // Of this start of this job alone; empty: nothing tells it from others.
-  std::string job_hint;   // What the launcher would have named it by.
+  int local_rank = -1;         // -1: the launcher does not say.
+  int local_size = 0;          // Ranks on this host; 0: likewise.
+  bool one_host = false;       // By the launcher's own count,
+  bool several_hosts = false;  // as this is.
+  std::string hosts;           // What said so: "OMPI_COMM_WORLD_LOCAL_SIZE is 2".
+  std::string job;         // Of this start of this job alone; empty: nothing tells it from others.
+  std::string start;       // As much of that as all hosts of the start have in common,
+  std::string start_hint;  // and by which variables.
+  std::string job_hint;    // What the launcher would have named it by.
+  std::string how;         // The end of a sentence that says what to set on every rank.
   // Without an address: all ranks are on this host, and know a name that nobody else has.
   bool can_meet_here() const { return one_host && !job.empty(); }
 };

@@ -19,6 +19,8 @@ namespace {
 
 constexpr int64_t kPortWaitNs = 5'000'000'000;
 constexpr int64_t kPortLookNs = 20'000'000;
+constexpr int64_t kNameWaitNs = 60'000'000'000;
+constexpr int64_t kNameLookNs = 250'000'000;
 
 struct Turn {
   std::mutex mutex;
@@ -72,9 +74,35 @@ int listen_once(const Address& address) {
   return -1;
 }
 
+// A service may learn a host's name only after the host has started: in Kubernetes, a pod's.
+Result<std::vector<Address>> resolve_patiently(const JobEnv& job, int64_t deadline_ns,
+                                               const Cancel& cancel) {
+  const int64_t give_up_ns = std::min(deadline_ns, bootstrap_clock_ns() + kNameWaitNs);
+  while (true) {
+    Result<std::vector<Address>> addresses = resolve(job);
+    const bool unknown = !addresses.ok() && addresses.status().code() == SK_ERR_TRANSPORT;
+    if (!unknown || bootstrap_clock_ns() >= give_up_ns) return addresses;
+    std::vector<pollfd> none;
+    SK_RETURN_IF_ERROR(std::move(cancel.poll(none, kNameLookNs).status()));
+  }
+}
+
+// Debian gives a host's name an address of its loopback, in /etc/hosts, for itself alone.
+Status check_reachable(const JobEnv& job, const std::vector<Address>& addresses) {
+  const bool here = std::all_of(addresses.begin(), addresses.end(),
+                                [](const Address& address) { return address.loopback(); });
+  if (!here || job.any_address || !job.several_hosts) return {};
+  return error(SK_ERR_INVALID_ARGUMENT,
+               "the environment variable MASTER_ADDR is \"{}\", which is {} on rank 0's host, and "
+               "{}: it must be an address at which other hosts reach rank 0, or SK_LISTEN must be "
+               "\"any\" where they know it by that name",
+               job.address, addresses.front().text(), job.hosts);
+}
+
 // Listens at every address of `job` that is this host's own, at least one.
 Result<std::vector<int>> listen_at(const JobEnv& job, int64_t deadline_ns, const Cancel& cancel) {
-  SK_ASSIGN_OR_RETURN(std::vector<Address> addresses, resolve(job));
+  SK_ASSIGN_OR_RETURN(std::vector<Address> addresses, resolve_patiently(job, deadline_ns, cancel));
+  SK_RETURN_IF_ERROR(check_reachable(job, addresses));
   if (job.any_address) addresses = any_addresses(job.port);
   const int64_t give_up_ns = std::min(deadline_ns, bootstrap_clock_ns() + kPortWaitNs);
   while (true) {

@@ -63,6 +63,16 @@ const Variables kSlurm = {{"SLURM_PROCID", "1"},
                           {"SLURM_STEP_ID", "3"},
                           {"SLURM_LAUNCH_NODE_IPADDR", "192.0.2.9"},
                           {"SLURM_STEP_TASKS_PER_NODE", "4"}};
+// As flux-shell sets them (its sources say so; no Flux was here to be asked), PMI's among them.
+const Variables kFlux = {{"FLUX_TASK_RANK", "1"},
+                         {"FLUX_JOB_SIZE", "4"},
+                         {"FLUX_JOB_NNODES", "1"},
+                         {"FLUX_TASK_LOCAL_ID", "1"},
+                         {"FLUX_JOB_ID", "f2Z9ek3q"},
+                         {"FLUX_URI", "local:///tmp/flux-x/local-0"},
+                         {"PMI_RANK", "1"},
+                         {"PMI_SIZE", "4"},
+                         {"PMI_FD", "x"}};
 // PMI_PORT takes the place of an inherited socket here.
 const Variables kHydra = {{"PMI_RANK", "1"},
                           {"PMI_SIZE", "4"},
@@ -79,6 +89,7 @@ const Launched kLaunchers[] = {{"sk run", kSkRun, "LOCAL_WORLD_SIZE"},
                                {"torchrun", kTorchrun, "LOCAL_WORLD_SIZE"},
                                {"Open MPI", kOpenMpi, "OMPI_COMM_WORLD_LOCAL_SIZE"},
                                {"srun", kSlurm, "SLURM_STEP_NUM_NODES"},
+                               {"Flux", kFlux, "FLUX_JOB_NNODES"},
                                {"Hydra", kHydra, "MPI_LOCALNRANKS"}};
 
 TEST(Identity, EveryLauncherSaysWhoARankIs) {
@@ -200,6 +211,10 @@ TEST(Identity, BadNumbersAreNamed) {
                      {"srun", "SLURM_STEP_NUM_TASKS"},
                      {"srun", "SLURM_STEP_NUM_NODES"},
                      {"srun", "SLURM_LOCALID"},
+                     {"Flux", "FLUX_TASK_RANK"},
+                     {"Flux", "FLUX_JOB_SIZE"},
+                     {"Flux", "FLUX_JOB_NNODES"},
+                     {"Flux", "FLUX_TASK_LOCAL_ID"},
                      {"Hydra", "PMI_RANK"},
                      {"Hydra", "PMI_SIZE"},
                      {"Hydra", "MPI_LOCALNRANKS"}};
@@ -216,7 +231,8 @@ TEST(Identity, BadNumbersAreNamed) {
 }
 
 TEST(Identity, ARankBeyondTheWorldIsRefused) {
-  const char* const ranks[] = {"RANK", "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK"};
+  const char* const ranks[] = {"RANK",         "RANK",           "OMPI_COMM_WORLD_RANK",
+                               "SLURM_PROCID", "FLUX_TASK_RANK", "PMI_RANK"};
   for (size_t i = 0; i < std::size(kLaunchers); ++i) {
     const auto identity = read(merged(kLaunchers[i].variables, {{ranks[i], "4"}}));
     ASSERT_EQ(identity.status().code(), SK_ERR_INVALID_ARGUMENT) << kLaunchers[i].name;
@@ -242,6 +258,8 @@ TEST(Identity, StartsOfAJobHaveDifferentNames) {
                      {kSlurm, "SLURM_JOB_ID"},
                      {kSlurm, "SLURM_STEP_ID"},
                      {kSlurm, "SLURM_RESTART_COUNT"},
+                     {kFlux, "FLUX_JOB_ID"},
+                     {kFlux, "FLUX_URI"},  // Two instances may number their jobs alike.
                      {kHydra, "PMI_PORT"}};
   for (const auto& row : table) {
     EXPECT_NE(job_of(row.variables), job_of(merged(row.variables, {{row.name, "8"}}))) << row.name;
@@ -255,6 +273,46 @@ TEST(Identity, StartsOfAJobHaveDifferentNames) {
   EXPECT_NE(job_of(own), job_of(merged(own, {{"MASTER_PORT", "29501"}})));
   // PyTorch's port is another one where ranks of a notebook were revived; the job is the same.
   EXPECT_EQ(job_of(kSkRun), job_of(merged(kSkRun, {{"MASTER_PORT", "41111"}})));
+}
+
+// What a rank of an earlier start on several hosts is told by.
+TEST(Identity, HostsOfAStartShareANameOfIt) {
+  struct {
+    Variables variables;
+    std::vector<const char*> shared;  // By which starts differ.
+    std::vector<const char*> own;     // In which hosts of one start differ.
+  } const table[] = {
+      {kTorchrun, {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}, {"MASTER_PORT"}},
+      {kOpenMpi, {"PMIX_NAMESPACE"}, {}},
+      {kSlurm, {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}, {"SLURM_NODEID"}},
+      {kFlux, {"FLUX_JOB_ID"}, {"FLUX_URI"}},
+      {kHydra, {}, {"PMI_PORT", "PMI_FD"}},
+  };
+  const auto start_of = [](const Variables& variables) { return (*read(variables).value()).start; };
+  for (const auto& row : table) {
+    for (const char* name : row.shared) {
+      EXPECT_NE(start_of(row.variables), start_of(merged(row.variables, {{name, "8"}}))) << name;
+      EXPECT_THAT((*read(row.variables).value()).start_hint, HasSubstr(name));
+    }
+    for (const char* name : row.own) {
+      EXPECT_EQ(start_of(row.variables), start_of(merged(row.variables, {{name, "8"}}))) << name;
+    }
+  }
+}
+
+// srun --mpi=pmi2 sets what Hydra sets, too; that it is a step of one task per node is no sign that
+// it carries Hydra's daemons then.
+TEST(Identity, SrunsOwnPmiIsNotHydra) {
+  const Variables pmi2 = merged(kSlurm, {{"SLURM_STEP_NUM_NODES", "4"},
+                                         {"PMI_RANK", "1"},
+                                         {"PMI_SIZE", "4"},
+                                         {"PMI_FD", "11"},
+                                         {"PMI_JOBID", "77.3"}});
+  EXPECT_EQ((*read(pmi2).value()).launcher, "srun");
+  // Hydra within such a step inherits PMI_JOBID.
+  const Variables inside =
+      merged(pmi2, {{"SLURM_PROCID", "0"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}});
+  EXPECT_EQ((*read(inside).value()).launcher, "Hydra");
 }
 
 // Hydra's proxy made both sockets, so all its ranks see the same process at the other end.
@@ -294,14 +352,14 @@ TEST(Identity, SeveralHostsNeedAnAddress) {
 }
 
 TEST(Identity, ALauncherThatCannotBeAskedIsNotTakenForNone) {
-  for (const char* name : {"PMIX_RANK", "FLUX_TASK_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID",
-                           "ALPS_APP_PE", "JSM_NAMESPACE_RANK"}) {
+  for (const char* name :
+       {"PMIX_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID", "ALPS_APP_PE", "JSM_NAMESPACE_RANK"}) {
     const auto identity = read({{name, "1"}});
     EXPECT_EQ(identity.status().code(), SK_ERR_UNSUPPORTED);
     EXPECT_THAT(identity.status().message(), HasSubstr(name));
     EXPECT_THAT(identity.status().message(), HasSubstr("SK_BOOTSTRAP=single"));
   }
-  EXPECT_TRUE(read({{"FLUX_TASK_RANK", "0"}, {"FLUX_JOB_SIZE", "1"}}).ok());
+  EXPECT_TRUE(read({{"MV2_COMM_WORLD_RANK", "0"}, {"MV2_COMM_WORLD_SIZE", "1"}}).ok());
 }
 
 BootstrapConfig given(const Variables& variables, int rank, int world_size) {

@@ -70,6 +70,31 @@ TEST(BootstrapVariables, TheLibrarysOwnPortComesFirst) {
   close(listener);
 }
 
+// All ranks are told, the others not after having waited in vain for rank 0.
+TEST(BootstrapVariables, ThePortOfTorchrunsAgentIsTakenByNobody) {
+  for (const int rank : {0, 1}) {
+    Variables variables = job_variables(rank, 2, 29500);
+    variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+    const auto made = make_bootstrap(env_config(variables, kLong));
+    EXPECT_EQ(made.status().code(), SK_ERR_INVALID_ARGUMENT);
+    EXPECT_THAT(made.status().message(), HasSubstr("SK_MASTER_PORT is not set: it must be"));
+    EXPECT_THAT(made.status().message(), HasSubstr("other than MASTER_PORT 29500"));
+  }
+}
+
+TEST(BootstrapVariables, MpirunsWayToHandVariablesOnIsSaid) {
+  Variables variables = {{"OMPI_COMM_WORLD_RANK", "1"},
+                         {"OMPI_COMM_WORLD_SIZE", "2"},
+                         {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}};
+  const auto no_address = make_bootstrap(env_config(variables, kLong));
+  EXPECT_THAT(no_address.status().message(), HasSubstr("on every rank (mpirun hands on what -x"));
+  variables["MASTER_ADDR"] = "127.0.0.1";
+  variables["MASTER_PORT"] = "29500";
+  const auto no_secret = make_bootstrap(env_config(variables, kLong));
+  EXPECT_EQ(no_secret.status().code(), SK_ERR_TRUST);
+  EXPECT_THAT(no_secret.status().message(), HasSubstr("on every rank (mpirun hands on what -x"));
+}
+
 TEST(BootstrapArguments, BadOnesAreNamed) {
   const auto sentence = [](const BootstrapConfig& config) {
     const auto made = make_bootstrap(config);
