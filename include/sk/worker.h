@@ -28,10 +28,6 @@ enum sk_worker_flags {
   SK_WORKER_EVENT_LOOP = 4
 };
 
-/** Called by libsk's own thread once SIGINT was sent for an interrupt. Calls no function of libsk
- * and waits for nothing. */
-typedef void (*sk_signalled_fn)(void* user);
-
 /** Zero means default. Fields are only ever appended. */
 typedef struct sk_worker_config {
   uint32_t struct_size;
@@ -44,10 +40,9 @@ typedef struct sk_worker_config {
   int32_t language_stack_fd; /**< to this descriptor of a file (memfd_create()), which libsk empties
                                   before and reads after. Both 0: it cannot. */
   int32_t reserved;          /**< 0. */
-  sk_signalled_fn
-      signalled; /**< With SK_WORKER_SIGINT: so that the language finds out when its main thread
-                      has heard the signal, and calls sk_worker_interrupted(); NULL: none. */
-  void* signalled_user; /**< Passed to `signalled`. */
+  /** Not 0 while a SIGINT has come to the language and waits for its code to look; read by a thread
+   * of libsk's, until sk_worker_leave(). NULL: nobody can say. */
+  const volatile int32_t* signal_waits;
 } sk_worker_config;
 
 /** Where the controller started this process as a template (SK_SESSION_TEMPLATE): says that it is
@@ -124,9 +119,8 @@ SK_NODISCARD SK_API sk_status sk_worker_fds(sk_worker* worker, int32_t* out_requ
 
 /** Takes an interrupt over: the program will end the open cell's code itself, and no SIGINT follows
  *  for this one. `*out_cell` is the open cell where it was interrupted, else 0: it has ended,
- *  sk_worker_next() will refuse it, or the interrupt was taken over before. Without an event loop
- *  it says that the signal has come to the cell's code.
- *  @return SK_OK, SK_ERR_BAD_HANDLE, SK_ERR_INVALID_ARGUMENT (a NULL). @threads Any. @since 0.1 */
+ *  sk_worker_next() will refuse it, or the interrupt was taken over before.
+ *  @return as sk_worker_fds(). @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_worker_interrupted(sk_worker* worker,
                                                     uint64_t* out_cell) SK_NOEXCEPT;
 

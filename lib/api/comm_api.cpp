@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "lib/api/creations.h"
 #include "lib/api/exec_handles.h"
 #include "lib/api/objects.h"
@@ -23,12 +27,19 @@ class ProcessCollectives final : public control::Collectives {
   }
   Absence& absence() { return absence_; }
 
+  void mark() override {
+    marked_.clear();
+    comms.for_each_in_use([&](Comm& comm, uint32_t turn) { marked_.emplace_back(&comm, turn); });
+  }
   // One rank may have skipped the barrier in which this one waits.
   void interrupt() override {
-    comms.for_each_in_use([](Comm& comm) {
+    comms.for_each_in_use([&](Comm& comm, uint32_t turn) {
+      const auto call = std::pair<const Comm*, uint32_t>(&comm, turn);
+      if (std::find(marked_.begin(), marked_.end(), call) == marked_.end()) return;
       // Of what a rank does alone nobody waits for others, and the lane is there for good.
       if (comm.local != nullptr) comm.communicator->abort("interrupted");
     });
+    marked_.clear();
     end_creations(error(SK_ERR_ABORTED, "interrupted while the ranks were connecting"), false);
   }
   void lose_ranks(const Status& why) override { end_creations(why, true); }
@@ -41,12 +52,14 @@ class ProcessCollectives final : public control::Collectives {
     bool used = absence_.take_called_elsewhere();
     called_beside_ = called_beside_ || used;
     used = used || (some_go_on && called_beside_);
-    comms.for_each_in_use([&](Comm&) { used = true; });
+    comms.for_each_in_use([&](Comm&, uint32_t) { used = true; });
     return used;
   }
 
  private:
-  bool called_beside_ = false;  // Ever. Under the asking worker's mutex.
+  // Both under the asking worker's mutex.
+  std::vector<std::pair<const Comm*, uint32_t>> marked_;  // Only to be compared.
+  bool called_beside_ = false;                            // Ever.
   Absence absence_{home_thread().load()};
 };
 

@@ -92,6 +92,7 @@ class HandleTable {
     std::atomic<pid_t> owner{0};  // The process that made it.
     [[no_unique_address]] TurnQueue turns;
     std::atomic<bool> taken{false};  // Belongs to an object that is alive, comes or goes.
+    std::atomic<uint16_t> turn{0};   // Counted: tells the call that has it from those before.
   };
   static_assert(sizeof(Slot) == 64);
   static constexpr size_t kSlotBits = 14;
@@ -113,6 +114,9 @@ class HandleTable {
     Use(Slot* slot, uint64_t word) : slot_(slot), word_(word) {
       if (has_turn()) {
         slot->holder.store(this_thread(), std::memory_order_relaxed);
+        const auto turn =
+            slot->turn.load(std::memory_order_relaxed);  // Whoever has it is alone here.
+        slot->turn.store(uint16_t(turn + 1), std::memory_order_relaxed);
       } else {
         PinnedHere::add(slot, word);
       }
@@ -332,7 +336,8 @@ class HandleTable {
     return pin(handle);
   }
 
-  // Runs `body(T&)` on every object that a call is inside of, as pin() would.
+  // Runs `body(T&, turn)` on every object that a call is inside of, as pin() would. The same `turn`
+  // of an object is the same call, but for one of 65,536.
   template <typename Body>
   void for_each_in_use(const Body& body) {
     const size_t used = used_.load(std::memory_order_acquire);
@@ -341,7 +346,8 @@ class HandleTable {
       if ((was & kClaimMask) == 0) continue;
       const Use use = count_in(slot, was & ~kTurnMask);
       const uint64_t is = slot.word.load(std::memory_order_seq_cst);
-      if (is >> kTurnBits == was >> kTurnBits && (is & kEnding) == 0) body(*slot.object);
+      if (is >> kTurnBits == was >> kTurnBits && (is & kEnding) == 0)
+        body(*slot.object, slot.turn.load(std::memory_order_relaxed));
     }
   }
 

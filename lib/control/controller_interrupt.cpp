@@ -121,7 +121,10 @@ std::string Controller::stuck_sentence(uint32_t rank) const {
   std::set_difference(running_->target.begin(), running_->target.end(), running_->pending.begin(),
                       running_->pending.end(), std::back_inserter(finished));
   std::string sentence = "did not stop when interrupted";
-  if (!where.empty()) sentence += ", stuck in " + where;
+  if (!where.empty())
+    sentence +=
+        (where.front() == '`' || where.starts_with("compiled") ? ", stuck in " : ", stuck at ") +
+        where;
   sentence += "; it goes on in the background";
   if (!finished.empty()) sentence += fmt::format(" ({} finished)", name_ranks(finished));
   return sentence;

@@ -94,18 +94,22 @@ std::string clean_language_stack(const std::string& text) {
 }
 
 std::string innermost(const RankStack& stack) {
-  // The first that has a name: below it are a library's inner steps.
+  // The first that has a name: below it are a library's inner steps. Code that a compiler made at
+  // run time has none, and lies elsewhere on each rank.
   std::string native;
   for (const std::string& frame : lines_of(stack.native))
     if (native.empty() || native.starts_with('+')) native = frame;
   const std::string language = stack.language.substr(0, stack.language.find('\n'));
   std::string out;
-  if (!native.empty()) {
+  if (native.starts_with("0x")) {
+    out = "compiled code";
+  } else if (!native.empty()) {
     const size_t space = native.find(" (");
     out = space == std::string::npos ? native
                                      : "`" + native.substr(0, space) + "`" + native.substr(space);
   }
-  if (!language.empty()) out += (out.empty() ? "" : ", ") + ("at " + language);
+  if (!language.empty())
+    out += (out.empty() ? "" : ", ") + (out.empty() ? language : "at " + language);
   return out;
 }
 

@@ -335,6 +335,79 @@ def test_an_interrupt_is_told_once(kernels: Kernels) -> None:
     assert cell.text() == "on\nInterruptException"
 
 
+@pytest.mark.parametrize(
+    "waits",
+    [
+        "while true; allreduce(comm, ones(10)); end",
+        "rank == 0 ? sleep(60) : barrier(comm)",
+        "rank == 0 ? stay() : barrier(comm)",
+    ],
+)
+def test_an_interrupted_collective_is_one_interrupt(kernels: Kernels, waits: str) -> None:
+    kernel = kernels(3)
+    kernel.run("using LibSK; barrier(comm)\nstay() = while true; rand(3); end")
+    code = f"""println("on")
+try
+    {waits}
+catch error
+    error isa InterruptException || rethrow()
+    sleep(0.7)
+    run(`sleep 0.3`)
+    print("saved")
+end"""
+    for _ in range(3):
+        sent = kernel.start(code)
+        kernel.wait_for_stream(sent)
+        sleep(0.05)
+        kernel.manager.interrupt_kernel()
+        cell = kernel.finish(sent)
+        assert cell.text() == "on\nsaved", cell.reply
+
+
+@pytest.mark.parametrize("waits", ["sleep(60)", "for i in 1:10^12; sin(i); end"])
+@pytest.mark.parametrize("saves", ["run(`sleep 0.9`)", "sleep(0.02rank); barrier(comm)"])
+def test_the_first_thing_a_cell_does_about_an_interrupt_goes_on(
+    kernels: Kernels, waits: str, saves: str
+) -> None:
+    kernel = kernels(2)
+    kernel.run("using LibSK; barrier(comm)")
+    code = f'println("on")\ntry\n    {waits}\ncatch\n    {saves}\n    print("saved")\nend'
+    for _ in range(3):
+        sent = kernel.start(code)
+        kernel.wait_for_stream(sent)
+        kernel.manager.interrupt_kernel()
+        cell = kernel.finish(sent)
+        assert cell.text() == "on\nsaved", cell.reply
+
+
+def test_a_press_on_a_rank_that_saves_for_long_is_one_exception(kernels: Kernels) -> None:
+    """It is stuck, as far as one can say, and yet it looks."""
+    kernel = kernels(1)
+    kernel.run("work(s) = (t = time(); while time() - t < s; rand(3); end); told = []")
+    code = """println("on")
+try
+    work(60)
+catch
+    try
+        work(60)
+    catch error
+        push!(told, error)
+        try; work(0.8); catch error; push!(told, error); end
+    end
+end"""
+    sent = kernel.start(code)
+    kernel.wait_for_stream(sent)
+    kernel.manager.interrupt_kernel()
+    assert "did not stop when interrupted" in kernel.finish(sent).reply["evalue"]
+    kernel.manager.interrupt_kernel()
+    for _ in range(100):
+        sleep(0.2)
+        cell = kernel.run("print(length(told))")
+        if cell.reply["status"] == "ok":
+            break
+    assert cell.text() == "1", cell.reply
+
+
 @pytest.mark.parametrize("stays", ["while true end", "while true ccall(:getppid, Cint, ()) end"])
 def test_a_rank_that_never_looks_keeps_its_state_through_the_next_press(
     kernels: Kernels, stays: str

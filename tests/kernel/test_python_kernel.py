@@ -142,6 +142,35 @@ except {caught}:
     assert cell.text() == "on\n" and cell.reply["ename"] == "KeyboardInterrupt"
 
 
+@pytest.mark.parametrize(
+    "saves",
+    [
+        # A call of C at once: no code of Python's runs between the exception and it.
+        "time.sleep(0.9)",
+        "assert os.system('sleep 0.9') == 0",
+        # What is under way at the press ends with it, and not what comes then.
+        "time.sleep(0.03 * rank); comm.barrier(); assert comm.allreduce(1) == world_size",
+        "for _ in range(20): comm.allreduce(np.ones(300_000))",
+    ],
+)
+def test_the_first_thing_a_cell_does_about_an_interrupt_goes_on(
+    python: Kernel, ranks: int, saves: str
+) -> None:
+    python.run("import os, time\nimport numpy as np\ncomm.barrier()")
+    code = f"""print("on")
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    {saves}
+    print("saved")"""
+    for _ in range(3):
+        sent = python.start(code)
+        python.wait_for_stream(sent)
+        python.manager.interrupt_kernel()
+        cell = python.finish(sent)
+        assert cell.text() == "on\nsaved\n", cell.reply
+
+
 def test_a_segfault_is_told_with_its_words(python: Kernel, ranks: int) -> None:
     cell = python.run(f"import ctypes\nif rank == {ranks - 1}: ctypes.string_at(8)\nelse: input")
     assert cell.reply["ename"] == "RankDied"

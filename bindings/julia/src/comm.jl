@@ -240,12 +240,18 @@ function free!(x::SymmetricArray)
     return nothing
 end
 
+# In a notebook, throws InterruptException where it is that which has aborted a call.
+const tell_interrupt = Ref{Any}(() -> nothing)
+
 """What a call of a communicator ended with, where that was not well."""
 @noinline function failed(comm::Comm, status::Int32)
     failure = last_error(status)
-    comm.waiting.is_interrupted || throw(failure)
-    comm.waiting.is_interrupted = false  # Later calls say what has become of the communicator.
-    throw(InterruptException())
+    if comm.waiting.is_interrupted
+        comm.waiting.is_interrupted = false  # Later calls say what has become of the communicator.
+        throw(InterruptException())
+    end
+    status == ABORTED && Base.invokelatest(tell_interrupt[])
+    throw(failure)
 end
 
 """Seconds, as the library takes them; `nothing` is the communicator's own timeout."""

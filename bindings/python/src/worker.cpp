@@ -51,20 +51,6 @@ std::vector<const char*> pointers_of(const std::vector<Text>& strings) {
   return pointers;
 }
 
-// On the main thread, in the midst of Python's code: the signal's handler, whoever's it is, has run
-// before.
-int note_heard(void* /*unused*/) {
-  uint64_t cell = 0;
-  if (is_rank())
-    (void)!sk_worker_interrupted(joined.worker, &cell);  // No controller: nobody asks again.
-  return 0;
-}
-
-void on_signalled(void* /*unused*/) {
-  (void)Py_AddPendingCall(&note_heard,
-                          nullptr);  // Of the 32 that may wait none is free: it is asked again.
-}
-
 // None where this process is no template. In a forked process: its environment, line by line.
 nb::object worker_template() {
   if (std::getenv("SK_TEMPLATE_FD") == nullptr) return nb::none();
@@ -110,7 +96,6 @@ class Worker {
     config.stack_signal = stack_signal;
     config.language_stack_signal = language_signal;
     config.language_stack_fd = language_fd;
-    config.signalled = &on_signalled;
     check(sk_worker_join(&config, &worker_));
     joined.worker = worker_;
     joined.pid = getpid();

@@ -113,3 +113,20 @@ def test_a_package_without_its_compiled_module_says_so(
     words = f"no compiled module of libsk for Python {sys.version.split()[0]} in {place}/libsk"
     assert f"ImportError: there is {words}" in done.stderr
     assert "During handling" not in done.stderr
+
+
+def test_an_interrupt_comes_behind_an_import_that_nobody_asked_for(tmp_path: Path) -> None:
+    """NumPy, half imported, cannot be imported again in that process."""
+    (tmp_path / "large.py").write_text(
+        "import os, signal, time\n"
+        "os.kill(os.getpid(), signal.SIGINT)\ntime.sleep(0.1)\nwhole = True\n"
+    )
+    code = (
+        "import sys\nfrom libsk._lazy import Lazy\nlarge = Lazy('large')\n"
+        "try:\n    large.whole\nexcept KeyboardInterrupt:\n"
+        "    print(sys.modules['large'].whole, large.whole)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert run.stdout == "True True\n", run.stderr

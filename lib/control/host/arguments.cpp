@@ -234,8 +234,7 @@ Result<WorkerConfig> to_worker_config(const sk_worker_config* config) {
                       or_empty(c.language).substr(0, 256),
                       {c.stack_signal, c.language_stack_signal, asks ? c.language_stack_fd : -1},
                       {},
-                      c.signalled,
-                      c.signalled_user};
+                      c.signal_waits};
 }
 
 Result<DisplayRecord> to_display(int32_t kind, const sk_mime* mimes, uint64_t mime_count,

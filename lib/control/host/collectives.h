@@ -17,7 +17,10 @@ class Collectives {
  public:
   virtual ~Collectives() = default;
 
-  // The cell was interrupted: calls and creations that are under way end.
+  // The cell is interrupted: what is under way now is what interrupt() ends,
+  virtual void mark() = 0;
+  // a little later, where it still is: calls, and creations. What the cell does about the interrupt
+  // meanwhile goes on.
   virtual void interrupt() = 0;
   // A rank is gone: what is being created over all ranks ends with `why`.
   virtual void lose_ranks(const Status& why) = 0;

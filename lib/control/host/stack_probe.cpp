@@ -181,13 +181,22 @@ Status StackProbe::install(const StackProbeConfig& config) {
   if (config.native_signal == 0) return {};
   std::array<void*, 1> frame;
   callers(frame);  // Sets its tables up.
+  return handle_native(SA_RESTART);
+}
+
+Status StackProbe::handle_native(int flags) const {
   struct sigaction action = {};
   action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART | SA_ONSTACK;
+  action.sa_flags = flags | SA_ONSTACK;
   sigfillset(&action.sa_mask);
-  if (sigaction(config.native_signal, &action, nullptr) != 0)
+  if (sigaction(config_.native_signal, &action, nullptr) != 0)
     return system_error("sk_worker_join: stack_signal");
   return {};
+}
+
+bool StackProbe::wake_main() {
+  if (config_.native_signal == 0 || !handle_native(0).ok()) return false;
+  return pthread_kill(main_, config_.native_signal) == 0;
 }
 
 bool StackProbe::is_blocked(int signal_number) const {
@@ -213,6 +222,7 @@ bool StackProbe::ask(int signal_number) const {
 
 std::string StackProbe::native() {
   if (config_.native_signal == 0) return "";
+  (void)handle_native(SA_RESTART);  // A question ends no call of the system.
   const uint64_t question = asked.fetch_add(1, std::memory_order_acq_rel) + 1;
   if (!ask(config_.native_signal)) return from_proc();
   const int64_t until_ns = monotonic_ns() + config_.answer_ns;

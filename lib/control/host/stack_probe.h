@@ -32,8 +32,12 @@ class StackProbe {
   std::string native();
   // What the language's handler wrote until it returned, or in time.
   std::string language();
+  // Ends a call of the system in which the main thread waits, as a signal's handler would (EINTR),
+  // and does nothing else; false where there is no native signal.
+  bool wake_main();
 
  private:
+  Status handle_native(int flags) const;
   bool is_blocked(int signal_number) const;
   bool ask(int signal_number) const;
   std::string from_proc() const;

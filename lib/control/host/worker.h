@@ -47,9 +47,8 @@ struct WorkerConfig {
   bool event_loop = false;  // Of the language: it is woken, and gets SIGINT only if that fails.
   std::string language;
   StackProbeConfig stacks;
-  std::function<Collectives*()> collectives;  // Null while the process has none.
-  void (*signalled)(void* user) = nullptr;    // As sk_worker_config.signalled.
-  void* signalled_user = nullptr;
+  std::function<Collectives*()> collectives;       // Null while the process has none.
+  const volatile int32_t* signal_waits = nullptr;  // As sk_worker_config.signal_waits.
 };
 
 class Worker {

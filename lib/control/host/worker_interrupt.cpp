@@ -44,13 +44,17 @@ void Worker::interrupt(const Interrupt& interrupt) {
     interrupted_early_ = interrupt.cell;
   else if (open_cell_ == 0 || open_cell_ != interrupt.cell || (interrupt.level == 1 && heard_))
     return;
+  else if (interrupt.level == 1 && probe_.wake_main())
+    return;  // It has the signal, and finds it, wherever it had just begun to wait. A second would
+             // be another.
   else
     cancelled_.store(kCancelled, std::memory_order_relaxed);
+  if (collectives() != nullptr) collectives()->mark();
   heard_ = false;
   space_.notify_all();
   local::wake(input_wakeup_.get());
-  interrupt_untaken_ = true;
   if (config_.event_loop) {
+    interrupt_untaken_ = true;
     local::wake(interrupt_wakeup_.get());
     main_cpu_ns_ = thread_cpu_ns(main_);
     if (config_.sigint) signal_at_ns_ = std::min(signal_at_ns_, monotonic_ns() + kLoopAnswersNs);
@@ -78,12 +82,16 @@ void Worker::signal_main() {
     ::kill(0, SIGINT);
   else
     pthread_kill(main_, SIGINT);
-  if (config_.signalled != nullptr) config_.signalled(config_.signalled_user);
 }
 
 // The main thread did not come to its event loop: code of the language keeps it, which the signal
 // ends. Unless it gets no processor: in its loop the signal might end the process.
 void Worker::signal_late(int64_t now_ns) {
+  // Of a row the rest is for a language that does not look.
+  if (heard_ && config_.signal_waits != nullptr && *config_.signal_waits == 0) {
+    signal_at_ns_ = INT64_MAX;
+    return;
+  }
   const int64_t cpu_ns = thread_cpu_ns(main_);
   const bool ran = cpu_ns - std::exchange(main_cpu_ns_, cpu_ns) > kRanNs;
   if (!ran && own_thread_state(main_tid_) == 'R') {
@@ -95,7 +103,6 @@ void Worker::signal_late(int64_t now_ns) {
   heard_ = true;
   cancelled_.store(kSignalled, std::memory_order_relaxed);
   ::kill(getpid(), SIGINT);  // Whichever thread the language takes it with.
-  if (config_.signalled != nullptr) config_.signalled(config_.signalled_user);
 }
 
 Result<std::pair<int, int>> Worker::event_fds() const {
@@ -105,8 +112,10 @@ Result<std::pair<int, int>> Worker::event_fds() const {
 }
 
 Result<uint64_t> Worker::interrupted() {
+  if (!config_.event_loop)
+    return error(SK_ERR_INVALID_ARGUMENT, "joined without SK_WORKER_EVENT_LOOP");
   const std::lock_guard lock(mutex_);
-  if (config_.event_loop) local::clear_wakeup(interrupt_wakeup_.get());
+  local::clear_wakeup(interrupt_wakeup_.get());
   signal_at_ns_ = INT64_MAX;
   if (!std::exchange(interrupt_untaken_, false) || !cancelled()) return 0;
   heard_ = true;

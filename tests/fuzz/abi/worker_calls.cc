@@ -31,7 +31,6 @@ void worker_join(Caller& c) {
   config.stack_signal = int32_t(c.random.around(0, 64));
   config.language_stack_signal = int32_t(c.random.around(0, 64));
   config.language_stack_fd = int32_t(c.random.around(-1, 3));
-  config.signalled = [](void*) {};
   Given given(c.random, config);
   sk_worker* made = nullptr;
   c.check(sk_worker_join(given.get(), c.random.one_in(16) ? nullptr : &made));

@@ -28,8 +28,7 @@ struct WorkerConfig
     language_stack_signal::Int32
     language_stack_fd::Int32
     reserved::Int32
-    signalled::Ptr{Cvoid}
-    signalled_user::Ptr{Cvoid}
+    signal_waits::Ptr{Int32}
 end
 
 struct Mime

@@ -170,7 +170,9 @@ end
 # Loaded in its place in the order of things, and compiled without a word about it; whole, for what an
 # interrupt leaves of a package cannot be used.
 load_library() = Base.disable_sigint() do
-    Logging.with_logger(() -> Base.require(LIBSK_ID), Logging.NullLogger())
+    library = Logging.with_logger(() -> Base.require(LIBSK_ID), Logging.NullLogger())
+    library.tell_interrupt[] = tell_interrupt
+    return library
 end
 
 """Of this epoch; a function of a name, so that an image has it compiled."""

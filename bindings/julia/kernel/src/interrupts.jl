@@ -28,13 +28,13 @@ function watch_interrupts()
 end
 
 function interrupt_cell(was_signalled)
-    signal_children()
     task = cell_task[]
+    # The signal has reached it, and what it does about that is under way, children of its own included. A
+    # task that earlier cells have left behind may have got it instead.
+    task !== nothing && was_signalled && any(each -> is_interrupt(each[1]), exceptions(task)) && return
+    signal_children()
     task === nothing && return  # It has left the cell's code already.
     task.state === :runnable || return
-    # The signal has reached it, and what it does about that is under way. A task that earlier cells have
-    # left behind may have got it instead.
-    was_signalled && any(each -> is_interrupt(each[1]), exceptions(task)) && return
     schedule(task, InterruptException(), error = true)
 end
 
@@ -44,6 +44,19 @@ is the interrupt, told once: the task above does not tell it again, to what the 
 """
 function raise_interrupt()
     current_task() === cell_task[] && take_interrupt() != 0 && signal_children()
+    throw(InterruptException())
+end
+
+"""
+In place of an error of LibSK: a call in which the cell waited ended because that was interrupted. Returns
+where it was not, or where its code has heard so.
+"""
+function tell_interrupt()
+    (is_cancelled() && current_task() === cell_task[]) || return
+    was_signalled = is_signalled()
+    take_interrupt() == 0 && return
+    was_signalled && any(each -> is_interrupt(each[1]), exceptions()) && return
+    signal_children()
     throw(InterruptException())
 end
 

@@ -10,11 +10,20 @@ end
 
 const worker = Worker(C_NULL, -1, -1)
 
+"""Where Julia keeps that a SIGINT waits to be thrown; NULL where it keeps that to itself."""
+function signal_waits()
+    try
+        return Ptr{Int32}(cglobal(:jl_signal_pending, Int32))
+    catch
+        return Ptr{Int32}(C_NULL)
+    end
+end
+
 function join_controller()
     language = "julia $VERSION"
     GC.@preserve language begin
         config = WorkerConfig(sizeof(WorkerConfig), CAPTURE | SIGINT | EVENT_LOOP,
-                              pointer(language), STACK_SIGNAL, 0, 0, 0, C_NULL, C_NULL)
+                              pointer(language), STACK_SIGNAL, 0, 0, 0, signal_waits())
         handle = Ref{Ptr{Cvoid}}(C_NULL)
         check(@sk sk_worker_join(Ref(config)::Ref{WorkerConfig}, handle::Ref{Ptr{Cvoid}}))
         worker.handle = handle[]
