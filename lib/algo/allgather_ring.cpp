@@ -45,17 +45,11 @@ class GatherRing {
 
  private:
   uint64_t block_bytes() const { return uint64_t(op_.count) * layout_.element_bytes(); }
-  // The rank so many places further around the ring.
-  uint32_t from_on(uint32_t rank, uint32_t places) const {
-    return order_.rank_at((order_.place_of(rank) + places) % layout_.ranks());
-  }
-  uint32_t before(uint32_t rank) const { return from_on(rank, layout_.ranks() - 1); }
-  uint32_t next(uint32_t rank) const { return from_on(rank, 1); }
+  uint32_t before(uint32_t rank) const { return order_.before(rank, 1); }
+  uint32_t next(uint32_t rank) const { return order_.after(rank, 1); }
   uint32_t passed() const { return (layout_.ranks() - 1) * per_block_; }  // Chunks of a rank.
   // Whose block chunk `i` of what `rank` passes on is of, and which part of that.
-  uint32_t source(uint32_t rank, uint32_t i) const {
-    return from_on(rank, layout_.ranks() - i / per_block_);
-  }
+  uint32_t source(uint32_t rank, uint32_t i) const { return order_.before(rank, i / per_block_); }
   Slice piece(uint32_t i) const { return chunks_.of({0, uint64_t(op_.count)}, i % per_block_); }
 
   Flow from(uint32_t rank) const {
