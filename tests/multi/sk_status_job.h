@@ -102,13 +102,15 @@ class SkStatus : public testing::Test {
   std::string root_, folder_;
 };
 
-// Ranks of one job which no launcher starts: sh waits for them all.
+// Ranks of one job which no launcher starts. Its name is this process's own: other tests' ranks may
+// look for each other at the same time.
 inline std::string ranks_of_sh(int world_size, const std::string& job, const std::string& script) {
   const std::string size = std::to_string(world_size);
   setenv("SK_TEST_RANK", SK_STATUS_RANK, 1);
   return "unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT "
          "SK_MASTER_PORT TORCHELASTIC_RUN_ID TORCHELASTIC_RESTART_COUNT; export WORLD_SIZE=" +
-         size + " SK_JOB_ID=" + job + " LOCAL_WORLD_SIZE=" + size + "; " + script;
+         size + " SK_JOB_ID=" + job + "." + std::to_string(getpid()) + " LOCAL_WORLD_SIZE=" + size +
+         "; " + script;
 }
 
 inline std::vector<std::string> ranks(const std::string& n, std::vector<std::string> steps) {

@@ -6,7 +6,6 @@
 namespace sk::testing_support {
 namespace {
 
-using testing::Contains;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -219,7 +218,8 @@ TEST_F(SkStatus, WhoLivesComesFirstAndThenTheLatest) {
     return names.size() == 4 && all_dead;
   }));
   std::vector<std::string> in_order;
-  for (const std::string& name : names) in_order.push_back(name.substr(name.rfind('/') + 1));
+  for (const std::string& name : names)
+    in_order.push_back(name.substr(name.rfind('/') + 1, name.rfind('.') - name.rfind('/') - 1));
   EXPECT_EQ(in_order, (std::vector<std::string>{"b-lives", "a", "c", "b"})) << names[0];
 }
 

@@ -22,7 +22,7 @@ std::optional<bool> removal_in(const fs::path& path, bool comments) {
     line.erase(
         std::remove_if(line.begin(), line.end(), [](char c) { return c == ' ' || c == '\t'; }),
         line.end());
-    if (comments && line.starts_with("#")) line.erase(0, 1);
+    if (comments && line.starts_with('#')) line.erase(0, 1);
     if (!line.starts_with("RemoveIPC=")) continue;
     const std::string value = line.substr(line.find('=') + 1);
     said = value != "no" && value != "false" && value != "0" && value != "off";
