@@ -1,6 +1,8 @@
 // What is left of ranks that have ended, and how it goes.
 #include <sys/stat.h>
 
+#include "lib/base/process_name.h"
+#include "lib/record/folder.h"
 #include "tests/multi/sk_status_job.h"
 
 namespace sk::testing_support {
@@ -234,6 +236,23 @@ TEST_F(SkStatus, AnotherDayIsTold) {
   EXPECT_THAT(says(comm, 1), HasSubstr("5.0 days ago, at 2"));
   EXPECT_THAT(says(comm, 1),
               testing::ContainsRegex("at [0-9]+-[0-9]+-[0-9]+ [0-9]+:[0-9]+:[0-9]+; "));
+}
+
+// A record that its process is about to write is none yet, and no fault.
+TEST_F(SkStatus, ARecordThatIsBeingMadeIsNoFault) {
+  ASSERT_TRUE(fs::create_directory(folder_));
+  ASSERT_EQ(chmod(folder_.c_str(), 0700), 0);
+  const std::string own =
+      folder_ + "/" +
+      record::file_name(own_process_space(), getpid(), process_start_time(getpid()).value_or(0));
+  for (const size_t bytes : {0, 4096}) {
+    std::ofstream(own) << std::string(bytes, '\0');
+    const Outcome outcome = run("");
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+  }
+  std::ofstream(own) << std::string(4096, 'x');
+  EXPECT_EQ(run("").status, 1);
 }
 
 }  // namespace

@@ -134,6 +134,13 @@ std::shared_ptr<Process> look_at(const FileId& id, std::string path, record::Pro
   return process;
 }
 
+// Its writer has not come to say what it is.
+bool is_unfinished(const std::string& path) {
+  uint64_t magic = 0;
+  std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(&magic), sizeof(magic));
+  return magic == 0;
+}
+
 Unread unread(std::string path, const std::string& file, std::string sentence,
               record::Processes& processes) {
   Unread out{std::move(path), std::move(sentence)};
@@ -170,7 +177,9 @@ Look look_at_all(const record::Settings& settings, const record::EnvLookup& env)
         if (auto process = look_at(id, path, std::move(*view), seen))
           out.processes.push_back(std::move(process));
       } else if (view.status().code() != SK_ERR_PEER_LOST) {
-        out.unread.push_back(unread(path, file, view.status().message(), seen));
+        Unread each = unread(path, file, view.status().message(), seen);
+        const bool is_made = each.life == Life::kRunning && is_unfinished(path);
+        if (!is_made) out.unread.push_back(std::move(each));
       }
     }
   }
