@@ -185,7 +185,13 @@ TEST_F(SkStatus, AJobThatIsStartedAgainShowsItsOwnRanks) {
     for (const size_t rank : {1, 2}) kill(int(comm["ranks"][rank]["pid"]), SIGKILL);
     comm_that([](const Json& c) { return states(c)[1] == "ended" && states(c)[2] == "ended"; });
   }
-  Job second(shell("1", ranks_of_sh(3, "x", "RANK=0 $SK_TEST_RANK & RANK=2 $SK_TEST_RANK & wait")));
+  // Rank 0, which finds out who has gone, comes when another one is there.
+  const std::string go = root_ + "/go";
+  Job second(shell("1", ranks_of_sh(3, "x",
+                                    "RANK=2 $SK_TEST_RANK & until test -e " + go +
+                                        "; do sleep 0.01; done; RANK=0 $SK_TEST_RANK & wait")));
+  comm_that([](const Json& c) { return states(c)[2] == "meeting"; });
+  std::ofstream(go) << "";
   comm_that([](const Json& c) {
     return states(c) == std::vector<std::string>{"meeting", "missing", "meeting"};
   });

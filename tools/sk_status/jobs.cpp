@@ -79,9 +79,10 @@ struct Meeting {
   bool is_behind(const Process& process, const CommView& comm, const Now& at) const {
     constexpr int64_t kStartNs = 30'000'000'000;
     if (process.life != Life::kEnded || living.empty()) return false;
+    // When it was found gone is later than when it went, and may be later than they came.
     const record::ProcessView& view = process.view;
-    const int64_t died =
-        view.end != record::End::kUnknown ? view.end_wall_ns : began_wall_ns(process, comm, at);
+    const bool known = view.end == record::End::kExited || view.end == record::End::kSignaled;
+    const int64_t died = known ? view.end_wall_ns : began_wall_ns(process, comm, at);
     const bool again = std::ranges::any_of(dead, [&](uint32_t r) { return living.contains(r); });
     return died < began_ns - (again ? 0 : kStartNs);
   }
