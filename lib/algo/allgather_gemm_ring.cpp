@@ -1,6 +1,6 @@
-// All-gather of A, then GEMM, of many ranks: shards of A go around a ring, each rank passing on
-// what has come from the one before it, and multiplies a shard while it has it. Three shards fit
-// into the inbox, however many there are.
+// All-gather of A, then GEMM, of many ranks: shards of A go around a ring, host by host, each rank
+// passing on what has come from the one before it, and multiplies a shard while it has it. Three
+// shards fit into the inbox, however many there are.
 //
 // A shard is cut into a few chunks of whole rows of tiles. The first queue puts them on and tells
 // the sender when a slot is free: once its own put has read it and all queues have multiplied it.
@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/algo/hosts.h"
 #include "lib/algo/large_worlds.h"
 #include "lib/algo/neighbours.h"
 #include "lib/algo/product.h"
@@ -32,6 +33,7 @@ class GatherGemmRing {
   GatherGemmRing(const OpDesc& desc, const Target& target)
       : layout_(desc, target),
         op_(gemm_call(desc)),
+        order_(target, 0),
         tiles_(target, op_.m, op_.n),
         factors_(layout_, op_),
         rows_(chunk_rows(op_, target)),
@@ -58,7 +60,7 @@ class GatherGemmRing {
 
   std::vector<Flow> flows(uint32_t rank) const {
     if (chunks_ == 0) return {};
-    return {from((rank + layout_.ranks() - 1) % layout_.ranks()), from(rank)};
+    return {from(order_.before(rank, 1)), from(rank)};
   }
 
   Plan plan(Ranks ranks) && {
@@ -76,12 +78,10 @@ class GatherGemmRing {
     return {begin, std::min(rows_, uint64_t(op_.m) - begin)};
   }
   // Whose shard chunk `i` is of that `rank` passes on.
-  uint32_t source(uint32_t rank, uint32_t i) const {
-    return (rank + layout_.ranks() - i / chunks_) % layout_.ranks();
-  }
+  uint32_t source(uint32_t rank, uint32_t i) const { return order_.before(rank, i / chunks_); }
 
   Flow from(uint32_t rank) const {
-    Flow flow = flow_into(inbox_, rank, (rank + 1) % layout_.ranks(), 0);
+    Flow flow = flow_into(inbox_, rank, order_.after(rank, 1), 0);
     flow.chunks.reserve(passed());
     for (uint32_t i = 0; i < passed(); ++i) {
       const uint32_t whose = source(rank, i);
@@ -204,6 +204,7 @@ class GatherGemmRing {
 
   Layout layout_;
   const GemmCall op_;
+  const HostByHost order_;
   const Tiles tiles_;
   Factors factors_;
   uint64_t rows_;                                // Of a chunk.

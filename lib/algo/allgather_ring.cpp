@@ -1,11 +1,13 @@
-// All-gather of many ranks around a ring: every rank passes its own block to the next one, then
-// what has come from the one before it. A block is cut into a few chunks, which follow one another.
+// All-gather of many ranks around a ring, host by host: every rank passes its own block to the next
+// one, then what has come from the one before it. A block is cut into a few chunks, which follow
+// one another.
 //
 // In step 2i every rank puts chunk i of what it passes on. Where blocks have several chunks, it
 // takes a chunk after it has put the next one, so that a put's way is hidden.
 #include <algorithm>
 
 #include "lib/algo/chunks.h"
+#include "lib/algo/hosts.h"
 #include "lib/algo/large_worlds.h"
 #include "lib/algo/neighbours.h"
 
@@ -17,6 +19,7 @@ class GatherRing {
   GatherRing(const OpDesc& op, const Target& target)
       : layout_(op, target),
         op_(vector_call(op)),
+        order_(target, 0),
         out_(layout_.add_operand(op_.in_place ? BufferKind::kInOut : BufferKind::kOutput,
                                  BufferAccess::kLocal, 1, layout_.ranks() * block_bytes())),
         in_(op_.in_place
@@ -42,13 +45,11 @@ class GatherRing {
 
  private:
   uint64_t block_bytes() const { return uint64_t(op_.count) * layout_.element_bytes(); }
-  uint32_t before(uint32_t rank) const { return (rank + layout_.ranks() - 1) % layout_.ranks(); }
-  uint32_t next(uint32_t rank) const { return (rank + 1) % layout_.ranks(); }
+  uint32_t before(uint32_t rank) const { return order_.before(rank, 1); }
+  uint32_t next(uint32_t rank) const { return order_.after(rank, 1); }
   uint32_t passed() const { return (layout_.ranks() - 1) * per_block_; }  // Chunks of a rank.
   // Whose block chunk `i` of what `rank` passes on is of, and which part of that.
-  uint32_t source(uint32_t rank, uint32_t i) const {
-    return (rank + layout_.ranks() - i / per_block_) % layout_.ranks();
-  }
+  uint32_t source(uint32_t rank, uint32_t i) const { return order_.before(rank, i / per_block_); }
   Slice piece(uint32_t i) const { return chunks_.of({0, uint64_t(op_.count)}, i % per_block_); }
 
   Flow from(uint32_t rank) const {
@@ -105,6 +106,7 @@ class GatherRing {
 
   Layout layout_;
   VectorCall op_;
+  HostByHost order_;
   uint32_t out_, in_;
   Chunks chunks_;
   uint32_t per_block_, slack_;

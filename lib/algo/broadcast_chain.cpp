@@ -1,6 +1,7 @@
-// Broadcast to many ranks along a chain that begins at the root, chunk by chunk: a rank passes on
-// what has come, and then takes it, at time c + 2p the p-th one chunk c.
+// Broadcast to many ranks along a chain that begins at the root, host by host, chunk by chunk: a
+// rank passes on what has come, and then takes it, at time c + 2p the p-th one chunk c.
 #include "lib/algo/chunks.h"
+#include "lib/algo/hosts.h"
 #include "lib/algo/large_worlds.h"
 #include "lib/algo/neighbours.h"
 
@@ -12,6 +13,7 @@ class BroadcastChain {
   BroadcastChain(const OpDesc& op, const Target& target)
       : layout_(op, target),
         op_(vector_call(op)),
+        order_(target, uint32_t(op_.root)),
         out_(layout_.add_operand(op_.in_place ? BufferKind::kInOut : BufferKind::kOutput,
                                  BufferAccess::kLocal, 1, bytes())),
         in_(op_.in_place
@@ -40,10 +42,8 @@ class BroadcastChain {
   uint64_t bytes() const { return uint64_t(op_.count) * layout_.element_bytes(); }
   Slice whole() const { return {0, uint64_t(op_.count)}; }
   // Along the chain; the root's is 0.
-  uint32_t place_of(uint32_t rank) const {
-    return (rank + layout_.ranks() - uint32_t(op_.root)) % layout_.ranks();
-  }
-  uint32_t rank_at(uint32_t place) const { return (place + uint32_t(op_.root)) % layout_.ranks(); }
+  uint32_t place_of(uint32_t rank) const { return order_.place_of(rank); }
+  uint32_t rank_at(uint32_t place) const { return order_.rank_at(place); }
 
   // What comes to the rank at `place`.
   Flow to(uint32_t place) const {
@@ -88,6 +88,7 @@ class BroadcastChain {
 
   Layout layout_;
   VectorCall op_;
+  HostByHost order_;
   uint32_t out_, in_;
   Chunks chunks_;
   Inbox inbox_;

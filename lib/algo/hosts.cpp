@@ -25,6 +25,16 @@ Hosts::Hosts(const Target& target) : host_(target.world_size), place_(target.wor
   }
 }
 
+HostByHost::HostByHost(const Target& target, uint32_t first) : places_(target.world_size) {
+  const Hosts hosts(target);
+  for (uint32_t i = 0; i < hosts.count(); ++i) {
+    std::vector<uint32_t> its = hosts.on((hosts.of(first) + i) % hosts.count());
+    if (i == 0) std::rotate(its.begin(), its.begin() + hosts.place(first), its.end());
+    ranks_.insert(ranks_.end(), its.begin(), its.end());
+  }
+  for (uint32_t place = 0; place < ranks_.size(); ++place) places_[ranks_[place]] = place;
+}
+
 HostTree tree_of(uint32_t hosts, uint32_t strand) {
   const uint32_t last = hosts - 1;
   std::vector<uint32_t> leaves;

@@ -35,6 +35,25 @@ class Hosts {
   bool in_order_ = true;
 };
 
+// All ranks one after another, `first` to begin with, so that those of a host follow one another:
+// what goes from each to the next crosses once for each host, however its ranks are numbered.
+class HostByHost {
+ public:
+  HostByHost(const Target& target, uint32_t first);
+  uint32_t rank_at(uint32_t place) const { return ranks_[place]; }
+  uint32_t place_of(uint32_t rank) const { return places_[rank]; }
+  // As a ring: the rank so many places on, or back.
+  uint32_t after(uint32_t rank, uint32_t places) const {
+    return ranks_[(places_[rank] + places) % ranks_.size()];
+  }
+  uint32_t before(uint32_t rank, uint32_t places) const {
+    return after(rank, uint32_t(ranks_.size()) - places);
+  }
+
+ private:
+  std::vector<uint32_t> ranks_, places_;
+};
+
 // One way from the last host to all others: to whom each of them owes what it gets.
 struct HostTree {
   std::vector<uint32_t> parent;  // Of the last host itself.

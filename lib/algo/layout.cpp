@@ -50,14 +50,18 @@ uint32_t Layout::add_workspace(BufferAccess access, uint64_t bytes, uint8_t gene
   return first;
 }
 
-uint32_t Layout::add_inboxes(BufferAccess access, uint64_t bytes, uint32_t sources) {
+uint32_t Layout::add_inboxes(BufferAccess access, uint64_t bytes, uint32_t sources,
+                             const Has& has) {
   const uint32_t first = uint32_t(plan_.buffers.size());
   std::vector<uint64_t> offsets;
   for (uint32_t source = 0; source < sources; ++source) offsets.push_back(reserve(bytes, 1));
   for (uint32_t owner = 0; owner < ranks(); ++owner) {
+    const bool there = has == nullptr || has(owner);
     for (uint32_t source = 0; source < sources; ++source) {
-      plan_.buffers.push_back(
-          {.access = access, .owner = owner, .bytes = bytes, .offset = offsets[source]});
+      plan_.buffers.push_back({.access = access,
+                               .owner = owner,
+                               .bytes = there ? bytes : 0,
+                               .offset = there ? offsets[source] : 0});
     }
   }
   return first;

@@ -3,6 +3,7 @@
 #define SK_LIB_ALGO_LAYOUT_H_
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "lib/op/ops/collectives.h"
@@ -42,8 +43,10 @@ class Layout {
   uint32_t add_workspace(BufferAccess access, uint64_t bytes, uint8_t generations = 1);
   // At every rank one inbox for each of so many sources: buffer id = result + owner * sources +
   // source. (Where all ranks are sources, the inbox from itself exists so that they keep their
-  // places; nothing uses it.)
-  uint32_t add_inboxes(BufferAccess access, uint64_t bytes, uint32_t sources);
+  // places; nothing uses it.) `has`: at other ranks they are empty; null: all have them.
+  using Has = std::function<bool(uint32_t owner)>;
+  uint32_t add_inboxes(BufferAccess access, uint64_t bytes, uint32_t sources,
+                       const Has& has = nullptr);
 
   // Whether a plan that peers could run on mapped operands (`symmetric`), or on staged ones only,
   // does best with `bytes` copied whole to every rank's staging area.

@@ -1,7 +1,7 @@
 // All-gather and broadcast between hosts: what a rank has for all others crosses to each host once,
 // to a rank which hands it to the others there. Of an all-gather those ranks take turns. A
 // broadcast goes from the root to all hosts, or from host to host in as many strands as each has
-// ranks.
+// ranks, or as are worth their memory.
 //
 // Queues are in the order of times, and every task waits for what was done at earlier ones, so
 // nobody waits in a circle as long as flows have more slots than a hop has times. A round of times
@@ -17,6 +17,8 @@ namespace sk::algo {
 namespace {
 
 constexpr uint32_t kHopTimes = 2, kSlotsMin = kHopTimes + 1, kSlotsMax = 8;
+// A rank has an inbox for each; the root alone has as much to do as so many of another host.
+constexpr uint32_t kStrandsMax = 4;
 
 // From one rank to all others.
 struct Strand {
@@ -72,8 +74,9 @@ std::vector<Strand> strands_of(const Layout& layout, const Hosts& hosts, Levels 
     strands.push_back(once_per_host(hosts, uint32_t(op.root), count));
   } else {
     const uint64_t unit = line_elements(op.dtype);
-    for (uint32_t place = 0; place < hosts.smallest(); ++place) {
-      const Slice block = slice_of(count, hosts.smallest(), place, unit);
+    const uint32_t places = std::min(hosts.smallest(), kStrandsMax);
+    for (uint32_t place = 0; place < places; ++place) {
+      const Slice block = slice_of(count, places, place, unit);
       if (block.count > 0) strands.push_back(along_hosts(hosts, uint32_t(op.root), place, block));
     }
   }

@@ -39,12 +39,11 @@ class SumAlongHosts {
         slots_(std::clamp(target.slot_count, kSlotsMin, kSlotsMax)),
         sum_slot_(align_up(units_.elements_max() * sum_bytes_, kWorkspaceAlign)),
         result_slot_(align_up(units_.elements_max() * element_bytes_, kWorkspaceAlign)),
-        terms_(layout_.add_inboxes(BufferAccess::kPutOnly, slots_ * sum_slot_, term_sources())),
         results_(
             layout_.add_inboxes(BufferAccess::kPutOnly, slots_ * result_slot_, result_sources())),
-        sums_(layout_.add_workspace(BufferAccess::kLocal, slots_ * sum_slot_)),
-        wide_(widens() ? layout_.add_inboxes(BufferAccess::kLocal, sum_slot_, hosts_.largest())
-                       : 0) {}
+        terms_(of_carriers(BufferAccess::kPutOnly, slots_ * sum_slot_, term_sources())),
+        sums_(of_carriers(BufferAccess::kLocal, slots_ * sum_slot_, 1)),
+        wide_(widens() ? of_carriers(BufferAccess::kLocal, sum_slot_, hosts_.largest()) : 0) {}
 
   Plan plan(Ranks ranks) && {
     std::vector<RankPlan> parts;
@@ -77,6 +76,12 @@ class SumAlongHosts {
     return layout_.add_operand(op_.in_place ? BufferKind::kInOut : BufferKind::kInput,
                                BufferAccess::kLocal, operand,
                                count_ * element_bytes_ * (scatters_ ? layout_.ranks() : 1));
+  }
+
+  // Behind what all ranks have, so that the others need no memory for it.
+  uint32_t of_carriers(BufferAccess access, uint64_t bytes, uint32_t sources) {
+    return layout_.add_inboxes(access, bytes, sources,
+                               [this](uint32_t rank) { return units_.carries(rank); });
   }
 
   Region own_in(uint32_t rank, const Unit& unit) const {
@@ -325,7 +330,7 @@ class SumAlongHosts {
   uint32_t in_, out_;
   uint32_t slots_;
   uint64_t sum_slot_, result_slot_;
-  uint32_t terms_, results_, sums_;
+  uint32_t results_, terms_, sums_;
   uint32_t wide_;  // Where elements are narrower than sums: of each rank of the host.
 };
 

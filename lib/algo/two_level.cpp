@@ -8,7 +8,10 @@
 namespace sk::algo {
 namespace {
 
-// What a link carries in the time of one crossing: some 25 microseconds at 10 Gbit/s.
+// What a link carries in the time of one crossing: some 25 microseconds at 10 Gbit/s. A constant,
+// for all ranks must choose alike, before any of them has measured anything. Of a link on which a
+// crossing costs F times as much, the sizes from which on other forms are taken are off by F; what
+// they compute is not.
 constexpr uint64_t kCrossingBytes = 32 << 10;
 // So often a rank of a flat all-reduce touches a message's bytes: its own, what it gets, the
 // results.
@@ -66,10 +69,19 @@ struct Message {
   }
   uint64_t once_per_host() const { return cost(hosts.last() * bytes, 1); }
   uint64_t from_host_to_host() const { return cost(bytes, hosts.last()); }
+  // Between two hosts both cost the link the same. From host to host a large message comes in as
+  // many strands as there are ranks to take them, a small one in as few messages as can be.
+  bool is_broadcast_once() const {
+    const uint64_t once = once_per_host(), along = from_host_to_host();
+    return once == along ? hosts.smallest() == 1 || bytes <= kWholeBytesMax : once < along;
+  }
 };
 
 constexpr const char* kScattered = "the ranks of a host do not follow one another";
 constexpr const char* kAverage = "an average is made of all ranks' elements at once";
+constexpr const char* kMany = "so many ranks go from each to the next one, host by host";
+constexpr const char* kManyScattered =
+    "sums of so many ranks go from each to the next one in rank order, in which hosts take turns";
 constexpr const char* kCheaper = "that costs less at this size";
 
 Choice choose_allreduce(const Message& message, bool average, uint64_t put_bytes_max) {
@@ -101,7 +113,8 @@ Choice choose_levels(const OpDesc& op, const Target& target) {
   const OpKind kind = op.kind();
   if (kind == OpKind::kBarrier) return {};
   if (is_large(target)) {
-    return {Levels::kFlat, "so many ranks go from each to the next one"};
+    const bool sums = kind == OpKind::kAllreduce || kind == OpKind::kReduceScatter;
+    return {Levels::kFlat, sums && !hosts.in_order() ? kManyScattered : kMany};
   }
   if (kind != OpKind::kAllreduce && kind != OpKind::kReduceScatter && kind != OpKind::kAllgather &&
       kind != OpKind::kBroadcast) {
@@ -116,9 +129,8 @@ Choice choose_levels(const OpDesc& op, const Target& target) {
   if (kind == OpKind::kAllreduce) return choose_allreduce(message, average, target.put_bytes_max);
   if (kind == OpKind::kReduceScatter)
     return choose_reduce_scatter(message, average, target.put_bytes_max);
-  const bool once =
-      kind == OpKind::kAllgather || message.once_per_host() <= message.from_host_to_host();
-  return {once ? Levels::kOncePerHost : Levels::kAlongHosts};
+  return {kind == OpKind::kAllgather || message.is_broadcast_once() ? Levels::kOncePerHost
+                                                                    : Levels::kAlongHosts};
 }
 
 std::optional<Plan> plan_in_levels(const OpDesc& op, const Target& target, Ranks ranks) {

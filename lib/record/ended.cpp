@@ -20,8 +20,8 @@ namespace sk::record {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-// What nobody here can see has an end that nobody here can see.
-constexpr int64_t kInvisibleKeepS = 30 * 86400;
+// What nobody here can see or read has an end that nobody here can see.
+constexpr int64_t kUntoldKeepS = 30 * 86400;
 
 int64_t wall_ns() {
   timespec time;
@@ -52,6 +52,22 @@ void write_end(int fd, End how, int code) {
   (void)!pwrite(fd, &number, sizeof(number), offsetof(ProcessHead, end_code));
   (void)!pwrite(fd, &now, sizeof(now), offsetof(ProcessHead, end_wall_ns));
   (void)!pwrite(fd, &word, sizeof(word), offsetof(ProcessHead, end));
+}
+
+// Of the machine itself; /proc shows there what all others have (PROC_PID_INIT_INO).
+constexpr uint32_t kFirstPidNamespace = 0xEFFFFFFC;
+
+// Whether it may have a record of this user's in another PID namespace, where NSpid has more than
+// one number. A zombie has no namespaces any more.
+bool may_be_elsewhere(const std::string& pid) {
+  std::ifstream status("/proc/" + pid + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("State:\tZ")) return false;
+    if (line.starts_with("Uid:") && std::strtoull(line.c_str() + 4, nullptr, 10) != getuid())
+      return false;
+    if (line.starts_with("NSpid:")) return std::count(line.begin(), line.end(), '\t') > 1;
+  }
+  return false;  // It has ended meanwhile.
 }
 
 // The number by which a process of another PID namespace is known in its own: the last of NSpid.
@@ -89,9 +105,11 @@ void Processes::look() {
   looked_ = true;
   DIR* const all = opendir("/proc");
   if (all == nullptr) return;
+  sees_all_ = uint32_t(own_space_) == kFirstPidNamespace;
   while (const dirent* entry = readdir(all)) {
     const pid_t pid = pid_t(std::strtol(entry->d_name, nullptr, 10));
     const uint64_t space = pid > 0 ? process_space_of(pid) : 0;
+    if (pid > 0 && space == 0 && may_be_elsewhere(entry->d_name)) sees_all_ = false;
     if (space != 0 && space != own_space_)
       others_[space].emplace(innermost_pid(entry->d_name), pid);
   }
@@ -101,7 +119,7 @@ void Processes::look() {
 SeenProcess Processes::find_elsewhere(const FileName& name) {
   if (!looked_) look();
   const auto space = others_.find(name.space);
-  if (space == others_.end()) return {};
+  if (space == others_.end()) return {sees_all_ ? Seen::kEnded : Seen::kInvisible, 0};
   const auto [first, last] = space->second.equal_range(name.pid);
   for (auto it = first; it != last; ++it)
     if (is_same(name, own_space_, it->second)) return {Seen::kAlive, it->second};
@@ -163,12 +181,13 @@ void sweep(const std::string& folder, int64_t keep_s) {
     const std::string path = fmt::format("{}/{}", folder, file);
     ProcessHead head;
     const int fd = open_record(path, head);
-    if (fd < 0) continue;
     struct stat what = {};
-    const bool aged = process.seen == Seen::kInvisible && fstat(fd, &what) == 0 &&
-                      now / kSecond - what.st_mtime > kInvisibleKeepS;
+    const bool told = fd >= 0 && process.seen == Seen::kEnded;
+    const bool aged = !told && lstat(path.c_str(), &what) == 0 && S_ISREG(what.st_mode) &&
+                      now / kSecond - what.st_mtime > kUntoldKeepS;
     if (aged) unlink(path.c_str());
-    if (process.seen == Seen::kEnded) {
+    if (fd < 0) continue;
+    if (told) {
       int64_t since = head.end_wall_ns.load(std::memory_order_relaxed);
       if (end_of(head) == End::kUnknown) {
         write_end(fd, End::kGone, 0);

@@ -21,7 +21,9 @@ void note_own_end(ProcessHead& head, End how, int code);
 void note_end(pid_t pid, End how, int code);
 
 // Removes the records of processes that have ended: `keep_s` after that was first seen, and the
-// oldest where there are more than kDeadMax.
+// oldest where there are more than kDeadMax. Those of which nobody here can see or say when they
+// end, of an unseen PID namespace or of another version of the library, a month after they were
+// made.
 void sweep(const std::string& folder, int64_t keep_s);
 inline constexpr size_t kDeadMax = 256;
 
@@ -44,6 +46,7 @@ class Processes {
   SeenProcess find_elsewhere(const FileName& name);
 
   const uint64_t own_space_ = own_process_space();
+  bool sees_all_ = false;  // Every process of the machine, and of each of this user's its space.
   bool looked_ = false;
   std::map<uint64_t, std::multimap<int64_t, pid_t>> others_;  // By space, then by PID in it.
 };

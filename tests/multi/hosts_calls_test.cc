@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <latch>
 #include <string>
 
@@ -39,6 +41,64 @@ TEST_P(HostsCalls, WhoDoesNotComeIsNamed) {
         told.count_down();
       },
       [](sk_comm_config& config) { config.timeout_ms = 700; });
+}
+
+using Clock = std::chrono::steady_clock;
+
+// When a rank first looked around in a wait, behind which it tells each that it has come.
+struct FirstLook {
+  std::atomic<Clock::rep> at{0};
+  static void look(void* user) {
+    Clock::rep never = 0;
+    static_cast<FirstLook*>(user)->at.compare_exchange_strong(
+        never, Clock::now().time_since_epoch().count());
+  }
+};
+
+// A wait that is over before a rank looks around where it has long. Rounds count in which all had
+// done so some time before the first one gave up: a busy machine may let ranks come late, which are
+// rightly named.
+TEST_P(HostsCalls, WhoDoesNotComeIsNamedWithinAShortTimeout) {
+  constexpr int kWanted = 6, kRoundsMax = 300;
+  const int absent = GetParam();
+  int fair = 0, named = 0;
+  for (int round = 0; round < kRoundsMax && fair < kWanted; ++round) {
+    std::latch told(kRanks - 1);
+    std::array<FirstLook, kRanks> looks;
+    std::atomic<int> right{0};
+    std::atomic<Clock::rep> given_up{0};
+    in_thread_ranks(
+        kRanks,
+        [&](sk_comm* comm, int rank) {
+          ASSERT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
+          looks[size_t(rank)].at = 0;
+          if (rank == absent) return told.wait();
+          sk_run_options options{};
+          options.struct_size = sizeof(options);
+          options.timeout_ms = 45;
+          const sk_status status = sk_barrier(comm, &options);
+          Clock::rep never = 0;
+          given_up.compare_exchange_strong(never, Clock::now().time_since_epoch().count());
+          EXPECT_TRUE(status == SK_ERR_TIMEOUT || status == SK_ERR_ABORTED) << status;
+          const std::string sentence = sk_last_error();
+          right += sentence.find("for rank " + std::to_string(absent) + " in") != std::string::npos;
+          told.count_down();
+        },
+        [&](sk_comm_config& config) {
+          config.waiting = FirstLook::look;
+          config.waiting_user = &looks[size_t(config.rank)];
+        });
+    const Clock::rep margin = Clock::duration(std::chrono::milliseconds(15)).count();
+    bool is_fair = true;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const Clock::rep at = looks[size_t(rank)].at;
+      is_fair = is_fair && (rank == absent || (at != 0 && at + margin < given_up));
+    }
+    fair += is_fair;
+    named += is_fair && right == kRanks - 1;
+  }
+  EXPECT_GE(fair, 1) << "no rank looked around in time";
+  EXPECT_GE(2 * named, fair) << named << " of " << fair;
 }
 
 // Of one rank: a look every 50 ms while it waits; at the second one it has told each that it does.

@@ -2,7 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include "tools/sk_doctor/facts.h"
+#include "tools/sk_doctor/logind.h"
 
 namespace sk::doctor {
 namespace {
@@ -32,6 +37,33 @@ TEST(DoctorFacts, HostsOfOtherGpusOrDriversAreNamed) {
   Findings same;
   compare_facts({facts[0], facts[1]}, &same);
   for (const Finding& each : same.all()) EXPECT_NE(each.state, State::kLimit) << each.found;
+}
+
+// A folder with what logind reads, below a root of this test's own.
+TEST(DoctorLogind, RemovesFilesUnlessItsSettingsOrLingeringSayOtherwise) {
+  namespace fs = std::filesystem;
+  std::string root = testing::TempDir() + "/sk-doctor-logind-XXXXXX";
+  ASSERT_NE(mkdtemp(root.data()), nullptr);
+  const auto write = [&](const std::string& path, const std::string& text) {
+    fs::create_directories((root + path).substr(0, (root + path).rfind('/')));
+    std::ofstream(root + path) << text;
+  };
+  const auto removes = [&](uid_t user) { return logind_removes_files(root, user, "ann"); };
+  EXPECT_FALSE(removes(1000)) << "no logind";
+  fs::create_directories(root + "/run/systemd/users");
+  EXPECT_TRUE(removes(1000));
+  EXPECT_FALSE(removes(0));
+  write("/usr/lib/systemd/logind.conf", "[Login]\n#RemoveIPC=no\n");
+  EXPECT_FALSE(removes(1000)) << "what a distribution has made the default";
+  write("/etc/systemd/logind.conf", "[Login]\nRemoveIPC = yes\n");
+  EXPECT_TRUE(removes(1000));
+  write("/etc/systemd/logind.conf.d/a.conf", "[Login]\nRemoveIPC=no\n");
+  EXPECT_FALSE(removes(1000));
+  write("/run/systemd/logind.conf.d/b.conf", "[Login]\nRemoveIPC=yes\n");
+  EXPECT_TRUE(removes(1000));
+  write("/var/lib/systemd/linger/ann", "");
+  EXPECT_FALSE(removes(1000));
+  fs::remove_all(root);
 }
 
 }  // namespace

@@ -8,12 +8,14 @@
 //   stop            raises SIGSTOP
 //   pause           waits for a signal that never comes
 //   kill            raises SIGKILL
+//   exec PROGRAM N  becomes another program, with one argument
 //   fork            a child that leaves at once with status 0, then a line
 //   leave N         exit(N), communicators as they are; _leave N: _exit(N)
 //   retire          the first thread ends, another one goes on
 //   free            frees the communicator
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +57,8 @@ sk_comm* make(sk_context* context, const char* name) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Where a shell starts several, its end is theirs.
+  if (std::getenv("SK_TEST_RANK") != nullptr) prctl(PR_SET_PDEATHSIG, SIGKILL);
   sk_context* context = nullptr;
   must(sk_init(nullptr, &context));
   sk_comm* comm = make(context, nullptr);
@@ -95,6 +99,11 @@ int main(int argc, char** argv) {
       for (;;) pause();
     } else if (word == "kill") {
       raise(SIGKILL);
+    } else if (word == "exec") {
+      const size_t end = rest.find(' ');
+      const std::string program = rest.substr(0, end), argument = rest.substr(end + 1);
+      execlp(program.c_str(), program.c_str(), argument.c_str(), nullptr);
+      return 6;
     } else if (word == "fork") {
       const pid_t child = fork();
       if (child == 0) std::exit(0);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -85,6 +86,43 @@ TEST(Waiting, TheCallerMayAbortWhatItWaitsFor) {
 TEST(Waiting, AnExceptionEndsTheCommunicator) {
   for (const int workers : {1, 2})
     wait_and_look(Does::kThrows, workers, SK_ERR_ABORTED, "config.waiting threw an exception");
+}
+
+struct SlowLooks {
+  std::atomic<int> count{0};
+  static void look(void* user) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+    while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    ++static_cast<SlowLooks*>(user)->count;
+  }
+};
+
+// A timeout of a second leaves room for ten looks of 100 ms, whatever else goes on.
+TEST(Waiting, TheCallersOwnFunctionTakesOfTheTimeout) {
+  SlowLooks mine;
+  std::atomic<bool> ended{false};
+  in_thread_ranks(
+      2,
+      [&](sk_comm* comm, int rank) {
+        ASSERT_EQ(sk_barrier(comm, nullptr), SK_OK) << sk_last_error();
+        mine.count = 0;
+        if (rank == 1) {
+          while (!ended) std::this_thread::yield();
+          return;
+        }
+        sk_run_options options{};
+        options.struct_size = sizeof(options);
+        options.timeout_ms = 1000;
+        EXPECT_EQ(sk_barrier(comm, &options), SK_ERR_TIMEOUT) << sk_last_error();
+        ended = true;
+      },
+      [&](sk_comm_config& config) {
+        if (config.rank != 0) return;
+        config.waiting = SlowLooks::look;
+        config.waiting_user = &mine;
+      });
+  EXPECT_GE(mine.count, 1);
+  EXPECT_LE(mine.count, 10);
 }
 
 // What that call is inside of it would wait for, and for itself.

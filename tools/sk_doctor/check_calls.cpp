@@ -1,5 +1,6 @@
 // What ranks of one host ask of the kernel: tried here, since a sandbox may refuse any of it.
 #include <fcntl.h>
+#include <pwd.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -15,6 +16,7 @@
 
 #include "lib/base/status.h"
 #include "tools/sk_doctor/checks.h"
+#include "tools/sk_doctor/logind.h"
 #include "transport/local/fd.h"
 
 namespace sk::doctor {
@@ -161,6 +163,16 @@ std::string advice_for(int number) {
 
 }  // namespace
 
+void tell_of_logind(Findings* findings) {
+  const passwd* const user = getpwuid(geteuid());
+  if (user == nullptr || !logind_removes_files("", geteuid(), user->pw_name)) return;
+  findings->info("shared-memory",
+                 fmt::format("systemd-logind removes flight records when the last session of {0} "
+                             "ends, also of jobs that go on, unless RemoveIPC=no is in "
+                             "/etc/systemd/logind.conf or `loginctl enable-linger {0}` was called",
+                             user->pw_name));
+}
+
 void check_shared_memory(Findings* findings) {
   // Beyond RLIMIT_FSIZE the kernel would end this process; ignored, it is an error of the call.
   const auto before = signal(SIGXFSZ, SIG_IGN);
@@ -186,6 +198,7 @@ void check_shared_memory(Findings* findings) {
     findings->info("shared-memory",
                    fmt::format("/dev/shm: {}; flight records lie elsewhere", std::strerror(errno)));
   }
+  tell_of_logind(findings);
 }
 
 // By it `sk run` and notebooks watch their ranks, and ranks each other.

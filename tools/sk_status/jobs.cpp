@@ -4,60 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
-#include <ctime>
-#include <filesystem>
-#include <fstream>
 #include <map>
-
-#include "lib/base/process_name.h"
-#include "lib/record/ended.h"
+#include <set>
 
 namespace sk::status {
 namespace {
 
 using record::CommView;
 using record::Stage;
-using ProcessPtr = std::shared_ptr<const Process>;
-
-int64_t clock_ns(clockid_t clock) {
-  timespec time;
-  clock_gettime(clock, &time);
-  return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
-
-// 'T' is stopped, 'Z' has ended and waits for its parent; 0: it cannot be read.
-char state_of(int64_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string line;
-  std::getline(file, line);
-  const size_t name_end = line.rfind(')');  // The name before it may hold anything.
-  return name_end == std::string::npos || name_end + 2 >= line.size() ? '\0' : line[name_end + 2];
-}
-
-// Its first thread may have ended before the others.
-bool has_other_threads(int64_t pid) {
-  std::error_code gone;
-  const std::filesystem::directory_iterator all(fmt::format("/proc/{}/task", pid), gone);
-  return !gone && std::distance(begin(all), end(all)) > 1;
-}
-
-void look_at(Process& process, record::Processes& processes) {
-  const record::ProcessView& view = process.view;
-  const record::SeenProcess seen = processes.find({view.space, view.pid, view.start_time});
-  process.pid = seen.seen == record::Seen::kAlive ? seen.pid : view.pid;
-  char state = seen.seen == record::Seen::kAlive ? state_of(seen.pid) : '\0';
-  if (state == 'Z' && has_other_threads(seen.pid)) state = 'S';
-  if (view.end == record::End::kExited || view.end == record::End::kSignaled) {
-    process.life = Life::kEnded;
-  } else if (seen.seen == record::Seen::kInvisible) {
-    process.life = Life::kInvisible;
-  } else if (seen.seen == record::Seen::kEnded || state == 'Z' || state == 'X') {
-    process.life = Life::kEnded;
-  } else {
-    process.life = state == 'T' || state == 't' ? Life::kStopped : Life::kRunning;
-  }
-}
 
 // Nobody uses it any more, and nothing went wrong with it.
 bool is_history(const CommView& comm) { return comm.stage == Stage::kFreed; }
@@ -93,8 +47,10 @@ struct Key {
   std::string job;
   uint64_t id;
   std::string name;
+  bool earlier = false;  // Of a start before the present one, which never met.
   bool operator<(const Key& other) const {
-    return std::tie(job, id, name) < std::tie(other.job, other.id, other.name);
+    return std::tie(job, id, name, earlier) <
+           std::tie(other.job, other.id, other.name, other.earlier);
   }
 };
 
@@ -102,6 +58,49 @@ std::string job_of(const Process& process, const CommView& comm) {
   if (!comm.job.empty()) return comm.job;
   if (comm.comm != 0) return fmt::format("communicator {:016x}", comm.comm);
   return fmt::format("process {}", process.view.pid);
+}
+
+Key key_of(const Process& process, const CommView& comm) {
+  return {job_of(process, comm), comm.comm, comm.name};
+}
+
+int64_t began_wall_ns(const Process& process, const CommView& comm, const Now& at) {
+  return moment_of(process, comm.began_ns, at).wall_ns;
+}
+
+// Of ranks that look for each other: since when those do that live, and who they are.
+struct Meeting {
+  int64_t began_ns = INT64_MAX;
+  std::set<uint32_t> living, dead;
+
+  // A job that is started again has the name that it had, and what died of it before they came is
+  // nobody that they wait for. What has died of them may have begun a little earlier, too: so much
+  // earlier only in another start, or where one of them had died before.
+  bool is_behind(const Process& process, const CommView& comm, const Now& at) const {
+    constexpr int64_t kStartNs = 30'000'000'000;
+    if (process.life != Life::kEnded || living.empty()) return false;
+    // When it was found gone is later than when it went, and may be later than they came.
+    const record::ProcessView& view = process.view;
+    const bool known = view.end == record::End::kExited || view.end == record::End::kSignaled;
+    const int64_t died = known ? view.end_wall_ns : began_wall_ns(process, comm, at);
+    const bool again = std::ranges::any_of(dead, [&](uint32_t r) { return living.contains(r); });
+    return died < began_ns - (again ? 0 : kStartNs);
+  }
+};
+
+std::map<Key, Meeting> meetings_in(const Look& look) {
+  std::map<Key, Meeting> meetings;
+  for (const ProcessPtr& process : look.processes) {
+    for (const CommView& comm : process->view.comms) {
+      if (comm.comm != 0) continue;
+      Meeting& meeting = meetings[key_of(*process, comm)];
+      const bool lives = process->life != Life::kEnded;
+      (lives ? meeting.living : meeting.dead).insert(comm.rank);
+      if (lives)
+        meeting.began_ns = std::min(meeting.began_ns, began_wall_ns(*process, comm, look.at));
+    }
+  }
+  return meetings;
 }
 
 // Which rank's word is taken where several say that they are one: who lives, then who came last.
@@ -163,16 +162,20 @@ void find_behind(Comm& comm) {
 
 // Those whose ranks still look for each other may be at one of which others have made theirs: a
 // rank that lacks there stands here as well, and its row says in which it is.
-std::vector<Job> group(const std::vector<ProcessPtr>& processes) {
+std::vector<Job> group(const Look& look) {
+  const std::map<Key, Meeting> meetings = meetings_in(look);
   std::map<Key, Comm> comms;
   std::map<Key, std::string> launchers;
-  for (const ProcessPtr& process : processes) {
+  for (const ProcessPtr& process : look.processes) {
     for (const CommView& view : process->view.comms) {
-      const Key key{job_of(*process, view), view.comm, view.name};
+      Key key = key_of(*process, view);
+      if (view.comm == 0) key.earlier = meetings.at(key).is_behind(*process, view, look.at);
+      const int64_t began = began_wall_ns(*process, view, look.at);
       Comm& comm = comms[key];
       comm.name = view.name;
       comm.id = view.comm;
       comm.world_size = std::max(comm.world_size, view.world_size);
+      comm.began_wall_ns = comm.rows.empty() ? began : std::min(comm.began_wall_ns, began);
       launchers[key] = view.launcher;
       add_row(comm, row_of(process, view));
     }
@@ -194,7 +197,14 @@ std::vector<Job> group(const std::vector<ProcessPtr>& processes) {
     job.comms.push_back(std::move(comm));
   }
   std::vector<Job> out;
-  for (auto& [name, job] : jobs) out.push_back(std::move(job));
+  for (auto& [name, job] : jobs) {
+    std::ranges::stable_sort(job.comms, {}, [](const Comm& comm) {
+      return std::make_pair(comm.ended(), comm.began_wall_ns);
+    });
+    out.push_back(std::move(job));
+  }
+  std::ranges::stable_sort(
+      out, {}, [](const Job& job) { return std::make_pair(job.ended(), -job.began_wall_ns()); });
   return out;
 }
 
@@ -206,7 +216,15 @@ bool Comm::ended() const {
   });
 }
 
-Now now() { return {clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_REALTIME), own_process_space()}; }
+bool Job::ended() const {
+  return std::ranges::all_of(comms, [](const Comm& comm) { return comm.ended(); });
+}
+
+int64_t Job::began_wall_ns() const {
+  int64_t first = INT64_MAX;
+  for (const Comm& comm : comms) first = std::min(first, comm.began_wall_ns);
+  return first;
+}
 
 const char* state_word(State state) {
   constexpr const char* kWords[] = {"meeting", "in_call", "outside",   "over",   "freed",
@@ -215,32 +233,8 @@ const char* state_word(State state) {
 }
 
 Found find_jobs(const record::Settings& settings, const record::EnvLookup& env) {
-  Found found;
-  std::vector<ProcessPtr> processes;
-  record::Processes seen;
-  for (const std::string& folder : record::folders(settings, env)) {
-    const Status fit = record::check_folder(folder);
-    if (fit.code() == SK_ERR_PEER_LOST) continue;
-    if (!fit.ok()) {
-      found.unreadable.push_back(fit.message());
-      continue;
-    }
-    found.folders.push_back(folder);
-    for (const std::string& file : record::list_records(folder)) {
-      const std::string path = fmt::format("{}/{}", folder, file);
-      Result<record::ProcessView> view = record::read_record(path);
-      if (!view.ok() && view.status().code() != SK_ERR_PEER_LOST)
-        found.unreadable.push_back(view.status().message());
-      if (!view.ok()) continue;
-      auto process = std::make_shared<Process>();
-      process->view = std::move(*view);
-      process->path = path;
-      look_at(*process, seen);
-      processes.push_back(std::move(process));
-    }
-  }
-  found.at = now();  // Behind all that is told of.
-  found.jobs = group(processes);
+  Found found{look_at_all(settings, env), {}};
+  found.jobs = group(found.look);
   return found;
 }
 
@@ -248,37 +242,28 @@ void keep_jobs(const std::string& name, std::vector<Job>& jobs) {
   std::erase_if(jobs, [&](const Job& job) { return !job.name.starts_with(name); });
 }
 
-// A process of another time namespace has another CLOCK_MONOTONIC; the clock of the day is one.
-Moment moment_of(const Process& process, int64_t monotonic_ns, const Now& at) {
-  const record::ProcessView& view = process.view;
-  Moment moment;
-  if (view.space == at.space) {
-    moment.ago_s = double(at.monotonic_ns - monotonic_ns) * 1e-9;
-    moment.wall_ns = at.wall_ns - (at.monotonic_ns - monotonic_ns);
-  } else {
-    moment.wall_ns = view.began_wall_ns + (monotonic_ns - view.began_ns);
-    moment.ago_s = double(at.wall_ns - moment.wall_ns) * 1e-9;
-  }
-  moment.ago_s = std::max(0.0, moment.ago_s);
-  return moment;
-}
-
-size_t forget_ended(const std::vector<Job>& jobs) {
-  std::vector<std::string> paths;
-  for (const Job& job : jobs) {
-    for (const Comm& comm : job.comms) {
-      for (const RankRow& row : comm.rows) {
-        if (row.process != nullptr && row.process->life == Life::kEnded)
-          paths.push_back(row.process->path);
-      }
+Forgotten forget(const Look& look, const std::string& job, bool unseen) {
+  Forgotten out;
+  std::set<std::string> folders;
+  const auto take = [&](const std::string& path, Life life) {
+    if (life == Life::kRunning || life == Life::kStopped) return;
+    if (life == Life::kInvisible && !unseen) {
+      ++out.unseen;
+      return;
     }
+    out.removed += unlink(path.c_str()) == 0;
+    folders.insert(path.substr(0, path.rfind('/')));
+  };
+  for (const ProcessPtr& process : look.processes) {
+    const auto& comms = process->view.comms;
+    const bool its = std::ranges::any_of(
+        comms, [&](const CommView& comm) { return job_of(*process, comm).starts_with(job); });
+    if (job.empty() || its) take(process->path, process->life);
   }
-  std::sort(paths.begin(), paths.end());
-  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
-  size_t removed = 0;
-  for (const std::string& path : paths) removed += unlink(path.c_str()) == 0;
-  for (const std::string& path : paths) rmdir(path.substr(0, path.rfind('/')).c_str());
-  return removed;
+  for (const Unread& each : look.unread)
+    if (job.empty()) take(each.path, each.life);
+  for (const std::string& folder : folders) rmdir(folder.c_str());  // Where it was the last.
+  return out;
 }
 
 }  // namespace sk::status

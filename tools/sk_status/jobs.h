@@ -8,31 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/record/folder.h"
-#include "lib/record/reader.h"
+#include "tools/sk_status/process.h"
 
 namespace sk::status {
-
-// What "since" is counted from: taken once, before the records are read.
-struct Now {
-  int64_t monotonic_ns = 0, wall_ns = 0;
-  uint64_t space = 0;  // own_process_space().
-};
-Now now();
-
-enum class Life {
-  kRunning,
-  kStopped,    // By SIGSTOP, a terminal or a debugger.
-  kEnded,      // Nobody, or nobody but a zombie, is there.
-  kInvisible,  // In a PID namespace of which nothing is seen here.
-};
-
-struct Process {
-  record::ProcessView view;
-  std::string path;  // Of its record.
-  Life life = Life::kInvisible;
-  int64_t pid = 0;  // As it is called here, or, of one that is not seen, as it was called there.
-};
 
 // Where a rank of a communicator stands.
 enum class State {
@@ -44,13 +22,13 @@ enum class State {
   kStopped,  // Whatever it is in does not go on.
   kEnded,
   kInvisible,  // Its record can be read; whether it lives cannot be seen from here.
-  kMissing,    // No record is here, and one should be.
+  kMissing,    // No record is here, and nobody knows the rank to be of another host.
 };
 const char* state_word(State state);  // "in_call".
 
 struct RankRow {
   uint32_t rank = 0;
-  std::shared_ptr<const Process> process;  // Null: kMissing.
+  ProcessPtr process;  // Null: kMissing.
   const record::CommView* comm = nullptr;
   State state = State::kMissing;
   const record::Call* call = nullptr;  // The latest; null: none yet.
@@ -68,36 +46,34 @@ struct Comm {
   // Who is behind all others, none where nobody is, or where it cannot be said.
   std::vector<int> behind;
   uint64_t least = 0, most = 0;  // Calls of all ranks that were entered, where some are behind.
+  int64_t began_wall_ns = 0;     // When the first of its ranks began to make it.
   bool ended() const;            // No process of it lives.
 };
 
 struct Job {
   std::string name, launcher;
-  std::vector<Comm> comms;
+  std::vector<Comm> comms;  // First those of which a process lives, then by age.
+  bool ended() const;
+  int64_t began_wall_ns() const;  // Of the first communicator.
 };
 
 struct Found {
-  Now at;
-  std::vector<std::string> folders;  // That were looked at.
-  std::vector<Job> jobs;
-  std::vector<std::string> unreadable;  // A sentence for each file.
+  Look look;
+  std::vector<Job> jobs;  // First those of which a process lives, then the latest.
 };
 
-// Reads all; waits for nobody.
 Found find_jobs(const record::Settings& settings, const record::EnvLookup& env);
 
 // Those whose name begins with `name`.
 void keep_jobs(const std::string& name, std::vector<Job>& jobs);
 
-// How long ago a moment of that process's CLOCK_MONOTONIC was, and when by the clock of the day.
-struct Moment {
-  double ago_s = 0;
-  int64_t wall_ns = 0;
+// Removes records of processes that have ended, of jobs whose name begins so; where that is empty
+// also those that say nothing. `unseen`: also of processes that cannot be seen from here.
+struct Forgotten {
+  size_t removed = 0;
+  size_t unseen = 0;  // That stay.
 };
-Moment moment_of(const Process& process, int64_t monotonic_ns, const Now& at);
-
-// Removes the records of processes that have ended; how many there were.
-size_t forget_ended(const std::vector<Job>& jobs);
+Forgotten forget(const Look& look, const std::string& job, bool unseen);
 
 }  // namespace sk::status
 

@@ -33,6 +33,8 @@ Json call_json(const Process& process, const record::Call& call, const Now& at) 
 Json end_json(const Process& process) {
   const record::ProcessView& view = process.view;
   Json out = {{"how", "unknown"}};
+  if (!process.program.empty())
+    out = {{"how", "replaced"}, {"program", printable(process.program)}};
   if (view.end == record::End::kExited)
     out = {{"how", "exited"}, {"code", view.end_code}, {"when", iso_time(view.end_wall_ns)}};
   if (view.end == record::End::kSignaled)
@@ -58,6 +60,10 @@ Json row_json(const Comm& comm, const RankRow& row, const Now& at, size_t calls)
   if (row.comm->over_code != 0) {
     out["over"] = {{"error", status_name(row.comm->over_code)},
                    {"sentence", printable(row.comm->over_sentence)}};
+  }
+  if (row.state == State::kStopped) {
+    constexpr const char* kHalts[] = {"signal", "debugger", "frozen"};
+    out["stopped_by"] = kHalts[size_t(process.halt)];
   }
   if (process.life == Life::kEnded) out["end"] = end_json(process);
   out["torn"] = row.comm->torn;
@@ -86,15 +92,17 @@ Json comm_json(const Comm& comm, const Now& at, size_t calls) {
 std::string to_json(const Found& found, size_t calls) {
   Json out = {{"status", 1},
               {"sk", fmt::format("{}.{}.{}", SK_VERSION_MAJOR, SK_VERSION_MINOR, SK_VERSION_PATCH)},
-              {"when", iso_time(found.at.wall_ns)},
+              {"when", iso_time(found.look.at.wall_ns)},
               {"jobs", Json::array()},
               {"unreadable", Json::array()}};
-  for (const std::string& each : found.unreadable) out["unreadable"].push_back(printable(each));
+  for (const std::string& each : unreadable_in(found.look))
+    out["unreadable"].push_back(printable(each));
   for (const Job& job : found.jobs) {
     Json comms = Json::array();
-    for (const Comm& comm : job.comms) comms.push_back(comm_json(comm, found.at, calls));
+    for (const Comm& comm : job.comms) comms.push_back(comm_json(comm, found.look.at, calls));
     out["jobs"].push_back({{"job", printable(job.name)},
                            {"launcher", printable(job.launcher)},
+                           {"began", iso_time(job.began_wall_ns())},
                            {"communicators", std::move(comms)}});
   }
   return out.dump(2) + "\n";

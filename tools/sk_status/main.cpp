@@ -11,13 +11,14 @@
 #include "lib/record/ended.h"
 #include "tools/sk/verbs.h"
 #include "tools/sk_status/status.h"
+#include "tools/sk_status/words.h"
 #include "tools/text/text.h"
 
 namespace sk::status {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: sk status [--job JOB] [--calls N] [--json | --metrics | --forget]\n"
+    "usage: sk status [--job JOB] [--calls N] [--json | --metrics[=FORM] | --forget [--all]]\n"
     "\n"
     "Says of each rank of this user's jobs on this host where it stands: in which call, since\n"
     "when, and for whom it waits; who is stopped, dead, missing, or behind all others. It reads\n"
@@ -27,18 +28,23 @@ constexpr const char* kUsage =
     "  --job JOB   only jobs whose name begins so\n"
     "  --calls N   also the last N calls of each rank, 0 to 256 (default 0, with --json 8)\n"
     "  --json      for programs\n"
-    "  --metrics   as OpenMetrics text: calls, bytes, failures and seconds by operation and rank\n"
-    "  --forget    remove the records of processes that have ended\n"
+    "  --metrics   calls, bytes, failures and seconds by operation and rank: as OpenMetrics text,\n"
+    "              or with --metrics=prometheus as the older text that node_exporter reads\n"
+    "  --forget    remove the records of processes that have ended; with --all also of those that\n"
+    "              cannot be seen from here, in a container's PID namespace\n"
     "\n"
     "Exit status: 0; 1 where no job has the name, or a record could not be read; 2 for a wrong\n"
     "command line.\n";
 
 constexpr size_t kCallsOfJson = 8;
+constexpr const char* kOpenMetrics = "--metrics=openmetrics";
+constexpr const char* kPrometheus = "--metrics=prometheus";
 
 struct Request {
   std::string job;
   bool named = false;
   std::string form;
+  bool all = false;  // Of --forget.
   std::optional<size_t> calls;
   bool help = false;
 };
@@ -54,6 +60,12 @@ Result<size_t> parse_calls(const char* text) {
   return value;
 }
 
+Status check_metrics(const std::string& option) {
+  if (option == kOpenMetrics || option == kPrometheus) return {};
+  return error(SK_ERR_INVALID_ARGUMENT, "\"{}\": the form must be openmetrics or prometheus",
+               option);
+}
+
 Result<Request> parse(int argc, char** argv) {
   Request request;
   for (int i = 1; i < argc; ++i) {
@@ -62,7 +74,13 @@ Result<Request> parse(int argc, char** argv) {
       request.help = true;
       return request;
     }
-    if (option == "--json" || option == "--metrics" || option == "--forget") {
+    if (option == "--all") {
+      request.all = true;
+      continue;
+    }
+    const bool metrics = option == "--metrics" || option.starts_with("--metrics=");
+    if (metrics && option != "--metrics") SK_RETURN_IF_ERROR(check_metrics(option));
+    if (option == "--json" || option == "--forget" || metrics) {
       if (!request.form.empty() && request.form != option) {
         return error(SK_ERR_INVALID_ARGUMENT, "{} and {} do not go together", request.form, option);
       }
@@ -81,6 +99,8 @@ Result<Request> parse(int argc, char** argv) {
       SK_ASSIGN_OR_RETURN(request.calls, parse_calls(argv[i]));
     }
   }
+  if (request.all && request.form != "--forget")
+    return error(SK_ERR_INVALID_ARGUMENT, "--all goes with --forget alone");
   return request;
 }
 
@@ -101,6 +121,19 @@ std::string names_of(const std::vector<Job>& jobs) {
   return out.empty() ? "there is none" : "there is " + out;
 }
 
+std::string forgotten_text(const Forgotten& forgotten) {
+  const auto counted = [](size_t count) {
+    return fmt::format("{} record{}", count, count == 1 ? "" : "s");
+  };
+  std::string text = counted(forgotten.removed) + " removed.\n";
+  if (forgotten.unseen > 0) {
+    text += fmt::format("{} stay{}, of processes that cannot be seen from here: --all takes {}.\n",
+                        counted(forgotten.unseen), forgotten.unseen == 1 ? "s" : "",
+                        forgotten.unseen == 1 ? "it, too" : "them, too");
+  }
+  return text;
+}
+
 int answer(const Request& request) {
   Result<record::Settings> settings = record::read_settings(record::process_env);
   if (!settings.ok()) {
@@ -108,8 +141,9 @@ int answer(const Request& request) {
     return 1;
   }
   Found found = find_jobs(*settings, record::process_env);
-  for (const std::string& each : found.unreadable) complain(each);
-  int status = found.unreadable.empty() ? 0 : 1;
+  const std::vector<std::string> unreadable = unreadable_in(found.look);
+  for (const std::string& each : unreadable) complain(each);
+  int status = unreadable.empty() ? 0 : 1;
   if (request.named) {
     const std::string all = names_of(found.jobs);
     keep_jobs(request.job, found.jobs);
@@ -119,11 +153,13 @@ int answer(const Request& request) {
     }
   }
   if (request.form == "--forget") {
-    const size_t removed = forget_ended(found.jobs);
-    return std::max(status,
-                    print(fmt::format("{} record{} removed.\n", removed, removed == 1 ? "" : "s")));
+    const Forgotten forgotten = forget(found.look, request.job, request.all);
+    return std::max(status, print(forgotten_text(forgotten)));
   }
-  if (request.form == "--metrics") return std::max(status, print(to_metrics(found)));
+  if (request.form == "--metrics" || request.form == kOpenMetrics)
+    return std::max(status, print(to_metrics(found, Metrics::kOpenMetrics)));
+  if (request.form == kPrometheus)
+    return std::max(status, print(to_metrics(found, Metrics::kPrometheus)));
   if (request.form == "--json")
     return std::max(status, print(to_json(found, request.calls.value_or(kCallsOfJson))));
   if (found.jobs.empty() && request.named) return status;

@@ -1,5 +1,7 @@
 // OpenMetrics 1.0 text: families one after the other, their unit at the end of their names,
-// counters' samples with _total, "# EOF" last.
+// counters' samples with _total, "# EOF" last. Prometheus's text format 0.0.4 differs: counters'
+// families are named as their samples, there are no units and no state sets, and nothing comes
+// last.
 #include <fmt/format.h>
 
 #include <functional>
@@ -37,7 +39,14 @@ struct Family {
   const char* help;
 };
 
-void begin(const Family& family, std::string& out) {
+void begin(const Family& family, Metrics form, std::string& out) {
+  if (form == Metrics::kPrometheus) {
+    const std::string type = family.type;
+    const std::string name = family.name + std::string(type == "counter" ? "_total" : "");
+    out += fmt::format("# HELP {} {}\n", name, family.help);
+    out += fmt::format("# TYPE {} {}\n", name, type == "stateset" ? "gauge" : type);
+    return;
+  }
   out += fmt::format("# TYPE {} {}\n", family.name, family.type);
   if (family.unit[0] != '\0') out += fmt::format("# UNIT {} {}\n", family.name, family.unit);
   out += fmt::format("# HELP {} {}\n", family.name, family.help);
@@ -52,9 +61,9 @@ void for_each_row(const Found& found, const Each& each) {
   }
 }
 
-void append_totals(const Found& found, const Family& family,
+void append_totals(const Found& found, const Family& family, Metrics form,
                    const std::function<std::string(const Sum&)>& value, std::string& out) {
-  begin(family, out);
+  begin(family, form, out);
   for_each_row(found, [&](const Job& job, const Comm& comm, const RankRow& row) {
     if (row.comm == nullptr) return;
     std::map<std::string, Sum> sums;
@@ -78,42 +87,42 @@ constexpr State kStates[] = {State::kMeeting, State::kInCall,    State::kOutside
 
 }  // namespace
 
-std::string to_metrics(const Found& found) {
+std::string to_metrics(const Found& found, Metrics form) {
   std::string out;
   append_totals(
-      found, {"sk_calls", "counter", "", "Calls that have ended, well or not."},
+      found, {"sk_calls", "counter", "", "Calls that have ended, well or not."}, form,
       [](const Sum& sum) { return std::to_string(sum.calls); }, out);
   append_totals(
-      found, {"sk_call_failures", "counter", "", "Calls that have failed."},
+      found, {"sk_call_failures", "counter", "", "Calls that have failed."}, form,
       [](const Sum& sum) { return std::to_string(sum.failures); }, out);
   append_totals(
       found,
       {"sk_call_bytes", "counter", "bytes",
        "Bytes of the rank's own operands, in and out, of calls that went well."},
-      [](const Sum& sum) { return std::to_string(sum.bytes); }, out);
+      form, [](const Sum& sum) { return std::to_string(sum.bytes); }, out);
   append_totals(
       found,
       {"sk_call_seconds", "counter", "seconds",
        "Time inside calls that have ended, waits for other ranks included."},
-      [](const Sum& sum) { return fmt::format("{:.9f}", double(sum.ns) * 1e-9); }, out);
+      form, [](const Sum& sum) { return fmt::format("{:.9f}", double(sum.ns) * 1e-9); }, out);
   begin({"sk_current_call_seconds", "gauge", "seconds",
          "How long ago the rank entered the call that it is in; 0 outside calls."},
-        out);
+        form, out);
   for_each_row(found, [&](const Job& job, const Comm& comm, const RankRow& row) {
     if (row.comm == nullptr || row.state == State::kEnded) return;
     const double ago =
-        row.in_call ? moment_of(*row.process, row.call->entered_ns, found.at).ago_s : 0;
+        row.in_call ? moment_of(*row.process, row.call->entered_ns, found.look.at).ago_s : 0;
     out += fmt::format("sk_current_call_seconds{{{}}} {:.3f}\n", labels_of(job, comm, row), ago);
   });
   begin({"sk_rank_state", "stateset", "", "Where the rank stands, as sk status --json has it."},
-        out);
+        form, out);
   for_each_row(found, [&](const Job& job, const Comm& comm, const RankRow& row) {
     for (const State state : kStates) {
       out += fmt::format("sk_rank_state{{{},sk_rank_state=\"{}\"}} {}\n", labels_of(job, comm, row),
                          state_word(state), state == row.state ? 1 : 0);
     }
   });
-  return out + "# EOF\n";
+  return form == Metrics::kPrometheus ? out : out + "# EOF\n";
 }
 
 }  // namespace sk::status

@@ -11,8 +11,9 @@ namespace sk::status {
 // `calls`: so many of the last of each rank.
 std::string to_text(const Found& found, size_t calls);
 std::string to_json(const Found& found, size_t calls);
-// As OpenMetrics 1.0 has it.
-std::string to_metrics(const Found& found);
+// As OpenMetrics 1.0 has it, or the text format 0.0.4 that Prometheus had before.
+enum class Metrics { kOpenMetrics, kPrometheus };
+std::string to_metrics(const Found& found, Metrics form);
 
 }  // namespace sk::status
 

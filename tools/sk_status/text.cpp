@@ -14,8 +14,9 @@ namespace {
 std::string comm_head(const Comm& comm) {
   return fmt::format("communicator {}of {} ranks{}",
                      comm.name.empty() ? "" : "\"" + printable(comm.name) + "\" ", comm.world_size,
-                     comm.id == 0   ? ", which look for each other"
-                     : comm.ended() ? ", all ended here"
+                     comm.ended()
+                         ? comm.id == 0 ? ", which never met; all ended here" : ", all ended here"
+                     : comm.id == 0 ? ", which look for each other"
                                     : "");
 }
 
@@ -48,11 +49,19 @@ void append_comm(const Comm& comm, const Now& at, size_t calls, std::string& out
 std::string to_text(const Found& found, size_t calls) {
   std::string out;
   for (const Job& job : found.jobs) {
-    out += fmt::format("{}job {}{}\n", out.empty() ? "" : "\n", printable(job.name),
-                       job.launcher.empty() ? "" : " (" + printable(job.launcher) + ")");
-    for (const Comm& comm : job.comms) append_comm(comm, found.at, calls, out);
+    out += fmt::format("{}job {}{}, begun {}\n", out.empty() ? "" : "\n", printable(job.name),
+                       job.launcher.empty() ? "" : " (" + printable(job.launcher) + ")",
+                       clock_text(job.began_wall_ns(), found.look.at));
+    for (const Comm& comm : job.comms) append_comm(comm, found.look.at, calls, out);
   }
-  if (out.empty()) out = "No job of this user has ranks here.\n";
+  if (out.empty()) {
+    const size_t unread = found.look.unread.size();
+    out = unread == 0 ? "No job of this user has ranks here.\n"
+                      : fmt::format(
+                            "No job of this user has ranks here that this sk can read; {} "
+                            "record{} it cannot.\n",
+                            unread, unread == 1 ? "" : "s");
+  }
   return out;
 }
 

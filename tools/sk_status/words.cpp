@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ctime>
 #include <map>
+#include <optional>
 
 #include "tools/text/text.h"
 
@@ -14,25 +15,23 @@ namespace {
 
 using record::End;
 
-std::string clock_text(int64_t wall_ns) {
+tm local_time(int64_t wall_ns) {
   const time_t seconds = time_t(wall_ns / 1'000'000'000);
   tm parts = {};
   localtime_r(&seconds, &parts);
-  char text[32];
-  strftime(text, sizeof(text), "%H:%M:%S", &parts);
-  return text;
+  return parts;
 }
 
 // "for 3.1 s, since 04:05:06"; of a process that has ended without how long, which nobody may know.
 std::string since_text(const Process& process, int64_t monotonic_ns, const Now& at) {
   const Moment moment = moment_of(process, monotonic_ns, at);
-  if (process.life == Life::kEnded) return "since " + clock_text(moment.wall_ns);
-  return fmt::format("for {}, since {}", duration(moment.ago_s), clock_text(moment.wall_ns));
+  if (process.life == Life::kEnded) return "since " + clock_text(moment.wall_ns, at);
+  return fmt::format("for {}, since {}", duration(moment.ago_s), clock_text(moment.wall_ns, at));
 }
 
 std::string ago_text(const Process& process, int64_t monotonic_ns, const Now& at) {
   const Moment moment = moment_of(process, monotonic_ns, at);
-  return fmt::format("{} ago, at {}", duration(moment.ago_s), clock_text(moment.wall_ns));
+  return fmt::format("{} ago, at {}", duration(moment.ago_s), clock_text(moment.wall_ns, at));
 }
 
 std::string named(const record::Call& call) { return fmt::format("{} #{}", call.text, call.seq); }
@@ -69,15 +68,28 @@ std::string signal_text(int number) {
 std::string end_text(const Process& process, const Now& at) {
   const record::ProcessView& view = process.view;
   std::string text = "dead";
+  if (!process.program.empty()) text = "has become another program, " + process.program;
   if (view.end == End::kExited) text = fmt::format("ended with exit status {}", view.end_code);
   if (view.end == End::kSignaled)
     text = fmt::format("killed by signal {}", signal_text(view.end_code));
   const bool when = view.end == End::kExited || view.end == End::kSignaled;
   if (when && view.end_wall_ns != 0) {
     text += fmt::format(" {} ago, at {}", duration(double(at.wall_ns - view.end_wall_ns) * 1e-9),
-                        clock_text(view.end_wall_ns));
+                        clock_text(view.end_wall_ns, at));
   }
   return text;
+}
+
+std::string halt_text(Halt halt) {
+  switch (halt) {
+    case Halt::kDebugger:
+      return "held by a debugger";
+    case Halt::kFrozen:
+      return "frozen with its control group";
+    case Halt::kSignal:
+      break;
+  }
+  return "stopped by a signal";
 }
 
 std::string over_text(const RankRow& row) {
@@ -92,12 +104,37 @@ std::string capital(std::string text) {
   return text;
 }
 
-std::vector<int> ranks_in(const Comm& comm, State state) {
+template <typename Is>
+std::vector<int> ranks_where(const Comm& comm, const Is& is) {
   std::vector<int> ranks;
-  for (const RankRow& row : comm.rows) {
-    if (row.state == state) ranks.push_back(int(row.rank));
-  }
+  for (const RankRow& row : comm.rows)
+    if (is(row)) ranks.push_back(int(row.rank));
   return ranks;
+}
+
+bool has_replaced(const RankRow& row) {
+  return row.state == State::kEnded && !row.process->program.empty();
+}
+auto halted(Halt halt) {
+  return
+      [=](const RankRow& row) { return row.state == State::kStopped && row.process->halt == halt; };
+}
+
+// Calls that will never be one, while ranks wait in them for others.
+std::optional<std::string> mismatch(const Comm& comm) {
+  std::map<uint64_t, std::map<std::string, std::vector<int>>> calls;  // By number, then by text.
+  for (const RankRow& row : comm.rows) {
+    if (row.process == nullptr || !row.in_call || row.call->pair) continue;
+    if (row.state != State::kEnded) calls[row.call->seq][row.call->text].push_back(int(row.rank));
+  }
+  for (const auto& [number, texts] : calls) {
+    if (texts.size() < 2) continue;
+    std::string all;
+    for (const auto& [text, ranks] : texts)
+      all += fmt::format("{}{} in {}", all.empty() ? "" : ", ", ranks_text(ranks), text);
+    return fmt::format("Ranks differ in call #{}: {}.", number, all);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -111,6 +148,14 @@ std::string duration(double seconds) {
   return fmt::format("{:.1f} days", seconds / 86400);
 }
 
+std::string clock_text(int64_t wall_ns, const Now& at) {
+  const tm then = local_time(wall_ns), today = local_time(at.wall_ns);
+  const bool is_today = then.tm_yday == today.tm_yday && then.tm_year == today.tm_year;
+  char text[32];
+  strftime(text, sizeof(text), is_today ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &then);
+  return text;
+}
+
 std::string iso_time(int64_t wall_ns) {
   const time_t seconds = time_t(wall_ns / 1'000'000'000);
   tm parts = {};
@@ -118,6 +163,12 @@ std::string iso_time(int64_t wall_ns) {
   char text[32];
   strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts);
   return fmt::format("{}.{:03}Z", text, wall_ns / 1'000'000 % 1000);
+}
+
+std::vector<std::string> unreadable_in(const Look& look) {
+  std::vector<std::string> out = look.refused;
+  for (const Unread& each : look.unread) out.push_back(each.sentence);
+  return out;
 }
 
 std::string link_to(const RankRow& row, uint32_t peer) {
@@ -128,14 +179,16 @@ std::string link_to(const RankRow& row, uint32_t peer) {
 std::string row_text(const Comm& comm, const RankRow& row, const Now& at) {
   switch (row.state) {
     case State::kMissing:
-      return comm.id == 0 ? "missing: it has not come to make this communicator"
-                          : "missing: it has left no record here";
+      return comm.id == 0 ? "not recorded on this host: it has not come to make this communicator, "
+                            "is on another host, or records no calls"
+                          : "not recorded on this host: it has ended well, its record was removed, "
+                            "or it records no calls";
     case State::kEnded: {
       if (row.comm->over_code != 0) return end_text(*row.process, at) + "; " + over_text(row);
       return end_text(*row.process, at) + "; was " + place_text(row, at);
     }
     case State::kStopped:
-      return "stopped by a signal; " +
+      return halt_text(row.process->halt) + "; " +
              (row.comm->over_code != 0 ? over_text(row) : place_text(row, at));
     case State::kInvisible:
       return "in another PID namespace, whether it lives is not seen from here; " +
@@ -154,15 +207,23 @@ std::string row_text(const Comm& comm, const RankRow& row, const Now& at) {
 
 std::vector<std::string> findings(const Comm& comm) {
   std::vector<std::string> out;
-  const auto say = [&](State state, const char* one, const char* many) {
-    const std::vector<int> ranks = ranks_in(comm, state);
+  const auto say = [&](const auto& is, const char* one, const char* many) {
+    const std::vector<int> ranks = ranks_where(comm, is);
     if (!ranks.empty())
       out.push_back(capital(ranks_text(ranks)) + (ranks.size() == 1 ? one : many));
   };
-  if (!comm.ended()) say(State::kEnded, " is dead.", " are dead.");
-  say(State::kMissing, " is missing.", " are missing.");
-  say(State::kStopped, " is stopped, and goes on with SIGCONT.",
+  const auto dead = [](const RankRow& row) {
+    return row.state == State::kEnded && !has_replaced(row);
+  };
+  if (!comm.ended()) say(dead, " is dead.", " are dead.");
+  say(has_replaced, " has become another program.", " have become other programs.");
+  say([](const RankRow& row) { return row.state == State::kMissing; },
+      " is not recorded on this host.", " are not recorded on this host.");
+  say(halted(Halt::kSignal), " is stopped, and goes on with SIGCONT.",
       " are stopped, and go on with SIGCONT.");
+  say(halted(Halt::kDebugger), " is held by a debugger.", " are held by a debugger.");
+  say(halted(Halt::kFrozen), " is frozen, and goes on when its control group is thawed.",
+      " are frozen, and go on when their control groups are thawed.");
   std::map<uint32_t, std::vector<int>> waiting;
   for (const RankRow& row : comm.rows) {
     if (row.state == State::kInCall && row.in_call && row.comm->awaited)
@@ -172,6 +233,7 @@ std::vector<std::string> findings(const Comm& comm) {
     out.push_back(fmt::format("{} {} for rank {}.", capital(ranks_text(ranks)),
                               ranks.size() == 1 ? "waits" : "wait", peer));
   }
+  if (const auto differ = mismatch(comm)) out.push_back(*differ);
   if (!comm.behind.empty()) {
     out.push_back(
         fmt::format("{} {} behind: {} calls of all ranks entered, where others have entered {}.",

@@ -21,9 +21,14 @@ std::vector<std::string> findings(const Comm& comm);
 // One of the last calls.
 std::string call_text(const Process& process, const record::Call& call, const Now& at);
 
+// By the clock of the day: "04:05:06", of another day than today "2026-11-26 04:05:06".
+std::string clock_text(int64_t wall_ns, const Now& at);
 // "2026-11-27T04:05:06.789+00:00"
 std::string iso_time(int64_t wall_ns);
 std::string duration(double seconds);
+
+// Sentences for what could not be read.
+std::vector<std::string> unreadable_in(const Look& look);
 
 }  // namespace sk::status
 

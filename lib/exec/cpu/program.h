@@ -63,7 +63,8 @@ inline constexpr uint32_t kStagingAreas = 8;
 inline constexpr uint64_t kStagingRotateMin = 8 << 10;
 
 // How often a rank that waits looks for peers that will never come (that wait for it in another
-// kind of call, or are known to be elsewhere), and lets the caller look, too.
+// kind of call, or are known to be elsewhere), and lets the caller look, too; sooner where the wait
+// may not last so long.
 inline constexpr int64_t kMismatchLookNs = 50'000'000;
 
 class Parcel;
@@ -237,22 +238,21 @@ class CpuProgram final : public Program {
   template <typename Ready>
   Status wait_for(Waiter& waiter, const Worker& worker, const Ready& ready) {
     Awaited awaited(shared_.awaited);
-    for (int64_t left = args_->timeout_ns;;) {
-      const int64_t slice = std::min(left, kMismatchLookNs);
-      Status status = waiter.wait(ready, slice);
+    for (Allowance allowance(args_->timeout_ns, kMismatchLookNs);;) {
+      Status status = waiter.wait(ready, allowance.slice());
       if (!ran_out(status)) return status;
+      allowance.spend(waiter.began_ns());
       if (waiter.drives()) {
         SK_RETURN_IF_ERROR(tell_waiting());
         if (along_tree() && shared_.tree.crosses()) SK_RETURN_IF_ERROR(tell_late());
         SK_RETURN_IF_ERROR(find_mismatch());
       }
       SK_RETURN_IF_ERROR(find_absent());
-      left -= slice;
       const std::optional<uint32_t> peer = awaited_peer(worker);
       if (peer) awaited.tell(*peer);
       if (!peer) {
-        left = args_->timeout_ns;
-      } else if (left <= 0) {
+        allowance.renew();
+      } else if (allowance.spent()) {
         return give_up(*peer, plan_->op);
       }
     }
@@ -263,14 +263,13 @@ class CpuProgram final : public Program {
     Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
     const auto over = [&] { return failed_.load(std::memory_order_relaxed) || ready(); };
     Awaited awaited(shared_.awaited);
-    for (int64_t left = args_->timeout_ns;;) {
-      const int64_t slice = std::min(left, kMismatchLookNs);
-      Status status = waiter.wait(over, slice);
+    for (Allowance allowance(args_->timeout_ns, kMismatchLookNs);;) {
+      Status status = waiter.wait(over, allowance.slice());
       if (!ran_out(status)) return status;
+      allowance.spend(waiter.began_ns());
       awaited.tell(peer);
       SK_RETURN_IF_ERROR(tell_waiting());
-      left -= slice;
-      if (left <= 0) return give_up(peer, plan_->op);
+      if (allowance.spent()) return give_up(peer, plan_->op);
     }
   }
   EntryLane other_lane() const {

@@ -9,6 +9,9 @@ namespace {
 constexpr int64_t kYieldNs = 100'000;      // Yields before it sleeps.
 constexpr int64_t kFirstCheckNs = 50'000;  // Looks after the peers from here on,
 constexpr int64_t kCheckNs = 5'000'000;    // so often.
+// A slice that lasted so much longer did so because this process was stopped, or its machine. Its
+// peers may have been as well, and come now.
+constexpr int64_t kStoodStillNs = 1'000'000'000;
 
 }  // namespace
 
@@ -23,6 +26,14 @@ void nap() {
   nanosleep(&time, nullptr);
 }
 
+void Allowance::spend(int64_t began_ns) {
+  const int64_t now = now_ns();
+  const int64_t beyond = now - began_ns - slice();
+  const int64_t still = beyond > kStoodStillNs ? beyond : 0;
+  left_ns_ -= now - (counted_ns_ == 0 ? began_ns : counted_ns_) - still;
+  counted_ns_ = now;
+}
+
 Status Waiter::step(Patience& patience) {
   if (endpoint_.header().abort_word.load(std::memory_order_acquire) != 0) {
     return endpoint_.abort_status();
@@ -33,7 +44,10 @@ Status Waiter::step(Patience& patience) {
   const int64_t now = now_ns();
   if (patience.start_ns == 0) patience.start_ns = patience.checked_ns = now;
   const int64_t waited = now - patience.start_ns;
-  if (waited > patience.timeout_ns) return Status(SK_ERR_TIMEOUT, "");
+  if (waited > patience.timeout_ns) {
+    began_ns_ = patience.start_ns;
+    return Status(SK_ERR_TIMEOUT, "");
+  }
   if (!drives_) {
     if (waited > kYieldNs) nap();
     return {};

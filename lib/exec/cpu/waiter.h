@@ -7,6 +7,7 @@
 #ifndef SK_LIB_EXEC_CPU_WAITER_H_
 #define SK_LIB_EXEC_CPU_WAITER_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "lib/base/spin.h"
@@ -32,6 +33,30 @@ inline void wake_driver(Endpoint& endpoint) {
     endpoint.ring(endpoint.rank());
 }
 
+// How long a peer may be waited for, by the clock. It is waited for in slices, between which this
+// rank looks whether the peer will ever come, and tells others that it waits: so often that this
+// has happened before the time is over, however short that is.
+class Allowance {
+ public:
+  Allowance(int64_t timeout_ns, int64_t slice_ns_max)
+      : timeout_ns_(timeout_ns), slice_ns_max_(slice_ns_max), left_ns_(timeout_ns) {}
+
+  int64_t slice() const {
+    return std::max(std::min({left_ns_, timeout_ns_ / 4, slice_ns_max_}), kSliceNsMin);
+  }
+  // A slice that began then is over.
+  void spend(int64_t began_ns);
+  bool spent() const { return left_ns_ <= 0; }
+  // No peer is awaited at present.
+  void renew() { left_ns_ = timeout_ns_, counted_ns_ = 0; }
+
+ private:
+  static constexpr int64_t kSliceNsMin = 100'000;
+
+  int64_t timeout_ns_, slice_ns_max_, left_ns_;
+  int64_t counted_ns_ = 0;  // Up to then the clock has been counted; 0: the next slice begins.
+};
+
 class Waiter {
  public:
   // `spins`: how often to look before yielding. `drives`: this thread is the endpoint's one user:
@@ -39,6 +64,8 @@ class Waiter {
   Waiter(Endpoint& endpoint, uint32_t spins, bool drives)
       : endpoint_(endpoint), spins_(spins), drives_(drives) {}
   bool drives() const { return drives_; }
+  // Of a wait that ran out.
+  int64_t began_ns() const { return began_ns_; }
 
   // Returns once ready() is true, or says why it never will be. Having said so once it is not asked
   // again: to ask may be to do, as with a put that had found no room.
@@ -90,6 +117,7 @@ class Waiter {
   Endpoint& endpoint_;
   uint32_t spins_;
   bool drives_;
+  int64_t began_ns_ = 0;
 };
 
 }  // namespace sk::cpu

@@ -44,6 +44,18 @@ std::vector<uint32_t> all_of(uint32_t ranks) {
   return all;
 }
 
+// In any order.
+std::vector<uint32_t> any_hosts(std::mt19937_64& random, uint32_t ranks) {
+  std::vector<uint32_t> least(1 + random() % ranks, UINT32_MAX), host_of;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    uint32_t& first = least[random() % least.size()];
+    first = std::min(first, rank);
+    host_of.push_back(first);
+  }
+  const bool one = std::ranges::count(host_of, 0u) == ptrdiff_t(ranks);
+  return one ? std::vector<uint32_t>() : host_of;
+}
+
 FormCase product_case(std::mt19937_64& random, uint32_t ranks) {
   TextOp words{.kind = OpKind::kAllgatherGemm,
                .dtype = pick(random, {DType::kF32, DType::kF64, DType::kBF16}),
@@ -66,6 +78,7 @@ FormCase product_case(std::mt19937_64& random, uint32_t ranks) {
   target.packed_bytes = words.k == 0 ? 64 : uint64_t(words.n) * column;
   if (words.pack_b && random() % 2) target.packed_pitch = column;
   if (words.pack_b) target.raw_b = random() % 3 == 0;
+  if (random() % 2) target.host_of = any_hosts(random, ranks);
   EXPECT_TRUE(algo::allgather_gemm_ring_does(op, target));
   return {algo::allgather_gemm_ring(op, target, all_of(ranks)),
           algo::allgather_gemm_ring_flows(op, target)};
@@ -89,10 +102,11 @@ FormCase any_case(std::mt19937_64& random, uint32_t ranks) {
   }
   if (kind == OpKind::kBroadcast) words.root = int32_t(random() % ranks);
   const OpDesc op = op_desc(words);
-  const Target target{.world_size = ranks,
-                      .mapped = false,
-                      .chunk_bytes = uint64_t(64) << (random() % 6),
-                      .slot_count = uint32_t(2 + random() % 4)};
+  Target target{.world_size = ranks,
+                .mapped = false,
+                .chunk_bytes = uint64_t(64) << (random() % 6),
+                .slot_count = uint32_t(2 + random() % 4)};
+  if (random() % 2) target.host_of = any_hosts(random, ranks);
   const std::vector<uint32_t> all = all_of(ranks);
   switch (kind) {
     case OpKind::kAllgather:

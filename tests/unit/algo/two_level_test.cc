@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "lib/algo/large_worlds.h"
 #include "lib/algo/planner.h"
 #include "lib/plan/crossing.h"
 #include "lib/plan/text.h"
@@ -154,19 +155,99 @@ TEST(TwoLevel, OtherOperationsCrossOnceForEachHost) {
 }
 
 TEST(TwoLevel, LargeHostsTakeLittleMoreMemoryThanFlatPlans) {
-  for (const std::vector<uint32_t>& sizes :
-       std::vector<std::vector<uint32_t>>{{1, 15}, {15, 1}, {8, 8}, {1, 31}, {16, 16}}) {
+  constexpr uint64_t kLittle = 4 << 20;
+  for (const std::vector<uint32_t>& sizes : std::vector<std::vector<uint32_t>>{
+           {1, 15}, {15, 1}, {8, 8}, {1, 31}, {16, 16}, {1, 31, 31}, {31, 1, 31}, {31, 31, 1}}) {
     const Target target = hosts(sizes);
     for (const OpKind kind : {OpKind::kBroadcast, OpKind::kAllreduce, OpKind::kAllgather}) {
-      const OpDesc op = vector_op(kind, 1 << 22);
-      const Plan plan = made(op, target), plain = made(op, flat(target));
-      uint64_t most = 0, most_flat = 0;
-      for (uint32_t rank = 0; rank < target.world_size; ++rank) {
-        most = std::max(most, workspace_bytes(plan, rank, 1));
-        most_flat = std::max(most_flat, workspace_bytes(plain, rank, 1));
+      for (const int64_t count : {1 << 12, 1 << 14, 1 << 17, 1 << 22}) {
+        const OpDesc op = vector_op(kind, count);
+        const Plan plan = made(op, target), plain = made(op, flat(target));
+        uint64_t most = 0, most_flat = 0;
+        for (uint32_t rank = 0; rank < target.world_size; ++rank) {
+          most = std::max(most, workspace_bytes(plan, rank, 1));
+          most_flat = std::max(most_flat, workspace_bytes(plain, rank, 1));
+        }
+        EXPECT_LE(most, std::max(kLittle, 3 * most_flat))
+            << sizes[0] << "+" << sizes[1] << " " << int(kind) << " " << count;
       }
-      EXPECT_LE(most, 3 * most_flat) << sizes[0] << "+" << sizes[1] << " " << int(kind);
     }
+  }
+}
+
+// Where one rank of each host carries, the others get results, and nothing else.
+TEST(TwoLevel, WhoCarriesNoSumsNeedsNoMemoryForThem) {
+  constexpr int64_t kCount = 1 << 22;
+  for (const std::vector<uint32_t>& sizes :
+       std::vector<std::vector<uint32_t>>{{1, 31, 31}, {31, 1, 31}, {31, 31, 1}}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      const Target target = hosts(sizes);
+      const OpDesc op = vector_op(OpKind::kAllreduce, kCount, dtype);
+      ASSERT_EQ(algo::choose_levels(op, target).levels, Levels::kAlongHosts);
+      const Plan plan = made(op, target);
+      const algo::Hosts some(target);
+      for (uint32_t rank = 0; rank < target.world_size; ++rank) {
+        if (some.place(rank) == 0) continue;
+        EXPECT_LE(workspace_bytes(plan, rank, 1), kCount * dtype_bytes(dtype) / 3) << rank;
+      }
+    }
+  }
+}
+
+// Hosts that take turns by rank: `count` of them with so many ranks each.
+Target taking_turns(uint32_t count, uint32_t ranks) {
+  Target target{.world_size = count * ranks, .mapped = false};
+  for (uint32_t rank = 0; rank < target.world_size; ++rank) target.host_of.push_back(rank % count);
+  return target;
+}
+
+std::vector<uint32_t> all_of(uint32_t ranks) {
+  std::vector<uint32_t> all(ranks);
+  std::iota(all.begin(), all.end(), 0u);
+  return all;
+}
+
+// The forms of large worlds, in a small one.
+TEST(TwoLevel, WhatGoesFromEachToTheNextGoesHostByHost) {
+  const Target target = taking_turns(3, 4);
+  OpDesc op = vector_op(OpKind::kAllgather, 1024);
+  const CrossingSum gather =
+      sum_of(crossing_of(algo::allgather_ring(op, target, all_of(target.world_size))));
+  EXPECT_EQ(gather.bytes_out_max, 11u * 4096);  // All blocks but that of who gets it.
+  for (const int32_t root : {0, 5, 11}) {
+    op = op_desc({.kind = OpKind::kBroadcast, .root = root, .count = 1024});
+    const CrossingSum sum =
+        sum_of(crossing_of(algo::broadcast_chain(op, target, all_of(target.world_size))));
+    EXPECT_EQ(sum.bytes_out_max, 4096u) << root;
+  }
+}
+
+TEST(TwoLevel, SumsOfManyRanksOfHostsThatTakeTurnsSayThatTheyCross) {
+  const auto why = [](OpKind kind, const Target& target) {
+    return algo::choose_levels(vector_op(kind, 1024), target).why_flat;
+  };
+  EXPECT_THAT(why(OpKind::kAllreduce, taking_turns(2, 40)), HasSubstr("hosts take turns"));
+  EXPECT_THAT(why(OpKind::kBroadcast, taking_turns(2, 40)), HasSubstr("host by host"));
+  EXPECT_THAT(why(OpKind::kAllreduce, hosts({40, 40})), HasSubstr("host by host"));
+}
+
+// Over the link both forms cost the same.
+TEST(TwoLevel, ALargeBroadcastBetweenTwoHostsIsTakenByAllOfTheOther) {
+  constexpr int64_t kCount = 1 << 20;
+  const auto levels = [](int64_t count, const Target& target) {
+    return algo::choose_levels(vector_op(OpKind::kBroadcast, count), target).levels;
+  };
+  const Target two = hosts({4, 4});
+  EXPECT_EQ(levels(1024, two), Levels::kOncePerHost);
+  EXPECT_EQ(levels(kCount, hosts({4, 1})), Levels::kOncePerHost);
+  ASSERT_EQ(levels(kCount, two), Levels::kAlongHosts);
+  const Plan plan = made(vector_op(OpKind::kBroadcast, kCount), two);
+  EXPECT_EQ(sum_of(crossing_of(plan)).bytes_out_max, kCount * sizeof(float));
+  for (uint32_t rank = 4; rank < 8; ++rank) {
+    uint64_t handed_on = 0;
+    for (const Task& task : plan.ranks[rank].tasks)
+      if (task.op == TaskOp::kPut) handed_on += plan.ranks[rank].regions_of(task)[0].row_bytes;
+    EXPECT_EQ(handed_on, 3u * kCount) << rank;  // To three others, a quarter of four bytes each.
   }
 }
 
@@ -262,12 +343,6 @@ Plan plan_of(const FormCase& c, std::span<const uint32_t> ranks) {
     return algo::relay(c.op, c.target, ranks, c.levels);
   return c.levels == Levels::kWhole ? algo::sum_whole(c.op, c.target, ranks)
                                     : algo::sum_along_hosts(c.op, c.target, ranks);
-}
-
-std::vector<uint32_t> all_of(uint32_t ranks) {
-  std::vector<uint32_t> all(ranks);
-  std::iota(all.begin(), all.end(), 0u);
-  return all;
 }
 
 uint64_t from_env(const char* name, uint64_t otherwise) {

@@ -34,5 +34,46 @@ TEST(Waiter, AsksNoMoreOnceItIsReady) {
   }
 }
 
+constexpr int64_t kMs = 1'000'000;
+
+TEST(Allowance, IsCountedByTheClock) {
+  Allowance late(100 * kMs, 50 * kMs);
+  late.spend(now_ns() - 10 * kMs);
+  EXPECT_FALSE(late.spent());
+  Allowance busy(100 * kMs, 50 * kMs);
+  busy.spend(now_ns() - 101 * kMs);  // One slice, of which the machine had made much.
+  EXPECT_TRUE(busy.spent());
+}
+
+TEST(Allowance, CountsWhatLiesBetweenSlices) {
+  Allowance allowance(40 * kMs, 50 * kMs);
+  const int64_t first = now_ns();
+  allowance.spend(first);
+  while (now_ns() < first + 41 * kMs) pause();
+  allowance.spend(now_ns());
+  EXPECT_TRUE(allowance.spent());
+}
+
+TEST(Allowance, BeginsAnewWhereNoPeerIsAwaited) {
+  Allowance allowance(100 * kMs, 50 * kMs);
+  allowance.spend(now_ns() - 200 * kMs);
+  allowance.renew();
+  EXPECT_FALSE(allowance.spent());
+  allowance.spend(now_ns());
+  EXPECT_FALSE(allowance.spent());
+}
+
+// As behind SIGSTOP and SIGCONT of all ranks.
+TEST(Allowance, DoesNotCountWhatThisProcessStoodStill) {
+  Allowance allowance(10'000 * kMs, 50 * kMs);
+  allowance.spend(now_ns() - 3'600'000 * kMs);
+  EXPECT_FALSE(allowance.spent());
+}
+
+TEST(Allowance, HasSeveralSlicesHoweverShortItIs) {
+  EXPECT_EQ(Allowance(300'000 * kMs, 50 * kMs).slice(), 50 * kMs);
+  EXPECT_EQ(Allowance(20 * kMs, 50 * kMs).slice(), 5 * kMs);
+}
+
 }  // namespace
 }  // namespace sk::cpu
