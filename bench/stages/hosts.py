@@ -31,7 +31,7 @@ JOIN_HOSTS, JOIN_LOCAL = 4, 16
 WHOLE_MESSAGE_MTU = 65_000  # So that the kernel sends a small message as one packet.
 
 PAIR = "2 hosts x 1 rank"
-FULL = programs.Amounts(batches=12, trips=200, mib=64, sizes=SIZES, budget_ms=300)
+FULL = programs.Amounts(batches=12, trips=1000, mib=64, sizes=SIZES, budget_ms=300)
 QUICK = programs.Amounts(batches=2, trips=50, mib=8, sizes=(4 << 10, 256 << 10), budget_ms=20)
 
 
