@@ -26,9 +26,10 @@ _ports = itertools.count(29700)
 class Amounts:
     """How much of everything."""
 
-    batches: int
-    trips: int  # In a batch.
-    mib: int  # Of a stream.
+    link_batches: int  # Of everything that one link has: short ones, in turn.
+    trips: int  # In such a batch.
+    mib: int  # Of a stream in such a batch.
+    batches: int  # Of an all-reduce of one size.
     sizes: tuple[int, ...]  # Of an all-reduce, in bytes.
     budget_ms: int  # Of an all-reduce of one size, in all batches.
 
@@ -44,7 +45,7 @@ def program(bench: Bench, name: str) -> str:
 
 def link(bench: Bench, hosts: Hosts, amounts: Amounts) -> Candidate:
     """Sessions beside a plain socket, in one program."""
-    words = [str(n) for n in (amounts.batches, amounts.trips, amounts.mib)]
+    words = [str(n) for n in (amounts.link_batches, amounts.trips, amounts.mib)]
 
     def visit() -> list[dict[str, Any]]:
         port = str(next(_ports))

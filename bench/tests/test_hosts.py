@@ -36,7 +36,7 @@ LINK = {
     "stream of 1024 KiB, tls": 500.0,
     "gcm, sealed": 200.0,
 }
-AMOUNTS = programs.Amounts(batches=2, trips=50, mib=8, sizes=(4096,), budget_ms=20)
+AMOUNTS = programs.Amounts(link_batches=4, trips=50, mib=8, batches=2, sizes=(4096,), budget_ms=20)
 
 
 def rows_of(found: list[Any], absent: dict[str, str]) -> dict[tuple[str, str], Any]:
@@ -57,6 +57,15 @@ def test_ratios_are_of_what_is_measured_in_the_same_rounds() -> None:
     assert (gloo.measured, gloo.verdict) == (pytest.approx(3.0), "met")
     ompi = rows["all-reduce f32", "4 KB x Open MPI over TCP"]
     assert (ompi.measured, ompi.verdict) == (pytest.approx(0.75), "MISSED")
+
+
+def test_what_disturbs_both_moves_no_ratio_of_a_link() -> None:
+    ours, plain = [12.0, 1200.0, 24.0], [10.0, 1000.0, 20.0]
+    lines = [{"case": "trip, tcp", "us": ours}, {"case": "trip, plain", "us": plain}]
+    found = [{"visits": {"link": [lines, lines]}}] * 3
+    row = rows_of(found, {})["round trip by tcp", "8 B x plain socket"]
+    assert row.measured == pytest.approx(1.2)
+    assert rows_of(found[:2], {})["round trip by tcp", "8 B x plain socket"].measured is None
 
 
 def test_a_peer_that_is_absent_is_named() -> None:
