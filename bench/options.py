@@ -17,6 +17,7 @@ STAGES = (
     "gathered",
     "workers",
     "rows",
+    "hosts",
     "misc",
     "python",
     "julia",

@@ -29,6 +29,7 @@ from stages import (
     fused,
     gathered,
     gemm,
+    hosts,
     julia,
     julia_notebook,
     misc,
@@ -51,6 +52,7 @@ MEASURES: dict[str, Callable[[Bench], list[Row]]] = {
     "gathered": gathered.run,
     "workers": workers.run,
     "rows": rows_stage.run,
+    "hosts": hosts.run,
     "misc": misc.run,
     "python": python.run,
     "julia": julia.run,
@@ -73,6 +75,10 @@ PROGRAMS = (
     "rows_bench",
     "misc_bench",
     "plan_bench",
+    "net/hosts_link_bench",
+    "net/hosts_allreduce_bench",
+    "net/hosts_counts_bench",
+    "net/world_bench",
 )
 
 
@@ -110,7 +116,9 @@ def digest(programs: Path) -> str:
 
 def install(options: argparse.Namespace) -> None:
     """Peers that the chosen stages need; a missing one is said and left out."""
-    names = list(options.mpis) if set(options.stages) - WITHOUT_MPI else []
+    names = list(options.mpis) if set(options.stages) - WITHOUT_MPI - {"hosts"} else []
+    if "hosts" in options.stages and "ompi" in options.mpis and "ompi" not in names:
+        names.append("ompi")
     if {"gemm", "fused", "gathered"} & set(options.stages):
         names.append("oneapi")
     if "python" in options.stages:

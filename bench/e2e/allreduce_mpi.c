@@ -2,9 +2,7 @@
  * pinned and released by the harness's own barrier.
  *
  * usage: mpirun -n R allreduce_mpi AREA_FILE SIZES BUDGET_MS BATCHES GIVE_UP_MS READ(0|1) */
-#include <fcntl.h>
 #include <mpi.h>
-#include <sys/mman.h>
 
 #include "bench/e2e/harness.h"
 
@@ -30,14 +28,6 @@ static int call(void* user) {
          MPI_SUCCESS;
 }
 
-static bench_area* map_area(const char* path) {
-  const int fd = open(path, O_RDWR | O_CLOEXEC);
-  if (fd < 0) return NULL;
-  void* p = mmap(NULL, sizeof(bench_area), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  close(fd);
-  return p == MAP_FAILED ? NULL : (bench_area*)p;
-}
-
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int64_t sizes[16];
@@ -47,7 +37,7 @@ int main(int argc, char** argv) {
             "usage: allreduce_mpi AREA_FILE SIZES BUDGET_MS BATCHES GIVE_UP_MS READ(0|1)\n");
     return 2;
   }
-  bench_area* area = map_area(argv[1]);
+  bench_area* area = bench_map_area(argv[1]);
   if (!area) {
     perror("bench: the area file");
     return 2;

@@ -7,9 +7,7 @@
 // lists those that are wanted, separated by commas, for a call of a large one takes long.
 //
 // usage: mpirun -n R gemm_ar_mpi AREA_FILE SHAPES DTYPES BUDGET_MS BATCHES CASES SHIM.so ...
-#include <fcntl.h>
 #include <mpi.h>
-#include <sys/mman.h>
 
 #include <memory>
 #include <set>
@@ -120,14 +118,6 @@ void run_peer(bench_world* w, const GemmPeer& peer, const Shape& shape, bool bf1
   for (void* packed : s->gemm) peer.free(packed);
 }
 
-bench_area* map_area(const char* path) {
-  const int fd = open(path, O_RDWR | O_CLOEXEC);
-  if (fd < 0) return nullptr;
-  void* p = mmap(nullptr, sizeof(bench_area), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  close(fd);
-  return p == MAP_FAILED ? nullptr : static_cast<bench_area*>(p);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -140,7 +130,7 @@ int main(int argc, char** argv) {
             "usage: gemm_ar_mpi AREA_FILE SHAPES DTYPES BUDGET_MS BATCHES CASES SHIM.so ...\n");
     return 2;
   }
-  bench_area* area = map_area(argv[1]);
+  bench_area* area = bench_map_area(argv[1]);
   if (area == nullptr) {
     perror("bench: the area file");
     return 2;

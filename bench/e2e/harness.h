@@ -2,17 +2,19 @@
  * check inputs, one way to time. libsk's side and each MPI's side are compiled from this file, so
  * that a difference between them is a difference of the library under test.
  *
- * An `area` is memory that all ranks of one launch map: anonymous memory made before fork() on our
- * side, a file given by path on the MPI side. */
+ * An `area` is memory that all ranks of one launch map: anonymous memory made before fork(), or a
+ * file given by path where something else starts them. */
 #ifndef SK_BENCH_E2E_HARNESS_H_
 #define SK_BENCH_E2E_HARNESS_H_
 
 /* Needs _GNU_SOURCE: a C file that includes it is compiled with -D_GNU_SOURCE. */
+#include <fcntl.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,6 +52,15 @@ typedef struct bench_world {
   uint32_t meetings;
   bench_place before, after; /* Of the last batch; rank 0's. */
 } bench_world;
+
+/* The file of such a launch; NULL, and errno. */
+static inline bench_area* bench_map_area(const char* path) {
+  const int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return NULL;
+  void* p = mmap(NULL, sizeof(bench_area), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  return p == MAP_FAILED ? NULL : (bench_area*)p;
+}
 
 static inline void bench_die(bench_world* w, const char* what) {
   __atomic_store_n(&w->area->failed, 1u, __ATOMIC_RELEASE);

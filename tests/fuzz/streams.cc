@@ -149,7 +149,7 @@ void read_whole(std::span<const std::byte> bytes, Memory& memory, std::vector<Ra
 // The sentence of a refusal, or "".
 std::string receive(std::span<const std::byte> bytes, size_t piece, size_t budget, bool discards,
                     Memory& memory) {
-  Tape tape(bytes, piece);
+  Tape tape(bytes, piece, bytes.size() % 2 == 1);
   Inbox inbox(kPeer, memory.own, g_layout);
   if (discards) inbox.discard();
   std::string sentence;

@@ -23,13 +23,13 @@ import shlex
 import shutil
 import subprocess
 import time
+import unittest
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 from host_program import Program
 from processes import descendants
 
@@ -41,6 +41,10 @@ HOSTS_MAX = 250
 QUEUE_PACKETS = 10_000  # In a device, for an emulator that is kept from running.
 LIMIT_S = 60.0  # For any one step; all take far less.
 Command = Sequence[str | Path]
+
+
+class NoHostsError(unittest.SkipTest):
+    """This machine cannot have such hosts, as it says; a test that needs them is skipped."""
 
 
 @dataclass(frozen=True)
@@ -176,8 +180,8 @@ class Hosts:
 
     With `links` their network is emulated (tests/net): faults come from `seed`, and cut(), set()
     and stats() work. Without, it is the kernel's own bridge. `clocks_s` moves each host's
-    CLOCK_MONOTONIC and CLOCK_BOOTTIME by so many seconds. The test is skipped, and says why, where
-    this machine cannot have such hosts.
+    CLOCK_MONOTONIC and CLOCK_BOOTTIME by so many seconds. Raises NoHostsError where this machine
+    cannot have such hosts.
     """
 
     def __init__(
@@ -219,7 +223,7 @@ class Hosts:
 
     def __enter__(self) -> Hosts:
         if reason := why_not(clocks=bool(self._clocks_s)):
-            pytest.skip(reason)
+            raise NoHostsError(reason)
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)
             self._make()

@@ -7,8 +7,10 @@ namespace sk::stream {
 namespace {
 
 constexpr size_t kBufferBytes = 64 << 10;
-// So much of a put is received at its place, and less in the buffer, with what follows it.
+// A put of so much is received at its place, and less in the buffer, with what follows it.
 constexpr uint64_t kDirectBytes = 8 << 10;
+// Of what follows such a put, which comes with its end; the rest of the next one has its own place.
+constexpr size_t kBehindBytes = 512;
 
 }  // namespace
 
@@ -17,26 +19,40 @@ Inbox::Inbox(uint32_t peer, const MappedView& own, const SegmentLayout& layout)
 
 Result<bool> Inbox::receive(Pipe& pipe, size_t budget) {
   stored_ = false;
-  for (;;) {
-    if (put_left_ >= kDirectBytes && begin_ == end_) {
-      const std::span place = place_of_put(std::min<uint64_t>(put_left_, budget));
-      SK_ASSIGN_OR_RETURN(const size_t came, pipe.receive(place));
-      if (came == 0) break;
-      put_bytes_came(came);
-      budget -= std::min(came, budget);
+  // Less than there was room for is all that was there: to ask once more costs a call in vain, on
+  // the way of what somebody waits for.
+  for (bool all = false; !all && budget > 0;) {
+    size_t came = 0;
+    if (put_left_ > 0 && put_.bytes >= kDirectBytes && begin_ == end_) {
+      SK_ASSIGN_OR_RETURN(came, receive_put(pipe, budget, &all));
     } else {
       if (begin_ > 0) memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
       end_ -= begin_;
       begin_ = 0;
-      SK_ASSIGN_OR_RETURN(const size_t came, pipe.receive(std::span(buffer_).subspan(end_)));
-      if (came == 0) break;
+      const std::span room = std::span(buffer_).subspan(end_);
+      SK_ASSIGN_OR_RETURN(came, pipe.receive(room));
+      all = came < room.size();
       end_ += came;
-      budget -= std::min(came, budget);
       SK_RETURN_IF_ERROR(take_frames());
     }
-    if (budget == 0) break;
+    budget -= std::min(came, budget);
   }
   return stored_;
+}
+
+// Straight to its place; the buffer is empty.
+Result<size_t> Inbox::receive_put(Pipe& pipe, size_t budget, bool* all) {
+  const std::span place = place_of_put(std::min<uint64_t>(put_left_, budget));
+  const bool ends = place.size() == put_left_;
+  begin_ = end_ = 0;
+  const std::span behind = std::span(buffer_).first(ends ? kBehindBytes : 0);
+  SK_ASSIGN_OR_RETURN(const size_t came, pipe.receive(place, behind));
+  *all = came < place.size() + behind.size();
+  put_bytes_came(std::min(came, place.size()));
+  if (came <= place.size()) return came;
+  end_ = came - place.size();
+  SK_RETURN_IF_ERROR(take_frames());
+  return came;
 }
 
 Status Inbox::take_frames() {

@@ -33,6 +33,7 @@ class Inbox {
   bool inside_frame() const { return put_left_ > 0 || begin_ < end_; }
 
  private:
+  Result<size_t> receive_put(Pipe& pipe, size_t budget, bool* all);
   Status take_frames();
   Result<bool> take_frame();  // False: it has not come whole.
   Status check(const FrameHeader& header) const;

@@ -9,6 +9,7 @@ namespace sk::stream {
 namespace {
 
 constexpr size_t kPiecesAtOnce = 16;
+constexpr size_t kBytesAtOnce = 128 << 10;   // About: more leaves the caches in the socket.
 constexpr size_t kGatheredBytes = 64 << 10;  // Small things lie together in parts of this size.
 
 }  // namespace
@@ -103,7 +104,8 @@ Result<bool> Outbox::send(Pipe& pipe) {
   while (!parts_.empty() || pipe.holds_output()) {
     std::array<iovec, kPiecesAtOnce> pieces;
     size_t count = 0, offered = 0;
-    for (auto part = parts_.begin(); part != parts_.end() && count + 2 <= pieces.size(); ++part) {
+    for (auto part = parts_.begin();
+         part != parts_.end() && count + 2 <= pieces.size() && offered < kBytesAtOnce; ++part) {
       const size_t begin = count;
       count += part->pieces(pieces.data() + count);
       for (size_t i = begin; i < count; ++i) offered += pieces[i].iov_len;

@@ -25,6 +25,12 @@ class Pipe {
   // Bytes that have come, at most as many as `room` has; 0: none yet, or ended().
   virtual Result<size_t> receive(std::span<std::byte> room) = 0;
 
+  // The same, and what has come behind that, where it is had by the same call.
+  virtual Result<size_t> receive(std::span<std::byte> room,
+                                 [[maybe_unused]] std::span<std::byte> behind) {
+    return receive(room);
+  }
+
   // The other end has closed its side, all that it sent has been received.
   virtual bool ended() const = 0;
 

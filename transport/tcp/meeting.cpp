@@ -12,7 +12,9 @@ namespace sk::tcp {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
-constexpr int64_t kHigherWaitsNs = 700 * kMs;  // For what the lower rank dials.
+// For what the lower ranks dial: so long behind the last of them that came, for each connection
+// that both sides dial costs two handshakes.
+constexpr int64_t kHigherWaitsNs = 700 * kMs;
 constexpr int64_t kDialNs = 400 * kMs;         // That has come to nothing is given up,
 constexpr int64_t kDialNsMax = 3'200 * kMs;    // later each time: some networks are slow.
 constexpr int64_t kAgainNs = 200 * kMs;        // Behind the last address.
@@ -221,6 +223,9 @@ void Meeting::adopt(Connection& connection) {
   connection.over = true;
   for (Connection& other : connections_)
     if (&other != &connection && other.peer == pair.rank) other.over = true;
+  const int64_t later_ns = bootstrap_clock_ns() + kHigherWaitsNs;
+  for (Pair& other : pairs_)
+    if (other.rank < in_.rank && other.next_address == 0) other.next_dial_ns = later_ns;
 }
 
 void Meeting::end(Connection& connection, const Status& why) {

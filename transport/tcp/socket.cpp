@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -92,14 +93,16 @@ class SocketPipe final : public stream::Pipe {
   }
 
   Result<size_t> receive(std::span<std::byte> room) override {
-    const ssize_t came = recv(fd(), room.data(), room.size(), MSG_DONTWAIT);
-    if (came > 0) return size_t(came);
-    if (came == 0) {
-      ended_ = !room.empty();
-      return size_t{0};
-    }
-    if (is_passing(errno)) return size_t{0};
-    return broken(errno);
+    return received(recv(fd(), room.data(), room.size(), MSG_DONTWAIT), room.size());
+  }
+
+  Result<size_t> receive(std::span<std::byte> room, std::span<std::byte> behind) override {
+    std::array<iovec, 2> parts = {iovec{room.data(), room.size()},
+                                  iovec{behind.data(), behind.size()}};
+    msghdr message = {};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    return received(recvmsg(fd(), &message, MSG_DONTWAIT), room.size() + behind.size());
   }
 
   bool ended() const override { return ended_; }
@@ -126,6 +129,16 @@ class SocketPipe final : public stream::Pipe {
   }
 
  private:
+  Result<size_t> received(ssize_t came, size_t room) {
+    if (came > 0) return size_t(came);
+    if (came == 0) {
+      ended_ = room > 0;
+      return size_t{0};
+    }
+    if (is_passing(errno)) return size_t{0};
+    return broken(errno);
+  }
+
   const SocketPtr socket_;
   int64_t asked_ms_ = 0;  // When look_after() first saw what is unanswered since.
   bool ended_ = false;

@@ -27,6 +27,7 @@ class Tls final : public stream::Pipe {
 
   Result<size_t> send(std::span<const iovec> parts) override;
   Result<size_t> receive(std::span<std::byte> room) override;
+  Result<size_t> receive(std::span<std::byte> room, std::span<std::byte> behind) override;
   bool ended() const override;
   bool holds_output() const override { return !wire_.out.empty() || below_->holds_output(); }
   bool holds_input() const override;
@@ -131,6 +132,14 @@ Result<size_t> Tls::receive(std::span<std::byte> room) {
   if (wire_.out.size() > output) [[maybe_unused]]
     const Status flushed = flush();
   return size;
+}
+
+Result<size_t> Tls::receive(std::span<std::byte> room, std::span<std::byte> behind) {
+  SK_ASSIGN_OR_RETURN(const size_t size, receive(room));
+  if (size < room.size() || !has_plain()) return size;
+  // Of a record that has been opened already: there is no error to be had.
+  SK_ASSIGN_OR_RETURN(const size_t more, open(behind));
+  return size + more;
 }
 
 bool Tls::ended() const {

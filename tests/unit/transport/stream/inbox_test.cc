@@ -93,6 +93,56 @@ TEST_F(InboxTest, WhatNoRankSendsTouchesNothing) {
   }
 }
 
+// Puts that come straight to their place, and what follows each of them.
+TEST_F(InboxTest, WhatComesWithTheEndOfALargePut) {
+  constexpr size_t kBytes[] = {100'000, 8 << 10, 65'536, (8 << 10) - 1, 20'000};
+  size_t at = 0;
+  for (const size_t bytes : kBytes) {
+    add(FrameHeader{.kind = FrameKind::kPut, .signal = 5, .add = 1, .offset = at, .bytes = bytes});
+    for (size_t i = 0; i < bytes; ++i) tape_.push_back(std::byte((at + i) * 7 >> 3));
+    at += bytes;
+    for (uint32_t post = 0; post < 40; ++post)  // More than are taken with the end of a put.
+      add(FrameHeader{.kind = FrameKind::kPost, .signal = 6, .add = 1});
+  }
+  for (const size_t piece : {31u, 513u, 4'000u, 9'000u, 70'000u, 1u << 20}) {
+    for (const bool at_two : {false, true}) {
+      std::fill(memory_.begin(), memory_.end(), Line{});
+      Tape tape(tape_, piece, at_two);
+      Inbox inbox(1, own_, layout_);
+      while (!tape.ended()) ASSERT_TRUE(inbox.receive(tape, 50'000).ok());
+      EXPECT_FALSE(inbox.inside_frame());
+      EXPECT_EQ(own_.control.signals[5].value.load(), std::size(kBytes));
+      EXPECT_EQ(own_.control.signals[6].value.load(), 40 * std::size(kBytes));
+      for (size_t i = 0; i < at; ++i) ASSERT_EQ(own_.segment[i], std::byte(i * 7 >> 3)) << i;
+      EXPECT_EQ(own_.segment[at], std::byte(0));
+    }
+  }
+}
+
+// Each call in vain is one more before the waiting rank sees what has come.
+TEST_F(InboxTest, AsksOnceForWhatCameAtOnce) {
+  add(FrameHeader{.kind = FrameKind::kPut, .signal = 5, .add = 1, .offset = 0, .bytes = 8});
+  tape_.resize(tape_.size() + 8);
+  Tape tape(tape_);
+  Inbox inbox(1, own_, layout_);
+  ASSERT_TRUE(inbox.receive(tape, 1 << 20).value());
+  EXPECT_EQ(own_.control.signals[5].value.load(), 1u);
+  EXPECT_EQ(tape.calls(), 1);
+}
+
+// With a place for what is behind each put, a stream of large ones takes no more calls than it has.
+TEST_F(InboxTest, AStreamOfLargePutsTakesACallForEach) {
+  for (uint32_t i = 0; i < 10; ++i) {
+    add(FrameHeader{.kind = FrameKind::kPut, .signal = 5, .add = 1, .offset = 0, .bytes = 90'000});
+    tape_.resize(tape_.size() + 90'000);
+  }
+  Tape tape(tape_, SIZE_MAX, true);
+  Inbox inbox(1, own_, layout_);
+  while (!tape.ended()) ASSERT_TRUE(inbox.receive(tape, 1 << 20).ok());
+  EXPECT_EQ(own_.control.signals[5].value.load(), 10u);
+  EXPECT_LE(tape.calls(), 11);
+}
+
 TEST_F(InboxTest, NothingComesBehindTheLastFrame) {
   add(FrameHeader{.kind = FrameKind::kLeave});
   add(FrameHeader{.kind = FrameKind::kPost, .signal = 1, .add = 1});
