@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "lib/algo/planner.h"
+#include "lib/base/process_name.h"
 #include "lib/comm/agreement.h"
 #include "lib/comm/flight.h"
 #include "lib/comm/inside.h"
@@ -42,6 +43,7 @@ LinkFacts links_of(Endpoint& endpoint) {
   LinkFacts links;
   links.mapped = endpoint.mapped();
   links.host = endpoint.rank();
+  links.process_space = own_process_space();
   for (uint32_t peer = 0; peer < endpoint.world_size(); ++peer) {
     if (peer == endpoint.rank()) continue;
     const SessionCaps& caps = endpoint.session(peer).caps();
@@ -124,7 +126,7 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::meet(const Config& config
            target.mapped ? "all peers' memory is mapped" : "puts alone",
            config.timeout_ns / 1'000'000);
   comm->log_ = log;
-  comm->remember_given(config, *bootstrap, agreed.name);
+  comm->remember_given(config, *bootstrap, agreed.name, links.one_process_space);
   record.stands(agreed.name, bootstrap->rank(), bootstrap->host_of(),
                 backend.far_link == nullptr ? "?" : backend.far_link());
   comm->record_ = std::move(record);

@@ -60,7 +60,8 @@ class CpuCommunicator final : public Communicator {
     RunArgs args;
     OpDesc op;
   };
-  void remember_given(const Config& config, const Bootstrap& bootstrap, uint64_t name);
+  void remember_given(const Config& config, const Bootstrap& bootstrap, uint64_t name,
+                      bool one_process_space);
   // Why no call can succeed any more, or OK.
   Status over() const;
   Target target_for(const OpDesc& op) const;

@@ -8,7 +8,7 @@ namespace sk {
 // The name of those that are left stays the same however often ranks are lost: where the last step
 // of a meeting fails on some ranks alone, all of them meet again.
 void CpuCommunicator::remember_given(const Config& config, const Bootstrap& bootstrap,
-                                     uint64_t name) {
+                                     uint64_t name, bool one_process_space) {
   given_ = config;
   given_.cancel_fd = -1;
   given_.bootstrap.cancel = nullptr;
@@ -21,7 +21,8 @@ void CpuCommunicator::remember_given(const Config& config, const Bootstrap& boot
   const std::string& of = config.bootstrap.name;
   given_.bootstrap.name =
       fmt::format("{}{}what is left of {:016x}", of, of.empty() ? "" : ": ", name);
-  given_.bootstrap.met_on_one_host = bootstrap.one_host();
+  // Containers that share a host's network, and no PIDs, do not find each other at its names.
+  given_.bootstrap.met_on_one_host = bootstrap.one_host() && one_process_space;
 }
 
 Result<Communicator::Config> CpuCommunicator::for_survivors(int64_t meeting_ns) {

@@ -139,6 +139,19 @@ std::string who_is_there(const ForkedRank& self, sk_comm* comm) {
          std::to_string(int(x[0]));
 }
 
+std::string shrunk(const ForkedRank& self, sk_comm* comm, int64_t timeout_ms, sk_comm** out) {
+  sk_comm* left = nullptr;
+  const sk_status status = sk_comm_shrink(comm, timeout_ms, &left);
+  if (status != SK_OK) return failed(status);
+  std::string who = who_is_there(self, left);
+  if (out != nullptr) {
+    *out = left;
+  } else if (sk_comm_free(left) != SK_OK) {
+    return "it cannot be freed";
+  }
+  return who;
+}
+
 void pass_ms(int ms) { poll(nullptr, 0, ms); }
 
 }  // namespace sk::testing_ops

@@ -59,6 +59,10 @@ std::string failed(sk_status status);
 // Sums 2^number over the ranks of `comm`: "rank 1 of 3: 11", which says who they are.
 std::string who_is_there(const ForkedRank& self, sk_comm* comm);
 
+// The same of what is left of `comm`, which is freed, or is `out`.
+std::string shrunk(const ForkedRank& self, sk_comm* comm, int64_t timeout_ms = 0,
+                   sk_comm** out = nullptr);
+
 // Gives the ranks that wait somewhere time to be there: more changes nothing, less only what is
 // tested.
 void pass_ms(int ms);

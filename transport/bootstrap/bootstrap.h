@@ -87,7 +87,9 @@ struct BootstrapConfig {
   // launcher's `rank` is not to be waited for. Asked again and again, by this thread. Empty: all
   // are waited for.
   std::function<bool(int rank)> gone;
-  bool met_on_one_host = false;  // With `gone`: those ranks were, so no address is needed.
+  // With `gone`: those ranks were on one host, and PIDs mean the same to them: they need no
+  // address.
+  bool met_on_one_host = false;
 };
 
 // Finds the other ranks. Communicators of one name made at the same time by several threads of a
