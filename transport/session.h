@@ -239,6 +239,11 @@ class Endpoint {
   // about peers that are gone, not for knowing that an entry has arrived.
   virtual uint64_t entered_by(uint32_t peer) const = 0;
 
+  // Whether `peer` can take part in nothing any more, as far as can be seen from here: its process
+  // has ended, it has freed its endpoint, or the connection to its host was lost. Also once all
+  // calls have ended; who is gone stays so. Any thread.
+  virtual bool gone(uint32_t peer) = 0;
+
   // Takes memory for [offset, offset + bytes) of the own segment, zero-filled, or says
   // SK_ERR_NO_MEMORY; release() gives it back. Offsets and sizes are multiples of 4096.
   virtual Status commit(uint64_t offset, uint64_t bytes) = 0;

@@ -99,6 +99,26 @@ typedef struct sk_comm_config {
 SK_NODISCARD SK_API sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
                                              sk_comm** out_comm) SK_NOEXCEPT;
 
+/** Makes a communicator of those ranks of `comm` that are left, so that they go on without the
+ *  others: whose process has ended, who have freed theirs, or whose host fell silent.
+ *  Collective over all that are left, in whatever state `comm` is; where nobody is lost it is
+ *  another communicator of the same ranks. Ranks are numbered anew, in the order in which they
+ *  were. All else is as it was asked for of `comm`, `waiting` and its user included. `comm` stays,
+ *  and its owner frees it.
+ *
+ *  `timeout_ms`: the longest wait for the others, from 0 to 2^40; 0 is the communicator's timeout.
+ *  Who is alive and does not come is waited for that long, and named. Who dies meanwhile is left
+ *  out, too. On several hosts ranks meet at the address of the launcher's rank 0, without which
+ *  they cannot. While it waits the ranks in sentences are the launcher's. sk_comm_abort() of `comm`
+ *  ends it on this rank, and so does what ends sk_comm_create() in a session.
+ *  @return as sk_comm_create(); SK_ERR_UNSUPPORTED also where `comm` was made with
+ *          SK_BOOTSTRAP_THREADS or SK_BOOTSTRAP_CALLBACK, is of a GPU, or where rank 0 of several
+ *          hosts is gone; SK_ERR_TRANSPORT where the others have gone on without this rank, whose
+ *          connection was lost; SK_ERR_BAD_HANDLE, SK_ERR_BUSY.
+ *  @threads One at a time per communicator. Waits. @since 0.1 */
+SK_NODISCARD SK_API sk_status sk_comm_shrink(sk_comm* comm, int64_t timeout_ms,
+                                             sk_comm** out_comm) SK_NOEXCEPT;
+
 /** Releases the communicator and all memory of sk_alloc() and sk_register() on it. Not collective:
  *  peers that still wait for this rank end with SK_ERR_PEER_LOST. Where
  *  memory is registered and calls have failed it waits until no peer is inside one that could touch

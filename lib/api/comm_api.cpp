@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -69,13 +70,14 @@ Result<Child> child_of(const sk_context* context) {
   return Child(*owner);
 }
 
-Result<std::unique_ptr<Communicator>> create(Communicator::Config config) {
+Result<std::unique_ptr<Communicator>> create(Communicator::Config config,
+                                             std::shared_ptr<Cancel> cancel) {
   ProcessCollectives& all = ProcessCollectives::instance();
   collectives().store(&all);
-  SK_ASSIGN_OR_RETURN(auto cancel, Cancel::make(config.cancel_fd));
   const int32_t kind = config.bootstrap.kind;
   const bool spans_job = kind == SK_BOOTSTRAP_AUTO || kind == SK_BOOTSTRAP_ENV;
-  const Creation creation(cancel, spans_job);
+  // Those that are left are no fewer because a rank has ended.
+  const Creation creation(cancel, spans_job && !config.bootstrap.gone);
   if (spans_job) config.absence = &all.absence();
   config.bootstrap.cancel = std::move(cancel);
   auto made = config.device.type == SK_DEVICE_CUDA ? GpuCommunicator::create(config, backend())
@@ -85,6 +87,21 @@ Result<std::unique_ptr<Communicator>> create(Communicator::Config config) {
                      status_name(made.status().code()), made.status().message());
   }
   return made;
+}
+
+// A rank that dies while they meet, or connect, ends that for all: they meet again without it.
+Result<std::unique_ptr<Communicator>> meet_survivors(Communicator& old,
+                                                     const std::shared_ptr<Cancel>& cancel,
+                                                     int64_t timeout_ns) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + std::chrono::nanoseconds(timeout_ns);
+  int64_t left_ns = timeout_ns;
+  while (true) {
+    SK_ASSIGN_OR_RETURN(Communicator::Config config, old.for_survivors(left_ns));
+    auto made = create(std::move(config), cancel);
+    left_ns = std::chrono::nanoseconds(end - Clock::now()).count();
+    if (made.ok() || made.status().code() != SK_ERR_PEER_LOST || left_ns <= 0) return made;
+  }
 }
 
 // Of a communicator that its caller may free.
@@ -100,7 +117,21 @@ std::unique_ptr<Comm> as_object(Child child, std::unique_ptr<Communicator> made,
   const auto workers = uint32_t(made->info().workers);
   auto tiles = child.context().tiles;
   return std::make_unique<Comm>(Comm{std::move(child), std::move(tiles), std::move(made), workers,
-                                     timeout_ns, std::make_unique<Lane>()});
+                                     timeout_ns, std::make_unique<Lane>(),
+                                     std::make_unique<Successor>()});
+}
+
+Result<std::unique_ptr<Comm>> shrink(Comm& old, int64_t timeout_ms) {
+  if (old.local == nullptr) {
+    return error(SK_ERR_INVALID_ARGUMENT,
+                 "this communicator is of sk_comm_self(): it has no other ranks to lose");
+  }
+  Child child = old.child.another();
+  SK_ASSIGN_OR_RETURN(auto cancel, Cancel::make(-1));
+  const Successor::UnderWay under_way(*old.successor, cancel);
+  const int64_t timeout_ns = timeout_ms != 0 ? timeout_ms * 1'000'000 : old.timeout_ns;
+  SK_ASSIGN_OR_RETURN(auto made, meet_survivors(*old.communicator, cancel, timeout_ns));
+  return as_object(std::move(child), std::move(made), old.timeout_ns);
 }
 
 }  // namespace
@@ -114,9 +145,23 @@ sk_status sk_comm_create(sk_context* context, const sk_comm_config* config,
     SK_ASSIGN_OR_RETURN(Communicator::Config checked, comm_config(config));
     checked.log = child.context().log;
     const int64_t timeout_ns = checked.timeout_ns;
-    SK_ASSIGN_OR_RETURN(auto made, create(std::move(checked)));
+    SK_ASSIGN_OR_RETURN(auto cancel, Cancel::make(checked.cancel_fd));
+    SK_ASSIGN_OR_RETURN(auto made, create(std::move(checked), std::move(cancel)));
     SK_ASSIGN_OR_RETURN(void* handle,
                         comms.add(as_object(std::move(child), std::move(made), timeout_ns)));
+    *out_comm = static_cast<sk_comm*>(handle);
+    return {};
+  });
+}
+
+sk_status sk_comm_shrink(sk_comm* comm, int64_t timeout_ms, sk_comm** out_comm) noexcept {
+  return guarded([&]() -> Status {
+    SK_RETURN_IF_ERROR(check_may_connect());
+    SK_RETURN_IF_ERROR(require("out_comm", out_comm));
+    SK_RETURN_IF_ERROR(check::timeout_ms("timeout_ms", timeout_ms));
+    SK_ASSIGN_OR_RETURN(const auto use, comms.use(comm));
+    SK_ASSIGN_OR_RETURN(auto left, shrink(*use, timeout_ms));
+    SK_ASSIGN_OR_RETURN(void* handle, comms.add(std::move(left)));
     *out_comm = static_cast<sk_comm*>(handle);
     return {};
   });
@@ -142,7 +187,10 @@ sk_status sk_comm_abort(sk_comm* comm, const char* reason) noexcept {
       return error(SK_ERR_INVALID_ARGUMENT,
                    "this communicator is of sk_comm_self(): nobody waits for others in its calls");
     }
-    use->communicator->abort(reason == nullptr ? "" : std::string(reason).substr(0, 199));
+    const std::string text = reason == nullptr ? "" : std::string(reason).substr(0, 199);
+    use->communicator->abort(text);
+    use->successor->end(error(SK_ERR_ABORTED, "sk_comm_abort() was called on the communicator{}{}",
+                              text.empty() ? "" : ": ", text));
     return {};
   });
 }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 
 #include "lib/api/guard.h"
 #include "lib/api/handles.h"
@@ -13,6 +14,7 @@
 #include "lib/comm/arguments.h"
 #include "lib/comm/communicator.h"
 #include "lib/tile/user_table.h"
+#include "transport/bootstrap/cancel.h"
 
 namespace sk::api {
 
@@ -58,9 +60,42 @@ class Child {
     if (context_ != nullptr) context_->children.fetch_sub(1);
   }
   const Context& context() const { return *context_; }
+  // Keeps the same one.
+  Child another() const { return Child(context_); }
 
  private:
   std::shared_ptr<Context> context_;
+};
+
+// The creation of a communicator of those that are left of another one, while it is under way:
+// what ends that one's calls ends this, too.
+class Successor {
+ public:
+  class UnderWay {
+   public:
+    UnderWay(Successor& successor, std::shared_ptr<Cancel> cancel) : successor_(successor) {
+      const std::lock_guard lock(successor_.mutex_);
+      successor_.cancel_ = std::move(cancel);
+    }
+    ~UnderWay() {
+      const std::lock_guard lock(successor_.mutex_);
+      successor_.cancel_ = nullptr;
+    }
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+
+   private:
+    Successor& successor_;
+  };
+  // Any thread.
+  void end(const Status& why) {
+    const std::lock_guard lock(mutex_);
+    if (cancel_ != nullptr) cancel_->request(why);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<Cancel> cancel_;
 };
 
 struct Comm {
@@ -70,6 +105,7 @@ struct Comm {
   uint32_t workers = 0;  // Of a lane for this rank.
   int64_t timeout_ns = 0;
   std::unique_ptr<Lane> local{};  // For what this rank does alone; null: this is a lane itself.
+  std::unique_ptr<Successor> successor{};  // Not of a lane.
   SharedInterruption::Use interruption{};  // Of a lane, whose calls wait for each other.
 };
 

@@ -94,6 +94,7 @@ void LinkFacts::fail(const Status& status) {
 Result<Links> agree_on_links(Bootstrap& bootstrap, const LinkFacts& mine, int64_t timeout_ns) {
   SK_ASSIGN_OR_RETURN(const std::vector<LinkFacts> all, gather_each(bootstrap, mine, timeout_ns));
   Links least;
+  least.one_process_space = all[0].process_space != 0;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     const LinkFacts& each = all[rank];
     if (each.code != SK_OK) {
@@ -108,6 +109,7 @@ Result<Links> agree_on_links(Bootstrap& bootstrap, const LinkFacts& mine, int64_
                    each.host, each.host < all.size() ? all[each.host].host : each.host);
     }
     least.host_of.push_back(each.host);
+    if (each.process_space != all[0].process_space) least.one_process_space = false;
   }
   if (std::ranges::all_of(least.host_of, [](uint32_t host) { return host == 0; }))
     least.host_of.clear();

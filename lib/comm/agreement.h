@@ -56,7 +56,8 @@ Result<Agreement> agree_on_target(Bootstrap& bootstrap, const RankFacts& mine, i
 // What a rank can say of all its peers only once it is connected to them.
 struct LinkFacts {
   bool mapped = true;
-  uint32_t host = 0;  // The least rank that it reaches without crossing, or is.
+  uint32_t host = 0;           // The least rank that it reaches without crossing, or is.
+  uint64_t process_space = 0;  // own_process_space().
   uint64_t put_bytes_max = UINT64_MAX;
   // Why this rank cannot go on: fail().
   int32_t code = SK_OK;
@@ -68,7 +69,8 @@ static_assert(std::is_trivially_copyable_v<LinkFacts>);
 struct Links {
   bool mapped = true;
   uint64_t put_bytes_max = UINT64_MAX;
-  std::vector<uint32_t> host_of;  // Target::host_of.
+  std::vector<uint32_t> host_of;   // Target::host_of.
+  bool one_process_space = false;  // PIDs mean the same processes to all.
 };
 // What holds for all ranks; where one cannot go on, none does, and all say why it cannot.
 Result<Links> agree_on_links(Bootstrap& bootstrap, const LinkFacts& mine, int64_t timeout_ns);

@@ -56,7 +56,7 @@ class Communicator {
     DeviceId device;
     int cancel_fd = -1;          // The caller's way to end the creation; -1: none.
     Absence* absence = nullptr;  // Who will not come; null where nobody knows.
-    int64_t timeout_ns = 0;
+    int64_t timeout_ns = 0;      // Of calls.
     bool put_only = false;
     uint32_t workers = 0;         // 0: what falls to this rank of the cores, or of the GPU.
     uint64_t heap_bytes_max = 0;  // 0: what the machine, or the GPU, has.
@@ -70,6 +70,8 @@ class Communicator {
   virtual uint32_t rank() const = 0;
   virtual uint32_t world_size() const = 0;
   virtual DeviceId device() const = 0;
+  // What makes another one of those ranks that are left, for which this one must stay. Any state.
+  virtual Result<Config> for_survivors(int64_t meeting_ns) = 0;
   virtual sk_comm_info info() const = 0;
 
   // `key`: the arguments as they came, so that known() can lead the next such call to run().

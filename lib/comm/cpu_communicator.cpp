@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "lib/algo/planner.h"
+#include "lib/base/process_name.h"
 #include "lib/comm/agreement.h"
 #include "lib/comm/flight.h"
 #include "lib/comm/inside.h"
@@ -42,6 +43,7 @@ LinkFacts links_of(Endpoint& endpoint) {
   LinkFacts links;
   links.mapped = endpoint.mapped();
   links.host = endpoint.rank();
+  links.process_space = own_process_space();
   for (uint32_t peer = 0; peer < endpoint.world_size(); ++peer) {
     if (peer == endpoint.rank()) continue;
     const SessionCaps& caps = endpoint.session(peer).caps();
@@ -71,20 +73,24 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::meet(const Config& config
   CommLog log(config.log, *bootstrap);
   log.meeting(config.bootstrap, *bootstrap);
   const uint32_t world_size = uint32_t(bootstrap->world_size());
+  const int64_t meeting_ns = config.bootstrap.timeout_ns;
+  // Who is absent is told by the launcher's numbers.
+  Absence* const absence =
+      bootstrap->launched_count() == bootstrap->world_size() ? config.absence : nullptr;
   SK_ASSIGN_OR_RETURN(
       const Agreement agreed,
-      agree_on_target(*bootstrap, facts_of(config, backend, world_size), config.timeout_ns));
+      agree_on_target(*bootstrap, facts_of(config, backend, world_size), meeting_ns));
   SegmentLayout layout = control_layout(world_size);
   const uint64_t staging_bytes = staging_in(world_size, backend.staging_bytes);
   layout.workspace_bytes_max = align_up(staging_bytes + agreed.memory_bytes, kPage);
   layout.heap_bytes_max = align_up(agreed.heap_bytes_max, kPage);
 
-  std::unique_ptr<CpuCommunicator> comm(new CpuCommunicator(config.absence));
+  std::unique_ptr<CpuCommunicator> comm(new CpuCommunicator(absence));
   comm->backend_ = backend;
   comm->staging_bytes_ = staging_bytes;
   SK_ASSIGN_OR_RETURN(comm->endpoint_,
-                      backend.connect(*bootstrap, layout, config.timeout_ns, agreed.put_only));
-  comm->endpoint_->set_absence(config.absence);
+                      backend.connect(*bootstrap, layout, meeting_ns, agreed.put_only));
+  comm->endpoint_->set_absence(absence);
   Status taken = comm->endpoint_->commit(layout.workspace_offset(), staging_bytes);
   comm->timeout_ns_ = config.timeout_ns;
   comm->local_rank_ = bootstrap->local_rank();
@@ -108,7 +114,7 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::meet(const Config& config
 
   LinkFacts mine = links_of(*comm->endpoint_);
   if (!taken.ok()) mine.fail(taken);
-  SK_ASSIGN_OR_RETURN(Links links, agree_on_links(*bootstrap, mine, config.timeout_ns));
+  SK_ASSIGN_OR_RETURN(Links links, agree_on_links(*bootstrap, mine, meeting_ns));
   target.mapped = links.mapped;
   target.put_bytes_max = links.put_bytes_max;
   target.host_of = std::move(links.host_of);
@@ -120,7 +126,8 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::meet(const Config& config
            target.mapped ? "all peers' memory is mapped" : "puts alone",
            config.timeout_ns / 1'000'000);
   comm->log_ = log;
-  record.stands(agreed.name, bootstrap->host_of(),
+  comm->remember_given(config, *bootstrap, agreed.name, links.one_process_space);
+  record.stands(agreed.name, bootstrap->rank(), bootstrap->host_of(),
                 backend.far_link == nullptr ? "?" : backend.far_link());
   comm->record_ = std::move(record);
   comm->executor_->set_awaited(comm->record_.awaited());

@@ -22,6 +22,7 @@ class CpuCommunicator final : public Communicator {
   uint32_t rank() const override { return endpoint_->rank(); }
   uint32_t world_size() const override { return endpoint_->world_size(); }
   DeviceId device() const override { return {}; }
+  Result<Config> for_survivors(int64_t meeting_ns) override;
   sk_comm_info info() const override;
 
   Status execute(const Call& call, const CallKey& key, Pinned* pinned) override;
@@ -59,6 +60,8 @@ class CpuCommunicator final : public Communicator {
     RunArgs args;
     OpDesc op;
   };
+  void remember_given(const Config& config, const Bootstrap& bootstrap, uint64_t name,
+                      bool one_process_space);
   // Why no call can succeed any more, or OK.
   Status over() const;
   Target target_for(const OpDesc& op) const;
@@ -99,8 +102,10 @@ class CpuCommunicator final : public Communicator {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Program> meeting_;  // To decline with, for which there must be no want of memory.
   std::unique_ptr<Heap> heap_;
-  Target target_;             // Of all ranks alike, but for what a product adds.
-  uint32_t kernel_sets_ = 0;  // Agreement::kernel_sets.
+  Target target_;                 // Of all ranks alike, but for what a product adds.
+  uint32_t kernel_sets_ = 0;      // Agreement::kernel_sets.
+  Config given_;                  // For those that are left, once some are not.
+  std::vector<int> launched_as_;  // By rank: Bootstrap::launched_as().
   int64_t timeout_ns_ = 0;
   int local_rank_ = 0, local_size_ = 1;
   bool one_process_ = false;        // All ranks are threads of this process.

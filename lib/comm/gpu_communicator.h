@@ -20,6 +20,11 @@ class GpuCommunicator final : public Communicator {
   uint32_t rank() const override { return rank_; }
   uint32_t world_size() const override { return group_->world_size(); }
   DeviceId device() const override { return device_; }
+  Result<Config> for_survivors(int64_t) override {
+    return error(SK_ERR_UNSUPPORTED,
+                 "this communicator is of a GPU, whose ranks are threads of one process: none of "
+                 "them is lost alone");
+  }
   sk_comm_info info() const override;
 
   Status execute(const Call& call, const CallKey& key, Pinned* pinned) override;

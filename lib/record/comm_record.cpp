@@ -49,11 +49,12 @@ Result<CommRecord> CommRecord::make(const Settings& settings, const EnvLookup& e
   return record;
 }
 
-void CommRecord::stands(uint64_t comm, const std::vector<int>& host_of, const char* far) {
+void CommRecord::stands(uint64_t comm, int rank, const std::vector<int>& host_of, const char* far) {
   if (area_ == nullptr) return;
-  const size_t rank = area_->rank.load(std::memory_order_relaxed);
+  area_->rank.store(uint32_t(rank), std::memory_order_relaxed);
+  area_->world_size.store(uint32_t(host_of.size()), std::memory_order_relaxed);
   for (size_t other = 0; other < host_of.size() && other / 8 < area_->here.size(); ++other) {
-    if (host_of[other] == host_of[rank])
+    if (host_of[other] == host_of[size_t(rank)])
       area_->here[other / 8] = uint8_t(area_->here[other / 8] | 1u << other % 8);
   }
   copy(far, area_->far, sizeof(area_->far));

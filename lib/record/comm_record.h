@@ -37,9 +37,10 @@ class CommRecord {
 
   bool on() const { return area_ != nullptr; }
 
-  // Once the ranks are connected. `comm`: the same on all of them, not 0. `host_of`: by rank, equal
-  // numbers are one host. `far`: what links it to ranks of other hosts.
-  void stands(uint64_t comm, const std::vector<int>& host_of, const char* far);
+  // Once the ranks are connected. `comm`: the same on all of them, not 0. `rank`: this one's among
+  // them, where some of those that were to meet are lost another than it had. `host_of`: by rank,
+  // equal numbers are one host. `far`: what links it to ranks of other hosts.
+  void stands(uint64_t comm, int rank, const std::vector<int>& host_of, const char* far);
   // Where others are told for whom a call waits: 1 + the rank, or 0. Null where nothing is
   // recorded.
   std::atomic<uint32_t>* awaited() const { return area_ == nullptr ? nullptr : &area_->awaited; }

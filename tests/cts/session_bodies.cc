@@ -251,9 +251,21 @@ Status leaves(RankContext& context) {
   return enter_call(context, *endpoint, kCollectiveLane, 2);
 }
 
+// Whether `rank` is gone for whoever asks, at once or a little later.
+bool becomes_gone(Endpoint& endpoint, uint32_t rank) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!endpoint.gone(rank)) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    sched_yield();
+  }
+  return true;
+}
+
 // The lowest ranks free their endpoints and their processes end, in turn; then the victim dies.
 Status outlives(RankContext& context) {
   SK_ASSIGN_OR_RETURN(auto endpoint, connect_small(context));
+  for (uint32_t rank = 0; rank < context.spec.ranks; ++rank)
+    if (endpoint->gone(rank)) return broken("rank {} is gone before anybody leaves", rank);
   SK_RETURN_IF_ERROR(context.barrier(*endpoint));
   const auto victim = static_cast<uint32_t>(context.spec.numbers[kVictim]);
   const auto leavers = static_cast<uint32_t>(context.spec.numbers[kVictimCount]);
@@ -280,7 +292,12 @@ Status outlives(RankContext& context) {
     if (dice.below(2) == 0) SK_RETURN_IF_ERROR(endpoint->check());
     kill(getpid(), SIGKILL);
   }
-  return wait_for_ever(context, *endpoint);
+  Status ended = wait_for_ever(context, *endpoint);
+  for (uint32_t rank = 0; rank < leavers; ++rank)
+    if (!becomes_gone(*endpoint, rank)) return broken("rank {} has left and is not gone", rank);
+  if (!becomes_gone(*endpoint, victim)) return broken("rank {} died and is not gone", victim);
+  if (endpoint->gone(context.rank)) return broken("rank {} is gone to itself", context.rank);
+  return ended;
 }
 
 // Looks only once the test says so.

@@ -131,6 +131,18 @@ TEST(SkRun, ItsRanksAreNoOtherLaunchers) {
   for (const auto& [name, value] : outer) unsetenv(name);
 }
 
+TEST(SkRun, WhereItKeepsGoingEachFailureIsNamedAndEndsNobody) {
+  std::vector<std::string> arguments =
+      shell("3", "if [ $RANK = 1 ]; then exit 7; fi; sleep 0.3; echo $RANK; exit $RANK");
+  arguments.insert(arguments.begin(), "--keep-going");
+  Job job(arguments);
+  EXPECT_EQ(job.finish(), 7);
+  EXPECT_THAT(job.err, HasSubstr("rank 1 exited with status 7; the other ranks go on"));
+  EXPECT_THAT(job.err, HasSubstr("rank 2 exited with status 2"));
+  const auto lines = lines_of(job.out);
+  EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()), (std::set<std::string>{"0", "2"}));
+}
+
 TEST(SkRun, TheFirstFailureIsNamedAndEndsTheOthers) {
   Job job(shell("3", "if [ $RANK = 1 ]; then exit 7; fi; exec sleep 3600"));
   EXPECT_EQ(job.finish(), 7);

@@ -35,6 +35,35 @@ def test_a_killed_rank_is_named_by_all_others(victim: int, count_max: int) -> No
             assert f"rank {victim} died" in said
 
 
+@pytest.mark.parametrize("victims", [[3], [1], [2, 3]])
+def test_those_that_are_left_go_on(victims: list[int]) -> None:
+    with Hosts(2) as hosts:
+        ranks = many(hosts, SK_PROBE_SHRINK=1)
+        for victim in victims:
+            ranks[victim].program.kill()
+        left = [number for number in range(4) if number not in victims]
+        assert ranks.said(*victims, within=LINK_BOUND_S) == ["SK_OK"] * len(left)
+        for number, rank in enumerate(left):
+            assert f"left: rank {number} of {len(left)}" in ranks[rank].lines
+
+
+def test_one_that_left_is_not_waited_for() -> None:
+    with Hosts(2) as hosts:
+        each = {2: {"SK_PROBE_ROUNDS": 20}}
+        ranks = Ranks(pairs(hosts), each=each, SK_PROBE_ROUNDS=MANY, SK_PROBE_SHRINK=1)
+        assert ranks.said(within=60) == ["SK_OK"] * 4
+        assert "left: rank 2 of 3" in ranks[3].lines
+
+
+def test_ranks_of_several_hosts_cannot_go_on_without_rank_0() -> None:
+    with Hosts(2) as hosts:
+        ranks = many(hosts, SK_PROBE_SHRINK=1)
+        ranks[0].program.kill()
+        for said in ranks.said(0, within=BOUND_S):
+            assert said.startswith("SK_ERR_UNSUPPORTED: rank 0 is gone")
+            assert "MASTER_ADDR" in said
+
+
 def test_a_rank_whose_child_lives_on_is_seen_to_die() -> None:
     with Hosts(2) as hosts:
         ranks = many(hosts, SK_PROBE_FORK=1)

@@ -308,12 +308,13 @@ void Job::reap() {
     guard_.on_end(info.si_pid);
     waitpid(info.si_pid, nullptr, WNOHANG);
   }
-  if (!first || failure_ || timed_out_) return;
-  failure_ = first;
+  if (!first || timed_out_ || (failure_ && !config_.keep_going)) return;
+  if (!failure_) failure_ = first;
   const bool others = anyone_alive();
-  say(fmt::format("rank {} {}{}", first->rank, describe(first->status),
-                  others ? "; the other ranks were ended" : ""));
-  if (others) end_all();
+  const char* const of_others =
+      config_.keep_going ? "; the other ranks go on" : "; the other ranks were ended";
+  say(fmt::format("rank {} {}{}", first->rank, describe(first->status), others ? of_others : ""));
+  if (others && !config_.keep_going) end_all();
 }
 
 void Job::end_all() {

@@ -10,8 +10,9 @@ namespace sk::tools {
 
 struct LaunchConfig {
   int world_size = 1;
-  bool tag = false;        // Output goes through Relay.
-  int64_t timeout_ns = 0;  // 0: none.
+  bool tag = false;         // Output goes through Relay.
+  bool keep_going = false;  // When a rank fails, the others are not ended.
+  int64_t timeout_ns = 0;   // 0: none.
   char** command = nullptr;
 };
 

@@ -15,7 +15,8 @@
 namespace {
 
 constexpr char kUsage[] =
-    "usage: sk run -n N [--workers W] [--timeout S] [--tag] [--] PROGRAM [ARGUMENT...]\n"
+    "usage: sk run -n N [--workers W] [--timeout S] [--tag] [--keep-going] [--] PROGRAM\n"
+    "              [ARGUMENT...]\n"
     "\n"
     "Starts PROGRAM N times on this host, as ranks 0 to N-1 that find each other by their\n"
     "environment: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and what else torchrun sets, JAX_*,\n"
@@ -29,6 +30,7 @@ constexpr char kUsage[] =
     "  --workers W   threads of each rank that run tiles, 1 to 256 (SK_WORKERS)\n"
     "  --timeout S   end all ranks after S seconds\n"
     "  --tag         put \"[rank N] \" before each line of output\n"
+    "  --keep-going  when a rank fails, leave the others: they may go on without it\n"
     "\n"
     "Exit status: 0 when every rank's was; else that of the rank that failed first, 128 + N when\n"
     "signal N killed it; 124 after --timeout; 126 or 127 when PROGRAM could not be started; 2 for\n"
@@ -78,6 +80,10 @@ sk::Result<Options> parse(int argc, char** argv) {
     }
     if (option == "--tag") {
       options.launch.tag = true;
+      continue;
+    }
+    if (option == "--keep-going") {
+      options.launch.keep_going = true;
       continue;
     }
     if (option != "-n" && option != "--workers" && option != "--timeout") {

@@ -35,6 +35,10 @@ class Bootstrap {
   // host_of()[r] is the least rank on rank r's host: equal numbers, same host.
   const std::vector<int>& host_of() const { return host_of_; }
   bool one_host() const { return local_size_ == world_size_; }
+  // As the launcher counts, which is how ranks meet: a rank's number, and how many were started.
+  // Ascending with the ranks here.
+  virtual int launched_as(int rank) const { return rank; }
+  virtual int launched_count() const { return world_size_; }
   // Watched by every wait until the communicator stands, also by those of others.
   const Cancel& cancel() const { return cancel_ != nullptr ? *cancel_ : Cancel::never(); }
 
@@ -79,6 +83,13 @@ struct BootstrapConfig {
   int64_t timeout_ns = 300'000'000'000;  // For finding each other, at most.
   EnvLookup env;                         // Empty: the process's environment.
   std::shared_ptr<const Cancel> cancel;  // Null: nobody ends it early. CALLBACK cannot be ended.
+  // AUTO and ENV, where those meet that are left of ranks which have met before: whether the
+  // launcher's `rank` is not to be waited for. Asked again and again, by this thread. Empty: all
+  // are waited for.
+  std::function<bool(int rank)> gone;
+  // With `gone`: those ranks were on one host, and PIDs mean the same to them: they need no
+  // address.
+  bool met_on_one_host = false;
 };
 
 // Finds the other ranks. Communicators of one name made at the same time by several threads of a

@@ -1,5 +1,8 @@
 // The rank at which a job that meets by environment meets: it listens until every member is there,
 // then only carries their all-gathers. All waiting is one poll() loop in the caller's thread.
+//
+// Where those meet that are left of ranks which have met before, it alone says who is: all others
+// see it by the zeros that it gives for the rest.
 #include <poll.h>
 
 #include <algorithm>
@@ -21,11 +24,13 @@ bool any(const std::vector<bool>& flags) {
 
 class HubBootstrap final : public Bootstrap {
  public:
-  HubBootstrap(const JobEnv& job, CancelPtr cancel)
-      : Bootstrap(job.rank, job.world_size, std::move(cancel)),
+  HubBootstrap(const JobEnv& job, const BootstrapConfig& config)
+      : Bootstrap(job.rank, job.world_size, config.cancel),
         job_(job),
+        gone_(config.gone),
         members_(size_t(job.world_size)),
-        came_(size_t(job.world_size)) {}
+        came_(size_t(job.world_size)),
+        left_out_(size_t(job.world_size)) {}
 
   // Closes `port` when all are there.
   Status meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_t deadline_ns);
@@ -36,6 +41,8 @@ class HubBootstrap final : public Bootstrap {
   // Meeting.
   Status wait_for_members(HubDoor& door, const Port& port, int64_t deadline_ns);
   void hear_members();
+  void look_who_is_gone();
+  HubDoor::Place place_of(uint32_t rank) const;
   void admit(const MemberHello& hello, Channel channel);
   Status late(const HubDoor& door, int64_t timeout_ns) const;
 
@@ -43,6 +50,7 @@ class HubBootstrap final : public Bootstrap {
   Status collect(std::vector<std::string>& parts, std::vector<bool>& missing, int64_t deadline_ns);
   Status hear_member(size_t rank, std::vector<std::string>& parts, std::vector<bool>& missing);
   Status send_whole(std::span<const std::byte> whole, int64_t deadline_ns);
+  Status lost_while_sending(size_t rank, const Status& why);
   Status end_with(Status status);
 
   void report_progress(const std::string& text);
@@ -51,11 +59,14 @@ class HubBootstrap final : public Bootstrap {
   Status flush(int64_t deadline_ns, const Cancel& cancel);
 
   JobEnv job_;
+  const std::function<bool(int rank)> gone_;
   std::vector<std::optional<Channel>> members_;  // This rank's own place stays empty.
   std::vector<bool> came_;                       // Also those that have gone again.
+  std::vector<bool> left_out_;                   // Not waited for, and not let in any more.
   std::vector<std::byte> host_ids_;
   std::string last_progress_;
   int64_t next_progress_ns_ = 0;
+  int64_t next_look_ns_ = 0;
   Status failure_;
 };
 
@@ -66,7 +77,7 @@ Status HubBootstrap::meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_
   Status met;
   {
     HubDoor door(
-        job_, rank(), world_size(), [this](uint32_t r) { return !members_[r]; },
+        job_, rank(), world_size(), [this](uint32_t r) { return place_of(r); },
         [this](const MemberHello& hello, Channel channel) { admit(hello, std::move(channel)); });
     met = wait_for_members(door, *port, deadline_ns);
     if (met.ok() && any(missing_members())) met = late(door, timeout_ns);
@@ -82,6 +93,7 @@ Status HubBootstrap::meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_
 Status HubBootstrap::wait_for_members(HubDoor& door, const Port& port, int64_t deadline_ns) {
   while (true) {
     hear_members();  // At last when all seem to be there: one may have left meanwhile.
+    look_who_is_gone();
     const std::vector<bool> missing = missing_members();
     const int64_t now_ns = bootstrap_clock_ns();
     if (!any(missing) || now_ns >= deadline_ns) return {};
@@ -117,6 +129,22 @@ void HubBootstrap::hear_members() {
   }
 }
 
+// Rarely: it may ask the system once for each that is missing. What is seen once stays, so that
+// whoever comes late hears the same as the others.
+void HubBootstrap::look_who_is_gone() {
+  const int64_t now_ns = bootstrap_clock_ns();
+  if (!gone_ || now_ns < next_look_ns_) return;
+  next_look_ns_ = now_ns + kTickNs;
+  const std::vector<bool> missing = missing_members();
+  for (size_t r = 0; r < missing.size(); ++r)
+    if (missing[r]) left_out_[r] = gone_(int(r));
+}
+
+HubDoor::Place HubBootstrap::place_of(uint32_t rank) const {
+  if (left_out_[rank]) return HubDoor::Place::kLeftOut;
+  return members_[rank] ? HubDoor::Place::kTaken : HubDoor::Place::kFree;
+}
+
 void HubBootstrap::admit(const MemberHello& hello, Channel channel) {
   std::copy(hello.host.begin(), hello.host.end(), &host_ids_[hello.rank * hello.host.size()]);
   members_[hello.rank].emplace(std::move(channel));
@@ -137,7 +165,8 @@ Status HubBootstrap::late(const HubDoor& door, int64_t timeout_ns) const {
 
 std::vector<bool> HubBootstrap::missing_members() const {
   std::vector<bool> missing(members_.size());
-  for (size_t r = 0; r < members_.size(); ++r) missing[r] = int(r) != rank() && !members_[r];
+  for (size_t r = 0; r < members_.size(); ++r)
+    missing[r] = int(r) != rank() && !members_[r] && !left_out_[r];
   return missing;
 }
 
@@ -164,8 +193,11 @@ Result<std::vector<std::byte>> HubBootstrap::allgather(std::span<const std::byte
   const size_t own = size_t(rank());
   std::vector<std::string> parts(members_.size());
   parts[own].assign(reinterpret_cast<const char*>(mine.data()), mine.size());
-  std::vector<bool> missing(members_.size(), true);
+  std::vector<bool> missing = left_out_;
+  missing.flip();
   missing[own] = false;
+  for (size_t r = 0; r < parts.size(); ++r)
+    if (left_out_[r]) parts[r].assign(mine.size(), '\0');
   Status collected = collect(parts, missing, deadline_ns);
   if (collected.ok() && any(missing)) {
     collected = error(SK_ERR_TIMEOUT, "{} did not come to the all-gather within {} ms",
@@ -186,6 +218,7 @@ Status HubBootstrap::collect(std::vector<std::string>& parts, std::vector<bool>&
                              int64_t deadline_ns) {
   for (size_t r = 0; r < members_.size(); ++r) {
     if (members_[r]) SK_RETURN_IF_ERROR(hear_member(r, parts, missing));
+    if (missing[r] && !members_[r]) return error(SK_ERR_PEER_LOST, "rank {} is gone", r);
   }
   while (any(missing)) {
     std::vector<pollfd> polls;
@@ -235,15 +268,23 @@ Status HubBootstrap::hear_member(size_t rank, std::vector<std::string>& parts,
   return {};
 }
 
+// Where ranks go on without others, one that ends behind its part must not keep the whole from
+// some of those that are left: they would go apart. Its end shows in what comes next.
 Status HubBootstrap::send_whole(std::span<const std::byte> whole, int64_t deadline_ns) {
   Status sent;
   for (size_t r = 0; r < members_.size() && sent.ok(); ++r) {
     if (!members_[r]) continue;
     sent = members_[r]->put_frame(FrameKind::kWhole, 0, whole);
-    if (!sent.ok()) sent = error(SK_ERR_PEER_LOST, "rank {} is gone: {}", r, sent.message());
+    if (!sent.ok()) sent = lost_while_sending(r, sent);
   }
   if (sent.ok()) sent = flush(deadline_ns, cancel());
   return sent.ok() ? Status() : end_with(std::move(sent));
+}
+
+Status HubBootstrap::lost_while_sending(size_t rank, const Status& why) {
+  if (!gone_) return error(SK_ERR_PEER_LOST, "rank {} is gone: {}", rank, why.message());
+  members_[rank].reset();
+  return {};
 }
 
 // Sends what is left in buffers: nobody else does once the caller has gone on.
@@ -254,8 +295,8 @@ Status HubBootstrap::flush(int64_t deadline_ns, const Cancel& cancel) {
     for (size_t r = 0; r < members_.size(); ++r) {
       if (!members_[r] || !members_[r]->has_output()) continue;
       const Status sent = members_[r]->pump_output();
-      if (!sent.ok()) return error(SK_ERR_PEER_LOST, "rank {} is gone: {}", r, sent.message());
-      if (!members_[r]->has_output()) continue;
+      if (!sent.ok()) SK_RETURN_IF_ERROR(lost_while_sending(r, sent));
+      if (!members_[r] || !members_[r]->has_output()) continue;
       waiting[r] = true;
       polls.push_back({members_[r]->fd(), POLLOUT, 0});
     }
@@ -287,7 +328,7 @@ Status HubBootstrap::end_with(Status status) {
 
 BootstrapResult make_hub_bootstrap(const JobEnv& job, const BootstrapConfig& config,
                                    std::unique_ptr<Port> port, int64_t deadline_ns) {
-  auto hub = std::make_unique<HubBootstrap>(job, config.cancel);
+  auto hub = std::make_unique<HubBootstrap>(job, config);
   SK_RETURN_IF_ERROR(hub->meet(std::move(port), config.timeout_ns, deadline_ns));
   return std::unique_ptr<Bootstrap>(std::move(hub));
 }

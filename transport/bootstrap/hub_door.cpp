@@ -179,9 +179,12 @@ Status HubDoor::judge_proof(Stranger& stranger, const MemberProof& proof) {
   if (!equal_mac(proof, stranger.keys.member_proof)) {
     ++unproven_;
     verdict.verdict = Verdict::kSecret;
-  } else if (rank == uint32_t(rank_) || rank >= uint32_t(world_size_) || !is_free_(rank)) {
+  } else if (rank == uint32_t(rank_) || rank >= uint32_t(world_size_) ||
+             place_of_(rank) == Place::kTaken) {
     verdict.verdict = Verdict::kTaken;
     ranks_come_twice_.insert(rank);
+  } else if (place_of_(rank) == Place::kLeftOut) {
+    verdict.verdict = Verdict::kLeftOut;
   } else {
     ranks_come_twice_.erase(rank);  // It had gone, and this is what came after it.
   }

@@ -24,15 +24,16 @@ namespace sk {
 
 class HubDoor {
  public:
-  using IsFree = std::function<bool(uint32_t rank)>;
+  enum class Place { kFree, kTaken, kLeftOut };
+  using PlaceOf = std::function<Place(uint32_t rank)>;
   using Admit = std::function<void(const MemberHello& hello, Channel channel)>;
 
-  // For rank `rank` of `job`: a place that `is_free` is given by `admit`.
-  HubDoor(const JobEnv& job, int rank, int world_size, IsFree is_free, Admit admit)
+  // For rank `rank` of `job`: a place that is free by `place_of` is given by `admit`.
+  HubDoor(const JobEnv& job, int rank, int world_size, PlaceOf place_of, Admit admit)
       : job_(job),
         rank_(rank),
         world_size_(world_size),
-        is_free_(std::move(is_free)),
+        place_of_(std::move(place_of)),
         admit_(std::move(admit)) {}
 
   void add_polls(const Port& port, std::vector<pollfd>& polls) const;
@@ -68,7 +69,7 @@ class HubDoor {
   const JobEnv& job_;
   int rank_;
   int world_size_;
-  IsFree is_free_;
+  PlaceOf place_of_;
   Admit admit_;
   std::list<Stranger> strangers_;
   std::set<std::array<std::byte, 32>> nonces_;  // Of those that held the secret.

@@ -15,6 +15,9 @@ BootstrapResult make_threads_bootstrap(const BootstrapConfig& config);
 BootstrapResult make_callback_bootstrap(const BootstrapConfig& config);
 // By environment: rank 0 is the hub of the others, its members; on one host whoever comes first is.
 BootstrapResult make_env_bootstrap(const JobEnv& job, const BootstrapConfig& config);
+// Of `all`, who meet by environment, those that are left, numbered anew in their order.
+BootstrapResult make_survivors_bootstrap(std::unique_ptr<Bootstrap> all,
+                                         const BootstrapConfig& config);
 BootstrapResult make_hub_bootstrap(const JobEnv& job, const BootstrapConfig& config,
                                    std::unique_ptr<Port> port, int64_t deadline_ns);
 

@@ -30,7 +30,7 @@ Status check_given(const BootstrapConfig& config, const std::optional<Identity>&
 }
 
 BootstrapResult make_launched_bootstrap(const BootstrapConfig& config, const EnvLookup& env) {
-  SK_ASSIGN_OR_RETURN(const std::optional<Identity> identity, read_identity(env));
+  SK_ASSIGN_OR_RETURN(std::optional<Identity> identity, read_identity(env));
   SK_RETURN_IF_ERROR(check_given(config, identity));
   if (!identity && config.kind == SK_BOOTSTRAP_ENV && !env("SK_BOOTSTRAP")) {
     return error(
@@ -40,8 +40,15 @@ BootstrapResult make_launched_bootstrap(const BootstrapConfig& config, const Env
   }
   if (identity && !config.env) take_in_job_secret();
   if (!identity || identity->world_size == 1) return make_single_bootstrap();
+  // The name of who is left of a communicator is nobody else's. Rank 0 may be gone.
+  if (config.met_on_one_host && !identity->can_meet_here()) {
+    identity->one_host = true;
+    identity->hosts = "all ranks were on this host";
+    identity->job = config.name;
+  }
   SK_ASSIGN_OR_RETURN(const JobEnv job, read_job_env(env, *identity, config.name));
-  return make_env_bootstrap(job, config);
+  SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> all, make_env_bootstrap(job, config));
+  return config.gone ? make_survivors_bootstrap(std::move(all), config) : std::move(all);
 }
 
 }  // namespace

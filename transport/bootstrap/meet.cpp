@@ -122,7 +122,8 @@ BootstrapResult meet_here(JobEnv job, const BootstrapConfig& config, int64_t dea
 
 BootstrapResult make_env_bootstrap(const JobEnv& job, const BootstrapConfig& config) {
   const int64_t deadline_ns = bootstrap_clock_ns() + config.timeout_ns;
-  SK_RETURN_IF_ERROR(claim_rank(job));
+  // Who is left of ranks that have met has its place since then.
+  if (!config.gone) SK_RETURN_IF_ERROR(claim_rank(job));
   if (job.one_host) return meet_here(job, config, deadline_ns);
   if (job.rank != 0) return make_member_bootstrap(job, config, deadline_ns, nullptr);
   const Cancel& cancel = config.cancel != nullptr ? *config.cancel : Cancel::never();

@@ -28,8 +28,8 @@ constexpr int64_t kLastWordNs = 500'000'000;  // For the hub to say who is missi
 
 class MemberBootstrap final : public Bootstrap {
  public:
-  MemberBootstrap(const JobEnv& job, CancelPtr cancel)
-      : Bootstrap(job.rank, job.world_size, std::move(cancel)), job_(job) {}
+  MemberBootstrap(const JobEnv& job, const BootstrapConfig& config)
+      : Bootstrap(job.rank, job.world_size, config.cancel), job_(job), gone_(config.gone) {}
 
   // False: no rank listens at a socket of this host; what does is in `found`.
   Result<bool> meet(int64_t timeout_ns, int64_t deadline_ns, Found* found);
@@ -59,6 +59,7 @@ class MemberBootstrap final : public Bootstrap {
   Result<std::vector<std::byte>> exchange(std::span<const std::byte> mine, int64_t timeout_ns);
 
   JobEnv job_;
+  const std::function<bool(int rank)> gone_;
   std::optional<Channel> hub_;
   std::vector<std::byte> host_;
   int hub_rank_ = 0;
@@ -95,6 +96,12 @@ Result<bool> MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns, Foun
   int64_t backoff_ns = kBackoffLeastNs;
   Attempt last;
   while (true) {
+    if (gone_ && !job_.one_host && gone_(0)) {
+      return error(SK_ERR_UNSUPPORTED,
+                   "rank 0 is gone, and the ranks of several hosts meet where it was, at {}: "
+                   "those that are left can go on after a new start of the job only",
+                   job_.place());
+    }
     // Again each time: a service's name may get its address only once rank 0 has started.
     Result<std::vector<Address>> addresses = resolve(job_);
     if (!addresses.ok() && addresses.status().code() != SK_ERR_TRANSPORT) {
@@ -269,6 +276,10 @@ MemberBootstrap::Attempt MemberBootstrap::refusal(Verdict verdict, uint32_t numb
                     job_.one_host ? "the rank that waits for the others" : "rank 0",
                     job_.secret.empty() ? "one" : "none, or another"),
               false};
+    case Verdict::kLeftOut:
+      return {error(SK_ERR_TRANSPORT,
+                    "the others have gone on without rank {}, which was lost to them", rank()),
+              false};
     case Verdict::kJoined:
       break;
   }
@@ -349,7 +360,7 @@ Result<std::optional<std::vector<std::byte>>> MemberBootstrap::take_whole(size_t
 
 BootstrapResult make_member_bootstrap(const JobEnv& job, const BootstrapConfig& config,
                                       int64_t deadline_ns, Found* found) {
-  auto member = std::make_unique<MemberBootstrap>(job, config.cancel);
+  auto member = std::make_unique<MemberBootstrap>(job, config);
   SK_ASSIGN_OR_RETURN(const bool met, member->meet(config.timeout_ns, deadline_ns, found));
   return met ? std::unique_ptr<Bootstrap>(std::move(member)) : nullptr;
 }

@@ -47,6 +47,7 @@ enum class Verdict : uint32_t {
   kWorldSize = 3,  // `number` is the hub's world size.
   kTaken = 4,      // A living member has this rank, or the hub.
   kSecret = 5,     // Only one side has a secret, or the proof was wrong.
+  kLeftOut = 6,    // The others have given this rank up, and are not waiting for it.
 };
 
 struct HubHello {

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 #include <ctime>
@@ -122,6 +123,23 @@ uint32_t ShmEndpoint::left(uint32_t rank) const {
 
 bool ShmEndpoint::same_process(uint32_t rank) const {
   return shm::same_process(header().process, header_of(rank).process);
+}
+
+// Asked of the process itself: what the watcher held goes with it. Where PIDs cannot be seen its
+// connections tell, for as long as there is a watcher, and what ended the calls.
+bool ShmEndpoint::gone(uint32_t peer) {
+  if (peer == rank_) return false;
+  if (left(peer) != 0) return true;
+  if (same_process(peer)) return false;
+  Fd fd;
+  const Result<Seen> seen = use_pidfd_ ? open_pidfd(header_of(peer).process, fd) : Seen::kInvisible;
+  if (seen.ok() && seen.value() != Seen::kInvisible) return seen.value() == Seen::kEnded;
+  if (header().abort_word.load(std::memory_order_acquire) ==
+      abort_word(AbortCause::kPeerLost, peer))
+    return true;
+  const std::lock_guard lock(check_mutex_);
+  const std::span<const uint32_t> ended = joined_.watch.ended();
+  return std::find(ended.begin(), ended.end(), peer) != ended.end();
 }
 
 // Where the watcher has freed its endpoint, whoever sees it first takes its place: its process may

@@ -65,6 +65,7 @@ class ShmEndpoint final : public Endpoint {
     return header_of(peer).entered.load(std::memory_order_acquire);
   }
   bool mapped() const override { return mapped_; }
+  bool gone(uint32_t peer) override;
   Status commit(uint64_t offset, uint64_t bytes) override;
   Status release(uint64_t offset, uint64_t bytes) override;
   Status check() override;

@@ -163,6 +163,15 @@ void HostsEndpoint::find_ends() {
   local_->end_waits(abort_word(cause, first->rank));
 }
 
+// Also behind an end, when nobody looks after the hosts any more.
+bool HostsEndpoint::gone(uint32_t peer) {
+  if (by_rank_[peer] == nullptr) return local_->gone(peer);
+  const std::lock_guard lock(mutex_);
+  look_after_hosts();
+  pump(*by_rank_[peer]);
+  return by_rank_[peer]->ended_as != 0;
+}
+
 Status HostsEndpoint::check() {
   local_->look_after_peers();
   progress();

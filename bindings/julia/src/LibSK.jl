@@ -11,7 +11,7 @@ using Libdl
 using LinearAlgebra: Adjoint, Transpose
 
 export BFloat16, Cell, CellError, CellEvent, CellResult, Comm, Packed, SKError, Session, SymmetricArray, Topo
-export abort, attach, cell_log, free!, gather_trace, info, pack, prepare, revive, trace
+export abort, attach, cell_log, free!, gather_trace, info, pack, prepare, revive, shrink, trace
 
 include("library.jl")
 include("errors.jl")

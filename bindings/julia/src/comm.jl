@@ -2,7 +2,7 @@
 
 """What C sees of a communicator while a call waits: where `waiting` looks whether to go on."""
 mutable struct Waiting
-    handle::Ptr{Cvoid}
+    handles::Vector{Ptr{Cvoid}}  # Of one communicator, and of what was left of it.
     is_interrupted::Bool
 end
 
@@ -66,7 +66,11 @@ end
 
 function interrupt(waiting::Waiting)
     waiting.is_interrupted = true
-    ccall((:sk_comm_abort, libsk), Int32, (Ptr{Cvoid}, Cstring), waiting.handle, "interrupted")
+    lock(context_lock) do
+        for handle in waiting.handles
+            ccall((:sk_comm_abort, libsk), Int32, (Ptr{Cvoid}, Cstring), handle, "interrupted")
+        end
+    end
 end
 
 # C has pointers to them, also once a communicator was dropped, until its handle is freed.
@@ -97,7 +101,7 @@ meet(name::String, cancel_fd::Cint) =
     disable_sigint(() -> create(name, Int64(0), Int64(0), Int64(0), false, cancel_fd))
 
 function create(text, limit, threads, bytes, put_only, cancel_fd = Cint(0))
-    waiting = Waiting(C_NULL, false)
+    waiting = Waiting(Ptr{Cvoid}[], false)
     lock(() -> push!(waitings, waiting), context_lock)
     made = Ref{Ptr{Cvoid}}(C_NULL)
     GC.@preserve text begin
@@ -117,9 +121,13 @@ function create(text, limit, threads, bytes, put_only, cancel_fd = Cint(0))
         lock(() -> delete!(waitings, waiting), context_lock)
         throw(failure)
     end
-    waiting.handle = made[]
-    own = query(made[])
-    comm = Comm(made[], own.rank, own.world_size, own.local_rank, waiting, SymmetricArray[])
+    return object_of(made[], waiting)
+end
+
+function object_of(handle::Ptr{Cvoid}, waiting::Waiting)
+    lock(() -> push!(waiting.handles, handle), context_lock)
+    own = query(handle)
+    comm = Comm(handle, own.rank, own.world_size, own.local_rank, waiting, SymmetricArray[])
     return finalizer(drop, comm)
 end
 
@@ -167,6 +175,43 @@ function info(comm::Comm)
 end
 
 """
+    shrink(comm; timeout)
+
+A communicator of those ranks that are left of `comm`, which go on without the others: whose process
+has ended, who have closed theirs, or whose host fell silent. Collective over all others, in whatever
+state `comm` is; that stays, and is to be closed. Ranks are numbered anew in their order, and all else
+is as `comm` was made. Where nobody is lost it is another one of the same ranks.
+
+```julia
+try
+    allreduce!(comm, x)
+catch error
+    error isa SKError && error.code == 20 || rethrow()
+    left = shrink(comm)
+    close(comm)
+end
+```
+
+- `timeout`: how long the others are waited for, in seconds; by default as long as `comm` waits.
+
+Errors: `SKError` with `code` 30 names those that are alive and did not come; 12 where `comm` is of no
+launcher's ranks, or where ranks of several hosts have lost rank 0, at whose address they meet.
+"""
+function shrink(comm::Comm; timeout = nothing)
+    limit = milliseconds(timeout)
+    handle = open_handle(comm)
+    free_dropped()
+    return disable_sigint() do
+        made = Ref{Ptr{Cvoid}}(C_NULL)
+        status = @waits libsk.sk_comm_shrink(
+            handle::Ptr{Cvoid}, limit::Int64, made::Ptr{Ptr{Cvoid}}
+        )::Int32
+        status == 0 || throw(last_error(status))
+        return object_of(made[], comm.waiting)
+    end
+end
+
+"""
     abort(comm, reason = "")
 
 Ends every rank's current and later calls with an [`SKError`](@ref) with `code` 21, which names this
@@ -190,10 +235,13 @@ the timeout; it is as it was then.
 function Base.close(comm::Comm)
     comm.handle == C_NULL && return nothing
     check(@waits libsk.sk_comm_free(comm.handle::Ptr{Cvoid})::Int32)
-    comm.handle = comm.waiting.handle = C_NULL
+    lock(context_lock) do
+        filter!(!=(comm.handle), comm.waiting.handles)
+        isempty(comm.waiting.handles) && delete!(waitings, comm.waiting)
+    end
+    comm.handle = C_NULL
     foreach(forget!, comm.arrays)
     empty!(comm.arrays)
-    lock(() -> delete!(waitings, comm.waiting), context_lock)
     return nothing
 end
 

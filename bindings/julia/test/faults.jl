@@ -50,6 +50,25 @@ end
     end
 end
 
+@testset "those that are left go on" begin
+    comm = Comm(name = "left")
+    if comm.rank == 1
+        close(comm)
+    else
+        left = shrink(comm; timeout = 60)
+        close(comm)
+        @test left.world_size == comm.world_size - 1
+        @test left.rank == comm.rank - (comm.rank > 1)
+        @test allreduce(left, [comm.rank]) == [sum(0:comm.world_size-1) - 1]
+        again = shrink(left)
+        @test again.rank == left.rank && isopen(left)
+        barrier(left)
+        close(left)
+        barrier(again)
+        close(again)
+    end
+end
+
 @testset "a rank that does not come" begin
     comm = Comm(name = "late")
     if comm.rank == 1

@@ -20,7 +20,7 @@ code_of(call) = (error = thrown(call); error isa SKError ? error.code : error)
         () -> (shared[1] = 1), () -> look .+ 1)
         @test code_of(use) == 13
     end
-    for use in (() -> allreduce(comm, [1.0]), () -> barrier(comm), () -> info(comm), () -> abort(comm),
+    for use in (() -> allreduce(comm, [1.0]), () -> barrier(comm), () -> info(comm), () -> abort(comm), () -> shrink(comm),
         () -> pack(comm, ones(2, 2)), () -> SymmetricArray{Int64}(comm, 3), () -> free!(shared),
         () -> trace(() -> nothing, comm))
         @test code_of(use) == 13

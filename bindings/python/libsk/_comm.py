@@ -149,15 +149,18 @@ class Comm(Collectives, Here):
             *self._device,
             _cancel,
         )
-        info = self._handle.query()
-        self._rank: int = info["rank"]
-        self._world_size: int = info["world_size"]
-        self._local_rank: int = info["local_rank"]
+        self._learn()
         if bootstrap != "threads" and self._world_size > 1:
             for secret in JOB_SECRETS:
                 os.environ.pop(secret, None)
 
     _device = CPU  # Until __init__ says otherwise.
+
+    def _learn(self) -> None:
+        info = self._handle.query()
+        self._rank: int = info["rank"]
+        self._world_size: int = info["world_size"]
+        self._local_rank: int = info["local_rank"]
 
     @cached_property
     def _place(self) -> _place.Place:  # type: ignore[override]
@@ -288,6 +291,35 @@ class Comm(Collectives, Here):
         return self._memory.empty(shape_of(shape), _dtypes.of_any(dtype))
 
     # ---- the end ----
+
+    def shrink(self, *, timeout: float | None = None) -> Comm:
+        """A communicator of those ranks that are left, which go on without the others::
+
+            try:
+                total = comm.allreduce(x)
+            except libsk.PeerLostError:
+                left = comm.shrink()
+                comm.free()
+                comm = left
+
+        Lost are ranks whose process has ended, who freed this communicator, or whose host fell
+        silent. Collective over all others, in whatever state this one is: it stays as it is, and is
+        to be freed. Ranks are numbered anew in their order; all else is as this one was made. Where
+        nobody is lost it is another one of the same ranks.
+
+        ``timeout``: seconds that the others are waited for at most, by default this communicator's.
+            ``TimeoutError`` names those that are alive and did not come.
+
+        Who dies meanwhile is left out, too. Ctrl-C aborts this communicator. Ranks must have been
+        started by a launcher: threads, and a GPU's ranks, are refused. On several hosts they meet
+        where rank 0 of the job is, without which it is ``UnsupportedError``.
+        """
+        left = object.__new__(Comm)
+        left._device = self._device
+        left._context = self._context
+        left._handle = self._handle.shrink(self._context._handle, milliseconds(timeout))
+        left._learn()
+        return left
 
     def abort(self, reason: str = "") -> None:
         """Ends every rank's current and later calls with ``AbortedError``. Any thread may call.

@@ -60,6 +60,16 @@ class Cancel {
   std::shared_ptr<Event> event_;
 };
 
+std::unique_ptr<CommHandle> handle_of(sk_comm* comm, int32_t device_type, int32_t device_id) {
+  auto made = std::make_unique<CommHandle>(comm, device_type, device_id);
+  sk_comm_info info = {};
+  info.struct_size = sizeof info;
+  check(sk_comm_query(comm, &info));
+  made->rank = info.rank;
+  made->world_size = info.world_size;
+  return made;
+}
+
 std::unique_ptr<CommHandle> create(Context& context, int32_t bootstrap, int32_t rank,
                                    int32_t world_size, const std::optional<std::string>& name,
                                    int64_t timeout_ms, uint32_t flags, int32_t workers,
@@ -97,13 +107,25 @@ std::unique_ptr<CommHandle> create(Context& context, int32_t bootstrap, int32_t 
   wait_detached(
       [request, handle] { return sk_comm_create(handle, &request->config, &request->comm); },
       [request] { request->cancel.request(); }, [request] { sk_comm_free(request->comm); });
-  auto made = std::make_unique<CommHandle>(request->comm, device_type, device_id);
-  sk_comm_info info = {};
-  info.struct_size = sizeof info;
-  check(sk_comm_query(request->comm, &info));
-  made->rank = info.rank;
-  made->world_size = info.world_size;
-  return made;
+  return handle_of(request->comm, device_type, device_id);
+}
+
+// Of those that are left of `comm`. An interrupt aborts that, which ends what goes on behind it.
+std::unique_ptr<CommHandle> shrink(CommHandle& comm, Context& context, int64_t timeout_ms) {
+  const CommHandle::Collective use(comm, "shrink");
+  struct Request {
+    sk_comm* left = nullptr;
+    std::shared_ptr<std::atomic<int>> creations;
+    ~Request() { creations->fetch_sub(1); }
+  };
+  auto request = std::make_shared<Request>();
+  request->creations = context.creations();
+  request->creations->fetch_add(1);
+  sk_comm* const old = comm.get();
+  wait_detached(
+      [request, old, timeout_ms] { return sk_comm_shrink(old, timeout_ms, &request->left); },
+      [old] { sk_comm_abort(old, "interrupted"); }, [request] { sk_comm_free(request->left); });
+  return handle_of(request->left, comm.device_type, comm.device_id);
 }
 
 nb::dict query(CommHandle& comm) {
@@ -258,6 +280,7 @@ void bind_comm(nb::module_& module) {
       .def("is_over", &CommHandle::is_over)
       .def("set_admit", [](CommHandle& comm, nb::object admit) { comm.admit = std::move(admit); })
       .def("free", &CommHandle::free)
+      .def("shrink", &shrink, nb::keep_alive<0, 2>())
       .def("abort",
            [](CommHandle& comm, const std::string& reason) {
              const CommHandle::Pin pin(comm);

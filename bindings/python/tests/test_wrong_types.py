@@ -139,6 +139,7 @@ enter("Comm.trace", lambda c, **a: c.trace(**a), event_count_max=COUNT)
 enter("Trace.save", lambda c, **a: c.trace().save(**a), path=[1, 1.5, None, [], {}, object(), X])
 enter("Comm.empty", lambda c, **a: c.empty(**{"shape": 3, **a}), shape=[*SHAPE, 0, [0]])
 enter("Comm.empty", lambda c, **a: c.empty(3, **a), dtype=[*DTYPE, None])
+enter("Comm.shrink", lambda c, **a: c.shrink(**a).free(), timeout=TIMEOUT)
 enter("Comm.abort", lambda c, **a: c.abort(**a), reason=TEXT)
 enter("Comm.free", lambda c, **a: c.free(**a), array=without(None))
 _CONFIG = {"bootstrap": "threads", "rank": 0, "world_size": 1, "name": "wrong types"}

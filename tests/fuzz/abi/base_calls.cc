@@ -125,6 +125,16 @@ void comm_free(Caller& c) {
   c.check(status);
 }
 
+void comm_shrink(Caller& c) {
+  if (c.pool.count(kComm) >= kAliveMax) return comm_free(c);
+  sk_comm* made = nullptr;
+  sk_comm** out = c.random.one_in(16) ? nullptr : &made;
+  const sk_status status =
+      sk_comm_shrink(c.handle<sk_comm>(kComm), c.random.around(0, int64_t{1} << 40), out);
+  c.check(status);
+  if (status == SK_OK) c.pool.add(kComm, {made});
+}
+
 void comm_abort(Caller& c) {
   c.check(sk_comm_abort(c.handle<sk_comm>(kComm), c.random.text(c.rooms[0])));
 }
@@ -291,6 +301,7 @@ const std::vector<Function>& base_functions() {
       {"sk_version", 5, true, version},
       {"sk_comm_create", 20, true, comm_create},
       {"sk_comm_free", 5, true, comm_free},
+      {"sk_comm_shrink", 5, true, comm_shrink},
       {"sk_comm_abort", 3, true, comm_abort},
       {"sk_comm_query", 30, true, comm_query},
       {"sk_alloc", 20, true, alloc},

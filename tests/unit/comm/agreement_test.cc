@@ -63,6 +63,24 @@ TEST(Agreement, OnLinksSaysWhichRanksShareAHost) {
   }
 }
 
+TEST(Agreement, OnLinksSaysWhetherPidsMeanTheSameToAll) {
+  struct {
+    std::vector<uint64_t> spaces;
+    bool one;
+  } const table[] = {{{7, 7, 7}, true}, {{7, 8, 7}, false}, {{7, 7, 0}, false}, {{0, 0, 0}, false}};
+  for (const auto& row : table) {
+    const auto all = on_ranks<Links>(3, [&](Bootstrap& bootstrap) {
+      LinkFacts mine;
+      mine.process_space = row.spaces[size_t(bootstrap.rank())];
+      return agree_on_links(bootstrap, mine, kLong);
+    });
+    for (const auto& each : all) {
+      ASSERT_TRUE(each.ok()) << each.status().message();
+      EXPECT_EQ(each.value().one_process_space, row.one);
+    }
+  }
+}
+
 // Plans of ranks that differ in it would not fit together.
 TEST(Agreement, OnLinksRefusesHostsThatDoNotFitTogether) {
   const auto all = on_ranks<Links>(3, [](Bootstrap& bootstrap) {

@@ -31,7 +31,7 @@ TEST_F(Record, TellsWhatWasCalledAndHowItEnded) {
   const int status = in_child([this] {
     CommRecord record = make(kMeeting);
     EXPECT_EQ(read().comms.at(0).stage, Stage::kMeeting);
-    record.stands(77, {0, 0, 2, 2}, "tls");
+    record.stands(77, int(kMeeting.rank), {0, 0, 2, 2}, "tls");
     const uint32_t first = record.line("allreduce", "allreduce(f32, sum, 10)");
     const uint32_t second = record.line("barrier", "barrier()");
     EXPECT_EQ(record.line("allreduce", "allreduce(f32, sum, 10)"), first);
@@ -76,7 +76,7 @@ TEST_F(Record, TellsWhatWasCalledAndHowItEnded) {
 TEST_F(Record, KeepsTheLastCallsAlone) {
   EXPECT_EQ(in_child([this] {
               CommRecord record = make(kMeeting);
-              record.stands(1, {0, 0, 0, 0}, "tcp");
+              record.stands(1, int(kMeeting.rank), {0, 0, 0, 0}, "tcp");
               const uint32_t line = record.line("barrier", "barrier()");
               for (uint64_t i = 1; i <= 3 * kCalls + 5; ++i) {
                 record.enter(line, 0, i);
@@ -119,8 +119,8 @@ TEST_F(Record, IsBounded) {
               other.name = std::string(1000, 'n');
               other.job = std::string(1000, 'j');
               CommRecord two = make(other);
-              one.stands(1, {0, 0, 0, 0}, "tcp");
-              two.stands(2, {0, 0, 0, 0}, "tcp");
+              one.stands(1, int(kMeeting.rank), {0, 0, 0, 0}, "tcp");
+              two.stands(2, int(kMeeting.rank), {0, 0, 0, 0}, "tcp");
               for (uint32_t i = 0; i < 300; ++i) {
                 const std::string kind = "op" + std::to_string(i % 30);
                 const uint32_t line = two.line(kind.c_str(), kind + "(" + std::to_string(i) + ")");
@@ -150,7 +150,7 @@ TEST_F(Record, ATornCallIsToldAsTorn) {
   EXPECT_EQ(
       in_child([this] {
         CommRecord record = make(kMeeting);
-        record.stands(1, {0, 0, 0, 0}, "tcp");
+        record.stands(1, int(kMeeting.rank), {0, 0, 0, 0}, "tcp");
         const uint32_t line = record.line("barrier", "barrier()");
         for (uint64_t i = 1; i <= kCalls + 10; ++i) {
           record.enter(line, 0, i);
@@ -183,7 +183,7 @@ TEST_F(Record, ATornCallIsToldAsTorn) {
 TEST_F(Record, AReaderSeesNoMixture) {
   EXPECT_EQ(in_child([this] {
               CommRecord record = make(kMeeting);
-              record.stands(1, {0, 0, 0, 0}, "tcp");
+              record.stands(1, int(kMeeting.rank), {0, 0, 0, 0}, "tcp");
               const uint32_t line = record.line("barrier", "barrier()");
               std::atomic<bool> stop{false};
               std::thread writer([&] {
@@ -280,7 +280,7 @@ TEST_F(Record, WhatIsNoRecordIsASentence) {
 TEST_F(Record, AnyBytesAreRead) {
   in_child([this] {
     CommRecord record = make(kMeeting);
-    record.stands(5, {0, 0, 0, 0}, "tcp");
+    record.stands(5, int(kMeeting.rank), {0, 0, 0, 0}, "tcp");
     const uint32_t line = record.line("barrier", "barrier()");
     for (uint64_t i = 1; i <= 20; ++i) {
       record.enter(line, 0, i);

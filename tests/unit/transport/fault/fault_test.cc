@@ -80,6 +80,7 @@ class PlainEndpoint final : public Endpoint {
   }
   Session& session(uint32_t peer) override { return sessions_[peer]; }
   bool mapped() const override { return true; }
+  bool gone(uint32_t) override { return false; }
   uint64_t entered_by(uint32_t) const override { return 0; }
   Status commit(uint64_t, uint64_t) override { return {}; }
   Status release(uint64_t, uint64_t) override { return {}; }

@@ -24,6 +24,7 @@ class Alone final : public Endpoint {
 
   Session& session(uint32_t) override { abort_program(); }
   bool mapped() const override { return false; }
+  bool gone(uint32_t) override { return false; }
   uint64_t entered_by(uint32_t) const override { return header().entered.load(); }
   Status commit(uint64_t, uint64_t) override { return {}; }
   Status release(uint64_t, uint64_t) override { return {}; }

@@ -1,0 +1,62 @@
+// Those that are left of a job's ranks, numbered anew: a view of the bootstrap in which they met,
+// where the hub has zeros for everybody else.
+#include <algorithm>
+#include <cstring>
+
+#include "transport/bootstrap/kinds.h"
+#include "transport/bootstrap/report.h"
+
+namespace sk {
+namespace {
+
+constexpr size_t kHostIdBytes = 16;
+
+class SurvivorsBootstrap final : public Bootstrap {
+ public:
+  SurvivorsBootstrap(std::unique_ptr<Bootstrap> all, std::vector<int> left, CancelPtr cancel)
+      : Bootstrap(int(std::lower_bound(left.begin(), left.end(), all->rank()) - left.begin()),
+                  int(left.size()), std::move(cancel)),
+        all_(std::move(all)),
+        left_(std::move(left)) {
+    std::vector<std::byte> host_ids(left_.size() * kHostIdBytes);
+    for (size_t i = 0; i < left_.size(); ++i) {
+      const int host = all_->host_of()[size_t(left_[i])];
+      std::memcpy(&host_ids[i * kHostIdBytes], &host, sizeof(host));
+    }
+    place(host_ids);
+  }
+
+  int launched_as(int rank) const override { return left_[size_t(rank)]; }
+  int launched_count() const override { return all_->world_size(); }
+
+  Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
+                                           int64_t timeout_ns) override {
+    SK_ASSIGN_OR_RETURN(const std::vector<std::byte> whole, all_->allgather(mine, timeout_ns));
+    std::vector<std::byte> out;
+    out.reserve(left_.size() * mine.size());
+    for (const int rank : left_) {
+      const auto part = whole.begin() + int64_t(size_t(rank) * mine.size());
+      out.insert(out.end(), part, part + int64_t(mine.size()));
+    }
+    return out;
+  }
+
+ private:
+  const std::unique_ptr<Bootstrap> all_;
+  const std::vector<int> left_;  // Ranks of `all_`, ascending.
+};
+
+}  // namespace
+
+BootstrapResult make_survivors_bootstrap(std::unique_ptr<Bootstrap> all,
+                                         const BootstrapConfig& config) {
+  SK_ASSIGN_OR_RETURN(const std::vector<uint8_t> here,
+                      gather_each<uint8_t>(*all, 1, config.timeout_ns));
+  std::vector<int> left;
+  for (size_t rank = 0; rank < here.size(); ++rank)
+    if (here[rank] != 0) left.push_back(int(rank));
+  return std::unique_ptr<Bootstrap>(
+      std::make_unique<SurvivorsBootstrap>(std::move(all), std::move(left), config.cancel));
+}
+
+}  // namespace sk
