@@ -87,11 +87,18 @@ function blank(::Type{T}) where {T}
     return result
 end
 
-"""A call that may wait. From Julia 1.12 on other threads may collect garbage meanwhile."""
+"""
+A call that may wait. From Julia 1.12 on other threads may collect garbage meanwhile. Ctrl-C is heard within
+it where `look_around` looks, and behind it: thrown by anything that allocates in what C calls back, be that
+how its arguments come, it would pass through the library's own frames.
+"""
 macro waits(call)
-    @static if VERSION >= v"1.12"
-        return esc(:(@ccall gc_safe = true $call))
-    else
-        return esc(:(@ccall $call))
-    end
+    waits = VERSION >= v"1.12" ? :(@ccall gc_safe = true $call) : :(@ccall $call)
+    ended = gensym()
+    return esc(quote
+        Base.sigatomic_begin()
+        $ended = $waits
+        Base.sigatomic_end()
+        $ended
+    end)
 end

@@ -57,7 +57,8 @@ end
 """Called now and then while a call waits: Ctrl-C ends that, and only Julia's code can see it."""
 function look_around(user::Ptr{Cvoid})::Cvoid
     try
-        GC.safepoint()
+        Base.sigatomic_end()  # That of @waits; throws what has come.
+        Base.sigatomic_begin()
     catch error
         error isa InterruptException && interrupt(unsafe_pointer_to_objref(user)::Waiting)
     end
