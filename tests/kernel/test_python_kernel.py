@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 
 import nbformat
 import pytest
@@ -107,16 +107,17 @@ def test_interrupt_of_a_loop_and_of_a_child(python: Kernel) -> None:
 
 @pytest.mark.parametrize(
     "waits",
-    ["time.sleep(60)", "spin()", "await asyncio.sleep(60)", "asyncio.run(sleeps())"],
+    ["sleep(60)", "spin()", "await asyncio.sleep(60)", "asyncio.run(sleeps())"],
 )
-@pytest.mark.parametrize("saves", ["time.sleep(takes)", "while time.time() < start + takes: pass"])
+@pytest.mark.parametrize("saves", ["sleep(takes)", "while time.time() < start + takes: pass"])
 def test_what_a_cell_does_about_an_interrupt_goes_on(
     python: Kernel, ranks: int, waits: str, saves: str
 ) -> None:
     """One press is one exception: the controller's own second one after half a second is for ranks
     that have not heard the first."""
     # A function: CPython 3.11 raises at a loop's jump back, and that passes by a `try` around it.
-    python.run("import asyncio, time\nasync def sleeps(): await asyncio.sleep(60)\ntakes = 0.9")
+    python.run("import asyncio, time\nfrom time import sleep\ntakes = 0.9")
+    python.run("async def sleeps(): await asyncio.sleep(60)")
     python.run("def spin():\n    while True: pass")
     caught = "BaseException" if "async" in waits else "KeyboardInterrupt"
     code = f"""print("on")
@@ -137,7 +138,7 @@ except {caught}:
     python.wait_for_stream(sent)
     for _ in range(2):  # The second is another.
         python.manager.interrupt_kernel()
-        time.sleep(0.5)
+        sleep(0.5)
     cell = python.finish(sent)
     assert cell.text() == "on\n" and cell.reply["ename"] == "KeyboardInterrupt"
 
@@ -146,20 +147,20 @@ except {caught}:
     "saves",
     [
         # A call of C at once: no code of Python's runs between the exception and it.
-        "time.sleep(0.9)",
+        "sleep(0.9)",
         "assert os.system('sleep 0.9') == 0",
         # What is under way at the press ends with it, and not what comes then.
-        "time.sleep(0.03 * rank); comm.barrier(); assert comm.allreduce(1) == world_size",
+        "sleep(0.03 * rank); comm.barrier(); assert comm.allreduce(1) == world_size",
         "for _ in range(20): comm.allreduce(np.ones(300_000))",
     ],
 )
 def test_the_first_thing_a_cell_does_about_an_interrupt_goes_on(
     python: Kernel, ranks: int, saves: str
 ) -> None:
-    python.run("import os, time\nimport numpy as np\ncomm.barrier()")
+    python.run("import os\nfrom time import sleep\nimport numpy as np\ncomm.barrier()")
     code = f"""print("on")
 try:
-    time.sleep(60)
+    sleep(60)
 except KeyboardInterrupt:
     {saves}
     print("saved")"""
