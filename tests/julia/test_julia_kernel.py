@@ -400,12 +400,8 @@ end"""
     kernel.manager.interrupt_kernel()
     assert "did not stop when interrupted" in kernel.finish(sent).reply["evalue"]
     kernel.manager.interrupt_kernel()
-    for _ in range(100):
-        sleep(0.2)
-        cell = kernel.run("print(length(told))")
-        if cell.reply["status"] == "ok":
-            break
-    assert cell.text() == "1", cell.reply
+    assert wait_until(lambda: kernel.run("nothing").reply["status"] == "ok")
+    assert kernel.run("print(length(told))").text() == "1"
 
 
 @pytest.mark.parametrize("stays", ["while true end", "while true ccall(:getppid, Cint, ()) end"])
@@ -424,12 +420,7 @@ def test_a_rank_that_never_looks_keeps_its_state_through_the_next_press(
         "rank 1 did not answer" in refused["evalue"] and "another one may end" in refused["evalue"]
     )
     kernel.manager.interrupt_kernel()
-    for _ in range(100):
-        sleep(0.2)
-        cell = kernel.run("state")
-        if cell.reply["status"] == "ok":
-            break
-    assert cell.of("execute_result")[0]["data"]["text/plain"] == "42", cell.reply
+    assert wait_until(lambda: kernel.run("nothing").reply["status"] == "ok")
     for _ in range(3):  # Nothing of the row is left for later cells.
         assert kernel.run("sleep(0.1); print(state)").text() == "42"
 
