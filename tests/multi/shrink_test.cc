@@ -156,7 +156,7 @@ TEST_P(Shrink, WhatIsLeftIsShrunkAgain) {
     sk_comm* comm = self.comm;
     self.say("connected");
     while (true) {
-      const std::string other = sum_until_lost(comm);
+      std::string other = sum_until_lost(comm);
       if (!other.empty()) return other;
       sk_comm* left = nullptr;
       self.say(shrunk(self, comm, 0, &left));
