@@ -152,12 +152,14 @@ SK_NODISCARD SK_API sk_status sk_session_ask(sk_session* session, int32_t kind, 
                                              uint64_t* out_request) SK_NOEXCEPT;
 
 /** Interrupts the running cell and drops the queued ones (they end as ABORTED). On each busy rank
- *  libsk's collectives end with SK_ERR_ABORTED and the language's main thread gets SIGINT; again
- *  after a third of `interrupt_ms`, where it has not heard that. After all of it, or at the third
- * call, the cell ends with an error that names the ranks that are stuck, and where; those run no
- * cells until they answer or are revived, the others go on. Without a running cell, stuck ranks get
- * SIGINT again. Cells that are queued after this call are run, also where the interrupted one has
- * not ended yet.
+ *  libsk's collectives that are under way now end with SK_ERR_ABORTED, and the language's main
+ *  thread gets SIGINT. After a third of `interrupt_ms` a system call in which it waits is ended
+ *  once more (EINTR), for it may have begun that just behind the signal; a language that joined
+ *  without a stack_signal gets SIGINT again instead. After all of it, or at the third call, the
+ *  cell ends with an error that names the ranks that are stuck, and where; those run no cells until
+ *  they answer or are revived, the others go on. Without a running cell, stuck ranks get SIGINT
+ *  again, with SK_WORKER_EVENT_LOOP several in a row. Cells that are queued after this call are
+ *  run, also where the interrupted one has not ended yet.
  *  @return SK_OK, SK_ERR_PEER_LOST, SK_ERR_TIMEOUT. @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_session_interrupt(sk_session* session) SK_NOEXCEPT;
 

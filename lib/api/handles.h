@@ -114,8 +114,8 @@ class HandleTable {
     Use(Slot* slot, uint64_t word) : slot_(slot), word_(word) {
       if (has_turn()) {
         slot->holder.store(this_thread(), std::memory_order_relaxed);
-        const auto turn =
-            slot->turn.load(std::memory_order_relaxed);  // Whoever has it is alone here.
+        // Whoever has the turn is alone here.
+        const auto turn = slot->turn.load(std::memory_order_relaxed);
         slot->turn.store(uint16_t(turn + 1), std::memory_order_relaxed);
       } else {
         PinnedHere::add(slot, word);

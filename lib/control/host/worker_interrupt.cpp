@@ -45,8 +45,7 @@ void Worker::interrupt(const Interrupt& interrupt) {
   else if (open_cell_ == 0 || open_cell_ != interrupt.cell || (interrupt.level == 1 && heard_))
     return;
   else if (interrupt.level == 1 && probe_.wake_main())
-    return;  // It has the signal, and finds it, wherever it had just begun to wait. A second would
-             // be another.
+    return;  // It finds its signal where it had just begun to wait; a second would be another.
   else
     cancelled_.store(kCancelled, std::memory_order_relaxed);
   if (collectives() != nullptr) collectives()->mark();
