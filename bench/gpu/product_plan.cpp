@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cuda/exec/cut.h"
 #include "cuda/exec/kernels.h"
 #include "lib/algo/planner.h"
 #include "lib/op/ops/allreduce_gemm.h"
@@ -35,6 +36,7 @@ Target product_target(const Shape& shape, uint32_t ranks, uint32_t workers, bool
   target.tile_m = pairs ? kPairRows : kBoxRowsA;
   const bool few = tile_count(shape, target.tile_m, kBoxRowsB) < int64_t(ranks) * workers;
   target.tile_n = few && !pairs ? kNarrowBoxRowsB : kBoxRowsB;
+  target.band_rows = band_rows_of(target);
   target.packed_bytes = shape.b_bytes();
   target.raw_b = of_b != OfB::kPacked;
   return target;

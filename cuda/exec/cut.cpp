@@ -80,10 +80,20 @@ void cut_product(const Device& device, const Product& op, bool pairs, Target& ta
   const uint64_t pair_tiles =
       tiles_along(op.m, kPairRows) * tiles_along(op.n, kBoxRowsB) * kPairBlocks;
   const uint32_t blocks = target.world_size * target.workers;
+  target.band_rows = band_rows_of(target);
   if (!pairs || blocks > pair_blocks_of(device, op)) return;
   if (!whole || !has_rows || pair_tiles < op.parts) return;
   target.tile_m = kPairRows;
   target.workers /= kPairBlocks;
+  target.band_rows = band_rows_of(target);
+}
+
+uint32_t band_rows_of(const Target& target) {
+  constexpr uint32_t kMost = 8;
+  const uint64_t square = uint64_t(target.workers) * target.tile_n / target.tile_m;
+  uint32_t rows = 1;
+  while (rows < kMost && uint64_t(2 * rows) * (2 * rows) <= square) rows *= 2;
+  return rows;
 }
 
 bool is_cut_for_pairs(const Plan& plan) {

@@ -19,6 +19,10 @@ void cut_moves(Target& target);
 // Tiles and workers of `target` for that product; `pairs`: as pairs_wanted() says.
 void cut_product(const Device& device, const Product& product, bool pairs, Target& target);
 
+// Rows of tiles in a band (TileOrder): what asks memory for least of A and B by so many workers of
+// one rank, as a power of two; no more than 8, for a band's rows of A are to stay in the cache.
+uint32_t band_rows_of(const Target& target);
+
 // Whether the plan's target was cut for pairs of blocks.
 bool is_cut_for_pairs(const Plan& plan);
 

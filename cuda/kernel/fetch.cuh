@@ -170,7 +170,7 @@ SK_DEVICE void tell_begun(const Worker& worker, uint32_t seen) {
   // Where the run begins nothing else is told with it, and a release would take its time.
   if (seen == 0) return ptx::store_relaxed_sys(begun, run + 1);
   fail(worker.args, Verdict::kAborted, {0, rank, worker.role.queue, task, rank, UINT32_MAX, 0, 0});
-  ptx::store_release_sys(begun, kRefused | (run + 1));
+  ptx::store_release_gpu(begun, kRefused | (run + 1));
 }
 // One word says both that it was looked and what was seen, so a block asks memory once. Who hears
 // of a refusal has acquired what was released with it, the verdict: its post warp, to which it

@@ -54,7 +54,7 @@ SK_DEVICE void post_all(const Image& image, const Task& task, const PostsAhead& 
     PostsAhead::Piece piece = ahead.pieces[l];
     for (uint32_t i = lane; i < task.post_count; i += ptx::kLanes) {
       if (i != lane) piece = place_of(image, image.posts + task.first_post + i);
-      ptx::add_release_sys(piece.signal, piece.add);
+      ptx::add_release_gpu(piece.signal, piece.add);
     }
   }
 }
@@ -73,15 +73,19 @@ SK_DEVICE void enter(const Worker& worker, uint64_t run, const PostsAhead& ahead
             reinterpret_cast<uint64_t>(worker.args.operands[worker.role.rank_index][o]);
         ptx::store_relaxed_sys(&entry.operand[o], address);
       }
-      ptx::store_release_sys(&entry.seq, run + 1);
+      ptx::store_release_gpu(&entry.seq, run + 1);
     }
   }
 }
 
-// The last block of a rank to end its queue ends the run.
+// The last block of a rank to end its queue ends the run. The count publishes nothing, so it is not
+// held up by the stores of the block's last tile: the end of the launch is what publishes those. A
+// block has used the run's number long before it counts here, in the same warp or on the other side
+// of the ring's barriers, so nobody of this launch reads the number that follows; the next launch
+// does, and begins behind this one.
 SK_DEVICE void end_queue(const Image& image, uint64_t run) {
-  if (ptx::add_acq_rel_gpu(&image.state->ended, 1) + 1 != image.queue_count) return;
-  image.state->ended = 0;
+  if (ptx::add_relaxed_gpu(&image.state->ended, 1) + 1 != image.queue_count) return;
+  ptx::store_relaxed_gpu(&image.state->ended, 0);
   ptx::store_relaxed_sys(&image.state->run, run + 1);
 }
 

@@ -36,7 +36,7 @@ SK_DEVICE uint64_t wait_for(const uint64_t* word, uint64_t wanted, const LaunchA
                             Control what) {
   uint64_t began_ns = 0;
   for (uint32_t looks = 0;; ++looks) {
-    const uint64_t seen = ptx::load_acquire_sys(word);
+    const uint64_t seen = ptx::load_acquire_gpu(word);
     if (seen >= wanted) return seen;
     if (looks % kLooksPerPoll != kLooksPerPoll - 1) {
       ptx::pause();

@@ -2,7 +2,7 @@
 // that reads what a release stored (or added) sees all that came before the release; what the other
 // threads of the releasing thread's block did comes before it when a barrier among them did.
 //
-// Scope .sys: the other side may be another GPU, or the host.
+// Scope .gpu: all who look are on this GPU. Scope .sys: the other side may be the host.
 #ifndef SK_CUDA_PTX_MEMORY_CUH_
 #define SK_CUDA_PTX_MEMORY_CUH_
 
@@ -10,9 +10,9 @@
 
 namespace sk::cuda::ptx {
 
-SK_DEVICE uint64_t load_acquire_sys(const uint64_t* at) {
+SK_DEVICE uint64_t load_acquire_gpu(const uint64_t* at) {
   uint64_t value;
-  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+  asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
   return value;
 }
 
@@ -31,21 +31,24 @@ SK_DEVICE uint64_t load_relaxed_sys(const uint64_t* at) {
 SK_DEVICE void store_relaxed_sys(uint64_t* at, uint64_t value) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
-SK_DEVICE void store_release_sys(uint64_t* at, uint64_t value) {
-  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+SK_DEVICE void store_release_gpu(uint64_t* at, uint64_t value) {
+  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
-SK_DEVICE void add_release_sys(uint64_t* at, uint64_t value) {
-  asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+SK_DEVICE void add_release_gpu(uint64_t* at, uint64_t value) {
+  asm volatile("red.release.gpu.global.add.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
 
-// The old value; among the blocks of one kernel.
-SK_DEVICE uint32_t add_acq_rel_gpu(uint32_t* at, uint32_t value) {
+// The old value; orders nothing.
+SK_DEVICE uint32_t add_relaxed_gpu(uint32_t* at, uint32_t value) {
   uint32_t old;
-  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
+  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;"
                : "=r"(old)
                : "l"(at), "r"(value)
                : "memory");
   return old;
+}
+SK_DEVICE void store_relaxed_gpu(uint32_t* at, uint32_t value) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
 }
 // Whether it was `from` and is now `to`.
 SK_DEVICE bool replace_relaxed_sys(uint32_t* at, uint32_t from, uint32_t to) {

@@ -19,7 +19,7 @@ std::atomic_ref<T> atomic(const T* at) {
   return std::atomic_ref<T>(*const_cast<T*>(at));
 }
 
-inline uint64_t load_acquire_sys(const uint64_t* at) {
+inline uint64_t load_acquire_gpu(const uint64_t* at) {
   return atomic(at).load(std::memory_order_acquire);
 }
 inline uint32_t load_relaxed_sys(const uint32_t* at) {
@@ -40,19 +40,22 @@ inline uint64_t load_relaxed_sys(const uint64_t* at) {
 inline void store_relaxed_sys(uint64_t* at, uint64_t value) {
   atomic(at).store(value, std::memory_order_relaxed);
 }
-inline void store_release_sys(uint64_t* at, uint64_t value) {
+inline void store_release_gpu(uint64_t* at, uint64_t value) {
   atomic(at).store(value, std::memory_order_release);
 }
 inline void store_release_sys(uint32_t* at, uint32_t value) {
   atomic(at).store(value, std::memory_order_release);
 }
-inline void add_release_sys(uint64_t* at, uint64_t value) {
+inline void add_release_gpu(uint64_t* at, uint64_t value) {
   if (devhost::planted.no_post) return;
   atomic(at).fetch_add(
       value, devhost::planted.relaxed_post ? std::memory_order_relaxed : std::memory_order_release);
 }
-inline uint32_t add_acq_rel_gpu(uint32_t* at, uint32_t value) {
-  return atomic(at).fetch_add(value, std::memory_order_acq_rel);
+inline uint32_t add_relaxed_gpu(uint32_t* at, uint32_t value) {
+  return atomic(at).fetch_add(value, std::memory_order_relaxed);
+}
+inline void store_relaxed_gpu(uint32_t* at, uint32_t value) {
+  atomic(at).store(value, std::memory_order_relaxed);
 }
 inline bool replace_relaxed_sys(uint32_t* at, uint32_t from, uint32_t to) {
   return atomic(at).compare_exchange_strong(from, to, std::memory_order_relaxed);
