@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -126,6 +127,9 @@ struct alignas(64) RankHeader {
   // Not 0 while the owner is in a call, where peers that are threads of its process have to know:
   // they have registered memory. On a line that nobody looks at while calls go well.
   std::atomic<uint32_t> inside;
+
+  // 1 + the rank for which the owner has waited long (Endpoint::tell_awaited()); 0: none.
+  std::atomic<uint32_t> awaited;
 
   // Where ranks meet along a tree: the last collective that the owner has entered, by which those
   // who wait long find out for whom. On that line, too.
@@ -238,6 +242,14 @@ class Endpoint {
   // RankHeader::entered of a peer, as far as it is known here: for sentences, and for what to do
   // about peers that are gone, not for knowing that an entry has arrived.
   virtual uint64_t entered_by(uint32_t peer) const = 0;
+
+  // Tells the peers for whom this rank has waited a good part of a wait's time, none: no more. By
+  // that one that gives up names who is late, and not who waits for that rank as well.
+  virtual void tell_awaited(std::optional<uint32_t> rank) {
+    header().awaited.store(rank ? *rank + 1 : 0, std::memory_order_relaxed);
+  }
+  // What `peer` has told, as far as it is known here.
+  virtual std::optional<uint32_t> awaited_by([[maybe_unused]] uint32_t peer) const { return {}; }
 
   // Whether `peer` can take part in nothing any more, as far as can be seen from here: its process
   // has ended, it has freed its endpoint, or the connection to its host was lost. Also once all

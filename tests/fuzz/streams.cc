@@ -55,7 +55,7 @@ struct Memory {
         return false;
     return std::memcmp(bytes, other.bytes, kGuardBytes + g_layout.control_bytes()) == 0 &&
            reason == other.reason && abort_word == other.abort_word && left == other.left &&
-           entered == other.entered && refused == other.refused;
+           entered == other.entered && awaited == other.awaited && refused == other.refused;
   }
   bool equals_everywhere(const Memory& other) const {
     return std::memcmp(bytes, other.bytes, size()) == 0;
@@ -67,6 +67,7 @@ struct Memory {
   uint32_t abort_word = 0;
   bool left = false, refused = false;
   uint64_t entered = 0;
+  uint32_t awaited = 0;
 };
 
 // Whether a frame may begin so, behind what has come.
@@ -88,6 +89,8 @@ bool is_allowed(const FrameHeader& header, bool left) {
              header.add <= RankHeader::kReasonBytesMax;
     case FrameKind::kLeave:
       return true;
+    case FrameKind::kAwait:
+      return header.signal <= g_layout.world_size;
   }
   return false;
 }
@@ -142,6 +145,9 @@ void read_whole(std::span<const std::byte> bytes, Memory& memory, std::vector<Ra
         memory.left = true;
         memory.entered = std::max(memory.entered, header.offset);
         break;
+      case FrameKind::kAwait:
+        memory.awaited = header.signal;
+        break;
     }
   }
 }
@@ -161,6 +167,7 @@ std::string receive(std::span<const std::byte> bytes, size_t piece, size_t budge
   memory.abort_word = inbox.abort_word();
   memory.left = inbox.left();
   memory.entered = inbox.entered();
+  memory.awaited = inbox.awaited();
   memory.refused = !sentence.empty();
   return sentence;
 }
@@ -172,7 +179,7 @@ void add(std::string& bytes, const auto& value) {
 }  // namespace
 
 std::vector<std::string> seeds() {
-  std::vector<std::string> all(5);
+  std::vector<std::string> all(6);
   all.reserve(16);
   for (const uint64_t size : {8, 100, 3000}) {
     add(all[0],
@@ -190,6 +197,8 @@ std::vector<std::string> seeds() {
           .kind = FrameKind::kAbort, .signal = abort_word(AbortCause::kAborted, 2), .add = 6});
   all[3] += "reason";
   add(all[4], FrameHeader{.kind = FrameKind::kLeave, .offset = 7});
+  for (const uint32_t word : {2u, 0u, 1u + g_layout.world_size})
+    add(all[5], FrameHeader{.kind = FrameKind::kAwait, .signal = word});
   // The last bytes of the segment, and one more.
   for (const uint64_t beyond : {0, 1}) {
     add(all.emplace_back(),

@@ -243,5 +243,26 @@ TEST(OwnWorkers, OfARankInAHurryEndNothingInSilence) {
       [](sk_comm_config& config) { config.workers = 4; });
 }
 
+// Rank 0 waits for rank 1, which waits for rank 2, which is late: the sentence ends with who is.
+TEST(GivingUp, NamesWhoIsLateAndNotOnlyWhoWaitsToo) {
+  std::barrier over(3);
+  in_thread_ranks(
+      3,
+      [&](sk_comm* comm, int rank) {
+        float value = 1;
+        sk_run_options options{};
+        options.struct_size = sizeof options;
+        options.timeout_ms = rank == 0 ? 2500 : 0;
+        if (rank < 2) {
+          EXPECT_EQ(sk_recv(comm, &value, 1, SK_F32, rank + 1, &options), SK_ERR_TIMEOUT);
+          EXPECT_THAT(
+              sk_last_error(),
+              HasSubstr("rank 0 waited 2.5 s for rank 1, which waits for rank 2, in send_recv("));
+        }
+        over.arrive_and_wait();
+      },
+      [](sk_comm_config& config) { config.timeout_ms = 60'000; });
+}
+
 }  // namespace
 }  // namespace sk::testing_ops

@@ -38,7 +38,7 @@ class Program(subprocess.Popen[str]):
 
         def is_told() -> bool:
             found[:] = descendants(self.pid)
-            return bool(found) or self.poll() is not None
+            return bool(found) or self.poll() is not None or _state(self.pid) == "T"
 
         if not wait_until(is_told):
             raise RuntimeError(f"nsenter ({self.pid}) has started nothing: {self.args!r}")
@@ -48,6 +48,8 @@ class Program(subprocess.Popen[str]):
         """Returns when a SIGSTOP or SIGCONT has done its work."""
         pid = self.program_pid
         if pid == 0:
+            if _state(self.pid) == "T":  # Its program was stopped, and has died with its host.
+                os.kill(self.pid, signal.SIGCONT)
             return
         # nsenter stops itself when it sees the program stopped, and later wakes both. Were both
         # told, it could wake a program that is stopped again meanwhile.
@@ -61,3 +63,8 @@ class Program(subprocess.Popen[str]):
             wait_until(lambda: _state(self.pid) in ("T", "Z", ""))
         elif sig == signal.SIGKILL and _state(self.pid) == "T":
             os.kill(self.pid, signal.SIGCONT)
+
+    def kill_if_stopped(self) -> None:
+        """nsenter is stopped too then, and a world does not end before it has seen its program."""
+        if _state(self.pid) == "T":
+            self.kill()

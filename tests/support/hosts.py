@@ -235,9 +235,12 @@ class Hosts:
 
     def close(self) -> None:
         """Ends all that runs in the hosts, and with that the hosts; returns when it is gone."""
+        programs = [each for host in self for each in host.programs]
+        for program in programs:
+            program.kill_if_stopped()
         for process in self._processes:
             _end(process)
-        for program in [each for host in self for each in host.programs]:
+        for program in programs:
             _end(program)
         self._processes.clear()
         self._hosts.clear()

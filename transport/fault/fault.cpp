@@ -123,6 +123,9 @@ class FaultEndpoint final : public Endpoint {
   Session& session(uint32_t peer) override { return sessions_[peer]; }
   bool mapped() const override { return false; }
   uint64_t entered_by(uint32_t peer) const override { return inner_->entered_by(peer); }
+  std::optional<uint32_t> awaited_by(uint32_t peer) const override {
+    return inner_->awaited_by(peer);
+  }
   bool gone(uint32_t peer) override { return network_->killed() == peer || inner_->gone(peer); }
   Status commit(uint64_t offset, uint64_t bytes) override { return inner_->commit(offset, bytes); }
   Status release(uint64_t offset, uint64_t bytes) override {

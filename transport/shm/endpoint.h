@@ -64,6 +64,10 @@ class ShmEndpoint final : public Endpoint {
   uint64_t entered_by(uint32_t peer) const override {
     return header_of(peer).entered.load(std::memory_order_acquire);
   }
+  std::optional<uint32_t> awaited_by(uint32_t peer) const override {
+    const uint32_t word = header_of(peer).awaited.load(std::memory_order_relaxed);
+    return word == 0 ? std::nullopt : std::optional(word - 1);
+  }
   bool mapped() const override { return mapped_; }
   bool gone(uint32_t peer) override;
   Status commit(uint64_t offset, uint64_t bytes) override;

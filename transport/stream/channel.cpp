@@ -68,6 +68,11 @@ void Channel::tell_abort(uint32_t word, const std::string& reason) {
   outbox_.clear();
 }
 
+void Channel::tell_awaited(uint32_t word) {
+  if (!can_send()) return;
+  outbox_.copy(bytes_of(FrameHeader{.kind = FrameKind::kAwait, .signal = word}));
+}
+
 void Channel::leave() {
   if (!can_send()) return;
   const uint64_t entered = own_.control.header->entered.load(std::memory_order_relaxed);

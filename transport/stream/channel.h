@@ -31,6 +31,7 @@ class Channel {
   void enter(const EntrySlot& entry, EntryLane lane, uint64_t seq);
   // Also to a peer whose host does not answer: that may hear this rank all the same.
   void tell_abort(uint32_t word, const std::string& reason);
+  void tell_awaited(uint32_t word);
   void leave();
   // From here on no memory of a call's is read, and what comes is stored nowhere.
   void forget_memory();

@@ -207,6 +207,22 @@ void HostsEndpoint::tell_abort() {
   }
 }
 
+void HostsEndpoint::tell_awaited(std::optional<uint32_t> rank) {
+  Endpoint::tell_awaited(rank);
+  const std::lock_guard lock(mutex_);
+  for (const auto& peer : peers_) {
+    peer->channel.tell_awaited(header().awaited.load(std::memory_order_relaxed));
+    pump(*peer);
+  }
+}
+
+std::optional<uint32_t> HostsEndpoint::awaited_by(uint32_t peer) const {
+  if (by_rank_[peer] == nullptr) return local_->awaited_by(peer);
+  const std::lock_guard lock(mutex_);
+  const uint32_t word = by_rank_[peer]->channel.inbox().awaited();
+  return word == 0 ? std::nullopt : std::optional(word - 1);
+}
+
 void HostsEndpoint::abort(AbortCause cause, uint32_t rank, const std::string& reason) {
   if (forked()) return;
   local_->abort(cause, rank, reason);

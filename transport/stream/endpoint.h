@@ -38,6 +38,8 @@ class HostsEndpoint : public Endpoint {
   Session& session(uint32_t peer) override;
   uint64_t entered_by(uint32_t peer) const override;
   bool mapped() const override { return false; }
+  void tell_awaited(std::optional<uint32_t> rank) override;
+  std::optional<uint32_t> awaited_by(uint32_t peer) const override;
   bool gone(uint32_t peer) override;
   Status commit(uint64_t offset, uint64_t bytes) override { return local_->commit(offset, bytes); }
   Status release(uint64_t offset, uint64_t bytes) override {

@@ -20,6 +20,7 @@ enum class FrameKind : uint8_t {
   kEnter = 3,  // An EntryFrame follows: for the sender's slot of `lane`, with number `offset`.
   kAbort = 4,  // `signal` is the abort word, `add` the bytes of its reason, which follow.
   kLeave = 5,  // The sender has freed its endpoint: the last one.
+  kAwait = 6,  // `signal` is 1 + the rank for which the sender has waited long; 0: none any more.
 };
 
 struct FrameHeader {

@@ -107,6 +107,9 @@ Result<bool> Inbox::take_frame() {
       entered_ = std::max(entered_, header.offset);
       stored_ = true;
       break;
+    case FrameKind::kAwait:
+      awaited_ = header.signal;
+      break;
   }
   begin_ += sizeof(header) + more;  // Last: where memory runs out before, it is taken again.
   return true;
@@ -141,6 +144,9 @@ Status Inbox::check(const FrameHeader& header) const {
     }
     case FrameKind::kLeave:
       return {};
+    case FrameKind::kAwait:
+      if (header.signal <= layout_.world_size) return {};
+      return bad(fmt::format("a wait for rank {} of {}", header.signal - 1, layout_.world_size));
   }
   return bad(fmt::format("a frame of kind {}", uint32_t(header.kind)));
 }

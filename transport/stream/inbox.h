@@ -30,6 +30,7 @@ class Inbox {
   const std::string& reason() const { return reason_; }
   bool left() const { return left_; }
   uint64_t entered() const { return entered_; }  // As the peer last said.
+  uint32_t awaited() const { return awaited_; }  // Likewise, as RankHeader has it.
   bool inside_frame() const { return put_left_ > 0 || begin_ < end_; }
 
  private:
@@ -56,6 +57,7 @@ class Inbox {
   std::string reason_;
   bool left_ = false;
   uint64_t entered_ = 0;
+  uint32_t awaited_ = 0;
 };
 
 }  // namespace sk::stream

@@ -73,13 +73,14 @@ Status CpuProgram::declined(uint32_t peer, const EntrySlot& entry) const {
 Status CpuProgram::await_entry(const EntrySlot& slot, uint64_t seq, uint32_t peer,
                                int64_t deadline_ns) {
   Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
-  Awaited awaited(shared_.awaited);
+  Awaited awaited(shared_.awaited, shared_.endpoint);
   for (;;) {
     const int64_t left = std::max<int64_t>(deadline_ns - now_ns(), 0);
     Status waited = waiter.wait([&] { return slot.seq.load(std::memory_order_acquire) == seq; },
                                 std::min(left, kMismatchLookNs));
     if (!ran_out(waited)) return waited;
-    awaited.tell(peer);
+    awaited.tell(peer,
+                 /*is_long=*/left <= args_->timeout_ns - Allowance::long_ns(args_->timeout_ns));
     SK_RETURN_IF_ERROR(tell_waiting());
     if (left <= kMismatchLookNs) return give_up(peer, plan_->op);
   }

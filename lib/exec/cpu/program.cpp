@@ -424,11 +424,24 @@ std::optional<uint32_t> CpuProgram::awaited_peer(const Worker& worker) const {
   return std::nullopt;
 }
 
+// "rank 0, which waits for rank 2": who is waited for in the end, as far as ranks have told. It
+// ends where they wait for each other.
+std::string CpuProgram::name_awaited(uint32_t peer) const {
+  std::vector<uint32_t> chain = {peer};
+  std::string text = fmt::format("rank {}", peer);
+  while (const std::optional<uint32_t> next = shared_.endpoint.awaited_by(chain.back())) {
+    if (*next == shared_.endpoint.rank() || std::ranges::find(chain, *next) != chain.end()) break;
+    chain.push_back(*next);
+    text += fmt::format(", which waits for rank {}", *next);
+  }
+  return chain.size() == 1 ? text : text + ",";
+}
+
 // A wait has lasted its time: names the rank that it was for.
 Status CpuProgram::give_up(uint32_t peer, const OpDesc& op) const {
   Status named =
-      error(SK_ERR_TIMEOUT, "rank {} waited {:.1f} s for rank {} in {}", shared_.endpoint.rank(),
-            double(args_->timeout_ns) * 1e-9, peer, describe(op));
+      error(SK_ERR_TIMEOUT, "rank {} waited {:.1f} s for {} in {}", shared_.endpoint.rank(),
+            double(args_->timeout_ns) * 1e-9, name_awaited(peer), describe(op));
   shared_.endpoint.abort(AbortCause::kTimeout, peer, named.message());
   return named;
 }

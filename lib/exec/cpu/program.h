@@ -30,25 +30,34 @@ struct Shared {
   std::atomic<uint32_t>* awaited = nullptr;  // Executor::set_awaited().
 };
 
-// Says for whom this thread has waited a while, from the first tell() until the wait is over.
+// Says for whom this thread has waited a while, from the first tell() until the wait is over: in
+// the flight record, and where it has become long to the peers.
 class Awaited {
  public:
-  explicit Awaited(std::atomic<uint32_t>* word) : word_(word) {}
+  Awaited(std::atomic<uint32_t>* word, Endpoint& endpoint) : word_(word), endpoint_(endpoint) {}
   ~Awaited() {
-    if (told_) [[unlikely]]
+    if (noted_) [[unlikely]]
       word_->store(0, std::memory_order_relaxed);
+    if (told_) [[unlikely]]
+      endpoint_.tell_awaited({});
   }
   Awaited(const Awaited&) = delete;
   Awaited& operator=(const Awaited&) = delete;
-  void tell(uint32_t peer) {
-    if (word_ == nullptr) return;
-    word_->store(peer + 1, std::memory_order_relaxed);
-    told_ = true;
+  void tell(uint32_t peer, bool is_long) {
+    if (word_ != nullptr) {
+      word_->store(peer + 1, std::memory_order_relaxed);
+      noted_ = true;
+    }
+    if (!is_long || told_ == peer) return;
+    endpoint_.tell_awaited(peer);
+    told_ = peer;
   }
 
  private:
   std::atomic<uint32_t>* const word_;
-  bool told_ = false;
+  Endpoint& endpoint_;
+  bool noted_ = false;
+  std::optional<uint32_t> told_;
 };
 
 // The workspace of a segment: the staging areas, each of so many bytes (less in large worlds:
@@ -237,7 +246,7 @@ class CpuProgram final : public Program {
   // tiles and their own waits.
   template <typename Ready>
   Status wait_for(Waiter& waiter, const Worker& worker, const Ready& ready) {
-    Awaited awaited(shared_.awaited);
+    Awaited awaited(shared_.awaited, shared_.endpoint);
     for (Allowance allowance(args_->timeout_ns, kMismatchLookNs);;) {
       Status status = waiter.wait(ready, allowance.slice());
       if (!ran_out(status)) return status;
@@ -249,7 +258,7 @@ class CpuProgram final : public Program {
       }
       SK_RETURN_IF_ERROR(find_absent());
       const std::optional<uint32_t> peer = awaited_peer(worker);
-      if (peer) awaited.tell(*peer);
+      if (peer) awaited.tell(*peer, allowance.is_long());
       if (!peer) {
         allowance.renew();
       } else if (allowance.spent()) {
@@ -262,12 +271,12 @@ class CpuProgram final : public Program {
   Status wait_for_peer(uint32_t peer, const Ready& ready) {
     Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
     const auto over = [&] { return failed_.load(std::memory_order_relaxed) || ready(); };
-    Awaited awaited(shared_.awaited);
+    Awaited awaited(shared_.awaited, shared_.endpoint);
     for (Allowance allowance(args_->timeout_ns, kMismatchLookNs);;) {
       Status status = waiter.wait(over, allowance.slice());
       if (!ran_out(status)) return status;
       allowance.spend(waiter.began_ns());
-      awaited.tell(peer);
+      awaited.tell(peer, allowance.is_long());
       SK_RETURN_IF_ERROR(tell_waiting());
       if (allowance.spent()) return give_up(peer, plan_->op);
     }
@@ -290,6 +299,7 @@ class CpuProgram final : public Program {
   Status tell_waiting();
   Status find_absent();
   std::optional<uint32_t> awaited_peer(const Worker& worker) const;
+  std::string name_awaited(uint32_t peer) const;
   Status give_up(uint32_t peer, const OpDesc& op) const;
   void fail(Status status);
   void note_event(Worker& worker, const TaskEvent& event) noexcept;

@@ -47,6 +47,12 @@ class Allowance {
   // A slice that began then is over.
   void spend(int64_t began_ns);
   bool spent() const { return left_ns_ <= 0; }
+  bool is_long() const { return left_ns_ <= timeout_ns_ - long_ns(timeout_ns_); }
+  // Of a wait that may last so long, what others are told of: they have heard of it when their own
+  // time is over.
+  static int64_t long_ns(int64_t timeout_ns) {
+    return std::min(timeout_ns / 4, int64_t{1'000'000'000});
+  }
   // No peer is awaited at present.
   void renew() { left_ns_ = timeout_ns_, counted_ns_ = 0; }
 

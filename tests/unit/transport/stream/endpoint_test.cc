@@ -213,11 +213,36 @@ TEST(HostsEndpoint, WhoAbortsIsNamedWithItsReasonByAll) {
     const auto aborts = uint32_t(world.draw(ranks));
     world.endpoint(aborts).abort(AbortCause::kAborted, 0, "the soup is cold");
     for (uint32_t rank = 0; rank < ranks; ++rank) {
-      const Status status = learn(world, traffic, rank, 1'000'000'000);
+      const Status status = learn(world, traffic, rank, 30'000'000'000);
       ASSERT_EQ(status.code(), SK_ERR_ABORTED) << "seed " << seed;
       ASSERT_THAT(status.message(), HasSubstr(fmt::format("rank {} has", aborts))) << seed;
       ASSERT_THAT(status.message(), HasSubstr("the soup is cold")) << seed;
     }
+  }
+}
+
+// For whom a rank waits the others know once it has told, until it tells that it waits no more.
+TEST(HostsEndpoint, AllKnowForWhomARankWaitsLong) {
+  for (uint64_t seed = 1; seed <= seeds(); ++seed) {
+    const auto ranks = uint32_t(2 + seed % 6);
+    sim::World world(ranks, settings_of(seed), layout_for(ranks));
+    Traffic traffic(world, 6);
+    const auto waits = uint32_t(world.draw(ranks)), late = (waits + 1) % ranks;
+    for (const std::optional<uint32_t> told : {std::optional(late), std::optional<uint32_t>()}) {
+      world.endpoint(waits).tell_awaited(told);
+      const auto knows = [&](uint32_t rank) {
+        return rank == waits || world.endpoint(rank).awaited_by(waits) == told;
+      };
+      uint32_t known = 0;
+      for (uint64_t steps = 0; known < ranks && steps < 20'000'000; ++steps) {
+        traffic.step();
+        known += knows(known);
+      }
+      ASSERT_EQ(known, ranks) << "seed " << seed;
+    }
+    for (uint64_t steps = 0; !traffic.done() && steps < 20'000'000; ++steps) traffic.step();
+    ASSERT_TRUE(traffic.done()) << "seed " << seed;
+    ASSERT_EQ(traffic.wrong(), 0u) << "seed " << seed;
   }
 }
 

@@ -79,7 +79,8 @@ TEST_F(InboxTest, WhatNoRankSendsTouchesNothing) {
       {{.kind = FrameKind::kAbort, .signal = abort_word(AbortCause::kAborted, 1), .add = 209},
        "with 209 bytes"},
       {{.kind = FrameKind(0)}, "a frame of kind 0"},
-      {{.kind = FrameKind(6)}, "a frame of kind 6"},
+      {{.kind = FrameKind::kAwait, .signal = 4}, "a wait for rank 3 of 3"},
+      {{.kind = FrameKind(7)}, "a frame of kind 7"},
   };
   for (const Row& row : rows) {
     tape_.clear();
