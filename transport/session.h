@@ -255,6 +255,8 @@ class Endpoint {
   // has ended, it has freed its endpoint, or the connection to its host was lost. Also once all
   // calls have ended; who is gone stays so. Any thread.
   virtual bool gone(uint32_t peer) = 0;
+  // Of one that is gone: only its connection was lost. Its process may live.
+  virtual bool unreachable([[maybe_unused]] uint32_t peer) const { return false; }
 
   // Takes memory for [offset, offset + bytes) of the own segment, zero-filled, or says
   // SK_ERR_NO_MEMORY; release() gives it back. Offsets and sizes are multiples of 4096.

@@ -43,6 +43,28 @@ uint32_t workers_of(const RankFacts& facts, const Host& host) {
   return std::clamp(host.cores() / host.ranks, 1u, std::min(own, kWorkersMax));
 }
 
+// All that comes of one communicator by shrinking meets at one name, so those who meet may have
+// meant different ones. One difference is right: where the last step of a shrink failed for some
+// ranks alone, they are still at its parent, of which they have got nothing, when the others shrink
+// what they got.
+Status check_lineage(std::span<const RankFacts> all) {
+  const auto other = std::ranges::find_if(
+      all, [&](const RankFacts& facts) { return facts.parent != all[0].parent; });
+  if (other == all.end()) return {};
+  const auto fits = [&](const RankFacts& child, const RankFacts& parent) {
+    return child.grandparent == parent.parent &&
+           std::ranges::all_of(all, [&](const RankFacts& facts) {
+             return facts.parent == child.parent ||
+                    (facts.parent == parent.parent && facts.has_sibling == 0);
+           });
+  };
+  if (fits(all[0], *other) || fits(*other, all[0])) return {};
+  return error(SK_ERR_DESYNC,
+               "rank 0 shrinks one communicator and rank {} another, which both come of the same "
+               "one; all ranks shrink them in the same order, one after the other",
+               other - all.begin());
+}
+
 }  // namespace
 
 // A plan has one number of queues and one size of tiles for all ranks, so the least of each: more
@@ -75,6 +97,7 @@ Result<Agreement> agree_on(std::span<const RankFacts> all, std::span<const int> 
     agreement.kernel_sets |= 1u << facts.kernel_set;
     agreement.put_only = agreement.put_only || facts.put_only != 0;
   }
+  SK_RETURN_IF_ERROR(check_lineage(all));
   agreement.name = std::max<uint64_t>(1, all[0].drawn);
   SK_RETURN_IF_ERROR(check_memory(all, host_of));
   tune(target, cache_bytes);

@@ -22,7 +22,9 @@ struct RankFacts {
   uint32_t workers = 0;     // As asked for; 0: what falls to it of the cores.
   uint32_t kernel_set = 0;  // Backend::kernel_set().
   uint32_t put_only = 0;
-  uint64_t drawn = 0;           // At random: rank 0's names the communicator.
+  uint64_t drawn = 0;                    // At random: rank 0's names the communicator.
+  uint64_t parent = 0, grandparent = 0;  // Communicator::Lineage.
+  uint32_t has_sibling = 0;
   uint64_t memory_bytes = 0;    // Of its host.
   uint64_t heap_bytes_max = 0;  // As asked for; 0: what the host has.
   uint64_t cache_bytes = 0;     // shared_cache_bytes().
@@ -47,7 +49,8 @@ struct Agreement {
 };
 
 // The same on all ranks; `all` and `host_of` by rank. SK_ERR_DESYNC names a rank whose library is
-// of another version; SK_ERR_NO_MEMORY says what the world lacks.
+// of another version, or that shrinks another communicator; SK_ERR_NO_MEMORY says what the world
+// lacks.
 Result<Agreement> agree_on(std::span<const RankFacts> all, std::span<const int> host_of);
 
 // Gathers and agrees.

@@ -51,8 +51,16 @@ struct Pinned {
 
 class Communicator {
  public:
+  // Of what is to be what is left, by names that no other communicator has; 0: of none.
+  struct Lineage {
+    uint64_t parent = 0;
+    uint64_t grandparent = 0;
+    bool has_sibling = false;          // This rank has another one that is left of the parent.
+    std::shared_ptr<const void> held;  // By which the parent counts those that there are.
+  };
   struct Config {
     BootstrapConfig bootstrap;
+    Lineage lineage;
     DeviceId device;
     int cancel_fd = -1;          // The caller's way to end the creation; -1: none.
     Absence* absence = nullptr;  // Who will not come; null where nobody knows.

@@ -35,6 +35,9 @@ RankFacts facts_of(const Communicator::Config& config, const Backend& backend,
   facts.cpus = usable_cpus();
   facts.cpu_limit = cpu_limit("");
   facts.staging_bytes = backend.staging_bytes;
+  facts.parent = config.lineage.parent;
+  facts.grandparent = config.lineage.grandparent;
+  facts.has_sibling = config.lineage.has_sibling ? 1 : 0;
   if (is_worth_asking(world_size, backend.staging_bytes)) tell_room(backend.memory_room(), facts);
   return facts;
 }
@@ -126,6 +129,7 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::meet(const Config& config
            target.mapped ? "all peers' memory is mapped" : "puts alone",
            config.timeout_ns / 1'000'000);
   comm->log_ = log;
+  comm->name_ = agreed.name;
   comm->remember_given(config, *bootstrap, agreed.name, links.one_process_space);
   record.stands(agreed.name, bootstrap->rank(), bootstrap->host_of(),
                 backend.far_link == nullptr ? "?" : backend.far_link());

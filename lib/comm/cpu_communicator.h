@@ -102,9 +102,11 @@ class CpuCommunicator final : public Communicator {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Program> meeting_;  // To decline with, for which there must be no want of memory.
   std::unique_ptr<Heap> heap_;
-  Target target_;                 // Of all ranks alike, but for what a product adds.
-  uint32_t kernel_sets_ = 0;      // Agreement::kernel_sets.
-  Config given_;                  // For those that are left, once some are not.
+  Target target_;             // Of all ranks alike, but for what a product adds.
+  uint32_t kernel_sets_ = 0;  // Agreement::kernel_sets.
+  Config given_;              // For those that are left, once some are not.
+  uint64_t name_ = 0;         // Agreement::name.
+  const std::shared_ptr<const int> children_ = std::make_shared<int>();  // Lineage::held.
   std::vector<int> launched_as_;  // By rank: Bootstrap::launched_as().
   int64_t timeout_ns_ = 0;
   int local_rank_ = 0, local_size_ = 1;

@@ -35,11 +35,16 @@ Result<Communicator::Config> CpuCommunicator::for_survivors(int64_t meeting_ns) 
   }
   Config config = given_;
   config.bootstrap.timeout_ns = meeting_ns;
+  config.lineage = {.parent = name_,
+                    .grandparent = given_.lineage.parent,
+                    .has_sibling = children_.use_count() > 1,
+                    .held = children_};
   config.bootstrap.gone = [this](int launched_as) {
     const auto at = std::lower_bound(launched_as_.begin(), launched_as_.end(), launched_as);
-    if (at == launched_as_.end() || *at != launched_as) return true;
+    if (at == launched_as_.end() || *at != launched_as) return Gone::kYes;
     const auto peer = uint32_t(at - launched_as_.begin());
-    return peer != rank() && endpoint_->gone(peer);
+    if (peer == rank() || !endpoint_->gone(peer)) return Gone::kNo;
+    return endpoint_->unreachable(peer) ? Gone::kUnreachable : Gone::kYes;
   };
   return config;
 }

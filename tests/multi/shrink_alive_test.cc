@@ -64,6 +64,25 @@ TEST_P(ShrinkAlive, TwoOfOneNameDoNotMix) {
   EXPECT_THAT(ranks.all_said({0, 1}), testing::Each(""));
 }
 
+// Two that come of one another meet at one name.
+TEST_P(ShrinkAlive, RelativesDoNotMix) {
+  ForkedRanks ranks(2, GetParam(), [](ForkedRank& self) {
+    sk_comm* child = nullptr;
+    self.say(shrunk(self, self.comm, 0, &child));
+    // Each rank shrinks another one, then the one that the other has shrunk.
+    for (int turn = 0; turn < 2; ++turn)
+      self.say(shrunk(self, self.number == turn ? self.comm : child, 20'000));
+    return shrunk(self, child, 20'000);  // In the same order it goes on.
+  });
+  EXPECT_THAT(ranks.all_said({0, 1}), ElementsAre("rank 0 of 2: 3", "rank 1 of 2: 3"));
+  for (int turn = 0; turn < 2; ++turn) {
+    EXPECT_THAT(ranks.all_said({0, 1}),
+                testing::Each(HasSubstr("SK_ERR_DESYNC: rank 0 shrinks one communicator and rank 1 "
+                                        "another, which both come of the same one")));
+  }
+  EXPECT_THAT(ranks.all_said({0, 1}), ElementsAre("rank 0 of 2: 3", "rank 1 of 2: 3"));
+}
+
 // As where who let them meet dies in their last step: one has nothing and tries again, the others
 // have a communicator that is over.
 TEST_P(ShrinkAlive, RanksWhoseLastStepEndedDifferentlyMeetAgain) {

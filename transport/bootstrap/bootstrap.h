@@ -7,6 +7,7 @@
 #ifndef SK_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
 #define SK_TRANSPORT_BOOTSTRAP_BOOTSTRAP_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -73,6 +74,13 @@ class Bootstrap {
 // A variable of the environment; nullopt when it is not set.
 using EnvLookup = std::function<std::optional<std::string>(const char* name)>;
 
+// What is known of a rank that was here before.
+enum class Gone {
+  kNo,
+  kUnreachable,  // Its connection was lost, and it may come.
+  kYes,
+};
+
 struct BootstrapConfig {
   int32_t kind = SK_BOOTSTRAP_AUTO;      // enum sk_bootstrap.
   int rank = 0;                          // THREADS and CALLBACK; else as the launcher says, or
@@ -84,13 +92,19 @@ struct BootstrapConfig {
   EnvLookup env;                         // Empty: the process's environment.
   std::shared_ptr<const Cancel> cancel;  // Null: nobody ends it early. CALLBACK cannot be ended.
   // AUTO and ENV, where those meet that are left of ranks which have met before: whether the
-  // launcher's `rank` is not to be waited for. Asked again and again, by this thread. Empty: all
-  // are waited for.
-  std::function<bool(int rank)> gone;
+  // launcher's `rank` is not to be waited for, or not for long (unreachable_ns()). Asked again and
+  // again, by this thread. Empty: all are waited for.
+  std::function<Gone(int rank)> gone;
   // With `gone`: those ranks were on one host, and PIDs mean the same to them: they need no
   // address.
   bool met_on_one_host = false;
 };
+
+// How long who is unreachable is waited for, of such a time in all: a network that comes back does
+// so in seconds.
+constexpr int64_t unreachable_ns(int64_t timeout_ns) {
+  return std::min<int64_t>(timeout_ns / 4, 10'000'000'000);
+}
 
 // Finds the other ranks. Communicators of one name made at the same time by several threads of a
 // process must be made in the same order on all ranks; with different names any order will do.

@@ -59,7 +59,7 @@ class HubBootstrap final : public Bootstrap {
   Status flush(int64_t deadline_ns, const Cancel& cancel);
 
   JobEnv job_;
-  const std::function<bool(int rank)> gone_;
+  const std::function<Gone(int rank)> gone_;
   std::vector<std::optional<Channel>> members_;  // This rank's own place stays empty.
   std::vector<bool> came_;                       // Also those that have gone again.
   std::vector<bool> left_out_;                   // Not waited for, and not let in any more.
@@ -67,12 +67,14 @@ class HubBootstrap final : public Bootstrap {
   std::string last_progress_;
   int64_t next_progress_ns_ = 0;
   int64_t next_look_ns_ = 0;
+  int64_t patience_ends_ns_ = 0;  // With those who are unreachable.
   Status failure_;
 };
 
 Status HubBootstrap::meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_t deadline_ns) {
   SK_ASSIGN_OR_RETURN(const std::vector<std::byte> host, host_id());
   host_ids_.resize(host.size() * members_.size());
+  patience_ends_ns_ = bootstrap_clock_ns() + unreachable_ns(timeout_ns);
   std::copy(host.begin(), host.end(), &host_ids_[size_t(rank()) * host.size()]);
   Status met;
   {
@@ -136,8 +138,12 @@ void HubBootstrap::look_who_is_gone() {
   if (!gone_ || now_ns < next_look_ns_) return;
   next_look_ns_ = now_ns + kTickNs;
   const std::vector<bool> missing = missing_members();
-  for (size_t r = 0; r < missing.size(); ++r)
-    if (missing[r]) left_out_[r] = gone_(int(r));
+  for (size_t r = 0; r < missing.size(); ++r) {
+    if (!missing[r]) continue;
+    const Gone gone = gone_(int(r));
+    left_out_[r] =
+        gone == Gone::kYes || (gone == Gone::kUnreachable && now_ns >= patience_ends_ns_);
+  }
 }
 
 HubDoor::Place HubBootstrap::place_of(uint32_t rank) const {

@@ -59,7 +59,7 @@ class MemberBootstrap final : public Bootstrap {
   Result<std::vector<std::byte>> exchange(std::span<const std::byte> mine, int64_t timeout_ns);
 
   JobEnv job_;
-  const std::function<bool(int rank)> gone_;
+  const std::function<Gone(int rank)> gone_;
   std::optional<Channel> hub_;
   std::vector<std::byte> host_;
   int hub_rank_ = 0;
@@ -95,12 +95,16 @@ bool MemberBootstrap::wait_ready(int fd, short events, int64_t deadline_ns) cons
 Result<bool> MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns, Found* found) {
   int64_t backoff_ns = kBackoffLeastNs;
   Attempt last;
+  const int64_t patience_ends_ns = bootstrap_clock_ns() + unreachable_ns(timeout_ns);
   while (true) {
-    if (gone_ && !job_.one_host && gone_(0)) {
+    const Gone hub = gone_ && !job_.one_host ? gone_(0) : Gone::kNo;
+    if (hub == Gone::kYes ||
+        (hub == Gone::kUnreachable && bootstrap_clock_ns() >= patience_ends_ns)) {
       return error(SK_ERR_UNSUPPORTED,
-                   "rank 0 is gone, and the ranks of several hosts meet where it was, at {}: "
-                   "those that are left can go on after a new start of the job only",
-                   job_.place());
+                   "rank 0 {}, and the ranks of several hosts meet where it was, at {}: "
+                   "those that are left can go on after a new start of the job only{}",
+                   hub == Gone::kYes ? "is gone" : "cannot be reached", job_.place(),
+                   hub == Gone::kYes ? "" : "; rank 0 may go on without them");
     }
     // Again each time: a service's name may get its address only once rank 0 has started.
     Result<std::vector<Address>> addresses = resolve(job_);

@@ -127,6 +127,7 @@ class FaultEndpoint final : public Endpoint {
     return inner_->awaited_by(peer);
   }
   bool gone(uint32_t peer) override { return network_->killed() == peer || inner_->gone(peer); }
+  bool unreachable(uint32_t peer) const override { return inner_->unreachable(peer); }
   Status commit(uint64_t offset, uint64_t bytes) override { return inner_->commit(offset, bytes); }
   Status release(uint64_t offset, uint64_t bytes) override {
     return inner_->release(offset, bytes);

@@ -172,6 +172,13 @@ bool HostsEndpoint::gone(uint32_t peer) {
   return by_rank_[peer]->ended_as != 0;
 }
 
+bool HostsEndpoint::unreachable(uint32_t peer) const {
+  if (by_rank_[peer] == nullptr) return local_->unreachable(peer);
+  const std::lock_guard lock(mutex_);
+  const Channel& channel = by_rank_[peer]->channel;
+  return !channel.inbox().left() && !channel.open() && channel.ending().code() != SK_ERR_PEER_LOST;
+}
+
 Status HostsEndpoint::check() {
   local_->look_after_peers();
   progress();

@@ -41,6 +41,7 @@ class HostsEndpoint : public Endpoint {
   void tell_awaited(std::optional<uint32_t> rank) override;
   std::optional<uint32_t> awaited_by(uint32_t peer) const override;
   bool gone(uint32_t peer) override;
+  bool unreachable(uint32_t peer) const override;
   Status commit(uint64_t offset, uint64_t bytes) override { return local_->commit(offset, bytes); }
   Status release(uint64_t offset, uint64_t bytes) override {
     return local_->release(offset, bytes);

@@ -15,10 +15,10 @@ using namespace sk::testing_support;
 using testing::HasSubstr;
 
 BootstrapConfig left_config(int rank, int world_size, const std::string& job,
-                            std::function<bool(int)> gone) {
+                            const std::function<bool(int)>& gone) {
   BootstrapConfig config = env_config(here_variables(rank, world_size, job), kLong);
   config.name = "what is left";
-  config.gone = std::move(gone);
+  config.gone = [gone](int r) { return gone(r) ? Gone::kYes : Gone::kNo; };
   return config;
 }
 
@@ -131,10 +131,34 @@ TEST(Survivors, OneThatEndsBehindItsPartKeepsItFromNobody) {
 TEST(Survivors, OfSeveralHostsNeedRankZero) {
   const HeldPort port;
   BootstrapConfig config = env_config(job_variables(1, 2, port.number()), kLong);
-  config.gone = [](int rank) { return rank == 0; };
+  config.gone = [](int rank) { return rank == 0 ? Gone::kYes : Gone::kNo; };
   const auto made = make_bootstrap(config);
   EXPECT_EQ(made.status().code(), SK_ERR_UNSUPPORTED);
   EXPECT_THAT(made.status().message(), HasSubstr("rank 0 is gone"));
+}
+
+// A connection that was lost says nothing of a rank that comes.
+TEST(Survivors, WhoIsUnreachableMayComeForAWhile) {
+  const HeldPort port;
+  on_ranks(3, [&](int rank) {
+    if (rank == 2) return;
+    BootstrapConfig config = env_config(job_variables(rank, 3, port.number()), 4'000'000'000);
+    config.name = "what is left of " + std::to_string(getpid());
+    config.gone = [](int) { return Gone::kUnreachable; };
+    auto made = make_bootstrap(config);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_EQ(gathered(**made, rank), std::vector<int>({0, 1}));
+  });
+}
+
+TEST(Survivors, OfSeveralHostsSayThatRankZeroCannotBeReached) {
+  const HeldPort port;
+  BootstrapConfig config = env_config(job_variables(1, 2, port.number()), 2'000'000'000);
+  config.gone = [](int) { return Gone::kUnreachable; };
+  const auto made = make_bootstrap(config);
+  EXPECT_EQ(made.status().code(), SK_ERR_UNSUPPORTED);
+  EXPECT_THAT(made.status().message(), HasSubstr("rank 0 cannot be reached"));
+  EXPECT_THAT(made.status().message(), HasSubstr("rank 0 may go on without them"));
 }
 
 TEST(Survivors, OfOneHostNeedNoAddress) {
@@ -143,7 +167,7 @@ TEST(Survivors, OfOneHostNeedNoAddress) {
     if (rank == 0) return;
     BootstrapConfig config = env_config(job_variables(rank, 3, port.number()), kLong);
     config.name = "what is left of " + std::to_string(getpid());
-    config.gone = [](int r) { return r == 0; };
+    config.gone = [](int r) { return r == 0 ? Gone::kYes : Gone::kNo; };
     config.met_on_one_host = true;
     auto made = make_bootstrap(config);
     ASSERT_TRUE(made.ok()) << made.status().message();
