@@ -53,6 +53,8 @@ Result<std::unique_ptr<Endpoint>> connect_hosts(Bootstrap& bootstrap, const Segm
   config.timeout_ns = timeout_ns;
   config.networks = process_env("SK_NET").value_or("");
   config.ports = process_env("SK_PORT_RANGE").value_or("");
+  SK_ASSIGN_OR_RETURN(config.silence_ms,
+                      read_silence_ms(process_env("SK_NET_SILENCE_S").value_or("")));
   SK_ASSIGN_OR_RETURN(config.secret, read_job_secret(process_env));
   const std::string tls = process_env("SK_NET_TLS").value_or("1");
   SK_ASSIGN_OR_RETURN(const bool encrypted, parse_flag("SK_NET_TLS", tls));

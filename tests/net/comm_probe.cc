@@ -6,8 +6,8 @@
 // many numbers at most; SK_PROBE_TIMEOUT_MS, how long it waits for others; SK_PROBE_FORK=1: a child
 // that does nothing is forked first, and lives on; SK_PROBE_END=exit: it ends behind its rounds
 // and frees nothing; SK_PROBE_END=idle: it calls nothing any more, and does not end;
-// SK_PROBE_SHRINK=1: where a rank is lost, those that are left sum three times more, and say who
-// they are.
+// SK_PROBE_SHRINK=1: where a rank or a connection is lost, those that are left sum three times
+// more, and say who they are.
 #include <unistd.h>
 
 #include <cstdint>
@@ -99,8 +99,8 @@ int main() {
       if (round == 0 && rounds > 3) say("begun");
     }
   }
-  if (status == SK_ERR_PEER_LOST && !text_of("SK_PROBE_SHRINK").empty())
-    status = go_on_without_the_lost(comm, &right);
+  const bool lost = status == SK_ERR_PEER_LOST || status == SK_ERR_TRANSPORT;
+  if (lost && !text_of("SK_PROBE_SHRINK").empty()) status = go_on_without_the_lost(comm, &right);
   if (status == SK_OK) {
     say(right ? "SK_OK" : "a sum is wrong");
     if (text_of("SK_PROBE_END") == "exit") return 0;

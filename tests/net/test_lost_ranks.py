@@ -162,6 +162,40 @@ def test_a_short_cut_is_got_over() -> None:
         assert [rank.said for rank in ranks] == [""] * 4
 
 
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_host_that_is_reached_again_goes_on_with_the_others(victim: int) -> None:
+    """A lost connection is no death: those that are left wait for it a while."""
+    with Hosts(3, links=Link()) as hosts:
+        ranks = Ranks(list(hosts), SK_PROBE_ROUNDS=MANY, SK_PROBE_SHRINK=1, SK_PROBE_COUNT_MAX=1)
+        ranks.begin()
+        hosts.cut(hosts[victim])
+        time.sleep(7)  # tidy: allow sleep: it is the time that counts
+        hosts.restore(hosts[victim])
+        assert ranks.said(within=LINK_BOUND_S) == ["SK_OK"] * 3
+        assert [rank.lines[-2] for rank in ranks] == [f"left: rank {i} of 3" for i in range(3)]
+
+
+def test_a_longer_cut_is_got_over_where_it_may_be_longer() -> None:
+    with Hosts(2, links=Link()) as hosts:
+        ranks = many(hosts, SK_NET_SILENCE_S=30)
+        hosts.cut(hosts[0], hosts[1])
+        time.sleep(8)  # tidy: allow sleep: it is the time that counts
+        hosts.restore(hosts[0], hosts[1])
+        time.sleep(8)  # tidy: allow sleep: kernels send what was lost again after as long
+        assert [rank.said for rank in ranks] == [""] * 4
+        ranks[3].program.kill()
+        for said in ranks.said(3, within=LINK_BOUND_S):
+            assert "rank 3 died" in said
+
+
+@pytest.mark.parametrize("text", ["1", "601", "4s", "-4"])
+def test_a_wrong_silence_is_refused_on_all_ranks(text: str) -> None:
+    with Hosts(2) as hosts:
+        for said in Ranks(list(hosts), SK_NET_SILENCE_S=text).said(within=BOUND_S):
+            assert said.startswith("SK_ERR_INVALID_ARGUMENT: ")
+            assert f'SK_NET_SILENCE_S is "{text}": it must be whole seconds from 2 to 600' in said
+
+
 def listens(host: Host, port: int) -> bool:
     return f":{port:04X} " in host.run(["cat", "/proc/net/tcp"]).stdout
 

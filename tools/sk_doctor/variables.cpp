@@ -22,6 +22,7 @@
 #include "transport/bootstrap/secret.h"
 #include "transport/bootstrap/secret_fd.h"
 #include "transport/local/fd.h"
+#include "transport/tcp/tcp.h"
 
 namespace sk::doctor {
 namespace {
@@ -59,6 +60,7 @@ Status check_secret_text(const std::string& text) {
 }
 
 Status check_tls_flag(const std::string& text) { return status_of(parse_flag("SK_NET_TLS", text)); }
+Status check_silence(const std::string& text) { return status_of(read_silence_ms(text)); }
 Status check_pairs(const std::string& text) { return status_of(parse_flag("SK_GPU_PAIRS", text)); }
 Status check_template(const std::string& text) {
   return status_of(parse_flag("SK_TEMPLATE", text));
@@ -126,7 +128,7 @@ Status check_private(const std::string&) {
 }
 
 // All that docs/env.md has and that begin so, and what others set that notebooks read.
-constexpr std::array<Variable, 28> kVariables = {{
+constexpr std::array<Variable, 29> kVariables = {{
     {"SK_BOOTSTRAP", Reader::kRanks, nullptr},  // See read_identity(): "job".
     {"SK_JOB_ID", Reader::kRanks, nullptr},
     {"SK_MASTER_PORT", Reader::kRanksOfHosts, check_port},
@@ -137,6 +139,7 @@ constexpr std::array<Variable, 28> kVariables = {{
     {"SK_NET", Reader::kRanksOfHosts, nullptr},         // "network"
     {"SK_PORT_RANGE", Reader::kRanksOfHosts, nullptr},  // "ports"
     {"SK_NET_TLS", Reader::kRanksOfHosts, check_tls_flag},
+    {"SK_NET_SILENCE_S", Reader::kRanksOfHosts, check_silence},
     {"SK_WORKERS", Reader::kRanks, nullptr},  // "isa", and the next.
     {"SK_CPU_ISA", Reader::kRanks, nullptr},
     {"SK_GPU_PAIRS", Reader::kRanks, check_pairs},

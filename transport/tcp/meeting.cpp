@@ -181,7 +181,7 @@ void Meeting::accept_some() {
 }
 
 Status Meeting::greet(Connection& connection, SocketPtr socket) {
-  std::unique_ptr<stream::Pipe> pipe = make_pipe(std::move(socket));
+  std::unique_ptr<stream::Pipe> pipe = make_pipe(std::move(socket), in_.config.silence_ms);
   if (in_.config.wrap) {
     SK_ASSIGN_OR_RETURN(pipe, in_.config.wrap(std::move(pipe), connection.dials(), in_.key.bytes));
   }

@@ -15,6 +15,7 @@
 
 #include "lib/base/fork_lock.h"
 #include "transport/bootstrap/kinds.h"
+#include "transport/tcp/answers.h"
 
 namespace sk::tcp {
 
@@ -44,7 +45,6 @@ ForkLock open_sockets_lock(&OpenSockets::close_in_child);
 // what goes unanswered (look_after()), long before the kernel does: that one ends what it gives up
 // by a reset, which a peer who still hears could not tell from the end of a process.
 constexpr int kIdleS = 1, kProbeS = 1, kProbes = 60;
-constexpr int64_t kSilenceMs = 4'000;
 constexpr uint32_t kUnansweredMin = 2;  // One may have been lost by itself.
 
 std::string errno_text(int number) { return std::generic_category().message(number); }
@@ -79,7 +79,8 @@ void prepare(int fd) {
 
 class SocketPipe final : public stream::Pipe {
  public:
-  explicit SocketPipe(SocketPtr socket) : socket_(std::move(socket)) {}
+  SocketPipe(SocketPtr socket, int64_t silence_ms)
+      : socket_(std::move(socket)), silence_ms_(silence_ms) {}
 
   Result<size_t> send(std::span<const iovec> parts) override {
     if (parts.empty()) return size_t{0};
@@ -117,14 +118,12 @@ class SocketPipe final : public stream::Pipe {
   // none that is gone. Of such a one the kernel asks ever more rarely: that nothing has come for
   // long says something only of the time since it has asked.
   Status look_after() override {
-    tcp_info info = {};
-    socklen_t bytes = sizeof(info);
-    if (getsockopt(fd(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return {};
-    const uint32_t unanswered = std::max<uint32_t>(info.tcpi_retransmits, info.tcpi_probes);
+    const std::optional<Answers> answers = answers_of(fd());
+    if (!answers) return {};
     const int64_t now_ms = bootstrap_clock_ns() / 1'000'000;
-    const int64_t heard_ms = now_ms - info.tcpi_last_ack_recv;
-    if (unanswered == 0 || heard_ms > asked_ms_) asked_ms_ = now_ms;
-    if (unanswered < kUnansweredMin || now_ms - asked_ms_ < kSilenceMs) return {};
+    const bool heard = std::exchange(answers_, answers->count) != answers->count;
+    if (answers->unanswered == 0 || heard) asked_ms_ = now_ms;
+    if (answers->unanswered < kUnansweredMin || now_ms - asked_ms_ < silence_ms_) return {};
     return error(SK_ERR_TRANSPORT, "its host has not answered for {} ms", now_ms - asked_ms_);
   }
 
@@ -140,7 +139,9 @@ class SocketPipe final : public stream::Pipe {
   }
 
   const SocketPtr socket_;
-  int64_t asked_ms_ = 0;  // When look_after() first saw what is unanswered since.
+  const int64_t silence_ms_;
+  int64_t asked_ms_ = 0;  // When look_after() first saw what is unanswered since,
+  uint64_t answers_ = 0;  // behind so many answers.
   bool ended_ = false;
 };
 
@@ -247,8 +248,8 @@ Status dialed(const Socket& socket) {
   return number == 0 ? Status() : no_connection(number);
 }
 
-std::unique_ptr<stream::Pipe> make_pipe(SocketPtr socket) {
-  return std::make_unique<SocketPipe>(std::move(socket));
+std::unique_ptr<stream::Pipe> make_pipe(SocketPtr socket, int64_t silence_ms) {
+  return std::make_unique<SocketPipe>(std::move(socket), silence_ms);
 }
 
 }  // namespace sk::tcp

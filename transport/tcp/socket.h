@@ -40,7 +40,7 @@ Result<SocketPtr> dial(const Address& address, bool* under_way);
 Status dialed(const Socket& socket);
 
 // The stream of a connected socket.
-std::unique_ptr<stream::Pipe> make_pipe(SocketPtr socket);
+std::unique_ptr<stream::Pipe> make_pipe(SocketPtr socket, int64_t silence_ms);
 
 }  // namespace sk::tcp
 

@@ -15,11 +15,17 @@
 
 namespace sk {
 
+// How long a host that owes an answer may be silent before the connection counts as lost.
+inline constexpr int64_t kSilenceMs = 4'000;
+// "2" to "600" seconds, as SK_NET_SILENCE_S has it; "": kSilenceMs.
+Result<int64_t> read_silence_ms(const std::string& text);
+
 struct TcpConfig {
   int64_t timeout_ns = 300'000'000'000;  // For connecting, at most.
   std::string networks;                  // As SK_NET has them: docs/env.md.
   std::string ports;                     // As SK_PORT_RANGE has them.
-  std::string secret;                    // The job's; "": it has none.
+  int64_t silence_ms = kSilenceMs;
+  std::string secret;  // The job's; "": it has none.
   // What connections are wrapped in, by a key of 32 bytes that is this meeting's; null: nothing.
   std::function<Result<std::unique_ptr<stream::Pipe>>(std::unique_ptr<stream::Pipe>, bool dials,
                                                       std::span<const std::byte> key)>
