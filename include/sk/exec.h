@@ -157,9 +157,10 @@ SK_NODISCARD SK_API sk_status sk_session_ask(sk_session* session, int32_t kind, 
  *  once more (EINTR), for it may have begun that just behind the signal; a language that joined
  *  without a stack_signal gets SIGINT again instead. After all of it, or at the third call, the
  *  cell ends with an error that names the ranks that are stuck, and where; those run no cells until
- *  they answer or are revived, the others go on. Without a running cell, stuck ranks get SIGINT
- *  again, with SK_WORKER_EVENT_LOOP several in a row. Cells that are queued after this call are
- *  run, also where the interrupted one has not ended yet.
+ *  they answer or are revived, the others go on. Where a rank's code asks for input about it,
+ * nobody is stuck until the next call, and its answer begins the count of calls anew. Without a
+ * running cell, stuck ranks get SIGINT again, with SK_WORKER_EVENT_LOOP several in a row. Cells
+ * that are queued after this call are run, also where the interrupted one has not ended yet.
  *  @return SK_OK, SK_ERR_PEER_LOST, SK_ERR_TIMEOUT. @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_session_interrupt(sk_session* session) SK_NOEXCEPT;
 

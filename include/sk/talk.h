@@ -70,6 +70,10 @@ typedef struct sk_input {
  *  without the language's lock. With SK_INPUT_NONE the question stays open: the next call with the
  *  same prompt goes on waiting for it. `prompt` NULL withdraws the question and returns at once.
  *  `password` 1: not to be shown. A prompt has at most 64 KiB.
+ *
+ *  An interrupt ends the question. What the cell does about an interrupt may ask: once its code has
+ *  heard of it, by sk_worker_interrupted(), by this call's SK_ERR_ABORTED, or by the SIGINT that an
+ *  SK_INPUT_NONE lets it look for. Then nobody takes its rank for stuck until the next interrupt.
  *  @return SK_OK, SK_ERR_ABORTED (the cell was interrupted, whatever the answer),
  *          SK_ERR_BUSY (another thread waits here), SK_ERR_INVALID_ARGUMENT, SK_ERR_OUT_OF_RANGE,
  *          SK_ERR_PEER_LOST.

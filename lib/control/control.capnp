@@ -212,6 +212,7 @@ struct InputRequest {
   prompt @2 :Data;
   password @3 :Bool;
   withdrawn @4 :Bool;  # It waits no longer; nothing else counts then.
+  interrupts @5 :UInt32;  # Of level 0 that the code which asks has heard in this cell.
 }
 
 # From the session with the number of its event, to the rank with the rank's own.

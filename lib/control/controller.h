@@ -127,8 +127,11 @@ class Controller : private AgentEvents {
     std::vector<RankTime> times;        // Of the ranks that ended it, as they did.
     bool failed = false;
     bool lost_a_rank = false;
-    uint32_t interrupts = 0;
-    uint32_t presses = 0;  // Those of the interrupts that the user sent.
+    uint32_t interrupts = 0;        // As its ranks count them: those that are no repetition.
+    uint32_t presses = 0;           // Those of them that the user sent,
+    uint32_t presses_answered = 0;  // and that were settled by an answer to what a rank asked.
+    std::set<uint32_t> heard = {};  // Ranks whose code has heard the last one: it has asked since.
+    bool repeated = false;          // The last one, for who may not have heard it.
     bool asked_where = false;
     int64_t interrupted_ns = 0;
     int64_t judge_ns = 0;                       // Not before: some were about to end the cell.
@@ -180,6 +183,12 @@ class Controller : private AgentEvents {
   void start_cell(Execute request, RankSet target, int64_t now_ns);
   void refuse_cell(const Execute& request, const char* ename, const std::string& why);
   void interrupt_pending(bool by_user, int64_t now_ns);
+  void repeat_interrupt();
+  void begin_interrupt(int64_t now_ns);
+  bool is_answered() const;
+  void hear(uint32_t rank, int64_t now_ns);
+  void forget_heard(uint32_t rank, int64_t now_ns);
+  bool asks_where() const;
   void ask_where(int64_t now_ns);
   std::string stuck_sentence(uint32_t rank) const;
   void give_up_on(const RankSet& stuck, int64_t now_ns);

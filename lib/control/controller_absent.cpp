@@ -62,11 +62,11 @@ void Controller::tell_absent_soon(int64_t now_ns) {
   if (running_->tell_absent_ns == INT64_MAX) running_->tell_absent_ns = now_ns + timers_.absent_ns;
 }
 
-// Not while it is interrupted: that ends every wait.
+// Not while it is interrupted, which ends every wait, unless its code goes on in spite of that.
 void Controller::watch_absent(int64_t now_ns) {
   if (!running_ || now_ns < running_->tell_absent_ns) return;
   running_->tell_absent_ns = INT64_MAX;
-  if (running_->interrupts > 0 || running_->pending.empty()) return;
+  if ((running_->interrupts > 0 && !is_answered()) || running_->pending.empty()) return;
   const Absent absent{running_->request.cell, absent_now()};
   if (absent.groups.empty()) return;
   for (const uint32_t rank : running_->pending) agent_.send(rank, absent);

@@ -47,7 +47,7 @@ void Controller::on_cancel(uint64_t cell, int64_t now_ns) {
 
 void Controller::press(int64_t now_ns) {
   interrupt_pending(true, now_ns);
-  if (++running_->presses < kPressesToGiveUp) return;
+  if (++running_->presses - running_->presses_answered < kPressesToGiveUp) return;
   RankSet stuck;
   for (uint32_t rank : running_->pending)
     if (!has_left(rank)) stuck.push_back(rank);
@@ -56,18 +56,51 @@ void Controller::press(int64_t now_ns) {
 
 // A rank that writes out its error is left alone, unless its reader has no patience for that.
 void Controller::interrupt_pending(bool by_user, int64_t now_ns) {
-  if (running_->interrupts == 0) running_->interrupted_ns = now_ns;
-  const bool again = !by_user && running_->interrupts > 0;
-  const Interrupt interrupt{running_->request.cell, again ? 1u : 0u};
+  if (running_->interrupts == 0 || !running_->heard.empty())
+    begin_interrupt(now_ns);
+  else
+    running_->repeated = true;
   ++running_->interrupts;
   for (uint32_t rank : running_->pending)
-    if (by_user || !has_left(rank)) agent_.send(rank, interrupt);
-  prompts_.withdraw_all();
+    if (by_user || !has_left(rank)) agent_.send(rank, Interrupt{running_->request.cell, 0});
+  prompts_.withdraw_all();  // All that are open were asked before it.
   settle_prompts(now_ns);
+}
+
+void Controller::repeat_interrupt() {
+  running_->repeated = true;
+  for (uint32_t rank : running_->pending)
+    if (!has_left(rank) && !running_->heard.contains(rank))
+      agent_.send(rank, Interrupt{running_->request.cell, 1});
+}
+
+// From here on the time runs within which ranks are to end the cell.
+void Controller::begin_interrupt(int64_t now_ns) {
+  running_->heard.clear();
+  running_->interrupted_ns = now_ns;
+  running_->judge_ns = 0;
+  running_->repeated = running_->asked_where = false;
+}
+
+// The code of a rank has heard the interrupt and asks its user what to do, or has done so: the cell
+// goes on, with ranks that may wait for that one, until it is interrupted again.
+bool Controller::is_answered() const { return !running_->heard.empty() && !running_->lost_a_rank; }
+
+void Controller::hear(uint32_t rank, int64_t now_ns) {
+  if (running_->interrupts == 0) return;
+  running_->heard.insert(rank);
+  tell_absent_soon(now_ns);
+}
+
+// It has ended the cell: those that have asked nothing are to end it, too.
+void Controller::forget_heard(uint32_t rank, int64_t now_ns) {
+  if (running_->heard.erase(rank) == 0 || !running_->heard.empty()) return;
+  begin_interrupt(now_ns);
 }
 
 // When the cell ends without the ranks that do not answer,
 int64_t Controller::give_up_time() const {
+  if (is_answered()) return INT64_MAX;
   const int64_t time_ns = running_->interrupted_ns +
                           (running_->lost_a_rank ? timers_.death_grace_ns : timers_.give_up_ns);
   return std::max(time_ns, running_->judge_ns);
@@ -92,20 +125,21 @@ void Controller::watch_interrupt(int64_t now_ns) {
   if (!running_ || running_->interrupts == 0) return;
   if (now_ns >= give_up_time()) return judge_pending(now_ns);
   const int64_t since_ns = now_ns - running_->interrupted_ns;
-  if (running_->interrupts == 1 && since_ns >= timers_.give_up_ns / 3)
-    interrupt_pending(false, now_ns);
-  if (!running_->asked_where && since_ns >= timers_.give_up_ns / 3 * 2) ask_where(now_ns);
+  if (!running_->repeated && since_ns >= timers_.give_up_ns / 3) repeat_interrupt();
+  if (asks_where() && since_ns >= timers_.give_up_ns / 3 * 2) ask_where(now_ns);
 }
 
 int64_t Controller::interrupt_deadline() const {
   if (running_->interrupts == 0) return INT64_MAX;
   int64_t deadline = give_up_time();
-  if (running_->interrupts == 1)
+  if (!running_->repeated)
     deadline = std::min(deadline, running_->interrupted_ns + timers_.give_up_ns / 3);
-  if (!running_->asked_where)
+  if (asks_where())
     deadline = std::min(deadline, running_->interrupted_ns + timers_.give_up_ns / 3 * 2);
   return deadline;
 }
+
+bool Controller::asks_where() const { return !running_->asked_where && !is_answered(); }
 
 void Controller::ask_where(int64_t now_ns) {
   running_->asked_where = true;
@@ -169,7 +203,7 @@ void Controller::let_settle(const RankSet& ranks, int64_t now_ns) {
     r.state = RankState::kStuck;
     r.settles_until_ns = running_->interrupted_ns + timers_.give_up_ns;
     r.settles_at_most_ns = last_moment();
-    r.asked_twice = running_->interrupts > 1;
+    r.asked_twice = running_->repeated;
     r.dead_cause = "did not stop when another rank died; it goes on in the background";
     ErrorRecord error = failure("KeyboardInterrupt", "interrupted because another rank died");
     error.flags = SK_ERROR_INTERRUPT | SK_ERROR_CONSEQUENCE;

@@ -97,6 +97,7 @@ void Controller::on_done(uint32_t rank, const Done& done, int64_t now_ns) {
   running_->engine.end_rank(rank);
   prompts_.withdraw(rank);
   settle_prompts(now_ns);
+  forget_heard(rank, now_ns);
   finish_cell_if_done(now_ns);
 }
 
@@ -127,7 +128,7 @@ void Controller::rank_dead(uint32_t rank, const std::string& cause, int64_t now_
     running_->failures.push_back({rank, {now_ns, std::move(died)}});
     running_->engine.end_rank(rank);
     running_->lost_a_rank = true;
-    if (running_->interrupts == 0) interrupt_pending(false, now_ns);
+    if (running_->interrupts == 0 || !running_->heard.empty()) interrupt_pending(false, now_ns);
     finish_cell_if_done(now_ns);
   }
   report_state();

@@ -38,7 +38,7 @@ const char* Controller::state_name(uint32_t rank) const {
       break;
   }
   if (running_ && running_->pending.contains(rank))
-    return running_->interrupts > 0 ? "interrupting" : "busy";
+    return running_->interrupts > 0 && !is_answered() ? "interrupting" : "busy";
   return in_comm_cell(rank) ? "busy" : "idle";
 }
 

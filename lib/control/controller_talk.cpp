@@ -20,16 +20,19 @@ void Controller::on_input_request(uint32_t rank, InputRequest request, int64_t n
     refusal.text = "there is nobody to ask: no cell is running on this rank";
   else if (!running_->request.allow_input)
     refusal.text = "there is nobody to ask: whoever sent this cell takes no input requests";
-  else if (running_->interrupts > 0)
+  else if (running_->lost_a_rank || request.interrupts < running_->interrupts)
     refusal.text = "there is nobody to ask: the cell was interrupted";
   if (!refusal.text.empty()) return agent_.send(rank, refusal);
+  hear(rank, now_ns);
   prompts_.add(rank, std::move(request), now_ns);
   settle_prompts(now_ns);
 }
 
 void Controller::on_input_reply(const InputReply& reply, int64_t now_ns) {
-  for (const auto& [rank, request] : prompts_.answer(reply.request))
+  const auto answered = prompts_.answer(reply.request);
+  for (const auto& [rank, request] : answered)
     agent_.send(rank, InputReply{request, reply.state, reply.text});
+  if (running_ && !answered.empty()) running_->presses_answered = running_->presses;
   settle_prompts(now_ns);
 }
 

@@ -209,8 +209,8 @@ Result<Message> get(wire::Done::Reader r) {
   return Message(std::move(m));
 }
 Result<Message> get(wire::InputRequest::Reader r) {
-  InputRequest m{r.getCell(), r.getRequest(), text(r.getPrompt()), r.getPassword(),
-                 r.getWithdrawn()};
+  InputRequest m{r.getCell(),     r.getRequest(),   text(r.getPrompt()),
+                 r.getPassword(), r.getWithdrawn(), r.getInterrupts()};
   if (m.request == 0) return bad("number of a prompt", 0);
   if (m.prompt.size() > kPromptBytesMax) return bad("prompt size", m.prompt.size());
   return Message(std::move(m));

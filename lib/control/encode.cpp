@@ -100,6 +100,7 @@ void put(wire::InputRequest::Builder b, const InputRequest& m) {
   b.setPrompt(data(m.prompt));
   b.setPassword(m.password);
   b.setWithdrawn(m.withdrawn);
+  b.setInterrupts(m.interrupts);
 }
 void put(wire::Comm::Builder b, const Comm& m) {
   b.setCell(m.cell);

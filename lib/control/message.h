@@ -242,6 +242,7 @@ struct InputRequest {
   std::string prompt;
   bool password = false;
   bool withdrawn = false;
+  uint32_t interrupts = 0;  // Of level 0 that the code which asks has heard in this cell.
 };
 
 struct InputReply {

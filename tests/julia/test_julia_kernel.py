@@ -380,6 +380,78 @@ def test_the_first_thing_a_cell_does_about_an_interrupt_goes_on(
         assert cell.text() == "on\nsaved", cell.reply
 
 
+@pytest.mark.parametrize("ranks", [1, 4])
+@pytest.mark.parametrize(
+    "waits",
+    [
+        "sleep(60)",
+        "while true; rand(3); end",
+        "readline()",
+        "rank == 0 ? sleep(60) : barrier(comm)",
+    ],
+)
+def test_what_a_cell_does_about_an_interrupt_may_ask(
+    kernels: Kernels, ranks: int, waits: str
+) -> None:
+    """And takes the time that whoever is asked needs: nobody is stuck meanwhile."""
+    if ranks == 1 and "barrier" in waits:
+        return
+    kernel = kernels(ranks)
+    kernel.run("using LibSK; barrier(comm)")
+    code = f"""println("on")
+try
+    {waits}
+catch error
+    error isa InterruptException || rethrow()
+    line = readline()
+    sleep(0.9)
+    print("got ", line, " ", readline())
+end"""
+    for _ in range(2):
+        sent = kernel.start(code, allow_stdin=True)
+        kernel.wait_for_stream(sent)
+        if waits == "readline()":
+            kernel.prompt(sent)
+        kernel.manager.interrupt_kernel()
+        kernel.prompt(sent)
+        sleep(2)
+        kernel.client.input("yes")
+        kernel.prompt(sent)
+        kernel.client.input("the end")
+        cell = kernel.finish(sent)
+        assert cell.text() == "on\ngot yes the end", cell.reply
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_a_press_interrupts_the_question_about_the_one_before(kernels: Kernels, ranks: int) -> None:
+    kernel = kernels(ranks)
+    code = """println("on")
+try
+    sleep(60)
+catch
+    try
+        readline()
+    catch error
+        print(typeof(error), " ", readline())
+    end
+end"""
+    sent = kernel.start(code, allow_stdin=True)
+    kernel.wait_for_stream(sent)
+    for _ in range(2):
+        kernel.manager.interrupt_kernel()
+        kernel.prompt(sent)
+    kernel.client.input("yes")
+    assert kernel.finish(sent).text() == "on\nInterruptException yes"
+    sent = kernel.start(code, allow_stdin=True)
+    kernel.wait_for_stream(sent)
+    for _ in range(2):
+        kernel.manager.interrupt_kernel()
+        kernel.prompt(sent)
+    kernel.manager.interrupt_kernel()  # The third ends the cell at once.
+    kernel.finish(sent)
+    assert wait_until(lambda: kernel.run("nothing").reply["status"] == "ok")
+
+
 def test_a_press_on_a_rank_that_saves_for_long_is_one_exception(kernels: Kernels) -> None:
     """It is stuck, as far as one can say, and yet it looks."""
     kernel = kernels(1)

@@ -10,7 +10,7 @@ from time import sleep
 
 import nbformat
 import pytest
-from conftest import Kernel, StartKernel
+from conftest import Kernel, StartKernel, wait_until
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
@@ -170,6 +170,82 @@ except KeyboardInterrupt:
         python.manager.interrupt_kernel()
         cell = python.finish(sent)
         assert cell.text() == "on\nsaved\n", cell.reply
+
+
+_WAYS = ["sleep(60)", "spin()", "input('before? ')", "comm.barrier() if rank else sleep(60)"]
+
+
+@pytest.mark.parametrize("waits", _WAYS)
+def test_what_a_cell_does_about_an_interrupt_may_ask(python: Kernel, waits: str) -> None:
+    """And takes the time that whoever is asked needs: nobody is stuck meanwhile."""
+    python.run("from time import sleep\ncomm.barrier()\ndef spin():\n    while True: pass")
+    code = f"""print("on")
+try:
+    {waits}
+except (KeyboardInterrupt, RuntimeError):
+    print("got", input("save? "))
+    sleep(0.9)
+    print(input("and then? "))"""
+    for _ in range(2):
+        sent = python.start(code, allow_stdin=True)
+        python.wait_for_stream(sent)
+        if "input" in waits:
+            assert python.prompt(sent)["prompt"] == "before? "
+        python.manager.interrupt_kernel()
+        assert python.prompt(sent)["prompt"] == "save? "
+        sleep(2)
+        python.client.input("yes")
+        assert python.prompt(sent)["prompt"] == "and then? "
+        python.client.input("the end")
+        cell = python.finish(sent)
+        assert cell.text() == "on\ngot yes\nthe end\n", cell.reply
+
+
+def test_a_press_interrupts_the_question_about_the_one_before(python: Kernel) -> None:
+    python.run("from time import sleep")
+    code = """print("on")
+try:
+    sleep(60)
+except KeyboardInterrupt:
+    try:
+        input("save? ")
+    except KeyboardInterrupt:
+        print("again", input("really? "))"""
+    sent = python.start(code, allow_stdin=True)
+    python.wait_for_stream(sent)
+    python.manager.interrupt_kernel()
+    assert python.prompt(sent)["prompt"] == "save? "
+    python.manager.interrupt_kernel()
+    assert python.prompt(sent)["prompt"] == "really? "
+    python.client.input("yes")
+    assert python.finish(sent).text() == "on\nagain yes\n"
+    sent = python.start(code, allow_stdin=True)
+    python.wait_for_stream(sent)
+    for prompt in ("save? ", "really? "):
+        python.manager.interrupt_kernel()
+        assert python.prompt(sent)["prompt"] == prompt
+    python.manager.interrupt_kernel()  # The third ends the cell at once.
+    assert python.finish(sent).reply["ename"] == "KeyboardInterrupt"
+    assert wait_until(lambda: python.run("print(1)").text() == "1\n")
+
+
+def test_one_rank_asks_while_another_has_not_heard(start_kernel: StartKernel) -> None:
+    python = start_kernel(2, PROGRAM)
+    python.run("import ctypes\nfrom time import sleep")
+    code = """print("on")
+try:
+    ctypes.PyDLL(None).poll(None, 0, 1000) if rank else sleep(60)
+    sleep(60)
+except KeyboardInterrupt:
+    print("all have", comm.allreduce(1 if rank else len(input("save? "))))"""
+    sent = python.start(code, allow_stdin=True)
+    python.wait_for_stream(sent)
+    python.manager.interrupt_kernel()
+    assert python.prompt(sent)["prompt"] == "[0] save? "
+    sleep(2.5)
+    python.client.input("yes")
+    cell = python.finish(sent)
+    assert cell.text() == "on\nall have 4\n", cell.reply
 
 
 def test_a_segfault_is_told_with_its_words(python: Kernel, ranks: int) -> None:

@@ -2,7 +2,9 @@
 
 """What C sees of a communicator while a call waits: where `waiting` looks whether to go on."""
 mutable struct Waiting
-    handles::Vector{Ptr{Cvoid}}  # Of one communicator, and of what was left of it.
+    # Of one communicator, and of what was left of it. Put in place whole and never changed: who is called back
+    # reads it without the lock.
+    handles::Vector{Ptr{Cvoid}}
     is_interrupted::Bool
 end
 
@@ -65,12 +67,14 @@ function look_around(user::Ptr{Cvoid})::Cvoid
     return nothing
 end
 
+"""
+Between frames of C no task may wait: others of the thread would run there, and what they call of libsk would
+find this call inside of it. So there is no lock: a handle that was freed meanwhile is refused.
+"""
 function interrupt(waiting::Waiting)
     waiting.is_interrupted = true
-    lock(context_lock) do
-        for handle in waiting.handles
-            ccall((:sk_comm_abort, libsk), Int32, (Ptr{Cvoid}, Cstring), handle, "interrupted")
-        end
+    for handle in waiting.handles
+        ccall((:sk_comm_abort, libsk), Int32, (Ptr{Cvoid}, Cstring), handle, "interrupted")
     end
 end
 
@@ -126,7 +130,7 @@ function create(text, limit, threads, bytes, put_only, cancel_fd = Cint(0))
 end
 
 function object_of(handle::Ptr{Cvoid}, waiting::Waiting)
-    lock(() -> push!(waiting.handles, handle), context_lock)
+    lock(() -> waiting.handles = [waiting.handles; handle], context_lock)
     own = query(handle)
     comm = Comm(handle, own.rank, own.world_size, own.local_rank, waiting, SymmetricArray[])
     return finalizer(drop, comm)
@@ -237,7 +241,7 @@ function Base.close(comm::Comm)
     comm.handle == C_NULL && return nothing
     check(@waits libsk.sk_comm_free(comm.handle::Ptr{Cvoid})::Int32)
     lock(context_lock) do
-        filter!(!=(comm.handle), comm.waiting.handles)
+        comm.waiting.handles = filter(!=(comm.handle), comm.waiting.handles)
         isempty(comm.waiting.handles) && delete!(waitings, comm.waiting)
     end
     comm.handle = C_NULL

@@ -25,7 +25,9 @@ function free_later(free::Ptr{Cvoid}, handle::Ptr{Cvoid})
 end
 
 """Frees what was dropped; what cannot be freed now is tried again the next time."""
-function free_dropped()
+free_dropped() = disable_sigint(free_each)
+
+function free_each()
     node = Ptr{Node}(Threads.atomic_xchg!(dropped, UInt(0)))
     while node != C_NULL
         each = unsafe_load(node)

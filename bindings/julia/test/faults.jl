@@ -97,6 +97,28 @@ end
     close(comm)
 end
 
+# What is called back within the call waits for nothing: another task would run between the frames of C.
+@testset "an interruption while another task makes or closes a communicator" begin
+    comm = Comm(name = "interrupt beside")
+    if comm.rank == 0
+        has_run = Ref(false)
+        beside = @async lock(LibSK.context_lock) do
+            sleep(0.01)
+            has_run[] = true
+        end
+        yield()
+        @test islocked(LibSK.context_lock)
+        run(`sh -c "sleep 1; kill -INT $(getpid())"`; wait = false)
+        error = thrown(() -> barrier(comm))
+        @test !has_run[]
+        @test error isa InterruptException
+        wait(beside)
+    else
+        @test await(() -> info(comm).over != 0)
+    end
+    close(comm)
+end
+
 # Ranks that do not come: the wait ends, and says who is missing.
 @testset "ranks that do not meet" begin
     together = Comm(name = "beside")

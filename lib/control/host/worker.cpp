@@ -176,6 +176,7 @@ Result<Worker::Request> Worker::next(int64_t timeout_ms) {
           cpu_ns_ = process_cpu_ns();
           cancelled_.store(0, std::memory_order_relaxed);
           interrupt_untaken_ = heard_ = false;
+          interrupts_ = interrupts_heard_ = 0;
           if (absent_.cell == open_cell_) apply_absent();
         }
         stay_readable();

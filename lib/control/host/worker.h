@@ -130,6 +130,8 @@ class Worker {
   void lose_link();
   Status wait_for_room(std::unique_lock<std::mutex>& lock);
   Status ask_for_input(std::optional<std::string> prompt, bool password);
+  bool asks_already(const std::string& prompt, bool password) const;
+  Status end_input();
   void take_input_reply(InputReply reply);
   uint64_t queued() const { return pending_bytes_ + link_.queued_bytes(); }
 
@@ -161,6 +163,8 @@ class Worker {
   bool waits_ = false;                // The main thread, in next().
   bool capture_news_ = false;         // Bytes that came while it waited; the I/O thread looks.
   uint64_t interrupted_early_ = 0;    // A cell that it is to refuse; 0: none.
+  uint32_t interrupts_ = 0;           // Of the open cell, but for repetitions,
+  uint32_t interrupts_heard_ = 0;     // and those that its code is known to have heard.
   uint64_t seq_ = 0;
   uint64_t open_cell_ = 0;
   int64_t code_ended_ns_ = 0;  // 0: not said.

@@ -50,6 +50,7 @@ void Worker::interrupt(const Interrupt& interrupt) {
     cancelled_.store(kCancelled, std::memory_order_relaxed);
   if (collectives() != nullptr) collectives()->mark();
   heard_ = false;
+  if (interrupt.level != 1) ++interrupts_;
   space_.notify_all();
   local::wake(input_wakeup_.get());
   if (config_.event_loop) {
@@ -118,6 +119,7 @@ Result<uint64_t> Worker::interrupted() {
   signal_at_ns_ = INT64_MAX;
   if (!std::exchange(interrupt_untaken_, false) || !cancelled()) return 0;
   heard_ = true;
+  interrupts_heard_ = interrupts_;
   return open_cell_;
 }
 

@@ -12,11 +12,14 @@ namespace sk::control {
 
 // ---- input ------------------------------------------------------------------------------------
 
+bool Worker::asks_already(const std::string& prompt, bool password) const {
+  return input_open_ && input_open_->prompt == prompt && input_open_->cell == open_cell_ &&
+         input_open_->password == password;
+}
+
 // Under the mutex. Asks, unless this question is open already.
 Status Worker::ask_for_input(std::optional<std::string> prompt, bool password) {
-  const bool same = input_open_ && prompt && input_open_->prompt == *prompt &&
-                    input_open_->cell == open_cell_ && input_open_->password == password;
-  if (same) return {};
+  if (prompt && asks_already(*prompt, password)) return {};
   if (input_open_) {
     input_open_->withdrawn = true;
     send(*input_open_);
@@ -29,7 +32,8 @@ Status Worker::ask_for_input(std::optional<std::string> prompt, bool password) {
                  prompt->size(), kPromptBytesMax);
   drain_capture();
   flush_records();  // What was printed is there before the prompt.
-  input_open_ = InputRequest{open_cell_, ++input_count_, std::move(*prompt), password, false};
+  input_open_ = InputRequest{open_cell_,          ++input_count_,   std::move(*prompt), password,
+                             /*withdrawn=*/false, interrupts_heard_};
   send(*input_open_);
   return {};
 }
@@ -38,6 +42,15 @@ void Worker::take_input_reply(InputReply reply) {
   if (!input_open_ || input_open_->request != reply.request) return;  // Withdrawn meanwhile.
   input_reply_ = std::move(reply);
   local::wake(input_wakeup_.get());
+}
+
+// Under the mutex. The cell was interrupted. That the code of the cells is told so here is how it
+// hears, unless it takes interrupts over.
+Status Worker::end_input() {
+  if (input_reply_) input_open_.reset();  // It is answered: nothing to take back.
+  SK_RETURN_IF_ERROR(ask_for_input(std::nullopt, false));
+  if (!config_.event_loop && is_main()) interrupts_heard_ = interrupts_;
+  return error(SK_ERR_ABORTED, "sk_worker_input: the cell was interrupted");
 }
 
 Result<std::optional<InputReply>> Worker::input(std::optional<std::string> prompt, bool password,
@@ -49,6 +62,14 @@ Result<std::optional<InputReply>> Worker::input(std::optional<std::string> promp
   {
     const std::lock_guard lock(mutex_);
     const bool withdraws = !prompt;
+    if (prompt && !asks_already(*prompt, password) && interrupts_ != interrupts_heard_) {
+      const bool gets_signals = config_.sigint && !config_.event_loop && is_main();
+      const Status ended = end_input();
+      // One may wait to be looked at. If none does it has been, and what asks, when it comes again,
+      // is what the cell does about the interrupt.
+      if (ended.code() != SK_ERR_ABORTED || !gets_signals) return ended.clone();
+      return std::optional<InputReply>();
+    }
     SK_RETURN_IF_ERROR(ask_for_input(std::move(prompt), password));
     if (withdraws) return std::optional<InputReply>();
   }
@@ -57,11 +78,8 @@ Result<std::optional<InputReply>> Worker::input(std::optional<std::string> promp
       const std::lock_guard lock(mutex_);
       local::clear_wakeup(input_wakeup_.get());
       // Before the answer, which may be the controller's no to what was asked after the interrupt.
-      if (cancelled()) {
-        if (input_reply_) input_open_.reset();  // It is answered: nothing to take back.
-        SK_RETURN_IF_ERROR(ask_for_input(std::nullopt, false));
-        return error(SK_ERR_ABORTED, "sk_worker_input: the cell was interrupted");
-      }
+      if (input_open_->cell == open_cell_ && input_open_->interrupts != interrupts_)
+        return end_input();
       if (input_reply_) {
         input_open_.reset();
         return std::exchange(input_reply_, std::nullopt);

@@ -61,6 +61,17 @@ TEST(Codec, SignsOfLifeComeBackWhole) {
   EXPECT_FALSE(status_of(Heartbeat{1, "barrier()", {kRankCountMax}}).ok());
 }
 
+TEST(Codec, QuestionsComeBackWhole) {
+  const auto decoded = decode(encode(InputRequest{7, 8, "a\xff?", true, false, 3}));
+  ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+  const auto& back = std::get<InputRequest>(decoded.value());
+  EXPECT_EQ(back.cell, 7u);
+  EXPECT_EQ(back.request, 8u);
+  EXPECT_EQ(back.prompt, "a\xff?");
+  EXPECT_TRUE(back.password && !back.withdrawn);
+  EXPECT_EQ(back.interrupts, 3u);
+}
+
 TEST(Codec, GroupsComeBackWhole) {
   const auto group = decode(encode(RankGroup{7, {1, 4095}, 65535, 1024, true}));
   ASSERT_TRUE(group.ok()) << group.status().message();

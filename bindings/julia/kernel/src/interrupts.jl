@@ -48,8 +48,8 @@ function raise_interrupt()
 end
 
 """
-In place of an error of LibSK: a call in which the cell waited ended because that was interrupted. Returns
-where it was not, or where its code has heard so.
+Where the cell is interrupted and its code has not heard so: InterruptException, in place of an error of LibSK
+with which a call ended that waited, or of a question that nobody will answer.
 """
 function tell_interrupt()
     (is_cancelled() && current_task() === cell_task[]) || return

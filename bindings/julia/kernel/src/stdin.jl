@@ -21,6 +21,7 @@ Base.showerror(io::IO, error::StdinNotImplementedError) = print(io, error.senten
 function ask(prompt::AbstractString, password::Bool)
     prompt = c_text(prompt)
     answer = Ref(blank(RawInput))
+    tell_interrupt()  # What asks is what the cell does about it, or it is told of it here.
     try
         while true
             check(@sk sk_worker_input(worker.handle::Ptr{Cvoid}, prompt::Cstring, password::Int32, 0::Int64,
