@@ -35,6 +35,7 @@ std::optional<Answers> answers_of(int fd) {
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return {};
   const uint32_t without_data = info.tcpi_segs_in - info.tcpi_data_segs_in;
   return Answers{.unanswered = std::max<uint32_t>(info.tcpi_retransmits, info.tcpi_probes),
+                 .probing = info.tcpi_retransmits == 0,
                  .count = info.tcpi_bytes_acked + without_data};
 }
 

@@ -9,8 +9,9 @@ namespace sk::tcp {
 
 struct Answers {
   uint32_t unanswered =
-      0;               // How often the kernel has asked in vain, by sending again or by probes.
-  uint64_t count = 0;  // Grows with every answer.
+      0;                 // How often the kernel has asked in vain, by sending again or by probes.
+  bool probing = false;  // By probes: nothing was under way, and nothing had come for a while.
+  uint64_t count = 0;    // Grows with every answer.
 };
 
 // Data that comes is no answer by itself: a host that hears nothing sends its own again and again.

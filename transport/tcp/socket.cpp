@@ -123,8 +123,9 @@ class SocketPipe final : public stream::Pipe {
     const int64_t now_ms = bootstrap_clock_ns() / 1'000'000;
     const bool heard = std::exchange(answers_, answers->count) != answers->count;
     if (answers->unanswered == 0 || heard) asked_ms_ = now_ms;
-    if (answers->unanswered < kUnansweredMin || now_ms - asked_ms_ < silence_ms_) return {};
-    return error(SK_ERR_TRANSPORT, "its host has not answered for {} ms", now_ms - asked_ms_);
+    const int64_t silent_ms = now_ms - asked_ms_ + (answers->probing ? kIdleS * 1000 : 0);
+    if (answers->unanswered < kUnansweredMin || silent_ms < silence_ms_) return {};
+    return error(SK_ERR_TRANSPORT, "its host has not answered for {} ms", silent_ms);
   }
 
  private:

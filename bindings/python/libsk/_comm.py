@@ -304,9 +304,10 @@ class Comm(Collectives, Here):
 
         Lost are ranks whose process has ended, who freed this communicator, or whose host fell
         silent; one that is lost by silence alone has some seconds to come all the same. Collective
-        over all others, in whatever state this one is: it stays as it is, and is to be freed. Ranks are numbered anew in their order; all else is as this one was made. Where
-        nobody is lost it is another one of the same ranks. Two of which one comes of the other are
-        shrunk in the same order on all ranks, else ``DesyncError``.
+        over all others, in whatever state this one is: it stays as it is, and is to be freed. Ranks
+        are numbered anew in their order; all else is as this one was made. Where nobody is lost it
+        is another one of the same ranks. Two of which one comes of the other are shrunk in the same
+        order on all ranks, else ``DesyncError``.
 
         ``timeout``: seconds that the others are waited for at most, by default this communicator's.
             ``TimeoutError`` names those that are alive and did not come.
