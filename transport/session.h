@@ -244,7 +244,8 @@ class Endpoint {
   virtual uint64_t entered_by(uint32_t peer) const = 0;
 
   // Tells the peers for whom this rank has waited a good part of a wait's time, none: no more. By
-  // that one that gives up names who is late, and not who waits for that rank as well.
+  // that one that gives up names who is late, and not who waits for that rank as well. Any thread,
+  // as often as it likes.
   virtual void tell_awaited(std::optional<uint32_t> rank) {
     header().awaited.store(rank ? *rank + 1 : 0, std::memory_order_relaxed);
   }

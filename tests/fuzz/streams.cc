@@ -44,7 +44,7 @@ struct Memory {
     std::memset(bytes, 0, kGuardBytes + g_layout.control_bytes());
     for (const Range& each : written) std::memset(own.segment + each.offset, 0, each.bytes);
     reason.clear();
-    abort_word = 0;
+    abort_word = awaited = 0;
     left = refused = false;
     entered = 0;
   }

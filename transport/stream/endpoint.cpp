@@ -217,8 +217,10 @@ void HostsEndpoint::tell_abort() {
 void HostsEndpoint::tell_awaited(std::optional<uint32_t> rank) {
   Endpoint::tell_awaited(rank);
   const std::lock_guard lock(mutex_);
+  const uint32_t word = header().awaited.load(std::memory_order_relaxed);
+  if (std::exchange(told_awaited_, word) == word) return;
   for (const auto& peer : peers_) {
-    peer->channel.tell_awaited(header().awaited.load(std::memory_order_relaxed));
+    peer->channel.tell_awaited(word);
     pump(*peer);
   }
 }

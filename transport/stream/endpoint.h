@@ -97,6 +97,7 @@ class HostsEndpoint : public Endpoint {
   std::string heard_reason_;
   uint32_t ends_ = 0;
   int64_t looked_after_ns_ = 0;
+  uint32_t told_awaited_ = 0;
   bool told_abort_ = false;
   bool left_ = false;
 };

@@ -48,16 +48,16 @@ class Awaited {
       word_->store(peer + 1, std::memory_order_relaxed);
       noted_ = true;
     }
-    if (!is_long || told_ == peer) return;
-    endpoint_.tell_awaited(peer);
-    told_ = peer;
+    if (!is_long) return;
+    endpoint_.tell_awaited(peer);  // Again and again: another worker's wait may have ended.
+    told_ = true;
   }
 
  private:
   std::atomic<uint32_t>* const word_;
   Endpoint& endpoint_;
   bool noted_ = false;
-  std::optional<uint32_t> told_;
+  bool told_ = false;
 };
 
 // The workspace of a segment: the staging areas, each of so many bytes (less in large worlds:
