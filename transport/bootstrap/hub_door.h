@@ -51,13 +51,14 @@ class HubDoor {
     Channel channel;
     int64_t until_ns;
     bool said_hello = false;
-    bool holds_secret = false;
-    bool leaving = false;  // Refused: only its answer is still to be sent.
+    bool right_hello = false;  // Of the secret's holder, who need not be the one that says it.
+    bool leaving = false;      // Refused: only its answer is still to be sent.
     MemberHello hello;
     SessionKeys keys{};
   };
 
   Status accept_some(int listener);
+  bool has_room() const;
   bool send_one_away();
   bool is_over(Stranger& stranger, bool ready);
   Status hear(Stranger& stranger);
@@ -72,7 +73,9 @@ class HubDoor {
   PlaceOf place_of_;
   Admit admit_;
   std::list<Stranger> strangers_;
-  std::set<std::array<std::byte, 32>> nonces_;  // Of those that held the secret.
+  std::set<std::array<std::byte, 32>> nonces_;  // Of right hellos.
+  Status no_room_;                              // Why nobody can be taken in,
+  int64_t room_at_ns_ = 0;                      // and when to try again.
   // Who was refused, for refused().
   int unproven_ = 0;     // Connections that could not show the job's secret, or had one too many.
   int other_users_ = 0;  // Connections of other users, turned away unheard.
