@@ -226,3 +226,18 @@ def test_strangers_at_the_first_port_do_not_keep_ranks_from_meeting() -> None:
         flood(hosts[1], hosts[0].ip4, port, port, 400)
         ranks.start(1)
         assert ranks.said() == ["SK_OK"] * 2
+
+
+def test_the_limit_of_descriptors_is_raised_to_what_streams_take() -> None:
+    with Hosts(2) as hosts:
+        places = [hosts[0]] * 12 + [hosts[1]] * 12
+        assert Ranks(places, ULIMIT="-Sn 24").said() == ["SK_OK"] * 24
+
+
+def test_too_few_descriptors_for_the_streams_are_told_to_all() -> None:
+    with Hosts(2) as hosts:
+        places = [hosts[0]] * 4 + [hosts[1]] * 20
+        for said in Ranks(places, each={2: {"ULIMIT": "-n 24"}}).said():
+            assert said.startswith("SK_ERR_NO_MEMORY")
+            assert "rank 2: a rank with streams to 20 ranks of other hosts takes 23 desc" in said
+            assert "of at most 24 descriptors are open" in said

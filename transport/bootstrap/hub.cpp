@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "lib/base/descriptors.h"
 #include "transport/bootstrap/hub_door.h"
 #include "transport/bootstrap/kinds.h"
 #include "transport/bootstrap/port.h"
@@ -17,6 +18,8 @@ namespace {
 
 constexpr int64_t kTickNs = 100'000'000;  // Between progress reports.
 constexpr int64_t kFarewellNs = 200'000'000;
+constexpr int64_t kTellNs = 5'000'000'000;  // For those who come too late to hear the farewell.
+constexpr uint64_t kDescriptorsOfStrangers = 64;
 
 bool any(const std::vector<bool>& flags) {
   return std::find(flags.begin(), flags.end(), true) != flags.end();
@@ -42,6 +45,8 @@ class HubBootstrap final : public Bootstrap {
   Status wait_for_members(HubDoor& door, const Port& port, int64_t deadline_ns);
   void hear_members();
   void look_who_is_gone();
+  Status make_room();
+  void tell_whoever_comes(HubDoor& door, const Port& port, const Status& why, int64_t deadline_ns);
   HubDoor::Place place_of(uint32_t rank) const;
   void admit(const MemberHello& hello, Channel channel);
   Status late(const HubDoor& door, int64_t timeout_ns) const;
@@ -79,7 +84,9 @@ Status HubBootstrap::meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_
     HubDoor door(
         job_, rank(), world_size(), [this](uint32_t r) { return place_of(r); },
         [this](const MemberHello& hello, Channel channel) { admit(hello, std::move(channel)); });
-    met = wait_for_members(door, *port, deadline_ns);
+    met = make_room();
+    if (met.ok()) met = wait_for_members(door, *port, deadline_ns);
+    if (met.code() == SK_ERR_NO_MEMORY) tell_whoever_comes(door, *port, met, deadline_ns);
     if (met.ok() && any(missing_members())) met = late(door, timeout_ns);
   }
   port.reset();  // It is free for the next communicator from here on.
@@ -87,6 +94,34 @@ Status HubBootstrap::meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_
   SK_RETURN_IF_ERROR(send_whole(host_ids_, deadline_ns));
   place(host_ids_);
   return {};
+}
+
+// Of those that are left of others it is not known yet how many come.
+Status HubBootstrap::make_room() {
+  if (job_.one_host) return {};
+  const uint64_t others = members_.size() - 1;
+  return make_room_for_descriptors(
+      gone_ ? 0 : others, others + kDescriptorsOfStrangers,
+      fmt::format("rank {}, where {} ranks meet,", rank(), world_size()));
+}
+
+// Those that come while it ends: they would find nobody, and ask until their time is up.
+void HubBootstrap::tell_whoever_comes(HubDoor& door, const Port& port, const Status& why,
+                                      int64_t deadline_ns) {
+  [[maybe_unused]] const Status told = end_with(why.clone());
+  for (auto& member : members_) member.reset();
+  const int64_t end_ns = std::min(deadline_ns, bootstrap_clock_ns() + kTellNs);
+  while (true) {
+    const int64_t now_ns = bootstrap_clock_ns();
+    bool all = true;
+    for (size_t r = 0; r < came_.size(); ++r)
+      all = all && (int(r) == rank() || came_[r] || left_out_[r]);
+    if (all || now_ns >= end_ns) return;
+    std::vector<pollfd> polls;
+    door.add_polls(port, polls);
+    if (!cancel().poll(polls, std::min(kTickNs, end_ns - now_ns)).ok()) return;
+    if (!door.hear(port, polls).ok()) return;
+  }
 }
 
 // Returns when all are there or the time has run out.
@@ -146,9 +181,15 @@ HubDoor::Place HubBootstrap::place_of(uint32_t rank) const {
 }
 
 void HubBootstrap::admit(const MemberHello& hello, Channel channel) {
+  came_[hello.rank] = true;
+  if (!failure_.ok()) {
+    // What cannot be sent at once is more than a socket's buffer, or for nobody.
+    [[maybe_unused]] const Status told =
+        channel.put_frame(FrameKind::kError, failure_.code(), as_bytes(failure_.message()));
+    return;
+  }
   std::copy(hello.host.begin(), hello.host.end(), &host_ids_[hello.rank * hello.host.size()]);
   members_[hello.rank].emplace(std::move(channel));
-  came_[hello.rank] = true;
   last_progress_.clear();  // The newcomer has not heard it.
 }
 

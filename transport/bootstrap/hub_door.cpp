@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <iterator>
 
+#include "lib/base/descriptors.h"
 #include "lib/base/world.h"
 #include "transport/bootstrap/address.h"
 
@@ -14,12 +15,21 @@ namespace sk {
 namespace {
 
 constexpr int64_t kHelloTimeNs = 5'000'000'000;  // A connection that says nothing is dropped.
+// To answer a number that was sent: no less for want of a descriptor, else ranks of which each
+// waits for the other's would send each other away.
+constexpr int64_t kProofNs = 500'000'000;
 constexpr size_t kStrangersMax = 1024;
 constexpr int kAcceptsAtOnce = 128;  // Between two looks at those that are here.
 constexpr size_t kNoncesMax = 16 * size_t{kWorldSizeMax};
 constexpr int64_t kNoRoomNs = 50'000'000;  // Between two tries to take somebody in.
+constexpr int64_t kNoRoomNsMax = 2'000'000'000;
 constexpr size_t kSizesTold = 8;
 constexpr size_t kHelloBytesMax = sizeof(MemberHello) + sizeof(MemberProof);
+
+bool knocks(int listener) {
+  pollfd one = {listener, POLLIN, 0};
+  return poll(&one, 1, 0) > 0;
+}
 
 }  // namespace
 
@@ -36,7 +46,6 @@ Status HubDoor::hear(const Port& port, std::span<const pollfd> polls) {
   for (auto it = strangers_.begin(); it != strangers_.end(); ++at) {
     it = is_over(*it, polls[at].revents != 0) ? strangers_.erase(it) : std::next(it);
   }
-  // Only where somebody knocks: accept() wants a descriptor before it looks.
   for (size_t i = 0; i < ports; ++i)
     if (polls[i].revents != 0) SK_RETURN_IF_ERROR(accept_some(port.fds()[i]));
   return {};
@@ -91,12 +100,13 @@ Status HubDoor::accept_some(int listener) {
     const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
       no_room_ = {};
+      no_room_since_ns_ = 0;
       if (job_.one_host && !check_same_user(fd, job_).ok()) {
         ++other_users_;
         close(fd);
         continue;
       }
-      if (strangers_.size() >= kStrangersMax) send_one_away();
+      if (strangers_.size() >= kStrangersMax) send_one_away(0);
       strangers_.emplace_back(fd, bootstrap_clock_ns() + kHelloTimeNs);
       if (is_over(strangers_.back(), true)) strangers_.pop_back();
       continue;
@@ -105,25 +115,40 @@ Status HubDoor::accept_some(int listener) {
     if (cause == EAGAIN || cause == EWOULDBLOCK) return {};
     const bool exhausted =
         cause == EMFILE || cause == ENFILE || cause == ENOBUFS || cause == ENOMEM;
-    if (exhausted && send_one_away()) continue;
+    if (exhausted && !knocks(listener)) return {};  // It wants a descriptor before it looks.
+    if (exhausted && send_one_away(kProofNs)) continue;
     errno = cause;
-    if (exhausted) {
-      // Whoever knocks waits in the queue meanwhile, and others may give back what they have.
-      no_room_ = system_error("accept");
-      room_at_ns_ = bootstrap_clock_ns() + kNoRoomNs;
-      return {};
-    }
+    if (exhausted) return no_room();
     if (cause == EBADF || cause == EINVAL) return system_error("accept");
     // Any other error belongs to that one connection.
   }
   return {};
 }
 
-bool HubDoor::send_one_away() {
+// Whoever knocks waits in the queue meanwhile, and others may give back what they have. What this
+// process alone lacks is told in time, not at the end of it.
+Status HubDoor::no_room() {
+  const bool own = errno == EMFILE && strangers_.empty();
+  const int64_t now_ns = bootstrap_clock_ns();
+  const bool goes_on = own && no_room_since_ns_ != 0 && now_ns - room_at_ns_ < kNoRoomNsMax / 2;
+  no_room_ =
+      errno == EMFILE ? Status(SK_ERR_NO_MEMORY, descriptors_text()) : system_error("accept");
+  room_at_ns_ = now_ns + kNoRoomNs;
+  if (!goes_on) no_room_since_ns_ = own ? now_ns : 0;
+  if (!own || now_ns - no_room_since_ns_ < kNoRoomNsMax) return {};
+  return error(SK_ERR_NO_MEMORY,
+               "rank {}, where the others meet, has no descriptor for one that comes: {}", rank_,
+               no_room_.message());
+}
+
+// One that said a right hello only if it has had `proof_ns` for its proof since it came.
+bool HubDoor::send_one_away(int64_t proof_ns) {
   auto goes = std::find_if(strangers_.begin(), strangers_.end(),
                            [](const Stranger& s) { return !s.right_hello; });
   if (goes == strangers_.end()) goes = strangers_.begin();
   if (goes == strangers_.end()) return false;
+  const int64_t came_ns = goes->until_ns - kHelloTimeNs;
+  if (goes->right_hello && bootstrap_clock_ns() - came_ns < proof_ns) return false;
   strangers_.erase(goes);
   return true;
 }

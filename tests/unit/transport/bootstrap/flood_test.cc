@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <deque>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/support/as_nobody.h"
@@ -131,40 +130,6 @@ TEST_F(Flood, HellosThatWereOverheardElsewhereKeepNobodyOut) {
   waitpid(hub, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   for (const int fd : strangers) close_at_once(fd);
-}
-
-// Method: rank 0 listens, then its program opens all that it may, for a while.
-TEST(NoDescriptor, IsWaitedForByRankZero) {
-  const HeldPort port;
-  int full[2];
-  ASSERT_EQ(pipe(full), 0);
-  const pid_t hub = fork();
-  ASSERT_GE(hub, 0);
-  if (hub == 0) {
-    const rlimit limit = {64, 64};
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) _exit(2);
-    std::thread program([&] {
-      close_at_once(dial(port.number()));
-      std::vector<int> opened;
-      for (int fd = dup(0); fd >= 0; fd = dup(0)) opened.push_back(fd);
-      (void)!write(full[1], "x", 1);
-      pass(500 * kMs);
-      for (const int fd : opened) close(fd);
-    });
-    auto made = make_bootstrap(env_config(variables_of(0, 2, port.number()), kLong));
-    if (!made.ok()) fprintf(stderr, "rank 0: %s\n", made.status().message().c_str());
-    program.join();
-    _exit(made.ok() ? 0 : 1);
-  }
-  char byte = 0;
-  ASSERT_EQ(read(full[0], &byte, 1), 1);
-  const auto made = make_bootstrap(env_config(variables_of(1, 2, port.number()), kLong));
-  EXPECT_TRUE(made.ok()) << made.status().message();
-  int status = 0;
-  waitpid(hub, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  close(full[0]);
-  close(full[1]);
 }
 
 // Opens connections as fast as it can, keeps many, and says nothing, nonsense, or too much.
