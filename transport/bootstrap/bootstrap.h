@@ -48,6 +48,11 @@ class Bootstrap {
   virtual Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                                    int64_t timeout_ns) = 0;
 
+  // Between two gathers, where ranks wait for each other elsewhere: what is ready once there may be
+  // news(), which waits for nothing. An error is what the next gather would say: a rank is gone.
+  virtual void add_polls(std::vector<pollfd>& /*polls*/) const {}
+  virtual Status news() { return {}; }
+
  protected:
   using CancelPtr = std::shared_ptr<const Cancel>;
   // All on one host, until place() says otherwise.

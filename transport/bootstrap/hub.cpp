@@ -39,6 +39,8 @@ class HubBootstrap final : public Bootstrap {
   Status meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_t deadline_ns);
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                            int64_t timeout_ns) override;
+  void add_polls(std::vector<pollfd>& polls) const override;
+  Status news() override;
 
  private:
   // Meeting.
@@ -135,9 +137,7 @@ Status HubBootstrap::wait_for_members(HubDoor& door, const Port& port, int64_t d
     report_progress(absent());
     std::vector<pollfd> polls;
     door.add_polls(port, polls);
-    for (const auto& member : members_) {
-      if (member) polls.push_back({member->fd(), member->wanted_events(), 0});
-    }
+    add_polls(polls);
     SK_ASSIGN_OR_RETURN([[maybe_unused]] const int ready,
                         cancel().poll(polls, std::min(kTickNs, deadline_ns - now_ns)));
     SK_RETURN_IF_ERROR(door.hear(port, polls));
@@ -252,6 +252,23 @@ Result<std::vector<std::byte>> HubBootstrap::allgather(std::span<const std::byte
   }
   SK_RETURN_IF_ERROR(send_whole(whole, deadline_ns));
   return whole;
+}
+
+void HubBootstrap::add_polls(std::vector<pollfd>& polls) const {
+  for (const auto& member : members_)
+    if (member) polls.push_back({member->fd(), member->wanted_events(), 0});
+}
+
+// What members say stays for the next gather: they may be in it already.
+Status HubBootstrap::news() {
+  if (!failure_.ok()) return failure_.clone();
+  for (size_t r = 0; r < members_.size(); ++r) {
+    if (!members_[r]) continue;
+    const Status pumped = members_[r]->pump();
+    if (pumped.ok()) continue;
+    return end_with(error(SK_ERR_PEER_LOST, "rank {} is gone: {}", r, pumped.message()));
+  }
+  return {};
 }
 
 // Returns when no part is missing or the time has run out.

@@ -35,6 +35,8 @@ class MemberBootstrap final : public Bootstrap {
   Result<bool> meet(int64_t timeout_ns, int64_t deadline_ns, Found* found);
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                            int64_t timeout_ns) override;
+  void add_polls(std::vector<pollfd>& polls) const override;
+  Status news() override;
 
  private:
   // `again` says whether another try may go better.
@@ -299,6 +301,21 @@ Result<std::vector<std::byte>> MemberBootstrap::allgather(std::span<const std::b
     hub_.reset();  // The hub and through it the others hear of it at once.
   }
   return whole;
+}
+
+void MemberBootstrap::add_polls(std::vector<pollfd>& polls) const {
+  if (hub_) polls.push_back({hub_->fd(), hub_->wanted_events(), 0});
+}
+
+// Nothing is whole before this rank has given its part.
+Status MemberBootstrap::news() {
+  if (!failure_.ok()) return failure_.clone();
+  const Status pumped = hub_->pump();
+  const auto none = take_whole(SIZE_MAX, pumped);
+  if (none.ok()) return {};
+  failure_ = none.status().clone();
+  hub_.reset();
+  return failure_.clone();
 }
 
 Result<std::vector<std::byte>> MemberBootstrap::exchange(std::span<const std::byte> mine,

@@ -156,7 +156,7 @@ Status Connector::meet(const std::vector<Offer>& offers) {
                         .listeners = listeners_,
                         .key = key,
                         .deadline_ns = deadline_ns_,
-                        .cancel = bootstrap_.cancel(),
+                        .bootstrap = bootstrap_,
                         .config = config_};
   const std::vector<int>& hosts = bootstrap_.host_of();
   for (uint32_t rank = 0; rank < layout_.world_size; ++rank) {
