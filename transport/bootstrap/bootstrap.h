@@ -86,6 +86,10 @@ struct BootstrapConfig {
   sk_allgather_fn allgather = nullptr;   // CALLBACK.
   void* user = nullptr;                  // CALLBACK.
   int64_t timeout_ns = 300'000'000'000;  // For finding each other, at most.
+  // AUTO and ENV: called by this thread with a sentence, first after `notice_after_ns` and then
+  // each six times as long, while ranks are still missing. Empty: nobody is told before the end.
+  std::function<void(const std::string& sentence)> still_waiting;
+  int64_t notice_after_ns = 10'000'000'000;
   EnvLookup env;                         // Empty: the process's environment.
   std::shared_ptr<const Cancel> cancel;  // Null: nobody ends it early. CALLBACK cannot be ended.
   // AUTO and ENV, where those meet that are left of ranks which have met before: whether the

@@ -11,6 +11,7 @@
 #include "transport/bootstrap/hub_door.h"
 #include "transport/bootstrap/kinds.h"
 #include "transport/bootstrap/port.h"
+#include "transport/bootstrap/wait_notice.h"
 #include "transport/bootstrap/wire.h"
 
 namespace sk {
@@ -30,7 +31,7 @@ class HubBootstrap final : public Bootstrap {
   HubBootstrap(const JobEnv& job, const BootstrapConfig& config)
       : Bootstrap(job.rank, job.world_size, config.cancel),
         job_(job),
-        gone_(config.gone),
+        config_(config),
         members_(size_t(job.world_size)),
         came_(size_t(job.world_size)),
         left_out_(size_t(job.world_size)) {}
@@ -66,7 +67,7 @@ class HubBootstrap final : public Bootstrap {
   Status flush(int64_t deadline_ns, const Cancel& cancel);
 
   JobEnv job_;
-  const std::function<bool(int rank)> gone_;
+  const BootstrapConfig config_;
   std::vector<std::optional<Channel>> members_;  // This rank's own place stays empty.
   std::vector<bool> came_;                       // Also those that have gone again.
   std::vector<bool> left_out_;                   // Not waited for, and not let in any more.
@@ -103,7 +104,7 @@ Status HubBootstrap::make_room() {
   if (job_.one_host) return {};
   const uint64_t others = members_.size() - 1;
   return make_room_for_descriptors(
-      gone_ ? 0 : others, others + kDescriptorsOfStrangers,
+      config_.gone ? 0 : others, others + kDescriptorsOfStrangers,
       fmt::format("rank {}, where {} ranks meet,", rank(), world_size()));
 }
 
@@ -128,6 +129,7 @@ void HubBootstrap::tell_whoever_comes(HubDoor& door, const Port& port, const Sta
 
 // Returns when all are there or the time has run out.
 Status HubBootstrap::wait_for_members(HubDoor& door, const Port& port, int64_t deadline_ns) {
+  WaitNotice notice(config_, deadline_ns);
   while (true) {
     hear_members();  // At last when all seem to be there: one may have left meanwhile.
     look_who_is_gone();
@@ -135,6 +137,10 @@ Status HubBootstrap::wait_for_members(HubDoor& door, const Port& port, int64_t d
     const int64_t now_ns = bootstrap_clock_ns();
     if (!any(missing) || now_ns >= deadline_ns) return {};
     report_progress(absent());
+    notice.look([&] {
+      return fmt::format("rank {} of {} waits: {}; {}{}", rank(), world_size(), absent(),
+                         job_.awaited_at(), door.refused());
+    });
     std::vector<pollfd> polls;
     door.add_polls(port, polls);
     add_polls(polls);
@@ -168,11 +174,11 @@ void HubBootstrap::hear_members() {
 // whoever comes late hears the same as the others.
 void HubBootstrap::look_who_is_gone() {
   const int64_t now_ns = bootstrap_clock_ns();
-  if (!gone_ || now_ns < next_look_ns_) return;
+  if (!config_.gone || now_ns < next_look_ns_) return;
   next_look_ns_ = now_ns + kTickNs;
   const std::vector<bool> missing = missing_members();
   for (size_t r = 0; r < missing.size(); ++r)
-    if (missing[r]) left_out_[r] = gone_(int(r));
+    if (missing[r]) left_out_[r] = config_.gone(int(r));
 }
 
 HubDoor::Place HubBootstrap::place_of(uint32_t rank) const {
@@ -195,10 +201,8 @@ void HubBootstrap::admit(const MemberHello& hello, Channel channel) {
 
 // Whatever was refused meanwhile may be the one that is missed.
 Status HubBootstrap::late(const HubDoor& door, int64_t timeout_ns) const {
-  std::string text =
-      fmt::format("{} within {} ms; {} is {}{}{}", absent(), timeout_ns / 1'000'000,
-                  job_.one_host ? "where ranks wait" : "where rank 0 waits", job_.place(),
-                  job_.one_host ? fmt::format(", since {}", job_.hosts) : "", door.refused());
+  std::string text = fmt::format("{} within {} ms; {}{}", absent(), timeout_ns / 1'000'000,
+                                 job_.awaited_at(), door.refused());
   // On one host only processes of this user are heard; at a port anybody is.
   const bool distrusted = door.refused_unproven() && job_.one_host;
   return Status(distrusted ? SK_ERR_TRUST : SK_ERR_TIMEOUT, std::move(text));
@@ -340,7 +344,7 @@ Status HubBootstrap::send_whole(std::span<const std::byte> whole, int64_t deadli
 }
 
 Status HubBootstrap::lost_while_sending(size_t rank, const Status& why) {
-  if (!gone_) return error(SK_ERR_PEER_LOST, "rank {} is gone: {}", rank, why.message());
+  if (!config_.gone) return error(SK_ERR_PEER_LOST, "rank {} is gone: {}", rank, why.message());
   members_[rank].reset();
   return {};
 }

@@ -11,6 +11,7 @@
 
 #include "transport/bootstrap/address.h"
 #include "transport/bootstrap/kinds.h"
+#include "transport/bootstrap/wait_notice.h"
 #include "transport/bootstrap/wire.h"
 
 namespace sk {
@@ -29,7 +30,7 @@ constexpr int64_t kLastWordNs = 500'000'000;  // For the hub to say who is missi
 class MemberBootstrap final : public Bootstrap {
  public:
   MemberBootstrap(const JobEnv& job, const BootstrapConfig& config)
-      : Bootstrap(job.rank, job.world_size, config.cancel), job_(job), gone_(config.gone) {}
+      : Bootstrap(job.rank, job.world_size, config.cancel), job_(job), config_(config) {}
 
   // False: no rank listens at a socket of this host; what does is in `found`.
   Result<bool> meet(int64_t timeout_ns, int64_t deadline_ns, Found* found);
@@ -61,7 +62,7 @@ class MemberBootstrap final : public Bootstrap {
   Result<std::vector<std::byte>> exchange(std::span<const std::byte> mine, int64_t timeout_ns);
 
   JobEnv job_;
-  const std::function<bool(int rank)> gone_;
+  const BootstrapConfig config_;
   std::optional<Channel> hub_;
   std::vector<std::byte> host_;
   int hub_rank_ = 0;
@@ -97,8 +98,9 @@ bool MemberBootstrap::wait_ready(int fd, short events, int64_t deadline_ns) cons
 Result<bool> MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns, Found* found) {
   int64_t backoff_ns = kBackoffLeastNs;
   Attempt last;
+  WaitNotice notice(config_, deadline_ns);
   while (true) {
-    if (gone_ && !job_.one_host && gone_(0)) {
+    if (config_.gone && !job_.one_host && config_.gone(0)) {
       return error(SK_ERR_UNSUPPORTED,
                    "rank 0 is gone, and the ranks of several hosts meet where it was, at {}: "
                    "those that are left can go on after a new start of the job only",
@@ -137,6 +139,10 @@ Result<bool> MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns, Foun
                    job_.one_host ? "no rank waited" : "rank 0 did not come", job_.place(),
                    timeout_ns / 1'000'000, last.why.message());
     }
+    notice.look([&] {
+      return fmt::format("rank {} of {} waits: rank {} does not answer at {}: {}", rank(),
+                         world_size(), hub_rank_, job_.place(), last.why.message());
+    });
     std::vector<pollfd> none;
     SK_RETURN_IF_ERROR(std::move(cancel().poll(none, std::min(backoff_ns, left_ns)).status()));
     backoff_ns = std::min(backoff_ns * 2, job_.one_host ? kBackoffMostNs / 16 : kBackoffMostNs);
