@@ -80,6 +80,11 @@ Result<std::unique_ptr<Communicator>> create(Communicator::Config config,
   const Creation creation(cancel, spans_job && !config.bootstrap.gone);
   if (spans_job) config.absence = &all.absence();
   config.bootstrap.cancel = std::move(cancel);
+  if (config.log.has(SK_LOG_WARN)) {
+    config.bootstrap.still_waiting = [log = config.log](const std::string& sentence) {
+      log.write(SK_LOG_WARN, "comm", "{}", sentence);
+    };
+  }
   auto made = config.device.type == SK_DEVICE_CUDA ? GpuCommunicator::create(config, backend())
                                                    : CpuCommunicator::create(config, backend());
   if (!made.ok()) {

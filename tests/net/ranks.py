@@ -44,7 +44,8 @@ class Rank:
         self.lines: list[str] = []
         self.last_at = 0.0
         options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        self.program = host.popen([PROBE], env=env, **options)
+        limited = ["sh", "-c", 'ulimit $ULIMIT; exec "$0"'] if "ULIMIT" in env else []
+        self.program = host.popen([*limited, PROBE], env=env, **options)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 

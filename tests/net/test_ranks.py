@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from hosts import Host, Hosts, Link
 from processes import wait_until
-from ranks import LIMIT_S, MANY, SMALL, Ranks
+from ranks import LIMIT_S, MANY, SMALL, Rank, Ranks, as_rank
 
 # Names of a socket's states in /proc/net/tcp.
 LISTEN, ESTABLISHED = "0A", "01"
@@ -226,3 +226,38 @@ def test_strangers_at_the_first_port_do_not_keep_ranks_from_meeting() -> None:
         flood(hosts[1], hosts[0].ip4, port, port, 400)
         ranks.start(1)
         assert ranks.said() == ["SK_OK"] * 2
+
+
+def test_the_limit_of_descriptors_is_raised_to_what_streams_take() -> None:
+    with Hosts(2) as hosts:
+        places = [hosts[0]] * 12 + [hosts[1]] * 12
+        assert Ranks(places, ULIMIT="-Sn 24").said() == ["SK_OK"] * 24
+
+
+def test_too_few_descriptors_for_the_streams_are_told_to_all() -> None:
+    with Hosts(2) as hosts:
+        places = [hosts[0]] * 4 + [hosts[1]] * 20
+        for said in Ranks(places, each={2: {"ULIMIT": "-n 24"}}).said():
+            assert said.startswith("SK_ERR_NO_MEMORY")
+            assert "rank 2: a rank with streams to 20 ranks of other hosts takes 23 desc" in said
+            assert "of at most 24 descriptors are open" in said
+
+
+def test_the_log_says_for_whom_and_where_is_waited() -> None:
+    with Hosts(2) as hosts:
+        places, address = list(hosts), f'MASTER_ADDR "{hosts[0].ip4}", MASTER_PORT '
+        words = {
+            0: f"rank 0 of 2 waits: rank 1 did not come; where rank 0 waits is {address}29300",
+            1: f"rank 1 of 2 waits: rank 0 does not answer at {address}29301: ",
+        }
+        more = {"SK_LOG": "warn", "SK_PROBE_TIMEOUT_MS": "13000"}
+        alone = {
+            rank: Rank(places[rank], as_rank(places, rank, 29300 + rank) | more) for rank in words
+        }
+        assert wait_until(lambda: all(rank.said for rank in alone.values()), LIMIT_S)
+        for number, rank in alone.items():
+            told = [line for line in rank.lines if words[number] in line]
+            assert len(told) == 1, rank.lines
+            assert " warn comm: " in told[0]
+            assert told[0].endswith("; it is waited for 2 s more at most"), told
+            assert rank.said.startswith("SK_ERR_TIMEOUT")

@@ -25,6 +25,8 @@ class Apart final : public Bootstrap {
                                            int64_t timeout_ns) override {
     return inner_.allgather(mine, timeout_ns);
   }
+  void add_polls(std::vector<pollfd>& polls) const override { inner_.add_polls(polls); }
+  Status news() override { return inner_.news(); }
 
  private:
   Bootstrap& inner_;

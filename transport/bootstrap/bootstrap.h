@@ -49,6 +49,11 @@ class Bootstrap {
   virtual Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                                    int64_t timeout_ns) = 0;
 
+  // Between two gathers, where ranks wait for each other elsewhere: what is ready once there may be
+  // news(), which waits for nothing. An error is what the next gather would say: a rank is gone.
+  virtual void add_polls(std::vector<pollfd>& /*polls*/) const {}
+  virtual Status news() { return {}; }
+
  protected:
   using CancelPtr = std::shared_ptr<const Cancel>;
   // All on one host, until place() says otherwise.
@@ -89,6 +94,10 @@ struct BootstrapConfig {
   sk_allgather_fn allgather = nullptr;   // CALLBACK.
   void* user = nullptr;                  // CALLBACK.
   int64_t timeout_ns = 300'000'000'000;  // For finding each other, at most.
+  // AUTO and ENV: called by this thread with a sentence, first after `notice_after_ns` and then
+  // each six times as long, while ranks are still missing. Empty: nobody is told before the end.
+  std::function<void(const std::string& sentence)> still_waiting;
+  int64_t notice_after_ns = 10'000'000'000;
   EnvLookup env;                         // Empty: the process's environment.
   std::shared_ptr<const Cancel> cancel;  // Null: nobody ends it early. CALLBACK cannot be ended.
   // AUTO and ENV, where those meet that are left of ranks which have met before: whether the

@@ -75,6 +75,11 @@ Result<bool> listens_anywhere(const EnvLookup& env) {
                listen->substr(0, 64));
 }
 
+std::string JobEnv::awaited_at() const {
+  return one_host ? fmt::format("where ranks wait is {}, since {}", place(), hosts)
+                  : fmt::format("where rank 0 waits is {}", place());
+}
+
 std::string JobEnv::place() const {
   if (one_host)
     return fmt::format("their meeting place on this host (job {} of {})", start, launcher);

@@ -31,6 +31,8 @@ struct JobEnv {
   uint64_t meetings = 0;             // On one host: of this name that this rank had before.
 
   std::string place() const;  // Where they meet, for sentences.
+  // As a sentence: where members find who waits for them.
+  std::string awaited_at() const;
 };
 
 // Reads and checks all of it for `identity`; the sentence of an error names the variable and what

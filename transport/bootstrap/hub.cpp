@@ -7,9 +7,11 @@
 
 #include <algorithm>
 
+#include "lib/base/descriptors.h"
 #include "transport/bootstrap/hub_door.h"
 #include "transport/bootstrap/kinds.h"
 #include "transport/bootstrap/port.h"
+#include "transport/bootstrap/wait_notice.h"
 #include "transport/bootstrap/wire.h"
 
 namespace sk {
@@ -17,6 +19,8 @@ namespace {
 
 constexpr int64_t kTickNs = 100'000'000;  // Between progress reports.
 constexpr int64_t kFarewellNs = 200'000'000;
+constexpr int64_t kTellNs = 5'000'000'000;  // For those who come too late to hear the farewell.
+constexpr uint64_t kDescriptorsOfStrangers = 64;
 
 bool any(const std::vector<bool>& flags) {
   return std::find(flags.begin(), flags.end(), true) != flags.end();
@@ -27,7 +31,7 @@ class HubBootstrap final : public Bootstrap {
   HubBootstrap(const JobEnv& job, const BootstrapConfig& config)
       : Bootstrap(job.rank, job.world_size, config.cancel),
         job_(job),
-        gone_(config.gone),
+        config_(config),
         members_(size_t(job.world_size)),
         came_(size_t(job.world_size)),
         left_out_(size_t(job.world_size)) {}
@@ -36,12 +40,16 @@ class HubBootstrap final : public Bootstrap {
   Status meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_t deadline_ns);
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                            int64_t timeout_ns) override;
+  void add_polls(std::vector<pollfd>& polls) const override;
+  Status news() override;
 
  private:
   // Meeting.
   Status wait_for_members(HubDoor& door, const Port& port, int64_t deadline_ns);
   void hear_members();
   void look_who_is_gone();
+  Status make_room();
+  void tell_whoever_comes(HubDoor& door, const Port& port, const Status& why, int64_t deadline_ns);
   HubDoor::Place place_of(uint32_t rank) const;
   void admit(const MemberHello& hello, Channel channel);
   Status late(const HubDoor& door, int64_t timeout_ns) const;
@@ -59,7 +67,7 @@ class HubBootstrap final : public Bootstrap {
   Status flush(int64_t deadline_ns, const Cancel& cancel);
 
   JobEnv job_;
-  const std::function<Gone(int rank)> gone_;
+  const BootstrapConfig config_;
   std::vector<std::optional<Channel>> members_;  // This rank's own place stays empty.
   std::vector<bool> came_;                       // Also those that have gone again.
   std::vector<bool> left_out_;                   // Not waited for, and not let in any more.
@@ -81,7 +89,9 @@ Status HubBootstrap::meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_
     HubDoor door(
         job_, rank(), world_size(), [this](uint32_t r) { return place_of(r); },
         [this](const MemberHello& hello, Channel channel) { admit(hello, std::move(channel)); });
-    met = wait_for_members(door, *port, deadline_ns);
+    met = make_room();
+    if (met.ok()) met = wait_for_members(door, *port, deadline_ns);
+    if (met.code() == SK_ERR_NO_MEMORY) tell_whoever_comes(door, *port, met, deadline_ns);
     if (met.ok() && any(missing_members())) met = late(door, timeout_ns);
   }
   port.reset();  // It is free for the next communicator from here on.
@@ -91,8 +101,37 @@ Status HubBootstrap::meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_
   return {};
 }
 
+// Of those that are left of others it is not known yet how many come.
+Status HubBootstrap::make_room() {
+  if (job_.one_host) return {};
+  const uint64_t others = members_.size() - 1;
+  return make_room_for_descriptors(
+      config_.gone ? 0 : others, others + kDescriptorsOfStrangers,
+      fmt::format("rank {}, where {} ranks meet,", rank(), world_size()));
+}
+
+// Those that come while it ends: they would find nobody, and ask until their time is up.
+void HubBootstrap::tell_whoever_comes(HubDoor& door, const Port& port, const Status& why,
+                                      int64_t deadline_ns) {
+  [[maybe_unused]] const Status told = end_with(why.clone());
+  for (auto& member : members_) member.reset();
+  const int64_t end_ns = std::min(deadline_ns, bootstrap_clock_ns() + kTellNs);
+  while (true) {
+    const int64_t now_ns = bootstrap_clock_ns();
+    bool all = true;
+    for (size_t r = 0; r < came_.size(); ++r)
+      all = all && (int(r) == rank() || came_[r] || left_out_[r]);
+    if (all || now_ns >= end_ns) return;
+    std::vector<pollfd> polls;
+    door.add_polls(port, polls);
+    if (!cancel().poll(polls, std::min(kTickNs, end_ns - now_ns)).ok()) return;
+    if (!door.hear(port, polls).ok()) return;
+  }
+}
+
 // Returns when all are there or the time has run out.
 Status HubBootstrap::wait_for_members(HubDoor& door, const Port& port, int64_t deadline_ns) {
+  WaitNotice notice(config_, deadline_ns);
   while (true) {
     hear_members();  // At last when all seem to be there: one may have left meanwhile.
     look_who_is_gone();
@@ -100,11 +139,13 @@ Status HubBootstrap::wait_for_members(HubDoor& door, const Port& port, int64_t d
     const int64_t now_ns = bootstrap_clock_ns();
     if (!any(missing) || now_ns >= deadline_ns) return {};
     report_progress(absent());
+    notice.look([&] {
+      return fmt::format("rank {} of {} waits: {}; {}{}", rank(), world_size(), absent(),
+                         job_.awaited_at(), door.refused());
+    });
     std::vector<pollfd> polls;
     door.add_polls(port, polls);
-    for (const auto& member : members_) {
-      if (member) polls.push_back({member->fd(), member->wanted_events(), 0});
-    }
+    add_polls(polls);
     SK_ASSIGN_OR_RETURN([[maybe_unused]] const int ready,
                         cancel().poll(polls, std::min(kTickNs, deadline_ns - now_ns)));
     SK_RETURN_IF_ERROR(door.hear(port, polls));
@@ -135,12 +176,12 @@ void HubBootstrap::hear_members() {
 // whoever comes late hears the same as the others.
 void HubBootstrap::look_who_is_gone() {
   const int64_t now_ns = bootstrap_clock_ns();
-  if (!gone_ || now_ns < next_look_ns_) return;
+  if (!config_.gone || now_ns < next_look_ns_) return;
   next_look_ns_ = now_ns + kTickNs;
   const std::vector<bool> missing = missing_members();
   for (size_t r = 0; r < missing.size(); ++r) {
     if (!missing[r]) continue;
-    const Gone gone = gone_(int(r));
+    const Gone gone = config_.gone(int(r));
     left_out_[r] =
         gone == Gone::kYes || (gone == Gone::kUnreachable && now_ns >= patience_ends_ns_);
   }
@@ -152,18 +193,22 @@ HubDoor::Place HubBootstrap::place_of(uint32_t rank) const {
 }
 
 void HubBootstrap::admit(const MemberHello& hello, Channel channel) {
+  came_[hello.rank] = true;
+  if (!failure_.ok()) {
+    // What cannot be sent at once is more than a socket's buffer, or for nobody.
+    [[maybe_unused]] const Status told =
+        channel.put_frame(FrameKind::kError, failure_.code(), as_bytes(failure_.message()));
+    return;
+  }
   std::copy(hello.host.begin(), hello.host.end(), &host_ids_[hello.rank * hello.host.size()]);
   members_[hello.rank].emplace(std::move(channel));
-  came_[hello.rank] = true;
   last_progress_.clear();  // The newcomer has not heard it.
 }
 
 // Whatever was refused meanwhile may be the one that is missed.
 Status HubBootstrap::late(const HubDoor& door, int64_t timeout_ns) const {
-  std::string text =
-      fmt::format("{} within {} ms; {} is {}{}{}", absent(), timeout_ns / 1'000'000,
-                  job_.one_host ? "where ranks wait" : "where rank 0 waits", job_.place(),
-                  job_.one_host ? fmt::format(", since {}", job_.hosts) : "", door.refused());
+  std::string text = fmt::format("{} within {} ms; {}{}", absent(), timeout_ns / 1'000'000,
+                                 job_.awaited_at(), door.refused());
   // On one host only processes of this user are heard; at a port anybody is.
   const bool distrusted = door.refused_unproven() && job_.one_host;
   return Status(distrusted ? SK_ERR_TRUST : SK_ERR_TIMEOUT, std::move(text));
@@ -217,6 +262,23 @@ Result<std::vector<std::byte>> HubBootstrap::allgather(std::span<const std::byte
   }
   SK_RETURN_IF_ERROR(send_whole(whole, deadline_ns));
   return whole;
+}
+
+void HubBootstrap::add_polls(std::vector<pollfd>& polls) const {
+  for (const auto& member : members_)
+    if (member) polls.push_back({member->fd(), member->wanted_events(), 0});
+}
+
+// What members say stays for the next gather: they may be in it already.
+Status HubBootstrap::news() {
+  if (!failure_.ok()) return failure_.clone();
+  for (size_t r = 0; r < members_.size(); ++r) {
+    if (!members_[r]) continue;
+    const Status pumped = members_[r]->pump();
+    if (pumped.ok()) continue;
+    return end_with(error(SK_ERR_PEER_LOST, "rank {} is gone: {}", r, pumped.message()));
+  }
+  return {};
 }
 
 // Returns when no part is missing or the time has run out.
@@ -288,7 +350,7 @@ Status HubBootstrap::send_whole(std::span<const std::byte> whole, int64_t deadli
 }
 
 Status HubBootstrap::lost_while_sending(size_t rank, const Status& why) {
-  if (!gone_) return error(SK_ERR_PEER_LOST, "rank {} is gone: {}", rank, why.message());
+  if (!config_.gone) return error(SK_ERR_PEER_LOST, "rank {} is gone: {}", rank, why.message());
   members_[rank].reset();
   return {};
 }

@@ -38,7 +38,8 @@ class HubDoor {
 
   void add_polls(const Port& port, std::vector<pollfd>& polls) const;
   // Hears those that are ready in `polls`, which begin with what add_polls() added, and takes in
-  // who knocks.
+  // who knocks. SK_ERR_NO_MEMORY: this process has had no descriptor for that for some time, and no
+  // stranger has one.
   Status hear(const Port& port, std::span<const pollfd> polls);
   // Connections that were refused, as the end of a sentence that begins with whom nobody saw.
   std::string refused() const;
@@ -51,14 +52,16 @@ class HubDoor {
     Channel channel;
     int64_t until_ns;
     bool said_hello = false;
-    bool holds_secret = false;
-    bool leaving = false;  // Refused: only its answer is still to be sent.
+    bool right_hello = false;  // Of the secret's holder, who need not be the one that says it.
+    bool leaving = false;      // Refused: only its answer is still to be sent.
     MemberHello hello;
     SessionKeys keys{};
   };
 
   Status accept_some(int listener);
-  bool send_one_away();
+  bool has_room() const;
+  Status no_room();
+  bool send_one_away(int64_t proof_ns);
   bool is_over(Stranger& stranger, bool ready);
   Status hear(Stranger& stranger);
   Status answer_hello(Stranger& stranger);
@@ -72,7 +75,10 @@ class HubDoor {
   PlaceOf place_of_;
   Admit admit_;
   std::list<Stranger> strangers_;
-  std::set<std::array<std::byte, 32>> nonces_;  // Of those that held the secret.
+  std::set<std::array<std::byte, 32>> nonces_;  // Of right hellos.
+  Status no_room_;                              // Why nobody can be taken in,
+  int64_t room_at_ns_ = 0;                      // when to try again,
+  int64_t no_room_since_ns_ = 0;                // and since when it is so.
   // Who was refused, for refused().
   int unproven_ = 0;     // Connections that could not show the job's secret, or had one too many.
   int other_users_ = 0;  // Connections of other users, turned away unheard.

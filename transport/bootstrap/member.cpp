@@ -11,6 +11,7 @@
 
 #include "transport/bootstrap/address.h"
 #include "transport/bootstrap/kinds.h"
+#include "transport/bootstrap/wait_notice.h"
 #include "transport/bootstrap/wire.h"
 
 namespace sk {
@@ -29,12 +30,14 @@ constexpr int64_t kLastWordNs = 500'000'000;  // For the hub to say who is missi
 class MemberBootstrap final : public Bootstrap {
  public:
   MemberBootstrap(const JobEnv& job, const BootstrapConfig& config)
-      : Bootstrap(job.rank, job.world_size, config.cancel), job_(job), gone_(config.gone) {}
+      : Bootstrap(job.rank, job.world_size, config.cancel), job_(job), config_(config) {}
 
   // False: no rank listens at a socket of this host; what does is in `found`.
   Result<bool> meet(int64_t timeout_ns, int64_t deadline_ns, Found* found);
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                            int64_t timeout_ns) override;
+  void add_polls(std::vector<pollfd>& polls) const override;
+  Status news() override;
 
  private:
   // `again` says whether another try may go better.
@@ -59,7 +62,7 @@ class MemberBootstrap final : public Bootstrap {
   Result<std::vector<std::byte>> exchange(std::span<const std::byte> mine, int64_t timeout_ns);
 
   JobEnv job_;
-  const std::function<Gone(int rank)> gone_;
+  const BootstrapConfig config_;
   std::optional<Channel> hub_;
   std::vector<std::byte> host_;
   int hub_rank_ = 0;
@@ -96,8 +99,9 @@ Result<bool> MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns, Foun
   int64_t backoff_ns = kBackoffLeastNs;
   Attempt last;
   const int64_t patience_ends_ns = bootstrap_clock_ns() + unreachable_ns(timeout_ns);
+  WaitNotice notice(config_, deadline_ns);
   while (true) {
-    const Gone hub = gone_ && !job_.one_host ? gone_(0) : Gone::kNo;
+    const Gone hub = config_.gone && !job_.one_host ? config_.gone(0) : Gone::kNo;
     if (hub == Gone::kYes ||
         (hub == Gone::kUnreachable && bootstrap_clock_ns() >= patience_ends_ns)) {
       return error(SK_ERR_UNSUPPORTED,
@@ -139,6 +143,10 @@ Result<bool> MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns, Foun
                    job_.one_host ? "no rank waited" : "rank 0 did not come", job_.place(),
                    timeout_ns / 1'000'000, last.why.message());
     }
+    notice.look([&] {
+      return fmt::format("rank {} of {} waits: rank {} does not answer at {}: {}", rank(),
+                         world_size(), hub_rank_, job_.place(), last.why.message());
+    });
     std::vector<pollfd> none;
     SK_RETURN_IF_ERROR(std::move(cancel().poll(none, std::min(backoff_ns, left_ns)).status()));
     backoff_ns = std::min(backoff_ns * 2, job_.one_host ? kBackoffMostNs / 16 : kBackoffMostNs);
@@ -303,6 +311,21 @@ Result<std::vector<std::byte>> MemberBootstrap::allgather(std::span<const std::b
     hub_.reset();  // The hub and through it the others hear of it at once.
   }
   return whole;
+}
+
+void MemberBootstrap::add_polls(std::vector<pollfd>& polls) const {
+  if (hub_) polls.push_back({hub_->fd(), hub_->wanted_events(), 0});
+}
+
+// Nothing is whole before this rank has given its part.
+Status MemberBootstrap::news() {
+  if (!failure_.ok()) return failure_.clone();
+  const Status pumped = hub_->pump();
+  const auto none = take_whole(SIZE_MAX, pumped);
+  if (none.ok()) return {};
+  failure_ = none.status().clone();
+  hub_.reset();
+  return failure_.clone();
 }
 
 Result<std::vector<std::byte>> MemberBootstrap::exchange(std::span<const std::byte> mine,

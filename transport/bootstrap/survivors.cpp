@@ -41,6 +41,9 @@ class SurvivorsBootstrap final : public Bootstrap {
     return out;
   }
 
+  void add_polls(std::vector<pollfd>& polls) const override { all_->add_polls(polls); }
+  Status news() override { return all_->news(); }
+
  private:
   const std::unique_ptr<Bootstrap> all_;
   const std::vector<int> left_;  // Ranks of `all_`, ascending.

@@ -36,7 +36,8 @@ struct MemberHello {
   std::array<std::byte, 16> name{};
   std::array<std::byte, 16> host{};
   std::array<std::byte, 32> nonce{};
-  Mac proof{};  // hello_proof() of what is above. The hub gives its time to none without it.
+  Mac proof{};  // hello_proof() of what is above. The hub gives its time to none without it, and
+                // none its trust for it: it may be a repeated one.
 };
 static_assert(sizeof(MemberHello) == 136 && std::is_trivially_copyable_v<MemberHello>);
 

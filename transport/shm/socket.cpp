@@ -1,13 +1,14 @@
 #include "transport/shm/socket.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "lib/base/descriptors.h"
 
 namespace sk::shm {
 namespace {
@@ -44,12 +45,10 @@ struct Rights {
 }  // namespace
 
 Status socket_error(const std::string& what) {
-  const int cause = errno;
-  rlimit limit = {};
-  const bool known = getrlimit(RLIMIT_NOFILE, &limit) == 0;
-  errno = cause;
-  if (cause != EMFILE || !known) return system_error(what);
-  return system_error(fmt::format("{} (limit of descriptors: {})", what, limit.rlim_cur));
+  if (errno != EMFILE) return system_error(what);
+  const std::string limit = descriptors_text();
+  errno = EMFILE;
+  return system_error(fmt::format("{} ({})", what, limit));
 }
 
 Result<Fd> listen_at(const Secret& name, int connections) {

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "lib/base/descriptors.h"
 #include "transport/bootstrap/kinds.h"
 #include "transport/bootstrap/report.h"
 #include "transport/tcp/endpoint.h"
@@ -19,6 +20,8 @@ namespace tcp {
 namespace {
 
 constexpr size_t kAddressesMax = 8;
+constexpr uint64_t kOwnDescriptors = 3;  // A listener, and what the driving thread sleeps in.
+constexpr uint64_t kDescriptorsOfStrangers = 64;
 constexpr int64_t kReportGraceNs = 1'000'000'000;  // To say why, for who has used up the time.
 
 // Plain bytes, in the same form on every host.
@@ -84,6 +87,7 @@ class Connector {
   Result<std::unique_ptr<Endpoint>> run();
 
  private:
+  Status make_room() const;
   Status prepare(Offer& offer);
   Result<MeetingKey> key_of(const std::vector<Offer>& offers) const;
   Status meet(const std::vector<Offer>& offers);
@@ -103,6 +107,15 @@ class Connector {
   std::vector<SocketPtr> listeners_;
   std::vector<Met> met_;
 };
+
+// For a stream to each rank of another host, and while they meet a second dial each and some of
+// strangers; the ranks of this host are connected meanwhile.
+Status Connector::make_room() const {
+  const auto here = uint64_t(bootstrap_.local_size()), far = layout_.world_size - here;
+  return make_room_for_descriptors(
+      far + kOwnDescriptors, 2 * far + 2 * here + kAddressesMax + kDescriptorsOfStrangers,
+      fmt::format("a rank with streams to {} ranks of other hosts", far));
+}
 
 Status Connector::prepare(Offer& offer) {
   offer.wrapped = config_.wrap ? 1 : 0;
@@ -143,7 +156,7 @@ Status Connector::meet(const std::vector<Offer>& offers) {
                         .listeners = listeners_,
                         .key = key,
                         .deadline_ns = deadline_ns_,
-                        .cancel = bootstrap_.cancel(),
+                        .bootstrap = bootstrap_,
                         .config = config_};
   const std::vector<int>& hosts = bootstrap_.host_of();
   for (uint32_t rank = 0; rank < layout_.world_size; ++rank) {
@@ -170,9 +183,10 @@ Result<std::unique_ptr<Endpoint>> Connector::finish(std::unique_ptr<Endpoint> lo
 }
 
 Result<std::unique_ptr<Endpoint>> Connector::run() {
+  const Status room = make_room();
   SK_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> local, config_.local(bootstrap_, layout_));
   Offer offer;
-  offer.report = report_of(prepare(offer));
+  offer.report = report_of(room.ok() ? prepare(offer) : room.clone());
   SK_ASSIGN_OR_RETURN(const std::vector<Offer> offers, gather(offer));
   std::vector<Report> reports;
   for (const Offer& other : offers) reports.push_back(other.report);

@@ -90,6 +90,7 @@ class Meeting {
 };
 
 Result<std::vector<Met>> Meeting::run() {
+  SK_RETURN_IF_ERROR(in_.bootstrap.news());  // What came with the last gather makes nothing ready.
   while (!done()) {
     SK_RETURN_IF_ERROR(dial_some());
     accept_some();
@@ -286,10 +287,16 @@ Status Meeting::wait() {
                        0});
     until = std::min(until, connection.until_ns);
   }
+  const size_t last = entries.size();
+  in_.bootstrap.add_polls(entries);
   if (!no_room_.ok()) until = std::min(until, now + 50 * kMs);
   no_room_ = {};
   SK_ASSIGN_OR_RETURN([[maybe_unused]] const int ready,
-                      in_.cancel.poll(entries, std::max(kMs, until - now)));
+                      in_.bootstrap.cancel().poll(entries, std::max(kMs, until - now)));
+  if (std::any_of(entries.begin() + int64_t(last), entries.end(),
+                  [](const pollfd& entry) { return entry.revents != 0; })) {
+    SK_RETURN_IF_ERROR(in_.bootstrap.news());
+  }
   size_t at = first;
   for (Connection& connection : connections_) connection.ready = entries[at++].revents != 0;
   return {};

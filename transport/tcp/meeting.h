@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/bootstrap/cancel.h"
+#include "transport/bootstrap/bootstrap.h"
 #include "transport/tcp/greeting.h"
 #include "transport/tcp/socket.h"
 #include "transport/tcp/tcp.h"
@@ -26,7 +26,7 @@ struct MeetingInput {
   const std::vector<SocketPtr>& listeners;      // The own ones.
   MeetingKey key;
   int64_t deadline_ns = 0;  // On bootstrap_clock_ns().
-  const Cancel& cancel;
+  Bootstrap& bootstrap;     // Tells meanwhile who is gone, and when to give up.
   const TcpConfig& config;
 };
 
@@ -36,8 +36,8 @@ struct Met {
   std::unique_ptr<stream::Pipe> pipe;
 };
 
-// One of each peer, in their order. SK_ERR_PEER_LOST: a peer does not listen any more, for it has
-// failed; what it tells says why.
+// One of each peer, in their order. SK_ERR_PEER_LOST: a rank is gone, as the bootstrap says, or a
+// peer does not listen any more, for it has failed; what it tells says why.
 Result<std::vector<Met>> meet(const MeetingInput& input);
 
 }  // namespace sk::tcp

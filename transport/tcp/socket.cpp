@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "lib/base/descriptors.h"
 #include "lib/base/fork_lock.h"
 #include "transport/bootstrap/kinds.h"
 #include "transport/tcp/answers.h"
@@ -54,6 +55,16 @@ Status broken(int number) {
   if (number == EPIPE || number == ECONNRESET)
     return error(SK_ERR_PEER_LOST, "its end is closed ({})", errno_text(number));
   return error(SK_ERR_TRANSPORT, "{}", errno_text(number));
+}
+
+// Where what is missing is this process's own, what it may have.
+Status no_socket(const char* what, int number) {
+  return error(SK_ERR_NO_MEMORY, "{}: {}{}", what, errno_text(number),
+               number == EMFILE ? "; " + descriptors_text() : "");
+}
+
+bool is_exhausted(int number) {
+  return number == EMFILE || number == ENFILE || number == ENOBUFS || number == ENOMEM;
 }
 
 Status no_connection(int number) {
@@ -160,8 +171,7 @@ Result<SocketPtr> new_socket(int family) {
   const std::lock_guard lock(open_sockets_lock);
   const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd >= 0) return OpenSockets::keep(fd);
-  if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-    return error(SK_ERR_NO_MEMORY, "no socket: {}", errno_text(errno));
+  if (is_exhausted(errno)) return no_socket("no socket", errno);
   return system_error("socket()");
 }
 
@@ -224,8 +234,7 @@ SocketPtr accept_one(const Socket& listener, Status* failed) {
     if (fd >= 0) socket = OpenSockets::keep(fd);
   }
   if (!socket) {
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-      *failed = error(SK_ERR_NO_MEMORY, "no connection can be taken: {}", errno_text(errno));
+    if (is_exhausted(errno)) *failed = no_socket("no connection can be taken", errno);
     return nullptr;
   }
   prepare(socket->fd());

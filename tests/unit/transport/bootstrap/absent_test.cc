@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/unit/transport/bootstrap/world.h"
 
@@ -79,6 +81,44 @@ TEST(BootstrapEnv, AMissingRankZeroIsNamed) {
   EXPECT_EQ(made.status().code(), SK_ERR_TIMEOUT);
   EXPECT_THAT(made.status().message(), HasSubstr("rank 0 did not come"));
   EXPECT_THAT(made.status().message(), HasSubstr(std::to_string(port.number())));
+}
+
+// What ranks are told while they wait, one sentence each time.
+std::vector<std::string> told_while_waiting(int rank, const Variables& variables) {
+  std::vector<std::string> told;
+  BootstrapConfig config = env_config(variables, kEnough);
+  config.notice_after_ns = 100 * kMs;
+  config.still_waiting = [&](const std::string& sentence) { told.push_back(sentence); };
+  EXPECT_FALSE(make_bootstrap(config).ok()) << rank;
+  return told;
+}
+
+TEST(BootstrapEnv, ForWhomRankZeroWaitsIsToldMeanwhile) {
+  const HeldPort port;
+  const auto told = told_while_waiting(0, job_variables(0, 3, port.number()));
+  ASSERT_GE(told.size(), 2u) << "first, and again";
+  EXPECT_LE(told.size(), 4u);
+  EXPECT_THAT(told[0], HasSubstr("rank 0 of 3 waits: ranks 1-2 did not come; where rank 0 waits "
+                                 "is MASTER_ADDR \"127.0.0.1\", MASTER_PORT " +
+                                 std::to_string(port.number())));
+  EXPECT_THAT(told[0], HasSubstr("; it is waited for 1 s more at most"));
+}
+
+TEST(BootstrapEnv, ThatRankZeroDoesNotAnswerIsToldMeanwhile) {
+  const HeldPort port;
+  const auto told = told_while_waiting(1, job_variables(1, 3, port.number()));
+  ASSERT_GE(told.size(), 2u);
+  EXPECT_LE(told.size(), 4u);
+  EXPECT_THAT(told[0], HasSubstr("rank 1 of 3 waits: rank 0 does not answer at MASTER_ADDR "
+                                 "\"127.0.0.1\", MASTER_PORT " +
+                                 std::to_string(port.number())));
+  EXPECT_THAT(told[0], HasSubstr("Connection refused"));
+}
+
+TEST(BootstrapEnv, WhoeverWaitsOnOneHostIsToldMeanwhile) {
+  const auto told = told_while_waiting(1, here_variables(1, 3, unique_job()));
+  ASSERT_FALSE(told.empty());
+  EXPECT_THAT(told[0], HasSubstr("rank 1 of 3 waits: ranks 0, 2 did not come"));
 }
 
 TEST(BootstrapEnv, ARankThatGaveUpMayComeAgain) {

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <deque>
 #include <string>
 #include <vector>
@@ -53,6 +54,21 @@ class Flood : public testing::Test {
   }
 };
 
+MemberHello right_hello(int port, int rank, int world_size) {
+  const auto config = env_config(variables_of(rank, world_size, port), kLong);
+  const auto job = read_job_env(config.env, "");
+  EXPECT_TRUE(job.ok());
+  MemberHello hello;
+  hello.rank = uint32_t(rank);
+  hello.world_size = uint32_t(world_size);
+  hello.has_secret = 1;
+  hello.job = job.value().job;
+  hello.name = job.value().name;
+  EXPECT_TRUE(fill_random(hello.nonce).ok());
+  hello.proof = hello_proof(kSecret, hello).value();
+  return hello;
+}
+
 // All come while rank 0 cannot look, the rank of the job first: it is the oldest of them.
 TEST_F(Flood, WhoHasTheSecretIsNotSentAwayForThoseWhoCameLater) {
   const HeldPort port;
@@ -68,17 +84,7 @@ TEST_F(Flood, WhoHasTheSecretIsNotSentAwayForThoseWhoCameLater) {
   ASSERT_EQ(waitpid(hub, &status, WUNTRACED), hub);
   ASSERT_TRUE(WIFSTOPPED(status));
 
-  const auto config = env_config(variables_of(1, 2, port.number()), kLong);
-  const auto job = read_job_env(config.env, "");
-  ASSERT_TRUE(job.ok());
-  MemberHello hello;
-  hello.rank = 1;
-  hello.world_size = 2;
-  hello.has_secret = 1;
-  hello.job = job.value().job;
-  hello.name = job.value().name;
-  ASSERT_TRUE(fill_random(hello.nonce).ok());
-  hello.proof = hello_proof(kSecret, hello).value();
+  const MemberHello hello = right_hello(port.number(), 1, 2);
   const int rank = dial(port.number());
   ASSERT_EQ(send(rank, &hello, sizeof(hello), MSG_NOSIGNAL), ssize_t(sizeof(hello)));
   std::vector<int> strangers;
@@ -92,6 +98,38 @@ TEST_F(Flood, WhoHasTheSecretIsNotSentAwayForThoseWhoCameLater) {
   close(rank);
   kill(hub, SIGKILL);
   waitpid(hub, nullptr, 0);
+}
+
+// Rank 0 of two in a process of its own, which ends with 0 where rank 1 came.
+pid_t start_hub(int port, rlim_t descriptors) {
+  const pid_t hub = fork();
+  if (hub != 0) return hub;
+  const rlimit limit = {descriptors, descriptors};
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) _exit(2);
+  auto made = make_bootstrap(env_config(variables_of(0, 2, port), kLong));
+  if (!made.ok()) fprintf(stderr, "rank 0: %s\n", made.status().message().c_str());
+  _exit(made.ok() ? 0 : 1);
+}
+
+// What a stranger gets of a job's members who listens at the port before rank 0 does.
+TEST_F(Flood, HellosThatWereOverheardElsewhereKeepNobodyOut) {
+  const HeldPort port;
+  const pid_t hub = start_hub(port.number(), /*descriptors=*/64);
+  ASSERT_GE(hub, 0);
+  std::vector<int> strangers;
+  for (int i = 0; i < 200; ++i) {
+    const int fd = dial(port.number());
+    if (fd < 0) break;  // It has ended.
+    strangers.push_back(fd);
+    const MemberHello hello = right_hello(port.number(), 1, 2);
+    EXPECT_EQ(send(strangers.back(), &hello, sizeof(hello), MSG_NOSIGNAL), ssize_t(sizeof(hello)));
+  }
+  const auto made = make_bootstrap(env_config(variables_of(1, 2, port.number()), kLong));
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  int status = 0;
+  waitpid(hub, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  for (const int fd : strangers) close_at_once(fd);
 }
 
 // Opens connections as fast as it can, keeps many, and says nothing, nonsense, or too much.
