@@ -314,6 +314,12 @@ Status HubBootstrap::hear_member(size_t rank, std::vector<std::string>& parts,
   Channel& member = *members_[rank];
   const Status pumped = member.pump();
   SK_ASSIGN_OR_RETURN(std::optional<Frame> frame, member.take_frame(kPartBytesMax));
+  // Of those that are left, one that has given its part keeps it from nobody: the next step misses
+  // it.
+  if (!frame && !pumped.ok() && config_.gone && !missing[rank]) {
+    members_[rank].reset();
+    return {};
+  }
   if (!frame) {
     return pumped.ok() ? Status()
                        : error(SK_ERR_PEER_LOST, "rank {} is gone: {}", rank, pumped.message());
