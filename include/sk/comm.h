@@ -4,8 +4,8 @@
  * TLS 1.3 under the job's secret (docs/env.md), and a thread in each rank, which moves bytes while
  * the program computes. A communicator is used by one thread at a time; different ones are
  * independent. Every wait is bounded by the communicator's timeout and ends at once when a peer
- * dies or a rank aborts, and some seconds after a host has fallen silent (SK_ERR_TRANSPORT). Where a
- * communicator over hosts needs more descriptors than the process's soft limit allows
+ * dies or a rank aborts, and some seconds after a host has fallen silent (SK_ERR_TRANSPORT). Where
+ * a communicator over hosts needs more descriptors than the process's soft limit allows
  * (RLIMIT_NOFILE), that limit is raised to what it needs, up to the hard one; never lowered. */
 #ifndef SK_COMM_H_
 #define SK_COMM_H_

@@ -32,9 +32,11 @@ Result<Descriptors> look() {
   }
   uint64_t below = 0;
   while (const dirent* entry = readdir(folder)) {
-    if (entry->d_name[0] == '.' || std::atoi(entry->d_name) == dirfd(folder)) continue;
+    if (entry->d_name[0] == '.') continue;
+    const uint64_t fd = std::strtoull(entry->d_name, nullptr, 10);
+    if (fd == uint64_t(dirfd(folder))) continue;
     ++all.open;
-    if (uint64_t(std::atoi(entry->d_name)) < all.limit.rlim_cur) ++below;
+    if (fd < all.limit.rlim_cur) ++below;
   }
   closedir(folder);
   all.left = all.limit.rlim_cur - below;
