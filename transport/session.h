@@ -246,7 +246,8 @@ class Endpoint {
   // Tells the peers for whom this rank has waited a good part of a wait's time, none: no more. By
   // that one that gives up names who is late, and not who waits for that rank as well. Any thread,
   // as often as it likes.
-  virtual void tell_awaited(std::optional<uint32_t> rank) {
+  // It is for sentences alone: where memory runs out they know less.
+  virtual void tell_awaited(std::optional<uint32_t> rank) noexcept {
     header().awaited.store(rank ? *rank + 1 : 0, std::memory_order_relaxed);
   }
   // What `peer` has told, as far as it is known here.

@@ -214,15 +214,19 @@ void HostsEndpoint::tell_abort() {
   }
 }
 
-void HostsEndpoint::tell_awaited(std::optional<uint32_t> rank) {
+void HostsEndpoint::tell_awaited(std::optional<uint32_t> rank) noexcept {
   Endpoint::tell_awaited(rank);
   const std::lock_guard lock(mutex_);
   const uint32_t word = header().awaited.load(std::memory_order_relaxed);
   if (std::exchange(told_awaited_, word) == word) return;
-  for (const auto& peer : peers_) {
-    peer->channel.tell_awaited(word);
-    pump(*peer);
-  }
+  // At the end of a wait, too, whose call does not depend on it.
+  [[maybe_unused]] const Status told = caught([&]() -> Status {
+    for (const auto& peer : peers_) {
+      peer->channel.tell_awaited(word);
+      pump(*peer);
+    }
+    return {};
+  });
 }
 
 std::optional<uint32_t> HostsEndpoint::awaited_by(uint32_t peer) const {

@@ -38,7 +38,7 @@ class HostsEndpoint : public Endpoint {
   Session& session(uint32_t peer) override;
   uint64_t entered_by(uint32_t peer) const override;
   bool mapped() const override { return false; }
-  void tell_awaited(std::optional<uint32_t> rank) override;
+  void tell_awaited(std::optional<uint32_t> rank) noexcept override;
   std::optional<uint32_t> awaited_by(uint32_t peer) const override;
   bool gone(uint32_t peer) override;
   bool unreachable(uint32_t peer) const override;

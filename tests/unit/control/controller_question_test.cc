@@ -36,12 +36,7 @@ class ControllerQuestion : public testing::Test {
     const InputReply* reply = world.last_sent<InputReply>(rank);
     return reply == nullptr ? uint32_t{SK_INPUT_NONE} : reply->state;
   }
-  bool is_stuck(uint32_t rank) const {
-    return std::any_of(world.events.begin(), world.events.end(), [&](const Event& event) {
-      return event.kind == SK_EVENT_RANK && event.status == SK_RANK_STUCK &&
-             event.ranks == std::to_string(rank);
-    });
-  }
+  bool is_stuck(uint32_t rank) const { return world.told_stuck(rank); }
 
   World world{2};
   uint64_t cell = 0;

@@ -119,6 +119,12 @@ class World : public ControllerPorts {
         std::count_if(sent[rank].begin(), sent[rank].end(),
                       [](const Message& m) { return std::holds_alternative<Kind>(m); }));
   }
+  bool told_stuck(uint32_t rank) const {
+    return std::any_of(events.begin(), events.end(), [&](const Event& event) {
+      return event.kind == SK_EVENT_RANK && event.status == SK_RANK_STUCK &&
+             event.ranks == std::to_string(rank);
+    });
+  }
   bool was_killed(uint32_t rank) const {
     return std::find(signals.begin(), signals.end(), std::pair(rank, SIGKILL)) != signals.end();
   }
