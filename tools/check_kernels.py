@@ -26,8 +26,12 @@ REGISTERS_MAX = 65536 // THREADS
 
 # No kernel of ours: local memory, by whatever name.
 FORBIDDEN = re.compile(r"^(LDL|STL)\b")
-# Every interpreter: an acquire, a release and its add, at the scope of the whole machine.
-SIGNALS = (r"^LDG\.E\.64\.STRONG\.SYS$", r"^REDG?\.E\.ADD\.64\.STRONG\.SYS$", r"^MEMBAR\..*SYS$")
+# Every interpreter: an acquire, a release and its add, at the scope of the GPU that all ranks share;
+# and a look at the host's abort word, and a verdict's release to the host, at the machine's.
+SIGNALS = (
+    r"^LDG\.E\.64\.STRONG\.GPU$", r"^REDG?\.E\.ADD\.64\.STRONG\.GPU$", r"^MEMBAR\..*GPU$",
+    r"^LDG\.E\.STRONG\.SYS$", r"^MEMBAR\..*SYS$",
+)  # fmt: skip
 MMA = (r"^HMMA\.16816\.F32\.BF16$", r"^HMMA\.16816\.F32$", r"^LDGSTS\.", r"^LDSM\.")
 # Products by warpgroups, boxes in by the copy engine, rows out in units, registers handed over.
 ENGINE = (r"^UTMALDG\.2D$", r"^STG\.E\.128$", r"^SHFL\.BFLY$", r"^USETMAXREG\.TRY_ALLOC")

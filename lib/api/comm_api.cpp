@@ -9,8 +9,7 @@
 #include "lib/base/lasting.h"
 #include "lib/comm/arguments.h"
 #include "lib/comm/checks.h"
-#include "lib/comm/cpu_communicator.h"
-#include "lib/comm/gpu_communicator.h"
+#include "lib/comm/make_communicator.h"
 #include "lib/comm/trace.h"
 #include "sk/comm.h"
 #include "sk/trace.h"
@@ -80,18 +79,7 @@ Result<std::unique_ptr<Communicator>> create(Communicator::Config config,
   const Creation creation(cancel, spans_job && !config.bootstrap.gone);
   if (spans_job) config.absence = &all.absence();
   config.bootstrap.cancel = std::move(cancel);
-  if (config.log.has(SK_LOG_WARN)) {
-    config.bootstrap.still_waiting = [log = config.log](const std::string& sentence) {
-      log.write(SK_LOG_WARN, "comm", "{}", sentence);
-    };
-  }
-  auto made = config.device.type == SK_DEVICE_CUDA ? GpuCommunicator::create(config, backend())
-                                                   : CpuCommunicator::create(config, backend());
-  if (!made.ok()) {
-    config.log.write(SK_LOG_WARN, "comm", "no communicator came about, {}: {}",
-                     status_name(made.status().code()), made.status().message());
-  }
-  return made;
+  return make_communicator(std::move(config), backend());
 }
 
 // A rank that dies while they meet, or connect, ends that for all: they meet again without it.

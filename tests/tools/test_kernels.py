@@ -72,10 +72,12 @@ def test_a_failing_compiler_fails_the_build(tmp_path: Path) -> None:
 SASS = """\
 .text.sk_run_moves:
         /*0000*/                   LDC R1, c[0x0][0x28] ;
-        /*0010*/              @!P0 LDG.E.64.STRONG.SYS R4, desc[UR4][R2.64] ;
+        /*0010*/              @!P0 LDG.E.64.STRONG.GPU R4, desc[UR4][R2.64] ;
+        /*0020*/                   LDG.E.STRONG.SYS R5, desc[UR4][R6.64] ;
 .L_x_0:
-        /*0020*/             @!UP1 MEMBAR.ALL.SYS ;
-        /*0030*/                   REDG.E.ADD.64.STRONG.SYS desc[UR4][R2.64], R4 ;
+        /*0030*/             @!UP1 MEMBAR.ALL.GPU ;
+        /*0040*/                   REDG.E.ADD.64.STRONG.GPU desc[UR4][R2.64], R4 ;
+        /*0050*/              @!P1 MEMBAR.SC.SYS ;
 """
 
 
@@ -87,17 +89,19 @@ def kernel(sass: str, registers: int = 100) -> check_kernels.Kernel:
 
 def test_machine_code_is_read() -> None:
     sound = kernel(SASS)
-    assert sound.instructions["LDG.E.64.STRONG.SYS"] == 1
-    assert sum(sound.instructions.values()) == 4
+    assert sound.instructions["LDG.E.64.STRONG.GPU"] == 1
+    assert sum(sound.instructions.values()) == 6
     assert list(sound.findings()) == []
 
 
 @pytest.mark.parametrize(
     ("sass", "registers", "said"),
     [
-        (SASS + "        /*0040*/   STL [R1], R4 ;\n", 100, "STL: no local memory"),
-        (SASS.replace("ADD.64.STRONG.SYS", "ADD.64.STRONG.GPU"), 100, "no instruction like"),
-        (SASS.replace("MEMBAR.ALL.SYS", "NOP"), 100, "no instruction like"),
+        (SASS + "        /*0060*/   STL [R1], R4 ;\n", 100, "STL: no local memory"),
+        (SASS.replace("ADD.64.STRONG.GPU", "ADD.64.STRONG.SM"), 100, "no instruction like"),
+        (SASS.replace("MEMBAR.ALL.GPU", "NOP"), 100, "no instruction like"),
+        (SASS.replace("LDG.E.STRONG.SYS", "LDG.E"), 100, "no instruction like"),
+        (SASS.replace("MEMBAR.SC.SYS", "MEMBAR.SC.GPU"), 100, "no instruction like"),
         (SASS, 171, "171 registers; 384 threads leave 170"),
     ],
 )
