@@ -104,12 +104,13 @@ SK_NODISCARD SK_API sk_status sk_comm_create(sk_context* context, const sk_comm_
 /** Makes a communicator of those ranks of `comm` that are left, so that they go on without the
  *  others: whose process has ended, who have freed theirs, or whose host fell silent. One that is
  *  lost by its silence alone has a quarter of the time, at most ten seconds, to come all the same.
- *  Two hosts that cannot reach each other, and both reach rank 0's, are not helped:
- * SK_ERR_TRANSPORT. Communicators of which one comes of the other are shrunk one after the other,
- * in the same order on all ranks; else SK_ERR_DESYNC, and nothing was made. Collective over all
- * that are left, in whatever state `comm` is; where nobody is lost it is another communicator of
- * the same ranks. Ranks are numbered anew, in the order in which they were. All else is as it was
- * asked for of `comm`, `waiting` and its user included. `comm` stays, and its owner frees it.
+ *  Of two hosts that both reach rank 0's and not each other, one goes: the one with fewer ranks,
+ *  else that of the higher ranks, which hear SK_ERR_TRANSPORT and whom they do not reach.
+ *  Communicators of which one comes of the other are shrunk one after the other, in the same order
+ *  on all ranks; else SK_ERR_DESYNC, and nothing was made. Collective over all that are left, in
+ *  whatever state `comm` is; where nobody is lost it is another communicator of the same ranks.
+ *  Ranks are numbered anew, in the order in which they were. All else is as it was asked for of
+ *  `comm`, `waiting` and its user included. `comm` stays, and its owner frees it.
  *
  *  `timeout_ms`: the longest wait for the others, from 0 to 2^40; 0 is the communicator's timeout.
  *  Who is alive and does not come is waited for that long, and named. Who dies meanwhile is left

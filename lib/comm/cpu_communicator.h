@@ -3,6 +3,7 @@
 #define SK_LIB_COMM_CPU_COMMUNICATOR_H_
 
 #include <memory>
+#include <set>
 #include <thread>
 #include <unordered_map>
 
@@ -108,6 +109,7 @@ class CpuCommunicator final : public Communicator {
   uint64_t name_ = 0;         // Agreement::name.
   const std::shared_ptr<const int> children_ = std::make_shared<int>();  // Lineage::held.
   std::vector<int> launched_as_;  // By rank: Bootstrap::launched_as().
+  std::set<int> left_out_;        // Likewise: alive, and not reached by all that are left.
   int64_t timeout_ns_ = 0;
   int local_rank_ = 0, local_size_ = 1;
   bool one_process_ = false;        // All ranks are threads of this process.

@@ -13,6 +13,7 @@ void CpuCommunicator::remember_given(const Config& config, const Bootstrap& boot
   given_.cancel_fd = -1;
   given_.bootstrap.cancel = nullptr;
   given_.bootstrap.gone = nullptr;
+  given_.bootstrap.leave_out = nullptr;
   for (int rank = 0; rank < bootstrap.world_size(); ++rank)
     launched_as_.push_back(bootstrap.launched_as(rank));
   given_.bootstrap.rank = launched_as_[size_t(bootstrap.rank())];
@@ -39,7 +40,9 @@ Result<Communicator::Config> CpuCommunicator::for_survivors(int64_t meeting_ns) 
                     .grandparent = given_.lineage.parent,
                     .has_sibling = children_.use_count() > 1,
                     .held = children_};
+  config.bootstrap.leave_out = [this](int launched_as) { left_out_.insert(launched_as); };
   config.bootstrap.gone = [this](int launched_as) {
+    if (left_out_.contains(launched_as)) return Gone::kYes;
     const auto at = std::lower_bound(launched_as_.begin(), launched_as_.end(), launched_as);
     if (at == launched_as_.end() || *at != launched_as) return Gone::kYes;
     const auto peer = uint32_t(at - launched_as_.begin());

@@ -12,6 +12,7 @@ from ranks import MANY, SMALL, Ranks
 
 BOUND_S = 20.0  # What is awaited takes a second; a machine may be slow.
 LINK_BOUND_S = 30.0  # Silence is waited for.
+PATIENCE_S = 15.0  # Of a shrink's 60 s, for a host to be reached again.
 
 
 def pairs(hosts: Hosts) -> list[Host]:
@@ -173,6 +174,31 @@ def test_a_host_that_is_reached_again_goes_on_with_the_others(victim: int) -> No
         hosts.restore(hosts[victim])
         assert ranks.said(within=LINK_BOUND_S) == ["SK_OK"] * 3
         assert [rank.lines[-2] for rank in ranks] == [f"left: rank {i} of 3" for i in range(3)]
+
+
+@pytest.mark.parametrize("one_way", [False, True])
+def test_of_two_hosts_that_do_not_reach_each_other_one_goes(one_way: bool) -> None:
+    """Both reach rank 0's: two of the three go on, and the third hears why it does not."""
+    with Hosts(3, links=Link()) as hosts:
+        ranks = Ranks(list(hosts), SK_PROBE_ROUNDS=MANY, SK_PROBE_SHRINK=1, SK_PROBE_COUNT_MAX=1)
+        ranks.begin()
+        hosts.cut(hosts[1], hosts[2], one_way=one_way)
+        said = ranks.said(within=LINK_BOUND_S + PATIENCE_S)
+        assert said[:2] == ["SK_OK"] * 2
+        assert [rank.lines[-2] for rank in ranks[:2]] == [f"left: rank {i} of 2" for i in range(2)]
+        assert said[2].startswith("SK_ERR_TRANSPORT: ")
+        assert "rank 2 does not reach rank 1 any more, nor that it" in said[2]
+
+
+def test_of_two_hosts_of_several_ranks_one_goes_whole() -> None:
+    with Hosts(3, links=Link()) as hosts:
+        ranks = Ranks(pairs(hosts), SK_PROBE_ROUNDS=MANY, SK_PROBE_SHRINK=1, SK_PROBE_COUNT_MAX=1)
+        ranks.begin()
+        hosts.cut(hosts[1], hosts[2])
+        said = ranks.said(within=LINK_BOUND_S + PATIENCE_S)
+        assert said[:4] == ["SK_OK"] * 4
+        for sentence in said[4:]:
+            assert "the others go on without rank" in sentence
 
 
 def test_a_longer_cut_is_got_over_where_it_may_be_longer() -> None:

@@ -40,6 +40,12 @@ class Bootstrap {
   // Ascending with the ranks here.
   virtual int launched_as(int rank) const { return rank; }
   virtual int launched_count() const { return world_size_; }
+  // Of ranks that have met before: whether the connection of these two was lost then, as one of
+  // them says. All ranks hear the same.
+  virtual bool was_lost(int /*rank*/, int /*other*/) const { return false; }
+  virtual bool any_lost() const { return false; }
+  // Those are not waited for when the others meet again.
+  virtual void leave_out(std::span<const int> /*ranks*/) {}
   // Watched by every wait until the communicator stands, also by those of others.
   const Cancel& cancel() const { return cancel_ != nullptr ? *cancel_ : Cancel::never(); }
 
@@ -104,6 +110,8 @@ struct BootstrapConfig {
   // launcher's `rank` is not to be waited for, or not for long (unreachable_ns()). Asked again and
   // again, by this thread. Empty: all are waited for.
   std::function<Gone(int rank)> gone;
+  // With `gone`: told of each rank that is there and cannot go on with the others.
+  std::function<void(int rank)> leave_out;
   // With `gone`: those ranks were on one host, and PIDs mean the same to them: they need no
   // address.
   bool met_on_one_host = false;

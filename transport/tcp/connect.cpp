@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "transport/tcp/epoll.h"
 #include "transport/tcp/meeting.h"
 #include "transport/tcp/networks.h"
+#include "transport/tcp/parting.h"
 #include "transport/tcp/socket.h"
 #include "transport/tcp/tcp.h"
 
@@ -22,6 +24,7 @@ namespace {
 constexpr size_t kAddressesMax = 8;
 constexpr uint64_t kOwnDescriptors = 3;  // A listener, and what the driving thread sleeps in.
 constexpr uint64_t kDescriptorsOfStrangers = 64;
+constexpr size_t kMissedMax = 32;                  // That a rank tells of; of more the first ones.
 constexpr int64_t kReportGraceNs = 1'000'000'000;  // To say why, for who has used up the time.
 
 // Plain bytes, in the same form on every host.
@@ -40,6 +43,12 @@ struct Offer {
   std::array<std::byte, 32> nonce = {};
 };
 static_assert(std::is_trivially_copyable_v<Offer>);
+
+// Whom a rank has not reached, of those whose connection was lost before.
+struct Missed {
+  uint32_t count = 0;
+  std::array<uint32_t, kMissedMax> ranks = {};
+};
 
 Place place_of(const Address& address) {
   Place place;
@@ -91,6 +100,7 @@ class Connector {
   Status prepare(Offer& offer);
   Result<MeetingKey> key_of(const std::vector<Offer>& offers) const;
   Status meet(const std::vector<Offer>& offers);
+  Status part();
   Result<std::unique_ptr<Endpoint>> finish(std::unique_ptr<Endpoint> local);
 
   template <typename T>
@@ -106,6 +116,7 @@ class Connector {
   const int64_t deadline_ns_;
   std::vector<SocketPtr> listeners_;
   std::vector<Met> met_;
+  Missed missed_;
 };
 
 // For a stream to each rank of another host, and while they meet a second dial each and some of
@@ -156,6 +167,7 @@ Status Connector::meet(const std::vector<Offer>& offers) {
                         .listeners = listeners_,
                         .key = key,
                         .deadline_ns = deadline_ns_,
+                        .patience_ns = unreachable_ns(config_.timeout_ns),
                         .bootstrap = bootstrap_,
                         .config = config_};
   const std::vector<int>& hosts = bootstrap_.host_of();
@@ -166,7 +178,41 @@ Status Connector::meet(const std::vector<Offer>& offers) {
     if (hosts[rank] != hosts[rank_]) input.peers.push_back(rank);
   }
   SK_ASSIGN_OR_RETURN(met_, tcp::meet(input));
+  for (const uint32_t peer : input.peers) {
+    const bool met = std::ranges::any_of(met_, [&](const Met& each) { return each.rank == peer; });
+    if (!met && missed_.count < kMissedMax) missed_.ranks[missed_.count++] = peer;
+  }
   return {};
+}
+
+// Where connections were lost before, and some do not stand again: those go on who reach each
+// other, and meet anew. Nothing else may have failed.
+Status Connector::part() {
+  if (!bootstrap_.any_lost()) return {};
+  SK_ASSIGN_OR_RETURN(const std::vector<Missed> all, gather(missed_));
+  std::set<std::pair<uint32_t, uint32_t>> apart;
+  for (uint32_t rank = 0; rank < all.size(); ++rank)
+    for (uint32_t i = 0; i < std::min<uint32_t>(all[rank].count, kMissedMax); ++i)
+      apart.insert(std::minmax(rank, all[rank].ranks[i]));
+  if (apart.empty()) return {};
+  const auto launched = [&](uint32_t rank) { return bootstrap_.launched_as(int(rank)); };
+  std::vector<int> going;
+  for (const uint32_t rank : who_goes(apart)) going.push_back(int(rank));
+  bootstrap_.leave_out(going);
+  const auto own = std::ranges::find_if(apart, [&](const auto& pair) {
+    return (pair.first == rank_ || pair.second == rank_) &&
+           std::ranges::find(going, int(rank_)) != going.end();
+  });
+  if (own != apart.end()) {
+    const uint32_t other = own->first == rank_ ? own->second : own->first;
+    return error(SK_ERR_TRANSPORT,
+                 "rank {} does not reach rank {} any more, nor that it: the others go on without "
+                 "rank {}",
+                 launched(rank_), launched(other), launched(rank_));
+  }
+  const auto& [lower, higher] = *apart.begin();
+  return error(SK_ERR_PEER_LOST, "ranks {} and {} do not reach each other any more",
+               launched(lower), launched(higher));
 }
 
 Result<std::unique_ptr<Endpoint>> Connector::finish(std::unique_ptr<Endpoint> local) {
@@ -199,8 +245,8 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
 
   Status met = meet(offers);
   listeners_.clear();
-  Result<std::unique_ptr<Endpoint>> endpoint =
-      met.ok() ? finish(std::move(local)) : Result<std::unique_ptr<Endpoint>>(met.clone());
+  Result<std::unique_ptr<Endpoint>> endpoint = std::unique_ptr<Endpoint>();
+  if (met.ok() && missed_.count == 0) endpoint = finish(std::move(local));
   if (met.ok() && !endpoint.ok()) met = endpoint.status().clone();
   // Every rank reports once more, also one that failed: the others are told why. Who has not found
   // one that does not listen any more knows least.
@@ -212,6 +258,7 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
   Result<std::vector<Report>> gathered = gather(report);
   if (!gathered.ok()) return std::move(met.ok() ? gathered.status() : met);
   SK_RETURN_IF_ERROR(verdict(*gathered, "connecting hosts"));
+  SK_RETURN_IF_ERROR(part());
   return endpoint;
 }
 

@@ -30,6 +30,8 @@ class Meeting {
       Pair& pair = pairs_.emplace_back();
       pair.rank = rank;
       pair.next_dial_ns = begin_ns_ + (in_.rank < rank ? 0 : kHigherWaitsNs);
+      if (in_.bootstrap.was_lost(int(in_.rank), int(rank)))
+        pair.until_ns = begin_ns_ + in_.patience_ns;
     }
   }
   Result<std::vector<Met>> run();
@@ -53,13 +55,16 @@ class Meeting {
     size_t next_address = 0;
     int64_t next_dial_ns = 0;
     bool dials = false;            // A dial is under way.
+    int64_t until_ns = INT64_MAX;  // Then it is given up, and the meeting goes on without it.
     int64_t refused_since_ns = 0;  // Nobody listens at one of its addresses; 0: not so.
     std::vector<std::string> tried;
   };
 
   bool done() const {
-    return std::all_of(pairs_.begin(), pairs_.end(),
-                       [](const Pair& pair) { return pair.pipe != nullptr; });
+    const int64_t now = bootstrap_clock_ns();
+    return std::all_of(pairs_.begin(), pairs_.end(), [&](const Pair& pair) {
+      return pair.pipe != nullptr || now >= pair.until_ns;
+    });
   }
   // The peer may have chosen it: it stays while the meeting lasts.
   static bool is_proven(const Connection& connection) {
@@ -108,7 +113,8 @@ Result<std::vector<Met>> Meeting::run() {
     if (!done()) SK_RETURN_IF_ERROR(wait());
   }
   std::vector<Met> met;
-  for (Pair& pair : pairs_) met.push_back({pair.rank, std::move(pair.where), std::move(pair.pipe)});
+  for (Pair& pair : pairs_)
+    if (pair.pipe) met.push_back({pair.rank, std::move(pair.where), std::move(pair.pipe)});
   return met;
 }
 
@@ -117,7 +123,7 @@ Status Meeting::dial_some() {
   auto dials = size_t(std::count_if(connections_.begin(), connections_.end(),
                                     [](const Connection& each) { return each.dials(); }));
   for (Pair& pair : pairs_) {
-    if (pair.pipe || pair.dials || now < pair.next_dial_ns) continue;
+    if (pair.pipe || pair.dials || now < pair.next_dial_ns || now >= pair.until_ns) continue;
     if (dials++ >= kDialsMax) break;
     SK_RETURN_IF_ERROR(dial(pair));
   }
@@ -267,12 +273,14 @@ Status Meeting::nobody(int32_t code) const {
 Status Meeting::wait() {
   const int64_t now = bootstrap_clock_ns();
   if (now >= in_.deadline_ns) return nobody(SK_ERR_TRANSPORT);
-  for (const Pair& pair : pairs_)
-    if (!pair.pipe && pair.refused_since_ns != 0 && now - pair.refused_since_ns > kRefusedNs)
-      return nobody(SK_ERR_PEER_LOST);
   int64_t until = std::min(in_.deadline_ns, now + 1'000 * kMs);
-  for (const Pair& pair : pairs_)
-    if (!pair.pipe && !pair.dials) until = std::min(until, pair.next_dial_ns);
+  for (const Pair& pair : pairs_) {
+    if (pair.pipe || now >= pair.until_ns) continue;
+    if (pair.refused_since_ns != 0 && now - pair.refused_since_ns > kRefusedNs)
+      return nobody(SK_ERR_PEER_LOST);
+    until = std::min(until, pair.until_ns);
+    if (!pair.dials) until = std::min(until, pair.next_dial_ns);
+  }
   std::vector<pollfd> entries;
   // Where no descriptor is left, whoever knocks is let in later.
   for (const SocketPtr& listener : in_.listeners)

@@ -26,6 +26,7 @@ struct MeetingInput {
   const std::vector<SocketPtr>& listeners;      // The own ones.
   MeetingKey key;
   int64_t deadline_ns = 0;  // On bootstrap_clock_ns().
+  int64_t patience_ns = 0;  // With peers whose connection was lost before (Bootstrap::was_lost()).
   Bootstrap& bootstrap;     // Tells meanwhile who is gone, and when to give up.
   const TcpConfig& config;
 };
@@ -36,8 +37,9 @@ struct Met {
   std::unique_ptr<stream::Pipe> pipe;
 };
 
-// One of each peer, in their order. SK_ERR_PEER_LOST: a rank is gone, as the bootstrap says, or a
-// peer does not listen any more, for it has failed; what it tells says why.
+// One of each peer, in their order, but for those with whom patience has ended. SK_ERR_PEER_LOST: a
+// rank is gone, as the bootstrap says, or a peer does not listen any more, for it has failed; what
+// it tells says why.
 Result<std::vector<Met>> meet(const MeetingInput& input);
 
 }  // namespace sk::tcp

@@ -55,6 +55,29 @@ TEST(Survivors, AreNumberedAnewInTheirOrder) {
   });
 }
 
+// By what one of a pair says, all hear of it; and not of pairs of which one is gone.
+TEST(Survivors, HearWhoseConnectionsWereLost) {
+  const std::string job = unique_job();
+  on_ranks(4, [&](int rank) {
+    if (rank == 1) return;
+    BootstrapConfig config = left_config(rank, 4, job, [](int r) { return r == 1; });
+    config.gone = [rank](int r) {
+      if (r == 1) return Gone::kYes;
+      return rank == 3 && r == 2 ? Gone::kUnreachable : Gone::kNo;
+    };
+    std::vector<int> out;
+    config.leave_out = [&](int r) { out.push_back(r); };
+    auto made = make_bootstrap(config);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_TRUE((*made)->any_lost());
+    EXPECT_TRUE((*made)->was_lost(1, 2));
+    EXPECT_TRUE((*made)->was_lost(2, 1));
+    EXPECT_FALSE((*made)->was_lost(0, 1));
+    (*made)->leave_out(std::vector{1, 2});
+    EXPECT_EQ(out, std::vector({2, 3}));
+  });
+}
+
 TEST(Survivors, WhereNobodyIsGoneAllAreThere) {
   const std::string job = unique_job();
   on_ranks(3, [&](int rank) {
