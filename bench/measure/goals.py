@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 MET, MET_DEFAULTS, MISSED, ABSENT = "met", "met (defaults)", "MISSED", "not measured"
 NO_GOAL = "no goal"
+UNPROVEN = "within the noise"
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Row:
     spread: str = ""  # Quartiles over rounds and A/A spread.
     against: str = ""  # The peer that set the bar.
     why: str = ""  # Why nothing was measured, or what else a reader must know.
+    proven: bool = True  # The same program against itself differs less.
 
     def _meets(self, value: float) -> bool:
         assert self.goal is not None
@@ -40,6 +42,8 @@ class Row:
             return NO_GOAL
         if not self._meets(self.measured):
             return MISSED
+        if not self.proven:
+            return UNPROVEN
         if self.tuned is not None and not self._meets(self.tuned):
             return MET_DEFAULTS
         return MET

@@ -45,7 +45,7 @@ def rows_of(found: list[Any], absent: dict[str, str]) -> dict[tuple[str, str], A
 
 
 def test_ratios_are_of_what_is_measured_in_the_same_rounds() -> None:
-    rows = rows_of(rounds(LINK, {"libsk": 20.0, "gloo": 60.0, "ompi": 15.0}), {})
+    rows = rows_of(rounds(LINK, {"libsk": 20.0, "libsk tls": 30.0, "gloo": 60.0, "ompi": 15.0}), {})
     trip = rows["round trip by tcp", "8 B x plain socket"]
     assert (trip.measured, trip.verdict) == (pytest.approx(1.2), "MISSED")
     stream = rows["stream of puts by tcp", "1 MB x plain socket"]
@@ -53,10 +53,21 @@ def test_ratios_are_of_what_is_measured_in_the_same_rounds() -> None:
     # What both take for a MiB, added: 1 / (1 / tcp + 1 / gcm) is so many MiB a second.
     tls = rows["stream of puts by tls", "1 MB x plain socket and AES-GCM in turn"]
     assert (tls.measured, tls.verdict) == (pytest.approx(1.0), "met")
-    gloo = rows["all-reduce f32", "4 KB x gloo"]
+    gloo = rows["all-reduce f32", "4 KB x gloo, neither encrypted"]
     assert (gloo.measured, gloo.verdict) == (pytest.approx(3.0), "met")
-    ompi = rows["all-reduce f32", "4 KB x Open MPI over TCP"]
+    within = rows["all-reduce f32 within TLS", "4 KB x gloo, which does not encrypt"]
+    assert (within.measured, within.verdict) == (pytest.approx(2.0), "no goal")
+    ompi = rows["all-reduce f32", "4 KB x Open MPI over TCP, neither encrypted"]
     assert (ompi.measured, ompi.verdict) == (pytest.approx(0.75), "MISSED")
+
+
+def test_what_is_no_more_than_the_noise_meets_no_goal() -> None:
+    found = rounds(LINK, {"libsk": 20.0, "gloo": 60.0})
+    slow, slower = ([{"case": "gloo", "bytes": 4096, "us": [time] * 4}] for time in (40.0, 400.0))
+    found[0]["visits"]["gloo"] = [slow, slower]  # The same program, once and again.
+    row = rows_of(found, {})["all-reduce f32", "4 KB x gloo, neither encrypted"]
+    assert row.measured is not None and row.measured > 2
+    assert row.verdict == "within the noise"
 
 
 def test_what_disturbs_both_moves_no_ratio_of_a_link() -> None:
@@ -70,9 +81,12 @@ def test_what_disturbs_both_moves_no_ratio_of_a_link() -> None:
 
 def test_a_peer_that_is_absent_is_named() -> None:
     rows = rows_of(rounds(LINK, {"libsk": 20.0}), {"gloo": "torch is not here"})
-    gloo = rows["all-reduce f32", "4 KB x gloo"]
+    gloo = rows["all-reduce f32", "4 KB x gloo, neither encrypted"]
     assert (gloo.verdict, gloo.why) == ("not measured", "torch is not here")
-    assert rows["all-reduce f32", "4 KB x Open MPI over TCP"].why == "too few rounds of both"
+    assert (
+        rows["all-reduce f32", "4 KB x Open MPI over TCP, neither encrypted"].why
+        == "too few rounds of both"
+    )
 
 
 def test_messages_are_counted_between_hosts_and_not_within_them() -> None:
@@ -133,14 +147,13 @@ def test_a_quick_run_has_every_row_or_says_why_not() -> None:
     document = json.loads(path.read_text())
     path.unlink()
     absent = {name for name, about in document["peers"].items() if about.startswith("not here: ")}
-    peers_of = {"gloo": "x gloo", "ompi": "x Open MPI over TCP"}
     for row in rows:
-        if row.unit in {peers_of[name] for name in absent}:
+        if absent_name(row.unit) in absent:
             assert row.why == document["peers"][absent_name(row.unit)].removeprefix("not here: ")
         else:
             assert row.measured is not None, row
             assert row.measured > 0
-    assert len(rows) == len(document["goals"]) == 16
+    assert len(rows) == len(document["goals"]) == 20
     assert {"trip, plain", "stream of 64 KiB, tls", "gcm, opened"} <= set(document["figures_us"])
     of_bytes = next(row for row in rows if row.case == "4 MB")
     assert 0.95 <= of_bytes.measured <= stage.BYTES_GOAL  # Counted, so no load moves it.
@@ -149,4 +162,5 @@ def test_a_quick_run_has_every_row_or_says_why_not() -> None:
 
 
 def absent_name(unit: str) -> str:
-    return "gloo" if "gloo" in unit else "ompi"
+    """The peer that a row is about; "" for none."""
+    return next((peer for peer, _, name in stage.PEERS if f"x {name}," in unit), "")
