@@ -233,8 +233,8 @@ def test_a_secret_may_have_any_bytes() -> None:
     assert said["all_reached"]
 
 
-def limited(descriptors: int) -> list[str]:
-    return ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"]
+def limited(descriptors: int, which: str = "") -> list[str]:
+    return ["sh", "-c", f'ulimit {which} -n {descriptors}; exec "$@"', "sh"]
 
 
 @pytest.mark.parametrize("per_host", [1, 4])
@@ -248,6 +248,9 @@ def test_the_descriptors_that_the_page_asks_for_are_enough(per_host: int) -> Non
         assert not found(said, "descriptors")
         said = doctor(places, through=limited(enough - 1))[1]
         assert f"{enough} with this meeting" in found(said, "descriptors")[0]
+        statuses, said = doctor(places, through=limited(enough - 1, "-S"))
+        assert statuses == [0] * len(places), said
+        assert not found(said, "descriptors")  # It is raised as far as needed.
 
 
 def test_pairs_that_all_pass_where_all_at_once_do_not_point_at_limits() -> None:
