@@ -80,6 +80,7 @@ def test_an_interrupt_ends_it(handler: str) -> None:
     program = f"""if True:
         import os, signal, threading, time
         import libsk as sk
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # In the background it is ignored.
         comm = sk.Comm(timeout=60)
         if {handler!r} == "raises":
             def stop(number, frame):
