@@ -72,17 +72,17 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& conf
 Result<std::unique_ptr<Communicator>> CpuCommunicator::meet(const Config& config,
                                                             const Backend& backend,
                                                             record::CommRecord& record) {
+  const int64_t deadline_ns = bootstrap_clock_ns() + config.bootstrap.timeout_ns;
   SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> bootstrap, make_bootstrap(config.bootstrap));
   CommLog log(config.log, *bootstrap);
   log.meeting(config.bootstrap, *bootstrap);
   const uint32_t world_size = uint32_t(bootstrap->world_size());
-  const int64_t meeting_ns = config.bootstrap.timeout_ns;
   // Who is absent is told by the launcher's numbers.
   Absence* const absence =
       bootstrap->launched_count() == bootstrap->world_size() ? config.absence : nullptr;
-  SK_ASSIGN_OR_RETURN(
-      const Agreement agreed,
-      agree_on_target(*bootstrap, facts_of(config, backend, world_size), meeting_ns));
+  SK_ASSIGN_OR_RETURN(const Agreement agreed,
+                      agree_on_target(*bootstrap, facts_of(config, backend, world_size),
+                                      time_left_ns(deadline_ns)));
   SegmentLayout layout = control_layout(world_size);
   const uint64_t staging_bytes = staging_in(world_size, backend.staging_bytes);
   layout.workspace_bytes_max = align_up(staging_bytes + agreed.memory_bytes, kPage);
@@ -91,8 +91,8 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::meet(const Config& config
   std::unique_ptr<CpuCommunicator> comm(new CpuCommunicator(absence));
   comm->backend_ = backend;
   comm->staging_bytes_ = staging_bytes;
-  SK_ASSIGN_OR_RETURN(comm->endpoint_,
-                      backend.connect(*bootstrap, layout, meeting_ns, agreed.put_only));
+  SK_ASSIGN_OR_RETURN(comm->endpoint_, backend.connect(*bootstrap, layout,
+                                                       time_left_ns(deadline_ns), agreed.put_only));
   comm->endpoint_->set_absence(absence);
   Status taken = comm->endpoint_->commit(layout.workspace_offset(), staging_bytes);
   comm->timeout_ns_ = config.timeout_ns;
@@ -117,7 +117,7 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::meet(const Config& config
 
   LinkFacts mine = links_of(*comm->endpoint_);
   if (!taken.ok()) mine.fail(taken);
-  SK_ASSIGN_OR_RETURN(Links links, agree_on_links(*bootstrap, mine, meeting_ns));
+  SK_ASSIGN_OR_RETURN(Links links, agree_on_links(*bootstrap, mine, time_left_ns(deadline_ns)));
   target.mapped = links.mapped;
   target.put_bytes_max = links.put_bytes_max;
   target.host_of = std::move(links.host_of);

@@ -34,6 +34,11 @@ Result<Communicator::Config> CpuCommunicator::for_survivors(int64_t meeting_ns) 
                  "again without some of them (SK_BOOTSTRAP_AUTO, SK_BOOTSTRAP_ENV)",
                  kind == SK_BOOTSTRAP_THREADS ? "SK_BOOTSTRAP_THREADS" : "SK_BOOTSTRAP_CALLBACK");
   }
+  if (left_out_.contains(given_.bootstrap.rank)) {
+    return error(SK_ERR_TRANSPORT,
+                 "the others have gone on without rank {}, which was lost to them",
+                 given_.bootstrap.rank);
+  }
   Config config = given_;
   config.bootstrap.timeout_ns = meeting_ns;
   config.lineage = {.parent = name_,

@@ -23,6 +23,13 @@
 
 namespace sk {
 
+// What is known of a rank that was here before.
+enum class Gone {
+  kNo,
+  kUnreachable,  // Its connection was lost, and it may come.
+  kYes,
+};
+
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
@@ -40,10 +47,10 @@ class Bootstrap {
   // Ascending with the ranks here.
   virtual int launched_as(int rank) const { return rank; }
   virtual int launched_count() const { return world_size_; }
-  // Of ranks that have met before: whether the connection of these two was lost then, as one of
-  // them says. All ranks hear the same.
-  virtual bool was_lost(int /*rank*/, int /*other*/) const { return false; }
-  virtual bool any_lost() const { return false; }
+  // Whether these are left of ranks that have met before, on all of them alike,
+  virtual bool of_survivors() const { return false; }
+  // and what this one knows of `rank` from then, by now.
+  virtual Gone gone(int /*rank*/) const { return Gone::kNo; }
   // Those are not waited for when the others meet again.
   virtual void leave_out(std::span<const int> /*ranks*/) {}
   // Watched by every wait until the communicator stands, also by those of others.
@@ -85,13 +92,6 @@ class Bootstrap {
 // A variable of the environment; nullopt when it is not set.
 using EnvLookup = std::function<std::optional<std::string>(const char* name)>;
 
-// What is known of a rank that was here before.
-enum class Gone {
-  kNo,
-  kUnreachable,  // Its connection was lost, and it may come.
-  kYes,
-};
-
 struct BootstrapConfig {
   int32_t kind = SK_BOOTSTRAP_AUTO;      // enum sk_bootstrap.
   int rank = 0;                          // THREADS and CALLBACK; else as the launcher says, or
@@ -110,7 +110,7 @@ struct BootstrapConfig {
   // launcher's `rank` is not to be waited for, or not for long (unreachable_ns()). Asked again and
   // again, by this thread. Empty: all are waited for.
   std::function<Gone(int rank)> gone;
-  // With `gone`: told of each rank that is there and cannot go on with the others.
+  // With `gone`: told of each rank, this one too, that is alive and without which the others go on.
   std::function<void(int rank)> leave_out;
   // With `gone`: those ranks were on one host, and PIDs mean the same to them: they need no
   // address.
@@ -122,6 +122,13 @@ struct BootstrapConfig {
 constexpr int64_t unreachable_ns(int64_t timeout_ns) {
   return std::min<int64_t>(timeout_ns / 4, 10'000'000'000);
 }
+
+// Monotonic, in nanoseconds: every bound of a wait here is a point on this clock.
+int64_t bootstrap_clock_ns();
+
+// How long a step may last of several that end by one deadline: a second more than is left, in
+// which those who have used up their time tell the others why.
+int64_t time_left_ns(int64_t deadline_ns);
 
 // Finds the other ranks. Communicators of one name made at the same time by several threads of a
 // process must be made in the same order on all ranks; with different names any order will do.

@@ -201,6 +201,7 @@ void HubBootstrap::admit(const MemberHello& hello, Channel channel) {
     return;
   }
   std::copy(hello.host.begin(), hello.host.end(), &host_ids_[hello.rank * hello.host.size()]);
+  channel.end_with_its_host(job_.silence_s);
   members_[hello.rank].emplace(std::move(channel));
   last_progress_.clear();  // The newcomer has not heard it.
 }

@@ -17,7 +17,7 @@ BootstrapResult make_callback_bootstrap(const BootstrapConfig& config);
 BootstrapResult make_env_bootstrap(const JobEnv& job, const BootstrapConfig& config);
 // Of `all`, who meet by environment, those that are left, numbered anew in their order.
 BootstrapResult make_survivors_bootstrap(std::unique_ptr<Bootstrap> all,
-                                         const BootstrapConfig& config);
+                                         const BootstrapConfig& config, int64_t timeout_ns);
 BootstrapResult make_hub_bootstrap(const JobEnv& job, const BootstrapConfig& config,
                                    std::unique_ptr<Port> port, int64_t deadline_ns);
 
@@ -42,9 +42,6 @@ std::string rank_list(const std::vector<bool>& missing);
 // "rank 2 did not come and rank 1 came and gave up": `missing` are those who are not there, `came`
 // says who was.
 std::string absent_list(const std::vector<bool>& missing, const std::vector<bool>& came);
-
-// Monotonic, in nanoseconds: every bound of a wait here is a point on this clock.
-int64_t bootstrap_clock_ns();
 
 }  // namespace sk
 

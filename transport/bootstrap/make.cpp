@@ -47,8 +47,11 @@ BootstrapResult make_launched_bootstrap(const BootstrapConfig& config, const Env
     identity->job = config.name;
   }
   SK_ASSIGN_OR_RETURN(const JobEnv job, read_job_env(env, *identity, config.name));
+  const int64_t begin_ns = bootstrap_clock_ns();
   SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> all, make_env_bootstrap(job, config));
-  return config.gone ? make_survivors_bootstrap(std::move(all), config) : std::move(all);
+  if (!config.gone) return all;
+  const int64_t left_ns = time_left_ns(begin_ns + config.timeout_ns);
+  return make_survivors_bootstrap(std::move(all), config, left_ns);
 }
 
 }  // namespace
@@ -119,6 +122,11 @@ int64_t bootstrap_clock_ns() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+int64_t time_left_ns(int64_t deadline_ns) {
+  constexpr int64_t kToTellNs = 1'000'000'000;
+  return std::max<int64_t>(deadline_ns - bootstrap_clock_ns(), 0) + kToTellNs;
 }
 
 }  // namespace sk

@@ -67,7 +67,8 @@ class MemberBootstrap final : public Bootstrap {
   std::vector<std::byte> host_;
   int hub_rank_ = 0;
   std::string absent_;     // Who is waited for, as the hub said last.
-  bool answered_ = false;  // It said so because this rank asked.
+  bool told_ = false;      // It said so in this step,
+  bool answered_ = false;  // because this rank asked.
   int64_t taken_since_ns_ = 0;
   Status failure_;
 };
@@ -225,7 +226,9 @@ MemberBootstrap::Attempt MemberBootstrap::try_join(const Address& address, int64
   channel->put(hello);
   const int64_t until_ns = std::min(deadline_ns, bootstrap_clock_ns() + kAnswerNs);
   Attempt attempt = prove(*channel, hello, until_ns);
-  if (attempt.why.ok()) hub_.emplace(std::move(*channel));
+  if (!attempt.why.ok()) return attempt;
+  channel->end_with_its_host(job_.silence_s);
+  hub_.emplace(std::move(*channel));
   return attempt;
 }
 
@@ -289,6 +292,7 @@ MemberBootstrap::Attempt MemberBootstrap::refusal(Verdict verdict, uint32_t numb
                     job_.secret.empty() ? "one" : "none, or another"),
               false};
     case Verdict::kLeftOut:
+      if (config_.leave_out) config_.leave_out(rank());
       return {error(SK_ERR_TRANSPORT,
                     "the others have gone on without rank {}, which was lost to them", rank()),
               false};
@@ -332,6 +336,7 @@ Result<std::vector<std::byte>> MemberBootstrap::exchange(std::span<const std::by
                                                          int64_t timeout_ns) {
   const int64_t deadline_ns = bootstrap_clock_ns() + timeout_ns;
   absent_ = fmt::format("rank {} did not come to the all-gather", hub_rank_);
+  told_ = false;
   // An error frame may already wait to be read, and says more than a failed send.
   const Status sent = hub_->put_frame(FrameKind::kPart, 0, mine);
   Result<std::vector<std::byte>> whole =
@@ -351,7 +356,15 @@ Result<std::vector<std::byte>> MemberBootstrap::receive_whole(size_t bytes, int6
     if (!over && wait_ready(hub_->fd(), hub_->wanted_events(), deadline_ns)) continue;
     SK_RETURN_IF_ERROR(cancel().status());
     const int64_t timeout_ms = timeout_ns / 1'000'000;
-    if (asked) return error(SK_ERR_TIMEOUT, "{} within {} ms", absent_, timeout_ms);
+    if (over || (asked && !told_))
+      return error(SK_ERR_TIMEOUT, "{} within {} ms", absent_, timeout_ms);
+    if (asked) {
+      return error(
+          SK_ERR_TIMEOUT,
+          "rank {}, where the ranks meet, did not answer at the end of {} ms; what it said "
+          "last: {}",
+          hub_rank_, timeout_ms, absent_);
+    }
     asked = true;
     deadline_ns = bootstrap_clock_ns() + kLastWordNs;
     const auto told_ms = int32_t(std::min<int64_t>(timeout_ms, INT32_MAX));
@@ -368,6 +381,7 @@ Result<std::optional<std::vector<std::byte>>> MemberBootstrap::take_whole(size_t
     if (!frame) break;
     if (frame->kind == FrameKind::kProgress) {
       absent_ = frame->payload.substr(0, 4096);
+      told_ = true;
       answered_ = frame->code != 0;
     } else if (frame->kind == FrameKind::kError && frame->code != SK_OK) {
       return Status(frame->code, frame->payload.substr(0, 4096));

@@ -24,8 +24,6 @@ namespace {
 constexpr size_t kAddressesMax = 8;
 constexpr uint64_t kOwnDescriptors = 3;  // A listener, and what the driving thread sleeps in.
 constexpr uint64_t kDescriptorsOfStrangers = 64;
-constexpr size_t kMissedMax = 32;                  // That a rank tells of; of more the first ones.
-constexpr int64_t kReportGraceNs = 1'000'000'000;  // To say why, for who has used up the time.
 
 // Plain bytes, in the same form on every host.
 struct Place {
@@ -43,12 +41,6 @@ struct Offer {
   std::array<std::byte, 32> nonce = {};
 };
 static_assert(std::is_trivially_copyable_v<Offer>);
-
-// Whom a rank has not reached, of those whose connection was lost before.
-struct Missed {
-  uint32_t count = 0;
-  std::array<uint32_t, kMissedMax> ranks = {};
-};
 
 Place place_of(const Address& address) {
   Place place;
@@ -105,8 +97,7 @@ class Connector {
 
   template <typename T>
   Result<std::vector<T>> gather(const T& mine) {
-    const int64_t left = std::max<int64_t>(deadline_ns_ - bootstrap_clock_ns(), 0) + kReportGraceNs;
-    return gather_each(bootstrap_, mine, left);
+    return gather_each(bootstrap_, mine, time_left_ns(deadline_ns_));
   }
 
   Bootstrap& bootstrap_;
@@ -116,7 +107,7 @@ class Connector {
   const int64_t deadline_ns_;
   std::vector<SocketPtr> listeners_;
   std::vector<Met> met_;
-  Missed missed_;
+  std::vector<uint8_t> missed_;  // A bit for each rank, of those that were not reached.
 };
 
 // For a stream to each rank of another host, and while they meet a second dial each and some of
@@ -167,7 +158,6 @@ Status Connector::meet(const std::vector<Offer>& offers) {
                         .listeners = listeners_,
                         .key = key,
                         .deadline_ns = deadline_ns_,
-                        .patience_ns = unreachable_ns(config_.timeout_ns),
                         .bootstrap = bootstrap_,
                         .config = config_};
   const std::vector<int>& hosts = bootstrap_.host_of();
@@ -178,22 +168,27 @@ Status Connector::meet(const std::vector<Offer>& offers) {
     if (hosts[rank] != hosts[rank_]) input.peers.push_back(rank);
   }
   SK_ASSIGN_OR_RETURN(met_, tcp::meet(input));
-  for (const uint32_t peer : input.peers) {
-    const bool met = std::ranges::any_of(met_, [&](const Met& each) { return each.rank == peer; });
-    if (!met && missed_.count < kMissedMax) missed_.ranks[missed_.count++] = peer;
-  }
+  missed_.assign((layout_.world_size + 7) / 8, 0);
+  for (const uint32_t peer : input.peers) missed_[peer / 8] |= uint8_t(1u << peer % 8);
+  for (const Met& each : met_) missed_[each.rank / 8] &= uint8_t(~(1u << each.rank % 8));
   return {};
 }
 
-// Where connections were lost before, and some do not stand again: those go on who reach each
-// other, and meet anew. Nothing else may have failed.
+// Of those that have met before some may not reach each other any more: those go on who do, and
+// meet anew. Nothing else may have failed.
 Status Connector::part() {
-  if (!bootstrap_.any_lost()) return {};
-  SK_ASSIGN_OR_RETURN(const std::vector<Missed> all, gather(missed_));
+  if (!bootstrap_.of_survivors()) return {};
+  SK_ASSIGN_OR_RETURN(
+      const std::vector<std::byte> all,
+      bootstrap_.allgather(std::as_bytes(std::span(missed_)), time_left_ns(deadline_ns_)));
   std::set<std::pair<uint32_t, uint32_t>> apart;
-  for (uint32_t rank = 0; rank < all.size(); ++rank)
-    for (uint32_t i = 0; i < std::min<uint32_t>(all[rank].count, kMissedMax); ++i)
-      apart.insert(std::minmax(rank, all[rank].ranks[i]));
+  for (uint32_t rank = 0; rank < layout_.world_size; ++rank) {
+    for (uint32_t other = 0; other < layout_.world_size; ++other) {
+      const std::byte missed = all[rank * missed_.size() + other / 8];
+      if ((missed >> other % 8 & std::byte{1}) != std::byte{0})
+        apart.insert(std::minmax(rank, other));
+    }
+  }
   if (apart.empty()) return {};
   const auto launched = [&](uint32_t rank) { return bootstrap_.launched_as(int(rank)); };
   std::vector<int> going;
@@ -246,7 +241,8 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
   Status met = meet(offers);
   listeners_.clear();
   Result<std::unique_ptr<Endpoint>> endpoint = std::unique_ptr<Endpoint>();
-  if (met.ok() && missed_.count == 0) endpoint = finish(std::move(local));
+  const bool all_met = std::ranges::all_of(missed_, [](uint8_t bits) { return bits == 0; });
+  if (met.ok() && all_met) endpoint = finish(std::move(local));
   if (met.ok() && !endpoint.ok()) met = endpoint.status().clone();
   // Every rank reports once more, also one that failed: the others are told why. Who has not found
   // one that does not listen any more knows least.

@@ -18,6 +18,7 @@ constexpr int64_t kHigherWaitsNs = 700 * kMs;
 constexpr int64_t kDialNs = 400 * kMs;         // That has come to nothing is given up,
 constexpr int64_t kDialNsMax = 3'200 * kMs;    // later each time: some networks are slow.
 constexpr int64_t kAgainNs = 200 * kMs;        // Behind the last address.
+constexpr int64_t kLookNs = 100 * kMs;         // Between two looks at who is silent.
 constexpr int64_t kStrangerNs = 10'000 * kMs;  // To prove itself.
 constexpr int64_t kRefusedNs = 8'000 * kMs;    // A rank that still meets listens.
 constexpr size_t kStrangersMax = 256;          // More than the ranks that are still missing.
@@ -30,8 +31,8 @@ class Meeting {
       Pair& pair = pairs_.emplace_back();
       pair.rank = rank;
       pair.next_dial_ns = begin_ns_ + (in_.rank < rank ? 0 : kHigherWaitsNs);
-      if (in_.bootstrap.was_lost(int(in_.rank), int(rank)))
-        pair.until_ns = begin_ns_ + in_.patience_ns;
+      if (in_.bootstrap.of_survivors())
+        pair.until_ns = begin_ns_ + (in_.deadline_ns - begin_ns_) / 2;
     }
   }
   Result<std::vector<Met>> run();
@@ -54,10 +55,11 @@ class Meeting {
     std::string where;
     size_t next_address = 0;
     int64_t next_dial_ns = 0;
-    bool dials = false;            // A dial is under way.
-    int64_t until_ns = INT64_MAX;  // Then it is given up, and the meeting goes on without it.
-    int64_t refused_since_ns = 0;  // Nobody listens at one of its addresses; 0: not so.
-    std::vector<std::string> tried;
+    bool dials = false;              // A dial is under way.
+    int64_t until_ns = INT64_MAX;    // Then it is given up, and the meeting goes on without it.
+    std::vector<std::string> tried;  // By address, what came of the last dial,
+    std::vector<bool> refused;       // and whether nobody listens there.
+    int64_t refused_since_ns = 0;    // At none of them; 0: not so.
   };
 
   bool done() const {
@@ -83,13 +85,15 @@ class Meeting {
   void end(Connection& connection, const Status& why);
   void adopt(Connection& connection);
   Status wait();
-  void note_refusal(Pair& pair, const Status& why);
+  void note(Pair& pair, size_t address, std::string text, bool refused);
+  void look_who_is_silent();
   Status nobody(int32_t code) const;
 
   const MeetingInput& in_;
   const int64_t begin_ns_;
   std::vector<Pair> pairs_;
   std::list<Connection> connections_;
+  int64_t next_look_ns_ = 0;
   Status stranger_;  // The last sentence about one that could not prove itself.
   Status no_room_;
 };
@@ -99,6 +103,7 @@ Result<std::vector<Met>> Meeting::run() {
   while (!done()) {
     SK_RETURN_IF_ERROR(dial_some());
     accept_some();
+    look_who_is_silent();
     for (Connection& connection : connections_) {
       const bool late = bootstrap_clock_ns() > connection.until_ns;
       if (connection.over || (!connection.ready && !late)) continue;
@@ -138,7 +143,6 @@ Status Meeting::dial(Pair& pair) {
   const Address& address = addresses[pair.next_address++ % addresses.size()];
   pair.next_dial_ns =
       bootstrap_clock_ns() + (pair.next_address % addresses.size() == 0 ? kAgainNs : 0);
-  pair.tried.resize(addresses.size());
   Connection connection = {.dialing = nullptr,
                            .greeting = nullptr,
                            .peer = pair.rank,
@@ -148,9 +152,9 @@ Status Meeting::dial(Pair& pair) {
   bool under_way = false;
   Result<SocketPtr> socket = tcp::dial(address, &under_way);
   if (!socket.ok()) {
-    note_refusal(pair, socket.status());
     if (socket.status().code() == SK_ERR_NO_MEMORY) no_room_ = socket.status().clone();
-    pair.tried[(pair.next_address - 1) % addresses.size()] = socket.status().message();
+    note(pair, pair.next_address - 1, socket.status().message(),
+         socket.status().code() == SK_ERR_PEER_LOST);
     return {};
   }
   pair.dials = true;
@@ -202,7 +206,8 @@ Status Meeting::greet(Connection& connection, SocketPtr socket) {
 Status Meeting::go_on(Connection& connection) {
   if (connection.dialing) {
     SK_RETURN_IF_ERROR(dialed(*connection.dialing));
-    pair_of(connection.peer)->refused_since_ns = 0;
+    Pair& pair = *pair_of(connection.peer);
+    note(pair, pair.next_address - 1, "", false);
     connection.until_ns = bootstrap_clock_ns() + kStrangerNs;
     SK_RETURN_IF_ERROR(greet(connection, std::move(connection.dialing)));
   }
@@ -243,21 +248,41 @@ void Meeting::end(Connection& connection, const Status& why) {
   }
   Pair& pair = *pair_of(connection.peer);
   pair.dials = false;
-  note_refusal(pair, why);
-  const size_t addresses = in_.addresses[pair.rank].size();
-  pair.tried[(pair.next_address - 1) % addresses] =
-      fmt::format("{}: {}", connection.where, why.message());
+  note(pair, pair.next_address - 1, fmt::format("{}: {}", connection.where, why.message()),
+       why.code() == SK_ERR_PEER_LOST);
 }
 
-void Meeting::note_refusal(Pair& pair, const Status& why) {
-  if (why.code() == SK_ERR_PEER_LOST && pair.refused_since_ns == 0)
+// An address may be that of a device which every host has, so one that refuses says nothing of the
+// others.
+void Meeting::note(Pair& pair, size_t address, std::string text, bool refused) {
+  const size_t addresses = in_.addresses[pair.rank].size();
+  pair.tried.resize(addresses);
+  pair.refused.resize(addresses);
+  pair.tried[address % addresses] = std::move(text);
+  pair.refused[address % addresses] = refused;
+  if (std::ranges::find(pair.refused, false) != pair.refused.end())
+    pair.refused_since_ns = 0;
+  else if (pair.refused_since_ns == 0)
     pair.refused_since_ns = bootstrap_clock_ns();
+}
+
+// Links that fail together are found one after the other.
+void Meeting::look_who_is_silent() {
+  const int64_t now = bootstrap_clock_ns();
+  if (!in_.bootstrap.of_survivors() || now < next_look_ns_) return;
+  next_look_ns_ = now + kLookNs;
+  const int64_t until_ns = now + unreachable_ns(in_.deadline_ns - begin_ns_);
+  for (Pair& pair : pairs_) {
+    if (!pair.pipe && in_.bootstrap.gone(int(pair.rank)) == Gone::kUnreachable)
+      pair.until_ns = std::min(pair.until_ns, until_ns);
+  }
 }
 
 Status Meeting::nobody(int32_t code) const {
   std::string text;
+  const int64_t now = bootstrap_clock_ns();
   for (const Pair& pair : pairs_) {
-    if (pair.pipe) continue;
+    if (pair.pipe || now >= pair.until_ns) continue;
     std::string tried;
     for (const std::string& each : pair.tried)
       if (!each.empty()) tried += (tried.empty() ? "" : "; ") + each;
@@ -273,7 +298,8 @@ Status Meeting::nobody(int32_t code) const {
 Status Meeting::wait() {
   const int64_t now = bootstrap_clock_ns();
   if (now >= in_.deadline_ns) return nobody(SK_ERR_TRANSPORT);
-  int64_t until = std::min(in_.deadline_ns, now + 1'000 * kMs);
+  int64_t until =
+      std::min(in_.deadline_ns, now + (in_.bootstrap.of_survivors() ? 1 : 10) * kLookNs);
   for (const Pair& pair : pairs_) {
     if (pair.pipe || now >= pair.until_ns) continue;
     if (pair.refused_since_ns != 0 && now - pair.refused_since_ns > kRefusedNs)

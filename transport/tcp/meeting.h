@@ -26,7 +26,6 @@ struct MeetingInput {
   const std::vector<SocketPtr>& listeners;      // The own ones.
   MeetingKey key;
   int64_t deadline_ns = 0;  // On bootstrap_clock_ns().
-  int64_t patience_ns = 0;  // With peers whose connection was lost before (Bootstrap::was_lost()).
   Bootstrap& bootstrap;     // Tells meanwhile who is gone, and when to give up.
   const TcpConfig& config;
 };
@@ -37,9 +36,10 @@ struct Met {
   std::unique_ptr<stream::Pipe> pipe;
 };
 
-// One of each peer, in their order, but for those with whom patience has ended. SK_ERR_PEER_LOST: a
-// rank is gone, as the bootstrap says, or a peer does not listen any more, for it has failed; what
-// it tells says why.
+// One of each peer, in their order. Of survivors those are left out that are not reached: one whose
+// connection fell silent before is waited for as unreachable_ns() has it, another one half the
+// time. SK_ERR_PEER_LOST: a rank is gone, as the bootstrap says, or a peer does not listen any
+// more, for it has failed; what it tells says why.
 Result<std::vector<Met>> meet(const MeetingInput& input);
 
 }  // namespace sk::tcp

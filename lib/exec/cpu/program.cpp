@@ -424,13 +424,14 @@ std::optional<uint32_t> CpuProgram::awaited_peer(const Worker& worker) const {
   return std::nullopt;
 }
 
-// "rank 0, which waits for rank 2": who is waited for in the end, as far as ranks have told. It
-// ends where they wait for each other.
+// "rank 0, which waits for rank 2": who is waited for in the end, as far as ranks have told. Where
+// they seem to wait for each other one of them has stopped behind its word: none says who is late.
 std::string CpuProgram::name_awaited(uint32_t peer) const {
   std::vector<uint32_t> chain = {peer};
   std::string text = fmt::format("rank {}", peer);
   while (const std::optional<uint32_t> next = shared_.endpoint.awaited_by(chain.back())) {
-    if (*next == shared_.endpoint.rank() || std::ranges::find(chain, *next) != chain.end()) break;
+    if (*next == shared_.endpoint.rank() || std::ranges::find(chain, *next) != chain.end())
+      return fmt::format("rank {}", peer);
     chain.push_back(*next);
     text += fmt::format(", which waits for rank {}", *next);
   }

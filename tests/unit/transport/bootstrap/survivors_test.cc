@@ -55,24 +55,21 @@ TEST(Survivors, AreNumberedAnewInTheirOrder) {
   });
 }
 
-// By what one of a pair says, all hear of it; and not of pairs of which one is gone.
-TEST(Survivors, HearWhoseConnectionsWereLost) {
+TEST(Survivors, AreAskedAboutAndLeftOutByTheLaunchersNumbers) {
   const std::string job = unique_job();
   on_ranks(4, [&](int rank) {
     if (rank == 1) return;
     BootstrapConfig config = left_config(rank, 4, job, [](int r) { return r == 1; });
-    config.gone = [rank](int r) {
-      if (r == 1) return Gone::kYes;
-      return rank == 3 && r == 2 ? Gone::kUnreachable : Gone::kNo;
+    config.gone = [](int r) {
+      return r == 1 ? Gone::kYes : r == 2 ? Gone::kUnreachable : Gone::kNo;
     };
     std::vector<int> out;
     config.leave_out = [&](int r) { out.push_back(r); };
     auto made = make_bootstrap(config);
     ASSERT_TRUE(made.ok()) << made.status().message();
-    EXPECT_TRUE((*made)->any_lost());
-    EXPECT_TRUE((*made)->was_lost(1, 2));
-    EXPECT_TRUE((*made)->was_lost(2, 1));
-    EXPECT_FALSE((*made)->was_lost(0, 1));
+    EXPECT_TRUE((*made)->of_survivors());
+    EXPECT_EQ((*made)->gone(1), Gone::kUnreachable);
+    EXPECT_EQ((*made)->gone(2), Gone::kNo);
     (*made)->leave_out(std::vector{1, 2});
     EXPECT_EQ(out, std::vector({2, 3}));
   });
@@ -108,7 +105,11 @@ TEST(Survivors, OneThatWasLeftOutIsToldSo) {
   on_ranks(3, [&](int rank) {
     if (rank == 2) wait_for_listener(meeting_place(job));
     if (rank == 1) refused.wait(0);  // So long they meet.
-    auto made = make_bootstrap(left_config(rank, 3, job, [](int r) { return r == 2; }));
+    BootstrapConfig config = left_config(rank, 3, job, [](int r) { return r == 2; });
+    int out = -1;
+    config.leave_out = [&](int r) { out = r; };
+    auto made = make_bootstrap(config);
+    EXPECT_EQ(out, rank == 2 ? 2 : -1);
     if (rank < 2) {
       ASSERT_TRUE(made.ok()) << made.status().message();
       EXPECT_EQ((*made)->world_size(), 2);
