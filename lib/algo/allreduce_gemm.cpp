@@ -13,6 +13,7 @@
 
 #include "lib/algo/ops.h"
 #include "lib/algo/product.h"
+#include "lib/algo/two_level.h"
 
 namespace sk::algo {
 namespace {
@@ -316,6 +317,7 @@ class AllreduceGemm {
 }  // namespace
 
 Result<Plan> plan_allreduce_gemm(const OpDesc& op, const Target& target, Ranks ranks) {
+  if (std::optional<Plan> plan = plan_in_levels(op, target, ranks)) return std::move(*plan);
   return AllreduceGemm(op, target).plan(ranks);
 }
 

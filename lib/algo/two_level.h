@@ -30,6 +30,7 @@ std::optional<Plan> plan_in_levels(const OpDesc& op, const Target& target, Ranks
 // All-reduce and reduce-scatter.
 Plan sum_whole(const OpDesc& op, const Target& target, Ranks ranks);
 Plan sum_along_hosts(const OpDesc& op, const Target& target, Ranks ranks);
+Plan allreduce_gemm_along_hosts(const OpDesc& op, const Target& target, Ranks ranks);
 // All-gather and broadcast.
 Plan relay(const OpDesc& op, const Target& target, Ranks ranks, Levels levels);
 

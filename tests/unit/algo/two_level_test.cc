@@ -154,6 +154,55 @@ TEST(TwoLevel, OtherOperationsCrossOnceForEachHost) {
   EXPECT_EQ(crossing_when_flat(vector_op(OpKind::kReduceScatter, 128), target).messages, 48u);
 }
 
+OpDesc product_op(int64_t m, int64_t n, int64_t k, DType dtype = DType::kF32,
+                  DType out_dtype = DType::kF32) {
+  return op_desc({.kind = OpKind::kAllreduceGemm,
+                  .dtype = dtype,
+                  .out_dtype = out_dtype,
+                  .m = m,
+                  .n = n,
+                  .k = k,
+                  .lda = k,
+                  .ldc = n});
+}
+Target with_packed(Target target, const OpDesc& op) {
+  const GemmCall call = gemm_call(op);
+  target.packed_bytes = uint64_t(call.n) * uint64_t(call.k) * dtype_bytes(call.dtype);
+  return target;
+}
+
+// Tiles of products go up as sums, and come back as they end.
+TEST(TwoLevel, AProductsSumsCrossOnceForEachHost) {
+  for (const std::vector<uint32_t>& sizes : std::vector<std::vector<uint32_t>>{
+           {1, 1}, {2, 2}, {2, 2, 2, 2}, {4, 4}, {3, 1}, {1, 3, 2}}) {
+    for (const DType out : {DType::kF32, DType::kBF16}) {
+      const OpDesc op =
+          product_op(1000, 1100, 64, out == DType::kF32 ? DType::kF32 : DType::kBF16, out);
+      const Target target = with_packed(hosts(sizes), op);
+      const CrossingSum sum = crossing(op, target), plain = crossing_when_flat(op, target);
+      const auto count = double(sizes.size());
+      const double all = 1000.0 * 1100 * double(dtype_bytes(out));
+      const double least = 2 * (count - 1) / count * all;
+      std::string name;
+      for (const uint32_t size : sizes) name += std::to_string(size) + " ";
+      std::printf(
+          "%s of %d bytes: %lu bytes over the busiest link, least %.0f, flat %lu; %lu messages, "
+          "flat %lu\n",
+          name.c_str(), int(dtype_bytes(out)), sum.bytes_out_max, least, plain.bytes_out_max,
+          sum.messages, plain.messages);
+      if (algo::choose_levels(op, target).levels == Levels::kAlongHosts) {
+        const double up = 1000.0 * 1100 * sizeof(float);
+        EXPECT_LE(double(sum.bytes_out_max), 1.1 * std::max(least, up + (count - 2) / count * all))
+            << name;
+      }
+      EXPECT_LE(sum.bytes_out_max, plain.bytes_out_max) << name;
+    }
+  }
+  const OpDesc op = product_op(1000, 1100, 64);
+  EXPECT_EQ(algo::choose_levels(op, with_packed(hosts({2, 2, 2, 2}), op)).levels,
+            Levels::kAlongHosts);
+}
+
 TEST(TwoLevel, LargeHostsTakeLittleMoreMemoryThanFlatPlans) {
   constexpr uint64_t kLittle = 4 << 20;
   for (const std::vector<uint32_t>& sizes : std::vector<std::vector<uint32_t>>{
@@ -292,6 +341,31 @@ T pick(std::mt19937_64& random, std::initializer_list<T> from) {
   return from.begin()[random() % from.size()];
 }
 
+// Of a case that has its hosts.
+void make_product(FormCase& c, std::mt19937_64& random) {
+  const DType dtype = pick(random, {DType::kF32, DType::kF64, DType::kBF16, DType::kF16});
+  TextOp words{.kind = OpKind::kAllreduceGemm, .dtype = dtype};
+  words.out_dtype = random() % 2 ? DType::kF32 : dtype;
+  words.symmetric_in = random() % 2;
+  words.symmetric_out = random() % 2;
+  words.transpose_a = random() % 2;
+  words.pack_b = random() % 2;
+  words.transpose_b = words.pack_b && random() % 2;
+  words.m = int64_t(1 + random() % 60);
+  words.n = int64_t(1 + random() % 60);
+  words.k = int64_t(random() % 20);
+  words.lda = (words.transpose_a ? words.m : words.k) + int64_t(random() % 3);
+  words.ldb = words.pack_b ? (words.transpose_b ? words.k : words.n) + int64_t(random() % 3) : 0;
+  words.ldc = words.n + int64_t(random() % 2 * (random() % 9));
+  c.target.workers = uint32_t(1 + random() % 4);
+  c.target.tile_m = uint32_t(1 + random() % 30);
+  c.target.tile_n = uint32_t(8 * (1 + random() % 5));
+  c.target.put_bytes_max = pick<uint64_t>(random, {UINT64_MAX, UINT64_MAX, 200, 64});
+  c.levels = Levels::kAlongHosts;
+  c.op = op_desc(words);
+  c.target = with_packed(c.target, c.op);
+}
+
 // Any form of any operation that has it, whatever it would cost.
 FormCase any_case(std::mt19937_64& random) {
   FormCase c;
@@ -302,6 +376,10 @@ FormCase any_case(std::mt19937_64& random) {
   c.target.chunk_bytes = uint64_t(64) << (random() % 6);
   c.target.slot_count = uint32_t(1 + random() % 6);
   c.target.put_bytes_max = pick<uint64_t>(random, {UINT64_MAX, UINT64_MAX, 8, 200});
+  if (random() % 4 == 0) {
+    make_product(c, random);
+    return c;
+  }
   const OpKind kind = pick(random, {OpKind::kAllreduce, OpKind::kAllreduce, OpKind::kReduceScatter,
                                     OpKind::kAllgather, OpKind::kBroadcast});
   TextOp words{.kind = kind, .dtype = DType(SK_F32 + random() % 6)};
@@ -341,6 +419,8 @@ Plan plan_of(const FormCase& c, std::span<const uint32_t> ranks) {
   const OpKind kind = c.op.kind();
   if (kind == OpKind::kAllgather || kind == OpKind::kBroadcast)
     return algo::relay(c.op, c.target, ranks, c.levels);
+  if (kind == OpKind::kAllreduceGemm)
+    return algo::allreduce_gemm_along_hosts(c.op, c.target, ranks);
   return c.levels == Levels::kWhole ? algo::sum_whole(c.op, c.target, ranks)
                                     : algo::sum_along_hosts(c.op, c.target, ranks);
 }
