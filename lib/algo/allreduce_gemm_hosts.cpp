@@ -15,10 +15,11 @@
 namespace sk::algo {
 namespace {
 
-// Strands are cut into so many pieces, where these are not smaller than that.
-constexpr uint64_t kStrandPieces = 8, kPieceBytesMin = 16 << 10;
-// Pieces grow with C, so that plans stay in the thousands of tasks.
-constexpr uint64_t kRankPiecesMax = 4096;
+// Each piece costs some hand-overs between ranks that multiply meanwhile: more than smaller ones
+// hide.
+constexpr uint64_t kPieceBytes = 256 << 10;
+// What waits at a rank of a host takes no more than so often the bytes of C.
+constexpr uint64_t kSlotsOfAll = 3;
 
 class AllreduceGemmAlongHosts {
  public:
@@ -67,35 +68,37 @@ class AllreduceGemmAlongHosts {
 
   uint64_t sum_bytes() const { return dtype_bytes(sum_dtype_); }
 
+  uint64_t all() const { return uint64_t(op_.m) * uint64_t(op_.n); }
+
   uint64_t piece_elements() const {
-    const uint64_t all = uint64_t(op_.m) * uint64_t(op_.n) * sum_bytes();
-    const uint64_t strands =
-        uint64_t(hosts_.count()) *
-        SumUnits::columns_of(hosts_, uint64_t(op_.m) * uint64_t(op_.n), dtype_bytes(op_.out_dtype));
-    const uint64_t few = std::max(strands, kRankPiecesMax / layout_.ranks());
-    const uint64_t bytes =
-        std::max(std::clamp(all / (strands * kStrandPieces), kPieceBytesMin,
-                            std::max(kPieceBytesMin, layout_.target().chunk_bytes)),
-                 all / few);
-    return std::min(bytes, layout_.target().put_bytes_max) / sum_bytes();
+    const Target& target = layout_.target();
+    const uint64_t slots = uint64_t(hosts_.largest() + 1) * std::max(1u, target.slot_count);
+    const uint64_t bytes = std::min(kPieceBytes, kSlotsOfAll * all() * sum_bytes() / slots);
+    return std::min(std::max(bytes, target.chunk_bytes), target.put_bytes_max) / sum_bytes();
   }
 
+  // Within tiles, and where one strand ends and the next begins: hosts send different ones.
   void cut() {
     const uint64_t most = piece_elements();
+    const uint64_t strands =
+        uint64_t(hosts_.count()) * SumUnits::columns_of(hosts_, all(), dtype_bytes(op_.out_dtype));
     std::vector<SumUnits::Piece> in_order;
+    uint64_t before = 0, strand = 1;
     for (uint32_t index = 0; index < tiles_.count(); ++index) {
       const Tile tile = tiles_[index];
-      firsts_.push_back(elements_);
       const uint64_t cols = std::min(tile.cols, most);
-      const uint64_t rows = std::min(tile.rows, most / cols);
-      for (uint64_t row = 0; row < tile.rows; row += rows) {
+      firsts_.push_back(elements_);
+      for (uint64_t row = 0; row < tile.rows;) {
+        while (strand * all() / strands <= before) ++strand;
+        const uint64_t in_strand = (strand * all() / strands - before + cols - 1) / cols;
+        const uint64_t rows = std::min({tile.rows - row, most / cols, in_strand});
         for (uint64_t col = 0; col < tile.cols; col += cols) {
-          const Piece piece = {index, tile.row0 + row, std::min(rows, tile.rows - row),
-                               tile.col0 + col, std::min(cols, tile.cols - col)};
-          in_order.push_back(
-              {elements_ + row * tile.cols + col, pieces_.size(), piece.rows * piece.cols});
-          pieces_.push_back(piece);
+          const uint64_t width = std::min(cols, tile.cols - col);
+          in_order.push_back({elements_ + row * tile.cols + col, pieces_.size(), rows * width});
+          pieces_.push_back({index, tile.row0 + row, rows, tile.col0 + col, width});
         }
+        row += rows;
+        before += rows * tile.cols;
       }
       elements_ += align_up(tile.rows * tile.cols, line_elements(sum_dtype_));
     }
