@@ -92,6 +92,7 @@ constexpr const char* kAverage = "an average is made of all ranks' elements at o
 constexpr const char* kMany = "so many ranks go from each to the next one, host by host";
 constexpr const char* kManyScattered =
     "sums of so many ranks go from each to the next one in rank order, in which hosts take turns";
+constexpr const char* kProductsOfMany = "products of so many ranks have no other form";
 constexpr const char* kCheaper = "that costs less at this size";
 
 Choice choose_allreduce(const Message& message, bool average, uint64_t put_bytes_max) {
@@ -133,9 +134,13 @@ Choice choose_levels(const OpDesc& op, const Target& target) {
   const OpKind kind = op.kind();
   if (kind == OpKind::kBarrier) return {};
   if (is_product(op.schema())) {
-    if (kind != OpKind::kAllreduceGemm || is_large(target))
-      return {Levels::kFlat, "this operation has no other form"};
+    if (is_large(target)) {
+      const bool passes = kind == OpKind::kAllgatherGemm && allgather_gemm_ring_does(op, target);
+      return {Levels::kFlat, passes ? kMany : kProductsOfMany};
+    }
     const GemmCall call = gemm_call(op);
+    if (call.k == 0 && kind == OpKind::kAllgatherGemm) return {};
+    if (kind == OpKind::kAllgatherGemm) return {Levels::kOncePerHost};
     const uint64_t elements = uint64_t(call.m) * uint64_t(call.n);
     return choose_allreduce_gemm({hosts, elements * dtype_bytes(call.out_dtype),
                                   elements * dtype_bytes(accumulator(call.dtype))});

@@ -24,7 +24,8 @@ struct Choice {
   const char* why_flat = nullptr;
 };
 Choice choose_levels(const OpDesc& op, const Target& target);
-// In the form that is chosen; none where that is flat.
+// In the form that is chosen; none where that is flat. Not of an all-gather with a product, which
+// has but another way for what it puts.
 std::optional<Plan> plan_in_levels(const OpDesc& op, const Target& target, Ranks ranks);
 
 // All-reduce and reduce-scatter.

@@ -165,6 +165,16 @@ OpDesc product_op(int64_t m, int64_t n, int64_t k, DType dtype = DType::kF32,
                   .lda = k,
                   .ldc = n});
 }
+OpDesc gather_op(int64_t m, int64_t n, int64_t k) {
+  return op_desc({.kind = OpKind::kAllgatherGemm,
+                  .dtype = DType::kF32,
+                  .out_dtype = DType::kF32,
+                  .m = m,
+                  .n = n,
+                  .k = k,
+                  .lda = k,
+                  .ldc = n});
+}
 Target with_packed(Target target, const OpDesc& op) {
   const GemmCall call = gemm_call(op);
   target.packed_bytes = uint64_t(call.n) * uint64_t(call.k) * dtype_bytes(call.dtype);
@@ -201,6 +211,23 @@ TEST(TwoLevel, AProductsSumsCrossOnceForEachHost) {
   const OpDesc op = product_op(1000, 1100, 64);
   EXPECT_EQ(algo::choose_levels(op, with_packed(hosts({2, 2, 2, 2}), op)).levels,
             Levels::kAlongHosts);
+}
+
+// A of each rank is needed by all others: once at each host.
+TEST(TwoLevel, AShardOfAProductCrossesOnceToEachHost) {
+  for (const std::vector<uint32_t>& sizes : std::vector<std::vector<uint32_t>>{
+           {1, 1}, {2, 2}, {2, 2, 2, 2}, {4, 4}, {3, 1}, {1, 3, 2}}) {
+    const OpDesc op = gather_op(1000, 600, 70);
+    const Target target = with_packed(hosts(sizes), op);
+    const CrossingSum sum = crossing(op, target), plain = crossing_when_flat(op, target);
+    const uint64_t largest = *std::ranges::max_element(sizes);
+    std::string name;
+    for (const uint32_t size : sizes) name += std::to_string(size) + " ";
+    EXPECT_EQ(sum.bytes_out_max, largest * (sizes.size() - 1) * 1000 * 70 * sizeof(float)) << name;
+    EXPECT_EQ(sum.messages, 8 * target.world_size * (sizes.size() - 1)) << name;
+    std::printf("%s: %lu bytes over the busiest link, flat %lu; %lu messages, flat %lu\n",
+                name.c_str(), sum.bytes_out_max, plain.bytes_out_max, sum.messages, plain.messages);
+  }
 }
 
 TEST(TwoLevel, LargeHostsTakeLittleMoreMemoryThanFlatPlans) {
@@ -344,7 +371,8 @@ T pick(std::mt19937_64& random, std::initializer_list<T> from) {
 // Of a case that has its hosts.
 void make_product(FormCase& c, std::mt19937_64& random) {
   const DType dtype = pick(random, {DType::kF32, DType::kF64, DType::kBF16, DType::kF16});
-  TextOp words{.kind = OpKind::kAllreduceGemm, .dtype = dtype};
+  TextOp words{.kind = random() % 3 ? OpKind::kAllreduceGemm : OpKind::kAllgatherGemm,
+               .dtype = dtype};
   words.out_dtype = random() % 2 ? DType::kF32 : dtype;
   words.symmetric_in = random() % 2;
   words.symmetric_out = random() % 2;
@@ -361,7 +389,7 @@ void make_product(FormCase& c, std::mt19937_64& random) {
   c.target.tile_m = uint32_t(1 + random() % 30);
   c.target.tile_n = uint32_t(8 * (1 + random() % 5));
   c.target.put_bytes_max = pick<uint64_t>(random, {UINT64_MAX, UINT64_MAX, 200, 64});
-  c.levels = Levels::kAlongHosts;
+  c.levels = words.kind == OpKind::kAllreduceGemm ? Levels::kAlongHosts : Levels::kOncePerHost;
   c.op = op_desc(words);
   c.target = with_packed(c.target, c.op);
 }
@@ -419,6 +447,10 @@ Plan plan_of(const FormCase& c, std::span<const uint32_t> ranks) {
   const OpKind kind = c.op.kind();
   if (kind == OpKind::kAllgather || kind == OpKind::kBroadcast)
     return algo::relay(c.op, c.target, ranks, c.levels);
+  if (kind == OpKind::kAllgatherGemm) {  // Has this form wherever ranks share hosts.
+    Plan all = make_plan(c.op, c.target).value();
+    return ranks.size() == 1 ? part_of(all, ranks[0]) : all;
+  }
   if (kind == OpKind::kAllreduceGemm)
     return algo::allreduce_gemm_along_hosts(c.op, c.target, ranks);
   return c.levels == Levels::kWhole ? algo::sum_whole(c.op, c.target, ranks)
