@@ -3,6 +3,7 @@
 // machine falls on both. SK_NET_TLS says whether ranks encrypt.
 //
 // usage: hosts_fused_bench AREA_FILE RANK RANKS SHAPES DTYPES BUDGET_MS BATCHES   one for each rank
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -68,6 +69,7 @@ void measure(bench_world* w, sk_comm* comm, sk_comm* alone, const Shape& shape, 
   bench_case cases[] = {{names[0].c_str(), bytes, next_fused, call_fused, &fused, 0},
                         {names[1].c_str(), bytes, next_pair, call_pair, &pair, 0}};
   for (bench_case& c : cases) bench_calibrate(w, &c, /*give_up=*/10.0);
+  cases[0].iters = cases[1].iters = std::min(cases[0].iters, cases[1].iters);
   for (int batch = 0; batch < w->batches; ++batch) {
     for (bench_case& c : cases) {
       bench_batch(w, &c, 5 + batch * c.iters);

@@ -36,7 +36,9 @@ LINK = {
     "stream of 1024 KiB, tls": 500.0,
     "gcm, sealed": 200.0,
 }
-AMOUNTS = programs.Amounts(link_batches=4, trips=50, mib=8, batches=2, sizes=(4096,), budget_ms=20)
+AMOUNTS = programs.Amounts(
+    link_batches=4, trips=50, mib=8, batches=2, sizes=(4096,), budget_ms=20, shapes=("8x8x8",)
+)
 
 
 def rows_of(found: list[Any], absent: dict[str, str]) -> dict[tuple[str, str], Any]:
@@ -57,6 +59,18 @@ def test_ratios_are_of_what_is_measured_in_the_same_rounds() -> None:
     assert (gloo.measured, gloo.verdict) == (pytest.approx(3.0), "met")
     ompi = rows["all-reduce f32", "4 KB x Open MPI over TCP"]
     assert (ompi.measured, ompi.verdict) == (pytest.approx(0.75), "MISSED")
+
+
+def test_a_fused_product_is_held_to_its_two_calls() -> None:
+    lines = [
+        {"case": f"f32 8x8x8 {how}", "us": [time] * 4}
+        for how, time in (("fused", 4.0), ("pair", 5.0))
+    ]
+    rows = rows_of([{"visits": {"fused": [lines, lines]}}] * 3, {})
+    row = rows["product with all-reduce", "f32 8x8x8 x product, then all-reduce"]
+    assert (row.measured, row.verdict) == (pytest.approx(1.25), "met")
+    row = rows["product with all-reduce", "bf16 8x8x8 x product, then all-reduce"]
+    assert row.verdict == "not measured"
 
 
 def test_what_disturbs_both_moves_no_ratio_of_a_link() -> None:
@@ -140,7 +154,7 @@ def test_a_quick_run_has_every_row_or_says_why_not() -> None:
         else:
             assert row.measured is not None, row
             assert row.measured > 0
-    assert len(rows) == len(document["goals"]) == 16
+    assert len(rows) == len(document["goals"]) == 18
     assert {"trip, plain", "stream of 64 KiB, tls", "gcm, opened"} <= set(document["figures_us"])
     of_bytes = next(row for row in rows if row.case == "4 MB")
     assert 0.95 <= of_bytes.measured <= stage.BYTES_GOAL  # Counted, so no load moves it.
