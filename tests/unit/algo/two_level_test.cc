@@ -251,6 +251,23 @@ TEST(TwoLevel, LargeHostsTakeLittleMoreMemoryThanFlatPlans) {
   }
 }
 
+TEST(TwoLevel, ProductsOfLargeHostsTakeLittleMoreMemoryThanFlatPlans) {
+  for (const std::vector<uint32_t>& sizes :
+       std::vector<std::vector<uint32_t>>{{2, 2}, {8, 8}, {16, 16}, {4, 4, 4, 4}, {31, 1, 31}}) {
+    for (const int64_t n : {256, 1024, 4096}) {
+      const OpDesc op = product_op(1024, n, 8);
+      const Target target = with_packed(hosts(sizes), op);
+      const Plan plan = made(op, target), plain = made(op, flat(target));
+      uint64_t most = 0, most_flat = 0;
+      for (uint32_t rank = 0; rank < target.world_size; ++rank) {
+        most = std::max(most, workspace_bytes(plan, rank, 1));
+        most_flat = std::max(most_flat, workspace_bytes(plain, rank, 1));
+      }
+      EXPECT_LE(most, std::max<uint64_t>(8 << 20, 3 * most_flat)) << sizes[0] << " " << n;
+    }
+  }
+}
+
 // Where one rank of each host carries, the others get results, and nothing else.
 TEST(TwoLevel, WhoCarriesNoSumsNeedsNoMemoryForThem) {
   constexpr int64_t kCount = 1 << 22;
