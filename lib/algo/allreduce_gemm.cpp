@@ -8,6 +8,8 @@
 //                       is mapped, partials and results travel as puts, which are one thread's
 //                       business: queue 0 puts what the others have made, a round of tiles later
 //
+// Ranks of several hosts have one more form (allreduce_gemm_hosts.cpp).
+//
 // Source of the scheme: the fused two-process prototype behind the project's performance notes.
 #include <algorithm>
 

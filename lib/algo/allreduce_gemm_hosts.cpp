@@ -74,10 +74,11 @@ class AllreduceGemmAlongHosts {
     const Target& target = layout_.target();
     const uint64_t slots = uint64_t(hosts_.largest() + 1) * std::max(1u, target.slot_count);
     const uint64_t bytes = std::min(kPieceBytes, kSlotsOfAll * all() * sum_bytes() / slots);
-    return std::min(std::max(bytes, target.chunk_bytes), target.put_bytes_max) / sum_bytes();
+    const uint64_t most = std::min(std::max(bytes, target.chunk_bytes), target.put_bytes_max);
+    return std::max<uint64_t>(1, most / sum_bytes());
   }
 
-  // Within tiles, and where one strand ends and the next begins: hosts send different ones.
+  // At the ends of tiles, and where one strand ends and the next begins, so that hosts send alike.
   void cut() {
     const uint64_t most = piece_elements();
     const uint64_t strands =

@@ -1,7 +1,8 @@
 // All-reduce and reduce-scatter from host to host: the first one sums its ranks' elements, each
 // further one joins its own to what it gets, in rank order as in every other form, so that no bit
 // differs. From the last host the results go to who wants them: of an all-reduce along trees of
-// hosts, of a reduce-scatter straight to the owner of the block.
+// hosts, of a reduce-scatter straight to the owner of the block. What is summed are vectors, or
+// products while they are made (allreduce_gemm_hosts.cpp).
 //
 // In each column one rank of each host carries. It gets what the others there have for the sums,
 // and hands them what comes of it. The units of a column follow one another through all of it: at

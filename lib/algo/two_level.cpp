@@ -105,7 +105,7 @@ Choice choose_allreduce(const Message& message, bool average, uint64_t put_bytes
   return {Levels::kFlat, average ? kAverage : !message.hosts.in_order() ? kScattered : kCheaper};
 }
 
-// Tiles are made one after another, so that crossings but the last ones wait behind products.
+// Every form has the products; along hosts their sums are written and read once more.
 Choice choose_allreduce_gemm(const Message& message) {
   if (!message.hosts.in_order()) return {Levels::kFlat, kScattered};
   if (message.sums_along_hosts(message.sum_bytes) + local_cost(message.sum_bytes) <
